@@ -1,0 +1,37 @@
+/* clock: the two times, and a test clock behind them.
+ *
+ * now_ms() is the wall clock and the only time that is ever stored. Within a
+ * run it is the wall clock at start plus CLOCK_BOOTTIME, so it never jumps: a
+ * step of the system's clock is reported and then followed slowly, at most one
+ * part in a hundred. mono_ms() is CLOCK_BOOTTIME: it also counts while the
+ * machine sleeps, and says nothing outside this boot. */
+#ifndef BASE_CLOCK_H
+#define BASE_CLOCK_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define SECOND_MS 1000LL
+#define MINUTE_MS (60 * SECOND_MS)
+#define HOUR_MS (60 * MINUTE_MS)
+#define DAY_MS (24 * HOUR_MS)
+
+int64_t now_ms(void);
+int64_t mono_ms(void);
+int64_t mono_us(void);
+
+/* Compare with the system's clock; call about once a second. Logs a step of
+ * more than a second once. */
+void clock_follow(void);
+
+/* Tests only: from now on both clocks stand still at `wall_ms` until advanced.
+ * clock_test_off() gives the real ones back. */
+void clock_test_set(int64_t wall_ms);
+void clock_test_advance(int64_t ms);
+void clock_test_off(void);
+
+/* RFC 3339, UTC, milliseconds: "2026-11-21T10:00:00.000Z". */
+enum { RFC3339_BYTES = 32 };
+void rfc3339(char out[RFC3339_BYTES], int64_t wall_ms);
+
+#endif

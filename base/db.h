@@ -1,0 +1,75 @@
+/* db: a SQLite file with one writer, opened and migrated the way our promises
+ * need it: WAL, synchronous=FULL, checkpoints off the commit path.
+ *
+ * Nothing here returns an error but "the disk is full": everything else the
+ * store can do wrong ends the process with exit code 74, and the next start
+ * reads again what is really there. A full disk is sticky for the rest of the
+ * transaction: statements do nothing from then on, db_commit() rolls back and
+ * says GR_AGAIN, and the caller reads its memory again from disk. */
+#ifndef BASE_DB_H
+#define BASE_DB_H
+
+#include "rc.h"
+#include <sqlite3.h>
+
+struct db;
+
+/* Steps forward only: steps[i] brings user_version from i to i+1. A file from a
+ * newer version than COUNT is refused (exit 74, saying so). */
+struct db_schema {
+    const char *const *steps;
+    int count;
+};
+
+/* Open or create. The file is checked first (a copied or torn one stops us
+ * with 74 and the way out). Never returns NULL. */
+struct db *db_open(const char *path, const struct db_schema *schema);
+void db_close(struct db *db);
+const char *db_path(const struct db *db);
+sqlite3 *db_handle(struct db *db);
+
+/* Run statements that return nothing (start-up only). */
+void db_exec(struct db *db, const char *sql);
+
+void db_begin(struct db *db);
+/* GR_AGAIN: the disk is full, the turn was rolled back. */
+GR_MUST_CHECK gr_rc db_commit(struct db *db);
+/* The transaction now open has hit a full disk; nothing more is written. */
+bool db_full(const struct db *db);
+/* Rows that the transaction now open has changed so far. */
+bool db_dirty(const struct db *db);
+
+/* A prepared statement, finalized by db_close(). Bind with the bind functions
+ * (index from 1), then step: true is a row. Strings and bytes are borrowed
+ * until the statement is reset, which db_done() does; call it always. db_run()
+ * is step to the end and reset, for statements without rows. */
+typedef struct sqlite3_stmt stmt;
+stmt *db_prepare(struct db *db, const char *sql);
+void bind_i64(stmt *s, int i, int64_t v);
+void bind_text(stmt *s, int i, const char *v); /* NULL binds NULL */
+void bind_blob(stmt *s, int i, struct bytes v);
+bool db_step(struct db *db, stmt *s);
+void db_done(stmt *s);
+void db_run(struct db *db, stmt *s);
+/* Rows changed by the last db_run(). */
+int db_changes(struct db *db);
+int64_t col_i64(stmt *s, int i);
+const char *col_text(stmt *s, int i);   /* "" for NULL; until next step */
+struct bytes col_blob(stmt *s, int i);  /* until next step */
+bool col_null(stmt *s, int i);
+
+/* Between two turns: keep the WAL short (see db.c). Cheap when it is. */
+void db_tidy(struct db *db);
+/* Bytes free on the file's file system. */
+int64_t db_room_bytes(const struct db *db);
+int64_t db_size_bytes(const struct db *db);
+
+/* A consistent copy while we go on: start, then step between turns until it
+ * says GR_OK. Steps of a bounded number of pages. On GR_REFUSE `why` says what
+ * is wrong and the half-made copy is gone. One at a time. */
+GR_MUST_CHECK gr_rc db_backup_start(struct db *db, const char *path,
+                                    char why[200]);
+GR_MUST_CHECK gr_rc db_backup_step(struct db *db, char why[200]);
+bool db_backup_running(const struct db *db);
+
+#endif

@@ -1,0 +1,60 @@
+/* loop: the one loop. A turn waits, reads, works on rows, commits, tells.
+ *
+ *   wait      for sockets, signals, or until the time that work() asked for
+ *   work      rows only: take, record, claim (inside a transaction)
+ *   commit    here we have promised
+ *   tell      sockets only: answers, acknowledgements, frames, requests
+ *
+ * When the disk is full the turn is rolled back, `undo` reads memory again from
+ * disk, and tell is not called. */
+#ifndef BASE_LOOP_H
+#define BASE_LOOP_H
+
+#include "db.h"
+#include "rc.h"
+
+enum { LOOP_WATCH_MAX = 16 };
+
+struct loop {
+    void *self;
+    struct db *db; /* may be NULL */
+    /* Returns how long the loop may sleep, in ms (0: there is more to do;
+     * negative: until something comes). */
+    int (*work)(void *self);
+    void (*tell)(void *self);
+    void (*undo)(void *self);
+    void (*reload)(void *self); /* SIGHUP, between turns; may be NULL */
+
+    /* For the process to read. */
+    int64_t now_ms, mono_ms; /* read once per turn, after the wait */
+    int64_t stood_still_ms;  /* how long the turn before took past its bound */
+    int64_t turn_us;         /* start of this turn's work, mono_us() */
+    bool stopping;           /* SIGTERM or SIGINT came; begin nothing new */
+    /* For the process to set: leave the loop after this turn. */
+    bool done;
+
+    /* loop_watch_…() fills these. */
+    struct {
+        void *socket; /* ZeroMQ, or NULL */
+        int fd;
+        short events; /* ZMQ_POLLIN… */
+        bool ready;
+    } watch[LOOP_WATCH_MAX];
+    int watch_count;
+    int signal_fd;
+};
+
+/* Block the signals we take (TERM, INT, HUP) and ignore SIGPIPE; call before
+ * any thread starts, ZeroMQ's included. Also raises the soft limit of open
+ * files to the hard one. */
+void loop_prepare(struct loop *loop);
+int loop_watch_socket(struct loop *loop, void *zmq_socket);
+int loop_watch_fd(struct loop *loop, int fd);
+/* Did this watch wake the present turn? */
+bool loop_ready(const struct loop *loop, int watch);
+/* The turn has used its 5 ms: leave the rest for the next. */
+bool loop_spent(const struct loop *loop);
+/* Until done is set. */
+void loop_run(struct loop *loop);
+
+#endif

@@ -1,0 +1,16 @@
+# grapnel_target(<target>): our warnings, our sanitizers, asserts kept.
+set(GRAPNEL_SANITIZE "" CACHE STRING "e.g. address,undefined or thread")
+
+# An assert is a bug of ours; it stays on in release.
+string(REPLACE "-DNDEBUG" "" CMAKE_C_FLAGS_RELEASE "${CMAKE_C_FLAGS_RELEASE}")
+
+function(grapnel_target target)
+  target_compile_options(${target} PRIVATE -Wall -Wextra -Wshadow -Werror
+    -Wstrict-prototypes -Wmissing-prototypes -Wformat=2 -Wvla)
+  target_compile_definitions(${target} PRIVATE _GNU_SOURCE)
+  if(GRAPNEL_SANITIZE)
+    target_compile_options(${target} PRIVATE -fsanitize=${GRAPNEL_SANITIZE}
+      -fno-omit-frame-pointer -fno-sanitize-recover=all)
+    target_link_options(${target} PRIVATE -fsanitize=${GRAPNEL_SANITIZE})
+  endif()
+endfunction()

@@ -1,0 +1,58 @@
+/* expr: a field expression, the small language by which the configuration
+ * says where in a request something is found.
+ *
+ *   header:NAME   json:/pointer (RFC 6901)   const:TEXT
+ *   source provider id type workspace body_sha256 */
+#ifndef PROTO_EXPR_H
+#define PROTO_EXPR_H
+
+#include "alloc.h"
+#include "rc.h"
+#include <jansson.h>
+
+enum expr_kind {
+    EXPR_NONE = 0,
+    EXPR_HEADER,
+    EXPR_JSON,
+    EXPR_CONST,
+    EXPR_SOURCE,
+    EXPR_PROVIDER,
+    EXPR_ID,
+    EXPR_TYPE,
+    EXPR_WORKSPACE,
+    EXPR_BODY_SHA256,
+};
+
+struct expr {
+    enum expr_kind kind;
+    char *text; /* header name, pointer or constant; owned; may be NULL */
+};
+
+/* Parse; on GR_REFUSE `why` (a static sentence) says what is wrong. */
+GR_MUST_CHECK gr_rc expr_parse(struct expr *e, const char *text,
+                               const char **why);
+void expr_fini(struct expr *e);
+/* As it was written, into `out`. */
+void expr_print(const struct expr *e, struct buf *out);
+
+/* What an expression is asked of. Everything is borrowed. `headers` is the
+ * packed list of headers.h. `json` is parsed from the body on first need and
+ * belongs to the subject: call subject_fini(). */
+struct subject {
+    const char *source, *provider, *id, *type, *workspace;
+    struct bytes headers, body;
+    json_t *json;
+    bool json_tried;
+    const char *json_error; /* static or inside json_why; NULL when it parses */
+    char json_why[200];
+};
+
+void subject_fini(struct subject *s);
+
+/* Append the value's text to `out`: a string as it is, a number or boolean as
+ * JSON writes it. GR_REFUSE when it can't be had (`why`, a static sentence);
+ * `out` is then as before. */
+GR_MUST_CHECK gr_rc expr_value(const struct expr *e, struct subject *s,
+                               struct buf *out, const char **why);
+
+#endif

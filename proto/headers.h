@@ -1,0 +1,23 @@
+/* headers: a request's headers as one packed blob: order and repeats kept.
+ * For each header: u32 name bytes, u32 value bytes (little endian), name,
+ * value. Strict: a blob that does not parse to its end is refused. */
+#ifndef PROTO_HEADERS_H
+#define PROTO_HEADERS_H
+
+#include "alloc.h"
+#include "rc.h"
+
+void headers_put(struct buf *packed, const char *name, struct bytes value);
+
+/* Walk: start with *at = 0; true while there is one more. Borrows. */
+bool headers_next(struct bytes packed, size_t *at, struct bytes *name,
+                  struct bytes *value);
+/* The blob is whole. */
+bool headers_valid(struct bytes packed);
+
+/* First value of `name`, any letter case. `count`, if not NULL, gets how many
+ * there are. false: none. */
+bool headers_get(struct bytes packed, const char *name, struct bytes *value,
+                 int *count);
+
+#endif

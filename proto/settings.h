@@ -1,0 +1,155 @@
+/* settings: grapnel.yaml, read by every process; one table of keys per section
+ * (settings.c) parses, checks, prints and documents it.
+ *
+ * A `struct settings` never changes once loaded; SIGHUP loads another beside it
+ * and swaps. All pointers inside belong to it. */
+#ifndef PROTO_SETTINGS_H
+#define PROTO_SETTINGS_H
+
+#include "alloc.h"
+#include "expr.h"
+#include "log.h"
+#include "rc.h"
+
+struct text_list {
+    char **items;
+    size_t count;
+};
+
+/* One idempotency key: the expressions whose values make it up. */
+struct dedupe_key {
+    struct expr *parts;
+    size_t count;
+};
+
+struct dedupe {
+    bool none; /* `dedupe: none` */
+    struct dedupe_key *keys;
+    size_t count;
+    int64_t ttl_ms;
+};
+
+enum verify_encoding { ENCODING_HEX, ENCODING_BASE64 };
+enum time_unit { UNIT_S, UNIT_MS };
+
+/* How a source's requests prove who sent them (HMAC-SHA256 schemes). */
+struct verify {
+    char *header;                 /* that carries the signature */
+    char *prefix;                 /* before it, "" for none */
+    enum verify_encoding encoding; /* of the signature */
+    bool secret_base64;           /* the secret's text is base64 of the key */
+    char *signed_content;         /* template: "{body}", "{ts}.{body}" … */
+    struct expr time;             /* where {ts} is; kind EXPR_NONE: no time */
+    enum time_unit time_unit;
+};
+
+struct source {
+    char *name;
+    char *provider;      /* profile's name */
+    struct verify verify; /* the profile's, or the file's for `custom` */
+    struct text_list secrets; /* the keys themselves; none of them empty */
+    int64_t clock_skew_ms;
+    struct expr id, type, action, workspace; /* EXPR_NONE where unset */
+    struct dedupe dedupe;
+    struct text_list forward_headers; /* the profile's event headers */
+};
+
+enum backoff_kind { BACKOFF_EXPONENTIAL, BACKOFF_FIXED, BACKOFF_SCHEDULE };
+
+/* A set of outcomes that are tried again. Bit n of `status` is status n. */
+struct retry_on {
+    bool network;
+    uint8_t status[600 / 8];
+};
+
+struct retry_policy {
+    char *name;
+    enum backoff_kind backoff;
+    int64_t first_wait_ms, max_wait_ms;
+    double factor;
+    int64_t *schedule_ms;
+    size_t schedule_count;
+    bool repeat_last;
+    bool jitter_full;    /* jitter: full */
+    double jitter_part;  /* jitter: 15% → 0.15; 0 with full or none */
+    int64_t max_attempts;    /* 0: does not bind */
+    int64_t max_duration_ms; /* 0: does not bind */
+    struct retry_on retry_on;
+    bool respect_retry_after;
+};
+
+struct header {
+    char *name, *value;
+};
+
+struct cidr {
+    uint8_t address[16]; /* IPv4 as ::ffff:a.b.c.d */
+    int prefix_bits;     /* of those 128 */
+};
+
+struct endpoint_settings {
+    char *name;
+    char *url;
+    struct text_list types, sources, workspaces; /* globs; none: all */
+    struct text_list signing_secrets;            /* as written, whsec_… */
+    char *method;                                /* POST or PUT */
+    struct header *headers;
+    size_t header_count;
+    struct text_list forward_headers;
+    bool allow_private;          /* to everywhere private … */
+    struct cidr *allow_cidrs;    /* … or to these only */
+    size_t allow_cidr_count;
+    bool enabled;
+    int64_t timeout_ms, connect_timeout_ms;
+    int64_t max_in_flight;
+    const struct retry_policy *policy;
+};
+
+struct route {
+    struct text_list sources, types, workspaces, endpoints;
+};
+
+struct settings {
+    char *path; /* the file itself, absolute */
+    char *state_dir, *run_dir;
+    enum log_level log_level;
+    bool log_json;
+    int64_t shutdown_grace_ms;
+    struct {
+        char *host; /* of `listen` */
+        int port;
+        int64_t max_body_bytes;
+        int64_t max_connections;
+        int64_t read_timeout_ms;
+        int64_t archive_keep_ms;
+        int64_t archive_max_bytes;
+    } ingress;
+    int64_t history_keep_ms, dlq_keep_ms;
+    int64_t metrics_interval_ms;
+    struct source *sources;
+    size_t source_count;
+    struct endpoint_settings *endpoints;
+    size_t endpoint_count;
+    struct route *routes;
+    size_t route_count;
+    struct retry_policy *policies; /* the built-in ones too */
+    size_t policy_count;
+};
+
+/* Read and check the file. On errors prints each to `errors` (a line each,
+ * `file:line:column: key.path: what is wrong`) and returns NULL. Environment
+ * and secret files are read here, once. Free with settings_free(). */
+struct settings *settings_load(const char *path, struct buf *errors);
+void settings_free(struct settings *s);
+
+const struct source *settings_source(const struct settings *s,
+                                     const char *name);
+const struct endpoint_settings *settings_endpoint(const struct settings *s,
+                                                  const char *name);
+
+/* The effective configuration as YAML with comments, secrets as "…". */
+void settings_print(const struct settings *s, struct buf *out);
+/* docs/CONFIGURATION.md, from the same tables. */
+void settings_document(struct buf *out);
+
+#endif
