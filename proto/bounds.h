@@ -1,0 +1,31 @@
+/* bounds: every bound of what crosses a process boundary, in one place. The
+ * encoder checks them too, so that we never send what we would refuse. */
+#ifndef PROTO_BOUNDS_H
+#define PROTO_BOUNDS_H
+
+enum {
+    NAME_MAX_BYTES = 63,     /* of processes, sources, endpoints … */
+    EVENT_ID_BYTES = 30,     /* "evt_" and 26 of Crockford's base 32 */
+    INBOX_MAX_BYTES = 255,   /* an inbox's address */
+    TEXT_MAX_BYTES = 4096,   /* ids of others, types, workspaces, errors */
+    HEADERS_MAX_BYTES = 64 * 1024, /* packed */
+    RESPONSE_MAX_BYTES = 16 * 1024,
+    BODY_MAX_BYTES = 64 * 1024 * 1024, /* the most `max_body` may be set to */
+    MESSAGE_MAX_BYTES = BODY_MAX_BYTES + 2 * HEADERS_MAX_BYTES + 64 * 1024,
+
+    /* A batch holds this much, or one message that is larger. */
+    BATCH_MAX_COUNT = 128,
+    BATCH_MAX_BYTES = 1024 * 1024,
+    /* A link's unacknowledged messages. */
+    WINDOW_MAX_COUNT = 4096,
+    WINDOW_MAX_BYTES = 16 * 1024 * 1024,
+    FRAME_MAX_BYTES = MESSAGE_MAX_BYTES + BATCH_MAX_BYTES,
+    RUNS_MAX_COUNT = 4096, /* in one `runs` frame */
+
+    /* A turn. */
+    TURN_MAX_COUNT = 256,
+    TURN_MAX_BYTES = 4 * 1024 * 1024,
+    TURN_MAX_MS = 5,
+};
+
+#endif

@@ -1,0 +1,60 @@
+/* control: a daemon's control socket (ROUTER, run_dir/NAME.control): one JSON
+ * document asks, one answers. docs/CONTROL.md describes it.
+ *
+ *   {"v":1,"ask":"trace","args":{"id":"evt_…"}}
+ *   {"v":1,"ok":true,"answer":{…}}     {"v":1,"ok":false,"error":"…"}
+ *
+ * What it does not know it refuses, naming what it knows. Answers leave after
+ * the commit of the turn that made them. */
+#ifndef PROTO_CONTROL_H
+#define PROTO_CONTROL_H
+
+#include "rc.h"
+#include <jansson.h>
+
+struct control;
+
+/* Handle one request inside the turn's transaction. Returns the answer (the
+ * caller's now), or NULL with `why` filled in. To answer later, return
+ * control_later(): then control_answer() must be called in a later turn. */
+typedef json_t *control_fn(void *self, json_t *args, char why[200]);
+
+struct control_command {
+    const char *name;
+    const char *args; /* for docs/CONTROL.md: "id", "" for none */
+    const char *help;
+    control_fn *fn;
+};
+
+/* `commands` ends with a NULL name. `ping` is built in: {"process","version",
+ * "pid","started_at"}. */
+struct control *control_open(void *zmq, const char *run_dir, const char *name,
+                             const struct control_command *commands,
+                             void *self);
+void control_close(struct control *c);
+void *control_socket(struct control *c);
+
+/* Inside the transaction: handle what has come, a bounded number of requests.
+ * true: there is more. */
+bool control_work(struct control *c);
+/* The commit was rolled back: what this turn would have answered is answered
+ * with "disk full" instead. */
+void control_undo(struct control *c);
+/* After the commit: send the answers. */
+void control_tell(struct control *c);
+
+/* From inside a control_fn: keep the request open. One at a time per process;
+ * a second one is refused with `why` by returning NULL yourself when
+ * control_waiting() is true. */
+json_t *control_later(struct control *c);
+bool control_waiting(const struct control *c);
+void control_answer(struct control *c, json_t *answer, const char *why);
+
+/* Ask (the CLI's side): blocks up to timeout_ms. Returns the answer (caller
+ * frees), or NULL: *unreachable says whether nobody answered (else it refused),
+ * `why` says what. */
+json_t *control_ask(void *zmq, const char *run_dir, const char *process,
+                    const char *ask, json_t *args, int timeout_ms,
+                    bool *unreachable, char why[200]);
+
+#endif

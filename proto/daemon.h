@@ -1,0 +1,74 @@
+/* daemon: what every daemon does the same way: its command line, its lock, its
+ * configuration, its database, its sockets, its turn.
+ *
+ * daemon_start() is the table of contents of a start:
+ *   options → configuration → lock → log → database → inbox → hop → control →
+ *   metrics → ready
+ * and daemon_run() is the loop. A process supplies a `struct daemon_plan`. */
+#ifndef PROTO_DAEMON_H
+#define PROTO_DAEMON_H
+
+#include "bounds.h"
+#include "control.h"
+#include "db.h"
+#include "hop.h"
+#include "loop.h"
+#include "mailbox.h"
+#include "metrics.h"
+#include "settings.h"
+
+struct daemon_plan {
+    const char *process; /* "ingress": the default name and what --help says */
+    const char *default_name; /* "deliverer-1" */
+    const char *summary;      /* one line */
+    const struct db_schema *schema;
+    const struct hop_ops *hop;
+    const struct control_command *commands; /* beside the common ones */
+    const struct metric *metrics;
+    int64_t *metric_values;
+    void *self; /* what every callback gets */
+
+    /* In the order of a start and of a turn. NULL is "nothing to do". */
+    void (*open)(void *self); /* prepare statements, read memory from disk */
+    /* A frame that is not the hop's. Inside the transaction. */
+    void (*frame)(void *self, int kind, struct bytes frame);
+    /* Rows. Returns ms to sleep at most (see loop.h). Called after frames and
+     * control requests of this turn were taken. */
+    int (*work)(void *self);
+    void (*tell)(void *self);
+    void (*undo)(void *self);   /* after a rolled back turn */
+    void (*reload)(void *self, struct settings *fresh); /* takes it over */
+    /* Asked each turn while stopping: true when nothing is left to do and the
+     * process may go. NULL: at once. */
+    bool (*stopped)(void *self);
+    void (*close)(void *self);
+    /* For `status`: add fields. */
+    void (*status)(void *self, json_t *out);
+};
+
+struct daemon {
+    const struct daemon_plan *plan;
+    struct settings *settings; /* the daemon's until reload */
+    char name[NAME_MAX_BYTES + 1];
+    char *config_path;
+    void *zmq;
+    struct db *db;
+    struct mailbox *mailbox;
+    struct hop *hop;
+    struct control *control;
+    struct metrics *metrics;
+    struct loop loop;
+    uint64_t run;         /* random, this start */
+    int64_t started_ms;
+};
+
+/* Exits on its own for --help, --version, --check and every error. */
+void daemon_start(struct daemon *d, const struct daemon_plan *plan, int argc,
+                  char **argv);
+/* Returns the exit code when the daemon has stopped. */
+int daemon_run(struct daemon *d);
+
+/* 64 random bits, never 0. */
+uint64_t random_id(void);
+
+#endif

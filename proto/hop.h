@@ -1,0 +1,98 @@
+/* hop: the durable hop, the one protocol by which anything that matters goes
+ * from one process to another: stored, sent, acknowledged.
+ * docs/ARCHITECTURE.md tells it; tests/model/hop.pml is its specification.
+ *
+ * One `struct hop` per process holds all links, out and in. Its tables (hop.sql)
+ * live in the process's own database, so that a message and the change that
+ * caused it, or that it causes, are one transaction. */
+#ifndef PROTO_HOP_H
+#define PROTO_HOP_H
+
+#include "db.h"
+#include "mailbox.h"
+#include "rc.h"
+
+struct hop;
+
+/* What the process does with the hop. `self` comes from hop_open(). */
+struct hop_ops {
+    /* Inside the turn's transaction: take one message of link `from`. GR_REFUSE:
+     * it can't be applied; it is set aside with its bytes, and the link goes
+     * on. GR_AGAIN: not now (no room); nothing was changed, ask again later.
+     * `n` is its number; never use it as an identity. */
+    gr_rc (*apply)(void *self, const char *from, uint64_t n, struct bytes msg);
+
+    /* Outside of a transaction: append the message behind row (kind, ref) of
+     * our log to `peer`. false: that row is gone; the number is sent as an
+     * empty message, which the receiver counts and skips. */
+    bool (*load)(void *self, const char *peer, int kind, int64_t ref,
+                 struct buf *out);
+
+    /* Inside a transaction: the peer has these on disk; (kind, ref) may be
+     * forgotten. May be NULL. */
+    void (*acked)(void *self, const char *peer, int kind, int64_t ref);
+
+    /* This link was set back: one end came back from an older copy. Loud
+     * already; here the process does what its work needs. May be NULL. */
+    void (*set_back)(void *self, const char *peer);
+};
+
+/* Reads its state from `db` (the schema must contain proto_hop_sql). Begins a
+ * new run: writes it in the next transaction, so nothing leaves before that. */
+struct hop *hop_open(struct db *db, struct mailbox *mailbox,
+                     const struct hop_ops *ops, void *self);
+void hop_close(struct hop *h);
+/* After a rolled back turn: memory again as the disk has it. */
+void hop_undo(struct hop *h);
+
+/* Append to the log of the link to `peer` (made on first use), inside the
+ * turn's transaction. Leaves after the commit. */
+void hop_put(struct hop *h, const char *peer, int kind, int64_t ref);
+
+/* For a log that is a table of the process's own (ingress's archive), where
+ * number and ref are the same and rows stay after they were acknowledged: call
+ * hop_own_log() once per peer with the lowest row that is held; hop_put()'s
+ * `ref` must then be hop_next(). When the process purges rows it says so with
+ * hop_own_floor(). */
+void hop_own_log(struct hop *h, const char *peer, int kind, uint64_t floor);
+uint64_t hop_next(struct hop *h, const char *peer);
+void hop_own_floor(struct hop *h, const char *peer, uint64_t floor);
+/* The last number that `peer` has acknowledged. */
+uint64_t hop_cursor(struct hop *h, const char *peer);
+/* Rows not yet acknowledged by `peer`. */
+uint64_t hop_backlog(struct hop *h, const char *peer);
+
+/* Hold this link's place: what is taken is acknowledged only up to the number
+ * that hop_settle() names, in the same transaction as the rows that make it
+ * so. After a crash everything past it comes again. */
+void hop_hold(struct hop *h, const char *from);
+void hop_settle(struct hop *h, const char *from, uint64_t n);
+
+/* Give a frame of kind batch, acked or runs to the hop, inside the turn's
+ * transaction. Any other kind: GR_REFUSE, not ours. GR_AGAIN: the frame is
+ * kept and its rest is applied in the next turn; read no more frames in this
+ * turn. Borrows. */
+GR_MUST_CHECK gr_rc hop_receive(struct hop *h, struct bytes frame);
+/* Before receiving: go on with a frame that was kept. GR_AGAIN: still not done;
+ * receive nothing in this turn. */
+GR_MUST_CHECK gr_rc hop_resume(struct hop *h);
+
+/* Last thing inside the transaction: places and cursors as rows. */
+void hop_work(struct hop *h);
+/* After the commit: acknowledgements, batches, questions. Returns how long the
+ * loop may sleep, in ms. */
+int hop_tell(struct hop *h);
+
+/* For status and metrics. `next_link` walks: start with *at = 0. */
+struct hop_link {
+    const char *peer;
+    bool out;             /* we send */
+    uint64_t next, done;  /* out: next number, acknowledged; in: taken, place */
+    uint64_t lost, set_back, unprocessable; /* counted since the file was made */
+    int64_t heard_ms;     /* mono time of the last frame from the peer; 0 */
+};
+bool hop_links(struct hop *h, int *at, struct hop_link *link);
+
+extern const char proto_hop_sql[];
+
+#endif

@@ -1,0 +1,58 @@
+/* wire: schema.h as C. For each frame, message and record NAME:
+ *
+ *   struct wire_NAME                            its fields
+ *   void wire_put_NAME(buf, const struct *)     encode (buf->failed: too large)
+ *   gr_rc wire_get_NAME(struct *, bytes)        strict and total decode
+ *
+ * Encoding is msgpack-c's. Decoding is our own pull reader, because msgpack-c's
+ * unpacker allocates by claimed counts (docs/decisions/0003): known kind, known
+ * version, exact field count, no trailing bytes, lengths compared with what is
+ * left before any arithmetic. What it yields borrows from the frame. */
+#ifndef PROTO_WIRE_H
+#define PROTO_WIRE_H
+
+#include "alloc.h"
+#include "rc.h"
+#include "schema.h"
+
+enum wire_kind {
+#define M(number, NAME, name, version) WIRE_KIND_##NAME = number,
+    WIRE_FRAMES(M) WIRE_MESSAGES(M) WIRE_RECORDS(M)
+#undef M
+};
+
+/* A string field is NUL-safe: `p` need not end with 0. */
+typedef uint64_t wire_u64;
+typedef int64_t wire_i64;
+typedef struct bytes wire_str;
+typedef struct bytes wire_bin;
+
+#define F(type, name, note) wire_##type name;
+#define M(number, NAME, name, version)                                         \
+    struct wire_##name {                                                       \
+        WIRE_##NAME(F)                                                         \
+    };                                                                         \
+    void wire_put_##name(struct buf *out, const struct wire_##name *v);        \
+    GR_MUST_CHECK gr_rc wire_get_##name(struct wire_##name *v,                 \
+                                        struct bytes in);
+WIRE_FRAMES(M)
+WIRE_MESSAGES(M)
+WIRE_RECORDS(M)
+#undef M
+#undef F
+
+/* The kind that a frame or message claims; 0 when it is none of ours. */
+int wire_kind(struct bytes in);
+const char *wire_kind_name(int kind);
+
+/* Small helpers for fields. */
+struct bytes wire_text(const char *s); /* NULL is "" */
+bool wire_is(struct bytes s, const char *text);
+/* Copy into a fixed array, cut if need be, always ended with 0. */
+void wire_copy(char *out, size_t out_bytes, struct bytes s);
+char *wire_dup(struct bytes s); /* caller frees */
+
+/* docs/WIRE.md */
+void wire_document(struct buf *out);
+
+#endif
