@@ -1,0 +1,86 @@
+/* conf_print: the tables as YAML that is in effect, and as documentation. */
+#include "conf.h"
+#include <stdlib.h>
+
+static bool is_section(const struct conf_key *k)
+{
+    return k->type == &conf_as_map || k->type == &conf_as_maps;
+}
+
+static void print_key(const struct conf_key *k, const void *target,
+                      struct buf *out, int indent, bool comments)
+{
+    if (k->type->unset && k->type->unset(k, target))
+        return;
+    if (comments && k->help)
+        buf_printf(out, "%*s# %s\n", indent, "", k->help);
+    buf_printf(out, "%*s%s:", indent, "", k->name);
+    k->type->print(out, k, target, indent);
+}
+
+void conf_print(const struct conf_section *s, const void *target,
+                struct buf *out, int indent, bool comments)
+{
+    for (const struct conf_key *k = s->keys; k->name; k++)
+        print_key(k, (const char *)target + k->offset, out, indent, comments);
+}
+
+/* ---- documentation ---- */
+
+static void put_choices(struct buf *out, const struct conf_key *k)
+{
+    for (const char *const *word = k->choices; *word; word++)
+        buf_printf(out, "%s`%s`", word == k->choices ? "" : ", ", *word);
+}
+
+static void put_kind(struct buf *out, const struct conf_key *k)
+{
+    if (k->form)
+        buf_puts(out, k->form);
+    else if (k->choices)
+        put_choices(out, k);
+    else
+        buf_puts(out, k->type->name);
+}
+
+static void put_default(struct buf *out, const struct conf_key *k)
+{
+    if (k->flags & CONF_REQUIRED)
+        buf_puts(out, "needed");
+    else if (k->fallback)
+        buf_printf(out, "`%s`", k->fallback);
+}
+
+static void document_row(struct buf *out, const struct conf_key *k)
+{
+    buf_printf(out, "| `%s` | ", k->name);
+    put_kind(out, k);
+    buf_puts(out, " | ");
+    put_default(out, k);
+    buf_printf(out, " | %s |\n", k->help ? k->help : "");
+}
+
+static void document_deeper(struct buf *out, const struct conf_key *k,
+                            const char *path)
+{
+    char *deeper = gr_printf("%s%s%s%s", path, *path ? "." : "", k->name,
+                             k->type == &conf_as_maps ? "[]" : "");
+
+    buf_printf(out, "\n## `%s`\n\n", deeper);
+    conf_document(k->section, deeper, out);
+    free(deeper);
+}
+
+void conf_document(const struct conf_section *s, const char *path,
+                   struct buf *out)
+{
+    if (s->help)
+        buf_printf(out, "%s\n\n", s->help);
+    buf_puts(out, "| key | what it holds | default | meaning |\n"
+                  "|---|---|---|---|\n");
+    for (const struct conf_key *k = s->keys; k->name; k++)
+        document_row(out, k);
+    for (const struct conf_key *k = s->keys; k->name; k++)
+        if (is_section(k))
+            document_deeper(out, k, path);
+}

@@ -1,0 +1,146 @@
+#include "loop.h"
+#include "clock.h"
+#include "log.h"
+#include <assert.h>
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+#include <zmq.h>
+
+enum {
+    TURN_US = 5000,
+    STILL_MS = 100,     /* a turn that took longer than this stood still */
+    FULL_WAIT_MS = 250, /* between tries while the disk is full */
+};
+
+void loop_prepare(struct loop *l)
+{
+    sigset_t mask;
+    struct rlimit files;
+
+    sigemptyset(&mask);
+    sigaddset(&mask, SIGTERM);
+    sigaddset(&mask, SIGINT);
+    sigaddset(&mask, SIGHUP);
+    sigprocmask(SIG_BLOCK, &mask, NULL);
+    signal(SIGPIPE, SIG_IGN);
+    l->signal_fd = signalfd(-1, &mask, SFD_NONBLOCK | SFD_CLOEXEC);
+    if (l->signal_fd < 0)
+        die(EXIT_UNAVAILABLE, "signalfd: %s", strerror(errno));
+    if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
+        files.rlim_cur = files.rlim_max;
+        setrlimit(RLIMIT_NOFILE, &files);
+    }
+    loop_watch_fd(l, l->signal_fd);
+}
+
+static int watch(struct loop *l, void *socket, int fd)
+{
+    assert(l->watch_count < LOOP_WATCH_MAX);
+    l->watch[l->watch_count].socket = socket;
+    l->watch[l->watch_count].fd = fd;
+    l->watch[l->watch_count].events = ZMQ_POLLIN;
+    return l->watch_count++;
+}
+
+int loop_watch_socket(struct loop *l, void *zmq_socket)
+{
+    return watch(l, zmq_socket, -1);
+}
+
+int loop_watch_fd(struct loop *l, int fd)
+{
+    return watch(l, NULL, fd);
+}
+
+bool loop_ready(const struct loop *l, int w)
+{
+    return l->watch[w].ready;
+}
+
+bool loop_spent(const struct loop *l)
+{
+    return mono_us() - l->turn_us > TURN_US;
+}
+
+static void wait_for(struct loop *l, int ms)
+{
+    zmq_pollitem_t items[LOOP_WATCH_MAX];
+
+    for (int i = 0; i < l->watch_count; i++)
+        items[i] = (zmq_pollitem_t){.socket = l->watch[i].socket,
+                                    .fd = l->watch[i].fd,
+                                    .events = l->watch[i].events};
+    if (zmq_poll(items, l->watch_count, ms) < 0)
+        for (int i = 0; i < l->watch_count; i++)
+            items[i].revents = 0;
+    for (int i = 0; i < l->watch_count; i++)
+        l->watch[i].ready = items[i].revents != 0;
+}
+
+static void take_signals(struct loop *l)
+{
+    struct signalfd_siginfo info;
+
+    while (read(l->signal_fd, &info, sizeof info) == sizeof info) {
+        if (info.ssi_signo != SIGHUP) {
+            if (!l->stopping)
+                log_info(NULL, "stopping");
+            l->stopping = true;
+        } else if (l->reload) {
+            l->reload(l->self);
+        }
+    }
+}
+
+/* One turn's transaction. Returns how long we may sleep. */
+static int work(struct loop *l)
+{
+    int wait_ms;
+
+    if (!l->db) {
+        wait_ms = l->work(l->self);
+        l->tell(l->self);
+        return wait_ms;
+    }
+    db_begin(l->db);
+    wait_ms = l->work(l->self);
+    if (db_commit(l->db) == GR_OK) { /* here we have promised */
+        l->tell(l->self);
+        db_tidy(l->db);
+        return wait_ms;
+    }
+    log_warn(NULL, "the disk is full; this turn was taken back",
+             LS("file", db_path(l->db)),
+             LI("room_bytes", db_room_bytes(l->db)));
+    if (l->undo)
+        l->undo(l->self);
+    db_tidy(l->db); /* may give room back */
+    usleep(FULL_WAIT_MS * 1000);
+    return 0;
+}
+
+void loop_run(struct loop *l)
+{
+    int wait_ms = 0;
+    int64_t began_ms, followed_ms = mono_ms();
+
+    while (!l->done) {
+        wait_for(l, wait_ms);
+        began_ms = l->mono_ms = mono_ms();
+        l->now_ms = now_ms();
+        l->turn_us = mono_us();
+        take_signals(l);
+        wait_ms = work(l);
+        l->stood_still_ms = mono_ms() - began_ms;
+        if (l->stood_still_ms < STILL_MS)
+            l->stood_still_ms = 0;
+        if (began_ms - followed_ms >= SECOND_MS) {
+            clock_follow();
+            followed_ms = began_ms;
+        }
+    }
+}
