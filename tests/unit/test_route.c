@@ -1,0 +1,150 @@
+/* Which endpoints want an event. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+/* cmocka needs the above first */
+#include <cmocka.h>
+
+#include "glob.h"
+#include "route.h"
+
+#define LIST(...)                                                 \
+    {                                                             \
+        .items = (char *[]){__VA_ARGS__},                         \
+        .count = sizeof((char *[]){__VA_ARGS__}) / sizeof(char *) \
+    }
+
+static void a_star_stands_for_any_text(void **state)
+{
+    (void)state;
+    assert_true(glob_match("*", ""));
+    assert_true(glob_match("*", "issue.created"));
+    assert_true(glob_match("issue.*", "issue.created"));
+    assert_true(glob_match("issue.*", "issue."));
+    assert_true(glob_match("*.created", "issue.created"));
+    assert_true(glob_match("i*e.*d", "issue.created"));
+    assert_true(glob_match("**a**", "bab"));
+    assert_true(glob_match("*ab", "aab"));
+    assert_true(glob_match("", ""));
+}
+
+static void everything_else_stands_for_itself(void **state)
+{
+    (void)state;
+    assert_false(glob_match("", "x"));
+    assert_false(glob_match("issue.*", "issue"));
+    assert_false(glob_match("issue.*", "Issue.created"));
+    assert_false(glob_match("issue?created", "issue.created"));
+    assert_false(glob_match("[a-z]", "a"));
+    assert_false(glob_match("*x", "xy"));
+    assert_false(glob_match("issue.created", "issue.created2"));
+}
+
+/* A pattern of many stars must not take for ever. */
+static void many_stars_are_no_trap(void **state)
+{
+    char text[4001], pattern[401];
+
+    (void)state;
+    for (int i = 0; i < 4000; i++)
+        text[i] = 'a';
+    text[4000] = 0;
+    for (int i = 0; i < 400; i += 2) {
+        pattern[i] = 'a';
+        pattern[i + 1] = '*';
+    }
+    pattern[399] = 'b';
+    pattern[400] = 0;
+    assert_false(glob_match(pattern, text));
+}
+
+static void an_endpoint_without_wishes_gets_everything(void **state)
+{
+    struct endpoint_settings e = {.name = "crm", .enabled = true};
+    struct settings s = {.endpoints = &e, .endpoint_count = 1};
+
+    (void)state;
+    assert_true(route_wants(&s, &e, "plane", "issue.created", "acme"));
+    assert_true(route_wants(&s, &e, "ledger", "unknown", "default"));
+}
+
+static void a_disabled_endpoint_gets_nothing(void **state)
+{
+    struct endpoint_settings e = {.name = "crm"};
+    struct route r = {.endpoints = LIST("crm")};
+    struct settings s = {
+        .endpoints = &e, .endpoint_count = 1, .routes = &r, .route_count = 1};
+
+    (void)state;
+    assert_false(route_wants(&s, &e, "plane", "issue.created", "acme"));
+}
+
+static void types_sources_and_workspaces_must_all_fit(void **state)
+{
+    struct endpoint_settings e = {.name = "crm",
+                                  .enabled = true,
+                                  .types = LIST("issue.*", "cycle.created"),
+                                  .sources = LIST("plane"),
+                                  .workspaces = LIST("ac*")};
+    struct settings s = {.endpoints = &e, .endpoint_count = 1};
+
+    (void)state;
+    assert_true(route_wants(&s, &e, "plane", "issue.created", "acme"));
+    assert_true(route_wants(&s, &e, "plane", "cycle.created", "acme"));
+    assert_false(route_wants(&s, &e, "plane", "cycle.deleted", "acme"));
+    assert_false(route_wants(&s, &e, "ledger", "issue.created", "acme"));
+    assert_false(route_wants(&s, &e, "plane", "issue.created", "other"));
+}
+
+static void a_named_endpoint_without_own_wishes_gets_what_routes_say(void **st)
+{
+    struct endpoint_settings e[] = {{.name = "crm", .enabled = true},
+                                    {.name = "log", .enabled = true}};
+    struct route r[] = {
+        {.sources = LIST("plane"),
+         .types = LIST("project.*"),
+         .endpoints = LIST("crm", "other")},
+        {.workspaces = LIST("vip"), .endpoints = LIST("crm")},
+    };
+    struct settings s = {
+        .endpoints = e, .endpoint_count = 2, .routes = r, .route_count = 2};
+
+    (void)st;
+    assert_false(route_has_own(&s, &e[0]));
+    assert_true(route_wants(&s, &e[0], "plane", "project.created", "acme"));
+    assert_false(route_wants(&s, &e[0], "plane", "issue.created", "acme"));
+    assert_true(route_wants(&s, &e[0], "x", "issue.created", "vip"));
+    assert_true(route_has_own(&s, &e[1]));
+    assert_true(route_wants(&s, &e[1], "plane", "issue.created", "acme"));
+}
+
+static void routes_add_to_own_wishes(void **state)
+{
+    struct endpoint_settings e = {
+        .name = "crm", .enabled = true, .types = LIST("issue.*")};
+    struct route r = {.types = LIST("project.*"), .endpoints = LIST("crm")};
+    struct settings s = {
+        .endpoints = &e, .endpoint_count = 1, .routes = &r, .route_count = 1};
+
+    (void)state;
+    assert_true(route_wants(&s, &e, "plane", "issue.created", "acme"));
+    assert_true(route_wants(&s, &e, "plane", "project.created", "acme"));
+    assert_false(route_wants(&s, &e, "plane", "cycle.created", "acme"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_star_stands_for_any_text),
+        cmocka_unit_test(everything_else_stands_for_itself),
+        cmocka_unit_test(many_stars_are_no_trap),
+        cmocka_unit_test(an_endpoint_without_wishes_gets_everything),
+        cmocka_unit_test(a_disabled_endpoint_gets_nothing),
+        cmocka_unit_test(types_sources_and_workspaces_must_all_fit),
+        cmocka_unit_test(
+            a_named_endpoint_without_own_wishes_gets_what_routes_say),
+        cmocka_unit_test(routes_add_to_own_wishes),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
