@@ -1,0 +1,93 @@
+#include "json_text.h"
+#include "alloc.h"
+#include "clock.h"
+#include <string.h>
+
+/* Bytes of the character at `p`, 0 when none begins there (RFC 3629). */
+static size_t character(const unsigned char *p, size_t n)
+{
+    static const struct {
+        unsigned char from, to, second_from, second_to;
+        size_t bytes;
+    } forms[] = {
+        {0x00, 0x7f, 0, 0, 1},       {0xc2, 0xdf, 0x80, 0xbf, 2},
+        {0xe0, 0xe0, 0xa0, 0xbf, 3}, {0xe1, 0xec, 0x80, 0xbf, 3},
+        {0xed, 0xed, 0x80, 0x9f, 3}, {0xee, 0xef, 0x80, 0xbf, 3},
+        {0xf0, 0xf0, 0x90, 0xbf, 4}, {0xf1, 0xf3, 0x80, 0xbf, 4},
+        {0xf4, 0xf4, 0x80, 0x8f, 4},
+    };
+
+    for (size_t i = 0; i < COUNT_OF(forms); i++) {
+        size_t bytes = forms[i].bytes;
+
+        if (p[0] < forms[i].from || p[0] > forms[i].to)
+            continue;
+        if (bytes > n || (bytes > 1 && (p[1] < forms[i].second_from ||
+                                        p[1] > forms[i].second_to)))
+            return 0;
+        for (size_t k = 2; k < bytes; k++)
+            if ((p[k] & 0xc0) != 0x80)
+                return 0;
+        return bytes;
+    }
+    return 0;
+}
+
+/* Bytes from the start that are whole characters. */
+static size_t good(struct bytes b)
+{
+    size_t at = 0, bytes;
+
+    while (at < b.n &&
+           (bytes = character((const unsigned char *)b.p + at, b.n - at)))
+        at += bytes;
+    return at;
+}
+
+bool utf8_valid(struct bytes b)
+{
+    return good(b) == b.n;
+}
+
+static json_t *or_die(json_t *j)
+{
+    if (!j)
+        die(EXIT_STORAGE, "out of memory");
+    return j;
+}
+
+json_t *json_text(struct bytes b)
+{
+    struct buf out;
+    json_t *text;
+
+    buf_init(&out, 3 * b.n + 1);
+    while (b.n) {
+        size_t n = good(b);
+
+        buf_put(&out, b.p, n);
+        b = (struct bytes){(const char *)b.p + n, b.n - n};
+        if (!b.n)
+            break;
+        buf_puts(&out, "\xef\xbf\xbd");
+        b = (struct bytes){(const char *)b.p + 1, b.n - 1};
+    }
+    text = or_die(json_stringn(out.len ? out.data : "", out.len));
+    buf_fini(&out);
+    return text;
+}
+
+json_t *json_text_of(const char *s)
+{
+    return s ? json_text((struct bytes){s, strlen(s)}) : json_null();
+}
+
+json_t *json_time(int64_t wall_ms)
+{
+    char text[RFC3339_BYTES];
+
+    if (!wall_ms)
+        return json_null();
+    rfc3339(text, wall_ms);
+    return or_die(json_string(text));
+}

@@ -1,0 +1,18 @@
+/* json_text: strangers' bytes and our times as JSON values. */
+#ifndef BASE_JSON_TEXT_H
+#define BASE_JSON_TEXT_H
+
+#include "rc.h"
+#include <jansson.h>
+
+/* Whole UTF-8, no surrogates, no over-long forms. NUL is allowed. */
+bool utf8_valid(struct bytes b);
+/* A JSON string; each byte that is no UTF-8 becomes U+FFFD, so that an answer
+ * can always be given. The caller's. Never NULL. */
+json_t *json_text(struct bytes b);
+/* The same of a string; NULL is JSON's null. */
+json_t *json_text_of(const char *s);
+/* RFC 3339, UTC, milliseconds; null for 0, which stands for "none". */
+json_t *json_time(int64_t wall_ms);
+
+#endif
