@@ -401,6 +401,11 @@ void bind_text(stmt *s, int i, const char *v)
     sqlite3_bind_text(s, i, v, -1, SQLITE_STATIC);
 }
 
+void bind_str(stmt *s, int i, struct bytes v)
+{
+    sqlite3_bind_text64(s, i, v.n ? v.p : "", v.n, SQLITE_STATIC, SQLITE_UTF8);
+}
+
 void bind_blob(stmt *s, int i, struct bytes v)
 {
     sqlite3_bind_blob64(s, i, v.n ? v.p : "", v.n, SQLITE_STATIC);

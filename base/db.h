@@ -47,6 +47,7 @@ typedef struct sqlite3_stmt stmt;
 stmt *db_prepare(struct db *db, const char *sql);
 void bind_i64(stmt *s, int i, int64_t v);
 void bind_text(stmt *s, int i, const char *v); /* NULL binds NULL */
+void bind_str(stmt *s, int i, struct bytes v);   /* text that need not end with 0 */
 void bind_blob(stmt *s, int i, struct bytes v);
 bool db_step(struct db *db, stmt *s);
 void db_done(stmt *s);
