@@ -618,23 +618,34 @@ static void no_such_choice(const struct conf_value *v, const struct conf_key *k,
     buf_fini(&all);
 }
 
-static void read_choice(const struct conf_value *v, const struct conf_key *k,
-                        void *target)
+/* The index of the word that stands here, or -1 after reporting. */
+static int chosen(const struct conf_value *v, const struct conf_key *k)
 {
     char *text = conf_string(v);
     int i = 0;
 
     if (!text)
-        return;
+        return -1;
     while (k->choices[i] && strcmp(k->choices[i], text) != 0)
         i++;
-    if (k->choices[i])
-        *(int *)target = i;
-    else if (!k->check || !k->check(text))
-        no_such_choice(v, k, text);
-    else
-        conf_error(v, "%s", k->check(text));
+    if (!k->choices[i]) {
+        i = -1;
+        if (k->check && k->check(text))
+            conf_error(v, "%s", k->check(text));
+        else
+            no_such_choice(v, k, text);
+    }
     free(text);
+    return i;
+}
+
+static void read_choice(const struct conf_value *v, const struct conf_key *k,
+                        void *target)
+{
+    int i = chosen(v, k);
+
+    if (i >= 0)
+        *(int *)target = i;
 }
 
 static void print_choice(struct buf *out, const struct conf_key *k,
@@ -648,6 +659,28 @@ const struct conf_type conf_as_choice = {
     .name = "word",
     .read = read_choice,
     .print = print_choice,
+};
+
+static void read_either(const struct conf_value *v, const struct conf_key *k,
+                        void *target)
+{
+    int i = chosen(v, k);
+
+    if (i >= 0)
+        *(bool *)target = i == 1;
+}
+
+static void print_either(struct buf *out, const struct conf_key *k,
+                         const void *target, int indent)
+{
+    (void)indent;
+    buf_printf(out, " %s\n", k->choices[*(const bool *)target]);
+}
+
+const struct conf_type conf_as_either = {
+    .name = "word",
+    .read = read_either,
+    .print = print_either,
 };
 
 /* ---- sections ---- */

@@ -45,13 +45,19 @@ struct subject {
     bool json_tried;
     const char *json_error; /* static or inside json_why; NULL when it parses */
     char json_why[200];
+    bool json_inexact; /* it has whole numbers that no int64 holds */
 };
 
 void subject_fini(struct subject *s);
 
+/* The `why` of a field that the request simply does not have (or has empty, or
+ * null), as against one that can't be had: body no JSON, an object where a text
+ * is meant, a header that came twice. Compare the pointer. */
+extern const char expr_not_there[];
+
 /* Append the value's text to `out`: a string as it is, a number or boolean as
- * JSON writes it. GR_REFUSE when it can't be had (`why`, a static sentence);
- * `out` is then as before. */
+ * JSON writes it. Never empty. GR_REFUSE when it can't be had (`why`, a static
+ * sentence, or the subject's json_error); `out` is then as before. */
 GR_MUST_CHECK gr_rc expr_value(const struct expr *e, struct subject *s,
                                struct buf *out, const char **why);
 

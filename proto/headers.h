@@ -20,4 +20,7 @@ bool headers_valid(struct bytes packed);
 bool headers_get(struct bytes packed, const char *name, struct bytes *value,
                  int *count);
 
+/* It can be a header's name: an HTTP token. */
+bool headers_name_valid(const char *name);
+
 #endif

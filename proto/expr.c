@@ -1,0 +1,299 @@
+#include "expr.h"
+#include "headers.h"
+#include <openssl/evp.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { NUMBER_MAX_BYTES = 64, EXACT_BITS = 53 };
+
+const char expr_not_there[] = "not there";
+
+/* ---- parsing ---- */
+
+static const char *const words[] = {
+    [EXPR_SOURCE] = "source",       [EXPR_PROVIDER] = "provider",
+    [EXPR_ID] = "id",               [EXPR_TYPE] = "type",
+    [EXPR_WORKSPACE] = "workspace", [EXPR_BODY_SHA256] = "body_sha256",
+};
+
+/* RFC 6901: empty, or begins with a slash; a tilde only as ~0 or ~1. */
+static const char *wrong_pointer(const char *text)
+{
+    if (*text && *text != '/')
+        return "a JSON pointer begins with a slash: json:/type";
+    for (; *text; text++)
+        if (*text == '~' && text[1] != '0' && text[1] != '1')
+            return "in a JSON pointer a ~ is written ~0 (and a / inside a "
+                   "name ~1)";
+    return NULL;
+}
+
+static const char *wrong_header(const char *text)
+{
+    return headers_name_valid(text) ? NULL : "is no name of a header";
+}
+
+static const char *wrong_const(const char *text)
+{
+    return *text ? NULL : "const: needs a text";
+}
+
+static const char *not_yet(const char *text)
+{
+    (void)text;
+    return "form: and query: are not in this version";
+}
+
+static const struct {
+    const char *prefix;
+    enum expr_kind kind;
+    const char *(*wrong)(const char *text);
+} prefixes[] = {
+    {"header:", EXPR_HEADER, wrong_header},
+    {"json:", EXPR_JSON, wrong_pointer},
+    {"const:", EXPR_CONST, wrong_const},
+    {"form:", EXPR_NONE, not_yet},
+    {"query:", EXPR_NONE, not_yet},
+};
+
+static gr_rc parse_word(struct expr *e, const char *text, const char **why)
+{
+    for (size_t i = 0; i < COUNT_OF(words); i++) {
+        if (!words[i] || strcmp(words[i], text) != 0)
+            continue;
+        e->kind = (enum expr_kind)i;
+        return GR_OK;
+    }
+    *why = "is no field expression: header:NAME, json:/pointer, const:TEXT, "
+           "or one of source provider id type workspace body_sha256";
+    return GR_REFUSE;
+}
+
+gr_rc expr_parse(struct expr *e, const char *text, const char **why)
+{
+    *e = (struct expr){0};
+    for (size_t i = 0; i < COUNT_OF(prefixes); i++) {
+        size_t n = strlen(prefixes[i].prefix);
+
+        if (strncmp(text, prefixes[i].prefix, n) != 0)
+            continue;
+        *why = prefixes[i].wrong(text + n);
+        if (*why)
+            return GR_REFUSE;
+        e->kind = prefixes[i].kind;
+        e->text = gr_strdup(text + n);
+        return GR_OK;
+    }
+    return parse_word(e, text, why);
+}
+
+void expr_fini(struct expr *e)
+{
+    free(e->text);
+    *e = (struct expr){0};
+}
+
+void expr_print(const struct expr *e, struct buf *out)
+{
+    for (size_t i = 0; i < COUNT_OF(prefixes); i++)
+        if (e->kind != EXPR_NONE && prefixes[i].kind == e->kind)
+            buf_printf(out, "%s%s", prefixes[i].prefix, e->text);
+    if (e->kind < COUNT_OF(words) && words[e->kind])
+        buf_puts(out, words[e->kind]);
+}
+
+/* ---- JSON ---- */
+
+void subject_fini(struct subject *s)
+{
+    if (s->json)
+        json_decref(s->json);
+    s->json = NULL;
+}
+
+static json_t *load(const struct subject *s, size_t flags, json_error_t *error)
+{
+    return json_loadb(s->body.p ? s->body.p : "", s->body.n,
+                      flags | JSON_DECODE_ANY | JSON_ALLOW_NUL, error);
+}
+
+/* One whole number too large for int64 somewhere in a body is no reason to
+ * refuse it all: then all are read as doubles, and large ones are not given. */
+static void parse_body(struct subject *s)
+{
+    json_error_t error;
+
+    s->json_tried = true;
+    s->json = load(s, 0, &error);
+    if (!s->json && json_error_code(&error) == json_error_numeric_overflow) {
+        s->json_inexact = true;
+        s->json = load(s, JSON_DECODE_INT_AS_REAL, &error);
+    }
+    if (s->json)
+        return;
+    snprintf(s->json_why, sizeof s->json_why, "the body is no JSON: %.150s",
+             error.text);
+    s->json_error = s->json_why;
+}
+
+/* One step of a pointer: the name up to the next slash, ~1 and ~0 put back. */
+static const char *step(const char *p, char *name)
+{
+    for (; *p && *p != '/'; p++) {
+        if (*p == '~')
+            *name++ = *++p == '1' ? '/' : '~';
+        else
+            *name++ = *p;
+    }
+    *name = 0;
+    return p;
+}
+
+static json_t *element(const json_t *list, const char *name)
+{
+    char *end;
+    unsigned long i;
+
+    if (*name < '0' || *name > '9' || (*name == '0' && name[1]))
+        return NULL;
+    i = strtoul(name, &end, 10);
+    return *end ? NULL : json_array_get(list, i);
+}
+
+static const json_t *walk(const json_t *at, const char *pointer)
+{
+    char *name = gr_alloc(strlen(pointer) + 1);
+
+    while (at && *pointer) {
+        pointer = step(pointer + 1, name);
+        at = json_is_array(at) ? element(at, name) : json_object_get(at, name);
+    }
+    free(name);
+    return at;
+}
+
+static gr_rc refuse(const char **why, const char *reason)
+{
+    *why = reason;
+    return GR_REFUSE;
+}
+
+static gr_rc put_all(struct buf *out, const void *p, size_t n, const char **why)
+{
+    if (n == 0)
+        return refuse(why, expr_not_there);
+    if (n > out->max - out->len)
+        return refuse(why, "the value is too long");
+    buf_put(out, p, n);
+    return GR_OK;
+}
+
+static gr_rc put_number(const json_t *v, bool inexact, struct buf *out,
+                        const char **why)
+{
+    char text[NUMBER_MAX_BYTES];
+    double n = json_number_value(v);
+    size_t len;
+
+    if (inexact && (n >= 1LL << EXACT_BITS || n <= -(1LL << EXACT_BITS)))
+        return refuse(why, "the number is too large to be exact");
+    if (inexact && n == (double)(long long)n) {
+        len = (size_t)snprintf(text, sizeof text, "%lld", (long long)n);
+        return put_all(out, text, len, why);
+    }
+    len = json_dumpb(v, text, sizeof text, JSON_ENCODE_ANY);
+    return put_all(out, text, len, why);
+}
+
+static gr_rc put_json(const json_t *v, bool inexact, struct buf *out,
+                      const char **why)
+{
+    if (!v || json_is_null(v))
+        return refuse(why, expr_not_there);
+    if (json_is_string(v))
+        return put_all(out, json_string_value(v), json_string_length(v), why);
+    if (json_is_number(v))
+        return put_number(v, inexact, out, why);
+    if (json_is_boolean(v))
+        return json_is_true(v) ? put_all(out, "true", 4, why)
+                               : put_all(out, "false", 5, why);
+    return refuse(why, "the field is an object or a list, no single value");
+}
+
+/* ---- values, by kind ---- */
+
+static gr_rc from_json(const struct expr *e, struct subject *s, struct buf *out,
+                       const char **why)
+{
+    if (!s->json_tried)
+        parse_body(s);
+    if (s->json_error)
+        return refuse(why, s->json_error);
+    return put_json(walk(s->json, e->text), s->json_inexact, out, why);
+}
+
+static gr_rc from_header(const struct expr *e, struct subject *s,
+                         struct buf *out, const char **why)
+{
+    struct bytes value;
+    int count;
+
+    if (!headers_get(s->headers, e->text, &value, &count))
+        return refuse(why, expr_not_there);
+    if (count > 1)
+        return refuse(why, "the header came more than once");
+    return put_all(out, value.p, value.n, why);
+}
+
+static gr_rc from_const(const struct expr *e, struct subject *s,
+                        struct buf *out, const char **why)
+{
+    (void)s;
+    return put_all(out, e->text, strlen(e->text), why);
+}
+
+static gr_rc from_subject(const struct expr *e, struct subject *s,
+                          struct buf *out, const char **why)
+{
+    const char *const texts[] = {
+        [EXPR_SOURCE] = s->source,       [EXPR_PROVIDER] = s->provider,
+        [EXPR_ID] = s->id,               [EXPR_TYPE] = s->type,
+        [EXPR_WORKSPACE] = s->workspace,
+    };
+    const char *text = texts[e->kind] ? texts[e->kind] : "";
+
+    return put_all(out, text, strlen(text), why);
+}
+
+static gr_rc from_body(const struct expr *e, struct subject *s, struct buf *out,
+                       const char **why)
+{
+    unsigned char digest[EVP_MAX_MD_SIZE];
+    char hex[2 * EVP_MAX_MD_SIZE + 1];
+    unsigned int n;
+
+    (void)e;
+    if (!EVP_Digest(s->body.p ? s->body.p : "", s->body.n, digest, &n,
+                    EVP_sha256(), NULL))
+        die(EXIT_STORAGE, "libcrypto has no SHA-256");
+    for (unsigned int i = 0; i < n; i++)
+        snprintf(hex + 2 * i, 3, "%02x", digest[i]);
+    return put_all(out, hex, 2 * (size_t)n, why);
+}
+
+static gr_rc (*const values[])(const struct expr *e, struct subject *s,
+                               struct buf *out, const char **why) = {
+    [EXPR_HEADER] = from_header,     [EXPR_JSON] = from_json,
+    [EXPR_CONST] = from_const,       [EXPR_SOURCE] = from_subject,
+    [EXPR_PROVIDER] = from_subject,  [EXPR_ID] = from_subject,
+    [EXPR_TYPE] = from_subject,      [EXPR_WORKSPACE] = from_subject,
+    [EXPR_BODY_SHA256] = from_body,
+};
+
+gr_rc expr_value(const struct expr *e, struct subject *s, struct buf *out,
+                 const char **why)
+{
+    if (e->kind == EXPR_NONE)
+        return refuse(why, expr_not_there);
+    return values[e->kind](e, s, out, why);
+}

@@ -1,0 +1,100 @@
+#include "headers.h"
+#include <string.h>
+#include <strings.h>
+
+enum { FRONT_BYTES = 8 };
+
+static void put_u32(struct buf *b, size_t n)
+{
+    unsigned char le[4] = {(unsigned char)n, (unsigned char)(n >> 8),
+                           (unsigned char)(n >> 16), (unsigned char)(n >> 24)};
+
+    buf_put(b, le, sizeof le);
+}
+
+static size_t get_u32(const unsigned char *p)
+{
+    return (size_t)p[0] | (size_t)p[1] << 8 | (size_t)p[2] << 16 |
+           (size_t)p[3] << 24;
+}
+
+void headers_put(struct buf *packed, const char *name, struct bytes value)
+{
+    size_t n = strlen(name);
+
+    if (n > UINT32_MAX || value.n > UINT32_MAX) {
+        packed->failed = true;
+        return;
+    }
+    put_u32(packed, n);
+    put_u32(packed, value.n);
+    buf_put(packed, name, n);
+    buf_put(packed, value.p, value.n);
+}
+
+bool headers_next(struct bytes packed, size_t *at, struct bytes *name,
+                  struct bytes *value)
+{
+    const unsigned char *p = packed.p;
+    size_t left, name_n, value_n;
+
+    if (*at > packed.n || packed.n - *at < FRONT_BYTES)
+        return false;
+    p += *at;
+    left = packed.n - *at - FRONT_BYTES;
+    name_n = get_u32(p);
+    value_n = get_u32(p + 4);
+    if (name_n > left || value_n > left - name_n)
+        return false;
+    *name = (struct bytes){p + FRONT_BYTES, name_n};
+    *value = (struct bytes){p + FRONT_BYTES + name_n, value_n};
+    *at += FRONT_BYTES + name_n + value_n;
+    return true;
+}
+
+bool headers_valid(struct bytes packed)
+{
+    struct bytes name, value;
+    size_t at = 0;
+
+    while (headers_next(packed, &at, &name, &value))
+        if (name.n == 0)
+            return false;
+    return at == packed.n;
+}
+
+bool headers_get(struct bytes packed, const char *name, struct bytes *value,
+                 int *count)
+{
+    struct bytes n, v;
+    size_t at = 0, want = strlen(name);
+    int found = 0;
+
+    while (headers_next(packed, &at, &n, &v)) {
+        if (n.n != want || strncasecmp(n.p, name, want) != 0)
+            continue;
+        if (found++ == 0)
+            *value = v;
+        if (!count)
+            break;
+    }
+    if (count)
+        *count = found;
+    return found > 0;
+}
+
+static bool is_token_letter(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+           (c >= '0' && c <= '9') || (c && strchr("!#$%&'*+-.^_`|~", c));
+}
+
+bool headers_name_valid(const char *name)
+{
+    if (!*name)
+        return false;
+    for (; *name; name++)
+        if (!is_token_letter(*name))
+            return false;
+    return true;
+}
