@@ -521,13 +521,9 @@ static void print_counts(const struct load *l, const char *one,
     const char *comma = "";
 
     for (int i = 0; i < STATUSES; i++) {
-        char name[8];
-
         if (!l->statuses[i])
             continue;
-        snprintf(name, sizeof name, "%d", i);
-        printf("%s%s%s%s: %lld", comma, one, name, one,
-               (long long)l->statuses[i]);
+        printf("%s%s%d%s: %lld", comma, one, i, one, (long long)l->statuses[i]);
         comma = between;
     }
     for (int i = 0; i < FAILURES; i++) {

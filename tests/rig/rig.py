@@ -1,0 +1,641 @@
+"""The rig: a whole pipeline of real processes in a folder of its own.
+
+    import pathlib, sys
+    sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "rig"))
+    from rig import RigTest, main
+
+    class Retry(RigTest):
+        def test_a_503_is_retried_until_it_is_a_200(self):
+            rig = self.rig()
+            rig.receiver.rules({"path": "/crm", "per": "event", "answers": [
+                {"status": 503, "times": 2}, {"status": 200}]})
+            rig.start()
+            event = rig.accept(rig.plane_body("ws-1"))
+            rig.receiver.wait(event, count=3)
+
+    main()
+
+A test waits on facts, never on time: wait_for() polls until something is so.
+When it fails, the logs of every process are printed. When it ends, each daemon
+must stop with 0 at a SIGTERM, no process may be left, and no log may hold a
+sanitizer's finding. Build folder: $GRAPNEL_BUILD, else build/dev.
+$GRAPNEL_KEEP=1 keeps the folders of tests.
+"""
+
+import base64
+import contextlib
+import ctypes
+import fcntl
+import hashlib
+import hmac
+import http.client
+import json
+import os
+import pathlib
+import random
+import re
+import shutil
+import signal
+import socket
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+import uuid
+
+import yaml
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+BUILD = pathlib.Path(os.environ.get("GRAPNEL_BUILD", ROOT / "build" / "dev"))
+PLANE_SECRET = "plane_wh_rig"
+SIGNING_SECRET = "whsec_" + base64.b64encode(b"the rig's signing secret").decode()
+FINDINGS = re.compile(
+    r"(ERROR|WARNING): (Address|Leak|Thread|Memory)Sanitizer|: runtime error: "
+    r"|Assertion .* failed")
+SLOW = 5 if "san" in BUILD.name else 1  # what the sanitizers cost
+
+
+def wait_for(fact, timeout=15, what=None):
+    """The first truthy value of fact(), asked until `timeout` seconds are over."""
+    end = time.monotonic() + timeout * SLOW
+    pause = 0.002
+    while True:
+        value = fact()
+        if value:
+            return value
+        if time.monotonic() > end:
+            raise AssertionError(
+                f"waited {timeout * SLOW} s in vain for {what or fact}; "
+                f"last: {value!r}")
+        time.sleep(pause)
+        pause = min(2 * pause, 0.05)
+
+
+def program(name):
+    for folder in ("bin", "tests/rig", "."):
+        path = BUILD / folder / name
+        if path.exists():
+            return str(path)
+    raise FileNotFoundError(f"{name} is not in {BUILD}; build it first")
+
+
+class Ports:
+    """Ports below the ephemeral ones, so that no outgoing connection takes one
+    between our look and the daemon's bind; a lock file each, so that two tests
+    at once do not take the same."""
+
+    def __init__(self):
+        self.locks = []
+        self.folder = pathlib.Path(
+            tempfile.gettempdir(), f"grapnel-ports-{os.getuid()}")
+        self.folder.mkdir(mode=0o700, exist_ok=True)
+
+    def take(self):
+        for port in random.sample(range(20000, 32000), 2000):
+            lock = open(self.folder / str(port), "w")
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                with socket.socket() as s:
+                    s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                    s.bind(("127.0.0.1", port))
+            except OSError:
+                lock.close()
+                continue
+            self.locks.append(lock)
+            return port
+        raise OSError("no port is free")
+
+    def close(self):
+        for lock in self.locks:
+            lock.close()
+
+
+def die_with_parent():
+    """In a child: if the test is killed, so are its daemons."""
+    ctypes.CDLL(None).prctl(1, signal.SIGKILL)
+
+
+class Process:
+    """A program of the rig with its log. Also tells an expected end from one
+    that nobody asked for."""
+
+    def __init__(self, rig, name, command):
+        self.rig, self.name, self.command = rig, name, command
+        self.log_path = rig.folder / f"{name}.log"
+        self.child = None
+        self.asked_to_end = True
+
+    def spawn(self, env=None, stdout=None):
+        assert not self.alive, f"{self.name} runs already"
+        with open(self.log_path, "ab") as log:
+            self.child = subprocess.Popen(
+                self.command, cwd=self.rig.folder, stdin=subprocess.DEVNULL,
+                stdout=stdout or log, stderr=log, preexec_fn=die_with_parent,
+                env={**os.environ, **self.rig.env, **(env or {})})
+        self.asked_to_end = False
+        return self
+
+    @property
+    def pid(self):
+        return self.child.pid
+
+    @property
+    def alive(self):
+        return self.child is not None and self.child.poll() is None
+
+    @property
+    def exit_code(self):
+        return self.child.poll()
+
+    def log(self):
+        return self.log_path.read_text(errors="replace") \
+            if self.log_path.exists() else ""
+
+    def signal(self, signo):
+        self.child.send_signal(signo)
+
+    def kill(self):
+        """kill -9. Nothing is left of it when this returns."""
+        self.asked_to_end = True
+        if self.alive:
+            self.child.kill()
+            self.child.wait()
+
+    def pause(self):
+        self.signal(signal.SIGSTOP)
+
+    def resume(self):
+        self.signal(signal.SIGCONT)
+
+    def wait_exit(self, timeout=30):
+        """Its exit code, when it ends by itself."""
+        self.asked_to_end = True
+        return self.child.wait(timeout * SLOW)
+
+    def stop(self, timeout=30):
+        """SIGTERM; returns the exit code."""
+        self.asked_to_end = True
+        if not self.alive:
+            return self.exit_code
+        self.signal(signal.SIGTERM)
+        try:
+            return self.child.wait(timeout * SLOW)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            raise AssertionError(
+                f"{self.name} did not stop within {timeout * SLOW} s of a SIGTERM")
+
+
+class Daemon(Process):
+    def __init__(self, rig, name):
+        super().__init__(rig, name, None)
+
+    def spawn(self, env=None, stdout=None):
+        self.command = [program(f"grapnel-{self.name.split('-')[0]}"),
+                        "-c", str(self.rig.config_path), "-n", self.name]
+        return super().spawn(env, stdout)
+
+    def answers(self):
+        """Its control socket is bound by a process that is there."""
+        with socket.socket(socket.AF_UNIX) as s:
+            try:
+                s.connect(str(self.rig.run_dir / f"{self.name}.control"))
+                return True
+            except OSError:
+                return False
+
+    def up(self):
+        if not self.alive:
+            raise AssertionError(
+                f"{self.name} ended with {self.exit_code}:\n{self.log()[-2000:]}")
+        if not self.answers():
+            return False
+        return self.name != "ingress" or self.rig.door_is_open()
+
+    def start(self, wait=True, env=None):
+        self.spawn(env)
+        if wait:
+            wait_for(self.up, what=f"{self.name} to be up")
+        return self
+
+    def restart(self, wait=True):
+        self.kill()
+        return self.start(wait)
+
+    def reload(self):
+        self.signal(signal.SIGHUP)
+
+
+class Received:
+    """One request as the receiver wrote it down."""
+
+    def __init__(self, line):
+        record = json.loads(line)
+        self.n = record["n"]
+        self.at_ms = record["at_ms"]
+        self.connection = record["connection"]
+        self.method = record["method"]
+        self.path = record["path"]
+        self.header_list = [tuple(pair) for pair in record["headers"]]
+        self.headers = {k.lower(): v for k, v in self.header_list}
+        self.body = base64.b64decode(record["body"])
+        self.status = record["status"]
+        self.action = record.get("action")
+
+    @property
+    def id(self):
+        return self.headers.get("webhook-id")
+
+    @property
+    def delivered(self):
+        return self.status is not None and 200 <= self.status < 300
+
+    def json(self):
+        return json.loads(self.body)
+
+    def __repr__(self):
+        return (f"<{self.n} {self.method} {self.path} {self.id} "
+                f"{self.status or self.action} at {self.at_ms}>")
+
+
+class Receiver(Process):
+    """rig-receiver: does as it is told (tests/rig/rules.h), records all."""
+
+    def __init__(self, rig, name="receiver"):
+        self.record_path = rig.folder / f"{name}.jsonl"
+        self.port = rig.ports.take()
+        super().__init__(rig, name, [
+            program("rig-receiver"), "--port", str(self.port),
+            "--keep", "0", "--record", str(self.record_path)])
+        self.offset, self.seen = 0, []
+
+    def start(self):
+        self.spawn(stdout=subprocess.PIPE)
+        with self.child.stdout as out:
+            port = out.readline()  # it is ready when it says so
+        assert int(port) == self.port, f"receiver: {self.log()}"
+        return self
+
+    def url(self, path):
+        return f"http://127.0.0.1:{self.port}{path}"
+
+    def ask(self, method, path, body=None):
+        status, _, answer = http_request(self.port, method, path, body)
+        assert status == 200, f"{path}: {status} {answer}"
+        return json.loads(answer)
+
+    def rules(self, *rules):
+        self.ask("POST", "/_rig/rules", json.dumps(rules).encode())
+
+    def reset(self):
+        self.ask("POST", "/_rig/reset", b"")
+
+    def stats(self):
+        return self.ask("GET", "/_rig/stats")
+
+    def requests(self, path=None, event=None):
+        """All requests so far, in the order of their coming."""
+        if self.record_path.exists():
+            with open(self.record_path, "rb") as record:
+                record.seek(self.offset)
+                for line in record:
+                    if not line.endswith(b"\n"):
+                        break
+                    self.offset += len(line)
+                    self.seen.append(Received(line))
+        return [r for r in self.seen if (path is None or r.path == path)
+                and (event is None or r.id == event)]
+
+    def wait(self, event=None, count=1, path=None, timeout=15):
+        """Wait for `count` requests (of one event, on one path); returns them."""
+        wait_for(lambda: len(self.requests(path, event)) >= count, timeout,
+                 f"{count} requests of {event or 'any event'} "
+                 f"at {path or 'any path'}")
+        return self.requests(path, event)
+
+    def delivered(self, path=None):
+        """{event id: first request of it that was answered 2xx}"""
+        first = {}
+        for request in self.requests(path):
+            if request.delivered:
+                first.setdefault(request.id, request)
+        return first
+
+
+class Load(Process):
+    """rig-load, with its acknowledgements. sent(), acks() and result() may be
+    asked while it runs and after."""
+
+    def __init__(self, rig, name, options):
+        self.acks_path = rig.folder / f"{name}.acks"
+        self.summary_path = rig.folder / f"{name}.json"
+        command = [program("rig-load"), "--json", "--acks", str(self.acks_path)]
+        for key, value in options.items():
+            command += [f"--{key.replace('_', '-')}", str(value)]
+        super().__init__(rig, name, command)
+
+    def start(self):
+        with open(self.summary_path, "wb") as out:
+            return self.spawn(stdout=out)
+
+    def acks(self):
+        if not self.acks_path.exists():
+            return []
+        with open(self.acks_path, "rb") as log:
+            return [json.loads(line) for line in log if line.endswith(b"\n")]
+
+    def result(self, timeout=300):
+        """Waits for its end; the summary."""
+        code = self.wait_exit(timeout)
+        assert code == 0, f"{self.name} ended with {code}: {self.log()}"
+        return json.loads(self.summary_path.read_text())
+
+
+def http_request(port, method, path, body=None, headers=None, timeout=30):
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=timeout)
+    with contextlib.closing(connection):
+        connection.request(method, path, body, headers or {})
+        answer = connection.getresponse()
+        return answer.status, dict(answer.getheaders()), answer.read()
+
+
+def sign_plane(body, secret=PLANE_SECRET):
+    """The headers that Plane sends with this body."""
+    return {
+        "Content-Type": "application/json",
+        "X-Plane-Event": json.loads(body)["event"],
+        "X-Plane-Delivery": str(uuid.uuid4()),
+        "X-Plane-Signature":
+            hmac.new(secret.encode(), body, hashlib.sha256).hexdigest(),
+    }
+
+
+def is_signed(request, secret=SIGNING_SECRET):
+    """Does a received request carry a good Standard Webhooks signature?"""
+    key = base64.b64decode(secret.removeprefix("whsec_"))
+    signed = b".".join([request.headers["webhook-id"].encode(),
+                        request.headers["webhook-timestamp"].encode(),
+                        request.body])
+    want = base64.b64encode(hmac.new(key, signed, hashlib.sha256).digest())
+    return f"v1,{want.decode()}" in request.headers["webhook-signature"].split()
+
+
+def merged(base, change):
+    """`change` laid over `base`: maps are merged, all else is replaced, None
+    takes a key away."""
+    if not isinstance(base, dict) or not isinstance(change, dict):
+        return change
+    both = {**base, **{k: merged(base.get(k), v) for k, v in change.items()}}
+    return {k: v for k, v in both.items() if v is not None}
+
+
+class Rig:
+    """A pipeline, stopped. `config` is laid over a default with one source,
+    `plane`, and one endpoint, `crm`, which is the receiver's /crm, with retries
+    in milliseconds. `rig.config` may be changed before start() and, with
+    write_config() and reload(), after."""
+
+    def __init__(self, config=None, deliverers=1):
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="gr-"))
+        self.run_dir = self.folder / "run"
+        self.state_dir = self.folder / "state"
+        self.config_path = self.folder / "grapnel.yaml"
+        self.ports = Ports()
+        self.door_port = self.ports.take()
+        self.env = {"PLANE_SECRET": PLANE_SECRET}
+        self.receiver = Receiver(self).start()
+        self.others = [self.receiver]  # receivers and loads
+        self.daemons = {}
+        self.unique = 0
+        self.config = merged(self.default_config(), config or {})
+        self.write_config()
+        for name in ["ingress", "sequencer", "dlqd"]:
+            self.add(name)
+        for i in range(deliverers):
+            self.add(f"deliverer-{i + 1}")
+
+    def default_config(self):
+        return {
+            "state_dir": "state",
+            "run_dir": "run",
+            "shutdown_grace": "5s",
+            "ingress": {"listen": f"127.0.0.1:{self.door_port}"},
+            "sources": [{"name": "plane", "provider": "plane",
+                         "secrets": ["${PLANE_SECRET}"]}],
+            "endpoints": [self.endpoint("crm")],
+            "retry_policies": [{
+                "name": "default", "backoff": "exponential",
+                "first_wait": "20ms", "factor": 2, "max_wait": "200ms",
+                "jitter": "full", "max_attempts": 12, "max_duration": "1h",
+                "retry_on": ["network", 408, 425, 429, "5xx"],
+                "respect_retry_after": True}],
+        }
+
+    def endpoint(self, name, **more):
+        """An endpoint whose URL is the receiver's /name."""
+        return {"name": name, "url": self.receiver.url(f"/{name}"),
+                "allow_private": True, "signing_secrets": [SIGNING_SECRET],
+                **more}
+
+    def write_config(self, text=None):
+        self.config_path.write_text(
+            text or yaml.safe_dump(self.config, sort_keys=False))
+
+    # processes
+
+    def add(self, name):
+        """A daemon of this name, not started."""
+        self.daemons[name] = Daemon(self, name)
+        return self.daemons[name]
+
+    def __getitem__(self, name):
+        return self.daemons[name]
+
+    @property
+    def deliverers(self):
+        return [d for n, d in self.daemons.items() if n.startswith("deliverer")]
+
+    def start(self, *names):
+        """Start the named daemons (all that don't run) and wait for each."""
+        asked = [self.daemons[n] for n in names or self.daemons]
+        started = [d.start(wait=False) for d in asked if not d.alive]
+        for daemon in started:
+            wait_for(daemon.up, what=f"{daemon.name} to be up")
+        return self
+
+    def kill(self, *names):
+        for name in names or self.daemons:
+            self.daemons[name].kill()
+
+    def stop(self):
+        """SIGTERM in the supervisor's order. {name: exit code}"""
+        order = ["ingress", *(d.name for d in self.deliverers), "sequencer",
+                 "dlqd", *self.daemons]
+        return {n: self.daemons[n].stop() for n in dict.fromkeys(order)
+                if self.daemons[n].child}
+
+    def another_receiver(self, name):
+        self.others.append(Receiver(self, name).start())
+        return self.others[-1]
+
+    def load(self, **options):
+        """Start a load at the door; options as rig-load's. See Load."""
+        options = {"target": self.door("/in/plane"), "secret": PLANE_SECRET,
+                   "connections": 16, **options}
+        self.others.append(Load(self, f"load-{len(self.others)}", options))
+        return self.others[-1].start()
+
+    # the door
+
+    def door(self, path):
+        return f"http://127.0.0.1:{self.door_port}{path}"
+
+    def door_is_open(self):
+        with contextlib.suppress(OSError):
+            return http_request(self.door_port, "GET", "/readyz")[0] == 200
+        return False
+
+    def plane_body(self, workspace="ws-1", action="update", event="issue",
+                   **data):
+        """A Plane event as bytes, unlike every other of this rig."""
+        self.unique += 1
+        return json.dumps({
+            "event": event, "action": action, "webhook_id": str(uuid.uuid4()),
+            "workspace_id": workspace,
+            "data": {"id": str(uuid.uuid4()), "n": self.unique, **data},
+            "activity": {"field": "state", "actor": {"id": "rig"}},
+        }).encode()
+
+    def post(self, body, source="plane", headers=None, path=None):
+        """(status, headers, body as JSON or bytes) of a request to the door,
+        signed as Plane's unless it brings headers."""
+        status, answered, answer = http_request(
+            self.door_port, "POST", path or f"/in/{source}", body,
+            sign_plane(body) if headers is None else headers)
+        with contextlib.suppress(ValueError):
+            answer = json.loads(answer)
+        return status, answered, answer
+
+    def accept(self, body=None, **how):
+        """Post what must be accepted; the event's id."""
+        status, _, answer = self.post(body or self.plane_body(), **how)
+        assert status == 200, f"the door said {status} {answer}"
+        return answer["id"]
+
+    # questions
+
+    def cli(self, *args, timeout=60, env=None):
+        """(what `grapnel ARGS --json` printed, parsed, or None; exit code)"""
+        done = self.cli_text(*args, "--json", timeout=timeout, env=env)
+        return (json.loads(done.stdout) if done.stdout.strip() else None,
+                done.returncode)
+
+    def cli_text(self, *args, timeout=60, env=None, stdin=None):
+        """The finished process: stdout, stderr, returncode."""
+        command, *rest = args
+        done = subprocess.run(
+            [program("grapnel"), command, "-c", str(self.config_path),
+             *map(str, rest)],
+            cwd=self.folder, env={**os.environ, **self.env, **(env or {})},
+            input=stdin, capture_output=True, text=True,
+            timeout=timeout * SLOW)
+        assert not FINDINGS.search(done.stderr), done.stderr
+        return done
+
+    def trace(self, event):
+        document, code = self.cli("trace", event)
+        assert code == 0, f"grapnel trace {event}: exit {code}, {document}"
+        return document
+
+    def wait_status(self, event, status="done", timeout=15):
+        """Wait until the event's status is this; its trace."""
+        def traced():
+            document, code = self.cli("trace", event)
+            return code == 0 and document["status"] == status and document
+        return wait_for(traced, timeout, f"{event} to be {status}")
+
+    def rows(self, process, sql, *args):
+        """Rows of a process's database, read only, as dicts."""
+        path = self.state_dir / f"{process}.db"
+        uri = f"file:{path}?mode=ro"
+        with contextlib.closing(sqlite3.connect(uri, uri=True, timeout=10)) as db:
+            db.row_factory = sqlite3.Row
+            return [dict(row) for row in db.execute(sql, args)]
+
+    # the end
+
+    def leaked(self):
+        """Command lines of processes that still know this folder."""
+        found = []
+        for path in pathlib.Path("/proc").glob("[0-9]*/cmdline"):
+            with contextlib.suppress(OSError):
+                words = path.read_bytes().replace(b"\0", b" ").decode(
+                    errors="replace")
+                if str(self.folder) in words and int(path.parts[2]) != os.getpid():
+                    found.append(f"{path.parts[2]} {words}")
+        return found
+
+    def problems(self):
+        """What is wrong with how the processes fared. Stops all of them."""
+        wrong = []
+        everyone = [*self.daemons.values(), *self.others]
+        for p in everyone:
+            if p.child and not p.asked_to_end and not p.alive \
+                    and p.exit_code != 0:
+                wrong.append(f"{p.name} ended by itself with {p.exit_code}")
+        try:
+            for name, code in self.stop().items():
+                if code not in (0, -signal.SIGKILL):
+                    wrong.append(f"{name} ended with {code} on SIGTERM")
+        except AssertionError as error:
+            wrong.append(str(error))
+        for p in self.others:
+            p.stop()
+        for p in everyone:
+            if FINDINGS.search(p.log()):
+                wrong.append(f"{p.name}: a finding in its log")
+        return wrong + [f"left running: {line}" for line in self.leaked()]
+
+    def dump(self, out=sys.stderr, lines=120):
+        for p in [*self.daemons.values(), *self.others]:
+            tail = p.log().splitlines()[-lines:]
+            if tail:
+                print(f"--- {p.name}", *tail, sep="\n", file=out)
+
+    def close(self):
+        for p in [*self.daemons.values(), *self.others]:
+            p.kill()
+        self.ports.close()
+        if os.environ.get("GRAPNEL_KEEP"):
+            print(f"kept: {self.folder}", file=sys.stderr)
+        else:
+            shutil.rmtree(self.folder, ignore_errors=True)
+
+
+class RigTest(unittest.TestCase):
+    """A test case whose rigs are judged and taken down at its end."""
+
+    def rig(self, config=None, **how):
+        rig = Rig(config, **how)
+        self.addCleanup(self._end, rig)
+        return rig
+
+    def _failed(self):
+        result = self._outcome.result
+        return any(getattr(test, "test_case", test) is self
+                   for test, _ in [*result.failures, *result.errors])
+
+    def _end(self, rig):
+        try:
+            wrong = [] if self._failed() else rig.problems()
+            if wrong or self._failed():
+                rig.dump()
+            self.assertEqual(wrong, [])
+        finally:
+            rig.close()
+
+
+def main():
+    unittest.main(verbosity=2)
