@@ -13,8 +13,8 @@
 
 #define SECOND_MS 1000LL
 #define MINUTE_MS (60 * SECOND_MS)
-#define HOUR_MS (60 * MINUTE_MS)
-#define DAY_MS (24 * HOUR_MS)
+#define HOUR_MS   (60 * MINUTE_MS)
+#define DAY_MS    (24 * HOUR_MS)
 
 int64_t now_ms(void);
 int64_t mono_ms(void);

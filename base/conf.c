@@ -138,10 +138,8 @@ void conf_error(const struct conf_value *v, const char *fmt, ...)
 
 static struct conf_value child(const struct conf_value *v, const char *name)
 {
-    return (struct conf_value){.conf = v->conf,
-                               .file = v->file,
-                               .parent = v,
-                               .key = name};
+    return (struct conf_value){
+        .conf = v->conf, .file = v->file, .parent = v, .key = name};
 }
 
 static const yaml_node_t *value_of(const struct conf_value *v,
@@ -645,8 +643,8 @@ static void read_fallback(const struct conf_value *v, const struct conf_key *k,
     struct conf_value at = child(v, k->name);
 
     at.file = fallback_file(v->conf, k);
-    at.node =
-        yaml_document_get_root_node((yaml_document_t *)&at.file->document);
+    at.node = yaml_document_get_root_node(
+        (yaml_document_t *)&at.file->document);
     k->type->read(&at, k, target);
 }
 

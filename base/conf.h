@@ -64,8 +64,8 @@ struct conf_section;
 struct conf_key {
     const char *name; /* NULL ends a table */
     const struct conf_type *type;
-    size_t offset;       /* of the target in the section's struct */
-    size_t count_offset; /* of a list's count, or another second target */
+    size_t offset;        /* of the target in the section's struct */
+    size_t count_offset;  /* of a list's count, or another second target */
     const char *fallback; /* the default, as one would write it; or NULL */
     int64_t min, max;     /* of a number; max 0: no bound of its own */
     const struct conf_section *section; /* of conf_as_map and conf_as_maps */
@@ -107,11 +107,11 @@ extern const struct conf_type conf_as_bool;     /* bool */
 extern const struct conf_type conf_as_int;      /* int64_t */
 extern const struct conf_type conf_as_duration; /* int64_t, ms */
 extern const struct conf_type conf_as_size;     /* int64_t, bytes */
-extern const struct conf_type conf_as_number;   /* double; min, max: hundredths */
-extern const struct conf_type conf_as_choice;   /* an enum, index in choices */
-extern const struct conf_type conf_as_either;   /* bool: the 2nd of 2 choices */
-extern const struct conf_type conf_as_map;      /* the section's struct */
-extern const struct conf_type conf_as_maps;     /* T *, with count_offset */
+extern const struct conf_type conf_as_number; /* double; min, max: hundredths */
+extern const struct conf_type conf_as_choice; /* an enum, index in choices */
+extern const struct conf_type conf_as_either; /* bool: the 2nd of 2 choices */
+extern const struct conf_type conf_as_map;    /* the section's struct */
+extern const struct conf_type conf_as_maps;   /* T *, with count_offset */
 
 /* ---- one reading ---- */
 

@@ -86,7 +86,7 @@ static bool is_null(const char *s)
 
 static bool is_truth(const char *s)
 {
-    static const char *const words[] = {"y",    "n",     "yes", "no", "true",
+    static const char *const words[] = {"y",     "n",  "yes", "no", "true",
                                         "false", "on", "off", NULL};
 
     return among(s, words);

@@ -318,8 +318,12 @@ struct unit {
 };
 
 static const struct unit duration_units[] = {
-    {"d", 24 * 60 * 60 * 1000LL}, {"h", 60 * 60 * 1000}, {"m", 60 * 1000},
-    {"s", 1000},                  {"ms", 1},             {0},
+    {"d", 24 * 60 * 60 * 1000LL},
+    {"h", 60 * 60 * 1000},
+    {"m", 60 * 1000},
+    {"s", 1000},
+    {"ms", 1},
+    {0},
 };
 
 static const struct unit size_units[] = {
@@ -482,8 +486,8 @@ static bool unset_whole(const struct conf_key *k, const void *target)
 }
 
 static const struct whole as_int = {conf_parse_int, put_int, "a number"};
-static const struct whole as_duration = {
-    conf_parse_duration, conf_put_duration, "a duration (10s, 24h)"};
+static const struct whole as_duration = {conf_parse_duration, conf_put_duration,
+                                         "a duration (10s, 24h)"};
 static const struct whole as_size = {conf_parse_size, conf_put_size,
                                      "a size (64KiB, 1MiB)"};
 

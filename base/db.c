@@ -59,7 +59,8 @@ _Noreturn static void storage_failed(struct db *db, int rc, const char *doing)
     die(EXIT_STORAGE,
         "%s: %s failed: %s (%s). Nothing that was promised is lost; what was "
         "being done is done again at the next start",
-        db->path, doing, sqlite3_errstr(rc), db->h ? sqlite3_errmsg(db->h) : "");
+        db->path, doing, sqlite3_errstr(rc),
+        db->h ? sqlite3_errmsg(db->h) : "");
 }
 
 _Noreturn static void damaged(const char *path, const char *what)
@@ -252,10 +253,9 @@ struct db *db_open(const char *path, const struct db_schema *schema)
     int rc;
 
     db->path = gr_strdup(path);
-    rc = sqlite3_open_v2(path, &db->h,
-                         SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE |
-                             SQLITE_OPEN_NOMUTEX,
-                         NULL);
+    rc = sqlite3_open_v2(
+        path, &db->h,
+        SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX, NULL);
     if (rc != SQLITE_OK)
         die(EXIT_STORAGE, "%s: can't be opened: %s", path,
             db->h ? sqlite3_errmsg(db->h) : "out of memory");
@@ -508,8 +508,8 @@ gr_rc db_backup_start(struct db *db, const char *path, char why[200])
     rc = sqlite3_open(path, &db->backup.to);
     db->backup.path = gr_strdup(path);
     if (rc == SQLITE_OK)
-        db->backup.job =
-            sqlite3_backup_init(db->backup.to, "main", db->h, "main");
+        db->backup.job = sqlite3_backup_init(db->backup.to, "main", db->h,
+                                             "main");
     if (!db->backup.job) {
         sqlite3_snprintf(200, why, "%s: %s", path,
                          sqlite3_errmsg(db->backup.to));

@@ -47,7 +47,8 @@ typedef struct sqlite3_stmt stmt;
 stmt *db_prepare(struct db *db, const char *sql);
 void bind_i64(stmt *s, int i, int64_t v);
 void bind_text(stmt *s, int i, const char *v); /* NULL binds NULL */
-void bind_str(stmt *s, int i, struct bytes v);   /* text that need not end with 0 */
+void bind_str(stmt *s, int i,
+              struct bytes v); /* text that need not end with 0 */
 void bind_blob(stmt *s, int i, struct bytes v);
 bool db_step(struct db *db, stmt *s);
 void db_done(stmt *s);
@@ -55,8 +56,8 @@ void db_run(struct db *db, stmt *s);
 /* Rows changed by the last db_run(). */
 int db_changes(struct db *db);
 int64_t col_i64(stmt *s, int i);
-const char *col_text(stmt *s, int i);   /* "" for NULL; until next step */
-struct bytes col_blob(stmt *s, int i);  /* until next step */
+const char *col_text(stmt *s, int i);  /* "" for NULL; until next step */
+struct bytes col_blob(stmt *s, int i); /* until next step */
 bool col_null(stmt *s, int i);
 
 /* Between two turns: keep the WAL short (see db.c). Cheap when it is. */

@@ -34,21 +34,24 @@ uint64_t log_dropped_count(void);
 void log_write(enum log_level level, const char *event, const char *what,
                const struct log_field *fields);
 
-#define LOG_FIELDS(...)                                                        \
-    (const struct log_field[])                                                 \
-    {                                                                          \
-        __VA_ARGS__ __VA_OPT__(, ){0}                                          \
+#define LOG_FIELDS(...)            \
+    (const struct log_field[])     \
+    {                              \
+        __VA_ARGS__ __VA_OPT__(, ) \
+        {                          \
+            0                      \
+        }                          \
     }
-#define log_debug(event, what, ...)                                            \
-    do {                                                                       \
-        if (log_wants(LOG_DEBUG))                                              \
-            log_write(LOG_DEBUG, event, what, LOG_FIELDS(__VA_ARGS__));        \
+#define log_debug(event, what, ...)                                     \
+    do {                                                                \
+        if (log_wants(LOG_DEBUG))                                       \
+            log_write(LOG_DEBUG, event, what, LOG_FIELDS(__VA_ARGS__)); \
     } while (0)
-#define log_info(event, what, ...)                                             \
+#define log_info(event, what, ...) \
     log_write(LOG_INFO, event, what, LOG_FIELDS(__VA_ARGS__))
-#define log_warn(event, what, ...)                                             \
+#define log_warn(event, what, ...) \
     log_write(LOG_WARN, event, what, LOG_FIELDS(__VA_ARGS__))
-#define log_error(event, what, ...)                                            \
+#define log_error(event, what, ...) \
     log_write(LOG_ERROR, event, what, LOG_FIELDS(__VA_ARGS__))
 
 #endif

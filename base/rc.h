@@ -16,9 +16,9 @@ typedef enum {
     GR_REFUSE, /* this input is at fault: reject it or set it aside, go on */
 } gr_rc;
 
-#define GR_MUST_CHECK __attribute__((warn_unused_result))
+#define GR_MUST_CHECK   __attribute__((warn_unused_result))
 #define GR_PRINTF(f, a) __attribute__((format(printf, f, a)))
-#define COUNT_OF(a) (sizeof(a) / sizeof((a)[0]))
+#define COUNT_OF(a)     (sizeof(a) / sizeof((a)[0]))
 
 /* Exit codes: those of sysexits.h that users see (docs: README). */
 enum {

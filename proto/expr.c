@@ -11,9 +11,12 @@ const char expr_not_there[] = "not there";
 /* ---- parsing ---- */
 
 static const char *const words[] = {
-    [EXPR_SOURCE] = "source",       [EXPR_PROVIDER] = "provider",
-    [EXPR_ID] = "id",               [EXPR_TYPE] = "type",
-    [EXPR_WORKSPACE] = "workspace", [EXPR_BODY_SHA256] = "body_sha256",
+    [EXPR_SOURCE] = "source",
+    [EXPR_PROVIDER] = "provider",
+    [EXPR_ID] = "id",
+    [EXPR_TYPE] = "type",
+    [EXPR_WORKSPACE] = "workspace",
+    [EXPR_BODY_SHA256] = "body_sha256",
 };
 
 /* RFC 6901: empty, or begins with a slash; a tilde only as ~0 or ~1. */
@@ -49,10 +52,8 @@ static const struct {
     enum expr_kind kind;
     const char *(*wrong)(const char *text);
 } prefixes[] = {
-    {"header:", EXPR_HEADER, wrong_header},
-    {"json:", EXPR_JSON, wrong_pointer},
-    {"const:", EXPR_CONST, wrong_const},
-    {"form:", EXPR_NONE, not_yet},
+    {"header:", EXPR_HEADER, wrong_header}, {"json:", EXPR_JSON, wrong_pointer},
+    {"const:", EXPR_CONST, wrong_const},    {"form:", EXPR_NONE, not_yet},
     {"query:", EXPR_NONE, not_yet},
 };
 
@@ -256,8 +257,10 @@ static gr_rc from_subject(const struct expr *e, struct subject *s,
                           struct buf *out, const char **why)
 {
     const char *const texts[] = {
-        [EXPR_SOURCE] = s->source,       [EXPR_PROVIDER] = s->provider,
-        [EXPR_ID] = s->id,               [EXPR_TYPE] = s->type,
+        [EXPR_SOURCE] = s->source,
+        [EXPR_PROVIDER] = s->provider,
+        [EXPR_ID] = s->id,
+        [EXPR_TYPE] = s->type,
         [EXPR_WORKSPACE] = s->workspace,
     };
     const char *text = texts[e->kind] ? texts[e->kind] : "";
@@ -283,10 +286,10 @@ static gr_rc from_body(const struct expr *e, struct subject *s, struct buf *out,
 
 static gr_rc (*const values[])(const struct expr *e, struct subject *s,
                                struct buf *out, const char **why) = {
-    [EXPR_HEADER] = from_header,     [EXPR_JSON] = from_json,
-    [EXPR_CONST] = from_const,       [EXPR_SOURCE] = from_subject,
-    [EXPR_PROVIDER] = from_subject,  [EXPR_ID] = from_subject,
-    [EXPR_TYPE] = from_subject,      [EXPR_WORKSPACE] = from_subject,
+    [EXPR_HEADER] = from_header,    [EXPR_JSON] = from_json,
+    [EXPR_CONST] = from_const,      [EXPR_SOURCE] = from_subject,
+    [EXPR_PROVIDER] = from_subject, [EXPR_ID] = from_subject,
+    [EXPR_TYPE] = from_subject,     [EXPR_WORKSPACE] = from_subject,
     [EXPR_BODY_SHA256] = from_body,
 };
 

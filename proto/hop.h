@@ -8,6 +8,7 @@
 #ifndef PROTO_HOP_H
 #define PROTO_HOP_H
 
+#include "alloc.h"
 #include "db.h"
 #include "mailbox.h"
 #include "rc.h"
@@ -18,30 +19,32 @@ struct hop;
 struct hop_ops {
     /* Inside the turn's transaction: take one message of link `from`. GR_REFUSE:
      * it can't be applied; it is set aside with its bytes, and the link goes
-     * on. GR_AGAIN: not now (no room); nothing was changed, ask again later.
-     * `n` is its number; never use it as an identity. */
+     * on. GR_AGAIN: not now (no room); nothing was changed, and it comes again
+     * by itself. `n` is its number; never use it as an identity. */
     gr_rc (*apply)(void *self, const char *from, uint64_t n, struct bytes msg);
 
     /* Outside of a transaction: append the message behind row (kind, ref) of
      * our log to `peer`. false: that row is gone; the number is sent as an
-     * empty message, which the receiver counts and skips. */
+     * empty message, which the receiver skips. NULL: we send nothing. */
     bool (*load)(void *self, const char *peer, int kind, int64_t ref,
                  struct buf *out);
 
-    /* Inside a transaction: the peer has these on disk; (kind, ref) may be
-     * forgotten. May be NULL. */
-    void (*acked)(void *self, const char *peer, int kind, int64_t ref);
-
     /* This link was set back: one end came back from an older copy. Loud
-     * already; here the process does what its work needs. May be NULL. */
+     * already; here the process does what its work needs. On a held link all
+     * numbers taken so far are void: settle none of them. Inside the turn's
+     * transaction. May be NULL. */
     void (*set_back)(void *self, const char *peer);
 };
 
 /* Reads its state from `db` (the schema must contain proto_hop_sql). Begins a
- * new run: writes it in the next transaction, so nothing leaves before that. */
+ * new run, whose 64 random bits are `run`; nothing leaves before the first
+ * commit. */
 struct hop *hop_open(struct db *db, struct mailbox *mailbox,
-                     const struct hop_ops *ops, void *self);
+                     const struct hop_ops *ops, uint64_t run, void *self);
 void hop_close(struct hop *h);
+/* On an orderly stop, inside the last transaction: the next start need not
+ * suspect any message. */
+void hop_stopped(struct hop *h);
 /* After a rolled back turn: memory again as the disk has it. */
 void hop_undo(struct hop *h);
 
@@ -51,12 +54,16 @@ void hop_put(struct hop *h, const char *peer, int kind, int64_t ref);
 
 /* For a log that is a table of the process's own (ingress's archive), where
  * number and ref are the same and rows stay after they were acknowledged: call
- * hop_own_log() once per peer with the lowest row that is held; hop_put()'s
- * `ref` must then be hop_next(). When the process purges rows it says so with
- * hop_own_floor(). */
-void hop_own_log(struct hop *h, const char *peer, int kind, uint64_t floor);
+ * once per peer after hop_open(); hop_put()'s `ref` must then be hop_next(). */
+void hop_own_log(struct hop *h, const char *peer, int kind);
 uint64_t hop_next(struct hop *h, const char *peer);
-void hop_own_floor(struct hop *h, const char *peer, uint64_t floor);
+/* For a log whose rows stay after they were acknowledged (so that a peer that
+ * comes back from an older copy can be told again). Call once per peer. */
+void hop_keep_log(struct hop *h, const char *peer);
+/* Rows below `floor` are held no more (both kinds of log above). Inside a
+ * transaction. */
+void hop_floor(struct hop *h, const char *peer, uint64_t floor);
+uint64_t hop_floor_of(struct hop *h, const char *peer);
 /* The last number that `peer` has acknowledged. */
 uint64_t hop_cursor(struct hop *h, const char *peer);
 /* Rows not yet acknowledged by `peer`. */
@@ -69,13 +76,15 @@ void hop_hold(struct hop *h, const char *from);
 void hop_settle(struct hop *h, const char *from, uint64_t n);
 
 /* Give a frame of kind batch, acked or runs to the hop, inside the turn's
- * transaction. Any other kind: GR_REFUSE, not ours. GR_AGAIN: the frame is
- * kept and its rest is applied in the next turn; read no more frames in this
- * turn. Borrows. */
+ * transaction. GR_REFUSE: another kind, or not for us. GR_AGAIN: the rest of
+ * this batch is applied in later turns; take no more frames in this one. */
 GR_MUST_CHECK gr_rc hop_receive(struct hop *h, struct bytes frame);
-/* Before receiving: go on with a frame that was kept. GR_AGAIN: still not done;
- * receive nothing in this turn. */
+/* Before taking frames: go on with a batch that was kept. GR_AGAIN: still not
+ * done; take no frames in this turn. */
 GR_MUST_CHECK gr_rc hop_resume(struct hop *h);
+/* Messages and bytes applied since hop_work() was last called. */
+int hop_taken_count(const struct hop *h);
+size_t hop_taken_bytes(const struct hop *h);
 
 /* Last thing inside the transaction: places and cursors as rows. */
 void hop_work(struct hop *h);

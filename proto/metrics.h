@@ -6,6 +6,7 @@
 #ifndef PROTO_METRICS_H
 #define PROTO_METRICS_H
 
+#include "alloc.h"
 #include "rc.h"
 #include <jansson.h>
 

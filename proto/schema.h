@@ -31,6 +31,7 @@
     F(u64, n, "last number that is on the receiver's disk; 0 for none")        \
     F(u64, run, "and its run")                                                 \
     F(u64, taken, "last number taken, on disk or not: at least n")             \
+    F(u64, taken_run, "and its run")                                           \
     F(u64, hole, "1 when a batch was dropped because numbers are missing")
 
 #define WIRE_RUNS(F) /* hop: sender -> receiver */                             \

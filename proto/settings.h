@@ -7,14 +7,10 @@
 #define PROTO_SETTINGS_H
 
 #include "alloc.h"
+#include "conf.h" /* struct text_list */
 #include "expr.h"
 #include "log.h"
 #include "rc.h"
-
-struct text_list {
-    char **items;
-    size_t count;
-};
 
 /* One idempotency key: the expressions whose values make it up. */
 struct dedupe_key {
@@ -34,6 +30,8 @@ enum time_unit { UNIT_S, UNIT_MS };
 
 /* How a source's requests prove who sent them (HMAC-SHA256 schemes). */
 struct verify {
+    int scheme;                   /* hmac-sha256, the only one yet */
+    int form;                     /* plain, the only one yet */
     char *header;                 /* that carries the signature */
     char *prefix;                 /* before it, "" for none */
     enum verify_encoding encoding; /* of the signature */
@@ -43,9 +41,12 @@ struct verify {
     enum time_unit time_unit;
 };
 
+struct profile; /* profile.h */
+
 struct source {
     char *name;
     char *provider;      /* profile's name */
+    const struct profile *profile;
     struct verify verify; /* the profile's, or the file's for `custom` */
     struct text_list secrets; /* the keys themselves; none of them empty */
     int64_t clock_skew_ms;
@@ -102,6 +103,7 @@ struct endpoint_settings {
     bool enabled;
     int64_t timeout_ms, connect_timeout_ms;
     int64_t max_in_flight;
+    char *retry_policy; /* its name */
     const struct retry_policy *policy;
 };
 
@@ -134,6 +136,8 @@ struct settings {
     size_t route_count;
     struct retry_policy *policies; /* the built-in ones too */
     size_t policy_count;
+    struct endpoint_settings defaults; /* what endpoints leave open */
+    struct text_list include;
 };
 
 /* Read and check the file. On errors prints each to `errors` (a line each,

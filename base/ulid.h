@@ -1,0 +1,28 @@
+/* ulid: ids that are made from time and sort by it: 48 bits of milliseconds,
+ * then 80 random ones, as 26 letters of Crockford's base 32 (upper case, so
+ * that sorting the text sorts the ids).
+ *
+ * Within one maker ids always ascend: in the same millisecond, or when the
+ * clock went back, the next is the last plus one. So an index over them is
+ * appended to, not inserted into. */
+#ifndef BASE_ULID_H
+#define BASE_ULID_H
+
+#include "rc.h"
+
+enum { ULID_BYTES = 26 };
+
+struct ulid {
+    uint64_t ms;        /* of the last id, 48 bits */
+    uint8_t random[10]; /* of the last id */
+};
+
+/* The next id, ended with 0. `now_ms` is wall clock. */
+void ulid_next(struct ulid *u, int64_t now_ms, char out[ULID_BYTES + 1]);
+/* Go on behind an id that was made before (the last one on disk). GR_REFUSE: it
+ * is no id; `u` is as it was. */
+GR_MUST_CHECK gr_rc ulid_resume(struct ulid *u, const char *text);
+/* 26 letters of the alphabet, nothing behind them. */
+bool ulid_valid(const char *text);
+
+#endif

@@ -1,0 +1,279 @@
+/* The receiving end of a link. Taken: applied. n: on disk. n <= taken. */
+#include "clock.h"
+#include "hop_links.h"
+#include "log.h"
+#include <string.h>
+
+void hop_in_store(struct hop *h, struct hop_in *i)
+{
+    bind_i64(h->sql.in_set, 1, i->link);
+    bind_i64(h->sql.in_set, 2, (int64_t)i->n);
+    bind_text(h->sql.in_set, 3, i->inbox);
+    bind_i64(h->sql.in_set, 4, (int64_t)i->lost);
+    bind_i64(h->sql.in_set, 5, (int64_t)i->set_back);
+    bind_i64(h->sql.in_set, 6, (int64_t)i->unprocessable);
+    db_run(h->db, h->sql.in_set);
+    if (i->runs.count > RUNS_KEPT) {
+        runs_shorten(&i->runs, RUNS_KEPT);
+        bind_i64(h->sql.in_runs_cut, 1, i->link);
+        bind_i64(h->sql.in_runs_cut, 2, INT64_MAX);
+        bind_i64(h->sql.in_runs_cut, 3, (int64_t)i->runs.list[0].first);
+        db_run(h->db, h->sql.in_runs_cut);
+    }
+    i->dirty = false;
+}
+
+/* Row n, the next one, was written in `run`. */
+static void take_number(struct hop *h, struct hop_in *i, uint64_t n,
+                        uint64_t run)
+{
+    if (run && runs_of(&i->runs, n) != run) {
+        bind_i64(h->sql.in_run, 1, i->link);
+        bind_i64(h->sql.in_run, 2, (int64_t)n);
+        bind_i64(h->sql.in_run, 3, (int64_t)run);
+        db_run(h->db, h->sql.in_run);
+        runs_add(&i->runs, run, n);
+    }
+    i->taken = n;
+    if (!i->held)
+        i->n = n;
+    i->dirty = i->say = true;
+}
+
+/* Our place goes back to n; what follows comes again. */
+static void place_back(struct hop *h, struct hop_in *i, uint64_t n)
+{
+    i->taken = n;
+    if (i->n > n)
+        i->n = n;
+    runs_cut(&i->runs, n);
+    bind_i64(h->sql.in_runs_cut, 1, i->link);
+    bind_i64(h->sql.in_runs_cut, 2, (int64_t)n);
+    bind_i64(h->sql.in_runs_cut, 3, 0);
+    db_run(h->db, h->sql.in_runs_cut);
+    i->set_back++;
+    i->dirty = i->say = i->hole = true;
+    if (h->ops->set_back)
+        h->ops->set_back(h->self, i->peer);
+}
+
+/* Nobody holds what lies before `floor`. */
+static void jump_to(struct hop *h, struct hop_in *i, uint64_t floor,
+                    uint64_t prev_run)
+{
+    uint64_t from = i->taken + 1, to = floor - 1;
+
+    log_warn(NULL,
+             from == 1 ? "first contact with a log that does not begin at 1"
+                       : "messages are lost: their sender holds them no more",
+             LS("sender", i->peer), LI("from", from), LI("to", to));
+    bind_text(h->sql.in_lost, 1, i->peer);
+    bind_i64(h->sql.in_lost, 2, (int64_t)from);
+    bind_i64(h->sql.in_lost, 3, (int64_t)to);
+    bind_i64(h->sql.in_lost, 4, now_ms());
+    db_run(h->db, h->sql.in_lost);
+    i->lost += to - from + 1;
+    take_number(h, i, to, prev_run);
+    i->n = to;
+}
+
+static void set_aside(struct hop *h, struct hop_in *i, uint64_t n,
+                      struct bytes msg, const char *why)
+{
+    log_warn(NULL, "a message can't be applied; it is kept aside",
+             LS("sender", i->peer), LI("n", n), LI("bytes", msg.n),
+             LS("why", why));
+    bind_text(h->sql.in_aside, 1, i->peer);
+    bind_i64(h->sql.in_aside, 2, (int64_t)n);
+    bind_i64(h->sql.in_aside, 3, now_ms());
+    bind_text(h->sql.in_aside, 4, why);
+    bind_blob(h->sql.in_aside, 5, msg);
+    db_run(h->db, h->sql.in_aside);
+    i->unprocessable++;
+}
+
+static gr_rc apply(struct hop *h, struct hop_in *i, uint64_t n, uint64_t run,
+                   struct bytes msg)
+{
+    gr_rc rc = GR_OK;
+
+    if (i->marked == n && i->tries > SUSPECT_TRIES)
+        set_aside(h, i, n, msg, "it took the process down twice");
+    else if (msg.n && h->ops->apply)
+        rc = h->ops->apply(h->self, i->peer, n, msg);
+    if (rc == GR_AGAIN)
+        return rc;
+    if (rc == GR_REFUSE)
+        set_aside(h, i, n, msg, "it does not decode");
+    take_number(h, i, n, run);
+    h->taken_count++;
+    h->taken_bytes += msg.n;
+    return GR_OK;
+}
+
+/* After unclean starts at the same place: first a turn that writes which
+ * message is next, then one that applies it. GR_AGAIN: end this turn. */
+static gr_rc watch_step(struct hop *h, struct hop_in *i, uint64_t n)
+{
+    if (!i->suspect_left)
+        return GR_OK;
+    if (h->taken_count > 0)
+        return GR_AGAIN; /* one per turn */
+    if (i->marked == n) {
+        i->suspect_left--;
+        return GR_OK;
+    }
+    i->tries = i->trying == n ? i->tries + 1 : 1;
+    i->trying = i->marked = n;
+    bind_i64(h->sql.in_trying, 1, (int64_t)n);
+    bind_i64(h->sql.in_trying, 2, i->tries);
+    bind_i64(h->sql.in_trying, 3, i->link);
+    db_run(h->db, h->sql.in_trying);
+    return GR_AGAIN;
+}
+
+/* ---- a batch ---- */
+
+/* The next message of `b`; false when its lengths do not add up. */
+static bool next_message(const struct wire_batch *b, size_t *at,
+                         struct bytes *msg)
+{
+    const uint8_t *p = (const uint8_t *)b->messages.p + *at;
+    size_t left = b->messages.n - *at, n = 0;
+
+    if (left < 4)
+        return false;
+    for (int k = 3; k >= 0; k--)
+        n = n << 8 | p[k];
+    if (n > left - 4)
+        return false;
+    *msg = (struct bytes){p + 4, n};
+    *at += 4 + n;
+    return true;
+}
+
+/* Whole, and no more than it says: looked at before any of it is applied. */
+static bool is_whole(const struct wire_batch *b)
+{
+    size_t at = 0;
+    struct bytes msg;
+
+    if (b->count > BATCH_MAX_COUNT || b->first == 0 || b->floor == 0 ||
+        b->first > INT64_MAX || (b->count && b->run == 0))
+        return false;
+    for (uint64_t k = 0; k < b->count; k++)
+        if (!next_message(b, &at, &msg))
+            return false;
+    return at == b->messages.n;
+}
+
+/* Where `b` and we have a row in common, it is the same row. A run that one
+ * side no longer remembers (0) says nothing. */
+static bool agrees(const struct hop_in *i, const struct wire_batch *b)
+{
+    uint64_t before = runs_of(&i->runs, b->first - 1);
+    uint64_t last = b->first + b->count - 1; /* first-1 when it is empty */
+
+    if (before && b->prev_run && before != b->prev_run)
+        return false;
+    if (last > i->taken)
+        last = i->taken;
+    return last < b->first || runs_of(&i->runs, last) == b->run;
+}
+
+static gr_rc take_rest(struct hop *h, struct hop_in *i,
+                       const struct wire_batch *b, struct bytes frame)
+{
+    size_t at = 0;
+    struct bytes msg;
+
+    for (uint64_t n = b->first; n < b->first + b->count; n++) {
+        next_message(b, &at, &msg);
+        if (n <= i->taken)
+            continue;
+        if (watch_step(h, i, n) != GR_OK) {
+            buf_put(&h->kept, frame.p, frame.n);
+            return GR_AGAIN;
+        }
+        if (apply(h, i, n, b->run, msg) != GR_OK)
+            break; /* no room: the sender will ask, and send it again */
+    }
+    return GR_OK;
+}
+
+gr_rc hop_in_batch(struct hop *h, struct bytes frame)
+{
+    char peer[NAME_MAX_BYTES + 1];
+    struct wire_batch b;
+    struct hop_in *i;
+
+    if (wire_get_batch(&b, frame) != GR_OK || !is_whole(&b) ||
+        !wire_is(b.to, mailbox_name(h->mailbox)) || !b.from.n ||
+        b.from.n > NAME_MAX_BYTES || b.inbox.n > INBOX_MAX_BYTES)
+        return GR_REFUSE;
+    wire_copy(peer, sizeof peer, b.from);
+    i = hop_in_find(h, peer);
+    if (!wire_is(b.inbox, i->inbox)) {
+        wire_copy(i->inbox, sizeof i->inbox, b.inbox);
+        i->dirty = true;
+    }
+    i->heard_ms = mono_ms();
+    i->say = true;
+    if (b.floor > i->taken + 1 && b.first == b.floor)
+        jump_to(h, i, b.floor, b.prev_run);
+    if (b.first > i->taken + 1) {
+        i->hole = true;
+        return GR_OK;
+    }
+    if (!agrees(i, &b))
+        return GR_OK;
+    return take_rest(h, i, &b, frame);
+}
+
+void hop_in_runs(struct hop *h, const struct wire_runs *r)
+{
+    char peer[NAME_MAX_BYTES + 1];
+    struct runs theirs = {0};
+    struct hop_in *i;
+    uint64_t both;
+
+    if (!wire_is(r->to, mailbox_name(h->mailbox)) || !r->from.n ||
+        r->from.n > NAME_MAX_BYTES || r->next == 0 ||
+        runs_get(&theirs, r->runs, r->count) != GR_OK) {
+        runs_fini(&theirs);
+        return;
+    }
+    wire_copy(peer, sizeof peer, r->from);
+    i = hop_in_find(h, peer);
+    i->heard_ms = mono_ms();
+    i->say = true;
+    both = runs_common(&i->runs, i->taken, &theirs, r->next - 1);
+    if (both < i->taken) {
+        log_warn(NULL,
+                 "a link was set back: we go back to the last row that the "
+                 "sender has too",
+                 LS("sender", i->peer), LI("from", i->taken), LI("to", both));
+        place_back(h, i, both);
+    }
+    runs_fini(&theirs);
+}
+
+void hop_in_tell(struct hop *h, struct hop_in *i)
+{
+    struct wire_acked a = {.from = wire_text(mailbox_name(h->mailbox)),
+                           .inbox = wire_text(mailbox_address(h->mailbox)),
+                           .to = wire_text(i->peer),
+                           .n = i->n,
+                           .run = runs_of(&i->runs, i->n),
+                           .taken = i->taken,
+                           .taken_run = runs_of(&i->runs, i->taken),
+                           .hole = i->hole};
+
+    buf_reset(&h->frame);
+    wire_put_acked(&h->frame, &a);
+    if (*i->inbox &&
+        mailbox_send(h->mailbox, i->inbox,
+                     (struct bytes){h->frame.data, h->frame.len}) != GR_OK)
+        return; /* the sender will ask */
+    i->say = i->hole = false;
+}

@@ -1,0 +1,96 @@
+/* hop_links: what hop.c, hop_out.c and hop_in.c share; nobody else's. */
+#ifndef PROTO_HOP_LINKS_H
+#define PROTO_HOP_LINKS_H
+
+#include "bounds.h"
+#include "hop.h"
+#include "runs.h"
+#include "wire.h"
+
+enum {
+    RUNS_KEPT = 512,    /* a file remembers this many starts per link */
+    ASK_FIRST_MS = 50,  /* silence before we ask where the peer is … */
+    ASK_MOST_MS = 2000, /* … doubled up to this … */
+    ASK_IDLE_MS = 5000, /* … and this often when nothing is under way */
+    GO_BACK_MS = 100,   /* one place is gone back to once in this time */
+    BLOCKED_MS = 10,    /* the peer's pipe is full: look again after this */
+    SUSPECT_STALLS = 2, /* unclean starts at one place: one by one from now */
+    SUSPECT_COUNT = TURN_MAX_COUNT, /* for this many messages */
+    SUSPECT_TRIES = 2, /* a message that took us down this often is out */
+};
+
+/* We send. `sent` and what follows is memory only. */
+struct hop_out {
+    char peer[NAME_MAX_BYTES + 1];
+    char inbox[INBOX_MAX_BYTES + 1];
+    int64_t link;
+    uint64_t next, cursor, floor, set_back;
+    struct runs runs;
+    bool own, keep; /* kinds of log, see hop.h */
+    int own_kind;
+    bool dirty;
+    uint64_t sent;        /* last number that left in this run */
+    uint64_t fresh_floor; /* for a receiver that began empty; 0: none */
+    size_t sent_bytes;    /* of cursor+1 … sent */
+    uint32_t sizes[WINDOW_MAX_COUNT]; /* of message n, at n % that */
+    uint64_t back_to;                 /* last place gone back to, and when */
+    int64_t back_ms;
+    uint64_t low_n; /* a place below the cursor, said once, and when */
+    int64_t low_ms;
+    int64_t heard_ms, ask_at_ms, ask_wait_ms, blocked_ms;
+    uint64_t forked_n, forked_run; /* last disagreement said loudly */
+};
+
+/* We receive. `taken` is what was applied; `n` what is on disk (they differ
+ * on a held link only, and inside a turn). */
+struct hop_in {
+    char peer[NAME_MAX_BYTES + 1];
+    char inbox[INBOX_MAX_BYTES + 1];
+    int64_t link;
+    uint64_t n, taken;
+    struct runs runs;
+    bool held, dirty, say, hole;
+    uint64_t lost, set_back, unprocessable;
+    int64_t heard_ms;
+    int suspect_left; /* messages still to be applied one per turn */
+    uint64_t trying;  /* on disk, with … */
+    int tries;        /* … how often it was */
+    uint64_t marked;  /* `trying` as this start wrote it */
+};
+
+struct hop {
+    struct db *db;
+    struct mailbox *mailbox;
+    const struct hop_ops *ops;
+    void *self;
+    uint64_t run;
+    struct hop_out **out;
+    size_t out_count;
+    struct hop_in **in;
+    size_t in_count;
+    struct buf frame, messages; /* being built */
+    struct buf kept;            /* a batch whose rest waits for the next turn */
+    int taken_count;
+    size_t taken_bytes;
+    struct {
+        stmt *out_add, *out_set, *out_run, *out_runs_cut, *log_add, *log_cut,
+            *log_read, *in_add, *in_set, *in_run, *in_runs_cut, *in_lost,
+            *in_aside, *in_trying, *in_clean;
+    } sql;
+};
+
+/* NULL when we never sent to it. */
+struct hop_out *hop_out_known(struct hop *h, const char *peer);
+struct hop_out *hop_out_find(struct hop *h, const char *peer);
+struct hop_in *hop_in_find(struct hop *h, const char *peer);
+
+void hop_out_acked(struct hop *h, const struct wire_acked *a);
+int hop_out_tell(struct hop *h, struct hop_out *o, int64_t now);
+void hop_out_store(struct hop *h, struct hop_out *o);
+
+gr_rc hop_in_batch(struct hop *h, struct bytes frame);
+void hop_in_runs(struct hop *h, const struct wire_runs *r);
+void hop_in_tell(struct hop *h, struct hop_in *i);
+void hop_in_store(struct hop *h, struct hop_in *i);
+
+#endif

@@ -1,0 +1,330 @@
+/* The sending end of a link. Cursor: acknowledged. Sent: left in this run. Next:
+ * one past the last row. cursor <= sent < next. */
+#include "clock.h"
+#include "hop_links.h"
+#include "log.h"
+#include <string.h>
+
+void hop_out_store(struct hop *h, struct hop_out *o)
+{
+    bind_i64(h->sql.out_set, 1, o->link);
+    bind_i64(h->sql.out_set, 2, (int64_t)o->next);
+    bind_i64(h->sql.out_set, 3, (int64_t)o->cursor);
+    bind_i64(h->sql.out_set, 4, (int64_t)o->floor);
+    bind_i64(h->sql.out_set, 5, (int64_t)o->set_back);
+    db_run(h->db, h->sql.out_set);
+    if (o->runs.count > RUNS_KEPT) {
+        runs_shorten(&o->runs, RUNS_KEPT);
+        bind_i64(h->sql.out_runs_cut, 1, o->link);
+        bind_i64(h->sql.out_runs_cut, 2, (int64_t)o->runs.list[0].first);
+        db_run(h->db, h->sql.out_runs_cut);
+    }
+    o->dirty = false;
+}
+
+/* ---- what the receiver says ---- */
+
+/* Go on from `n`: everything after it is sent (again). */
+static void send_from(struct hop_out *o, uint64_t n)
+{
+    o->sent = n;
+    o->sent_bytes = 0;
+    for (uint64_t k = o->cursor + 1; k <= n; k++)
+        o->sent_bytes += o->sizes[k % WINDOW_MAX_COUNT];
+}
+
+static void move_cursor(struct hop_out *o, uint64_t n)
+{
+    for (; o->cursor < n; o->cursor++) {
+        uint64_t k = o->cursor + 1;
+
+        if (k <= o->sent)
+            o->sent_bytes -= o->sizes[k % WINDOW_MAX_COUNT];
+    }
+    if (o->sent < n)
+        o->sent = n;
+    o->dirty = true;
+    o->ask_wait_ms = ASK_FIRST_MS;
+    if (o->fresh_floor && n + 1 >= o->fresh_floor)
+        o->fresh_floor = 0;
+}
+
+/* Row n is ours and was written in `run`. */
+static bool is_mine(const struct hop_out *o, uint64_t n, uint64_t run)
+{
+    return n < o->next && runs_of(&o->runs, n) == run;
+}
+
+/* The receiver has a row that we don't have, or not as it has it: one of us
+ * came back from an older copy. Tell it our runs. */
+static void disagree(struct hop *h, struct hop_out *o, uint64_t n, uint64_t run)
+{
+    struct wire_runs r = {.from = wire_text(mailbox_name(h->mailbox)),
+                          .inbox = wire_text(mailbox_address(h->mailbox)),
+                          .to = wire_text(o->peer),
+                          .next = o->next,
+                          .floor = o->floor};
+
+    if (o->forked_n != n || o->forked_run != run) {
+        o->forked_n = n;
+        o->forked_run = run;
+        o->set_back++;
+        o->dirty = true;
+        log_warn(NULL,
+                 "a link was set back: the receiver has a row that is not in "
+                 "our log, so one of us came back from an older copy",
+                 LS("receiver", o->peer), LI("its_place", n),
+                 LI("our_last", o->next - 1));
+        if (h->ops->set_back)
+            h->ops->set_back(h->self, o->peer);
+    }
+    buf_reset(&h->messages);
+    runs_put(&o->runs, &h->messages);
+    r.count = o->runs.count;
+    r.runs = (struct bytes){h->messages.data, h->messages.len};
+    buf_reset(&h->frame);
+    wire_put_runs(&h->frame, &r);
+    /* Not heard? It will answer our next batch the same way. */
+    if (!h->frame.failed &&
+        mailbox_send(h->mailbox, o->inbox,
+                     (struct bytes){h->frame.data, h->frame.len}) != GR_OK)
+        o->blocked_ms = mono_ms() + BLOCKED_MS;
+}
+
+/* A receiver with no place at all, though it acknowledged once: its store is
+ * gone. It begins at our cursor; older rows come only on an operator's word. */
+static void begin_afresh(struct hop_out *o)
+{
+    if (!o->fresh_floor)
+        log_warn(NULL,
+                 "the receiver has lost its store; it begins at our cursor",
+                 LS("receiver", o->peer), LI("cursor", o->cursor));
+    o->fresh_floor = o->cursor + 1;
+    send_from(o, o->cursor);
+}
+
+/* The receiver is behind what it once acknowledged. */
+static void go_back_to(struct hop *h, struct hop_out *o, uint64_t n)
+{
+    uint64_t held = n + 1 < o->floor ? o->floor - 1 : n;
+
+    if (held < o->cursor) {
+        log_warn(NULL, "the receiver came back behind what it acknowledged",
+                 LS("receiver", o->peer), LI("its_place", n),
+                 LI("acknowledged", o->cursor), LI("we_hold_from", o->floor));
+        o->set_back++;
+        o->cursor = held;
+        o->dirty = true;
+        if (h->ops->set_back)
+            h->ops->set_back(h->self, o->peer);
+    }
+    send_from(o, held);
+}
+
+/* Numbers are missing at the receiver: send from there again, but once for
+ * each place and round trip, as every batch behind the hole says so. */
+static void fill_hole(struct hop_out *o, uint64_t taken)
+{
+    int64_t now = mono_ms();
+
+    if (taken >= o->sent ||
+        (o->back_to == taken && now - o->back_ms < GO_BACK_MS))
+        return;
+    o->back_to = taken;
+    o->back_ms = now;
+    send_from(o, taken);
+}
+
+/* A place below the cursor may be an old frame that waited in a pipe: it is
+ * believed when it is said again after a while. */
+static bool is_low_indeed(struct hop_out *o, uint64_t n)
+{
+    int64_t now = mono_ms();
+
+    if (o->low_n != n || !o->low_ms) {
+        o->low_n = n;
+        o->low_ms = now;
+    }
+    if (now - o->low_ms < GO_BACK_MS) {
+        o->ask_at_ms = o->low_ms + GO_BACK_MS;
+        return false;
+    }
+    o->low_ms = 0;
+    return true;
+}
+
+void hop_out_acked(struct hop *h, const struct wire_acked *a)
+{
+    char peer[NAME_MAX_BYTES + 1];
+    struct hop_out *o;
+
+    wire_copy(peer, sizeof peer, a->from);
+    o = hop_out_known(h, peer);
+    if (!o || !o->link || !wire_is(a->to, mailbox_name(h->mailbox)) ||
+        a->taken < a->n)
+        return;
+    wire_copy(o->inbox, sizeof o->inbox, a->inbox);
+    o->heard_ms = mono_ms();
+    o->ask_at_ms = 0;
+    if (!is_mine(o, a->n, a->run) || !is_mine(o, a->taken, a->taken_run)) {
+        disagree(h, o, a->taken, a->taken_run);
+        return;
+    }
+    if (a->n < o->cursor) {
+        if (!is_low_indeed(o, a->n))
+            return;
+        if (a->taken == 0 && o->floor > 1)
+            begin_afresh(o);
+        else
+            go_back_to(h, o, a->n);
+    } else {
+        o->low_ms = 0;
+        if (a->n > o->cursor)
+            move_cursor(o, a->n);
+    }
+    if (a->hole)
+        fill_hole(o, a->taken > o->cursor ? a->taken : o->cursor);
+}
+
+/* ---- what we say ---- */
+
+static void begin_batch(struct hop *h, struct hop_out *o, struct wire_batch *b)
+{
+    uint64_t floor = o->floor;
+
+    if (o->fresh_floor > floor)
+        floor = o->fresh_floor;
+    buf_reset(&h->messages);
+    *b = (struct wire_batch){.from = wire_text(mailbox_name(h->mailbox)),
+                             .inbox = wire_text(mailbox_address(h->mailbox)),
+                             .to = wire_text(o->peer),
+                             .prev_run = runs_of(&o->runs, o->sent),
+                             .first = o->sent + 1,
+                             .floor = floor};
+    b->run = b->first < o->next ? runs_of(&o->runs, b->first) : b->prev_run;
+}
+
+/* Append one message, its length before it, and note its size. */
+static void add_message(struct hop *h, struct hop_out *o, uint64_t n, int kind,
+                        int64_t ref)
+{
+    size_t at = h->messages.len;
+    uint8_t size[4] = {0};
+    size_t bytes;
+
+    buf_put(&h->messages, size, sizeof size);
+    if (!h->ops->load ||
+        !h->ops->load(h->self, o->peer, kind, ref, &h->messages)) {
+        log_warn(NULL, "a row of the log is gone; its number is sent empty",
+                 LS("receiver", o->peer), LI("n", n));
+        h->messages.len = at + sizeof size;
+    }
+    bytes = h->messages.len - at - sizeof size;
+    for (int i = 0; i < 4 && !h->messages.failed; i++)
+        h->messages.data[at + (size_t)i] = (char)(bytes >> (8 * i));
+    o->sizes[n % WINDOW_MAX_COUNT] = (uint32_t)bytes;
+}
+
+static bool may_add(const struct hop *h, const struct hop_out *o,
+                    const struct wire_batch *b, uint64_t n)
+{
+    return n < o->next && b->count < BATCH_MAX_COUNT &&
+           n - o->cursor <= WINDOW_MAX_COUNT &&
+           o->sent_bytes + h->messages.len < WINDOW_MAX_BYTES &&
+           h->messages.len < BATCH_MAX_BYTES && runs_of(&o->runs, n) == b->run;
+}
+
+static void fill_from_log(struct hop *h, struct hop_out *o,
+                          struct wire_batch *b)
+{
+    stmt *s = h->sql.log_read;
+    uint64_t n = b->first;
+
+    bind_i64(s, 1, o->link);
+    bind_i64(s, 2, (int64_t)n);
+    for (; may_add(h, o, b, n) && db_step(h->db, s); n++, b->count++) {
+        if ((uint64_t)col_i64(s, 0) != n)
+            die(EXIT_STORAGE, "%s: the log to %s lacks row %llu",
+                db_path(h->db), o->peer, (unsigned long long)n);
+        add_message(h, o, n, (int)col_i64(s, 1), col_i64(s, 2));
+    }
+    db_done(s);
+}
+
+static void fill(struct hop *h, struct hop_out *o, struct wire_batch *b)
+{
+    if (!o->own) {
+        fill_from_log(h, o, b);
+        return;
+    }
+    for (uint64_t n = b->first; may_add(h, o, b, n); n++, b->count++)
+        add_message(h, o, n, o->own_kind, (int64_t)n);
+}
+
+static gr_rc send_batch(struct hop *h, struct hop_out *o, struct wire_batch *b)
+{
+    b->messages = (struct bytes){h->messages.data, h->messages.len};
+    buf_reset(&h->frame);
+    wire_put_batch(&h->frame, b);
+    if (h->messages.failed || h->frame.failed)
+        die(EXIT_STORAGE, "%s: message %llu to %s is larger than any may be",
+            db_path(h->db), (unsigned long long)b->first, o->peer);
+    return mailbox_send(h->mailbox, o->inbox,
+                        (struct bytes){h->frame.data, h->frame.len});
+}
+
+/* Send what the window allows. false: the pipe is full. */
+static bool send_rows(struct hop *h, struct hop_out *o)
+{
+    struct wire_batch b;
+
+    for (;;) {
+        begin_batch(h, o, &b);
+        fill(h, o, &b);
+        if (!b.count)
+            return true;
+        if (send_batch(h, o, &b) != GR_OK)
+            return false;
+        for (uint64_t n = b.first; n < b.first + b.count; n++)
+            o->sent_bytes += o->sizes[n % WINDOW_MAX_COUNT];
+        o->sent = b.first + b.count - 1;
+    }
+}
+
+/* An empty batch asks "where are you?": behind everything that was sent, so
+ * that its answer tells whether that arrived. */
+static void ask(struct hop *h, struct hop_out *o)
+{
+    struct wire_batch b;
+
+    begin_batch(h, o, &b);
+    if (send_batch(h, o, &b) != GR_OK)
+        o->ask_at_ms = 0;
+}
+
+int hop_out_tell(struct hop *h, struct hop_out *o, int64_t now)
+{
+    bool under_way;
+
+    if (o->blocked_ms > now)
+        return (int)(o->blocked_ms - now);
+    if (!send_rows(h, o)) {
+        o->blocked_ms = now + BLOCKED_MS;
+        return BLOCKED_MS;
+    }
+    under_way = o->cursor + 1 < o->next;
+    if (!o->ask_at_ms) /* just started, or just heard from it */
+        o->ask_at_ms = !o->heard_ms ? now
+                       : under_way  ? now + o->ask_wait_ms
+                                    : now + ASK_IDLE_MS;
+    if (under_way && o->ask_at_ms > now + o->ask_wait_ms)
+        o->ask_at_ms = now + o->ask_wait_ms;
+    if (o->ask_at_ms <= now) {
+        ask(h, o);
+        o->ask_wait_ms *= 2;
+        if (o->ask_wait_ms > ASK_MOST_MS)
+            o->ask_wait_ms = ASK_MOST_MS;
+        o->ask_at_ms = now + (under_way ? o->ask_wait_ms : ASK_IDLE_MS);
+    }
+    return (int)(o->ask_at_ms - now);
+}

@@ -1,0 +1,169 @@
+#include "mailbox.h"
+#include "alloc.h"
+#include "bounds.h"
+#include "log.h"
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/un.h>
+
+enum {
+    PEERS_MAX = 1024,
+    /* A pipe holds about one window of batches; what is in it when a peer dies
+     * is lost and sent again, so more would only be more work. */
+    SEND_FRAMES = 64,
+    TAKE_FRAMES = 256,
+};
+
+struct peer {
+    char address[INBOX_MAX_BYTES + 1];
+    void *push;
+};
+
+struct mailbox {
+    void *zmq, *pull;
+    char *run_dir, *name, *address;
+    struct peer peers[PEERS_MAX];
+    int peer_count;
+};
+
+static char *address_of(const char *run_dir, const char *name)
+{
+    char *address = gr_printf("ipc://%s/%s.inbox", run_dir, name);
+
+    if (strlen(address) - strlen("ipc://") >=
+        sizeof((struct sockaddr_un *)0)->sun_path)
+        die(EXIT_CONFIG,
+            "run_dir: %s is too long a path for a socket (%zu bytes at most, "
+            "with \"/%s.inbox\"): choose a shorter one",
+            run_dir, sizeof((struct sockaddr_un *)0)->sun_path - 1, name);
+    return address;
+}
+
+static void set_int(void *socket, int option, int value)
+{
+    if (zmq_setsockopt(socket, option, &value, sizeof value) != 0)
+        die(EXIT_UNAVAILABLE, "zmq_setsockopt %d: %s", option,
+            zmq_strerror(errno));
+}
+
+struct mailbox *mailbox_open(void *zmq, const char *run_dir, const char *name)
+{
+    struct mailbox *m = gr_alloc(sizeof *m);
+    int64_t frame_max = FRAME_MAX_BYTES;
+
+    m->zmq = zmq;
+    m->run_dir = gr_strdup(run_dir);
+    m->name = gr_strdup(name);
+    m->address = address_of(run_dir, name);
+    m->pull = zmq_socket(zmq, ZMQ_PULL);
+    if (!m->pull)
+        die(EXIT_UNAVAILABLE, "no socket: %s", zmq_strerror(errno));
+    set_int(m->pull, ZMQ_LINGER, 0);
+    set_int(m->pull, ZMQ_RCVHWM, TAKE_FRAMES);
+    zmq_setsockopt(m->pull, ZMQ_MAXMSGSIZE, &frame_max, sizeof frame_max);
+    if (zmq_bind(m->pull, m->address) != 0)
+        die(EXIT_UNAVAILABLE, "can't bind %s: %s", m->address,
+            zmq_strerror(errno));
+    return m;
+}
+
+void mailbox_close(struct mailbox *m)
+{
+    if (!m)
+        return;
+    for (int i = 0; i < m->peer_count; i++)
+        zmq_close(m->peers[i].push);
+    zmq_close(m->pull);
+    free(m->run_dir);
+    free(m->name);
+    free(m->address);
+    free(m);
+}
+
+const char *mailbox_name(const struct mailbox *m)
+{
+    return m->name;
+}
+
+const char *mailbox_address(const struct mailbox *m)
+{
+    return m->address;
+}
+
+void *mailbox_socket(struct mailbox *m)
+{
+    return m->pull;
+}
+
+void mailbox_address_of(const struct mailbox *m, const char *peer, char *out)
+{
+    char *address = address_of(m->run_dir, peer);
+
+    /* bounded by sun_path, well below INBOX_MAX_BYTES */
+    memcpy(out, address, strlen(address) + 1);
+    free(address);
+}
+
+/* A frame says where its sender is answered; we only ever connect to sockets
+ * in our own run_dir, whoever asks. */
+static bool is_ours(const struct mailbox *m, const char *address)
+{
+    size_t n = strlen(m->run_dir);
+    const char *path = address + strlen("ipc://");
+
+    return strncmp(address, "ipc://", 6) == 0 &&
+           strlen(address) <= INBOX_MAX_BYTES &&
+           strncmp(path, m->run_dir, n) == 0 && path[n] == '/' &&
+           !strchr(path + n + 1, '/');
+}
+
+static struct peer *connect_to(struct mailbox *m, const char *address)
+{
+    struct peer *p = &m->peers[m->peer_count];
+
+    if (m->peer_count == PEERS_MAX || !is_ours(m, address))
+        return NULL;
+    p->push = zmq_socket(m->zmq, ZMQ_PUSH);
+    if (!p->push)
+        return NULL;
+    set_int(p->push, ZMQ_LINGER, 0);
+    set_int(p->push, ZMQ_SNDHWM, SEND_FRAMES);
+    set_int(p->push, ZMQ_RECONNECT_IVL, 20);
+    set_int(p->push, ZMQ_RECONNECT_IVL_MAX, 500);
+    if (zmq_connect(p->push, address) != 0) {
+        zmq_close(p->push);
+        return NULL;
+    }
+    memcpy(p->address, address, strlen(address) + 1);
+    m->peer_count++;
+    return p;
+}
+
+static struct peer *find(struct mailbox *m, const char *address)
+{
+    for (int i = 0; i < m->peer_count; i++)
+        if (strcmp(m->peers[i].address, address) == 0)
+            return &m->peers[i];
+    return connect_to(m, address);
+}
+
+gr_rc mailbox_send(struct mailbox *m, const char *address, struct bytes frame)
+{
+    struct peer *p = find(m, address);
+
+    if (!p)
+        return GR_REFUSE;
+    if (zmq_send(p->push, frame.p, frame.n, ZMQ_DONTWAIT) >= 0)
+        return GR_OK;
+    return GR_AGAIN;
+}
+
+gr_rc mailbox_take(struct mailbox *m, zmq_msg_t *msg)
+{
+    zmq_msg_init(msg);
+    if (zmq_msg_recv(msg, m->pull, ZMQ_DONTWAIT) >= 0)
+        return GR_OK;
+    zmq_msg_close(msg);
+    return GR_AGAIN;
+}

@@ -1,0 +1,46 @@
+/* profile: what we know about a provider, so that its source needs only a
+ * secret: one declarative table, and the pure functions that apply it.
+ *
+ * `custom` knows nothing; its source says all of it. */
+#ifndef PROTO_PROFILE_H
+#define PROTO_PROFILE_H
+
+#include "settings.h"
+
+struct profile;
+
+/* NULL: there is no such profile. */
+const struct profile *profile_find(const char *name);
+/* Names of all, in order; NULL past the end. */
+const char *profile_name(size_t i);
+/* Providers that a later version will know: an answer better than "unknown". */
+bool profile_is_planned(const char *name);
+/* The file must bring the signature scheme itself. */
+bool profile_is_custom(const struct profile *p);
+const char *profile_help(const struct profile *p);
+
+/* Give the source what its file left open: verify, expressions, dedupe keys
+ * and their ttl, headers to forward. source->profile is set. */
+void profile_fill(struct source *source);
+
+/* What the event is. Each appends to `out` (give it TEXT_MAX_BYTES); `why` is
+ * as in expr_value().
+ *
+ * GR_REFUSE: the request has the field in a form that cannot be used (body no
+ * JSON, an object where a text is meant, control characters, no UTF-8); the
+ * event is a dead letter, `refused`. A field that is simply absent is `default`
+ * (workspace), `unknown` (type), or nothing at all (id: GR_OK, `out` as it was).
+ *
+ * The type joins the profile's event and action and evens out spellings:
+ * issue + update is issue.updated. */
+GR_MUST_CHECK gr_rc profile_event_id(const struct source *source,
+                                     struct subject *s, struct buf *out,
+                                     const char **why);
+GR_MUST_CHECK gr_rc profile_type(const struct source *source,
+                                 struct subject *s, struct buf *out,
+                                 const char **why);
+GR_MUST_CHECK gr_rc profile_workspace(const struct source *source,
+                                      struct subject *s, struct buf *out,
+                                      const char **why);
+
+#endif

@@ -1,0 +1,121 @@
+#include "runs.h"
+#include "bounds.h"
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+void runs_fini(struct runs *r)
+{
+    free(r->list);
+    *r = (struct runs){0};
+}
+
+void runs_add(struct runs *r, uint64_t run, uint64_t first)
+{
+    if (r->count && r->list[r->count - 1].run == run)
+        return;
+    assert(!r->count || r->list[r->count - 1].first < first);
+    if (r->count == r->room) {
+        r->room = r->room ? r->room * 2 : 8;
+        r->list = gr_realloc(r->list, r->room * sizeof *r->list);
+    }
+    r->list[r->count++] = (struct run){run, first};
+}
+
+void runs_cut(struct runs *r, uint64_t n)
+{
+    while (r->count && r->list[r->count - 1].first > n)
+        r->count--;
+}
+
+void runs_shorten(struct runs *r, size_t keep)
+{
+    size_t gone = r->count > keep ? r->count - keep : 0;
+
+    if (!gone)
+        return;
+    r->count -= gone;
+    memmove(r->list, r->list + gone, r->count * sizeof *r->list);
+}
+
+uint64_t runs_of(const struct runs *r, uint64_t n)
+{
+    if (n == 0)
+        return 0;
+    for (size_t i = r->count; i-- > 0;)
+        if (r->list[i].first <= n)
+            return r->list[i].run;
+    return 0;
+}
+
+/* Last row of the i-th run in a log that ends at `last`. */
+static uint64_t end_of(const struct runs *r, size_t i, uint64_t last)
+{
+    uint64_t end = i + 1 < r->count ? r->list[i + 1].first - 1 : last;
+
+    return end < last ? end : last;
+}
+
+uint64_t runs_common(const struct runs *a, uint64_t a_last,
+                     const struct runs *b, uint64_t b_last)
+{
+    uint64_t best = 0;
+
+    for (size_t i = 0; i < a->count; i++) {
+        for (size_t j = 0; j < b->count; j++) {
+            uint64_t a_end = end_of(a, i, a_last);
+            uint64_t b_end = end_of(b, j, b_last);
+            uint64_t end = a_end < b_end ? a_end : b_end;
+
+            if (a->list[i].run == b->list[j].run && end > best &&
+                end >= a->list[i].first && end >= b->list[j].first)
+                best = end;
+        }
+    }
+    return best;
+}
+
+void put_le64(struct buf *out, uint64_t v)
+{
+    uint8_t raw[8];
+
+    for (int i = 0; i < 8; i++)
+        raw[i] = (uint8_t)(v >> (8 * i));
+    buf_put(out, raw, sizeof raw);
+}
+
+uint64_t get_le64(const void *p)
+{
+    const uint8_t *raw = p;
+    uint64_t v = 0;
+
+    for (int i = 7; i >= 0; i--)
+        v = v << 8 | raw[i];
+    return v;
+}
+
+void runs_put(const struct runs *r, struct buf *out)
+{
+    for (size_t i = 0; i < r->count; i++) {
+        put_le64(out, r->list[i].run);
+        put_le64(out, r->list[i].first);
+    }
+}
+
+gr_rc runs_get(struct runs *r, struct bytes in, uint64_t count)
+{
+    const uint8_t *p = in.p;
+
+    if (count > RUNS_MAX_COUNT || in.n != count * 16)
+        return GR_REFUSE;
+    for (uint64_t i = 0; i < count; i++, p += 16) {
+        uint64_t run = get_le64(p), first = get_le64(p + 8);
+
+        if (run == 0 || first == 0 ||
+            (r->count && (r->list[r->count - 1].first >= first ||
+                          r->list[r->count - 1].run == run)))
+            return GR_REFUSE;
+        runs_add(r, run, first);
+    }
+    return GR_OK;
+}

@@ -1,0 +1,34 @@
+/* settings_types: what values of grapnel.yaml may be, beyond conf's own types;
+ * and what is wrong with a text, as a static sentence or NULL. */
+#ifndef PROTO_SETTINGS_TYPES_H
+#define PROTO_SETTINGS_TYPES_H
+
+#include "settings.h"
+
+extern const struct conf_type settings_as_expr;      /* struct expr */
+extern const struct conf_type settings_as_durations; /* int64_t *, count */
+extern const struct conf_type settings_as_listen;    /* char *host, port */
+extern const struct conf_type settings_as_jitter;    /* struct retry_policy */
+extern const struct conf_type settings_as_retry_on;  /* struct retry_on */
+extern const struct conf_type settings_as_headers;   /* struct header *, count */
+extern const struct conf_type settings_as_private; /* struct endpoint_settings */
+extern const struct conf_type settings_as_keys;    /* struct dedupe */
+extern const struct conf_type settings_as_dedupe;  /* the same, with section */
+extern const struct conf_type settings_as_url;     /* char * */
+
+const char *wrong_name(const char *text);
+const char *wrong_name_glob(const char *text);
+const char *wrong_line(const char *text);
+const char *wrong_url(const char *text);
+const char *wrong_method(const char *text);
+const char *wrong_header_name(const char *text);
+const char *wrong_forward_header(const char *text);
+const char *wrong_signing_secret(const char *text);
+const char *wrong_template(const char *text);
+const char *wrong_run_dir(const char *path);
+const char *planned_scheme(const char *text);
+const char *planned_form(const char *text);
+const char *planned_unit(const char *text);
+const char *planned_encoding(const char *text);
+
+#endif
