@@ -99,19 +99,17 @@ static void take_signals(struct loop *l)
 /* One turn's transaction. Returns how long we may sleep. */
 static int work(struct loop *l)
 {
-    int wait_ms;
-
     if (!l->db) {
-        wait_ms = l->work(l->self);
+        l->wait_ms = l->work(l->self);
         l->tell(l->self);
-        return wait_ms;
+        return l->wait_ms;
     }
     db_begin(l->db);
-    wait_ms = l->work(l->self);
+    l->wait_ms = l->work(l->self);
     if (db_commit(l->db) == GR_OK) { /* here we have promised */
         l->tell(l->self);
         db_tidy(l->db);
-        return wait_ms;
+        return l->wait_ms;
     }
     log_warn(NULL, "the disk is full; this turn was taken back",
              LS("file", db_path(l->db)),

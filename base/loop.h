@@ -30,8 +30,9 @@ struct loop {
     int64_t stood_still_ms;  /* how long the turn before took past its bound */
     int64_t turn_us;         /* start of this turn's work, mono_us() */
     bool stopping;           /* SIGTERM or SIGINT came; begin nothing new */
-    /* For the process to set: leave the loop after this turn. */
-    bool done;
+    /* For the process to set. */
+    bool done;   /* leave the loop after this turn */
+    int wait_ms; /* tell() may shorten or replace what work() returned */
 
     /* loop_watch_…() fills these. */
     struct {

@@ -43,6 +43,8 @@ void control_undo(struct control *c);
 /* After the commit: send the answers. */
 void control_tell(struct control *c);
 
+/* From inside a control_fn: which of `commands` is being asked. */
+size_t control_asked(const struct control *c);
 /* From inside a control_fn: keep the request open. One at a time per process;
  * a second one is refused with `why` by returning NULL yourself when
  * control_waiting() is true. */

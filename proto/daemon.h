@@ -17,6 +17,8 @@
 #include "metrics.h"
 #include "settings.h"
 
+enum { DAEMON_COMMANDS_MAX = 32 };
+
 struct daemon_plan {
     const char *process; /* "ingress": the default name and what --help says */
     const char *default_name; /* "deliverer-1" */
@@ -36,7 +38,7 @@ struct daemon_plan {
      * control requests of this turn were taken. */
     int (*work)(void *self);
     void (*tell)(void *self);
-    void (*undo)(void *self);   /* after a rolled back turn */
+    void (*undo)(void *self); /* after a rolled back turn */
     void (*reload)(void *self, struct settings *fresh); /* takes it over */
     /* Asked each turn while stopping: true when nothing is left to do and the
      * process may go. NULL: at once. */
@@ -58,8 +60,14 @@ struct daemon {
     struct control *control;
     struct metrics *metrics;
     struct loop loop;
-    uint64_t run;         /* random, this start */
+    uint64_t run; /* random, this start */
     int64_t started_ms;
+
+    /* daemon.c's own. */
+    struct control_command commands[DAEMON_COMMANDS_MAX];
+    control_fn *own_fn[DAEMON_COMMANDS_MAX];
+    char *backup_path;
+    int wait_ms;
 };
 
 /* Exits on its own for --help, --version, --check and every error. */

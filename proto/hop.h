@@ -95,10 +95,11 @@ int hop_tell(struct hop *h);
 /* For status and metrics. `next_link` walks: start with *at = 0. */
 struct hop_link {
     const char *peer;
-    bool out;             /* we send */
-    uint64_t next, done;  /* out: next number, acknowledged; in: taken, place */
-    uint64_t lost, set_back, unprocessable; /* counted since the file was made */
-    int64_t heard_ms;     /* mono time of the last frame from the peer; 0 */
+    bool out;            /* we send */
+    uint64_t next, done; /* out: next number, acknowledged; in: taken, place */
+    uint64_t lost, set_back,
+        unprocessable; /* counted since the file was made */
+    int64_t heard_ms;  /* mono time of the last frame from the peer; 0 */
 };
 bool hop_links(struct hop *h, int *at, struct hop_link *link);
 

@@ -22,8 +22,8 @@ struct metrics;
 /* `table` ends with a NULL name; values[i] belongs to table[i] and to the
  * process, which writes it whenever it likes. */
 struct metrics *metrics_open(void *zmq, const char *run_dir, const char *name,
-                             int64_t interval_ms, const struct metric *table,
-                             const int64_t *values);
+                             uint64_t run, int64_t interval_ms,
+                             const struct metric *table, const int64_t *values);
 void metrics_close(struct metrics *m);
 /* Outside the transaction: publish when it is time. Returns ms until next. */
 int metrics_tell(struct metrics *m, int64_t mono_now_ms);

@@ -20,9 +20,9 @@ enum {
     STATUS_MOST = 599,
 };
 
-static int64_t *second_target(const struct conf_key *k, const void *target)
+static void *second_target(const struct conf_key *k, const void *target)
 {
-    return (int64_t *)((char *)(uintptr_t)target - k->offset + k->count_offset);
+    return (char *)(uintptr_t)target - k->offset + k->count_offset;
 }
 
 /* ---- what is wrong with a text ---- */
@@ -260,7 +260,7 @@ static void print_listen(struct buf *out, const struct conf_key *k,
 
     (void)indent;
     buf_printf(out, " \"%s%s%s:%d\"\n", six ? "[" : "", host, six ? "]" : "",
-               *(int *)second_target(k, target));
+               *(const int *)second_target(k, target));
 }
 
 const struct conf_type settings_as_listen = {
@@ -424,10 +424,15 @@ static bool is_fixed(const char *name)
     return false;
 }
 
+const char *wrong_header_token(const char *text)
+{
+    return headers_name_valid(text) ? NULL : "is no name of a header";
+}
+
 const char *wrong_header_name(const char *text)
 {
     if (!headers_name_valid(text))
-        return "is no name of a header";
+        return wrong_header_token(text);
     if (strncasecmp(text, "grapnel-", 8) == 0 ||
         strncasecmp(text, "webhook-", 8) == 0)
         return "grapnel-* and webhook-* headers are ours to set";
@@ -499,7 +504,7 @@ static void print_headers(struct buf *out, const struct conf_key *k,
                           const void *target, int indent)
 {
     const struct header *h = *(struct header *const *)target;
-    int64_t n = *second_target(k, target);
+    int64_t n = *(const int64_t *)second_target(k, target);
 
     buf_puts(out, "\n");
     for (int64_t i = 0; i < n; i++) {
@@ -789,7 +794,7 @@ static void print_durations(struct buf *out, const struct conf_key *k,
                             const void *target, int indent)
 {
     const int64_t *ms = *(int64_t *const *)target;
-    int64_t n = *second_target(k, target);
+    int64_t n = *(const int64_t *)second_target(k, target);
 
     (void)indent;
     buf_puts(out, " [");
@@ -802,7 +807,7 @@ static void print_durations(struct buf *out, const struct conf_key *k,
 
 static void fini_durations(const struct conf_key *k, void *target)
 {
-    *second_target(k, target) = 0;
+    *(int64_t *)second_target(k, target) = 0;
     fini_pointer(k, target);
 }
 

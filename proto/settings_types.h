@@ -21,6 +21,7 @@ const char *wrong_name_glob(const char *text);
 const char *wrong_line(const char *text);
 const char *wrong_url(const char *text);
 const char *wrong_method(const char *text);
+const char *wrong_header_token(const char *text);
 const char *wrong_header_name(const char *text);
 const char *wrong_forward_header(const char *text);
 const char *wrong_signing_secret(const char *text);

@@ -1,0 +1,483 @@
+#include "daemon.h"
+#include "clock.h"
+#include "log.h"
+#include "wire.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum {
+    ERRORS_MAX_BYTES = 1024 * 1024,
+    FRAMES_PER_TURN = 256,
+};
+
+uint64_t random_id(void)
+{
+    uint64_t id = 0;
+
+    while (id == 0)
+        if (getrandom(&id, sizeof id, 0) != sizeof id)
+            die(EXIT_UNAVAILABLE, "getrandom: %s", strerror(errno));
+    return id & INT64_MAX ? id & INT64_MAX : 1; /* SQLite's integers */
+}
+
+/* ---- the command line ---- */
+
+static void usage(const struct daemon_plan *p, FILE *to)
+{
+    fprintf(to,
+            "usage: grapnel-%s [-c FILE] [-n NAME] [--check]\n\n%s\n\n"
+            "  -c, --config FILE  default $GRAPNEL_CONFIG, then "
+            "/etc/grapnel/grapnel.yaml\n"
+            "  -n, --name NAME    default %s; its state is "
+            "state_dir/NAME.db\n"
+            "      --check        read the configuration, report, exit\n"
+            "      --version, --help\n\n"
+            "Runs in the foreground and logs to standard error. SIGTERM stops, "
+            "SIGHUP reloads.\n",
+            p->process, p->summary, p->default_name);
+}
+
+static bool is_name(const char *s)
+{
+    size_t n = strspn(s, "abcdefghijklmnopqrstuvwxyz0123456789_-");
+
+    return n > 0 && n <= NAME_MAX_BYTES && !s[n] && *s != '_' && *s != '-';
+}
+
+_Noreturn static void bad_usage(const struct daemon_plan *p, const char *what)
+{
+    fprintf(stderr, "grapnel-%s: %s\n", p->process, what);
+    usage(p, stderr);
+    exit(EXIT_USAGE);
+}
+
+struct options {
+    const char *config, *name;
+    bool check;
+};
+
+static struct options read_options(const struct daemon_plan *p, int argc,
+                                   char **argv)
+{
+    static const struct option longs[] = {
+        {"config", required_argument, NULL, 'c'},
+        {"name", required_argument, NULL, 'n'},
+        {"check", no_argument, NULL, 'k'},
+        {"version", no_argument, NULL, 'v'},
+        {"help", no_argument, NULL, 'h'},
+        {0},
+    };
+    const char *config = getenv("GRAPNEL_CONFIG");
+    struct options o = {
+        .config = config && *config ? config : "/etc/grapnel/grapnel.yaml",
+        .name = p->default_name};
+    int c;
+
+    while ((c = getopt_long(argc, argv, "c:n:", longs, NULL)) != -1) {
+        switch (c) {
+        case 'c':
+            o.config = optarg;
+            break;
+        case 'n':
+            o.name = optarg;
+            break;
+        case 'k':
+            o.check = true;
+            break;
+        case 'v':
+            printf("grapnel-%s %s\n", p->process, GRAPNEL_VERSION);
+            exit(0);
+        case 'h':
+            usage(p, stdout);
+            exit(0);
+        default:
+            usage(p, stderr);
+            exit(EXIT_USAGE);
+        }
+    }
+    if (optind < argc)
+        bad_usage(p, "it takes no arguments, only options");
+    if (!is_name(o.name))
+        bad_usage(p, "a name is [a-z0-9][a-z0-9_-]*, at most 63 bytes");
+    return o;
+}
+
+/* ---- configuration, folders, lock ---- */
+
+static struct settings *load_or_exit(const char *path)
+{
+    struct settings *s;
+    struct buf errors;
+
+    buf_init(&errors, ERRORS_MAX_BYTES);
+    s = settings_load(path, &errors);
+    if (!s) {
+        fwrite(errors.data, 1, errors.len, stderr);
+        exit(EXIT_CONFIG);
+    }
+    buf_fini(&errors);
+    return s;
+}
+
+static void make_folder(const char *path, const char *key)
+{
+    struct stat st;
+
+    if (mkdir(path, 0700) != 0 && errno != EEXIST)
+        die(EXIT_CONFIG, "%s: can't make %s: %s", key, path, strerror(errno));
+    if (stat(path, &st) != 0 || !S_ISDIR(st.st_mode))
+        die(EXIT_CONFIG, "%s: %s is not a folder", key, path);
+    if (access(path, W_OK | X_OK) != 0)
+        die(EXIT_CONFIG, "%s: %s can't be written by this user", key, path);
+}
+
+/* Held until the process ends, however it ends: a second instance would bind
+ * our sockets away from under us without an error. */
+static void take_lock(const char *state_dir, const char *name)
+{
+    char *path = gr_printf("%s/%s.lock", state_dir, name);
+    int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+
+    if (fd < 0)
+        die(EXIT_STORAGE, "%s: %s", path, strerror(errno));
+    if (flock(fd, LOCK_EX | LOCK_NB) != 0) {
+        char pid[24] = "";
+        ssize_t n = read(fd, pid, sizeof pid - 1);
+
+        pid[n > 0 ? n : 0] = 0;
+        pid[strcspn(pid, "\n")] = 0;
+        die(EXIT_UNAVAILABLE,
+            "another %s runs already (process %s holds %s): stop it first, "
+            "or give this one another --name",
+            name, pid, path);
+    }
+    if (ftruncate(fd, 0) != 0 || dprintf(fd, "%d\n", (int)getpid()) < 0)
+        log_warn(NULL, "the lock could not be written", LS("file", path));
+    free(path);
+}
+
+/* ---- control commands that every daemon has ---- */
+
+static json_t *links_json(struct daemon *d)
+{
+    json_t *out = json_array();
+    struct hop_link l;
+    int at = 0;
+
+    while (hop_links(d->hop, &at, &l))
+        json_array_append_new(
+            out,
+            json_pack(
+                "{s:s,s:s,s:I,s:I,s:I,s:I,s:I}", "peer", l.peer, "direction",
+                l.out ? "out" : "in", "backlog",
+                (json_int_t)(l.out ? l.next - 1 - l.done : l.next - l.done),
+                "done", (json_int_t)l.done, "lost", (json_int_t)l.lost,
+                "set_back", (json_int_t)l.set_back, "unprocessable",
+                (json_int_t)l.unprocessable));
+    return out;
+}
+
+static json_t *on_status(void *self, json_t *args, char why[200])
+{
+    struct daemon *d = self;
+    char at[RFC3339_BYTES];
+    json_t *out;
+
+    (void)args;
+    (void)why;
+    rfc3339(at, d->started_ms);
+    out = json_pack("{s:s,s:s,s:s,s:i,s:s,s:I,s:{s:s,s:I,s:I},s:o,s:o}",
+                    "process", d->name, "kind", d->plan->process, "version",
+                    GRAPNEL_VERSION, "pid", (int)getpid(), "started_at", at,
+                    "uptime_ms", (json_int_t)(now_ms() - d->started_ms),
+                    "store", "path", db_path(d->db), "bytes",
+                    (json_int_t)db_size_bytes(d->db), "room_bytes",
+                    (json_int_t)db_room_bytes(d->db), "links", links_json(d),
+                    "metrics", metrics_json(d->metrics));
+    if (out && d->plan->status)
+        d->plan->status(d->plan->self, out);
+    return out;
+}
+
+static bool reload(struct daemon *d, char why[200])
+{
+    struct settings *fresh;
+    struct buf errors;
+
+    buf_init(&errors, ERRORS_MAX_BYTES);
+    fresh = settings_load(d->config_path, &errors);
+    if (!fresh) {
+        log_warn(NULL, "the new configuration has errors; the old one stays",
+                 LS("errors", errors.data));
+        snprintf(why, 200, "%s", errors.data);
+        buf_fini(&errors);
+        return false;
+    }
+    buf_fini(&errors);
+    if (d->plan->reload)
+        d->plan->reload(d->plan->self, fresh);
+    settings_free(d->settings);
+    d->settings = fresh;
+    log_info(NULL, "configuration reloaded", LS("file", d->config_path));
+    return true;
+}
+
+static void on_hup(void *self)
+{
+    char why[200];
+
+    reload(self, why);
+}
+
+static json_t *on_reload(void *self, json_t *args, char why[200])
+{
+    struct daemon *d = self;
+
+    (void)args;
+    return reload(d, why) ? json_pack("{s:s}", "file", d->config_path) : NULL;
+}
+
+static json_t *on_backup(void *self, json_t *args, char why[200])
+{
+    struct daemon *d = self;
+    const char *path = json_string_value(json_object_get(args, "path"));
+
+    if (!path || *path != '/') {
+        snprintf(why, 200, "args.path: an absolute path is needed");
+        return NULL;
+    }
+    if (control_waiting(d->control)) {
+        snprintf(why, 200, "a backup is under way");
+        return NULL;
+    }
+    if (db_backup_start(d->db, path, why) != GR_OK)
+        return NULL;
+    d->backup_path = gr_strdup(path);
+    return control_later(d->control);
+}
+
+/* A few pages between two turns. */
+static void backup_step(struct daemon *d)
+{
+    char why[200];
+    struct stat st;
+    gr_rc rc;
+
+    if (!db_backup_running(d->db))
+        return;
+    rc = db_backup_step(d->db, why);
+    if (rc == GR_AGAIN)
+        return;
+    if (rc == GR_OK && stat(d->backup_path, &st) == 0)
+        control_answer(d->control,
+                       json_pack("{s:s,s:I}", "path", d->backup_path, "bytes",
+                                 (json_int_t)st.st_size),
+                       NULL);
+    else
+        control_answer(d->control, NULL, why);
+    free(d->backup_path);
+    d->backup_path = NULL;
+}
+
+/* The process's commands get its own `self`, the common ones the daemon. */
+static json_t *forward(void *self, json_t *args, char why[200]);
+
+static const struct control_command common_commands[] = {
+    {"status", "", "how this process is", on_status},
+    {"reload", "", "read the configuration again", on_reload},
+    {"backup", "path", "copy the database to a new file", on_backup},
+};
+
+/* ---- the turn ---- */
+
+static void take_frame(struct daemon *d, struct bytes frame, bool *full)
+{
+    int kind = wire_kind(frame);
+
+    if (kind == WIRE_KIND_BATCH || kind == WIRE_KIND_ACKED ||
+        kind == WIRE_KIND_RUNS) {
+        gr_rc rc = hop_receive(d->hop, frame);
+
+        *full = rc == GR_AGAIN;
+        if (rc == GR_REFUSE)
+            log_warn(NULL, "a frame of the hop makes no sense; dropped",
+                     LS("kind", wire_kind_name(kind)), LI("bytes", frame.n));
+    } else if (kind && d->plan->frame) {
+        d->plan->frame(d->plan->self, kind, frame);
+    } else {
+        log_warn(NULL, "a frame makes no sense; dropped", LI("bytes", frame.n));
+    }
+}
+
+/* Bounded; true: there may be more. */
+static bool take_frames(struct daemon *d)
+{
+    zmq_msg_t msg;
+    bool full = hop_resume(d->hop) == GR_AGAIN;
+
+    for (int i = 0; i < FRAMES_PER_TURN && !full; i++) {
+        if (hop_taken_count(d->hop) >= TURN_MAX_COUNT ||
+            hop_taken_bytes(d->hop) >= TURN_MAX_BYTES || loop_spent(&d->loop))
+            return true;
+        if (mailbox_take(d->mailbox, &msg) != GR_OK)
+            return false;
+        take_frame(d, (struct bytes){zmq_msg_data(&msg), zmq_msg_size(&msg)},
+                   &full);
+        zmq_msg_close(&msg);
+    }
+    return true;
+}
+
+static void check_stopped(struct daemon *d)
+{
+    if (!d->loop.stopping)
+        return;
+    if (d->plan->stopped && !d->plan->stopped(d->plan->self))
+        return;
+    hop_stopped(d->hop);
+    d->loop.done = true;
+}
+
+static int sooner(int a, int b)
+{
+    return b < 0 ? a : a < 0 ? b : a < b ? a : b;
+}
+
+static int work(void *self)
+{
+    struct daemon *d = self;
+    bool more = take_frames(d);
+
+    more = control_work(d->control) || more;
+    d->wait_ms = d->plan->work ? d->plan->work(d->plan->self) : -1;
+    hop_work(d->hop);
+    check_stopped(d);
+    if (more)
+        d->wait_ms = 0;
+    return 0; /* tell() knows how long */
+}
+
+static void tell(void *self)
+{
+    struct daemon *d = self;
+
+    backup_step(d);
+    if (d->plan->tell)
+        d->plan->tell(d->plan->self);
+    d->wait_ms = sooner(d->wait_ms, hop_tell(d->hop));
+    control_tell(d->control);
+    d->wait_ms = sooner(d->wait_ms, metrics_tell(d->metrics, mono_ms()));
+    if (db_backup_running(d->db) || d->loop.stopping)
+        d->wait_ms = sooner(d->wait_ms, db_backup_running(d->db) ? 0 : 20);
+    d->loop.wait_ms = d->wait_ms;
+}
+
+static void undo(void *self)
+{
+    struct daemon *d = self;
+
+    d->loop.done = false;
+    hop_undo(d->hop);
+    if (d->plan->undo)
+        d->plan->undo(d->plan->self);
+    control_undo(d->control);
+}
+
+/* ---- start and run ---- */
+
+static void join_commands(struct daemon *d)
+{
+    const struct control_command *own = d->plan->commands;
+    size_t n = COUNT_OF(common_commands), k = 0;
+
+    for (; k < n; k++)
+        d->commands[k] = common_commands[k];
+    for (; own && own->name && k + 1 < DAEMON_COMMANDS_MAX; own++, k++) {
+        d->commands[k] = *own;
+        d->commands[k].fn = forward;
+        d->own_fn[k] = own->fn;
+    }
+}
+
+static struct daemon *the_daemon; /* for forward(): one per process */
+
+static json_t *forward(void *self, json_t *args, char why[200])
+{
+    (void)self;
+    return the_daemon->own_fn[control_asked(the_daemon->control)](
+        the_daemon->plan->self, args, why);
+}
+
+void daemon_start(struct daemon *d, const struct daemon_plan *plan, int argc,
+                  char **argv)
+{
+    struct options o = read_options(plan, argc, argv);
+    char *db_file;
+
+    *d = (struct daemon){.plan = plan};
+    the_daemon = d;
+    d->settings = load_or_exit(o.config);
+    if (o.check) {
+        printf("%s: no errors\n", d->settings->path);
+        exit(0);
+    }
+    d->config_path = gr_strdup(d->settings->path);
+    wire_copy(d->name, sizeof d->name, wire_text(o.name));
+    log_open(d->name, d->settings->log_level, d->settings->log_json);
+    umask(0077);
+    make_folder(d->settings->state_dir, "state_dir");
+    make_folder(d->settings->run_dir, "run_dir");
+    take_lock(d->settings->state_dir, d->name);
+    loop_prepare(&d->loop);
+    d->run = random_id();
+    d->started_ms = now_ms();
+    db_file = gr_printf("%s/%s.db", d->settings->state_dir, d->name);
+    d->db = db_open(db_file, plan->schema);
+    free(db_file);
+    d->zmq = zmq_ctx_new();
+    d->mailbox = mailbox_open(d->zmq, d->settings->run_dir, d->name);
+    d->hop = hop_open(d->db, d->mailbox, plan->hop, d->run, plan->self);
+    join_commands(d);
+    d->control = control_open(d->zmq, d->settings->run_dir, d->name,
+                              d->commands, d);
+    d->metrics = metrics_open(d->zmq, d->settings->run_dir, d->name, d->run,
+                              d->settings->metrics_interval_ms, plan->metrics,
+                              plan->metric_values);
+    d->loop.self = d;
+    d->loop.db = d->db;
+    d->loop.work = work;
+    d->loop.tell = tell;
+    d->loop.undo = undo;
+    d->loop.reload = on_hup;
+    loop_watch_socket(&d->loop, mailbox_socket(d->mailbox));
+    loop_watch_socket(&d->loop, control_socket(d->control));
+    if (plan->open)
+        plan->open(plan->self);
+}
+
+int daemon_run(struct daemon *d)
+{
+    log_info(NULL, "ready", LS("version", GRAPNEL_VERSION),
+             LS("state", db_path(d->db)), LI("pid", getpid()));
+    loop_run(&d->loop);
+    if (d->plan->close)
+        d->plan->close(d->plan->self);
+    metrics_close(d->metrics);
+    control_close(d->control);
+    hop_close(d->hop);
+    mailbox_close(d->mailbox);
+    zmq_ctx_term(d->zmq);
+    db_close(d->db);
+    settings_free(d->settings);
+    free(d->config_path);
+    log_info(NULL, "stopped");
+    return 0;
+}

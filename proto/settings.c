@@ -1,0 +1,1270 @@
+/* settings: the tables of grapnel.yaml, and what must hold across sections.
+ * Kinds of values: settings_types.c; reading by tables: base/conf. */
+#include "settings.h"
+#include "bounds.h"
+#include "glob.h"
+#include "profile.h"
+#include "settings_types.h"
+#include "signature.h"
+#include <dirent.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define SECOND_MS 1000LL
+#define MINUTE_MS (60 * SECOND_MS)
+#define HOUR_MS   (60 * MINUTE_MS)
+#define DAY_MS    (24 * HOUR_MS)
+#define LONG_MS   (3650 * DAY_MS)
+
+#define NOT_YET "is not in this version"
+
+/* Where a key's value goes. */
+#define AT(type, field)    .offset = offsetof(struct type, field)
+#define COUNT(type, field) .count_offset = offsetof(struct type, field)
+
+/* ---- small sections of the process itself ---- */
+
+static const char *const level_words[] = {"debug", "info", "warn", "error",
+                                          NULL};
+static const char *const format_words[] = {"text", "json", NULL};
+
+static const struct conf_section log_section = {
+    .name = "log",
+    .keys =
+        (const struct conf_key[]){
+            {.name = "level",
+             .type = &conf_as_choice,
+             AT(settings, log_level),
+             .choices = level_words,
+             .fallback = "info",
+             .help = "the least level that is written"},
+            {.name = "format",
+             .type = &conf_as_either,
+             AT(settings, log_json),
+             .choices = format_words,
+             .fallback = "text",
+             .help = "one fact a line, as text or as JSON"},
+            {0},
+        },
+};
+
+static const struct conf_section archive_section = {
+    .name = "archive",
+    .keys =
+        (const struct conf_key[]){
+            {.name = "keep",
+             .type = &conf_as_duration,
+             AT(settings, ingress.archive_keep_ms),
+             .fallback = "30d",
+             .min = SECOND_MS,
+             .max = LONG_MS,
+             .help = "how long the raw requests are kept after they were "
+                     "handed on"},
+            {.name = "max_size",
+             .type = &conf_as_size,
+             AT(settings, ingress.archive_max_bytes),
+             .fallback = "50GiB",
+             .min = 64 * 1024,
+             .help = "what was handed on goes first; the door answers 503 "
+                     "only when what was not fills it"},
+            {0},
+        },
+};
+
+static const struct conf_section ingress_section = {
+    .name = "ingress",
+    .help = "The door for HTTP.",
+    .keys =
+        (const struct conf_key[]){
+            {.name = "listen",
+             .type = &settings_as_listen,
+             AT(settings, ingress.host),
+             COUNT(settings, ingress.port),
+             .fallback = "127.0.0.1:8080",
+             .help = "where webhooks are taken"},
+            {.name = "max_body",
+             .type = &conf_as_size,
+             AT(settings, ingress.max_body_bytes),
+             .fallback = "1MiB",
+             .min = 1,
+             .max = BODY_MAX_BYTES,
+             .help = "a larger body is answered with 413"},
+            {.name = "max_connections",
+             .type = &conf_as_int,
+             AT(settings, ingress.max_connections),
+             .fallback = "4096",
+             .min = 1,
+             .max = 1000000,
+             .help = "how many may be open at once"},
+            {.name = "read_timeout",
+             .type = &conf_as_duration,
+             AT(settings, ingress.read_timeout_ms),
+             .fallback = "10s",
+             .min = 100,
+             .max = HOUR_MS,
+             .help = "how long a request may take to arrive"},
+            {.name = "archive",
+             .type = &conf_as_map,
+             .section = &archive_section,
+             .help = "every request that got a 200, raw"},
+            {0},
+        },
+    .known =
+        (const struct conf_known[]){
+            {"trusted_proxies", NOT_YET},
+            {0},
+        },
+};
+
+static const struct conf_section history_section = {
+    .name = "history",
+    .keys =
+        (const struct conf_key[]){
+            {.name = "keep",
+             .type = &conf_as_duration,
+             AT(settings, history_keep_ms),
+             .fallback = "30d",
+             .min = SECOND_MS,
+             .max = LONG_MS,
+             .help = "how long events, deliveries and attempts are kept after "
+                     "they are done"},
+            {0},
+        },
+};
+
+static const struct conf_section dlq_section = {
+    .name = "dlq",
+    .keys =
+        (const struct conf_key[]){
+            {.name = "keep",
+             .type = &conf_as_duration,
+             AT(settings, dlq_keep_ms),
+             .fallback = "30d",
+             .min = SECOND_MS,
+             .max = LONG_MS,
+             .help = "how long dead letters are kept"},
+            {0},
+        },
+};
+
+static const struct conf_section metrics_section = {
+    .name = "metrics",
+    .keys =
+        (const struct conf_key[]){
+            {.name = "interval",
+             .type = &conf_as_duration,
+             AT(settings, metrics_interval_ms),
+             .fallback = "5s",
+             .min = 100,
+             .max = HOUR_MS,
+             .help = "how often each process publishes its numbers"},
+            {0},
+        },
+    .known =
+        (const struct conf_known[]){
+            {"publish", NOT_YET},
+            {0},
+        },
+};
+
+/* ---- sources ---- */
+
+static const char *const scheme_words[] = {"hmac-sha256", NULL};
+static const char *const form_words[] = {"plain", NULL};
+static const char *const encoding_words[] = {
+    [ENCODING_HEX] = "hex", [ENCODING_BASE64] = "base64", NULL};
+static const char *const secret_words[] = {"raw", "base64", NULL};
+static const char *const unit_words[] = {
+    [UNIT_S] = "s", [UNIT_MS] = "ms", NULL};
+
+static const struct conf_section time_section = {
+    .name = "time",
+    .keys =
+        (const struct conf_key[]){
+            {.name = "from",
+             .type = &settings_as_expr,
+             AT(verify, time),
+             .flags = CONF_REQUIRED,
+             .help = "where the request says when it was signed"},
+            {.name = "unit",
+             .type = &conf_as_choice,
+             AT(verify, time_unit),
+             .choices = unit_words,
+             .check = planned_unit,
+             .fallback = "s",
+             .help = "what it counts, since 1970"},
+            {0},
+        },
+};
+
+static bool names_time(const struct verify *v)
+{
+    return v->signed_content && strstr(v->signed_content, "{ts}");
+}
+
+static void check_verify(const struct conf_value *v, void *target)
+{
+    const struct verify *verify = target;
+    enum expr_kind from = verify->time.kind;
+
+    if (names_time(verify) && !conf_has(v, "time"))
+        conf_error_key(v, "signed", "has {ts}, but time says not where it is");
+    if (from != EXPR_NONE && from != EXPR_HEADER && from != EXPR_JSON)
+        conf_error_key(v, "time", "must be taken from a header: or json:");
+}
+
+static const struct conf_section verify_section = {
+    .name = "verify",
+    .help = "How a request proves who sent it; for `provider: custom`.",
+    .check = check_verify,
+    .keys =
+        (const struct conf_key[]){
+            {.name = "scheme",
+             .type = &conf_as_choice,
+             AT(verify, scheme),
+             .choices = scheme_words,
+             .check = planned_scheme,
+             .fallback = "hmac-sha256",
+             .help = "the algorithm"},
+            {.name = "header",
+             .type = &conf_as_text,
+             AT(verify, header),
+             .check = wrong_header_token,
+             .flags = CONF_REQUIRED,
+             .help = "the header that carries the signature"},
+            {.name = "form",
+             .type = &conf_as_choice,
+             AT(verify, form),
+             .choices = form_words,
+             .check = planned_form,
+             .fallback = "plain",
+             .help = "the header holds one signature"},
+            {.name = "prefix",
+             .type = &conf_as_text,
+             AT(verify, prefix),
+             .check = wrong_line,
+             .fallback = "\"\"",
+             .flags = CONF_EMPTY_OK,
+             .help = "what stands before the signature, like `sha256=`"},
+            {.name = "encoding",
+             .type = &conf_as_choice,
+             AT(verify, encoding),
+             .choices = encoding_words,
+             .fallback = "hex",
+             .help = "of the signature"},
+            {.name = "secret_encoding",
+             .type = &conf_as_either,
+             AT(verify, secret_base64),
+             .choices = secret_words,
+             .check = planned_encoding,
+             .fallback = "raw",
+             .help = "whether the secret's text is the key, or base64 of it"},
+            {.name = "signed",
+             .type = &conf_as_text,
+             AT(verify, signed_content),
+             .check = wrong_template,
+             .fallback = "\"{body}\"",
+             .form = "text with `{body}` and `{ts}`",
+             .help = "what the signature is made over"},
+            {.name = "time",
+             .type = &conf_as_map,
+             .section = &time_section,
+             .flags = CONF_OPTIONAL,
+             .help = "`{ts}`; a request further off than `clock_skew` is "
+                     "refused"},
+            {0},
+        },
+};
+
+static const struct conf_section dedupe_section = {
+    .name = "dedupe",
+    .help = "An event is a repeat when any one of the keys was seen within "
+            "ttl.",
+    .keys =
+        (const struct conf_key[]){
+            {.name = "keys",
+             .type = &settings_as_keys,
+             .offset = 0,
+             .help = "absent: the profile's"},
+            {.name = "ttl",
+             .type = &conf_as_duration,
+             AT(dedupe, ttl_ms),
+             .min = SECOND_MS,
+             .max = LONG_MS,
+             .help = "absent: the profile's"},
+            {0},
+        },
+    .known =
+        (const struct conf_known[]){
+            {"window", NOT_YET},
+            {0},
+        },
+};
+
+static bool key_has(const struct dedupe *d, enum expr_kind kind)
+{
+    for (size_t i = 0; i < d->count; i++)
+        for (size_t j = 0; j < d->keys[i].count; j++)
+            if (d->keys[i].parts[j].kind == kind)
+                return true;
+    return false;
+}
+
+static void unknown_provider(const struct conf_value *v, const char *name)
+{
+    struct conf_near near = {.text = name};
+    struct buf all;
+    char hint[100];
+
+    if (profile_is_planned(name)) {
+        conf_error_key(v, "provider", "%s " NOT_YET, name);
+        return;
+    }
+    buf_init(&all, 1024);
+    for (size_t i = 0; profile_name(i); i++) {
+        conf_near_try(&near, profile_name(i));
+        buf_printf(&all, "%s%s", i ? ", " : "", profile_name(i));
+    }
+    conf_error_key(v, "provider", "\"%.60s\" is none of: %s%s", name, all.data,
+                   conf_near_hint(&near, hint));
+    buf_fini(&all);
+}
+
+static void check_secrets(const struct conf_value *v, const struct source *s)
+{
+    struct buf key;
+
+    buf_init(&key, CONF_SECRET_MAX_BYTES);
+    for (size_t i = 0; i < s->secrets.count; i++)
+        if (signature_key(&s->verify, s->secrets.items[i], &key) != GR_OK)
+            conf_error_key(v, "secrets",
+                           "number %zu is not base64, as secret_encoding says",
+                           i + 1);
+    buf_fini(&key);
+}
+
+static void check_own_verify(const struct conf_value *v, const struct source *s)
+{
+    bool has = conf_has(v, "verify");
+
+    if (profile_is_custom(s->profile) && !has)
+        conf_error_key(v, "verify",
+                       "is missing: provider custom says all of it");
+    if (!profile_is_custom(s->profile) && has)
+        conf_error_key(v, "verify", "is for provider: custom; %s brings it",
+                       s->provider);
+}
+
+/* Reads what the file said, then lets the profile fill the rest. */
+static void check_source(const struct conf_value *v, void *target)
+{
+    struct source *s = target;
+
+    if (key_has(&s->dedupe, EXPR_ID) && !conf_has(v, "id"))
+        conf_error_key(v, "dedupe", "has a key made of id, but there is no id");
+    if (!s->provider)
+        return;
+    s->profile = profile_find(s->provider);
+    if (!s->profile) {
+        unknown_provider(v, s->provider);
+        return;
+    }
+    check_own_verify(v, s);
+    profile_fill(s);
+    check_secrets(v, s);
+}
+
+static const struct conf_section source_section = {
+    .name = "source",
+    .help = "`POST /in/<name>`: where webhooks come from.",
+    .size = sizeof(struct source),
+    .check = check_source,
+    .keys =
+        (const struct conf_key[]){
+            {.name = "name",
+             .type = &conf_as_text,
+             AT(source, name),
+             .check = wrong_name,
+             .flags = CONF_REQUIRED,
+             .form = "name",
+             .help = "its name, and its path"},
+            {.name = "provider",
+             .type = &conf_as_text,
+             AT(source, provider),
+             .flags = CONF_REQUIRED,
+             .form = "`plane`, `custom`",
+             .help = "what brings signature, id, type, workspace and "
+                     "idempotency keys"},
+            {.name = "verify",
+             .type = &conf_as_map,
+             AT(source, verify),
+             .section = &verify_section,
+             .flags = CONF_OPTIONAL,
+             .help = "the signature; for `provider: custom`"},
+            {.name = "secrets",
+             .type = &conf_as_texts,
+             AT(source, secrets),
+             .flags = CONF_REQUIRED | CONF_SECRET | CONF_FILLED,
+             .form = "list of secrets",
+             .help = "any of them may match (rotation)"},
+            {.name = "clock_skew",
+             .type = &conf_as_duration,
+             AT(source, clock_skew_ms),
+             .fallback = "5m",
+             .min = SECOND_MS,
+             .max = DAY_MS,
+             .help = "how far a signed time may be off, both ways"},
+            {.name = "id",
+             .type = &settings_as_expr,
+             AT(source, id),
+             .help = "the provider's id of the event"},
+            {.name = "type",
+             .type = &settings_as_expr,
+             AT(source, type),
+             .help = "what happened; `unknown` where there is none"},
+            {.name = "workspace",
+             .type = &settings_as_expr,
+             AT(source, workspace),
+             .help = "whose it is; `default` where there is none"},
+            {.name = "dedupe",
+             .type = &settings_as_dedupe,
+             AT(source, dedupe),
+             .section = &dedupe_section,
+             .help = "how repeats are known"},
+            {0},
+        },
+    .known =
+        (const struct conf_known[]){
+            {"workspaces", NOT_YET},
+            {"order", NOT_YET},
+            {"states", NOT_YET},
+            {"rate_limit", NOT_YET},
+            {"public_url", NOT_YET},
+            {"secret", "unknown key (did you mean secrets?)"},
+            {0},
+        },
+};
+
+/* ---- endpoints ---- */
+
+/* Those of endpoint_defaults, and again of each endpoint. The defaults' own
+ * defaults are here; an endpoint that says nothing takes what stands there. */
+#define PACE_KEYS(d)                                                 \
+    {.name = "timeout",                                              \
+     .type = &conf_as_duration,                                      \
+     AT(endpoint_settings, timeout_ms),                              \
+     .fallback = (d) ? "15s" : NULL,                                 \
+     .min = 1,                                                       \
+     .max = HOUR_MS,                                                 \
+     .help = "of one attempt, from connecting to the answer's end"}, \
+        {.name = "connect_timeout",                                  \
+         .type = &conf_as_duration,                                  \
+         AT(endpoint_settings, connect_timeout_ms),                  \
+         .fallback = (d) ? "5s" : NULL,                              \
+         .min = 1,                                                   \
+         .max = HOUR_MS,                                             \
+         .help = "of its connecting, TLS included"},                 \
+        {.name = "max_in_flight",                                    \
+         .type = &conf_as_int,                                       \
+         AT(endpoint_settings, max_in_flight),                       \
+         .fallback = (d) ? "32" : NULL,                              \
+         .min = 1,                                                   \
+         .max = 10000,                                               \
+         .help = "how many attempts may go on at once"},             \
+    {                                                                \
+        .name = "retry_policy", .type = &conf_as_text,               \
+        AT(endpoint_settings, retry_policy), .check = wrong_name,    \
+        .fallback = (d) ? "default" : NULL, .form = "name",          \
+        .help = "when a failure is tried again"                      \
+    }
+
+#define PACE_LATER            \
+    {"ordered", NOT_YET},     \
+    {                         \
+        "rate_limit", NOT_YET \
+    }
+
+static const struct conf_section defaults_section = {
+    .name = "endpoint_defaults",
+    .help = "What endpoints leave open.",
+    .size = sizeof(struct endpoint_settings),
+    .keys = (const struct conf_key[]){PACE_KEYS(true), {0}},
+    .known = (const struct conf_known[]){PACE_LATER, {0}},
+};
+
+/* endpoint_defaults was read before: its key stands first in the table. */
+static void init_endpoint(void *user, void *target)
+{
+    const struct settings *s = user;
+    struct endpoint_settings *e = target;
+
+    e->timeout_ms = s->defaults.timeout_ms;
+    e->connect_timeout_ms = s->defaults.connect_timeout_ms;
+    e->max_in_flight = s->defaults.max_in_flight;
+}
+
+static const struct conf_section endpoint_section = {
+    .name = "endpoint",
+    .help = "Where events are delivered. Keys of `endpoint_defaults` that are "
+            "absent here are taken from there.",
+    .size = sizeof(struct endpoint_settings),
+    .init = init_endpoint,
+    .keys =
+        (const struct conf_key[]){
+            {.name = "name",
+             .type = &conf_as_text,
+             AT(endpoint_settings, name),
+             .check = wrong_name,
+             .flags = CONF_REQUIRED,
+             .form = "name",
+             .help = "its name"},
+            {.name = "url",
+             .type = &settings_as_url,
+             AT(endpoint_settings, url),
+             .check = wrong_url,
+             .flags = CONF_REQUIRED,
+             .help = "http or https"},
+            {.name = "types",
+             .type = &conf_as_texts,
+             AT(endpoint_settings, types),
+             .check = wrong_line,
+             .flags = CONF_FILLED,
+             .form = "list of patterns",
+             .help = "what it wants, like `issue.*`; all when absent"},
+            {.name = "sources",
+             .type = &conf_as_texts,
+             AT(endpoint_settings, sources),
+             .check = wrong_name_glob,
+             .flags = CONF_FILLED,
+             .form = "list of patterns",
+             .help = "from which sources; all when absent"},
+            {.name = "workspaces",
+             .type = &conf_as_texts,
+             AT(endpoint_settings, workspaces),
+             .check = wrong_line,
+             .flags = CONF_FILLED,
+             .form = "list of patterns",
+             .help = "of which workspaces; all when absent"},
+            {.name = "signing_secrets",
+             .type = &conf_as_texts,
+             AT(endpoint_settings, signing_secrets),
+             .check = wrong_signing_secret,
+             .flags = CONF_SECRET | CONF_FILLED,
+             .form = "list of secrets",
+             .help = "`whsec_…` of Standard Webhooks; several sign together "
+                     "(rotation)"},
+            {.name = "method",
+             .type = &conf_as_text,
+             AT(endpoint_settings, method),
+             .check = wrong_method,
+             .fallback = "POST",
+             .form = "`POST`, `PUT`",
+             .help = "of the request"},
+            {.name = "headers",
+             .type = &settings_as_headers,
+             AT(endpoint_settings, headers),
+             COUNT(endpoint_settings, header_count),
+             .help = "more headers to send"},
+            {.name = "forward_headers",
+             .type = &conf_as_texts,
+             AT(endpoint_settings, forward_headers),
+             .check = wrong_forward_header,
+             .form = "list of headers",
+             .help = "which of the event's own to hand on, beside those of "
+                     "the source's profile"},
+            {.name = "allow_private",
+             .type = &settings_as_private,
+             .offset = 0,
+             .fallback = "false",
+             .help = "whether loopback and private addresses may be reached: "
+                     "all, none, or those of these networks"},
+            {.name = "enabled",
+             .type = &conf_as_bool,
+             AT(endpoint_settings, enabled),
+             .fallback = "true",
+             .help = "`false`: it wants nothing"},
+            PACE_KEYS(false),
+            {0},
+        },
+    .known =
+        (const struct conf_known[]){
+            PACE_LATER,
+            {"where", NOT_YET},
+            {"on_dead", NOT_YET},
+            {"disable_after", NOT_YET},
+            {"expires", NOT_YET},
+            {"expires_in", NOT_YET},
+            {"secret", "unknown key (did you mean signing_secrets?)"},
+            {"secrets", "unknown key (did you mean signing_secrets?)"},
+            {0},
+        },
+};
+
+static const struct conf_section route_section = {
+    .name = "route",
+    .help = "More subscriptions, when many endpoints want the same.",
+    .size = sizeof(struct route),
+    .keys =
+        (const struct conf_key[]){
+            {.name = "sources",
+             .type = &conf_as_texts,
+             AT(route, sources),
+             .check = wrong_name_glob,
+             .flags = CONF_FILLED,
+             .form = "list of patterns",
+             .help = "from which sources; all when absent"},
+            {.name = "types",
+             .type = &conf_as_texts,
+             AT(route, types),
+             .check = wrong_line,
+             .flags = CONF_FILLED,
+             .form = "list of patterns",
+             .help = "which types; all when absent"},
+            {.name = "workspaces",
+             .type = &conf_as_texts,
+             AT(route, workspaces),
+             .check = wrong_line,
+             .flags = CONF_FILLED,
+             .form = "list of patterns",
+             .help = "of which workspaces; all when absent"},
+            {.name = "endpoints",
+             .type = &conf_as_texts,
+             AT(route, endpoints),
+             .check = wrong_name,
+             .flags = CONF_REQUIRED | CONF_FILLED,
+             .form = "list of names",
+             .help = "who wants them"},
+            {0},
+        },
+    .known =
+        (const struct conf_known[]){
+            {"where", NOT_YET},
+            {0},
+        },
+};
+
+/* ---- retry policies ---- */
+
+static const char *const backoff_words[] = {
+    [BACKOFF_EXPONENTIAL] = "exponential",
+    [BACKOFF_FIXED] = "fixed",
+    [BACKOFF_SCHEDULE] = "schedule",
+    NULL};
+
+/* Keys that mean something with some kinds of backoff only. */
+static const struct {
+    const char *key;
+    unsigned backoffs; /* bit set */
+} backoff_keys[] = {
+    {"first_wait", 1 << BACKOFF_EXPONENTIAL | 1 << BACKOFF_FIXED},
+    {"factor", 1 << BACKOFF_EXPONENTIAL},
+    {"max_wait", 1 << BACKOFF_EXPONENTIAL},
+    {"schedule", 1 << BACKOFF_SCHEDULE},
+    {"repeat_last", 1 << BACKOFF_SCHEDULE},
+};
+
+static void check_backoff(const struct conf_value *v,
+                          const struct retry_policy *p)
+{
+    for (size_t i = 0; i < COUNT_OF(backoff_keys); i++)
+        if (conf_has(v, backoff_keys[i].key) &&
+            !(backoff_keys[i].backoffs >> p->backoff & 1))
+            conf_error_key(v, backoff_keys[i].key,
+                           "means nothing with backoff: %s",
+                           backoff_words[p->backoff]);
+    if (p->backoff == BACKOFF_SCHEDULE && !conf_has(v, "schedule"))
+        conf_error_key(v, "schedule", "is missing, with backoff: schedule");
+    if (p->backoff == BACKOFF_EXPONENTIAL && p->max_wait_ms < p->first_wait_ms)
+        conf_error_key(v, conf_has(v, "max_wait") ? "max_wait" : "first_wait",
+                       "max_wait is less than first_wait");
+}
+
+/* What a policy's kind of backoff does not use is not in effect. */
+static void drop_unused(struct retry_policy *p)
+{
+    if (p->backoff != BACKOFF_EXPONENTIAL) {
+        p->factor = 1;
+        p->max_wait_ms = 0;
+    }
+    if (p->backoff == BACKOFF_SCHEDULE)
+        p->first_wait_ms = 0;
+}
+
+static void check_policy(const struct conf_value *v, void *target)
+{
+    struct retry_policy *p = target;
+
+    check_backoff(v, p);
+    drop_unused(p);
+    if (!conf_has(v, "max_attempts") && !conf_has(v, "max_duration"))
+        conf_error(v, "needs max_attempts or max_duration: without a budget "
+                      "it would never give up");
+}
+
+static const struct conf_section policy_section = {
+    .name = "retry policy",
+    .help = "When a failure is tried again, and when it is given up. "
+            "`max_attempts` counts the first attempt, `max_duration` from it; "
+            "a budget that is not named does not bind, and one of the two "
+            "must be named.",
+    .size = sizeof(struct retry_policy),
+    .check = check_policy,
+    .keys =
+        (const struct conf_key[]){
+            {.name = "name",
+             .type = &conf_as_text,
+             AT(retry_policy, name),
+             .check = wrong_name,
+             .flags = CONF_REQUIRED,
+             .form = "name",
+             .help = "its name"},
+            {.name = "backoff",
+             .type = &conf_as_choice,
+             AT(retry_policy, backoff),
+             .choices = backoff_words,
+             .fallback = "exponential",
+             .help = "how the waits grow"},
+            {.name = "first_wait",
+             .type = &conf_as_duration,
+             AT(retry_policy, first_wait_ms),
+             .fallback = "5s",
+             .min = 1,
+             .max = LONG_MS,
+             .help = "before the second attempt"},
+            {.name = "factor",
+             .type = &conf_as_number,
+             AT(retry_policy, factor),
+             .fallback = "3",
+             .min = 100,
+             .max = 100 * 100,
+             .help = "each wait is this much longer"},
+            {.name = "max_wait",
+             .type = &conf_as_duration,
+             AT(retry_policy, max_wait_ms),
+             .fallback = "6h",
+             .min = 1,
+             .max = LONG_MS,
+             .help = "but not longer than this"},
+            {.name = "schedule",
+             .type = &settings_as_durations,
+             AT(retry_policy, schedule_ms),
+             COUNT(retry_policy, schedule_count),
+             .help = "the waits, one by one"},
+            {.name = "repeat_last",
+             .type = &conf_as_bool,
+             AT(retry_policy, repeat_last),
+             .fallback = "false",
+             .help = "whether the last wait is repeated until a budget ends"},
+            {.name = "jitter",
+             .type = &settings_as_jitter,
+             .offset = 0,
+             .fallback = "full",
+             .help = "how waits are spread: not, from nothing to the whole "
+                     "wait, or by a part both ways"},
+            {.name = "max_attempts",
+             .type = &conf_as_int,
+             AT(retry_policy, max_attempts),
+             .min = 1,
+             .max = 1000000,
+             .help = "the first counts"},
+            {.name = "max_duration",
+             .type = &conf_as_duration,
+             AT(retry_policy, max_duration_ms),
+             .min = 1,
+             .max = LONG_MS,
+             .help = "from the first attempt"},
+            {.name = "retry_on",
+             .type = &settings_as_retry_on,
+             AT(retry_policy, retry_on),
+             .fallback = "[network, 408, 425, 429, 5xx]",
+             .help = "what is tried again; all other failures are final. "
+                     "`network` is every failure without an HTTP status"},
+            {.name = "respect_retry_after",
+             .type = &conf_as_bool,
+             AT(retry_policy, respect_retry_after),
+             .fallback = "true",
+             .help = "whether an answer's Retry-After may make the wait "
+                     "longer"},
+            {0},
+        },
+};
+
+static const char built_in_policies[] =
+    "retry_policies:\n"
+    "  - {name: default, backoff: exponential, first_wait: 5s, factor: 3,"
+    " max_wait: 6h, jitter: full, max_attempts: 12, max_duration: 24h,"
+    " retry_on: [network, 408, 425, 429, 5xx], respect_retry_after: true}\n"
+    "  - {name: strict, backoff: exponential, first_wait: 1s, factor: 2,"
+    " max_wait: 60s, jitter: full, max_attempts: 12, max_duration: 24h,"
+    " retry_on: [network, 408, 429, 502, 503, 504]}\n"
+    "  - {name: plane, backoff: exponential, first_wait: 10m, factor: 2,"
+    " max_wait: 24h, jitter: 15%, max_attempts: 8}\n"
+    "  - {name: plane-recommended, backoff: exponential, first_wait: 5m,"
+    " factor: 2, max_wait: 24h, jitter: 15%, max_attempts: 6}\n"
+    "  - {name: omise, backoff: schedule,"
+    " schedule: [1m, 5m, 15m, 1h, 3h, 6h, 12h, 24h, 48h], repeat_last: true,"
+    " jitter: none, max_duration: 7d, retry_on: [network, 4xx, 5xx]}\n";
+
+/* ---- the whole file ---- */
+
+#define LIST_KEYS                                                           \
+    {.name = "sources",                                                     \
+     .type = &conf_as_maps,                                                 \
+     AT(settings, sources),                                                 \
+     COUNT(settings, source_count),                                         \
+     .section = &source_section,                                            \
+     .help = "where webhooks come from"},                                   \
+        {.name = "endpoints",                                               \
+         .type = &conf_as_maps,                                             \
+         AT(settings, endpoints),                                           \
+         COUNT(settings, endpoint_count),                                   \
+         .section = &endpoint_section,                                      \
+         .help = "where they are delivered"},                               \
+        {.name = "routes",                                                  \
+         .type = &conf_as_maps,                                             \
+         AT(settings, routes),                                              \
+         COUNT(settings, route_count),                                      \
+         .section = &route_section,                                         \
+         .help = "more subscriptions"},                                     \
+    {                                                                       \
+        .name = "retry_policies", .type = &conf_as_maps,                    \
+        AT(settings, policies), COUNT(settings, policy_count),              \
+        .section = &policy_section, .help = "when failures are tried again" \
+    }
+
+#define LISTS_LATER                              \
+    {"producers", NOT_YET}, {"alerts", NOT_YET}, \
+    {                                            \
+        "notifiers", NOT_YET                     \
+    }
+
+static const struct conf_section root_section = {
+    .name = "configuration",
+    .keys =
+        (const struct conf_key[]){
+            {.name = "state_dir",
+             .type = &conf_as_path,
+             AT(settings, state_dir),
+             .fallback = "state",
+             .help = "where each process keeps its database and its lock"},
+            {.name = "run_dir",
+             .type = &conf_as_path,
+             AT(settings, run_dir),
+             .check = wrong_run_dir,
+             .fallback = "run",
+             .help = "where the sockets between processes lie; made 0700"},
+            {.name = "log",
+             .type = &conf_as_map,
+             .section = &log_section,
+             .help = "what is written to standard error"},
+            {.name = "shutdown_grace",
+             .type = &conf_as_duration,
+             AT(settings, shutdown_grace_ms),
+             .fallback = "20s",
+             .min = 0,
+             .max = HOUR_MS,
+             .help = "how long what is in flight may take to end after "
+                     "SIGTERM"},
+            {.name = "ingress",
+             .type = &conf_as_map,
+             .section = &ingress_section,
+             .help = "the door for HTTP"},
+            {.name = "endpoint_defaults",
+             .type = &conf_as_map,
+             AT(settings, defaults),
+             .section = &defaults_section,
+             .help = "what endpoints leave open"},
+            LIST_KEYS,
+            {.name = "history",
+             .type = &conf_as_map,
+             .section = &history_section,
+             .help = "what was delivered"},
+            {.name = "dlq",
+             .type = &conf_as_map,
+             .section = &dlq_section,
+             .help = "what could not be delivered"},
+            {.name = "metrics",
+             .type = &conf_as_map,
+             .section = &metrics_section,
+             .help = "numbers for monitors"},
+            {.name = "include",
+             .type = &conf_as_texts,
+             AT(settings, include),
+             .form = "list of paths, with `*`",
+             .help = "files that add to the lists sources, endpoints, routes "
+                     "and retry_policies"},
+            {0},
+        },
+    .known =
+        (const struct conf_known[]){
+            LISTS_LATER,
+            {"console", NOT_YET},
+            {0},
+        },
+};
+
+#define MAIN_ONLY "belongs into the main file; an included one adds to lists"
+
+static const struct conf_section included_section = {
+    .name = "included file",
+    .keys = (const struct conf_key[]){LIST_KEYS, {0}},
+    .known =
+        (const struct conf_known[]){
+            LISTS_LATER,
+            {"state_dir", MAIN_ONLY},
+            {"run_dir", MAIN_ONLY},
+            {"log", MAIN_ONLY},
+            {"shutdown_grace", MAIN_ONLY},
+            {"ingress", MAIN_ONLY},
+            {"endpoint_defaults", MAIN_ONLY},
+            {"history", MAIN_ONLY},
+            {"dlq", MAIN_ONLY},
+            {"metrics", MAIN_ONLY},
+            {"console", MAIN_ONLY},
+            {"include", MAIN_ONLY},
+            {0},
+        },
+};
+
+/* ---- included files ---- */
+
+static void read_in_folder(struct conf *c, struct settings *s,
+                           const char *folder, const char *name)
+{
+    char *path = gr_printf("%s/%s", folder, name);
+
+    conf_read_file(c, path, &included_section, s);
+    free(path);
+}
+
+/* Hidden files are an editor's, not the user's. */
+static bool is_wanted(const char *pattern, const char *name)
+{
+    return *name != '.' && glob_match(pattern, name);
+}
+
+/* A pattern may match nothing. In the order of names, so that errors and
+ * lists are the same everywhere. */
+static void read_matches(struct conf *c, struct settings *s, const char *folder,
+                         const char *pattern)
+{
+    struct dirent **all = NULL;
+    int n = scandir(folder, &all, NULL, alphasort);
+
+    for (int i = 0; i < n; i++) {
+        if (is_wanted(pattern, all[i]->d_name))
+            read_in_folder(c, s, folder, all[i]->d_name);
+        free(all[i]);
+    }
+    free(all);
+}
+
+static char *beside_file(const struct conf *c, const char *written)
+{
+    if (*written == '/')
+        return gr_strdup(written);
+    return gr_printf("%s/%s", conf_folder(c, written), written);
+}
+
+static void read_included(struct conf *c, struct settings *s,
+                          const char *written)
+{
+    char *path = beside_file(c, written), *slash = strrchr(path, '/');
+
+    *slash = 0;
+    if (strchr(path, '*'))
+        conf_error_at(c, written,
+                      "* may stand in the file's name only, not "
+                      "in a folder's");
+    else if (strchr(slash + 1, '*'))
+        read_matches(c, s, *path ? path : "/", slash + 1);
+    else if (!slash[1])
+        conf_error_at(c, written, "is a folder: name its files (*.yaml)");
+    else
+        read_in_folder(c, s, path, slash + 1);
+    free(path);
+}
+
+/* ---- across sections ---- */
+
+struct named {
+    const char *name;
+    size_t nth;
+};
+
+static int by_name(const void *left, const void *right)
+{
+    const struct named *a = left, *b = right;
+    int order = strcmp(a->name, b->name);
+
+    if (order)
+        return order;
+    return a->nth < b->nth ? -1 : a->nth > b->nth;
+}
+
+/* `first` points at the first struct's name; structs are `size` apart. */
+static const char *name_at(const void *first, size_t size, size_t i)
+{
+    return *(const char *const *)((const char *)first + i * size);
+}
+
+static void check_doubles(struct conf *c, const struct named *all, size_t n,
+                          const char *what)
+{
+    struct buf where;
+
+    buf_init(&where, PATH_MAX + 32);
+    for (size_t i = 1; i < n; i++) {
+        if (strcmp(all[i - 1].name, all[i].name) != 0)
+            continue;
+        buf_reset(&where);
+        conf_where(c, all[i - 1].name, &where);
+        conf_error_at(c, all[i].name, "another %s has this name (%s)", what,
+                      where.data);
+    }
+    buf_fini(&where);
+}
+
+static void check_names(struct conf *c, const void *first, size_t size,
+                        size_t count, const char *what)
+{
+    struct named *all = gr_alloc(count * sizeof *all);
+    size_t n = 0;
+
+    for (size_t i = 0; i < count; i++)
+        if (name_at(first, size, i))
+            all[n++] = (struct named){name_at(first, size, i), i};
+    qsort(all, n, sizeof *all, by_name);
+    check_doubles(c, all, n, what);
+    free(all);
+}
+
+static bool names_any(const void *first, size_t size, size_t count,
+                      const char *name)
+{
+    for (size_t i = 0; i < count; i++)
+        if (name_at(first, size, i) && !strcmp(name_at(first, size, i), name))
+            return true;
+    return false;
+}
+
+/* The name at `text` must be one of these. */
+static void check_reference(struct conf *c, const char *text, const void *first,
+                            size_t size, size_t count, const char *what)
+{
+    struct conf_near near = {.text = text};
+    char hint[100];
+
+    if (names_any(first, size, count, text))
+        return;
+    for (size_t i = 0; i < count; i++)
+        if (name_at(first, size, i))
+            conf_near_try(&near, name_at(first, size, i));
+    conf_error_at(c, text, "there is no %s \"%.63s\"%s", what, text,
+                  conf_near_hint(&near, hint));
+}
+
+static void check_source_names(struct conf *c, const struct settings *s,
+                               const struct text_list *names)
+{
+    for (size_t i = 0; i < names->count; i++)
+        if (!strchr(names->items[i], '*'))
+            check_reference(c, names->items[i], s->sources, sizeof *s->sources,
+                            s->source_count, "source");
+}
+
+static void check_route(struct conf *c, const struct settings *s,
+                        const struct route *r)
+{
+    check_source_names(c, s, &r->sources);
+    for (size_t i = 0; i < r->endpoints.count; i++)
+        check_reference(c, r->endpoints.items[i], s->endpoints,
+                        sizeof *s->endpoints, s->endpoint_count, "endpoint");
+}
+
+static void check_policy_name(struct conf *c, const struct settings *s,
+                              const char *name)
+{
+    if (name)
+        check_reference(c, name, s->policies, sizeof *s->policies,
+                        s->policy_count, "retry policy");
+}
+
+static void check_across(struct conf *c, const struct settings *s,
+                         size_t declared_policies)
+{
+    check_names(c, s->sources, sizeof *s->sources, s->source_count, "source");
+    check_names(c, s->endpoints, sizeof *s->endpoints, s->endpoint_count,
+                "endpoint");
+    check_names(c, s->policies, sizeof *s->policies, declared_policies,
+                "retry policy");
+    check_policy_name(c, s, s->defaults.retry_policy);
+    for (size_t i = 0; i < s->endpoint_count; i++) {
+        check_source_names(c, s, &s->endpoints[i].sources);
+        check_policy_name(c, s, s->endpoints[i].retry_policy);
+    }
+    for (size_t i = 0; i < s->route_count; i++)
+        check_route(c, s, &s->routes[i]);
+}
+
+/* ---- loading ---- */
+
+/* A declared policy wins over a built-in one of its name. */
+static void drop_hidden_policies(struct settings *s, size_t declared)
+{
+    size_t kept = declared;
+
+    for (size_t i = declared; i < s->policy_count; i++) {
+        struct retry_policy *p = &s->policies[i];
+
+        if (names_any(s->policies, sizeof *p, declared, p->name))
+            conf_fini(&policy_section, p);
+        else
+            s->policies[kept++] = *p;
+    }
+    s->policy_count = kept;
+}
+
+static const struct retry_policy *policy_named(const struct settings *s,
+                                               const char *name)
+{
+    for (size_t i = 0; i < s->policy_count; i++)
+        if (strcmp(s->policies[i].name, name) == 0)
+            return &s->policies[i];
+    return NULL;
+}
+
+/* Only when all is right: no pointer into the lists exists before. */
+static void resolve(struct settings *s)
+{
+    for (size_t i = 0; i < s->endpoint_count; i++) {
+        struct endpoint_settings *e = &s->endpoints[i];
+
+        if (!e->retry_policy)
+            e->retry_policy = gr_strdup(s->defaults.retry_policy);
+        e->policy = policy_named(s, e->retry_policy);
+    }
+    s->defaults.policy = policy_named(s, s->defaults.retry_policy);
+}
+
+static void read_all(struct conf *c, struct settings *s, const char *path)
+{
+    size_t declared;
+
+    conf_read_file(c, path, &root_section, s);
+    for (size_t i = 0; i < s->include.count; i++)
+        read_included(c, s, s->include.items[i]);
+    declared = s->policy_count;
+    conf_read_text(c, "built in", built_in_policies, &included_section, s);
+    check_across(c, s, declared);
+    drop_hidden_policies(s, declared);
+}
+
+struct settings *settings_load(const char *path, struct buf *errors)
+{
+    struct settings *s = gr_alloc(sizeof *s);
+    struct conf *c = conf_open(s);
+
+    s->path = realpath(path, NULL);
+    read_all(c, s, path);
+    if (!conf_close(c, errors)) {
+        settings_free(s);
+        return NULL;
+    }
+    if (!s->path)
+        s->path = gr_strdup(path);
+    resolve(s);
+    return s;
+}
+
+/* What the profile gave, and what no key of a table owns. */
+static void free_source_rest(struct source *s)
+{
+    expr_fini(&s->action);
+    text_list_fini(&s->forward_headers);
+}
+
+void settings_free(struct settings *s)
+{
+    if (!s)
+        return;
+    for (size_t i = 0; i < s->source_count; i++)
+        free_source_rest(&s->sources[i]);
+    conf_fini(&root_section, s);
+    free(s->path);
+    free(s);
+}
+
+const struct source *settings_source(const struct settings *s, const char *name)
+{
+    for (size_t i = 0; i < s->source_count; i++)
+        if (strcmp(s->sources[i].name, name) == 0)
+            return &s->sources[i];
+    return NULL;
+}
+
+const struct endpoint_settings *settings_endpoint(const struct settings *s,
+                                                  const char *name)
+{
+    for (size_t i = 0; i < s->endpoint_count; i++)
+        if (strcmp(s->endpoints[i].name, name) == 0)
+            return &s->endpoints[i];
+    return NULL;
+}
+
+/* ---- printing ---- */
+
+void settings_print(const struct settings *s, struct buf *out)
+{
+    buf_printf(out, "# In effect, from %s\n", s->path);
+    conf_print(&root_section, s, out, 0, true);
+}
+
+static void document_profiles(struct buf *out)
+{
+    buf_puts(out, "\n## Providers\n\n| provider | |\n|---|---|\n");
+    for (size_t i = 0; profile_name(i); i++)
+        buf_printf(out, "| `%s` | %s |\n", profile_name(i),
+                   profile_help(profile_find(profile_name(i))));
+}
+
+static const char preamble[] =
+    "# Configuration\n"
+    "\n"
+    "<!-- Written by settings_document() from the tables that read the file "
+    "(proto/settings.c); a test compares. -->\n"
+    "\n"
+    "`grapnel.yaml` is read by every process. Every error of a file is told "
+    "in one run, as\n"
+    "`file:line:column: key.path: what is wrong`, and nothing starts half "
+    "configured.\n"
+    "\n"
+    "- `${VAR}` in a text is taken from the environment (unset is an error); "
+    "`$$` is a dollar.\n"
+    "- A secret may also be `file:path`; the file's last newline is dropped.\n"
+    "- Durations are `250ms 10s 5m 24h 7d`, sizes `512B 64KiB 1MiB 50GiB`.\n"
+    "- Paths are relative to the file in which they stand.\n"
+    "- Where a list of texts is meant, one text will do.\n"
+    "- Names are `[a-z0-9][a-z0-9_-]{0,62}`. In a pattern `*` stands for any "
+    "text.\n"
+    "- Unquoted, YAML takes `yes`, `08`, `10:30` and the like for something "
+    "else than a text; where\n"
+    "  a text is meant that is an error: quote it.\n"
+    "- Field expressions say where in a request something is found: "
+    "`header:NAME` (any letter case),\n"
+    "  `json:/pointer` (RFC 6901), `const:TEXT`, and the words `source "
+    "provider id type workspace body_sha256`.\n"
+    "\n";
+
+void settings_document(struct buf *out)
+{
+    buf_puts(out, preamble);
+    conf_document(&root_section, "", out);
+    document_profiles(out);
+    buf_puts(out, "\n## Built-in retry policies\n\n"
+                  "Usable without being declared; a declared one of the same "
+                  "name wins.\n\n```yaml\n");
+    buf_puts(out, built_in_policies);
+    buf_puts(out, "```\n");
+}
