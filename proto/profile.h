@@ -36,9 +36,8 @@ void profile_fill(struct source *source);
 GR_MUST_CHECK gr_rc profile_event_id(const struct source *source,
                                      struct subject *s, struct buf *out,
                                      const char **why);
-GR_MUST_CHECK gr_rc profile_type(const struct source *source,
-                                 struct subject *s, struct buf *out,
-                                 const char **why);
+GR_MUST_CHECK gr_rc profile_type(const struct source *source, struct subject *s,
+                                 struct buf *out, const char **why);
 GR_MUST_CHECK gr_rc profile_workspace(const struct source *source,
                                       struct subject *s, struct buf *out,
                                       const char **why);

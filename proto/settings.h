@@ -30,14 +30,14 @@ enum time_unit { UNIT_S, UNIT_MS };
 
 /* How a source's requests prove who sent them (HMAC-SHA256 schemes). */
 struct verify {
-    int scheme;                   /* hmac-sha256, the only one yet */
-    int form;                     /* plain, the only one yet */
-    char *header;                 /* that carries the signature */
-    char *prefix;                 /* before it, "" for none */
+    int scheme;                    /* hmac-sha256, the only one yet */
+    int form;                      /* plain, the only one yet */
+    char *header;                  /* that carries the signature */
+    char *prefix;                  /* before it, "" for none */
     enum verify_encoding encoding; /* of the signature */
-    bool secret_base64;           /* the secret's text is base64 of the key */
-    char *signed_content;         /* template: "{body}", "{ts}.{body}" … */
-    struct expr time;             /* where {ts} is; kind EXPR_NONE: no time */
+    bool secret_base64;            /* the secret's text is base64 of the key */
+    char *signed_content;          /* template: "{body}", "{ts}.{body}" … */
+    struct expr time;              /* where {ts} is; kind EXPR_NONE: no time */
     enum time_unit time_unit;
 };
 
@@ -45,9 +45,9 @@ struct profile; /* profile.h */
 
 struct source {
     char *name;
-    char *provider;      /* profile's name */
+    char *provider; /* profile's name */
     const struct profile *profile;
-    struct verify verify; /* the profile's, or the file's for `custom` */
+    struct verify verify;     /* the profile's, or the file's for `custom` */
     struct text_list secrets; /* the keys themselves; none of them empty */
     int64_t clock_skew_ms;
     struct expr id, type, action, workspace; /* EXPR_NONE where unset */
@@ -71,8 +71,8 @@ struct retry_policy {
     int64_t *schedule_ms;
     size_t schedule_count;
     bool repeat_last;
-    bool jitter_full;    /* jitter: full */
-    double jitter_part;  /* jitter: 15% → 0.15; 0 with full or none */
+    bool jitter_full;        /* jitter: full */
+    double jitter_part;      /* jitter: 15% → 0.15; 0 with full or none */
     int64_t max_attempts;    /* 0: does not bind */
     int64_t max_duration_ms; /* 0: does not bind */
     struct retry_on retry_on;
@@ -97,8 +97,8 @@ struct endpoint_settings {
     struct header *headers;
     size_t header_count;
     struct text_list forward_headers;
-    bool allow_private;          /* to everywhere private … */
-    struct cidr *allow_cidrs;    /* … or to these only */
+    bool allow_private;       /* to everywhere private … */
+    struct cidr *allow_cidrs; /* … or to these only */
     size_t allow_cidr_count;
     bool enabled;
     int64_t timeout_ms, connect_timeout_ms;

@@ -10,11 +10,12 @@ extern const struct conf_type settings_as_durations; /* int64_t *, count */
 extern const struct conf_type settings_as_listen;    /* char *host, port */
 extern const struct conf_type settings_as_jitter;    /* struct retry_policy */
 extern const struct conf_type settings_as_retry_on;  /* struct retry_on */
-extern const struct conf_type settings_as_headers;   /* struct header *, count */
-extern const struct conf_type settings_as_private; /* struct endpoint_settings */
-extern const struct conf_type settings_as_keys;    /* struct dedupe */
-extern const struct conf_type settings_as_dedupe;  /* the same, with section */
-extern const struct conf_type settings_as_url;     /* char * */
+extern const struct conf_type settings_as_headers; /* struct header *, count */
+extern const struct conf_type
+    settings_as_private;                          /* struct endpoint_settings */
+extern const struct conf_type settings_as_keys;   /* struct dedupe */
+extern const struct conf_type settings_as_dedupe; /* the same, with section */
+extern const struct conf_type settings_as_url;    /* char * */
 
 const char *wrong_name(const char *text);
 const char *wrong_name_glob(const char *text);
