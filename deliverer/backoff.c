@@ -1,0 +1,96 @@
+#include "backoff.h"
+#include "clock.h"
+
+/* No wait is longer: keeps every sum far from an overflow. */
+#define LONGEST_WAIT_MS (366 * DAY_MS)
+
+static int64_t clamp(int64_t v, int64_t least, int64_t most)
+{
+    return v < least ? least : v > most ? most : v;
+}
+
+static int64_t exponential_ms(const struct retry_policy *p, uint64_t attempts)
+{
+    double most = (double)(p->max_wait_ms > 0 ? p->max_wait_ms
+                                              : LONGEST_WAIT_MS);
+    double wait = (double)p->first_wait_ms;
+
+    /* Ends early: a wait that grows has reached its most after few steps. */
+    for (uint64_t i = 1; i < attempts && wait < most && p->factor > 1; i++)
+        wait *= p->factor;
+    return (int64_t)(wait < most ? wait : most);
+}
+
+static int64_t scheduled_ms(const struct retry_policy *p, uint64_t attempts)
+{
+    if (p->schedule_count == 0)
+        return -1;
+    if (attempts > p->schedule_count)
+        return p->repeat_last ? p->schedule_ms[p->schedule_count - 1] : -1;
+    return p->schedule_ms[attempts - 1];
+}
+
+int64_t backoff_wait_ms(const struct retry_policy *p, uint64_t attempts)
+{
+    int64_t wait = p->first_wait_ms;
+
+    if (attempts < 1)
+        attempts = 1;
+    if (p->backoff == BACKOFF_EXPONENTIAL)
+        wait = exponential_ms(p, attempts);
+    else if (p->backoff == BACKOFF_SCHEDULE)
+        wait = scheduled_ms(p, attempts);
+    return wait < 0 ? -1 : clamp(wait, 0, LONGEST_WAIT_MS);
+}
+
+/* From 0 up to, but without, 1. */
+static double fraction(uint64_t random)
+{
+    return (double)(random >> 11) / (double)(1ULL << 53);
+}
+
+static int64_t jittered_ms(const struct retry_policy *p, int64_t wait,
+                           uint64_t random)
+{
+    double u = fraction(random), w = (double)wait;
+
+    if (p->jitter_full)
+        return (int64_t)(u * (w + 1));
+    if (p->jitter_part > 0)
+        return (int64_t)(w * (1 + p->jitter_part * (2 * u - 1)) + 0.5);
+    return wait;
+}
+
+/* What the endpoint asked for: never less, at most a tenth more, so that all
+ * that were told the same time do not come back at it. */
+static int64_t asked_ms(const struct backoff *b)
+{
+    const struct retry_policy *p = b->policy;
+    int64_t asked = clamp(b->retry_after_ms, 0, RETRY_AFTER_MAX_MS);
+
+    if (!p->respect_retry_after)
+        return 0;
+    if (p->jitter_full || p->jitter_part > 0)
+        asked += (int64_t)(fraction(b->random) * (double)asked / 10);
+    return asked;
+}
+
+enum backoff_end backoff_next(const struct backoff *b, int64_t *next_ms)
+{
+    const struct retry_policy *p = b->policy;
+    int64_t wait = backoff_wait_ms(p, b->attempts), asked, end;
+
+    if (wait < 0 ||
+        (p->max_attempts > 0 && b->attempts >= (uint64_t)p->max_attempts))
+        return BACKOFF_ATTEMPTS_USED;
+    *next_ms = b->now_ms + jittered_ms(p, wait, b->random);
+    end = b->first_ms + p->max_duration_ms;
+    if (p->max_duration_ms > 0 && *next_ms > end)
+        return BACKOFF_TIME_USED;
+    asked = b->now_ms + asked_ms(b);
+    if (p->max_duration_ms > 0 && asked > end)
+        asked = end;
+    if (asked > *next_ms)
+        *next_ms = asked;
+    return BACKOFF_WAIT;
+}

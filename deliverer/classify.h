@@ -1,0 +1,44 @@
+/* classify: what became of one attempt. Pure.
+ *
+ * Whoever has sent all headers of a 2xx answer has taken the event: what
+ * happens to the connection after that is no reason to send it again. An
+ * answer with a status is judged by it and nothing else; without one, by
+ * libcurl's code. */
+#ifndef DELIVERER_CLASSIFY_H
+#define DELIVERER_CLASSIFY_H
+
+#include "settings.h"
+#include <curl/curl.h>
+
+struct answer {
+    CURLcode code;
+    bool answered; /* the headers of a final answer were complete */
+    long status;   /* of that answer */
+    bool blocked;  /* an address was refused by guard.h */
+    bool opened;   /* at least one socket was opened */
+    bool starved;  /* we had no descriptor for a socket */
+    int os_errno;  /* of the failed connect; 0 */
+};
+
+enum verdict {
+    VERDICT_DELIVERED,
+    VERDICT_RETRY,
+    VERDICT_DEAD,
+    VERDICT_FAULT, /* ours: counts as no attempt, and is tried again */
+};
+
+struct judgement {
+    enum verdict verdict;
+    const char *reason; /* of a dead one, as users see it; "" otherwise */
+};
+
+struct judgement classify(const struct answer *a,
+                          const struct retry_policy *policy);
+
+enum { ERROR_TEXT_BYTES = 160 };
+
+/* One short sentence for people; "" for a whole 2xx answer. Says nothing that
+ * maps a private network: the kinds of failure, not their places. */
+void classify_text(const struct answer *a, char out[ERROR_TEXT_BYTES]);
+
+#endif

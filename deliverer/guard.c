@@ -1,0 +1,184 @@
+#include "guard.h"
+#include "alloc.h"
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Every address is looked at as 16 bytes; IPv4 as ::ffff:a.b.c.d. */
+struct range {
+    uint8_t address[16];
+    int prefix_bits;
+};
+
+#define V4(a, b, c, d, bits)                                                \
+    {                                                                       \
+        {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, a, b, c, d}, 96 + (bits) \
+    }
+#define V6(bits, ...)       \
+    {                       \
+        {__VA_ARGS__}, bits \
+    }
+
+static const struct range blocked_v4[] = {
+    V4(0, 0, 0, 0, 8),        /* this network */
+    V4(10, 0, 0, 0, 8),       /* private */
+    V4(100, 64, 0, 0, 10),    /* carriers' NAT */
+    V4(127, 0, 0, 0, 8),      /* loopback */
+    V4(168, 63, 129, 16, 32), /* a cloud's host service */
+    V4(169, 254, 0, 0, 16),   /* link-local, clouds' metadata */
+    V4(172, 16, 0, 0, 12),    /* private */
+    V4(192, 0, 0, 0, 24),     /* protocol assignments */
+    V4(192, 0, 2, 0, 24),     /* documentation */
+    V4(192, 88, 99, 0, 24),   /* 6to4 relays */
+    V4(192, 168, 0, 0, 16),   /* private */
+    V4(198, 18, 0, 0, 15),    /* benchmarks */
+    V4(198, 51, 100, 0, 24),  /* documentation */
+    V4(203, 0, 113, 0, 24),   /* documentation */
+    V4(224, 0, 0, 0, 4),      /* multicast */
+    V4(240, 0, 0, 0, 4),      /* reserved, broadcast */
+};
+
+static const struct range blocked_v6[] = {
+    V6(96, 0),                         /* ::, ::1, IPv4-compatible */
+    V6(96, 0, 0x64, 0xff, 0x9b),       /* NAT64 */
+    V6(48, 0, 0x64, 0xff, 0x9b, 0, 1), /* local NAT64 */
+    V6(64, 1, 0),                      /* discard */
+    V6(23, 0x20, 0x01),                /* protocol assignments, Teredo */
+    V6(32, 0x20, 0x01, 0x0d, 0xb8),    /* documentation */
+    V6(16, 0x20, 0x02),                /* 6to4 */
+    V6(20, 0x3f, 0xff),                /* documentation */
+    V6(16, 0x5f, 0x00),                /* segment routing */
+    V6(7, 0xfc),                       /* unique local */
+    V6(10, 0xfe, 0x80),                /* link-local */
+    V6(10, 0xfe, 0xc0),                /* site-local */
+    V6(8, 0xff),                       /* multicast */
+};
+
+static bool within(const uint8_t address[16], const uint8_t range[16],
+                   int prefix_bits)
+{
+    int whole = prefix_bits / 8, rest = prefix_bits % 8;
+    uint8_t mask = (uint8_t)(0xff << (8 - rest));
+
+    if (memcmp(address, range, (size_t)whole) != 0)
+        return false;
+    return rest == 0 || (address[whole] & mask) == (range[whole] & mask);
+}
+
+static bool within_any(const uint8_t address[16], const struct range *ranges,
+                       size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (within(address, ranges[i].address, ranges[i].prefix_bits))
+            return true;
+    return false;
+}
+
+static void map_v4(uint8_t out[16], const void *v4)
+{
+    memset(out, 0, 10);
+    memset(out + 10, 0xff, 2);
+    memcpy(out + 12, v4, 4);
+}
+
+static bool is_v4(const uint8_t address[16])
+{
+    static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff};
+
+    return memcmp(address, mapped, sizeof mapped) == 0;
+}
+
+static bool is_private(const uint8_t address[16])
+{
+    if (is_v4(address))
+        return within_any(address, blocked_v4, COUNT_OF(blocked_v4));
+    return within_any(address, blocked_v6, COUNT_OF(blocked_v6));
+}
+
+static bool allows(const struct guard *g, const uint8_t address[16])
+{
+    if (g->allow_private || !is_private(address))
+        return true;
+    for (size_t i = 0; i < g->count; i++)
+        if (within(address, g->cidrs[i].address, g->cidrs[i].prefix_bits))
+            return true;
+    return false;
+}
+
+bool guard_allows(const struct guard *g, const struct sockaddr *to)
+{
+    uint8_t address[16];
+
+    if (to->sa_family == AF_INET) {
+        map_v4(address,
+               &((const struct sockaddr_in *)(const void *)to)->sin_addr);
+    } else if (to->sa_family == AF_INET6) {
+        memcpy(address,
+               &((const struct sockaddr_in6 *)(const void *)to)->sin6_addr, 16);
+    } else {
+        return false;
+    }
+    return allows(g, address);
+}
+
+static bool parse(uint8_t out[16], const char *text)
+{
+    uint8_t v4[4];
+
+    if (inet_pton(AF_INET, text, v4) == 1) {
+        map_v4(out, v4);
+        return true;
+    }
+    return inet_pton(AF_INET6, text, out) == 1;
+}
+
+bool guard_allows_text(const struct guard *g, const char *text)
+{
+    uint8_t address[16];
+
+    return parse(address, text) && allows(g, address);
+}
+
+static bool parse_cidr(struct cidr *out, char *text)
+{
+    char *slash = strchr(text, '/'), *end;
+    bool v4 = strchr(text, ':') == NULL;
+    long most = v4 ? 32 : 128, bits = most;
+
+    if (slash) {
+        *slash = 0;
+        bits = strtol(slash + 1, &end, 10);
+        if (end == slash + 1 || *end || bits < 0 || bits > most)
+            return false;
+    }
+    if (!parse(out->address, text))
+        return false;
+    out->prefix_bits = (int)bits + (v4 ? 96 : 0);
+    return true;
+}
+
+gr_rc guard_init(struct guard *g, bool allow_private, struct bytes cidrs)
+{
+    char *text = gr_strndup(cidrs.p ? cidrs.p : "", cidrs.n), *word, *rest;
+    gr_rc rc = GR_OK;
+
+    *g = (struct guard){.allow_private = allow_private};
+    for (word = strtok_r(text, " ", &rest); word;
+         word = strtok_r(NULL, " ", &rest)) {
+        g->cidrs = gr_realloc(g->cidrs, (g->count + 1) * sizeof *g->cidrs);
+        if (!parse_cidr(&g->cidrs[g->count], word)) {
+            rc = GR_REFUSE;
+            break;
+        }
+        g->count++;
+    }
+    free(text);
+    return rc;
+}
+
+void guard_fini(struct guard *g)
+{
+    free(g->cidrs);
+    *g = (struct guard){0};
+}

@@ -1,0 +1,205 @@
+/* P2: every code and every status comes to exactly one end. */
+#include "classify.h"
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static void list(struct retry_policy *p, int from, int to)
+{
+    for (int s = from; s <= to; s++)
+        p->retry_on.status[s / 8] |= (uint8_t)(1u << (s % 8));
+}
+
+/* network, 408, 425, 429, 5xx */
+static struct retry_policy by_default(void)
+{
+    struct retry_policy p = {.retry_on = {.network = true}};
+
+    list(&p, 408, 408);
+    list(&p, 425, 425);
+    list(&p, 429, 429);
+    list(&p, 500, 599);
+    return p;
+}
+
+static void expect(const struct answer *a, const struct retry_policy *p,
+                   enum verdict verdict, const char *reason)
+{
+    struct judgement j = classify(a, p);
+    char text[ERROR_TEXT_BYTES];
+
+    classify_text(a, text);
+    if (j.verdict != verdict || strcmp(j.reason, reason) != 0)
+        fail_msg("code %d status %ld (%s): got %d \"%s\", want %d \"%s\"",
+                 (int)a->code, a->status, text, (int)j.verdict, j.reason,
+                 (int)verdict, reason);
+    if (verdict != VERDICT_DELIVERED && !text[0])
+        fail_msg("code %d status %ld: says nothing", (int)a->code, a->status);
+}
+
+static void expect_status(long status, const struct retry_policy *p,
+                          enum verdict verdict, const char *reason)
+{
+    expect(&(struct answer){.answered = true, .opened = true, .status = status},
+           p, verdict, reason);
+}
+
+static void every_status_has_its_end(void **state)
+{
+    struct retry_policy p = by_default();
+
+    (void)state;
+    for (long s = 200; s < 300; s++)
+        expect_status(s, &p, VERDICT_DELIVERED, "");
+    for (long s = 300; s < 500; s++)
+        if (s == 410)
+            expect_status(s, &p, VERDICT_DEAD, "endpoint_gone");
+        else if (s == 408 || s == 425 || s == 429)
+            expect_status(s, &p, VERDICT_RETRY, "");
+        else
+            expect_status(s, &p, VERDICT_DEAD, "rejected");
+    for (long s = 500; s < 600; s++)
+        expect_status(s, &p, VERDICT_RETRY, "");
+    expect_status(101, &p, VERDICT_RETRY, "");
+    expect_status(0, &p, VERDICT_RETRY, "");
+    expect_status(999, &p, VERDICT_RETRY, "");
+    expect_status(-1, &p, VERDICT_RETRY, "");
+}
+
+static void a_policy_decides_what_is_tried_again(void **state)
+{
+    struct retry_policy strict = {.retry_on = {.network = true}};
+    struct retry_policy broad = by_default();
+
+    (void)state;
+    list(&strict, 502, 504);
+    expect_status(500, &strict, VERDICT_DEAD, "rejected");
+    expect_status(503, &strict, VERDICT_RETRY, "");
+    list(&broad, 300, 499);
+    expect_status(404, &broad, VERDICT_RETRY, "");
+    /* Not even a policy follows these. */
+    expect_status(301, &broad, VERDICT_DEAD, "rejected");
+    expect_status(410, &broad, VERDICT_DEAD, "endpoint_gone");
+}
+
+static void whole_headers_of_a_2xx_are_the_delivery(void **state)
+{
+    static const CURLcode after[] = {CURLE_OK,
+                                     CURLE_PARTIAL_FILE,
+                                     CURLE_WRITE_ERROR,
+                                     CURLE_OPERATION_TIMEDOUT,
+                                     CURLE_RECV_ERROR,
+                                     CURLE_BAD_CONTENT_ENCODING,
+                                     CURLE_FILESIZE_EXCEEDED};
+    struct retry_policy p = by_default();
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(after); i++) {
+        expect(&(struct answer){.code = after[i],
+                                .answered = true,
+                                .opened = true,
+                                .status = 204},
+               &p, VERDICT_DELIVERED, "");
+        expect(&(struct answer){.code = after[i],
+                                .answered = true,
+                                .opened = true,
+                                .status = 400},
+               &p, VERDICT_DEAD, "rejected");
+    }
+}
+
+static bool is_fault(int code)
+{
+    static const int faults[] = {2,  4,  26, 27, 43, 48, 49, 53, 54,
+                                 58, 59, 66, 77, 82, 97, 98, 99};
+
+    for (size_t i = 0; i < COUNT_OF(faults); i++)
+        if (faults[i] == code)
+            return true;
+    return false;
+}
+
+/* reliability.md E.3: what is unknown is tried again, never dropped. */
+static void every_code_has_its_end(void **state)
+{
+    struct retry_policy p = by_default(), never = {0};
+
+    (void)state;
+    for (int code = 0; code < CURL_LAST + 20; code++) {
+        struct answer a = {.code = (CURLcode)code, .opened = true};
+
+        if (is_fault(code)) {
+            expect(&a, &p, VERDICT_FAULT, "");
+            expect(&a, &never, VERDICT_FAULT, "");
+        } else {
+            expect(&a, &p, VERDICT_RETRY, "");
+            expect(&a, &never, VERDICT_DEAD, "rejected");
+        }
+    }
+}
+
+static void a_url_that_is_none_is_not_tried_again(void **state)
+{
+    struct retry_policy p = by_default();
+
+    (void)state;
+    expect(&(struct answer){.code = CURLE_UNSUPPORTED_PROTOCOL}, &p,
+           VERDICT_DEAD, "rejected");
+    expect(&(struct answer){.code = CURLE_URL_MALFORMAT}, &p, VERDICT_DEAD,
+           "rejected");
+    /* The same code after a connection: an answer that was not HTTP. */
+    expect(&(struct answer){.code = CURLE_UNSUPPORTED_PROTOCOL, .opened = true},
+           &p, VERDICT_RETRY, "");
+}
+
+static void
+a_refused_address_is_told_apart_from_a_refused_connection(void **state)
+{
+    struct retry_policy p = by_default();
+    char text[ERROR_TEXT_BYTES];
+
+    (void)state;
+    expect(&(struct answer){.code = CURLE_COULDNT_CONNECT, .blocked = true}, &p,
+           VERDICT_DEAD, "blocked_address");
+    expect(&(struct answer){.code = CURLE_ABORTED_BY_CALLBACK,
+                            .blocked = true,
+                            .opened = true},
+           &p, VERDICT_DEAD, "blocked_address");
+    /* One of its addresses is public, and down. */
+    expect(&(struct answer){.code = CURLE_COULDNT_CONNECT,
+                            .blocked = true,
+                            .opened = true},
+           &p, VERDICT_RETRY, "");
+    expect(&(struct answer){.code = CURLE_COULDNT_CONNECT, .opened = true}, &p,
+           VERDICT_RETRY, "");
+    expect(&(struct answer){.code = CURLE_COULDNT_CONNECT, .starved = true}, &p,
+           VERDICT_FAULT, "");
+    classify_text(&(struct answer){.code = CURLE_COULDNT_CONNECT,
+                                   .opened = true,
+                                   .os_errno = ECONNREFUSED},
+                  text);
+    assert_string_equal(text, "connection refused");
+    classify_text(&(struct answer){.answered = true, .status = 503}, text);
+    assert_string_equal(text, "answered 503");
+    classify_text(&(struct answer){.answered = true, .status = 200}, text);
+    assert_string_equal(text, "");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_status_has_its_end),
+        cmocka_unit_test(a_policy_decides_what_is_tried_again),
+        cmocka_unit_test(whole_headers_of_a_2xx_are_the_delivery),
+        cmocka_unit_test(every_code_has_its_end),
+        cmocka_unit_test(a_url_that_is_none_is_not_tried_again),
+        cmocka_unit_test(
+            a_refused_address_is_told_apart_from_a_refused_connection),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,158 @@
+/* P3, P5: what has ended stays ended, whatever comes again after a crash. */
+#include "settle.h"
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+static void take(struct settle *s, uint64_t n)
+{
+    assert_int_equal(settle_take(s, n), GR_OK);
+}
+
+static void the_place_moves_only_over_what_is_settled(void **state)
+{
+    struct settle s;
+
+    (void)state;
+    settle_init(&s, 10);
+    for (uint64_t n = 11; n <= 15; n++)
+        take(&s, n);
+    settle_done(&s, 12);
+    settle_done(&s, 14);
+    assert_int_equal(s.base, 10);
+    assert_true(settle_ahead(&s));
+    settle_done(&s, 11);
+    assert_int_equal(s.base, 12);
+    settle_done(&s, 13);
+    settle_done(&s, 15);
+    assert_int_equal(s.base, 15);
+    assert_int_equal(settle_span(&s), 0);
+    assert_false(settle_ahead(&s));
+}
+
+static void what_is_settled_is_skipped_when_it_comes_again(void **state)
+{
+    struct settle s;
+
+    (void)state;
+    settle_init(&s, 0);
+    take(&s, 1);
+    take(&s, 2);
+    settle_done(&s, 2);
+    assert_int_equal(settle_take(&s, 2), GR_REFUSE);
+    assert_int_equal(settle_take(&s, 1), GR_OK);
+    settle_done(&s, 1);
+    assert_int_equal(settle_take(&s, 1), GR_REFUSE);
+    assert_int_equal(settle_take(&s, 2), GR_REFUSE);
+    take(&s, 3);
+}
+
+static void numbers_that_nobody_holds_hold_nothing_up(void **state)
+{
+    struct settle s;
+
+    (void)state;
+    settle_init(&s, 5);
+    take(&s, 6);
+    take(&s, 9); /* 7 and 8 are held by nobody */
+    settle_done(&s, 6);
+    assert_int_equal(s.base, 8);
+    settle_done(&s, 9);
+    assert_int_equal(s.base, 9);
+    take(&s, 1000000); /* nothing open: any jump will do */
+    assert_int_equal(s.base, 999999);
+}
+
+static void too_far_ahead_is_asked_to_wait(void **state)
+{
+    struct settle s;
+
+    (void)state;
+    settle_init(&s, 0);
+    take(&s, 1);
+    take(&s, SETTLE_SPAN);
+    assert_int_equal(settle_take(&s, SETTLE_SPAN + 1), GR_AGAIN);
+    settle_done(&s, 1);
+    assert_int_equal(s.base, SETTLE_SPAN - 1);
+    take(&s, SETTLE_SPAN + 1);
+}
+
+static void the_bits_survive_a_restart(void **state)
+{
+    struct settle s, again;
+    uint8_t saved[SETTLE_BYTES + 8];
+
+    (void)state;
+    settle_init(&s, 4090);
+    for (uint64_t n = 4091; n <= 4110; n++)
+        take(&s, n);
+    settle_done(&s, 4096);
+    settle_done(&s, 4109);
+    settle_save(&s, saved);
+    settle_init(&again, 4090);
+    settle_load(&again, (struct bytes){saved, sizeof saved});
+    assert_int_equal(settle_take(&again, 4096), GR_REFUSE);
+    assert_int_equal(settle_take(&again, 4109), GR_REFUSE);
+    assert_int_equal(settle_take(&again, 4091), GR_OK);
+    assert_int_equal(settle_take(&again, 4110), GR_OK);
+    /* A row from before: the place has passed all of it. */
+    settle_init(&again, 5000);
+    settle_load(&again, (struct bytes){saved, sizeof saved});
+    assert_false(settle_ahead(&again));
+    assert_int_equal(again.taken, 5000);
+    settle_load(&again, (struct bytes){saved, 3});
+    assert_int_equal(again.base, 5000);
+}
+
+/* Against a plain array, with restarts in between. */
+static void random_orders_agree_with_a_plain_list(void **state)
+{
+    enum { N = 20000 };
+    static bool done[N + 1];
+    struct settle s;
+    uint8_t saved[SETTLE_BYTES + 8];
+    uint64_t n, place = 0;
+
+    (void)state;
+    srand(7);
+    settle_init(&s, 0);
+    while (place < N) {
+        if (s.taken < N && settle_span(&s) < SETTLE_SPAN && rand() % 2) {
+            take(&s, s.taken + 1);
+        } else if (settle_span(&s) > 0) {
+            n = s.base + 1 + (uint64_t)rand() % settle_span(&s);
+            if (rand() % 4 == 0)
+                n = s.base + 1;
+            assert_int_equal(settle_take(&s, n), done[n] ? GR_REFUSE : GR_OK);
+            settle_done(&s, n);
+            done[n] = true;
+        }
+        while (place < N && done[place + 1])
+            place++;
+        assert_int_equal(s.base, place);
+        if (rand() % 1000 == 0) {
+            settle_save(&s, saved);
+            settle_init(&s, place);
+            settle_load(&s, (struct bytes){saved, sizeof saved});
+            for (n = s.taken + 1; n <= N && done[n]; n++)
+                fail_msg("%d was forgotten", (int)n);
+        }
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_place_moves_only_over_what_is_settled),
+        cmocka_unit_test(what_is_settled_is_skipped_when_it_comes_again),
+        cmocka_unit_test(numbers_that_nobody_holds_hold_nothing_up),
+        cmocka_unit_test(too_far_ahead_is_asked_to_wait),
+        cmocka_unit_test(the_bits_survive_a_restart),
+        cmocka_unit_test(random_orders_agree_with_a_plain_list),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
