@@ -351,6 +351,11 @@ static int sooner(int a, int b)
     return b < 0 ? a : a < 0 ? b : a < b ? a : b;
 }
 
+void daemon_wake_in(struct daemon *d, int ms)
+{
+    d->wait_ms = sooner(d->wait_ms, ms);
+}
+
 static int work(void *self)
 {
     struct daemon *d = self;

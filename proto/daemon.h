@@ -76,6 +76,9 @@ void daemon_start(struct daemon *d, const struct daemon_plan *plan, int argc,
 /* Returns the exit code when the daemon has stopped. */
 int daemon_run(struct daemon *d);
 
+/* From tell(): the loop sleeps no longer than this before the next turn. */
+void daemon_wake_in(struct daemon *d, int ms);
+
 /* 64 random bits, never 0. */
 uint64_t random_id(void);
 
