@@ -261,7 +261,8 @@ bool control_work(struct control *c)
 
 static json_t *unwrap(struct bytes text, char why[200])
 {
-    json_t *doc = json_loadb(text.p, text.n, 0, NULL);
+    /* A body may hold a NUL, which JSON can say. */
+    json_t *doc = json_loadb(text.p, text.n, JSON_ALLOW_NUL, NULL);
     json_t *answer = json_incref(json_object_get(doc, "answer"));
     const char *error = json_string_value(json_object_get(doc, "error"));
 
