@@ -199,11 +199,16 @@ void conf_where(const struct conf *c, const char *text, struct buf *out)
         buf_printf(out, "%s:%zu", p->file->name, p->line);
 }
 
-const char *conf_folder(const struct conf *c, const char *text)
+/* As the file's own name was given, so that errors name both alike. */
+char *conf_beside(const struct conf *c, const char *text)
 {
     const struct place *p = place_of(c, text);
+    const char *slash = p ? strrchr(p->file->name, '/') : NULL;
 
-    return p ? p->file->folder : "/";
+    if (!slash || *text == '/')
+        return gr_strdup(text);
+    return gr_printf("%.*s%s", (int)(slash + 1 - p->file->name), p->file->name,
+                     text);
 }
 
 const char *conf_file_folder(const struct conf_value *v)
@@ -395,7 +400,19 @@ static void read_root(struct conf *c, struct conf_file *f,
     conf_read_section(&v, s, target);
 }
 
-void conf_read_file(struct conf *c, const char *path,
+static void unreadable(struct conf *c, const struct conf_file *f,
+                       const char *named_at)
+{
+    const char *why = strerror(errno);
+
+    if (named_at)
+        conf_error_at(c, named_at, "%s cannot be read: %s", f->name, why);
+    else
+        add_mistake(c, f, 0, 0,
+                    gr_printf("%s: cannot be read: %s", f->name, why));
+}
+
+void conf_read_file(struct conf *c, const char *path, const char *named_at,
                     const struct conf_section *s, void *target)
 {
     struct conf_file *f = file_new(c, path);
@@ -404,8 +421,7 @@ void conf_read_file(struct conf *c, const char *path,
     buf_init(&text, CONF_FILE_MAX_BYTES);
     f->folder = folder_of(path);
     if (!slurp(path, &text))
-        add_mistake(c, f, 0, 0,
-                    gr_printf("%s: cannot be read: %s", path, strerror(errno)));
+        unreadable(c, f, named_at);
     else if (parse(c, f, &text))
         read_root(c, f, s, target);
     buf_fini(&text);

@@ -117,8 +117,10 @@ extern const struct conf_type conf_as_maps;   /* T *, with count_offset */
 
 struct conf *conf_open(void *user);
 /* Read a file, or a text that is compiled in, into `target`. Errors are kept.
- * The first file's folder is where relative paths of defaults begin. */
-void conf_read_file(struct conf *c, const char *path,
+ * The first file's folder is where relative paths of defaults begin. `named_at`
+ * is the text that included it (where to tell that it cannot be read), or
+ * NULL. */
+void conf_read_file(struct conf *c, const char *path, const char *named_at,
                     const struct conf_section *s, void *target);
 void conf_read_text(struct conf *c, const char *name, const char *text,
                     const struct conf_section *s, void *target);
@@ -141,8 +143,8 @@ void conf_error_at(struct conf *c, const char *text, const char *fmt, ...)
     GR_PRINTF(3, 4);
 /* "file:line" of such a text, into `out`. */
 void conf_where(const struct conf *c, const char *text, struct buf *out);
-/* Folder of the file in which such a text stands. */
-const char *conf_folder(const struct conf *c, const char *text);
+/* The path that such a text names, beside its file; caller frees. */
+char *conf_beside(const struct conf *c, const char *text);
 /* `text` was read at `v`. */
 void conf_remember(const struct conf_value *v, const char *text);
 

@@ -2,11 +2,6 @@
 #include "conf.h"
 #include <stdlib.h>
 
-static bool is_section(const struct conf_key *k)
-{
-    return k->type == &conf_as_map || k->type == &conf_as_maps;
-}
-
 static void print_key(const struct conf_key *k, const void *target,
                       struct buf *out, int indent, bool comments)
 {
@@ -81,6 +76,6 @@ void conf_document(const struct conf_section *s, const char *path,
     for (const struct conf_key *k = s->keys; k->name; k++)
         document_row(out, k);
     for (const struct conf_key *k = s->keys; k->name; k++)
-        if (is_section(k))
+        if (k->section)
             document_deeper(out, k, path);
 }

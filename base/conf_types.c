@@ -597,10 +597,16 @@ static void print_number(struct buf *out, const struct conf_key *k,
     buf_printf(out, " %.15g\n", *(const double *)target);
 }
 
+static bool unset_number(const struct conf_key *k, const void *target)
+{
+    return *(const double *)target < (double)k->min / 100;
+}
+
 const struct conf_type conf_as_number = {
     .name = "number, may have a fraction",
     .read = read_number,
     .print = print_number,
+    .unset = unset_number,
 };
 
 /* ---- one of some words ---- */
@@ -702,6 +708,18 @@ static void print_map(struct buf *out, const struct conf_key *k,
     conf_print(k->section, target, out, indent + 2, false);
 }
 
+/* An optional section is not there when what it must have is not. */
+static bool unset_map(const struct conf_key *k, const void *target)
+{
+    if (!(k->flags & CONF_OPTIONAL))
+        return false;
+    for (const struct conf_key *in = k->section->keys; in->name; in++)
+        if ((in->flags & CONF_REQUIRED) && in->type->unset &&
+            in->type->unset(in, (const char *)target + in->offset))
+            return true;
+    return false;
+}
+
 static void fini_map(const struct conf_key *k, void *target)
 {
     conf_fini(k->section, target);
@@ -711,6 +729,7 @@ const struct conf_type conf_as_map = {
     .name = "section",
     .read = read_map,
     .print = print_map,
+    .unset = unset_map,
     .fini = fini_map,
 };
 

@@ -661,7 +661,6 @@ static const struct {
     {"factor", 1 << BACKOFF_EXPONENTIAL},
     {"max_wait", 1 << BACKOFF_EXPONENTIAL},
     {"schedule", 1 << BACKOFF_SCHEDULE},
-    {"repeat_last", 1 << BACKOFF_SCHEDULE},
 };
 
 static void check_backoff(const struct conf_value *v,
@@ -673,18 +672,21 @@ static void check_backoff(const struct conf_value *v,
             conf_error_key(v, backoff_keys[i].key,
                            "means nothing with backoff: %s",
                            backoff_words[p->backoff]);
+    if (p->repeat_last && p->backoff != BACKOFF_SCHEDULE)
+        conf_error_key(v, "repeat_last", "means nothing with backoff: %s",
+                       backoff_words[p->backoff]);
     if (p->backoff == BACKOFF_SCHEDULE && !conf_has(v, "schedule"))
         conf_error_key(v, "schedule", "is missing, with backoff: schedule");
     if (p->backoff == BACKOFF_EXPONENTIAL && p->max_wait_ms < p->first_wait_ms)
         conf_error_key(v, conf_has(v, "max_wait") ? "max_wait" : "first_wait",
-                       "max_wait is less than first_wait");
+                       "first_wait is longer than max_wait (6h if not named)");
 }
 
 /* What a policy's kind of backoff does not use is not in effect. */
 static void drop_unused(struct retry_policy *p)
 {
     if (p->backoff != BACKOFF_EXPONENTIAL) {
-        p->factor = 1;
+        p->factor = 0;
         p->max_wait_ms = 0;
     }
     if (p->backoff == BACKOFF_SCHEDULE)
@@ -929,60 +931,60 @@ static const struct conf_section included_section = {
 
 /* ---- included files ---- */
 
-static void read_in_folder(struct conf *c, struct settings *s,
-                           const char *folder, const char *name)
-{
-    char *path = gr_printf("%s/%s", folder, name);
-
-    conf_read_file(c, path, &included_section, s);
-    free(path);
-}
-
 /* Hidden files are an editor's, not the user's. */
 static bool is_wanted(const char *pattern, const char *name)
 {
     return *name != '.' && glob_match(pattern, name);
 }
 
+/* `at` is the text that includes it; `front` of `path` is its folder. */
+static void read_match(struct conf *c, struct settings *s, const char *at,
+                       const char *path, int front, const char *name)
+{
+    char *match = gr_printf("%.*s%s", front, path, name);
+
+    conf_read_file(c, match, at, &included_section, s);
+    free(match);
+}
+
 /* A pattern may match nothing. In the order of names, so that errors and
  * lists are the same everywhere. */
-static void read_matches(struct conf *c, struct settings *s, const char *folder,
-                         const char *pattern)
+static void read_matches(struct conf *c, struct settings *s, const char *at,
+                         const char *path, int front)
 {
+    char *folder = front ? gr_strndup(path, (size_t)front) : gr_strdup(".");
     struct dirent **all = NULL;
     int n = scandir(folder, &all, NULL, alphasort);
 
     for (int i = 0; i < n; i++) {
-        if (is_wanted(pattern, all[i]->d_name))
-            read_in_folder(c, s, folder, all[i]->d_name);
+        if (is_wanted(path + front, all[i]->d_name))
+            read_match(c, s, at, path, front, all[i]->d_name);
         free(all[i]);
     }
     free(all);
+    free(folder);
 }
 
-static char *beside_file(const struct conf *c, const char *written)
+static bool star_in_folder(const char *written)
 {
-    if (*written == '/')
-        return gr_strdup(written);
-    return gr_printf("%s/%s", conf_folder(c, written), written);
+    const char *star = strchr(written, '*');
+
+    return star && strchr(star, '/');
 }
 
-static void read_included(struct conf *c, struct settings *s,
-                          const char *written)
+static void read_included(struct conf *c, struct settings *s, const char *at)
 {
-    char *path = beside_file(c, written), *slash = strrchr(path, '/');
+    char *path = conf_beside(c, at), *slash = strrchr(path, '/');
+    int front = slash ? (int)(slash + 1 - path) : 0;
 
-    *slash = 0;
-    if (strchr(path, '*'))
-        conf_error_at(c, written,
-                      "* may stand in the file's name only, not "
-                      "in a folder's");
-    else if (strchr(slash + 1, '*'))
-        read_matches(c, s, *path ? path : "/", slash + 1);
-    else if (!slash[1])
-        conf_error_at(c, written, "is a folder: name its files (*.yaml)");
+    if (star_in_folder(at))
+        conf_error_at(c, at,
+                      "* may stand in the file's name only, not in a "
+                      "folder's");
+    else if (strchr(path + front, '*'))
+        read_matches(c, s, at, path, front);
     else
-        read_in_folder(c, s, path, slash + 1);
+        conf_read_file(c, path, at, &included_section, s);
     free(path);
 }
 
@@ -1152,7 +1154,7 @@ static void read_all(struct conf *c, struct settings *s, const char *path)
 {
     size_t declared;
 
-    conf_read_file(c, path, &root_section, s);
+    conf_read_file(c, path, NULL, &root_section, s);
     for (size_t i = 0; i < s->include.count; i++)
         read_included(c, s, s->include.items[i]);
     declared = s->policy_count;

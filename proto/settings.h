@@ -66,8 +66,8 @@ struct retry_on {
 struct retry_policy {
     char *name;
     enum backoff_kind backoff;
-    int64_t first_wait_ms, max_wait_ms;
-    double factor;
+    int64_t first_wait_ms, max_wait_ms; /* 0 where backoff has no use … */
+    double factor;                      /* … for them */
     int64_t *schedule_ms;
     size_t schedule_count;
     bool repeat_last;
