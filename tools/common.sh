@@ -3,7 +3,7 @@
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd -P)
 bin=$root/build/release/bin
 
-say() { printf '%s\n' "$*"; }
+say() { printf '%s\n' "$@"; }
 die() { printf '%s: %s\n' "tools/$(basename "$0")" "$*" >&2; exit 1; }
 
 # setting KEY DEFAULT: a plain top-level value of grapnel.yaml.
@@ -59,9 +59,6 @@ deliverers() {
     sed 's/\.conf$//' | sort -t - -k 2 -n
 }
 
-# In supervisord's files % and " speak; a path may contain them.
-quoted() { local s=${1//\\/\\\\}; s=${s//\"/\\\"}; printf '"%s"' "${s//%/%%}"; }
-
 # program NAME PRIORITY COMMAND: a [program] of the supervisor.
 #
 # The backoff between quick exits grows by a second each time and ends when a
@@ -78,14 +75,14 @@ startsecs=1
 startretries=999999999
 stopwaitsecs=$((grace_s + 15))
 redirect_stderr=true
-stdout_logfile=${log_dir//%/%%}/$1.log
+stdout_logfile=$log_dir/$1.log
 stdout_logfile_maxbytes=20MB
 stdout_logfile_backups=5
 END
 }
 
 daemon() { # NAME PRIORITY
-  program "$1" "$2" "$(quoted "$bin/grapnel-${1%%-*}") -c $(quoted "$config") -n $1"
+  program "$1" "$2" "\"$bin/grapnel-${1%%-*}\" -c \"$config\" -n $1"
 }
 
 # One file per deliverer, so that another number of them leaves the rest alone.

@@ -312,7 +312,8 @@ static void print_text(const char *at, size_t len)
     for (size_t i = 0; i < len; i++) {
         unsigned char ch = (unsigned char)at[i];
 
-        putchar(ch >= ' ' || ch == '\n' ? ch : ch == '\r' ? ' ' : '?');
+        if (ch != '\r')
+            putchar(ch >= ' ' || ch == '\n' ? ch : '?');
     }
 }
 
@@ -545,7 +546,7 @@ static void run(struct receiver *r, const sigset_t *unblocked)
 
 /* --- start -------------------------------------------------------------- */
 
-static int listen_on(int port)
+static int listen_on(int port, int pretty)
 {
     struct sockaddr_in at = {.sin_family = AF_INET,
                              .sin_port = htons((uint16_t)port),
@@ -557,7 +558,8 @@ static int listen_on(int port)
     if (fd < 0 || bind(fd, (struct sockaddr *)&at, len) || listen(fd, 4096) ||
         getsockname(fd, (struct sockaddr *)&at, &len))
         fail("port %d: %s", port, strerror(errno));
-    printf("%d\n", ntohs(at.sin_port));
+    printf(pretty ? "Listening on http://127.0.0.1:%d\n" : "%d\n",
+           ntohs(at.sin_port));
     fflush(stdout);
     return fd;
 }
@@ -608,7 +610,7 @@ int main(int argc, char **argv)
     catch_signals(&unblocked);
     r.record = record_open(file, (size_t)keep);
     r.epoll = epoll_create1(EPOLL_CLOEXEC);
-    r.listener = listen_on(port);
+    r.listener = listen_on(port, r.pretty);
     if (r.epoll < 0 || epoll_ctl(r.epoll, EPOLL_CTL_ADD, r.listener, &e))
         fail("epoll: %s", strerror(errno));
     run(&r, &unblocked);
