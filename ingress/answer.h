@@ -1,0 +1,92 @@
+/* answer: every answer that the door can give, declared once: its status, the
+ * code that the client sees, the reason that only the log and the counters
+ * see, and what it means for the connection. */
+#ifndef INGRESS_ANSWER_H
+#define INGRESS_ANSWER_H
+
+#include "rc.h"
+#include "verify.h"
+
+/* What a client may try again says when (seconds; 0: no Retry-After). `CLOSE`:
+ * what follows on this connection can't be trusted, or we are going. All
+ * refusals to authenticate look the same from outside, so that they help no
+ * attacker. */
+#define WHO "the request could not be authenticated"
+#define ANSWERS(A)                                                             \
+    A(ACCEPTED, 200, "", "accepted", "", 0, KEEP)                              \
+    A(HEALTHY, 200, "", "healthy", "", 0, KEEP)                                \
+    A(LENGTH_AMBIGUOUS, 400, "bad_request", "length_ambiguous",                \
+      "the length of the body is not said once and clearly", 0, CLOSE)         \
+    A(HEAD_MALFORMED, 400, "bad_request", "head_malformed",                    \
+      "the request line or a header is not as HTTP wants it", 0, CLOSE)        \
+    A(HOST_MISSING, 400, "bad_request", "host_missing",                        \
+      "HTTP/1.1 wants one Host header", 0, CLOSE)                              \
+    A(HOST_DOUBLED, 400, "bad_request", "host_doubled",                        \
+      "there is more than one Host header", 0, CLOSE)                          \
+    A(SIGNATURE_MISSING, 401, "unauthorized", "signature_missing", WHO, 0,     \
+      KEEP)                                                                    \
+    A(SIGNATURE_MALFORMED, 401, "unauthorized", "signature_malformed", WHO, 0, \
+      KEEP)                                                                    \
+    A(SIGNATURE_MISMATCH, 401, "unauthorized", "signature_mismatch", WHO, 0,   \
+      KEEP)                                                                    \
+    A(TIMESTAMP_MISSING, 401, "unauthorized", "timestamp_missing", WHO, 0,     \
+      KEEP)                                                                    \
+    A(TIMESTAMP_MALFORMED, 401, "unauthorized", "timestamp_malformed", WHO, 0, \
+      KEEP)                                                                    \
+    A(TIMESTAMP_STALE, 401, "unauthorized", "timestamp_stale", WHO, 0, KEEP)   \
+    A(PATH_UNKNOWN, 404, "not_found", "path_unknown",                          \
+      "there is nothing at this path", 0, KEEP)                                \
+    A(SOURCE_UNKNOWN, 404, "not_found", "source_unknown",                      \
+      "there is nothing at this path", 0, KEEP)                                \
+    A(ONLY_POST, 405, "method_not_allowed", "only_post",                       \
+      "this path takes POST", 0, KEEP)                                         \
+    A(ONLY_GET, 405, "method_not_allowed", "only_get",                         \
+      "this path takes GET and HEAD", 0, KEEP)                                 \
+    A(TOO_SLOW, 408, "timeout", "too_slow",                                    \
+      "the request did not arrive in time", 0, CLOSE)                          \
+    A(BODY_TOO_LARGE, 413, "too_large", "body_too_large",                      \
+      "the body is larger than max_body", 0, KEEP)                             \
+    A(COMPRESSED, 415, "unsupported_encoding", "compressed",                   \
+      "a compressed body is not taken: it is kept and signed as it is sent",   \
+      0, KEEP)                                                                 \
+    A(HEAD_TOO_LARGE, 431, "headers_too_large", "headers_too_large",           \
+      "the headers are too large or too many", 0, CLOSE)                       \
+    A(STOPPING, 503, "unavailable", "stopping", "shutting down; try again", 5, \
+      CLOSE)                                                                   \
+    A(DISK_LOW, 503, "unavailable", "disk_low",                                \
+      "the event could not be kept; try again", 30, KEEP)                      \
+    A(DISK_FULL, 503, "unavailable", "disk_full",                              \
+      "the event could not be kept; try again", 30, KEEP)                      \
+    A(BACKLOG_FULL, 503, "unavailable", "backlog_full",                        \
+      "the event could not be kept; try again", 30, KEEP)                      \
+    A(STORE_SLOW, 503, "unavailable", "store_slow",                            \
+      "the event could not be kept; try again", 5, KEEP)                       \
+    A(BODIES_FULL, 503, "unavailable", "bodies_full",                          \
+      "too many large requests at once; try again", 1, KEEP)
+
+enum answer {
+    ANSWER_NONE = 0, /* not decided yet */
+#define A(NAME, status, code, reason, message, retry_after_s, close) \
+    ANSWER_##NAME,
+    ANSWERS(A)
+#undef A
+        ANSWER_COUNT
+};
+
+struct answer_facts {
+    unsigned status;
+    const char *code;   /* "" with status 200 */
+    const char *reason; /* for the log and the counters */
+    const char *message;
+    int retry_after_s;
+    bool closes;
+};
+
+const struct answer_facts *answer_facts(enum answer a);
+/* The 401 that goes with a verdict which is not HOLDS. */
+enum answer answer_to(enum verdict v);
+
+/* {"error":{"code":…,"message":…}}; "" for one that is no error. Static. */
+const char *answer_body(enum answer a);
+
+#endif

@@ -1,0 +1,14 @@
+#include "counts.h"
+
+const struct metric ingress_metrics[COUNT_COUNT + 1] = {
+#define C(NAME, name, kind, unit, help) \
+    {"grapnel_ingress_" name, kind, unit, help},
+    COUNTS(C)
+#undef C
+#define A(NAME, status, code, reason, message, retry_after_s, close)          \
+    {"grapnel_ingress_answered_" reason "_total", METRIC_COUNTER, "requests", \
+     "answered " #status " for this reason"},
+        ANSWERS(A)
+#undef A
+            {0},
+};

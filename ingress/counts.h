@@ -1,0 +1,48 @@
+/* counts: what ingress publishes about itself (metrics.h), declared once. */
+#ifndef INGRESS_COUNTS_H
+#define INGRESS_COUNTS_H
+
+#include "answer.h"
+#include "metrics.h"
+
+#define COUNTS(C)                                                             \
+    C(REQUESTS, "requests_total", METRIC_COUNTER, "requests",                 \
+      "answered, whatever the answer")                                        \
+    C(ACCEPTED, "accepted_total", METRIC_COUNTER, "events",                   \
+      "kept on disk and answered 200")                                        \
+    C(ACCEPTED_BYTES, "accepted_bytes_total", METRIC_COUNTER, "bytes",        \
+      "of their bodies")                                                      \
+    C(REFUSED_4XX, "refused_4xx_total", METRIC_COUNTER, "requests",           \
+      "refused, for what the client did")                                     \
+    C(REFUSED_5XX, "refused_5xx_total", METRIC_COUNTER, "requests",           \
+      "refused, for what we could not do")                                    \
+    C(COMMITS, "commits_total", METRIC_COUNTER, "commits",                    \
+      "that kept at least one event")                                         \
+    C(PURGED, "purged_total", METRIC_COUNTER, "events",                       \
+      "removed from the archive after they were handed on")                   \
+    C(CONNECTIONS, "connections", METRIC_GAUGE, "connections", "open now")    \
+    C(BODIES_BYTES, "bodies_bytes", METRIC_GAUGE, "bytes",                    \
+      "of memory that hold bodies now")                                       \
+    C(PENDING, "pending", METRIC_GAUGE, "events",                             \
+      "verified and not yet on disk")                                         \
+    C(ARCHIVE_ROWS, "archive_rows", METRIC_GAUGE, "events", "in the archive") \
+    C(ARCHIVE_BYTES, "archive_bytes", METRIC_GAUGE, "bytes",                  \
+      "of the archive that are in use")                                       \
+    C(BACKLOG, "backlog", METRIC_GAUGE, "events",                             \
+      "kept and not yet handed on to the sequencer")                          \
+    C(ROOM_BYTES, "room_bytes", METRIC_GAUGE, "bytes",                        \
+      "free on the file system of the archive")
+
+enum count {
+#define C(NAME, name, kind, unit, help) COUNT_##NAME,
+    COUNTS(C)
+#undef C
+    /* One counter for each answer's reason follows. */
+    COUNT_ANSWERS,
+    COUNT_COUNT = COUNT_ANSWERS + ANSWER_COUNT - 1
+};
+
+/* Ends with a NULL name. */
+extern const struct metric ingress_metrics[COUNT_COUNT + 1];
+
+#endif

@@ -1,0 +1,91 @@
+/* http: the door's HTTP: accept, read, bounds, one answer for each request.
+ *
+ * libmicrohttpd without a thread of its own, driven by http_run() from the
+ * loop. A request whose body is whole is given away (`take`), stands still
+ * (suspended: not read, not timed) and is answered later with http_answer().
+ *
+ * Bounds: size and count of headers (head.h), size of a body, bytes of all
+ * bodies together, connections, and a deadline for each whole request, so that
+ * a byte a second holds nothing open. A request that is refused before its body
+ * has come is read to its end and thrown away up to SWALLOW_MAX_BYTES, because
+ * closing on a client that still writes would take our answer from it. */
+#ifndef INGRESS_HTTP_H
+#define INGRESS_HTTP_H
+
+#include "alloc.h"
+#include "answer.h"
+#include "bounds.h"
+#include "head.h"
+#include <arpa/inet.h>
+#include <sys/queue.h>
+
+struct http;
+struct visitor; /* one connection */
+
+struct request {
+    TAILQ_ENTRY(request) link; /* of whoever has taken it */
+    struct visitor *visitor;   /* NULL: the client is gone */
+    char source[NAME_MAX_BYTES + 1];
+    char remote[INET6_ADDRSTRLEN];
+    struct buf headers; /* packed (headers.h), all of them, in order */
+    struct buf body;
+    enum answer answer; /* ANSWER_NONE until it is decided */
+    /* Of the one who takes it: */
+    char event_id[EVENT_ID_BYTES + 1]; /* told with ACCEPTED */
+    int secret;                        /* index of the one that fits */
+    int64_t received_ms;               /* wall clock, when the body was whole */
+    int64_t taken_ms;                  /* the same moment, mono */
+    /* Of http.c: */
+    size_t raw_url_bytes;
+    size_t swallowed_bytes;
+    bool begun, taken;
+};
+TAILQ_HEAD(request_list, request);
+
+struct http_bounds {
+    int64_t max_body_bytes;
+    int64_t max_connections; /* read at http_open() only */
+    int64_t read_timeout_ms;
+};
+
+/* Both are called inside http_run(). */
+struct http_ops {
+    /* The headers are in and in order. ANSWER_NONE: read the body; `r->source`
+     * is filled in. Anything else is the answer. */
+    enum answer (*admit)(void *self, struct request *r, const char *method,
+                         const char *path, const struct head_facts *facts);
+    /* The body is whole. ANSWER_NONE: taken; the caller of http_answer() owns
+     * the request until then. */
+    enum answer (*take)(void *self, struct request *r);
+    /* An answer was given; for log and counters. `r` may be NULL. */
+    void (*answered)(void *self, const struct request *r, enum answer a);
+};
+
+struct http_figures {
+    int64_t connections;
+    int64_t busy;       /* of these, with a request that is not answered yet */
+    int64_t body_bytes; /* of memory */
+};
+
+/* Binds and listens: exits 69 with the reason when that can't be. `bounds` may
+ * change later (read_timeout, max_body) and belongs to the caller. */
+struct http *http_open(const char *host, int port,
+                       const struct http_bounds *bounds,
+                       const struct http_ops *ops, void *self);
+/* Every request that was taken must have been answered. */
+void http_close(struct http *h);
+int http_fd(const struct http *h); /* for the loop */
+
+/* Accept, read, write. Returns how long the loop may sleep, in ms; -1 for
+ * "until something comes". */
+int http_run(struct http *h, int64_t now_ms, int64_t mono_ms);
+
+/* Answer a request that was taken; it is http's again. Written by the next
+ * http_run(), for which http_fd() wakes the loop. */
+void http_answer(struct http *h, struct request *r, enum answer a);
+
+/* Listen no more; connections without a request are closed. */
+void http_quiesce(struct http *h);
+struct http_figures http_figures(const struct http *h);
+
+#endif

@@ -1,0 +1,31 @@
+/* ingress: what this process is made of; shared by this folder only. */
+#ifndef INGRESS_INGRESS_H
+#define INGRESS_INGRESS_H
+
+#include "counts.h"
+#include "daemon.h"
+#include "http.h"
+#include "intake.h"
+#include "room.h"
+#include "store.h"
+#include "ulid.h"
+
+#define SEQUENCER "sequencer" /* to whom events are handed on */
+
+enum { KIND_ARCHIVED = 1 }; /* of our rows on the hop */
+
+struct ingress {
+    struct daemon daemon;
+    struct store store;
+    struct http *http;
+    struct http_bounds bounds;
+    struct intake intake;
+    struct room room;
+    struct ulid ids;
+    int64_t stopping_ms; /* mono: when we began to stop; 0 */
+    int64_t counts[COUNT_COUNT];
+};
+
+extern const struct daemon_plan ingress_plan; /* self is to be filled in */
+
+#endif

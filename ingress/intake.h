@@ -1,0 +1,31 @@
+/* intake: one verified request becomes one row of the archive, and that row's
+ * commit is the line where responsibility passes: before it the provider owns
+ * the event (whatever goes wrong, he hears no 2xx and sends it again), after it
+ * we do. */
+#ifndef INGRESS_INTAKE_H
+#define INGRESS_INTAKE_H
+
+#include "http.h"
+
+struct ingress;
+
+struct intake {
+    struct request_list pending; /* verified, in order of arrival */
+    struct request_list stored;  /* inserted by the turn that is under way */
+    int64_t pending_count;
+    int64_t lines_since_ms; /* mono: refusals are logged, but not a flood */
+    int lines;
+};
+
+extern const struct http_ops intake_http_ops; /* self: struct ingress */
+
+void intake_open(struct intake *t);
+/* Inside the transaction: a bounded number of rows. true: there is more. */
+bool intake_work(struct ingress *g);
+void intake_tell(struct ingress *g); /* 200 */
+void intake_undo(struct ingress *g); /* 503 */
+/* Nobody is left waiting for us. */
+bool intake_idle(const struct ingress *g);
+void intake_close(struct ingress *g);
+
+#endif

@@ -1,0 +1,178 @@
+/* loop: ingress's turn. work() reads requests and inserts rows; tell() wakes
+ * those whose rows are on disk, and the next turn writes their answers. */
+#include "clock.h"
+#include "ingress.h"
+#include "log.h"
+#include "trace.h"
+#include <string.h>
+
+enum { AWAY_MS = 2000 }; /* a peer that has not been heard for so long */
+
+static void set_bounds(struct ingress *g, const struct settings *s)
+{
+    g->bounds.max_body_bytes = s->ingress.max_body_bytes;
+    g->bounds.max_connections = s->ingress.max_connections;
+    g->bounds.read_timeout_ms = s->ingress.read_timeout_ms;
+}
+
+/* Ids ascend over restarts too: go on behind the last one that is on disk. */
+static void resume_ids(struct ingress *g)
+{
+    char id[EVENT_ID_BYTES + 1];
+    int64_t first, last;
+
+    store_ends(&g->store, &first, &last, id);
+    if (last &&
+        (strncmp(id, "evt_", 4) != 0 || ulid_resume(&g->ids, id + 4) != GR_OK))
+        log_warn(NULL, "the archive's last event id is none of ours",
+                 LS("id", id));
+}
+
+static void open_all(void *self)
+{
+    struct ingress *g = self;
+    const struct settings *s = g->daemon.settings;
+
+    store_open(&g->store, g->daemon.db);
+    hop_own_log(g->daemon.hop, SEQUENCER, KIND_ARCHIVED);
+    resume_ids(g);
+    room_open(&g->room, &g->store, s);
+    intake_open(&g->intake);
+    set_bounds(g, s);
+    g->http = http_open(s->ingress.host, s->ingress.port, &g->bounds,
+                        &intake_http_ops, g);
+    loop_watch_fd(&g->daemon.loop, http_fd(g->http));
+    log_info(NULL, "listening", LS("host", s->ingress.host),
+             LI("port", s->ingress.port));
+}
+
+static void publish(struct ingress *g)
+{
+    struct http_figures f = http_figures(g->http);
+
+    g->counts[COUNT_CONNECTIONS] = f.connections;
+    g->counts[COUNT_BODIES_BYTES] = f.body_bytes;
+    g->counts[COUNT_PENDING] = g->intake.pending_count;
+    g->counts[COUNT_ARCHIVE_ROWS] = g->room.last_n - g->room.first_n + 1;
+    g->counts[COUNT_ARCHIVE_BYTES] = g->room.used_bytes;
+    g->counts[COUNT_BACKLOG] = (int64_t)hop_backlog(g->daemon.hop, SEQUENCER);
+    g->counts[COUNT_ROOM_BYTES] = g->room.free_bytes;
+}
+
+static int sooner(int a, int b)
+{
+    return a < 0 ? b : b < 0 ? a : a < b ? a : b;
+}
+
+static int work(void *self)
+{
+    struct ingress *g = self;
+    struct loop *loop = &g->daemon.loop;
+    int http_ms, room_ms;
+    bool more;
+
+    if (loop->stopping && !g->stopping_ms) {
+        g->stopping_ms = loop->mono_ms;
+        http_quiesce(g->http);
+    }
+    g->counts[COUNT_PURGED] += room_work(&g->room, &g->store, g->daemon.hop,
+                                         g->daemon.settings, loop->now_ms,
+                                         loop->mono_ms, &room_ms);
+    http_ms = http_run(g->http, loop->now_ms, loop->mono_ms);
+    more = intake_work(g);
+    publish(g);
+    return more ? 0 : sooner(http_ms, room_ms);
+}
+
+static void tell(void *self)
+{
+    intake_tell(self);
+}
+
+static void undo(void *self)
+{
+    struct ingress *g = self;
+
+    room_undo(&g->room, &g->store);
+    intake_undo(g);
+}
+
+static void reload(void *self, struct settings *fresh)
+{
+    struct ingress *g = self;
+    const struct settings *old = g->daemon.settings;
+
+    if (old->ingress.port != fresh->ingress.port ||
+        strcmp(old->ingress.host, fresh->ingress.host) != 0 ||
+        old->ingress.max_connections != fresh->ingress.max_connections)
+        log_warn(NULL, "ingress.listen and ingress.max_connections change only "
+                       "with a restart");
+    set_bounds(g, fresh);
+}
+
+/* The sequencer is there and takes what we send. */
+static bool handing_on(struct ingress *g)
+{
+    struct hop_link l;
+    int at = 0;
+
+    if (!hop_backlog(g->daemon.hop, SEQUENCER))
+        return false;
+    while (hop_links(g->daemon.hop, &at, &l))
+        if (l.out && strcmp(l.peer, SEQUENCER) == 0)
+            return l.heard_ms && g->daemon.loop.mono_ms - l.heard_ms < AWAY_MS;
+    return false;
+}
+
+/* What is not handed on is safe on disk, so an absent sequencer keeps nobody
+ * waiting; what is not answered waits for its commit. */
+static bool stopped(void *self)
+{
+    struct ingress *g = self;
+
+    if (!intake_idle(g))
+        return false;
+    if (g->daemon.loop.mono_ms - g->stopping_ms >=
+        g->daemon.settings->shutdown_grace_ms)
+        return true;
+    return g->stopping_ms && !http_figures(g->http).busy && !handing_on(g);
+}
+
+static void close_all(void *self)
+{
+    struct ingress *g = self;
+
+    intake_close(g);
+    http_run(g->http, now_ms(), mono_ms());
+    http_close(g->http);
+}
+
+static bool load(void *self, const char *peer, int kind, int64_t ref,
+                 struct buf *out)
+{
+    struct ingress *g = self;
+
+    (void)peer;
+    return kind == KIND_ARCHIVED && store_load(&g->store, ref, out);
+}
+
+static const char *const steps[] = {ingress_store_sql, proto_hop_sql};
+static const struct db_schema schema = {steps, COUNT_OF(steps)};
+static const struct hop_ops hop_ops = {.load = load};
+
+const struct daemon_plan ingress_plan = {
+    .process = "ingress",
+    .default_name = "ingress",
+    .summary = "takes webhooks in over HTTP and keeps them",
+    .schema = &schema,
+    .hop = &hop_ops,
+    .commands = ingress_commands,
+    .metrics = ingress_metrics,
+    .open = open_all,
+    .work = work,
+    .tell = tell,
+    .undo = undo,
+    .reload = reload,
+    .stopped = stopped,
+    .close = close_all,
+};

@@ -1,0 +1,137 @@
+#include "room.h"
+#include "clock.h"
+#include "hop.h"
+#include "ingress.h"
+#include "log.h"
+#include <errno.h>
+#include <string.h>
+#include <sys/statvfs.h>
+
+enum {
+    LOOK_MS = 1000,
+    MARK_PERCENT = 5,
+    MARK_MOST_MIB = 256,
+    PURGE_COUNT = 256, /* of one turn; no less than a turn can bring */
+};
+
+int64_t room_mark_bytes(int64_t total_bytes)
+{
+    int64_t part = total_bytes / 100 * MARK_PERCENT;
+    int64_t most = MARK_MOST_MIB * 1024LL * 1024;
+
+    return part < most ? part : most;
+}
+
+enum answer room_judge(const struct room *r)
+{
+    if (r->free_bytes < r->mark_bytes)
+        return ANSWER_DISK_LOW;
+    if (r->used_bytes > r->most_bytes)
+        return ANSWER_BACKLOG_FULL;
+    return ANSWER_NONE;
+}
+
+static void look(struct room *r, struct store *store)
+{
+    struct statvfs fs;
+
+    if (statvfs(db_path(store->db), &fs) == 0)
+        r->mark_bytes = room_mark_bytes((int64_t)fs.f_blocks *
+                                        (int64_t)fs.f_frsize);
+    r->free_bytes = db_room_bytes(store->db);
+    r->used_bytes = store_used_bytes(store);
+}
+
+static void read_ends(struct room *r, struct store *store)
+{
+    char id[EVENT_ID_BYTES + 1];
+
+    store_ends(store, &r->first_n, &r->last_n, id);
+    if (!r->last_n)
+        r->first_n = 1; /* none */
+}
+
+void room_open(struct room *r, struct store *store, const struct settings *s)
+{
+    r->most_bytes = s->ingress.archive_max_bytes;
+    read_ends(r, store);
+    look(r, store);
+    r->refusal = room_judge(r);
+}
+
+void room_took(struct room *r, int64_t n, int64_t bytes)
+{
+    if (r->last_n < r->first_n)
+        r->first_n = n;
+    r->last_n = n;
+    r->used_bytes += bytes;
+}
+
+void room_undo(struct room *r, struct store *store)
+{
+    read_ends(r, store);
+    look(r, store);
+    r->purging = false;
+}
+
+/* What was handed on goes: the oldest first, because it is over `keep` or
+ * because the archive is over its size. */
+static int64_t purge(struct room *r, struct store *store, struct hop *hop,
+                     const struct settings *s, int64_t now_ms)
+{
+    bool full = r->used_bytes > r->most_bytes;
+    int64_t most_n = (int64_t)hop_cursor(hop, SEQUENCER);
+    int64_t before_ms = full ? 0 : now_ms - s->ingress.archive_keep_ms;
+    int64_t first_n = r->first_n, upto;
+
+    if (most_n > r->last_n)
+        most_n = r->last_n;
+    r->purging = false;
+    if (first_n > most_n || (!full && before_ms <= 0))
+        return 0;
+    upto = store_purge(store, most_n, before_ms, PURGE_COUNT, TURN_MAX_BYTES);
+    if (!upto)
+        return 0;
+    hop_floor(hop, SEQUENCER, (uint64_t)upto + 1);
+    r->first_n = upto + 1;
+    r->used_bytes = store_used_bytes(store);
+    r->purging = true;
+    return upto - first_n + 1;
+}
+
+static void say_when_it_changes(struct room *r)
+{
+    enum answer now = room_judge(r);
+
+    if (now == r->refusal)
+        return;
+    if (now)
+        log_warn(NULL, "refusing new events",
+                 LS("reason", answer_facts(now)->reason),
+                 LI("room_bytes", r->free_bytes),
+                 LI("mark_bytes", r->mark_bytes),
+                 LI("archive_bytes", r->used_bytes));
+    else
+        log_info(NULL, "taking events again", LI("room_bytes", r->free_bytes),
+                 LI("archive_bytes", r->used_bytes));
+    r->refusal = now;
+}
+
+int64_t room_work(struct room *r, struct store *store, struct hop *hop,
+                  const struct settings *s, int64_t now_ms, int64_t mono_ms,
+                  int *wait_ms)
+{
+    int64_t purged = 0;
+    bool due = !r->looked_ms || mono_ms - r->looked_ms >= LOOK_MS;
+
+    r->most_bytes = s->ingress.archive_max_bytes;
+    if (due) {
+        look(r, store);
+        r->looked_ms = mono_ms;
+    }
+    if (due || r->purging || r->used_bytes > r->most_bytes)
+        purged = purge(r, store, hop, s, now_ms);
+    say_when_it_changes(r);
+    *wait_ms = r->purging ? 0 : (int)(r->looked_ms + LOOK_MS - mono_ms);
+    return purged;
+}

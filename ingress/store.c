@@ -1,0 +1,129 @@
+#include "store.h"
+#include <stdlib.h>
+#include <string.h>
+
+void store_open(struct store *s, struct db *db)
+{
+    s->db = db;
+    s->insert = db_prepare(
+        db, "INSERT INTO archive (n, event_id, source, received_ms, remote,"
+            " secret, headers, body) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)");
+    s->load = db_prepare(db, "SELECT event_id, source, received_ms, remote,"
+                             " headers, body FROM archive WHERE n = ?1");
+    s->find = db_prepare(db, "SELECT n, received_ms, secret, source, remote,"
+                             " headers, length(body) FROM archive"
+                             " WHERE event_id = ?1");
+    s->ends = db_prepare(
+        db, "SELECT (SELECT n FROM archive ORDER BY n LIMIT 1), n, event_id"
+            " FROM archive ORDER BY n DESC LIMIT 1");
+    s->oldest = db_prepare(db, "SELECT n, received_ms, length(headers)"
+                               " + length(body) FROM archive WHERE n <= ?1"
+                               " ORDER BY n LIMIT ?2");
+    s->purge = db_prepare(db, "DELETE FROM archive WHERE n <= ?1");
+    s->pages = db_prepare(
+        db, "SELECT (page_count - freelist_count) * page_size FROM"
+            " pragma_page_count, pragma_freelist_count, pragma_page_size");
+}
+
+void store_insert(struct store *s, int64_t n, const struct request *r)
+{
+    bind_i64(s->insert, 1, n);
+    bind_text(s->insert, 2, r->event_id);
+    bind_text(s->insert, 3, r->source);
+    bind_i64(s->insert, 4, r->received_ms);
+    bind_text(s->insert, 5, r->remote);
+    bind_i64(s->insert, 6, r->secret);
+    bind_blob(s->insert, 7, (struct bytes){r->headers.data, r->headers.len});
+    bind_blob(s->insert, 8, (struct bytes){r->body.data, r->body.len});
+    db_run(s->db, s->insert);
+}
+
+bool store_load(struct store *s, int64_t n, struct buf *out)
+{
+    struct wire_accepted a;
+    bool found;
+
+    bind_i64(s->load, 1, n);
+    found = db_step(s->db, s->load);
+    if (found) {
+        a = (struct wire_accepted){
+            .event_id = wire_text(col_text(s->load, 0)),
+            .source = wire_text(col_text(s->load, 1)),
+            .received_ms = col_i64(s->load, 2),
+            .remote = wire_text(col_text(s->load, 3)),
+            .headers = col_blob(s->load, 4),
+            .body = col_blob(s->load, 5),
+        };
+        wire_put_accepted(out, &a);
+    }
+    db_done(s->load);
+    return found;
+}
+
+void store_ends(struct store *s, int64_t *first, int64_t *last,
+                char last_id[EVENT_ID_BYTES + 1])
+{
+    *first = *last = 0;
+    last_id[0] = 0;
+    if (db_step(s->db, s->ends)) {
+        *first = col_i64(s->ends, 0);
+        *last = col_i64(s->ends, 1);
+        wire_copy(last_id, EVENT_ID_BYTES + 1, wire_text(col_text(s->ends, 2)));
+    }
+    db_done(s->ends);
+}
+
+int64_t store_used_bytes(struct store *s)
+{
+    int64_t bytes = 0;
+
+    if (db_step(s->db, s->pages))
+        bytes = col_i64(s->pages, 0);
+    db_done(s->pages);
+    return bytes;
+}
+
+int64_t store_purge(struct store *s, int64_t most_n, int64_t before_ms,
+                    int count, int64_t bytes)
+{
+    int64_t upto = 0;
+
+    bind_i64(s->oldest, 1, most_n);
+    bind_i64(s->oldest, 2, count);
+    while (bytes > 0 && db_step(s->db, s->oldest)) {
+        if (before_ms > 0 && col_i64(s->oldest, 1) >= before_ms)
+            break;
+        upto = col_i64(s->oldest, 0);
+        bytes -= col_i64(s->oldest, 2);
+    }
+    db_done(s->oldest);
+    if (!upto)
+        return 0;
+    bind_i64(s->purge, 1, upto);
+    db_run(s->db, s->purge);
+    return db_full(s->db) ? 0 : upto;
+}
+
+bool store_find(struct store *s, const char *event_id, struct archived *row)
+{
+    bind_text(s->find, 1, event_id);
+    if (!db_step(s->db, s->find)) {
+        db_done(s->find);
+        return false;
+    }
+    *row = (struct archived){
+        .n = col_i64(s->find, 0),
+        .received_ms = col_i64(s->find, 1),
+        .secret = col_i64(s->find, 2),
+        .source = col_text(s->find, 3),
+        .remote = col_text(s->find, 4),
+        .headers = col_blob(s->find, 5),
+        .body_bytes = col_i64(s->find, 6),
+    };
+    return true;
+}
+
+void store_found_done(struct store *s)
+{
+    db_done(s->find);
+}

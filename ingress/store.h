@@ -1,0 +1,48 @@
+/* store: every SQL statement of ingress. All of it needs an open transaction or
+ * only reads. A full disk is sticky (db.h): writes then do nothing. */
+#ifndef INGRESS_STORE_H
+#define INGRESS_STORE_H
+
+#include "bounds.h"
+#include "db.h"
+#include "http.h"
+#include "wire.h"
+
+extern const char ingress_store_sql[];
+
+struct store {
+    struct db *db;
+    stmt *insert, *load, *find, *ends, *oldest, *purge, *pages;
+};
+
+void store_open(struct store *s, struct db *db);
+
+void store_insert(struct store *s, int64_t n, const struct request *r);
+/* The message behind row n. false: it is gone. */
+bool store_load(struct store *s, int64_t n, struct buf *out);
+
+/* Lowest and highest number held; 0, 0 for none. `last_id` is the highest
+ * row's event id, "" for none. */
+void store_ends(struct store *s, int64_t *first, int64_t *last,
+                char last_id[EVENT_ID_BYTES + 1]);
+
+/* Bytes of the file that hold something (the write-ahead log not counted). */
+int64_t store_used_bytes(struct store *s);
+
+/* Purge rows from the front: none above `most_n`, at most `count` rows and
+ * about `bytes` of content; with before_ms > 0 only rows received before.
+ * Returns the highest number purged, 0 for none. */
+int64_t store_purge(struct store *s, int64_t most_n, int64_t before_ms,
+                    int count, int64_t bytes);
+
+/* For trace. The row is borrowed until store_found_done(). */
+struct archived {
+    int64_t n, received_ms, secret;
+    const char *source, *remote;
+    struct bytes headers;
+    int64_t body_bytes;
+};
+bool store_find(struct store *s, const char *event_id, struct archived *row);
+void store_found_done(struct store *s);
+
+#endif

@@ -1,0 +1,83 @@
+#include "trace.h"
+#include "clock.h"
+#include "headers.h"
+#include "ingress.h"
+#include "json_text.h"
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+/* Values that prove who sent a request open the door to whoever reads them. */
+static bool secret_header(const struct source *source, struct bytes name)
+{
+    static const char *const names[] = {"authorization", "cookie",
+                                        "proxy-authorization"};
+
+    for (size_t i = 0; i < COUNT_OF(names); i++)
+        if (name.n == strlen(names[i]) &&
+            strncasecmp(name.p, names[i], name.n) == 0)
+            return true;
+    return source && name.n == strlen(source->verify.header) &&
+           strncasecmp(name.p, source->verify.header, name.n) == 0;
+}
+
+static json_t *headers_json(const struct source *source, struct bytes packed)
+{
+    json_t *out = json_array();
+    struct bytes name, value;
+    size_t at = 0;
+
+    while (headers_next(packed, &at, &name, &value)) {
+        bool secret = secret_header(source, name);
+
+        json_array_append_new(
+            out, json_pack("[o,o]", json_text(name),
+                           secret ? json_string("…") : json_text(value)));
+    }
+    return out;
+}
+
+static json_t *timeline(struct ingress *g, const struct archived *row)
+{
+    json_t *out = json_array();
+
+    json_array_append_new(out, json_pack("{s:o,s:s,s:s}", "at",
+                                         json_time(row->received_ms), "process",
+                                         g->daemon.name, "what",
+                                         "received, verified and kept"));
+    return out;
+}
+
+static json_t *on_trace(void *self, json_t *args, char why[200])
+{
+    struct ingress *g = self;
+    const char *id = json_string_value(json_object_get(args, "id"));
+    struct archived row;
+    json_t *out;
+    bool handed_on;
+
+    if (!id) {
+        snprintf(why, 200, "args.id: an event's id is needed");
+        return NULL;
+    }
+    if (!store_find(&g->store, id, &row)) {
+        snprintf(why, 200, "no event %.40s in the archive", id);
+        return NULL;
+    }
+    handed_on = (uint64_t)row.n <= hop_cursor(g->daemon.hop, SEQUENCER);
+    out = json_pack(
+        "{s:s,s:s,s:o,s:s,s:I,s:b,s:I,s:o,s:o}", "id", id, "source", row.source,
+        "received_at", json_time(row.received_ms), "remote", row.remote,
+        "body_bytes", (json_int_t)row.body_bytes, "handed_on", handed_on,
+        "secret", (json_int_t)row.secret, "headers",
+        headers_json(settings_source(g->daemon.settings, row.source),
+                     row.headers),
+        "timeline", timeline(g, &row));
+    store_found_done(&g->store);
+    return out;
+}
+
+const struct control_command ingress_commands[] = {
+    {"trace", "id", "what the archive has of an event", on_trace},
+    {0},
+};
