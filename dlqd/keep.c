@@ -1,0 +1,227 @@
+#include "keep.h"
+#include "clock.h"
+#include "log.h"
+#include "wire.h"
+#include <stdio.h>
+#include <stdlib.h>
+
+enum {
+    PURGE_MOST = 64,       /* letters in one turn */
+    PURGE_EVERY_MS = 60000 /* when there was nothing more to drop */
+};
+
+/* ---- the mover ---- */
+
+void keep_move(struct dlqd *d, struct letter *l, int to, const char *what)
+{
+    int from = l->state;
+    int64_t now = d->daemon.loop.now_ms;
+
+    states_move(&letter_states, &l->state, to, l->event_id, l->id,
+                &d->metrics[M_MOVED]);
+    d->metrics[M_LETTERS + from]--;
+    d->metrics[M_LETTERS + to]++;
+    store_move(&d->store, l->n, to, l->life, now);
+    if (from == LETTER_REQUEUED)
+        store_requeues_forget(&d->store, l->n);
+    store_history_add(&d->store, l->n, now, states_name(&letter_states, from),
+                      states_name(&letter_states, to), what);
+}
+
+/* ---- dead ---- */
+
+static bool fits(struct bytes text, size_t least, size_t most)
+{
+    return text.n >= least && text.n <= most;
+}
+
+/* What we could not keep, or could not send back later, is refused whole: the
+ * hop sets it aside with its bytes. */
+static bool sound(const struct wire_dead *m)
+{
+    return fits(m->letter_id, 1, NAME_MAX_BYTES) &&
+           fits(m->event_id, 1, NAME_MAX_BYTES) &&
+           fits(m->endpoint, 0, NAME_MAX_BYTES) &&
+           fits(m->source, 0, NAME_MAX_BYTES) &&
+           fits(m->reason, 1, TEXT_MAX_BYTES) && m->life >= 1 &&
+           m->life <= INT64_MAX && m->sequence <= INT64_MAX &&
+           m->previous <= INT64_MAX && m->attempts <= INT64_MAX &&
+           m->last_http_status <= 999;
+}
+
+/* "budget_attempts after 12 attempts, last answer 503", for the history. */
+static char *death_text(const struct wire_dead *m)
+{
+    struct buf b;
+    char *text;
+
+    buf_init(&b, 2 * TEXT_MAX_BYTES);
+    buf_put(&b, m->reason.p, m->reason.n);
+    if (m->attempts)
+        buf_printf(&b, " after %llu attempt%s", (unsigned long long)m->attempts,
+                   m->attempts == 1 ? "" : "s");
+    if (m->last_http_status)
+        buf_printf(&b, ", last answer %llu",
+                   (unsigned long long)m->last_http_status);
+    if (m->last_error.n) {
+        buf_puts(&b, ": ");
+        buf_put(&b, m->last_error.p, m->last_error.n);
+    }
+    text = buf_take(&b);
+    return text ? text : gr_strdup("");
+}
+
+static void keep_new(struct dlqd *d, const char *from,
+                     const struct wire_dead *m, const char *what)
+{
+    int64_t now = d->daemon.loop.now_ms;
+    int64_t n = store_insert(&d->store, from, m, now);
+    char *event = wire_dup(m->event_id), *id = wire_dup(m->letter_id);
+
+    store_history_add(&d->store, n, now, NULL,
+                      states_name(&letter_states, LETTER_DEAD), what);
+    d->metrics[M_LETTERS + LETTER_DEAD]++;
+    d->metrics[M_MOVED + LETTER_DEAD]++;
+    log_info(event, "a dead letter is kept", LS("letter", id), LS("why", what));
+    free(event);
+    free(id);
+}
+
+static void keep_again(struct dlqd *d, struct letter *l,
+                       const struct wire_dead *m, const char *what)
+{
+    bool odd = l->state != LETTER_REQUEUED || m->life == (uint64_t)l->life;
+
+    if (odd)
+        log_warn(l->event_id,
+                 "this letter died in a way that we did not ask for: we or the "
+                 "sequencer came back from an older copy",
+                 LS("letter", l->id),
+                 LS("state", states_name(&letter_states, l->state)),
+                 LI("our_life", l->life), LI("its_life", m->life));
+    l->life = (int64_t)m->life;
+    keep_move(d, l, LETTER_DEAD, what);
+    store_die_again(&d->store, l->n, m, d->daemon.loop.now_ms);
+    log_info(l->event_id, "a requeued letter is dead again",
+             LS("letter", l->id), LI("life", m->life), LS("why", what));
+}
+
+static void on_dead(struct dlqd *d, const char *from, const struct wire_dead *m)
+{
+    struct letter l = {0};
+    bool have = store_find(&d->store, m->letter_id, &l);
+    char *what = death_text(m);
+
+    switch (letter_died(have ? &l : NULL, m->life, m->dead_ms)) {
+    case LETTER_NEW:
+        keep_new(d, from, m, what);
+        break;
+    case LETTER_MOVES:
+        keep_again(d, &l, m, what);
+        break;
+    case LETTER_REPEATED:
+    case LETTER_UNKNOWN:
+        d->metrics[M_REPEATED]++;
+        break;
+    }
+    free(what);
+    letter_fini(&l);
+}
+
+/* ---- recovered ---- */
+
+static void on_recovered(struct dlqd *d, const struct wire_recovered *m)
+{
+    struct letter l = {0};
+    bool have = store_find(&d->store, m->letter_id, &l);
+    char *id = wire_dup(m->letter_id);
+
+    switch (letter_recovered(have ? &l : NULL, m->life)) {
+    case LETTER_MOVES:
+        l.life = (int64_t)m->life;
+        keep_move(d, &l, LETTER_RECOVERED,
+                  l.state == LETTER_REQUEUED
+                      ? "delivered after the requeue"
+                      : "delivered after all: a late success");
+        log_info(l.event_id, "a letter is recovered", LS("letter", id));
+        break;
+    case LETTER_UNKNOWN:
+        d->metrics[M_UNKNOWN]++;
+        log_warn(NULL,
+                 "a letter that is not here was delivered: it was purged, or "
+                 "this file is an older copy",
+                 LS("letter", id));
+        break;
+    case LETTER_REPEATED:
+    case LETTER_NEW:
+        d->metrics[M_REPEATED]++;
+        break;
+    }
+    free(id);
+    letter_fini(&l);
+}
+
+gr_rc keep_apply(void *self, const char *from, uint64_t n, struct bytes msg)
+{
+    struct wire_recovered recovered;
+    struct wire_dead dead;
+
+    (void)n; /* a number is no identity: links can be set back */
+    switch (wire_kind(msg)) {
+    case WIRE_KIND_DEAD:
+        if (wire_get_dead(&dead, msg) != GR_OK || !sound(&dead))
+            return GR_REFUSE;
+        on_dead(self, from, &dead);
+        return GR_OK;
+    case WIRE_KIND_RECOVERED:
+        if (wire_get_recovered(&recovered, msg) != GR_OK ||
+            recovered.life > INT64_MAX)
+            return GR_REFUSE;
+        on_recovered(self, &recovered);
+        return GR_OK;
+    default:
+        return GR_REFUSE;
+    }
+}
+
+/* ---- retention ---- */
+
+static void purge_one(struct dlqd *d, int64_t n)
+{
+    struct letter l;
+
+    if (!store_find_n(&d->store, n, &l))
+        return;
+    /* Nobody decided about a dead one in all that time: said, not silent. */
+    if (l.state == LETTER_DEAD)
+        log_warn(l.event_id, "a dead letter is dropped: dlq.keep is over",
+                 LS("letter", l.id),
+                 LS("endpoint", l.endpoint ? l.endpoint : ""),
+                 LS("reason", l.reason));
+    store_drop(&d->store, n);
+    d->metrics[M_LETTERS + l.state]--;
+    d->metrics[M_PURGED]++;
+    letter_fini(&l);
+}
+
+int keep_purge(struct dlqd *d)
+{
+    static const int states[] = {LETTER_RECOVERED, LETTER_DEAD};
+    int64_t before_ms = d->daemon.loop.now_ms - d->daemon.settings->dlq_keep_ms;
+    int64_t now = d->daemon.loop.mono_ms, old[PURGE_MOST];
+    int count = 0;
+
+    if (now < d->purge_due_ms)
+        return (int)(d->purge_due_ms - now);
+    for (size_t i = 0; i < COUNT_OF(states); i++) {
+        count = store_old(&d->store, states[i], before_ms, old, PURGE_MOST);
+        for (int k = 0; k < count; k++)
+            purge_one(d, old[k]);
+        if (count)
+            break; /* one bounded step a turn */
+    }
+    if (count)
+        return 0;
+    d->purge_due_ms = now + PURGE_EVERY_MS;
+    return PURGE_EVERY_MS;
+}

@@ -1,0 +1,370 @@
+#include "list.h"
+#include "clock.h"
+#include "dlqd.h"
+#include "glob.h"
+#include "headers.h"
+#include "json_text.h"
+#include "requeue.h"
+#include <inttypes.h>
+#include <openssl/evp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* What one answer may cost; the asker goes on from "next". */
+enum {
+    LIST_DEFAULT = 100,
+    LIST_MOST = 1000,
+    SCAN_MOST = 20000,          /* index rows looked at, some 5 ms */
+    ANSWER_BYTES = 1024 * 1024, /* of last responses and errors */
+    RETRY_MOST = 1000,
+};
+
+/* ---- arguments ---- */
+
+static bool arg_text(json_t *v, const char *key, const char **out,
+                     char why[200])
+{
+    *out = json_string_value(v);
+    if (!*out)
+        snprintf(why, 200, "\"%s\" must be a text", key);
+    return *out != NULL;
+}
+
+static bool arg_int(json_t *v, const char *key, int64_t least, int64_t *out,
+                    char why[200])
+{
+    *out = json_integer_value(v);
+    if (json_is_integer(v) && *out >= least)
+        return true;
+    snprintf(why, 200, "\"%s\" must be a whole number from %" PRId64, key,
+             least);
+    return false;
+}
+
+static bool read_state(struct list_filter *f, json_t *v, char why[200])
+{
+    if (!arg_text(v, "state", &f->state, why))
+        return false;
+    if (strcmp(f->state, "all") == 0) {
+        f->state = NULL;
+        return true;
+    }
+    if (states_find(&letter_states, f->state) >= 0)
+        return true;
+    snprintf(why, 200, "no letter is ever \"%.40s\"; the states are", f->state);
+    for (int i = 0; i < LETTER_STATES; i++) {
+        strncat(why, " ", 199 - strlen(why));
+        strncat(why, states_name(&letter_states, i), 199 - strlen(why));
+    }
+    strncat(why, " all", 199 - strlen(why));
+    return false;
+}
+
+static bool read_before(struct list_filter *f, json_t *v, char why[200])
+{
+    const char *text;
+    int end = 0;
+
+    if (!arg_text(v, "before", &text, why))
+        return false;
+    if (sscanf(text, "%" SCNd64 ".%" SCNd64 "%n", &f->before_ms, &f->before_n,
+               &end) == 2 &&
+        end > 0 && text[end] == 0)
+        return true;
+    snprintf(why, 200, "\"before\" must be the \"next\" of an answer");
+    return false;
+}
+
+static bool read_arg(struct list_filter *f, const char *key, json_t *v,
+                     char why[200])
+{
+    const struct {
+        const char *key;
+        const char **text;
+    } texts[] = {{"endpoint", &f->endpoint},
+                 {"workspace", &f->workspace},
+                 {"type", &f->type},
+                 {"reason", &f->reason},
+                 {"source", &f->source}};
+
+    for (size_t i = 0; i < COUNT_OF(texts); i++)
+        if (strcmp(key, texts[i].key) == 0)
+            return arg_text(v, key, texts[i].text, why);
+    if (strcmp(key, "state") == 0)
+        return read_state(f, v, why);
+    if (strcmp(key, "before") == 0)
+        return read_before(f, v, why);
+    if (strcmp(key, "since_ms") == 0)
+        return arg_int(v, key, 0, &f->since_ms, why);
+    if (strcmp(key, "until_ms") == 0)
+        return arg_int(v, key, 0, &f->until_ms, why);
+    if (strcmp(key, "limit") == 0)
+        return arg_int(v, key, 1, &f->limit, why);
+    snprintf(why, 200,
+             "unknown \"%.40s\"; dlq knows state endpoint workspace type "
+             "reason source since_ms until_ms limit before",
+             key);
+    return false;
+}
+
+bool list_filter_read(struct list_filter *f, json_t *args, char why[200])
+{
+    const char *key;
+    json_t *v;
+
+    *f = (struct list_filter){.state = states_name(&letter_states, LETTER_DEAD),
+                              .until_ms = INT64_MAX,
+                              .limit = LIST_DEFAULT,
+                              .before_ms = INT64_MAX,
+                              .before_n = INT64_MAX};
+    json_object_foreach(args, key,
+                        v) if (!read_arg(f, key, v, why)) return false;
+    if (f->limit > LIST_MOST)
+        f->limit = LIST_MOST;
+    if (f->until_ms < f->before_ms) {
+        f->before_ms = f->until_ms;
+        f->before_n = 0; /* rows begin at 1: none of that time */
+    }
+    return true;
+}
+
+static bool takes(const char *glob, const char *text)
+{
+    return !glob || glob_match(glob, text);
+}
+
+bool list_filter_takes(const struct list_filter *f, const struct scan_row *row)
+{
+    return takes(f->endpoint, row->endpoint) &&
+           takes(f->workspace, row->workspace) && takes(f->type, row->type) &&
+           takes(f->reason, row->reason) && takes(f->source, row->source);
+}
+
+/* ---- dlq ---- */
+
+/* Append letter `n`; returns how many bytes of strangers' text it has. */
+static size_t add_letter(struct dlqd *d, json_t *letters, int64_t n)
+{
+    struct letter l;
+    size_t bytes;
+
+    if (!store_find_n(&d->store, n, &l))
+        return 0;
+    bytes = l.last_response.n + strlen(l.last_error);
+    json_array_append_new(letters, letter_json(&l));
+    letter_fini(&l);
+    return bytes;
+}
+
+static json_t *cursor(const struct scan_row *last)
+{
+    char text[64];
+
+    snprintf(text, sizeof text, "%" PRId64 ".%" PRId64, last->dead_ms, last->n);
+    return json_string(text);
+}
+
+static json_t *ask_list(void *self, json_t *args, char why[200])
+{
+    struct dlqd *d = self;
+    struct list_filter f;
+    struct scan_row row;
+    json_t *letters, *next = NULL;
+    size_t bytes = 0;
+
+    if (!list_filter_read(&f, args, why))
+        return NULL;
+    letters = json_array();
+    store_scan(&d->store, f.state, f.before_ms, f.before_n);
+    for (int i = 0; !next && store_scan_next(&d->store, &row); i++) {
+        if (row.dead_ms < f.since_ms)
+            break;
+        if (list_filter_takes(&f, &row))
+            bytes += add_letter(d, letters, row.n);
+        if ((int64_t)json_array_size(letters) >= f.limit || i >= SCAN_MOST ||
+            bytes >= ANSWER_BYTES)
+            next = cursor(&row);
+    }
+    store_scan_done(&d->store);
+    return json_pack("{s:o, s:o}", "letters", letters, "next",
+                     next ? next : json_null());
+}
+
+/* ---- dlq_show ---- */
+
+static bool find_arg(struct dlqd *d, json_t *args, struct letter *l,
+                     char why[200])
+{
+    const char *id;
+
+    if (!arg_text(json_object_get(args, "id"), "id", &id, why))
+        return false;
+    if (store_find(&d->store, wire_text(id), l))
+        return true;
+    snprintf(why, 200, "there is no letter %.64s", id);
+    return false;
+}
+
+/* [["Content-Type", "application/json"], …]: order and repeats as they came. */
+static json_t *headers_json(struct bytes packed)
+{
+    json_t *out = json_array();
+    struct bytes name, value;
+    size_t at = 0;
+
+    while (headers_next(packed, &at, &name, &value))
+        json_array_append_new(
+            out, json_pack("[o, o]", json_text(name), json_text(value)));
+    return out;
+}
+
+static json_t *base64_json(struct bytes b)
+{
+    unsigned char *text = gr_alloc(4 * (b.n / 3 + 1) + 1);
+    json_t *out;
+
+    EVP_EncodeBlock(text, b.p, (int)b.n); /* a body is far below 2 GiB */
+    out = json_string((const char *)text);
+    free(text);
+    return out;
+}
+
+static void show_content(struct dlqd *d, json_t *out, int64_t letter)
+{
+    struct bytes headers, body;
+
+    if (!store_content(&d->store, letter, &headers, &body))
+        return;
+    json_object_set_new(out, "headers", headers_json(headers));
+    if (utf8_valid(body))
+        json_object_set_new(out, "body", json_text(body));
+    else
+        json_object_set_new(out, "body_b64", base64_json(body));
+    store_content_done(&d->store);
+}
+
+static json_t *history_json(struct dlqd *d, int64_t letter)
+{
+    json_t *out = json_array();
+    struct history_row row;
+
+    store_history(&d->store, letter);
+    while (store_history_next(&d->store, &row))
+        json_array_append_new(
+            out,
+            json_pack("{s:o, s:o, s:s, s:o}", "at", json_time(row.at_ms),
+                      "from", *row.from ? json_string(row.from) : json_null(),
+                      "to", row.to, "what", json_text_of(row.what)));
+    return out;
+}
+
+static json_t *ask_show(void *self, json_t *args, char why[200])
+{
+    struct dlqd *d = self;
+    struct letter l;
+    json_t *out;
+
+    if (!find_arg(d, args, &l, why))
+        return NULL;
+    out = letter_json(&l);
+    json_object_set_new(out, "life", json_integer(l.life));
+    json_object_set_new(out, "source", json_text_of(l.source));
+    json_object_set_new(out, "provider_id",
+                        *l.provider_id ? json_text_of(l.provider_id)
+                                       : json_null());
+    json_object_set_new(out, "type", json_text_of(l.type));
+    json_object_set_new(out, "workspace", json_text_of(l.workspace));
+    json_object_set_new(out, "sequence",
+                        l.sequence ? json_integer(l.sequence) : json_null());
+    json_object_set_new(out, "received_at", json_time(l.received_ms));
+    show_content(d, out, l.n);
+    json_object_set_new(out, "history", history_json(d, l.n));
+    letter_fini(&l);
+    return out;
+}
+
+/* ---- dlq_retry ---- */
+
+static json_t *ask_retry(void *self, json_t *args, char why[200])
+{
+    json_t *ids = json_object_get(args, "ids"), *id, *done, *refused;
+    size_t i;
+
+    if (json_array_size(ids) < 1 || json_array_size(ids) > RETRY_MOST) {
+        snprintf(why, 200, "\"ids\" must be a list of 1 to %d letters",
+                 RETRY_MOST);
+        return NULL;
+    }
+    json_array_foreach(ids, i, id) if (!json_is_string(id))
+    {
+        snprintf(why, 200, "\"ids\" must be a list of texts");
+        return NULL;
+    }
+    done = json_array();
+    refused = json_array();
+    json_array_foreach(ids, i, id)
+    {
+        char reason[200];
+
+        if (requeue_letter(self, json_string_value(id), reason))
+            json_array_append(done, id);
+        else
+            json_array_append_new(
+                refused, json_pack("{s:O, s:s}", "id", id, "why", reason));
+    }
+    return json_pack("{s:o, s:o}", "requeued", done, "refused", refused);
+}
+
+/* ---- trace ---- */
+
+static void add_timeline(struct dlqd *d, const struct letter *l, json_t *out)
+{
+    struct history_row row;
+
+    store_history(&d->store, l->n);
+    while (store_history_next(&d->store, &row)) {
+        char *what = gr_printf("letter %s (%s) %s: %s", l->id,
+                               l->endpoint ? l->endpoint : "not routed", row.to,
+                               row.what);
+
+        json_array_append_new(out, json_pack("{s:o, s:s, s:o}", "at",
+                                             json_time(row.at_ms), "process",
+                                             d->daemon.name, "what",
+                                             json_text_of(what)));
+        free(what);
+    }
+}
+
+static json_t *ask_trace(void *self, json_t *args, char why[200])
+{
+    struct dlqd *d = self;
+    struct letter l;
+    const char *id;
+    json_t *out;
+
+    if (!arg_text(json_object_get(args, "id"), "id", &id, why))
+        return NULL;
+    out = json_array();
+    store_event(&d->store, id);
+    while (store_event_next(&d->store, &l)) {
+        add_timeline(d, &l, out);
+        letter_fini(&l);
+    }
+    return json_pack("{s:o}", "timeline", out);
+}
+
+const struct control_command dlqd_commands[] = {
+    {"dlq",
+     "state endpoint workspace type reason source since_ms until_ms limit "
+     "before",
+     "letters, newest first: {\"letters\":[…],\"next\":…}; go on with "
+     "\"before\": next until that is null",
+     ask_list},
+    {"dlq_show", "id", "one letter with headers, body and history", ask_show},
+    {"dlq_retry", "ids",
+     "dead letters back to the sequencer: "
+     "{\"requeued\":[id…],\"refused\":[{\"id\",\"why\"}]}",
+     ask_retry},
+    {"trace", "id", "what happened here to an event", ask_trace},
+    {0}};

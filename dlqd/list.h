@@ -1,0 +1,24 @@
+/* list: what `grapnel dlq` and `grapnel trace` are told: control commands. */
+#ifndef DLQD_LIST_H
+#define DLQD_LIST_H
+
+#include "control.h"
+#include "store.h"
+
+/* What a list is narrowed to. Texts are borrowed, NULL for any; all but the
+ * state may hold `*`. */
+struct list_filter {
+    const char *state; /* NULL: all */
+    const char *endpoint, *workspace, *type, *reason, *source;
+    int64_t since_ms, until_ms; /* of the death; until is not included */
+    int64_t limit;
+    /* Go on below this letter. */
+    int64_t before_ms, before_n;
+};
+
+/* Read the args of `dlq`. false: `why` says what is wrong with them. */
+bool list_filter_read(struct list_filter *f, json_t *args, char why[200]);
+/* Does this letter belong in the list? (The state is SQL's part.) Pure. */
+bool list_filter_takes(const struct list_filter *f, const struct scan_row *row);
+
+#endif

@@ -1,0 +1,60 @@
+/* loop: dlqd's turn. Messages and requests are taken before work() is called;
+ * what is left to do by itself is retention and, after a restore, to say
+ * requeues again. */
+#include "dlqd.h"
+#include "keep.h"
+#include "requeue.h"
+#include <string.h>
+
+const struct metric dlqd_metrics[] = {
+    [M_LETTERS + LETTER_DEAD] = {"grapnel_dlq_letters_dead", METRIC_GAUGE,
+                                 "letters", "dead, waiting for a decision"},
+    [M_LETTERS + LETTER_REQUEUED] = {"grapnel_dlq_letters_requeued",
+                                     METRIC_GAUGE, "letters",
+                                     "requeued, not yet final again"},
+    [M_LETTERS + LETTER_RECOVERED] = {"grapnel_dlq_letters_recovered",
+                                      METRIC_GAUGE, "letters",
+                                      "delivered after all, still kept"},
+    [M_MOVED + LETTER_DEAD] = {"grapnel_dlq_received_total", METRIC_COUNTER,
+                               "letters", "deaths, each life's"},
+    [M_MOVED + LETTER_REQUEUED] = {"grapnel_dlq_requeued_total", METRIC_COUNTER,
+                                   "letters", "requeued by an operator"},
+    [M_MOVED + LETTER_RECOVERED] = {"grapnel_dlq_recovered_total",
+                                    METRIC_COUNTER, "letters",
+                                    "delivered after having been dead"},
+    [M_REPEATED] = {"grapnel_dlq_repeated_total", METRIC_COUNTER, "messages",
+                    "said twice, counted once"},
+    [M_UNKNOWN] = {"grapnel_dlq_unknown_total", METRIC_COUNTER, "messages",
+                   "recovered letters that are no longer kept"},
+    [M_PURGED] = {"grapnel_dlq_purged_total", METRIC_COUNTER, "letters",
+                  "dropped when dlq.keep was over"},
+    [M_COUNT] = {0},
+};
+
+static int sooner(int a, int b)
+{
+    if (a < 0 || b < 0)
+        return a < 0 ? b : a;
+    return a < b ? a : b;
+}
+
+int dlqd_work(void *self)
+{
+    struct dlqd *d = self;
+
+    return sooner(requeue_work(d), keep_purge(d));
+}
+
+void dlqd_tell(void *self)
+{
+    struct dlqd *d = self;
+
+    memcpy(d->committed, d->metrics, sizeof d->committed);
+}
+
+void dlqd_undo(void *self)
+{
+    struct dlqd *d = self;
+
+    memcpy(d->metrics, d->committed, sizeof d->metrics);
+}

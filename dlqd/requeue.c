@@ -1,0 +1,93 @@
+#include "requeue.h"
+#include "keep.h"
+#include "log.h"
+#include <string.h>
+
+enum { AGAIN_MOST = 128 }; /* said again in one turn */
+
+bool requeue_letter(struct dlqd *d, const char *id, char why[200])
+{
+    struct letter l = {0};
+    bool have = store_find(&d->store, wire_text(id), &l), may;
+
+    may = letter_may_retry(have ? &l : NULL, why);
+    if (may) {
+        keep_move(d, &l, LETTER_REQUEUED, "by an operator");
+        hop_put(d->daemon.hop, l.sequencer, ROW_REQUEUE,
+                store_requeue_add(&d->store, l.n, l.life));
+        log_info(l.event_id, "a letter is requeued", LS("letter", l.id),
+                 LI("life", l.life));
+    }
+    letter_fini(&l);
+    return may;
+}
+
+static void put_requeued(struct buf *out, const struct letter *l, int64_t life,
+                         struct bytes headers, struct bytes body)
+{
+    struct wire_requeued m = {
+        .letter_id = wire_text(l->id),
+        .life = (uint64_t)life,
+        .event_id = wire_text(l->event_id),
+        .endpoint = wire_text(l->endpoint),
+        .source = wire_text(l->source),
+        .provider_id = wire_text(l->provider_id),
+        .type = wire_text(l->type),
+        .workspace = wire_text(l->workspace),
+        .received_ms = l->received_ms,
+        .sequence = (uint64_t)l->sequence,
+        .previous = (uint64_t)l->previous,
+        .clock = wire_text(l->clock),
+        .attempts = (uint64_t)l->attempts,
+        .headers = headers,
+        .body = body,
+    };
+
+    wire_put_requeued(out, &m);
+}
+
+bool requeue_load(void *self, const char *peer, int kind, int64_t ref,
+                  struct buf *out)
+{
+    struct dlqd *d = self;
+    struct letter l;
+    struct bytes headers, body;
+    int64_t letter, life;
+    bool found;
+
+    (void)peer;
+    if (kind != ROW_REQUEUE ||
+        !store_requeue_get(&d->store, ref, &letter, &life) ||
+        !store_find_n(&d->store, letter, &l))
+        return false;
+    found = store_content(&d->store, letter, &headers, &body);
+    if (found) {
+        put_requeued(out, &l, life, headers, body);
+        store_content_done(&d->store);
+    }
+    letter_fini(&l);
+    return found;
+}
+
+void requeue_set_back(void *self, const char *peer)
+{
+    struct dlqd *d = self;
+    int count = store_requeues_again(&d->store, peer);
+
+    if (count)
+        log_warn(NULL, "after an older copy came back, requeues are said again",
+                 LS("sequencer", peer), LI("count", count));
+}
+
+int requeue_work(struct dlqd *d)
+{
+    char sequencer[NAME_MAX_BYTES + 1];
+    int64_t n;
+
+    for (int i = 0; i < AGAIN_MOST; i++) {
+        if (!store_requeue_unhanded(&d->store, &n, sequencer))
+            return -1;
+        hop_put(d->daemon.hop, sequencer, ROW_REQUEUE, n);
+    }
+    return 0;
+}

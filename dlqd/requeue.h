@@ -1,0 +1,23 @@
+/* requeue: a letter's way back to the sequencer, on an operator's word. */
+#ifndef DLQD_REQUEUE_H
+#define DLQD_REQUEUE_H
+
+#include "dlqd.h"
+
+/* dead → requeued, and the message to the sequencer, in the transaction now
+ * open: both or neither. false: refused in any other state, `why` says why. */
+bool requeue_letter(struct dlqd *d, const char *id, char why[200]);
+
+/* hop.h's callbacks for the log of requeues. */
+bool requeue_load(void *self, const char *peer, int kind, int64_t ref,
+                  struct buf *out);
+/* One of us came back from an older copy, so a requeue may be forgotten over
+ * there: all that wait are said again. The sequencer takes those only whose
+ * delivery is dead in that life, so none is tried twice. */
+void requeue_set_back(void *self, const char *peer);
+
+/* Hand what is to be said again to the hop, a bounded number. Returns ms until
+ * it wants to be called again, negative for never. */
+int requeue_work(struct dlqd *d);
+
+#endif

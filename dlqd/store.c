@@ -1,0 +1,422 @@
+#include "store.h"
+#include "bounds.h"
+#include <stdlib.h>
+#include <string.h>
+
+#define LETTER_COLUMNS                                                       \
+    "n, id, life, state, sequencer, event_id, endpoint, reason, source, "    \
+    "provider_id, type, workspace, received_ms, sequence, previous, clock, " \
+    "attempts, first_ms, dead_ms, last_http_status, last_error, "            \
+    "last_response, moved_ms"
+
+#define SCAN_OF(state)                                              \
+    "SELECT n, dead_ms, endpoint, workspace, type, reason, source " \
+    "FROM letters INDEXED BY letters_newest "                       \
+    "WHERE state = " state " AND (dead_ms, n) < (?2, ?3) "
+
+#define SCAN_ALL                                             \
+    SCAN_OF("'dead'")                                        \
+    "UNION ALL " SCAN_OF("'requeued'") "UNION ALL " SCAN_OF( \
+        "'recovered'") "ORDER BY dead_ms DESC, n DESC"
+
+void store_open(struct store *s, struct db *db)
+{
+    s->db = db;
+    s->find_id = db_prepare(db, "SELECT " LETTER_COLUMNS
+                                " FROM letters WHERE id = ?1");
+    s->find_n = db_prepare(db, "SELECT " LETTER_COLUMNS
+                               " FROM letters WHERE n = ?1");
+    s->by_event = db_prepare(db, "SELECT " LETTER_COLUMNS " FROM letters "
+                                 "WHERE event_id = ?1 ORDER BY n");
+    s->insert = db_prepare(
+        db, "INSERT INTO letters (id, life, state, sequencer, event_id, "
+            "endpoint, reason, source, provider_id, type, workspace, "
+            "received_ms, sequence, previous, clock, attempts, first_ms, "
+            "dead_ms, last_http_status, last_error, last_response, moved_ms) "
+            "VALUES (?1, ?2, 'dead', ?3, ?4, nullif(?5, ''), ?6, ?7, ?8, ?9, "
+            "?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21) "
+            "RETURNING n");
+    s->die_again = db_prepare(
+        db, "UPDATE letters SET life = ?2, state = 'dead', reason = ?3, "
+            "attempts = ?4, first_ms = ?5, dead_ms = ?6, "
+            "last_http_status = ?7, last_error = ?8, last_response = ?9, "
+            "moved_ms = ?10 WHERE n = ?1");
+    s->move = db_prepare(db, "UPDATE letters SET state = ?2, life = ?3, "
+                             "moved_ms = ?4 WHERE n = ?1");
+    s->content_add = db_prepare(db,
+                                "INSERT INTO contents (letter, headers, body) "
+                                "VALUES (?1, ?2, ?3)");
+    s->content_get = db_prepare(
+        db, "SELECT headers, body FROM contents WHERE letter = ?1");
+    s->history_add = db_prepare(
+        db, "INSERT INTO history (letter, at_ms, from_state, "
+            "to_state, what) VALUES (?1, ?2, ?3, ?4, ?5)");
+    s->history_get = db_prepare(
+        db, "SELECT at_ms, from_state, to_state, what FROM history "
+            "WHERE letter = ?1 ORDER BY n");
+    s->requeue_add = db_prepare(db,
+                                "INSERT INTO requeues (letter, life, handed) "
+                                "VALUES (?1, ?2, 1) RETURNING n");
+    s->requeue_get = db_prepare(
+        db, "SELECT letter, life FROM requeues WHERE n = ?1");
+    s->requeues_forget = db_prepare(db,
+                                    "DELETE FROM requeues WHERE letter = ?1");
+    s->requeues_again = db_prepare(
+        db, "INSERT INTO requeues (letter, life, handed) "
+            "SELECT n, life, 0 FROM letters "
+            "WHERE state = 'requeued' AND sequencer = ?1");
+    s->requeue_unhanded = db_prepare(
+        db, "SELECT r.n, l.sequencer "
+            "FROM requeues r JOIN letters l ON l.n = r.letter "
+            "WHERE r.handed = 0 ORDER BY r.n LIMIT 1");
+    s->requeue_handed = db_prepare(
+        db, "UPDATE requeues SET handed = 1 WHERE n = ?1");
+    s->scan_state = db_prepare(db,
+                               SCAN_OF("?1") "ORDER BY dead_ms DESC, n DESC");
+    s->scan_all = db_prepare(db, SCAN_ALL);
+    s->old = db_prepare(db, "SELECT n FROM letters WHERE state = ?1 AND "
+                            "moved_ms < ?2 ORDER BY moved_ms LIMIT ?3");
+    s->drop_letter = db_prepare(db, "DELETE FROM letters WHERE n = ?1");
+    s->drop_content = db_prepare(db, "DELETE FROM contents WHERE letter = ?1");
+    s->drop_history = db_prepare(db, "DELETE FROM history WHERE letter = ?1");
+    s->count = db_prepare(db,
+                          "SELECT state, count(*) FROM letters GROUP BY state");
+}
+
+/* ---- letters ---- */
+
+static char *dup(stmt *q, int column)
+{
+    return gr_strdup(col_text(q, column));
+}
+
+static struct bytes dup_blob(stmt *q, int column)
+{
+    struct bytes b = col_blob(q, column);
+    char *copy = gr_alloc(b.n);
+
+    memcpy(copy, b.p, b.n);
+    return (struct bytes){copy, b.n};
+}
+
+/* From a row of LETTER_COLUMNS. */
+static void read_letter(stmt *q, struct letter *l)
+{
+    *l = (struct letter){
+        .n = col_i64(q, 0),
+        .id = dup(q, 1),
+        .life = col_i64(q, 2),
+        .state = states_find(&letter_states, col_text(q, 3)),
+        .sequencer = dup(q, 4),
+        .event_id = dup(q, 5),
+        .endpoint = col_null(q, 6) ? NULL : dup(q, 6),
+        .reason = dup(q, 7),
+        .source = dup(q, 8),
+        .provider_id = dup(q, 9),
+        .type = dup(q, 10),
+        .workspace = dup(q, 11),
+        .received_ms = col_i64(q, 12),
+        .sequence = col_i64(q, 13),
+        .previous = col_i64(q, 14),
+        .clock = dup(q, 15),
+        .attempts = col_i64(q, 16),
+        .first_ms = col_i64(q, 17),
+        .dead_ms = col_i64(q, 18),
+        .last_http_status = col_i64(q, 19),
+        .last_error = dup(q, 20),
+        .last_response = dup_blob(q, 21),
+        .moved_ms = col_i64(q, 22),
+    };
+}
+
+static bool find(struct store *s, stmt *q, struct letter *l)
+{
+    bool found = db_step(s->db, q);
+
+    if (found)
+        read_letter(q, l);
+    db_done(q);
+    return found;
+}
+
+bool store_find(struct store *s, struct bytes id, struct letter *l)
+{
+    bind_str(s->find_id, 1, id);
+    return find(s, s->find_id, l);
+}
+
+bool store_find_n(struct store *s, int64_t n, struct letter *l)
+{
+    bind_i64(s->find_n, 1, n);
+    return find(s, s->find_n, l);
+}
+
+void store_event(struct store *s, const char *event_id)
+{
+    db_done(s->by_event);
+    bind_text(s->by_event, 1, event_id);
+}
+
+bool store_event_next(struct store *s, struct letter *l)
+{
+    if (db_step(s->db, s->by_event)) {
+        read_letter(s->by_event, l);
+        return true;
+    }
+    db_done(s->by_event);
+    return false;
+}
+
+/* One value that a statement returns; 0 when the disk is full. */
+static int64_t run_returning(struct store *s, stmt *q)
+{
+    int64_t value = 0;
+
+    while (db_step(s->db, q))
+        value = col_i64(q, 0);
+    db_done(q);
+    return value;
+}
+
+int64_t store_insert(struct store *s, const char *from,
+                     const struct wire_dead *m, int64_t now_ms)
+{
+    stmt *q = s->insert;
+    int64_t n;
+
+    bind_str(q, 1, m->letter_id);
+    bind_i64(q, 2, (int64_t)m->life);
+    bind_text(q, 3, from);
+    bind_str(q, 4, m->event_id);
+    bind_str(q, 5, m->endpoint);
+    bind_str(q, 6, m->reason);
+    bind_str(q, 7, m->source);
+    bind_str(q, 8, m->provider_id);
+    bind_str(q, 9, m->type);
+    bind_str(q, 10, m->workspace);
+    bind_i64(q, 11, m->received_ms);
+    bind_i64(q, 12, (int64_t)m->sequence);
+    bind_i64(q, 13, (int64_t)m->previous);
+    bind_str(q, 14, m->clock);
+    bind_i64(q, 15, (int64_t)m->attempts);
+    bind_i64(q, 16, m->first_ms);
+    bind_i64(q, 17, m->dead_ms);
+    bind_i64(q, 18, (int64_t)m->last_http_status);
+    bind_str(q, 19, m->last_error);
+    bind_blob(q, 20, m->last_response);
+    bind_i64(q, 21, now_ms);
+    n = run_returning(s, q);
+    bind_i64(s->content_add, 1, n);
+    bind_blob(s->content_add, 2, m->headers);
+    bind_blob(s->content_add, 3, m->body);
+    db_run(s->db, s->content_add);
+    return n;
+}
+
+void store_die_again(struct store *s, int64_t n, const struct wire_dead *m,
+                     int64_t now_ms)
+{
+    stmt *q = s->die_again;
+
+    bind_i64(q, 1, n);
+    bind_i64(q, 2, (int64_t)m->life);
+    bind_str(q, 3, m->reason);
+    bind_i64(q, 4, (int64_t)m->attempts);
+    bind_i64(q, 5, m->first_ms);
+    bind_i64(q, 6, m->dead_ms);
+    bind_i64(q, 7, (int64_t)m->last_http_status);
+    bind_str(q, 8, m->last_error);
+    bind_blob(q, 9, m->last_response);
+    bind_i64(q, 10, now_ms);
+    db_run(s->db, q);
+}
+
+void store_move(struct store *s, int64_t n, int state, int64_t life,
+                int64_t now_ms)
+{
+    bind_i64(s->move, 1, n);
+    bind_text(s->move, 2, states_name(&letter_states, state));
+    bind_i64(s->move, 3, life);
+    bind_i64(s->move, 4, now_ms);
+    db_run(s->db, s->move);
+}
+
+bool store_content(struct store *s, int64_t letter, struct bytes *headers,
+                   struct bytes *body)
+{
+    bind_i64(s->content_get, 1, letter);
+    if (!db_step(s->db, s->content_get)) {
+        db_done(s->content_get);
+        return false;
+    }
+    *headers = col_blob(s->content_get, 0);
+    *body = col_blob(s->content_get, 1);
+    return true;
+}
+
+void store_content_done(struct store *s)
+{
+    db_done(s->content_get);
+}
+
+/* ---- history ---- */
+
+void store_history_add(struct store *s, int64_t letter, int64_t at_ms,
+                       const char *from, const char *to, const char *what)
+{
+    stmt *q = s->history_add;
+
+    bind_i64(q, 1, letter);
+    bind_i64(q, 2, at_ms);
+    bind_text(q, 3, from ? from : "");
+    bind_text(q, 4, to);
+    bind_text(q, 5, what);
+    db_run(s->db, q);
+}
+
+void store_history(struct store *s, int64_t letter)
+{
+    db_done(s->history_get);
+    bind_i64(s->history_get, 1, letter);
+}
+
+bool store_history_next(struct store *s, struct history_row *row)
+{
+    stmt *q = s->history_get;
+
+    if (!db_step(s->db, q)) {
+        db_done(q);
+        return false;
+    }
+    *row = (struct history_row){.at_ms = col_i64(q, 0),
+                                .from = col_text(q, 1),
+                                .to = col_text(q, 2),
+                                .what = col_text(q, 3)};
+    return true;
+}
+
+/* ---- requeues ---- */
+
+int64_t store_requeue_add(struct store *s, int64_t letter, int64_t life)
+{
+    bind_i64(s->requeue_add, 1, letter);
+    bind_i64(s->requeue_add, 2, life);
+    return run_returning(s, s->requeue_add);
+}
+
+bool store_requeue_get(struct store *s, int64_t n, int64_t *letter,
+                       int64_t *life)
+{
+    bool found;
+
+    bind_i64(s->requeue_get, 1, n);
+    found = db_step(s->db, s->requeue_get);
+    if (found) {
+        *letter = col_i64(s->requeue_get, 0);
+        *life = col_i64(s->requeue_get, 1);
+    }
+    db_done(s->requeue_get);
+    return found;
+}
+
+void store_requeues_forget(struct store *s, int64_t letter)
+{
+    bind_i64(s->requeues_forget, 1, letter);
+    db_run(s->db, s->requeues_forget);
+}
+
+int store_requeues_again(struct store *s, const char *sequencer)
+{
+    bind_text(s->requeues_again, 1, sequencer);
+    db_run(s->db, s->requeues_again);
+    return db_changes(s->db);
+}
+
+bool store_requeue_unhanded(struct store *s, int64_t *n, char *sequencer)
+{
+    stmt *q = s->requeue_unhanded;
+    bool found = db_step(s->db, q);
+
+    if (found) {
+        *n = col_i64(q, 0);
+        wire_copy(sequencer, NAME_MAX_BYTES + 1, wire_text(col_text(q, 1)));
+    }
+    db_done(q);
+    if (found) {
+        bind_i64(s->requeue_handed, 1, *n);
+        db_run(s->db, s->requeue_handed);
+    }
+    return found && !db_full(s->db);
+}
+
+/* ---- the list ---- */
+
+void store_scan(struct store *s, const char *state, int64_t before_ms,
+                int64_t before_n)
+{
+    stmt *q = s->scanning = state ? s->scan_state : s->scan_all;
+
+    if (state)
+        bind_text(q, 1, state);
+    bind_i64(q, 2, before_ms);
+    bind_i64(q, 3, before_n);
+}
+
+bool store_scan_next(struct store *s, struct scan_row *row)
+{
+    stmt *q = s->scanning;
+
+    if (!db_step(s->db, q))
+        return false;
+    *row = (struct scan_row){.n = col_i64(q, 0),
+                             .dead_ms = col_i64(q, 1),
+                             .endpoint = col_text(q, 2),
+                             .workspace = col_text(q, 3),
+                             .type = col_text(q, 4),
+                             .reason = col_text(q, 5),
+                             .source = col_text(q, 6)};
+    return true;
+}
+
+void store_scan_done(struct store *s)
+{
+    db_done(s->scanning);
+}
+
+/* ---- retention, counts ---- */
+
+int store_old(struct store *s, int state, int64_t before_ms, int64_t *n,
+              int most)
+{
+    int count = 0;
+
+    bind_text(s->old, 1, states_name(&letter_states, state));
+    bind_i64(s->old, 2, before_ms);
+    bind_i64(s->old, 3, most);
+    while (count < most && db_step(s->db, s->old))
+        n[count++] = col_i64(s->old, 0);
+    db_done(s->old);
+    return count;
+}
+
+void store_drop(struct store *s, int64_t n)
+{
+    stmt *drops[] = {s->drop_history, s->drop_content, s->drop_letter};
+
+    for (size_t i = 0; i < COUNT_OF(drops); i++) {
+        bind_i64(drops[i], 1, n);
+        db_run(s->db, drops[i]);
+    }
+}
+
+void store_count(struct store *s, int64_t counts[LETTER_STATES])
+{
+    memset(counts, 0, LETTER_STATES * sizeof *counts);
+    while (db_step(s->db, s->count)) {
+        int state = states_find(&letter_states, col_text(s->count, 0));
+
+        if (state >= 0)
+            counts[state] = col_i64(s->count, 1);
+    }
+    db_done(s->count);
+}

@@ -1,0 +1,89 @@
+/* store: every SQL statement of dlqd. Writes belong in the turn's transaction;
+ * all fail the way db.h says: not at all, or for the rest of the turn. */
+#ifndef DLQD_STORE_H
+#define DLQD_STORE_H
+
+#include "db.h"
+#include "letter.h"
+#include "wire.h"
+
+struct store {
+    struct db *db;
+    stmt *find_id, *find_n, *by_event, *insert, *die_again, *move;
+    stmt *content_add, *content_get;
+    stmt *history_add, *history_get;
+    stmt *requeue_add, *requeue_get, *requeues_forget;
+    stmt *requeues_again, *requeue_unhanded, *requeue_handed;
+    stmt *scan_state, *scan_all;
+    stmt *scanning; /* the one of both that is being walked */
+    stmt *old, *drop_letter, *drop_content, *drop_history;
+    stmt *count;
+};
+
+void store_open(struct store *s, struct db *db);
+
+/* false: there is none. Else `l` is filled, for letter_fini(). */
+bool store_find(struct store *s, struct bytes id, struct letter *l);
+bool store_find_n(struct store *s, int64_t n, struct letter *l);
+/* Walk the letters of an event, oldest first: store_event() begins,
+ * store_event_next() is true while there is one, and ends the walk itself. */
+void store_event(struct store *s, const char *event_id);
+bool store_event_next(struct store *s, struct letter *l);
+
+/* A new letter in state dead, with its content; its row's number. */
+int64_t store_insert(struct store *s, const char *from,
+                     const struct wire_dead *m, int64_t now_ms);
+/* The facts of a later death, and state dead. */
+void store_die_again(struct store *s, int64_t n, const struct wire_dead *m,
+                     int64_t now_ms);
+void store_move(struct store *s, int64_t n, int state, int64_t life,
+                int64_t now_ms);
+
+/* Borrowed until store_content_done(), which must follow when true. */
+bool store_content(struct store *s, int64_t letter, struct bytes *headers,
+                   struct bytes *body);
+void store_content_done(struct store *s);
+
+struct history_row {
+    int64_t at_ms;
+    const char *from, *to, *what; /* until the next step */
+};
+/* `from` NULL: it came. */
+void store_history_add(struct store *s, int64_t letter, int64_t at_ms,
+                       const char *from, const char *to, const char *what);
+void store_history(struct store *s, int64_t letter); /* oldest first */
+bool store_history_next(struct store *s, struct history_row *row);
+
+/* The number of the row that the hop's log shall point at. */
+int64_t store_requeue_add(struct store *s, int64_t letter, int64_t life);
+bool store_requeue_get(struct store *s, int64_t n, int64_t *letter,
+                       int64_t *life);
+/* Its story went on: what may still be on its way is sent as nothing. */
+void store_requeues_forget(struct store *s, int64_t letter);
+/* Every letter that is requeued, from this sequencer, is to be said again. */
+int store_requeues_again(struct store *s, const char *sequencer);
+/* The next of those that the hop has not got yet: its number, and to whom.
+ * `sequencer` holds NAME_MAX_BYTES + 1. Marks it as handed. */
+bool store_requeue_unhanded(struct store *s, int64_t *n, char *sequencer);
+
+/* A walk over the list, newest first, by what is in the index alone. `state`
+ * NULL: all. Begins below (before_ms, before_n). */
+struct scan_row {
+    int64_t n, dead_ms;
+    const char *endpoint, *workspace, *type, *reason, *source;
+};
+void store_scan(struct store *s, const char *state, int64_t before_ms,
+                int64_t before_n);
+bool store_scan_next(struct store *s, struct scan_row *row);
+void store_scan_done(struct store *s);
+
+/* Numbers of letters that have been in `state` since before `before_ms`, oldest
+ * first, at most `most`. */
+int store_old(struct store *s, int state, int64_t before_ms, int64_t *n,
+              int most);
+void store_drop(struct store *s, int64_t n);
+
+/* Letters by state. */
+void store_count(struct store *s, int64_t counts[LETTER_STATES]);
+
+#endif
