@@ -23,11 +23,11 @@ struct hop_ops {
      * by itself. `n` is its number; never use it as an identity. */
     gr_rc (*apply)(void *self, const char *from, uint64_t n, struct bytes msg);
 
-    /* Outside of a transaction: append the message behind row (kind, ref) of
-     * our log to `peer`. false: that row is gone; the number is sent as an
+    /* Outside of a transaction: append the message behind row n (kind, ref)
+     * of our log to `peer`. false: that row is gone; the number is sent as an
      * empty message, which the receiver skips. NULL: we send nothing. */
-    bool (*load)(void *self, const char *peer, int kind, int64_t ref,
-                 struct buf *out);
+    bool (*load)(void *self, const char *peer, uint64_t n, int kind,
+                 int64_t ref, struct buf *out);
 
     /* This link was set back: one end came back from an older copy. Loud
      * already; here the process does what its work needs. On a held link all

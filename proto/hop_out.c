@@ -214,7 +214,7 @@ static void add_message(struct hop *h, struct hop_out *o, uint64_t n, int kind,
 
     buf_put(&h->messages, size, sizeof size);
     if (!h->ops->load ||
-        !h->ops->load(h->self, o->peer, kind, ref, &h->messages)) {
+        !h->ops->load(h->self, o->peer, n, kind, ref, &h->messages)) {
         log_warn(NULL, "a row of the log is gone; its number is sent empty",
                  LS("receiver", o->peer), LI("n", n));
         h->messages.len = at + sizeof size;
