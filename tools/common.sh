@@ -1,7 +1,7 @@
 # Read by tools/up, down and scale: where things are, and how to talk to the
 # supervisor. Needs `set -euo pipefail`.
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd -P)
-bin=$root/build/release/bin
+bin=${GRAPNEL_BUILD:-$root/build/release}/bin
 
 say() { printf '%s\n' "$@"; }
 die() { printf '%s: %s\n' "tools/$(basename "$0")" "$*" >&2; exit 1; }

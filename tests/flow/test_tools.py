@@ -1,0 +1,142 @@
+"""tools/up, down and scale, as a user runs them: everything under supervisord."""
+
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "rig"))
+from rig import BUILD, ROOT, program, wait_for
+
+DAEMONS = ["ingress", "sequencer", "dlqd"]
+
+
+class Tools(unittest.TestCase):
+    def setUp(self):
+        # A space, as a user's folder may have one.
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="gr tools-"))
+        self.config = self.folder / "grapnel.yaml"
+        self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
+        self.addCleanup(self.assertEqualNothingLeft)
+        self.addCleanup(self.tool, "down")
+
+    def environment(self, **env):
+        return {**os.environ, "GRAPNEL_CONFIG": str(self.config),
+                "GRAPNEL_BUILD": str(BUILD.resolve()), **env}
+
+    def tool(self, name, *args, code=0, **env):
+        # From another folder than the tools': paths must not depend on it.
+        done = subprocess.run(
+            [ROOT / "tools" / name, *args], cwd="/", text=True,
+            capture_output=True, timeout=240, env=self.environment(**env))
+        said = done.stdout + done.stderr
+        self.assertEqual(done.returncode, code, said + self.logs())
+        return said
+
+    def logs(self):
+        return "".join(f"\n--- {log.name}\n{log.read_text()[-3000:]}"
+                       for log in self.folder.glob("state/log/*.log"))
+
+    def pid(self, name):
+        """The holder of a daemon's lock, when there is a live one."""
+        lock = self.folder / "state" / f"{name}.lock"
+        text = lock.read_text().strip() if lock.exists() else ""
+        if text and pathlib.Path("/proc", text).exists():
+            return int(text)
+        return None
+
+    def left(self):
+        done = subprocess.run(["pgrep", "-af", str(self.folder)],
+                              capture_output=True, text=True)
+        return done.stdout
+
+    def assertEqualNothingLeft(self):
+        self.assertEqual(self.left(), "")
+
+    def test_up_shows_that_an_event_arrived(self):
+        said = self.tool("up", "--detach")
+        self.assertRegex(said, "(?i)webhook-id: evt_")
+        self.assertIn('"event"', said)
+        self.assertIn("Grapnel is up", said)
+        for secret in self.folder.glob(".grapnel/*"):
+            self.assertEqual(secret.stat().st_mode & 0o777, 0o600)
+        with self.subTest("the file that it wrote is right"):
+            subprocess.run([program("grapnel-ingress"), "-c", self.config,
+                            "--check"], check=True, capture_output=True)
+        with self.subTest("it may be run again"):
+            written = self.config.read_text()
+            self.assertIn("Grapnel is up", self.tool("up", "--detach"))
+            self.assertEqual(self.config.read_text(), written)
+        with self.subTest("down, and down again"):
+            self.tool("down")
+            self.assertEqualNothingLeft()
+            self.tool("down")
+
+    def test_scale_touches_only_what_changes(self):
+        self.tool("up", "--detach", GRAPNEL_DELIVERERS="3")
+        names = [*DAEMONS, "deliverer-1", "deliverer-2"]
+        before = {n: self.pid(n) for n in names}
+        self.assertTrue(all(before.values()), before)
+        self.tool("scale", "5")
+        wait_for(lambda: self.pid("deliverer-4") and self.pid("deliverer-5"))
+        self.tool("scale", "2")
+        for name in ["deliverer-3", "deliverer-4", "deliverer-5"]:
+            self.assertIsNone(self.pid(name))
+        self.assertEqual({n: self.pid(n) for n in names}, before)
+
+    def test_what_dies_is_started_again_however_often(self):
+        self.tool("up", "--detach")
+        for _ in range(5):  # with supervisord's default, the fourth is the last
+            pid = self.pid("sequencer")
+            os.kill(pid, signal.SIGKILL)
+            wait_for(lambda: self.pid("sequencer") not in (None, pid), 60)
+
+    def test_down_ends_what_a_killed_supervisor_left(self):
+        self.tool("up", "--detach", GRAPNEL_DELIVERERS="2")
+        supervisor = self.folder / "run" / "supervisord.pid"
+        os.kill(int(supervisor.read_text()), signal.SIGKILL)
+        self.assertTrue(self.pid("deliverer-2"))
+        self.assertIn("Ending deliverer-2", self.tool("down"))
+        self.assertEqualNothingLeft()
+
+    def test_up_starts_afresh_after_a_killed_supervisor(self):
+        self.tool("up", "--detach")
+        before = self.pid("ingress")
+        supervisor = self.folder / "run" / "supervisord.pid"
+        os.kill(int(supervisor.read_text()), signal.SIGKILL)
+        self.assertIn("Grapnel is up", self.tool("up", "--detach"))
+        self.assertNotEqual(self.pid("ingress"), before)
+
+    def test_in_the_foreground_ctrl_c_stops_all(self):
+        with open(self.folder / "up.log", "w+") as log:
+            up = subprocess.Popen([ROOT / "tools" / "up"], stdout=log, stderr=log,
+                                  env=self.environment(), start_new_session=True)
+            wait_for(lambda: "Grapnel is up" in
+                     (self.folder / "up.log").read_text(), 60)
+            os.killpg(up.pid, signal.SIGINT)
+            self.assertEqual(up.wait(60), 0)
+        self.assertEqualNothingLeft()
+
+    def test_a_path_too_long_for_a_socket_is_said(self):
+        self.tool("up", "--detach")
+        self.tool("down")
+        text = self.config.read_text().replace("run_dir: run", "run_dir: " + "r" * 80)
+        self.config.write_text(text)
+        self.assertIn("too long a path", self.tool("up", "--detach", code=1))
+
+    def test_a_wrong_configuration_starts_nothing(self):
+        self.config.write_text("state_dir: state\nsorces: []\n")
+        self.assertIn("sorces", self.tool("up", "--detach", code=1))
+        self.assertEqualNothingLeft()
+
+    def test_scale_and_deliverers_want_a_number(self):
+        self.tool("scale", "none", code=64)
+        self.tool("scale", "2", code=1)
+        self.tool("up", "--detach", code=1, GRAPNEL_DELIVERERS="0")
+
+
+unittest.main(verbosity=2)
