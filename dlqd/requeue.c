@@ -46,8 +46,8 @@ static void put_requeued(struct buf *out, const struct letter *l, int64_t life,
     wire_put_requeued(out, &m);
 }
 
-bool requeue_load(void *self, const char *peer, int kind, int64_t ref,
-                  struct buf *out)
+bool requeue_load(void *self, const char *peer, uint64_t n, int kind,
+                  int64_t ref, struct buf *out)
 {
     struct dlqd *d = self;
     struct letter l;
@@ -56,6 +56,7 @@ bool requeue_load(void *self, const char *peer, int kind, int64_t ref,
     bool found;
 
     (void)peer;
+    (void)n;
     if (kind != ROW_REQUEUE ||
         !store_requeue_get(&d->store, ref, &letter, &life) ||
         !store_find_n(&d->store, letter, &l))

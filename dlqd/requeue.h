@@ -9,8 +9,8 @@
 bool requeue_letter(struct dlqd *d, const char *id, char why[200]);
 
 /* hop.h's callbacks for the log of requeues. */
-bool requeue_load(void *self, const char *peer, int kind, int64_t ref,
-                  struct buf *out);
+bool requeue_load(void *self, const char *peer, uint64_t n, int kind,
+                  int64_t ref, struct buf *out);
 /* One of us came back from an older copy, so a requeue may be forgotten over
  * there: all that wait are said again. The sequencer takes those only whose
  * delivery is dead in that life, so none is tried twice. */

@@ -259,7 +259,7 @@ static void a_requeue_and_its_message_are_one(void **state)
     assert_int_equal(state_of(r, "dlq_1"), LETTER_REQUEUED);
     assert_int_equal(hop_backlog(r->d.daemon.hop, "sequencer"), 1);
     buf_init(&b, MESSAGE_MAX_BYTES);
-    assert_true(requeue_load(&r->d, "sequencer", ROW_REQUEUE, 1, &b));
+    assert_true(requeue_load(&r->d, "sequencer", 1, ROW_REQUEUE, 1, &b));
     assert_int_equal(wire_get_requeued(&m, (struct bytes){b.data, b.len}),
                      GR_OK);
     assert_true(wire_is(m.letter_id, "dlq_1"));
@@ -285,9 +285,9 @@ static void a_requeue_of_an_older_life_is_sent_no_more(void **state)
     again(r);
     assert_int_equal(state_of(r, "dlq_1"), LETTER_DEAD);
     buf_init(&b, MESSAGE_MAX_BYTES);
-    assert_false(requeue_load(&r->d, "sequencer", ROW_REQUEUE, 1, &b));
+    assert_false(requeue_load(&r->d, "sequencer", 1, ROW_REQUEUE, 1, &b));
     assert_true(requeue(r, "dlq_1"));
-    assert_true(requeue_load(&r->d, "sequencer", ROW_REQUEUE, 2, &b));
+    assert_true(requeue_load(&r->d, "sequencer", 2, ROW_REQUEUE, 2, &b));
     buf_fini(&b);
     assert_true(store_find(&r->d.store, wire_text("dlq_1"), &l));
     assert_int_equal(l.life, 2);
