@@ -265,8 +265,7 @@ static bool unset_texts(const struct conf_key *k, const void *target)
 {
     const struct text_list *l = target;
 
-    (void)k;
-    return l->count == 0;
+    return l->count == 0 && !k->fallback;
 }
 
 static void fini_texts(const struct conf_key *k, void *target)
@@ -365,8 +364,10 @@ static gr_rc parse_units(const char *text, const struct unit *units,
     for (; units->name; units++) {
         if (strcmp(unit, units->name) != 0)
             continue;
+        if (!__builtin_mul_overflow(*n, units->factor, n))
+            return GR_OK;
         *why = "is too large";
-        return __builtin_mul_overflow(*n, units->factor, n) ? GR_REFUSE : GR_OK;
+        return GR_REFUSE;
     }
     *why = *unit ? strange : missing;
     return GR_REFUSE;

@@ -20,6 +20,8 @@ enum {
     STATUS_MOST = 599,
 };
 
+#define WAIT_MAX_MS (3650 * 24 * 3600 * 1000LL)
+
 static void *second_target(const struct conf_key *k, const void *target)
 {
     return (char *)(uintptr_t)target - k->offset + k->count_offset;
@@ -759,15 +761,24 @@ const struct conf_type settings_as_dedupe = {
 
 /* ---- retries ---- */
 
+/* On GR_REFUSE `why` says what is wrong. */
+static gr_rc parse_wait(const char *text, int64_t *ms, const char **why)
+{
+    if (conf_parse_duration(text, ms, why) != GR_OK)
+        return GR_REFUSE;
+    *why = *ms < 1 ? "must be longer than nothing" : "is too long";
+    return *ms < 1 || *ms > WAIT_MAX_MS ? GR_REFUSE : GR_OK;
+}
+
 static void add_wait(const struct conf_value *v, int64_t **list, int64_t *n)
 {
     char *text = conf_scalar(v, "a duration (10s, 24h)");
-    const char *why = "must be longer than nothing";
-    int64_t ms = 0;
+    const char *why;
+    int64_t ms;
 
     if (!text)
         return;
-    if (conf_parse_duration(text, &ms, &why) != GR_OK || ms < 1) {
+    if (parse_wait(text, &ms, &why) != GR_OK) {
         conf_error(v, "\"%.60s\" %s", text, why);
     } else {
         *list = gr_realloc(*list, ((size_t)*n + 1) * sizeof **list);

@@ -1,0 +1,707 @@
+/* settings: what grapnel.yaml may say. The example is the one of the users'
+ * manual, as far as this version goes.
+ *
+ * GRAPNEL_WRITE_DOCS=1 test_settings writes docs/CONFIGURATION.md anew. */
+#include "profile.h"
+#include "settings.h"
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+enum { ERRORS_MAX_BYTES = 1 << 20, MUTATIONS = 3000 };
+
+static const char example[] =
+    "state_dir: state\n"
+    "run_dir: run\n"
+    "log: {level: info, format: text}\n"
+    "shutdown_grace: 20s\n"
+    "ingress:\n"
+    "  listen: 127.0.0.1:8080\n"
+    "  max_body: 1MiB\n"
+    "  max_connections: 4096\n"
+    "  read_timeout: 10s\n"
+    "  archive: {keep: 30d, max_size: 50GiB}\n"
+    "sources:\n"
+    "  - name: plane\n"
+    "    provider: plane\n"
+    "    secrets: [\"${GRT_SECRET}\"]\n"
+    "  - name: ledger\n"
+    "    provider: custom\n"
+    "    verify: {scheme: hmac-sha256, header: X-Signature, form: plain,"
+    " prefix: \"sha256=\", encoding: hex, secret_encoding: raw,"
+    " signed: \"{ts}.{body}\", time: {from: \"header:X-Time\", unit: s}}\n"
+    "    secrets: [\"file:ledger.key\"]\n"
+    "    clock_skew: 5m\n"
+    "    id: header:X-Event-Id\n"
+    "    type: json:/type\n"
+    "    workspace: json:/account/id\n"
+    "    dedupe: {keys: [[source, id]], ttl: 7d}\n"
+    "endpoint_defaults: {timeout: 15s, connect_timeout: 5s,"
+    " max_in_flight: 32, retry_policy: default}\n"
+    "endpoints:\n"
+    "  - name: crm\n"
+    "    url: https://crm.example.com/hooks\n"
+    "    types: [\"issue.*\"]\n"
+    "    sources: [plane]\n"
+    "    workspaces: [\"*\"]\n"
+    "    signing_secrets: [\"whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw\"]\n"
+    "    method: POST\n"
+    "    headers: {Authorization: \"Bearer ${GRT_TOKEN}\"}\n"
+    "    forward_headers: [X-Request-Id]\n"
+    "    allow_private: false\n"
+    "    enabled: true\n"
+    "routes:\n"
+    "  - {sources: [plane], types: [\"project.*\"], endpoints: [crm]}\n"
+    "retry_policies:\n"
+    "  - {name: default, backoff: exponential, first_wait: 5s, factor: 3,"
+    " max_wait: 6h, jitter: full, max_attempts: 12, max_duration: 24h,"
+    " retry_on: [network, 408, 425, 429, 5xx], respect_retry_after: true}\n"
+    "  - {name: omise, backoff: schedule, schedule: [1m, 5m, 15m, 1h, 3h, 6h,"
+    " 12h, 24h, 48h], repeat_last: true, jitter: none, max_duration: 7d,"
+    " retry_on: [network, 4xx, 5xx]}\n"
+    "history: {keep: 30d}\n"
+    "dlq: {keep: 30d}\n"
+    "metrics: {interval: 5s}\n";
+
+static char folder[] = "/tmp/grapnel-test-settings-XXXXXX";
+
+static void write_file(const char *name, const char *text)
+{
+    FILE *f = fopen(name, "w");
+
+    assert_non_null(f);
+    assert_int_not_equal(fputs(text, f), EOF);
+    assert_int_equal(fclose(f), 0);
+}
+
+static int make_folder(void **state)
+{
+    (void)state;
+    if (!mkdtemp(folder) || chdir(folder))
+        return -1;
+    setenv("GRT_SECRET", "plane_wh_1", 1);
+    setenv("GRT_TOKEN", "t0ken", 1);
+    write_file("ledger.key", "ledger-s3cret\n");
+    return mkdir("conf.d", 0700);
+}
+
+static int remove_folder(void **state)
+{
+    static const char *const files[] = {
+        "g.yaml",        "ledger.key",      "key2",      "conf.d/a.yaml",
+        "conf.d/b.yaml", "conf.d/.#c.yaml", "conf.d/key"};
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(files); i++)
+        unlink(files[i]);
+    return rmdir("conf.d") || chdir("/") || rmdir(folder);
+}
+
+static struct settings *load(const char *text, struct buf *errors)
+{
+    write_file("g.yaml", text);
+    buf_init(errors, ERRORS_MAX_BYTES);
+    return settings_load("g.yaml", errors);
+}
+
+static struct settings *load_good(const char *text)
+{
+    struct buf errors;
+    struct settings *s = load(text, &errors);
+
+    if (!s)
+        fail_msg("%s\ngives: %s", text, errors.data);
+    buf_fini(&errors);
+    return s;
+}
+
+static void expect_good(const char *text)
+{
+    settings_free(load_good(text));
+}
+
+static void expect_error(const char *text, const char *error)
+{
+    struct buf errors;
+    struct settings *s = load(text, &errors);
+
+    if (s || !strstr(errors.data, error))
+        fail_msg("%s\ngives \"%s\"\nnot   \"%s\"", text, s ? "" : errors.data,
+                 error);
+    settings_free(s);
+    buf_fini(&errors);
+}
+
+/* ---- what is read ---- */
+
+static void check_custom_source(const struct source *s)
+{
+    assert_string_equal(s->verify.header, "X-Signature");
+    assert_string_equal(s->verify.prefix, "sha256=");
+    assert_string_equal(s->verify.signed_content, "{ts}.{body}");
+    assert_int_equal(s->verify.time.kind, EXPR_HEADER);
+    assert_string_equal(s->verify.time.text, "X-Time");
+    assert_false(s->verify.secret_base64);
+    assert_string_equal(s->secrets.items[0], "ledger-s3cret");
+    assert_int_equal(s->clock_skew_ms, 300000);
+    assert_int_equal(s->dedupe.ttl_ms, 7 * 86400000LL);
+    assert_int_equal(s->action.kind, EXPR_NONE);
+}
+
+static void check_endpoint(const struct endpoint_settings *e)
+{
+    assert_string_equal(e->headers[0].value, "Bearer t0ken");
+    assert_string_equal(e->method, "POST");
+    assert_int_equal(e->timeout_ms, 15000);
+    assert_int_equal(e->connect_timeout_ms, 5000);
+    assert_int_equal(e->max_in_flight, 32);
+    assert_string_equal(e->policy->name, "default");
+    assert_true(e->enabled);
+    assert_false(e->allow_private);
+}
+
+static void the_example_is_read(void **state)
+{
+    struct settings *s = load_good(example);
+    char *run = gr_printf("%s/run", folder);
+
+    (void)state;
+    assert_string_equal(s->run_dir, run);
+    assert_string_equal(s->ingress.host, "127.0.0.1");
+    assert_int_equal(s->ingress.port, 8080);
+    assert_int_equal(s->ingress.max_body_bytes, 1 << 20);
+    assert_int_equal(s->ingress.archive_max_bytes, 50LL << 30);
+    assert_string_equal(settings_source(s, "plane")->secrets.items[0],
+                        "plane_wh_1");
+    check_custom_source(settings_source(s, "ledger"));
+    check_endpoint(settings_endpoint(s, "crm"));
+    assert_int_equal(s->route_count, 1);
+    assert_null(settings_source(s, "none"));
+    assert_null(settings_endpoint(s, "none"));
+    settings_free(s);
+    free(run);
+}
+
+static void what_the_example_says_is_the_default(void **state)
+{
+    struct settings *all = load_good(example), *few;
+
+    (void)state;
+    few = load_good("sources: []");
+    assert_int_equal(all->shutdown_grace_ms, few->shutdown_grace_ms);
+    assert_string_equal(all->state_dir, few->state_dir);
+    assert_memory_equal(&all->ingress.port, &few->ingress.port,
+                        sizeof all->ingress -
+                            offsetof(struct settings, ingress.port) +
+                            offsetof(struct settings, ingress));
+    assert_int_equal(all->history_keep_ms, few->history_keep_ms);
+    assert_int_equal(all->dlq_keep_ms, few->dlq_keep_ms);
+    assert_int_equal(all->metrics_interval_ms, few->metrics_interval_ms);
+    assert_int_equal(all->defaults.timeout_ms, few->defaults.timeout_ms);
+    settings_free(all);
+    settings_free(few);
+}
+
+static void policies_are_built_in_and_a_declared_one_wins(void **state)
+{
+    static const char text[] =
+        "endpoint_defaults: {retry_policy: strict, timeout: 3s}\n"
+        "endpoints:\n"
+        "  - {name: a, url: 'http://a/'}\n"
+        "  - {name: b, url: 'http://b/', retry_policy: omise, timeout: 1s}\n"
+        "  - {name: c, url: 'http://c/', retry_policy: plane}\n"
+        "retry_policies: [{name: strict, first_wait: 2ms, max_attempts: 3}]\n";
+    struct settings *s = load_good(text);
+    const struct retry_policy *strict = s->endpoints[0].policy;
+    const struct retry_policy *omise = s->endpoints[1].policy;
+    const struct retry_policy *plane = s->endpoints[2].policy;
+
+    (void)state;
+    assert_int_equal(strict->first_wait_ms, 2);
+    assert_int_equal(strict->max_attempts, 3);
+    assert_int_equal(strict->max_duration_ms, 0);
+    assert_true(strict->jitter_full);
+    assert_int_equal(s->endpoints[0].timeout_ms, 3000);
+    assert_int_equal(s->endpoints[1].timeout_ms, 1000);
+    assert_int_equal(omise->schedule_count, 9);
+    assert_int_equal(omise->schedule_ms[8], 48 * 3600 * 1000LL);
+    assert_true(omise->repeat_last);
+    assert_true(omise->retry_on.status[404 / 8] >> 404 % 8 & 1);
+    assert_true(plane->jitter_part == 0.15);
+    assert_false(plane->jitter_full);
+    assert_false(plane->retry_on.status[404 / 8] >> 404 % 8 & 1);
+    assert_true(plane->retry_on.status[599 / 8] >> 599 % 8 & 1);
+    assert_int_equal(s->policy_count, 5);
+    settings_free(s);
+}
+
+static void a_profile_fills_what_the_file_leaves_open(void **state)
+{
+    struct settings *s = load_good(
+        "sources:\n"
+        "  - {name: a, provider: plane, secrets: x}\n"
+        "  - {name: b, provider: plane, secrets: x, type: 'const:t',"
+        " dedupe: {ttl: 5m}}\n"
+        "  - {name: c, provider: plane, secrets: x, dedupe: none}\n"
+        "  - {name: d, provider: custom, secrets: x, verify: {header: X-S}}\n"
+        "  - {name: e, provider: custom, secrets: x, id: 'json:/id',"
+        " verify: {header: X-S}}\n");
+
+    (void)state;
+    assert_string_equal(s->sources[0].verify.header, "X-Plane-Signature");
+    assert_int_equal(s->sources[0].action.kind, EXPR_JSON);
+    assert_int_equal(s->sources[0].dedupe.ttl_ms, 3600000);
+    /* Another type means all of it. */
+    assert_int_equal(s->sources[1].action.kind, EXPR_NONE);
+    assert_int_equal(s->sources[1].dedupe.ttl_ms, 300000);
+    assert_int_equal(s->sources[1].dedupe.count, 1);
+    assert_true(s->sources[2].dedupe.none);
+    assert_true(s->sources[3].dedupe.none);
+    assert_string_equal(s->sources[3].verify.signed_content, "{body}");
+    assert_false(s->sources[4].dedupe.none);
+    assert_int_equal(s->sources[4].dedupe.keys[0].parts[1].kind, EXPR_ID);
+    settings_free(s);
+}
+
+static void private_networks_are_all_none_or_some(void **state)
+{
+    struct settings *s = load_good(
+        "endpoints:\n"
+        "  - {name: a, url: 'http://a', allow_private: true}\n"
+        "  - {name: b, url: 'http://b',"
+        " allow_private: [10.0.0.0/8, 'fd00::/8', 127.0.0.1]}\n"
+        "  - {name: c, url: 'http://c', allow_private: 0.0.0.0/0}\n");
+    const struct cidr *c = s->endpoints[1].allow_cidrs;
+
+    (void)state;
+    assert_true(s->endpoints[0].allow_private);
+    assert_false(s->endpoints[1].allow_private);
+    assert_int_equal(s->endpoints[1].allow_cidr_count, 3);
+    assert_int_equal(c[0].prefix_bits, 104);
+    assert_int_equal(c[0].address[12], 10);
+    assert_int_equal(c[1].prefix_bits, 8);
+    assert_int_equal(c[2].prefix_bits, 128);
+    assert_int_equal(s->endpoints[2].allow_cidrs[0].prefix_bits, 96);
+    settings_free(s);
+}
+
+/* ---- included files ---- */
+
+static void included_files_add_to_the_lists(void **state)
+{
+    struct settings *s;
+
+    (void)state;
+    write_file("conf.d/key", "k\n");
+    write_file("conf.d/b.yaml", "routes: [{endpoints: crm2}]\n");
+    write_file("conf.d/a.yaml",
+               "sources: [{name: s2, provider: plane, secrets: 'file:key'}]\n"
+               "endpoints: [{name: crm2, url: 'http://b', sources: s1}]\n"
+               "retry_policies: [{name: strict, max_attempts: 2}]\n");
+    write_file("conf.d/.#c.yaml", "not ours\n");
+    s = load_good("include: conf.d/*.yaml\n"
+                  "endpoint_defaults: {retry_policy: strict}\n"
+                  "sources: [{name: s1, provider: plane, secrets: x}]\n");
+    assert_int_equal(s->source_count, 2);
+    assert_string_equal(settings_source(s, "s2")->secrets.items[0], "k");
+    assert_int_equal(settings_endpoint(s, "crm2")->policy->max_attempts, 2);
+    assert_int_equal(s->route_count, 1);
+    settings_free(s);
+}
+
+static void errors_of_an_included_file_name_it(void **state)
+{
+    static const char main_file[] =
+        "include: [conf.d/*.yaml, none.yaml, '*/x.yaml']\n"
+        "sources: [{name: s1, provider: plane, secrets: x}]\n";
+
+    (void)state;
+    write_file("conf.d/a.yaml", "log: {level: info}\nsources:\n"
+                                "  - {name: s1, provider: plane, secrets: y}\n"
+                                "  - {name: s3, provider: plan, secrets: y}\n");
+    write_file("conf.d/b.yaml", "endpoints: [\n");
+    expect_error(main_file, "conf.d/a.yaml:1:1: log: belongs into the main");
+    expect_error(main_file, "conf.d/a.yaml:3:12: sources[0].name: another "
+                            "source has this name (g.yaml:2)");
+    expect_error(main_file, "conf.d/a.yaml:4:26: sources[1].provider");
+    expect_error(main_file, "conf.d/b.yaml:2:1: not YAML");
+    expect_error(main_file, "g.yaml:1:26: include[1]: none.yaml cannot be "
+                            "read: No such file or directory");
+    expect_error(main_file, "g.yaml:1:37: include[2]: * may stand in the");
+    write_file("conf.d/a.yaml", "endpoints: []\n");
+    write_file("conf.d/b.yaml", "endpoints: []\n");
+    expect_good("include: conf.d/*.yaml\nsources: []\n");
+    expect_good("include: conf.d/*.yml\nsources: []\n");
+}
+
+/* ---- what is wrong ---- */
+
+#define SOURCE(more) "sources: [{name: s, " more "}]\n"
+#define PLANE(more)  SOURCE("provider: plane, secrets: x, " more)
+#define CUSTOM(verify) \
+    SOURCE("provider: custom, secrets: x, verify: {" verify "}")
+#define ENDPOINT(more) "endpoints: [{name: e, " more "}]\n"
+#define URL(url)       ENDPOINT("url: '" url "'")
+#define REACH(more)    ENDPOINT("url: 'http://a', " more)
+#define POLICY(more)   "retry_policies: [{name: p, " more "}]\n"
+
+static const struct {
+    const char *text, *error;
+} wrong[] = {
+    {"sources: [{}]", "sources[0].name: is missing"},
+    {SOURCE("secrets: x"), "sources[0].provider: is missing"},
+    {SOURCE("provider: plane"), "sources[0].secrets: is missing"},
+    {SOURCE("provider: plane, secrets: []"), "secrets: must not be an empty"},
+    {SOURCE("provider: plane, secrets: ''"), "secrets: must not be empty"},
+    {SOURCE("provider: plain, secrets: x"), "did you mean plane?"},
+    {SOURCE("provider: github, secrets: x"), "github is not in this version"},
+    {SOURCE("provider: custom, secrets: x"), "sources[0].verify: is missing"},
+    {SOURCE("provider: plane, secret: x"), "did you mean secrets?"},
+    {"sources: [{name: S, provider: plane, secrets: x}]", "is no name"},
+    {"sources: [{name: -s, provider: plane, secrets: x}]", "is no name"},
+    {"sources: [{name: 's t', provider: plane, secrets: x}]", "is no name"},
+    {"sources: [{name: "
+     "a123456789012345678901234567890123456789012345678901234567890123}]",
+     "is too long"},
+    {"sources: {name: s}", "a list is meant (each source begins with a dash)"},
+    {"sources:", "a list is meant"},
+    {PLANE("verify: {header: X}"), "is for provider: custom"},
+    {PLANE("clock_skew: 0s"), "must be at least 1s"},
+    {PLANE("dedupe: non"), "is meant to be none, or a map"},
+    {PLANE("dedupe: {keys: []}"), "must not be an empty list"},
+    {PLANE("dedupe: {keys: [[source]]}"), "does not tell one event from"},
+    {PLANE("dedupe: {keys: [[source, id]]}"), "but there is no id"},
+    {PLANE("dedupe: {keys: [[foo]]}"), "is no field expression"},
+    {PLANE("dedupe: {window: 5m}"), "window: is not in this version"},
+    {PLANE("id: id"), "must be found in the request"},
+    {PLANE("id: 'json:a'"), "begins with a slash"},
+    {PLANE("type: 'form:x'"), "not in this version"},
+    {PLANE("order: {by: sequence}"), "order: is not in this version"},
+    {PLANE("states: {}"), "states: is not in this version"},
+    {PLANE("workspaces: ['*']"), "workspaces: is not in this version"},
+    {PLANE("public_url: x"), "public_url: is not in this version"},
+    {PLANE("rate_limit: 5/s"), "rate_limit: is not in this version"},
+    {CUSTOM("prefix: a"), "verify.header: is missing"},
+    {CUSTOM("header: 'X Y'"), "is no name of a header"},
+    {CUSTOM("header: X, signed: '{ts}.{body}'"), "time says not where"},
+    {CUSTOM("header: X, signed: 'abc'"), "verify.signed: "},
+    {CUSTOM("header: X, signed: '{bod}'"), "verify.signed: "},
+    {CUSTOM("header: X, scheme: ed25519"), "scheme: is not in this version"},
+    {CUSTOM("header: X, form: kv"), "form: is not in this version"},
+    {CUSTOM("header: X, encoding: hax"), "did you mean hex?"},
+    {CUSTOM("header: X, time: {unit: s}"), "time.from: is missing"},
+    {CUSTOM("header: X, time: {from: source}"), "must be taken from a header"},
+    {CUSTOM("header: X, secret_encoding: base64"), "number 1 is not base64"},
+    {ENDPOINT("types: a"), "endpoints[0].url: is missing"},
+    {URL("ftp://a/"), "must begin with https:// or http://"},
+    {URL("a.example.com"), "must begin with https:// or http://"},
+    {URL("http://"), "has no good host"},
+    {URL("http:///x"), "has no good host"},
+    {URL("http://u:p@a/"), "must not have a user"},
+    {URL("http://u@a"), "must not have a user"},
+    {URL("http://a:0/"), "no good port"},
+    {URL("http://a:65536/"), "no good port"},
+    {URL("http://a:x/"), "no good port"},
+    {URL("http://a:/"), "no good port"},
+    {URL("http://[::1"), "no good address between"},
+    {URL("http://[::x]/"), "no good address between"},
+    {URL("http://[::1]x/"), "no good port"},
+    {URL("http://a/#b"), "has a fragment"},
+    {URL("http://a b/"), "must be %-encoded"},
+    {URL("http://a\\b/"), "must be %-encoded"},
+    {URL("http://a/\xc3\xa9"), "must be %-encoded"},
+    {REACH("types: []"), "must not be an empty list: leave it out"},
+    {REACH("sources: plnae"), "there is no source \"plnae\""},
+    {REACH("retry_policy: strickt"), "(did you mean strict?)"},
+    {REACH("signing_secrets: abc"), "must begin with whsec_"},
+    {REACH("signing_secrets: whsk_abc"), "not in this version"},
+    {REACH("signing_secrets: whsec_AAAA"), "base64 of 24 to 64 bytes"},
+    {REACH("signing_secrets: 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaS'"),
+     "base64 of 24 to 64 bytes"},
+    {REACH("signing_secrets: 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLa*w'"),
+     "base64 of 24 to 64 bytes"},
+    {REACH("method: GET"), "must be POST or PUT"},
+    {REACH("headers: {connection: x}"), "headers.connection: this header"},
+    {REACH("headers: {Content-Length: x}"), "cannot be set"},
+    {REACH("headers: {Webhook-Id: x}"), "are ours to set"},
+    {REACH("headers: {grapnel-foo: x}"), "are ours to set"},
+    {REACH("headers: {X-A: \"a\\r\\nb\"}"), "line break"},
+    {REACH("headers: {'X A': x}"), "is no name of a header"},
+    {REACH("headers: {X-A: x, x-a: b}"), "is the same header as X-A"},
+    {REACH("headers: {X-A: 12}"), "quote it"},
+    {REACH("headers: [a]"), "a map is meant"},
+    {REACH("forward_headers: [Cookie]"), "never forwarded"},
+    {REACH("forward_headers: [X-Plane-Signature]"), "never forwarded"},
+    {REACH("forward_headers: [webhook-id]"), "are ours to set"},
+    {REACH("allow_private: yes"), "\"yes\" is no network"},
+    {REACH("allow_private: 10.0.0.1/8"), "not the network's own"},
+    {REACH("allow_private: 10.0.0.0/33"), "no good number of bits"},
+    {REACH("allow_private: 10.0.0.0/x"), "no good number of bits"},
+    {REACH("allow_private: 10.0.0"), "is no network"},
+    {REACH("enabled: 1"), "true or false is meant"},
+    {REACH("timeout: 0s"), "must be at least 1ms"},
+    {REACH("max_in_flight: 0"), "must be at least 1"},
+    {REACH("ordered: none"), "ordered: is not in this version"},
+    {REACH("where: {}"), "where: is not in this version"},
+    {REACH("on_dead: halt"), "on_dead: is not in this version"},
+    {REACH("disable_after: 5d"), "disable_after: is not in this version"},
+    {"endpoints: [{name: a, url: 'http://a'}, {name: a, url: 'http://a'}]",
+     "another endpoint has this name (g.yaml:1)"},
+    {"endpoint_defaults: {retry_policy: foo}", "there is no retry policy"},
+    {"endpoint_defaults: {url: foo}", "url: unknown key"},
+    {"routes: [{types: a}]", "routes[0].endpoints: is missing"},
+    {"routes: [{endpoints: a}]", "there is no endpoint \"a\""},
+    {REACH("") "routes: [{endpoints: e, sources: x}]", "there is no source"},
+    {POLICY("factor: 2"), "needs max_attempts or max_duration"},
+    {POLICY("max_attempts: 0"), "must be at least 1"},
+    {POLICY("max_attempts: 3, first_wait: 0s"), "must be at least 1ms"},
+    {POLICY("max_attempts: 3, factor: 0.9"), "must be at least 1"},
+    {POLICY("max_attempts: 3, first_wait: 7h"), "longer than max_wait"},
+    {POLICY("max_attempts: 3, max_wait: 4s"), "longer than max_wait"},
+    {POLICY("max_attempts: 3, schedule: [1s]"), "means nothing with backoff"},
+    {POLICY("max_attempts: 3, repeat_last: true"), "means nothing with"},
+    {POLICY("max_attempts: 3, backoff: schedule"), "schedule: is missing"},
+    {POLICY("max_attempts: 3, backoff: schedule, schedule: []"), "empty list"},
+    {POLICY("max_attempts: 3, backoff: schedule, schedule: [0s]"),
+     "must be longer than nothing"},
+    {POLICY("max_attempts: 3, backoff: fixed, factor: 2"), "means nothing"},
+    {POLICY("max_attempts: 3, backoff: linear"), "is none of: exponential"},
+    {POLICY("max_attempts: 3, jitter: half"), "is not none, full, or a part"},
+    {POLICY("max_attempts: 3, jitter: 0%"), "is not none, full, or a part"},
+    {POLICY("max_attempts: 3, jitter: 101%"), "is not none, full, or a part"},
+    {POLICY("max_attempts: 3, retry_on: [200]"), "is not network"},
+    {POLICY("max_attempts: 3, retry_on: [3xx]"), "is not network"},
+    {POLICY("max_attempts: 3, retry_on: [600]"), "is not network"},
+    {POLICY("max_attempts: 3, retry_on: [504-500]"), "is not network"},
+    {POLICY("max_attempts: 3, retry_on: [500-]"), "is not network"},
+    {"retry_policies: [{name: p, max_attempts: 1}, {name: p,"
+     " max_attempts: 1}]",
+     "another retry policy has this name"},
+    {"ingress: {listen: 8080}", "is no address:port"},
+    {"ingress: {listen: 'a.example:8080'}", "is no address:port"},
+    {"ingress: {listen: '127.0.0.1:0'}", "is no address:port"},
+    {"ingress: {listen: '[::1:8080'}", "is no address:port"},
+    {"ingress: {max_body: 65MiB}", "must be at most 64MiB"},
+    {"ingress: {trusted_proxies: []}", "is not in this version"},
+    {"metrics: {publish: x}", "metrics.publish: is not in this version"},
+    {"producers: []", "producers: is not in this version"},
+    {"alerts: []", "alerts: is not in this version"},
+    {"notifiers: []", "notifiers: is not in this version"},
+    {"console: {}", "console: is not in this version"},
+    {"endpoint: []", "unknown key (did you mean endpoints?)"},
+    {"run_dir: /123456789/123456789/123456789/123456789/123456789/123456789/"
+     "123456789/123456789x",
+     "is too long for sockets"},
+};
+
+static void what_cannot_be_is_an_error(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(wrong); i++)
+        expect_error(wrong[i].text, wrong[i].error);
+}
+
+static void what_can_be_is_not(void **state)
+{
+    static const char *const good[] = {
+        URL("https://a.example.com:8443/x?y=%20z&t=1@2"),
+        URL("HTTP://[::1]:80"),
+        URL("http://a_b.example?x"),
+        REACH("sources: 'pl*'"),
+        REACH("types: a, signing_secrets: "
+              "['whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw',"
+              " 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSwMfKQ9r8GKYo=']"),
+        POLICY("max_duration: 1ms, backoff: fixed, first_wait: 1ms"),
+        POLICY("max_attempts: 1, retry_on: []"),
+        POLICY("max_attempts: 1, retry_on: [400, 500-504, network]"),
+        "ingress: {listen: '[::]:1'}",
+        "ingress: {listen: localhost:65535}",
+        "shutdown_grace: 0s",
+        CUSTOM("header: X, signed: '{body}', time: {from: 'json:/t',"
+               " unit: ms}"),
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(good); i++)
+        expect_good(good[i]);
+}
+
+/* ---- what is printed ---- */
+
+static char *replaced(const char *text, const char *from, const char *to)
+{
+    struct buf b;
+    const char *at;
+
+    buf_init(&b, 1 << 20);
+    for (; (at = strstr(text, from)); text = at + strlen(from)) {
+        buf_put(&b, text, (size_t)(at - text));
+        buf_puts(&b, to);
+    }
+    buf_puts(&b, text);
+    return buf_take(&b);
+}
+
+static void print(const char *text, struct buf *out)
+{
+    struct settings *s = load_good(text);
+
+    buf_init(out, 1 << 20);
+    settings_print(s, out);
+    settings_free(s);
+}
+
+static void secrets_are_never_printed(void **state)
+{
+    struct buf out;
+
+    (void)state;
+    print(example, &out);
+    assert_null(strstr(out.data, "plane_wh_1"));
+    assert_null(strstr(out.data, "s3cret"));
+    assert_null(strstr(out.data, "t0ken"));
+    assert_null(strstr(out.data, "MfKQ"));
+    buf_fini(&out);
+    print(URL("https://a/x?token=abc"), &out);
+    assert_null(strstr(out.data, "abc"));
+    buf_fini(&out);
+}
+
+/* What is in effect says the same again, when the secrets are filled in. */
+static void what_is_printed_reads_back_the_same(void **state)
+{
+    struct buf first, second;
+    char *custom = replaced(example, "provider: plane\n",
+                            "provider: custom\n    verify: {header: X-S}\n");
+    char *filled;
+
+    (void)state;
+    print(custom, &first);
+    filled = replaced(first.data, "…",
+                      "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw");
+    print(filled, &second);
+    assert_string_equal(first.data, second.data);
+    free(custom);
+    free(filled);
+    buf_fini(&first);
+    buf_fini(&second);
+}
+
+static char *documentation_path(void)
+{
+    const char *end = strstr(__FILE__, "tests/unit/");
+
+    assert_non_null(end);
+    return gr_printf("%.*sdocs/CONFIGURATION.md", (int)(end - __FILE__),
+                     __FILE__);
+}
+
+/* A relative __FILE__ is of the folder that the test was started in. */
+static char started_in[4096];
+
+static void the_documentation_is_that_of_the_tables(void **state)
+{
+    char *path = documentation_path(), *there;
+    struct buf want;
+    FILE *f;
+
+    (void)state;
+    buf_init(&want, 1 << 20);
+    settings_document(&want);
+    assert_false(want.failed);
+    assert_int_equal(chdir(started_in), 0);
+    if (getenv("GRAPNEL_WRITE_DOCS"))
+        write_file(path, want.data);
+    f = fopen(path, "r");
+    assert_non_null(f);
+    there = gr_alloc(want.max);
+    there[fread(there, 1, want.max - 1, f)] = 0;
+    fclose(f);
+    assert_string_equal(there, want.data);
+    assert_int_equal(chdir(folder), 0);
+    free(there);
+    free(path);
+    buf_fini(&want);
+}
+
+/* ---- whatever is in the file ---- */
+
+static unsigned next_random(unsigned *seed)
+{
+    *seed = *seed * 1103515245 + 12345;
+    return *seed >> 8;
+}
+
+/* Letters that mean something to YAML or to us. */
+static void mutate(char *text, unsigned *seed)
+{
+    static const char letters[] = "{}[],:-&*!|>'\"%@`#?$ \n\tyn019.\\/~<=x\xff";
+    size_t n = strlen(text);
+    unsigned times = 1 + next_random(seed) % 6;
+
+    while (times--) {
+        size_t at = next_random(seed) % n, from = next_random(seed) % n;
+        size_t length = next_random(seed) % 20;
+
+        if (next_random(seed) % 3)
+            text[at] = letters[next_random(seed) % (sizeof letters - 1)];
+        else if (at + length < n && from + length < n)
+            memmove(text + at, text + from, length);
+    }
+}
+
+/* Either it is right, or it says what is wrong; nothing else happens. */
+static void no_file_does_harm(void **state)
+{
+    const char *times = getenv("GRAPNEL_MUTATIONS");
+    int n = times ? atoi(times) : MUTATIONS;
+    unsigned seed = 20261121;
+
+    (void)state;
+    for (int i = 0; i < n; i++) {
+        char *text = gr_strdup(example);
+        struct buf errors, out;
+        struct settings *s;
+
+        mutate(text, &seed);
+        s = load(text, &errors);
+        assert_true(s ? errors.len == 0 : errors.len > 0);
+        buf_init(&out, 1 << 20);
+        if (s)
+            settings_print(s, &out);
+        settings_free(s);
+        buf_fini(&out);
+        buf_fini(&errors);
+        free(text);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_example_is_read),
+        cmocka_unit_test(what_the_example_says_is_the_default),
+        cmocka_unit_test(policies_are_built_in_and_a_declared_one_wins),
+        cmocka_unit_test(a_profile_fills_what_the_file_leaves_open),
+        cmocka_unit_test(private_networks_are_all_none_or_some),
+        cmocka_unit_test(included_files_add_to_the_lists),
+        cmocka_unit_test(errors_of_an_included_file_name_it),
+        cmocka_unit_test(what_cannot_be_is_an_error),
+        cmocka_unit_test(what_can_be_is_not),
+        cmocka_unit_test(secrets_are_never_printed),
+        cmocka_unit_test(what_is_printed_reads_back_the_same),
+        cmocka_unit_test(the_documentation_is_that_of_the_tables),
+        cmocka_unit_test(no_file_does_harm),
+    };
+
+    if (!getcwd(started_in, sizeof started_in))
+        return 1;
+    return cmocka_run_group_tests(tests, make_folder, remove_folder);
+}
