@@ -46,6 +46,9 @@ import unittest
 import uuid
 
 import yaml
+import zmq
+
+import checker
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = pathlib.Path(os.environ.get("GRAPNEL_BUILD", ROOT / "build" / "dev"))
@@ -563,6 +566,87 @@ class Rig:
         with contextlib.closing(sqlite3.connect(uri, uri=True, timeout=10)) as db:
             db.row_factory = sqlite3.Row
             return [dict(row) for row in db.execute(sql, args)]
+
+    def ask(self, process, question, timeout=10, **args):
+        """A control request of our own, past the command line: the answer."""
+        context = zmq.Context.instance()
+        with context.socket(zmq.REQ) as socket_:
+            socket_.linger = 0
+            socket_.connect(f"ipc://{self.run_dir}/{process}.control")
+            socket_.send_json({"v": 1, "ask": question, "args": args})
+            if not socket_.poll(timeout * SLOW * 1000):
+                raise AssertionError(f"{process} does not answer {question}")
+            answer = socket_.recv_json()
+        assert answer["ok"], f"{process}: {question}: {answer}"
+        return answer["answer"]
+
+    # rest, and judgement
+
+    def unsettled(self):
+        """What is still on its way, in words; nothing when all is at rest."""
+        on_way = []
+        senders = ["ingress", *(d.name for d in self.deliverers), "dlqd"]
+        for sender, receiver in [*((s, "sequencer") for s in senders),
+                                 ("sequencer", "dlqd")]:
+            if not (self.state_dir / f"{sender}.db").exists():
+                continue
+            said = self.rows(sender, "SELECT next - 1 AS n FROM hop_out "
+                             "WHERE peer = ?", receiver)
+            heard = self.rows(receiver, "SELECT n FROM hop_in WHERE peer = ?",
+                              sender)
+            said, heard = (rows[0]["n"] if rows else 0 for rows in (said, heard))
+            if heard < said:
+                on_way.append(f"{sender} → {receiver}: {said - heard}")
+        open_count, = self.rows("sequencer", "SELECT count(*) AS n "
+                                "FROM deliveries WHERE status < 3")
+        if open_count["n"]:
+            on_way.append(f"open deliveries: {open_count['n']}")
+        return ", ".join(on_way)
+
+    def settle(self, timeout=60):
+        """Wait until every process has heard all and every delivery is final."""
+        last = "?"
+
+        def quiet():
+            nonlocal last
+            last = self.unsettled()
+            return not last
+        try:
+            wait_for(quiet, timeout)
+        except AssertionError:
+            raise AssertionError(f"no rest in {timeout * SLOW} s: {last}") from None
+        return self
+
+    def facts(self):
+        """(events, deliveries, letters) as they are stored; see check_stores."""
+        events = self.rows("sequencer", """
+            SELECT id, workspace, sequence, CASE status
+              WHEN 1 THEN 'duplicate' WHEN 2 THEN 'refused'
+              ELSE iif(EXISTS (SELECT 1 FROM deliveries d
+                               WHERE d.event = e.n AND d.status < 3),
+                       'routed', 'done') END AS status
+            FROM events e""")
+        deliveries = self.rows("sequencer", """
+            SELECT e.id AS event, p.name AS endpoint, CASE d.status
+              WHEN 0 THEN 'waiting' WHEN 1 THEN 'in_flight'
+              WHEN 2 THEN 'retrying' WHEN 3 THEN 'delivered'
+              ELSE 'dead' END AS status
+            FROM deliveries d JOIN events e ON e.n = d.event
+            JOIN endpoints p ON p.id = d.endpoint""")
+        letters = self.rows("dlqd", "SELECT event_id, endpoint, state, reason "
+                            "FROM letters")
+        return events, deliveries, letters
+
+    def judge(self, *loads, path="/crm", timeout=60, **how):
+        """Settle, then have the checker judge these loads. Returns the verdict
+        on the requests; see checker.check() for `how`."""
+        self.settle(timeout)
+        acks = [a for load in loads for a in load.acks()]
+        events, deliveries, letters = self.facts()
+        checker.check_stores(acks, events, deliveries, letters).require()
+        ended = {x["event_id"] for x in letters}
+        return checker.check(acks, self.receiver.requests(path), PLANE_SECRET,
+                             ended=ended, **how).require()
 
     # the end
 
