@@ -337,14 +337,16 @@ static void note_remote(struct request *r, struct MHD_Connection *c)
         r->remote[0] = 0;
 }
 
-/* May what is left of a refused request be read and thrown away? Not when its
- * length can't be trusted, nor when the client asks before it sends. */
-static bool swallow(enum answer a, const struct head_facts *facts)
+/* Is a refused request answered only behind its end? libmicrohttpd closes the
+ * connection after an answer that comes before it; so only where its length
+ * can't be trusted, is too much to throw away, or where the client asks first. */
+static bool read_on(enum answer a, const struct head_facts *facts)
 {
+    bool body = facts->chunked || facts->length > 0;
+
     if (answer_facts(a)->closes && a != ANSWER_STOPPING)
         return false;
-    return !facts->expects && (facts->chunked || facts->length > 0) &&
-           facts->length <= SWALLOW_MAX_BYTES;
+    return !(body && facts->expects) && facts->length <= SWALLOW_MAX_BYTES;
 }
 
 static enum answer judge(struct http *h, struct MHD_Connection *c,
@@ -382,7 +384,7 @@ static enum MHD_Result begin(struct http *h, struct MHD_Connection *c,
     if (!r->answer)
         return MHD_YES;
     h->ops.answered(h->self, r, r->answer);
-    return swallow(r->answer, &facts) ? MHD_YES : say(h, c, r, r->answer);
+    return read_on(r->answer, &facts) ? MHD_YES : say(h, c, r, r->answer);
 }
 
 static void refuse_rest(struct http *h, struct request *r, enum answer a)

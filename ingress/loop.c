@@ -147,12 +147,13 @@ static void close_all(void *self)
     http_close(g->http);
 }
 
-static bool load(void *self, const char *peer, int kind, int64_t ref,
-                 struct buf *out)
+static bool load(void *self, const char *peer, uint64_t n, int kind,
+                 int64_t ref, struct buf *out)
 {
     struct ingress *g = self;
 
     (void)peer;
+    (void)n; /* the same as ref */
     return kind == KIND_ARCHIVED && store_load(&g->store, ref, out);
 }
 
