@@ -1,5 +1,5 @@
-/* conf_text: what stands between a YAML scalar and a text that somebody meant:
- * variables, words that YAML takes for something else, and slips of the hand. */
+/* conf_text: what stands between a YAML scalar and a text that was meant:
+ * variables, words that YAML takes for something else, slips of the hand. */
 #include "conf.h"
 #include <ctype.h>
 #include <stdio.h>

@@ -29,7 +29,7 @@ void profile_fill(struct source *source);
  * GR_REFUSE: the request has the field in a form that cannot be used (body no
  * JSON, an object where a text is meant, control characters, no UTF-8); the
  * event is a dead letter, `refused`. A field that is simply absent is `default`
- * (workspace), `unknown` (type), or nothing at all (id: GR_OK, `out` as it was).
+ * (workspace), `unknown` (type), or nothing at all (id: GR_OK, `out` stays).
  *
  * The type joins the profile's event and action and evens out spellings:
  * issue + update is issue.updated. */
