@@ -10,7 +10,7 @@ import tempfile
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "rig"))
-from rig import BUILD, ROOT, program, wait_for
+from rig import BUILD, ROOT, processes_of, program, wait_for
 
 DAEMONS = ["ingress", "sequencer", "dlqd"]
 
@@ -21,7 +21,7 @@ class Tools(unittest.TestCase):
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="gr tools-"))
         self.config = self.folder / "grapnel.yaml"
         self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
-        self.addCleanup(self.assertEqualNothingLeft)
+        self.addCleanup(self.assertNothingLeft)
         self.addCleanup(self.tool, "down")
 
     def environment(self, **env):
@@ -49,13 +49,8 @@ class Tools(unittest.TestCase):
             return int(text)
         return None
 
-    def left(self):
-        done = subprocess.run(["pgrep", "-af", str(self.folder)],
-                              capture_output=True, text=True)
-        return done.stdout
-
-    def assertEqualNothingLeft(self):
-        self.assertEqual(self.left(), "")
+    def assertNothingLeft(self):
+        self.assertEqual(processes_of(self.folder), [])
 
     def test_up_shows_that_an_event_arrived(self):
         said = self.tool("up", "--detach")
@@ -73,7 +68,7 @@ class Tools(unittest.TestCase):
             self.assertEqual(self.config.read_text(), written)
         with self.subTest("down, and down again"):
             self.tool("down")
-            self.assertEqualNothingLeft()
+            self.assertNothingLeft()
             self.tool("down")
 
     def test_scale_touches_only_what_changes(self):
@@ -101,7 +96,7 @@ class Tools(unittest.TestCase):
         os.kill(int(supervisor.read_text()), signal.SIGKILL)
         self.assertTrue(self.pid("deliverer-2"))
         self.assertIn("Ending deliverer-2", self.tool("down"))
-        self.assertEqualNothingLeft()
+        self.assertNothingLeft()
 
     def test_up_starts_afresh_after_a_killed_supervisor(self):
         self.tool("up", "--detach")
@@ -119,7 +114,7 @@ class Tools(unittest.TestCase):
                      (self.folder / "up.log").read_text(), 60)
             os.killpg(up.pid, signal.SIGINT)
             self.assertEqual(up.wait(60), 0)
-        self.assertEqualNothingLeft()
+        self.assertNothingLeft()
 
     def test_a_path_too_long_for_a_socket_is_said(self):
         self.tool("up", "--detach")
@@ -131,7 +126,7 @@ class Tools(unittest.TestCase):
     def test_a_wrong_configuration_starts_nothing(self):
         self.config.write_text("state_dir: state\nsorces: []\n")
         self.assertIn("sorces", self.tool("up", "--detach", code=1))
-        self.assertEqualNothingLeft()
+        self.assertNothingLeft()
 
     def test_scale_and_deliverers_want_a_number(self):
         self.tool("scale", "none", code=64)

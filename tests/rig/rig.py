@@ -84,6 +84,18 @@ def program(name):
     raise FileNotFoundError(f"{name} is not in {BUILD}; build it first")
 
 
+def processes_of(folder):
+    """Command lines of the processes that know this folder, ours excepted."""
+    found = []
+    for path in pathlib.Path("/proc").glob("[0-9]*/cmdline"):
+        with contextlib.suppress(OSError):
+            words = path.read_bytes().replace(b"\0", b" ").decode(
+                errors="replace")
+            if str(folder) in words and int(path.parts[2]) != os.getpid():
+                found.append(f"{path.parts[2]} {words}")
+    return found
+
+
 class Ports:
     """Ports below the ephemeral ones, so that no outgoing connection takes one
     between our look and the daemon's bind; a lock file each, so that two tests
@@ -183,6 +195,7 @@ class Process:
         if not self.alive:
             return self.exit_code
         self.signal(signal.SIGTERM)
+        self.signal(signal.SIGCONT)  # it may have been paused
         try:
             return self.child.wait(timeout * SLOW)
         except subprocess.TimeoutExpired:
@@ -473,11 +486,11 @@ class Rig:
             self.daemons[name].kill()
 
     def stop(self):
-        """SIGTERM in the supervisor's order. {name: exit code}"""
+        """SIGTERM to what runs, in the supervisor's order. {name: exit code}"""
         order = ["ingress", *(d.name for d in self.deliverers), "sequencer",
                  "dlqd", *self.daemons]
         return {n: self.daemons[n].stop() for n in dict.fromkeys(order)
-                if self.daemons[n].child}
+                if self.daemons[n].alive}
 
     def another_receiver(self, name):
         self.others.append(Receiver(self, name).start())
@@ -650,28 +663,16 @@ class Rig:
 
     # the end
 
-    def leaked(self):
-        """Command lines of processes that still know this folder."""
-        found = []
-        for path in pathlib.Path("/proc").glob("[0-9]*/cmdline"):
-            with contextlib.suppress(OSError):
-                words = path.read_bytes().replace(b"\0", b" ").decode(
-                    errors="replace")
-                if str(self.folder) in words and int(path.parts[2]) != os.getpid():
-                    found.append(f"{path.parts[2]} {words}")
-        return found
-
     def problems(self):
         """What is wrong with how the processes fared. Stops all of them."""
         wrong = []
         everyone = [*self.daemons.values(), *self.others]
         for p in everyone:
-            if p.child and not p.asked_to_end and not p.alive \
-                    and p.exit_code != 0:
+            if p.child and not p.asked_to_end and not p.alive and p.exit_code:
                 wrong.append(f"{p.name} ended by itself with {p.exit_code}")
         try:
             for name, code in self.stop().items():
-                if code not in (0, -signal.SIGKILL):
+                if code != 0:
                     wrong.append(f"{name} ended with {code} on SIGTERM")
         except AssertionError as error:
             wrong.append(str(error))
@@ -680,7 +681,7 @@ class Rig:
         for p in everyone:
             if FINDINGS.search(p.log()):
                 wrong.append(f"{p.name}: a finding in its log")
-        return wrong + [f"left running: {line}" for line in self.leaked()]
+        return wrong + [f"left running: {line}" for line in processes_of(self.folder)]
 
     def dump(self, out=sys.stderr, lines=120):
         for p in [*self.daemons.values(), *self.others]:
