@@ -70,7 +70,7 @@ bool requeue_load(void *self, const char *peer, uint64_t n, int kind,
     return found;
 }
 
-void requeue_set_back(void *self, const char *peer)
+void requeue_set_back(void *self, const char *peer, bool we_are_older)
 {
     struct dlqd *d = self;
     int count = store_requeues_again(&d->store, peer);

@@ -14,7 +14,7 @@ bool requeue_load(void *self, const char *peer, uint64_t n, int kind,
 /* One of us came back from an older copy, so a requeue may be forgotten over
  * there: all that wait are said again. The sequencer takes those only whose
  * delivery is dead in that life, so none is tried twice. */
-void requeue_set_back(void *self, const char *peer);
+void requeue_set_back(void *self, const char *peer, bool we_are_older);
 
 /* Hand what is to be said again to the hop, a bounded number. Returns ms until
  * it wants to be called again, negative for never. */

@@ -323,12 +323,15 @@ static bool take_frames(struct daemon *d)
     zmq_msg_t msg;
     bool full = hop_resume(d->hop) == GR_AGAIN;
 
+    d->inbox_empty = false;
     for (int i = 0; i < FRAMES_PER_TURN && !full; i++) {
         if (hop_taken_count(d->hop) >= TURN_MAX_COUNT ||
             hop_taken_bytes(d->hop) >= TURN_MAX_BYTES || loop_spent(&d->loop))
             return true;
-        if (mailbox_take(d->mailbox, &msg) != GR_OK)
+        if (mailbox_take(d->mailbox, &msg) != GR_OK) {
+            d->inbox_empty = true;
             return false;
+        }
         take_frame(d, (struct bytes){zmq_msg_data(&msg), zmq_msg_size(&msg)},
                    &full);
         zmq_msg_close(&msg);

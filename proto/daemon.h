@@ -62,6 +62,7 @@ struct daemon {
     struct loop loop;
     uint64_t run; /* random, this start */
     int64_t started_ms;
+    bool inbox_empty; /* this turn took every frame that had come */
 
     /* daemon.c's own. */
     struct control_command commands[DAEMON_COMMANDS_MAX];

@@ -31,9 +31,10 @@ struct hop_ops {
 
     /* This link was set back: one end came back from an older copy. Loud
      * already; here the process does what its work needs. On a held link all
-     * numbers taken so far are void: settle none of them. Inside the turn's
-     * transaction. May be NULL. */
-    void (*set_back)(void *self, const char *peer);
+     * numbers taken so far are void: settle none of them. `we_are_older`: the
+     * peer has rows of ours that we have not. Inside the turn's transaction.
+     * May be NULL. */
+    void (*set_back)(void *self, const char *peer, bool we_are_older);
 };
 
 /* Reads its state from `db` (the schema must contain proto_hop_sql). Begins a

@@ -54,7 +54,7 @@ static void place_back(struct hop *h, struct hop_in *i, uint64_t n)
     i->set_back++;
     i->dirty = i->say = i->hole = true;
     if (h->ops->set_back)
-        h->ops->set_back(h->self, i->peer);
+        h->ops->set_back(h->self, i->peer, false);
 }
 
 /* Nobody holds what lies before `floor`. */

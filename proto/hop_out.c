@@ -76,7 +76,7 @@ static void disagree(struct hop *h, struct hop_out *o, uint64_t n, uint64_t run)
                  LS("receiver", o->peer), LI("its_place", n),
                  LI("our_last", o->next - 1));
         if (h->ops->set_back)
-            h->ops->set_back(h->self, o->peer);
+            h->ops->set_back(h->self, o->peer, true);
     }
     buf_reset(&h->messages);
     runs_put(&o->runs, &h->messages);
@@ -116,7 +116,7 @@ static void go_back_to(struct hop *h, struct hop_out *o, uint64_t n)
         o->cursor = held;
         o->dirty = true;
         if (h->ops->set_back)
-            h->ops->set_back(h->self, o->peer);
+            h->ops->set_back(h->self, o->peer, false);
     }
     send_from(o, held);
 }

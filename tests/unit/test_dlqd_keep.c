@@ -319,7 +319,7 @@ static void after_a_restore_requeues_are_said_again(void **state)
     requeue(r, "dlq_2");
     say_recovered(r, "dlq_2", 1);
     db_begin(r->d.daemon.db);
-    requeue_set_back(&r->d, "sequencer");
+    requeue_set_back(&r->d, "sequencer", false);
     assert_int_equal(db_commit(r->d.daemon.db), GR_OK);
     again(r);
     db_begin(r->d.daemon.db);
