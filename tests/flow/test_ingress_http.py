@@ -1,0 +1,548 @@
+"""The door, from outside: what it takes, what it refuses, and that it never
+hangs, whatever comes (tests of P1 and P7, and of every answer in the table)."""
+
+import concurrent.futures
+import hashlib
+import hmac
+import json
+import pathlib
+import re
+import signal
+import socket
+import struct
+import sys
+import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "rig"))
+from rig import (PLANE_SECRET, SLOW, RigTest, main, sign_plane, wait_for)
+
+BODY = b'{"event": "issue", "n": 1}'
+
+
+def plane_signature(body):
+    return hmac.new(PLANE_SECRET.encode(), body, hashlib.sha256).hexdigest()
+
+
+def head(*lines, body=BODY, length=True, line="POST /in/plane HTTP/1.1",
+         host="Host: door"):
+    """A signed request's bytes up to its body; `lines` are more headers."""
+    all_lines = [line, *([host] if host else []),
+                 f"X-Plane-Signature: {plane_signature(body)}",
+                 *([f"Content-Length: {len(body)}"] if length else []), *lines]
+    return "\r\n".join(all_lines).encode("latin-1") + b"\r\n\r\n"
+
+
+def chunk(piece, extension=b""):
+    return b"%x%s\r\n%s\r\n" % (len(piece), extension, piece)
+
+
+class Answer:
+    def __init__(self, raw):
+        self.raw = raw
+        self.status, self.headers, self.body, self.rest = None, {}, b"", b""
+        start, _, rest = raw.partition(b"\r\n\r\n")
+        lines = start.decode("latin-1").split("\r\n")
+        if m := re.match(r"HTTP/1\.[01] (\d{3}) ", lines[0]):
+            self.status = int(m[1])
+        self.headers = {k.lower(): v for k, _, v in
+                        (line.partition(": ") for line in lines[1:])}
+        n = int(self.headers.get("content-length", 0))
+        self.body, self.rest = rest[:n], rest[n:]
+
+    def error(self):
+        return json.loads(self.body)["error"]["code"]
+
+
+class AtTheDoor(RigTest):
+    def door(self, **ingress):
+        rig = self.rig({"ingress": ingress}, deliverers=0)
+        rig.start("ingress")
+        return rig
+
+    def connect(self, rig, timeout=20):
+        s = socket.create_connection(("127.0.0.1", rig.door_port),
+                                     timeout * SLOW)
+        self.addCleanup(s.close)
+        return s
+
+    def read_all(self, s):
+        raw = b""
+        try:
+            while piece := s.recv(65536):
+                raw += piece
+        except ConnectionResetError:
+            pass
+        return raw
+
+    def talk(self, rig, *pieces, pause=0, end=True):
+        """Send the pieces, say that no more comes, read to the end."""
+        s = self.connect(rig)
+        try:
+            for piece in pieces:
+                s.sendall(piece)
+                time.sleep(pause)
+        except (BrokenPipeError, ConnectionResetError):
+            pass
+        return self.read_all(s) if end else s
+
+    def ask(self, rig, *pieces, **how):
+        """The same with `Connection: close`d requests: one answer."""
+        return Answer(self.talk(rig, *pieces, **how))
+
+    def read_answer(self, s):
+        raw = b""
+        while b"\r\n\r\n" not in raw:
+            piece = s.recv(65536)
+            if not piece:
+                return Answer(raw)
+            raw += piece
+        a = Answer(raw)
+        while len(a.body) < int(a.headers.get("content-length", 0)):
+            piece = s.recv(65536)
+            if not piece:
+                break
+            a = Answer(a.raw + piece)
+        return a
+
+    def archived(self, rig):
+        return rig.rows("ingress", "SELECT * FROM archive ORDER BY n")
+
+
+class Taken(AtTheDoor):
+    def test_a_200_means_that_the_raw_request_is_on_disk(self):
+        rig = self.door()
+        a = self.ask(rig, head("X-Twice: 1", "x-twice: 2 ", "X-Empty:",
+                               "X-Text: caf\xe9", "Connection: close"), BODY)
+        self.assertEqual(a.status, 200)
+        answer = json.loads(a.body)
+        self.assertEqual(answer["status"], "accepted")
+        self.assertRegex(answer["id"], "^evt_[0-9A-HJKMNP-TV-Z]{26}$")
+        rig["ingress"].kill()
+        [row] = self.archived(rig)
+        self.assertEqual(row["event_id"], answer["id"])
+        self.assertEqual(bytes(row["body"]), BODY)
+        self.assertEqual(row["source"], "plane")
+        self.assertEqual(row["remote"], "127.0.0.1")
+        self.assertLess(abs(row["received_ms"] / 1000 - time.time()), 60)
+        self.assertEqual(unpack(bytes(row["headers"])), [
+            (b"Host", b"door"),
+            (b"X-Plane-Signature", plane_signature(BODY).encode()),
+            (b"Content-Length", b"%d" % len(BODY)), (b"X-Twice", b"1"),
+            (b"x-twice", b"2"), (b"X-Empty", b""), (b"X-Text", b"caf\xe9"),
+            (b"Connection", b"close")])
+
+    def test_however_the_bytes_are_cut_it_is_the_same_request(self):
+        rig = self.door()
+        whole = head("Connection: close") + BODY
+        for size in (1, 3, 50):
+            pieces = [whole[i:i + size] for i in range(0, len(whole), size)]
+            self.assertEqual(self.ask(rig, *pieces, pause=0.0005).status, 200)
+        chunked = head("Transfer-Encoding: chunked", "Connection: close",
+                       length=False)
+        a = self.ask(rig, chunked, chunk(BODY[:5], b';a="b"'), chunk(BODY[5:]),
+                     b"0\r\n\r\n")
+        self.assertEqual(a.status, 200)
+        self.assertEqual({bytes(r["body"]) for r in self.archived(rig)}, {BODY})
+
+    def test_a_client_that_asks_first_is_told_to_go_on_or_not(self):
+        rig = self.door()
+        s = self.connect(rig)
+        s.sendall(head("Expect: 100-continue", "Connection: close"))
+        self.assertEqual(s.recv(100), b"HTTP/1.1 100 Continue\r\n\r\n")
+        s.sendall(BODY)
+        self.assertEqual(self.read_answer(s).status, 200)
+        a = self.ask(rig, head("Expect: 100-continue",
+                               line="POST /in/nobody HTTP/1.1"))
+        self.assertEqual(a.status, 404)
+        a = self.ask(rig, head("Expect: 100-continue",
+                               "Content-Length: 9999999", length=False))
+        self.assertEqual((a.status, a.error()), (413, "too_large"))
+
+    def test_many_requests_on_one_connection_are_all_answered_in_order(self):
+        rig = self.door()
+        s = self.connect(rig)
+        wrong = head().replace(b"X-Plane-Signature: ", b"X-Plane-Signature: 0")
+        s.sendall((head() + BODY + wrong + BODY) * 200
+                  + head("Connection: close") + BODY)
+        raw = self.read_all(s)
+        statuses = [int(m) for m in re.findall(rb"HTTP/1\.1 (\d{3}) ", raw)]
+        self.assertEqual(statuses, [200, 401] * 200 + [200])
+        ids = re.findall(rb'"id":"(evt_\w+)"', raw)
+        self.assertEqual(len(set(ids)), 201)
+        self.assertEqual(ids, sorted(ids))
+
+    def test_who_leaves_before_the_answer_was_still_heard(self):
+        rig = self.door()
+        s = self.connect(rig)
+        s.sendall(head() + BODY)
+        s.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER,
+                     struct.pack("ii", 1, 0))  # leave with a reset
+        wait_for(lambda: len(self.archived(rig)) == 1)
+        s.close()
+        self.assertEqual(rig.post(BODY)[0], 200)
+
+    def test_what_was_cut_off_is_not_stored(self):
+        rig = self.door()
+        for cut in (10, len(head()) - 2, len(head()) + 5):
+            s = self.connect(rig)
+            s.sendall((head() + BODY)[:cut])
+            s.close()
+            s = self.connect(rig)
+            s.sendall((head() + BODY)[:cut])
+            s.shutdown(socket.SHUT_WR)
+            self.assertNotIn(b" 200 ", self.read_all(s))
+        chunked = head("Transfer-Encoding: chunked", length=False)
+        s = self.connect(rig)
+        s.sendall(chunked + chunk(BODY))  # the last chunk never comes
+        s.shutdown(socket.SHUT_WR)
+        self.assertNotIn(b" 200 ", self.read_all(s))
+        self.assertEqual(self.archived(rig), [])
+
+
+class WhoMayComeIn(AtTheDoor):
+    def test_a_bad_signature_gets_one_answer_whatever_is_wrong(self):
+        rig = self.rig({"sources": [
+            {"name": "ledger", "provider": "custom", "secrets": ["k"],
+             "verify": {"scheme": "hmac-sha256", "header": "X-Signature",
+                        "form": "plain", "prefix": "sha256=",
+                        "encoding": "hex", "secret_encoding": "raw",
+                        "signed": "{ts}.{body}",
+                        "time": {"from": "header:X-Time", "unit": "s"}},
+             "clock_skew": "5m", "id": "header:X-Id"}]}, deliverers=0)
+        rig.start("ingress")
+
+        def signed(ts, key=b"k"):
+            mac = hmac.new(key, f"{ts}.".encode() + BODY, hashlib.sha256)
+            return {"X-Signature": f"sha256={mac.hexdigest()}", "X-Time": ts}
+
+        now = int(time.time())
+        good = signed(str(now))
+        wrong = {
+            "signature_missing": {"X-Time": str(now)},
+            "signature_malformed": {**good, "X-Signature": "sha256=00"},
+            "signature_mismatch": signed(str(now), b"other"),
+            "timestamp_missing": {"X-Signature": good["X-Signature"]},
+            "timestamp_malformed": {**good, "X-Time": f"0{now}"},
+            "timestamp_stale": signed(str(now - 400)),
+        }
+        answers = set()
+        for reason, headers in wrong.items():
+            status, got, answer = rig.post(BODY, "ledger", headers)
+            got.pop("Date")
+            answers.add((status, json.dumps(answer), json.dumps(got)))
+            self.assertIn(f"reason={reason}", rig["ingress"].log())
+        self.assertEqual(len(answers), 1, answers)
+        [(status, answer, _)] = answers
+        self.assertEqual(status, 401)
+        self.assertEqual(json.loads(answer)["error"]["code"], "unauthorized")
+        self.assertEqual(rig.post(BODY, "ledger", good)[0], 200)
+        self.assertEqual(rig.post(BODY, "ledger", signed(str(now + 200)))[0],
+                         200)
+        self.assertEqual(rig.post(BODY, "ledger", signed(str(now + 400)))[0],
+                         401)
+
+    def test_a_signature_in_a_trailer_does_not_count(self):
+        rig = self.door()
+        unsigned = (b"POST /in/plane HTTP/1.1\r\nHost: x\r\n"
+                    b"Transfer-Encoding: chunked\r\nConnection: close\r\n\r\n")
+        a = self.ask(rig, unsigned + chunk(BODY) + b"0\r\nX-Plane-Signature: "
+                     + plane_signature(BODY).encode() + b"\r\n\r\n")
+        self.assertEqual(a.status, 401)
+        a = self.ask(rig, head("Transfer-Encoding: chunked", length=False)
+                     + chunk(BODY) + b"0\r\nX-Late: 1\r\nConnection: close"
+                     b"\r\n\r\n" + head("Connection: close") + BODY)
+        self.assertEqual(a.status, 200)
+        self.assertNotIn(b"X-Late", bytes(self.archived(rig)[0]["headers"]))
+
+
+class Refused(AtTheDoor):
+    def test_paths_methods_and_encodings(self):
+        rig = self.door()
+        post = "POST {} HTTP/1.1"
+        for path in ("/", "/in/", "/in/nobody", "/in", "/in/plane/",
+                     "/in//plane", "/in/../in/plane", "/in/%70lane",
+                     "/in/plane%00", "//in/plane", "/in/PLANE", "*",
+                     "http://door/in/plane"):
+            a = self.ask(rig, head("Connection: close",
+                                   line=post.format(path)) + BODY)
+            self.assertEqual((path, a.status, a.error()),
+                             (path, 404, "not_found"))
+        for method in ("GET", "HEAD", "PUT", "DELETE", "OPTIONS", "BREW"):
+            a = self.ask(rig, head("Connection: close",
+                                   line=f"{method} /in/plane HTTP/1.1") + BODY)
+            self.assertEqual((a.status, a.headers["allow"]), (405, "POST"))
+        a = self.ask(rig, head("Connection: close",
+                               line="POST /healthz HTTP/1.1") + BODY)
+        self.assertEqual((a.status, a.headers["allow"]), (405, "GET, HEAD"))
+        for path in ("/healthz", "/readyz"):
+            for method in ("GET", "HEAD"):
+                a = self.ask(rig, f"{method} {path} HTTP/1.1\r\nHost: x\r\n"
+                             "Connection: close\r\n\r\n".encode())
+                self.assertEqual(a.status, 200)
+        for coding, status in (("gzip", 415), ("identity", 200), ("br", 415)):
+            a = self.ask(rig, head(f"Content-Encoding: {coding}",
+                                   "Connection: close") + BODY)
+            self.assertEqual(a.status, status)
+        a = self.ask(rig, head("Connection: close",
+                               line="POST /in/plane?a=b HTTP/1.1") + BODY)
+        self.assertEqual(a.status, 200)
+
+    def refused_and_closed(self, rig, raw, statuses=(400,)):
+        """Nothing behind it is read as a request. (What libmicrohttpd refuses
+        by itself it may say twice, and closes.)"""
+        smuggled = head("Connection: close") + BODY
+        all_said = self.talk(rig, raw + smuggled)
+        said = re.findall(rb"HTTP/1\.1 (\d{3}) ", all_said)
+        self.assertTrue(said, (raw, all_said))
+        self.assertLessEqual({int(n) for n in said}, set(statuses),
+                             (raw, all_said))
+
+    def test_a_length_that_is_not_clear_is_refused(self):
+        rig = self.door()
+        te, cl = "Transfer-Encoding: chunked", f"Content-Length: {len(BODY)}"
+        for lines in ([te, cl], [cl, te], [cl, cl], [cl, "Content-Length: 0"],
+                      ["Content-Length: 0", "Content-Length: 0"], [te, te],
+                      ["Content-Length: +5"], ["Content-Length: 0x5"],
+                      ["Content-Length: 5, 5"], ["Content-Length: -1"],
+                      ["Content-Length: 5 5"], ["Content-Length:"],
+                      ["Transfer-Encoding: xchunked"],
+                      ["Transfer-Encoding: chunked, identity"],
+                      ["Transfer-Encoding: identity"],
+                      ["Transfer-Encoding: chunked\t"],
+                      ["Transfer-Encoding: \x0bchunked"],
+                      ["Transfer-Encoding:"]):
+            self.refused_and_closed(rig, head(*lines, length=False) + BODY)
+        for n in (2**63, 2**64, 10**30):
+            self.refused_and_closed(
+                rig, head(f"Content-Length: {n}", length=False), (400, 413))
+        self.refused_and_closed(
+            rig, head(te, line="POST /in/plane HTTP/1.0", length=False)
+            + chunk(BODY) + b"0\r\n\r\n")
+        self.assertEqual(self.archived(rig), [])
+
+    def test_chunks_that_make_no_sense_are_refused(self):
+        rig = self.door()
+        start = head("Transfer-Encoding: chunked", length=False)
+        for bad in (b"0_2e\r\n", b"0x1\r\na\r\n", b"-1\r\n", b"g\r\n", b"\r\n",
+                    b" 5\r\n", b"5\r\nabcdefg\r\n0\r\n\r\n"):
+            self.refused_and_closed(rig, start + bad)
+        for big in (b"fffffffffffffffff\r\n", b"1" + b"0" * 40 + b"\r\n"):
+            self.refused_and_closed(rig, start + big, (400, 413))
+        self.assertEqual(self.archived(rig), [])
+
+    def test_headers_that_make_no_sense_are_refused(self):
+        rig = self.door()
+        end = head()[:-2]
+        for bad in (b"X-A: b\0c\r\n", b"X-A: b\r\n folded\r\n",
+                    b"X-A: b\r\n\tfolded\r\n", b"X-A: b\rc\r\n", b"X-A: b\n",
+                    b"X-A : b\r\n", b": b\r\n", b"X\xe9: b\r\n",
+                    b"Host: other\r\n", b"no colon\r\n", b"X-A: \x01\r\n",
+                    b"X-A:\0\r\n", b"X\0A: b\r\n"):
+            self.refused_and_closed(rig, end + bad + b"\r\n" + BODY)
+        first = head(host="") \
+            .replace(b"HTTP/1.1\r\n", b"HTTP/1.1\r\n Host: x\r\n")
+        self.refused_and_closed(rig, first + BODY)
+        self.refused_and_closed(rig, head(host="") + BODY)
+        self.assertEqual(self.archived(rig), [])
+
+    def test_lines_that_make_no_sense_are_refused(self):
+        rig = self.door()
+        for line in ("POST /in/plane HTTP/1.32", "POST /in/plane HTTP/2.0",
+                     "POST /in/plane HTTP/0.9", "POST /in/plane",
+                     "P(ST /in/plane HTTP/1.1", "POST /in/pla\0ne HTTP/1.1",
+                     "POST /in/plane\0 HTTP/1.1",
+                     "POST /in/plane x HTTP/1.1", "POST /in/plane\t HTTP/1.1"):
+            raw = self.talk(rig, head(line=line) + BODY)
+            self.assertNotRegex(raw, rb"HTTP/1\.1 [23]", line)
+        for junk in (b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+                     b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + bytes(64)
+                     + b"\n", b"PROXY TCP4 1.2.3.4 5.6.7.8 1 2\r\n" + head()
+                     + BODY, b"\0" * 100 + b"\r\n\r\n"):
+            self.assertNotRegex(self.talk(rig, junk), rb"HTTP/1\.1 [23]")
+        self.assertEqual(self.archived(rig), [])
+
+    def test_headers_too_large_or_too_many_are_431(self):
+        rig = self.door()
+        for lines in (["X-A: " + "a" * 20000], ["X-A: " + "a" * 1000000],
+                      ["X-A: b"] * 200, ["X-A: b"] * 10000):
+            a = self.ask(rig, head(*lines) + BODY)
+            self.assertEqual(a.status, 431, len(lines))
+        self.assertEqual(self.ask(rig, head(
+            *(f"X-{i}: {'a' * 100}" for i in range(100)),
+            "Connection: close") + BODY).status, 200)
+        a = self.ask(rig, head(line="POST /" + "a" * 60000 + " HTTP/1.1"))
+        self.assertIn(a.status, (414, 431))
+
+    def test_a_body_too_large_is_413_and_its_sender_hears_so(self):
+        rig = self.door(max_body="64KiB")
+        fits, over = b"a" * 65536, b"a" * 65537
+        self.assertEqual(self.ask(rig, head("Connection: close", body=fits)
+                                  + fits).status, 200)
+        for body in (over, b"a" * 8_000_000):
+            a = self.ask(rig, head("Connection: close", body=body) + body)
+            self.assertEqual((a.status, a.error()), (413, "too_large"))
+            a = self.ask(rig, head("Transfer-Encoding: chunked",
+                                   "Connection: close", body=body,
+                                   length=False),
+                         *(chunk(body[i:i + 50000])
+                           for i in range(0, len(body), 50000)),
+                         b"0\r\n\r\n")
+            self.assertEqual((a.status, a.error()), (413, "too_large"))
+        a = self.ask(rig, head("Transfer-Encoding: chunked", length=False),
+                     *[chunk(b"a" * 1_000_000)] * 30)  # and on, and on
+        self.assertIn(a.status, (413, None))
+        self.assertEqual(len(self.archived(rig)), 1)
+
+
+class Bounds(AtTheDoor):
+    def test_a_slow_request_is_cut_whatever_it_trickles(self):
+        rig = self.door(read_timeout="1s")
+        slow = [
+            (b"", b"POST /in/pl"),
+            (b"POST /in/plane HTTP/1.1\r\n", b"X"),
+            (head(length=False, body=b"") [:-2], b"X-A: b\r\n"),
+            (head("Content-Length: 1000", length=False), b"a"),
+            (head("Transfer-Encoding: chunked", length=False), b"1\r\na\r\n"),
+        ]
+
+        def trickle(start, piece):
+            s = self.connect(rig)
+            s.sendall(start)
+            began, i = time.monotonic(), 0
+            s.settimeout(0.1)
+            while time.monotonic() - began < 15 * SLOW:
+                try:
+                    s.sendall(piece[i % len(piece):i % len(piece) + 1])
+                    i += 1
+                    raw = s.recv(1000)
+                    return Answer(raw), time.monotonic() - began
+                except TimeoutError:
+                    pass
+                except ConnectionError:
+                    return Answer(b""), time.monotonic() - began
+            self.fail(f"{start!r} was never cut")
+
+        with concurrent.futures.ThreadPoolExecutor() as pool:
+            for a, took in pool.map(lambda args: trickle(*args), slow):
+                self.assertEqual((a.status, a.error()), (408, "timeout"))
+                self.assertGreater(took, 0.8)
+                self.assertLess(took, 4 * SLOW)
+        self.assertEqual(rig.post(BODY)[0], 200)
+
+    def test_an_idle_connection_is_closed_without_a_word(self):
+        rig = self.door(read_timeout="1s")
+        s = self.connect(rig)
+        s.sendall(head() + BODY)
+        self.assertEqual(self.read_answer(s).status, 200)
+        self.assertEqual(self.read_all(s), b"")
+
+    def test_past_max_connections_others_wait_and_are_served(self):
+        rig = self.door(max_connections=50, read_timeout="1s")
+        idle = [self.connect(rig) for _ in range(120)]
+        self.assertEqual(self.ask(rig, head("Connection: close")
+                                  + BODY).status, 200)
+        del idle
+
+    def test_many_large_bodies_at_once_cannot_fill_the_memory(self):
+        rig = self.door(max_body="16MiB", read_timeout="60s")
+        piece = b"a" * 1_000_000
+        conns = [self.connect(rig) for _ in range(12)]
+        for s in conns:
+            s.sendall(head("Content-Length: 15000001", length=False))
+        for _ in range(15):
+            for s in conns:
+                s.sendall(piece)
+        for s in conns:
+            s.sendall(b"a")
+        statuses = [self.read_answer(s).status for s in conns]
+        self.assertIn(503, statuses)
+        self.assertEqual(set(statuses), {401, 503})
+        self.assertEqual(rig.post(BODY)[0], 200)
+
+
+class Ends(AtTheDoor):
+    def test_a_taken_port_is_said_in_one_sentence(self):
+        rig = self.rig(deliverers=0)
+        with socket.socket() as s:
+            s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            s.bind(("127.0.0.1", rig.door_port))
+            s.listen()
+            rig["ingress"].spawn()
+            self.assertEqual(rig["ingress"].wait_exit(), 69)
+            rig["ingress"].child = None  # as it should be
+        self.assertIn("in use", rig["ingress"].log())
+
+    def test_a_sigterm_ends_it_at_once_when_nobody_waits(self):
+        rig = self.door()
+        s = self.connect(rig)
+        s.sendall(head() + BODY)
+        self.assertEqual(self.read_answer(s).status, 200)
+        began = time.monotonic()
+        self.assertEqual(rig["ingress"].stop(), 0)
+        self.assertLess(time.monotonic() - began, 2 * SLOW)
+
+    def test_a_request_under_way_is_finished_at_a_sigterm(self):
+        rig = self.door()
+        s = self.connect(rig)
+        kept = self.connect(rig)
+        kept.sendall(head("Content-Length: 30", length=False) + b"a")
+        s.sendall(head())
+        time.sleep(0.2 * SLOW)
+        rig["ingress"].signal(signal.SIGTERM)
+        time.sleep(0.2 * SLOW)
+        with self.assertRaises(ConnectionRefusedError):
+            self.connect(rig)
+        s.sendall(BODY + head() + BODY)  # and one more, too late
+        taken = Answer(self.read_all(s))
+        self.assertEqual(taken.status, 200)
+        late = Answer(taken.rest)
+        self.assertEqual((late.status, late.error()), (503, "unavailable"))
+        self.assertIn("retry-after", late.headers)
+        kept.close()
+        self.assertEqual(rig["ingress"].stop(), 0)
+        self.assertEqual(len(self.archived(rig)), 1)
+
+    def test_a_reload_changes_secrets_and_bounds(self):
+        rig = self.door()
+        self.assertEqual(rig.post(BODY)[0], 200)
+        rig.config["sources"][0]["secrets"] = ["another"]
+        rig.config["ingress"]["max_body"] = "1KiB"
+        rig.write_config()
+        rig["ingress"].reload()
+        wait_for(lambda: rig.post(BODY)[0] == 401)
+        self.assertEqual(rig.post(BODY, headers=sign_plane(BODY, "another"))[0],
+                         200)
+        self.assertEqual(rig.post(b"a" * 2000, headers={})[0], 413)
+
+
+def unpack(packed):
+    """headers.h, read by other eyes."""
+    out = []
+    while packed:
+        n, v = struct.unpack_from("<II", packed)
+        out.append((packed[8:8 + n], packed[8 + n:8 + n + v]))
+        packed = packed[8 + n + v:]
+    return out
+
+
+class NoRoom(AtTheDoor):
+    """When there is no room."""
+
+    def test_a_backlog_that_fills_the_archive_is_503_until_it_is_handed_on(self):
+        rig = self.rig({"ingress": {"archive": {"max_size": "2MiB"}}},
+                       deliverers=0)
+        rig.start("ingress")
+        body = json.dumps({"event": "issue", "pad": "x" * 100_000}).encode()
+        statuses = [rig.post(body)[0] for _ in range(40)]
+        self.assertEqual(set(statuses), {200, 503})
+        self.assertEqual(statuses, sorted(statuses))
+        status, headers, answer = rig.post(BODY)
+        self.assertEqual((status, answer["error"]["code"]),
+                         (503, "unavailable"))
+        self.assertGreater(int(headers["Retry-After"]), 0)
+        self.assertFalse(rig.door_is_open())
+        self.assertEqual(len(self.archived(rig)), statuses.count(200))
+
+
+if __name__ == "__main__":
+    main()
