@@ -1,0 +1,625 @@
+/* grants: which deliverer is whose home. docs/ARCHITECTURE.md tells the
+ * protocol, tests/model/grants.pml is its specification. The rules, once more:
+ *
+ *   a grant is on disk before anything goes out under it
+ *   it ends by `drained`, or by silence longer than the lease, the longest
+ *   attempt and a margin, counted from our last answer; or with its home's disk
+ *   what is not confirmed to a deliverer within its lease, it does not begin */
+#include "clock.h"
+#include "headers.h"
+#include "log.h"
+#include "runs.h"
+#include "store.h"
+#include <arpa/inet.h>
+#include <openssl/evp.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    CONFIG_MAX_BYTES = 256 * 1024,
+    LONGEST_LEAST_MS = 1000,
+    CLOSER_LOOK_MS = 100, /* how often silence is judged, at the least */
+};
+
+/* ---- endpoints ---- */
+
+struct endpoint *endpoint_find(struct sequencer *q, const char *name)
+{
+    for (size_t i = 0; i < q->endpoint_count; i++)
+        if (strcmp(q->endpoints[i].name, name) == 0)
+            return &q->endpoints[i];
+    return NULL;
+}
+
+struct endpoint *endpoint_by_id(struct sequencer *q, int64_t id)
+{
+    for (size_t i = 0; i < q->endpoint_count; i++)
+        if (q->endpoints[i].id == id)
+            return &q->endpoints[i];
+    return NULL;
+}
+
+static struct endpoint *endpoint_new(struct sequencer *q, int64_t id,
+                                     const char *name)
+{
+    struct endpoint *e;
+
+    if (id >= ENDPOINTS_MAX)
+        die(EXIT_CONFIG,
+            "endpoints: there can be at most %d in all, removed "
+            "ones included",
+            ENDPOINTS_MAX - 1);
+    q->endpoints = gr_realloc(q->endpoints,
+                              (q->endpoint_count + 1) * sizeof *q->endpoints);
+    e = &q->endpoints[q->endpoint_count++];
+    *e = (struct endpoint){.id = id, .sweeping = true, .waiting = true};
+    buf_init(&e->carried, CONFIG_MAX_BYTES);
+    wire_copy(e->name, sizeof e->name, wire_text(name));
+    return e;
+}
+
+static struct deliverer *deliverer_find(struct sequencer *q, const char *name)
+{
+    struct deliverer *d;
+
+    for (size_t i = 0; i < q->deliverer_count; i++)
+        if (strcmp(q->deliverers[i]->name, name) == 0)
+            return q->deliverers[i];
+    d = gr_alloc(sizeof *d);
+    wire_copy(d->name, sizeof d->name, wire_text(name));
+    d->answered_ms = q->started_ms;
+    q->deliverers = gr_realloc(q->deliverers, (q->deliverer_count + 1) *
+                                                  sizeof(struct deliverer *));
+    q->deliverers[q->deliverer_count++] = d;
+    return d;
+}
+
+static void on_deliverer_row(void *arg, const char *name, uint64_t store)
+{
+    deliverer_find(arg, name)->store = store;
+}
+
+static void on_endpoint_row(void *arg, int64_t id, const char *name,
+                            const char *home, uint64_t grant, int64_t config)
+{
+    struct sequencer *q = arg;
+    struct endpoint *e = endpoint_new(q, id, name);
+
+    e->grant = grant;
+    e->config = config;
+    if (grant)
+        e->home = deliverer_find(q, home);
+}
+
+void grants_open(struct sequencer *q)
+{
+    store_deliverers(q->store, on_deliverer_row, q);
+    store_endpoints(q->store, on_endpoint_row, q);
+    for (size_t i = 0; i < q->endpoint_count; i++) {
+        struct endpoint *e = &q->endpoints[i];
+
+        if (!e->grant)
+            continue;
+        e->out = store_count_in_flight(q->store, e->id, e->grant);
+        e->home->out += e->out;
+    }
+}
+
+static void on_endpoint_row_again(void *arg, int64_t id, const char *name,
+                                  const char *home, uint64_t grant,
+                                  int64_t config)
+{
+    struct sequencer *q = arg;
+    struct endpoint *e = endpoint_by_id(q, id);
+
+    (void)name;
+    if (!e)
+        return;
+    e->grant = grant;
+    e->config = config;
+    e->home = grant ? deliverer_find(q, home) : NULL;
+    e->out = grant ? store_count_in_flight(q->store, id, grant) : 0;
+    if (e->home)
+        e->home->out += e->out;
+    e->recalling = e->say_granted = false;
+    e->sweeping = e->waiting = true;
+    e->cursor = 0;
+    /* A recall may have been taken back with the turn: a second one for the
+     * same grant is answered the same way. */
+    e->recall = grant && (!e->settings || !e->settings->enabled);
+}
+
+void grants_undo(struct sequencer *q)
+{
+    for (size_t i = 0; i < q->deliverer_count; i++)
+        q->deliverers[i]->out = 0;
+    for (size_t i = 0; i < q->endpoint_count; i++) {
+        q->endpoints[i].home = NULL;
+        q->endpoints[i].grant = 0;
+    }
+    store_endpoints(q->store, on_endpoint_row_again, q);
+    q->place = true;
+}
+
+void grants_close(struct sequencer *q)
+{
+    for (size_t i = 0; i < q->endpoint_count; i++)
+        buf_fini(&q->endpoints[i].carried);
+    for (size_t i = 0; i < q->deliverer_count; i++) {
+        free(q->deliverers[i]->wanted);
+        free(q->deliverers[i]);
+    }
+    free(q->endpoints);
+    free(q->deliverers);
+    q->endpoints = NULL;
+    q->deliverers = NULL;
+    q->endpoint_count = q->deliverer_count = 0;
+}
+
+/* ---- what a grant carries ---- */
+
+static void join(const struct text_list *list, struct buf *out)
+{
+    for (size_t i = 0; i < list->count; i++)
+        buf_printf(out, "%s%s", i ? " " : "", list->items[i]);
+}
+
+/* IPv4 lives in the last 32 of 128 bits. */
+static void put_cidr(const struct cidr *c, struct buf *out)
+{
+    static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff};
+    bool v4 = c->prefix_bits >= 96 && memcmp(c->address, mapped, 12) == 0;
+    char text[INET6_ADDRSTRLEN] = "";
+
+    inet_ntop(v4 ? AF_INET : AF_INET6, c->address + (v4 ? 12 : 0), text,
+              sizeof text);
+    buf_printf(out, "%s/%d", text, c->prefix_bits - (v4 ? 96 : 0));
+}
+
+static void join_cidrs(const struct endpoint_settings *s, struct buf *out)
+{
+    for (size_t i = 0; i < s->allow_cidr_count; i++) {
+        buf_puts(out, i ? " " : "");
+        put_cidr(&s->allow_cidrs[i], out);
+    }
+}
+
+static struct bytes view(const struct buf *b)
+{
+    return (struct bytes){b->data ? b->data : "", b->len};
+}
+
+/* All that an attempt needs, encoded into e->carried. */
+static void carry(struct endpoint *e)
+{
+    const struct endpoint_settings *s = e->settings;
+    const struct retry_policy *p = s->policy;
+    struct buf headers, secrets, cidrs, schedule;
+    struct wire_endpoint_config c = {
+        .name = wire_text(s->name),
+        .url = wire_text(s->url),
+        .method = wire_text(s->method),
+        .allow_private = s->allow_private,
+        .timeout_ms = s->timeout_ms,
+        .connect_timeout_ms = s->connect_timeout_ms,
+        .max_in_flight = (uint64_t)s->max_in_flight,
+        .backoff = p->backoff,
+        .first_wait_ms = p->first_wait_ms,
+        .max_wait_ms = p->max_wait_ms,
+        .factor_milli = (uint64_t)(p->factor * 1000 + 0.5),
+        .repeat_last = p->repeat_last,
+        .jitter_full = p->jitter_full,
+        .jitter_milli = (uint64_t)(p->jitter_part * 1000 + 0.5),
+        .max_attempts = (uint64_t)p->max_attempts,
+        .max_duration_ms = p->max_duration_ms,
+        .retry_network = p->retry_on.network,
+        .retry_status = {p->retry_on.status, sizeof p->retry_on.status},
+        .respect_retry_after = p->respect_retry_after,
+    };
+
+    buf_init(&headers, HEADERS_MAX_BYTES);
+    buf_init(&secrets, HEADERS_MAX_BYTES);
+    buf_init(&cidrs, HEADERS_MAX_BYTES);
+    buf_init(&schedule, HEADERS_MAX_BYTES);
+    for (size_t i = 0; i < s->header_count; i++)
+        headers_put(&headers, s->headers[i].name,
+                    wire_text(s->headers[i].value));
+    join(&s->signing_secrets, &secrets);
+    join_cidrs(s, &cidrs);
+    for (size_t i = 0; i < p->schedule_count; i++)
+        put_le64(&schedule, (uint64_t)p->schedule_ms[i]);
+    c.headers = view(&headers);
+    c.signing_secrets = view(&secrets);
+    c.allow_cidrs = view(&cidrs);
+    c.schedule = view(&schedule);
+    buf_reset(&e->carried);
+    wire_put_endpoint_config(&e->carried, &c);
+    buf_fini(&headers);
+    buf_fini(&secrets);
+    buf_fini(&cidrs);
+    buf_fini(&schedule);
+}
+
+static int64_t digest(struct bytes text)
+{
+    uint8_t raw[EVP_MAX_MD_SIZE] = {0};
+
+    EVP_Digest(text.p, text.n, raw, NULL, EVP_sha256(), NULL);
+    return (int64_t)(get_le64(raw) & INT64_MAX);
+}
+
+/* After a start or a reload: whose configuration changed is recalled and gets
+ * a new grant that carries the new one. Rows only; the rest is the turn's. */
+void grants_configure(struct sequencer *q, const struct settings *s)
+{
+    int64_t longest_ms = LONGEST_LEAST_MS;
+
+    for (size_t i = 0; i < q->endpoint_count; i++)
+        q->endpoints[i].settings = NULL;
+    for (size_t i = 0; i < s->endpoint_count; i++) {
+        const struct endpoint_settings *es = &s->endpoints[i];
+        struct endpoint *e = endpoint_find(q, es->name);
+
+        if (!e)
+            e = endpoint_new(q, store_endpoint_add(q->store, es->name),
+                             es->name);
+        e->settings = es;
+        carry(e);
+        if (es->timeout_ms > longest_ms)
+            longest_ms = es->timeout_ms;
+    }
+    for (size_t i = 0; i < q->endpoint_count; i++) {
+        struct endpoint *e = &q->endpoints[i];
+
+        e->waiting = true;
+        if (e->grant && (!e->settings || !e->settings->enabled ||
+                         digest(view(&e->carried)) != e->config))
+            e->recall = true;
+    }
+    /* What is in flight was begun under the longest timeout of this start. */
+    if (grant_silence_ms(longest_ms) > q->silence_ms)
+        q->silence_ms = grant_silence_ms(longest_ms);
+    q->place = true;
+}
+
+/* ---- a grant's end ---- */
+
+static void end_grant(struct sequencer *q, struct endpoint *e)
+{
+    if (e->home) {
+        e->home->out -= e->out;
+        if (e->home->out < 0)
+            e->home->out = 0;
+    }
+    e->home = NULL;
+    e->grant = 0;
+    e->out = 0;
+    e->recall = e->recalling = e->say_granted = false;
+    e->sweeping = true;
+    store_endpoint_set(q->store, e->id, "", 0, 0);
+    q->metrics[METRIC_GRANTS_ENDED]++;
+    q->place = true;
+}
+
+static void end_all(struct sequencer *q, struct deliverer *d, const char *why)
+{
+    int count = 0;
+
+    for (size_t i = 0; i < q->endpoint_count; i++) {
+        if (q->endpoints[i].grant && q->endpoints[i].home == d) {
+            end_grant(q, &q->endpoints[i]);
+            count++;
+        }
+    }
+    d->out = 0;
+    if (count)
+        log_warn(NULL, "grants ended", LS("deliverer", d->name),
+                 LI("endpoints", count), LS("why", why));
+}
+
+void grants_drained(struct sequencer *q, const char *from, uint64_t grant)
+{
+    struct deliverer *d = deliverer_find(q, from);
+
+    for (size_t i = 0; i < q->endpoint_count; i++) {
+        struct endpoint *e = &q->endpoints[i];
+
+        if (e->grant != grant || e->home != d)
+            continue;
+        if (!e->recalling) /* it drains by itself: it is leaving */
+            d->leaving_run = d->run;
+        log_info(NULL, "drained", LS("endpoint", e->name),
+                 LS("deliverer", from));
+        end_grant(q, e);
+        return;
+    }
+}
+
+void grants_set_back(struct sequencer *q, const char *peer, bool we_are_older)
+{
+    if (we_are_older) {
+        /* Our numbering was set back with us: receivers must not compare. */
+        q->series = random_id();
+        q->metrics[METRIC_SERIES]++;
+        store_meta_set(q->store, "series", (int64_t)q->series);
+        log_warn(NULL,
+                 "this database is an older copy: a new series of "
+                 "sequence numbers begins",
+                 LI("series", q->series));
+    }
+    for (size_t i = 0; i < q->endpoint_count; i++)
+        if (q->endpoints[i].grant && q->endpoints[i].home &&
+            strcmp(q->endpoints[i].home->name, peer) == 0)
+            q->endpoints[i].recall = true;
+}
+
+/* ---- beats ---- */
+
+static void keep_wanted(struct deliverer *d, const struct wire_beat *b)
+{
+    const uint8_t *p = b->wanted.p;
+
+    free(d->wanted);
+    d->wanted_count = b->wanted.n / 8;
+    d->wanted = gr_alloc(d->wanted_count * sizeof *d->wanted);
+    for (size_t i = 0; i < d->wanted_count; i++, p += 8)
+        d->wanted[i] = get_le64(p);
+}
+
+void grants_beat(struct sequencer *q, const struct wire_beat *b)
+{
+    char name[NAME_MAX_BYTES + 1];
+    int64_t now = q->d.loop.mono_ms;
+    struct deliverer *d;
+
+    if (!b->from.n || b->from.n > NAME_MAX_BYTES || b->wanted.n % 8 ||
+        !b->store || !b->run || b->inbox.n > INBOX_MAX_BYTES)
+        return;
+    wire_copy(name, sizeof name, b->from);
+    d = deliverer_find(q, name);
+    if (d->store != b->store) {
+        if (d->store)
+            end_all(q, d, "it came back with another disk");
+        d->store = b->store;
+        store_deliverer_set(q->store, name, b->store);
+    }
+    if (d->run != b->run || now - d->beat_ms > grant_lease_ms() ||
+        !d->beat_ms) {
+        d->healthy_ms = now;
+        q->place = true;
+        if (d->run != b->run)
+            log_info(NULL, "a deliverer is here", LS("deliverer", name));
+    }
+    d->run = b->run;
+    d->stamp_ms = b->stamp_ms;
+    d->beat_ms = now;
+    d->say_pulse = true;
+    wire_copy(d->inbox, sizeof d->inbox, b->inbox);
+    keep_wanted(d, b);
+}
+
+/* ---- homes ---- */
+
+static uint64_t score(const struct endpoint *e, const struct deliverer *d)
+{
+    uint64_t h = 1469598103934665603ULL;
+
+    for (const char *p = e->name; *p; p++)
+        h = (h ^ (unsigned char)*p) * 1099511628211ULL;
+    h = (h ^ 0xff) * 1099511628211ULL;
+    for (const char *p = d->name; *p; p++)
+        h = (h ^ (unsigned char)*p) * 1099511628211ULL;
+    h ^= h >> 33; /* splitmix: neighbours in, strangers out */
+    h *= 0xff51afd7ed558ccdULL;
+    h ^= h >> 33;
+    h *= 0xc4ceb9fe1a85ec53ULL;
+    return h ^ h >> 33;
+}
+
+static bool is_here(const struct sequencer *q, const struct deliverer *d)
+{
+    return d->beat_ms && d->run != d->leaving_run &&
+           q->d.loop.mono_ms - d->beat_ms < grant_lease_ms();
+}
+
+/* Rendezvous hashing over those who are here since `healthy_ms` at least. */
+static struct deliverer *best_home(struct sequencer *q,
+                                   const struct endpoint *e, int64_t healthy_ms)
+{
+    struct deliverer *best = NULL;
+    uint64_t most = 0;
+
+    for (size_t i = 0; i < q->deliverer_count; i++) {
+        struct deliverer *d = q->deliverers[i];
+
+        if (!is_here(q, d) || q->d.loop.mono_ms - d->healthy_ms < healthy_ms)
+            continue;
+        if (!best || score(e, d) > most) {
+            best = d;
+            most = score(e, d);
+        }
+    }
+    return best;
+}
+
+static void give_grant(struct sequencer *q, struct endpoint *e,
+                       struct deliverer *d)
+{
+    e->home = d;
+    e->grant = random_id();
+    e->config = digest(view(&e->carried));
+    e->say_granted = true;
+    e->recalling = false;
+    store_endpoint_set(q->store, e->id, d->name, e->grant, e->config);
+    q->metrics[METRIC_GRANTS]++;
+    log_info(NULL, "granted", LS("endpoint", e->name),
+             LS("deliverer", d->name));
+}
+
+/* Homes for those who have none; joiners get what hashes to them. */
+static void place(struct sequencer *q)
+{
+    bool waiting = false;
+
+    for (size_t i = 0; i < q->endpoint_count; i++) {
+        struct endpoint *e = &q->endpoints[i];
+        struct deliverer *d;
+
+        if (!e->settings || !e->settings->enabled || e->recalling || e->recall)
+            continue;
+        d = best_home(q, e, e->grant ? grant_lease_ms() : 0);
+        if (!e->grant && d)
+            give_grant(q, e, d);
+        else if (e->grant && d && d != e->home && is_here(q, e->home))
+            e->recall = true;
+        /* A young deliverer may be the better home when it has lasted. */
+        waiting = waiting || !e->grant ||
+                  best_home(q, e, 0) != best_home(q, e, grant_lease_ms());
+    }
+    q->place = waiting;
+}
+
+static void recall(struct sequencer *q)
+{
+    for (size_t i = 0; i < q->endpoint_count; i++) {
+        struct endpoint *e = &q->endpoints[i];
+
+        if (!e->recall)
+            continue;
+        e->recall = false;
+        if (!e->grant || e->recalling)
+            continue;
+        e->recalling = true;
+        hop_put(q->d.hop, e->home->name, WIRE_KIND_RECALLED, (int64_t)e->grant);
+        log_info(NULL, "recalled", LS("endpoint", e->name),
+                 LS("deliverer", e->home->name));
+    }
+}
+
+/* Silence is judged only when all that has come was read, and time in which we
+ * stood still ourselves does not count. */
+static void judge_silence(struct sequencer *q)
+{
+    int64_t now = q->d.loop.mono_ms;
+
+    for (size_t i = 0; i < q->deliverer_count; i++) {
+        struct deliverer *d = q->deliverers[i];
+
+        d->answered_ms += q->d.loop.stood_still_ms;
+        if (q->d.inbox_empty && !d->say_pulse &&
+            now - d->answered_ms > q->silence_ms)
+            end_all(q, d, "it has been silent for longer than its lease");
+    }
+}
+
+int grants_work(struct sequencer *q)
+{
+    int64_t homeless = 0, here = 0;
+
+    judge_silence(q);
+    recall(q);
+    if (q->place)
+        place(q);
+    for (size_t i = 0; i < q->endpoint_count; i++)
+        if (q->endpoints[i].settings && !q->endpoints[i].grant &&
+            q->endpoints[i].settings->enabled)
+            homeless++;
+    for (size_t i = 0; i < q->deliverer_count; i++)
+        here += is_here(q, q->deliverers[i]);
+    q->metrics[METRIC_ENDPOINTS_HOMELESS] = homeless;
+    q->metrics[METRIC_DELIVERERS] = here;
+    return CLOSER_LOOK_MS;
+}
+
+/* ---- what we say ---- */
+
+static gr_rc say(struct sequencer *q, const struct deliverer *d, struct buf *b)
+{
+    gr_rc rc = b->failed ? GR_REFUSE
+                         : mailbox_send(q->d.mailbox, d->inbox, view(b));
+
+    buf_fini(b);
+    return rc;
+}
+
+static void say_pulse(struct sequencer *q, struct deliverer *d)
+{
+    struct wire_pulse p = {.from = wire_text(q->d.name),
+                           .inbox = wire_text(mailbox_address(q->d.mailbox)),
+                           .run = d->run,
+                           .stamp_ms = d->stamp_ms};
+    struct buf b;
+
+    buf_init(&b, FRAME_MAX_BYTES);
+    wire_put_pulse(&b, &p);
+    d->answered_ms = mono_ms(); /* it may arrive, whatever send says */
+    (void)!say(q, d, &b);
+    d->say_pulse = false;
+}
+
+static void say_granted(struct sequencer *q, struct deliverer *d,
+                        struct endpoint *e)
+{
+    struct wire_granted g = {.from = wire_text(q->d.name),
+                             .inbox = wire_text(mailbox_address(q->d.mailbox)),
+                             .run = d->run,
+                             .stamp_ms = d->stamp_ms,
+                             .grant = e->grant,
+                             .endpoint = wire_text(e->name),
+                             .config = view(&e->carried)};
+    struct buf b;
+
+    buf_init(&b, FRAME_MAX_BYTES);
+    wire_put_granted(&b, &g);
+    (void)!say(q, d, &b); /* not heard? It asks when it has work */
+}
+
+static void say_voided(struct sequencer *q, struct deliverer *d, uint64_t grant)
+{
+    struct wire_voided v = {.from = wire_text(q->d.name),
+                            .inbox = wire_text(mailbox_address(q->d.mailbox)),
+                            .run = d->run,
+                            .stamp_ms = d->stamp_ms,
+                            .grant = grant};
+    struct buf b;
+
+    buf_init(&b, FRAME_MAX_BYTES);
+    wire_put_voided(&b, &v);
+    (void)!say(q, d, &b);
+}
+
+static void answer_wanted(struct sequencer *q, struct deliverer *d)
+{
+    for (size_t k = 0; k < d->wanted_count; k++) {
+        struct endpoint *e = NULL;
+
+        for (size_t i = 0; i < q->endpoint_count && !e; i++)
+            if (q->endpoints[i].grant == d->wanted[k] &&
+                q->endpoints[i].home == d)
+                e = &q->endpoints[i];
+        if (!e)
+            say_voided(q, d, d->wanted[k]);
+        else if (e->settings)
+            say_granted(q, d, e);
+    }
+    d->wanted_count = 0;
+}
+
+void grants_tell(struct sequencer *q)
+{
+    for (size_t i = 0; i < q->deliverer_count; i++) {
+        struct deliverer *d = q->deliverers[i];
+
+        if (!d->say_pulse)
+            continue;
+        say_pulse(q, d);
+        answer_wanted(q, d);
+    }
+    for (size_t i = 0; i < q->endpoint_count; i++) {
+        struct endpoint *e = &q->endpoints[i];
+
+        if (e->say_granted && e->home && e->home->beat_ms)
+            say_granted(q, e->home, e);
+        e->say_granted = false;
+    }
+}

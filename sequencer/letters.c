@@ -1,0 +1,233 @@
+/* letters: what dlqd is told, and what it sends back. */
+#include "log.h"
+#include "store.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { DROP_PER_TURN = 64 };
+
+void letter_id(char out[LETTER_ID_BYTES], const char *event_id,
+               const char *endpoint)
+{
+    snprintf(out, LETTER_ID_BYTES, "dlq_%.*s%s%s", EVENT_ID_BYTES,
+             strncmp(event_id, "evt_", 4) == 0 ? event_id + 4 : event_id,
+             *endpoint ? "-" : "", endpoint);
+}
+
+static void put(struct sequencer *q, int kind, int64_t event, int64_t endpoint,
+                int64_t life, struct bytes response)
+{
+    uint64_t n = hop_next(q->d.hop, "dlqd");
+
+    hop_put(q->d.hop, "dlqd", kind,
+            store_letter_add(q->store, n, event, endpoint, life,
+                             q->d.loop.now_ms, response));
+}
+
+void letters_dead(struct sequencer *q, int64_t event, int64_t endpoint,
+                  int64_t life, struct bytes response)
+{
+    put(q, WIRE_KIND_DEAD, event, endpoint, life, response);
+}
+
+void letters_recovered(struct sequencer *q, int64_t event, int64_t endpoint,
+                       int64_t life)
+{
+    put(q, WIRE_KIND_RECOVERED, event, endpoint, life, (struct bytes){"", 0});
+}
+
+/* ---- as they leave ---- */
+
+static void put_dead(struct sequencer *q, const struct letter_row *l,
+                     const struct event_row *ev, const struct endpoint *e,
+                     const struct delivery_row *d, struct bytes response,
+                     struct buf *out)
+{
+    char id[LETTER_ID_BYTES];
+    struct bytes headers = {"", 0}, body = {"", 0};
+    struct wire_dead m = {
+        .life = (uint64_t)l->life,
+        .event_id = wire_text(ev->id),
+        .endpoint = wire_text(e ? e->name : ""),
+        .source = wire_text(ev->source),
+        .provider_id = wire_text(ev->provider_id),
+        .type = wire_text(ev->type),
+        .workspace = wire_text(ev->workspace),
+        .received_ms = ev->received_ms,
+        .sequence = ev->sequence,
+        .previous = d->previous,
+        .clock = wire_text(ev->clock),
+        .attempts = (uint64_t)d->attempts,
+        .first_ms = d->first_ms,
+        .dead_ms = l->at_ms,
+        .last_http_status = (uint64_t)d->http_status,
+        .last_error = wire_text(d->error),
+        .last_response = response,
+    };
+    char *reason = e ? gr_strdup(d->reason)
+                     : gr_printf("refused:%s", ev->reason);
+
+    letter_id(id, ev->id, e ? e->name : "");
+    m.letter_id = wire_text(id);
+    m.reason = wire_text(reason);
+    store_body(q->store, l->event, &headers, &body);
+    m.headers = headers;
+    m.body = body;
+    wire_put_dead(out, &m);
+    store_body_done(q->store);
+    free(reason);
+}
+
+static void put_recovered(const struct letter_row *l,
+                          const struct event_row *ev, const struct endpoint *e,
+                          struct buf *out)
+{
+    char id[LETTER_ID_BYTES];
+    struct wire_recovered m = {.life = (uint64_t)l->life, .at_ms = l->at_ms};
+
+    letter_id(id, ev->id, e ? e->name : "");
+    m.letter_id = wire_text(id);
+    wire_put_recovered(out, &m);
+}
+
+bool letters_load(struct sequencer *q, int kind, int64_t ref, struct buf *out)
+{
+    struct delivery_row d = {.error = "", .reason = ""};
+    struct bytes response;
+    struct letter_row l;
+    struct event_row ev;
+    struct endpoint *e;
+    bool there;
+
+    if (!store_letter(q->store, ref, &l, &response))
+        return false;
+    e = endpoint_by_id(q, l.endpoint);
+    there = store_event(q->store, l.event, &ev) &&
+            (!l.endpoint || store_delivery(q->store, l.event, l.endpoint, &d));
+    if (there && kind == WIRE_KIND_DEAD)
+        put_dead(q, &l, &ev, e, &d, response, out);
+    else if (there)
+        put_recovered(&l, &ev, e, out);
+    store_delivery_done(q->store);
+    store_done(q->store);
+    store_letter_done(q->store);
+    return there;
+}
+
+/* ---- bodies ---- */
+
+void body_maybe_drop(struct sequencer *q, int64_t event)
+{
+    if (store_event_ended(q->store, event) &&
+        !store_letter_pending(q->store, event))
+        store_body_drop(q->store, event);
+}
+
+void letters_work(struct sequencer *q)
+{
+    uint64_t cursor = hop_cursor(q->d.hop, "dlqd");
+    int64_t event;
+
+    if (cursor == q->letters_done)
+        return;
+    for (int i = 0; i < DROP_PER_TURN; i++) {
+        event = store_letter_drop(q->store, cursor);
+        if (!event) {
+            q->letters_done = cursor;
+            return;
+        }
+        body_maybe_drop(q, event);
+    }
+}
+
+/* ---- and back ---- */
+
+/* An event that we do not have: our database is older than the letter. */
+static int64_t adopt(struct sequencer *q, const struct wire_requeued *m)
+{
+    char *texts[] = {wire_dup(m->event_id),    wire_dup(m->source),
+                     wire_dup(m->provider_id), wire_dup(m->type),
+                     wire_dup(m->workspace),   wire_dup(m->clock)};
+    struct event_row ev = {.n = q->next_event++,
+                           .id = texts[0],
+                           .source = texts[1],
+                           .provider_id = texts[2],
+                           .type = texts[3],
+                           .workspace = texts[4],
+                           .clock = texts[5],
+                           .received_ms = m->received_ms,
+                           .taken_ms = q->d.loop.now_ms,
+                           .status = m->endpoint.n ? EVENT_ROUTED
+                                                   : EVENT_REFUSED,
+                           .sequence = m->sequence};
+
+    store_event_add(q->store, &ev);
+    log_warn(texts[0], "a requeued event was not known here; taken over");
+    for (size_t i = 0; i < COUNT_OF(texts); i++)
+        free(texts[i]);
+    return ev.n;
+}
+
+/* The delivery of a requeued letter; false: it is not dead in that life. */
+static bool revive(struct sequencer *q, const struct wire_requeued *m,
+                   int64_t event, struct endpoint *e)
+{
+    struct delivery_row d;
+    bool there = store_delivery(q->store, event, e->id, &d);
+
+    store_delivery_done(q->store);
+    if (!there) {
+        d = (struct delivery_row){.event = event,
+                                  .endpoint = e->id,
+                                  .status = DELIVERY_DEAD,
+                                  .life = (int64_t)m->life,
+                                  .previous = m->previous,
+                                  .attempts = (int64_t)m->attempts};
+        store_delivery_add(q->store, &d);
+    }
+    if (d.status != DELIVERY_DEAD || d.life != (int64_t)m->life)
+        return false;
+    d.status = DELIVERY_WAITING;
+    d.life++;
+    d.earlier = d.attempts;
+    d.grant = d.out_n = 0;
+    d.first_ms = d.next_ms = 0;
+    d.error = d.reason = d.deliverer = "";
+    store_delivery_set(q->store, &d);
+    dispatch_waits(e, event);
+    return true;
+}
+
+gr_rc letters_requeued(struct sequencer *q, const struct wire_requeued *m)
+{
+    char id[EVENT_ID_BYTES + 1];
+    char *name = wire_dup(m->endpoint);
+    struct endpoint *e = *name ? endpoint_find(q, name) : NULL;
+    int64_t event = store_event_n(q->store, m->event_id);
+    bool taken = false;
+
+    free(name);
+    wire_copy(id, sizeof id, m->event_id);
+    if (m->event_id.n != EVENT_ID_BYTES || !m->life)
+        return GR_REFUSE;
+    if (!event)
+        event = adopt(q, m);
+    store_body_add(q->store, event, m->headers, m->body);
+    if (e)
+        taken = revive(q, m, event, e);
+    else if (!m->endpoint.n)
+        taken = intake_again(q, event, (int64_t)m->life) == GR_OK;
+    if (taken) {
+        q->metrics[METRIC_REQUEUED]++;
+        log_info(id, "requeued", LS("endpoint", e ? e->name : ""),
+                 LI("life", m->life + 1));
+    } else {
+        body_maybe_drop(q, event);
+        log_warn(id,
+                 "a requeue was not taken: its delivery is not dead in "
+                 "that life",
+                 LI("life", m->life));
+    }
+    return GR_OK;
+}

@@ -1,0 +1,200 @@
+/* The sequencer's turn: results before new events, rows before words. */
+#include "clock.h"
+#include "log.h"
+#include "loop_parts.h"
+#include "store.h"
+#include <stdio.h>
+#include <string.h>
+#include <sys/statvfs.h>
+
+enum {
+    LOOK_MS = 1000,
+    PURGE_PER_TURN = 64,
+    KEYS_PER_TURN = 128,
+    WORKSPACES_CACHED = 65536,
+};
+
+/* The door refuses first (at 5 % of the disk); we stop taking events later, and
+ * results are taken to the end. */
+#define ROOM_PART  25
+#define ROOM_BYTES (192LL * 1024 * 1024)
+
+static bool lacks_room(const struct sequencer *q)
+{
+    struct statvfs v;
+    int64_t mark;
+
+    if (statvfs(db_path(q->d.db), &v) != 0)
+        return true;
+    mark = (int64_t)v.f_blocks * (int64_t)v.f_frsize / ROOM_PART;
+    return db_room_bytes(q->d.db) < (mark < ROOM_BYTES ? mark : ROOM_BYTES);
+}
+
+gr_rc loop_apply(void *self, const char *from, uint64_t n, struct bytes msg)
+{
+    struct sequencer *q = self;
+    struct wire_accepted accepted;
+    struct wire_result result;
+    struct wire_drained drained;
+    struct wire_requeued requeued;
+
+    (void)n;
+    switch (wire_kind(msg)) {
+    case WIRE_KIND_ACCEPTED:
+        return wire_get_accepted(&accepted, msg) == GR_OK
+                   ? intake_accepted(q, &accepted)
+                   : GR_REFUSE;
+    case WIRE_KIND_RESULT:
+        return wire_get_result(&result, msg) == GR_OK
+                   ? results_take(q, from, &result)
+                   : GR_REFUSE;
+    case WIRE_KIND_DRAINED:
+        if (wire_get_drained(&drained, msg) != GR_OK)
+            return GR_REFUSE;
+        grants_drained(q, from, drained.grant);
+        return GR_OK;
+    case WIRE_KIND_REQUEUED:
+        return wire_get_requeued(&requeued, msg) == GR_OK
+                   ? letters_requeued(q, &requeued)
+                   : GR_REFUSE;
+    default:
+        return GR_REFUSE;
+    }
+}
+
+bool loop_load(void *self, const char *peer, uint64_t n, int kind, int64_t ref,
+               struct buf *out)
+{
+    struct sequencer *q = self;
+    struct wire_recalled recalled = {.grant = (uint64_t)ref};
+
+    switch (kind) {
+    case WIRE_KIND_TASK:
+        return dispatch_load(q, peer, n, ref, out);
+    case WIRE_KIND_DROPPED:
+        return dispatch_load_dropped(q, ref, out);
+    case WIRE_KIND_RECALLED:
+        wire_put_recalled(out, &recalled);
+        return true;
+    default:
+        return letters_load(q, kind, ref, out);
+    }
+}
+
+void loop_set_back(void *self, const char *peer, bool we_are_older)
+{
+    grants_set_back(self, peer, we_are_older);
+}
+
+void loop_frame(void *self, int kind, struct bytes frame)
+{
+    struct wire_beat beat;
+
+    if (kind == WIRE_KIND_BEAT && wire_get_beat(&beat, frame) == GR_OK)
+        grants_beat(self, &beat);
+    else
+        log_warn(NULL, "a frame that is not for a sequencer; dropped",
+                 LS("kind", wire_kind_name(kind)));
+}
+
+/* Once a second: the disk, and what may be forgotten. */
+static void look(struct sequencer *q)
+{
+    bool had_no_room = q->no_room;
+
+    q->looked_ms = q->d.loop.mono_ms;
+    q->no_room = lacks_room(q);
+    if (q->no_room != had_no_room)
+        log_warn(NULL, q->no_room
+                           ? "the disk is nearly full: no new events are "
+                             "taken until there is room"
+                           : "there is room again: events are taken");
+    q->purge_keys = q->purge_events = true;
+}
+
+static bool purge(struct sequencer *q)
+{
+    int64_t now = q->d.loop.now_ms;
+
+    if (q->purge_keys)
+        q->purge_keys = store_keys_purge(q->store, now, KEYS_PER_TURN) ==
+                        KEYS_PER_TURN;
+    if (q->purge_events &&
+        !store_purge(q->store, now - q->d.settings->history_keep_ms,
+                     PURGE_PER_TURN, &q->purged_to)) {
+        q->purge_events = false;
+        if (now - q->purged_ms > HOUR_MS) { /* look at those left behind */
+            q->purged_to = 0;
+            q->purged_ms = now;
+        }
+    }
+    return q->purge_keys || q->purge_events;
+}
+
+int loop_work(void *self)
+{
+    struct sequencer *q = self;
+    int wait_ms = grants_work(q), more_ms;
+
+    letters_work(q);
+    more_ms = q->no_room ? -1 : dispatch_work(q);
+    if (q->d.loop.mono_ms - q->looked_ms >= LOOK_MS)
+        look(q);
+    if (purge(q))
+        more_ms = 0;
+    store_workspaces(q->store, &q->workspaces);
+    if (q->workspaces.count > WORKSPACES_CACHED)
+        workspaces_clear(&q->workspaces);
+    q->metrics[METRIC_OUT] = 0;
+    for (size_t i = 0; i < q->endpoint_count; i++)
+        q->metrics[METRIC_OUT] += q->endpoints[i].out;
+    return more_ms == 0 ? 0 : wait_ms;
+}
+
+void loop_tell(void *self)
+{
+    grants_tell(self);
+}
+
+void loop_open(void *self)
+{
+    struct sequencer *q = self;
+
+    q->started_ms = mono_ms();
+    q->store = store_open(q->d.db);
+    workspaces_init(&q->workspaces);
+    q->next_event = store_last_event(q->store) + 1;
+    q->series = (uint64_t)store_meta(q->store, "series");
+    if (!q->series) {
+        q->series = random_id();
+        store_meta_set(q->store, "series", (int64_t)q->series);
+    }
+    grants_open(q);
+    grants_configure(q, q->d.settings);
+}
+
+/* Memory as the disk has it. Who was heard when is not on disk and stays. */
+void loop_undo(void *self)
+{
+    struct sequencer *q = self;
+
+    workspaces_clear(&q->workspaces);
+    q->next_event = store_last_event(q->store) + 1;
+    q->letters_done = 0;
+    grants_undo(q);
+    q->no_room = true;
+}
+
+void loop_reload(void *self, struct settings *fresh)
+{
+    grants_configure(self, fresh);
+}
+
+void loop_close(void *self)
+{
+    struct sequencer *q = self;
+
+    grants_close(q);
+    workspaces_fini(&q->workspaces);
+    store_close(q->store);
+}

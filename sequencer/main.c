@@ -1,0 +1,81 @@
+#include "loop_parts.h"
+#include "store.h"
+
+static const struct metric metrics[] = {
+    [METRIC_TAKEN] = {"grapnel_events_taken_total", METRIC_COUNTER, "events",
+                      "taken from ingress"},
+    [METRIC_DUPLICATES] = {"grapnel_events_duplicate_total", METRIC_COUNTER,
+                           "events", "recognised as repeats"},
+    [METRIC_REFUSED] = {"grapnel_events_refused_total", METRIC_COUNTER,
+                        "events", "that lack a field they need"},
+    [METRIC_ROUTED] = {"grapnel_events_routed_total", METRIC_COUNTER, "events",
+                       "wanted by at least one endpoint"},
+    [METRIC_UNWANTED] = {"grapnel_events_unwanted_total", METRIC_COUNTER,
+                         "events", "wanted by nobody"},
+    [METRIC_DELIVERED] = {"grapnel_deliveries_delivered_total", METRIC_COUNTER,
+                          "deliveries", "answered 2xx"},
+    [METRIC_DEAD] = {"grapnel_deliveries_dead_total", METRIC_COUNTER,
+                     "deliveries", "failed for good"},
+    [METRIC_RETRIES] = {"grapnel_deliveries_retried_total", METRIC_COUNTER,
+                        "attempts", "failed, with another to come"},
+    [METRIC_LATE] = {"grapnel_results_late_total", METRIC_COUNTER, "results",
+                     "under a grant that had ended"},
+    [METRIC_RECOVERED] = {"grapnel_letters_recovered_total", METRIC_COUNTER,
+                          "letters", "delivered after all"},
+    [METRIC_REQUEUED] = {"grapnel_letters_requeued_total", METRIC_COUNTER,
+                         "letters", "taken back from dlqd"},
+    [METRIC_OUT] = {"grapnel_deliveries_out", METRIC_GAUGE, "deliveries",
+                    "at deliverers, neither parked nor ended"},
+    [METRIC_DELIVERERS] = {"grapnel_deliverers", METRIC_GAUGE, "processes",
+                           "that beat within their lease"},
+    [METRIC_ENDPOINTS_HOMELESS] = {"grapnel_endpoints_homeless", METRIC_GAUGE,
+                                   "endpoints", "enabled, without a home"},
+    [METRIC_GRANTS] = {"grapnel_grants_total", METRIC_COUNTER, "grants",
+                       "given"},
+    [METRIC_GRANTS_ENDED] = {"grapnel_grants_ended_total", METRIC_COUNTER,
+                             "grants", "drained or timed out"},
+    [METRIC_SERIES] = {"grapnel_series_changed_total", METRIC_COUNTER, "times",
+                       "numbering was set back by a restored copy"},
+    [METRIC_COUNT] = {0},
+};
+
+static const struct hop_ops hop = {
+    .apply = loop_apply, .load = loop_load, .set_back = loop_set_back};
+
+/* sequencer: says what each event is, who gets it, and what became of it.
+ *
+ * Promises  each event once, a number without holes in its workspace, never
+ *           given twice; each delivery ends delivered or dead, never forgotten
+ * Reads     accepted (ingress), result and drained (deliverers), requeued
+ *           (dlqd), beats
+ * Writes    sequencer.db; task, recalled, dropped (deliverers); dead, recovered
+ *           (dlqd); pulse, granted, voided
+ * Refuses   new events while its disk is nearly full; takes results to the end
+ * kill -9   costs nothing: what was not committed was not acknowledged, and
+ *           comes again */
+int main(int argc, char **argv)
+{
+    static struct sequencer q;
+    const struct daemon_plan plan = {
+        .process = "sequencer",
+        .default_name = "sequencer",
+        .summary = "Numbers each workspace's events, routes them, and keeps "
+                   "every delivery's state.",
+        .schema = &sequencer_schema,
+        .hop = &hop,
+        .commands = sequencer_commands,
+        .metrics = metrics,
+        .metric_values = q.metrics,
+        .self = &q,
+        .open = loop_open,
+        .frame = loop_frame,
+        .work = loop_work,
+        .tell = loop_tell,
+        .undo = loop_undo,
+        .reload = loop_reload,
+        .close = loop_close,
+    };
+
+    daemon_start(&q.d, &plan, argc, argv);
+    return daemon_run(&q.d);
+}

@@ -1,0 +1,239 @@
+/* results: what became of a delivery. Only here does one become final. */
+#include "log.h"
+#include "states.h"
+#include "store.h"
+#include <stdlib.h>
+#include <string.h>
+
+#define OPEN_MOVES                                                \
+    (STATE_TO(DELIVERY_WAITING) | STATE_TO(DELIVERY_IN_FLIGHT) |  \
+     STATE_TO(DELIVERY_RETRYING) | STATE_TO(DELIVERY_DELIVERED) | \
+     STATE_TO(DELIVERY_DEAD))
+
+static const struct state delivery_table[] = {
+    [DELIVERY_WAITING] = {"waiting", OPEN_MOVES},
+    [DELIVERY_IN_FLIGHT] = {"in_flight", OPEN_MOVES},
+    [DELIVERY_RETRYING] = {"retrying", OPEN_MOVES},
+    [DELIVERY_DELIVERED] = {"delivered", 0},
+    [DELIVERY_DEAD] = {"dead", STATE_TO(DELIVERY_WAITING) |
+                                   STATE_TO(DELIVERY_DELIVERED)},
+};
+static const struct states delivery_states = {"delivery", delivery_table,
+                                              COUNT_OF(delivery_table)};
+
+const char *delivery_status_name(int status)
+{
+    return states_name(&delivery_states, status);
+}
+
+/* One result at work. */
+struct coming {
+    const struct wire_result *r;
+    struct endpoint *e;
+    const char *from;
+    char id[EVENT_ID_BYTES + 1];
+    char *error, *reason; /* copies */
+    struct delivery_row d;
+    char *old_error, *old_reason, *old_deliverer; /* what `d` borrows */
+    bool present; /* it names the present grant, and the delivery is out */
+    bool dropped; /* a copy is out elsewhere, and was dropped there */
+};
+
+static void move(struct coming *c, int to)
+{
+    states_move(&delivery_states, &c->d.status, to, c->id, c->e->name, NULL);
+}
+
+/* The home has it no more, or has parked it. */
+static void left_window(struct coming *c)
+{
+    if (c->e->out > 0)
+        c->e->out--;
+    if (c->e->home && c->e->home->out > 0)
+        c->e->home->out--;
+}
+
+static void note_attempt(struct coming *c)
+{
+    if (!c->r->attempt_id)
+        return;
+    if ((int64_t)c->r->attempts > c->d.attempts)
+        c->d.attempts = (int64_t)c->r->attempts;
+    c->d.at_ms = c->r->at_ms;
+    c->d.duration_ms = c->r->duration_ms;
+    c->d.http_status = (int64_t)c->r->http_status;
+    c->d.error = c->error;
+    c->d.deliverer = c->from;
+}
+
+static void on_delivered(struct sequencer *q, struct coming *c)
+{
+    bool was_dead = c->d.status == DELIVERY_DEAD;
+    bool out = c->d.status < DELIVERY_DELIVERED && c->d.grant &&
+               c->d.grant == c->e->grant;
+
+    if (c->d.status == DELIVERY_DELIVERED)
+        return;
+    if (was_dead || c->d.life > 1) {
+        letters_recovered(q, c->d.event, c->e->id,
+                          was_dead ? c->d.life : c->d.life - 1);
+        q->metrics[METRIC_RECOVERED]++;
+    }
+    if (c->present && c->d.status == DELIVERY_IN_FLIGHT)
+        left_window(c);
+    else if (out && !c->present)
+        /* A copy is out elsewhere: it is dropped there. Its answer, or the end
+         * of that grant, takes it out of the window. */
+        hop_put(q->d.hop, c->e->home->name, WIRE_KIND_DROPPED,
+                delivery_ref(c->d.event, c->e->id));
+    c->dropped = out && !c->present && c->d.status == DELIVERY_IN_FLIGHT;
+    note_attempt(c);
+    move(c, DELIVERY_DELIVERED);
+    if (!c->dropped)
+        c->d.grant = 0;
+    q->metrics[METRIC_DELIVERED]++;
+    log_debug(c->id, "delivered", LS("endpoint", c->e->name),
+              LI("attempts", c->d.attempts));
+}
+
+static void on_parked(struct sequencer *q, struct coming *c)
+{
+    if (c->d.status == DELIVERY_IN_FLIGHT)
+        left_window(c);
+    note_attempt(c);
+    c->d.first_ms = c->r->first_ms;
+    c->d.next_ms = c->r->next_ms;
+    move(c, DELIVERY_RETRYING);
+    q->metrics[METRIC_RETRIES]++;
+    log_info(c->id, "retrying", LS("endpoint", c->e->name),
+             LI("attempts", c->d.attempts), LI("status", c->d.http_status),
+             LS("error", c->error), LI("next_ms", c->d.next_ms));
+}
+
+static void on_dead(struct sequencer *q, struct coming *c)
+{
+    if (c->d.status == DELIVERY_IN_FLIGHT)
+        left_window(c);
+    note_attempt(c);
+    if (c->r->first_ms)
+        c->d.first_ms = c->r->first_ms;
+    c->d.reason = c->reason;
+    c->d.grant = 0;
+    move(c, DELIVERY_DEAD);
+    q->metrics[METRIC_DEAD]++;
+    log_warn(c->id, "dead", LS("endpoint", c->e->name), LS("reason", c->reason),
+             LI("attempts", c->d.attempts), LI("status", c->d.http_status),
+             LS("error", c->error));
+}
+
+static void on_released(struct coming *c)
+{
+    if (c->d.status == DELIVERY_IN_FLIGHT)
+        left_window(c);
+    note_attempt(c);
+    c->d.first_ms = c->r->first_ms;
+    c->d.next_ms = c->r->next_ms;
+    c->d.grant = 0;
+    move(c, DELIVERY_WAITING);
+    dispatch_waits(c->e, c->d.event);
+}
+
+/* What counts of a result. Of one that names another grant than the present
+ * one, only "delivered" does. */
+static void settle(struct sequencer *q, struct coming *c)
+{
+    switch (c->r->outcome) {
+    case OUTCOME_DELIVERED:
+        on_delivered(q, c);
+        break;
+    case OUTCOME_PARKED:
+        if (c->present)
+            on_parked(q, c);
+        break;
+    case OUTCOME_DEAD:
+        if (c->present)
+            on_dead(q, c);
+        break;
+    default:
+        if (c->present)
+            on_released(c);
+    }
+}
+
+/* The answer to a drop: the copy that was out is gone. */
+static void on_drop_answered(struct coming *c)
+{
+    left_window(c);
+    c->d.grant = 0;
+}
+
+static void record(struct sequencer *q, struct coming *c)
+{
+    int before = c->d.status;
+    bool ends;
+
+    if (c->d.status == DELIVERY_DELIVERED && c->d.grant &&
+        c->d.grant == c->r->grant && c->d.grant == c->e->grant)
+        on_drop_answered(c);
+    if (!c->present && c->r->attempt_id)
+        q->metrics[METRIC_LATE]++;
+    settle(q, c);
+    /* The attempt that delivered stands in the delivery's own row. */
+    if (c->r->attempt_id &&
+        !(c->r->outcome == OUTCOME_DELIVERED && before != c->d.status))
+        store_attempt_add(q->store, c->d.event, c->e->id, c->r, c->from);
+    store_delivery_set(q->store, &c->d);
+    ends = before < DELIVERY_DELIVERED && c->d.status >= DELIVERY_DELIVERED;
+    if (ends && c->d.status == DELIVERY_DEAD)
+        letters_dead(q, c->d.event, c->e->id, c->d.life, c->r->response);
+    if (ends)
+        body_maybe_drop(q, c->d.event);
+}
+
+static bool find(struct sequencer *q, struct coming *c)
+{
+    int64_t event = store_event_n(q->store, c->r->event_id);
+    char *endpoint = wire_dup(c->r->endpoint);
+    bool there;
+
+    c->e = endpoint_find(q, endpoint);
+    free(endpoint);
+    there = event && c->e && store_delivery(q->store, event, c->e->id, &c->d);
+    if (there) {
+        c->old_error = gr_strdup(c->d.error);
+        c->old_reason = gr_strdup(c->d.reason);
+        c->old_deliverer = gr_strdup(c->d.deliverer);
+        c->d.error = c->old_error;
+        c->d.reason = c->old_reason;
+        c->d.deliverer = c->old_deliverer;
+    }
+    store_delivery_done(q->store);
+    return there;
+}
+
+gr_rc results_take(struct sequencer *q, const char *from,
+                   const struct wire_result *r)
+{
+    struct coming c = {.r = r, .from = from};
+
+    if (r->event_id.n != EVENT_ID_BYTES || r->outcome < OUTCOME_DELIVERED ||
+        r->outcome > OUTCOME_RELEASED)
+        return GR_REFUSE;
+    wire_copy(c.id, sizeof c.id, r->event_id);
+    if (!find(q, &c)) {
+        log_warn(c.id, "a result for a delivery that is not known here",
+                 LS("from", from));
+        return GR_OK;
+    }
+    c.error = wire_dup(r->error);
+    c.reason = wire_dup(r->reason);
+    c.present = c.d.status < DELIVERY_DELIVERED && c.d.grant &&
+                c.d.grant == r->grant && c.d.grant == c.e->grant;
+    record(q, &c);
+    free(c.error);
+    free(c.reason);
+    free(c.old_error);
+    free(c.old_reason);
+    free(c.old_deliverer);
+    return GR_OK;
+}

@@ -1,0 +1,178 @@
+/* sequencer: shared by this folder only. */
+#ifndef SEQUENCER_SEQUENCER_H
+#define SEQUENCER_SEQUENCER_H
+
+#include "daemon.h"
+#include "grant.h"
+#include "wire.h"
+#include "workspace.h"
+
+/* An event's life here. On disk forever.
+ *
+ *    taken ──▶ ROUTED ──▶ (done, when no delivery is open)
+ *      ├─────▶ DUPLICATE   a repeat of another; kept, not delivered
+ *      └─────▶ REFUSED     a field it needs can't be had; a dead letter
+ *                 └──▶ ROUTED   by a requeue, when the field can be had now */
+enum event_status {
+    EVENT_ROUTED = 0,
+    EVENT_DUPLICATE = 1,
+    EVENT_REFUSED = 2,
+};
+
+/* A delivery's life. On disk forever; those below DELIVERED are open.
+ *
+ *             ┌────────── grant ended, released ──────────┐
+ *             ▼                                           │
+ *  ───▶ WAITING ───▶ IN_FLIGHT ───▶ RETRYING ─────────────┤
+ *          ▲  │          │  │           │                 │
+ *          │  └──────────┼──┼───────────┼──▶ DELIVERED    (late successes too)
+ *          │             └──┴───────────┴──▶ DEAD ──▶ DELIVERED (late)
+ *          └──────────── requeue ─────────────┘                          */
+enum delivery_status {
+    DELIVERY_WAITING = 0,
+    DELIVERY_IN_FLIGHT = 1,
+    DELIVERY_RETRYING = 2,
+    DELIVERY_DELIVERED = 3,
+    DELIVERY_DEAD = 4,
+};
+
+enum {
+    METRIC_TAKEN,
+    METRIC_DUPLICATES,
+    METRIC_REFUSED,
+    METRIC_ROUTED,
+    METRIC_UNWANTED,
+    METRIC_DELIVERED,
+    METRIC_DEAD,
+    METRIC_RETRIES,
+    METRIC_LATE,
+    METRIC_RECOVERED,
+    METRIC_REQUEUED,
+    METRIC_OUT,
+    METRIC_DELIVERERS,
+    METRIC_ENDPOINTS_HOMELESS,
+    METRIC_GRANTS,
+    METRIC_GRANTS_ENDED,
+    METRIC_SERIES,
+    METRIC_COUNT,
+};
+
+enum {
+    EVENT_BITS_ENDPOINT = 16, /* of a delivery's ref: its endpoint's id */
+    ENDPOINTS_MAX = 1 << EVENT_BITS_ENDPOINT,
+};
+
+/* A deliverer as we see it; memory only but for name and store. */
+struct deliverer {
+    char name[NAME_MAX_BYTES + 1];
+    char inbox[INBOX_MAX_BYTES + 1];
+    uint64_t store, run;
+    int64_t stamp_ms;    /* of its last beat, on its own clock */
+    int64_t beat_ms;     /* mono: when that came; 0: not in this start */
+    int64_t answered_ms; /* mono: when we last answered; our start at least */
+    int64_t healthy_ms;  /* mono: since when it beats without a break */
+    uint64_t
+        leaving_run; /* this run of it drained by itself: give it nothing */
+    bool say_pulse;
+    uint64_t *wanted; /* grants it asked about in the last beat */
+    size_t wanted_count;
+    int64_t out; /* tasks it has and has not parked */
+};
+
+struct endpoint {
+    int64_t id;
+    char name[NAME_MAX_BYTES + 1];
+    const struct endpoint_settings *settings; /* NULL: removed */
+    struct deliverer *home;
+    uint64_t grant;
+    int64_t config;     /* digest of `carried` */
+    struct buf carried; /* the configuration, encoded */
+    bool recall;        /* to be recalled in the next turn */
+    bool recalling;     /* was; nothing more is given out under its grant */
+    bool say_granted;
+    int64_t out;    /* tasks at home, neither parked nor ended */
+    int64_t cursor; /* every waiting delivery has event > cursor */
+    bool waiting;   /* there may be waiting deliveries */
+    bool sweeping;  /* there may be open ones under grants that ended */
+};
+
+struct sequencer {
+    struct daemon d;
+    struct store *store;
+    struct workspaces workspaces;
+    struct endpoint *endpoints;
+    size_t endpoint_count;
+    struct deliverer **deliverers;
+    size_t deliverer_count;
+    bool place;         /* homes may have to change */
+    int64_t started_ms; /* mono */
+    int64_t silence_ms; /* longest a grant may outlive our last answer */
+    uint64_t series;
+    int64_t next_event;
+    int64_t looked_ms; /* mono: last look at the disk and at retention */
+    bool no_room;      /* the disk is below its mark: take no events */
+    size_t turn;       /* counts turns, for taking turns */
+    bool purge_keys, purge_events; /* there may be something to forget */
+    int64_t purged_ms;             /* wall: when `purged_to` began anew */
+    int64_t purged_to;     /* events up to here were looked at for retention */
+    uint64_t letters_done; /* hop number to dlqd that was tidied up to */
+    int64_t metrics[METRIC_COUNT];
+};
+
+extern const struct control_command sequencer_commands[];
+
+/* intake.c */
+gr_rc intake_accepted(struct sequencer *q, const struct wire_accepted *m);
+/* Look again at event n, which was refused in `life`. GR_REFUSE: it was not. */
+gr_rc intake_again(struct sequencer *q, int64_t n, int64_t life);
+
+/* grants.c: who works on what */
+void grants_open(struct sequencer *q);
+void grants_configure(struct sequencer *q, const struct settings *s);
+void grants_beat(struct sequencer *q, const struct wire_beat *b);
+void grants_drained(struct sequencer *q, const char *from, uint64_t grant);
+void grants_set_back(struct sequencer *q, const char *peer, bool we_are_older);
+int grants_work(struct sequencer *q);
+void grants_tell(struct sequencer *q);
+struct endpoint *endpoint_find(struct sequencer *q, const char *name);
+struct endpoint *endpoint_by_id(struct sequencer *q, int64_t id);
+/* After a rolled back turn. */
+void grants_undo(struct sequencer *q);
+void grants_close(struct sequencer *q);
+
+/* dispatch.c: what goes out */
+int64_t delivery_ref(int64_t event, int64_t endpoint);
+/* The delivery may go out now, in the turn that makes it. */
+bool dispatch_may(const struct sequencer *q, const struct endpoint *e);
+/* Note a new waiting delivery. */
+void dispatch_waits(struct endpoint *e, int64_t event);
+/* Write the task of (event, e) into the hop; returns its number. */
+uint64_t dispatch_task(struct sequencer *q, struct endpoint *e, int64_t event,
+                       bool parked);
+int dispatch_work(struct sequencer *q);
+bool dispatch_load(struct sequencer *q, const char *peer, uint64_t n,
+                   int64_t ref, struct buf *out);
+bool dispatch_load_dropped(struct sequencer *q, int64_t ref, struct buf *out);
+
+/* results.c: what came back */
+gr_rc results_take(struct sequencer *q, const char *from,
+                   const struct wire_result *r);
+
+/* letters.c: to dlqd and back */
+enum { LETTER_ID_BYTES = 4 + EVENT_ID_BYTES + 1 + NAME_MAX_BYTES + 1 };
+void letter_id(char out[LETTER_ID_BYTES], const char *event_id,
+               const char *endpoint);
+void letters_dead(struct sequencer *q, int64_t event, int64_t endpoint,
+                  int64_t life, struct bytes response);
+void letters_recovered(struct sequencer *q, int64_t event, int64_t endpoint,
+                       int64_t life);
+gr_rc letters_requeued(struct sequencer *q, const struct wire_requeued *m);
+bool letters_load(struct sequencer *q, int kind, int64_t ref, struct buf *out);
+void letters_work(struct sequencer *q);
+/* The event's body, when nothing needs it any more, goes. */
+void body_maybe_drop(struct sequencer *q, int64_t event);
+
+/* show.c */
+const char *delivery_status_name(int status);
+
+#endif

@@ -1,0 +1,287 @@
+/* show: what this process answers on its control socket. */
+#include "json_text.h"
+#include "log.h"
+#include "store.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { LIMIT_MOST = 10000, LIMIT_USUAL = 100 };
+
+static const char *event_status_name(const struct event_row *e, bool ended)
+{
+    switch (e->status) {
+    case EVENT_DUPLICATE:
+        return "duplicate";
+    case EVENT_REFUSED:
+        return "refused";
+    default:
+        return ended ? "done" : "routed";
+    }
+}
+
+static void say_at(json_t *timeline, const struct sequencer *q, int64_t at_ms,
+                   const char *fmt, ...) GR_PRINTF(4, 5);
+
+static void say_at(json_t *timeline, const struct sequencer *q, int64_t at_ms,
+                   const char *fmt, ...)
+{
+    va_list ap;
+    char *what = NULL;
+
+    va_start(ap, fmt);
+    if (vasprintf(&what, fmt, ap) < 0)
+        what = NULL;
+    va_end(ap);
+    if (what)
+        json_array_append_new(timeline,
+                              json_pack("{s:o,s:s,s:o}", "at", json_time(at_ms),
+                                        "process", q->d.name, "what",
+                                        json_text_of(what)));
+    free(what);
+}
+
+static json_t *text_or_null(const char *s)
+{
+    return s && *s ? json_text_of(s) : json_null();
+}
+
+static json_t *number_or_null(int64_t v)
+{
+    return v ? json_integer(v) : json_null();
+}
+
+/* ---- trace ---- */
+
+struct telling {
+    struct sequencer *q;
+    json_t *deliveries, *timeline;
+    int count;
+    /* of the delivery being told */
+    json_t *attempts;
+    const char *endpoint;
+    int64_t delivered_n;
+};
+
+static json_t *attempt_json(int64_t n, int64_t at_ms, int64_t duration_ms,
+                            int64_t http_status, const char *error,
+                            const char *deliverer)
+{
+    return json_pack("{s:I,s:o,s:o,s:o,s:I,s:o}", "n", (json_int_t)n, "at",
+                     json_time(at_ms), "http_status",
+                     number_or_null(http_status), "error", text_or_null(error),
+                     "duration_ms", (json_int_t)duration_ms, "deliverer",
+                     text_or_null(deliverer));
+}
+
+static void on_attempt(void *arg, int64_t n, int64_t at_ms, int64_t duration_ms,
+                       int64_t http_status, const char *error,
+                       const char *deliverer)
+{
+    struct telling *t = arg;
+
+    json_array_append_new(
+        t->attempts,
+        attempt_json(n, at_ms, duration_ms, http_status, error, deliverer));
+    say_at(t->timeline, t->q, at_ms, "attempt %lld at %s by %s: %s%s%.0lld",
+           (long long)n, t->endpoint, deliverer, *error ? error : "answered",
+           http_status ? " " : "", (long long)http_status);
+}
+
+static void on_delivery(void *arg, const struct delivery_row *d,
+                        const char *endpoint)
+{
+    struct telling *t = arg;
+
+    t->endpoint = endpoint;
+    t->attempts = json_array();
+    store_attempts(t->q->store, d->event, d->endpoint, on_attempt, t);
+    if (d->status == DELIVERY_DELIVERED)
+        on_attempt(t, d->attempts, d->at_ms, d->duration_ms, d->http_status, "",
+                   d->deliverer);
+    if (d->status == DELIVERY_DELIVERED)
+        say_at(t->timeline, t->q, d->at_ms + d->duration_ms,
+               "delivered to %s after %lld attempt(s)", endpoint,
+               (long long)d->attempts);
+    if (d->status == DELIVERY_DEAD)
+        say_at(t->timeline, t->q, d->at_ms + d->duration_ms, "dead at %s: %s",
+               endpoint, d->reason);
+    json_array_append_new(
+        t->deliveries,
+        json_pack("{s:s,s:s,s:o,s:o,s:o}", "endpoint", endpoint, "status",
+                  delivery_status_name(d->status), "reason",
+                  text_or_null(d->reason), "attempts", t->attempts,
+                  "next_attempt_at",
+                  json_time(d->status < DELIVERY_DELIVERED ? d->next_ms : 0)));
+    t->count++;
+}
+
+static void tell_event(struct telling *t, const struct event_row *e)
+{
+    if (e->status == EVENT_DUPLICATE)
+        say_at(t->timeline, t->q, e->taken_ms,
+               "a repeat of %s: kept, not delivered", e->duplicate_of);
+    else if (e->status == EVENT_REFUSED)
+        say_at(t->timeline, t->q, e->taken_ms, "refused: %s", e->reason);
+    else
+        say_at(t->timeline, t->q, e->taken_ms,
+               "sequenced: number %llu of workspace %s, type %s",
+               (unsigned long long)e->sequence, e->workspace, e->type);
+}
+
+static json_t *event_json(const struct event_row *e, bool ended)
+{
+    return json_pack(
+        "{s:s,s:o,s:o,s:o,s:o,s:o,s:n,s:o,s:s,s:o,s:o,s:b,s:n}", "id", e->id,
+        "source", json_text_of(e->source), "provider_id",
+        text_or_null(e->provider_id), "type", json_text_of(e->type),
+        "workspace", json_text_of(e->workspace), "sequence",
+        number_or_null((int64_t)e->sequence), "source_sequence", "received_at",
+        json_time(e->received_ms), "status", event_status_name(e, ended),
+        "reason", text_or_null(e->reason), "duplicate_of",
+        text_or_null(e->duplicate_of), "late", 0, "gap");
+}
+
+static json_t *trace_event(struct sequencer *q, const struct event_row *e)
+{
+    struct telling t = {
+        .q = q, .deliveries = json_array(), .timeline = json_array()};
+    json_t *out = event_json(e, store_event_ended(q->store, e->n));
+
+    tell_event(&t, e);
+    store_event_deliveries(q->store, e->n, on_delivery, &t);
+    if (e->status == EVENT_ROUTED && !t.count)
+        say_at(t.timeline, q, e->taken_ms, "no endpoint wants it: done");
+    else if (e->status == EVENT_ROUTED)
+        say_at(t.timeline, q, e->taken_ms, "routed to %d endpoint(s)", t.count);
+    json_object_set_new(out, "clock", text_or_null(e->clock));
+    json_object_set_new(out, "deliveries", t.deliveries);
+    json_object_set_new(out, "timeline", t.timeline);
+    return out;
+}
+
+struct matches {
+    json_t *list;
+    int64_t n;
+};
+
+static void on_match(void *arg, const struct event_row *e, bool ended)
+{
+    struct matches *m = arg;
+
+    (void)ended;
+    m->n = e->n;
+    json_array_append_new(m->list,
+                          json_pack("{s:s,s:o,s:o,s:o}", "id", e->id,
+                                    "received_at", json_time(e->received_ms),
+                                    "type", json_text_of(e->type), "workspace",
+                                    json_text_of(e->workspace)));
+}
+
+static json_t *on_trace(void *self, json_t *args, char why[200])
+{
+    struct sequencer *q = self;
+    const char *id = json_string_value(json_object_get(args, "id"));
+    struct matches m = {.list = json_array()};
+    struct event_row e;
+    json_t *out = NULL;
+
+    if (!id || !*id) {
+        snprintf(why, 200, "args.id: the id of an event is needed");
+    } else if (store_event_by_id(q->store, wire_text(id), &e)) {
+        out = trace_event(q, &e);
+    } else {
+        store_by_provider_id(q->store, id, on_match, &m);
+        if (json_array_size(m.list) == 1 && store_event(q->store, m.n, &e))
+            out = trace_event(q, &e);
+        else if (json_array_size(m.list) > 1)
+            out = json_pack("{s:O}", "matches", m.list);
+        else
+            snprintf(why, 200, "no event has the id %.100s", id);
+    }
+    store_done(q->store);
+    json_decref(m.list);
+    return out;
+}
+
+/* ---- events ---- */
+
+static int status_of(const char *name)
+{
+    if (!name)
+        return -1;
+    if (strcmp(name, "done") == 0)
+        return -2;
+    if (strcmp(name, "routed") == 0)
+        return EVENT_ROUTED;
+    if (strcmp(name, "duplicate") == 0)
+        return EVENT_DUPLICATE;
+    if (strcmp(name, "refused") == 0)
+        return EVENT_REFUSED;
+    return -3;
+}
+
+static void on_event(void *arg, const struct event_row *e, bool ended)
+{
+    json_array_append_new(arg, event_json(e, ended));
+}
+
+static json_t *on_events(void *self, json_t *args, char why[200])
+{
+    struct sequencer *q = self;
+    json_int_t limit = json_integer_value(json_object_get(args, "limit"));
+    const char *status = json_string_value(json_object_get(args, "status"));
+    struct event_filter f = {
+        .source = json_string_value(json_object_get(args, "source")),
+        .type = json_string_value(json_object_get(args, "type")),
+        .workspace = json_string_value(json_object_get(args, "workspace")),
+        .status = status_of(status),
+        .since_ms = json_integer_value(json_object_get(args, "since_ms")),
+        .until_ms = json_integer_value(json_object_get(args, "until_ms")),
+        .limit = limit < 1            ? LIMIT_USUAL
+                 : limit > LIMIT_MOST ? LIMIT_MOST
+                                      : (int)limit,
+    };
+    json_t *out;
+
+    if (f.status == -3) {
+        snprintf(why, 200,
+                 "status: it is routed, done, duplicate or refused, "
+                 "not \"%.40s\"",
+                 status);
+        return NULL;
+    }
+    out = json_array();
+    store_search(q->store, &f, on_event, out);
+    return out;
+}
+
+/* ---- endpoints ---- */
+
+static json_t *on_endpoints(void *self, json_t *args, char why[200])
+{
+    struct sequencer *q = self;
+    json_t *out = json_array();
+
+    (void)args;
+    (void)why;
+    for (size_t i = 0; i < q->endpoint_count; i++) {
+        const struct endpoint *e = &q->endpoints[i];
+
+        json_array_append_new(
+            out, json_pack("{s:s,s:b,s:o,s:I,s:b}", "name", e->name, "present",
+                           e->settings != NULL, "home",
+                           text_or_null(e->home ? e->home->name : NULL), "out",
+                           (json_int_t)e->out, "waiting", e->waiting));
+    }
+    return out;
+}
+
+const struct control_command sequencer_commands[] = {
+    {"trace", "id", "one event: what it is and how its deliveries stand",
+     on_trace},
+    {"events", "source type workspace status since_ms until_ms limit",
+     "search, newest first", on_events},
+    {"endpoints", "", "each endpoint's home and what is out", on_endpoints},
+    {0},
+};

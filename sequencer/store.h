@@ -1,0 +1,172 @@
+/* store: every row of sequencer.db, every statement. Inside the turn's
+ * transaction unless it says otherwise. A full disk is the db's to notice. */
+#ifndef SEQUENCER_STORE_H
+#define SEQUENCER_STORE_H
+
+#include "db.h"
+#include "sequencer.h"
+
+struct store;
+
+extern const struct db_schema sequencer_schema;
+
+struct store *store_open(struct db *db);
+void store_close(struct store *s);
+
+/* meta: 0 when it was never set. */
+int64_t store_meta(struct store *s, const char *key);
+void store_meta_set(struct store *s, const char *key, int64_t value);
+
+/* ---- events ---- */
+
+struct event_row {
+    int64_t n;
+    const char *id, *source, *provider_id, *type, *workspace;
+    int64_t received_ms, taken_ms;
+    int status;
+    uint64_t sequence; /* 0: none */
+    const char *clock, *reason, *duplicate_of;
+};
+
+int64_t store_last_event(struct store *s);
+void store_event_add(struct store *s, const struct event_row *e);
+/* Only status, sequence, clock and reason of a refused one that is routed now. */
+void store_event_set(struct store *s, const struct event_row *e);
+/* One event by number or id; false: none. Strings live until the next call of
+ * the same function, or store_done(). */
+bool store_event(struct store *s, int64_t n, struct event_row *e);
+bool store_event_by_id(struct store *s, struct bytes id, struct event_row *e);
+void store_done(struct store *s);
+/* Its number only; 0: none. */
+int64_t store_event_n(struct store *s, struct bytes id);
+
+void store_body_add(struct store *s, int64_t event, struct bytes headers,
+                    struct bytes body);
+/* Borrowed until store_body_done(). */
+bool store_body(struct store *s, int64_t event, struct bytes *headers,
+                struct bytes *body);
+void store_body_done(struct store *s);
+void store_body_drop(struct store *s, int64_t event);
+
+/* ---- idempotency keys ---- */
+
+enum { KEY_BYTES = 16 };
+/* The event that had this key, at most `ttl_ms` before or after; 0: none. */
+int64_t store_key(struct store *s, const uint8_t key[KEY_BYTES],
+                  int64_t received_ms, int64_t ttl_ms);
+void store_key_set(struct store *s, const uint8_t key[KEY_BYTES], int64_t event,
+                   int64_t received_ms, int64_t ttl_ms);
+/* Bounded; returns how many went. */
+int store_keys_purge(struct store *s, int64_t now_ms, int most);
+
+/* ---- workspaces ---- */
+
+/* From the cache or the table; made when there is none. */
+struct workspace *store_workspace(struct store *s, struct workspaces *w,
+                                  const char *name);
+/* Write what this turn changed. */
+void store_workspaces(struct store *s, struct workspaces *w);
+
+/* ---- endpoints and deliverers ---- */
+
+typedef void endpoint_fn(void *arg, int64_t id, const char *name,
+                         const char *home, uint64_t grant, int64_t config);
+void store_endpoints(struct store *s, endpoint_fn *fn, void *arg);
+int64_t store_endpoint_add(struct store *s, const char *name);
+void store_endpoint_set(struct store *s, int64_t id, const char *home,
+                        uint64_t grant, int64_t config);
+typedef void deliverer_fn(void *arg, const char *name, uint64_t store);
+void store_deliverers(struct store *s, deliverer_fn *fn, void *arg);
+void store_deliverer_set(struct store *s, const char *name, uint64_t store);
+
+/* ---- deliveries ---- */
+
+struct delivery_row {
+    int64_t event, endpoint;
+    int status;
+    uint64_t grant, out_n;
+    int64_t life;
+    uint64_t previous;
+    int64_t attempts, earlier, first_ms, next_ms;
+    int64_t at_ms, duration_ms, http_status;
+    const char *error, *reason, *deliverer;
+};
+
+void store_delivery_add(struct store *s, const struct delivery_row *d);
+/* Strings live until store_delivery_done(). */
+bool store_delivery(struct store *s, int64_t event, int64_t endpoint,
+                    struct delivery_row *d);
+void store_delivery_done(struct store *s);
+/* All but event, endpoint and previous. */
+void store_delivery_set(struct store *s, const struct delivery_row *d);
+/* Given out: status, grant, number. */
+void store_delivery_out(struct store *s, int64_t event, int64_t endpoint,
+                        int status, uint64_t grant, uint64_t out_n);
+/* No delivery of this event is open. */
+bool store_event_ended(struct store *s, int64_t event);
+
+/* Up to `most` waiting deliveries of an endpoint behind event `after`, in order:
+ * into events[] and next_ms[]. Returns how many. */
+int store_waiting(struct store *s, int64_t endpoint, int64_t after, int most,
+                  int64_t *events, int64_t *next_ms);
+/* The next grant above `after` under which open deliveries of this endpoint
+ * stand; 0: none. */
+uint64_t store_open_grant(struct store *s, int64_t endpoint, uint64_t after);
+/* Open deliveries under a grant, at most `most`: back to waiting. Returns how
+ * many; `lowest` gets the lowest event among them. */
+int store_sweep(struct store *s, int64_t endpoint, uint64_t grant, int most,
+                int64_t *lowest);
+int64_t store_count_in_flight(struct store *s, int64_t endpoint,
+                              uint64_t grant);
+/* For each delivery of an event. */
+typedef void delivery_fn(void *arg, const struct delivery_row *d,
+                         const char *endpoint);
+void store_event_deliveries(struct store *s, int64_t event, delivery_fn *fn,
+                            void *arg);
+
+void store_attempt_add(struct store *s, int64_t event, int64_t endpoint,
+                       const struct wire_result *r, const char *deliverer);
+typedef void attempt_fn(void *arg, int64_t n, int64_t at_ms,
+                        int64_t duration_ms, int64_t http_status,
+                        const char *error, const char *deliverer);
+void store_attempts(struct store *s, int64_t event, int64_t endpoint,
+                    attempt_fn *fn, void *arg);
+
+/* ---- letters ---- */
+
+struct letter_row {
+    int64_t n, event, endpoint, life, at_ms;
+};
+
+int64_t store_letter_add(struct store *s, uint64_t hop_n, int64_t event,
+                         int64_t endpoint, int64_t life, int64_t at_ms,
+                         struct bytes response);
+/* Response borrowed until store_letter_done(). */
+bool store_letter(struct store *s, int64_t n, struct letter_row *l,
+                  struct bytes *response);
+void store_letter_done(struct store *s);
+/* Forget one letter up to hop number `hop_n`; its event, 0: none is left. */
+int64_t store_letter_drop(struct store *s, uint64_t hop_n);
+bool store_letter_pending(struct store *s, int64_t event);
+
+/* ---- retention ---- */
+
+/* Remove finished events taken before `cutoff_ms`, looking at `most` rows above
+ * *at. Moves *at; false: the end was reached. */
+bool store_purge(struct store *s, int64_t cutoff_ms, int most, int64_t *at);
+
+/* ---- search ---- */
+
+struct event_filter {
+    const char *source, *type, *workspace; /* NULL: any; type may be a glob */
+    int status;                            /* -1: any, -2: done */
+    int64_t since_ms, until_ms;
+    int limit;
+};
+typedef void event_fn(void *arg, const struct event_row *e, bool ended);
+void store_search(struct store *s, const struct event_filter *f, event_fn *fn,
+                  void *arg);
+void store_by_provider_id(struct store *s, const char *provider_id,
+                          event_fn *fn, void *arg);
+
+#endif

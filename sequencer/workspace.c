@@ -1,0 +1,245 @@
+#include "workspace.h"
+#include "runs.h"
+#include <stdlib.h>
+#include <string.h>
+
+enum { FIRST_BUCKETS = 1024 };
+
+static size_t hash(const char *s)
+{
+    uint64_t h = 1469598103934665603ULL;
+
+    for (; *s; s++)
+        h = (h ^ (unsigned char)*s) * 1099511628211ULL;
+    return (size_t)(h ^ h >> 32);
+}
+
+void workspaces_init(struct workspaces *w)
+{
+    *w = (struct workspaces){.bucket_count = FIRST_BUCKETS};
+    w->buckets = gr_alloc(w->bucket_count * sizeof(struct workspace *));
+}
+
+static void workspace_free(struct workspace *ws)
+{
+    for (size_t i = 0; i < ws->tally_count; i++)
+        free(ws->tallies[i].type);
+    free(ws->tallies);
+    free(ws->routed);
+    free(ws->name);
+    free(ws);
+}
+
+void workspaces_clear(struct workspaces *w)
+{
+    for (size_t i = 0; i < w->bucket_count; i++) {
+        while (w->buckets[i]) {
+            struct workspace *ws = w->buckets[i];
+
+            w->buckets[i] = ws->next;
+            workspace_free(ws);
+        }
+    }
+    w->count = 0;
+    w->dirty = NULL;
+}
+
+void workspaces_fini(struct workspaces *w)
+{
+    workspaces_clear(w);
+    free(w->buckets);
+    *w = (struct workspaces){0};
+}
+
+struct workspace *workspaces_find(struct workspaces *w, const char *name)
+{
+    struct workspace *ws = w->buckets[hash(name) % w->bucket_count];
+
+    while (ws && strcmp(ws->name, name) != 0)
+        ws = ws->next;
+    return ws;
+}
+
+static void grow(struct workspaces *w)
+{
+    struct workspace **old = w->buckets;
+    size_t old_count = w->bucket_count;
+
+    w->bucket_count *= 4;
+    w->buckets = gr_alloc(w->bucket_count * sizeof(struct workspace *));
+    for (size_t i = 0; i < old_count; i++) {
+        while (old[i]) {
+            struct workspace *ws = old[i];
+            size_t at = hash(ws->name) % w->bucket_count;
+
+            old[i] = ws->next;
+            ws->next = w->buckets[at];
+            w->buckets[at] = ws;
+        }
+    }
+    free(old);
+}
+
+struct workspace *workspaces_add(struct workspaces *w, const char *name)
+{
+    struct workspace *ws = gr_alloc(sizeof *ws);
+    size_t at;
+
+    if (w->count >= w->bucket_count)
+        grow(w);
+    at = hash(name) % w->bucket_count;
+    ws->name = gr_strdup(name);
+    ws->next = w->buckets[at];
+    w->buckets[at] = ws;
+    w->count++;
+    return ws;
+}
+
+/* The tally of `type`, made at its place when there is none. */
+static struct tally *tally_of(struct workspace *ws, const char *type,
+                              size_t type_bytes)
+{
+    size_t lo = 0, hi = ws->tally_count;
+
+    while (lo < hi) {
+        size_t mid = (lo + hi) / 2;
+        const char *t = ws->tallies[mid].type;
+        int order = strncmp(t, type, type_bytes);
+
+        if (order == 0 && t[type_bytes])
+            order = 1;
+        if (order == 0)
+            return &ws->tallies[mid];
+        if (order < 0)
+            lo = mid + 1;
+        else
+            hi = mid;
+    }
+    ws->tallies = gr_realloc(ws->tallies,
+                             (ws->tally_count + 1) * sizeof *ws->tallies);
+    memmove(&ws->tallies[lo + 1], &ws->tallies[lo],
+            (ws->tally_count - lo) * sizeof *ws->tallies);
+    ws->tally_count++;
+    ws->tallies[lo] = (struct tally){gr_strndup(type, type_bytes), 0};
+    return &ws->tallies[lo];
+}
+
+/* ',' and '=' hold the clock together, so in a type they are written as in a
+ * URL; '%' for that. */
+static void put_type(struct buf *out, const char *type)
+{
+    for (; *type; type++) {
+        if (*type == ',' || *type == '=' || *type == '%')
+            buf_printf(out, "%%%02X", (unsigned char)*type);
+        else
+            buf_put(out, type, 1);
+    }
+}
+
+static int hex(char c)
+{
+    return c <= '9' ? c - '0' : (c & ~0x20) - 'A' + 10;
+}
+
+/* The other way, in place: it never gets longer. */
+static size_t unescape(char *type)
+{
+    char *to = type;
+
+    for (char *p = type; *p; p++) {
+        if (*p == '%' && p[1] && p[2]) {
+            *to++ = (char)(hex(p[1]) << 4 | hex(p[2]));
+            p += 2;
+        } else {
+            *to++ = *p;
+        }
+    }
+    *to = 0;
+    return (size_t)(to - type);
+}
+
+void workspace_read(struct workspace *ws, uint64_t sequence, const char *clock,
+                    struct bytes routed)
+{
+    const uint8_t *p = routed.p;
+
+    ws->sequence = sequence;
+    while (*clock) {
+        size_t n = strcspn(clock, ",");
+        size_t eq = strcspn(clock, "=");
+
+        if (eq < n) {
+            char *type = gr_strndup(clock, eq);
+
+            tally_of(ws, type, unescape(type))->count = strtoull(clock + eq + 1,
+                                                                 NULL, 10);
+            free(type);
+        }
+        clock += n + (clock[n] == ',');
+    }
+    ws->routed_count = routed.n / 16;
+    ws->routed = gr_alloc(ws->routed_count * sizeof *ws->routed);
+    for (size_t i = 0; i < ws->routed_count; i++, p += 16)
+        ws->routed[i] = (struct routed){(int64_t)get_le64(p), get_le64(p + 8)};
+}
+
+uint64_t workspace_number(struct workspaces *w, struct workspace *ws,
+                          const char *type)
+{
+    if (!ws->dirty) {
+        ws->dirty = true;
+        ws->next_dirty = w->dirty;
+        w->dirty = ws;
+    }
+    tally_of(ws, type, strlen(type))->count++;
+    return ++ws->sequence;
+}
+
+static void put_tally(struct buf *out, const struct tally *t)
+{
+    put_type(out, t->type);
+    buf_printf(out, "=%llu", (unsigned long long)t->count);
+}
+
+void workspace_clock(const struct workspace *ws, const char *type, size_t most,
+                     struct buf *out)
+{
+    size_t at = out->len;
+
+    for (size_t i = 0; i < ws->tally_count && out->len - at <= most; i++) {
+        buf_put(out, ",", i ? 1 : 0);
+        put_tally(out, &ws->tallies[i]);
+    }
+    if (out->len - at <= most)
+        return;
+    out->len = at;
+    for (size_t i = 0; i < ws->tally_count; i++)
+        if (strcmp(ws->tallies[i].type, type) == 0)
+            put_tally(out, &ws->tallies[i]);
+}
+
+uint64_t workspace_routed(struct workspace *ws, int64_t endpoint,
+                          uint64_t sequence)
+{
+    uint64_t before;
+
+    for (size_t i = 0; i < ws->routed_count; i++) {
+        if (ws->routed[i].endpoint == endpoint) {
+            before = ws->routed[i].sequence;
+            ws->routed[i].sequence = sequence;
+            return before;
+        }
+    }
+    ws->routed = gr_realloc(ws->routed,
+                            (ws->routed_count + 1) * sizeof *ws->routed);
+    ws->routed[ws->routed_count++] = (struct routed){endpoint, sequence};
+    return 0;
+}
+
+void workspace_routed_blob(const struct workspace *ws, struct buf *out)
+{
+    for (size_t i = 0; i < ws->routed_count; i++) {
+        put_le64(out, (uint64_t)ws->routed[i].endpoint);
+        put_le64(out, ws->routed[i].sequence);
+    }
+}

@@ -1,0 +1,62 @@
+/* workspace: each workspace's numbers: the last sequence, how many of each type
+ * (the clock), and the last number routed to each endpoint. A cache over the
+ * table; what a turn changed is written once, at its end. */
+#ifndef SEQUENCER_WORKSPACE_H
+#define SEQUENCER_WORKSPACE_H
+
+#include "alloc.h"
+#include "rc.h"
+
+enum { CLOCK_MAX_BYTES = 2048 };
+
+struct tally {
+    char *type;
+    uint64_t count;
+};
+
+struct routed {
+    int64_t endpoint;
+    uint64_t sequence;
+};
+
+struct workspace {
+    char *name;
+    uint64_t sequence;
+    struct tally *tallies; /* by type's name */
+    size_t tally_count;
+    struct routed *routed;
+    size_t routed_count;
+    bool dirty;
+    struct workspace *next; /* in its bucket */
+    struct workspace *next_dirty;
+};
+
+struct workspaces {
+    struct workspace **buckets;
+    size_t bucket_count, count;
+    struct workspace *dirty;
+};
+
+void workspaces_init(struct workspaces *w);
+void workspaces_fini(struct workspaces *w);
+/* Forget all (after a rolled back turn, or when there are too many). */
+void workspaces_clear(struct workspaces *w);
+struct workspace *workspaces_find(struct workspaces *w, const char *name);
+struct workspace *workspaces_add(struct workspaces *w, const char *name);
+/* Put back what workspace_clock() and workspace_routed_blob() wrote. */
+void workspace_read(struct workspace *ws, uint64_t sequence, const char *clock,
+                    struct bytes routed);
+
+/* Pure: give the next number; counts the type. Marks it dirty. */
+uint64_t workspace_number(struct workspaces *w, struct workspace *ws,
+                          const char *type);
+/* "issue.created=7,issue.updated=12", by name. With more types than fit into
+ * `most` bytes, only `type`'s own. */
+void workspace_clock(const struct workspace *ws, const char *type, size_t most,
+                     struct buf *out);
+/* The last number routed to `endpoint` before, and from now on `sequence`. */
+uint64_t workspace_routed(struct workspace *ws, int64_t endpoint,
+                          uint64_t sequence);
+void workspace_routed_blob(const struct workspace *ws, struct buf *out);
+
+#endif
