@@ -75,6 +75,7 @@ void requeue_set_back(void *self, const char *peer, bool we_are_older)
     struct dlqd *d = self;
     int count = store_requeues_again(&d->store, peer);
 
+    (void)we_are_older; /* it is all the same to a requeue */
     if (count)
         log_warn(NULL, "after an older copy came back, requeues are said again",
                  LS("sequencer", peer), LI("count", count));
