@@ -12,8 +12,10 @@
  * that it has ever sent to that deliverer in this start, or simply with
  * LONGEST_ATTEMPT_MS.
  *
- * A `drained` for a present grant that nobody recalled means that the deliverer
- * is stopping: give this run of it (wire_beat.run) nothing more. */
+ * A `drained` for a present grant that nobody recalled: the deliverer gives its
+ * work back by itself, because it stops (from then on it does not beat) or
+ * because its link was set back. Count it as gone until its next beat, and give
+ * it nothing before. A `drained` for any other grant says nothing. */
 #ifndef PROTO_GRANT_H
 #define PROTO_GRANT_H
 

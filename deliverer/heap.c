@@ -1,0 +1,73 @@
+#include "heap.h"
+#include "alloc.h"
+#include <stdlib.h>
+
+void heap_fini(struct heap *h)
+{
+    free(h->items);
+    *h = (struct heap){0};
+}
+
+static void place(struct heap *h, struct heap_item *item, size_t at)
+{
+    h->items[at] = item;
+    item->at = at;
+}
+
+static void up(struct heap *h, struct heap_item *item)
+{
+    size_t at = item->at;
+
+    for (; at > 1 && h->items[at / 2]->key > item->key; at /= 2)
+        place(h, h->items[at / 2], at);
+    place(h, item, at);
+}
+
+static void down(struct heap *h, struct heap_item *item)
+{
+    size_t at = item->at, child;
+
+    for (; (child = 2 * at) <= h->count; at = child) {
+        if (child < h->count && h->items[child + 1]->key < h->items[child]->key)
+            child++;
+        if (h->items[child]->key >= item->key)
+            break;
+        place(h, h->items[child], at);
+    }
+    place(h, item, at);
+}
+
+void heap_put(struct heap *h, struct heap_item *item, int64_t key)
+{
+    item->key = key;
+    if (!item->at) {
+        if (h->count + 1 >= h->room) {
+            h->room = h->room ? 2 * h->room : 64;
+            h->items = gr_realloc(h->items, h->room * sizeof *h->items);
+        }
+        place(h, item, ++h->count);
+    }
+    up(h, item);
+    down(h, item);
+}
+
+void heap_drop(struct heap *h, struct heap_item *item)
+{
+    struct heap_item *last;
+    size_t at = item->at;
+
+    if (!at)
+        return;
+    item->at = 0;
+    last = h->items[h->count--];
+    if (last == item)
+        return;
+    place(h, last, at);
+    up(h, last);
+    down(h, last);
+}
+
+struct heap_item *heap_first(const struct heap *h)
+{
+    return h->count ? h->items[1] : NULL;
+}

@@ -1,0 +1,334 @@
+/* The deliverer's turn.
+ *
+ *   frames    tasks, recalls and drops of the hop (take.c); pulses and grants
+ *   work      outcomes of what has ended (outcome.c); rows for what takes
+ *             longer, the hop's place, due rows (take.c); grants that end
+ *             (grants.c); a step of housekeeping
+ *   commit    results are promised; tasks are ours
+ *   tell      memory follows; libcurl's sockets; begin what may begin; beat
+ *
+ * An attempt is begun in tell(), so a task is begun in the turn it came, and
+ * not before the commit of that turn. */
+#include "clock.h"
+#include "deliverer.h"
+#include "log.h"
+#include "outcome.h"
+#include "take.h"
+#include "trace.h"
+#include "wire.h"
+#include <string.h>
+
+enum {
+    TIDY_EVERY_MS = 1000,
+    PURGE_ATTEMPTS = 256, /* in one step */
+    /* Under this no task is taken: what is left is for outcomes. Ingress and
+     * the sequencer stop earlier. */
+    ROOM_LOW_BYTES = 4 * 1024 * 1024,
+    BEGIN_MAX = 512,    /* attempts begun in one turn */
+    LAST_ACK_MS = 2000, /* wait for the sequencer to have our last words */
+};
+
+/* ---- start and end ---- */
+
+static void on_open(void *self)
+{
+    struct deliverer *d = self;
+    struct hop_link link;
+    int at = 0;
+
+    d->turn = 1;
+    store_open(&d->store, d->daemon.db);
+    hop_keep_log(d->daemon.hop, SEQUENCER);
+    hop_hold(d->daemon.hop, SEQUENCER);
+    while (hop_links(d->daemon.hop, &at, &link))
+        if (!link.out && strcmp(link.peer, SEQUENCER) == 0)
+            settle_init(&d->settle, link.done);
+    store_settled_get(&d->store, &d->settle);
+    grants_open(d);
+    flights_open(&d->flights);
+    loop_watch_fd(&d->daemon.loop, d->flights.epoll);
+}
+
+static void on_close(void *self)
+{
+    struct deliverer *d = self;
+
+    flights_close(&d->flights);
+    tasks_fini(&d->tasks);
+    grants_close(d);
+    heap_fini(&d->alarms);
+}
+
+static void on_frame(void *self, int kind, struct bytes frame)
+{
+    if (kind == WIRE_KIND_PULSE)
+        grants_pulse(self, frame);
+    else if (kind == WIRE_KIND_GRANTED)
+        grants_granted(self, frame);
+    else if (kind == WIRE_KIND_VOIDED)
+        grants_voided(self, frame);
+    else
+        log_warn(NULL, "a frame that is not for a deliverer; dropped",
+                 LS("kind", wire_kind_name(kind)));
+}
+
+/* ---- housekeeping ---- */
+
+static void purge_history(struct deliverer *d)
+{
+    struct hop *hop = d->daemon.hop;
+    uint64_t last = 0;
+    int64_t before = d->daemon.loop.now_ms -
+                     d->daemon.settings->history_keep_ms;
+    int n = store_attempts_purge(&d->store, before, hop_cursor(hop, SEQUENCER),
+                                 PURGE_ATTEMPTS, &last);
+
+    if (n > 0)
+        hop_floor(hop, SEQUENCER, last + 1);
+    if (n == PURGE_ATTEMPTS)
+        d->tidy_ms = 0; /* there is more */
+}
+
+static void tidy(struct deliverer *d)
+{
+    bool low;
+
+    if (d->daemon.loop.mono_ms < d->tidy_ms || d->full)
+        return;
+    d->tidy_ms = d->daemon.loop.mono_ms + TIDY_EVERY_MS;
+    low = db_room_bytes(d->daemon.db) < ROOM_LOW_BYTES;
+    if (low != d->low)
+        log_warn(NULL,
+                 low ? "little room on the disk: no new tasks"
+                     : "room on the disk again",
+                 LI("room_bytes", db_room_bytes(d->daemon.db)));
+    d->low = low;
+    purge_history(d);
+}
+
+/* ---- SIGTERM ---- */
+
+static void begin_to_stop(struct deliverer *d)
+{
+    if (!d->daemon.loop.stopping)
+        return;
+    if (!d->stop_ms)
+        d->stop_ms = d->daemon.loop.mono_ms;
+    grants_recall_all(d, "stopping"); /* a turn may have been taken back */
+}
+
+/* Requests that do not end within the grace are broken off; what they were for
+ * is given back like the rest. */
+static void end_grace(struct deliverer *d)
+{
+    if (d->stop_ms && d->flights.active.count > 0 &&
+        mono_ms() - d->stop_ms >= d->daemon.settings->shutdown_grace_ms) {
+        log_warn(NULL, "requests did not end in time and are broken off",
+                 LI("requests", d->flights.active.count));
+        flights_interrupt(&d->flights);
+    }
+}
+
+/* All grants are told as drained, and the sequencer has that, or is away: then
+ * it finds it in our log when both are there again. */
+static bool on_stopped(void *self)
+{
+    struct deliverer *d = self;
+    int64_t now = mono_ms();
+
+    if (!d->stop_ms || !grants_all_drained(d) || d->flights.ended.count > 0)
+        return false;
+    if (!d->drained_ms)
+        d->drained_ms = now;
+    return hop_backlog(d->daemon.hop, SEQUENCER) == 0 ||
+           now - d->drained_ms >= LAST_ACK_MS;
+}
+
+/* ---- the turn ---- */
+
+static int sooner(int a, int b)
+{
+    return b < 0 ? a : a < 0 ? b : a < b ? a : b;
+}
+
+static int on_work(void *self)
+{
+    struct deliverer *d = self;
+
+    begin_to_stop(d);
+    outcome_work(d);
+    take_work(d);
+    grants_work(d);
+    take_due_rows(d);
+    tidy(d);
+    return -1; /* tell() knows */
+}
+
+static void begin(struct deliverer *d)
+{
+    struct endpoint *e;
+    struct task *t;
+
+    for (int n = 0; n < BEGIN_MAX && (e = d->runnable.first) &&
+                    flights_room(&d->flights) && grants_may_begin(d);
+         n++) {
+        t = endpoint_next(e);
+        t->state = TASK_FLYING;
+        e->in_flight++;
+        flight_begin(&d->flights, t, e->config, now_ms());
+        endpoint_rotate(e, &d->runnable);
+        endpoint_schedule(e, &d->runnable, &d->alarms);
+    }
+}
+
+static void mark_ended(struct deliverer *d)
+{
+    for (struct flight *f = d->flights.ended.first; f; f = f->next)
+        f->task->state = TASK_ENDED;
+}
+
+static void measure(struct deliverer *d)
+{
+    int64_t *m = d->metrics;
+
+    m[METRIC_IN_FLIGHT] = d->flights.active.count;
+    m[METRIC_QUEUED] = (int64_t)d->tasks.count - d->flights.active.count -
+                       d->flights.ended.count;
+    m[METRIC_PARKED_ROWS] = d->parked_rows;
+    m[METRIC_CONNECTIONS] = d->flights.connections;
+    m[METRIC_GRANTS] = (int64_t)d->grants.count;
+    m[METRIC_CONFIRMED] = d->grants.confirmed;
+    m[METRIC_LEASE] = grants_may_begin(d);
+}
+
+static int wait_ms(struct deliverer *d)
+{
+    int ms = flights_wait_ms(&d->flights);
+
+    if (d->flights.ended.count > 0)
+        return 0; /* outcomes to record */
+    if (d->runnable.first && grants_may_begin(d) && flights_room(&d->flights))
+        return 0;
+    ms = sooner(ms, take_wait_ms(d));
+    ms = sooner(ms, take_due_wait_ms(d));
+    ms = sooner(ms, grants_wait_ms(d));
+    return sooner(ms, TIDY_EVERY_MS);
+}
+
+static void on_tell(void *self)
+{
+    struct deliverer *d = self;
+
+    d->turn++; /* what this one did is on disk */
+    d->full = false;
+    outcome_tell(d);
+    end_grace(d);
+    flights_turn(&d->flights);
+    begin(d);
+    flights_turn(&d->flights); /* send what was begun */
+    mark_ended(d);
+    grants_tell(d);
+    measure(d);
+    daemon_wake_in(&d->daemon, wait_ms(d));
+}
+
+/* The disk is full. What ended and could not be written stays in memory and is
+ * written first; nothing is begun or taken meanwhile. */
+static void on_undo(void *self)
+{
+    struct deliverer *d = self;
+
+    d->full = true;
+    outcome_undo(d);
+    take_undo(d);
+    d->drained_ms = 0;
+    d->turn++;
+}
+
+/* ---- what others may ask ---- */
+
+static json_t *grant_json(struct grant *g)
+{
+    const struct endpoint *e = &g->endpoint;
+
+    return json_pack("{s:s,s:s,s:b,s:i,s:i,s:I,s:I}", "endpoint", g->name,
+                     "state", grant_state_name(g->state), "confirmed",
+                     e->config != NULL, "in_flight", e->in_flight, "queued",
+                     endpoint_waiting(e), "rows", (json_int_t)e->rows, "parked",
+                     (json_int_t)e->parked);
+}
+
+static void on_status(void *self, json_t *out)
+{
+    enum { SHOWN = 100 };
+    struct deliverer *d = self;
+    json_t *grants = json_array();
+    struct grant *g = NULL;
+
+    for (int n = 0; n < SHOWN && (g = grants_next(d, g)); n++)
+        json_array_append_new(grants, grant_json(g));
+    json_object_set_new(out, "lease",
+                        json_string(grants_may_begin(d) ? "held" : "lapsed"));
+    json_object_set_new(out, "grants", grants);
+    json_object_set_new(out, "in_flight",
+                        json_integer(d->flights.active.count));
+    json_object_set_new(out, "parked", json_integer(d->parked_rows));
+}
+
+static const struct control_command commands[] = {
+    {"trace", "id", "attempts of an event here, and what waits", trace_event},
+    {0},
+};
+
+const struct metric deliverer_metrics[] = {
+    [METRIC_ATTEMPTS] = {"grapnel_attempts_total", METRIC_COUNTER, "attempts",
+                         "requests made to endpoints that have ended"},
+    [METRIC_DELIVERED] = {"grapnel_attempts_delivered_total", METRIC_COUNTER,
+                          "attempts", "answered 2xx"},
+    [METRIC_PARKED] = {"grapnel_attempts_parked_total", METRIC_COUNTER,
+                       "attempts", "failed; a retry waits"},
+    [METRIC_DEAD] = {"grapnel_attempts_dead_total", METRIC_COUNTER, "attempts",
+                     "failed for good"},
+    [METRIC_RELEASED] = {"grapnel_attempts_released_total", METRIC_COUNTER,
+                         "attempts", "broken off, or final elsewhere"},
+    [METRIC_IN_FLIGHT] = {"grapnel_in_flight", METRIC_GAUGE, "attempts",
+                          "requests that are unanswered now"},
+    [METRIC_QUEUED] = {"grapnel_queued", METRIC_GAUGE, "tasks",
+                       "in memory, waiting for their endpoint's turn"},
+    [METRIC_PARKED_ROWS] = {"grapnel_parked", METRIC_GAUGE, "tasks",
+                            "on disk, waiting for their next try"},
+    [METRIC_CONNECTIONS] = {"grapnel_connections_total", METRIC_COUNTER,
+                            "connections",
+                            "opened; attempts beyond that used a kept one"},
+    [METRIC_GRANTS] = {"grapnel_grants", METRIC_GAUGE, "grants",
+                       "held or being given back"},
+    [METRIC_CONFIRMED] = {"grapnel_grants_confirmed", METRIC_GAUGE, "grants",
+                          "under which attempts may begin"},
+    [METRIC_LEASE] = {"grapnel_lease", METRIC_GAUGE, "",
+                      "1: the sequencer has answered in time"},
+    [METRIC_COUNT] = {0},
+};
+
+static const struct db_schema schema = {
+    .steps = (const char *const[]){deliverer_store_sql, proto_hop_sql},
+    .count = 2};
+
+static const struct hop_ops hop_ops = {
+    .apply = take_message, .load = outcome_load, .set_back = take_set_back};
+
+const struct daemon_plan deliverer_plan = {
+    .process = "deliverer",
+    .default_name = "deliverer-1",
+    .summary = "tries each delivery until its answer is final",
+    .schema = &schema,
+    .hop = &hop_ops,
+    .commands = commands,
+    .metrics = deliverer_metrics,
+    .open = on_open,
+    .frame = on_frame,
+    .work = on_work,
+    .tell = on_tell,
+    .undo = on_undo,
+    .stopped = on_stopped,
+    .close = on_close,
+    .status = on_status};

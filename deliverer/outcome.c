@@ -1,0 +1,277 @@
+#include "outcome.h"
+#include "backoff.h"
+#include "clock.h"
+#include "deliverer.h"
+#include "log.h"
+#include "take.h"
+#include "wire.h"
+#include <stdio.h>
+#include <string.h>
+
+/* After a failure of our own (no descriptor, no memory): soon, not at once. */
+enum { FAULT_WAIT_MS = 5000, FAULT_SPREAD_MS = 10000 };
+
+const char *outcome_name(int outcome)
+{
+    static const char *const names[] = {[OUTCOME_DELIVERED] = "delivered",
+                                        [OUTCOME_PARKED] = "parked",
+                                        [OUTCOME_DEAD] = "dead",
+                                        [OUTCOME_RELEASED] = "released"};
+
+    return outcome > 0 && outcome < (int)COUNT_OF(names) ? names[outcome] : "?";
+}
+
+/* ---- decide: values only, once per flight ---- */
+
+static void decide_retry(struct flight *f, int64_t now)
+{
+    const struct task *t = f->task;
+    uint64_t base = t->w.budget_base;
+    struct backoff b = {.policy = &f->config->policy,
+                        .attempts = f->attempts > base ? f->attempts - base : 1,
+                        .first_ms = f->first_ms,
+                        .now_ms = now,
+                        .retry_after_ms = f->retry_after_ms,
+                        .random = random_id() << 1};
+    enum backoff_end end = backoff_next(&b, &f->next_ms);
+
+    f->outcome = end == BACKOFF_WAIT ? OUTCOME_PARKED : OUTCOME_DEAD;
+    f->reason = end == BACKOFF_WAIT            ? ""
+                : end == BACKOFF_ATTEMPTS_USED ? "budget_attempts"
+                                               : "budget_time";
+}
+
+static void decide(struct flight *f, int64_t now)
+{
+    const struct task *t = f->task;
+
+    f->decided = true;
+    f->reason = "";
+    f->next_ms = 0;
+    f->attempts = t->attempts + 1;
+    f->first_ms = t->first_ms ? t->first_ms : f->at_ms;
+    f->judgement = classify(&f->answer, &f->config->policy);
+    classify_text(&f->answer, f->error);
+    if (f->interrupted && !f->answer.answered) {
+        f->judgement.verdict = VERDICT_RETRY;
+        f->outcome = OUTCOME_RELEASED;
+        snprintf(f->error, sizeof f->error, "interrupted: we were stopping");
+        return;
+    }
+    switch (f->judgement.verdict) {
+    case VERDICT_DELIVERED:
+        f->outcome = OUTCOME_DELIVERED;
+        break;
+    case VERDICT_DEAD:
+        f->outcome = OUTCOME_DEAD;
+        f->reason = f->judgement.reason;
+        break;
+    case VERDICT_FAULT:
+        f->attempts = t->attempts;
+        f->first_ms = t->first_ms;
+        f->outcome = OUTCOME_PARKED;
+        f->next_ms = now + FAULT_WAIT_MS +
+                     (int64_t)(random_id() % FAULT_SPREAD_MS);
+        break;
+    case VERDICT_RETRY:
+        decide_retry(f, now);
+        break;
+    }
+}
+
+/* ---- record: rows ---- */
+
+static void put_result(struct deliverer *d, struct attempt_row *row)
+{
+    row->hop_n = hop_next(d->daemon.hop, SEQUENCER);
+    store_attempt_put(&d->store, row);
+    hop_put(d->daemon.hop, SEQUENCER, WIRE_KIND_RESULT, row->n);
+}
+
+static void park(struct deliverer *d, struct flight *f)
+{
+    struct task *t = f->task;
+    struct task_row row = {.n = t->row,
+                           .grant = t->grant->id,
+                           .event_id = t->event_id,
+                           .attempts = f->attempts,
+                           .first_ms = f->first_ms,
+                           .next_ms = f->next_ms,
+                           .parked = true,
+                           .message = {t->bytes, t->bytes_count}};
+
+    if (t->row)
+        store_task_park(&d->store, &row);
+    else
+        take_row(d, t, &row);
+}
+
+static void record(struct deliverer *d, struct flight *f)
+{
+    struct task *t = f->task;
+    struct attempt_row row = {
+        .attempt_id = f->attempt_id,
+        .grant = t->grant->id,
+        .endpoint = t->grant->name,
+        .event_id = t->event_id,
+        .outcome = f->outcome,
+        .http_status = f->answer.answered ? f->answer.status : 0,
+        .error = f->error,
+        .reason = f->reason,
+        .at_ms = f->at_ms,
+        .duration_ms = f->duration_ms,
+        .attempts = f->attempts,
+        .first_ms = f->first_ms,
+        .next_ms = f->next_ms};
+
+    if (f->outcome != OUTCOME_DELIVERED)
+        row.response = (struct bytes){f->response.data, f->response.len};
+    put_result(d, &row);
+    /* Under a grant that is being given back nothing waits here: the sequencer
+     * has its counts and times with the result, and hands it to the next. */
+    if (f->outcome == OUTCOME_PARKED && t->grant->state == GRANT_OPEN)
+        park(d, f);
+    else if (t->row)
+        store_task_gone(&d->store, t->row);
+    take_settled(d, t);
+    f->recorded = true;
+}
+
+void outcome_work(struct deliverer *d)
+{
+    for (struct flight *f = d->flights.ended.first; f; f = f->next) {
+        if (!f->decided)
+            decide(f, d->daemon.loop.now_ms);
+        /* Final elsewhere by now: there is nothing to wait for. */
+        if (f->task->dropped && f->outcome == OUTCOME_PARKED)
+            f->outcome = OUTCOME_RELEASED;
+        record(d, f);
+    }
+}
+
+void outcome_undo(struct deliverer *d)
+{
+    for (struct flight *f = d->flights.ended.first; f; f = f->next)
+        f->recorded = false;
+}
+
+void outcome_release(struct deliverer *d, const struct grant *g,
+                     const char *event_id, uint64_t attempts, int64_t first_ms,
+                     const char *why)
+{
+    struct attempt_row row = {.grant = g->id,
+                              .endpoint = g->name,
+                              .event_id = event_id,
+                              .outcome = OUTCOME_RELEASED,
+                              .error = why,
+                              .reason = "",
+                              .at_ms = d->daemon.loop.now_ms,
+                              .attempts = attempts,
+                              .first_ms = first_ms};
+
+    put_result(d, &row);
+}
+
+/* ---- tell: memory and the log ---- */
+
+static void log_outcome(const struct flight *f)
+{
+    enum log_level level = f->outcome == OUTCOME_DELIVERED ? LOG_DEBUG
+                           : f->outcome == OUTCOME_DEAD    ? LOG_WARN
+                                                           : LOG_INFO;
+    char next[RFC3339_BYTES] = "";
+
+    if (!log_wants(level))
+        return;
+    if (f->next_ms)
+        rfc3339(next, f->next_ms);
+    log_write(
+        level, f->task->event_id, outcome_name(f->outcome),
+        LOG_FIELDS(LS("endpoint", f->task->grant->name),
+                   LI("attempt", f->attempts),
+                   LI("status", f->answer.answered ? f->answer.status : 0),
+                   LI("duration_ms", f->duration_ms), LS("reason", f->reason),
+                   LS("error", f->error), LS("next", next)));
+}
+
+static void count_outcome(struct deliverer *d, const struct flight *f)
+{
+    static const enum deliverer_metric metrics[] = {
+        [OUTCOME_DELIVERED] = METRIC_DELIVERED,
+        [OUTCOME_PARKED] = METRIC_PARKED,
+        [OUTCOME_DEAD] = METRIC_DEAD,
+        [OUTCOME_RELEASED] = METRIC_RELEASED};
+
+    d->metrics[METRIC_ATTEMPTS]++;
+    d->metrics[metrics[f->outcome]]++;
+}
+
+static void land(struct deliverer *d, struct flight *f)
+{
+    struct task *t = f->task;
+    struct endpoint *e = &t->grant->endpoint;
+    bool waits = f->outcome == OUTCOME_PARKED && t->grant->state == GRANT_OPEN;
+
+    log_outcome(f);
+    count_outcome(d, f);
+    if (t->row) {
+        e->rows_here--;
+        e->rows -= !waits;
+        grants_count_parked(d, t->grant, (int)waits - (int)t->parked);
+    }
+    if (waits)
+        endpoint_row_due(e, f->next_ms);
+    e->in_flight--;
+    flight_done(&d->flights, f);
+    tasks_drop(&d->tasks, t);
+    endpoint_schedule(e, &d->runnable, &d->alarms);
+}
+
+void outcome_tell(struct deliverer *d)
+{
+    struct flight *f, *next;
+
+    for (f = d->flights.ended.first; f; f = next) {
+        next = f->next;
+        if (f->recorded)
+            land(d, f);
+    }
+}
+
+/* ---- for the hop ---- */
+
+static void put_row(void *self, const struct attempt_row *row)
+{
+    struct buf *out = self;
+    struct wire_result r = {.grant = row->grant,
+                            .endpoint = wire_text(row->endpoint),
+                            .event_id = wire_text(row->event_id),
+                            .attempt_id = row->attempt_id,
+                            .outcome = (uint64_t)row->outcome,
+                            .attempts = row->attempts,
+                            .at_ms = row->at_ms,
+                            .duration_ms = row->duration_ms,
+                            .http_status = (uint64_t)row->http_status,
+                            .reason = wire_text(row->reason),
+                            .error = wire_text(row->error),
+                            .first_ms = row->first_ms,
+                            .next_ms = row->next_ms,
+                            .response = row->response};
+
+    wire_put_result(out, &r);
+}
+
+bool outcome_load(void *self, const char *peer, uint64_t n, int kind,
+                  int64_t ref, struct buf *out)
+{
+    struct deliverer *d = self;
+    struct wire_drained drained = {.grant = (uint64_t)ref};
+
+    (void)peer;
+    (void)n;
+    if (kind == WIRE_KIND_DRAINED) {
+        wire_put_drained(out, &drained);
+        return true;
+    }
+    return store_attempt_get(&d->store, ref, put_row, out);
+}

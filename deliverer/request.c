@@ -1,0 +1,214 @@
+#include "request.h"
+#include "bounds.h"
+#include "clock.h"
+#include "headers.h"
+#include "log.h"
+#include <assert.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+/* More than a message can ask for: a request always fits. */
+enum { LINES_MAX_BYTES = 2 * MESSAGE_MAX_BYTES };
+
+void request_init(struct request *r)
+{
+    *r = (struct request){0};
+    buf_init(&r->text, LINES_MAX_BYTES);
+}
+
+void request_fini(struct request *r)
+{
+    buf_fini(&r->text);
+    free(r->lines);
+    free(r->nodes);
+    *r = (struct request){0};
+}
+
+/* The line that begins here is the next one. */
+static void begin_line(struct request *r)
+{
+    if (r->count == r->room) {
+        r->room = r->room ? 2 * r->room : 32;
+        r->lines = gr_realloc(r->lines, r->room * sizeof *r->lines);
+        r->nodes = gr_realloc(r->nodes, r->room * sizeof *r->nodes);
+    }
+    r->lines[r->count++] = r->text.len;
+}
+
+static void end_line(struct request *r)
+{
+    buf_put(&r->text, "", 1);
+}
+
+static bool one_line(struct bytes value)
+{
+    const unsigned char *p = value.p;
+
+    for (size_t i = 0; i < value.n; i++)
+        if (p[i] == '\r' || p[i] == '\n' || p[i] == 0)
+            return false;
+    return true;
+}
+
+static void put(struct request *r, const struct wire_task *t, const char *name,
+                struct bytes value)
+{
+    char id[EVENT_ID_BYTES + 1];
+
+    if (!one_line(value)) {
+        wire_copy(id, sizeof id, t->event_id);
+        log_warn(id, "a header with a line break is not sent",
+                 LS("header", name));
+        return;
+    }
+    begin_line(r);
+    buf_puts(&r->text, name);
+    /* "name:" means to libcurl: not this header; "name;" means: an empty one.
+     */
+    if (value.n) {
+        buf_puts(&r->text, ": ");
+        buf_put(&r->text, value.p, value.n);
+    } else {
+        buf_puts(&r->text, ";");
+    }
+    end_line(r);
+}
+
+static void put_text(struct request *r, const struct wire_task *t,
+                     const char *name, const char *value)
+{
+    put(r, t, name, wire_text(value));
+}
+
+static void put_number(struct request *r, const struct wire_task *t,
+                       const char *name, uint64_t value)
+{
+    char text[24];
+    int n = snprintf(text, sizeof text, "%" PRIu64, value);
+
+    put(r, t, name, (struct bytes){text, (size_t)n});
+}
+
+/* Names that are ours, or libcurl's, or the connection's. */
+static bool reserved(const char *name)
+{
+    static const char *const names[] = {"connection",
+                                        "content-length",
+                                        "expect",
+                                        "host",
+                                        "keep-alive",
+                                        "proxy-connection",
+                                        "te",
+                                        "trailer",
+                                        "upgrade",
+                                        "transfer-encoding",
+                                        "webhook-id",
+                                        "webhook-timestamp",
+                                        "webhook-signature"};
+
+    for (size_t i = 0; i < COUNT_OF(names); i++)
+        if (strcasecmp(name, names[i]) == 0)
+            return true;
+    return strncasecmp(name, "grapnel-", 8) == 0;
+}
+
+/* Headers of others. Those also in `except` (packed) are skipped. Says whether
+ * there was a content type among them. */
+static bool put_packed(struct request *r, const struct wire_task *t,
+                       struct bytes packed, struct bytes except)
+{
+    char name[256], id[EVENT_ID_BYTES + 1];
+    struct bytes n, value, other;
+    bool typed = false;
+    size_t at = 0;
+
+    while (headers_next(packed, &at, &n, &value)) {
+        wire_copy(name, sizeof name, n);
+        if (n.n >= sizeof name || !headers_name_valid(name)) {
+            wire_copy(id, sizeof id, t->event_id);
+            log_warn(id, "a header whose name is none is not sent");
+            continue;
+        }
+        if (reserved(name) || headers_get(except, name, &other, NULL))
+            continue;
+        put(r, t, name, value);
+        typed = typed || strcasecmp(name, "content-type") == 0;
+    }
+    return typed;
+}
+
+static void put_signature(struct request *r, const struct wire_task *t,
+                          const struct signer *signer, int64_t timestamp_s)
+{
+    char *id = wire_dup(t->event_id);
+
+    put_number(r, t, "webhook-timestamp", (uint64_t)timestamp_s);
+    if (signer->count > 0) {
+        begin_line(r);
+        buf_puts(&r->text, "webhook-signature: ");
+        signer_sign(signer, id, timestamp_s, t->body, &r->text);
+        end_line(r);
+    }
+    free(id);
+}
+
+static void put_ours(struct request *r, const struct wire_task *t,
+                     uint64_t attempt)
+{
+    char time[RFC3339_BYTES];
+
+    rfc3339(time, t->received_ms);
+    put(r, t, "grapnel-source", t->source);
+    put(r, t, "grapnel-type", t->type);
+    put(r, t, "grapnel-workspace", t->workspace);
+    put_text(r, t, "grapnel-time", time);
+    if (t->sequence) {
+        put_number(r, t, "grapnel-sequence", t->sequence);
+        put_number(r, t, "grapnel-previous", t->previous);
+    }
+    if (t->clock.n)
+        put(r, t, "grapnel-clock", t->clock);
+    if (t->series)
+        put_number(r, t, "grapnel-series", t->series);
+    put_number(r, t, "grapnel-attempt", attempt);
+    if (t->replay)
+        put_text(r, t, "grapnel-replay", "1");
+}
+
+/* Only now: the text may have moved while it grew. */
+static struct curl_slist *link_lines(struct request *r)
+{
+    for (size_t i = 0; i < r->count; i++) {
+        r->nodes[i].data = r->text.data + r->lines[i];
+        r->nodes[i].next = i + 1 < r->count ? &r->nodes[i + 1] : NULL;
+    }
+    return r->nodes;
+}
+
+struct curl_slist *request_headers(struct request *r, const struct wire_task *t,
+                                   struct bytes own,
+                                   const struct signer *signer,
+                                   uint64_t attempt, int64_t now_ms)
+{
+    bool typed;
+
+    buf_reset(&r->text);
+    r->count = 0;
+    typed = put_packed(r, t, own, (struct bytes){0});
+    typed = put_packed(r, t, t->headers, own) || typed;
+    if (!typed) { /* else libcurl would call it a form */
+        begin_line(r);
+        buf_puts(&r->text, "content-type:");
+        end_line(r);
+    }
+    begin_line(r);
+    buf_puts(&r->text, "expect:"); /* no waiting for a 100 */
+    end_line(r);
+    put(r, t, "webhook-id", t->event_id);
+    put_signature(r, t, signer, now_ms / SECOND_MS);
+    put_ours(r, t, attempt);
+    assert(!r->text.failed);
+    return link_lines(r);
+}

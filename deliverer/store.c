@@ -1,0 +1,375 @@
+#include "store.h"
+#include "daemon.h"
+
+static stmt *prepare(struct store *s, const char *sql)
+{
+    return db_prepare(s->db, sql);
+}
+
+static int64_t one_number(struct store *s, const char *sql)
+{
+    stmt *q = prepare(s, sql);
+    int64_t v = db_step(s->db, q) ? col_i64(q, 0) : 0;
+
+    db_done(q);
+    return v;
+}
+
+/* The file's own id: in a transaction of its own, as it must be there before
+ * the first beat names it. */
+static void make_id(struct store *s)
+{
+    stmt *put = prepare(s, "INSERT OR IGNORE INTO meta (one, id) "
+                           "VALUES (1, ?1)");
+
+    db_begin(s->db);
+    bind_i64(put, 1, (int64_t)random_id());
+    db_run(s->db, put);
+    if (db_commit(s->db) != GR_OK)
+        die(EXIT_STORAGE, "%s: the disk is full: a deliverer can't even begin",
+            db_path(s->db));
+    s->id = (uint64_t)one_number(s, "SELECT id FROM meta");
+}
+
+static void prepare_tasks(struct store *s)
+{
+    s->sql.task_put = prepare(
+        s, "INSERT INTO tasks (n, grant_id, event_id, attempts, first_ms, "
+           "next_ms, parked, message) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)");
+    s->sql.task_park = prepare(s,
+                               "UPDATE tasks SET attempts = ?2, first_ms = ?3, "
+                               "next_ms = ?4, parked = 1 WHERE n = ?1");
+    s->sql.task_gone = prepare(s, "DELETE FROM tasks WHERE n = ?1");
+#define TASK_COLUMNS \
+    "n, grant_id, event_id, attempts, first_ms, next_ms, parked, message"
+    s->sql.task_find = prepare(s, "SELECT " TASK_COLUMNS " FROM tasks "
+                                  "WHERE event_id = ?1 AND grant_id = ?2");
+    s->sql.task_due = prepare(s, "SELECT " TASK_COLUMNS
+                                 " FROM tasks INDEXED BY tasks_due "
+                                 "WHERE grant_id = ?1 AND next_ms <= ?2 "
+                                 "ORDER BY next_ms, n LIMIT ?3");
+    s->sql.task_next_due = prepare(
+        s, "SELECT next_ms FROM tasks INDEXED BY tasks_due "
+           "WHERE grant_id = ?1 AND next_ms > ?2 "
+           "ORDER BY next_ms LIMIT 1");
+    s->sql.tasks_purge = prepare(
+        s, "DELETE FROM tasks WHERE n IN (SELECT n FROM tasks "
+           "INDEXED BY tasks_due WHERE grant_id = ?1 LIMIT ?2)");
+    s->sql.tasks_of_event = prepare(s, "SELECT " TASK_COLUMNS
+                                       " FROM tasks WHERE event_id = ?1");
+    s->sql.tasks_counts = prepare(
+        s, "SELECT grant_id, count(*), sum(parked), min(next_ms) "
+           "FROM tasks GROUP BY grant_id");
+}
+
+static void prepare_attempts(struct store *s)
+{
+    s->sql.attempt_put = prepare(
+        s, "INSERT INTO attempts VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, "
+           "?10, ?11, ?12, ?13, ?14, ?15, ?16)");
+    s->sql.attempt_get = prepare(s, "SELECT * FROM attempts WHERE n = ?1");
+    s->sql.attempts_of_event = prepare(
+        s, "SELECT * FROM attempts WHERE event_id = ?1 ORDER BY n");
+    s->sql.attempts_oldest = prepare(
+        s, "SELECT n, at_ms, hop_n FROM attempts ORDER BY n LIMIT ?1");
+    s->sql.attempts_purge = prepare(s, "DELETE FROM attempts WHERE n <= ?1");
+}
+
+static void prepare_rest(struct store *s)
+{
+    s->sql.grant_put = prepare(
+        s, "INSERT INTO grants (id, endpoint, state, drained_n) "
+           "VALUES (?1, ?2, ?3, ?4) ON CONFLICT (id) DO UPDATE SET "
+           "state = excluded.state, drained_n = excluded.drained_n");
+    s->sql.grant_gone = prepare(s, "DELETE FROM grants WHERE id = ?1");
+    s->sql.grants_all = prepare(
+        s, "SELECT id, endpoint, state, drained_n FROM grants");
+    s->sql.settled_set = prepare(
+        s, "INSERT INTO settled (one, ahead) VALUES (1, ?1) "
+           "ON CONFLICT (one) DO UPDATE SET ahead = excluded.ahead");
+    s->sql.settled_get = prepare(s, "SELECT ahead FROM settled");
+}
+
+void store_open(struct store *s, struct db *db)
+{
+    s->db = db;
+    make_id(s);
+    prepare_tasks(s);
+    prepare_attempts(s);
+    prepare_rest(s);
+    s->next_task = one_number(s, "SELECT max(n) FROM tasks") + 1;
+    s->next_attempt = one_number(s, "SELECT max(n) FROM attempts") + 1;
+}
+
+/* ---- tasks ---- */
+
+int64_t store_task_put(struct store *s, const struct task_row *row)
+{
+    stmt *q = s->sql.task_put;
+
+    bind_i64(q, 1, s->next_task);
+    bind_i64(q, 2, (int64_t)row->grant);
+    bind_text(q, 3, row->event_id);
+    bind_i64(q, 4, (int64_t)row->attempts);
+    bind_i64(q, 5, row->first_ms);
+    bind_i64(q, 6, row->next_ms);
+    bind_i64(q, 7, row->parked);
+    bind_blob(q, 8, row->message);
+    db_run(s->db, q);
+    return s->next_task++;
+}
+
+void store_task_park(struct store *s, const struct task_row *row)
+{
+    stmt *q = s->sql.task_park;
+
+    bind_i64(q, 1, row->n);
+    bind_i64(q, 2, (int64_t)row->attempts);
+    bind_i64(q, 3, row->first_ms);
+    bind_i64(q, 4, row->next_ms);
+    db_run(s->db, q);
+}
+
+void store_task_gone(struct store *s, int64_t n)
+{
+    bind_i64(s->sql.task_gone, 1, n);
+    db_run(s->db, s->sql.task_gone);
+}
+
+/* Borrows from the statement: until it is stepped or done. */
+static struct task_row read_task(stmt *q)
+{
+    return (struct task_row){.n = col_i64(q, 0),
+                             .grant = (uint64_t)col_i64(q, 1),
+                             .event_id = col_text(q, 2),
+                             .attempts = (uint64_t)col_i64(q, 3),
+                             .first_ms = col_i64(q, 4),
+                             .next_ms = col_i64(q, 5),
+                             .parked = col_i64(q, 6) != 0,
+                             .message = col_blob(q, 7)};
+}
+
+bool store_task_find(struct store *s, uint64_t grant, const char *event_id,
+                     struct task_row *row)
+{
+    stmt *q = s->sql.task_find;
+    bool found;
+
+    bind_text(q, 1, event_id);
+    bind_i64(q, 2, (int64_t)grant);
+    found = db_step(s->db, q);
+    if (found) {
+        *row = read_task(q);
+        row->event_id = event_id;
+        row->message = (struct bytes){0}; /* gone with the statement */
+    }
+    db_done(q);
+    return found;
+}
+
+int store_tasks_due(struct store *s, uint64_t grant, int64_t now_ms, int limit,
+                    task_row_fn *each, void *self)
+{
+    stmt *q = s->sql.task_due;
+    struct task_row row;
+    int count = 0;
+
+    bind_i64(q, 1, (int64_t)grant);
+    bind_i64(q, 2, now_ms);
+    bind_i64(q, 3, limit);
+    for (; db_step(s->db, q); count++) {
+        row = read_task(q);
+        each(self, &row);
+    }
+    db_done(q);
+    return count;
+}
+
+int64_t store_next_due(struct store *s, uint64_t grant, int64_t now_ms)
+{
+    stmt *q = s->sql.task_next_due;
+    int64_t due;
+
+    bind_i64(q, 1, (int64_t)grant);
+    bind_i64(q, 2, now_ms);
+    due = db_step(s->db, q) ? col_i64(q, 0) : INT64_MAX;
+    db_done(q);
+    return due;
+}
+
+int store_tasks_purge(struct store *s, uint64_t grant, int limit)
+{
+    bind_i64(s->sql.tasks_purge, 1, (int64_t)grant);
+    bind_i64(s->sql.tasks_purge, 2, limit);
+    db_run(s->db, s->sql.tasks_purge);
+    return db_changes(s->db);
+}
+
+void store_tasks_of_event(struct store *s, const char *event_id,
+                          task_row_fn *each, void *self)
+{
+    stmt *q = s->sql.tasks_of_event;
+    struct task_row row;
+
+    bind_text(q, 1, event_id);
+    while (db_step(s->db, q)) {
+        row = read_task(q);
+        each(self, &row);
+    }
+    db_done(q);
+}
+
+void store_task_counts(struct store *s, task_count_fn *each, void *self)
+{
+    stmt *q = s->sql.tasks_counts;
+
+    while (db_step(s->db, q))
+        each(self, (uint64_t)col_i64(q, 0), col_i64(q, 1), col_i64(q, 2),
+             col_i64(q, 3));
+    db_done(q);
+}
+
+/* ---- grants ---- */
+
+void store_grant_put(struct store *s, uint64_t id, const char *endpoint,
+                     int state, uint64_t drained_n)
+{
+    stmt *q = s->sql.grant_put;
+
+    bind_i64(q, 1, (int64_t)id);
+    bind_text(q, 2, endpoint);
+    bind_i64(q, 3, state);
+    bind_i64(q, 4, (int64_t)drained_n);
+    db_run(s->db, q);
+}
+
+void store_grant_gone(struct store *s, uint64_t id)
+{
+    bind_i64(s->sql.grant_gone, 1, (int64_t)id);
+    db_run(s->db, s->sql.grant_gone);
+}
+
+void store_grants(struct store *s, grant_row_fn *each, void *self)
+{
+    stmt *q = s->sql.grants_all;
+
+    while (db_step(s->db, q))
+        each(self, (uint64_t)col_i64(q, 0), col_text(q, 1), (int)col_i64(q, 2),
+             (uint64_t)col_i64(q, 3));
+    db_done(q);
+}
+
+/* ---- attempts ---- */
+
+void store_attempt_put(struct store *s, struct attempt_row *row)
+{
+    stmt *q = s->sql.attempt_put;
+
+    row->n = s->next_attempt++;
+    bind_i64(q, 1, row->n);
+    bind_i64(q, 2, (int64_t)row->attempt_id);
+    bind_i64(q, 3, (int64_t)row->grant);
+    bind_text(q, 4, row->endpoint);
+    bind_text(q, 5, row->event_id);
+    bind_i64(q, 6, row->outcome);
+    bind_i64(q, 7, row->http_status);
+    bind_text(q, 8, row->error);
+    bind_text(q, 9, row->reason);
+    bind_i64(q, 10, row->at_ms);
+    bind_i64(q, 11, row->duration_ms);
+    bind_i64(q, 12, (int64_t)row->attempts);
+    bind_i64(q, 13, row->first_ms);
+    bind_i64(q, 14, row->next_ms);
+    bind_blob(q, 15, row->response);
+    bind_i64(q, 16, (int64_t)row->hop_n);
+    db_run(s->db, q);
+}
+
+static struct attempt_row read_attempt(stmt *q)
+{
+    return (struct attempt_row){.n = col_i64(q, 0),
+                                .attempt_id = (uint64_t)col_i64(q, 1),
+                                .grant = (uint64_t)col_i64(q, 2),
+                                .endpoint = col_text(q, 3),
+                                .event_id = col_text(q, 4),
+                                .outcome = (int)col_i64(q, 5),
+                                .http_status = col_i64(q, 6),
+                                .error = col_text(q, 7),
+                                .reason = col_text(q, 8),
+                                .at_ms = col_i64(q, 9),
+                                .duration_ms = col_i64(q, 10),
+                                .attempts = (uint64_t)col_i64(q, 11),
+                                .first_ms = col_i64(q, 12),
+                                .next_ms = col_i64(q, 13),
+                                .response = col_blob(q, 14),
+                                .hop_n = (uint64_t)col_i64(q, 15)};
+}
+
+bool store_attempt_get(struct store *s, int64_t n, attempt_row_fn *each,
+                       void *self)
+{
+    stmt *q = s->sql.attempt_get;
+    struct attempt_row row;
+    bool found;
+
+    bind_i64(q, 1, n);
+    found = db_step(s->db, q);
+    if (found) {
+        row = read_attempt(q);
+        each(self, &row);
+    }
+    db_done(q);
+    return found;
+}
+
+void store_attempts_of_event(struct store *s, const char *event_id,
+                             attempt_row_fn *each, void *self)
+{
+    stmt *q = s->sql.attempts_of_event;
+    struct attempt_row row;
+
+    bind_text(q, 1, event_id);
+    while (db_step(s->db, q)) {
+        row = read_attempt(q);
+        each(self, &row);
+    }
+    db_done(q);
+}
+
+int store_attempts_purge(struct store *s, int64_t before_ms, uint64_t acked,
+                         int limit, uint64_t *last_hop_n)
+{
+    stmt *q = s->sql.attempts_oldest;
+    int64_t last = 0;
+
+    bind_i64(q, 1, limit);
+    while (db_step(s->db, q) && col_i64(q, 1) < before_ms &&
+           (uint64_t)col_i64(q, 2) <= acked) {
+        last = col_i64(q, 0);
+        *last_hop_n = (uint64_t)col_i64(q, 2);
+    }
+    db_done(q);
+    if (!last)
+        return 0;
+    bind_i64(s->sql.attempts_purge, 1, last);
+    db_run(s->db, s->sql.attempts_purge);
+    return db_changes(s->db);
+}
+
+/* ---- settled numbers ---- */
+
+void store_settled_set(struct store *s, const struct settle *settle)
+{
+    uint8_t saved[SETTLE_BYTES + 8];
+
+    settle_save(settle, saved);
+    bind_blob(s->sql.settled_set, 1, (struct bytes){saved, sizeof saved});
+    db_run(s->db, s->sql.settled_set);
+}
+
+void store_settled_get(struct store *s, struct settle *settle)
+{
+    if (db_step(s->db, s->sql.settled_get))
+        settle_load(settle, col_blob(s->sql.settled_get, 0));
+    db_done(s->sql.settled_get);
+}

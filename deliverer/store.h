@@ -1,0 +1,112 @@
+/* store: every statement on deliverer.db, and nothing else. Writers are called
+ * inside of a turn's transaction; like all of db.h they succeed, or the turn is
+ * rolled back, or the process ends. */
+#ifndef DELIVERER_STORE_H
+#define DELIVERER_STORE_H
+
+#include "bounds.h"
+#include "db.h"
+#include "settle.h"
+
+extern const char deliverer_store_sql[];
+
+struct store {
+    struct db *db;
+    uint64_t id;                     /* 64 random bits, made with the file */
+    int64_t next_task, next_attempt; /* row numbers; grow within a run */
+    struct {
+        stmt *task_put, *task_park, *task_gone, *task_find, *task_due,
+            *task_next_due, *tasks_purge, *tasks_of_event, *tasks_counts;
+        stmt *grant_put, *grant_gone, *grants_all;
+        stmt *attempt_put, *attempt_get, *attempts_of_event, *attempts_oldest,
+            *attempts_purge;
+        stmt *settled_set, *settled_get;
+    } sql;
+};
+
+void store_open(struct store *s, struct db *db);
+
+/* ---- tasks ---- */
+
+struct task_row {
+    int64_t n;
+    uint64_t grant;
+    const char *event_id;
+    uint64_t attempts;
+    int64_t first_ms, next_ms;
+    bool parked;
+    struct bytes message;
+};
+
+/* A new row; returns its number. */
+int64_t store_task_put(struct store *s, const struct task_row *row);
+/* It failed and waits: count, times, parked. */
+void store_task_park(struct store *s, const struct task_row *row);
+void store_task_gone(struct store *s, int64_t n);
+/* The row of this event under this grant; borrows until the next call. */
+bool store_task_find(struct store *s, uint64_t grant, const char *event_id,
+                     struct task_row *row);
+
+/* At most `limit` rows of the grant that are due, the longest due first; `each`
+ * borrows. It must not write. Returns how many there were. */
+typedef void task_row_fn(void *self, const struct task_row *row);
+int store_tasks_due(struct store *s, uint64_t grant, int64_t now_ms, int limit,
+                    task_row_fn *each, void *self);
+/* When the next after `now_ms` is due; INT64_MAX: none. */
+int64_t store_next_due(struct store *s, uint64_t grant, int64_t now_ms);
+/* Delete some of a grant's rows; returns how many. */
+int store_tasks_purge(struct store *s, uint64_t grant, int limit);
+void store_tasks_of_event(struct store *s, const char *event_id,
+                          task_row_fn *each, void *self);
+/* All grants that have rows: count, how many are parked, and the first due. */
+typedef void task_count_fn(void *self, uint64_t grant, int64_t count,
+                           int64_t parked, int64_t due_ms);
+void store_task_counts(struct store *s, task_count_fn *each, void *self);
+
+/* ---- grants ---- */
+
+/* Made, or changed. */
+void store_grant_put(struct store *s, uint64_t id, const char *endpoint,
+                     int state, uint64_t drained_n);
+void store_grant_gone(struct store *s, uint64_t id);
+typedef void grant_row_fn(void *self, uint64_t id, const char *endpoint,
+                          int state, uint64_t drained_n);
+void store_grants(struct store *s, grant_row_fn *each, void *self);
+
+/* ---- attempts ---- */
+
+struct attempt_row {
+    int64_t n;
+    uint64_t attempt_id, grant;
+    const char *endpoint, *event_id;
+    int outcome;
+    int64_t http_status;
+    const char *error, *reason;
+    int64_t at_ms, duration_ms;
+    uint64_t attempts;
+    int64_t first_ms, next_ms;
+    struct bytes response;
+    uint64_t hop_n;
+};
+
+/* Sets row->n. */
+void store_attempt_put(struct store *s, struct attempt_row *row);
+/* Calls `each` (borrowing) for row n; false: it is gone. */
+typedef void attempt_row_fn(void *self, const struct attempt_row *row);
+bool store_attempt_get(struct store *s, int64_t n, attempt_row_fn *each,
+                       void *self);
+/* Oldest first. */
+void store_attempts_of_event(struct store *s, const char *event_id,
+                             attempt_row_fn *each, void *self);
+/* Delete up to `limit` of the oldest that are from before `before_ms` and whose
+ * result is acknowledged (hop_n <= acked). Returns how many; *last_hop_n is the
+ * highest number among them. */
+int store_attempts_purge(struct store *s, int64_t before_ms, uint64_t acked,
+                         int limit, uint64_t *last_hop_n);
+
+/* ---- settled numbers ---- */
+
+void store_settled_set(struct store *s, const struct settle *settle);
+void store_settled_get(struct store *s, struct settle *settle);
+
+#endif

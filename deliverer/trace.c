@@ -1,0 +1,88 @@
+#include "trace.h"
+#include "deliverer.h"
+#include "json_text.h"
+#include "outcome.h"
+#include <stdio.h>
+#include <string.h>
+
+struct trace {
+    struct deliverer *d;
+    json_t *attempts, *waiting;
+};
+
+static void add_attempt(void *self, const struct attempt_row *row)
+{
+    struct trace *t = self;
+
+    if (!row->attempt_id)
+        return; /* given up untried: nothing happened at the endpoint */
+    json_array_append_new(
+        t->attempts,
+        json_pack(
+            "{s:o,s:I,s:o,s:o,s:o,s:I,s:s,s:o,s:o,s:s}", "endpoint",
+            json_text_of(row->endpoint), "n", (json_int_t)row->attempts, "at",
+            json_time(row->at_ms), "http_status",
+            row->http_status ? json_integer(row->http_status) : json_null(),
+            "error", json_text_of(*row->error ? row->error : NULL),
+            "duration_ms", (json_int_t)row->duration_ms, "outcome",
+            outcome_name(row->outcome), "reason",
+            json_text_of(*row->reason ? row->reason : NULL), "next_attempt_at",
+            json_time(row->next_ms), "deliverer", t->d->daemon.name));
+}
+
+static void put_waiting(struct trace *t, const char *endpoint,
+                        const char *state, uint64_t attempts, int64_t next_ms)
+{
+    json_array_append_new(t->waiting,
+                          json_pack("{s:o,s:s,s:I,s:o,s:s}", "endpoint",
+                                    json_text_of(endpoint), "state", state,
+                                    "attempts", (json_int_t)attempts,
+                                    "next_attempt_at", json_time(next_ms),
+                                    "deliverer", t->d->daemon.name));
+}
+
+static void add_row(void *self, const struct task_row *row)
+{
+    struct trace *t = self;
+    struct grant *g = grants_find(t->d, row->grant);
+
+    /* Of a grant that was given back: only not purged yet. */
+    if (!g || g->state != GRANT_OPEN ||
+        tasks_find(&t->d->tasks, g, row->event_id))
+        return;
+    put_waiting(t, g->name, row->parked ? "parked" : "queued", row->attempts,
+                row->next_ms);
+}
+
+struct search {
+    struct trace *trace;
+    const char *id;
+};
+
+static void add_task(void *self, struct task *task)
+{
+    struct search *s = self;
+
+    if (strcmp(task->event_id, s->id) == 0)
+        put_waiting(s->trace, task->grant->name,
+                    task->state == TASK_WAITING ? "queued" : "in_flight",
+                    task->attempts, task->next_ms);
+}
+
+json_t *trace_event(void *self, json_t *args, char why[200])
+{
+    const char *id = json_string_value(json_object_get(args, "id"));
+    struct trace t = {.d = self};
+
+    if (!id || !*id) {
+        snprintf(why, 200, "args.id: an event's id is needed");
+        return NULL;
+    }
+    t.attempts = json_array();
+    t.waiting = json_array();
+    store_attempts_of_event(&t.d->store, id, add_attempt, &t);
+    store_tasks_of_event(&t.d->store, id, add_row, &t);
+    tasks_each(&t.d->tasks, add_task, &(struct search){&t, id});
+    return json_pack("{s:s,s:o,s:o}", "id", id, "attempts", t.attempts,
+                     "waiting", t.waiting);
+}
