@@ -1,0 +1,139 @@
+#include "ask.h"
+#include "bounds.h"
+#include "control.h"
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+static const char *const kinds[] = {"ingress", "sequencer", "deliverer",
+                                    "dlqd"};
+
+/* "deliverer-7" and "deliverer" are of the kind "deliverer". */
+static bool is_kind(const char *name, const char *kind)
+{
+    size_t n = strlen(kind);
+
+    return strncmp(name, kind, n) == 0 && (!name[n] || name[n] == '-');
+}
+
+int process_rank(const char *name)
+{
+    for (size_t i = 0; i < COUNT_OF(kinds); i++)
+        if (is_kind(name, kinds[i]))
+            return (int)i;
+    return COUNT_OF(kinds);
+}
+
+/* By kind, then deliverer-2 before deliverer-10. */
+static int compare(const void *a, const void *b)
+{
+    const char *x = *(char *const *)a, *y = *(char *const *)b;
+    int ranks = process_rank(x) - process_rank(y);
+
+    return ranks ? ranks : strverscmp(x, y);
+}
+
+static void add(struct processes *p, const char *name, size_t n)
+{
+    p->names = gr_realloc(p->names, (p->count + 1) * sizeof *p->names);
+    p->names[p->count++] = gr_strndup(name, n);
+}
+
+static void add_sockets(struct ctl *c, struct processes *p)
+{
+    static const char suffix[] = ".control";
+    DIR *dir = opendir(c->settings->run_dir);
+    struct dirent *e;
+
+    while (dir && (e = readdir(dir))) {
+        size_t n = strlen(e->d_name), s = sizeof suffix - 1;
+
+        if (n > s && n - s <= NAME_MAX_BYTES &&
+            strcmp(e->d_name + n - s, suffix) == 0)
+            add(p, e->d_name, n - s);
+    }
+    if (dir)
+        closedir(dir);
+}
+
+void processes_find(struct ctl *c, struct processes *p)
+{
+    *p = (struct processes){0};
+    need_settings(c);
+    add_sockets(c, p);
+    for (size_t k = 0; k < COUNT_OF(kinds); k++) {
+        bool there = false;
+
+        for (size_t i = 0; i < p->count; i++)
+            there |= is_kind(p->names[i], kinds[k]);
+        if (!there && strcmp(kinds[k], "deliverer") == 0)
+            add(p, "deliverer-1", strlen("deliverer-1"));
+        else if (!there)
+            add(p, kinds[k], strlen(kinds[k]));
+    }
+    qsort(p->names, p->count, sizeof *p->names, compare);
+}
+
+void processes_fini(struct processes *p)
+{
+    for (size_t i = 0; i < p->count; i++)
+        free(p->names[i]);
+    free(p->names);
+    *p = (struct processes){0};
+}
+
+/* Is anyone listening? ZeroMQ would go on trying, and we should wait for
+ * nothing; a killed process leaves its socket's file behind. */
+static bool listens(struct ctl *c, const char *process, char why[200])
+{
+    struct sockaddr_un at = {.sun_family = AF_UNIX};
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0), n;
+    bool yes;
+
+    n = snprintf(at.sun_path, sizeof at.sun_path, "%s/%s.control",
+                 c->settings->run_dir, process);
+    if (fd < 0 || n < 0 || (size_t)n >= sizeof at.sun_path) {
+        snprintf(why, 200, "run_dir is too long a path for a socket");
+        if (fd >= 0)
+            close(fd);
+        return false;
+    }
+    yes = connect(fd, (struct sockaddr *)&at, sizeof at) == 0 ||
+          errno == EAGAIN;
+    if (!yes && errno == EACCES)
+        snprintf(why, 200, "%s belongs to another user", process);
+    else if (!yes)
+        snprintf(why, 200, "%s is not running", process);
+    close(fd);
+    return yes;
+}
+
+json_t *ask(struct ctl *c, const char *process, const char *what, json_t *args,
+            int timeout_ms, bool *unreachable, char why[200])
+{
+    json_t *answer = NULL;
+
+    need_settings(c);
+    *unreachable = !listens(c, process, why);
+    if (!*unreachable)
+        answer = control_ask(c->zmq, c->settings->run_dir, process, what, args,
+                             timeout_ms, unreachable, why);
+    if (*unreachable && !*why)
+        snprintf(why, 200, "%s does not answer", process);
+    json_decref(args);
+    return answer;
+}
+
+int fail_unreachable(struct ctl *c, const char *process, const char *why)
+{
+    return fail(EXIT_UNAVAILABLE,
+                "%s can't be reached: %s. Start the pipeline, or name the "
+                "configuration of the one that runs with -c (this one's "
+                "run_dir is %s)",
+                process, why, c->settings->run_dir);
+}

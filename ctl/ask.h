@@ -1,0 +1,36 @@
+/* ask: which processes there are, and questions to them. */
+#ifndef CTL_ASK_H
+#define CTL_ASK_H
+
+#include "ctl.h"
+
+enum {
+    ASK_MS = 10 * 1000,
+    ASK_LONG_MS = 10 * 60 * 1000, /* a backup of a large file */
+};
+
+/* Names, ingress first, then sequencer, deliverers, dlqd, others; each that has
+ * a control socket in run_dir, and those that must be there: one ingress, the
+ * sequencer, one dlqd, and "deliverer-1" when there is no deliverer at all. */
+struct processes {
+    char **names;
+    size_t count;
+};
+
+void processes_find(struct ctl *c, struct processes *p);
+void processes_fini(struct processes *p);
+
+/* Ask one; takes `args` over (may be NULL). Returns the answer for the caller
+ * to free, or NULL: *unreachable says that nobody answered, else it refused,
+ * and `why` says what. A process that isn't there costs no waiting. */
+json_t *ask(struct ctl *c, const char *process, const char *what, json_t *args,
+            int timeout_ms, bool *unreachable, char why[200]);
+
+/* "the sequencer can't be reached …" with what to do, on standard error.
+ * Returns 69. */
+int fail_unreachable(struct ctl *c, const char *process, const char *why);
+
+/* The order in which processes are told. Pure. */
+int process_rank(const char *name);
+
+#endif

@@ -1,0 +1,376 @@
+/* check: the configuration's errors, or what will happen. The decision is
+ * route.c's, which the sequencer asks, too. */
+#include "clock.h"
+#include "ctl.h"
+#include "facts.h"
+#include "json_text.h"
+#include "profile.h"
+#include "route.h"
+#include "sample.h"
+#include "table.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { ERRORS_MAX_BYTES = 1024 * 1024 };
+
+/* ---- errors ---- */
+
+static json_t *lines_json(const char *text)
+{
+    json_t *out = json_array();
+
+    while (*text) {
+        size_t n = strcspn(text, "\n");
+
+        json_array_append_new(out, json_text((struct bytes){text, n}));
+        text += n + (text[n] == '\n');
+    }
+    return out;
+}
+
+/* true: no errors. */
+static bool load(struct ctl *c)
+{
+    struct buf errors;
+
+    buf_init(&errors, ERRORS_MAX_BYTES);
+    buf_put(&errors, "", 0);
+    c->settings = settings_load(c->config, &errors);
+    if (!c->settings) {
+        fwrite(errors.data, 1, errors.len, stderr);
+        if (c->json)
+            print_json(json_pack("{s:s, s:b, s:o}", "file", c->config, "ok", 0,
+                                 "errors", lines_json(errors.data)));
+    }
+    buf_fini(&errors);
+    return c->settings != NULL;
+}
+
+/* ---- which events go where ---- */
+
+static json_t *texts_json(const struct text_list *l)
+{
+    json_t *out = json_array();
+
+    for (size_t i = 0; i < l->count; i++)
+        json_array_append_new(out, json_text_of(l->items[i]));
+    if (!l->count)
+        json_array_append_new(out, json_string("*"));
+    return out;
+}
+
+/* One wish: join it with an equal one, or add it. */
+static void add_wish(json_t *wants, const struct text_list *types,
+                     const struct text_list *workspaces, const char *endpoint)
+{
+    json_t *t = texts_json(types), *w = texts_json(workspaces), *wish, *names;
+    size_t i;
+
+    json_array_foreach(
+        wants, i,
+        wish) if (json_equal(json_object_get(wish, "types"), t) &&
+                  json_equal(json_object_get(wish, "workspaces"), w)) break;
+    if (i == json_array_size(wants)) {
+        wish = json_pack("{s:O, s:O, s:[]}", "types", t, "workspaces", w,
+                         "endpoints");
+        json_array_append_new(wants, wish);
+    }
+    names = json_object_get(wish, "endpoints");
+    json_array_append_new(names, json_string(endpoint));
+    json_decref(t);
+    json_decref(w);
+}
+
+/* Every wish that a source's events can fulfil. */
+static json_t *wants_json(const struct settings *s, const char *source)
+{
+    json_t *wants = json_array();
+
+    for (size_t i = 0; i < s->endpoint_count; i++) {
+        const struct endpoint_settings *e = &s->endpoints[i];
+
+        if (!e->enabled)
+            continue;
+        if (route_has_own(s, e) && route_list_takes(&e->sources, source))
+            add_wish(wants, &e->types, &e->workspaces, e->name);
+        for (size_t k = 0; k < s->route_count; k++) {
+            const struct route *r = &s->routes[k];
+
+            if (route_names(r, e->name) &&
+                route_list_takes(&r->sources, source))
+                add_wish(wants, &r->types, &r->workspaces, e->name);
+        }
+    }
+    return wants;
+}
+
+static json_t *plan_json(struct ctl *c)
+{
+    const struct settings *s = c->settings;
+    json_t *sources = json_array(), *endpoints = json_array();
+
+    for (size_t i = 0; i < s->source_count; i++)
+        json_array_append_new(
+            sources, json_pack("{s:s, s:s, s:o}", "source", s->sources[i].name,
+                               "provider", s->sources[i].provider, "wants",
+                               wants_json(s, s->sources[i].name)));
+    for (size_t i = 0; i < s->endpoint_count; i++)
+        json_array_append_new(
+            endpoints,
+            json_pack("{s:s, s:o, s:b}", "endpoint", s->endpoints[i].name,
+                      "url", json_text_of(s->endpoints[i].url), "enabled",
+                      (int)s->endpoints[i].enabled));
+    return json_pack("{s:s, s:b, s:o, s:o}", "file", s->path, "ok", 1,
+                     "sources", sources, "endpoints", endpoints);
+}
+
+/* "issue.*, cycle.*" */
+static char *join(const json_t *texts)
+{
+    struct buf b;
+    size_t i;
+    json_t *t;
+
+    buf_init(&b, 64 * 1024);
+    json_array_foreach(texts, i, t)
+        buf_printf(&b, "%s%s", i ? ", " : "", json_string_value(t));
+    buf_put(&b, "", 0);
+    return b.failed ? gr_strdup("…") : buf_take(&b);
+}
+
+static bool is_all(const json_t *texts)
+{
+    const char *first = json_string_value(json_array_get(texts, 0));
+
+    return json_array_size(texts) == 1 && first && strcmp(first, "*") == 0;
+}
+
+static void print_wish(const char *source, const json_t *wish)
+{
+    const json_t *t = json_object_get(wish, "types");
+    const json_t *w = json_object_get(wish, "workspaces");
+    char *types = join(t), *workspaces = join(w);
+    char *endpoints = join(json_object_get(wish, "endpoints"));
+
+    printf("source %s → %s", source, is_all(t) ? "all types" : types);
+    if (!is_all(w))
+        printf(" of workspaces %s", workspaces);
+    printf(" → %s\n", endpoints);
+    free(types);
+    free(workspaces);
+    free(endpoints);
+}
+
+static bool gets_any(const json_t *plan, const char *endpoint)
+{
+    json_t *source, *wish, *name;
+    size_t i, k, n;
+
+    json_array_foreach(json_object_get(plan, "sources"), i, source)
+        json_array_foreach(json_object_get(source, "wants"), k, wish)
+            json_array_foreach(json_object_get(wish, "endpoints"), n,
+                               name) if (strcmp(json_string_value(name),
+                                                endpoint) == 0) return true;
+    return false;
+}
+
+static void print_plan(const json_t *plan)
+{
+    json_t *source, *wish, *endpoint;
+    size_t i, k;
+
+    json_array_foreach(json_object_get(plan, "sources"), i, source)
+    {
+        const char *name = json_string_value(json_object_get(source, "source"));
+        json_t *wants = json_object_get(source, "wants");
+
+        json_array_foreach(wants, k, wish) print_wish(name, wish);
+        if (!json_array_size(wants))
+            printf("source %s → nobody wants it: its events are kept and "
+                   "numbered, not delivered\n",
+                   name);
+    }
+    json_array_foreach(json_object_get(plan, "endpoints"), i, endpoint)
+    {
+        const char *name = json_string_value(
+            json_object_get(endpoint, "endpoint"));
+
+        if (!json_is_true(json_object_get(endpoint, "enabled")))
+            printf("endpoint %s is disabled: it gets nothing\n", name);
+        else if (!gets_any(plan, name))
+            printf("endpoint %s: no source has what it wants\n", name);
+    }
+}
+
+/* ---- one event ---- */
+
+static const struct source *choose_source(struct ctl *c)
+{
+    const char *name = parsed_value(&c->parsed, "--source");
+    const struct settings *s = c->settings;
+    const struct source *source;
+
+    if (!name && s->source_count == 1)
+        return &s->sources[0];
+    if (!name) {
+        fail(EXIT_USAGE, "which source? Say --source NAME (there are %zu)",
+             s->source_count);
+        return NULL;
+    }
+    source = settings_source(s, name);
+    if (!source)
+        fail(EXIT_USAGE, "the configuration has no source \"%s\"", name);
+    return source;
+}
+
+static json_t *endpoints_json(const struct settings *s,
+                              const struct source *source,
+                              const struct facts *f)
+{
+    json_t *out = json_array();
+
+    for (size_t i = 0; !*f->refused && i < s->endpoint_count; i++)
+        if (route_wants(s, &s->endpoints[i], source->name, f->type.data,
+                        f->workspace.data))
+            json_array_append_new(out, json_string(s->endpoints[i].name));
+    return out;
+}
+
+static json_t *event_json(struct ctl *c, const struct source *source,
+                          const struct sample *sample)
+{
+    struct bytes headers = {sample->headers.data, sample->headers.len};
+    struct bytes body = {sample->body.data, sample->body.len};
+    struct facts f;
+    json_t *out;
+
+    facts_read(&f, source, headers, body);
+    out = json_pack(
+        "{s:s, s:o, s:o, s:o, s:o, s:o, s:o}", "source", source->name, "id",
+        f.id.len ? json_text_of(f.id.data) : json_null(), "type",
+        json_text_of(f.type.data), "workspace", json_text_of(f.workspace.data),
+        "refused", *f.refused ? json_text_of(f.refused) : json_null(), "dedupe",
+        facts_dedupe(&f, source, headers, body), "endpoints",
+        endpoints_json(c->settings, source, &f));
+    facts_fini(&f);
+    return out;
+}
+
+static void print_dedupe(const json_t *event)
+{
+    json_t *key, *value;
+    const char *name;
+    size_t i;
+
+    json_array_foreach(json_object_get(event, "dedupe"), i, key)
+    {
+        printf("%s", i ? "           or  " : "repeat if   ");
+        json_object_foreach(json_object_get(key, "keys"), name, value)
+        {
+            char *safe = harmless(json_string_value(value));
+
+            printf("%s=%s ", name, safe);
+            free(safe);
+        }
+        printf("was seen before\n");
+    }
+    if (!json_array_size(json_object_get(event, "dedupe")))
+        printf("repeat if   never: nothing tells it from another\n");
+}
+
+static void print_event(const json_t *event)
+{
+    char *endpoints = join(json_object_get(event, "endpoints"));
+    const char *id = text_of(event, "id");
+
+    printf("source      %s\n", text_of(event, "source"));
+    printf("id          %s\n", *id ? id : "none (ours is made when it comes)");
+    printf("type        %s\n", text_of(event, "type"));
+    printf("workspace   %s\n", text_of(event, "workspace"));
+    print_dedupe(event);
+    if (*text_of(event, "refused"))
+        printf("endpoints   none: it is refused, and becomes a dead letter: "
+               "%s\n",
+               text_of(event, "refused"));
+    else
+        printf("endpoints   %s\n",
+               *endpoints ? endpoints : "none: nobody wants it");
+    free(endpoints);
+}
+
+static int check_event(struct ctl *c, const char *file)
+{
+    const struct source *source = choose_source(c);
+    struct wish wish = {.type = parsed_value(&c->parsed, "--type"),
+                        .uuid = "00000000-0000-4000-8000-000000000000",
+                        .has_body = true,
+                        .now_ms = now_ms()};
+    struct sample sample;
+    char why[200], *body;
+    json_t *event;
+    int code = 0;
+    size_t n;
+
+    if (!source)
+        return EXIT_USAGE;
+    body = read_file(file, SAMPLE_BODY_BYTES, &n);
+    if (!body)
+        return EXIT_REFUSED;
+    wish.given = (struct bytes){body, n};
+    if (sample_make(&sample, source, &wish, why) == GR_OK) {
+        event = event_json(c, source, &sample);
+        if (!c->json)
+            print_event(event);
+        if (c->json)
+            print_json(event);
+        else
+            json_decref(event);
+    } else {
+        code = fail(EXIT_REFUSED, "%s", why);
+    }
+    sample_fini(&sample);
+    free(body);
+    return code;
+}
+
+static void print_effective(struct ctl *c)
+{
+    struct buf out;
+
+    buf_init(&out, 16 * 1024 * 1024);
+    settings_print(c->settings, &out);
+    fwrite(out.data, 1, out.len, stdout);
+    buf_fini(&out);
+}
+
+int run_check(struct ctl *c)
+{
+    const char *event = parsed_value(&c->parsed, "--event");
+    bool print = parsed_value(&c->parsed, "--print") != NULL;
+    json_t *plan;
+
+    if (print && (c->json || event))
+        return fail(EXIT_USAGE,
+                    "--print is YAML: it goes with neither --json nor --event");
+    if (!event && (parsed_value(&c->parsed, "--source") ||
+                   parsed_value(&c->parsed, "--type")))
+        return fail(EXIT_USAGE, "--source and --type go with --event FILE");
+    if (!load(c))
+        return EXIT_CONFIG;
+    if (event)
+        return check_event(c, event);
+    if (print) {
+        print_effective(c);
+        return 0;
+    }
+    plan = plan_json(c);
+    if (c->json) {
+        print_json(plan);
+        return 0;
+    }
+    printf("%s: no errors\n\n", c->settings->path);
+    print_plan(plan);
+    json_decref(plan);
+    return 0;
+}

@@ -1,0 +1,190 @@
+#include "ctl.h"
+#include <stdio.h>
+
+#define LIST_TIMES                                                    \
+    {"--since", "WHEN", "from then on: 24h (so long ago) or a time"}, \
+        {"--until", "WHEN", "before then"},                           \
+    {                                                                 \
+        "--limit", "N", "at most so many, newest first (100)"         \
+    }
+
+const struct command ctl_commands[] = {
+    {
+        .name = "check",
+        .args = "",
+        .summary = "validate the configuration, and say what will happen",
+        .help =
+            "Every error is printed, with file, line and column (exit 78). "
+            "Without errors it says\nfor each source which events go to which "
+            "endpoints; with --event, what becomes of that\none: its id, type, "
+            "workspace, the keys by which a repeat is known, its endpoints.",
+        .examples = "  grapnel check\n"
+                    "  grapnel check -c grapnel.yaml --print\n"
+                    "  grapnel check --event body.json --source plane --type "
+                    "issue.created\n",
+        .options = {{"--event", "FILE", "a body (- for standard input)"},
+                    {"--source", "S", "the source it comes in by"},
+                    {"--type", "T",
+                     "its type, where a header carries it (Plane)"},
+                    {"--print", NULL, "print the effective configuration"}},
+        .run = run_check,
+    },
+    {
+        .name = "send",
+        .args = "SOURCE",
+        .least = 1,
+        .most = 1,
+        .summary = "post a correctly signed event to the door",
+        .help =
+            "The secret is the source's first one in the configuration. "
+            "Without --file the body looks\nlike one of the provider's, new "
+            "each time.",
+        .examples = "  grapnel send plane\n"
+                    "  grapnel send plane --type issue.created --workspace "
+                    "acme --count 10\n"
+                    "  grapnel send ledger --file body.json\n",
+        .options = {{"--file", "F",
+                     "the body, as it is (- for standard input)"},
+                    {"--type", "T", "the event's type"},
+                    {"--workspace", "W", "its workspace"},
+                    {"--count", "N", "so many, one after the other (1)"}},
+        .run = run_send,
+    },
+    {
+        .name = "status",
+        .args = "",
+        .summary = "how every process is: up, backlog, disk, counts",
+        .help = "",
+        .examples = "  grapnel status\n"
+                    "  grapnel status --json | jq '.[] | select(.up | not)'\n",
+        .run = run_status,
+    },
+    {
+        .name = "trace",
+        .args = "ID",
+        .least = 1,
+        .most = 1,
+        .summary = "an event's whole life, from every process",
+        .help = "ID is ours (evt_…) or the provider's; if several events have "
+                "that, they are listed (exit 1).",
+        .examples = "  grapnel trace evt_01JD3S6Q8W0N8M7V1T2X3Y4Z5A\n"
+                    "  grapnel trace 4c6d9e0a-provider-id --json\n",
+        .run = run_trace,
+    },
+    {
+        .name = "events",
+        .args = "",
+        .summary = "search what came in",
+        .help = "Status is accepted, buffered, routed, done, duplicate, "
+                "ignored, refused or expired.",
+        .examples = "  grapnel events --workspace acme --since 1h\n"
+                    "  grapnel events --status refused --json\n",
+        .options = {{"--workspace", "W", "of this workspace"},
+                    {"--source", "S", "of this source"},
+                    {"--type", "T", "of this type"},
+                    {"--status", "S", "in this status"},
+                    LIST_TIMES},
+        .run = run_events,
+    },
+    {
+        .name = "dlq",
+        .args = "",
+        .summary = "dead letters: what could not be delivered",
+        .help = "Those that want a decision; --state all for all. In endpoint, "
+                "source, workspace, type\nand reason a * stands for any text.",
+        .examples =
+            "  grapnel dlq\n"
+            "  grapnel dlq --endpoint crm --reason rejected --since 24h\n"
+            "  grapnel dlq --state all --json\n",
+        .options = {{"--state", "S",
+                     "dead (default), requeued, recovered, all"},
+                    {"--endpoint", "E", "for this endpoint"},
+                    {"--source", "S", "from this source"},
+                    {"--workspace", "W", "of this workspace"},
+                    {"--type", "T", "of this type"},
+                    {"--reason", "R", "dead for this reason"},
+                    LIST_TIMES},
+        .run = run_dlq,
+    },
+    {
+        .name = "dlq show",
+        .args = "ID",
+        .least = 1,
+        .most = 1,
+        .summary = "one dead letter with headers, body and history",
+        .help = "",
+        .examples = "  grapnel dlq show dlq_01JD3S6Q8W0N8M7V1T2X3Y4Z5A\n",
+        .run = run_dlq_show,
+    },
+    {
+        .name = "dlq retry",
+        .args = "ID…",
+        .least = 1,
+        .most = -1,
+        .summary = "deliver dead letters again, each with a new budget",
+        .help = "Refused for a letter that is not dead (exit 1; the others are "
+                "requeued all the same).",
+        .examples = "  grapnel dlq retry dlq_01JD3S6Q8W0N8M7V1T2X3Y4Z5A\n",
+        .run = run_dlq_retry,
+    },
+    {
+        .name = "reload",
+        .args = "",
+        .summary = "every process reads the configuration again",
+        .help = "A bad one is refused and the old one stays.",
+        .examples = "  grapnel check && grapnel reload\n",
+        .run = run_reload,
+    },
+    {
+        .name = "backup",
+        .args = "DIR",
+        .least = 1,
+        .most = 1,
+        .summary = "a consistent copy of every database, while running",
+        .help = "DIR is made if need be (0700) and must hold no database yet. "
+                "To restore, stop the\nprocess and put NAME.db in the place of "
+                "state_dir/NAME.db, without its -wal.",
+        .examples = "  grapnel backup /var/backups/grapnel/$(date +%F)\n",
+        .run = run_backup,
+    },
+    {0}};
+
+static const char globals_text[] =
+    "  -c, --config FILE    default $GRAPNEL_CONFIG, then "
+    "/etc/grapnel/grapnel.yaml\n"
+    "      --json           one JSON document on standard output\n"
+    "  -h, --help           this\n";
+
+void help_all(void)
+{
+    printf("usage: grapnel COMMAND [options]\n\n");
+    for (const struct command *c = ctl_commands; c->name; c++) {
+        char name[40];
+
+        snprintf(name, sizeof name, "%s%s%s", c->name, *c->args ? " " : "",
+                 c->args);
+        printf("  %-14s %s\n", name, c->summary);
+    }
+    printf("\n%s      --version\n\n"
+           "`grapnel COMMAND --help` tells more, with examples.\n"
+           "Exit codes: 0 done, 1 not found or refused, 64 usage, 69 a process "
+           "can't be reached,\n78 configuration.\n",
+           globals_text);
+}
+
+void help_one(const struct command *c)
+{
+    printf("usage: grapnel %s%s%s [options]\n\n%s\n", c->name,
+           *c->args ? " " : "", c->args, c->summary);
+    if (*c->help)
+        printf("\n%s\n", c->help);
+    printf("\n");
+    for (const struct option_spec *o = c->options; o->name; o++) {
+        char name[40];
+
+        snprintf(name, sizeof name, "%s%s%s", o->name, o->value ? " " : "",
+                 o->value ? o->value : "");
+        printf("      %-16s %s\n", name, o->help);
+    }
+    printf("%s\nExamples\n%s", globals_text, c->examples);
+}

@@ -1,0 +1,260 @@
+/* dlq: dead letters, of every dlqd. */
+#include "ask.h"
+#include "table.h"
+#include <stdlib.h>
+#include <string.h>
+
+enum { PAGE = 100, RETRY_PAGE = 500 };
+
+static const char dlqd[] = "dlqd";
+
+/* ---- list ---- */
+
+static void print_letters(struct ctl *c, const json_t *letters)
+{
+    static const char *const heads[] = {
+        "DEAD SINCE (UTC)", "ID",    "ENDPOINT", "REASON", "TRIES",
+        "ANSWER",           "STATE", "EVENT",    NULL};
+    struct table t;
+    json_t *l;
+    size_t i;
+
+    table_init(&t, heads);
+    json_array_foreach(letters, i, l)
+    {
+        const char *endpoint = text_of(l, "endpoint");
+        const char *status = text_of(l, "last_http_status");
+        const char *state = text_of(l, "state");
+
+        table_add(&t, PLAIN, "%s", time_of(l, "dead_at"));
+        table_add(&t, PLAIN, "%s", text_of(l, "id"));
+        table_add(&t, PLAIN, "%s", *endpoint ? endpoint : "-");
+        table_add(&t, PLAIN, "%s", text_of(l, "reason"));
+        table_add(&t, PLAIN, "%s", text_of(l, "attempts"));
+        table_add(&t, PLAIN, "%s", *status ? status : "-");
+        table_add(&t, strcmp(state, "dead") ? YELLOW : RED, "%s", state);
+        table_add(&t, PLAIN, "%s", text_of(l, "event_id"));
+    }
+    table_print(&t, stdout, c->colour, 0);
+    table_fini(&t);
+}
+
+/* Page by page, as one answer is bounded. NULL: *code says what to exit with,
+ * and a sentence was printed. */
+static json_t *all_pages(struct ctl *c, json_t *args, int *code)
+{
+    json_t *letters = json_array(), *answer, *next;
+    int64_t limit = list_limit(c), missing;
+    bool unreachable, more = true;
+    char why[200];
+
+    while (more && (missing = limit - (int64_t)json_array_size(letters)) > 0) {
+        json_object_set_new(args, "limit",
+                            json_integer(missing < PAGE ? missing : PAGE));
+        answer = ask(c, dlqd, "dlq", json_incref(args), ASK_MS, &unreachable,
+                     why);
+        if (!answer) {
+            *code = unreachable ? fail_unreachable(c, dlqd, why)
+                                : fail(EXIT_REFUSED, "%s", why);
+            json_decref(letters);
+            return NULL;
+        }
+        json_array_extend(letters, json_object_get(answer, "letters"));
+        next = json_object_get(answer, "next");
+        more = json_is_string(next);
+        if (more)
+            json_object_set(args, "before", next);
+        json_decref(answer);
+    }
+    return letters;
+}
+
+int run_dlq(struct ctl *c)
+{
+    static const char *const filters[] = {
+        "--state", "--endpoint", "--source", "--workspace",
+        "--type",  "--reason",   NULL};
+    json_t *args = json_object(), *letters = NULL;
+    int code = EXIT_USAGE;
+
+    if (put_filters(c, args, filters))
+        letters = all_pages(c, args, &code);
+    json_decref(args);
+    if (!letters)
+        return code;
+    if (c->json)
+        print_json(json_incref(letters));
+    else if (json_array_size(letters))
+        print_letters(c, letters);
+    else
+        printf("No such letters.\n");
+    json_decref(letters);
+    return 0;
+}
+
+/* ---- show ---- */
+
+static void print_field(const json_t *l, const char *key, const char *label)
+{
+    const char *value = text_of(l, key);
+
+    if (*value)
+        printf("  %-10s %s\n", label, value);
+}
+
+static void print_headers(const json_t *headers)
+{
+    json_t *pair;
+    size_t i;
+
+    printf("\nHeaders\n");
+    json_array_foreach(headers, i, pair)
+    {
+        char *name = harmless(json_string_value(json_array_get(pair, 0)));
+        char *value = harmless(json_string_value(json_array_get(pair, 1)));
+
+        printf("  %s: %s\n", name, value);
+        free(name);
+        free(value);
+    }
+}
+
+static void print_history(struct ctl *c, const json_t *history)
+{
+    static const char *const heads[] = {"AT (UTC)", "STATE", "WHAT", NULL};
+    struct table t;
+    json_t *h;
+    size_t i;
+
+    printf("\nHistory\n");
+    table_init(&t, heads);
+    json_array_foreach(history, i, h)
+    {
+        table_add(&t, PLAIN, "%s", time_of(h, "at"));
+        table_add(&t, PLAIN, "%s", text_of(h, "to"));
+        table_add(&t, PLAIN, "%s", text_of(h, "what"));
+    }
+    table_print(&t, stdout, c->colour, 2);
+    table_fini(&t);
+}
+
+/* Line ends stay, for a body is often laid out; the rest is made harmless. */
+static void print_body(const json_t *l)
+{
+    const char *text = json_string_value(json_object_get(l, "body"));
+
+    if (!text) {
+        printf("\nBody (no text; base64)\n%s\n", text_of(l, "body_b64"));
+        return;
+    }
+    printf("\nBody\n");
+    while (*text) {
+        size_t n = strcspn(text, "\n");
+        char *line = gr_strndup(text, n), *safe = harmless(line);
+
+        printf("%s\n", safe);
+        free(line);
+        free(safe);
+        text += n + (text[n] == '\n');
+    }
+}
+
+static void print_letter(struct ctl *c, const json_t *l)
+{
+    const char *endpoint = text_of(l, "endpoint");
+
+    printf("%s%s%s  %s\n", colour_on(BOLD, c->colour), text_of(l, "id"),
+           colour_off(BOLD, c->colour), text_of(l, "state"));
+    printf("  %-10s %s\n", "endpoint",
+           *endpoint ? endpoint : "none: refused before it was routed");
+    print_field(l, "reason", "reason");
+    print_field(l, "attempts", "attempts");
+    printf("  %-10s %s UTC\n", "dead since", time_of(l, "dead_at"));
+    print_field(l, "last_http_status", "answer");
+    print_field(l, "last_error", "error");
+    print_field(l, "last_response", "response");
+    print_field(l, "event_id", "event");
+    print_field(l, "source", "source");
+    print_field(l, "type", "type");
+    print_field(l, "workspace", "workspace");
+    print_field(l, "sequence", "number");
+    printf("  %-10s %s UTC\n", "received", time_of(l, "received_at"));
+    print_history(c, json_object_get(l, "history"));
+    print_headers(json_object_get(l, "headers"));
+    print_body(l);
+}
+
+int run_dlq_show(struct ctl *c)
+{
+    bool unreachable;
+    char why[200];
+    json_t *letter = ask(c, dlqd, "dlq_show",
+                         json_pack("{s:s}", "id", c->parsed.args[0]), ASK_MS,
+                         &unreachable, why);
+
+    if (unreachable)
+        return fail_unreachable(c, dlqd, why);
+    if (!letter)
+        return fail(EXIT_REFUSED, "%s", why);
+    if (c->json)
+        print_json(json_incref(letter));
+    else
+        print_letter(c, letter);
+    json_decref(letter);
+    return 0;
+}
+
+/* ---- retry ---- */
+
+static void print_retried(const json_t *done, const json_t *refused)
+{
+    json_t *v;
+    size_t i;
+
+    json_array_foreach(done, i, v)
+        printf("%s  requeued\n", json_string_value(v));
+    json_array_foreach(refused, i, v)
+        printf("%s  refused: %s\n", text_of(v, "id"), text_of(v, "why"));
+}
+
+/* One page of ids. Exit code, or -1: go on. */
+static int retry_page(struct ctl *c, json_t *ids, json_t *done, json_t *refused)
+{
+    bool unreachable;
+    char why[200];
+    json_t *answer = ask(c, dlqd, "dlq_retry", json_pack("{s:o}", "ids", ids),
+                         ASK_MS, &unreachable, why);
+
+    if (unreachable)
+        return fail_unreachable(c, dlqd, why);
+    if (!answer)
+        return fail(EXIT_REFUSED, "%s", why);
+    json_array_extend(done, json_object_get(answer, "requeued"));
+    json_array_extend(refused, json_object_get(answer, "refused"));
+    json_decref(answer);
+    return -1;
+}
+
+int run_dlq_retry(struct ctl *c)
+{
+    json_t *done = json_array(), *refused = json_array();
+    int code = -1;
+
+    for (int i = 0; code < 0 && i < c->parsed.arg_count;) {
+        json_t *ids = json_array();
+
+        for (int k = 0; k < RETRY_PAGE && i < c->parsed.arg_count; k++, i++)
+            json_array_append_new(ids, json_string(c->parsed.args[i]));
+        code = retry_page(c, ids, done, refused);
+    }
+    if (code < 0)
+        code = json_array_size(refused) ? EXIT_REFUSED : 0;
+    if (c->json)
+        print_json(
+            json_pack("{s:O, s:O}", "requeued", done, "refused", refused));
+    else
+        print_retried(done, refused);
+    json_decref(done);
+    json_decref(refused);
+    return code;
+}

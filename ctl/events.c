@@ -1,0 +1,57 @@
+/* events: search what came in. */
+#include "ask.h"
+#include "table.h"
+
+static void print_events(struct ctl *c, const json_t *events)
+{
+    static const char *const heads[] = {"RECEIVED (UTC)", "ID",        "SOURCE",
+                                        "TYPE",           "WORKSPACE", "NUMBER",
+                                        "STATUS",         NULL};
+    struct table t;
+    json_t *e;
+    size_t i;
+
+    table_init(&t, heads);
+    json_array_foreach(events, i, e)
+    {
+        const char *number = text_of(e, "sequence");
+
+        table_add(&t, PLAIN, "%s", time_of(e, "received_at"));
+        table_add(&t, PLAIN, "%s", text_of(e, "id"));
+        table_add(&t, PLAIN, "%s", text_of(e, "source"));
+        table_add(&t, PLAIN, "%s", text_of(e, "type"));
+        table_add(&t, PLAIN, "%s", text_of(e, "workspace"));
+        table_add(&t, PLAIN, "%s", *number ? number : "-");
+        table_add(&t, PLAIN, "%s", text_of(e, "status"));
+    }
+    table_print(&t, stdout, c->colour, 0);
+    table_fini(&t);
+}
+
+int run_events(struct ctl *c)
+{
+    static const char *const filters[] = {"--workspace", "--source", "--type",
+                                          "--status", NULL};
+    json_t *args = json_object(), *answer, *events;
+    bool unreachable;
+    char why[200];
+
+    if (!put_filters(c, args, filters)) {
+        json_decref(args);
+        return EXIT_USAGE;
+    }
+    answer = ask(c, "sequencer", "events", args, ASK_MS, &unreachable, why);
+    if (unreachable)
+        return fail_unreachable(c, "sequencer", why);
+    if (!answer)
+        return fail(EXIT_REFUSED, "%s", why);
+    events = json_is_array(answer) ? answer : json_object_get(answer, "events");
+    if (c->json)
+        print_json(json_incref(events));
+    else if (json_array_size(events))
+        print_events(c, events);
+    else
+        printf("No such events.\n");
+    json_decref(answer);
+    return 0;
+}

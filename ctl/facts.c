@@ -1,0 +1,92 @@
+#include "facts.h"
+#include "bounds.h"
+#include "json_text.h"
+#include "profile.h"
+#include <stdio.h>
+
+typedef gr_rc read_fn(const struct source *source, struct subject *s,
+                      struct buf *out, const char **why);
+
+static void read_one(struct facts *f, read_fn *read, const char *what,
+                     const struct source *source, struct subject *s,
+                     struct buf *out)
+{
+    const char *why = "";
+
+    if (read(source, s, out, &why) != GR_OK && !*f->refused)
+        snprintf(f->refused, sizeof f->refused, "its %s can't be had: %s", what,
+                 why);
+    buf_put(out, "", 0); /* readable as a string also when empty */
+}
+
+void facts_read(struct facts *f, const struct source *source,
+                struct bytes headers, struct bytes body)
+{
+    struct subject s = {.source = source->name,
+                        .provider = source->provider,
+                        .headers = headers,
+                        .body = body};
+
+    *f = (struct facts){0};
+    buf_init(&f->id, TEXT_MAX_BYTES);
+    buf_init(&f->type, TEXT_MAX_BYTES);
+    buf_init(&f->workspace, TEXT_MAX_BYTES);
+    read_one(f, profile_event_id, "id", source, &s, &f->id);
+    read_one(f, profile_type, "type", source, &s, &f->type);
+    read_one(f, profile_workspace, "workspace", source, &s, &f->workspace);
+    subject_fini(&s);
+}
+
+void facts_fini(struct facts *f)
+{
+    buf_fini(&f->id);
+    buf_fini(&f->type);
+    buf_fini(&f->workspace);
+}
+
+static json_t *key_json(const struct dedupe_key *key, struct subject *s)
+{
+    json_t *out = json_object();
+    struct buf name, value;
+    const char *why;
+    bool all = true;
+
+    for (size_t i = 0; i < key->count && all; i++) {
+        buf_init(&name, TEXT_MAX_BYTES);
+        buf_init(&value, TEXT_MAX_BYTES);
+        expr_print(&key->parts[i], &name);
+        all = expr_value(&key->parts[i], s, &value, &why) == GR_OK && value.len;
+        if (all)
+            json_object_set_new(
+                out, name.data,
+                json_text((struct bytes){value.data, value.len}));
+        buf_fini(&name);
+        buf_fini(&value);
+    }
+    if (all)
+        return json_pack("{s:o}", "keys", out);
+    json_decref(out);
+    return NULL;
+}
+
+json_t *facts_dedupe(const struct facts *f, const struct source *source,
+                     struct bytes headers, struct bytes body)
+{
+    struct subject s = {.source = source->name,
+                        .provider = source->provider,
+                        .id = f->id.len ? f->id.data : NULL,
+                        .type = f->type.data,
+                        .workspace = f->workspace.data,
+                        .headers = headers,
+                        .body = body};
+    json_t *out = json_array();
+
+    for (size_t i = 0; !source->dedupe.none && i < source->dedupe.count; i++) {
+        json_t *key = key_json(&source->dedupe.keys[i], &s);
+
+        if (key)
+            json_array_append_new(out, key);
+    }
+    subject_fini(&s);
+    return out;
+}

@@ -1,0 +1,81 @@
+#include "ctl.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+#include <zmq.h>
+
+static const char *default_config(void)
+{
+    const char *config = getenv("GRAPNEL_CONFIG");
+
+    return config && *config ? config : "/etc/grapnel/grapnel.yaml";
+}
+
+static bool wants_colour(void)
+{
+    const char *no = getenv("NO_COLOR"), *term = getenv("TERM");
+
+    return isatty(STDOUT_FILENO) && !(no && *no) && term && *term;
+}
+
+/* What was asked for before any command runs; -1: run it. */
+static int answer_at_once(const struct parsed *p)
+{
+    if (p->version) {
+        printf("grapnel %s\n", GRAPNEL_VERSION);
+        return 0;
+    }
+    if (p->help && p->command) {
+        help_one(p->command);
+        return 0;
+    }
+    if (p->help) {
+        help_all();
+        return 0;
+    }
+    if (!p->command) {
+        fail(EXIT_USAGE, "which command? `grapnel --help` lists them");
+        return EXIT_USAGE;
+    }
+    return -1;
+}
+
+/* grapnel: the command line.
+ *
+ * Asks running daemons over their control sockets, reads the configuration,
+ * and posts to the door as a provider would. It opens no database.
+ *
+ * Exits     0 done, 1 not found or refused, 64 usage, 69 a process can't be
+ *           reached (it says which), 78 configuration
+ * Output    a table for people; with --json one document on standard output;
+ *           colours only on a terminal, never with NO_COLOR
+ */
+int main(int argc, char **argv)
+{
+    struct ctl c = {0};
+    char why[400];
+    int code;
+
+    if (options_parse(ctl_commands, argc, argv, &c.parsed, why) != GR_OK) {
+        fail(EXIT_USAGE, "%s", why);
+        fprintf(stderr, "See `grapnel %s%s--help`.\n",
+                c.parsed.command ? c.parsed.command->name : "",
+                c.parsed.command ? " " : "");
+        parsed_fini(&c.parsed);
+        return EXIT_USAGE;
+    }
+    code = answer_at_once(&c.parsed);
+    if (code < 0) {
+        c.config = c.parsed.config ? c.parsed.config : default_config();
+        c.json = c.parsed.json;
+        c.colour = wants_colour();
+        c.zmq = zmq_ctx_new();
+        code = c.parsed.command->run(&c);
+        zmq_ctx_term(c.zmq);
+        settings_free(c.settings);
+    }
+    parsed_fini(&c.parsed);
+    if (fflush(stdout) != 0 || ferror(stdout))
+        return fail(EXIT_STORAGE, "the output could not be written");
+    return code;
+}

@@ -1,0 +1,305 @@
+#include "options.h"
+#include "alloc.h"
+#include "conf.h"
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* What every command takes. */
+enum global { GLOBAL_CONFIG, GLOBAL_JSON, GLOBAL_HELP, GLOBAL_VERSION };
+
+static const struct {
+    const char *name, *letter;
+    bool value;
+} globals[] = {
+    [GLOBAL_CONFIG] = {"--config", "-c", true},
+    [GLOBAL_JSON] = {"--json", NULL, false},
+    [GLOBAL_HELP] = {"--help", "-h", false},
+    [GLOBAL_VERSION] = {"--version", NULL, false},
+};
+
+/* Words first, options after: which options are known depends on the command,
+ * which may stand behind some of them. */
+struct reading {
+    const struct command *commands;
+    int argc;
+    char **argv;
+    struct parsed *out;
+    char *why;
+};
+
+static int find_global(const char *name, size_t n)
+{
+    for (size_t i = 0; i < COUNT_OF(globals); i++)
+        if ((strlen(globals[i].name) == n &&
+             memcmp(globals[i].name, name, n) == 0) ||
+            (globals[i].letter && strlen(globals[i].letter) == n &&
+             memcmp(globals[i].letter, name, n) == 0))
+            return (int)i;
+    return -1;
+}
+
+static const struct option_spec *find_option(const struct command *c,
+                                             const char *name, size_t n)
+{
+    for (const struct option_spec *o = c ? c->options : NULL; o && o->name; o++)
+        if (strlen(o->name) == n && memcmp(o->name, name, n) == 0)
+            return o;
+    return NULL;
+}
+
+/* Does any command have this option with a value? Needed to know, before the
+ * command is known, whether the next word belongs to it. */
+static bool any_takes_value(const struct command *commands, const char *name,
+                            size_t n)
+{
+    for (const struct command *c = commands; c->name; c++) {
+        const struct option_spec *o = find_option(c, name, n);
+
+        if (o && o->value)
+            return true;
+    }
+    return false;
+}
+
+static bool is_option(const char *word)
+{
+    return word[0] == '-' && word[1];
+}
+
+/* "--name=value" or "-cvalue": where the name ends, and the value in it. */
+static size_t split(const char *word, const char **value)
+{
+    const char *equals = strchr(word, '=');
+
+    *value = NULL;
+    if (word[1] != '-') {
+        *value = word[2] ? word + 2 : NULL;
+        return 2;
+    }
+    if (!equals)
+        return strlen(word);
+    *value = equals + 1;
+    return (size_t)(equals - word);
+}
+
+/* ---- words ---- */
+
+static void take_words(struct reading *r)
+{
+    const char *value;
+
+    r->out->args = gr_alloc(((size_t)r->argc + 1) * sizeof *r->out->args);
+    for (int i = 1; i < r->argc; i++) {
+        const char *word = r->argv[i];
+        int global;
+        size_t n;
+
+        if (strcmp(word, "--") == 0) {
+            while (++i < r->argc)
+                r->out->args[r->out->arg_count++] = r->argv[i];
+            return;
+        }
+        if (!is_option(word)) {
+            r->out->args[r->out->arg_count++] = word;
+            continue;
+        }
+        n = split(word, &value);
+        global = find_global(word, n);
+        if (!value && ((global >= 0 && globals[global].value) ||
+                       any_takes_value(r->commands, word, n)))
+            i++;
+    }
+}
+
+static void unknown_command(struct reading *r, const char *word)
+{
+    struct conf_near near = {.text = word};
+    char hint[100];
+
+    for (const struct command *c = r->commands; c->name; c++)
+        if (!strchr(c->name, ' '))
+            conf_near_try(&near, c->name);
+    snprintf(r->why, 400, "there is no command \"%.60s\"%s", word,
+             conf_near_hint(&near, hint));
+}
+
+/* Does `c` begin with these words? Returns how many of them are its name. */
+static int name_words(const struct command *c, const char *const *args,
+                      int count)
+{
+    const char *space = strchr(c->name, ' ');
+    size_t first = space ? (size_t)(space - c->name) : strlen(c->name);
+
+    if (count < 1 || strlen(args[0]) != first ||
+        memcmp(args[0], c->name, first) != 0)
+        return 0;
+    if (!space)
+        return 1;
+    return count > 1 && strcmp(args[1], space + 1) == 0 ? 2 : 0;
+}
+
+/* The longest name that fits, taken off the words. */
+static gr_rc find_command(struct reading *r)
+{
+    struct parsed *p = r->out;
+    int best = 0;
+
+    if (!p->arg_count)
+        return GR_OK;
+    for (const struct command *c = r->commands; c->name; c++) {
+        int words = name_words(c, p->args, p->arg_count);
+
+        if (words > best) {
+            best = words;
+            p->command = c;
+        }
+    }
+    if (!best) {
+        unknown_command(r, p->args[0]);
+        return GR_REFUSE;
+    }
+    p->arg_count -= best;
+    memmove(p->args, p->args + best,
+            ((size_t)p->arg_count + 1) * sizeof *p->args);
+    return GR_OK;
+}
+
+/* ---- options ---- */
+
+static gr_rc take_global(struct reading *r, int global, const char *value)
+{
+    switch ((enum global)global) {
+    case GLOBAL_CONFIG:
+        r->out->config = value;
+        break;
+    case GLOBAL_JSON:
+        r->out->json = true;
+        break;
+    case GLOBAL_HELP:
+        r->out->help = true;
+        break;
+    case GLOBAL_VERSION:
+        r->out->version = true;
+        break;
+    }
+    return GR_OK;
+}
+
+static gr_rc unknown_option(struct reading *r, const char *word, size_t n)
+{
+    const struct command *c = r->out->command;
+    char *name = gr_strndup(word, n), hint[100];
+    struct conf_near near = {.text = name};
+
+    for (size_t i = 0; i < COUNT_OF(globals); i++)
+        conf_near_try(&near, globals[i].name);
+    for (const struct option_spec *o = c ? c->options : NULL; o && o->name; o++)
+        conf_near_try(&near, o->name);
+    snprintf(r->why, 400, "%s%s has no option %.60s%s", c ? "grapnel " : "",
+             c ? c->name : "grapnel", name, conf_near_hint(&near, hint));
+    free(name);
+    return GR_REFUSE;
+}
+
+static gr_rc take_option(struct reading *r, int *i)
+{
+    const char *word = r->argv[*i], *value;
+    size_t n = split(word, &value);
+    int global = find_global(word, n);
+    const struct option_spec *o = find_option(r->out->command, word, n);
+    bool wants;
+
+    if (global < 0 && !o)
+        return unknown_option(r, word, n);
+    wants = global >= 0 ? globals[global].value : o->value != NULL;
+    if (!wants && value) {
+        snprintf(r->why, 400, "%.*s takes no value", (int)n, word);
+        return GR_REFUSE;
+    }
+    if (wants && !value)
+        value = *i + 1 < r->argc ? r->argv[++*i] : NULL;
+    if (wants && !value) {
+        snprintf(r->why, 400, "%.*s needs a value%s%s", (int)n, word,
+                 o ? ": " : "", o ? o->value : "");
+        return GR_REFUSE;
+    }
+    if (global >= 0)
+        return take_global(r, global, value);
+    if (r->out->values[o - r->out->command->options]) {
+        snprintf(r->why, 400, "%s is given twice", o->name);
+        return GR_REFUSE;
+    }
+    r->out->values[o - r->out->command->options] = value ? value : "";
+    return GR_OK;
+}
+
+static gr_rc take_options(struct reading *r)
+{
+    for (int i = 1; i < r->argc && strcmp(r->argv[i], "--") != 0; i++)
+        if (is_option(r->argv[i]) && take_option(r, &i) != GR_OK)
+            return GR_REFUSE;
+    return GR_OK;
+}
+
+/* "dlq shwo ID": the second word of a name, mistyped, looks like an argument. */
+static void too_many(struct reading *r)
+{
+    const struct command *c = r->out->command;
+    const char *word = r->out->args[c->most];
+    struct conf_near near = {.text = word};
+    size_t first = strlen(c->name);
+    char hint[100];
+
+    for (const struct command *k = r->commands; k->name; k++)
+        if (strncmp(k->name, c->name, first) == 0 && k->name[first] == ' ')
+            conf_near_try(&near, k->name + first + 1);
+    snprintf(r->why, 400, "grapnel %s does not take \"%.60s\"%s", c->name, word,
+             conf_near_hint(&near, hint));
+}
+
+static gr_rc check_count(struct reading *r)
+{
+    const struct parsed *p = r->out;
+    const struct command *c = p->command;
+
+    if (!c || p->help || p->version)
+        return GR_OK;
+    if (p->arg_count < c->least) {
+        snprintf(r->why, 400, "grapnel %s needs %s", c->name, c->args);
+        return GR_REFUSE;
+    }
+    if (c->most >= 0 && p->arg_count > c->most) {
+        too_many(r);
+        return GR_REFUSE;
+    }
+    return GR_OK;
+}
+
+gr_rc options_parse(const struct command *commands, int argc, char **argv,
+                    struct parsed *out, char why[400])
+{
+    struct reading r = {commands, argc, argv, out, why};
+
+    *out = (struct parsed){0};
+    take_words(&r);
+    if (find_command(&r) != GR_OK || take_options(&r) != GR_OK)
+        return GR_REFUSE;
+    return check_count(&r);
+}
+
+void parsed_fini(struct parsed *p)
+{
+    free(p->args);
+    p->args = NULL;
+}
+
+const char *parsed_value(const struct parsed *p, const char *option)
+{
+    for (int i = 0; p->command->options[i].name; i++)
+        if (strcmp(p->command->options[i].name, option) == 0)
+            return p->values[i];
+    assert(!"an option that its command does not declare");
+    return NULL;
+}

@@ -1,0 +1,49 @@
+/* options: the command line as data. Pure: reads argv by the commands' table,
+ * prints nothing. */
+#ifndef CTL_OPTIONS_H
+#define CTL_OPTIONS_H
+
+#include "rc.h"
+
+struct ctl;
+
+enum { OPTIONS_MAX = 12 };
+
+struct option_spec {
+    const char *name;  /* "--since"; NULL ends the list */
+    const char *value; /* "D", or NULL for a flag */
+    const char *help;
+};
+
+/* One command. A name of two words ("dlq show") is one, too. */
+struct command {
+    const char *name;
+    const char *args; /* "ID…", "" for none */
+    int least, most;  /* words after the name; most -1: any number */
+    const char *summary;
+    const char *help;     /* more, may be "" */
+    const char *examples; /* lines */
+    struct option_spec options[OPTIONS_MAX];
+    int (*run)(struct ctl *c); /* the exit code */
+};
+
+/* The command line, understood. Borrows from argv. */
+struct parsed {
+    const struct command *command; /* NULL: none was named */
+    const char *config;            /* NULL: not said */
+    bool json, help, version;
+    const char *values[OPTIONS_MAX]; /* as command->options; "" for a flag */
+    const char **args;               /* owned; ends with NULL */
+    int arg_count;
+};
+
+/* GR_REFUSE: `why` is one sentence, with the near miss where there is one.
+ * `commands` ends with a NULL name. parsed_fini() in either case. */
+GR_MUST_CHECK gr_rc options_parse(const struct command *commands, int argc,
+                                  char **argv, struct parsed *out,
+                                  char why[400]);
+void parsed_fini(struct parsed *p);
+/* The value of an option of the command, NULL when it was not given. */
+const char *parsed_value(const struct parsed *p, const char *option);
+
+#endif

@@ -1,0 +1,32 @@
+/* sample: a request as a source's provider would send it, signed. Pure but for
+ * what it is given: time and uuid come from the caller. */
+#ifndef CTL_SAMPLE_H
+#define CTL_SAMPLE_H
+
+#include "settings.h"
+
+enum { SAMPLE_BODY_BYTES = 64 * 1024 * 1024 };
+
+/* What is wished for; NULL for the default of the provider. */
+struct wish {
+    const char *type, *workspace;
+    const char *uuid; /* makes the event unlike any other */
+    int64_t n, now_ms;
+    bool has_body; /* the body is given, and not touched */
+    struct bytes given;
+};
+
+struct sample {
+    struct buf headers; /* packed (headers.h) */
+    struct buf body;
+};
+
+/* GR_REFUSE: the source has no such field (`why`). sample_fini() in any case. */
+GR_MUST_CHECK gr_rc sample_make(struct sample *s, const struct source *source,
+                                const struct wish *w, char why[200]);
+/* Add the signature, by the first secret. */
+GR_MUST_CHECK gr_rc sample_sign(struct sample *s, const struct source *source,
+                                char why[200]);
+void sample_fini(struct sample *s);
+
+#endif

@@ -1,0 +1,325 @@
+/* send: be the provider: make an event, sign it, post it to the door. */
+#include "bounds.h"
+#include "clock.h"
+#include "conf.h"
+#include "ctl.h"
+#include "facts.h"
+#include "headers.h"
+#include "sample.h"
+#include "table.h"
+#include <curl/curl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+enum {
+    ANSWER_MAX_BYTES = 64 * 1024,
+    CONNECT_MS = 5000,
+    WHOLE_MS = 30000, /* the door says 503 by itself after 5 s */
+    COUNT_MOST = 1000000,
+};
+
+struct sending {
+    struct ctl *c;
+    const struct source *source;
+    struct wish wish;
+    CURL *curl;
+    char *url;
+    json_t *results; /* of --json */
+    int64_t accepted, refused;
+};
+
+static void make_uuid(char out[37])
+{
+    unsigned char b[16];
+
+    if (getrandom(b, sizeof b, 0) != sizeof b)
+        die(EXIT_UNAVAILABLE, "no random bytes");
+    b[6] = (unsigned char)((b[6] & 0x0f) | 0x40);
+    b[8] = (unsigned char)((b[8] & 0x3f) | 0x80);
+    snprintf(out, 37,
+             "%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-"
+             "%02x%02x%02x%02x%02x%02x",
+             b[0], b[1], b[2], b[3], b[4], b[5], b[6], b[7], b[8], b[9], b[10],
+             b[11], b[12], b[13], b[14], b[15]);
+}
+
+/* The door as one reaches it from here: "any address" is this machine. */
+static char *door_url(const struct settings *s, const char *source)
+{
+    const char *host = s->ingress.host;
+
+    if (!*host || strcmp(host, "0.0.0.0") == 0 || strcmp(host, "*") == 0)
+        host = "127.0.0.1";
+    if (strcmp(host, "::") == 0 || strcmp(host, "[::]") == 0)
+        host = "::1";
+    return gr_printf(strchr(host, ':') && *host != '[' ? "http://[%s]:%d/in/%s"
+                                                       : "http://%s:%d/in/%s",
+                     host, s->ingress.port, source);
+}
+
+/* ---- what was asked for must be what it is ---- */
+
+static bool is_as_wished(const struct sending *s, const struct sample *sample)
+{
+    const struct wish *w = &s->wish;
+    struct facts f;
+    bool ok = true;
+
+    facts_read(&f, s->source,
+               (struct bytes){sample->headers.data, sample->headers.len},
+               (struct bytes){sample->body.data, sample->body.len});
+    if (w->type && strcmp(w->type, f.type.data) != 0) {
+        ok = false;
+        fail(EXIT_USAGE,
+             "--type %s: this event's type is %s, which %s says; %s", w->type,
+             f.type.data,
+             w->has_body ? "its body" : "the source's configuration",
+             w->has_body ? "change the file" : "choose one of its form");
+    }
+    if (w->workspace && strcmp(w->workspace, f.workspace.data) != 0) {
+        ok = false;
+        fail(EXIT_USAGE,
+             "--workspace %s: this event's workspace is %s, which %s says",
+             w->workspace, f.workspace.data,
+             w->has_body ? "its body" : "the source's configuration");
+    }
+    facts_fini(&f);
+    return ok;
+}
+
+/* ---- HTTP ---- */
+
+static size_t on_answer(char *data, size_t size, size_t n, void *self)
+{
+    buf_put(self, data, size * n);
+    return size * n; /* more than the bound is cut, not an error */
+}
+
+static struct curl_slist *curl_headers(const struct sample *sample)
+{
+    struct bytes packed = {sample->headers.data, sample->headers.len};
+    struct curl_slist *list = curl_slist_append(NULL, "Expect:");
+    struct bytes name, value;
+    size_t at = 0;
+
+    while (headers_next(packed, &at, &name, &value)) {
+        char *line = gr_printf("%.*s: %.*s", (int)name.n, (const char *)name.p,
+                               (int)value.n, (const char *)value.p);
+
+        list = curl_slist_append(list, line);
+        free(line);
+    }
+    return list;
+}
+
+/* Returns the HTTP status, or 0 with `why`: nobody answered. */
+static long post(struct sending *s, const struct sample *sample,
+                 struct buf *answer, char why[CURL_ERROR_SIZE])
+{
+    struct curl_slist *headers = curl_headers(sample);
+    CURL *h = s->curl;
+    long status = 0;
+
+    *why = 0;
+    curl_easy_setopt(h, CURLOPT_URL, s->url);
+    curl_easy_setopt(h, CURLOPT_PROXY, "");
+    curl_easy_setopt(h, CURLOPT_NOPROXY, "*");
+    curl_easy_setopt(h, CURLOPT_NOSIGNAL, 1L);
+    curl_easy_setopt(h, CURLOPT_CONNECTTIMEOUT_MS, (long)CONNECT_MS);
+    curl_easy_setopt(h, CURLOPT_TIMEOUT_MS, (long)WHOLE_MS);
+    curl_easy_setopt(h, CURLOPT_USERAGENT, "grapnel-send/" GRAPNEL_VERSION);
+    curl_easy_setopt(h, CURLOPT_HTTPHEADER, headers);
+    curl_easy_setopt(h, CURLOPT_POSTFIELDS, sample->body.data);
+    curl_easy_setopt(h, CURLOPT_POSTFIELDSIZE_LARGE,
+                     (curl_off_t)sample->body.len);
+    curl_easy_setopt(h, CURLOPT_WRITEFUNCTION, on_answer);
+    curl_easy_setopt(h, CURLOPT_WRITEDATA, answer);
+    curl_easy_setopt(h, CURLOPT_ERRORBUFFER, why);
+    if (curl_easy_perform(h) == CURLE_OK)
+        curl_easy_getinfo(h, CURLINFO_RESPONSE_CODE, &status);
+    curl_slist_free_all(headers);
+    return status;
+}
+
+/* ---- what the door said ---- */
+
+static void explain_401(const struct sending *s)
+{
+    fprintf(stderr,
+            "The door does not believe this signature, which is by the first "
+            "secret of source %s\nin %s. Look at:\n"
+            "  - does ingress run with this file? After a change: grapnel "
+            "reload\n"
+            "  - is the secret from ${…}? Each process takes it from its own "
+            "environment, at its\n    start or reload\n"
+            "  - the reason, in the log of ingress: signature_mismatch, "
+            "timestamp_stale, …\n",
+            s->source->name, s->c->settings->path);
+}
+
+static json_t *result_json(const struct sending *s, long status,
+                           const json_t *answer, const struct facts *f)
+{
+    json_t *out = json_pack("{s:i, s:s, s:s, s:s, s:s}", "http_status",
+                            (int)status, "url", s->url, "source",
+                            s->source->name, "type", f->type.data, "workspace",
+                            f->workspace.data);
+
+    if (out)
+        json_object_update(out, (json_t *)(uintptr_t)answer);
+    return out;
+}
+
+static void print_result(struct sending *s, long status, const struct buf *text,
+                         const struct facts *f)
+{
+    char *safe = harmless(text->len ? text->data : "");
+
+    printf("%s%ld%s %s  (%s, workspace %s)\n",
+           colour_on(status == 200 ? GREEN : RED, s->c->colour), status,
+           colour_off(status == 200 ? GREEN : RED, s->c->colour), safe,
+           f->type.data, f->workspace.data);
+    free(safe);
+}
+
+static void take_answer(struct sending *s, const struct sample *sample,
+                        long status, const struct buf *text)
+{
+    json_t *answer = json_loadb(text->len ? text->data : "", text->len, 0,
+                                NULL);
+    struct facts f;
+
+    facts_read(&f, s->source,
+               (struct bytes){sample->headers.data, sample->headers.len},
+               (struct bytes){sample->body.data, sample->body.len});
+    if (s->c->json)
+        json_array_append_new(s->results, result_json(s, status, answer, &f));
+    else
+        print_result(s, status, text, &f);
+    if (status == 200)
+        s->accepted++;
+    else if (s->refused++ == 0 && status == 401)
+        explain_401(s);
+    facts_fini(&f);
+    json_decref(answer);
+}
+
+/* One event. The exit code when it must end here, else -1. */
+static int send_one(struct sending *s)
+{
+    char uuid[37], why[200], curl_why[CURL_ERROR_SIZE];
+    struct sample sample;
+    struct buf answer;
+    long status;
+    int code = -1;
+
+    make_uuid(uuid);
+    s->wish.uuid = uuid;
+    s->wish.now_ms = now_ms();
+    s->wish.n++;
+    buf_init(&answer, ANSWER_MAX_BYTES);
+    if (sample_make(&sample, s->source, &s->wish, why) != GR_OK ||
+        sample_sign(&sample, s->source, why) != GR_OK)
+        code = fail(EXIT_REFUSED, "%s", why);
+    else if (!is_as_wished(s, &sample))
+        code = EXIT_USAGE;
+    else if ((status = post(s, &sample, &answer, curl_why)) > 0)
+        take_answer(s, &sample, status, &answer);
+    else
+        code = fail(EXIT_UNAVAILABLE,
+                    "the door at %s can't be reached: %s. Is ingress running "
+                    "with this configuration? See `grapnel status`",
+                    s->url, curl_why);
+    buf_fini(&answer);
+    sample_fini(&sample);
+    return code;
+}
+
+static int finish(struct sending *s, int code, int64_t count)
+{
+    if (s->c->json && count == 1) {
+        if (json_array_size(s->results))
+            print_json(json_incref(json_array_get(s->results, 0)));
+    } else if (s->c->json) {
+        print_json(json_incref(s->results));
+    } else if (count > 1) {
+        printf("%lld accepted, %lld refused\n", (long long)s->accepted,
+               (long long)s->refused);
+        if (s->wish.has_body)
+            printf("All have the same body, so behind the door most may be "
+                   "taken for repeats.\n");
+    }
+    if (code >= 0)
+        return code;
+    return s->refused ? EXIT_REFUSED : 0;
+}
+
+static bool read_count(struct ctl *c, int64_t *count)
+{
+    const char *text = parsed_value(&c->parsed, "--count"), *why;
+
+    *count = 1;
+    if (!text || (conf_parse_int(text, count, &why) == GR_OK && *count >= 1 &&
+                  *count <= COUNT_MOST))
+        return true;
+    fail(EXIT_USAGE, "--count: a number from 1 to %d is meant, not \"%s\"",
+         COUNT_MOST, text);
+    return false;
+}
+
+/* false: a sentence was printed. */
+static bool find_source(struct ctl *c, const struct source **source)
+{
+    const char *name = c->parsed.args[0];
+    struct conf_near near = {.text = name};
+    char hint[100];
+
+    *source = settings_source(c->settings, name);
+    if (*source)
+        return true;
+    for (size_t i = 0; i < c->settings->source_count; i++)
+        conf_near_try(&near, c->settings->sources[i].name);
+    fail(EXIT_REFUSED, "%s has no source \"%s\"%s", c->settings->path, name,
+         conf_near_hint(&near, hint));
+    return false;
+}
+
+int run_send(struct ctl *c)
+{
+    struct sending s = {.c = c};
+    const char *file = parsed_value(&c->parsed, "--file");
+    char *body = NULL;
+    int64_t count;
+    int code = -1;
+
+    if (!read_count(c, &count))
+        return EXIT_USAGE;
+    need_settings(c);
+    if (!find_source(c, &s.source))
+        return EXIT_REFUSED;
+    if (file) {
+        size_t n;
+
+        body = read_file(file, SAMPLE_BODY_BYTES, &n);
+        if (!body)
+            return EXIT_REFUSED;
+        s.wish.has_body = true;
+        s.wish.given = (struct bytes){body, n};
+    }
+    s.wish.type = parsed_value(&c->parsed, "--type");
+    s.wish.workspace = parsed_value(&c->parsed, "--workspace");
+    s.url = door_url(c->settings, s.source->name);
+    s.results = json_array();
+    curl_global_init(CURL_GLOBAL_DEFAULT);
+    s.curl = curl_easy_init();
+    for (int64_t i = 0; i < count && code < 0; i++)
+        code = send_one(&s);
+    code = finish(&s, code, count);
+    curl_easy_cleanup(s.curl);
+    curl_global_cleanup();
+    json_decref(s.results);
+    free(s.url);
+    free(body);
+    return code;
+}

@@ -1,0 +1,188 @@
+/* status: how every process is. */
+#include "ask.h"
+#include "json_text.h"
+#include "table.h"
+#include <stdlib.h>
+#include <string.h>
+
+enum { METRICS_PER_LINE = 4 };
+
+/* ---- gather ---- */
+
+static json_t *ask_one(struct ctl *c, const char *name)
+{
+    bool unreachable;
+    char why[200];
+    json_t *answer = ask(c, name, "status", NULL, ASK_MS, &unreachable, why);
+
+    if (!answer)
+        return json_pack("{s:s, s:b, s:o}", "process", name, "up", 0, "error",
+                         json_text_of(why));
+    json_object_set_new(answer, "up", json_true());
+    return answer;
+}
+
+/* Rows that wait for others: what is not yet acknowledged on outgoing links. */
+static int64_t backlog(const json_t *status)
+{
+    int64_t sum = 0;
+    json_t *link;
+    size_t i;
+
+    json_array_foreach(json_object_get(status, "links"), i, link)
+    {
+        const char *way = json_string_value(json_object_get(link, "direction"));
+
+        if (way && strcmp(way, "out") == 0)
+            sum += json_integer_value(json_object_get(link, "backlog"));
+    }
+    return sum;
+}
+
+/* ---- print ---- */
+
+static void add_row(struct table *t, const json_t *s)
+{
+    const json_t *store = json_object_get(s, "store");
+    char uptime[32], bytes[32], room[32];
+
+    table_add(t, PLAIN, "%s", text_of(s, "process"));
+    if (!json_is_true(json_object_get(s, "up"))) {
+        table_add(t, RED, "down");
+        for (int i = 0; i < 6; i++)
+            table_add(t, PLAIN, "-");
+        return;
+    }
+    table_add(t, GREEN, "up");
+    table_add(t, PLAIN, "%s", text_of(s, "version"));
+    table_add(t, PLAIN, "%s", text_of(s, "pid"));
+    table_add(
+        t, PLAIN, "%s",
+        human_ms(json_integer_value(json_object_get(s, "uptime_ms")), uptime));
+    table_add(t, PLAIN, "%lld", (long long)backlog(s));
+    table_add(t, PLAIN, "%s",
+              human_bytes(json_integer_value(json_object_get(store, "bytes")),
+                          bytes));
+    table_add(
+        t, PLAIN, "%s",
+        human_bytes(json_integer_value(json_object_get(store, "room_bytes")),
+                    room));
+}
+
+static void print_table(struct ctl *c, const json_t *all)
+{
+    static const char *const heads[] = {"PROCESS", "STATE",     "VERSION",
+                                        "PID",     "UP FOR",    "BACKLOG",
+                                        "STORE",   "DISK ROOM", NULL};
+    struct table t;
+    json_t *s;
+    size_t i;
+
+    table_init(&t, heads);
+    json_array_foreach(all, i, s) add_row(&t, s);
+    table_print(&t, stdout, c->colour, 0);
+    table_fini(&t);
+}
+
+/* "grapnel_sequencer_events_taken_total" is "events_taken" beside its name. */
+static void print_metric_name(const char *name, const char *process)
+{
+    static const char ours[] = "grapnel_", total[] = "_total";
+    size_t kind = strcspn(process, "-"), n;
+
+    if (strncmp(name, ours, sizeof ours - 1) == 0)
+        name += sizeof ours - 1;
+    if (strncmp(name, process, kind) == 0 && name[kind] == '_')
+        name += kind + 1;
+    n = strlen(name);
+    if (n > sizeof total && strcmp(name + n - (sizeof total - 1), total) == 0)
+        n -= sizeof total - 1;
+    printf("%.*s ", (int)n, name);
+}
+
+/* What is not 0, that is. */
+static void print_metrics(const json_t *s)
+{
+    const char *process = text_of(s, "process"), *name;
+    json_t *value;
+    int n = 0;
+
+    json_object_foreach(json_object_get(s, "metrics"), name, value)
+    {
+        if (!json_integer_value(value))
+            continue;
+        if (n % METRICS_PER_LINE == 0)
+            printf("%s%-14s", n ? ",\n" : "", n ? "" : process);
+        else
+            printf(", ");
+        print_metric_name(name, process);
+        printf("%lld", (long long)json_integer_value(value));
+        n++;
+    }
+    if (n)
+        printf("\n");
+}
+
+/* What a link has been through and an operator should know. */
+static void print_troubles(struct ctl *c, const json_t *s)
+{
+    static const char *const counts[] = {"lost", "set_back", "unprocessable"};
+    json_t *link;
+    size_t i;
+
+    json_array_foreach(json_object_get(s, "links"), i,
+                       link) for (size_t k = 0; k < COUNT_OF(counts); k++)
+    {
+        json_int_t n = json_integer_value(json_object_get(link, counts[k]));
+
+        if (n)
+            printf("%s%s: link %s %s: %lld %s%s\n",
+                   colour_on(YELLOW, c->colour), text_of(s, "process"),
+                   strcmp(text_of(link, "direction"), "in") ? "to" : "from",
+                   text_of(link, "peer"), (long long)n, counts[k],
+                   colour_off(YELLOW, c->colour));
+    }
+}
+
+static void print_all(struct ctl *c, const json_t *all)
+{
+    json_t *s;
+    size_t i;
+
+    print_table(c, all);
+    printf("\n");
+    json_array_foreach(all, i, s) print_metrics(s);
+    json_array_foreach(all, i, s) print_troubles(c, s);
+}
+
+/* Exit code; says which process is down and what to do. */
+static int judge(struct ctl *c, const json_t *all)
+{
+    json_t *s;
+    size_t i;
+    int code = 0;
+
+    json_array_foreach(all, i, s) if (!json_is_true(json_object_get(s, "up")))
+        code = fail_unreachable(c, text_of(s, "process"), text_of(s, "error"));
+    return code;
+}
+
+int run_status(struct ctl *c)
+{
+    struct processes p;
+    json_t *all = json_array();
+    int code;
+
+    processes_find(c, &p);
+    for (size_t i = 0; i < p.count; i++)
+        json_array_append_new(all, ask_one(c, p.names[i]));
+    processes_fini(&p);
+    if (c->json)
+        print_json(json_incref(all));
+    else
+        print_all(c, all);
+    fflush(stdout);
+    code = judge(c, all);
+    json_decref(all);
+    return code;
+}

@@ -1,0 +1,144 @@
+#include "table.h"
+#include "clock.h"
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *const codes[] = {
+    [BOLD] = "\033[1m",   [DIM] = "\033[2m",     [RED] = "\033[31m",
+    [GREEN] = "\033[32m", [YELLOW] = "\033[33m",
+};
+
+const char *colour_on(enum colour c, bool colour)
+{
+    return colour && c != PLAIN ? codes[c] : "";
+}
+
+const char *colour_off(enum colour c, bool colour)
+{
+    return colour && c != PLAIN ? "\033[0m" : "";
+}
+
+char *harmless(const char *text)
+{
+    char *out = gr_strdup(text);
+
+    for (unsigned char *p = (unsigned char *)out; *p; p++) {
+        if (*p < 0x20 || *p == 0x7f)
+            *p = '?';
+        if (*p == 0xc2 && p[1] >= 0x80 && p[1] <= 0x9f) /* U+0080 to U+009F */
+            p[0] = p[1] = '?';
+    }
+    return out;
+}
+
+size_t text_width(const char *text)
+{
+    size_t n = 0;
+
+    for (; *text; text++)
+        n += ((unsigned char)*text & 0xc0) != 0x80;
+    return n;
+}
+
+static void add(struct table *t, enum colour colour, char *text)
+{
+    if (t->count == t->room) {
+        t->room = t->room ? 2 * t->room : 64;
+        t->cells = gr_realloc(t->cells, t->room * sizeof *t->cells);
+        t->colours = gr_realloc(t->colours, t->room * sizeof *t->colours);
+    }
+    t->cells[t->count] = text;
+    t->colours[t->count++] = colour;
+}
+
+void table_init(struct table *t, const char *const *heads)
+{
+    *t = (struct table){0};
+    for (; heads[t->columns]; t->columns++)
+        add(t, BOLD, gr_strdup(heads[t->columns]));
+}
+
+void table_fini(struct table *t)
+{
+    for (size_t i = 0; i < t->count; i++)
+        free(t->cells[i]);
+    free(t->cells);
+    free(t->colours);
+    *t = (struct table){0};
+}
+
+void table_add(struct table *t, enum colour colour, const char *fmt, ...)
+{
+    char *text = NULL;
+    va_list ap;
+
+    va_start(ap, fmt);
+    if (vasprintf(&text, fmt, ap) < 0)
+        die(EXIT_STORAGE, "out of memory");
+    va_end(ap);
+    add(t, colour, harmless(text));
+    free(text);
+}
+
+static void print_cell(const struct table *t, size_t i, size_t width, FILE *to,
+                       bool colour)
+{
+    bool last = (int)(i % (size_t)t->columns) == t->columns - 1;
+    size_t fill = last ? 0 : width - text_width(t->cells[i]) + 2;
+
+    fprintf(to, "%s%s%s%*s%s", colour_on(t->colours[i], colour), t->cells[i],
+            colour_off(t->colours[i], colour), (int)fill, "", last ? "\n" : "");
+}
+
+void table_print(const struct table *t, FILE *to, bool colour, int indent)
+{
+    size_t width[TABLE_COLUMNS_MAX] = {0}, columns = (size_t)t->columns;
+
+    for (size_t i = 0; i < t->count; i++)
+        if (text_width(t->cells[i]) > width[i % columns])
+            width[i % columns] = text_width(t->cells[i]);
+    for (size_t i = 0; i < t->count; i++) {
+        if (i % columns == 0)
+            fprintf(to, "%*s", indent, "");
+        print_cell(t, i, width[i % columns], to, colour);
+    }
+}
+
+const char *human_bytes(int64_t bytes, char out[32])
+{
+    static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+    double value = (double)bytes;
+    size_t unit = 0;
+
+    for (; value >= 1024 && unit + 1 < COUNT_OF(units); unit++)
+        value /= 1024;
+    snprintf(out, 32, unit && value < 10 ? "%.1f %s" : "%.0f %s", value,
+             units[unit]);
+    return out;
+}
+
+/* The two largest units, or milliseconds. */
+const char *human_ms(int64_t ms, char out[32])
+{
+    static const struct {
+        int64_t ms;
+        const char *name;
+    } units[] = {
+        {DAY_MS, "d"}, {HOUR_MS, "h"}, {MINUTE_MS, "m"}, {SECOND_MS, "s"}};
+
+    for (size_t i = 0; i < COUNT_OF(units); i++) {
+        if (ms < units[i].ms)
+            continue;
+        if (i + 1 < COUNT_OF(units) && ms % units[i].ms >= units[i + 1].ms)
+            snprintf(out, 32, "%" PRId64 "%s %" PRId64 "%s", ms / units[i].ms,
+                     units[i].name, ms % units[i].ms / units[i + 1].ms,
+                     units[i + 1].name);
+        else
+            snprintf(out, 32, "%" PRId64 "%s", ms / units[i].ms, units[i].name);
+        return out;
+    }
+    snprintf(out, 32, "%" PRId64 "ms", ms);
+    return out;
+}

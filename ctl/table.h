@@ -1,0 +1,44 @@
+/* table: what people read: aligned columns, colours on a terminal only, and
+ * nothing in it that could drive the terminal. */
+#ifndef CTL_TABLE_H
+#define CTL_TABLE_H
+
+#include "alloc.h"
+#include "rc.h"
+#include <stdio.h>
+
+enum { TABLE_COLUMNS_MAX = 10 };
+
+enum colour { PLAIN, BOLD, DIM, RED, GREEN, YELLOW };
+
+struct table {
+    int columns;
+    char **cells;
+    enum colour *colours;
+    size_t count, room;
+};
+
+/* `heads`: names of the columns, NULL after the last. */
+void table_init(struct table *t, const char *const *heads);
+void table_fini(struct table *t);
+/* The next cell, row by row. Copied. Strangers' text is made harmless. */
+void table_add(struct table *t, enum colour colour, const char *fmt, ...)
+    GR_PRINTF(3, 4);
+/* Two spaces between columns; nothing behind the last. */
+void table_print(const struct table *t, FILE *to, bool colour, int indent);
+
+/* A copy without control characters, each of them now `?`; invalid UTF-8 as it
+ * is, since a terminal can't be driven by that. Caller frees. Pure. */
+char *harmless(const char *text);
+/* Width in characters. */
+size_t text_width(const char *text);
+
+/* "\033[…m", or "" without colour. */
+const char *colour_on(enum colour c, bool colour);
+const char *colour_off(enum colour c, bool colour);
+
+/* "12 MiB", "3m 10s" into `out`; returns out. */
+const char *human_bytes(int64_t bytes, char out[32]);
+const char *human_ms(int64_t ms, char out[32]);
+
+#endif

@@ -1,0 +1,267 @@
+/* trace: an event's whole life, from every process (P10). The sequencer knows
+ * what the event is; the others add what they saw. */
+#include "ask.h"
+#include "json_text.h"
+#include "table.h"
+#include "timeline.h"
+#include <stdlib.h>
+#include <string.h>
+
+struct tracing {
+    struct ctl *c;
+    json_t *event; /* the sequencer's answer; NULL: it has none */
+    json_t *timeline;
+    json_t *unreachable; /* names */
+    bool sequencer_away;
+    char why[200]; /* what the sequencer said */
+};
+
+/* ---- several of one provider's id ---- */
+
+static int print_matches(struct ctl *c, json_t *answer)
+{
+    static const char *const heads[] = {"ID", "RECEIVED (UTC)", "TYPE",
+                                        "WORKSPACE", NULL};
+    json_t *matches = json_object_get(answer, "matches"), *m;
+    struct table t;
+    size_t i;
+
+    if (c->json) {
+        print_json(json_incref(answer));
+        return EXIT_REFUSED;
+    }
+    table_init(&t, heads);
+    json_array_foreach(matches, i, m)
+    {
+        table_add(&t, PLAIN, "%s", text_of(m, "id"));
+        table_add(&t, PLAIN, "%s", time_of(m, "received_at"));
+        table_add(&t, PLAIN, "%s", text_of(m, "type"));
+        table_add(&t, PLAIN, "%s", text_of(m, "workspace"));
+    }
+    table_print(&t, stdout, c->colour, 0);
+    table_fini(&t);
+    fflush(stdout);
+    return fail(EXIT_REFUSED,
+                "%zu events have this id of the provider's: "
+                "trace one by its own",
+                json_array_size(matches));
+}
+
+/* ---- ask ---- */
+
+static void ask_sequencer(struct tracing *t, const char *name, const char *id)
+{
+    t->event = ask(t->c, name, "trace", json_pack("{s:s}", "id", id), ASK_MS,
+                   &t->sequencer_away, t->why);
+    if (t->sequencer_away)
+        json_array_append_new(t->unreachable, json_string(name));
+    timeline_add(t->timeline, t->event);
+}
+
+static void ask_other(struct tracing *t, const char *name, const char *id)
+{
+    bool unreachable;
+    char why[200];
+    json_t *answer = ask(t->c, name, "trace", json_pack("{s:s}", "id", id),
+                         ASK_MS, &unreachable, why);
+
+    if (unreachable)
+        json_array_append_new(t->unreachable, json_string(name));
+    timeline_add(t->timeline, answer);
+    json_decref(answer);
+}
+
+static void ask_all(struct tracing *t, const char *id)
+{
+    struct processes p;
+    const char *ours;
+
+    processes_find(t->c, &p);
+    for (size_t i = 0; i < p.count; i++)
+        if (process_rank(p.names[i]) == process_rank("sequencer"))
+            ask_sequencer(t, p.names[i], id);
+    ours = json_string_value(json_object_get(t->event, "id"));
+    for (size_t i = 0; !json_object_get(t->event, "matches") && i < p.count;
+         i++)
+        if (process_rank(p.names[i]) != process_rank("sequencer"))
+            ask_other(t, p.names[i], ours ? ours : id);
+    processes_fini(&p);
+    t->timeline = timeline_sorted(t->timeline);
+}
+
+/* ---- print ---- */
+
+static void print_head(struct ctl *c, const json_t *e)
+{
+    const char *reason = text_of(e, "reason"), *number = text_of(e, "sequence");
+    const char *id = text_of(e, "provider_id"),
+               *of = text_of(e, "duplicate_of");
+
+    printf("%s%s%s  %s\n", colour_on(BOLD, c->colour), text_of(e, "id"),
+           colour_off(BOLD, c->colour), text_of(e, "type"));
+    printf("  source     %s%s%s\n", text_of(e, "source"),
+           *id ? ", its id " : "", id);
+    printf("  workspace  %s%s%s\n", text_of(e, "workspace"),
+           *number ? ", number " : "", number);
+    printf("  received   %s UTC\n", time_of(e, "received_at"));
+    printf("  status     %s%s%s%s%s\n", text_of(e, "status"),
+           *reason ? ": " : "", reason, *of ? " of " : "", of);
+}
+
+static enum colour status_colour(const char *status)
+{
+    if (strcmp(status, "delivered") == 0)
+        return GREEN;
+    if (strcmp(status, "dead") == 0)
+        return RED;
+    return YELLOW;
+}
+
+static void print_attempts(struct ctl *c, const json_t *attempts)
+{
+    static const char *const heads[] = {
+        "#", "AT (UTC)", "ANSWER", "TOOK", "DELIVERER", "ERROR", NULL};
+    struct table t;
+    json_t *a;
+    size_t i;
+
+    if (!json_array_size(attempts))
+        return;
+    table_init(&t, heads);
+    json_array_foreach(attempts, i, a)
+    {
+        const char *status = text_of(a, "http_status");
+        char took[32];
+
+        table_add(&t, PLAIN, "%s", text_of(a, "n"));
+        table_add(&t, PLAIN, "%s", time_of(a, "at"));
+        table_add(&t, *status == '2' ? GREEN : YELLOW, "%s",
+                  *status && *status != '0' ? status : "none");
+        table_add(
+            &t, PLAIN, "%s",
+            human_ms(json_integer_value(json_object_get(a, "duration_ms")),
+                     took));
+        table_add(&t, PLAIN, "%s", text_of(a, "deliverer"));
+        table_add(&t, PLAIN, "%s", text_of(a, "error"));
+    }
+    table_print(&t, stdout, c->colour, 4);
+    table_fini(&t);
+}
+
+static void print_deliveries(struct ctl *c, const json_t *deliveries)
+{
+    json_t *d;
+    size_t i;
+
+    if (!json_array_size(deliveries))
+        return;
+    printf("\nDeliveries\n");
+    json_array_foreach(deliveries, i, d)
+    {
+        const char *status = text_of(d, "status");
+        const char *next = text_of(d, "next_attempt_at");
+
+        printf("  %s  %s%s%s%s%s\n", text_of(d, "endpoint"),
+               colour_on(status_colour(status), c->colour), status,
+               colour_off(status_colour(status), c->colour),
+               *next ? ", next attempt " : "",
+               *next ? time_of(d, "next_attempt_at") : "");
+        print_attempts(c, json_object_get(d, "attempts"));
+    }
+}
+
+static void print_timeline(struct ctl *c, const json_t *timeline)
+{
+    static const char *const heads[] = {"AT (UTC)", "PROCESS", "WHAT", NULL};
+    struct table t;
+    json_t *e;
+    size_t i;
+
+    if (!json_array_size(timeline))
+        return;
+    printf("\nTimeline\n");
+    table_init(&t, heads);
+    json_array_foreach(timeline, i, e)
+    {
+        table_add(&t, PLAIN, "%s", time_of(e, "at"));
+        table_add(&t, PLAIN, "%s", text_of(e, "process"));
+        table_add(&t, PLAIN, "%s", text_of(e, "what"));
+    }
+    table_print(&t, stdout, c->colour, 2);
+    table_fini(&t);
+}
+
+static void print_unreachable(struct ctl *c, const json_t *names)
+{
+    json_t *name;
+    size_t i;
+
+    json_array_foreach(names, i, name)
+        printf("\n%sNot asked: %s can't be reached; what it saw is missing "
+               "here.%s\n",
+               colour_on(YELLOW, c->colour), json_string_value(name),
+               colour_off(YELLOW, c->colour));
+}
+
+static void print_trace(struct tracing *t)
+{
+    if (t->event) {
+        print_head(t->c, t->event);
+        print_deliveries(t->c, json_object_get(t->event, "deliveries"));
+    } else {
+        printf("%s: the sequencer %s.\n", t->c->parsed.args[0],
+               t->sequencer_away ? "can't be asked; this is what others saw"
+                                 : "has not got it (yet)");
+    }
+    print_timeline(t->c, t->timeline);
+    print_unreachable(t->c, t->unreachable);
+}
+
+/* ---- the command ---- */
+
+/* Everything about it as one document; of an event that only others know, its
+ * fields are absent. */
+static json_t *document(struct tracing *t)
+{
+    json_t *out = t->event ? json_copy(t->event)
+                           : json_pack("{s:o}", "id",
+                                       json_text_of(t->c->parsed.args[0]));
+
+    json_object_set(out, "timeline", t->timeline);
+    json_object_set(out, "unreachable", t->unreachable);
+    return out;
+}
+
+static int finish(struct tracing *t, const char *id)
+{
+    bool known = t->event || json_array_size(t->timeline);
+
+    if (known && t->c->json)
+        print_json(document(t));
+    else if (known)
+        print_trace(t);
+    fflush(stdout);
+    if (t->sequencer_away)
+        return fail_unreachable(t->c, "sequencer", t->why);
+    if (!known)
+        return fail(EXIT_REFUSED, "%s: %s", id, t->why);
+    return 0;
+}
+
+int run_trace(struct ctl *c)
+{
+    struct tracing t = {
+        .c = c, .timeline = json_array(), .unreachable = json_array()};
+    const char *id = c->parsed.args[0];
+    int code;
+
+    ask_all(&t, id);
+    if (json_object_get(t.event, "matches"))
+        code = print_matches(c, t.event);
+    else
+        code = finish(&t, id);
+    json_decref(t.event);
+    json_decref(t.timeline);
+    json_decref(t.unreachable);
+    return code;
+}
