@@ -4,10 +4,10 @@
 #define PROTO_BOUNDS_H
 
 enum {
-    NAME_MAX_BYTES = 63,     /* of processes, sources, endpoints … */
-    EVENT_ID_BYTES = 30,     /* "evt_" and 26 of Crockford's base 32 */
-    INBOX_MAX_BYTES = 255,   /* an inbox's address */
-    TEXT_MAX_BYTES = 4096,   /* ids of others, types, workspaces, errors */
+    NAME_MAX_BYTES = 63,   /* of processes, sources, endpoints … */
+    EVENT_ID_BYTES = 30,   /* "evt_" and 26 of Crockford's base 32 */
+    INBOX_MAX_BYTES = 255, /* an inbox's address */
+    TEXT_MAX_BYTES = 4096, /* ids of others, types, workspaces, errors */
     HEADERS_MAX_BYTES = 64 * 1024, /* packed */
     RESPONSE_MAX_BYTES = 16 * 1024,
     BODY_MAX_BYTES = 64 * 1024 * 1024, /* the most `max_body` may be set to */
@@ -19,8 +19,9 @@ enum {
     /* A link's unacknowledged messages. */
     WINDOW_MAX_COUNT = 4096,
     WINDOW_MAX_BYTES = 16 * 1024 * 1024,
+    /* with room for what stands around the messages */
     FRAME_MAX_BYTES = MESSAGE_MAX_BYTES + BATCH_MAX_BYTES,
-    RUNS_MAX_COUNT = 4096, /* in one `runs` frame */
+    RUNS_MAX_COUNT = 16384, /* in one `runs` frame: the newest */
 
     /* A turn. */
     TURN_MAX_COUNT = 256,

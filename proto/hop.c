@@ -132,6 +132,8 @@ struct hop_in *hop_in_find(struct hop *h, const char *peer)
 {
     struct hop_in *i = in_known(h, peer);
 
+    if (!i && h->in_count >= LINKS_MAX)
+        return NULL;
     if (!i)
         i = in_new(h, peer);
     if (!i->link) {
@@ -148,10 +150,15 @@ static void read_out(struct hop *h)
     sqlite3_stmt *s = NULL;
 
     for (size_t k = 0; k < h->out_count; k++) {
-        h->out[k]->link = 0;
-        h->out[k]->next = h->out[k]->floor = 1;
-        h->out[k]->cursor = 0;
-        h->out[k]->runs.count = 0;
+        struct hop_out *o = h->out[k];
+
+        o->link = 0;
+        o->next = o->floor = 1;
+        o->cursor = o->sent = o->set_back = 0;
+        o->sent_bytes = 0;
+        o->runs.count = 0;
+        o->dirty = o->say_runs = false;
+        o->forked_n = o->forked_run = 0; /* said again, and counted */
     }
     sqlite3_prepare_v2(db_handle(h->db),
                        "SELECT link, peer, next, cursor, floor, set_back "
@@ -167,9 +174,7 @@ static void read_out(struct hop *h)
         o->cursor = (uint64_t)col_i64(s, 3);
         o->floor = (uint64_t)col_i64(s, 4);
         o->set_back = (uint64_t)col_i64(s, 5);
-        o->dirty = false;
         o->sent = o->cursor;
-        o->sent_bytes = 0;
         read_runs(h, "hop_out_runs", o->link, &o->runs);
     }
     sqlite3_finalize(s);
@@ -194,9 +199,14 @@ static void read_in(struct hop *h)
     sqlite3_stmt *s = NULL;
 
     for (size_t k = 0; k < h->in_count; k++) {
-        h->in[k]->link = 0;
-        h->in[k]->n = h->in[k]->taken = 0;
-        h->in[k]->runs.count = 0;
+        struct hop_in *i = h->in[k];
+
+        i->link = 0;
+        i->n = i->taken = i->lost = i->set_back = i->unprocessable = 0;
+        i->trying = i->marked = 0;
+        i->tries = 0;
+        i->runs.count = 0;
+        i->dirty = i->say = i->hole = false;
     }
     sqlite3_prepare_v2(db_handle(h->db),
                        "SELECT link, peer, inbox, n, lost, set_back, "
@@ -216,8 +226,6 @@ static void read_in(struct hop *h)
         i->unprocessable = (uint64_t)col_i64(s, 6);
         i->trying = (uint64_t)col_i64(s, 7);
         i->tries = (int)col_i64(s, 8);
-        i->marked = 0;
-        i->dirty = false;
         i->say = i->hole = true; /* we say where we are */
         read_runs(h, "hop_in_runs", i->link, &i->runs);
         forget_runs_past(h, i, n);
@@ -405,13 +413,11 @@ gr_rc hop_receive(struct hop *h, struct bytes frame)
     case WIRE_KIND_ACKED:
         if (wire_get_acked(&a, frame) != GR_OK)
             return GR_REFUSE;
-        hop_out_acked(h, &a);
-        return GR_OK;
+        return hop_out_acked(h, &a);
     case WIRE_KIND_RUNS:
         if (wire_get_runs(&r, frame) != GR_OK)
             return GR_REFUSE;
-        hop_in_runs(h, &r);
-        return GR_OK;
+        return hop_in_runs(h, &r);
     default:
         return GR_REFUSE;
     }
@@ -488,11 +494,11 @@ void hop_hold(struct hop *h, const char *from)
 
 void hop_settle(struct hop *h, const char *from, uint64_t n)
 {
-    struct hop_in *i = hop_in_find(h, from);
+    struct hop_in *i = in_known(h, from);
 
-    if (n > i->taken)
+    if (i && n > i->taken)
         n = i->taken;
-    if (n <= i->n)
+    if (!i || n <= i->n)
         return;
     i->n = n;
     i->dirty = i->say = true;

@@ -13,8 +13,7 @@ void hop_in_store(struct hop *h, struct hop_in *i)
     bind_i64(h->sql.in_set, 5, (int64_t)i->set_back);
     bind_i64(h->sql.in_set, 6, (int64_t)i->unprocessable);
     db_run(h->db, h->sql.in_set);
-    if (i->runs.count > RUNS_KEPT) {
-        runs_shorten(&i->runs, RUNS_KEPT);
+    if (runs_shorten(&i->runs, RUNS_KEPT, i->n)) {
         bind_i64(h->sql.in_runs_cut, 1, i->link);
         bind_i64(h->sql.in_runs_cut, 2, INT64_MAX);
         bind_i64(h->sql.in_runs_cut, 3, (int64_t)i->runs.list[0].first);
@@ -201,24 +200,40 @@ static gr_rc take_rest(struct hop *h, struct hop_in *i,
     return GR_OK;
 }
 
-gr_rc hop_in_batch(struct hop *h, struct bytes frame)
+/* The link on which this is said to us; NULL: it makes no sense. We answer it
+ * after the commit, whatever it is. */
+static struct hop_in *heard(struct hop *h, struct bytes from,
+                            struct bytes inbox, struct bytes to)
 {
     char peer[NAME_MAX_BYTES + 1];
-    struct wire_batch b;
     struct hop_in *i;
 
-    if (wire_get_batch(&b, frame) != GR_OK || !is_whole(&b) ||
-        !wire_is(b.to, mailbox_name(h->mailbox)) || !b.from.n ||
-        b.from.n > NAME_MAX_BYTES || b.inbox.n > INBOX_MAX_BYTES)
-        return GR_REFUSE;
-    wire_copy(peer, sizeof peer, b.from);
+    if (!wire_is(to, mailbox_name(h->mailbox)) || !from.n ||
+        from.n > NAME_MAX_BYTES || !mailbox_reaches(h->mailbox, inbox))
+        return NULL;
+    wire_copy(peer, sizeof peer, from);
     i = hop_in_find(h, peer);
-    if (!wire_is(b.inbox, i->inbox)) {
-        wire_copy(i->inbox, sizeof i->inbox, b.inbox);
+    if (!i)
+        return NULL;
+    if (!wire_is(inbox, i->inbox)) {
+        wire_copy(i->inbox, sizeof i->inbox, inbox);
         i->dirty = true;
     }
     i->heard_ms = mono_ms();
     i->say = true;
+    return i;
+}
+
+gr_rc hop_in_batch(struct hop *h, struct bytes frame)
+{
+    struct wire_batch b;
+    struct hop_in *i;
+
+    if (wire_get_batch(&b, frame) != GR_OK || !is_whole(&b))
+        return GR_REFUSE;
+    i = heard(h, b.from, b.inbox, b.to);
+    if (!i)
+        return GR_REFUSE;
     if (b.floor > i->taken + 1 && b.first == b.floor)
         jump_to(h, i, b.floor, b.prev_run);
     if (b.first > i->taken + 1) {
@@ -230,25 +245,22 @@ gr_rc hop_in_batch(struct hop *h, struct bytes frame)
     return take_rest(h, i, &b, frame);
 }
 
-void hop_in_runs(struct hop *h, const struct wire_runs *r)
+gr_rc hop_in_runs(struct hop *h, const struct wire_runs *r)
 {
-    char peer[NAME_MAX_BYTES + 1];
     struct runs theirs = {0};
-    struct hop_in *i;
+    struct hop_in *i = NULL;
     uint64_t both;
 
-    if (!wire_is(r->to, mailbox_name(h->mailbox)) || !r->from.n ||
-        r->from.n > NAME_MAX_BYTES || r->next == 0 ||
-        runs_get(&theirs, r->runs, r->count) != GR_OK) {
+    if (r->next && runs_get(&theirs, r->runs, r->count) == GR_OK)
+        i = heard(h, r->from, r->inbox, r->to);
+    if (!i) {
         runs_fini(&theirs);
-        return;
+        return GR_REFUSE;
     }
-    wire_copy(peer, sizeof peer, r->from);
-    i = hop_in_find(h, peer);
-    i->heard_ms = mono_ms();
-    i->say = true;
     both = runs_common(&i->runs, i->taken, &theirs, r->next - 1);
-    if (both < i->taken) {
+    /* An old frame that waited in a pipe speaks of another place. */
+    if (both < i->taken && r->place == i->taken &&
+        r->place_run == runs_of(&i->runs, i->taken)) {
         log_warn(NULL,
                  "a link was set back: we go back to the last row that the "
                  "sender has too",
@@ -256,6 +268,7 @@ void hop_in_runs(struct hop *h, const struct wire_runs *r)
         place_back(h, i, both);
     }
     runs_fini(&theirs);
+    return GR_OK;
 }
 
 void hop_in_tell(struct hop *h, struct hop_in *i)

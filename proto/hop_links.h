@@ -13,7 +13,10 @@ enum {
     ASK_MOST_MS = 2000, /* … doubled up to this … */
     ASK_IDLE_MS = 5000, /* … and this often when nothing is under way */
     GO_BACK_MS = 100,   /* one place is gone back to once in this time */
-    BLOCKED_MS = 10,    /* the peer's pipe is full: look again after this */
+    BLOCKED_MS = 10,    /* the peer's pipe is full: look again after this … */
+    BLOCKED_MOST_MS = 500, /* … doubled up to this */
+    LINKS_MAX = 1024,      /* from how many names we take messages */
+    BUFFER_KEPT_BYTES = 4 * 1024 * 1024, /* after a larger frame: give back */
     SUSPECT_STALLS = 2, /* unclean starts at one place: one by one from now */
     SUSPECT_COUNT = TURN_MAX_COUNT, /* for this many messages */
     SUSPECT_TRIES = 2, /* a message that took us down this often is out */
@@ -37,8 +40,9 @@ struct hop_out {
     int64_t back_ms;
     uint64_t low_n; /* a place below the cursor, said once, and when */
     int64_t low_ms;
-    int64_t heard_ms, ask_at_ms, ask_wait_ms, blocked_ms;
+    int64_t heard_ms, ask_at_ms, ask_wait_ms, blocked_ms, blocked_wait_ms;
     uint64_t forked_n, forked_run; /* last disagreement said loudly */
+    bool say_runs;                 /* … and to be answered by tell() */
 };
 
 /* We receive. `taken` is what was applied; `n` what is on disk (they differ
@@ -82,14 +86,15 @@ struct hop {
 /* NULL when we never sent to it. */
 struct hop_out *hop_out_known(struct hop *h, const char *peer);
 struct hop_out *hop_out_find(struct hop *h, const char *peer);
+/* NULL when there are LINKS_MAX already. */
 struct hop_in *hop_in_find(struct hop *h, const char *peer);
 
-void hop_out_acked(struct hop *h, const struct wire_acked *a);
+gr_rc hop_out_acked(struct hop *h, const struct wire_acked *a);
 int hop_out_tell(struct hop *h, struct hop_out *o, int64_t now);
 void hop_out_store(struct hop *h, struct hop_out *o);
 
 gr_rc hop_in_batch(struct hop *h, struct bytes frame);
-void hop_in_runs(struct hop *h, const struct wire_runs *r);
+gr_rc hop_in_runs(struct hop *h, const struct wire_runs *r);
 void hop_in_tell(struct hop *h, struct hop_in *i);
 void hop_in_store(struct hop *h, struct hop_in *i);
 

@@ -3,6 +3,7 @@
 #include "clock.h"
 #include "hop_links.h"
 #include "log.h"
+#include <assert.h>
 #include <string.h>
 
 void hop_out_store(struct hop *h, struct hop_out *o)
@@ -13,8 +14,7 @@ void hop_out_store(struct hop *h, struct hop_out *o)
     bind_i64(h->sql.out_set, 4, (int64_t)o->floor);
     bind_i64(h->sql.out_set, 5, (int64_t)o->set_back);
     db_run(h->db, h->sql.out_set);
-    if (o->runs.count > RUNS_KEPT) {
-        runs_shorten(&o->runs, RUNS_KEPT);
+    if (runs_shorten(&o->runs, RUNS_KEPT, o->floor - 1)) {
         bind_i64(h->sql.out_runs_cut, 1, o->link);
         bind_i64(h->sql.out_runs_cut, 2, (int64_t)o->runs.list[0].first);
         db_run(h->db, h->sql.out_runs_cut);
@@ -49,56 +49,46 @@ static void move_cursor(struct hop_out *o, uint64_t n)
         o->fresh_floor = 0;
 }
 
-/* Row n is ours and was written in `run`. */
+/* Row n is ours and was written in `run`, as far as we remember. */
 static bool is_mine(const struct hop_out *o, uint64_t n, uint64_t run)
 {
-    return n < o->next && runs_of(&o->runs, n) == run;
+    return n < o->next &&
+           (runs_of(&o->runs, n) == run || runs_forgot(&o->runs, n));
 }
 
 /* The receiver has a row that we don't have, or not as it has it: one of us
- * came back from an older copy. Tell it our runs. */
+ * came back from an older copy. tell() sends it our runs. */
 static void disagree(struct hop *h, struct hop_out *o, uint64_t n, uint64_t run)
 {
-    struct wire_runs r = {.from = wire_text(mailbox_name(h->mailbox)),
-                          .inbox = wire_text(mailbox_address(h->mailbox)),
-                          .to = wire_text(o->peer),
-                          .next = o->next,
-                          .floor = o->floor};
-
-    if (o->forked_n != n || o->forked_run != run) {
-        o->forked_n = n;
-        o->forked_run = run;
-        o->set_back++;
-        o->dirty = true;
-        log_warn(NULL,
-                 "a link was set back: the receiver has a row that is not in "
-                 "our log, so one of us came back from an older copy",
-                 LS("receiver", o->peer), LI("its_place", n),
-                 LI("our_last", o->next - 1));
-        if (h->ops->set_back)
-            h->ops->set_back(h->self, o->peer, true);
-    }
-    buf_reset(&h->messages);
-    runs_put(&o->runs, &h->messages);
-    r.count = o->runs.count;
-    r.runs = (struct bytes){h->messages.data, h->messages.len};
-    buf_reset(&h->frame);
-    wire_put_runs(&h->frame, &r);
-    /* Not heard? It will answer our next batch the same way. */
-    if (!h->frame.failed &&
-        mailbox_send(h->mailbox, o->inbox,
-                     (struct bytes){h->frame.data, h->frame.len}) != GR_OK)
-        o->blocked_ms = mono_ms() + BLOCKED_MS;
+    o->say_runs = true;
+    if (o->forked_n == n && o->forked_run == run)
+        return;
+    o->forked_n = n;
+    o->forked_run = run;
+    o->set_back++;
+    o->dirty = true;
+    log_warn(NULL,
+             "a link was set back: the receiver has a row that is not in our "
+             "log, so one of us came back from an older copy",
+             LS("receiver", o->peer), LI("its_place", n),
+             LI("our_last", o->next - 1));
+    if (h->ops->set_back)
+        h->ops->set_back(h->self, o->peer, true);
 }
 
 /* A receiver with no place at all, though it acknowledged once: its store is
  * gone. It begins at our cursor; older rows come only on an operator's word. */
-static void begin_afresh(struct hop_out *o)
+static void begin_afresh(struct hop *h, struct hop_out *o)
 {
-    if (!o->fresh_floor)
+    if (!o->fresh_floor) {
         log_warn(NULL,
                  "the receiver has lost its store; it begins at our cursor",
                  LS("receiver", o->peer), LI("cursor", o->cursor));
+        o->set_back++;
+        o->dirty = true;
+        if (h->ops->set_back)
+            h->ops->set_back(h->self, o->peer, false);
+    }
     o->fresh_floor = o->cursor + 1;
     send_from(o, o->cursor);
 }
@@ -153,28 +143,31 @@ static bool is_low_indeed(struct hop_out *o, uint64_t n)
     return true;
 }
 
-void hop_out_acked(struct hop *h, const struct wire_acked *a)
+gr_rc hop_out_acked(struct hop *h, const struct wire_acked *a)
 {
     char peer[NAME_MAX_BYTES + 1];
     struct hop_out *o;
 
+    if (!wire_is(a->to, mailbox_name(h->mailbox)) || !a->from.n ||
+        a->from.n > NAME_MAX_BYTES || !mailbox_reaches(h->mailbox, a->inbox) ||
+        a->taken < a->n)
+        return GR_REFUSE;
     wire_copy(peer, sizeof peer, a->from);
     o = hop_out_known(h, peer);
-    if (!o || !o->link || !wire_is(a->to, mailbox_name(h->mailbox)) ||
-        a->taken < a->n)
-        return;
+    if (!o || !o->link)
+        return GR_OK;
     wire_copy(o->inbox, sizeof o->inbox, a->inbox);
     o->heard_ms = mono_ms();
-    o->ask_at_ms = 0;
+    o->ask_at_ms = o->blocked_ms = o->blocked_wait_ms = 0;
     if (!is_mine(o, a->n, a->run) || !is_mine(o, a->taken, a->taken_run)) {
         disagree(h, o, a->taken, a->taken_run);
-        return;
+        return GR_OK;
     }
     if (a->n < o->cursor) {
         if (!is_low_indeed(o, a->n))
-            return;
+            return GR_OK;
         if (a->taken == 0 && o->floor > 1)
-            begin_afresh(o);
+            begin_afresh(h, o);
         else
             go_back_to(h, o, a->n);
     } else {
@@ -184,6 +177,7 @@ void hop_out_acked(struct hop *h, const struct wire_acked *a)
     }
     if (a->hole)
         fill_hole(o, a->taken > o->cursor ? a->taken : o->cursor);
+    return GR_OK;
 }
 
 /* ---- what we say ---- */
@@ -204,9 +198,10 @@ static void begin_batch(struct hop *h, struct hop_out *o, struct wire_batch *b)
     b->run = b->first < o->next ? runs_of(&o->runs, b->first) : b->prev_run;
 }
 
-/* Append one message, its length before it, and note its size. */
-static void add_message(struct hop *h, struct hop_out *o, uint64_t n, int kind,
-                        int64_t ref)
+/* Append one message, its length before it, and note its size. false: it is
+ * too large to go behind others, and goes alone in the next batch. */
+static bool add_message(struct hop *h, struct hop_out *o, struct wire_batch *b,
+                        uint64_t n, int kind, int64_t ref)
 {
     size_t at = h->messages.len;
     uint8_t size[4] = {0};
@@ -219,10 +214,20 @@ static void add_message(struct hop *h, struct hop_out *o, uint64_t n, int kind,
                  LS("receiver", o->peer), LI("n", n));
         h->messages.len = at + sizeof size;
     }
+    if (b->count && (h->messages.failed || h->messages.len > BATCH_MAX_BYTES)) {
+        h->messages.len = at;
+        h->messages.failed = false;
+        return false;
+    }
+    if (h->messages.failed)
+        die(EXIT_STORAGE, "%s: message %llu to %s is larger than any may be",
+            db_path(h->db), (unsigned long long)n, o->peer);
     bytes = h->messages.len - at - sizeof size;
-    for (int i = 0; i < 4 && !h->messages.failed; i++)
+    for (int i = 0; i < 4; i++)
         h->messages.data[at + (size_t)i] = (char)(bytes >> (8 * i));
     o->sizes[n % WINDOW_MAX_COUNT] = (uint32_t)bytes;
+    b->count++;
+    return true;
 }
 
 static bool may_add(const struct hop *h, const struct hop_out *o,
@@ -242,11 +247,12 @@ static void fill_from_log(struct hop *h, struct hop_out *o,
 
     bind_i64(s, 1, o->link);
     bind_i64(s, 2, (int64_t)n);
-    for (; may_add(h, o, b, n) && db_step(h->db, s); n++, b->count++) {
-        if ((uint64_t)col_i64(s, 0) != n)
+    for (; may_add(h, o, b, n); n++) {
+        if (!db_step(h->db, s) || (uint64_t)col_i64(s, 0) != n)
             die(EXIT_STORAGE, "%s: the log to %s lacks row %llu",
                 db_path(h->db), o->peer, (unsigned long long)n);
-        add_message(h, o, n, (int)col_i64(s, 1), col_i64(s, 2));
+        if (!add_message(h, o, b, n, (int)col_i64(s, 1), col_i64(s, 2)))
+            break;
     }
     db_done(s);
 }
@@ -257,18 +263,48 @@ static void fill(struct hop *h, struct hop_out *o, struct wire_batch *b)
         fill_from_log(h, o, b);
         return;
     }
-    for (uint64_t n = b->first; may_add(h, o, b, n); n++, b->count++)
-        add_message(h, o, n, o->own_kind, (int64_t)n);
+    for (uint64_t n = b->first; may_add(h, o, b, n); n++)
+        if (!add_message(h, o, b, n, o->own_kind, (int64_t)n))
+            break;
+}
+
+/* Memory stays flat: what one large message took is given back. */
+static void give_back(struct buf *b)
+{
+    if (b->cap > BUFFER_KEPT_BYTES)
+        buf_fini(b);
 }
 
 static gr_rc send_batch(struct hop *h, struct hop_out *o, struct wire_batch *b)
 {
+    gr_rc rc;
+
     b->messages = (struct bytes){h->messages.data, h->messages.len};
     buf_reset(&h->frame);
     wire_put_batch(&h->frame, b);
-    if (h->messages.failed || h->frame.failed)
-        die(EXIT_STORAGE, "%s: message %llu to %s is larger than any may be",
-            db_path(h->db), (unsigned long long)b->first, o->peer);
+    assert(!h->frame.failed);
+    rc = mailbox_send(h->mailbox, o->inbox,
+                      (struct bytes){h->frame.data, h->frame.len});
+    give_back(&h->messages);
+    give_back(&h->frame);
+    return rc;
+}
+
+static gr_rc send_runs(struct hop *h, struct hop_out *o)
+{
+    struct wire_runs r = {.from = wire_text(mailbox_name(h->mailbox)),
+                          .inbox = wire_text(mailbox_address(h->mailbox)),
+                          .to = wire_text(o->peer),
+                          .next = o->next,
+                          .floor = o->floor,
+                          .place = o->forked_n,
+                          .place_run = o->forked_run};
+
+    buf_reset(&h->messages);
+    r.count = runs_put(&o->runs, &h->messages);
+    r.runs = (struct bytes){h->messages.data, h->messages.len};
+    buf_reset(&h->frame);
+    wire_put_runs(&h->frame, &r);
     return mailbox_send(h->mailbox, o->inbox,
                         (struct bytes){h->frame.data, h->frame.len});
 }
@@ -302,16 +338,33 @@ static void ask(struct hop *h, struct hop_out *o)
         o->ask_at_ms = 0;
 }
 
+/* The pipe is full: look again later, and ever later. */
+static int wait_for_room(struct hop_out *o, int64_t now)
+{
+    o->blocked_wait_ms *= 2;
+    if (o->blocked_wait_ms < BLOCKED_MS)
+        o->blocked_wait_ms = BLOCKED_MS;
+    if (o->blocked_wait_ms > BLOCKED_MOST_MS)
+        o->blocked_wait_ms = BLOCKED_MOST_MS;
+    o->blocked_ms = now + o->blocked_wait_ms;
+    return (int)o->blocked_wait_ms;
+}
+
 int hop_out_tell(struct hop *h, struct hop_out *o, int64_t now)
 {
-    bool under_way;
+    bool idle = o->sent == o->cursor, under_way;
 
     if (o->blocked_ms > now)
         return (int)(o->blocked_ms - now);
-    if (!send_rows(h, o)) {
-        o->blocked_ms = now + BLOCKED_MS;
-        return BLOCKED_MS;
-    }
+    if (!mailbox_room(h->mailbox, o->inbox))
+        return wait_for_room(o, now);
+    if (o->say_runs && send_runs(h, o) == GR_OK)
+        o->say_runs = false;
+    if (!send_rows(h, o))
+        return wait_for_room(o, now);
+    o->blocked_wait_ms = 0;
+    if (idle && o->sent > o->cursor)
+        o->ask_wait_ms = ASK_FIRST_MS;
     under_way = o->cursor + 1 < o->next;
     if (!o->ask_at_ms) /* just started, or just heard from it */
         o->ask_at_ms = !o->heard_ms ? now

@@ -107,22 +107,24 @@ void mailbox_address_of(const struct mailbox *m, const char *peer, char *out)
 
 /* A frame says where its sender is answered; we only ever connect to sockets
  * in our own run_dir, whoever asks. */
-static bool is_ours(const struct mailbox *m, const char *address)
+bool mailbox_reaches(const struct mailbox *m, struct bytes address)
 {
-    size_t n = strlen(m->run_dir);
-    const char *path = address + strlen("ipc://");
+    size_t scheme = strlen("ipc://"), dir = strlen(m->run_dir);
+    const char *p = address.p;
 
-    return strncmp(address, "ipc://", 6) == 0 &&
-           strlen(address) <= INBOX_MAX_BYTES &&
-           strncmp(path, m->run_dir, n) == 0 && path[n] == '/' &&
-           !strchr(path + n + 1, '/');
+    return address.n <= INBOX_MAX_BYTES && address.n > scheme + dir + 1 &&
+           memcmp(p, "ipc://", scheme) == 0 &&
+           memcmp(p + scheme, m->run_dir, dir) == 0 && p[scheme + dir] == '/' &&
+           !memchr(p + scheme + dir + 1, '/', address.n - scheme - dir - 1) &&
+           !memchr(p, 0, address.n);
 }
 
 static struct peer *connect_to(struct mailbox *m, const char *address)
 {
     struct peer *p = &m->peers[m->peer_count];
 
-    if (m->peer_count == PEERS_MAX || !is_ours(m, address))
+    if (m->peer_count == PEERS_MAX ||
+        !mailbox_reaches(m, (struct bytes){address, strlen(address)}))
         return NULL;
     p->push = zmq_socket(m->zmq, ZMQ_PUSH);
     if (!p->push)
@@ -146,6 +148,16 @@ static struct peer *find(struct mailbox *m, const char *address)
         if (strcmp(m->peers[i].address, address) == 0)
             return &m->peers[i];
     return connect_to(m, address);
+}
+
+bool mailbox_room(struct mailbox *m, const char *address)
+{
+    struct peer *p = find(m, address);
+    int events = 0;
+    size_t n = sizeof events;
+
+    return p && zmq_getsockopt(p->push, ZMQ_EVENTS, &events, &n) == 0 &&
+           (events & ZMQ_POLLOUT);
 }
 
 gr_rc mailbox_send(struct mailbox *m, const char *address, struct bytes frame)

@@ -22,6 +22,10 @@ void *mailbox_socket(struct mailbox *m);              /* for the loop */
  * INBOX_MAX_BYTES + 1. */
 void mailbox_address_of(const struct mailbox *m, const char *peer, char *out);
 
+/* An address that we would connect to: ipc:// inside run_dir. */
+bool mailbox_reaches(const struct mailbox *m, struct bytes address);
+/* A send would find room now (cheaper than to make a frame and see). */
+bool mailbox_room(struct mailbox *m, const char *address);
 /* GR_AGAIN: no room now. GR_REFUSE: not an address we connect to (only ipc://
  * inside run_dir). */
 GR_MUST_CHECK gr_rc mailbox_send(struct mailbox *m, const char *address,

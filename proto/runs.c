@@ -28,14 +28,18 @@ void runs_cut(struct runs *r, uint64_t n)
         r->count--;
 }
 
-void runs_shorten(struct runs *r, size_t keep)
+bool runs_shorten(struct runs *r, size_t keep, uint64_t n)
 {
-    size_t gone = r->count > keep ? r->count - keep : 0;
+    size_t gone = 0;
 
+    while (r->count - gone > keep && gone + 1 < r->count &&
+           r->list[gone + 1].first <= n)
+        gone++;
     if (!gone)
-        return;
+        return false;
     r->count -= gone;
     memmove(r->list, r->list + gone, r->count * sizeof *r->list);
+    return true;
 }
 
 uint64_t runs_of(const struct runs *r, uint64_t n)
@@ -46,6 +50,11 @@ uint64_t runs_of(const struct runs *r, uint64_t n)
         if (r->list[i].first <= n)
             return r->list[i].run;
     return 0;
+}
+
+bool runs_forgot(const struct runs *r, uint64_t n)
+{
+    return n > 0 && r->count > 0 && n < r->list[0].first;
 }
 
 /* Last row of the i-th run in a log that ends at `last`. */
@@ -94,12 +103,15 @@ uint64_t get_le64(const void *p)
     return v;
 }
 
-void runs_put(const struct runs *r, struct buf *out)
+size_t runs_put(const struct runs *r, struct buf *out)
 {
-    for (size_t i = 0; i < r->count; i++) {
+    size_t from = r->count > RUNS_MAX_COUNT ? r->count - RUNS_MAX_COUNT : 0;
+
+    for (size_t i = from; i < r->count; i++) {
         put_le64(out, r->list[i].run);
         put_le64(out, r->list[i].first);
     }
+    return r->count - from;
 }
 
 gr_rc runs_get(struct runs *r, struct bytes in, uint64_t count)

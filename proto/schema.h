@@ -40,6 +40,8 @@
     F(str, to, "the receiver's name")                                          \
     F(u64, next, "the number that the next row will get")                      \
     F(u64, floor, "lowest number that can still be sent")                      \
+    F(u64, place, "the receiver's `taken` that is not ours; if it is there")   \
+    F(u64, place_run, "no more, it drops this frame")                          \
     F(u64, count, "runs that follow, oldest first")                            \
     F(bin, runs, "run and first number of each, 8 bytes little endian each")
 

@@ -1,0 +1,581 @@
+/* hop_pair: processes with a real hop each, over real sockets and real files,
+ * in one test process, driven turn by turn. The test stands between a mailbox
+ * and its hop: it may drop, double and reorder frames, kill an end at any step
+ * of a turn, and put an older file in an end's place.
+ *
+ * Time is the test clock: it moves when nothing is on its way, so that waiting
+ * costs nothing. */
+#ifndef UNIT_HOP_PAIR_H
+#define UNIT_HOP_PAIR_H
+
+#include "bounds.h"
+#include "clock.h"
+#include "db.h"
+#include "hop.h"
+#include "log.h"
+#include "mailbox.h"
+#include "runs.h"
+#include "wire.h"
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+enum {
+    FRAMES_HELD_MAX = 65536,
+    IDLE_STEP_MS = 20,
+    ROUNDS_MAX = 200000,
+    ARCHIVE_KIND = 7,
+};
+
+/* Kinds of a row are sizes of its message. */
+enum { SMALL, MIDDLING, LARGE, HUGE_ONE };
+
+enum step { BEFORE_COMMIT, AFTER_COMMIT, AFTER_TELL, STEPS };
+
+struct frame {
+    char *p;
+    size_t n;
+};
+
+struct end {
+    char name[32], dir[80], path[160];
+    void *zmq;
+    struct db *db;
+    struct mailbox *mailbox;
+    struct hop *hop;
+    stmt *insert, *archive_add, *archive_get;
+
+    /* What the test wants of it. */
+    const char *own_to;  /* it keeps an archive for this peer */
+    const char *keep_to; /* it keeps its log for this peer */
+    const char *hold_from;
+    unsigned lose_pm, double_pm, reorder_pm; /* per mille of frames */
+    int no_room; /* apply says GR_AGAIN this often */
+    uint64_t refuse_value;
+    uint64_t crash_value; /* apply: _exit */
+    bool alive;
+
+    /* What happened. */
+    int set_backs;
+    uint64_t taken; /* highest number applied, for hop_settle */
+    size_t turns;
+    struct frame held[FRAMES_HELD_MAX];
+    size_t held_count;
+};
+
+static uint64_t rig_seed = 1;
+
+static inline uint64_t rig_random(void)
+{
+    rig_seed ^= rig_seed << 13;
+    rig_seed ^= rig_seed >> 7;
+    rig_seed ^= rig_seed << 17;
+    return rig_seed;
+}
+
+static inline bool chance_pm(unsigned pm)
+{
+    return rig_random() % 1000 < pm;
+}
+
+/* ---- messages: made from their value, so that every byte can be checked ---- */
+
+static inline size_t size_of(int kind, uint64_t value)
+{
+    switch (kind) {
+    case MIDDLING:
+        return 8 + value * 2654435761u % 2000;
+    case LARGE:
+        return 300 * 1000;
+    case HUGE_ONE:
+        return 5 * 1000 * 1000;
+    default:
+        return 8;
+    }
+}
+
+static inline void put_message(struct buf *out, int kind, uint64_t value)
+{
+    size_t size = size_of(kind, value);
+    char part[1024];
+
+    put_le64(out, value);
+    memset(part, (int)(value & 0x7f), sizeof part);
+    for (size_t left = size - 8; left;) {
+        size_t n = left < sizeof part ? left : sizeof part;
+
+        buf_put(out, part, n);
+        left -= n;
+    }
+}
+
+static inline uint64_t value_of(struct bytes msg)
+{
+    const uint8_t *p = msg.p;
+
+    assert_true(msg.n >= 8);
+    for (size_t i = 8; i < msg.n; i++)
+        assert_int_equal(p[i], get_le64(p) & 0x7f);
+    return get_le64(p);
+}
+
+/* ---- what the process would do ---- */
+
+static inline gr_rc end_apply(void *self, const char *from, uint64_t n,
+                              struct bytes msg)
+{
+    struct end *e = self;
+    uint64_t value = value_of(msg);
+
+    if (e->no_room > 0) {
+        e->no_room--;
+        return GR_AGAIN;
+    }
+    if (e->crash_value && value == e->crash_value)
+        _exit(99);
+    if (e->refuse_value && value == e->refuse_value)
+        return GR_REFUSE;
+    bind_text(e->insert, 1, from);
+    bind_i64(e->insert, 2, (int64_t)n);
+    bind_i64(e->insert, 3, (int64_t)value);
+    db_run(e->db, e->insert);
+    e->taken = n;
+    return GR_OK;
+}
+
+static inline bool end_load(void *self, const char *peer, uint64_t n, int kind,
+                            int64_t ref, struct buf *out)
+{
+    struct end *e = self;
+    bool found;
+
+    (void)n;
+    if (kind != ARCHIVE_KIND) {
+        put_message(out, kind, (uint64_t)ref);
+        return true;
+    }
+    assert_string_equal(peer, e->own_to);
+    bind_i64(e->archive_get, 1, ref);
+    found = db_step(e->db, e->archive_get);
+    if (found)
+        put_message(out, (int)col_i64(e->archive_get, 0),
+                    (uint64_t)col_i64(e->archive_get, 1));
+    db_done(e->archive_get);
+    return found;
+}
+
+static inline void end_set_back(void *self, const char *peer, bool we_are_older)
+{
+    struct end *e = self;
+
+    (void)peer;
+    (void)we_are_older;
+    e->set_backs++;
+    e->taken = 0;
+}
+
+static const struct hop_ops end_ops = {end_apply, end_load, end_set_back};
+
+static const char *const end_steps[] = {
+    "CREATE TABLE applied(id INTEGER PRIMARY KEY, peer TEXT, n INTEGER,"
+    "  value INTEGER);"
+    "CREATE TABLE archive(n INTEGER PRIMARY KEY, kind INTEGER, value INTEGER)",
+    proto_hop_sql,
+};
+static const struct db_schema end_schema = {end_steps, 2};
+
+/* ---- life and death ---- */
+
+static inline uint64_t fresh_run(void)
+{
+    return (rig_random() & INT64_MAX) | 1;
+}
+
+static inline void end_start(struct end *e)
+{
+    assert_false(e->alive);
+    e->alive = true;
+    e->zmq = zmq_ctx_new();
+    e->db = db_open(e->path, &end_schema);
+    e->insert = db_prepare(e->db, "INSERT INTO applied(peer, n, value) "
+                                  "VALUES(?, ?, ?)");
+    e->archive_add = db_prepare(e->db, "INSERT INTO archive VALUES(?, ?, ?)");
+    e->archive_get = db_prepare(e->db,
+                                "SELECT kind, value FROM archive WHERE n = ?");
+    e->mailbox = mailbox_open(e->zmq, e->dir, e->name);
+    e->hop = hop_open(e->db, e->mailbox, &end_ops, fresh_run(), e);
+    if (e->own_to)
+        hop_own_log(e->hop, e->own_to, ARCHIVE_KIND);
+    if (e->keep_to)
+        hop_keep_log(e->hop, e->keep_to);
+    if (e->hold_from)
+        hop_hold(e->hop, e->hold_from);
+    e->taken = 0;
+}
+
+/* Frames that had not been read die with it. */
+static inline void end_kill(struct end *e)
+{
+    assert_true(e->alive);
+    e->alive = false;
+    hop_close(e->hop);
+    mailbox_close(e->mailbox);
+    zmq_ctx_term(e->zmq);
+    db_close(e->db);
+    for (size_t i = 0; i < e->held_count; i++)
+        free(e->held[i].p);
+    e->held_count = 0;
+}
+
+static inline void end_make(struct end *e, const char *dir, const char *name)
+{
+    snprintf(e->name, sizeof e->name, "%s", name);
+    snprintf(e->dir, sizeof e->dir, "%s", dir);
+    snprintf(e->path, sizeof e->path, "%s/%s.db", dir, name);
+    end_start(e);
+}
+
+static inline void end_restart(struct end *e)
+{
+    end_kill(e);
+    end_start(e);
+}
+
+/* ---- copies ---- */
+
+static inline void end_copy(struct end *e, const char *name)
+{
+    char why[200] = "", to[256];
+
+    snprintf(to, sizeof to, "%s/%s", e->dir, name);
+    unlink(to);
+    assert_int_equal(db_backup_start(e->db, to, why), GR_OK);
+    while (db_backup_step(e->db, why) == GR_AGAIN)
+        ;
+    assert_false(db_backup_running(e->db));
+}
+
+static inline void end_remove_store(struct end *e)
+{
+    char beside[200];
+
+    unlink(e->path);
+    snprintf(beside, sizeof beside, "%s-wal", e->path);
+    unlink(beside);
+    snprintf(beside, sizeof beside, "%s-shm", e->path);
+    unlink(beside);
+}
+
+/* The copy takes the store's place; NULL: an empty one does. */
+static inline void end_restore(struct end *e, const char *name)
+{
+    char cp[600];
+
+    if (e->alive)
+        end_kill(e);
+    end_remove_store(e);
+    if (name) {
+        snprintf(cp, sizeof cp, "cp %s/%s %s", e->dir, name, e->path);
+        assert_int_equal(system(cp), 0);
+    }
+    end_start(e);
+}
+
+/* ---- frames between mailbox and hop ---- */
+
+static inline void hold_frame(struct end *e, const void *p, size_t n)
+{
+    size_t at = e->held_count;
+    char *copy = malloc(n ? n : 1);
+
+    assert_true(e->held_count < FRAMES_HELD_MAX);
+    memcpy(copy, p, n);
+    if (at && chance_pm(e->reorder_pm)) {
+        size_t most = at < 16 ? at : 16;
+
+        at -= rig_random() % (most + 1);
+    }
+    memmove(e->held + at + 1, e->held + at,
+            (e->held_count - at) * sizeof *e->held);
+    e->held[at] = (struct frame){copy, n};
+    e->held_count++;
+}
+
+static inline bool end_read(struct end *e)
+{
+    zmq_msg_t msg;
+    bool any = false;
+
+    while (e->held_count < 200 && mailbox_take(e->mailbox, &msg) == GR_OK) {
+        any = true;
+        if (!chance_pm(e->lose_pm))
+            hold_frame(e, zmq_msg_data(&msg), zmq_msg_size(&msg));
+        if (chance_pm(e->double_pm))
+            hold_frame(e, zmq_msg_data(&msg), zmq_msg_size(&msg));
+        zmq_msg_close(&msg);
+    }
+    return any;
+}
+
+static inline void end_receive(struct end *e)
+{
+    size_t k = 0;
+    bool full = hop_resume(e->hop) == GR_AGAIN;
+
+    for (; k < e->held_count && !full; k++) {
+        if (hop_taken_count(e->hop) >= TURN_MAX_COUNT ||
+            hop_taken_bytes(e->hop) >= TURN_MAX_BYTES)
+            break;
+        full = hop_receive(e->hop, (struct bytes){e->held[k].p,
+                                                  e->held[k].n}) == GR_AGAIN;
+        free(e->held[k].p);
+    }
+    e->held_count -= k;
+    memmove(e->held, e->held + k, e->held_count * sizeof *e->held);
+}
+
+/* ---- turns ---- */
+
+/* One turn; `more` may write rows, and is told that it did commit. With
+ * `die_at` it ends at that step and starts again from its file. Returns
+ * whether there was anything to read. */
+static inline bool end_turn_dying(struct end *e, void (*more)(struct end *),
+                                  enum step die_at)
+{
+    bool any = end_read(e) || e->held_count > 0;
+    gr_rc rc;
+
+    e->turns++;
+    db_begin(e->db);
+    end_receive(e);
+    if (e->hold_from && e->taken && chance_pm(300))
+        hop_settle(e->hop, e->hold_from, e->taken);
+    if (more)
+        more(e);
+    hop_work(e->hop);
+    if (die_at == BEFORE_COMMIT) {
+        end_restart(e);
+        return true;
+    }
+    rc = db_commit(e->db);
+    if (rc != GR_OK)
+        hop_undo(e->hop);
+    if (die_at != AFTER_COMMIT && rc == GR_OK) {
+        int ms = hop_tell(e->hop);
+
+        assert_true(ms >= 0 && ms <= 5000);
+    }
+    db_tidy(e->db);
+    if (die_at == AFTER_COMMIT || die_at == AFTER_TELL)
+        end_restart(e);
+    return any;
+}
+
+static inline bool end_turn(struct end *e)
+{
+    return end_turn_dying(e, NULL, STEPS);
+}
+
+/* A turn of each of two ends. Time moves when nothing is on its way. */
+static inline void both_turn(struct end *a, struct end *b)
+{
+    bool any = false;
+
+    if (a->alive)
+        any = end_turn(a);
+    if (b->alive)
+        any = end_turn(b) || any;
+    if (!any) {
+        zmq_pollitem_t items[2];
+        int n = 0;
+
+        if (a->alive)
+            items[n++] = (zmq_pollitem_t){mailbox_socket(a->mailbox), -1,
+                                          ZMQ_POLLIN, 0};
+        if (b->alive)
+            items[n++] = (zmq_pollitem_t){mailbox_socket(b->mailbox), -1,
+                                          ZMQ_POLLIN, 0};
+        if (zmq_poll(items, n, 1) == 0)
+            clock_test_advance(IDLE_STEP_MS);
+    }
+}
+
+/* ---- what the sender writes ---- */
+
+static uint64_t next_value = 1;
+
+/* Append one row for `peer`, inside a transaction. */
+static inline uint64_t end_put(struct end *e, const char *peer, int kind)
+{
+    uint64_t value = next_value++;
+
+    if (e->own_to && strcmp(e->own_to, peer) == 0) {
+        uint64_t n = hop_next(e->hop, peer);
+
+        bind_i64(e->archive_add, 1, (int64_t)n);
+        bind_i64(e->archive_add, 2, kind);
+        bind_i64(e->archive_add, 3, (int64_t)value);
+        db_run(e->db, e->archive_add);
+        hop_put(e->hop, peer, ARCHIVE_KIND, (int64_t)n);
+    } else {
+        hop_put(e->hop, peer, kind, (int64_t)value);
+    }
+    return value;
+}
+
+/* `count` rows in one transaction, without a turn. */
+static inline void end_write(struct end *e, const char *peer, int kind,
+                             int count)
+{
+    db_begin(e->db);
+    for (int i = 0; i < count; i++)
+        end_put(e, peer, kind);
+    hop_work(e->hop);
+    assert_int_equal(db_commit(e->db), GR_OK);
+}
+
+static inline int64_t end_number(struct end *e, const char *sql)
+{
+    stmt *s = NULL;
+    int64_t v = -1;
+
+    assert_int_equal(sqlite3_prepare_v2(db_handle(e->db), sql, -1, &s, NULL),
+                     SQLITE_OK);
+    if (sqlite3_step(s) == SQLITE_ROW)
+        v = sqlite3_column_int64(s, 0);
+    sqlite3_finalize(s);
+    return v;
+}
+
+/* Turns until the sender's log is acknowledged to its end and the receiver
+ * stands there too. */
+static inline bool is_through(struct end *from, struct end *to)
+{
+    struct hop_link l;
+    int at = 0;
+
+    if (hop_backlog(from->hop, to->name) || from->held_count || to->held_count)
+        return false;
+    while (hop_links(to->hop, &at, &l))
+        if (!l.out && strcmp(l.peer, from->name) == 0)
+            return l.done + 1 == hop_next(from->hop, to->name) &&
+                   l.next == l.done;
+    return hop_next(from->hop, to->name) == 1;
+}
+
+static inline void run_through(struct end *from, struct end *to)
+{
+    for (int i = 0; i < ROUNDS_MAX; i++) {
+        both_turn(from, to);
+        if (is_through(from, to))
+            return;
+    }
+    fail_msg("%s never got through to %s: backlog %llu, cursor %llu, applied "
+             "%lld (seed %llu)",
+             from->name, to->name,
+             (unsigned long long)hop_backlog(from->hop, to->name),
+             (unsigned long long)hop_cursor(from->hop, to->name),
+             (long long)end_number(to, "SELECT count(*) FROM applied"),
+             (unsigned long long)rig_seed);
+}
+
+/* ---- judgement ---- */
+
+/* Applied: 1 … last of `peer`'s values from `first` on, once each, in order,
+ * with numbers in order. */
+static inline void assert_exactly(struct end *to, const char *peer,
+                                  uint64_t first, uint64_t last)
+{
+    stmt *s = NULL;
+    uint64_t value = first, n = 0;
+
+    sqlite3_prepare_v2(
+        db_handle(to->db),
+        "SELECT value, n FROM applied WHERE peer = ? ORDER BY id", -1, &s,
+        NULL);
+    bind_text(s, 1, peer);
+    while (sqlite3_step(s) == SQLITE_ROW) {
+        assert_int_equal(col_i64(s, 0), value);
+        assert_true((uint64_t)col_i64(s, 1) > n);
+        n = (uint64_t)col_i64(s, 1);
+        value++;
+    }
+    sqlite3_finalize(s);
+    assert_int_equal(value, last + 1);
+}
+
+static inline struct hop_link link_of(struct end *e, const char *peer, bool out)
+{
+    struct hop_link l;
+    int at = 0;
+
+    while (hop_links(e->hop, &at, &l))
+        if (l.out == out && strcmp(l.peer, peer) == 0)
+            return l;
+    return (struct hop_link){0};
+}
+
+static inline void assert_no_alarm(struct end *from, struct end *to)
+{
+    struct hop_link out = link_of(from, to->name, true);
+    struct hop_link in = link_of(to, from->name, false);
+
+    assert_int_equal(out.set_back, 0);
+    assert_int_equal(in.set_back, 0);
+    assert_int_equal(in.lost, 0);
+    assert_int_equal(in.unprocessable, 0);
+}
+
+/* ---- a folder, two ends ---- */
+
+struct pair {
+    char dir[64];
+    struct end a, b; /* a sends to b */
+};
+
+static inline int pair_setup(void **state)
+{
+    struct pair *p = calloc(1, sizeof *p);
+
+    snprintf(p->dir, sizeof p->dir, "/tmp/hop-XXXXXX");
+    assert_non_null(mkdtemp(p->dir));
+    log_open("test", LOG_ERROR, false);
+    clock_test_set(1700000000000);
+    rig_seed = 88172645463325252ULL;
+    next_value = 1;
+    *state = p;
+    return 0;
+}
+
+static inline int pair_teardown(void **state)
+{
+    struct pair *p = *state;
+    char rm[100];
+
+    if (p->a.alive)
+        end_kill(&p->a);
+    if (p->b.alive)
+        end_kill(&p->b);
+    snprintf(rm, sizeof rm, "rm -rf %s", p->dir);
+    free(p);
+    return system(rm) == 0 ? 0 : -1;
+}
+
+static inline void pair_start(struct pair *p)
+{
+    end_make(&p->a, p->dir, "a");
+    end_make(&p->b, p->dir, "b");
+}
+
+#define PAIR_TEST(f) \
+    cmocka_unit_test_setup_teardown(f, pair_setup, pair_teardown)
+
+#endif
