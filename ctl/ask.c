@@ -129,11 +129,11 @@ json_t *ask(struct ctl *c, const char *process, const char *what, json_t *args,
     return answer;
 }
 
-int fail_unreachable(struct ctl *c, const char *process, const char *why)
+int complain_away(struct ctl *c, const char *process, const char *why)
 {
-    return fail(EXIT_UNAVAILABLE,
-                "%s can't be reached: %s. Start the pipeline, or name the "
-                "configuration of the one that runs with -c (this one's "
-                "run_dir is %s)",
-                process, why, c->settings->run_dir);
+    return complain(EXIT_UNAVAILABLE,
+                    "%s can't be reached: %s. Start the pipeline, or name the "
+                    "configuration of the one that runs with -c (this one's "
+                    "run_dir is %s)",
+                    process, why, c->settings->run_dir);
 }

@@ -28,7 +28,7 @@ json_t *ask(struct ctl *c, const char *process, const char *what, json_t *args,
 
 /* "the sequencer can't be reached …" with what to do, on standard error.
  * Returns 69. */
-int fail_unreachable(struct ctl *c, const char *process, const char *why);
+int complain_away(struct ctl *c, const char *process, const char *why);
 
 /* The order in which processes are told. Pure. */
 int process_rank(const char *name);

@@ -214,13 +214,13 @@ static const struct source *choose_source(struct ctl *c)
     if (!name && s->source_count == 1)
         return &s->sources[0];
     if (!name) {
-        fail(EXIT_USAGE, "which source? Say --source NAME (there are %zu)",
-             s->source_count);
+        complain(EXIT_USAGE, "which source? Say --source NAME (there are %zu)",
+                 s->source_count);
         return NULL;
     }
     source = settings_source(s, name);
     if (!source)
-        fail(EXIT_USAGE, "the configuration has no source \"%s\"", name);
+        complain(EXIT_USAGE, "the configuration has no source \"%s\"", name);
     return source;
 }
 
@@ -327,7 +327,7 @@ static int check_event(struct ctl *c, const char *file)
         else
             json_decref(event);
     } else {
-        code = fail(EXIT_REFUSED, "%s", why);
+        code = complain(EXIT_REFUSED, "%s", why);
     }
     sample_fini(&sample);
     free(body);
@@ -351,11 +351,12 @@ int run_check(struct ctl *c)
     json_t *plan;
 
     if (print && (c->json || event))
-        return fail(EXIT_USAGE,
-                    "--print is YAML: it goes with neither --json nor --event");
+        return complain(
+            EXIT_USAGE,
+            "--print is YAML: it goes with neither --json nor --event");
     if (!event && (parsed_value(&c->parsed, "--source") ||
                    parsed_value(&c->parsed, "--type")))
-        return fail(EXIT_USAGE, "--source and --type go with --event FILE");
+        return complain(EXIT_USAGE, "--source and --type go with --event FILE");
     if (!load(c))
         return EXIT_CONFIG;
     if (event)

@@ -14,7 +14,7 @@ enum {
     LIST_DEFAULT = 100,
 };
 
-int fail(int code, const char *fmt, ...)
+int complain(int code, const char *fmt, ...)
 {
     char *text = NULL, *safe;
     va_list ap;
@@ -104,7 +104,7 @@ static bool put_time(struct ctl *c, json_t *args, const char *option,
     if (!text)
         return true;
     if (when_parse(text, now_ms(), &ms, why) != GR_OK) {
-        fail(EXIT_USAGE, "%s: %s", option, why);
+        complain(EXIT_USAGE, "%s: %s", option, why);
         return false;
     }
     json_object_set_new(args, key, json_integer(ms));
@@ -118,8 +118,8 @@ static bool put_limit(struct ctl *c, json_t *args)
     const char *why;
 
     if (text && (conf_parse_int(text, &limit, &why) != GR_OK || limit < 1)) {
-        fail(EXIT_USAGE, "--limit: a whole number from 1 is meant, not \"%s\"",
-             text);
+        complain(EXIT_USAGE,
+                 "--limit: a whole number from 1 is meant, not \"%s\"", text);
         return false;
     }
     json_object_set_new(args, "limit", json_integer(limit));
@@ -135,7 +135,7 @@ bool put_filters(struct ctl *c, json_t *args, const char *const *texts)
             json_object_set_new(args, *texts + strlen("--"),
                                 json_string(value));
         if (value && !json_object_get(args, *texts + strlen("--"))) {
-            fail(EXIT_USAGE, "%s: this is no UTF-8", *texts);
+            complain(EXIT_USAGE, "%s: this is no UTF-8", *texts);
             return false;
         }
     }
@@ -164,7 +164,7 @@ char *read_file(const char *path, size_t most, size_t *bytes)
     bool bad;
 
     if (!f) {
-        fail(EXIT_REFUSED, "%s: %s", path, strerror(errno));
+        complain(EXIT_REFUSED, "%s: %s", path, strerror(errno));
         return NULL;
     }
     buf_init(&b, most);
@@ -172,9 +172,9 @@ char *read_file(const char *path, size_t most, size_t *bytes)
         buf_put(&b, chunk, n);
     bad = ferror(f);
     if (bad)
-        fail(EXIT_REFUSED, "%s: %s", path, strerror(errno));
+        complain(EXIT_REFUSED, "%s: %s", path, strerror(errno));
     else if (b.failed)
-        fail(EXIT_REFUSED, "%s: more than %zu bytes", path, most);
+        complain(EXIT_REFUSED, "%s: more than %zu bytes", path, most);
     if (f != stdin)
         fclose(f);
     if (bad || b.failed) {

@@ -39,7 +39,7 @@ int run_backup(struct ctl *c);
 /* Read the configuration, or print what is wrong with it and exit 78. */
 void need_settings(struct ctl *c);
 /* "grapnel: …" on standard error. Returns `code`. */
-int fail(int code, const char *fmt, ...) GR_PRINTF(2, 3);
+int complain(int code, const char *fmt, ...) GR_PRINTF(2, 3);
 /* Print the one document of --json and free it. */
 void print_json(json_t *doc);
 /* The text of a key, made harmless for a terminal; "" when it has none. Lives

@@ -54,8 +54,8 @@ static json_t *all_pages(struct ctl *c, json_t *args, int *code)
         answer = ask(c, dlqd, "dlq", json_incref(args), ASK_MS, &unreachable,
                      why);
         if (!answer) {
-            *code = unreachable ? fail_unreachable(c, dlqd, why)
-                                : fail(EXIT_REFUSED, "%s", why);
+            *code = unreachable ? complain_away(c, dlqd, why)
+                                : complain(EXIT_REFUSED, "%s", why);
             json_decref(letters);
             return NULL;
         }
@@ -193,9 +193,9 @@ int run_dlq_show(struct ctl *c)
                          &unreachable, why);
 
     if (unreachable)
-        return fail_unreachable(c, dlqd, why);
+        return complain_away(c, dlqd, why);
     if (!letter)
-        return fail(EXIT_REFUSED, "%s", why);
+        return complain(EXIT_REFUSED, "%s", why);
     if (c->json)
         print_json(json_incref(letter));
     else
@@ -226,9 +226,9 @@ static int retry_page(struct ctl *c, json_t *ids, json_t *done, json_t *refused)
                          ASK_MS, &unreachable, why);
 
     if (unreachable)
-        return fail_unreachable(c, dlqd, why);
+        return complain_away(c, dlqd, why);
     if (!answer)
-        return fail(EXIT_REFUSED, "%s", why);
+        return complain(EXIT_REFUSED, "%s", why);
     json_array_extend(done, json_object_get(answer, "requeued"));
     json_array_extend(refused, json_object_get(answer, "refused"));
     json_decref(answer);

@@ -42,9 +42,9 @@ int run_events(struct ctl *c)
     }
     answer = ask(c, "sequencer", "events", args, ASK_MS, &unreachable, why);
     if (unreachable)
-        return fail_unreachable(c, "sequencer", why);
+        return complain_away(c, "sequencer", why);
     if (!answer)
-        return fail(EXIT_REFUSED, "%s", why);
+        return complain(EXIT_REFUSED, "%s", why);
     events = json_is_array(answer) ? answer : json_object_get(answer, "events");
     if (c->json)
         print_json(json_incref(events));

@@ -34,7 +34,7 @@ static int answer_at_once(const struct parsed *p)
         return 0;
     }
     if (!p->command) {
-        fail(EXIT_USAGE, "which command? `grapnel --help` lists them");
+        complain(EXIT_USAGE, "which command? `grapnel --help` lists them");
         return EXIT_USAGE;
     }
     return -1;
@@ -57,7 +57,7 @@ int main(int argc, char **argv)
     int code;
 
     if (options_parse(ctl_commands, argc, argv, &c.parsed, why) != GR_OK) {
-        fail(EXIT_USAGE, "%s", why);
+        complain(EXIT_USAGE, "%s", why);
         fprintf(stderr, "See `grapnel %s%s--help`.\n",
                 c.parsed.command ? c.parsed.command->name : "",
                 c.parsed.command ? " " : "");
@@ -76,6 +76,6 @@ int main(int argc, char **argv)
     }
     parsed_fini(&c.parsed);
     if (fflush(stdout) != 0 || ferror(stdout))
-        return fail(EXIT_STORAGE, "the output could not be written");
+        return complain(EXIT_STORAGE, "the output could not be written");
     return code;
 }

@@ -47,8 +47,8 @@ static int judge(struct ctl *c, const json_t *rows)
     json_array_foreach(rows, i, row)
     {
         if (!json_is_true(json_object_get(row, "reached")))
-            code = fail_unreachable(c, text_of(row, "process"),
-                                    text_of(row, "error"));
+            code = complain_away(c, text_of(row, "process"),
+                                 text_of(row, "error"));
         else if (!json_is_true(json_object_get(row, "ok")) && !code)
             code = EXIT_REFUSED;
     }
@@ -135,16 +135,17 @@ static char *make_folder(const char *dir)
     char *path;
 
     if (mkdir(dir, 0700) != 0 && errno != EEXIST) {
-        fail(EXIT_REFUSED, "%s can't be made: %s", dir, strerror(errno));
+        complain(EXIT_REFUSED, "%s can't be made: %s", dir, strerror(errno));
         return NULL;
     }
     path = realpath(dir, NULL);
     if (!path || stat(path, &st) != 0 || !S_ISDIR(st.st_mode)) {
-        fail(EXIT_REFUSED, "%s is not a folder", dir);
+        complain(EXIT_REFUSED, "%s is not a folder", dir);
     } else if (holds_databases(path)) {
-        fail(EXIT_REFUSED,
-             "%s holds databases already: choose a new folder for each backup",
-             path);
+        complain(
+            EXIT_REFUSED,
+            "%s holds databases already: choose a new folder for each backup",
+            path);
     } else {
         return path;
     }

@@ -71,18 +71,18 @@ static bool is_as_wished(const struct sending *s, const struct sample *sample)
                (struct bytes){sample->body.data, sample->body.len});
     if (w->type && strcmp(w->type, f.type.data) != 0) {
         ok = false;
-        fail(EXIT_USAGE,
-             "--type %s: this event's type is %s, which %s says; %s", w->type,
-             f.type.data,
-             w->has_body ? "its body" : "the source's configuration",
-             w->has_body ? "change the file" : "choose one of its form");
+        complain(EXIT_USAGE,
+                 "--type %s: this event's type is %s, which %s says; %s",
+                 w->type, f.type.data,
+                 w->has_body ? "its body" : "the source's configuration",
+                 w->has_body ? "change the file" : "choose one of its form");
     }
     if (w->workspace && strcmp(w->workspace, f.workspace.data) != 0) {
         ok = false;
-        fail(EXIT_USAGE,
-             "--workspace %s: this event's workspace is %s, which %s says",
-             w->workspace, f.workspace.data,
-             w->has_body ? "its body" : "the source's configuration");
+        complain(EXIT_USAGE,
+                 "--workspace %s: this event's workspace is %s, which %s says",
+                 w->workspace, f.workspace.data,
+                 w->has_body ? "its body" : "the source's configuration");
     }
     facts_fini(&f);
     return ok;
@@ -221,16 +221,17 @@ static int send_one(struct sending *s)
     buf_init(&answer, ANSWER_MAX_BYTES);
     if (sample_make(&sample, s->source, &s->wish, why) != GR_OK ||
         sample_sign(&sample, s->source, why) != GR_OK)
-        code = fail(EXIT_REFUSED, "%s", why);
+        code = complain(EXIT_REFUSED, "%s", why);
     else if (!is_as_wished(s, &sample))
         code = EXIT_USAGE;
     else if ((status = post(s, &sample, &answer, curl_why)) > 0)
         take_answer(s, &sample, status, &answer);
     else
-        code = fail(EXIT_UNAVAILABLE,
-                    "the door at %s can't be reached: %s. Is ingress running "
-                    "with this configuration? See `grapnel status`",
-                    s->url, curl_why);
+        code = complain(
+            EXIT_UNAVAILABLE,
+            "the door at %s can't be reached: %s. Is ingress running "
+            "with this configuration? See `grapnel status`",
+            s->url, curl_why);
     buf_fini(&answer);
     sample_fini(&sample);
     return code;
@@ -263,8 +264,8 @@ static bool read_count(struct ctl *c, int64_t *count)
     if (!text || (conf_parse_int(text, count, &why) == GR_OK && *count >= 1 &&
                   *count <= COUNT_MOST))
         return true;
-    fail(EXIT_USAGE, "--count: a number from 1 to %d is meant, not \"%s\"",
-         COUNT_MOST, text);
+    complain(EXIT_USAGE, "--count: a number from 1 to %d is meant, not \"%s\"",
+             COUNT_MOST, text);
     return false;
 }
 
@@ -280,8 +281,8 @@ static bool find_source(struct ctl *c, const struct source **source)
         return true;
     for (size_t i = 0; i < c->settings->source_count; i++)
         conf_near_try(&near, c->settings->sources[i].name);
-    fail(EXIT_REFUSED, "%s has no source \"%s\"%s", c->settings->path, name,
-         conf_near_hint(&near, hint));
+    complain(EXIT_REFUSED, "%s has no source \"%s\"%s", c->settings->path, name,
+             conf_near_hint(&near, hint));
     return false;
 }
 

@@ -163,7 +163,7 @@ static int judge(struct ctl *c, const json_t *all)
     int code = 0;
 
     json_array_foreach(all, i, s) if (!json_is_true(json_object_get(s, "up")))
-        code = fail_unreachable(c, text_of(s, "process"), text_of(s, "error"));
+        code = complain_away(c, text_of(s, "process"), text_of(s, "error"));
     return code;
 }
 

@@ -41,10 +41,10 @@ static int print_matches(struct ctl *c, json_t *answer)
     table_print(&t, stdout, c->colour, 0);
     table_fini(&t);
     fflush(stdout);
-    return fail(EXIT_REFUSED,
-                "%zu events have this id of the provider's: "
-                "trace one by its own",
-                json_array_size(matches));
+    return complain(EXIT_REFUSED,
+                    "%zu events have this id of the provider's: "
+                    "trace one by its own",
+                    json_array_size(matches));
 }
 
 /* ---- ask ---- */
@@ -242,9 +242,9 @@ static int finish(struct tracing *t, const char *id)
         print_trace(t);
     fflush(stdout);
     if (t->sequencer_away)
-        return fail_unreachable(t->c, "sequencer", t->why);
+        return complain_away(t->c, "sequencer", t->why);
     if (!known)
-        return fail(EXIT_REFUSED, "%s: %s", id, t->why);
+        return complain(EXIT_REFUSED, "%s: %s", id, t->why);
     return 0;
 }
 
