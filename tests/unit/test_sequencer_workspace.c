@@ -1,0 +1,145 @@
+/* A workspace's numbers: sequence, clock, and the last one routed. Pure. */
+#include "workspace.h"
+#include <cmocka.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+static struct workspaces all;
+
+static int set_up(void **state)
+{
+    (void)state;
+    workspaces_init(&all);
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    workspaces_fini(&all);
+    return 0;
+}
+
+static const char *clock_of(const struct workspace *ws, const char *type,
+                            size_t most)
+{
+    static char text[8192];
+    struct buf b;
+
+    buf_init(&b, sizeof text);
+    workspace_clock(ws, type, most, &b);
+    assert_false(b.failed);
+    snprintf(text, sizeof text, "%s", b.data ? b.data : "");
+    buf_fini(&b);
+    return text;
+}
+
+static void numbers_begin_at_one_and_have_no_hole(void **state)
+{
+    struct workspace *ws = workspaces_add(&all, "acme");
+
+    (void)state;
+    for (uint64_t n = 1; n <= 1000; n++)
+        assert_int_equal(workspace_number(&all, ws, "issue.created"), n);
+    assert_ptr_equal(workspaces_find(&all, "acme"), ws);
+    assert_null(workspaces_find(&all, "acm"));
+}
+
+static void the_clock_counts_by_type_in_order_of_names(void **state)
+{
+    struct workspace *ws = workspaces_add(&all, "acme");
+
+    (void)state;
+    assert_string_equal(clock_of(ws, "x", 100), "");
+    workspace_number(&all, ws, "issue.updated");
+    workspace_number(&all, ws, "issue.created");
+    workspace_number(&all, ws, "issue.updated");
+    workspace_number(&all, ws, "issue");
+    assert_string_equal(clock_of(ws, "issue", 100),
+                        "issue=1,issue.created=1,issue.updated=2");
+}
+
+static void a_clock_that_does_not_fit_tells_its_own_type_only(void **state)
+{
+    struct workspace *ws = workspaces_add(&all, "acme");
+
+    (void)state;
+    workspace_number(&all, ws, "aaaaaaaaaa");
+    workspace_number(&all, ws, "bbbbbbbbbb");
+    workspace_number(&all, ws, "bbbbbbbbbb");
+    assert_string_equal(clock_of(ws, "bbbbbbbbbb", 20), "bbbbbbbbbb=2");
+}
+
+/* What is written is what is read, whatever a stranger calls a type. */
+static void a_workspace_is_read_as_it_was_written(void **state)
+{
+    static const char *const types[] = {"a,b", "a=b", "100%", ",",
+                                        "=",   "ü",   "a",    "a%2Cb"};
+    struct workspace *ws = workspaces_add(&all, "acme");
+    struct workspace *again = workspaces_add(&all, "again");
+    struct buf clock, routed;
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(types); i++)
+        for (size_t k = 0; k <= i; k++)
+            workspace_number(&all, ws, types[i]);
+    assert_int_equal(workspace_routed(ws, 7, 3), 0);
+    assert_int_equal(workspace_routed(ws, 7, 5), 3);
+    assert_int_equal(workspace_routed(ws, 9, 6), 0);
+    buf_init(&clock, 4096);
+    buf_init(&routed, 4096);
+    workspace_clock(ws, "", 4096, &clock);
+    workspace_routed_blob(ws, &routed);
+    workspace_read(again, ws->sequence, clock.data,
+                   (struct bytes){routed.data, routed.len});
+    assert_int_equal(again->tally_count, COUNT_OF(types));
+    for (size_t i = 0; i < COUNT_OF(types); i++) {
+        size_t k = 0;
+
+        while (strcmp(again->tallies[k].type, types[i]) != 0)
+            k++;
+        assert_int_equal(again->tallies[k].count, i + 1);
+    }
+    assert_string_equal(clock_of(again, "", 4096), clock.data);
+    assert_int_equal(workspace_routed(again, 7, 8), 5);
+    assert_int_equal(workspace_routed(again, 9, 8), 6);
+    assert_int_equal(workspace_number(&all, again, "a"), ws->sequence + 1);
+    buf_fini(&clock);
+    buf_fini(&routed);
+}
+
+static void ten_thousand_workspaces_are_found_again(void **state)
+{
+    char name[32];
+
+    (void)state;
+    for (int i = 0; i < 10000; i++) {
+        snprintf(name, sizeof name, "ws-%d", i);
+        workspace_number(&all, workspaces_add(&all, name), "t");
+    }
+    for (int i = 0; i < 10000; i++) {
+        snprintf(name, sizeof name, "ws-%d", i);
+        assert_int_equal(workspaces_find(&all, name)->sequence, 1);
+    }
+    workspaces_clear(&all);
+    assert_null(workspaces_find(&all, "ws-1"));
+    assert_null(all.dirty);
+}
+
+int main(void)
+{
+#define T(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
+    const struct CMUnitTest tests[] = {
+        T(numbers_begin_at_one_and_have_no_hole),
+        T(the_clock_counts_by_type_in_order_of_names),
+        T(a_clock_that_does_not_fit_tells_its_own_type_only),
+        T(a_workspace_is_read_as_it_was_written),
+        T(ten_thousand_workspaces_are_found_again),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
