@@ -64,7 +64,8 @@ static json_t *texts_json(const struct text_list *l)
 static void add_wish(json_t *wants, const struct text_list *types,
                      const struct text_list *workspaces, const char *endpoint)
 {
-    json_t *t = texts_json(types), *w = texts_json(workspaces), *wish, *names;
+    json_t *t = texts_json(types), *w = texts_json(workspaces);
+    json_t *wish = NULL, *names;
     size_t i;
 
     json_array_foreach(
@@ -268,7 +269,9 @@ static void print_dedupe(const json_t *event)
         printf("%s", i ? "           or  " : "repeat if   ");
         json_object_foreach(json_object_get(key, "keys"), name, value)
         {
-            char *safe = harmless(json_string_value(value));
+            char *safe = harmless(json_is_string(value)
+                                      ? json_string_value(value)
+                                      : "(not in this file)");
 
             printf("%s=%s ", name, safe);
             free(safe);
@@ -283,10 +286,13 @@ static void print_event(const json_t *event)
 {
     char *endpoints = join(json_object_get(event, "endpoints"));
     const char *id = text_of(event, "id");
+    const char *source = text_of(event, "source");
+    const char *type = text_of(event, "type");
 
-    printf("source      %s\n", text_of(event, "source"));
-    printf("id          %s\n", *id ? id : "none (ours is made when it comes)");
-    printf("type        %s\n", text_of(event, "type"));
+    printf("source %s → %s → %s\n\n", source, *type ? type : "?",
+           *endpoints ? endpoints : "nobody");
+    printf("id          %s\n", *id ? id : "none in this file");
+    printf("type        %s\n", type);
     printf("workspace   %s\n", text_of(event, "workspace"));
     print_dedupe(event);
     if (*text_of(event, "refused"))
@@ -303,7 +309,6 @@ static int check_event(struct ctl *c, const char *file)
 {
     const struct source *source = choose_source(c);
     struct wish wish = {.type = parsed_value(&c->parsed, "--type"),
-                        .uuid = "00000000-0000-4000-8000-000000000000",
                         .has_body = true,
                         .now_ms = now_ms()};
     struct sample sample;
