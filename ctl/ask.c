@@ -106,9 +106,9 @@ static bool listens(struct ctl *c, const char *process, char why[200])
     yes = connect(fd, (struct sockaddr *)&at, sizeof at) == 0 ||
           errno == EAGAIN;
     if (!yes && errno == EACCES)
-        snprintf(why, 200, "%s belongs to another user", process);
+        snprintf(why, 200, "it belongs to another user");
     else if (!yes)
-        snprintf(why, 200, "%s is not running", process);
+        snprintf(why, 200, "not running");
     close(fd);
     return yes;
 }
@@ -124,7 +124,7 @@ json_t *ask(struct ctl *c, const char *process, const char *what, json_t *args,
         answer = control_ask(c->zmq, c->settings->run_dir, process, what, args,
                              timeout_ms, unreachable, why);
     if (*unreachable && !*why)
-        snprintf(why, 200, "%s does not answer", process);
+        snprintf(why, 200, "it does not answer");
     json_decref(args);
     return answer;
 }
@@ -133,7 +133,30 @@ int complain_away(struct ctl *c, const char *process, const char *why)
 {
     return complain(EXIT_UNAVAILABLE,
                     "%s can't be reached: %s. Start the pipeline, or name the "
-                    "configuration of the one that runs with -c (this one's "
-                    "run_dir is %s)",
+                    "configuration of the one that runs with -c (the run_dir "
+                    "of this one is %s)",
                     process, why, c->settings->run_dir);
+}
+
+int complain_all_away(struct ctl *c, const json_t *rows, const char *key)
+{
+    const char *why = "";
+    struct buf names;
+    json_t *row;
+    int code = 0;
+    size_t i;
+
+    buf_init(&names, 64 * 1024);
+    json_array_foreach(rows, i, row)
+    {
+        if (json_is_true(json_object_get(row, key)))
+            continue;
+        buf_printf(&names, "%s%s", names.len ? ", " : "",
+                   text_of(row, "process"));
+        why = text_of(row, "error");
+    }
+    if (names.len)
+        code = complain_away(c, names.data, why);
+    buf_fini(&names);
+    return code;
 }

@@ -26,9 +26,12 @@ void processes_fini(struct processes *p);
 json_t *ask(struct ctl *c, const char *process, const char *what, json_t *args,
             int timeout_ms, bool *unreachable, char why[200]);
 
-/* "the sequencer can't be reached …" with what to do, on standard error.
- * Returns 69. */
+/* "sequencer can't be reached: …", with what to do, on standard error. Returns
+ * 69. */
 int complain_away(struct ctl *c, const char *process, const char *why);
+/* The same for all of `rows` in which the boolean `key` is not true, in one
+ * sentence. 0 when there is none. */
+int complain_all_away(struct ctl *c, const json_t *rows, const char *key);
 
 /* The order in which processes are told. Pure. */
 int process_rank(const char *name);

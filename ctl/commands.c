@@ -1,4 +1,5 @@
 #include "ctl.h"
+#include "table.h"
 #include <stdio.h>
 
 #define LIST_TIMES                                                    \
@@ -163,7 +164,8 @@ void help_all(void)
 
         snprintf(name, sizeof name, "%s%s%s", c->name, *c->args ? " " : "",
                  c->args);
-        printf("  %-14s %s\n", name, c->summary);
+        printf("  %s%*s %s\n", name, 14 - (int)text_width(name), "",
+               c->summary);
     }
     printf("\n%s      --version\n\n"
            "`grapnel COMMAND --help` tells more, with examples.\n"

@@ -49,24 +49,23 @@ static json_t *key_json(const struct dedupe_key *key, struct subject *s)
     json_t *out = json_object();
     struct buf name, value;
     const char *why;
-    bool all = true;
 
-    for (size_t i = 0; i < key->count && all; i++) {
+    for (size_t i = 0; i < key->count; i++) {
+        bool have;
+
         buf_init(&name, TEXT_MAX_BYTES);
         buf_init(&value, TEXT_MAX_BYTES);
         expr_print(&key->parts[i], &name);
-        all = expr_value(&key->parts[i], s, &value, &why) == GR_OK && value.len;
-        if (all)
-            json_object_set_new(
-                out, name.data,
-                json_text((struct bytes){value.data, value.len}));
+        have = expr_value(&key->parts[i], s, &value, &why) == GR_OK &&
+               value.len;
+        json_object_set_new(
+            out, name.data,
+            have ? json_text((struct bytes){value.data, value.len})
+                 : json_null());
         buf_fini(&name);
         buf_fini(&value);
     }
-    if (all)
-        return json_pack("{s:o}", "keys", out);
-    json_decref(out);
-    return NULL;
+    return json_pack("{s:o}", "keys", out);
 }
 
 json_t *facts_dedupe(const struct facts *f, const struct source *source,
@@ -81,12 +80,8 @@ json_t *facts_dedupe(const struct facts *f, const struct source *source,
                         .body = body};
     json_t *out = json_array();
 
-    for (size_t i = 0; !source->dedupe.none && i < source->dedupe.count; i++) {
-        json_t *key = key_json(&source->dedupe.keys[i], &s);
-
-        if (key)
-            json_array_append_new(out, key);
-    }
+    for (size_t i = 0; !source->dedupe.none && i < source->dedupe.count; i++)
+        json_array_append_new(out, key_json(&source->dedupe.keys[i], &s));
     subject_fini(&s);
     return out;
 }

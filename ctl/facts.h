@@ -16,8 +16,8 @@ void facts_read(struct facts *f, const struct source *source,
                 struct bytes headers, struct bytes body);
 void facts_fini(struct facts *f);
 
-/* [{"keys":{"source":"plane","body_sha256":"…"}}, …]; a key that can't be had
- * is left out, as a repeat can't be known by it. The caller's. */
+/* [{"keys":{"source":"plane","body_sha256":"…"}}, …]; null for a value that is
+ * not in this request. The caller's. */
 json_t *facts_dedupe(const struct facts *f, const struct source *source,
                      struct bytes headers, struct bytes body);
 

@@ -40,18 +40,13 @@ static json_t *ask_each(struct ctl *c, const char *what, int timeout_ms,
 /* The exit code: a process that is away weighs more than one that refuses. */
 static int judge(struct ctl *c, const json_t *rows)
 {
-    int code = 0;
     json_t *row;
     size_t i;
+    int code = complain_all_away(c, rows, "reached");
 
-    json_array_foreach(rows, i, row)
-    {
-        if (!json_is_true(json_object_get(row, "reached")))
-            code = complain_away(c, text_of(row, "process"),
-                                 text_of(row, "error"));
-        else if (!json_is_true(json_object_get(row, "ok")) && !code)
-            code = EXIT_REFUSED;
-    }
+    json_array_foreach(
+        rows, i, row) if (!json_is_true(json_object_get(row, "ok")) && !code)
+        code = EXIT_REFUSED;
     return code;
 }
 

@@ -102,6 +102,8 @@ static void put_type(struct making *m)
     const char *type = m->w->type, *dot;
     char *event;
 
+    if (!type && !m->w->uuid && !is_plane(source))
+        return;
     if (!type)
         type = is_plane(source) ? "issue.updated" : "test.sent";
     dot = source->action.kind == EXPR_NONE ? NULL : strrchr(type, '.');
@@ -154,6 +156,19 @@ static gr_rc put_body(struct making *m)
     return GR_REFUSE;
 }
 
+static void put_rest(struct making *m)
+{
+    const struct source *source = m->source;
+
+    put_header(m, "Content-Type", "application/json");
+    if (is_plane(source))
+        put_header(m, "X-Plane-Delivery", m->w->uuid);
+    put_field(m, &source->id, m->w->uuid);
+    put_field(m, &source->workspace,
+              m->w->workspace ? m->w->workspace : "demo");
+    put_time(m);
+}
+
 gr_rc sample_make(struct sample *s, const struct source *source,
                   const struct wish *w, char why[200])
 {
@@ -166,13 +181,9 @@ gr_rc sample_make(struct sample *s, const struct source *source,
 
     buf_init(&s->headers, HEADERS_MAX_BYTES);
     buf_init(&s->body, SAMPLE_BODY_BYTES);
-    put_header(&m, "Content-Type", "application/json");
-    if (is_plane(source))
-        put_header(&m, "X-Plane-Delivery", w->uuid);
-    put_field(&m, &source->id, w->uuid);
     put_type(&m);
-    put_field(&m, &source->workspace, w->workspace ? w->workspace : "demo");
-    put_time(&m);
+    if (w->uuid)
+        put_rest(&m);
     rc = put_body(&m);
     json_decref(m.doc);
     return rc;

@@ -10,7 +10,9 @@ enum { SAMPLE_BODY_BYTES = 64 * 1024 * 1024 };
 /* What is wished for; NULL for the default of the provider. */
 struct wish {
     const char *type, *workspace;
-    const char *uuid; /* makes the event unlike any other */
+    /* Makes the event unlike any other. NULL: nothing is made up, and only the
+     * type is put into a header. */
+    const char *uuid;
     int64_t n, now_ms;
     bool has_body; /* the body is given, and not touched */
     struct bytes given;

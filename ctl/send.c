@@ -146,6 +146,7 @@ static long post(struct sending *s, const struct sample *sample,
 
 static void explain_401(const struct sending *s)
 {
+    fflush(stdout);
     fprintf(stderr,
             "The door does not believe this signature, which is by the first "
             "secret of source %s\nin %s. Look at:\n"

@@ -155,18 +155,6 @@ static void print_all(struct ctl *c, const json_t *all)
     json_array_foreach(all, i, s) print_troubles(c, s);
 }
 
-/* Exit code; says which process is down and what to do. */
-static int judge(struct ctl *c, const json_t *all)
-{
-    json_t *s;
-    size_t i;
-    int code = 0;
-
-    json_array_foreach(all, i, s) if (!json_is_true(json_object_get(s, "up")))
-        code = complain_away(c, text_of(s, "process"), text_of(s, "error"));
-    return code;
-}
-
 int run_status(struct ctl *c)
 {
     struct processes p;
@@ -182,7 +170,7 @@ int run_status(struct ctl *c)
     else
         print_all(c, all);
     fflush(stdout);
-    code = judge(c, all);
+    code = complain_all_away(c, all, "up");
     json_decref(all);
     return code;
 }
