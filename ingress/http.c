@@ -21,7 +21,6 @@ enum {
     SWALLOW_MAX_BYTES = 16 * 1024 * 1024,
     BODIES_MAX_BYTES = 64 * 1024 * 1024, /* and one body of max_body */
     LISTEN_BACKLOG = 1024,
-    RUNS_MAX = 3, /* of libmicrohttpd in one http_run() */
     /* Requests kept for reuse, with buffers up to this size. */
     SPARE_MAX_COUNT = 256,
     SPARE_BUF_BYTES = 8 * 1024,
@@ -38,7 +37,6 @@ enum visit {
 
 struct visitor {
     TAILQ_ENTRY(visitor) link;
-    struct MHD_Connection *connection;
     int fd;
     enum visit visit;
     int64_t since_ms; /* mono: the beginning of `visit` */
@@ -59,6 +57,7 @@ struct http {
     struct MHD_Response *responses[ANSWER_COUNT];
     struct head head; /* the one that is being judged */
     int epoll_fd;
+    int answers; /* given since the last run */
     bool quiesced;
 };
 
@@ -97,7 +96,6 @@ static struct visitor *arrived(struct http *h, struct MHD_Connection *c)
     struct visitor *v = gr_alloc(sizeof *v);
     int on = 1;
 
-    v->connection = c;
     v->fd = MHD_get_connection_info(c, MHD_CONNECTION_INFO_CONNECTION_FD)
                 ->connect_fd;
     setsockopt(v->fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
@@ -431,6 +429,8 @@ static enum MHD_Result finish(struct http *h, struct MHD_Connection *c,
 {
     if (r->answer)
         return say(h, c, r, r->answer);
+    if (r->taken)
+        return MHD_YES;
     if (r->visitor && r->visitor->visit == VISIT_CUT)
         return MHD_NO; /* its time was over; it has been told so */
     r->received_ms = h->now_ms;
@@ -443,8 +443,7 @@ static enum MHD_Result finish(struct http *h, struct MHD_Connection *c,
     r->taken = true;
     if (r->visitor)
         move(h, r->visitor, VISIT_STANDING);
-    MHD_suspend_connection(c);
-    return MHD_YES;
+    return MHD_YES; /* and we are asked again by every run */
 }
 
 static enum MHD_Result on_call(void *cls, struct MHD_Connection *c,
@@ -470,17 +469,13 @@ static enum MHD_Result on_call(void *cls, struct MHD_Connection *c,
 
 void http_answer(struct http *h, struct request *r, enum answer a)
 {
-    struct visitor *v = r->visitor;
-
     assert(r->taken && a);
     r->answer = a;
     r->taken = false;
+    h->answers++;
     h->ops.answered(h->self, r, a);
-    if (!v) {
+    if (!r->visitor)
         request_free(h, r);
-        return;
-    }
-    MHD_resume_connection(v->connection);
 }
 
 /* ---- opening, turning, closing ---- */
@@ -580,16 +575,16 @@ struct http *http_open(const char *host, int port,
     TAILQ_INIT(&h->waiting);
     TAILQ_INIT(&h->spare);
     make_responses(h);
-    /* Suspend and resume bring the pipe that wakes our loop; no idle timeout
-     * (0), because we have deadlines; strictness is head.c's. */
+    /* No idle timeout (0), because we have deadlines; strictness is head.c's.
+     * A request that was taken is not suspended: suspending costs four system
+     * calls, and being asked again costs none (docs/decisions/0009). */
     h->mhd = MHD_start_daemon(
-        MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG,
-        (uint16_t)port, NULL, NULL, on_call, h, MHD_OPTION_EXTERNAL_LOGGER,
-        mhd_says, h, MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_CONNECTION_LIMIT,
-        (unsigned)bounds->max_connections, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
-        (size_t)POOL_BYTES, MHD_OPTION_CONNECTION_TIMEOUT, 0u,
-        MHD_OPTION_NOTIFY_CONNECTION, on_connection, h,
-        MHD_OPTION_NOTIFY_COMPLETED, on_completed, h,
+        MHD_USE_EPOLL | MHD_USE_ERROR_LOG, (uint16_t)port, NULL, NULL, on_call,
+        h, MHD_OPTION_EXTERNAL_LOGGER, mhd_says, h, MHD_OPTION_LISTEN_SOCKET,
+        fd, MHD_OPTION_CONNECTION_LIMIT, (unsigned)bounds->max_connections,
+        MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)POOL_BYTES,
+        MHD_OPTION_CONNECTION_TIMEOUT, 0u, MHD_OPTION_NOTIFY_CONNECTION,
+        on_connection, h, MHD_OPTION_NOTIFY_COMPLETED, on_completed, h,
         MHD_OPTION_URI_LOG_CALLBACK, on_line, h, MHD_OPTION_UNESCAPE_CALLBACK,
         leave_escaped, h, MHD_OPTION_SIGPIPE_HANDLED_BY_APP, 1, MHD_OPTION_END);
     if (!h->mhd)
@@ -612,13 +607,14 @@ int http_run(struct http *h, int64_t now_wall_ms, int64_t now_mono_ms)
 
     h->now_ms = now_wall_ms;
     h->mono_ms = now_mono_ms;
-    /* An answer needs a second step to be written; take it at once. */
-    for (int i = 0; i < RUNS_MAX; i++) {
+    /* One run makes an answer, the next writes it. */
+    MHD_run(h->mhd);
+    if (h->answers) {
+        h->answers = 0;
         MHD_run(h->mhd);
-        more_ms = 1;
-        if (MHD_get_timeout(h->mhd, &more_ms) == MHD_NO || more_ms)
-            break;
     }
+    if (MHD_get_timeout(h->mhd, &more_ms) == MHD_NO)
+        more_ms = 1;
     due_ms = time_out_due(h); /* what has come was read before */
     return more_ms ? due_ms : 0;
 }

@@ -1,8 +1,10 @@
 /* http: the door's HTTP: accept, read, bounds, one answer for each request.
  *
  * libmicrohttpd without a thread of its own, driven by http_run() from the
- * loop. A request whose body is whole is given away (`take`), stands still
- * (suspended: not read, not timed) and is answered later with http_answer().
+ * loop. A request whose body is whole is given away (`take`), stands still (not
+ * read, not timed) and is answered later with http_answer(). While any stands,
+ * http_run() asks to be called again at once: whoever takes one answers it in
+ * this turn or the next.
  *
  * Bounds: size and count of headers (head.h), size of a body, bytes of all
  * bodies together, connections, and a deadline for each whole request, so that
@@ -81,7 +83,7 @@ int http_fd(const struct http *h); /* for the loop */
 int http_run(struct http *h, int64_t now_ms, int64_t mono_ms);
 
 /* Answer a request that was taken; it is http's again. Written by the next
- * http_run(), for which http_fd() wakes the loop. */
+ * http_run(), which must follow at once. */
 void http_answer(struct http *h, struct request *r, enum answer a);
 
 /* Listen no more; connections without a request are closed. */

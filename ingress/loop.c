@@ -81,6 +81,7 @@ static int work(void *self)
     http_ms = http_run(g->http, loop->now_ms, loop->mono_ms);
     more = intake_work(g);
     publish(g);
+    more |= !intake_idle(g); /* their answers are written by the next turn */
     return more ? 0 : sooner(http_ms, room_ms);
 }
 
