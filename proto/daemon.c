@@ -39,6 +39,7 @@ static void usage(const struct daemon_plan *p, FILE *to)
             "  -n, --name NAME    default %s; its state is "
             "state_dir/NAME.db\n"
             "      --check        read the configuration, report, exit\n"
+            "      --metrics      list what it publishes, exit\n"
             "      --version, --help\n\n"
             "Runs in the foreground and logs to standard error. SIGTERM stops, "
             "SIGHUP reloads.\n",
@@ -64,6 +65,17 @@ struct options {
     bool check;
 };
 
+/* Its part of docs/METRICS.md. */
+_Noreturn static void list_metrics(const struct daemon_plan *p)
+{
+    struct buf b;
+
+    buf_init(&b, ERRORS_MAX_BYTES);
+    metrics_document(p->process, p->metrics, &b);
+    fwrite(b.data, 1, b.len, stdout);
+    exit(0);
+}
+
 static struct options read_options(const struct daemon_plan *p, int argc,
                                    char **argv)
 {
@@ -71,6 +83,7 @@ static struct options read_options(const struct daemon_plan *p, int argc,
         {"config", required_argument, NULL, 'c'},
         {"name", required_argument, NULL, 'n'},
         {"check", no_argument, NULL, 'k'},
+        {"metrics", no_argument, NULL, 'm'},
         {"version", no_argument, NULL, 'v'},
         {"help", no_argument, NULL, 'h'},
         {0},
@@ -92,6 +105,8 @@ static struct options read_options(const struct daemon_plan *p, int argc,
         case 'k':
             o.check = true;
             break;
+        case 'm':
+            list_metrics(p);
         case 'v':
             printf("grapnel-%s %s\n", p->process, GRAPNEL_VERSION);
             exit(0);
