@@ -1,12 +1,13 @@
 /* A workspace's numbers: sequence, clock, and the last one routed. Pure. */
 #include "workspace.h"
-#include <cmocka.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+
+#include <cmocka.h>
 
 static struct workspaces all;
 
