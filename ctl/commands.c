@@ -76,8 +76,7 @@ const struct command ctl_commands[] = {
         .name = "events",
         .args = "",
         .summary = "search what came in",
-        .help = "Status is accepted, buffered, routed, done, duplicate, "
-                "ignored, refused or expired.",
+        .help = "Status is routed, done, duplicate or refused.",
         .examples = "  grapnel events --workspace acme --since 1h\n"
                     "  grapnel events --status refused --json\n",
         .options = {{"--workspace", "W", "of this workspace"},

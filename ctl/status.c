@@ -84,20 +84,32 @@ static void print_table(struct ctl *c, const json_t *all)
     table_fini(&t);
 }
 
+static bool ends_in(const char *name, size_t n, const char *suffix)
+{
+    size_t k = strlen(suffix);
+
+    return n > k && memcmp(name + n - k, suffix, k) == 0;
+}
+
 /* "grapnel_sequencer_events_taken_total" is "events_taken" beside its name. */
-static void print_metric_name(const char *name, const char *process)
+static void print_metric(const char *name, const char *process, int64_t value)
 {
     static const char ours[] = "grapnel_", total[] = "_total";
     size_t kind = strcspn(process, "-"), n;
+    char bytes[32];
 
     if (strncmp(name, ours, sizeof ours - 1) == 0)
         name += sizeof ours - 1;
     if (strncmp(name, process, kind) == 0 && name[kind] == '_')
         name += kind + 1;
     n = strlen(name);
-    if (n > sizeof total && strcmp(name + n - (sizeof total - 1), total) == 0)
+    if (ends_in(name, n, total))
         n -= sizeof total - 1;
-    printf("%.*s ", (int)n, name);
+    if (ends_in(name, n, "_bytes"))
+        printf("%.*s %s", (int)(n - strlen("_bytes")), name,
+               human_bytes(value, bytes));
+    else
+        printf("%.*s %lld", (int)n, name, (long long)value);
 }
 
 /* What is not 0, that is. */
@@ -115,8 +127,7 @@ static void print_metrics(const json_t *s)
             printf("%s%-14s", n ? ",\n" : "", n ? "" : process);
         else
             printf(", ");
-        print_metric_name(name, process);
-        printf("%lld", (long long)json_integer_value(value));
+        print_metric(name, process, json_integer_value(value));
         n++;
     }
     if (n)

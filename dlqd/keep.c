@@ -39,8 +39,8 @@ static bool fits(struct bytes text, size_t least, size_t most)
  * hop sets it aside with its bytes. */
 static bool sound(const struct wire_dead *m)
 {
-    return fits(m->letter_id, 1, NAME_MAX_BYTES) &&
-           fits(m->event_id, 1, NAME_MAX_BYTES) &&
+    return fits(m->letter_id, 1, TEXT_MAX_BYTES) &&
+           fits(m->event_id, 1, TEXT_MAX_BYTES) &&
            fits(m->endpoint, 0, NAME_MAX_BYTES) &&
            fits(m->source, 0, NAME_MAX_BYTES) &&
            fits(m->reason, 1, TEXT_MAX_BYTES) && m->life >= 1 &&

@@ -202,7 +202,7 @@ static bool find_arg(struct dlqd *d, json_t *args, struct letter *l,
         return false;
     if (store_find(&d->store, wire_text(id), l))
         return true;
-    snprintf(why, 200, "there is no letter %.64s", id);
+    snprintf(why, 200, "there is no letter %.120s", id);
     return false;
 }
 

@@ -223,6 +223,17 @@ static void a_letter_of_an_unrouted_event_has_no_endpoint(void **state)
     letter_fini(&l);
 }
 
+/* A letter's id may hold the names of its event and its endpoint. */
+static void a_long_id_is_kept(void **state)
+{
+    char id[200];
+
+    memset(id, 'x', sizeof id - 1);
+    id[sizeof id - 1] = 0;
+    assert_int_equal(say_dead(*state, death(id, 1, 900)), GR_OK);
+    assert_int_equal(state_of(*state, id), LETTER_DEAD);
+}
+
 static void what_is_said_twice_counts_once(void **state)
 {
     struct rig *r = *state;
@@ -425,6 +436,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         T(a_dead_letter_is_kept_with_everything),
         T(a_letter_of_an_unrouted_event_has_no_endpoint),
+        T(a_long_id_is_kept),
         T(what_is_said_twice_counts_once),
         T(a_requeue_and_its_message_are_one),
         T(a_requeue_of_an_older_life_is_sent_no_more),
