@@ -65,6 +65,7 @@ void room_took(struct room *r, int64_t n, int64_t bytes)
         r->first_n = n;
     r->last_n = n;
     r->used_bytes += bytes;
+    r->free_bytes -= 2 * bytes; /* in the write-ahead log, then in the file */
 }
 
 void room_undo(struct room *r, struct store *store)
@@ -125,6 +126,7 @@ int64_t room_work(struct room *r, struct store *store, struct hop *hop,
     bool due = !r->looked_ms || mono_ms - r->looked_ms >= LOOK_MS;
 
     r->most_bytes = s->ingress.archive_max_bytes;
+    due |= room_judge(r) != r->refusal; /* by count; is it so? */
     if (due) {
         look(r, store);
         r->looked_ms = mono_ms;

@@ -17,7 +17,8 @@ struct hop;
 struct room {
     enum answer refusal; /* ANSWER_NONE: there is room */
     int64_t looked_ms;   /* mono; 0: never */
-    int64_t free_bytes, mark_bytes;
+    int64_t free_bytes;  /* of the file system, counted down likewise */
+    int64_t mark_bytes;
     int64_t used_bytes;      /* of the archive, counted on between two looks */
     int64_t most_bytes;      /* archive.max_size */
     int64_t first_n, last_n; /* rows held; first > last: none */

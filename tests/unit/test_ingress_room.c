@@ -1,0 +1,171 @@
+/* room: marks, and an archive that purges only what was handed on. */
+#include "clock.h"
+#include "db.h"
+#include "hop.h"
+#include "ingress.h"
+#include "room.h"
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+enum { MIB = 1024 * 1024 };
+
+static void the_mark_is_a_part_of_the_disk_but_not_a_large_one(void **state)
+{
+    (void)state;
+    assert_int_equal(room_mark_bytes(20LL * MIB) / 1000, MIB / 1000);
+    assert_int_equal(room_mark_bytes(1000LL * 1024 * MIB), 256 * MIB);
+    assert_int_equal(room_mark_bytes(0), 0);
+}
+
+static void below_the_mark_or_over_the_size_is_a_refusal(void **state)
+{
+    struct room r = {.free_bytes = 100,
+                     .mark_bytes = 100,
+                     .most_bytes = 50,
+                     .used_bytes = 50};
+
+    (void)state;
+    assert_int_equal(room_judge(&r), ANSWER_NONE);
+    r.used_bytes = 51;
+    assert_int_equal(room_judge(&r), ANSWER_BACKLOG_FULL);
+    r.free_bytes = 99;
+    assert_int_equal(room_judge(&r), ANSWER_DISK_LOW);
+}
+
+/* ---- rows ---- */
+
+static char folder[] = "/tmp/gr-room-XXXXXX";
+static struct store store;
+
+static int open_store(void **state)
+{
+    static const char *const steps[] = {ingress_store_sql, proto_hop_sql};
+    static const struct db_schema schema = {steps, 2};
+    char *path;
+
+    (void)state;
+    snprintf(folder, sizeof folder, "/tmp/gr-room-XXXXXX");
+    assert_non_null(mkdtemp(folder));
+    path = gr_printf("%s/i.db", folder);
+    store_open(&store, db_open(path, &schema));
+    free(path);
+    return 0;
+}
+
+static int close_store(void **state)
+{
+    char *command = gr_printf("rm -r %s", folder);
+
+    (void)state;
+    db_close(store.db);
+    assert_int_equal(system(command), 0);
+    free(command);
+    return 0;
+}
+
+static void insert(int64_t n, int64_t received_ms, size_t body_bytes)
+{
+    struct request r = {.received_ms = received_ms, .source = "plane"};
+
+    snprintf(r.event_id, sizeof r.event_id, "evt_%026d", (int)n);
+    buf_init(&r.body, body_bytes + 1);
+    buf_init(&r.headers, 1);
+    for (size_t i = 0; i < body_bytes; i++)
+        buf_put(&r.body, "b", 1);
+    store_insert(&store, n, &r);
+    buf_fini(&r.body);
+}
+
+static void commit(void)
+{
+    assert_int_equal(db_commit(store.db), GR_OK);
+}
+
+static void rows_go_from_the_front_in_steps(void **state)
+{
+    int64_t first, last;
+    char id[EVENT_ID_BYTES + 1];
+
+    (void)state;
+    db_begin(store.db);
+    for (int n = 1; n <= 20; n++)
+        insert(n, n * 1000, 1000);
+    assert_int_equal(store_purge(&store, 0, 0, 5, MIB), 0);
+    assert_int_equal(store_purge(&store, 20, 0, 5, MIB), 5);
+    assert_int_equal(store_purge(&store, 7, 0, 5, MIB), 7);
+    assert_int_equal(store_purge(&store, 7, 0, 5, MIB), 0);
+    assert_int_equal(store_purge(&store, 20, 0, 20, 2500), 10);    /* bytes */
+    assert_int_equal(store_purge(&store, 20, 12000, 20, MIB), 11); /* age */
+    assert_int_equal(store_purge(&store, 20, 12000, 20, MIB), 0);
+    commit();
+    store_ends(&store, &first, &last, id);
+    assert_int_equal(first, 12);
+    assert_int_equal(last, 20);
+    assert_string_equal(id, "evt_00000000000000000000000020");
+}
+
+static void what_was_purged_is_room_again(void **state)
+{
+    int64_t before, full;
+
+    (void)state;
+    before = store_used_bytes(&store);
+    db_begin(store.db);
+    for (int n = 1; n <= 100; n++)
+        insert(n, 1, 10000);
+    commit();
+    full = store_used_bytes(&store);
+    assert_true(full > before + 1000000);
+    db_begin(store.db);
+    assert_int_equal(store_purge(&store, 100, 0, 100, 100 * MIB), 100);
+    commit();
+    assert_true(store_used_bytes(&store) < before + 100000);
+}
+
+static void a_row_is_found_by_its_event_and_loaded_by_its_number(void **state)
+{
+    struct archived row;
+    struct buf out;
+
+    (void)state;
+    db_begin(store.db);
+    insert(7, 1234, 10);
+    commit();
+    assert_true(store_find(&store, "evt_00000000000000000000000007", &row));
+    assert_int_equal(row.n, 7);
+    assert_int_equal(row.received_ms, 1234);
+    assert_int_equal(row.body_bytes, 10);
+    assert_string_equal(row.source, "plane");
+    store_found_done(&store);
+    assert_false(store_find(&store, "evt_0", &row));
+    buf_init(&out, MIB);
+    assert_true(store_load(&store, 7, &out));
+    assert_int_equal(wire_kind((struct bytes){out.data, out.len}),
+                     WIRE_KIND_ACCEPTED);
+    assert_false(store_load(&store, 8, &out));
+    buf_fini(&out);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_mark_is_a_part_of_the_disk_but_not_a_large_one),
+        cmocka_unit_test(below_the_mark_or_over_the_size_is_a_refusal),
+        cmocka_unit_test_setup_teardown(rows_go_from_the_front_in_steps,
+                                        open_store, close_store),
+        cmocka_unit_test_setup_teardown(what_was_purged_is_room_again,
+                                        open_store, close_store),
+        cmocka_unit_test_setup_teardown(
+            a_row_is_found_by_its_event_and_loaded_by_its_number, open_store,
+            close_store),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
