@@ -132,31 +132,27 @@ json_t *ask(struct ctl *c, const char *process, const char *what, json_t *args,
 int complain_away(struct ctl *c, const char *process, const char *why)
 {
     return complain(EXIT_UNAVAILABLE,
-                    "%s can't be reached: %s. Start the pipeline, or name the "
-                    "configuration of the one that runs with -c (the run_dir "
-                    "of this one is %s)",
-                    process, why, c->settings->run_dir);
+                    "can't be reached: %s%s%s%s. Start the pipeline, or name "
+                    "the configuration of the one that runs with -c (the "
+                    "run_dir of this one is %s)",
+                    process, *why ? " (" : "", why, *why ? ")" : "",
+                    c->settings->run_dir);
 }
 
 int complain_all_away(struct ctl *c, const json_t *rows, const char *key)
 {
-    const char *why = "";
     struct buf names;
     json_t *row;
     int code = 0;
     size_t i;
 
     buf_init(&names, 64 * 1024);
-    json_array_foreach(rows, i, row)
-    {
-        if (json_is_true(json_object_get(row, key)))
-            continue;
-        buf_printf(&names, "%s%s", names.len ? ", " : "",
-                   text_of(row, "process"));
-        why = text_of(row, "error");
-    }
+    json_array_foreach(rows, i,
+                       row) if (!json_is_true(json_object_get(row, key)))
+        buf_printf(&names, "%s%s (%s)", names.len ? ", " : "",
+                   text_of(row, "process"), text_of(row, "error"));
     if (names.len)
-        code = complain_away(c, names.data, why);
+        code = complain_away(c, names.data, "");
     buf_fini(&names);
     return code;
 }

@@ -5,6 +5,7 @@
 #include "ctl.h"
 
 enum {
+    ASK_STATUS_MS = 5 * 1000, /* a turn takes milliseconds */
     ASK_MS = 10 * 1000,
     ASK_LONG_MS = 10 * 60 * 1000, /* a backup of a large file */
 };
@@ -26,7 +27,7 @@ void processes_fini(struct processes *p);
 json_t *ask(struct ctl *c, const char *process, const char *what, json_t *args,
             int timeout_ms, bool *unreachable, char why[200]);
 
-/* "sequencer can't be reached: …", with what to do, on standard error. Returns
+/* "can't be reached: sequencer (why)", with what to do, on standard error. Returns
  * 69. */
 int complain_away(struct ctl *c, const char *process, const char *why);
 /* The same for all of `rows` in which the boolean `key` is not true, in one

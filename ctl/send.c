@@ -177,10 +177,12 @@ static void print_result(struct sending *s, long status, const struct buf *text,
 {
     char *safe = harmless(text->len ? text->data : "");
 
-    printf("%s%ld%s %s  (%s, workspace %s)\n",
-           colour_on(status == 200 ? GREEN : RED, s->c->colour), status,
-           colour_off(status == 200 ? GREEN : RED, s->c->colour), safe,
-           f->type.data, f->workspace.data);
+    printf("%s%ld%s %s  ", colour_on(status == 200 ? GREEN : RED, s->c->colour),
+           status, colour_off(status == 200 ? GREEN : RED, s->c->colour), safe);
+    if (*f->refused)
+        printf("(but it will be refused behind the door: %s)\n", f->refused);
+    else
+        printf("(%s, workspace %s)\n", f->type.data, f->workspace.data);
     free(safe);
 }
 

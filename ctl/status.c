@@ -13,7 +13,8 @@ static json_t *ask_one(struct ctl *c, const char *name)
 {
     bool unreachable;
     char why[200];
-    json_t *answer = ask(c, name, "status", NULL, ASK_MS, &unreachable, why);
+    json_t *answer = ask(c, name, "status", NULL, ASK_STATUS_MS, &unreachable,
+                         why);
 
     if (!answer)
         return json_pack("{s:s, s:b, s:o}", "process", name, "up", 0, "error",

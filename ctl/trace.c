@@ -255,6 +255,8 @@ int run_trace(struct ctl *c)
     const char *id = c->parsed.args[0];
     int code;
 
+    if (!*id)
+        return complain(EXIT_USAGE, "the id of an event is needed");
     ask_all(&t, id);
     if (json_object_get(t.event, "matches"))
         code = print_matches(c, t.event);

@@ -49,7 +49,7 @@ static bool sound(const struct wire_dead *m)
            m->last_http_status <= 999;
 }
 
-/* "budget_attempts after 12 attempts, last answer 503", for the history. */
+/* "budget_attempts after 12 attempts: answered 503", for the history. */
 static char *death_text(const struct wire_dead *m)
 {
     struct buf b;
@@ -60,7 +60,7 @@ static char *death_text(const struct wire_dead *m)
     if (m->attempts)
         buf_printf(&b, " after %llu attempt%s", (unsigned long long)m->attempts,
                    m->attempts == 1 ? "" : "s");
-    if (m->last_http_status)
+    if (m->last_http_status && !m->last_error.n)
         buf_printf(&b, ", last answer %llu",
                    (unsigned long long)m->last_http_status);
     if (m->last_error.n) {

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 /* What one answer may cost; the asker goes on from "next". */
 enum {
@@ -206,16 +207,35 @@ static bool find_arg(struct dlqd *d, json_t *args, struct letter *l,
     return false;
 }
 
+static bool is_name(struct bytes name, const char *text)
+{
+    return name.n == strlen(text) && strncasecmp(name.p, text, name.n) == 0;
+}
+
+/* Values that prove who sent a request open the door to whoever reads them. */
+static bool secret_header(const struct source *source, struct bytes name)
+{
+    static const char *const names[] = {"authorization", "cookie",
+                                        "proxy-authorization"};
+
+    for (size_t i = 0; i < COUNT_OF(names); i++)
+        if (is_name(name, names[i]))
+            return true;
+    return source && is_name(name, source->verify.header);
+}
+
 /* [["Content-Type", "application/json"], …]: order and repeats as they came. */
-static json_t *headers_json(struct bytes packed)
+static json_t *headers_json(const struct source *source, struct bytes packed)
 {
     json_t *out = json_array();
     struct bytes name, value;
     size_t at = 0;
 
     while (headers_next(packed, &at, &name, &value))
-        json_array_append_new(
-            out, json_pack("[o, o]", json_text(name), json_text(value)));
+        json_array_append_new(out, json_pack("[o, o]", json_text(name),
+                                             secret_header(source, name)
+                                                 ? json_string("…")
+                                                 : json_text(value)));
     return out;
 }
 
@@ -230,13 +250,15 @@ static json_t *base64_json(struct bytes b)
     return out;
 }
 
-static void show_content(struct dlqd *d, json_t *out, int64_t letter)
+static void show_content(struct dlqd *d, json_t *out, const struct letter *l)
 {
+    const struct source *source = settings_source(d->daemon.settings,
+                                                  l->source);
     struct bytes headers, body;
 
-    if (!store_content(&d->store, letter, &headers, &body))
+    if (!store_content(&d->store, l->n, &headers, &body))
         return;
-    json_object_set_new(out, "headers", headers_json(headers));
+    json_object_set_new(out, "headers", headers_json(source, headers));
     if (utf8_valid(body))
         json_object_set_new(out, "body", json_text(body));
     else
@@ -278,7 +300,7 @@ static json_t *ask_show(void *self, json_t *args, char why[200])
     json_object_set_new(out, "sequence",
                         l.sequence ? json_integer(l.sequence) : json_null());
     json_object_set_new(out, "received_at", json_time(l.received_ms));
-    show_content(d, out, l.n);
+    show_content(d, out, &l);
     json_object_set_new(out, "history", history_json(d, l.n));
     letter_fini(&l);
     return out;

@@ -302,7 +302,7 @@ json_t *control_ask(void *zmq, const char *run_dir, const char *process,
     int none = 0;
 
     *unreachable = false;
-    snprintf(why, 200, "%s does not answer: is it running?", process);
+    snprintf(why, 200, "it does not answer");
     if (req && text) {
         zmq_setsockopt(req, ZMQ_LINGER, &none, sizeof none);
         zmq_setsockopt(req, ZMQ_RCVTIMEO, &timeout_ms, sizeof timeout_ms);
