@@ -157,8 +157,8 @@ static bool is_whole(const struct wire_batch *b)
     size_t at = 0;
     struct bytes msg;
 
-    if (b->count > BATCH_MAX_COUNT || b->first == 0 || b->floor == 0 ||
-        b->first > INT64_MAX || (b->count && b->run == 0))
+    if (b->count > BATCH_MAX_COUNT || b->first == 0 || b->first > INT64_MAX ||
+        (b->count && b->run == 0))
         return false;
     for (uint64_t k = 0; k < b->count; k++)
         if (!next_message(b, &at, &msg))
@@ -234,8 +234,6 @@ gr_rc hop_in_batch(struct hop *h, struct bytes frame)
     i = heard(h, b.from, b.inbox, b.to);
     if (!i)
         return GR_REFUSE;
-    if (b.floor > i->taken + 1 && b.first == b.floor)
-        jump_to(h, i, b.floor, b.prev_run);
     if (b.first > i->taken + 1) {
         i->hole = true;
         return GR_OK;
@@ -245,28 +243,41 @@ gr_rc hop_in_batch(struct hop *h, struct bytes frame)
     return take_rest(h, i, &b, frame);
 }
 
-gr_rc hop_in_runs(struct hop *h, const struct wire_runs *r)
+/* Go back to the last row that both have, and from there over what nobody
+ * holds. Only here, never on a batch: a batch can't show whether our last row
+ * is also the sender's row of that number (tests/model/hop.pml,
+ * M_JUMP_ON_BATCH). */
+static void agree_on(struct hop *h, struct hop_in *i, const struct wire_runs *r,
+                     const struct runs *theirs)
 {
-    struct runs theirs = {0};
-    struct hop_in *i = NULL;
-    uint64_t both;
+    uint64_t both = runs_common(&i->runs, i->taken, theirs, r->next - 1);
 
-    if (r->next && runs_get(&theirs, r->runs, r->count) == GR_OK)
-        i = heard(h, r->from, r->inbox, r->to);
-    if (!i) {
-        runs_fini(&theirs);
-        return GR_REFUSE;
-    }
-    both = runs_common(&i->runs, i->taken, &theirs, r->next - 1);
-    /* An old frame that waited in a pipe speaks of another place. */
-    if (both < i->taken && r->place == i->taken &&
-        r->place_run == runs_of(&i->runs, i->taken)) {
+    if (both < i->taken) {
         log_warn(NULL,
                  "a link was set back: we go back to the last row that the "
                  "sender has too",
                  LS("sender", i->peer), LI("from", i->taken), LI("to", both));
         place_back(h, i, both);
     }
+    if (r->floor > i->taken + 1)
+        jump_to(h, i, r->floor, runs_of(theirs, r->floor - 1));
+}
+
+gr_rc hop_in_runs(struct hop *h, const struct wire_runs *r)
+{
+    struct runs theirs = {0};
+    struct hop_in *i = NULL;
+
+    if (r->next && r->floor && r->floor <= r->next && r->next <= INT64_MAX &&
+        runs_get(&theirs, r->runs, r->count) == GR_OK)
+        i = heard(h, r->from, r->inbox, r->to);
+    if (!i) {
+        runs_fini(&theirs);
+        return GR_REFUSE;
+    }
+    /* An old frame that waited in a pipe speaks of another place. */
+    if (r->place == i->taken && r->place_run == runs_of(&i->runs, i->taken))
+        agree_on(h, i, r, &theirs);
     runs_fini(&theirs);
     return GR_OK;
 }

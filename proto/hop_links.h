@@ -32,7 +32,8 @@ struct hop_out {
     bool own, keep; /* kinds of log, see hop.h */
     int own_kind;
     bool dirty;
-    uint64_t sent;        /* last number that left in this run */
+    uint64_t sent;                       /* last number that left in this run */
+    uint64_t runs_place, runs_place_run; /* `taken` that say_runs answers */
     uint64_t fresh_floor; /* for a receiver that began empty; 0: none */
     size_t sent_bytes;    /* of cursor+1 … sent */
     uint32_t sizes[WINDOW_MAX_COUNT]; /* of message n, at n % that */

@@ -56,11 +56,19 @@ static bool is_mine(const struct hop_out *o, uint64_t n, uint64_t run)
            (runs_of(&o->runs, n) == run || runs_forgot(&o->runs, n));
 }
 
+/* In the next tell(). The receiver drops it when it has moved since. */
+static void answer_with_runs(struct hop_out *o, uint64_t taken, uint64_t run)
+{
+    o->say_runs = true;
+    o->runs_place = taken;
+    o->runs_place_run = run;
+}
+
 /* The receiver has a row that we don't have, or not as it has it: one of us
  * came back from an older copy. tell() sends it our runs. */
 static void disagree(struct hop *h, struct hop_out *o, uint64_t n, uint64_t run)
 {
-    o->say_runs = true;
+    answer_with_runs(o, n, run);
     if (o->forked_n == n && o->forked_run == run)
         return;
     o->forked_n = n;
@@ -90,12 +98,16 @@ static void begin_afresh(struct hop *h, struct hop_out *o)
             h->ops->set_back(h->self, o->peer, false);
     }
     o->fresh_floor = o->cursor + 1;
+    answer_with_runs(o, 0, 0);
     send_from(o, o->cursor);
 }
 
-/* The receiver is behind what it once acknowledged. */
-static void go_back_to(struct hop *h, struct hop_out *o, uint64_t n)
+/* The receiver is behind what it once acknowledged. What is held no more it
+ * learns from our runs. */
+static void go_back_to(struct hop *h, struct hop_out *o,
+                       const struct wire_acked *a)
 {
+    uint64_t n = a->n;
     uint64_t held = n + 1 < o->floor ? o->floor - 1 : n;
 
     if (held < o->cursor) {
@@ -108,6 +120,8 @@ static void go_back_to(struct hop *h, struct hop_out *o, uint64_t n)
         if (h->ops->set_back)
             h->ops->set_back(h->self, o->peer, false);
     }
+    if (a->taken + 1 < o->floor)
+        answer_with_runs(o, a->taken, a->taken_run);
     send_from(o, held);
 }
 
@@ -169,7 +183,7 @@ gr_rc hop_out_acked(struct hop *h, const struct wire_acked *a)
         if (a->taken == 0 && o->floor > 1)
             begin_afresh(h, o);
         else
-            go_back_to(h, o, a->n);
+            go_back_to(h, o, a);
     } else {
         o->low_ms = 0;
         if (a->n > o->cursor)
@@ -184,17 +198,12 @@ gr_rc hop_out_acked(struct hop *h, const struct wire_acked *a)
 
 static void begin_batch(struct hop *h, struct hop_out *o, struct wire_batch *b)
 {
-    uint64_t floor = o->floor;
-
-    if (o->fresh_floor > floor)
-        floor = o->fresh_floor;
     buf_reset(&h->messages);
     *b = (struct wire_batch){.from = wire_text(mailbox_name(h->mailbox)),
                              .inbox = wire_text(mailbox_address(h->mailbox)),
                              .to = wire_text(o->peer),
                              .prev_run = runs_of(&o->runs, o->sent),
-                             .first = o->sent + 1,
-                             .floor = floor};
+                             .first = o->sent + 1};
     b->run = b->first < o->next ? runs_of(&o->runs, b->first) : b->prev_run;
 }
 
@@ -296,9 +305,10 @@ static gr_rc send_runs(struct hop *h, struct hop_out *o)
                           .inbox = wire_text(mailbox_address(h->mailbox)),
                           .to = wire_text(o->peer),
                           .next = o->next,
-                          .floor = o->floor,
-                          .place = o->forked_n,
-                          .place_run = o->forked_run};
+                          .floor = o->fresh_floor > o->floor ? o->fresh_floor
+                                                             : o->floor,
+                          .place = o->runs_place,
+                          .place_run = o->runs_place_run};
 
     buf_reset(&h->messages);
     r.count = runs_put(&o->runs, &h->messages);

@@ -20,7 +20,6 @@
     F(u64, prev_run, "run of the row before the first; 0 when there is none")  \
     F(u64, run, "run of every row in this batch")                              \
     F(u64, first, "number of the first message")                               \
-    F(u64, floor, "no number below this one will be sent to you")              \
     F(u64, count, "messages that follow, 0 to ask where you are")              \
     F(bin, messages, "that many messages, each with its length before it")
 
@@ -40,7 +39,7 @@
     F(str, to, "the receiver's name")                                          \
     F(u64, next, "the number that the next row will get")                      \
     F(u64, floor, "lowest number that can still be sent")                      \
-    F(u64, place, "the receiver's `taken` that is not ours; if it is there")   \
+    F(u64, place, "the receiver's `taken` that this answers; if it is there")  \
     F(u64, place_run, "no more, it drops this frame")                          \
     F(u64, count, "runs that follow, oldest first")                            \
     F(bin, runs, "run and first number of each, 8 bytes little endian each")
