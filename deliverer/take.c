@@ -11,15 +11,16 @@
 enum {
     /* A task that has not ended after this gets a row, so that the hop's place
      * can move on; most end before and never cost one. */
-    OPEN_MS = 20,
+    OPEN_MS = 50,
     OPEN_SPAN = 1024, /* the same when so many numbers wait behind it */
     /* Of all tasks in memory; past it a new one goes to disk at once. */
     MEMORY_COUNT = 32 * 1024,
     MEMORY_BYTES = 64 * 1024 * 1024,
-    /* Of an endpoint's tasks that wait: twice what it may have in flight stays
-     * in memory when rows are written. */
-    WAITING_FACTOR = 2,
-    FETCH_MAX = 256, /* due rows brought in at once, for one endpoint */
+    /* So many of an endpoint's tasks that wait stay in memory when they get
+     * rows: about what the sequencer hands out ahead. */
+    WAITING_LEAST = 256,
+    WAITING_TIMES = 2, /* of what may be in flight */
+    FETCH_MAX = 256,   /* due rows brought in at once, for one endpoint */
 };
 
 /* ---- numbers ---- */
@@ -66,6 +67,13 @@ static void evict(struct deliverer *d, struct task *t)
     endpoint_schedule(e, &d->runnable, &d->alarms);
 }
 
+static int kept_waiting(const struct endpoint *e)
+{
+    int n = e->config ? WAITING_TIMES * e->config->max_in_flight : 0;
+
+    return e->config && n < WAITING_LEAST ? WAITING_LEAST : n;
+}
+
 static void to_row(struct deliverer *d, struct task *t)
 {
     const struct endpoint *e = &t->grant->endpoint;
@@ -75,13 +83,12 @@ static void to_row(struct deliverer *d, struct task *t)
                            .first_ms = t->first_ms,
                            .next_ms = t->next_ms,
                            .message = {t->bytes, t->bytes_count}};
-    int keep = e->config ? WAITING_FACTOR * e->config->max_in_flight : 0;
 
     if (row.next_ms <= 0)
         row.next_ms = t->next_ms = d->daemon.loop.now_ms;
     take_row(d, t, &row);
     take_settled(d, t);
-    if (t->state == TASK_WAITING && e->fresh.count > keep)
+    if (t->state == TASK_WAITING && e->fresh.count > kept_waiting(e))
         evict(d, t);
 }
 
