@@ -1,5 +1,6 @@
 #include "timeline.h"
 #include "alloc.h"
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,6 +13,59 @@ struct entry {
 void timeline_add(json_t *timeline, const json_t *answer)
 {
     json_array_extend(timeline, json_object_get(answer, "timeline"));
+}
+
+static bool same(const json_t *a, const json_t *b, const char *key)
+{
+    return json_equal(json_object_get(a, key), json_object_get(b, key));
+}
+
+static bool is_told(const json_t *event, const json_t *attempt)
+{
+    json_t *delivery, *told;
+    size_t i, k;
+
+    json_array_foreach(json_object_get(event, "deliveries"), i, delivery)
+        json_array_foreach(json_object_get(delivery, "attempts"), k,
+                           told) if (same(delivery, attempt, "endpoint") &&
+                                     same(told, attempt, "n") &&
+                                     same(told, attempt, "at")) return true;
+    return false;
+}
+
+static const char *text(const json_t *object, const char *key)
+{
+    const char *s = json_string_value(json_object_get(object, key));
+
+    return s ? s : "";
+}
+
+/* "attempt 2 at crm: parked, answered 503" */
+static json_t *attempt_entry(const json_t *attempt)
+{
+    const char *error = text(attempt, "error");
+    char *what = gr_printf(
+        "attempt %lld at %s: %s%s%s",
+        (long long)json_integer_value(json_object_get(attempt, "n")),
+        text(attempt, "endpoint"), text(attempt, "outcome"), *error ? ", " : "",
+        error);
+    json_t *out = json_pack("{s:O?, s:s, s:s}", "at",
+                            json_object_get(attempt, "at"), "process",
+                            text(attempt, "deliverer"), "what", what);
+
+    free(what);
+    return out;
+}
+
+void timeline_add_attempts(json_t *timeline, const json_t *event,
+                           const json_t *answer)
+{
+    json_t *attempt;
+    size_t i;
+
+    json_array_foreach(json_object_get(answer, "attempts"), i,
+                       attempt) if (!is_told(event, attempt))
+        json_array_append_new(timeline, attempt_entry(attempt));
 }
 
 static int compare(const void *a, const void *b)

@@ -68,6 +68,7 @@ static void ask_other(struct tracing *t, const char *name, const char *id)
     if (unreachable)
         json_array_append_new(t->unreachable, json_string(name));
     timeline_add(t->timeline, answer);
+    timeline_add_attempts(t->timeline, t->event, answer);
     json_decref(answer);
 }
 

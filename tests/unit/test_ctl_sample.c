@@ -248,6 +248,34 @@ static void timelines_become_one_story(void **state)
     json_decref(b);
 }
 
+/* An attempt that the sequencer has not heard of is told by its deliverer. */
+static void attempts_are_told_once(void **state)
+{
+    json_t *event, *answer, *all = json_array();
+
+    (void)state;
+    event = json_loads("{\"deliveries\":[{\"endpoint\":\"crm\",\"attempts\":["
+                       "{\"n\":1,\"at\":\"t1\"}]}]}",
+                       0, NULL);
+    answer = json_loads(
+        "{\"attempts\":["
+        "{\"endpoint\":\"crm\",\"n\":1,\"at\":\"t1\",\"outcome\":\"parked\"},"
+        "{\"endpoint\":\"crm\",\"n\":2,\"at\":\"t2\",\"outcome\":\"parked\","
+        "\"error\":\"answered 503\",\"deliverer\":\"deliverer-1\"}]}",
+        0, NULL);
+    timeline_add_attempts(all, event, answer);
+    assert_int_equal(json_array_size(all), 1);
+    assert_string_equal(
+        json_string_value(json_object_get(json_array_get(all, 0), "what")),
+        "attempt 2 at crm: parked, answered 503");
+    json_array_clear(all);
+    timeline_add_attempts(all, NULL, answer);
+    assert_int_equal(json_array_size(all), 2);
+    json_decref(all);
+    json_decref(event);
+    json_decref(answer);
+}
+
 static void processes_are_told_in_the_order_of_the_pipeline(void **state)
 {
     (void)state;
@@ -268,6 +296,7 @@ int main(void)
         cmocka_unit_test(strangers_text_cannot_drive_a_terminal),
         cmocka_unit_test(amounts_are_told_shortly),
         cmocka_unit_test(timelines_become_one_story),
+        cmocka_unit_test(attempts_are_told_once),
         cmocka_unit_test(processes_are_told_in_the_order_of_the_pipeline),
     };
 
