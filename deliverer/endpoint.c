@@ -182,7 +182,7 @@ void endpoint_remove(struct endpoint *e, struct task *t)
 
 bool endpoint_can_begin(const struct endpoint *e)
 {
-    return e->config && e->in_flight < e->config->max_in_flight &&
+    return e->config && e->in_flight - e->ended < e->config->max_in_flight &&
            endpoint_waiting(e) > 0;
 }
 
@@ -207,7 +207,7 @@ int endpoint_waiting(const struct endpoint *e)
 
 bool endpoint_wants_rows(const struct endpoint *e)
 {
-    return e->config && e->in_flight < e->config->max_in_flight &&
+    return e->config && e->in_flight - e->ended < e->config->max_in_flight &&
            e->due.count == 0 && e->rows > e->rows_here;
 }
 

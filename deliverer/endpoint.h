@@ -45,6 +45,7 @@ struct endpoint {
     struct queue fresh, due;
     bool due_next;          /* whose turn it is */
     int in_flight;          /* begun, and not yet committed as ended */
+    int ended;              /* of them: answered, waiting for the commit */
     int64_t rows;           /* on disk; those in memory included … */
     int64_t rows_here;      /* … and how many of them are in memory */
     int64_t parked;         /* of them, those that wait for a retry */

@@ -164,6 +164,21 @@ static int on_work(void *self)
     return -1; /* tell() knows */
 }
 
+/* What was answered makes way for the next at once: the endpoint is done with
+ * it, whenever its outcome is committed. */
+static void mark_ended(struct deliverer *d)
+{
+    for (struct flight *f = d->flights.ended.first; f; f = f->next) {
+        struct endpoint *e = &f->task->grant->endpoint;
+
+        if (f->task->state == TASK_ENDED)
+            continue;
+        f->task->state = TASK_ENDED;
+        e->ended++;
+        endpoint_schedule(e, &d->runnable, &d->alarms);
+    }
+}
+
 static void begin(struct deliverer *d)
 {
     struct endpoint *e;
@@ -179,12 +194,6 @@ static void begin(struct deliverer *d)
         endpoint_rotate(e, &d->runnable);
         endpoint_schedule(e, &d->runnable, &d->alarms);
     }
-}
-
-static void mark_ended(struct deliverer *d)
-{
-    for (struct flight *f = d->flights.ended.first; f; f = f->next)
-        f->task->state = TASK_ENDED;
 }
 
 static void measure(struct deliverer *d)
@@ -224,6 +233,7 @@ static void on_tell(void *self)
     outcome_tell(d);
     end_grace(d);
     flights_turn(&d->flights);
+    mark_ended(d);
     begin(d);
     flights_turn(&d->flights); /* send what was begun */
     mark_ended(d);

@@ -222,6 +222,7 @@ static void land(struct deliverer *d, struct flight *f)
     if (waits)
         endpoint_row_due(e, f->next_ms);
     e->in_flight--;
+    e->ended--;
     flight_done(&d->flights, f);
     tasks_drop(&d->tasks, t);
     endpoint_schedule(e, &d->runnable, &d->alarms);
