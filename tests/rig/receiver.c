@@ -403,10 +403,12 @@ static int take_request(struct receiver *r, struct connection *c)
     q.body = c->in.at + c->head_len;
     q.body_len = c->body_len;
     c->close = header_is(&q, "connection", "close");
-    if (q.path_len >= 5 && !memcmp(q.path, "/_rig", 5))
+    if (q.path_len >= 5 && !memcmp(q.path, "/_rig", 5)) {
+        record_flush(r->record, INT64_MAX); /* who asks may read the file */
         own_request(r, c, &q);
-    else
+    } else {
         answer(r, c, &q);
+    }
     text_drop(&c->in, c->head_len + c->body_len);
     c->head_len = 0;
     return 1;

@@ -194,8 +194,10 @@ class Process:
         self.asked_to_end = True
         if not self.alive:
             return self.exit_code
+        # It may have been paused. Not after the SIGTERM: LeakSanitizer stops
+        # the process as it ends, and a SIGCONT in that moment hangs it.
+        self.signal(signal.SIGCONT)
         self.signal(signal.SIGTERM)
-        self.signal(signal.SIGCONT)  # it may have been paused
         try:
             return self.child.wait(timeout * SLOW)
         except subprocess.TimeoutExpired:
@@ -617,7 +619,8 @@ class Rig:
         return ", ".join(on_way)
 
     def settle(self, timeout=60):
-        """Wait until every process has heard all and every delivery is final."""
+        """Wait until every process has heard all and every delivery is final;
+        then the receivers' records are whole too."""
         last = "?"
 
         def quiet():
@@ -628,6 +631,9 @@ class Rig:
             wait_for(quiet, timeout)
         except AssertionError:
             raise AssertionError(f"no rest in {timeout * SLOW} s: {last}") from None
+        for receiver in self.others:
+            if isinstance(receiver, Receiver) and receiver.alive:
+                receiver.stats()  # what it holds back is written out
         return self
 
     def facts(self):
