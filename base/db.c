@@ -31,7 +31,7 @@ struct db {
     char *path;
     stmt *stmts[STMT_MAX];
     int stmt_count;
-    stmt *begin, *commit, *rollback;
+    stmt *begin, *begin_read, *commit, *rollback;
     bool in_txn, full;
     int changes_at_begin;
     int wal_pages;
@@ -271,6 +271,7 @@ struct db *db_open(const char *path, const struct db_schema *schema)
     migrate(db, schema);
     sqlite3_wal_hook(db->h, on_wal, db);
     db->begin = db_prepare(db, "BEGIN IMMEDIATE");
+    db->begin_read = db_prepare(db, "BEGIN DEFERRED");
     db->commit = db_prepare(db, "COMMIT");
     db->rollback = db_prepare(db, "ROLLBACK");
     copier_start(db, size_bytes > CHECK_BYTES);
@@ -363,6 +364,17 @@ gr_rc db_commit(struct db *db)
     }
     roll_back(db);
     return GR_AGAIN;
+}
+
+void db_read_begin(struct db *db)
+{
+    assert(!db->in_txn);
+    db_run(db, db->begin_read);
+}
+
+void db_read_end(struct db *db)
+{
+    db_run(db, db->commit);
 }
 
 bool db_full(const struct db *db)

@@ -34,6 +34,10 @@ void db_exec(struct db *db, const char *sql);
 void db_begin(struct db *db);
 /* GR_AGAIN: the disk is full, the turn was rolled back. */
 GR_MUST_CHECK gr_rc db_commit(struct db *db);
+/* Many reads outside of a turn's transaction as one: without it each takes and
+ * leaves the file's locks. Writes nothing. */
+void db_read_begin(struct db *db);
+void db_read_end(struct db *db);
 /* The transaction now open has hit a full disk; nothing more is written. */
 bool db_full(const struct db *db);
 /* Rows that the transaction now open has changed so far. */

@@ -140,6 +140,7 @@ struct hop_in *hop_in_find(struct hop *h, const char *peer)
         bind_text(h->sql.in_add, 1, i->peer);
         bind_text(h->sql.in_add, 2, i->inbox);
         i->link = returned_link(h, h->sql.in_add);
+        i->made = true;
     }
     return i;
 }
@@ -205,6 +206,7 @@ static void read_in(struct hop *h)
         i->n = i->taken = i->lost = i->set_back = i->unprocessable = 0;
         i->trying = i->marked = 0;
         i->tries = 0;
+        i->made = false;
         i->runs.count = 0;
         i->dirty = i->say = i->hole = false;
     }
@@ -233,8 +235,8 @@ static void read_in(struct hop *h)
     sqlite3_finalize(s);
 }
 
-/* A start that finds the same place as an unclean one before it has perhaps
- * been taken down by the next message. */
+/* A start that finds the same place as unclean ones before it, or a message
+ * being tried, has perhaps been taken down by what comes next. */
 static void suspect(struct hop *h)
 {
     sqlite3_stmt *s = NULL;
@@ -247,7 +249,9 @@ static void suspect(struct hop *h)
     while (db_step(h->db, s)) {
         struct hop_in *i = in_known(h, col_text(s, 0));
 
-        if (i && col_i64(s, 1) >= SUSPECT_STALLS)
+        if (i && i->trying > i->n)
+            i->suspect_left = SUSPECT_COUNT + (int)(i->trying - i->n);
+        else if (i && col_i64(s, 1) >= SUSPECT_STALLS)
             i->suspect_left = SUSPECT_COUNT;
     }
     sqlite3_finalize(s);
@@ -460,8 +464,7 @@ void hop_work(struct hop *h)
         hop_out_store(h, o);
     }
     for (size_t k = 0; k < h->in_count; k++)
-        if (h->in[k]->dirty)
-            hop_in_store(h, h->in[k]);
+        hop_in_store(h, h->in[k]);
     h->taken_count = 0;
     h->taken_bytes = 0;
 }
@@ -474,12 +477,14 @@ int hop_tell(struct hop *h)
     for (size_t k = 0; k < h->in_count; k++)
         if (h->in[k]->say)
             hop_in_tell(h, h->in[k]);
+    db_read_begin(h->db);
     for (size_t k = 0; k < h->out_count; k++) {
         int ms = h->out[k]->link ? hop_out_tell(h, h->out[k], now) : wait_ms;
 
         if (ms < wait_ms)
             wait_ms = ms;
     }
+    db_read_end(h->db);
     return h->kept.len ? 0 : wait_ms;
 }
 

@@ -91,6 +91,17 @@ static void set_aside(struct hop *h, struct hop_in *i, uint64_t n,
     i->unprocessable++;
 }
 
+/* On disk: this message is being tried, for the tries-th time. */
+static void note_trying(struct hop *h, struct hop_in *i, uint64_t n, int tries)
+{
+    i->trying = i->marked = n;
+    i->tries = tries;
+    bind_i64(h->sql.in_trying, 1, (int64_t)n);
+    bind_i64(h->sql.in_trying, 2, tries);
+    bind_i64(h->sql.in_trying, 3, i->link);
+    db_run(h->db, h->sql.in_trying);
+}
+
 static gr_rc apply(struct hop *h, struct hop_in *i, uint64_t n, uint64_t run,
                    struct bytes msg)
 {
@@ -100,8 +111,11 @@ static gr_rc apply(struct hop *h, struct hop_in *i, uint64_t n, uint64_t run,
         set_aside(h, i, n, msg, "it took the process down twice");
     else if (msg.n && h->ops->apply)
         rc = h->ops->apply(h->self, i->peer, n, msg);
-    if (rc == GR_AGAIN)
+    if (rc == GR_AGAIN) {
+        if (i->marked == n) /* it did no harm */
+            note_trying(h, i, 0, 0);
         return rc;
+    }
     if (rc == GR_REFUSE)
         set_aside(h, i, n, msg, "it does not decode");
     take_number(h, i, n, run);
@@ -122,12 +136,7 @@ static gr_rc watch_step(struct hop *h, struct hop_in *i, uint64_t n)
         i->suspect_left--;
         return GR_OK;
     }
-    i->tries = i->trying == n ? i->tries + 1 : 1;
-    i->trying = i->marked = n;
-    bind_i64(h->sql.in_trying, 1, (int64_t)n);
-    bind_i64(h->sql.in_trying, 2, i->tries);
-    bind_i64(h->sql.in_trying, 3, i->link);
-    db_run(h->db, h->sql.in_trying);
+    note_trying(h, i, n, i->trying == n ? i->tries + 1 : 1);
     return GR_AGAIN;
 }
 
