@@ -188,12 +188,14 @@ static void pick_headers(const struct sequencer *q, const struct endpoint *e,
     }
 }
 
-static void put_task(struct sequencer *q, const struct endpoint *e,
+/* false: an unfinished event has no body. Then nothing is sent rather than
+ * something else. */
+static bool put_task(struct sequencer *q, const struct endpoint *e,
                      const struct event_row *ev, const struct delivery_row *d,
                      struct buf *out)
 {
     struct buf headers;
-    struct bytes all = {"", 0}, body = {"", 0};
+    struct bytes all, body;
     struct wire_task t = {
         .grant = d->grant,
         .endpoint = wire_text(e->name),
@@ -213,15 +215,19 @@ static void put_task(struct sequencer *q, const struct endpoint *e,
         .next_ms = d->next_ms,
     };
 
+    if (!store_body(q->store, d->event, &all, &body)) {
+        store_body_done(q->store);
+        log_error(ev->id, "an unfinished event has no body: it is not sent");
+        return false;
+    }
     buf_init(&headers, 2 * HEADERS_MAX_BYTES);
-    if (!store_body(q->store, d->event, &all, &body))
-        log_error(ev->id, "an unfinished event has no body");
     pick_headers(q, e, ev->source, all, &headers);
     t.headers = (struct bytes){headers.data ? headers.data : "", headers.len};
     t.body = body;
     wire_put_task(out, &t);
     store_body_done(q->store);
     buf_fini(&headers);
+    return true;
 }
 
 /* Only what is still out as this very row: a row whose grant ended, or that
@@ -238,9 +244,8 @@ bool dispatch_load(struct sequencer *q, const char *peer, uint64_t n,
         return false;
     there = store_delivery(q->store, ref >> EVENT_BITS_ENDPOINT, e->id, &d) &&
             d.status < DELIVERY_DELIVERED && d.grant == e->grant &&
-            d.out_n == n && store_event(q->store, d.event, &ev);
-    if (there)
-        put_task(q, e, &ev, &d, out);
+            d.out_n == n && store_event(q->store, d.event, &ev) &&
+            put_task(q, e, &ev, &d, out);
     store_done(q->store);
     store_delivery_done(q->store);
     return there;
