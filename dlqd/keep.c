@@ -130,6 +130,14 @@ static void on_dead(struct dlqd *d, const char *from, const struct wire_dead *m)
 
 /* ---- recovered ---- */
 
+static const char *recovery_text(const struct letter *l)
+{
+    if (!l->endpoint)
+        return "taken after all, and routed";
+    return l->state == LETTER_REQUEUED ? "delivered after the requeue"
+                                       : "delivered after all: a late success";
+}
+
 static void on_recovered(struct dlqd *d, const struct wire_recovered *m)
 {
     struct letter l = {0};
@@ -139,10 +147,7 @@ static void on_recovered(struct dlqd *d, const struct wire_recovered *m)
     switch (letter_recovered(have ? &l : NULL, m->life)) {
     case LETTER_MOVES:
         l.life = (int64_t)m->life;
-        keep_move(d, &l, LETTER_RECOVERED,
-                  l.state == LETTER_REQUEUED
-                      ? "delivered after the requeue"
-                      : "delivered after all: a late success");
+        keep_move(d, &l, LETTER_RECOVERED, recovery_text(&l));
         log_info(l.event_id, "a letter is recovered", LS("letter", id));
         break;
     case LETTER_UNKNOWN:
