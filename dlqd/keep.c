@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 enum {
-    PURGE_MOST = 64,       /* letters in one turn */
+    PURGE_MOST = 32,       /* letters in one turn, some 5 ms */
     PURGE_EVERY_MS = 60000 /* when there was nothing more to drop */
 };
 

@@ -16,7 +16,7 @@
 enum {
     LIST_DEFAULT = 100,
     LIST_MOST = 1000,
-    SCAN_MOST = 20000,          /* index rows looked at, some 5 ms */
+    SCAN_MOST = 5000,           /* index rows looked at, some 5 ms */
     ANSWER_BYTES = 1024 * 1024, /* of last responses and errors */
     RETRY_MOST = 1000,
 };
