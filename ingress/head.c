@@ -48,10 +48,10 @@ static bool whole(const struct head *h)
     const char *at = h->version + strlen(h->version) + 2;
 
     for (size_t i = 0; i < h->count; i++)
-        if (!gapless(&h->fields[i], &at) || !token(h->fields[i].name) ||
-            !plain(h->fields[i].value))
+        if ((!h->parsed_strictly && !gapless(&h->fields[i], &at)) ||
+            !token(h->fields[i].name) || !plain(h->fields[i].value))
             return false;
-    return at + 2 == h->method + h->bytes;
+    return h->parsed_strictly || at + 2 == h->method + h->bytes;
 }
 
 static bool line_fits(const struct head *h)
@@ -59,7 +59,8 @@ static bool line_fits(const struct head *h)
     struct bytes url = {h->url, strlen(h->url)};
 
     return token((struct bytes){h->method, strlen(h->method)}) &&
-           h->raw_url_bytes == (size_t)(h->version - 1 - h->url) &&
+           (h->parsed_strictly ||
+            h->raw_url_bytes == (size_t)(h->version - 1 - h->url)) &&
            plain(url) && !strpbrk(h->url, " \t") &&
            (strcmp(h->version, "HTTP/1.1") == 0 ||
             strcmp(h->version, "HTTP/1.0") == 0);

@@ -6,7 +6,8 @@
  * taken silently (a folded line even becomes a part of the header's *name*),
  * but each leaves a trace: name, value and the next name no longer stand one
  * behind the other with exactly CR LF between them. So the whole head must be
- * gapless, from the version to its end, or it is refused. */
+ * gapless, from the version to its end, or it is refused. Later versions can be
+ * told to be strict themselves, and lay things out as they like. */
 #ifndef INGRESS_HEAD_H
 #define INGRESS_HEAD_H
 
@@ -26,6 +27,7 @@ struct head {
     const char *method, *url, *version; /* each ended with 0, in place */
     size_t raw_url_bytes; /* of the target as it was sent, query included */
     size_t bytes;         /* from the method to the end of the empty line */
+    bool parsed_strictly; /* by the library: where things stand says nothing */
     size_t count;         /* HEAD_MAX_COUNT + 1: there were more */
     struct head_field fields[HEAD_MAX_COUNT];
 };

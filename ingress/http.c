@@ -14,6 +14,16 @@
 #include <string.h>
 #include <unistd.h>
 
+/* Since 0.9.77 the library refuses by itself what head.c finds by its traces in
+ * 0.9.75 (Debian 12). */
+#if MHD_VERSION >= 0x00097701
+#define LIBRARY_IS_STRICT true
+#define STRICTLY          MHD_OPTION_CLIENT_DISCIPLINE_LVL, 1,
+#else
+#define LIBRARY_IS_STRICT false
+#define STRICTLY
+#endif
+
 enum {
     /* Of each connection, for its head and a piece of its body. More than
      * HEAD_MAX_BYTES, so that it is mostly we who answer 431, in our words. */
@@ -354,6 +364,7 @@ static enum answer judge(struct http *h, struct MHD_Connection *c,
     enum answer a;
 
     head->count = 0;
+    head->parsed_strictly = LIBRARY_IS_STRICT;
     head->raw_url_bytes = r->raw_url_bytes;
     head->bytes = MHD_get_connection_info(
                       c, MHD_CONNECTION_INFO_REQUEST_HEADER_SIZE)
@@ -586,7 +597,8 @@ struct http *http_open(const char *host, int port,
         MHD_OPTION_CONNECTION_TIMEOUT, 0u, MHD_OPTION_NOTIFY_CONNECTION,
         on_connection, h, MHD_OPTION_NOTIFY_COMPLETED, on_completed, h,
         MHD_OPTION_URI_LOG_CALLBACK, on_line, h, MHD_OPTION_UNESCAPE_CALLBACK,
-        leave_escaped, h, MHD_OPTION_SIGPIPE_HANDLED_BY_APP, 1, MHD_OPTION_END);
+        leave_escaped, h, MHD_OPTION_SIGPIPE_HANDLED_BY_APP, 1,
+        STRICTLY MHD_OPTION_END);
     if (!h->mhd)
         die(EXIT_UNAVAILABLE, "libmicrohttpd does not start on %s:%d", host,
             port);
