@@ -1,0 +1,445 @@
+/*
+ * hop.pml: the durable hop, one link. Specification of proto/hop.[ch].
+ *
+ * A row is one byte: the run that wrote it and its value (RUN, VAL). Runs are
+ * counted here, 64 random bits in the product; all that is used of them is that
+ * no two starts share one. A batch holds at most two rows. `runs` carries the
+ * run of each row, where the product sends (run, first number). An older copy is
+ * at first the empty store, so a restore is also a lost disk and first contact.
+ *
+ * The receiver takes rows (taken) and commits its place (last) then or later: the
+ * deliverer's held place. One that commits each turn never waits.
+ *
+ * Faults: C kills of either end, with or without the frames on their way; L lost
+ * frames or timers too early; R restores of either end from a copy made at any
+ * time. -DLATE: a frame of a dead process is read after those of its successor,
+ * as an inbox is read fairly over its pipes.
+ *
+ * Checked
+ *   order    what is taken is the next of the log, once: by numbers alone if
+ *            nothing was restored
+ *   once     no value takes effect twice, restored or not (by its identity)
+ *   alarm    nothing is counted lost if nothing was restored
+ *   rest     when nothing more can happen both ends are at the log's end, and
+ *            each row was applied or counted
+ *   ends     every run comes to rest (-DENDS: no cycle; all faults are counted)
+ *
+ * Not here: unprocessable messages (local to the receiver), backoff and the
+ * window's size (time and bytes). Any acknowledged prefix may be forgotten at any
+ * time, which is every retention there is.
+ *
+ * README.md has the mutants, and how to run.
+ */
+#ifndef N
+#define N 3 /* rows written in all, at most V */
+#endif
+#ifndef R
+#define R 0 /* restores */
+#endif
+#ifndef C
+#define C 1 /* kills */
+#endif
+#ifndef L
+#define L 1 /* frames lost, timers early */
+#endif
+#define W 2 /* window */
+#define V 4
+
+#define ROW(r, v) (((r) << 4) + (v))
+#define RUN(x)    ((x) >> 4)
+#define VAL(x)    ((x) & 15)
+#define BIT(v)    (1 << (v))
+
+mtype = { BATCH, RUNS };
+typedef log { byte at[5] }
+
+/* The sender: on disk, an older copy of that, in memory. */
+byte top, cur, low = 1; /* last number, cursor, lowest number still held */
+log s;
+byte c_top, c_cur, c_low = 1;
+log c_s;
+byte me = 1, sent, back; /* run; last number sent; the hole gone back for */
+
+/* The receiver: on disk, an older copy, in memory. */
+byte last;
+log r; /* what is beyond `last` is in memory only */
+byte app; /* effects, a bit for each value */
+byte c_last;
+log c_r;
+byte c_app;
+byte taken;
+
+/* BATCH: first, count, prev run, rows, -, floor   RUNS: next, floor, -, rows */
+chan d = [2] of { mtype, byte, byte, byte, byte, byte, byte, byte };
+/* place: n, run; taken: n, run; hole */
+chan a = [2] of { byte, byte, byte, byte, bool };
+#ifdef LATE
+chan late_d = [1] of { mtype, byte, byte, byte, byte, byte, byte, byte };
+chan late_a = [1] of { byte, byte, byte, byte, bool };
+#endif
+
+/* Ghosts. */
+byte runs = 1, vals, kills, losses, spent;
+byte counted; /* lost aloud, a bit for each value */
+bool restored, s_copy, r_copy, resting;
+
+/* ---- mutants: each drops one rule ---- */
+#ifdef M_NUMBER_ONLY /* places and rows have no run */
+#define SAME(x, y) true
+#else
+#define SAME(x, y) ((x) == (y))
+#endif
+#if defined(M_NO_PREV_RUN) /* a batch does not name the run before it */
+#define SAME_PREV(x, y) true
+#else
+#define SAME_PREV(x, y) SAME(x, y)
+#endif
+#ifdef M_COMPARE_FIRST /* compared is the row before the batch only */
+#define SAME_TAKEN true
+#else
+#define SAME_TAKEN (taken < f || taken >= f + n || SAME(RUN(x), RUN(r.at[taken])))
+#endif
+#define AGREES (SAME_PREV(p, RUN(r.at[f - 1])) && SAME_TAKEN)
+#ifdef M_ACCEPT_HOLE /* what comes is taken, whatever is missing before it */
+#define HOLE false
+#else
+#define HOLE (f > taken + 1)
+#endif
+#ifdef M_NO_DEDUPE /* numbers that it has are applied again */
+#define HAS(k) false
+#else
+#define HAS(k) (k <= taken)
+#endif
+#ifdef M_NO_IDENTITY /* only numbers keep a message from taking effect twice */
+#define ONCE(v) assert(!(app & BIT(v)))
+#else
+#define ONCE(v) skip
+#endif
+#ifdef M_ACK_BEFORE_COMMIT /* acknowledged is what was taken */
+#define PLACE taken
+#else
+#define PLACE last
+#endif
+#ifdef M_ACK_PLACE_ONLY /* an answer does not say what was taken beyond the place */
+#define TAKEN PLACE
+#else
+#define TAKEN taken
+#endif
+#ifdef M_PRUNE_ON_SEND /* a row is forgotten when it was sent */
+#define PRUNABLE sent
+#else
+#define PRUNABLE cur
+#endif
+#ifdef M_IGNORE_BEHIND /* a place below the cursor is taken for an old frame */
+#define BEHIND false
+#else
+#define BEHIND (n < cur)
+#endif
+#ifdef M_BEYOND_END /* only "I have more than you" is a disagreement */
+#define MINE(n, q) (n <= top)
+#else
+#define MINE(n, q) (n <= top && SAME(RUN(s.at[n]), q))
+#endif
+#ifdef M_RUN_KEPT /* the run belongs to the store, not to the start */
+#define NEW_RUN skip
+#else
+#define NEW_RUN runs++; me = runs
+#endif
+#ifdef M_MIXED_RUNS /* a batch goes on over the end of a run */
+#define ONE_RUN true
+#else
+#define ONE_RUN (RUN(s.at[sent + 1]) == RUN(s.at[sent + 2]))
+#endif
+#ifdef M_NO_HOLE /* the answer does not say that a batch was dropped */
+#define DROPPED false
+#else
+#define DROPPED h
+#endif
+#ifdef M_BACK_FOR_EVER /* "once for each number" is not forgotten in silence */
+#define REOPEN skip
+#else
+#define REOPEN back = 0
+#endif
+#ifdef M_NO_RUNS /* in a disagreement nobody says anything */
+#define DISAGREE skip
+#else
+#define DISAGREE tell_runs(low)
+#endif
+#ifdef M_SILENT_START /* an empty receiver begins where the sender is, uncounted */
+#define COUNT(v) if :: first_contact :: else -> counted = counted | BIT(v) fi
+#elif defined(M_NO_COUNT) /* what nobody holds is passed over, uncounted */
+#define COUNT(v) skip
+#else
+#define COUNT(v) assert(restored); counted = counted | BIT(v)
+#endif
+
+inline copy_log(to, from)
+{
+  to.at[1] = from.at[1]; to.at[2] = from.at[2];
+  to.at[3] = from.at[3]; to.at[4] = from.at[4]
+}
+inline wipe(x) { x.at[1] = 0; x.at[2] = 0; x.at[3] = 0; x.at[4] = 0 }
+inline clear() { m = 0; f = 0; n = 0; p = 0; x = 0; y = 0; z = 0; w = 0 }
+
+/* When an end dies, frames on their way to it are gone, or their head; those on
+ * their way from it stay, or go; or their head waits in the dead one's pipe. */
+inline die(sender)
+{
+  if
+  :: true
+  :: nempty(d) -> d?_,_,_,_,_,_,_,_
+  :: len(d) == 2 -> d?_,_,_,_,_,_,_,_; d?_,_,_,_,_,_,_,_
+#ifdef LATE
+  :: sender && nempty(d) && empty(late_d) ->
+     d?m,f,n,p,x,y,z,w; late_d!m,f,n,p,x,y,z,w
+#endif
+  fi;
+  if
+  :: true
+  :: nempty(a) -> do :: nempty(a) -> a?_,_,_,_,_ :: empty(a) -> break od
+#ifdef LATE
+  :: !sender && nempty(a) && empty(late_a) -> a?f,n,p,x,h; late_a!f,n,p,x,h; h = 0
+#endif
+  fi;
+  clear()
+}
+
+/* ------------------------------------------------------------------ sender */
+
+/* Sends never block: what finds no room is said again on the next answer. */
+inline tell_runs(floor)
+{
+  if
+  :: nfull(d) -> d!RUNS,top + 1,floor,0,s.at[1],s.at[2],s.at[3],s.at[4]
+  :: full(d)
+  fi
+}
+
+#ifdef M_JUMP_ON_BATCH /* a batch at the floor moves any receiver there */
+#define TO_FLOOR sent = low - 1
+#elif defined(M_NO_FLOOR) /* nobody says that rows are held no more */
+#define TO_FLOOR skip
+#else
+#define TO_FLOOR tell_runs(low)
+#endif
+
+/* A place below the cursor is believed when it is said again after a while; one
+ * from a dead process's pipe never is. */
+#if defined(LATE) && !defined(M_BELIEVE_ONCE)
+#define OUTDATED (late && BEHIND)
+#else
+#define OUTDATED false
+#endif
+
+inline heed(late) /* its place is (n, q), it has taken (k, g), h: it saw a hole */
+{
+  if
+  :: OUTDATED
+  :: !OUTDATED && (!MINE(n, q) || !MINE(k, g)) -> DISAGREE
+  :: !OUTDATED && MINE(n, q) && MINE(k, g) ->
+     if
+#ifndef M_JUMP_ON_BATCH
+     :: BEHIND && k == 0 -> tell_runs(cur + 1) /* no place at all */
+#endif
+     :: BEHIND -> /* restored: back as far as rows are held */
+        cur = (n + 1 < low -> low - 1 : n); sent = cur; back = 0;
+        if :: k + 1 < low -> TO_FLOOR :: else fi
+     :: !BEHIND ->
+        if :: n > cur -> cur = n; back = 0 :: else fi;
+        if :: sent < n -> sent = n :: else fi;
+        if
+        :: k + 1 < low -> TO_FLOOR
+        :: k + 1 >= low && DROPPED && k >= cur && k < sent && back != k + 1 ->
+           sent = k; back = k + 1
+        :: else
+        fi
+     fi
+  fi;
+  n = 0; q = 0; k = 0; g = 0; h = 0
+}
+
+inline start_sender() { NEW_RUN; sent = cur; back = 0; die(true) }
+
+#define ASK d!BATCH,sent + 1,0,RUN(s.at[sent]),0,0,0,low
+
+active proctype Sender()
+{
+  mtype m; byte f, n, p, x, y, z, w, q, k, g; bool h;
+end:
+  do
+  :: d_step { vals < N -> vals++; top++; s.at[top] = ROW(me, vals) }
+  :: atomic { nfull(d) && sent < top && sent < cur + W && sent + 1 >= low ->
+       d!BATCH,sent + 1,1,RUN(s.at[sent]),s.at[sent + 1],0,0,low; sent++ }
+  :: atomic { nfull(d) && sent + 1 < top && sent + 1 < cur + W &&
+       sent + 1 >= low && ONE_RUN ->
+       d!BATCH,sent + 1,2,RUN(s.at[sent]),s.at[sent + 1],s.at[sent + 2],0,low;
+       sent = sent + 2 }
+  :: atomic { nempty(a) -> a?n,q,k,g,h; heed(false) }
+#ifdef LATE
+  :: atomic { nempty(late_a) -> late_a?n,q,k,g,h; heed(true) }
+#endif
+#ifndef M_NO_PROBE
+  /* Silence: it asks, behind all that it sent. Then the same, too early. */
+  :: atomic { sent > cur && empty(d) && empty(a) && taken == last ->
+       REOPEN; ASK }
+  :: atomic { sent > cur && nfull(d) && losses < L -> losses++; REOPEN; ASK }
+#endif
+  :: d_step { low <= PRUNABLE -> low = PRUNABLE + 1 }
+  :: atomic { kills < C -> kills++; start_sender() }
+  :: d_step { !s_copy && spent < R && top > 0 ->
+       s_copy = 1; c_top = top; c_cur = cur; c_low = low; copy_log(c_s, s) }
+  :: atomic { spent < R ->
+       spent++; restored = 1;
+       top = c_top; cur = c_cur; low = c_low; copy_log(s, c_s);
+       if /* the copy is kept, or may be made anew */
+       :: true
+       :: s_copy -> s_copy = 0; c_top = 0; c_cur = 0; c_low = 1; wipe(c_s)
+       fi;
+       start_sender() }
+  od
+}
+
+/* ---------------------------------------------------------------- receiver */
+
+inline answer(hole)
+{
+  if
+  :: nfull(a) -> a!PLACE,RUN(r.at[PLACE]),TAKEN,RUN(r.at[TAKEN]),hole
+  :: full(a)
+  fi
+}
+
+inline settle() /* one commit: the place, and all effects up to it */
+{
+  do
+  :: last < taken ->
+     last++; ONCE(VAL(r.at[last]));
+     app = app | BIT(VAL(r.at[last]));
+     counted = counted & ~BIT(VAL(r.at[last]))
+  :: last >= taken -> break
+  od
+}
+
+inline accept(row, num)
+{
+  if
+  :: HAS(num)
+  :: !HAS(num) ->
+     assert(restored || VAL(row) == taken + 1);
+     taken = num; r.at[taken] = row
+  fi
+}
+
+/* Back to the last row that both have, then on to the floor, counting aloud. */
+inline agree()
+{
+  t.at[1] = x; t.at[2] = y; t.at[3] = z; t.at[4] = w;
+  first_contact = (taken == 0);
+  j = (taken < f - 1 -> taken : f - 1);
+  do
+  :: j > 0 && !SAME(RUN(r.at[j]), RUN(t.at[j])) -> j--
+  :: j == 0 || SAME(RUN(r.at[j]), RUN(t.at[j])) -> break
+  od;
+#ifdef M_TAKEN_KEPT /* going back moves the place, not what was taken */
+  if :: last > j -> last = j :: else fi;
+#else
+  do :: taken > j -> r.at[taken] = 0; taken-- :: taken <= j -> break od;
+  if :: last > j -> last = j :: else fi;
+#endif
+  if
+  :: taken + 1 < n ->
+     settle();
+     do
+     :: taken + 1 < n -> taken++; r.at[taken] = t.at[taken]; COUNT(VAL(t.at[taken]))
+     :: taken + 1 >= n -> break
+     od;
+     last = taken
+  :: else
+  fi;
+  wipe(t); j = 0; first_contact = 0
+}
+
+inline get()
+{
+#ifdef M_JUMP_ON_BATCH
+  if
+  :: m == BATCH && f == w && f > taken + 1 ->
+     settle();
+     do
+     :: taken + 1 < f ->
+        taken++;
+        r.at[taken] = (taken + 1 == f -> ROW(p, VAL(s.at[taken])) : s.at[taken]);
+        COUNT(VAL(s.at[taken]))
+     :: taken + 1 >= f -> break
+     od;
+     last = taken
+  :: else
+  fi;
+#endif
+  if
+  :: m == RUNS -> agree(); answer(0)
+  :: m == BATCH && HOLE -> answer(1)
+  :: m == BATCH && !HOLE && !AGREES -> answer(0)
+  :: m == BATCH && !HOLE && AGREES ->
+#ifdef M_MIXED_RUNS /* one run for all rows of a batch */
+     if :: n == 2 -> y = ROW(RUN(x), VAL(y)) :: else fi;
+#endif
+     if :: n >= 1 -> accept(x, f) :: else fi;
+     if :: n == 2 -> accept(y, f + 1) :: else fi;
+     if :: settle() :: taken > last fi;
+     answer(0)
+  fi;
+  clear()
+}
+
+inline start_receiver()
+{
+  do :: taken > last -> r.at[taken] = 0; taken-- :: taken <= last -> break od;
+  die(false)
+}
+
+active proctype Receiver()
+{
+  mtype m; byte f, n, p, x, y, z, w, j; bool h, first_contact; log t;
+end:
+  do
+  :: atomic { nempty(d) -> d?m,f,n,p,x,y,z,w; get() }
+#ifdef LATE
+  :: atomic { nempty(late_d) -> late_d?m,f,n,p,x,y,z,w; get() }
+#endif
+  :: atomic { taken > last -> settle(); answer(0) }
+#ifndef M_NO_IDLE
+  /* It says where it is, at its start and on a timer. */
+  :: atomic { empty(d) && empty(a) && taken == last &&
+       (last != cur || RUN(r.at[last]) != RUN(s.at[last])) -> answer(0) }
+#endif
+  :: atomic { kills < C -> kills++; start_receiver() }
+  :: atomic { nempty(d) && losses < L -> losses++; d?_,_,_,_,_,_,_,_ }
+  :: atomic { nempty(a) && losses < L -> losses++; a?_,_,_,_,_ }
+  :: d_step { !r_copy && spent < R && last > 0 ->
+       r_copy = 1; c_last = last; copy_log(c_r, r); c_app = app }
+  :: atomic { spent < R ->
+       spent++; restored = 1;
+       last = c_last; taken = last; copy_log(r, c_r); app = c_app;
+       if
+       :: true
+       :: r_copy -> r_copy = 0; c_last = 0; wipe(c_r); c_app = 0
+       fi;
+       start_receiver() }
+  od
+}
+
+#define HELD(k) (k > top || ((app | counted) & BIT(VAL(s.at[k]))))
+
+active proctype Judge()
+{
+  timeout ->
+  assert(cur == top && last == top && taken == top);
+  assert(SAME(RUN(r.at[last]), RUN(s.at[last])));
+  assert(HELD(1) && HELD(2) && HELD(3) && HELD(4));
+  resting = 1
+}
+
+#ifdef ENDS
+ltl ends { <> resting }
+#endif
