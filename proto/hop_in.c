@@ -6,6 +6,9 @@
 
 void hop_in_store(struct hop *h, struct hop_in *i)
 {
+    i->made = false;
+    if (!i->dirty)
+        return;
     bind_i64(h->sql.in_set, 1, i->link);
     bind_i64(h->sql.in_set, 2, (int64_t)i->n);
     bind_text(h->sql.in_set, 3, i->inbox);
@@ -243,7 +246,8 @@ gr_rc hop_in_batch(struct hop *h, struct bytes frame)
     i = heard(h, b.from, b.inbox, b.to);
     if (!i)
         return GR_REFUSE;
-    if (b.first > i->taken + 1) {
+    /* A message that takes us down must find on disk where we stood. */
+    if (b.first > i->taken + 1 || (i->made && b.count)) {
         i->hole = true;
         return GR_OK;
     }

@@ -16,10 +16,394 @@ static void messages_arrive_once_in_order(void **state)
     assert_int_equal(end_number(&p->a, "SELECT count(*) FROM hop_log"), 0);
 }
 
+static void both_ways_at_once(void **state)
+{
+    struct pair *p = *state;
+
+    pair_start(p);
+    for (int i = 0; i < 20; i++) {
+        next_value = 1 + (uint64_t)i * 10;
+        end_write(&p->a, "b", MIDDLING, 10);
+        next_value = 1 + (uint64_t)i * 10;
+        end_write(&p->b, "a", SMALL, 10);
+        both_turn(&p->a, &p->b);
+    }
+    run_through(&p->a, &p->b);
+    run_through(&p->b, &p->a);
+    assert_exactly(&p->b, "a", 1, 200);
+    assert_exactly(&p->a, "b", 1, 200);
+    assert_no_alarm(&p->a, &p->b);
+    assert_no_alarm(&p->b, &p->a);
+}
+
+static void a_row_leaves_only_after_its_commit(void **state)
+{
+    struct pair *p = *state;
+    zmq_msg_t msg;
+
+    pair_start(p);
+    run_through(&p->a, &p->b);
+    db_begin(p->a.db);
+    end_put(&p->a, "b", SMALL);
+    hop_work(p->a.hop);
+    assert_int_equal(mailbox_take(p->b.mailbox, &msg), GR_AGAIN);
+    sqlite3_exec(db_handle(p->a.db), "ROLLBACK", NULL, NULL, NULL);
+    end_restart(&p->a);
+    assert_int_equal(hop_next(p->a.hop, "b"), 1);
+}
+
+/* A storm of lost, doubled and reordered frames, both ways. */
+static void storm(struct pair *p, unsigned lose, unsigned twice,
+                  unsigned reorder, uint64_t seed)
+{
+    rig_seed = seed * 0x9e3779b97f4a7c15ULL | 1;
+    p->a.lose_pm = p->b.lose_pm = lose;
+    p->a.double_pm = p->b.double_pm = twice;
+    p->a.reorder_pm = p->b.reorder_pm = reorder;
+    for (int i = 0; i < 60; i++) {
+        end_write(&p->a, "b", (int)(rig_random() % 2), 1 + (int)(i % 40));
+        both_turn(&p->a, &p->b);
+    }
+    run_through(&p->a, &p->b);
+    assert_exactly(&p->b, "a", 1, next_value - 1);
+    assert_no_alarm(&p->a, &p->b);
+}
+
+static void lost_frames_are_sent_again(void **state)
+{
+    pair_start(*state);
+    storm(*state, 300, 0, 0, 1);
+}
+
+static void doubled_frames_take_effect_once(void **state)
+{
+    pair_start(*state);
+    storm(*state, 0, 500, 0, 2);
+}
+
+static void reordered_frames_are_put_in_order(void **state)
+{
+    pair_start(*state);
+    storm(*state, 0, 0, 500, 3);
+}
+
+static void all_of_it_at_once(void **state)
+{
+    struct pair *p = *state;
+
+    pair_start(p);
+    for (uint64_t seed = 10; seed < 20; seed++)
+        storm(p, 200, 200, 300, seed);
+}
+
+static void all_of_it_with_an_archive_and_a_held_place(void **state)
+{
+    struct pair *p = *state;
+
+    p->a.own_to = "b";
+    p->b.hold_from = "a";
+    pair_start(p);
+    for (uint64_t seed = 20; seed < 30; seed++)
+        storm(p, 200, 200, 300, seed);
+    assert_int_equal(end_number(&p->a, "SELECT count(*) FROM archive"),
+                     next_value - 1);
+}
+
+static void a_window_that_fills_waits_and_goes_on(void **state)
+{
+    struct pair *p = *state;
+
+    p->b.hold_from = "a";
+    p->b.settle_by_hand = true;
+    pair_start(p);
+    end_write(&p->a, "b", SMALL, WINDOW_MAX_COUNT + 1000);
+    for (int i = 0; i < 400; i++)
+        both_turn(&p->a, &p->b);
+    /* taken is one window, and no message more */
+    assert_int_equal(p->b.pending_count, WINDOW_MAX_COUNT);
+    assert_int_equal(hop_cursor(p->a.hop, "b"), 0);
+    p->b.settle_by_hand = false;
+    run_through(&p->a, &p->b);
+    assert_exactly(&p->b, "a", 1, WINDOW_MAX_COUNT + 1000);
+    assert_no_alarm(&p->a, &p->b);
+}
+
+static void a_window_counts_bytes_too(void **state)
+{
+    struct pair *p = *state;
+
+    p->b.hold_from = "a";
+    p->b.settle_by_hand = true;
+    pair_start(p);
+    end_write(&p->a, "b", LARGE, 200); /* 60 MB */
+    for (int i = 0; i < 300; i++)
+        both_turn(&p->a, &p->b);
+    assert_in_range(p->b.pending_count, 50, WINDOW_MAX_BYTES / 300000 + 4);
+    p->b.settle_by_hand = false;
+    run_through(&p->a, &p->b);
+    assert_exactly(&p->b, "a", 1, 200);
+}
+
+static void a_message_larger_than_a_batch_goes_alone(void **state)
+{
+    struct pair *p = *state;
+
+    pair_start(p);
+    for (int i = 0; i < 3; i++) {
+        end_write(&p->a, "b", SMALL, 5);
+        end_write(&p->a, "b", HUGE_ONE, 2);
+        end_write(&p->a, "b", LARGE, 6);
+    }
+    run_through(&p->a, &p->b);
+    assert_exactly(&p->b, "a", 1, 39);
+    assert_no_alarm(&p->a, &p->b);
+}
+
+static bool load_largest(void *self, const char *peer, uint64_t n, int kind,
+                         int64_t ref, struct buf *out)
+{
+    static const char zeros[65536];
+
+    (void)self, (void)peer, (void)n, (void)kind;
+    put_le64(out, (uint64_t)ref);
+    for (size_t left = MESSAGE_MAX_BYTES - 8; left;) {
+        size_t part = left < sizeof zeros ? left : sizeof zeros;
+
+        buf_put(out, zeros, part);
+        left -= part;
+    }
+    return true;
+}
+
+static size_t largest_taken;
+
+static gr_rc apply_largest(void *self, const char *from, uint64_t n,
+                           struct bytes msg)
+{
+    (void)self, (void)from, (void)n;
+    largest_taken = msg.n;
+    return GR_OK;
+}
+
+static void the_largest_message_there_may_be_passes(void **state)
+{
+    static const struct hop_ops largest = {apply_largest, load_largest, NULL};
+    struct pair *p = *state;
+    struct end *ends[] = {&p->a, &p->b};
+
+    pair_start(p);
+    for (int i = 0; i < 2; i++) {
+        hop_close(ends[i]->hop);
+        ends[i]->hop = hop_open(ends[i]->db, ends[i]->mailbox, &largest,
+                                fresh_run(), ends[i]);
+    }
+    end_write(&p->a, "b", SMALL, 2);
+    run_through(&p->a, &p->b);
+    assert_int_equal(largest_taken, MESSAGE_MAX_BYTES);
+}
+
+static void a_receiver_without_room_gets_it_again(void **state)
+{
+    struct pair *p = *state;
+
+    pair_start(p);
+    end_write(&p->a, "b", SMALL, 500);
+    p->b.no_room = 3;
+    run_through(&p->a, &p->b);
+    end_write(&p->a, "b", SMALL, 1);
+    p->b.no_room = 5;
+    run_through(&p->a, &p->b);
+    assert_exactly(&p->b, "a", 1, 501);
+    assert_no_alarm(&p->a, &p->b);
+}
+
+static void what_cannot_be_applied_is_kept_aside_with_its_bytes(void **state)
+{
+    struct pair *p = *state;
+    struct buf b;
+    stmt *s;
+
+    pair_start(p);
+    end_write(&p->a, "b", MIDDLING, 30);
+    p->b.refuse_value = 17;
+    run_through(&p->a, &p->b);
+    assert_int_equal(end_number(&p->b, "SELECT count(*) FROM applied"), 29);
+    assert_int_equal(link_of(&p->b, "a", false).unprocessable, 1);
+    s = db_prepare(p->b.db, "SELECT peer, n, why, bytes, at_ms "
+                            "FROM hop_unprocessable");
+    assert_true(db_step(p->b.db, s));
+    assert_string_equal(col_text(s, 0), "a");
+    assert_int_equal(col_i64(s, 1), 17);
+    assert_string_equal(col_text(s, 2), "it does not decode");
+    assert_true(col_i64(s, 4) >= 1700000000000);
+    buf_init(&b, 10000);
+    put_message(&b, MIDDLING, 17);
+    assert_int_equal(col_blob(s, 3).n, b.len);
+    assert_memory_equal(col_blob(s, 3).p, b.data, b.len);
+    assert_false(db_step(p->b.db, s));
+    db_done(s);
+    buf_fini(&b);
+}
+
+static void a_row_that_is_gone_is_an_empty_number(void **state)
+{
+    struct pair *p = *state;
+
+    p->a.own_to = "b";
+    pair_start(p);
+    end_write(&p->a, "b", SMALL, 20);
+    db_exec(p->a.db, "DELETE FROM archive WHERE n = 9");
+    run_through(&p->a, &p->b);
+    assert_int_equal(end_number(&p->b, "SELECT count(*) FROM applied"), 19);
+    assert_int_equal(end_number(&p->b, "SELECT n FROM hop_in"), 20);
+    assert_no_alarm(&p->a, &p->b);
+}
+
+static void a_floor_never_passes_what_was_not_handed_on(void **state)
+{
+    struct pair *p = *state;
+
+    p->a.keep_to = "b";
+    pair_start(p);
+    end_write(&p->a, "b", SMALL, 50);
+    db_begin(p->a.db);
+    hop_floor(p->a.hop, "b", 30);
+    hop_work(p->a.hop);
+    assert_int_equal(db_commit(p->a.db), GR_OK);
+    assert_int_equal(hop_floor_of(p->a.hop, "b"), 1);
+    run_through(&p->a, &p->b);
+    assert_int_equal(end_number(&p->a, "SELECT count(*) FROM hop_log"), 50);
+    db_begin(p->a.db);
+    hop_floor(p->a.hop, "b", 30);
+    hop_floor(p->a.hop, "b", 10); /* never back */
+    hop_work(p->a.hop);
+    assert_int_equal(db_commit(p->a.db), GR_OK);
+    assert_int_equal(hop_floor_of(p->a.hop, "b"), 30);
+    assert_int_equal(end_number(&p->a, "SELECT min(n) FROM hop_log"), 30);
+    end_restart(&p->a);
+    assert_int_equal(hop_floor_of(p->a.hop, "b"), 30);
+    end_write(&p->a, "b", SMALL, 10);
+    run_through(&p->a, &p->b);
+    assert_exactly(&p->b, "a", 1, 60);
+    assert_no_alarm(&p->a, &p->b);
+}
+
+/* A full disk at the receiver: the turn is taken back, nothing is lost. */
+static void a_turn_that_is_rolled_back_comes_again(void **state)
+{
+    struct pair *p = *state;
+
+    pair_start(p);
+    run_through(&p->a, &p->b);
+    db_exec(p->b.db, "PRAGMA max_page_count = 24");
+    end_write(&p->a, "b", SMALL, 20000);
+    for (int i = 0; i < 300; i++)
+        both_turn(&p->a, &p->b);
+    assert_true(hop_backlog(p->a.hop, "b") > 0);
+    db_exec(p->b.db, "PRAGMA max_page_count = 100000");
+    run_through(&p->a, &p->b);
+    assert_exactly(&p->b, "a", 1, 20000);
+    assert_no_alarm(&p->a, &p->b);
+}
+
+static void a_full_disk_at_the_sender_numbers_nothing_twice(void **state)
+{
+    struct pair *p = *state;
+    uint64_t before;
+
+    pair_start(p);
+    end_write(&p->a, "b", SMALL, 100);
+    run_through(&p->a, &p->b);
+    db_exec(p->a.db, "PRAGMA max_page_count = 1");
+    before = hop_next(p->a.hop, "b");
+    db_begin(p->a.db);
+    for (int i = 0; i < 5000; i++)
+        hop_put(p->a.hop, "b", SMALL, 999999);
+    hop_work(p->a.hop);
+    assert_int_equal(db_commit(p->a.db), GR_AGAIN);
+    hop_undo(p->a.hop);
+    assert_int_equal(hop_next(p->a.hop, "b"), before);
+    db_exec(p->a.db, "PRAGMA max_page_count = 100000");
+    end_write(&p->a, "b", SMALL, 100);
+    run_through(&p->a, &p->b);
+    assert_exactly(&p->b, "a", 1, 200);
+    assert_no_alarm(&p->a, &p->b);
+}
+
+/* Every start with rows is a run. More of them than are remembered. */
+static void many_starts_while_the_peer_is_away(void **state)
+{
+    struct pair *p = *state;
+
+    pair_start(p);
+    end_write(&p->a, "b", SMALL, 3);
+    run_through(&p->a, &p->b);
+    end_kill(&p->b);
+    for (int i = 0; i < 700; i++) {
+        end_restart(&p->a);
+        end_write(&p->a, "b", SMALL, 1);
+    }
+    assert_int_equal(end_number(&p->a, "SELECT count(*) FROM hop_out_runs"),
+                     701);
+    end_start(&p->b);
+    run_through(&p->a, &p->b);
+    assert_exactly(&p->b, "a", 1, 703);
+    assert_no_alarm(&p->a, &p->b);
+    assert_true(end_number(&p->a, "SELECT count(*) FROM hop_out_runs") <= 513);
+    assert_true(end_number(&p->b, "SELECT count(*) FROM hop_in_runs") <= 513);
+    end_restart(&p->b);
+    end_restart(&p->a);
+    end_write(&p->a, "b", SMALL, 1);
+    run_through(&p->a, &p->b);
+    assert_exactly(&p->b, "a", 1, 704);
+    assert_no_alarm(&p->a, &p->b);
+}
+
+static void an_idle_pair_asks_now_and_then_and_not_more(void **state)
+{
+    struct pair *p = *state;
+
+    pair_start(p);
+    end_write(&p->a, "b", SMALL, 3);
+    run_through(&p->a, &p->b);
+    for (int i = 0; i < 50; i++) /* settle */
+        both_turn(&p->a, &p->b);
+    for (int i = 0, seen = 0; i < 1000; i++) { /* 20 s */
+        zmq_msg_t msg;
+
+        hop_tell(p->a.hop);
+        clock_test_advance(20);
+        while (mailbox_take(p->b.mailbox, &msg) == GR_OK) {
+            seen++;
+            zmq_msg_close(&msg);
+        }
+        assert_true(seen <= 6);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         PAIR_TEST(messages_arrive_once_in_order),
+        PAIR_TEST(both_ways_at_once),
+        PAIR_TEST(a_row_leaves_only_after_its_commit),
+        PAIR_TEST(lost_frames_are_sent_again),
+        PAIR_TEST(doubled_frames_take_effect_once),
+        PAIR_TEST(reordered_frames_are_put_in_order),
+        PAIR_TEST(all_of_it_at_once),
+        PAIR_TEST(all_of_it_with_an_archive_and_a_held_place),
+        PAIR_TEST(a_window_that_fills_waits_and_goes_on),
+        PAIR_TEST(a_window_counts_bytes_too),
+        PAIR_TEST(a_message_larger_than_a_batch_goes_alone),
+        PAIR_TEST(the_largest_message_there_may_be_passes),
+        PAIR_TEST(a_receiver_without_room_gets_it_again),
+        PAIR_TEST(what_cannot_be_applied_is_kept_aside_with_its_bytes),
+        PAIR_TEST(a_row_that_is_gone_is_an_empty_number),
+        PAIR_TEST(a_floor_never_passes_what_was_not_handed_on),
+        PAIR_TEST(a_turn_that_is_rolled_back_comes_again),
+        PAIR_TEST(a_full_disk_at_the_sender_numbers_nothing_twice),
+        PAIR_TEST(many_starts_while_the_peer_is_away),
+        PAIR_TEST(an_idle_pair_asks_now_and_then_and_not_more),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,250 @@
+/* An end that dies: at every step of every turn, in this process and for
+ * real, and a message that takes its receiver down (P3, P4). */
+#include "hop_pair.h"
+#include <signal.h>
+#include <sys/wait.h>
+
+static int rows_left;
+
+static void write_some(struct end *e)
+{
+    int n = (int)(rig_random() % 9);
+
+    for (; n > 0 && rows_left > 0; n--, rows_left--)
+        end_put(e, "b", (int)(rig_random() % 2));
+}
+
+/* Values of rows that were not committed are not used again, so what must
+ * arrive is what the sender's archive holds. */
+static void assert_archive_arrived(struct end *from, struct end *to)
+{
+    stmt *a = NULL, *b = NULL;
+    int64_t rows = 0;
+
+    sqlite3_prepare_v2(db_handle(from->db),
+                       "SELECT value FROM archive ORDER BY n", -1, &a, NULL);
+    sqlite3_prepare_v2(db_handle(to->db),
+                       "SELECT value FROM applied ORDER BY id", -1, &b, NULL);
+    while (sqlite3_step(a) == SQLITE_ROW) {
+        assert_int_equal(sqlite3_step(b), SQLITE_ROW);
+        assert_int_equal(col_i64(a, 0), col_i64(b, 0));
+        rows++;
+    }
+    assert_int_equal(sqlite3_step(b), SQLITE_DONE);
+    assert_true(rows > 0);
+    sqlite3_finalize(a);
+    sqlite3_finalize(b);
+}
+
+static void die_at(struct pair *p, unsigned a_pm, unsigned b_pm, uint64_t seed)
+{
+    rig_seed = seed * 0x9e3779b97f4a7c15ULL | 1;
+    rows_left = 600;
+    while (rows_left > 0 || !is_through(&p->a, &p->b)) {
+        enum step at = chance_pm(a_pm) ? rig_random() % STEPS : STEPS;
+
+        end_turn_dying(&p->a, write_some, at);
+        at = chance_pm(b_pm) ? rig_random() % STEPS : STEPS;
+        end_turn_dying(&p->b, NULL, at);
+        clock_test_advance(5);
+    }
+    assert_archive_arrived(&p->a, &p->b);
+    assert_no_alarm(&p->a, &p->b);
+}
+
+static void the_sender_dies_at_every_step(void **state)
+{
+    struct pair *p = *state;
+
+    p->a.archives = true;
+    pair_start(p);
+    die_at(p, 200, 0, 1);
+}
+
+static void the_receiver_dies_at_every_step(void **state)
+{
+    struct pair *p = *state;
+
+    p->a.archives = true;
+    pair_start(p);
+    die_at(p, 0, 200, 2);
+}
+
+static void both_die_and_the_wire_is_bad(void **state)
+{
+    struct pair *p = *state;
+
+    p->a.own_to = "b";
+    p->a.lose_pm = p->b.lose_pm = 50;
+    p->a.double_pm = p->b.double_pm = 100;
+    p->a.reorder_pm = p->b.reorder_pm = 200;
+    pair_start(p);
+    for (uint64_t seed = 3; seed < 6; seed++)
+        die_at(p, 100, 100, seed);
+}
+
+static void a_held_receiver_dies_at_every_step(void **state)
+{
+    struct pair *p = *state;
+
+    p->a.archives = true;
+    p->b.hold_from = "a";
+    pair_start(p);
+    die_at(p, 0, 200, 7);
+    die_at(p, 100, 100, 8);
+}
+
+/* ---- for real ---- */
+
+static void child_at_turn(struct end *e, int turn)
+{
+    log_open("child", LOG_ERROR, false);
+    for (;;) {
+        end_turn(e);
+        clock_test_advance(5);
+        if (--turn == 0)
+            kill(getpid(), SIGKILL);
+        if (!e->held_count && turn < -1000)
+            _exit(0);
+    }
+}
+
+/* The receiver is another process, killed with -9 after its nth turn, for
+ * n = 1, 2, … until it gets through before it is killed. */
+static void a_receiver_that_is_killed_for_real(void **state)
+{
+    struct pair *p = *state;
+    int turn = 1, status;
+
+    p->a.archives = true;
+    end_make(&p->a, p->dir, "a");
+    end_write(&p->a, "b", MIDDLING, 2000);
+    snprintf(p->b.name, sizeof p->b.name, "b");
+    snprintf(p->b.dir, sizeof p->b.dir, "%s", p->dir);
+    snprintf(p->b.path, sizeof p->b.path, "%s/b.db", p->dir);
+    for (; hop_backlog(p->a.hop, "b"); turn++) {
+        pid_t pid = fork();
+
+        assert_true(pid >= 0);
+        if (pid == 0) { /* a connection must not cross a fork: only files do */
+            p->a.alive = false;
+            end_start(&p->b);
+            child_at_turn(&p->b, turn);
+        }
+        while (waitpid(pid, &status, WNOHANG) == 0) {
+            end_turn(&p->a);
+            clock_test_advance(5);
+            usleep(200);
+        }
+        assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+        assert_true(turn < 500);
+    }
+    end_start(&p->b);
+    run_through(&p->a, &p->b);
+    assert_archive_arrived(&p->a, &p->b);
+    assert_no_alarm(&p->a, &p->b);
+}
+
+/* ---- a message that takes the process down ---- */
+
+static int starts_until_through(struct pair *p, int rows)
+{
+    int starts = 0, status;
+
+    for (;; starts++) {
+        pid_t pid = fork();
+
+        assert_true(pid >= 0);
+        if (pid == 0) {
+            p->a.alive = false;
+            end_start(&p->b);
+            for (int i = 0; i < 100000; i++) {
+                end_turn(&p->b);
+                clock_test_advance(5);
+                if (link_of(&p->b, "a", false).done == (uint64_t)rows)
+                    _exit(0);
+                usleep(100);
+            }
+            _exit(1);
+        }
+        while (waitpid(pid, &status, WNOHANG) == 0) {
+            end_turn(&p->a);
+            clock_test_advance(5);
+            usleep(200);
+        }
+        assert_true(WIFEXITED(status));
+        if (WEXITSTATUS(status) == 0)
+            return starts;
+        assert_int_equal(WEXITSTATUS(status), 99);
+        assert_true(starts < 20);
+    }
+}
+
+static void
+a_message_that_crashes_is_set_aside_and_the_link_goes_on(void **state)
+{
+    struct pair *p = *state;
+    struct hop_link l;
+
+    end_make(&p->a, p->dir, "a");
+    end_write(&p->a, "b", SMALL, 400);
+    snprintf(p->b.name, sizeof p->b.name, "b");
+    snprintf(p->b.dir, sizeof p->b.dir, "%s", p->dir);
+    snprintf(p->b.path, sizeof p->b.path, "%s/b.db", p->dir);
+    p->b.crash_value = 150;
+    assert_in_range(starts_until_through(p, 400), 2, 6);
+    end_start(&p->b);
+    l = link_of(&p->b, "a", false);
+    assert_int_equal(l.unprocessable, 1);
+    assert_int_equal(l.lost, 0);
+    assert_int_equal(l.set_back, 0);
+    assert_int_equal(end_number(&p->b, "SELECT count(*) FROM applied"), 399);
+    assert_int_equal(end_number(&p->b,
+                                "SELECT n FROM hop_unprocessable WHERE why = "
+                                "'it took the process down twice' AND "
+                                "length(bytes) = 8"),
+                     150);
+    assert_int_equal(end_number(&p->b, "SELECT count(*) FROM applied "
+                                       "WHERE value = 150"),
+                     0);
+}
+
+/* Orderly stops are no suspicion, however many at the same place. */
+static void an_orderly_stop_suspects_nothing(void **state)
+{
+    struct pair *p = *state;
+
+    pair_start(p);
+    end_write(&p->a, "b", SMALL, 5);
+    run_through(&p->a, &p->b);
+    for (int i = 0; i < 5; i++) {
+        db_begin(p->b.db);
+        hop_stopped(p->b.hop);
+        assert_int_equal(db_commit(p->b.db), GR_OK);
+        end_restart(&p->b);
+        assert_int_equal(end_number(&p->b, "SELECT stalls FROM hop_in"), 0);
+    }
+    for (int i = 0; i < 5; i++)
+        end_restart(&p->b);
+    assert_int_equal(end_number(&p->b, "SELECT stalls FROM hop_in"), 5);
+    /* suspected: applied one by one, and still all of them */
+    end_write(&p->a, "b", SMALL, 600);
+    run_through(&p->a, &p->b);
+    assert_exactly(&p->b, "a", 1, 605);
+    assert_no_alarm(&p->a, &p->b);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        PAIR_TEST(the_sender_dies_at_every_step),
+        PAIR_TEST(the_receiver_dies_at_every_step),
+        PAIR_TEST(both_die_and_the_wire_is_bad),
+        PAIR_TEST(a_held_receiver_dies_at_every_step),
+        PAIR_TEST(a_receiver_that_is_killed_for_real),
+        PAIR_TEST(a_message_that_crashes_is_set_aside_and_the_link_goes_on),
+        PAIR_TEST(an_orderly_stop_suspects_nothing),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
