@@ -141,6 +141,7 @@ class Process:
         self.log_path = rig.folder / f"{name}.log"
         self.child = None
         self.asked_to_end = True
+        self.paused = False
 
     def spawn(self, env=None, stdout=None):
         assert not self.alive, f"{self.name} runs already"
@@ -149,7 +150,7 @@ class Process:
                 self.command, cwd=self.rig.folder, stdin=subprocess.DEVNULL,
                 stdout=stdout or log, stderr=log, preexec_fn=die_with_parent,
                 env={**os.environ, **self.rig.env, **(env or {})})
-        self.asked_to_end = False
+        self.asked_to_end = self.paused = False
         return self
 
     @property
@@ -180,9 +181,11 @@ class Process:
 
     def pause(self):
         self.signal(signal.SIGSTOP)
+        self.paused = True
 
     def resume(self):
         self.signal(signal.SIGCONT)
+        self.paused = False
 
     def wait_exit(self, timeout=30):
         """Its exit code, when it ends by itself."""
