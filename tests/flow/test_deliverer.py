@@ -1,0 +1,553 @@
+"""The deliverer alone, between a sequencer that does as it is told and the
+rig's receiver: its side of the grants, every end of an attempt, its crashes."""
+
+import os
+import pathlib
+import signal
+import sys
+import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "rig"))
+from fake_sequencer import FakeSequencer, config, packed_headers
+from rig import SIGNING_SECRET, SLOW, RigTest, is_signed, main
+
+LEASE_MS = 600 * SLOW
+G = 7001  # a grant
+
+
+def event(n):
+    return f"evt_{n:026d}"
+
+
+class DelivererTest(RigTest):
+    def setUp(self):
+        self.r = self.rig({"shutdown_grace": "1s"})
+        self.r.run_dir.mkdir(mode=0o700, exist_ok=True)
+        self.r.env["GRAPNEL_TEST_LEASE_MS"] = str(LEASE_MS)
+        self.s = FakeSequencer(self.r.run_dir)
+        self.addCleanup(self.s.close)
+        self.d = self.r["deliverer-1"]
+        self.d.start()
+        self.s.until(lambda: self.s.beats)
+
+    def config(self, path="/crm", **change):
+        return config(path[1:], self.r.receiver.url(path), **change)
+
+    def grant(self, g=G, path="/crm", **change):
+        self.s.grant(g, path[1:], self.config(path, **change))
+        return g
+
+    def task(self, n, g=G, path="/crm", **how):
+        self.s.task(g, path[1:], event(n), **how)
+
+    def ended(self, *numbers, timeout=15):
+        """The last result of each, when all have come to an end."""
+        def last(n):
+            of = self.s.of(event(n))
+            return of and of[-1]["outcome"] != "parked" and of[-1]
+        self.s.until(lambda: all(last(n) for n in numbers), timeout * SLOW)
+        return [last(n) for n in numbers]
+
+    def requests(self, n=None, path=None, count=0):
+        """What the receiver was sent; waits for `count` of them."""
+        if count:
+            self.r.receiver.wait(n and event(n), count, path)
+        return self.r.receiver.requests(path, n and event(n))
+
+    def rules(self, *answers, path="/crm", per="event"):
+        self.r.receiver.rules({"path": path, "per": per, "answers": answers})
+
+    def row(self, sql):
+        """The one value that a statement on its database says."""
+        (row,) = self.r.rows("deliverer-1", sql)
+        (value,) = row.values()
+        return value
+
+    def tasks(self):
+        return self.row("SELECT count(*) FROM tasks")
+
+    def restart(self):
+        """kill -9 and start; waits for its first beat."""
+        self.d.kill()
+        self.s.run_for(0.05)
+        beats = len(self.s.beats)
+        self.d.start()
+        self.s.until(lambda: len(self.s.beats) > beats, 10 * SLOW)
+
+
+class Ends(DelivererTest):
+    def test_every_answer_comes_to_its_end(self):
+        cases = {  # answer: outcome, reason, attempts
+            "200": ({"status": 200}, "delivered", "", 1),
+            "299": ({"status": 299}, "delivered", "", 1),
+            "301": ({"status": 301, "headers": {"Location": "/x"}}, "dead",
+                    "rejected", 1),
+            "400": ({"status": 400}, "dead", "rejected", 1),
+            "404": ({"status": 404}, "dead", "rejected", 1),
+            "410": ({"status": 410}, "dead", "endpoint_gone", 1),
+            "429": ({"status": 429}, "dead", "budget_attempts", 3),
+            "500": ({"status": 500}, "dead", "budget_attempts", 3),
+            "reset": ({"action": "reset"}, "dead", "budget_attempts", 3),
+            "close": ({"action": "close"}, "dead", "budget_attempts", 3),
+            "cut": ({"action": "cut", "status": 200, "body": "abc"},
+                    "delivered", "", 1),
+            "cut500": ({"action": "cut", "status": 500, "body": "abc"}, "dead",
+                       "budget_attempts", 3),
+            "hole": ({"action": "blackhole"}, "dead", "budget_attempts", 3),
+            "odd": ({"raw": "SSH-2.0-x\r\n"}, "dead", "budget_attempts", 3),
+        }
+        self.r.receiver.rules(*({"path": f"/{name}", "answers": [answer]}
+                                for name, (answer, *_) in cases.items()))
+        for i, name in enumerate(cases):
+            self.grant(100 + i, f"/{name}", max_attempts=3, first_wait_ms=10,
+                       timeout_ms=500)
+            self.task(i, 100 + i, f"/{name}")
+        for (name, case), r in zip(cases.items(), self.ended(*range(len(cases)))):
+            with self.subTest(name):
+                self.assertEqual((r["outcome"], r["reason"], r["attempts"]),
+                                 case[1:], r)
+                if r["outcome"] == "dead":
+                    self.assertTrue(r["error"])
+        self.assertEqual(self.tasks(), 0)
+
+    def test_nobody_listens_and_no_such_host(self):
+        for i, url in enumerate(["http://127.0.0.1:9/", "http://nothing.invalid/"]):
+            self.s.grant(50 + i, f"e{i}", config(f"e{i}", url, max_attempts=1))
+            self.s.task(50 + i, f"e{i}", event(i))
+        refused, unknown = self.ended(0, 1)
+        self.assertEqual(refused["error"], "connection refused")
+        self.assertEqual(unknown["error"], "host not found")
+
+    def test_p8_private_addresses_are_dead_letters_and_nothing_is_sent(self):
+        port = self.r.receiver.port
+        urls = [f"http://{host}:{port}/crm" for host in
+                ["127.0.0.1", "localhost", "2130706433", "0x7f.1", "127.1", "0",
+                 "017700000001", "[::1]", "[::ffff:127.0.0.1]",
+                 "169.254.169.254", "10.0.0.1"]]
+        for i, url in enumerate(urls):
+            self.s.grant(200 + i, f"e{i}", config(f"e{i}", url, allow_private=0))
+            self.s.task(200 + i, f"e{i}", event(i))
+        for url, r in zip(urls, self.ended(*range(len(urls)))):
+            self.assertEqual((r["outcome"], r["reason"]),
+                             ("dead", "blocked_address"), url)
+        self.assertEqual(self.requests(), [])
+
+    def test_p8_a_kept_connection_lends_no_one_its_permission(self):
+        self.grant(1)
+        self.task(1, 1)
+        self.ended(1)
+        self.s.grant(2, "crm", self.config(allow_private=0))
+        self.task(2, 2)
+        self.assertEqual(self.ended(2)[0]["reason"], "blocked_address")
+        self.assertEqual(len(self.requests(count=1)), 1)
+
+    def test_retry_after_lengthens_the_wait_once(self):
+        self.rules({"status": 503, "headers": {"Retry-After": "1"}},
+                   {"status": 503, "times": 2}, {"status": 200})
+        self.grant(first_wait_ms=20)
+        self.task(1)
+        self.assertEqual(self.ended(1)[0]["attempts"], 4)
+        at = [r.at_ms for r in self.requests(1, count=4)]
+        self.assertGreaterEqual(at[1] - at[0], 990)
+        self.assertLess(at[2] - at[1], 900 * SLOW)
+
+    def test_what_is_sent(self):
+        body = bytes(range(256)) * 20000  # 5 MB, every byte
+        self.s.grant(G, "crm", self.config(
+            secrets=f"{SIGNING_SECRET} {SIGNING_SECRET}", method="PUT",
+            headers=packed_headers([("Authorization", "Bearer x"),
+                                    ("X-Empty", ""), ("webhook-id", "forged")])))
+        self.task(1, body=body, sequence=9, previous=4, clock="a=1,b=2",
+                  series=77, replay=1, attempts=3, headers=[
+                      ("Content-Type", "application/x-any"),
+                      ("X-Request-Id", "r1"), ("Authorization", "not this"),
+                      ("X-Bad", "a\r\nX-Smuggled: 1"), ("Content-Length", "3"),
+                      ("grapnel-type", "forged")])
+        self.ended(1)
+        r, = self.requests(count=1)
+        self.assertEqual((r.method, r.body), ("PUT", body))
+        self.assertTrue(is_signed(r, SIGNING_SECRET))
+        self.assertEqual(len(r.headers["webhook-signature"].split()), 2)
+        want = {"content-type": "application/x-any", "x-request-id": "r1",
+                "authorization": "Bearer x", "x-empty": "",
+                "webhook-id": event(1), "grapnel-source": "plane",
+                "grapnel-type": "issue.created", "grapnel-workspace": "ws-1",
+                "grapnel-sequence": "9", "grapnel-previous": "4",
+                "grapnel-clock": "a=1,b=2", "grapnel-series": "77",
+                "grapnel-replay": "1", "grapnel-attempt": "4"}
+        self.assertEqual({k: r.headers.get(k) for k in want}, want)
+        for name in ("x-bad", "x-smuggled", "expect"):
+            self.assertNotIn(name, r.headers)
+        names = [k.lower() for k, _ in r.header_list]
+        self.assertEqual(len(names), len(set(names)))
+        self.assertRegex(r.headers["user-agent"], r"^Grapnel/\d")
+        self.assertRegex(r.headers["grapnel-time"], r"^20\d\d-.*\.\d{3}Z$")
+
+    def test_an_empty_body_and_no_content_type(self):
+        self.grant()
+        self.task(1, body=b"", headers=[("X-A", "1")])
+        self.ended(1)
+        r, = self.requests(count=1)
+        self.assertEqual(r.body, b"")
+        self.assertNotIn("content-type", r.headers)
+
+    def test_a_life_is_judged_by_its_own_budget(self):
+        self.rules({"status": 503})
+        self.grant(max_attempts=2, first_wait_ms=10)
+        self.task(1, attempts=7, base=6)  # one of two is used
+        self.task(2, attempts=6, base=6)
+        one, two = self.ended(1, 2)
+        self.assertEqual((one["attempts"], one["reason"]), (8, "budget_attempts"))
+        self.assertEqual((two["attempts"], two["reason"]), (8, "budget_attempts"))
+        self.assertEqual(len(self.requests(1, count=1)), 1)
+
+    def test_a_big_answer_is_cut_and_taken(self):
+        self.rules({"status": 200, "body": "x" * 900000})
+        self.r.receiver.rules(
+            {"path": "/crm", "answers": [{"status": 200, "body": "x" * 900000}]},
+            {"path": "/bad", "answers": [{"status": 400, "body": "y" * 900000}]})
+        self.grant()
+        self.grant(8, "/bad")
+        self.task(1)
+        self.task(2, 8, "/bad")
+        good, bad = self.ended(1, 2)
+        self.assertEqual(good["outcome"], "delivered")
+        self.assertEqual(bad["outcome"], "dead")
+        self.assertEqual(bad["response"], b"y" * 16384)
+
+
+class Grants(DelivererTest):
+    def test_nothing_begins_before_it_is_granted(self):
+        self.task(1)
+        self.s.answers_wanted = False
+        self.s.until(lambda: any(G in b[3] for b in self.s.beats), 10 * SLOW)
+        self.s.run_for(0.2)
+        self.assertEqual(self.requests(), [])
+        self.grant()
+        self.assertEqual(self.ended(1)[0]["outcome"], "delivered")
+
+    def test_past_the_lease_nothing_begins_until_confirmed_again(self):
+        self.grant()
+        self.task(1)
+        self.ended(1)
+        self.s.pulses = False
+        self.s.run_for(LEASE_MS / 1000 * 1.3)
+        self.task(2)
+        self.s.run_for(0.3)
+        self.assertEqual(self.requests(2), [])
+        self.s.pulses, self.s.answers_wanted = True, False
+        self.s.run_for(LEASE_MS / 1000)  # a pulse alone confirms nothing
+        self.assertEqual(self.requests(2), [])
+        self.s.answers_wanted = True
+        self.ended(2)
+
+    def test_an_answer_to_an_old_beat_or_run_confirms_nothing(self):
+        self.s.answers_wanted = False
+        old = self.s.beats[-1]
+        self.s.run_for(LEASE_MS / 1000 * 1.3)
+        self.s.grants[G] = ("crm", self.config())
+        self.task(1)
+        self.s.say_granted(G, old)
+        _, run, stamp, _ = self.s.beats[-1]
+        self.s.say_granted(G, (0, run + 1, stamp, ()))
+        self.s.say_granted(G, (0, run, stamp + 3600000, ()))
+        self.s.run_for(0.3)
+        self.assertEqual(self.requests(), [])
+        self.s.answers_wanted = True
+        self.ended(1)
+
+    def test_a_frozen_deliverer_begins_nothing_when_it_wakes(self):
+        self.grant()
+        self.task(1)
+        self.ended(1)
+        self.s.run_for(0.1)
+        self.d.pause()
+        self.task(2)
+        self.s.answers_wanted = False  # what waits in its inbox is all it gets
+        self.s.run_for(LEASE_MS / 1000 * 1.5)
+        self.d.resume()
+        self.s.run_for(0.5)
+        self.assertEqual(self.requests(2), [])
+        self.s.answers_wanted = True
+        self.ended(2)
+
+    def test_a_recall_waits_for_what_flies_and_forgets_the_rest(self):
+        self.r.receiver.rules(
+            {"path": "/crm", "per": "event", "answers": [
+                {"status": 200, "delay_ms": 400}]})
+        self.grant(max_in_flight=2)
+        for n in range(6):
+            self.task(n)
+        self.s.until(lambda: self.s.taken >= 6)
+        self.s.run_for(0.1)
+        self.s.recall(G)
+        self.s.until(lambda: self.s.drained, 10 * SLOW)
+        self.assertEqual(self.s.drained, [G])
+        self.assertEqual(sorted(r["outcome"] for r in self.s.results),
+                         ["delivered"] * 2)
+        self.task(9)  # under a grant that is over
+        self.s.say_granted(G)
+        self.s.run_for(0.3)
+        self.assertEqual(len(self.requests(count=2)), 2)
+        self.assertEqual(self.tasks(), 0)
+
+    def test_parked_retries_go_back_with_their_grant(self):
+        self.rules({"status": 503})
+        self.grant(first_wait_ms=600000)
+        for n in range(20):
+            self.task(n)
+        self.s.until(lambda: len(self.s.results) == 20, 10 * SLOW)
+        self.assertEqual({r["outcome"] for r in self.s.results}, {"parked"})
+        self.assertEqual(self.tasks(), 20)
+        self.s.recall(G)
+        self.s.until(lambda: self.s.drained, 10 * SLOW)
+        self.s.until(lambda: self.row(
+            "SELECT (SELECT count(*) FROM tasks) + (SELECT count(*) FROM grants)")
+            == 0)
+
+    def test_an_unknown_recall_is_answered(self):
+        self.s.recall(4711)
+        self.s.until(lambda: self.s.drained == [4711], 10 * SLOW)
+
+    def test_what_is_voided_is_forgotten_and_drained(self):
+        self.task(1)
+        self.s.until(lambda: self.s.drained == [G], 10 * SLOW)
+        self.assertEqual(self.requests(), [])
+        self.assertEqual(self.s.results, [])
+
+    def test_a_dropped_delivery_is_released(self):
+        self.rules({"status": 503})
+        self.grant(first_wait_ms=600000, max_in_flight=1)
+        self.task(1)
+        self.s.until(lambda: self.s.of(event(1)), 10 * SLOW)
+        self.s.drop(G, "crm", event(1))   # parked
+        self.s.drop(G, "crm", event(99))  # never heard of
+        self.s.until(lambda: len(self.s.of(event(1))) == 2, 10 * SLOW)
+        r = self.s.of(event(1))[-1]
+        self.assertEqual((r["outcome"], r["attempt_id"], r["attempts"]),
+                         ("released", 0, 1))
+        self.rules({"status": 503, "delay_ms": 300})
+        self.task(2)
+        self.task(3)
+        self.s.run_for(0.15)
+        self.s.drop(G, "crm", event(2))   # in flight
+        self.s.drop(G, "crm", event(3))   # waiting
+        two, three = self.ended(2, 3)
+        self.assertEqual((two["outcome"], two["http_status"]), ("released", 503))
+        self.assertEqual((three["outcome"], three["attempt_id"]), ("released", 0))
+        self.assertEqual(self.requests(3), [])
+        self.assertEqual(self.s.of(event(99)), [])
+        self.assertEqual(self.tasks(), 0)
+
+    def test_one_that_hangs_costs_its_neighbours_nothing(self):
+        self.r.receiver.rules({"path": "/hole", "answers": [
+            {"action": "blackhole"}]})
+        self.grant(1, "/hole", timeout_ms=60000, max_in_flight=4)
+        self.grant(2, "/crm")
+        for n in range(200):
+            self.task(n, 1, "/hole")
+        for n in range(1000, 1200):
+            self.task(n, 2, "/crm")
+        began = time.monotonic()
+        self.ended(*range(1000, 1200))
+        self.assertLess(time.monotonic() - began, 3 * SLOW)
+        # All of it is on disk, so the link is not held up.
+        self.s.until(lambda: self.s.cursor == 400, 10 * SLOW)
+        self.s.run_for(0.1)
+        self.assertEqual(len(self.requests(path="/hole")), 4)
+        self.d.kill()
+
+    def test_a_task_for_later_waits_on_disk(self):
+        self.grant()
+        self.task(1, attempts=1, first_ms=1, next_ms=int(time.time() * 1000) + 700)
+        self.s.until(lambda: self.s.cursor == 1, 10 * SLOW)
+        self.assertEqual(self.row("SELECT parked FROM tasks"), 1)
+        self.assertEqual(self.requests(), [])
+        self.ended(1)
+        self.assertEqual(
+            self.requests(1, count=1)[0].headers["grapnel-attempt"], "2")
+
+
+class Crashes(DelivererTest):
+    def test_p3_p4_in_flight_and_parked_come_back(self):
+        self.r.receiver.rules(
+            {"path": "/hole", "per": "event", "answers": [
+                {"action": "blackhole"}, {"status": 200}]},
+            {"path": "/crm", "per": "event", "answers": [
+                {"status": 503}, {"status": 200}]})
+        self.grant(1, "/hole", timeout_ms=60000)
+        self.grant(2, "/crm", first_wait_ms=1500)
+        for n in range(10):
+            self.task(n, 1, "/hole")
+            self.task(100 + n, 2)
+        self.s.until(lambda: len(self.s.results) == 10 and self.s.cursor == 20,
+                     10 * SLOW)
+        self.restart()
+        results = self.ended(*range(10), *range(100, 110))
+        self.assertEqual({r["outcome"] for r in results}, {"delivered"})
+        for n in range(100, 110):
+            first, second = self.requests(n, count=2)
+            self.assertEqual(second.headers["grapnel-attempt"], "2")
+            self.assertEqual(first.body, second.body)
+        self.assertEqual(self.tasks(), 0)
+
+    def test_p5_what_has_ended_does_not_begin_again_after_a_crash(self):
+        # The first hangs and holds the place; the others end past it.
+        self.r.receiver.rules(
+            {"path": "/crm", "per": "event", "answers": [{"status": 200}]},
+            {"path": "/hole", "answers": [{"action": "blackhole"}]})
+        self.grant(1, "/hole", timeout_ms=60000)
+        self.grant(2, "/crm")
+        for round_ in range(10):
+            base = 100 * round_
+            self.task(base, 1, "/hole")
+            for n in range(base + 1, base + 20):
+                self.task(n, 2)
+            self.ended(*range(base + 1, base + 20))
+            self.restart()
+        self.s.run_for(0.3)
+        for r in self.s.results:
+            self.assertEqual(len(self.s.of(r["event_id"])), 1)
+            self.assertEqual(
+                len(self.r.receiver.requests("/crm", r["event_id"])), 1)
+        self.d.kill()
+
+    def test_p3_killed_at_any_time_each_ends_once(self):
+        self.rules({"status": 503}, {"status": 200}, per="event")
+        self.grant(first_wait_ms=30, max_attempts=50)
+        total = 0
+        for round_ in range(15):
+            for _ in range(40):
+                total += 1
+                self.task(total)
+            self.s.run_for(0.01 * (round_ % 7))
+            self.restart()
+        self.ended(*range(1, total + 1), timeout=30)
+        for n in range(1, total + 1):
+            of = [r for r in self.s.of(event(n)) if r["outcome"] == "delivered"]
+            self.assertGreaterEqual(len(of), 1)
+            requests = self.requests(n, count=1)
+            self.assertEqual({r.body for r in requests}, {requests[0].body})
+        self.assertEqual(self.tasks(), 0)
+        self.s.until(lambda: self.s.cursor == total)
+
+    def test_a_start_without_its_sequencer_begins_nothing(self):
+        self.rules({"status": 503}, {"status": 200})
+        self.grant(first_wait_ms=100)
+        self.task(1)
+        self.s.until(lambda: self.s.results and self.s.cursor == 1, 10 * SLOW)
+        self.d.kill()
+        self.s.pulses = False
+        self.d.start()
+        self.s.run_for(0.5)
+        self.assertEqual(len(self.requests(1, count=1)), 1)
+        self.s.pulses = True
+        self.ended(1)
+
+    def test_its_store_has_one_id_for_ever(self):
+        first = self.s.beats[-1]
+        self.restart()
+        self.assertEqual(self.s.beats[-1][0], first[0])
+        self.assertNotEqual(self.s.beats[-1][1], first[1])
+
+
+class Stops(DelivererTest):
+    def stop(self):
+        """SIGTERM, and turn until it has ended; its exit code."""
+        self.d.asked_to_end = True
+        self.d.signal(signal.SIGTERM)
+        self.s.until(lambda: not self.d.alive, 20 * SLOW)
+        self.s.run_for(0.05)
+        return self.d.exit_code
+
+    def test_what_flies_may_end_and_all_is_given_back(self):
+        self.rules({"status": 200, "delay_ms": 300})
+        self.grant(max_in_flight=2)
+        for n in range(5):
+            self.task(n)
+        self.s.run_for(0.15)
+        self.assertEqual(self.stop(), 0)
+        self.assertEqual(self.s.drained, [G])
+        self.assertEqual([r["outcome"] for r in self.s.results],
+                         ["delivered"] * 2)
+
+    def test_what_does_not_end_in_the_grace_is_broken_off(self):
+        self.r.receiver.rules({"path": "/crm", "answers": [
+            {"action": "blackhole"}]})
+        self.grant(timeout_ms=60000)
+        self.task(1)
+        self.s.run_for(0.2)
+        began = time.monotonic()
+        self.assertEqual(self.stop(), 0)
+        self.assertLess(time.monotonic() - began, 4 * SLOW)
+        self.assertEqual(self.s.drained, [G])
+        r, = self.s.of(event(1))
+        self.assertEqual((r["outcome"], r["attempts"]), ("released", 1))
+        self.assertNotEqual(r["attempt_id"], 0)
+
+    def test_without_its_sequencer_it_ends_all_the_same(self):
+        self.grant()
+        self.task(1)
+        self.ended(1)
+        self.d.asked_to_end = True
+        self.d.signal(signal.SIGTERM)
+        self.assertEqual(self.d.wait_exit(10), 0)
+        self.assertEqual(self.row("SELECT state FROM grants"), 2)
+        self.d.start()  # what it had to say is in its log
+        self.s.until(lambda: self.s.drained == [G], 10 * SLOW)
+
+    def test_it_does_not_beat_while_it_leaves(self):
+        self.r.receiver.rules({"path": "/crm", "answers": [
+            {"status": 200, "delay_ms": 900}]})
+        self.grant()
+        self.task(1)
+        self.s.run_for(0.2)
+        self.d.asked_to_end = True
+        self.d.signal(signal.SIGTERM)
+        self.s.run_for(0.1)
+        beats = len(self.s.beats)
+        self.s.until(lambda: not self.d.alive, 20 * SLOW)
+        self.assertEqual(len(self.s.beats), beats)
+
+
+class Many(DelivererTest):
+    def test_thousands_parked_cost_no_memory_and_come_back_in_time(self):
+        count = 5000 if SLOW > 1 else 20000
+        self.rules({"status": 503}, {"status": 200})
+        self.grant(first_wait_ms=3000 * SLOW, max_in_flight=64)
+        self.task(0)
+        self.ended(0)
+        self.s.parse = False
+        before = self.resident()
+        for n in range(1, count + 1):
+            self.task(n, body=b"x" * 1000)
+        self.s.until(lambda: self.s.counted >= 2 * count, 120 * SLOW)
+        self.s.until(lambda: self.tasks() == 0, 60 * SLOW)
+        if SLOW == 1:  # sanitizers keep what was freed
+            self.assertLess(self.resident() - before, 64 * 1024)
+        self.assertEqual(len(self.r.receiver.delivered()), count + 1)
+
+    def resident(self):
+        status = pathlib.Path(f"/proc/{self.d.pid}/status").read_text()
+        return int(status.split("VmRSS:")[1].split()[0])
+
+    def test_trace_tells_what_happened_here(self):
+        self.rules({"status": 503})
+        self.grant(first_wait_ms=600000)
+        self.task(1)
+        self.s.until(lambda: self.s.results, 10 * SLOW)
+        told = self.r.ask("deliverer-1", "trace", id=event(1))
+        a, = told["attempts"]
+        self.assertEqual((a["endpoint"], a["n"], a["http_status"], a["error"],
+                          a["outcome"], a["deliverer"]),
+                         ("crm", 1, 503, "answered 503", "parked", "deliverer-1"))
+        w, = told["waiting"]
+        self.assertEqual((w["state"], w["attempts"], w["next_attempt_at"]),
+                         ("parked", 1, a["next_attempt_at"]))
+        self.assertEqual(self.r.ask("deliverer-1", "trace", id="evt_none"),
+                         {"id": "evt_none", "attempts": [], "waiting": []})
+
+
+if __name__ == "__main__":
+    os.environ.setdefault("PYTHONUNBUFFERED", "1")
+    main()

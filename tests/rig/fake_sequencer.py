@@ -1,0 +1,227 @@
+"""A sequencer of a hundred lines: the other end of a deliverer, for tests of
+its side of the grants. It speaks the hop and the frames of proto/schema.h, keeps
+everything in memory, and does only what it is told."""
+
+import base64
+import os
+import struct
+import time
+
+import msgpack
+import zmq
+
+BATCH, ACKED, RUNS, BEAT, PULSE, GRANTED, VOIDED = 1, 2, 3, 4, 5, 6, 7
+TASK, RECALLED, DROPPED, RESULT, DRAINED, CONFIG = 33, 34, 35, 36, 37, 64
+RESULT_FIELDS = ("grant endpoint event_id attempt_id outcome attempts at_ms "
+                 "duration_ms http_status reason error first_ms next_ms "
+                 "response").split()
+OUTCOMES = {1: "delivered", 2: "parked", 3: "dead", 4: "released"}
+
+
+def pack(*fields):
+    return msgpack.packb(fields)
+
+
+def unpack(frame):
+    return msgpack.unpackb(frame, strict_map_key=False)
+
+
+def packed_headers(headers):
+    return b"".join(struct.pack("<II", len(k), len(v)) + k.encode() + v.encode()
+                    for k, v in headers)
+
+
+def statuses(*listed):
+    bits = bytearray(75)
+    for s in listed:
+        bits[s // 8] |= 1 << s % 8
+    return bytes(bits)
+
+
+def config(name, url, **change):
+    c = dict(name=name, url=url, method="POST", headers=b"", secrets="",
+             allow_private=1, allow_cidrs="", timeout_ms=5000,
+             connect_timeout_ms=1000, max_in_flight=32, backoff=1,
+             first_wait_ms=50, max_wait_ms=0, factor_milli=1000, schedule=b"",
+             repeat_last=0, jitter_full=0, jitter_milli=0, max_attempts=5,
+             max_duration_ms=0, retry_network=1,
+             retry_status=statuses(408, 425, 429, *range(500, 600)),
+             respect_retry_after=1)
+    c.update(change)
+    return pack(CONFIG, 1, *c.values())
+
+
+class FakeSequencer:
+    def __init__(self, run_dir, peer="deliverer-1"):
+        self.zmq = zmq.Context()
+        self.inbox = f"ipc://{run_dir}/sequencer.inbox"
+        self.pull = self.zmq.socket(zmq.PULL)
+        self.pull.linger = 0
+        self.pull.bind(self.inbox)
+        self.push = self.zmq.socket(zmq.PUSH)
+        self.push.linger = 0
+        self.push.sndhwm = 0
+        self.push.connect(f"ipc://{run_dir}/{peer}.inbox")
+        self.peer = peer
+        self.run = int.from_bytes(os.urandom(7), "little") | 1
+        self.log = []          # messages, number from 1
+        self.sent = self.cursor = self.taken = 0
+        self.place = 0         # of the deliverer's log
+        self.their_run = 0
+        self.results, self.drained, self.beats = [], [], []
+        self.counted = 0
+        self.grants = {}       # grant -> (endpoint, config)
+        self.pulses = self.answers_wanted = True
+        self.parse = True
+        self.voids = set()
+        self.asked_ms = 0
+
+    # what it says
+
+    def put(self, kind, *fields):
+        self.log.append(pack(kind, 1, *fields))
+        return len(self.log)
+
+    def task(self, grant, endpoint, event, body=b'{"n":1}', attempts=0,
+             base=0, first_ms=0, next_ms=0, headers=None, sequence=1,
+             previous=0, clock="t=1", series=0, replay=0):
+        return self.put(
+            TASK, grant, endpoint, event, "plane", "issue.created", "ws-1",
+            int(time.time() * 1000), sequence, previous, clock, series, replay,
+            attempts, base, first_ms, next_ms,
+            packed_headers(headers or [("Content-Type", "application/json")]),
+            body)
+
+    def recall(self, grant):
+        self.put(RECALLED, grant)
+
+    def drop(self, grant, endpoint, event):
+        self.put(DROPPED, grant, endpoint, event)
+
+    def grant(self, grant, endpoint, conf):
+        self.grants[grant] = (endpoint, conf)
+        self.say_granted(grant)
+
+    def say_granted(self, grant, beat=None):
+        if not self.beats:
+            return
+        _, run, stamp, _ = beat or self.beats[-1]
+        endpoint, conf = self.grants[grant]
+        self.send(GRANTED, run, stamp, grant, endpoint, conf)
+
+    def void(self, grant):
+        _, run, stamp, _ = self.beats[-1]
+        self.send(VOIDED, run, stamp, grant)
+
+    def send(self, kind, *fields):
+        self.push.send(pack(kind, 1, "sequencer", self.inbox, *fields),
+                       zmq.DONTWAIT)
+
+    # the hop
+
+    def send_batches(self, limit=4096):
+        while self.sent < len(self.log) and self.sent - self.cursor < limit:
+            first = self.sent + 1
+            some = self.log[self.sent:self.sent + 128]
+            body = b"".join(struct.pack("<I", len(m)) + m for m in some)
+            self.send(BATCH, self.peer, self.run if first > 1 else 0, self.run,
+                      first, 1, len(some), body)
+            self.sent += len(some)
+
+    def ask(self):
+        first = self.cursor + 1
+        self.send(BATCH, self.peer, self.run if first > 1 else 0, self.run,
+                  first, 1, 0, b"")
+
+    def on_acked(self, n, run, taken, _taken_run, hole):
+        if n and run != self.run:
+            self.send(RUNS, self.peer, len(self.log) + 1, 1, 1,
+                      struct.pack("<QQ", self.run, 1))
+            return
+        self.cursor, self.taken = n, taken
+        if hole or taken < self.sent and time.time() - self.asked_ms > 0.3:
+            self.asked_ms = time.time()
+            self.sent = taken
+
+    def on_batch(self, run, first, count, messages):
+        at = 0
+        for k in range(count):
+            n, = struct.unpack_from("<I", messages, at)
+            m = messages[at + 4:at + 4 + n]
+            at += 4 + n
+            if first + k == self.place + 1:
+                self.place += 1
+                self.apply(m)
+        self.their_run = run or self.their_run
+        self.send(ACKED, self.peer, self.place, self.their_run, self.place,
+                  self.their_run, int(first > self.place + 1))
+
+    def apply(self, m):
+        self.counted += 1
+        if not self.parse or not m:
+            return
+        kind, _, *fields = unpack(m)
+        if kind == RESULT:
+            r = dict(zip(RESULT_FIELDS, fields))
+            r["outcome"] = OUTCOMES[r["outcome"]]
+            self.results.append(r)
+        elif kind == DRAINED:
+            self.drained.append(fields[0])
+
+    # the turn
+
+    def turn(self, timeout_ms=10):
+        if self.pull.poll(timeout_ms):
+            try:
+                while True:
+                    self.on_frame(self.pull.recv(zmq.DONTWAIT))
+            except zmq.Again:
+                pass
+        self.send_batches()
+
+    def on_frame(self, frame):
+        kind, _, _from, _inbox, *f = unpack(frame)
+        if kind == BEAT:
+            self.on_beat(*f)
+        elif kind == ACKED:
+            self.on_acked(*f[1:])
+        elif kind == BATCH:
+            self.on_batch(f[2], f[3], f[5], f[6])
+        elif kind == RUNS:
+            pass
+
+    def on_beat(self, store, run, stamp, count, wanted):
+        wanted = struct.unpack(f"<{count}Q", wanted)
+        self.beats.append((store, run, stamp, wanted))
+        if not self.pulses:
+            return
+        self.send(PULSE, run, stamp)
+        if not self.answers_wanted:
+            return
+        for g in wanted:
+            if g in self.grants:
+                self.say_granted(g)
+            else:
+                self.void(g)
+        if self.sent > self.taken:
+            self.ask()
+
+    def until(self, fact, timeout=10):
+        end = time.monotonic() + timeout
+        while not fact():
+            if time.monotonic() > end:
+                raise AssertionError(f"in vain: {fact}")
+            self.turn()
+
+    def run_for(self, seconds):
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            self.turn()
+
+    def of(self, event):
+        return [r for r in self.results if r["event_id"] == event]
+
+    def close(self):
+        self.pull.close()
+        self.push.close()
+        self.zmq.term()
