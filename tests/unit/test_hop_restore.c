@@ -1,0 +1,353 @@
+/* Ends that come back from an older copy, or from none (P4): at least once,
+ * in order, counted and said; what nobody holds is counted lost. */
+#include "hop_pair.h"
+
+/* The sender's archive is the truth: each of its rows was applied, the last
+ * time in order, or is counted lost and was not. */
+static void assert_whole(struct end *from, struct end *to, bool may_lose)
+{
+    stmt *s = NULL;
+    int64_t at = 0, lost = 0;
+
+    sqlite3_prepare_v2(db_handle(from->db),
+                       "SELECT n, value FROM archive ORDER BY n", -1, &s, NULL);
+    while (sqlite3_step(s) == SQLITE_ROW) {
+        char sql[200];
+        int64_t id;
+        bool gone;
+
+        snprintf(sql, sizeof sql,
+                 "SELECT max(id) FROM applied WHERE value = %lld",
+                 (long long)col_i64(s, 1));
+        id = end_number(to, sql);
+        snprintf(sql, sizeof sql,
+                 "SELECT count(*) FROM hop_lost WHERE from_n "
+                 "<= %lld AND to_n >= %lld",
+                 (long long)col_i64(s, 0), (long long)col_i64(s, 0));
+        gone = end_number(to, sql) > 0;
+        if (!id && !gone)
+            fail_msg("row %lld (value %lld) is neither applied nor lost (seed "
+                     "%llu)",
+                     (long long)col_i64(s, 0), (long long)col_i64(s, 1),
+                     (unsigned long long)rig_seed);
+        lost += gone;
+        if (!id)
+            continue;
+        if (id <= at)
+            fail_msg("row %lld is out of order", (long long)col_i64(s, 0));
+        at = id;
+    }
+    sqlite3_finalize(s);
+    if (!may_lose)
+        assert_int_equal(lost, 0);
+}
+
+static void go_on(struct pair *p)
+{
+    for (int i = 0; i < 10; i++) {
+        end_write(&p->a, "b", SMALL, 5);
+        both_turn(&p->a, &p->b);
+    }
+    run_through(&p->a, &p->b);
+}
+
+enum after { IDLE, ROWS };
+
+/* The sender comes back from a copy made when it had 40 rows of 60. */
+static void older_sender(struct pair *p, enum after after)
+{
+    pair_start(p);
+    end_write(&p->a, "b", SMALL, 40);
+    run_through(&p->a, &p->b);
+    end_copy(&p->a, "copy");
+    end_write(&p->a, "b", SMALL, 20);
+    run_through(&p->a, &p->b);
+    end_restore(&p->a, "copy");
+    if (after == ROWS)
+        end_write(&p->a, "b", SMALL, 35);
+    run_through(&p->a, &p->b);
+    go_on(p);
+    assert_whole(&p->a, &p->b, false);
+    assert_true(link_of(&p->a, "b", true).set_back > 0);
+    assert_int_equal(link_of(&p->b, "a", false).set_back, 1);
+    assert_int_equal(link_of(&p->b, "a", false).lost, 0);
+    assert_true(p->a.set_backs == 1 && p->b.set_backs == 1);
+}
+
+static void an_older_sender_idle(void **state)
+{
+    struct pair *p = *state;
+
+    p->a.archives = true;
+    older_sender(p, IDLE);
+}
+
+static void an_older_sender_with_new_rows(void **state)
+{
+    struct pair *p = *state;
+
+    p->a.archives = true;
+    older_sender(p, ROWS);
+}
+
+static void an_older_sender_with_an_archive_and_a_held_receiver(void **state)
+{
+    struct pair *p = *state;
+
+    p->a.own_to = "b";
+    p->b.hold_from = "a";
+    older_sender(p, ROWS);
+}
+
+/* The receiver comes back from a copy made when it had 40 rows of 60. */
+static void older_receiver(struct pair *p, enum after after, bool may_lose)
+{
+    struct hop_link in;
+
+    pair_start(p);
+    end_write(&p->a, "b", SMALL, 40);
+    run_through(&p->a, &p->b);
+    end_copy(&p->b, "copy");
+    end_write(&p->a, "b", SMALL, 20);
+    run_through(&p->a, &p->b);
+    end_restore(&p->b, "copy");
+    if (after == ROWS)
+        end_write(&p->a, "b", SMALL, 35);
+    run_through(&p->a, &p->b);
+    in = link_of(&p->b, "a", false);
+    assert_int_equal(in.lost, may_lose ? 20 : 0);
+    if (may_lose) {
+        assert_int_equal(end_number(&p->b, "SELECT from_n FROM hop_lost"), 41);
+        assert_int_equal(end_number(&p->b, "SELECT to_n FROM hop_lost"), 60);
+        assert_true(end_number(&p->b, "SELECT at_ms FROM hop_lost") >=
+                    1700000000000);
+    } else {
+        assert_int_equal(link_of(&p->a, "b", true).set_back, 1);
+        assert_int_equal(p->a.set_backs, 1);
+    }
+    go_on(p);
+    assert_whole(&p->a, &p->b, may_lose);
+    assert_int_equal(link_of(&p->b, "a", false).lost, may_lose ? 20 : 0);
+}
+
+static void an_older_receiver_of_an_archive_idle(void **state)
+{
+    struct pair *p = *state;
+
+    p->a.own_to = "b";
+    older_receiver(p, IDLE, false);
+}
+
+static void an_older_receiver_of_an_archive_with_new_rows(void **state)
+{
+    struct pair *p = *state;
+
+    p->a.own_to = "b";
+    older_receiver(p, ROWS, false);
+}
+
+static void an_older_receiver_of_a_kept_log(void **state)
+{
+    struct pair *p = *state;
+
+    p->a.keep_to = "b";
+    p->a.archives = true;
+    older_receiver(p, ROWS, false);
+}
+
+static void an_older_receiver_of_a_log_that_forgets_idle(void **state)
+{
+    struct pair *p = *state;
+
+    p->a.archives = true;
+    older_receiver(p, IDLE, true);
+}
+
+static void an_older_receiver_of_a_log_that_forgets_with_new_rows(void **state)
+{
+    struct pair *p = *state;
+
+    p->a.archives = true;
+    older_receiver(p, ROWS, true);
+}
+
+static void an_empty_receiver(struct pair *p, enum after after, int64_t lost)
+{
+    pair_start(p);
+    end_write(&p->a, "b", SMALL, 60);
+    run_through(&p->a, &p->b);
+    if (p->a.own_to && lost) {
+        db_begin(p->a.db);
+        hop_floor(p->a.hop, "b", 20);
+        hop_work(p->a.hop);
+        assert_int_equal(db_commit(p->a.db), GR_OK);
+    }
+    end_restore(&p->b, NULL);
+    if (after == ROWS)
+        end_write(&p->a, "b", SMALL, 35);
+    run_through(&p->a, &p->b);
+    assert_int_equal(link_of(&p->b, "a", false).lost, lost);
+    go_on(p);
+    assert_whole(&p->a, &p->b, true);
+    assert_int_equal(link_of(&p->b, "a", false).lost, lost);
+    assert_true(link_of(&p->a, "b", true).set_back > 0);
+}
+
+static void an_empty_receiver_of_a_whole_archive_gets_all(void **state)
+{
+    struct pair *p = *state;
+
+    p->a.own_to = "b";
+    an_empty_receiver(p, IDLE, 0);
+}
+
+static void
+an_empty_receiver_begins_at_the_cursor_of_a_later_archive(void **state)
+{
+    struct pair *p = *state;
+
+    p->a.own_to = "b";
+    an_empty_receiver(p, ROWS, 60);
+}
+
+static void an_empty_receiver_begins_at_the_cursor_of_a_log_idle(void **state)
+{
+    struct pair *p = *state;
+
+    p->a.archives = true;
+    an_empty_receiver(p, IDLE, 60);
+}
+
+static void
+an_empty_receiver_begins_at_the_cursor_of_a_log_with_rows(void **state)
+{
+    struct pair *p = *state;
+
+    p->a.archives = true;
+    an_empty_receiver(p, ROWS, 60);
+}
+
+static void an_empty_sender_begins_anew(void **state)
+{
+    struct pair *p = *state;
+
+    p->a.archives = true;
+    pair_start(p);
+    end_write(&p->a, "b", SMALL, 60);
+    run_through(&p->a, &p->b);
+    end_restore(&p->a, NULL);
+    end_write(&p->a, "b", SMALL, 10);
+    run_through(&p->a, &p->b);
+    go_on(p);
+    assert_whole(&p->a, &p->b, false);
+    assert_int_equal(link_of(&p->b, "a", false).set_back, 1);
+    assert_int_equal(link_of(&p->b, "a", false).lost, 0);
+}
+
+/* ---- everything at once ---- */
+
+static void restore_or_copy(struct end *e)
+{
+    char path[200];
+
+    snprintf(path, sizeof path, "%s/%s.copy", e->dir, e->name);
+    if (chance_pm(400) || access(path, F_OK) != 0) {
+        end_copy(e, path + strlen(e->dir) + 1);
+        return;
+    }
+    end_restore(e, chance_pm(200) ? NULL : path + strlen(e->dir) + 1);
+}
+
+static int rows_left;
+
+static void write_some(struct end *e)
+{
+    for (int n = (int)(rig_random() % 9); n > 0 && rows_left > 0; n--)
+        rows_left--, end_put(e, "b", SMALL);
+}
+
+static void everything(struct pair *p, uint64_t seed)
+{
+    rig_seed = seed * 0x9e3779b97f4a7c15ULL | 1;
+    rows_left = 300;
+    while (rows_left > 0) {
+        enum step at = chance_pm(50) ? rig_random() % STEPS : STEPS;
+
+        end_turn_dying(&p->a, write_some, at);
+        at = chance_pm(50) ? rig_random() % STEPS : STEPS;
+        end_turn_dying(&p->b, NULL, at);
+        clock_test_advance(5);
+        if (chance_pm(60))
+            restore_or_copy(chance_pm(500) ? &p->a : &p->b);
+    }
+    run_through(&p->a, &p->b);
+    end_write(&p->a, "b", SMALL, 1); /* new rows go through after all that */
+    run_through(&p->a, &p->b);
+    assert_whole(&p->a, &p->b, true);
+}
+
+static void run_everything(struct pair *p, uint64_t first, uint64_t seeds)
+{
+    p->a.lose_pm = p->b.lose_pm = 50;
+    p->a.double_pm = p->b.double_pm = 100;
+    p->a.reorder_pm = p->b.reorder_pm = 100;
+    pair_start(p);
+    for (uint64_t seed = first; seed < first + seeds; seed++)
+        everything(p, seed);
+}
+
+static uint64_t seeds(void)
+{
+    const char *s = getenv("GRAPNEL_SEEDS");
+
+    return s ? (uint64_t)atoi(s) : 6;
+}
+
+static void everything_at_once_with_a_log(void **state)
+{
+    struct pair *p = *state;
+
+    p->a.archives = true;
+    run_everything(p, 100, seeds());
+}
+
+static void everything_at_once_with_an_archive(void **state)
+{
+    struct pair *p = *state;
+
+    p->a.own_to = "b";
+    run_everything(p, 200, seeds());
+}
+
+static void everything_at_once_with_a_held_place(void **state)
+{
+    struct pair *p = *state;
+
+    p->a.archives = true;
+    p->b.hold_from = "a";
+    run_everything(p, 300, seeds());
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        PAIR_TEST(an_older_sender_idle),
+        PAIR_TEST(an_older_sender_with_new_rows),
+        PAIR_TEST(an_older_sender_with_an_archive_and_a_held_receiver),
+        PAIR_TEST(an_older_receiver_of_an_archive_idle),
+        PAIR_TEST(an_older_receiver_of_an_archive_with_new_rows),
+        PAIR_TEST(an_older_receiver_of_a_kept_log),
+        PAIR_TEST(an_older_receiver_of_a_log_that_forgets_idle),
+        PAIR_TEST(an_older_receiver_of_a_log_that_forgets_with_new_rows),
+        PAIR_TEST(an_empty_receiver_of_a_whole_archive_gets_all),
+        PAIR_TEST(an_empty_receiver_begins_at_the_cursor_of_a_later_archive),
+        PAIR_TEST(an_empty_receiver_begins_at_the_cursor_of_a_log_idle),
+        PAIR_TEST(an_empty_receiver_begins_at_the_cursor_of_a_log_with_rows),
+        PAIR_TEST(an_empty_sender_begins_anew),
+        PAIR_TEST(everything_at_once_with_a_log),
+        PAIR_TEST(everything_at_once_with_an_archive),
+        PAIR_TEST(everything_at_once_with_a_held_place),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
