@@ -58,6 +58,13 @@ static struct endpoint *endpoint_new(struct sequencer *q, int64_t id,
     return e;
 }
 
+struct endpoint *endpoint_adopt(struct sequencer *q, const char *name)
+{
+    struct endpoint *e = endpoint_find(q, name);
+
+    return e ? e : endpoint_new(q, store_endpoint_add(q->store, name), name);
+}
+
 static struct deliverer *deliverer_find(struct sequencer *q, const char *name)
 {
     struct deliverer *d;
@@ -258,11 +265,8 @@ void grants_configure(struct sequencer *q, const struct settings *s)
         q->endpoints[i].settings = NULL;
     for (size_t i = 0; i < s->endpoint_count; i++) {
         const struct endpoint_settings *es = &s->endpoints[i];
-        struct endpoint *e = endpoint_find(q, es->name);
+        struct endpoint *e = endpoint_adopt(q, es->name);
 
-        if (!e)
-            e = endpoint_new(q, store_endpoint_add(q->store, es->name),
-                             es->name);
         e->settings = es;
         carry(e);
         if (es->timeout_ms > longest_ms)

@@ -169,7 +169,32 @@ static int64_t adopt(struct sequencer *q, const struct wire_requeued *m)
     return ev.n;
 }
 
-/* The delivery of a requeued letter; false: it is not dead in that life. */
+static void wake(struct sequencer *q, struct delivery_row *d,
+                 struct endpoint *e)
+{
+    d->status = DELIVERY_WAITING;
+    d->life++;
+    d->earlier = d->attempts;
+    d->grant = d->out_n = 0;
+    d->first_ms = d->next_ms = 0;
+    d->error = d->reason = d->deliverer = "";
+    store_delivery_set(q->store, d);
+    dispatch_waits(e, d->event);
+}
+
+/* A requeue that is not for a delivery that is dead in that life comes from a
+ * dlqd whose database is older than ours: it is told again what it has missed.
+ * What is open ends by itself, and dlqd hears of that. */
+static void tell_again(struct sequencer *q, const struct wire_requeued *m,
+                       const struct delivery_row *d)
+{
+    if (d->status == DELIVERY_DELIVERED)
+        letters_recovered(q, d->event, d->endpoint, (int64_t)m->life);
+    else if (d->status == DELIVERY_DEAD)
+        letters_dead(q, d->event, d->endpoint, d->life, (struct bytes){"", 0});
+}
+
+/* false: its delivery was not dead in that life. */
 static bool revive(struct sequencer *q, const struct wire_requeued *m,
                    int64_t event, struct endpoint *e)
 {
@@ -186,48 +211,50 @@ static bool revive(struct sequencer *q, const struct wire_requeued *m,
                                   .attempts = (int64_t)m->attempts};
         store_delivery_add(q->store, &d);
     }
-    if (d.status != DELIVERY_DEAD || d.life != (int64_t)m->life)
+    if (d.status != DELIVERY_DEAD || d.life != (int64_t)m->life) {
+        tell_again(q, m, &d);
         return false;
-    d.status = DELIVERY_WAITING;
-    d.life++;
-    d.earlier = d.attempts;
-    d.grant = d.out_n = 0;
-    d.first_ms = d.next_ms = 0;
-    d.error = d.reason = d.deliverer = "";
-    store_delivery_set(q->store, &d);
-    dispatch_waits(e, event);
+    }
+    wake(q, &d, e);
     return true;
+}
+
+/* The same for an event that was refused before it had deliveries. */
+static bool look_again(struct sequencer *q, const struct wire_requeued *m,
+                       int64_t event)
+{
+    if (intake_again(q, event, (int64_t)m->life) == GR_OK)
+        return true;
+    letters_recovered(q, event, 0, (int64_t)m->life);
+    return false;
 }
 
 gr_rc letters_requeued(struct sequencer *q, const struct wire_requeued *m)
 {
-    char id[EVENT_ID_BYTES + 1];
-    char *name = wire_dup(m->endpoint);
-    struct endpoint *e = *name ? endpoint_find(q, name) : NULL;
+    char id[EVENT_ID_BYTES + 1], endpoint[NAME_MAX_BYTES + 1];
     int64_t event = store_event_n(q->store, m->event_id);
-    bool taken = false;
+    bool taken;
 
-    free(name);
-    wire_copy(id, sizeof id, m->event_id);
-    if (m->event_id.n != EVENT_ID_BYTES || !m->life)
+    if (m->event_id.n != EVENT_ID_BYTES || !m->life ||
+        m->endpoint.n > NAME_MAX_BYTES)
         return GR_REFUSE;
+    wire_copy(id, sizeof id, m->event_id);
+    wire_copy(endpoint, sizeof endpoint, m->endpoint);
     if (!event)
         event = adopt(q, m);
     store_body_add(q->store, event, m->headers, m->body);
-    if (e)
-        taken = revive(q, m, event, e);
-    else if (!m->endpoint.n)
-        taken = intake_again(q, event, (int64_t)m->life) == GR_OK;
+    /* An endpoint that is gone is there again as a removed one: the delivery
+     * dies of that, in words. */
+    taken = *endpoint ? revive(q, m, event, endpoint_adopt(q, endpoint))
+                      : look_again(q, m, event);
     if (taken) {
         q->metrics[METRIC_REQUEUED]++;
-        log_info(id, "requeued", LS("endpoint", e ? e->name : ""),
+        log_info(id, "requeued", LS("endpoint", endpoint),
                  LI("life", m->life + 1));
-    } else {
-        body_maybe_drop(q, event);
-        log_warn(id,
-                 "a requeue was not taken: its delivery is not dead in "
-                 "that life",
-                 LI("life", m->life));
+        return GR_OK;
     }
+    body_maybe_drop(q, event);
+    log_warn(id, "a requeue was not taken: not dead in that life",
+             LS("endpoint", endpoint), LI("life", m->life));
     return GR_OK;
 }

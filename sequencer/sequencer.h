@@ -136,6 +136,8 @@ int grants_work(struct sequencer *q);
 void grants_tell(struct sequencer *q);
 struct endpoint *endpoint_find(struct sequencer *q, const char *name);
 struct endpoint *endpoint_by_id(struct sequencer *q, int64_t id);
+/* Made, as a removed one, when it was never there. */
+struct endpoint *endpoint_adopt(struct sequencer *q, const char *name);
 /* After a rolled back turn. */
 void grants_undo(struct sequencer *q);
 void grants_close(struct sequencer *q);

@@ -83,9 +83,13 @@ static void on_attempt(void *arg, int64_t n, int64_t at_ms, int64_t duration_ms,
     json_array_append_new(
         t->attempts,
         attempt_json(n, at_ms, duration_ms, http_status, error, deliverer));
-    say_at(t->timeline, t->q, at_ms, "attempt %lld at %s by %s: %s%s%.0lld",
-           (long long)n, t->endpoint, deliverer, *error ? error : "answered",
-           http_status ? " " : "", (long long)http_status);
+    if (*error)
+        say_at(t->timeline, t->q, at_ms, "attempt %lld at %s by %s: %s",
+               (long long)n, t->endpoint, deliverer, error);
+    else
+        say_at(t->timeline, t->q, at_ms,
+               "attempt %lld at %s by %s: answered %lld", (long long)n,
+               t->endpoint, deliverer, (long long)http_status);
 }
 
 static void on_delivery(void *arg, const struct delivery_row *d,
