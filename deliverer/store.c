@@ -42,8 +42,9 @@ static void prepare_tasks(struct store *s)
     s->sql.task_gone = prepare(s, "DELETE FROM tasks WHERE n = ?1");
 #define TASK_COLUMNS \
     "n, grant_id, event_id, attempts, first_ms, next_ms, parked, message"
-    s->sql.task_find = prepare(s, "SELECT " TASK_COLUMNS " FROM tasks "
-                                  "WHERE event_id = ?1 AND grant_id = ?2");
+    s->sql.task_find = prepare(
+        s, "SELECT " TASK_COLUMNS " FROM tasks "
+           "INDEXED BY tasks_event WHERE event_id = ?1 AND grant_id = ?2");
     s->sql.task_due = prepare(s, "SELECT " TASK_COLUMNS
                                  " FROM tasks INDEXED BY tasks_due "
                                  "WHERE grant_id = ?1 AND next_ms <= ?2 "
