@@ -278,7 +278,9 @@ static void on_failure(struct load *l, struct connection *c,
         l->ended_us = now_us;
         put_ack(l, c, 0, NULL, 0, failure_names[failure]);
     } else if (c->stage == CONNECTING) {
-        l->unconnected++;
+        if (!l->unconnected++)
+            fprintf(stderr, "no connection to %s; trying on\n",
+                    l->o.host_header);
     }
     hang_up(c, now_us);
 }
