@@ -245,7 +245,8 @@ static void read_listen(const struct conf_value *v, const struct conf_key *k,
     free(*host);
     *host = listen_host(text);
     if (*host)
-        *(int *)second_target(k, target) = atoi(strrchr(text, ':') + 1);
+        *(int *)second_target(k, target) =
+            (int)strtol(strrchr(text, ':') + 1, NULL, 10);
     else
         conf_error(v,
                    "\"%.60s\" is no address:port like 127.0.0.1:8080 or "
@@ -895,7 +896,7 @@ static bool parse_status(const char *text, size_t n, int64_t *status)
     if (n != 3 || strspn(text, "0123456789") < 3)
         return false;
     snprintf(digits, sizeof digits, "%.3s", text);
-    *status = atoi(digits);
+    *status = strtol(digits, NULL, 10);
     return *status >= STATUS_LEAST && *status <= STATUS_MOST;
 }
 
