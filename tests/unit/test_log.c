@@ -1,0 +1,210 @@
+/* One fact per line, the event's id first; whoever reads the log, or not. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+/* cmocka needs the above first */
+#include <cmocka.h>
+
+#include "clock.h"
+#include "log.h"
+#include <fcntl.h>
+#include <jansson.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* Standard error is a pipe while a test looks. */
+static int kept_stderr, reader;
+
+static void begin_catching(void)
+{
+    int ends[2];
+
+    assert_int_equal(pipe(ends), 0);
+    kept_stderr = dup(STDERR_FILENO);
+    dup2(ends[1], STDERR_FILENO);
+    close(ends[1]);
+    reader = ends[0];
+    fcntl(reader, F_SETFL, O_NONBLOCK);
+}
+
+static const char *caught(void)
+{
+    static char text[200 * 1024];
+    size_t n = 0;
+    ssize_t got;
+
+    while ((got = read(reader, text + n, sizeof text - 1 - n)) > 0)
+        n += (size_t)got;
+    text[n] = 0;
+    return text;
+}
+
+static int setup(void **state)
+{
+    (void)state;
+    clock_test_set(1795255200123);
+    begin_catching();
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    dup2(kept_stderr, STDERR_FILENO);
+    close(kept_stderr);
+    if (reader >= 0)
+        close(reader);
+    clock_test_off();
+    return 0;
+}
+
+static void a_text_line_begins_with_the_event(void **state)
+{
+    (void)state;
+    log_open("deliverer-1", LOG_INFO, false);
+    log_info("evt_1", "delivered", LS("endpoint", "crm"), LI("attempt", -2));
+    assert_string_equal(caught(), "2026-11-21T10:00:00.123Z info deliverer-1 "
+                                  "event=evt_1 delivered endpoint=crm "
+                                  "attempt=-2\n");
+}
+
+static void what_could_mislead_is_quoted(void **state)
+{
+    (void)state;
+    log_open("p", LOG_INFO, false);
+    log_warn(NULL, "odd\nwords", LS("a", ""), LS("b", "x y"), LS("c", "a=b"),
+             LS("d", "\n2026 info p forged"), LS("e", "q\"\\"),
+             LS("f", "\xff\x1b[0m"));
+    assert_string_equal(caught(),
+                        "2026-11-21T10:00:00.123Z warn p odd words a=\"\" "
+                        "b=\"x y\" c=\"a=b\" d=\"\\u000a2026 info p forged\" "
+                        "e=\"q\\\"\\\\\" f=\"\xef\xbf\xbd\\u001b[0m\"\n");
+}
+
+static void a_json_line_is_json_whatever_is_in_it(void **state)
+{
+    json_t *line;
+
+    (void)state;
+    log_open("p", LOG_INFO, true);
+    log_info("evt_\"1", "wo\x01rd\xc3", LS("k\n", "\xed\xa0\x80v\t\"\\"),
+             LI("n", 1LL << 60));
+    line = json_loads(caught(), JSON_REJECT_DUPLICATES, NULL);
+    assert_non_null(line);
+    assert_string_equal(json_string_value(json_object_get(line, "time")),
+                        "2026-11-21T10:00:00.123Z");
+    assert_string_equal(json_string_value(json_object_get(line, "level")),
+                        "info");
+    assert_string_equal(json_string_value(json_object_get(line, "event")),
+                        "evt_\"1");
+    assert_true(json_integer_value(json_object_get(line, "n")) == 1LL << 60);
+    json_decref(line);
+}
+
+static void levels_below_the_least_are_not_written(void **state)
+{
+    (void)state;
+    log_open("p", LOG_WARN, false);
+    log_debug(NULL, "one");
+    log_info(NULL, "two");
+    assert_string_equal(caught(), "");
+    assert_false(log_wants(LOG_INFO));
+    assert_true(log_wants(LOG_ERROR));
+}
+
+static void a_long_line_is_cut_and_still_a_line(void **state)
+{
+    char *big = malloc(1024 * 1024);
+    struct log_field many[41] = {{0}};
+    const char *text;
+
+    (void)state;
+    memset(big, '\\', 1024 * 1024 - 1);
+    big[1024 * 1024 - 1] = 0;
+    for (int i = 0; i < 40; i++)
+        many[i] = LS("field", big);
+    log_open("p", LOG_INFO, false);
+    log_write(LOG_INFO, NULL, "much", many);
+    text = caught();
+    assert_in_range(strlen(text), 4096, 33 * 1024);
+    assert_string_equal(text + strlen(text) - 7, " cut=1\n");
+    assert_ptr_equal(strchr(text, '\n'), text + strlen(text) - 1);
+    log_open("p", LOG_INFO, true);
+    many[1].key = "end"; /* JSON_REJECT_DUPLICATES is not asked here */
+    log_write(LOG_INFO, NULL, "much", many);
+    text = caught();
+    assert_string_equal(text + strlen(text) - 10, ",\"cut\":1}\n");
+    json_decref(json_loads(text, 0, NULL));
+    free(big);
+}
+
+static void
+a_full_pipe_blocks_nothing_and_what_is_dropped_is_counted(void **state)
+{
+    uint64_t before = log_dropped_count();
+    const char *text;
+
+    (void)state;
+    log_open("p", LOG_INFO, false);
+    alarm(20); /* a write that blocks ends the test */
+    for (int i = 0; i < 20000; i++)
+        log_info(NULL, "a line of some length to fill the pipe", LI("i", i));
+    alarm(0);
+    assert_true(log_dropped_count() > before);
+    text = caught();
+    log_info(NULL, "again");
+    text = caught();
+    assert_non_null(strstr(text, "info p again\n"));
+    /* whatever was torn, the new line is one of its own */
+    assert_true(text[0] == '2' || text[0] == '\n');
+}
+
+static void a_dead_pipe_kills_nothing(void **state)
+{
+    uint64_t before = log_dropped_count();
+
+    (void)state;
+    signal(SIGPIPE, SIG_IGN); /* as loop_prepare() does */
+    log_open("p", LOG_INFO, false);
+    close(reader);
+    reader = -1;
+    log_info(NULL, "to nobody");
+    assert_int_equal(log_dropped_count(), before + 1);
+}
+
+static void die_says_why_and_exits_with_the_code(void **state)
+{
+    int status;
+    pid_t pid;
+
+    (void)state;
+    log_open("p", LOG_INFO, false);
+    pid = fork();
+    if (pid == 0)
+        die(EXIT_STORAGE, "%s: no room\nfor two lines", "/x/y.db");
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), EXIT_STORAGE);
+    assert_string_equal(caught(), "2026-11-21T10:00:00.123Z error p /x/y.db: "
+                                  "no room for two lines\n");
+}
+
+int main(void)
+{
+#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+    const struct CMUnitTest tests[] = {
+        T(a_text_line_begins_with_the_event),
+        T(what_could_mislead_is_quoted),
+        T(a_json_line_is_json_whatever_is_in_it),
+        T(levels_below_the_least_are_not_written),
+        T(a_long_line_is_cut_and_still_a_line),
+        T(a_full_pipe_blocks_nothing_and_what_is_dropped_is_counted),
+        T(a_dead_pipe_kills_nothing),
+        T(die_says_why_and_exits_with_the_code),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
