@@ -497,9 +497,14 @@ int64_t db_room_bytes(const struct db *db)
 
 int64_t db_size_bytes(const struct db *db)
 {
-    struct stat st;
+    char *wal = gr_printf("%s-wal", db->path);
+    struct stat file, log;
+    int64_t n = stat(db->path, &file) == 0 ? file.st_size : 0;
 
-    return stat(db->path, &st) == 0 ? st.st_size : 0;
+    if (stat(wal, &log) == 0)
+        n += log.st_size;
+    free(wal);
+    return n;
 }
 
 /* ---- backup ---- */

@@ -68,7 +68,7 @@ bool col_null(stmt *s, int i);
 void db_tidy(struct db *db);
 /* Bytes free on the file's file system. */
 int64_t db_room_bytes(const struct db *db);
-int64_t db_size_bytes(const struct db *db);
+int64_t db_size_bytes(const struct db *db); /* with its WAL */
 
 /* A consistent copy while we go on: start, then step between turns until it
  * says GR_OK. Steps of a bounded number of pages. On GR_REFUSE `why` says what
