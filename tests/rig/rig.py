@@ -603,7 +603,9 @@ class Rig:
     def unsettled(self):
         """What is still on its way, in words; nothing when all is at rest."""
         on_way = []
-        senders = ["ingress", *(d.name for d in self.deliverers), "dlqd"]
+        # What a dead deliverer has to say is not waited for, only its work.
+        senders = ["ingress", *(d.name for d in self.deliverers if d.alive),
+                   "dlqd"]
         for sender, receiver in [*((s, "sequencer") for s in senders),
                                  ("sequencer", "dlqd")]:
             if not (self.state_dir / f"{sender}.db").exists():
