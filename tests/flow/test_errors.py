@@ -1,0 +1,167 @@
+"""What goes wrong at a start or on the command line: one clear sentence and
+the right exit code (sysexits.h)."""
+
+import pathlib
+import socket
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "rig"))
+from rig import RigTest, main, wait_for
+
+DAEMONS = ["ingress", "sequencer", "dlqd", "deliverer-1"]
+USAGE, UNAVAILABLE, STORAGE, CONFIG = 64, 69, 74, 78
+
+
+class Errors(RigTest):
+    def ends(self, rig, name, code):
+        """Start it; it must end with this code. Its log."""
+        daemon = rig[name].start(wait=False)
+        self.assertEqual(daemon.wait_exit(), code, daemon.log())
+        self.assertNotIn("stopped", daemon.log())
+        return daemon.log()
+
+    def test_a_typo_in_the_configuration(self):
+        """Every process and the command line: 78, with file, line, column,
+        key path and the near miss."""
+        rig = self.rig()
+        text = rig.config_path.read_text()
+        rig.write_config(text.replace("max_attempts:", "max_atempts:"))
+        line = next(i for i, l in enumerate(
+            rig.config_path.read_text().splitlines(), 1) if "max_atempts" in l)
+        said = [self.ends(rig, name, CONFIG) for name in DAEMONS]
+        done = rig.cli_text("status")
+        self.assertEqual(done.returncode, CONFIG)
+        for log in [*said, done.stderr]:
+            self.assertRegex(log, rf"grapnel\.yaml:{line}:\d+: .*max_atempts")
+            self.assertIn("max_attempts", log)
+        self.assertFalse(rig.state_dir.exists(), "half-configured")
+
+    def test_every_error_in_one_run(self):
+        rig = self.rig()
+        rig.config["shutdown_grace"] = "5 parsecs"
+        rig.config["endpoints"][0]["typs"] = ["issue.*"]
+        rig.config["sources"][0]["provider"] = "plain"
+        rig.write_config()
+        done = rig.cli_text("check")
+        self.assertEqual(done.returncode, CONFIG)
+        for word in ["shutdown_grace", "typs", "provider"]:
+            self.assertRegex(done.stderr, rf"grapnel\.yaml:\d+:\d+: .*{word}")
+
+    def test_a_variable_that_is_not_set(self):
+        rig = self.rig()
+        rig.config["sources"][0]["secrets"] = ["${NOT_SET_BY_ANYONE}"]
+        rig.write_config()
+        for name in DAEMONS:
+            self.assertIn("NOT_SET_BY_ANYONE", self.ends(rig, name, CONFIG))
+
+    def test_no_configuration_at_all(self):
+        rig = self.rig()
+        rig.config_path.unlink()
+        log = self.ends(rig, "sequencer", CONFIG)
+        self.assertIn(str(rig.config_path), log)
+
+    def test_a_port_that_is_taken(self):
+        rig = self.rig()
+        with socket.socket() as other:
+            other.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            other.bind(("127.0.0.1", rig.door_port))
+            other.listen()
+            log = self.ends(rig, "ingress", UNAVAILABLE)
+        self.assertIn(str(rig.door_port), log)
+
+    def test_a_second_instance(self):
+        """69 and the other's process id; the first one is not disturbed."""
+        rig = self.rig().start()
+        for name in DAEMONS:
+            with self.subTest(name):
+                pid = rig[name].pid
+                second = type(rig[name])(rig, name)
+                second.log_path = rig.folder / f"{name}-second.log"
+                second.start(wait=False)
+                self.assertEqual(second.wait_exit(), UNAVAILABLE)
+                self.assertIn(str(pid), second.log())
+                self.assertIn(f"another {name} runs", second.log())
+                self.assertNotIn("Sanitizer", second.log())
+        event = rig.accept()
+        rig.receiver.wait(event)
+        rig.wait_status(event)
+
+    def test_a_state_dir_that_can_not_be(self):
+        rig = self.rig()
+        rig.state_dir.write_text("a file")
+        for name in DAEMONS:
+            self.assertIn("state", self.ends(rig, name, CONFIG))
+
+    def test_a_store_that_is_no_store(self):
+        """74, which file, and the way out."""
+        rig = self.rig()
+        rig.state_dir.mkdir()
+        for name in DAEMONS:
+            with self.subTest(name):
+                (rig.state_dir / f"{name}.db").write_bytes(b"nonsense" * 1000)
+                log = self.ends(rig, name, STORAGE)
+                self.assertIn(f"{name}.db is damaged", log)
+                self.assertIn("grapnel backup", log)
+
+    def test_wrong_words(self):
+        rig = self.rig()
+        for words, hint in {("stauts",): "status",
+                            ("dlq", "shwo"): "show",
+                            ("events", "--worksapce", "w"): "--workspace",
+                            ("trace",): "ID",
+                            ("events", "--limit", "many"): "--limit"}.items():
+            with self.subTest(words):
+                done = rig.cli_text(*words)
+                self.assertEqual(done.returncode, USAGE, done.stderr)
+                self.assertIn(hint, done.stderr)
+                self.assertEqual(done.stdout, "")
+
+    def test_nothing_runs(self):
+        """69, naming the process that can't be reached."""
+        rig = self.rig()
+        event = "evt_01JD3S6Q8W0N8M7V1T2X3Y4Z5A"
+        for words, name in {("trace", event): "sequencer",
+                            ("events",): "sequencer", ("dlq",): "dlqd",
+                            ("dlq", "retry", "dlq_x"): "dlqd",
+                            ("status",): "ingress", ("reload",): "dlqd",
+                            ("backup", "b"): "deliverer-1"}.items():
+            with self.subTest(words):
+                done = rig.cli_text(*words)
+                self.assertEqual(done.returncode, UNAVAILABLE, done.stderr)
+                self.assertIn(name, done.stderr)
+
+    def test_one_that_was_killed(self):
+        """69 also where its socket is left behind."""
+        rig = self.rig().start()
+        event = rig.accept()
+        rig.wait_status(event)
+        rig.kill("dlqd")
+        done = rig.cli_text("dlq")
+        self.assertEqual(done.returncode, UNAVAILABLE)
+        self.assertIn("dlqd", done.stderr)
+        with self.subTest("the rest of a trace is told all the same"):
+            done = rig.cli_text("trace", event)
+            self.assertIn("delivered", done.stdout)
+            self.assertIn("dlqd", done.stdout + done.stderr)
+
+    def test_the_door_is_shut(self):
+        rig = self.rig()
+        done = rig.cli_text("send", "plane")
+        self.assertEqual(done.returncode, UNAVAILABLE, done.stderr)
+        self.assertIn(str(rig.door_port), done.stderr)
+
+    def test_send_and_check(self):
+        """A good file passes; an event sent by `grapnel send` arrives."""
+        rig = self.rig().start()
+        self.assertEqual(rig.cli_text("check").returncode, 0)
+        done = rig.cli_text("send", "plane", "--type", "issue.created",
+                            "--workspace", "acme")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        request, = rig.receiver.wait()
+        self.assertEqual((request.headers["grapnel-type"],
+                          request.headers["grapnel-workspace"]),
+                         ("issue.created", "acme"))
+        wait_for(lambda: rig.cli("trace", request.id)[0]["status"] == "done")
+
+
+main()

@@ -1,0 +1,298 @@
+"""What is retried, when, how often, and what becomes of what is not."""
+
+import datetime
+import pathlib
+import re
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "rig"))
+from rig import SLOW, RigTest, is_signed, main, wait_for
+
+POLICY = {"backoff": "exponential", "first_wait": "20ms", "factor": 2,
+          "max_wait": "200ms", "jitter": "none", "max_attempts": 12,
+          "retry_on": ["network", 408, 425, 429, "5xx"],
+          "respect_retry_after": True}
+RFC3339 = re.compile(r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$")
+LETTER_KEYS = {"id", "event_id", "endpoint", "reason", "state", "attempts",
+               "first_at", "dead_at", "last_http_status", "last_error",
+               "last_response", "note"}
+
+
+class Retries(RigTest):
+    def start(self, policy=None, answers=({"status": 200},), **endpoint):
+        rig = self.rig()
+        rig.config["retry_policies"] = [
+            {"name": "quick", **POLICY, **(policy or {})}]
+        rig.config["endpoints"] = [
+            rig.endpoint("crm", retry_policy="quick", **endpoint)]
+        rig.write_config()
+        rig.receiver.rules({"path": "/crm", "answers": list(answers)})
+        return rig.start()
+
+    def letter(self, rig, state="dead"):
+        """The one letter, when it is in this state."""
+        letters = wait_for(lambda: rig.cli("dlq", "--state", state)[0],
+                           what=f"a letter that is {state}")
+        self.assertEqual(len(letters), 1)
+        self.assertEqual(LETTER_KEYS - set(letters[0]), set())
+        return letters[0]
+
+    def attempts(self, rig, event):
+        delivery, = rig.trace(event)["deliveries"]
+        return delivery["attempts"]
+
+
+class Again(Retries):
+    def test_503_until_it_is_200(self):
+        """P2, P4: retried with the same webhook-id and body, each signed anew,
+        each attempt on record."""
+        rig = self.start(answers=[{"status": 503, "times": 3},
+                                  {"status": 200}])
+        event = rig.accept()
+        requests = rig.receiver.wait(event, 4)
+        trace = rig.wait_status(event)
+        self.assertEqual([r.headers["grapnel-attempt"] for r in requests],
+                         ["1", "2", "3", "4"])
+        self.assertEqual(len({r.body for r in requests}), 1)
+        self.assertEqual({r.headers["grapnel-sequence"] for r in requests},
+                         {"1"})
+        self.assertTrue(all(map(is_signed, requests)))
+        attempts = trace["deliveries"][0]["attempts"]
+        self.assertEqual([(a["n"], a["http_status"]) for a in attempts],
+                         [(1, 503), (2, 503), (3, 503), (4, 200)])
+        with self.subTest("not before the policy's time"):
+            waits = [b.at_ms - a.at_ms for a, b in zip(requests, requests[1:])]
+            for wait, least in zip(waits, [20, 40, 80]):
+                self.assertGreaterEqual(wait, least - 1)
+                self.assertLess(wait, least + 1000 * SLOW)
+        self.assertEqual(rig.cli("dlq", "--state", "all")[0], [])
+
+    def test_a_connection_that_breaks(self):
+        """P2: closed, reset or cut short, it is tried again."""
+        rig = self.start(answers=[
+            {"action": "close"}, {"action": "reset"},
+            {"action": "cut", "status": 503, "body": "half of"},
+            {"raw": "SSH-2.0 hello\r\n"}, {"status": 200}])
+        event = rig.accept()
+        rig.receiver.wait(event, 5)
+        trace = rig.wait_status(event)
+        attempts = trace["deliveries"][0]["attempts"]
+        self.assertEqual(len(attempts), 5)
+        for attempt in attempts[:2]:
+            self.assertIsNone(attempt["http_status"])
+            self.assertTrue(attempt["error"])
+
+    def test_an_endpoint_that_never_answers(self):
+        """P2: the time-out ends the attempt, and it is tried again."""
+        rig = self.start(answers=[{"action": "blackhole", "times": 2},
+                                  {"status": 200}], timeout="300ms")
+        event = rig.accept()
+        requests = rig.receiver.wait(event, 3)
+        for a, b in zip(requests, requests[1:]):
+            self.assertGreaterEqual(b.at_ms - a.at_ms, 290)
+        trace = rig.wait_status(event)
+        first = trace["deliveries"][0]["attempts"][0]
+        self.assertIsNone(first["http_status"])
+        self.assertRegex(first["error"], "(?i)time")
+        self.assertGreaterEqual(first["duration_ms"], 290)
+
+    def test_an_endpoint_that_is_not_there(self):
+        """P2: a refused connection is retried until somebody listens."""
+        rig = self.start({"max_attempts": 1000})
+        rig.receiver.stop()
+        event = rig.accept()
+        wait_for(lambda: len(self.attempts(rig, event)) >= 2,
+                 what="two failed attempts")
+        self.assertEqual(rig.trace(event)["status"], "routed")
+        delivery, = rig.trace(event)["deliveries"]
+        self.assertEqual(delivery["status"], "retrying")
+        self.assertRegex(delivery["next_attempt_at"], RFC3339)
+        rig.receiver.start()
+        rig.receiver.wait(event)
+        rig.wait_status(event)
+
+    def test_retry_after_is_respected(self):
+        """P9: an endpoint that says when is not asked before."""
+        rig = self.start(answers=[
+            {"status": 429, "headers": {"Retry-After": "2"}},
+            {"status": 200}])
+        event = rig.accept()
+        a, b = rig.receiver.wait(event, 2)
+        self.assertGreaterEqual(b.at_ms - a.at_ms, 1990)
+        rig.wait_status(event)
+
+    def test_a_slow_endpoint_does_not_hold_up_others(self):
+        """P2: a black hole with all of its window full, and a neighbour."""
+        rig = self.rig()
+        rig.config["endpoints"] = [
+            rig.endpoint("hole", timeout="60s", max_in_flight=4),
+            rig.endpoint("fine")]
+        rig.config["shutdown_grace"] = "200ms"
+        rig.write_config()
+        rig.receiver.rules(
+            {"path": "/hole", "answers": [{"action": "blackhole"}]})
+        rig.start()
+        load = rig.load(count=600, workspaces=5)
+        load.result()
+        wait_for(lambda: len(rig.receiver.delivered("/fine")) == 600,
+                 what="all at the neighbour")
+        hole = rig.receiver.stats()["paths"]["/hole"]
+        self.assertEqual(hole["max_in_flight"], 4)
+
+
+class Final(Retries):
+    def test_400_is_a_dead_letter(self):
+        """P2: what can't succeed is not retried; the last answer is kept."""
+        rig = self.start(answers=[{"status": 400, "body": "no such field"}])
+        event = rig.accept()
+        letter = self.letter(rig)
+        self.assertEqual(
+            {k: letter[k] for k in ("event_id", "endpoint", "reason", "state",
+                                    "attempts", "last_http_status",
+                                    "last_response", "note")},
+            {"event_id": event, "endpoint": "crm", "reason": "rejected",
+             "state": "dead", "attempts": 1, "last_http_status": 400,
+             "last_response": "no such field", "note": None})
+        self.assertRegex(letter["dead_at"], RFC3339)
+        self.assertRegex(letter["first_at"], RFC3339)
+        trace = rig.wait_status(event)
+        delivery, = trace["deliveries"]
+        self.assertEqual(delivery["status"], "dead")
+        self.assertEqual([a["http_status"] for a in delivery["attempts"]],
+                         [400])
+        self.assertIn("dlqd", {e["process"] for e in trace["timeline"]})
+        with self.subTest("show has all of it"):
+            shown, code = rig.cli("dlq", "show", letter["id"])
+            self.assertEqual(code, 0)
+            self.assertEqual(shown["body"].encode(),
+                             rig.receiver.requests("/crm")[0].body)
+            said = rig.cli_text("dlq", "show", letter["id"])
+            for word in (event, "rejected", "no such field", "crm"):
+                self.assertIn(word, said.stdout)
+        with self.subTest("an unknown one: 1, and a sentence"):
+            said = rig.cli_text("dlq", "show", letter["id"] + "x")
+            self.assertEqual(said.returncode, 1)
+            self.assertIn(letter["id"] + "x", said.stderr)
+        self.assertEqual(len(rig.receiver.requests("/crm")), 1)
+
+    def test_a_redirect_is_not_followed(self):
+        """P8: a 3xx is a failure for good."""
+        rig = self.rig()
+        rig.receiver.rules({"path": "/crm", "answers": [
+            {"status": 302, "headers": {"Location": rig.receiver.url("/x")}}]})
+        rig.start()
+        rig.accept()
+        letter = self.letter(rig)
+        self.assertEqual((letter["reason"], letter["last_http_status"]),
+                         ("rejected", 302))
+        self.assertEqual(rig.receiver.requests("/x"), [])
+
+    def test_gone(self):
+        """P2: 410 has a reason of its own."""
+        rig = self.start(answers=[{"status": 410}])
+        rig.accept()
+        self.assertEqual(self.letter(rig)["reason"], "endpoint_gone")
+
+    def test_a_private_address_is_not_called(self):
+        """P8: without allow_private loopback is out of reach."""
+        rig = self.start(answers=[{"status": 200}], allow_private=False)
+        rig.accept()
+        letter = self.letter(rig)
+        self.assertEqual((letter["reason"], letter["last_http_status"]),
+                         ("blocked_address", None))
+        self.assertEqual(rig.receiver.requests(), [])
+
+    def test_all_attempts_used(self):
+        """P2: after max_attempts it is dead, budget_attempts."""
+        rig = self.start({"max_attempts": 3}, [{"status": 503, "body": "x"}])
+        event = rig.accept()
+        letter = self.letter(rig)
+        self.assertEqual(
+            (letter["reason"], letter["attempts"], letter["last_http_status"],
+             letter["last_response"]), ("budget_attempts", 3, 503, "x"))
+        rig.settle()
+        self.assertEqual(len(rig.receiver.requests(event=event)), 3)
+
+    def test_all_time_used(self):
+        """P2: when max_duration is over it is dead, budget_time."""
+        rig = self.start({"max_attempts": 1000, "max_duration": "500ms"},
+                         [{"status": 503}])
+        event = rig.accept()
+        letter = self.letter(rig)
+        self.assertEqual(letter["reason"], "budget_time")
+        requests = rig.receiver.requests(event=event)
+        self.assertGreater(len(requests), 2)
+        self.assertLess(requests[-1].at_ms - requests[0].at_ms,
+                        500 + 1000 * SLOW)
+
+
+class Requeue(Retries):
+    def test_a_letter_that_is_delivered_after_all(self):
+        """P2: dlq retry gives it a new budget; then it is recovered."""
+        rig = self.start({"max_attempts": 2}, [{"status": 503, "times": 3},
+                                               {"status": 200}])
+        event = rig.accept()
+        letter = self.letter(rig)
+        self.assertEqual(letter["attempts"], 2)
+        answer, code = rig.cli("dlq", "retry", letter["id"])
+        self.assertEqual((code, answer["requeued"]), (0, [letter["id"]]))
+        requests = rig.receiver.wait(event, 4)
+        self.assertEqual([r.headers["grapnel-attempt"] for r in requests],
+                         ["1", "2", "3", "4"])
+        self.assertEqual(requests[2].headers.get("grapnel-replay"), "1")
+        self.assertEqual({r.headers["grapnel-sequence"] for r in requests},
+                         {"1"})
+        recovered = self.letter(rig, "recovered")
+        self.assertEqual(recovered["id"], letter["id"])
+        self.assertEqual(rig.cli("dlq")[0], [])
+        trace = rig.wait_status(event)
+        self.assertEqual(trace["deliveries"][0]["status"], "delivered")
+        with self.subTest("it can't be requeued again: 1, and why"):
+            answer, code = rig.cli("dlq", "retry", letter["id"])
+            self.assertEqual((code, answer["requeued"]), (1, []))
+            self.assertIn("delivered", answer["refused"][0]["why"])
+
+    def test_a_letter_that_dies_again(self):
+        """P2: the same letter, dead again, with all attempts counted; of
+        several, only those that can be are requeued."""
+        rig = self.start(answers=[{"status": 400}])
+        event = rig.accept()
+        letter = self.letter(rig)
+        answer, code = rig.cli("dlq", "retry", letter["id"], "dlq_nonsense")
+        self.assertEqual(code, 1)
+        self.assertEqual(answer["requeued"], [letter["id"]])
+        self.assertEqual(answer["refused"][0]["id"], "dlq_nonsense")
+        rig.receiver.wait(event, 2)
+        again = wait_for(lambda: [x for x in rig.cli("dlq")[0]
+                                  if x["attempts"] == 2], what="2nd death")[0]
+        self.assertEqual((again["id"], again["state"], again["reason"]),
+                         (letter["id"], "dead", "rejected"))
+        with self.subTest("its history tells both lives"):
+            shown, _ = rig.cli("dlq", "show", letter["id"])
+            self.assertEqual(shown["life"], 2)
+            self.assertEqual([h["to"] for h in shown["history"]],
+                             ["dead", "requeued", "dead"])
+
+    def test_letters_are_found_by_what_they_are(self):
+        rig = self.start(answers=[{"status": 400}])
+        rig.accept(rig.plane_body("acme"))
+        rig.accept(rig.plane_body("other", "create", "project"))
+        wait_for(lambda: len(rig.cli("dlq")[0]) == 2, what="two letters")
+
+        def count(*args):
+            found, code = rig.cli("dlq", *args)
+            self.assertEqual(code, 0)
+            return len(found)
+        self.assertEqual(count("--workspace", "acme"), 1)
+        self.assertEqual(count("--type", "project.*"), 1)
+        self.assertEqual(count("--endpoint", "crm", "--reason", "rejected"), 2)
+        self.assertEqual(count("--source", "none"), 0)
+        self.assertEqual(count("--since", "1h"), 2)
+        until = (datetime.datetime.now(datetime.timezone.utc)
+                 - datetime.timedelta(hours=1)).strftime("%Y-%m-%dT%H:%M:%SZ")
+        self.assertEqual(count("--until", until), 0)
+        self.assertEqual(count("--limit", "1"), 1)
+        self.assertEqual(rig.cli_text("dlq", "--state", "ded").returncode, 1)
+
+
+main()

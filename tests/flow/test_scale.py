@@ -1,0 +1,161 @@
+"""More deliverers and fewer: they join, leave, die, lose their disk, freeze."""
+
+import pathlib
+import sys
+import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "rig"))
+import checker
+from rig import PLANE_SECRET, RigTest, main, wait_for
+
+ENDPOINTS = [f"to-{i}" for i in range(8)]
+LEASE_MS = 500
+TIMEOUT_MS = 500
+
+
+class Scale(RigTest):
+    def pipeline(self, deliverers):
+        rig = self.rig(deliverers=deliverers)
+        rig.env["GRAPNEL_TEST_LEASE_MS"] = str(LEASE_MS)
+        rig.config["endpoint_defaults"] = {
+            "timeout": f"{TIMEOUT_MS}ms", "connect_timeout": f"{TIMEOUT_MS}ms"}
+        rig.config["endpoints"] = [rig.endpoint(name) for name in ENDPOINTS]
+        rig.write_config()
+        rig.start()
+        self.homes_on(rig, *(d.name for d in rig.deliverers))
+        return rig
+
+    def homes(self, rig):
+        return {e["name"]: e["home"] for e in rig.ask("sequencer", "endpoints")}
+
+    def homes_on(self, rig, *names):
+        """Wait until each endpoint has a home, and these are all homes."""
+        wait_for(lambda: set(self.homes(rig).values()) == set(names),
+                 what=f"homes on {names}")
+
+    def all_fail_once(self, rig):
+        rig.receiver.rules(*({"path": f"/{name}", "per": "event", "answers": [
+            {"status": 503}, {"status": 200}]} for name in ENDPOINTS))
+
+    def judge(self, rig, *loads):
+        rig.settle()
+        acks = [a for load in loads for a in load.acks()]
+        events, deliveries, letters = rig.facts()
+        checker.check_stores(acks, events, deliveries, letters).require()
+        self.assertEqual(letters, [])
+        for name in ENDPOINTS:
+            checker.check(acks, rig.receiver.requests(f"/{name}"),
+                          PLANE_SECRET).require()
+
+    def workers(self, rig):
+        """{deliverer: deliveries it made}"""
+        rows = rig.rows("sequencer", "SELECT deliverer, count(*) AS n "
+                        "FROM deliveries WHERE status = 3 GROUP BY deliverer")
+        return {row["deliverer"]: row["n"] for row in rows}
+
+    def test_those_that_join_take_their_part(self):
+        """P2, P4: from two to four under load; each has endpoints, each
+        delivers, and nothing is lost or sent twice."""
+        rig = self.pipeline(2)
+        load = rig.load(count=1200, workspaces=10, rate=400)
+        for name in ["deliverer-3", "deliverer-4"]:
+            rig.add(name)
+            rig.start(name)
+        names = [d.name for d in rig.deliverers]
+        self.homes_on(rig, *names)
+        more = rig.load(count=400, workspaces=10, first=10_001)
+        load.result()
+        more.result()
+        self.judge(rig, load, more)
+        self.assertEqual(set(self.workers(rig)), set(names))
+        self.assertEqual(len(rig.receiver.requests()),
+                         1600 * len(ENDPOINTS), "moved, so sent twice")
+
+    def test_one_that_stops_hands_over_at_once(self):
+        """P2, P4: at a SIGTERM its endpoints move without a lease's wait."""
+        rig = self.pipeline(2)
+        rig.kill()
+        rig.env["GRAPNEL_TEST_LEASE_MS"] = "60000"  # waited for: a failure
+        rig.start()
+        self.homes_on(rig, "deliverer-1", "deliverer-2")
+        load = rig.load(count=1200, workspaces=10, rate=400)
+        rig.receiver.wait(count=500)
+        self.assertEqual(rig["deliverer-2"].stop(), 0)
+        self.homes_on(rig, "deliverer-1")
+        load.result()
+        self.judge(rig, load)
+
+    def test_one_that_dies_with_its_disk_loses_nothing(self):
+        """P3: kill -9, and its database is gone; parked retries included."""
+        rig = self.pipeline(4)
+        self.all_fail_once(rig)
+        load = rig.load(count=500, workspaces=10, rate=250)
+        rig.receiver.wait(count=500)
+        rig.kill("deliverer-2")
+        for path in rig.state_dir.glob("deliverer-2.db*"):
+            path.unlink()
+        rest = ["deliverer-1", "deliverer-3", "deliverer-4"]
+        self.homes_on(rig, *rest)
+        load.result()
+        self.judge(rig, load)
+        self.assertEqual(set(self.workers(rig)),
+                         {*rest, "deliverer-2"})
+
+    def test_one_that_returns_without_its_disk(self):
+        """P3: the same name with an empty database: its endpoints' work begins
+        anew at once, for its former process is gone."""
+        rig = self.pipeline(1)
+        rig.kill()
+        rig.env["GRAPNEL_TEST_LEASE_MS"] = "60000"
+        rig.start()
+        self.all_fail_once(rig)
+        load = rig.load(count=300, workspaces=10, rate=200)
+        rig.receiver.wait(count=300)
+        rig.kill("deliverer-1")
+        for path in rig.state_dir.glob("deliverer-1.db*"):
+            path.unlink()
+        rig.start("deliverer-1")
+        load.result()
+        self.judge(rig, load)
+
+    def test_one_that_freezes_and_thaws(self):
+        """P3, P4: stopped past its lease its endpoints move; awake again it
+        begins nothing under the old grants, and gets its part anew."""
+        rig = self.pipeline(2)
+        load = rig.load(count=1600, workspaces=10, rate=400)
+        rig.receiver.wait(count=500)
+        frozen = rig["deliverer-2"]
+        frozen.pause()
+        self.homes_on(rig, "deliverer-1")
+        rig.receiver.wait(count=len(rig.receiver.requests()) + 500)
+        frozen.resume()
+        thawed_ms = time.time() * 1000
+        load.result()
+        self.homes_on(rig, "deliverer-1", "deliverer-2")
+        self.judge(rig, load)
+        again = rig.load(count=200, workspaces=10, first=10_001)
+        again.result()
+        self.judge(rig, load, again)
+        with self.subTest("it worked again, under new grants"):
+            row, = rig.rows(
+                "sequencer", "SELECT count(*) AS n FROM deliveries WHERE "
+                "deliverer = 'deliverer-2' AND at_ms > ?", int(thawed_ms))
+            self.assertGreater(row["n"], 0)
+        with self.subTest("of its own accord it sent nothing twice: at most "
+                          "what was in flight"):
+            twice = len(rig.receiver.requests()) - 1800 * len(ENDPOINTS)
+            self.assertLessEqual(twice, 32 * len(ENDPOINTS))
+
+    def test_all_but_one_die_one_after_the_other(self):
+        """P3: what the dead had always goes on with those that are left."""
+        rig = self.pipeline(3)
+        load = rig.load(count=900, workspaces=10, rate=200)
+        for left in (2, 1):
+            rig.receiver.wait(count=len(rig.receiver.requests()) + 300)
+            rig.kill(f"deliverer-{left + 1}")
+            self.homes_on(rig, *(f"deliverer-{i + 1}" for i in range(left)))
+        load.result()
+        self.judge(rig, load)
+
+
+main()
