@@ -98,9 +98,8 @@ static void on_endpoint_row(void *arg, int64_t id, const char *name,
         e->home = deliverer_find(q, home);
 }
 
-void grants_open(struct sequencer *q)
+static void read_endpoints(struct sequencer *q)
 {
-    store_deliverers(q->store, on_deliverer_row, q);
     store_endpoints(q->store, on_endpoint_row, q);
     for (size_t i = 0; i < q->endpoint_count; i++) {
         struct endpoint *e = &q->endpoints[i];
@@ -112,55 +111,43 @@ void grants_open(struct sequencer *q)
     }
 }
 
-static void on_endpoint_row_again(void *arg, int64_t id, const char *name,
-                                  const char *home, uint64_t grant,
-                                  int64_t config)
+void grants_open(struct sequencer *q)
 {
-    struct sequencer *q = arg;
-    struct endpoint *e = endpoint_by_id(q, id);
-
-    (void)name;
-    if (!e)
-        return;
-    e->grant = grant;
-    e->config = config;
-    e->home = grant ? deliverer_find(q, home) : NULL;
-    e->out = grant ? store_count_in_flight(q->store, id, grant) : 0;
-    if (e->home)
-        e->home->out += e->out;
-    e->recalling = e->say_granted = false;
-    e->sweeping = e->waiting = true;
-    e->cursor = 0;
-    /* A recall may have been taken back with the turn: a second one for the
-     * same grant is answered the same way. */
-    e->recall = grant && (!e->settings || !e->settings->enabled);
+    store_deliverers(q->store, on_deliverer_row, q);
+    read_endpoints(q);
+    q->configure = true;
 }
 
+static void forget_endpoints(struct sequencer *q)
+{
+    for (size_t i = 0; i < q->endpoint_count; i++)
+        buf_fini(&q->endpoints[i].carried);
+    free(q->endpoints);
+    q->endpoints = NULL;
+    q->endpoint_count = 0;
+}
+
+/* Endpoints as the disk has them; who was heard when is not on disk and stays.
+ * A recall that is forgotten here is made again when it is still wanted. */
 void grants_undo(struct sequencer *q)
 {
+    forget_endpoints(q);
     for (size_t i = 0; i < q->deliverer_count; i++)
         q->deliverers[i]->out = 0;
-    for (size_t i = 0; i < q->endpoint_count; i++) {
-        q->endpoints[i].home = NULL;
-        q->endpoints[i].grant = 0;
-    }
-    store_endpoints(q->store, on_endpoint_row_again, q);
-    q->place = true;
+    read_endpoints(q);
+    q->configure = true;
 }
 
 void grants_close(struct sequencer *q)
 {
-    for (size_t i = 0; i < q->endpoint_count; i++)
-        buf_fini(&q->endpoints[i].carried);
+    forget_endpoints(q);
     for (size_t i = 0; i < q->deliverer_count; i++) {
         free(q->deliverers[i]->wanted);
         free(q->deliverers[i]);
     }
-    free(q->endpoints);
     free(q->deliverers);
-    q->endpoints = NULL;
     q->deliverers = NULL;
-    q->endpoint_count = q->deliverer_count = 0;
+    q->deliverer_count = 0;
 }
 
 /* ---- what a grant carries ---- */
@@ -284,6 +271,7 @@ void grants_configure(struct sequencer *q, const struct settings *s)
     if (grant_silence_ms(longest_ms) > q->silence_ms)
         q->silence_ms = grant_silence_ms(longest_ms);
     q->place = true;
+    q->configure = false;
 }
 
 /* ---- a grant's end ---- */

@@ -134,8 +134,11 @@ static bool purge(struct sequencer *q)
 int loop_work(void *self)
 {
     struct sequencer *q = self;
-    int wait_ms = grants_work(q), more_ms;
+    int wait_ms, more_ms;
 
+    if (q->configure)
+        grants_configure(q, q->d.settings);
+    wait_ms = grants_work(q);
     letters_work(q);
     more_ms = q->no_room ? -1 : dispatch_work(q);
     if (q->d.loop.mono_ms - q->looked_ms >= LOOK_MS)

@@ -105,6 +105,7 @@ struct sequencer {
     struct deliverer **deliverers;
     size_t deliverer_count;
     bool place;         /* homes may have to change */
+    bool configure;     /* endpoints are to be matched with the settings */
     int64_t started_ms; /* mono */
     int64_t silence_ms; /* longest a grant may outlive our last answer */
     uint64_t series;
