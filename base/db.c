@@ -253,6 +253,9 @@ struct db *db_open(const char *path, const struct db_schema *schema)
     int rc;
 
     db->path = gr_strdup(path);
+    /* Nobody asks for SQLite's memory statistics, and each allocation would
+     * take a lock for them. Refused, harmlessly, once SQLite has started. */
+    sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0);
     rc = sqlite3_open_v2(
         path, &db->h,
         SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX, NULL);
