@@ -375,6 +375,9 @@ void grants_beat(struct sequencer *q, const struct wire_beat *b)
         d->store = b->store;
         store_deliverer_set(q->store, name, b->store);
     }
+    /* Whoever leaves does not beat: it drained for another reason. */
+    if (d->leaving_run == b->run)
+        d->leaving_run = 0;
     if (d->run != b->run || now - d->beat_ms > grant_lease_ms() ||
         !d->beat_ms) {
         d->healthy_ms = now;

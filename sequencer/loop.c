@@ -39,6 +39,10 @@ gr_rc loop_apply(void *self, const char *from, uint64_t n, struct bytes msg)
     struct wire_requeued requeued;
 
     (void)n;
+    /* After a rolled back turn nobody wants anything until work() has matched
+     * the endpoints with the settings. */
+    if (q->configure)
+        return GR_AGAIN;
     switch (wire_kind(msg)) {
     case WIRE_KIND_ACCEPTED:
         return wire_get_accepted(&accepted, msg) == GR_OK
