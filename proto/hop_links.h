@@ -12,6 +12,7 @@ enum {
     ASK_FIRST_MS = 50,  /* silence before we ask where the peer is … */
     ASK_MOST_MS = 2000, /* … doubled up to this … */
     ASK_IDLE_MS = 5000, /* … and this often when nothing is under way */
+    ASKED_MOST = 4,     /* in vain: then at the inbox that its name says */
     GO_BACK_MS = 100,   /* one place is gone back to once in this time */
     BLOCKED_MS = 10,    /* the peer's pipe is full: look again after this … */
     BLOCKED_MOST_MS = 500, /* … doubled up to this */
@@ -44,6 +45,7 @@ struct hop_out {
     int64_t heard_ms, ask_at_ms, ask_wait_ms, blocked_ms, blocked_wait_ms;
     uint64_t forked_n, forked_run; /* last disagreement said loudly */
     bool say_runs;                 /* … and to be answered by tell() */
+    unsigned asked;                /* questions since we last heard from it */
 };
 
 /* We receive. `taken` is what was applied; `n` what is on disk (they differ

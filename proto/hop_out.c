@@ -173,6 +173,7 @@ gr_rc hop_out_acked(struct hop *h, const struct wire_acked *a)
     wire_copy(o->inbox, sizeof o->inbox, a->inbox);
     o->heard_ms = mono_ms();
     o->ask_at_ms = o->blocked_ms = o->blocked_wait_ms = 0;
+    o->asked = 0;
     if (!is_mine(o, a->n, a->run) || !is_mine(o, a->taken, a->taken_run)) {
         disagree(h, o, a->taken, a->taken_run);
         return GR_OK;
@@ -343,9 +344,13 @@ static void ask(struct hop *h, struct hop_out *o)
 {
     struct wire_batch b;
 
+    /* Perhaps what we were told of its inbox was wrong. */
+    if (o->asked++ >= ASKED_MOST)
+        mailbox_address_of(h->mailbox, o->peer, o->inbox);
     begin_batch(h, o, &b);
+    /* Not heard? We ask again. */
     if (send_batch(h, o, &b) != GR_OK)
-        o->ask_at_ms = 0;
+        o->blocked_ms = mono_ms() + BLOCKED_MS;
 }
 
 /* The pipe is full: look again later, and ever later. */
