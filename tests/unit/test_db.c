@@ -1,0 +1,624 @@
+/* The store: migrated forward only, refused when damaged, rolled back when
+ * full, given up when a commit fails; copied whole while it is written. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+/* cmocka needs the above first */
+#include <cmocka.h>
+
+#include "alloc.h"
+#include "db.h"
+#include "log.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static const char *const steps[] = {
+    "CREATE TABLE t(id INTEGER PRIMARY KEY, v TEXT, pad BLOB);"
+    "CREATE INDEX t_v ON t(v)",
+    "ALTER TABLE t ADD COLUMN more INTEGER",
+    "CREATE TABLE u(id INTEGER PRIMARY KEY)",
+};
+static const struct db_schema schema = {steps, 3};
+
+static char dir[64], file[100];
+
+static int setup(void **state)
+{
+    (void)state;
+    snprintf(dir, sizeof dir, "/tmp/db-XXXXXX");
+    assert_non_null(mkdtemp(dir));
+    snprintf(file, sizeof file, "%s/x.db", dir);
+    log_open("test", LOG_ERROR, false);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    char rm[100];
+
+    (void)state;
+    snprintf(rm, sizeof rm, "rm -rf %s", dir);
+    return system(rm) == 0 ? 0 : -1;
+}
+
+static void sh(const char *fmt, ...)
+{
+    char command[1000];
+    va_list ap;
+
+    va_start(ap, fmt);
+    vsnprintf(command, sizeof command, fmt, ap);
+    va_end(ap);
+    assert_int_equal(system(command), 0);
+}
+
+static int64_t number(struct db *db, const char *sql)
+{
+    sqlite3_stmt *s = NULL;
+    int64_t v = -1;
+
+    assert_int_equal(sqlite3_prepare_v2(db_handle(db), sql, -1, &s, NULL),
+                     SQLITE_OK);
+    if (sqlite3_step(s) == SQLITE_ROW)
+        v = sqlite3_column_int64(s, 0);
+    sqlite3_finalize(s);
+    return v;
+}
+
+static void insert(struct db *db, stmt *s, int rows, size_t pad)
+{
+    static const char zeros[65536];
+
+    for (int i = 0; i < rows; i++) {
+        bind_i64(s, 1, random());
+        bind_blob(s, 2, (struct bytes){zeros, pad});
+        db_run(db, s);
+    }
+}
+
+static stmt *inserter(struct db *db)
+{
+    return db_prepare(db, "INSERT INTO t(v, pad) VALUES(?, ?)");
+}
+
+/* Exit code of `f` in a process of its own, and what it said. */
+static int ends_with(void (*f)(void), char said[4096])
+{
+    int ends[2], status;
+    size_t n = 0;
+    ssize_t got;
+    pid_t pid;
+
+    assert_int_equal(pipe(ends), 0);
+    pid = fork();
+    if (pid == 0) {
+        dup2(ends[1], STDERR_FILENO);
+        f();
+        _exit(0);
+    }
+    close(ends[1]);
+    while ((got = read(ends[0], said + n, 4095 - n)) > 0)
+        n += (size_t)got;
+    said[n] = 0;
+    close(ends[0]);
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+static void just_open(void)
+{
+    db_close(db_open(file, &schema));
+}
+
+/* ---- open and migrate ---- */
+
+static void it_is_opened_the_way_our_promises_need(void **state)
+{
+    struct db *db = db_open(file, &schema);
+
+    (void)state;
+    assert_string_equal(db_path(db), file);
+    assert_int_equal(number(db, "PRAGMA user_version"), 3);
+    assert_int_equal(number(db, "PRAGMA synchronous"), 2);
+    assert_int_equal(number(db, "SELECT journal_mode = 'wal' FROM "
+                                "pragma_journal_mode"),
+                     1);
+    assert_int_equal(number(db, "PRAGMA wal_autocheckpoint"), 0);
+    assert_true(db_room_bytes(db) > 0);
+    assert_true(db_size_bytes(db) > 0);
+    db_close(db);
+}
+
+static void an_older_file_is_brought_forward_and_keeps_its_rows(void **state)
+{
+    struct db_schema older = {steps, 1};
+    struct db *db = db_open(file, &older);
+
+    (void)state;
+    assert_int_equal(number(db, "PRAGMA user_version"), 1);
+    db_exec(db, "INSERT INTO t(v) VALUES('kept')");
+    db_close(db);
+    db = db_open(file, &schema);
+    assert_int_equal(number(db, "PRAGMA user_version"), 3);
+    assert_int_equal(number(db, "SELECT count(*) FROM t WHERE v = 'kept' AND "
+                                "more IS NULL"),
+                     1);
+    db_close(db);
+}
+
+static void open_with_a_bad_step(void)
+{
+    static const char *const bad[] = {
+        "CREATE TABLE a(x)",
+        "CREATE TABLE b(x); CREATE TABLE a(x)",
+    };
+
+    db_close(db_open(file, &(struct db_schema){bad, 2}));
+}
+
+static void a_step_is_done_whole_or_not_at_all(void **state)
+{
+    static const char *const good[] = {"CREATE TABLE a(x)"};
+    char said[4096];
+    struct db *db;
+
+    (void)state;
+    assert_int_equal(ends_with(open_with_a_bad_step, said), EXIT_STORAGE);
+    db = db_open(file, &(struct db_schema){good, 1});
+    assert_int_equal(number(db, "PRAGMA user_version"), 1);
+    assert_int_equal(number(db, "SELECT count(*) FROM sqlite_schema"), 1);
+    db_close(db);
+}
+
+static void a_newer_file_is_refused(void **state)
+{
+    char said[4096];
+    struct db *db = db_open(file, &schema);
+
+    (void)state;
+    db_exec(db, "PRAGMA user_version = 9");
+    db_close(db);
+    assert_int_equal(ends_with(just_open, said), EXIT_STORAGE);
+    assert_non_null(strstr(said, "newer grapnel"));
+    assert_non_null(strstr(said, file));
+}
+
+/* ---- damage ---- */
+
+static void make_file(int rows)
+{
+    struct db *db = db_open(file, &schema);
+    stmt *s = inserter(db);
+
+    db_begin(db);
+    insert(db, s, rows, 500);
+    assert_int_equal(db_commit(db), GR_OK);
+    db_close(db);
+}
+
+static void what_is_no_database_is_refused(void **state)
+{
+    char said[4096];
+
+    (void)state;
+    sh("head -c 20000 /dev/urandom > %s", file);
+    assert_int_equal(ends_with(just_open, said), EXIT_STORAGE);
+    assert_non_null(strstr(said, "is damaged"));
+    assert_non_null(strstr(said, "grapnel backup"));
+}
+
+static void a_torn_file_is_refused(void **state)
+{
+    char said[4096];
+
+    (void)state;
+    make_file(2000);
+    sh("truncate -s %d %s", 4096 * 20 + 100, file);
+    assert_int_equal(ends_with(just_open, said), EXIT_STORAGE);
+    assert_non_null(strstr(said, "is damaged"));
+}
+
+static void changed_bytes_inside_are_found(void **state)
+{
+    char said[4096];
+
+    (void)state;
+    make_file(2000);
+    sh("dd if=/dev/urandom of=%s bs=4096 seek=10 count=3 conv=notrunc "
+       "2>/dev/null",
+       file);
+    assert_int_equal(ends_with(just_open, said), EXIT_STORAGE);
+    assert_non_null(strstr(said, "is damaged"));
+}
+
+static void open_and_count(void)
+{
+    struct db *db = db_open(file, &schema);
+    int64_t t = number(db, "SELECT count(*) FROM t NOT INDEXED"),
+            v = number(db, "SELECT count(*) FROM t INDEXED BY t_v WHERE v > ''"
+                           " OR v <= ''");
+
+    db_close(db);
+    _exit(t == v ? 0 : 1);
+}
+
+/* `cp` of a file that is written: found damaged, or it works. */
+static void a_raw_copy_of_a_live_file_is_refused_or_works(void **state)
+{
+    struct db *db = db_open(file, &schema);
+    stmt *s = inserter(db);
+    char said[4096];
+    int refused = 0;
+
+    (void)state;
+    for (int round = 0; round < 20; round++) {
+        for (int i = 0; i < 20; i++) {
+            db_begin(db);
+            insert(db, s, 20, 700);
+            assert_int_equal(db_commit(db), GR_OK);
+            db_tidy(db);
+        }
+        /* the file now, its log after some more, as cp would */
+        sh("rm -rf %s/copy && mkdir %s/copy && cp %s %s/copy/", dir, dir, file,
+           dir);
+        for (int i = 0; i < 60; i++) {
+            db_begin(db);
+            insert(db, s, 20, 700);
+            assert_int_equal(db_commit(db), GR_OK);
+            db_tidy(db);
+        }
+        sh("cp %s-wal %s/copy/", file, dir);
+        snprintf(file, sizeof file, "%s/copy/x.db", dir);
+        switch (ends_with(open_and_count, said)) {
+        case 0:
+            break;
+        case EXIT_STORAGE:
+            refused++;
+            assert_non_null(strstr(said, "is damaged"));
+            break;
+        default:
+            fail_msg("neither damaged nor whole: %s", said);
+        }
+        snprintf(file, sizeof file, "%s/x.db", dir);
+    }
+    db_close(db);
+    print_message("%d of 20 raw copies were refused\n", refused);
+}
+
+/* ---- full ---- */
+
+static void a_full_disk_takes_the_turn_back(void **state)
+{
+    struct db *db = db_open(file, &schema);
+    stmt *s = inserter(db);
+
+    (void)state;
+    db_begin(db);
+    insert(db, s, 10, 100);
+    assert_true(db_dirty(db));
+    assert_int_equal(db_commit(db), GR_OK);
+    db_exec(db, "PRAGMA max_page_count = 20");
+    db_begin(db);
+    assert_false(db_dirty(db));
+    insert(db, s, 200, 1000);
+    assert_true(db_full(db));
+    insert(db, s, 1, 1); /* does nothing */
+    assert_int_equal(db_changes(db), 0);
+    assert_int_equal(db_commit(db), GR_AGAIN);
+    assert_int_equal(number(db, "SELECT count(*) FROM t"), 10);
+    db_begin(db); /* and the next turn is a turn again */
+    assert_false(db_full(db));
+    insert(db, s, 1, 10);
+    assert_int_equal(db_commit(db), GR_OK);
+    db_exec(db, "PRAGMA max_page_count = 100000");
+    db_begin(db);
+    insert(db, s, 200, 1000);
+    assert_int_equal(db_commit(db), GR_OK);
+    assert_int_equal(number(db, "SELECT count(*) FROM t"), 211);
+    db_close(db);
+}
+
+/* System calls that fail as we say: in a process of its own. */
+static int fail_errno;
+static char failing_path[100];
+
+static bool is_failing(int fd)
+{
+    char link[64], at[200];
+    ssize_t n;
+
+    if (!fail_errno)
+        return false;
+    snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+    n = readlink(link, at, sizeof at - 1);
+    at[n > 0 ? n : 0] = 0;
+    return strstr(at, failing_path) != NULL;
+}
+
+static ssize_t bad_pwrite64(int fd, const void *p, size_t n, off_t at)
+{
+    if (is_failing(fd)) {
+        errno = fail_errno;
+        return -1;
+    }
+    return pwrite(fd, p, n, at);
+}
+
+static int sync_fails;
+
+static int bad_sync(sqlite3_file *f, int flags)
+{
+    (void)f, (void)flags;
+    return sync_fails ? SQLITE_IOERR_FSYNC : SQLITE_OK;
+}
+
+static void replace_pwrite(void)
+{
+    sqlite3_vfs *vfs = sqlite3_vfs_find(NULL);
+
+    assert_int_equal(
+        vfs->xSetSystemCall(vfs, "pwrite64", (sqlite3_syscall_ptr)bad_pwrite64),
+        SQLITE_OK);
+    vfs->xSetSystemCall(vfs, "pwrite", (sqlite3_syscall_ptr)bad_pwrite64);
+}
+
+/* 0: it was refused while full and taken again after. */
+static void fill_and_empty(void)
+{
+    struct db *db = db_open(file, &schema);
+    stmt *s = inserter(db);
+
+    snprintf(failing_path, sizeof failing_path, "x.db");
+    replace_pwrite();
+    for (int i = 0; i < 20; i++) {
+        fail_errno = i % 2 ? ENOSPC : 0;
+        db_begin(db);
+        insert(db, s, 100 * (i + 1), 900);
+        if ((db_commit(db) == GR_AGAIN) != (fail_errno != 0))
+            _exit(1);
+        db_tidy(db);
+    }
+    fail_errno = 0;
+    if (number(db, "SELECT count(*) FROM t") != 10000)
+        _exit(2);
+    db_close(db);
+    _exit(0);
+}
+
+static void a_disk_that_refuses_writes_is_a_full_one(void **state)
+{
+    char said[4096];
+
+    (void)state;
+    assert_int_equal(ends_with(fill_and_empty, said), 0);
+}
+
+static void write_error(void)
+{
+    struct db *db = db_open(file, &schema);
+    stmt *s = inserter(db);
+
+    snprintf(failing_path, sizeof failing_path, "x.db-wal");
+    replace_pwrite();
+    fail_errno = EIO;
+    db_begin(db);
+    insert(db, s, 10, 900);
+    (void)!db_commit(db);
+    _exit(0);
+}
+
+static void any_other_error_ends_the_process(void **state)
+{
+    char said[4096];
+
+    (void)state;
+    assert_int_equal(ends_with(write_error, said), EXIT_STORAGE);
+    assert_non_null(strstr(said, "a commit failed"));
+}
+
+static void failing_fsync(void)
+{
+    struct db *db = db_open(file, &schema);
+    stmt *s = inserter(db);
+    static sqlite3_io_methods methods;
+    sqlite3_file *wal = NULL;
+
+    db_begin(db);
+    insert(db, s, 1, 10);
+    if (db_commit(db) != GR_OK)
+        _exit(1);
+    sqlite3_file_control(db_handle(db), "main", SQLITE_FCNTL_JOURNAL_POINTER,
+                         &wal);
+    methods = *wal->pMethods;
+    methods.xSync = bad_sync;
+    wal->pMethods = &methods;
+    sync_fails = 1;
+    db_begin(db);
+    insert(db, s, 1, 10);
+    if (db_commit(db) == GR_OK)
+        _exit(2);
+    _exit(3); /* it must not have come back */
+}
+
+static void a_commit_whose_fsync_fails_ends_the_process(void **state)
+{
+    char said[4096];
+    struct db *db;
+
+    (void)state;
+    assert_int_equal(ends_with(failing_fsync, said), EXIT_STORAGE);
+    assert_non_null(strstr(said, "Nothing that was promised is lost"));
+    db = db_open(file, &schema); /* neither done nor undone: 1 or 2 */
+    assert_in_range(number(db, "SELECT count(*) FROM t"), 1, 2);
+    db_close(db);
+}
+
+/* ---- what was committed survives kill -9 ---- */
+
+static void a_kill_loses_nothing_that_was_committed(void **state)
+{
+    int ends[2];
+    int64_t said = 0, n;
+    struct db *db;
+    pid_t pid;
+
+    (void)state;
+    assert_int_equal(pipe(ends), 0);
+    pid = fork();
+    if (pid == 0) {
+        stmt *s;
+
+        db = db_open(file, &schema);
+        s = inserter(db);
+        for (n = 1;; n++) {
+            db_begin(db);
+            insert(db, s, 1, 3000);
+            if (db_commit(db) != GR_OK || write(ends[1], &n, sizeof n) < 0)
+                _exit(1);
+            db_tidy(db);
+        }
+    }
+    close(ends[1]);
+    while (said < 500 && read(ends[0], &n, sizeof n) == sizeof n)
+        said = n;
+    kill(pid, SIGKILL);
+    while (read(ends[0], &n, sizeof n) == sizeof n)
+        said = n;
+    close(ends[0]);
+    waitpid(pid, NULL, 0);
+    db = db_open(file, &schema);
+    assert_in_range(number(db, "SELECT count(*) FROM t"), said, said + 1);
+    db_close(db);
+}
+
+/* ---- statements ---- */
+
+static void values_come_back_as_they_went(void **state)
+{
+    struct db *db = db_open(file, &schema);
+    stmt *put = db_prepare(db, "INSERT INTO t(id, v, pad) VALUES(?, ?, ?)");
+    stmt *get = db_prepare(db, "SELECT id, v, pad, more FROM t WHERE id = ?");
+
+    (void)state;
+    db_begin(db);
+    bind_i64(put, 1, INT64_MIN);
+    bind_str(put, 2, (struct bytes){"ab\0c", 2});
+    bind_blob(put, 3, (struct bytes){"\0\1", 2});
+    db_run(db, put);
+    assert_int_equal(db_changes(db), 1);
+    bind_i64(put, 1, 2);
+    bind_text(put, 2, NULL);
+    bind_blob(put, 3, (struct bytes){NULL, 0});
+    db_run(db, put);
+    assert_int_equal(db_commit(db), GR_OK);
+    bind_i64(get, 1, INT64_MIN);
+    assert_true(db_step(db, get));
+    assert_true(col_i64(get, 0) == INT64_MIN);
+    assert_string_equal(col_text(get, 1), "ab");
+    assert_int_equal(col_blob(get, 2).n, 2);
+    assert_true(col_null(get, 3));
+    db_done(get);
+    bind_i64(get, 1, 2);
+    assert_true(db_step(db, get));
+    assert_string_equal(col_text(get, 1), "");
+    assert_false(col_null(get, 2)); /* empty, not NULL */
+    assert_int_equal(col_blob(get, 2).n, 0);
+    assert_false(db_step(db, get));
+    db_done(get);
+    db_close(db);
+}
+
+/* ---- backup ---- */
+
+static void a_backup_while_writing_is_whole(void **state)
+{
+    struct db *db = db_open(file, &schema), *copy;
+    stmt *s = inserter(db);
+    char why[200] = "", to[200];
+    int64_t at_start, steps_taken = 0;
+    gr_rc rc;
+
+    (void)state;
+    for (int i = 0; i < 50; i++) {
+        db_begin(db);
+        insert(db, s, 200, 900);
+        assert_int_equal(db_commit(db), GR_OK);
+        db_tidy(db);
+    }
+    at_start = number(db, "SELECT count(*) FROM t");
+    snprintf(to, sizeof to, "%s/backup.db", dir);
+    assert_int_equal(db_backup_start(db, to, why), GR_OK);
+    assert_true(db_backup_running(db));
+    assert_int_equal(db_backup_start(db, "/tmp/other", why), GR_REFUSE);
+    assert_non_null(strstr(why, "under way"));
+    while ((rc = db_backup_step(db, why)) == GR_AGAIN) {
+        db_begin(db);
+        insert(db, s, 20, 900);
+        assert_int_equal(db_commit(db), GR_OK);
+        db_tidy(db);
+        assert_true(++steps_taken < 1000);
+    }
+    assert_int_equal(rc, GR_OK);
+    assert_false(db_backup_running(db));
+    assert_true(steps_taken > 3);
+    sh("test ! -e %s-wal && test ! -e %s-journal", to, to);
+    copy = db_open(to, &schema);
+    assert_in_range(number(copy, "SELECT count(*) FROM t"), at_start,
+                    number(db, "SELECT count(*) FROM t"));
+    db_close(copy);
+    assert_int_equal(db_backup_start(db, to, why), GR_REFUSE);
+    assert_non_null(strstr(why, "exists already"));
+    assert_int_equal(db_backup_start(db, "/nowhere/x", why), GR_REFUSE);
+    assert_non_null(strstr(why, "/nowhere/x"));
+    assert_false(db_backup_running(db));
+    db_close(db);
+}
+
+static void a_backup_that_is_cut_short_leaves_nothing(void **state)
+{
+    struct db *db = db_open(file, &schema);
+    stmt *s = inserter(db);
+    char why[200], to[200];
+
+    (void)state;
+    db_begin(db);
+    insert(db, s, 5000, 900);
+    assert_int_equal(db_commit(db), GR_OK);
+    snprintf(to, sizeof to, "%s/backup.db", dir);
+    assert_int_equal(db_backup_start(db, to, why), GR_OK);
+    assert_int_equal(db_backup_step(db, why), GR_AGAIN);
+    db_close(db);
+    sh("test ! -e %s", to);
+}
+
+int main(void)
+{
+#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+    const struct CMUnitTest tests[] = {
+        T(it_is_opened_the_way_our_promises_need),
+        T(an_older_file_is_brought_forward_and_keeps_its_rows),
+        T(a_step_is_done_whole_or_not_at_all),
+        T(a_newer_file_is_refused),
+        T(what_is_no_database_is_refused),
+        T(a_torn_file_is_refused),
+        T(changed_bytes_inside_are_found),
+        T(a_raw_copy_of_a_live_file_is_refused_or_works),
+        T(a_full_disk_takes_the_turn_back),
+        T(a_disk_that_refuses_writes_is_a_full_one),
+        T(any_other_error_ends_the_process),
+        T(a_commit_whose_fsync_fails_ends_the_process),
+        T(a_kill_loses_nothing_that_was_committed),
+        T(values_come_back_as_they_went),
+        T(a_backup_while_writing_is_whole),
+        T(a_backup_that_is_cut_short_leaves_nothing),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,87 @@
+/* The checkpoint thread beside a writer that never rests: the WAL stays
+ * bounded, and nothing is lost.
+ * grapnel-labels: threads */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+/* cmocka needs the above first */
+#include <cmocka.h>
+
+#include "db.h"
+#include "log.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+static const char *const steps[] = {
+    "CREATE TABLE t(id INTEGER PRIMARY KEY, pad BLOB)"};
+static const struct db_schema schema = {steps, 1};
+
+static void a_steady_writer_keeps_a_short_wal(void **state)
+{
+    static const char pad[1000];
+    char dir[64] = "/tmp/dbt-XXXXXX", file[100], wal[110], rm[100];
+    time_t until = time(NULL) + 5;
+    int64_t most = 0, rows = 0;
+    struct stat st;
+    struct db *db;
+    stmt *s;
+
+    (void)state;
+    assert_non_null(mkdtemp(dir));
+    log_open("test", LOG_ERROR, false);
+    snprintf(file, sizeof file, "%s/x.db", dir);
+    snprintf(wal, sizeof wal, "%s-wal", file);
+    db = db_open(file, &schema);
+    s = db_prepare(db, "INSERT INTO t(pad) VALUES(?)");
+    while (time(NULL) < until || rows < 100000) {
+        db_begin(db);
+        for (int i = 0; i < 500; i++, rows++) {
+            bind_blob(s, 1, (struct bytes){pad, sizeof pad});
+            db_run(db, s);
+        }
+        assert_int_equal(db_commit(db), GR_OK);
+        db_tidy(db);
+        if (stat(wal, &st) == 0 && st.st_size > most)
+            most = st.st_size;
+    }
+    assert_true(rows * (int64_t)sizeof pad > 96 * 1024 * 1024);
+    assert_in_range(most, 1024 * 1024, 40 * 1024 * 1024);
+    db_close(db);
+    assert_int_not_equal(stat(wal, &st), 0); /* all is in the file */
+    db = db_open(file, &schema);
+    s = db_prepare(db, "SELECT count(*) FROM t");
+    assert_true(db_step(db, s));
+    assert_int_equal(col_i64(s, 0), rows);
+    db_done(s);
+    db_close(db);
+    snprintf(rm, sizeof rm, "rm -rf %s", dir);
+    assert_int_equal(system(rm), 0);
+}
+
+/* Open and close at once, so that the thread meets every moment of it. */
+static void a_thread_that_has_hardly_begun_is_stopped(void **state)
+{
+    char dir[64] = "/tmp/dbt-XXXXXX", file[100], rm[100];
+
+    (void)state;
+    assert_non_null(mkdtemp(dir));
+    log_open("test", LOG_ERROR, false);
+    snprintf(file, sizeof file, "%s/x.db", dir);
+    for (int i = 0; i < 100; i++)
+        db_close(db_open(file, &schema));
+    snprintf(rm, sizeof rm, "rm -rf %s", dir);
+    assert_int_equal(system(rm), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_steady_writer_keeps_a_short_wal),
+        cmocka_unit_test(a_thread_that_has_hardly_begun_is_stopped),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
