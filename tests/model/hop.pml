@@ -99,7 +99,8 @@ bool restored, s_copy, r_copy, resting;
 #else
 #define SAME_TAKEN (taken < f || taken >= f + n || SAME(RUN(x), RUN(r.at[taken])))
 #endif
-#define AGREES (SAME_PREV(p, RUN(r.at[f - 1])) && SAME_TAKEN)
+#define AGREES \
+  ((f - 1 > taken || SAME_PREV(p, RUN(r.at[f - 1]))) && SAME_TAKEN)
 #ifdef M_ACCEPT_HOLE /* what comes is taken, whatever is missing before it */
 #define HOLE false
 #else
@@ -206,14 +207,7 @@ inline die(sender)
 
 /* ------------------------------------------------------------------ sender */
 
-/* Sends never block: what finds no room is said again on the next answer. */
-inline tell_runs(floor)
-{
-  if
-  :: nfull(d) -> d!RUNS,top + 1,floor,0,s.at[1],s.at[2],s.at[3],s.at[4]
-  :: full(d)
-  fi
-}
+inline tell_runs(floor) { d!RUNS,top + 1,floor,0,s.at[1],s.at[2],s.at[3],s.at[4] }
 
 #ifdef M_JUMP_ON_BATCH /* a batch at the floor moves any receiver there */
 #define TO_FLOOR sent = low - 1
@@ -241,8 +235,9 @@ inline heed(late) /* its place is (n, q), it has taken (k, g), h: it saw a hole 
 #ifndef M_JUMP_ON_BATCH
      :: BEHIND && k == 0 -> tell_runs(cur + 1) /* no place at all */
 #endif
-     :: BEHIND -> /* restored: back as far as rows are held */
-        cur = (n + 1 < low -> low - 1 : n); sent = cur; back = 0;
+     :: BEHIND -> /* restored: back as far as rows are held and not taken */
+        cur = (n + 1 < low -> low - 1 : n);
+        sent = (k > cur -> k : cur); back = 0;
         if :: k + 1 < low -> TO_FLOOR :: else fi
      :: !BEHIND ->
         if :: n > cur -> cur = n; back = 0 :: else fi;
@@ -274,9 +269,11 @@ end:
        sent + 1 >= low && ONE_RUN ->
        d!BATCH,sent + 1,2,RUN(s.at[sent]),s.at[sent + 1],s.at[sent + 2],0,low;
        sent = sent + 2 }
-  :: atomic { nempty(a) -> a?n,q,k,g,h; heed(false) }
+  /* A `runs` that finds no room is owed, and leaves before any batch: here the
+   * place is not read until there is room, as else batches could starve it. */
+  :: atomic { nempty(a) && nfull(d) -> a?n,q,k,g,h; heed(false) }
 #ifdef LATE
-  :: atomic { nempty(late_a) -> late_a?n,q,k,g,h; heed(true) }
+  :: atomic { nempty(late_a) && nfull(d) -> late_a?n,q,k,g,h; heed(true) }
 #endif
 #ifndef M_NO_PROBE
   /* Silence: it asks, behind all that it sent. Then the same, too early. */
@@ -290,10 +287,9 @@ end:
        s_copy = 1; c_top = top; c_cur = cur; c_low = low; copy_log(c_s, s) }
   :: atomic { spent < R ->
        spent++; restored = 1;
-       top = c_top; cur = c_cur; low = c_low; copy_log(s, c_s);
-       if /* the copy is kept, or may be made anew */
-       :: true
-       :: s_copy -> s_copy = 0; c_top = 0; c_cur = 0; c_low = 1; wipe(c_s)
+       if /* the copy; or nothing, and the copy comes later */
+       :: true -> top = c_top; cur = c_cur; low = c_low; copy_log(s, c_s)
+       :: s_copy -> top = 0; cur = 0; low = 1; wipe(s)
        fi;
        start_sender() }
   od
@@ -420,11 +416,11 @@ end:
        r_copy = 1; c_last = last; copy_log(c_r, r); c_app = app }
   :: atomic { spent < R ->
        spent++; restored = 1;
-       last = c_last; taken = last; copy_log(r, c_r); app = c_app;
        if
-       :: true
-       :: r_copy -> r_copy = 0; c_last = 0; wipe(c_r); c_app = 0
+       :: true -> last = c_last; copy_log(r, c_r); app = c_app
+       :: r_copy -> last = 0; wipe(r); app = 0
        fi;
+       taken = last;
        start_receiver() }
   od
 }
