@@ -125,17 +125,17 @@ class FakeSequencer:
             some = self.log[self.sent:self.sent + 128]
             body = b"".join(struct.pack("<I", len(m)) + m for m in some)
             self.send(BATCH, self.peer, self.run if first > 1 else 0, self.run,
-                      first, 1, len(some), body)
+                      first, len(some), body)
             self.sent += len(some)
 
     def ask(self):
         first = self.cursor + 1
         self.send(BATCH, self.peer, self.run if first > 1 else 0, self.run,
-                  first, 1, 0, b"")
+                  first, 0, b"")
 
-    def on_acked(self, n, run, taken, _taken_run, hole):
+    def on_acked(self, n, run, taken, taken_run, hole):
         if n and run != self.run:
-            self.send(RUNS, self.peer, len(self.log) + 1, 1, 1,
+            self.send(RUNS, self.peer, len(self.log) + 1, 1, taken, taken_run, 1,
                       struct.pack("<QQ", self.run, 1))
             return
         self.cursor, self.taken = n, taken
@@ -186,7 +186,7 @@ class FakeSequencer:
         elif kind == ACKED:
             self.on_acked(*f[1:])
         elif kind == BATCH:
-            self.on_batch(f[2], f[3], f[5], f[6])
+            self.on_batch(f[2], f[3], f[4], f[5])
         elif kind == RUNS:
             pass
 
