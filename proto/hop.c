@@ -160,6 +160,7 @@ static void read_out(struct hop *h)
         o->runs.count = 0;
         o->dirty = o->say_runs = false;
         o->forked_n = o->forked_run = 0; /* said again, and counted */
+        o->fresh_floor = 0;              /* … and so the process hears of it */
     }
     sqlite3_prepare_v2(db_handle(h->db),
                        "SELECT link, peer, next, cursor, floor, set_back "

@@ -127,13 +127,17 @@ static void forget_endpoints(struct sequencer *q)
     q->endpoint_count = 0;
 }
 
-/* Endpoints as the disk has them; who was heard when is not on disk and stays.
+/* Endpoints, and which disk each deliverer has, as our disk has them (another
+ * disk is to be noticed again); who was heard when is not on it and stays.
  * A recall that is forgotten here is made again when it is still wanted. */
 void grants_undo(struct sequencer *q)
 {
     forget_endpoints(q);
-    for (size_t i = 0; i < q->deliverer_count; i++)
+    for (size_t i = 0; i < q->deliverer_count; i++) {
         q->deliverers[i]->out = 0;
+        q->deliverers[i]->store = 0;
+    }
+    store_deliverers(q->store, on_deliverer_row, q);
     read_endpoints(q);
     q->configure = true;
 }
