@@ -5,6 +5,10 @@
 
 enum { STEP_MS = 1000, SLEW_PART = 100 };
 
+/* What we write of RFC 3339: four digits of year, strftime pads none. */
+#define YEAR_1000_MS (-30610224000000LL)
+#define YEAR_9999_MS 253402300799999LL
+
 static struct {
     bool started, test, stepped;
     int64_t wall_us, boot_us; /* the same instant on both */
@@ -93,11 +97,18 @@ void clock_test_off(void)
 
 void rfc3339(char out[RFC3339_BYTES], int64_t wall_ms)
 {
-    time_t s = (time_t)(wall_ms / 1000);
+    time_t s;
     struct tm tm;
     char day[24];
+    int ms;
 
+    if (wall_ms < YEAR_1000_MS)
+        wall_ms = YEAR_1000_MS;
+    if (wall_ms > YEAR_9999_MS)
+        wall_ms = YEAR_9999_MS;
+    ms = (int)(wall_ms % 1000 + 1000) % 1000;
+    s = (time_t)((wall_ms - ms) / 1000);
     gmtime_r(&s, &tm);
     strftime(day, sizeof day, "%Y-%m-%dT%H:%M:%S", &tm);
-    snprintf(out, RFC3339_BYTES, "%s.%03dZ", day, (int)(wall_ms % 1000));
+    snprintf(out, RFC3339_BYTES, "%s.%03dZ", day, ms);
 }

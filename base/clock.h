@@ -30,7 +30,8 @@ void clock_test_set(int64_t wall_ms);
 void clock_test_advance(int64_t ms);
 void clock_test_off(void);
 
-/* RFC 3339, UTC, milliseconds: "2026-11-21T10:00:00.000Z". */
+/* RFC 3339, UTC, milliseconds: "2026-11-21T10:00:00.000Z". Of a time beyond
+ * the years 1000 to 9999 the nearest one within. */
 enum { RFC3339_BYTES = 32 };
 void rfc3339(char out[RFC3339_BYTES], int64_t wall_ms);
 

@@ -31,7 +31,7 @@ struct db {
     char *path;
     stmt *stmts[STMT_MAX];
     int stmt_count;
-    stmt *begin, *begin_read, *commit, *rollback;
+    stmt *begin, *begin_read, *commit, *rollback, *free_pages;
     bool in_txn, full;
     int changes_at_begin;
     int wal_pages;
@@ -277,6 +277,7 @@ struct db *db_open(const char *path, const struct db_schema *schema)
     db->begin_read = db_prepare(db, "BEGIN DEFERRED");
     db->commit = db_prepare(db, "COMMIT");
     db->rollback = db_prepare(db, "ROLLBACK");
+    db->free_pages = db_prepare(db, "PRAGMA freelist_count");
     copier_start(db, size_bytes > CHECK_BYTES);
     return db;
 }
@@ -489,13 +490,17 @@ bool col_null(stmt *s, int i)
 
 /* ---- room ---- */
 
-int64_t db_room_bytes(const struct db *db)
+int64_t db_room_bytes(struct db *db)
 {
     struct statvfs v;
+    int64_t own = 0;
 
     if (statvfs(db->path, &v) != 0)
         return 0;
-    return (int64_t)v.f_bavail * (int64_t)v.f_frsize;
+    if (db_step(db, db->free_pages))
+        own = col_i64(db->free_pages, 0) * PAGE_BYTES;
+    db_done(db->free_pages);
+    return (int64_t)v.f_bavail * (int64_t)v.f_frsize + own;
 }
 
 int64_t db_size_bytes(const struct db *db)

@@ -66,8 +66,9 @@ bool col_null(stmt *s, int i);
 
 /* Between two turns: keep the WAL short (see db.c). Cheap when it is. */
 void db_tidy(struct db *db);
-/* Bytes free on the file's file system. */
-int64_t db_room_bytes(const struct db *db);
+/* Bytes that can still be written: free on the file's file system, and free
+ * inside the file, which never shrinks. */
+int64_t db_room_bytes(struct db *db);
 int64_t db_size_bytes(const struct db *db); /* with its WAL */
 
 /* A consistent copy while we go on: start, then step between turns until it

@@ -283,6 +283,7 @@ static void lapse(struct deliverer *d, int64_t now)
             set_config(d, g, NULL);
             count++;
         }
+    d->grants.ask = d->grants.ask || count;
     if (count)
         log_warn(NULL,
                  "the sequencer is silent: nothing is begun until it "
@@ -479,10 +480,10 @@ static void put_u64(struct buf *b, uint64_t v)
     buf_put(b, le, sizeof le);
 }
 
+/* Without work too: one that has ended is to be forgotten. */
 static bool wants(const struct grant *g)
 {
-    return g->state == GRANT_OPEN && !g->endpoint.config &&
-           (g->endpoint.rows > 0 || endpoint_waiting(&g->endpoint) > 0);
+    return g->state == GRANT_OPEN && !g->endpoint.config;
 }
 
 static uint64_t put_wanted(const struct deliverer *d, struct buf *out)

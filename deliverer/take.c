@@ -221,14 +221,18 @@ static void drop_here(struct deliverer *d, struct task *t)
     endpoint_schedule(&g->endpoint, &d->runnable, &d->alarms);
 }
 
-/* What is neither here nor a row has ended, and its result is on its way. */
+/* What is neither here nor a row has ended, or never came (its task had ended
+ * before it left): a second answer does no harm, none would keep its place in
+ * the window. */
 static void drop_row(struct deliverer *d, struct grant *g, const char *event_id)
 {
     struct task_row row;
 
     if (g->endpoint.rows == 0 ||
-        !store_task_find(&d->store, g->id, event_id, &row))
+        !store_task_find(&d->store, g->id, event_id, &row)) {
+        outcome_release(d, g, event_id, 0, 0, final_elsewhere);
         return;
+    }
     store_task_gone(&d->store, row.n);
     g->endpoint.rows--;
     grants_count_parked(d, g, -(int)row.parked);

@@ -16,6 +16,8 @@
 enum {
     ERRORS_MAX_BYTES = 1024 * 1024,
     FRAMES_PER_TURN = 256,
+    STOP_FULL_TURNS =
+        20, /* at a full disk, about 5 s: then we go all the same */
 };
 
 uint64_t random_id(void)
@@ -282,7 +284,7 @@ static json_t *on_backup(void *self, json_t *args, char why[200])
 /* A few pages between two turns. */
 static void backup_step(struct daemon *d)
 {
-    char why[200];
+    char why[200] = "the copy is gone";
     struct stat st;
     gr_rc rc;
 
@@ -408,6 +410,11 @@ static void undo(void *self)
     struct daemon *d = self;
 
     d->loop.done = false;
+    if (d->loop.stopping && ++d->full_turns > STOP_FULL_TURNS)
+        die(EXIT_STORAGE,
+            "%s: the disk stays full while stopping; what could not be "
+            "written is done again at the next start",
+            db_path(d->db));
     hop_undo(d->hop);
     if (d->plan->undo)
         d->plan->undo(d->plan->self);

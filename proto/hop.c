@@ -68,12 +68,24 @@ static void read_runs(struct hop *h, const char *table, int64_t link,
     free(sql);
 }
 
+/* Links have runs of their own: a receiver that comes with the database of
+ * another must not find its place in our log by chance. */
+static uint64_t run_of_link(uint64_t start, const char *peer)
+{
+    uint64_t h = start;
+
+    for (; *peer; peer++)
+        h = (h ^ (unsigned char)*peer) * 1099511628211ULL;
+    return h & INT64_MAX ? h & INT64_MAX : 1;
+}
+
 static struct hop_out *out_new(struct hop *h, const char *peer)
 {
     struct hop_out *o = gr_alloc(sizeof *o);
 
     wire_copy(o->peer, sizeof o->peer, wire_text(peer));
     mailbox_address_of(h->mailbox, peer, o->inbox);
+    o->run = run_of_link(h->run, o->peer);
     o->next = o->floor = 1;
     o->ask_wait_ms = ASK_FIRST_MS;
     h->out = gr_realloc(h->out, (h->out_count + 1) * sizeof *h->out);
@@ -160,7 +172,7 @@ static void read_out(struct hop *h)
         o->runs.count = 0;
         o->dirty = o->say_runs = false;
         o->forked_n = o->forked_run = 0; /* said again, and counted */
-        o->fresh_floor = 0;              /* … and so the process hears of it */
+        o->fresh_floor = 0; /* … and so the process hears of it */
     }
     sqlite3_prepare_v2(db_handle(h->db),
                        "SELECT link, peer, next, cursor, floor, set_back "
@@ -318,12 +330,12 @@ void hop_put(struct hop *h, const char *peer, int kind, int64_t ref)
 {
     struct hop_out *o = hop_out_find(h, peer);
 
-    if (runs_of(&o->runs, o->next) != h->run) {
+    if (runs_of(&o->runs, o->next) != o->run) {
         bind_i64(h->sql.out_run, 1, o->link);
         bind_i64(h->sql.out_run, 2, (int64_t)o->next);
-        bind_i64(h->sql.out_run, 3, (int64_t)h->run);
+        bind_i64(h->sql.out_run, 3, (int64_t)o->run);
         db_run(h->db, h->sql.out_run);
-        runs_add(&o->runs, h->run, o->next);
+        runs_add(&o->runs, o->run, o->next);
     }
     if (!o->own) {
         bind_i64(h->sql.log_add, 1, o->link);

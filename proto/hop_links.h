@@ -29,6 +29,7 @@ struct hop_out {
     char inbox[INBOX_MAX_BYTES + 1];
     int64_t link;
     uint64_t next, cursor, floor, set_back;
+    uint64_t run; /* of this start, on this link */
     struct runs runs;
     bool own, keep; /* kinds of log, see hop.h */
     int own_kind;

@@ -51,7 +51,7 @@
     F(u64, run, "this start of it")                                            \
     F(i64, stamp_ms, "its own monotonic time")                                 \
     F(u64, wanted_count, "grants that follow")                                 \
-    F(bin, wanted, "grants with work but no configuration, 8 bytes each")
+    F(bin, wanted, "grants without a configuration, 8 bytes each")
 
 #define WIRE_PULSE(F) /* sequencer -> deliverer: the answer to a beat */       \
     F(str, from, "the sequencer's name")                                       \

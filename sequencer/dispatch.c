@@ -257,13 +257,13 @@ bool dispatch_load_dropped(struct sequencer *q, int64_t ref, struct buf *out)
     struct wire_dropped m = {0};
     struct delivery_row d;
     struct event_row ev;
-    bool there = e &&
+    bool there = e && e->grant &&
                  store_delivery(q->store, ref >> EVENT_BITS_ENDPOINT, e->id,
                                 &d) &&
                  store_event(q->store, d.event, &ev);
 
     if (there) {
-        m.grant = d.grant;
+        m.grant = e->grant; /* its home has the copy */
         m.endpoint = wire_text(e->name);
         m.event_id = wire_text(ev.id);
         wire_put_dropped(out, &m);

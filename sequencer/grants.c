@@ -246,6 +246,31 @@ static int64_t digest(struct bytes text)
     return (int64_t)(get_le64(raw) & INT64_MAX);
 }
 
+/* What is in flight may have been begun under a longer timeout than today's, of
+ * this start or of the one before. */
+static void keep_longest(struct sequencer *q, int64_t longest_ms)
+{
+    int64_t before_ms = store_meta(q->store, "longest_attempt_ms");
+
+    q->longest_ms = longest_ms;
+    if (before_ms > longest_ms)
+        longest_ms = before_ms;
+    else if (before_ms < longest_ms)
+        store_meta_set(q->store, "longest_attempt_ms", longest_ms);
+    q->silence_ms = grant_silence_ms(longest_ms);
+    q->shorten_ms = mono_ms() + q->silence_ms;
+}
+
+/* When nothing of then can be in flight any more, today's is enough. */
+static void forget_longest(struct sequencer *q)
+{
+    if (q->d.loop.mono_ms < q->shorten_ms ||
+        q->silence_ms == grant_silence_ms(q->longest_ms))
+        return;
+    store_meta_set(q->store, "longest_attempt_ms", q->longest_ms);
+    q->silence_ms = grant_silence_ms(q->longest_ms);
+}
+
 /* After a start or a reload: whose configuration changed is recalled and gets
  * a new grant that carries the new one. Rows only; the rest is the turn's. */
 void grants_configure(struct sequencer *q, const struct settings *s)
@@ -271,9 +296,7 @@ void grants_configure(struct sequencer *q, const struct settings *s)
                          digest(view(&e->carried)) != e->config))
             e->recall = true;
     }
-    /* What is in flight was begun under the longest timeout of this start. */
-    if (grant_silence_ms(longest_ms) > q->silence_ms)
-        q->silence_ms = grant_silence_ms(longest_ms);
+    keep_longest(q, longest_ms);
     q->place = true;
     q->configure = false;
 }
@@ -516,6 +539,7 @@ int grants_work(struct sequencer *q)
     int64_t homeless = 0, here = 0;
 
     judge_silence(q);
+    forget_longest(q);
     recall(q);
     if (q->place)
         place(q);

@@ -9,7 +9,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { KEYS_MAX = 16 };
+enum {
+    KEYS_MAX = 16,
+    LABEL_MAX_BYTES = 255, /* of a type or a workspace */
+};
 
 /* What was found out about one request. Strings are its own. */
 struct finding {
@@ -88,7 +91,8 @@ static void find(const struct source *source, struct subject *subject,
         f->refused = why;
         return;
     }
-    if (f->id.failed || f->type.failed || f->workspace.failed) {
+    if (f->id.failed || f->type.len > LABEL_MAX_BYTES ||
+        f->workspace.len > LABEL_MAX_BYTES) {
         f->refused = "its id, type or workspace is too long";
         return;
     }
@@ -183,9 +187,10 @@ static void decide(struct sequencer *q, struct event_row *ev, struct finding *f,
         return;
     }
     n = find_earlier(q, source, f, ev->received_ms, ev->n);
-    if (n && store_event(q->store, n, &earlier)) {
+    if (n) { /* its key may have outlived its row */
         ev->status = EVENT_DUPLICATE;
-        wire_copy(earlier_id, EVENT_ID_BYTES + 1, wire_text(earlier.id));
+        if (store_event(q->store, n, &earlier))
+            wire_copy(earlier_id, EVENT_ID_BYTES + 1, wire_text(earlier.id));
         ev->duplicate_of = earlier_id;
         store_done(q->store);
         return;
@@ -218,7 +223,7 @@ static void take(struct sequencer *q, struct event_row *ev,
 {
     bool fresh = life == 0;
     const struct source *source = settings_source(q->d.settings, ev->source);
-    char earlier_id[EVENT_ID_BYTES + 1];
+    char earlier_id[EVENT_ID_BYTES + 1] = "";
     struct finding f;
     struct buf clock;
     int wanted = 0;

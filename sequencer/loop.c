@@ -108,6 +108,7 @@ static void look(struct sequencer *q)
 
     q->looked_ms = q->d.loop.mono_ms;
     q->no_room = lacks_room(q);
+    q->was_undone = false;
     if (q->no_room != had_no_room)
         log_warn(NULL, q->no_room
                            ? "the disk is nearly full: no new events are "
@@ -144,7 +145,7 @@ int loop_work(void *self)
         grants_configure(q, q->d.settings);
     wait_ms = grants_work(q);
     letters_work(q);
-    more_ms = q->no_room ? -1 : dispatch_work(q);
+    more_ms = q->was_undone ? -1 : dispatch_work(q);
     if (q->d.loop.mono_ms - q->looked_ms >= LOOK_MS)
         look(q);
     if (purge(q))
@@ -189,7 +190,7 @@ void loop_undo(void *self)
     q->next_event = store_last_event(q->store) + 1;
     q->letters_done = 0;
     grants_undo(q);
-    q->no_room = true;
+    q->no_room = q->was_undone = true;
 }
 
 void loop_reload(void *self, struct settings *fresh)

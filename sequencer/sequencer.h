@@ -107,10 +107,13 @@ struct sequencer {
     bool place;         /* homes may have to change */
     bool configure;     /* endpoints are to be matched with the settings */
     int64_t started_ms; /* mono */
+    int64_t longest_ms; /* the longest timeout of the settings */
+    int64_t shorten_ms; /* mono: when only that one counts */
     int64_t silence_ms; /* longest a grant may outlive our last answer */
     uint64_t series;
     int64_t next_event;
     int64_t looked_ms; /* mono: last look at the disk and at retention */
+    bool was_undone;   /* a full disk took a turn back: give nothing out yet */
     bool no_room;      /* the disk is below its mark: take no events */
     size_t turn;       /* counts turns, for taking turns */
     bool purge_keys, purge_events; /* there may be something to forget */

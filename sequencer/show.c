@@ -124,7 +124,8 @@ static void tell_event(struct telling *t, const struct event_row *e)
 {
     if (e->status == EVENT_DUPLICATE)
         say_at(t->timeline, t->q, e->taken_ms,
-               "a repeat of %s: kept, not delivered", e->duplicate_of);
+               "a repeat of %s: kept, not delivered",
+               *e->duplicate_of ? e->duplicate_of : "one no longer kept");
     else if (e->status == EVENT_REFUSED)
         say_at(t->timeline, t->q, e->taken_ms, "refused: %s", e->reason);
     else

@@ -95,33 +95,48 @@ struct workspace *workspaces_add(struct workspaces *w, const char *name)
     return ws;
 }
 
-/* The tally of `type`, made at its place when there is none. */
-static struct tally *tally_of(struct workspace *ws, const char *type,
-                              size_t type_bytes)
+/* Where `type` is, or would be. */
+static size_t place_of(const struct workspace *ws, const char *type,
+                       size_t type_bytes, bool *found)
 {
     size_t lo = 0, hi = ws->tally_count;
 
-    while (lo < hi) {
+    *found = false;
+    while (lo < hi && !*found) {
         size_t mid = (lo + hi) / 2;
         const char *t = ws->tallies[mid].type;
         int order = strncmp(t, type, type_bytes);
 
-        if (order == 0 && t[type_bytes])
-            order = 1;
-        if (order == 0)
-            return &ws->tallies[mid];
         if (order < 0)
             lo = mid + 1;
         else
             hi = mid;
+        *found = order == 0 && !t[type_bytes];
     }
+    return *found ? hi : lo;
+}
+
+/* The tally of `type`, made at its place when there is none. */
+static struct tally *tally_of(struct workspace *ws, const char *type,
+                              size_t type_bytes)
+{
+    bool found;
+    size_t at = place_of(ws, type, type_bytes, &found);
+
+    if (!found && ws->tally_count >= TYPES_MAX) {
+        type = "*";
+        type_bytes = 1;
+        at = place_of(ws, type, type_bytes, &found);
+    }
+    if (found)
+        return &ws->tallies[at];
     ws->tallies = gr_realloc(ws->tallies,
                              (ws->tally_count + 1) * sizeof *ws->tallies);
-    memmove(&ws->tallies[lo + 1], &ws->tallies[lo],
-            (ws->tally_count - lo) * sizeof *ws->tallies);
+    memmove(&ws->tallies[at + 1], &ws->tallies[at],
+            (ws->tally_count - at) * sizeof *ws->tallies);
     ws->tally_count++;
-    ws->tallies[lo] = (struct tally){gr_strndup(type, type_bytes), 0};
-    return &ws->tallies[lo];
+    ws->tallies[at] = (struct tally){gr_strndup(type, type_bytes), 0};
+    return &ws->tallies[at];
 }
 
 /* ',' and '=' hold the clock together, so in a type they are written as in a

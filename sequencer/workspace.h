@@ -7,7 +7,11 @@
 #include "alloc.h"
 #include "rc.h"
 
-enum { CLOCK_MAX_BYTES = 2048 };
+enum {
+    CLOCK_MAX_BYTES = 2048,
+    /* More types than this in one workspace are counted together, as `*`. */
+    TYPES_MAX = 1024,
+};
 
 struct tally {
     char *type;

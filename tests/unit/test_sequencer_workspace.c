@@ -113,6 +113,22 @@ static void a_workspace_is_read_as_it_was_written(void **state)
     buf_fini(&routed);
 }
 
+static void types_without_end_are_counted_together(void **state)
+{
+    struct workspace *ws = workspaces_add(&all, "acme");
+    char type[32];
+
+    (void)state;
+    for (int i = 0; i < 2 * TYPES_MAX; i++) {
+        snprintf(type, sizeof type, "t%d", i);
+        workspace_number(&all, ws, type);
+    }
+    assert_int_equal(ws->sequence, 2 * TYPES_MAX);
+    assert_int_equal(ws->tally_count, TYPES_MAX + 1);
+    assert_string_equal(ws->tallies[0].type, "*");
+    assert_int_equal(ws->tallies[0].count, TYPES_MAX);
+}
+
 static void ten_thousand_workspaces_are_found_again(void **state)
 {
     char name[32];
@@ -139,6 +155,7 @@ int main(void)
         T(the_clock_counts_by_type_in_order_of_names),
         T(a_clock_that_does_not_fit_tells_its_own_type_only),
         T(a_workspace_is_read_as_it_was_written),
+        T(types_without_end_are_counted_together),
         T(ten_thousand_workspaces_are_found_again),
     };
 
