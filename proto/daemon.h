@@ -68,6 +68,7 @@ struct daemon {
     struct control_command commands[DAEMON_COMMANDS_MAX];
     control_fn *own_fn[DAEMON_COMMANDS_MAX];
     char *backup_path;
+    int full_turns; /* rolled back while stopping */
     int wait_ms;
 };
 

@@ -1,5 +1,5 @@
 /* What crosses a process boundary: the bytes are forever, and nothing else is
- * taken for them. GRAPNEL_WRITE=1 writes docs/WIRE.md, and the golden bytes of
+ * taken for them. GRAPNEL_WRITE_DOCS=1 writes docs/WIRE.md, and the golden bytes of
  * what has none yet. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -233,7 +233,7 @@ static void the_bytes_are_what_they_were(void **state)
         snprintf(name, sizeof name, "%s-v%d.hex", kinds[i].name,
                  kinds[i].version);
         f = open_beside("tests/golden", name, "r");
-        if (!f && getenv("GRAPNEL_WRITE")) {
+        if (!f && getenv("GRAPNEL_WRITE_DOCS")) {
             f = open_beside("tests/golden", name, "w");
             write_hex(f, &now);
             fclose(f);
@@ -387,7 +387,7 @@ static void the_page_is_what_the_schema_says(void **state)
     buf_init(&now, 1024 * 1024);
     buf_init(&page, 1024 * 1024);
     wire_document(&now);
-    if (getenv("GRAPNEL_WRITE")) {
+    if (getenv("GRAPNEL_WRITE_DOCS")) {
         f = open_beside("docs", "WIRE.md", "w");
         fwrite(now.data, 1, now.len, f);
         fclose(f);

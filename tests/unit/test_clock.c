@@ -1,0 +1,133 @@
+/* Two times: one is stored, one is not; neither jumps. The system's clock is
+ * what this test says it is. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+/* cmocka needs the above first */
+#include <cmocka.h>
+
+#include "clock.h"
+#include "log.h"
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+/* Ours instead of the C library's, for base too. */
+static int64_t wall_us = 1795255200123000, boot_us = 5000000;
+
+int clock_gettime(clockid_t id, struct timespec *out)
+{
+    int64_t us = id == CLOCK_REALTIME ? wall_us : boot_us;
+
+    out->tv_sec = (time_t)(us / 1000000);
+    out->tv_nsec = (long)(us % 1000000) * 1000;
+    return 0;
+}
+
+static void pass_ms(int64_t ms)
+{
+    wall_us += ms * 1000;
+    boot_us += ms * 1000;
+}
+
+static void time_passes_on_both(void **state)
+{
+    int64_t now = now_ms(), mono = mono_ms();
+
+    (void)state;
+    assert_int_equal(now, 1795255200123);
+    assert_int_equal(mono, 5000);
+    pass_ms(1234);
+    assert_int_equal(now_ms(), now + 1234);
+    assert_int_equal(mono_ms(), mono + 1234);
+    assert_int_equal(mono_us(), (mono + 1234) * 1000);
+}
+
+/* At most one part in a hundred, forward and back. */
+static void a_step_is_followed_slowly(void **state)
+{
+    int64_t before, off;
+
+    (void)state;
+    clock_follow();
+    for (int way = -1; way <= 1; way += 2) {
+        wall_us += way * 10 * SECOND_MS * 1000; /* somebody sets the clock */
+        before = now_ms();
+        clock_follow();
+        assert_int_equal(now_ms(), before); /* no time has passed */
+        for (int s = 0; s < 500; s++) {
+            before = now_ms();
+            pass_ms(1000);
+            clock_follow();
+            assert_in_range(now_ms() - before, 990, 1010);
+        }
+        off = wall_us / 1000 - now_ms();
+        assert_in_range(off * way, 10 * SECOND_MS - 5000 - 20,
+                        10 * SECOND_MS - 5000 + 20);
+        for (int s = 0; s < 600; s++) {
+            pass_ms(1000);
+            clock_follow();
+        }
+        assert_int_equal(now_ms(), wall_us / 1000); /* they agree again */
+    }
+}
+
+static void sleep_of_the_machine_is_time_too(void **state)
+{
+    int64_t now = now_ms();
+
+    (void)state;
+    pass_ms(3 * HOUR_MS);
+    assert_int_equal(now_ms(), now + 3 * HOUR_MS);
+    clock_follow();
+    assert_int_equal(now_ms(), now + 3 * HOUR_MS);
+}
+
+static void the_test_clock_stands_until_advanced(void **state)
+{
+    (void)state;
+    clock_test_set(1000000);
+    assert_int_equal(now_ms(), 1000000);
+    pass_ms(500);
+    assert_int_equal(now_ms(), 1000000);
+    clock_test_advance(250);
+    assert_int_equal(now_ms(), 1000250);
+    assert_int_equal(mono_ms(), 1000250);
+    clock_follow();
+    assert_int_equal(now_ms(), 1000250);
+    clock_test_off();
+    assert_int_equal(now_ms(), wall_us / 1000);
+}
+
+static void a_time_is_written_as_rfc_3339(void **state)
+{
+    char out[RFC3339_BYTES];
+
+    (void)state;
+    rfc3339(out, 1795255200123);
+    assert_string_equal(out, "2026-11-21T10:00:00.123Z");
+    rfc3339(out, 0);
+    assert_string_equal(out, "1970-01-01T00:00:00.000Z");
+    rfc3339(out, 951782400000 - 1);
+    assert_string_equal(out, "2000-02-28T23:59:59.999Z");
+    rfc3339(out, -1); /* before the epoch, and strangers' nonsense: */
+    assert_string_equal(out, "1969-12-31T23:59:59.999Z");
+    rfc3339(out, INT64_MAX);
+    assert_string_equal(out, "9999-12-31T23:59:59.999Z");
+    rfc3339(out, INT64_MIN);
+    assert_string_equal(out, "1000-01-01T00:00:00.000Z");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(time_passes_on_both),
+        cmocka_unit_test(a_step_is_followed_slowly),
+        cmocka_unit_test(sleep_of_the_machine_is_time_too),
+        cmocka_unit_test(the_test_clock_stands_until_advanced),
+        cmocka_unit_test(a_time_is_written_as_rfc_3339),
+    };
+
+    log_open("test", LOG_ERROR, false);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,566 @@
+/* What every daemon does the same way, on a daemon that does nothing else: its
+ * command line, its lock, its configuration, control and metrics. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+/* cmocka needs the above first */
+#include <cmocka.h>
+
+#include "daemon.h"
+#include "log.h"
+#include "wire.h"
+#include <fcntl.h>
+#include <msgpack.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <zmq.h>
+
+/* ---- the daemon ---- */
+
+static const char *const steps[] = {"CREATE TABLE t(v INTEGER, pad BLOB)",
+                                    proto_hop_sql};
+static const struct db_schema schema = {steps, 2};
+static struct daemon daemon_of_ours;
+static int64_t values[2] = {41, -1};
+
+static gr_rc apply(void *self, const char *from, uint64_t n, struct bytes msg)
+{
+    (void)self, (void)from, (void)n, (void)msg;
+    return GR_OK;
+}
+static const struct hop_ops ops = {apply, NULL, NULL};
+static const struct metric metrics[] = {
+    {"grapnel_test_things_total", METRIC_COUNTER, "things", "counted"},
+    {"grapnel_test_level", METRIC_GAUGE, "", "measured"},
+    {0},
+};
+
+static json_t *on_add(void *self, json_t *args, char why[200])
+{
+    json_t *by = json_object_get(args, "by");
+
+    if (!json_is_integer(by)) {
+        snprintf(why, 200, "args.by: a number is needed");
+        return NULL;
+    }
+    *(int64_t *)self += json_integer_value(by);
+    return json_pack("{s:I}", "now", (json_int_t) * (int64_t *)self);
+}
+
+/* Rows that do not fit: the turn is rolled back. */
+static json_t *on_fill(void *self, json_t *args, char why[200])
+{
+    (void)self, (void)args, (void)why;
+    sqlite3_exec(db_handle(daemon_of_ours.db), "PRAGMA max_page_count = 10",
+                 NULL, NULL, NULL);
+    db_run(daemon_of_ours.db,
+           db_prepare(daemon_of_ours.db,
+                      "INSERT INTO t VALUES(1, zeroblob(1000000))"));
+    return json_object();
+}
+
+static const struct control_command commands[] = {
+    {"add", "by", "adds", on_add},
+    {"fill", "", "fills the disk", on_fill},
+    {0},
+};
+
+static void status(void *self, json_t *out)
+{
+    json_object_set_new(out, "sum", json_integer(*(int64_t *)self));
+}
+
+static const struct daemon_plan plan = {
+    .process = "tester",
+    .default_name = "tester",
+    .summary = "Does nothing, as every daemon does.",
+    .schema = &schema,
+    .hop = &ops,
+    .commands = commands,
+    .metrics = metrics,
+    .metric_values = values,
+    .self = &values[0],
+    .status = status,
+};
+
+/* ---- processes ---- */
+
+static char dir[64], config[100], run_dir[100], said[65536];
+static int said_fd;
+static void *zmq;
+
+static void write_config(const char *state, const char *run)
+{
+    FILE *f = fopen(config, "w");
+
+    assert_non_null(f);
+    fprintf(f, "state_dir: %s\nrun_dir: %s\n", state, run);
+    fclose(f);
+}
+
+static int setup(void **state)
+{
+    char state_dir[100];
+
+    (void)state;
+    snprintf(dir, sizeof dir, "/tmp/dae-XXXXXX");
+    assert_non_null(mkdtemp(dir));
+    snprintf(config, sizeof config, "%s/grapnel.yaml", dir);
+    snprintf(run_dir, sizeof run_dir, "%s/run", dir);
+    snprintf(state_dir, sizeof state_dir, "%s/state", dir);
+    write_config(state_dir, run_dir);
+    zmq = zmq_ctx_new();
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    char rm[100];
+
+    (void)state;
+    zmq_ctx_term(zmq);
+    snprintf(rm, sizeof rm, "rm -rf %s", dir);
+    return system(rm) == 0 ? 0 : -1;
+}
+
+/* A process of its own; no thread of ours may live at a fork, so `zmq` is not
+ * used before its first ask(). */
+static pid_t begin(const char *const *args)
+{
+    char *argv[10] = {"grapnel-tester"};
+    int argc = 1, ends[2];
+    pid_t pid;
+
+    for (; *args; args++)
+        argv[argc++] = (char *)(uintptr_t)*args;
+    assert_int_equal(pipe(ends), 0);
+    pid = fork();
+    if (pid == 0) {
+        dup2(ends[1], STDERR_FILENO);
+        dup2(ends[1], STDOUT_FILENO);
+        close(ends[0]);
+        unsetenv("GRAPNEL_CONFIG");
+        daemon_start(&daemon_of_ours, &plan, argc, argv);
+        exit(daemon_run(&daemon_of_ours));
+    }
+    close(ends[1]);
+    said_fd = ends[0];
+    return pid;
+}
+#define BEGIN(...) begin((const char *const[]){__VA_ARGS__ __VA_OPT__(, ) NULL})
+
+static int end_of(pid_t pid)
+{
+    size_t n = 0;
+    ssize_t got;
+    int code;
+
+    while ((got = read(said_fd, said + n, sizeof said - 1 - n)) > 0)
+        n += (size_t)got;
+    said[n] = 0;
+    close(said_fd);
+    assert_int_equal(waitpid(pid, &code, 0), pid);
+    return WIFEXITED(code) ? WEXITSTATUS(code) : -WTERMSIG(code);
+}
+
+static json_t *ask_for(const char *what, json_t *args, char why[200])
+{
+    bool unreachable;
+    json_t *answer = control_ask(zmq, run_dir, "tester", what, args, 10000,
+                                 &unreachable, why);
+
+    json_decref(args);
+    assert_false(unreachable);
+    return answer;
+}
+
+static int stop(pid_t pid)
+{
+    kill(pid, SIGTERM);
+    return end_of(pid);
+}
+
+/* ---- the command line ---- */
+
+static void help_and_version_are_answered(void **state)
+{
+    (void)state;
+    assert_int_equal(end_of(BEGIN("--help")), 0);
+    assert_non_null(strstr(said, "usage: grapnel-tester"));
+    assert_non_null(strstr(said, "Does nothing"));
+    assert_int_equal(end_of(BEGIN("--version")), 0);
+    assert_non_null(strstr(said, "grapnel-tester " GRAPNEL_VERSION "\n"));
+    assert_int_equal(end_of(BEGIN("--metrics")), 0);
+    assert_non_null(strstr(said, "| `grapnel_test_level` | gauge |"));
+}
+
+static void a_wrong_command_line_is_64(void **state)
+{
+    (void)state;
+    assert_int_equal(end_of(BEGIN("--colour")), EXIT_USAGE);
+    assert_int_equal(end_of(BEGIN("-c")), EXIT_USAGE);
+    assert_int_equal(end_of(BEGIN("more")), EXIT_USAGE);
+    assert_non_null(strstr(said, "no arguments"));
+    assert_int_equal(end_of(BEGIN("-n", "../x")), EXIT_USAGE);
+    assert_int_equal(end_of(BEGIN("-n", "")), EXIT_USAGE);
+}
+
+static void a_configuration_that_is_missing_or_wrong_is_78(void **state)
+{
+    (void)state;
+    assert_int_equal(end_of(BEGIN("-c", "/nowhere/grapnel.yaml")), EXIT_CONFIG);
+    assert_non_null(strstr(said, "/nowhere/grapnel.yaml"));
+    write_config("/proc/state", run_dir);
+    assert_int_equal(end_of(BEGIN("-c", config)), EXIT_CONFIG);
+    assert_non_null(strstr(said, "state_dir"));
+}
+
+static void a_configuration_can_be_checked_alone(void **state)
+{
+    (void)state;
+    assert_int_equal(end_of(BEGIN("-c", config, "--check")), 0);
+    assert_non_null(strstr(said, "no errors"));
+    assert_int_not_equal(access(run_dir, F_OK), 0);
+}
+
+static void a_path_too_long_for_a_socket_is_78(void **state)
+{
+    char state_dir[100], far[400];
+
+    (void)state;
+    snprintf(state_dir, sizeof state_dir, "%s/state", dir);
+    snprintf(far, sizeof far, "%s/%0110d", dir, 7);
+    write_config(state_dir, far);
+    assert_int_equal(end_of(BEGIN("-c", config)), EXIT_CONFIG);
+    assert_non_null(strstr(said, "too long"));
+    assert_non_null(strstr(said, "run_dir"));
+}
+
+/* ---- one instance ---- */
+
+static void a_second_instance_is_69_and_harms_nothing(void **state)
+{
+    pid_t first = BEGIN("-c", config), second;
+    int first_fd = said_fd;
+    char why[200], pid_text[20], lock[100];
+    json_t *pong = NULL;
+    struct stat st;
+
+    (void)state;
+    snprintf(lock, sizeof lock, "%s/state/tester.lock", dir);
+    while (stat(lock, &st) != 0 || st.st_size == 0)
+        usleep(1000);
+    second = BEGIN("-c", config);
+    assert_int_equal(end_of(second), EXIT_UNAVAILABLE);
+    snprintf(pid_text, sizeof pid_text, "process %d ", (int)first);
+    assert_non_null(strstr(said, pid_text));
+    pong = ask_for("ping", NULL, why);
+    assert_int_equal(json_integer_value(json_object_get(pong, "pid")), first);
+    json_decref(pong);
+    said_fd = first_fd;
+    assert_int_equal(stop(first), 0);
+    assert_int_equal(end_of(BEGIN("-c", config, "--check")), 0);
+}
+
+static void a_lock_goes_with_its_process(void **state)
+{
+    pid_t pid = BEGIN("-c", config);
+    char why[200];
+
+    (void)state;
+    json_decref(ask_for("ping", NULL, why));
+    kill(pid, SIGKILL);
+    assert_int_equal(end_of(pid), -SIGKILL);
+    zmq_ctx_term(zmq);
+    pid = BEGIN("-c", config);
+    zmq = zmq_ctx_new();
+    json_decref(ask_for("ping", NULL, why));
+    assert_int_equal(stop(pid), 0);
+    assert_non_null(strstr(said, "stopped"));
+}
+
+/* ---- control ---- */
+
+static void control_answers_what_it_knows(void **state)
+{
+    pid_t pid = BEGIN("-c", config);
+    char why[200] = "";
+    json_t *a = ask_for("ping", NULL, why);
+    struct stat st;
+
+    (void)state;
+    assert_string_equal(json_string_value(json_object_get(a, "process")),
+                        "tester");
+    json_decref(a);
+    a = ask_for("add", json_pack("{s:i}", "by", 2), why);
+    assert_int_equal(json_integer_value(json_object_get(a, "now")), 43);
+    json_decref(a);
+    a = ask_for("status", NULL, why);
+    assert_int_equal(json_integer_value(json_object_get(a, "sum")), 43);
+    assert_true(json_is_array(json_object_get(a, "links")));
+    assert_int_equal(
+        json_integer_value(json_object_get(json_object_get(a, "metrics"),
+                                           "grapnel_test_things_total")),
+        43);
+    json_decref(a);
+    a = ask_for("reload", NULL, why);
+    assert_non_null(a);
+    json_decref(a);
+    assert_int_equal(stat(run_dir, &st), 0);
+    assert_int_equal(st.st_mode & 0777, 0700);
+    assert_int_equal(stop(pid), 0);
+}
+
+static void control_refuses_the_rest_by_name(void **state)
+{
+    pid_t pid = BEGIN("-c", config);
+    char why[200] = "", big[3000];
+
+    (void)state;
+    assert_null(ask_for("explode", NULL, why));
+    assert_non_null(strstr(why, "\"explode\""));
+    assert_non_null(strstr(why, "status"));
+    assert_non_null(strstr(why, "add"));
+    assert_null(ask_for("add", json_pack("{s:s}", "by", "x"), why));
+    assert_string_equal(why, "args.by: a number is needed");
+    assert_null(ask_for("add", json_pack("[i]", 1), why));
+    assert_null(ask_for("backup", json_pack("{s:s}", "path", "x"), why));
+    memset(big, '%', sizeof big - 1);
+    big[sizeof big - 1] = 0;
+    assert_null(ask_for(big, NULL, why));
+    assert_int_equal(stop(pid), 0);
+}
+
+static char *raw(const char *text, size_t n)
+{
+    void *req = zmq_socket(zmq, ZMQ_REQ);
+    char address[200];
+    int wait_ms = 5000, none = 0, got;
+    char *answer = calloc(1, 4096);
+
+    snprintf(address, sizeof address, "ipc://%s/tester.control", run_dir);
+    zmq_setsockopt(req, ZMQ_RCVTIMEO, &wait_ms, sizeof wait_ms);
+    zmq_setsockopt(req, ZMQ_LINGER, &none, sizeof none);
+    zmq_connect(req, address);
+    zmq_send(req, text, n, 0);
+    got = zmq_recv(req, answer, 4095, 0);
+    zmq_close(req);
+    if (got < 0) {
+        free(answer);
+        return NULL;
+    }
+    return answer;
+}
+
+static void garbage_is_answered_too(void **state)
+{
+    static const struct bytes garbage[] = {
+        {"", 0},
+        {"\xff\x00\x01", 3},
+        {"[1,2]", 5},
+        {"{\"v\":2,\"ask\":\"ping\"}", 20},
+        {"{\"v\":1}", 7},
+        {"{\"v\":1,\"ask\":7}", 15},
+        {"{\"v\":1,\"v\":1,\"ask\":\"ping\"}", 26},
+        {"{\"v\":1,\"ask\":\"ping\",\"args\":3}", 29},
+    };
+    pid_t pid = BEGIN("-c", config);
+    char why[200];
+
+    (void)state;
+    json_decref(ask_for("ping", NULL, why));
+    for (size_t i = 0; i < COUNT_OF(garbage); i++) {
+        char *answer = raw(garbage[i].p, garbage[i].n);
+        json_t *doc = answer ? json_loads(answer, 0, NULL) : NULL;
+
+        assert_non_null(doc);
+        assert_true(json_is_false(json_object_get(doc, "ok")));
+        assert_true(json_is_string(json_object_get(doc, "error")));
+        json_decref(doc);
+        free(answer);
+    }
+    assert_int_equal(stop(pid), 0);
+}
+
+static void who_asked_of_a_turn_that_did_not_fit_is_told(void **state)
+{
+    pid_t pid = BEGIN("-c", config);
+    char why[200] = "";
+    json_t *a;
+
+    (void)state;
+    assert_null(ask_for("fill", NULL, why));
+    assert_non_null(strstr(why, "disk is full"));
+    a = ask_for("status", NULL, why); /* and it goes on */
+    assert_non_null(a);
+    json_decref(a);
+    assert_int_equal(stop(pid), 0);
+}
+
+static void nobody_there_is_unreachable(void **state)
+{
+    char why[200] = "";
+    bool unreachable = false;
+
+    (void)state;
+    assert_null(control_ask(zmq, run_dir, "tester", "ping", NULL, 100,
+                            &unreachable, why));
+    assert_true(unreachable);
+    assert_non_null(strstr(why, "does not answer"));
+}
+
+/* ---- backup, reload, frames, metrics ---- */
+
+static void a_backup_is_a_store_of_its_own(void **state)
+{
+    pid_t pid = BEGIN("-c", config);
+    char why[200] = "", path[120];
+    json_t *a;
+    struct db *copy;
+
+    (void)state;
+    snprintf(path, sizeof path, "%s/copy.db", dir);
+    a = ask_for("backup", json_pack("{s:s}", "path", path), why);
+    assert_string_equal(json_string_value(json_object_get(a, "path")), path);
+    json_decref(a);
+    assert_null(ask_for("backup", json_pack("{s:s}", "path", path), why));
+    assert_non_null(strstr(why, "exists already"));
+    assert_int_equal(stop(pid), 0);
+    copy = db_open(path, &schema);
+    db_close(copy);
+}
+
+static void a_reload_with_errors_keeps_the_old_one(void **state)
+{
+    pid_t pid = BEGIN("-c", config);
+    char why[200] = "";
+    FILE *f;
+
+    (void)state;
+    json_decref(ask_for("ping", NULL, why));
+    f = fopen(config, "a");
+    fputs("colour: red\n", f);
+    fclose(f);
+    assert_null(ask_for("reload", NULL, why));
+    assert_non_null(strstr(why, "colour"));
+    kill(pid, SIGHUP);
+    json_decref(ask_for("ping", NULL, why));
+    assert_int_equal(stop(pid), 0);
+    assert_non_null(strstr(said, "the old one stays"));
+}
+
+static void frames_that_make_no_sense_are_dropped_and_said(void **state)
+{
+    pid_t pid = BEGIN("-c", config);
+    char why[200] = "", address[200];
+    void *push = zmq_socket(zmq, ZMQ_PUSH);
+    struct wire_voided v = {.grant = 1};
+    struct buf b;
+
+    (void)state;
+    json_decref(ask_for("ping", NULL, why));
+    snprintf(address, sizeof address, "ipc://%s/tester.inbox", run_dir);
+    assert_int_equal(zmq_connect(push, address), 0);
+    zmq_send(push, "", 0, 0);
+    zmq_send(push, "\x93\x01\x01\xc0", 4, 0);
+    buf_init(&b, 1000);
+    wire_put_voided(&b, &v); /* a frame of ours, but none for this daemon */
+    zmq_send(push, b.data, b.len, 0);
+    buf_fini(&b);
+    usleep(100000);
+    json_decref(ask_for("ping", NULL, why));
+    zmq_close(push);
+    assert_int_equal(stop(pid), 0);
+    assert_non_null(strstr(said, "makes no sense"));
+}
+
+static bool has(const msgpack_object *map, const char *key,
+                const msgpack_object **value)
+{
+    for (uint32_t i = 0; i < map->via.map.size; i++) {
+        const msgpack_object *k = &map->via.map.ptr[i].key;
+
+        if (k->type == MSGPACK_OBJECT_STR && k->via.str.size == strlen(key) &&
+            memcmp(k->via.str.ptr, key, k->via.str.size) == 0) {
+            *value = &map->via.map.ptr[i].val;
+            return true;
+        }
+    }
+    return false;
+}
+
+static void metrics_are_published(void **state)
+{
+    pid_t pid = BEGIN("-c", config);
+    char address[200], frame[4096];
+    void *sub = zmq_socket(zmq, ZMQ_SUB);
+    int n, wait_ms = 20000;
+    msgpack_unpacked got;
+    const msgpack_object *v, *m;
+
+    (void)state;
+    snprintf(address, sizeof address, "ipc://%s/tester.metrics", run_dir);
+    zmq_setsockopt(sub, ZMQ_SUBSCRIBE, "", 0);
+    zmq_setsockopt(sub, ZMQ_RCVTIMEO, &wait_ms, sizeof wait_ms);
+    zmq_connect(sub, address);
+    n = zmq_recv(sub, frame, sizeof frame, 0);
+    zmq_close(sub);
+    assert_true(n > 0);
+    msgpack_unpacked_init(&got);
+    assert_int_equal(msgpack_unpack_next(&got, frame, (size_t)n, NULL),
+                     MSGPACK_UNPACK_SUCCESS);
+    assert_int_equal(got.data.type, MSGPACK_OBJECT_MAP);
+    assert_true(has(&got.data, "v", &v) && v->via.u64 == 1);
+    assert_true(has(&got.data, "process", &v));
+    assert_true(has(&got.data, "run", &v) && v->via.u64 != 0);
+    assert_true(has(&got.data, "time_ms", &v));
+    assert_true(has(&got.data, "metrics", &m));
+    assert_true(has(m, "grapnel_test_things_total", &v) && v->via.u64 == 41);
+    assert_true(has(m, "grapnel_test_level", &v) && v->via.i64 == -1);
+    msgpack_unpacked_destroy(&got);
+    assert_int_equal(stop(pid), 0);
+}
+
+/* ---- ids ---- */
+
+static void ids_are_never_zero_and_fit_a_row(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 1000; i++) {
+        uint64_t id = random_id();
+
+        assert_true(id > 0 && id <= INT64_MAX);
+    }
+}
+
+int main(void)
+{
+#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+    const struct CMUnitTest tests[] = {
+        T(help_and_version_are_answered),
+        T(a_wrong_command_line_is_64),
+        T(a_configuration_that_is_missing_or_wrong_is_78),
+        T(a_configuration_can_be_checked_alone),
+        T(a_path_too_long_for_a_socket_is_78),
+        T(a_second_instance_is_69_and_harms_nothing),
+        T(a_lock_goes_with_its_process),
+        T(control_answers_what_it_knows),
+        T(control_refuses_the_rest_by_name),
+        T(garbage_is_answered_too),
+        T(who_asked_of_a_turn_that_did_not_fit_is_told),
+        T(nobody_there_is_unreachable),
+        T(a_backup_is_a_store_of_its_own),
+        T(a_reload_with_errors_keeps_the_old_one),
+        T(frames_that_make_no_sense_are_dropped_and_said),
+        T(metrics_are_published),
+        T(ids_are_never_zero_and_fit_a_row),
+    };
+
+    log_open("test", LOG_ERROR, false);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,295 @@
+/* Commit, then tell; undo when the disk is full; signals between turns. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+/* cmocka needs the above first */
+#include <cmocka.h>
+
+#include "clock.h"
+#include "log.h"
+#include "loop.h"
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+#include <zmq.h>
+
+static const char *const steps[] = {"CREATE TABLE t(v INTEGER, pad BLOB)"};
+static const struct db_schema schema = {steps, 1};
+
+static struct test {
+    char dir[64], file[100];
+    struct loop loop;
+    struct db *db;
+    stmt *insert;
+    char story[4096];
+    int turns, pipe[2], watch;
+    bool big;
+} t;
+
+static void say(const char *what)
+{
+    strncat(t.story, what, sizeof t.story - strlen(t.story) - 1);
+}
+
+static int setup(void **state)
+{
+    (void)state;
+    memset(&t, 0, sizeof t);
+    snprintf(t.dir, sizeof t.dir, "/tmp/loop-XXXXXX");
+    assert_non_null(mkdtemp(t.dir));
+    snprintf(t.file, sizeof t.file, "%s/x.db", t.dir);
+    log_open("test", LOG_ERROR, false);
+    t.db = db_open(t.file, &schema);
+    t.insert = db_prepare(t.db, "INSERT INTO t VALUES(?, zeroblob(?))");
+    t.loop.self = &t;
+    t.loop.db = t.db;
+    loop_prepare(&t.loop);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    char rm[100];
+    sigset_t none;
+
+    (void)state;
+    db_close(t.db);
+    close(t.loop.signal_fd);
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+    snprintf(rm, sizeof rm, "rm -rf %s", t.dir);
+    return system(rm) == 0 ? 0 : -1;
+}
+
+static int64_t rows_seen_by_others(void)
+{
+    sqlite3 *h = NULL;
+    sqlite3_stmt *s = NULL;
+    int64_t n = -1;
+
+    sqlite3_open_v2(t.file, &h, SQLITE_OPEN_READONLY, NULL);
+    sqlite3_prepare_v2(h, "SELECT count(*) FROM t", -1, &s, NULL);
+    if (sqlite3_step(s) == SQLITE_ROW)
+        n = sqlite3_column_int64(s, 0);
+    sqlite3_finalize(s);
+    sqlite3_close(h);
+    return n;
+}
+
+static void insert(int64_t bytes)
+{
+    bind_i64(t.insert, 1, t.turns);
+    bind_i64(t.insert, 2, bytes);
+    db_run(t.db, t.insert);
+}
+
+/* ---- the order ---- */
+
+static int work_once(void *self)
+{
+    (void)self;
+    say("work ");
+    insert(10);
+    assert_int_equal(rows_seen_by_others(), t.turns);
+    t.turns++;
+    return 0;
+}
+
+static void tell_after_commit(void *self)
+{
+    (void)self;
+    say("tell ");
+    assert_int_equal(rows_seen_by_others(), t.turns);
+    t.loop.done = t.turns == 3;
+}
+
+static void it_commits_then_tells(void **state)
+{
+    (void)state;
+    t.loop.work = work_once;
+    t.loop.tell = tell_after_commit;
+    loop_run(&t.loop);
+    assert_string_equal(t.story, "work tell work tell work tell ");
+}
+
+/* ---- a full disk ---- */
+
+static int work_big(void *self)
+{
+    (void)self;
+    say("work ");
+    if (++t.turns == 1) {
+        sqlite3_exec(db_handle(t.db), "PRAGMA max_page_count = 10", NULL, NULL,
+                     NULL);
+        insert(1000000);
+    } else {
+        insert(10);
+    }
+    return 0;
+}
+
+static void tell_and_leave(void *self)
+{
+    (void)self;
+    say("tell ");
+    t.loop.done = true;
+}
+
+static void undo(void *self)
+{
+    (void)self;
+    say("undo ");
+    assert_int_equal(rows_seen_by_others(), 0);
+}
+
+static void a_turn_that_does_not_fit_is_undone_and_not_told(void **state)
+{
+    (void)state;
+    t.loop.work = work_big;
+    t.loop.tell = tell_and_leave;
+    t.loop.undo = undo;
+    loop_run(&t.loop);
+    assert_string_equal(t.story, "work undo work tell ");
+}
+
+/* ---- signals ---- */
+
+static int work_signals(void *self)
+{
+    (void)self;
+    say(t.loop.stopping ? "stopping " : "work ");
+    switch (t.turns++) {
+    case 0:
+        kill(getpid(), SIGHUP);
+        break;
+    case 1:
+        kill(getpid(), SIGTERM);
+        break;
+    default:
+        t.loop.done = t.loop.stopping;
+    }
+    return -1; /* the signal wakes it */
+}
+
+static void tell_nothing(void *self)
+{
+    (void)self;
+}
+
+static void reload(void *self)
+{
+    (void)self;
+    say("reload ");
+}
+
+static void signals_come_between_turns(void **state)
+{
+    (void)state;
+    t.loop.work = work_signals;
+    t.loop.tell = tell_nothing;
+    t.loop.reload = reload;
+    loop_run(&t.loop);
+    assert_string_equal(t.story, "work reload work stopping ");
+}
+
+static void a_broken_pipe_is_an_error_and_no_death(void **state)
+{
+    int ends[2];
+
+    (void)state;
+    assert_int_equal(pipe(ends), 0);
+    close(ends[0]);
+    assert_int_equal(write(ends[1], "x", 1), -1);
+    close(ends[1]);
+}
+
+static void files_may_be_as_many_as_the_hard_limit(void **state)
+{
+    struct rlimit files;
+
+    (void)state;
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &files), 0);
+    assert_true(files.rlim_cur == files.rlim_max);
+}
+
+/* ---- what wakes it ---- */
+
+static int work_watching(void *self)
+{
+    char c;
+
+    (void)self;
+    if (t.turns++ == 0) {
+        assert_false(loop_ready(&t.loop, t.watch));
+        assert_int_equal(write(t.pipe[1], "x", 1), 1);
+        return 60000;
+    }
+    assert_true(loop_ready(&t.loop, t.watch));
+    assert_int_equal(read(t.pipe[0], &c, 1), 1);
+    t.loop.done = true;
+    return 0;
+}
+
+static void a_descriptor_wakes_it(void **state)
+{
+    int64_t began = mono_ms();
+
+    (void)state;
+    assert_int_equal(pipe(t.pipe), 0);
+    t.watch = loop_watch_fd(&t.loop, t.pipe[0]);
+    t.loop.work = work_watching;
+    t.loop.tell = tell_nothing;
+    loop_run(&t.loop);
+    assert_in_range(mono_ms() - began, 0, 5000);
+    close(t.pipe[0]);
+    close(t.pipe[1]);
+}
+
+static int work_times(void *self)
+{
+    (void)self;
+    switch (t.turns++) {
+    case 0:
+        assert_false(loop_spent(&t.loop));
+        usleep(150 * 1000);
+        assert_true(loop_spent(&t.loop));
+        return 40;
+    case 1:
+        assert_in_range(t.loop.stood_still_ms, 150, 2000);
+        return 40;
+    default:
+        assert_true(t.loop.mono_ms > 0 && t.loop.now_ms > 0);
+        t.loop.done = true;
+        return 0;
+    }
+}
+
+static void it_sleeps_as_told_and_knows_when_it_stood_still(void **state)
+{
+    int64_t began = mono_ms();
+
+    (void)state;
+    t.loop.work = work_times;
+    t.loop.tell = tell_nothing;
+    loop_run(&t.loop);
+    assert_in_range(mono_ms() - began, 150 + 2 * 40 - 5, 5000);
+}
+
+int main(void)
+{
+#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+    const struct CMUnitTest tests[] = {
+        T(it_commits_then_tells),
+        T(a_turn_that_does_not_fit_is_undone_and_not_told),
+        T(signals_come_between_turns),
+        T(a_broken_pipe_is_an_error_and_no_death),
+        T(files_may_be_as_many_as_the_hard_limit),
+        T(a_descriptor_wakes_it),
+        T(it_sleeps_as_told_and_knows_when_it_stood_still),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
