@@ -10,6 +10,8 @@
  * The receiver takes rows (taken) and commits its place (last) then or later: the
  * deliverer's held place. One that commits each turn never waits.
  *
+ * -DPLAIN: batches of one row, each turn is committed; so that N=4 can be searched.
+ *
  * Faults: C kills of either end, with or without the frames on their way; L lost
  * frames or timers too early; R restores of either end from a copy made at any
  * time. -DLATE: a frame of a dead process is read after those of its successor,
@@ -265,10 +267,12 @@ end:
   :: d_step { vals < N -> vals++; top++; s.at[top] = ROW(me, vals) }
   :: atomic { nfull(d) && sent < top && sent < cur + W && sent + 1 >= low ->
        d!BATCH,sent + 1,1,RUN(s.at[sent]),s.at[sent + 1],0,0,low; sent++ }
+#ifndef PLAIN
   :: atomic { nfull(d) && sent + 1 < top && sent + 1 < cur + W &&
        sent + 1 >= low && ONE_RUN ->
        d!BATCH,sent + 1,2,RUN(s.at[sent]),s.at[sent + 1],s.at[sent + 2],0,low;
        sent = sent + 2 }
+#endif
   /* A `runs` that finds no room is owed, and leaves before any batch: here the
    * place is not read until there is room, as else batches could starve it. */
   :: atomic { nempty(a) && nfull(d) -> a?n,q,k,g,h; heed(false) }
@@ -382,7 +386,11 @@ inline get()
 #endif
      if :: n >= 1 -> accept(x, f) :: else fi;
      if :: n == 2 -> accept(y, f + 1) :: else fi;
+#ifdef PLAIN
+     settle();
+#else
      if :: settle() :: taken > last fi;
+#endif
      answer(0)
   fi;
   clear()
