@@ -1,0 +1,161 @@
+"""A disk that fills up, low and to the last byte, under load: the door says 503,
+nothing that was acknowledged is lost, and with room again it goes on by itself.
+
+The state lies on a small tmpfs, which needs the right to mount (CI has it)."""
+
+import contextlib
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "rig"))
+from rig import RigTest, http_request, main, sign_plane, wait_for
+
+# Three stores, each with a WAL that may grow to 32 MiB, must fit on it. The
+# door shuts at 5 % of it, the sequencer takes no events at 4 %.
+DISK_BYTES = 256 << 20
+
+
+class FullDisk(RigTest):
+    def pipeline(self, **how):
+        mounted = []
+        self.addCleanup(lambda: [self.unmount(path) for path in mounted])
+        rig = self.rig(**how)  # its end comes before the unmount
+        rig.state_dir.mkdir()
+        done = subprocess.run(
+            ["mount", "-t", "tmpfs", "-o", f"size={DISK_BYTES},mode=700",
+             "tmpfs", rig.state_dir], capture_output=True, text=True)
+        if done.returncode:
+            self.skipTest(f"no right to mount a tmpfs: {done.stderr.strip()}")
+        mounted.append(rig.state_dir)
+        return rig
+
+    def unmount(self, path):
+        subprocess.run(["umount", path], check=True)
+        if not os.environ.get("GRAPNEL_KEEP"):
+            shutil.rmtree(path.parent, ignore_errors=True)
+
+    def fill(self, rig, leave=0):
+        """Take what room there is, but for `leave` bytes."""
+        with open(rig.state_dir / "ballast", "ab", buffering=0) as ballast:
+            with contextlib.suppress(OSError):  # until it is full
+                while (room := self.room(rig)) > leave:
+                    size = os.fstat(ballast.fileno()).st_size
+                    os.posix_fallocate(ballast.fileno(), size,
+                                       min(room - leave, 16 << 20))
+
+    def room(self, rig):
+        disk = os.statvfs(rig.state_dir)
+        return disk.f_bavail * disk.f_frsize
+
+    def free(self, rig):
+        (rig.state_dir / "ballast").unlink()
+
+    def refused(self, load, count):
+        """Wait for so many 503 among its answers."""
+        wait_for(lambda: sum(a.get("status") == 503 for a in load.acks())
+                 >= count, what=f"{count} times 503")
+
+    def check_503(self, rig):
+        body = rig.plane_body()
+        status, headers, answer = rig.post(body)
+        self.assertEqual(status, 503, answer)
+        self.assertGreater(int(headers["Retry-After"]), 0)
+        self.assertIn("code", answer["error"])
+        status, _, _ = http_request(rig.door_port, "GET", "/readyz")
+        self.assertEqual(status, 503)
+        status, _, _ = http_request(rig.door_port, "GET", "/healthz")
+        self.assertEqual(status, 200)
+        status, _, _ = rig.post(body, headers={
+            **sign_plane(body), "X-Plane-Signature": "0" * 64})
+        self.assertIn(status, (401, 503))
+
+    def check_all_live(self, rig):
+        for daemon in rig.daemons.values():
+            self.assertTrue(daemon.alive, f"{daemon.name}: {daemon.log()}")
+
+    def test_to_the_last_byte(self):
+        """P1, P2: all of the disk is taken in the middle of the work, three
+        times over."""
+        rig = self.pipeline()
+        rig.receiver.rules({"path": "/crm", "per": "event", "answers": [
+            {"status": 200, "delay_ms": 30}]})
+        rig.start()
+        loads = []
+        for i in range(3):
+            load = rig.load(count=1500, workspaces=10, rate=300, size=2000,
+                            first=1 + 10_000 * i)
+            loads.append(load)
+            rig.receiver.wait(count=len(rig.receiver.requests()) + 100)
+            self.fill(rig)
+            self.refused(load, 50)
+            self.fill(rig)  # what a checkpoint or a purge has freed
+            self.check_503(rig)
+            self.refused(load, 200)
+            self.check_all_live(rig)
+            self.free(rig)
+            wait_for(rig.door_is_open, what="the door to open by itself")
+            rig.accept(rig.plane_body("after"))
+            counts = load.result()["counts"]
+            self.assertEqual(set(counts), {"200", "503"}, counts)
+            self.assertGreater(counts["200"], 100)
+        # rig.accept()'s own are known to no load: they are judged apart.
+        rig.settle()
+        rig.receiver.seen = [r for r in rig.receiver.requests()
+                             if r.headers["grapnel-workspace"] != "after"]
+        rig.judge(*loads)
+        rows = rig.rows("sequencer", "SELECT sequence FROM events WHERE "
+                        "workspace = 'after' ORDER BY sequence")
+        self.assertEqual([r["sequence"] for r in rows], [1, 2, 3])
+
+    def test_outcomes_use_the_rest(self):
+        """P2: with little room the door is shut, and what was taken before is
+        delivered all the same."""
+        rig = self.pipeline()
+        rig.receiver.rules({"path": "/crm", "answers": [{"status": 503}]})
+        rig.config["retry_policies"][0].update(
+            first_wait="3s", max_wait="3s", jitter="none", max_attempts=1000)
+        rig.write_config()
+        rig.start()
+        load = rig.load(count=150, workspaces=10, size=1000)
+        load.result()
+        wait_for(lambda: {r.id for r in rig.receiver.requests()}
+                 == {a["id"] for a in load.acks()}, what="a try of each")
+        self.fill(rig, leave=DISK_BYTES * 3 // 100)
+        wait_for(lambda: not rig.door_is_open(), what="the door to shut")
+        self.check_503(rig)
+        rig.receiver.rules({"path": "/crm", "answers": [{"status": 200}]})
+        rig.settle()
+        self.assertLess(self.room(rig), DISK_BYTES // 20)
+        self.check_503(rig)
+        self.free(rig)
+        wait_for(rig.door_is_open, what="the door to open by itself")
+        rig.judge(load)
+
+    def test_a_start_on_a_full_disk(self):
+        """P3: killed while the disk is full, started while it still is: each
+        comes up and waits, or says 74; with room again all is delivered."""
+        rig = self.pipeline()
+        rig.start()
+        load = rig.load(count=900, workspaces=10, rate=300, size=2000)
+        rig.receiver.wait(count=100)
+        self.fill(rig)
+        self.refused(load, 20)
+        rig.kill()
+        for daemon in rig.daemons.values():
+            daemon.start(wait=False)
+        self.fill(rig)
+        for daemon in rig.daemons.values():
+            wait_for(lambda: not daemon.alive or daemon.answers(),
+                     what=f"{daemon.name} to be up, or not to be")
+            if not daemon.alive:
+                self.assertEqual(daemon.wait_exit(), 74, daemon.log())
+        self.free(rig)
+        rig.start()
+        load.result()
+        rig.judge(load)
+
+
+main()
