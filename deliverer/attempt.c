@@ -196,7 +196,7 @@ void flights_close(struct flights *fs)
 
 /* ---- one flight ---- */
 
-/* Options that are the same in all attempts; docs/decisions/ says why each. */
+/* Options that are the same in all attempts. */
 static void set_fixed_options(struct flight *f)
 {
     CURL *e = f->easy;
