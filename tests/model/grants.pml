@@ -1,0 +1,617 @@
+/*
+ * grants.pml: grants and the lease. Specification of sequencer/grants.c and
+ * deliverer/grants.c. One sequencer, two deliverers, one ordered endpoint, two
+ * deliveries of one lane.
+ *
+ * The hop is taken as hop.pml shows it: in order, once, rows of either end's disk.
+ * Tasks that a killed deliverer had only in memory come again over the hop; so here
+ * they are as if they had been on its disk. Plain frames (beats and their answers)
+ * are lost, and overtake each other.
+ *
+ * Time. A beat's stamp is its number. `over[d]` is the highest stamp whose lease
+ * has passed on d's clock. It moves when d's own lease lapses, and the sequencer
+ * may end the grants of a silent deliverer only when it covers every stamp that was
+ * ever answered and nothing is in flight there: that is LEASE + longest attempt +
+ * margin after the last answer, in the clocks' own words. Clock rates are the
+ * margin's business, not the model's.
+ *
+ * Faults, up to F in all: kill of the sequencer; kill of a deliverer, and then
+ * possibly: its disk lost, or its end; a lapsed lease; silence; a lost frame; a beat
+ * too early; a planned move; SIGTERM; -DREQUEUE: an operator's requeue, and its
+ * repetition.
+ *
+ * Checked
+ *   final    delivered never changes; dead becomes delivered by a late success, or
+ *            open by one requeue for each word of the operator
+ *   honest   delivered only when the endpoint said 2xx
+ *   one out  the lane never has two out
+ *   alone    when an attempt begins nothing else of the lane runs or may begin
+ *   order    no request for the second before the first is final, and none for the
+ *            first after one for the second (but what a requeue sends again)
+ *   no loss  when nothing more can happen both are final, dead <=> a letter, and
+ *            nothing is held anywhere
+ *   ends     every run comes to that point (-DENDS)
+ *
+ * Not here: a deliverer frozen between its look at the clock and its request (nobody
+ * can prevent that; the endpoint can, by `grapnel-sequence`), aborting what flies at
+ * the lease's end (it only shortens the wait), room and windows, several endpoints,
+ * older copies of the sequencer's or a deliverer's database.
+ *
+ * README.md has the mutants, and how to run.
+ */
+#ifndef F
+#define F 1
+#endif
+#define MAX_ATTEMPTS 2
+
+/* a delivery */
+#define OPEN   0
+#define DELIV  1
+#define DEAD   2
+/* a letter */
+#define L_NONE      0
+#define L_DEAD      1
+#define L_REQUEUED  2
+#define L_RECOVERED 3
+/* what a deliverer has of a delivery */
+#define NONE    0
+#define WAIT    1 /* queued or parked */
+#define CHECKED 2 /* looked at the lease; the request is not out */
+#define GOT_2XX 3 /* answered, not committed */
+#define GOT_NO  4
+
+#define NOBODY 2
+
+mtype = { TASK, RECALLED, DROPPED, DELIVERED, PARKED, DEAD_END, RELEASED, DRAINED,
+          PULSE, GRANTED, VOIDED, LETTER, RECOVERED };
+
+typedef held { byte ph; byte gr; byte n } /* phase, grant, attempts made */
+typedef pair { held at[2] }
+
+/* The sequencer: on disk, in memory. */
+byte st[2], att[2], life[2];
+byte outg[2];                    /* the grant under which it is out */
+byte home = NOBODY, g, gstore;   /* g: grants given; gstore: the home's disk */
+bool sup = 1, moving;
+byte known[2], brun[2], bstamp[2]; /* of the last beat */
+bool leaving[2];
+
+/* dlqd: on disk. */
+byte letter[2], lettered[2];
+
+/* Deliverers: on disk, in memory. Sets of grants have a bit each. */
+pair has[2];
+byte store[2] = 1, marked[2], owed[2]; /* recalled; drained is still to be said */
+bool up[2] = 1, ended[2], stopping[2];
+byte runs[2] = 1, stamp[2], lease[2], conf[2]; /* stamp of the lease, 0: none */
+
+/* The hop's links, and the inboxes. */
+chan tq[2] = [4] of { mtype, byte, byte, byte };  /* kind, delivery, grant, attempts */
+chan ob[2] = [6] of { mtype, byte, byte, byte };
+chan bt[2] = [2] of { byte, byte, byte, byte };   /* run, stamp, store, grant asked for */
+chan an[2] = [2] of { mtype, byte, byte, byte };  /* kind, run, stamp, grant */
+#ifdef REQUEUE
+chan lt = [3] of { mtype, byte, byte };           /* kind, delivery, life */
+chan rq = [2] of { byte, byte };
+#endif
+
+/* Ghosts. */
+byte f, over[2], answered[2];
+byte words, reopened;
+bool second_seen, ok_seen[2], again, resting;
+
+#define FAULT     (f < F)
+#define H(d, x)   has[d].at[x]
+#define FLIES(d, x) (H(d, x).ph >= CHECKED)
+#define BUSY(d)   (FLIES(d, 0) || FLIES(d, 1))
+#define BIT(q)    (1 << (q))
+#define MARKED(d, q) ((marked[d] >> (q)) & 1)
+#define FINAL(x)  (st[x] != OPEN)
+#define OUT(x)    (home != NOBODY && outg[x] != 0 && outg[x] == g)
+#define ROOM(d, k) (len(ob[d]) + k <= 6)
+
+/* ---- mutants: each drops one rule ---- */
+#ifdef M_HOME_IN_MEMORY /* the grant is not on disk before its first task */
+#define FORGET take_back()
+#else
+#define FORGET skip
+#endif
+#ifdef M_LEASE_FROM_RECEIPT /* the lease is counted from the answer's arrival */
+#define PASSED(d, s) false
+#else
+#define PASSED(d, s) (s <= over[d])
+#endif
+#ifdef M_GRANTED_WITHOUT_STAMP /* `granted` counts however old it is */
+#define GRANT_PASSED(d, s) false
+#else
+#define GRANT_PASSED(d, s) PASSED(d, s)
+#endif
+#ifdef M_GRANTED_OF_OTHER_RUN /* `granted` counts in whatever run it comes */
+#define GRANT_RUN(d, r) true
+#else
+#define GRANT_RUN(d, r) (r == runs[d])
+#endif
+#ifdef M_PULSE_OF_OTHER_RUN
+#define PULSE_RUN(d, r) true
+#else
+#define PULSE_RUN(d, r) (r == runs[d])
+#endif
+#ifdef M_VOIDED_OF_OTHER_RUN
+#define VOID_RUN(d, r) true
+#else
+#define VOID_RUN(d, r) (r == runs[d])
+#endif
+#ifdef M_NO_ATTEMPT_WAIT /* taken back without waiting for the longest attempt */
+#define SILENT(d) (lease[d] == 0)
+#else
+#define SILENT(d) (lease[d] == 0 && !BUSY(d))
+#endif
+#ifdef M_NO_SILENCE_WAIT /* taken back at the first missing beat */
+#undef SILENT
+#define SILENT(d) true
+#endif
+#ifdef M_LAPSE_KEEPS_GRANTS /* a lapsed lease leaves the grants confirmed */
+#define UNCONFIRM(d) skip
+#else
+#define UNCONFIRM(d) conf[d] = 0
+#endif
+#ifdef M_FIRE_EARLY /* parked retries begin though nothing was confirmed */
+#define MAY(d, x) (conf[d] == H(d, x).gr && lease[d] != 0 || H(d, x).n > 0)
+#elif defined(M_CONFIRM_ANY) /* the lease is enough, the grant need not be confirmed */
+#define MAY(d, x) (lease[d] != 0)
+#else
+#define MAY(d, x) (conf[d] == H(d, x).gr && lease[d] != 0)
+#endif
+#ifdef M_LATE_COUNTS /* results count whatever grant they name */
+#define PRESENT(d, q) true
+#else
+#define PRESENT(d, q) (home == d && q == g)
+#endif
+#ifdef M_NO_DROP /* a delivery that is final elsewhere is not dropped */
+#define DROP(x) skip
+#elif defined(M_NO_DROP_WAIT) /* it is, but the lane does not wait for the answer */
+#define DROP(x) tq[home]!DROPPED,x,g,0; outg[x] = 0
+#else
+#define DROP(x) tq[home]!DROPPED,x,g,0
+#endif
+#ifdef M_NO_DROP_AGAIN /* a dropped one that parks is taken for the answer */
+#define DROP_AGAIN(x) outg[x] = 0
+#else
+#define DROP_AGAIN(x) DROP(x)
+#endif
+#ifdef M_MOVE_NOW /* the grant ends when it is recalled, not when it is drained */
+#define MOVE take_back()
+#else
+#define MOVE moving = 1
+#endif
+#ifdef M_RECALL_IN_MEMORY /* the mark is not on disk */
+#define UNMARK(d) marked[d] = 0; owed[d] = 0
+#else
+#define UNMARK(d) skip
+#endif
+#ifdef M_FORGET_RECALLED /* the mark goes when `drained` is written */
+#define UNMARK_DRAINED(d) marked[d] = 0
+#else
+#define UNMARK_DRAINED(d) skip
+#endif
+#ifdef M_TASK_AFTER_RECALL /* a task under a recalled grant is taken */
+#define REFUSED(d, q) false
+#else
+#define REFUSED(d, q) MARKED(d, q)
+#endif
+#ifdef M_DRAINED_EARLY /* `drained` does not wait for what flies */
+#define CAN_DRAIN(d) true
+#else
+#define CAN_DRAIN(d) (!BUSY(d))
+#endif
+#ifdef M_PARK_RECALLED /* what ends under a recalled grant parks there */
+#define GIVE_BACK(d, q) false
+#else
+#define GIVE_BACK(d, q) MARKED(d, q)
+#endif
+#ifdef M_DIRECT_DLQ /* the deliverer writes the letter itself */
+#define LETTER_BY_SEQUENCER(x) skip
+#define LETTER_BY_DELIVERER(x) letter[x] = L_DEAD
+#else
+#define LETTER_BY_SEQUENCER(x) to_dlqd(LETTER, x)
+#define LETTER_BY_DELIVERER(x) skip
+#endif
+#ifdef M_NO_STORE_ID /* a deliverer that lost its disk is taken for the one before */
+#define OTHER_DISK(i) false
+#else
+#define OTHER_DISK(i) (i > gstore)
+#endif
+#ifdef M_FORMER_DISK /* a beat from a disk that is no more ends grants too */
+#undef OTHER_DISK
+#define OTHER_DISK(i) (i != gstore)
+#define FORMER(d, i) false
+#else
+#define FORMER(d, i) (i < known[d] || (home == d && i < gstore))
+#endif
+#ifdef M_NO_LEAVING /* who drains by itself may be a home at once */
+#define LEAVES(d) skip
+#else
+#define LEAVES(d) leaving[d] = 1
+#endif
+#ifdef M_REQUEUE_BY_ID /* a requeue is taken in any state */
+#define TAKES(x, l) (FINAL(x) && !OUT(x))
+#elif defined(M_NO_LIFE) /* it does not name the life */
+#define TAKES(x, l) (st[x] == DEAD)
+#else
+#define TAKES(x, l) (st[x] == DEAD && life[x] == l)
+#endif
+
+/* ---- what must hold ---- */
+#define LANE(x) (!OUT(0) && !OUT(1) && (x == 0 || FINAL(0)))
+#define MAY_BEGIN(d, x) (up[d] && !stopping[d] && H(d, x).ph == WAIT && \
+                         !MARKED(d, H(d, x).gr) && MAY(d, x))
+#define RUNS(d, x) (up[d] && (FLIES(d, x) || MAY_BEGIN(d, x)))
+#ifdef NO_ALONE /* to see what the endpoint itself would see */
+#define ALONE(d, x) skip
+#else
+#define ALONE(d, x) assert(!RUNS(1 - d, 0) && !RUNS(1 - d, 1) && !RUNS(d, 1 - x))
+#endif
+
+inline set_state(x, v)
+{
+  assert(st[x] == OPEN || (st[x] == DEAD && v == DELIV));
+  assert(v != DELIV || ok_seen[x]);
+  st[x] = v
+}
+inline forget(d, x) { H(d, x).ph = NONE; H(d, x).gr = 0; H(d, x).n = 0 }
+
+/* ---------------------------------------------------------------- dlqd */
+inline to_dlqd(kind, x)
+{
+#ifdef REQUEUE
+  lt!kind,x,life[x]
+#else
+  letter[x] = (kind == LETTER -> L_DEAD : L_RECOVERED)
+#endif
+}
+
+#ifdef REQUEUE
+active proctype Dlqd()
+{
+  mtype k; byte x, l;
+end:
+  do
+  :: atomic { nempty(lt) -> lt?k,x,l;
+       if
+       :: k == LETTER -> letter[x] = L_DEAD; lettered[x] = l
+       :: k == RECOVERED -> letter[x] = L_RECOVERED
+       fi;
+       k = 0; x = 0; l = 0 }
+  /* An operator's word; the hop may repeat it after a restore. */
+  :: atomic { letter[0] == L_DEAD && empty(rq) && FAULT ->
+       f++; words++; letter[0] = L_REQUEUED; rq!0,lettered[0];
+       if :: true :: FAULT -> f++; rq!0,lettered[0] fi }
+  od
+}
+#endif
+
+/* ----------------------------------------------------------- sequencer */
+inline take_back() /* the grant ends: all its work, in one row's change */
+{
+  home = NOBODY; gstore = 0; outg[0] = 0; outg[1] = 0; moving = 0
+}
+
+inline choose(d)
+{
+  g++; assert(g < 8); home = d; gstore = known[d];
+  if /* the configuration goes out unasked too, on the last beat */
+  :: nfull(an[d]) -> an[d]!GRANTED,brun[d],bstamp[d],g
+  :: true
+  fi
+}
+
+inline apply(d) /* the next row of d's log, one transaction */
+{
+  ob[d]?k,x,q,n;
+  if
+  :: k == DRAINED ->
+     if
+     :: home == d && q == g ->
+        if :: !moving -> LEAVES(d) :: else fi;
+        take_back()
+     :: else
+     fi
+  :: k != DRAINED ->
+     now = PRESENT(d, q);
+     if
+     :: k == DELIVERED && st[x] != DELIV ->
+        if :: st[x] == DEAD || life[x] > 0 -> to_dlqd(RECOVERED, x) :: else fi;
+        set_state(x, DELIV);
+        if :: OUT(x) && !now -> DROP(x) :: else fi
+     :: k == DEAD_END && now && st[x] == OPEN ->
+        set_state(x, DEAD); LETTER_BY_SEQUENCER(x)
+     :: k == PARKED && now && st[x] == OPEN -> att[x] = n
+     :: k == PARKED && now && st[x] != OPEN && OUT(x) -> DROP_AGAIN(x)
+     :: else /* kept as an attempt */
+     fi;
+     if :: now && k != PARKED -> outg[x] = 0 :: else fi
+  fi;
+  k = 0; x = 0; q = 0; n = 0; now = 0
+}
+
+inline heed(d) /* a beat: r, s, its disk i, asking for q */
+{
+  if
+  :: FORMER(d, i)
+  :: !FORMER(d, i) ->
+     known[d] = i; leaving[d] = 0;
+     brun[d] = r; bstamp[d] = s;
+     if :: home == d && OTHER_DISK(i) -> take_back() :: else fi;
+     if :: r == runs[d] && s > answered[d] -> answered[d] = s :: else fi;
+     if
+     :: q == 0 -> an[d]!PULSE,r,s,0
+     :: q != 0 && home == d && q == g -> an[d]!GRANTED,r,s,q
+#ifndef M_NO_VOID /* nobody says that a grant is over */
+     :: q != 0 && !(home == d && q == g) -> an[d]!VOIDED,r,s,q
+#else
+     :: q != 0 && !(home == d && q == g) -> an[d]!PULSE,r,s,0
+#endif
+     fi
+  fi;
+  r = 0; s = 0; i = 0; q = 0
+}
+
+inline dispatch(x)
+{
+  outg[x] = g; assert(!(OUT(0) && OUT(1)));
+  tq[home]!TASK,x,g,att[x]
+}
+
+inline silence(d)
+{
+  if :: answered[d] > over[d] -> over[d] = answered[d] :: else fi;
+  take_back()
+}
+
+#define ROOM_FOR_DROP (home == NOBODY || nfull(tq[home]))
+
+#define SEQUENCER(d) \
+  :: atomic { sup && up[d] && nempty(ob[d]) && ROOM_FOR_DROP -> apply(d) } \
+  :: atomic { sup && nempty(bt[d]) && nfull(an[d]) -> \
+       if \
+       :: bt[d]?r,s,i,q \
+       :: len(bt[d]) == 2 -> bt[d]?r,s,i,q; bt[d]!r,s,i,q; bt[d]?r,s,i,q \
+       fi; \
+       heed(d) } \
+  :: atomic { sup && home == NOBODY && known[d] != 0 && up[d] && !leaving[d] -> \
+       choose(d) } \
+  :: d_step { sup && home == d && !up[d] -> silence(d) } \
+  :: d_step { sup && home == d && up[d] && SILENT(d) && FAULT -> f++; silence(d) } \
+  :: d_step { sup && home == d && !moving && known[1 - d] != 0 && nfull(tq[d]) && \
+       FAULT -> f++; tq[d]!RECALLED,0,g,0; MOVE }
+
+active proctype Sequencer()
+{
+  mtype k; byte x, q, n, r, s, i; bool now;
+end:
+  do
+  SEQUENCER(0)
+  SEQUENCER(1)
+  :: d_step { sup && home != NOBODY && nfull(tq[home]) && !moving &&
+       !FINAL(0) && !OUT(0) && LANE(0) -> dispatch(0) }
+  :: d_step { sup && home != NOBODY && nfull(tq[home]) && !moving &&
+       !FINAL(1) && !OUT(1) && LANE(1) -> dispatch(1) }
+#ifdef REQUEUE
+  :: d_step { sup && nempty(rq) -> rq?x,n;
+       if
+       :: TAKES(x, n) ->
+          assert(st[x] == DEAD); reopened++; assert(reopened <= words);
+          st[x] = OPEN; life[x]++; att[x] = 0; again = 1
+       :: else /* refused: not dead, or not in that life */
+       fi;
+       x = 0; n = 0 }
+#endif
+  /* kill -9; frames to it die or not; a recall is forgotten */
+  :: atomic { sup && FAULT -> f++; sup = 0; moving = 0; FORGET;
+       known[0] = 0; known[1] = 0; brun[0] = 0; brun[1] = 0;
+       bstamp[0] = 0; bstamp[1] = 0; leaving[0] = 0; leaving[1] = 0;
+       if :: true :: nempty(bt[0]) -> bt[0]?_,_,_,_ fi;
+       if :: true :: nempty(bt[1]) -> bt[1]?_,_,_,_ fi }
+  :: d_step { !sup -> sup = 1 }
+  od
+}
+
+/* ---------------------------------------------------------- deliverers */
+inline forget_waiting(d, q)
+{
+  if :: H(d, 0).ph == WAIT && H(d, 0).gr == q -> forget(d, 0) :: else fi;
+  if :: H(d, 1).ph == WAIT && H(d, 1).gr == q -> forget(d, 1) :: else fi
+}
+inline mark(d, q) /* on disk: begin nothing more under q, say when it is drained */
+{
+  if
+  :: q != 0 && !MARKED(d, q) ->
+     marked[d] = marked[d] | BIT(q); owed[d] = owed[d] | BIT(q);
+     if :: conf[d] == q -> conf[d] = 0 :: else fi;
+     forget_waiting(d, q)
+  :: else
+  fi
+}
+
+inline take(d)
+{
+  tq[d]?k,x,q,n;
+  if
+  :: k == TASK && stopping[d] -> mark(d, q) /* given back at once */
+  :: k == TASK && !stopping[d] && REFUSED(d, q)
+  :: k == TASK && !stopping[d] && !REFUSED(d, q) ->
+     assert(!FLIES(d, x));
+     H(d, x).ph = WAIT; H(d, x).gr = q; H(d, x).n = n
+  :: k == RECALLED -> mark(d, q)
+  :: k == DROPPED && H(d, x).ph == WAIT ->
+     ob[d]!RELEASED,x,H(d, x).gr,0; forget(d, x)
+  :: k == DROPPED && H(d, x).ph != WAIT /* what comes of it is the answer */
+  fi;
+  k = 0; x = 0; q = 0; n = 0
+}
+
+inline hear(d) /* an answer to beat (r, s) */
+{
+  if
+  :: len(an[d]) >= 1 -> an[d]?k,r,s,q
+  :: len(an[d]) == 2 -> an[d]?k,r,s,q; an[d]!k,r,s,q; an[d]?k,r,s,q
+  fi;
+  if
+  :: PULSE_RUN(d, r) && !PASSED(d, s) && s > lease[d] -> lease[d] = s
+  :: else
+  fi;
+  if
+  :: k == GRANTED && GRANT_RUN(d, r) && !GRANT_PASSED(d, s) &&
+     !MARKED(d, q) && !stopping[d] -> conf[d] = q
+  :: k == VOIDED && VOID_RUN(d, r) ->
+     forget_waiting(d, q);
+     if :: conf[d] == q -> conf[d] = 0 :: else fi
+  :: else
+  fi;
+  k = 0; r = 0; s = 0; q = 0
+}
+
+#define UNCONFIRMED(d, x) (H(d, x).ph == WAIT && H(d, x).gr != conf[d])
+#define WANTS(d) (known[d] == 0 || leaving[d] || lease[d] == 0 || \
+                  UNCONFIRMED(d, 0) || UNCONFIRMED(d, 1))
+inline beat(d)
+{
+  stamp[d]++;
+  if
+  :: UNCONFIRMED(d, 0) -> bt[d]!runs[d],stamp[d],store[d],H(d, 0).gr
+  :: UNCONFIRMED(d, 1) -> bt[d]!runs[d],stamp[d],store[d],H(d, 1).gr
+  :: !UNCONFIRMED(d, 0) && !UNCONFIRMED(d, 1) -> bt[d]!runs[d],stamp[d],store[d],0
+  fi
+}
+
+inline begin(d, x)
+{
+  ALONE(d, x);
+  assert(x == 0 || FINAL(0) || again);
+  H(d, x).ph = CHECKED
+}
+inline post(d, x)
+{
+  assert(x == 1 || !second_seen || again);
+  if :: x == 1 -> second_seen = 1 :: else fi;
+  if
+  :: H(d, x).ph = GOT_2XX; ok_seen[x] = 1
+  :: H(d, x).ph = GOT_NO
+  fi
+}
+inline commit(d, x) /* attempt, parked retry and result: one transaction */
+{
+  if
+  :: H(d, x).ph == GOT_2XX -> ob[d]!DELIVERED,x,H(d, x).gr,0; forget(d, x)
+  :: H(d, x).ph == GOT_NO && H(d, x).n + 1 < MAX_ATTEMPTS ->
+     ob[d]!PARKED,x,H(d, x).gr,H(d, x).n + 1;
+     if
+     :: GIVE_BACK(d, H(d, x).gr) -> forget(d, x)
+     :: else -> H(d, x).ph = WAIT; H(d, x).n++
+     fi
+  :: H(d, x).ph == GOT_NO && H(d, x).n + 1 >= MAX_ATTEMPTS ->
+     ob[d]!DEAD_END,x,H(d, x).gr,0; forget(d, x); LETTER_BY_DELIVERER(x)
+  fi
+}
+
+/* What flew comes again, from its row or over the hop; not under a mark. */
+inline after_kill(d, x)
+{
+  if
+  :: FLIES(d, x) && !MARKED(d, H(d, x).gr) -> H(d, x).ph = WAIT
+  :: FLIES(d, x) && MARKED(d, H(d, x).gr) -> forget(d, x)
+  :: else
+  fi
+}
+inline kill(d)
+{
+  UNMARK(d);
+  up[d] = 0; lease[d] = 0; conf[d] = 0; stopping[d] = 0;
+  after_kill(d, 0); after_kill(d, 1)
+}
+/* A new run; stamps begin anew, as after a reboot. Frames to the old one die or not. */
+inline start(d)
+{
+  up[d] = 1; runs[d]++; stamp[d] = 0; over[d] = 0; answered[d] = 0;
+  if :: true :: nempty(an[d]) -> an[d]?_,_,_,_ fi
+}
+
+proctype Deliverer(byte d)
+{
+  mtype k; byte x, q, n, r, s;
+end:
+  do
+  :: atomic { up[d] && nempty(tq[d]) && ROOM(d, 1) -> take(d) }
+  :: atomic { up[d] && nempty(an[d]) -> hear(d) }
+  :: atomic { up[d] && !stopping[d] && sup && WANTS(d) && nfull(bt[d]) && empty(an[d]) &&
+       !(bt[d]??[eval(runs[d]),_,_,_]) -> beat(d) }
+  :: d_step { MAY_BEGIN(d, 0) -> begin(d, 0) }
+  :: d_step { MAY_BEGIN(d, 1) -> begin(d, 1) }
+  :: atomic { up[d] && H(d, 0).ph == CHECKED -> post(d, 0) }
+  :: atomic { up[d] && H(d, 1).ph == CHECKED -> post(d, 1) }
+  :: atomic { up[d] && H(d, 0).ph > CHECKED && ROOM(d, 1) -> commit(d, 0) }
+  :: atomic { up[d] && H(d, 1).ph > CHECKED && ROOM(d, 1) -> commit(d, 1) }
+  :: d_step { up[d] && owed[d] != 0 && CAN_DRAIN(d) && ROOM(d, 3) ->
+       q = 1;
+       do
+       :: q < 8 ->
+          if :: (owed[d] >> q) & 1 -> ob[d]!DRAINED,0,q,0 :: else fi;
+          q++
+       :: q == 8 -> break
+       od;
+       q = 0; owed[d] = 0; UNMARK_DRAINED(d) }
+  /* SIGTERM: all grants go back, then it leaves. */
+  :: d_step { up[d] && !stopping[d] && FAULT -> f++; stopping[d] = 1;
+       mark(d, conf[d]); mark(d, H(d, 0).gr); mark(d, H(d, 1).gr) }
+  :: atomic { up[d] && stopping[d] && owed[d] == 0 && !BUSY(d) && empty(ob[d]) ->
+       kill(d) }
+  /* kill -9; a start; the end of a machine, the other one stays */
+  :: atomic { up[d] && FAULT -> f++; kill(d);
+       if
+       :: true
+       :: true -> /* the disk too; unacknowledged tasks will come again */
+          store[d]++; marked[d] = 0; owed[d] = 0;
+          if :: true :: H(d, 0).ph != NONE -> forget(d, 0) fi;
+          if :: true :: H(d, 1).ph != NONE -> forget(d, 1) fi;
+          if
+          :: true
+          :: nempty(ob[d]) ->
+             do :: nempty(ob[d]) -> ob[d]?_,_,_,_ :: empty(ob[d]) -> break od
+          fi
+       fi }
+  :: atomic { !up[d] && !ended[d] -> start(d) }
+  :: d_step { !up[d] && !ended[d] && !ended[1 - d] -> ended[d] = 1 }
+  /* the lease is over; a beat too early; a frame lost */
+  :: d_step { up[d] && lease[d] != 0 && FAULT ->
+       f++;
+       if :: lease[d] > over[d] -> over[d] = lease[d] :: else fi;
+       lease[d] = 0; UNCONFIRM(d) }
+  :: atomic { up[d] && !stopping[d] && nfull(bt[d]) && FAULT -> f++; beat(d) }
+  :: atomic { nempty(bt[d]) && FAULT -> f++; bt[d]?_,_,_,_ }
+  :: atomic { nempty(an[d]) && FAULT -> f++; an[d]?_,_,_,_ }
+  od
+}
+
+#define AT_REST(d) (ended[d] || (up[d] && empty(tq[d]) && empty(ob[d]) && \
+                    H(d, 0).ph == NONE && H(d, 1).ph == NONE && owed[d] == 0))
+#ifdef REQUEUE
+#define NO_WORDS (empty(lt) && empty(rq))
+#else
+#define NO_WORDS true
+#endif
+
+active proctype Judge()
+{
+  timeout ->
+  assert(sup && FINAL(0) && FINAL(1) && !OUT(0) && !OUT(1) && !moving);
+  assert(AT_REST(0) && AT_REST(1) && NO_WORDS);
+  assert((st[0] == DEAD) == (letter[0] == L_DEAD));
+  assert((st[1] == DEAD) == (letter[1] == L_DEAD));
+  resting = 1
+}
+
+init { atomic { run Deliverer(0); run Deliverer(1) } }
+
+#ifdef ENDS
+ltl ends { <> resting }
+#endif
