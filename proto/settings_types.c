@@ -245,8 +245,8 @@ static void read_listen(const struct conf_value *v, const struct conf_key *k,
     free(*host);
     *host = listen_host(text);
     if (*host)
-        *(int *)second_target(k, target) =
-            (int)strtol(strrchr(text, ':') + 1, NULL, 10);
+        *(int *)second_target(k, target) = (int)strtol(strrchr(text, ':') + 1,
+                                                       NULL, 10);
     else
         conf_error(v,
                    "\"%.60s\" is no address:port like 127.0.0.1:8080 or "

@@ -28,13 +28,12 @@ typedef struct bytes wire_str;
 typedef struct bytes wire_bin;
 
 #define F(type, name, note) wire_##type name;
-#define M(number, NAME, name, version)                                         \
-    struct wire_##name {                                                       \
-        WIRE_##NAME(F)                                                         \
-    };                                                                         \
-    void wire_put_##name(struct buf *out, const struct wire_##name *v);        \
-    GR_MUST_CHECK gr_rc wire_get_##name(struct wire_##name *v,                 \
-                                        struct bytes in);
+#define M(number, NAME, name, version)                                  \
+    struct wire_##name {                                                \
+        WIRE_##NAME(F)                                                  \
+    };                                                                  \
+    void wire_put_##name(struct buf *out, const struct wire_##name *v); \
+    GR_MUST_CHECK gr_rc wire_get_##name(struct wire_##name *v, struct bytes in);
 WIRE_FRAMES(M)
 WIRE_MESSAGES(M)
 WIRE_RECORDS(M)

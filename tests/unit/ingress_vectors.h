@@ -2,6 +2,10 @@
  * Made from a collection of vectors out of the providers' own documentation and
  * SDKs, and computed ones; never edited by hand. */
 
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
 /* clang-format off */
 static const struct vector {
     const char *id, *provider, *secret;
