@@ -271,6 +271,13 @@ static void forget_longest(struct sequencer *q)
     q->silence_ms = grant_silence_ms(q->longest_ms);
 }
 
+void grants_forget_settings(struct sequencer *q)
+{
+    for (size_t i = 0; i < q->endpoint_count; i++)
+        q->endpoints[i].settings = NULL;
+    q->configure = true;
+}
+
 /* After a start or a reload: whose configuration changed is recalled and gets
  * a new grant that carries the new one. Rows only; the rest is the turn's. */
 void grants_configure(struct sequencer *q, const struct settings *s)

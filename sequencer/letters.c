@@ -182,16 +182,20 @@ static void wake(struct sequencer *q, struct delivery_row *d,
     dispatch_waits(e, d->event);
 }
 
-/* A requeue that is not for a delivery that is dead in that life comes from a
- * dlqd whose database is older than ours: it is told again what it has missed.
- * What is open ends by itself, and dlqd hears of that. */
+/* A requeue that is not for a delivery that is dead in that life: one of us came
+ * back from an older copy. dlqd must hear of an end all the same. */
 static void tell_again(struct sequencer *q, const struct wire_requeued *m,
-                       const struct delivery_row *d)
+                       struct delivery_row *d)
 {
-    if (d->status == DELIVERY_DELIVERED)
+    if (d->status == DELIVERY_DELIVERED) {
         letters_recovered(q, d->event, d->endpoint, (int64_t)m->life);
-    else if (d->status == DELIVERY_DEAD)
+    } else if (d->status == DELIVERY_DEAD) {
         letters_dead(q, d->event, d->endpoint, d->life, (struct bytes){"", 0});
+    } else if (d->life <= (int64_t)m->life) {
+        /* Open, with a death behind it that we do not know of: it goes on as
+         * the life after, and its end is that one's. */
+        store_life_set(q->store, d->event, d->endpoint, (int64_t)m->life + 1);
+    }
 }
 
 /* false: its delivery was not dead in that life. */
@@ -211,6 +215,9 @@ static bool revive(struct sequencer *q, const struct wire_requeued *m,
                                   .attempts = (int64_t)m->attempts};
         store_delivery_add(q->store, &d);
     }
+    /* A life above ours: we came back from before its last death. */
+    if (d.status == DELIVERY_DEAD && d.life < (int64_t)m->life)
+        d.life = (int64_t)m->life;
     if (d.status != DELIVERY_DEAD || d.life != (int64_t)m->life) {
         tell_again(q, m, &d);
         return false;

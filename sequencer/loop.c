@@ -136,13 +136,23 @@ static bool purge(struct sequencer *q)
     return q->purge_keys || q->purge_events;
 }
 
+/* Inside a turn, so that a full disk takes it back as a whole. */
+static void configure(struct sequencer *q)
+{
+    if (!q->series) { /* the first start */
+        q->series = random_id();
+        store_meta_set(q->store, "series", (int64_t)q->series);
+    }
+    grants_configure(q, q->d.settings);
+}
+
 int loop_work(void *self)
 {
     struct sequencer *q = self;
     int wait_ms, more_ms;
 
     if (q->configure)
-        grants_configure(q, q->d.settings);
+        configure(q);
     wait_ms = grants_work(q);
     letters_work(q);
     more_ms = q->was_undone ? -1 : dispatch_work(q);
@@ -173,12 +183,7 @@ void loop_open(void *self)
     workspaces_init(&q->workspaces);
     q->next_event = store_last_event(q->store) + 1;
     q->series = (uint64_t)store_meta(q->store, "series");
-    if (!q->series) {
-        q->series = random_id();
-        store_meta_set(q->store, "series", (int64_t)q->series);
-    }
     grants_open(q);
-    grants_configure(q, q->d.settings);
 }
 
 /* Memory as the disk has it. Who was heard when is not on disk and stays. */
@@ -188,6 +193,7 @@ void loop_undo(void *self)
 
     workspaces_clear(&q->workspaces);
     q->next_event = store_last_event(q->store) + 1;
+    q->series = (uint64_t)store_meta(q->store, "series");
     q->letters_done = 0;
     grants_undo(q);
     q->no_room = q->was_undone = true;
@@ -195,7 +201,8 @@ void loop_undo(void *self)
 
 void loop_reload(void *self, struct settings *fresh)
 {
-    grants_configure(self, fresh);
+    (void)fresh; /* the daemon's settings by the next turn */
+    grants_forget_settings(self);
 }
 
 void loop_close(void *self)

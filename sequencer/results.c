@@ -172,8 +172,10 @@ static void record(struct sequencer *q, struct coming *c)
     int before = c->d.status;
     bool ends;
 
+    /* `parked` was under way before the drop came there: the answer follows. */
     if (c->d.status == DELIVERY_DELIVERED && c->d.grant &&
-        c->d.grant == c->r->grant && c->d.grant == c->e->grant)
+        c->d.grant == c->r->grant && c->d.grant == c->e->grant &&
+        c->r->outcome != OUTCOME_PARKED)
         on_drop_answered(c);
     if (!c->present && c->r->attempt_id)
         q->metrics[METRIC_LATE]++;

@@ -133,6 +133,8 @@ gr_rc intake_again(struct sequencer *q, int64_t n, int64_t life);
 /* grants.c: who works on what */
 void grants_open(struct sequencer *q);
 void grants_configure(struct sequencer *q, const struct settings *s);
+/* They are about to change: nothing points at them until then. */
+void grants_forget_settings(struct sequencer *q);
 void grants_beat(struct sequencer *q, const struct wire_beat *b);
 void grants_drained(struct sequencer *q, const char *from, uint64_t grant);
 void grants_set_back(struct sequencer *q, const char *peer, bool we_are_older);

@@ -18,7 +18,8 @@ struct store {
     stmt *key, *key_set, *keys_purge;
     stmt *workspace, *workspace_set;
     stmt *endpoints, *endpoint_add, *endpoint_set, *deliverers, *deliverer_set;
-    stmt *delivery_add, *delivery, *delivery_set, *delivery_out, *event_ended;
+    stmt *delivery_add, *delivery, *delivery_set, *delivery_out, *life_set,
+        *event_ended;
     stmt *waiting, *open_grant, *sweep, *in_flight, *event_deliveries;
     stmt *attempt_add, *attempts;
     stmt *letter_add, *letter, *letter_drop, *letter_pending;
@@ -117,6 +118,9 @@ static void prepare_deliveries(struct store *s)
     s->delivery_out = db_prepare(
         db, "UPDATE deliveries SET status = ?3, grant_id = ?4, out_n = ?5 "
             "WHERE event = ?1 AND endpoint = ?2");
+    s->life_set = db_prepare(
+        db, "UPDATE deliveries SET life = ?3 WHERE event = ?1 AND "
+            "endpoint = ?2");
     s->event_ended = db_prepare(
         db, "SELECT 1 FROM deliveries WHERE event = ? AND status < 3 LIMIT 1");
     s->waiting = db_prepare(
@@ -569,6 +573,15 @@ void store_delivery_out(struct store *s, int64_t event, int64_t endpoint,
     bind_i64(q, 4, (int64_t)grant);
     bind_i64(q, 5, (int64_t)out_n);
     db_run(s->db, q);
+}
+
+void store_life_set(struct store *s, int64_t event, int64_t endpoint,
+                    int64_t life)
+{
+    bind_i64(s->life_set, 1, event);
+    bind_i64(s->life_set, 2, endpoint);
+    bind_i64(s->life_set, 3, life);
+    db_run(s->db, s->life_set);
 }
 
 bool store_event_ended(struct store *s, int64_t event)

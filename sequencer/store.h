@@ -102,6 +102,8 @@ void store_delivery_set(struct store *s, const struct delivery_row *d);
 /* Given out: status, grant, number. */
 void store_delivery_out(struct store *s, int64_t event, int64_t endpoint,
                         int status, uint64_t grant, uint64_t out_n);
+void store_life_set(struct store *s, int64_t event, int64_t endpoint,
+                    int64_t life);
 /* No delivery of this event is open. */
 bool store_event_ended(struct store *s, int64_t event);
 
