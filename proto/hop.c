@@ -103,6 +103,16 @@ static struct hop_in *in_new(struct hop *h, const char *peer)
     return i;
 }
 
+bool hop_is_name(struct bytes s)
+{
+    static const char allowed[] = "abcdefghijklmnopqrstuvwxyz0123456789_-";
+
+    for (size_t k = 0; k < s.n; k++)
+        if (!memchr(allowed, ((const char *)s.p)[k], sizeof allowed - 1))
+            return false;
+    return s.n > 0 && s.n <= NAME_MAX_BYTES;
+}
+
 struct hop_out *hop_out_known(struct hop *h, const char *peer)
 {
     for (size_t k = 0; k < h->out_count; k++)

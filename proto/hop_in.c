@@ -212,17 +212,6 @@ static gr_rc take_rest(struct hop *h, struct hop_in *i,
     return GR_OK;
 }
 
-/* As daemon.c allows them. */
-static bool is_name(struct bytes s)
-{
-    static const char allowed[] = "abcdefghijklmnopqrstuvwxyz0123456789_-";
-
-    for (size_t k = 0; k < s.n; k++)
-        if (!memchr(allowed, ((const char *)s.p)[k], sizeof allowed - 1))
-            return false;
-    return s.n > 0 && s.n <= NAME_MAX_BYTES;
-}
-
 /* The link on which this is said to us; NULL: it makes no sense. We answer it
  * after the commit, whatever it is. */
 static struct hop_in *heard(struct hop *h, struct bytes from,
@@ -231,7 +220,7 @@ static struct hop_in *heard(struct hop *h, struct bytes from,
     char peer[NAME_MAX_BYTES + 1];
     struct hop_in *i;
 
-    if (!wire_is(to, mailbox_name(h->mailbox)) || !is_name(from) ||
+    if (!wire_is(to, mailbox_name(h->mailbox)) || !hop_is_name(from) ||
         !mailbox_reaches(h->mailbox, inbox))
         return NULL;
     wire_copy(peer, sizeof peer, from);

@@ -88,6 +88,8 @@ struct hop {
     } sql;
 };
 
+/* As daemon.c allows them for processes. */
+bool hop_is_name(struct bytes s);
 /* NULL when we never sent to it. */
 struct hop_out *hop_out_known(struct hop *h, const char *peer);
 struct hop_out *hop_out_find(struct hop *h, const char *peer);

@@ -162,14 +162,17 @@ gr_rc hop_out_acked(struct hop *h, const struct wire_acked *a)
     char peer[NAME_MAX_BYTES + 1];
     struct hop_out *o;
 
-    if (!wire_is(a->to, mailbox_name(h->mailbox)) || !a->from.n ||
-        a->from.n > NAME_MAX_BYTES || !mailbox_reaches(h->mailbox, a->inbox) ||
-        a->taken < a->n)
+    if (!wire_is(a->to, mailbox_name(h->mailbox)) || !hop_is_name(a->from) ||
+        !mailbox_reaches(h->mailbox, a->inbox) || a->taken < a->n)
         return GR_REFUSE;
     wire_copy(peer, sizeof peer, a->from);
     o = hop_out_known(h, peer);
-    if (!o || !o->link)
-        return GR_OK;
+    if (!o || !o->link) {
+        /* Rows of ours that we know nothing of? Then our store was lost. */
+        if (!a->taken || h->out_count >= LINKS_MAX)
+            return GR_OK;
+        o = hop_out_find(h, peer);
+    }
     wire_copy(o->inbox, sizeof o->inbox, a->inbox);
     o->heard_ms = mono_ms();
     o->ask_at_ms = o->blocked_ms = o->blocked_wait_ms = 0;

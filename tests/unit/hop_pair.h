@@ -31,7 +31,7 @@
 enum {
     FRAMES_HELD_MAX = 65536,
     IDLE_STEP_MS = 20,
-    ROUNDS_MAX = 200000,
+    ROUNDS_MAX = 20000,
     ARCHIVE_KIND = 7,
 };
 

@@ -501,7 +501,7 @@ static void metrics_are_published(void **state)
     void *sub = zmq_socket(zmq, ZMQ_SUB);
     int n, wait_ms = 20000;
     msgpack_unpacked got;
-    const msgpack_object *v, *m;
+    const msgpack_object *v = NULL, *m = NULL;
 
     (void)state;
     snprintf(address, sizeof address, "ipc://%s/tester.metrics", run_dir);

@@ -244,6 +244,25 @@ static void an_empty_sender_begins_anew(void **state)
     assert_int_equal(link_of(&p->b, "a", false).lost, 0);
 }
 
+static void an_empty_sender_that_is_idle_says_so(void **state)
+{
+    struct pair *p = *state;
+
+    p->a.archives = true;
+    pair_start(p);
+    end_write(&p->a, "b", SMALL, 60);
+    run_through(&p->a, &p->b);
+    end_restore(&p->a, NULL);
+    end_restart(&p->b); /* which says where it is */
+    for (int i = 0; i < 300; i++)
+        both_turn(&p->a, &p->b);
+    assert_int_equal(p->a.set_backs, 1);
+    assert_int_equal(link_of(&p->b, "a", false).set_back, 1);
+    assert_int_equal(link_of(&p->b, "a", false).done, 0);
+    go_on(p);
+    assert_whole(&p->a, &p->b, false);
+}
+
 /* ---- everything at once ---- */
 
 static void restore_or_copy(struct end *e)
@@ -280,6 +299,8 @@ static void everything(struct pair *p, uint64_t seed)
         if (chance_pm(60))
             restore_or_copy(chance_pm(500) ? &p->a : &p->b);
     }
+    /* An empty store knows nobody to tell before it has a row. */
+    end_write(&p->a, "b", SMALL, 1);
     run_through(&p->a, &p->b);
     end_write(&p->a, "b", SMALL, 1); /* new rows go through after all that */
     run_through(&p->a, &p->b);
@@ -344,6 +365,7 @@ int main(void)
         PAIR_TEST(an_empty_receiver_begins_at_the_cursor_of_a_log_idle),
         PAIR_TEST(an_empty_receiver_begins_at_the_cursor_of_a_log_with_rows),
         PAIR_TEST(an_empty_sender_begins_anew),
+        PAIR_TEST(an_empty_sender_that_is_idle_says_so),
         PAIR_TEST(everything_at_once_with_a_log),
         PAIR_TEST(everything_at_once_with_an_archive),
         PAIR_TEST(everything_at_once_with_a_held_place),

@@ -42,11 +42,11 @@ static int setup(void **state)
     assert_non_null(mkdtemp(t.dir));
     snprintf(t.file, sizeof t.file, "%s/x.db", t.dir);
     log_open("test", LOG_ERROR, false);
+    loop_prepare(&t.loop); /* before the store's thread */
     t.db = db_open(t.file, &schema);
     t.insert = db_prepare(t.db, "INSERT INTO t VALUES(?, zeroblob(?))");
     t.loop.self = &t;
     t.loop.db = t.db;
-    loop_prepare(&t.loop);
     return 0;
 }
 
