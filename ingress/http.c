@@ -491,6 +491,7 @@ void http_answer(struct http *h, struct request *r, enum answer a)
 
 /* ---- opening, turning, closing ---- */
 
+GR_PRINTF(2, 0)
 static void mhd_says(void *cls, const char *format, va_list args)
 {
     char text[256];
