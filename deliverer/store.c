@@ -168,22 +168,23 @@ bool store_task_find(struct store *s, uint64_t grant, const char *event_id,
     return found;
 }
 
-int store_tasks_due(struct store *s, uint64_t grant, int64_t now_ms, int limit,
-                    task_row_fn *each, void *self)
+bool store_tasks_due(struct store *s, uint64_t grant, int64_t now_ms, int limit,
+                     due_row_fn *each, void *self)
 {
     stmt *q = s->sql.task_due;
     struct task_row row;
+    bool room = true;
     int count = 0;
 
     bind_i64(q, 1, (int64_t)grant);
     bind_i64(q, 2, now_ms);
     bind_i64(q, 3, limit);
-    for (; db_step(s->db, q); count++) {
+    for (; room && db_step(s->db, q); count++) {
         row = read_task(q);
-        each(self, &row);
+        room = each(self, &row);
     }
     db_done(q);
-    return count;
+    return room && count < limit;
 }
 
 int64_t store_next_due(struct store *s, uint64_t grant, int64_t now_ms)

@@ -48,14 +48,16 @@ bool store_task_find(struct store *s, uint64_t grant, const char *event_id,
                      struct task_row *row);
 
 /* At most `limit` rows of the grant that are due, the longest due first; `each`
- * borrows. It must not write. Returns how many there were. */
-typedef void task_row_fn(void *self, const struct task_row *row);
-int store_tasks_due(struct store *s, uint64_t grant, int64_t now_ms, int limit,
-                    task_row_fn *each, void *self);
+ * borrows, must not write, and says false when it has no room for this one.
+ * Returns false when there may be more. */
+typedef bool due_row_fn(void *self, const struct task_row *row);
+bool store_tasks_due(struct store *s, uint64_t grant, int64_t now_ms, int limit,
+                     due_row_fn *each, void *self);
 /* When the next after `now_ms` is due; INT64_MAX: none. */
 int64_t store_next_due(struct store *s, uint64_t grant, int64_t now_ms);
 /* Delete some of a grant's rows; returns how many. */
 int store_tasks_purge(struct store *s, uint64_t grant, int limit);
+typedef void task_row_fn(void *self, const struct task_row *row);
 void store_tasks_of_event(struct store *s, const char *event_id,
                           task_row_fn *each, void *self);
 /* All grants that have rows: count, how many are parked, and the first due. */

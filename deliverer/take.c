@@ -203,8 +203,10 @@ static void drop_here(struct deliverer *d, struct task *t)
 {
     struct grant *g = t->grant;
 
-    if (t->state != TASK_WAITING) { /* what comes of it is the answer */
+    if (t->state != TASK_WAITING) { /* what comes of it is the answer … */
         t->dropped = true;
+        if (!t->row && t->state != TASK_ENDED)
+            to_row(d, t); /* … also after a kill, when the drop is past */
         return;
     }
     outcome_release(d, g, t->event_id, t->attempts, t->first_ms,
@@ -252,8 +254,9 @@ static gr_rc take_dropped(struct deliverer *d, uint64_t n, struct bytes msg)
     if (wire_get_dropped(&w, msg) != GR_OK || w.event_id.n > EVENT_ID_BYTES)
         return GR_REFUSE;
     wire_copy(event_id, sizeof event_id, w.event_id);
-    g = grants_find(d, w.grant);
-    if (!g || g->state != GRANT_OPEN)
+    /* One that we do not know yet is answered too: it may be ours. */
+    g = grants_take(d, w.grant, w.endpoint);
+    if (g->state != GRANT_OPEN)
         return GR_OK; /* its `drained` is the answer */
     t = tasks_find(&d->tasks, g, event_id);
     if (t)
@@ -361,13 +364,15 @@ struct fetch {
     struct grant *grant;
 };
 
-static void bring_in(void *self, const struct task_row *row)
+static bool bring_in(void *self, const struct task_row *row)
 {
     struct fetch *f = self;
     struct task *t;
 
     if (tasks_find(&f->d->tasks, f->grant, row->event_id))
-        return;
+        return true;
+    if (too_much(f->d)) /* they may be large: looked at for each */
+        return false;
     t = task_new(row->message);
     if (!t)
         die(EXIT_STORAGE, "%s: the task in row %lld can't be read",
@@ -382,6 +387,7 @@ static void bring_in(void *self, const struct task_row *row)
     tasks_add(&f->d->tasks, t);
     endpoint_push(&f->grant->endpoint, t, true);
     f->grant->endpoint.rows_here++;
+    return true;
 }
 
 static void fetch(struct deliverer *d, struct grant *g)
@@ -395,10 +401,10 @@ static void fetch(struct deliverer *d, struct grant *g)
     /* Those in memory may be among the rows that are due: read past them. */
     limit = (int)e->rows_here + want;
     if (store_tasks_due(&d->store, g->id, now, limit, bring_in,
-                        &(struct fetch){d, g}) == limit)
-        e->due_ms = now;
-    else
+                        &(struct fetch){d, g}))
         e->due_ms = store_next_due(&d->store, g->id, now);
+    else
+        e->due_ms = now;
     endpoint_schedule(e, &d->runnable, &d->alarms);
 }
 
@@ -423,7 +429,8 @@ int take_due_wait_ms(const struct deliverer *d)
     struct heap_item *item = heap_first(&d->alarms);
     int64_t left;
 
-    if (!item || d->full)
+    if (!item || d->full ||
+        too_much(d)) /* what ends makes room, and wakes us */
         return -1;
     left = item->key - now_ms();
     return left < 0 ? 0 : left > MINUTE_MS ? (int)MINUTE_MS : (int)left;
