@@ -12,7 +12,7 @@
 
 enum {
     TURN_US = 5000,
-    STILL_MS = 100,     /* a turn that took longer than this stood still */
+    STILL_MS = 100,     /* longer than this past what was asked: stood still */
     FULL_WAIT_MS = 250, /* between tries while the disk is full */
 };
 
@@ -121,24 +121,31 @@ static int work(struct loop *l)
     return 0;
 }
 
+static int64_t past(int64_t took_ms, int64_t asked_ms)
+{
+    return asked_ms >= 0 && took_ms > asked_ms + STILL_MS ? took_ms - asked_ms
+                                                          : 0;
+}
+
 void loop_run(struct loop *l)
 {
     int wait_ms = 0;
-    int64_t began_ms, followed_ms = mono_ms();
+    int64_t slept_ms = mono_ms(), followed_ms = slept_ms, still_ms = 0;
 
     while (!l->done) {
         wait_for(l, wait_ms);
-        began_ms = l->mono_ms = mono_ms();
+        l->mono_ms = mono_ms();
+        still_ms += past(l->mono_ms - slept_ms, wait_ms);
+        l->awake_ms = l->mono_ms - still_ms;
         l->now_ms = now_ms();
         l->turn_us = mono_us();
         take_signals(l);
         wait_ms = work(l);
-        l->stood_still_ms = mono_ms() - began_ms;
-        if (l->stood_still_ms < STILL_MS)
-            l->stood_still_ms = 0;
-        if (began_ms - followed_ms >= SECOND_MS) {
+        slept_ms = mono_ms();
+        still_ms += past(slept_ms - l->mono_ms, 0);
+        if (l->mono_ms - followed_ms >= SECOND_MS) {
             clock_follow();
-            followed_ms = began_ms;
+            followed_ms = l->mono_ms;
         }
     }
 }

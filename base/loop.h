@@ -27,9 +27,12 @@ struct loop {
 
     /* For the process to read. */
     int64_t now_ms, mono_ms; /* read once per turn, after the wait */
-    int64_t stood_still_ms;  /* how long the turn before took past its bound */
-    int64_t turn_us;         /* start of this turn's work, mono_us() */
-    bool stopping;           /* SIGTERM or SIGINT came; begin nothing new */
+    /* mono_ms less the time in which this process stood still: a turn that took
+     * too long, a wait that lasted longer than was asked for (stopped, swapped
+     * out, a laptop's lid). What others did not say meanwhile may be waiting. */
+    int64_t awake_ms;
+    int64_t turn_us; /* start of this turn's work, mono_us() */
+    bool stopping;   /* SIGTERM or SIGINT came; begin nothing new */
     /* For the process to set. */
     bool done;   /* leave the loop after this turn */
     int wait_ms; /* tell() may shorten or replace what work() returned */

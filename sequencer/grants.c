@@ -395,7 +395,7 @@ static void keep_wanted(struct deliverer *d, const struct wire_beat *b)
 void grants_beat(struct sequencer *q, const struct wire_beat *b)
 {
     char name[NAME_MAX_BYTES + 1];
-    int64_t now = q->d.loop.mono_ms;
+    int64_t now = q->d.loop.awake_ms;
     struct deliverer *d;
 
     if (!b->from.n || b->from.n > NAME_MAX_BYTES || b->wanted.n % 8 ||
@@ -448,10 +448,11 @@ static uint64_t score(const struct endpoint *e, const struct deliverer *d)
 static bool is_here(const struct sequencer *q, const struct deliverer *d)
 {
     return d->beat_ms && d->run != d->leaving_run &&
-           q->d.loop.mono_ms - d->beat_ms < grant_lease_ms();
+           q->d.loop.awake_ms - d->beat_ms < grant_lease_ms();
 }
 
-/* Rendezvous hashing over those who are here since `healthy_ms` at least. */
+/* Rendezvous hashing over those who are here since `healthy_ms` at least, and
+ * the present home: a moment's silence is no reason to move away and back. */
 static struct deliverer *best_home(struct sequencer *q,
                                    const struct endpoint *e, int64_t healthy_ms)
 {
@@ -461,7 +462,9 @@ static struct deliverer *best_home(struct sequencer *q,
     for (size_t i = 0; i < q->deliverer_count; i++) {
         struct deliverer *d = q->deliverers[i];
 
-        if (!is_here(q, d) || q->d.loop.mono_ms - d->healthy_ms < healthy_ms)
+        if (!is_here(q, d))
+            continue;
+        if (d != e->home && q->d.loop.awake_ms - d->healthy_ms < healthy_ms)
             continue;
         if (!best || score(e, d) > most) {
             best = d;
@@ -529,14 +532,11 @@ static void recall(struct sequencer *q)
  * stood still ourselves does not count. */
 static void judge_silence(struct sequencer *q)
 {
-    int64_t now = q->d.loop.mono_ms;
-
     for (size_t i = 0; i < q->deliverer_count; i++) {
         struct deliverer *d = q->deliverers[i];
 
-        d->answered_ms += q->d.loop.stood_still_ms;
         if (q->d.inbox_empty && !d->say_pulse &&
-            now - d->answered_ms > q->silence_ms)
+            q->d.loop.awake_ms - d->answered_ms > q->silence_ms)
             end_all(q, d, "it has been silent for longer than its lease");
     }
 }
@@ -582,7 +582,8 @@ static void say_pulse(struct sequencer *q, struct deliverer *d)
 
     buf_init(&b, FRAME_MAX_BYTES);
     wire_put_pulse(&b, &p);
-    d->answered_ms = mono_ms(); /* it may arrive, whatever send says */
+    /* It may arrive, whatever send says. */
+    d->answered_ms = q->d.loop.awake_ms + mono_ms() - q->d.loop.mono_ms;
     (void)!say(q, d, &b);
     d->say_pulse = false;
 }

@@ -10,6 +10,7 @@ import os
 import pathlib
 import random
 import sys
+import threading
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "rig"))
@@ -78,6 +79,27 @@ class Supervisor:
             time.sleep(min(left, 0.01))
 
 
+class Operator(threading.Thread):
+    """Sends dead letters back, again and again, who may be there or not."""
+
+    def __init__(self, rig):
+        super().__init__(daemon=True)
+        self.rig, self.requeued, self.done = rig, 0, threading.Event()
+        self.start()
+
+    def run(self):
+        while not self.done.wait(0.1):
+            letters, code = self.rig.cli("dlq", "--limit", "3")
+            if code == 0 and letters:
+                answer, _ = self.rig.cli(
+                    "dlq", "retry", *(x["id"] for x in letters))
+                self.requeued += len(answer["requeued"]) if answer else 0
+
+    def leave(self):
+        self.done.set()
+        self.join()
+
+
 class Chaos(RigTest):
     def pipeline(self):
         rig = self.rig(deliverers=2)
@@ -112,6 +134,7 @@ class Chaos(RigTest):
         rate = max(1, int(EVENTS / (KILLS * PAUSE_S * 0.8)))
         load = rig.load(count=EVENTS, workspaces=WORKSPACES, size=700,
                         rate=rate, timeout=5)
+        operator = Operator(rig)
         begun = time.monotonic()
         while supervisor.kills.total() < KILLS:
             supervisor.run_for(dice.expovariate(1 / PAUSE_S))
@@ -123,11 +146,13 @@ class Chaos(RigTest):
         killed_s = time.monotonic() - begun
         for daemon in rig.daemons.values():
             wait_for(daemon.up, what=f"{daemon.name} to be up")
+        operator.leave()
         self.judge(rig, load)
         self.assertEqual(supervisor.unasked, [])
         self.assertGreater(under_fire, EVENTS / 4, "too little load")
         print(f"kills {dict(supervisor.kills)} in {killed_s:.0f} s, "
-              f"{supervisor.wiped} with their disk; {under_fire} of {EVENTS} "
+              f"{supervisor.wiped} with their disk; {operator.requeued} letters "
+              f"requeued; {under_fire} of {EVENTS} "
               f"answered under fire; {time.monotonic() - begun:.0f} s in all",
               file=sys.stderr)
 
@@ -146,8 +171,8 @@ class Chaos(RigTest):
             print(f"{name}: {verdict}", file=sys.stderr)
             if name != "legal":
                 self.assertEqual(ended, set(), "a dead letter of a good answer")
-        self.assertEqual({(x["endpoint"], x["reason"]) for x in letters},
-                         {("legal", "rejected")})
+        self.assertEqual({(x["endpoint"], x["reason"], x["state"])
+                          for x in letters}, {("legal", "rejected", "dead")})
         self.check_links(rig)
         self.check_traces(rig, acks)
 

@@ -165,7 +165,7 @@ class Final(Retries):
             shown, code = rig.cli("dlq", "show", letter["id"])
             self.assertEqual(code, 0)
             self.assertEqual(shown["body"].encode(),
-                             rig.receiver.requests("/crm")[0].body)
+                             rig.receiver.wait(event, 1)[0].body)
             said = rig.cli_text("dlq", "show", letter["id"])
             for word in (event, "rejected", "no such field", "crm"):
                 self.assertIn(word, said.stdout)
