@@ -94,52 +94,85 @@ static void a_held_receiver_dies_at_every_step(void **state)
     die_at(p, 100, 100, 8);
 }
 
-/* ---- for real ---- */
+/* ---- for real ----
+ *
+ * The receiver is another process: this program, started anew, as neither a
+ * connection nor a thread may cross a fork. */
 
-static void child_at_turn(struct end *e, int turn)
+enum { CHILD_THROUGH = 0, CHILD_LATE = 1, CHILD_CRASHED = 99 };
+
+/* Turns until row `rows` is in, but no more than `turns` that had something to
+ * read: then it kills itself. */
+static int child(const char *dir, int turns, uint64_t rows,
+                 uint64_t crash_value)
 {
+    static struct end e;
+
     log_open("child", LOG_ERROR, false);
-    for (;;) {
-        end_turn(e);
+    clock_test_set(1700000000000);
+    rig_seed ^= (uint64_t)getpid() << 20; /* each start is another run */
+    e.crash_value = crash_value;
+    end_make(&e, dir, "b");
+    for (int idle = 0; idle < 60000;) {
+        bool any = end_turn(&e);
+        zmq_pollitem_t item = {mailbox_socket(e.mailbox), -1, ZMQ_POLLIN, 0};
+
         clock_test_advance(5);
-        if (--turn == 0)
+        if (turns > 0 && any && --turns == 0)
             kill(getpid(), SIGKILL);
-        if (!e->held_count && turn < -1000)
-            _exit(0);
+        if (link_of(&e, "a", false).done == rows)
+            return CHILD_THROUGH;
+        idle = any ? 0 : idle + 1;
+        if (!any)
+            zmq_poll(&item, 1, 1);
     }
+    return CHILD_LATE;
 }
 
-/* The receiver is another process, killed with -9 after its nth turn, for
- * n = 1, 2, … until it gets through before it is killed. */
+/* Runs the child while we send; returns its wait status. */
+static int run_child(struct pair *p, int turns, int rows, int crash_value)
+{
+    char arg[3][24];
+    char *argv[] = {"child", p->dir, arg[0], arg[1], arg[2], NULL};
+    pid_t pid;
+    int status;
+
+    snprintf(arg[0], sizeof arg[0], "%d", turns);
+    snprintf(arg[1], sizeof arg[1], "%d", rows);
+    snprintf(arg[2], sizeof arg[2], "%d", crash_value);
+    pid = fork();
+    assert_true(pid >= 0);
+    if (pid == 0) {
+        execv("/proc/self/exe", argv);
+        _exit(127);
+    }
+    while (waitpid(pid, &status, WNOHANG) == 0) {
+        end_turn(&p->a);
+        clock_test_advance(5);
+        usleep(200);
+    }
+    return status;
+}
+
+/* Killed with -9 after its nth turn, for n = 1, 2, … until it gets through
+ * before it is killed. */
 static void a_receiver_that_is_killed_for_real(void **state)
 {
     struct pair *p = *state;
-    int turn = 1, status;
+    int status = 1;
 
     p->a.archives = true;
     end_make(&p->a, p->dir, "a");
     end_write(&p->a, "b", MIDDLING, 2000);
-    snprintf(p->b.name, sizeof p->b.name, "b");
-    snprintf(p->b.dir, sizeof p->b.dir, "%s", p->dir);
-    snprintf(p->b.path, sizeof p->b.path, "%s/b.db", p->dir);
-    for (; hop_backlog(p->a.hop, "b"); turn++) {
-        pid_t pid = fork();
-
-        assert_true(pid >= 0);
-        if (pid == 0) { /* a connection must not cross a fork: only files do */
-            p->a.alive = false;
-            end_start(&p->b);
-            child_at_turn(&p->b, turn);
-        }
-        while (waitpid(pid, &status, WNOHANG) == 0) {
-            end_turn(&p->a);
-            clock_test_advance(5);
-            usleep(200);
-        }
-        assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
-        assert_true(turn < 500);
+    for (int turns = 1; !WIFEXITED(status); turns++) {
+        status = run_child(p, turns, 2000, 0);
+        if (WIFEXITED(status))
+            assert_int_equal(WEXITSTATUS(status), CHILD_THROUGH);
+        else
+            assert_int_equal(WTERMSIG(status), SIGKILL);
+        assert_true(turns < 500);
     }
-    end_start(&p->b);
+    end_make(&p->b, p->dir, "b");
     run_through(&p->a, &p->b);
     assert_archive_arrived(&p->a, &p->b);
     assert_no_alarm(&p->a, &p->b);
@@ -147,37 +180,17 @@ static void a_receiver_that_is_killed_for_real(void **state)
 
 /* ---- a message that takes the process down ---- */
 
-static int starts_until_through(struct pair *p, int rows)
+static int starts_until_through(struct pair *p, int rows, int crash_value)
 {
-    int starts = 0, status;
+    for (int starts = 0; starts < 20; starts++) {
+        int status = run_child(p, 0, rows, crash_value);
 
-    for (;; starts++) {
-        pid_t pid = fork();
-
-        assert_true(pid >= 0);
-        if (pid == 0) {
-            p->a.alive = false;
-            end_start(&p->b);
-            for (int i = 0; i < 100000; i++) {
-                end_turn(&p->b);
-                clock_test_advance(5);
-                if (link_of(&p->b, "a", false).done == (uint64_t)rows)
-                    _exit(0);
-                usleep(100);
-            }
-            _exit(1);
-        }
-        while (waitpid(pid, &status, WNOHANG) == 0) {
-            end_turn(&p->a);
-            clock_test_advance(5);
-            usleep(200);
-        }
         assert_true(WIFEXITED(status));
-        if (WEXITSTATUS(status) == 0)
+        if (WEXITSTATUS(status) == CHILD_THROUGH)
             return starts;
-        assert_int_equal(WEXITSTATUS(status), 99);
-        assert_true(starts < 20);
+        assert_int_equal(WEXITSTATUS(status), CHILD_CRASHED);
     }
+    return -1;
 }
 
 static void
@@ -188,12 +201,8 @@ a_message_that_crashes_is_set_aside_and_the_link_goes_on(void **state)
 
     end_make(&p->a, p->dir, "a");
     end_write(&p->a, "b", SMALL, 400);
-    snprintf(p->b.name, sizeof p->b.name, "b");
-    snprintf(p->b.dir, sizeof p->b.dir, "%s", p->dir);
-    snprintf(p->b.path, sizeof p->b.path, "%s/b.db", p->dir);
-    p->b.crash_value = 150;
-    assert_in_range(starts_until_through(p, 400), 2, 6);
-    end_start(&p->b);
+    assert_in_range(starts_until_through(p, 400, 150), 2, 6);
+    end_make(&p->b, p->dir, "b");
     l = link_of(&p->b, "a", false);
     assert_int_equal(l.unprocessable, 1);
     assert_int_equal(l.lost, 0);
@@ -234,7 +243,7 @@ static void an_orderly_stop_suspects_nothing(void **state)
     assert_no_alarm(&p->a, &p->b);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         PAIR_TEST(the_sender_dies_at_every_step),
@@ -246,5 +255,8 @@ int main(void)
         PAIR_TEST(an_orderly_stop_suspects_nothing),
     };
 
+    if (argc == 5 && strcmp(argv[0], "child") == 0)
+        return child(argv[1], atoi(argv[2]), strtoull(argv[3], NULL, 10),
+                     strtoull(argv[4], NULL, 10));
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
