@@ -29,9 +29,16 @@ struct request {
     struct visitor *visitor;   /* NULL: the client is gone */
     char source[NAME_MAX_BYTES + 1];
     char remote[INET6_ADDRSTRLEN];
+    const char *method; /* the library's: inside admit() and take() only */
+    struct buf query;   /* as it was sent, behind the first '?' */
     struct buf headers; /* packed (headers.h), all of them, in order */
     struct buf body;
     enum answer answer; /* ANSWER_NONE until it is decided */
+    /* What the answer's own body is replaced with, if anything is in it; its
+     * status, if not 0; and its type, JSON if NULL (static). */
+    struct buf reply;
+    unsigned reply_status;
+    const char *reply_type;
     /* Of the one who takes it: */
     char event_id[EVENT_ID_BYTES + 1]; /* told with ACCEPTED */
     int secret;                        /* index of the one that fits */

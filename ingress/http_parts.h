@@ -1,0 +1,88 @@
+/* http_parts: what the files of the door's HTTP share; nobody else includes it.
+ *
+ *   visits.c     connections, and the time each has
+ *   requests.c   requests and the memory that they take
+ *   responses.c  answers as libmicrohttpd wants them
+ *   listen.c     the socket
+ *   http.c       libmicrohttpd's callbacks; opening, turning, closing */
+#ifndef INGRESS_HTTP_PARTS_H
+#define INGRESS_HTTP_PARTS_H
+
+#include "http.h"
+#include <microhttpd.h>
+
+/* What a connection is doing; each waiting one is in http.waiting. */
+enum visit {
+    VISIT_BETWEEN,   /* waiting: for a request line */
+    VISIT_READING,   /* waiting: for the rest of a request */
+    VISIT_STANDING,  /* not waiting: the request is taken */
+    VISIT_ANSWERING, /* waiting: for the client to read our answer */
+    VISIT_CUT,       /* not waiting: we have shut the socket */
+};
+
+struct visitor {
+    TAILQ_ENTRY(visitor) link;
+    int fd;
+    enum visit visit;
+    int64_t since_ms; /* mono: the beginning of `visit` */
+    bool kept;        /* it has had an answer before */
+};
+
+struct http {
+    struct MHD_Daemon *mhd;
+    const struct http_bounds *bounds;
+    struct http_ops ops;
+    void *self;
+    int64_t now_ms, mono_ms;
+    /* Ordered by since_ms: all have the same time. */
+    TAILQ_HEAD(, visitor) waiting;
+    struct request_list spare;
+    size_t spare_count;
+    struct http_figures figures;
+    struct MHD_Response *responses[ANSWER_COUNT];
+    struct head head; /* the one that is being judged */
+    int epoll_fd;
+    int answers; /* given since the last run */
+    bool quiesced;
+};
+
+/* ---- visits.c ---- */
+
+struct visitor *visitor_of(struct MHD_Connection *c);
+/* The one mover. */
+void visit_move(struct http *h, struct visitor *v, enum visit to);
+/* Where libmicrohttpd can't answer any more (in the middle of a body, or
+ * before there is a request): say it on the bare socket, and shut it. What it
+ * then finds is a client that has gone. */
+void visit_cut(struct http *h, struct visitor *v, enum answer a);
+void visit_leave(struct http *h, struct visitor *v); /* without a word */
+/* For MHD_OPTION_NOTIFY_CONNECTION. */
+void visit_notify(void *cls, struct MHD_Connection *c, void **context,
+                  enum MHD_ConnectionNotificationCode what);
+/* Cut whoever is over his time. Returns ms until the next one is due, -1 for
+ * none. */
+int visits_time_out(struct http *h);
+
+/* ---- requests.c ---- */
+
+struct request *request_new(struct http *h);
+void request_free(struct http *h, struct request *r);
+void requests_free_spare(struct http *h);
+/* A piece of its body has come; it is kept, or the request is refused. */
+void request_keep(struct http *h, struct request *r, const char *piece,
+                  size_t n);
+
+/* ---- responses.c ---- */
+
+void responses_make(struct http *h);
+void responses_free(struct http *h);
+/* Queue the answer; `r` brings what is its own. */
+enum MHD_Result responses_say(struct http *h, struct MHD_Connection *c,
+                              const struct request *r, enum answer a);
+
+/* ---- listen.c ---- */
+
+/* Exits 69 with the reason when it can't. */
+int listen_on(const char *host, int port);
+
+#endif

@@ -1,0 +1,104 @@
+#include "bounds.h"
+#include "http_parts.h"
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    BODIES_MAX_BYTES = 64 * 1024 * 1024, /* and one body of max_body */
+    /* Requests kept for reuse, with buffers up to this size. */
+    SPARE_MAX_COUNT = 256,
+    SPARE_BUF_BYTES = 8 * 1024,
+};
+
+struct request *request_new(struct http *h)
+{
+    struct request *r = TAILQ_FIRST(&h->spare);
+
+    if (r) {
+        TAILQ_REMOVE(&h->spare, r, link);
+        h->spare_count--;
+        return r;
+    }
+    r = gr_alloc(sizeof *r);
+    buf_init(&r->query, HEAD_MAX_BYTES);
+    buf_init(&r->headers, HEADERS_MAX_BYTES);
+    buf_init(&r->body, BODY_MAX_BYTES);
+    buf_init(&r->reply, BODY_MAX_BYTES);
+    return r;
+}
+
+/* All bodies are counted by what they take, not by what is in them. */
+static void forget_body(struct http *h, struct request *r)
+{
+    h->figures.body_bytes -= (int64_t)r->body.cap;
+    buf_fini(&r->body);
+}
+
+static void destroy(struct request *r)
+{
+    buf_fini(&r->query);
+    buf_fini(&r->headers);
+    buf_fini(&r->body);
+    buf_fini(&r->reply);
+    free(r);
+}
+
+/* What is rarely used, or is large, is given back. */
+static bool worth_keeping(const struct http *h, const struct request *r)
+{
+    return h->spare_count < SPARE_MAX_COUNT && !r->query.cap && !r->reply.cap &&
+           r->headers.cap <= SPARE_BUF_BYTES && r->body.cap <= SPARE_BUF_BYTES;
+}
+
+void request_free(struct http *h, struct request *r)
+{
+    struct request clean = {.query = r->query,
+                            .headers = r->headers,
+                            .body = r->body,
+                            .reply = r->reply};
+
+    h->figures.body_bytes -= (int64_t)r->body.cap;
+    if (!worth_keeping(h, r)) {
+        destroy(r);
+        return;
+    }
+    buf_reset(&clean.headers);
+    buf_reset(&clean.body);
+    *r = clean;
+    TAILQ_INSERT_HEAD(&h->spare, r, link);
+    h->spare_count++;
+}
+
+void requests_free_spare(struct http *h)
+{
+    struct request *r;
+
+    while ((r = TAILQ_FIRST(&h->spare))) {
+        TAILQ_REMOVE(&h->spare, r, link);
+        destroy(r);
+    }
+}
+
+static void refuse_rest(struct http *h, struct request *r, enum answer a)
+{
+    r->answer = a;
+    r->swallowed_bytes = r->body.len;
+    h->ops.answered(h->self, r, a);
+    forget_body(h, r);
+}
+
+void request_keep(struct http *h, struct request *r, const char *piece,
+                  size_t n)
+{
+    int64_t most = BODIES_MAX_BYTES + h->bounds->max_body_bytes;
+    size_t cap = r->body.cap;
+
+    if (r->body.len + n > (size_t)h->bounds->max_body_bytes) {
+        refuse_rest(h, r, ANSWER_BODY_TOO_LARGE);
+        return;
+    }
+    buf_put(&r->body, piece, n);
+    h->figures.body_bytes += (int64_t)(r->body.cap - cap);
+    if (h->figures.body_bytes > most)
+        refuse_rest(h, r, ANSWER_BODIES_FULL);
+}

@@ -1,0 +1,117 @@
+#include "clock.h"
+#include "http_parts.h"
+#include "log.h"
+#include <assert.h>
+#include <netinet/tcp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+static bool waits(enum visit v)
+{
+    return v != VISIT_STANDING && v != VISIT_CUT;
+}
+
+static bool busy(enum visit v)
+{
+    return v != VISIT_BETWEEN && v != VISIT_CUT;
+}
+
+void visit_move(struct http *h, struct visitor *v, enum visit to)
+{
+    if (waits(v->visit))
+        TAILQ_REMOVE(&h->waiting, v, link);
+    h->figures.busy += busy(to) - busy(v->visit);
+    v->visit = to;
+    v->since_ms = h->mono_ms;
+    if (waits(to))
+        TAILQ_INSERT_TAIL(&h->waiting, v, link);
+}
+
+struct visitor *visitor_of(struct MHD_Connection *c)
+{
+    return MHD_get_connection_info(c, MHD_CONNECTION_INFO_SOCKET_CONTEXT)
+        ->socket_context;
+}
+
+static struct visitor *arrived(struct http *h, struct MHD_Connection *c)
+{
+    struct visitor *v = gr_alloc(sizeof *v);
+    int on = 1;
+
+    v->fd = MHD_get_connection_info(c, MHD_CONNECTION_INFO_CONNECTION_FD)
+                ->connect_fd;
+    setsockopt(v->fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    v->visit = VISIT_CUT;
+    visit_move(h, v, VISIT_BETWEEN);
+    h->figures.connections++;
+    return v;
+}
+
+void visit_notify(void *cls, struct MHD_Connection *c, void **context,
+                  enum MHD_ConnectionNotificationCode what)
+{
+    struct http *h = cls;
+    struct visitor *v = *context;
+
+    if (what == MHD_CONNECTION_NOTIFY_STARTED) {
+        *context = arrived(h, c);
+    } else if (v) {
+        visit_move(h, v, VISIT_CUT);
+        h->figures.connections--;
+        free(v);
+        *context = NULL;
+    }
+}
+
+void visit_cut(struct http *h, struct visitor *v, enum answer a)
+{
+    const struct answer_facts *f = answer_facts(a);
+    const char *body = answer_body(a);
+    char text[512];
+    int n;
+
+    n = snprintf(text, sizeof text,
+                 "HTTP/1.1 %u %s\r\nContent-Type: application/json\r\n"
+                 "Content-Length: %zu\r\nConnection: close\r\n\r\n%s",
+                 f->status, MHD_get_reason_phrase_for(f->status), strlen(body),
+                 body);
+    assert(n > 0 && (size_t)n < sizeof text);
+    if (send(v->fd, text, (size_t)n, MSG_NOSIGNAL | MSG_DONTWAIT) != n)
+        log_debug(NULL, "the client did not take its answer");
+    shutdown(v->fd, SHUT_RDWR);
+    visit_move(h, v, VISIT_CUT);
+}
+
+void visit_leave(struct http *h, struct visitor *v)
+{
+    shutdown(v->fd, SHUT_RDWR);
+    visit_move(h, v, VISIT_CUT);
+}
+
+/* A kept connection that says nothing is simply closed, as is one that does
+ * not read our answer; one that began something is told why. */
+static void time_out(struct http *h, struct visitor *v)
+{
+    if (v->visit == VISIT_ANSWERING || (v->visit == VISIT_BETWEEN && v->kept)) {
+        visit_leave(h, v);
+        return;
+    }
+    h->ops.answered(h->self, NULL, ANSWER_TOO_SLOW);
+    visit_cut(h, v, ANSWER_TOO_SLOW);
+}
+
+int visits_time_out(struct http *h)
+{
+    struct visitor *v;
+    int64_t left_ms;
+
+    while ((v = TAILQ_FIRST(&h->waiting))) {
+        left_ms = v->since_ms + h->bounds->read_timeout_ms - h->mono_ms;
+        if (left_ms > 0)
+            return (int)(left_ms < MINUTE_MS ? left_ms : MINUTE_MS);
+        time_out(h, v);
+    }
+    return -1;
+}
