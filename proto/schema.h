@@ -191,6 +191,10 @@
     F(i64, timeout_ms, "")                                                 \
     F(i64, connect_timeout_ms, "")                                         \
     F(u64, max_in_flight, "")                                              \
+    F(u64, ordered, "enum order_lanes")                                    \
+    F(u64, rate_count, "at most so many attempts are begun …; 0: no limit") \
+    F(i64, rate_per_ms, "… in this time")                                  \
+    F(u64, breaker, "1: consecutive failures hold the rest back")          \
     F(u64, backoff, "enum backoff_kind")                                   \
     F(i64, first_wait_ms, "")                                              \
     F(i64, max_wait_ms, "")                                                \
@@ -234,6 +238,13 @@ enum outcome {
     OUTCOME_PARKED = 2,    /* failed; a retry waits until next_ms */
     OUTCOME_DEAD = 3,      /* failed for good, with a reason */
     OUTCOME_RELEASED = 4,  /* not tried, or given up unended */
+};
+
+/* Values of endpoint_config.ordered: what one lane is. */
+enum order_lanes {
+    LANES_NONE = 0,
+    LANES_WORKSPACE = 1, /* each workspace */
+    LANES_ALL = 2,       /* the endpoint */
 };
 
 #endif

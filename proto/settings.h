@@ -10,6 +10,7 @@
 #include "conf.h" /* struct text_list */
 #include "expr.h"
 #include "log.h"
+#include "rate.h"
 #include "rc.h"
 
 /* One idempotency key: the expressions whose values make it up. */
@@ -103,6 +104,8 @@ struct endpoint_settings {
     bool enabled;
     int64_t timeout_ms, connect_timeout_ms;
     int64_t max_in_flight;
+    struct rate rate_limit; /* count 0: none */
+    bool breaker;
     char *retry_policy; /* its name */
     const struct retry_policy *policy;
 };

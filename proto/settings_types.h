@@ -16,6 +16,7 @@ extern const struct conf_type
 extern const struct conf_type settings_as_keys;   /* struct dedupe */
 extern const struct conf_type settings_as_dedupe; /* the same, with section */
 extern const struct conf_type settings_as_url;    /* char * */
+extern const struct conf_type settings_as_rate;   /* struct rate */
 
 const char *wrong_name(const char *text);
 const char *wrong_name_glob(const char *text);

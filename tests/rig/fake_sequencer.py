@@ -41,7 +41,8 @@ def statuses(*listed):
 def config(name, url, **change):
     c = dict(name=name, url=url, method="POST", headers=b"", secrets="",
              allow_private=1, allow_cidrs="", timeout_ms=5000,
-             connect_timeout_ms=1000, max_in_flight=32, backoff=1,
+             connect_timeout_ms=1000, max_in_flight=32, ordered=0, rate_count=0,
+             rate_per_ms=1000, breaker=1, backoff=1,
              first_wait_ms=50, max_wait_ms=0, factor_milli=1000, schedule=b"",
              repeat_last=0, jitter_full=0, jitter_milli=0, max_attempts=5,
              max_duration_ms=0, retry_network=1,
