@@ -15,6 +15,7 @@
 #define ANSWERS(A)                                                             \
     A(ACCEPTED, 200, "", "accepted", "", 0, KEEP)                              \
     A(HEALTHY, 200, "", "healthy", "", 0, KEEP)                                \
+    A(HANDSHAKE, 200, "", "handshake", "", 0, KEEP)                            \
     A(LENGTH_AMBIGUOUS, 400, "bad_request", "length_ambiguous",                \
       "the length of the body is not said once and clearly", 0, CLOSE)         \
     A(HEAD_MALFORMED, 400, "bad_request", "head_malformed",                    \

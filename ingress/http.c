@@ -90,6 +90,9 @@ static enum MHD_Result on_header(void *cls, enum MHD_ValueKind kind,
 
 static void pack_headers(struct request *r, const struct head *head)
 {
+    if (r->query.len)
+        headers_put(&r->headers, ":query",
+                    (struct bytes){r->query.data, r->query.len});
     for (size_t i = 0; i < head->count; i++) {
         struct bytes value = head->fields[i].value;
         const char *p = value.p;

@@ -31,7 +31,9 @@ struct request {
     char remote[INET6_ADDRSTRLEN];
     const char *method; /* the library's: inside admit() and take() only */
     struct buf query;   /* as it was sent, behind the first '?' */
-    struct buf headers; /* packed (headers.h), all of them, in order */
+    /* Packed (headers.h), all of them, in order; before them `:query`, when
+     * there is one. */
+    struct buf headers;
     struct buf body;
     enum answer answer; /* ANSWER_NONE until it is decided */
     /* What the answer's own body is replaced with, if anything is in it; its

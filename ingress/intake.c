@@ -1,5 +1,6 @@
 #include "intake.h"
 #include "clock.h"
+#include "handshake.h"
 #include "ingress.h"
 #include "log.h"
 #include "verify.h"
@@ -55,6 +56,20 @@ static enum answer admit(void *self, struct request *r, const char *method,
     return ANSWER_PATH_UNKNOWN;
 }
 
+/* A provider's handshake is answered here and now; it is no event. */
+static enum answer shake_hands(struct request *r, const struct source *source)
+{
+    const char *key = source->secrets.items[r->secret];
+
+    if (!handshake_answer(source->verify.handshake,
+                          (struct bytes){key, strlen(key)},
+                          (struct bytes){r->body.data, r->body.len}, &r->reply,
+                          &r->reply_type))
+        return ANSWER_NONE;
+    r->reply_status = r->reply.len ? 200 : 204;
+    return ANSWER_HANDSHAKE;
+}
+
 /* The configuration may have changed while the body came: the source is looked
  * up again. */
 static enum answer take(void *self, struct request *r)
@@ -63,6 +78,7 @@ static enum answer take(void *self, struct request *r)
     const struct source *source = settings_source(g->daemon.settings,
                                                   r->source);
     enum verdict v;
+    enum answer a;
 
     if (!source)
         return ANSWER_SOURCE_UNKNOWN;
@@ -71,6 +87,9 @@ static enum answer take(void *self, struct request *r)
                &r->secret);
     if (v != VERDICT_HOLDS)
         return answer_to(v);
+    a = shake_hands(r, source);
+    if (a)
+        return a;
     TAILQ_INSERT_TAIL(&g->intake.pending, r, link);
     g->intake.pending_count++;
     return ANSWER_NONE;
@@ -110,6 +129,8 @@ static void answered(void *self, const struct request *r, enum answer a)
         log_debug(r->event_id, "accepted", LS("source", r->source),
                   LI("body_bytes", r->body.len));
     }
+    if (a == ANSWER_HANDSHAKE)
+        log_info(NULL, "a handshake was answered", LS("source", r->source));
     if (status == 200)
         return;
     g->counts[status < 500 ? COUNT_REFUSED_4XX : COUNT_REFUSED_5XX]++;

@@ -1,6 +1,9 @@
 /* headers: a request's headers as one packed blob: order and repeats kept.
  * For each header: u32 name bytes, u32 value bytes (little endian), name,
- * value. Strict: a blob that does not parse to its end is refused. */
+ * value. Strict: a blob that does not parse to its end is refused.
+ *
+ * A name that begins with a colon is no header (those are tokens) but a part
+ * of the request's line, as in HTTP/2: `:query`, what stands behind the ?. */
 #ifndef PROTO_HEADERS_H
 #define PROTO_HEADERS_H
 

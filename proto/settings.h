@@ -9,6 +9,7 @@
 #include "alloc.h"
 #include "conf.h" /* struct text_list */
 #include "expr.h"
+#include "handshake.h"
 #include "log.h"
 #include "rate.h"
 #include "rc.h"
@@ -40,6 +41,7 @@ struct verify {
     char *signed_content;          /* template: "{body}", "{ts}.{body}" … */
     struct expr time;              /* where {ts} is; kind EXPR_NONE: no time */
     enum time_unit time_unit;
+    enum handshake_kind handshake;
 };
 
 struct profile; /* profile.h */
