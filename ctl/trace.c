@@ -75,17 +75,25 @@ static void ask_other(struct tracing *t, const char *name, const char *id)
 static void ask_all(struct tracing *t, const char *id)
 {
     struct processes p;
-    const char *ours;
+    const char *ours, *request;
 
     processes_find(t->c, &p);
     for (size_t i = 0; i < p.count; i++)
         if (process_rank(p.names[i]) == process_rank("sequencer"))
             ask_sequencer(t, p.names[i], id);
     ours = json_string_value(json_object_get(t->event, "id"));
+    /* Ingress knows the request only, when several came in one. */
+    request = json_string_value(json_object_get(t->event, "request"));
     for (size_t i = 0; !json_object_get(t->event, "matches") && i < p.count;
-         i++)
+         i++) {
+        bool door = process_rank(p.names[i]) == process_rank("ingress");
+
         if (process_rank(p.names[i]) != process_rank("sequencer"))
-            ask_other(t, p.names[i], ours ? ours : id);
+            ask_other(t, p.names[i],
+                      door && request ? request
+                      : ours          ? ours
+                                      : id);
+    }
     processes_fini(&p);
     t->timeline = timeline_sorted(t->timeline);
 }
@@ -96,7 +104,8 @@ static void print_head(struct ctl *c, const json_t *e)
 {
     const char *reason = text_of(e, "reason"), *number = text_of(e, "sequence");
     const char *id = text_of(e, "provider_id"),
-               *of = text_of(e, "duplicate_of");
+               *of = text_of(e, "duplicate_of"),
+               *request = text_of(e, "request");
 
     printf("%s%s%s  %s\n", colour_on(BOLD, c->colour), text_of(e, "id"),
            colour_off(BOLD, c->colour), text_of(e, "type"));
@@ -105,6 +114,8 @@ static void print_head(struct ctl *c, const json_t *e)
     printf("  workspace  %s%s%s\n", text_of(e, "workspace"),
            *number ? ", number " : "", number);
     printf("  received   %s UTC\n", time_of(e, "received_at"));
+    if (*request)
+        printf("  request    %s, which carried several\n", request);
     printf("  status     %s%s%s%s%s\n", text_of(e, "status"),
            *reason ? ": " : "", reason, *of ? " of " : "", of);
 }
@@ -146,6 +157,31 @@ static void print_attempts(struct ctl *c, const json_t *attempts)
         table_add(&t, PLAIN, "%s", text_of(a, "error"));
     }
     table_print(&t, stdout, c->colour, 4);
+    table_fini(&t);
+}
+
+/* Of a request that carried several. */
+static void print_events(struct ctl *c, const json_t *events)
+{
+    static const char *const heads[] = {"ID",        "ITS ID", "TYPE",
+                                        "WORKSPACE", "STATUS", NULL};
+    struct table t;
+    json_t *e;
+    size_t i;
+
+    if (!json_array_size(events))
+        return;
+    printf("\nEvents\n");
+    table_init(&t, heads);
+    json_array_foreach(events, i, e)
+    {
+        table_add(&t, PLAIN, "%s", text_of(e, "id"));
+        table_add(&t, PLAIN, "%s", text_of(e, "provider_id"));
+        table_add(&t, PLAIN, "%s", text_of(e, "type"));
+        table_add(&t, PLAIN, "%s", text_of(e, "workspace"));
+        table_add(&t, PLAIN, "%s", text_of(e, "status"));
+    }
+    table_print(&t, stdout, c->colour, 2);
     table_fini(&t);
 }
 
@@ -208,6 +244,7 @@ static void print_trace(struct tracing *t)
 {
     if (t->event) {
         print_head(t->c, t->event);
+        print_events(t->c, json_object_get(t->event, "events"));
         print_deliveries(t->c, json_object_get(t->event, "deliveries"));
     } else {
         printf("%s: the sequencer %s.\n", t->c->parsed.args[0],

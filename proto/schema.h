@@ -180,33 +180,33 @@
 
 /* ---- records: inside a bin field ---- */
 
-#define WIRE_ENDPOINT_CONFIG(F) /* all that an attempt needs to know */    \
-    F(str, name, "")                                                       \
-    F(str, url, "")                                                        \
-    F(str, method, "POST or PUT")                                          \
-    F(bin, headers, "the endpoint's own, packed")                          \
-    F(str, signing_secrets, "whsec_…, one after another, a space between") \
-    F(u64, allow_private, "1: may reach private addresses")                \
-    F(str, allow_cidrs, "or those, a space between; \"\" for none")        \
-    F(i64, timeout_ms, "")                                                 \
-    F(i64, connect_timeout_ms, "")                                         \
-    F(u64, max_in_flight, "")                                              \
-    F(u64, ordered, "enum order_lanes")                                    \
+#define WIRE_ENDPOINT_CONFIG(F) /* all that an attempt needs to know */     \
+    F(str, name, "")                                                        \
+    F(str, url, "")                                                         \
+    F(str, method, "POST or PUT")                                           \
+    F(bin, headers, "the endpoint's own, packed")                           \
+    F(str, signing_secrets, "whsec_…, one after another, a space between")  \
+    F(u64, allow_private, "1: may reach private addresses")                 \
+    F(str, allow_cidrs, "or those, a space between; \"\" for none")         \
+    F(i64, timeout_ms, "")                                                  \
+    F(i64, connect_timeout_ms, "")                                          \
+    F(u64, max_in_flight, "")                                               \
+    F(u64, ordered, "enum order_lanes")                                     \
     F(u64, rate_count, "at most so many attempts are begun …; 0: no limit") \
-    F(i64, rate_per_ms, "… in this time")                                  \
-    F(u64, breaker, "1: consecutive failures hold the rest back")          \
-    F(u64, backoff, "enum backoff_kind")                                   \
-    F(i64, first_wait_ms, "")                                              \
-    F(i64, max_wait_ms, "")                                                \
-    F(u64, factor_milli, "factor × 1000")                                  \
-    F(bin, schedule, "waits in ms, 8 bytes little endian each")            \
-    F(u64, repeat_last, "")                                                \
-    F(u64, jitter_full, "")                                                \
-    F(u64, jitter_milli, "proportional jitter × 1000")                     \
-    F(u64, max_attempts, "0: does not bind")                               \
-    F(i64, max_duration_ms, "0: does not bind")                            \
-    F(u64, retry_network, "")                                              \
-    F(bin, retry_status, "bit n: status n is tried again")                 \
+    F(i64, rate_per_ms, "… in this time")                                   \
+    F(u64, breaker, "1: consecutive failures hold the rest back")           \
+    F(u64, backoff, "enum backoff_kind")                                    \
+    F(i64, first_wait_ms, "")                                               \
+    F(i64, max_wait_ms, "")                                                 \
+    F(u64, factor_milli, "factor × 1000")                                   \
+    F(bin, schedule, "waits in ms, 8 bytes little endian each")             \
+    F(u64, repeat_last, "")                                                 \
+    F(u64, jitter_full, "")                                                 \
+    F(u64, jitter_milli, "proportional jitter × 1000")                      \
+    F(u64, max_attempts, "0: does not bind")                                \
+    F(i64, max_duration_ms, "0: does not bind")                             \
+    F(u64, retry_network, "")                                               \
+    F(bin, retry_status, "bit n: status n is tried again")                  \
     F(u64, respect_retry_after, "")
 
 /* M(kind number, NAME, name, version) */

@@ -54,6 +54,7 @@ struct source {
     struct text_list secrets; /* the keys themselves; none of them empty */
     int64_t clock_skew_ms;
     struct expr id, type, action, workspace; /* EXPR_NONE where unset */
+    bool batch; /* the body is a list, and each element an event */
     struct dedupe dedupe;
     struct text_list forward_headers; /* the profile's event headers */
 };

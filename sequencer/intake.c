@@ -4,6 +4,7 @@
 #include "log.h"
 #include "profile.h"
 #include "route.h"
+#include "split.h"
 #include "store.h"
 #include <openssl/evp.h>
 #include <stdlib.h>
@@ -216,6 +217,70 @@ static void say(struct sequencer *q, const struct event_row *ev, int wanted)
     }
 }
 
+static void take(struct sequencer *q, struct event_row *ev,
+                 struct subject *subject, int64_t life);
+
+/* One event of a request of several. Its id is made from the request's, so it
+ * is known when the request comes again after a restore. */
+static void take_part(struct sequencer *q, const struct event_row *request,
+                      const struct subject *whole, struct bytes body,
+                      size_t index)
+{
+    struct event_row ev = {.source = request->source,
+                           .received_ms = request->received_ms,
+                           .taken_ms = q->d.loop.now_ms};
+    struct subject subject = {
+        .source = whole->source, .headers = whole->headers, .body = body};
+    char id[EVENT_ID_BYTES + 1];
+
+    split_id(id, request->id, index);
+    if (store_event_n(q->store, wire_text(id)))
+        return;
+    ev.id = id;
+    ev.n = q->next_event++;
+    store_part_add(q->store, ev.n, request->n);
+    take(q, &ev, &subject, 0);
+    subject_fini(&subject);
+}
+
+/* A request of several events: its own row says that it came, its events go
+ * their ways. */
+static void take_parts(struct sequencer *q, struct event_row *ev,
+                       const struct subject *subject, const struct split *parts,
+                       int64_t life)
+{
+    char reason[40];
+
+    snprintf(reason, sizeof reason, "%zu events", parts->count);
+    ev->type = "batch";
+    ev->workspace = "default";
+    ev->status = EVENT_SPLIT;
+    ev->reason = reason;
+    if (life)
+        store_event_set(q->store, ev);
+    else
+        store_event_add(q->store, ev);
+    for (size_t i = 0; i < parts->count; i++)
+        take_part(q, ev, subject, parts->parts[i], i);
+    if (life)
+        letters_recovered(q, ev->n, 0, life);
+    log_debug(ev->id, "split", LI("events", parts->count),
+              LS("source", ev->source));
+}
+
+/* true: it carries several events. `why`: it should, but can't be read. */
+static bool carries_several(struct sequencer *q, const struct event_row *ev,
+                            const struct source *source,
+                            const struct subject *subject, struct split *parts,
+                            const char **why)
+{
+    *parts = (struct split){0};
+    *why = NULL;
+    if (!source || !source->batch || store_part_of(q->store, ev->n))
+        return false;
+    return split_body(subject->body, parts, why) == GR_OK && parts->count;
+}
+
 /* `life` 0: the event is new. Else its row is there, it was refused in that
  * life, and its letter was requeued. */
 static void take(struct sequencer *q, struct event_row *ev,
@@ -225,12 +290,21 @@ static void take(struct sequencer *q, struct event_row *ev,
     const struct source *source = settings_source(q->d.settings, ev->source);
     char earlier_id[EVENT_ID_BYTES + 1] = "";
     struct finding f;
+    struct split parts;
     struct buf clock;
+    const char *unread;
     int wanted = 0;
 
+    if (carries_several(q, ev, source, subject, &parts, &unread)) {
+        take_parts(q, ev, subject, &parts, life);
+        split_fini(&parts);
+        return;
+    }
     finding_init(&f);
     buf_init(&clock, 2 * CLOCK_MAX_BYTES);
-    if (source) {
+    if (unread) {
+        f.refused = unread;
+    } else if (source) {
         subject->provider = source->provider;
         find(source, subject, &f);
     } else {

@@ -11,12 +11,15 @@
  *
  *    taken ──▶ ROUTED ──▶ (done, when no delivery is open)
  *      ├─────▶ DUPLICATE   a repeat of another; kept, not delivered
- *      └─────▶ REFUSED     a field it needs can't be had; a dead letter
- *                 └──▶ ROUTED   by a requeue, when the field can be had now */
+ *      ├─────▶ REFUSED     a field it needs can't be had; a dead letter
+ *      │          └──▶ ROUTED   by a requeue, when the field can be had now
+ *      └─────▶ SPLIT       a request of several events, each an event of its
+ *                          own (split.h); it is done when they are */
 enum event_status {
     EVENT_ROUTED = 0,
     EVENT_DUPLICATE = 1,
     EVENT_REFUSED = 2,
+    EVENT_SPLIT = 8,
 };
 
 /* A delivery's life. On disk forever; those below DELIVERED are open.

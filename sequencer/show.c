@@ -126,12 +126,53 @@ static void tell_event(struct telling *t, const struct event_row *e)
         say_at(t->timeline, t->q, e->taken_ms,
                "a repeat of %s: kept, not delivered",
                *e->duplicate_of ? e->duplicate_of : "one no longer kept");
+    else if (e->status == EVENT_SPLIT)
+        say_at(t->timeline, t->q, e->taken_ms,
+               "a request of %s: each is an event of its own", e->reason);
     else if (e->status == EVENT_REFUSED)
         say_at(t->timeline, t->q, e->taken_ms, "refused: %s", e->reason);
     else
         say_at(t->timeline, t->q, e->taken_ms,
                "sequenced: number %llu of workspace %s, type %s",
                (unsigned long long)e->sequence, e->workspace, e->type);
+}
+
+/* ---- requests of several events ---- */
+
+struct parts {
+    json_t *list;
+    bool ended; /* all of them */
+};
+
+static void on_part(void *arg, const struct event_row *e, bool ended)
+{
+    struct parts *p = arg;
+
+    p->ended &= ended;
+    json_array_append_new(p->list,
+                          json_pack("{s:s,s:o,s:o,s:o,s:s}", "id", e->id,
+                                    "provider_id", text_or_null(e->provider_id),
+                                    "type", json_text_of(e->type), "workspace",
+                                    json_text_of(e->workspace), "status",
+                                    event_status_name(e, ended)));
+}
+
+static struct parts parts_of(struct sequencer *q, const struct event_row *e)
+{
+    struct parts p = {.list = json_array(), .ended = true};
+
+    if (e->status == EVENT_SPLIT)
+        store_parts(q->store, e->n, on_part, &p);
+    return p;
+}
+
+/* The id of the request that it came in, if there were several in that. */
+static json_t *request_of(struct sequencer *q, int64_t event)
+{
+    int64_t n = store_part_of(q->store, event);
+    struct event_row e;
+
+    return n && store_event(q->store, n, &e) ? json_string(e.id) : json_null();
 }
 
 static json_t *event_json(const struct event_row *e, bool ended)
@@ -151,7 +192,10 @@ static json_t *trace_event(struct sequencer *q, const struct event_row *e)
 {
     struct telling t = {
         .q = q, .deliveries = json_array(), .timeline = json_array()};
-    json_t *out = event_json(e, store_event_ended(q->store, e->n));
+    struct parts parts = parts_of(q, e);
+    json_t *out = event_json(e,
+                             parts.ended && store_event_ended(q->store, e->n));
+    int64_t n = e->n;
 
     tell_event(&t, e);
     store_event_deliveries(q->store, e->n, on_delivery, &t);
@@ -162,6 +206,8 @@ static json_t *trace_event(struct sequencer *q, const struct event_row *e)
     json_object_set_new(out, "clock", text_or_null(e->clock));
     json_object_set_new(out, "deliveries", t.deliveries);
     json_object_set_new(out, "timeline", t.timeline);
+    json_object_set_new(out, "events", parts.list);
+    json_object_set_new(out, "request", request_of(q, n)); /* `e` ends here */
     return out;
 }
 

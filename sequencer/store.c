@@ -3,9 +3,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-extern const char sequencer_store_sql[];
+extern const char sequencer_store_sql[], sequencer_parts_sql[];
 
-static const char *const steps[] = {sequencer_store_sql, proto_hop_sql};
+static const char *const steps[] = {sequencer_store_sql, proto_hop_sql,
+                                    sequencer_parts_sql};
 const struct db_schema sequencer_schema = {steps, COUNT_OF(steps)};
 
 enum { ROUTED_MAX_BYTES = 1024 * 1024, CLOCK_ALL_BYTES = 1024 * 1024 };
@@ -15,6 +16,7 @@ struct store {
     stmt *meta, *meta_set;
     stmt *last_event, *event_add, *event_set, *event, *event_by_id, *event_n;
     stmt *body_add, *body, *body_drop;
+    stmt *part_add, *part_of, *parts, *purge_part;
     stmt *key, *key_set, *keys_purge;
     stmt *workspace, *workspace_set;
     stmt *endpoints, *endpoint_add, *endpoint_set, *deliverers, *deliverer_set;
@@ -80,13 +82,28 @@ static void prepare_events(struct store *s)
         "WHERE d.event = events.n AND d.status < 3) AS ended FROM events "
         "WHERE (?1 IS NULL OR source = ?1) AND (?2 IS NULL OR type GLOB ?2) "
         "AND (?3 IS NULL OR workspace = ?3) AND (?4 = -1 OR "
-        "(?4 = -2 AND status = 0 AND ended) OR "
+        "(?4 = -2 AND status IN (0, 8) AND ended) OR "
         "(?4 = 0 AND status = 0 AND NOT ended) OR "
         "(?4 > 0 AND status = ?4)) AND received_ms >= ?5 AND "
         "received_ms <= ?6 ORDER BY n DESC LIMIT ?7");
     s->by_provider_id = db_prepare(db, "SELECT " EVENT_COLUMNS
                                        ", 0 FROM events WHERE provider_id = ? "
                                        "ORDER BY n DESC LIMIT 100");
+}
+
+static void prepare_parts(struct store *s)
+{
+    struct db *db = s->db;
+
+    s->part_add = db_prepare(db,
+                             "INSERT INTO parts(event, request) VALUES(?, ?)");
+    s->part_of = db_prepare(db, "SELECT request FROM parts WHERE event = ?");
+    s->parts = db_prepare(
+        db, "SELECT " EVENT_COLUMNS
+            ", NOT EXISTS (SELECT 1 FROM deliveries d WHERE d.event = events.n "
+            "AND d.status < 3) FROM events WHERE n IN (SELECT event FROM parts "
+            "WHERE request = ?) ORDER BY n");
+    s->purge_part = db_prepare(db, "DELETE FROM parts WHERE event = ?");
 }
 
 static void prepare_deliveries(struct store *s)
@@ -189,6 +206,7 @@ struct store *store_open(struct db *db)
 
     s->db = db;
     prepare_events(s);
+    prepare_parts(s);
     prepare_deliveries(s);
     prepare_rest(s);
     return s;
@@ -735,7 +753,7 @@ bool store_letter_pending(struct store *s, int64_t event)
 static void forget_event(struct store *s, int64_t n)
 {
     stmt *const all[] = {s->purge_deliveries, s->purge_attempts, s->purge_body,
-                         s->purge_event};
+                         s->purge_part, s->purge_event};
 
     for (size_t i = 0; i < COUNT_OF(all); i++) {
         bind_i64(all[i], 1, n);
@@ -799,4 +817,25 @@ void store_by_provider_id(struct store *s, const char *provider_id,
 {
     bind_text(s->by_provider_id, 1, provider_id);
     each_event(s, s->by_provider_id, fn, arg);
+}
+
+/* ---- requests of several events ---- */
+
+void store_part_add(struct store *s, int64_t event, int64_t request)
+{
+    bind_i64(s->part_add, 1, event);
+    bind_i64(s->part_add, 2, request);
+    db_run(s->db, s->part_add);
+}
+
+int64_t store_part_of(struct store *s, int64_t event)
+{
+    bind_i64(s->part_of, 1, event);
+    return one(s, s->part_of);
+}
+
+void store_parts(struct store *s, int64_t request, event_fn *fn, void *arg)
+{
+    bind_i64(s->parts, 1, request);
+    each_event(s, s->parts, fn, arg);
 }

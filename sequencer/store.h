@@ -171,4 +171,12 @@ void store_search(struct store *s, const struct event_filter *f, event_fn *fn,
 void store_by_provider_id(struct store *s, const char *provider_id,
                           event_fn *fn, void *arg);
 
+/* ---- requests of several events (split.h) ---- */
+
+void store_part_add(struct store *s, int64_t event, int64_t request);
+/* The row of the request that an event came in; 0: it came alone. */
+int64_t store_part_of(struct store *s, int64_t event);
+/* The events of a request, in the order in which they stood in it. */
+void store_parts(struct store *s, int64_t request, event_fn *fn, void *arg);
+
 #endif

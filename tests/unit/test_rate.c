@@ -1,6 +1,6 @@
 /* Rates as they are written, and the bucket that keeps to them. P9. */
-#include "rate.h"
 #include "clock.h"
+#include "rate.h"
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -30,10 +30,12 @@ static void rates_are_read(void **state)
 
 static void what_is_no_rate_is_refused(void **state)
 {
-    static const char *const bad[] = {"",      "50",       "/s",
-                                      "50/",   "50/d",     "50/sec",
-                                      "-1/s",  "0/s",      "1.5/s",
-                                      "50 /s", "50/s ",    "1000001/s",
+    static const char *const bad[] = {"",      "50",
+                                      "/s",    "50/",
+                                      "50/d",  "50/sec",
+                                      "-1/s",  "0/s",
+                                      "1.5/s", "50 /s",
+                                      "50/s ", "1000001/s",
                                       "5o/s",  "99999999999999999999/s"};
     struct rate r;
     const char *why;

@@ -1,0 +1,115 @@
+#include "split.h"
+#include "alloc.h"
+#include <jansson.h>
+#include <openssl/evp.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* "evt_" and the ten digits of a ULID that are its time. */
+enum { ID_KEPT_BYTES = 14 };
+
+static bool is_blank(char c)
+{
+    return c == ' ' || c == '\t' || c == '\n' || c == '\r';
+}
+
+static const char *skip_blanks(const char *p)
+{
+    while (is_blank(*p))
+        p++;
+    return p;
+}
+
+/* Behind the string that begins at `p`. */
+static const char *skip_string(const char *p)
+{
+    for (p++; *p != '"'; p++)
+        if (*p == '\\')
+            p++;
+    return p + 1;
+}
+
+/* Behind the value that begins at `p`: at its comma, or the list's end. */
+static const char *skip_value(const char *p)
+{
+    int depth = 0;
+
+    for (; depth || (*p != ',' && *p != ']'); p++) {
+        if (*p == '[' || *p == '{')
+            depth++;
+        else if (*p == ']' || *p == '}')
+            depth--;
+        else if (*p == '"')
+            p = skip_string(p) - 1;
+    }
+    return p;
+}
+
+static struct bytes trimmed(const char *from, const char *to)
+{
+    while (to > from && is_blank(to[-1]))
+        to--;
+    return (struct bytes){from, (size_t)(to - from)};
+}
+
+/* Where the elements of this list stand. Jansson has found it to be JSON with
+ * `count` of them, so none of the steps can leave it. */
+static void find_parts(const char *p, struct split *s)
+{
+    p = skip_blanks(p);
+    for (size_t i = 0; i < s->count; i++) {
+        const char *from = skip_blanks(p + 1); /* behind [ or , */
+
+        p = skip_value(from);
+        s->parts[i] = trimmed(from, p);
+    }
+}
+
+gr_rc split_body(struct bytes body, struct split *s, const char **why)
+{
+    json_t *doc = json_loadb(body.n ? body.p : "", body.n,
+                             JSON_DECODE_ANY | JSON_DECODE_INT_AS_REAL |
+                                 JSON_ALLOW_NUL, NULL);
+    size_t count = json_array_size(doc);
+    bool json = doc != NULL, list = json_is_array(doc);
+
+    json_decref(doc);
+    *s = (struct split){0};
+    if (!json)
+        *why = "the body is no JSON";
+    else if (list && !count)
+        *why = "the list of its events is empty";
+    else if (count > PARTS_MAX_COUNT)
+        *why = "it carries more than 10000 events";
+    else if (!list)
+        return GR_OK;
+    else
+        s->count = count;
+    if (!s->count)
+        return GR_REFUSE;
+    s->parts = gr_alloc(count * sizeof *s->parts);
+    find_parts(body.p, s);
+    return GR_OK;
+}
+
+void split_fini(struct split *s)
+{
+    free(s->parts);
+    *s = (struct split){0};
+}
+
+void split_id(char out[EVENT_ID_BYTES + 1], const char *request_id,
+              size_t index)
+{
+    static const char digits[] = "0123456789ABCDEFGHJKMNPQRSTVWXYZ";
+    uint8_t digest[EVP_MAX_MD_SIZE];
+    char *text = gr_printf("%s %zu", request_id, index);
+
+    if (!EVP_Digest(text, strlen(text), digest, NULL, EVP_sha256(), NULL))
+        die(EXIT_UNAVAILABLE, "libcrypto has no SHA-256");
+    memcpy(out, request_id, ID_KEPT_BYTES);
+    for (size_t i = ID_KEPT_BYTES; i < EVENT_ID_BYTES; i++)
+        out[i] = digits[digest[i - ID_KEPT_BYTES] & 31];
+    out[EVENT_ID_BYTES] = 0;
+    free(text);
+}

@@ -1,0 +1,30 @@
+/* split: a request that carries several events, taken apart. Pure.
+ *
+ * Its body is a JSON list, and each element is an event's body, byte for byte
+ * as it was sent. */
+#ifndef SEQUENCER_SPLIT_H
+#define SEQUENCER_SPLIT_H
+
+#include "bounds.h"
+#include "rc.h"
+
+enum { PARTS_MAX_COUNT = 10000 };
+
+struct split {
+    struct bytes *parts; /* into the body; the array is owned */
+    size_t count;        /* 0: the body is no list, but one event */
+};
+
+/* GR_REFUSE: it can't be taken apart, and `why` (a static sentence) says why.
+ * split_fini() in either case. */
+GR_MUST_CHECK gr_rc split_body(struct bytes body, struct split *s,
+                               const char **why);
+void split_fini(struct split *s);
+
+/* The id of the event at `index`: made from the request's alone, so the same
+ * whenever the request is taken apart again; and of the same time, so ids go on
+ * ascending, nearly. */
+void split_id(char out[EVENT_ID_BYTES + 1], const char *request_id,
+              size_t index);
+
+#endif
