@@ -31,8 +31,9 @@ struct loop {
      * too long, a wait that lasted longer than was asked for (stopped, swapped
      * out, a laptop's lid). What others did not say meanwhile may be waiting. */
     int64_t awake_ms;
-    int64_t turn_us; /* start of this turn's work, mono_us() */
-    bool stopping;   /* SIGTERM or SIGINT came; begin nothing new */
+    int64_t turn_us;   /* start of this turn's work, mono_us() */
+    int64_t commit_us; /* how long its commit took; -1: it had no rows */
+    bool stopping;     /* SIGTERM or SIGINT came; begin nothing new */
     /* For the process to set. */
     bool done;   /* leave the loop after this turn */
     int wait_ms; /* tell() may shorten or replace what work() returned */

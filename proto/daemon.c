@@ -1,5 +1,6 @@
 #include "daemon.h"
 #include "clock.h"
+#include "daemon_metrics.h"
 #include "log.h"
 #include "wire.h"
 #include <errno.h>
@@ -70,10 +71,11 @@ struct options {
 /* Its part of docs/METRICS.md. */
 _Noreturn static void list_metrics(const struct daemon_plan *p)
 {
+    struct metrics_tables tables = daemon_metrics_tables(p);
     struct buf b;
 
     buf_init(&b, ERRORS_MAX_BYTES);
-    metrics_document(p->process, p->metrics, &b);
+    metrics_document(p->process, &tables, &b);
     fwrite(b.data, 1, b.len, stdout);
     exit(0);
 }
@@ -210,15 +212,16 @@ static json_t *on_status(void *self, json_t *args, char why[200])
 
     (void)args;
     (void)why;
+    daemon_measure(d);
     rfc3339(at, d->started_ms);
-    out = json_pack("{s:s,s:s,s:s,s:i,s:s,s:I,s:{s:s,s:I,s:I},s:o,s:o}",
-                    "process", d->name, "kind", d->plan->process, "version",
-                    GRAPNEL_VERSION, "pid", (int)getpid(), "started_at", at,
-                    "uptime_ms", (json_int_t)(now_ms() - d->started_ms),
-                    "store", "path", db_path(d->db), "bytes",
-                    (json_int_t)db_size_bytes(d->db), "room_bytes",
-                    (json_int_t)db_room_bytes(d->db), "links", links_json(d),
-                    "metrics", metrics_json(d->metrics));
+    out = json_pack(
+        "{s:s,s:s,s:s,s:i,s:s,s:I,s:{s:s,s:I,s:I},s:o,s:o,s:o}", "process",
+        d->name, "kind", d->plan->process, "version", GRAPNEL_VERSION, "pid",
+        (int)getpid(), "started_at", at, "uptime_ms",
+        (json_int_t)(now_ms() - d->started_ms), "store", "path", db_path(d->db),
+        "bytes", (json_int_t)db_size_bytes(d->db), "room_bytes",
+        (json_int_t)db_room_bytes(d->db), "links", links_json(d), "metrics",
+        metrics_json(d->metrics), "series", metrics_series_json(d->metrics));
     if (out && d->plan->status)
         d->plan->status(d->plan->self, out);
     return out;
@@ -379,11 +382,15 @@ void daemon_wake_in(struct daemon *d, int ms)
 static int work(void *self)
 {
     struct daemon *d = self;
-    bool more = take_frames(d);
+    bool more;
 
+    metrics_begin(d->metrics);
+    more = take_frames(d);
     more = control_work(d->control) || more;
     d->wait_ms = d->plan->work ? d->plan->work(d->plan->self) : -1;
     hop_work(d->hop);
+    if (metrics_due(d->metrics, d->loop.mono_ms))
+        daemon_measure(d);
     check_stopped(d);
     if (more)
         d->wait_ms = 0;
@@ -399,7 +406,9 @@ static void tell(void *self)
         d->plan->tell(d->plan->self);
     d->wait_ms = sooner(d->wait_ms, hop_tell(d->hop));
     control_tell(d->control);
-    d->wait_ms = sooner(d->wait_ms, metrics_tell(d->metrics, mono_ms()));
+    if (d->loop.commit_us >= 0)
+        series_observe(d->commits, d->loop.commit_us);
+    d->wait_ms = sooner(d->wait_ms, metrics_tell(d->metrics, d->loop.mono_ms));
     if (db_backup_running(d->db) || d->loop.stopping)
         d->wait_ms = sooner(d->wait_ms, db_backup_running(d->db) ? 0 : 20);
     d->loop.wait_ms = d->wait_ms;
@@ -416,6 +425,7 @@ static void undo(void *self)
             "written is done again at the next start",
             db_path(d->db));
     hop_undo(d->hop);
+    metrics_undo(d->metrics);
     if (d->plan->undo)
         d->plan->undo(d->plan->self);
     control_undo(d->control);
@@ -478,9 +488,7 @@ void daemon_start(struct daemon *d, const struct daemon_plan *plan, int argc,
     join_commands(d);
     d->control = control_open(d->zmq, d->settings->run_dir, d->name,
                               d->commands, d);
-    d->metrics = metrics_open(d->zmq, d->settings->run_dir, d->name, d->run,
-                              d->settings->metrics_interval_ms, plan->metrics,
-                              plan->metric_values);
+    daemon_metrics_open(d);
     d->loop.self = d;
     d->loop.db = d->db;
     d->loop.work = work;

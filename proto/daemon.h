@@ -28,7 +28,8 @@ struct daemon_plan {
     const struct control_command *commands; /* beside the common ones */
     const struct metric *metrics;
     int64_t *metric_values;
-    void *self; /* what every callback gets */
+    const struct metric_family *families; /* may be NULL */
+    void *self;                           /* what every callback gets */
 
     /* In the order of a start and of a turn. NULL is "nothing to do". */
     void (*open)(void *self); /* prepare statements, read memory from disk */
@@ -44,6 +45,9 @@ struct daemon_plan {
      * process may go. NULL: at once. */
     bool (*stopped)(void *self);
     void (*close)(void *self);
+    /* Once per metrics.interval and for `status`, inside the transaction: set
+     * gauges. Those of families that are not set here are not published. */
+    void (*measure)(void *self);
     /* For `status`: add fields. */
     void (*status)(void *self, json_t *out);
 };
@@ -68,7 +72,8 @@ struct daemon {
     struct control_command commands[DAEMON_COMMANDS_MAX];
     control_fn *own_fn[DAEMON_COMMANDS_MAX];
     char *backup_path;
-    int full_turns; /* rolled back while stopping */
+    struct series *commits; /* the histogram of commit times */
+    int full_turns;         /* rolled back while stopping */
     int wait_ms;
 };
 

@@ -539,12 +539,14 @@ bool hop_links(struct hop *h, int *at, struct hop_link *link)
     if (k < h->out_count) {
         const struct hop_out *o = h->out[k];
 
-        *link = (struct hop_link){.peer = o->peer,
-                                  .out = true,
-                                  .next = o->next,
-                                  .done = o->cursor,
-                                  .set_back = o->set_back,
-                                  .heard_ms = o->heard_ms};
+        *link = (struct hop_link){
+            .peer = o->peer,
+            .out = true,
+            .window = o->sent > o->cursor ? o->sent - o->cursor : 0,
+            .next = o->next,
+            .done = o->cursor,
+            .set_back = o->set_back,
+            .heard_ms = o->heard_ms};
         return true;
     }
     k -= h->out_count;

@@ -97,6 +97,7 @@ int hop_tell(struct hop *h);
 struct hop_link {
     const char *peer;
     bool out;            /* we send */
+    uint64_t window;     /* out: sent and not acknowledged */
     uint64_t next, done; /* out: next number, acknowledged; in: taken, place */
     uint64_t lost, set_back,
         unprocessable; /* counted since the file was made */

@@ -1,38 +1,55 @@
 #include "metrics.h"
-#include "clock.h"
 #include "log.h"
+#include "metrics_parts.h"
 #include <errno.h>
-#include <msgpack.h>
 #include <stdlib.h>
 #include <string.h>
 #include <zmq.h>
 
-enum { FRAME_BYTES = 64 * 1024 };
+enum { BUCKETS = 4096, FRAME_MAX_BYTES = 1024 * 1024 };
 
-struct metrics {
-    void *pub;
-    char *name;
-    uint64_t run;
-    int64_t interval_ms, due_ms;
-    const struct metric *table;
-    const int64_t *values;
-    struct buf frame;
-};
+const int64_t metric_latency_bounds_ms[] = {
+    1,    2,    5,     10,    25,    50,     100,     250,     500,      1000,
+    2500, 5000, 10000, 30000, 60000, 300000, 1800000, 3600000, 21600000, 0};
 
-struct metrics *metrics_open(void *zmq, const char *run_dir, const char *name,
-                             uint64_t run, int64_t interval_ms,
-                             const struct metric *table, const int64_t *values)
+const int64_t metric_commit_bounds_us[] = {
+    50,    100,   250,    500,    1000,   2500,    5000,    10000,
+    25000, 50000, 100000, 250000, 500000, 1000000, 5000000, 0};
+
+/* ---- open and close ---- */
+
+static size_t count_families(const struct metric_family *f)
 {
-    struct metrics *m = gr_alloc(sizeof *m);
-    char *address = gr_printf("ipc://%s/%s.metrics", run_dir, name);
+    size_t n = 0;
+
+    while (f && f[n].name)
+        n++;
+    return n;
+}
+
+static void open_families(struct metrics *m)
+{
+    const struct metrics_tables *t = &m->tables;
+    size_t common = count_families(t->common);
+
+    m->own_count = count_families(t->families);
+    m->family_count = m->own_count + common;
+    m->families = gr_alloc((m->family_count + 1) * sizeof *m->families);
+    for (size_t i = 0; i < m->family_count; i++) {
+        struct family *f = &m->families[i];
+
+        f->is = i < m->own_count ? &t->families[i]
+                                 : &t->common[i - m->own_count];
+        f->last = &f->first;
+    }
+    m->buckets = gr_alloc(BUCKETS * sizeof *m->buckets);
+}
+
+static void bind_pub(struct metrics *m, void *zmq, const char *run_dir)
+{
+    char *address = gr_printf("ipc://%s/%s.metrics", run_dir, m->name);
     int none = 0;
 
-    m->name = gr_strdup(name);
-    m->run = run;
-    m->interval_ms = interval_ms;
-    m->table = table;
-    m->values = values;
-    buf_init(&m->frame, FRAME_BYTES);
     m->pub = zmq_socket(zmq, ZMQ_PUB);
     if (!m->pub)
         die(EXIT_UNAVAILABLE, "no socket: %s", zmq_strerror(errno));
@@ -41,7 +58,37 @@ struct metrics *metrics_open(void *zmq, const char *run_dir, const char *name,
         die(EXIT_UNAVAILABLE, "can't bind %s: %s", address,
             zmq_strerror(errno));
     free(address);
+}
+
+struct metrics *metrics_open(void *zmq, const char *run_dir, const char *name,
+                             const char *kind, uint64_t run,
+                             int64_t interval_ms,
+                             const struct metrics_tables *tables)
+{
+    struct metrics *m = gr_alloc(sizeof *m);
+
+    m->name = gr_strdup(name);
+    m->kind = gr_strdup(kind);
+    m->run = run;
+    m->interval_ms = interval_ms;
+    m->tables = *tables;
+    while (tables->numbers && tables->numbers[m->number_count].name)
+        m->number_count++;
+    m->saved = gr_alloc((m->number_count + 1) * sizeof *m->saved);
+    open_families(m);
+    buf_init(&m->frame, FRAME_MAX_BYTES);
+    buf_init(&m->part, FRAME_MAX_BYTES);
+    metrics_begin(m);
+    bind_pub(m, zmq, run_dir);
     return m;
+}
+
+static void free_series(struct series *s)
+{
+    for (int i = 0; i < METRIC_LABELS_MAX; i++)
+        free(s->labels[i]);
+    free(s->cells);
+    free(s);
 }
 
 void metrics_close(struct metrics *m)
@@ -49,82 +96,201 @@ void metrics_close(struct metrics *m)
     if (!m)
         return;
     zmq_close(m->pub);
+    for (size_t i = 0; i < m->family_count; i++)
+        for (struct series *s = m->families[i].first, *next; s; s = next) {
+            next = s->next;
+            free_series(s);
+        }
+    free(m->families);
+    free(m->buckets);
+    free(m->journal);
+    free(m->saved);
     buf_fini(&m->frame);
+    buf_fini(&m->part);
     free(m->name);
+    free(m->kind);
     free(m);
 }
 
-static int append(void *data, const char *p, size_t n)
-{
-    buf_put(data, p, n);
-    return 0;
-}
+/* ---- series ---- */
 
-static void put_text(msgpack_packer *pk, const char *s)
+static int label_count(const struct metric_family *f)
 {
-    msgpack_pack_str(pk, strlen(s));
-    msgpack_pack_str_body(pk, s, strlen(s));
-}
+    int n = 0;
 
-static size_t count(const struct metric *table)
-{
-    size_t n = 0;
-
-    while (table[n].name)
+    while (n < METRIC_LABELS_MAX && f->labels[n])
         n++;
     return n;
 }
 
-static void publish(struct metrics *m)
+/* FNV-1a over the family and the values, each cut as it will be kept. */
+static size_t bucket_of(size_t family, const char *const *labels, int n)
 {
-    msgpack_packer pk;
+    uint64_t h = 14695981039346656037ULL ^ family;
 
-    buf_reset(&m->frame);
-    msgpack_packer_init(&pk, &m->frame, append);
-    msgpack_pack_map(&pk, 5);
-    put_text(&pk, "v");
-    msgpack_pack_int(&pk, 1);
-    put_text(&pk, "process");
-    put_text(&pk, m->name);
-    put_text(&pk, "run");
-    msgpack_pack_uint64(&pk, m->run);
-    put_text(&pk, "time_ms");
-    msgpack_pack_int64(&pk, now_ms());
-    put_text(&pk, "metrics");
-    msgpack_pack_map(&pk, count(m->table));
-    for (size_t i = 0; m->table[i].name; i++) {
-        put_text(&pk, m->table[i].name);
-        msgpack_pack_int64(&pk, m->values[i]);
+    for (int i = 0; i < n; i++) {
+        for (size_t k = 0; k < METRIC_LABEL_BYTES && labels[i][k]; k++)
+            h = (h ^ (uint8_t)labels[i][k]) * 1099511628211ULL;
+        h = (h ^ 0xff) * 1099511628211ULL;
     }
-    if (!m->frame.failed)
-        zmq_send(m->pub, m->frame.data, m->frame.len, ZMQ_DONTWAIT);
+    return h % BUCKETS;
+}
+
+static bool has_labels(const struct series *s, const char *const *labels, int n)
+{
+    for (int i = 0; i < n; i++)
+        if (strncmp(s->labels[i], labels[i], METRIC_LABEL_BYTES) != 0)
+            return false;
+    return true;
+}
+
+static struct series *new_series(struct metrics *m, struct family *f,
+                                 const char *const *labels, int n)
+{
+    struct series *s = gr_alloc(sizeof *s);
+
+    s->metrics = m;
+    s->family = f->is;
+    for (int i = 0; i < n; i++)
+        s->labels[i] = gr_strndup(labels[i], METRIC_LABEL_BYTES);
+    if (f->is->kind == METRIC_HISTOGRAM)
+        while (f->is->bounds[s->bounds] && s->bounds < METRIC_BOUNDS_MAX)
+            s->bounds++;
+    s->cells = gr_alloc(((size_t)s->bounds + 2) * sizeof *s->cells);
+    *f->last = s;
+    f->last = &s->next;
+    f->count++;
+    return s;
+}
+
+static struct series *the_other(struct metrics *m, struct family *f, int n)
+{
+    static const char *const other[METRIC_LABELS_MAX] = {"other", "other",
+                                                         "other"};
+
+    if (!f->other) {
+        f->other = new_series(m, f, other, n);
+        log_warn(NULL,
+                 "a metric has more label values than are kept apart; the "
+                 "rest count as \"other\"",
+                 LS("metric", f->is->name), LI("kept", METRIC_SERIES_MAX));
+    }
+    return f->other;
+}
+
+static struct series *find(struct metrics *m, size_t family,
+                           const char *const *labels)
+{
+    struct family *f = &m->families[family];
+    int n = label_count(f->is);
+    struct series_list *bucket = &m->buckets[bucket_of(family, labels, n)];
+    struct series *s;
+
+    LIST_FOREACH(s, bucket, link)
+    if (s->family == f->is && has_labels(s, labels, n))
+        return s;
+    if (f->count >= METRIC_SERIES_MAX)
+        return the_other(m, f, n);
+    s = new_series(m, f, labels, n);
+    LIST_INSERT_HEAD(bucket, s, link);
+    return s;
+}
+
+struct series *metrics_series(struct metrics *m, int family,
+                              const char *const *labels)
+{
+    return m ? find(m, (size_t)family, labels) : NULL;
+}
+
+struct series *metrics_common(struct metrics *m, int family,
+                              const char *const *labels)
+{
+    return m ? find(m, m->own_count + (size_t)family, labels) : NULL;
+}
+
+static void add(struct metrics *m, int64_t *cell, int64_t n)
+{
+    if (m->journal_count == m->journal_cap) {
+        m->journal_cap = m->journal_cap ? 2 * m->journal_cap : 256;
+        m->journal = gr_realloc(m->journal,
+                                m->journal_cap * sizeof *m->journal);
+    }
+    m->journal[m->journal_count].cell = cell;
+    m->journal[m->journal_count++].n = n;
+    *cell += n;
+}
+
+void series_add(struct series *s, int64_t n)
+{
+    if (s)
+        add(s->metrics, s->cells, n);
+}
+
+void series_observe(struct series *s, int64_t v)
+{
+    int i = 0;
+
+    if (!s)
+        return;
+    while (i < s->bounds && v > s->family->bounds[i])
+        i++;
+    add(s->metrics, &s->cells[i], 1);
+    add(s->metrics, &s->cells[s->bounds + 1], v);
+}
+
+void series_set(struct series *s, int64_t v)
+{
+    if (!s)
+        return;
+    s->cells[0] = v;
+    s->measured = s->metrics->measuring;
+}
+
+bool series_shown(const struct series *s)
+{
+    return s->family->kind != METRIC_GAUGE ||
+           s->measured == s->metrics->measuring;
+}
+
+double series_scaled(const struct series *s, int64_t v)
+{
+    return s->family->per > 1 ? (double)v / (double)s->family->per : (double)v;
+}
+
+/* ---- the turn ---- */
+
+void metrics_begin(struct metrics *m)
+{
+    m->journal_count = 0;
+    if (m->number_count)
+        memcpy(m->saved, m->tables.values, m->number_count * sizeof *m->saved);
+}
+
+void metrics_undo(struct metrics *m)
+{
+    while (m->journal_count > 0) {
+        m->journal_count--;
+        *m->journal[m->journal_count].cell -= m->journal[m->journal_count].n;
+    }
+    if (m->number_count)
+        memcpy(m->tables.values, m->saved, m->number_count * sizeof *m->saved);
+}
+
+bool metrics_due(const struct metrics *m, int64_t mono_now_ms)
+{
+    return mono_now_ms >= m->due_ms;
+}
+
+void metrics_measure(struct metrics *m)
+{
+    m->measuring++;
 }
 
 int metrics_tell(struct metrics *m, int64_t mono_now_ms)
 {
-    if (mono_now_ms >= m->due_ms) {
-        publish(m);
+    if (metrics_due(m, mono_now_ms)) {
+        metrics_publish(m);
         m->due_ms = mono_now_ms + m->interval_ms;
     }
     return (int)(m->due_ms - mono_now_ms);
-}
-
-json_t *metrics_json(const struct metrics *m)
-{
-    json_t *out = json_object();
-
-    for (size_t i = 0; m->table[i].name; i++)
-        json_object_set_new(out, m->table[i].name, json_integer(m->values[i]));
-    return out;
-}
-
-void metrics_document(const char *process, const struct metric *table,
-                      struct buf *out)
-{
-    buf_printf(out, "\n## %s\n\n| name | kind | unit | |\n|---|---|---|---|\n",
-               process);
-    for (; table->name; table++)
-        buf_printf(out, "| `%s` | %s | %s | %s |\n", table->name,
-                   table->kind == METRIC_COUNTER ? "counter" : "gauge",
-                   table->unit, table->help);
 }

@@ -1,0 +1,55 @@
+/* metrics_parts: what metrics.c and metrics_frame.c share. */
+#ifndef PROTO_METRICS_PARTS_H
+#define PROTO_METRICS_PARTS_H
+
+#include "metrics.h"
+#include <sys/queue.h>
+
+struct series {
+    LIST_ENTRY(series) link; /* of its bucket */
+    struct series *next;     /* of its family, in the order of making */
+    struct metrics *metrics;
+    const struct metric_family *family;
+    char *labels[METRIC_LABELS_MAX];
+    uint64_t measured; /* the measuring in which a gauge was last set */
+    /* One number; or of a histogram a count for each bound, one for what is
+     * beyond all of them, and the sum. */
+    int64_t *cells;
+    int bounds;
+};
+LIST_HEAD(series_list, series);
+
+struct family {
+    const struct metric_family *is;
+    struct series *first, **last;
+    struct series *other;
+    int count;
+};
+
+struct metrics {
+    void *pub;
+    char *name, *kind;
+    uint64_t run;
+    int64_t interval_ms, due_ms;
+    struct metrics_tables tables;
+    size_t number_count, own_count, family_count;
+    int64_t *saved; /* the numbers at the turn's begin */
+    struct family *families;
+    struct series_list *buckets;
+    uint64_t measuring;
+    /* What this turn has added to series, to take it back. */
+    struct {
+        int64_t *cell, n;
+    } * journal;
+    size_t journal_count, journal_cap;
+    struct buf frame, part;
+};
+
+/* The series is there for readers: a gauge only when it was just set. */
+bool series_shown(const struct series *s);
+double series_scaled(const struct series *s, int64_t v);
+
+/* metrics_frame.c */
+void metrics_publish(struct metrics *m);
+
+#endif
