@@ -249,7 +249,7 @@ struct db *db_open(const char *path, const struct db_schema *schema)
     struct db *db = gr_alloc(sizeof *db);
     struct stat st;
     int64_t size_bytes = stat(path, &st) == 0 ? st.st_size : 0;
-    char *cache;
+    char *sizes;
     int rc;
 
     db->path = gr_strdup(path);
@@ -265,10 +265,11 @@ struct db *db_open(const char *path, const struct db_schema *schema)
     sqlite3_extended_result_codes(db->h, 1);
     sqlite3_busy_timeout(db->h, 5000);
     version_of(db); /* not a database at all? */
+    sizes = gr_printf("PRAGMA page_size = %d; PRAGMA cache_size = -%d",
+                      schema->page_bytes, CACHE_KIB);
+    db_exec(db, sizes); /* a page size of 0 changes nothing */
+    free(sizes);
     db_exec(db, settings_sql);
-    cache = gr_printf("PRAGMA cache_size = -%d", CACHE_KIB);
-    db_exec(db, cache);
-    free(cache);
     sqlite3_wal_autocheckpoint(db->h, 0);
     check_at_open(db, size_bytes);
     migrate(db, schema);

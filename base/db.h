@@ -19,6 +19,7 @@ struct db;
 struct db_schema {
     const char *const *steps;
     int count;
+    int page_bytes; /* of a new file; 0: SQLite's own */
 };
 
 /* Open or create. The file is checked first (a copied or torn one stops us
