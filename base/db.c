@@ -14,7 +14,6 @@
  * without). Beside a steady writer that thread never gets to the end, so past
  * WAL_LIMIT_BYTES the loop does the short rest itself, between two turns. */
 enum {
-    PAGE_BYTES = 4096,
     WAL_COPY_BYTES = 4 * 1024 * 1024,
     WAL_LIMIT_BYTES = 32 * 1024 * 1024,
     CACHE_KIB = 16 * 1024,
@@ -34,7 +33,7 @@ struct db {
     stmt *begin, *begin_read, *commit, *rollback, *free_pages;
     bool in_txn, full;
     int changes_at_begin;
-    int wal_pages;
+    int wal_pages, page_bytes;
     struct {
         sqlite3 *to;
         sqlite3_backup *job;
@@ -175,7 +174,7 @@ static void copier_stop(struct db *db)
 
 void db_tidy(struct db *db)
 {
-    int64_t wal_bytes = (int64_t)db->wal_pages * PAGE_BYTES;
+    int64_t wal_bytes = (int64_t)db->wal_pages * db->page_bytes;
 
     if (wal_bytes < WAL_COPY_BYTES)
         return;
@@ -192,11 +191,11 @@ void db_tidy(struct db *db)
 
 /* ---- open, migrate, close ---- */
 
-static int version_of(struct db *db)
+static int number_of(struct db *db, const char *pragma)
 {
     stmt *s = NULL;
     int v = 0;
-    int rc = sqlite3_prepare_v2(db->h, "PRAGMA user_version", -1, &s, NULL);
+    int rc = sqlite3_prepare_v2(db->h, pragma, -1, &s, NULL);
 
     if (rc == SQLITE_OK && sqlite3_step(s) == SQLITE_ROW)
         v = sqlite3_column_int(s, 0);
@@ -204,14 +203,14 @@ static int version_of(struct db *db)
     if ((rc & 0xff) == SQLITE_NOTADB || (rc & 0xff) == SQLITE_CORRUPT)
         damaged(db->path, sqlite3_errstr(rc));
     if (rc != SQLITE_OK)
-        storage_failed(db, rc, "reading its version");
+        storage_failed(db, rc, "reading what it is");
     return v;
 }
 
 /* Each step and its version number are one transaction. */
 static void migrate(struct db *db, const struct db_schema *schema)
 {
-    int version = version_of(db);
+    int version = number_of(db, "PRAGMA user_version");
 
     if (version > schema->count)
         die(EXIT_STORAGE,
@@ -264,7 +263,7 @@ struct db *db_open(const char *path, const struct db_schema *schema)
             db->h ? sqlite3_errmsg(db->h) : "out of memory");
     sqlite3_extended_result_codes(db->h, 1);
     sqlite3_busy_timeout(db->h, 5000);
-    version_of(db); /* not a database at all? */
+    number_of(db, "PRAGMA user_version"); /* not a database at all? */
     sizes = gr_printf("PRAGMA page_size = %d; PRAGMA cache_size = -%d",
                       schema->page_bytes, CACHE_KIB);
     db_exec(db, sizes); /* a page size of 0 changes nothing */
@@ -272,6 +271,7 @@ struct db *db_open(const char *path, const struct db_schema *schema)
     db_exec(db, settings_sql);
     sqlite3_wal_autocheckpoint(db->h, 0);
     check_at_open(db, size_bytes);
+    db->page_bytes = number_of(db, "PRAGMA page_size");
     migrate(db, schema);
     sqlite3_wal_hook(db->h, on_wal, db);
     db->begin = db_prepare(db, "BEGIN IMMEDIATE");
@@ -499,7 +499,7 @@ int64_t db_room_bytes(struct db *db)
     if (statvfs(db->path, &v) != 0)
         return 0;
     if (db_step(db, db->free_pages))
-        own = col_i64(db->free_pages, 0) * PAGE_BYTES;
+        own = col_i64(db->free_pages, 0) * db->page_bytes;
     db_done(db->free_pages);
     return (int64_t)v.f_bavail * (int64_t)v.f_frsize + own;
 }

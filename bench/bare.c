@@ -40,9 +40,8 @@ int main(void)
                                                MHD_RESPMEM_PERSISTENT);
     MHD_add_response_header(response, "Content-Type", "application/json");
     mhd = MHD_start_daemon(MHD_USE_EPOLL_INTERNAL_THREAD | MHD_USE_TURBO, 0,
-                           NULL, NULL, on_call, NULL, MHD_OPTION_SOCK_ADDR,
-                           &at, MHD_OPTION_CONNECTION_LIMIT, 4096u,
-                           MHD_OPTION_END);
+                           NULL, NULL, on_call, NULL, MHD_OPTION_SOCK_ADDR, &at,
+                           MHD_OPTION_CONNECTION_LIMIT, 4096u, MHD_OPTION_END);
     if (!mhd) {
         fprintf(stderr, "bare: libmicrohttpd does not start\n");
         return 69;

@@ -41,7 +41,7 @@ int main(int argc, char **argv)
 {
     static struct dlqd d;
     static const char *const steps[] = {dlqd_store_sql, proto_hop_sql};
-    static const struct db_schema schema = {steps, COUNT_OF(steps)};
+    static const struct db_schema schema = {steps, COUNT_OF(steps), 0};
     static const struct hop_ops hop = {.apply = keep_apply,
                                        .load = requeue_load,
                                        .set_back = requeue_set_back};

@@ -104,15 +104,15 @@ static const struct conf_section ingress_section = {
              .min = 100,
              .max = HOUR_MS,
              .help = "how long a request may take to arrive"},
+            {.name = "trusted_proxies",
+             .type = &settings_as_networks,
+             AT(settings, ingress.trusted_proxies),
+             COUNT(settings, ingress.trusted_proxy_count),
+             .help = "whose X-Forwarded-For is believed"},
             {.name = "archive",
              .type = &conf_as_map,
              .section = &archive_section,
              .help = "every request that got a 200, raw"},
-            {0},
-        },
-    .known =
-        (const struct conf_known[]){
-            {"trusted_proxies", NOT_YET},
             {0},
         },
 };
@@ -432,14 +432,25 @@ static const struct conf_section source_section = {
              AT(source, dedupe),
              .section = &dedupe_section,
              .help = "how repeats are known"},
+            {.name = "workspaces",
+             .type = &conf_as_texts,
+             AT(source, workspaces),
+             .check = wrong_line,
+             .flags = CONF_FILLED,
+             .form = "list of patterns",
+             .help = "those it may name; an event of another is kept and "
+                     "refused, a dead letter. All when absent"},
+            {.name = "rate_limit",
+             .type = &settings_as_rate,
+             AT(source, rate_limit),
+             .help = "how many genuine requests each ingress takes, in bursts "
+                     "of that many at most; the rest is answered with 429"},
             {0},
         },
     .known =
         (const struct conf_known[]){
-            {"workspaces", NOT_YET},
             {"order", NOT_YET},
             {"states", NOT_YET},
-            {"rate_limit", NOT_YET},
             {"public_url", NOT_YET},
             {"secret", "unknown key (did you mean secrets?)"},
             {0},
@@ -817,6 +828,12 @@ static const char built_in_policies[] =
      COUNT(settings, source_count),                                         \
      .section = &source_section,                                            \
      .help = "where webhooks come from"},                                   \
+        {.name = "producers",                                               \
+         .type = &conf_as_maps,                                             \
+         AT(settings, producers),                                           \
+         COUNT(settings, producer_count),                                   \
+         .section = &settings_producer_section,                             \
+         .help = "who may publish through POST /v1/events"},                \
         {.name = "endpoints",                                               \
          .type = &conf_as_maps,                                             \
          AT(settings, endpoints),                                           \
@@ -835,10 +852,10 @@ static const char built_in_policies[] =
         .section = &policy_section, .help = "when failures are tried again" \
     }
 
-#define LISTS_LATER                              \
-    {"producers", NOT_YET}, {"alerts", NOT_YET}, \
-    {                                            \
-        "notifiers", NOT_YET                     \
+#define LISTS_LATER          \
+    {"alerts", NOT_YET},     \
+    {                        \
+        "notifiers", NOT_YET \
     }
 
 static const struct conf_section root_section = {
@@ -894,7 +911,8 @@ static const struct conf_section root_section = {
              .type = &conf_as_texts,
              AT(settings, include),
              .form = "list of paths, with `*`",
-             .help = "files that add to the lists sources, endpoints, routes "
+             .help = "files that add to the lists sources, producers, "
+                     "endpoints, routes "
                      "and retry_policies"},
             {0},
         },
@@ -1071,7 +1089,8 @@ static void check_source_names(struct conf *c, const struct settings *s,
                                const struct text_list *names)
 {
     for (size_t i = 0; i < names->count; i++)
-        if (!strchr(names->items[i], '*'))
+        if (!strchr(names->items[i], '*') &&
+            !settings_producer(s, names->items[i]))
             check_reference(c, names->items[i], s->sources, sizeof *s->sources,
                             s->source_count, "source");
 }
@@ -1093,10 +1112,29 @@ static void check_policy_name(struct conf *c, const struct settings *s,
                         s->policy_count, "retry policy");
 }
 
+/* Each is a source of its name, and a token says which one speaks. */
+static void check_producers(struct conf *c, const struct settings *s)
+{
+    for (size_t i = 0; i < s->producer_count; i++) {
+        const struct producer *p = &s->producers[i];
+
+        if (p->name && settings_source(s, p->name))
+            conf_error_at(c, p->name, "a source has this name");
+        for (size_t j = 0; j < i; j++)
+            for (size_t k = 0; k < p->tokens.count; k++)
+                if (text_list_has(&s->producers[j].tokens, p->tokens.items[k]))
+                    conf_error_at(c, p->tokens.items[k],
+                                  "another producer has this token");
+    }
+}
+
 static void check_across(struct conf *c, const struct settings *s,
                          size_t declared_policies)
 {
     check_names(c, s->sources, sizeof *s->sources, s->source_count, "source");
+    check_names(c, s->producers, sizeof *s->producers, s->producer_count,
+                "producer");
+    check_producers(c, s);
     check_names(c, s->endpoints, sizeof *s->endpoints, s->endpoint_count,
                 "endpoint");
     check_names(c, s->policies, sizeof *s->policies, declared_policies,
@@ -1148,6 +1186,7 @@ static void resolve(struct settings *s)
         e->policy = policy_named(s, e->retry_policy);
     }
     s->defaults.policy = policy_named(s, s->defaults.retry_policy);
+    settings_hash_tokens(s->producers, s->producer_count);
 }
 
 static void read_all(struct conf *c, struct settings *s, const char *path)
@@ -1193,6 +1232,8 @@ void settings_free(struct settings *s)
         return;
     for (size_t i = 0; i < s->source_count; i++)
         free_source_rest(&s->sources[i]);
+    for (size_t i = 0; i < s->producer_count; i++)
+        free(s->producers[i].token_hashes);
     conf_fini(&root_section, s);
     free(s->path);
     free(s);
@@ -1201,8 +1242,17 @@ void settings_free(struct settings *s)
 const struct source *settings_source(const struct settings *s, const char *name)
 {
     for (size_t i = 0; i < s->source_count; i++)
-        if (strcmp(s->sources[i].name, name) == 0)
+        if (s->sources[i].name && strcmp(s->sources[i].name, name) == 0)
             return &s->sources[i];
+    return NULL;
+}
+
+const struct producer *settings_producer(const struct settings *s,
+                                         const char *name)
+{
+    for (size_t i = 0; i < s->producer_count; i++)
+        if (s->producers[i].name && strcmp(s->producers[i].name, name) == 0)
+            return &s->producers[i];
     return NULL;
 }
 

@@ -57,6 +57,19 @@ struct source {
     bool batch; /* the body is a list, and each element an event */
     struct dedupe dedupe;
     struct text_list forward_headers; /* the profile's event headers */
+    struct text_list workspaces;      /* globs it may name; none: all */
+    struct rate rate_limit;           /* of each ingress; count 0: none */
+};
+
+enum { TOKEN_HASH_BYTES = 32 }; /* SHA-256 */
+
+/* One of our user's own services, that publishes through POST /v1/events. */
+struct producer {
+    char *name;
+    struct text_list tokens; /* their texts are wiped once they are hashed */
+    uint8_t (*token_hashes)[TOKEN_HASH_BYTES];
+    struct text_list workspaces, types; /* globs it may name; none: all */
+    struct rate rate_limit;
 };
 
 enum backoff_kind { BACKOFF_EXPONENTIAL, BACKOFF_FIXED, BACKOFF_SCHEDULE };
@@ -131,11 +144,15 @@ struct settings {
         int64_t read_timeout_ms;
         int64_t archive_keep_ms;
         int64_t archive_max_bytes;
+        struct cidr *trusted_proxies;
+        size_t trusted_proxy_count;
     } ingress;
     int64_t history_keep_ms, dlq_keep_ms;
     int64_t metrics_interval_ms;
     struct source *sources;
     size_t source_count;
+    struct producer *producers;
+    size_t producer_count;
     struct endpoint_settings *endpoints;
     size_t endpoint_count;
     struct route *routes;
@@ -154,6 +171,15 @@ void settings_free(struct settings *s);
 
 const struct source *settings_source(const struct settings *s,
                                      const char *name);
+const struct producer *settings_producer(const struct settings *s,
+                                         const char *name);
+/* Whose token this is, in a time that does not tell how near it came; NULL:
+ * nobody's. */
+const struct producer *settings_token(const struct settings *s,
+                                      struct bytes token);
+/* Is this address (IPv4 as ::ffff:a.b.c.d) of the network? */
+bool network_has(const struct cidr *network, const uint8_t address[16]);
+
 const struct endpoint_settings *settings_endpoint(const struct settings *s,
                                                   const char *name);
 

@@ -296,7 +296,7 @@ static bool has_bits_behind(const struct cidr *c)
     return false;
 }
 
-static const char *parse_cidr(const char *text, struct cidr *c)
+const char *wrong_network(const char *text, struct cidr *c)
 {
     const char *slash = strchr(text, '/'), *why;
     char *address = gr_strndup(text,
@@ -324,7 +324,7 @@ static void add_network(const struct conf_value *v, struct endpoint_settings *e)
 
     if (!text)
         return;
-    wrong = parse_cidr(text, &c);
+    wrong = wrong_network(text, &c);
     if (wrong) {
         conf_error(v, "\"%.60s\" %s", text, wrong);
     } else {
@@ -353,7 +353,7 @@ static void read_private(const struct conf_value *v, const struct conf_key *k,
     }
 }
 
-static void put_cidr(struct buf *out, const struct cidr *c)
+void network_print(const struct cidr *c, struct buf *out)
 {
     static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff};
     bool four = c->prefix_bits >= 96 &&
@@ -378,7 +378,7 @@ static void print_private(struct buf *out, const struct conf_key *k,
     buf_puts(out, " [");
     for (size_t i = 0; i < e->allow_cidr_count; i++) {
         buf_puts(out, i ? ", " : "");
-        put_cidr(out, &e->allow_cidrs[i]);
+        network_print(&e->allow_cidrs[i], out);
     }
     buf_puts(out, "]\n");
 }

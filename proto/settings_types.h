@@ -18,6 +18,16 @@ extern const struct conf_type settings_as_dedupe; /* the same, with section */
 extern const struct conf_type settings_as_url;    /* char * */
 extern const struct conf_type settings_as_rate;   /* struct rate */
 
+extern const struct conf_type settings_as_networks; /* struct cidr *, count */
+
+/* "10.0.0.0/8", into `c`. */
+const char *wrong_network(const char *text, struct cidr *c);
+void network_print(const struct cidr *c, struct buf *out);
+
+extern const struct conf_section settings_producer_section;
+/* Hash and forget the tokens of all producers. */
+void settings_hash_tokens(struct producer *producers, size_t count);
+
 const char *wrong_name(const char *text);
 const char *wrong_name_glob(const char *text);
 const char *wrong_line(const char *text);

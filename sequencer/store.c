@@ -7,7 +7,7 @@ extern const char sequencer_store_sql[], sequencer_parts_sql[];
 
 static const char *const steps[] = {sequencer_store_sql, proto_hop_sql,
                                     sequencer_parts_sql};
-const struct db_schema sequencer_schema = {steps, COUNT_OF(steps)};
+const struct db_schema sequencer_schema = {steps, COUNT_OF(steps), 0};
 
 enum { ROUTED_MAX_BYTES = 1024 * 1024, CLOCK_ALL_BYTES = 1024 * 1024 };
 

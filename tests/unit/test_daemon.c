@@ -24,7 +24,7 @@
 
 static const char *const steps[] = {"CREATE TABLE t(v INTEGER, pad BLOB)",
                                     proto_hop_sql};
-static const struct db_schema schema = {steps, 2};
+static const struct db_schema schema = {steps, 2, 0};
 static struct daemon daemon_of_ours;
 static int64_t values[2] = {41, -1};
 

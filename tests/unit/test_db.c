@@ -25,7 +25,7 @@ static const char *const steps[] = {
     "ALTER TABLE t ADD COLUMN more INTEGER",
     "CREATE TABLE u(id INTEGER PRIMARY KEY)",
 };
-static const struct db_schema schema = {steps, 4};
+static const struct db_schema schema = {steps, 4, 0};
 
 static char dir[64], file[100];
 
@@ -138,7 +138,7 @@ static void it_is_opened_the_way_our_promises_need(void **state)
 
 static void an_older_file_is_brought_forward_and_keeps_its_rows(void **state)
 {
-    struct db_schema older = {steps, 1};
+    struct db_schema older = {steps, 1, 0};
     struct db *db = db_open(file, &older);
 
     (void)state;
@@ -160,7 +160,7 @@ static void open_with_a_bad_step(void)
         "CREATE TABLE b(x); CREATE TABLE a(x)",
     };
 
-    db_close(db_open(file, &(struct db_schema){bad, 2}));
+    db_close(db_open(file, &(struct db_schema){bad, 2, 0}));
 }
 
 static void a_step_is_done_whole_or_not_at_all(void **state)
@@ -171,7 +171,7 @@ static void a_step_is_done_whole_or_not_at_all(void **state)
 
     (void)state;
     assert_int_equal(ends_with(open_with_a_bad_step, said), EXIT_STORAGE);
-    db = db_open(file, &(struct db_schema){good, 1});
+    db = db_open(file, &(struct db_schema){good, 1, 0});
     assert_int_equal(number(db, "PRAGMA user_version"), 1);
     assert_int_equal(number(db, "SELECT count(*) FROM sqlite_schema"), 1);
     db_close(db);

@@ -33,7 +33,7 @@ static const struct hop_ops ops = {
 static void rig_open(struct rig *r)
 {
     static const char *steps[2];
-    static const struct db_schema schema = {steps, 2};
+    static const struct db_schema schema = {steps, 2, 0};
     struct daemon *m = &r->d.daemon;
     char path[100];
 

@@ -47,7 +47,7 @@ static struct store store;
 static int open_store(void **state)
 {
     static const char *const steps[] = {ingress_store_sql, proto_hop_sql};
-    static const struct db_schema schema = {steps, 2};
+    static const struct db_schema schema = {steps, 2, 0};
     char *path;
 
     (void)state;

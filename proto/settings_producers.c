@@ -1,0 +1,99 @@
+/* Producers: their section of grapnel.yaml, and whose token a text is. */
+#include "settings_types.h"
+#include <openssl/crypto.h>
+#include <openssl/evp.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define AT(type, field) .offset = offsetof(struct type, field)
+
+static const char *wrong_token(const char *text)
+{
+    for (; *text; text++)
+        if ((unsigned char)*text <= ' ' || (unsigned char)*text >= 127)
+            return "has a blank, or a letter that no header can carry";
+    return NULL;
+}
+
+const struct conf_section settings_producer_section = {
+    .name = "producer",
+    .help = "One of your own services, that publishes through `POST "
+            "/v1/events`. Each is a source of its name.",
+    .size = sizeof(struct producer),
+    .keys =
+        (const struct conf_key[]){
+            {.name = "name",
+             .type = &conf_as_text,
+             AT(producer, name),
+             .check = wrong_name,
+             .flags = CONF_REQUIRED,
+             .form = "name",
+             .help = "its name, and that of its source"},
+            {.name = "tokens",
+             .type = &conf_as_texts,
+             AT(producer, tokens),
+             .check = wrong_token,
+             .flags = CONF_REQUIRED | CONF_SECRET | CONF_FILLED,
+             .form = "list of secrets",
+             .help = "any of them will do (rotation): `Authorization: Bearer "
+                     "…`"},
+            {.name = "workspaces",
+             .type = &conf_as_texts,
+             AT(producer, workspaces),
+             .check = wrong_line,
+             .flags = CONF_FILLED,
+             .form = "list of patterns",
+             .help = "those it may name; another is answered with 403. All "
+                     "when absent"},
+            {.name = "types",
+             .type = &conf_as_texts,
+             AT(producer, types),
+             .check = wrong_line,
+             .flags = CONF_FILLED,
+             .form = "list of patterns",
+             .help = "those it may name, likewise"},
+            {.name = "rate_limit",
+             .type = &settings_as_rate,
+             AT(producer, rate_limit),
+             .help = "how many requests each ingress takes, in bursts of that "
+                     "many at most; the rest is answered with 429"},
+            {0},
+        },
+};
+
+static void hash(struct bytes token, uint8_t out[TOKEN_HASH_BYTES])
+{
+    if (!EVP_Digest(token.n ? token.p : "", token.n, out, NULL, EVP_sha256(),
+                    NULL))
+        die(EXIT_UNAVAILABLE, "libcrypto has no SHA-256");
+}
+
+void settings_hash_tokens(struct producer *producers, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        struct producer *p = &producers[i];
+
+        p->token_hashes = gr_alloc(p->tokens.count * sizeof *p->token_hashes);
+        for (size_t j = 0; j < p->tokens.count; j++) {
+            char *text = p->tokens.items[j];
+
+            hash((struct bytes){text, strlen(text)}, p->token_hashes[j]);
+            OPENSSL_cleanse(text, strlen(text));
+        }
+    }
+}
+
+const struct producer *settings_token(const struct settings *s,
+                                      struct bytes token)
+{
+    const struct producer *found = NULL;
+    uint8_t given[TOKEN_HASH_BYTES];
+
+    hash(token, given);
+    for (size_t i = 0; i < s->producer_count; i++)
+        for (size_t j = 0; j < s->producers[i].tokens.count; j++)
+            if (CRYPTO_memcmp(given, s->producers[i].token_hashes[j],
+                              sizeof given) == 0)
+                found = &s->producers[i];
+    return found;
+}
