@@ -49,13 +49,15 @@ static char *checked_text(const struct conf_value *v, const struct conf_key *k)
     return text;
 }
 
+static char *read_item(const struct conf_value *v, const struct conf_key *k);
+
 static void read_text(const struct conf_value *v, const struct conf_key *k,
                       void *target)
 {
     char **out = target;
 
     free(*out);
-    *out = checked_text(v, k);
+    *out = read_item(v, k);
 }
 
 static void print_text(struct buf *out, const struct conf_key *k,
@@ -710,15 +712,22 @@ static void print_map(struct buf *out, const struct conf_key *k,
 }
 
 /* An optional section is not there when what it must have is not. */
+/* Absent: what it needs is not there, or nothing of it is. */
 static bool unset_map(const struct conf_key *k, const void *target)
 {
+    bool any = false;
+
     if (!(k->flags & CONF_OPTIONAL))
         return false;
-    for (const struct conf_key *in = k->section->keys; in->name; in++)
-        if ((in->flags & CONF_REQUIRED) && in->type->unset &&
-            in->type->unset(in, (const char *)target + in->offset))
+    for (const struct conf_key *in = k->section->keys; in->name; in++) {
+        bool set = !in->type->unset ||
+                   !in->type->unset(in, (const char *)target + in->offset);
+
+        if (!set && (in->flags & CONF_REQUIRED))
             return true;
-    return false;
+        any = any || set;
+    }
+    return !any;
 }
 
 static void fini_map(const struct conf_key *k, void *target)

@@ -20,7 +20,18 @@ static bool same(const json_t *a, const json_t *b, const char *key)
     return json_equal(json_object_get(a, key), json_object_get(b, key));
 }
 
-static bool is_told(const json_t *event, const json_t *attempt)
+/* The sequencer tells of an attempt what it was told; the deliverer, as long as
+ * it is there, knows more of it. */
+static void enrich(json_t *told, const json_t *attempt)
+{
+    static const char *const keys[] = {"sends", "timings", "response", NULL};
+
+    for (size_t i = 0; keys[i]; i++)
+        if (json_object_get(attempt, keys[i]))
+            json_object_set(told, keys[i], json_object_get(attempt, keys[i]));
+}
+
+static json_t *told_of(const json_t *event, const json_t *attempt)
 {
     json_t *delivery, *told;
     size_t i, k;
@@ -29,8 +40,8 @@ static bool is_told(const json_t *event, const json_t *attempt)
         json_array_foreach(json_object_get(delivery, "attempts"), k,
                            told) if (same(delivery, attempt, "endpoint") &&
                                      same(told, attempt, "n") &&
-                                     same(told, attempt, "at")) return true;
-    return false;
+                                     same(told, attempt, "at")) return told;
+    return NULL;
 }
 
 static const char *text(const json_t *object, const char *key)
@@ -60,12 +71,17 @@ static json_t *attempt_entry(const json_t *attempt)
 void timeline_add_attempts(json_t *timeline, const json_t *event,
                            const json_t *answer)
 {
-    json_t *attempt;
+    json_t *attempt, *told;
     size_t i;
 
-    json_array_foreach(json_object_get(answer, "attempts"), i,
-                       attempt) if (!is_told(event, attempt))
-        json_array_append_new(timeline, attempt_entry(attempt));
+    json_array_foreach(json_object_get(answer, "attempts"), i, attempt)
+    {
+        told = told_of(event, attempt);
+        if (told)
+            enrich(told, attempt);
+        else
+            json_array_append_new(timeline, attempt_entry(attempt));
+    }
 }
 
 static int compare(const void *a, const void *b)

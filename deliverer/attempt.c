@@ -2,61 +2,38 @@
 #include "bounds.h"
 #include "clock.h"
 #include "daemon.h"
-#include "log.h"
 #include "task.h"
-#include <assert.h>
 #include <errno.h>
+#include <openssl/x509.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 enum {
-    EVENTS_PER_TURN = 512,
-    KEPT_CONNECTIONS = 1024,
     IDLE_CONNECTION_S = 60, /* a connection idle for longer is not used again */
     OLD_CONNECTION_S = 600, /* so that certificates and names are looked at */
+    CA_CACHE_S = 600,       /* the system's certificates are read anew */
     REQUEST_BUFFER_BYTES = 64 * 1024,
 };
 
-/* ---- lists ---- */
+/* ---- what libcurl asks of us ---- */
 
-static void list_add(struct flight_list *l, struct flight *f)
+/* Put what there is room for: the rest is not kept. */
+static void put_cut(struct buf *b, size_t most, const char *p, size_t n)
 {
-    f->prev = l->last;
-    f->next = NULL;
-    if (l->last)
-        l->last->next = f;
-    else
-        l->first = f;
-    l->last = f;
-    l->count++;
-}
+    size_t room = most - b->len;
 
-static void list_drop(struct flight_list *l, struct flight *f)
-{
-    if (f->prev)
-        f->prev->next = f->next;
-    else
-        l->first = f->next;
-    if (f->next)
-        f->next->prev = f->prev;
-    else
-        l->last = f->prev;
-    f->next = f->prev = NULL;
-    l->count--;
+    buf_put(b, p, n < room ? n : room);
 }
-
-/* ---- what libcurl asks of us: one request ---- */
 
 static size_t on_body(char *p, size_t size, size_t count, void *self)
 {
     struct flight *f = self;
-    size_t n = size * count, room = RESPONSE_MAX_BYTES - f->response.len;
+    size_t n = size * count;
 
     f->answer_bytes += n;
-    buf_put(&f->response, p, n < room ? n : room);
+    put_cut(&f->response, RESPONSE_MAX_BYTES, p, n);
     return f->answer_bytes > ANSWER_MAX_BYTES ? 0 : n; /* 0: enough of it */
 }
 
@@ -66,13 +43,20 @@ static size_t on_header(char *p, size_t size, size_t count, void *self)
     size_t n = size * count;
     long status = 0;
 
-    /* The empty line: an answer's headers are complete. A 1xx is none yet. */
-    if (n <= 2 && (p[0] == '\r' || p[0] == '\n')) {
-        curl_easy_getinfo(f->easy, CURLINFO_RESPONSE_CODE, &status);
-        if (status >= 200) {
-            f->answer.answered = true;
-            f->answer.status = status;
-        }
+    if (f->answer.answered) /* a trailer */
+        return n;
+    /* A line of status: what came before was a 1xx, which is no answer yet. */
+    if (n > 5 && memcmp(p, "HTTP/", 5) == 0)
+        buf_reset(&f->headers);
+    if (n > 2 || (p[0] != '\r' && p[0] != '\n')) {
+        put_cut(&f->headers, ANSWER_HEADERS_MAX_BYTES, p, n);
+        return n;
+    }
+    /* The empty line: an answer's headers are complete. */
+    curl_easy_getinfo(f->easy, CURLINFO_RESPONSE_CODE, &status);
+    if (status >= 200) {
+        f->answer.answered = true;
+        f->answer.status = status;
     }
     return n;
 }
@@ -94,7 +78,7 @@ static curl_socket_t on_open(void *self, curlsocktype purpose,
                             errno == ENOBUFS || errno == ENOMEM;
     else
         f->answer.opened = true;
-    *f->connections += fd >= 0;
+    f->all->connections += fd >= 0;
     return fd < 0 ? CURL_SOCKET_BAD : fd;
 }
 
@@ -106,97 +90,23 @@ static int on_request(void *self, char *ip, char *local_ip, int port,
     struct flight *f = self;
 
     (void)local_ip;
-    (void)port;
     (void)local_port;
     f->answer.opened = true;
-    if (guard_allows_text(&f->config->guard, ip))
-        return CURL_PREREQFUNC_OK;
-    f->answer.blocked = true;
-    return CURL_PREREQFUNC_ABORT;
-}
-
-/* ---- what libcurl asks of us: sockets and timer ---- */
-
-static int on_socket(CURL *easy, curl_socket_t fd, int what, void *self,
-                     void *known)
-{
-    struct flights *fs = self;
-    struct epoll_event e = {.data.fd = fd};
-
-    (void)easy;
-    if (what == CURL_POLL_REMOVE) {
-        epoll_ctl(fs->epoll, EPOLL_CTL_DEL, fd, NULL);
-        return 0;
+    if (!guard_allows_text(&f->config->guard, ip, port)) {
+        f->answer.blocked = true;
+        return CURL_PREREQFUNC_ABORT;
     }
-    if (what & CURL_POLL_IN)
-        e.events |= EPOLLIN;
-    if (what & CURL_POLL_OUT)
-        e.events |= EPOLLOUT;
-    if (epoll_ctl(fs->epoll, known ? EPOLL_CTL_MOD : EPOLL_CTL_ADD, fd, &e) !=
-        0)
-        log_warn(NULL, "epoll_ctl failed", LS("why", strerror(errno)));
-    if (!known)
-        curl_multi_assign(fs->multi, fd, fs);
-    return 0;
+    f->answer.sent = true;
+    f->sends++;
+    /* If this one is sent again, then on a new connection, which libcurl does
+     * not take for dead a second time. */
+    curl_easy_setopt(f->easy, CURLOPT_FRESH_CONNECT, 1L);
+    return CURL_PREREQFUNC_OK;
 }
 
-static int on_timer(CURLM *multi, long in_ms, void *self)
-{
-    struct flights *fs = self;
+/* ---- options ---- */
 
-    (void)multi;
-    fs->timer_ms = in_ms < 0 ? -1 : mono_ms() + in_ms;
-    return 0;
-}
-
-/* ---- open and close ---- */
-
-void flights_open(struct flights *fs)
-{
-    *fs = (struct flights){.timer_ms = -1};
-    if (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK)
-        die(EXIT_UNAVAILABLE, "libcurl can't be used");
-    fs->multi = curl_multi_init();
-    fs->epoll = epoll_create1(EPOLL_CLOEXEC);
-    if (!fs->multi || fs->epoll < 0)
-        die(EXIT_UNAVAILABLE, "no epoll: %s", strerror(errno));
-    curl_multi_setopt(fs->multi, CURLMOPT_SOCKETFUNCTION, on_socket);
-    curl_multi_setopt(fs->multi, CURLMOPT_SOCKETDATA, fs);
-    curl_multi_setopt(fs->multi, CURLMOPT_TIMERFUNCTION, on_timer);
-    curl_multi_setopt(fs->multi, CURLMOPT_TIMERDATA, fs);
-    curl_multi_setopt(fs->multi, CURLMOPT_MAXCONNECTS, (long)KEPT_CONNECTIONS);
-}
-
-static void flight_free(struct flight *f)
-{
-    curl_easy_cleanup(f->easy);
-    endpoint_config_drop(f->config);
-    request_fini(&f->request);
-    buf_fini(&f->response);
-    free(f);
-}
-
-void flights_close(struct flights *fs)
-{
-    struct flight *f;
-
-    flights_interrupt(fs);
-    while ((f = fs->ended.first)) {
-        list_drop(&fs->ended, f);
-        flight_free(f);
-    }
-    while ((f = fs->idle)) {
-        fs->idle = f->next;
-        flight_free(f);
-    }
-    curl_multi_cleanup(fs->multi);
-    close(fs->epoll);
-    curl_global_cleanup();
-}
-
-/* ---- one flight ---- */
-
-/* Options that are the same in all attempts. */
+/* Those that are the same in all attempts. */
 static void set_fixed_options(struct flight *f)
 {
     CURL *e = f->easy;
@@ -213,9 +123,11 @@ static void set_fixed_options(struct flight *f)
     /* A name that does not resolve: leave its thread behind, do not wait for
      * it, or one dead name server stops every endpoint. */
     curl_easy_setopt(e, CURLOPT_QUICK_EXIT, 1L);
-    curl_easy_setopt(e, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
+    /* Offered in the TLS handshake only; a plain connection is HTTP/1.1. */
+    curl_easy_setopt(e, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_2TLS);
     curl_easy_setopt(e, CURLOPT_MAXAGE_CONN, (long)IDLE_CONNECTION_S);
     curl_easy_setopt(e, CURLOPT_MAXLIFETIME_CONN, (long)OLD_CONNECTION_S);
+    curl_easy_setopt(e, CURLOPT_CA_CACHE_TIMEOUT, (long)CA_CACHE_S);
     curl_easy_setopt(e, CURLOPT_UPLOAD_BUFFERSIZE, (long)REQUEST_BUFFER_BYTES);
     curl_easy_setopt(e, CURLOPT_USERAGENT, "Grapnel/" GRAPNEL_VERSION);
     curl_easy_setopt(e, CURLOPT_POST, 1L);
@@ -230,35 +142,51 @@ static void set_fixed_options(struct flight *f)
     curl_easy_setopt(e, CURLOPT_PREREQDATA, f);
 }
 
-static struct flight *flight_take(struct flights *fs)
+static void set_blob(CURL *e, CURLoption option, const char *pem)
 {
-    struct flight *f = fs->idle;
+    struct curl_blob blob = {.data = (void *)(uintptr_t)pem,
+                             .flags = CURL_BLOB_COPY};
 
-    if (f) {
-        fs->idle = f->next;
-        f->next = NULL;
-        return f;
-    }
-    f = gr_alloc(sizeof *f);
-    f->easy = curl_easy_init();
-    if (!f->easy)
-        die(EXIT_UNAVAILABLE, "libcurl is out of memory");
-    request_init(&f->request);
-    buf_init(&f->response, RESPONSE_MAX_BYTES);
-    set_fixed_options(f);
-    return f;
+    if (pem)
+        blob.len = strlen(pem);
+    curl_easy_setopt(e, option, pem ? &blob : NULL);
 }
 
-static void set_options(struct flight *f)
+/* An authority of the endpoint's own is trusted instead of the system's, so
+ * its folder must not be looked into either. */
+static void set_tls(struct flight *f)
+{
+    const struct tls *t = &f->config->tls;
+
+    set_blob(f->easy, CURLOPT_CAINFO_BLOB, t->ca);
+    set_blob(f->easy, CURLOPT_SSLCERT_BLOB, t->certificate);
+    set_blob(f->easy, CURLOPT_SSLKEY_BLOB, t->key);
+    curl_easy_setopt(f->easy, CURLOPT_CAPATH, t->ca ? NULL : f->all->capath);
+}
+
+/* Those of the endpoint. */
+static void set_endpoint(struct flight *f)
+{
+    const struct endpoint_config *c = f->config;
+
+    curl_easy_setopt(f->easy, CURLOPT_URL, c->url);
+    curl_easy_setopt(f->easy, CURLOPT_CUSTOMREQUEST, c->put ? "PUT" : NULL);
+    set_tls(f);
+    f->prepared = c->id;
+}
+
+void flight_prepare(struct flight *f)
 {
     const struct endpoint_config *c = f->config;
     const struct task *t = f->task;
     CURL *e = f->easy;
 
-    curl_easy_setopt(e, CURLOPT_URL, c->url);
-    curl_easy_setopt(e, CURLOPT_CUSTOMREQUEST, c->put ? "PUT" : NULL);
-    curl_easy_setopt(e, CURLOPT_TIMEOUT_MS, (long)c->timeout_ms);
+    if (f->prepared != c->id)
+        set_endpoint(f);
+    /* By libcurl, so that a host of several addresses gets its share for each;
+     * flights.c ends what takes longer. */
     curl_easy_setopt(e, CURLOPT_CONNECTTIMEOUT_MS, (long)c->connect_timeout_ms);
+    curl_easy_setopt(e, CURLOPT_FRESH_CONNECT, 0L);
     curl_easy_setopt(e, CURLOPT_POSTFIELDS, (const char *)t->w.body.p);
     curl_easy_setopt(e, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)t->w.body.n);
     curl_easy_setopt(
@@ -268,122 +196,98 @@ static void set_options(struct flight *f)
                         &c->signer, t->attempts + 1, f->at_ms));
 }
 
-bool flights_room(const struct flights *fs)
+void flight_stood_still(struct flight *f, int64_t still_ms)
 {
-    return fs->active.count + fs->ended.count < FLIGHTS_MAX;
+    if (!f->answer.sent)
+        curl_easy_setopt(
+            f->easy, CURLOPT_CONNECTTIMEOUT_MS,
+            (long)(f->config->connect_timeout_ms + still_ms - f->still_ms));
 }
 
-void flight_begin(struct flights *fs, struct task *t,
-                  struct endpoint_config *config, int64_t now_ms)
-{
-    struct flight *f = flight_take(fs);
+/* ---- life ---- */
 
-    f->task = t;
-    f->connections = &fs->connections;
-    f->config = endpoint_config_use(config);
-    f->answer = (struct answer){0};
-    f->answer_bytes = 0;
-    f->interrupted = f->decided = f->recorded = false;
-    f->attempt_id = random_id();
-    f->at_ms = now_ms;
-    f->began_us = mono_us();
-    f->retry_after_ms = 0;
-    buf_reset(&f->response);
-    set_options(f);
-    list_add(&fs->active, f);
-    if (curl_multi_add_handle(fs->multi, f->easy) != CURLM_OK)
-        die(EXIT_UNAVAILABLE, "libcurl takes no more requests");
+struct flight *flight_new(struct flights *fs)
+{
+    struct flight *f = gr_alloc(sizeof *f);
+
+    f->all = fs;
+    f->easy = curl_easy_init();
+    if (!f->easy)
+        die(EXIT_UNAVAILABLE, "libcurl is out of memory");
+    request_init(&f->request);
+    buf_init(&f->headers, ANSWER_HEADERS_MAX_BYTES);
+    buf_init(&f->response, RESPONSE_MAX_BYTES);
+    set_fixed_options(f);
+    return f;
 }
 
-static void end(struct flights *fs, struct flight *f, CURLcode code)
+void flight_free(struct flight *f)
+{
+    curl_easy_cleanup(f->easy);
+    endpoint_config_drop(f->config);
+    request_fini(&f->request);
+    buf_fini(&f->headers);
+    buf_fini(&f->response);
+    free(f);
+}
+
+static int64_t microseconds(const struct flight *f, CURLINFO what)
+{
+    curl_off_t us = 0;
+
+    curl_easy_getinfo(f->easy, what, &us);
+    return us > 0 ? us : 0;
+}
+
+static void read_timings(struct flight *f)
+{
+    bool opened = f->answer.opened;
+
+    f->timings = (struct timings){
+        .dns_us = opened ? microseconds(f, CURLINFO_NAMELOOKUP_TIME_T) : 0,
+        .connect_us = microseconds(f, CURLINFO_CONNECT_TIME_T),
+        .tls_us = microseconds(f, CURLINFO_APPCONNECT_TIME_T),
+        .first_byte_us = f->answer.answered
+                             ? microseconds(f, CURLINFO_STARTTRANSFER_TIME_T)
+                             : 0,
+        .total_us = mono_us() - f->began_us};
+    f->duration_ms = (f->timings.total_us + 500) / 1000;
+}
+
+/* In seconds; 7.88 makes a past date a large negative number. */
+static int64_t retry_after_ms(const struct flight *f)
 {
     curl_off_t wait_s = 0;
-    long os_errno = 0;
 
     curl_easy_getinfo(f->easy, CURLINFO_RETRY_AFTER, &wait_s);
+    if (wait_s < 0)
+        return 0;
+    return wait_s > DAY_MS / SECOND_MS ? DAY_MS : (int64_t)wait_s * SECOND_MS;
+}
+
+static void read_why_untrusted(struct flight *f)
+{
+    long result = 0;
+
+    curl_easy_getinfo(f->easy, CURLINFO_SSL_VERIFYRESULT, &result);
+    snprintf(f->answer.tls, sizeof f->answer.tls, "%s",
+             result == X509_V_OK ? "it is for another name"
+                                 : X509_verify_cert_error_string(result));
+}
+
+void flight_read(struct flight *f, CURLcode code)
+{
+    long os_errno = 0, connects = 0;
+
     curl_easy_getinfo(f->easy, CURLINFO_OS_ERRNO, &os_errno);
-    curl_multi_remove_handle(fs->multi, f->easy);
+    curl_easy_getinfo(f->easy, CURLINFO_NUM_CONNECTS, &connects);
+    curl_easy_getinfo(f->easy, CURLINFO_HTTP_VERSION, &f->http_version);
     f->answer.code = code;
     f->answer.os_errno = (int)os_errno;
-    /* In seconds; 7.88 makes a past date a large negative number. */
-    f->retry_after_ms = wait_s < 0 ? 0
-                        : wait_s > DAY_MS / SECOND_MS
-                            ? DAY_MS
-                            : (int64_t)wait_s * SECOND_MS;
-    f->duration_ms = (mono_us() - f->began_us + 500) / 1000;
-    list_drop(&fs->active, f);
-    list_add(&fs->ended, f);
-}
-
-static void take_ends(struct flights *fs)
-{
-    struct flight *f;
-    CURLMsg *m;
-    int left;
-
-    while ((m = curl_multi_info_read(fs->multi, &left))) {
-        CURLcode code = m->data.result;
-
-        curl_easy_getinfo(m->easy_handle, CURLINFO_PRIVATE, &f);
-        end(fs, f, code);
-    }
-}
-
-static void take_events(struct flights *fs)
-{
-    struct epoll_event events[EVENTS_PER_TURN];
-    int running, n = epoll_wait(fs->epoll, events, EVENTS_PER_TURN, 0);
-
-    for (int i = 0; i < n; i++) {
-        int mask = 0;
-
-        if (events[i].events & EPOLLIN)
-            mask |= CURL_CSELECT_IN;
-        if (events[i].events & EPOLLOUT)
-            mask |= CURL_CSELECT_OUT;
-        if (events[i].events & (EPOLLERR | EPOLLHUP))
-            mask |= CURL_CSELECT_ERR;
-        curl_multi_socket_action(fs->multi, events[i].data.fd, mask, &running);
-    }
-}
-
-void flights_turn(struct flights *fs)
-{
-    int running;
-
-    take_events(fs);
-    if (fs->timer_ms >= 0 && fs->timer_ms <= mono_ms()) {
-        fs->timer_ms = -1;
-        curl_multi_socket_action(fs->multi, CURL_SOCKET_TIMEOUT, 0, &running);
-    }
-    take_ends(fs);
-}
-
-int flights_wait_ms(const struct flights *fs)
-{
-    int64_t left;
-
-    if (fs->timer_ms < 0)
-        return -1;
-    left = fs->timer_ms - mono_ms();
-    return left < 0 ? 0 : left > MINUTE_MS ? (int)MINUTE_MS : (int)left;
-}
-
-void flights_interrupt(struct flights *fs)
-{
-    take_ends(fs);
-    while (fs->active.first) {
-        fs->active.first->interrupted = true;
-        end(fs, fs->active.first, CURLE_ABORTED_BY_CALLBACK);
-    }
-}
-
-void flight_done(struct flights *fs, struct flight *f)
-{
-    list_drop(&fs->ended, f);
-    endpoint_config_drop(f->config);
-    f->config = NULL;
-    f->task = NULL;
-    f->next = fs->idle;
-    fs->idle = f;
+    if (code == CURLE_PEER_FAILED_VERIFICATION)
+        read_why_untrusted(f);
+    f->retry_after_ms = retry_after_ms(f);
+    read_timings(f);
+    f->all->reused += f->sends > 0 && connects == 0;
+    f->all->resent += f->sends > 1;
 }

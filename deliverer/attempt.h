@@ -1,19 +1,27 @@
 /* attempt: one request and its answer, by libcurl, many at once.
  *
- * A flight is an attempt from its begin until its outcome is committed. All of
+ * A flight is an attempt from its begin until its outcome is committed
+ * (attempt.c: what one asks of libcurl; flights.c: all of them). All of
  * libcurl's sockets live in one epoll descriptor, which the loop watches; its
  * connections are kept and used again. Nothing here decides anything: what an
  * answer means is classify.h, when the next try is due backoff.h.
  *
- * One POST may reach the endpoint more than once: when a kept connection turns
- * out dead, libcurl sends it again on a new one (Curl_retry_request). That is
- * why every attempt has the same webhook-id. */
+ * Time-outs are ours, not libcurl's: those are judged before its sockets are
+ * read, by a clock that goes on while we stand still, and so make a failure of
+ * an answer that has long come. Ours are judged when everything that came has
+ * been read, by the loop's awake_ms.
+ *
+ * One POST may reach the endpoint twice: when a kept connection turns out dead
+ * before a byte of an answer, libcurl sends it again (Curl_retry_request; up to
+ * five times, on other kept connections). We make it once, on a new connection,
+ * and count it (`resent`). That is why every attempt has the same webhook-id. */
 #ifndef DELIVERER_ATTEMPT_H
 #define DELIVERER_ATTEMPT_H
 
 #include "alloc.h"
 #include "classify.h"
 #include "endpoint.h"
+#include "heap.h"
 #include "request.h"
 
 enum {
@@ -21,22 +29,38 @@ enum {
     /* An answer's body is kept up to RESPONSE_MAX_BYTES, and read up to this,
      * so that the connection can be used again; past it, it is closed. */
     ANSWER_MAX_BYTES = 256 * 1024,
+    ANSWER_HEADERS_MAX_BYTES = 16 * 1024, /* kept; the rest is cut off */
 };
 
 struct task;
+struct flights;
+
+/* When each step was done, in µs since the attempt began; 0: there was none (a
+ * kept connection needs no address, no connecting and no TLS). */
+struct timings {
+    int64_t dns_us, connect_us, tls_us, first_byte_us, total_us;
+};
 
 struct flight {
-    struct flight *next, *prev; /* active or ended; `next` alone when idle */
+    struct flight *next, *prev; /* active, ended or tested; idle: `next` */
+    struct flights *all;
     struct task *task;
     struct endpoint_config *config; /* counted */
+    uint64_t prepared;              /* id of the config the handle is set for */
     CURL *easy;
-    int64_t *connections; /* the count of all that were opened */
     struct request request;
-    struct buf response;
+    struct buf headers, response; /* of the answer, cut */
     size_t answer_bytes;
     struct answer answer;
-    bool interrupted; /* by us: we are stopping */
-    uint64_t attempt_id;
+    struct timings timings;
+    long http_version;          /* CURL_HTTP_VERSION_…; 0 without an answer */
+    int sends;                  /* requests begun: 2 when it was resent */
+    bool interrupted;           /* by us: we are stopping */
+    bool expired;               /* the event's time was over: nothing sent */
+    struct heap_item deadline;  /* in awake_ms */
+    int64_t connect_by, end_by; /* the two that it stands for, in turn */
+    uint64_t attempt_id;        /* 0: nothing was tried */
+    int64_t still_ms;           /* had we stood still by then (mono - awake) */
     int64_t at_ms, began_us, duration_ms, retry_after_ms;
     /* What it came to (outcome.h); `recorded` in the transaction now open. */
     bool decided, recorded;
@@ -48,6 +72,20 @@ struct flight {
     char error[ERROR_TEXT_BYTES];
 };
 
+/* ---- one flight (attempt.c) ---- */
+
+struct flight *flight_new(struct flights *fs);
+void flight_free(struct flight *f);
+/* Set libcurl's handle for its task and config. */
+void flight_prepare(struct flight *f);
+/* It ended: read what libcurl knows of it. */
+void flight_read(struct flight *f, CURLcode code);
+/* Until now we have stood still for so long, all in all: libcurl's own time for
+ * connecting must not end before ours. */
+void flight_stood_still(struct flight *f, int64_t still_ms);
+
+/* ---- all of them (flights.c) ---- */
+
 struct flight_list {
     struct flight *first, *last;
     int count;
@@ -57,21 +95,27 @@ struct flights {
     CURLM *multi;
     int epoll;
     int64_t timer_ms; /* mono time at which libcurl wants to be called; -1 */
+    int64_t awake_ms; /* of the loop, at the last turn … */
+    int64_t still_ms; /* … and how far mono time is past it */
+    struct heap deadlines;
     struct flight *idle;
     struct flight_list active, ended;
-    int64_t connections; /* opened so far */
+    struct flight_list tested; /* ended, of no delivery (probe.h) */
+    const char *capath;        /* of the system's certificates; may be NULL */
+    int64_t connections, reused, resent; /* so far */
 };
 
 void flights_open(struct flights *fs);
 void flights_close(struct flights *fs);
 
 bool flights_room(const struct flights *fs);
-/* Begin an attempt: number `attempt` (from 1) of this task. Borrows the task,
- * which must stay until flight_done(). */
+/* Begin an attempt: number `attempts + 1` of this task. Borrows the task,
+ * which must stay until flight_done(). Of an event whose time is over nothing
+ * is sent; the flight has ended at once. */
 void flight_begin(struct flights *fs, struct task *t,
                   struct endpoint_config *config, int64_t now_ms);
 /* Let libcurl do what can be done now; flights that end move to `ended`. */
-void flights_turn(struct flights *fs);
+void flights_turn(struct flights *fs, int64_t awake_ms);
 /* How long until flights_turn() must be called; -1: until the descriptor is
  * ready. */
 int flights_wait_ms(const struct flights *fs);
@@ -79,5 +123,7 @@ int flights_wait_ms(const struct flights *fs);
 void flights_interrupt(struct flights *fs);
 /* The outcome of an ended flight is on disk. */
 void flight_done(struct flights *fs, struct flight *f);
+/* The same of one in `tested`. */
+void flight_test_done(struct flights *fs, struct flight *f);
 
 #endif

@@ -1,4 +1,5 @@
 #include "classify.h"
+#include "alloc.h"
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -28,31 +29,137 @@ static struct judgement by_status(long status, const struct retry_policy *p)
     return (struct judgement){VERDICT_DEAD, "rejected"};
 }
 
-/* Codes that say something about us, not about the endpoint. */
-static bool our_fault(CURLcode code)
+/* Every code that libcurl has (7.88), what it comes to without an answer, and
+ * how we say it (NULL: in libcurl's words). What a newer libcurl adds is NET:
+ * nothing is dropped for what is unknown.
+ *
+ *   NET   between us and the endpoint: retried, if the policy lists `network`
+ *   URL   before a socket was opened: the URL is no good, dead. After: NET
+ *   OURS  says something about us, not the endpoint: counts as no attempt */
+#define CODES(X)                                                               \
+    X(CURLE_OK, NET, "closed without an answer")                               \
+    X(CURLE_UNSUPPORTED_PROTOCOL, URL, "the answer was not HTTP")              \
+    X(CURLE_FAILED_INIT, OURS, "libcurl could not begin")                      \
+    X(CURLE_URL_MALFORMAT, URL, "the URL can't be used")                       \
+    X(CURLE_NOT_BUILT_IN, OURS, NULL)                                          \
+    X(CURLE_COULDNT_RESOLVE_PROXY, NET, "host not found")                      \
+    X(CURLE_COULDNT_RESOLVE_HOST, NET, "host not found")                       \
+    X(CURLE_COULDNT_CONNECT, NET, "could not connect")                         \
+    X(CURLE_WEIRD_SERVER_REPLY, NET, "the answer was not HTTP")                \
+    X(CURLE_REMOTE_ACCESS_DENIED, NET, NULL)                                   \
+    X(CURLE_FTP_ACCEPT_FAILED, NET, NULL)                                      \
+    X(CURLE_FTP_WEIRD_PASS_REPLY, NET, NULL)                                   \
+    X(CURLE_FTP_ACCEPT_TIMEOUT, NET, NULL)                                     \
+    X(CURLE_FTP_WEIRD_PASV_REPLY, NET, NULL)                                   \
+    X(CURLE_FTP_WEIRD_227_FORMAT, NET, NULL)                                   \
+    X(CURLE_FTP_CANT_GET_HOST, NET, NULL)                                      \
+    X(CURLE_HTTP2, NET, "HTTP/2 went wrong")                                   \
+    X(CURLE_FTP_COULDNT_SET_TYPE, NET, NULL)                                   \
+    X(CURLE_PARTIAL_FILE, NET, "the answer was cut short")                     \
+    X(CURLE_FTP_COULDNT_RETR_FILE, NET, NULL)                                  \
+    X(CURLE_OBSOLETE20, NET, NULL)                                             \
+    X(CURLE_QUOTE_ERROR, NET, NULL)                                            \
+    X(CURLE_HTTP_RETURNED_ERROR, NET, NULL)                                    \
+    X(CURLE_WRITE_ERROR, NET, "the answer was too large")                      \
+    X(CURLE_OBSOLETE24, NET, NULL)                                             \
+    X(CURLE_UPLOAD_FAILED, NET, NULL)                                          \
+    X(CURLE_READ_ERROR, OURS, NULL)                                            \
+    X(CURLE_OUT_OF_MEMORY, NET, "the answer was too large")                    \
+    X(CURLE_OPERATION_TIMEDOUT, NET, "no answer in time")                      \
+    X(CURLE_OBSOLETE29, NET, NULL)                                             \
+    X(CURLE_FTP_PORT_FAILED, NET, NULL)                                        \
+    X(CURLE_FTP_COULDNT_USE_REST, NET, NULL)                                   \
+    X(CURLE_OBSOLETE32, NET, NULL)                                             \
+    X(CURLE_RANGE_ERROR, NET, NULL)                                            \
+    X(CURLE_HTTP_POST_ERROR, NET, NULL)                                        \
+    X(CURLE_SSL_CONNECT_ERROR, NET, "TLS: no agreement")                       \
+    X(CURLE_BAD_DOWNLOAD_RESUME, NET, NULL)                                    \
+    X(CURLE_FILE_COULDNT_READ_FILE, NET, NULL)                                 \
+    X(CURLE_LDAP_CANNOT_BIND, NET, NULL)                                       \
+    X(CURLE_LDAP_SEARCH_FAILED, NET, NULL)                                     \
+    X(CURLE_OBSOLETE40, NET, NULL)                                             \
+    X(CURLE_FUNCTION_NOT_FOUND, NET, NULL)                                     \
+    X(CURLE_ABORTED_BY_CALLBACK, NET, "given up by us")                        \
+    X(CURLE_BAD_FUNCTION_ARGUMENT, OURS, NULL)                                 \
+    X(CURLE_OBSOLETE44, NET, NULL)                                             \
+    X(CURLE_INTERFACE_FAILED, NET, NULL)                                       \
+    X(CURLE_OBSOLETE46, NET, NULL)                                             \
+    X(CURLE_TOO_MANY_REDIRECTS, NET, NULL)                                     \
+    X(CURLE_UNKNOWN_OPTION, OURS, NULL)                                        \
+    X(CURLE_SETOPT_OPTION_SYNTAX, OURS, NULL)                                  \
+    X(CURLE_OBSOLETE50, NET, NULL)                                             \
+    X(CURLE_OBSOLETE51, NET, NULL)                                             \
+    X(CURLE_GOT_NOTHING, NET, "closed without an answer")                      \
+    X(CURLE_SSL_ENGINE_NOTFOUND, OURS, NULL)                                   \
+    X(CURLE_SSL_ENGINE_SETFAILED, OURS, NULL)                                  \
+    X(CURLE_SEND_ERROR, NET, "connection broke off")                           \
+    X(CURLE_RECV_ERROR, NET, "connection broke off")                           \
+    X(CURLE_OBSOLETE57, NET, NULL)                                             \
+    X(CURLE_SSL_CERTPROBLEM, NET, "our client certificate can't be used")      \
+    X(CURLE_SSL_CIPHER, OURS, NULL)                                            \
+    X(CURLE_PEER_FAILED_VERIFICATION, NET,                                     \
+      "TLS: the certificate can't be trusted")                                 \
+    X(CURLE_BAD_CONTENT_ENCODING, NET,                                         \
+      "the answer's encoding was not understood")                              \
+    X(CURLE_OBSOLETE62, NET, NULL)                                             \
+    X(CURLE_FILESIZE_EXCEEDED, NET, "the answer was too large")                \
+    X(CURLE_USE_SSL_FAILED, NET, NULL)                                         \
+    X(CURLE_SEND_FAIL_REWIND, NET, "a connection that had been kept was dead") \
+    X(CURLE_SSL_ENGINE_INITFAILED, OURS, NULL)                                 \
+    X(CURLE_LOGIN_DENIED, NET, NULL)                                           \
+    X(CURLE_TFTP_NOTFOUND, NET, NULL)                                          \
+    X(CURLE_TFTP_PERM, NET, NULL)                                              \
+    X(CURLE_REMOTE_DISK_FULL, NET, NULL)                                       \
+    X(CURLE_TFTP_ILLEGAL, NET, NULL)                                           \
+    X(CURLE_TFTP_UNKNOWNID, NET, NULL)                                         \
+    X(CURLE_REMOTE_FILE_EXISTS, NET, NULL)                                     \
+    X(CURLE_TFTP_NOSUCHUSER, NET, NULL)                                        \
+    X(CURLE_OBSOLETE75, NET, NULL)                                             \
+    X(CURLE_OBSOLETE76, NET, NULL)                                             \
+    X(CURLE_SSL_CACERT_BADFILE, OURS, "our CA file can't be used")             \
+    X(CURLE_REMOTE_FILE_NOT_FOUND, NET, NULL)                                  \
+    X(CURLE_SSH, NET, NULL)                                                    \
+    X(CURLE_SSL_SHUTDOWN_FAILED, NET, "TLS: closed wrongly")                   \
+    X(CURLE_AGAIN, NET, NULL)                                                  \
+    X(CURLE_SSL_CRL_BADFILE, OURS, NULL)                                       \
+    X(CURLE_SSL_ISSUER_ERROR, NET, "TLS: the certificate can't be trusted")    \
+    X(CURLE_FTP_PRET_FAILED, NET, NULL)                                        \
+    X(CURLE_RTSP_CSEQ_ERROR, NET, NULL)                                        \
+    X(CURLE_RTSP_SESSION_ERROR, NET, NULL)                                     \
+    X(CURLE_FTP_BAD_FILE_LIST, NET, NULL)                                      \
+    X(CURLE_CHUNK_FAILED, NET, "the answer was cut short")                     \
+    X(CURLE_NO_CONNECTION_AVAILABLE, NET, NULL)                                \
+    X(CURLE_SSL_PINNEDPUBKEYNOTMATCH, NET,                                     \
+      "TLS: the certificate can't be trusted")                                 \
+    X(CURLE_SSL_INVALIDCERTSTATUS, NET,                                        \
+      "TLS: the certificate can't be trusted")                                 \
+    X(CURLE_HTTP2_STREAM, NET, "HTTP/2 went wrong")                            \
+    X(CURLE_RECURSIVE_API_CALL, NET, NULL)                                     \
+    X(CURLE_AUTH_ERROR, NET, NULL)                                             \
+    X(CURLE_HTTP3, NET, NULL)                                                  \
+    X(CURLE_QUIC_CONNECT_ERROR, NET, NULL)                                     \
+    X(CURLE_PROXY, OURS, NULL)                                                 \
+    X(CURLE_SSL_CLIENTCERT, NET, "a client certificate is asked for")          \
+    X(CURLE_UNRECOVERABLE_POLL, OURS, NULL)
+
+enum kind { NET, URL, OURS };
+
+static const struct code {
+    const char *name;
+    enum kind kind;
+    const char *text;
+} codes[] = {
+#define X(code, kind, text) [code] = {#code, kind, text},
+    CODES(X)
+#undef X
+};
+
+static struct code code_of(CURLcode code)
 {
-    switch (code) {
-    case CURLE_FAILED_INIT:
-    case CURLE_NOT_BUILT_IN:
-    case CURLE_READ_ERROR:
-    case CURLE_OUT_OF_MEMORY:
-    case CURLE_BAD_FUNCTION_ARGUMENT:
-    case CURLE_UNKNOWN_OPTION:
-    case CURLE_SETOPT_OPTION_SYNTAX:
-    case CURLE_SSL_ENGINE_NOTFOUND:
-    case CURLE_SSL_ENGINE_SETFAILED:
-    case CURLE_SSL_CERTPROBLEM:
-    case CURLE_SSL_CIPHER:
-    case CURLE_SSL_ENGINE_INITFAILED:
-    case CURLE_SSL_CACERT_BADFILE:
-    case CURLE_SSL_CRL_BADFILE:
-    case CURLE_PROXY:
-    case CURLE_SSL_CLIENTCERT:
-    case CURLE_UNRECOVERABLE_POLL:
-        return true;
-    default:
-        return false;
-    }
+    static const struct code unknown = {"", NET, NULL};
+
+    return (size_t)code < COUNT_OF(codes) && codes[code].name ? codes[code]
+                                                              : unknown;
 }
 
 static struct judgement without_status(const struct answer *a,
@@ -64,10 +171,9 @@ static struct judgement without_status(const struct answer *a,
         return (struct judgement){VERDICT_DEAD, "blocked_address"};
     if (a->blocked && !a->opened)
         return (struct judgement){VERDICT_DEAD, "blocked_address"};
-    if (a->starved || our_fault(a->code))
+    if (a->starved || code_of(a->code).kind == OURS)
         return (struct judgement){VERDICT_FAULT, ""};
-    if (!a->opened && (a->code == CURLE_UNSUPPORTED_PROTOCOL ||
-                       a->code == CURLE_URL_MALFORMAT))
+    if (!a->opened && code_of(a->code).kind == URL)
         return (struct judgement){VERDICT_DEAD, "rejected"};
     if (p->retry_on.network)
         return (struct judgement){VERDICT_RETRY, ""};
@@ -96,32 +202,15 @@ static const char *connect_text(int os_errno)
 
 static const char *code_text(const struct answer *a)
 {
-    switch (a->code) {
-    case CURLE_OK:
-        return "closed without an answer";
-    case CURLE_COULDNT_RESOLVE_HOST:
-        return "host not found";
-    case CURLE_COULDNT_CONNECT:
+    struct code c = code_of(a->code);
+
+    if (a->code == CURLE_COULDNT_CONNECT)
         return connect_text(a->os_errno);
-    case CURLE_OPERATION_TIMEDOUT:
-        return "no answer in time";
-    case CURLE_GOT_NOTHING:
-        return "closed without an answer";
-    case CURLE_SEND_ERROR:
-    case CURLE_RECV_ERROR:
-        return "connection broke off";
-    case CURLE_PEER_FAILED_VERIFICATION:
-        return "TLS: the certificate can't be trusted";
-    case CURLE_SSL_CONNECT_ERROR:
-        return "TLS: no agreement";
-    case CURLE_UNSUPPORTED_PROTOCOL:
-    case CURLE_WEIRD_SERVER_REPLY:
-        return a->opened ? "the answer was not HTTP" : "the URL can't be used";
-    case CURLE_URL_MALFORMAT:
+    if (a->code == CURLE_OPERATION_TIMEDOUT && !a->sent)
+        return "no connection in time";
+    if (c.kind == URL && !a->opened)
         return "the URL can't be used";
-    default:
-        return curl_easy_strerror(a->code);
-    }
+    return c.text ? c.text : curl_easy_strerror(a->code);
 }
 
 void classify_text(const struct answer *a, char out[ERROR_TEXT_BYTES])
@@ -139,8 +228,90 @@ void classify_text(const struct answer *a, char out[ERROR_TEXT_BYTES])
     } else if (a->blocked &&
                (!a->opened || a->code == CURLE_ABORTED_BY_CALLBACK)) {
         snprintf(out, ERROR_TEXT_BYTES,
-                 "the address is private and not allowed");
+                 "the address is private, or its port is not allowed");
+    } else if (code_of(a->code).kind == NET &&
+               a->code == CURLE_PEER_FAILED_VERIFICATION && *a->tls) {
+        snprintf(out, ERROR_TEXT_BYTES, "%s: %s", code_text(a), a->tls);
     } else {
         snprintf(out, ERROR_TEXT_BYTES, "%s", code_text(a));
     }
+}
+
+/* ---- docs/OUTCOMES.md ---- */
+
+static const char *verdict_text(struct judgement j)
+{
+    static const char *const texts[] = {
+        [VERDICT_DELIVERED] = "delivered",
+        [VERDICT_RETRY] = "retried",
+        [VERDICT_FAULT] = "our fault: tried again, counts as no attempt"};
+
+    if (j.verdict != VERDICT_DEAD)
+        return texts[j.verdict];
+    return strcmp(j.reason, "endpoint_gone") == 0
+               ? "dead, `endpoint_gone`; the endpoint is disabled"
+               : "dead, `rejected`";
+}
+
+static void document_statuses(struct buf *out, const struct retry_policy *p)
+{
+    static const struct {
+        const char *what;
+        long status;
+    } rows[] = {{"2xx", 204},
+                {"3xx, never followed", 302},
+                {"408", 408},
+                {"410", 410},
+                {"425", 425},
+                {"429", 429},
+                {"any other 4xx", 404},
+                {"5xx", 503},
+                {"no status that HTTP knows", 799}};
+
+    buf_puts(out, "\n| answer | with the policy `default` |\n|---|---|\n");
+    for (size_t i = 0; i < COUNT_OF(rows); i++)
+        buf_printf(out, "| %s | %s |\n", rows[i].what,
+                   verdict_text(by_status(rows[i].status, p)));
+}
+
+static void document_codes(struct buf *out, const struct retry_policy *p)
+{
+    buf_puts(out, "\n| libcurl's code | before a socket was opened | after | "
+                  "as users see it |\n|---|---|---|---|\n");
+    for (size_t i = 0; i < COUNT_OF(codes); i++) {
+        struct answer a = {.code = (CURLcode)i};
+        const char *before = verdict_text(without_status(&a, p));
+
+        a.opened = a.sent = true;
+        buf_printf(out, "| %zu `%s` | %s | %s | %s |\n", i, codes[i].name,
+                   before, verdict_text(without_status(&a, p)),
+                   codes[i].text ? codes[i].text : "(in libcurl's words)");
+    }
+}
+
+void classify_document(struct buf *out, const struct retry_policy *p)
+{
+    buf_puts(
+        out,
+        "# What becomes of an attempt\n\n"
+        "<!-- Written by classify_document() (deliverer/classify.c); "
+        "test_deliverer_classify compares. -->\n\n"
+        "An answer whose headers came whole is judged by its status and "
+        "nothing else: an endpoint that has\n"
+        "said 2xx has the event, whatever becomes of the body or the "
+        "connection after that. A 1xx is no\n"
+        "answer yet. A retry outside of the policy's budget is dead, "
+        "`budget_attempts` or `budget_time`; one\n"
+        "after the event's end is dead, `expired`.\n\n"
+        "Which statuses are retried is the policy's `retry_on`; 3xx and 410 "
+        "are final in every policy.\n");
+    document_statuses(out, p);
+    buf_puts(out,
+             "\nWithout an answer, libcurl's code decides. \"Retried\" is so "
+             "with a policy that lists `network`;\nwith one that does not it "
+             "is dead, `rejected`. Two things go before the code: an address "
+             "or port\nthat is not allowed (dead, `blocked_address`, unless "
+             "another address of that host was tried), and no\ndescriptor left "
+             "for a socket (our fault).\n");
+    document_codes(out, p);
 }

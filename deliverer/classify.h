@@ -3,7 +3,7 @@
  * Whoever has sent all headers of a 2xx answer has taken the event: what
  * happens to the connection after that is no reason to send it again. An
  * answer with a status is judged by it and nothing else; without one, by
- * libcurl's code. */
+ * libcurl's code. docs/OUTCOMES.md is the table. */
 #ifndef DELIVERER_CLASSIFY_H
 #define DELIVERER_CLASSIFY_H
 
@@ -16,8 +16,11 @@ struct answer {
     long status;   /* of that answer */
     bool blocked;  /* an address was refused by guard.h */
     bool opened;   /* at least one socket was opened */
+    bool sent;     /* connected, TLS and all: a request was begun */
     bool starved;  /* we had no descriptor for a socket */
     int os_errno;  /* of the failed connect; 0 */
+    /* Why a certificate is not trusted, in OpenSSL's words; or "". */
+    char tls[80];
 };
 
 enum verdict {
@@ -40,5 +43,8 @@ enum { ERROR_TEXT_BYTES = 160 };
 /* One short sentence for people; "" for a whole 2xx answer. Says nothing that
  * maps a private network: the kinds of failure, not their places. */
 void classify_text(const struct answer *a, char out[ERROR_TEXT_BYTES]);
+
+struct buf;
+void classify_document(struct buf *out, const struct retry_policy *by_default);
 
 #endif

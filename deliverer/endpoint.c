@@ -79,6 +79,8 @@ static const char *wrong(const struct wire_endpoint_config *w)
         return "its method is neither POST nor PUT";
     if (w->headers.n && !headers_valid(w->headers))
         return "its headers do not parse";
+    if (w->allowed_ports.n % 2 != 0 || w->allowed_ports.n > 2 * PORTS_MAX)
+        return "its ports are none";
     if (w->max_in_flight == 0)
         return "its max_in_flight is 0";
     return NULL;
@@ -89,9 +91,24 @@ static int64_t at_most(int64_t v, int64_t most)
     return v < 1 || v > most ? most : v;
 }
 
+static char *pem(struct bytes text)
+{
+    return text.n ? wire_dup(text) : NULL;
+}
+
+static void read_ports(struct ports *p, struct bytes wire)
+{
+    const uint8_t *in = wire.p;
+
+    for (p->count = 0; p->count < wire.n / 2; p->count++)
+        p->items[p->count] = (uint16_t)(in[2 * p->count] | in[2 * p->count + 1]
+                                                               << 8);
+}
+
 gr_rc endpoint_config_new(struct endpoint_config **out, struct bytes wire,
                           const char **why)
 {
+    static uint64_t last_id;
     struct endpoint_config *c;
     struct wire_endpoint_config w;
 
@@ -104,6 +121,7 @@ gr_rc endpoint_config_new(struct endpoint_config **out, struct bytes wire,
         return GR_REFUSE;
     c = gr_alloc(sizeof *c);
     c->users = 1;
+    c->id = ++last_id;
     c->url = wire_dup(w.url);
     c->put = wire_is(w.method, "PUT");
     c->headers_bytes = w.headers.n;
@@ -112,6 +130,9 @@ gr_rc endpoint_config_new(struct endpoint_config **out, struct bytes wire,
     c->timeout_ms = at_most(w.timeout_ms, LONGEST_ATTEMPT_MS);
     c->connect_timeout_ms = at_most(w.connect_timeout_ms, c->timeout_ms);
     c->max_in_flight = (int)(w.max_in_flight > 4096 ? 4096 : w.max_in_flight);
+    c->tls = (struct tls){.ca = pem(w.tls_ca),
+                          .certificate = pem(w.tls_certificate),
+                          .key = pem(w.tls_key)};
     read_policy(&c->policy, &w);
     if (!url_usable(c->url))
         *why = "its URL can't be used (http or https, no user in it)";
@@ -119,6 +140,7 @@ gr_rc endpoint_config_new(struct endpoint_config **out, struct bytes wire,
         *why = "one of its signing secrets is none";
     if (guard_init(&c->guard, w.allow_private, w.allow_cidrs) != GR_OK)
         *why = "one of its allowed networks is none";
+    read_ports(&c->guard.ports, w.allowed_ports);
     if (*why) {
         endpoint_config_drop(c);
         return GR_REFUSE;
@@ -142,6 +164,11 @@ void endpoint_config_drop(struct endpoint_config *c)
     free(c->policy.schedule_ms);
     explicit_bzero(c->headers, c->headers_bytes); /* may hold a token */
     free(c->headers);
+    if (c->tls.key)
+        explicit_bzero(c->tls.key, strlen(c->tls.key));
+    free(c->tls.key);
+    free(c->tls.certificate);
+    free(c->tls.ca);
     free(c->url);
     free(c);
 }

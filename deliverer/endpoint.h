@@ -18,12 +18,14 @@ struct task;
 /* Counted: a flight keeps the one that it began with. */
 struct endpoint_config {
     int users;
+    uint64_t id; /* no other of this process has it */
     char *url;
     bool put; /* PUT instead of POST */
     char *headers;
     size_t headers_bytes;
     struct signer signer;
     struct guard guard;
+    struct tls tls; /* PEM; NULL where not set */
     int64_t timeout_ms, connect_timeout_ms;
     int max_in_flight;
     struct retry_policy policy;

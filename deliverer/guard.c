@@ -40,13 +40,15 @@ static const struct range blocked_v4[] = {
 };
 
 static const struct range blocked_v6[] = {
-    V6(96, 0),                         /* ::, ::1, IPv4-compatible */
-    V6(96, 0, 0x64, 0xff, 0x9b),       /* NAT64 */
-    V6(48, 0, 0x64, 0xff, 0x9b, 0, 1), /* local NAT64 */
+    V6(96, 0),                                  /* ::, ::1, IPv4-compatible */
+    V6(96, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff), /* translated IPv4 (SIIT) */
+    V6(48, 0, 0x64, 0xff, 0x9b, 0, 1), /* local NAT64: where it leads, the
+                                          network decides */
     V6(64, 1, 0),                      /* discard */
+    V6(64, 1, 0, 0, 0, 0, 0, 0, 1),    /* dummy */
     V6(23, 0x20, 0x01),                /* protocol assignments, Teredo */
     V6(32, 0x20, 0x01, 0x0d, 0xb8),    /* documentation */
-    V6(16, 0x20, 0x02),                /* 6to4 */
+    V6(16, 0x20, 0x02),                /* 6to4: any IPv4 may be inside */
     V6(20, 0x3f, 0xff),                /* documentation */
     V6(16, 0x5f, 0x00),                /* segment routing */
     V6(7, 0xfc),                       /* unique local */
@@ -89,11 +91,35 @@ static bool is_v4(const uint8_t address[16])
     return memcmp(address, mapped, sizeof mapped) == 0;
 }
 
+/* Where IPv6 is all there is, every public IPv4 endpoint is reached by
+ * 64:ff9b::a.b.c.d (NAT64, RFC 6052), and so is every private one: the IPv4
+ * address inside counts. */
+static bool is_nat64(const uint8_t address[16])
+{
+    static const uint8_t prefix[12] = {0, 0x64, 0xff, 0x9b};
+
+    return memcmp(address, prefix, sizeof prefix) == 0;
+}
+
 static bool is_private(const uint8_t address[16])
 {
+    uint8_t inside[16];
+
+    if (is_nat64(address)) {
+        map_v4(inside, address + 12);
+        address = inside;
+    }
     if (is_v4(address))
         return within_any(address, blocked_v4, COUNT_OF(blocked_v4));
     return within_any(address, blocked_v6, COUNT_OF(blocked_v6));
+}
+
+static bool port_allowed(const struct guard *g, int port)
+{
+    for (size_t i = 0; i < g->ports.count; i++)
+        if (g->ports.items[i] == port)
+            return true;
+    return g->ports.count == 0;
 }
 
 static bool allows(const struct guard *g, const uint8_t address[16])
@@ -108,18 +134,21 @@ static bool allows(const struct guard *g, const uint8_t address[16])
 
 bool guard_allows(const struct guard *g, const struct sockaddr *to)
 {
+    const struct sockaddr_in *v4 = (const void *)to;
+    const struct sockaddr_in6 *v6 = (const void *)to;
     uint8_t address[16];
+    int port;
 
     if (to->sa_family == AF_INET) {
-        map_v4(address,
-               &((const struct sockaddr_in *)(const void *)to)->sin_addr);
+        map_v4(address, &v4->sin_addr);
+        port = ntohs(v4->sin_port);
     } else if (to->sa_family == AF_INET6) {
-        memcpy(address,
-               &((const struct sockaddr_in6 *)(const void *)to)->sin6_addr, 16);
+        memcpy(address, &v6->sin6_addr, 16);
+        port = ntohs(v6->sin6_port);
     } else {
         return false;
     }
-    return allows(g, address);
+    return port_allowed(g, port) && allows(g, address);
 }
 
 static bool parse(uint8_t out[16], const char *text)
@@ -133,11 +162,11 @@ static bool parse(uint8_t out[16], const char *text)
     return inet_pton(AF_INET6, text, out) == 1;
 }
 
-bool guard_allows_text(const struct guard *g, const char *text)
+bool guard_allows_text(const struct guard *g, const char *text, int port)
 {
     uint8_t address[16];
 
-    return parse(address, text) && allows(g, address);
+    return parse(address, text) && port_allowed(g, port) && allows(g, address);
 }
 
 static bool parse_cidr(struct cidr *out, char *text)

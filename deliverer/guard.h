@@ -16,6 +16,7 @@ struct guard {
     bool allow_private; /* to everywhere private … */
     struct cidr *cidrs; /* … or to these; owned */
     size_t count;
+    struct ports ports; /* to these only; none: to all */
 };
 
 /* `cidrs`: "10.0.0.0/8 fd00::/8 …", as wire_endpoint_config has it. GR_REFUSE:
@@ -26,6 +27,6 @@ void guard_fini(struct guard *g);
 
 bool guard_allows(const struct guard *g, const struct sockaddr *to);
 /* The same for an address as text. What is no address is not allowed. */
-bool guard_allows_text(const struct guard *g, const char *address);
+bool guard_allows_text(const struct guard *g, const char *address, int port);
 
 #endif

@@ -205,6 +205,11 @@ static void measure(struct deliverer *d)
                        d->flights.ended.count;
     m[METRIC_PARKED_ROWS] = d->parked_rows;
     m[METRIC_CONNECTIONS] = d->flights.connections;
+    m[METRIC_REUSED] = d->flights.reused;
+    m[METRIC_REUSE] = m[METRIC_ATTEMPTS]
+                          ? 100 * m[METRIC_REUSED] / m[METRIC_ATTEMPTS]
+                          : 0;
+    m[METRIC_RESENT] = d->flights.resent;
     m[METRIC_GRANTS] = (int64_t)d->grants.count;
     m[METRIC_CONFIRMED] = d->grants.confirmed;
     m[METRIC_LEASE] = grants_may_begin(d);
@@ -232,10 +237,11 @@ static void on_tell(void *self)
     d->full = false;
     outcome_tell(d);
     end_grace(d);
-    flights_turn(&d->flights);
+    flights_turn(&d->flights, d->daemon.loop.awake_ms);
     mark_ended(d);
     begin(d);
-    flights_turn(&d->flights); /* send what was begun */
+    flights_turn(&d->flights,
+                 d->daemon.loop.awake_ms); /* send what was begun */
     mark_ended(d);
     grants_tell(d);
     measure(d);
@@ -308,8 +314,14 @@ const struct metric deliverer_metrics[] = {
     [METRIC_PARKED_ROWS] = {"grapnel_parked", METRIC_GAUGE, "tasks",
                             "on disk, waiting for their next try"},
     [METRIC_CONNECTIONS] = {"grapnel_connections_total", METRIC_COUNTER,
-                            "connections",
-                            "opened; attempts beyond that used a kept one"},
+                            "connections", "opened"},
+    [METRIC_REUSED] = {"grapnel_connections_reused_total", METRIC_COUNTER,
+                       "attempts", "that went over a kept connection"},
+    [METRIC_REUSE] = {"grapnel_connections_reused_percent", METRIC_GAUGE,
+                      "percent", "of all attempts since the start"},
+    [METRIC_RESENT] = {"grapnel_attempts_resent_total", METRIC_COUNTER,
+                       "attempts",
+                       "sent a second time, as a kept connection was dead"},
     [METRIC_GRANTS] = {"grapnel_grants", METRIC_GAUGE, "grants",
                        "held or being given back"},
     [METRIC_CONFIRMED] = {"grapnel_grants_confirmed", METRIC_GAUGE, "grants",
@@ -320,8 +332,9 @@ const struct metric deliverer_metrics[] = {
 };
 
 static const struct db_schema schema = {
-    .steps = (const char *const[]){deliverer_store_sql, proto_hop_sql},
-    .count = 2};
+    .steps = (const char *const[]){deliverer_store_sql, proto_hop_sql,
+                                   deliverer_answers_sql},
+    .count = 3};
 
 static const struct hop_ops hop_ops = {
     .apply = take_message, .load = outcome_load, .set_back = take_set_back};

@@ -25,6 +25,11 @@ const char *outcome_name(int outcome)
 
 static void decide_retry(struct flight *f, int64_t now)
 {
+    static const char *const reasons[] = {
+        [BACKOFF_WAIT] = "",
+        [BACKOFF_ATTEMPTS_USED] = "budget_attempts",
+        [BACKOFF_TIME_USED] = "budget_time",
+        [BACKOFF_EXPIRED] = "expired"};
     const struct task *t = f->task;
     uint64_t base = t->w.budget_base;
     struct backoff b = {.policy = &f->config->policy,
@@ -32,13 +37,23 @@ static void decide_retry(struct flight *f, int64_t now)
                         .first_ms = f->first_ms,
                         .now_ms = now,
                         .retry_after_ms = f->retry_after_ms,
+                        .expires_ms = t->w.expires_ms,
                         .random = random_id() << 1};
     enum backoff_end end = backoff_next(&b, &f->next_ms);
 
     f->outcome = end == BACKOFF_WAIT ? OUTCOME_PARKED : OUTCOME_DEAD;
-    f->reason = end == BACKOFF_WAIT            ? ""
-                : end == BACKOFF_ATTEMPTS_USED ? "budget_attempts"
-                                               : "budget_time";
+    f->reason = reasons[end];
+}
+
+/* Nothing was tried. */
+static void decide_expired(struct flight *f)
+{
+    f->attempts = f->task->attempts;
+    f->first_ms = f->task->first_ms;
+    f->judgement.verdict = VERDICT_DEAD;
+    f->outcome = OUTCOME_DEAD;
+    f->reason = "expired";
+    snprintf(f->error, sizeof f->error, "the event expired before it was sent");
 }
 
 static void decide(struct flight *f, int64_t now)
@@ -48,6 +63,10 @@ static void decide(struct flight *f, int64_t now)
     f->decided = true;
     f->reason = "";
     f->next_ms = 0;
+    if (f->expired) {
+        decide_expired(f);
+        return;
+    }
     f->attempts = t->attempts + 1;
     f->first_ms = t->first_ms ? t->first_ms : f->at_ms;
     f->judgement = classify(&f->answer, &f->config->policy);
@@ -122,10 +141,13 @@ static void record(struct deliverer *d, struct flight *f)
         .duration_ms = f->duration_ms,
         .attempts = f->attempts,
         .first_ms = f->first_ms,
-        .next_ms = f->next_ms};
+        .next_ms = f->next_ms,
+        .response = {f->response.data, f->response.len},
+        .headers = {f->headers.data, f->headers.len},
+        .timings = f->timings,
+        .http_version = (int)f->http_version,
+        .sends = f->sends};
 
-    if (f->outcome != OUTCOME_DELIVERED)
-        row.response = (struct bytes){f->response.data, f->response.len};
     put_result(d, &row);
     /* Under a grant that is being given back nothing waits here: the sequencer
      * has its counts and times with the result, and hands it to the next. */
@@ -256,9 +278,10 @@ static void put_row(void *self, const struct attempt_row *row)
                             .reason = wire_text(row->reason),
                             .error = wire_text(row->error),
                             .first_ms = row->first_ms,
-                            .next_ms = row->next_ms,
-                            .response = row->response};
+                            .next_ms = row->next_ms};
 
+    if (row->outcome != OUTCOME_DELIVERED) /* else nobody there wants it */
+        r.response = row->response;
     wire_put_result(out, &r);
 }
 

@@ -7,23 +7,56 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAC_BYTES = 32, MAC_TEXT_BYTES = 45, SECRET_MAX_BYTES = 4096 };
+enum {
+    MAC_BYTES = 32,
+    SEED_BYTES = 32, /* of an Ed25519 key; the public half may follow */
+    SIGNATURE_BYTES = 64,
+    SIGNATURE_TEXT_BYTES = 89,
+    SECRET_MAX_BYTES = 4096,
+};
 
-static const char prefix[] = "whsec_";
+/* One of the two. */
+struct sign_key {
+    EVP_MAC_CTX *mac; /* v1 */
+    EVP_PKEY *own;    /* v1a */
+};
 
-static sign_key *key_new(const unsigned char *key, size_t bytes)
+static gr_rc open_mac(struct sign_key *k, const unsigned char *key, size_t n)
 {
     OSSL_PARAM params[] = {OSSL_PARAM_construct_utf8_string(
                                OSSL_MAC_PARAM_DIGEST, (char *)"SHA256", 0),
                            OSSL_PARAM_construct_end()};
     EVP_MAC *mac = EVP_MAC_fetch(NULL, "HMAC", NULL);
-    sign_key *k = mac ? EVP_MAC_CTX_new(mac) : NULL;
 
-    if (!k || EVP_MAC_init(k, key, bytes, params) != 1)
+    k->mac = mac ? EVP_MAC_CTX_new(mac) : NULL;
+    if (!k->mac || EVP_MAC_init(k->mac, key, n, params) != 1)
         die(EXIT_UNAVAILABLE, "OpenSSL has no HMAC-SHA256");
     EVP_MAC_free(mac);
-    return k;
+    return GR_OK;
 }
+
+/* 32 bytes are the seed; of 64 the other half must be its public key. */
+static gr_rc open_own(struct sign_key *k, const unsigned char *key, size_t n)
+{
+    unsigned char public[SEED_BYTES];
+    size_t public_bytes = sizeof public;
+
+    if (n != SEED_BYTES && n != 2 * SEED_BYTES)
+        return GR_REFUSE;
+    k->own = EVP_PKEY_new_raw_private_key(EVP_PKEY_ED25519, NULL, key,
+                                          SEED_BYTES);
+    if (!k->own ||
+        EVP_PKEY_get_raw_public_key(k->own, public, &public_bytes) != 1)
+        die(EXIT_UNAVAILABLE, "OpenSSL has no Ed25519");
+    return n == SEED_BYTES || memcmp(public, key + SEED_BYTES, SEED_BYTES) == 0
+               ? GR_OK
+               : GR_REFUSE;
+}
+
+static const struct {
+    const char *prefix;
+    gr_rc (*open)(struct sign_key *k, const unsigned char *key, size_t n);
+} schemes[] = {{"whsec_", open_mac}, {"whsk_", open_own}};
 
 /* Strict base64 of 4-character groups, padded, as the specification's
  * libraries write it. Returns the bytes, or -1. */
@@ -39,20 +72,30 @@ static int decode(unsigned char *out, const char *text, size_t n)
     return bytes <= padding ? -1 : bytes - padding;
 }
 
-static gr_rc add(struct signer *s, const char *text, size_t n)
+static gr_rc open_key(struct sign_key *k, const char *text, size_t n)
 {
     unsigned char key[SECRET_MAX_BYTES];
-    int bytes;
+    gr_rc rc = GR_REFUSE;
 
-    if (n < sizeof prefix || memcmp(text, prefix, sizeof prefix - 1) != 0)
-        return GR_REFUSE;
-    bytes = decode(key, text + sizeof prefix - 1, n - (sizeof prefix - 1));
-    if (bytes < 0)
-        return GR_REFUSE;
+    for (size_t i = 0; i < COUNT_OF(schemes); i++) {
+        size_t front = strlen(schemes[i].prefix);
+        int bytes;
+
+        if (n <= front || memcmp(text, schemes[i].prefix, front) != 0)
+            continue;
+        bytes = decode(key, text + front, n - front);
+        if (bytes > 0)
+            rc = schemes[i].open(k, key, (size_t)bytes);
+        OPENSSL_cleanse(key, sizeof key);
+    }
+    return rc;
+}
+
+static gr_rc add(struct signer *s, const char *text, size_t n)
+{
     s->keys = gr_realloc(s->keys, sizeof *s->keys * ((size_t)s->count + 1));
-    s->keys[s->count++] = key_new(key, (size_t)bytes);
-    OPENSSL_cleanse(key, sizeof key);
-    return GR_OK;
+    s->keys[s->count] = (struct sign_key){0};
+    return open_key(&s->keys[s->count++], text, n);
 }
 
 gr_rc signer_init(struct signer *s, struct bytes secrets)
@@ -74,38 +117,73 @@ gr_rc signer_init(struct signer *s, struct bytes secrets)
 
 void signer_fini(struct signer *s)
 {
-    for (int i = 0; i < s->count; i++)
-        EVP_MAC_CTX_free(s->keys[i]);
+    for (int i = 0; i < s->count; i++) {
+        EVP_MAC_CTX_free(s->keys[i].mac);
+        EVP_PKEY_free(s->keys[i].own);
+    }
     free(s->keys);
     *s = (struct signer){0};
 }
 
-static void sign_with(sign_key *k, struct bytes head, struct bytes body,
-                      struct buf *out)
+static void put(struct buf *out, const char *version,
+                const unsigned char *signature, size_t n)
 {
-    unsigned char mac[MAC_BYTES], text[MAC_TEXT_BYTES];
+    unsigned char text[SIGNATURE_TEXT_BYTES];
+
+    EVP_EncodeBlock(text, signature, (int)n);
+    buf_puts(out, version);
+    buf_puts(out, (const char *)text);
+}
+
+static void sign_v1(const struct sign_key *k, struct bytes head,
+                    struct bytes body, struct buf *out)
+{
+    unsigned char mac[MAC_BYTES];
     size_t n = 0;
 
     /* Without a key: the one it has, from the beginning. */
-    if (EVP_MAC_init(k, NULL, 0, NULL) != 1 ||
-        EVP_MAC_update(k, head.p, head.n) != 1 ||
-        EVP_MAC_update(k, body.p, body.n) != 1 ||
-        EVP_MAC_final(k, mac, &n, sizeof mac) != 1 || n != sizeof mac)
+    if (EVP_MAC_init(k->mac, NULL, 0, NULL) != 1 ||
+        EVP_MAC_update(k->mac, head.p, head.n) != 1 ||
+        EVP_MAC_update(k->mac, body.p, body.n) != 1 ||
+        EVP_MAC_final(k->mac, mac, &n, sizeof mac) != 1 || n != sizeof mac)
         die(EXIT_UNAVAILABLE, "HMAC-SHA256 failed");
-    EVP_EncodeBlock(text, mac, sizeof mac);
-    buf_puts(out, "v1,");
-    buf_puts(out, (const char *)text);
+    put(out, "v1,", mac, sizeof mac);
+}
+
+/* Ed25519 reads its message twice, so it must be in one piece. */
+static void sign_v1a(const struct sign_key *k, struct bytes head,
+                     struct bytes body, struct buf *out)
+{
+    EVP_MD_CTX *ctx = EVP_MD_CTX_new();
+    unsigned char signature[SIGNATURE_BYTES];
+    size_t n = sizeof signature;
+    unsigned char *whole = gr_alloc(head.n + body.n + 1);
+
+    memcpy(whole, head.p, head.n);
+    if (body.n)
+        memcpy(whole + head.n, body.p, body.n);
+    if (!ctx || EVP_DigestSignInit(ctx, NULL, NULL, NULL, k->own) != 1 ||
+        EVP_DigestSign(ctx, signature, &n, whole, head.n + body.n) != 1 ||
+        n != sizeof signature)
+        die(EXIT_UNAVAILABLE, "Ed25519 failed");
+    EVP_MD_CTX_free(ctx);
+    free(whole);
+    put(out, "v1a,", signature, sizeof signature);
 }
 
 void signer_sign(const struct signer *s, const char *id, int64_t timestamp_s,
                  struct bytes body, struct buf *out)
 {
-    char *head = gr_printf("%s.%" PRId64 ".", id, timestamp_s);
+    char *text = gr_printf("%s.%" PRId64 ".", id, timestamp_s);
+    struct bytes head = {text, strlen(text)};
 
     for (int i = 0; i < s->count; i++) {
         if (i > 0)
             buf_puts(out, " ");
-        sign_with(s->keys[i], (struct bytes){head, strlen(head)}, body, out);
+        if (s->keys[i].own)
+            sign_v1a(&s->keys[i], head, body, out);
+        else
+            sign_v1(&s->keys[i], head, body, out);
     }
-    free(head);
+    free(text);
 }

@@ -1,23 +1,24 @@
-/* sign: Standard Webhooks v1, with any number of secrets at once.
+/* sign: Standard Webhooks v1 (HMAC-SHA256, secrets `whsec_…`) and v1a (Ed25519,
+ * keys `whsk_…`), any number at once.
  *
  * The signed content is "{id}.{timestamp}.{body}", the body byte for byte; the
- * header holds a "v1,<base64>" for each secret with a space between, so that a
- * receiver may hold the old or the new one while they change. Keys live in
- * memory only, inside of OpenSSL's contexts. */
+ * header holds a "v1,<base64>" or "v1a,<base64>" for each secret with a space
+ * between, so that a receiver may hold the old or the new one while they
+ * change. Keys live in memory only, inside of OpenSSL's contexts. */
 #ifndef DELIVERER_SIGN_H
 #define DELIVERER_SIGN_H
 
 #include "alloc.h"
 #include "rc.h"
 
-typedef struct evp_mac_ctx_st sign_key;
+struct sign_key;
 
 struct signer {
-    sign_key **keys;
-    int count; /* 0: nothing is signed */
+    struct sign_key *keys; /* owned */
+    int count;             /* 0: nothing is signed */
 };
 
-/* `secrets`: "whsec_… whsec_…". GR_REFUSE: one of them is none;
+/* `secrets`: "whsec_… whsk_…". GR_REFUSE: one of them is none;
  * nothing is signed with half of what was meant. Call signer_fini()
  * in any case. */
 GR_MUST_CHECK gr_rc signer_init(struct signer *s, struct bytes secrets);

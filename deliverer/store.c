@@ -66,8 +66,10 @@ static void prepare_tasks(struct store *s)
 static void prepare_attempts(struct store *s)
 {
     s->sql.attempt_put = prepare(
-        s, "INSERT INTO attempts VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, "
-           "?10, ?11, ?12, ?13, ?14, ?15, ?16)");
+        s,
+        "INSERT INTO attempts VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, "
+        "?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, "
+        "?24)");
     s->sql.attempt_get = prepare(s, "SELECT * FROM attempts WHERE n = ?1");
     s->sql.attempts_of_event = prepare(
         s, "SELECT * FROM attempts WHERE event_id = ?1 ORDER BY n");
@@ -284,6 +286,14 @@ void store_attempt_put(struct store *s, struct attempt_row *row)
     bind_i64(q, 14, row->next_ms);
     bind_blob(q, 15, row->response);
     bind_i64(q, 16, (int64_t)row->hop_n);
+    bind_blob(q, 17, row->headers);
+    bind_i64(q, 18, row->timings.dns_us);
+    bind_i64(q, 19, row->timings.connect_us);
+    bind_i64(q, 20, row->timings.tls_us);
+    bind_i64(q, 21, row->timings.first_byte_us);
+    bind_i64(q, 22, row->timings.total_us);
+    bind_i64(q, 23, row->http_version);
+    bind_i64(q, 24, row->sends);
     db_run(s->db, q);
 }
 
@@ -304,7 +314,15 @@ static struct attempt_row read_attempt(stmt *q)
                                 .first_ms = col_i64(q, 12),
                                 .next_ms = col_i64(q, 13),
                                 .response = col_blob(q, 14),
-                                .hop_n = (uint64_t)col_i64(q, 15)};
+                                .hop_n = (uint64_t)col_i64(q, 15),
+                                .headers = col_blob(q, 16),
+                                .timings = {.dns_us = col_i64(q, 17),
+                                            .connect_us = col_i64(q, 18),
+                                            .tls_us = col_i64(q, 19),
+                                            .first_byte_us = col_i64(q, 20),
+                                            .total_us = col_i64(q, 21)},
+                                .http_version = (int)col_i64(q, 22),
+                                .sends = (int)col_i64(q, 23)};
 }
 
 bool store_attempt_get(struct store *s, int64_t n, attempt_row_fn *each,

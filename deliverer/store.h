@@ -4,11 +4,12 @@
 #ifndef DELIVERER_STORE_H
 #define DELIVERER_STORE_H
 
+#include "attempt.h"
 #include "bounds.h"
 #include "db.h"
 #include "settle.h"
 
-extern const char deliverer_store_sql[];
+extern const char deliverer_store_sql[], deliverer_answers_sql[];
 
 struct store {
     struct db *db;
@@ -89,6 +90,9 @@ struct attempt_row {
     int64_t first_ms, next_ms;
     struct bytes response;
     uint64_t hop_n;
+    struct bytes headers; /* of the answer */
+    struct timings timings;
+    int http_version, sends;
 };
 
 /* Sets row->n. */

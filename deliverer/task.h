@@ -30,6 +30,7 @@ struct task {
     struct grant *grant;
     enum task_state state;
     bool due_queue; /* which of the endpoint's two queues it is in */
+    bool test;      /* of no delivery: `grapnel endpoints test` (probe.h) */
     bool dropped;   /* final elsewhere: whatever comes, it is not parked */
     uint64_t number;
     bool settled; /* number is on disk, or there never was one */

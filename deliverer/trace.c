@@ -10,6 +10,33 @@ struct trace {
     json_t *attempts, *waiting;
 };
 
+/* In ms, three places: what a person compares. */
+static json_t *ms(int64_t us)
+{
+    return us > 0 ? json_real((double)us / 1000) : json_null();
+}
+
+json_t *trace_timings(const struct timings *t)
+{
+    return json_pack("{s:o,s:o,s:o,s:o,s:o}", "dns_ms", ms(t->dns_us),
+                     "connect_ms", ms(t->connect_us), "tls_ms", ms(t->tls_us),
+                     "first_byte_ms", ms(t->first_byte_us), "total_ms",
+                     ms(t->total_us));
+}
+
+json_t *trace_answer(struct bytes headers, struct bytes body, int http_version)
+{
+    const char *version = http_version == CURL_HTTP_VERSION_2_0   ? "2"
+                          : http_version == CURL_HTTP_VERSION_1_1 ? "1.1"
+                          : http_version == CURL_HTTP_VERSION_1_0 ? "1.0"
+                                                                  : NULL;
+
+    if (!headers.n)
+        return json_null();
+    return json_pack("{s:o,s:o,s:o}", "http_version", json_text_of(version),
+                     "headers", json_text(headers), "body", json_text(body));
+}
+
 static void add_attempt(void *self, const struct attempt_row *row)
 {
     struct trace *t = self;
@@ -19,7 +46,7 @@ static void add_attempt(void *self, const struct attempt_row *row)
     json_array_append_new(
         t->attempts,
         json_pack(
-            "{s:o,s:I,s:o,s:o,s:o,s:I,s:s,s:o,s:o,s:s}", "endpoint",
+            "{s:o,s:I,s:o,s:o,s:o,s:I,s:s,s:o,s:o,s:s,s:i,s:o,s:o}", "endpoint",
             json_text_of(row->endpoint), "n", (json_int_t)row->attempts, "at",
             json_time(row->at_ms), "http_status",
             row->http_status ? json_integer(row->http_status) : json_null(),
@@ -27,7 +54,9 @@ static void add_attempt(void *self, const struct attempt_row *row)
             "duration_ms", (json_int_t)row->duration_ms, "outcome",
             outcome_name(row->outcome), "reason",
             json_text_of(*row->reason ? row->reason : NULL), "next_attempt_at",
-            json_time(row->next_ms), "deliverer", t->d->daemon.name));
+            json_time(row->next_ms), "deliverer", t->d->daemon.name, "sends",
+            row->sends, "timings", trace_timings(&row->timings), "response",
+            trace_answer(row->headers, row->response, row->http_version)));
 }
 
 static void put_waiting(struct trace *t, const char *endpoint,

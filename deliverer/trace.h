@@ -2,9 +2,15 @@
 #ifndef DELIVERER_TRACE_H
 #define DELIVERER_TRACE_H
 
+#include "attempt.h"
 #include <jansson.h>
 
 /* {"id"} → {"attempts":[…], "waiting":[…]} (control.h). */
 json_t *trace_event(void *self, json_t *args, char why[200]);
+
+/* Of an attempt: how long its steps took, and what was answered (null: nothing
+ * was). */
+json_t *trace_timings(const struct timings *t);
+json_t *trace_answer(struct bytes headers, struct bytes body, int http_version);
 
 #endif

@@ -104,7 +104,8 @@
     F(i64, first_ms, "time of the first attempt of this life; 0: none yet")  \
     F(i64, next_ms, "not before; 0: at once")                                \
     F(bin, headers, "to send along, packed: content-type and event headers") \
-    F(bin, body, "to send")
+    F(bin, body, "to send")                                                  \
+    F(i64, expires_ms, "not tried from then on; 0: never expires")
 
 #define WIRE_RECALLED(F) /* sequencer -> deliverer: give this grant back */ \
     F(u64, grant, "begin nothing more under it; end it with `drained`")
@@ -207,7 +208,11 @@
     F(i64, max_duration_ms, "0: does not bind")                             \
     F(u64, retry_network, "")                                               \
     F(bin, retry_status, "bit n: status n is tried again")                  \
-    F(u64, respect_retry_after, "")
+    F(u64, respect_retry_after, "")                                         \
+    F(bin, allowed_ports, "2 bytes little endian each; none: every port")   \
+    F(bin, tls_ca, "PEM: trusted instead of the system's; none: those")     \
+    F(bin, tls_certificate, "PEM: how we show who we are, if asked")        \
+    F(bin, tls_key, "PEM: its private key")
 
 /* M(kind number, NAME, name, version) */
 #define WIRE_FRAMES(M)        \

@@ -10,6 +10,7 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #define SECOND_MS 1000LL
 #define MINUTE_MS (60 * SECOND_MS)
@@ -483,6 +484,10 @@ static const struct conf_section source_section = {
          .min = 1,                                                   \
          .max = 10000,                                               \
          .help = "how many attempts may go on at once"},             \
+        {.name = "allowed_ports",                                    \
+         .type = &settings_as_ports,                                 \
+         AT(endpoint_settings, allowed_ports),                       \
+         .help = "the ports that a URL may name; all when absent"},  \
     {                                                                \
         .name = "retry_policy", .type = &conf_as_text,               \
         AT(endpoint_settings, retry_policy), .check = wrong_name,    \
@@ -513,6 +518,61 @@ static void init_endpoint(void *user, void *target)
     e->timeout_ms = s->defaults.timeout_ms;
     e->connect_timeout_ms = s->defaults.connect_timeout_ms;
     e->max_in_flight = s->defaults.max_in_flight;
+    e->allowed_ports = s->defaults.allowed_ports;
+}
+
+static void check_tls(const struct conf_value *v, void *target)
+{
+    const struct tls *t = target;
+
+    if (conf_has(v, "certificate") != conf_has(v, "key"))
+        conf_error(v, "certificate and key go together");
+    else if (t->certificate && t->key && !pem_pair(t->certificate, t->key))
+        conf_error_key(v, "key", "is not the key of this certificate");
+}
+
+static const struct conf_section tls_section = {
+    .name = "tls",
+    .help = "For an endpoint with an authority of its own, or one that asks "
+            "who we are.",
+    .check = check_tls,
+    .keys =
+        (const struct conf_key[]){
+            {.name = "ca",
+             .type = &conf_as_text,
+             AT(tls, ca),
+             .check = wrong_pem_certificate,
+             .flags = CONF_SECRET,
+             .form = "`file:path`, or PEM",
+             .help = "certificates that are trusted instead of the system's"},
+            {.name = "certificate",
+             .type = &conf_as_text,
+             AT(tls, certificate),
+             .check = wrong_pem_certificate,
+             .flags = CONF_SECRET,
+             .form = "`file:path`, or PEM",
+             .help = "what we show, with the chain behind it"},
+            {.name = "key",
+             .type = &conf_as_text,
+             AT(tls, key),
+             .check = wrong_pem_key,
+             .flags = CONF_SECRET,
+             .form = "`file:path`, or PEM",
+             .help = "its private key, not encrypted"},
+            {0},
+        },
+};
+
+static void check_endpoint(const struct conf_value *v, void *target)
+{
+    const struct endpoint_settings *e = target;
+    int port = e->url && !wrong_url(e->url) ? url_port(e->url) : 0;
+
+    if (port && e->allowed_ports.count && !ports_has(&e->allowed_ports, port))
+        conf_error_key(v, "url", "port %d is not among allowed_ports", port);
+    if (e->url && (e->tls.ca || e->tls.certificate) &&
+        strncasecmp(e->url, "https:", 6) != 0)
+        conf_error_key(v, "tls", "means nothing with an http URL");
 }
 
 static const struct conf_section endpoint_section = {
@@ -521,6 +581,7 @@ static const struct conf_section endpoint_section = {
             "absent here are taken from there.",
     .size = sizeof(struct endpoint_settings),
     .init = init_endpoint,
+    .check = check_endpoint,
     .keys =
         (const struct conf_key[]){
             {.name = "name",
@@ -590,6 +651,12 @@ static const struct conf_section endpoint_section = {
              .fallback = "false",
              .help = "whether loopback and private addresses may be reached: "
                      "all, none, or those of these networks"},
+            {.name = "tls",
+             .type = &conf_as_map,
+             AT(endpoint_settings, tls),
+             .section = &tls_section,
+             .flags = CONF_OPTIONAL,
+             .help = "certificates, where the system's do not do"},
             {.name = "enabled",
              .type = &conf_as_bool,
              AT(endpoint_settings, enabled),

@@ -105,6 +105,19 @@ struct cidr {
     int prefix_bits;     /* of those 128 */
 };
 
+/* To which an endpoint's URL may lead; none: all. */
+enum { PORTS_MAX = 32 };
+struct ports {
+    uint16_t items[PORTS_MAX];
+    size_t count;
+};
+
+/* PEM texts; NULL where not set. */
+struct tls {
+    char *ca; /* trusted instead of the system's authorities */
+    char *certificate, *key;
+};
+
 struct endpoint_settings {
     char *name;
     char *url;
@@ -117,6 +130,8 @@ struct endpoint_settings {
     bool allow_private;       /* to everywhere private … */
     struct cidr *allow_cidrs; /* … or to these only */
     size_t allow_cidr_count;
+    struct ports allowed_ports;
+    struct tls tls;
     bool enabled;
     int64_t timeout_ms, connect_timeout_ms;
     int64_t max_in_flight;

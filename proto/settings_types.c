@@ -14,8 +14,6 @@ enum {
     /* Sockets in it are called NAME.control and the supervisor's own gets a
      * number behind; all of it must stay below sun_path's 108. */
     RUN_DIR_MAX_BYTES = 80,
-    SECRET_LEAST_BYTES = 24, /* Standard Webhooks */
-    SECRET_MOST_BYTES = 64,
     STATUS_LEAST = 400,
     STATUS_MOST = 599,
 };
@@ -537,27 +535,6 @@ const struct conf_type settings_as_headers = {
     .unset = unset_pointer,
     .fini = fini_headers,
 };
-
-/* ---- secrets we sign with ---- */
-
-const char *wrong_signing_secret(const char *text)
-{
-    const struct verify base64 = {.secret_base64 = true};
-    struct buf key;
-    bool good;
-
-    if (strncmp(text, "whsk_", 5) == 0)
-        return "whsk_ keys (v1a signatures) are not in this version";
-    if (strncmp(text, "whsec_", 6) != 0)
-        return "must begin with whsec_";
-    buf_init(&key, CONF_SECRET_MAX_BYTES);
-    good = signature_key(&base64, text + 6, &key) == GR_OK &&
-           key.len >= SECRET_LEAST_BYTES && key.len <= SECRET_MOST_BYTES;
-    buf_fini(&key);
-    return good ? NULL
-                : "must be base64 of 24 to 64 bytes behind whsec_ "
-                  "(openssl rand -base64 32)";
-}
 
 /* ---- field expressions ---- */
 

@@ -17,6 +17,13 @@ extern const struct conf_type settings_as_keys;   /* struct dedupe */
 extern const struct conf_type settings_as_dedupe; /* the same, with section */
 extern const struct conf_type settings_as_url;    /* char * */
 extern const struct conf_type settings_as_rate;   /* struct rate */
+extern const struct conf_type settings_as_ports;  /* struct ports */
+
+/* The port that a URL leads to; only of one that wrong_url() takes. */
+int url_port(const char *url);
+bool ports_has(const struct ports *ports, int port);
+/* The first certificate is this key's. Both were taken by wrong_pem_…(). */
+bool pem_pair(const char *certificate, const char *key);
 
 extern const struct conf_type settings_as_networks; /* struct cidr *, count */
 
@@ -37,6 +44,8 @@ const char *wrong_header_token(const char *text);
 const char *wrong_header_name(const char *text);
 const char *wrong_forward_header(const char *text);
 const char *wrong_signing_secret(const char *text);
+const char *wrong_pem_certificate(const char *text);
+const char *wrong_pem_key(const char *text);
 const char *wrong_template(const char *text);
 const char *wrong_run_dir(const char *path);
 const char *planned_scheme(const char *text);

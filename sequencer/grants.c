@@ -6,17 +6,15 @@
  *   attempt and a margin, counted from our last answer; or with its home's disk
  *   what is not confirmed to a deliverer within its lease, it does not begin */
 #include "clock.h"
-#include "headers.h"
+#include "endpoint_config.h"
 #include "log.h"
 #include "runs.h"
 #include "store.h"
-#include <arpa/inet.h>
 #include <openssl/evp.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum {
-    CONFIG_MAX_BYTES = 256 * 1024,
     LONGEST_LEAST_MS = 1000,
     CLOSER_LOOK_MS = 100, /* how often silence is judged, at the least */
 };
@@ -53,7 +51,7 @@ static struct endpoint *endpoint_new(struct sequencer *q, int64_t id,
                               (q->endpoint_count + 1) * sizeof *q->endpoints);
     e = &q->endpoints[q->endpoint_count++];
     *e = (struct endpoint){.id = id, .sweeping = true, .waiting = true};
-    buf_init(&e->carried, CONFIG_MAX_BYTES);
+    buf_init(&e->carried, ENDPOINT_CONFIG_MAX_BYTES);
     wire_copy(e->name, sizeof e->name, wire_text(name));
     return e;
 }
@@ -156,89 +154,11 @@ void grants_close(struct sequencer *q)
 
 /* ---- what a grant carries ---- */
 
-static void join(const struct text_list *list, struct buf *out)
-{
-    for (size_t i = 0; i < list->count; i++)
-        buf_printf(out, "%s%s", i ? " " : "", list->items[i]);
-}
-
-/* IPv4 lives in the last 32 of 128 bits. */
-static void put_cidr(const struct cidr *c, struct buf *out)
-{
-    static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff};
-    bool v4 = c->prefix_bits >= 96 && memcmp(c->address, mapped, 12) == 0;
-    char text[INET6_ADDRSTRLEN] = "";
-
-    inet_ntop(v4 ? AF_INET : AF_INET6, c->address + (v4 ? 12 : 0), text,
-              sizeof text);
-    buf_printf(out, "%s/%d", text, c->prefix_bits - (v4 ? 96 : 0));
-}
-
-static void join_cidrs(const struct endpoint_settings *s, struct buf *out)
-{
-    for (size_t i = 0; i < s->allow_cidr_count; i++) {
-        buf_puts(out, i ? " " : "");
-        put_cidr(&s->allow_cidrs[i], out);
-    }
-}
-
-static struct bytes view(const struct buf *b)
-{
-    return (struct bytes){b->data ? b->data : "", b->len};
-}
-
 /* All that an attempt needs, encoded into e->carried. */
 static void carry(struct endpoint *e)
 {
-    const struct endpoint_settings *s = e->settings;
-    const struct retry_policy *p = s->policy;
-    struct buf headers, secrets, cidrs, schedule;
-    struct wire_endpoint_config c = {
-        .name = wire_text(s->name),
-        .url = wire_text(s->url),
-        .method = wire_text(s->method),
-        .allow_private = s->allow_private,
-        .timeout_ms = s->timeout_ms,
-        .connect_timeout_ms = s->connect_timeout_ms,
-        .max_in_flight = (uint64_t)s->max_in_flight,
-        .rate_count = (uint64_t)s->rate_limit.count,
-        .rate_per_ms = s->rate_limit.per_ms,
-        .breaker = s->breaker,
-        .backoff = p->backoff,
-        .first_wait_ms = p->first_wait_ms,
-        .max_wait_ms = p->max_wait_ms,
-        .factor_milli = (uint64_t)(p->factor * 1000 + 0.5),
-        .repeat_last = p->repeat_last,
-        .jitter_full = p->jitter_full,
-        .jitter_milli = (uint64_t)(p->jitter_part * 1000 + 0.5),
-        .max_attempts = (uint64_t)p->max_attempts,
-        .max_duration_ms = p->max_duration_ms,
-        .retry_network = p->retry_on.network,
-        .retry_status = {p->retry_on.status, sizeof p->retry_on.status},
-        .respect_retry_after = p->respect_retry_after,
-    };
-
-    buf_init(&headers, HEADERS_MAX_BYTES);
-    buf_init(&secrets, HEADERS_MAX_BYTES);
-    buf_init(&cidrs, HEADERS_MAX_BYTES);
-    buf_init(&schedule, HEADERS_MAX_BYTES);
-    for (size_t i = 0; i < s->header_count; i++)
-        headers_put(&headers, s->headers[i].name,
-                    wire_text(s->headers[i].value));
-    join(&s->signing_secrets, &secrets);
-    join_cidrs(s, &cidrs);
-    for (size_t i = 0; i < p->schedule_count; i++)
-        put_le64(&schedule, (uint64_t)p->schedule_ms[i]);
-    c.headers = view(&headers);
-    c.signing_secrets = view(&secrets);
-    c.allow_cidrs = view(&cidrs);
-    c.schedule = view(&schedule);
     buf_reset(&e->carried);
-    wire_put_endpoint_config(&e->carried, &c);
-    buf_fini(&headers);
-    buf_fini(&secrets);
-    buf_fini(&cidrs);
-    buf_fini(&schedule);
+    endpoint_config_encode(e->settings, &e->carried);
 }
 
 static int64_t digest(struct bytes text)
@@ -303,7 +223,8 @@ void grants_configure(struct sequencer *q, const struct settings *s)
 
         e->waiting = true;
         if (e->grant && (!e->settings || !e->settings->enabled ||
-                         digest(view(&e->carried)) != e->config))
+                         digest((struct bytes){e->carried.data,
+                                               e->carried.len}) != e->config))
             e->recall = true;
     }
     keep_longest(q, longest_ms);
@@ -482,7 +403,7 @@ static void give_grant(struct sequencer *q, struct endpoint *e,
 {
     e->home = d;
     e->grant = random_id();
-    e->config = digest(view(&e->carried));
+    e->config = digest((struct bytes){e->carried.data, e->carried.len});
     e->say_granted = true;
     e->recalling = false;
     store_endpoint_set(q->store, e->id, d->name, e->grant, e->config);
@@ -569,7 +490,8 @@ int grants_work(struct sequencer *q)
 static gr_rc say(struct sequencer *q, const struct deliverer *d, struct buf *b)
 {
     gr_rc rc = b->failed ? GR_REFUSE
-                         : mailbox_send(q->d.mailbox, d->inbox, view(b));
+                         : mailbox_send(q->d.mailbox, d->inbox,
+                                        (struct bytes){b->data, b->len});
 
     buf_fini(b);
     return rc;
@@ -594,13 +516,14 @@ static void say_pulse(struct sequencer *q, struct deliverer *d)
 static void say_granted(struct sequencer *q, struct deliverer *d,
                         struct endpoint *e)
 {
-    struct wire_granted g = {.from = wire_text(q->d.name),
-                             .inbox = wire_text(mailbox_address(q->d.mailbox)),
-                             .run = d->run,
-                             .stamp_ms = d->stamp_ms,
-                             .grant = e->grant,
-                             .endpoint = wire_text(e->name),
-                             .config = view(&e->carried)};
+    struct wire_granted g = {
+        .from = wire_text(q->d.name),
+        .inbox = wire_text(mailbox_address(q->d.mailbox)),
+        .run = d->run,
+        .stamp_ms = d->stamp_ms,
+        .grant = e->grant,
+        .endpoint = wire_text(e->name),
+        .config = (struct bytes){e->carried.data, e->carried.len}};
     struct buf b;
 
     buf_init(&b, FRAME_MAX_BYTES);

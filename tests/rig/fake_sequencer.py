@@ -47,7 +47,8 @@ def config(name, url, **change):
              repeat_last=0, jitter_full=0, jitter_milli=0, max_attempts=5,
              max_duration_ms=0, retry_network=1,
              retry_status=statuses(408, 425, 429, *range(500, 600)),
-             respect_retry_after=1)
+             respect_retry_after=1, allowed_ports=b"", tls_ca=b"",
+             tls_certificate=b"", tls_key=b"")
     c.update(change)
     return pack(CONFIG, 1, *c.values())
 
@@ -85,13 +86,13 @@ class FakeSequencer:
 
     def task(self, grant, endpoint, event, body=b'{"n":1}', attempts=0,
              base=0, first_ms=0, next_ms=0, headers=None, sequence=1,
-             previous=0, clock="t=1", series=0, replay=0):
+             previous=0, clock="t=1", series=0, replay=0, expires_ms=0):
         return self.put(
             TASK, grant, endpoint, event, "plane", "issue.created", "ws-1",
             int(time.time() * 1000), sequence, previous, clock, series, replay,
             attempts, base, first_ms, next_ms,
             packed_headers(headers or [("Content-Type", "application/json")]),
-            body)
+            body, expires_ms)
 
     def recall(self, grant):
         self.put(RECALLED, grant)

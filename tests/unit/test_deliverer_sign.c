@@ -3,6 +3,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -49,6 +50,49 @@ static void the_vector_of_the_rust_library(void **state)
           "v1,tZ1I4/hDygAJgO5TYxiSd6Sd0kDW6hPenDe+bTa3Kkw=");
 }
 
+/* svix-server/src/worker.rs, test_asymmetric_key_signing */
+static const char own_key[] =
+    "whsk_6Xb/dCcHpPea21PS1N9VY/NZW723CEc77N4rJCubMbfVKIDij2HKpMKkioLlX0dRqSKJ"
+    "p4AJ6p9lMicMFs6Kvg==";
+static const char own_seed[] =
+    "whsk_6Xb/dCcHpPea21PS1N9VY/NZW723CEc77N4rJCubMbc=";
+static const char own_signature[] =
+    "v1a,hnO3f9T8Ytu9HwrXslvumlUpqtNVqkhqw/enGzPCXe5BdqzCInXqYXFymVJaA7AZdpXw"
+    "VLPo3mNl8EM+m7TBAg==";
+
+static void the_vector_of_an_asymmetric_key(void **state)
+{
+    (void)state;
+    check(own_key, "msg_p5jXN8AQM9LWM0D4loKWxJek", 1614265330,
+          "{\"test\": 2432232314}", own_signature);
+    check(own_seed, "msg_p5jXN8AQM9LWM0D4loKWxJek", 1614265330,
+          "{\"test\": 2432232314}", own_signature);
+}
+
+static void both_kinds_sign_side_by_side(void **state)
+{
+    char *secrets = gr_printf("%s whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw",
+                              own_key);
+    char *want = gr_printf("%s v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=",
+                           own_signature);
+
+    (void)state;
+    check(secrets, "msg_p5jXN8AQM9LWM0D4loKWxJek", 1614265330,
+          "{\"test\": 2432232314}", want);
+    free(secrets);
+    free(want);
+}
+
+/* shared vectors: CRLF stays as it is. */
+static void the_body_is_signed_byte_for_byte(void **state)
+{
+    (void)state;
+    check("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw",
+          "msg_p5jXN8AQM9LWM0D4loKWxJek", 1614265330,
+          "{\r\n  \"a\": 1\r\n}\r\n",
+          "v1,alSa+ilnTPGUDxHRfSEPh8Di5Mv7YoDbRBCrXEVrTwE=");
+}
+
 static void several_secrets_sign_side_by_side(void **state)
 {
     (void)state;
@@ -62,11 +106,11 @@ static void several_secrets_sign_side_by_side(void **state)
 static void a_secret_that_is_none_is_refused(void **state)
 {
     static const char *const bad[] = {
-        "MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw",
-        "whsec_",
-        "whsec_!!!!",
-        "whsec_abc",
-        "whsk_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw",
+        "MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", "whsec_", "whsec_!!!!", "whsec_abc",
+        "whsk_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", "whsk_",
+        /* the seed of one key, the public half of another */
+        "whsk_6Xb/dCcHpPea21PS1N9VY/NZW723CEc77N4rJCubMbfVKIDij2HKpMKkioLlX0dR"
+        "qSKJp4AJ6p9lMicMFs6Kvw==",
         "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw plain"};
     struct signer s;
 
@@ -92,6 +136,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_vector_of_the_python_library),
         cmocka_unit_test(the_vector_of_the_rust_library),
+        cmocka_unit_test(the_vector_of_an_asymmetric_key),
+        cmocka_unit_test(both_kinds_sign_side_by_side),
+        cmocka_unit_test(the_body_is_signed_byte_for_byte),
         cmocka_unit_test(several_secrets_sign_side_by_side),
         cmocka_unit_test(a_secret_that_is_none_is_refused),
         cmocka_unit_test(no_secret_signs_nothing),

@@ -8,9 +8,10 @@
  * within ± p. What an endpoint asked for by Retry-After (0 to 24 h) only ever
  * lengthens, with a little jitter upward when the policy has any, and never
  * past the end of the time budget. A next try outside of a budget is no try:
- * the delivery is dead now, not then. */
-#ifndef DELIVERER_BACKOFF_H
-#define DELIVERER_BACKOFF_H
+ * the delivery is dead now, not then; and so is one of an event that will have
+ * expired by then. */
+#ifndef PROTO_BACKOFF_H
+#define PROTO_BACKOFF_H
 
 #include "settings.h"
 
@@ -22,10 +23,16 @@ struct backoff {
     int64_t first_ms;  /* time of the first of them */
     int64_t now_ms;
     int64_t retry_after_ms; /* what the endpoint asked for; any value */
+    int64_t expires_ms;     /* of the event; 0: never */
     uint64_t random;        /* 64 random bits */
 };
 
-enum backoff_end { BACKOFF_WAIT, BACKOFF_ATTEMPTS_USED, BACKOFF_TIME_USED };
+enum backoff_end {
+    BACKOFF_WAIT,
+    BACKOFF_ATTEMPTS_USED,
+    BACKOFF_TIME_USED,
+    BACKOFF_EXPIRED,
+};
 
 /* BACKOFF_WAIT: *next_ms is when. */
 enum backoff_end backoff_next(const struct backoff *b, int64_t *next_ms);

@@ -92,5 +92,6 @@ enum backoff_end backoff_next(const struct backoff *b, int64_t *next_ms)
         asked = end;
     if (asked > *next_ms)
         *next_ms = asked;
-    return BACKOFF_WAIT;
+    return b->expires_ms > 0 && *next_ms >= b->expires_ms ? BACKOFF_EXPIRED
+                                                          : BACKOFF_WAIT;
 }

@@ -1,0 +1,359 @@
+#include "attempt.h"
+#include "clock.h"
+#include "daemon.h"
+#include "log.h"
+#include "task.h"
+#include "wire.h"
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+enum {
+    EVENTS_AT_ONCE = 512,
+    /* Rounds of reading until deadlines may be judged: more than one for each
+     * that flies, so that what never stops talking does not stop us. */
+    ROUNDS_MAX = 64,
+    KEPT_CONNECTIONS = 1024,
+    STILL_LEAST_MS = 50, /* shorter stalls are within a deadline's grain */
+};
+
+/* ---- lists ---- */
+
+static void list_add(struct flight_list *l, struct flight *f)
+{
+    f->prev = l->last;
+    f->next = NULL;
+    if (l->last)
+        l->last->next = f;
+    else
+        l->first = f;
+    l->last = f;
+    l->count++;
+}
+
+static void list_drop(struct flight_list *l, struct flight *f)
+{
+    if (f->prev)
+        f->prev->next = f->next;
+    else
+        l->first = f->next;
+    if (f->next)
+        f->next->prev = f->prev;
+    else
+        l->last = f->prev;
+    f->next = f->prev = NULL;
+    l->count--;
+}
+
+/* ---- sockets and timer of libcurl ---- */
+
+static int on_socket(CURL *easy, curl_socket_t fd, int what, void *self,
+                     void *known)
+{
+    struct flights *fs = self;
+    struct epoll_event e = {.data.fd = fd};
+
+    (void)easy;
+    if (what == CURL_POLL_REMOVE) {
+        epoll_ctl(fs->epoll, EPOLL_CTL_DEL, fd, NULL);
+        return 0;
+    }
+    if (what & CURL_POLL_IN)
+        e.events |= EPOLLIN;
+    if (what & CURL_POLL_OUT)
+        e.events |= EPOLLOUT;
+    if (epoll_ctl(fs->epoll, known ? EPOLL_CTL_MOD : EPOLL_CTL_ADD, fd, &e) !=
+        0)
+        log_warn(NULL, "epoll_ctl failed", LS("why", strerror(errno)));
+    if (!known)
+        curl_multi_assign(fs->multi, fd, fs);
+    return 0;
+}
+
+static int on_timer(CURLM *multi, long in_ms, void *self)
+{
+    struct flights *fs = self;
+
+    (void)multi;
+    fs->timer_ms = in_ms < 0 ? -1 : mono_ms() + in_ms;
+    return 0;
+}
+
+/* Its file of certificates is enough, and is cached between connections only
+ * without the folder. */
+static const char *system_capath(void)
+{
+    const curl_version_info_data *v = curl_version_info(CURLVERSION_NOW);
+
+    return v->cainfo && access(v->cainfo, R_OK) == 0 ? NULL : v->capath;
+}
+
+void flights_open(struct flights *fs)
+{
+    *fs = (struct flights){.timer_ms = -1, .awake_ms = mono_ms()};
+    if (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK)
+        die(EXIT_UNAVAILABLE, "libcurl can't be used");
+    fs->capath = system_capath();
+    fs->multi = curl_multi_init();
+    fs->epoll = epoll_create1(EPOLL_CLOEXEC);
+    if (!fs->multi || fs->epoll < 0)
+        die(EXIT_UNAVAILABLE, "no epoll: %s", strerror(errno));
+    curl_multi_setopt(fs->multi, CURLMOPT_SOCKETFUNCTION, on_socket);
+    curl_multi_setopt(fs->multi, CURLMOPT_SOCKETDATA, fs);
+    curl_multi_setopt(fs->multi, CURLMOPT_TIMERFUNCTION, on_timer);
+    curl_multi_setopt(fs->multi, CURLMOPT_TIMERDATA, fs);
+    curl_multi_setopt(fs->multi, CURLMOPT_MAXCONNECTS, (long)KEPT_CONNECTIONS);
+}
+
+static void free_list(struct flight_list *l)
+{
+    struct flight *f;
+
+    while ((f = l->first)) {
+        list_drop(l, f);
+        flight_free(f);
+    }
+}
+
+void flights_close(struct flights *fs)
+{
+    struct flight *f;
+
+    flights_interrupt(fs);
+    free_list(&fs->ended);
+    free_list(&fs->tested);
+    while ((f = fs->idle)) {
+        fs->idle = f->next;
+        flight_free(f);
+    }
+    heap_fini(&fs->deadlines);
+    curl_multi_cleanup(fs->multi);
+    close(fs->epoll);
+    curl_global_cleanup();
+}
+
+/* ---- begin ---- */
+
+bool flights_room(const struct flights *fs)
+{
+    return fs->active.count + fs->ended.count < FLIGHTS_MAX;
+}
+
+static struct flight *take_idle(struct flights *fs)
+{
+    struct flight *f = fs->idle;
+
+    if (!f)
+        return flight_new(fs);
+    fs->idle = f->next;
+    f->next = NULL;
+    return f;
+}
+
+static void reset(struct flight *f)
+{
+    f->answer = (struct answer){0};
+    f->timings = (struct timings){0};
+    f->answer_bytes = 0;
+    f->http_version = 0;
+    f->sends = 0;
+    f->interrupted = f->expired = f->decided = f->recorded = false;
+    f->attempt_id = 0;
+    f->duration_ms = f->retry_after_ms = 0;
+    f->began_us = mono_us();
+    buf_reset(&f->headers);
+    buf_reset(&f->response);
+}
+
+static void set_deadlines(struct flights *fs, struct flight *f)
+{
+    f->connect_by = fs->awake_ms + f->config->connect_timeout_ms;
+    f->end_by = fs->awake_ms + f->config->timeout_ms;
+    f->still_ms = fs->still_ms;
+    heap_put(&fs->deadlines, &f->deadline,
+             f->connect_by < f->end_by ? f->connect_by : f->end_by);
+}
+
+void flight_begin(struct flights *fs, struct task *t,
+                  struct endpoint_config *config, int64_t now_ms)
+{
+    struct flight *f = take_idle(fs);
+
+    f->task = t;
+    f->config = endpoint_config_use(config);
+    f->at_ms = now_ms;
+    reset(f);
+    if (t->w.expires_ms > 0 && t->w.expires_ms <= now_ms) {
+        f->expired = true;
+        list_add(&fs->ended, f);
+        return;
+    }
+    f->attempt_id = random_id();
+    flight_prepare(f);
+    set_deadlines(fs, f);
+    list_add(&fs->active, f);
+    if (curl_multi_add_handle(fs->multi, f->easy) != CURLM_OK)
+        die(EXIT_UNAVAILABLE, "libcurl takes no more requests");
+}
+
+/* ---- end ---- */
+
+static void end(struct flights *fs, struct flight *f, CURLcode code)
+{
+    flight_read(f, code);
+    curl_multi_remove_handle(fs->multi, f->easy);
+    heap_drop(&fs->deadlines, &f->deadline);
+    list_drop(&fs->active, f);
+    list_add(f->task->test ? &fs->tested : &fs->ended, f);
+}
+
+static void take_ends(struct flights *fs)
+{
+    struct flight *f;
+    CURLMsg *m;
+    int left;
+
+    while ((m = curl_multi_info_read(fs->multi, &left))) {
+        CURLcode code = m->data.result;
+
+        curl_easy_getinfo(m->easy_handle, CURLINFO_PRIVATE, &f);
+        end(fs, f, code);
+    }
+}
+
+static int take_events(struct flights *fs)
+{
+    struct epoll_event events[EVENTS_AT_ONCE];
+    int running, n = epoll_wait(fs->epoll, events, EVENTS_AT_ONCE, 0);
+
+    for (int i = 0; i < n; i++) {
+        int mask = 0;
+
+        if (events[i].events & EPOLLIN)
+            mask |= CURL_CSELECT_IN;
+        if (events[i].events & EPOLLOUT)
+            mask |= CURL_CSELECT_OUT;
+        if (events[i].events & (EPOLLERR | EPOLLHUP))
+            mask |= CURL_CSELECT_ERR;
+        curl_multi_socket_action(fs->multi, events[i].data.fd, mask, &running);
+    }
+    return n;
+}
+
+static void take_timer(struct flights *fs)
+{
+    int running;
+
+    if (fs->timer_ms < 0 || fs->timer_ms > mono_ms())
+        return;
+    fs->timer_ms = -1;
+    curl_multi_socket_action(fs->multi, CURL_SOCKET_TIMEOUT, 0, &running);
+}
+
+/* ---- deadlines ---- */
+
+static struct flight *flight_of(struct heap_item *item)
+{
+    return (struct flight *)(void *)((char *)item -
+                                     offsetof(struct flight, deadline));
+}
+
+static bool one_is_over(const struct flights *fs)
+{
+    const struct heap_item *first = heap_first(&fs->deadlines);
+
+    return first && first->key <= fs->awake_ms;
+}
+
+static void end_overdue(struct flights *fs)
+{
+    while (one_is_over(fs)) {
+        struct flight *f = flight_of(heap_first(&fs->deadlines));
+
+        if (f->answer.sent && f->end_by > fs->awake_ms)
+            heap_put(&fs->deadlines, &f->deadline, f->end_by);
+        else
+            end(fs, f, CURLE_OPERATION_TIMEDOUT);
+    }
+}
+
+/* Nothing is over as long as something may be there to be read. */
+static void judge_deadlines(struct flights *fs)
+{
+    int rounds = 0;
+
+    while (one_is_over(fs) && rounds++ < ROUNDS_MAX && take_events(fs) > 0) {
+        take_timer(fs);
+        take_ends(fs);
+    }
+    end_overdue(fs);
+}
+
+/* Before anything is read: libcurl looks at its time for connecting first. */
+static void note_time(struct flights *fs, int64_t awake_ms)
+{
+    int64_t still_ms = mono_ms() - awake_ms;
+
+    fs->awake_ms = awake_ms;
+    if (still_ms - fs->still_ms > STILL_LEAST_MS)
+        for (struct flight *f = fs->active.first; f; f = f->next)
+            flight_stood_still(f, still_ms);
+    fs->still_ms = still_ms;
+}
+
+void flights_turn(struct flights *fs, int64_t awake_ms)
+{
+    note_time(fs, awake_ms);
+    take_events(fs);
+    take_timer(fs);
+    take_ends(fs);
+    if (one_is_over(fs))
+        judge_deadlines(fs);
+}
+
+static int at_most_a_minute(int64_t left)
+{
+    return left < 0 ? 0 : left > MINUTE_MS ? (int)MINUTE_MS : (int)left;
+}
+
+int flights_wait_ms(const struct flights *fs)
+{
+    const struct heap_item *first = heap_first(&fs->deadlines);
+    int timer = fs->timer_ms < 0 ? -1
+                                 : at_most_a_minute(fs->timer_ms - mono_ms());
+    int due = first ? at_most_a_minute(first->key - fs->awake_ms) : -1;
+
+    return timer < 0 ? due : due < 0 || timer < due ? timer : due;
+}
+
+void flights_interrupt(struct flights *fs)
+{
+    take_ends(fs);
+    while (fs->active.first) {
+        fs->active.first->interrupted = true;
+        end(fs, fs->active.first, CURLE_ABORTED_BY_CALLBACK);
+    }
+}
+
+static void put_away(struct flights *fs, struct flight *f)
+{
+    endpoint_config_drop(f->config);
+    f->config = NULL;
+    f->task = NULL;
+    f->next = fs->idle;
+    fs->idle = f;
+}
+
+void flight_done(struct flights *fs, struct flight *f)
+{
+    list_drop(&fs->ended, f);
+    put_away(fs, f);
+}
+
+void flight_test_done(struct flights *fs, struct flight *f)
+{
+    list_drop(&fs->tested, f);
+    put_away(fs, f);
+}
