@@ -109,8 +109,8 @@ static void a_secret_that_is_none_is_refused(void **state)
         "MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", "whsec_", "whsec_!!!!", "whsec_abc",
         "whsk_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", "whsk_",
         /* the seed of one key, the public half of another */
-        "whsk_6Xb/dCcHpPea21PS1N9VY/NZW723CEc77N4rJCubMbfVKIDij2HKpMKkioLlX0dR"
-        "qSKJp4AJ6p9lMicMFs6Kvw==",
+        ("whsk_6Xb/dCcHpPea21PS1N9VY/NZW723CEc77N4rJCubMbfVKIDij2HKpMKkioLlX0dR"
+         "qSKJp4AJ6p9lMicMFs6Kvw=="),
         "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw plain"};
     struct signer s;
 
