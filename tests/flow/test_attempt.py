@@ -1,0 +1,527 @@
+"""What an endpoint may do to us, each with a real socket that does it: what
+comes of the attempt, what is kept of it, and what is never called."""
+
+import gzip
+import os
+import pathlib
+import socket
+import sys
+import time
+from email.utils import formatdate
+
+sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "rig"))
+from fake_sequencer import config
+from lone_deliverer import DelivererTest, event
+from misbehaver import Authority, Misbehaver, http2
+from rig import SLOW, main, program, wait_for
+
+OK = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"
+
+
+def says(data):
+    """Reads the request, sends these bytes, closes."""
+    def behave(c):
+        c.request()
+        c.send(data)
+    return behave
+
+
+def stays(data):
+    """The same, and leaves the connection open."""
+    def behave(c):
+        c.request()
+        c.send(data)
+        c.until_closed()
+    return behave
+
+
+def answers(c):
+    while True:
+        c.request()
+        c.answer()
+
+
+class AttemptTest(DelivererTest):
+    grants = 1000
+
+    def to(self, url, **change):
+        """A grant for an endpoint of its own at this URL: (grant, name)."""
+        AttemptTest.grants += 1
+        name = f"e{AttemptTest.grants}"
+        change = {"max_attempts": 2, "first_wait_ms": 10, "timeout_ms": 2000,
+                  "connect_timeout_ms": 2000, **change}
+        self.s.grant(AttemptTest.grants, name, config(name, url, **change))
+        return AttemptTest.grants, name
+
+    def serve(self, behave, **how):
+        m = Misbehaver(behave, **how)
+        self.addCleanup(m.close)
+        return m
+
+    def deliver(self, n, url, timeout=15, task=None, **change):
+        """The last result of event n at this URL."""
+        g, name = self.to(url, **change)
+        self.s.task(g, name, event(n), **(task or {}))
+        return self.ended(n, timeout=timeout)[0]
+
+    def metric(self, name):
+        return self.r.ask("deliverer-1", "status")["metrics"][name]
+
+    def attempts(self, n):
+        return self.r.ask("deliverer-1", "trace", id=event(n))["attempts"]
+
+
+class Outcomes(AttemptTest):
+    """P2: every failure comes to its end, for the reason that it has."""
+
+    def test_answers_that_are_none(self):
+        huge = b"X-Long: " + b"x" * 200_000 + b"\r\n"
+        cases = [  # what it does, status, what is said of it
+            ("closes at once", lambda c: None, 0, "closed|broke"),
+            ("reset at once", lambda c: c.reset(), 0, "broke|connect"),
+            ("closes after the request", says(b""), 0, "closed"),
+            ("reset after the request",
+             lambda c: (c.request(), c.reset()), 0, "broke"),
+            ("half a head", says(b"HTTP/1.1 200 OK\r\nContent-Le"), 0,
+             "closed|broke|cut"),
+            ("another protocol", says(b"SSH-2.0-OpenSSH_9.2\r\n"), 0,
+             "not HTTP"),
+            ("HTTP/0.9", says(b"<html>hello</html>"), 0, "not HTTP"),
+            ("a 1xx and nothing more",
+             says(b"HTTP/1.1 102 Processing\r\n\r\n"), 0, "closed|broke"),
+            ("a header line of 200 KB",
+             says(b"HTTP/1.1 200 OK\r\n" + huge + b"\r\n"), 0, "too large"),
+            ("heads without end", stays(
+                b"HTTP/1.1 200 OK\r\n" + b"X-A: b\r\n" * 10), 0, "in time"),
+            ("never answers", stays(b""), 0, "no answer in time"),
+            ("500 cut short",
+             says(b"HTTP/1.1 500 No\r\nContent-Length: 9\r\n\r\nhalf"), 500,
+             "answered 500"),
+        ]
+        for n, (what, behave, status, error) in enumerate(cases):
+            with self.subTest(what):
+                m = self.serve(behave)
+                r = self.deliver(n, m.url(), timeout_ms=600)
+                self.assertEqual((r["outcome"], r["reason"], r["attempts"],
+                                  r["http_status"]),
+                                 ("dead", "budget_attempts", 2, status), r)
+                self.assertRegex(r["error"], error)
+
+    def test_answers_that_are_enough(self):
+        """Whoever has sent the whole head of a 2xx has the event."""
+        head = b"HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n"
+        cases = [
+            ("closes after the head", says(head)),
+            ("reset after the head",
+             lambda c: (c.request(), c.send(head), c.reset())),
+            ("a body that never ends", stays(head + b"some")),
+            ("a body too large to read", stays(head + b"x" * 1_000_000)),
+            ("two 1xx before it", says(
+                b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\n"
+                b"Link: </x>\r\n\r\nHTTP/1.1 204 None\r\n\r\n")),
+            ("a chunk that is none", says(
+                b"HTTP/1.1 202 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n")),
+            ("an encoding that is none", says(
+                b"HTTP/1.1 200 OK\r\nContent-Encoding: no-such\r\n"
+                b"Content-Length: 3\r\n\r\nabc")),
+        ]
+        for n, (what, behave) in enumerate(cases):
+            with self.subTest(what):
+                m = self.serve(behave)
+                r = self.deliver(n, m.url(), timeout_ms=1500)
+                self.assertEqual((r["outcome"], r["attempts"]),
+                                 ("delivered", 1), r)
+                self.assertEqual(len(m.requests), 1)
+
+    def test_redirects_are_not_followed(self):
+        other = self.serve(answers)
+        for n, status in enumerate((300, 301, 302, 303, 304, 307, 308)):
+            m = self.serve(says(f"HTTP/1.1 {status} Go\r\nLocation: "
+                                f"{other.url()}\r\nContent-Length: 0\r\n\r\n"
+                                .encode()))
+            r = self.deliver(n, m.url())
+            self.assertEqual((r["outcome"], r["reason"], r["http_status"]),
+                             ("dead", "rejected", status))
+        self.assertEqual(other.connections, 0)
+
+    def test_no_connection(self):
+        gone = self.serve(answers)
+        gone.close()
+        full = socket.socket()  # a backlog of one, and nobody accepts
+        full.bind(("127.0.0.1", 0))
+        full.listen(0)
+        self.addCleanup(full.close)
+        fillers = []
+        for _ in range(4):
+            s = socket.socket()
+            s.setblocking(False)
+            s.connect_ex(full.getsockname())
+            fillers.append(s)
+            self.addCleanup(s.close)
+        for n, (url, error) in enumerate([
+                (gone.url(), "connection refused"),
+                (f"http://127.0.0.1:{full.getsockname()[1]}/",
+                 "no connection in time"),
+                ("http://nothing.invalid/", "host not found")]):
+            with self.subTest(error):
+                r = self.deliver(n, url, connect_timeout_ms=400)
+                self.assertEqual((r["outcome"], r["reason"], r["error"]),
+                                 ("dead", "budget_attempts", error))
+
+    def test_what_is_kept_of_an_answer(self):
+        """Status, headers, the first 16 KiB of the body as it came, and when
+        each step was done; nothing is unpacked."""
+        bomb = gzip.compress(b"0" * 50_000_000)
+        m = self.serve(lambda c: (c.request(), c.answer(
+            503, "Content-Encoding: gzip\r\nX-Told: yes\r\n", bomb)))
+        before = self.resident()
+        self.deliver(1, m.url(), max_attempts=1)
+        self.assertLess(self.resident() - before, 20 * 1024)
+        row, = self.r.rows("deliverer-1",
+                           "SELECT * FROM attempts")
+        self.assertEqual(row["response"], bomb[:16384])
+        head = row["headers"].decode()
+        self.assertTrue(head.startswith("HTTP/1.1 503 Told\r\n"))
+        self.assertIn("X-Told: yes\r\n", head)
+        steps = [row[k] for k in ("dns_us", "connect_us", "first_byte_us",
+                                  "total_us")]
+        self.assertEqual(steps, sorted(steps))
+        self.assertGreater(steps[0], 0)
+        self.assertEqual(row["tls_us"], 0)
+        attempt, = self.attempts(1)
+        self.assertEqual(attempt["response"]["http_version"], "1.1")
+        self.assertIn("X-Told: yes", attempt["response"]["headers"])
+        self.assertGreater(attempt["timings"]["total_ms"], 0)
+        self.assertIsNone(attempt["timings"]["tls_ms"])
+
+    def resident(self):
+        with open(f"/proc/{self.d.pid}/status") as f:
+            return next(int(x.split()[1]) for x in f if x.startswith("VmRSS"))
+
+    def test_retry_after_in_seconds_and_as_a_date(self):
+        """It only lengthens, and is capped by the budget."""
+        def told(c):
+            r = c.request()
+            c.answer(503, f"Retry-After: {said[r.id]}\r\n")
+        m = self.serve(told)
+        said = {event(1): "7", event(2): formatdate(time.time() + 60,
+                                                    usegmt=True),
+                event(3): formatdate(time.time() - 9999, usegmt=True),
+                event(4): "-5", event(5): "soon", event(6): "999999999",
+                event(7): "9" * 30}
+        g, name = self.to(m.url(), first_wait_ms=1000, max_attempts=9,
+                          max_duration_ms=600_000)
+        for e in said:
+            self.s.task(g, name, e)
+        self.s.until(lambda: all(self.s.of(e) for e in said), 20)
+        waits = {}
+        for e in said:
+            r = self.s.of(e)[0]
+            self.assertEqual(r["outcome"], "parked")
+            waits[e] = (r["next_ms"] - r["at_ms"]) / 1000
+        slack = 3 * SLOW
+        for e, least in ((1, 7), (2, 58), (3, 1), (4, 1), (5, 1), (6, 600),
+                         (7, 1)):
+            self.assertGreaterEqual(waits[event(e)], least - 0.1, said[event(e)])
+            self.assertLess(waits[event(e)], least + 2 + slack, said[event(e)])
+
+
+class Time(AttemptTest):
+    def test_a_stall_makes_no_answered_request_a_timeout(self):
+        """The answer comes while we stand still, past every time-out."""
+        wait, go = [], []
+
+        def slow(c):
+            c.request()
+            wait.append(c)
+            while not go:
+                time.sleep(0.01)
+            c.answer()
+        m = self.serve(slow)
+        g, name = self.to(m.url(), timeout_ms=1500, connect_timeout_ms=700)
+        for n in range(20):
+            self.s.task(g, name, event(n))
+        self.s.until(lambda: len(wait) == 20, 10 * SLOW)
+        self.d.pause()
+        go.append(1)
+        time.sleep(3)
+        self.d.resume()
+        for r in self.ended(*range(20)):
+            self.assertEqual((r["outcome"], r["attempts"]), ("delivered", 1), r)
+        self.assertEqual(len(m.requests), 20)
+
+    def test_nor_a_connection_that_was_under_way(self):
+        """TLS takes the other side's word, which came while we stood still."""
+        ca = Authority(self.r.folder / "ca")
+        held, go = [], []
+        context = ca.server("slow", "127.0.0.1")
+
+        def slow(c):
+            held.append(c)
+            while not go:
+                time.sleep(0.01)
+            c.sock = context.wrap_socket(c.sock, server_side=True)
+            answers(c)
+        m = self.serve(slow)
+        g, name = self.to(f"https://127.0.0.1:{m.port}/", timeout_ms=8000,
+                          connect_timeout_ms=1500, tls_ca=ca.pem())
+        self.s.task(g, name, event(1))
+        self.s.until(lambda: held, 10 * SLOW)
+        self.d.pause()
+        go.append(1)
+        time.sleep(3)
+        self.d.resume()
+        r, = self.ended(1)
+        self.assertEqual((r["outcome"], r["attempts"]), ("delivered", 1), r)
+
+    def test_an_event_that_expired_is_not_sent(self):
+        """Neither is it waited for: dead now, with its reason."""
+        m = self.serve(lambda c: (c.request(), c.answer(503)))
+        now = int(time.time() * 1000)
+        r = self.deliver(1, m.url(), task={"expires_ms": now - 1})
+        self.assertEqual((r["outcome"], r["reason"], r["attempts"],
+                          r["attempt_id"]), ("dead", "expired", 0, 0))
+        self.assertEqual(m.requests, [])
+        r = self.deliver(2, m.url(), task={"expires_ms": now + 600_000},
+                         first_wait_ms=3_600_000)
+        self.assertEqual((r["outcome"], r["reason"], r["attempts"]),
+                         ("dead", "expired", 1))
+
+
+class Connections(AttemptTest):
+    def test_they_are_kept_and_the_rate_is_shown(self):
+        m = self.serve(answers)
+        g, name = self.to(m.url(), max_in_flight=1)
+        for n in range(10):
+            self.s.task(g, name, event(n))
+        self.ended(*range(10))
+        self.assertEqual(m.connections, 1)
+        wait_for(lambda: self.metric("grapnel_connections_reused_total") == 9)
+        self.assertEqual(self.metric("grapnel_connections_reused_percent"), 90)
+        self.assertEqual(self.metric("grapnel_connections_total"), 1)
+
+    def test_a_kept_connection_that_is_dead_costs_one_more_request(self):
+        """P4: libcurl sends a POST again when a kept connection dies before an
+        answer. Once, on a new connection, with the same webhook-id; counted."""
+        def dies(c):
+            c.request()
+            c.answer()
+            c.request()  # and not a word
+
+        m = self.serve(dies)
+        g, name = self.to(m.url(), max_in_flight=1)
+        self.s.task(g, name, event(1))
+        self.ended(1)
+        self.s.task(g, name, event(2))
+        r, = self.ended(2)
+        self.assertEqual((r["outcome"], r["attempts"]), ("delivered", 1))
+        self.assertEqual([(q.id, q.connection) for q in m.requests],
+                         [(event(1), 1), (event(2), 1), (event(2), 2)])
+        self.assertEqual([q.headers["grapnel-attempt"] for q in m.requests],
+                         ["1"] * 3)
+        self.assertEqual(self.attempts(2)[0]["sends"], 2)
+        wait_for(lambda: self.metric("grapnel_attempts_resent_total") == 1)
+
+    def test_several_dead_ones_cost_no_more(self):
+        """Not one of each that was kept."""
+        served = []
+
+        def dies(c):
+            c.request()
+            served.append(1)
+            while len(served) < 4:
+                time.sleep(0.01)
+            c.answer()
+            c.request()
+            if c.number > 4:
+                c.answer()
+        m = self.serve(dies)
+        g, name = self.to(m.url(), max_in_flight=4)
+        for n in range(4):
+            self.s.task(g, name, event(n))
+        self.ended(*range(4))
+        self.assertEqual(m.connections, 4)
+        self.s.task(g, name, event(9))
+        self.assertEqual(self.ended(9)[0]["outcome"], "delivered")
+        self.assertEqual([q.connection > 4 for q in m.requests[4:]],
+                         [False, True])
+
+    def test_ipv6(self):
+        try:
+            m = self.serve(answers, host="::1")
+        except OSError:
+            self.skipTest("this machine has no ::1")
+        self.assertEqual(self.deliver(1, m.url())["outcome"], "delivered")
+        self.assertEqual(
+            self.deliver(2, m.url(), allow_private=0)["reason"],
+            "blocked_address")
+        self.assertEqual(len(m.requests), 1)
+
+    def test_http2_when_offered(self):
+        """One connection, many requests at once."""
+        ca = Authority(self.r.folder / "ca")
+        m = self.serve(http2, tls=ca.server("h2", "127.0.0.1",
+                                            alpn=["h2", "http/1.1"]))
+        g, name = self.to(m.url(), tls_ca=ca.pem(), max_in_flight=1)
+        for n in range(20):
+            self.s.task(g, name, event(n))
+        for r in self.ended(*range(20)):
+            self.assertEqual(r["outcome"], "delivered", r)
+        self.assertEqual(m.connections, 1)
+        self.assertEqual(
+            self.attempts(3)[0]["response"]["http_version"], "2")
+        self.assertIn("stream 39", [q.line for q in m.requests])
+
+    def test_http1_when_it_is_not(self):
+        ca = Authority(self.r.folder / "ca")
+        m = self.serve(answers, tls=ca.server("old", "127.0.0.1",
+                                              alpn=["http/1.1"]))
+        self.assertEqual(self.deliver(1, m.url(), tls_ca=ca.pem())["outcome"],
+                         "delivered")
+        self.assertTrue(m.requests[0].line.endswith("HTTP/1.1"))
+
+
+class Tls(AttemptTest):
+    def setUp(self):
+        super().setUp()
+        self.ca = Authority(self.r.folder / "ca")
+
+    def test_what_is_not_trusted_is_retried_and_told(self):
+        """Certificates get fixed; until then nothing is sent."""
+        other = Authority(self.r.folder / "other", "other")
+        good = self.ca.server("good", "127.0.0.1")
+        cases = [
+            ("expired", self.ca.server("old", "127.0.0.1", days=-1),
+             "expired", {}),
+            ("another name", self.ca.server("named", "example.com"),
+             "another name", {}),
+            ("unknown authority", other.server("strange", "127.0.0.1"),
+             "unable to get|unable to verify|self-signed", {}),
+            ("an authority that we were not told of", good,
+             "unable to get|unable to verify|self-signed", {"tls_ca": b""}),
+        ]
+        for n, (what, context, error, change) in enumerate(cases):
+            with self.subTest(what):
+                m = self.serve(answers, tls=context)
+                r = self.deliver(n, m.url(), **{"tls_ca": self.ca.pem(),
+                                                **change})
+                self.assertEqual((r["outcome"], r["reason"], r["attempts"]),
+                                 ("dead", "budget_attempts", 2))
+                self.assertRegex(r["error"], "^TLS: .*(" + error + ")")
+                self.assertEqual(m.requests, [])
+
+    def test_tls_that_is_none(self):
+        for n, behave in enumerate([stays(b"HTTP/1.1 400 Bad\r\n\r\n"),
+                                    lambda c: c.send(b"\x15\x03\x01\x00\x02\x02\x28"),
+                                    lambda c: None]):
+            m = self.serve(behave)
+            r = self.deliver(n, f"https://127.0.0.1:{m.port}/", timeout_ms=900)
+            self.assertEqual((r["outcome"], r["reason"]),
+                             ("dead", "budget_attempts"), r)
+
+    def test_a_client_certificate(self):
+        """Shown to the endpoint that has one configured, and to no other."""
+        certificate, key = self.ca.issue("client", "grapnel")
+        shown = {"tls_certificate": pathlib.Path(certificate).read_bytes(),
+                 "tls_key": pathlib.Path(key).read_bytes()}
+        m = self.serve(answers, tls=self.ca.server("asks", "127.0.0.1",
+                                                   ask=True))
+        r = self.deliver(1, m.url(), tls_ca=self.ca.pem(), **shown)
+        self.assertEqual(r["outcome"], "delivered", r)
+        r = self.deliver(2, m.url(), tls_ca=self.ca.pem())
+        self.assertEqual((r["outcome"], r["reason"]),
+                         ("dead", "budget_attempts"), r)
+        self.assertEqual([q.id for q in m.requests], [event(1)])
+
+    def test_p8_a_kept_connection_lends_no_one_its_certificate(self):
+        """The same host and port, and a connection open: the other endpoint
+        gets a connection of its own, and is refused."""
+        certificate, key = self.ca.issue("client", "grapnel")
+        m = self.serve(answers, tls=self.ca.server("asks", "127.0.0.1",
+                                                   ask=True))
+        r = self.deliver(1, m.url(), tls_ca=self.ca.pem(),
+                         tls_certificate=pathlib.Path(certificate).read_bytes(),
+                         tls_key=pathlib.Path(key).read_bytes())
+        self.assertEqual(r["outcome"], "delivered")
+        self.deliver(2, m.url(), tls_ca=self.ca.pem(), max_attempts=1)
+        self.deliver(3, m.url(), max_attempts=1)
+        self.assertEqual([q.id for q in m.requests], [event(1)])
+
+
+class Guard(AttemptTest):
+    """P8: nothing that a URL can name reaches where it may not."""
+
+    def start_again(self, **env):
+        """The deliverer once more, in this environment."""
+        self.d.kill()
+        self.s.run_for(0.05)
+        beats = len(self.s.beats)
+        self.d.start(env=env)
+        self.s.until(lambda: len(self.s.beats) > beats, 10 * SLOW)
+
+    def test_proxies_of_the_environment_are_not_used(self):
+        """Else the guard would see the proxy's address, and the proxy go
+        wherever the URL says."""
+        proxy, m = self.serve(answers), self.serve(answers)
+        names = ("http_proxy", "https_proxy", "all_proxy", "HTTPS_PROXY",
+                 "ALL_PROXY")
+        self.start_again(**{name: proxy.url() for name in names})
+        self.assertEqual(self.deliver(1, m.url())["outcome"], "delivered")
+        r = self.deliver(2, "http://169.254.169.254/latest", allow_private=0)
+        self.assertEqual(r["reason"], "blocked_address")
+        self.deliver(3, "https://localhost:1/")
+        self.assertEqual((proxy.connections, len(m.requests)), (0, 1))
+
+    def test_a_name_that_comes_to_mean_another_address(self):
+        """DNS rebinding: allowed when it was looked at first, private when it
+        is connected to. What counts is the socket's address."""
+        inside = self.serve(answers, host="127.0.0.3")
+        m = self.serve(answers)
+        names = self.r.folder / "names"
+        env = {"LD_PRELOAD": program("rig-fakedns.so"), "RIG_DNS": str(names),
+               # The sanitizer's library wants to be first, and need not.
+               "ASAN_OPTIONS": os.environ.get("ASAN_OPTIONS", "")
+               + ":verify_asan_link_order=0"}
+        change = {"allow_private": 0, "allow_cidrs": "127.0.0.1/32"}
+
+        def url(port):
+            return f"http://rebind.rig:{port}/"
+        names.write_text("rebind.rig 127.0.0.1\n")
+        self.start_again(**env)
+        self.assertEqual(self.deliver(1, url(m.port), **change)["outcome"],
+                         "delivered")
+        names.write_text("rebind.rig 127.0.0.3\n")
+        for n, port in ((2, inside.port), (3, 22)):
+            r = self.deliver(n, url(port), **change)
+            self.assertEqual((r["outcome"], r["reason"]),
+                             ("dead", "blocked_address"), r)
+        self.start_again(**env)  # no name is remembered, no connection kept
+        r = self.deliver(4, url(m.port), **change)
+        self.assertEqual(r["reason"], "blocked_address")
+        with self.subTest("of several addresses only those that may be"):
+            names.write_text("both.rig 127.0.0.3\nboth.rig 127.0.0.1\n")
+            r = self.deliver(5, f"http://both.rig:{m.port}/", **change)
+            self.assertEqual(r["outcome"], "delivered", r)
+        self.assertEqual((inside.connections, len(m.requests)), (0, 2))
+
+    def test_ports_may_be_restricted(self):
+        m = self.serve(answers)
+        other = (m.port + 1).to_bytes(2, "little")
+        r = self.deliver(1, m.url(), allowed_ports=other)
+        self.assertEqual((r["outcome"], r["reason"]),
+                         ("dead", "blocked_address"))
+        self.assertEqual(m.connections, 0)
+        r = self.deliver(2, m.url(),
+                         allowed_ports=other + m.port.to_bytes(2, "little"))
+        self.assertEqual(r["outcome"], "delivered")
+
+    def test_only_http_and_https(self):
+        """A grant with another scheme is never confirmed; nothing is opened."""
+        m = self.serve(answers)
+        for scheme in ("ftp", "gopher", "file", "dict", "telnet", "ldap"):
+            self.to(f"{scheme}://127.0.0.1:{m.port}/x")
+        wait_for(lambda: self.d.log().count("can't be used") >= 6)
+        self.assertEqual(m.connections, 0)
+
+
+main()
