@@ -112,3 +112,79 @@ void rfc3339(char out[RFC3339_BYTES], int64_t wall_ms)
     strftime(day, sizeof day, "%Y-%m-%dT%H:%M:%S", &tm);
     snprintf(out, RFC3339_BYTES, "%s.%03dZ", day, ms);
 }
+
+/* Exactly `n` digits at `*p`, moving it; -1: there are none. */
+static int digits(const char **p, const char *end, int n)
+{
+    int value = 0;
+
+    for (; n; n--, (*p)++) {
+        if (*p == end || **p < '0' || **p > '9')
+            return -1;
+        value = value * 10 + (**p - '0');
+    }
+    return value;
+}
+
+static bool letter(const char **p, const char *end, char c)
+{
+    return *p < end && *(*p)++ == c;
+}
+
+/* Behind the seconds: ".123456" to milliseconds. */
+static bool fraction(const char **p, const char *end, int *ms)
+{
+    int unit = 100;
+
+    *ms = 0;
+    if (*p == end || **p != '.')
+        return true;
+    for ((*p)++; *p < end && **p >= '0' && **p <= '9'; (*p)++, unit /= 10)
+        *ms += (**p - '0') * unit;
+    return (*p)[-1] != '.';
+}
+
+static bool offset(const char **p, const char *end, int *minutes)
+{
+    int sign, h, m;
+
+    *minutes = 0;
+    if (*p == end)
+        return false;
+    if (**p == 'Z' || **p == 'z')
+        return ++*p == end;
+    if (**p != '+' && **p != '-')
+        return false;
+    sign = *(*p)++ == '-' ? -1 : 1;
+    h = digits(p, end, 2);
+    if (h < 0 || h > 23 || !letter(p, end, ':'))
+        return false;
+    m = digits(p, end, 2);
+    *minutes = sign * (h * 60 + m);
+    return m >= 0 && m < 60 && *p == end;
+}
+
+bool rfc3339_parse(const char *text, size_t n, int64_t *wall_ms)
+{
+    const char *p = text, *end = text + n;
+    struct tm tm = {0}, again;
+    int ms, minutes;
+    time_t at;
+
+    tm.tm_year = digits(&p, end, 4) - 1900;
+    if (tm.tm_year < -900 || !letter(&p, end, '-') ||
+        (tm.tm_mon = digits(&p, end, 2) - 1) < 0 || !letter(&p, end, '-') ||
+        (tm.tm_mday = digits(&p, end, 2)) < 1 || !letter(&p, end, 'T') ||
+        (tm.tm_hour = digits(&p, end, 2)) < 0 || !letter(&p, end, ':') ||
+        (tm.tm_min = digits(&p, end, 2)) < 0 || !letter(&p, end, ':') ||
+        (tm.tm_sec = digits(&p, end, 2)) < 0 || !fraction(&p, end, &ms) ||
+        !offset(&p, end, &minutes))
+        return false;
+    again = tm;
+    at = timegm(&again); /* which puts the 31st of June into July */
+    if (again.tm_mon != tm.tm_mon || again.tm_mday != tm.tm_mday ||
+        again.tm_hour != tm.tm_hour || again.tm_min != tm.tm_min)
+        return false;
+    *wall_ms = (int64_t)at * 1000 + ms - (int64_t)minutes * MINUTE_MS;
+    return true;
+}

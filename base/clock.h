@@ -9,6 +9,7 @@
 #define BASE_CLOCK_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #define SECOND_MS 1000LL
@@ -34,5 +35,8 @@ void clock_test_off(void);
  * the years 1000 to 9999 the nearest one within. */
 enum { RFC3339_BYTES = 32 };
 void rfc3339(char out[RFC3339_BYTES], int64_t wall_ms);
+/* The other way: a date, T, a time, perhaps a fraction, and Z or an offset.
+ * false: it is none. */
+bool rfc3339_parse(const char *text, size_t n, int64_t *wall_ms);
 
 #endif

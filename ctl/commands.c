@@ -39,16 +39,22 @@ const struct command ctl_commands[] = {
         .help =
             "The secret is the source's first one in the configuration. "
             "Without --file the body looks\nlike one of the provider's, new "
-            "each time.",
+            "each time. For a provider that signs by a private key\n"
+            "(Discord, SendGrid, PayPal …) a key of your own stands in; its "
+            "public half, which is\nprinted when it is made, must stand in "
+            "the source's secrets.",
         .examples = "  grapnel send plane\n"
                     "  grapnel send plane --type issue.created --workspace "
                     "acme --count 10\n"
-                    "  grapnel send ledger --file body.json\n",
+                    "  grapnel send ledger --file body.json\n"
+                    "  grapnel send discord --private-key test.pem\n",
         .options = {{"--file", "F",
                      "the body, as it is (- for standard input)"},
                     {"--type", "T", "the event's type"},
                     {"--workspace", "W", "its workspace"},
-                    {"--count", "N", "so many, one after the other (1)"}},
+                    {"--count", "N", "so many, one after the other (1)"},
+                    {"--private-key", "F",
+                     "PEM; made, and kept there, if there is no such file"}},
         .run = run_send,
     },
     {

@@ -2,6 +2,7 @@
 #include "bounds.h"
 #include "json_text.h"
 #include "profile.h"
+#include "split.h"
 #include <stdio.h>
 
 typedef gr_rc read_fn(const struct source *source, struct subject *s,
@@ -19,15 +20,35 @@ static void read_one(struct facts *f, read_fn *read, const char *what,
     buf_put(out, "", 0); /* readable as a string also when empty */
 }
 
+/* Of a request of several events the first is looked at. */
+static struct bytes first_event(struct facts *f, const struct source *source,
+                                struct bytes body)
+{
+    struct split parts = {0};
+    const char *why = NULL;
+
+    f->count = 1;
+    if (!source->batch)
+        return body;
+    if (split_body(body, &parts, &why) != GR_OK)
+        snprintf(f->refused, sizeof f->refused, "%s", why);
+    if (parts.count) {
+        f->count = parts.count;
+        body = parts.parts[0];
+    }
+    split_fini(&parts);
+    return body;
+}
+
 void facts_read(struct facts *f, const struct source *source,
                 struct bytes headers, struct bytes body)
 {
     struct subject s = {.source = source->name,
                         .provider = source->provider,
-                        .headers = headers,
-                        .body = body};
+                        .headers = headers};
 
     *f = (struct facts){0};
+    s.body = first_event(f, source, body);
     buf_init(&f->id, TEXT_MAX_BYTES);
     buf_init(&f->type, TEXT_MAX_BYTES);
     buf_init(&f->workspace, TEXT_MAX_BYTES);
@@ -76,9 +97,11 @@ json_t *facts_dedupe(const struct facts *f, const struct source *source,
                         .id = f->id.len ? f->id.data : NULL,
                         .type = f->type.data,
                         .workspace = f->workspace.data,
-                        .headers = headers,
-                        .body = body};
+                        .headers = headers};
+    struct facts unused = {0};
     json_t *out = json_array();
+
+    s.body = first_event(&unused, source, body);
 
     for (size_t i = 0; !source->dedupe.none && i < source->dedupe.count; i++)
         json_array_append_new(out, key_json(&source->dedupe.keys[i], &s));

@@ -9,6 +9,7 @@
 struct facts {
     struct buf id, type, workspace; /* id may be empty: it has none */
     char refused[300]; /* why the event would be refused, "" when not */
+    size_t count;      /* events that the request carries */
 };
 
 /* `headers` packed, `body` raw; borrowed. facts_fini() in any case. */

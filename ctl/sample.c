@@ -1,6 +1,8 @@
 #include "sample.h"
 #include "bounds.h"
+#include "clock.h"
 #include "headers.h"
+#include "profile.h"
 #include "signature.h"
 #include <inttypes.h>
 #include <stdio.h>
@@ -11,7 +13,8 @@ struct making {
     struct sample *s;
     const struct source *source;
     const struct wish *w;
-    json_t *doc; /* of the body that we make; NULL when it is given */
+    json_t *doc; /* of the body that we make; NULL when it is given, … */
+    bool form;   /* … or a form: then the body grows as fields are put */
     char *why;
 };
 
@@ -56,27 +59,83 @@ static void put_pointer(json_t *at, const char *pointer, json_t *value)
     json_decref(value); /* "": the whole body can't be one field */
 }
 
-/* Give a field its value, where the source looks for it. What is in a given
- * body, or is a constant, stays what it is. */
+static void put_escaped(struct buf *out, const char *text)
+{
+    for (; *text; text++)
+        if ((*text >= 'a' && *text <= 'z') || (*text >= 'A' && *text <= 'Z') ||
+            (*text >= '0' && *text <= '9') || strchr("-_.", *text))
+            buf_put(out, text, 1);
+        else
+            buf_printf(out, "%%%02X", (unsigned char)*text);
+}
+
+static void put_pair(struct buf *out, const char *name, const char *value)
+{
+    buf_puts(out, out->len ? "&" : "");
+    put_escaped(out, name);
+    buf_puts(out, "=");
+    put_escaped(out, value);
+}
+
+/* Give a field its value, where the source looks for it; of several places,
+ * the first. What is in a given body, or is a constant, stays what it is. */
 static void put_field(struct making *m, const struct expr *e, const char *value)
 {
     if (e->kind == EXPR_HEADER)
         put_header(m, e->text, value);
     else if (e->kind == EXPR_JSON && m->doc)
         put_pointer(m->doc, e->text, json_string(value));
+    else if (e->kind == EXPR_FORM && m->form)
+        put_pair(&m->s->body, e->text, value);
+    else if (e->kind == EXPR_QUERY)
+        put_pair(&m->s->query, e->text, value);
+}
+
+static void time_text(const struct verify *v, int64_t now_ms, char text[32])
+{
+    if (v->time_unit == UNIT_RFC3339)
+        rfc3339(text, now_ms);
+    else
+        snprintf(text, 32, "%" PRId64,
+                 v->time_unit == UNIT_MS ? now_ms : now_ms / 1000);
 }
 
 static void put_time(struct making *m)
 {
     const struct verify *v = &m->source->verify;
-    int64_t now = v->time_unit == UNIT_MS ? m->w->now_ms : m->w->now_ms / 1000;
     char text[32];
 
-    snprintf(text, sizeof text, "%" PRId64, now);
-    if (v->time.kind == EXPR_JSON && m->doc)
-        put_pointer(m->doc, v->time.text, json_integer(now));
+    time_text(v, m->w->now_ms, text);
+    if (v->time.kind == EXPR_JSON && m->doc && v->time_unit == UNIT_MS)
+        put_pointer(m->doc, v->time.text,
+                    json_integer(strtoll(text, NULL, 10)));
     else
         put_field(m, &v->time, text);
+    put_field(m, &v->token, m->w->uuid);
+}
+
+/* Where the signature stands in the body, the body is not signed: what is, and
+ * it, are put into a given body, too. */
+static gr_rc open_given(struct making *m)
+{
+    if (!m->w->has_body || m->source->verify.signature.kind != EXPR_JSON ||
+        !m->w->uuid)
+        return GR_OK;
+    m->doc = json_loadb(m->w->given.p, m->w->given.n, 0, NULL);
+    if (!json_is_object(m->doc)) {
+        snprintf(m->why, 200,
+                 "its signature belongs into the body, which is "
+                 "no JSON object");
+        return GR_REFUSE;
+    }
+    put_time(m);
+    return GR_OK;
+}
+
+/* It signs the fields of a form. */
+static bool wants_form(const struct source *source)
+{
+    return signature_signs(source->verify.signed_content, "sorted_form");
 }
 
 static bool is_plane(const struct source *source)
@@ -105,7 +164,9 @@ static void put_type(struct making *m)
     if (!type && !m->w->uuid && !is_plane(source))
         return;
     if (!type)
-        type = is_plane(source) ? "issue.updated" : "test.sent";
+        type = profile_words(source->profile).example_type;
+    if (!type)
+        type = "test.sent";
     dot = source->action.kind == EXPR_NONE ? NULL : strrchr(type, '.');
     if (!m->w->type && m->w->has_body && is_plane(source))
         event = event_in(m->w->given);
@@ -126,8 +187,15 @@ static json_t *new_doc(const struct source *source, const struct wish *w)
                              "Made by grapnel send", "sequence_id",
                              (json_int_t)w->n);
 
-    if (!is_plane(source))
-        return json_pack("{s:o}", "data", data);
+    const char *text = profile_words(source->profile).example_body;
+    json_t *doc = text ? json_loads(text, 0, NULL) : json_object();
+
+    if (!is_plane(source)) {
+        json_object_set(doc, "data", data);
+        json_decref(data);
+        return doc;
+    }
+    json_decref(doc);
     return json_pack(
         "{s:s, s:s, s:s, s:s, s:o, s:{s:{s:s, s:s}, s:s, s:s}}", "event", "",
         "action", "", "webhook_id", "7c9e6679-7425-40de-944b-e07fc1f90ae7",
@@ -140,11 +208,18 @@ static gr_rc put_body(struct making *m)
 {
     char *text;
 
-    if (m->w->has_body) {
+    if (m->form) {
+        put_pair(&m->s->body, "made_by", "grapnel send");
+    } else if (!m->doc) {
         buf_put(&m->s->body, m->w->given.p, m->w->given.n);
     } else {
+        json_t *all = m->source->batch && !m->w->has_body
+                          ? json_pack("[O]", m->doc)
+                          : json_incref(m->doc);
+
         /* As Python's json.dumps(), which signs what Plane sends. */
-        text = json_dumps(m->doc, JSON_ENSURE_ASCII);
+        text = json_dumps(all, JSON_ENSURE_ASCII);
+        json_decref(all);
         buf_puts(&m->s->body, text ? text : "");
         if (!text)
             m->s->body.failed = true;
@@ -156,14 +231,36 @@ static gr_rc put_body(struct making *m)
     return GR_REFUSE;
 }
 
+static bool same_place(const struct expr *a, const struct expr *b)
+{
+    return a->kind == b->kind && a->text && b->text &&
+           strcmp(a->text, b->text) == 0;
+}
+
+/* A body of ours that is a form, or one that was given and is no JSON. */
+static bool looks_like_form(const struct making *m)
+{
+    const char *p = m->w->given.p;
+
+    if (!m->w->has_body)
+        return m->form;
+    return wants_form(m->source) && m->w->given.n && *p != '{' && *p != '[';
+}
+
 static void put_rest(struct making *m)
 {
     const struct source *source = m->source;
 
-    put_header(m, "Content-Type", "application/json");
+    const struct verify *v = &source->verify;
+
+    put_header(m, "Content-Type",
+               looks_like_form(m) ? "application/x-www-form-urlencoded"
+                                  : "application/json");
     if (is_plane(source))
         put_header(m, "X-Plane-Delivery", m->w->uuid);
     put_field(m, &source->id, m->w->uuid);
+    if (!same_place(&v->id, &source->id))
+        put_field(m, &v->id, m->w->uuid);
     put_field(m, &source->workspace,
               m->w->workspace ? m->w->workspace : "demo");
     put_time(m);
@@ -172,63 +269,194 @@ static void put_rest(struct making *m)
 gr_rc sample_make(struct sample *s, const struct source *source,
                   const struct wish *w, char why[200])
 {
+    bool form = !w->has_body && wants_form(source);
     struct making m = {.s = s,
                        .source = source,
                        .w = w,
                        .why = why,
-                       .doc = w->has_body ? NULL : new_doc(source, w)};
+                       .form = form,
+                       .doc = w->has_body || form ? NULL : new_doc(source, w)};
     gr_rc rc;
 
     buf_init(&s->headers, HEADERS_MAX_BYTES);
     buf_init(&s->body, SAMPLE_BODY_BYTES);
+    buf_init(&s->query, TEXT_MAX_BYTES);
     put_type(&m);
     if (w->uuid)
         put_rest(&m);
-    rc = put_body(&m);
+    rc = open_given(&m);
+    if (rc == GR_OK)
+        rc = put_body(&m);
     json_decref(m.doc);
     return rc;
 }
 
-gr_rc sample_sign(struct sample *s, const struct source *source, char why[200])
-{
-    const struct verify *v = &source->verify;
-    struct bytes headers = {s->headers.data, s->headers.len};
-    struct bytes body = {s->body.data, s->body.len};
-    struct subject subject = {.headers = headers, .body = body};
-    struct buf ts, key, content, text;
-    uint8_t mac[MAC_BYTES];
-    const char *reason = "the source has no secret";
-    gr_rc rc = GR_REFUSE;
+/* ---- its signature ---- */
 
-    buf_init(&ts, TEXT_MAX_BYTES);
-    buf_init(&key, TEXT_MAX_BYTES);
-    buf_init(&content, SAMPLE_BODY_BYTES + 2 * TEXT_MAX_BYTES);
-    buf_init(&text, TEXT_MAX_BYTES);
-    if (v->time.kind != EXPR_NONE &&
-        expr_value(&v->time, &subject, &ts, &reason) != GR_OK)
-        goto out;
-    if (!source->secrets.count ||
-        signature_key(v, source->secrets.items[0], &key) != GR_OK)
-        goto out;
-    reason = "what is signed can't be made";
-    if (signature_content(v, (struct bytes){ts.data, ts.len}, body, &content) !=
-        GR_OK)
-        goto out;
-    signature_mac(mac, (struct bytes){key.data, key.len},
-                  (struct bytes){content.data, content.len});
-    signature_print(v, mac, &text);
-    headers_put(&s->headers, v->header, (struct bytes){text.data, text.len});
-    rc = s->headers.failed ? GR_REFUSE : GR_OK;
-out:
+struct signing_up {
+    struct sample *s;
+    const struct source *source;
+    struct subject subject;
+    struct buf ts, id, token, url;
+    bool no_form;
+};
+
+static struct bytes held(const struct buf *b)
+{
+    return (struct bytes){b->data, b->len};
+}
+
+/* The value of a field that is signed; a header's is as it was put. */
+static gr_rc look(struct signing_up *u, const struct expr *e, struct buf *out,
+                  const char **why)
+{
+    *why = expr_not_there;
+    return e->kind == EXPR_NONE ? GR_OK : expr_value(e, &u->subject, out, why);
+}
+
+static gr_rc gather(struct signing_up *u, struct signing *g, const char **why)
+{
+    const struct verify *v = &u->source->verify;
+    const char *text = v->signed_content;
+    bool own = v->id.kind != EXPR_NONE;
+    char now[32];
+
+    if (v->time.kind == EXPR_NONE && v->form.kind == FORM_KV) {
+        time_text(v, now_ms(), now);
+        buf_puts(&u->ts, now);
+    } else if (look(u, &v->time, &u->ts, why) != GR_OK) {
+        return GR_REFUSE;
+    }
+    if (signature_signs(text, "id") &&
+        look(u, own ? &v->id : &u->source->id, &u->id, why) != GR_OK)
+        return GR_REFUSE;
+    if (signature_signs(text, "token") &&
+        look(u, &v->token, &u->token, why) != GR_OK)
+        return GR_REFUSE;
+    buf_puts(&u->url, u->source->public_url ? u->source->public_url : "");
+    buf_puts(&u->url, u->s->query.len ? "?" : "");
+    buf_put(&u->url, u->s->query.data, u->s->query.len);
+    *g = (struct signing){.ts = held(&u->ts),
+                          .id = held(&u->id),
+                          .token = held(&u->token),
+                          .url = held(&u->url),
+                          .method = {"POST", 4},
+                          .body = held(&u->s->body),
+                          .no_form = u->no_form};
+    if (u->source->webhook_id)
+        g->webhook_id = (struct bytes){u->source->webhook_id,
+                                       strlen(u->source->webhook_id)};
+    return GR_OK;
+}
+
+/* Where a digest stands for the body, it goes into the query. */
+static gr_rc put_digest(struct signing_up *u)
+{
+    static const struct expr digest = {.kind = EXPR_BODY_SHA256};
+    const struct expr *e = &u->source->verify.body_digest;
+    const char *first = u->s->body.data, *why;
+    struct buf hex;
+    gr_rc rc;
+
+    if (e->kind != EXPR_QUERY || !u->s->body.len ||
+        (*first != '{' && *first != '['))
+        return GR_OK;
+    buf_init(&hex, TEXT_MAX_BYTES);
+    rc = expr_value(&digest, &u->subject, &hex, &why);
+    if (rc == GR_OK) {
+        put_pair(&u->s->query, e->text, hex.data);
+        u->no_form = true;
+    }
+    buf_fini(&hex);
+    return rc;
+}
+
+/* Into the header, or where else the source looks for it. */
+static gr_rc put_signature(struct signing_up *u, struct bytes text)
+{
+    const struct verify *v = &u->source->verify;
+    struct sample *s = u->s;
+    char *value = gr_strndup(text.p, text.n), *body = NULL;
+    json_t *doc;
+
+    if (v->headers.count) {
+        headers_put(&s->headers, v->headers.items[0], text);
+    } else if (v->signature.kind == EXPR_HEADER) {
+        headers_put(&s->headers, v->signature.text, text);
+    } else if (v->signature.kind == EXPR_QUERY) {
+        put_pair(&s->query, v->signature.text, value);
+    } else if (v->signature.kind == EXPR_FORM) {
+        put_pair(&s->body, v->signature.text, value);
+    } else {
+        doc = json_loadb(s->body.data, s->body.len, 0, NULL);
+        put_pointer(doc, v->signature.text, json_string(value));
+        body = json_dumps(doc, JSON_ENSURE_ASCII);
+        json_decref(doc);
+        buf_reset(&s->body);
+        buf_puts(&s->body, body ? body : "");
+        free(body);
+    }
+    free(value);
+    return s->headers.failed || s->body.failed || s->query.failed ? GR_REFUSE
+                                                                  : GR_OK;
+}
+
+/* The text of the signature, or of a token. */
+static gr_rc make_text(struct signing_up *u, EVP_PKEY *private_key,
+                       const struct signing *g, struct buf *text)
+{
+    const struct verify *v = &u->source->verify;
+    struct candidate c;
+    struct content content;
+    gr_rc rc;
+
+    if (v->scheme == SCHEME_SHARED_TOKEN) {
+        buf_puts(text, v->prefix ? v->prefix : "");
+        return signature_key(v, u->source->secrets.items[0], text);
+    }
+    rc = content_make(&content, v->signed_content, g);
+    if (rc == GR_OK)
+        rc = signature_sign(v, u->source->keys[0], private_key, &content, &c);
+    content_fini(&content);
+    if (rc == GR_OK)
+        signature_print(v, &c, g->ts, text);
+    return rc;
+}
+
+gr_rc sample_sign(struct sample *s, const struct source *source,
+                  EVP_PKEY *private_key, char why[200])
+{
+    struct signing_up u = {
+        .s = s,
+        .source = source,
+        .subject = {.headers = held(&s->headers), .body = held(&s->body)}};
+    struct signing g;
+    struct buf text;
+    const char *reason = "what is signed can't be made";
+    gr_rc rc;
+
+    buf_init(&u.ts, TEXT_MAX_BYTES);
+    buf_init(&u.id, TEXT_MAX_BYTES);
+    buf_init(&u.token, TEXT_MAX_BYTES);
+    buf_init(&u.url, HEADERS_MAX_BYTES);
+    buf_init(&text, CONF_SECRET_MAX_BYTES);
+    rc = put_digest(&u);
+    if (rc == GR_OK)
+        rc = gather(&u, &g, &reason);
+    if (rc == GR_OK)
+        rc = make_text(&u, private_key, &g, &text);
+    if (rc == GR_OK)
+        rc = put_signature(&u, held(&text));
     if (rc != GR_OK)
         snprintf(why, 200, "it can't be signed: %s", reason);
-    if (key.data)
-        explicit_bzero(key.data, key.cap);
-    buf_fini(&ts);
-    buf_fini(&key);
-    buf_fini(&content);
+    if (text.data)
+        explicit_bzero(text.data, text.cap);
+    buf_fini(&u.ts);
+    buf_fini(&u.id);
+    buf_fini(&u.token);
+    buf_fini(&u.url);
     buf_fini(&text);
-    subject_fini(&subject);
+    subject_fini(&u.subject);
     return rc;
 }
 
@@ -236,4 +464,5 @@ void sample_fini(struct sample *s)
 {
     buf_fini(&s->headers);
     buf_fini(&s->body);
+    buf_fini(&s->query);
 }

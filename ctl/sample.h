@@ -4,6 +4,7 @@
 #define CTL_SAMPLE_H
 
 #include "settings.h"
+#include <openssl/types.h>
 
 enum { SAMPLE_BODY_BYTES = 64 * 1024 * 1024 };
 
@@ -21,14 +22,16 @@ struct wish {
 struct sample {
     struct buf headers; /* packed (headers.h) */
     struct buf body;
+    struct buf query; /* behind the door's path; mostly empty */
 };
 
 /* GR_REFUSE: the source has no such field (`why`). sample_fini() in any case. */
 GR_MUST_CHECK gr_rc sample_make(struct sample *s, const struct source *source,
                                 const struct wish *w, char why[200]);
-/* Add the signature, by the first secret. */
+/* Add the signature: by the first secret, or by `private_key` (may be NULL)
+ * where the provider signs by one. */
 GR_MUST_CHECK gr_rc sample_sign(struct sample *s, const struct source *source,
-                                char why[200]);
+                                EVP_PKEY *private_key, char why[200]);
 void sample_fini(struct sample *s);
 
 #endif

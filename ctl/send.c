@@ -5,9 +5,11 @@
 #include "ctl.h"
 #include "facts.h"
 #include "headers.h"
+#include "keypair.h"
 #include "sample.h"
 #include "table.h"
 #include <curl/curl.h>
+#include <openssl/evp.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
@@ -23,6 +25,8 @@ struct sending {
     struct ctl *c;
     const struct source *source;
     struct wish wish;
+    EVP_PKEY *private_key; /* NULL: it signs by the secret */
+    char *public_key;      /* of a fresh one; else NULL */
     CURL *curl;
     char *url;
     json_t *results; /* of --json */
@@ -119,10 +123,12 @@ static long post(struct sending *s, const struct sample *sample,
 {
     struct curl_slist *headers = curl_headers(sample);
     CURL *h = s->curl;
+    char *url = gr_printf("%s%s%s", s->url, sample->query.len ? "?" : "",
+                          sample->query.len ? sample->query.data : "");
     long status = 0;
 
     *why = 0;
-    curl_easy_setopt(h, CURLOPT_URL, s->url);
+    curl_easy_setopt(h, CURLOPT_URL, url);
     curl_easy_setopt(h, CURLOPT_PROXY, "");
     curl_easy_setopt(h, CURLOPT_NOPROXY, "*");
     curl_easy_setopt(h, CURLOPT_NOSIGNAL, 1L);
@@ -139,6 +145,7 @@ static long post(struct sending *s, const struct sample *sample,
     if (curl_easy_perform(h) == CURLE_OK)
         curl_easy_getinfo(h, CURLINFO_RESPONSE_CODE, &status);
     curl_slist_free_all(headers);
+    free(url);
     return status;
 }
 
@@ -167,6 +174,8 @@ static json_t *result_json(const struct sending *s, long status,
                             s->source->name, "type", f->type.data, "workspace",
                             f->workspace.data);
 
+    if (out && s->public_key)
+        json_object_set_new(out, "public_key", json_string(s->public_key));
     if (out)
         json_object_update(out, (json_t *)(uintptr_t)answer);
     return out;
@@ -223,7 +232,7 @@ static int send_one(struct sending *s)
     s->wish.n++;
     buf_init(&answer, ANSWER_MAX_BYTES);
     if (sample_make(&sample, s->source, &s->wish, why) != GR_OK ||
-        sample_sign(&sample, s->source, why) != GR_OK)
+        sample_sign(&sample, s->source, s->private_key, why) != GR_OK)
         code = complain(EXIT_REFUSED, "%s", why);
     else if (!is_as_wished(s, &sample))
         code = EXIT_USAGE;
@@ -289,6 +298,42 @@ static bool find_source(struct ctl *c, const struct source **source)
     return false;
 }
 
+/* Who has only the public half can't sign: a pair of our own stands in for the
+ * provider's. false: a sentence was printed. */
+static bool open_key(struct sending *s)
+{
+    const char *path = parsed_value(&s->c->parsed, "--private-key");
+    struct buf half;
+    char why[200];
+    bool fresh;
+
+    if (!keypair_needed(s->source)) {
+        if (path)
+            complain(EXIT_USAGE,
+                     "source %s signs by its secret: there is no "
+                     "use for --private-key",
+                     s->source->name);
+        return !path;
+    }
+    s->private_key = keypair_open(s->source, path, &fresh, why);
+    if (!s->private_key) {
+        complain(EXIT_REFUSED, "%s", why);
+        return false;
+    }
+    buf_init(&half, 16 * 1024);
+    if (fresh && keypair_public(s->source, s->private_key, &half) == GR_OK)
+        fprintf(stderr,
+                "The provider's private key is not ours to have, so this is "
+                "signed by a fresh one%s%s.\nThe door believes it when its "
+                "public half stands in secrets of source %s:\n%s\n",
+                path ? ", kept in " : "; --private-key FILE keeps it",
+                path ? path : "", s->source->name, half.data);
+    if (fresh && half.data)
+        s->public_key = gr_strdup(half.data);
+    buf_fini(&half);
+    return true;
+}
+
 int run_send(struct ctl *c)
 {
     struct sending s = {.c = c};
@@ -311,6 +356,13 @@ int run_send(struct ctl *c)
         s.wish.has_body = true;
         s.wish.given = (struct bytes){body, n};
     }
+    if (!open_key(&s)) {
+        free(body);
+        return parsed_value(&c->parsed, "--private-key") &&
+                       !keypair_needed(s.source)
+                   ? EXIT_USAGE
+                   : EXIT_REFUSED;
+    }
     s.wish.type = parsed_value(&c->parsed, "--type");
     s.wish.workspace = parsed_value(&c->parsed, "--workspace");
     s.url = door_url(c->settings, s.source->name);
@@ -322,7 +374,9 @@ int run_send(struct ctl *c)
     code = finish(&s, code, count);
     curl_easy_cleanup(s.curl);
     curl_global_cleanup();
+    EVP_PKEY_free(s.private_key);
     json_decref(s.results);
+    free(s.public_key);
     free(s.url);
     free(body);
     return code;

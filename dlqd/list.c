@@ -5,6 +5,7 @@
 #include "headers.h"
 #include "json_text.h"
 #include "requeue.h"
+#include "signature.h"
 #include <inttypes.h>
 #include <openssl/evp.h>
 #include <stdio.h>
@@ -221,7 +222,7 @@ static bool secret_header(const struct source *source, struct bytes name)
     for (size_t i = 0; i < COUNT_OF(names); i++)
         if (is_name(name, names[i]))
             return true;
-    return source && is_name(name, source->verify.header);
+    return source && signature_is_in(&source->verify, name);
 }
 
 /* [["Content-Type", "application/json"], …]: order and repeats as they came. */

@@ -35,6 +35,8 @@
     A(TIMESTAMP_MALFORMED, 401, "unauthorized", "timestamp_malformed", WHO, 0, \
       KEEP)                                                                    \
     A(TIMESTAMP_STALE, 401, "unauthorized", "timestamp_stale", WHO, 0, KEEP)   \
+    A(ID_MISSING, 401, "unauthorized", "id_missing", WHO, 0, KEEP)             \
+    A(ID_MALFORMED, 401, "unauthorized", "id_malformed", WHO, 0, KEEP)         \
     A(PATH_UNKNOWN, 404, "not_found", "path_unknown",                          \
       "there is nothing at this path", 0, KEEP)                                \
     A(SOURCE_UNKNOWN, 404, "not_found", "source_unknown",                      \

@@ -3,6 +3,7 @@
 #include "headers.h"
 #include "ingress.h"
 #include "json_text.h"
+#include "signature.h"
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
@@ -17,8 +18,7 @@ static bool secret_header(const struct source *source, struct bytes name)
         if (name.n == strlen(names[i]) &&
             strncasecmp(name.p, names[i], name.n) == 0)
             return true;
-    return source && name.n == strlen(source->verify.header) &&
-           strncasecmp(name.p, source->verify.header, name.n) == 0;
+    return source && signature_is_in(&source->verify, name);
 }
 
 static json_t *headers_json(const struct source *source, struct bytes packed)

@@ -3,6 +3,7 @@
 #include "clock.h"
 #include "headers.h"
 #include "signature.h"
+#include <openssl/crypto.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,6 +20,22 @@ const char *verdict_name(enum verdict v)
     return names[v];
 }
 
+/* One request under judgement. What is found in it borrows from it. */
+struct judging {
+    const struct source *source;
+    const struct verify *v;
+    struct subject subject;
+    struct signing signing;
+    struct bytes ts; /* of a kv form */
+    struct candidate candidates[CANDIDATES_MAX];
+    size_t count;
+    struct buf found[4]; /* signature, time, id and token that were decoded */
+    struct buf url;
+    int64_t now_ms, sent_ms;
+};
+
+/* ---- where things are ---- */
+
 static struct bytes strip(struct bytes b)
 {
     const char *p = b.p;
@@ -30,23 +47,126 @@ static struct bytes strip(struct bytes b)
     return (struct bytes){p, b.n};
 }
 
-static enum verdict find_signature(const struct verify *v, struct bytes headers,
-                                   uint8_t mac[MAC_BYTES])
+/* The value of an expression, into `into` unless it is a header's. */
+static enum verdict look(struct judging *j, const struct expr *e,
+                         struct buf *into, struct bytes *value,
+                         enum verdict missing, enum verdict malformed)
 {
-    struct bytes value;
+    const char *why = expr_not_there;
     int count;
 
-    if (!headers_get(headers, v->header, &value, &count))
-        return VERDICT_SIGNATURE_MISSING;
-    if (count != 1) /* which of the two? */
-        return VERDICT_SIGNATURE_MALFORMED;
-    value = strip(value);
-    if (!value.n)
-        return VERDICT_SIGNATURE_MISSING;
-    return signature_parse(v, value, mac) == GR_OK
-               ? VERDICT_HOLDS
-               : VERDICT_SIGNATURE_MALFORMED;
+    for (; e->kind == EXPR_HEADER; e = e->other) {
+        if (headers_get(j->subject.headers, e->text, value, &count)) {
+            *value = strip(*value);
+            return count != 1 ? malformed : value->n ? VERDICT_HOLDS : missing;
+        }
+        if (!e->other)
+            return missing;
+    }
+    if (expr_value(e, &j->subject, into, &why) != GR_OK)
+        return why == expr_not_there ? missing : malformed;
+    *value = (struct bytes){into->data, into->len};
+    return VERDICT_HOLDS;
 }
+
+static enum verdict find_signature(struct judging *j, struct bytes *value)
+{
+    const struct text_list *names = &j->v->headers;
+    int count;
+
+    for (size_t i = 0; i < names->count; i++) {
+        if (!headers_get(j->subject.headers, names->items[i], value, &count))
+            continue;
+        *value = strip(*value);
+        if (count != 1) /* which of the two? */
+            return VERDICT_SIGNATURE_MALFORMED;
+        return value->n ? VERDICT_HOLDS : VERDICT_SIGNATURE_MISSING;
+    }
+    if (j->v->signature.kind == EXPR_NONE)
+        return VERDICT_SIGNATURE_MISSING;
+    return look(j, &j->v->signature, &j->found[0], value,
+                VERDICT_SIGNATURE_MISSING, VERDICT_SIGNATURE_MALFORMED);
+}
+
+/* ---- one or several signatures ---- */
+
+static bool behind(struct bytes *text, const char *prefix)
+{
+    size_t n = prefix ? strlen(prefix) : 0;
+
+    if (text->n < n || (n && memcmp(text->p, prefix, n) != 0))
+        return false;
+    text->p = (const char *)text->p + n;
+    text->n -= n;
+    return true;
+}
+
+/* Of what is no signature of ours, nothing is kept. false: there are too many. */
+static bool add_candidate(struct judging *j, struct bytes text)
+{
+    if (!behind(&text, j->v->form.prefix) || !behind(&text, j->v->prefix))
+        return true;
+    if (j->count == CANDIDATES_MAX)
+        return false;
+    if (signature_decode(j->v, text, &j->candidates[j->count]) == GR_OK)
+        j->count++;
+    return true;
+}
+
+static struct bytes next_item(struct bytes *rest, char separator)
+{
+    const char *p = rest->p, *end = memchr(p, separator, rest->n);
+    size_t n = end ? (size_t)(end - p) : rest->n;
+
+    *rest = end ? (struct bytes){end + 1, rest->n - n - 1}
+                : (struct bytes){p + n, 0};
+    return strip((struct bytes){p, n});
+}
+
+static bool is_key(struct bytes item, const char *key)
+{
+    size_t n = strlen(key);
+
+    return item.n > n && memcmp(item.p, key, n) == 0 &&
+           ((const char *)item.p)[n] == '=';
+}
+
+/* One pair. false: the time is there twice, or there are too many. */
+static bool add_pair(struct judging *j, struct bytes item)
+{
+    const struct form *f = &j->v->form;
+    const char *p = item.p;
+
+    if (is_key(item, f->ts_key)) {
+        if (j->ts.n)
+            return false;
+        j->ts = (struct bytes){p + strlen(f->ts_key) + 1,
+                               item.n - strlen(f->ts_key) - 1};
+    } else if (is_key(item, f->sig_key)) {
+        return add_candidate(j,
+                             (struct bytes){p + strlen(f->sig_key) + 1,
+                                            item.n - strlen(f->sig_key) - 1});
+    }
+    return true;
+}
+
+static enum verdict read_signatures(struct judging *j, struct bytes value)
+{
+    const struct form *f = &j->v->form;
+    bool good = true;
+
+    if (f->kind == FORM_PLAIN)
+        good = add_candidate(j, value);
+    while (f->kind != FORM_PLAIN && value.n && good) {
+        struct bytes item = next_item(&value, f->separator);
+
+        good = f->kind == FORM_KV ? add_pair(j, item)
+                                  : !item.n || add_candidate(j, item);
+    }
+    return good && j->count ? VERDICT_HOLDS : VERDICT_SIGNATURE_MALFORMED;
+}
+
+/* ---- time ---- */
 
 /* ^[1-9][0-9]{0,14}$, so that nothing overflows and nothing has two spellings. */
 static enum verdict parse_time(struct bytes text, enum time_unit unit,
@@ -57,6 +177,9 @@ static enum verdict parse_time(struct bytes text, enum time_unit unit,
 
     if (!text.n)
         return VERDICT_TIMESTAMP_MISSING;
+    if (unit == UNIT_RFC3339)
+        return rfc3339_parse(text.p, text.n, ms) ? VERDICT_HOLDS
+                                                 : VERDICT_TIMESTAMP_MALFORMED;
     if (text.n > TIME_DIGITS_MAX || *p == '0')
         return VERDICT_TIMESTAMP_MALFORMED;
     for (size_t i = 0; i < text.n; i++) {
@@ -68,106 +191,209 @@ static enum verdict parse_time(struct bytes text, enum time_unit unit,
     return VERDICT_HOLDS;
 }
 
-static enum verdict time_from_header(const struct verify *v,
-                                     struct bytes headers, struct bytes *text,
-                                     int64_t *ms)
+static bool has_time(const struct verify *v)
 {
-    int count;
-
-    if (!headers_get(headers, v->time.text, text, &count))
-        return VERDICT_TIMESTAMP_MISSING;
-    if (count != 1)
-        return VERDICT_TIMESTAMP_MALFORMED;
-    *text = strip(*text);
-    return parse_time(*text, v->time_unit, ms);
+    return v->time.kind != EXPR_NONE || v->form.kind == FORM_KV;
 }
 
-/* A time inside the body: read only once the signature over the body holds. */
-static enum verdict time_from_body(const struct verify *v, struct bytes headers,
-                                   struct bytes body, int64_t *ms)
+/* The time is needed before the signature can be checked; where it is not
+ * signed by itself, it may stand in the body, which is read only after. */
+static bool time_comes_first(const struct verify *v)
 {
-    struct subject subject = {.headers = headers, .body = body};
-    enum verdict verdict;
-    const char *why;
-    struct buf text;
+    return v->time.kind == EXPR_NONE || v->time.kind == EXPR_HEADER ||
+           signature_signs(v->signed_content, "ts");
+}
 
-    buf_init(&text, TEXT_MAX_BYTES);
-    verdict = VERDICT_TIMESTAMP_MISSING;
-    if (expr_value(&v->time, &subject, &text, &why) == GR_OK)
-        verdict = parse_time((struct bytes){text.data, text.len}, v->time_unit,
-                             ms);
-    else if (why != expr_not_there)
-        verdict = VERDICT_TIMESTAMP_MALFORMED;
-    buf_fini(&text);
-    subject_fini(&subject);
+static enum verdict find_time(struct judging *j)
+{
+    enum verdict verdict = VERDICT_HOLDS;
+
+    if (j->v->time.kind == EXPR_NONE)
+        j->signing.ts = j->ts;
+    else
+        verdict = look(j, &j->v->time, &j->found[1], &j->signing.ts,
+                       VERDICT_TIMESTAMP_MISSING, VERDICT_TIMESTAMP_MALFORMED);
+    if (verdict == VERDICT_HOLDS)
+        verdict = parse_time(j->signing.ts, j->v->time_unit, &j->sent_ms);
     return verdict;
+}
+
+static bool is_stale(const struct judging *j)
+{
+    int64_t skew = j->source->clock_skew_ms;
+    int64_t past = j->v->past_ms ? j->v->past_ms : skew;
+    int64_t future = j->v->future_ms ? j->v->future_ms : skew;
+
+    return (past != TOLERANCE_NONE && j->now_ms - j->sent_ms > past) ||
+           (future != TOLERANCE_NONE && j->sent_ms - j->now_ms > future);
+}
+
+/* ---- what was signed ---- */
+
+/* The URL as the provider knows it: the configured one, with the query that
+ * came. `port`: with the default port, or without it, where it is the other
+ * way in the configuration; senders differ. false: there is no other way. */
+static bool make_url(struct judging *j, bool port)
+{
+    const char *url = j->source->public_url ? j->source->public_url : "";
+    const char *host = strstr(url, "://"), *after, *number;
+    struct bytes query;
+    size_t n, base = strcspn(url, "?");
+
+    buf_reset(&j->url);
+    after = host ? host + 3 + strcspn(host + 3, "/?") : url + base;
+    n = (size_t)(after - url);
+    number = strncmp(url, "https", 5) == 0 ? ":443" : ":80";
+    if (port && n > strlen(number) &&
+        memcmp(after - strlen(number), number, strlen(number)) == 0) {
+        buf_put(&j->url, url, n - strlen(number));
+    } else if (port && host &&
+               strcspn(host + 3, ":") < strcspn(host + 3, "/?")) {
+        return false; /* it has another port, or is an IPv6 address */
+    } else {
+        buf_put(&j->url, url, n);
+        buf_puts(&j->url, port ? number : "");
+    }
+    buf_put(&j->url, after, base - n);
+    if (headers_get(j->subject.headers, ":query", &query, NULL)) {
+        buf_puts(&j->url, "?");
+        buf_put(&j->url, query.p, query.n);
+    }
+    j->signing.url = (struct bytes){j->url.data, j->url.len};
+    return !j->url.failed;
+}
+
+static enum verdict find_id(struct judging *j)
+{
+    const struct expr *e = j->v->id.kind != EXPR_NONE ? &j->v->id
+                                                      : &j->source->id;
+
+    if (!signature_signs(j->v->signed_content, "id"))
+        return VERDICT_HOLDS;
+    return look(j, e, &j->found[2], &j->signing.id, VERDICT_ID_MISSING,
+                VERDICT_ID_MALFORMED);
+}
+
+static enum verdict find_token(struct judging *j)
+{
+    if (!signature_signs(j->v->signed_content, "token"))
+        return VERDICT_HOLDS;
+    return look(j, &j->v->token, &j->found[3], &j->signing.token,
+                VERDICT_SIGNATURE_MISSING, VERDICT_SIGNATURE_MALFORMED);
+}
+
+/* A digest of the body beside it, in what is signed: it must be right. */
+static enum verdict check_digest(struct judging *j)
+{
+    static const struct expr digest = {.kind = EXPR_BODY_SHA256};
+    struct bytes given;
+    struct buf text, made;
+    const char *why;
+    bool same;
+
+    if (j->v->body_digest.kind == EXPR_NONE)
+        return VERDICT_HOLDS;
+    buf_init(&text, TEXT_MAX_BYTES);
+    buf_init(&made, TEXT_MAX_BYTES);
+    j->signing.no_form = look(j, &j->v->body_digest, &text, &given,
+                              VERDICT_SIGNATURE_MISSING,
+                              VERDICT_SIGNATURE_MALFORMED) == VERDICT_HOLDS;
+    same = !j->signing.no_form ||
+           (expr_value(&digest, &j->subject, &made, &why) == GR_OK &&
+            given.n == made.len &&
+            CRYPTO_memcmp(given.p, made.data, made.len) == 0);
+    buf_fini(&text);
+    buf_fini(&made);
+    return same ? VERDICT_HOLDS : VERDICT_SIGNATURE_MISMATCH;
 }
 
 /* Every secret is tried, also after one fits, so that the time that it takes
  * does not tell which. */
-static int fitting_secret(const struct source *source, struct bytes content,
-                          const uint8_t given[MAC_BYTES])
+static int fitting_secret(struct judging *j)
 {
-    uint8_t mac[MAC_BYTES];
-    struct buf key;
+    struct content content;
     int fits = -1;
 
-    buf_init(&key, TEXT_MAX_BYTES);
-    for (size_t i = 0; i < source->secrets.count; i++) {
-        buf_reset(&key);
-        if (signature_key(&source->verify, source->secrets.items[i], &key) !=
-                GR_OK ||
-            !key.len)
-            continue; /* the configuration refuses these */
-        signature_mac(mac, (struct bytes){key.data, key.len}, content);
-        if (signature_same(mac, given) && fits < 0)
-            fits = (int)i;
-    }
-    if (key.data)
-        explicit_bzero(key.data, key.cap);
-    buf_fini(&key);
+    if (content_make(&content, j->v->signed_content, &j->signing) == GR_OK)
+        for (size_t i = 0; i < j->source->secrets.count; i++)
+            if (signature_fits(j->source->keys[i], &content, j->candidates,
+                               j->count) &&
+                fits < 0)
+                fits = (int)i;
+    content_fini(&content);
     return fits;
 }
 
-static enum verdict check_mac(const struct source *source, struct bytes ts,
-                              struct bytes body, const uint8_t mac[MAC_BYTES],
-                              int *secret)
+static enum verdict check_signature(struct judging *j, int *secret)
 {
-    struct bytes content = body;
-    struct buf made;
+    bool url = signature_signs(j->v->signed_content, "url");
 
-    buf_init(&made, BODY_MAX_BYTES + TEXT_MAX_BYTES);
-    if (strcmp(source->verify.signed_content, "{body}") != 0) {
-        if (signature_content(&source->verify, ts, body, &made) != GR_OK) {
-            buf_fini(&made);
-            return VERDICT_SIGNATURE_MISMATCH;
-        }
-        content = (struct bytes){made.data, made.len};
-    }
-    *secret = fitting_secret(source, content, mac);
-    buf_fini(&made);
+    if (url && !make_url(j, false))
+        return VERDICT_SIGNATURE_MISMATCH;
+    *secret = fitting_secret(j);
+    if (*secret < 0 && url && make_url(j, true))
+        *secret = fitting_secret(j);
     return *secret < 0 ? VERDICT_SIGNATURE_MISMATCH : VERDICT_HOLDS;
+}
+
+/* ---- all of it ---- */
+
+static enum verdict judge(struct judging *j, int *secret)
+{
+    bool first = time_comes_first(j->v);
+    struct bytes value;
+    enum verdict verdict;
+
+    verdict = find_signature(j, &value);
+    if (verdict == VERDICT_HOLDS)
+        verdict = read_signatures(j, value);
+    if (verdict == VERDICT_HOLDS && has_time(j->v) && first)
+        verdict = find_time(j);
+    if (verdict == VERDICT_HOLDS)
+        verdict = find_id(j);
+    if (verdict == VERDICT_HOLDS)
+        verdict = find_token(j);
+    if (verdict == VERDICT_HOLDS)
+        verdict = check_digest(j);
+    if (verdict == VERDICT_HOLDS)
+        verdict = check_signature(j, secret);
+    if (verdict == VERDICT_HOLDS && has_time(j->v) && !first)
+        verdict = find_time(j);
+    if (verdict == VERDICT_HOLDS && has_time(j->v) && is_stale(j))
+        verdict = VERDICT_TIMESTAMP_STALE;
+    return verdict;
 }
 
 enum verdict verify(const struct source *source, struct bytes headers,
                     struct bytes body, int64_t now_ms, int *secret)
 {
-    const struct verify *v = &source->verify;
-    struct bytes ts = {"", 0};
-    uint8_t mac[MAC_BYTES];
+    struct judging j;
     enum verdict verdict;
-    int64_t sent_ms = now_ms;
+    struct bytes method;
 
-    verdict = find_signature(v, headers, mac);
-    if (verdict == VERDICT_HOLDS && v->time.kind == EXPR_HEADER)
-        verdict = time_from_header(v, headers, &ts, &sent_ms);
-    if (verdict == VERDICT_HOLDS)
-        verdict = check_mac(source, ts, body, mac, secret);
-    if (verdict == VERDICT_HOLDS && v->time.kind != EXPR_HEADER &&
-        v->time.kind != EXPR_NONE)
-        verdict = time_from_body(v, headers, body, &sent_ms);
-    if (verdict == VERDICT_HOLDS &&
-        llabs(now_ms - sent_ms) > source->clock_skew_ms)
-        verdict = VERDICT_TIMESTAMP_STALE;
+    /* Not the candidates: 4 KB that need no zeroes. */
+    j.source = source;
+    j.v = &source->verify;
+    j.subject = (struct subject){.source = source->name,
+                                 .provider = source->provider,
+                                 .headers = headers,
+                                 .body = body};
+    j.signing = (struct signing){.method = {"POST", 4}, .body = body};
+    if (headers_get(headers, ":method", &method, NULL))
+        j.signing.method = method;
+    if (source->webhook_id)
+        j.signing.webhook_id = (struct bytes){source->webhook_id,
+                                              strlen(source->webhook_id)};
+    j.ts = (struct bytes){"", 0};
+    j.count = 0;
+    j.now_ms = j.sent_ms = now_ms;
+    for (size_t i = 0; i < COUNT_OF(j.found); i++)
+        buf_init(&j.found[i], TEXT_MAX_BYTES);
+    buf_init(&j.url, HEADERS_MAX_BYTES);
+    verdict = judge(&j, secret);
+    for (size_t i = 0; i < COUNT_OF(j.found); i++)
+        buf_fini(&j.found[i]);
+    buf_fini(&j.url);
+    subject_fini(&j.subject);
     return verdict;
 }

@@ -4,7 +4,9 @@
  * names in any case; white space around a value does not count; a signature or
  * time that is missing, empty or there twice fails; bytes of fixed length are
  * compared in constant time, with every secret; the time's own text goes into
- * what is signed. The body is not parsed before its signature holds. */
+ * what is signed. The body is not parsed before its signature holds, but where
+ * the scheme itself says so: Mailgun's signature stands in it, Twilio's is over
+ * its fields. */
 #ifndef INGRESS_VERIFY_H
 #define INGRESS_VERIFY_H
 
@@ -17,7 +19,9 @@
     V(SIGNATURE_MISMATCH, "signature_mismatch")   \
     V(TIMESTAMP_MISSING, "timestamp_missing")     \
     V(TIMESTAMP_MALFORMED, "timestamp_malformed") \
-    V(TIMESTAMP_STALE, "timestamp_stale")
+    V(TIMESTAMP_STALE, "timestamp_stale")         \
+    V(ID_MISSING, "id_missing")                   \
+    V(ID_MALFORMED, "id_malformed")
 
 enum verdict {
 #define V(NAME, text) VERDICT_##NAME,

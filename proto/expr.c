@@ -1,4 +1,5 @@
 #include "expr.h"
+#include "form.h"
 #include "headers.h"
 #include <openssl/evp.h>
 #include <stdlib.h>
@@ -41,10 +42,9 @@ static const char *wrong_const(const char *text)
     return *text ? NULL : "const: needs a text";
 }
 
-static const char *not_yet(const char *text)
+static const char *wrong_field(const char *text)
 {
-    (void)text;
-    return "form: and query: are not in this version";
+    return *text ? NULL : "needs the name of a field";
 }
 
 static const struct {
@@ -53,8 +53,8 @@ static const struct {
     const char *(*wrong)(const char *text);
 } prefixes[] = {
     {"header:", EXPR_HEADER, wrong_header}, {"json:", EXPR_JSON, wrong_pointer},
-    {"const:", EXPR_CONST, wrong_const},    {"form:", EXPR_NONE, not_yet},
-    {"query:", EXPR_NONE, not_yet},
+    {"const:", EXPR_CONST, wrong_const},    {"form:", EXPR_FORM, wrong_field},
+    {"query:", EXPR_QUERY, wrong_field},
 };
 
 static gr_rc parse_word(struct expr *e, const char *text, const char **why)
@@ -65,8 +65,9 @@ static gr_rc parse_word(struct expr *e, const char *text, const char **why)
         e->kind = (enum expr_kind)i;
         return GR_OK;
     }
-    *why = "is no field expression: header:NAME, json:/pointer, const:TEXT, "
-           "or one of source provider id type workspace body_sha256";
+    *why = "is no field expression: header:NAME, json:/pointer, form:NAME, "
+           "query:NAME, const:TEXT, or one of source provider id type "
+           "workspace body_sha256";
     return GR_REFUSE;
 }
 
@@ -91,7 +92,21 @@ gr_rc expr_parse(struct expr *e, const char *text, const char **why)
 void expr_fini(struct expr *e)
 {
     free(e->text);
+    if (e->other)
+        expr_fini(e->other);
+    free(e->other);
     *e = (struct expr){0};
+}
+
+void expr_copy(struct expr *to, const struct expr *from)
+{
+    *to = (struct expr){.kind = from->kind};
+    if (from->text)
+        to->text = gr_strdup(from->text);
+    if (!from->other)
+        return;
+    to->other = gr_alloc(sizeof *to->other);
+    expr_copy(to->other, from->other);
 }
 
 void expr_print(const struct expr *e, struct buf *out)
@@ -112,10 +127,21 @@ void subject_fini(struct subject *s)
     s->json = NULL;
 }
 
-static json_t *load(const struct subject *s, size_t flags, json_error_t *error)
+static json_t *load(struct bytes text, size_t flags, json_error_t *error)
 {
-    return json_loadb(s->body.p ? s->body.p : "", s->body.n,
+    return json_loadb(text.p ? text.p : "", text.n,
                       flags | JSON_DECODE_ANY | JSON_ALLOW_NUL, error);
+}
+
+/* Where the body's JSON stands: in a form's field `payload`, or it is all. */
+static struct bytes json_in(const struct subject *s, struct buf *payload)
+{
+    const char *first = s->body.p;
+
+    if (s->body.n && *first != '{' && *first != '[' && form_is(s->headers) &&
+        form_get(s->body, "payload", payload) == 1)
+        return (struct bytes){payload->data, payload->len};
+    return s->body;
 }
 
 /* One whole number too large for int64 somewhere in a body is no reason to
@@ -123,13 +149,18 @@ static json_t *load(const struct subject *s, size_t flags, json_error_t *error)
 static void parse_body(struct subject *s)
 {
     json_error_t error;
+    struct bytes text;
+    struct buf payload;
 
+    buf_init(&payload, s->body.n + 1);
+    text = json_in(s, &payload);
     s->json_tried = true;
-    s->json = load(s, 0, &error);
+    s->json = load(text, 0, &error);
     if (!s->json && json_error_code(&error) == json_error_numeric_overflow) {
         s->json_inexact = true;
-        s->json = load(s, JSON_DECODE_INT_AS_REAL, &error);
+        s->json = load(text, JSON_DECODE_INT_AS_REAL, &error);
     }
+    buf_fini(&payload);
     if (s->json)
         return;
     snprintf(s->json_why, sizeof s->json_why, "the body is no JSON: %.150s",
@@ -246,6 +277,40 @@ static gr_rc from_header(const struct expr *e, struct subject *s,
     return put_all(out, value.p, value.n, why);
 }
 
+static gr_rc from_fields(struct bytes form, const char *name, struct buf *out,
+                         const char **why)
+{
+    struct buf value;
+    int count;
+    gr_rc rc = GR_REFUSE;
+
+    buf_init(&value, form.n + 1);
+    count = form_get(form, name, &value);
+    *why = "the field came more than once";
+    if (count < 2)
+        rc = put_all(out, value.data, value.len, why);
+    buf_fini(&value);
+    return rc;
+}
+
+static gr_rc from_form(const struct expr *e, struct subject *s, struct buf *out,
+                       const char **why)
+{
+    if (!form_is(s->headers))
+        return refuse(why, expr_not_there);
+    return from_fields(s->body, e->text, out, why);
+}
+
+static gr_rc from_query(const struct expr *e, struct subject *s,
+                        struct buf *out, const char **why)
+{
+    struct bytes query;
+
+    if (!headers_get(s->headers, ":query", &query, NULL))
+        return refuse(why, expr_not_there);
+    return from_fields(query, e->text, out, why);
+}
+
 static gr_rc from_const(const struct expr *e, struct subject *s,
                         struct buf *out, const char **why)
 {
@@ -290,13 +355,17 @@ static gr_rc (*const values[])(const struct expr *e, struct subject *s,
     [EXPR_CONST] = from_const,      [EXPR_SOURCE] = from_subject,
     [EXPR_PROVIDER] = from_subject, [EXPR_ID] = from_subject,
     [EXPR_TYPE] = from_subject,     [EXPR_WORKSPACE] = from_subject,
-    [EXPR_BODY_SHA256] = from_body,
+    [EXPR_BODY_SHA256] = from_body, [EXPR_FORM] = from_form,
+    [EXPR_QUERY] = from_query,
 };
 
 gr_rc expr_value(const struct expr *e, struct subject *s, struct buf *out,
                  const char **why)
 {
-    if (e->kind == EXPR_NONE)
-        return refuse(why, expr_not_there);
-    return values[e->kind](e, s, out, why);
+    gr_rc rc = GR_REFUSE;
+
+    *why = expr_not_there;
+    for (; rc != GR_OK && e && e->kind != EXPR_NONE; e = e->other)
+        rc = values[e->kind](e, s, out, why);
+    return rc;
 }

@@ -1,8 +1,12 @@
 /* expr: a field expression, the small language by which the configuration
  * says where in a request something is found.
  *
- *   header:NAME   json:/pointer (RFC 6901)   const:TEXT
- *   source provider id type workspace body_sha256 */
+ *   header:NAME   json:/pointer (RFC 6901)   form:NAME   query:NAME
+ *   const:TEXT    source provider id type workspace body_sha256
+ *
+ * Where the body is a form with a field `payload` (GitHub's, Slack's), json:
+ * looks into that. Several expressions in a list stand for the first of them
+ * that can be had. */
 #ifndef PROTO_EXPR_H
 #define PROTO_EXPR_H
 
@@ -21,18 +25,22 @@ enum expr_kind {
     EXPR_TYPE,
     EXPR_WORKSPACE,
     EXPR_BODY_SHA256,
+    EXPR_FORM,
+    EXPR_QUERY,
 };
 
 struct expr {
     enum expr_kind kind;
-    char *text; /* header name, pointer or constant; owned; may be NULL */
+    char *text;         /* a name, pointer or constant; owned; may be NULL */
+    struct expr *other; /* when this one can't be had; owned; may be NULL */
 };
 
 /* Parse; on GR_REFUSE `why` (a static sentence) says what is wrong. */
 GR_MUST_CHECK gr_rc expr_parse(struct expr *e, const char *text,
                                const char **why);
 void expr_fini(struct expr *e);
-/* As it was written, into `out`. */
+void expr_copy(struct expr *to, const struct expr *from);
+/* As it was written, into `out`; of several the first. */
 void expr_print(const struct expr *e, struct buf *out);
 
 /* What an expression is asked of. Everything is borrowed. `headers` is the
@@ -57,7 +65,8 @@ extern const char expr_not_there[];
 
 /* Append the value's text to `out`: a string as it is, a number or boolean as
  * JSON writes it. Never empty. GR_REFUSE when it can't be had (`why`, a static
- * sentence, or the subject's json_error); `out` is then as before. */
+ * sentence, or the subject's json_error; of several the last one's); `out` is
+ * then as before. */
 GR_MUST_CHECK gr_rc expr_value(const struct expr *e, struct subject *s,
                                struct buf *out, const char **why);
 

@@ -1,150 +1,193 @@
 #include "profile.h"
 #include "bounds.h"
-#include <assert.h>
+#include "settings_types.h"
+#include "settings_verify.h"
 #include <ctype.h>
 #include <string.h>
 
-enum { KEYS_MAX = 2, PARTS_MAX = 3, FORWARD_MAX = 4, SPELLINGS_MAX = 4 };
-
-#define HOUR_MS (60 * 60 * 1000LL)
-#define DAY_MS  (24 * HOUR_MS)
+#define CLOCK_SKEW_MS (5 * 60 * 1000LL)
 
 struct profile {
-    const char *name;
-    const char *help;
-    struct verify verify; /* header NULL: the file says it */
-    /* Field expressions, as one would write them. */
-    const char *id, *type, *action, *workspace;
-    const char *keys[KEYS_MAX][PARTS_MAX + 1]; /* of dedupe */
-    int64_t ttl_ms;
-    const char *forward_headers[FORWARD_MAX];
-    struct {
-        const char *from, *to;
-    } actions[SPELLINGS_MAX]; /* other spellings, as old versions send them */
+    char *name, *title, *secret, *failure, *notes;
+    struct verify verify; /* unset: the file says it */
+    struct expr id, type, action, workspace;
+    struct dedupe dedupe;
+    struct text_list forward_headers;
+    struct text_list spellings; /* "create>created" */
+    bool batch;
+    struct example {
+        char *type, *body;
+    } example;
 };
 
-static const struct profile profiles[] = {
-    {
-        .name = "plane",
-        .help = "Plane. Its delivery id changes with each try and is not "
-                "signed, so a repeat is known by the body's digest, within "
-                "the hour in which Plane tries again.",
-        .verify = {.header = (char *)(uintptr_t) "X-Plane-Signature",
-                   .prefix = (char *)(uintptr_t) "",
-                   .encoding = ENCODING_HEX,
-                   .signed_content = (char *)(uintptr_t) "{body}"},
-        .type = "header:X-Plane-Event",
-        .action = "json:/action",
-        .workspace = "json:/workspace_id",
-        .keys = {{"source", "body_sha256"}},
-        .ttl_ms = HOUR_MS,
-        .forward_headers = {"X-Plane-Event", "X-Plane-Delivery"},
-        .actions = {{"create", "created"},
-                    {"update", "updated"},
-                    {"delete", "deleted"}},
-    },
-    {
-        .name = "custom",
-        .help = "Says all of it itself. With an id and no dedupe of its own, "
-                "a repeat is known by the id for 7 days.",
-        .keys = {{"source", "id"}},
-        .ttl_ms = 7 * DAY_MS,
-    },
+/* ---- profiles.yaml ---- */
+
+#define AT(type, field)    .offset = offsetof(struct type, field)
+#define COUNT(type, field) .count_offset = offsetof(struct type, field)
+#define TEXT(key, field)                                       \
+    {                                                          \
+        .name = key, .type = &conf_as_text, AT(profile, field) \
+    }
+#define EXPR(key, field)                                           \
+    {                                                              \
+        .name = key, .type = &settings_as_expr, AT(profile, field) \
+    }
+#define TEXTS(key, field)                                       \
+    {                                                           \
+        .name = key, .type = &conf_as_texts, AT(profile, field) \
+    }
+
+static const struct conf_section example_section = {
+    .name = "example",
+    .keys = (const struct conf_key[]){TEXT("type", example.type),
+                                      TEXT("body", example.body),
+                                      {0}},
 };
 
-static const char *const planned[] = {
-    "github",    "standard-webhooks",
-    "stripe",    "slack",
-    "shopify",   "omise",
-    "linear",    "gitlab",
-    "discord",   "zoom",
-    "hubspot",   "paddle",
-    "mailgun",   "sendgrid",
-    "typeform",  "intercom",
-    "zendesk",   "jira",
-    "bitbucket", "sentry",
-    "vercel",    "square",
-    "twilio",    "paypal",
-    "svix",
+static const struct conf_section profile_section = {
+    .name = "profile",
+    .size = sizeof(struct profile),
+    .keys = (const struct conf_key[]){TEXT("name", name),
+                                      TEXT("title", title),
+                                      TEXT("secret", secret),
+                                      TEXT("failure", failure),
+                                      TEXT("notes", notes),
+                                      {.name = "verify",
+                                       .type = &conf_as_map,
+                                       AT(profile, verify),
+                                       .section = &settings_verify,
+                                       .flags = CONF_OPTIONAL},
+                                      EXPR("id", id),
+                                      EXPR("type", type),
+                                      EXPR("action", action),
+                                      EXPR("workspace", workspace),
+                                      {.name = "dedupe",
+                                       .type = &settings_as_dedupe,
+                                       AT(profile, dedupe),
+                                       .section = &settings_dedupe},
+                                      {.name = "forward",
+                                       .type = &conf_as_texts,
+                                       AT(profile, forward_headers),
+                                       .check = wrong_forward_header},
+                                      TEXTS("spellings", spellings),
+                                      {.name = "batch",
+                                       .type = &conf_as_bool,
+                                       AT(profile, batch)},
+                                      {.name = "example",
+                                       .type = &conf_as_map,
+                                       .section = &example_section},
+                                      {0}},
 };
+
+struct profiles {
+    struct profile *all;
+    size_t count;
+};
+
+static const struct conf_section profiles_section = {
+    .name = "profiles.yaml",
+    .keys = (const struct conf_key[]){{.name = "profiles",
+                                       .type = &conf_as_maps,
+                                       AT(profiles, all),
+                                       COUNT(profiles, count),
+                                       .section = &profile_section},
+                                      {0}},
+};
+
+extern const char proto_profiles_yaml[];
+
+/* Read once, for good. That it can be read is ours to see to. */
+static const struct profiles *profiles(void)
+{
+    static struct profiles all;
+    struct buf errors;
+    struct conf *c;
+
+    if (all.count)
+        return &all;
+    c = conf_open(NULL);
+    conf_read_text(c, "profiles.yaml", proto_profiles_yaml, &profiles_section,
+                   &all);
+    buf_init(&errors, 1024 * 1024);
+    if (!conf_close(c, &errors))
+        die(EXIT_CONFIG, "%s", errors.data);
+    buf_fini(&errors);
+    return &all;
+}
 
 const struct profile *profile_find(const char *name)
 {
-    for (size_t i = 0; i < COUNT_OF(profiles); i++)
-        if (strcmp(profiles[i].name, name) == 0)
-            return &profiles[i];
+    const struct profiles *p = profiles();
+
+    for (size_t i = 0; i < p->count; i++)
+        if (strcmp(p->all[i].name, name) == 0)
+            return &p->all[i];
     return NULL;
 }
 
 const char *profile_name(size_t i)
 {
-    return i < COUNT_OF(profiles) ? profiles[i].name : NULL;
-}
+    const struct profiles *p = profiles();
 
-bool profile_is_planned(const char *name)
-{
-    for (size_t i = 0; i < COUNT_OF(planned); i++)
-        if (strcmp(planned[i], name) == 0)
-            return true;
-    return false;
+    return i < p->count ? p->all[i].name : NULL;
 }
 
 bool profile_is_custom(const struct profile *p)
 {
-    return p->verify.header == NULL;
+    return verify_unset(&p->verify);
 }
 
-const char *profile_help(const struct profile *p)
+const struct verify *profile_verify(const struct profile *p)
 {
-    return p->help;
+    return &p->verify;
+}
+
+static const char *or_empty(const char *text)
+{
+    return text ? text : "";
+}
+
+struct profile_words profile_words(const struct profile *p)
+{
+    return (struct profile_words){
+        .title = or_empty(p->title),
+        .secret = or_empty(p->secret),
+        .failure = or_empty(p->failure),
+        .notes = or_empty(p->notes),
+        .example_type = p->example.type,
+        .example_body = p->example.body,
+    };
 }
 
 /* ---- what the file left open ---- */
 
-static void must_parse(struct expr *e, const char *text)
+static void fill_expr(struct expr *e, const struct expr *from)
 {
-    const char *why;
-    gr_rc rc = expr_parse(e, text, &why);
-
-    assert(rc == GR_OK); /* the table above is ours */
-    (void)rc;
+    if (e->kind == EXPR_NONE)
+        expr_copy(e, from);
 }
 
-static void fill_expr(struct expr *e, const char *text)
+/* A key made of an id needs an id; without any key nothing is a repeat. */
+static bool key_can_be_had(const struct source *source,
+                           const struct dedupe_key *key)
 {
-    if (e->kind == EXPR_NONE && text)
-        must_parse(e, text);
+    for (size_t i = 0; i < key->count; i++)
+        if (key->parts[i].kind == EXPR_ID && source->id.kind == EXPR_NONE)
+            return false;
+    return true;
 }
 
-static void fill_verify(struct verify *v, const struct verify *from)
-{
-    if (v->header || !from->header)
-        return;
-    *v = *from;
-    v->header = gr_strdup(from->header);
-    v->prefix = gr_strdup(from->prefix);
-    v->signed_content = gr_strdup(from->signed_content);
-}
-
-static void add_key(struct dedupe *d, const char *const *parts)
+static void add_key(struct dedupe *d, const struct dedupe_key *from)
 {
     struct dedupe_key *key;
 
     d->keys = gr_realloc(d->keys, (d->count + 1) * sizeof *d->keys);
     key = &d->keys[d->count++];
     *key = (struct dedupe_key){
-        .parts = gr_alloc(PARTS_MAX * sizeof *key->parts)};
-    for (; parts[key->count]; key->count++)
-        must_parse(&key->parts[key->count], parts[key->count]);
-}
-
-/* A key made of an id needs an id; without any key nothing is a repeat. */
-static bool key_can_be_had(const struct source *source, const char *const *key)
-{
-    for (; *key; key++)
-        if (strcmp(*key, "id") == 0 && source->id.kind == EXPR_NONE)
-            return false;
-    return true;
+        .count = from->count,
+        .parts = gr_alloc(from->count * sizeof *key->parts)};
+    for (size_t i = 0; i < from->count; i++)
+        expr_copy(&key->parts[i], &from->parts[i]);
 }
 
 static void fill_dedupe(struct source *source, const struct profile *p)
@@ -154,12 +197,25 @@ static void fill_dedupe(struct source *source, const struct profile *p)
     if (d->none)
         return;
     if (d->count == 0)
-        for (size_t i = 0; i < KEYS_MAX && p->keys[i][0]; i++)
-            if (key_can_be_had(source, p->keys[i]))
-                add_key(d, p->keys[i]);
+        for (size_t i = 0; i < p->dedupe.count; i++)
+            if (key_can_be_had(source, &p->dedupe.keys[i]))
+                add_key(d, &p->dedupe.keys[i]);
     if (d->ttl_ms == 0)
-        d->ttl_ms = p->ttl_ms;
+        d->ttl_ms = p->dedupe.ttl_ms;
     d->none = d->count == 0;
+}
+
+/* A clock_skew of the file counts more than what the profile says. */
+static void fill_verify(struct source *source, const struct profile *p)
+{
+    if (verify_unset(&source->verify) && !profile_is_custom(p)) {
+        settings_verify_forget(&source->verify);
+        verify_copy(&source->verify, &p->verify);
+        if (source->clock_skew_ms)
+            source->verify.past_ms = source->verify.future_ms = 0;
+    }
+    if (!source->clock_skew_ms)
+        source->clock_skew_ms = CLOCK_SKEW_MS;
 }
 
 void profile_fill(struct source *source)
@@ -169,14 +225,15 @@ void profile_fill(struct source *source)
     /* An action belongs to the profile's own type; who says another type
      * means all of it. */
     if (source->type.kind == EXPR_NONE)
-        fill_expr(&source->action, p->action);
-    fill_expr(&source->id, p->id);
-    fill_expr(&source->type, p->type);
-    fill_expr(&source->workspace, p->workspace);
-    fill_verify(&source->verify, &p->verify);
+        fill_expr(&source->action, &p->action);
+    fill_expr(&source->id, &p->id);
+    fill_expr(&source->type, &p->type);
+    fill_expr(&source->workspace, &p->workspace);
+    fill_verify(source, p);
     fill_dedupe(source, p);
-    for (size_t i = 0; i < FORWARD_MAX && p->forward_headers[i]; i++)
-        text_list_add(&source->forward_headers, p->forward_headers[i]);
+    source->batch |= p->batch;
+    for (size_t i = 0; i < p->forward_headers.count; i++)
+        text_list_add(&source->forward_headers, p->forward_headers.items[i]);
 }
 
 /* ---- what an event is ---- */
@@ -260,9 +317,14 @@ static void even_out(char *text)
 
 static const char *usual_action(const struct profile *p, const char *action)
 {
-    for (size_t i = 0; i < SPELLINGS_MAX && p->actions[i].from; i++)
-        if (strcmp(p->actions[i].from, action) == 0)
-            return p->actions[i].to;
+    size_t n = strlen(action);
+
+    for (size_t i = 0; i < p->spellings.count; i++) {
+        const char *spelling = p->spellings.items[i];
+
+        if (strncmp(spelling, action, n) == 0 && spelling[n] == '>')
+            return spelling + n + 1;
+    }
     return action;
 }
 

@@ -1,5 +1,6 @@
 /* profile: what we know about a provider, so that its source needs only a
- * secret: one declarative table, and the pure functions that apply it.
+ * secret: one table that people can read and extend (profiles.yaml, compiled
+ * in), and the pure functions that apply it.
  *
  * `custom` knows nothing; its source says all of it. */
 #ifndef PROTO_PROFILE_H
@@ -13,11 +14,17 @@ struct profile;
 const struct profile *profile_find(const char *name);
 /* Names of all, in order; NULL past the end. */
 const char *profile_name(size_t i);
-/* Providers that a later version will know: an answer better than "unknown". */
-bool profile_is_planned(const char *name);
 /* The file must bring the signature scheme itself. */
 bool profile_is_custom(const struct profile *p);
-const char *profile_help(const struct profile *p);
+/* How its requests are signed. */
+const struct verify *profile_verify(const struct profile *p);
+
+/* For people. All borrowed. */
+struct profile_words {
+    const char *title, *secret, *failure, *notes; /* "" where nothing is said */
+    const char *example_type, *example_body;      /* NULL: none */
+};
+struct profile_words profile_words(const struct profile *p);
 
 /* Give the source what its file left open: verify, expressions, dedupe keys
  * and their ttl, headers to forward. source->profile is set. */

@@ -5,6 +5,7 @@
 #include "glob.h"
 #include "profile.h"
 #include "settings_types.h"
+#include "settings_verify.h"
 #include "signature.h"
 #include <dirent.h>
 #include <limits.h>
@@ -171,114 +172,7 @@ static const struct conf_section metrics_section = {
 
 /* ---- sources ---- */
 
-static const char *const scheme_words[] = {"hmac-sha256", NULL};
-static const char *const form_words[] = {"plain", NULL};
-static const char *const encoding_words[] = {
-    [ENCODING_HEX] = "hex", [ENCODING_BASE64] = "base64", NULL};
-static const char *const secret_words[] = {"raw", "base64", NULL};
-static const char *const unit_words[] = {
-    [UNIT_S] = "s", [UNIT_MS] = "ms", NULL};
-
-static const struct conf_section time_section = {
-    .name = "time",
-    .keys =
-        (const struct conf_key[]){
-            {.name = "from",
-             .type = &settings_as_expr,
-             AT(verify, time),
-             .flags = CONF_REQUIRED,
-             .help = "where the request says when it was signed"},
-            {.name = "unit",
-             .type = &conf_as_choice,
-             AT(verify, time_unit),
-             .choices = unit_words,
-             .check = planned_unit,
-             .fallback = "s",
-             .help = "what it counts, since 1970"},
-            {0},
-        },
-};
-
-static bool names_time(const struct verify *v)
-{
-    return v->signed_content && strstr(v->signed_content, "{ts}");
-}
-
-static void check_verify(const struct conf_value *v, void *target)
-{
-    const struct verify *verify = target;
-    enum expr_kind from = verify->time.kind;
-
-    if (names_time(verify) && !conf_has(v, "time"))
-        conf_error_key(v, "signed", "has {ts}, but time says not where it is");
-    if (from != EXPR_NONE && from != EXPR_HEADER && from != EXPR_JSON)
-        conf_error_key(v, "time", "must be taken from a header: or json:");
-}
-
-static const struct conf_section verify_section = {
-    .name = "verify",
-    .help = "How a request proves who sent it; for `provider: custom`.",
-    .check = check_verify,
-    .keys =
-        (const struct conf_key[]){
-            {.name = "scheme",
-             .type = &conf_as_choice,
-             AT(verify, scheme),
-             .choices = scheme_words,
-             .check = planned_scheme,
-             .fallback = "hmac-sha256",
-             .help = "the algorithm"},
-            {.name = "header",
-             .type = &conf_as_text,
-             AT(verify, header),
-             .check = wrong_header_token,
-             .flags = CONF_REQUIRED,
-             .help = "the header that carries the signature"},
-            {.name = "form",
-             .type = &conf_as_choice,
-             AT(verify, form),
-             .choices = form_words,
-             .check = planned_form,
-             .fallback = "plain",
-             .help = "the header holds one signature"},
-            {.name = "prefix",
-             .type = &conf_as_text,
-             AT(verify, prefix),
-             .check = wrong_line,
-             .fallback = "\"\"",
-             .flags = CONF_EMPTY_OK,
-             .help = "what stands before the signature, like `sha256=`"},
-            {.name = "encoding",
-             .type = &conf_as_choice,
-             AT(verify, encoding),
-             .choices = encoding_words,
-             .fallback = "hex",
-             .help = "of the signature"},
-            {.name = "secret_encoding",
-             .type = &conf_as_either,
-             AT(verify, secret_base64),
-             .choices = secret_words,
-             .check = planned_encoding,
-             .fallback = "raw",
-             .help = "whether the secret's text is the key, or base64 of it"},
-            {.name = "signed",
-             .type = &conf_as_text,
-             AT(verify, signed_content),
-             .check = wrong_template,
-             .fallback = "\"{body}\"",
-             .form = "text with `{body}` and `{ts}`",
-             .help = "what the signature is made over"},
-            {.name = "time",
-             .type = &conf_as_map,
-             .section = &time_section,
-             .flags = CONF_OPTIONAL,
-             .help = "`{ts}`; a request further off than `clock_skew` is "
-                     "refused"},
-            {0},
-        },
-};
-
-static const struct conf_section dedupe_section = {
+const struct conf_section settings_dedupe = {
     .name = "dedupe",
     .help = "An event is a repeat when any one of the keys was seen within "
             "ttl.",
@@ -318,10 +212,6 @@ static void unknown_provider(const struct conf_value *v, const char *name)
     struct buf all;
     char hint[100];
 
-    if (profile_is_planned(name)) {
-        conf_error_key(v, "provider", "%s " NOT_YET, name);
-        return;
-    }
     buf_init(&all, 1024);
     for (size_t i = 0; profile_name(i); i++) {
         conf_near_try(&near, profile_name(i));
@@ -330,19 +220,6 @@ static void unknown_provider(const struct conf_value *v, const char *name)
     conf_error_key(v, "provider", "\"%.60s\" is none of: %s%s", name, all.data,
                    conf_near_hint(&near, hint));
     buf_fini(&all);
-}
-
-static void check_secrets(const struct conf_value *v, const struct source *s)
-{
-    struct buf key;
-
-    buf_init(&key, CONF_SECRET_MAX_BYTES);
-    for (size_t i = 0; i < s->secrets.count; i++)
-        if (signature_key(&s->verify, s->secrets.items[i], &key) != GR_OK)
-            conf_error_key(v, "secrets",
-                           "number %zu is not base64, as secret_encoding says",
-                           i + 1);
-    buf_fini(&key);
 }
 
 static void check_own_verify(const struct conf_value *v, const struct source *s)
@@ -373,7 +250,7 @@ static void check_source(const struct conf_value *v, void *target)
     }
     check_own_verify(v, s);
     profile_fill(s);
-    check_secrets(v, s);
+    settings_check_verify(v, s);
 }
 
 static const struct conf_section source_section = {
@@ -394,13 +271,13 @@ static const struct conf_section source_section = {
              .type = &conf_as_text,
              AT(source, provider),
              .flags = CONF_REQUIRED,
-             .form = "`plane`, `custom`",
+             .form = "name of a provider (PROVIDERS.md), or `custom`",
              .help = "what brings signature, id, type, workspace and "
                      "idempotency keys"},
             {.name = "verify",
-             .type = &conf_as_map,
+             .type = &settings_as_verify,
              AT(source, verify),
-             .section = &verify_section,
+             .section = &settings_verify,
              .flags = CONF_OPTIONAL,
              .help = "the signature; for `provider: custom`"},
             {.name = "secrets",
@@ -412,10 +289,26 @@ static const struct conf_section source_section = {
             {.name = "clock_skew",
              .type = &conf_as_duration,
              AT(source, clock_skew_ms),
-             .fallback = "5m",
              .min = SECOND_MS,
              .max = DAY_MS,
-             .help = "how far a signed time may be off, both ways"},
+             .help = "how far a signed time may be off, both ways; absent: as "
+                     "the profile says, mostly `5m`"},
+            {.name = "public_url",
+             .type = &settings_as_url,
+             AT(source, public_url),
+             .check = wrong_public_url,
+             .help = "the URL as the provider knows it, without a query; for "
+                     "those that sign it"},
+            {.name = "webhook_id",
+             .type = &conf_as_text,
+             AT(source, webhook_id),
+             .check = wrong_line,
+             .help = "the webhook's id at the provider, for those that sign it "
+                     "(PayPal)"},
+            {.name = "batch",
+             .type = &conf_as_bool,
+             AT(source, batch),
+             .help = "the body is a JSON list, and each element an event"},
             {.name = "id",
              .type = &settings_as_expr,
              AT(source, id),
@@ -431,7 +324,7 @@ static const struct conf_section source_section = {
             {.name = "dedupe",
              .type = &settings_as_dedupe,
              AT(source, dedupe),
-             .section = &dedupe_section,
+             .section = &settings_dedupe,
              .help = "how repeats are known"},
             {.name = "workspaces",
              .type = &conf_as_texts,
@@ -452,7 +345,6 @@ static const struct conf_section source_section = {
         (const struct conf_known[]){
             {"order", NOT_YET},
             {"states", NOT_YET},
-            {"public_url", NOT_YET},
             {"secret", "unknown key (did you mean secrets?)"},
             {0},
         },
@@ -1291,6 +1183,7 @@ static void free_source_rest(struct source *s)
 {
     expr_fini(&s->action);
     text_list_fini(&s->forward_headers);
+    settings_forget_keys(s);
 }
 
 void settings_free(struct settings *s)
@@ -1340,14 +1233,6 @@ void settings_print(const struct settings *s, struct buf *out)
     conf_print(&root_section, s, out, 0, true);
 }
 
-static void document_profiles(struct buf *out)
-{
-    buf_puts(out, "\n## Providers\n\n| provider | |\n|---|---|\n");
-    for (size_t i = 0; profile_name(i); i++)
-        buf_printf(out, "| `%s` | %s |\n", profile_name(i),
-                   profile_help(profile_find(profile_name(i))));
-}
-
 static const char preamble[] =
     "# Configuration\n"
     "\n"
@@ -1372,15 +1257,18 @@ static const char preamble[] =
     "  a text is meant that is an error: quote it.\n"
     "- Field expressions say where in a request something is found: "
     "`header:NAME` (any letter case),\n"
-    "  `json:/pointer` (RFC 6901), `const:TEXT`, and the words `source "
-    "provider id type workspace body_sha256`.\n"
+    "  `json:/pointer` (RFC 6901), `form:NAME`, `query:NAME`, `const:TEXT`, "
+    "and the words `source\n"
+    "  provider id type workspace body_sha256`. Of a list, the first that can "
+    "be had counts. Where a\n"
+    "  body is a form with a field `payload`, `json:` looks in there.\n"
+    "- What each provider's profile says: [PROVIDERS.md](PROVIDERS.md).\n"
     "\n";
 
 void settings_document(struct buf *out)
 {
     buf_puts(out, preamble);
     conf_document(&root_section, "", out);
-    document_profiles(out);
     buf_puts(out, "\n## Built-in retry policies\n\n"
                   "Usable without being declared; a declared one of the same "
                   "name wins.\n\n```yaml\n");

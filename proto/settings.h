@@ -27,32 +27,78 @@ struct dedupe {
     int64_t ttl_ms;
 };
 
-enum verify_encoding { ENCODING_HEX, ENCODING_BASE64 };
-enum time_unit { UNIT_S, UNIT_MS };
+enum scheme {
+    SCHEME_HMAC_SHA256,
+    SCHEME_HMAC_SHA1,
+    SCHEME_HMAC_SHA512,
+    SCHEME_ED25519,
+    SCHEME_ECDSA_P256,
+    SCHEME_RSA_SHA256,
+    SCHEME_SHARED_TOKEN, /* the secret itself comes along; nothing is signed */
+};
 
-/* How a source's requests prove who sent them (HMAC-SHA256 schemes). */
+enum verify_encoding { ENCODING_HEX, ENCODING_BASE64 };
+enum time_unit { UNIT_S, UNIT_MS, UNIT_RFC3339 };
+
+/* What a secret's text is: the key as it is, base64 or hex of it, the same
+ * behind `whsec_` or `whpk_` (which may be missing), base64 of a
+ * SubjectPublicKeyInfo, or PEM of a public key or a certificate. */
+enum key_encoding {
+    KEY_RAW,
+    KEY_BASE64,
+    KEY_HEX,
+    KEY_WHSEC,
+    KEY_WHPK,
+    KEY_SPKI,
+    KEY_PEM,
+};
+
+/* How a header holds signatures: one; several with a separator, of which those
+ * with `prefix` count; or pairs of key and value. */
+enum form_kind { FORM_PLAIN, FORM_LIST, FORM_KV };
+
+struct form {
+    enum form_kind kind;
+    char separator;
+    char *prefix;           /* of each item, or of the only one; NULL: none */
+    char *ts_key, *sig_key; /* of kv */
+};
+
+enum { TOLERANCE_NONE = -1 };
+
+/* How a source's requests prove who sent them. */
 struct verify {
-    int scheme;                    /* hmac-sha256, the only one yet */
-    int form;                      /* plain, the only one yet */
-    char *header;                  /* that carries the signature */
-    char *prefix;                  /* before it, "" for none */
+    enum scheme scheme;
+    struct text_list headers; /* that carry the signature; the first there */
+    struct expr signature;    /* or where else it is */
+    struct form form;
+    char *prefix;                  /* before it, "" or NULL for none */
     enum verify_encoding encoding; /* of the signature */
-    bool secret_base64;            /* the secret's text is base64 of the key */
-    char *signed_content;          /* template: "{body}", "{ts}.{body}" … */
-    struct expr time;              /* where {ts} is; kind EXPR_NONE: no time */
+    enum key_encoding secret_encoding;
+    char *signed_content; /* template: "{body}", "{ts}.{body}" … */
+    struct expr time;     /* where {ts} is; EXPR_NONE: in the form, if kv */
     enum time_unit time_unit;
+    /* How old, how far ahead: 0 the source's clock_skew, or TOLERANCE_NONE. */
+    int64_t past_ms, future_ms;
+    struct expr id;          /* {id}; EXPR_NONE: the source's */
+    struct expr token;       /* {token} */
+    struct expr body_digest; /* SHA-256 of a body that is not signed itself */
     enum handshake_kind handshake;
 };
 
-struct profile; /* profile.h */
+struct profile;       /* profile.h */
+struct signature_key; /* signature.h */
 
 struct source {
     char *name;
     char *provider; /* profile's name */
     const struct profile *profile;
-    struct verify verify;     /* the profile's, or the file's for `custom` */
-    struct text_list secrets; /* the keys themselves; none of them empty */
+    struct verify verify;        /* the profile's, or the file's for `custom` */
+    struct text_list secrets;    /* the keys themselves; none of them empty */
+    struct signature_key **keys; /* the same, ready for use; as many */
     int64_t clock_skew_ms;
+    char *public_url; /* as the provider knows it, without a query; or NULL */
+    char *webhook_id; /* as the provider knows it; or NULL */
     struct expr id, type, action, workspace; /* EXPR_NONE where unset */
     bool batch; /* the body is a list, and each element an event */
     struct dedupe dedupe;

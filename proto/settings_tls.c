@@ -90,7 +90,7 @@ bool pem_pair(const char *certificate, const char *key)
 
 static bool base64_bytes(const char *text, size_t least, size_t most)
 {
-    const struct verify base64 = {.secret_base64 = true};
+    const struct verify base64 = {.secret_encoding = KEY_BASE64};
     struct buf key;
     bool good;
 

@@ -162,6 +162,13 @@ const char *wrong_url(const char *text)
     return wrong_authority(host, strcspn(host, "/?"));
 }
 
+const char *wrong_public_url(const char *text)
+{
+    return strchr(text, '?') ? "must be without a query: what comes behind the "
+                               "? is taken from each request"
+                             : wrong_url(text);
+}
+
 static void read_url(const struct conf_value *v, const struct conf_key *k,
                      void *target)
 {
@@ -560,15 +567,32 @@ static bool goes_in_circles(const struct expr *e)
            e->kind == EXPR_WORKSPACE;
 }
 
-static void read_expr(const struct conf_value *v, const struct conf_key *k,
-                      void *target)
+static void read_alternative(const struct conf_value *v, struct expr *e)
 {
-    struct expr *e = target;
-
-    (void)k;
     if (read_one_expr(v, e) && goes_in_circles(e))
         conf_error(v, "must be found in the request, not in id, type or "
                       "workspace");
+}
+
+/* One, or a list of which the first that can be had counts. */
+static void read_expr(const struct conf_value *v, const struct conf_key *k,
+                      void *target)
+{
+    size_t n = conf_is_list(v) ? conf_count(v) : 1;
+    struct expr *e = target;
+
+    (void)k;
+    if (n == 0)
+        conf_error(v, "must not be an empty list: leave it out");
+    for (size_t i = 0; i < n; i++) {
+        struct conf_value item = conf_is_list(v) ? conf_item(v, i) : *v;
+
+        if (i > 0 && e->kind == EXPR_NONE)
+            continue; /* the one before was wrong */
+        if (i > 0)
+            e = e->other = gr_alloc(sizeof *e);
+        read_alternative(&item, e);
+    }
 }
 
 static void print_one_expr(struct buf *out, const struct expr *e)
@@ -584,10 +608,17 @@ static void print_one_expr(struct buf *out, const struct expr *e)
 static void print_expr(struct buf *out, const struct conf_key *k,
                        const void *target, int indent)
 {
+    const struct expr *e = target;
+    bool list = e->other != NULL;
+
     (void)k, (void)indent;
-    buf_puts(out, " ");
-    print_one_expr(out, target);
-    buf_puts(out, "\n");
+    buf_puts(out, list ? " [" : " ");
+    print_one_expr(out, e);
+    for (e = e->other; e; e = e->other) {
+        buf_puts(out, ", ");
+        print_one_expr(out, e);
+    }
+    buf_puts(out, list ? "]\n" : "\n");
 }
 
 static bool unset_expr(const struct conf_key *k, const void *target)
@@ -603,7 +634,7 @@ static void fini_expr(const struct conf_key *k, void *target)
 }
 
 const struct conf_type settings_as_expr = {
-    .name = "field expression",
+    .name = "field expression, or list of them",
     .read = read_expr,
     .print = print_expr,
     .unset = unset_expr,
@@ -618,7 +649,9 @@ static bool tells_events_apart(const struct dedupe_key *key)
 {
     for (size_t i = 0; i < key->count; i++)
         if (key->parts[i].kind == EXPR_HEADER ||
-            key->parts[i].kind == EXPR_JSON || key->parts[i].kind == EXPR_ID ||
+            key->parts[i].kind == EXPR_JSON ||
+            key->parts[i].kind == EXPR_FORM ||
+            key->parts[i].kind == EXPR_QUERY || key->parts[i].kind == EXPR_ID ||
             key->parts[i].kind == EXPR_BODY_SHA256)
             return true;
     return false;
@@ -644,7 +677,7 @@ static void add_key(const struct conf_value *v, struct dedupe *d)
     }
     if (good == n && !tells_events_apart(&key)) {
         conf_error(v, "does not tell one event from another: it needs a "
-                      "header:, json:, id or body_sha256");
+                      "header:, json:, form:, query:, id or body_sha256");
         good = n + 1;
     }
     if (good != n) {
@@ -966,44 +999,3 @@ const struct conf_type settings_as_retry_on = {
     .read = read_retry_on,
     .print = print_retry_on,
 };
-
-/* ---- words of a later version ---- */
-
-static const char *planned(const char *text, const char *const *words)
-{
-    for (; *words; words++)
-        if (strcmp(*words, text) == 0)
-            return "is not in this version";
-    return NULL;
-}
-
-const char *planned_scheme(const char *text)
-{
-    static const char *const words[] = {"hmac-sha1",         "ed25519",
-                                        "ecdsa-p256-sha256", "rsa-sha256",
-                                        "shared-token",      NULL};
-
-    return planned(text, words);
-}
-
-const char *planned_form(const char *text)
-{
-    static const char *const words[] = {"list", "kv", NULL};
-
-    return planned(text, words);
-}
-
-const char *planned_unit(const char *text)
-{
-    static const char *const words[] = {"rfc3339", NULL};
-
-    return planned(text, words);
-}
-
-const char *planned_encoding(const char *text)
-{
-    static const char *const words[] = {"hex", "whsec", "whpk",
-                                        "pem", "spki",  NULL};
-
-    return planned(text, words);
-}

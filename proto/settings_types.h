@@ -16,6 +16,8 @@ extern const struct conf_type
 extern const struct conf_type settings_as_keys;   /* struct dedupe */
 extern const struct conf_type settings_as_dedupe; /* the same, with section */
 extern const struct conf_type settings_as_url;    /* char * */
+
+extern const struct conf_section settings_dedupe; /* struct dedupe */
 extern const struct conf_type settings_as_rate;   /* struct rate */
 extern const struct conf_type settings_as_ports;  /* struct ports */
 
@@ -39,6 +41,7 @@ const char *wrong_name(const char *text);
 const char *wrong_name_glob(const char *text);
 const char *wrong_line(const char *text);
 const char *wrong_url(const char *text);
+const char *wrong_public_url(const char *text);
 const char *wrong_method(const char *text);
 const char *wrong_header_token(const char *text);
 const char *wrong_header_name(const char *text);
@@ -48,9 +51,5 @@ const char *wrong_pem_certificate(const char *text);
 const char *wrong_pem_key(const char *text);
 const char *wrong_template(const char *text);
 const char *wrong_run_dir(const char *path);
-const char *planned_scheme(const char *text);
-const char *planned_form(const char *text);
-const char *planned_unit(const char *text);
-const char *planned_encoding(const char *text);
 
 #endif

@@ -1,180 +1,338 @@
 #include "signature.h"
+#include "encoding.h"
 #include <openssl/crypto.h>
+#include <openssl/err.h>
 #include <openssl/evp.h>
-#include <openssl/hmac.h>
+#include <openssl/params.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
-enum { MAC_HEX_CHARS = 2 * MAC_BYTES, MAC_BASE64_CHARS = 44 };
+enum { MAC_MAX_BYTES = 64 };
 
-/* The word at `*at` if a {word} begins there, its end in `*end`. */
-static bool hole(const char *at, struct bytes *word, const char **end)
+/* What each scheme is to libcrypto. `bytes` is the length that its signatures
+ * have; 0: it depends on the key. */
+static const struct scheme_facts {
+    const char *digest; /* NULL: the signature is over the content itself */
+    size_t bytes;
+    const char *key_type; /* NULL: a secret that both have */
+} schemes[] = {
+    [SCHEME_HMAC_SHA256] = {"SHA256", 32, NULL},
+    [SCHEME_HMAC_SHA1] = {"SHA1", 20, NULL},
+    [SCHEME_HMAC_SHA512] = {"SHA512", 64, NULL},
+    [SCHEME_ED25519] = {NULL, 64, "ED25519"},
+    [SCHEME_ECDSA_P256] = {"SHA256", 0, "EC"},
+    [SCHEME_RSA_SHA256] = {"SHA256", 0, "RSA"},
+    [SCHEME_SHARED_TOKEN] = {NULL, TOKEN_BYTES, NULL},
+};
+
+static bool is_hmac(enum scheme s)
 {
-    const char *close;
-
-    if (*at != '{' || !(close = strchr(at, '}')))
-        return false;
-    *word = (struct bytes){at + 1, (size_t)(close - at - 1)};
-    *end = close + 1;
-    return true;
+    return !schemes[s].key_type && s != SCHEME_SHARED_TOKEN;
 }
 
-static bool is(struct bytes word, const char *text)
+static void sha256(struct bytes b, uint8_t out[TOKEN_BYTES])
 {
-    return word.n == strlen(text) && memcmp(word.p, text, word.n) == 0;
+    if (!EVP_Digest(b.n ? b.p : "", b.n, out, NULL, EVP_sha256(), NULL))
+        die(EXIT_UNAVAILABLE, "libcrypto has no SHA-256");
 }
 
-gr_rc signature_template(const char *text, const char **why)
-{
-    bool body = false;
-    struct bytes word;
+/* ---- keys ---- */
 
-    while (*text) {
-        if (!hole(text, &word, &text)) {
-            text++;
-            continue;
-        }
-        if (!is(word, "ts") && !is(word, "body")) {
-            *why = "only {ts} and {body} can be signed";
-            return GR_REFUSE;
-        }
-        body |= is(word, "body");
-    }
-    *why = "{body} is not in it, so the body would not be signed";
-    return body ? GR_OK : GR_REFUSE;
+static const char *behind(const char *text, const char *prefix)
+{
+    size_t n = strlen(prefix);
+
+    return strncmp(text, prefix, n) == 0 ? text + n : text;
 }
 
-gr_rc signature_content(const struct verify *verify, struct bytes ts_text,
-                        struct bytes body, struct buf *out)
+gr_rc signature_key(const struct verify *v, const char *secret, struct buf *out)
 {
-    const char *at = verify->signed_content;
-    struct bytes word;
-
-    while (*at) {
-        if (!hole(at, &word, &at))
-            buf_put(out, at++, 1);
-        else if (is(word, "ts"))
-            buf_put(out, ts_text.p, ts_text.n);
-        else if (is(word, "body"))
-            buf_put(out, body.p, body.n);
-        else
-            return GR_REFUSE;
-    }
-    return out->failed ? GR_REFUSE : GR_OK;
-}
-
-/* Strict base64: whole groups of four, padding at the end only. Returns the
- * number of bytes, or -1. `out` holds 3/4 of `n`. */
-static int base64_decode(const char *text, size_t n, uint8_t *out)
-{
-    int pad = 0, got;
-
-    if (n == 0 || n % 4 || n > INT32_MAX)
-        return -1;
-    while (pad < 2 && text[n - 1 - (size_t)pad] == '=')
-        pad++;
-    /* EVP_DecodeBlock() also takes blanks and inner padding. */
-    for (size_t i = 0; i < n - (size_t)pad; i++)
-        if (!memchr("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
-                    "0123456789+/",
-                    text[i], 64))
-            return -1;
-    got = EVP_DecodeBlock(out, (const uint8_t *)text, (int)n);
-    return got < 0 ? -1 : got - pad;
-}
-
-gr_rc signature_key(const struct verify *verify, const char *secret,
-                    struct buf *out)
-{
-    size_t n = strlen(secret);
+    const char *text = secret;
     uint8_t *raw;
-    int got;
+    size_t most;
+    int n;
 
-    if (!verify->secret_base64) {
-        buf_put(out, secret, n);
+    if (v->secret_encoding == KEY_WHSEC)
+        text = behind(secret, "whsec_");
+    else if (v->secret_encoding == KEY_WHPK)
+        text = behind(secret, "whpk_");
+    most = strlen(text);
+    if (v->secret_encoding == KEY_RAW || v->secret_encoding == KEY_PEM) {
+        buf_put(out, text, most);
         return out->failed ? GR_REFUSE : GR_OK;
     }
-    raw = gr_alloc(n);
-    got = base64_decode(secret, n, raw);
-    if (got > 0)
-        buf_put(out, raw, (size_t)got);
-    OPENSSL_cleanse(raw, n);
+    raw = gr_alloc(most + 1);
+    n = v->secret_encoding == KEY_HEX
+            ? encoding_hex((struct bytes){text, most}, raw, most)
+            : encoding_base64((struct bytes){text, most}, raw, most);
+    if (n > 0)
+        buf_put(out, raw, (size_t)n);
+    OPENSSL_cleanse(raw, most);
     free(raw);
-    return got > 0 && !out->failed ? GR_OK : GR_REFUSE;
+    return n > 0 && !out->failed ? GR_OK : GR_REFUSE;
 }
 
-void signature_mac(uint8_t mac[MAC_BYTES], struct bytes key,
-                   struct bytes content)
+static EVP_MAC_CTX *new_mac(enum scheme scheme, struct bytes key)
 {
-    unsigned n = MAC_BYTES;
+    static EVP_MAC *hmac; /* for good: fetching it is slow */
+    OSSL_PARAM params[] = {
+        OSSL_PARAM_construct_utf8_string(
+            "digest", (char *)(uintptr_t)schemes[scheme].digest, 0),
+        OSSL_PARAM_construct_end()};
+    EVP_MAC_CTX *ctx;
 
-    if (key.n > INT32_MAX ||
-        !HMAC(EVP_sha256(), key.n ? key.p : "", (int)key.n,
-              content.n ? content.p : (const void *)"", content.n, mac, &n))
-        die(EXIT_UNAVAILABLE, "libcrypto has no HMAC-SHA256");
+    if (!hmac)
+        hmac = EVP_MAC_fetch(NULL, "HMAC", NULL);
+    ctx = hmac ? EVP_MAC_CTX_new(hmac) : NULL;
+    if (!ctx || !EVP_MAC_init(ctx, key.p, key.n, params))
+        die(EXIT_UNAVAILABLE, "libcrypto has no HMAC-%s",
+            schemes[scheme].digest);
+    return ctx;
 }
 
-void signature_print(const struct verify *verify, const uint8_t mac[MAC_BYTES],
-                     struct buf *out)
+/* NULL: it is not a key of this type, or not of a size that we take. */
+static EVP_PKEY *of_scheme(EVP_PKEY *key, enum scheme scheme)
 {
-    uint8_t text[MAC_BASE64_CHARS + 1];
+    const char *type = schemes[scheme].key_type;
+    char group[32] = "";
 
-    buf_puts(out, verify->prefix ? verify->prefix : "");
-    if (verify->encoding == ENCODING_BASE64) {
-        EVP_EncodeBlock(text, mac, MAC_BYTES);
+    if (key && type && EVP_PKEY_is_a(key, type) &&
+        EVP_PKEY_get_size(key) <= SIGNATURE_MAX_BYTES) {
+        if (scheme != SCHEME_ECDSA_P256)
+            return key;
+        EVP_PKEY_get_group_name(key, group, sizeof group, NULL);
+        if (strcmp(group, "prime256v1") == 0)
+            return key;
+    }
+    EVP_PKEY_free(key);
+    return NULL;
+}
+
+static const char *const wrong_key[] = {
+    [SCHEME_ED25519] = "is no public key of Ed25519, encoded as "
+                       "secret_encoding says",
+    [SCHEME_ECDSA_P256] = "is no public key on P-256, encoded as "
+                          "secret_encoding says",
+    [SCHEME_RSA_SHA256] = "is no RSA public key or certificate of at most "
+                          "4096 bits, encoded as secret_encoding says",
+};
+
+static EVP_PKEY *read_public(const struct verify *v, struct bytes raw)
+{
+    EVP_PKEY *key;
+
+    if (v->secret_encoding == KEY_PEM)
+        key = keyfile_public(raw);
+    else if (v->scheme == SCHEME_ED25519 && v->secret_encoding != KEY_SPKI)
+        key = EVP_PKEY_new_raw_public_key(EVP_PKEY_ED25519, NULL, raw.p, raw.n);
+    else
+        key = keyfile_spki(raw);
+    ERR_clear_error();
+    return of_scheme(key, v->scheme);
+}
+
+gr_rc signature_key_new(const struct verify *v, const char *secret,
+                        struct signature_key **out, const char **why)
+{
+    struct signature_key k = {.scheme = v->scheme};
+    struct buf raw;
+    struct bytes bytes;
+    gr_rc rc;
+
+    buf_init(&raw, CONF_SECRET_MAX_BYTES);
+    *why = "is not encoded as secret_encoding says";
+    rc = signature_key(v, secret, &raw);
+    bytes = (struct bytes){raw.data, raw.len};
+    if (rc == GR_OK && !raw.len) {
+        *why = "is empty";
+        rc = GR_REFUSE;
+    } else if (rc == GR_OK && is_hmac(v->scheme)) {
+        k.mac = new_mac(v->scheme, bytes);
+    } else if (rc == GR_OK && v->scheme == SCHEME_SHARED_TOKEN) {
+        sha256(bytes, k.token);
+    } else if (rc == GR_OK) {
+        *why = wrong_key[v->scheme];
+        k.pkey = read_public(v, bytes);
+        rc = k.pkey ? GR_OK : GR_REFUSE;
+    }
+    if (raw.data)
+        explicit_bzero(raw.data, raw.cap);
+    buf_fini(&raw);
+    if (rc != GR_OK)
+        return rc;
+    *out = gr_alloc(sizeof **out);
+    **out = k;
+    return GR_OK;
+}
+
+void signature_key_free(struct signature_key *k)
+{
+    if (!k)
+        return;
+    EVP_MAC_CTX_free(k->mac);
+    EVP_PKEY_free(k->pkey);
+    explicit_bzero(k, sizeof *k);
+    free(k);
+}
+
+/* ---- signatures ---- */
+
+static bool is(struct bytes name, const char *text)
+{
+    return name.n == strlen(text) && strncasecmp(name.p, text, name.n) == 0;
+}
+
+bool signature_is_in(const struct verify *v, struct bytes name)
+{
+    for (size_t i = 0; i < v->headers.count; i++)
+        if (is(name, v->headers.items[i]))
+            return true;
+    if (v->signature.kind == EXPR_HEADER)
+        return is(name, v->signature.text);
+    return v->signature.kind == EXPR_QUERY && is(name, ":query");
+}
+
+gr_rc signature_decode(const struct verify *v, struct bytes text,
+                       struct candidate *c)
+{
+    size_t bytes = schemes[v->scheme].bytes;
+    int n;
+
+    if (v->scheme == SCHEME_SHARED_TOKEN) {
+        sha256(text, c->bytes);
+        c->n = TOKEN_BYTES;
+        return text.n ? GR_OK : GR_REFUSE;
+    }
+    n = v->encoding == ENCODING_HEX
+            ? encoding_hex(text, c->bytes, sizeof c->bytes)
+            : encoding_base64(text, c->bytes, sizeof c->bytes);
+    c->n = n > 0 ? (size_t)n : 0;
+    return c->n && (!bytes || c->n == bytes) ? GR_OK : GR_REFUSE;
+}
+
+static size_t make_mac(struct signature_key *k, const struct content *content,
+                       uint8_t out[MAC_MAX_BYTES])
+{
+    size_t n = 0;
+    bool good = EVP_MAC_init(k->mac, NULL, 0, NULL); /* with the same key */
+
+    for (size_t i = 0; i < content->count && good; i++)
+        good = EVP_MAC_update(k->mac, content->parts[i].p, content->parts[i].n);
+    if (!good || !EVP_MAC_final(k->mac, out, &n, MAC_MAX_BYTES))
+        die(EXIT_UNAVAILABLE, "libcrypto makes no HMAC");
+    return n;
+}
+
+/* In one piece, for what can't take it in several. */
+static struct bytes in_one(const struct content *content, struct buf *joined)
+{
+    if (content->count == 1)
+        return content->parts[0];
+    buf_init(joined, SIZE_MAX / 2);
+    for (size_t i = 0; i < content->count; i++)
+        buf_put(joined, content->parts[i].p, content->parts[i].n);
+    return (struct bytes){joined->len ? joined->data : "", joined->len};
+}
+
+static bool pkey_fits(struct signature_key *k, const struct content *content,
+                      const struct candidate *c)
+{
+    EVP_MD_CTX *ctx = EVP_MD_CTX_new();
+    struct buf joined = {0};
+    struct bytes all = in_one(content, &joined);
+    bool fits = ctx &&
+                EVP_DigestVerifyInit_ex(ctx, NULL, schemes[k->scheme].digest,
+                                        NULL, NULL, k->pkey, NULL) == 1 &&
+                EVP_DigestVerify(ctx, c->bytes, c->n, all.n ? all.p : "",
+                                 all.n) == 1;
+
+    EVP_MD_CTX_free(ctx);
+    ERR_clear_error();
+    buf_fini(&joined);
+    return fits;
+}
+
+bool signature_fits(struct signature_key *k, const struct content *content,
+                    const struct candidate *all, size_t count)
+{
+    uint8_t mac[MAC_MAX_BYTES];
+    const uint8_t *expected = k->token;
+    size_t bytes = TOKEN_BYTES;
+    bool fits = false;
+
+    if (k->mac) {
+        bytes = make_mac(k, content, mac);
+        expected = mac;
+    }
+    for (size_t i = 0; i < count; i++) {
+        if (k->pkey)
+            fits |= pkey_fits(k, content, &all[i]);
+        else
+            fits |= all[i].n == bytes &&
+                    CRYPTO_memcmp(all[i].bytes, expected, bytes) == 0;
+    }
+    return fits;
+}
+
+/* ---- the other way ---- */
+
+static gr_rc sign_with(EVP_PKEY *key, enum scheme scheme,
+                       const struct content *content, struct candidate *out)
+{
+    EVP_MD_CTX *ctx = EVP_MD_CTX_new();
+    struct buf joined = {0};
+    struct bytes all = in_one(content, &joined);
+    gr_rc rc = GR_REFUSE;
+
+    out->n = sizeof out->bytes;
+    if (ctx &&
+        EVP_DigestSignInit_ex(ctx, NULL, schemes[scheme].digest, NULL, NULL,
+                              key, NULL) == 1 &&
+        EVP_DigestSign(ctx, out->bytes, &out->n, all.n ? all.p : "", all.n) ==
+            1)
+        rc = GR_OK;
+    EVP_MD_CTX_free(ctx);
+    ERR_clear_error();
+    buf_fini(&joined);
+    return rc;
+}
+
+gr_rc signature_sign(const struct verify *v, struct signature_key *k,
+                     EVP_PKEY *private_key, const struct content *content,
+                     struct candidate *out)
+{
+    if (private_key)
+        return sign_with(private_key, v->scheme, content, out);
+    if (!k || !k->mac)
+        return GR_REFUSE; /* a token is not made, it is the secret itself */
+    out->n = make_mac(k, content, out->bytes);
+    return GR_OK;
+}
+
+static void print_encoded(const struct verify *v, const struct candidate *c,
+                          struct buf *out)
+{
+    uint8_t text[4 * (SIGNATURE_MAX_BYTES + 2) / 3 + 1];
+
+    if (v->encoding == ENCODING_BASE64) {
+        EVP_EncodeBlock(text, c->bytes, (int)c->n);
         buf_puts(out, (const char *)text);
         return;
     }
-    for (int i = 0; i < MAC_BYTES; i++)
-        buf_printf(out, "%02x", mac[i]);
+    for (size_t i = 0; i < c->n; i++)
+        buf_printf(out, "%02x", c->bytes[i]);
 }
 
-static int hex_digit(char c)
+void signature_print(const struct verify *v, const struct candidate *c,
+                     struct bytes ts, struct buf *out)
 {
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    if (c >= 'a' && c <= 'f')
-        return c - 'a' + 10;
-    if (c >= 'A' && c <= 'F')
-        return c - 'A' + 10;
-    return -1;
-}
+    const struct form *f = &v->form;
 
-static gr_rc hex_decode(const char *text, size_t n, uint8_t mac[MAC_BYTES])
-{
-    if (n != MAC_HEX_CHARS)
-        return GR_REFUSE;
-    for (int i = 0; i < MAC_BYTES; i++) {
-        int high = hex_digit(text[2 * i]), low = hex_digit(text[2 * i + 1]);
-
-        if (high < 0 || low < 0)
-            return GR_REFUSE;
-        mac[i] = (uint8_t)(high << 4 | low);
-    }
-    return GR_OK;
-}
-
-gr_rc signature_parse(const struct verify *verify, struct bytes text,
-                      uint8_t mac[MAC_BYTES])
-{
-    const char *prefix = verify->prefix ? verify->prefix : "", *digits;
-    size_t skip = strlen(prefix);
-    uint8_t raw[MAC_BYTES + 1]; /* 44 characters may decode to 33 bytes */
-
-    if (text.n < skip || memcmp(text.p, prefix, skip) != 0)
-        return GR_REFUSE;
-    digits = (const char *)text.p + skip;
-    text.n -= skip;
-    if (verify->encoding == ENCODING_HEX)
-        return hex_decode(digits, text.n, mac);
-    if (text.n != MAC_BASE64_CHARS ||
-        base64_decode(digits, text.n, raw) != MAC_BYTES)
-        return GR_REFUSE;
-    memcpy(mac, raw, MAC_BYTES);
-    return GR_OK;
-}
-
-bool signature_same(const uint8_t a[MAC_BYTES], const uint8_t b[MAC_BYTES])
-{
-    return CRYPTO_memcmp(a, b, MAC_BYTES) == 0;
+    if (f->kind == FORM_KV)
+        buf_printf(out, "%s=%.*s%c%s=", f->ts_key, (int)ts.n,
+                   (const char *)(ts.n ? ts.p : ""), f->separator, f->sig_key);
+    buf_puts(out, v->prefix ? v->prefix : "");
+    buf_puts(out, f->prefix ? f->prefix : "");
+    print_encoded(v, c, out);
 }

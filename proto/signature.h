@@ -1,37 +1,99 @@
-/* signature: what an HMAC-SHA256 scheme signs, and the signature as its header
- * carries it. Pure. Ingress verifies with it, `grapnel send` signs with it. */
+/* signature: what a scheme signs, the signature as a request carries it, and
+ * the keys. Pure. Ingress verifies with it, `grapnel send` signs with it. */
 #ifndef PROTO_SIGNATURE_H
 #define PROTO_SIGNATURE_H
 
 #include "settings.h"
+#include <openssl/types.h>
 
-enum { MAC_BYTES = 32 };
+enum {
+    SIGNATURE_MAX_BYTES = 512, /* RSA of 4096 bits */
+    /* Of one request: an attacker may send more, and each costs one operation
+     * with a public key. */
+    CANDIDATES_MAX = 8,
+    CONTENT_PARTS_MAX = 16,
+    TOKEN_BYTES = 32, /* SHA-256 of a token */
+};
 
-/* The signed content: `verify->signed_content` with {ts} and {body} put in.
- * GR_REFUSE: the template names something else, or `out` is too small. Appends
- * to `out`; borrows the rest. */
-GR_MUST_CHECK gr_rc signature_content(const struct verify *verify,
-                                      struct bytes ts_text, struct bytes body,
-                                      struct buf *out);
-/* A template that signature_content() takes. {body} must be in it: a signature
- * that leaves the body out proves nothing. `why` is a static sentence. */
+/* ---- what is signed ---- */
+
+/* What the holes of a template stand for; empty where there is none. */
+struct signing {
+    struct bytes ts, id, token, url, method, webhook_id, body;
+    bool no_form; /* {sorted_form} is nothing: the body's digest stands
+                     elsewhere (verify.body_digest) */
+};
+
+/* The content in pieces, most of them borrowed: nothing is copied that can be
+ * hashed where it stands. */
+struct content {
+    struct bytes parts[CONTENT_PARTS_MAX];
+    size_t count;
+    struct buf form;
+    char crc32[16];
+};
+
+/* A template that content_make() takes. `why` is a static sentence. */
 GR_MUST_CHECK gr_rc signature_template(const char *text, const char **why);
+/* {word} is in the template. */
+bool signature_signs(const char *text, const char *word);
+/* GR_REFUSE: it can't be made of this request. content_fini() in either case.
+ * Borrows all. */
+GR_MUST_CHECK gr_rc content_make(struct content *c, const char *text,
+                                 const struct signing *s);
+void content_fini(struct content *c);
 
-/* The key behind a secret's text, appended to `out`. GR_REFUSE: it should be
- * base64 and is not. */
-GR_MUST_CHECK gr_rc signature_key(const struct verify *verify,
-                                  const char *secret, struct buf *out);
+/* ---- keys ---- */
 
-void signature_mac(uint8_t mac[MAC_BYTES], struct bytes key,
-                   struct bytes content);
-/* Prefix and encoded MAC, appended to `out`: the value of the header. */
-void signature_print(const struct verify *verify, const uint8_t mac[MAC_BYTES],
-                     struct buf *out);
-/* The other way. GR_REFUSE: no prefix, wrong length, bad digits. Hex may be
- * upper case; base64 must be padded as RFC 4648 says. */
-GR_MUST_CHECK gr_rc signature_parse(const struct verify *verify,
-                                    struct bytes text, uint8_t mac[MAC_BYTES]);
-/* Equal, in a time that does not depend on where they differ. */
-bool signature_same(const uint8_t a[MAC_BYTES], const uint8_t b[MAC_BYTES]);
+/* A secret, ready to be used. Not for two threads at once. */
+struct signature_key {
+    enum scheme scheme;
+    EVP_MAC_CTX *mac;
+    EVP_PKEY *pkey;
+    uint8_t token[TOKEN_BYTES];
+};
+
+/* The bytes behind a secret's text, appended to `out`. GR_REFUSE: it is not
+ * encoded as secret_encoding says. */
+GR_MUST_CHECK gr_rc signature_key(const struct verify *v, const char *secret,
+                                  struct buf *out);
+/* GR_REFUSE: it is no key of this scheme; `why` is a static sentence. The
+ * caller's. */
+GR_MUST_CHECK gr_rc signature_key_new(const struct verify *v,
+                                      const char *secret,
+                                      struct signature_key **out,
+                                      const char **why);
+void signature_key_free(struct signature_key *k);
+
+/* ---- signatures ---- */
+
+/* The header of this name (or `:query`) carries it: not to be shown. */
+bool signature_is_in(const struct verify *v, struct bytes name);
+
+struct candidate {
+    uint8_t bytes[SIGNATURE_MAX_BYTES];
+    size_t n;
+};
+
+/* One signature, without its prefix. GR_REFUSE: wrong length, bad digits. Hex
+ * may be upper case; base64 must be padded as RFC 4648 says. */
+GR_MUST_CHECK gr_rc signature_decode(const struct verify *v, struct bytes text,
+                                     struct candidate *c);
+/* One of them is by this key. In a time that does not depend on where they
+ * differ. */
+bool signature_fits(struct signature_key *k, const struct content *content,
+                    const struct candidate *all, size_t count);
+
+/* The bytes of a signature: by the key itself, or by `private_key` where that
+ * is another (then `k` may be NULL). GR_REFUSE: it does not go. */
+GR_MUST_CHECK gr_rc signature_sign(const struct verify *v,
+                                   struct signature_key *k,
+                                   EVP_PKEY *private_key,
+                                   const struct content *content,
+                                   struct candidate *out);
+/* As its header carries it: prefix, encoded bytes, and what the form wants
+ * around them. Appended to `out`. */
+void signature_print(const struct verify *v, const struct candidate *c,
+                     struct bytes ts, struct buf *out);
 
 #endif

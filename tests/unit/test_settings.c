@@ -143,12 +143,12 @@ static void expect_error(const char *text, const char *error)
 
 static void check_custom_source(const struct source *s)
 {
-    assert_string_equal(s->verify.header, "X-Signature");
+    assert_string_equal(s->verify.headers.items[0], "X-Signature");
     assert_string_equal(s->verify.prefix, "sha256=");
     assert_string_equal(s->verify.signed_content, "{ts}.{body}");
     assert_int_equal(s->verify.time.kind, EXPR_HEADER);
     assert_string_equal(s->verify.time.text, "X-Time");
-    assert_false(s->verify.secret_base64);
+    assert_int_equal(s->verify.secret_encoding, KEY_RAW);
     assert_string_equal(s->secrets.items[0], "ledger-s3cret");
     assert_int_equal(s->clock_skew_ms, 300000);
     assert_int_equal(s->dedupe.ttl_ms, 7 * 86400000LL);
@@ -255,7 +255,8 @@ static void a_profile_fills_what_the_file_leaves_open(void **state)
         " verify: {header: X-S}}\n");
 
     (void)state;
-    assert_string_equal(s->sources[0].verify.header, "X-Plane-Signature");
+    assert_string_equal(s->sources[0].verify.headers.items[0],
+                        "X-Plane-Signature");
     assert_int_equal(s->sources[0].action.kind, EXPR_JSON);
     assert_int_equal(s->sources[0].dedupe.ttl_ms, 3600000);
     /* Another type means all of it. */
@@ -361,7 +362,7 @@ static const struct {
     {SOURCE("provider: plane, secrets: []"), "secrets: must not be an empty"},
     {SOURCE("provider: plane, secrets: ''"), "secrets: must not be empty"},
     {SOURCE("provider: plain, secrets: x"), "did you mean plane?"},
-    {SOURCE("provider: github, secrets: x"), "github is not in this version"},
+    {SOURCE("provider: githbu, secrets: x"), "did you mean github?"},
     {SOURCE("provider: custom, secrets: x"), "sources[0].verify: is missing"},
     {SOURCE("provider: plane, secret: x"), "did you mean secrets?"},
     {"sources: [{name: S, provider: plane, secrets: x}]", "is no name"},
@@ -382,21 +383,49 @@ static const struct {
     {PLANE("dedupe: {window: 5m}"), "window: is not in this version"},
     {PLANE("id: id"), "must be found in the request"},
     {PLANE("id: 'json:a'"), "begins with a slash"},
-    {PLANE("type: 'form:x'"), "not in this version"},
+    {PLANE("type: 'form:'"), "needs the name of a field"},
+    {PLANE("type: []"), "must not be an empty list"},
+    {PLANE("type: ['json:/a', id]"), "must be found in the request"},
     {PLANE("order: {by: sequence}"), "order: is not in this version"},
     {PLANE("states: {}"), "states: is not in this version"},
-    {PLANE("public_url: x"), "public_url: is not in this version"},
+    {PLANE("public_url: x"), "must begin with https://"},
+    {PLANE("public_url: 'https://x/in/a?b=c'"), "must be without a query"},
+    {SOURCE("provider: square, secrets: x"), "public_url: is missing"},
+    {SOURCE("provider: paypal, secrets: x"), "webhook_id: is missing"},
+    {SOURCE("provider: paypal, secrets: x, webhook_id: w"),
+     "secrets: number 1 is no RSA public key"},
+    {SOURCE("provider: discord, secrets: [zz]"),
+     "secrets: number 1 is not encoded as secret_encoding says"},
+    {SOURCE("provider: discord, secrets: ['00']"),
+     "secrets: number 1 is no public key of Ed25519"},
     {CUSTOM("prefix: a"), "verify.header: is missing"},
     {CUSTOM("header: 'X Y'"), "is no name of a header"},
     {CUSTOM("header: X, signed: '{ts}.{body}'"), "time says not where"},
     {CUSTOM("header: X, signed: 'abc'"), "verify.signed: "},
     {CUSTOM("header: X, signed: '{bod}'"), "verify.signed: "},
-    {CUSTOM("header: X, scheme: ed25519"), "scheme: is not in this version"},
-    {CUSTOM("header: X, form: kv"), "form: is not in this version"},
+    {CUSTOM("scheme: hmac-sha256"), "header: is missing"},
+    {CUSTOM("header: X, signature: 'json:/s'"), "is said twice"},
+    {CUSTOM("header: X, scheme: rot13"), "scheme: \"rot13\" is none of"},
+    {CUSTOM("header: X, form: 'kv:t'"), "is none of: plain"},
+    {CUSTOM("header: X, form: 'kv:,;t'"), "is none of: plain"},
+    {CUSTOM("header: X, form: 'list:'"), "is none of: plain"},
+    {CUSTOM("header: X, form: 'prefix:'"), "is none of: plain"},
+    {CUSTOM("header: X, signed: '{id}.{body}'"),
+     "id: is part of what is signed"},
+    {CUSTOM("header: X, signed: '{token}{body}'"),
+     "token says not where it is"},
+    {CUSTOM("header: X, signed: '{url}{body}'"), "public_url: is missing"},
+    {CUSTOM("header: X, signed: '{url}'"), "would prove nothing"},
+    {CUSTOM("header: X, signed: '{bdy}'"), "that is none of body ts id"},
+    {CUSTOM("header: X, time: {from: 'const:1'}"),
+     "must be taken from a header:"},
+    {CUSTOM("header: X, scheme: ed25519"),
+     "secrets: number 1 is no public key of Ed25519"},
     {CUSTOM("header: X, encoding: hax"), "did you mean hex?"},
-    {CUSTOM("header: X, time: {unit: s}"), "time.from: is missing"},
+    {CUSTOM("header: X, time: {unit: s}"),
+     "time: says not where it is: from is missing"},
     {CUSTOM("header: X, time: {from: source}"), "must be taken from a header"},
-    {CUSTOM("header: X, secret_encoding: base64"), "number 1 is not base64"},
+    {CUSTOM("header: X, secret_encoding: base64"), "number 1 is not encoded"},
     {ENDPOINT("types: a"), "endpoints[0].url: is missing"},
     {URL("ftp://a/"), "must begin with https:// or http://"},
     {URL("a.example.com"), "must begin with https:// or http://"},

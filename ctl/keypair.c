@@ -1,0 +1,150 @@
+#include "keypair.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <openssl/err.h>
+#include <openssl/evp.h>
+#include <openssl/pem.h>
+#include <openssl/x509.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { RSA_BITS = 2048, PUBLIC_MAX_BYTES = 4096 };
+
+bool keypair_needed(const struct source *source)
+{
+    enum scheme s = source->verify.scheme;
+
+    return s == SCHEME_ED25519 || s == SCHEME_ECDSA_P256 ||
+           s == SCHEME_RSA_SHA256;
+}
+
+static EVP_PKEY *generate(enum scheme scheme)
+{
+    if (scheme == SCHEME_ED25519)
+        return EVP_PKEY_Q_keygen(NULL, NULL, "ED25519");
+    if (scheme == SCHEME_ECDSA_P256)
+        return EVP_PKEY_Q_keygen(NULL, NULL, "EC", "P-256");
+    return EVP_PKEY_Q_keygen(NULL, NULL, "RSA", (size_t)RSA_BITS);
+}
+
+static bool is_right(enum scheme scheme, const EVP_PKEY *key)
+{
+    return EVP_PKEY_is_a(key, scheme == SCHEME_ED25519      ? "ED25519"
+                              : scheme == SCHEME_ECDSA_P256 ? "EC"
+                                                            : "RSA");
+}
+
+static EVP_PKEY *read_key(FILE *in, const struct source *source,
+                          const char *path, char why[200])
+{
+    EVP_PKEY *key = PEM_read_PrivateKey(in, NULL, NULL, NULL);
+
+    fclose(in);
+    if (key && is_right(source->verify.scheme, key))
+        return key;
+    snprintf(why, 200,
+             "%.80s has no private key (PEM) such as source %.60s "
+             "needs",
+             path, source->name);
+    ERR_clear_error();
+    EVP_PKEY_free(key);
+    return NULL;
+}
+
+/* Never over a file that is there. */
+static bool keep(EVP_PKEY *key, const char *path, char why[200])
+{
+    int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    FILE *out = fd < 0 ? NULL : fdopen(fd, "w");
+    bool good = out &&
+                PEM_write_PrivateKey(out, key, NULL, NULL, 0, NULL, NULL);
+
+    if (out && fclose(out))
+        good = false;
+    if (!good)
+        snprintf(why, 200, "%.100s: %s", path, strerror(errno));
+    return good;
+}
+
+EVP_PKEY *keypair_open(const struct source *source, const char *path,
+                       bool *fresh, char why[200])
+{
+    FILE *in = path ? fopen(path, "re") : NULL;
+    EVP_PKEY *key;
+
+    *fresh = !in;
+    if (in)
+        return read_key(in, source, path, why);
+    if (path && errno != ENOENT) {
+        snprintf(why, 200, "%.100s: %s", path, strerror(errno));
+        return NULL;
+    }
+    key = generate(source->verify.scheme);
+    if (!key) {
+        snprintf(why, 200, "libcrypto makes no key");
+    } else if (path && !keep(key, path, why)) {
+        EVP_PKEY_free(key);
+        key = NULL;
+    }
+    return key;
+}
+
+static void put_hex(struct buf *out, const uint8_t *p, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        buf_printf(out, "%02x", p[i]);
+}
+
+static void put_base64(struct buf *out, const uint8_t *p, size_t n)
+{
+    uint8_t text[2 * PUBLIC_MAX_BYTES];
+
+    EVP_EncodeBlock(text, p, (int)n);
+    buf_puts(out, (const char *)text);
+}
+
+static gr_rc put_pem(EVP_PKEY *key, struct buf *out)
+{
+    BIO *bio = BIO_new(BIO_s_mem());
+    char *text;
+    long n;
+
+    if (!PEM_write_bio_PUBKEY(bio, key)) {
+        BIO_free(bio);
+        return GR_REFUSE;
+    }
+    n = BIO_get_mem_data(bio, &text);
+    buf_put(out, text, (size_t)n);
+    BIO_free(bio);
+    return GR_OK;
+}
+
+gr_rc keypair_public(const struct source *source, EVP_PKEY *key,
+                     struct buf *out)
+{
+    enum key_encoding encoding = source->verify.secret_encoding;
+    uint8_t raw[PUBLIC_MAX_BYTES], *p = raw;
+    size_t n = sizeof raw;
+    int der;
+
+    if (encoding == KEY_PEM)
+        return put_pem(key, out);
+    if (source->verify.scheme == SCHEME_ED25519 && encoding != KEY_SPKI) {
+        if (!EVP_PKEY_get_raw_public_key(key, raw, &n))
+            return GR_REFUSE;
+    } else {
+        der = i2d_PUBKEY(key, NULL);
+        if (der <= 0 || der > PUBLIC_MAX_BYTES)
+            return GR_REFUSE;
+        n = (size_t)i2d_PUBKEY(key, &p);
+    }
+    if (encoding == KEY_HEX) {
+        put_hex(out, raw, n);
+        return GR_OK;
+    }
+    if (encoding == KEY_WHPK)
+        buf_puts(out, "whpk_");
+    put_base64(out, raw, n);
+    return GR_OK;
+}

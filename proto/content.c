@@ -1,0 +1,187 @@
+/* content: a template and what its holes stand for, in pieces. */
+#include "form.h"
+#include "signature.h"
+#include <stdio.h>
+#include <string.h>
+
+enum hole {
+    HOLE_BODY,
+    HOLE_TS,
+    HOLE_ID,
+    HOLE_URL,
+    HOLE_METHOD,
+    HOLE_SORTED_FORM,
+    HOLE_CRC32,
+    HOLE_WEBHOOK_ID,
+    HOLE_TOKEN,
+    HOLE_COUNT
+};
+
+static const char *const holes[] = {
+    [HOLE_BODY] = "body",     [HOLE_TS] = "ts",
+    [HOLE_ID] = "id",         [HOLE_URL] = "url",
+    [HOLE_METHOD] = "method", [HOLE_SORTED_FORM] = "sorted_form",
+    [HOLE_CRC32] = "crc32",   [HOLE_WEBHOOK_ID] = "webhook_id",
+    [HOLE_TOKEN] = "token",
+};
+
+static enum hole hole_named(const char *name, size_t n)
+{
+    enum hole h = 0;
+
+    while (h < HOLE_COUNT &&
+           (strlen(holes[h]) != n || memcmp(holes[h], name, n) != 0))
+        h++;
+    return h;
+}
+
+/* The next piece of the template: a hole, or a text up to the next one. */
+static const char *step(const char *at, enum hole *hole, struct bytes *text)
+{
+    const char *close = *at == '{' ? strchr(at, '}') : NULL;
+    size_t n = 1;
+
+    *hole = HOLE_COUNT;
+    if (close) {
+        *text = (struct bytes){at + 1, (size_t)(close - at - 1)};
+        *hole = hole_named(text->p, text->n);
+        return close + 1;
+    }
+    n += strcspn(at + 1, "{");
+    *text = (struct bytes){at, n};
+    return at + n;
+}
+
+/* A signature that leaves out all of these proves nothing of what came. */
+static bool proves(enum hole h)
+{
+    return h == HOLE_BODY || h == HOLE_SORTED_FORM || h == HOLE_CRC32 ||
+           h == HOLE_TOKEN;
+}
+
+gr_rc signature_template(const char *text, const char **why)
+{
+    bool proof = false;
+    size_t pieces = 0;
+
+    while (*text) {
+        struct bytes piece;
+        bool is_hole = *text == '{' && strchr(text, '}');
+        enum hole h;
+
+        text = step(text, &h, &piece);
+        if (is_hole && h == HOLE_COUNT) {
+            *why = "has something between { and } that is none of body ts id "
+                   "url method sorted_form crc32 webhook_id token";
+            return GR_REFUSE;
+        }
+        proof |= proves(h);
+        pieces++;
+    }
+    *why = "has too many pieces";
+    if (pieces > CONTENT_PARTS_MAX)
+        return GR_REFUSE;
+    *why = "{body} is not in it (nor {sorted_form}, {crc32} or {token}), so "
+           "the signature would prove nothing";
+    return proof ? GR_OK : GR_REFUSE;
+}
+
+bool signature_signs(const char *text, const char *word)
+{
+    enum hole h, wanted = hole_named(word, strlen(word));
+    struct bytes piece;
+
+    while (text && *text) {
+        text = step(text, &h, &piece);
+        if (h == wanted)
+            return true;
+    }
+    return false;
+}
+
+static void make_table(uint32_t table[256])
+{
+    for (uint32_t i = 0; i < 256; i++) {
+        uint32_t c = i;
+
+        for (int bit = 0; bit < 8; bit++)
+            c = c & 1 ? 0xedb88320 ^ c >> 1 : c >> 1;
+        table[i] = c;
+    }
+}
+
+/* CRC-32 as zlib has it. PayPal signs the decimal number of it. */
+static uint32_t crc32_of(struct bytes b)
+{
+    static uint32_t table[256];
+    const uint8_t *p = b.p;
+    uint32_t crc = 0xffffffff;
+
+    if (!table[1])
+        make_table(table);
+    for (size_t i = 0; i < b.n; i++)
+        crc = table[(crc ^ p[i]) & 0xff] ^ crc >> 8;
+    return ~crc;
+}
+
+static gr_rc fill(struct content *c, enum hole hole, const struct signing *s,
+                  struct bytes *piece)
+{
+    switch (hole) {
+    case HOLE_BODY:
+        *piece = s->body;
+        break;
+    case HOLE_TS:
+        *piece = s->ts;
+        break;
+    case HOLE_ID:
+        *piece = s->id;
+        break;
+    case HOLE_URL:
+        *piece = s->url;
+        break;
+    case HOLE_METHOD:
+        *piece = s->method;
+        break;
+    case HOLE_WEBHOOK_ID:
+        *piece = s->webhook_id;
+        break;
+    case HOLE_TOKEN:
+        *piece = s->token;
+        break;
+    case HOLE_CRC32:
+        snprintf(c->crc32, sizeof c->crc32, "%u", crc32_of(s->body));
+        *piece = (struct bytes){c->crc32, strlen(c->crc32)};
+        break;
+    case HOLE_SORTED_FORM:
+        if (!s->no_form && form_sorted(s->body, &c->form) != GR_OK)
+            return GR_REFUSE;
+        *piece = (struct bytes){c->form.data, c->form.len};
+        break;
+    case HOLE_COUNT: /* a text */
+        break;
+    }
+    return GR_OK;
+}
+
+gr_rc content_make(struct content *c, const char *text, const struct signing *s)
+{
+    c->count = 0;
+    buf_init(&c->form, s->body.n + 1);
+    while (*text) {
+        struct bytes piece;
+        enum hole hole;
+
+        text = step(text, &hole, &piece);
+        if (c->count == CONTENT_PARTS_MAX || fill(c, hole, s, &piece) != GR_OK)
+            return GR_REFUSE;
+        if (piece.n)
+            c->parts[c->count++] = piece;
+    }
+    return GR_OK;
+}
+
+void content_fini(struct content *c)
+{
+    buf_fini(&c->form);
+}

@@ -1,0 +1,20 @@
+/* encoding: bytes as hex and base64, strict; and keys as files have them. */
+#ifndef PROTO_ENCODING_H
+#define PROTO_ENCODING_H
+
+#include "rc.h"
+#include <openssl/types.h>
+
+/* Returns the number of bytes, or -1: bad digits, an odd one out, or more than
+ * `most`. Hex in either case. Base64 as RFC 4648 has it: whole groups of four,
+ * padding at the end only, and no bits that mean nothing. */
+int encoding_hex(struct bytes text, uint8_t *out, size_t most);
+int encoding_base64(struct bytes text, uint8_t *out, size_t most);
+
+/* A public key out of PEM: of a public key, or of a certificate. NULL: it is
+ * none. The caller's. */
+EVP_PKEY *keyfile_public(struct bytes pem);
+/* The same out of DER of a SubjectPublicKeyInfo. */
+EVP_PKEY *keyfile_spki(struct bytes der);
+
+#endif

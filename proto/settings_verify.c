@@ -1,0 +1,466 @@
+#include "settings_verify.h"
+#include "profile.h"
+#include "settings_types.h"
+#include "signature.h"
+#include <stdlib.h>
+#include <string.h>
+
+#define DAY_MS (24 * 3600 * 1000LL)
+
+#define AT(type, field) .offset = offsetof(struct type, field)
+
+static const char *const scheme_words[] = {
+    [SCHEME_HMAC_SHA256] = "hmac-sha256",
+    [SCHEME_HMAC_SHA1] = "hmac-sha1",
+    [SCHEME_HMAC_SHA512] = "hmac-sha512",
+    [SCHEME_ED25519] = "ed25519",
+    [SCHEME_ECDSA_P256] = "ecdsa-p256-sha256",
+    [SCHEME_RSA_SHA256] = "rsa-sha256",
+    [SCHEME_SHARED_TOKEN] = "shared-token",
+    NULL};
+static const char *const encoding_words[] = {
+    [ENCODING_HEX] = "hex", [ENCODING_BASE64] = "base64", NULL};
+static const char *const key_words[] = {
+    [KEY_RAW] = "raw",   [KEY_BASE64] = "base64",
+    [KEY_HEX] = "hex",   [KEY_WHSEC] = "whsec",
+    [KEY_WHPK] = "whpk", [KEY_SPKI] = "spki",
+    [KEY_PEM] = "pem",   NULL};
+static const char *const unit_words[] = {
+    [UNIT_S] = "s", [UNIT_MS] = "ms", [UNIT_RFC3339] = "rfc3339", NULL};
+static const char *const handshake_words[] = {
+    [HANDSHAKE_NONE] = "none",
+    [HANDSHAKE_ECHO] = "echo",
+    [HANDSHAKE_HMAC_TOKEN] = "hmac-token",
+    [HANDSHAKE_PING_PONG] = "ping-pong",
+    NULL};
+
+/* ---- form: as in `kv:,;t;v1` ---- */
+
+static void fini_form(const struct conf_key *k, void *target)
+{
+    struct form *f = target;
+
+    (void)k;
+    free(f->prefix);
+    free(f->ts_key);
+    free(f->sig_key);
+    *f = (struct form){0};
+}
+
+static char *rest_or_null(const char *text)
+{
+    return *text ? gr_strdup(text) : NULL;
+}
+
+/* "kv", or "kv:<separator>;<time's key>;<signature's key>". */
+static bool parse_kv(const char *text, struct form *f)
+{
+    const char *keys, *second;
+
+    f->kind = FORM_KV;
+    if (!*text)
+        text = ":,;t;v1";
+    if (text[0] != ':' || !text[1] || text[2] != ';')
+        return false;
+    f->separator = text[1];
+    keys = text + 3;
+    second = strchr(keys, ';');
+    if (!second || second == keys || !second[1] || strchr(second + 1, ';'))
+        return false;
+    f->ts_key = gr_strndup(keys, (size_t)(second - keys));
+    f->sig_key = gr_strdup(second + 1);
+    return true;
+}
+
+/* "list", or "list:<separator>;<prefix of an item>". */
+static bool parse_list(const char *text, struct form *f)
+{
+    f->kind = FORM_LIST;
+    if (!*text)
+        text = ":,;";
+    if (text[0] != ':' || !text[1] || text[2] != ';')
+        return false;
+    f->separator = text[1];
+    f->prefix = rest_or_null(text + 3);
+    return true;
+}
+
+static bool parse_form(const char *text, struct form *f)
+{
+    if (strncmp(text, "kv", 2) == 0)
+        return parse_kv(text + 2, f);
+    if (strncmp(text, "list", 4) == 0)
+        return parse_list(text + 4, f);
+    if (strncmp(text, "prefix:", 7) == 0)
+        f->prefix = rest_or_null(text + 7);
+    return strcmp(text, "plain") == 0 || f->prefix;
+}
+
+static void read_form(const struct conf_value *v, const struct conf_key *k,
+                      void *target)
+{
+    char *text = conf_string(v);
+
+    if (text && !parse_form(text, target)) {
+        conf_error(v,
+                   "\"%.60s\" is none of: plain, prefix:TEXT, "
+                   "list:<separator>;<prefix>, "
+                   "kv:<separator>;<time's key>;<signature's key>",
+                   text);
+        fini_form(k, target);
+    }
+    free(text);
+}
+
+static void print_form(struct buf *out, const struct conf_key *k,
+                       const void *target, int indent)
+{
+    const struct form *f = target;
+    const char *prefix = f->prefix ? f->prefix : "";
+    char *text = f->kind == FORM_KV ? gr_printf("kv:%c;%s;%s", f->separator,
+                                                f->ts_key, f->sig_key)
+                 : f->kind == FORM_LIST
+                     ? gr_printf("list:%c;%s", f->separator, prefix)
+                     : gr_printf(f->prefix ? "prefix:%s" : "plain%s", prefix);
+
+    (void)k, (void)indent;
+    buf_puts(out, " ");
+    conf_put_text(out, text);
+    buf_puts(out, "\n");
+    free(text);
+}
+
+static const struct conf_type as_form = {
+    .name = "`plain`, `prefix:TEXT`, `list:<separator>;<prefix>` or "
+            "`kv:<separator>;<time's key>;<signature's key>`",
+    .read = read_form,
+    .print = print_form,
+    .fini = fini_form,
+};
+
+/* ---- a duration, or `none` ---- */
+
+static void read_tolerance(const struct conf_value *v, const struct conf_key *k,
+                           void *target)
+{
+    if (conf_is_word(v, "none"))
+        *(int64_t *)target = TOLERANCE_NONE;
+    else
+        conf_as_duration.read(v, k, target);
+}
+
+static void print_tolerance(struct buf *out, const struct conf_key *k,
+                            const void *target, int indent)
+{
+    if (*(const int64_t *)target == TOLERANCE_NONE)
+        buf_puts(out, " none\n");
+    else
+        conf_as_duration.print(out, k, target, indent);
+}
+
+static bool unset_tolerance(const struct conf_key *k, const void *target)
+{
+    (void)k;
+    return *(const int64_t *)target == 0;
+}
+
+static const struct conf_type as_tolerance = {
+    .name = "duration, or `none`",
+    .read = read_tolerance,
+    .print = print_tolerance,
+    .unset = unset_tolerance,
+};
+
+/* ---- sections that are there when something in them is ---- */
+
+static void read_map(const struct conf_value *v, const struct conf_key *k,
+                     void *target)
+{
+    conf_as_map.read(v, k, target);
+}
+
+static void print_map(struct buf *out, const struct conf_key *k,
+                      const void *target, int indent)
+{
+    conf_as_map.print(out, k, target, indent);
+}
+
+static void fini_map(const struct conf_key *k, void *target)
+{
+    conf_as_map.fini(k, target);
+}
+
+static bool unset_time(const struct conf_key *k, const void *target)
+{
+    const struct verify *v = target;
+
+    (void)k;
+    return v->time.kind == EXPR_NONE && v->time_unit == UNIT_S && !v->past_ms &&
+           !v->future_ms;
+}
+
+static bool unset_verify(const struct conf_key *k, const void *target)
+{
+    (void)k;
+    return verify_unset(target);
+}
+
+static const struct conf_type as_time = {
+    .name = "section",
+    .read = read_map,
+    .print = print_map,
+    .unset = unset_time,
+    .fini = fini_map,
+};
+
+const struct conf_type settings_as_verify = {
+    .name = "section",
+    .read = read_map,
+    .print = print_map,
+    .unset = unset_verify,
+    .fini = fini_map,
+};
+
+/* ---- the sections ---- */
+
+static const struct conf_section time_section = {
+    .name = "time",
+    .keys =
+        (const struct conf_key[]){
+            {.name = "from",
+             .type = &settings_as_expr,
+             AT(verify, time),
+             .help = "where the request says when it was signed; absent with "
+                     "`form: kv`, whose time's key says it"},
+            {.name = "unit",
+             .type = &conf_as_choice,
+             AT(verify, time_unit),
+             .choices = unit_words,
+             .fallback = "s",
+             .help = "what it counts, since 1970; or a time as text"},
+            {.name = "past",
+             .type = &as_tolerance,
+             AT(verify, past_ms),
+             .min = 1000,
+             .max = DAY_MS,
+             .help = "how old it may be; absent: `clock_skew`"},
+            {.name = "future",
+             .type = &as_tolerance,
+             AT(verify, future_ms),
+             .min = 1000,
+             .max = DAY_MS,
+             .help = "how far ahead of us; absent: `clock_skew`"},
+            {0},
+        },
+};
+
+static bool can_be_first(const struct expr *e)
+{
+    for (; e; e = e->other)
+        if (e->kind != EXPR_HEADER && e->kind != EXPR_JSON &&
+            e->kind != EXPR_FORM && e->kind != EXPR_QUERY)
+            return false;
+    return true;
+}
+
+static void check_place(const struct conf_value *v, const char *key,
+                        const struct expr *e)
+{
+    if (e->kind != EXPR_NONE && !can_be_first(e))
+        conf_error_key(v, key,
+                       "must be taken from a header:, json:, form: or query:");
+}
+
+static void check_verify(const struct conf_value *v, void *target)
+{
+    const struct verify *y = target;
+    bool signature = y->signature.kind != EXPR_NONE;
+
+    if (!y->headers.count && !signature && !conf_has(v, "header") &&
+        !conf_has(v, "signature"))
+        conf_error_key(v, "header", "is missing: where is the signature?");
+    if (y->headers.count && signature)
+        conf_error_key(v, "signature", "is said twice: header has it, too");
+    if (signature_signs(y->signed_content, "ts") && !conf_has(v, "time") &&
+        y->form.kind != FORM_KV)
+        conf_error_key(v, "signed", "has {ts}, but time says not where it is");
+    if (conf_has(v, "time") && y->time.kind == EXPR_NONE &&
+        y->form.kind != FORM_KV)
+        conf_error_key(v, "time", "says not where it is: from is missing");
+    if (signature_signs(y->signed_content, "token") && !conf_has(v, "token"))
+        conf_error_key(v, "signed",
+                       "has {token}, but token says not where it is");
+    check_place(v, "time", &y->time);
+    check_place(v, "signature", &y->signature);
+    check_place(v, "id", &y->id);
+    check_place(v, "token", &y->token);
+    check_place(v, "body_digest", &y->body_digest);
+}
+
+const struct conf_section settings_verify = {
+    .name = "verify",
+    .help = "How a request proves who sent it; for `provider: custom`.",
+    .check = check_verify,
+    .keys =
+        (const struct conf_key[]){
+            {.name = "scheme",
+             .type = &conf_as_choice,
+             AT(verify, scheme),
+             .choices = scheme_words,
+             .fallback = "hmac-sha256",
+             .help = "the algorithm; with `shared-token` the secret itself "
+                     "comes along, and nothing is signed"},
+            {.name = "header",
+             .type = &conf_as_texts,
+             AT(verify, headers),
+             .check = wrong_header_token,
+             .flags = CONF_FILLED,
+             .form = "name, or list of names",
+             .help = "the header that carries the signature; of several the "
+                     "first that is there"},
+            {.name = "signature",
+             .type = &settings_as_expr,
+             AT(verify, signature),
+             .help = "or where else it is, like `json:/signature`"},
+            {.name = "form",
+             .type = &as_form,
+             AT(verify, form),
+             .fallback = "plain",
+             .help = "one signature, several, or pairs of key and value"},
+            {.name = "prefix",
+             .type = &conf_as_text,
+             AT(verify, prefix),
+             .check = wrong_line,
+             .fallback = "\"\"",
+             .flags = CONF_EMPTY_OK,
+             .help = "what stands before a signature, like `sha256=`"},
+            {.name = "encoding",
+             .type = &conf_as_choice,
+             AT(verify, encoding),
+             .choices = encoding_words,
+             .fallback = "hex",
+             .help = "of the signature"},
+            {.name = "secret_encoding",
+             .type = &conf_as_choice,
+             AT(verify, secret_encoding),
+             .choices = key_words,
+             .fallback = "raw",
+             .help =
+                 "what the secret's text is: the key itself, base64 or hex "
+                 "of it, base64 behind `whsec_` or `whpk_`, base64 of a "
+                 "SubjectPublicKeyInfo, PEM of a public key or certificate"},
+            {.name = "signed",
+             .type = &conf_as_text,
+             AT(verify, signed_content),
+             .check = wrong_template,
+             .fallback = "\"{body}\"",
+             .form = "text with `{body} {ts} {id} {url} {method} {sorted_form} "
+                     "{crc32} {webhook_id} {token}`",
+             .help = "what the signature is made over"},
+            {.name = "time",
+             .type = &as_time,
+             .section = &time_section,
+             .flags = CONF_OPTIONAL,
+             .help = "`{ts}`; a request further off than `clock_skew` is "
+                     "refused"},
+            {.name = "id",
+             .type = &settings_as_expr,
+             AT(verify, id),
+             .help = "`{id}`; absent: the source's id"},
+            {.name = "token",
+             .type = &settings_as_expr,
+             AT(verify, token),
+             .help = "`{token}`"},
+            {.name = "body_digest",
+             .type = &settings_as_expr,
+             AT(verify, body_digest),
+             .help = "where the SHA-256 of a body stands that is not signed "
+                     "itself; where it is there, `{sorted_form}` is empty"},
+            {.name = "handshake",
+             .type = &conf_as_choice,
+             AT(verify, handshake),
+             .choices = handshake_words,
+             .fallback = "none",
+             .help =
+                 "what proves to the provider that the URL is ours: Slack's "
+                 "`echo`, Zoom's `hmac-token`, Discord's `ping-pong`"},
+            {0},
+        },
+};
+
+/* ---- what a profile brings ---- */
+
+bool verify_unset(const struct verify *v)
+{
+    return !v->headers.count && v->signature.kind == EXPR_NONE;
+}
+
+void settings_verify_forget(struct verify *v)
+{
+    conf_fini(&settings_verify, v);
+}
+
+static char *copy_text(const char *text)
+{
+    return text ? gr_strdup(text) : NULL;
+}
+
+void verify_copy(struct verify *to, const struct verify *from)
+{
+    *to = *from;
+    to->headers = (struct text_list){0};
+    for (size_t i = 0; i < from->headers.count; i++)
+        text_list_add(&to->headers, from->headers.items[i]);
+    expr_copy(&to->signature, &from->signature);
+    to->form.prefix = copy_text(from->form.prefix);
+    to->form.ts_key = copy_text(from->form.ts_key);
+    to->form.sig_key = copy_text(from->form.sig_key);
+    to->prefix = copy_text(from->prefix);
+    to->signed_content = copy_text(from->signed_content);
+    expr_copy(&to->time, &from->time);
+    expr_copy(&to->id, &from->id);
+    expr_copy(&to->token, &from->token);
+    expr_copy(&to->body_digest, &from->body_digest);
+}
+
+/* ---- of a source ---- */
+
+static void check_needs(const struct conf_value *v, const struct source *s)
+{
+    const char *text = s->verify.signed_content;
+    const struct expr *id = s->verify.id.kind != EXPR_NONE ? &s->verify.id
+                                                           : &s->id;
+
+    if (signature_signs(text, "url") && !s->public_url)
+        conf_error_key(v, "public_url",
+                       "is missing: the URL is part of what is signed, as the "
+                       "provider knows it");
+    if (signature_signs(text, "webhook_id") && !s->webhook_id)
+        conf_error_key(v, "webhook_id",
+                       "is missing: it is part of what is signed");
+    if (signature_signs(text, "id") &&
+        (id->kind == EXPR_NONE || !can_be_first(id)))
+        conf_error_key(v, "id",
+                       "is part of what is signed, and must be a header:, "
+                       "json:, form: or query:");
+}
+
+void settings_check_verify(const struct conf_value *v, struct source *s)
+{
+    const char *why;
+
+    check_needs(v, s);
+    s->keys = gr_alloc(s->secrets.count * sizeof(struct signature_key *));
+    for (size_t i = 0; i < s->secrets.count; i++)
+        if (signature_key_new(&s->verify, s->secrets.items[i], &s->keys[i],
+                              &why) != GR_OK)
+            conf_error_key(v, "secrets", "number %zu %s", i + 1, why);
+}
+
+void settings_forget_keys(struct source *s)
+{
+    for (size_t i = 0; s->keys && i < s->secrets.count; i++)
+        signature_key_free(s->keys[i]);
+    free(s->keys);
+    s->keys = NULL;
+}
