@@ -93,6 +93,54 @@ const struct command ctl_commands[] = {
         .run = run_events,
     },
     {
+        .name = "deliveries",
+        .args = "",
+        .summary = "search what is delivered, or on its way",
+        .help = "Status is waiting, in_flight, retrying, delivered, dead; or "
+                "open, for the first three.",
+        .examples = "  grapnel deliveries --endpoint crm --status open\n"
+                    "  grapnel deliveries --workspace acme --since 1h --json\n",
+        .options = {{"--workspace", "W", "of this workspace"},
+                    {"--source", "S", "from this source"},
+                    {"--type", "T", "of this type"},
+                    {"--endpoint", "E", "to this endpoint"},
+                    {"--status", "S", "in this status"},
+                    LIST_TIMES},
+        .run = run_deliveries,
+    },
+    {
+        .name = "endpoints",
+        .args = "[NAME]",
+        .most = 1,
+        .summary = "how each endpoint stands",
+        .help = "State is active, paused, disabled, off (enabled: false) or "
+                "removed. Success and latency\nare of the last minutes. A "
+                "halted lane waits for a decision about its dead letter.",
+        .examples = "  grapnel endpoints\n"
+                    "  grapnel endpoints crm --json\n",
+        .run = run_endpoints,
+    },
+    {
+        .name = "endpoints pause",
+        .args = "NAME",
+        .least = 1,
+        .most = 1,
+        .summary = "try nothing there until it is resumed",
+        .help = "What is for it waits meanwhile, and no retry budget runs out.",
+        .examples = "  grapnel endpoints pause crm\n",
+        .run = run_endpoints_pause,
+    },
+    {
+        .name = "endpoints resume",
+        .args = "NAME",
+        .least = 1,
+        .most = 1,
+        .summary = "try again one that is paused or disabled",
+        .help = "Each delivery that waits gets at least one more try.",
+        .examples = "  grapnel endpoints resume crm\n",
+        .run = run_endpoints_resume,
+    },
+    {
         .name = "dlq",
         .args = "",
         .summary = "dead letters: what could not be delivered",
@@ -103,7 +151,7 @@ const struct command ctl_commands[] = {
             "  grapnel dlq --endpoint crm --reason rejected --since 24h\n"
             "  grapnel dlq --state all --json\n",
         .options = {{"--state", "S",
-                     "dead (default), requeued, recovered, all"},
+                     "dead (default), requeued, recovered, resolved, discarded, all"},
                     {"--endpoint", "E", "for this endpoint"},
                     {"--source", "S", "from this source"},
                     {"--workspace", "W", "of this workspace"},
@@ -132,6 +180,30 @@ const struct command ctl_commands[] = {
                 "requeued all the same).",
         .examples = "  grapnel dlq retry dlq_01JD3S6Q8W0N8M7V1T2X3Y4Z5A\n",
         .run = run_dlq_retry,
+    },
+    {
+        .name = "dlq resolve",
+        .args = "ID",
+        .least = 1,
+        .most = 1,
+        .summary = "a dead letter was dealt with in another way",
+        .help = "It is kept with the note, and a lane that it halts goes on.",
+        .examples = "  grapnel dlq resolve dlq_01JD3S6Q8W0N8M7V1T2X3Y4Z5A "
+                    "--note 'entered by hand'\n",
+        .options = {{"--note", "T", "what was done (needed)"}},
+        .run = run_dlq_resolve,
+    },
+    {
+        .name = "dlq discard",
+        .args = "ID",
+        .least = 1,
+        .most = 1,
+        .summary = "a dead letter is not wanted any more",
+        .help = "It is kept with the note, and a lane that it halts goes on.",
+        .examples = "  grapnel dlq discard dlq_01JD3S6Q8W0N8M7V1T2X3Y4Z5A "
+                    "--note 'a test of theirs'\n",
+        .options = {{"--note", "T", "why (needed)"}},
+        .run = run_dlq_discard,
     },
     {
         .name = "reload",

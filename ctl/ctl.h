@@ -28,9 +28,15 @@ int run_send(struct ctl *c);
 int run_status(struct ctl *c);
 int run_trace(struct ctl *c);
 int run_events(struct ctl *c);
+int run_deliveries(struct ctl *c);
+int run_endpoints(struct ctl *c);
+int run_endpoints_pause(struct ctl *c);
+int run_endpoints_resume(struct ctl *c);
 int run_dlq(struct ctl *c);
 int run_dlq_show(struct ctl *c);
 int run_dlq_retry(struct ctl *c);
+int run_dlq_resolve(struct ctl *c);
+int run_dlq_discard(struct ctl *c);
 int run_reload(struct ctl *c);
 int run_backup(struct ctl *c);
 

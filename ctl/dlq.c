@@ -173,6 +173,7 @@ static void print_letter(struct ctl *c, const json_t *l)
     print_field(l, "last_http_status", "answer");
     print_field(l, "last_error", "error");
     print_field(l, "last_response", "response");
+    print_field(l, "note", "note");
     print_field(l, "event_id", "event");
     print_field(l, "source", "source");
     print_field(l, "type", "type");
@@ -202,6 +203,44 @@ int run_dlq_show(struct ctl *c)
         print_letter(c, letter);
     json_decref(letter);
     return 0;
+}
+
+/* ---- resolve, discard ---- */
+
+static int decide(struct ctl *c, const char *what)
+{
+    const char *note = parsed_value(&c->parsed, "--note");
+    json_t *args, *letter;
+    bool unreachable;
+    char why[200];
+
+    if (!note || !*note)
+        return complain(EXIT_USAGE, "say why, for those who look later: "
+                                    "--note TEXT");
+    args = json_pack("{s:s, s:s}", "id", c->parsed.args[0], "note", note);
+    if (!args)
+        return complain(EXIT_USAGE, "--note: this is no UTF-8");
+    letter = ask(c, dlqd, what, args, ASK_MS, &unreachable, why);
+    if (unreachable)
+        return complain_away(c, dlqd, why);
+    if (!letter)
+        return complain(EXIT_REFUSED, "%s", why);
+    if (c->json)
+        print_json(json_incref(letter));
+    else
+        printf("%s  %s\n", text_of(letter, "id"), text_of(letter, "state"));
+    json_decref(letter);
+    return 0;
+}
+
+int run_dlq_resolve(struct ctl *c)
+{
+    return decide(c, "dlq_resolve");
+}
+
+int run_dlq_discard(struct ctl *c)
+{
+    return decide(c, "dlq_discard");
 }
 
 /* ---- retry ---- */

@@ -106,6 +106,7 @@ void endpoint_config_encode(const struct endpoint_settings *s, struct buf *out)
         .timeout_ms = s->timeout_ms,
         .connect_timeout_ms = s->connect_timeout_ms,
         .max_in_flight = (uint64_t)s->max_in_flight,
+        .ordered = s->ordered,
         .rate_count = (uint64_t)s->rate_limit.count,
         .rate_per_ms = s->rate_limit.per_ms,
         .breaker = s->breaker,

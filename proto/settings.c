@@ -352,6 +352,12 @@ static const struct conf_section source_section = {
 
 /* ---- endpoints ---- */
 
+static const char *const ordered_words[] = {[LANES_NONE] = "none",
+                                            [LANES_WORKSPACE] = "workspace",
+                                            [LANES_ALL] = "all",
+                                            NULL};
+static const char *const on_dead_words[] = {"continue", "halt", NULL};
+
 /* Those of endpoint_defaults, and again of each endpoint. The defaults' own
  * defaults are here; an endpoint that says nothing takes what stands there. */
 #define PACE_KEYS(d)                                                 \
@@ -380,6 +386,13 @@ static const struct conf_section source_section = {
          .type = &settings_as_ports,                                 \
          AT(endpoint_settings, allowed_ports),                       \
          .help = "the ports that a URL may name; all when absent"},  \
+        {.name = "ordered",                                          \
+         .type = &conf_as_choice,                                    \
+         AT(endpoint_settings, ordered),                             \
+         .choices = ordered_words,                                   \
+         .fallback = (d) ? "none" : NULL,                            \
+         .help = "which deliveries wait for the end of the one "     \
+                 "before: those of a workspace, or all"},            \
     {                                                                \
         .name = "retry_policy", .type = &conf_as_text,               \
         AT(endpoint_settings, retry_policy), .check = wrong_name,    \
@@ -388,7 +401,6 @@ static const struct conf_section source_section = {
     }
 
 #define PACE_LATER            \
-    {"ordered", NOT_YET},     \
     {                         \
         "rate_limit", NOT_YET \
     }
@@ -411,6 +423,7 @@ static void init_endpoint(void *user, void *target)
     e->connect_timeout_ms = s->defaults.connect_timeout_ms;
     e->max_in_flight = s->defaults.max_in_flight;
     e->allowed_ports = s->defaults.allowed_ports;
+    e->ordered = s->defaults.ordered;
 }
 
 static void check_tls(const struct conf_value *v, void *target)
@@ -554,6 +567,22 @@ static const struct conf_section endpoint_section = {
              AT(endpoint_settings, enabled),
              .fallback = "true",
              .help = "`false`: it wants nothing"},
+            {.name = "on_dead",
+             .type = &conf_as_either,
+             AT(endpoint_settings, on_dead_halt),
+             .choices = on_dead_words,
+             .fallback = "continue",
+             .help = "in an ordered lane: go on past a dead letter, or halt "
+                     "the lane until somebody has decided about it"},
+            {.name = "disable_after",
+             .type = &conf_as_duration,
+             AT(endpoint_settings, disable_after_ms),
+             .fallback = "5d",
+             .min = SECOND_MS,
+             .max = LONG_MS,
+             .help = "of nothing but failures, but never before its retry "
+                     "policy's own budget: then nothing is tried until "
+                     "`grapnel endpoints resume`"},
             PACE_KEYS(false),
             {0},
         },
@@ -561,8 +590,6 @@ static const struct conf_section endpoint_section = {
         (const struct conf_known[]){
             PACE_LATER,
             {"where", NOT_YET},
-            {"on_dead", NOT_YET},
-            {"disable_after", NOT_YET},
             {"expires", NOT_YET},
             {"expires_in", NOT_YET},
             {"secret", "unknown key (did you mean signing_secrets?)"},

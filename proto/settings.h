@@ -13,6 +13,7 @@
 #include "log.h"
 #include "rate.h"
 #include "rc.h"
+#include "schema.h" /* enum order_lanes */
 
 /* One idempotency key: the expressions whose values make it up. */
 struct dedupe_key {
@@ -183,6 +184,9 @@ struct endpoint_settings {
     int64_t max_in_flight;
     struct rate rate_limit; /* count 0: none */
     bool breaker;
+    enum order_lanes ordered;
+    bool on_dead_halt; /* else the lane goes on past a dead letter */
+    int64_t disable_after_ms;
     char *retry_policy; /* its name */
     const struct retry_policy *policy;
 };

@@ -1,7 +1,11 @@
 /* dispatch: which delivery goes out when. A delivery is out when it is
  * unfinished and carries its endpoint's present grant. An endpoint has at most
  * its window out, so one that is slow or down costs its neighbours nothing:
- * what does not fit waits here, on disk. */
+ * what does not fit waits here, on disk.
+ *
+ * Endpoints take turns, and within one its lanes do (lane.h): a few of each, so
+ * that neither an endpoint nor a workspace with much waiting starves the rest.
+ * Each pick is a search in an index of what waits, however much that is. */
 #include "headers.h"
 #include "log.h"
 #include "store.h"
@@ -15,6 +19,8 @@ enum {
     ROOM_COUNT = 16384, /* tasks that one deliverer holds in memory */
     LINK_COUNT = 8192,  /* rows waiting in the log to one deliverer */
     PER_TURN = 256,
+    PER_LANE = 16,    /* of one lane, before it is the next one's turn */
+    SHARE_LEAST = 16, /* of one endpoint, likewise */
 };
 
 int64_t delivery_ref(int64_t event, int64_t endpoint)
@@ -32,20 +38,13 @@ static int64_t window(const struct endpoint *e)
 static bool has_room(const struct sequencer *q, const struct endpoint *e)
 {
     return e->grant && e->home && e->settings && !e->recalling &&
-           !e->sweeping && e->out < window(e) && e->home->out < ROOM_COUNT &&
+           !e->sweeping && e->laning == SETTLED && e->out < window(e) && e->home->out < ROOM_COUNT &&
            hop_backlog(q->d.hop, e->home->name) < LINK_COUNT;
 }
 
 bool dispatch_may(const struct sequencer *q, const struct endpoint *e)
 {
     return has_room(q, e) && !e->waiting;
-}
-
-void dispatch_waits(struct endpoint *e, int64_t event)
-{
-    e->waiting = true;
-    if (e->cursor >= event)
-        e->cursor = event - 1;
 }
 
 uint64_t dispatch_task(struct sequencer *q, struct endpoint *e, int64_t event,
@@ -62,95 +61,141 @@ uint64_t dispatch_task(struct sequencer *q, struct endpoint *e, int64_t event,
     return n;
 }
 
-/* Give out what waits, in order. Returns how many. */
-static int give_out(struct sequencer *q, struct endpoint *e, int most)
+static void give(struct sequencer *q, struct endpoint *e,
+                 const struct ready_row *r)
 {
-    int64_t events[PER_TURN], next_ms[PER_TURN];
-    int n = store_waiting(q->store, e->id, e->cursor, most, events, next_ms);
-    int i = 0;
+    bool parked = r->next_ms > q->d.loop.now_ms;
+    uint64_t out_n = dispatch_task(q, e, r->event, parked);
 
-    for (; i < n && has_room(q, e); i++) {
-        bool parked = next_ms[i] > q->d.loop.now_ms;
-        uint64_t out_n = dispatch_task(q, e, events[i], parked);
-
-        store_delivery_out(q->store, events[i], e->id,
-                           parked ? DELIVERY_RETRYING : DELIVERY_IN_FLIGHT,
-                           e->grant, out_n);
-        e->cursor = events[i];
-    }
-    if (i == n && n < most)
-        e->waiting = false;
-    return i;
+    store_delivery_out(q->store, r->event, e->id,
+                       parked ? DELIVERY_RETRYING : DELIVERY_IN_FLIGHT,
+                       e->grant, out_n);
+    e->turn = r->lane;
 }
 
-/* Open deliveries under grants that ended wait again. Returns how many. */
+/* Give out what may go, lane by lane, beginning behind the last that had its
+ * turn. Returns how many. */
+static int give_out(struct sequencer *q, struct endpoint *e, int most)
+{
+    struct ready_row rows[PER_LANE];
+    bool from_the_first = e->turn == INT64_MIN;
+    int given = 0;
+
+    while (given < most && has_room(q, e)) {
+        int want = most - given < PER_LANE ? most - given : PER_LANE;
+        int n = store_ready(q->store, e->id, e->turn, want, rows), i = 0;
+
+        for (; i < n && has_room(q, e); i++, given++)
+            give(q, e, &rows[i]);
+        if (n > 0) {
+            from_the_first = false;
+        } else if (from_the_first) {
+            e->waiting = false;
+            break;
+        } else {
+            e->turn = INT64_MIN;
+            from_the_first = true;
+        }
+    }
+    return given;
+}
+
+/* Deliveries under grants that ended wait again. Returns how many. */
 static int sweep(struct sequencer *q, struct endpoint *e, int most)
 {
+    int64_t freed[PER_TURN];
     uint64_t grant = 0;
-    int64_t lowest = 0;
-    int n = 0;
+    int n = 0, freed_count;
 
     while ((grant = store_open_grant(q->store, e->id, grant)) != 0) {
         if (grant == e->grant)
             continue;
-        n += store_sweep(q->store, e->id, grant, most - n, &lowest);
-        if (n > 0)
-            dispatch_waits(e, lowest);
+        n += store_sweep(q->store, e->id, grant, most - n, freed, &freed_count);
+        for (int i = 0; i < freed_count; i++)
+            lanes_freed(q, e, freed[i]);
+        e->waiting = true;
         if (n >= most)
             return n;
     }
     e->sweeping = false;
-    dispatch_waits(e, 1);
     return n;
 }
 
 /* A removed endpoint's waiting deliveries become dead letters. */
 static int bury(struct sequencer *q, struct endpoint *e, int most)
 {
-    int64_t events[PER_TURN], next_ms[PER_TURN];
+    int64_t events[PER_TURN];
     struct delivery_row d;
-    int n = store_waiting(q->store, e->id, e->cursor, most, events, next_ms);
+    int n = store_waiting(q->store, e->id, most, events);
 
     for (int i = 0; i < n; i++) {
-        if (store_delivery(q->store, events[i], e->id, &d)) {
-            char *error = gr_strdup(d.error), *by = gr_strdup(d.deliverer);
+        char *error, *by;
 
-            store_delivery_done(q->store);
-            d.status = DELIVERY_DEAD;
-            d.error = error;
-            d.deliverer = by;
-            d.reason = "endpoint_removed";
-            store_delivery_set(q->store, &d);
-            letters_dead(q, events[i], e->id, d.life, (struct bytes){"", 0});
-            free(error);
-            free(by);
-        }
-        e->cursor = events[i];
+        if (!store_delivery(q->store, events[i], e->id, &d))
+            continue;
+        error = gr_strdup(d.error);
+        by = gr_strdup(d.deliverer);
+        store_delivery_done(q->store);
+        d.status = DELIVERY_DEAD;
+        d.behind = false;
+        d.error = error;
+        d.deliverer = by;
+        d.reason = "endpoint_removed";
+        store_delivery_set(q->store, &d);
+        letters_dead(q, events[i], e->id, d.life, (struct bytes){"", 0});
+        q->metrics[METRIC_DEAD]++;
+        free(error);
+        free(by);
     }
     if (n < most)
         e->waiting = false;
     return n;
 }
 
+/* It has something to do that takes rows. */
+static bool is_wanting(const struct sequencer *q, const struct endpoint *e)
+{
+    return (e->sweeping && !e->recalling) ||
+           (e->laning != SETTLED && !e->recalling && e->settings) ||
+           (e->waiting && (has_room(q, e) || (!e->settings && !e->grant)));
+}
+
+static int serve(struct sequencer *q, struct endpoint *e, int most)
+{
+    int n = 0;
+
+    if (e->sweeping && !e->recalling)
+        n += sweep(q, e, most);
+    if (n < most && e->laning != SETTLED && e->settings)
+        n += lanes_work(q, e, most - n);
+    if (n < most && e->waiting && !e->settings && !e->grant)
+        n += bury(q, e, most - n);
+    else if (n < most && e->waiting && has_room(q, e))
+        n += give_out(q, e, most - n);
+    return n;
+}
+
 int dispatch_work(struct sequencer *q)
 {
-    int left = PER_TURN;
-    bool more = false;
+    int left = PER_TURN, wanting = 0, share;
+    size_t count = q->endpoint_count;
 
-    /* Each turn begins with another endpoint, so that none is always last. */
-    for (size_t k = 0; k < q->endpoint_count && left > 0; k++) {
-        struct endpoint *e = &q->endpoints[(k + q->turn) % q->endpoint_count];
+    for (size_t i = 0; i < count; i++)
+        wanting += is_wanting(q, &q->endpoints[i]);
+    share = wanting ? PER_TURN / wanting : 0;
+    if (share < SHARE_LEAST)
+        share = SHARE_LEAST;
+    /* Whoever was not reached is first in the next turn. */
+    for (size_t k = 0; wanting > 0 && k < count && left > 0; k++) {
+        struct endpoint *e = &q->endpoints[q->turn++ % count];
 
-        if (e->sweeping && !e->recalling)
-            left -= sweep(q, e, left);
-        if (left > 0 && e->waiting && !e->settings && !e->grant)
-            left -= bury(q, e, left);
-        else if (left > 0 && e->waiting && has_room(q, e))
-            left -= give_out(q, e, left);
-        more = more || e->sweeping || (e->waiting && has_room(q, e));
+        if (is_wanting(q, e))
+            left -= serve(q, e, share < left ? share : left);
     }
-    q->turn++;
-    return left <= 0 || more ? 0 : -1;
+    for (size_t i = 0; i < count; i++)
+        if (is_wanting(q, &q->endpoints[i]))
+            return 0;
+    return -1;
 }
 
 /* ---- the task, as it leaves ---- */
@@ -211,7 +256,7 @@ static bool put_task(struct sequencer *q, const struct endpoint *e,
         .replay = d->life > 1,
         .attempts = (uint64_t)d->attempts,
         .budget_base = (uint64_t)d->earlier,
-        .first_ms = d->first_ms,
+        .first_ms = endpoint_budget_ms(e, d->first_ms, d->paused_ms),
         .next_ms = d->next_ms,
     };
 

@@ -10,6 +10,7 @@
 #include "log.h"
 #include "runs.h"
 #include "store.h"
+#include "store_lanes.h"
 #include <openssl/evp.h>
 #include <stdlib.h>
 #include <string.h>
@@ -50,7 +51,11 @@ static struct endpoint *endpoint_new(struct sequencer *q, int64_t id,
     q->endpoints = gr_realloc(q->endpoints,
                               (q->endpoint_count + 1) * sizeof *q->endpoints);
     e = &q->endpoints[q->endpoint_count++];
-    *e = (struct endpoint){.id = id, .sweeping = true, .waiting = true};
+    *e = (struct endpoint){.id = id,
+                           .sweeping = true,
+                           .waiting = true,
+                           .ordered = -1,
+                           .turn = INT64_MIN};
     buf_init(&e->carried, ENDPOINT_CONFIG_MAX_BYTES);
     wire_copy(e->name, sizeof e->name, wire_text(name));
     return e;
@@ -84,16 +89,22 @@ static void on_deliverer_row(void *arg, const char *name, uint64_t store)
     deliverer_find(arg, name)->store = store;
 }
 
-static void on_endpoint_row(void *arg, int64_t id, const char *name,
-                            const char *home, uint64_t grant, int64_t config)
+static void on_endpoint_row(void *arg, const struct endpoint_row *r)
 {
     struct sequencer *q = arg;
-    struct endpoint *e = endpoint_new(q, id, name);
+    struct endpoint *e = endpoint_new(q, r->id, r->name);
 
-    e->grant = grant;
-    e->config = config;
-    if (grant)
-        e->home = deliverer_find(q, home);
+    e->grant = r->grant;
+    e->config = r->config;
+    e->ordered = r->ordered;
+    e->state = (enum endpoint_state)r->state;
+    e->since_ms = r->since_ms;
+    wire_copy(e->why, sizeof e->why, wire_text(r->why));
+    e->failing_ms = r->failing_ms;
+    e->warned = r->warned;
+    e->paused_ms = r->paused_ms;
+    if (r->grant)
+        e->home = deliverer_find(q, r->home);
 }
 
 static void read_endpoints(struct sequencer *q)
@@ -102,6 +113,7 @@ static void read_endpoints(struct sequencer *q)
     for (size_t i = 0; i < q->endpoint_count; i++) {
         struct endpoint *e = &q->endpoints[i];
 
+        e->halts = store_halt_count(q->lanes, e->id);
         if (!e->grant)
             continue;
         e->out = store_count_in_flight(q->store, e->id, e->grant);
@@ -222,9 +234,11 @@ void grants_configure(struct sequencer *q, const struct settings *s)
         struct endpoint *e = &q->endpoints[i];
 
         e->waiting = true;
-        if (e->grant && (!e->settings || !e->settings->enabled ||
-                         digest((struct bytes){e->carried.data,
-                                               e->carried.len}) != e->config))
+        lanes_configure(q, e);
+        if (e->grant &&
+            (!endpoint_is_on(e) || 
+             digest((struct bytes){e->carried.data, e->carried.len}) !=
+                 e->config))
             e->recall = true;
     }
     keep_longest(q, longest_ms);
@@ -421,7 +435,7 @@ static void place(struct sequencer *q)
         struct endpoint *e = &q->endpoints[i];
         struct deliverer *d;
 
-        if (!e->settings || !e->settings->enabled || e->recalling || e->recall)
+        if (!endpoint_is_on(e) || e->recalling || e->recall)
             continue;
         d = best_home(q, e, e->grant ? grant_lease_ms() : 0);
         if (!e->grant && d)
@@ -475,9 +489,7 @@ int grants_work(struct sequencer *q)
     if (q->place)
         place(q);
     for (size_t i = 0; i < q->endpoint_count; i++)
-        if (q->endpoints[i].settings && !q->endpoints[i].grant &&
-            q->endpoints[i].settings->enabled)
-            homeless++;
+        homeless += endpoint_is_on(&q->endpoints[i]) && !q->endpoints[i].grant;
     for (size_t i = 0; i < q->deliverer_count; i++)
         here += is_here(q, q->deliverers[i]);
     q->metrics[METRIC_ENDPOINTS_HOMELESS] = homeless;

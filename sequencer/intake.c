@@ -131,18 +131,21 @@ static void keep_keys(struct sequencer *q, const struct source *source,
 /* ---- to whom? ---- */
 
 static void give(struct sequencer *q, struct endpoint *e,
-                 const struct event_row *ev, struct workspace *ws)
+                 const struct event_row *ev, struct workspace *ws,
+                 int64_t place)
 {
-    struct delivery_row d = {.event = ev->n, .endpoint = e->id};
+    struct delivery_row d = {.event = ev->n, .endpoint = e->id, .place = place};
 
     d.previous = workspace_routed(ws, e->id, ev->sequence);
-    if (dispatch_may(q, e)) {
+    d.lane = lanes_of(e, ws);
+    d.behind = lanes_busy(q, e, d.lane);
+    if (!d.behind && dispatch_may(q, e)) {
         d.status = DELIVERY_IN_FLIGHT;
         d.grant = e->grant;
         d.out_n = dispatch_task(q, e, ev->n, false);
     } else {
         d.status = DELIVERY_WAITING;
-        dispatch_waits(e, ev->n);
+        e->waiting = e->waiting || !d.behind;
     }
     store_delivery_add(q->store, &d);
 }
@@ -152,6 +155,7 @@ static int route(struct sequencer *q, struct event_row *ev, struct buf *clock)
 {
     struct workspace *ws = store_workspace(q->store, &q->workspaces,
                                            ev->workspace);
+    int64_t place = q->next_place++;
     int wanted = 0;
 
     ev->sequence = workspace_number(&q->workspaces, ws, ev->type);
@@ -163,7 +167,7 @@ static int route(struct sequencer *q, struct event_row *ev, struct buf *clock)
         if (!e->settings || !route_wants(q->d.settings, e->settings, ev->source,
                                          ev->type, ev->workspace))
             continue;
-        give(q, e, ev, ws);
+        give(q, e, ev, ws, place);
         wanted++;
     }
     q->metrics[wanted ? METRIC_ROUTED : METRIC_UNWANTED]++;

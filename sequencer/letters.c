@@ -1,4 +1,5 @@
 /* letters: what dlqd is told, and what it sends back. */
+#include "lane.h"
 #include "log.h"
 #include "store.h"
 #include <stdio.h>
@@ -169,17 +170,29 @@ static int64_t adopt(struct sequencer *q, const struct wire_requeued *m)
     return ev.n;
 }
 
+/* In a lane it goes next: its place is before all that wait there. The lane may
+ * be of another kind than when it died. */
 static void wake(struct sequencer *q, struct delivery_row *d,
-                 struct endpoint *e)
+                 struct endpoint *e, struct bytes workspace)
 {
+    char *name = wire_dup(workspace);
+    int64_t lane = lanes_of(e, store_workspace(q->store, &q->workspaces, name));
+
+    d->lane = lane;
+    /* A halted lane lets by what stands no later than the letter that halts it. */
+    d->behind = lane_is_ordered(lane);
     d->status = DELIVERY_WAITING;
     d->life++;
     d->earlier = d->attempts;
     d->grant = d->out_n = 0;
-    d->first_ms = d->next_ms = 0;
+    d->first_ms = d->next_ms = d->paused_ms = 0;
     d->error = d->reason = d->deliverer = "";
     store_delivery_set(q->store, d);
-    dispatch_waits(e, d->event);
+    if (d->behind)
+        lanes_freed(q, e, lane);
+    else
+        e->waiting = true;
+    free(name);
 }
 
 /* A requeue that is not for a delivery that is dead in that life: one of us came
@@ -222,7 +235,7 @@ static bool revive(struct sequencer *q, const struct wire_requeued *m,
         tell_again(q, m, &d);
         return false;
     }
-    wake(q, &d, e);
+    wake(q, &d, e, m->workspace);
     return true;
 }
 

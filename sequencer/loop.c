@@ -3,6 +3,7 @@
 #include "log.h"
 #include "loop_parts.h"
 #include "store.h"
+#include "store_lanes.h"
 #include <stdio.h>
 #include <string.h>
 #include <sys/statvfs.h>
@@ -161,6 +162,11 @@ int loop_work(void *self)
     if (purge(q))
         more_ms = 0;
     store_workspaces(q->store, &q->workspaces);
+    endpoints_work(q);
+    if (q->next_place != q->saved_place) {
+        store_meta_set(q->store, "next_place", q->next_place - 1);
+        q->saved_place = q->next_place;
+    }
     if (q->workspaces.count > WORKSPACES_CACHED)
         workspaces_clear(&q->workspaces);
     q->metrics[METRIC_OUT] = 0;
@@ -180,8 +186,10 @@ void loop_open(void *self)
 
     q->started_ms = mono_ms();
     q->store = store_open(q->d.db);
+    q->lanes = store_lanes_open(q->d.db);
     workspaces_init(&q->workspaces);
     q->next_event = store_last_event(q->store) + 1;
+    q->next_place = q->saved_place = store_meta(q->store, "next_place") + 1;
     q->series = (uint64_t)store_meta(q->store, "series");
     grants_open(q);
 }
@@ -193,6 +201,7 @@ void loop_undo(void *self)
 
     workspaces_clear(&q->workspaces);
     q->next_event = store_last_event(q->store) + 1;
+    q->next_place = q->saved_place = store_meta(q->store, "next_place") + 1;
     q->series = (uint64_t)store_meta(q->store, "series");
     q->letters_done = 0;
     grants_undo(q);
@@ -211,5 +220,6 @@ void loop_close(void *self)
 
     grants_close(q);
     workspaces_fini(&q->workspaces);
+    store_lanes_close(q->lanes);
     store_close(q->store);
 }

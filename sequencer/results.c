@@ -39,6 +39,16 @@ struct coming {
     bool dropped; /* a copy is out elsewhere, and was dropped there */
 };
 
+/* When its budget began: the true time, and how long its endpoint had been
+ * paused by then. What was sent had later pauses taken out of it. */
+static void note_first(struct coming *c)
+{
+    if (c->d.first_ms || !c->r->first_ms)
+        return;
+    c->d.first_ms = c->r->first_ms;
+    c->d.paused_ms = c->e->paused_ms;
+}
+
 static void move(struct coming *c, int to)
 {
     states_move(&delivery_states, &c->d.status, to, c->id, c->e->name, NULL);
@@ -66,6 +76,19 @@ static void note_attempt(struct coming *c)
     c->d.deliverer = c->from;
 }
 
+/* A copy is out elsewhere: it is dropped there. Its answer, or the end of that
+ * grant, takes it out of the window and lets its lane go on. One that is parked
+ * there may be flying by now, so it is waited for like any other. */
+static void drop_elsewhere(struct sequencer *q, struct coming *c)
+{
+    hop_put(q->d.hop, c->e->home->name, WIRE_KIND_DROPPED,
+            delivery_ref(c->d.event, c->e->id));
+    if (c->d.status == DELIVERY_RETRYING) {
+        c->e->out++;
+        c->e->home->out++;
+    }
+}
+
 static void on_delivered(struct sequencer *q, struct coming *c)
 {
     bool was_dead = c->d.status == DELIVERY_DEAD;
@@ -82,11 +105,8 @@ static void on_delivered(struct sequencer *q, struct coming *c)
     if (c->present && c->d.status == DELIVERY_IN_FLIGHT)
         left_window(c);
     else if (out && !c->present)
-        /* A copy is out elsewhere: it is dropped there. Its answer, or the end
-         * of that grant, takes it out of the window. */
-        hop_put(q->d.hop, c->e->home->name, WIRE_KIND_DROPPED,
-                delivery_ref(c->d.event, c->e->id));
-    c->dropped = out && !c->present && c->d.status == DELIVERY_IN_FLIGHT;
+        drop_elsewhere(q, c);
+    c->dropped = out && !c->present;
     note_attempt(c);
     move(c, DELIVERY_DELIVERED);
     if (!c->dropped)
@@ -101,7 +121,7 @@ static void on_parked(struct sequencer *q, struct coming *c)
     if (c->d.status == DELIVERY_IN_FLIGHT)
         left_window(c);
     note_attempt(c);
-    c->d.first_ms = c->r->first_ms;
+    note_first(c);
     c->d.next_ms = c->r->next_ms;
     move(c, DELIVERY_RETRYING);
     q->metrics[METRIC_RETRIES]++;
@@ -115,8 +135,7 @@ static void on_dead(struct sequencer *q, struct coming *c)
     if (c->d.status == DELIVERY_IN_FLIGHT)
         left_window(c);
     note_attempt(c);
-    if (c->r->first_ms)
-        c->d.first_ms = c->r->first_ms;
+    note_first(c);
     c->d.reason = c->reason;
     c->d.grant = 0;
     move(c, DELIVERY_DEAD);
@@ -124,6 +143,9 @@ static void on_dead(struct sequencer *q, struct coming *c)
     log_warn(c->id, "dead", LS("endpoint", c->e->name), LS("reason", c->reason),
              LI("attempts", c->d.attempts), LI("status", c->d.http_status),
              LS("error", c->error));
+    lanes_halt(q, c->e, c->id, &c->d);
+    if (strcmp(c->reason, "endpoint_gone") == 0)
+        endpoint_disable(q, c->e, "it answered 410 Gone");
 }
 
 static void on_released(struct coming *c)
@@ -131,11 +153,11 @@ static void on_released(struct coming *c)
     if (c->d.status == DELIVERY_IN_FLIGHT)
         left_window(c);
     note_attempt(c);
-    c->d.first_ms = c->r->first_ms;
+    note_first(c);
     c->d.next_ms = c->r->next_ms;
     c->d.grant = 0;
     move(c, DELIVERY_WAITING);
-    dispatch_waits(c->e, c->d.event);
+    c->e->waiting = true;
 }
 
 /* What counts of a result. Of one that names another grant than the present
@@ -167,29 +189,59 @@ static void on_drop_answered(struct coming *c)
     c->d.grant = 0;
 }
 
+/* A copy that was dropped: what it came to is the answer. One that parked had
+ * not heard of the drop, or forgot it with a kill: it is told again. */
+static void on_dropped(struct sequencer *q, struct coming *c)
+{
+    if (c->d.status != DELIVERY_DELIVERED || !c->d.grant ||
+        c->d.grant != c->r->grant || c->d.grant != c->e->grant)
+        return;
+    if (c->r->outcome == OUTCOME_PARKED)
+        hop_put(q->d.hop, c->e->home->name, WIRE_KIND_DROPPED,
+                delivery_ref(c->d.event, c->e->id));
+    else
+        on_drop_answered(c);
+}
+
+static void on_final(struct sequencer *q, struct coming *c)
+{
+    if (c->d.status == DELIVERY_DEAD)
+        letters_dead(q, c->d.event, c->e->id, c->d.life, c->r->response);
+    body_maybe_drop(q, c->d.event);
+}
+
+/* The attempt was made, and an end of it came. */
+static bool has_answer(const struct wire_result *r)
+{
+    return r->attempt_id && r->outcome != OUTCOME_RELEASED;
+}
+
 static void record(struct sequencer *q, struct coming *c)
 {
     int before = c->d.status;
-    bool ends;
+    uint64_t grant = c->d.grant;
 
-    /* `parked` was under way before the drop came there: the answer follows. */
-    if (c->d.status == DELIVERY_DELIVERED && c->d.grant &&
-        c->d.grant == c->r->grant && c->d.grant == c->e->grant &&
-        c->r->outcome != OUTCOME_PARKED)
-        on_drop_answered(c);
+    if (has_answer(c->r))
+        endpoint_answered(q, c->e, c->r->outcome == OUTCOME_DELIVERED,
+                          c->r->duration_ms, c->r->at_ms);
+    on_dropped(q, c);
     if (!c->present && c->r->attempt_id)
         q->metrics[METRIC_LATE]++;
     settle(q, c);
+    if (c->d.status >= DELIVERY_DELIVERED)
+        c->d.behind = false;
     /* The attempt that delivered stands in the delivery's own row. */
     if (c->r->attempt_id &&
         !(c->r->outcome == OUTCOME_DELIVERED && before != c->d.status))
         store_attempt_add(q->store, c->d.event, c->e->id, c->r, c->from);
     store_delivery_set(q->store, &c->d);
-    ends = before < DELIVERY_DELIVERED && c->d.status >= DELIVERY_DELIVERED;
-    if (ends && c->d.status == DELIVERY_DEAD)
-        letters_dead(q, c->d.event, c->e->id, c->d.life, c->r->response);
-    if (ends)
-        body_maybe_drop(q, c->d.event);
+    if (before < DELIVERY_DELIVERED && c->d.status >= DELIVERY_DELIVERED)
+        on_final(q, c);
+    if (c->d.status >= DELIVERY_DELIVERED && !c->d.grant &&
+        (c->d.status != before || grant))
+        lanes_freed(q, c->e, c->d.lane);
+    if (c->d.status == DELIVERY_DELIVERED && before != DELIVERY_DELIVERED)
+        lanes_unhalt(q, c->e, c->d.event, c->d.lane);
 }
 
 static bool find(struct sequencer *q, struct coming *c)

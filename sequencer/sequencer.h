@@ -6,6 +6,7 @@
 #include "grant.h"
 #include "wire.h"
 #include "workspace.h"
+#include <jansson.h>
 
 /* An event's life here. On disk forever.
  *
@@ -54,6 +55,8 @@ enum {
     METRIC_OUT,
     METRIC_DELIVERERS,
     METRIC_ENDPOINTS_HOMELESS,
+    METRIC_ENDPOINTS_DISABLED,
+    METRIC_LANES_HALTED,
     METRIC_GRANTS,
     METRIC_GRANTS_ENDED,
     METRIC_SERIES,
@@ -82,6 +85,20 @@ struct deliverer {
     int64_t out; /* tasks it has and has not parked */
 };
 
+/* On disk forever. */
+enum endpoint_state {
+    ENDPOINT_ACTIVE = 0,
+    ENDPOINT_PAUSED = 1,   /* by an operator */
+    ENDPOINT_DISABLED = 2, /* by what it answered */
+};
+
+enum { MINUTES_KEPT = 5 };
+/* What came back within one minute; memory only. */
+struct tally_minute {
+    int64_t minute;
+    int64_t delivered, failed, duration_ms;
+};
+
 struct endpoint {
     int64_t id;
     char name[NAME_MAX_BYTES + 1];
@@ -93,10 +110,24 @@ struct endpoint {
     bool recall;        /* to be recalled in the next turn */
     bool recalling;     /* was; nothing more is given out under its grant */
     bool say_granted;
-    int64_t out;    /* tasks at home, neither parked nor ended */
-    int64_t cursor; /* every waiting delivery has event > cursor */
-    bool waiting;   /* there may be waiting deliveries */
-    bool sweeping;  /* there may be open ones under grants that ended */
+    int64_t out;   /* tasks at home, neither parked nor ended */
+    bool waiting;  /* there may be deliveries that may go out */
+    bool sweeping; /* there may be some under grants that ended */
+    /* Lanes (lanes.c). */
+    int ordered;     /* enum order_lanes, as its deliveries stand; -1: in between */
+    int64_t turn;    /* the last lane that was given out */
+    enum { SETTLED, COLLECTING, LINING_UP } laning;
+    int64_t lined_up; /* while LINING_UP: every lane up to this one is */
+    int64_t halts;    /* dead letters that halt a lane */
+    /* Whether it is to be tried at all (endpoints.c). */
+    enum endpoint_state state;
+    int64_t since_ms;   /* paused or disabled */
+    char why[80];       /* disabled */
+    int64_t failing_ms; /* the first of nothing but failures; 0 */
+    int warned;         /* of those in endpoints.c, how many */
+    int64_t paused_ms;  /* in all, before now */
+    bool changed;       /* one of these (or `ordered`) in this turn */
+    struct tally_minute minutes[MINUTES_KEPT];
 };
 
 struct sequencer {
@@ -115,6 +146,9 @@ struct sequencer {
     int64_t silence_ms; /* longest a grant may outlive our last answer */
     uint64_t series;
     int64_t next_event;
+    int64_t next_place; /* of the order in which events are routed */
+    int64_t saved_place; /* as it stands on disk */
+    struct store_lanes *lanes;
     int64_t looked_ms; /* mono: last look at the disk and at retention */
     bool was_undone;   /* a full disk took a turn back: give nothing out yet */
     bool no_room;      /* the disk is below its mark: take no events */
@@ -155,8 +189,6 @@ void grants_close(struct sequencer *q);
 int64_t delivery_ref(int64_t event, int64_t endpoint);
 /* The delivery may go out now, in the turn that makes it. */
 bool dispatch_may(const struct sequencer *q, const struct endpoint *e);
-/* Note a new waiting delivery. */
-void dispatch_waits(struct endpoint *e, int64_t event);
 /* Write the task of (event, e) into the hop; returns its number. */
 uint64_t dispatch_task(struct sequencer *q, struct endpoint *e, int64_t event,
                        bool parked);
@@ -164,6 +196,39 @@ int dispatch_work(struct sequencer *q);
 bool dispatch_load(struct sequencer *q, const char *peer, uint64_t n,
                    int64_t ref, struct buf *out);
 bool dispatch_load_dropped(struct sequencer *q, int64_t ref, struct buf *out);
+
+/* lanes.c: which delivery waits for which */
+int64_t lanes_of(const struct endpoint *e, const struct workspace *ws);
+/* A new delivery in this lane waits for others. */
+bool lanes_busy(struct sequencer *q, const struct endpoint *e, int64_t lane);
+/* One has gone from this lane: whoever is next steps up. Call it for any lane,
+ * and rather once too often. */
+void lanes_freed(struct sequencer *q, struct endpoint *e, int64_t lane);
+/* A delivery died for good: does it halt its lane? */
+struct delivery_row;
+void lanes_halt(struct sequencer *q, struct endpoint *e, const char *event_id,
+                const struct delivery_row *d);
+/* It was delivered, or somebody decided. */
+void lanes_unhalt(struct sequencer *q, struct endpoint *e, int64_t event,
+                  int64_t lane);
+/* The settings may be others than before. */
+void lanes_configure(struct sequencer *q, struct endpoint *e);
+/* Go on with putting an endpoint's deliveries into other lanes; returns how many
+ * rows it took, at most `most`. */
+int lanes_work(struct sequencer *q, struct endpoint *e, int most);
+
+/* endpoints.c: whether an endpoint is to be tried at all */
+bool endpoint_is_on(const struct endpoint *e);
+void endpoint_answered(struct sequencer *q, struct endpoint *e, bool delivered,
+                       int64_t duration_ms, int64_t at_ms);
+void endpoint_disable(struct sequencer *q, struct endpoint *e, const char *why);
+/* The start of a delivery's budget, with what it was paused since taken out. */
+int64_t endpoint_budget_ms(const struct endpoint *e, int64_t first_ms,
+                           int64_t paused_ms);
+void endpoints_work(struct sequencer *q);
+json_t *endpoints_show(void *self, json_t *args, char why[200]);
+json_t *endpoints_pause(void *self, json_t *args, char why[200]);
+json_t *endpoints_resume(void *self, json_t *args, char why[200]);
 
 /* results.c: what came back */
 gr_rc results_take(struct sequencer *q, const char *from,

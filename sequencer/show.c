@@ -307,32 +307,17 @@ static json_t *on_events(void *self, json_t *args, char why[200])
     return out;
 }
 
-/* ---- endpoints ---- */
-
-static json_t *on_endpoints(void *self, json_t *args, char why[200])
-{
-    struct sequencer *q = self;
-    json_t *out = json_array();
-
-    (void)args;
-    (void)why;
-    for (size_t i = 0; i < q->endpoint_count; i++) {
-        const struct endpoint *e = &q->endpoints[i];
-
-        json_array_append_new(
-            out, json_pack("{s:s,s:b,s:o,s:I,s:b}", "name", e->name, "present",
-                           e->settings != NULL, "home",
-                           text_or_null(e->home ? e->home->name : NULL), "out",
-                           (json_int_t)e->out, "waiting", e->waiting));
-    }
-    return out;
-}
-
 const struct control_command sequencer_commands[] = {
     {"trace", "id", "one event: what it is and how its deliveries stand",
      on_trace},
     {"events", "source type workspace status since_ms until_ms limit",
      "search, newest first", on_events},
-    {"endpoints", "", "each endpoint's home and what is out", on_endpoints},
+    {"endpoints", "name",
+     "state, home, what is out, waits and is parked; all without a name",
+     endpoints_show},
+    {"endpoint_pause", "name", "try nothing until it is resumed",
+     endpoints_pause},
+    {"endpoint_resume", "name", "of one that is paused or disabled",
+     endpoints_resume},
     {0},
 };

@@ -19,10 +19,12 @@ struct store {
     stmt *part_add, *part_of, *parts, *purge_part;
     stmt *key, *key_set, *keys_purge;
     stmt *workspace, *workspace_set;
-    stmt *endpoints, *endpoint_add, *endpoint_set, *deliverers, *deliverer_set;
+    stmt *endpoints, *endpoint_add, *endpoint_set, *endpoint_state,
+        *deliverers, *deliverer_set;
     stmt *delivery_add, *delivery, *delivery_set, *delivery_out, *life_set,
         *event_ended;
-    stmt *waiting, *open_grant, *sweep, *in_flight, *event_deliveries;
+    stmt *count_waiting, *count_parked;
+    stmt *ready, *waiting, *open_grant, *sweep, *in_flight, *event_deliveries;
     stmt *attempt_add, *attempts;
     stmt *letter_add, *letter, *letter_drop, *letter_pending;
     stmt *purge_look, *purge_event, *purge_body, *purge_deliveries,
@@ -36,7 +38,7 @@ struct store {
 #define DELIVERY_COLUMNS                                                   \
     "event, endpoint, status, grant_id, out_n, life, previous, attempts, " \
     "earlier, first_ms, next_ms, at_ms, duration_ms, http_status, error, " \
-    "reason, deliverer"
+    "reason, deliverer, lane, place, behind, paused_ms"
 
 static void prepare_events(struct store *s)
 {
@@ -111,18 +113,23 @@ static void prepare_deliveries(struct store *s)
     struct db *db = s->db;
 
     s->endpoints = db_prepare(
-        db, "SELECT id, name, home, grant_id, config FROM endpoints");
+        db, "SELECT id, name, home, grant_id, config, ordered, state, "
+            "since_ms, why, failing_ms, warned, paused_ms FROM endpoints");
     s->endpoint_add = db_prepare(
         db, "INSERT INTO endpoints(name) VALUES(?) RETURNING id");
     s->endpoint_set = db_prepare(
         db, "UPDATE endpoints SET home = ?2, grant_id = ?3, config = ?4 "
+            "WHERE id = ?1");
+    s->endpoint_state = db_prepare(
+        db, "UPDATE endpoints SET ordered = ?2, state = ?3, since_ms = ?4, "
+            "why = ?5, failing_ms = ?6, warned = ?7, paused_ms = ?8 "
             "WHERE id = ?1");
     s->deliverers = db_prepare(db, "SELECT name, store FROM deliverers");
     s->deliverer_set = db_prepare(
         db, "INSERT OR REPLACE INTO deliverers(name, store) VALUES(?, ?)");
     s->delivery_add = db_prepare(
         db, "INSERT INTO deliveries(event, endpoint, status, grant_id, out_n, "
-            "previous) VALUES(?, ?, ?, ?, ?, ?)");
+            "previous, lane, place, behind) VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?)");
     s->delivery = db_prepare(db, "SELECT " DELIVERY_COLUMNS
                                  " FROM deliveries WHERE event = ? AND "
                                  "endpoint = ?");
@@ -130,7 +137,8 @@ static void prepare_deliveries(struct store *s)
         db, "UPDATE deliveries SET status = ?3, grant_id = ?4, out_n = ?5, "
             "life = ?6, attempts = ?7, earlier = ?8, first_ms = ?9, "
             "next_ms = ?10, at_ms = ?11, duration_ms = ?12, "
-            "http_status = ?13, error = ?14, reason = ?15, deliverer = ?16 "
+            "http_status = ?13, error = ?14, reason = ?15, deliverer = ?16, "
+            "lane = ?17, behind = ?18, paused_ms = ?19 "
             "WHERE event = ?1 AND endpoint = ?2");
     s->delivery_out = db_prepare(
         db, "UPDATE deliveries SET status = ?3, grant_id = ?4, out_n = ?5 "
@@ -140,28 +148,42 @@ static void prepare_deliveries(struct store *s)
             "endpoint = ?2");
     s->event_ended = db_prepare(
         db, "SELECT 1 FROM deliveries WHERE event = ? AND status < 3 LIMIT 1");
+    s->ready = db_prepare(
+        db, "SELECT event, next_ms, lane FROM deliveries "
+            "INDEXED BY deliveries_waiting WHERE endpoint = ? AND behind = 0 "
+            "AND lane > ? AND status = 0 ORDER BY lane, place LIMIT ?");
     s->waiting = db_prepare(
-        db, "SELECT event, next_ms FROM deliveries INDEXED BY deliveries_open "
-            "WHERE endpoint = ? AND grant_id = 0 AND status = 0 AND event > ? "
-            "AND status < 3 ORDER BY event LIMIT ?");
+        db, "SELECT event FROM deliveries INDEXED BY deliveries_waiting "
+            "WHERE endpoint = ? AND status = 0 LIMIT ?");
+    s->count_waiting = db_prepare(
+        db, "SELECT count(*) FROM (SELECT 1 FROM deliveries INDEXED BY "
+            "deliveries_waiting WHERE endpoint = ? AND status = 0 LIMIT ?)");
+    s->count_parked = db_prepare(
+        db, "SELECT count(*) FROM (SELECT 1 FROM deliveries INDEXED BY "
+            "deliveries_out WHERE endpoint = ? AND grant_id = ? AND "
+            "status = 2 AND grant_id <> 0 LIMIT ?)");
     s->open_grant = db_prepare(
-        db, "SELECT grant_id FROM deliveries INDEXED BY deliveries_open "
-            "WHERE endpoint = ? AND grant_id > ? AND status < 3 "
+        db, "SELECT grant_id FROM deliveries INDEXED BY deliveries_out "
+            "WHERE endpoint = ? AND grant_id > ? AND grant_id <> 0 "
             "ORDER BY grant_id LIMIT 1");
     s->sweep = db_prepare(
-        db, "UPDATE deliveries SET status = 0, grant_id = 0, out_n = 0 "
+        db, "UPDATE deliveries SET grant_id = 0, out_n = 0, "
+            "status = CASE WHEN status < 3 THEN 0 ELSE status END "
             "WHERE endpoint = ?1 AND event IN (SELECT event FROM deliveries "
-            "INDEXED BY deliveries_open WHERE endpoint = ?1 AND grant_id = ?2 "
-            "AND status < 3 LIMIT ?3) RETURNING event");
+            "INDEXED BY deliveries_out WHERE endpoint = ?1 AND grant_id = ?2 "
+            "AND grant_id <> 0 LIMIT ?3) RETURNING status, lane");
     s->in_flight = db_prepare(
-        db, "SELECT count(*) FROM deliveries INDEXED BY deliveries_open "
-            "WHERE endpoint = ? AND grant_id = ? AND status = 1 AND "
-            "status < 3");
+        db, "SELECT (SELECT count(*) FROM deliveries "
+            "INDEXED BY deliveries_out WHERE endpoint = ?1 AND grant_id = ?2 "
+            "AND status = 1 AND grant_id <> 0) + (SELECT count(*) FROM "
+            "deliveries INDEXED BY deliveries_out WHERE endpoint = ?1 AND "
+            "grant_id = ?2 AND status >= 3 AND grant_id <> 0)");
     s->event_deliveries = db_prepare(
         db, "SELECT d.event, d.endpoint, d.status, d.grant_id, d.out_n, "
             "d.life, d.previous, d.attempts, d.earlier, d.first_ms, "
             "d.next_ms, d.at_ms, d.duration_ms, d.http_status, d.error, "
-            "d.reason, d.deliverer, e.name FROM deliveries d JOIN endpoints e "
+            "d.reason, d.deliverer, d.lane, d.place, d.behind, d.paused_ms, "
+            "e.name FROM deliveries d JOIN endpoints e "
             "ON e.id = d.endpoint WHERE d.event = ? ORDER BY e.name");
     s->attempt_add = db_prepare(
         db, "INSERT OR IGNORE INTO attempts(event, endpoint, attempt_id, n, "
@@ -191,7 +213,8 @@ static void prepare_rest(struct store *s)
     s->purge_look = db_prepare(
         db, "SELECT n, taken_ms, EXISTS (SELECT 1 FROM deliveries d WHERE "
             "d.event = events.n AND d.status < 3) OR EXISTS (SELECT 1 FROM "
-            "letters l WHERE l.event = events.n) FROM events WHERE n > ? "
+            "letters l WHERE l.event = events.n) OR EXISTS (SELECT 1 FROM "
+            "halts h WHERE h.event = events.n) FROM events WHERE n > ? "
             "ORDER BY n LIMIT ?");
     s->purge_event = db_prepare(db, "DELETE FROM events WHERE n = ?");
     s->purge_body = db_prepare(db, "DELETE FROM bodies WHERE event = ?");
@@ -466,8 +489,18 @@ void store_endpoints(struct store *s, endpoint_fn *fn, void *arg)
     stmt *q = s->endpoints;
 
     while (db_step(s->db, q))
-        fn(arg, col_i64(q, 0), col_text(q, 1), col_text(q, 2),
-           (uint64_t)col_i64(q, 3), col_i64(q, 4));
+        fn(arg, &(struct endpoint_row){.id = col_i64(q, 0),
+                                       .name = col_text(q, 1),
+                                       .home = col_text(q, 2),
+                                       .grant = (uint64_t)col_i64(q, 3),
+                                       .config = col_i64(q, 4),
+                                       .ordered = (int)col_i64(q, 5),
+                                       .state = (int)col_i64(q, 6),
+                                       .since_ms = col_i64(q, 7),
+                                       .why = col_text(q, 8),
+                                       .failing_ms = col_i64(q, 9),
+                                       .warned = (int)col_i64(q, 10),
+                                       .paused_ms = col_i64(q, 11)});
     db_done(q);
 }
 
@@ -485,6 +518,21 @@ void store_endpoint_set(struct store *s, int64_t id, const char *home,
     bind_i64(s->endpoint_set, 3, (int64_t)grant);
     bind_i64(s->endpoint_set, 4, config);
     db_run(s->db, s->endpoint_set);
+}
+
+void store_endpoint_state(struct store *s, const struct endpoint_row *e)
+{
+    stmt *q = s->endpoint_state;
+
+    bind_i64(q, 1, e->id);
+    bind_i64(q, 2, e->ordered);
+    bind_i64(q, 3, e->state);
+    bind_i64(q, 4, e->since_ms);
+    bind_text(q, 5, e->why);
+    bind_i64(q, 6, e->failing_ms);
+    bind_i64(q, 7, e->warned);
+    bind_i64(q, 8, e->paused_ms);
+    db_run(s->db, q);
 }
 
 void store_deliverers(struct store *s, deliverer_fn *fn, void *arg)
@@ -514,6 +562,9 @@ void store_delivery_add(struct store *s, const struct delivery_row *d)
     bind_i64(q, 4, (int64_t)d->grant);
     bind_i64(q, 5, (int64_t)d->out_n);
     bind_i64(q, 6, (int64_t)d->previous);
+    bind_i64(q, 7, d->lane);
+    bind_i64(q, 8, d->place);
+    bind_i64(q, 9, d->behind);
     db_run(s->db, q);
 }
 
@@ -537,6 +588,10 @@ static void read_delivery(stmt *q, struct delivery_row *d)
         .error = col_text(q, 14),
         .reason = col_text(q, 15),
         .deliverer = col_text(q, 16),
+        .lane = col_i64(q, 17),
+        .place = col_i64(q, 18),
+        .behind = col_i64(q, 19) != 0,
+        .paused_ms = col_i64(q, 20),
     };
 }
 
@@ -577,6 +632,9 @@ void store_delivery_set(struct store *s, const struct delivery_row *d)
     bind_text(q, 14, d->error);
     bind_text(q, 15, d->reason);
     bind_text(q, 16, d->deliverer);
+    bind_i64(q, 17, d->lane);
+    bind_i64(q, 18, d->behind);
+    bind_i64(q, 19, d->paused_ms);
     db_run(s->db, q);
 }
 
@@ -608,19 +666,31 @@ bool store_event_ended(struct store *s, int64_t event)
     return one(s, s->event_ended) == 0;
 }
 
-int store_waiting(struct store *s, int64_t endpoint, int64_t after, int most,
-                  int64_t *events, int64_t *next_ms)
+int store_ready(struct store *s, int64_t endpoint, int64_t after_lane, int most,
+                struct ready_row *rows)
+{
+    stmt *q = s->ready;
+    int n = 0;
+
+    bind_i64(q, 1, endpoint);
+    bind_i64(q, 2, after_lane);
+    bind_i64(q, 3, most);
+    for (; n < most && db_step(s->db, q); n++)
+        rows[n] = (struct ready_row){col_i64(q, 0), col_i64(q, 1),
+                                     col_i64(q, 2)};
+    db_done(q);
+    return n;
+}
+
+int store_waiting(struct store *s, int64_t endpoint, int most, int64_t *events)
 {
     stmt *q = s->waiting;
     int n = 0;
 
     bind_i64(q, 1, endpoint);
-    bind_i64(q, 2, after);
-    bind_i64(q, 3, most);
-    for (; n < most && db_step(s->db, q); n++) {
+    bind_i64(q, 2, most);
+    for (; n < most && db_step(s->db, q); n++)
         events[n] = col_i64(q, 0);
-        next_ms[n] = col_i64(q, 1);
-    }
     db_done(q);
     return n;
 }
@@ -633,7 +703,7 @@ uint64_t store_open_grant(struct store *s, int64_t endpoint, uint64_t after)
 }
 
 int store_sweep(struct store *s, int64_t endpoint, uint64_t grant, int most,
-                int64_t *lowest)
+                int64_t *freed, int *freed_count)
 {
     stmt *q = s->sweep;
     int n = 0;
@@ -641,11 +711,28 @@ int store_sweep(struct store *s, int64_t endpoint, uint64_t grant, int most,
     bind_i64(q, 1, endpoint);
     bind_i64(q, 2, (int64_t)grant);
     bind_i64(q, 3, most);
+    *freed_count = 0;
     for (; db_step(s->db, q); n++)
-        if (n == 0 || col_i64(q, 0) < *lowest)
-            *lowest = col_i64(q, 0);
+        if (col_i64(q, 0) >= DELIVERY_DELIVERED && col_i64(q, 1) >= 0)
+            freed[(*freed_count)++] = col_i64(q, 1);
     db_done(q);
     return n;
+}
+
+int64_t store_count_waiting(struct store *s, int64_t endpoint, int64_t most)
+{
+    bind_i64(s->count_waiting, 1, endpoint);
+    bind_i64(s->count_waiting, 2, most);
+    return one(s, s->count_waiting);
+}
+
+int64_t store_count_parked(struct store *s, int64_t endpoint, uint64_t grant,
+                           int64_t most)
+{
+    bind_i64(s->count_parked, 1, endpoint);
+    bind_i64(s->count_parked, 2, (int64_t)grant);
+    bind_i64(s->count_parked, 3, most);
+    return one(s, s->count_parked);
 }
 
 int64_t store_count_in_flight(struct store *s, int64_t endpoint, uint64_t grant)
@@ -664,7 +751,7 @@ void store_event_deliveries(struct store *s, int64_t event, delivery_fn *fn,
     bind_i64(q, 1, event);
     while (db_step(s->db, q)) {
         read_delivery(q, &d);
-        fn(arg, &d, col_text(q, 17));
+        fn(arg, &d, col_text(q, 21));
     }
     db_done(q);
 }

@@ -69,12 +69,26 @@ void store_workspaces(struct store *s, struct workspaces *w);
 
 /* ---- endpoints and deliverers ---- */
 
-typedef void endpoint_fn(void *arg, int64_t id, const char *name,
-                         const char *home, uint64_t grant, int64_t config);
+struct endpoint_row {
+    int64_t id;
+    const char *name, *home;
+    uint64_t grant;
+    int64_t config;
+    int ordered, state;
+    int64_t since_ms;
+    const char *why;
+    int64_t failing_ms;
+    int warned;
+    int64_t paused_ms;
+};
+
+typedef void endpoint_fn(void *arg, const struct endpoint_row *e);
 void store_endpoints(struct store *s, endpoint_fn *fn, void *arg);
 int64_t store_endpoint_add(struct store *s, const char *name);
 void store_endpoint_set(struct store *s, int64_t id, const char *home,
                         uint64_t grant, int64_t config);
+/* All but name, home, grant and config. */
+void store_endpoint_state(struct store *s, const struct endpoint_row *e);
 typedef void deliverer_fn(void *arg, const char *name, uint64_t store);
 void store_deliverers(struct store *s, deliverer_fn *fn, void *arg);
 void store_deliverer_set(struct store *s, const char *name, uint64_t store);
@@ -90,6 +104,9 @@ struct delivery_row {
     int64_t attempts, earlier, first_ms, next_ms;
     int64_t at_ms, duration_ms, http_status;
     const char *error, *reason, *deliverer;
+    int64_t lane, place;
+    bool behind;
+    int64_t paused_ms; /* its endpoint's, at first_ms */
 };
 
 void store_delivery_add(struct store *s, const struct delivery_row *d);
@@ -97,7 +114,7 @@ void store_delivery_add(struct store *s, const struct delivery_row *d);
 bool store_delivery(struct store *s, int64_t event, int64_t endpoint,
                     struct delivery_row *d);
 void store_delivery_done(struct store *s);
-/* All but event, endpoint and previous. */
+/* All but event, endpoint, previous and place. */
 void store_delivery_set(struct store *s, const struct delivery_row *d);
 /* Given out: status, grant, number. */
 void store_delivery_out(struct store *s, int64_t event, int64_t endpoint,
@@ -107,17 +124,29 @@ void store_life_set(struct store *s, int64_t event, int64_t endpoint,
 /* No delivery of this event is open. */
 bool store_event_ended(struct store *s, int64_t event);
 
-/* Up to `most` waiting deliveries of an endpoint behind event `after`, in order:
- * into events[] and next_ms[]. Returns how many. */
-int store_waiting(struct store *s, int64_t endpoint, int64_t after, int most,
-                  int64_t *events, int64_t *next_ms);
-/* The next grant above `after` under which open deliveries of this endpoint
- * stand; 0: none. */
+/* Up to `most` deliveries of an endpoint that may go out, lane by lane, in order,
+ * of the lanes above `after_lane`. Returns how many. */
+struct ready_row {
+    int64_t event, next_ms, lane;
+};
+int store_ready(struct store *s, int64_t endpoint, int64_t after_lane, int most,
+                struct ready_row *rows);
+/* Up to `most` that wait, those behind others too, in no order. */
+int store_waiting(struct store *s, int64_t endpoint, int most, int64_t *events);
+/* The next grant above `after` that deliveries of this endpoint carry; 0: none. */
 uint64_t store_open_grant(struct store *s, int64_t endpoint, uint64_t after);
-/* Open deliveries under a grant, at most `most`: back to waiting. Returns how
- * many; `lowest` gets the lowest event among them. */
+/* Deliveries that carry an ended grant, at most `most`: open ones wait again, of
+ * final ones no copy is out any more. Returns how many. `freed` has room for
+ * `most`, and gets the ordered lanes of those that are final. */
 int store_sweep(struct store *s, int64_t endpoint, uint64_t grant, int most,
-                int64_t *lowest);
+                int64_t *freed, int *freed_count);
+/* Deliveries of an endpoint that wait, and that are parked at its home; counted
+ * up to `most`. */
+int64_t store_count_waiting(struct store *s, int64_t endpoint, int64_t most);
+int64_t store_count_parked(struct store *s, int64_t endpoint, uint64_t grant,
+                           int64_t most);
+/* In its window: neither parked nor ended; with final ones whose dropped copy is
+ * not answered for. */
 int64_t store_count_in_flight(struct store *s, int64_t endpoint,
                               uint64_t grant);
 /* For each delivery of an event. */

@@ -57,7 +57,16 @@ CREATE TABLE endpoints (
   name     TEXT NOT NULL UNIQUE,
   home     TEXT NOT NULL DEFAULT '',
   grant_id INTEGER NOT NULL DEFAULT 0,
-  config   INTEGER NOT NULL DEFAULT 0  -- digest of what the grant carried
+  config   INTEGER NOT NULL DEFAULT 0, -- digest of what the grant carried
+  ordered  INTEGER NOT NULL DEFAULT -1, -- as which (enum order_lanes) its waiting
+                                       -- deliveries stand in lanes; -1: being
+                                       -- put into others
+  state    INTEGER NOT NULL DEFAULT 0, -- enum endpoint_state
+  since_ms INTEGER NOT NULL DEFAULT 0, -- paused or disabled
+  why      TEXT NOT NULL DEFAULT '',   -- and why
+  failing_ms INTEGER NOT NULL DEFAULT 0, -- first of nothing but failures; 0
+  warned   INTEGER NOT NULL DEFAULT 0, -- how many warnings of that were given
+  paused_ms INTEGER NOT NULL DEFAULT 0 -- in all that it was paused or disabled
 ) STRICT;
 
 CREATE TABLE deliverers (
@@ -75,9 +84,13 @@ CREATE TABLE deliveries (
   out_n    INTEGER NOT NULL DEFAULT 0, -- and as which number of the hop
   life     INTEGER NOT NULL DEFAULT 1, -- one more with each requeue
   previous INTEGER NOT NULL DEFAULT 0, -- last sequence routed here before
+  lane     INTEGER NOT NULL,           -- lane.h: those of one go in order
+  place    INTEGER NOT NULL,           -- in its lane: the order of routing
+  behind   INTEGER NOT NULL DEFAULT 0, -- 1: waits for the one before it
   attempts INTEGER NOT NULL DEFAULT 0,
   earlier  INTEGER NOT NULL DEFAULT 0, -- of them in earlier lives
-  first_ms INTEGER NOT NULL DEFAULT 0, -- first attempt of this life
+  first_ms INTEGER NOT NULL DEFAULT 0, -- first attempt of this life, …
+  paused_ms INTEGER NOT NULL DEFAULT 0, -- … and its endpoint's paused_ms then
   next_ms  INTEGER NOT NULL DEFAULT 0, -- a parked retry is due
   at_ms    INTEGER NOT NULL DEFAULT 0, -- the last attempt: when, …
   duration_ms INTEGER NOT NULL DEFAULT 0,
@@ -87,9 +100,27 @@ CREATE TABLE deliveries (
   deliverer TEXT NOT NULL DEFAULT '',
   PRIMARY KEY (event, endpoint)
 ) STRICT, WITHOUT ROWID;
--- Unfinished ones by who has them: 0 waits here. Statuses below 3 are open.
-CREATE INDEX deliveries_open ON deliveries(endpoint, grant_id, status, event)
-  WHERE status < 3;
+-- A delivery that nobody has is in the first of these, one that is out in the
+-- second. Statuses below 3 are open.
+CREATE INDEX deliveries_waiting ON deliveries(endpoint, behind, lane, place)
+  WHERE status = 0;
+-- Final ones are here as long as a dropped copy of them is not answered for.
+CREATE INDEX deliveries_out ON deliveries(endpoint, grant_id, status)
+  WHERE grant_id <> 0;
+-- All that stand in an ordered lane: its head (behind 0), then the rest.
+CREATE INDEX deliveries_lane ON deliveries(endpoint, lane, behind, place)
+  WHERE lane >= 0 AND (status < 3 OR grant_id <> 0);
+
+-- Lanes that a dead letter halts (`on_dead: halt`), until somebody decides.
+CREATE TABLE halts (
+  event    INTEGER NOT NULL,           -- whose delivery is dead
+  endpoint INTEGER NOT NULL,
+  lane     INTEGER NOT NULL,
+  place    INTEGER NOT NULL,
+  at_ms    INTEGER NOT NULL,
+  PRIMARY KEY (event, endpoint)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX halts_lane ON halts(endpoint, lane, place);
 
 -- Attempts that did not deliver, and those that came late. The one that did
 -- deliver stands in its delivery's row.

@@ -1,4 +1,5 @@
 #include "workspace.h"
+#include "lane.h"
 #include "runs.h"
 #include <stdlib.h>
 #include <string.h>
@@ -89,6 +90,7 @@ struct workspace *workspaces_add(struct workspaces *w, const char *name)
         grow(w);
     at = hash(name) % w->bucket_count;
     ws->name = gr_strdup(name);
+    ws->lane = lane_hash(name);
     ws->next = w->buckets[at];
     w->buckets[at] = ws;
     w->count++;

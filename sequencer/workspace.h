@@ -25,6 +25,7 @@ struct routed {
 
 struct workspace {
     char *name;
+    int64_t lane; /* lane_hash() of its name */
     uint64_t sequence;
     struct tally *tallies; /* by type's name */
     size_t tally_count;

@@ -1,0 +1,149 @@
+/* endpoints: how each stands, and whether it is to be tried. */
+#include "ask.h"
+#include "table.h"
+#include <string.h>
+
+static const char sequencer[] = "sequencer";
+
+static enum colour state_colour(const char *state)
+{
+    return strcmp(state, "active") == 0 ? GREEN
+           : strcmp(state, "disabled") == 0 ||
+                   strcmp(state, "removed") == 0 ? RED
+                                                 : YELLOW;
+}
+
+static void add_number(struct table *t, const json_t *e, const char *key,
+                       double times, const char *unit)
+{
+    const json_t *v = json_object_get(e, key);
+
+    if (json_is_number(v))
+        table_add(t, PLAIN, "%.4g%s", json_number_value(v) * times, unit);
+    else
+        table_add(t, PLAIN, "-");
+}
+
+static void add_row(struct table *t, const json_t *e)
+{
+    const char *state = text_of(e, "state"), *home = text_of(e, "home");
+    const char *halted = text_of(e, "halted_lanes");
+
+    table_add(t, PLAIN, "%s", text_of(e, "name"));
+    table_add(t, state_colour(state), "%s", state);
+    table_add(t, PLAIN, "%s", *home ? home : "-");
+    table_add(t, PLAIN, "%s", text_of(e, "in_flight"));
+    table_add(t, PLAIN, "%s%s", text_of(e, "waiting"),
+              json_is_true(json_object_get(e, "waiting_more")) ? "+" : "");
+    table_add(t, PLAIN, "%s", text_of(e, "retrying"));
+    add_number(t, e, "success_rate", 100, " %");
+    add_number(t, e, "latency_ms", 1, " ms");
+    table_add(t, PLAIN, "%s", text_of(e, "ordered"));
+    table_add(t, strcmp(halted, "0") ? RED : PLAIN, "%s", halted);
+}
+
+static void print_halts(struct ctl *c, const json_t *e)
+{
+    json_t *h;
+    size_t i;
+
+    json_array_foreach(json_object_get(e, "halted"), i, h)
+    {
+        const char *workspace = text_of(h, "workspace");
+
+        printf("%s%s: halted since %s%s%s by %s%s\n", colour_on(RED, c->colour),
+               text_of(e, "name"), time_of(h, "since"),
+               *workspace ? " in workspace " : "", workspace,
+               text_of(h, "letter_id"), colour_off(RED, c->colour));
+    }
+}
+
+static void print_endpoints(struct ctl *c, const json_t *list)
+{
+    static const char *const heads[] = {
+        "ENDPOINT", "STATE",   "HOME",    "IN FLIGHT", "WAITING",
+        "RETRYING", "SUCCESS", "LATENCY", "ORDERED",   "HALTED",
+        NULL};
+    struct table t;
+    json_t *e;
+    size_t i;
+
+    table_init(&t, heads);
+    json_array_foreach(list, i, e) add_row(&t, e);
+    table_print(&t, stdout, c->colour, 0);
+    table_fini(&t);
+    json_array_foreach(list, i, e)
+    {
+        const char *reason = text_of(e, "reason");
+        const char *failing = text_of(e, "failing_since");
+
+        if (*reason)
+            printf("%s: %s since %s UTC: %s\n", text_of(e, "name"),
+                   text_of(e, "state"), time_of(e, "since"), reason);
+        else if (*failing)
+            printf("%s: nothing but failures since %s UTC\n",
+                   text_of(e, "name"), time_of(e, "failing_since"));
+        print_halts(c, e);
+    }
+}
+
+/* Ask; NULL: a sentence was printed, and *code says what to exit with. */
+static json_t *ask_it(struct ctl *c, const char *what, const char *name,
+                      int *code)
+{
+    bool unreachable;
+    char why[200];
+    json_t *args = name ? json_pack("{s:s}", "name", name) : NULL;
+    json_t *answer = ask(c, sequencer, what, args, ASK_MS, &unreachable, why);
+
+    if (!answer)
+        *code = unreachable ? complain_away(c, sequencer, why)
+                            : complain(EXIT_REFUSED, "%s", why);
+    return answer;
+}
+
+int run_endpoints(struct ctl *c)
+{
+    const char *name = c->parsed.arg_count ? c->parsed.args[0] : NULL;
+    int code = 0;
+    json_t *list = ask_it(c, "endpoints", name, &code);
+
+    if (!list)
+        return code;
+    if (c->json && name)
+        print_json(json_incref(json_array_get(list, 0)));
+    else if (c->json)
+        print_json(json_incref(list));
+    else if (json_array_size(list))
+        print_endpoints(c, list);
+    else
+        printf("No endpoints.\n");
+    json_decref(list);
+    return 0;
+}
+
+static int change(struct ctl *c, const char *what, const char *said)
+{
+    int code = 0;
+    json_t *e = ask_it(c, what, c->parsed.args[0], &code);
+
+    if (!e)
+        return code;
+    if (c->json)
+        print_json(json_incref(e));
+    else
+        printf("%s is %s\n", text_of(e, "name"), said);
+    json_decref(e);
+    return 0;
+}
+
+int run_endpoints_pause(struct ctl *c)
+{
+    return change(c, "endpoint_pause",
+                  "not tried: what is for it waits, without losing time");
+}
+
+int run_endpoints_resume(struct ctl *c)
+{
+    return change(c, "endpoint_resume", "tried again");
+}

@@ -1,0 +1,330 @@
+/* endpoints: whether an endpoint is to be tried at all.
+ *
+ *              operator: pause              410, or nothing but failures
+ *   PAUSED ◀────────────────── ACTIVE ──────────────────────▶ DISABLED
+ *      └──────────────────────▶   ◀──────────────────────────────┘
+ *                           operator: resume
+ *
+ * Who is not ACTIVE has no grant: what was out comes back by a recall, and waits
+ * here with what comes in. That time is in no delivery's budget: the start of a
+ * budget goes out moved by as long as its endpoint was paused since. */
+#include "clock.h"
+#include "json_text.h"
+#include "log.h"
+#include "store.h"
+#include "store_lanes.h"
+#include <stdio.h>
+#include <string.h>
+
+enum {
+    COUNT_MOST = 10000,  /* a longer line is not counted to its end */
+    HALTS_SHOWN = 100,
+    BUDGET_ATTEMPTS = 10000, /* of a policy: more are not added up */
+    GROWTH_STEPS = 64,
+};
+
+/* Of the time after which it is disabled, in percent. */
+static const int warn_at[] = {50, 70, 90};
+
+bool endpoint_is_on(const struct endpoint *e)
+{
+    return e->settings && e->settings->enabled && e->state == ENDPOINT_ACTIVE;
+}
+
+int64_t endpoint_budget_ms(const struct endpoint *e, int64_t first_ms,
+                           int64_t paused_ms)
+{
+    return first_ms ? first_ms + e->paused_ms - paused_ms : 0;
+}
+
+/* ---- nothing but failures ---- */
+
+static int64_t wait_ms(const struct retry_policy *p, int64_t attempt)
+{
+    double wait = (double)p->first_wait_ms;
+
+    if (p->backoff == BACKOFF_SCHEDULE && !p->schedule_count)
+        return 0;
+    if (p->backoff == BACKOFF_SCHEDULE)
+        return p->schedule_ms[attempt <= (int64_t)p->schedule_count
+                                  ? attempt - 1
+                                  : (int64_t)p->schedule_count - 1];
+    for (int64_t i = 1; p->backoff == BACKOFF_EXPONENTIAL && i < attempt &&
+                        i < GROWTH_STEPS &&
+                        (!p->max_wait_ms || wait < (double)p->max_wait_ms);
+         i++)
+        wait *= p->factor;
+    return p->max_wait_ms && wait > (double)p->max_wait_ms ? p->max_wait_ms
+                                                           : (int64_t)wait;
+}
+
+/* How long a delivery is tried at the most, jitter aside. */
+static int64_t budget_ms(const struct retry_policy *p)
+{
+    int64_t all = 0, attempts = p->max_attempts ? p->max_attempts
+                                                : BUDGET_ATTEMPTS;
+
+    if (p->backoff == BACKOFF_SCHEDULE && !p->repeat_last &&
+        attempts > (int64_t)p->schedule_count + 1)
+        attempts = (int64_t)p->schedule_count + 1;
+    for (int64_t i = 1; i < attempts && i < BUDGET_ATTEMPTS &&
+                        (!p->max_duration_ms || all < p->max_duration_ms);
+         i++)
+        all += wait_ms(p, i);
+    return p->max_duration_ms && all > p->max_duration_ms ? p->max_duration_ms
+                                                          : all;
+}
+
+static void stop_trying(struct sequencer *q, struct endpoint *e,
+                        enum endpoint_state state, const char *why)
+{
+    e->state = state;
+    e->since_ms = q->d.loop.now_ms;
+    snprintf(e->why, sizeof e->why, "%s", why);
+    e->changed = true;
+    e->recall = e->grant != 0;
+}
+
+void endpoint_disable(struct sequencer *q, struct endpoint *e, const char *why)
+{
+    if (e->state == ENDPOINT_DISABLED)
+        return;
+    if (e->state == ENDPOINT_PAUSED) /* that time counts, too */
+        e->paused_ms += q->d.loop.now_ms - e->since_ms;
+    stop_trying(q, e, ENDPOINT_DISABLED, why);
+    q->metrics[METRIC_ENDPOINTS_DISABLED]++;
+    log_error(NULL,
+              "an endpoint is disabled: its deliveries wait until `grapnel "
+              "endpoints resume`",
+              LS("endpoint", e->name), LS("why", why));
+}
+
+static void judge_failing(struct sequencer *q, struct endpoint *e,
+                          int64_t at_ms)
+{
+    int64_t limit = e->settings->disable_after_ms,
+            budget = budget_ms(e->settings->policy);
+    int64_t failing = at_ms - e->failing_ms;
+    char why[80], for_text[32];
+
+    if (limit < budget)
+        limit = budget;
+    while (e->warned < (int)COUNT_OF(warn_at) &&
+           failing >= limit / 100 * warn_at[e->warned]) {
+        log_warn(NULL, "an endpoint does nothing but fail",
+                 LS("endpoint", e->name), LI("failing_ms", failing),
+                 LI("disabled_after_ms", limit),
+                 LI("percent", warn_at[e->warned]));
+        e->warned++;
+        e->changed = true;
+    }
+    if (failing < limit || e->state != ENDPOINT_ACTIVE)
+        return;
+    rfc3339(for_text, e->failing_ms);
+    snprintf(why, sizeof why, "nothing but failures since %s", for_text);
+    endpoint_disable(q, e, why);
+}
+
+static void tally(struct endpoint *e, bool delivered, int64_t duration_ms,
+                  int64_t now_ms)
+{
+    int64_t minute = now_ms / MINUTE_MS;
+    struct tally_minute *m = &e->minutes[minute % MINUTES_KEPT];
+
+    if (m->minute != minute)
+        *m = (struct tally_minute){.minute = minute};
+    m->delivered += delivered;
+    m->failed += !delivered;
+    m->duration_ms += delivered ? duration_ms : 0;
+}
+
+void endpoint_answered(struct sequencer *q, struct endpoint *e, bool delivered,
+                       int64_t duration_ms, int64_t at_ms)
+{
+    tally(e, delivered, duration_ms, q->d.loop.now_ms);
+    if (!e->settings)
+        return;
+    if (delivered) {
+        e->changed = e->changed || e->failing_ms;
+        e->failing_ms = 0;
+        e->warned = 0;
+        return;
+    }
+    if (!e->failing_ms) {
+        e->failing_ms = at_ms;
+        e->changed = true;
+    }
+    judge_failing(q, e, at_ms);
+}
+
+/* ---- the turn ---- */
+
+void endpoints_work(struct sequencer *q)
+{
+    int64_t halts = 0;
+
+    for (size_t i = 0; i < q->endpoint_count; i++) {
+        struct endpoint *e = &q->endpoints[i];
+
+        halts += e->halts;
+        if (!e->changed)
+            continue;
+        e->changed = false;
+        store_endpoint_state(q->store,
+                             &(struct endpoint_row){.id = e->id,
+                                                    .ordered = e->ordered,
+                                                    .state = (int)e->state,
+                                                    .since_ms = e->since_ms,
+                                                    .why = e->why,
+                                                    .failing_ms = e->failing_ms,
+                                                    .warned = e->warned,
+                                                    .paused_ms = e->paused_ms});
+    }
+    q->metrics[METRIC_LANES_HALTED] = halts;
+}
+
+/* ---- what an operator asks ---- */
+
+static const char *state_name(const struct endpoint *e)
+{
+    static const char *const names[] = {[ENDPOINT_ACTIVE] = "active",
+                                        [ENDPOINT_PAUSED] = "paused",
+                                        [ENDPOINT_DISABLED] = "disabled"};
+
+    return !e->settings            ? "removed"
+           : !e->settings->enabled ? "off"
+                                   : names[e->state];
+}
+
+struct halts_json {
+    json_t *list;
+    const char *endpoint;
+};
+
+static void add_halt(void *arg, const struct halt_row *h)
+{
+    struct halts_json *j = arg;
+    char id[LETTER_ID_BYTES];
+
+    letter_id(id, h->event_id, j->endpoint);
+    json_array_append_new(
+        j->list, json_pack("{s:o,s:o,s:s,s:s}", "workspace",
+                           h->lane ? json_text_of(h->workspace) : json_null(),
+                           "since", json_time(h->at_ms), "event_id",
+                           h->event_id, "letter_id", id));
+}
+
+static void add_rates(json_t *out, const struct endpoint *e, int64_t now_ms)
+{
+    int64_t delivered = 0, failed = 0, duration_ms = 0;
+
+    for (int i = 0; i < MINUTES_KEPT; i++) {
+        const struct tally_minute *m = &e->minutes[i];
+
+        if (now_ms / MINUTE_MS - m->minute >= MINUTES_KEPT)
+            continue;
+        delivered += m->delivered;
+        failed += m->failed;
+        duration_ms += m->duration_ms;
+    }
+    json_object_set_new(out, "success_rate",
+                        delivered + failed
+                            ? json_real((double)delivered /
+                                        (double)(delivered + failed))
+                            : json_null());
+    json_object_set_new(out, "latency_ms",
+                        delivered ? json_real((double)duration_ms /
+                                              (double)delivered)
+                                  : json_null());
+}
+
+static json_t *endpoint_json(struct sequencer *q, const struct endpoint *e)
+{
+    static const char *const ordered[] = {[LANES_NONE] = "none",
+                                          [LANES_WORKSPACE] = "workspace",
+                                          [LANES_ALL] = "all"};
+    struct halts_json halts = {json_array(), e->name};
+    bool on = e->state == ENDPOINT_ACTIVE;
+    int64_t waiting = store_count_waiting(q->store, e->id, COUNT_MOST);
+    json_t *out = json_pack(
+        "{s:s,s:s,s:o,s:o,s:o,s:s,s:o,s:I,s:I,s:b,s:I,s:I}", "name", e->name,
+        "state", state_name(e), "since", on ? json_null()
+                                            : json_time(e->since_ms),
+        "reason", !on && *e->why ? json_text_of(e->why) : json_null(),
+        "failing_since", e->failing_ms ? json_time(e->failing_ms) : json_null(),
+        "ordered", e->settings ? ordered[e->settings->ordered] : "none", "home",
+        e->home ? json_string(e->home->name) : json_null(), "in_flight",
+        (json_int_t)e->out, "waiting", (json_int_t)waiting, "waiting_more",
+        waiting >= COUNT_MOST, "retrying",
+        (json_int_t)store_count_parked(q->store, e->id, e->grant, COUNT_MOST),
+        "halted_lanes", (json_int_t)e->halts);
+
+    add_rates(out, e, q->d.loop.now_ms);
+    store_halts(q->lanes, e->id, HALTS_SHOWN, add_halt, &halts);
+    json_object_set_new(out, "halted", halts.list);
+    return out;
+}
+
+json_t *endpoints_show(void *self, json_t *args, char why[200])
+{
+    struct sequencer *q = self;
+    const char *name = json_string_value(json_object_get(args, "name"));
+    json_t *out = json_array();
+
+    for (size_t i = 0; i < q->endpoint_count; i++)
+        if (!name || strcmp(name, q->endpoints[i].name) == 0)
+            json_array_append_new(out, endpoint_json(q, &q->endpoints[i]));
+    if (name && !json_array_size(out)) {
+        snprintf(why, 200, "there is no endpoint %.100s", name);
+        json_decref(out);
+        return NULL;
+    }
+    return out;
+}
+
+static struct endpoint *named(struct sequencer *q, json_t *args, char why[200])
+{
+    const char *name = json_string_value(json_object_get(args, "name"));
+    struct endpoint *e = name ? endpoint_find(q, name) : NULL;
+
+    if (e && e->settings)
+        return e;
+    snprintf(why, 200, name ? "the configuration has no endpoint %.100s"
+                            : "args.name: the name of an endpoint is needed",
+             name);
+    return NULL;
+}
+
+json_t *endpoints_pause(void *self, json_t *args, char why[200])
+{
+    struct sequencer *q = self;
+    struct endpoint *e = named(q, args, why);
+
+    if (!e)
+        return NULL;
+    if (e->state == ENDPOINT_ACTIVE) {
+        stop_trying(q, e, ENDPOINT_PAUSED, "paused by an operator");
+        log_info(NULL, "an endpoint is paused", LS("endpoint", e->name));
+    }
+    return endpoint_json(q, e);
+}
+
+json_t *endpoints_resume(void *self, json_t *args, char why[200])
+{
+    struct sequencer *q = self;
+    struct endpoint *e = named(q, args, why);
+
+    if (!e)
+        return NULL;
+    if (e->state != ENDPOINT_ACTIVE) {
+        e->paused_ms += q->d.loop.now_ms - e->since_ms;
+        e->state = ENDPOINT_ACTIVE;
+        e->since_ms = 0;
+        *e->why = 0;
+        e->failing_ms = 0;
+        e->warned = 0;
+        e->changed = e->waiting = q->place = true;
+        log_info(NULL, "an endpoint is resumed", LS("endpoint", e->name));
+    }
+    return endpoint_json(q, e);
+}

@@ -1,0 +1,209 @@
+/* lanes: which delivery of an ordered endpoint waits for which.
+ *
+ * In a lane (lane.h) at most one delivery is not `behind`: its head, which waits
+ * to go out, is out, or is final while a dropped copy of it may still be. Only
+ * when it is final and no copy is out, the next by `place` steps up. That is
+ * P5's half of the sequencer; the other is the grant's (grants.c): what carries
+ * an ended grant is not out. tests/model/grants.pml has both.
+ *
+ * A halted lane (`on_dead: halt`) lets only those step up that stand at or
+ * before the letter which halts it: what an operator requeues.
+ *
+ * All of it is rows; memory knows only how many letters halt an endpoint. */
+#include "lane.h"
+#include "log.h"
+#include "store.h"
+#include "store_lanes.h"
+#include <stdlib.h>
+#include <string.h>
+
+enum { STRANGE_AT_ONCE = 64 };
+
+static enum order_lanes ordered(const struct endpoint *e)
+{
+    return e->settings ? e->settings->ordered : LANES_NONE;
+}
+
+int64_t lanes_of(const struct endpoint *e, const struct workspace *ws)
+{
+    return lane_of(ordered(e), ws->lane);
+}
+
+bool lanes_busy(struct sequencer *q, const struct endpoint *e, int64_t lane)
+{
+    int64_t place;
+
+    if (!lane_is_ordered(lane))
+        return false;
+    /* While rows are still to come into this lane, nobody knows who is first. */
+    return e->laning == COLLECTING || store_lane_any(q->lanes, e->id, lane) ||
+           (e->halts && store_halted(q->lanes, e->id, lane, &place));
+}
+
+void lanes_freed(struct sequencer *q, struct endpoint *e, int64_t lane)
+{
+    int64_t event, place, halted;
+
+    if (!lane_is_ordered(lane) || e->laning == COLLECTING ||
+        store_lane_head(q->lanes, e->id, lane) ||
+        !store_lane_next(q->lanes, e->id, lane, &event, &place))
+        return;
+    if (e->halts && store_halted(q->lanes, e->id, lane, &halted) &&
+        place > halted)
+        return;
+    store_lane_step_up(q->lanes, event, e->id);
+    e->waiting = true;
+}
+
+/* ---- halts ---- */
+
+void lanes_halt(struct sequencer *q, struct endpoint *e, const char *event_id,
+                const struct delivery_row *d)
+{
+    if (!lane_is_ordered(d->lane) || !e->settings || !e->settings->on_dead_halt)
+        return;
+    store_halt(q->lanes, &(struct halt_row){.event = d->event,
+                                            .endpoint = e->id,
+                                            .lane = d->lane,
+                                            .place = d->place,
+                                            .at_ms = q->d.loop.now_ms});
+    e->halts = store_halt_count(q->lanes, e->id);
+    log_warn(event_id,
+             "its lane is halted: retry the dead letter, resolve or discard it",
+             LS("endpoint", e->name));
+}
+
+void lanes_unhalt(struct sequencer *q, struct endpoint *e, int64_t event,
+                  int64_t lane)
+{
+    if (!e->halts || !store_unhalt(q->lanes, event, e->id))
+        return;
+    e->halts--;
+    log_info(NULL, "a halted lane goes on", LS("endpoint", e->name),
+             LI("lane", lane));
+    lanes_freed(q, e, lane);
+}
+
+/* ---- other lanes, after a reload ---- */
+
+static void set_ordered(struct endpoint *e, int to)
+{
+    e->changed = e->changed || e->ordered != to;
+    e->ordered = to;
+}
+
+struct moving {
+    struct halt_row *rows;
+    int64_t *hashes;
+    int count;
+};
+
+static void note_halt(void *arg, const struct halt_row *h)
+{
+    struct moving *m = arg;
+
+    m->rows[m->count] = *h;
+    m->hashes[m->count++] = lane_hash(h->workspace);
+}
+
+static void move_halts(struct sequencer *q, struct endpoint *e)
+{
+    struct moving m = {
+        .rows = gr_alloc((size_t)e->halts * sizeof *m.rows),
+        .hashes = gr_alloc((size_t)e->halts * sizeof *m.hashes)};
+
+    store_halts(q->lanes, e->id, (int)e->halts, note_halt, &m);
+    for (int i = 0; i < m.count; i++)
+        store_halt_move(q->lanes, m.rows[i].event, e->id,
+                        lane_of(ordered(e), m.hashes[i]));
+    free(m.rows);
+    free(m.hashes);
+}
+
+void lanes_configure(struct sequencer *q, struct endpoint *e)
+{
+    bool halting = e->settings && e->settings->on_dead_halt &&
+                   ordered(e) != LANES_NONE;
+
+    if (e->halts && !halting) { /* nothing halts its lanes any more */
+        store_unhalt_all(q->lanes, e->id);
+        e->halts = 0;
+        set_ordered(e, -1);
+    }
+    if (!e->settings || e->ordered == (int)ordered(e))
+        return;
+    if (e->halts)
+        move_halts(q, e);
+    set_ordered(e, -1);
+    e->laning = COLLECTING;
+}
+
+/* Waiting deliveries that stand in a lane of another kind: into theirs, behind
+ * each other. Returns how many. */
+static int collect(struct sequencer *q, struct endpoint *e, int most)
+{
+    struct lane_range ranges[2];
+    struct lane_row rows[STRANGE_AT_ONCE];
+    int count = lane_strange(ordered(e), ranges), n = 0, got;
+
+    for (int i = 0; i < 2 * count; i++) {
+        do {
+            int want = most - n < STRANGE_AT_ONCE ? most - n : STRANGE_AT_ONCE;
+
+            got = store_lane_strange(q->lanes, e->id, i % 2, ranges[i / 2],
+                                     want, rows);
+            for (int k = 0; k < got; k++) {
+                store_lane_set(
+                    q->lanes, rows[k].event, e->id,
+                    lane_of(ordered(e), lane_hash(rows[k].workspace)),
+                    ordered(e) != LANES_NONE);
+                free(rows[k].workspace);
+            }
+            n += got;
+        } while (got > 0 && n < most);
+    }
+    return n;
+}
+
+/* In each lane the first steps up. Returns how many lanes were looked at. */
+static int line_up(struct sequencer *q, struct endpoint *e, int most)
+{
+    int n = 0;
+
+    for (; n < most; n++) {
+        int64_t lane = store_lane_after(q->lanes, e->id, e->lined_up);
+
+        if (lane < 0) {
+            e->laning = SETTLED;
+            break;
+        }
+        lanes_freed(q, e, lane);
+        e->lined_up = lane;
+    }
+    return n;
+}
+
+int lanes_work(struct sequencer *q, struct endpoint *e, int most)
+{
+    int n = 0;
+
+    /* What is out stands in its old lane: it is recalled, as the configuration
+     * is another, and comes back first. */
+    if (e->sweeping || (e->laning == COLLECTING && e->recalling))
+        return 0;
+    if (e->laning == COLLECTING) {
+        n = collect(q, e, most);
+        if (n >= most)
+            return n;
+        e->laning = LINING_UP;
+        e->lined_up = -1;
+    }
+    if (e->laning == LINING_UP)
+        n += line_up(q, e, most - n);
+    if (e->laning == SETTLED) {
+        e->waiting = true;
+        if (e->settings)
+            set_ordered(e, (int)ordered(e));
+    }
+    return n;
+}

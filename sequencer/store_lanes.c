@@ -1,0 +1,218 @@
+#include "store_lanes.h"
+#include "alloc.h"
+#include <stdlib.h>
+
+struct store_lanes {
+    struct db *db;
+    stmt *any, *head, *next, *step_up, *after, *strange, *set;
+    stmt *halt, *unhalt, *unhalt_all, *halted, *halt_count, *halts, *halt_move;
+};
+
+/* All that the index deliveries_lane holds; SQLite takes it only for the very
+ * words of its condition. */
+#define IN_LANE                                                    \
+    "FROM deliveries INDEXED BY deliveries_lane WHERE endpoint = ?1 " \
+    "AND lane >= 0 AND (status < 3 OR grant_id <> 0) "
+
+struct store_lanes *store_lanes_open(struct db *db)
+{
+    struct store_lanes *s = gr_alloc(sizeof *s);
+
+    s->db = db;
+    s->any = db_prepare(db, "SELECT 1 " IN_LANE "AND lane = ?2 LIMIT 1");
+    s->head = db_prepare(
+        db, "SELECT 1 " IN_LANE "AND lane = ?2 AND behind = 0 LIMIT 1");
+    s->next = db_prepare(db, "SELECT event, place " IN_LANE
+                             "AND lane = ?2 AND behind = 1 "
+                             "ORDER BY place LIMIT 1");
+    s->step_up = db_prepare(db, "UPDATE deliveries SET behind = 0 WHERE "
+                                "event = ? AND endpoint = ?");
+    s->after = db_prepare(db, "SELECT lane " IN_LANE
+                              "AND lane > ?2 ORDER BY lane LIMIT 1");
+    s->strange = db_prepare(
+        db, "SELECT d.event, e.workspace FROM deliveries d "
+            "INDEXED BY deliveries_waiting LEFT JOIN events e ON e.n = d.event "
+            "WHERE d.endpoint = ? AND d.behind = ? AND d.lane >= ? AND "
+            "d.lane <= ? AND d.status = 0 LIMIT ?");
+    s->set = db_prepare(db, "UPDATE deliveries SET lane = ?3, behind = ?4 "
+                            "WHERE event = ?1 AND endpoint = ?2");
+    s->halt = db_prepare(db, "INSERT OR REPLACE INTO halts(event, endpoint, "
+                             "lane, place, at_ms) VALUES(?, ?, ?, ?, ?)");
+    s->unhalt = db_prepare(
+        db, "DELETE FROM halts WHERE event = ? AND endpoint = ?");
+    s->unhalt_all = db_prepare(db, "DELETE FROM halts WHERE endpoint = ?");
+    s->halted = db_prepare(db, "SELECT max(place) FROM halts WHERE "
+                               "endpoint = ? AND lane = ?");
+    s->halt_count = db_prepare(db,
+                               "SELECT count(*) FROM halts WHERE endpoint = ?");
+    s->halts = db_prepare(
+        db, "SELECT h.event, h.endpoint, h.lane, h.place, h.at_ms, e.id, "
+            "e.workspace FROM halts h LEFT JOIN events e ON e.n = h.event "
+            "WHERE h.endpoint = ? ORDER BY h.at_ms, h.event LIMIT ?");
+    s->halt_move = db_prepare(
+        db, "UPDATE halts SET lane = ?3 WHERE event = ?1 AND endpoint = ?2");
+    return s;
+}
+
+void store_lanes_close(struct store_lanes *s)
+{
+    free(s);
+}
+
+static bool found(struct store_lanes *s, stmt *q, int64_t endpoint,
+                  int64_t lane)
+{
+    bool there;
+
+    bind_i64(q, 1, endpoint);
+    bind_i64(q, 2, lane);
+    there = db_step(s->db, q);
+    db_done(q);
+    return there;
+}
+
+bool store_lane_any(struct store_lanes *s, int64_t endpoint, int64_t lane)
+{
+    return found(s, s->any, endpoint, lane);
+}
+
+bool store_lane_head(struct store_lanes *s, int64_t endpoint, int64_t lane)
+{
+    return found(s, s->head, endpoint, lane);
+}
+
+bool store_lane_next(struct store_lanes *s, int64_t endpoint, int64_t lane,
+                     int64_t *event, int64_t *place)
+{
+    bool there;
+
+    bind_i64(s->next, 1, endpoint);
+    bind_i64(s->next, 2, lane);
+    there = db_step(s->db, s->next);
+    if (there) {
+        *event = col_i64(s->next, 0);
+        *place = col_i64(s->next, 1);
+    }
+    db_done(s->next);
+    return there;
+}
+
+void store_lane_step_up(struct store_lanes *s, int64_t event, int64_t endpoint)
+{
+    bind_i64(s->step_up, 1, event);
+    bind_i64(s->step_up, 2, endpoint);
+    db_run(s->db, s->step_up);
+}
+
+int64_t store_lane_after(struct store_lanes *s, int64_t endpoint, int64_t lane)
+{
+    int64_t next = -1;
+
+    bind_i64(s->after, 1, endpoint);
+    bind_i64(s->after, 2, lane);
+    if (db_step(s->db, s->after))
+        next = col_i64(s->after, 0);
+    db_done(s->after);
+    return next;
+}
+
+int store_lane_strange(struct store_lanes *s, int64_t endpoint, bool behind,
+                       struct lane_range range, int most, struct lane_row *rows)
+{
+    stmt *q = s->strange;
+    int n = 0;
+
+    bind_i64(q, 1, endpoint);
+    bind_i64(q, 2, behind);
+    bind_i64(q, 3, range.from);
+    bind_i64(q, 4, range.to);
+    bind_i64(q, 5, most);
+    for (; n < most && db_step(s->db, q); n++)
+        rows[n] = (struct lane_row){col_i64(q, 0), gr_strdup(col_text(q, 1))};
+    db_done(q);
+    return n;
+}
+
+void store_lane_set(struct store_lanes *s, int64_t event, int64_t endpoint,
+                    int64_t lane, bool behind)
+{
+    bind_i64(s->set, 1, event);
+    bind_i64(s->set, 2, endpoint);
+    bind_i64(s->set, 3, lane);
+    bind_i64(s->set, 4, behind);
+    db_run(s->db, s->set);
+}
+
+/* ---- halts ---- */
+
+void store_halt(struct store_lanes *s, const struct halt_row *h)
+{
+    bind_i64(s->halt, 1, h->event);
+    bind_i64(s->halt, 2, h->endpoint);
+    bind_i64(s->halt, 3, h->lane);
+    bind_i64(s->halt, 4, h->place);
+    bind_i64(s->halt, 5, h->at_ms);
+    db_run(s->db, s->halt);
+}
+
+bool store_unhalt(struct store_lanes *s, int64_t event, int64_t endpoint)
+{
+    bind_i64(s->unhalt, 1, event);
+    bind_i64(s->unhalt, 2, endpoint);
+    db_run(s->db, s->unhalt);
+    return db_changes(s->db) > 0;
+}
+
+void store_unhalt_all(struct store_lanes *s, int64_t endpoint)
+{
+    bind_i64(s->unhalt_all, 1, endpoint);
+    db_run(s->db, s->unhalt_all);
+}
+
+bool store_halted(struct store_lanes *s, int64_t endpoint, int64_t lane,
+                  int64_t *place)
+{
+    bool there;
+
+    bind_i64(s->halted, 1, endpoint);
+    bind_i64(s->halted, 2, lane);
+    there = db_step(s->db, s->halted) && !col_null(s->halted, 0);
+    if (there)
+        *place = col_i64(s->halted, 0);
+    db_done(s->halted);
+    return there;
+}
+
+int64_t store_halt_count(struct store_lanes *s, int64_t endpoint)
+{
+    int64_t n = 0;
+
+    bind_i64(s->halt_count, 1, endpoint);
+    if (db_step(s->db, s->halt_count))
+        n = col_i64(s->halt_count, 0);
+    db_done(s->halt_count);
+    return n;
+}
+
+void store_halts(struct store_lanes *s, int64_t endpoint, int most, halt_fn *fn,
+                 void *arg)
+{
+    stmt *q = s->halts;
+
+    bind_i64(q, 1, endpoint);
+    bind_i64(q, 2, most);
+    while (db_step(s->db, q))
+        fn(arg, &(struct halt_row){col_i64(q, 0), col_i64(q, 1), col_i64(q, 2),
+                                   col_i64(q, 3), col_i64(q, 4), col_text(q, 5),
+                                   col_text(q, 6)});
+    db_done(q);
+}
+
+void store_halt_move(struct store_lanes *s, int64_t event, int64_t endpoint,
+                     int64_t lane)
+{
+    bind_i64(s->halt_move, 1, event);
+    bind_i64(s->halt_move, 2, endpoint);
+    bind_i64(s->halt_move, 3, lane);
+    db_run(s->db, s->halt_move);
+}

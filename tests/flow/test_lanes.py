@@ -1,0 +1,273 @@
+"""Ordered lanes: one at a time, in order, through all that can go wrong."""
+
+import collections
+import pathlib
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "rig"))
+from rig import RigTest, main, wait_for
+
+LEASE_MS = 500
+TIMEOUT_MS = 500
+POLICY = {"name": "quick", "backoff": "fixed", "first_wait": "20ms",
+          "jitter": "none", "max_attempts": 3, "max_duration": "1h",
+          "retry_on": ["network", "5xx"]}
+ONCE = {"path": "/crm", "per": "event",
+        "answers": [{"status": 503}, {"status": 200}]}
+
+
+class Lanes(RigTest):
+    def pipeline(self, deliverers=1, ordered="workspace", start=True, **endpoint):
+        rig = self.rig(deliverers=deliverers)
+        rig.env["GRAPNEL_TEST_LEASE_MS"] = str(LEASE_MS)
+        rig.config["endpoint_defaults"] = {
+            "timeout": f"{TIMEOUT_MS}ms", "connect_timeout": f"{TIMEOUT_MS}ms",
+            "ordered": ordered}
+        rig.config["endpoints"] = [rig.endpoint("crm", **endpoint)]
+        rig.config["retry_policies"].append(POLICY)
+        rig.write_config()
+        if start:
+            rig.start()
+        return rig
+
+    def lane_of(self, request, ordered):
+        return request.headers["grapnel-workspace"] if ordered == "workspace" \
+            else "all"
+
+    def assert_in_order(self, rig, ordered="workspace", path="/crm"):
+        """P5: in a lane, requests are those of one event until that is final,
+        then those of the next: every event's requests stand together, and the
+        numbers of a workspace only grow. Returns {lane: event ids}."""
+        lanes = collections.defaultdict(list)
+        numbers = collections.defaultdict(int)
+        for request in rig.receiver.requests(path):
+            lane = lanes[self.lane_of(request, ordered)]
+            if lane and lane[-1] == request.id:
+                continue
+            self.assertNotIn(request.id, lane, "again, after another")
+            lane.append(request.id)
+            workspace = request.headers["grapnel-workspace"]
+            number = int(request.headers["grapnel-sequence"])
+            self.assertGreater(number, numbers[workspace])
+            numbers[workspace] = number
+        return lanes
+
+    def endpoint(self, rig, name="crm"):
+        found, = rig.ask("sequencer", "endpoints", name=name)
+        return found
+
+    # one at a time
+
+    def test_the_next_waits_for_the_one_before(self):
+        """P5: while a lane's first is unanswered, nothing else of it is sent;
+        other lanes go on."""
+        rig = self.pipeline()
+        rig.receiver.rules({"path": "/crm", "answers": [
+            {"action": "blackhole"}, {"status": 200}]})
+        first = rig.accept(rig.plane_body("a"))
+        rig.receiver.wait(first)
+        second = rig.accept(rig.plane_body("a"))
+        others = [rig.accept(rig.plane_body("b")) for _ in range(5)]
+        for other in others:
+            rig.receiver.wait(other)
+        requests = rig.receiver.requests("/crm")
+        self.assertNotIn(second, [r.id for r in requests[:1 + len(others)]])
+        rig.settle()
+        lanes = self.assert_in_order(rig)
+        self.assertEqual(lanes, {"a": [first, second], "b": others})
+
+    def test_strict_through_failures(self):
+        """P5: each fails once and is tried again before the next begins."""
+        for ordered in ["workspace", "all"]:
+            with self.subTest(ordered):
+                rig = self.pipeline(deliverers=2, ordered=ordered)
+                rig.receiver.rules(ONCE)
+                load = rig.load(count=200, workspaces=20)
+                load.result()
+                rig.judge(load)
+                self.assert_in_order(rig, ordered)
+
+    def test_lanes_do_not_slow_each_other(self):
+        """A thousand lanes fill the window of an endpoint, however much waits
+        behind each head."""
+        rig = self.pipeline(start=False, max_in_flight=64)
+        rig.start("ingress", "sequencer", "dlqd")
+        load = rig.load(count=2000, workspaces=500, rate=0)
+        load.result()
+        rig.receiver.rules({"path": "/crm", "answers": [
+            {"status": 200, "delay_ms": 50}]})
+        rig.start()
+        rig.judge(load, timeout=120)
+        self.assert_in_order(rig)
+        self.assertGreaterEqual(rig.receiver.stats()["paths"]["/crm"]["max_in_flight"], 48)
+
+    # through deaths
+
+    def test_strict_through_kills(self):
+        """P5, P3: kill -9 of each process in turn, under load."""
+        rig = self.pipeline(deliverers=2)
+        rig.receiver.rules({"path": "/crm", "per": "event", "answers": [
+            {"status": 503}, {"status": 200, "delay_ms": 5}]})
+        load = rig.load(count=600, workspaces=12, rate=150)
+        for name in ["deliverer-1", "sequencer", "deliverer-2", "dlqd",
+                     "sequencer", "deliverer-1"]:
+            seen = len(rig.receiver.requests("/crm"))
+            wait_for(lambda: len(rig.receiver.requests("/crm")) > seen + 30
+                     or not load.alive)
+            rig[name].restart()
+        load.result()
+        rig.judge(load, timeout=120)
+        self.assert_no_overtaking(rig)
+
+    def assert_no_overtaking(self, rig, ordered="workspace"):
+        """P5 where an answer may have died with a process: an event may come
+        again, but never behind a later one of its lane."""
+        numbers = collections.defaultdict(int)
+        for request in rig.receiver.requests("/crm"):
+            lane = self.lane_of(request, ordered)
+            number = int(request.headers["grapnel-sequence"])
+            self.assertGreaterEqual(number, numbers[lane], request)
+            numbers[lane] = number
+
+    def test_strict_past_a_frozen_home(self):
+        """P5: stopped past its lease its lanes move; awake again it sends
+        nothing that the other has passed."""
+        rig = self.pipeline(deliverers=2)
+        rig.receiver.rules(ONCE)
+        load = rig.load(count=400, workspaces=10, rate=200)
+        wait_for(lambda: self.endpoint(rig)["home"] and
+                 len(rig.receiver.requests("/crm")) > 20)
+        home = self.endpoint(rig)["home"]
+        rig[home].pause()
+        wait_for(lambda: self.endpoint(rig)["home"] not in (home, None),
+                 what="another home")
+        rig[home].resume()
+        load.result()
+        rig.judge(load, timeout=120)
+        self.assert_no_overtaking(rig)
+
+    def test_one_that_stops_hands_its_lanes_over(self):
+        """P5: at a SIGTERM what was parked goes on elsewhere, in its place."""
+        rig = self.pipeline(deliverers=2)
+        rig.receiver.rules({"path": "/crm", "per": "event", "answers": [
+            {"status": 503, "times": 2}, {"status": 200}]})
+        load = rig.load(count=200, workspaces=10, rate=100)
+        wait_for(lambda: len(rig.receiver.requests("/crm")) > 20)
+        home = self.endpoint(rig)["home"]
+        self.assertEqual(rig[home].stop(), 0)
+        load.result()
+        rig.judge(load, timeout=120)
+        self.assert_in_order(rig)
+
+    # letters
+
+    def dead_letter(self, rig, event):
+        def found():
+            letters, _ = rig.cli("dlq", "--state", "all")
+            return [x for x in letters if x["event_id"] == event
+                    and x["state"] == "dead"]
+        return wait_for(found, what=f"a dead letter of {event}")[0]
+
+    def first_dies(self, rig):
+        """Rules: the first event dies, all else is delivered."""
+        rig.receiver.rules({"path": "/crm", "answers": [
+            {"status": 503, "times": POLICY["max_attempts"]}, {"status": 200}]})
+
+    def test_past_a_dead_letter(self):
+        """P5: on_dead: continue passes it; a requeue comes when it is asked
+        for."""
+        rig = self.pipeline(retry_policy="quick")
+        self.first_dies(rig)
+        first, second = (rig.accept(rig.plane_body("a")) for _ in range(2))
+        rig.wait_status(second)
+        letter = self.dead_letter(rig, first)
+        self.assertEqual(rig.cli("dlq", "retry", letter["id"])[1], 0)
+        rig.receiver.wait(first, count=POLICY["max_attempts"] + 1)
+        rig.settle()
+
+    def test_a_requeue_goes_next(self):
+        """P5: before all that wait in its lane, behind what is out."""
+        rig = self.pipeline(retry_policy="quick")
+        self.first_dies(rig)
+        first = rig.accept(rig.plane_body("a"))
+        letter = self.dead_letter(rig, first)
+        rig.receiver.rules({"path": "/crm", "answers": [
+            {"status": 200, "delay_ms": 400}, {"status": 200}]})
+        rest = [rig.accept(rig.plane_body("a")) for _ in range(3)]
+        rig.receiver.wait(rest[0])
+        self.assertEqual(rig.cli("dlq", "retry", letter["id"])[1], 0)
+        rig.settle()
+        order = [r.id for r in rig.receiver.requests("/crm")]
+        self.assertEqual(order[POLICY["max_attempts"]:],
+                         [rest[0], first, rest[1], rest[2]])
+
+    def halted(self, rig):
+        """A lane that its first event halts, with one waiting behind."""
+        self.first_dies(rig)
+        first, second = (rig.accept(rig.plane_body("a")) for _ in range(2))
+        letter = self.dead_letter(rig, first)
+        other = rig.accept(rig.plane_body("b"))
+        rig.wait_status(other)
+        shown, = self.endpoint(rig)["halted"]
+        self.assertEqual((shown["workspace"], shown["event_id"],
+                          shown["letter_id"]), ("a", first, letter["id"]))
+        self.assertEqual(rig.receiver.requests("/crm", second), [])
+        return first, second, letter["id"]
+
+    def goes_on(self, rig, second):
+        rig.wait_status(second)
+        self.assertEqual(self.endpoint(rig)["halted"], [])
+
+    def test_a_halted_lane_goes_on_when_its_letter_is_delivered(self):
+        """P5: on_dead: halt; other lanes go on; a restart forgets nothing."""
+        rig = self.pipeline(retry_policy="quick", on_dead="halt")
+        first, second, letter = self.halted(rig)
+        rig["sequencer"].restart()
+        self.assertEqual(rig.receiver.requests("/crm", second), [])
+        self.assertEqual(rig.cli("dlq", "retry", letter)[1], 0)
+        self.goes_on(rig, second)
+        order = [r.id for r in rig.receiver.requests("/crm") if
+                 r.headers["grapnel-workspace"] == "a"]
+        self.assertEqual(order[-2:], [first, second])
+
+    def test_a_halted_lane_stays_halted_when_its_letter_dies_again(self):
+        rig = self.pipeline(retry_policy="quick", on_dead="halt")
+        first, second, letter = self.halted(rig)
+        self.first_dies(rig)
+        self.assertEqual(rig.cli("dlq", "retry", letter)[1], 0)
+        rig.receiver.wait(first, count=2 * POLICY["max_attempts"])
+        self.dead_letter(rig, first)
+        wait_for(lambda: len(self.endpoint(rig)["halted"]) == 1)
+        self.assertEqual(rig.receiver.requests("/crm", second), [])
+
+    def test_a_halted_lane_goes_on_when_it_is_told_to_continue(self):
+        rig = self.pipeline(retry_policy="quick", on_dead="halt")
+        _, second, _ = self.halted(rig)
+        rig.config["endpoints"][0]["on_dead"] = "continue"
+        rig.write_config()
+        rig["sequencer"].reload()
+        self.goes_on(rig, second)
+
+    # reload
+
+    def test_lanes_by_a_reload(self):
+        """P5: what waits when an endpoint becomes ordered goes out in order;
+        and freely, when it is ordered no more."""
+        rig = self.pipeline(ordered="none")
+        rig.cli("endpoints", "pause", "crm")
+        events = [rig.accept(rig.plane_body(f"w{i % 3}")) for i in range(60)]
+        wait_for(lambda: self.endpoint(rig)["waiting"] == len(events))
+        for ordered in ["all", "workspace", "none", "workspace"]:
+            rig.config["endpoint_defaults"]["ordered"] = ordered
+            rig.write_config()
+            rig["sequencer"].reload()
+            wait_for(lambda: self.endpoint(rig)["ordered"] == ordered)
+        rig["sequencer"].restart()
+        rig.receiver.rules(ONCE)
+        rig.cli("endpoints", "resume", "crm")
+        rig.settle()
+        lanes = self.assert_in_order(rig)
+        self.assertEqual(sum(map(len, lanes.values())), len(events))
+
+
+main()
