@@ -189,7 +189,7 @@ const struct command ctl_commands[] = {
         .summary = "a dead letter was dealt with in another way",
         .help = "It is kept with the note, and a lane that it halts goes on.",
         .examples = "  grapnel dlq resolve dlq_01JD3S6Q8W0N8M7V1T2X3Y4Z5A "
-                    "--note 'entered by hand'\n",
+                    "--note typed-in\n",
         .options = {{"--note", "T", "what was done (needed)"}},
         .run = run_dlq_resolve,
     },
@@ -201,7 +201,7 @@ const struct command ctl_commands[] = {
         .summary = "a dead letter is not wanted any more",
         .help = "It is kept with the note, and a lane that it halts goes on.",
         .examples = "  grapnel dlq discard dlq_01JD3S6Q8W0N8M7V1T2X3Y4Z5A "
-                    "--note 'a test of theirs'\n",
+                    "--note test\n",
         .options = {{"--note", "T", "why (needed)"}},
         .run = run_dlq_discard,
     },

@@ -26,8 +26,8 @@ struct dlqd {
     int64_t purge_due_ms; /* mono */
 };
 
-/* In the hop's log of requeues: ref is a row of `requeues`. */
-enum { ROW_REQUEUE = 1 };
+/* In the hop's log: ref is a row of `requeues`, or of `decisions`. */
+enum { ROW_REQUEUE = 1, ROW_DECISION = 2 };
 
 extern const struct metric dlqd_metrics[];
 extern const struct control_command dlqd_commands[];

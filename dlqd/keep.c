@@ -197,7 +197,10 @@ static void purge_one(struct dlqd *d, int64_t n)
 
     if (!store_find_n(&d->store, n, &l))
         return;
-    /* Nobody decided about a dead one in all that time: said, not silent. */
+    /* Nobody decided about a dead one in all that time: said, not silent; and
+     * a lane that it halts goes on. */
+    if (l.state == LETTER_DEAD && l.endpoint)
+        store_decision_add(&d->store, &l, "dropped by dlq.keep");
     if (l.state == LETTER_DEAD)
         log_warn(l.event_id, "a dead letter is dropped: dlq.keep is over",
                  LS("letter", l.id),
@@ -211,7 +214,8 @@ static void purge_one(struct dlqd *d, int64_t n)
 
 int keep_purge(struct dlqd *d)
 {
-    static const int states[] = {LETTER_RECOVERED, LETTER_DEAD};
+    static const int states[] = {LETTER_RECOVERED, LETTER_RESOLVED,
+                                 LETTER_DISCARDED, LETTER_DEAD};
     int64_t before_ms = d->daemon.loop.now_ms - d->daemon.settings->dlq_keep_ms;
     int64_t now = d->daemon.loop.mono_ms, old[PURGE_MOST];
     int count = 0;

@@ -8,10 +8,16 @@
 static const struct state table[LETTER_STATES] = {
     [LETTER_DEAD] = {"dead", STATE_TO(LETTER_REQUEUED) |
                                  STATE_TO(LETTER_RECOVERED) |
+                                 STATE_TO(LETTER_RESOLVED) |
+                                 STATE_TO(LETTER_DISCARDED) |
                                  STATE_TO(LETTER_DEAD)},
     [LETTER_REQUEUED] = {"requeued",
                          STATE_TO(LETTER_RECOVERED) | STATE_TO(LETTER_DEAD)},
     [LETTER_RECOVERED] = {"recovered", STATE_TO(LETTER_DEAD)},
+    [LETTER_RESOLVED] = {"resolved",
+                         STATE_TO(LETTER_RECOVERED) | STATE_TO(LETTER_DEAD)},
+    [LETTER_DISCARDED] = {"discarded",
+                          STATE_TO(LETTER_RECOVERED) | STATE_TO(LETTER_DEAD)},
 };
 
 const struct states letter_states = {"letter", table, LETTER_STATES};
@@ -29,6 +35,7 @@ void letter_fini(struct letter *l)
     free(l->workspace);
     free(l->clock);
     free(l->last_error);
+    free(l->note);
     free((void *)l->last_response.p);
     *l = (struct letter){0};
 }
@@ -75,11 +82,30 @@ bool letter_may_retry(const struct letter *l, char why[200])
         snprintf(why, 200, "it was delivered at %s; there is nothing to retry",
                  since);
         return false;
+    case LETTER_RESOLVED:
+    case LETTER_DISCARDED:
+        snprintf(why, 200, "it was %s at %s; there is nothing to retry",
+                 states_name(&letter_states, l->state), since);
+        return false;
     case LETTER_STATES:
         break;
     }
     snprintf(why, 200, "it is in a state that this program does not know");
     return false;
+}
+
+bool letter_may_decide(const struct letter *l, char why[200])
+{
+    char since[RFC3339_BYTES];
+
+    if (!l) {
+        snprintf(why, 200, "there is no such letter");
+    } else if (l->state != LETTER_DEAD) {
+        rfc3339(since, l->moved_ms);
+        snprintf(why, 200, "it is not dead: %s since %s",
+                 states_name(&letter_states, l->state), since);
+    }
+    return l && l->state == LETTER_DEAD;
 }
 
 json_t *letter_json(const struct letter *l)
@@ -104,6 +130,7 @@ json_t *letter_json(const struct letter *l)
     json_object_set_new(out, "last_response",
                         l->last_response.n ? json_text(l->last_response)
                                            : json_null());
-    json_object_set_new(out, "note", json_null());
+    json_object_set_new(out, "note",
+                        *l->note ? json_text_of(l->note) : json_null());
     return out;
 }

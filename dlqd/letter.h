@@ -5,9 +5,11 @@
  *            ┌─────────────────────┐
  *            ▼      operator       │
  *   ───▶  dead ───────────────▶ requeued
- *            │                     │
- *            │ late success        │ delivered
- *            └───────▶ recovered ◀─┘
+ *          │ │                     │
+ *          │ │ late success        │ delivered
+ *          │ └───────▶ recovered ◀─┘
+ *          │ operator      ▲ late success
+ *          └───▶ resolved, discarded
  *
  * Two edges exist only because a process may come back from an older copy of
  * its database: dead → dead (we forgot the requeue between two lives) and
@@ -22,6 +24,8 @@ enum letter_state {
     LETTER_DEAD,      /* wants a decision */
     LETTER_REQUEUED,  /* the sequencer has it, or will; see table requeues */
     LETTER_RECOVERED, /* delivered after all */
+    LETTER_RESOLVED,  /* dealt with in another way, says a note */
+    LETTER_DISCARDED, /* not wanted any more, says a note */
     LETTER_STATES,
 };
 
@@ -41,6 +45,7 @@ struct letter {
     char *clock;
     int64_t attempts, first_ms, dead_ms, last_http_status;
     char *last_error;
+    char *note; /* "" for none */
     struct bytes last_response; /* owned too */
     int64_t moved_ms;
 };
@@ -62,6 +67,8 @@ enum letter_news letter_died(const struct letter *l, uint64_t life,
 enum letter_news letter_recovered(const struct letter *l, uint64_t life);
 /* May an operator have it tried again? If not, `why` says it in words. */
 bool letter_may_retry(const struct letter *l, char why[200]);
+/* May an operator resolve or discard it? */
+bool letter_may_decide(const struct letter *l, char why[200]);
 
 /* As `grapnel dlq --json` shows it. The caller's. */
 json_t *letter_json(const struct letter *l);

@@ -1,6 +1,7 @@
 #include "list.h"
 #include "clock.h"
 #include "dlqd.h"
+#include "decide.h"
 #include "glob.h"
 #include "headers.h"
 #include "json_text.h"
@@ -20,6 +21,7 @@ enum {
     SCAN_MOST = 5000,           /* index rows looked at, some 5 ms */
     ANSWER_BYTES = 1024 * 1024, /* of last responses and errors */
     RETRY_MOST = 1000,
+    NOTE_MAX_BYTES = 4000,
 };
 
 /* ---- arguments ---- */
@@ -339,6 +341,40 @@ static json_t *ask_retry(void *self, json_t *args, char why[200])
     return json_pack("{s:o, s:o}", "requeued", done, "refused", refused);
 }
 
+/* ---- dlq_resolve, dlq_discard ---- */
+
+static json_t *ask_decide(void *self, json_t *args, int state, char why[200])
+{
+    struct dlqd *d = self;
+    const char *id, *note;
+    struct letter l;
+    json_t *out;
+
+    if (!arg_text(json_object_get(args, "id"), "id", &id, why) ||
+        !arg_text(json_object_get(args, "note"), "note", &note, why))
+        return NULL;
+    if (!*note || strlen(note) > NOTE_MAX_BYTES) {
+        snprintf(why, 200, "\"note\" must have 1 to %d bytes", NOTE_MAX_BYTES);
+        return NULL;
+    }
+    if (!decide_letter(d, id, state, note, why) ||
+        !store_find(&d->store, wire_text(id), &l))
+        return NULL;
+    out = letter_json(&l);
+    letter_fini(&l);
+    return out;
+}
+
+static json_t *ask_resolve(void *self, json_t *args, char why[200])
+{
+    return ask_decide(self, args, LETTER_RESOLVED, why);
+}
+
+static json_t *ask_discard(void *self, json_t *args, char why[200])
+{
+    return ask_decide(self, args, LETTER_DISCARDED, why);
+}
+
 /* ---- trace ---- */
 
 static void add_timeline(struct dlqd *d, const struct letter *l, json_t *out)
@@ -389,5 +425,9 @@ const struct control_command dlqd_commands[] = {
      "dead letters back to the sequencer: "
      "{\"requeued\":[id…],\"refused\":[{\"id\",\"why\"}]}",
      ask_retry},
+    {"dlq_resolve", "id note", "a dead letter was dealt with: the letter",
+     ask_resolve},
+    {"dlq_discard", "id note", "a dead letter is not wanted: the letter",
+     ask_discard},
     {"trace", "id", "what happened here to an event", ask_trace},
     {0}};

@@ -3,6 +3,7 @@
  * requeues again. */
 #include "dlqd.h"
 #include "keep.h"
+#include "decide.h"
 #include "requeue.h"
 #include <string.h>
 
@@ -15,6 +16,18 @@ const struct metric dlqd_metrics[] = {
     [M_LETTERS + LETTER_RECOVERED] = {"grapnel_dlqd_letters_recovered",
                                       METRIC_GAUGE, "letters",
                                       "delivered after all, still kept"},
+    [M_LETTERS + LETTER_RESOLVED] = {"grapnel_dlqd_letters_resolved",
+                                     METRIC_GAUGE, "letters",
+                                     "resolved by an operator, still kept"},
+    [M_LETTERS + LETTER_DISCARDED] = {"grapnel_dlqd_letters_discarded",
+                                      METRIC_GAUGE, "letters",
+                                      "discarded by an operator, still kept"},
+    [M_MOVED + LETTER_RESOLVED] = {"grapnel_dlqd_resolved_total",
+                                   METRIC_COUNTER, "letters",
+                                   "resolved by an operator"},
+    [M_MOVED + LETTER_DISCARDED] = {"grapnel_dlqd_discarded_total",
+                                    METRIC_COUNTER, "letters",
+                                    "discarded by an operator"},
     [M_MOVED + LETTER_DEAD] = {"grapnel_dlqd_received_total", METRIC_COUNTER,
                                "letters", "deaths, each life's"},
     [M_MOVED + LETTER_REQUEUED] = {"grapnel_dlqd_requeued_total",
@@ -43,7 +56,7 @@ int dlqd_work(void *self)
 {
     struct dlqd *d = self;
 
-    return sooner(requeue_work(d), keep_purge(d));
+    return sooner(sooner(requeue_work(d), decide_work(d)), keep_purge(d));
 }
 
 void dlqd_tell(void *self)

@@ -28,9 +28,9 @@ static void reload(void *self, struct settings *fresh)
  *           reason and the endpoint's last answer, until it was delivered
  *           after all, or dlq.keep is over (which is said in the log)
  * Reads     dead, recovered (from the sequencer, over the hop)
- * Writes    dlqd.db; requeued (to the sequencer, over the hop)
- * Control   dlq dlq_show dlq_retry trace, and those of every daemon
- * States    of a letter: dead, requeued, recovered (letter.h)
+ * Writes    dlqd.db; requeued, decided (to the sequencer, over the hop)
+ * Control   dlq dlq_show dlq_retry dlq_resolve dlq_discard trace, and those of every daemon
+ * States    of a letter: dead, requeued, recovered, resolved, discarded (letter.h)
  * Refuses   a retry of a letter that is not dead; a message that it could not
  *           keep, which the hop sets aside with its bytes
  * kill -9   costs nothing: what was not committed is sent again, and counted

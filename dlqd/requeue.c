@@ -1,4 +1,5 @@
 #include "requeue.h"
+#include "decide.h"
 #include "keep.h"
 #include "log.h"
 #include <string.h>
@@ -57,6 +58,8 @@ bool requeue_load(void *self, const char *peer, uint64_t n, int kind,
 
     (void)peer;
     (void)n;
+    if (kind == ROW_DECISION)
+        return decide_load(d, ref, out);
     if (kind != ROW_REQUEUE ||
         !store_requeue_get(&d->store, ref, &letter, &life) ||
         !store_find_n(&d->store, letter, &l))
@@ -73,11 +76,12 @@ bool requeue_load(void *self, const char *peer, uint64_t n, int kind,
 void requeue_set_back(void *self, const char *peer, bool we_are_older)
 {
     struct dlqd *d = self;
-    int count = store_requeues_again(&d->store, peer);
+    int count = store_requeues_again(&d->store, peer) +
+                store_decisions_again(&d->store, peer);
 
     (void)we_are_older; /* it is all the same to a requeue */
     if (count)
-        log_warn(NULL, "after an older copy came back, requeues are said again",
+        log_warn(NULL, "after an older copy came back, requeues and decisions are said again",
                  LS("sequencer", peer), LI("count", count));
 }
 

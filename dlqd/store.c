@@ -1,5 +1,6 @@
 #include "store.h"
 #include "bounds.h"
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -7,7 +8,7 @@
     "n, id, life, state, sequencer, event_id, endpoint, reason, source, "    \
     "provider_id, type, workspace, received_ms, sequence, previous, clock, " \
     "attempts, first_ms, dead_ms, last_http_status, last_error, "            \
-    "last_response, moved_ms"
+    "last_response, moved_ms, note"
 
 #define SCAN_OF(state)                                              \
     "SELECT n, dead_ms, endpoint, workspace, type, reason, source " \
@@ -17,7 +18,8 @@
 #define SCAN_ALL                                             \
     SCAN_OF("'dead'")                                        \
     "UNION ALL " SCAN_OF("'requeued'") "UNION ALL " SCAN_OF( \
-        "'recovered'") "ORDER BY dead_ms DESC, n DESC"
+        "'recovered'") "UNION ALL " SCAN_OF("'resolved'") "UNION ALL " SCAN_OF( \
+        "'discarded'") "ORDER BY dead_ms DESC, n DESC"
 
 void store_open(struct store *s, struct db *db)
 {
@@ -71,6 +73,24 @@ void store_open(struct store *s, struct db *db)
             "WHERE r.handed = 0 ORDER BY r.n LIMIT 1");
     s->requeue_handed = db_prepare(
         db, "UPDATE requeues SET handed = 1 WHERE n = ?1");
+    s->note = db_prepare(db, "UPDATE letters SET note = ?2 WHERE n = ?1");
+    s->decision_add = db_prepare(
+        db, "INSERT INTO decisions (hop_n, sequencer, letter_id, life, "
+            "event_id, endpoint, what) VALUES (0, ?1, ?2, ?3, ?4, ?5, ?6)");
+    s->decisions = db_prepare(
+        db, "SELECT n, hop_n, sequencer FROM decisions ORDER BY n LIMIT ?1");
+    s->decision_get = db_prepare(
+        db, "SELECT letter_id, life, event_id, endpoint, what FROM decisions "
+            "WHERE n = ?1");
+    s->decision_handed = db_prepare(
+        db, "UPDATE decisions SET hop_n = ?2 WHERE n = ?1");
+    s->decision_drop = db_prepare(db, "DELETE FROM decisions WHERE n = ?1");
+    s->decisions_again = db_prepare(
+        db, "INSERT INTO decisions (hop_n, sequencer, letter_id, life, "
+            "event_id, endpoint, what) SELECT 0, sequencer, id, life, "
+            "event_id, endpoint, state FROM letters WHERE state IN "
+            "('resolved', 'discarded') AND sequencer = ?1 AND endpoint IS NOT "
+            "NULL");
     s->scan_state = db_prepare(db,
                                SCAN_OF("?1") "ORDER BY dead_ms DESC, n DESC");
     s->scan_all = db_prepare(db, SCAN_ALL);
@@ -126,6 +146,7 @@ static void read_letter(stmt *q, struct letter *l)
         .last_error = dup(q, 20),
         .last_response = dup_blob(q, 21),
         .moved_ms = col_i64(q, 22),
+        .note = dup(q, 23),
     };
 }
 
@@ -419,4 +440,83 @@ void store_count(struct store *s, int64_t counts[LETTER_STATES])
             counts[state] = col_i64(s->count, 1);
     }
     db_done(s->count);
+}
+
+/* ---- decisions ---- */
+
+void store_note(struct store *s, int64_t letter, const char *note)
+{
+    bind_i64(s->note, 1, letter);
+    bind_text(s->note, 2, note);
+    db_run(s->db, s->note);
+}
+
+void store_decision_add(struct store *s, const struct letter *l,
+                        const char *what)
+{
+    stmt *q = s->decision_add;
+
+    bind_text(q, 1, l->sequencer);
+    bind_text(q, 2, l->id);
+    bind_i64(q, 3, l->life);
+    bind_text(q, 4, l->event_id);
+    bind_text(q, 5, l->endpoint);
+    bind_text(q, 6, what);
+    db_run(s->db, q);
+}
+
+int store_decisions(struct store *s, int most, struct decision_row *rows)
+{
+    stmt *q = s->decisions;
+    int n = 0;
+
+    bind_i64(q, 1, most);
+    for (; n < most && db_step(s->db, q); n++) {
+        rows[n].n = col_i64(q, 0);
+        rows[n].hop_n = (uint64_t)col_i64(q, 1);
+        snprintf(rows[n].sequencer, sizeof rows[n].sequencer, "%s",
+                 col_text(q, 2));
+    }
+    db_done(q);
+    return n;
+}
+
+bool store_decision(struct store *s, int64_t n, struct wire_decided *m)
+{
+    stmt *q = s->decision_get;
+
+    bind_i64(q, 1, n);
+    if (!db_step(s->db, q))
+        return false;
+    *m = (struct wire_decided){.letter_id = wire_text(col_text(q, 0)),
+                               .life = (uint64_t)col_i64(q, 1),
+                               .event_id = wire_text(col_text(q, 2)),
+                               .endpoint = wire_text(col_text(q, 3)),
+                               .what = wire_text(col_text(q, 4))};
+    return true;
+}
+
+void store_decision_done(struct store *s)
+{
+    db_done(s->decision_get);
+}
+
+void store_decision_handed(struct store *s, int64_t n, uint64_t hop_n)
+{
+    bind_i64(s->decision_handed, 1, n);
+    bind_i64(s->decision_handed, 2, (int64_t)hop_n);
+    db_run(s->db, s->decision_handed);
+}
+
+void store_decision_drop(struct store *s, int64_t n)
+{
+    bind_i64(s->decision_drop, 1, n);
+    db_run(s->db, s->decision_drop);
+}
+
+int store_decisions_again(struct store *s, const char *sequencer)
+{
+    bind_text(s->decisions_again, 1, sequencer);
+    db_run(s->db, s->decisions_again);
+    return db_changes(s->db);
 }

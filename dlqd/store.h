@@ -3,6 +3,7 @@
 #ifndef DLQD_STORE_H
 #define DLQD_STORE_H
 
+#include "bounds.h"
 #include "db.h"
 #include "letter.h"
 #include "wire.h"
@@ -14,6 +15,8 @@ struct store {
     stmt *history_add, *history_get;
     stmt *requeue_add, *requeue_get, *requeues_forget;
     stmt *requeues_again, *requeue_unhanded, *requeue_handed;
+    stmt *note, *decision_add, *decisions, *decision_get, *decision_handed,
+        *decision_drop, *decisions_again;
     stmt *scan_state, *scan_all;
     stmt *scanning; /* the one of both that is being walked */
     stmt *old, *drop_letter, *drop_content, *drop_history;
@@ -65,6 +68,27 @@ int store_requeues_again(struct store *s, const char *sequencer);
 /* The next of those that the hop has not got yet: its number, and to whom.
  * `sequencer` holds NAME_MAX_BYTES + 1. Marks it as handed. */
 bool store_requeue_unhanded(struct store *s, int64_t *n, char *sequencer);
+
+/* What an operator wrote beside it. */
+void store_note(struct store *s, int64_t letter, const char *note);
+
+/* To the sequencer, when the hop gets it: nobody waits for this letter. */
+void store_decision_add(struct store *s, const struct letter *l,
+                        const char *what);
+struct decision_row {
+    int64_t n;
+    uint64_t hop_n; /* 0: not handed yet */
+    char sequencer[NAME_MAX_BYTES + 1];
+};
+/* The oldest, at most `most`. Returns how many. */
+int store_decisions(struct store *s, int most, struct decision_row *rows);
+/* Texts live until store_decision_done(), which must follow when true. */
+bool store_decision(struct store *s, int64_t n, struct wire_decided *m);
+void store_decision_done(struct store *s);
+void store_decision_handed(struct store *s, int64_t n, uint64_t hop_n);
+void store_decision_drop(struct store *s, int64_t n);
+/* All that were resolved or discarded, to this sequencer. */
+int store_decisions_again(struct store *s, const char *sequencer);
 
 /* A walk over the list, newest first, by what is in the index alone. `state`
  * NULL: all. Begins below (before_ms, before_n). */

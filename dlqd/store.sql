@@ -25,7 +25,8 @@ CREATE TABLE letters (
   last_http_status INTEGER NOT NULL,      -- 0: none
   last_error       TEXT NOT NULL,
   last_response    BLOB NOT NULL,
-  moved_ms         INTEGER NOT NULL       -- when it came into this state
+  moved_ms         INTEGER NOT NULL,      -- when it came into this state
+  note             TEXT NOT NULL DEFAULT '' -- of who resolved or discarded it
 ) STRICT;
 
 -- The list, newest first. All that a list filters by is in the index, so that
@@ -53,6 +54,20 @@ CREATE TABLE history (
   what       TEXT NOT NULL
 ) STRICT;
 CREATE INDEX history_by_letter ON history (letter);
+
+-- The sequencer is told that nobody waits for a letter any more (its lane may be
+-- halted by it). All that the message says, as the letter itself may be gone
+-- when it leaves. Goes when it is acknowledged.
+CREATE TABLE decisions (
+  n         INTEGER PRIMARY KEY AUTOINCREMENT,
+  hop_n     INTEGER NOT NULL,             -- 0: the hop hasn't got it yet
+  sequencer TEXT NOT NULL,
+  letter_id TEXT NOT NULL,
+  life      INTEGER NOT NULL,
+  event_id  TEXT NOT NULL,
+  endpoint  TEXT NOT NULL,
+  what      TEXT NOT NULL
+) STRICT;
 
 -- A requeue on its way: what the hop's log points at. It names the life in
 -- which the letter was dead, since the letter itself may be in another by the

@@ -179,6 +179,13 @@
     F(bin, headers, "all that came with the event")                     \
     F(bin, body, "")
 
+#define WIRE_DECIDED(F) /* dlqd -> sequencer: nobody waits for this letter */ \
+    F(str, letter_id, "")                                                     \
+    F(u64, life, "the life in which it is dead")                              \
+    F(str, event_id, "")                                                      \
+    F(str, endpoint, "")                                                      \
+    F(str, what, "resolved, discarded, or dropped by dlq.keep")
+
 /* ---- records: inside a bin field ---- */
 
 #define WIRE_ENDPOINT_CONFIG(F) /* all that an attempt needs to know */     \
@@ -233,7 +240,8 @@
     M(37, DRAINED, drained, 1)     \
     M(38, DEAD, dead, 1)           \
     M(39, RECOVERED, recovered, 1) \
-    M(40, REQUEUED, requeued, 1)
+    M(40, REQUEUED, requeued, 1)   \
+    M(41, DECIDED, decided, 1)
 
 #define WIRE_RECORDS(M) M(64, ENDPOINT_CONFIG, endpoint_config, 1)
 

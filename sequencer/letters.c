@@ -278,3 +278,25 @@ gr_rc letters_requeued(struct sequencer *q, const struct wire_requeued *m)
              LS("endpoint", endpoint), LI("life", m->life));
     return GR_OK;
 }
+
+/* Nobody waits for a letter any more: the lane that it halts goes on. Of one
+ * that is not dead here we came back from an older copy; it is tried again. */
+gr_rc letters_decided(struct sequencer *q, const struct wire_decided *m)
+{
+    int64_t event = store_event_n(q->store, m->event_id);
+    struct delivery_row d;
+    struct endpoint *e;
+    char *endpoint;
+    bool there;
+
+    if (m->event_id.n != EVENT_ID_BYTES || m->endpoint.n > NAME_MAX_BYTES)
+        return GR_REFUSE;
+    endpoint = wire_dup(m->endpoint);
+    e = endpoint_find(q, endpoint);
+    free(endpoint);
+    there = event && e && store_delivery(q->store, event, e->id, &d);
+    store_delivery_done(q->store);
+    if (there && d.status == DELIVERY_DEAD)
+        lanes_unhalt(q, e, event, d.lane);
+    return GR_OK;
+}

@@ -38,6 +38,7 @@ gr_rc loop_apply(void *self, const char *from, uint64_t n, struct bytes msg)
     struct wire_result result;
     struct wire_drained drained;
     struct wire_requeued requeued;
+    struct wire_decided decided;
 
     (void)n;
     /* After a rolled back turn nobody wants anything until work() has matched
@@ -61,6 +62,10 @@ gr_rc loop_apply(void *self, const char *from, uint64_t n, struct bytes msg)
     case WIRE_KIND_REQUEUED:
         return wire_get_requeued(&requeued, msg) == GR_OK
                    ? letters_requeued(q, &requeued)
+                   : GR_REFUSE;
+    case WIRE_KIND_DECIDED:
+        return wire_get_decided(&decided, msg) == GR_OK
+                   ? letters_decided(q, &decided)
                    : GR_REFUSE;
     default:
         return GR_REFUSE;

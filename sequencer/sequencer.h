@@ -243,10 +243,14 @@ void letters_dead(struct sequencer *q, int64_t event, int64_t endpoint,
 void letters_recovered(struct sequencer *q, int64_t event, int64_t endpoint,
                        int64_t life);
 gr_rc letters_requeued(struct sequencer *q, const struct wire_requeued *m);
+gr_rc letters_decided(struct sequencer *q, const struct wire_decided *m);
 bool letters_load(struct sequencer *q, int kind, int64_t ref, struct buf *out);
 void letters_work(struct sequencer *q);
 /* The event's body, when nothing needs it any more, goes. */
 void body_maybe_drop(struct sequencer *q, int64_t event);
+
+/* search.c */
+json_t *deliveries_search(void *self, json_t *args, char why[200]);
 
 /* show.c */
 const char *delivery_status_name(int status);

@@ -312,6 +312,11 @@ const struct control_command sequencer_commands[] = {
      on_trace},
     {"events", "source type workspace status since_ms until_ms limit",
      "search, newest first", on_events},
+    {"deliveries",
+     "workspace source type endpoint status since_ms until_ms limit before",
+     "newest first: {\"deliveries\":[…],\"next\":…}; go on with \"before\": "
+     "next until that is null",
+     deliveries_search},
     {"endpoints", "name",
      "state, home, what is out, waits and is parked; all without a name",
      endpoints_show},

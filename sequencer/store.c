@@ -29,7 +29,7 @@ struct store {
     stmt *letter_add, *letter, *letter_drop, *letter_pending;
     stmt *purge_look, *purge_event, *purge_body, *purge_deliveries,
         *purge_attempts;
-    stmt *search, *by_provider_id;
+    stmt *search, *by_provider_id, *walk;
 };
 
 #define EVENT_COLUMNS                                                      \
@@ -199,6 +199,13 @@ static void prepare_rest(struct store *s)
 {
     struct db *db = s->db;
 
+    s->walk = db_prepare(
+        db, "SELECT d.event, d.endpoint, e.id, e.source, e.type, e.workspace, "
+            "p.name, e.sequence, e.received_ms, d.status, d.attempts, "
+            "d.next_ms, d.http_status, d.error, d.reason FROM deliveries d "
+            "CROSS JOIN events e ON e.n = d.event CROSS JOIN endpoints p ON "
+            "p.id = d.endpoint WHERE (d.event, d.endpoint) < (?, ?) "
+            "ORDER BY d.event DESC, d.endpoint DESC");
     s->letter_add = db_prepare(
         db, "INSERT INTO letters(hop_n, event, endpoint, life, at_ms, "
             "response) VALUES(?, ?, ?, ?, ?, ?) RETURNING n");
@@ -925,4 +932,39 @@ void store_parts(struct store *s, int64_t request, event_fn *fn, void *arg)
 {
     bind_i64(s->parts, 1, request);
     each_event(s, s->parts, fn, arg);
+}
+
+void store_walk(struct store *s, int64_t event, int64_t endpoint)
+{
+    bind_i64(s->walk, 1, event);
+    bind_i64(s->walk, 2, endpoint);
+}
+
+bool store_walk_next(struct store *s, struct found_row *r)
+{
+    stmt *q = s->walk;
+
+    if (!db_step(s->db, q))
+        return false;
+    *r = (struct found_row){.event = col_i64(q, 0),
+                            .endpoint_id = col_i64(q, 1),
+                            .event_id = col_text(q, 2),
+                            .source = col_text(q, 3),
+                            .type = col_text(q, 4),
+                            .workspace = col_text(q, 5),
+                            .endpoint = col_text(q, 6),
+                            .sequence = col_i64(q, 7),
+                            .received_ms = col_i64(q, 8),
+                            .status = (int)col_i64(q, 9),
+                            .attempts = col_i64(q, 10),
+                            .next_ms = col_i64(q, 11),
+                            .http_status = col_i64(q, 12),
+                            .error = col_text(q, 13),
+                            .reason = col_text(q, 14)};
+    return true;
+}
+
+void store_walk_done(struct store *s)
+{
+    db_done(s->walk);
 }

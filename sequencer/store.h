@@ -188,6 +188,19 @@ bool store_purge(struct store *s, int64_t cutoff_ms, int most, int64_t *at);
 
 /* ---- search ---- */
 
+/* A walk over all deliveries, newest first, below (event, endpoint). */
+struct found_row {
+    int64_t event, endpoint_id;
+    const char *event_id, *source, *type, *workspace, *endpoint; /* borrowed */
+    int64_t sequence, received_ms;
+    int status;
+    int64_t attempts, next_ms, http_status;
+    const char *error, *reason;
+};
+void store_walk(struct store *s, int64_t event, int64_t endpoint);
+bool store_walk_next(struct store *s, struct found_row *r);
+void store_walk_done(struct store *s);
+
 struct event_filter {
     const char *source, *type, *workspace; /* NULL: any; type may be a glob */
     int status;                            /* -1: any, -2: done */

@@ -226,9 +226,41 @@ class Lanes(RigTest):
         self.assertEqual(rig.receiver.requests("/crm", second), [])
         self.assertEqual(rig.cli("dlq", "retry", letter)[1], 0)
         self.goes_on(rig, second)
+        rig.settle()
         order = [r.id for r in rig.receiver.requests("/crm") if
                  r.headers["grapnel-workspace"] == "a"]
         self.assertEqual(order[-2:], [first, second])
+
+    def test_a_halted_lane_goes_on_when_somebody_has_decided(self):
+        """P5: resolved or discarded, with a note that is kept."""
+        for word, state in [("resolve", "resolved"), ("discard", "discarded")]:
+            with self.subTest(word):
+                rig = self.pipeline(retry_policy="quick", on_dead="halt")
+                first, second, letter = self.halted(rig)
+                self.assertEqual(rig.cli("dlq", word, letter)[1], 64)
+                shown, code = rig.cli("dlq", word, letter, "--note", "by hand")
+                self.assertEqual((code, shown["state"], shown["note"]),
+                                 (0, state, "by hand"))
+                self.goes_on(rig, second)
+                self.assertEqual(rig.cli("dlq", "retry", letter)[1], 1)
+                self.assertEqual(
+                    rig.cli("dlq", word, letter, "--note", "x")[1], 1)
+                listed, _ = rig.cli("dlq", "--state", state)
+                self.assertEqual([x["id"] for x in listed], [letter])
+                rig.settle()
+                self.assertEqual(rig.rows("dlqd", "SELECT * FROM decisions"), [])
+                self.assertIn("by hand", str(rig.trace(first)["timeline"]))
+
+    def test_a_decision_reaches_a_sequencer_that_was_away(self):
+        """P5, P3: told over the hop, kill -9 of either end before it arrives."""
+        rig = self.pipeline(retry_policy="quick", on_dead="halt")
+        _, second, letter = self.halted(rig)
+        rig["sequencer"].kill()
+        self.assertEqual(
+            rig.cli("dlq", "discard", letter, "--note", "x")[1], 0)
+        rig["dlqd"].restart()
+        rig["sequencer"].start()
+        self.goes_on(rig, second)
 
     def test_a_halted_lane_stays_halted_when_its_letter_dies_again(self):
         rig = self.pipeline(retry_policy="quick", on_dead="halt")

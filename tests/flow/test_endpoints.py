@@ -1,0 +1,211 @@
+"""Endpoints that are not to be tried: paused, disabled; and what is shown."""
+
+import pathlib
+import sys
+import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "rig"))
+from rig import RigTest, main, wait_for
+
+
+class Endpoints(RigTest):
+    def shown(self, rig, name="crm"):
+        shown, code = rig.cli("endpoints", name)
+        self.assertEqual(code, 0)
+        return shown
+
+    def pause(self, rig):
+        shown, code = rig.cli("endpoints", "pause", "crm")
+        self.assertEqual((code, shown["state"]), (0, "paused"))
+        wait_for(lambda: self.shown(rig)["home"] is None, what="it to be drained")
+
+    def test_a_paused_endpoint_is_not_tried(self):
+        """What comes, and what was parked, waits; a restart forgets nothing;
+        resumed, all of it is delivered."""
+        rig = self.rig({"retry_policies": [{
+            "name": "default", "backoff": "fixed", "first_wait": "50ms",
+            "jitter": "none", "max_attempts": 1000, "max_duration": "1h"}]})
+        rig.receiver.rules({"path": "/crm", "answers": [{"status": 503}]})
+        rig.start()
+        events = [rig.accept() for _ in range(20)]
+        rig.receiver.wait(count=40)
+        self.pause(rig)
+        rig.receiver.stats()
+        seen = len(rig.receiver.requests())
+        events += [rig.accept() for _ in range(10)]
+        wait_for(lambda: self.shown(rig)["waiting"] == len(events))
+        rig.kill()
+        rig.start()
+        self.assertEqual(self.shown(rig)["state"], "paused")
+        self.assertEqual(self.shown(rig)["waiting"], len(events))
+        rig.receiver.stats()
+        self.assertEqual(len(rig.receiver.requests()), seen)
+        rig.receiver.rules()
+        shown, code = rig.cli("endpoints", "resume", "crm")
+        self.assertEqual((code, shown["state"]), (0, "active"))
+        rig.settle()
+        self.assertEqual(set(rig.receiver.delivered("/crm")), set(events))
+
+    def test_a_pause_takes_nothing_from_a_budget(self):
+        """P2: paused for longer than the whole budget, each is tried again, and
+        parked after that: the budget is what it was."""
+        rig = self.rig({"retry_policies": [{
+            "name": "default", "backoff": "fixed", "first_wait": "300ms",
+            "jitter": "none", "max_duration": "4s"}]})
+        rig.receiver.rules({"path": "/crm", "answers": [{"status": 503}]})
+        rig.start()
+        event = rig.accept()
+        rig.receiver.wait(event)
+        self.pause(rig)
+        began = rig.rows("sequencer", "SELECT since_ms FROM endpoints")
+        wait_for(lambda: time.time() * 1000 > began[0]["since_ms"] + 4000)
+        tried = len(rig.receiver.requests("/crm", event))
+        rig.cli("endpoints", "resume", "crm")
+        rig.receiver.wait(event, count=tried + 2)
+        rig.receiver.rules()
+        rig.settle()
+        self.assertIn(event, rig.receiver.delivered("/crm"))
+        first, = rig.rows("sequencer", "SELECT d.first_ms, e.received_ms "
+                          "FROM deliveries d JOIN events e ON e.n = d.event")
+        self.assertLess(first["first_ms"], began[0]["since_ms"], "the true one")
+
+    def test_410_disables(self):
+        """P2: that delivery is dead, endpoint_gone; the others wait, and go out
+        when it is resumed."""
+        rig = self.rig()
+        rig.config["endpoints"].append(rig.endpoint("other"))
+        rig.write_config()
+        rig.receiver.rules({"path": "/crm", "answers": [
+            {"status": 410}, {"status": 200}]})
+        rig.start()
+        gone = rig.accept()
+        wait_for(lambda: self.shown(rig)["state"] == "disabled")
+        self.assertIn("410", self.shown(rig)["reason"])
+        later = [rig.accept() for _ in range(5)]
+        for event in [gone, *later]:
+            rig.receiver.wait(event, path="/other")
+        wait_for(lambda: self.shown(rig)["waiting"] == len(later))
+        self.assertEqual(rig.receiver.requests("/crm", later[0]), [])
+        letters, _ = rig.cli("dlq")
+        self.assertEqual([(x["event_id"], x["reason"]) for x in letters],
+                         [(gone, "endpoint_gone")])
+        rig["sequencer"].restart()
+        self.assertEqual(self.shown(rig)["state"], "disabled")
+        self.assertEqual(rig.cli("endpoints", "resume", "crm")[1], 0)
+        rig.settle()
+        self.assertEqual(set(rig.receiver.delivered("/crm")), set(later))
+
+    def test_nothing_but_failures_disables(self):
+        """After disable_after, with warnings before; a success begins anew."""
+        rig = self.rig({"retry_policies": [{
+            "name": "default", "backoff": "fixed", "first_wait": "50ms",
+            "jitter": "none", "max_attempts": 10}]})
+        rig.config["endpoints"][0]["disable_after"] = "2s"
+        rig.write_config()
+        rig.receiver.rules({"path": "/crm", "answers": [{"status": 500}]})
+        rig.start()
+        first = rig.accept()
+        rig.receiver.wait(first, count=3)
+        wait_for(lambda: self.shown(rig)["failing_since"])
+        rig.receiver.rules()
+        rig.wait_status(first)
+        self.assertIsNone(self.shown(rig)["failing_since"])
+        rig.receiver.rules({"path": "/crm", "answers": [{"status": 500}]})
+
+        def disabled():
+            rig.accept()
+            return self.shown(rig)["state"] == "disabled"
+        wait_for(disabled)
+        log = rig["sequencer"].log()
+        for percent in [50, 70, 90]:
+            self.assertIn(f"percent={percent}", log)
+        self.assertIn("nothing but failures", self.shown(rig)["reason"])
+        rig.receiver.rules()
+        last = rig.accept()
+        rig.cli("endpoints", "resume", "crm")
+        rig.settle()
+        self.assertIn(last, rig.receiver.delivered("/crm"))
+
+    def test_what_is_shown(self):
+        rig = self.rig()
+        rig.config["endpoints"].append(rig.endpoint("off", enabled=False))
+        rig.write_config()
+        rig.receiver.rules({"path": "/crm", "answers": [
+            {"status": 400}, {"status": 200}]})
+        rig.start()
+        dead, alive = rig.accept(), rig.accept(rig.plane_body("ws-2"))
+        rig.settle()
+        listed, code = rig.cli("endpoints")
+        self.assertEqual(code, 0)
+        self.assertEqual({e["name"]: e["state"] for e in listed},
+                         {"crm": "active", "off": "off"})
+        crm = self.shown(rig)
+        self.assertEqual((crm["in_flight"], crm["waiting"], crm["retrying"],
+                          crm["success_rate"]), (0, 0, 0, 0.5))
+        self.assertEqual(crm["home"], "deliverer-1")
+        for what in ["pause", "resume"]:
+            self.assertEqual(rig.cli("endpoints", what, "nobody")[1], 1)
+        self.assertEqual(rig.cli("endpoints", "nobody")[1], 1)
+        self.assertIn("crm", rig.cli_text("endpoints").stdout)
+        rig.kill("sequencer")
+        self.assertEqual(rig.cli("endpoints")[1], 69)
+
+        rig["sequencer"].start()
+        ids = {"dead": dead, "delivered": alive}
+        for status, event in ids.items():
+            found, code = rig.cli("deliveries", "--status", status)
+            self.assertEqual(code, 0)
+            self.assertEqual([d["event_id"] for d in found], [event])
+        self.assertEqual(rig.cli("deliveries", "--status", "open")[0], [])
+        found, _ = rig.cli("deliveries", "--endpoint", "crm", "--source",
+                           "plane", "--type", "issue.*", "--since", "1h")
+        self.assertEqual([d["event_id"] for d in found],
+                         sorted(ids.values(), reverse=True))
+        self.assertEqual(rig.cli("deliveries", "--limit", "1")[0], found[:1])
+        self.assertEqual(
+            rig.cli("deliveries", "--workspace", "ws-2")[0][0]["event_id"], alive)
+        self.assertEqual(rig.cli("deliveries", "--status", "no")[1], 1)
+
+    def test_many_deliveries_are_found_page_by_page(self):
+        rig = self.rig()
+        rig.start()
+        rig.load(count=1500, workspaces=3).result()
+        rig.settle()
+        found, code = rig.cli("deliveries", "--limit", "1400")
+        self.assertEqual((code, len(found)), (0, 1400))
+        self.assertEqual(len({d["event_id"] for d in found}), 1400)
+
+    def test_a_removed_endpoint(self):
+        """P2: what waits for it, the parked and the paused, becomes dead
+        letters: endpoint_removed; there again, it gets what comes then."""
+        rig = self.rig()
+        rig.config["endpoint_defaults"] = {"ordered": "workspace"}
+        rig.config["endpoints"].append(rig.endpoint("other"))
+        rig.write_config()
+        rig.receiver.rules({"path": "/crm", "answers": [
+            {"status": 503, "headers": {"Retry-After": "3000"}}]})
+        rig.start()
+        events = [rig.accept(rig.plane_body(f"w{i % 2}")) for i in range(8)]
+        for event in events:
+            rig.receiver.wait(event, path="/other")
+        kept = rig.config["endpoints"]
+        rig.config["endpoints"] = kept[1:]
+        rig.write_config()
+        rig["sequencer"].reload()
+
+        def buried():
+            letters, _ = rig.cli("dlq", "--reason", "endpoint_removed")
+            return {x["event_id"] for x in letters} == set(events)
+        wait_for(buried)
+        self.assertEqual(self.shown(rig)["state"], "removed")
+        rig.receiver.rules()
+        rig.config["endpoints"] = kept
+        rig.write_config()
+        rig["sequencer"].reload()
+        wait_for(lambda: self.shown(rig)["state"] == "active")
+        last = rig.accept()
+        rig.settle()
+        self.assertEqual(set(rig.receiver.delivered("/crm")), {last})
+
+
+main()
