@@ -150,14 +150,15 @@ const struct command ctl_commands[] = {
             "  grapnel dlq\n"
             "  grapnel dlq --endpoint crm --reason rejected --since 24h\n"
             "  grapnel dlq --state all --json\n",
-        .options = {{"--state", "S",
-                     "dead (default), requeued, recovered, resolved, discarded, all"},
-                    {"--endpoint", "E", "for this endpoint"},
-                    {"--source", "S", "from this source"},
-                    {"--workspace", "W", "of this workspace"},
-                    {"--type", "T", "of this type"},
-                    {"--reason", "R", "dead for this reason"},
-                    LIST_TIMES},
+        .options =
+            {{"--state", "S",
+              "dead (default), requeued, recovered, resolved, discarded, all"},
+             {"--endpoint", "E", "for this endpoint"},
+             {"--source", "S", "from this source"},
+             {"--workspace", "W", "of this workspace"},
+             {"--type", "T", "of this type"},
+             {"--reason", "R", "dead for this reason"},
+             LIST_TIMES},
         .run = run_dlq,
     },
     {

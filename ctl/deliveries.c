@@ -9,7 +9,7 @@ static const char sequencer[] = "sequencer";
 static void print_deliveries(struct ctl *c, const json_t *list)
 {
     static const char *const heads[] = {
-        "RECEIVED (UTC)", "EVENT", "ENDPOINT", "STATUS",          "TRIES",
+        "RECEIVED (UTC)", "EVENT", "ENDPOINT",  "STATUS",         "TRIES",
         "ANSWER",         "TYPE",  "WORKSPACE", "NEXT TRY (UTC)", NULL};
     struct table t;
     json_t *d;

@@ -8,9 +8,9 @@ static const char sequencer[] = "sequencer";
 static enum colour state_colour(const char *state)
 {
     return strcmp(state, "active") == 0 ? GREEN
-           : strcmp(state, "disabled") == 0 ||
-                   strcmp(state, "removed") == 0 ? RED
-                                                 : YELLOW;
+           : strcmp(state, "disabled") == 0 || strcmp(state, "removed") == 0
+               ? RED
+               : YELLOW;
 }
 
 static void add_number(struct table *t, const json_t *e, const char *key,
@@ -61,9 +61,8 @@ static void print_halts(struct ctl *c, const json_t *e)
 static void print_endpoints(struct ctl *c, const json_t *list)
 {
     static const char *const heads[] = {
-        "ENDPOINT", "STATE",   "HOME",    "IN FLIGHT", "WAITING",
-        "RETRYING", "SUCCESS", "LATENCY", "ORDERED",   "HALTED",
-        NULL};
+        "ENDPOINT", "STATE",   "HOME",    "IN FLIGHT", "WAITING", "RETRYING",
+        "SUCCESS",  "LATENCY", "ORDERED", "HALTED",    NULL};
     struct table t;
     json_t *e;
     size_t i;

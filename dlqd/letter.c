@@ -6,11 +6,10 @@
 #include <stdlib.h>
 
 static const struct state table[LETTER_STATES] = {
-    [LETTER_DEAD] = {"dead", STATE_TO(LETTER_REQUEUED) |
-                                 STATE_TO(LETTER_RECOVERED) |
-                                 STATE_TO(LETTER_RESOLVED) |
-                                 STATE_TO(LETTER_DISCARDED) |
-                                 STATE_TO(LETTER_DEAD)},
+    [LETTER_DEAD] = {"dead",
+                     STATE_TO(LETTER_REQUEUED) | STATE_TO(LETTER_RECOVERED) |
+                         STATE_TO(LETTER_RESOLVED) |
+                         STATE_TO(LETTER_DISCARDED) | STATE_TO(LETTER_DEAD)},
     [LETTER_REQUEUED] = {"requeued",
                          STATE_TO(LETTER_RECOVERED) | STATE_TO(LETTER_DEAD)},
     [LETTER_RECOVERED] = {"recovered", STATE_TO(LETTER_DEAD)},

@@ -45,7 +45,7 @@ struct letter {
     char *clock;
     int64_t attempts, first_ms, dead_ms, last_http_status;
     char *last_error;
-    char *note; /* "" for none */
+    char *note;                 /* "" for none */
     struct bytes last_response; /* owned too */
     int64_t moved_ms;
 };

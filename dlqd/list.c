@@ -1,7 +1,7 @@
 #include "list.h"
 #include "clock.h"
-#include "dlqd.h"
 #include "decide.h"
+#include "dlqd.h"
 #include "glob.h"
 #include "headers.h"
 #include "json_text.h"

@@ -1,9 +1,9 @@
 /* loop: dlqd's turn. Messages and requests are taken before work() is called;
  * what is left to do by itself is retention and, after a restore, to say
  * requeues again. */
+#include "decide.h"
 #include "dlqd.h"
 #include "keep.h"
-#include "decide.h"
 #include "requeue.h"
 #include <string.h>
 

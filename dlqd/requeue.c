@@ -81,7 +81,9 @@ void requeue_set_back(void *self, const char *peer, bool we_are_older)
 
     (void)we_are_older; /* it is all the same to a requeue */
     if (count)
-        log_warn(NULL, "after an older copy came back, requeues and decisions are said again",
+        log_warn(NULL,
+                 "after an older copy came back, requeues and decisions are "
+                 "said again",
                  LS("sequencer", peer), LI("count", count));
 }
 

@@ -15,11 +15,14 @@
     "FROM letters INDEXED BY letters_newest "                       \
     "WHERE state = " state " AND (dead_ms, n) < (?2, ?3) "
 
-#define SCAN_ALL                                             \
-    SCAN_OF("'dead'")                                        \
-    "UNION ALL " SCAN_OF("'requeued'") "UNION ALL " SCAN_OF( \
-        "'recovered'") "UNION ALL " SCAN_OF("'resolved'") "UNION ALL " SCAN_OF( \
-        "'discarded'") "ORDER BY dead_ms DESC, n DESC"
+#define SCAN_ALL                                                               \
+    SCAN_OF("'dead'")                                                          \
+    "UNION ALL " SCAN_OF("'requeued'") "UNION ALL " SCAN_OF(                   \
+        "'recovered'") "UNION ALL " SCAN_OF("'resolved'") "UNION "             \
+                                                          "ALL " SCAN_OF("'di" \
+                                                                         "sca" \
+                                                                         "rde" \
+                                                                         "d'") "ORDER BY dead_ms DESC, n DESC"
 
 void store_open(struct store *s, struct db *db)
 {

@@ -38,7 +38,8 @@ static int64_t window(const struct endpoint *e)
 static bool has_room(const struct sequencer *q, const struct endpoint *e)
 {
     return e->grant && e->home && e->settings && !e->recalling &&
-           !e->sweeping && e->laning == SETTLED && e->out < window(e) && e->home->out < ROOM_COUNT &&
+           !e->sweeping && e->laning == SETTLED && e->out < window(e) &&
+           e->home->out < ROOM_COUNT &&
            hop_backlog(q->d.hop, e->home->name) < LINK_COUNT;
 }
 

@@ -17,7 +17,7 @@
 #include <string.h>
 
 enum {
-    COUNT_MOST = 10000,  /* a longer line is not counted to its end */
+    COUNT_MOST = 10000, /* a longer line is not counted to its end */
     HALTS_SHOWN = 100,
     BUDGET_ATTEMPTS = 10000, /* of a policy: more are not added up */
     GROWTH_STEPS = 64,
@@ -49,9 +49,9 @@ static int64_t wait_ms(const struct retry_policy *p, int64_t attempt)
         return p->schedule_ms[attempt <= (int64_t)p->schedule_count
                                   ? attempt - 1
                                   : (int64_t)p->schedule_count - 1];
-    for (int64_t i = 1; p->backoff == BACKOFF_EXPONENTIAL && i < attempt &&
-                        i < GROWTH_STEPS &&
-                        (!p->max_wait_ms || wait < (double)p->max_wait_ms);
+    for (int64_t i = 1;
+         p->backoff == BACKOFF_EXPONENTIAL && i < attempt && i < GROWTH_STEPS &&
+         (!p->max_wait_ms || wait < (double)p->max_wait_ms);
          i++)
         wait *= p->factor;
     return p->max_wait_ms && wait > (double)p->max_wait_ms ? p->max_wait_ms
@@ -61,8 +61,8 @@ static int64_t wait_ms(const struct retry_policy *p, int64_t attempt)
 /* How long a delivery is tried at the most, jitter aside. */
 static int64_t budget_ms(const struct retry_policy *p)
 {
-    int64_t all = 0, attempts = p->max_attempts ? p->max_attempts
-                                                : BUDGET_ATTEMPTS;
+    int64_t all = 0,
+            attempts = p->max_attempts ? p->max_attempts : BUDGET_ATTEMPTS;
 
     if (p->backoff == BACKOFF_SCHEDULE && !p->repeat_last &&
         attempts > (int64_t)p->schedule_count + 1)
@@ -227,15 +227,15 @@ static void add_rates(json_t *out, const struct endpoint *e, int64_t now_ms)
         failed += m->failed;
         duration_ms += m->duration_ms;
     }
-    json_object_set_new(out, "success_rate",
-                        delivered + failed
-                            ? json_real((double)delivered /
-                                        (double)(delivered + failed))
-                            : json_null());
+    json_object_set_new(
+        out, "success_rate",
+        delivered + failed
+            ? json_real((double)delivered / (double)(delivered + failed))
+            : json_null());
     json_object_set_new(out, "latency_ms",
-                        delivered ? json_real((double)duration_ms /
-                                              (double)delivered)
-                                  : json_null());
+                        delivered
+                            ? json_real((double)duration_ms / (double)delivered)
+                            : json_null());
 }
 
 static json_t *endpoint_json(struct sequencer *q, const struct endpoint *e)
@@ -248,11 +248,11 @@ static json_t *endpoint_json(struct sequencer *q, const struct endpoint *e)
     int64_t waiting = store_count_waiting(q->store, e->id, COUNT_MOST);
     json_t *out = json_pack(
         "{s:s,s:s,s:o,s:o,s:o,s:s,s:o,s:I,s:I,s:b,s:I,s:I}", "name", e->name,
-        "state", state_name(e), "since", on ? json_null()
-                                            : json_time(e->since_ms),
-        "reason", !on && *e->why ? json_text_of(e->why) : json_null(),
-        "failing_since", e->failing_ms ? json_time(e->failing_ms) : json_null(),
-        "ordered", e->settings ? ordered[e->settings->ordered] : "none", "home",
+        "state", state_name(e), "since",
+        on ? json_null() : json_time(e->since_ms), "reason",
+        !on && *e->why ? json_text_of(e->why) : json_null(), "failing_since",
+        e->failing_ms ? json_time(e->failing_ms) : json_null(), "ordered",
+        e->settings ? ordered[e->settings->ordered] : "none", "home",
         e->home ? json_string(e->home->name) : json_null(), "in_flight",
         (json_int_t)e->out, "waiting", (json_int_t)waiting, "waiting_more",
         waiting >= COUNT_MOST, "retrying",
@@ -289,8 +289,9 @@ static struct endpoint *named(struct sequencer *q, json_t *args, char why[200])
 
     if (e && e->settings)
         return e;
-    snprintf(why, 200, name ? "the configuration has no endpoint %.100s"
-                            : "args.name: the name of an endpoint is needed",
+    snprintf(why, 200,
+             name ? "the configuration has no endpoint %.100s"
+                  : "args.name: the name of an endpoint is needed",
              name);
     return NULL;
 }

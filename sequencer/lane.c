@@ -15,9 +15,7 @@ int64_t lane_hash(const char *workspace)
 
 int64_t lane_of(enum order_lanes ordered, int64_t hash)
 {
-    return ordered == LANES_ALL ? 0
-           : ordered == LANES_WORKSPACE ? hash
-                                          : -hash;
+    return ordered == LANES_ALL ? 0 : ordered == LANES_WORKSPACE ? hash : -hash;
 }
 
 bool lane_is_ordered(int64_t lane)

@@ -108,9 +108,8 @@ static void note_halt(void *arg, const struct halt_row *h)
 
 static void move_halts(struct sequencer *q, struct endpoint *e)
 {
-    struct moving m = {
-        .rows = gr_alloc((size_t)e->halts * sizeof *m.rows),
-        .hashes = gr_alloc((size_t)e->halts * sizeof *m.hashes)};
+    struct moving m = {.rows = gr_alloc((size_t)e->halts * sizeof *m.rows),
+                       .hashes = gr_alloc((size_t)e->halts * sizeof *m.hashes)};
 
     store_halts(q->lanes, e->id, (int)e->halts, note_halt, &m);
     for (int i = 0; i < m.count; i++)

@@ -114,8 +114,8 @@ struct endpoint {
     bool waiting;  /* there may be deliveries that may go out */
     bool sweeping; /* there may be some under grants that ended */
     /* Lanes (lanes.c). */
-    int ordered;     /* enum order_lanes, as its deliveries stand; -1: in between */
-    int64_t turn;    /* the last lane that was given out */
+    int ordered; /* enum order_lanes, as its deliveries stand; -1: in between */
+    int64_t turn; /* the last lane that was given out */
     enum { SETTLED, COLLECTING, LINING_UP } laning;
     int64_t lined_up; /* while LINING_UP: every lane up to this one is */
     int64_t halts;    /* dead letters that halt a lane */
@@ -146,7 +146,7 @@ struct sequencer {
     int64_t silence_ms; /* longest a grant may outlive our last answer */
     uint64_t series;
     int64_t next_event;
-    int64_t next_place; /* of the order in which events are routed */
+    int64_t next_place;  /* of the order in which events are routed */
     int64_t saved_place; /* as it stands on disk */
     struct store_lanes *lanes;
     int64_t looked_ms; /* mono: last look at the disk and at retention */

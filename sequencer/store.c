@@ -19,8 +19,8 @@ struct store {
     stmt *part_add, *part_of, *parts, *purge_part;
     stmt *key, *key_set, *keys_purge;
     stmt *workspace, *workspace_set;
-    stmt *endpoints, *endpoint_add, *endpoint_set, *endpoint_state,
-        *deliverers, *deliverer_set;
+    stmt *endpoints, *endpoint_add, *endpoint_set, *endpoint_state, *deliverers,
+        *deliverer_set;
     stmt *delivery_add, *delivery, *delivery_set, *delivery_out, *life_set,
         *event_ended;
     stmt *count_waiting, *count_parked;

@@ -10,7 +10,7 @@ struct store_lanes {
 
 /* All that the index deliveries_lane holds; SQLite takes it only for the very
  * words of its condition. */
-#define IN_LANE                                                    \
+#define IN_LANE                                                       \
     "FROM deliveries INDEXED BY deliveries_lane WHERE endpoint = ?1 " \
     "AND lane >= 0 AND (status < 3 OR grant_id <> 0) "
 
@@ -20,8 +20,8 @@ struct store_lanes *store_lanes_open(struct db *db)
 
     s->db = db;
     s->any = db_prepare(db, "SELECT 1 " IN_LANE "AND lane = ?2 LIMIT 1");
-    s->head = db_prepare(
-        db, "SELECT 1 " IN_LANE "AND lane = ?2 AND behind = 0 LIMIT 1");
+    s->head = db_prepare(db, "SELECT 1 " IN_LANE
+                             "AND lane = ?2 AND behind = 0 LIMIT 1");
     s->next = db_prepare(db, "SELECT event, place " IN_LANE
                              "AND lane = ?2 AND behind = 1 "
                              "ORDER BY place LIMIT 1");

@@ -51,8 +51,8 @@ bool store_halted(struct store_lanes *s, int64_t endpoint, int64_t lane,
 int64_t store_halt_count(struct store_lanes *s, int64_t endpoint);
 /* Of one endpoint, oldest first. */
 typedef void halt_fn(void *arg, const struct halt_row *h);
-void store_halts(struct store_lanes *s, int64_t endpoint, int most,
-                 halt_fn *fn, void *arg);
+void store_halts(struct store_lanes *s, int64_t endpoint, int most, halt_fn *fn,
+                 void *arg);
 /* The halts of an endpoint stand in other lanes from now on. */
 void store_halt_move(struct store_lanes *s, int64_t event, int64_t endpoint,
                      int64_t lane);
