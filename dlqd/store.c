@@ -19,10 +19,15 @@
     SCAN_OF("'dead'")                                                          \
     "UNION ALL " SCAN_OF("'requeued'") "UNION ALL " SCAN_OF(                   \
         "'recovered'") "UNION ALL " SCAN_OF("'resolved'") "UNION "             \
-                                                          "ALL " SCAN_OF("'di" \
-                                                                         "sca" \
-                                                                         "rde" \
-                                                                         "d'") "ORDER BY dead_ms DESC, n DESC"
+                                                          "ALL " SCAN_OF(      \
+                                                              "'di"            \
+                                                              "sca"            \
+                                                              "rde"            \
+                                                              "d'") "ORDER "   \
+                                                                    "BY "      \
+                                                                    "dead_ms " \
+                                                                    "DESC, n " \
+                                                                    "DESC"
 
 void store_open(struct store *s, struct db *db)
 {

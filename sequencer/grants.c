@@ -235,10 +235,9 @@ void grants_configure(struct sequencer *q, const struct settings *s)
 
         e->waiting = true;
         lanes_configure(q, e);
-        if (e->grant &&
-            (!endpoint_is_on(e) || 
-             digest((struct bytes){e->carried.data, e->carried.len}) !=
-                 e->config))
+        if (e->grant && (!endpoint_is_on(e) ||
+                         digest((struct bytes){e->carried.data,
+                                               e->carried.len}) != e->config))
             e->recall = true;
     }
     keep_longest(q, longest_ms);
