@@ -18,16 +18,21 @@ const struct command ctl_commands[] = {
             "Every error is printed, with file, line and column (exit 78). "
             "Without errors it says\nfor each source which events go to which "
             "endpoints; with --event, what becomes of that\none: its id, type, "
-            "workspace, the keys by which a repeat is known, its endpoints.",
+            "workspace, the keys by which a repeat is known, its endpoints. "
+            "With "
+            "--provider it says what\na built-in profile does, and how "
+            "`provider: custom` would say it.",
         .examples = "  grapnel check\n"
                     "  grapnel check -c grapnel.yaml --print\n"
                     "  grapnel check --event body.json --source plane --type "
-                    "issue.created\n",
+                    "issue.created\n"
+                    "  grapnel check --provider github\n",
         .options = {{"--event", "FILE", "a body (- for standard input)"},
                     {"--source", "S", "the source it comes in by"},
                     {"--type", "T",
                      "its type, where a header carries it (Plane)"},
-                    {"--print", NULL, "print the effective configuration"}},
+                    {"--print", NULL, "print the effective configuration"},
+                    {"--provider", "P", "print what its profile does"}},
         .run = run_check,
     },
     {
