@@ -146,6 +146,21 @@ const struct command ctl_commands[] = {
         .run = run_endpoints_resume,
     },
     {
+        .name = "endpoints test",
+        .args = "NAME",
+        .least = 1,
+        .most = 1,
+        .summary = "send a signed test event to an endpoint, and show it all",
+        .help = "A deliverer sends it, by the endpoint's configuration in this "
+                "file: with its address\nguard, TLS, headers and signing "
+                "secrets, also while it is paused or not enabled. The\nevent "
+                "is of type grapnel.test and stands in no history. Exit 1: it "
+                "was not answered 2xx.",
+        .examples = "  grapnel endpoints test crm\n"
+                    "  grapnel endpoints test crm --json | jq '.response'\n",
+        .run = run_endpoints_test,
+    },
+    {
         .name = "dlq",
         .args = "",
         .summary = "dead letters: what could not be delivered",
@@ -210,6 +225,22 @@ const struct command ctl_commands[] = {
                     "--note test\n",
         .options = {{"--note", "T", "why (needed)"}},
         .run = run_dlq_discard,
+    },
+    {
+        .name = "retry-plan",
+        .args = "POLICY",
+        .least = 1,
+        .most = 1,
+        .summary = "the waits of a retry policy, and when it gives up",
+        .help = "With --simulate: so many events are first tried as an outage "
+                "of the endpoint begins;\nwhat comes of them, and what load "
+                "the endpoint sees when it is back.",
+        .examples = "  grapnel retry-plan default\n"
+                    "  grapnel retry-plan strict --simulate 5000 --outage 30s\n"
+                    "  grapnel retry-plan omise --json | jq '.gives_up'\n",
+        .options = {{"--simulate", "EVENTS", "how many fail together"},
+                    {"--outage", "D", "for how long (30s, 2h)"}},
+        .run = run_retry_plan,
     },
     {
         .name = "reload",

@@ -5,6 +5,7 @@
 #include "attempt.h"
 #include "daemon.h"
 #include "grants.h"
+#include "probe.h"
 #include "settle.h"
 #include "store.h"
 #include "task.h"
@@ -37,6 +38,7 @@ struct deliverer {
     struct grants grants;
     struct tasks tasks;
     struct flights flights;
+    struct probe probe;
     struct runnable runnable; /* endpoints that can begin something */
     struct heap alarms;       /* endpoints that wait for a row to be due */
 

@@ -54,6 +54,7 @@ static void on_close(void *self)
     struct deliverer *d = self;
 
     flights_close(&d->flights);
+    probe_close(d);
     tasks_fini(&d->tasks);
     grants_close(d);
     heap_fini(&d->alarms);
@@ -157,6 +158,7 @@ static int on_work(void *self)
 
     begin_to_stop(d);
     outcome_work(d);
+    probe_work(d);
     take_work(d);
     grants_work(d);
     take_due_rows(d);
@@ -219,7 +221,7 @@ static int wait_ms(struct deliverer *d)
 {
     int ms = flights_wait_ms(&d->flights);
 
-    if (d->flights.ended.count > 0)
+    if (d->flights.ended.count > 0 || d->flights.tested.count > 0)
         return 0; /* outcomes to record */
     if (d->runnable.first && grants_may_begin(d) && flights_room(&d->flights))
         return 0;
@@ -240,6 +242,7 @@ static void on_tell(void *self)
     flights_turn(&d->flights, d->daemon.loop.awake_ms);
     mark_ended(d);
     begin(d);
+    probe_tell(d);
     flights_turn(&d->flights,
                  d->daemon.loop.awake_ms); /* send what was begun */
     mark_ended(d);
@@ -293,6 +296,8 @@ static void on_status(void *self, json_t *out)
 
 static const struct control_command commands[] = {
     {"trace", "id", "attempts of an event here, and what waits", trace_event},
+    {"test", "config", "send a test event by this configuration; the exchange",
+     probe_ask},
     {0},
 };
 
