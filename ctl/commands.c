@@ -278,7 +278,7 @@ void help_all(void)
 
         snprintf(name, sizeof name, "%s%s%s", c->name, *c->args ? " " : "",
                  c->args);
-        printf("  %s%*s %s\n", name, 14 - (int)text_width(name), "",
+        printf("  %s%*s %s\n", name, 22 - (int)text_width(name), "",
                c->summary);
     }
     printf("\n%s      --version\n\n"

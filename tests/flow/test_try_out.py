@@ -38,7 +38,7 @@ class EndpointTest(RigTest):
         self.assertEqual(told["response"]["body"], "thanks")
         self.assertIn("X-A: b", told["response"]["headers"])
         self.assertGreater(told["timings"]["total_ms"], 0)
-        request, = rig.receiver.requests("/crm")
+        request, = rig.receiver.wait(path="/crm")
         self.assertTrue(is_signed(request))
         self.assertEqual(request.headers["authorization"], "Bearer hidden")
         self.assertEqual(request.headers["grapnel-type"], "grapnel.test")
