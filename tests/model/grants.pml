@@ -18,7 +18,8 @@
  * Faults, up to F in all: kill of the sequencer; kill of a deliverer, and then
  * possibly: its disk lost, or its end; a lapsed lease; silence; a lost frame; a beat
  * too early; a planned move; SIGTERM; -DREQUEUE: an operator's requeue, and its
- * repetition.
+ * repetition. All pairs of kinds are too many to search at once; -DF=2 is run with
+ * -DONLY=, the pairs that a rule needs.
  *
  * Checked
  *   final    delivered never changes; dead becomes delivered by a late success, or
@@ -37,12 +38,66 @@
  * the lease's end (it only shortens the wait), room and windows, several endpoints,
  * older copies of the sequencer's or a deliverer's database.
  *
- * README.md has the mutants, and how to run.
+ * `run` reads these; README.md has what the mutants show.
+ *
+ * RUN faults_1 -DENDS
+ * RUN requeue -DREQUEUE -DMAX_ATTEMPTS=1
+ * RUN requeue_twice -DREQUEUE -DF=2 -DONLY=WORD
+ * RUN lapse_silence -DF=2 -DONLY=LAPSE+SILENCE
+ * LONG stop_kill -DENDS -DF=2 -DONLY=STOP+KILL_D -DMAX_ATTEMPTS=1
+ * LONG move_kill -DF=2 -DONLY=MOVED+KILL_D -DMAX_ATTEMPTS=1
+ *
+ * MUTANT M_FORGET_RECALLED -O2 -DF=2 -DONLY=STOP+KILL_D -DMAX_ATTEMPTS=1
+ * MUTANT M_RECALL_IN_MEMORY -O2 -DF=2 -DONLY=MOVED+KILL_D -DMAX_ATTEMPTS=1
+ * MUTANT M_NO_ATTEMPT_WAIT -DF=2 -DONLY=LAPSE+SILENCE
+ * MUTANT M_LAPSE_KEEPS_GRANTS -DF=2 -DONLY=LAPSE+SILENCE
+ * MUTANT M_NO_LIFE -DREQUEUE -DF=2 -DONLY=WORD
+ * MUTANT M_REQUEUE_BY_ID -DREQUEUE -DF=2 -DONLY=WORD
+ * MUTANT M_NO_VOID -DENDS
+ * MUTANT M_PARK_RECALLED -DENDS
+ * MUTANT M_CONFIRM_ANY
+ * MUTANT M_DIRECT_DLQ
+ * MUTANT M_DRAINED_EARLY
+ * MUTANT M_FIRE_EARLY
+ * MUTANT M_FORMER_DISK
+ * MUTANT M_GRANTED_OF_OTHER_RUN
+ * MUTANT M_GRANTED_WITHOUT_STAMP -DMAX_ATTEMPTS=1
+ * MUTANT M_HOME_IN_MEMORY
+ * MUTANT M_LATE_COUNTS
+ * MUTANT M_LEASE_FROM_RECEIPT -DMAX_ATTEMPTS=1
+ * MUTANT M_MOVE_NOW
+ * MUTANT M_NO_DROP_AGAIN
+ * MUTANT M_NO_DROP_WAIT
+ * MUTANT M_NO_LEAVING
+ * MUTANT M_NO_SILENCE_WAIT
+ * MUTANT M_NO_STORE_ID
+ * MUTANT M_PULSE_OF_OTHER_RUN -DMAX_ATTEMPTS=1
+ *
+ * UNNEEDED M_NO_DROP -DENDS
+ * UNNEEDED M_TASK_AFTER_RECALL -DMAX_ATTEMPTS=1 -DENDS
+ * UNNEEDED M_VOIDED_OF_OTHER_RUN -DMAX_ATTEMPTS=1 -DENDS
  */
 #ifndef F
 #define F 1
 #endif
+#ifndef MAX_ATTEMPTS
 #define MAX_ATTEMPTS 2
+#endif
+
+/* kinds of faults; -DONLY=LAPSE+SILENCE: of these kinds only */
+#define KILL_S  1
+#define KILL_D  2
+#define STOP    4
+#define LAPSE   8
+#define SILENCE 16
+#define LOSS    32
+#define EARLY   64
+#define MOVED   128
+#define WORD    256
+#define DISK    512
+#ifndef ONLY
+#define ONLY    1023
+#endif
 
 /* a delivery */
 #define OPEN   0
@@ -100,7 +155,7 @@ byte f, over[2], answered[2];
 byte words, reopened;
 bool second_seen, ok_seen[2], again, resting;
 
-#define FAULT     (f < F)
+#define FAULT(kind) (f < F && ((ONLY) & (kind)))
 #define H(d, x)   has[d].at[x]
 #define FLIES(d, x) (H(d, x).ph >= CHECKED)
 #define BUSY(d)   (FLIES(d, 0) || FLIES(d, 1))
@@ -254,8 +309,8 @@ bool second_seen, ok_seen[2], again, resting;
 
 inline set_state(x, v)
 {
-  assert(st[x] == OPEN || (st[x] == DEAD && v == DELIV));
-  assert(v != DELIV || ok_seen[x]);
+  assert(st[x] == OPEN || (st[x] == DEAD && v == DELIV)); /* final */
+  assert(v != DELIV || ok_seen[x]); /* honest */
   st[x] = v
 }
 inline forget(d, x) { H(d, x).ph = NONE; H(d, x).gr = 0; H(d, x).n = 0 }
@@ -283,9 +338,9 @@ end:
        fi;
        k = 0; x = 0; l = 0 }
   /* An operator's word; the hop may repeat it after a restore. */
-  :: atomic { letter[0] == L_DEAD && empty(rq) && FAULT ->
+  :: atomic { letter[0] == L_DEAD && empty(rq) && FAULT(WORD) ->
        f++; words++; letter[0] = L_REQUEUED; rq!0,lettered[0];
-       if :: true :: FAULT -> f++; rq!0,lettered[0] fi }
+       if :: true :: FAULT(WORD) -> f++; rq!0,lettered[0] fi }
   od
 }
 #endif
@@ -298,7 +353,9 @@ inline take_back() /* the grant ends: all its work, in one row's change */
 
 inline choose(d)
 {
-  g++; assert(g < 8); home = d; gstore = known[d];
+  g++;
+  assert(g < 8); /* ends */
+  home = d; gstore = known[d];
   if /* the configuration goes out unasked too, on the last beat */
   :: nfull(an[d]) -> an[d]!GRANTED,brun[d],bstamp[d],g
   :: true
@@ -358,7 +415,8 @@ inline heed(d) /* a beat: r, s, its disk i, asking for q */
 
 inline dispatch(x)
 {
-  outg[x] = g; assert(!(OUT(0) && OUT(1)));
+  outg[x] = g;
+  assert(!(OUT(0) && OUT(1))); /* one out */
   tq[home]!TASK,x,g,att[x]
 }
 
@@ -381,9 +439,9 @@ inline silence(d)
   :: atomic { sup && home == NOBODY && known[d] != 0 && up[d] && !leaving[d] -> \
        choose(d) } \
   :: d_step { sup && home == d && !up[d] -> silence(d) } \
-  :: d_step { sup && home == d && up[d] && SILENT(d) && FAULT -> f++; silence(d) } \
+  :: d_step { sup && home == d && up[d] && SILENT(d) && FAULT(SILENCE) -> f++; silence(d) } \
   :: d_step { sup && home == d && !moving && known[1 - d] != 0 && nfull(tq[d]) && \
-       FAULT -> f++; tq[d]!RECALLED,0,g,0; MOVE }
+       FAULT(MOVED) -> f++; tq[d]!RECALLED,0,g,0; MOVE }
 
 active proctype Sequencer()
 {
@@ -400,14 +458,15 @@ end:
   :: d_step { sup && nempty(rq) -> rq?x,n;
        if
        :: TAKES(x, n) ->
-          assert(st[x] == DEAD); reopened++; assert(reopened <= words);
+          reopened++;
+          assert(st[x] == DEAD && reopened <= words); /* final */
           st[x] = OPEN; life[x]++; att[x] = 0; again = 1
        :: else /* refused: not dead, or not in that life */
        fi;
        x = 0; n = 0 }
 #endif
   /* kill -9; frames to it die or not; a recall is forgotten */
-  :: atomic { sup && FAULT -> f++; sup = 0; moving = 0; FORGET;
+  :: atomic { sup && FAULT(KILL_S) -> f++; sup = 0; moving = 0; FORGET;
        known[0] = 0; known[1] = 0; brun[0] = 0; brun[1] = 0;
        bstamp[0] = 0; bstamp[1] = 0; leaving[0] = 0; leaving[1] = 0;
        if :: true :: nempty(bt[0]) -> bt[0]?_,_,_,_ fi;
@@ -422,6 +481,7 @@ inline forget_waiting(d, q)
   if :: H(d, 0).ph == WAIT && H(d, 0).gr == q -> forget(d, 0) :: else fi;
   if :: H(d, 1).ph == WAIT && H(d, 1).gr == q -> forget(d, 1) :: else fi
 }
+/* `q` is a variable of its own: what it is copied from is cleared here. */
 inline mark(d, q) /* on disk: begin nothing more under q, say when it is drained */
 {
   if
@@ -440,7 +500,7 @@ inline take(d)
   :: k == TASK && stopping[d] -> mark(d, q) /* given back at once */
   :: k == TASK && !stopping[d] && REFUSED(d, q)
   :: k == TASK && !stopping[d] && !REFUSED(d, q) ->
-     assert(!FLIES(d, x));
+     assert(!FLIES(d, x)); /* alone */
      H(d, x).ph = WAIT; H(d, x).gr = q; H(d, x).n = n
   :: k == RECALLED -> mark(d, q)
   :: k == DROPPED && H(d, x).ph == WAIT ->
@@ -486,13 +546,13 @@ inline beat(d)
 
 inline begin(d, x)
 {
-  ALONE(d, x);
-  assert(x == 0 || FINAL(0) || again);
+  ALONE(d, x); /* alone */
+  assert(x == 0 || FINAL(0) || again); /* order */
   H(d, x).ph = CHECKED
 }
 inline post(d, x)
 {
-  assert(x == 1 || !second_seen || again);
+  assert(x == 1 || !second_seen || again); /* order */
   if :: x == 1 -> second_seen = 1 :: else fi;
   if
   :: H(d, x).ph = GOT_2XX; ok_seen[x] = 1
@@ -561,34 +621,35 @@ end:
        od;
        q = 0; owed[d] = 0; UNMARK_DRAINED(d) }
   /* SIGTERM: all grants go back, then it leaves. */
-  :: d_step { up[d] && !stopping[d] && FAULT -> f++; stopping[d] = 1;
-       mark(d, conf[d]); mark(d, H(d, 0).gr); mark(d, H(d, 1).gr) }
+  :: d_step { up[d] && !stopping[d] && FAULT(STOP) -> f++; stopping[d] = 1;
+       q = conf[d]; mark(d, q);
+       q = H(d, 0).gr; mark(d, q);
+       q = H(d, 1).gr; mark(d, q);
+       q = 0 }
   :: atomic { up[d] && stopping[d] && owed[d] == 0 && !BUSY(d) && empty(ob[d]) ->
        kill(d) }
   /* kill -9; a start; the end of a machine, the other one stays */
-  :: atomic { up[d] && FAULT -> f++; kill(d);
+  :: d_step { up[d] && FAULT(KILL_D) -> f++; kill(d) }
+  /* the disk too; unacknowledged tasks will come again */
+  :: atomic { up[d] && FAULT(DISK) -> f++; kill(d);
+       store[d]++; marked[d] = 0; owed[d] = 0;
+       if :: true :: H(d, 0).ph != NONE -> forget(d, 0) fi;
+       if :: true :: H(d, 1).ph != NONE -> forget(d, 1) fi;
        if
        :: true
-       :: true -> /* the disk too; unacknowledged tasks will come again */
-          store[d]++; marked[d] = 0; owed[d] = 0;
-          if :: true :: H(d, 0).ph != NONE -> forget(d, 0) fi;
-          if :: true :: H(d, 1).ph != NONE -> forget(d, 1) fi;
-          if
-          :: true
-          :: nempty(ob[d]) ->
-             do :: nempty(ob[d]) -> ob[d]?_,_,_,_ :: empty(ob[d]) -> break od
-          fi
+       :: nempty(ob[d]) ->
+          do :: nempty(ob[d]) -> ob[d]?_,_,_,_ :: empty(ob[d]) -> break od
        fi }
   :: atomic { !up[d] && !ended[d] -> start(d) }
   :: d_step { !up[d] && !ended[d] && !ended[1 - d] -> ended[d] = 1 }
   /* the lease is over; a beat too early; a frame lost */
-  :: d_step { up[d] && lease[d] != 0 && FAULT ->
+  :: d_step { up[d] && lease[d] != 0 && FAULT(LAPSE) ->
        f++;
        if :: lease[d] > over[d] -> over[d] = lease[d] :: else fi;
        lease[d] = 0; UNCONFIRM(d) }
-  :: atomic { up[d] && !stopping[d] && nfull(bt[d]) && FAULT -> f++; beat(d) }
-  :: atomic { nempty(bt[d]) && FAULT -> f++; bt[d]?_,_,_,_ }
-  :: atomic { nempty(an[d]) && FAULT -> f++; an[d]?_,_,_,_ }
+  :: atomic { up[d] && !stopping[d] && nfull(bt[d]) && FAULT(EARLY) -> f++; beat(d) }
+  :: atomic { nempty(bt[d]) && FAULT(LOSS) -> f++; bt[d]?_,_,_,_ }
+  :: atomic { nempty(an[d]) && FAULT(LOSS) -> f++; an[d]?_,_,_,_ }
   od
 }
 
@@ -603,10 +664,10 @@ end:
 active proctype Judge()
 {
   timeout ->
-  assert(sup && FINAL(0) && FINAL(1) && !OUT(0) && !OUT(1) && !moving);
-  assert(AT_REST(0) && AT_REST(1) && NO_WORDS);
-  assert((st[0] == DEAD) == (letter[0] == L_DEAD));
-  assert((st[1] == DEAD) == (letter[1] == L_DEAD));
+  assert(sup && FINAL(0) && FINAL(1) && !OUT(0) && !OUT(1) && !moving); /* no loss */
+  assert(AT_REST(0) && AT_REST(1) && NO_WORDS); /* no loss */
+  assert((st[0] == DEAD) == (letter[0] == L_DEAD)); /* no loss */
+  assert((st[1] == DEAD) == (letter[1] == L_DEAD)); /* no loss */
   resting = 1
 }
 

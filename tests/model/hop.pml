@@ -10,6 +10,8 @@
  * The receiver takes rows (taken) and commits its place (last) then or later: the
  * deliverer's held place. One that commits each turn never waits.
  *
+ * -DOLDER: the sender may also be restored from a copy older by one row, and later
+ * from the newer one.
  * -DPLAIN: batches of one row, each turn is committed; so that N=4 can be searched.
  *
  * Faults: C kills of either end, with or without the frames on their way; L lost
@@ -30,7 +32,45 @@
  * window's size (time and bytes). Any acknowledged prefix may be forgotten at any
  * time, which is every retention there is.
  *
- * README.md has the mutants, and how to run.
+ * `run` reads these; README.md has what the mutants show.
+ *
+ * RUN kills_2 -DC=2 -DL=2
+ * RUN late -DLATE -DENDS
+ * RUN late_kills_2 -DLATE -DN=2 -DC=2
+ * RUN restored -DN=2 -DR=1 -DENDS
+ * RUN restored_3_rows -DR=1 -DC=0
+ * RUN restored_twice -DN=2 -DR=2 -DC=0 -DL=0
+ * RUN restored_twice_3_rows -DPLAIN -DR=2 -DC=0 -DL=0
+ * LONG restored_3_rows_kills -DR=1
+ * LONG restored_late -DN=2 -DR=1 -DLATE
+ * LONG restored_twice_kills -DN=2 -DR=2
+ * LONG restored_twice_4_rows -DPLAIN -DN=4 -DR=2 -DC=0 -DL=0
+ * LONG restored_older_newer -DOLDER -DR=2 -DC=0 -DL=0
+ *
+ * MUTANT M_MIXED_RUNS -O2 -DOLDER -DR=2 -DC=0 -DL=0
+ * MUTANT M_JUMP_ON_BATCH -O2 -DPLAIN -DN=4 -DR=2 -DC=0 -DL=0
+ * MUTANT M_BELIEVE_ONCE -DLATE -DN=2 -DC=2
+ * MUTANT M_COMPARE_FIRST -DR=1
+ * MUTANT M_ACCEPT_HOLE
+ * MUTANT M_ACK_BEFORE_COMMIT
+ * MUTANT M_NO_DEDUPE
+ * MUTANT M_NO_PROBE
+ * MUTANT M_PRUNE_ON_SEND
+ * MUTANT M_NO_COUNT -DN=2 -DR=1
+ * MUTANT M_NO_IDLE -DN=2 -DR=1
+ * MUTANT M_RUN_KEPT -DN=2 -DR=1
+ * MUTANT M_SILENT_START -DN=2 -DR=1
+ * MUTANT M_NUMBER_ONLY -DPLAIN -DR=2 -DC=0 -DL=0
+ * MUTANT M_NO_PREV_RUN -DPLAIN -DR=2 -DC=0 -DL=0
+ * MUTANT M_NO_IDENTITY -DPLAIN -DR=2 -DC=0 -DL=0
+ * MUTANT M_NO_HOLE -DENDS
+ * MUTANT M_BACK_FOR_EVER -DENDS
+ * MUTANT M_IGNORE_BEHIND -DN=2 -DR=1 -DC=0 -DENDS
+ * MUTANT M_NO_RUNS -DN=2 -DR=1 -DC=0 -DENDS
+ * MUTANT M_NO_FLOOR -DN=2 -DR=1 -DC=0 -DENDS
+ * MUTANT M_BEYOND_END -DN=2 -DR=1 -DENDS
+ * MUTANT M_TAKEN_KEPT -DN=2 -DR=1 -DENDS
+ * MUTANT M_ACK_PLACE_ONLY -DN=2 -DR=1 -DENDS
  */
 #ifndef N
 #define N 3 /* rows written in all, at most V */
@@ -294,6 +334,10 @@ end:
        if /* the copy; or nothing, and the copy comes later */
        :: true -> top = c_top; cur = c_cur; low = c_low; copy_log(s, c_s)
        :: s_copy -> top = 0; cur = 0; low = 1; wipe(s)
+#ifdef OLDER
+       :: c_top > 1 && c_low == 1 ->
+          top = c_top - 1; cur = 0; low = 1; copy_log(s, c_s); s.at[c_top] = 0
+#endif
        fi;
        start_sender() }
   od
@@ -313,7 +357,8 @@ inline settle() /* one commit: the place, and all effects up to it */
 {
   do
   :: last < taken ->
-     last++; ONCE(VAL(r.at[last]));
+     last++;
+     ONCE(VAL(r.at[last])); /* once */
      app = app | BIT(VAL(r.at[last]));
      counted = counted & ~BIT(VAL(r.at[last]))
   :: last >= taken -> break
@@ -325,7 +370,7 @@ inline accept(row, num)
   if
   :: HAS(num)
   :: !HAS(num) ->
-     assert(restored || VAL(row) == taken + 1);
+     assert(restored || VAL(row) == taken + 1); /* order */
      taken = num; r.at[taken] = row
   fi
 }
@@ -350,7 +395,9 @@ inline agree()
   :: taken + 1 < n ->
      settle();
      do
-     :: taken + 1 < n -> taken++; r.at[taken] = t.at[taken]; COUNT(VAL(t.at[taken]))
+     :: taken + 1 < n ->
+        taken++; r.at[taken] = t.at[taken];
+        COUNT(VAL(t.at[taken])) /* alarm */
      :: taken + 1 >= n -> break
      od;
      last = taken
@@ -369,7 +416,7 @@ inline get()
      :: taken + 1 < f ->
         taken++;
         r.at[taken] = (taken + 1 == f -> ROW(p, VAL(s.at[taken])) : s.at[taken]);
-        COUNT(VAL(s.at[taken]))
+        COUNT(VAL(s.at[taken])) /* alarm */
      :: taken + 1 >= f -> break
      od;
      last = taken
@@ -438,9 +485,9 @@ end:
 active proctype Judge()
 {
   timeout ->
-  assert(cur == top && last == top && taken == top);
-  assert(SAME(RUN(r.at[last]), RUN(s.at[last])));
-  assert(HELD(1) && HELD(2) && HELD(3) && HELD(4));
+  assert(cur == top && last == top && taken == top); /* rest */
+  assert(SAME(RUN(r.at[last]), RUN(s.at[last]))); /* rest */
+  assert(HELD(1) && HELD(2) && HELD(3) && HELD(4)); /* rest */
   resting = 1
 }
 
