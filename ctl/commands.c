@@ -193,14 +193,39 @@ const struct command ctl_commands[] = {
     },
     {
         .name = "dlq retry",
-        .args = "ID…",
-        .least = 1,
+        .args = "ID… | --all",
         .most = -1,
         .summary = "deliver dead letters again, each with a new budget",
         .help = "Refused for a letter that is not dead (exit 1; the others are "
-                "requeued all the same).",
-        .examples = "  grapnel dlq retry dlq_01JD3S6Q8W0N8M7V1T2X3Y4Z5A\n",
+                "requeued all the same).\nWith --all the oldest go first, at "
+                "--rate; it may be interrupted at any time, and the\nsame "
+                "command goes on with the rest. What dies again meanwhile is "
+                "left alone.",
+        .examples = "  grapnel dlq retry dlq_01JD3S6Q8W0N8M7V1T2X3Y4Z5A\n"
+                    "  grapnel dlq retry --all --endpoint crm --reason "
+                    "budget_time --rate 50\n",
+        .options = {{"--all", NULL, "every dead letter that the filters take"},
+                    {"--rate", "N", "so many a second (100)"},
+                    {"--endpoint", "E", "for this endpoint"},
+                    {"--source", "S", "from this source"},
+                    {"--workspace", "W", "of this workspace"},
+                    {"--type", "T", "of this type"},
+                    {"--reason", "R", "dead for this reason"},
+                    {"--since", "WHEN", "dead from then on"},
+                    {"--until", "WHEN", "dead before then"},
+                    {"--limit", "N", "at most so many (all)"}},
         .run = run_dlq_retry,
+    },
+    {
+        .name = "dlq stats",
+        .args = "",
+        .summary = "letters by state; dead ones by endpoint, reason and fault",
+        .help =
+            "A fault is the endpoint's (it refused, or could not be "
+            "reached), the event's (it can't\nbe used, or came too late), or "
+            "the pipeline's (ours, or of who runs it).",
+        .examples = "  grapnel dlq stats --json\n",
+        .run = run_dlq_stats,
     },
     {
         .name = "dlq resolve",

@@ -4,9 +4,11 @@
 #include "when.h"
 #include <ctype.h>
 #include <errno.h>
+#include <pwd.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum {
     ERRORS_MAX_BYTES = 1024 * 1024,
@@ -151,6 +153,13 @@ int64_t list_limit(const struct ctl *c)
     if (text && conf_parse_int(text, &limit, &why) != GR_OK)
         limit = LIST_DEFAULT;
     return limit;
+}
+
+const char *user_name(void)
+{
+    const struct passwd *user = getpwuid(geteuid());
+
+    return user ? user->pw_name : "an operator";
 }
 
 /* ---- files ---- */

@@ -35,6 +35,8 @@ int run_endpoints_resume(struct ctl *c);
 int run_dlq(struct ctl *c);
 int run_dlq_show(struct ctl *c);
 int run_dlq_retry(struct ctl *c);
+int run_dlq_retry_all(struct ctl *c);
+int run_dlq_stats(struct ctl *c);
 int run_dlq_resolve(struct ctl *c);
 int run_dlq_discard(struct ctl *c);
 int run_retry_plan(struct ctl *c);
@@ -62,6 +64,8 @@ const char *time_of(const json_t *object, const char *key);
 bool put_filters(struct ctl *c, json_t *args, const char *const *texts);
 /* --limit, 100 without. Only after put_filters(). */
 int64_t list_limit(const struct ctl *c);
+/* Who runs this, for the history of what he changes. */
+const char *user_name(void);
 /* A file's bytes, "-" for standard input. NULL: a sentence was printed. */
 char *read_file(const char *path, size_t most, size_t *bytes);
 

@@ -217,7 +217,8 @@ static int decide(struct ctl *c, const char *what)
     if (!note || !*note)
         return complain(EXIT_USAGE, "say why, for those who look later: "
                                     "--note TEXT");
-    args = json_pack("{s:s, s:s}", "id", c->parsed.args[0], "note", note);
+    args = json_pack("{s:s, s:s, s:s}", "id", c->parsed.args[0], "note", note,
+                     "who", user_name());
     if (!args)
         return complain(EXIT_USAGE, "--note: this is no UTF-8");
     letter = ask(c, dlqd, what, args, ASK_MS, &unreachable, why);
@@ -261,8 +262,10 @@ static int retry_page(struct ctl *c, json_t *ids, json_t *done, json_t *refused)
 {
     bool unreachable;
     char why[200];
-    json_t *answer = ask(c, dlqd, "dlq_retry", json_pack("{s:o}", "ids", ids),
-                         ASK_MS, &unreachable, why);
+    json_t *answer = ask(
+        c, dlqd, "dlq_retry",
+        json_pack("{s:o, s:s}", "ids", ids, "who", user_name()), ASK_MS,
+        &unreachable, why);
 
     if (unreachable)
         return complain_away(c, dlqd, why);
@@ -276,9 +279,17 @@ static int retry_page(struct ctl *c, json_t *ids, json_t *done, json_t *refused)
 
 int run_dlq_retry(struct ctl *c)
 {
-    json_t *done = json_array(), *refused = json_array();
+    json_t *done, *refused;
     int code = -1;
 
+    if (parsed_value(&c->parsed, "--all"))
+        return c->parsed.arg_count
+                   ? complain(EXIT_USAGE, "name letters, or say --all")
+                   : run_dlq_retry_all(c);
+    if (!c->parsed.arg_count)
+        return complain(EXIT_USAGE, "which letters? Name them, or say --all");
+    done = json_array();
+    refused = json_array();
     for (int i = 0; code < 0 && i < c->parsed.arg_count;) {
         json_t *ids = json_array();
 

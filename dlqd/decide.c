@@ -1,11 +1,12 @@
 #include "decide.h"
 #include "keep.h"
 #include "log.h"
+#include <stdlib.h>
 
 enum { AT_ONCE = 64 };
 
 bool decide_letter(struct dlqd *d, const char *id, int state, const char *note,
-                   char why[200])
+                   const char *who, char why[200])
 {
     struct letter l = {0};
     bool have = store_find(&d->store, wire_text(id), &l), may;
@@ -13,9 +14,11 @@ bool decide_letter(struct dlqd *d, const char *id, int state, const char *note,
     may = letter_may_decide(have ? &l : NULL, why);
     if (may) {
         const char *name = states_name(&letter_states, state);
+        char *what = gr_printf("by %s: %s", who ? who : "an operator", note);
 
         store_note(&d->store, l.n, note);
-        keep_move(d, &l, state, note);
+        keep_move(d, &l, state, what);
+        free(what);
         if (l.endpoint)
             store_decision_add(&d->store, &l, name);
         log_info(l.event_id, "a letter is decided", LS("letter", l.id),

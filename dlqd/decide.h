@@ -8,7 +8,7 @@
  * sequencer, whose lane it may halt: all or nothing. false: refused in any
  * other state, `why` says why. */
 bool decide_letter(struct dlqd *d, const char *id, int state, const char *note,
-                   char why[200]);
+                   const char *who, char why[200]);
 
 /* Hand messages to the hop, forget those that arrived; a bounded number. Returns
  * ms until it wants to be called again, negative for never. */

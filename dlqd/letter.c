@@ -4,6 +4,7 @@
 #include "json_text.h"
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 static const struct state table[LETTER_STATES] = {
     [LETTER_DEAD] = {"dead",
@@ -105,6 +106,22 @@ bool letter_may_decide(const struct letter *l, char why[200])
                  states_name(&letter_states, l->state), since);
     }
     return l && l->state == LETTER_DEAD;
+}
+
+const char *letter_fault(const char *reason)
+{
+    static const char *const endpoints[] = {"rejected", "budget_attempts",
+                                            "budget_time", "endpoint_gone",
+                                            "blocked_address"};
+
+    for (size_t i = 0; i < COUNT_OF(endpoints); i++)
+        if (strcmp(reason, endpoints[i]) == 0)
+            return "endpoint";
+    if (strncmp(reason, "refused:", strlen("refused:")) == 0 ||
+        strcmp(reason, "invalid_transition") == 0 ||
+        strcmp(reason, "expired") == 0)
+        return "event";
+    return "pipeline";
 }
 
 json_t *letter_json(const struct letter *l)

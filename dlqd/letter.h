@@ -70,6 +70,11 @@ bool letter_may_retry(const struct letter *l, char why[200]);
 /* May an operator resolve or discard it? */
 bool letter_may_decide(const struct letter *l, char why[200]);
 
+/* Whose fault a death is, by its reason: "endpoint" (it refused, or could not be
+ * reached), "event" (it can't be used, or came too late), or "pipeline" (ours, or
+ * of who runs us). */
+const char *letter_fault(const char *reason);
+
 /* As `grapnel dlq --json` shows it. The caller's. */
 json_t *letter_json(const struct letter *l);
 

@@ -1,4 +1,5 @@
 #include "list.h"
+#include "bulk.h"
 #include "clock.h"
 #include "decide.h"
 #include "dlqd.h"
@@ -65,18 +66,18 @@ static bool read_state(struct list_filter *f, json_t *v, char why[200])
     return false;
 }
 
-static bool read_before(struct list_filter *f, json_t *v, char why[200])
+static bool read_cursor(json_t *v, const char *key, int64_t *ms, int64_t *n,
+                        char why[200])
 {
     const char *text;
     int end = 0;
 
-    if (!arg_text(v, "before", &text, why))
+    if (!arg_text(v, key, &text, why))
         return false;
-    if (sscanf(text, "%" SCNd64 ".%" SCNd64 "%n", &f->before_ms, &f->before_n,
-               &end) == 2 &&
+    if (sscanf(text, "%" SCNd64 ".%" SCNd64 "%n", ms, n, &end) == 2 &&
         end > 0 && text[end] == 0)
         return true;
-    snprintf(why, 200, "\"before\" must be the \"next\" of an answer");
+    snprintf(why, 200, "\"%s\" must be the \"next\" of an answer", key);
     return false;
 }
 
@@ -86,11 +87,9 @@ static bool read_arg(struct list_filter *f, const char *key, json_t *v,
     const struct {
         const char *key;
         const char **text;
-    } texts[] = {{"endpoint", &f->endpoint},
-                 {"workspace", &f->workspace},
-                 {"type", &f->type},
-                 {"reason", &f->reason},
-                 {"source", &f->source}};
+    } texts[] = {{"endpoint", &f->endpoint}, {"workspace", &f->workspace},
+                 {"type", &f->type},         {"reason", &f->reason},
+                 {"source", &f->source},     {"who", &f->who}};
 
     for (size_t i = 0; i < COUNT_OF(texts); i++)
         if (strcmp(key, texts[i].key) == 0)
@@ -98,7 +97,9 @@ static bool read_arg(struct list_filter *f, const char *key, json_t *v,
     if (strcmp(key, "state") == 0)
         return read_state(f, v, why);
     if (strcmp(key, "before") == 0)
-        return read_before(f, v, why);
+        return read_cursor(v, key, &f->before_ms, &f->before_n, why);
+    if (strcmp(key, "after") == 0)
+        return read_cursor(v, key, &f->after_ms, &f->after_n, why);
     if (strcmp(key, "since_ms") == 0)
         return arg_int(v, key, 0, &f->since_ms, why);
     if (strcmp(key, "until_ms") == 0)
@@ -107,7 +108,7 @@ static bool read_arg(struct list_filter *f, const char *key, json_t *v,
         return arg_int(v, key, 1, &f->limit, why);
     snprintf(why, 200,
              "unknown \"%.40s\"; dlq knows state endpoint workspace type "
-             "reason source since_ms until_ms limit before",
+             "reason source since_ms until_ms limit before after who",
              key);
     return false;
 }
@@ -161,7 +162,7 @@ static size_t add_letter(struct dlqd *d, json_t *letters, int64_t n)
     return bytes;
 }
 
-static json_t *cursor(const struct scan_row *last)
+json_t *list_cursor(const struct scan_row *last)
 {
     char text[64];
 
@@ -188,7 +189,7 @@ static json_t *ask_list(void *self, json_t *args, char why[200])
             bytes += add_letter(d, letters, row.n);
         if ((int64_t)json_array_size(letters) >= f.limit || i >= SCAN_MOST ||
             bytes >= ANSWER_BYTES)
-            next = cursor(&row);
+            next = list_cursor(&row);
     }
     store_scan_done(&d->store);
     return json_pack("{s:o, s:o}", "letters", letters, "next",
@@ -314,6 +315,7 @@ static json_t *ask_show(void *self, json_t *args, char why[200])
 static json_t *ask_retry(void *self, json_t *args, char why[200])
 {
     json_t *ids = json_object_get(args, "ids"), *id, *done, *refused;
+    const char *who = json_string_value(json_object_get(args, "who"));
     size_t i;
 
     if (json_array_size(ids) < 1 || json_array_size(ids) > RETRY_MOST) {
@@ -332,7 +334,7 @@ static json_t *ask_retry(void *self, json_t *args, char why[200])
     {
         char reason[200];
 
-        if (requeue_letter(self, json_string_value(id), reason))
+        if (requeue_letter(self, json_string_value(id), who, reason))
             json_array_append(done, id);
         else
             json_array_append_new(
@@ -346,7 +348,8 @@ static json_t *ask_retry(void *self, json_t *args, char why[200])
 static json_t *ask_decide(void *self, json_t *args, int state, char why[200])
 {
     struct dlqd *d = self;
-    const char *id, *note;
+    const char *who = json_string_value(json_object_get(args, "who")), *id,
+               *note;
     struct letter l;
     json_t *out;
 
@@ -357,7 +360,7 @@ static json_t *ask_decide(void *self, json_t *args, int state, char why[200])
         snprintf(why, 200, "\"note\" must have 1 to %d bytes", NOTE_MAX_BYTES);
         return NULL;
     }
-    if (!decide_letter(d, id, state, note, why) ||
+    if (!decide_letter(d, id, state, note, who, why) ||
         !store_find(&d->store, wire_text(id), &l))
         return NULL;
     out = letter_json(&l);
@@ -421,13 +424,27 @@ const struct control_command dlqd_commands[] = {
      "\"before\": next until that is null",
      ask_list},
     {"dlq_show", "id", "one letter with headers, body and history", ask_show},
-    {"dlq_retry", "ids",
+    {"dlq_retry", "ids who",
      "dead letters back to the sequencer: "
      "{\"requeued\":[id…],\"refused\":[{\"id\",\"why\"}]}",
      ask_retry},
-    {"dlq_resolve", "id note", "a dead letter was dealt with: the letter",
+    {"dlq_retry_all",
+     "endpoint workspace type reason source since_ms until_ms limit after who",
+     "the oldest of these dead letters back to the sequencer: "
+     "{\"requeued\":[id…],\"next\":…}; go on with \"after\": next until that "
+     "is "
+     "null",
+     bulk_retry},
+    {"dlq_count",
+     "endpoint workspace type reason source since_ms until_ms after",
+     "how many that would be: {\"count\",\"next\"}; page by page as well",
+     bulk_count},
+    {"dlq_stats", "",
+     "letters by state, the dead ones by endpoint, reason and fault",
+     bulk_stats},
+    {"dlq_resolve", "id note who", "a dead letter was dealt with: the letter",
      ask_resolve},
-    {"dlq_discard", "id note", "a dead letter is not wanted: the letter",
+    {"dlq_discard", "id note who", "a dead letter is not wanted: the letter",
      ask_discard},
     {"trace", "id", "what happened here to an event", ask_trace},
     {0}};

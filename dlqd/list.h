@@ -12,13 +12,16 @@ struct list_filter {
     const char *endpoint, *workspace, *type, *reason, *source;
     int64_t since_ms, until_ms; /* of the death; until is not included */
     int64_t limit;
-    /* Go on below this letter. */
-    int64_t before_ms, before_n;
+    /* Go on below this letter; or, oldest first, above it. */
+    int64_t before_ms, before_n, after_ms, after_n;
+    const char *who; /* asks for a change; NULL: does not say */
 };
 
 /* Read the args of `dlq`. false: `why` says what is wrong with them. */
 bool list_filter_read(struct list_filter *f, json_t *args, char why[200]);
 /* Does this letter belong in the list? (The state is SQL's part.) Pure. */
 bool list_filter_takes(const struct list_filter *f, const struct scan_row *row);
+/* What "before" or "after" must be to go on behind this row. The caller's. */
+json_t *list_cursor(const struct scan_row *last);
 
 #endif

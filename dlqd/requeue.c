@@ -2,18 +2,23 @@
 #include "decide.h"
 #include "keep.h"
 #include "log.h"
+#include <stdlib.h>
 #include <string.h>
 
 enum { AGAIN_MOST = 128 }; /* said again in one turn */
 
-bool requeue_letter(struct dlqd *d, const char *id, char why[200])
+bool requeue_letter(struct dlqd *d, const char *id, const char *who,
+                    char why[200])
 {
     struct letter l = {0};
     bool have = store_find(&d->store, wire_text(id), &l), may;
 
     may = letter_may_retry(have ? &l : NULL, why);
     if (may) {
-        keep_move(d, &l, LETTER_REQUEUED, "by an operator");
+        char *what = gr_printf("by %s", who ? who : "an operator");
+
+        keep_move(d, &l, LETTER_REQUEUED, what);
+        free(what);
         hop_put(d->daemon.hop, l.sequencer, ROW_REQUEUE,
                 store_requeue_add(&d->store, l.n, l.life));
         log_info(l.event_id, "a letter is requeued", LS("letter", l.id),

@@ -5,8 +5,10 @@
 #include "dlqd.h"
 
 /* dead → requeued, and the message to the sequencer, in the transaction now
- * open: both or neither. false: refused in any other state, `why` says why. */
-bool requeue_letter(struct dlqd *d, const char *id, char why[200]);
+ * open: both or neither. `who` asks for it, NULL when he does not say. false: refused
+ * in any other state, `why` says why. */
+bool requeue_letter(struct dlqd *d, const char *id, const char *who,
+                    char why[200]);
 
 /* hop.h's callbacks for the log of requeues. */
 bool requeue_load(void *self, const char *peer, uint64_t n, int kind,

@@ -15,19 +15,11 @@
     "FROM letters INDEXED BY letters_newest "                       \
     "WHERE state = " state " AND (dead_ms, n) < (?2, ?3) "
 
-#define SCAN_ALL                                                               \
-    SCAN_OF("'dead'")                                                          \
-    "UNION ALL " SCAN_OF("'requeued'") "UNION ALL " SCAN_OF(                   \
-        "'recovered'") "UNION ALL " SCAN_OF("'resolved'") "UNION "             \
-                                                          "ALL " SCAN_OF(      \
-                                                              "'di"            \
-                                                              "sca"            \
-                                                              "rde"            \
-                                                              "d'") "ORDER "   \
-                                                                    "BY "      \
-                                                                    "dead_ms " \
-                                                                    "DESC, n " \
-                                                                    "DESC"
+#define ALSO(state) "UNION ALL " SCAN_OF(state)
+
+static const char scan_all[] = SCAN_OF("'dead'") ALSO("'requeued'")
+    ALSO("'recovered'") ALSO("'resolved'")
+        ALSO("'discarded'") "ORDER BY dead_ms DESC, n DESC";
 
 void store_open(struct store *s, struct db *db)
 {
@@ -101,14 +93,22 @@ void store_open(struct store *s, struct db *db)
             "NULL");
     s->scan_state = db_prepare(db,
                                SCAN_OF("?1") "ORDER BY dead_ms DESC, n DESC");
-    s->scan_all = db_prepare(db, SCAN_ALL);
+    s->scan_all = db_prepare(db, scan_all);
+    s->scan_oldest = db_prepare(
+        db, "SELECT n, dead_ms, endpoint, workspace, type, reason, source "
+            "FROM letters INDEXED BY letters_newest "
+            "WHERE state = 'dead' AND (dead_ms, n) > (?1, ?2) "
+            "ORDER BY dead_ms, n");
+    s->tallies = db_prepare(
+        db, "SELECT state, endpoint, reason, count FROM tallies "
+            "WHERE count > 0");
     s->old = db_prepare(db, "SELECT n FROM letters WHERE state = ?1 AND "
                             "moved_ms < ?2 ORDER BY moved_ms LIMIT ?3");
     s->drop_letter = db_prepare(db, "DELETE FROM letters WHERE n = ?1");
     s->drop_content = db_prepare(db, "DELETE FROM contents WHERE letter = ?1");
     s->drop_history = db_prepare(db, "DELETE FROM history WHERE letter = ?1");
-    s->count = db_prepare(db,
-                          "SELECT state, count(*) FROM letters GROUP BY state");
+    s->count = db_prepare(
+        db, "SELECT state, sum(count) FROM tallies GROUP BY state");
 }
 
 /* ---- letters ---- */
@@ -407,6 +407,14 @@ bool store_scan_next(struct store *s, struct scan_row *row)
     return true;
 }
 
+void store_scan_oldest(struct store *s, int64_t after_ms, int64_t after_n)
+{
+    stmt *q = s->scanning = s->scan_oldest;
+
+    bind_i64(q, 1, after_ms);
+    bind_i64(q, 2, after_n);
+}
+
 void store_scan_done(struct store *s)
 {
     db_done(s->scanning);
@@ -436,6 +444,26 @@ void store_drop(struct store *s, int64_t n)
         bind_i64(drops[i], 1, n);
         db_run(s->db, drops[i]);
     }
+}
+
+void store_tallies(struct store *s)
+{
+    db_done(s->tallies);
+}
+
+bool store_tallies_next(struct store *s, struct tally *t)
+{
+    stmt *q = s->tallies;
+
+    if (!db_step(s->db, q)) {
+        db_done(q);
+        return false;
+    }
+    *t = (struct tally){.state = states_find(&letter_states, col_text(q, 0)),
+                        .endpoint = col_text(q, 1),
+                        .reason = col_text(q, 2),
+                        .count = col_i64(q, 3)};
+    return true;
 }
 
 void store_count(struct store *s, int64_t counts[LETTER_STATES])

@@ -17,7 +17,7 @@ struct store {
     stmt *requeues_again, *requeue_unhanded, *requeue_handed;
     stmt *note, *decision_add, *decisions, *decision_get, *decision_handed,
         *decision_drop, *decisions_again;
-    stmt *scan_state, *scan_all;
+    stmt *scan_state, *scan_all, *scan_oldest, *tallies;
     stmt *scanning; /* the one of both that is being walked */
     stmt *old, *drop_letter, *drop_content, *drop_history;
     stmt *count;
@@ -100,12 +100,23 @@ void store_scan(struct store *s, const char *state, int64_t before_ms,
                 int64_t before_n);
 bool store_scan_next(struct store *s, struct scan_row *row);
 void store_scan_done(struct store *s);
+/* The same over the dead ones, oldest first, above (after_ms, after_n). */
+void store_scan_oldest(struct store *s, int64_t after_ms, int64_t after_n);
 
 /* Numbers of letters that have been in `state` since before `before_ms`, oldest
  * first, at most `most`. */
 int store_old(struct store *s, int state, int64_t before_ms, int64_t *n,
               int most);
 void store_drop(struct store *s, int64_t n);
+
+/* How many letters there are of a kind; walks all kinds. */
+struct tally {
+    int state;
+    const char *endpoint, *reason; /* until the next step */
+    int64_t count;
+};
+void store_tallies(struct store *s);
+bool store_tallies_next(struct store *s, struct tally *t);
 
 /* Letters by state. */
 void store_count(struct store *s, int64_t counts[LETTER_STATES]);

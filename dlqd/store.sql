@@ -36,6 +36,30 @@ CREATE INDEX letters_newest ON letters
 CREATE INDEX letters_by_event ON letters (event_id);
 CREATE INDEX letters_by_age ON letters (state, moved_ms);
 
+-- How many letters there are of each kind, so that nobody has to count them:
+-- kept by triggers, in the transaction of the change. Endpoint '' is none.
+CREATE TABLE tallies (
+  state    TEXT NOT NULL,
+  endpoint TEXT NOT NULL,
+  reason   TEXT NOT NULL,
+  count    INTEGER NOT NULL,
+  PRIMARY KEY (state, endpoint, reason)
+) STRICT, WITHOUT ROWID;
+CREATE TRIGGER letters_come AFTER INSERT ON letters BEGIN
+  INSERT INTO tallies VALUES (new.state, ifnull(new.endpoint, ''), new.reason, 1)
+    ON CONFLICT DO UPDATE SET count = count + 1;
+END;
+CREATE TRIGGER letters_go AFTER DELETE ON letters BEGIN
+  UPDATE tallies SET count = count - 1 WHERE state = old.state AND
+    endpoint = ifnull(old.endpoint, '') AND reason = old.reason;
+END;
+CREATE TRIGGER letters_change AFTER UPDATE OF state, reason ON letters BEGIN
+  UPDATE tallies SET count = count - 1 WHERE state = old.state AND
+    endpoint = ifnull(old.endpoint, '') AND reason = old.reason;
+  INSERT INTO tallies VALUES (new.state, ifnull(new.endpoint, ''), new.reason, 1)
+    ON CONFLICT DO UPDATE SET count = count + 1;
+END;
+
 -- What a retry sends. Beside the letters, so that neither a list nor a change
 -- of state ever moves a body.
 CREATE TABLE contents (

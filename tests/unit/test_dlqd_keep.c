@@ -157,7 +157,7 @@ static bool requeue(struct rig *r, const char *id)
     bool done;
 
     db_begin(r->d.daemon.db);
-    done = requeue_letter(&r->d, id, why);
+    done = requeue_letter(&r->d, id, "ada", why);
     hop_work(r->d.daemon.hop);
     assert_int_equal(db_commit(r->d.daemon.db), GR_OK);
     return done;

@@ -1,0 +1,212 @@
+/* bulk: dlq retry --all, and dlq stats. dlqd picks the letters and moves each
+ * page in one transaction; here are the pace and the progress. */
+#include "ask.h"
+#include "clock.h"
+#include "conf.h"
+#include "table.h"
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum {
+    RATE_DEFAULT = 100, /* letters a second */
+    RATE_MOST = 100000,
+    PAGES_PER_S = 5,
+    PAGE_MOST = 500,
+};
+
+static const char dlqd[] = "dlqd";
+static const char *const filters[] = {"--endpoint", "--source", "--workspace",
+                                      "--type",     "--reason", NULL};
+
+/* What a page costs and how far it came. */
+struct bulk {
+    struct ctl *c;
+    json_t *args; /* of every page */
+    int64_t rate, limit, total, done;
+    json_t *ids; /* all that were requeued, for --json; else NULL */
+    bool shows;  /* progress, on a terminal */
+};
+
+/* --all is for what is dead now: what dies again meanwhile is left alone. */
+static bool put_args(struct bulk *b)
+{
+    const char *text = parsed_value(&b->c->parsed, "--rate"), *why = "";
+
+    b->rate = RATE_DEFAULT;
+    if (!put_filters(b->c, b->args, filters))
+        return false;
+    b->limit = INT64_MAX;
+    if (parsed_value(&b->c->parsed, "--limit"))
+        b->limit = list_limit(b->c);
+    if (!json_object_get(b->args, "until_ms"))
+        json_object_set_new(b->args, "until_ms", json_integer(now_ms()));
+    json_object_set_new(b->args, "who", json_string(user_name()));
+    if (!text || (conf_parse_int(text, &b->rate, &why) == GR_OK &&
+                  b->rate >= 1 && b->rate <= RATE_MOST))
+        return true;
+    complain(EXIT_USAGE, "--rate: a whole number of letters a second, 1 to %d",
+             RATE_MOST);
+    return false;
+}
+
+/* One question; NULL: *code says what to exit with. */
+static json_t *page(struct bulk *b, const char *what, int *code)
+{
+    bool unreachable;
+    char why[200];
+    json_t *answer = ask(b->c, dlqd, what, json_incref(b->args), ASK_MS,
+                         &unreachable, why);
+
+    if (!answer)
+        *code = unreachable ? complain_away(b->c, dlqd, why)
+                            : complain(EXIT_REFUSED, "%s", why);
+    return answer;
+}
+
+/* Go on behind it; false: that was all. */
+static bool go_on(struct bulk *b, const json_t *answer)
+{
+    json_t *next = json_object_get(answer, "next");
+
+    if (json_is_string(next))
+        json_object_set(b->args, "after", next);
+    return json_is_string(next);
+}
+
+static bool count_all(struct bulk *b, int *code)
+{
+    bool more = true;
+
+    while (more) {
+        json_t *answer = page(b, "dlq_count", code);
+
+        if (!answer)
+            return false;
+        b->total += json_integer_value(json_object_get(answer, "count"));
+        more = go_on(b, answer);
+        json_decref(answer);
+    }
+    if (b->total > b->limit)
+        b->total = b->limit;
+    json_object_del(b->args, "after");
+    return true;
+}
+
+static void show(const struct bulk *b)
+{
+    enum { WIDTH = 30 };
+    int filled = b->total ? (int)(b->done * WIDTH / b->total) : WIDTH;
+
+    if (!b->shows)
+        return;
+    if (filled > WIDTH)
+        filled = WIDTH;
+    fprintf(stderr, "\r%.*s%.*s %lld of %lld requeued ", filled,
+            "##############################", WIDTH - filled,
+            "..............................", (long long)b->done,
+            (long long)b->total);
+}
+
+static bool retry_all(struct bulk *b, int *code)
+{
+    int64_t per_page = (b->rate + PAGES_PER_S - 1) / PAGES_PER_S;
+    bool more = true;
+
+    if (per_page > PAGE_MOST)
+        per_page = PAGE_MOST;
+    for (show(b); more && b->done < b->limit; show(b)) {
+        int64_t missing = b->limit - b->done, before = b->done;
+        json_t *answer, *ids;
+
+        json_object_set_new(
+            b->args, "limit",
+            json_integer(missing < per_page ? missing : per_page));
+        answer = page(b, "dlq_retry_all", code);
+        if (!answer)
+            return false;
+        ids = json_object_get(answer, "requeued");
+        b->done += (int64_t)json_array_size(ids);
+        if (b->ids)
+            json_array_extend(b->ids, ids);
+        more = go_on(b, answer);
+        json_decref(answer);
+        if (more)
+            usleep((useconds_t)((b->done - before) * 1000000 / b->rate));
+    }
+    return true;
+}
+
+int run_dlq_retry_all(struct ctl *c)
+{
+    struct bulk b = {.c = c,
+                     .args = json_object(),
+                     .ids = c->json ? json_array() : NULL,
+                     .shows = !c->json && isatty(STDERR_FILENO)};
+    int code = EXIT_USAGE;
+    bool done = put_args(&b) && count_all(&b, &code) && retry_all(&b, &code);
+
+    if (b.shows && b.total)
+        fprintf(stderr, "\n");
+    if (done)
+        code = 0;
+    if (done && c->json)
+        print_json(json_pack("{s:O, s:[]}", "requeued", b.ids, "refused"));
+    else if (done)
+        printf("%lld requeued\n", (long long)b.done);
+    else if (b.done)
+        complain(code,
+                 "%lld were requeued before that; the same command goes "
+                 "on with the rest",
+                 (long long)b.done);
+    json_decref(b.args);
+    json_decref(b.ids);
+    return code;
+}
+
+/* ---- stats ---- */
+
+static void print_counts(struct ctl *c, const json_t *counts, const char *head)
+{
+    const char *const heads[] = {head, "DEAD", NULL};
+    const char *key;
+    struct table t;
+    json_t *n;
+
+    if (!json_object_size(counts))
+        return;
+    printf("\n");
+    table_init(&t, heads);
+    json_object_foreach((json_t *)counts, key, n)
+    {
+        table_add(&t, PLAIN, "%s", *key ? key : "(not routed)");
+        table_add(&t, PLAIN, "%lld", (long long)json_integer_value(n));
+    }
+    table_print(&t, stdout, c->colour, 0);
+    table_fini(&t);
+}
+
+int run_dlq_stats(struct ctl *c)
+{
+    static const char *const states[] = {"dead", "requeued", "recovered",
+                                         "resolved", "discarded"};
+    bool unreachable;
+    char why[200];
+    json_t *stats = ask(c, dlqd, "dlq_stats", NULL, ASK_MS, &unreachable, why);
+
+    if (unreachable)
+        return complain_away(c, dlqd, why);
+    if (!stats)
+        return complain(EXIT_REFUSED, "%s", why);
+    if (c->json) {
+        print_json(stats);
+        return 0;
+    }
+    for (size_t i = 0; i < COUNT_OF(states); i++)
+        printf("%-10s %s\n", states[i], text_of(stats, states[i]));
+    print_counts(c, json_object_get(stats, "by_endpoint"), "ENDPOINT");
+    print_counts(c, json_object_get(stats, "by_reason"), "REASON");
+    print_counts(c, json_object_get(stats, "by_fault"), "FAULT OF");
+    json_decref(stats);
+    return 0;
+}

@@ -1,0 +1,124 @@
+#include "bulk.h"
+#include "dlqd.h"
+#include "list.h"
+#include "requeue.h"
+#include <stdlib.h>
+#include <string.h>
+
+/* What one answer may cost; the asker goes on from "next". */
+enum {
+    LOOKED_AT_MOST = 5000, /* index rows, some 5 ms */
+    RETRIED_MOST = 500,
+};
+
+/* A filter of dead letters: the only ones that can be retried. */
+static bool read_dead(struct list_filter *f, json_t *args, char why[200])
+{
+    if (!list_filter_read(f, args, why))
+        return false;
+    if (f->state && strcmp(f->state, "dead") == 0)
+        return true;
+    snprintf(why, 200, "only dead letters can be retried");
+    return false;
+}
+
+/* Walk from the oldest on; numbers into `n` when that is not NULL. Returns how
+ * many were taken; *next is where to go on, NULL at the end. */
+static int walk(struct dlqd *d, const struct list_filter *f, int most,
+                int64_t *n, json_t **next)
+{
+    struct scan_row row;
+    int count = 0;
+
+    *next = NULL;
+    store_scan_oldest(&d->store, f->after_ms, f->after_n);
+    for (int i = 0; !*next && store_scan_next(&d->store, &row); i++) {
+        if (row.dead_ms >= f->until_ms)
+            break;
+        if (row.dead_ms >= f->since_ms && list_filter_takes(f, &row)) {
+            if (n)
+                n[count] = row.n;
+            count++;
+        }
+        if (count == most || i >= LOOKED_AT_MOST)
+            *next = list_cursor(&row);
+    }
+    store_scan_done(&d->store);
+    if (!*next)
+        *next = json_null();
+    return count;
+}
+
+json_t *bulk_retry(void *self, json_t *args, char why[200])
+{
+    struct dlqd *d = self;
+    struct list_filter f;
+    int64_t n[RETRIED_MOST];
+    json_t *done = json_array(), *next;
+    int count;
+
+    if (!read_dead(&f, args, why)) {
+        json_decref(done);
+        return NULL;
+    }
+    count = walk(d, &f, f.limit < RETRIED_MOST ? (int)f.limit : RETRIED_MOST, n,
+                 &next);
+    for (int i = 0; i < count; i++) {
+        struct letter l;
+        char reason[200];
+
+        if (!store_find_n(&d->store, n[i], &l))
+            continue;
+        if (requeue_letter(d, l.id, f.who, reason))
+            json_array_append_new(done, json_string(l.id));
+        letter_fini(&l);
+    }
+    return json_pack("{s:o, s:o}", "requeued", done, "next", next);
+}
+
+json_t *bulk_count(void *self, json_t *args, char why[200])
+{
+    struct list_filter f;
+    json_t *next;
+    int count;
+
+    if (!read_dead(&f, args, why))
+        return NULL;
+    count = walk(self, &f, LOOKED_AT_MOST, NULL, &next);
+    return json_pack("{s:i, s:o}", "count", count, "next", next);
+}
+
+/* ---- stats ---- */
+
+static void count_up(json_t *counts, const char *key, int64_t n)
+{
+    int64_t had = json_integer_value(json_object_get(counts, key));
+
+    json_object_set_new(counts, key, json_integer(had + n));
+}
+
+json_t *bulk_stats(void *self, json_t *args, char why[200])
+{
+    struct dlqd *d = self;
+    json_t *out = json_object(), *by_endpoint = json_object(),
+           *by_reason = json_object(), *by_fault = json_object();
+    struct tally t;
+
+    (void)args;
+    (void)why;
+    for (int i = 0; i < LETTER_STATES; i++)
+        json_object_set_new(out, states_name(&letter_states, i),
+                            json_integer(d->metrics[M_LETTERS + i]));
+    store_tallies(&d->store);
+    while (store_tallies_next(&d->store, &t)) {
+        if (t.state != LETTER_DEAD)
+            continue;
+        count_up(by_endpoint, t.endpoint, t.count);
+        count_up(by_reason, t.reason, t.count);
+        count_up(by_fault, letter_fault(t.reason), t.count);
+    }
+    json_object_set_new(out, "by_endpoint", by_endpoint);
+    json_object_set_new(out, "by_reason", by_reason);
+    json_object_set_new(out, "by_fault", by_fault);
+    return out;
+}
