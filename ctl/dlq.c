@@ -69,6 +69,23 @@ static json_t *all_pages(struct ctl *c, json_t *args, int *code)
     return letters;
 }
 
+static bool is_state(const char *state)
+{
+    static const char *const states[] = {"dead",     "requeued",  "recovered",
+                                         "resolved", "discarded", "all"};
+
+    for (size_t i = 0; state && i < COUNT_OF(states); i++)
+        if (strcmp(state, states[i]) == 0)
+            return true;
+    if (state)
+        complain(EXIT_USAGE,
+                 "--state: no letter is ever \"%s\"; it is dead, "
+                 "requeued, recovered, resolved or discarded; all "
+                 "for all",
+                 state);
+    return !state;
+}
+
 int run_dlq(struct ctl *c)
 {
     static const char *const filters[] = {
@@ -77,7 +94,8 @@ int run_dlq(struct ctl *c)
     json_t *args = json_object(), *letters = NULL;
     int code = EXIT_USAGE;
 
-    if (put_filters(c, args, filters))
+    if (is_state(parsed_value(&c->parsed, "--state")) &&
+        put_filters(c, args, filters))
         letters = all_pages(c, args, &code);
     json_decref(args);
     if (!letters)

@@ -146,7 +146,7 @@ json_t *letter_json(const struct letter *l)
     json_object_set_new(out, "last_response",
                         l->last_response.n ? json_text(l->last_response)
                                            : json_null());
-    json_object_set_new(out, "note",
-                        *l->note ? json_text_of(l->note) : json_null());
+    json_object_set_new(
+        out, "note", l->note && *l->note ? json_text_of(l->note) : json_null());
     return out;
 }
