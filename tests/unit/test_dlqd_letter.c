@@ -160,7 +160,7 @@ static void a_bad_filter_is_refused_in_words(void **state)
     static const struct {
         const char *args, *says;
     } cases[] = {
-        {"{\"state\":\"lost\"}", "dead requeued recovered all"},
+        {"{\"state\":\"lost\"}", "recovered resolved discarded all"},
         {"{\"state\":1}", "text"},
         {"{\"limit\":0}", "from 1"},
         {"{\"limit\":\"5\"}", "whole number"},
