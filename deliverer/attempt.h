@@ -25,7 +25,7 @@
 #include "request.h"
 
 enum {
-    FLIGHTS_MAX = 4096,
+    FLIGHTS_MAX = 12 * 1024,
     /* An answer's body is kept up to RESPONSE_MAX_BYTES, and read up to this,
      * so that the connection can be used again; past it, it is closed. */
     ANSWER_MAX_BYTES = 256 * 1024,
@@ -33,6 +33,7 @@ enum {
 };
 
 struct task;
+struct grant;
 struct flights;
 
 /* When each step was done, in µs since the attempt began; 0: there was none (a
@@ -55,7 +56,7 @@ struct flight {
     struct timings timings;
     long http_version;          /* CURL_HTTP_VERSION_…; 0 without an answer */
     int sends;                  /* requests begun: 2 when it was resent */
-    bool interrupted;           /* by us: we are stopping */
+    const char *interrupted;    /* by us, and why (static); NULL */
     bool expired;               /* the event's time was over: nothing sent */
     struct heap_item deadline;  /* in awake_ms */
     int64_t connect_by, end_by; /* the two that it stands for, in turn */
@@ -119,8 +120,9 @@ void flights_turn(struct flights *fs, int64_t awake_ms);
 /* How long until flights_turn() must be called; -1: until the descriptor is
  * ready. */
 int flights_wait_ms(const struct flights *fs);
-/* End all that are active, unanswered. */
-void flights_interrupt(struct flights *fs);
+/* End what is active unanswered, of this grant or (NULL) all. */
+void flights_interrupt(struct flights *fs, const struct grant *grant,
+                       const char *why);
 /* The outcome of an ended flight is on disk. */
 void flight_done(struct flights *fs, struct flight *f);
 /* The same of one in `tested`. */

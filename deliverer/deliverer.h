@@ -3,9 +3,9 @@
 #define DELIVERER_DELIVERER_H
 
 #include "attempt.h"
+#include "care.h"
 #include "daemon.h"
 #include "grants.h"
-#include "probe.h"
 #include "settle.h"
 #include "store.h"
 #include "task.h"
@@ -26,6 +26,10 @@ enum deliverer_metric {
     METRIC_REUSED,
     METRIC_REUSE,
     METRIC_RESENT,
+    METRIC_OPENED,
+    METRIC_OPEN,
+    METRIC_PROBES,
+    METRIC_PULLED,
     METRIC_GRANTS,
     METRIC_CONFIRMED,
     METRIC_LEASE,
@@ -38,9 +42,10 @@ struct deliverer {
     struct grants grants;
     struct tasks tasks;
     struct flights flights;
-    struct probe probe;
-    struct runnable runnable; /* endpoints that can begin something */
-    struct heap alarms;       /* endpoints that wait for a row to be due */
+    struct schedule schedule; /* whose turn it is */
+    struct lanes lanes;       /* that have a request in flight */
+    struct care care;
+    bool stuck; /* those in line have their share of what may be in flight */
 
     /* The number of this turn. What changes in memory inside of a transaction
      * carries it, so that undo() knows what was not committed. */

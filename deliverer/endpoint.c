@@ -1,12 +1,20 @@
 #include "endpoint.h"
 #include "alloc.h"
+#include "clock.h"
 #include "grant.h"
 #include "headers.h"
 #include "task.h"
 #include "wire.h"
 #include <curl/curl.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
+
+enum {
+    IN_FLIGHT_MAX = 10000,
+    RATE_COUNT_MAX = 1000000,
+    LANES_LOOKED_AT = 16, /* tasks of one queue */
+};
 
 /* ---- configuration ---- */
 
@@ -83,6 +91,11 @@ static const char *wrong(const struct wire_endpoint_config *w)
         return "its ports are none";
     if (w->max_in_flight == 0)
         return "its max_in_flight is 0";
+    if (w->ordered > LANES_ALL)
+        return "its lanes are none that we know";
+    if (w->rate_count > RATE_COUNT_MAX ||
+        (w->rate_count && (w->rate_per_ms < 1 || w->rate_per_ms > DAY_MS)))
+        return "its rate limit is none";
     return NULL;
 }
 
@@ -129,7 +142,11 @@ gr_rc endpoint_config_new(struct endpoint_config **out, struct bytes wire,
     memcpy(c->headers, w.headers.p, w.headers.n);
     c->timeout_ms = at_most(w.timeout_ms, LONGEST_ATTEMPT_MS);
     c->connect_timeout_ms = at_most(w.connect_timeout_ms, c->timeout_ms);
-    c->max_in_flight = (int)(w.max_in_flight > 4096 ? 4096 : w.max_in_flight);
+    c->max_in_flight = (int)(w.max_in_flight > IN_FLIGHT_MAX ? IN_FLIGHT_MAX
+                                                             : w.max_in_flight);
+    c->ordered = (int)w.ordered;
+    c->rate = (struct rate){(int64_t)w.rate_count, w.rate_per_ms};
+    c->breaker = w.breaker;
     c->tls = (struct tls){.ca = pem(w.tls_ca),
                           .certificate = pem(w.tls_certificate),
                           .key = pem(w.tls_key)};
@@ -180,6 +197,7 @@ void endpoint_push(struct endpoint *e, struct task *t, bool due)
     struct queue *q = due ? &e->due : &e->fresh;
 
     t->state = TASK_WAITING;
+    e->blocked = false;
     t->due_queue = due;
     t->prev = q->last;
     t->next = NULL;
@@ -207,22 +225,81 @@ void endpoint_remove(struct endpoint *e, struct task *t)
     q->count--;
 }
 
-bool endpoint_can_begin(const struct endpoint *e)
+static bool has_room(const struct endpoint *e)
 {
-    return e->config && e->in_flight - e->ended < e->config->max_in_flight &&
-           endpoint_waiting(e) > 0;
+    return e->config && e->in_flight - e->ended < e->gate.window.size;
 }
 
-struct task *endpoint_next(struct endpoint *e)
+static int64_t queue_ready_us(const struct endpoint *e, bool due)
 {
-    struct task *t;
+    const struct queue *q = due ? &e->due : &e->fresh;
 
-    if (!endpoint_can_begin(e))
-        return NULL;
-    t = e->due_next ? e->due.first : e->fresh.first;
+    return q->count ? gate_ready_us(&e->gate, e->config, due) : INT64_MAX;
+}
+
+/* When it can begin something; INT64_MAX: not by time alone. */
+static int64_t ready_us(const struct endpoint *e)
+{
+    int64_t fresh, due;
+
+    if (!has_room(e) || e->blocked)
+        return INT64_MAX;
+    fresh = queue_ready_us(e, false);
+    due = queue_ready_us(e, true);
+    return fresh < due ? fresh : due;
+}
+
+uint64_t endpoint_lane(const struct endpoint *e, const struct task *t)
+{
+    struct bytes all = {"", 0};
+
+    if (e->config->ordered == LANES_NONE)
+        return 0;
+    return lane_key(t->w.grant,
+                    e->config->ordered == LANES_ALL ? all : t->w.workspace);
+}
+
+static bool lane_free(const struct endpoint *e, const struct task *t,
+                      const struct lanes *lanes)
+{
+    return e->config->ordered == LANES_NONE ||
+           !lanes_busy(lanes, endpoint_lane(e, t));
+}
+
+bool endpoint_may_begin(const struct endpoint *e, const struct task *t,
+                        const struct lanes *lanes, int64_t now_us)
+{
+    return has_room(e) && queue_ready_us(e, t->due_queue) <= now_us &&
+           lane_free(e, t, lanes);
+}
+
+/* More of one lane than one are hardly ever here: a few are looked at. */
+static struct task *first_free(const struct endpoint *e, bool due,
+                               const struct lanes *lanes)
+{
+    struct task *t = due ? e->due.first : e->fresh.first;
+
+    for (int n = 0; t && n < LANES_LOOKED_AT; t = t->next, n++)
+        if (!t->held && lane_free(e, t, lanes))
+            return t;
+    return NULL;
+}
+
+struct task *endpoint_next(struct endpoint *e, const struct lanes *lanes,
+                           int64_t now_us)
+{
+    struct task *t = NULL;
+    bool due = e->due_next, tried = false;
+
+    for (int n = 0; has_room(e) && !t && n < 2; n++, due = !due)
+        if (queue_ready_us(e, due) <= now_us) {
+            tried = true;
+            t = first_free(e, due, lanes);
+        }
+    e->blocked = tried && !t;
     if (!t)
-        t = e->due_next ? e->fresh.first : e->due.first;
-    e->due_next = !e->due_next;
+        return NULL;
+    e->due_next = !t->due_queue;
     endpoint_remove(e, t);
     return t;
 }
@@ -234,8 +311,7 @@ int endpoint_waiting(const struct endpoint *e)
 
 bool endpoint_wants_rows(const struct endpoint *e)
 {
-    return e->config && e->in_flight - e->ended < e->config->max_in_flight &&
-           e->due.count == 0 && e->rows > e->rows_here;
+    return has_room(e) && e->due.count == 0 && e->rows > e->rows_here;
 }
 
 void endpoint_row_due(struct endpoint *e, int64_t ms)
@@ -244,52 +320,97 @@ void endpoint_row_due(struct endpoint *e, int64_t ms)
         e->due_ms = ms;
 }
 
+void endpoint_retry_due(struct endpoint *e, int64_t ms)
+{
+    endpoint_row_due(e, ms);
+    breaker_due(&e->gate.breaker, mono_us() + (ms - now_ms()) * 1000);
+}
+
 /* ---- whose turn it is ---- */
 
-static void runnable_add(struct endpoint *e, struct runnable *r)
+static void line_up(struct endpoint *e, struct schedule *s)
 {
-    e->runnable_prev = r->last;
+    e->runnable_prev = s->last;
     e->runnable_next = NULL;
-    if (r->last)
-        r->last->runnable_next = e;
+    if (s->last)
+        s->last->runnable_next = e;
     else
-        r->first = e;
-    r->last = e;
+        s->first = e;
+    s->last = e;
     e->runnable = true;
 }
 
-static void runnable_drop(struct endpoint *e, struct runnable *r)
+static void step_out(struct endpoint *e, struct schedule *s)
 {
     if (e->runnable_prev)
         e->runnable_prev->runnable_next = e->runnable_next;
     else
-        r->first = e->runnable_next;
+        s->first = e->runnable_next;
     if (e->runnable_next)
         e->runnable_next->runnable_prev = e->runnable_prev;
     else
-        r->last = e->runnable_prev;
+        s->last = e->runnable_prev;
     e->runnable = false;
 }
 
-void endpoint_schedule(struct endpoint *e, struct runnable *runnable,
-                       struct heap *alarms)
+static void put_or_drop(struct heap *h, struct heap_item *item, bool in,
+                        int64_t key)
 {
-    bool can = endpoint_can_begin(e);
-
-    if (can && !e->runnable)
-        runnable_add(e, runnable);
-    else if (!can && e->runnable)
-        runnable_drop(e, runnable);
-    if (!endpoint_wants_rows(e))
-        heap_drop(alarms, &e->alarm);
-    else if (!e->alarm.at || e->alarm.key != e->due_ms)
-        heap_put(alarms, &e->alarm, e->due_ms);
+    if (!in)
+        heap_drop(h, item);
+    else if (!item->at || item->key != key)
+        heap_put(h, item, key);
 }
 
-void endpoint_rotate(struct endpoint *e, struct runnable *runnable)
+void endpoint_schedule(struct endpoint *e, struct schedule *s)
+{
+    int64_t at = ready_us(e);
+    bool waits = at > 0 && at < INT64_MAX && at > mono_us();
+    bool can = at < INT64_MAX && !waits;
+
+    if (can && !e->runnable)
+        line_up(e, s);
+    else if (!can && e->runnable)
+        step_out(e, s);
+    put_or_drop(&s->gates, &e->gate_alarm, waits, at);
+    put_or_drop(&s->alarms, &e->alarm, endpoint_wants_rows(e), e->due_ms);
+}
+
+void endpoint_rotate(struct endpoint *e, struct schedule *s)
 {
     if (!e->runnable)
         return;
-    runnable_drop(e, runnable);
-    runnable_add(e, runnable);
+    step_out(e, s);
+    line_up(e, s);
+}
+
+static struct endpoint *by_gate(struct heap_item *item)
+{
+    return (struct endpoint *)(void *)((char *)item -
+                                       offsetof(struct endpoint, gate_alarm));
+}
+
+void schedule_wake(struct schedule *s, int64_t now_us)
+{
+    struct heap_item *item;
+
+    while ((item = heap_first(&s->gates)) && item->key <= now_us)
+        endpoint_schedule(by_gate(item), s);
+}
+
+int schedule_wait_ms(const struct schedule *s)
+{
+    struct heap_item *item = heap_first(&s->gates);
+    int64_t left;
+
+    if (!item)
+        return -1;
+    left = (item->key - mono_us() + 999) / 1000;
+    return left < 0 ? 0 : left > MINUTE_MS ? (int)MINUTE_MS : (int)left;
+}
+
+void schedule_fini(struct schedule *s)
+{
+    heap_fini(&s->alarms);
+    heap_fini(&s->gates);
 }

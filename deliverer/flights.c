@@ -121,7 +121,7 @@ void flights_close(struct flights *fs)
 {
     struct flight *f;
 
-    flights_interrupt(fs);
+    flights_interrupt(fs, NULL, "we end");
     free_list(&fs->ended);
     free_list(&fs->tested);
     while ((f = fs->idle)) {
@@ -159,7 +159,8 @@ static void reset(struct flight *f)
     f->answer_bytes = 0;
     f->http_version = 0;
     f->sends = 0;
-    f->interrupted = f->expired = f->decided = f->recorded = false;
+    f->interrupted = NULL;
+    f->expired = f->decided = f->recorded = false;
     f->attempt_id = 0;
     f->duration_ms = f->retry_after_ms = 0;
     f->began_us = mono_us();
@@ -328,12 +329,18 @@ int flights_wait_ms(const struct flights *fs)
     return timer < 0 ? due : due < 0 || timer < due ? timer : due;
 }
 
-void flights_interrupt(struct flights *fs)
+void flights_interrupt(struct flights *fs, const struct grant *grant,
+                       const char *why)
 {
+    struct flight *f, *next;
+
     take_ends(fs);
-    while (fs->active.first) {
-        fs->active.first->interrupted = true;
-        end(fs, fs->active.first, CURLE_ABORTED_BY_CALLBACK);
+    for (f = fs->active.first; f; f = next) {
+        next = f->next;
+        if (grant && f->task->grant != grant)
+            continue;
+        f->interrupted = why;
+        end(fs, f, CURLE_ABORTED_BY_CALLBACK);
     }
 }
 

@@ -250,7 +250,7 @@ void grants_undo(struct deliverer *d)
     store_task_counts(&d->store, on_count, d);
     find_closing(d);
     for (g = next(&d->grants, NULL); g; g = next(&d->grants, g))
-        endpoint_schedule(&g->endpoint, &d->runnable, &d->alarms);
+        endpoint_schedule(&g->endpoint, &d->schedule);
 }
 
 /* ---- the lease ---- */
@@ -267,7 +267,7 @@ static void set_config(struct deliverer *d, struct grant *g,
     d->grants.confirmed += (config != NULL) - (g->endpoint.config != NULL);
     endpoint_config_drop(g->endpoint.config);
     g->endpoint.config = config;
-    endpoint_schedule(&g->endpoint, &d->runnable, &d->alarms);
+    endpoint_schedule(&g->endpoint, &d->schedule);
 }
 
 /* Past the lease nothing is confirmed but by an answer that is newer than it.
@@ -280,6 +280,8 @@ static void lapse(struct deliverer *d, int64_t now)
         return;
     for (struct grant *g = next(&d->grants, NULL); g; g = next(&d->grants, g))
         if (g->endpoint.config && g->stamp_ms + grant_lease_ms() <= now) {
+            if (g->endpoint.config->ordered != LANES_NONE)
+                flights_interrupt(&d->flights, g, "our lease was over");
             set_config(d, g, NULL);
             count++;
         }
@@ -315,6 +317,16 @@ void grants_pulse(struct deliverer *d, struct bytes frame)
         d->grants.lease_until_ms = p.stamp_ms + grant_lease_ms();
 }
 
+/* Rows that were due while we could not begin (we were down, or without the
+ * sequencer) do not go all at once. */
+static void note_late(struct grant *g)
+{
+    struct endpoint *e = &g->endpoint;
+
+    if (!e->config && e->rows > 0 && e->due_ms < INT64_MAX)
+        gate_late(&e->gate, now_ms() - e->due_ms, mono_us());
+}
+
 static void confirm(struct deliverer *d, struct grant *g,
                     const struct wire_granted *w)
 {
@@ -327,6 +339,8 @@ static void confirm(struct deliverer *d, struct grant *g,
         return;
     }
     g->stamp_ms = w->stamp_ms;
+    gate_configure(&g->endpoint.gate, config);
+    note_late(g);
     set_config(d, g, config);
 }
 
@@ -383,6 +397,9 @@ void grants_recall(struct deliverer *d, struct grant *g, const char *why)
              LI("rows", g->endpoint.rows));
     grants_count_parked(d, g, -g->endpoint.parked);
     move(d, g, GRANT_RECALLED);
+    d->metrics[METRIC_OPEN] -= g->endpoint.gate.breaker.state != BREAKER_CLOSED;
+    g->endpoint.gate.breaker = (struct breaker){0};
+    g->endpoint.recovered_ms = 0;
     forget_queue(d, &g->endpoint);
     set_config(d, g, NULL);
 }

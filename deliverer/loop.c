@@ -9,6 +9,7 @@
  *
  * An attempt is begun in tell(), so a task is begun in the turn it came, and
  * not before the commit of that turn. */
+#include "begin.h"
 #include "clock.h"
 #include "deliverer.h"
 #include "log.h"
@@ -16,6 +17,7 @@
 #include "take.h"
 #include "trace.h"
 #include "wire.h"
+#include <stdlib.h>
 #include <string.h>
 
 enum {
@@ -24,7 +26,6 @@ enum {
     /* Under this no task is taken: what is left is for outcomes. Ingress and
      * the sequencer stop earlier. */
     ROOM_LOW_BYTES = 4 * 1024 * 1024,
-    BEGIN_MAX = 512,    /* attempts begun in one turn */
     LAST_ACK_MS = 2000, /* wait for the sequencer to have our last words */
 };
 
@@ -34,6 +35,7 @@ static void on_open(void *self)
 {
     struct deliverer *d = self;
     struct hop_link link;
+    char *care_path;
     int at = 0;
 
     d->turn = 1;
@@ -45,6 +47,10 @@ static void on_open(void *self)
             settle_init(&d->settle, link.done);
     store_settled_get(&d->store, &d->settle);
     grants_open(d);
+    care_path = gr_printf("%s/%s.flying", d->daemon.settings->state_dir,
+                          d->daemon.name);
+    care_open(d, care_path);
+    free(care_path);
     flights_open(&d->flights);
     loop_watch_fd(&d->daemon.loop, d->flights.epoll);
 }
@@ -54,10 +60,11 @@ static void on_close(void *self)
     struct deliverer *d = self;
 
     flights_close(&d->flights);
-    probe_close(d);
     tasks_fini(&d->tasks);
     grants_close(d);
-    heap_fini(&d->alarms);
+    schedule_fini(&d->schedule);
+    lanes_fini(&d->lanes);
+    care_close(d);
 }
 
 static void on_frame(void *self, int kind, struct bytes frame)
@@ -126,7 +133,7 @@ static void end_grace(struct deliverer *d)
         mono_ms() - d->stop_ms >= d->daemon.settings->shutdown_grace_ms) {
         log_warn(NULL, "requests did not end in time and are broken off",
                  LI("requests", d->flights.active.count));
-        flights_interrupt(&d->flights);
+        flights_interrupt(&d->flights, NULL, "we were stopping");
     }
 }
 
@@ -158,44 +165,12 @@ static int on_work(void *self)
 
     begin_to_stop(d);
     outcome_work(d);
-    probe_work(d);
+    care_work(d);
     take_work(d);
     grants_work(d);
     take_due_rows(d);
     tidy(d);
     return -1; /* tell() knows */
-}
-
-/* What was answered makes way for the next at once: the endpoint is done with
- * it, whenever its outcome is committed. */
-static void mark_ended(struct deliverer *d)
-{
-    for (struct flight *f = d->flights.ended.first; f; f = f->next) {
-        struct endpoint *e = &f->task->grant->endpoint;
-
-        if (f->task->state == TASK_ENDED)
-            continue;
-        f->task->state = TASK_ENDED;
-        e->ended++;
-        endpoint_schedule(e, &d->runnable, &d->alarms);
-    }
-}
-
-static void begin(struct deliverer *d)
-{
-    struct endpoint *e;
-    struct task *t;
-
-    for (int n = 0; n < BEGIN_MAX && (e = d->runnable.first) &&
-                    flights_room(&d->flights) && grants_may_begin(d);
-         n++) {
-        t = endpoint_next(e);
-        t->state = TASK_FLYING;
-        e->in_flight++;
-        flight_begin(&d->flights, t, e->config, now_ms());
-        endpoint_rotate(e, &d->runnable);
-        endpoint_schedule(e, &d->runnable, &d->alarms);
-    }
 }
 
 static void measure(struct deliverer *d)
@@ -221,10 +196,9 @@ static int wait_ms(struct deliverer *d)
 {
     int ms = flights_wait_ms(&d->flights);
 
-    if (d->flights.ended.count > 0 || d->flights.tested.count > 0)
+    if (d->flights.ended.count > 0)
         return 0; /* outcomes to record */
-    if (d->runnable.first && grants_may_begin(d) && flights_room(&d->flights))
-        return 0;
+    ms = sooner(ms, begin_wait_ms(d));
     ms = sooner(ms, take_wait_ms(d));
     ms = sooner(ms, take_due_wait_ms(d));
     ms = sooner(ms, grants_wait_ms(d));
@@ -240,12 +214,11 @@ static void on_tell(void *self)
     outcome_tell(d);
     end_grace(d);
     flights_turn(&d->flights, d->daemon.loop.awake_ms);
-    mark_ended(d);
-    begin(d);
-    probe_tell(d);
+    begin_mark_ended(d);
+    begin_attempts(d);
     flights_turn(&d->flights,
                  d->daemon.loop.awake_ms); /* send what was begun */
-    mark_ended(d);
+    begin_mark_ended(d);
     grants_tell(d);
     measure(d);
     daemon_wake_in(&d->daemon, wait_ms(d));
@@ -259,6 +232,7 @@ static void on_undo(void *self)
 
     d->full = true;
     outcome_undo(d);
+    care_undo(d);
     take_undo(d);
     d->drained_ms = 0;
     d->turn++;
@@ -270,11 +244,13 @@ static json_t *grant_json(struct grant *g)
 {
     const struct endpoint *e = &g->endpoint;
 
-    return json_pack("{s:s,s:s,s:b,s:i,s:i,s:I,s:I}", "endpoint", g->name,
-                     "state", grant_state_name(g->state), "confirmed",
-                     e->config != NULL, "in_flight", e->in_flight, "queued",
-                     endpoint_waiting(e), "rows", (json_int_t)e->rows, "parked",
-                     (json_int_t)e->parked);
+    return json_pack(
+        "{s:s,s:s,s:b,s:i,s:i,s:i,s:I,s:I,s:s,s:b}", "endpoint", g->name,
+        "state", grant_state_name(g->state), "confirmed", e->config != NULL,
+        "in_flight", e->in_flight, "window", e->gate.window.size, "queued",
+        endpoint_waiting(e), "rows", (json_int_t)e->rows, "parked",
+        (json_int_t)e->parked, "breaker",
+        breaker_state_name(e->gate.breaker.state), "ramp", e->gate.ramp.on);
 }
 
 static void on_status(void *self, json_t *out)
@@ -296,8 +272,6 @@ static void on_status(void *self, json_t *out)
 
 static const struct control_command commands[] = {
     {"trace", "id", "attempts of an event here, and what waits", trace_event},
-    {"test", "config", "send a test event by this configuration; the exchange",
-     probe_ask},
     {0},
 };
 
@@ -327,6 +301,14 @@ const struct metric deliverer_metrics[] = {
     [METRIC_RESENT] = {"grapnel_attempts_resent_total", METRIC_COUNTER,
                        "attempts",
                        "sent a second time, as a kept connection was dead"},
+    [METRIC_OPENED] = {"grapnel_breaker_opened_total", METRIC_COUNTER,
+                       "endpoints", "began to fail, and only to fail"},
+    [METRIC_OPEN] = {"grapnel_breakers_open", METRIC_GAUGE, "endpoints",
+                     "that are asked by one attempt at a time"},
+    [METRIC_PROBES] = {"grapnel_probes_total", METRIC_COUNTER, "attempts",
+                       "that asked whether such an endpoint is back"},
+    [METRIC_PULLED] = {"grapnel_pulled_forward_total", METRIC_COUNTER, "tasks",
+                       "parked, and tried early as their endpoint is back"},
     [METRIC_GRANTS] = {"grapnel_grants", METRIC_GAUGE, "grants",
                        "held or being given back"},
     [METRIC_CONFIRMED] = {"grapnel_grants_confirmed", METRIC_GAUGE, "grants",
@@ -338,8 +320,9 @@ const struct metric deliverer_metrics[] = {
 
 static const struct db_schema schema = {
     .steps = (const char *const[]){deliverer_store_sql, proto_hop_sql,
-                                   deliverer_answers_sql},
-    .count = 3};
+                                   deliverer_answers_sql,
+                                   deliverer_early_sql},
+    .count = 4};
 
 static const struct hop_ops hop_ops = {
     .apply = take_message, .load = outcome_load, .set_back = take_set_back};

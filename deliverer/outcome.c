@@ -74,7 +74,7 @@ static void decide(struct flight *f, int64_t now)
     if (f->interrupted && !f->answer.answered) {
         f->judgement.verdict = VERDICT_RETRY;
         f->outcome = OUTCOME_RELEASED;
-        snprintf(f->error, sizeof f->error, "interrupted: we were stopping");
+        snprintf(f->error, sizeof f->error, "interrupted: %s", f->interrupted);
         return;
     }
     switch (f->judgement.verdict) {
@@ -107,6 +107,18 @@ static void put_result(struct deliverer *d, struct attempt_row *row)
     hop_put(d->daemon.hop, SEQUENCER, WIRE_KIND_RESULT, row->n);
 }
 
+/* When it may be tried before its time, should its endpoint recover: not
+ * before the endpoint said, nor a second time in a row, or a failing delivery
+ * would spend its budget on the recoveries of others. */
+static int64_t early_ms(const struct flight *f, int64_t now)
+{
+    if (f->task->pulled)
+        return f->next_ms;
+    if (f->config->policy.respect_retry_after && f->retry_after_ms > 0)
+        return now + f->retry_after_ms;
+    return now;
+}
+
 static void park(struct deliverer *d, struct flight *f)
 {
     struct task *t = f->task;
@@ -116,6 +128,7 @@ static void park(struct deliverer *d, struct flight *f)
                            .attempts = f->attempts,
                            .first_ms = f->first_ms,
                            .next_ms = f->next_ms,
+                           .early_ms = early_ms(f, d->daemon.loop.now_ms),
                            .parked = true,
                            .message = {t->bytes, t->bytes_count}};
 
@@ -194,6 +207,27 @@ void outcome_release(struct deliverer *d, const struct grant *g,
     put_result(d, &row);
 }
 
+void outcome_crashed(struct deliverer *d, const struct grant *g,
+                     const char *event_id, uint64_t attempts, int64_t first_ms)
+{
+    struct attempt_row row = {
+        .attempt_id = random_id(),
+        .grant = g->id,
+        .endpoint = g->name,
+        .event_id = event_id,
+        .outcome = OUTCOME_DEAD,
+        .error = "our own process went down, twice, while this was all it did",
+        .reason = "crashed_deliverer",
+        .at_ms = d->daemon.loop.now_ms,
+        .attempts = attempts + 1,
+        .first_ms = first_ms ? first_ms : d->daemon.loop.now_ms};
+
+    put_result(d, &row);
+    d->metrics[METRIC_DEAD]++;
+    log_error(event_id, "given up: it takes its deliverer down",
+              LS("endpoint", g->name));
+}
+
 /* ---- tell: memory and the log ---- */
 
 static void log_outcome(const struct flight *f)
@@ -242,12 +276,16 @@ static void land(struct deliverer *d, struct flight *f)
         grants_count_parked(d, t->grant, (int)waits - (int)t->parked);
     }
     if (waits)
-        endpoint_row_due(e, f->next_ms);
+        endpoint_retry_due(e, f->next_ms);
     e->in_flight--;
     e->ended--;
+    e->blocked = false;
+    if (t->lane)
+        lanes_give(&d->lanes, t->lane);
+    care_ended(d, t);
     flight_done(&d->flights, f);
     tasks_drop(&d->tasks, t);
-    endpoint_schedule(e, &d->runnable, &d->alarms);
+    endpoint_schedule(e, &d->schedule);
 }
 
 void outcome_tell(struct deliverer *d)

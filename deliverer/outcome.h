@@ -25,6 +25,10 @@ void outcome_release(struct deliverer *d, const struct grant *g,
                      const char *event_id, uint64_t attempts, int64_t first_ms,
                      const char *why);
 
+/* The same: it takes us down, and is dead. */
+void outcome_crashed(struct deliverer *d, const struct grant *g,
+                     const char *event_id, uint64_t attempts, int64_t first_ms);
+
 /* The hop's load (hop.h). */
 bool outcome_load(void *self, const char *peer, uint64_t n, int kind,
                   int64_t ref, struct buf *out);

@@ -35,10 +35,12 @@ static void prepare_tasks(struct store *s)
 {
     s->sql.task_put = prepare(
         s, "INSERT INTO tasks (n, grant_id, event_id, attempts, first_ms, "
-           "next_ms, parked, message) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)");
+           "next_ms, parked, message, early_ms) "
+           "VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)");
     s->sql.task_park = prepare(s,
                                "UPDATE tasks SET attempts = ?2, first_ms = ?3, "
-                               "next_ms = ?4, parked = 1 WHERE n = ?1");
+                               "next_ms = ?4, parked = 1, early_ms = ?5 "
+                               "WHERE n = ?1");
     s->sql.task_gone = prepare(s, "DELETE FROM tasks WHERE n = ?1");
 #define TASK_COLUMNS \
     "n, grant_id, event_id, attempts, first_ms, next_ms, parked, message"
@@ -49,6 +51,10 @@ static void prepare_tasks(struct store *s)
                                  " FROM tasks INDEXED BY tasks_due "
                                  "WHERE grant_id = ?1 AND next_ms <= ?2 "
                                  "ORDER BY next_ms, n LIMIT ?3");
+    s->sql.task_early = prepare(s, "SELECT " TASK_COLUMNS
+                                   " FROM tasks INDEXED BY tasks_early "
+                                   "WHERE grant_id = ?1 AND early_ms <= ?2 "
+                                   "ORDER BY early_ms, n LIMIT ?3");
     s->sql.task_next_due = prepare(
         s, "SELECT next_ms FROM tasks INDEXED BY tasks_due "
            "WHERE grant_id = ?1 AND next_ms > ?2 "
@@ -60,7 +66,7 @@ static void prepare_tasks(struct store *s)
                                        " FROM tasks WHERE event_id = ?1");
     s->sql.tasks_counts = prepare(
         s, "SELECT grant_id, count(*), sum(parked), min(next_ms) "
-           "FROM tasks GROUP BY grant_id");
+           "FROM tasks INDEXED BY tasks_due GROUP BY grant_id");
 }
 
 static void prepare_attempts(struct store *s)
@@ -118,6 +124,7 @@ int64_t store_task_put(struct store *s, const struct task_row *row)
     bind_i64(q, 6, row->next_ms);
     bind_i64(q, 7, row->parked);
     bind_blob(q, 8, row->message);
+    bind_i64(q, 9, row->early_ms);
     db_run(s->db, q);
     return s->next_task++;
 }
@@ -130,6 +137,7 @@ void store_task_park(struct store *s, const struct task_row *row)
     bind_i64(q, 2, (int64_t)row->attempts);
     bind_i64(q, 3, row->first_ms);
     bind_i64(q, 4, row->next_ms);
+    bind_i64(q, 5, row->early_ms);
     db_run(s->db, q);
 }
 
@@ -170,16 +178,16 @@ bool store_task_find(struct store *s, uint64_t grant, const char *event_id,
     return found;
 }
 
-bool store_tasks_due(struct store *s, uint64_t grant, int64_t now_ms, int limit,
-                     due_row_fn *each, void *self)
+/* By index order: of grant ?1 up to ?2, at most ?3. */
+static bool some_rows(struct store *s, stmt *q, uint64_t grant, int64_t upto_ms,
+                      int limit, due_row_fn *each, void *self)
 {
-    stmt *q = s->sql.task_due;
     struct task_row row;
     bool room = true;
     int count = 0;
 
     bind_i64(q, 1, (int64_t)grant);
-    bind_i64(q, 2, now_ms);
+    bind_i64(q, 2, upto_ms);
     bind_i64(q, 3, limit);
     for (; room && db_step(s->db, q); count++) {
         row = read_task(q);
@@ -187,6 +195,18 @@ bool store_tasks_due(struct store *s, uint64_t grant, int64_t now_ms, int limit,
     }
     db_done(q);
     return room && count < limit;
+}
+
+bool store_tasks_due(struct store *s, uint64_t grant, int64_t now_ms, int limit,
+                     due_row_fn *each, void *self)
+{
+    return some_rows(s, s->sql.task_due, grant, now_ms, limit, each, self);
+}
+
+bool store_tasks_early(struct store *s, uint64_t grant, int64_t early_ms,
+                       int limit, due_row_fn *each, void *self)
+{
+    return some_rows(s, s->sql.task_early, grant, early_ms, limit, each, self);
 }
 
 int64_t store_next_due(struct store *s, uint64_t grant, int64_t now_ms)

@@ -9,7 +9,8 @@
 #include "db.h"
 #include "settle.h"
 
-extern const char deliverer_store_sql[], deliverer_answers_sql[];
+extern const char deliverer_store_sql[], deliverer_answers_sql[],
+    deliverer_early_sql[];
 
 struct store {
     struct db *db;
@@ -17,7 +18,7 @@ struct store {
     int64_t next_task, next_attempt; /* row numbers; grow within a run */
     struct {
         stmt *task_put, *task_park, *task_gone, *task_find, *task_due,
-            *task_next_due, *tasks_purge, *tasks_of_event, *tasks_counts;
+            *task_next_due, *task_early, *tasks_purge, *tasks_of_event, *tasks_counts;
         stmt *grant_put, *grant_gone, *grants_all;
         stmt *attempt_put, *attempt_get, *attempts_of_event, *attempts_oldest,
             *attempts_purge;
@@ -35,6 +36,7 @@ struct task_row {
     const char *event_id;
     uint64_t attempts;
     int64_t first_ms, next_ms;
+    int64_t early_ms; /* written, never read: not pulled forward before */
     bool parked;
     struct bytes message;
 };
@@ -54,6 +56,10 @@ bool store_task_find(struct store *s, uint64_t grant, const char *event_id,
 typedef bool due_row_fn(void *self, const struct task_row *row);
 bool store_tasks_due(struct store *s, uint64_t grant, int64_t now_ms, int limit,
                      due_row_fn *each, void *self);
+/* The same of those that are not due yet and may be tried early by `early_ms`;
+ * the longest parked first. */
+bool store_tasks_early(struct store *s, uint64_t grant, int64_t early_ms,
+                       int limit, due_row_fn *each, void *self);
 /* When the next after `now_ms` is due; INT64_MAX: none. */
 int64_t store_next_due(struct store *s, uint64_t grant, int64_t now_ms);
 /* Delete some of a grant's rows; returns how many. */

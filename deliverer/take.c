@@ -20,7 +20,8 @@ enum {
      * rows: about what the sequencer hands out ahead. */
     WAITING_LEAST = 256,
     WAITING_TIMES = 2, /* of what may be in flight */
-    FETCH_MAX = 256,   /* due rows brought in at once, for one endpoint */
+    FETCH_MAX = 256,   /* due rows brought in at once, for one endpoint … */
+    FETCH_LEAST = 16,  /* … and at least so many */
 };
 
 /* ---- numbers ---- */
@@ -64,7 +65,7 @@ static void evict(struct deliverer *d, struct task *t)
     e->rows_here--;
     endpoint_row_due(e, t->next_ms);
     tasks_drop(&d->tasks, t);
-    endpoint_schedule(e, &d->runnable, &d->alarms);
+    endpoint_schedule(e, &d->schedule);
 }
 
 static int kept_waiting(const struct endpoint *e)
@@ -127,14 +128,26 @@ static void keep_as_row(struct deliverer *d, struct task *t)
                            .parked = t->attempts > 0,
                            .message = {t->bytes, t->bytes_count}};
 
+    row.early_ms = d->daemon.loop.now_ms;
     if (row.next_ms <= 0)
         row.next_ms = d->daemon.loop.now_ms;
     store_task_put(&d->store, &row);
     grants_count_parked(d, t->grant, row.parked);
     e->rows++;
     endpoint_row_due(e, row.next_ms);
-    endpoint_schedule(e, &d->runnable, &d->alarms);
+    endpoint_schedule(e, &d->schedule);
     d->grants.ask = d->grants.ask || !e->config;
+}
+
+/* A retry whose time passed elsewhere: its home was away, or the sequencer. */
+static bool is_late(struct deliverer *d, struct task *t)
+{
+    int64_t late_ms = d->daemon.loop.now_ms - t->next_ms;
+
+    if (t->attempts == 0 || t->next_ms <= 0)
+        return false;
+    gate_late(&t->grant->endpoint.gate, late_ms, mono_us());
+    return true;
 }
 
 static void keep_here(struct deliverer *d, struct task *t, uint64_t n)
@@ -142,11 +155,12 @@ static void keep_here(struct deliverer *d, struct task *t, uint64_t n)
     struct endpoint *e = &t->grant->endpoint;
 
     t->number = n;
+    care_meets(d, t);
     t->taken_ms = d->daemon.loop.mono_ms;
     tasks_add(&d->tasks, t);
     tasks_open(&d->tasks, t);
-    endpoint_push(e, t, false);
-    endpoint_schedule(e, &d->runnable, &d->alarms);
+    endpoint_push(e, t, is_late(d, t));
+    endpoint_schedule(e, &d->schedule);
     d->grants.ask = d->grants.ask || !e->config;
 }
 
@@ -172,6 +186,9 @@ static gr_rc take_task(struct deliverer *d, uint64_t n, struct bytes msg)
         here = tasks_find(&d->tasks, t->grant, t->event_id);
         if (!here || here->settled || here->number != n)
             nothing_kept(d, n);
+        task_free(t);
+    } else if (care_ends(d, t)) {
+        nothing_kept(d, n);
         task_free(t);
     } else if (t->next_ms > d->daemon.loop.now_ms || too_much(d)) {
         keep_as_row(d, t);
@@ -220,7 +237,7 @@ static void drop_here(struct deliverer *d, struct task *t)
     endpoint_remove(&g->endpoint, t);
     take_settled(d, t);
     tasks_drop(&d->tasks, t);
-    endpoint_schedule(&g->endpoint, &d->runnable, &d->alarms);
+    endpoint_schedule(&g->endpoint, &d->schedule);
 }
 
 /* What is neither here nor a row has ended, or never came (its task had ended
@@ -240,7 +257,7 @@ static void drop_row(struct deliverer *d, struct grant *g, const char *event_id)
     grants_count_parked(d, g, -(int)row.parked);
     outcome_release(d, g, event_id, row.attempts, row.first_ms,
                     final_elsewhere);
-    endpoint_schedule(&g->endpoint, &d->runnable, &d->alarms);
+    endpoint_schedule(&g->endpoint, &d->schedule);
 }
 
 static gr_rc take_dropped(struct deliverer *d, uint64_t n, struct bytes msg)
@@ -362,6 +379,9 @@ int take_wait_ms(const struct deliverer *d)
 struct fetch {
     struct deliverer *d;
     struct grant *grant;
+    int64_t now_ms;
+    bool early; /* they are pulled forward */
+    bool found;
 };
 
 static bool bring_in(void *self, const struct task_row *row)
@@ -380,32 +400,64 @@ static bool bring_in(void *self, const struct task_row *row)
     t->grant = f->grant;
     t->row = row->n;
     t->parked = row->parked;
+    t->pulled = f->early && row->next_ms > f->now_ms;
     t->settled = true;
     t->attempts = row->attempts;
     t->first_ms = row->first_ms;
     t->next_ms = row->next_ms;
+    care_meets(f->d, t);
     tasks_add(&f->d->tasks, t);
     endpoint_push(&f->grant->endpoint, t, true);
     f->grant->endpoint.rows_here++;
     return true;
 }
 
+static int fetch_count(const struct endpoint *e)
+{
+    int n = e->gate.window.size;
+
+    return n > FETCH_MAX ? FETCH_MAX : n < FETCH_LEAST ? FETCH_LEAST : n;
+}
+
+/* What is due; and when that is all in, what was parked when its endpoint
+ * recovered. Those in memory may be among the rows: read past them. */
 static void fetch(struct deliverer *d, struct grant *g)
 {
     struct endpoint *e = &g->endpoint;
-    int64_t now = d->daemon.loop.now_ms;
-    int want = e->config->max_in_flight, limit;
+    struct fetch f = {.d = d, .grant = g, .now_ms = d->daemon.loop.now_ms};
+    int limit = (int)e->rows_here + fetch_count(e);
+    bool all = store_tasks_due(&d->store, g->id, f.now_ms, limit, bring_in, &f);
 
-    if (want > FETCH_MAX)
-        want = FETCH_MAX;
-    /* Those in memory may be among the rows that are due: read past them. */
-    limit = (int)e->rows_here + want;
-    if (store_tasks_due(&d->store, g->id, now, limit, bring_in,
-                        &(struct fetch){d, g}))
-        e->due_ms = store_next_due(&d->store, g->id, now);
-    else
-        e->due_ms = now;
-    endpoint_schedule(e, &d->runnable, &d->alarms);
+    if (all && e->recovered_ms) {
+        f.early = true;
+        all = store_tasks_early(&d->store, g->id, e->recovered_ms, limit,
+                                bring_in, &f);
+        if (all)
+            e->recovered_ms = 0;
+    }
+    e->due_ms = all ? store_next_due(&d->store, g->id, f.now_ms) : f.now_ms;
+    endpoint_schedule(e, &d->schedule);
+}
+
+static void bring_one_in(void *self, const struct task_row *row)
+{
+    struct fetch *f = self;
+
+    if (row->grant != f->grant->id)
+        return;
+    f->found = true;
+    (void)bring_in(f, row);
+}
+
+bool take_row_of(struct deliverer *d, struct grant *g, const char *event_id)
+{
+    struct fetch f = {.d = d, .grant = g, .now_ms = INT64_MAX};
+
+    if (g->endpoint.rows == 0)
+        return false;
+    store_tasks_of_event(&d->store, event_id, bring_one_in, &f);
+    endpoint_schedule(&g->endpoint, &d->schedule);
+    return f.found;
 }
 
 static struct endpoint *endpoint_of(struct heap_item *item)
@@ -419,14 +471,14 @@ void take_due_rows(struct deliverer *d)
     struct heap_item *item;
 
     while (!d->full && !loop_spent(&d->daemon.loop) && !too_much(d) &&
-           (item = heap_first(&d->alarms)) &&
+           (item = heap_first(&d->schedule.alarms)) &&
            item->key <= d->daemon.loop.now_ms)
         fetch(d, grants_of(endpoint_of(item)));
 }
 
 int take_due_wait_ms(const struct deliverer *d)
 {
-    struct heap_item *item = heap_first(&d->alarms);
+    struct heap_item *item = heap_first(&d->schedule.alarms);
     int64_t left;
 
     if (!item || d->full ||

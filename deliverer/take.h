@@ -6,6 +6,7 @@
 #include "rc.h"
 
 struct deliverer;
+struct grant;
 struct task;
 struct task_row;
 
@@ -25,6 +26,8 @@ void take_work(struct deliverer *d);
 int take_wait_ms(const struct deliverer *d);
 /* Bring due rows into memory. */
 void take_due_rows(struct deliverer *d);
+/* The same with the row of this event, whenever it is due; false: no row. */
+bool take_row_of(struct deliverer *d, struct grant *g, const char *event_id);
 int take_due_wait_ms(const struct deliverer *d);
 /* Memory again as the disk has it: nothing waits, what flies goes on. */
 void take_undo(struct deliverer *d);

@@ -1,5 +1,6 @@
 #include "task.h"
 #include "alloc.h"
+#include "flying.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,6 +18,7 @@ struct task *task_new(struct bytes message)
         return NULL;
     }
     wire_copy(t->event_id, sizeof t->event_id, t->w.event_id);
+    t->slot = FLYING_NONE;
     t->attempts = t->w.attempts;
     t->first_ms = t->w.first_ms;
     t->next_ms = t->w.next_ms;

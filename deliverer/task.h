@@ -31,8 +31,13 @@ struct task {
     enum task_state state;
     bool due_queue; /* which of the endpoint's two queues it is in */
     bool test;      /* of no delivery: `grapnel endpoints test` (probe.h) */
+    bool pulled;    /* forward: before its time, as its endpoint is back */
+    uint64_t probe; /* FLYING: the breaker's number for it; 0 */
+    bool held;      /* only care_next() may begin it */
     bool dropped;   /* final elsewhere: whatever comes, it is not parked */
     uint64_t number;
+    uint64_t lane;  /* FLYING, ENDED: its key (lanes.h); 0: none */
+    int slot;       /* of flying.h */
     bool settled; /* number is on disk, or there never was one */
     uint64_t closed_turn, row_turn; /* in which it was settled, got its row */
     int64_t row;                    /* 0: none */

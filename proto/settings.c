@@ -393,6 +393,20 @@ static const char *const on_dead_words[] = {"continue", "halt", NULL};
          .fallback = (d) ? "none" : NULL,                            \
          .help = "which deliveries wait for the end of the one "     \
                  "before: those of a workspace, or all"},            \
+        {.name = "breaker",                                          \
+         .type = &conf_as_bool,                                      \
+         AT(endpoint_settings, breaker),                             \
+         .fallback = (d) ? "true" : NULL,                            \
+         .help = "after five failures in a row the rest waits "      \
+                 "while one attempt at a time asks whether it is "   \
+                 "back; then what waits goes out on a ramp. "        \
+                 "`false`: each retry at its own time, whatever "    \
+                 "becomes of others"},                               \
+        {.name = "rate_limit",                                       \
+         .type = &settings_as_rate,                                  \
+         AT(endpoint_settings, rate_limit),                          \
+         .help = "attempts begun in a second, minute or hour; no "   \
+                 "limit when absent"},                               \
     {                                                                \
         .name = "retry_policy", .type = &conf_as_text,               \
         AT(endpoint_settings, retry_policy), .check = wrong_name,    \
@@ -400,17 +414,11 @@ static const char *const on_dead_words[] = {"continue", "halt", NULL};
         .help = "when a failure is tried again"                      \
     }
 
-#define PACE_LATER            \
-    {                         \
-        "rate_limit", NOT_YET \
-    }
-
 static const struct conf_section defaults_section = {
     .name = "endpoint_defaults",
     .help = "What endpoints leave open.",
     .size = sizeof(struct endpoint_settings),
     .keys = (const struct conf_key[]){PACE_KEYS(true), {0}},
-    .known = (const struct conf_known[]){PACE_LATER, {0}},
 };
 
 /* endpoint_defaults was read before: its key stands first in the table. */
@@ -422,6 +430,8 @@ static void init_endpoint(void *user, void *target)
     e->timeout_ms = s->defaults.timeout_ms;
     e->connect_timeout_ms = s->defaults.connect_timeout_ms;
     e->max_in_flight = s->defaults.max_in_flight;
+    e->rate_limit = s->defaults.rate_limit;
+    e->breaker = s->defaults.breaker;
     e->allowed_ports = s->defaults.allowed_ports;
     e->ordered = s->defaults.ordered;
 }
@@ -588,7 +598,6 @@ static const struct conf_section endpoint_section = {
         },
     .known =
         (const struct conf_known[]){
-            PACE_LATER,
             {"where", NOT_YET},
             {"expires", NOT_YET},
             {"expires_in", NOT_YET},

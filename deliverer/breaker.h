@@ -1,0 +1,60 @@
+/* breaker: an endpoint that only fails is asked by one attempt at a time. Pure.
+ *
+ *            BREAKER_FAILURES in a row           the gap is over
+ *   CLOSED ─────────────────────────▶ OPEN ─────────────────────▶ PROBING
+ *      ▲                              │  ▲                         │   │
+ *      └──────── a success ───────────┘  └──────── it fails ───────┘   │
+ *      └──────────────────────── a success ────────────────────────────┘
+ *
+ * The probe is the delivery whose turn it is; it counts as an attempt like any
+ * other. The gap before the k-th probe is about a twentieth of what the endpoint's
+ * retry policy waits after its k-th attempt, at least what the endpoint asked
+ * for by Retry-After, at most BREAKER_GAP_MAX_MS, and never past the time at
+ * which a delivery that failed meanwhile is due: a lone delivery keeps its
+ * schedule to the millisecond, and a thousand do not make a storm. Gaps have
+ * jitter, for many endpoints may be one machine.
+ *
+ * Any time that never goes back, in microseconds. */
+#ifndef DELIVERER_BREAKER_H
+#define DELIVERER_BREAKER_H
+
+#include "settings.h"
+
+enum {
+    BREAKER_FAILURES = 5,
+    BREAKER_PART = 20, /* of a wait is a gap */
+    BREAKER_GAP_MAX_MS = 30 * 1000,
+    BREAKER_ASKED_MAX_MS = 5 * 60 * 1000, /* of Retry-After */
+};
+
+/* On the wire of status and in metrics by name. */
+enum breaker_state { BREAKER_CLOSED, BREAKER_OPEN, BREAKER_PROBING };
+
+struct breaker {
+    int state;        /* enum breaker_state */
+    int failures;     /* in a row, while closed */
+    uint64_t probe;   /* number of the last probe, from 1 */
+    uint64_t failed;  /* probes that failed since it opened */
+    int64_t since_us; /* OPEN or PROBING: when it opened */
+    int64_t next_us;  /* OPEN: when the next probe may begin */
+};
+
+/* An attempt may begin now. INT64_MAX: not before something ends. */
+int64_t breaker_ready_us(const struct breaker *b);
+/* It has begun. Returns its number if it is a probe, or 0; to be named when it
+ * ends. */
+uint64_t breaker_began(struct breaker *b);
+/* An attempt, probe or not, succeeded. true: it closes now. */
+bool breaker_success(struct breaker *b);
+/* It failed, and `asked_ms` is what the endpoint asked for. true: it opens. */
+bool breaker_failure(struct breaker *b, uint64_t probe,
+                     const struct retry_policy *policy, int64_t asked_ms,
+                     uint64_t random, int64_t now_us);
+/* The probe came to nothing that says how the endpoint is. */
+void breaker_unknown(struct breaker *b, uint64_t probe, int64_t now_us);
+/* A delivery that failed is due then: no gap is longer. */
+void breaker_due(struct breaker *b, int64_t due_us);
+
+const char *breaker_state_name(int state);
+
+#endif

@@ -1,0 +1,95 @@
+#include "gate.h"
+#include "endpoint.h"
+
+enum {
+    US_PER_MS = 1000,
+    /* The loop may wake so late without the ramp losing its pace. */
+    RAMP_SLACK_US = 10 * 1000,
+    LATE_MS = 1000, /* what is late by less is in time */
+};
+
+void gate_configure(struct gate *g, const struct endpoint_config *c)
+{
+    window_set(&g->window, c->max_in_flight);
+    g->rated = c->rate.count > 0;
+}
+
+static bool on_ramp(const struct gate *g, bool late)
+{
+    return g->ramp.on && (late || !g->ramp_late);
+}
+
+int64_t gate_ready_us(const struct gate *g, const struct endpoint_config *c,
+                      bool late)
+{
+    int64_t at = breaker_ready_us(&g->breaker), then;
+
+    if (g->rated) {
+        then = bucket_ready_us(&g->rate_pace, rate_slack_us(&c->rate));
+        at = then > at ? then : at;
+    }
+    if (on_ramp(g, late)) {
+        then = bucket_ready_us(&g->ramp_pace, RAMP_SLACK_US);
+        at = then > at ? then : at;
+    }
+    return at;
+}
+
+uint64_t gate_began(struct gate *g, const struct endpoint_config *c, bool late,
+                    int64_t now_us)
+{
+    if (g->rated)
+        bucket_take(&g->rate_pace, rate_interval_us(&c->rate), now_us);
+    if (on_ramp(g, late))
+        bucket_take(&g->ramp_pace, ramp_interval_us(&g->ramp, now_us), now_us);
+    return breaker_began(&g->breaker);
+}
+
+static void begin_ramp(struct gate *g, bool late, int64_t lost_ms,
+                       int64_t now_us)
+{
+    ramp_begin(&g->ramp, lost_ms, now_us);
+    g->ramp_late = late;
+    g->ramp_pace.due_us = now_us + RAMP_SLACK_US; /* nothing at once */
+}
+
+static enum gate_news on_good(struct gate *g, const struct gate_end *end)
+{
+    window_grow(&g->window);
+    if (!breaker_success(&g->breaker))
+        return GATE_NOTHING;
+    window_restart(&g->window);
+    begin_ramp(g, false, (end->now_us - g->breaker.since_us) / US_PER_MS,
+               end->now_us);
+    return GATE_RECOVERED;
+}
+
+static enum gate_news on_bad(struct gate *g, const struct endpoint_config *c,
+                             const struct gate_end *end)
+{
+    int64_t asked_ms = c->policy.respect_retry_after ? end->asked_ms : 0;
+
+    window_shrink(&g->window);
+    if (!c->breaker || !breaker_failure(&g->breaker, end->probe, &c->policy,
+                                        asked_ms, end->random, end->now_us))
+        return GATE_NOTHING;
+    return GATE_OPENED;
+}
+
+enum gate_news gate_ended(struct gate *g, const struct endpoint_config *c,
+                          const struct gate_end *end)
+{
+    if (end->health == HEALTH_GOOD)
+        return on_good(g, end);
+    if (end->health == HEALTH_BAD)
+        return on_bad(g, c, end);
+    breaker_unknown(&g->breaker, end->probe, end->now_us);
+    return GATE_NOTHING;
+}
+
+void gate_late(struct gate *g, int64_t lost_ms, int64_t now_us)
+{
+    (void)ramp_interval_us(&g->ramp, now_us); /* it may be long over */
+    if (lost_ms >= LATE_MS && !g->ramp.on)
+        begin_ramp(g, true, lost_ms, now_us);
+}

@@ -1,0 +1,60 @@
+/* gate: when an endpoint may be asked, by all that speaks to it: its window,
+ * its breaker, its rate limit, and the ramp. Pure; one for each endpoint's
+ * grant, in memory only: a new start knows of no trouble and soon does.
+ *
+ * Two ramps are one: after the endpoint's trouble all that waits goes by it;
+ * after ours (we were away, or another home was) only retries that are late do,
+ * for nothing says that the endpoint is weak. */
+#ifndef DELIVERER_GATE_H
+#define DELIVERER_GATE_H
+
+#include "breaker.h"
+#include "ramp.h"
+#include "rate.h"
+#include "window.h"
+
+struct endpoint_config;
+
+/* What an attempt's end says of its endpoint. */
+enum health {
+    HEALTH_GOOD,    /* 2xx */
+    HEALTH_BAD,     /* no answer, or one that says: not now */
+    HEALTH_UNKNOWN, /* our own fault, or about this event (4xx) */
+};
+
+enum gate_news { GATE_NOTHING, GATE_OPENED, GATE_RECOVERED };
+
+struct gate {
+    struct window window;
+    struct breaker breaker;
+    struct ramp ramp;
+    bool ramp_late;          /* the ramp is for late retries only */
+    struct bucket rate_pace; /* of rate_limit */
+    struct bucket ramp_pace;
+    bool rated; /* there is a rate limit */
+};
+
+void gate_configure(struct gate *g, const struct endpoint_config *c);
+
+/* When the next attempt may begin, if the window lets it; INT64_MAX: not
+ * before one ends. `late`: it comes from the queue of rows that are due. */
+int64_t gate_ready_us(const struct gate *g, const struct endpoint_config *c,
+                      bool late);
+/* It began. Returns the breaker's number for it. */
+uint64_t gate_began(struct gate *g, const struct endpoint_config *c, bool late,
+                    int64_t now_us);
+
+struct gate_end {
+    enum health health;
+    uint64_t probe;   /* what gate_began() said */
+    int64_t asked_ms; /* Retry-After; 0 */
+    uint64_t random;
+    int64_t now_us;
+};
+enum gate_news gate_ended(struct gate *g, const struct endpoint_config *c,
+                          const struct gate_end *end);
+
+/* Retries could not be tried for so long, by no fault of the endpoint. */
+void gate_late(struct gate *g, int64_t lost_ms, int64_t now_us);
+
+#endif

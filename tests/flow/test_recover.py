@@ -1,0 +1,198 @@
+"""An endpoint that is down, and back; and we ourselves away, and back: what is
+held, what is pulled forward, how fast it goes. P9."""
+
+import pathlib
+import sys
+import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "rig"))
+sys.path.insert(0, str(pathlib.Path(__file__).parent))
+from rig import SLOW, main
+from test_deliverer import DelivererTest as Base, event
+
+LONG_MS = 60000  # a wait that no test here lives to see the end of
+
+
+class RecoverTest(Base):
+    def metric(self, name):
+        return self.r.ask("deliverer-1", "status")["metrics"][name]
+
+    def state(self, g="crm"):
+        return next((x for x in self.r.ask("deliverer-1", "status")["grants"]
+                     if x["endpoint"] == g), {"breaker": "closed"})
+
+    def parked(self, count):
+        self.s.until(lambda: self.metric("grapnel_parked") >= count, 20 * SLOW)
+
+    def most_in(self, seconds, requests):
+        at = sorted(r.at_ms for r in requests)
+        return max(sum(a <= b < a + 1000 * seconds for b in at) for a in at)
+
+
+class Breaker(RecoverTest):
+    def test_p9_an_endpoint_that_only_fails_is_asked_by_one_at_a_time(self):
+        self.rules({"status": 503, "delay_ms": 20})
+        self.grant(first_wait_ms=LONG_MS, max_in_flight=8)
+        for n in range(200):
+            self.task(n)
+        self.s.until(lambda: self.state()["breaker"] != "closed", 20 * SLOW)
+        self.parked(12)  # those that were in flight when it opened
+        self.r.receiver.reset()
+        self.rules({"status": 503, "delay_ms": 20})
+
+        def crm():
+            return self.r.receiver.stats()["paths"].get("/crm")
+        self.s.until(crm, 20 * SLOW)  # a probe
+        self.s.run_for(0.5)
+        crm = crm()
+        self.assertEqual(crm["max_in_flight"], 1)
+        self.assertLess(crm["requests"], 5)
+        self.assertEqual(self.metric("grapnel_breaker_opened_total"), 1)
+        self.assertEqual(self.metric("grapnel_breakers_open"), 1)
+
+    def test_p9_when_it_is_back_what_was_parked_is_pulled_forward(self):
+        self.rules({"status": 503})
+        self.grant(first_wait_ms=LONG_MS, max_in_flight=16)
+        for n in range(1, 17):
+            self.task(n)
+        self.parked(16)
+        self.assertNotEqual(self.state()["breaker"], "closed")
+        self.rules({"status": 200})
+        self.task(100)  # whoever comes next asks
+        self.ended(*range(1, 17), 100, timeout=60)
+        self.assertEqual(self.state()["breaker"], "closed")
+        self.assertEqual(self.metric("grapnel_breakers_open"), 0)
+        self.assertEqual(self.metric("grapnel_pulled_forward_total"), 16)
+        self.assertEqual(self.tasks(), 0)
+        for n in range(1, 17):  # early, and counted
+            self.assertEqual([r.headers["grapnel-attempt"]
+                              for r in self.requests(n, count=2)],
+                             ["1", "2"])
+
+    def test_p9_not_before_the_endpoint_said(self):
+        self.rules({"status": 503, "headers": {"Retry-After": "50"}})
+        self.grant(first_wait_ms=LONG_MS)
+        self.task(1)
+        self.parked(1)
+        self.rules({"status": 503})
+        for n in range(2, 12):
+            self.task(n)
+        self.s.until(lambda: self.state()["breaker"] != "closed", 20 * SLOW)
+        self.rules({"status": 200})
+        self.task(100)
+        self.ended(*range(2, 12), 100, timeout=30)
+        self.s.run_for(0.3)
+        self.assertEqual(len(self.requests(1)), 1)
+        self.assertEqual(self.metric("grapnel_parked"), 1)
+
+    def test_p9_a_failing_delivery_is_not_pulled_twice_in_a_row(self):
+        self.rules({"status": 503})
+        self.grant(first_wait_ms=LONG_MS, max_in_flight=30)
+        for n in range(1, 31):
+            self.task(n)
+        self.parked(30)
+        self.rules({"status": 200}, {"status": 503}, per="all")
+        self.task(100)  # well; and then nothing is
+        self.s.until(lambda: self.metric("grapnel_breaker_opened_total") == 2,
+                     20 * SLOW)
+        self.parked(30)
+        self.r.receiver.stats()  # what it holds back is written out
+        twice = [n for n in range(1, 31) if len(self.requests(n)) == 2]
+        self.assertGreaterEqual(len(twice), 1)
+        self.assertLess(len(twice), 30)
+        self.rules({"status": 200})
+        self.task(200)
+        self.ended(200, *(n for n in range(1, 31) if n not in twice), timeout=30)
+        self.s.run_for(0.3)
+        self.assertEqual(self.metric("grapnel_parked"), len(twice))
+
+    def test_without_a_breaker_each_goes_at_its_own_time(self):
+        self.rules({"status": 503})
+        self.grant(first_wait_ms=LONG_MS, breaker=0)
+        for n in range(100):
+            self.task(n)
+        self.parked(100)
+        self.rules({"status": 200})
+        self.task(200)
+        self.ended(200)
+        self.s.run_for(0.3)
+        self.assertEqual(self.metric("grapnel_parked"), 100)
+        self.assertEqual(self.state()["breaker"], "closed")
+
+    def test_a_lone_delivery_keeps_its_schedule(self):
+        self.rules({"status": 503})
+        self.grant(first_wait_ms=200, max_attempts=12)
+        self.task(1)
+        r, = self.ended(1, timeout=30)
+        self.assertEqual((r["attempts"], r["reason"]), (12, "budget_attempts"))
+        at = [x.at_ms for x in self.requests(1, count=12)]
+        for a, b in zip(at, at[1:]):
+            self.assertGreaterEqual(b - a, 199)
+
+    def test_p2_a_budget_ends_behind_an_open_breaker_too(self):
+        self.rules({"status": 503})
+        self.grant(first_wait_ms=20, max_attempts=3)
+        for n in range(60):
+            self.task(n)
+        for r in self.ended(*range(60), timeout=60):
+            self.assertEqual((r["attempts"], r["reason"]),
+                             (3, "budget_attempts"))
+        self.assertEqual(len(self.requests(count=180)), 180)
+
+
+class Pace(RecoverTest):
+    def test_p9_a_rate_limit_is_kept(self):
+        self.grant(rate_count=50, rate_per_ms=1000, max_in_flight=16)
+        for n in range(120):
+            self.task(n)
+        self.ended(*range(120), timeout=30)
+        requests = self.requests(count=120)
+        self.assertLessEqual(self.most_in(1, requests), 54)
+        spent = requests[-1].at_ms - requests[0].at_ms
+        self.assertGreaterEqual(spent, 1000 * (120 - 3) / 50 - 100)
+
+    def test_p9_after_an_outage_of_our_own_retries_go_on_a_ramp(self):
+        self.rules({"status": 503})
+        # All due at the same moment, which passes while we are away.
+        self.grant(first_wait_ms=4000 * SLOW, max_in_flight=200, breaker=0)
+        for n in range(200):
+            self.task(n)
+        self.parked(200)
+        self.d.kill()
+        due = self.row("SELECT max(next_ms) FROM tasks")
+        self.assertGreater(due, 0)
+        while time.time() * 1000 < due + 3000:
+            self.s.run_for(0.1)
+        self.rules({"status": 200})
+        self.d.start()
+        self.ended(*range(200), timeout=30)
+        again = [r for r in self.requests(count=400)
+                 if r.headers["grapnel-attempt"] == "2"]
+        self.assertEqual(len(again), 200)
+        # 100 a second at first, and double that a second later.
+        self.assertLessEqual(self.most_in(0.5, again[:100]), 90)
+
+    def test_new_events_do_not_wait_for_late_retries(self):
+        self.rules({"status": 503})
+        self.grant(first_wait_ms=2000 * SLOW, max_in_flight=300, breaker=0)
+        for n in range(300):
+            self.task(n)
+        self.parked(300)
+        self.d.kill()
+        due = self.row("SELECT max(next_ms) FROM tasks")
+        while time.time() * 1000 < due + 10000:
+            self.s.run_for(0.1)
+        self.rules({"status": 200})
+        self.d.start()
+        self.s.until(lambda: self.s.of(event(0))[-1]["outcome"] == "delivered"
+                     or len(self.s.results) > 300, 20 * SLOW)
+        for n in range(1000, 1100):
+            self.task(n)
+        self.ended(*range(1000, 1100))
+        late = [n for n in range(300)
+                if self.s.of(event(n))[-1]["outcome"] == "parked"]
+        self.assertGreater(len(late), 0)
+        self.ended(*range(300), timeout=60)
+
+
+main()

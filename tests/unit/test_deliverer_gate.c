@@ -1,0 +1,369 @@
+/* P9: window, breaker, ramp and the gate of all three, on a simulated clock. */
+#include "clock.h"
+#include "endpoint.h"
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#define S 1000000LL /* in us */
+#define MS 1000LL
+
+static const struct retry_policy strict = {
+    .backoff = BACKOFF_EXPONENTIAL,
+    .first_wait_ms = 1000,
+    .max_wait_ms = 60000,
+    .factor = 2,
+    .jitter_full = true,
+    .max_attempts = 12,
+    .respect_retry_after = true,
+};
+
+/* ---- window ---- */
+
+static void the_window_follows_what_happens(void **state)
+{
+    struct window w = {0};
+
+    (void)state;
+    window_set(&w, 4);
+    assert_int_equal(w.size, 4); /* the user said so */
+    for (int i = 0; i < 10; i++)
+        window_shrink(&w);
+    assert_int_equal(w.size, 1);
+    for (int i = 2; i <= 4; i++) {
+        window_grow(&w);
+        assert_int_equal(w.size, i);
+    }
+    window_grow(&w);
+    assert_int_equal(w.size, 4);
+    window_set(&w, 8);
+    assert_int_equal(w.size, 8); /* it was not in trouble */
+    window_shrink(&w);
+    window_set(&w, 16);
+    assert_int_equal(w.size, 7); /* it was */
+    window_set(&w, 2);
+    assert_int_equal(w.size, 2);
+    window_restart(&w);
+    assert_int_equal(w.size, 1);
+}
+
+/* ---- breaker ---- */
+
+static void fail_times(struct breaker *b, int times, int64_t now)
+{
+    for (int i = 0; i < times; i++)
+        (void)breaker_failure(b, 0, &strict, 0, 0, now);
+}
+
+static void failures_in_a_row_open_it(void **state)
+{
+    struct breaker b = {0};
+
+    (void)state;
+    fail_times(&b, BREAKER_FAILURES - 1, S);
+    assert_int_equal(breaker_ready_us(&b), 0);
+    assert_false(breaker_success(&b)); /* no row any more */
+    fail_times(&b, BREAKER_FAILURES - 1, S);
+    assert_int_equal(b.state, BREAKER_CLOSED);
+    assert_true(breaker_failure(&b, 0, &strict, 0, 0, S));
+    assert_int_equal(b.state, BREAKER_OPEN);
+    assert_false(breaker_failure(&b, 0, &strict, 0, 0, S)); /* once */
+}
+
+static void one_probe_at_a_time(void **state)
+{
+    struct breaker b = {0};
+    uint64_t probe;
+
+    (void)state;
+    fail_times(&b, BREAKER_FAILURES, S);
+    assert_true(breaker_ready_us(&b) > S);
+    probe = breaker_began(&b);
+    assert_int_not_equal(probe, 0);
+    assert_int_equal(breaker_ready_us(&b), INT64_MAX);
+    fail_times(&b, 3, 2 * S); /* begun before it opened: these change nothing */
+    assert_int_equal(breaker_ready_us(&b), INT64_MAX);
+    assert_false(breaker_failure(&b, probe, &strict, 0, 0, 2 * S));
+    assert_true(breaker_ready_us(&b) > 2 * S);
+    assert_true(breaker_ready_us(&b) < INT64_MAX);
+}
+
+/* A probe of before a success is not the probe of now. */
+static void an_old_probe_opens_no_second_way(void **state)
+{
+    struct breaker b = {0};
+    uint64_t old;
+
+    (void)state;
+    fail_times(&b, BREAKER_FAILURES, S);
+    old = breaker_began(&b);
+    assert_true(breaker_success(&b));
+    fail_times(&b, BREAKER_FAILURES, 2 * S);
+    assert_int_not_equal(breaker_began(&b), old);
+    (void)breaker_failure(&b, old, &strict, 0, 0, 3 * S);
+    breaker_unknown(&b, old, 3 * S);
+    assert_int_equal(b.state, BREAKER_PROBING);
+}
+
+static void any_success_closes_it(void **state)
+{
+    struct breaker b = {0};
+
+    (void)state;
+    fail_times(&b, BREAKER_FAILURES, S);
+    assert_true(breaker_success(&b));
+    assert_int_equal(b.state, BREAKER_CLOSED);
+    fail_times(&b, BREAKER_FAILURES, S);
+    (void)breaker_began(&b);
+    assert_true(breaker_success(&b));
+    assert_int_equal(breaker_ready_us(&b), 0);
+}
+
+/* The k-th gap is from half to one and a half of a twentieth of the k-th wait,
+ * and so is its mean; never more than half a minute and a half. */
+static void gaps_grow_with_the_policy_and_have_jitter(void **state)
+{
+    enum { RUNS = 2000, PROBES = 12 };
+    double sum[PROBES] = {0};
+
+    (void)state;
+    srandom(1);
+    for (int run = 0; run < RUNS; run++) {
+        struct breaker b = {0};
+        int64_t now = S, gap, wait_us = 1000 * MS;
+        uint64_t probe = 0;
+
+        for (int k = 0; k < PROBES; k++) {
+            uint64_t random_bits = (uint64_t)random() << 31 ^ (uint64_t)random();
+
+            if (k == 0)
+                for (int i = 0; i < BREAKER_FAILURES; i++)
+                    (void)breaker_failure(&b, 0, &strict, 0, random_bits, now);
+            else
+                (void)breaker_failure(&b, probe, &strict, 0, random_bits, now);
+            gap = breaker_ready_us(&b) - now;
+            assert_in_range(gap, wait_us / 40, wait_us * 3 / 40);
+            sum[k] += (double)gap / (double)wait_us;
+            now += gap;
+            probe = breaker_began(&b);
+            wait_us = 2 * wait_us > 60 * S ? 60 * S : 2 * wait_us;
+        }
+    }
+    for (int k = 0; k < PROBES; k++)
+        assert_in_range((int)(1000 * sum[k] / RUNS), 48, 52);
+}
+
+static void a_lone_delivery_keeps_its_schedule(void **state)
+{
+    struct breaker b = {0};
+
+    (void)state;
+    fail_times(&b, BREAKER_FAILURES, S);
+    breaker_due(&b, S + 3 * MS);
+    assert_int_equal(breaker_ready_us(&b), S + 3 * MS);
+    breaker_due(&b, 100 * S);
+    assert_int_equal(breaker_ready_us(&b), S + 3 * MS);
+}
+
+static void what_the_endpoint_asked_for_holds_all(void **state)
+{
+    struct breaker b = {0};
+
+    (void)state;
+    fail_times(&b, BREAKER_FAILURES - 1, S);
+    assert_true(breaker_failure(&b, 0, &strict, 20000, 0, S));
+    assert_int_equal(breaker_ready_us(&b), S + 20 * S);
+    (void)breaker_began(&b);
+    (void)breaker_failure(&b, b.probe, &strict, DAY_MS, 0, 30 * S);
+    assert_int_equal(breaker_ready_us(&b),
+                     30 * S + BREAKER_ASKED_MAX_MS * MS);
+}
+
+static void a_probe_that_says_nothing_is_followed_by_another(void **state)
+{
+    struct breaker b = {0};
+
+    (void)state;
+    fail_times(&b, BREAKER_FAILURES, S);
+    breaker_unknown(&b, breaker_began(&b), 2 * S);
+    assert_int_equal(b.state, BREAKER_OPEN);
+    assert_int_equal(breaker_ready_us(&b), 3 * S);
+}
+
+/* ---- ramp ---- */
+
+/* When `count` have gone after so long an outage, and the most in a second. */
+static int64_t let_go(int count, int64_t lost_ms, int *most)
+{
+    static int64_t went[100000];
+    struct ramp r;
+    struct bucket b = {0};
+    int64_t now = 0;
+    int first = 0;
+
+    *most = 0;
+    ramp_begin(&r, lost_ms, 0);
+    for (int i = 0; i < count; now += MS)
+        for (; i < count && bucket_has(&b, 10 * MS, now); i++) {
+            bucket_take(&b, ramp_interval_us(&r, now), now);
+            went[i] = now;
+            while (went[i] - went[first] >= S)
+                first++;
+            if (i - first + 1 > *most)
+                *most = i - first + 1;
+        }
+    return now / MS;
+}
+
+static void five_thousand_after_half_a_minute(void **state)
+{
+    int most;
+    int64_t ms = let_go(5000, 30000, &most);
+
+    (void)state;
+    assert_in_range(ms, 15000, 24000);
+    assert_in_range(most, 100, 500);
+}
+
+static void after_a_blip_it_is_gone_in_a_moment(void **state)
+{
+    int most;
+
+    (void)state;
+    assert_in_range(let_go(5000, 100, &most), 100, 1000);
+    assert_in_range(let_go(100000, 86400000, &most), 30000, 90000);
+    assert_true(most <= RAMP_LAST + 100);
+}
+
+static void a_ramp_ends(void **state)
+{
+    struct ramp r;
+
+    (void)state;
+    ramp_begin(&r, 3000, 5 * S);
+    assert_int_equal(ramp_interval_us(&r, 5 * S), 10000);
+    assert_int_equal(ramp_interval_us(&r, 6 * S), 5000);
+    assert_int_equal(ramp_interval_us(&r, 13 * S - 1) * RAMP_LAST / S, 0);
+    assert_true(r.on);
+    assert_int_equal(ramp_interval_us(&r, 13 * S), 0);
+    assert_false(r.on);
+}
+
+/* ---- the gate ---- */
+
+static struct endpoint_config config(void)
+{
+    return (struct endpoint_config){
+        .max_in_flight = 8, .breaker = true, .policy = strict};
+}
+
+static enum gate_news end(struct gate *g, const struct endpoint_config *c,
+                          enum health health, uint64_t probe, int64_t now)
+{
+    return gate_ended(g, c,
+                      &(struct gate_end){
+                          .health = health, .probe = probe, .now_us = now});
+}
+
+static void trouble_and_recovery(void **state)
+{
+    struct endpoint_config c = config();
+    struct gate g = {0};
+    uint64_t probe;
+
+    (void)state;
+    gate_configure(&g, &c);
+    for (int i = 1; i < BREAKER_FAILURES; i++)
+        assert_int_equal(end(&g, &c, HEALTH_BAD, 0, S), GATE_NOTHING);
+    assert_int_equal(end(&g, &c, HEALTH_UNKNOWN, 0, S), GATE_NOTHING);
+    assert_int_equal(end(&g, &c, HEALTH_BAD, 0, S), GATE_OPENED);
+    assert_int_equal(g.window.size, 8 - BREAKER_FAILURES);
+    assert_true(gate_ready_us(&g, &c, false) > S);
+    probe = gate_began(&g, &c, false, 31 * S);
+    assert_int_equal(gate_ready_us(&g, &c, false), INT64_MAX);
+    assert_int_equal(gate_ready_us(&g, &c, true), INT64_MAX);
+    assert_int_equal(end(&g, &c, HEALTH_GOOD, probe, 31 * S), GATE_RECOVERED);
+    assert_int_equal(g.window.size, 1);
+    assert_true(g.ramp.on);
+    (void)gate_began(&g, &c, false, 32 * S); /* all of it is on the ramp */
+    (void)gate_began(&g, &c, false, 32 * S);
+    assert_true(gate_ready_us(&g, &c, false) > 32 * S);
+    assert_true(gate_ready_us(&g, &c, true) > 32 * S);
+}
+
+static void after_our_own_outage_only_retries_wait(void **state)
+{
+    struct endpoint_config c = config();
+    struct gate g = {0};
+
+    (void)state;
+    gate_configure(&g, &c);
+    gate_late(&g, 999, S);
+    assert_false(g.ramp.on);
+    gate_late(&g, 60000, S);
+    (void)gate_began(&g, &c, true, S);
+    assert_true(gate_ready_us(&g, &c, true) > S);
+    assert_true(gate_ready_us(&g, &c, false) <= S);
+    gate_late(&g, 90000, 2 * S); /* one ramp is enough … */
+    assert_int_equal(g.ramp.began_us, S);
+    gate_late(&g, 90000, 200 * S); /* … while it lasts */
+    assert_int_equal(g.ramp.began_us, 200 * S);
+}
+
+static void without_a_breaker_nothing_is_held(void **state)
+{
+    struct endpoint_config c = config();
+    struct gate g = {0};
+
+    (void)state;
+    c.breaker = false;
+    gate_configure(&g, &c);
+    for (int i = 0; i < 100; i++)
+        assert_int_equal(end(&g, &c, HEALTH_BAD, 0, S), GATE_NOTHING);
+    assert_true(gate_ready_us(&g, &c, true) <= S);
+    assert_int_equal(end(&g, &c, HEALTH_GOOD, 0, S), GATE_NOTHING);
+    assert_false(g.ramp.on);
+    assert_int_equal(g.window.size, 2);
+}
+
+static void a_rate_limit_holds_all(void **state)
+{
+    struct endpoint_config c = config();
+    struct gate g = {0};
+
+    (void)state;
+    c.rate = (struct rate){10, SECOND_MS};
+    gate_configure(&g, &c);
+    (void)gate_began(&g, &c, false, S);
+    (void)gate_began(&g, &c, true, S);
+    assert_int_equal(gate_ready_us(&g, &c, false), S + 100 * MS);
+    assert_int_equal(gate_ready_us(&g, &c, true), S + 100 * MS);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_window_follows_what_happens),
+        cmocka_unit_test(failures_in_a_row_open_it),
+        cmocka_unit_test(one_probe_at_a_time),
+        cmocka_unit_test(an_old_probe_opens_no_second_way),
+        cmocka_unit_test(any_success_closes_it),
+        cmocka_unit_test(gaps_grow_with_the_policy_and_have_jitter),
+        cmocka_unit_test(a_lone_delivery_keeps_its_schedule),
+        cmocka_unit_test(what_the_endpoint_asked_for_holds_all),
+        cmocka_unit_test(a_probe_that_says_nothing_is_followed_by_another),
+        cmocka_unit_test(five_thousand_after_half_a_minute),
+        cmocka_unit_test(after_a_blip_it_is_gone_in_a_moment),
+        cmocka_unit_test(a_ramp_ends),
+        cmocka_unit_test(trouble_and_recovery),
+        cmocka_unit_test(after_our_own_outage_only_retries_wait),
+        cmocka_unit_test(without_a_breaker_nothing_is_held),
+        cmocka_unit_test(a_rate_limit_holds_all),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
