@@ -232,6 +232,21 @@ const struct command ctl_commands[] = {
         .run = run_dlq_discard,
     },
     {
+        .name = "rejects",
+        .args = "",
+        .summary = "what the door refused, and why",
+        .help = "The last thousand of each source and ingress process, without "
+                "their bodies. Requests\nthat named no source of the "
+                "configuration are those of source -.",
+        .examples = "  grapnel rejects\n"
+                    "  grapnel rejects --source plane --limit 10\n"
+                    "  grapnel rejects --json | jq -r '.[].reason' | sort | "
+                    "uniq -c\n",
+        .options = {{"--source", "S", "of this source or producer"},
+                    LIST_TIMES},
+        .run = run_rejects,
+    },
+    {
         .name = "reload",
         .args = "",
         .summary = "every process reads the configuration again",

@@ -39,6 +39,7 @@ int run_dlq_retry_all(struct ctl *c);
 int run_dlq_stats(struct ctl *c);
 int run_dlq_resolve(struct ctl *c);
 int run_dlq_discard(struct ctl *c);
+int run_rejects(struct ctl *c);
 int run_reload(struct ctl *c);
 int run_backup(struct ctl *c);
 

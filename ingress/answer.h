@@ -37,6 +37,18 @@
     A(TIMESTAMP_STALE, 401, "unauthorized", "timestamp_stale", WHO, 0, KEEP)   \
     A(ID_MISSING, 401, "unauthorized", "id_missing", WHO, 0, KEEP)             \
     A(ID_MALFORMED, 401, "unauthorized", "id_malformed", WHO, 0, KEEP)         \
+    A(EVENT_MALFORMED, 400, "bad_request", "event_malformed",                  \
+      "the body is not the object that is meant", 0, KEEP)                     \
+    A(BATCH_REFUSED, 400, "bad_request", "batch_refused",                      \
+      "no line could be taken", 0, KEEP)                                       \
+    A(TOKEN_MISSING, 401, "unauthorized", "token_missing", WHO, 0, KEEP)       \
+    A(TOKEN_UNKNOWN, 401, "unauthorized", "token_unknown", WHO, 0, KEEP)       \
+    A(PRODUCERS_NONE, 403, "forbidden", "producers_none",                      \
+      "no producers are configured", 0, KEEP)                                  \
+    A(WORKSPACE_FORBIDDEN, 403, "forbidden", "workspace_forbidden",            \
+      "this producer may not name this workspace", 0, KEEP)                    \
+    A(TYPE_FORBIDDEN, 403, "forbidden", "type_forbidden",                      \
+      "this producer may not name this type", 0, KEEP)                         \
     A(PATH_UNKNOWN, 404, "not_found", "path_unknown",                          \
       "there is nothing at this path", 0, KEEP)                                \
     A(SOURCE_UNKNOWN, 404, "not_found", "source_unknown",                      \
@@ -54,6 +66,8 @@
       0, KEEP)                                                                 \
     A(HEAD_TOO_LARGE, 431, "headers_too_large", "headers_too_large",           \
       "the headers are too large or too many", 0, CLOSE)                       \
+    A(RATE_LIMITED, 429, "rate_limited", "rate_limited",                       \
+      "more requests than this source may bring; try again", 1, KEEP)          \
     A(STOPPING, 503, "unavailable", "stopping", "shutting down; try again", 5, \
       CLOSE)                                                                   \
     A(DISK_LOW, 503, "unavailable", "disk_low",                                \

@@ -12,3 +12,12 @@ const struct metric ingress_metrics[COUNT_COUNT + 1] = {
 #undef A
             {0},
 };
+
+const struct metric_family ingress_families[FAMILY_COUNT + 1] = {
+    [FAMILY_REJECTED] = {.name = "grapnel_ingress_rejected_total",
+                         .kind = METRIC_COUNTER,
+                         .unit = "requests",
+                         .help = "refused, by source (empty where none was "
+                                 "named) and reason",
+                         .labels = {"source", "reason"}},
+};

@@ -10,6 +10,8 @@
       "answered, whatever the answer")                                        \
     C(ACCEPTED, "accepted_total", METRIC_COUNTER, "events",                   \
       "kept on disk and answered 200")                                        \
+    C(REPEATED, "repeated_total", METRIC_COUNTER, "events",                   \
+      "of producers, that were on disk already (idempotency keys)")           \
     C(ACCEPTED_BYTES, "accepted_bytes_total", METRIC_COUNTER, "bytes",        \
       "of their bodies")                                                      \
     C(REFUSED_4XX, "refused_4xx_total", METRIC_COUNTER, "requests",           \
@@ -42,7 +44,10 @@ enum count {
     COUNT_COUNT = COUNT_ANSWERS + ANSWER_COUNT - 1
 };
 
-/* Ends with a NULL name. */
+enum family { FAMILY_REJECTED, FAMILY_COUNT };
+
+/* Each ends with a NULL name. */
+extern const struct metric_family ingress_families[FAMILY_COUNT + 1];
 extern const struct metric ingress_metrics[COUNT_COUNT + 1];
 
 #endif

@@ -39,6 +39,8 @@ static void *on_line(void *cls, const char *uri, struct MHD_Connection *c)
     if (query)
         buf_puts(&r->query, query + 1);
     h->figures.body_bytes += (int64_t)r->body.cap;
+    if (r->visitor)
+        r->visitor->request = r;
     if (r->visitor && r->visitor->visit == VISIT_BETWEEN)
         visit_move(h, r->visitor, VISIT_READING);
     return r;
@@ -59,7 +61,10 @@ static void on_completed(void *cls, struct MHD_Connection *c, void **context,
         visit_move(h, r->visitor, VISIT_BETWEEN);
         r->visitor->kept = true;
     }
+    if (r->visitor)
+        r->visitor->request = NULL;
     r->visitor = NULL;
+    r->method = r->path = NULL;
     if (!r->taken) /* else http_answer() will */
         request_free(h, r);
 }
@@ -103,20 +108,6 @@ static void pack_headers(struct request *r, const struct head *head)
     }
 }
 
-static void note_remote(struct request *r, struct MHD_Connection *c)
-{
-    const struct sockaddr *a = MHD_get_connection_info(
-                                   c, MHD_CONNECTION_INFO_CLIENT_ADDRESS)
-                                   ->client_addr;
-    const void *address =
-        &((const struct sockaddr_in *)(const void *)a)->sin_addr;
-
-    if (a->sa_family == AF_INET6)
-        address = &((const struct sockaddr_in6 *)(const void *)a)->sin6_addr;
-    if (!inet_ntop(a->sa_family, address, r->remote, sizeof r->remote))
-        r->remote[0] = 0;
-}
-
 /* Is a refused request answered only behind its end? libmicrohttpd closes the
  * connection after an answer that comes before it; so only where its length
  * can't be trusted, is too much to throw away, or where the client asks first. */
@@ -145,14 +136,15 @@ static enum answer judge(struct http *h, struct MHD_Connection *c,
     a = head_check(head, facts);
     if (a)
         return a;
-    note_remote(r, c);
+    snprintf(r->remote, sizeof r->remote, "%s",
+             r->visitor ? r->visitor->remote : "");
     r->method = head->method;
-    a = h->ops.admit(h->self, r, head->method, head->url, facts);
+    r->path = head->url;
+    pack_headers(r, head);
+    a = h->ops.admit(h->self, r, facts);
     if (!a && facts->has_length &&
         facts->length > (uint64_t)h->bounds->max_body_bytes)
         a = ANSWER_BODY_TOO_LARGE;
-    if (!a)
-        pack_headers(r, head);
     return a;
 }
 
@@ -258,10 +250,11 @@ static void mhd_says(void *cls, const char *format, va_list args)
 
 struct http *http_open(const char *host, int port,
                        const struct http_bounds *bounds,
-                       const struct http_ops *ops, void *self)
+                       const struct http_ops *ops, void *self,
+                       listen_siblings *siblings, void *arg)
 {
     struct http *h = gr_alloc(sizeof *h);
-    int fd = listen_on(host, port);
+    int fd = listen_on(host, port, siblings, arg);
 
     h->bounds = bounds;
     h->ops = *ops;

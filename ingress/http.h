@@ -24,13 +24,16 @@
 struct http;
 struct visitor; /* one connection */
 
+/* Which way a request comes in. */
+enum request_door { DOOR_HOOK, DOOR_EVENT, DOOR_BATCH };
+
 struct request {
     TAILQ_ENTRY(request) link; /* of whoever has taken it */
     struct visitor *visitor;   /* NULL: the client is gone */
     char source[NAME_MAX_BYTES + 1];
     char remote[INET6_ADDRSTRLEN];
-    const char *method; /* the library's: inside admit() and take() only */
-    struct buf query;   /* as it was sent, behind the first '?' */
+    const char *method, *path; /* the library's: while there is a visitor */
+    struct buf query;          /* as it was sent, behind the first '?' */
     /* Packed (headers.h), all of them, in order; before them `:query`, when
      * there is one. */
     struct buf headers;
@@ -42,7 +45,10 @@ struct request {
     unsigned reply_status;
     const char *reply_type;
     /* Of the one who takes it: */
-    char event_id[EVENT_ID_BYTES + 1]; /* told with ACCEPTED */
+    enum request_door door;
+    struct lines *lines;               /* of a batch (lines.h); owned */
+    int64_t event_count;               /* that it brought, when accepted */
+    char event_id[EVENT_ID_BYTES + 1]; /* told with ACCEPTED; may be set */
     int secret;                        /* index of the one that fits */
     int64_t received_ms;               /* wall clock, when the body was whole */
     int64_t taken_ms;                  /* the same moment, mono */
@@ -63,12 +69,13 @@ struct http_bounds {
 struct http_ops {
     /* The headers are in and in order. ANSWER_NONE: read the body; `r->source`
      * is filled in. Anything else is the answer. */
-    enum answer (*admit)(void *self, struct request *r, const char *method,
-                         const char *path, const struct head_facts *facts);
+    enum answer (*admit)(void *self, struct request *r,
+                         const struct head_facts *facts);
     /* The body is whole. ANSWER_NONE: taken; the caller of http_answer() owns
      * the request until then. */
     enum answer (*take)(void *self, struct request *r);
-    /* An answer was given; for log and counters. `r` may be NULL. */
+    /* An answer was given; for log and counters. Of a request that is not
+     * whole only `remote` is sure to be there. */
     void (*answered)(void *self, const struct request *r, enum answer a);
 };
 
@@ -78,11 +85,16 @@ struct http_figures {
     int64_t body_bytes; /* of memory */
 };
 
+/* Are there other ingress processes of this pipeline? Then a port that is taken
+ * may be theirs, and is shared. */
+typedef bool listen_siblings(void *arg);
+
 /* Binds and listens: exits 69 with the reason when that can't be. `bounds` may
  * change later (read_timeout, max_body) and belongs to the caller. */
 struct http *http_open(const char *host, int port,
                        const struct http_bounds *bounds,
-                       const struct http_ops *ops, void *self);
+                       const struct http_ops *ops, void *self,
+                       listen_siblings *siblings, void *arg);
 /* Every request that was taken must have been answered. */
 void http_close(struct http *h);
 int http_fd(const struct http *h); /* for the loop */

@@ -24,8 +24,10 @@ struct visitor {
     TAILQ_ENTRY(visitor) link;
     int fd;
     enum visit visit;
-    int64_t since_ms; /* mono: the beginning of `visit` */
-    bool kept;        /* it has had an answer before */
+    int64_t since_ms;              /* mono: the beginning of `visit` */
+    bool kept;                     /* it has had an answer before */
+    char remote[INET6_ADDRSTRLEN]; /* the peer's address */
+    struct request *request;       /* the one that is under way; or NULL */
 };
 
 struct http {
@@ -83,6 +85,6 @@ enum MHD_Result responses_say(struct http *h, struct MHD_Connection *c,
 /* ---- listen.c ---- */
 
 /* Exits 69 with the reason when it can't. */
-int listen_on(const char *host, int port);
+int listen_on(const char *host, int port, listen_siblings *siblings, void *arg);
 
 #endif

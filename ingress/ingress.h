@@ -4,8 +4,10 @@
 
 #include "counts.h"
 #include "daemon.h"
+#include "door.h"
 #include "http.h"
 #include "intake.h"
+#include "rejects.h"
 #include "room.h"
 #include "store.h"
 #include "ulid.h"
@@ -21,6 +23,8 @@ struct ingress {
     struct http_bounds bounds;
     struct intake intake;
     struct room room;
+    struct door door;
+    struct rejects rejects;
     struct ulid ids;
     int64_t stopping_ms; /* mono: when we began to stop; 0 */
     int64_t counts[COUNT_COUNT];

@@ -1,10 +1,8 @@
 #include "intake.h"
 #include "clock.h"
-#include "handshake.h"
 #include "ingress.h"
+#include "lines.h"
 #include "log.h"
-#include "verify.h"
-#include <stdio.h>
 #include <string.h>
 
 enum {
@@ -12,87 +10,10 @@ enum {
     LINES_PER_SECOND = 50,
 };
 
-/* ---- at the door ---- */
-
-static enum answer admit_probe(struct ingress *g, const char *method,
-                               bool ready)
+void intake_take(struct intake *t, struct request *r)
 {
-    if (strcmp(method, "GET") != 0 && strcmp(method, "HEAD") != 0)
-        return ANSWER_ONLY_GET;
-    if (!ready)
-        return ANSWER_HEALTHY; /* that we answer is the answer */
-    if (g->daemon.loop.stopping)
-        return ANSWER_STOPPING;
-    return g->room.refusal ? g->room.refusal : ANSWER_HEALTHY;
-}
-
-static enum answer admit_event(struct ingress *g, struct request *r,
-                               const char *method, const char *source,
-                               const struct head_facts *facts)
-{
-    if (!settings_source(g->daemon.settings, source))
-        return ANSWER_SOURCE_UNKNOWN;
-    if (strcmp(method, "POST") != 0)
-        return ANSWER_ONLY_POST;
-    if (facts->compressed)
-        return ANSWER_COMPRESSED;
-    if (g->daemon.loop.stopping)
-        return ANSWER_STOPPING;
-    snprintf(r->source, sizeof r->source, "%s", source);
-    return g->room.refusal;
-}
-
-static enum answer admit(void *self, struct request *r, const char *method,
-                         const char *path, const struct head_facts *facts)
-{
-    struct ingress *g = self;
-
-    if (strncmp(path, "/in/", 4) == 0)
-        return admit_event(g, r, method, path + 4, facts);
-    if (strcmp(path, "/healthz") == 0)
-        return admit_probe(g, method, false);
-    if (strcmp(path, "/readyz") == 0)
-        return admit_probe(g, method, true);
-    return ANSWER_PATH_UNKNOWN;
-}
-
-/* A provider's handshake is answered here and now; it is no event. */
-static enum answer shake_hands(struct request *r, const struct source *source)
-{
-    const char *key = source->secrets.items[r->secret];
-
-    if (!handshake_answer(source->verify.handshake,
-                          (struct bytes){key, strlen(key)},
-                          (struct bytes){r->body.data, r->body.len}, &r->reply,
-                          &r->reply_type))
-        return ANSWER_NONE;
-    r->reply_status = r->reply.len ? 200 : 204;
-    return ANSWER_HANDSHAKE;
-}
-
-/* The configuration may have changed while the body came: the source is looked
- * up again. */
-static enum answer take(void *self, struct request *r)
-{
-    struct ingress *g = self;
-    const struct source *source = settings_source(g->daemon.settings,
-                                                  r->source);
-    enum verdict v;
-    enum answer a;
-
-    if (!source)
-        return ANSWER_SOURCE_UNKNOWN;
-    v = verify(source, (struct bytes){r->headers.data, r->headers.len},
-               (struct bytes){r->body.data, r->body.len}, r->received_ms,
-               &r->secret);
-    if (v != VERDICT_HOLDS)
-        return answer_to(v);
-    a = shake_hands(r, source);
-    if (a)
-        return a;
-    TAILQ_INSERT_TAIL(&g->intake.pending, r, link);
-    g->intake.pending_count++;
-    return ANSWER_NONE;
+    TAILQ_INSERT_TAIL(&t->pending, r, link);
+    t->pending_count++;
 }
 
 static void log_refusal(struct ingress *g, const struct request *r,
@@ -111,9 +32,8 @@ static void log_refusal(struct ingress *g, const struct request *r,
     if (++t->lines > LINES_PER_SECOND)
         return;
     log_warn(NULL, "refused", LS("reason", answer_facts(a)->reason),
-             LI("status", answer_facts(a)->status),
-             LS("source", r ? r->source : ""), LS("remote", r ? r->remote : ""),
-             LI("body_bytes", r ? r->body.len : 0));
+             LI("status", answer_facts(a)->status), LS("source", r->source),
+             LS("remote", r->remote), LI("body_bytes", r->body.len));
 }
 
 static void answered(void *self, const struct request *r, enum answer a)
@@ -124,20 +44,21 @@ static void answered(void *self, const struct request *r, enum answer a)
     g->counts[COUNT_REQUESTS]++;
     g->counts[COUNT_ANSWERS + a - 1]++;
     if (a == ANSWER_ACCEPTED) {
-        g->counts[COUNT_ACCEPTED]++;
+        g->counts[COUNT_ACCEPTED] += r->event_count;
         g->counts[COUNT_ACCEPTED_BYTES] += (int64_t)r->body.len;
         log_debug(r->event_id, "accepted", LS("source", r->source),
-                  LI("body_bytes", r->body.len));
+                  LI("events", r->event_count), LI("body_bytes", r->body.len));
     }
     if (a == ANSWER_HANDSHAKE)
         log_info(NULL, "a handshake was answered", LS("source", r->source));
     if (status == 200)
         return;
+    rejects_note(&g->rejects, g, r, a);
     g->counts[status < 500 ? COUNT_REFUSED_4XX : COUNT_REFUSED_5XX]++;
     log_refusal(g, r, a);
 }
 
-const struct http_ops intake_http_ops = {admit, take, answered};
+const struct http_ops intake_http_ops = {door_admit, door_take, answered};
 
 /* ---- the turn ---- */
 
@@ -156,17 +77,66 @@ static struct request *next_pending(struct intake *t)
     return r;
 }
 
-static void store(struct ingress *g, struct request *r)
+/* One row. Without an id it gets one; one that it brings may be there already,
+ * and then there is nothing to do: it is the same event. */
+static void store_row(struct ingress *g, const struct request *r,
+                      struct bytes body, char id[EVENT_ID_BYTES + 1])
 {
-    uint64_t n = hop_next(g->daemon.hop, SEQUENCER);
-    char id[ULID_BYTES + 1];
+    struct archive_row row = {
+        .event_id = id,
+        .source = r->source,
+        .received_ms = r->received_ms,
+        .remote = r->remote,
+        .secret = r->secret,
+        .headers = {r->headers.data ? r->headers.data : "", r->headers.len},
+        .body = body,
+    };
+    uint64_t n;
 
-    ulid_next(&g->ids, r->received_ms, id);
-    snprintf(r->event_id, sizeof r->event_id, "evt_%s", id);
-    store_insert(&g->store, (int64_t)n, r);
+    if (id[0] && store_has(&g->store, id)) {
+        g->counts[COUNT_REPEATED]++;
+        return;
+    }
+    if (!id[0]) {
+        memcpy(id, "evt_", 4);
+        ulid_next(&g->ids, r->received_ms, id + 4);
+    }
+    n = hop_next(g->daemon.hop, SEQUENCER);
+    row.n = (int64_t)n;
+    store_insert(&g->store, &row);
     hop_put(g->daemon.hop, SEQUENCER, KIND_ARCHIVED, (int64_t)n);
-    room_took(&g->room, (int64_t)n, (int64_t)(r->body.len + r->headers.len));
+    room_took(&g->room, (int64_t)n, (int64_t)(body.n + row.headers.n));
+}
+
+/* All of it in the turn's commit, or none; what was refused of it has its word
+ * in the answer. */
+static void store_lines(struct ingress *g, struct request *r)
+{
+    struct lines *l = r->lines;
+
+    for (size_t i = 0; i < l->count; i++) {
+        if (!l->items[i].refusal)
+            store_row(g, r, l->items[i].text, l->items[i].event_id);
+        line_print(l, &l->items[i], &r->reply);
+    }
+    r->event_count = (int64_t)l->good;
+    r->reply_type = "application/x-ndjson";
+    r->reply_status = l->good < l->count ? 207 : 200;
+}
+
+/* Returns about how many bytes it has written. */
+static size_t store(struct ingress *g, struct request *r)
+{
+    if (r->lines) {
+        store_lines(g, r);
+    } else {
+        store_row(g, r,
+                  (struct bytes){r->body.data ? r->body.data : "", r->body.len},
+                  r->event_id);
+        r->event_count = 1;
+    }
     TAILQ_INSERT_TAIL(&g->intake.stored, r, link);
+    return r->body.len + (size_t)r->event_count * r->headers.len;
 }
 
 bool intake_work(struct ingress *g)
@@ -183,9 +153,8 @@ bool intake_work(struct ingress *g)
         } else if (g->room.refusal) { /* since it was admitted */
             http_answer(g->http, r, g->room.refusal);
         } else {
-            store(g, r);
-            bytes += r->body.len + r->headers.len;
-            count++;
+            bytes += store(g, r);
+            count += (size_t)r->event_count;
         }
     }
     return !TAILQ_EMPTY(&t->pending);
@@ -197,6 +166,11 @@ static void answer_stored(struct ingress *g, enum answer a)
 
     while ((r = TAILQ_FIRST(&g->intake.stored))) {
         TAILQ_REMOVE(&g->intake.stored, r, link);
+        if (a != ANSWER_ACCEPTED) { /* what it was to be told is not so */
+            buf_reset(&r->reply);
+            r->reply_type = NULL;
+            r->reply_status = 0;
+        }
         http_answer(g->http, r, a);
     }
 }

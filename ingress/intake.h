@@ -20,6 +20,8 @@ struct intake {
 extern const struct http_ops intake_http_ops; /* self: struct ingress */
 
 void intake_open(struct intake *t);
+/* It has passed the door: it is stored in this turn or a later one. */
+void intake_take(struct intake *t, struct request *r);
 /* Inside the transaction: a bounded number of rows. true: there is more. */
 bool intake_work(struct ingress *g);
 void intake_tell(struct ingress *g); /* 200 */

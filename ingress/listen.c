@@ -9,25 +9,65 @@
 
 enum { LISTEN_BACKLOG = 1024 };
 
-static int listen_at(const struct addrinfo *a)
+/* How often a bind is tried again that another ingress's own look has spoiled. */
+enum { TRIES = 20, BETWEEN_MS = 25 };
+
+/* -1 with errno. */
+static int bind_at(const struct addrinfo *a, bool shared)
 {
-    int fd, on = 1;
+    int fd, on = 1, why;
 
     fd = socket(a->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (fd < 0)
         return -1;
-    /* Not SO_REUSEPORT: two of us on one port must be noticed. */
     setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-    if (bind(fd, a->ai_addr, a->ai_addrlen) == 0 &&
-        listen(fd, LISTEN_BACKLOG) == 0)
+    if (shared)
+        setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &on, sizeof on);
+    if (bind(fd, a->ai_addr, a->ai_addrlen) == 0)
         return fd;
-    on = errno;
+    why = errno;
     close(fd);
-    errno = on;
+    errno = why;
     return -1;
 }
 
-int listen_on(const char *host, int port)
+/* Several ingress processes of one pipeline share their port, and the kernel
+ * deals connections out among them. Any program of the same user that says
+ * SO_REUSEPORT could share it too, and take what is meant for us; so unless we
+ * know of a sibling, the port must be free at first. */
+static bool port_is_ours(const struct addrinfo *a, bool siblings)
+{
+    int fd = bind_at(a, false);
+
+    if (fd >= 0)
+        close(fd);
+    return fd >= 0 || errno != EADDRINUSE || siblings;
+}
+
+static int listen_at(const struct addrinfo *a, listen_siblings *siblings,
+                     void *arg)
+{
+    int fd = -1, why = EADDRINUSE;
+
+    for (int i = 0; fd < 0 && why == EADDRINUSE && i < TRIES; i++) {
+        if (i)
+            usleep(BETWEEN_MS * 1000);
+        if (port_is_ours(a, siblings(arg)))
+            fd = bind_at(a, true);
+        else
+            errno = EADDRINUSE;
+        why = errno;
+    }
+    if (fd >= 0 && listen(fd, LISTEN_BACKLOG) == 0)
+        return fd;
+    why = errno;
+    if (fd >= 0)
+        close(fd);
+    errno = why;
+    return -1;
+}
+
+int listen_on(const char *host, int port, listen_siblings *siblings, void *arg)
 {
     struct addrinfo hints = {.ai_socktype = SOCK_STREAM,
                              .ai_flags = AI_PASSIVE | AI_NUMERICSERV};
@@ -39,7 +79,7 @@ int listen_on(const char *host, int port)
     rc = getaddrinfo(host && *host ? host : NULL, service, &hints, &found);
     if (rc)
         die(EXIT_UNAVAILABLE, "ingress.listen: %s: %s", host, gai_strerror(rc));
-    fd = listen_at(found);
+    fd = listen_at(found, siblings, arg);
     if (fd < 0)
         die(EXIT_UNAVAILABLE,
             errno == EADDRINUSE

@@ -3,6 +3,7 @@
 #include "clock.h"
 #include "ingress.h"
 #include "log.h"
+#include "siblings.h"
 #include "trace.h"
 #include <string.h>
 
@@ -22,7 +23,7 @@ static void resume_ids(struct ingress *g)
     int64_t first, last;
 
     store_ends(&g->store, &first, &last, id);
-    if (last &&
+    if (id[0] &&
         (strncmp(id, "evt_", 4) != 0 || ulid_resume(&g->ids, id + 4) != GR_OK))
         log_warn(NULL, "the archive's last event id is none of ours",
                  LS("id", id));
@@ -40,7 +41,7 @@ static void open_all(void *self)
     intake_open(&g->intake);
     set_bounds(g, s);
     g->http = http_open(s->ingress.host, s->ingress.port, &g->bounds,
-                        &intake_http_ops, g);
+                        &intake_http_ops, g, siblings_are_there, &g->daemon);
     loop_watch_fd(&g->daemon.loop, http_fd(g->http));
     log_info(NULL, "listening", LS("host", s->ingress.host),
              LI("port", s->ingress.port));
@@ -68,7 +69,7 @@ static int work(void *self)
 {
     struct ingress *g = self;
     struct loop *loop = &g->daemon.loop;
-    int http_ms, room_ms;
+    int http_ms, room_ms, rejects_ms;
     bool more;
 
     if (loop->stopping && !g->stopping_ms) {
@@ -80,9 +81,10 @@ static int work(void *self)
                                          loop->mono_ms, &room_ms);
     http_ms = http_run(g->http, loop->now_ms, loop->mono_ms);
     more = intake_work(g);
+    rejects_ms = rejects_work(&g->rejects, g, loop->stopping);
     publish(g);
     more |= !intake_idle(g); /* their answers are written by the next turn */
-    return more ? 0 : sooner(http_ms, room_ms);
+    return more ? 0 : sooner(sooner(http_ms, room_ms), rejects_ms);
 }
 
 static void tell(void *self)
@@ -95,6 +97,7 @@ static void undo(void *self)
     struct ingress *g = self;
 
     room_undo(&g->room, &g->store);
+    rejects_undo(&g->rejects);
     intake_undo(g);
 }
 
@@ -146,6 +149,8 @@ static void close_all(void *self)
     intake_close(g);
     http_run(g->http, now_ms(), mono_ms());
     http_close(g->http);
+    rejects_fini(&g->rejects);
+    door_fini(&g->door);
 }
 
 static bool load(void *self, const char *peer, uint64_t n, int kind,
@@ -158,7 +163,8 @@ static bool load(void *self, const char *peer, uint64_t n, int kind,
     return kind == KIND_ARCHIVED && store_load(&g->store, ref, out);
 }
 
-static const char *const steps[] = {ingress_store_sql, proto_hop_sql};
+static const char *const steps[] = {ingress_store_sql, proto_hop_sql,
+                                    ingress_rejects_sql};
 /* Rows of a kilobyte or two, appended: large pages cost a third of the writes
  * of small ones. */
 enum { PAGE_BYTES = 16 * 1024 };
@@ -173,6 +179,7 @@ const struct daemon_plan ingress_plan = {
     .hop = &hop_ops,
     .commands = ingress_commands,
     .metrics = ingress_metrics,
+    .families = ingress_families,
     .open = open_all,
     .work = work,
     .tell = tell,

@@ -1,5 +1,6 @@
 #include "bounds.h"
 #include "http_parts.h"
+#include "lines.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -40,6 +41,7 @@ static void destroy(struct request *r)
     buf_fini(&r->headers);
     buf_fini(&r->body);
     buf_fini(&r->reply);
+    lines_free(r->lines);
     free(r);
 }
 
@@ -47,7 +49,8 @@ static void destroy(struct request *r)
 static bool worth_keeping(const struct http *h, const struct request *r)
 {
     return h->spare_count < SPARE_MAX_COUNT && !r->query.cap && !r->reply.cap &&
-           r->headers.cap <= SPARE_BUF_BYTES && r->body.cap <= SPARE_BUF_BYTES;
+           !r->lines && r->headers.cap <= SPARE_BUF_BYTES &&
+           r->body.cap <= SPARE_BUF_BYTES;
 }
 
 void request_free(struct http *h, struct request *r)

@@ -2,6 +2,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define REJECT_COLUMNS                                               \
+    "SELECT source, n, at_ms, status, reason, remote, method, path," \
+    " body_bytes, headers FROM rejects"
+
 void store_open(struct store *s, struct db *db)
 {
     s->db = db;
@@ -10,12 +14,14 @@ void store_open(struct store *s, struct db *db)
             " secret, headers, body) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)");
     s->load = db_prepare(db, "SELECT event_id, source, received_ms, remote,"
                              " headers, body FROM archive WHERE n = ?1");
+    s->has = db_prepare(db, "SELECT 1 FROM archive WHERE event_id = ?1");
     s->find = db_prepare(db, "SELECT n, received_ms, secret, source, remote,"
                              " headers, length(body) FROM archive"
                              " WHERE event_id = ?1");
     s->ends = db_prepare(
-        db, "SELECT (SELECT n FROM archive ORDER BY n LIMIT 1), n, event_id"
-            " FROM archive ORDER BY n DESC LIMIT 1");
+        db, "SELECT (SELECT n FROM archive ORDER BY n LIMIT 1),"
+            " (SELECT n FROM archive ORDER BY n DESC LIMIT 1),"
+            " (SELECT max(event_id) FROM archive WHERE event_id < 'evt_8')");
     s->oldest = db_prepare(db, "SELECT n, received_ms, length(headers)"
                                " + length(body) FROM archive WHERE n <= ?1"
                                " ORDER BY n LIMIT ?2");
@@ -23,19 +29,38 @@ void store_open(struct store *s, struct db *db)
     s->pages = db_prepare(
         db, "SELECT (page_count - freelist_count) * page_size FROM"
             " pragma_page_count, pragma_freelist_count, pragma_page_size");
+    s->reject = db_prepare(
+        db, "INSERT OR REPLACE INTO rejects (source, slot, n, at_ms, status,"
+            " reason, remote, method, path, body_bytes, headers) VALUES"
+            " (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)");
+    s->reject_last = db_prepare(db,
+                                "SELECT max(n) FROM rejects WHERE source = ?1");
+    s->rejects = db_prepare(db, REJECT_COLUMNS " ORDER BY at_ms DESC, n DESC");
+    s->rejects_of = db_prepare(db, REJECT_COLUMNS
+                               " WHERE source = ?1 ORDER BY n DESC");
 }
 
-void store_insert(struct store *s, int64_t n, const struct request *r)
+void store_insert(struct store *s, const struct archive_row *row)
 {
-    bind_i64(s->insert, 1, n);
-    bind_text(s->insert, 2, r->event_id);
-    bind_text(s->insert, 3, r->source);
-    bind_i64(s->insert, 4, r->received_ms);
-    bind_text(s->insert, 5, r->remote);
-    bind_i64(s->insert, 6, r->secret);
-    bind_blob(s->insert, 7, (struct bytes){r->headers.data, r->headers.len});
-    bind_blob(s->insert, 8, (struct bytes){r->body.data, r->body.len});
+    bind_i64(s->insert, 1, row->n);
+    bind_text(s->insert, 2, row->event_id);
+    bind_text(s->insert, 3, row->source);
+    bind_i64(s->insert, 4, row->received_ms);
+    bind_text(s->insert, 5, row->remote);
+    bind_i64(s->insert, 6, row->secret);
+    bind_blob(s->insert, 7, row->headers);
+    bind_blob(s->insert, 8, row->body);
     db_run(s->db, s->insert);
+}
+
+bool store_has(struct store *s, const char *event_id)
+{
+    bool has;
+
+    bind_text(s->has, 1, event_id);
+    has = db_step(s->db, s->has);
+    db_done(s->has);
+    return has;
 }
 
 bool store_load(struct store *s, int64_t n, struct buf *out)
@@ -126,4 +151,60 @@ bool store_find(struct store *s, const char *event_id, struct archived *row)
 void store_found_done(struct store *s)
 {
     db_done(s->find);
+}
+
+/* ---- refused requests ---- */
+
+void store_reject(struct store *s, const struct reject_row *row)
+{
+    bind_text(s->reject, 1, row->source);
+    bind_i64(s->reject, 2, row->n % REJECTS_KEPT);
+    bind_i64(s->reject, 3, row->n);
+    bind_i64(s->reject, 4, row->at_ms);
+    bind_i64(s->reject, 5, row->status);
+    bind_text(s->reject, 6, row->reason);
+    bind_text(s->reject, 7, row->remote);
+    bind_text(s->reject, 8, row->method);
+    bind_text(s->reject, 9, row->path);
+    bind_i64(s->reject, 10, row->body_bytes);
+    bind_blob(s->reject, 11, row->headers);
+    db_run(s->db, s->reject);
+}
+
+int64_t store_reject_last(struct store *s, const char *source)
+{
+    int64_t n = 0;
+
+    bind_text(s->reject_last, 1, source);
+    if (db_step(s->db, s->reject_last))
+        n = col_i64(s->reject_last, 0);
+    db_done(s->reject_last);
+    return n;
+}
+
+void store_rejects(struct store *s, const char *source, reject_fn *fn,
+                   void *arg)
+{
+    stmt *q = source ? s->rejects_of : s->rejects;
+    bool more = true;
+
+    if (source)
+        bind_text(q, 1, source);
+    while (more && db_step(s->db, q)) {
+        struct reject_row row = {
+            .source = col_text(q, 0),
+            .n = col_i64(q, 1),
+            .at_ms = col_i64(q, 2),
+            .status = col_i64(q, 3),
+            .reason = col_text(q, 4),
+            .remote = col_text(q, 5),
+            .method = col_text(q, 6),
+            .path = col_text(q, 7),
+            .body_bytes = col_i64(q, 8),
+            .headers = col_blob(q, 9),
+        };
+
+        more = fn(arg, &row);
+    }
+    db_done(q);
 }

@@ -8,21 +8,33 @@
 #include "http.h"
 #include "wire.h"
 
-extern const char ingress_store_sql[];
+extern const char ingress_store_sql[], ingress_rejects_sql[];
+
+enum { REJECTS_KEPT = 1000 }; /* of each source */
 
 struct store {
     struct db *db;
-    stmt *insert, *load, *find, *ends, *oldest, *purge, *pages;
+    stmt *insert, *load, *has, *find, *ends, *oldest, *purge, *pages;
+    stmt *reject, *reject_last, *rejects, *rejects_of;
+};
+
+struct archive_row {
+    int64_t n, received_ms;
+    const char *event_id, *source, *remote;
+    int secret;
+    struct bytes headers, body;
 };
 
 void store_open(struct store *s, struct db *db);
 
-void store_insert(struct store *s, int64_t n, const struct request *r);
+void store_insert(struct store *s, const struct archive_row *row);
+/* There is a row of this event. */
+bool store_has(struct store *s, const char *event_id);
 /* The message behind row n. false: it is gone. */
 bool store_load(struct store *s, int64_t n, struct buf *out);
 
-/* Lowest and highest number held; 0, 0 for none. `last_id` is the highest
- * row's event id, "" for none. */
+/* Lowest and highest number held; 0, 0 for none. `last_id` is the highest id
+ * that was made from time, "" for none. */
 void store_ends(struct store *s, int64_t *first, int64_t *last,
                 char last_id[EVENT_ID_BYTES + 1]);
 
@@ -44,5 +56,24 @@ struct archived {
 };
 bool store_find(struct store *s, const char *event_id, struct archived *row);
 void store_found_done(struct store *s);
+
+/* ---- refused requests ---- */
+
+struct reject_row {
+    const char *source;
+    int64_t n, at_ms, status;
+    const char *reason, *remote, *method, *path;
+    int64_t body_bytes;
+    struct bytes headers;
+};
+
+/* Overwrites the one whose place it takes. */
+void store_reject(struct store *s, const struct reject_row *row);
+/* The highest number of this source; 0: none. */
+int64_t store_reject_last(struct store *s, const char *source);
+/* Newest first, of one source or (NULL) of all, until `fn` says false. */
+typedef bool reject_fn(void *arg, const struct reject_row *row);
+void store_rejects(struct store *s, const char *source, reject_fn *fn,
+                   void *arg);
 
 #endif

@@ -21,7 +21,7 @@ static bool secret_header(const struct source *source, struct bytes name)
     return source && signature_is_in(&source->verify, name);
 }
 
-static json_t *headers_json(const struct source *source, struct bytes packed)
+json_t *trace_headers(const struct source *source, struct bytes packed)
 {
     json_t *out = json_array();
     struct bytes name, value;
@@ -70,8 +70,8 @@ static json_t *on_trace(void *self, json_t *args, char why[200])
         "received_at", json_time(row.received_ms), "remote", row.remote,
         "body_bytes", (json_int_t)row.body_bytes, "handed_on", handed_on,
         "secret", (json_int_t)row.secret, "headers",
-        headers_json(settings_source(g->daemon.settings, row.source),
-                     row.headers),
+        trace_headers(settings_source(g->daemon.settings, row.source),
+                      row.headers),
         "timeline", timeline(g, &row));
     store_found_done(&g->store);
     return out;
@@ -79,5 +79,7 @@ static json_t *on_trace(void *self, json_t *args, char why[200])
 
 const struct control_command ingress_commands[] = {
     {"trace", "id", "what the archive has of an event", on_trace},
+    {"rejects", "source, since_ms, until_ms, limit",
+     "requests that were refused, newest first", rejects_show},
     {0},
 };

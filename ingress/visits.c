@@ -1,6 +1,7 @@
 #include "clock.h"
 #include "http_parts.h"
 #include "log.h"
+#include <arpa/inet.h>
 #include <assert.h>
 #include <netinet/tcp.h>
 #include <stdio.h>
@@ -35,6 +36,20 @@ struct visitor *visitor_of(struct MHD_Connection *c)
         ->socket_context;
 }
 
+static void note_remote(struct visitor *v, struct MHD_Connection *c)
+{
+    const struct sockaddr *a = MHD_get_connection_info(
+                                   c, MHD_CONNECTION_INFO_CLIENT_ADDRESS)
+                                   ->client_addr;
+    const void *address =
+        &((const struct sockaddr_in *)(const void *)a)->sin_addr;
+
+    if (a->sa_family == AF_INET6)
+        address = &((const struct sockaddr_in6 *)(const void *)a)->sin6_addr;
+    if (!inet_ntop(a->sa_family, address, v->remote, sizeof v->remote))
+        v->remote[0] = 0;
+}
+
 static struct visitor *arrived(struct http *h, struct MHD_Connection *c)
 {
     struct visitor *v = gr_alloc(sizeof *v);
@@ -43,6 +58,7 @@ static struct visitor *arrived(struct http *h, struct MHD_Connection *c)
     v->fd = MHD_get_connection_info(c, MHD_CONNECTION_INFO_CONNECTION_FD)
                 ->connect_fd;
     setsockopt(v->fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    note_remote(v, c);
     v->visit = VISIT_CUT;
     visit_move(h, v, VISIT_BETWEEN);
     h->figures.connections++;
@@ -90,6 +106,16 @@ void visit_leave(struct http *h, struct visitor *v)
     visit_move(h, v, VISIT_CUT);
 }
 
+/* Its request may not even have begun. */
+static void tell_too_slow(struct http *h, const struct visitor *v)
+{
+    struct request none = {0}, *r = v->request ? v->request : &none;
+
+    if (!r->remote[0])
+        memcpy(r->remote, v->remote, sizeof r->remote);
+    h->ops.answered(h->self, r, ANSWER_TOO_SLOW);
+}
+
 /* A kept connection that says nothing is simply closed, as is one that does
  * not read our answer; one that began something is told why. */
 static void time_out(struct http *h, struct visitor *v)
@@ -98,7 +124,7 @@ static void time_out(struct http *h, struct visitor *v)
         visit_leave(h, v);
         return;
     }
-    h->ops.answered(h->self, NULL, ANSWER_TOO_SLOW);
+    tell_too_slow(h, v);
     visit_cut(h, v, ANSWER_TOO_SLOW);
 }
 

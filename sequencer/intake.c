@@ -3,6 +3,7 @@
 #include "headers.h"
 #include "log.h"
 #include "profile.h"
+#include "publication.h"
 #include "route.h"
 #include "split.h"
 #include "store.h"
@@ -97,10 +98,32 @@ static void find(const struct source *source, struct subject *subject,
         f->refused = "its id, type or workspace is too long";
         return;
     }
+    /* Who names none has named no other one. */
+    if (strcmp(f->workspace.data, "default") != 0 &&
+        !route_list_takes(&source->workspaces, f->workspace.data)) {
+        f->refused = "its source may not name its workspace";
+        return;
+    }
     subject->id = f->id.len ? f->id.data : NULL;
     subject->type = f->type.data;
     subject->workspace = f->workspace.data;
     find_keys(source, subject, f);
+}
+
+/* A producer's event says all of itself. It needs no keys: its id is made from
+ * its idempotency key. */
+static void find_published(const struct event_row *ev,
+                           const struct subject *subject, struct publication *u,
+                           struct finding *f)
+{
+    if (publication_read(u, subject->headers, subject->body, ev->id,
+                         ev->received_ms) != GR_OK)
+        f->refused = u->why;
+    if (!u->is)
+        return;
+    buf_put(&f->id, u->key.p, u->key.n);
+    buf_puts(&f->type, u->p.type);
+    buf_puts(&f->workspace, u->p.workspace);
 }
 
 /* ---- a repeat? ---- */
@@ -150,8 +173,10 @@ static void give(struct sequencer *q, struct endpoint *e,
     store_delivery_add(q->store, &d);
 }
 
-/* Number the event and give it to everyone who wants it. Returns how many. */
-static int route(struct sequencer *q, struct event_row *ev, struct buf *clock)
+/* Number the event and give it to everyone who wants it and, if it says who may
+ * have it (`only`), is named. Returns how many. */
+static int route(struct sequencer *q, struct event_row *ev,
+                 const struct publication *only, struct buf *clock)
 {
     struct workspace *ws = store_workspace(q->store, &q->workspaces,
                                            ev->workspace);
@@ -164,8 +189,10 @@ static int route(struct sequencer *q, struct event_row *ev, struct buf *clock)
     for (size_t i = 0; i < q->endpoint_count; i++) {
         struct endpoint *e = &q->endpoints[i];
 
-        if (!e->settings || !route_wants(q->d.settings, e->settings, ev->source,
-                                         ev->type, ev->workspace))
+        if (!e->settings ||
+            !route_wants(q->d.settings, e->settings, ev->source, ev->type,
+                         ev->workspace) ||
+            (only->is && !published_for(&only->p, e->name)))
             continue;
         give(q, e, ev, ws, place);
         wanted++;
@@ -285,6 +312,24 @@ static bool carries_several(struct sequencer *q, const struct event_row *ev,
     return split_body(subject->body, parts, why) == GR_OK && parts->count;
 }
 
+/* Of a refused event what came, or a requeue could not read it again; else what
+ * is handed on. */
+static void keep_body(struct sequencer *q, const struct event_row *ev,
+                      const struct subject *subject,
+                      const struct publication *u, bool fresh)
+{
+    bool ours = u->is && ev->status != EVENT_REFUSED;
+
+    if (ours && !fresh)
+        store_body_drop(q->store, ev->n);
+    if (ours)
+        store_body_add(q->store, ev->n,
+                       (struct bytes){u->headers.data, u->headers.len},
+                       (struct bytes){u->body.data, u->body.len});
+    else if (fresh)
+        store_body_add(q->store, ev->n, subject->headers, subject->body);
+}
+
 /* `life` 0: the event is new. Else its row is there, it was refused in that
  * life, and its letter was requeued. */
 static void take(struct sequencer *q, struct event_row *ev,
@@ -294,6 +339,7 @@ static void take(struct sequencer *q, struct event_row *ev,
     const struct source *source = settings_source(q->d.settings, ev->source);
     char earlier_id[EVENT_ID_BYTES + 1] = "";
     struct finding f;
+    struct publication published = {0};
     struct split parts;
     struct buf clock;
     const char *unread;
@@ -311,14 +357,15 @@ static void take(struct sequencer *q, struct event_row *ev,
     } else if (source) {
         subject->provider = source->provider;
         find(source, subject, &f);
+    } else if (settings_producer(q->d.settings, ev->source)) {
+        find_published(ev, subject, &published, &f);
     } else {
         f.refused = "its source is no longer in the configuration";
     }
     decide(q, ev, &f, source, earlier_id);
-    if (fresh)
-        store_body_add(q->store, ev->n, subject->headers, subject->body);
+    keep_body(q, ev, subject, &published, fresh);
     if (ev->status == EVENT_ROUTED)
-        wanted = route(q, ev, &clock);
+        wanted = route(q, ev, &published, &clock);
     if (fresh)
         store_event_add(q->store, ev);
     else
@@ -330,6 +377,7 @@ static void take(struct sequencer *q, struct event_row *ev,
     if (ev->status == EVENT_ROUTED && !wanted)
         body_maybe_drop(q, ev->n);
     say(q, ev, wanted);
+    publication_fini(&published);
     buf_fini(&clock);
     finding_fini(&f);
 }

@@ -233,7 +233,7 @@ class Daemon(Process):
                 f"{self.name} ended with {self.exit_code}:\n{self.log()[-2000:]}")
         if not self.answers():
             return False
-        return self.name != "ingress" or self.rig.door_is_open()
+        return self.name.split("-")[0] != "ingress" or self.rig.door_is_open()
 
     def start(self, wait=True, env=None):
         self.spawn(env)
@@ -492,10 +492,11 @@ class Rig:
 
     def stop(self):
         """SIGTERM to what runs, in the supervisor's order. {name: exit code}"""
-        order = ["ingress", *(d.name for d in self.deliverers), "sequencer",
+        order = ["ingress", "ingress-1", "ingress-2",
+                 *(d.name for d in self.deliverers), "sequencer",
                  "dlqd", *self.daemons]
         return {n: self.daemons[n].stop() for n in dict.fromkeys(order)
-                if self.daemons[n].alive}
+                if n in self.daemons and self.daemons[n].alive}
 
     def another_receiver(self, name):
         self.others.append(Receiver(self, name).start())

@@ -46,8 +46,9 @@ static struct store store;
 
 static int open_store(void **state)
 {
-    static const char *const steps[] = {ingress_store_sql, proto_hop_sql};
-    static const struct db_schema schema = {steps, 2, 0};
+    static const char *const steps[] = {ingress_store_sql, proto_hop_sql,
+                                        ingress_rejects_sql};
+    static const struct db_schema schema = {steps, 3, 0};
     char *path;
 
     (void)state;
@@ -72,15 +73,20 @@ static int close_store(void **state)
 
 static void insert(int64_t n, int64_t received_ms, size_t body_bytes)
 {
-    struct request r = {.received_ms = received_ms, .source = "plane"};
+    char id[EVENT_ID_BYTES + 1];
+    char *body = gr_alloc(body_bytes + 1);
+    struct archive_row row = {.n = n,
+                              .received_ms = received_ms,
+                              .event_id = id,
+                              .source = "plane",
+                              .remote = "",
+                              .headers = {"", 0},
+                              .body = {body, body_bytes}};
 
-    snprintf(r.event_id, sizeof r.event_id, "evt_%026d", (int)n);
-    buf_init(&r.body, body_bytes + 1);
-    buf_init(&r.headers, 1);
-    for (size_t i = 0; i < body_bytes; i++)
-        buf_put(&r.body, "b", 1);
-    store_insert(&store, n, &r);
-    buf_fini(&r.body);
+    snprintf(id, sizeof id, "evt_%026d", (int)n);
+    memset(body, 'b', body_bytes);
+    store_insert(&store, &row);
+    free(body);
 }
 
 static void commit(void)

@@ -1,0 +1,118 @@
+/* rejects: what the door refused, from every ingress process. */
+#include "ask.h"
+#include "table.h"
+#include <stdlib.h>
+#include <string.h>
+
+/* RFC 3339 in UTC sorts as text. Newest first. */
+static int by_time(const void *left, const void *right)
+{
+    const json_t *const *a = left, *const *b = right;
+
+    return strcmp(json_string_value(json_object_get(*b, "at")),
+                  json_string_value(json_object_get(*a, "at")));
+}
+
+/* The caller's; at most `most` of them. */
+static json_t *merged(const json_t *all, size_t most)
+{
+    size_t n = json_array_size(all);
+    const json_t **rows = gr_alloc(n * sizeof *rows);
+    json_t *out = json_array();
+
+    for (size_t i = 0; i < n; i++)
+        rows[i] = json_array_get(all, i);
+    qsort(rows, n, sizeof *rows, by_time);
+    for (size_t i = 0; i < n && i < most; i++)
+        json_array_append(out, (json_t *)(uintptr_t)rows[i]);
+    free(rows);
+    return out;
+}
+
+/* Each ingress adds its own. 0, or the exit code: every one must be heard, or
+ * the list would seem to be whole. */
+static int gather(struct ctl *c, const json_t *args, json_t *all)
+{
+    struct processes p;
+    int code = 0;
+
+    processes_find(c, &p);
+    for (size_t i = 0; i < p.count && !code; i++) {
+        bool unreachable;
+        char why[200];
+        json_t *answer, *rows;
+        json_t *row;
+        size_t k;
+
+        if (process_rank(p.names[i]) != process_rank("ingress"))
+            continue;
+        answer = ask(c, p.names[i], "rejects", json_deep_copy(args), ASK_MS,
+                     &unreachable, why);
+        rows = json_object_get(answer, "rejects");
+        if (unreachable)
+            code = complain_away(c, p.names[i], why);
+        else if (!answer)
+            code = complain(EXIT_REFUSED, "%s: %s", p.names[i], why);
+        json_array_foreach(rows, k,
+                           row) if (json_is_string(json_object_get(row, "at")))
+            json_array_append(all, row);
+        json_decref(answer);
+    }
+    processes_fini(&p);
+    return code;
+}
+
+static void print_rejects(struct ctl *c, const json_t *rejects)
+{
+    static const char *const heads[] = {"AT (UTC)", "SOURCE", "REASON",
+                                        "STATUS",   "REMOTE", "REQUEST",
+                                        "BODY",     NULL};
+    struct table t;
+    json_t *r;
+    size_t i;
+
+    table_init(&t, heads);
+    json_array_foreach(rejects, i, r)
+    {
+        const char *source = text_of(r, "source");
+
+        table_add(&t, PLAIN, "%s", time_of(r, "at"));
+        table_add(&t, PLAIN, "%s", *source ? source : "-");
+        table_add(&t, PLAIN, "%s", text_of(r, "reason"));
+        table_add(&t, PLAIN, "%s", text_of(r, "status"));
+        table_add(&t, PLAIN, "%s", text_of(r, "remote"));
+        table_add(&t, PLAIN, "%s %s", text_of(r, "method"), text_of(r, "path"));
+        table_add(&t, PLAIN, "%s", text_of(r, "body_bytes"));
+    }
+    table_print(&t, stdout, c->colour, 0);
+    table_fini(&t);
+}
+
+int run_rejects(struct ctl *c)
+{
+    const char *source = parsed_value(&c->parsed, "--source");
+    static const char *const filters[] = {"--source", NULL};
+    json_t *args = json_object(), *all = json_array(), *list;
+    int code = put_filters(c, args, filters) ? 0 : EXIT_USAGE;
+
+    if (!code)
+        need_settings(c);
+    if (!code && source && !settings_source(c->settings, source) &&
+        !settings_producer(c->settings, source))
+        code = complain(EXIT_REFUSED, "there is no source %s", source);
+    if (!code)
+        code = gather(c, args, all);
+    if (!code) {
+        list = merged(all, (size_t)list_limit(c));
+        if (c->json)
+            print_json(json_incref(list));
+        else if (json_array_size(list))
+            print_rejects(c, list);
+        else
+            printf("Nothing was refused.\n");
+        json_decref(list);
+    }
+    json_decref(all);
+    json_decref(args);
+    return code;
+}

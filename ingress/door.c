@@ -1,0 +1,172 @@
+#include "door.h"
+#include "handshake.h"
+#include "ingress.h"
+#include "log.h"
+#include "publish.h"
+#include "remote.h"
+#include "verify.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Answered here and now. */
+static enum answer admit_probe(struct ingress *g, const struct request *r,
+                               bool ready)
+{
+    if (strcmp(r->method, "GET") != 0 && strcmp(r->method, "HEAD") != 0)
+        return ANSWER_ONLY_GET;
+    if (!ready)
+        return ANSWER_HEALTHY; /* that we answer is the answer */
+    if (g->daemon.loop.stopping)
+        return ANSWER_STOPPING;
+    return g->room.refusal ? g->room.refusal : ANSWER_HEALTHY;
+}
+
+/* What holds for all that bring something. */
+static enum answer admit_body(struct ingress *g, const struct head_facts *facts)
+{
+    if (facts->compressed)
+        return ANSWER_COMPRESSED;
+    if (g->daemon.loop.stopping)
+        return ANSWER_STOPPING;
+    return g->room.refusal;
+}
+
+static enum answer admit_hook(struct ingress *g, struct request *r,
+                              const char *source,
+                              const struct head_facts *facts)
+{
+    if (!settings_source(g->daemon.settings, source))
+        return ANSWER_SOURCE_UNKNOWN;
+    snprintf(r->source, sizeof r->source, "%s", source);
+    if (strcmp(r->method, "POST") != 0)
+        return ANSWER_ONLY_POST;
+    r->door = DOOR_HOOK;
+    return admit_body(g, facts);
+}
+
+static enum answer admit_event(struct ingress *g, struct request *r,
+                               enum request_door door,
+                               const struct head_facts *facts)
+{
+    enum answer a;
+
+    if (strcmp(r->method, "POST") != 0)
+        return ANSWER_ONLY_POST;
+    a = publish_admit(g, r);
+    r->door = door;
+    return a ? a : admit_body(g, facts);
+}
+
+enum answer door_admit(void *self, struct request *r,
+                       const struct head_facts *facts)
+{
+    struct ingress *g = self;
+    const struct settings *s = g->daemon.settings;
+    struct bytes headers = {r->headers.data ? r->headers.data : "",
+                            r->headers.len};
+
+    remote_find(s->ingress.trusted_proxies, s->ingress.trusted_proxy_count,
+                headers, r->remote);
+    if (strncmp(r->path, "/in/", 4) == 0)
+        return admit_hook(g, r, r->path + 4, facts);
+    if (strcmp(r->path, "/v1/events") == 0)
+        return admit_event(g, r, DOOR_EVENT, facts);
+    if (strcmp(r->path, "/v1/events/batch") == 0)
+        return admit_event(g, r, DOOR_BATCH, facts);
+    if (strcmp(r->path, "/healthz") == 0)
+        return admit_probe(g, r, false);
+    if (strcmp(r->path, "/readyz") == 0)
+        return admit_probe(g, r, true);
+    return ANSWER_PATH_UNKNOWN;
+}
+
+/* ---- the body is here ---- */
+
+bool door_within(struct bucket *b, const struct rate *rate, int64_t now_us)
+{
+    int64_t interval_us = rate_interval_us(rate);
+    int64_t burst_us = rate->per_ms * 1000 - interval_us;
+
+    if (!bucket_has(b, burst_us, now_us))
+        return false;
+    bucket_take(b, interval_us, now_us);
+    return true;
+}
+
+static struct doorway *doorway(struct door *d, const char *name)
+{
+    for (size_t i = 0; i < d->count; i++)
+        if (strcmp(d->ways[i].name, name) == 0)
+            return &d->ways[i];
+    d->ways = gr_realloc(d->ways, (d->count + 1) * sizeof *d->ways);
+    d->ways[d->count] = (struct doorway){0};
+    snprintf(d->ways[d->count].name, sizeof d->ways->name, "%s", name);
+    return &d->ways[d->count++];
+}
+
+/* Only what is genuine counts, or a forger could use a source's rate up. */
+static bool within(struct ingress *g, const char *name, const struct rate *rate)
+{
+    return !rate->count || door_within(&doorway(&g->door, name)->bucket, rate,
+                                       g->daemon.loop.turn_us);
+}
+
+/* A provider's handshake is answered here and now; it is no event. */
+static enum answer shake_hands(struct request *r, const struct source *source)
+{
+    const char *key = source->secrets.items[r->secret];
+
+    if (!handshake_answer(source->verify.handshake,
+                          (struct bytes){key, strlen(key)},
+                          (struct bytes){r->body.data, r->body.len}, &r->reply,
+                          &r->reply_type))
+        return ANSWER_NONE;
+    r->reply_status = r->reply.len ? 200 : 204;
+    return ANSWER_HANDSHAKE;
+}
+
+/* The configuration may have changed while the body came: the source is looked
+ * up again. */
+static enum answer take_hook(struct ingress *g, struct request *r)
+{
+    const struct source *source = settings_source(g->daemon.settings,
+                                                  r->source);
+    enum verdict v;
+
+    if (!source)
+        return ANSWER_SOURCE_UNKNOWN;
+    v = verify(source, (struct bytes){r->headers.data, r->headers.len},
+               (struct bytes){r->body.data, r->body.len}, r->received_ms,
+               &r->secret);
+    if (v != VERDICT_HOLDS)
+        return answer_to(v);
+    if (!within(g, r->source, &source->rate_limit))
+        return ANSWER_RATE_LIMITED;
+    return shake_hands(r, source);
+}
+
+static enum answer take_event(struct ingress *g, struct request *r)
+{
+    const struct producer *p = settings_producer(g->daemon.settings, r->source);
+
+    if (p && !within(g, r->source, &p->rate_limit))
+        return ANSWER_RATE_LIMITED;
+    return publish_take(g, r, r->door == DOOR_BATCH);
+}
+
+enum answer door_take(void *self, struct request *r)
+{
+    struct ingress *g = self;
+    enum answer a = r->door == DOOR_HOOK ? take_hook(g, r) : take_event(g, r);
+
+    if (!a)
+        intake_take(&g->intake, r);
+    return a;
+}
+
+void door_fini(struct door *d)
+{
+    free(d->ways);
+    *d = (struct door){0};
+}

@@ -1,0 +1,31 @@
+/* door: who may come in. It says of each request where it goes, or why not,
+ * before and after its body; and keeps each source to its rate. */
+#ifndef INGRESS_DOOR_H
+#define INGRESS_DOOR_H
+
+#include "http.h"
+#include "rate.h"
+
+struct ingress;
+
+/* A source, or a producer, as the door knows it; of this start. */
+struct doorway {
+    char name[NAME_MAX_BYTES + 1];
+    struct bucket bucket;
+};
+
+struct door {
+    struct doorway *ways;
+    size_t count;
+};
+
+enum answer door_admit(void *self, struct request *r,
+                       const struct head_facts *facts);
+enum answer door_take(void *self, struct request *r);
+void door_fini(struct door *d);
+
+/* Pure: may one more go by this rate? If so, it is counted. A burst may have as
+ * many as the rate names. */
+bool door_within(struct bucket *b, const struct rate *rate, int64_t now_us);
+
+#endif

@@ -1,0 +1,191 @@
+#include "lines.h"
+#include "json_text.h"
+#include "route.h"
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    WRONG_MAX_BYTES = 1024,
+    WRONGS_MAX_BYTES = LINES_MAX_COUNT * WRONG_MAX_BYTES,
+};
+
+/* ---- what is wrong, in words ---- */
+
+static void put_json(struct buf *out, json_t *value)
+{
+    char *text = json_dumps(value, JSON_COMPACT | JSON_ENCODE_ANY);
+
+    if (text)
+        buf_puts(out, text);
+    free(text);
+    json_decref(value);
+}
+
+/* {"error":{"code","message","line","field"}}; line and field where there are
+ * any. */
+static void put_error(struct buf *out, enum answer a, size_t number,
+                      const char *field, const char *why)
+{
+    const char *colon = *field ? ": " : *why ? " " : "";
+    char *message = gr_printf("%s%s%s", *field ? field : "the body", colon,
+                              why);
+    json_t *e = json_pack("{s:s,s:o}", "code", answer_facts(a)->code, "message",
+                          json_text_of(message));
+
+    if (number)
+        json_object_set_new(e, "line", json_integer((json_int_t)number));
+    if (*field)
+        json_object_set_new(e, "field", json_string(field));
+    free(message);
+    put_json(out, json_pack("{s:o}", "error", e));
+}
+
+static enum answer wrong(struct buf *error, enum answer a, size_t number,
+                         const char *field, const char *why)
+{
+    put_error(error, a, number, field, why);
+    return a;
+}
+
+/* ---- one event ---- */
+
+static const char *unknown_endpoint(const struct settings *s,
+                                    const struct published *p)
+{
+    for (size_t i = 0; i < json_array_size(p->endpoints); i++) {
+        const char *name = json_string_value(json_array_get(p->endpoints, i));
+
+        if (!settings_endpoint(s, name))
+            return name;
+    }
+    return NULL;
+}
+
+static enum answer judge_names(const struct settings *s,
+                               const struct producer *p,
+                               const struct published *e, size_t number,
+                               struct buf *error)
+{
+    const char *unknown = unknown_endpoint(s, e);
+    enum answer a;
+    char *why;
+
+    if (!route_list_takes(&p->workspaces, e->workspace))
+        return wrong(error, ANSWER_WORKSPACE_FORBIDDEN, number, "workspace",
+                     "this producer may not name it");
+    if (!route_list_takes(&p->types, e->type))
+        return wrong(error, ANSWER_TYPE_FORBIDDEN, number, "type",
+                     "this producer may not name it");
+    if (!unknown)
+        return ANSWER_NONE;
+    why = gr_printf("there is no endpoint \"%.63s\"", unknown);
+    a = wrong(error, ANSWER_EVENT_MALFORMED, number, "endpoints", why);
+    free(why);
+    return a;
+}
+
+enum answer line_judge(const struct settings *s, const struct producer *p,
+                       struct bytes text, struct bytes key, size_t number,
+                       char event_id[EVENT_ID_BYTES + 1], struct buf *error)
+{
+    struct published_wrong w;
+    struct published e;
+    enum answer a;
+
+    event_id[0] = 0;
+    if (published_read(&e, text, &w) != GR_OK) {
+        a = wrong(error, ANSWER_EVENT_MALFORMED, number, w.field, w.why);
+    } else if (e.id && key.n &&
+               (strlen(e.id) != key.n || memcmp(e.id, key.p, key.n) != 0)) {
+        a = wrong(error, ANSWER_EVENT_MALFORMED, number, "id",
+                  "is not what Idempotency-Key says");
+    } else {
+        a = judge_names(s, p, &e, number, error);
+        if (e.id)
+            key = (struct bytes){e.id, strlen(e.id)};
+        if (!a && key.n)
+            published_event_id(event_id, p->name, key);
+    }
+    published_fini(&e);
+    return a;
+}
+
+/* ---- a batch ---- */
+
+static bool is_blank(struct bytes text)
+{
+    const char *p = text.p;
+
+    for (size_t i = 0; i < text.n; i++)
+        if (!strchr(" \t\r", p[i]) || !p[i])
+            return false;
+    return true;
+}
+
+static struct line *add(struct lines *l, struct bytes text, size_t number)
+{
+    if (l->count % 64 == 0)
+        l->items = gr_realloc(l->items, (l->count + 64) * sizeof *l->items);
+    l->items[l->count] = (struct line){.text = text, .number = number};
+    return &l->items[l->count++];
+}
+
+static void judge(const struct settings *s, const struct producer *p,
+                  struct lines *l, struct line *line)
+{
+    struct buf error;
+
+    buf_init(&error, WRONG_MAX_BYTES);
+    line->refusal = line_judge(s, p, line->text, (struct bytes){"", 0},
+                               line->number, line->event_id, &error);
+    if (line->refusal) {
+        line->wrong_at = l->wrongs.len;
+        buf_put(&l->wrongs, error.data ? error.data : "", error.len);
+        buf_put(&l->wrongs, "", 1);
+    } else {
+        l->good++;
+    }
+    buf_fini(&error);
+}
+
+struct lines *lines_read(const struct settings *s, const struct producer *p,
+                         struct bytes body)
+{
+    struct lines *l = gr_alloc(sizeof *l);
+    const char *at = body.p, *end = at + body.n;
+
+    buf_init(&l->wrongs, WRONGS_MAX_BYTES);
+    for (size_t number = 1; at < end; number++) {
+        const char *stop = memchr(at, '\n', (size_t)(end - at));
+        struct bytes text = {at, (size_t)((stop ? stop : end) - at)};
+
+        at = stop ? stop + 1 : end;
+        if (is_blank(text))
+            continue;
+        if (l->count == LINES_MAX_COUNT) {
+            lines_free(l);
+            return NULL;
+        }
+        judge(s, p, l, add(l, text, number));
+    }
+    return l;
+}
+
+void lines_free(struct lines *l)
+{
+    if (!l)
+        return;
+    free(l->items);
+    buf_fini(&l->wrongs);
+    free(l);
+}
+
+void line_print(const struct lines *l, const struct line *line, struct buf *out)
+{
+    if (line->refusal)
+        buf_puts(out, l->wrongs.data + line->wrong_at);
+    else
+        buf_printf(out, "{\"line\":%zu,\"id\":\"%s\",\"status\":\"accepted\"}",
+                   line->number, line->event_id);
+    buf_put(out, "\n", 1);
+}

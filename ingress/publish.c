@@ -1,0 +1,137 @@
+#include "publish.h"
+#include "headers.h"
+#include "ingress.h"
+#include "lines.h"
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+static struct bytes packed(const struct request *r)
+{
+    return (struct bytes){r->headers.data ? r->headers.data : "",
+                          r->headers.len};
+}
+
+/* "Bearer TOKEN", the word in any letter case. false: it is not there, or not
+ * once. */
+static bool find_token(const struct request *r, struct bytes *token)
+{
+    static const char word[] = "bearer ";
+    struct bytes value;
+    const char *p;
+    int count;
+
+    if (!headers_get(packed(r), "Authorization", &value, &count) ||
+        count != 1 || value.n < sizeof word ||
+        strncasecmp(value.p, word, sizeof word - 1) != 0)
+        return false;
+    p = (const char *)value.p + sizeof word - 1;
+    value.n -= sizeof word - 1;
+    while (value.n && *p == ' ')
+        p++, value.n--;
+    *token = (struct bytes){p, value.n};
+    return value.n > 0;
+}
+
+/* Only the name of it is kept. */
+static void hide_token(struct request *r)
+{
+    static const char name[] = "Authorization", hidden[] = "Bearer …";
+    struct bytes all = packed(r), n, value;
+    struct buf kept;
+    size_t at = 0;
+
+    buf_init(&kept, r->headers.max);
+    while (headers_next(all, &at, &n, &value)) {
+        char *text = gr_strndup(n.p, n.n);
+
+        if (strcasecmp(text, name) == 0)
+            value = (struct bytes){hidden, sizeof hidden - 1};
+        headers_put(&kept, text, value);
+        free(text);
+    }
+    buf_fini(&r->headers);
+    r->headers = kept;
+}
+
+enum answer publish_admit(struct ingress *g, struct request *r)
+{
+    const struct settings *s = g->daemon.settings;
+    const struct producer *p;
+    struct bytes token;
+
+    if (!s->producer_count)
+        return ANSWER_PRODUCERS_NONE;
+    if (!find_token(r, &token))
+        return ANSWER_TOKEN_MISSING;
+    p = settings_token(s, token);
+    if (!p)
+        return ANSWER_TOKEN_UNKNOWN;
+    snprintf(r->source, sizeof r->source, "%s", p->name);
+    hide_token(r);
+    return ANSWER_NONE;
+}
+
+static enum answer malformed(struct request *r, const char *field,
+                             const char *why)
+{
+    buf_printf(&r->reply,
+               "{\"error\":{\"code\":\"bad_request\",\"message\":\"%s: %s\","
+               "\"field\":\"%s\"}}",
+               field, why, field);
+    return ANSWER_EVENT_MALFORMED;
+}
+
+static bool find_key(const struct request *r, struct bytes *key, int *count)
+{
+    *key = (struct bytes){"", 0};
+    return headers_get(packed(r), "Idempotency-Key", key, count);
+}
+
+static enum answer take_one(struct ingress *g, struct request *r,
+                            const struct producer *p)
+{
+    struct bytes key;
+    int count = 0;
+
+    if (find_key(r, &key, &count) &&
+        (count != 1 || !key.n || key.n > PUBLISHED_TEXT_MAX_BYTES))
+        return malformed(r, "Idempotency-Key",
+                         "must be there once, with 1 to 255 bytes");
+    return line_judge(
+        g->daemon.settings, p,
+        (struct bytes){r->body.data ? r->body.data : "", r->body.len}, key, 0,
+        r->event_id, &r->reply);
+}
+
+static enum answer take_batch(struct ingress *g, struct request *r,
+                              const struct producer *p)
+{
+    struct bytes body = {r->body.data ? r->body.data : "", r->body.len}, key;
+    int count;
+
+    if (find_key(r, &key, &count))
+        return malformed(r, "Idempotency-Key",
+                         "belongs into each line of a batch, as id");
+    r->lines = lines_read(g->daemon.settings, p, body);
+    if (!r->lines)
+        return malformed(r, "lines", "a batch has at most 10000");
+    if (!r->lines->count)
+        return malformed(r, "lines", "there is none");
+    if (r->lines->good)
+        return ANSWER_NONE;
+    for (size_t i = 0; i < r->lines->count; i++)
+        line_print(r->lines, &r->lines->items[i], &r->reply);
+    r->reply_type = "application/x-ndjson";
+    return ANSWER_BATCH_REFUSED;
+}
+
+/* The configuration may have changed while the body came. */
+enum answer publish_take(struct ingress *g, struct request *r, bool batch)
+{
+    const struct producer *p = settings_producer(g->daemon.settings, r->source);
+
+    if (!p)
+        return ANSWER_TOKEN_UNKNOWN;
+    return batch ? take_batch(g, r, p) : take_one(g, r, p);
+}

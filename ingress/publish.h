@@ -1,0 +1,15 @@
+/* publish: POST /v1/events and /v1/events/batch, for the services of our own
+ * user. A token says which producer speaks; it is compared as a hash, and never
+ * reaches the archive. A batch is one commit, and answered line by line. */
+#ifndef INGRESS_PUBLISH_H
+#define INGRESS_PUBLISH_H
+
+#include "http.h"
+
+struct ingress;
+
+/* As http_ops has them; both for requests to /v1 only. */
+enum answer publish_admit(struct ingress *g, struct request *r);
+enum answer publish_take(struct ingress *g, struct request *r, bool batch);
+
+#endif

@@ -1,0 +1,242 @@
+#include "rejects.h"
+#include "clock.h"
+#include "headers.h"
+#include "ingress.h"
+#include "json_text.h"
+#include "trace.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+enum {
+    WRITE_MS = 1000,
+    WRITE_COUNT = 256, /* of one turn */
+    PATH_KEPT_BYTES = 200,
+    HEADERS_KEPT_BYTES = 2048,
+    SHOW_DEFAULT = 100,
+};
+
+struct reject {
+    STAILQ_ENTRY(reject) link;
+    int64_t at_ms, body_bytes;
+    enum answer answer;
+    char remote[INET6_ADDRSTRLEN], method[16], path[PATH_KEPT_BYTES + 1];
+    struct buf headers;
+};
+
+struct rejects_of {
+    struct rejects_of *next;
+    char source[NAME_MAX_BYTES + 1];
+    int64_t last_n; /* of the last that was written; -1: the table knows */
+    STAILQ_HEAD(, reject) waiting;
+    size_t count;
+    struct series *counts[ANSWER_COUNT];
+};
+
+static struct rejects_of *of(struct rejects *j, const char *source)
+{
+    struct rejects_of *s;
+
+    for (s = j->sources; s; s = s->next)
+        if (strcmp(s->source, source) == 0)
+            return s;
+    s = gr_alloc(sizeof *s);
+    snprintf(s->source, sizeof s->source, "%s", source);
+    s->last_n = -1;
+    STAILQ_INIT(&s->waiting);
+    s->next = j->sources;
+    j->sources = s;
+    return s;
+}
+
+static void drop_first(struct rejects_of *s)
+{
+    struct reject *e = STAILQ_FIRST(&s->waiting);
+
+    STAILQ_REMOVE_HEAD(&s->waiting, link);
+    s->count--;
+    buf_fini(&e->headers);
+    free(e);
+}
+
+/* ---- noting ---- */
+
+static bool opens_doors(const char *name)
+{
+    return strcasecmp(name, "authorization") == 0 ||
+           strcasecmp(name, "proxy-authorization") == 0 ||
+           strcasecmp(name, "cookie") == 0;
+}
+
+/* The first two kilobytes; whole headers only. */
+static void keep_headers(struct reject *e, const struct request *r)
+{
+    struct bytes all = {r->headers.data ? r->headers.data : "", r->headers.len};
+    struct bytes name, value;
+    size_t at = 0;
+
+    buf_init(&e->headers, HEADERS_KEPT_BYTES);
+    while (headers_next(all, &at, &name, &value) &&
+           e->headers.len + name.n + value.n + 8 <= HEADERS_KEPT_BYTES) {
+        char *text = gr_strndup(name.p, name.n);
+
+        if (opens_doors(text))
+            value = (struct bytes){"…", strlen("…")};
+        headers_put(&e->headers, text, value);
+        free(text);
+    }
+    if (e->headers.failed) /* what is hidden may be longer than it was */
+        buf_fini(&e->headers);
+}
+
+static void count(struct rejects_of *s, struct ingress *g, enum answer a)
+{
+    if (!s->counts[a])
+        s->counts[a] = METRIC_SERIES(g->daemon.metrics, FAMILY_REJECTED,
+                                     s->source, answer_facts(a)->reason);
+    series_add(s->counts[a], 1);
+}
+
+void rejects_note(struct rejects *j, struct ingress *g, const struct request *r,
+                  enum answer a)
+{
+    struct rejects_of *s = of(j, r->source);
+    struct reject *e = gr_alloc(sizeof *e);
+
+    count(s, g, a);
+    e->at_ms = g->daemon.loop.now_ms;
+    e->answer = a;
+    e->body_bytes = (int64_t)r->body.len;
+    memcpy(e->remote, r->remote, sizeof e->remote);
+    snprintf(e->method, sizeof e->method, "%s", r->method ? r->method : "");
+    snprintf(e->path, sizeof e->path, "%s", r->path ? r->path : "");
+    keep_headers(e, r);
+    STAILQ_INSERT_TAIL(&s->waiting, e, link);
+    if (++s->count > REJECTS_KEPT)
+        drop_first(s);
+    if (!j->since_ms)
+        j->since_ms = g->daemon.loop.mono_ms;
+}
+
+/* ---- writing ---- */
+
+static void write_first(struct rejects_of *s, struct ingress *g)
+{
+    const struct reject *e = STAILQ_FIRST(&s->waiting);
+    struct reject_row row = {
+        .source = s->source,
+        .at_ms = e->at_ms,
+        .status = answer_facts(e->answer)->status,
+        .reason = answer_facts(e->answer)->reason,
+        .remote = e->remote,
+        .method = e->method,
+        .path = e->path,
+        .body_bytes = e->body_bytes,
+        .headers = {e->headers.data ? e->headers.data : "", e->headers.len},
+    };
+
+    if (s->last_n < 0)
+        s->last_n = store_reject_last(&g->store, s->source);
+    row.n = ++s->last_n;
+    store_reject(&g->store, &row);
+    drop_first(s);
+}
+
+/* Returns how many it has written; WRITE_COUNT: there may be more. */
+static int write_some(struct rejects *j, struct ingress *g)
+{
+    int n = 0;
+
+    for (struct rejects_of *s = j->sources; s; s = s->next)
+        for (; s->count && n < WRITE_COUNT && !db_full(g->daemon.db); n++)
+            write_first(s, g);
+    return n;
+}
+
+int rejects_work(struct rejects *j, struct ingress *g, bool now)
+{
+    int64_t due_ms = j->since_ms + WRITE_MS - g->daemon.loop.mono_ms;
+
+    if (!j->since_ms)
+        return -1;
+    if (g->room.refusal) /* the room that is left is not for these */
+        return WRITE_MS;
+    if (!now && due_ms > 0)
+        return (int)due_ms;
+    if (write_some(j, g) == WRITE_COUNT)
+        return 0;
+    j->since_ms = 0;
+    return -1;
+}
+
+void rejects_undo(struct rejects *j)
+{
+    for (struct rejects_of *s = j->sources; s; s = s->next)
+        s->last_n = -1;
+}
+
+void rejects_fini(struct rejects *j)
+{
+    struct rejects_of *s;
+
+    while ((s = j->sources)) {
+        j->sources = s->next;
+        while (s->count)
+            drop_first(s);
+        free(s);
+    }
+}
+
+/* ---- showing ---- */
+
+struct shown {
+    struct ingress *g;
+    json_t *list;
+    size_t most;
+    int64_t since_ms, until_ms; /* 0: no bound */
+};
+
+static bool show(void *arg, const struct reject_row *row)
+{
+    struct shown *shown = arg;
+    const struct source *source = settings_source(shown->g->daemon.settings,
+                                                  row->source);
+
+    if ((shown->since_ms && row->at_ms < shown->since_ms) ||
+        (shown->until_ms && row->at_ms >= shown->until_ms))
+        return true;
+    json_array_append_new(
+        shown->list,
+        json_pack("{s:o,s:s,s:s,s:I,s:s,s:o,s:o,s:I,s:o,s:s}", "at",
+                  json_time(row->at_ms), "source", row->source, "reason",
+                  row->reason, "status", (json_int_t)row->status, "remote",
+                  row->remote, "method", json_text_of(row->method), "path",
+                  json_text_of(row->path), "body_bytes",
+                  (json_int_t)row->body_bytes, "headers",
+                  trace_headers(source, row->headers), "process",
+                  shown->g->daemon.name));
+    return json_array_size(shown->list) < shown->most;
+}
+
+json_t *rejects_show(void *self, json_t *args, char why[200])
+{
+    struct ingress *g = self;
+    const char *source = json_string_value(json_object_get(args, "source"));
+    json_int_t limit = json_integer_value(json_object_get(args, "limit"));
+    struct shown shown = {
+        .g = g,
+        .list = json_array(),
+        .most = SHOW_DEFAULT,
+        .since_ms = json_integer_value(json_object_get(args, "since_ms")),
+        .until_ms = json_integer_value(json_object_get(args, "until_ms")),
+    };
+
+    (void)why;
+    if (limit > 0)
+        shown.most = (size_t)limit;
+    while (!g->room.refusal && write_some(&g->rejects, g) == WRITE_COUNT)
+        ;
+    store_rejects(&g->store, source, show, &shown);
+    return json_pack("{s:o}", "rejects", shown.list);
+}

@@ -1,0 +1,272 @@
+#include "published.h"
+#include "clock.h"
+#include "conf.h"
+#include "json_text.h"
+#include <openssl/evp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+/* ---- what is wrong ---- */
+
+GR_PRINTF(3, 4)
+static gr_rc refuse(struct published_wrong *w, const char *field,
+                    const char *fmt, ...)
+{
+    va_list ap;
+
+    va_start(ap, fmt);
+    w->field = field;
+    vsnprintf(w->why, sizeof w->why, fmt, ap);
+    va_end(ap);
+    return GR_REFUSE;
+}
+
+/* ---- where a value stands in the text ---- */
+
+static const char *skip_blanks(const char *p)
+{
+    return p + strspn(p, " \t\r\n");
+}
+
+/* Behind the string that begins at `p`. */
+static const char *skip_string(const char *p)
+{
+    for (p++; *p != '"'; p++)
+        if (*p == '\\')
+            p++;
+    return p + 1;
+}
+
+/* Behind the value that begins at `p`: at its comma, or the object's end. */
+static const char *skip_value(const char *p)
+{
+    int depth = 0;
+
+    while (depth || (*p != ',' && *p != '}')) {
+        if (*p == '"') {
+            p = skip_string(p);
+            continue;
+        }
+        depth += (*p == '[' || *p == '{') - (*p == ']' || *p == '}');
+        p++;
+    }
+    return p;
+}
+
+static bool is_data(const char *key, const char *end)
+{
+    json_t *text = json_loadb(key, (size_t)(end - key), JSON_DECODE_ANY, NULL);
+    bool is = json_is_string(text) && !strcmp(json_string_value(text), "data");
+
+    json_decref(text);
+    return is;
+}
+
+/* The text of "data". Jansson has found the body to be an object that has it,
+ * so none of the steps can leave it. Numbers and letters stay as they were
+ * written. */
+static struct bytes find_data(const char *body)
+{
+    const char *p = skip_blanks(body);
+
+    for (;;) {
+        const char *key = skip_blanks(p + 1); /* behind { or , */
+        const char *end = skip_string(key);
+        const char *value = skip_blanks(skip_blanks(end) + 1);
+
+        p = skip_value(value);
+        if (is_data(key, end)) {
+            const char *to = p;
+
+            while (to > value && strchr(" \t\r\n", to[-1]))
+                to--;
+            return (struct bytes){value, (size_t)(to - value)};
+        }
+    }
+}
+
+/* ---- fields ---- */
+
+static gr_rc read_text(const json_t *value, const char *field, const char **out,
+                       struct published_wrong *w)
+{
+    size_t n = json_string_length(value);
+    const char *text = json_string_value(value);
+
+    if (!value)
+        return refuse(w, field, "is missing");
+    if (!text)
+        return refuse(w, field, "must be a text");
+    if (!n)
+        return refuse(w, field, "must not be empty");
+    if (n > PUBLISHED_TEXT_MAX_BYTES)
+        return refuse(w, field, "is longer than %d bytes",
+                      PUBLISHED_TEXT_MAX_BYTES);
+    for (size_t i = 0; i < n; i++)
+        if ((unsigned char)text[i] < ' ' || text[i] == 127)
+            return refuse(w, field, "has a control character");
+    *out = text;
+    return GR_OK;
+}
+
+static gr_rc read_endpoints(const json_t *list, struct published_wrong *w)
+{
+    if (!json_is_array(list) || !json_array_size(list))
+        return refuse(w, "endpoints", "must be a list of names");
+    for (size_t i = 0; i < json_array_size(list); i++)
+        if (!json_is_string(json_array_get(list, i)))
+            return refuse(w, "endpoints", "must be a list of names");
+    return GR_OK;
+}
+
+static gr_rc read_expiry(const json_t *value, int64_t *ms,
+                         struct published_wrong *w)
+{
+    const char *why;
+
+    if (!json_is_string(value) ||
+        conf_parse_duration(json_string_value(value), ms, &why) != GR_OK)
+        return refuse(w, "expires_in", "must be a duration like \"60s\"");
+    if (*ms <= 0)
+        return refuse(w, "expires_in", "must be longer than nothing");
+    return GR_OK;
+}
+
+static gr_rc read_optional(struct published *p, struct published_wrong *w)
+{
+    const json_t *id = json_object_get(p->json, "id");
+    const json_t *expires = json_object_get(p->json, "expires_in");
+    gr_rc rc = GR_OK;
+
+    p->endpoints = json_object_get(p->json, "endpoints");
+    if (id)
+        rc = read_text(id, "id", &p->id, w);
+    if (rc == GR_OK && p->endpoints)
+        rc = read_endpoints(p->endpoints, w);
+    if (rc == GR_OK && expires)
+        rc = read_expiry(expires, &p->expires_in_ms, w);
+    return rc;
+}
+
+static gr_rc check_names(const json_t *object, struct published_wrong *w)
+{
+    static const char *const known[] = {"type", "workspace", "data",
+                                        "id",   "endpoints", "expires_in"};
+    const char *name;
+    json_t *value;
+
+    json_object_foreach((json_t *)(uintptr_t)object, name, value)
+    {
+        bool is = false;
+
+        for (size_t i = 0; i < COUNT_OF(known) && !is; i++)
+            is = strcmp(name, known[i]) == 0;
+        if (!is)
+            return refuse(w, "", "unknown field \"%.60s\"", name);
+    }
+    return GR_OK;
+}
+
+gr_rc published_read(struct published *p, struct bytes body,
+                     struct published_wrong *w)
+{
+    json_error_t error;
+
+    memset(p, 0, sizeof *p);
+    p->json = json_loadb(body.n ? body.p : "", body.n,
+                         JSON_REJECT_DUPLICATES | JSON_DECODE_INT_AS_REAL |
+                             JSON_ALLOW_NUL,
+                         &error);
+    if (!p->json)
+        return refuse(w, "", "is no JSON: %.80s (at byte %d)", error.text,
+                      error.position);
+    if (!json_is_object(p->json))
+        return refuse(w, "", "must be an object");
+    if (check_names(p->json, w) != GR_OK ||
+        read_text(json_object_get(p->json, "type"), "type", &p->type, w) !=
+            GR_OK ||
+        read_text(json_object_get(p->json, "workspace"), "workspace",
+                  &p->workspace, w) != GR_OK)
+        return GR_REFUSE;
+    if (!json_object_get(p->json, "data"))
+        return refuse(w, "data", "is missing");
+    if (read_optional(p, w) != GR_OK)
+        return GR_REFUSE;
+    p->data = find_data(body.p);
+    return GR_OK;
+}
+
+void published_fini(struct published *p)
+{
+    json_decref(p->json);
+    memset(p, 0, sizeof *p);
+}
+
+bool published_for(const struct published *p, const char *endpoint)
+{
+    if (!p->endpoints)
+        return true;
+    for (size_t i = 0; i < json_array_size(p->endpoints); i++)
+        if (strcmp(json_string_value(json_array_get(p->endpoints, i)),
+                   endpoint) == 0)
+            return true;
+    return false;
+}
+
+/* ---- what is made of it ---- */
+
+static int append(const char *text, size_t n, void *out)
+{
+    buf_put(out, text, n);
+    return 0;
+}
+
+static void put_text(struct buf *out, const char *text)
+{
+    json_t *value = json_text_of(text);
+
+    json_dump_callback(value, append, out, JSON_ENCODE_ANY | JSON_COMPACT);
+    json_decref(value);
+}
+
+void published_body(const struct published *p, const char *event_id,
+                    int64_t received_ms, struct buf *out)
+{
+    char at[RFC3339_BYTES];
+
+    rfc3339(at, received_ms);
+    buf_puts(out, "{\"id\":\"");
+    buf_puts(out, event_id);
+    buf_puts(out, "\",\"type\":");
+    put_text(out, p->type);
+    buf_puts(out, ",\"workspace\":");
+    put_text(out, p->workspace);
+    buf_puts(out, ",\"timestamp\":\"");
+    buf_puts(out, at);
+    buf_puts(out, "\",\"data\":");
+    buf_put(out, p->data.p, p->data.n);
+    buf_puts(out, "}");
+}
+
+void published_event_id(char out[EVENT_ID_BYTES + 1], const char *producer,
+                        struct bytes key)
+{
+    static const char letters[] = "0123456789ABCDEFGHJKMNPQRSTVWXYZ";
+    enum { FIRST = 4, ULID_FIRST_LETTERS = 8 };
+    uint8_t digest[EVP_MAX_MD_SIZE];
+    struct buf text;
+
+    buf_init(&text, NAME_MAX_BYTES + 1 + TEXT_MAX_BYTES);
+    buf_put(&text, producer, strlen(producer) + 1); /* the 0 stands between */
+    buf_put(&text, key.p, key.n);
+    if (text.failed ||
+        !EVP_Digest(text.data, text.len, digest, NULL, EVP_sha256(), NULL))
+        die(EXIT_UNAVAILABLE, "libcrypto has no SHA-256");
+    buf_fini(&text);
+    memcpy(out, "evt_", FIRST);
+    out[FIRST] = letters[ULID_FIRST_LETTERS + digest[0] % 24];
+    for (int i = FIRST + 1; i < EVENT_ID_BYTES; i++)
+        out[i] = letters[digest[i - FIRST] & 31];
+    out[EVENT_ID_BYTES] = 0;
+}

@@ -1,0 +1,49 @@
+/* published: what a producer sends to POST /v1/events, or a line of a batch:
+ *
+ *   {"type","workspace","data"}  and perhaps  "id", "endpoints", "expires_in"
+ *
+ * Read twice by the same code: at the door, to say at once what is wrong, and
+ * behind it, to make the event's body. Pure. */
+#ifndef PROTO_PUBLISHED_H
+#define PROTO_PUBLISHED_H
+
+#include "alloc.h"
+#include "bounds.h"
+#include "rc.h"
+#include <jansson.h>
+
+enum { PUBLISHED_TEXT_MAX_BYTES = 255 }; /* of id, type, workspace */
+
+struct published {
+    json_t *json; /* the object; owned. Texts below live in it */
+    const char *type, *workspace;
+    const char *id;          /* NULL: none */
+    const json_t *endpoints; /* names of the only ones to get it; NULL: all */
+    int64_t expires_in_ms;   /* 0: it does not expire */
+    struct bytes data;       /* as it was written; into the body */
+};
+
+struct published_wrong {
+    const char *field; /* "" : the body as a whole; static */
+    char why[120];
+};
+
+/* GR_REFUSE: `wrong` says what. published_fini() in either case. */
+GR_MUST_CHECK gr_rc published_read(struct published *p, struct bytes body,
+                                   struct published_wrong *wrong);
+void published_fini(struct published *p);
+
+/* It may go to this endpoint. */
+bool published_for(const struct published *p, const char *endpoint);
+
+/* What endpoints get: {"id","type","workspace","timestamp","data"}. */
+void published_body(const struct published *p, const char *event_id,
+                    int64_t received_ms, struct buf *out);
+
+/* The id of an event with an idempotency key: made from producer and key, so
+ * that a repeat has the same. It is no ULID (its first letter is none that a
+ * ULID begins with) and sorts behind all of them. */
+void published_event_id(char out[EVENT_ID_BYTES + 1], const char *producer,
+                        struct bytes key);
+
+#endif

@@ -1,0 +1,64 @@
+#include "publication.h"
+#include "headers.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+/* What endpoints get is JSON of ours, whatever the request's own type was. */
+static void copy_headers(struct bytes all, struct buf *out)
+{
+    static const char type[] = "Content-Type", json[] = "application/json";
+    struct bytes name, value;
+    size_t at = 0;
+
+    headers_put(out, type, (struct bytes){json, sizeof json - 1});
+    while (headers_next(all, &at, &name, &value)) {
+        char *text = gr_strndup(name.p, name.n);
+
+        if (strcasecmp(text, type) != 0)
+            headers_put(out, text, value);
+        free(text);
+    }
+}
+
+static void find_key(struct publication *u, struct bytes headers)
+{
+    if (u->p.id)
+        u->key = (struct bytes){u->p.id, strlen(u->p.id)};
+    else if (!headers_get(headers, "Idempotency-Key", &u->key, NULL))
+        u->key = (struct bytes){"", 0};
+}
+
+gr_rc publication_read(struct publication *u, struct bytes headers,
+                       struct bytes body, const char *event_id,
+                       int64_t received_ms)
+{
+    struct published_wrong wrong;
+
+    memset(u, 0, sizeof *u);
+    buf_init(&u->headers, 2 * HEADERS_MAX_BYTES);
+    buf_init(&u->body, body.n + 4096);
+    if (published_read(&u->p, body, &wrong) != GR_OK) {
+        snprintf(u->why, sizeof u->why, "%s%s%s", wrong.field,
+                 *wrong.field ? ": " : "the body ", wrong.why);
+        return GR_REFUSE;
+    }
+    find_key(u, headers);
+    copy_headers(headers, &u->headers);
+    published_body(&u->p, event_id, received_ms, &u->body);
+    u->is = !u->headers.failed && !u->body.failed;
+    if (!u->is)
+        snprintf(u->why, sizeof u->why, "it is too large");
+    return u->is ? GR_OK : GR_REFUSE;
+}
+
+void publication_fini(struct publication *u)
+{
+    if (!u->headers.max) /* never read */
+        return;
+    published_fini(&u->p);
+    buf_fini(&u->headers);
+    buf_fini(&u->body);
+    u->is = false;
+}

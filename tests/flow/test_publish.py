@@ -1,0 +1,216 @@
+"""Producers: POST /v1/events and /v1/events/batch, from the door to the
+endpoint. P1, P2, P4 (an idempotency key), P7 (who may speak)."""
+
+import json
+import pathlib
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "rig"))
+from rig import RigTest, http_request, is_signed, main, wait_for
+
+TOKEN = "t0ken-of-billing"
+EVENT = {"type": "invoice.paid", "workspace": "acct_1", "data": {"n": 1.10}}
+
+
+class Publishing(RigTest):
+    def pipeline(self, **more):
+        config = {"producers": [
+            {"name": "billing", "tokens": ["an-older-one", TOKEN],
+             "workspaces": ["acct_*"], "types": ["invoice.*"], **more},
+            {"name": "crm-app", "tokens": ["t0ken-of-crm"]}]}
+        return self.rig(config)
+
+    def post(self, rig, body, path="/v1/events", token=TOKEN, **headers):
+        if not isinstance(body, (bytes, str)):
+            body = json.dumps(body)
+        headers = {k.replace("_", "-"): v for k, v in headers.items()}
+        if token:
+            headers["Authorization"] = f"Bearer {token}"
+        status, answered, text = http_request(
+            rig.door_port, "POST", path, body, headers)
+        return status, answered, text.decode()
+
+    def test_an_event_comes_to_the_endpoint_as_an_object_of_ours(self):
+        rig = self.pipeline()
+        rig.start()
+        body = ('{"type":"invoice.paid", "workspace":"acct_1", '
+                '"data": {"n": 1.10, "big": 12345678901234567890123}}')
+        status, _, text = self.post(rig, body, X_Request_Id="7")
+        self.assertEqual(status, 200, text)
+        event = json.loads(text)
+        self.assertEqual(event["status"], "accepted")
+        self.assertRegex(event["id"], r"^evt_[0-9A-Z]{26}$")
+        got = rig.receiver.wait(event["id"])[0]
+        self.assertTrue(is_signed(got))
+        self.assertEqual(got.headers["content-type"], "application/json")
+        self.assertEqual(got.headers["grapnel-source"], "billing")
+        self.assertEqual(got.headers["grapnel-type"], "invoice.paid")
+        self.assertEqual(got.headers["grapnel-workspace"], "acct_1")
+        self.assertNotIn("authorization", got.headers)
+        text = got.body.decode()
+        self.assertEqual(list(json.loads(text)),
+                         ["id", "type", "workspace", "timestamp", "data"])
+        self.assertEqual(json.loads(text)["id"], event["id"])
+        self.assertRegex(json.loads(text)["timestamp"],
+                         r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$")
+        # Numbers are handed on as they were written.
+        self.assertTrue(text.endswith(
+            '"data":{"n": 1.10, "big": 12345678901234567890123}}'), text)
+
+    def test_no_token_is_kept_anywhere(self):
+        rig = self.pipeline()
+        rig.start()
+        self.post(rig, EVENT)
+        self.post(rig, EVENT, token="a-token-of-nobody")
+        wait_for(lambda: rig.receiver.stats()["requests"] == 1)
+        rig.ask("ingress", "rejects")  # what was refused is written
+        rig.stop()
+        for path in [*rig.state_dir.iterdir(), *rig.folder.glob("*.log")]:
+            content = path.read_bytes()
+            self.assertNotIn(TOKEN.encode(), content, path)
+            self.assertNotIn(b"a-token-of-nobody", content, path)
+
+    def test_a_repeat_has_the_same_id_and_is_one_event(self):
+        rig = self.pipeline()
+        rig.start()
+        ids = set()
+        for _ in range(3):
+            status, _, text = self.post(rig, EVENT, Idempotency_Key="order-7")
+            self.assertEqual(status, 200, text)
+            ids.add(json.loads(text)["id"])
+        status, _, text = self.post(rig, {**EVENT, "id": "order-7"})
+        ids.add(json.loads(text)["id"])
+        self.assertEqual(len(ids), 1)
+        rig.kill("ingress")
+        rig.start()
+        _, _, text = self.post(rig, EVENT, Idempotency_Key="order-7")
+        ids.add(json.loads(text)["id"])
+        self.assertEqual(len(ids), 1)
+        # The same key of another producer is another event, as is no key.
+        for text in [
+                self.post(rig, EVENT, token="t0ken-of-crm",
+                          Idempotency_Key="order-7")[2],
+                self.post(rig, EVENT)[2]]:
+            ids.add(json.loads(text)["id"])
+        self.assertEqual(len(ids), 3)
+        for event in ids:
+            rig.receiver.wait(event)
+        self.assertEqual(rig.receiver.stats()["requests"], 3)
+        found, _ = rig.cli("trace", "order-7")
+        self.assertEqual(len(found["matches"]), 2, found)
+
+    def test_after_a_restart_ids_go_on_ascending_past_keyed_ones(self):
+        rig = self.pipeline()
+        rig.start("ingress")
+        first = json.loads(self.post(rig, EVENT)[2])["id"]
+        self.post(rig, {**EVENT, "id": "k"})
+        rig["ingress"].restart()
+        second = json.loads(self.post(rig, EVENT)[2])["id"]
+        self.assertLess(first, second)
+        self.assertLess(second, "evt_8")
+
+    def test_who_may_not_speak_or_name_is_refused(self):
+        rig = self.pipeline()
+        rig.start("ingress")
+        for body, more, status, code, field in [
+                (EVENT, {"token": None}, 401, "unauthorized", None),
+                (EVENT, {"token": "another"}, 401, "unauthorized", None),
+                (EVENT, {"token": TOKEN + "x"}, 401, "unauthorized", None),
+                ({**EVENT, "workspace": "other"}, {}, 403, "forbidden",
+                 "workspace"),
+                ({**EVENT, "type": "issue.paid"}, {}, 403, "forbidden",
+                 "type"),
+                ({**EVENT, "endpoints": ["nobody"]}, {}, 400, "bad_request",
+                 "endpoints"),
+                ("{", {}, 400, "bad_request", None),
+                ({"type": "invoice.paid", "workspace": "acct_1"}, {}, 400,
+                 "bad_request", "data"),
+                ({**EVENT, "id": "a"}, {"Idempotency_Key": "b"}, 400,
+                 "bad_request", "id")]:
+            with self.subTest(body=body, more=more):
+                got, _, text = self.post(rig, body, **more)
+                error = json.loads(text)["error"]
+                self.assertEqual((got, error["code"], error.get("field")),
+                                 (status, code, field), text)
+        self.assertEqual(http_request(rig.door_port, "GET", "/v1/events")[0],
+                         405)
+
+    def test_without_producers_it_is_forbidden(self):
+        rig = self.rig()
+        rig.start("ingress")
+        status, _, text = self.post(rig, EVENT)
+        self.assertEqual(status, 403)
+        self.assertIn("no producers", text)
+
+    def batch(self, rig, lines, **more):
+        text = "\n".join(x if isinstance(x, str) else json.dumps(x)
+                         for x in lines) + "\n"
+        status, headers, text = self.post(rig, text, "/v1/events/batch", **more)
+        return status, [json.loads(line) for line in text.splitlines()]
+
+    def test_a_batch_is_answered_line_by_line(self):
+        rig = self.pipeline()
+        rig.start()
+        status, lines = self.batch(rig, [EVENT, EVENT, {**EVENT, "id": "k"}])
+        self.assertEqual(status, 200)
+        self.assertEqual([x["line"] for x in lines], [1, 2, 3])
+        for line in lines:
+            rig.receiver.wait(line["id"])
+        status, lines = self.batch(
+            rig, [EVENT, "nonsense", "", {**EVENT, "type": 5},
+                  {**EVENT, "workspace": "w"}, {**EVENT, "id": "k"}])
+        self.assertEqual(status, 207)
+        self.assertEqual([x["line"] if "line" in x else x["error"]["line"]
+                          for x in lines], [1, 2, 4, 5, 6])
+        self.assertEqual([x.get("error", {}).get("field") for x in lines],
+                         [None, None, "type", "workspace", None])
+        self.assertEqual([x.get("error", {}).get("code") for x in lines],
+                         [None, "bad_request", "bad_request", "forbidden",
+                          None])
+        rig.receiver.wait(lines[0]["id"])
+        status, lines = self.batch(rig, ["nonsense", "{}"])
+        self.assertEqual(status, 400)
+        self.assertEqual(len(lines), 2)
+        self.assertEqual(rig.receiver.stats()["requests"], 4)
+
+    def test_ten_thousand_lines_are_one_commit(self):
+        rig = self.pipeline()
+        rig.config["ingress"]["max_body"] = "4MiB"
+        rig.write_config()
+        rig.start("ingress")
+        before = self.commits(rig)
+        status, lines = self.batch(rig, [EVENT] * 10000)
+        self.assertEqual(status, 200)
+        self.assertEqual(len({x["id"] for x in lines}), 10000)
+        self.assertEqual(self.commits(rig) - before, 1)
+        self.assertEqual(self.batch(rig, [EVENT] * 10001)[0], 400)
+
+    def commits(self, rig):
+        return rig.ask("ingress", "status")["metrics"][
+            "grapnel_ingress_commits_total"]
+
+    def test_it_goes_only_to_the_endpoints_it_names(self):
+        rig = self.pipeline()
+        rig.config["endpoints"].append(rig.endpoint("erp"))
+        rig.write_config()
+        rig.start()
+        both = json.loads(self.post(rig, EVENT)[2])["id"]
+        erp = json.loads(self.post(rig, {**EVENT, "endpoints": ["erp"]})[2])
+        rig.receiver.wait(both, 2)
+        rig.receiver.wait(erp["id"], path="/erp")
+        last = json.loads(self.post(rig, EVENT)[2])["id"]
+        rig.receiver.wait(last, 2)
+        self.assertEqual([r.path for r in rig.receiver.requests()
+                          if r.id == erp["id"]], ["/erp"])
+
+    def test_it_is_kept_to_its_rate(self):
+        rig = self.pipeline(rate_limit="5/h")
+        rig.start("ingress")
+        answers = [self.post(rig, EVENT) for _ in range(7)]
+        self.assertEqual([a[0] for a in answers], [200] * 5 + [429] * 2)
+        self.assertIn("Retry-After", answers[-1][1])
+        self.assertEqual(self.post(rig, EVENT, token="t0ken-of-crm")[0], 200)
+
+
+if __name__ == "__main__":
+    main()

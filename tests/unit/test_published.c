@@ -1,0 +1,154 @@
+/* What a producer may send, what is said of what it may not, and what endpoints
+ * get of it. */
+#include "published.h"
+#include "ulid.h"
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static struct bytes text(const char *s)
+{
+    return (struct bytes){s, strlen(s)};
+}
+
+static void what_is_wrong_is_said_with_its_field(void **state)
+{
+    static const struct {
+        const char *body, *field, *why;
+    } wrong[] = {
+        {"", "", "is no JSON"},
+        {"{", "", "is no JSON"},
+        {"[]", "", "must be an object"},
+        {"7", "", "is no JSON"},
+        {"{\"workspace\":\"w\",\"data\":1}", "type", "is missing"},
+        {"{\"type\":1,\"workspace\":\"w\",\"data\":1}", "type", "be a text"},
+        {"{\"type\":\"\",\"workspace\":\"w\",\"data\":1}", "type", "be empty"},
+        {"{\"type\":\"t\",\"data\":1}", "workspace", "is missing"},
+        {"{\"type\":\"t\",\"workspace\":\"a\\nb\",\"data\":1}", "workspace",
+         "control character"},
+        {"{\"type\":\"t\",\"workspace\":\"\\u0000\",\"data\":1}", "workspace",
+         "control character"},
+        {"{\"type\":\"t\",\"workspace\":\"w\"}", "data", "is missing"},
+        {"{\"type\":\"t\",\"type\":\"t\",\"workspace\":\"w\",\"data\":1}", "",
+         "duplicate"},
+        {"{\"type\":\"t\",\"workspace\":\"w\",\"data\":1,\"dat\":2}", "",
+         "unknown field \"dat\""},
+        {"{\"type\":\"t\",\"workspace\":\"w\",\"data\":1,\"id\":5}", "id",
+         "be a text"},
+        {"{\"type\":\"t\",\"workspace\":\"w\",\"data\":1,\"endpoints\":\"a\"}",
+         "endpoints", "list of names"},
+        {"{\"type\":\"t\",\"workspace\":\"w\",\"data\":1,\"endpoints\":[]}",
+         "endpoints", "list of names"},
+        {"{\"type\":\"t\",\"workspace\":\"w\",\"data\":1,\"endpoints\":[1]}",
+         "endpoints", "list of names"},
+        {"{\"type\":\"t\",\"workspace\":\"w\",\"data\":1,\"expires_in\":60}",
+         "expires_in", "duration"},
+        {"{\"type\":\"t\",\"workspace\":\"w\",\"data\":1,"
+         "\"expires_in\":\"0s\"}",
+         "expires_in", "longer than nothing"},
+    };
+    struct published_wrong w;
+    struct published p;
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(wrong); i++) {
+        if (published_read(&p, text(wrong[i].body), &w) != GR_REFUSE ||
+            strcmp(w.field, wrong[i].field) != 0 ||
+            !strstr(w.why, wrong[i].why))
+            fail_msg("%s: %s %s", wrong[i].body, w.field, w.why);
+        published_fini(&p);
+    }
+}
+
+static void data_is_handed_on_as_it_was_written(void **state)
+{
+    static const char *const datas[] = {
+        "1.10",
+        "12345678901234567890123",
+        "null",
+        "\"a \\\" } , ] \\\\\"",
+        "{\"data\":{\"b\" : [1, {\"c\":\"]}\"}]}, \"n\":\"\\u0000\"}",
+        "[ ]",
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(datas); i++) {
+        struct published_wrong w;
+        struct published p;
+        struct buf body, out;
+        char want[300];
+
+        buf_init(&body, 1000);
+        buf_init(&out, 1000);
+        buf_printf(
+            &body,
+            " { \"type\" : \"invoice.p\\u00e4id\",\"id\":\"k\",\"d\\u0061ta\" "
+            ": %s , \"workspace\":\"w\\\"1\"} ",
+            datas[i]);
+        if (published_read(&p, text(body.data), &w) != GR_OK)
+            fail_msg("%s: %s %s", datas[i], w.field, w.why);
+        published_body(&p, "evt_x", 1700000000123, &out);
+        snprintf(want, sizeof want,
+                 "{\"id\":\"evt_x\",\"type\":\"invoice.p\xc3\xa4id\","
+                 "\"workspace\":\"w\\\"1\",\"timestamp\":"
+                 "\"2023-11-14T22:13:20.123Z\",\"data\":%s}",
+                 datas[i]);
+        assert_string_equal(out.data, want);
+        published_fini(&p);
+        buf_fini(&body);
+        buf_fini(&out);
+    }
+}
+
+static void it_may_name_who_gets_it_and_for_how_long(void **state)
+{
+    struct published_wrong w;
+    struct published p;
+
+    (void)state;
+    assert_int_equal(
+        published_read(&p,
+                       text("{\"type\":\"t\",\"workspace\":\"w\",\"data\":{},"
+                            "\"endpoints\":[\"crm\",\"erp\"],"
+                            "\"expires_in\":\"90s\"}"),
+                       &w),
+        GR_OK);
+    assert_int_equal(p.expires_in_ms, 90000);
+    assert_true(published_for(&p, "crm") && published_for(&p, "erp"));
+    assert_false(published_for(&p, "er"));
+    assert_null(p.id);
+    published_fini(&p);
+}
+
+static void an_idempotency_key_always_makes_the_same_id(void **state)
+{
+    char a[EVENT_ID_BYTES + 1], b[EVENT_ID_BYTES + 1], c[EVENT_ID_BYTES + 1];
+
+    (void)state;
+    published_event_id(a, "billing", text("order-7"));
+    published_event_id(b, "billing", text("order-7"));
+    assert_string_equal(a, b);
+    assert_int_equal(strlen(a), EVENT_ID_BYTES);
+    published_event_id(c, "crm", text("order-7"));
+    assert_string_not_equal(a, c);
+    published_event_id(c, "billing", text("order-8"));
+    assert_string_not_equal(a, c);
+    assert_false(ulid_valid(a + 4));
+    assert_true(strcmp(a, "evt_7ZZZZZZZZZZZZZZZZZZZZZZZZZ") > 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_is_wrong_is_said_with_its_field),
+        cmocka_unit_test(data_is_handed_on_as_it_was_written),
+        cmocka_unit_test(it_may_name_who_gets_it_and_for_how_long),
+        cmocka_unit_test(an_idempotency_key_always_makes_the_same_id),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
