@@ -5,6 +5,7 @@
 #include "facts.h"
 #include "json_text.h"
 #include "profile.h"
+#include "profile_doc.h"
 #include "route.h"
 #include "sample.h"
 #include "table.h"
@@ -349,12 +350,51 @@ static void print_effective(struct ctl *c)
     buf_fini(&out);
 }
 
+/* ---- a profile ---- */
+
+static int check_provider(struct ctl *c, const char *name)
+{
+    const struct profile *p = profile_find(name);
+    struct conf_near near = {.text = name};
+    struct buf text, yaml;
+    char hint[100];
+
+    for (size_t i = 0; profile_name(i); i++)
+        conf_near_try(&near, profile_name(i));
+    if (!p)
+        return complain(EXIT_REFUSED, "there is no provider \"%.60s\"%s", name,
+                        conf_near_hint(&near, hint));
+    buf_init(&text, 1024 * 1024);
+    buf_init(&yaml, 1024 * 1024);
+    buf_puts(&yaml, "");
+    profile_describe(p, &text);
+    if (!profile_is_custom(p))
+        profile_as_custom(p, &yaml);
+    if (c->json)
+        print_json(json_pack("{s:s, s:o, s:o}", "provider", name, "text",
+                             json_text_of(text.data), "custom",
+                             json_text_of(yaml.len ? yaml.data : "")));
+    else
+        printf("%s%s%s", text.data,
+               yaml.len ? "\nAs a source of its own:\n\n" : "",
+               yaml.len ? yaml.data : "");
+    buf_fini(&text);
+    buf_fini(&yaml);
+    return 0;
+}
+
 int run_check(struct ctl *c)
 {
     const char *event = parsed_value(&c->parsed, "--event");
     bool print = parsed_value(&c->parsed, "--print") != NULL;
+    const char *provider = parsed_value(&c->parsed, "--provider");
     json_t *plan;
 
+    if (provider && (print || event))
+        return complain(EXIT_USAGE,
+                        "--provider goes with neither --print nor --event");
+    if (provider)
+        return check_provider(c, provider);
     if (print && (c->json || event))
         return complain(
             EXIT_USAGE,

@@ -18,16 +18,21 @@ const struct command ctl_commands[] = {
             "Every error is printed, with file, line and column (exit 78). "
             "Without errors it says\nfor each source which events go to which "
             "endpoints; with --event, what becomes of that\none: its id, type, "
-            "workspace, the keys by which a repeat is known, its endpoints.",
+            "workspace, the keys by which a repeat is known, its endpoints. "
+            "With "
+            "--provider it says what\na built-in profile does, and how "
+            "`provider: custom` would say it.",
         .examples = "  grapnel check\n"
                     "  grapnel check -c grapnel.yaml --print\n"
                     "  grapnel check --event body.json --source plane --type "
-                    "issue.created\n",
+                    "issue.created\n"
+                    "  grapnel check --provider github\n",
         .options = {{"--event", "FILE", "a body (- for standard input)"},
                     {"--source", "S", "the source it comes in by"},
                     {"--type", "T",
                      "its type, where a header carries it (Plane)"},
-                    {"--print", NULL, "print the effective configuration"}},
+                    {"--print", NULL, "print the effective configuration"},
+                    {"--provider", "P", "print what its profile does"}},
         .run = run_check,
     },
     {
@@ -141,6 +146,21 @@ const struct command ctl_commands[] = {
         .run = run_endpoints_resume,
     },
     {
+        .name = "endpoints test",
+        .args = "NAME",
+        .least = 1,
+        .most = 1,
+        .summary = "send a signed test event to an endpoint, and show it all",
+        .help = "A deliverer sends it, by the endpoint's configuration in this "
+                "file: with its address\nguard, TLS, headers and signing "
+                "secrets, also while it is paused or not enabled. The\nevent "
+                "is of type grapnel.test and stands in no history. Exit 1: it "
+                "was not answered 2xx.",
+        .examples = "  grapnel endpoints test crm\n"
+                    "  grapnel endpoints test crm --json | jq '.response'\n",
+        .run = run_endpoints_test,
+    },
+    {
         .name = "dlq",
         .args = "",
         .summary = "dead letters: what could not be delivered",
@@ -247,6 +267,22 @@ const struct command ctl_commands[] = {
         .run = run_rejects,
     },
     {
+        .name = "retry-plan",
+        .args = "POLICY",
+        .least = 1,
+        .most = 1,
+        .summary = "the waits of a retry policy, and when it gives up",
+        .help = "With --simulate: so many events are first tried as an outage "
+                "of the endpoint begins;\nwhat comes of them, and what load "
+                "the endpoint sees when it is back.",
+        .examples = "  grapnel retry-plan default\n"
+                    "  grapnel retry-plan strict --simulate 5000 --outage 30s\n"
+                    "  grapnel retry-plan omise --json | jq '.gives_up'\n",
+        .options = {{"--simulate", "EVENTS", "how many fail together"},
+                    {"--outage", "D", "for how long (30s, 2h)"}},
+        .run = run_retry_plan,
+    },
+    {
         .name = "reload",
         .args = "",
         .summary = "every process reads the configuration again",
@@ -282,7 +318,7 @@ void help_all(void)
 
         snprintf(name, sizeof name, "%s%s%s", c->name, *c->args ? " " : "",
                  c->args);
-        printf("  %s%*s %s\n", name, 14 - (int)text_width(name), "",
+        printf("  %s%*s %s\n", name, 22 - (int)text_width(name), "",
                c->summary);
     }
     printf("\n%s      --version\n\n"

@@ -6,6 +6,7 @@
 #include "care.h"
 #include "daemon.h"
 #include "grants.h"
+#include "probe.h"
 #include "settle.h"
 #include "store.h"
 #include "task.h"
@@ -42,6 +43,7 @@ struct deliverer {
     struct grants grants;
     struct tasks tasks;
     struct flights flights;
+    struct probe probe;
     struct schedule schedule; /* whose turn it is */
     struct lanes lanes;       /* that have a request in flight */
     struct care care;

@@ -60,6 +60,7 @@ static void on_close(void *self)
     struct deliverer *d = self;
 
     flights_close(&d->flights);
+    probe_close(d);
     tasks_fini(&d->tasks);
     grants_close(d);
     schedule_fini(&d->schedule);
@@ -165,6 +166,7 @@ static int on_work(void *self)
 
     begin_to_stop(d);
     outcome_work(d);
+    probe_work(d);
     care_work(d);
     take_work(d);
     grants_work(d);
@@ -196,7 +198,7 @@ static int wait_ms(struct deliverer *d)
 {
     int ms = flights_wait_ms(&d->flights);
 
-    if (d->flights.ended.count > 0)
+    if (d->flights.ended.count > 0 || d->flights.tested.count > 0)
         return 0; /* outcomes to record */
     ms = sooner(ms, begin_wait_ms(d));
     ms = sooner(ms, take_wait_ms(d));
@@ -216,6 +218,7 @@ static void on_tell(void *self)
     flights_turn(&d->flights, d->daemon.loop.awake_ms);
     begin_mark_ended(d);
     begin_attempts(d);
+    probe_tell(d);
     flights_turn(&d->flights,
                  d->daemon.loop.awake_ms); /* send what was begun */
     begin_mark_ended(d);
@@ -272,6 +275,8 @@ static void on_status(void *self, json_t *out)
 
 static const struct control_command commands[] = {
     {"trace", "id", "attempts of an event here, and what waits", trace_event},
+    {"test", "config", "send a test event by this configuration; the exchange",
+     probe_ask},
     {0},
 };
 

@@ -5,7 +5,7 @@
 
 #include "settings.h"
 
-enum { ENDPOINT_CONFIG_MAX_BYTES = 1024 * 1024 };
+enum { ENDPOINT_CONFIG_MAX_BYTES = 512 * 1024 };
 
 /* Append it, encoded (wire_endpoint_config), to `out`, which takes at least
  * ENDPOINT_CONFIG_MAX_BYTES. Only of settings that were loaded whole. */

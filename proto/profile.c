@@ -18,6 +18,7 @@ struct profile {
     struct example {
         char *type, *body;
     } example;
+    struct source plain; /* of this profile, with nothing of its own */
 };
 
 /* ---- profiles.yaml ---- */
@@ -112,7 +113,17 @@ static const struct profiles *profiles(void)
     if (!conf_close(c, &errors))
         die(EXIT_CONFIG, "%s", errors.data);
     buf_fini(&errors);
+    for (size_t i = 0; i < all.count; i++) {
+        all.all[i].plain.provider = all.all[i].name;
+        all.all[i].plain.profile = &all.all[i];
+        profile_fill(&all.all[i].plain);
+    }
     return &all;
+}
+
+const struct source *profile_source(const struct profile *p)
+{
+    return &p->plain;
 }
 
 const struct profile *profile_find(const char *name)
@@ -137,11 +148,6 @@ bool profile_is_custom(const struct profile *p)
     return verify_unset(&p->verify);
 }
 
-const struct verify *profile_verify(const struct profile *p)
-{
-    return &p->verify;
-}
-
 static const char *or_empty(const char *text)
 {
     return text ? text : "";
@@ -150,6 +156,7 @@ static const char *or_empty(const char *text)
 struct profile_words profile_words(const struct profile *p)
 {
     return (struct profile_words){
+        .name = p->name,
         .title = or_empty(p->title),
         .secret = or_empty(p->secret),
         .failure = or_empty(p->failure),

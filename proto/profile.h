@@ -16,11 +16,12 @@ const struct profile *profile_find(const char *name);
 const char *profile_name(size_t i);
 /* The file must bring the signature scheme itself. */
 bool profile_is_custom(const struct profile *p);
-/* How its requests are signed. */
-const struct verify *profile_verify(const struct profile *p);
+/* A source that says nothing itself, as this profile fills it. Borrowed. */
+const struct source *profile_source(const struct profile *p);
 
 /* For people. All borrowed. */
 struct profile_words {
+    const char *name;
     const char *title, *secret, *failure, *notes; /* "" where nothing is said */
     const char *example_type, *example_body;      /* NULL: none */
 };

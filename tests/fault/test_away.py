@@ -35,12 +35,12 @@ class Away(RigTest):
         """P1, P2, P4: longer than the lease. The door stays open; time in which
         the sequencer stood still is not held against the deliverers."""
         rig = self.pipeline(deliverers=2)
-        load = rig.load(count=1800, workspaces=10, rate=300)
-        rig.receiver.wait(count=100)
+        load = rig.load(count=2700, workspaces=10, rate=300)
+        rig.receiver.wait(count=900)  # some leases long: homes are settled
         before = self.grants(rig)
         self.assertGreater(self.stand_still(rig, "sequencer", load), 300)
         load.result()
-        self.assertEqual(load.result()["counts"], {"200": 1800})
+        self.assertEqual(load.result()["counts"], {"200": 2700})
         verdict = rig.judge(load)
         self.assertEqual(verdict.duplicated, [])
         self.assertEqual(self.grants(rig), before)

@@ -7,6 +7,7 @@
 #include "headers.h"
 #include "keypair.h"
 #include "profile.h"
+#include "profile_doc.h"
 #include "sample.h"
 #include "signature.h"
 #include "verify.h"
@@ -126,7 +127,38 @@ static struct bytes body_of(const json_t *v, uint8_t out[1 << 16])
                  (n > 1 && base64[n - 2] == '=')};
 }
 
-static enum verdict judge_vector(const json_t *v)
+/* What grapnel check --provider prints, pasted into a source. */
+static struct settings *as_custom(const char *provider, const char *secret,
+                                  const char *url, const char *webhook_id)
+{
+    json_t *quoted = without_dollars(secret);
+    char *secrets = json_dumps(quoted, JSON_ENCODE_ANY), *line, *rest;
+    struct settings *s;
+    struct buf yaml, errors;
+    FILE *f = fopen("g.yaml", "w");
+
+    buf_init(&yaml, 1 << 20);
+    buf_init(&errors, 1 << 20);
+    profile_as_custom(profile_find(provider), &yaml);
+    fprintf(f,
+            "sources:\n  - name: s\n    secrets: [%s]\n    public_url: %s\n"
+            "    webhook_id: %s\n",
+            secrets, url, webhook_id);
+    for (line = strtok_r(yaml.data, "\n", &rest); line;
+         line = strtok_r(NULL, "\n", &rest))
+        fprintf(f, "    %s\n", line);
+    fclose(f);
+    s = settings_load("g.yaml", &errors);
+    if (!s)
+        fail_msg("%s as custom: %s", provider, errors.data);
+    buf_fini(&yaml);
+    buf_fini(&errors);
+    free(secrets);
+    json_decref(quoted);
+    return s;
+}
+
+static enum verdict judge_vector(const json_t *v, bool custom)
 {
     const char *secrets[] = {member(v, "secret", ""), NULL};
     char *url = gr_strdup(member(v, "url", URL));
@@ -138,8 +170,10 @@ static enum verdict judge_vector(const json_t *v)
     int secret;
 
     url[strcspn(url, "?")] = 0;
-    s = configured(member(v, "provider", ""), secrets, url,
-                   member(v, "webhook_id", "x"));
+    s = custom ? as_custom(member(v, "provider", ""), secrets[0], url,
+                           member(v, "webhook_id", "x"))
+               : configured(member(v, "provider", ""), secrets, url,
+                            member(v, "webhook_id", "x"));
     pack(&packed, v);
     got = verify(&s->sources[0], held(&packed), body_of(v, bytes),
                  now ? json_integer_value(now) * 1000 : NOW_MS, &secret);
@@ -158,7 +192,7 @@ static void every_vector_is_judged_as_it_says(void **state)
     assert_int_equal(json_array_size(vectors), 109);
     json_array_foreach(vectors, i, v)
     {
-        enum verdict got = judge_vector(v);
+        enum verdict got = judge_vector(v, false);
         bool valid = json_is_true(json_object_get(v, "valid"));
 
         if ((got == VERDICT_HOLDS) == valid)
@@ -184,6 +218,28 @@ static void every_profile_has_vectors(void **state)
         if (!found && !profile_is_custom(profile_find(profile_name(i))))
             fail_msg("%s has no vector", profile_name(i));
     }
+}
+
+/* ---- custom says all that a profile says ---- */
+
+static void custom_can_say_whatever_a_profile_says(void **state)
+{
+    bool custom = true;
+    size_t i, wrong = 0;
+    json_t *v;
+
+    (void)state;
+    json_array_foreach(vectors, i, v)
+    {
+        enum verdict got = judge_vector(v, custom);
+        bool valid = json_is_true(json_object_get(v, "valid"));
+
+        if ((got == VERDICT_HOLDS) != valid)
+            print_error("%s as custom: got %s\n", member(v, "id", ""),
+                        verdict_name(got));
+        wrong += (got == VERDICT_HOLDS) != valid;
+    }
+    assert_int_equal(wrong, 0);
 }
 
 /* ---- made ones ---- */
@@ -214,26 +270,21 @@ static char *public_of(const struct source *source, EVP_PKEY *key)
 /* By the profile's own words: how its keys are encoded. */
 static void open_trial(struct trial *t, const char *provider)
 {
-    struct verify words = {0};
-    struct source probe = {0};
+    const struct source *probe = profile_source(profile_find(provider));
     char *one = gr_strdup(ONE), *another = gr_strdup(ANOTHER);
     const char *secrets[] = {another, one, NULL};
     char why[200];
     bool fresh;
 
     *t = (struct trial){.provider = provider, .now_ms = NOW_MS};
-    words.scheme = profile_verify(profile_find(provider))->scheme;
-    words.secret_encoding =
-        profile_verify(profile_find(provider))->secret_encoding;
-    probe.verify = words;
-    if (keypair_needed(&probe)) {
-        EVP_PKEY *other = keypair_open(&probe, NULL, &fresh, why);
+    if (keypair_needed(probe)) {
+        EVP_PKEY *other = keypair_open(probe, NULL, &fresh, why);
 
-        t->key = keypair_open(&probe, NULL, &fresh, why);
+        t->key = keypair_open(probe, NULL, &fresh, why);
         free(one);
         free(another);
-        secrets[0] = another = public_of(&probe, other);
-        secrets[1] = one = public_of(&probe, t->key);
+        secrets[0] = another = public_of(probe, other);
+        secrets[1] = one = public_of(probe, t->key);
         EVP_PKEY_free(other);
     }
     t->settings = configured(provider, secrets, URL, "wh-1");
@@ -757,12 +808,53 @@ static void the_default_port_may_be_said_or_not(void **state)
     }
 }
 
+/* ---- docs/PROVIDERS.md ---- */
+
+static char *page_path; /* absolute */
+
+/* GRAPNEL_WRITE_DOCS=1 writes it anew. */
+static void the_page_is_what_the_table_says(void **state)
+{
+    struct buf want;
+    char *there;
+    FILE *f;
+
+    (void)state;
+    buf_init(&want, 1 << 20);
+    profile_document(&want);
+    assert_false(want.failed);
+    if (getenv("GRAPNEL_WRITE_DOCS")) {
+        f = fopen(page_path, "w");
+        assert_non_null(f);
+        fwrite(want.data, 1, want.len, f);
+        fclose(f);
+    }
+    f = fopen(page_path, "r");
+    assert_non_null(f);
+    there = gr_alloc(want.max);
+    there[fread(there, 1, want.max - 1, f)] = 0;
+    fclose(f);
+    assert_string_equal(there, want.data);
+    free(there);
+    buf_fini(&want);
+}
+
+static char *beside(const char *path)
+{
+    char here[4096];
+
+    if (*__FILE__ == '/' || !getcwd(here, sizeof here))
+        *here = 0;
+    return gr_printf("%s%s%.*s%s", here, *here ? "/" : "",
+                     (int)(strrchr(__FILE__, '/') + 1 - __FILE__), __FILE__,
+                     path);
+}
+
 static int open_all(void **state)
 {
-    char *path = gr_printf("%.*s../vectors.json",
-                           (int)(strrchr(__FILE__, '/') + 1 - __FILE__),
-                           __FILE__);
+    char *path = beside("../vectors.json");
 
+    page_path = beside("../../docs/PROVIDERS.md");
     (void)state;
     vectors = json_load_file(path, 0, NULL);
     free(path);
@@ -774,6 +866,7 @@ static int close_all(void **state)
 {
     (void)state;
     json_decref(vectors);
+    free(page_path);
     unlink("g.yaml");
     return chdir("/") || rmdir(folder);
 }
@@ -783,6 +876,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_vector_is_judged_as_it_says),
         cmocka_unit_test(every_profile_has_vectors),
+        cmocka_unit_test(custom_can_say_whatever_a_profile_says),
+        cmocka_unit_test(the_page_is_what_the_table_says),
         cmocka_unit_test(every_profile_takes_what_it_signs),
         cmocka_unit_test(a_body_that_was_changed_is_refused),
         cmocka_unit_test(another_secret_is_refused),

@@ -1,0 +1,173 @@
+#include "plan.h"
+#include "alloc.h"
+#include "clock.h"
+#include <stdlib.h>
+
+/* ---- one delivery ---- */
+
+static void add(struct plan *p, struct plan_attempt a)
+{
+    if (p->count % 64 == 0)
+        p->attempts = gr_realloc(p->attempts,
+                                 (p->count + 64) * sizeof *p->attempts);
+    p->attempts[p->count++] = a;
+}
+
+/* The first attempt is at 1: 0 would mean that there was none. */
+static enum backoff_end next(const struct retry_policy *policy, uint64_t n,
+                             int64_t now_ms, uint64_t random, int64_t *next_ms)
+{
+    struct backoff b = {.policy = policy,
+                        .attempts = n,
+                        .first_ms = 1,
+                        .now_ms = now_ms,
+                        .random = random};
+
+    return backoff_next(&b, next_ms);
+}
+
+static void add_next(struct plan *p, const struct retry_policy *policy,
+                     int64_t now_ms, int64_t next_ms)
+{
+    /* A budget of time is no bound of what chance does to one wait. */
+    struct retry_policy free_of_time = *policy;
+    struct plan_attempt a = {.wait_ms = next_ms - now_ms, .at_ms = next_ms - 1};
+    int64_t least = now_ms, most = now_ms;
+
+    free_of_time.max_duration_ms = 0;
+    next(&free_of_time, p->count, now_ms, 0, &least);
+    next(&free_of_time, p->count, now_ms, UINT64_MAX, &most);
+    a.least_ms = least - now_ms;
+    a.most_ms = most - now_ms;
+    add(p, a);
+}
+
+void plan_make(struct plan *p, const struct retry_policy *policy)
+{
+    struct retry_policy even = *policy;
+    int64_t now_ms = 1, next_ms = 0;
+
+    *p = (struct plan){0};
+    even.jitter_full = false;
+    even.jitter_part = 0;
+    add(p, (struct plan_attempt){0});
+    while ((p->end = next(&even, p->count, now_ms, 0, &next_ms)) ==
+           BACKOFF_WAIT) {
+        p->cut = p->count == PLAN_ATTEMPTS_MAX;
+        if (p->cut)
+            return;
+        add_next(p, policy, now_ms, next_ms);
+        now_ms = next_ms;
+    }
+}
+
+void plan_fini(struct plan *p)
+{
+    free(p->attempts);
+    *p = (struct plan){0};
+}
+
+/* ---- many ---- */
+
+/* splitmix64. */
+static uint64_t chance(uint64_t *seed)
+{
+    uint64_t z = (*seed += 0x9e3779b97f4a7c15ULL);
+
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ULL;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebULL;
+    return z ^ (z >> 31);
+}
+
+/* Waits of nothing would not come to an end in a time budget. */
+enum { TRIES_MAX = 100000 };
+
+/* When it gets through, after the beginning of the outage; -1: never. */
+static int64_t live(struct load *l, const struct retry_policy *policy,
+                    int64_t outage_ms, uint64_t *seed)
+{
+    int64_t now_ms = 1, next_ms = 0;
+
+    for (uint64_t n = 1; n <= TRIES_MAX; n++) {
+        if (now_ms - 1 >= outage_ms)
+            return now_ms - 1;
+        l->in_vain++;
+        if (next(policy, n, now_ms, chance(seed), &next_ms) != BACKOFF_WAIT)
+            return -1;
+        now_ms = next_ms;
+    }
+    return -1;
+}
+
+static void note(struct load *l, int64_t after_ms)
+{
+    size_t second = (size_t)(after_ms / SECOND_MS);
+
+    if (second >= l->second_count) {
+        size_t room = second + second / 2 + 64;
+
+        l->seconds = gr_realloc(l->seconds, room * sizeof *l->seconds);
+        for (size_t i = l->second_count; i < room; i++)
+            l->seconds[i] = 0;
+        l->second_count = room;
+    }
+    l->seconds[second]++;
+    l->delivered++;
+    if (after_ms > l->last_ms)
+        l->last_ms = after_ms;
+}
+
+static int64_t percentile(const struct load *l, int percent)
+{
+    int64_t seen = 0;
+
+    for (size_t i = 0; i < l->second_count; i++) {
+        seen += l->seconds[i];
+        if (seen * 100 >= l->delivered * percent)
+            return ((int64_t)i + 1) * SECOND_MS < l->last_ms
+                       ? ((int64_t)i + 1) * SECOND_MS
+                       : l->last_ms;
+    }
+    return 0;
+}
+
+void load_make(struct load *l, const struct retry_policy *policy,
+               int64_t events, int64_t outage_ms)
+{
+    uint64_t seed = 1;
+
+    *l = (struct load){0};
+    for (int64_t i = 0; i < events; i++) {
+        int64_t at_ms = live(l, policy, outage_ms, &seed);
+
+        if (at_ms < 0)
+            l->dead++;
+        else
+            note(l, at_ms - outage_ms);
+    }
+    l->second_count = l->delivered ? (size_t)(l->last_ms / SECOND_MS) + 1 : 0;
+    for (size_t i = 0; i < l->second_count; i++)
+        if (l->seconds[i] > l->peak_per_s)
+            l->peak_per_s = l->seconds[i];
+    l->p50_ms = percentile(l, 50);
+    l->p95_ms = percentile(l, 95);
+}
+
+void load_fini(struct load *l)
+{
+    free(l->seconds);
+    *l = (struct load){0};
+}
+
+int64_t load_parts(const struct load *l, int64_t *out, size_t rows)
+{
+    size_t part = (l->second_count + rows - 1) / rows;
+
+    if (part == 0)
+        part = 1;
+    for (size_t i = 0; i < rows; i++)
+        out[i] = 0;
+    for (size_t i = 0; i < l->second_count; i++)
+        out[i / part] += l->seconds[i];
+    return (int64_t)part;
+}

@@ -1,0 +1,243 @@
+/* retry-plan: the waits of a policy, its end, and the load that an endpoint
+ * sees when it comes back: to read before choosing one. */
+#include "clock.h"
+#include "conf.h"
+#include "ctl.h"
+#include "plan.h"
+#include "table.h"
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    EVENTS_MOST = 1000000,
+    ROWS = 24,      /* of a drawing */
+    BAR_CELLS = 48, /* its longest bar */
+    SHOWN = 40,     /* attempts in the table; --json has all */
+};
+
+static const char *const kinds[] = {[BACKOFF_EXPONENTIAL] = "exponential",
+                                    [BACKOFF_FIXED] = "fixed",
+                                    [BACKOFF_SCHEDULE] = "schedule"};
+
+static const struct retry_policy *find(struct ctl *c, const char *name)
+{
+    const struct settings *s = c->settings;
+    struct conf_near near = {.text = name};
+    char hint[100];
+
+    for (size_t i = 0; i < s->policy_count; i++)
+        if (strcmp(s->policies[i].name, name) == 0)
+            return &s->policies[i];
+    for (size_t i = 0; i < s->policy_count; i++)
+        conf_near_try(&near, s->policies[i].name);
+    complain(EXIT_REFUSED, "there is no retry policy \"%s\"%s", name,
+             conf_near_hint(&near, hint));
+    return NULL;
+}
+
+static const char *end_text(const struct plan *p)
+{
+    return p->cut                            ? "not yet"
+           : p->end == BACKOFF_ATTEMPTS_USED ? "budget_attempts"
+                                             : "budget_time";
+}
+
+/* ---- JSON ---- */
+
+static json_t *plan_json(const struct retry_policy *policy,
+                         const struct plan *p)
+{
+    json_t *attempts = json_array();
+
+    for (size_t i = 0; i < p->count; i++) {
+        const struct plan_attempt *a = &p->attempts[i];
+
+        json_array_append_new(
+            attempts,
+            json_pack("{s:I,s:I,s:I,s:I,s:I}", "n", (json_int_t)i + 1,
+                      "wait_ms", (json_int_t)a->wait_ms, "least_ms",
+                      (json_int_t)a->least_ms, "most_ms",
+                      (json_int_t)a->most_ms, "at_ms", (json_int_t)a->at_ms));
+    }
+    return json_pack("{s:s,s:s,s:o,s:{s:s,s:I,s:I}}", "policy", policy->name,
+                     "backoff", kinds[policy->backoff], "attempts", attempts,
+                     "gives_up", "reason", end_text(p), "attempts",
+                     (json_int_t)p->count, "after_ms",
+                     (json_int_t)p->attempts[p->count - 1].at_ms);
+}
+
+static json_t *load_json(const struct load *l, const struct load *even,
+                         int64_t events, int64_t outage_ms)
+{
+    int64_t parts[ROWS], part_s = load_parts(l, parts, ROWS);
+    json_t *drawn = json_array();
+
+    for (int i = 0; i < ROWS; i++)
+        json_array_append_new(drawn, json_integer(parts[i]));
+    return json_pack(
+        "{s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:o}", "events",
+        (json_int_t)events, "outage_ms", (json_int_t)outage_ms, "delivered",
+        (json_int_t)l->delivered, "dead", (json_int_t)l->dead,
+        "attempts_in_outage", (json_int_t)l->in_vain, "p50_ms",
+        (json_int_t)l->p50_ms, "p95_ms", (json_int_t)l->p95_ms, "last_ms",
+        (json_int_t)l->last_ms, "peak_per_s", (json_int_t)l->peak_per_s,
+        "peak_per_s_without_jitter", (json_int_t)even->peak_per_s, "part_s",
+        (json_int_t)part_s, "load", drawn);
+}
+
+/* ---- for people ---- */
+
+static void print_bar(int64_t n, int64_t most)
+{
+    int cells = most > 0 ? (int)((n * BAR_CELLS + most - 1) / most) : 0;
+
+    for (int i = 0; i < cells; i++)
+        printf("█");
+}
+
+static void print_waits(struct ctl *c, const struct plan *p)
+{
+    static const char *const heads[] = {"ATTEMPT", "WAIT", "WITH JITTER",
+                                        "AFTER THE FIRST", NULL};
+    char wait[32], least[32], most[32], at[32];
+    struct table t;
+
+    table_init(&t, heads);
+    for (size_t i = 0; i < p->count && i < SHOWN; i++) {
+        const struct plan_attempt *a = &p->attempts[i];
+
+        table_add(&t, PLAIN, "%zu", i + 1);
+        table_add(&t, PLAIN, "%s", i ? human_ms(a->wait_ms, wait) : "at once");
+        if (a->least_ms == a->most_ms)
+            table_add(&t, DIM, "none");
+        else
+            table_add(&t, DIM, "%s to %s", human_ms(a->least_ms, least),
+                      human_ms(a->most_ms, most));
+        table_add(&t, PLAIN, "%s", i ? human_ms(a->at_ms, at) : "");
+    }
+    table_print(&t, stdout, c->colour, 0);
+    table_fini(&t);
+    if (p->count > SHOWN)
+        printf("… and %zu more\n", p->count - SHOWN);
+}
+
+static void print_end(const struct retry_policy *policy, const struct plan *p)
+{
+    char at[32], budget[32];
+
+    human_ms(p->attempts[p->count - 1].at_ms, at);
+    if (p->cut)
+        printf("It goes on and on: after %zu attempts and %s there is no end "
+               "yet.\n",
+               p->count, at);
+    else if (p->end == BACKOFF_ATTEMPTS_USED)
+        printf("Gives up after attempt %zu, %s after the first: dead, "
+               "budget_attempts.\n",
+               p->count, at);
+    else
+        printf("Gives up after attempt %zu, %s after the first, as the next "
+               "would be past %s:\ndead, budget_time.\n",
+               p->count, at, human_ms(policy->max_duration_ms, budget));
+}
+
+static void print_load(struct ctl *c, const struct load *l,
+                       const struct load *even, int64_t events,
+                       int64_t outage_ms)
+{
+    int64_t parts[ROWS], part_s = load_parts(l, parts, ROWS), most = 0;
+    char a[32], b[32], d[32];
+
+    for (int i = 0; i < ROWS; i++)
+        most = parts[i] > most ? parts[i] : most;
+    printf("\n%s%" PRId64 " events, and an outage of %s%s\n",
+           colour_on(BOLD, c->colour), events, human_ms(outage_ms, a),
+           colour_off(BOLD, c->colour));
+    printf("in vain %" PRId64 " attempts; dead %" PRId64 "; delivered %" PRId64
+           "\n",
+           l->in_vain, l->dead, l->delivered);
+    if (!l->delivered)
+        return;
+    printf("after the recovery: half within %s, 95 of 100 within %s, the last "
+           "after %s\n",
+           human_ms(l->p50_ms, a), human_ms(l->p95_ms, b),
+           human_ms(l->last_ms, d));
+    printf("at most %" PRId64 " in one second; without jitter it would be "
+           "%" PRId64 "\n\n",
+           l->peak_per_s, even->peak_per_s);
+    for (int i = 0; i < ROWS && i * part_s * SECOND_MS <= l->last_ms; i++) {
+        printf("%10s  ", human_ms(i * part_s * SECOND_MS, a));
+        print_bar(parts[i], most);
+        printf(" %" PRId64 "\n", parts[i]);
+    }
+    printf("\nThis is what the timers alone do. When an attempt gets through, "
+           "what waits is pulled\nforward and let go on a ramp.\n");
+}
+
+/* ---- run ---- */
+
+/* --simulate and --outage. false: a sentence was printed. */
+static bool wishes(struct ctl *c, int64_t *events, int64_t *outage_ms)
+{
+    const char *simulate = parsed_value(&c->parsed, "--simulate");
+    const char *outage = parsed_value(&c->parsed, "--outage"), *why = "";
+
+    *events = *outage_ms = 0;
+    if (!simulate != !outage) {
+        complain(EXIT_USAGE, "--simulate EVENTS and --outage D go together");
+        return false;
+    }
+    if (!simulate)
+        return true;
+    if (conf_parse_int(simulate, events, &why) != GR_OK || *events < 1 ||
+        *events > EVENTS_MOST) {
+        complain(EXIT_USAGE, "--simulate: a number from 1 to %d", EVENTS_MOST);
+        return false;
+    }
+    if (conf_parse_duration(outage, outage_ms, &why) != GR_OK ||
+        *outage_ms < 1 || *outage_ms > 366 * DAY_MS) {
+        complain(EXIT_USAGE, "--outage: \"%s\" %s", outage,
+                 *why ? why : "is no time from 1ms to 366d");
+        return false;
+    }
+    return true;
+}
+
+int run_retry_plan(struct ctl *c)
+{
+    const struct retry_policy *policy;
+    struct retry_policy even_policy;
+    int64_t events, outage_ms;
+    struct load load = {0}, even = {0};
+    struct plan plan;
+    json_t *doc;
+
+    if (!wishes(c, &events, &outage_ms))
+        return EXIT_USAGE;
+    need_settings(c);
+    policy = find(c, c->parsed.args[0]);
+    if (!policy)
+        return EXIT_REFUSED;
+    plan_make(&plan, policy);
+    even_policy = *policy;
+    even_policy.jitter_full = false;
+    even_policy.jitter_part = 0;
+    load_make(&load, policy, events, outage_ms);
+    load_make(&even, &even_policy, events, outage_ms);
+    if (c->json) {
+        doc = plan_json(policy, &plan);
+        json_object_set_new(doc, "simulation",
+                            events ? load_json(&load, &even, events, outage_ms)
+                                   : json_null());
+        print_json(doc);
+    } else {
+        print_waits(c, &plan);
+        print_end(policy, &plan);
+        if (events)
+            print_load(c, &load, &even, events, outage_ms);
+    }
+    plan_fini(&plan);
+    load_fini(&load);
+    load_fini(&even);
+    return 0;
+}

@@ -1,0 +1,226 @@
+#include "probe.h"
+#include "bounds.h"
+#include "clock.h"
+#include "deliverer.h"
+#include "headers.h"
+#include "json_text.h"
+#include "trace.h"
+#include "ulid.h"
+#include "wire.h"
+#include <openssl/evp.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char type[] = "grapnel.test";
+
+/* ---- ask ---- */
+
+/* NULL: it is no base64. The caller's. */
+static unsigned char *decode(const char *text, size_t *bytes)
+{
+    size_t n = text ? strlen(text) : 0, padding = 0;
+    unsigned char *out;
+    int got;
+
+    if (n == 0 || n % 4 != 0 || n > INT32_MAX)
+        return NULL;
+    out = gr_alloc(n);
+    got = EVP_DecodeBlock(out, (const unsigned char *)text, (int)n);
+    while (padding < 2 && text[n - 1 - padding] == '=')
+        padding++;
+    if (got < 0 || (size_t)got < padding) {
+        free(out);
+        return NULL;
+    }
+    *bytes = (size_t)got - padding;
+    return out;
+}
+
+static struct endpoint_config *config_of(const char *text, char why[200])
+{
+    struct endpoint_config *config = NULL;
+    const char *wrong = "args.config: base64 of a configuration is needed";
+    size_t n = 0;
+    unsigned char *raw = decode(text, &n);
+
+    if (raw &&
+        endpoint_config_new(&config, (struct bytes){raw, n}, &wrong) != GR_OK)
+        config = NULL;
+    if (!config)
+        snprintf(why, 200, "%s", wrong);
+    if (raw)
+        OPENSSL_cleanse(raw, n);
+    free(raw);
+    return config;
+}
+
+static char *body_of(const char *id, int64_t now_ms)
+{
+    char at[RFC3339_BYTES], *text;
+    json_t *doc;
+
+    rfc3339(at, now_ms);
+    doc = json_pack("{s:s,s:s,s:s,s:s,s:{s:s}}", "id", id, "type", type,
+                    "workspace", "default", "timestamp", at, "data", "message",
+                    "A test of this endpoint, sent on an operator's word. "
+                    "Nothing has happened.");
+    text = json_dumps(doc, JSON_COMPACT);
+    json_decref(doc);
+    return text;
+}
+
+static struct task *task_of(int64_t now_ms)
+{
+    struct ulid ulid = {0};
+    char number[ULID_BYTES + 1], *id, *body;
+    struct buf headers, message;
+    struct task *t;
+
+    ulid_next(&ulid, now_ms, number);
+    id = gr_printf("evt_%s", number);
+    body = body_of(id, now_ms);
+    buf_init(&headers, 256);
+    buf_init(&message, TEXT_MAX_BYTES);
+    headers_put(&headers, "content-type", wire_text("application/json"));
+    wire_put_task(&message,
+                  &(struct wire_task){.grant = 1, /* none: a task needs one */
+                                      .endpoint = wire_text("test"),
+                                      .event_id = wire_text(id),
+                                      .source = wire_text("grapnel"),
+                                      .type = wire_text(type),
+                                      .workspace = wire_text("default"),
+                                      .received_ms = now_ms,
+                                      .headers = {headers.data, headers.len},
+                                      .body = wire_text(body)});
+    t = task_new((struct bytes){message.data, message.len});
+    t->test = true;
+    buf_fini(&headers);
+    buf_fini(&message);
+    free(body);
+    free(id);
+    return t;
+}
+
+json_t *probe_ask(void *self, json_t *args, char why[200])
+{
+    struct deliverer *d = self;
+    const char *text = json_string_value(json_object_get(args, "config"));
+
+    if (d->probe.task || control_waiting(d->daemon.control)) {
+        snprintf(why, 200, "another test, or a backup, is under way");
+        return NULL;
+    }
+    if (d->daemon.loop.stopping) {
+        snprintf(why, 200, "it is stopping");
+        return NULL;
+    }
+    d->probe.config = config_of(text, why);
+    if (!d->probe.config)
+        return NULL;
+    d->probe.task = task_of(d->daemon.loop.now_ms);
+    return control_later(d->daemon.control);
+}
+
+/* ---- begin ---- */
+
+void probe_tell(struct deliverer *d)
+{
+    struct probe *p = &d->probe;
+
+    if (!p->config)
+        return;
+    flight_begin(&d->flights, p->task, p->config, now_ms());
+    endpoint_config_drop(p->config);
+    p->config = NULL;
+}
+
+/* ---- answer ---- */
+
+/* What the endpoint's own configuration adds is as likely a token as not. */
+static bool is_own(const struct endpoint_config *c, const char *name)
+{
+    struct bytes value;
+
+    return headers_get((struct bytes){c->headers, c->headers_bytes}, name,
+                       &value, NULL);
+}
+
+/* "name: value", or "name;" of an empty one, or "name:" of one that libcurl is
+ * not to send. */
+static void add_line(json_t *out, const struct endpoint_config *c,
+                     const char *line)
+{
+    size_t n = strcspn(line, ":;");
+    char *name = gr_strndup(line, n);
+    const char *value = strncmp(line + n, ": ", 2) == 0 ? line + n + 2 : "";
+
+    if (line[n] == ';' || *value)
+        json_array_append_new(
+            out, json_pack("[o,o]", json_text_of(name),
+                           json_text_of(is_own(c, name) ? "…" : value)));
+    free(name);
+}
+
+static json_t *request_json(const struct flight *f)
+{
+    json_t *headers = json_array();
+
+    for (size_t i = 0; i < f->request.count; i++)
+        add_line(headers, f->config,
+                 f->request.text.data + f->request.lines[i]);
+    return json_pack("{s:s,s:o,s:o,s:o}", "method",
+                     f->config->put ? "PUT" : "POST", "url",
+                     json_text_of(f->config->url), "headers", headers, "body",
+                     json_text(f->task->w.body));
+}
+
+static const char *verdict_name(const struct judgement *j)
+{
+    static const char *const names[] = {[VERDICT_DELIVERED] = "delivered",
+                                        [VERDICT_RETRY] = "retried",
+                                        [VERDICT_DEAD] = "dead",
+                                        [VERDICT_FAULT] = "our_fault"};
+
+    return names[j->verdict];
+}
+
+static json_t *exchange_json(const struct deliverer *d, const struct flight *f)
+{
+    struct judgement j = classify(&f->answer, &f->config->policy);
+    char error[ERROR_TEXT_BYTES];
+
+    classify_text(&f->answer, error);
+    if (f->interrupted)
+        snprintf(error, sizeof error, "interrupted: we were stopping");
+    return json_pack(
+        "{s:s,s:s,s:s,s:o,s:o,s:o,s:o,s:o,s:i,s:o}", "event_id",
+        f->task->event_id, "deliverer", d->daemon.name, "verdict",
+        verdict_name(&j), "reason", json_text_of(*j.reason ? j.reason : NULL),
+        "http_status",
+        f->answer.answered ? json_integer(f->answer.status) : json_null(),
+        "error", json_text_of(*error ? error : NULL), "timings",
+        trace_timings(&f->timings), "request", request_json(f), "sends",
+        f->sends, "response",
+        trace_answer((struct bytes){f->headers.data, f->headers.len},
+                     (struct bytes){f->response.data, f->response.len},
+                     (int)f->http_version));
+}
+
+void probe_work(struct deliverer *d)
+{
+    struct flight *f = d->flights.tested.first;
+
+    if (!f)
+        return;
+    control_answer(d->daemon.control, exchange_json(d, f), NULL);
+    flight_test_done(&d->flights, f);
+    task_free(d->probe.task);
+    d->probe.task = NULL;
+}
+
+void probe_close(struct deliverer *d)
+{
+    endpoint_config_drop(d->probe.config);
+    task_free(d->probe.task);
+    d->probe = (struct probe){0};
+}

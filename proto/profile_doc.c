@@ -1,0 +1,302 @@
+#include "profile_doc.h"
+#include "settings_types.h"
+#include "settings_verify.h"
+#include "signature.h"
+#include <ctype.h>
+#include <string.h>
+
+static const char *const schemes[] = {
+    [SCHEME_HMAC_SHA256] = "HMAC-SHA256", [SCHEME_HMAC_SHA1] = "HMAC-SHA1",
+    [SCHEME_HMAC_SHA512] = "HMAC-SHA512", [SCHEME_ED25519] = "Ed25519",
+    [SCHEME_ECDSA_P256] = "ECDSA P-256",  [SCHEME_RSA_SHA256] = "RSA-SHA256",
+    [SCHEME_SHARED_TOKEN] = "a token",
+};
+
+static void put_code(struct buf *out, const char *text)
+{
+    buf_printf(out, "`%s`", text);
+}
+
+static void put_expr(struct buf *out, const struct expr *e)
+{
+    for (const struct expr *at = e; at; at = at->other) {
+        buf_puts(out, at == e ? "`" : ", else `");
+        expr_print(at, out);
+        buf_puts(out, "`");
+    }
+}
+
+static void put_place(struct buf *out, const struct verify *v)
+{
+    for (size_t i = 0; i < v->headers.count; i++) {
+        buf_puts(out, i ? ", else " : " in ");
+        put_code(out, v->headers.items[i]);
+    }
+    if (v->signature.kind != EXPR_NONE) {
+        buf_puts(out, " in ");
+        put_expr(out, &v->signature);
+    }
+}
+
+static void put_form(struct buf *out, const struct verify *v)
+{
+    const char *encoding = v->encoding == ENCODING_HEX ? "hex" : "base64";
+    const char *prefix = v->form.prefix ? v->form.prefix : v->prefix;
+
+    buf_printf(out, " (%s", encoding);
+    if (prefix && *prefix)
+        buf_printf(out, " behind `%s`", prefix);
+    if (v->form.kind == FORM_KV)
+        buf_printf(out, ", as `%s=…%c%s=…`", v->form.ts_key, v->form.separator,
+                   v->form.sig_key);
+    if (v->form.kind != FORM_PLAIN)
+        buf_puts(out, ", any of several");
+    buf_puts(out, ")");
+}
+
+static void put_time(struct buf *out, const struct verify *v)
+{
+    static const char *const units[] = {
+        [UNIT_S] = "s", [UNIT_MS] = "ms", [UNIT_RFC3339] = "RFC 3339"};
+
+    if (v->time.kind == EXPR_NONE && v->form.kind != FORM_KV) {
+        buf_puts(out, "; no time is signed");
+        return;
+    }
+    buf_puts(out, "; the time is ");
+    if (v->time.kind == EXPR_NONE)
+        buf_printf(out, "`%s` there", v->form.ts_key);
+    else
+        put_expr(out, &v->time);
+    buf_printf(out, " (%s), ", units[v->time_unit]);
+    if (v->past_ms == TOLERANCE_NONE)
+        buf_puts(out, "which is not judged");
+    else
+        buf_puts(out, "at most ");
+    if (v->past_ms != TOLERANCE_NONE)
+        conf_put_duration(out, v->past_ms ? v->past_ms : 5 * 60 * 1000);
+    if (v->past_ms != TOLERANCE_NONE)
+        buf_puts(out, " off");
+}
+
+static void put_verified(struct buf *out, const struct verify *v)
+{
+    static const char *const handshakes[] = {
+        [HANDSHAKE_ECHO] = "`url_verification`",
+        [HANDSHAKE_HMAC_TOKEN] = "`endpoint.url_validation`",
+        [HANDSHAKE_PING_PONG] = "PING"};
+
+    buf_puts(out, schemes[v->scheme]);
+    put_place(out, v);
+    if (v->scheme == SCHEME_SHARED_TOKEN) {
+        buf_puts(out, ", the secret itself; nothing is signed");
+        return;
+    }
+    put_form(out, v);
+    buf_printf(out, ", over `%s`", v->signed_content);
+    put_time(out, v);
+    if (v->handshake != HANDSHAKE_NONE)
+        buf_printf(out, "; %s is answered at the door",
+                   handshakes[v->handshake]);
+}
+
+static void put_keys(struct buf *out, const struct dedupe *d)
+{
+    for (size_t i = 0; i < d->count; i++) {
+        buf_puts(out, i ? ", or " : "");
+        for (size_t k = 0; k < d->keys[i].count; k++) {
+            buf_puts(out, k ? " + " : "");
+            put_expr(out, &d->keys[i].parts[k]);
+        }
+    }
+    buf_puts(out, " seen within ");
+    conf_put_duration(out, d->ttl_ms);
+}
+
+static void put_line(struct buf *out, const char *what, const char *text)
+{
+    if (*text)
+        buf_printf(out, "- **%s**: %s\n", what, text);
+}
+
+/* STANDARD_WEBHOOKS_SECRET */
+static void put_variable(struct buf *out, const char *name)
+{
+    buf_puts(out, "${");
+    for (; *name; name++)
+        buf_printf(out, "%c",
+                   isalnum((unsigned char)*name) ? toupper((unsigned char)*name)
+                                                 : '_');
+    buf_puts(out, "_SECRET}");
+}
+
+static void put_snippet(struct buf *out, const char *name,
+                        const struct verify *v)
+{
+    buf_printf(out, "```yaml\nsources:\n  - name: %s\n    provider: %s\n", name,
+               name);
+    if (v->secret_encoding == KEY_PEM) {
+        buf_printf(out, "    secrets: [\"file:%s.pem\"]\n", name);
+    } else {
+        buf_puts(out, "    secrets: [\"");
+        put_variable(out, name);
+        buf_puts(out, "\"]\n");
+    }
+    if (signature_signs(v->signed_content, "url"))
+        buf_printf(out, "    public_url: https://hooks.example.com/in/%s\n",
+                   name);
+    if (signature_signs(v->signed_content, "webhook_id"))
+        buf_puts(out, "    webhook_id: 1JE4291016473214C\n");
+    buf_puts(out, "```\n\n");
+}
+
+static void put_fields(struct buf *out, const struct source *s)
+{
+    buf_puts(out, "- **id**: ");
+    if (s->id.kind == EXPR_NONE)
+        buf_puts(out, "none");
+    else
+        put_expr(out, &s->id);
+    buf_puts(out, "\n- **type**: ");
+    put_expr(out, &s->type);
+    if (s->action.kind != EXPR_NONE) {
+        buf_puts(out, ", and behind a dot ");
+        put_expr(out, &s->action);
+    }
+    buf_puts(out, "\n- **workspace**: ");
+    if (s->workspace.kind == EXPR_NONE)
+        buf_puts(out, "`default`");
+    else
+        put_expr(out, &s->workspace);
+    if (s->batch)
+        buf_puts(out, "\n- **one request**: a list, of which each element is "
+                      "an event");
+    buf_puts(out, "\n- **a repeat**: ");
+    put_keys(out, &s->dedupe);
+    buf_puts(out, "\n");
+}
+
+static void put_forwarded(struct buf *out, const struct text_list *l)
+{
+    if (!l->count)
+        return;
+    buf_puts(out, "- **goes along to endpoints**: ");
+    for (size_t i = 0; i < l->count; i++) {
+        buf_puts(out, i ? ", " : "");
+        put_code(out, l->items[i]);
+    }
+    buf_puts(out, "\n");
+}
+
+void profile_describe(const struct profile *p, struct buf *out)
+{
+    struct profile_words w = profile_words(p);
+    const struct source *s = profile_source(p);
+
+    buf_printf(out, "## %s\n\n%s.\n\n", w.name, w.title);
+    if (!profile_is_custom(p)) {
+        put_snippet(out, w.name, &s->verify);
+        put_line(out, "secrets", w.secret);
+        buf_puts(out, "- **verified**: ");
+        put_verified(out, &s->verify);
+        buf_puts(out, "\n");
+        put_fields(out, s);
+        put_forwarded(out, &s->forward_headers);
+    }
+    put_line(out, "when we do not answer 2xx", w.failure);
+    put_line(out, "note", w.notes);
+}
+
+static void put_field(struct buf *out, const char *key, const struct expr *e)
+{
+    if (e->kind == EXPR_NONE)
+        return;
+    buf_printf(out, "%s:", key);
+    settings_as_expr.print(out, NULL, e, 0);
+}
+
+void profile_as_custom(const struct profile *p, struct buf *out)
+{
+    const struct source *s = profile_source(p);
+
+    buf_puts(out, "provider: custom\nverify:\n");
+    conf_print(&settings_verify, &s->verify, out, 2, false);
+    put_field(out, "id", &s->id);
+    put_field(out, "type", &s->type);
+    put_field(out, "workspace", &s->workspace);
+    if (s->batch)
+        buf_puts(out, "batch: true\n");
+    buf_puts(out, "dedupe:\n");
+    conf_print(&settings_dedupe, &s->dedupe, out, 2, false);
+}
+
+static const char preamble[] =
+    "# Providers\n"
+    "\n"
+    "<!-- Written by profile_document() from proto/profiles.yaml; a test "
+    "compares. -->\n"
+    "\n"
+    "What each built-in profile does with the requests of its provider: paste "
+    "the lines into\n"
+    "`grapnel.yaml`, put the secret into the environment, and give the "
+    "provider the URL\n"
+    "`https://…/in/NAME`. `grapnel send NAME` tries the way in before the "
+    "provider does, and\n"
+    "`grapnel check --provider NAME` says what stands here, and how `provider: "
+    "custom` would say it.\n"
+    "\n"
+    "For all of them: several `secrets` may be given, any may match "
+    "(rotation). "
+    "A signature, time or\n"
+    "signed id that is missing, empty or there twice is refused, as is a time "
+    "too far off; the answer\n"
+    "is always the same 401, and the reason is in the log of ingress. No "
+    "workspace found: `default`.\n"
+    "No type found: `unknown`. Several expressions: the first that can be had. "
+    "A repeat is kept, not\n"
+    "delivered. `source` in a key is the source's name, `id` the id as found.\n"
+    "\n"
+    "| provider | | signed | time signed | id signed |\n"
+    "|---|---|---|---|---|\n";
+
+static bool has_time(const struct verify *v)
+{
+    return signature_signs(v->signed_content, "ts") ||
+           (v->time.kind == EXPR_JSON &&
+            signature_signs(v->signed_content, "body"));
+}
+
+/* The id itself, or the body that has it. */
+static bool has_id(const struct source *s)
+{
+    const char *text = s->verify.signed_content;
+
+    if (s->id.kind == EXPR_JSON)
+        return signature_signs(text, "body");
+    return s->id.kind != EXPR_NONE && signature_signs(text, "id");
+}
+
+static void put_row(struct buf *out, const struct profile *p)
+{
+    struct profile_words w = profile_words(p);
+    const struct source *s = profile_source(p);
+
+    if (profile_is_custom(p))
+        return;
+    buf_printf(
+        out, "| [`%s`](#%s) | %s | %s | %s | %s |\n", w.name, w.name, w.title,
+        s->verify.scheme == SCHEME_SHARED_TOKEN ? "nothing"
+                                                : schemes[s->verify.scheme],
+        has_time(&s->verify) ? "yes" : "no", has_id(s) ? "yes" : "no");
+}
+
+void profile_document(struct buf *out)
+{
+    buf_puts(out, preamble);
+    for (size_t i = 0; profile_name(i); i++)
+        put_row(out, profile_find(profile_name(i)));
+    for (size_t i = 0; profile_name(i); i++) {
+        buf_puts(out, "\n");
+        profile_describe(profile_find(profile_name(i)), out);
+    }
+}
