@@ -99,28 +99,46 @@ bool signature_signs(const char *text, const char *word)
     return false;
 }
 
-static void make_table(uint32_t table[256])
+/* CRC-32 as zlib has it, eight bytes at a time; table[k] is what a byte comes
+ * to with k zeroes behind it. */
+enum { CRC_BYTES = 8 };
+
+static void make_tables(uint32_t table[CRC_BYTES][256])
 {
     for (uint32_t i = 0; i < 256; i++) {
         uint32_t c = i;
 
         for (int bit = 0; bit < 8; bit++)
             c = c & 1 ? 0xedb88320 ^ c >> 1 : c >> 1;
-        table[i] = c;
+        table[0][i] = c;
     }
+    for (int k = 1; k < CRC_BYTES; k++)
+        for (uint32_t i = 0; i < 256; i++)
+            table[k][i] = table[0][table[k - 1][i] & 0xff] ^
+                          table[k - 1][i] >> 8;
 }
 
-/* CRC-32 as zlib has it. PayPal signs the decimal number of it. */
+/* PayPal signs the decimal number of it. */
 static uint32_t crc32_of(struct bytes b)
 {
-    static uint32_t table[256];
+    static uint32_t table[CRC_BYTES][256];
     const uint8_t *p = b.p;
     uint32_t crc = 0xffffffff;
+    size_t i = 0;
 
-    if (!table[1])
-        make_table(table);
-    for (size_t i = 0; i < b.n; i++)
-        crc = table[(crc ^ p[i]) & 0xff] ^ crc >> 8;
+    if (!table[0][1])
+        make_tables(table);
+    for (; i + CRC_BYTES <= b.n; i += CRC_BYTES) {
+        uint8_t first[4] = {p[i] ^ (crc & 0xff), p[i + 1] ^ (crc >> 8 & 0xff),
+                            p[i + 2] ^ (crc >> 16 & 0xff),
+                            p[i + 3] ^ crc >> 24};
+
+        crc = table[7][first[0]] ^ table[6][first[1]] ^ table[5][first[2]] ^
+              table[4][first[3]] ^ table[3][p[i + 4]] ^ table[2][p[i + 5]] ^
+              table[1][p[i + 6]] ^ table[0][p[i + 7]];
+    }
+    for (; i < b.n; i++)
+        crc = table[0][(crc ^ p[i]) & 0xff] ^ crc >> 8;
     return ~crc;
 }
 

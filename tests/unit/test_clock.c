@@ -9,6 +9,7 @@
 #include "clock.h"
 #include "log.h"
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -118,6 +119,66 @@ static void a_time_is_written_as_rfc_3339(void **state)
     assert_string_equal(out, "1000-01-01T00:00:00.000Z");
 }
 
+static bool parsed(const char *text, int64_t *ms)
+{
+    size_t n = strlen(text);
+    char *exact = malloc(n ? n : 1); /* so that ASan sees a step too far */
+    bool good;
+
+    memcpy(exact, text, n);
+    good = rfc3339_parse(exact, n, ms);
+    free(exact);
+    return good;
+}
+
+static void a_time_of_rfc_3339_is_read(void **state)
+{
+    static const struct {
+        const char *text;
+        int64_t ms;
+    } good[] = {
+        {"2023-11-14T22:13:20Z", 1700000000000},
+        {"2023-11-14T22:13:20z", 1700000000000},
+        {"2023-11-14T22:13:20.5Z", 1700000000500},
+        {"2023-11-14T22:13:20.123456789Z", 1700000000123},
+        {"2023-11-15T00:43:20+02:30", 1700000000000},
+        {"2023-11-14T14:13:20-08:00", 1700000000000},
+        {"2024-02-29T00:00:00Z", 1709164800000},
+    };
+    static const char *const bad[] = {
+        "",
+        "Z",
+        "2023-11-14",
+        "2023-11-14T22:13:20",
+        "2023-11-14 22:13:20Z",
+        "2023-11-14T22:13:20.Z",
+        "2023-11-14T22:13:20ZZ",
+        "2023-11-14T22:13:20+0200",
+        "2023-11-14T22:13:20+02:60",
+        "2023-11-14T22:13:20+24:00",
+        "2023-02-29T00:00:00Z",
+        "2023-13-01T00:00:00Z",
+        "2023-00-01T00:00:00Z",
+        "2023-01-00T00:00:00Z",
+        "2023-11-14T24:00:00Z",
+        "2023-11-14T22:60:00Z",
+        "23-11-14T22:13:20Z",
+        "+2023-11-14T22:13:20Z",
+        "2023-11-14T22:13:20 Z",
+        "2023-11-14T22:13:2",
+    };
+    int64_t ms;
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(good); i++) {
+        assert_true(parsed(good[i].text, &ms));
+        assert_int_equal(ms, good[i].ms);
+    }
+    for (size_t i = 0; i < COUNT_OF(bad); i++)
+        if (parsed(bad[i], &ms))
+            fail_msg("\"%s\" was read", bad[i]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -126,6 +187,7 @@ int main(void)
         cmocka_unit_test(sleep_of_the_machine_is_time_too),
         cmocka_unit_test(the_test_clock_stands_until_advanced),
         cmocka_unit_test(a_time_is_written_as_rfc_3339),
+        cmocka_unit_test(a_time_of_rfc_3339_is_read),
     };
 
     log_open("test", LOG_ERROR, false);

@@ -73,8 +73,9 @@ static const char *value(struct request *r, const char *expression)
 static void what_is_written_prints_the_same(void **state)
 {
     static const char *const all[] = {
-        "header:X-Id", "json:/a/0", "json:", "const:a b", "source",
-        "provider",    "id",        "type",  "workspace", "body_sha256",
+        "header:X-Id", "json:/a/0", "json:",     "const:a b",
+        "source",      "form:a b",  "query:x",   "provider",
+        "id",          "type",      "workspace", "body_sha256",
     };
     struct expr e;
     struct buf b;
@@ -220,6 +221,95 @@ static void a_value_that_does_not_fit_leaves_the_buffer_as_it_was(void **state)
     request_fini(&r);
 }
 
+/* A form, with a query and without JSON. */
+static void form_init(struct request *r, const char *form, const char *type)
+{
+    request_init(r, NULL, form);
+    headers_put(&r->headers, ":query", text("q=a+b&twice=1&twice=2&none="));
+    if (type)
+        headers_put(&r->headers, "Content-Type", text(type));
+    r->s.headers = (struct bytes){r->headers.data, r->headers.len};
+}
+
+static void fields_of_forms_and_queries_are_found(void **state)
+{
+    struct request r;
+
+    (void)state;
+    form_init(&r, "id=7&name=caf%C3%A9&two=1&two=2",
+              "application/x-www-form-urlencoded");
+    assert_string_equal(value(&r, "form:id"), "7");
+    assert_string_equal(value(&r, "form:name"), "caf\xc3\xa9");
+    assert_string_equal(value(&r, "form:two"),
+                        "!the field came more than once");
+    assert_string_equal(value(&r, "form:no"), "!not there");
+    assert_string_equal(value(&r, "query:q"), "a b");
+    assert_string_equal(value(&r, "query:none"), "!not there");
+    assert_string_equal(value(&r, "query:twice"),
+                        "!the field came more than once");
+    assert_non_null(strstr(value(&r, "json:/id"), "no JSON"));
+    request_fini(&r);
+    form_init(&r, "id=7", "application/json");
+    assert_string_equal(value(&r, "form:id"), "!not there");
+    request_fini(&r);
+    form_init(&r, "id=7", NULL);
+    assert_string_equal(value(&r, "form:id"), "7");
+    request_fini(&r);
+    request_init(&r, NULL, "{}"); /* without a query */
+    assert_string_equal(value(&r, "query:q"), "!not there");
+    request_fini(&r);
+}
+
+static void json_in_a_form_stands_in_its_payload(void **state)
+{
+    struct request r;
+
+    (void)state;
+    form_init(&r, "x=1&payload=%7B%22action%22%3A%22opened%22%7D",
+              "application/x-www-form-urlencoded");
+    assert_string_equal(value(&r, "json:/action"), "opened");
+    assert_string_equal(value(&r, "form:x"), "1");
+    request_fini(&r);
+    form_init(&r, "payload=1&payload=2", NULL);
+    assert_non_null(strstr(value(&r, "json:/action"), "no JSON"));
+    request_fini(&r);
+    form_init(&r, "{\"payload\":\"{}\"}", NULL);
+    assert_string_equal(value(&r, "json:/payload"), "{}");
+    request_fini(&r);
+}
+
+static void of_several_the_first_that_can_be_had_counts(void **state)
+{
+    struct expr third = {.kind = EXPR_CONST, .text = (char[]){"last"}};
+    struct expr second = {.kind = EXPR_JSON, .text = (char[]){"/type"}};
+    struct expr first = {.kind = EXPR_HEADER, .text = (char[]){"X-No"}};
+    struct expr copy;
+    struct request r;
+    struct buf b;
+    const char *why;
+
+    (void)state;
+    first.other = &second;
+    second.other = &third;
+    buf_init(&b, 100);
+    request_init(&r, NULL, body);
+    assert_int_equal(expr_value(&first, &r.s, &b, &why), GR_OK);
+    assert_string_equal(b.data, "paid");
+    request_fini(&r);
+    request_init(&r, NULL, "no JSON"); /* is no hindrance */
+    buf_reset(&b);
+    expr_copy(&copy, &first);
+    assert_int_equal(expr_value(&copy, &r.s, &b, &why), GR_OK);
+    assert_string_equal(b.data, "last");
+    expr_fini(&copy);
+    second.other = NULL;
+    buf_reset(&b);
+    assert_int_equal(expr_value(&first, &r.s, &b, &why), GR_REFUSE);
+    assert_ptr_not_equal(why, expr_not_there); /* the last one's reason */
+    request_fini(&r);
+    buf_fini(&b);
+}
+
 /* ---- profiles ---- */
 
 static void source_init(struct source *s, const char *provider)
@@ -357,6 +447,9 @@ int main(void)
         cmocka_unit_test(a_number_too_large_spoils_only_itself),
         cmocka_unit_test(words_name_what_is_known_of_the_event),
         cmocka_unit_test(a_value_that_does_not_fit_leaves_the_buffer_as_it_was),
+        cmocka_unit_test(fields_of_forms_and_queries_are_found),
+        cmocka_unit_test(json_in_a_form_stands_in_its_payload),
+        cmocka_unit_test(of_several_the_first_that_can_be_had_counts),
         cmocka_unit_test(planes_types_are_joined_and_evened_out),
         cmocka_unit_test(a_workspace_is_found_or_is_default_or_is_refused),
         cmocka_unit_test(bytes_that_are_no_text_are_no_id),

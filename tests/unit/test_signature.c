@@ -117,6 +117,10 @@ static void holes_are_filled_and_nothing_else_is(void **state)
     assert_string_equal(content_of("{url}{sorted_form}", &s), "u");
     s.body = text("123456789");
     assert_string_equal(content_of("{crc32}", &s), "3421780262");
+    s.body = text("The quick brown fox jumps over the lazy dog");
+    assert_string_equal(content_of("{crc32}", &s), "1095738169");
+    s.body = text("");
+    assert_string_equal(content_of("{crc32}", &s), "0");
     /* What is in the body is never taken for a part of the template. */
     s.body = text("{ts}");
     assert_string_equal(content_of("{body}", &s), "{ts}");
