@@ -3,7 +3,7 @@
 # this also forbids the way round them, a path in an include.
 file(GLOB_RECURSE sources ${ROOT}/base/*.[ch] ${ROOT}/proto/*.[ch]
   ${ROOT}/ingress/*.[ch] ${ROOT}/sequencer/*.[ch] ${ROOT}/deliverer/*.[ch]
-  ${ROOT}/dlqd/*.[ch] ${ROOT}/ctl/*.[ch])
+  ${ROOT}/dlqd/*.[ch] ${ROOT}/console/*.[ch] ${ROOT}/ctl/*.[ch])
 foreach(source ${sources})
   file(STRINGS ${source} wrong REGEX "^[ \t]*#[ \t]*include[ \t]+\"[^\"]*/")
   if(wrong)

@@ -10,8 +10,9 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-static const char *const kinds[] = {"ingress", "sequencer", "deliverer",
-                                    "dlqd"};
+static const char *const kinds[] = {"ingress", "sequencer", "deliverer", "dlqd",
+                                    "console"};
+enum { NEEDED = 4 }; /* of these; delivery does without the rest */
 
 /* "deliverer-7" and "deliverer" are of the kind "deliverer". */
 static bool is_kind(const char *name, const char *kind)
@@ -66,7 +67,7 @@ void processes_find(struct ctl *c, struct processes *p)
     *p = (struct processes){0};
     need_settings(c);
     add_sockets(c, p);
-    for (size_t k = 0; k < COUNT_OF(kinds); k++) {
+    for (size_t k = 0; k < NEEDED; k++) {
         bool there = false;
 
         for (size_t i = 0; i < p->count; i++)

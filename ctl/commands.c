@@ -283,6 +283,29 @@ const struct command ctl_commands[] = {
         .run = run_retry_plan,
     },
     {
+        .name = "alerts",
+        .args = "",
+        .summary = "what fires now, and what fired before",
+        .help = "Pending: it is so, but not yet for as long as the rule says.",
+        .examples = "  grapnel alerts\n"
+                    "  grapnel alerts --json | jq '.[] | select(.state == "
+                    "\"firing\")'\n",
+        .options = {{"--limit", "N", "at most so many (100)"}},
+        .run = run_alerts,
+    },
+    {
+        .name = "alerts test",
+        .args = "NAME",
+        .least = 1,
+        .most = 1,
+        .summary = "tell an alert's notifiers a test, and wait for the outcome",
+        .help = "NAME is an alert's or a notifier's. Exit 1 when one could not "
+                "be told.",
+        .examples = "  grapnel alerts test dlq-critical\n"
+                    "  grapnel alerts test ops\n",
+        .run = run_alerts_test,
+    },
+    {
         .name = "reload",
         .args = "",
         .summary = "every process reads the configuration again",

@@ -42,6 +42,8 @@ int run_dlq_discard(struct ctl *c);
 int run_rejects(struct ctl *c);
 int run_retry_plan(struct ctl *c);
 int run_endpoints_test(struct ctl *c);
+int run_alerts(struct ctl *c);
+int run_alerts_test(struct ctl *c);
 int run_reload(struct ctl *c);
 int run_backup(struct ctl *c);
 

@@ -48,8 +48,7 @@ static void on_recovered(struct deliverer *d, struct endpoint *e)
         endpoint_row_due(e, e->recovered_ms);
     log_info(NULL, "an endpoint is back: what waits for it goes on a ramp",
              LS("endpoint", grants_of(e)->name),
-             LI("away_ms",
-                (mono_us() - e->gate.breaker.since_us) / 1000),
+             LI("away_ms", (mono_us() - e->gate.breaker.since_us) / 1000),
              LI("parked", e->parked));
 }
 

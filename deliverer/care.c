@@ -56,8 +56,9 @@ void care_open(struct deliverer *d, const char *path)
     qsort(c->suspects, (size_t)c->count, sizeof *c->suspects, by_suspicion);
     c->each_ms = each_ms(c);
     if (c->count)
-        log_warn(NULL, "after a crash: what was in flight is tried first, one "
-                       "at a time",
+        log_warn(NULL,
+                 "after a crash: what was in flight is tried first, one "
+                 "at a time",
                  LI("requests", c->count),
                  LI("crashes", flying_crashes(&c->flying)));
 }
@@ -80,7 +81,6 @@ static void strike(struct care *c, struct suspect *s)
     if (c->count == 0)
         flying_calm(&c->flying);
 }
-
 
 static struct suspect *find(struct care *c, uint64_t grant,
                             const char *event_id)
@@ -185,8 +185,7 @@ static bool look(struct deliverer *d, struct suspect *s)
 static bool to_strike(const struct deliverer *d, const struct suspect *s)
 {
     return (s->dead && s->turn != d->turn) ||
-           (d->care.lease_ms &&
-            mono_ms() - d->care.lease_ms > CARE_FORGET_MS);
+           (d->care.lease_ms && mono_ms() - d->care.lease_ms > CARE_FORGET_MS);
 }
 
 void care_work(struct deliverer *d)

@@ -28,8 +28,8 @@ enum {
 
 struct suspect {
     int slot;
-    bool looked;   /* for its row */
-    bool dead;     /* told, in turn `turn` */
+    bool looked; /* for its row */
+    bool dead;   /* told, in turn `turn` */
     uint64_t turn;
 };
 

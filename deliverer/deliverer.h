@@ -37,6 +37,14 @@ enum deliverer_metric {
     METRIC_COUNT,
 };
 
+enum deliverer_family {
+    FAMILY_ATTEMPTS,
+    FAMILY_RETRIES,
+    FAMILY_RETRY_WAIT,
+    FAMILY_ATTEMPT_SECONDS,
+    FAMILY_COUNT,
+};
+
 struct deliverer {
     struct daemon daemon;
     struct store store;
@@ -70,5 +78,6 @@ struct deliverer {
 
 extern const struct daemon_plan deliverer_plan;
 extern const struct metric deliverer_metrics[];
+extern const struct metric_family deliverer_families[];
 
 #endif

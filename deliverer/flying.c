@@ -73,8 +73,9 @@ void flying_open(struct flying *f, const char *path)
 
     *f = (struct flying){.file = map(path)};
     if (!f->file) {
-        log_warn(NULL, "what is in flight can't be noted: after a crash nothing "
-                       "will be known of it",
+        log_warn(NULL,
+                 "what is in flight can't be noted: after a crash nothing "
+                 "will be known of it",
                  LS("path", path), LS("why", strerror(errno)));
         return;
     }

@@ -250,6 +250,21 @@ static void log_outcome(const struct flight *f)
                    LS("error", f->error), LS("next", next)));
 }
 
+static void count_for_endpoint(struct deliverer *d, const struct flight *f)
+{
+    struct metrics *m = d->daemon.metrics;
+    const char *name = f->task->grant->name, *what = outcome_name(f->outcome);
+    int64_t wait_ms = f->next_ms - d->daemon.loop.now_ms;
+
+    series_add(METRIC_SERIES(m, FAMILY_ATTEMPTS, name, what), 1);
+    if (f->attempts > 1)
+        series_add(METRIC_SERIES(m, FAMILY_RETRIES, name, what), 1);
+    series_observe(METRIC_SERIES(m, FAMILY_ATTEMPT_SECONDS, name),
+                   f->duration_ms);
+    if (f->outcome == OUTCOME_PARKED && wait_ms > 0)
+        series_add(METRIC_SERIES(m, FAMILY_RETRY_WAIT, name), wait_ms);
+}
+
 static void count_outcome(struct deliverer *d, const struct flight *f)
 {
     static const enum deliverer_metric metrics[] = {
@@ -260,6 +275,8 @@ static void count_outcome(struct deliverer *d, const struct flight *f)
 
     d->metrics[METRIC_ATTEMPTS]++;
     d->metrics[metrics[f->outcome]]++;
+    if (f->attempt_id)
+        count_for_endpoint(d, f);
 }
 
 static void land(struct deliverer *d, struct flight *f)

@@ -6,7 +6,7 @@ void ramp_begin(struct ramp *r, int64_t lost_ms, int64_t now_us)
 {
     int64_t ms = lost_ms / RAMP_PART;
 
-    ms = ms < RAMP_LEAST_MS ? RAMP_LEAST_MS
+    ms = ms < RAMP_LEAST_MS  ? RAMP_LEAST_MS
          : ms > RAMP_MOST_MS ? RAMP_MOST_MS
                              : ms;
     *r = (struct ramp){

@@ -18,7 +18,8 @@ struct store {
     int64_t next_task, next_attempt; /* row numbers; grow within a run */
     struct {
         stmt *task_put, *task_park, *task_gone, *task_find, *task_due,
-            *task_next_due, *task_early, *tasks_purge, *tasks_of_event, *tasks_counts;
+            *task_next_due, *task_early, *tasks_purge, *tasks_of_event,
+            *tasks_counts;
         stmt *grant_put, *grant_gone, *grants_all;
         stmt *attempt_put, *attempt_get, *attempts_of_event, *attempts_oldest,
             *attempts_purge;

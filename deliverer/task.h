@@ -36,9 +36,9 @@ struct task {
     bool held;      /* only care_next() may begin it */
     bool dropped;   /* final elsewhere: whatever comes, it is not parked */
     uint64_t number;
-    uint64_t lane;  /* FLYING, ENDED: its key (lanes.h); 0: none */
-    int slot;       /* of flying.h */
-    bool settled; /* number is on disk, or there never was one */
+    uint64_t lane; /* FLYING, ENDED: its key (lanes.h); 0: none */
+    int slot;      /* of flying.h */
+    bool settled;  /* number is on disk, or there never was one */
     uint64_t closed_turn, row_turn; /* in which it was settled, got its row */
     int64_t row;                    /* 0: none */
     bool parked;                    /* its row is a retry's */

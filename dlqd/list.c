@@ -1,6 +1,7 @@
 #include "list.h"
 #include "bulk.h"
 #include "clock.h"
+#include "deaths.h"
 #include "decide.h"
 #include "dlqd.h"
 #include "glob.h"
@@ -446,5 +447,8 @@ const struct control_command dlqd_commands[] = {
      ask_resolve},
     {"dlq_discard", "id note who", "a dead letter is not wanted: the letter",
      ask_discard},
+    {"dlq_deaths", "after limit",
+     "letters that died, each time, in that order: go on with \"after\": next",
+     deaths_ask},
     {"trace", "id", "what happened here to an event", ask_trace},
     {0}};

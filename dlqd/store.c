@@ -53,6 +53,9 @@ void store_open(struct store *s, struct db *db)
     s->history_add = db_prepare(
         db, "INSERT INTO history (letter, at_ms, from_state, "
             "to_state, what) VALUES (?1, ?2, ?3, ?4, ?5)");
+    s->history_after = db_prepare(db, "SELECT n, letter, to_state FROM history "
+                                      "WHERE n > ? ORDER BY n");
+    s->history_last = db_prepare(db, "SELECT ifnull(max(n), 0) FROM history");
     s->history_get = db_prepare(
         db, "SELECT at_ms, from_state, to_state, what FROM history "
             "WHERE letter = ?1 ORDER BY n");
@@ -322,6 +325,36 @@ bool store_history_next(struct store *s, struct history_row *row)
                                 .to = col_text(q, 2),
                                 .what = col_text(q, 3)};
     return true;
+}
+
+void store_changes(struct store *s, int64_t after)
+{
+    db_done(s->history_after);
+    bind_i64(s->history_after, 1, after);
+}
+
+bool store_changes_next(struct store *s, struct change_row *row)
+{
+    if (!db_step(s->db, s->history_after))
+        return false;
+    *row = (struct change_row){.n = col_i64(s->history_after, 0),
+                               .letter = col_i64(s->history_after, 1),
+                               .to = col_text(s->history_after, 2)};
+    return true;
+}
+
+void store_changes_done(struct store *s)
+{
+    db_done(s->history_after);
+}
+
+int64_t store_changes_last(struct store *s)
+{
+    int64_t n = db_step(s->db, s->history_last) ? col_i64(s->history_last, 0)
+                                                : 0;
+
+    db_done(s->history_last);
+    return n;
 }
 
 /* ---- requeues ---- */

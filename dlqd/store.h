@@ -12,7 +12,7 @@ struct store {
     struct db *db;
     stmt *find_id, *find_n, *by_event, *insert, *die_again, *move;
     stmt *content_add, *content_get;
-    stmt *history_add, *history_get;
+    stmt *history_add, *history_get, *history_after, *history_last;
     stmt *requeue_add, *requeue_get, *requeues_forget;
     stmt *requeues_again, *requeue_unhanded, *requeue_handed;
     stmt *note, *decision_add, *decisions, *decision_get, *decision_handed,
@@ -56,6 +56,16 @@ void store_history_add(struct store *s, int64_t letter, int64_t at_ms,
                        const char *from, const char *to, const char *what);
 void store_history(struct store *s, int64_t letter); /* oldest first */
 bool store_history_next(struct store *s, struct history_row *row);
+/* Changes of all letters, in the order in which they were made, from behind row
+ * `after`: true while there is one. store_changes_done() ends it. */
+struct change_row {
+    int64_t n, letter;
+    const char *to; /* until the next step */
+};
+void store_changes(struct store *s, int64_t after);
+bool store_changes_next(struct store *s, struct change_row *row);
+void store_changes_done(struct store *s);
+int64_t store_changes_last(struct store *s); /* 0: there are none */
 
 /* The number of the row that the hop's log shall point at. */
 int64_t store_requeue_add(struct store *s, int64_t letter, int64_t life);

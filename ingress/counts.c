@@ -20,4 +20,10 @@ const struct metric_family ingress_families[FAMILY_COUNT + 1] = {
                          .help = "refused, by source (empty where none was "
                                  "named) and reason",
                          .labels = {"source", "reason"}},
+    [FAMILY_ACCEPTED] = {.name = "grapnel_ingress_source_accepted_total",
+                         .kind = METRIC_COUNTER,
+                         .unit = "events",
+                         .help = "kept on disk and answered 200",
+                         .labels = {"source"}},
+    [FAMILY_COUNT] = {0},
 };

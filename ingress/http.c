@@ -1,6 +1,7 @@
 #include "clock.h"
 #include "headers.h"
 #include "http_parts.h"
+#include "listen.h"
 #include "log.h"
 #include <assert.h>
 #include <netinet/in.h>
@@ -254,7 +255,7 @@ struct http *http_open(const char *host, int port,
                        listen_siblings *siblings, void *arg)
 {
     struct http *h = gr_alloc(sizeof *h);
-    int fd = listen_on(host, port, siblings, arg);
+    int fd = listen_on("ingress.listen", host, port, siblings, arg);
 
     h->bounds = bounds;
     h->ops = *ops;

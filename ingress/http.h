@@ -18,6 +18,7 @@
 #include "answer.h"
 #include "bounds.h"
 #include "head.h"
+#include "listen.h"
 #include <arpa/inet.h>
 #include <sys/queue.h>
 
@@ -85,11 +86,10 @@ struct http_figures {
     int64_t body_bytes; /* of memory */
 };
 
-/* Are there other ingress processes of this pipeline? Then a port that is taken
- * may be theirs, and is shared. */
-typedef bool listen_siblings(void *arg);
-
-/* Binds and listens: exits 69 with the reason when that can't be. `bounds` may
+/* `siblings`: are there other ingress processes of this pipeline? Then a port
+ * that is taken may be theirs, and is shared.
+ *
+ * Binds and listens: exits 69 with the reason when that can't be. `bounds` may
  * change later (read_timeout, max_body) and belongs to the caller. */
 struct http *http_open(const char *host, int port,
                        const struct http_bounds *bounds,

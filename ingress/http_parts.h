@@ -82,9 +82,4 @@ void responses_free(struct http *h);
 enum MHD_Result responses_say(struct http *h, struct MHD_Connection *c,
                               const struct request *r, enum answer a);
 
-/* ---- listen.c ---- */
-
-/* Exits 69 with the reason when it can't. */
-int listen_on(const char *host, int port, listen_siblings *siblings, void *arg);
-
 #endif

@@ -45,6 +45,8 @@ static void answered(void *self, const struct request *r, enum answer a)
     g->counts[COUNT_ANSWERS + a - 1]++;
     if (a == ANSWER_ACCEPTED) {
         g->counts[COUNT_ACCEPTED] += r->event_count;
+        series_add(METRIC_SERIES(g->daemon.metrics, FAMILY_ACCEPTED, r->source),
+                   r->event_count);
         g->counts[COUNT_ACCEPTED_BYTES] += (int64_t)r->body.len;
         log_debug(r->event_id, "accepted", LS("source", r->source),
                   LI("events", r->event_count), LI("body_bytes", r->body.len));

@@ -1,4 +1,5 @@
 #include "metrics.h"
+#include "clock.h"
 #include "log.h"
 #include "metrics_parts.h"
 #include <errno.h>
@@ -70,6 +71,7 @@ struct metrics *metrics_open(void *zmq, const char *run_dir, const char *name,
     m->name = gr_strdup(name);
     m->kind = gr_strdup(kind);
     m->run = run;
+    m->started_ms = now_ms();
     m->interval_ms = interval_ms;
     m->tables = *tables;
     while (tables->numbers && tables->numbers[m->number_count].name)

@@ -94,7 +94,7 @@ static void put_series(msgpack_packer *pk, const struct series *s)
 static void put_head(msgpack_packer *pk, const struct metrics *m,
                      int64_t time_ms)
 {
-    msgpack_pack_map(pk, 8);
+    msgpack_pack_map(pk, 9);
     put_text(pk, "v");
     msgpack_pack_int(pk, 1);
     put_text(pk, "process");
@@ -103,6 +103,8 @@ static void put_head(msgpack_packer *pk, const struct metrics *m,
     put_text(pk, m->kind);
     put_text(pk, "run");
     msgpack_pack_uint64(pk, m->run);
+    put_text(pk, "started_ms");
+    msgpack_pack_int64(pk, m->started_ms);
     put_text(pk, "time_ms");
     msgpack_pack_int64(pk, time_ms);
 }

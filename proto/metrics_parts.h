@@ -30,7 +30,7 @@ struct metrics {
     void *pub;
     char *name, *kind;
     uint64_t run;
-    int64_t interval_ms, due_ms;
+    int64_t started_ms, interval_ms, due_ms;
     struct metrics_tables tables;
     size_t number_count, own_count, family_count;
     int64_t *saved; /* the numbers at the turn's begin */

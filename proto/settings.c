@@ -1,6 +1,7 @@
 /* settings: the tables of grapnel.yaml, and what must hold across sections.
  * Kinds of values: settings_types.c; reading by tables: base/conf. */
 #include "settings.h"
+#include "alert_kinds.h"
 #include "bounds.h"
 #include "glob.h"
 #include "profile.h"
@@ -161,11 +162,45 @@ static const struct conf_section metrics_section = {
              .min = 100,
              .max = HOUR_MS,
              .help = "how often each process publishes its numbers"},
+            {.name = "publish",
+             .type = &conf_as_text,
+             AT(settings, metrics_publish),
+             .check = wrong_publish,
+             .fallback = "tcp://127.0.0.1:7464",
+             .form = "ZeroMQ address",
+             .help = "where grapnel-console forwards the numbers of all "
+                     "processes: the one address that a monitor needs. Not "
+                     "encrypted, and whoever reaches it may read"},
             {0},
         },
-    .known =
-        (const struct conf_known[]){
-            {"publish", NOT_YET},
+};
+
+static const struct conf_section console_section = {
+    .name = "console",
+    .help = "A reader: metrics for Prometheus, and alerts. Delivery never "
+            "needs it.",
+    .keys =
+        (const struct conf_key[]){
+            {.name = "listen",
+             .type = &settings_as_listen,
+             AT(settings, console.host),
+             COUNT(settings, console.port),
+             .fallback = "127.0.0.1:8081",
+             .help = "where `/metrics` is; it needs no token"},
+            {.name = "tokens",
+             .type = &conf_as_texts,
+             AT(settings, console.tokens),
+             .flags = CONF_SECRET | CONF_FILLED,
+             .form = "list of secrets",
+             .help = "`Authorization: Bearer` for what is more than numbers "
+                     "(`/api/alerts`); without any it is refused"},
+            {.name = "evaluate",
+             .type = &conf_as_duration,
+             AT(settings, console.evaluate_ms),
+             .fallback = "1m",
+             .min = 100,
+             .max = HOUR_MS,
+             .help = "how often alert rules are judged"},
             {0},
         },
 };
@@ -816,41 +851,47 @@ static const char built_in_policies[] =
 
 /* ---- the whole file ---- */
 
-#define LIST_KEYS                                                           \
-    {.name = "sources",                                                     \
-     .type = &conf_as_maps,                                                 \
-     AT(settings, sources),                                                 \
-     COUNT(settings, source_count),                                         \
-     .section = &source_section,                                            \
-     .help = "where webhooks come from"},                                   \
-        {.name = "producers",                                               \
-         .type = &conf_as_maps,                                             \
-         AT(settings, producers),                                           \
-         COUNT(settings, producer_count),                                   \
-         .section = &settings_producer_section,                             \
-         .help = "who may publish through POST /v1/events"},                \
-        {.name = "endpoints",                                               \
-         .type = &conf_as_maps,                                             \
-         AT(settings, endpoints),                                           \
-         COUNT(settings, endpoint_count),                                   \
-         .section = &endpoint_section,                                      \
-         .help = "where they are delivered"},                               \
-        {.name = "routes",                                                  \
-         .type = &conf_as_maps,                                             \
-         AT(settings, routes),                                              \
-         COUNT(settings, route_count),                                      \
-         .section = &route_section,                                         \
-         .help = "more subscriptions"},                                     \
-    {                                                                       \
-        .name = "retry_policies", .type = &conf_as_maps,                    \
-        AT(settings, policies), COUNT(settings, policy_count),              \
-        .section = &policy_section, .help = "when failures are tried again" \
-    }
-
-#define LISTS_LATER          \
-    {"alerts", NOT_YET},     \
-    {                        \
-        "notifiers", NOT_YET \
+#define LIST_KEYS                                                             \
+    {.name = "sources",                                                       \
+     .type = &conf_as_maps,                                                   \
+     AT(settings, sources),                                                   \
+     COUNT(settings, source_count),                                           \
+     .section = &source_section,                                              \
+     .help = "where webhooks come from"},                                     \
+        {.name = "producers",                                                 \
+         .type = &conf_as_maps,                                               \
+         AT(settings, producers),                                             \
+         COUNT(settings, producer_count),                                     \
+         .section = &settings_producer_section,                               \
+         .help = "who may publish through POST /v1/events"},                  \
+        {.name = "endpoints",                                                 \
+         .type = &conf_as_maps,                                               \
+         AT(settings, endpoints),                                             \
+         COUNT(settings, endpoint_count),                                     \
+         .section = &endpoint_section,                                        \
+         .help = "where they are delivered"},                                 \
+        {.name = "routes",                                                    \
+         .type = &conf_as_maps,                                               \
+         AT(settings, routes),                                                \
+         COUNT(settings, route_count),                                        \
+         .section = &route_section,                                           \
+         .help = "more subscriptions"},                                       \
+        {.name = "retry_policies",                                            \
+         .type = &conf_as_maps,                                               \
+         AT(settings, policies),                                              \
+         COUNT(settings, policy_count),                                       \
+         .section = &policy_section,                                          \
+         .help = "when failures are tried again"},                            \
+        {.name = "alerts",                                                    \
+         .type = &conf_as_maps,                                               \
+         AT(settings, alerts),                                                \
+         COUNT(settings, alert_count),                                        \
+         .section = &settings_alert_section,                                  \
+         .help = "when somebody is told"},                                    \
+    {                                                                         \
+        .name = "notifiers", .type = &conf_as_maps, AT(settings, notifiers),  \
+        COUNT(settings, notifier_count),                                      \
+        .section = &settings_notifier_section, .help = "who is told, and how" \
     }
 
 static const struct conf_section root_section = {
@@ -902,19 +943,17 @@ static const struct conf_section root_section = {
              .type = &conf_as_map,
              .section = &metrics_section,
              .help = "numbers for monitors"},
+            {.name = "console",
+             .type = &conf_as_map,
+             .section = &console_section,
+             .help = "a reader of all that"},
             {.name = "include",
              .type = &conf_as_texts,
              AT(settings, include),
              .form = "list of paths, with `*`",
-             .help = "files that add to the lists sources, producers, "
-                     "endpoints, routes "
-                     "and retry_policies"},
-            {0},
-        },
-    .known =
-        (const struct conf_known[]){
-            LISTS_LATER,
-            {"console", NOT_YET},
+             .help =
+                 "files that add to the lists sources, producers, endpoints, "
+                 "routes, retry_policies, alerts and notifiers"},
             {0},
         },
 };
@@ -926,7 +965,6 @@ static const struct conf_section included_section = {
     .keys = (const struct conf_key[]){LIST_KEYS, {0}},
     .known =
         (const struct conf_known[]){
-            LISTS_LATER,
             {"state_dir", MAIN_ONLY},
             {"run_dir", MAIN_ONLY},
             {"log", MAIN_ONLY},
@@ -1123,8 +1161,31 @@ static void check_producers(struct conf *c, const struct settings *s)
     }
 }
 
+static void check_alerts(struct conf *c, const struct settings *s)
+{
+    for (size_t i = 0; i < s->alert_count; i++) {
+        const struct alert_rule *r = &s->alerts[i];
+
+        check_source_names(c, s, &r->sources);
+        for (size_t k = 0; k < r->endpoints.count; k++)
+            if (!strchr(r->endpoints.items[k], '*'))
+                check_reference(c, r->endpoints.items[k], s->endpoints,
+                                sizeof *s->endpoints, s->endpoint_count,
+                                "endpoint");
+        for (size_t k = 0; k < r->notify.count; k++)
+            check_reference(c, r->notify.items[k], s->notifiers,
+                            sizeof *s->notifiers, s->notifier_count,
+                            "notifier");
+    }
+}
+
+/* How many of these lists are the file's; those behind are built in. */
+struct declared {
+    size_t policies, alerts;
+};
+
 static void check_across(struct conf *c, const struct settings *s,
-                         size_t declared_policies)
+                         const struct declared *declared)
 {
     check_names(c, s->sources, sizeof *s->sources, s->source_count, "source");
     check_names(c, s->producers, sizeof *s->producers, s->producer_count,
@@ -1132,8 +1193,12 @@ static void check_across(struct conf *c, const struct settings *s,
     check_producers(c, s);
     check_names(c, s->endpoints, sizeof *s->endpoints, s->endpoint_count,
                 "endpoint");
-    check_names(c, s->policies, sizeof *s->policies, declared_policies,
+    check_names(c, s->policies, sizeof *s->policies, declared->policies,
                 "retry policy");
+    check_names(c, s->alerts, sizeof *s->alerts, declared->alerts, "alert");
+    check_names(c, s->notifiers, sizeof *s->notifiers, s->notifier_count,
+                "notifier");
+    check_alerts(c, s);
     check_policy_name(c, s, s->defaults.retry_policy);
     for (size_t i = 0; i < s->endpoint_count; i++) {
         check_source_names(c, s, &s->endpoints[i].sources);
@@ -1145,20 +1210,20 @@ static void check_across(struct conf *c, const struct settings *s,
 
 /* ---- loading ---- */
 
-/* A declared policy wins over a built-in one of its name. */
-static void drop_hidden_policies(struct settings *s, size_t declared)
+/* A declared one wins over a built-in one of its name. */
+static void drop_hidden(const struct conf_section *section, void *items,
+                        size_t declared, size_t *count)
 {
-    size_t kept = declared;
+    size_t size = section->size, kept = declared;
+    char *all = items;
 
-    for (size_t i = declared; i < s->policy_count; i++) {
-        struct retry_policy *p = &s->policies[i];
-
-        if (names_any(s->policies, sizeof *p, declared, p->name))
-            conf_fini(&policy_section, p);
+    for (size_t i = declared; i < *count; i++) {
+        if (names_any(all, size, declared, name_at(all, size, i)))
+            conf_fini(section, all + i * size);
         else
-            s->policies[kept++] = *p;
+            memmove(all + kept++ * size, all + i * size, size);
     }
-    s->policy_count = kept;
+    *count = kept;
 }
 
 static const struct retry_policy *policy_named(const struct settings *s,
@@ -1186,15 +1251,20 @@ static void resolve(struct settings *s)
 
 static void read_all(struct conf *c, struct settings *s, const char *path)
 {
-    size_t declared;
+    struct declared declared;
 
     conf_read_file(c, path, NULL, &root_section, s);
     for (size_t i = 0; i < s->include.count; i++)
         read_included(c, s, s->include.items[i]);
-    declared = s->policy_count;
+    declared = (struct declared){s->policy_count, s->alert_count};
     conf_read_text(c, "built in", built_in_policies, &included_section, s);
-    check_across(c, s, declared);
-    drop_hidden_policies(s, declared);
+    conf_read_text(c, "built in", settings_built_in_alerts, &included_section,
+                   s);
+    check_across(c, s, &declared);
+    drop_hidden(&policy_section, s->policies, declared.policies,
+                &s->policy_count);
+    drop_hidden(&settings_alert_section, s->alerts, declared.alerts,
+                &s->alert_count);
 }
 
 struct settings *settings_load(const char *path, struct buf *errors)
@@ -1269,6 +1339,28 @@ void settings_print(const struct settings *s, struct buf *out)
     conf_print(&root_section, s, out, 0, true);
 }
 
+static void document_alerts(struct buf *out)
+{
+    static const char *const units[] = {
+        [ALERT_UNIT_NONE] = "",
+        [ALERT_UNIT_NUMBER] = "number",
+        [ALERT_UNIT_PART] = "part, `5%`",
+        [ALERT_UNIT_SECONDS] = "duration, `10s`",
+        [ALERT_UNIT_BYTES] = "size, `1GiB`"};
+
+    buf_puts(out, "\n## What an alert may be about\n\n"
+                  "| `when` | threshold | each | |\n|---|---|---|---|\n");
+    for (size_t i = 0; i < ALERT_WHEN_COUNT; i++)
+        buf_printf(out, "| `%s` | %s | %s | %s |\n", alert_kinds[i].word,
+                   units[alert_kinds[i].unit], alert_kinds[i].per,
+                   alert_kinds[i].help);
+    buf_puts(out, "\n## Built-in alerts\n\n"
+                  "Judged without being declared; a declared one of the same "
+                  "name wins.\n\n```yaml\n");
+    buf_puts(out, settings_built_in_alerts);
+    buf_puts(out, "```\n");
+}
+
 static const char preamble[] =
     "# Configuration\n"
     "\n"
@@ -1310,4 +1402,5 @@ void settings_document(struct buf *out)
                   "name wins.\n\n```yaml\n");
     buf_puts(out, built_in_policies);
     buf_puts(out, "```\n");
+    document_alerts(out);
 }

@@ -191,6 +191,42 @@ struct endpoint_settings {
     const struct retry_policy *policy;
 };
 
+enum severity { SEVERITY_INFO, SEVERITY_WARNING, SEVERITY_CRITICAL };
+
+/* When somebody is told. What it is about: alert_kinds.h. */
+struct alert_rule {
+    char *name;
+    int when;            /* enum alert_when */
+    double above, below; /* in units, parts, seconds, bytes; NAN: not set */
+    int64_t for_ms;      /* it must be so for this long */
+    int64_t window_ms;
+    int64_t silent_for_ms;
+    int64_t at_least; /* attempts or events, before a rate is judged */
+    int severity;     /* enum severity */
+    bool enabled;
+    struct text_list endpoints, sources; /* globs; none: all */
+    struct text_list notify;             /* names; none: all notifiers */
+};
+
+/* Exactly one of webhook, email, exec. */
+struct notifier {
+    char *name;
+    char *webhook;                    /* URL, or NULL */
+    struct text_list signing_secrets; /* whsec_… */
+    bool allow_private;
+    struct cidr *allow_cidrs;
+    size_t allow_cidr_count;
+    bool has_email;
+    struct {
+        char *server; /* smtp://host:25 or smtps:// */
+        char *from;
+        struct text_list to;
+        char *username, *password; /* or NULL */
+    } email;
+    struct text_list exec; /* the command and its arguments */
+    int64_t timeout_ms;
+};
+
 struct route {
     struct text_list sources, types, workspaces, endpoints;
 };
@@ -214,6 +250,17 @@ struct settings {
     } ingress;
     int64_t history_keep_ms, dlq_keep_ms;
     int64_t metrics_interval_ms;
+    char *metrics_publish; /* ZeroMQ address */
+    struct {
+        char *host; /* of `listen` */
+        int port;
+        struct text_list tokens;
+        int64_t evaluate_ms;
+    } console;
+    struct alert_rule *alerts; /* the built-in ones too */
+    size_t alert_count;
+    struct notifier *notifiers;
+    size_t notifier_count;
     struct source *sources;
     size_t source_count;
     struct producer *producers;

@@ -37,6 +37,12 @@ extern const struct conf_section settings_producer_section;
 /* Hash and forget the tokens of all producers. */
 void settings_hash_tokens(struct producer *producers, size_t count);
 
+/* settings_alerts.c */
+extern const struct conf_section settings_alert_section;
+extern const struct conf_section settings_notifier_section;
+extern const char settings_built_in_alerts[];
+const char *wrong_publish(const char *text);
+
 const char *wrong_name(const char *text);
 const char *wrong_name_glob(const char *text);
 const char *wrong_line(const char *text);

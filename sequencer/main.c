@@ -44,6 +44,42 @@ static const struct metric metrics[] = {
     [METRIC_COUNT] = {0},
 };
 
+static const struct metric_family families[] = {
+    [FAMILY_END_TO_END] = {.name = "grapnel_end_to_end_seconds",
+                           .kind = METRIC_HISTOGRAM,
+                           .unit = "seconds",
+                           .help = "from the door to the endpoint's 2xx; "
+                                   "requeued letters are not in it",
+                           .labels = {"endpoint"},
+                           .per = 1000,
+                           .bounds = metric_latency_bounds_ms},
+    [FAMILY_OPEN] = {.name = "grapnel_deliveries_open",
+                     .kind = METRIC_GAUGE,
+                     .unit = "deliveries",
+                     .help = "neither delivered nor dead; counted up to "
+                             "100000",
+                     .labels = {"status"}},
+    [FAMILY_OLDEST] = {.name = "grapnel_oldest_open_seconds",
+                       .kind = METRIC_GAUGE,
+                       .unit = "seconds",
+                       .help = "since the oldest event of these was accepted",
+                       .per = 1000},
+    [FAMILY_DISABLED] = {.name = "grapnel_endpoint_disabled",
+                         .kind = METRIC_GAUGE,
+                         .unit = "",
+                         .help = "1: by 410, or by nothing but failure; it "
+                                 "waits for `grapnel endpoints resume`",
+                         .labels = {"endpoint"}},
+    [FAMILY_FAILING] = {.name = "grapnel_endpoint_failing_seconds",
+                        .kind = METRIC_GAUGE,
+                        .unit = "seconds",
+                        .help = "since the first of nothing but failures; 0 "
+                                "when its last answer was a good one",
+                        .labels = {"endpoint"},
+                        .per = 1000},
+    {0},
+};
+
 static const struct hop_ops hop = {
     .apply = loop_apply, .load = loop_load, .set_back = loop_set_back};
 
@@ -70,6 +106,8 @@ int main(int argc, char **argv)
         .hop = &hop,
         .commands = sequencer_commands,
         .metrics = metrics,
+        .families = families,
+        .measure = measure,
         .metric_values = q.metrics,
         .self = &q,
         .open = loop_open,

@@ -112,6 +112,9 @@ static void on_delivered(struct sequencer *q, struct coming *c)
     if (!c->dropped)
         c->d.grant = 0;
     q->metrics[METRIC_DELIVERED]++;
+    if (c->d.life <= 1)
+        measure_delivered(q, c->id, c->e->name,
+                          c->r->at_ms + c->r->duration_ms);
     log_debug(c->id, "delivered", LS("endpoint", c->e->name),
               LI("attempts", c->d.attempts));
 }

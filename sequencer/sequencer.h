@@ -63,6 +63,14 @@ enum {
     METRIC_COUNT,
 };
 
+enum sequencer_family {
+    FAMILY_END_TO_END,
+    FAMILY_OPEN, /* by status */
+    FAMILY_OLDEST,
+    FAMILY_DISABLED, /* by endpoint, as is what follows */
+    FAMILY_FAILING,
+};
+
 enum {
     EVENT_BITS_ENDPOINT = 16, /* of a delivery's ref: its endpoint's id */
     ENDPOINTS_MAX = 1 << EVENT_BITS_ENDPOINT,
@@ -251,6 +259,12 @@ void body_maybe_drop(struct sequencer *q, int64_t event);
 
 /* search.c */
 json_t *deliveries_search(void *self, json_t *args, char why[200]);
+
+/* measure.c: what takes a look at the rows, once per metrics.interval */
+void measure(void *self);
+/* A delivery was delivered at `at_ms`. */
+void measure_delivered(struct sequencer *q, const char *event_id,
+                       const char *endpoint, int64_t at_ms);
 
 /* show.c */
 const char *delivery_status_name(int status);

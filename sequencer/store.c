@@ -29,7 +29,7 @@ struct store {
     stmt *letter_add, *letter, *letter_drop, *letter_pending;
     stmt *purge_look, *purge_event, *purge_body, *purge_deliveries,
         *purge_attempts;
-    stmt *search, *by_provider_id, *walk;
+    stmt *search, *by_provider_id, *walk, *open_counts;
 };
 
 #define EVENT_COLUMNS                                                      \
@@ -133,6 +133,9 @@ static void prepare_deliveries(struct store *s)
     s->delivery = db_prepare(db, "SELECT " DELIVERY_COLUMNS
                                  " FROM deliveries WHERE event = ? AND "
                                  "endpoint = ?");
+    s->open_counts = db_prepare(
+        db, "SELECT status, count(*), min(event) FROM (SELECT status, event "
+            "FROM deliveries WHERE status < 3 LIMIT 100000) GROUP BY status");
     s->delivery_set = db_prepare(
         db, "UPDATE deliveries SET status = ?3, grant_id = ?4, out_n = ?5, "
             "life = ?6, attempts = ?7, earlier = ?8, first_ms = ?9, "
@@ -643,6 +646,23 @@ void store_delivery_set(struct store *s, const struct delivery_row *d)
     bind_i64(q, 18, d->behind);
     bind_i64(q, 19, d->paused_ms);
     db_run(s->db, q);
+}
+
+int64_t store_open_counts(struct store *s, int64_t *counts, int n)
+{
+    int64_t oldest = 0;
+
+    while (db_step(s->db, s->open_counts)) {
+        int64_t status = col_i64(s->open_counts, 0),
+                event = col_i64(s->open_counts, 2);
+
+        if (status >= 0 && status < n)
+            counts[status] = col_i64(s->open_counts, 1);
+        if (!oldest || event < oldest)
+            oldest = event;
+    }
+    db_done(s->open_counts);
+    return oldest;
 }
 
 void store_delivery_out(struct store *s, int64_t event, int64_t endpoint,

@@ -116,6 +116,9 @@ bool store_delivery(struct store *s, int64_t event, int64_t endpoint,
 void store_delivery_done(struct store *s);
 /* All but event, endpoint, previous and place. */
 void store_delivery_set(struct store *s, const struct delivery_row *d);
+/* How many deliveries have each status below `n`, of the first 100000 that are
+ * open, and the oldest event of these; 0: there are none. */
+int64_t store_open_counts(struct store *s, int64_t *counts, int n);
 /* Given out: status, grant, number. */
 void store_delivery_out(struct store *s, int64_t event, int64_t endpoint,
                         int status, uint64_t grant, uint64_t out_n);

@@ -233,6 +233,8 @@ class Daemon(Process):
                 f"{self.name} ended with {self.exit_code}:\n{self.log()[-2000:]}")
         if not self.answers():
             return False
+        if self.name == "console":
+            return self.rig.console_is_open()
         return self.name.split("-")[0] != "ingress" or self.rig.door_is_open()
 
     def start(self, wait=True, env=None):
@@ -418,7 +420,7 @@ class Rig:
     in milliseconds. `rig.config` may be changed before start() and, with
     write_config() and reload(), after."""
 
-    def __init__(self, config=None, deliverers=1):
+    def __init__(self, config=None, deliverers=1, console=False):
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="gr-"))
         self.run_dir = self.folder / "run"
         self.state_dir = self.folder / "state"
@@ -436,6 +438,8 @@ class Rig:
             self.add(name)
         for i in range(deliverers):
             self.add(f"deliverer-{i + 1}")
+        if console:
+            self.add_console()
 
     def default_config(self):
         return {
@@ -470,6 +474,39 @@ class Rig:
         """A daemon of this name, not started."""
         self.daemons[name] = Daemon(self, name)
         return self.daemons[name]
+
+    def add_console(self):
+        """grapnel-console, not started; numbers every 100 ms, rules judged as
+        often."""
+        self.console_port, publish = self.ports.take(), self.ports.take()
+        self.publish = f"tcp://127.0.0.1:{publish}"
+        self.config = merged({
+            "metrics": {"interval": "100ms", "publish": self.publish},
+            "console": {"listen": f"127.0.0.1:{self.console_port}",
+                        "evaluate": "100ms"}}, self.config)
+        self.write_config()
+        return self.add("console")
+
+    def console_page(self, path, token=None):
+        """(status, text) of a GET at the console."""
+        headers = {"Authorization": f"Bearer {token}"} if token else {}
+        status, _, text = http_request(self.console_port, "GET", path,
+                                       headers=headers)
+        return status, text.decode()
+
+    def console_is_open(self):
+        with contextlib.suppress(OSError):
+            return self.console_page("/healthz")[0] == 200
+        return False
+
+    def number(self, name, **labels):
+        """The sum of a metric's samples that have these labels, from /metrics;
+        None: there are none."""
+        found = [float(line.rsplit(" ", 1)[1])
+                 for line in self.console_page("/metrics")[1].splitlines()
+                 if re.match(rf"{name}[{{ ]", line) and
+                 all(f'{k}="{v}"' in line for k, v in labels.items())]
+        return sum(found) if found else None
 
     def __getitem__(self, name):
         return self.daemons[name]

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#define S 1000000LL /* in us */
+#define S  1000000LL /* in us */
 #define MS 1000LL
 
 static const struct retry_policy strict = {
@@ -138,7 +138,8 @@ static void gaps_grow_with_the_policy_and_have_jitter(void **state)
         uint64_t probe = 0;
 
         for (int k = 0; k < PROBES; k++) {
-            uint64_t random_bits = (uint64_t)random() << 31 ^ (uint64_t)random();
+            uint64_t random_bits = (uint64_t)random() << 31 ^
+                                   (uint64_t)random();
 
             if (k == 0)
                 for (int i = 0; i < BREAKER_FAILURES; i++)
@@ -179,8 +180,7 @@ static void what_the_endpoint_asked_for_holds_all(void **state)
     assert_int_equal(breaker_ready_us(&b), S + 20 * S);
     (void)breaker_began(&b);
     (void)breaker_failure(&b, b.probe, &strict, DAY_MS, 0, 30 * S);
-    assert_int_equal(breaker_ready_us(&b),
-                     30 * S + BREAKER_ASKED_MAX_MS * MS);
+    assert_int_equal(breaker_ready_us(&b), 30 * S + BREAKER_ASKED_MAX_MS * MS);
 }
 
 static void a_probe_that_says_nothing_is_followed_by_another(void **state)
@@ -264,9 +264,9 @@ static struct endpoint_config config(void)
 static enum gate_news end(struct gate *g, const struct endpoint_config *c,
                           enum health health, uint64_t probe, int64_t now)
 {
-    return gate_ended(g, c,
-                      &(struct gate_end){
-                          .health = health, .probe = probe, .now_us = now});
+    return gate_ended(
+        g, c,
+        &(struct gate_end){.health = health, .probe = probe, .now_us = now});
 }
 
 static void trouble_and_recovery(void **state)

@@ -5,8 +5,8 @@
  * header holds a "v1,<base64>" or "v1a,<base64>" for each secret with a space
  * between, so that a receiver may hold the old or the new one while they
  * change. Keys live in memory only, inside of OpenSSL's contexts. */
-#ifndef DELIVERER_SIGN_H
-#define DELIVERER_SIGN_H
+#ifndef PROTO_SIGN_H
+#define PROTO_SIGN_H
 
 #include "alloc.h"
 #include "rc.h"

@@ -6,8 +6,8 @@
  * spellings of 127.0.0.1; only the address that is connected to counts.
  * (P8; the lists: IANA's special-purpose registries, and 168.63.129.16, a cloud
  * provider's host service on a public address.) */
-#ifndef DELIVERER_GUARD_H
-#define DELIVERER_GUARD_H
+#ifndef PROTO_GUARD_H
+#define PROTO_GUARD_H
 
 #include "settings.h"
 #include <sys/socket.h>

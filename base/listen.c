@@ -1,4 +1,5 @@
-#include "http_parts.h"
+#include "listen.h"
+#include "rc.h"
 #include <errno.h>
 #include <netdb.h>
 #include <netinet/in.h>
@@ -52,7 +53,9 @@ static int listen_at(const struct addrinfo *a, listen_siblings *siblings,
     for (int i = 0; fd < 0 && why == EADDRINUSE && i < TRIES; i++) {
         if (i)
             usleep(BETWEEN_MS * 1000);
-        if (port_is_ours(a, siblings(arg)))
+        if (!siblings)
+            fd = bind_at(a, false);
+        else if (port_is_ours(a, siblings(arg)))
             fd = bind_at(a, true);
         else
             errno = EADDRINUSE;
@@ -67,7 +70,8 @@ static int listen_at(const struct addrinfo *a, listen_siblings *siblings,
     return -1;
 }
 
-int listen_on(const char *host, int port, listen_siblings *siblings, void *arg)
+int listen_on(const char *key, const char *host, int port,
+              listen_siblings *siblings, void *arg)
 {
     struct addrinfo hints = {.ai_socktype = SOCK_STREAM,
                              .ai_flags = AI_PASSIVE | AI_NUMERICSERV};
@@ -78,14 +82,13 @@ int listen_on(const char *host, int port, listen_siblings *siblings, void *arg)
     snprintf(service, sizeof service, "%d", port);
     rc = getaddrinfo(host && *host ? host : NULL, service, &hints, &found);
     if (rc)
-        die(EXIT_UNAVAILABLE, "ingress.listen: %s: %s", host, gai_strerror(rc));
+        die(EXIT_UNAVAILABLE, "%s: %s: %s", key, host, gai_strerror(rc));
     fd = listen_at(found, siblings, arg);
     if (fd < 0)
         die(EXIT_UNAVAILABLE,
-            errno == EADDRINUSE
-                ? "ingress.listen: %s:%d is in use by another program (%s)"
-                : "ingress.listen: can't listen on %s:%d (%s)",
-            host, port, strerror(errno));
+            errno == EADDRINUSE ? "%s: %s:%d is in use by another program (%s)"
+                                : "%s: can't listen on %s:%d (%s)",
+            key, host, port, strerror(errno));
     freeaddrinfo(found);
     return fd;
 }

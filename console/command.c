@@ -1,0 +1,136 @@
+/* command: a notifier that is a program. No shell: its words go as they are. It
+ * is started in a process group of its own, with no file of ours open and
+ * nothing of our environment but PATH, HOME, LANG and TZ; the secrets in there
+ * are not its business. */
+#include "clock.h"
+#include "notify_parts.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { ENV_MAX = 12 };
+
+/* What it reads: a file in memory, so that one that does not read blocks
+ * nobody. -1: there is no room. */
+static int stdin_of(const char *body)
+{
+    int fd = memfd_create("grapnel-alert", MFD_CLOEXEC);
+    size_t n = strlen(body);
+
+    if (fd >= 0 &&
+        (write(fd, body, n) != (ssize_t)n || lseek(fd, 0, SEEK_SET) != 0)) {
+        close(fd);
+        fd = -1;
+    }
+    return fd;
+}
+
+static void add_env(char **env, int *n, const char *name, const char *value)
+{
+    if (value && *n < ENV_MAX - 1)
+        env[(*n)++] = gr_printf("%s=%s", name, value);
+}
+
+static void fill_env(char **env, const struct message *m)
+{
+    static const char *const kept[] = {"PATH", "HOME", "LANG", "TZ"};
+    int n = 0;
+
+    for (size_t i = 0; i < COUNT_OF(kept); i++)
+        add_env(env, &n, kept[i], getenv(kept[i]));
+    add_env(env, &n, "GRAPNEL_ID", m->id);
+    add_env(env, &n, "GRAPNEL_ALERTS", m->alerts);
+    add_env(env, &n, "GRAPNEL_SEVERITY", m->severity);
+    add_env(env, &n, "GRAPNEL_STATE", m->state);
+    add_env(env, &n, "GRAPNEL_TEXT", m->subject);
+}
+
+static int spawn(struct job *j, const struct notifier *how, char **env, int in)
+{
+    posix_spawn_file_actions_t files;
+    posix_spawnattr_t attr;
+    sigset_t none, defaults;
+    char **words = gr_alloc((how->exec.count + 1) * sizeof *words);
+    int rc;
+
+    for (size_t i = 0; i < how->exec.count; i++)
+        words[i] = how->exec.items[i];
+    sigemptyset(&none);
+    sigemptyset(&defaults);
+    sigaddset(&defaults, SIGPIPE); /* we ignore it; it should not */
+    posix_spawn_file_actions_init(&files);
+    posix_spawn_file_actions_adddup2(&files, in, 0);
+    posix_spawn_file_actions_addopen(&files, 1, "/dev/null", O_WRONLY, 0);
+    posix_spawn_file_actions_addclosefrom_np(&files, 3);
+    posix_spawnattr_init(&attr);
+    posix_spawnattr_setsigmask(&attr, &none); /* the loop blocks some */
+    posix_spawnattr_setsigdefault(&attr, &defaults);
+    posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSIGMASK |
+                                        POSIX_SPAWN_SETSIGDEF |
+                                        POSIX_SPAWN_SETPGROUP);
+    rc = posix_spawn(&j->pid, words[0], &files, &attr, words, env);
+    posix_spawnattr_destroy(&attr);
+    posix_spawn_file_actions_destroy(&files);
+    free(words);
+    return rc;
+}
+
+bool command_start(struct job *j, const struct notifier *how,
+                   const struct message *m)
+{
+    char *env[ENV_MAX] = {NULL};
+    int in = stdin_of(m->body), rc = errno;
+
+    if (in >= 0) {
+        fill_env(env, m);
+        rc = spawn(j, how, env, in);
+        close(in);
+    }
+    for (int i = 0; i < ENV_MAX; i++)
+        free(env[i]);
+    if (rc == 0)
+        return true;
+    j->pid = 0;
+    snprintf(j->end.why, sizeof j->end.why, "%.100s can't be run: %s",
+             how->exec.items[0], strerror(rc));
+    return false;
+}
+
+void command_kill(struct job *j)
+{
+    if (j->pid <= 0 || j->ended)
+        return;
+    kill(-j->pid, SIGKILL);
+    waitpid(j->pid, NULL, 0);
+    j->ended = true;
+}
+
+void command_look(struct job *j, int64_t mono_now_ms)
+{
+    int status = 0;
+    pid_t pid = waitpid(j->pid, &status, WNOHANG);
+
+    if (pid == 0 && mono_now_ms >= j->due_ms) {
+        command_kill(j);
+        snprintf(j->end.why, sizeof j->end.why,
+                 "it took longer than `timeout` and was killed");
+        return;
+    }
+    if (pid == 0)
+        return;
+    j->ended = true;
+    j->end.ok = pid == j->pid && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+    if (pid == j->pid && WIFSIGNALED(status))
+        snprintf(j->end.why, sizeof j->end.why, "it was ended by signal %d",
+                 WTERMSIG(status));
+    else if (!j->end.ok)
+        snprintf(j->end.why, sizeof j->end.why, "it exited with %d",
+                 WEXITSTATUS(status));
+}

@@ -1,0 +1,31 @@
+/* forward: the PUB sockets of all processes of run_dir in, one address out
+ * (metrics.publish). XSUB and XPUB: every frame goes on as it is; a process that
+ * comes later is found by its socket's file. */
+#ifndef CONSOLE_FORWARD_H
+#define CONSOLE_FORWARD_H
+
+#include "bounds.h"
+#include "rc.h"
+#include <zmq.h>
+
+struct forward;
+
+/* Exits 69 with the reason when `publish` can't be bound. `zmq` and `run_dir`
+ * are borrowed. */
+struct forward *forward_open(void *zmq, const char *run_dir,
+                             const char *publish);
+void forward_close(struct forward *f);
+void *forward_in(struct forward *f);  /* for the loop */
+void *forward_out(struct forward *f); /* the same */
+
+/* Connect to processes that are new. Calls `gone` for each that was there and
+ * has taken its socket away: it ended in order. */
+void forward_look(struct forward *f,
+                  void (*gone)(void *self, const char *process), void *self);
+/* The next frame: sent on, and `msg` holds it; close it with zmq_msg_close().
+ * false: none is here. */
+bool forward_take(struct forward *f, zmq_msg_t *msg);
+/* Monitors that are connected now. */
+int64_t forward_subscribers(const struct forward *f);
+
+#endif

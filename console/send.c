@@ -1,0 +1,245 @@
+/* send: a webhook and a mail, by libcurl. */
+#include "clock.h"
+#include "notify_parts.h"
+#include "sign.h"
+#include <arpa/inet.h>
+#include <openssl/evp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { PAYLOAD_MAX_BYTES = 4 * 1024 * 1024 };
+
+static curl_socket_t on_open(void *self, curlsocktype purpose,
+                             struct curl_sockaddr *to)
+{
+    struct job *j = self;
+
+    (void)purpose;
+    if (!guard_allows(&j->guard, &to->addr)) {
+        j->blocked = true;
+        return CURL_SOCKET_BAD;
+    }
+    return socket(to->family, to->socktype | SOCK_CLOEXEC, to->protocol);
+}
+
+static size_t ignore(char *p, size_t size, size_t n, void *self)
+{
+    (void)p, (void)self;
+    return size * n;
+}
+
+static void copy_guard(struct guard *g, const struct notifier *how)
+{
+    size_t n = how->allow_cidr_count;
+
+    g->allow_private = how->allow_private;
+    g->cidrs = gr_alloc((n + 1) * sizeof *g->cidrs);
+    for (size_t i = 0; i < n; i++)
+        g->cidrs[i] = how->allow_cidrs[i];
+    g->count = n;
+}
+
+static void prepare_common(struct job *j, const struct notifier *how)
+{
+    CURL *e = j->easy = curl_easy_init();
+
+    if (!e)
+        die(EXIT_UNAVAILABLE, "libcurl has no memory");
+    copy_guard(&j->guard, how);
+    curl_easy_setopt(e, CURLOPT_PROXY, ""); /* the guard would see a proxy */
+    curl_easy_setopt(e, CURLOPT_NOPROXY, "*");
+    curl_easy_setopt(e, CURLOPT_FOLLOWLOCATION, 0L);
+    curl_easy_setopt(e, CURLOPT_NETRC, (long)CURL_NETRC_IGNORED);
+    curl_easy_setopt(e, CURLOPT_NOSIGNAL, 1L);
+    curl_easy_setopt(e, CURLOPT_FRESH_CONNECT, 1L);
+    curl_easy_setopt(e, CURLOPT_FORBID_REUSE, 1L);
+    curl_easy_setopt(e, CURLOPT_TIMEOUT_MS, (long)how->timeout_ms);
+    curl_easy_setopt(e, CURLOPT_WRITEFUNCTION, ignore);
+    curl_easy_setopt(e, CURLOPT_OPENSOCKETFUNCTION, on_open);
+    curl_easy_setopt(e, CURLOPT_OPENSOCKETDATA, j);
+    buf_init(&j->payload, PAYLOAD_MAX_BYTES);
+}
+
+/* ---- webhook ---- */
+
+static void add_header(struct job *j, const char *name, const char *value)
+{
+    char *line = gr_printf("%s: %s", name, value);
+    struct curl_slist *more = curl_slist_append(j->headers, line);
+
+    if (!more)
+        die(EXIT_UNAVAILABLE, "libcurl has no memory");
+    j->headers = more;
+    free(line);
+}
+
+static void sign(struct job *j, const struct notifier *how,
+                 const struct message *m)
+{
+    int64_t now_s = m->now_ms / SECOND_MS;
+    struct buf secrets, value;
+    struct signer signer;
+    char stamp[24];
+
+    snprintf(stamp, sizeof stamp, "%lld", (long long)now_s);
+    add_header(j, "webhook-id", m->id);
+    add_header(j, "webhook-timestamp", stamp);
+    buf_init(&secrets, PAYLOAD_MAX_BYTES);
+    buf_init(&value, PAYLOAD_MAX_BYTES);
+    for (size_t i = 0; i < how->signing_secrets.count; i++)
+        buf_printf(&secrets, "%s%s", i ? " " : "",
+                   how->signing_secrets.items[i]);
+    /* The settings have checked them. */
+    if (secrets.len &&
+        signer_init(&signer, (struct bytes){secrets.data, secrets.len}) ==
+            GR_OK) {
+        signer_sign(&signer, m->id, now_s,
+                    (struct bytes){j->payload.data, j->payload.len}, &value);
+        add_header(j, "webhook-signature", value.data);
+    }
+    if (secrets.len)
+        signer_fini(&signer);
+    buf_fini(&secrets);
+    buf_fini(&value);
+}
+
+static void prepare_webhook(struct job *j, const struct notifier *how,
+                            const struct message *m)
+{
+    CURL *e = j->easy;
+
+    buf_puts(&j->payload, m->body);
+    add_header(j, "Content-Type", "application/json");
+    add_header(j, "Expect", "");
+    sign(j, how, m);
+    curl_easy_setopt(e, CURLOPT_URL, how->webhook);
+    curl_easy_setopt(e, CURLOPT_PROTOCOLS_STR, "http,https");
+    curl_easy_setopt(e, CURLOPT_USERAGENT, "Grapnel/" GRAPNEL_VERSION);
+    curl_easy_setopt(e, CURLOPT_HTTPHEADER, j->headers);
+    curl_easy_setopt(e, CURLOPT_POSTFIELDS, j->payload.data);
+    curl_easy_setopt(e, CURLOPT_POSTFIELDSIZE_LARGE,
+                     (curl_off_t)j->payload.len);
+}
+
+/* ---- mail ---- */
+
+static size_t on_read(char *out, size_t size, size_t n, void *self)
+{
+    struct job *j = self;
+    size_t most = size * n, left = j->payload.len - j->sent;
+
+    if (most > left)
+        most = left;
+    memcpy(out, j->payload.data + j->sent, most);
+    j->sent += most;
+    return most;
+}
+
+/* RFC 2047: a subject of any letters, in pieces of at most 75. */
+static void put_subject(struct buf *out, const char *subject)
+{
+    enum { PIECE = 42 };
+    unsigned char piece[64];
+    size_t n = strlen(subject);
+
+    buf_puts(out, "Subject:");
+    for (size_t at = 0; at < n;) {
+        size_t k = n - at < PIECE ? n - at : PIECE;
+
+        /* Not within a letter. */
+        while (at + k < n && k > 1 && ((uint8_t)subject[at + k] & 0xc0) == 0x80)
+            k--;
+        EVP_EncodeBlock(piece, (const unsigned char *)subject + at, (int)k);
+        buf_printf(out, "%s =?UTF-8?B?%s?=", at ? "\r\n" : "", piece);
+        at += k;
+    }
+    buf_puts(out, "\r\n");
+}
+
+static void put_lines(struct buf *out, const char *text)
+{
+    for (; *text; text++) {
+        if (*text == '\n')
+            buf_puts(out, "\r\n");
+        else if (*text != '\r')
+            buf_put(out, text, 1);
+    }
+    buf_puts(out, "\r\n");
+}
+
+static void put_mail(struct buf *out, const struct notifier *how,
+                     const struct message *m)
+{
+    time_t now_s = (time_t)(m->now_ms / SECOND_MS);
+    const char *at = strchr(how->email.from, '@');
+    char date[64];
+    struct tm tm;
+
+    gmtime_r(&now_s, &tm);
+    strftime(date, sizeof date, "%a, %d %b %Y %H:%M:%S +0000", &tm);
+    buf_printf(out, "Date: %s\r\nFrom: Grapnel <%s>\r\nTo: ", date,
+               how->email.from);
+    for (size_t i = 0; i < how->email.to.count; i++)
+        buf_printf(out, "%s<%s>", i ? ",\r\n " : "", how->email.to.items[i]);
+    buf_printf(out, "\r\nMessage-ID: <%s%s>\r\n", m->id, at ? at : "@grapnel");
+    put_subject(out, m->subject);
+    buf_puts(out, "Auto-Submitted: auto-generated\r\nMIME-Version: 1.0\r\n"
+                  "Content-Type: text/plain; charset=utf-8\r\n"
+                  "Content-Transfer-Encoding: 8bit\r\n\r\n");
+    put_lines(out, m->text);
+}
+
+static void prepare_mail(struct job *j, const struct notifier *how,
+                         const struct message *m)
+{
+    CURL *e = j->easy;
+
+    j->mail = true;
+    put_mail(&j->payload, how, m);
+    for (size_t i = 0; i < how->email.to.count; i++)
+        j->readers = curl_slist_append(j->readers, how->email.to.items[i]);
+    curl_easy_setopt(e, CURLOPT_URL, how->email.server);
+    curl_easy_setopt(e, CURLOPT_PROTOCOLS_STR, "smtp,smtps");
+    curl_easy_setopt(e, CURLOPT_MAIL_FROM, how->email.from);
+    curl_easy_setopt(e, CURLOPT_MAIL_RCPT, j->readers);
+    curl_easy_setopt(
+        e, CURLOPT_USE_SSL,
+        (long)(how->email.password ? CURLUSESSL_ALL : CURLUSESSL_TRY));
+    if (how->email.username)
+        curl_easy_setopt(e, CURLOPT_USERNAME, how->email.username);
+    if (how->email.password)
+        curl_easy_setopt(e, CURLOPT_PASSWORD, how->email.password);
+    curl_easy_setopt(e, CURLOPT_UPLOAD, 1L);
+    curl_easy_setopt(e, CURLOPT_READFUNCTION, on_read);
+    curl_easy_setopt(e, CURLOPT_READDATA, j);
+}
+
+void send_prepare(struct job *j, const struct notifier *how,
+                  const struct message *m)
+{
+    prepare_common(j, how);
+    if (how->webhook)
+        prepare_webhook(j, how, m);
+    else
+        prepare_mail(j, how, m);
+}
+
+void send_end(struct job *j, CURLcode code)
+{
+    long status = 0;
+
+    curl_easy_getinfo(j->easy, CURLINFO_RESPONSE_CODE, &status);
+    j->ended = true;
+    j->end.ok = code == CURLE_OK && (j->mail || status / 100 == 2);
+    if (j->blocked)
+        snprintf(j->end.why, sizeof j->end.why,
+                 "its address is private; allow_private would permit it");
+    else if (code != CURLE_OK)
+        snprintf(j->end.why, sizeof j->end.why, "%s%s",
+                 curl_easy_strerror(code), j->mail && status ? " (SMTP)" : "");
+    else if (!j->end.ok)
+        snprintf(j->end.why, sizeof j->end.why, "it answered %ld", status);
+}

@@ -1,0 +1,407 @@
+/* tell: what changed becomes one message for each notifier; each is a row until
+ * it was taken, and tried again with backoff meanwhile. */
+#include "alert_kinds.h"
+#include "clock.h"
+#include "console.h"
+#include "json_text.h"
+#include "log.h"
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    SAID_MOST = 50, /* changes in one message; the rest are counted */
+    TEXT_MAX_BYTES_HERE = 256 * 1024,
+    RETRY_FIRST_MS = 5 * 1000,
+    RETRY_FACTOR = 3,
+};
+#define RETRY_MOST_MS HOUR_MS
+#define RETRY_LAST_MS DAY_MS /* then it is given up, loudly */
+
+/* ---- a list of changes ---- */
+
+void changes_add(struct changes *l, const struct change *c)
+{
+    l->all = gr_realloc(l->all, (l->count + 1) * sizeof *l->all);
+    l->all[l->count++] = *c;
+}
+
+static void changes_fini(struct changes *l)
+{
+    for (size_t i = 0; i < l->count; i++) {
+        free(l->all[i].summary);
+        json_decref(l->all[i].detail);
+    }
+    free(l->all);
+    *l = (struct changes){0};
+}
+
+static bool goes_to(const struct alert_rule *r, const char *notifier)
+{
+    return r->notify.count == 0 || text_list_has(&r->notify, notifier);
+}
+
+/* ---- a message ---- */
+
+static json_t *change_json(const struct change *c)
+{
+    const struct alert_kind *k = &alert_kinds[c->rule->when];
+    json_t *out = json_pack(
+        "{s:s, s:s, s:s, s:s, s:f, s:o, s:o}", "name", c->rule->name, "when",
+        k->word, "severity", rule_severity(c->rule->severity), "state",
+        c->resolved ? "resolved" : "firing", "value", c->value, "since",
+        json_time(c->since_ms), "summary", json_text_of(c->summary));
+
+    if (*c->subject && *k->per)
+        json_object_set_new(out, k->per, json_text_of(c->subject));
+    if (!isnan(c->rule->above) && k->unit != ALERT_UNIT_NONE)
+        json_object_set_new(out, "above", json_real(c->rule->above));
+    if (!isnan(c->rule->below) && k->unit != ALERT_UNIT_NONE)
+        json_object_set_new(out, "below", json_real(c->rule->below));
+    if (c->detail)
+        json_object_update(out, c->detail);
+    return out;
+}
+
+struct draft {
+    struct buf subject, text, names;
+    json_t *alerts;
+    int firing, resolved, said, severity;
+};
+
+static void draft_add(struct draft *d, const struct change *c)
+{
+    d->firing += !c->resolved;
+    d->resolved += c->resolved;
+    if (c->rule->severity > d->severity)
+        d->severity = c->rule->severity;
+    if (d->said++ >= SAID_MOST)
+        return;
+    if (!d->names.len || !strstr(d->names.data, c->rule->name))
+        buf_printf(&d->names, "%s%s", d->names.len ? " " : "", c->rule->name);
+    buf_printf(&d->text, "%s %s *%s* %s\n", c->resolved ? "✓" : "✗",
+               c->resolved ? "resolved" : rule_severity(c->rule->severity),
+               c->rule->name, c->summary);
+    json_array_append_new(d->alerts, change_json(c));
+}
+
+static void draft_end(struct draft *d, const char *id, int64_t now,
+                      struct notification_row *row, char **body)
+{
+    json_t *doc;
+
+    buf_puts(&d->subject, "[Grapnel] ");
+    if (d->firing)
+        buf_printf(&d->subject, "%d firing", d->firing);
+    if (d->resolved)
+        buf_printf(&d->subject, "%s%d resolved", d->firing ? ", " : "",
+                   d->resolved);
+    buf_printf(&d->subject, ": %s", d->names.data);
+    if (d->said > SAID_MOST)
+        buf_printf(&d->text, "and %d more: grapnel alerts\n",
+                   d->said - SAID_MOST);
+    doc = json_pack("{s:i, s:s, s:o, s:o, s:o}", "version", 1, "id", id, "time",
+                    json_time(now), "text", json_text_of(d->text.data),
+                    "alerts", d->alerts);
+    *body = json_dumps(doc, JSON_COMPACT);
+    json_decref(doc);
+    row->id = id;
+    row->severity = rule_severity(d->severity);
+    row->state = d->firing ? "firing" : "resolved";
+    row->alerts = d->names.data;
+    row->subject = d->subject.data;
+    row->text = d->text.data;
+    row->body = *body;
+}
+
+static void draft_init(struct draft *d)
+{
+    *d = (struct draft){.alerts = json_array()};
+    buf_init(&d->subject, 1000);
+    buf_init(&d->text, TEXT_MAX_BYTES_HERE);
+    buf_init(&d->names, 500);
+}
+
+static void draft_fini(struct draft *d)
+{
+    buf_fini(&d->subject);
+    buf_fini(&d->text);
+    buf_fini(&d->names);
+}
+
+static void make_id(struct console *c, char id[40])
+{
+    char ulid[ULID_BYTES + 1];
+
+    ulid_next(&c->ids, now_ms(), ulid);
+    snprintf(id, 40, "ntf_%s", ulid);
+}
+
+static void tell_one(struct console *c, const struct notifier *to,
+                     const struct changes *l)
+{
+    struct notification_row row = {.notifier = to->name,
+                                   .made_ms = c->daemon.loop.now_ms,
+                                   .next_ms = c->daemon.loop.now_ms};
+    struct draft d;
+    char id[40], *body = NULL;
+
+    draft_init(&d);
+    for (size_t i = 0; i < l->count; i++)
+        if (goes_to(l->all[i].rule, to->name))
+            draft_add(&d, &l->all[i]);
+    if (d.said) {
+        make_id(c, id);
+        draft_end(&d, id, row.made_ms, &row, &body);
+        store_notification_add(&c->store, &row);
+    } else {
+        json_decref(d.alerts);
+    }
+    free(body);
+    draft_fini(&d);
+}
+
+void changes_tell(struct console *c, struct changes *l)
+{
+    const struct settings *s = c->daemon.settings;
+
+    for (size_t i = 0; i < s->notifier_count && l->count; i++)
+        tell_one(c, &s->notifiers[i], l);
+    changes_fini(l);
+}
+
+/* ---- results ---- */
+
+static int64_t backoff(int64_t attempts)
+{
+    int64_t wait = RETRY_FIRST_MS;
+
+    while (--attempts > 0 && wait < RETRY_MOST_MS)
+        wait *= RETRY_FACTOR;
+    return wait < RETRY_MOST_MS ? wait : RETRY_MOST_MS;
+}
+
+static void try_again(struct console *c, const struct notify_end *e)
+{
+    struct notification_row row;
+    int64_t now = c->daemon.loop.now_ms, due, attempts;
+
+    if (!store_notification_next(&c->store, e->notifier, INT64_MAX, &row, &due))
+        return;
+    attempts = row.attempts + 1;
+    if (row.n != e->n) {
+        store_done(&c->store);
+        return;
+    }
+    if (now - row.made_ms >= RETRY_LAST_MS) {
+        log_warn(NULL, "nobody could be told of an alert for a day; given up",
+                 LS("notifier", e->notifier), LS("subject", row.subject),
+                 LS("why", e->why));
+        store_done(&c->store);
+        store_notification_drop(&c->store, e->n);
+        c->metrics[M_GIVEN_UP]++;
+        return;
+    }
+    store_done(&c->store);
+    store_notification_again(&c->store, e->n, attempts,
+                             now + backoff(attempts));
+    log_warn(NULL, "a notifier could not be reached; it is tried again",
+             LS("notifier", e->notifier), LS("why", e->why),
+             LI("attempt", attempts), LI("again_in_ms", backoff(attempts)));
+}
+
+static void end_test(struct console *c, const struct notify_end *e)
+{
+    json_array_append_new(
+        c->tests.results,
+        json_pack("{s:s, s:b, s:o}", "notifier", e->notifier, "ok", e->ok,
+                  "why", e->ok ? json_null() : json_text_of(e->why)));
+    c->tests.done++;
+}
+
+/* A turn that is rolled back would forget what was told: it is told again, with
+ * the same id, by which its receiver drops it. */
+static void take_ends(struct console *c)
+{
+    struct notify_end e;
+
+    while (notify_ended(c->notify, &e)) {
+        c->metrics[e.ok ? M_TOLD : M_NOT_TOLD]++;
+        if (e.n == 0)
+            end_test(c, &e);
+        else if (e.ok)
+            store_notification_drop(&c->store, e.n);
+        else
+            try_again(c, &e);
+    }
+}
+
+static int sooner(int a, int b)
+{
+    return a < 0 ? b : b < 0 ? a : a < b ? a : b;
+}
+
+int tell_work(struct console *c)
+{
+    const struct settings *s = c->daemon.settings;
+    struct notification_row row;
+    int64_t now = c->daemon.loop.now_ms, due;
+    int ms = -1;
+
+    take_ends(c);
+    if (c->tests.count && c->tests.done == c->tests.count) {
+        json_t *answer = json_pack("{s:O}", "results", c->tests.results);
+
+        control_answer(c->daemon.control, answer, NULL);
+        tests_fini(&c->tests);
+    }
+    for (size_t i = 0; i < s->notifier_count; i++) {
+        if (store_notification_next(&c->store, s->notifiers[i].name, now, &row,
+                                    &due))
+            store_done(&c->store);
+        else if (due >= 0)
+            ms = sooner(ms, due - now < 60000 ? (int)(due - now) : 60000);
+    }
+    return ms;
+}
+
+/* ---- sending ---- */
+
+static void begin_due(struct console *c, const struct notifier *how)
+{
+    struct notification_row row;
+    int64_t now = c->daemon.loop.now_ms, due;
+
+    if (notify_busy(c->notify, how->name) ||
+        !store_notification_next(&c->store, how->name, now, &row, &due))
+        return;
+    notify_begin(c->notify, how,
+                 &(struct message){.n = row.n,
+                                   .id = row.id,
+                                   .severity = row.severity,
+                                   .state = row.state,
+                                   .alerts = row.alerts,
+                                   .subject = row.subject,
+                                   .text = row.text,
+                                   .body = row.body,
+                                   .now_ms = now});
+    store_done(&c->store);
+}
+
+static const struct notifier *notifier_named(const struct settings *s,
+                                             const char *name)
+{
+    for (size_t i = 0; i < s->notifier_count; i++)
+        if (strcmp(s->notifiers[i].name, name) == 0)
+            return &s->notifiers[i];
+    return NULL;
+}
+
+static void begin_test(struct console *c, size_t i)
+{
+    struct tests *t = &c->tests;
+    const struct notifier *how = notifier_named(c->daemon.settings,
+                                                t->names[i]);
+    struct notify_end gone = {.why = "it is no longer in the configuration"};
+
+    if (t->begun[i] || (how && notify_busy(c->notify, how->name)))
+        return;
+    t->begun[i] = true;
+    if (!how) {
+        snprintf(gone.notifier, sizeof gone.notifier, "%s", t->names[i]);
+        end_test(c, &gone);
+        return;
+    }
+    notify_begin(c->notify, how,
+                 &(struct message){.id = t->id,
+                                   .severity = "info",
+                                   .state = "firing",
+                                   .alerts = "test",
+                                   .subject = "[Grapnel] test",
+                                   .text = t->text,
+                                   .body = t->body,
+                                   .now_ms = c->daemon.loop.now_ms});
+}
+
+void tell_tell(struct console *c)
+{
+    const struct settings *s = c->daemon.settings;
+    int ms;
+
+    for (size_t i = 0; i < c->tests.count; i++)
+        begin_test(c, i);
+    for (size_t i = 0; i < s->notifier_count && !c->daemon.loop.stopping; i++)
+        begin_due(c, &s->notifiers[i]);
+    ms = notify_run(c->notify, c->daemon.loop.mono_ms);
+    if (ms >= 0)
+        daemon_wake_in(&c->daemon, ms);
+}
+
+/* ---- a test ---- */
+
+static void tests_add(struct tests *t, const char *name)
+{
+    t->names = gr_realloc(t->names, (t->count + 1) * sizeof *t->names);
+    t->begun = gr_realloc(t->begun, (t->count + 1) * sizeof *t->begun);
+    snprintf(t->names[t->count], sizeof *t->names, "%s", name);
+    t->begun[t->count++] = false;
+}
+
+void tests_fini(struct tests *t)
+{
+    free(t->names);
+    free(t->begun);
+    json_decref(t->results);
+    free(t->text);
+    free(t->body);
+    *t = (struct tests){0};
+}
+
+static const struct alert_rule *rule_named(const struct settings *s,
+                                           const char *name)
+{
+    for (size_t i = 0; i < s->alert_count; i++)
+        if (strcmp(s->alerts[i].name, name) == 0)
+            return &s->alerts[i];
+    return NULL;
+}
+
+json_t *tell_test(void *self, json_t *args, char why[200])
+{
+    struct console *c = self;
+    const struct settings *s = c->daemon.settings;
+    const char *name = json_string_value(json_object_get(args, "name"));
+    const struct alert_rule *rule = name ? rule_named(s, name) : NULL;
+    json_t *doc;
+
+    if (!name || (!rule && !notifier_named(s, name))) {
+        snprintf(why, 200, "there is no alert and no notifier \"%.60s\"",
+                 name ? name : "");
+        return NULL;
+    }
+    if (control_waiting(c->daemon.control)) {
+        snprintf(why, 200, "another test, or a backup, is under way");
+        return NULL;
+    }
+    for (size_t i = 0; i < s->notifier_count; i++)
+        if (rule ? goes_to(rule, s->notifiers[i].name)
+                 : strcmp(s->notifiers[i].name, name) == 0)
+            tests_add(&c->tests, s->notifiers[i].name);
+    if (!c->tests.count) {
+        snprintf(why, 200, "%.60s has nobody to tell: there are no notifiers",
+                 name);
+        return NULL;
+    }
+    make_id(c, c->tests.id);
+    c->tests.results = json_array();
+    c->tests.text = gr_printf("A test of %s, on somebody's word. Nothing is "
+                              "wrong.\n",
+                              name);
+    doc = json_pack("{s:i, s:s, s:o, s:b, s:s, s:[]}", "version", 1, "id",
+                    c->tests.id, "time", json_time(now_ms()), "test", 1, "text",
+                    c->tests.text, "alerts");
+    c->tests.body = json_dumps(doc, JSON_COMPACT);
+    json_decref(doc);
+    return control_later(c->daemon.control);
+}

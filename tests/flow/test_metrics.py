@@ -1,0 +1,148 @@
+"""One address has every process's numbers; Prometheus can read them; a dashboard
+asks for nothing that is not there."""
+
+import json
+import pathlib
+import re
+import subprocess
+import sys
+import threading
+
+sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "rig"))
+import msgpack
+import zmq
+from rig import ROOT, RigTest, main, wait_for
+
+PROCESSES = {"ingress", "sequencer", "dlqd", "deliverer-1", "deliverer-2",
+             "console"}
+
+
+def names_of(text):
+    return set(re.findall(r"^# TYPE (\S+)", text, re.M))
+
+
+class Metrics(RigTest):
+    def whole(self, **how):
+        rig = self.rig(console=True, deliverers=2, **how).start()
+        wait_for(lambda: all(rig.number("grapnel_up", process=p)
+                             for p in PROCESSES), what="all to be heard")
+        return rig
+
+    def test_one_address_has_the_numbers_of_every_process(self):
+        rig = self.whole()
+        with zmq.Context.instance().socket(zmq.SUB) as sub:
+            sub.linger = 0
+            sub.connect(rig.publish)
+            sub.subscribe(b"")
+            heard = set()
+            while heard != PROCESSES:
+                self.assertTrue(sub.poll(30000), f"only heard {heard}")
+                heard.add(msgpack.unpackb(sub.recv())["process"])
+            wait_for(lambda: rig.number("grapnel_console_subscribers") == 1)
+        # One that comes later is found, one that ends in order is not missed.
+        rig.add("deliverer-3").start()
+        wait_for(lambda: rig.number("grapnel_up", process="deliverer-3"))
+        rig["deliverer-3"].stop()
+        wait_for(lambda: rig.number("grapnel_up", process="deliverer-3") == 0)
+
+    def test_prometheus_can_read_what_the_console_serves(self):
+        rig = self.whole()
+        rig.receiver.rules({"path": "/crm", "per": "event", "answers": [
+            {"status": 503, "times": 1}, {"status": 200}]})
+        events = [rig.accept(rig.plane_body("ws-1")) for _ in range(5)]
+        for event in events:
+            rig.receiver.wait(event, count=2)
+        rig.post(b"{}", headers={"X-Plane-Signature": "bad"})
+        wait_for(lambda: rig.number("grapnel_end_to_end_seconds_count",
+                                    endpoint="crm") == 5)
+        wait_for(lambda: rig.number("grapnel_slo_delivery_success_ratio") == 1)
+        status, text = rig.console_page("/metrics")
+        self.assertEqual(status, 200)
+        checked = subprocess.run(["promtool", "check", "metrics"], input=text,
+                                 capture_output=True, text=True, timeout=60)
+        self.assertEqual((checked.returncode, checked.stderr, checked.stdout),
+                         (0, "", ""))
+        for name, labels, value in [
+                ("grapnel_endpoint_attempts_total",
+                 {"endpoint": "crm", "outcome": "delivered"}, 5),
+                ("grapnel_endpoint_attempts_total",
+                 {"endpoint": "crm", "outcome": "parked"}, 5),
+                ("grapnel_endpoint_retries_total",
+                 {"endpoint": "crm", "outcome": "delivered"}, 5),
+                ("grapnel_attempt_seconds_count", {"endpoint": "crm"}, 10),
+                ("grapnel_end_to_end_seconds_bucket", {"le": "+Inf"}, 5),
+                ("grapnel_ingress_source_accepted_total",
+                 {"source": "plane"}, 5),
+                ("grapnel_ingress_rejected_total",
+                 {"source": "plane"}, 1),
+                ("grapnel_deliveries_open", {}, 0),
+                ("grapnel_endpoint_mean_retries", {"endpoint": "crm"}, 1),
+                ("grapnel_endpoint_retry_success_ratio",
+                 {"endpoint": "crm"}, 1)]:
+            self.assertEqual(rig.number(name, **labels), value, name)
+        self.assertGreater(rig.number("grapnel_commit_seconds_count",
+                                      process="ingress"), 0)
+        self.assertGreater(rig.number("grapnel_slo_end_to_end_p95_seconds"), 0)
+        self.dashboard_asks_for_what_is_there(names_of(text))
+
+    def dashboard_asks_for_what_is_there(self, names):
+        path = ROOT / "packaging" / "grafana" / "grapnel.json"
+        asked = set(re.findall(r"\bgrapnel_[a-z0-9_]+", path.read_text()))
+        self.assertGreater(len(asked), 20)
+        plain = {re.sub(r"_(bucket|sum|count)$", "", n)
+                 if n not in names else n for n in asked}
+        documented = set(re.findall(
+            r"`(grapnel_\w+)`", (ROOT / "docs" / "METRICS.md").read_text()))
+        self.assertEqual(plain - documented, set())
+        json.loads(path.read_text())
+
+    def test_the_documented_subscriber_reads_numbers(self):
+        rig = self.whole()
+        text = (ROOT / "docs" / "METRICS.md").read_text()
+        script = re.search(r"```python\n(.*?)```", text, re.S).group(1)
+        self.assertLessEqual(len(script.splitlines()), 10)
+        self.assertIn("tcp://127.0.0.1:7464", script)
+        script = script.replace("tcp://127.0.0.1:7464", rig.publish)
+        child = subprocess.Popen(
+            [sys.executable, "-u", "-c", script], stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT, text=True)
+        self.addCleanup(child.stdout.close)
+        self.addCleanup(child.wait)
+        self.addCleanup(child.kill)
+        lines, wanted = [], {"grapnel_ingress_accepted_total",
+                             "grapnel_commit_seconds"}
+
+        def read():
+            for line in child.stdout:
+                lines.append(line)
+
+        threading.Thread(target=read, daemon=True).start()
+        wait_for(lambda: all(any(w in line for line in lines) for w in wanted),
+                 what=f"{wanted} to be printed")
+
+    def test_the_console_says_no_more_than_it_should(self):
+        rig = self.rig({"console": {"tokens": ["a-token"]}}, console=True,
+                       deliverers=0).start("console")
+        self.assertEqual(rig.console_page("/healthz")[0], 200)
+        self.assertEqual(rig.console_page("/metrics")[0], 200)
+        self.assertEqual(rig.console_page("/etc/passwd")[0], 404)
+        self.assertEqual(rig.console_page("/api/alerts")[0], 401)
+        self.assertEqual(rig.console_page("/api/alerts", "a-toke")[0], 401)
+        status, text = rig.console_page("/api/alerts", "a-token")
+        self.assertEqual((status, json.loads(text)), (200, {"alerts": []}))
+        other = self.rig(console=True, deliverers=0).start("console")
+        self.assertEqual(other.console_page("/api/alerts", "a-token")[0], 403)
+
+    def test_delivery_never_needs_the_console(self):
+        rig = self.whole()
+        rig["console"].kill()
+        event = rig.accept(rig.plane_body("ws-1"))
+        rig.receiver.wait(event)
+        rig["console"].start()
+        event = rig.accept(rig.plane_body("ws-1"))
+        rig.receiver.wait(event)
+        wait_for(lambda: rig.number(
+            "grapnel_deliveries_delivered_total") == 2)
+
+
+main()
