@@ -61,27 +61,46 @@ static json_t *texts_json(const struct text_list *l)
     return out;
 }
 
+/* In words; null without conditions. */
+static json_t *where_json(const struct where *where)
+{
+    struct buf text;
+    json_t *out;
+
+    if (!where->count)
+        return json_null();
+    buf_init(&text, ERRORS_MAX_BYTES);
+    where_say(where, &text);
+    out = json_text((struct bytes){text.data, text.len});
+    buf_fini(&text);
+    return out;
+}
+
 /* One wish: join it with an equal one, or add it. */
 static void add_wish(json_t *wants, const struct text_list *types,
-                     const struct text_list *workspaces, const char *endpoint)
+                     const struct text_list *workspaces,
+                     const struct where *where, const char *endpoint)
 {
     json_t *t = texts_json(types), *w = texts_json(workspaces);
+    json_t *on = where_json(where);
     json_t *wish = NULL, *names;
     size_t i;
 
     json_array_foreach(
         wants, i,
         wish) if (json_equal(json_object_get(wish, "types"), t) &&
+                  json_equal(json_object_get(wish, "where"), on) &&
                   json_equal(json_object_get(wish, "workspaces"), w)) break;
     if (i == json_array_size(wants)) {
-        wish = json_pack("{s:O, s:O, s:[]}", "types", t, "workspaces", w,
-                         "endpoints");
+        wish = json_pack("{s:O, s:O, s:O, s:[]}", "types", t, "workspaces", w,
+                         "where", on, "endpoints");
         json_array_append_new(wants, wish);
     }
     names = json_object_get(wish, "endpoints");
     json_array_append_new(names, json_string(endpoint));
     json_decref(t);
     json_decref(w);
+    json_decref(on);
 }
 
 /* Every wish that a source's events can fulfil. */
@@ -95,13 +114,13 @@ static json_t *wants_json(const struct settings *s, const char *source)
         if (!e->enabled)
             continue;
         if (route_has_own(s, e) && route_list_takes(&e->sources, source))
-            add_wish(wants, &e->types, &e->workspaces, e->name);
+            add_wish(wants, &e->types, &e->workspaces, &e->where, e->name);
         for (size_t k = 0; k < s->route_count; k++) {
             const struct route *r = &s->routes[k];
 
             if (route_names(r, e->name) &&
                 route_list_takes(&r->sources, source))
-                add_wish(wants, &r->types, &r->workspaces, e->name);
+                add_wish(wants, &r->types, &r->workspaces, &r->where, e->name);
         }
     }
     return wants;
@@ -158,6 +177,8 @@ static void print_wish(const char *source, const json_t *wish)
     printf("source %s → %s", source, is_all(t) ? "all types" : types);
     if (!is_all(w))
         printf(" of workspaces %s", workspaces);
+    if (*text_of(wish, "where"))
+        printf(" where %s", text_of(wish, "where"));
     printf(" → %s\n", endpoints);
     free(types);
     free(workspaces);
@@ -226,16 +247,34 @@ static const struct source *choose_source(struct ctl *c)
     return source;
 }
 
-static json_t *endpoints_json(const struct settings *s,
-                              const struct source *source,
-                              const struct facts *f)
+/* [{"endpoint":"crm","wants":true,"why":"by its own subscription"}, …] */
+static json_t *routing_json(const struct settings *s, struct subject *subject)
 {
     json_t *out = json_array();
 
-    for (size_t i = 0; !*f->refused && i < s->endpoint_count; i++)
-        if (route_wants(s, &s->endpoints[i], source->name, f->type.data,
-                        f->workspace.data))
-            json_array_append_new(out, json_string(s->endpoints[i].name));
+    for (size_t i = 0; i < s->endpoint_count; i++) {
+        struct buf why;
+        bool wants;
+
+        buf_init(&why, ERRORS_MAX_BYTES);
+        wants = route_wants(s, &s->endpoints[i], subject, &why);
+        json_array_append_new(
+            out, json_pack("{s:s, s:b, s:o}", "endpoint", s->endpoints[i].name,
+                           "wants", (int)wants, "why",
+                           json_text((struct bytes){why.data, why.len})));
+        buf_fini(&why);
+    }
+    return out;
+}
+
+static json_t *endpoints_json(const json_t *routing)
+{
+    json_t *out = json_array(), *r;
+    size_t i;
+
+    json_array_foreach(routing, i,
+                       r) if (json_is_true(json_object_get(r, "wants")))
+        json_array_append(out, json_object_get(r, "endpoint"));
     return out;
 }
 
@@ -244,17 +283,26 @@ static json_t *event_json(struct ctl *c, const struct source *source,
 {
     struct bytes headers = {sample->headers.data, sample->headers.len};
     struct bytes body = {sample->body.data, sample->body.len};
+    struct subject subject = {.source = source->name,
+                              .provider = source->provider,
+                              .headers = headers,
+                              .body = body};
     struct facts f;
-    json_t *out;
+    json_t *out, *routing;
 
     facts_read(&f, source, headers, body);
+    subject.id = f.id.len ? f.id.data : NULL;
+    subject.type = f.type.data;
+    subject.workspace = f.workspace.data;
+    routing = *f.refused ? json_array() : routing_json(c->settings, &subject);
     out = json_pack(
-        "{s:s, s:o, s:o, s:o, s:o, s:o, s:o}", "source", source->name, "id",
-        f.id.len ? json_text_of(f.id.data) : json_null(), "type",
+        "{s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "source", source->name,
+        "id", f.id.len ? json_text_of(f.id.data) : json_null(), "type",
         json_text_of(f.type.data), "workspace", json_text_of(f.workspace.data),
         "refused", *f.refused ? json_text_of(f.refused) : json_null(), "dedupe",
         facts_dedupe(&f, source, headers, body), "endpoints",
-        endpoints_json(c->settings, source, &f));
+        endpoints_json(routing), "routing", routing);
+    subject_fini(&subject);
     facts_fini(&f);
     return out;
 }
@@ -283,6 +331,20 @@ static void print_dedupe(const json_t *event)
         printf("repeat if   never: nothing tells it from another\n");
 }
 
+static void print_routing(const json_t *event)
+{
+    json_t *r;
+    size_t i;
+
+    json_array_foreach(json_object_get(event, "routing"), i, r)
+    {
+        bool wants = json_is_true(json_object_get(r, "wants"));
+
+        printf("%s %s: %s, %s\n", i ? "           " : "endpoints  ",
+               text_of(r, "endpoint"), wants ? "yes" : "no", text_of(r, "why"));
+    }
+}
+
 static void print_event(const json_t *event)
 {
     char *endpoints = join(json_object_get(event, "endpoints"));
@@ -300,9 +362,10 @@ static void print_event(const json_t *event)
         printf("endpoints   none: it is refused, and becomes a dead letter: "
                "%s\n",
                text_of(event, "refused"));
+    else if (json_array_size(json_object_get(event, "routing")))
+        print_routing(event);
     else
-        printf("endpoints   %s\n",
-               *endpoints ? endpoints : "none: nobody wants it");
+        printf("endpoints   none: nobody wants it\n");
     free(endpoints);
 }
 

@@ -265,6 +265,8 @@ static json_t *document(struct tracing *t)
                            : json_pack("{s:o}", "id",
                                        json_text_of(t->c->parsed.args[0]));
 
+    if (!t->event && !t->sequencer_away) /* the door has it, and no more */
+        json_object_set_new(out, "status", json_string("accepted"));
     json_object_set(out, "timeline", t->timeline);
     json_object_set(out, "unreachable", t->unreachable);
     return out;

@@ -2,6 +2,12 @@
 #include "glob.h"
 #include <string.h>
 
+/* One subscription: an endpoint's own, or a route. */
+struct wants {
+    const struct text_list *sources, *types, *workspaces;
+    const struct where *where;
+};
+
 bool route_list_takes(const struct text_list *globs, const char *text)
 {
     for (size_t i = 0; i < globs->count; i++)
@@ -22,7 +28,7 @@ bool route_has_own(const struct settings *settings,
                    const struct endpoint_settings *endpoint)
 {
     if (endpoint->types.count || endpoint->sources.count ||
-        endpoint->workspaces.count)
+        endpoint->workspaces.count || endpoint->where.count)
         return true;
     for (size_t i = 0; i < settings->route_count; i++)
         if (route_names(&settings->routes[i], endpoint->name))
@@ -30,24 +36,72 @@ bool route_has_own(const struct settings *settings,
     return true;
 }
 
-bool route_wants(const struct settings *settings,
-                 const struct endpoint_settings *endpoint, const char *source,
-                 const char *type, const char *workspace)
+static void say(struct buf *why, const char *label, const char *text)
 {
-    if (!endpoint->enabled)
+    if (why)
+        buf_printf(why, "%s%s", label, text);
+}
+
+static bool takes(const struct wants *w, struct subject *s, struct buf *why)
+{
+    if (!route_list_takes(w->sources, s->source)) {
+        say(why, "not source ", s->source);
         return false;
-    if (route_has_own(settings, endpoint) &&
-        route_list_takes(&endpoint->types, type) &&
-        route_list_takes(&endpoint->sources, source) &&
-        route_list_takes(&endpoint->workspaces, workspace))
+    }
+    if (!route_list_takes(w->types, s->type)) {
+        say(why, "not type ", s->type);
+        return false;
+    }
+    if (!route_list_takes(w->workspaces, s->workspace)) {
+        say(why, "not workspace ", s->workspace);
+        return false;
+    }
+    return where_holds(w->where, s, why);
+}
+
+/* `why` ends with what one subscription says: "its own: …", "route 2: …". */
+static bool judge(const struct wants *w, struct subject *s, size_t route,
+                  struct buf *why)
+{
+    size_t at = why ? why->len : 0;
+
+    if (why && at)
+        buf_puts(why, "; ");
+    if (why && route)
+        buf_printf(why, "route %zu: ", route);
+    else if (why)
+        buf_puts(why, "its own: ");
+    if (!takes(w, s, why))
+        return false;
+    if (why) { /* what others said is of no interest any more */
+        buf_reset(why);
+        if (route)
+            buf_printf(why, "by route %zu", route);
+        else
+            buf_puts(why, "by its own subscription");
+    }
+    return true;
+}
+
+bool route_wants(const struct settings *settings,
+                 const struct endpoint_settings *endpoint, struct subject *s,
+                 struct buf *why)
+{
+    const struct wants own = {&endpoint->sources, &endpoint->types,
+                              &endpoint->workspaces, &endpoint->where};
+
+    if (!endpoint->enabled) {
+        say(why, "", "it is not enabled");
+        return false;
+    }
+    if (route_has_own(settings, endpoint) && judge(&own, s, 0, why))
         return true;
     for (size_t i = 0; i < settings->route_count; i++) {
         const struct route *r = &settings->routes[i];
+        const struct wants by_route = {&r->sources, &r->types, &r->workspaces,
+                                       &r->where};
 
-        if (route_names(r, endpoint->name) &&
-            route_list_takes(&r->sources, source) &&
-            route_list_takes(&r->types, type) &&
-            route_list_takes(&r->workspaces, workspace))
+        if (route_names(r, endpoint->name) && judge(&by_route, s, i + 1, why))
             return true;
     }
     return false;

@@ -2,21 +2,23 @@
  * and `grapnel check` tells with it what the sequencer would decide.
  *
  * An endpoint wants what its own subscription or any route that names it wants.
- * Its own subscription is its types, sources and workspaces, each of them "all"
- * when absent; it has none when all three are absent and a route names it
- * (else naming an endpoint in a route would narrow nothing). `enabled: false`
+ * A subscription is types, sources, workspaces and `where`, each of them "all"
+ * when absent; an endpoint has none of its own when all are absent and a route
+ * names it (else naming an endpoint in a route would narrow nothing). `enabled: false`
  * wants nothing. */
 #ifndef PROTO_ROUTE_H
 #define PROTO_ROUTE_H
 
 #include "settings.h"
 
+/* `s` has source, type and workspace, and headers and body for `where`; its JSON
+ * is parsed at most once. `why` (may be NULL) is an empty buffer that gets the
+ * reason in words, of a yes and of a no. */
 bool route_wants(const struct settings *settings,
-                 const struct endpoint_settings *endpoint, const char *source,
-                 const char *type, const char *workspace);
+                 const struct endpoint_settings *endpoint, struct subject *s,
+                 struct buf *why);
 
-/* The endpoint's types, sources and workspaces are a subscription by
- * themselves (for `check`, which says where a wish comes from). */
+/* What the endpoint itself says is a subscription (for `check`, which says where a wish comes from). */
 bool route_has_own(const struct settings *settings,
                    const struct endpoint_settings *endpoint);
 bool route_names(const struct route *route, const char *endpoint);

@@ -568,6 +568,10 @@ static const struct conf_section endpoint_section = {
              .flags = CONF_FILLED,
              .form = "list of patterns",
              .help = "of which workspaces; all when absent"},
+            {.name = "where",
+             .type = &settings_as_where,
+             AT(endpoint_settings, where),
+             .help = "and only those whose headers or JSON are like this"},
             {.name = "signing_secrets",
              .type = &conf_as_texts,
              AT(endpoint_settings, signing_secrets),
@@ -633,7 +637,6 @@ static const struct conf_section endpoint_section = {
         },
     .known =
         (const struct conf_known[]){
-            {"where", NOT_YET},
             {"expires", NOT_YET},
             {"expires_in", NOT_YET},
             {"secret", "unknown key (did you mean signing_secrets?)"},
@@ -669,6 +672,10 @@ static const struct conf_section route_section = {
              .flags = CONF_FILLED,
              .form = "list of patterns",
              .help = "of which workspaces; all when absent"},
+            {.name = "where",
+             .type = &settings_as_where,
+             AT(route, where),
+             .help = "and only those whose headers or JSON are like this"},
             {.name = "endpoints",
              .type = &conf_as_texts,
              AT(route, endpoints),
@@ -676,11 +683,6 @@ static const struct conf_section route_section = {
              .flags = CONF_REQUIRED | CONF_FILLED,
              .form = "list of names",
              .help = "who wants them"},
-            {0},
-        },
-    .known =
-        (const struct conf_known[]){
-            {"where", NOT_YET},
             {0},
         },
 };

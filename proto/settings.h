@@ -14,6 +14,7 @@
 #include "rate.h"
 #include "rc.h"
 #include "schema.h" /* enum order_lanes */
+#include "where.h"
 
 /* One idempotency key: the expressions whose values make it up. */
 struct dedupe_key {
@@ -169,6 +170,7 @@ struct endpoint_settings {
     char *name;
     char *url;
     struct text_list types, sources, workspaces; /* globs; none: all */
+    struct where where;                          /* none: all */
     struct text_list signing_secrets;            /* as written, whsec_… */
     char *method;                                /* POST or PUT */
     struct header *headers;
@@ -229,6 +231,7 @@ struct notifier {
 
 struct route {
     struct text_list sources, types, workspaces, endpoints;
+    struct where where;
 };
 
 struct settings {

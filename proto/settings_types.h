@@ -15,6 +15,7 @@ extern const struct conf_type
     settings_as_private;                          /* struct endpoint_settings */
 extern const struct conf_type settings_as_keys;   /* struct dedupe */
 extern const struct conf_type settings_as_dedupe; /* the same, with section */
+extern const struct conf_type settings_as_where;  /* struct where */
 extern const struct conf_type settings_as_url;    /* char * */
 
 extern const struct conf_section settings_dedupe; /* struct dedupe */

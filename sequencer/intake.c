@@ -8,11 +8,13 @@
 #include "split.h"
 #include "store.h"
 #include <openssl/evp.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum {
     KEYS_MAX = 16,
+    UNWANTED_BYTES = 300,
     LABEL_MAX_BYTES = 255, /* of a type or a workspace */
 };
 
@@ -173,10 +175,38 @@ static void give(struct sequencer *q, struct endpoint *e,
     store_delivery_add(q->store, &d);
 }
 
+/* Why nobody wants it, as far as fits: it is asked once, when its body is still
+ * there to be looked at. */
+static void say_unwanted(struct sequencer *q, struct subject *subject,
+                         char out[UNWANTED_BYTES])
+{
+    size_t at = 0;
+
+    *out = 0;
+    for (size_t i = 0; i < q->d.settings->endpoint_count; i++) {
+        const struct endpoint_settings *e = &q->d.settings->endpoints[i];
+        struct buf why;
+
+        if (at + strlen(e->name) + 8 > UNWANTED_BYTES)
+            break;
+        buf_init(&why, UNWANTED_BYTES);
+        if (route_wants(q->d.settings, e, subject, &why)) {
+            buf_reset(&why);
+            buf_puts(&why, "the producer does not name it");
+        }
+        buf_put(&why, "", 1);
+        snprintf(out + at, UNWANTED_BYTES - at, "%s%s: %s", at ? "; " : "",
+                 e->name, why.failed ? "it does not want it" : why.data);
+        at += strlen(out + at);
+        buf_fini(&why);
+    }
+}
+
 /* Number the event and give it to everyone who wants it and, if it says who may
  * have it (`only`), is named. Returns how many. */
 static int route(struct sequencer *q, struct event_row *ev,
-                 const struct publication *only, struct buf *clock)
+                 struct subject *subject, const struct publication *only,
+                 struct buf *clock)
 {
     struct workspace *ws = store_workspace(q->store, &q->workspaces,
                                            ev->workspace);
@@ -186,12 +216,13 @@ static int route(struct sequencer *q, struct event_row *ev,
     ev->sequence = workspace_number(&q->workspaces, ws, ev->type);
     workspace_clock(ws, ev->type, CLOCK_MAX_BYTES, clock);
     ev->clock = clock->data;
+    subject->type = ev->type;
+    subject->workspace = ev->workspace;
     for (size_t i = 0; i < q->endpoint_count; i++) {
         struct endpoint *e = &q->endpoints[i];
 
         if (!e->settings ||
-            !route_wants(q->d.settings, e->settings, ev->source, ev->type,
-                         ev->workspace) ||
+            !route_wants(q->d.settings, e->settings, subject, NULL) ||
             (only->is && !published_for(&only->p, e->name)))
             continue;
         give(q, e, ev, ws, place);
@@ -341,6 +372,7 @@ static void take(struct sequencer *q, struct event_row *ev,
     struct finding f;
     struct publication published = {0};
     struct split parts;
+    char unwanted[UNWANTED_BYTES];
     struct buf clock;
     const char *unread;
     int wanted = 0;
@@ -365,7 +397,11 @@ static void take(struct sequencer *q, struct event_row *ev,
     decide(q, ev, &f, source, earlier_id);
     keep_body(q, ev, subject, &published, fresh);
     if (ev->status == EVENT_ROUTED)
-        wanted = route(q, ev, &published, &clock);
+        wanted = route(q, ev, subject, &published, &clock);
+    if (ev->status == EVENT_ROUTED && !wanted) {
+        say_unwanted(q, subject, unwanted);
+        ev->reason = unwanted;
+    }
     if (fresh)
         store_event_add(q->store, ev);
     else

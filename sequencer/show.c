@@ -1,12 +1,18 @@
 /* show: what this process answers on its control socket. */
 #include "json_text.h"
 #include "log.h"
+#include "route.h"
 #include "store.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { LIMIT_MOST = 10000, LIMIT_USUAL = 100 };
+enum {
+    LIMIT_MOST = 10000,
+    LIMIT_USUAL = 100,
+    WHY_MAX_BYTES = 4096,
+    UNROUTED_SHOWN = 20,
+};
 
 static const char *event_status_name(const struct event_row *e, bool ended)
 {
@@ -188,6 +194,48 @@ static json_t *event_json(const struct event_row *e, bool ended)
         text_or_null(e->duplicate_of), "late", 0, "gap");
 }
 
+/* Who does not have it, and why, by today's configuration. What its conditions
+ * looked at may be gone with the body; then they are all that is left. */
+static void tell_unrouted(struct telling *t, const struct event_row *e,
+                          const struct endpoint_settings *s)
+{
+    struct subject subject = {
+        .source = e->source, .type = e->type, .workspace = e->workspace};
+    bool body = store_body(t->q->store, e->n, &subject.headers, &subject.body);
+    struct buf why;
+
+    buf_init(&why, WHY_MAX_BYTES);
+    if (route_wants(t->q->d.settings, s, &subject, &why))
+        say_at(t->timeline, t->q, e->taken_ms,
+               "not to %s: it wants such events only since", s->name);
+    else if (!body && (s->where.count || t->q->d.settings->route_count))
+        say_at(t->timeline, t->q, e->taken_ms,
+               "not to %s: its subscriptions do not take it", s->name);
+    else
+        say_at(t->timeline, t->q, e->taken_ms, "not to %s: %.*s", s->name,
+               (int)why.len, why.data ? why.data : "");
+    buf_fini(&why);
+    subject_fini(&subject);
+    store_body_done(t->q->store);
+}
+
+static void tell_routed(struct telling *t, const struct event_row *e)
+{
+    const struct settings *s = t->q->d.settings;
+
+    say_at(t->timeline, t->q, e->taken_ms, "routed to %d endpoint(s)",
+           t->count);
+    for (size_t i = 0; i < s->endpoint_count && i < UNROUTED_SHOWN; i++) {
+        struct endpoint *to = endpoint_find(t->q, s->endpoints[i].name);
+        struct delivery_row d;
+        bool has = to && store_delivery(t->q->store, e->n, to->id, &d);
+
+        store_delivery_done(t->q->store);
+        if (!has)
+            tell_unrouted(t, e, &s->endpoints[i]);
+    }
+}
+
 static json_t *trace_event(struct sequencer *q, const struct event_row *e)
 {
     struct telling t = {
@@ -200,9 +248,10 @@ static json_t *trace_event(struct sequencer *q, const struct event_row *e)
     tell_event(&t, e);
     store_event_deliveries(q->store, e->n, on_delivery, &t);
     if (e->status == EVENT_ROUTED && !t.count)
-        say_at(t.timeline, q, e->taken_ms, "no endpoint wants it: done");
+        say_at(t.timeline, q, e->taken_ms, "no endpoint wants it: done%s%s%s",
+               *e->reason ? " (" : "", e->reason, *e->reason ? ")" : "");
     else if (e->status == EVENT_ROUTED)
-        say_at(t.timeline, q, e->taken_ms, "routed to %d endpoint(s)", t.count);
+        tell_routed(&t, e);
     json_object_set_new(out, "clock", text_or_null(e->clock));
     json_object_set_new(out, "deliveries", t.deliveries);
     json_object_set_new(out, "timeline", t.timeline);

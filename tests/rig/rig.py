@@ -612,7 +612,7 @@ class Rig:
         """Wait until the event's status is this; its trace."""
         def traced():
             document, code = self.cli("trace", event)
-            return code == 0 and document["status"] == status and document
+            return code == 0 and document.get("status") == status and document
         return wait_for(traced, timeout, f"{event} to be {status}")
 
     def rows(self, process, sql, *args):

@@ -8,6 +8,17 @@
 #include "glob.h"
 #include "route.h"
 
+static bool wants(const struct settings *s, const struct endpoint_settings *e,
+                  const char *source, const char *type, const char *workspace)
+{
+    struct subject event = {
+        .source = source, .type = type, .workspace = workspace};
+    bool yes = route_wants(s, e, &event, NULL);
+
+    subject_fini(&event);
+    return yes;
+}
+
 #define LIST(...)                                                 \
     {                                                             \
         .items = (char *[]){__VA_ARGS__},                         \
@@ -64,8 +75,8 @@ static void an_endpoint_without_wishes_gets_everything(void **state)
     struct settings s = {.endpoints = &e, .endpoint_count = 1};
 
     (void)state;
-    assert_true(route_wants(&s, &e, "plane", "issue.created", "acme"));
-    assert_true(route_wants(&s, &e, "ledger", "unknown", "default"));
+    assert_true(wants(&s, &e, "plane", "issue.created", "acme"));
+    assert_true(wants(&s, &e, "ledger", "unknown", "default"));
 }
 
 static void a_disabled_endpoint_gets_nothing(void **state)
@@ -76,7 +87,7 @@ static void a_disabled_endpoint_gets_nothing(void **state)
         .endpoints = &e, .endpoint_count = 1, .routes = &r, .route_count = 1};
 
     (void)state;
-    assert_false(route_wants(&s, &e, "plane", "issue.created", "acme"));
+    assert_false(wants(&s, &e, "plane", "issue.created", "acme"));
 }
 
 static void types_sources_and_workspaces_must_all_fit(void **state)
@@ -89,11 +100,11 @@ static void types_sources_and_workspaces_must_all_fit(void **state)
     struct settings s = {.endpoints = &e, .endpoint_count = 1};
 
     (void)state;
-    assert_true(route_wants(&s, &e, "plane", "issue.created", "acme"));
-    assert_true(route_wants(&s, &e, "plane", "cycle.created", "acme"));
-    assert_false(route_wants(&s, &e, "plane", "cycle.deleted", "acme"));
-    assert_false(route_wants(&s, &e, "ledger", "issue.created", "acme"));
-    assert_false(route_wants(&s, &e, "plane", "issue.created", "other"));
+    assert_true(wants(&s, &e, "plane", "issue.created", "acme"));
+    assert_true(wants(&s, &e, "plane", "cycle.created", "acme"));
+    assert_false(wants(&s, &e, "plane", "cycle.deleted", "acme"));
+    assert_false(wants(&s, &e, "ledger", "issue.created", "acme"));
+    assert_false(wants(&s, &e, "plane", "issue.created", "other"));
 }
 
 static void a_named_endpoint_without_own_wishes_gets_what_routes_say(void **st)
@@ -111,11 +122,11 @@ static void a_named_endpoint_without_own_wishes_gets_what_routes_say(void **st)
 
     (void)st;
     assert_false(route_has_own(&s, &e[0]));
-    assert_true(route_wants(&s, &e[0], "plane", "project.created", "acme"));
-    assert_false(route_wants(&s, &e[0], "plane", "issue.created", "acme"));
-    assert_true(route_wants(&s, &e[0], "x", "issue.created", "vip"));
+    assert_true(wants(&s, &e[0], "plane", "project.created", "acme"));
+    assert_false(wants(&s, &e[0], "plane", "issue.created", "acme"));
+    assert_true(wants(&s, &e[0], "x", "issue.created", "vip"));
     assert_true(route_has_own(&s, &e[1]));
-    assert_true(route_wants(&s, &e[1], "plane", "issue.created", "acme"));
+    assert_true(wants(&s, &e[1], "plane", "issue.created", "acme"));
 }
 
 static void routes_add_to_own_wishes(void **state)
@@ -127,9 +138,44 @@ static void routes_add_to_own_wishes(void **state)
         .endpoints = &e, .endpoint_count = 1, .routes = &r, .route_count = 1};
 
     (void)state;
-    assert_true(route_wants(&s, &e, "plane", "issue.created", "acme"));
-    assert_true(route_wants(&s, &e, "plane", "project.created", "acme"));
-    assert_false(route_wants(&s, &e, "plane", "cycle.created", "acme"));
+    assert_true(wants(&s, &e, "plane", "issue.created", "acme"));
+    assert_true(wants(&s, &e, "plane", "project.created", "acme"));
+    assert_false(wants(&s, &e, "plane", "cycle.created", "acme"));
+}
+
+static void a_yes_and_a_no_have_a_reason(void **state)
+{
+    static char *low[] = {"low"};
+    struct where_test is_low = {.values = {low, 1}};
+    struct where_field field = {
+        .field = {.kind = EXPR_HEADER, .text = (char *)"X-P"},
+        .tests = &is_low,
+        .count = 1};
+    struct endpoint_settings e = {
+        .name = "crm", .enabled = true, .types = LIST("issue.*")};
+    struct route r[] = {
+        {.sources = LIST("ledger"), .endpoints = LIST("crm")},
+        {.endpoints = LIST("crm"), .where = {&field, 1}},
+    };
+    struct settings s = {
+        .endpoints = &e, .endpoint_count = 1, .routes = r, .route_count = 2};
+    struct subject event = {
+        .source = "plane", .type = "cycle.created", .workspace = "acme"};
+    struct buf why;
+
+    (void)state;
+    buf_init(&why, 1000);
+    assert_false(route_wants(&s, &e, &event, &why));
+    buf_put(&why, "", 1);
+    assert_string_equal(why.data, "its own: not type cycle.created; route 1: "
+                                  "not source plane; route 2: header:X-P is "
+                                  "low: it is not there");
+    buf_reset(&why);
+    event.source = "ledger";
+    assert_true(route_wants(&s, &e, &event, &why));
+    buf_put(&why, "", 1);
+    assert_string_equal(why.data, "by route 1");
+    buf_fini(&why);
 }
 
 int main(void)
@@ -144,6 +190,7 @@ int main(void)
         cmocka_unit_test(
             a_named_endpoint_without_own_wishes_gets_what_routes_say),
         cmocka_unit_test(routes_add_to_own_wishes),
+        cmocka_unit_test(a_yes_and_a_no_have_a_reason),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,174 @@
+/* settings_where: how conditions are written (where.h). */
+#include "settings_types.h"
+#include <stdlib.h>
+#include <string.h>
+
+static void add_test(struct where_field *f, enum test_kind kind)
+{
+    f->tests = gr_realloc(f->tests, (f->count + 1) * sizeof *f->tests);
+    f->tests[f->count++] = (struct where_test){.kind = kind};
+}
+
+static void add_value(const struct conf_value *v, struct where_field *f)
+{
+    struct where_test *t = &f->tests[f->count - 1];
+    char *text = conf_scalar(v, "a value");
+    const char *wrong = text ? where_wrong(t->kind, text) : NULL;
+
+    if (wrong)
+        conf_error(v, "\"%.60s\" %s", text, wrong);
+    if (text)
+        text_list_add(&t->values, text);
+    free(text);
+}
+
+static enum test_kind test_named(const char *word)
+{
+    enum test_kind kind = TEST_PREFIX;
+
+    while (kind < TEST_KINDS && strcmp(test_words[kind], word) != 0)
+        kind++;
+    return kind;
+}
+
+/* {above: 1, below: 5} */
+static void read_tests(const struct conf_value *v, struct where_field *f)
+{
+    size_t n = conf_pair_count(v);
+
+    for (size_t i = 0; i < n; i++) {
+        struct conf_value pair = conf_pair(v, i);
+        enum test_kind kind = test_named(pair.key);
+        struct conf_near near = {.text = pair.key};
+        char hint[100];
+
+        for (int k = TEST_PREFIX; k < TEST_KINDS; k++)
+            conf_near_try(&near, test_words[k]);
+        if (kind == TEST_KINDS) {
+            conf_error(&pair,
+                       "is none of exists, prefix, above, at_least, below, "
+                       "at_most%s",
+                       conf_near_hint(&near, hint));
+            continue;
+        }
+        add_test(f, kind);
+        add_value(&pair, f);
+    }
+    if (n == 0)
+        conf_error(v, "must say something of the field");
+}
+
+static void read_values(const struct conf_value *v, struct where_field *f)
+{
+    size_t n = conf_count(v);
+
+    add_test(f, TEST_IN);
+    for (size_t i = 0; i < n; i++) {
+        struct conf_value item = conf_item(v, i);
+
+        add_value(&item, f);
+    }
+    if (n == 0)
+        conf_error(v, "must not be an empty list");
+}
+
+static void read_field(const struct conf_value *v, struct where *w)
+{
+    struct where_field *f;
+    const char *why;
+
+    w->fields = gr_realloc(w->fields, (w->count + 1) * sizeof *w->fields);
+    f = &w->fields[w->count++];
+    *f = (struct where_field){0};
+    if (expr_parse(&f->field, v->key, &why) != GR_OK)
+        conf_error(v, "\"%.60s\" %s", v->key, why);
+    if (conf_is_map(v))
+        read_tests(v, f);
+    else
+        read_values(v, f);
+}
+
+static void read_where(const struct conf_value *v, const struct conf_key *k,
+                       void *target)
+{
+    size_t n;
+
+    (void)k;
+    if (!conf_is_map(v)) {
+        conf_error(v, "is meant to be a map of fields and what they must be");
+        return;
+    }
+    n = conf_pair_count(v);
+    for (size_t i = 0; i < n; i++) {
+        struct conf_value pair = conf_pair(v, i);
+
+        read_field(&pair, target);
+    }
+    if (n == 0)
+        conf_error(v, "must name at least one field");
+}
+
+static void print_values(struct buf *out, const struct text_list *values)
+{
+    buf_puts(out, "[");
+    for (size_t i = 0; i < values->count; i++) {
+        buf_puts(out, i ? ", " : "");
+        conf_put_text(out, values->items[i]);
+    }
+    buf_puts(out, "]");
+}
+
+static void print_field(struct buf *out, const struct where_field *f)
+{
+    struct buf text;
+
+    buf_init(&text, CONF_SECRET_MAX_BYTES);
+    expr_print(&f->field, &text);
+    conf_put_text(out, text.data ? text.data : "");
+    buf_fini(&text);
+    buf_puts(out, ": ");
+    if (f->count && f->tests[0].kind == TEST_IN) {
+        print_values(out, &f->tests[0].values);
+        return;
+    }
+    for (size_t i = 0; i < f->count; i++) {
+        buf_printf(out, "%s%s: ", i ? ", " : "{", test_words[f->tests[i].kind]);
+        conf_put_text(out, f->tests[i].values.items[0]);
+    }
+    buf_puts(out, "}");
+}
+
+static void print_where(struct buf *out, const struct conf_key *k,
+                        const void *target, int indent)
+{
+    const struct where *w = target;
+
+    (void)k;
+    buf_puts(out, "\n");
+    for (size_t i = 0; i < w->count; i++) {
+        buf_printf(out, "%*s", indent + 2, "");
+        print_field(out, &w->fields[i]);
+        buf_puts(out, "\n");
+    }
+}
+
+static bool unset_where(const struct conf_key *k, const void *target)
+{
+    (void)k;
+    return ((const struct where *)target)->count == 0;
+}
+
+static void fini_where(const struct conf_key *k, void *target)
+{
+    (void)k;
+    where_fini(target);
+}
+
+const struct conf_type settings_as_where = {
+    .name = "map of field expressions: a value, a list of them, or "
+            "`{exists, prefix, above, at_least, below, at_most}`",
+    .read = read_where,
+    .print = print_where,
+    .unset = unset_where,
+    .fini = fini_where,
+};
