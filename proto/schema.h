@@ -71,10 +71,8 @@
 #define WIRE_VOIDED(                                            \
     F) /* sequencer -> deliverer: not yours, forget its rows */ \
     F(str, from, "the sequencer's name")                        \
-    F(str, inbox, "where it is reached")                        \
-    F(u64, run, "run of the last beat")                         \
-    F(i64, stamp_ms, "stamp of the last beat")                  \
-    F(u64, grant, "the grant that is over")
+    F(str, inbox, "where the sequencer is reached")             \
+    F(u64, grant, "the grant that is over, whatever it answers")
 
 /* ---- messages: what the hop carries, durably ---- */
 

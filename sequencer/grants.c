@@ -546,8 +546,6 @@ static void say_voided(struct sequencer *q, struct deliverer *d, uint64_t grant)
 {
     struct wire_voided v = {.from = wire_text(q->d.name),
                             .inbox = wire_text(mailbox_address(q->d.mailbox)),
-                            .run = d->run,
-                            .stamp_ms = d->stamp_ms,
                             .grant = grant};
     struct buf b;
 

@@ -113,8 +113,7 @@ class FakeSequencer:
         self.send(GRANTED, run, stamp, grant, endpoint, conf)
 
     def void(self, grant):
-        _, run, stamp, _ = self.beats[-1]
-        self.send(VOIDED, run, stamp, grant)
+        self.send(VOIDED, grant)
 
     def send(self, kind, *fields):
         self.push.send(pack(kind, 1, "sequencer", self.inbox, *fields),
