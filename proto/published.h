@@ -23,6 +23,10 @@ struct published {
     struct bytes data;       /* as it was written; into the body */
 };
 
+/* The first of the headers kept with an event that expires; its value is when,
+ * in ms. No request can bring a header of this name. */
+#define PUBLISHED_EXPIRES ":expires"
+
 struct published_wrong {
     const char *field; /* "" : the body as a whole; static */
     char why[120];

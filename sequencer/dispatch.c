@@ -8,6 +8,7 @@
  * Each pick is a search in an index of what waits, however much that is. */
 #include "headers.h"
 #include "log.h"
+#include "publication.h"
 #include "store.h"
 #include <stdlib.h>
 #include <string.h>
@@ -270,6 +271,8 @@ static bool put_task(struct sequencer *q, const struct endpoint *e,
     pick_headers(q, e, ev->source, all, &headers);
     t.headers = (struct bytes){headers.data ? headers.data : "", headers.len};
     t.body = body;
+    if (d->life == 1) /* what is sent again on somebody's word is wanted */
+        t.expires_ms = publication_expires_ms(all);
     wire_put_task(out, &t);
     store_body_done(q->store);
     buf_fini(&headers);

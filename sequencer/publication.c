@@ -22,6 +22,29 @@ static void copy_headers(struct bytes all, struct buf *out)
     }
 }
 
+static void put_expiry(struct buf *headers, int64_t at_ms)
+{
+    char text[24];
+    int n = snprintf(text, sizeof text, "%lld", (long long)at_ms);
+
+    headers_put(headers, PUBLISHED_EXPIRES, (struct bytes){text, (size_t)n});
+}
+
+int64_t publication_expires_ms(struct bytes headers)
+{
+    struct bytes name, value;
+    size_t at = 0;
+    char text[24] = "";
+
+    if (!headers_next(headers, &at, &name, &value) ||
+        name.n != strlen(PUBLISHED_EXPIRES) ||
+        memcmp(name.p, PUBLISHED_EXPIRES, name.n) != 0 ||
+        value.n >= sizeof text)
+        return 0;
+    memcpy(text, value.p, value.n);
+    return strtoll(text, NULL, 10);
+}
+
 static void find_key(struct publication *u, struct bytes headers)
 {
     if (u->p.id)
@@ -45,6 +68,8 @@ gr_rc publication_read(struct publication *u, struct bytes headers,
         return GR_REFUSE;
     }
     find_key(u, headers);
+    if (u->p.expires_in_ms)
+        put_expiry(&u->headers, received_ms + u->p.expires_in_ms);
     copy_headers(headers, &u->headers);
     published_body(&u->p, event_id, received_ms, &u->body);
     u->is = !u->headers.failed && !u->body.failed;

@@ -20,4 +20,7 @@ GR_MUST_CHECK gr_rc publication_read(struct publication *u,
                                      const char *event_id, int64_t received_ms);
 void publication_fini(struct publication *u);
 
+/* When an event with these headers, as they are kept, expires; 0: never. */
+int64_t publication_expires_ms(struct bytes headers);
+
 #endif

@@ -203,6 +203,31 @@ class Publishing(RigTest):
         self.assertEqual([r.path for r in rig.receiver.requests()
                           if r.id == erp["id"]], ["/erp"])
 
+    def test_it_is_not_tried_when_its_time_is_over(self):
+        rig = self.pipeline()
+        rig.receiver.rules({"path": "/crm", "answers": [{"status": 503}]})
+        rig.start()
+        _, _, text = self.post(rig, {**EVENT, "expires_in": "300ms"})
+        event = json.loads(text)["id"]
+        letter = wait_for(lambda: [x for x in rig.cli("dlq")[0]
+                                   if x["event_id"] == event])[0]
+        self.assertEqual(letter["reason"], "expired")
+        # Somebody wants it all the same.
+        rig.receiver.rules({"path": "/crm", "answers": [{"status": 200}]})
+        self.assertEqual(rig.cli("dlq", "retry", letter["id"])[1], 0)
+        wait_for(lambda: event in rig.receiver.delivered())
+
+    def test_one_that_expired_before_anybody_could_take_it_is_a_letter(self):
+        rig = self.pipeline()
+        rig.start("ingress")
+        _, _, text = self.post(rig, {**EVENT, "expires_in": "1ms"})
+        event = json.loads(text)["id"]
+        rig.start()
+        letter = wait_for(lambda: [x for x in rig.cli("dlq")[0]
+                                   if x["event_id"] == event])[0]
+        self.assertEqual(letter["reason"], "expired")
+        self.assertEqual(rig.receiver.stats()["requests"], 0)
+
     def test_it_is_kept_to_its_rate(self):
         rig = self.pipeline(rate_limit="5/h")
         rig.start("ingress")
