@@ -258,6 +258,7 @@ struct http *http_open(const char *host, int port,
     int fd = listen_on("ingress.listen", host, port, siblings, arg);
 
     h->bounds = bounds;
+    h->most_connections = bounds->max_connections;
     h->ops = *ops;
     h->self = self;
     h->now_ms = now_ms();
@@ -307,6 +308,9 @@ int http_run(struct http *h, int64_t now_wall_ms, int64_t now_mono_ms)
     if (MHD_get_timeout(h->mhd, &more_ms) == MHD_NO)
         more_ms = 1;
     due_ms = visits_time_out(h); /* what has come was read before */
+    if (h->room_made)
+        due_ms = 0;
+    h->room_made = false;
     return more_ms ? due_ms : 0;
 }
 

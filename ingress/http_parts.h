@@ -46,6 +46,10 @@ struct http {
     int epoll_fd;
     int answers; /* given since the last run */
     bool quiesced;
+    /* One of as many connections as there may be was closed: the library looks
+     * at its socket for new ones only when it is run again. */
+    bool room_made;
+    int64_t most_connections; /* as it was when we began to listen */
 };
 
 /* ---- visits.c ---- */

@@ -50,37 +50,6 @@ static void note_remote(struct visitor *v, struct MHD_Connection *c)
         v->remote[0] = 0;
 }
 
-static struct visitor *arrived(struct http *h, struct MHD_Connection *c)
-{
-    struct visitor *v = gr_alloc(sizeof *v);
-    int on = 1;
-
-    v->fd = MHD_get_connection_info(c, MHD_CONNECTION_INFO_CONNECTION_FD)
-                ->connect_fd;
-    setsockopt(v->fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-    note_remote(v, c);
-    v->visit = VISIT_CUT;
-    visit_move(h, v, VISIT_BETWEEN);
-    h->figures.connections++;
-    return v;
-}
-
-void visit_notify(void *cls, struct MHD_Connection *c, void **context,
-                  enum MHD_ConnectionNotificationCode what)
-{
-    struct http *h = cls;
-    struct visitor *v = *context;
-
-    if (what == MHD_CONNECTION_NOTIFY_STARTED) {
-        *context = arrived(h, c);
-    } else if (v) {
-        visit_move(h, v, VISIT_CUT);
-        h->figures.connections--;
-        free(v);
-        *context = NULL;
-    }
-}
-
 void visit_cut(struct http *h, struct visitor *v, enum answer a)
 {
     const struct answer_facts *f = answer_facts(a);
@@ -126,6 +95,50 @@ static void time_out(struct http *h, struct visitor *v)
     }
     tell_too_slow(h, v);
     visit_cut(h, v, ANSWER_TOO_SLOW);
+}
+
+/* A sixteenth of the connections is kept for those who come. When the rest is
+ * taken, whoever has kept us waiting longest makes room, so that connections
+ * that only stand there, however many, never keep others out. */
+static void make_room(struct http *h)
+{
+    int64_t most = h->most_connections;
+    struct visitor *longest = TAILQ_FIRST(&h->waiting);
+
+    if (longest && most >= 16 && h->figures.connections > most - most / 16)
+        time_out(h, longest);
+}
+
+static struct visitor *arrived(struct http *h, struct MHD_Connection *c)
+{
+    struct visitor *v = gr_alloc(sizeof *v);
+    int on = 1;
+
+    v->fd = MHD_get_connection_info(c, MHD_CONNECTION_INFO_CONNECTION_FD)
+                ->connect_fd;
+    setsockopt(v->fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    note_remote(v, c);
+    v->visit = VISIT_CUT;
+    visit_move(h, v, VISIT_BETWEEN);
+    h->figures.connections++;
+    make_room(h);
+    return v;
+}
+
+void visit_notify(void *cls, struct MHD_Connection *c, void **context,
+                  enum MHD_ConnectionNotificationCode what)
+{
+    struct http *h = cls;
+    struct visitor *v = *context;
+
+    if (what == MHD_CONNECTION_NOTIFY_STARTED) {
+        *context = arrived(h, c);
+    } else if (v) {
+        visit_move(h, v, VISIT_CUT);
+        h->room_made |= h->figures.connections-- >= h->bounds->max_connections;
+        free(v);
+        *context = NULL;
+    }
 }
 
 int visits_time_out(struct http *h)
