@@ -3,8 +3,9 @@
  * one epoll. What a deliverer could be if it kept nothing, signed nothing and
  * asked nobody.
  *
- *   bare-post URL COUNT AT_ONCE BODY_BYTES
+ *   bare-post URL COUNT AT_ONCE BODY_BYTES HEADERS
  *
+ * HEADERS: how many headers of 40 bytes each request has beside libcurl's own.
  * Prints seconds, and how many were answered 2xx. */
 #include <curl/curl.h>
 #include <stdio.h>
@@ -99,13 +100,25 @@ static void turn(struct bare *b)
     take_ends(b);
 }
 
-static CURL *handle(const char *url, const char *body, long bytes)
+static struct curl_slist *headers(long count)
+{
+    struct curl_slist *list = NULL;
+
+    for (long i = 0; i < count; i++)
+        list = curl_slist_append(list,
+                                 "x-header-name: 012345678901234567890123");
+    return list;
+}
+
+static CURL *handle(const char *url, const char *body, long bytes,
+                    struct curl_slist *list)
 {
     CURL *e = curl_easy_init();
 
     curl_easy_setopt(e, CURLOPT_URL, url);
     curl_easy_setopt(e, CURLOPT_POSTFIELDS, body);
     curl_easy_setopt(e, CURLOPT_POSTFIELDSIZE, bytes);
+    curl_easy_setopt(e, CURLOPT_HTTPHEADER, list);
     curl_easy_setopt(e, CURLOPT_WRITEFUNCTION, forget);
     curl_easy_setopt(e, CURLOPT_NOSIGNAL, 1L);
     return e;
@@ -123,11 +136,14 @@ int main(int argc, char **argv)
 {
     struct bare b = {.left_ms = -1};
     long at_once, bytes;
+    struct curl_slist *list;
     double began;
     char *body;
 
-    if (argc != 5)
-        return fputs("bare-post URL COUNT AT_ONCE BODY_BYTES\n", stderr), 64;
+    if (argc != 6)
+        return fputs("bare-post URL COUNT AT_ONCE BODY_BYTES HEADERS\n",
+                     stderr),
+               64;
     b.count = strtol(argv[2], NULL, 10);
     at_once = strtol(argv[3], NULL, 10);
     bytes = strtol(argv[4], NULL, 10);
@@ -136,6 +152,7 @@ int main(int argc, char **argv)
         return 64;
     memset(body, 'x', (size_t)bytes);
     curl_global_init(CURL_GLOBAL_DEFAULT);
+    list = headers(strtol(argv[5], NULL, 10));
     b.multi = curl_multi_init();
     b.epoll = epoll_create1(EPOLL_CLOEXEC);
     curl_multi_setopt(b.multi, CURLMOPT_SOCKETFUNCTION, on_socket);
@@ -144,7 +161,7 @@ int main(int argc, char **argv)
     curl_multi_setopt(b.multi, CURLMOPT_TIMERDATA, &b);
     began = now();
     for (long i = 0; i < at_once; i++)
-        begin(&b, handle(argv[1], body, bytes));
+        begin(&b, handle(argv[1], body, bytes, list));
     while (b.ended < b.count)
         turn(&b);
     printf("%.4f %ld\n", now() - began, b.good);

@@ -333,10 +333,9 @@ static void put_row(void *self, const struct attempt_row *row)
                             .reason = wire_text(row->reason),
                             .error = wire_text(row->error),
                             .first_ms = row->first_ms,
-                            .next_ms = row->next_ms};
+                            .next_ms = row->next_ms,
+                            .response = row->response};
 
-    if (row->outcome != OUTCOME_DELIVERED) /* else nobody there wants it */
-        r.response = row->response;
     wire_put_result(out, &r);
 }
 

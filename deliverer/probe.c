@@ -161,12 +161,23 @@ static void add_line(json_t *out, const struct endpoint_config *c,
     free(name);
 }
 
+/* One line, or several. */
+static void add_node(json_t *out, const struct endpoint_config *c,
+                     const char *node)
+{
+    char *copy = gr_strdup(node), *rest = copy, *line;
+
+    while ((line = strsep(&rest, "\r")))
+        add_line(out, c, *line == '\n' ? line + 1 : line);
+    free(copy);
+}
+
 static json_t *request_json(const struct flight *f)
 {
     json_t *headers = json_array();
 
     for (size_t i = 0; i < f->request.count; i++)
-        add_line(headers, f->config,
+        add_node(headers, f->config,
                  f->request.text.data + f->request.lines[i]);
     return json_pack("{s:s,s:o,s:o,s:o}", "method",
                      f->config->put ? "PUT" : "POST", "url",

@@ -18,6 +18,7 @@ struct request {
     size_t *lines;   /* where they begin */
     struct curl_slist *nodes;
     size_t count, room;
+    bool joining; /* the next lines belong to the last node */
 };
 
 void request_init(struct request *r);

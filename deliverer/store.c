@@ -76,7 +76,12 @@ static void prepare_attempts(struct store *s)
         "INSERT INTO attempts VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, "
         "?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, "
         "?24)");
-    s->sql.attempt_get = prepare(s, "SELECT * FROM attempts WHERE n = ?1");
+    /* For the sequencer: once for each attempt, so no more than it is told. */
+    s->sql.attempt_get = prepare(
+        s, "SELECT n, attempt_id, grant_id, endpoint, event_id, outcome, "
+           "http_status, error, reason, at_ms, duration_ms, attempts, "
+           "first_ms, next_ms, iif(outcome = 1, x'', response) "
+           "FROM attempts WHERE n = ?1");
     s->sql.attempts_of_event = prepare(
         s, "SELECT * FROM attempts WHERE event_id = ?1 ORDER BY n");
     s->sql.attempts_oldest = prepare(
@@ -317,7 +322,8 @@ void store_attempt_put(struct store *s, struct attempt_row *row)
     db_run(s->db, q);
 }
 
-static struct attempt_row read_attempt(stmt *q)
+/* The columns of attempt_get, which all others begin with. */
+static struct attempt_row read_result(stmt *q)
 {
     return (struct attempt_row){.n = col_i64(q, 0),
                                 .attempt_id = (uint64_t)col_i64(q, 1),
@@ -333,16 +339,23 @@ static struct attempt_row read_attempt(stmt *q)
                                 .attempts = (uint64_t)col_i64(q, 11),
                                 .first_ms = col_i64(q, 12),
                                 .next_ms = col_i64(q, 13),
-                                .response = col_blob(q, 14),
-                                .hop_n = (uint64_t)col_i64(q, 15),
-                                .headers = col_blob(q, 16),
-                                .timings = {.dns_us = col_i64(q, 17),
-                                            .connect_us = col_i64(q, 18),
-                                            .tls_us = col_i64(q, 19),
-                                            .first_byte_us = col_i64(q, 20),
-                                            .total_us = col_i64(q, 21)},
-                                .http_version = (int)col_i64(q, 22),
-                                .sends = (int)col_i64(q, 23)};
+                                .response = col_blob(q, 14)};
+}
+
+static struct attempt_row read_attempt(stmt *q)
+{
+    struct attempt_row row = read_result(q);
+
+    row.hop_n = (uint64_t)col_i64(q, 15);
+    row.headers = col_blob(q, 16);
+    row.timings = (struct timings){.dns_us = col_i64(q, 17),
+                                   .connect_us = col_i64(q, 18),
+                                   .tls_us = col_i64(q, 19),
+                                   .first_byte_us = col_i64(q, 20),
+                                   .total_us = col_i64(q, 21)};
+    row.http_version = (int)col_i64(q, 22);
+    row.sends = (int)col_i64(q, 23);
+    return row;
 }
 
 bool store_attempt_get(struct store *s, int64_t n, attempt_row_fn *each,
@@ -355,7 +368,7 @@ bool store_attempt_get(struct store *s, int64_t n, attempt_row_fn *each,
     bind_i64(q, 1, n);
     found = db_step(s->db, q);
     if (found) {
-        row = read_attempt(q);
+        row = read_result(q);
         each(self, &row);
     }
     db_done(q);

@@ -104,7 +104,9 @@ struct attempt_row {
 
 /* Sets row->n. */
 void store_attempt_put(struct store *s, struct attempt_row *row);
-/* Calls `each` (borrowing) for row n; false: it is gone. */
+/* Calls `each` (borrowing) for row n, with what its result tells: of the answer
+ * no headers and timings, and no body when it was delivered. false: it is gone.
+ */
 typedef void attempt_row_fn(void *self, const struct attempt_row *row);
 bool store_attempt_get(struct store *s, int64_t n, attempt_row_fn *each,
                        void *self);

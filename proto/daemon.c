@@ -17,18 +17,31 @@
 enum {
     ERRORS_MAX_BYTES = 1024 * 1024,
     FRAMES_PER_TURN = 256,
+    RANDOM_AT_ONCE = 128,
     STOP_FULL_TURNS =
         20, /* at a full disk, about 5 s: then we go all the same */
 };
 
+/* Many at a time: a deliverer needs one for each attempt. A daemon is one
+ * thread and does not fork, so none is given twice. */
+static uint64_t random_bits(void)
+{
+    static uint64_t drawn[RANDOM_AT_ONCE];
+    static size_t left;
+
+    if (left == 0) {
+        if (getrandom(drawn, sizeof drawn, 0) != sizeof drawn)
+            die(EXIT_UNAVAILABLE, "getrandom: %s", strerror(errno));
+        left = RANDOM_AT_ONCE;
+    }
+    return drawn[--left];
+}
+
 uint64_t random_id(void)
 {
-    uint64_t id = 0;
+    uint64_t id = random_bits() & INT64_MAX; /* SQLite's integers */
 
-    while (id == 0)
-        if (getrandom(&id, sizeof id, 0) != sizeof id)
-            die(EXIT_UNAVAILABLE, "getrandom: %s", strerror(errno));
-    return id & INT64_MAX ? id & INT64_MAX : 1; /* SQLite's integers */
+    return id ? id : 1;
 }
 
 /* ---- the command line ---- */
