@@ -87,7 +87,8 @@ const struct command ctl_commands[] = {
         .name = "events",
         .args = "",
         .summary = "search what came in",
-        .help = "Status is routed, done, duplicate or refused.",
+        .help = "Status is buffered, routed, done, duplicate, ignored or "
+                "refused.",
         .examples = "  grapnel events --workspace acme --since 1h\n"
                     "  grapnel events --status refused --json\n",
         .options = {{"--workspace", "W", "of this workspace"},
@@ -159,6 +160,57 @@ const struct command ctl_commands[] = {
         .examples = "  grapnel endpoints test crm\n"
                     "  grapnel endpoints test crm --json | jq '.response'\n",
         .run = run_endpoints_test,
+    },
+    {
+        .name = "release",
+        .args = "EVENT",
+        .least = 1,
+        .most = 1,
+        .summary = "let a suppressed repeat through",
+        .help = "It is routed as if it were no repeat. Refused for an event "
+                "that is none (exit 1).",
+        .examples = "  grapnel events --status duplicate\n"
+                    "  grapnel release evt_01JD3S6Q8W0N8M7V1T2X3Y4Z5A\n",
+        .run = run_release,
+    },
+    {
+        .name = "workspaces",
+        .args = "[W]",
+        .most = 1,
+        .summary = "each workspace's number, open gaps, what is held back",
+        .help = "With W also how many events of each type it had so far.",
+        .examples = "  grapnel workspaces\n"
+                    "  grapnel workspaces acme --json\n",
+        .options = {{"--limit", "N", "at most so many (100)"}},
+        .run = run_workspaces,
+    },
+    {
+        .name = "gaps",
+        .args = "",
+        .summary = "numbers of sources that are or were missing",
+        .help = "Status is open (waited for), filled (they came after all), "
+                "skipped (time or buffer was\nover) or closed (by a person). "
+                "When a part of a gap comes, it is split.",
+        .examples = "  grapnel gaps --open\n"
+                    "  grapnel gaps --workspace acme --since 24h --json\n",
+        .options = {{"--open", NULL, "only those that are waited for"},
+                    {"--source", "S", "of this source"},
+                    {"--workspace", "W", "of this workspace"},
+                    LIST_TIMES},
+        .run = run_gaps,
+    },
+    {
+        .name = "gaps close",
+        .args = "ID",
+        .least = 1,
+        .most = 1,
+        .summary = "wait no longer for what is missing",
+        .help =
+            "What the gap holds up is let go; what comes later is delivered "
+            "late.",
+        .examples = "  grapnel gaps close gap_12 --note lost\n",
+        .options = {{"--note", "TEXT", "why (needed)"}},
+        .run = run_gaps_close,
     },
     {
         .name = "dlq",

@@ -113,7 +113,7 @@ static bool put_time(struct ctl *c, json_t *args, const char *option,
     return true;
 }
 
-static bool put_limit(struct ctl *c, json_t *args)
+bool put_limit(struct ctl *c, json_t *args)
 {
     const char *text = parsed_value(&c->parsed, "--limit");
     int64_t limit = LIST_DEFAULT;

@@ -32,6 +32,10 @@ int run_deliveries(struct ctl *c);
 int run_endpoints(struct ctl *c);
 int run_endpoints_pause(struct ctl *c);
 int run_endpoints_resume(struct ctl *c);
+int run_gaps(struct ctl *c);
+int run_gaps_close(struct ctl *c);
+int run_workspaces(struct ctl *c);
+int run_release(struct ctl *c);
 int run_dlq(struct ctl *c);
 int run_dlq_show(struct ctl *c);
 int run_dlq_retry(struct ctl *c);
@@ -65,6 +69,8 @@ const char *time_of(const json_t *object, const char *key);
  * --since and --until as since_ms and until_ms, --limit as a number. false: a
  * sentence was printed; exit 64. */
 bool put_filters(struct ctl *c, json_t *args, const char *const *texts);
+/* --limit alone; put_filters() has it too. */
+bool put_limit(struct ctl *c, json_t *args);
 /* --limit, 100 without. Only after put_filters(). */
 int64_t list_limit(const struct ctl *c);
 /* Who runs this, for the history of what he changes. */

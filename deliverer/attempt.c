@@ -175,6 +175,16 @@ static void set_endpoint(struct flight *f)
     f->prepared = c->id;
 }
 
+/* The task's own, for this attempt alone. */
+static void set_url(struct flight *f, struct bytes url)
+{
+    char *text = wire_dup(url);
+
+    curl_easy_setopt(f->easy, CURLOPT_URL, text); /* libcurl copies it */
+    free(text);
+    f->prepared = 0;
+}
+
 void flight_prepare(struct flight *f)
 {
     const struct endpoint_config *c = f->config;
@@ -183,6 +193,8 @@ void flight_prepare(struct flight *f)
 
     if (f->prepared != c->id)
         set_endpoint(f);
+    if (t->w.url.n)
+        set_url(f, t->w.url);
     /* By libcurl, so that a host of several addresses gets its share for each;
      * flights.c ends what takes longer. */
     curl_easy_setopt(e, CURLOPT_CONNECTTIMEOUT_MS, (long)c->connect_timeout_ms);

@@ -176,6 +176,12 @@ static void put_ours(struct request *r, const struct wire_task *t,
     }
     if (t->clock.n)
         put(r, t, "grapnel-clock", t->clock);
+    if (t->source_sequence.n)
+        put(r, t, "grapnel-source-sequence", t->source_sequence);
+    if (t->gap.n)
+        put(r, t, "grapnel-gap", t->gap);
+    if (t->late)
+        put_text(r, t, "grapnel-late", "1");
     if (t->series)
         put_number(r, t, "grapnel-series", t->series);
     put_number(r, t, "grapnel-attempt", attempt);

@@ -26,6 +26,11 @@ struct ingress {
     struct door door;
     struct rejects rejects;
     struct ulid ids;
+    struct { /* the sequencer's question that is to be answered; run 0: none */
+        char inbox[INBOX_MAX_BYTES + 1];
+        uint64_t run;
+        int64_t stamp_ms;
+    } sounding;
     int64_t stopping_ms; /* mono: when we began to stop; 0 */
     int64_t counts[COUNT_COUNT];
 };

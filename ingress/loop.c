@@ -5,6 +5,7 @@
 #include "log.h"
 #include "siblings.h"
 #include "trace.h"
+#include "wire.h"
 #include <string.h>
 
 enum { AWAY_MS = 2000 }; /* a peer that has not been heard for so long */
@@ -87,9 +88,50 @@ static int work(void *self)
     return more ? 0 : sooner(sooner(http_ms, room_ms), rejects_ms);
 }
 
+/* The sequencer asks what it has still to expect. */
+static void frame(void *self, int kind, struct bytes frame)
+{
+    struct ingress *g = self;
+    struct wire_sounding s;
+
+    if (kind != WIRE_KIND_SOUNDING || wire_get_sounding(&s, frame) != GR_OK ||
+        !wire_is(s.from, SEQUENCER) ||
+        !mailbox_reaches(g->daemon.mailbox, s.inbox)) {
+        log_warn(NULL, "a frame that is not for an ingress; dropped",
+                 LS("kind", wire_kind_name(kind)));
+        return;
+    }
+    wire_copy(g->sounding.inbox, sizeof g->sounding.inbox, s.inbox);
+    g->sounding.run = s.run;
+    g->sounding.stamp_ms = s.stamp_ms;
+}
+
+/* After the commit: all that was received until now has a number below the
+ * next. Lost without harm, it asks again. */
+static void answer_sounding(struct ingress *g)
+{
+    struct wire_sounded s = {
+        .from = wire_text(g->daemon.name),
+        .inbox = wire_text(mailbox_address(g->daemon.mailbox)),
+        .run = g->sounding.run,
+        .stamp_ms = g->sounding.stamp_ms,
+        .next = hop_next(g->daemon.hop, SEQUENCER)};
+    struct buf out;
+
+    if (!g->sounding.run)
+        return;
+    buf_init(&out, 1024);
+    wire_put_sounded(&out, &s);
+    if (mailbox_send(g->daemon.mailbox, g->sounding.inbox,
+                     (struct bytes){out.data, out.len}) == GR_OK)
+        g->sounding.run = 0;
+    buf_fini(&out);
+}
+
 static void tell(void *self)
 {
     intake_tell(self);
+    answer_sounding(self);
 }
 
 static void undo(void *self)
@@ -181,6 +223,7 @@ const struct daemon_plan ingress_plan = {
     .metrics = ingress_metrics,
     .families = ingress_families,
     .open = open_all,
+    .frame = frame,
     .work = work,
     .tell = tell,
     .undo = undo,

@@ -9,6 +9,7 @@ enum {
     INBOX_MAX_BYTES = 255, /* an inbox's address */
     TEXT_MAX_BYTES = 4096, /* ids of others, types, workspaces, errors */
     HEADERS_MAX_BYTES = 64 * 1024, /* packed */
+    URL_MAX_BYTES = 16 * 1024,
     RESPONSE_MAX_BYTES = 16 * 1024,
     BODY_MAX_BYTES = 64 * 1024 * 1024, /* the most `max_body` may be set to */
     MESSAGE_MAX_BYTES = BODY_MAX_BYTES + 2 * HEADERS_MAX_BYTES + 64 * 1024,

@@ -541,6 +541,7 @@ bool hop_links(struct hop *h, int *at, struct hop_link *link)
 
         *link = (struct hop_link){
             .peer = o->peer,
+            .inbox = o->inbox,
             .out = true,
             .window = o->sent > o->cursor ? o->sent - o->cursor : 0,
             .next = o->next,
@@ -554,6 +555,7 @@ bool hop_links(struct hop *h, int *at, struct hop_link *link)
         const struct hop_in *i = h->in[k];
 
         *link = (struct hop_link){.peer = i->peer,
+                                  .inbox = i->inbox,
                                   .next = i->taken,
                                   .done = i->n,
                                   .lost = i->lost,

@@ -96,6 +96,7 @@ int hop_tell(struct hop *h);
 /* For status and metrics. `next_link` walks: start with *at = 0. */
 struct hop_link {
     const char *peer;
+    const char *inbox;   /* where it is reached; "": not known */
     bool out;            /* we send */
     uint64_t window;     /* out: sent and not acknowledged */
     uint64_t next, done; /* out: next number, acknowledged; in: taken, place */

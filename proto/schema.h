@@ -74,6 +74,21 @@
     F(str, inbox, "where the sequencer is reached")             \
     F(u64, grant, "the grant that is over, whatever it answers")
 
+#define WIRE_SOUNDING(F) /* sequencer -> ingress: what have you received? */ \
+    F(str, from, "the sequencer's name")                                     \
+    F(str, inbox, "where it is answered")                                    \
+    F(u64, run, "this start of it")                                          \
+    F(i64, stamp_ms, "its door time (doors.h)")
+
+#define WIRE_SOUNDED(F) /* ingress -> sequencer: the answer */ \
+    F(str, from, "the ingress's name")                         \
+    F(str, inbox, "where it is reached")                       \
+    F(u64, run, "of the sounding")                             \
+    F(i64, stamp_ms, "of the sounding")                        \
+    F(u64, next,                                               \
+      "whatever it receives from now on has this number or "   \
+      "a higher one")
+
 /* ---- messages: what the hop carries, durably ---- */
 
 #define WIRE_ACCEPTED(F) /* ingress -> sequencer: the raw request is kept */ \
@@ -92,9 +107,13 @@
     F(str, type, "")                                                         \
     F(str, workspace, "")                                                    \
     F(i64, received_ms, "when the event came in")                            \
-    F(u64, sequence, "its number in its workspace")                          \
+    F(u64, sequence, "its number in its workspace; 0: it has none")          \
     F(u64, previous, "the last one routed to this endpoint before; 0: none") \
     F(str, clock, "numbers by type at that moment: issue.created=7,…")       \
+    F(str, source_sequence, "the source's own number; \"\": none")           \
+    F(str, gap, "let go past these numbers, 3-5; \"\": none is missing")     \
+    F(u64, late, "1: it came after its gap was given up")                    \
+    F(str, url, "where to, instead of the endpoint's own; \"\": that")       \
     F(u64, series, "changes when the numbering was set back")                \
     F(u64, replay, "1: sent again on an operator's word")                    \
     F(u64, attempts, "made so far")                                          \
@@ -220,14 +239,16 @@
     F(bin, tls_key, "PEM: its private key")
 
 /* M(kind number, NAME, name, version) */
-#define WIRE_FRAMES(M)        \
-    M(1, BATCH, batch, 1)     \
-    M(2, ACKED, acked, 1)     \
-    M(3, RUNS, runs, 1)       \
-    M(4, BEAT, beat, 1)       \
-    M(5, PULSE, pulse, 1)     \
-    M(6, GRANTED, granted, 1) \
-    M(7, VOIDED, voided, 1)
+#define WIRE_FRAMES(M)          \
+    M(1, BATCH, batch, 1)       \
+    M(2, ACKED, acked, 1)       \
+    M(3, RUNS, runs, 1)         \
+    M(4, BEAT, beat, 1)         \
+    M(5, PULSE, pulse, 1)       \
+    M(6, GRANTED, granted, 1)   \
+    M(7, VOIDED, voided, 1)     \
+    M(8, SOUNDING, sounding, 1) \
+    M(9, SOUNDED, sounded, 1)
 
 #define WIRE_MESSAGES(M)           \
     M(32, ACCEPTED, accepted, 1)   \

@@ -223,11 +223,15 @@ const struct conf_section settings_dedupe = {
              .min = SECOND_MS,
              .max = LONG_MS,
              .help = "absent: the profile's"},
-            {0},
-        },
-    .known =
-        (const struct conf_known[]){
-            {"window", NOT_YET},
+            {.name = "window",
+             .type = &conf_as_duration,
+             AT(dedupe, window_ms),
+             .fallback = "0s",
+             .min = 0,
+             .max = LONG_MS,
+             .help = "also a repeat: the same source, workspace, type and body "
+                     "within this time under another key (5m is usual; 0s: "
+                     "off)"},
             {0},
         },
 };
@@ -274,6 +278,11 @@ static void check_source(const struct conf_value *v, void *target)
 {
     struct source *s = target;
 
+    if (s->name && s->order.backfill &&
+        strlen(s->name) + strlen(BACKFILL_PREFIX) > NAME_MAX_BYTES)
+        conf_error_key(v, "order",
+                       "backfill makes an endpoint backfill:NAME: the source's "
+                       "name is too long for that");
     if (key_has(&s->dedupe, EXPR_ID) && !conf_has(v, "id"))
         conf_error_key(v, "dedupe", "has a key made of id, but there is no id");
     if (!s->provider)
@@ -374,12 +383,21 @@ static const struct conf_section source_section = {
              AT(source, rate_limit),
              .help = "how many genuine requests each ingress takes, in bursts "
                      "of that many at most; the rest is answered with 429"},
+            {.name = "order",
+             .type = &conf_as_map,
+             AT(source, order),
+             .section = &settings_order_section,
+             .help = "in which order its events are let go"},
+            {.name = "states",
+             .type = &conf_as_map,
+             AT(source, states),
+             .section = &settings_states_section,
+             .flags = CONF_OPTIONAL,
+             .help = "its events are moves of an object's state"},
             {0},
         },
     .known =
         (const struct conf_known[]){
-            {"order", NOT_YET},
-            {"states", NOT_YET},
             {"secret", "unknown key (did you mean secrets?)"},
             {0},
         },
@@ -1212,6 +1230,8 @@ static void check_across(struct conf *c, const struct settings *s,
 
 /* ---- loading ---- */
 
+static char backfill_method[] = "POST";
+
 /* A declared one wins over a built-in one of its name. */
 static void drop_hidden(const struct conf_section *section, void *items,
                         size_t declared, size_t *count)
@@ -1237,6 +1257,33 @@ static const struct retry_policy *policy_named(const struct settings *s,
     return NULL;
 }
 
+/* As an endpoint of our own, with the pace of the defaults. */
+static void add_backfill(struct settings *s, const struct source *source)
+{
+    const struct order *o = &source->order;
+    struct endpoint_settings *e;
+
+    s->backfills = gr_realloc(s->backfills,
+                              (s->backfill_count + 1) * sizeof *s->backfills);
+    e = &s->backfills[s->backfill_count++];
+    *e = (struct endpoint_settings){
+        .name = gr_printf(BACKFILL_PREFIX "%s", source->name),
+        .url = o->backfill,
+        .signing_secrets = o->signing_secrets,
+        .method = backfill_method,
+        .allow_private = o->allow_private,
+        .allow_cidrs = o->allow_cidrs,
+        .allow_cidr_count = o->allow_cidr_count,
+        .enabled = true,
+        .internal = true,
+        .timeout_ms = s->defaults.timeout_ms,
+        .connect_timeout_ms = s->defaults.connect_timeout_ms,
+        .max_in_flight = s->defaults.max_in_flight,
+        .retry_policy = s->defaults.retry_policy,
+        .policy = s->defaults.policy,
+    };
+}
+
 /* Only when all is right: no pointer into the lists exists before. */
 static void resolve(struct settings *s)
 {
@@ -1249,6 +1296,9 @@ static void resolve(struct settings *s)
     }
     s->defaults.policy = policy_named(s, s->defaults.retry_policy);
     settings_hash_tokens(s->producers, s->producer_count);
+    for (size_t i = 0; i < s->source_count; i++)
+        if (s->sources[i].order.backfill)
+            add_backfill(s, &s->sources[i]);
 }
 
 static void read_all(struct conf *c, struct settings *s, const char *path)
@@ -1302,6 +1352,9 @@ void settings_free(struct settings *s)
         free_source_rest(&s->sources[i]);
     for (size_t i = 0; i < s->producer_count; i++)
         free(s->producers[i].token_hashes);
+    for (size_t i = 0; i < s->backfill_count; i++)
+        free(s->backfills[i].name);
+    free(s->backfills);
     conf_fini(&root_section, s);
     free(s->path);
     free(s);
@@ -1330,6 +1383,9 @@ const struct endpoint_settings *settings_endpoint(const struct settings *s,
     for (size_t i = 0; i < s->endpoint_count; i++)
         if (strcmp(s->endpoints[i].name, name) == 0)
             return &s->endpoints[i];
+    for (size_t i = 0; i < s->backfill_count; i++)
+        if (strcmp(s->backfills[i].name, name) == 0)
+            return &s->backfills[i];
     return NULL;
 }
 

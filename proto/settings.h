@@ -27,6 +27,41 @@ struct dedupe {
     struct dedupe_key *keys;
     size_t count;
     int64_t ttl_ms;
+    int64_t window_ms; /* 0: off */
+};
+
+struct cidr;
+
+/* The endpoint of our own that a source's backfill is: this and its name. */
+#define BACKFILL_PREFIX "backfill:"
+
+enum order_by { ORDER_ARRIVAL, ORDER_SEQUENCE, ORDER_TIMESTAMP };
+
+/* In which order a source's events are let go. */
+struct order {
+    enum order_by by;
+    struct expr sequence;
+    bool per_type;         /* a stream for each type of a workspace */
+    bool start_first;      /* else a stream begins at 1 */
+    int64_t tolerance_gap; /* so many missing numbers hold nothing back */
+    int64_t buffer;        /* events held in one stream */
+    int64_t give_up_after_ms;
+    bool observe; /* hold nothing, record what would have been held */
+    struct expr timestamp;
+    int64_t window_ms; /* with a timestamp: how long each is held */
+    char *backfill;    /* URL, a template; NULL: none */
+    struct text_list signing_secrets; /* of the backfill's calls … */
+    bool allow_private;       /* … which may go to everywhere private … */
+    struct cidr *allow_cidrs; /* … or to these only */
+    size_t allow_cidr_count;
+};
+
+/* Events as moves of an object's state. */
+struct state_rules {
+    struct expr object, state; /* EXPR_NONE: the source has no states */
+    struct text_list initial;
+    struct text_list moves; /* "from>to" */
+    bool invalid_is_dead;   /* an invalid move is a dead letter */
 };
 
 enum scheme {
@@ -104,6 +139,8 @@ struct source {
     struct expr id, type, action, workspace; /* EXPR_NONE where unset */
     bool batch; /* the body is a list, and each element an event */
     struct dedupe dedupe;
+    struct order order;
+    struct state_rules states;
     struct text_list forward_headers; /* the profile's event headers */
     struct text_list workspaces;      /* globs it may name; none: all */
     struct rate rate_limit;           /* of each ingress; count 0: none */
@@ -182,6 +219,7 @@ struct endpoint_settings {
     struct ports allowed_ports;
     struct tls tls;
     bool enabled;
+    bool internal; /* of our own: never routed to (settings.backfills) */
     int64_t timeout_ms, connect_timeout_ms;
     int64_t max_in_flight;
     struct rate rate_limit; /* count 0: none */
@@ -270,6 +308,10 @@ struct settings {
     size_t producer_count;
     struct endpoint_settings *endpoints;
     size_t endpoint_count;
+    /* Who is asked for what is missing: `backfill:SOURCE` for each source that
+     * has order.backfill. Their texts belong to the sources. */
+    struct endpoint_settings *backfills;
+    size_t backfill_count;
     struct route *routes;
     size_t route_count;
     struct retry_policy *policies; /* the built-in ones too */

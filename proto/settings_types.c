@@ -169,6 +169,37 @@ const char *wrong_public_url(const char *text)
                              : wrong_url(text);
 }
 
+/* {source} and the like, behind the host: who is called is not for an event to
+ * say. */
+const char *wrong_url_template(const char *text)
+{
+    static const char *const names[] = {"{source}", "{workspace}", "{type}",
+                                        "{from}",   "{to}",        "{gap}"};
+    size_t host = strcspn(text, "{"), n;
+    char *plain = gr_strdup(text), *brace;
+    const char *wrong = NULL;
+
+    while (!wrong && (brace = strchr(plain, '{')) != NULL) {
+        for (n = 0; n < COUNT_OF(names); n++)
+            if (strncmp(brace, names[n], strlen(names[n])) == 0)
+                break;
+        if (n == COUNT_OF(names))
+            wrong = "may hold {source} {workspace} {type} {from} {to} {gap} "
+                    "and no other braces";
+        else
+            memset(brace, 'x', strlen(names[n]));
+    }
+    if (!wrong)
+        wrong = wrong_url(plain);
+    if (!wrong && text[host]) {
+        brace = strstr(plain, "://") + 3;
+        if (strcspn(brace, "/?") > host - (size_t)(brace - plain))
+            wrong = "may not hold braces in the host";
+    }
+    free(plain);
+    return wrong;
+}
+
 static void read_url(const struct conf_value *v, const struct conf_key *k,
                      void *target)
 {
@@ -212,6 +243,19 @@ const struct conf_type settings_as_url = {
     .unset = unset_pointer,
     .fini = fini_pointer,
 };
+
+/* "open>paid": two names with one > between them. */
+const char *wrong_move(const char *text)
+{
+    const char *arrow = strchr(text, '>');
+
+    if (wrong_line(text))
+        return wrong_line(text);
+    if (!arrow || strchr(arrow + 1, '>'))
+        return "must be two states with a > between them, like open>paid";
+    return arrow == text || !arrow[1] ? "needs a state on both sides of the >"
+                                      : NULL;
+}
 
 /* ---- address:port ---- */
 
@@ -397,6 +441,49 @@ static void fini_private(const struct conf_key *k, void *target)
     e->allow_cidrs = NULL;
     e->allow_cidr_count = 0;
 }
+
+/* The same of an order's calls for what is missing. */
+static void read_order_private(const struct conf_value *v,
+                               const struct conf_key *k, void *target)
+{
+    struct order *o = target;
+    struct endpoint_settings e = {0};
+
+    read_private(v, k, &e);
+    fini_private(k, &(struct endpoint_settings){.allow_cidrs = o->allow_cidrs});
+    o->allow_private = e.allow_private;
+    o->allow_cidrs = e.allow_cidrs;
+    o->allow_cidr_count = e.allow_cidr_count;
+}
+
+static void print_order_private(struct buf *out, const struct conf_key *k,
+                                const void *target, int indent)
+{
+    const struct order *o = target;
+    const struct endpoint_settings e = {
+        .allow_private = o->allow_private,
+        .allow_cidrs = o->allow_cidrs,
+        .allow_cidr_count = o->allow_cidr_count};
+
+    print_private(out, k, &e, indent);
+}
+
+static void fini_order_private(const struct conf_key *k, void *target)
+{
+    struct order *o = target;
+
+    (void)k;
+    free(o->allow_cidrs);
+    o->allow_cidrs = NULL;
+    o->allow_cidr_count = 0;
+}
+
+const struct conf_type settings_as_order_private = {
+    .name = "`true`, `false`, or a list of networks",
+    .read = read_order_private,
+    .print = print_order_private,
+    .fini = fini_order_private,
+};
 
 const struct conf_type settings_as_private = {
     .name = "`true`, `false`, or a list of networks",

@@ -37,6 +37,11 @@ void network_print(const struct cidr *c, struct buf *out);
 extern const struct conf_section settings_producer_section;
 /* Hash and forget the tokens of all producers. */
 void settings_hash_tokens(struct producer *producers, size_t count);
+extern const struct conf_type settings_as_order_private; /* struct order */
+
+/* settings_order.c: sections of a source. */
+extern const struct conf_section settings_order_section;  /* struct order */
+extern const struct conf_section settings_states_section; /* state_rules */
 
 /* settings_alerts.c */
 extern const struct conf_section settings_alert_section;
@@ -49,6 +54,8 @@ const char *wrong_name_glob(const char *text);
 const char *wrong_line(const char *text);
 const char *wrong_url(const char *text);
 const char *wrong_public_url(const char *text);
+const char *wrong_url_template(const char *text);
+const char *wrong_move(const char *text);
 const char *wrong_method(const char *text);
 const char *wrong_header_token(const char *text);
 const char *wrong_header_name(const char *text);

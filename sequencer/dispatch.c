@@ -6,10 +6,12 @@
  * Endpoints take turns, and within one its lanes do (lane.h): a few of each, so
  * that neither an endpoint nor a workspace with much waiting starves the rest.
  * Each pick is a search in an index of what waits, however much that is. */
+#include "backfill.h"
 #include "headers.h"
 #include "log.h"
 #include "publication.h"
 #include "store.h"
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -241,7 +243,8 @@ static bool put_task(struct sequencer *q, const struct endpoint *e,
                      const struct event_row *ev, const struct delivery_row *d,
                      struct buf *out)
 {
-    struct buf headers;
+    char number[24] = "";
+    struct buf headers, url;
     struct bytes all, body;
     struct wire_task t = {
         .grant = d->grant,
@@ -254,6 +257,8 @@ static bool put_task(struct sequencer *q, const struct endpoint *e,
         .sequence = ev->sequence,
         .previous = d->previous,
         .clock = wire_text(ev->clock),
+        .gap = wire_text(ev->gap),
+        .late = ev->late,
         .series = q->series,
         .replay = d->life > 1,
         .attempts = (uint64_t)d->attempts,
@@ -267,6 +272,13 @@ static bool put_task(struct sequencer *q, const struct endpoint *e,
         log_error(ev->id, "an unfinished event has no body: it is not sent");
         return false;
     }
+    if (ev->numbered)
+        snprintf(number, sizeof number, "%lld", (long long)ev->source_sequence);
+    t.source_sequence = wire_text(number);
+    buf_init(&url, URL_MAX_BYTES);
+    if (e->settings && e->settings->internal)
+        backfill_url(e->settings->url, body, &url);
+    t.url = (struct bytes){url.data ? url.data : "", url.failed ? 0 : url.len};
     buf_init(&headers, 2 * HEADERS_MAX_BYTES);
     pick_headers(q, e, ev->source, all, &headers);
     t.headers = (struct bytes){headers.data ? headers.data : "", headers.len};
@@ -276,6 +288,7 @@ static bool put_task(struct sequencer *q, const struct endpoint *e,
     wire_put_task(out, &t);
     store_body_done(q->store);
     buf_fini(&headers);
+    buf_fini(&url);
     return true;
 }
 

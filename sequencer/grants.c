@@ -221,8 +221,10 @@ void grants_configure(struct sequencer *q, const struct settings *s)
 
     for (size_t i = 0; i < q->endpoint_count; i++)
         q->endpoints[i].settings = NULL;
-    for (size_t i = 0; i < s->endpoint_count; i++) {
-        const struct endpoint_settings *es = &s->endpoints[i];
+    for (size_t i = 0; i < s->endpoint_count + s->backfill_count; i++) {
+        const struct endpoint_settings *es =
+            i < s->endpoint_count ? &s->endpoints[i]
+                                  : &s->backfills[i - s->endpoint_count];
         struct endpoint *e = endpoint_adopt(q, es->name);
 
         e->settings = es;

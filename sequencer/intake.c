@@ -1,156 +1,79 @@
 /* intake: one accepted request becomes an event: what it is, whether it is a
  * repeat, its number, and who gets it. All in the turn's transaction. */
+#include "doors.h"
+#include "finding.h"
 #include "headers.h"
+#include "keys.h"
 #include "log.h"
-#include "profile.h"
+#include "moves.h"
 #include "publication.h"
 #include "route.h"
 #include "split.h"
 #include "store.h"
-#include <openssl/evp.h>
+#include "store_order.h"
+#include "streams.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum {
-    KEYS_MAX = 16,
     UNWANTED_BYTES = 300,
-    LABEL_MAX_BYTES = 255, /* of a type or a workspace */
+    REASON_BYTES = 4 * (LABEL_MAX_BYTES + 1),
+    RESERVED_COUNT = 1024,
 };
 
-/* What was found out about one request. Strings are its own. */
-struct finding {
-    struct buf id, type, workspace;
-    uint8_t keys[KEYS_MAX][KEY_BYTES];
-    size_t key_count;
-    const char *refused; /* NULL: all that it needs is there */
+/* One event at work. */
+struct taking {
+    struct event_row *ev;
+    struct subject *subject;
+    const struct source *source; /* NULL: not configured any more */
+    struct finding f;
+    struct publication published; /* of a producer's */
+    /* In which life of its letter it was refused or ignored; 0: it is new. */
+    int64_t life;
+    bool released; /* a repeat that a person lets through */
+    bool forced;   /* an invalid move likewise */
+    char earlier_id[EVENT_ID_BYTES + 1];
+    char reason[REASON_BYTES];
+    struct placing placing;
+    struct buf clock;
+    int wanted;
 };
 
-static void finding_init(struct finding *f)
+/* Never given again, also when the rows with the highest are purged: keys and
+ * logs of hops remember them longer. */
+static int64_t next_event(struct sequencer *q)
 {
-    memset(f, 0, sizeof *f);
-    buf_init(&f->id, TEXT_MAX_BYTES);
-    buf_init(&f->type, TEXT_MAX_BYTES);
-    buf_init(&f->workspace, TEXT_MAX_BYTES);
-}
-
-static void finding_fini(struct finding *f)
-{
-    buf_fini(&f->id);
-    buf_fini(&f->type);
-    buf_fini(&f->workspace);
-}
-
-/* 16 bytes of SHA-256 over each part's expression and value, each with its
- * length, so that no two keys are told apart by where a part ends. false: a
- * part isn't there; the event has no such key. */
-static bool make_key(const struct dedupe_key *key, struct subject *subject,
-                     uint8_t out[KEY_BYTES])
-{
-    uint8_t digest[EVP_MAX_MD_SIZE];
-    struct buf text, value;
-    const char *why;
-    bool whole = true;
-
-    buf_init(&text, 8 * TEXT_MAX_BYTES);
-    buf_init(&value, TEXT_MAX_BYTES);
-    for (size_t i = 0; i < key->count && whole; i++) {
-        buf_reset(&value);
-        whole = expr_value(&key->parts[i], subject, &value, &why) == GR_OK &&
-                !value.failed;
-        expr_print(&key->parts[i], &text);
-        buf_printf(&text, " %zu:", value.len);
-        buf_put(&text, value.data, value.len);
+    if (q->next_event > q->reserved_event) {
+        q->reserved_event = q->next_event + RESERVED_COUNT - 1;
+        store_meta_set(q->store, "reserved_event", q->reserved_event);
     }
-    if (whole && !text.failed &&
-        EVP_Digest(text.data, text.len, digest, NULL, EVP_sha256(), NULL))
-        memcpy(out, digest, KEY_BYTES);
-    else
-        whole = false;
-    buf_fini(&text);
-    buf_fini(&value);
-    return whole;
-}
-
-static void find_keys(const struct source *source, struct subject *subject,
-                      struct finding *f)
-{
-    const struct dedupe *d = &source->dedupe;
-
-    if (d->none)
-        return;
-    for (size_t i = 0; i < d->count && f->key_count < KEYS_MAX; i++)
-        if (make_key(&d->keys[i], subject, f->keys[f->key_count]))
-            f->key_count++;
-}
-
-static void find(const struct source *source, struct subject *subject,
-                 struct finding *f)
-{
-    const char *why = NULL;
-
-    if (profile_event_id(source, subject, &f->id, &why) != GR_OK ||
-        profile_type(source, subject, &f->type, &why) != GR_OK ||
-        profile_workspace(source, subject, &f->workspace, &why) != GR_OK) {
-        f->refused = why;
-        return;
-    }
-    if (f->id.failed || f->type.len > LABEL_MAX_BYTES ||
-        f->workspace.len > LABEL_MAX_BYTES) {
-        f->refused = "its id, type or workspace is too long";
-        return;
-    }
-    /* Who names none has named no other one. */
-    if (strcmp(f->workspace.data, "default") != 0 &&
-        !route_list_takes(&source->workspaces, f->workspace.data)) {
-        f->refused = "its source may not name its workspace";
-        return;
-    }
-    subject->id = f->id.len ? f->id.data : NULL;
-    subject->type = f->type.data;
-    subject->workspace = f->workspace.data;
-    find_keys(source, subject, f);
-}
-
-/* A producer's event says all of itself. It needs no keys: its id is made from
- * its idempotency key. */
-static void find_published(const struct event_row *ev,
-                           const struct subject *subject, struct publication *u,
-                           struct finding *f)
-{
-    if (publication_read(u, subject->headers, subject->body, ev->id,
-                         ev->received_ms) != GR_OK)
-        f->refused = u->why;
-    if (!u->is)
-        return;
-    buf_put(&f->id, u->key.p, u->key.n);
-    buf_puts(&f->type, u->p.type);
-    buf_puts(&f->workspace, u->p.workspace);
+    return q->next_event++;
 }
 
 /* ---- a repeat? ---- */
 
-/* The earlier event that has one of the keys; 0: none. */
-static int64_t find_earlier(struct sequencer *q, const struct source *source,
-                            const struct finding *f, int64_t received_ms,
-                            int64_t self)
+/* Remember its keys: those of a repeat that are new lead to the first event.
+ * Returns that one; 0: it is the first itself. */
+static int64_t note_keys(struct sequencer *q, const struct finding *f,
+                         const struct event_row *ev)
 {
+    bool known[KEYS_MAX] = {false};
+    int64_t earlier = 0;
+
     for (size_t i = 0; i < f->key_count; i++) {
-        int64_t n = store_key(q->store, f->keys[i], received_ms,
-                              source->dedupe.ttl_ms);
+        int64_t n = keys_find(q->keys, f->keys[i].key, ev->received_ms,
+                              f->keys[i].ttl_ms, ev->n);
 
-        if (n && n != self)
-            return n;
+        known[i] = n != 0;
+        if (n && !earlier)
+            earlier = n;
     }
-    return 0;
-}
-
-static void keep_keys(struct sequencer *q, const struct source *source,
-                      const struct finding *f, int64_t n, int64_t received_ms)
-{
     for (size_t i = 0; i < f->key_count; i++)
-        store_key_set(q->store, f->keys[i], n, received_ms,
-                      source->dedupe.ttl_ms);
+        if (!known[i])
+            keys_add(q->keys, f->keys[i].key, earlier ? earlier : ev->n,
+                     ev->received_ms, f->keys[i].ttl_ms, q->d.loop.now_ms);
+    return earlier;
 }
 
 /* ---- to whom? ---- */
@@ -161,7 +84,8 @@ static void give(struct sequencer *q, struct endpoint *e,
 {
     struct delivery_row d = {.event = ev->n, .endpoint = e->id, .place = place};
 
-    d.previous = workspace_routed(ws, e->id, ev->sequence);
+    if (ev->sequence)
+        d.previous = workspace_routed(ws, e->id, ev->sequence);
     d.lane = lanes_of(e, ws);
     d.behind = lanes_busy(q, e, d.lane);
     if (!d.behind && dispatch_may(q, e)) {
@@ -221,7 +145,7 @@ static int route(struct sequencer *q, struct event_row *ev,
     for (size_t i = 0; i < q->endpoint_count; i++) {
         struct endpoint *e = &q->endpoints[i];
 
-        if (!e->settings ||
+        if (!e->settings || e->settings->internal ||
             !route_wants(q->d.settings, e->settings, subject, NULL) ||
             (only->is && !published_for(&only->p, e->name)))
             continue;
@@ -232,51 +156,144 @@ static int route(struct sequencer *q, struct event_row *ev,
     return wanted;
 }
 
-/* ---- one event ---- */
+/* ---- a valid move? ---- */
 
-static void decide(struct sequencer *q, struct event_row *ev, struct finding *f,
-                   const struct source *source,
-                   char earlier_id[EVENT_ID_BYTES + 1])
+static bool moves(struct sequencer *q, struct taking *t)
 {
-    struct event_row earlier;
-    int64_t n;
+    const struct state_rules *r = t->source ? &t->source->states : NULL;
+    const struct event_row *ev = t->ev;
+    const char *to = t->f.state.data;
+    char *from;
+    bool valid;
 
-    ev->provider_id = f->id.data;
-    ev->type = f->type.len ? f->type.data : "unknown";
-    ev->workspace = f->workspace.len ? f->workspace.data : "default";
-    if (f->refused) {
-        ev->status = EVENT_REFUSED;
-        ev->reason = f->refused;
-        return;
-    }
-    n = find_earlier(q, source, f, ev->received_ms, ev->n);
-    if (n) { /* its key may have outlived its row */
-        ev->status = EVENT_DUPLICATE;
-        if (store_event(q->store, n, &earlier))
-            wire_copy(earlier_id, EVENT_ID_BYTES + 1, wire_text(earlier.id));
-        ev->duplicate_of = earlier_id;
-        store_done(q->store);
-        return;
-    }
-    keep_keys(q, source, f, ev->n, ev->received_ms);
-    ev->status = EVENT_ROUTED;
+    if (!r || r->object.kind == EXPR_NONE)
+        return true;
+    from = store_object(q->order, ev->source, ev->workspace, t->f.object.data);
+    valid = t->forced || move_is_valid(r, from, to);
+    if (valid)
+        store_object_set(q->order, ev->source, ev->workspace, t->f.object.data,
+                         to, q->d.loop.now_ms, state_is_last(r, to));
+    else if (from)
+        snprintf(t->reason, sizeof t->reason,
+                 "invalid_transition: object %s is %s, and %s>%s is no move",
+                 t->f.object.data, from, from, to);
+    else
+        snprintf(t->reason, sizeof t->reason,
+                 "invalid_transition: object %s is new, and does not begin as "
+                 "%s",
+                 t->f.object.data, to);
+    free(from);
+    return valid;
 }
 
-static void say(struct sequencer *q, const struct event_row *ev, int wanted)
+/* ---- one event ---- */
+
+static void route_it(struct sequencer *q, struct taking *t)
 {
-    if (ev->status == EVENT_DUPLICATE) {
+    t->ev->status = EVENT_ROUTED;
+    t->wanted = route(q, t->ev, t->subject, &t->published, &t->clock);
+    if (t->wanted)
+        return;
+    say_unwanted(q, t->subject, t->reason);
+    t->ev->reason = t->reason;
+}
+
+/* It is let go: now it is a valid move or none, and gets its number. */
+static void go(struct sequencer *q, struct taking *t)
+{
+    if (moves(q, t)) {
+        route_it(q, t);
+    } else {
+        t->ev->status = EVENT_IGNORED;
+        t->ev->reason = t->reason;
+    }
+}
+
+/* Also of one that was seen before: what is kept in its row then stays. */
+static bool is_repeat(struct sequencer *q, struct taking *t)
+{
+    struct event_row earlier;
+    int64_t n = t->released ? 0 : note_keys(q, &t->f, t->ev);
+
+    if (!n)
+        return false;
+    if (store_event(q->store, n, &earlier)) /* the key may outlive the row */
+        wire_copy(t->earlier_id, sizeof t->earlier_id, wire_text(earlier.id));
+    store_done(q->store);
+    t->ev->duplicate_of = t->earlier_id;
+    t->ev->status = EVENT_DUPLICATE;
+    return true;
+}
+
+static void decide(struct sequencer *q, struct taking *t)
+{
+    struct event_row *ev = t->ev;
+
+    ev->provider_id = t->f.id.data;
+    ev->type = t->f.type.len ? t->f.type.data : "unknown";
+    ev->workspace = t->f.workspace.len ? t->f.workspace.data : "default";
+    if (t->f.refused) {
+        ev->status = EVENT_REFUSED;
+        ev->reason = t->f.refused;
+    } else if (!is_repeat(q, t) &&
+               /* What is forced had its place already. */
+               (t->forced ||
+                streams_place(q->streams, t->source, &t->f, ev, &t->placing))) {
+        go(q, t);
+    }
+}
+
+static void say(struct sequencer *q, const struct taking *t)
+{
+    const struct event_row *ev = t->ev;
+
+    switch (ev->status) {
+    case EVENT_DUPLICATE:
         q->metrics[METRIC_DUPLICATES]++;
         log_info(ev->id, "duplicate", LS("of", ev->duplicate_of),
                  LS("source", ev->source));
-    } else if (ev->status == EVENT_REFUSED) {
+        break;
+    case EVENT_REFUSED:
         q->metrics[METRIC_REFUSED]++;
         log_warn(ev->id, "refused", LS("why", ev->reason),
                  LS("source", ev->source));
-    } else {
+        break;
+    case EVENT_IGNORED:
+        q->metrics[METRIC_IGNORED]++;
+        log_info(ev->id, "ignored", LS("why", ev->reason),
+                 LS("source", ev->source));
+        break;
+    case EVENT_BUFFERED:
+        log_debug(ev->id, "held", LS("workspace", ev->workspace),
+                  LI("number", ev->source_sequence));
+        break;
+    default:
         log_debug(ev->id, "routed", LS("workspace", ev->workspace),
                   LI("sequence", ev->sequence), LS("type", ev->type),
-                  LI("endpoints", wanted));
+                  LI("endpoints", t->wanted));
     }
+}
+
+/* A dead letter now, or one no more. */
+static void tell_dlqd(struct sequencer *q, const struct taking *t)
+{
+    bool dead = t->ev->status == EVENT_REFUSED ||
+                (t->ev->status == EVENT_IGNORED &&
+                 t->source->states.invalid_is_dead);
+
+    if (dead)
+        letters_dead(q, t->ev->n, 0, t->life + 1, (struct bytes){"", 0});
+    else if (t->life)
+        letters_recovered(q, t->ev->n, 0, t->life);
+    if (t->ev->status == EVENT_ROUTED && !t->wanted)
+        body_maybe_drop(q, t->ev->n);
+}
+
+static void taking_fini(struct taking *t)
+{
+    publication_fini(&t->published);
+    buf_fini(&t->clock);
+    finding_fini(&t->f);
 }
 
 static void take(struct sequencer *q, struct event_row *ev,
@@ -299,7 +316,7 @@ static void take_part(struct sequencer *q, const struct event_row *request,
     if (store_event_n(q->store, wire_text(id)))
         return;
     ev.id = id;
-    ev.n = q->next_event++;
+    ev.n = next_event(q);
     store_part_add(q->store, ev.n, request->n);
     take(q, &ev, &subject, 0);
     subject_fini(&subject);
@@ -361,66 +378,100 @@ static void keep_body(struct sequencer *q, const struct event_row *ev,
         store_body_add(q->store, ev->n, subject->headers, subject->body);
 }
 
+/* A producer's event says all of itself. It needs no keys: its id is made from
+ * its idempotency key. */
+static void find_published(struct taking *t)
+{
+    struct publication *u = &t->published;
+
+    if (publication_read(u, t->subject->headers, t->subject->body, t->ev->id,
+                         t->ev->received_ms) != GR_OK) {
+        finding_none(&t->f, u->why);
+        return;
+    }
+    finding_none(&t->f, NULL);
+    buf_put(&t->f.id, u->key.p, u->key.n);
+    buf_puts(&t->f.type, u->p.type);
+    buf_puts(&t->f.workspace, u->p.workspace);
+}
+
+static void find(struct sequencer *q, struct taking *t, const char *unread)
+{
+    buf_init(&t->clock, 2 * CLOCK_MAX_BYTES);
+    if (unread) {
+        finding_none(&t->f, unread);
+    } else if (t->source) {
+        t->subject->provider = t->source->provider;
+        finding_make(&t->f, t->source, t->subject);
+    } else if (settings_producer(q->d.settings, t->ev->source)) {
+        find_published(t);
+    } else {
+        finding_none(&t->f, "its source is no longer in the configuration");
+    }
+}
+
 /* `life` 0: the event is new. Else its row is there, it was refused in that
  * life, and its letter was requeued. */
 static void take(struct sequencer *q, struct event_row *ev,
                  struct subject *subject, int64_t life)
 {
-    bool fresh = life == 0;
-    const struct source *source = settings_source(q->d.settings, ev->source);
-    char earlier_id[EVENT_ID_BYTES + 1] = "";
-    struct finding f;
-    struct publication published = {0};
+    struct taking t = {
+        .ev = ev,
+        .subject = subject,
+        .source = settings_source(q->d.settings, ev->source),
+        .life = life,
+    };
     struct split parts;
-    char unwanted[UNWANTED_BYTES];
-    struct buf clock;
     const char *unread;
-    int wanted = 0;
 
-    if (carries_several(q, ev, source, subject, &parts, &unread)) {
+    if (carries_several(q, ev, t.source, subject, &parts, &unread)) {
         take_parts(q, ev, subject, &parts, life);
         split_fini(&parts);
         return;
     }
-    finding_init(&f);
-    buf_init(&clock, 2 * CLOCK_MAX_BYTES);
-    if (unread) {
-        f.refused = unread;
-    } else if (source) {
-        subject->provider = source->provider;
-        find(source, subject, &f);
-    } else if (settings_producer(q->d.settings, ev->source)) {
-        find_published(ev, subject, &published, &f);
-    } else {
-        f.refused = "its source is no longer in the configuration";
-    }
-    decide(q, ev, &f, source, earlier_id);
-    keep_body(q, ev, subject, &published, fresh);
-    if (ev->status == EVENT_ROUTED)
-        wanted = route(q, ev, subject, &published, &clock);
-    if (ev->status == EVENT_ROUTED && !wanted) {
-        say_unwanted(q, subject, unwanted);
-        ev->reason = unwanted;
-    }
-    if (fresh)
-        store_event_add(q->store, ev);
-    else
+    find(q, &t, unread);
+    decide(q, &t);
+    keep_body(q, ev, subject, &t.published, !life);
+    if (life)
         store_event_set(q->store, ev);
-    if (ev->status == EVENT_REFUSED)
-        letters_dead(q, ev->n, 0, life + 1, (struct bytes){"", 0});
-    else if (!fresh)
-        letters_recovered(q, ev->n, 0, life);
-    if (ev->status == EVENT_ROUTED && !wanted)
-        body_maybe_drop(q, ev->n);
-    say(q, ev, wanted);
-    publication_fini(&published);
-    buf_fini(&clock);
-    finding_fini(&f);
+    else
+        store_event_add(q->store, ev);
+    tell_dlqd(q, &t);
+    say(q, &t);
+    taking_fini(&t);
+}
+
+/* The same of one whose row is there. */
+static void take_again(struct sequencer *q, struct taking *t)
+{
+    find(q, t, NULL);
+    decide(q, t);
+    store_event_set(q->store, t->ev);
+    tell_dlqd(q, t);
+    say(q, t);
+    taking_fini(t);
+}
+
+/* One that was held. Its source may be gone since: then it goes all the same,
+ * it was accepted while there was one. */
+static void let_go(struct sequencer *q, struct taking *t)
+{
+    if (t->source && t->f.refused) {
+        t->ev->status = EVENT_REFUSED;
+        t->ev->reason = t->f.refused;
+    } else if (t->source) {
+        go(q, t);
+    } else {
+        route_it(q, t);
+    }
+    store_event_set(q->store, t->ev);
+    tell_dlqd(q, t);
+    say(q, t);
 }
 
 gr_rc intake_accepted(struct sequencer *q, const struct wire_accepted *m)
 {
-    struct event_row ev = {.n = q->next_event};
+    struct event_row ev = {0};
     struct subject subject = {.headers = m->headers, .body = m->body};
     char id[EVENT_ID_BYTES + 1], source[NAME_MAX_BYTES + 1];
 
@@ -437,35 +488,157 @@ gr_rc intake_accepted(struct sequencer *q, const struct wire_accepted *m)
     ev.source = subject.source = source;
     ev.received_ms = m->received_ms;
     ev.taken_ms = q->d.loop.now_ms;
-    q->next_event++;
+    ev.n = next_event(q);
     q->metrics[METRIC_TAKEN]++;
     take(q, &ev, &subject, 0);
     subject_fini(&subject);
     return GR_OK;
 }
 
+/* ---- an event that is here already ---- */
+
+/* Its row and body as they are kept. The strings are its own. */
+struct again {
+    struct event_row ev;
+    struct subject subject;
+    char *texts[8];
+    size_t text_count;
+    bool has_body;
+};
+
+static const char *keep(struct again *a, const char *text)
+{
+    a->texts[a->text_count] = gr_strdup(text ? text : "");
+    return a->texts[a->text_count++];
+}
+
+/* false: there is no such event. Its body is read until again_fini(). */
+static bool again_init(struct sequencer *q, struct again *a, int64_t n)
+{
+    struct event_row row;
+
+    *a = (struct again){0};
+    if (!store_event(q->store, n, &row)) {
+        store_done(q->store);
+        return false;
+    }
+    a->ev = row;
+    a->ev.id = keep(a, row.id);
+    a->ev.source = a->subject.source = keep(a, row.source);
+    a->ev.provider_id = keep(a, row.provider_id);
+    a->ev.type = keep(a, row.type);
+    a->ev.workspace = keep(a, row.workspace);
+    a->ev.gap = keep(a, row.gap);
+    a->ev.note = keep(a, row.note);
+    a->ev.duplicate_of = keep(a, row.duplicate_of);
+    a->ev.clock = a->ev.reason = "";
+    store_done(q->store);
+    a->has_body = store_body(q->store, n, &a->subject.headers,
+                             &a->subject.body);
+    return true;
+}
+
+static void again_fini(struct sequencer *q, struct again *a)
+{
+    subject_fini(&a->subject);
+    store_body_done(q->store);
+    for (size_t i = 0; i < a->text_count; i++)
+        free(a->texts[i]);
+}
+
 gr_rc intake_again(struct sequencer *q, int64_t n, int64_t life)
 {
-    struct event_row row, ev = {.n = n};
-    struct subject subject = {0};
-    char *id, *source;
+    struct again a;
+    bool there = again_init(q, &a, n);
+    bool was_ignored = there && a.ev.status == EVENT_IGNORED;
+    struct taking t = {.ev = &a.ev, .subject = &a.subject, .life = life};
 
-    if (!store_event(q->store, n, &row) || row.status != EVENT_REFUSED) {
-        store_done(q->store);
+    if (!there || (a.ev.status != EVENT_REFUSED && !was_ignored)) {
+        again_fini(q, &a);
         return GR_REFUSE;
     }
-    ev.id = id = gr_strdup(row.id);
-    ev.source = source = gr_strdup(row.source);
-    ev.received_ms = row.received_ms;
-    ev.taken_ms = row.taken_ms;
-    store_done(q->store);
-    subject.source = source;
-    if (store_body(q->store, n, &subject.headers, &subject.body)) {
-        take(q, &ev, &subject, life);
-        subject_fini(&subject);
+    if (a.has_body && was_ignored) {
+        t.source = settings_source(q->d.settings, a.ev.source);
+        t.forced = t.released = true;
+        take_again(q, &t);
+    } else if (a.has_body) {
+        take(q, &a.ev, &a.subject, life);
     }
-    store_body_done(q->store);
-    free(id);
-    free(source);
+    again_fini(q, &a);
     return GR_OK;
+}
+
+gr_rc intake_release(struct sequencer *q, const char *id, char why[200])
+{
+    int64_t n = store_event_n(q->store, wire_text(id));
+    struct again a;
+    struct taking t = {.ev = &a.ev, .subject = &a.subject, .released = true};
+    gr_rc rc = GR_REFUSE;
+
+    if (!n || !again_init(q, &a, n)) {
+        snprintf(why, 200, "no event has the id %.60s", id);
+        return GR_REFUSE;
+    }
+    t.source = settings_source(q->d.settings, a.ev.source);
+    if (a.ev.status != EVENT_DUPLICATE) {
+        snprintf(why, 200, "%.60s is no suppressed repeat", id);
+    } else if (!a.has_body) {
+        snprintf(why, 200, "the body of %.60s is no longer kept", id);
+    } else {
+        take_again(q, &t);
+        q->metrics[METRIC_LET_THROUGH]++;
+        log_info(id, "let through by a person");
+        rc = GR_OK;
+    }
+    again_fini(q, &a);
+    return rc;
+}
+
+/* What it was held for has come, or was given up. */
+void intake_let_go(struct sequencer *q, int64_t n, const char *gap)
+{
+    struct again a;
+    struct taking t = {.ev = &a.ev, .subject = &a.subject};
+    bool there = again_init(q, &a, n);
+
+    if (there && a.ev.status == EVENT_BUFFERED && a.has_body) {
+        t.source = settings_source(q->d.settings, a.ev.source);
+        a.ev.gap = gap;
+        snprintf(t.placing.note, sizeof t.placing.note, "held back for %lld ms",
+                 (long long)(q->d.loop.now_ms - a.ev.taken_ms));
+        a.ev.note = t.placing.note;
+        find(q, &t, NULL);
+        let_go(q, &t);
+        taking_fini(&t);
+    } else {
+        log_error(there ? a.ev.id : NULL,
+                  "what was held back is not there as it was", LI("event", n));
+    }
+    again_fini(q, &a);
+}
+
+/* ---- an event of our own ---- */
+
+void intake_own(struct sequencer *q, struct endpoint *e, const char *type,
+                const char *workspace, struct bytes body)
+{
+    struct event_row ev = {.n = next_event(q),
+                           .source = "grapnel",
+                           .type = type,
+                           .workspace = workspace,
+                           .received_ms = q->d.loop.now_ms,
+                           .taken_ms = q->d.loop.now_ms};
+    char id[EVENT_ID_BYTES + 1] = "evt_";
+    struct buf headers;
+
+    ulid_next(&q->ids, q->d.loop.now_ms, id + 4);
+    ev.id = id;
+    buf_init(&headers, 256);
+    headers_put(&headers, "content-type", wire_text("application/json"));
+    store_body_add(q->store, ev.n, (struct bytes){headers.data, headers.len},
+                   body);
+    give(q, e, &ev, store_workspace(q->store, &q->workspaces, workspace),
+         q->next_place++);
+    store_event_add(q->store, &ev);
+    buf_fini(&headers);
 }

@@ -67,7 +67,9 @@ static void put_dead(struct sequencer *q, const struct letter_row *l,
         .last_response = response,
     };
     char *reason = e ? gr_strdup(d->reason)
-                     : gr_printf("refused:%s", ev->reason);
+                   : ev->status == EVENT_IGNORED
+                       ? gr_strdup("invalid_transition")
+                       : gr_printf("refused:%s", ev->reason);
 
     letter_id(id, ev->id, e ? e->name : "");
     m.letter_id = wire_text(id);

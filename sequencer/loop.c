@@ -1,9 +1,13 @@
 /* The sequencer's turn: results before new events, rows before words. */
 #include "clock.h"
+#include "doors.h"
+#include "keys.h"
 #include "log.h"
 #include "loop_parts.h"
 #include "store.h"
 #include "store_lanes.h"
+#include "store_order.h"
+#include "streams.h"
 #include <stdio.h>
 #include <string.h>
 #include <sys/statvfs.h>
@@ -11,7 +15,7 @@
 enum {
     LOOK_MS = 1000,
     PURGE_PER_TURN = 64,
-    KEYS_PER_TURN = 128,
+    ORDER_PER_TURN = 128,
     WORKSPACES_CACHED = 65536,
 };
 
@@ -47,9 +51,10 @@ gr_rc loop_apply(void *self, const char *from, uint64_t n, struct bytes msg)
         return GR_AGAIN;
     switch (wire_kind(msg)) {
     case WIRE_KIND_ACCEPTED:
-        return wire_get_accepted(&accepted, msg) == GR_OK
-                   ? intake_accepted(q, &accepted)
-                   : GR_REFUSE;
+        if (wire_get_accepted(&accepted, msg) != GR_OK)
+            return GR_REFUSE;
+        doors_came(q->doors, from, accepted.received_ms);
+        return intake_accepted(q, &accepted);
     case WIRE_KIND_RESULT:
         return wire_get_result(&result, msg) == GR_OK
                    ? results_take(q, from, &result)
@@ -98,13 +103,29 @@ void loop_set_back(void *self, const char *peer, bool we_are_older)
 
 void loop_frame(void *self, int kind, struct bytes frame)
 {
+    struct sequencer *q = self;
+    struct wire_sounded sounded;
     struct wire_beat beat;
 
     if (kind == WIRE_KIND_BEAT && wire_get_beat(&beat, frame) == GR_OK)
-        grants_beat(self, &beat);
+        grants_beat(q, &beat);
+    else if (kind == WIRE_KIND_SOUNDED &&
+             wire_get_sounded(&sounded, frame) == GR_OK)
+        doors_sounded(q->doors, &sounded);
     else
         log_warn(NULL, "a frame that is not for a sequencer; dropped",
                  LS("kind", wire_kind_name(kind)));
+}
+
+static void count(struct sequencer *q)
+{
+    int64_t open, oldest_ms;
+
+    store_gap_figures(q->order, &open, &oldest_ms);
+    q->metrics[METRIC_GAPS_OPEN] = open;
+    q->metrics[METRIC_GAP_OLDEST] = open ? (q->d.loop.now_ms - oldest_ms) / 1000
+                                         : 0;
+    q->metrics[METRIC_KEYS] = keys_count(q->keys);
 }
 
 /* Once a second: the disk, and what may be forgotten. */
@@ -120,16 +141,23 @@ static void look(struct sequencer *q)
                            ? "the disk is nearly full: no new events are "
                              "taken until there is room"
                            : "there is room again: events are taken");
-    q->purge_keys = q->purge_events = true;
+    q->purge_keys = q->purge_events = q->purge_order = true;
+    count(q);
 }
 
 static bool purge(struct sequencer *q)
 {
     int64_t now = q->d.loop.now_ms;
 
-    if (q->purge_keys)
-        q->purge_keys = store_keys_purge(q->store, now, KEYS_PER_TURN) ==
-                        KEYS_PER_TURN;
+    int64_t cutoff = now - q->d.settings->history_keep_ms;
+
+    q->purge_keys = keys_work(q->keys, now,
+                              q->purge_keys ? doors_received_ms(q->doors) : 0);
+    if (q->purge_order)
+        q->purge_order = store_gaps_purge(q->order, cutoff, ORDER_PER_TURN) +
+                             store_objects_purge(q->order, cutoff,
+                                                 ORDER_PER_TURN) >=
+                         ORDER_PER_TURN;
     if (q->purge_events &&
         !store_purge(q->store, now - q->d.settings->history_keep_ms,
                      PURGE_PER_TURN, &q->purged_to)) {
@@ -139,7 +167,7 @@ static bool purge(struct sequencer *q)
             q->purged_ms = now;
         }
     }
-    return q->purge_keys || q->purge_events;
+    return q->purge_keys || q->purge_events || q->purge_order;
 }
 
 /* Inside a turn, so that a full disk takes it back as a whole. */
@@ -150,15 +178,21 @@ static void configure(struct sequencer *q)
         store_meta_set(q->store, "series", (int64_t)q->series);
     }
     grants_configure(q, q->d.settings);
+    streams_configure(q->streams);
 }
 
 int loop_work(void *self)
 {
     struct sequencer *q = self;
-    int wait_ms, more_ms;
+    int wait_ms, more_ms, order_ms = -1;
 
     if (q->configure)
         configure(q);
+    doors_work(q->doors);
+    if (streams_work(q->streams, q->no_room || q->was_undone))
+        order_ms = 0;
+    doors_due(q->doors, streams_due(q->streams));
+    q->metrics[METRIC_BUFFERED] = streams_held(q->streams);
     wait_ms = grants_work(q);
     letters_work(q);
     more_ms = q->was_undone ? -1 : dispatch_work(q);
@@ -177,12 +211,25 @@ int loop_work(void *self)
     q->metrics[METRIC_OUT] = 0;
     for (size_t i = 0; i < q->endpoint_count; i++)
         q->metrics[METRIC_OUT] += q->endpoints[i].out;
-    return more_ms == 0 ? 0 : wait_ms;
+    return more_ms == 0 || order_ms == 0 ? 0 : wait_ms;
 }
 
 void loop_tell(void *self)
 {
-    grants_tell(self);
+    struct sequencer *q = self;
+    int ms = doors_tell(q->doors);
+
+    grants_tell(q);
+    if (ms >= 0)
+        daemon_wake_in(&q->d, ms);
+}
+
+static void read_next_event(struct sequencer *q)
+{
+    int64_t last = store_last_event(q->store);
+
+    q->reserved_event = store_meta(q->store, "reserved_event");
+    q->next_event = (last > q->reserved_event ? last : q->reserved_event) + 1;
 }
 
 void loop_open(void *self)
@@ -192,9 +239,13 @@ void loop_open(void *self)
     q->started_ms = mono_ms();
     q->store = store_open(q->d.db);
     q->lanes = store_lanes_open(q->d.db);
-    workspaces_init(&q->workspaces);
-    q->next_event = store_last_event(q->store) + 1;
     q->next_place = q->saved_place = store_meta(q->store, "next_place") + 1;
+    q->order = store_order_open(q->d.db);
+    q->keys = keys_open(q->d.db);
+    q->doors = doors_open(q);
+    q->streams = streams_open(q);
+    workspaces_init(&q->workspaces);
+    read_next_event(q);
     q->series = (uint64_t)store_meta(q->store, "series");
     grants_open(q);
 }
@@ -205,8 +256,11 @@ void loop_undo(void *self)
     struct sequencer *q = self;
 
     workspaces_clear(&q->workspaces);
-    q->next_event = store_last_event(q->store) + 1;
     q->next_place = q->saved_place = store_meta(q->store, "next_place") + 1;
+    keys_undo(q->keys);
+    doors_undo(q->doors);
+    streams_undo(q->streams);
+    read_next_event(q);
     q->series = (uint64_t)store_meta(q->store, "series");
     q->letters_done = 0;
     grants_undo(q);
@@ -226,5 +280,9 @@ void loop_close(void *self)
     grants_close(q);
     workspaces_fini(&q->workspaces);
     store_lanes_close(q->lanes);
+    streams_close(q->streams);
+    doors_close(q->doors);
+    keys_close(q->keys);
+    store_order_close(q->order);
     store_close(q->store);
 }

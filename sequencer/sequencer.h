@@ -4,22 +4,29 @@
 
 #include "daemon.h"
 #include "grant.h"
+#include "ulid.h"
 #include "wire.h"
 #include "workspace.h"
 #include <jansson.h>
 
 /* An event's life here. On disk forever.
  *
- *    taken ──▶ ROUTED ──▶ (done, when no delivery is open)
- *      ├─────▶ DUPLICATE   a repeat of another; kept, not delivered
- *      ├─────▶ REFUSED     a field it needs can't be had; a dead letter
- *      │          └──▶ ROUTED   by a requeue, when the field can be had now
- *      └─────▶ SPLIT       a request of several events, each an event of its
- *                          own (split.h); it is done when they are */
+ *                ┌──▶ BUFFERED   held back for its order (streams.h)
+ *                │       ▼
+ *    taken ──▶ ──┴────▶ ROUTED ──▶ (done, when no delivery is open)
+ *      │                 │ ▲ ▲
+ *      │                 ▼ │ │
+ *      │             IGNORED │   no valid move of its object; forced, it goes
+ *      ├─────▶ DUPLICATE ────┤   a repeat of another; kept, may be released
+ *      ├─────▶ REFUSED ──────┘   a field it needs can't be had; a dead letter
+ *      └─────▶ SPLIT             a request of several events, each an event of
+ *                                its own (split.h); it is done when they are */
 enum event_status {
     EVENT_ROUTED = 0,
     EVENT_DUPLICATE = 1,
     EVENT_REFUSED = 2,
+    EVENT_BUFFERED = 3,
+    EVENT_IGNORED = 4,
     EVENT_SPLIT = 8,
 };
 
@@ -60,6 +67,18 @@ enum {
     METRIC_GRANTS,
     METRIC_GRANTS_ENDED,
     METRIC_SERIES,
+    METRIC_LET_THROUGH,
+    METRIC_IGNORED,
+    METRIC_EVENTS_LATE,
+    METRIC_WOULD_HOLD,
+    METRIC_BUFFERED,
+    METRIC_GAPS_OPENED,
+    METRIC_GAP_NUMBERS_FILLED,
+    METRIC_GAPS_SKIPPED,
+    METRIC_GAPS_CLOSED,
+    METRIC_GAPS_OPEN,
+    METRIC_GAP_OLDEST,
+    METRIC_KEYS,
     METRIC_COUNT,
 };
 
@@ -141,6 +160,10 @@ struct endpoint {
 struct sequencer {
     struct daemon d;
     struct store *store;
+    struct store_order *order;
+    struct keys *keys;
+    struct streams *streams;
+    struct doors *doors;
     struct workspaces workspaces;
     struct endpoint *endpoints;
     size_t endpoint_count;
@@ -153,16 +176,19 @@ struct sequencer {
     int64_t shorten_ms; /* mono: when only that one counts */
     int64_t silence_ms; /* longest a grant may outlive our last answer */
     uint64_t series;
+    struct ulid ids; /* of events of our own */
     int64_t next_event;
     int64_t next_place;  /* of the order in which events are routed */
     int64_t saved_place; /* as it stands on disk */
     struct store_lanes *lanes;
-    int64_t looked_ms; /* mono: last look at the disk and at retention */
-    bool was_undone;   /* a full disk took a turn back: give nothing out yet */
-    bool no_room;      /* the disk is below its mark: take no events */
-    size_t turn;       /* counts turns, for taking turns */
-    bool purge_keys, purge_events; /* there may be something to forget */
-    int64_t purged_ms;             /* wall: when `purged_to` began anew */
+    int64_t reserved_event; /* numbers up to here are never given again */
+    int64_t looked_ms;      /* mono: last look at the disk and at retention */
+    bool was_undone; /* a full disk took a turn back: give nothing out yet */
+    bool no_room;    /* the disk is below its mark: take no events */
+    size_t turn;     /* counts turns, for taking turns */
+    bool purge_keys, purge_events,
+        purge_order;       /* there may be something to forget */
+    int64_t purged_ms;     /* wall: when `purged_to` began anew */
     int64_t purged_to;     /* events up to here were looked at for retention */
     uint64_t letters_done; /* hop number to dlqd that was tidied up to */
     int64_t metrics[METRIC_COUNT];
@@ -172,8 +198,16 @@ extern const struct control_command sequencer_commands[];
 
 /* intake.c */
 gr_rc intake_accepted(struct sequencer *q, const struct wire_accepted *m);
-/* Look again at event n, which was refused in `life`. GR_REFUSE: it was not. */
+/* Look again at event n, which was refused, or ignored, in `life`; the move of
+ * an ignored one is forced. GR_REFUSE: it was neither. */
 gr_rc intake_again(struct sequencer *q, int64_t n, int64_t life);
+/* A person lets a repeat through. GR_REFUSE: `why`. */
+gr_rc intake_release(struct sequencer *q, const char *id, char why[200]);
+/* An event that was held back goes; `gap`: past these numbers, or "". */
+void intake_let_go(struct sequencer *q, int64_t n, const char *gap);
+/* An event of our own, for one endpoint. */
+void intake_own(struct sequencer *q, struct endpoint *e, const char *type,
+                const char *workspace, struct bytes body);
 
 /* grants.c: who works on what */
 void grants_open(struct sequencer *q);

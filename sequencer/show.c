@@ -1,4 +1,5 @@
 /* show: what this process answers on its control socket. */
+#include "show.h"
 #include "json_text.h"
 #include "log.h"
 #include "route.h"
@@ -21,6 +22,10 @@ static const char *event_status_name(const struct event_row *e, bool ended)
         return "duplicate";
     case EVENT_REFUSED:
         return "refused";
+    case EVENT_BUFFERED:
+        return "buffered";
+    case EVENT_IGNORED:
+        return "ignored";
     default:
         return ended ? "done" : "routed";
     }
@@ -126,8 +131,24 @@ static void on_delivery(void *arg, const struct delivery_row *d,
     t->count++;
 }
 
+static void tell_order(struct telling *t, const struct event_row *e)
+{
+    if (e->late)
+        say_at(t->timeline, t->q, e->taken_ms,
+               "late: later ones of its stream had gone");
+    else if (*e->note)
+        say_at(t->timeline, t->q, e->taken_ms, "%s", e->note);
+    if (*e->gap)
+        say_at(t->timeline, t->q, e->taken_ms,
+               "let go past what is missing: %s", e->gap);
+    if (e->status != EVENT_DUPLICATE && *e->duplicate_of)
+        say_at(t->timeline, t->q, e->taken_ms,
+               "a repeat of %s, let through by a person", e->duplicate_of);
+}
+
 static void tell_event(struct telling *t, const struct event_row *e)
 {
+    tell_order(t, e);
     if (e->status == EVENT_DUPLICATE)
         say_at(t->timeline, t->q, e->taken_ms,
                "a repeat of %s: kept, not delivered",
@@ -137,6 +158,13 @@ static void tell_event(struct telling *t, const struct event_row *e)
                "a request of %s: each is an event of its own", e->reason);
     else if (e->status == EVENT_REFUSED)
         say_at(t->timeline, t->q, e->taken_ms, "refused: %s", e->reason);
+    else if (e->status == EVENT_IGNORED)
+        say_at(t->timeline, t->q, e->taken_ms, "ignored: %s", e->reason);
+    else if (e->status == EVENT_BUFFERED)
+        say_at(t->timeline, t->q, e->taken_ms,
+               "held back: earlier ones of its stream have not come");
+    else if (!e->sequence)
+        say_at(t->timeline, t->q, e->taken_ms, "made here: %s", e->type);
     else
         say_at(t->timeline, t->q, e->taken_ms,
                "sequenced: number %llu of workspace %s, type %s",
@@ -184,14 +212,16 @@ static json_t *request_of(struct sequencer *q, int64_t event)
 static json_t *event_json(const struct event_row *e, bool ended)
 {
     return json_pack(
-        "{s:s,s:o,s:o,s:o,s:o,s:o,s:n,s:o,s:s,s:o,s:o,s:b,s:n}", "id", e->id,
+        "{s:s,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:s,s:o,s:o,s:b,s:o}", "id", e->id,
         "source", json_text_of(e->source), "provider_id",
         text_or_null(e->provider_id), "type", json_text_of(e->type),
         "workspace", json_text_of(e->workspace), "sequence",
-        number_or_null((int64_t)e->sequence), "source_sequence", "received_at",
-        json_time(e->received_ms), "status", event_status_name(e, ended),
-        "reason", text_or_null(e->reason), "duplicate_of",
-        text_or_null(e->duplicate_of), "late", 0, "gap");
+        number_or_null((int64_t)e->sequence), "source_sequence",
+        e->numbered ? json_integer(e->source_sequence) : json_null(),
+        "received_at", json_time(e->received_ms), "status",
+        event_status_name(e, ended), "reason", text_or_null(e->reason),
+        "duplicate_of", text_or_null(e->duplicate_of), "late", (int)e->late,
+        "gap", text_or_null(e->gap));
 }
 
 /* Who does not have it, and why, by today's configuration. What its conditions
@@ -318,6 +348,10 @@ static int status_of(const char *name)
         return EVENT_DUPLICATE;
     if (strcmp(name, "refused") == 0)
         return EVENT_REFUSED;
+    if (strcmp(name, "buffered") == 0)
+        return EVENT_BUFFERED;
+    if (strcmp(name, "ignored") == 0)
+        return EVENT_IGNORED;
     return -3;
 }
 
@@ -346,8 +380,8 @@ static json_t *on_events(void *self, json_t *args, char why[200])
 
     if (f.status == -3) {
         snprintf(why, 200,
-                 "status: it is routed, done, duplicate or refused, "
-                 "not \"%.40s\"",
+                 "status: it is buffered, routed, done, duplicate, ignored or "
+                 "refused, not \"%.40s\"",
                  status);
         return NULL;
     }
@@ -373,5 +407,12 @@ const struct control_command sequencer_commands[] = {
      endpoints_pause},
     {"endpoint_resume", "name", "of one that is paused or disabled",
      endpoints_resume},
+    {"release", "event", "let a suppressed repeat through", show_release},
+    {"gaps", "open source workspace since_ms until_ms limit",
+     "numbers that are or were missing, newest first", show_gaps},
+    {"close_gap", "id note", "wait no longer for what is missing",
+     show_close_gap},
+    {"workspaces", "workspace limit", "numbers, open gaps, what is held back",
+     show_workspaces},
     {0},
 };

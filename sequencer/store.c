@@ -3,10 +3,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-extern const char sequencer_store_sql[], sequencer_parts_sql[];
+extern const char sequencer_store_sql[], sequencer_parts_sql[],
+    sequencer_order_sql[];
 
 static const char *const steps[] = {sequencer_store_sql, proto_hop_sql,
-                                    sequencer_parts_sql};
+                                    sequencer_parts_sql, sequencer_order_sql};
 const struct db_schema sequencer_schema = {steps, COUNT_OF(steps), 0};
 
 enum { ROUTED_MAX_BYTES = 1024 * 1024, CLOCK_ALL_BYTES = 1024 * 1024 };
@@ -17,7 +18,6 @@ struct store {
     stmt *last_event, *event_add, *event_set, *event, *event_by_id, *event_n;
     stmt *body_add, *body, *body_drop;
     stmt *part_add, *part_of, *parts, *purge_part;
-    stmt *key, *key_set, *keys_purge;
     stmt *workspace, *workspace_set;
     stmt *endpoints, *endpoint_add, *endpoint_set, *endpoint_state, *deliverers,
         *deliverer_set;
@@ -32,9 +32,11 @@ struct store {
     stmt *search, *by_provider_id, *walk, *open_counts;
 };
 
-#define EVENT_COLUMNS                                                      \
-    "n, id, source, provider_id, type, workspace, received_ms, taken_ms, " \
-    "status, sequence, clock, reason, duplicate_of"
+#define EVENT_COLUMNS                                                        \
+    "n, id, source, provider_id, type, workspace, received_ms, taken_ms, "   \
+    "status, sequence, clock, reason, duplicate_of, source_sequence, late, " \
+    "gap, note"
+enum { EVENT_COLUMN_COUNT = 17 };
 #define DELIVERY_COLUMNS                                                   \
     "event, endpoint, status, grant_id, out_n, life, previous, attempts, " \
     "earlier, first_ms, next_ms, at_ms, duration_ms, http_status, error, " \
@@ -49,11 +51,12 @@ static void prepare_events(struct store *s)
         db, "INSERT OR REPLACE INTO meta(key, value) VALUES(?, ?)");
     s->last_event = db_prepare(db, "SELECT max(n) FROM events");
     s->event_add = db_prepare(db, "INSERT INTO events(" EVENT_COLUMNS ") "
-                                  "VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?)");
+                                  "VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)");
     s->event_set = db_prepare(
         db, "UPDATE events SET status = ?2, sequence = ?3, clock = ?4, "
             "reason = ?5, provider_id = ?6, type = ?7, workspace = ?8, "
-            "duplicate_of = ?9 WHERE n = ?1");
+            "duplicate_of = ?9, source_sequence = ?10, late = ?11, gap = ?12, "
+            "note = ?13 WHERE n = ?1");
     s->event = db_prepare(db,
                           "SELECT " EVENT_COLUMNS " FROM events WHERE n = ?");
     s->event_by_id = db_prepare(db, "SELECT " EVENT_COLUMNS
@@ -65,14 +68,6 @@ static void prepare_events(struct store *s)
     s->body = db_prepare(db,
                          "SELECT headers, body FROM bodies WHERE event = ?");
     s->body_drop = db_prepare(db, "DELETE FROM bodies WHERE event = ?");
-    s->key = db_prepare(db, "SELECT event FROM keys WHERE key = ?1 AND "
-                            "abs(received_ms - ?2) <= ?3");
-    s->key_set = db_prepare(
-        db, "INSERT OR REPLACE INTO keys(key, event, received_ms, expires_ms) "
-            "VALUES(?, ?, ?, ?)");
-    s->keys_purge = db_prepare(
-        db, "DELETE FROM keys WHERE key IN (SELECT key FROM keys WHERE "
-            "expires_ms < ? ORDER BY expires_ms LIMIT ?)");
     s->workspace = db_prepare(
         db, "SELECT sequence, clock, routed FROM workspaces WHERE name = ?");
     s->workspace_set = db_prepare(
@@ -303,6 +298,18 @@ static const char *or_null(const char *t)
     return t && *t ? t : NULL;
 }
 
+/* Four columns from i on. NULL where there is nothing: a byte each. */
+static void bind_order(stmt *q, int i, const struct event_row *e)
+{
+    if (e->numbered)
+        bind_i64(q, i, e->source_sequence);
+    else
+        bind_text(q, i, NULL);
+    bind_number_or_null(q, i + 1, e->late);
+    bind_text(q, i + 2, or_null(e->gap));
+    bind_text(q, i + 3, or_null(e->note));
+}
+
 void store_event_add(struct store *s, const struct event_row *e)
 {
     stmt *q = s->event_add;
@@ -320,6 +327,7 @@ void store_event_add(struct store *s, const struct event_row *e)
     bind_text(q, 11, or_null(e->clock));
     bind_text(q, 12, or_null(e->reason));
     bind_text(q, 13, or_null(e->duplicate_of));
+    bind_order(q, 14, e);
     db_run(s->db, q);
 }
 
@@ -336,6 +344,7 @@ void store_event_set(struct store *s, const struct event_row *e)
     bind_text(q, 7, e->type);
     bind_text(q, 8, e->workspace);
     bind_text(q, 9, or_null(e->duplicate_of));
+    bind_order(q, 10, e);
     db_run(s->db, q);
 }
 
@@ -355,6 +364,11 @@ static void read_event(stmt *q, struct event_row *e)
         .clock = col_text(q, 10),
         .reason = col_text(q, 11),
         .duplicate_of = col_text(q, 12),
+        .numbered = !col_null(q, 13),
+        .source_sequence = col_i64(q, 13),
+        .late = col_i64(q, 14) != 0,
+        .gap = col_text(q, 15),
+        .note = col_text(q, 16),
     };
 }
 
@@ -419,35 +433,6 @@ void store_body_drop(struct store *s, int64_t event)
 {
     bind_i64(s->body_drop, 1, event);
     db_run(s->db, s->body_drop);
-}
-
-/* ---- idempotency keys ---- */
-
-int64_t store_key(struct store *s, const uint8_t key[KEY_BYTES],
-                  int64_t received_ms, int64_t ttl_ms)
-{
-    bind_blob(s->key, 1, (struct bytes){key, KEY_BYTES});
-    bind_i64(s->key, 2, received_ms);
-    bind_i64(s->key, 3, ttl_ms);
-    return one(s, s->key);
-}
-
-void store_key_set(struct store *s, const uint8_t key[KEY_BYTES], int64_t event,
-                   int64_t received_ms, int64_t ttl_ms)
-{
-    bind_blob(s->key_set, 1, (struct bytes){key, KEY_BYTES});
-    bind_i64(s->key_set, 2, event);
-    bind_i64(s->key_set, 3, received_ms);
-    bind_i64(s->key_set, 4, received_ms + ttl_ms);
-    db_run(s->db, s->key_set);
-}
-
-int store_keys_purge(struct store *s, int64_t now_ms, int most)
-{
-    bind_i64(s->keys_purge, 1, now_ms);
-    bind_i64(s->keys_purge, 2, most);
-    db_run(s->db, s->keys_purge);
-    return db_changes(s->db);
 }
 
 /* ---- workspaces ---- */
@@ -906,7 +891,7 @@ static void each_event(struct store *s, stmt *q, event_fn *fn, void *arg)
 
     while (db_step(s->db, q)) {
         read_event(q, &e);
-        fn(arg, &e, col_i64(q, 13) != 0);
+        fn(arg, &e, col_i64(q, EVENT_COLUMN_COUNT) != 0);
     }
     db_done(q);
 }

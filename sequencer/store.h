@@ -26,11 +26,16 @@ struct event_row {
     int status;
     uint64_t sequence; /* 0: none */
     const char *clock, *reason, *duplicate_of;
+    bool numbered;           /* it has … */
+    int64_t source_sequence; /* … the source's own number */
+    bool late;
+    const char *gap;  /* let go past these numbers, "3-5" */
+    const char *note; /* what order.observe saw, and the like */
 };
 
 int64_t store_last_event(struct store *s);
 void store_event_add(struct store *s, const struct event_row *e);
-/* Only status, sequence, clock and reason of a refused one that is routed now. */
+/* All but its number, id, source and times. */
 void store_event_set(struct store *s, const struct event_row *e);
 /* One event by number or id; false: none. Strings live until the next call of
  * the same function, or store_done(). */
@@ -47,17 +52,6 @@ bool store_body(struct store *s, int64_t event, struct bytes *headers,
                 struct bytes *body);
 void store_body_done(struct store *s);
 void store_body_drop(struct store *s, int64_t event);
-
-/* ---- idempotency keys ---- */
-
-enum { KEY_BYTES = 16 };
-/* The event that had this key, at most `ttl_ms` before or after; 0: none. */
-int64_t store_key(struct store *s, const uint8_t key[KEY_BYTES],
-                  int64_t received_ms, int64_t ttl_ms);
-void store_key_set(struct store *s, const uint8_t key[KEY_BYTES], int64_t event,
-                   int64_t received_ms, int64_t ttl_ms);
-/* Bounded; returns how many went. */
-int store_keys_purge(struct store *s, int64_t now_ms, int most);
 
 /* ---- workspaces ---- */
 

@@ -1,0 +1,57 @@
+/* dedupe: idempotency keys as numbers, and the filters that say quickly that a
+ * key is not there. Pure; keys.c keeps both.
+ *
+ * A key is 96 bits of a SHA-256. 48 of them, behind the number of a generation,
+ * are a row's id; the other 48 stand in the row, so that two keys that share
+ * the first are not taken for the same. */
+#ifndef SEQUENCER_DEDUPE_H
+#define SEQUENCER_DEDUPE_H
+
+#include "alloc.h"
+#include "rc.h"
+
+struct key {
+    uint64_t hash;  /* 48 bits: its place */
+    uint64_t check; /* 48 bits more: that it is this one */
+};
+
+enum {
+    KEY_HASH_BITS = 48,
+    /* Keys in a generation. Small enough that the part of the table that is
+     * being written stays in SQLite's cache. */
+    GENERATION_KEYS = 1 << 19,
+    /* 16 bits a key and 4 of them set: one in 400 is looked up in vain. */
+    FILTER_BITS_MOST = GENERATION_KEYS * 16,
+    FILTER_BITS_LEAST = 1 << 12,
+};
+
+/* Over each part's text, each with its length, so that no two keys are told
+ * apart by where a part ends. */
+struct key key_make(const void *text, size_t n);
+
+/* ---- a Bloom filter whose size is a power of two ---- */
+
+struct filter {
+    uint8_t *bits;
+    uint64_t bit_count; /* 0: none, which holds everything */
+};
+
+void filter_init(struct filter *f, uint64_t bit_count);
+void filter_fini(struct filter *f);
+void filter_add(struct filter *f, struct key k);
+/* false: it was never added. true: it may have been. */
+bool filter_may_have(const struct filter *f, struct key k);
+/* As small as `count` keys need: half is laid over half. */
+void filter_fold(struct filter *f, uint64_t count);
+
+/* ---- generations ---- */
+
+/* Keys are kept in classes by how long they are kept, so that one that is
+ * needed for a week does not keep a million that are needed for an hour. */
+enum { KEY_CLASSES = 5 };
+int key_class(int64_t ttl_ms);
+/* A generation of this class is closed at the latest when it is so old: then
+ * it goes as a whole, not long after its last key is over. */
+int64_t key_class_span_ms(int class);
+
+#endif

@@ -1,0 +1,262 @@
+#include "finding.h"
+#include "bounds.h"
+#include "clock.h"
+#include "profile.h"
+#include "route.h"
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+static void init(struct finding *f)
+{
+    memset(f, 0, sizeof *f);
+    buf_init(&f->id, TEXT_MAX_BYTES);
+    buf_init(&f->type, TEXT_MAX_BYTES);
+    buf_init(&f->workspace, TEXT_MAX_BYTES);
+    buf_init(&f->object, TEXT_MAX_BYTES);
+    buf_init(&f->state, TEXT_MAX_BYTES);
+}
+
+void finding_fini(struct finding *f)
+{
+    buf_fini(&f->id);
+    buf_fini(&f->type);
+    buf_fini(&f->workspace);
+    buf_fini(&f->object);
+    buf_fini(&f->state);
+}
+
+void finding_none(struct finding *f, const char *why)
+{
+    init(f);
+    f->refused = why;
+}
+
+/* ---- keys ---- */
+
+/* false: the request has no such value. */
+static bool put_part(struct buf *text, const struct expr *part,
+                     struct subject *subject)
+{
+    struct buf value;
+    const char *why;
+    bool whole;
+
+    buf_init(&value, TEXT_MAX_BYTES);
+    whole = expr_value(part, subject, &value, &why) == GR_OK && !value.failed;
+    expr_print(part, text);
+    buf_printf(text, " %zu:", value.len);
+    buf_put(text, value.data, value.len);
+    buf_fini(&value);
+    return whole;
+}
+
+static void add_key(struct finding *f, const struct expr *parts, size_t count,
+                    const char *kind, int64_t ttl_ms, struct subject *subject)
+{
+    struct buf text;
+    bool whole = true;
+
+    buf_init(&text, 16 * TEXT_MAX_BYTES);
+    buf_puts(&text, kind);
+    for (size_t i = 0; i < count && whole; i++)
+        whole = put_part(&text, &parts[i], subject);
+    if (whole && !text.failed && f->key_count < KEYS_MAX)
+        f->keys[f->key_count++] = (struct found_key){
+            key_make(text.data, text.len), ttl_ms};
+    buf_fini(&text);
+}
+
+static void find_keys(const struct source *source, struct subject *subject,
+                      struct finding *f)
+{
+    static const struct expr same[] = {{.kind = EXPR_SOURCE},
+                                       {.kind = EXPR_WORKSPACE},
+                                       {.kind = EXPR_TYPE},
+                                       {.kind = EXPR_BODY_SHA256}};
+    const struct dedupe *d = &source->dedupe;
+
+    if (d->none)
+        return;
+    for (size_t i = 0; i < d->count; i++)
+        add_key(f, d->keys[i].parts, d->keys[i].count, "", d->ttl_ms, subject);
+    if (d->window_ms)
+        add_key(f, same, COUNT_OF(same), "window ", d->window_ms, subject);
+}
+
+/* ---- its place in a stream ---- */
+
+static void refuse(struct finding *f, const char *what, const char *why)
+{
+    snprintf(f->why, sizeof f->why, "%s: %s", what, why);
+    f->refused = f->why;
+}
+
+static bool all_digits(const char *p, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (!isdigit((unsigned char)p[i]))
+            return false;
+    return n > 0;
+}
+
+/* Days from 1970 to a day of the Gregorian calendar. */
+static int64_t days(int64_t y, int64_t m, int64_t d)
+{
+    int64_t leap;
+
+    y -= m <= 2; /* the year begins in March: a leap day ends it */
+    leap = y / 4 - y / 100 + y / 400;
+    return 365 * y + leap + (153 * (m + (m > 2 ? -3 : 9)) + 2) / 5 + d - 1 -
+           719468;
+}
+
+/* The digits behind a point, as millionths; moves *p behind them. */
+static int64_t millionths(const char **p)
+{
+    int64_t us = 0, unit = 100000;
+
+    if (**p != '.' || !isdigit((unsigned char)(*p)[1]))
+        return 0;
+    for ((*p)++; isdigit((unsigned char)**p); (*p)++, unit /= 10)
+        us += (**p - '0') * unit;
+    return us;
+}
+
+static int two_digits(const char *p)
+{
+    return (p[0] - '0') * 10 + p[1] - '0';
+}
+
+static gr_rc rfc3339_us(const char *p, int64_t *us)
+{
+    int y, mo, d, h, mi, s, oh = 0, om = 0, n = 0;
+    int64_t at;
+
+    if (sscanf(p, "%4d-%2d-%2d%*1[Tt ]%2d:%2d:%2d%n", &y, &mo, &d, &h, &mi, &s,
+               &n) != 6 ||
+        n != 19 || mo < 1 || mo > 12 || d < 1 || d > 31 || h > 23 || mi > 59 ||
+        s > 60 || y < 0 || h < 0 || mi < 0 || s < 0)
+        return GR_REFUSE;
+    at = ((days(y, mo, d) * 24 + h) * 60 + mi) * 60 + s;
+    p += n;
+    *us = at * 1000000 + millionths(&p);
+    if (strcmp(p, "Z") == 0 || strcmp(p, "z") == 0)
+        return GR_OK;
+    if ((*p != '+' && *p != '-') || strlen(p) != 6 || p[3] != ':' ||
+        !all_digits(p + 1, 2) || !all_digits(p + 4, 2))
+        return GR_REFUSE;
+    oh = two_digits(p + 1);
+    om = two_digits(p + 4);
+    *us -= (*p == '-' ? -1 : 1) * (oh * 60LL + om) * 60 * 1000000;
+    return GR_OK;
+}
+
+/* By its size: seconds to the year 5138, milliseconds likewise. */
+static gr_rc number_us(const char *text, int64_t *us)
+{
+    size_t n = strspn(text, "0123456789");
+    int64_t v, unit;
+    const char *p = text + n;
+
+    if (n < 1 || n > 16)
+        return GR_REFUSE;
+    v = strtoll(text, NULL, 10);
+    unit = n <= 11 ? 1000000 : n <= 14 ? 1000 : 1;
+    *us = v * unit + millionths(&p) * unit / 1000000;
+    return *p ? GR_REFUSE : GR_OK;
+}
+
+gr_rc finding_time(const char *text, int64_t *us)
+{
+    return strchr(text, ':') ? rfc3339_us(text, us) : number_us(text, us);
+}
+
+static void find_place(const struct source *source, struct subject *subject,
+                       struct finding *f)
+{
+    const struct order *o = &source->order;
+    bool by_time = o->by == ORDER_TIMESTAMP;
+    const char *what = by_time ? "order.timestamp" : "order.sequence";
+    const char *why = NULL;
+    struct buf text;
+
+    if (o->by == ORDER_ARRIVAL || f->refused)
+        return;
+    buf_init(&text, TEXT_MAX_BYTES);
+    if (expr_value(by_time ? &o->timestamp : &o->sequence, subject, &text,
+                   &why) != GR_OK) {
+        refuse(f, what, why);
+    } else if (by_time && finding_time(text.data, &f->place) != GR_OK) {
+        refuse(f, what, "the value is no time");
+    } else if (!by_time &&
+               (text.len > 18 || !all_digits(text.data, text.len))) {
+        refuse(f, what, "the value is no number from 0 to 10^18");
+    } else {
+        if (!by_time)
+            f->place = strtoll(text.data, NULL, 10);
+        f->placed = true;
+    }
+    buf_fini(&text);
+}
+
+/* ---- its move ---- */
+
+static void find_word(const struct expr *e, const char *what,
+                      struct subject *subject, struct buf *out,
+                      struct finding *f)
+{
+    const char *why = NULL;
+
+    if (expr_value(e, subject, out, &why) != GR_OK)
+        refuse(f, what, why);
+    else if (out->failed || out->len > LABEL_MAX_BYTES)
+        refuse(f, what, "the value is too long");
+}
+
+static void find_move(const struct source *source, struct subject *subject,
+                      struct finding *f)
+{
+    const struct state_rules *r = &source->states;
+
+    if (r->object.kind == EXPR_NONE || f->refused)
+        return;
+    find_word(&r->object, "states.object", subject, &f->object, f);
+    if (!f->refused)
+        find_word(&r->state, "states.state", subject, &f->state, f);
+}
+
+void finding_make(struct finding *f, const struct source *source,
+                  struct subject *subject)
+{
+    const char *why = NULL;
+
+    init(f);
+    if (profile_event_id(source, subject, &f->id, &why) != GR_OK ||
+        profile_type(source, subject, &f->type, &why) != GR_OK ||
+        profile_workspace(source, subject, &f->workspace, &why) != GR_OK) {
+        snprintf(f->why, sizeof f->why, "%s", why);
+        f->refused = f->why;
+        return;
+    }
+    if (f->id.failed || f->type.len > LABEL_MAX_BYTES ||
+        f->workspace.len > LABEL_MAX_BYTES) {
+        f->refused = "its id, type or workspace is too long";
+        return;
+    }
+    /* Who names none has named no other one. */
+    if (strcmp(f->workspace.data, "default") != 0 &&
+        !route_list_takes(&source->workspaces, f->workspace.data)) {
+        f->refused = "its source may not name its workspace";
+        return;
+    }
+    subject->id = f->id.len ? f->id.data : NULL;
+    subject->type = f->type.data;
+    subject->workspace = f->workspace.data;
+    find_place(source, subject, f);
+    find_move(source, subject, f);
+    if (!f->refused)
+        find_keys(source, subject, f);
+}

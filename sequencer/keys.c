@@ -1,0 +1,219 @@
+#include "keys.h"
+#include "store_keys.h"
+#include <stdlib.h>
+
+enum { FORGET_PER_TURN = 512, GENERATION_ID_MAX = 32767 };
+
+struct keys {
+    struct store_keys *store;
+    struct generation *all; /* oldest first */
+    size_t count, room;
+    size_t filter_bytes;
+};
+
+static struct generation *append(struct keys *k)
+{
+    if (k->count == k->room) {
+        k->room = k->room ? 2 * k->room : 16;
+        k->all = gr_realloc(k->all, k->room * sizeof *k->all);
+    }
+    return &k->all[k->count++];
+}
+
+/* A row's id: the lower bits are the key's. */
+static int64_t first_row(const struct generation *g)
+{
+    return g->id << KEY_HASH_BITS;
+}
+
+static void take_filter(struct keys *k, struct generation *g)
+{
+    k->filter_bytes += g->filter.bit_count / 8;
+}
+
+/* An open one's filter is made again from its rows; a closed one's is stored. */
+static void load_filter(struct keys *k, struct generation *g)
+{
+    if (!g->closed) {
+        filter_init(&g->filter, FILTER_BITS_MOST);
+        store_keys_each(k->store, first_row(g), &g->filter);
+    } else if (k->filter_bytes < FILTERS_MAX_BYTES) {
+        store_keys_filter(k->store, g);
+    }
+    take_filter(k, g);
+}
+
+static void on_generation(void *arg, const struct generation *g)
+{
+    *append(arg) = *g;
+}
+
+static void load(struct keys *k)
+{
+    store_keys_generations(k->store, on_generation, k);
+    for (size_t i = k->count; i-- > 0;) /* the newest have their filters */
+        load_filter(k, &k->all[i]);
+}
+
+static void unload(struct keys *k)
+{
+    for (size_t i = 0; i < k->count; i++)
+        filter_fini(&k->all[i].filter);
+    k->count = k->filter_bytes = 0;
+}
+
+struct keys *keys_open(struct db *db)
+{
+    struct keys *k = gr_alloc(sizeof *k);
+
+    k->store = store_keys_open(db);
+    load(k);
+    return k;
+}
+
+void keys_close(struct keys *k)
+{
+    unload(k);
+    free(k->all);
+    store_keys_close(k->store);
+    free(k);
+}
+
+void keys_undo(struct keys *k)
+{
+    unload(k);
+    load(k);
+}
+
+int64_t keys_find(struct keys *k, struct key key, int64_t received_ms,
+                  int64_t ttl_ms, int64_t self)
+{
+    for (size_t i = k->count; i-- > 0;) {
+        const struct generation *g = &k->all[i];
+        int64_t event;
+
+        if (g->over_ms < received_ms || !filter_may_have(&g->filter, key))
+            continue;
+        event = store_keys_find(k->store, first_row(g), key,
+                                received_ms - ttl_ms, received_ms + ttl_ms);
+        if (event && event != self)
+            return event;
+    }
+    return 0;
+}
+
+/* One that no row and no other generation has. */
+static int64_t free_id(const struct keys *k)
+{
+    int64_t highest = 0, id = 1;
+    bool used = true;
+
+    for (size_t i = 0; i < k->count; i++)
+        if (k->all[i].id > highest)
+            highest = k->all[i].id;
+    if (highest < GENERATION_ID_MAX)
+        return highest + 1;
+    for (; used; id += used) {
+        used = false;
+        for (size_t i = 0; i < k->count; i++)
+            used |= k->all[i].id == id;
+    }
+    return id;
+}
+
+/* The open generation of this class, made when there is none. */
+static struct generation *open_one(struct keys *k, int class, int64_t now_ms)
+{
+    struct generation *g;
+    int64_t id;
+
+    for (size_t i = k->count; i-- > 0;)
+        if (!k->all[i].closed && k->all[i].class == class)
+            return &k->all[i];
+    id = free_id(k);
+    g = append(k);
+    *g = (struct generation){
+        .id = id, .class = class, .made_ms = now_ms, .dirty = true};
+    filter_init(&g->filter, FILTER_BITS_MOST);
+    take_filter(k, g);
+    store_keys_generation_add(k->store, g);
+    return g;
+}
+
+static void close_one(struct keys *k, struct generation *g)
+{
+    k->filter_bytes -= g->filter.bit_count / 8;
+    filter_fold(&g->filter, (uint64_t)g->count);
+    take_filter(k, g);
+    g->closed = true;
+    store_keys_generation_close(k->store, g);
+}
+
+void keys_add(struct keys *k, struct key key, int64_t event,
+              int64_t received_ms, int64_t ttl_ms, int64_t now_ms)
+{
+    struct generation *g = open_one(k, key_class(ttl_ms), now_ms);
+
+    store_keys_add(k->store, first_row(g), key, event, received_ms);
+    filter_add(&g->filter, key);
+    g->count++;
+    g->dirty = true;
+    if (g->over_ms < received_ms + ttl_ms)
+        g->over_ms = received_ms + ttl_ms;
+    if (g->count >= GENERATION_KEYS)
+        close_one(k, g);
+}
+
+static void drop(struct keys *k, size_t i)
+{
+    store_keys_generation_drop(k->store, k->all[i].id);
+    k->filter_bytes -= k->all[i].filter.bit_count / 8;
+    filter_fini(&k->all[i].filter);
+    for (; i + 1 < k->count; i++)
+        k->all[i] = k->all[i + 1];
+    k->count--;
+}
+
+/* Rows first, in the order of their ids; then the generation itself. */
+static bool forget(struct keys *k, int64_t done_ms)
+{
+    for (size_t i = 0; i < k->count; i++) {
+        struct generation *g = &k->all[i];
+
+        if (!g->closed || g->over_ms >= done_ms)
+            continue;
+        if (store_keys_forget(k->store, first_row(g), FORGET_PER_TURN) <
+            FORGET_PER_TURN)
+            drop(k, i);
+        return true;
+    }
+    return false;
+}
+
+bool keys_work(struct keys *k, int64_t now_ms, int64_t done_ms)
+{
+    for (size_t i = 0; i < k->count; i++) {
+        struct generation *g = &k->all[i];
+
+        if (!g->closed && now_ms - g->made_ms > key_class_span_ms(g->class))
+            close_one(k, g);
+        else if (g->dirty && !g->closed)
+            store_keys_generation_set(k->store, g);
+        g->dirty = false;
+    }
+    return forget(k, done_ms);
+}
+
+int64_t keys_count(const struct keys *k)
+{
+    int64_t n = 0;
+
+    for (size_t i = 0; i < k->count; i++)
+        n += k->all[i].count;
+    return n;
+}
+
+size_t keys_filter_bytes(const struct keys *k)
+{
+    return k->filter_bytes;
+}

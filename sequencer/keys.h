@@ -1,0 +1,41 @@
+/* keys: which idempotency keys were seen, and by which event.
+ *
+ * Millions of them live at once, and every event asks for all of its own. So
+ * they are kept in generations of at most GENERATION_KEYS: new keys go into one
+ * small part of the table, which stays in SQLite's cache; of the closed ones a
+ * filter (two bytes a key, in memory) says "not here" without a look at the
+ * disk; and a generation goes as a whole, when its last key is over.
+ *
+ * Memory: two bytes a key, up to FILTERS_MAX_BYTES; the filters of what is
+ * beyond that, the oldest, are not loaded, and each of those generations costs
+ * a search in the table instead. Rows and filters are in the turn's
+ * transaction; after a rolled back turn call keys_undo(). */
+#ifndef SEQUENCER_KEYS_H
+#define SEQUENCER_KEYS_H
+
+#include "db.h"
+#include "dedupe.h"
+
+enum { FILTERS_MAX_BYTES = 256 * 1024 * 1024 };
+
+struct keys;
+
+struct keys *keys_open(struct db *db);
+void keys_close(struct keys *k);
+void keys_undo(struct keys *k);
+
+/* The event that had this key at most `ttl_ms` before or after this receive
+ * time; 0: none. Never `self`. */
+int64_t keys_find(struct keys *k, struct key key, int64_t received_ms,
+                  int64_t ttl_ms, int64_t self);
+void keys_add(struct keys *k, struct key key, int64_t event,
+              int64_t received_ms, int64_t ttl_ms, int64_t now_ms);
+/* Once a turn: write what changed, close what is full or old, forget what is
+ * over at receive time `done_ms` (0: nothing). Bounded; true: there is more. */
+bool keys_work(struct keys *k, int64_t now_ms, int64_t done_ms);
+
+/* For status and tests. */
+int64_t keys_count(const struct keys *k);
+size_t keys_filter_bytes(const struct keys *k);
+
+#endif

@@ -1,0 +1,195 @@
+/* show_order: gaps, workspaces, and what a person says to them. */
+#include "doors.h"
+#include "json_text.h"
+#include "show.h"
+#include "store.h"
+#include "store_order.h"
+#include "streams.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { LIMIT_MOST = 10000, LIMIT_USUAL = 100, NOTE_MAX_BYTES = 1000 };
+
+static int limit_of(json_t *args)
+{
+    json_int_t limit = json_integer_value(json_object_get(args, "limit"));
+
+    return limit < 1            ? LIMIT_USUAL
+           : limit > LIMIT_MOST ? LIMIT_MOST
+                                : (int)limit;
+}
+
+static const char *text_of(json_t *args, const char *name)
+{
+    return json_string_value(json_object_get(args, name));
+}
+
+/* ---- a suppressed repeat ---- */
+
+json_t *show_release(void *self, json_t *args, char why[200])
+{
+    const char *id = text_of(args, "event");
+
+    if (!id || !*id) {
+        snprintf(why, 200, "args.event: the id of an event is needed");
+        return NULL;
+    }
+    if (intake_release(self, id, why) != GR_OK)
+        return NULL;
+    return json_pack("{s:s,s:s}", "id", id, "status", "released");
+}
+
+/* ---- gaps ---- */
+
+static const char *gap_status_name(int status)
+{
+    static const char *const names[] = {[GAP_OPEN] = "open",
+                                        [GAP_FILLED] = "filled",
+                                        [GAP_SKIPPED] = "skipped",
+                                        [GAP_CLOSED] = "closed"};
+
+    return status >= 0 && status < (int)COUNT_OF(names) ? names[status] : "?";
+}
+
+struct listing {
+    struct sequencer *q;
+    json_t *list;
+};
+
+static void on_gap(void *arg, const struct gap_row *g)
+{
+    struct listing *l = arg;
+    const char *missing = doors_missing(l->q->doors);
+    json_t *j = json_pack(
+        "{s:o,s:o,s:o,s:o,s:I,s:I,s:s,s:o,s:o,s:o}", "id",
+        json_sprintf("gap_%lld", (long long)g->id), "source",
+        json_text_of(g->source), "workspace", json_text_of(g->workspace),
+        "type", *g->type ? json_text_of(g->type) : json_null(), "from",
+        (json_int_t)g->span.first, "to", (json_int_t)g->span.last, "status",
+        gap_status_name(g->status), "opened_at", json_time(g->opened_ms),
+        "closed_at", g->closed_ms ? json_time(g->closed_ms) : json_null(),
+        "note", *g->note ? json_text_of(g->note) : json_null());
+
+    if (g->status == GAP_OPEN)
+        json_object_set_new(j, "waits_for",
+                            missing ? json_string(missing) : json_null());
+    json_array_append_new(l->list, j);
+}
+
+json_t *show_gaps(void *self, json_t *args, char why[200])
+{
+    struct sequencer *q = self;
+    struct listing l = {q, json_array()};
+
+    (void)why;
+    store_gaps(q->order, json_is_true(json_object_get(args, "open")),
+               text_of(args, "source"), text_of(args, "workspace"),
+               json_integer_value(json_object_get(args, "since_ms")),
+               json_integer_value(json_object_get(args, "until_ms")),
+               limit_of(args), on_gap, &l);
+    return l.list;
+}
+
+/* "gap_12" or "12"; 0: neither. */
+static int64_t gap_id(const char *text)
+{
+    char *end;
+    long long id;
+
+    if (strncmp(text, "gap_", 4) == 0)
+        text += 4;
+    id = strtoll(text, &end, 10);
+    return *end || end == text || id < 1 ? 0 : id;
+}
+
+json_t *show_close_gap(void *self, json_t *args, char why[200])
+{
+    struct sequencer *q = self;
+    const char *text = text_of(args, "id"), *note = text_of(args, "note");
+    int64_t id = text ? gap_id(text) : 0;
+
+    if (!id)
+        snprintf(why, 200, "\"%.40s\" is no gap's id (see grapnel gaps)",
+                 text ? text : "");
+    else if (!note || !*note || strlen(note) > NOTE_MAX_BYTES)
+        snprintf(why, 200, "a note of 1 to %d bytes is needed", NOTE_MAX_BYTES);
+    else if (streams_close_gap(q->streams, id, note, why) == GR_OK)
+        return json_pack("{s:o,s:s}", "id",
+                         json_sprintf("gap_%lld", (long long)id), "status",
+                         "closed");
+    return NULL;
+}
+
+/* ---- workspaces ---- */
+
+struct space {
+    char *name, *clock;
+    int64_t sequence;
+};
+
+struct spaces {
+    struct space *all;
+    size_t count;
+};
+
+static void on_workspace(void *arg, const char *name, int64_t sequence,
+                         const char *clock)
+{
+    struct spaces *s = arg;
+
+    s->all = gr_realloc(s->all, (s->count + 1) * sizeof *s->all);
+    s->all[s->count++] = (struct space){gr_strdup(name), gr_strdup(clock),
+                                        sequence};
+}
+
+/* "a=1,b=2" as an object. */
+static json_t *clock_json(const char *clock)
+{
+    json_t *out = json_object();
+
+    while (*clock) {
+        size_t n = strcspn(clock, ","), eq = strcspn(clock, "=");
+
+        if (eq < n)
+            json_object_setn_new(
+                out, clock, eq,
+                json_integer(strtoll(clock + eq + 1, NULL, 10)));
+        clock += n + (clock[n] == ',');
+    }
+    return out;
+}
+
+static json_t *space_json(struct sequencer *q, const struct space *s)
+{
+    return json_pack("{s:o,s:I,s:o,s:I,s:I}", "workspace",
+                     json_text_of(s->name), "sequence", (json_int_t)s->sequence,
+                     "clock", clock_json(s->clock), "open_gaps",
+                     (json_int_t)store_gap_count(q->order, s->name), "buffered",
+                     (json_int_t)store_held_count(q->order, s->name));
+}
+
+json_t *show_workspaces(void *self, json_t *args, char why[200])
+{
+    struct sequencer *q = self;
+    const char *name = text_of(args, "workspace");
+    struct spaces s = {0};
+    json_t *out = json_array();
+
+    store_workspace_list(q->order, name, limit_of(args), on_workspace, &s);
+    /* Held back from its first event on: it has no number yet. */
+    if (name && !s.count && store_held_count(q->order, name))
+        on_workspace(&s, name, 0, "");
+    for (size_t i = 0; i < s.count; i++) {
+        json_array_append_new(out, space_json(q, &s.all[i]));
+        free(s.all[i].name);
+        free(s.all[i].clock);
+    }
+    free(s.all);
+    if (name && !json_array_size(out)) {
+        snprintf(why, 200, "there is no workspace %.100s", name);
+        json_decref(out);
+        return NULL;
+    }
+    return out;
+}

@@ -1,0 +1,123 @@
+/* store_order: the rows of streams, buffer, gaps, doors and objects. Inside the
+ * turn's transaction. */
+#ifndef SEQUENCER_STORE_ORDER_H
+#define SEQUENCER_STORE_ORDER_H
+
+#include "db.h"
+#include "order.h"
+
+struct store_order;
+
+struct store_order *store_order_open(struct db *db);
+void store_order_close(struct store_order *s);
+
+/* ---- streams ---- */
+
+struct stream_row {
+    int64_t id;
+    const char *source, *workspace, *type;
+    int kind;
+    int64_t next, high, held;
+};
+
+/* Strings are borrowed until store_stream_done(). */
+bool store_stream(struct store_order *s, const char *source,
+                  const char *workspace, const char *type, int kind,
+                  struct stream_row *r);
+bool store_stream_by_id(struct store_order *s, int64_t id,
+                        struct stream_row *r);
+void store_stream_done(struct store_order *s);
+int64_t store_stream_add(struct store_order *s, const struct stream_row *r);
+/* next, high and held */
+void store_stream_set(struct store_order *s, int64_t id, int64_t next,
+                      int64_t high, int64_t held);
+/* The next stream behind `after` that holds something; 0: none. */
+int64_t store_stream_held(struct store_order *s, int64_t after);
+int64_t store_held_count(struct store_order *s, const char *workspace);
+
+/* ---- buffer ---- */
+
+struct held_row {
+    int64_t place, event;
+    bool observed;
+};
+
+void store_held_add(struct store_order *s, int64_t stream,
+                    const struct held_row *h, int64_t due);
+/* The first of a stream; false: none. */
+bool store_held_first(struct store_order *s, int64_t stream,
+                      struct held_row *h);
+void store_held_drop(struct store_order *s, int64_t stream,
+                     const struct held_row *h);
+/* By time: the last place whose wait was over at `judged`; INT64_MIN: none. */
+int64_t store_held_upto(struct store_order *s, int64_t stream, int64_t judged);
+/* Streams in which a wait was over, some of them again and again; how many. */
+int store_held_due(struct store_order *s, int64_t judged, int most,
+                   int64_t *streams);
+/* When the next wait of any kind is over; INT64_MAX: there is none. */
+int64_t store_next_due(struct store_order *s);
+
+/* ---- gaps ---- */
+
+struct gap_row {
+    int64_t id, stream;
+    const char *source, *workspace, *type;
+    struct span span;
+    int status;
+    int64_t opened_ms, closed_ms;
+    const char *note;
+    int64_t due;
+};
+
+int64_t store_gap_add(struct store_order *s, const struct gap_row *g);
+/* The gap of a stream that begins at or before `number` and reaches it; false:
+ * none. Strings are borrowed until store_gap_done(). */
+bool store_gap_of(struct store_order *s, int64_t stream, int64_t number,
+                  struct gap_row *g);
+bool store_gap(struct store_order *s, int64_t id, struct gap_row *g);
+void store_gap_done(struct store_order *s);
+void store_gap_span(struct store_order *s, int64_t id, struct span span);
+void store_gap_end(struct store_order *s, int64_t id, int status,
+                   int64_t closed_ms, const char *note);
+/* One whose wait was over at `judged`: its id and stream; 0: none. */
+int64_t store_gap_due(struct store_order *s, int64_t judged, int64_t *stream);
+/* One open gap of a stream at or behind `number`; 0: none. */
+int64_t store_gap_open_from(struct store_order *s, int64_t stream,
+                            int64_t number);
+void store_gap_figures(struct store_order *s, int64_t *open,
+                       int64_t *oldest_ms);
+int64_t store_gap_count(struct store_order *s, const char *workspace);
+typedef void gap_fn(void *arg, const struct gap_row *g);
+void store_gaps(struct store_order *s, bool open_only, const char *source,
+                const char *workspace, int64_t since_ms, int64_t until_ms,
+                int limit, gap_fn *fn, void *arg);
+/* Ended ones from before `cutoff_ms`, at most `most`; how many went. */
+int store_gaps_purge(struct store_order *s, int64_t cutoff_ms, int most);
+
+/* ---- doors ---- */
+
+typedef void door_fn(void *arg, const char *name);
+void store_doors(struct store_order *s, door_fn *fn, void *arg);
+void store_door_add(struct store_order *s, const char *name);
+void store_door_drop(struct store_order *s, const char *name);
+
+/* ---- objects ---- */
+
+/* Its state, the caller's; NULL: it was never seen. */
+char *store_object(struct store_order *s, const char *source,
+                   const char *workspace, const char *object);
+void store_object_set(struct store_order *s, const char *source,
+                      const char *workspace, const char *object,
+                      const char *state, int64_t at_ms, bool last);
+/* Those in a last state since before `cutoff_ms`; how many went. */
+int store_objects_purge(struct store_order *s, int64_t cutoff_ms, int most);
+
+/* ---- workspaces, for those who look ---- */
+
+typedef void workspace_fn(void *arg, const char *name, int64_t sequence,
+                          const char *clock);
+/* `name` NULL: all behind `after`, by name. */
+void store_workspace_list(struct store_order *s, const char *name, int limit,
+                          workspace_fn *fn, void *arg);
+
+#endif

@@ -1,0 +1,370 @@
+"""Order: numbers, gaps, times, states, repeats let through (P6)."""
+
+import hashlib
+import hmac
+import json
+import pathlib
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "rig"))
+from rig import SIGNING_SECRET, RigTest, is_signed, main, wait_for  # noqa: E402
+
+KEY = "ledger key"
+
+
+def ledger(**more):
+    """A source of one's own, whose events say their number."""
+    return {"name": "ledger", "provider": "custom", "secrets": [KEY],
+            "verify": {"scheme": "hmac-sha256", "header": "X-Sig",
+                       "form": "plain", "encoding": "hex", "signed": "{body}"},
+            "id": "json:/id", "type": "json:/type", "workspace": "json:/team",
+            **more}
+
+
+def by_number(**more):
+    return {"by": "sequence", "sequence": "json:/seq", "start": 1,
+            "give_up_after": "1h", **more}
+
+
+class OrderTest(RigTest):
+    def ledger(self, endpoint=None, **source):
+        rig = self.rig({"sources": [ledger(**source)],
+                        "endpoint_defaults": {"max_in_flight": 1}})
+        if endpoint:
+            rig.config["endpoints"] = [rig.endpoint("crm", **endpoint)]
+            rig.write_config()
+        return rig.start()
+
+    def send(self, rig, seq=None, team="t", id=None, type="entry.made", **more):
+        body = json.dumps({"id": id or f"{team}-{seq}", "type": type,
+                           "team": team, "seq": seq, **more}).encode()
+        signature = hmac.new(KEY.encode(), body, hashlib.sha256).hexdigest()
+        return rig.accept(body, source="ledger", headers={
+            "X-Sig": signature, "Content-Type": "application/json"})
+
+    def order_of(self, rig):
+        """(source's number, ours, gap, late) as they stand in the traces of all
+        that was delivered, by our numbers."""
+        rig.settle()
+        got = {int(r.headers["grapnel-sequence"]): (
+            int(r.headers["grapnel-source-sequence"]),
+            r.headers.get("grapnel-gap"), r.headers.get("grapnel-late"))
+            for r in rig.receiver.requests("/crm")}
+        self.assertEqual(sorted(got), list(range(1, len(got) + 1)))
+        return [got[n] for n in sorted(got)]
+
+    def gaps(self, rig, *args):
+        listed, code = rig.cli("gaps", *args)
+        self.assertEqual(code, 0)
+        return [(g["from"], g["to"], g["status"]) for g in reversed(listed)]
+
+
+class Numbers(OrderTest):
+    def test_what_comes_too_early_is_held_until_its_turn(self):
+        """P6: held, on record, until what is missing has come."""
+        rig = self.ledger(order=by_number())
+        first = self.send(rig, 1)
+        rig.receiver.wait(first)
+        early = self.send(rig, 4)
+        held = rig.wait_status(early, "buffered")
+        self.assertEqual((held["sequence"], held["source_sequence"],
+                          held["deliveries"]), (None, 4, []))
+        self.assertEqual(self.gaps(rig), [(2, 3, "open")])
+        self.send(rig, 3)
+        wait_for(lambda: len(self.gaps(rig)) == 2, what="the gap to be split")
+        self.assertEqual(sorted(self.gaps(rig)),
+                         [(2, 2, "open"), (3, 3, "filled")])
+        self.send(rig, 2)
+        self.assertEqual(self.order_of(rig), [(n, None, None)
+                                              for n in [1, 2, 3, 4]])
+        self.assertEqual({s for _, _, s in self.gaps(rig)}, {"filled"})
+        self.assertEqual(self.gaps(rig, "--open"), [])
+        self.assertEqual(rig.trace(early)["sequence"], 4)
+
+    def test_what_does_not_come_is_given_up_and_said(self):
+        """P6: the first event past a gap names it; what comes after is late."""
+        rig = self.ledger(order=by_number(give_up_after="300ms"))
+        for n in [1, 2, 5, 6, 8]:
+            self.send(rig, n)
+        self.assertEqual(self.order_of_held(rig, 5), [
+            (1, None, None), (2, None, None), (5, "3-4", None),
+            (6, None, None), (8, "7-7", None)])
+        self.assertEqual(self.gaps(rig), [(3, 4, "skipped"), (7, 7, "skipped")])
+        late = self.send(rig, 4)
+        rig.receiver.wait(late)
+        self.assertEqual(self.order_of(rig)[-1], (4, None, "1"))
+        self.assertEqual(sorted(self.gaps(rig)),
+                         [(3, 3, "skipped"), (4, 4, "filled"),
+                          (7, 7, "skipped")])
+        self.assertTrue(rig.trace(late)["late"])
+        again = self.send(rig, 4)
+        rig.wait_status(again, "duplicate")
+
+    def order_of_held(self, rig, count):
+        wait_for(lambda: len(rig.receiver.requests("/crm")) >= count,
+                 what=f"{count} requests")
+        return self.order_of(rig)
+
+    def test_a_full_buffer_gives_up_the_oldest_gap(self):
+        rig = self.ledger(order=by_number(buffer=3))
+        for n in [2, 3, 4, 6, 7]:
+            self.send(rig, n)
+        wait_for(lambda: (1, 1, "skipped") in self.gaps(rig), what="the gap")
+        self.assertEqual(self.order_of_held(rig, 3)[0], (2, "1-1", None))
+        self.assertEqual(self.gaps(rig), [(1, 1, "skipped"), (5, 5, "open")])
+        spaces, _ = rig.cli("workspaces", "t")
+        self.assertEqual([(s["workspace"], s["sequence"], s["open_gaps"],
+                           s["buffered"]) for s in spaces], [("t", 3, 1, 2)])
+
+    def test_a_tolerated_hole_holds_nothing_back(self):
+        rig = self.ledger(order=by_number(tolerance_gap=2))
+        for n in [1, 4]:
+            self.send(rig, n)
+        self.assertEqual(self.order_of_held(rig, 2),
+                         [(1, None, None), (4, "2-3", None)])
+        self.assertEqual(self.gaps(rig), [(2, 3, "open")])
+        held = self.send(rig, 8)
+        rig.wait_status(held, "buffered")
+        self.send(rig, 3)
+        self.assertEqual(self.order_of_held(rig, 3)[-1], (3, None, "1"))
+        self.send(rig, 5)
+        rig.receiver.wait(held)
+        self.assertEqual(self.order_of(rig)[-1], (8, "6-7", None))
+
+    def test_a_person_closes_a_gap(self):
+        rig = self.ledger(order=by_number())
+        held = self.send(rig, 3)
+        rig.wait_status(held, "buffered")
+        gap, = rig.cli("gaps", "--open")[0]
+        done = rig.cli_text("gaps", "close", gap["id"])
+        self.assertEqual(done.returncode, 64, done.stderr)
+        closed, code = rig.cli("gaps", "close", gap["id"], "--note", "never was")
+        self.assertEqual((code, closed["status"]), (0, "closed"))
+        request, = rig.receiver.wait(held)
+        self.assertEqual(request.headers["grapnel-gap"], "1-2")
+        gap, = rig.cli("gaps")[0]
+        self.assertEqual((gap["status"], gap["note"]), ("closed", "never was"))
+        self.assertEqual(rig.cli("gaps", "close", gap["id"], "--note", "x")[1],
+                         1)
+
+    def test_streams_of_types_and_workspaces_are_apart(self):
+        rig = self.ledger(order=by_number(sequence_per="type", start="first"))
+        for team, type_, n in [("a", "x", 7), ("a", "y", 1), ("b", "x", 3),
+                               ("a", "x", 8), ("b", "x", 4)]:
+            self.send(rig, n, team=team, type=type_, id=f"{team}{type_}{n}")
+        rig.settle()
+        self.assertEqual(len(rig.receiver.requests("/crm")), 5)
+        self.assertEqual(self.gaps(rig), [])
+
+    def test_a_number_that_can_not_be_had_is_a_dead_letter(self):
+        rig = self.ledger(order=by_number())
+        event = self.send(rig, "seven", id="x")
+        trace = rig.wait_status(event, "refused")
+        self.assertIn("order.sequence", trace["reason"])
+        letter = wait_for(lambda: rig.cli("dlq")[0], what="the letter")[0]
+        self.assertRegex(letter["reason"], "^refused:order.sequence")
+
+    def test_what_is_held_survives_kills_and_a_change_of_the_order(self):
+        """P3, P6: the buffer is in the event's own transaction."""
+        rig = self.ledger(order=by_number())
+        held = [self.send(rig, n) for n in [3, 4, 6]]
+        for event in held:
+            rig.wait_status(event, "buffered")
+        rig["sequencer"].restart()
+        self.send(rig, 1)
+        self.send(rig, 2)
+        rig.receiver.wait(held[1])
+        self.assertEqual(rig.trace(held[2])["status"], "buffered")
+        del rig.config["sources"][0]["order"]
+        rig.write_config()
+        self.assertEqual(rig.cli("reload")[1], 0)
+        request, = rig.receiver.wait(held[2])
+        self.assertEqual(request.headers["grapnel-gap"], "5-5")
+        self.assertEqual([n for n, _, _ in self.order_of(rig)], [1, 2, 3, 4, 6])
+
+    def test_a_door_that_is_away_takes_no_time_from_a_gap(self):
+        """P6: waited for in time in which it could have come."""
+        rig = self.ledger(order=by_number(give_up_after="500ms"))
+        rig["sequencer"].pause()
+        event = self.send(rig, 2)
+        self.send(rig, 1)
+        rig["ingress"].pause()
+        rig["sequencer"].resume()
+        rig["ingress"].resume()
+        rig.receiver.wait(event)
+        self.assertEqual(self.order_of(rig), [(1, None, None), (2, None, None)])
+
+
+class Observe(OrderTest):
+    def test_it_holds_nothing_and_records_what_it_would_have(self):
+        rig = self.ledger(order=by_number(observe=True))
+        ids = [self.send(rig, n) for n in [1, 3, 2, 5]]
+        wait_for(lambda: len(rig.receiver.requests("/crm")) == 4)
+        self.assertEqual(self.order_of(rig),
+                         [(n, None, None) for n in [1, 3, 2, 5]])
+        self.assertEqual(sorted(self.gaps(rig)),
+                         [(2, 2, "filled"), (4, 4, "open")])
+        self.assertIn("would have been held: 2-2",
+                      json.dumps(rig.trace(ids[1])["timeline"]))
+
+
+class Times(OrderTest):
+    def test_events_of_a_window_go_in_the_order_of_their_times(self):
+        rig = self.ledger(order={"by": "timestamp", "timestamp": "json:/at",
+                                 "window": "700ms"})
+        ids = [self.send(rig, id=f"e{i}", at=at) for i, at in enumerate(
+            ["2026-11-21T10:00:03Z", "2026-11-21T12:00:01+02:00",
+             1795255202, "2026-11-21T10:00:00.5Z"])]
+        for event in ids:
+            rig.receiver.wait(event)
+        rig.settle()
+        order = sorted((int(r.headers["grapnel-sequence"]), ids.index(r.id))
+                       for r in rig.receiver.requests("/crm"))
+        self.assertEqual([i for _, i in order], [3, 1, 2, 0])
+        late = self.send(rig, id="late", at="2026-11-21T09:00:00Z")
+        request, = rig.receiver.wait(late)
+        self.assertEqual(request.headers["grapnel-late"], "1")
+
+
+class States(OrderTest):
+    def states(self, **more):
+        return self.ledger(states={
+            "object": "json:/object", "state": "json:/state",
+            "initial": ["open"],
+            "moves": ["open>paid", "open>failed", "paid>refunded"], **more})
+
+    def move(self, rig, state, object="o1"):
+        return self.send(rig, id=f"{object}-{state}-{rig.unique}",
+                         object=object, state=state)
+
+    def test_only_valid_moves_are_delivered(self):
+        rig = self.states()
+        moves = ["open", "refunded", "paid", "open", "failed", "refunded"]
+        ids = [self.send(rig, id=f"m{i}", object="o1", state=s)
+               for i, s in enumerate(moves)]
+        rig.settle()
+        status = [rig.trace(i)["status"] for i in ids]
+        self.assertEqual(status, ["done", "ignored", "done", "ignored",
+                                  "ignored", "done"])
+        trace = rig.trace(ids[4])
+        self.assertEqual(trace["reason"],
+                         "invalid_transition: object o1 is paid, and "
+                         "paid>failed is no move")
+        self.assertEqual(trace["sequence"], None)
+        self.assertEqual([e["id"] for e in rig.cli(
+            "events", "--status", "ignored")[0]], [ids[4], ids[3], ids[1]])
+        self.assertEqual(rig.cli("dlq")[0], [])
+
+    def test_an_invalid_move_can_be_forced(self):
+        rig = self.states(on_invalid="dead_letter")
+        paid = self.send(rig, id="m1", object="o1", state="paid")
+        trace = rig.wait_status(paid, "ignored")
+        self.assertIn("does not begin as paid", trace["reason"])
+        letter = wait_for(lambda: rig.cli("dlq")[0], what="the letter")[0]
+        self.assertEqual((letter["reason"], letter["endpoint"]),
+                         ("invalid_transition", None))
+        self.assertEqual(rig.cli("dlq", "retry", letter["id"])[1], 0)
+        rig.receiver.wait(paid)
+        refunded = self.send(rig, id="m2", object="o1", state="refunded")
+        rig.receiver.wait(refunded)
+        wait_for(lambda: rig.cli("dlq", "show", letter["id"])[0]["state"]
+                 == "recovered", what="the letter to be recovered")
+
+
+class Repeats(OrderTest):
+    def test_any_of_several_keys_tells_a_repeat(self):
+        """P7: keys that a repeat brings along lead to the first event too."""
+        rig = self.ledger(dedupe={"keys": [["source", "id"],
+                                           ["source", "json:/other"]]})
+        first = self.send(rig, id="a", other="x")
+        again = [self.send(rig, id="b", other="x"), self.send(rig, id="a"),
+                 self.send(rig, id="b", other="y")]
+        new = self.send(rig, id="c", other="z")
+        for event in again:
+            trace = rig.wait_status(event, "duplicate")
+            self.assertEqual(trace["duplicate_of"], first)
+        rig.receiver.wait(new)
+        rig.settle()
+        self.assertEqual({r.id for r in rig.receiver.requests()}, {first, new})
+
+    def test_keys_are_forgotten_after_their_ttl(self):
+        rig = self.ledger(dedupe={"keys": [["source", "id"]], "ttl": "1s"})
+        first = self.send(rig, id="a")
+
+        def is_new():
+            event = self.send(rig, id="a")
+            rig.settle()
+            return rig.trace(event)["status"] == "done" and event
+        self.assertNotEqual(wait_for(is_new, what="the key to be over"), first)
+
+    def test_the_same_body_within_the_window_is_a_repeat(self):
+        rig = self.ledger(id="header:X-Id", dedupe={
+            "keys": [["source", "header:X-Id"]], "window": "5m"})
+        body = json.dumps({"team": "t", "type": "x"}).encode()
+        signature = hmac.new(KEY.encode(), body, hashlib.sha256).hexdigest()
+
+        def send(id_):
+            return rig.accept(body, source="ledger", headers={
+                "X-Sig": signature, "X-Id": id_})
+        first = send("1")
+        trace = rig.wait_status(send("2"), "duplicate")
+        self.assertEqual(trace["duplicate_of"], first)
+
+    def test_a_suppressed_repeat_is_let_through(self):
+        rig = self.ledger()
+        self.send(rig, id="a")
+        again = self.send(rig, id="a")
+        rig.wait_status(again, "duplicate")
+        released, code = rig.cli("release", again)
+        self.assertEqual((code, released["id"]), (0, again))
+        rig.receiver.wait(again)
+        rig.wait_status(again, "done")
+        done = rig.cli_text("release", again)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("no suppressed repeat", done.stderr)
+
+
+class Backfill(OrderTest):
+    def test_a_gap_is_asked_for_once_until_it_is_answered(self):
+        """P6: signed like a webhook, with backoff, one call at a time."""
+        rig = self.rig({"sources": [ledger(order=by_number())]})
+        rig.config["sources"][0]["order"].update(
+            backfill=rig.receiver.url("/fill/{source}?w={workspace}"
+                                      "&from={from}&to={to}"),
+            signing_secrets=[SIGNING_SECRET], allow_private=True)
+        rig.write_config()
+        path = "/fill/ledger?w=a%20%26b&from=1&to=2"
+        rig.receiver.rules({"path": "/fill/ledger", "answers": [
+            {"status": 503, "times": 2}, {"status": 200}]})
+        rig.start()
+        held = self.send(rig, 3, team="a &b")
+        calls = rig.receiver.wait(path=path, count=3, timeout=15)
+        asked = json.loads(calls[0].body)
+        self.assertEqual(
+            (asked["source"], asked["workspace"], asked["from"], asked["to"],
+             asked["gap"]), ("ledger", "a &b", 1, 2,
+                             rig.cli("gaps")[0][0]["id"]))
+        self.assertTrue(is_signed(calls[0]))
+        self.assertEqual(len({c.id for c in calls}), 1)
+        for n in [1, 2]:
+            self.send(rig, n, team="a &b")
+        rig.receiver.wait(held)
+        rig.settle()
+        self.assertEqual(len(rig.receiver.requests(path)), 3)
+        self.assertEqual([n for n, _, _ in self.order_of(rig)], [1, 2, 3])
+
+    def test_it_may_not_reach_the_private_network_by_default(self):
+        """P8."""
+        rig = self.rig({"sources": [ledger(order=by_number())]})
+        rig.config["sources"][0]["order"]["backfill"] = \
+            rig.receiver.url("/fill?from={from}")
+        rig.write_config()
+        rig.start()
+        self.send(rig, 2)
+        letter = wait_for(lambda: rig.cli("dlq")[0], what="the letter")[0]
+        self.assertEqual((letter["reason"], letter["endpoint"]),
+                         ("blocked_address", "backfill:ledger"))
+        self.assertEqual(rig.receiver.requests("/fill?from=1"), [])
+
+
+main()
