@@ -10,6 +10,7 @@
 #include "profile_doc.h"
 #include "sample.h"
 #include "signature.h"
+#include "split.h"
 #include "verify.h"
 #include <jansson.h>
 #include <openssl/evp.h>
@@ -737,6 +738,140 @@ static void every_profile_finds_id_type_and_workspace(void **state)
     for_each_profile(understood);
 }
 
+/* Of the vectors' bodies, which are as the providers send them. */
+static const struct {
+    const char *vector, *id, *type, *workspace;
+} understood_vectors[] = {
+    {"discord-01", "", "1", "default"},
+    {"gitlab-01", "f5e5f430-f57b-4e6e-9fac-d9128cd7232f", "push_hook",
+     "default"},
+    {"intercom-01", "notif_1", "conversation.user.created", "xyz"},
+    {"linear-01", "234d1a4e-b617-4388-90fe-adc3633d6b72", "comment.create",
+     "org-1"},
+    {"mailgun-01", "CPgfbmQMTCKtHW6uIWtuVe", "delivered", "default"},
+    {"omise-02", "evnt_test_5h2m123lxlx4z7yh9a2", "charge.complete", "default"},
+    {"paddle-03", "evt_01hs0tqfme2xwb2hvwv87p8y3w", "customer.created",
+     "default"},
+    {"paypal-01", "WH-2WR32451HC0233532-67976317FL4543714",
+     "PAYMENT.SALE.COMPLETED", "default"},
+    {"plane-04", "", "issue.created", "d2d97c94-a6ad-4012-b526-5577c0d7c769"},
+    {"sendgrid-01", "ZHJvcC0xMDk5NDkxOS1MUnpYbF9OSFN0T0doUTRrb2ZTbV9BLTA",
+     "dropped", "default"},
+    {"sentry-01", "", "unknown", "a8e5d37a"},
+    {"shopify-01", "", "orders/create", "shop.myshopify.com"},
+    {"slack-01", "398738663015.47445629121.803a0bc887a14d10d2c447fce8b6703c",
+     "/webhook-collect", "T1DC2JH3J"},
+    {"stripe-01", "evt_test_webhook", "unknown", "default"},
+    {"svix-01", "msg_p5jXN8AQM9LWM0D4loKWxJek", "unknown", "default"},
+    {"twilio-01", "", "unknown", "default"},
+    {"twilio-03", "", "unknown", "default"},
+    {"typeform-01", "01H", "form_response", "lT4Z3j"},
+    {"vercel-01", "uev_1", "deployment.created", "team_1"},
+    {"zoom-01", "", "meeting.started", "AAAAAABBBB"},
+};
+
+static const json_t *vector_named(const char *id)
+{
+    json_t *v;
+    size_t i;
+
+    json_array_foreach(vectors, i,
+                       v) if (strcmp(member(v, "id", ""), id) == 0) return v;
+    fail_msg("there is no vector %s", id);
+    return NULL;
+}
+
+static void what_providers_send_is_understood(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(understood_vectors); i++) {
+        const json_t *v = vector_named(understood_vectors[i].vector);
+        const char *provider = member(v, "provider", ""), *why = "";
+        const struct source *source = profile_source(profile_find(provider));
+        struct buf packed, id, type, workspace;
+        struct split parts = {0};
+        uint8_t bytes[1 << 16];
+        struct subject s = {.source = "s", .provider = provider};
+
+        pack(&packed, v);
+        s.headers = held(&packed);
+        s.body = body_of(v, bytes);
+        if (source->batch && split_body(s.body, &parts, &why) == GR_OK &&
+            parts.count)
+            s.body = parts.parts[0];
+        buf_init(&id, 4096);
+        buf_put(&id, "", 0);
+        buf_init(&type, 4096);
+        buf_init(&workspace, 4096);
+        if (profile_event_id(source, &s, &id, &why) != GR_OK ||
+            profile_type(source, &s, &type, &why) != GR_OK ||
+            profile_workspace(source, &s, &workspace, &why) != GR_OK)
+            fail_msg("%s: %s", understood_vectors[i].vector, why);
+        assert_string_equal(id.data, understood_vectors[i].id);
+        assert_string_equal(type.data, understood_vectors[i].type);
+        assert_string_equal(workspace.data, understood_vectors[i].workspace);
+        split_fini(&parts);
+        subject_fini(&s);
+        buf_fini(&id);
+        buf_fini(&type);
+        buf_fini(&workspace);
+        buf_fini(&packed);
+    }
+}
+
+/* ---- whatever comes ---- */
+
+static unsigned seed = 1;
+
+static unsigned any(unsigned below)
+{
+    seed = seed * 1103515245 + 12345;
+    return (seed >> 8) % below;
+}
+
+/* A value of a header with a few of its bytes changed, cut or doubled. */
+static const char *garbled(const char *value, char out_[4096])
+{
+    static const char odd[] = ",;= \t{}%:/+-\x01\xff\xc3vt0Az";
+    size_t n = (size_t)snprintf(out_, 2000, "%s", value);
+
+    if (n > 1999)
+        n = 1999;
+    for (unsigned k = any(4); k; k--)
+        if (n)
+            out_[any((unsigned)n)] = odd[any(sizeof odd - 1)];
+    if (any(4) == 0)
+        out_[any((unsigned)n + 1)] = 0;
+    if (any(4) == 0 && strlen(out_) < 1000) {
+        char *copy = gr_strdup(out_);
+
+        strcat(out_, copy + any((unsigned)strlen(copy) + 1));
+        free(copy);
+    }
+    return any(20) ? out_ : NULL;
+}
+
+static void garble(struct trial *t)
+{
+    for (int i = 0; i < 200; i++) {
+        make(t, text(""), false);
+        change(t, NULL, garbled, any(8) == 0);
+        if (t->sample.body.len && any(2))
+            t->sample.body.data[any((unsigned)t->sample.body.len)] = (char)any(
+                256);
+        if (any(10) == 0)
+            t->sample.body.len = any((unsigned)t->sample.body.len + 1);
+        (void)judged(t); /* the sanitizers are the judges */
+        unmake(t);
+    }
+}
+
+static void whatever_comes_is_judged(void **state)
+{
+    (void)state;
+    for_each_profile(garble);
+}
+
 static bool key_has_only(const struct dedupe_key *key, const struct source *s)
 {
     for (size_t i = 0; i < key->count; i++) {
@@ -888,6 +1023,8 @@ int main(void)
         cmocka_unit_test(any_bytes_can_be_a_body),
         cmocka_unit_test(one_of_several_signatures_will_do),
         cmocka_unit_test(every_profile_finds_id_type_and_workspace),
+        cmocka_unit_test(what_providers_send_is_understood),
+        cmocka_unit_test(whatever_comes_is_judged),
         cmocka_unit_test(a_replay_under_a_new_id_has_an_old_key),
         cmocka_unit_test(the_default_port_may_be_said_or_not),
     };
