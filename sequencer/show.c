@@ -182,7 +182,7 @@ static void on_part(void *arg, const struct event_row *e, bool ended)
 {
     struct parts *p = arg;
 
-    p->ended &= ended;
+    p->ended &= ended && e->status != EVENT_BUFFERED;
     json_array_append_new(p->list,
                           json_pack("{s:s,s:o,s:o,s:o,s:s}", "id", e->id,
                                     "provider_id", text_or_null(e->provider_id),

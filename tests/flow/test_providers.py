@@ -241,6 +241,27 @@ class SeveralEvents(RigTest):
                               and x["event_id"] in events],
                      what=f"a letter for {body}")
 
+    def test_a_request_is_done_when_all_of_its_events_are(self):
+        """P6, P10: an element that waits for an earlier number holds only
+        itself, and the request's trace says that it is not done."""
+        rig = self.rig({"sources": [{
+            "name": "ledger", "provider": "custom", "secrets": ["t0p"],
+            "verify": {"scheme": "shared-token", "header": "X-Token"},
+            "batch": True, "id": "json:/n",
+            "order": {"by": "sequence", "sequence": "json:/n",
+                      "give_up_after": "1h"}}]}).start()
+        how = {"source": "ledger", "headers": {"X-Token": "t0p"}}
+        request = rig.accept(b'[{"n":1},{"n":3}]', **how)
+        trace = wait_for(lambda: (t := rig.cli("trace", request)[0])
+                         and t.get("events") and t)
+        self.assertEqual([e["status"] for e in trace["events"]][1], "buffered")
+        rig.receiver.wait(count=1, path="/crm")
+        self.assertEqual(rig.trace(request)["status"], "routed")
+        rig.accept(b'[{"n":2}]', **how)
+        rig.wait_status(request, "done")
+        self.assertEqual([r.body for r in rig.receiver.requests("/crm")][0],
+                         b'{"n":1}')
+
     def test_ids_are_the_same_when_the_request_comes_again(self):
         """P4: a sequencer that lost its disk takes the requests apart as
         before, and the receiver sees the same ids."""
