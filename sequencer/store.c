@@ -129,8 +129,11 @@ static void prepare_deliveries(struct store *s)
                                  " FROM deliveries WHERE event = ? AND "
                                  "endpoint = ?");
     s->open_counts = db_prepare(
-        db, "SELECT status, count(*), min(event) FROM (SELECT status, event "
-            "FROM deliveries WHERE status < 3 LIMIT 100000) GROUP BY status");
+        db, "SELECT status, count(*), min(event) FROM (SELECT * FROM (SELECT "
+            "status, event FROM deliveries INDEXED BY deliveries_waiting WHERE "
+            "status = 0 LIMIT 100000) UNION ALL SELECT * FROM (SELECT status, "
+            "event FROM deliveries INDEXED BY deliveries_out WHERE grant_id "
+            "<> 0 AND status < 3 LIMIT 100000)) GROUP BY status");
     s->delivery_set = db_prepare(
         db, "UPDATE deliveries SET status = ?3, grant_id = ?4, out_n = ?5, "
             "life = ?6, attempts = ?7, earlier = ?8, first_ms = ?9, "

@@ -107,9 +107,10 @@ CREATE INDEX deliveries_waiting ON deliveries(endpoint, behind, lane, place)
 -- Final ones are here as long as a dropped copy of them is not answered for.
 CREATE INDEX deliveries_out ON deliveries(endpoint, grant_id, status)
   WHERE grant_id <> 0;
--- All that stand in an ordered lane: its head (behind 0), then the rest.
+-- All that stand in an ordered lane: its head (behind 0), then the rest. The plus
+-- keeps SQLite from seeking by this condition instead of by the lane.
 CREATE INDEX deliveries_lane ON deliveries(endpoint, lane, behind, place)
-  WHERE lane >= 0 AND (status < 3 OR grant_id <> 0);
+  WHERE +lane >= 0 AND (status < 3 OR grant_id <> 0);
 
 -- Lanes that a dead letter halts (`on_dead: halt`), until somebody decides.
 CREATE TABLE halts (

@@ -12,7 +12,7 @@ struct store_lanes {
  * words of its condition. */
 #define IN_LANE                                                       \
     "FROM deliveries INDEXED BY deliveries_lane WHERE endpoint = ?1 " \
-    "AND lane >= 0 AND (status < 3 OR grant_id <> 0) "
+    "AND +lane >= 0 AND (status < 3 OR grant_id <> 0) "
 
 struct store_lanes *store_lanes_open(struct db *db)
 {
