@@ -38,7 +38,7 @@ static enum answer admit_hook(struct ingress *g, struct request *r,
 {
     if (!settings_source(g->daemon.settings, source))
         return ANSWER_SOURCE_UNKNOWN;
-    snprintf(r->source, sizeof r->source, "%s", source);
+    memcpy(r->source, source, strlen(source) + 1); /* it is a name: it fits */
     if (strcmp(r->method, "POST") != 0)
         return ANSWER_ONLY_POST;
     r->door = DOOR_HOOK;

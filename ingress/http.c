@@ -23,7 +23,7 @@
 enum {
     /* Of each connection, for its head and a piece of its body. More than
      * HEAD_MAX_BYTES, so that it is mostly we who answer 431, in our words. */
-    POOL_BYTES = 32 * 1024,
+    POOL_BYTES = 24 * 1024,
     SWALLOW_MAX_BYTES = 16 * 1024 * 1024,
 };
 
@@ -137,8 +137,8 @@ static enum answer judge(struct http *h, struct MHD_Connection *c,
     a = head_check(head, facts);
     if (a)
         return a;
-    snprintf(r->remote, sizeof r->remote, "%s",
-             r->visitor ? r->visitor->remote : "");
+    if (r->visitor)
+        memcpy(r->remote, r->visitor->remote, sizeof r->remote);
     r->method = head->method;
     r->path = head->url;
     pack_headers(r, head);
