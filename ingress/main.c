@@ -7,9 +7,10 @@
  *           source) is on disk, fsync done (P1); what is on disk is handed on
  *           until the sequencer has it; a forged or stale request is refused
  *           with one and the same 401, its reason in log and counters (P7)
- * Reads     POST /in/SOURCE; GET and HEAD /healthz (200: this loop turns) and
- *           /readyz (200: we take events); `acked` from the sequencer
- * Writes    ingress.db: the archive; `accepted` to the sequencer
+ * Reads     POST /in/SOURCE, /v1/events and /v1/events/batch; GET and HEAD
+ *           /healthz (200: this loop turns) and /readyz (200: we take events);
+ *           `acked` from the sequencer
+ * Writes    NAME.db: the archive, refused requests; `accepted` to the sequencer
  * Refuses   with 503 and Retry-After: while the disk is below its mark or full,
  *           while what could not be handed on fills archive.max_size, while
  *           stopping, when storing would come too late, when the bodies being

@@ -1,0 +1,138 @@
+/* The door's pure parts: whose request it is behind proxies, how many may come,
+ * and a batch judged line by line. */
+#include "clock.h"
+#include "door.h"
+#include "headers.h"
+#include "lines.h"
+#include "remote.h"
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static const struct cidr ten = {{[10] = 0xff, 0xff, 10}, 104};
+static const struct cidr fd = {{0xfd}, 8};
+
+static void expect_remote(const char *peer, const char *first,
+                          const char *second, const char *want)
+{
+    const struct cidr trusted[] = {ten, fd};
+    char address[INET6_ADDRSTRLEN];
+    struct buf headers;
+
+    buf_init(&headers, 1000);
+    headers_put(&headers, "Host", (struct bytes){"10.9.9.9", 8});
+    if (first)
+        headers_put(&headers, "X-Forwarded-For",
+                    (struct bytes){first, strlen(first)});
+    if (second)
+        headers_put(&headers, "x-forwarded-for",
+                    (struct bytes){second, strlen(second)});
+    snprintf(address, sizeof address, "%s", peer);
+    remote_find(trusted, COUNT_OF(trusted),
+                (struct bytes){headers.data, headers.len}, address);
+    assert_string_equal(address, want);
+    buf_fini(&headers);
+}
+
+static void only_trusted_proxies_are_believed(void **state)
+{
+    (void)state;
+    expect_remote("192.0.2.1", "1.2.3.4", NULL, "192.0.2.1");
+    expect_remote("10.0.0.1", NULL, NULL, "10.0.0.1");
+    expect_remote("10.0.0.1", "1.2.3.4", NULL, "1.2.3.4");
+    expect_remote("fd00::1", "1.2.3.4", NULL, "1.2.3.4");
+    expect_remote("::ffff:10.0.0.1", "1.2.3.4", NULL, "1.2.3.4");
+    /* What stands before the first stranger was written by him. */
+    expect_remote("10.0.0.1", "9.9.9.9, 1.2.3.4 ,10.7.7.7", NULL, "1.2.3.4");
+    expect_remote("10.0.0.1", "9.9.9.9", "1.2.3.4, 10.7.7.7", "1.2.3.4");
+    expect_remote("10.0.0.1", "10.1.1.1, 10.2.2.2", NULL, "10.1.1.1");
+    expect_remote("10.0.0.1", "1.2.3.4, nonsense, 10.2.2.2", NULL, "10.2.2.2");
+    expect_remote("10.0.0.1", "", NULL, "10.0.0.1");
+    expect_remote("10.0.0.1", ",,,", NULL, "10.0.0.1");
+    expect_remote("10.0.0.1", "1.2.3.4:5678", NULL, "1.2.3.4");
+    expect_remote("10.0.0.1", "[2001:db8::1]:443", NULL, "2001:db8::1");
+}
+
+static void a_burst_has_as_many_as_the_rate_names(void **state)
+{
+    const struct rate rate = {5, 1000};
+    struct bucket b = {0};
+    int64_t us = 1000000000;
+
+    (void)state;
+    for (int i = 0; i < 5; i++)
+        assert_true(door_within(&b, &rate, us));
+    assert_false(door_within(&b, &rate, us));
+    assert_false(door_within(&b, &rate, us + 199999));
+    assert_true(door_within(&b, &rate, us + 200000));
+    assert_false(door_within(&b, &rate, us + 200001));
+    for (int i = 0; i < 5; i++)
+        assert_true(door_within(&b, &rate, us + 10 * 1000000));
+    assert_false(door_within(&b, &rate, us + 10 * 1000000));
+}
+
+static void a_batch_is_judged_line_by_line(void **state)
+{
+    static const char body[] =
+        "\r\n{\"type\":\"a.b\",\"workspace\":\"w\",\"data\":1,\"id\":\"k\"}\r\n"
+        "  \n{\"type\":\"x\",\"workspace\":\"w\",\"data\":1}\nnonsense";
+    char *types[] = {(char[]){"a.*"}};
+    struct producer p = {.name = (char[]){"p"}, .types = {types, 1}};
+    struct settings s = {.producers = &p, .producer_count = 1};
+    struct lines *l = lines_read(&s, &p, (struct bytes){body, strlen(body)});
+    struct buf out;
+
+    (void)state;
+    assert_non_null(l);
+    assert_int_equal(l->count, 3);
+    assert_int_equal(l->good, 1);
+    assert_int_equal(l->items[0].number, 2);
+    assert_int_equal(strlen(l->items[0].event_id), EVENT_ID_BYTES);
+    assert_int_equal(l->items[1].refusal, ANSWER_TYPE_FORBIDDEN);
+    assert_int_equal(l->items[2].refusal, ANSWER_EVENT_MALFORMED);
+    buf_init(&out, 10000);
+    line_print(l, &l->items[1], &out);
+    assert_string_equal(
+        out.data, "{\"error\":{\"code\":\"forbidden\",\"message\":\"type: "
+                  "this producer may not name it\",\"line\":4,\"field\":"
+                  "\"type\"}}\n");
+    buf_fini(&out);
+    lines_free(l);
+}
+
+static void a_batch_has_a_bound(void **state)
+{
+    struct producer p = {.name = (char[]){"p"}};
+    struct settings s = {.producers = &p, .producer_count = 1};
+    struct lines *l;
+    struct buf body;
+
+    (void)state;
+    buf_init(&body, 1 << 20);
+    for (int i = 0; i < LINES_MAX_COUNT; i++)
+        buf_puts(&body, "{}\n\n");
+    l = lines_read(&s, &p, (struct bytes){body.data, body.len});
+    assert_non_null(l);
+    assert_int_equal(l->good, 0);
+    lines_free(l);
+    buf_puts(&body, "{}");
+    assert_null(lines_read(&s, &p, (struct bytes){body.data, body.len}));
+    buf_fini(&body);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(only_trusted_proxies_are_believed),
+        cmocka_unit_test(a_burst_has_as_many_as_the_rate_names),
+        cmocka_unit_test(a_batch_is_judged_line_by_line),
+        cmocka_unit_test(a_batch_has_a_bound),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
