@@ -163,5 +163,17 @@ class Errors(RigTest):
                          ("issue.created", "acme"))
         wait_for(lambda: rig.cli("trace", request.id)[0]["status"] == "done")
 
+    def test_the_example(self):
+        """packaging/example.yaml is right, all of it."""
+        example = pathlib.Path(__file__).parents[2] / "packaging/example.yaml"
+        rig = self.rig()
+        rig.write_config(example.read_text())
+        rig.config_path.with_name("ledger.key").write_text("secret")
+        variables = {"PLANE_SECRET": "a", "BILLING_TOKEN": "b",
+                     "CRM_TOKEN": "c", "GRAPNEL_ADMIN_TOKEN": "d"}
+        done = rig.cli_text("check", env=variables)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("source plane → issue.*", done.stdout)
+
 
 main()
