@@ -292,7 +292,7 @@ class Requeue(Retries):
                  - datetime.timedelta(hours=1)).strftime("%Y-%m-%dT%H:%M:%SZ")
         self.assertEqual(count("--until", until), 0)
         self.assertEqual(count("--limit", "1"), 1)
-        self.assertEqual(rig.cli_text("dlq", "--state", "ded").returncode, 1)
+        self.assertEqual(rig.cli_text("dlq", "--state", "ded").returncode, 64)
 
 
 main()
