@@ -36,9 +36,13 @@ static enum answer admit_hook(struct ingress *g, struct request *r,
                               const char *source,
                               const struct head_facts *facts)
 {
-    if (!settings_source(g->daemon.settings, source))
+    const struct source *s = settings_source(g->daemon.settings, source);
+
+    if (!s)
         return ANSWER_SOURCE_UNKNOWN;
     memcpy(r->source, source, strlen(source) + 1); /* it is a name: it fits */
+    if (strcmp(r->method, "HEAD") == 0 && s->verify.handshake == HANDSHAKE_HEAD)
+        return ANSWER_HANDSHAKE;
     if (strcmp(r->method, "POST") != 0)
         return ANSWER_ONLY_POST;
     r->door = DOOR_HOOK;

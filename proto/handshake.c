@@ -75,7 +75,8 @@ bool handshake_answer(enum handshake_kind kind, struct bytes key,
     bool yes = false;
     json_t *doc;
 
-    if (kind == HANDSHAKE_NONE || !body.n || body.n > HANDSHAKE_MAX_BYTES)
+    if (kind == HANDSHAKE_NONE || kind == HANDSHAKE_HEAD || !body.n ||
+        body.n > HANDSHAKE_MAX_BYTES)
         return false;
     doc = json_loadb(body.p, body.n, 0, NULL);
     *content_type = "application/json";

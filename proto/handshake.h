@@ -12,6 +12,7 @@ enum handshake_kind {
     HANDSHAKE_ECHO,       /* Slack: the challenge, as plain text */
     HANDSHAKE_HMAC_TOKEN, /* Zoom: its token, and its HMAC by our secret */
     HANDSHAKE_PING_PONG,  /* Discord: PONG, or nothing at all */
+    HANDSHAKE_HEAD,       /* Intercom: 200 to a HEAD, which nobody signs */
 };
 
 enum { HANDSHAKE_MAX_BYTES = 16 * 1024 }; /* of a body that can be one */

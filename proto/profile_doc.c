@@ -84,7 +84,8 @@ static void put_verified(struct buf *out, const struct verify *v)
     static const char *const handshakes[] = {
         [HANDSHAKE_ECHO] = "`url_verification`",
         [HANDSHAKE_HMAC_TOKEN] = "`endpoint.url_validation`",
-        [HANDSHAKE_PING_PONG] = "PING"};
+        [HANDSHAKE_PING_PONG] = "PING",
+        [HANDSHAKE_HEAD] = "HEAD"};
 
     buf_puts(out, schemes[v->scheme]);
     put_place(out, v);

@@ -32,6 +32,7 @@ static const char *const handshake_words[] = {
     [HANDSHAKE_ECHO] = "echo",
     [HANDSHAKE_HMAC_TOKEN] = "hmac-token",
     [HANDSHAKE_PING_PONG] = "ping-pong",
+    [HANDSHAKE_HEAD] = "head",
     NULL};
 
 /* ---- form: as in `kv:,;t;v1` ---- */
@@ -383,7 +384,8 @@ const struct conf_section settings_verify = {
              .fallback = "none",
              .help =
                  "what proves to the provider that the URL is ours: Slack's "
-                 "`echo`, Zoom's `hmac-token`, Discord's `ping-pong`"},
+                 "`echo`, Zoom's `hmac-token`, Discord's `ping-pong`, "
+                 "Intercom's `head`"},
             {0},
         },
 };

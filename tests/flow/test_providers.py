@@ -12,7 +12,7 @@ import time
 import uuid
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "rig"))
-from rig import RigTest, main, wait_for
+from rig import RigTest, http_request, main, wait_for
 
 VECTORS = json.loads(
     (pathlib.Path(__file__).parents[1] / "vectors.json").read_text())
@@ -114,7 +114,7 @@ class Handshakes(RigTest):
     def test_they_are_answered_and_are_no_events(self):
         rig = self.rig({"sources": [source("slack", "s3cret"),
                                     source("zoom", "t0ken"),
-                                    source("discord")]}).start("ingress")
+                                    source("intercom")]}).start("ingress")
         slack = json.dumps({"type": "url_verification", "token": "x",
                             "challenge": "3eZbrw1aBm2rZgRNFdxV"}).encode()
         status, headers, answer = rig.post(
@@ -131,6 +131,13 @@ class Handshakes(RigTest):
             "plainToken": "qgg8vlvZRS6UYooatFL8Aw",
             "encryptedToken": hmac.new(b"t0ken", b"qgg8vlvZRS6UYooatFL8Aw",
                                        hashlib.sha256).hexdigest()})
+
+        with self.subTest("a HEAD, where it is one"):
+            status, _, answer = http_request(rig.door_port, "HEAD",
+                                             "/in/intercom")
+            self.assertEqual((status, answer), (200, b""))
+            status, headers, _ = http_request(rig.door_port, "HEAD", "/in/zoom")
+            self.assertEqual((status, headers["Allow"]), (405, "POST"))
 
         with self.subTest("only for those who sign"):
             for name, body in ("slack", slack), ("zoom", zoom):
