@@ -5,6 +5,7 @@
 #include "headers.h"
 #include "profile.h"
 #include "profile_doc.h"
+#include "signature.h"
 #include "split.h"
 #include "verify.h"
 #include <openssl/evp.h>
@@ -146,6 +147,19 @@ static void every_profile_has_vectors(void **state)
             found += strcmp(member(v, "provider", ""), profile_name(i)) == 0;
         if (!found && !profile_is_custom(profile_find(profile_name(i))))
             fail_msg("%s has no vector", profile_name(i));
+    }
+}
+
+/* Who takes another field for the event's id must not change what is signed. */
+static void the_signed_id_is_the_profiles_own(void **state)
+{
+    (void)state;
+    for (size_t i = 0; profile_name(i); i++) {
+        const struct verify *v =
+            &profile_source(profile_find(profile_name(i)))->verify;
+
+        if (signature_signs(v->signed_content, "id") && v->id.kind == EXPR_NONE)
+            fail_msg("%s signs the source's id", profile_name(i));
     }
 }
 
@@ -321,6 +335,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_vector_is_judged_as_it_says),
         cmocka_unit_test(every_profile_has_vectors),
+        cmocka_unit_test(the_signed_id_is_the_profiles_own),
         cmocka_unit_test(custom_can_say_whatever_a_profile_says),
         cmocka_unit_test(what_providers_send_is_understood),
         cmocka_unit_test(the_page_is_what_the_table_says),
