@@ -125,7 +125,7 @@ static void note_change(struct changes *changes, const struct alert_rule *rule,
 {
     bool resolved = a->life.state == LIFE_CALM;
     struct change change = {.rule = rule,
-                            .subject = a->subject,
+                            .subject = gr_strdup(a->subject),
                             .resolved = resolved,
                             .since_ms = a->life.since_ms,
                             .value = value,

@@ -91,12 +91,12 @@ int alerts_firing(const struct console *c, const char *severity);
 /* tell.c: what changed as messages for notifiers */
 struct change {
     const struct alert_rule *rule;
-    const char *subject;
+    char *subject; /* owned, as are these: */
     bool resolved;
     int64_t since_ms;
     double value;
-    char *summary;  /* owned */
-    json_t *detail; /* more fields, or NULL; owned */
+    char *summary;
+    json_t *detail; /* more fields, or NULL */
 };
 struct changes {
     struct change *all;

@@ -142,7 +142,7 @@ static void tell_group(struct console *c, const struct alert_rule *rule,
                             .ended_ms = c->daemon.loop.now_ms,
                             .value = (double)g->count};
     struct change change = {.rule = rule,
-                            .subject = g->endpoint,
+                            .subject = gr_strdup(g->endpoint),
                             .since_ms = row.since_ms,
                             .value = row.value};
     struct buf summary;

@@ -18,7 +18,7 @@ struct connected {
 
 struct forward {
     void *in, *out;
-    const char *run_dir;
+    char *run_dir;
     struct connected *all;
     int64_t subscribers;
 };
@@ -44,7 +44,7 @@ struct forward *forward_open(void *zmq, const char *run_dir,
     struct forward *f = gr_alloc(sizeof *f);
     int all = 1;
 
-    f->run_dir = run_dir;
+    f->run_dir = gr_strdup(run_dir);
     f->in = make_socket(zmq, ZMQ_XSUB);
     f->out = make_socket(zmq, ZMQ_XPUB);
     /* Each monitor that comes and goes, for the count. */
@@ -69,6 +69,7 @@ void forward_close(struct forward *f)
         f->all = c->next;
         free(c);
     }
+    free(f->run_dir);
     free(f);
 }
 

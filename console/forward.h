@@ -10,8 +10,8 @@
 
 struct forward;
 
-/* Exits 69 with the reason when `publish` can't be bound. `zmq` and `run_dir`
- * are borrowed. */
+/* Exits 69 with the reason when `publish` can't be bound. `zmq` is
+ * borrowed. */
 struct forward *forward_open(void *zmq, const char *run_dir,
                              const char *publish);
 void forward_close(struct forward *f);

@@ -80,7 +80,7 @@ static void each_alert(struct store *s, stmt *q, alert_each *each, void *self)
     while (db_step(s->db, q)) {
         struct alert_row a = {.n = col_i64(q, 0),
                               .rule = col_text(q, 1),
-                              .subject = col_text(q, 9),
+                              .subject = col_text(q, 2),
                               .state = col_text(q, 3),
                               .severity = col_text(q, 4),
                               .since_ms = col_i64(q, 5),

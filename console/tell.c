@@ -30,6 +30,7 @@ void changes_add(struct changes *l, const struct change *c)
 static void changes_fini(struct changes *l)
 {
     for (size_t i = 0; i < l->count; i++) {
+        free(l->all[i].subject);
         free(l->all[i].summary);
         json_decref(l->all[i].detail);
     }

@@ -51,13 +51,16 @@ static json_t *ask_console(struct ctl *c, const char *what, json_t *args,
 
 int run_alerts(struct ctl *c)
 {
-    json_t *args = json_object(), *answer, *alerts;
+    const char *limit = parsed_value(&c->parsed, "--limit"), *why;
+    json_t *answer, *alerts, *args;
+    int64_t most = 100;
     int code = 0;
 
-    if (!put_filters(c, args, (const char *const[]){NULL})) {
-        json_decref(args);
-        return EXIT_USAGE;
-    }
+    if (limit && (conf_parse_int(limit, &most, &why) != GR_OK || most < 1 ||
+                  most > 1000))
+        return complain(EXIT_USAGE, "--limit %s: a number from 1 to 1000",
+                        limit);
+    args = json_pack("{s:I}", "limit", (json_int_t)most);
     answer = ask_console(c, "alerts", args, ASK_MS, &code);
     if (!answer)
         return code;

@@ -1,0 +1,275 @@
+"""Alerts: what fires is told once, to everybody who is to be told, whoever was
+away meanwhile; and what is right again is told, too."""
+
+import base64
+import json
+import pathlib
+import socketserver
+import sys
+import threading
+
+sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "rig"))
+from rig import SIGNING_SECRET, RigTest, is_signed, main, wait_for
+
+# Nothing but what a test is about.
+BUILT_IN = ["dlq-warning", "dlq-critical", "dlq_growth_rate", "dlq_expiring",
+            "webhook_backlog", "webhook_delivery_failure_rate",
+            "webhook_retry_failure_rate", "high_e2e_latency", "sequence_gaps",
+            "lanes_halted", "endpoint_disabled", "endpoint_failing",
+            "high_duplicate_rate", "signature_failures", "process_silent",
+            "disk_low"]
+
+
+def only(*rules):
+    """`alerts`: these, and none of those that are built in."""
+    off = [{"name": n, "when": "dead_letters", "above": 0, "enabled": False}
+           for n in BUILT_IN]
+    return [*off, *rules]
+
+
+class Mails(socketserver.ThreadingTCPServer):
+    """A mail server that keeps what it gets."""
+
+    allow_reuse_address = daemon_threads = True
+
+    def __init__(self, port):
+        self.mails = []
+        super().__init__(("127.0.0.1", port), Mail)
+        threading.Thread(target=self.serve_forever, daemon=True).start()
+
+
+class Mail(socketserver.StreamRequestHandler):
+    def say(self, line):
+        self.wfile.write(line.encode() + b"\r\n")
+
+    def handle(self):
+        self.say("220 rig")
+        mail = {"to": []}
+        while line := self.rfile.readline().decode().strip():
+            word = line.split(":")[0].upper()
+            if word == "MAIL FROM":
+                mail["from"] = line.split(":")[1]
+            if word == "RCPT TO":
+                mail["to"].append(line.split(":")[1])
+            if word == "DATA":
+                self.say("354 go on")
+                mail["lines"] = list(iter(
+                    lambda: self.rfile.readline().decode().rstrip("\r\n"), "."))
+                self.server.mails.append(mail)
+            self.say("221 bye" if word == "QUIT" else "250 ok")
+            if word == "QUIT":
+                return
+
+
+class Alerts(RigTest):
+    def with_alerts(self, rules, notifiers=None, **more):
+        rig = self.rig({"alerts": only(*rules), **more}, console=True)
+        rig.config["notifiers"] = notifiers if notifiers is not None else [
+            {"name": "ops", "webhook": rig.receiver.url("/ops"),
+             "allow_private": True, "signing_secrets": [SIGNING_SECRET]}]
+        rig.write_config()
+        rig.receiver.rules({"path": "/ops", "answers": [{"status": 200}]},
+                           {"path": "/crm", "answers": [{"status": 400}]})
+        return rig.start()
+
+    def told(self, rig, path="/ops"):
+        """Bodies that a webhook took, each once."""
+        return list({r.id: r.json() for r in rig.receiver.requests(path)
+                     if r.delivered}.values())
+
+    def kill_events(self, rig, n):
+        events = [rig.accept(rig.plane_body("ws-1")) for _ in range(n)]
+        wait_for(lambda: rig.ask("dlqd", "dlq_stats")["dead"] >= n)
+        return events
+
+    def settle(self, rig):
+        """Two more judgements and all that they cause."""
+        def frames():
+            return rig.number("grapnel_console_frames_total") or 0
+
+        seen = frames()
+        wait_for(lambda: frames() > seen + 30 and
+                 rig.number("grapnel_notifications_waiting") == 0)
+
+    def test_what_fires_is_told_once_and_so_is_its_end(self):
+        rig = self.with_alerts([{"name": "dlq", "when": "dead_letters",
+                                 "above": 2, "severity": "critical"}])
+        self.kill_events(rig, 3)
+        first = rig.receiver.wait(path="/ops")[0]
+        self.assertTrue(is_signed(first))
+        body = first.json()
+        [alert] = body["alerts"]
+        self.assertEqual(
+            {k: alert[k] for k in ["name", "when", "severity", "state", "value",
+                                   "above"]},
+            {"name": "dlq", "when": "dead_letters", "severity": "critical",
+             "state": "firing", "value": 3, "above": 2})
+        self.assertIn("dlq", body["text"])
+        self.assertIn("3 is above 2", body["text"])
+        # A restart, orderly or not, tells nobody anything.
+        self.settle(rig)
+        rig["console"].restart()
+        self.settle(rig)
+        self.assertEqual(len(self.told(rig)), 1)
+        [listed], code = rig.cli("alerts")
+        self.assertEqual((listed["state"], listed["name"], code),
+                         ("firing", "dlq", 0))
+        for letter in rig.cli("dlq")[0]:
+            rig.cli("dlq", "discard", letter["id"], "--note", "test")
+        wait_for(lambda: len(self.told(rig)) == 2)
+        [alert] = self.told(rig)[1]["alerts"]
+        self.assertEqual((alert["name"], alert["state"]), ("dlq", "resolved"))
+        self.settle(rig)
+        self.assertEqual(len(self.told(rig)), 2)
+        [listed], _ = rig.cli("alerts")
+        self.assertEqual(listed["state"], "resolved")
+
+    def test_a_notifier_that_is_down_blocks_nothing_and_is_told_later(self):
+        rig = self.with_alerts([{"name": "dlq", "when": "dead_letters",
+                                 "above": 0}])
+        rig.config["notifiers"].append(
+            {"name": "other", "webhook": rig.receiver.url("/other"),
+             "allow_private": True})
+        rig.write_config()
+        rig.receiver.rules(
+            {"path": "/ops", "answers": [{"status": 500, "times": 2},
+                                         {"status": 200}]},
+            {"path": "/crm", "answers": [{"status": 400}]},
+            {"path": "/other", "answers": [{"status": 200}]})
+        rig.cli("reload")
+        self.kill_events(rig, 1)
+        rig.receiver.wait(path="/other")
+        rig.receiver.wait(path="/ops")
+        rig["console"].restart()  # what is still to be told outlives it
+        wait_for(lambda: self.told(rig), timeout=60)
+        requests = rig.receiver.requests("/ops")
+        self.assertEqual(len({r.id for r in requests}), 1)
+        self.assertEqual(len({r.body for r in requests}), 1)
+
+    def test_each_dead_letter_is_told_once_whoever_was_away(self):
+        rig = self.with_alerts([{"name": "each", "when": "dead_letter"}])
+        wait_for(lambda: rig.rows("console", "SELECT value FROM cursors"))
+        events = self.kill_events(rig, 3)
+        rig.receiver.wait(path="/ops")
+        rig["console"].kill()
+        events += self.kill_events(rig, 4)
+        rig["dlqd"].kill()
+        rig["console"].start()
+        self.settle(rig)
+        rig["dlqd"].start()
+
+        def letters():
+            return [letter for body in self.told(rig)
+                    for alert in body["alerts"] for letter in alert["letters"]]
+
+        wait_for(lambda: len(letters()) >= len(events))
+        self.settle(rig)
+        self.assertEqual(sorted(l["event_id"] for l in letters()),
+                         sorted(events))
+        alert = self.told(rig)[0]["alerts"][0]
+        self.assertEqual((alert["endpoint"], alert["reason"]),
+                         ("crm", "rejected"))
+        self.assertIn("400", alert["summary"])
+
+    def test_a_command_gets_the_facts_and_no_shell_and_no_secrets(self):
+        script = self.folder_for_scripts() / "told.py"
+        out = script.with_suffix(".out")
+        script.write_text(
+            "import json, os, sys\n"
+            "row = [sys.argv[2:], json.load(sys.stdin), dict(os.environ)]\n"
+            f"open({str(out)!r}, 'a').write(json.dumps(row) + '\\n')\n")
+        rig = self.with_alerts(
+            [{"name": "dlq", "when": "dead_letters", "above": 0}],
+            [{"name": "run", "exec": ["/usr/bin/python3", str(script), "-",
+                                      "; touch /tmp/x $$(id)"]},
+             {"name": "hangs", "timeout": "200ms",
+              "exec": ["/bin/sh", "-c", "sleep 1000"]},
+             {"name": "missing", "exec": ["/nonexistent"]}])
+        self.kill_events(rig, 1)
+        wait_for(out.exists)
+        wait_for(lambda: out.read_text().endswith("\n"))
+        words, body, env = json.loads(out.read_text().splitlines()[0])
+        self.assertEqual(words, ["; touch /tmp/x $(id)"])
+        self.assertEqual(body["alerts"][0]["name"], "dlq")
+        self.assertEqual((env["GRAPNEL_STATE"], env["GRAPNEL_ALERTS"],
+                          env["GRAPNEL_SEVERITY"]),
+                         ("firing", "dlq", "warning"))
+        self.assertNotIn("PLANE_SECRET", env)
+        results, code = rig.cli("alerts", "test", "hangs")
+        self.assertEqual((results[0]["ok"], code), (False, 1))
+        self.assertIn("timeout", results[0]["why"])
+        results, code = rig.cli("alerts", "test", "missing")
+        self.assertIn("No such file", results[0]["why"])
+        results, code = rig.cli("alerts", "test", "nobody")
+        self.assertEqual((results, code), (None, 1))
+
+    def folder_for_scripts(self):
+        import shutil
+        import tempfile
+        folder = pathlib.Path(tempfile.mkdtemp(prefix="gr-told-"))
+        self.addCleanup(shutil.rmtree, folder)
+        return folder
+
+    def test_a_mail_is_sent(self):
+        rig = self.with_alerts(
+            [{"name": "dlq", "when": "dead_letters", "above": 0}], [])
+        port = rig.ports.take()
+        server = Mails(port)
+        self.addCleanup(server.server_close)
+        self.addCleanup(server.shutdown)
+        rig.config["notifiers"] = [
+            {"name": "mail", "allow_private": True, "email": {
+                "server": f"smtp://127.0.0.1:{port}",
+                "from": "grapnel@example.com",
+                "to": ["a@example.com", "b@example.com"]}}]
+        rig.write_config()
+        rig.cli("reload")
+        self.kill_events(rig, 1)
+        wait_for(lambda: server.mails)
+        mail = server.mails[0]
+        self.assertEqual(mail["to"], ["<a@example.com>", "<b@example.com>"])
+        head = mail["lines"][:mail["lines"].index("")]
+        subject = base64.b64decode(
+            [l for l in head if l.startswith("Subject:")][0]
+            .split("?")[3]).decode()
+        self.assertEqual(subject, "[Grapnel] 1 firing: dlq")
+        self.assertIn("1 is above 0", "\n".join(mail["lines"]))
+
+    def test_nothing_private_is_reached_unless_allowed(self):  # P8
+        rig = self.with_alerts([], [])
+        rig.config["notifiers"] = [
+            {"name": "inside", "webhook": rig.receiver.url("/ops")},
+            {"name": "mail", "email": {
+                "server": f"smtp://127.0.0.1:{rig.receiver.port}",
+                "from": "g@example.com", "to": "a@example.com"}}]
+        rig.write_config()
+        rig.cli("reload")
+        for name in ["inside", "mail"]:
+            results, code = rig.cli("alerts", "test", name)
+            self.assertEqual(code, 1)
+            self.assertIn("private", results[0]["why"])
+        self.assertEqual(rig.receiver.requests("/ops"), [])
+
+    def test_a_process_that_falls_silent_is_missed_and_comes_back(self):
+        rig = self.with_alerts([{"name": "silent", "when": "process_silent",
+                                 "silent_for": "1s"}])
+        wait_for(lambda: rig.number("grapnel_up", process="sequencer"))
+        rig["sequencer"].kill()
+        wait_for(lambda: any(a["process"] == "sequencer"
+                             for b in self.told(rig) for a in b["alerts"]))
+        rig["sequencer"].start()
+        wait_for(lambda: any(a["state"] == "resolved"
+                             for b in self.told(rig) for a in b["alerts"]))
+
+    def test_a_rotated_secret_is_noticed(self):
+        rig = self.with_alerts([{"name": "sig", "when": "signature_failures",
+                                 "above": 3, "source": "plane"}])
+        wait_for(lambda: rig.number("grapnel_up", process="ingress"))
+        for _ in range(4):
+            rig.post(b"{}", headers={"X-Plane-Signature": "0" * 64})
+        rig.receiver.wait(path="/ops")
+        alert = self.told(rig)[0]["alerts"][0]
+        self.assertEqual((alert["source"], alert["value"]), ("plane", 4))
+
+
+main()
