@@ -1,0 +1,481 @@
+/* Alert rules against a simulated clock: when they fire, for how long it must
+ * be so, what a window holds, what a restart must not resolve. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+/* cmocka needs the above first */
+#include <cmocka.h>
+
+#include "rules.h"
+#include <math.h>
+#include <msgpack.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { SECOND = 1000, MINUTE = 60 * SECOND, HOUR = 60 * MINUTE };
+enum { STALE = 30 * SECOND, WALL = 1000000000 };
+
+/* ---- frames ---- */
+
+struct frame {
+    msgpack_sbuffer bytes;
+    msgpack_packer pk;
+};
+
+static void text(struct frame *f, const char *s)
+{
+    msgpack_pack_str(&f->pk, strlen(s));
+    msgpack_pack_str_body(&f->pk, s, strlen(s));
+}
+
+static void begin(struct frame *f, const char *process, uint64_t run,
+                  int64_t started_ms, int64_t time_ms)
+{
+    msgpack_sbuffer_init(&f->bytes);
+    msgpack_packer_init(&f->pk, &f->bytes, msgpack_sbuffer_write);
+    msgpack_pack_map(&f->pk, 9);
+    text(f, "v");
+    msgpack_pack_int(&f->pk, 1);
+    text(f, "process");
+    text(f, process);
+    text(f, "kind");
+    text(f, process);
+    text(f, "run");
+    msgpack_pack_uint64(&f->pk, run);
+    text(f, "started_ms");
+    msgpack_pack_int64(&f->pk, started_ms);
+    text(f, "time_ms");
+    msgpack_pack_int64(&f->pk, time_ms);
+}
+
+static void about(struct frame *f, const char *name, const char *kind)
+{
+    text(f, "about");
+    msgpack_pack_map(&f->pk, 1);
+    text(f, name);
+    msgpack_pack_array(&f->pk, 3);
+    text(f, kind);
+    text(f, "");
+    text(f, "");
+}
+
+struct rig {
+    struct gather *g;
+    struct facts *f;
+    struct settings s;
+    int64_t now; /* mono */
+    uint64_t run;
+    int64_t started_ms;
+};
+
+static void give(struct rig *r, struct frame *f)
+{
+    assert_int_equal(gather_frame(r->g,
+                                  (struct bytes){f->bytes.data, f->bytes.size},
+                                  r->now),
+                     GR_OK);
+    msgpack_sbuffer_destroy(&f->bytes);
+}
+
+/* One number of one process, as it says now. */
+static void say(struct rig *r, const char *process, const char *name,
+                const char *kind, int64_t value)
+{
+    struct frame f;
+
+    begin(&f, process, r->run, r->started_ms, WALL + r->now);
+    text(&f, "metrics");
+    msgpack_pack_map(&f.pk, 1);
+    text(&f, name);
+    msgpack_pack_int64(&f.pk, value);
+    text(&f, "series");
+    msgpack_pack_array(&f.pk, 0);
+    about(&f, name, kind);
+    give(r, &f);
+}
+
+/* Attempts at crm so far. */
+static void attempts(struct rig *r, int64_t delivered, int64_t parked)
+{
+    static const char name[] = "grapnel_endpoint_attempts_total";
+    const int64_t values[] = {delivered, parked};
+    static const char *const outcomes[] = {"delivered", "parked"};
+    struct frame f;
+
+    begin(&f, "deliverer", r->run, r->started_ms, WALL + r->now);
+    text(&f, "metrics");
+    msgpack_pack_map(&f.pk, 0);
+    text(&f, "series");
+    msgpack_pack_array(&f.pk, 2);
+    for (int i = 0; i < 2; i++) {
+        msgpack_pack_map(&f.pk, 3);
+        text(&f, "name");
+        text(&f, name);
+        text(&f, "labels");
+        msgpack_pack_map(&f.pk, 2);
+        text(&f, "endpoint");
+        text(&f, "crm");
+        text(&f, "outcome");
+        text(&f, outcomes[i]);
+        text(&f, "value");
+        msgpack_pack_int64(&f.pk, values[i]);
+    }
+    about(&f, name, "counter");
+    give(r, &f);
+}
+
+/* End to end: counts of up to 1 s, up to 10 s, beyond. */
+static void latency(struct rig *r, int64_t a, int64_t b, int64_t c)
+{
+    static const char name[] = "grapnel_end_to_end_seconds";
+    const int64_t counts[] = {a, b, c};
+    struct frame f;
+
+    begin(&f, "sequencer", r->run, r->started_ms, WALL + r->now);
+    text(&f, "metrics");
+    msgpack_pack_map(&f.pk, 0);
+    text(&f, "series");
+    msgpack_pack_array(&f.pk, 1);
+    msgpack_pack_map(&f.pk, 5);
+    text(&f, "name");
+    text(&f, name);
+    text(&f, "labels");
+    msgpack_pack_map(&f.pk, 0);
+    text(&f, "le");
+    msgpack_pack_array(&f.pk, 2);
+    msgpack_pack_int(&f.pk, 1);
+    msgpack_pack_int(&f.pk, 10);
+    text(&f, "counts");
+    msgpack_pack_array(&f.pk, 3);
+    for (int i = 0; i < 3; i++)
+        msgpack_pack_int64(&f.pk, counts[i]);
+    text(&f, "sum");
+    msgpack_pack_double(&f.pk, 1.5);
+    about(&f, name, "histogram");
+    give(r, &f);
+}
+
+/* We began at 0; the processes later, unless a test says otherwise. */
+static int setup(void **state)
+{
+    struct rig *r = gr_alloc(sizeof *r);
+
+    r->g = gather_new(WALL, STALE);
+    r->f = facts_new(0);
+    r->run = 1;
+    r->started_ms = WALL + 1;
+    *state = r;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    struct rig *r = *state;
+
+    gather_free(r->g);
+    facts_free(r->f);
+    free(r);
+    return 0;
+}
+
+static struct alert_rule rule_of(int when, double above)
+{
+    return (struct alert_rule){.name = (char *)"r",
+                               .when = when,
+                               .above = above,
+                               .below = NAN,
+                               .window_ms = 5 * MINUTE,
+                               .at_least = 5};
+}
+
+/* The fact of this subject now; NULL: there is none. */
+static const struct fact *fact_of(struct rig *r, const struct alert_rule *rule,
+                                  const char *subject)
+{
+    static struct fact found;
+    struct fact_list l;
+    bool there = false;
+
+    facts_take(r->f, r->g, HOUR, r->now);
+    facts_of(r->f, r->g, &r->s, rule, r->now, &l);
+    for (size_t i = 0; i < l.count; i++)
+        if (strcmp(l.all[i].subject, subject) == 0) {
+            found = l.all[i];
+            there = true;
+        }
+    fact_list_fini(&l);
+    return there ? &found : NULL;
+}
+
+static enum verdict judged(struct rig *r, const struct alert_rule *rule,
+                           const char *subject)
+{
+    return rule_judge(rule, fact_of(r, rule, subject));
+}
+
+/* ---- rules ---- */
+
+static void it_fires_once_it_was_so_for_long_enough(void **state)
+{
+    struct alert_rule rule = rule_of(ALERT_BACKLOG, 10);
+    struct life life = {0};
+
+    (void)state;
+    rule.for_ms = MINUTE;
+    assert_int_equal(rule_step(&rule, &life, VERDICT_NO, 0), LIFE_SAME);
+    assert_int_equal(rule_step(&rule, &life, VERDICT_YES, 1000), LIFE_BEGINS);
+    assert_int_equal(rule_step(&rule, &life, VERDICT_YES, 60999), LIFE_SAME);
+    assert_int_equal(rule_step(&rule, &life, VERDICT_YES, 61000), LIFE_FIRES);
+    assert_int_equal(life.since_ms, 1000);
+    assert_int_equal(life.fired_ms, 61000);
+    /* No repeats while nothing changes, nor when nothing is known. */
+    assert_int_equal(rule_step(&rule, &life, VERDICT_YES, 99000), LIFE_SAME);
+    assert_int_equal(rule_step(&rule, &life, VERDICT_UNKNOWN, HOUR), LIFE_SAME);
+    assert_int_equal(rule_step(&rule, &life, VERDICT_NO, HOUR), LIFE_RESOLVES);
+    assert_int_equal(rule_step(&rule, &life, VERDICT_NO, HOUR), LIFE_SAME);
+}
+
+static void what_passes_before_is_nothing(void **state)
+{
+    struct alert_rule rule = rule_of(ALERT_BACKLOG, 10);
+    struct life life = {0};
+
+    (void)state;
+    rule.for_ms = MINUTE;
+    assert_int_equal(rule_step(&rule, &life, VERDICT_YES, 0), LIFE_BEGINS);
+    assert_int_equal(rule_step(&rule, &life, VERDICT_NO, 30000), LIFE_PASSES);
+    assert_int_equal(rule_step(&rule, &life, VERDICT_YES, 59000), LIFE_BEGINS);
+    assert_int_equal(rule_step(&rule, &life, VERDICT_YES, 61000), LIFE_SAME);
+    rule.for_ms = 0;
+    life = (struct life){0};
+    assert_int_equal(rule_step(&rule, &life, VERDICT_YES, 0), LIFE_FIRES);
+}
+
+static void a_threshold_is_above_or_below(void **state)
+{
+    struct alert_rule rule = rule_of(ALERT_DISK_LOW, NAN);
+    struct fact fact = {.value = 10, .known = true};
+
+    (void)state;
+    rule.below = 10;
+    assert_int_equal(rule_judge(&rule, &fact), VERDICT_NO);
+    fact.value = 9.5;
+    assert_int_equal(rule_judge(&rule, &fact), VERDICT_YES);
+    rule = rule_of(ALERT_BACKLOG, 10);
+    fact.value = 10;
+    assert_int_equal(rule_judge(&rule, &fact), VERDICT_NO);
+    fact.value = 11;
+    assert_int_equal(rule_judge(&rule, &fact), VERDICT_YES);
+    fact.known = false;
+    assert_int_equal(rule_judge(&rule, &fact), VERDICT_UNKNOWN);
+    fact.grows = true; /* it is at least 11, whatever else is not known */
+    assert_int_equal(rule_judge(&rule, &fact), VERDICT_YES);
+    assert_int_equal(rule_judge(&rule, NULL), VERDICT_NO);
+}
+
+/* ---- facts ---- */
+
+static void a_rate_is_of_its_window_and_of_enough(void **state)
+{
+    struct rig *r = *state;
+    struct alert_rule rule = rule_of(ALERT_DELIVERY_FAILURE_RATE, 0.05);
+
+    r->now = MINUTE;
+    attempts(r, 3, 1);
+    /* 4 are too few, and we have not watched for long. */
+    assert_int_equal(judged(r, &rule, "crm"), VERDICT_UNKNOWN);
+    r->now += MINUTE;
+    attempts(r, 90, 10);
+    assert_int_equal(judged(r, &rule, "crm"), VERDICT_YES);
+    assert_true(fabs(fact_of(r, &rule, "crm")->value - 0.1) < 1e-9);
+    /* Five minutes on, and all that was good. */
+    for (int i = 1; i <= 6; i++) {
+        r->now += MINUTE;
+        attempts(r, 90 + 10 * i, 10);
+        facts_take(r->f, r->g, HOUR, r->now);
+    }
+    assert_int_equal(judged(r, &rule, "crm"), VERDICT_NO);
+    assert_true(fact_of(r, &rule, "crm")->value == 0);
+    /* Nothing at all for a window: nothing fails. */
+    r->now += 10 * MINUTE;
+    assert_int_equal(judged(r, &rule, "crm"), VERDICT_NO);
+    assert_null(fact_of(r, &rule, "erp"));
+}
+
+static void a_counter_goes_on_over_its_process_restart(void **state)
+{
+    struct rig *r = *state;
+    struct alert_rule rule = rule_of(ALERT_DEAD_LETTER_GROWTH, 10);
+
+    rule.window_ms = HOUR;
+    r->now = MINUTE;
+    say(r, "dlqd", "grapnel_dlqd_received_total", "counter", 8);
+    r->run = 2;
+    r->now += MINUTE;
+    say(r, "dlqd", "grapnel_dlqd_received_total", "counter", 2);
+    assert_true(fact_of(r, &rule, "")->value == 10);
+    assert_int_equal(judged(r, &rule, ""), VERDICT_UNKNOWN);
+    r->now += MINUTE;
+    say(r, "dlqd", "grapnel_dlqd_received_total", "counter", 3);
+    assert_int_equal(judged(r, &rule, ""), VERDICT_YES);
+    r->now += 2 * HOUR;
+    assert_int_equal(judged(r, &rule, ""), VERDICT_NO);
+}
+
+static void what_was_counted_before_us_is_not_ours_to_date(void **state)
+{
+    struct rig *r = *state;
+    struct alert_rule rule = rule_of(ALERT_DEAD_LETTER_GROWTH, 10);
+
+    r->started_ms = WALL - HOUR;
+    r->now = SECOND;
+    say(r, "dlqd", "grapnel_dlqd_received_total", "counter", 5000);
+    assert_true(fact_of(r, &rule, "")->value == 0);
+    r->now += SECOND;
+    say(r, "dlqd", "grapnel_dlqd_received_total", "counter", 5011);
+    assert_int_equal(judged(r, &rule, ""), VERDICT_YES);
+}
+
+static void a_gauge_of_a_silent_process_says_nothing(void **state)
+{
+    struct rig *r = *state;
+    struct alert_rule rule = rule_of(ALERT_DEAD_LETTERS, 10);
+
+    assert_int_equal(judged(r, &rule, ""), VERDICT_UNKNOWN);
+    say(r, "dlqd", "grapnel_dlqd_letters_dead", "gauge", 11);
+    assert_int_equal(judged(r, &rule, ""), VERDICT_YES);
+    r->now += STALE + 1;
+    assert_int_equal(judged(r, &rule, ""), VERDICT_UNKNOWN);
+    say(r, "dlqd", "grapnel_dlqd_letters_dead", "gauge", 9);
+    assert_int_equal(judged(r, &rule, ""), VERDICT_NO);
+}
+
+static void a_quantile_is_of_its_window(void **state)
+{
+    struct rig *r = *state;
+    struct alert_rule rule = rule_of(ALERT_E2E_P95, 5);
+
+    r->now = MINUTE;
+    latency(r, 100, 0, 0);
+    assert_int_equal(judged(r, &rule, ""), VERDICT_NO);
+    assert_true(fabs(fact_of(r, &rule, "")->value - 0.95) < 1e-9);
+    r->now += MINUTE;
+    latency(r, 100, 100, 0);
+    assert_int_equal(judged(r, &rule, ""), VERDICT_YES); /* 9.1 s */
+    assert_true(fabs(fact_of(r, &rule, "")->value - 9.1) < 1e-9);
+    latency(r, 100, 100, 1000);
+    assert_true(fact_of(r, &rule, "")->value == 10); /* the last bound */
+}
+
+static void
+processes_are_missed_and_those_that_ended_in_order_are_not(void **state)
+{
+    struct rig *r = *state;
+    struct alert_rule rule = rule_of(ALERT_PROCESS_SILENT, NAN);
+
+    rule.silent_for_ms = 10 * SECOND;
+    say(r, "ingress", "grapnel_x", "gauge", 1);
+    say(r, "console", "grapnel_x", "gauge", 1);
+    r->now = 9 * SECOND;
+    assert_int_equal(judged(r, &rule, "ingress"), VERDICT_NO);
+    r->now = 11 * SECOND;
+    assert_int_equal(judged(r, &rule, "ingress"), VERDICT_YES);
+    assert_int_equal(judged(r, &rule, "dlqd"), VERDICT_YES); /* never heard */
+    gather_forget(r->g, "console");
+    assert_null(fact_of(r, &rule, "console"));
+    gather_forget(r->g, "ingress"); /* there must be one */
+    assert_int_equal(judged(r, &rule, "ingress"), VERDICT_YES);
+    say(r, "ingress", "grapnel_x", "gauge", 1);
+    assert_int_equal(judged(r, &rule, "ingress"), VERDICT_NO);
+}
+
+static void a_source_is_silent_since_it_last_spoke(void **state)
+{
+    struct rig *r = *state;
+    struct alert_rule rule = rule_of(ALERT_SOURCE_SILENT, NAN);
+    struct source plane = {.name = (char *)"plane"};
+
+    r->s.sources = &plane;
+    r->s.source_count = 1;
+    rule.silent_for_ms = HOUR;
+    say(r, "ingress", "grapnel_x", "gauge", 1);
+    assert_int_equal(judged(r, &rule, "plane"), VERDICT_NO);
+    r->now = HOUR + SECOND;
+    assert_int_equal(judged(r, &rule, "plane"), VERDICT_UNKNOWN);
+    say(r, "ingress", "grapnel_x", "gauge", 1);
+    assert_int_equal(judged(r, &rule, "plane"), VERDICT_YES);
+}
+
+static void no_frame_does_harm(void **state)
+{
+    struct rig *r = *state;
+    struct frame f;
+    unsigned seed = 7;
+
+    begin(&f, "dlqd", 1, WALL, WALL);
+    text(&f, "metrics");
+    msgpack_pack_map(&f.pk, 1);
+    text(&f, "grapnel_x_total");
+    msgpack_pack_int64(&f.pk, 1);
+    text(&f, "series");
+    msgpack_pack_array(&f.pk, 0);
+    about(&f, "grapnel_x_total", "counter");
+    for (size_t n = 0; n < f.bytes.size; n++)
+        assert_int_equal(gather_frame(r->g, (struct bytes){f.bytes.data, n}, 0),
+                         GR_REFUSE);
+    for (int i = 0; i < 20000; i++) {
+        char copy[512];
+
+        assert_in_range(f.bytes.size, 1, sizeof copy);
+        memcpy(copy, f.bytes.data, f.bytes.size);
+        for (int k = 0; k < 3; k++) {
+            seed = seed * 1103515245 + 12345;
+            copy[(seed >> 8) % f.bytes.size] = (char)(seed >> 16);
+        }
+        if (gather_frame(r->g, (struct bytes){copy, f.bytes.size}, 0) == GR_OK)
+            facts_take(r->f, r->g, HOUR, 0);
+    }
+    msgpack_sbuffer_destroy(&f.bytes);
+}
+
+static void a_summary_says_what_and_how_much(void **state)
+{
+    struct alert_rule rule = rule_of(ALERT_DELIVERY_FAILURE_RATE, 0.05);
+    struct buf b;
+
+    (void)state;
+    buf_init(&b, 1000);
+    rule_summary(&rule, "crm", 0.37, &b);
+    assert_string_equal(b.data, "endpoint crm: 37 % is above 5 % (failed "
+                                "attempts of all attempts within 5m)");
+    buf_reset(&b);
+    rule = rule_of(ALERT_PROCESS_SILENT, NAN);
+    rule.silent_for_ms = 30 * SECOND;
+    rule_summary(&rule, "dlqd", 31, &b);
+    assert_string_equal(
+        b.data, "process dlqd: a process has published nothing for 30s");
+    buf_fini(&b);
+}
+
+#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        T(it_fires_once_it_was_so_for_long_enough),
+        T(what_passes_before_is_nothing),
+        T(a_threshold_is_above_or_below),
+        T(a_rate_is_of_its_window_and_of_enough),
+        T(a_counter_goes_on_over_its_process_restart),
+        T(what_was_counted_before_us_is_not_ours_to_date),
+        T(a_gauge_of_a_silent_process_says_nothing),
+        T(a_quantile_is_of_its_window),
+        T(processes_are_missed_and_those_that_ended_in_order_are_not),
+        T(a_source_is_silent_since_it_last_spoke),
+        T(no_frame_does_harm),
+        T(a_summary_says_what_and_how_much),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
