@@ -15,6 +15,7 @@ enum {
     OLD_CONNECTION_S = 600, /* so that certificates and names are looked at */
     CA_CACHE_S = 600,       /* the system's certificates are read anew */
     REQUEST_BUFFER_BYTES = 64 * 1024,
+    AFTER_OURS_MS = 250, /* libcurl's time for connecting is over after ours */
 };
 
 /* ---- what libcurl asks of us ---- */
@@ -195,9 +196,10 @@ void flight_prepare(struct flight *f)
         set_endpoint(f);
     if (t->w.url.n)
         set_url(f, t->w.url);
-    /* By libcurl, so that a host of several addresses gets its share for each;
-     * flights.c ends what takes longer. */
-    curl_easy_setopt(e, CURLOPT_CONNECTTIMEOUT_MS, (long)c->connect_timeout_ms);
+    /* So that each of a host's addresses gets its share; flights.c ends what
+     * takes longer. */
+    curl_easy_setopt(e, CURLOPT_CONNECTTIMEOUT_MS,
+                     (long)c->connect_timeout_ms + AFTER_OURS_MS);
     curl_easy_setopt(e, CURLOPT_FRESH_CONNECT, 0L);
     curl_easy_setopt(e, CURLOPT_POSTFIELDS, (const char *)t->w.body.p);
     curl_easy_setopt(e, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)t->w.body.n);
@@ -208,12 +210,14 @@ void flight_prepare(struct flight *f)
                         &c->signer, t->attempts + 1, f->at_ms));
 }
 
-void flight_stood_still(struct flight *f, int64_t still_ms)
+void flight_stood_still(struct flight *f)
 {
+    int64_t since_ms = (mono_us() - f->began_us) / 1000;
+
     if (!f->answer.sent)
         curl_easy_setopt(
             f->easy, CURLOPT_CONNECTTIMEOUT_MS,
-            (long)(f->config->connect_timeout_ms + still_ms - f->still_ms));
+            (long)(since_ms + f->config->connect_timeout_ms + AFTER_OURS_MS));
 }
 
 /* ---- life ---- */

@@ -61,7 +61,6 @@ struct flight {
     struct heap_item deadline;  /* in awake_ms */
     int64_t connect_by, end_by; /* the two that it stands for, in turn */
     uint64_t attempt_id;        /* 0: nothing was tried */
-    int64_t still_ms;           /* had we stood still by then (mono - awake) */
     int64_t at_ms, began_us, duration_ms, retry_after_ms;
     /* What it came to (outcome.h); `recorded` in the transaction now open. */
     bool decided, recorded;
@@ -81,9 +80,9 @@ void flight_free(struct flight *f);
 void flight_prepare(struct flight *f);
 /* It ended: read what libcurl knows of it. */
 void flight_read(struct flight *f, CURLcode code);
-/* Until now we have stood still for so long, all in all: libcurl's own time for
- * connecting must not end before ours. */
-void flight_stood_still(struct flight *f, int64_t still_ms);
+/* We have stood still: libcurl's time for connecting begins anew, so that it
+ * does not end before ours. */
+void flight_stood_still(struct flight *f);
 
 /* ---- all of them (flights.c) ---- */
 

@@ -172,7 +172,6 @@ static void set_deadlines(struct flights *fs, struct flight *f)
 {
     f->connect_by = fs->awake_ms + f->config->connect_timeout_ms;
     f->end_by = fs->awake_ms + f->config->timeout_ms;
-    f->still_ms = fs->still_ms;
     heap_put(&fs->deadlines, &f->deadline,
              f->connect_by < f->end_by ? f->connect_by : f->end_by);
 }
@@ -300,7 +299,7 @@ static void note_time(struct flights *fs, int64_t awake_ms)
     fs->awake_ms = awake_ms;
     if (still_ms - fs->still_ms > STILL_LEAST_MS)
         for (struct flight *f = fs->active.first; f; f = f->next)
-            flight_stood_still(f, still_ms);
+            flight_stood_still(f);
     fs->still_ms = still_ms;
 }
 

@@ -221,6 +221,8 @@ void probe_work(struct deliverer *d)
 {
     struct flight *f = d->flights.tested.first;
 
+    if (d->probe.task && d->daemon.loop.stopping) /* it may not end any more */
+        control_answer(d->daemon.control, NULL, "it is stopping");
     if (!f)
         return;
     control_answer(d->daemon.control, exchange_json(d, f), NULL);

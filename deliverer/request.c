@@ -105,6 +105,8 @@ static bool reserved(const char *name)
                                         "expect",
                                         "host",
                                         "keep-alive",
+                                        "proxy-authenticate",
+                                        "proxy-authorization",
                                         "proxy-connection",
                                         "te",
                                         "trailer",

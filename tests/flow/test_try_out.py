@@ -1,11 +1,13 @@
 """What a user tries out before it matters: retry-plan and endpoints test."""
 
+import os
 import pathlib
+import subprocess
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "rig"))
 from misbehaver import Authority, Misbehaver
-from rig import RigTest, is_signed, main
+from rig import RigTest, is_signed, main, program
 
 
 def answers(c):
@@ -86,6 +88,24 @@ class EndpointTest(RigTest):
         told, code = rig.cli("endpoints", "test", "hole")
         self.assertEqual((code, told["verdict"], told["error"]),
                          (1, "retried", "no answer in time"))
+
+    def test_a_deliverer_that_stops_meanwhile(self):
+        """Whoever asked is told, and does not wait for the time-out."""
+        rig = self.rig()
+        rig.config["endpoints"] = [rig.endpoint("hole", timeout="60s")]
+        rig.write_config()
+        rig.start()
+        rig.receiver.rules({"path": "/hole",
+                            "answers": [{"action": "blackhole"}]})
+        asked = subprocess.Popen(
+            [program("grapnel"), "-c", str(rig.config_path), "endpoints",
+             "test", "hole"], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            text=True, env={**os.environ, **rig.env})
+        rig.receiver.wait(path="/hole")
+        rig["deliverer-1"].stop()
+        _, error = asked.communicate(timeout=60)
+        self.assertEqual(asked.returncode, 1)
+        self.assertIn("stopping", error)
 
     def test_certificates_as_the_configuration_names_them(self):
         """tls: an authority of its own, and a certificate to show."""
