@@ -30,10 +30,10 @@ class Door(RigTest):
 
     def say(self, rig, raw):
         s = self.connect(rig, raw)
-        s.shutdown(socket.SHUT_WR)
         answer = b""
-        while piece := s.recv(65536):
-            answer += piece
+        while b"\r\n\r\n" not in answer:
+            answer += s.recv(65536) or self.fail(f"no answer: {answer}")
+        s.close()
         return int(answer.split()[1]), answer
 
 
