@@ -271,7 +271,8 @@ static void say(struct question *q, const char *subject, double value,
 
     l->all = gr_realloc(l->all, (l->count + 1) * sizeof *l->all);
     l->all[l->count] = (struct fact){.value = value, .known = known};
-    snprintf(l->all[l->count].subject, sizeof l->all->subject, "%s", subject);
+    snprintf(l->all[l->count].subject, sizeof l->all->subject, "%.*s",
+             (int)sizeof l->all->subject - 1, subject); /* cut if need be */
     l->count++;
 }
 
