@@ -28,6 +28,7 @@ static void add_row(struct table *t, const json_t *e)
 {
     const char *state = text_of(e, "state"), *home = text_of(e, "home");
     const char *halted = text_of(e, "halted_lanes");
+    const char *breaker = text_of(e, "breaker");
 
     table_add(t, PLAIN, "%s", text_of(e, "name"));
     table_add(t, state_colour(state), "%s", state);
@@ -38,6 +39,8 @@ static void add_row(struct table *t, const json_t *e)
     table_add(t, PLAIN, "%s", text_of(e, "retrying"));
     add_number(t, e, "success_rate", 100, " %");
     add_number(t, e, "latency_ms", 1, " ms");
+    table_add(t, strcmp(breaker, "open") ? PLAIN : RED, "%s",
+              *breaker ? breaker : "-");
     table_add(t, PLAIN, "%s", text_of(e, "ordered"));
     table_add(t, strcmp(halted, "0") ? RED : PLAIN, "%s", halted);
 }
@@ -62,7 +65,7 @@ static void print_endpoints(struct ctl *c, const json_t *list)
 {
     static const char *const heads[] = {
         "ENDPOINT", "STATE",   "HOME",    "IN FLIGHT", "WAITING", "RETRYING",
-        "SUCCESS",  "LATENCY", "ORDERED", "HALTED",    NULL};
+        "SUCCESS",  "LATENCY", "BREAKER", "ORDERED",   "HALTED",  NULL};
     struct table t;
     json_t *e;
     size_t i;
@@ -101,6 +104,56 @@ static json_t *ask_it(struct ctl *c, const char *what, const char *name,
     return answer;
 }
 
+/* What only its home knows: the grant of this endpoint in the home's status.
+ * `homes` keeps what each said. Borrowed; NULL: it can't be asked, or is no more
+ * the home. */
+static const json_t *grant_of(struct ctl *c, json_t *homes, const json_t *e)
+{
+    const char *home = json_string_value(json_object_get(e, "home"));
+    const char *name = json_string_value(json_object_get(e, "name"));
+    json_t *grant;
+    size_t i;
+
+    if (!home || !name)
+        return NULL;
+    if (!json_object_get(homes, home)) {
+        bool unreachable;
+        char why[200];
+        json_t *answer = ask(c, home, "status", NULL, ASK_STATUS_MS,
+                             &unreachable, why);
+
+        json_object_set_new(homes, home, answer ? answer : json_null());
+    }
+    json_array_foreach(json_object_get(json_object_get(homes, home), "grants"),
+                       i, grant)
+    {
+        const char *to = json_string_value(json_object_get(grant, "endpoint"));
+
+        if (to && strcmp(to, name) == 0)
+            return grant;
+    }
+    return NULL;
+}
+
+static void ask_homes(struct ctl *c, json_t *list)
+{
+    static const char *const keys[] = {"breaker", "window", "ramp"};
+    json_t *homes = json_object(), *e;
+    size_t i;
+
+    json_array_foreach(list, i, e)
+    {
+        const json_t *grant = grant_of(c, homes, e);
+
+        for (size_t k = 0; k < COUNT_OF(keys); k++) {
+            json_t *v = json_object_get(grant, keys[k]);
+
+            json_object_set_new(e, keys[k], v ? json_incref(v) : json_null());
+        }
+    }
+    json_decref(homes);
+}
+
 int run_endpoints(struct ctl *c)
 {
     const char *name = c->parsed.arg_count ? c->parsed.args[0] : NULL;
@@ -109,6 +162,7 @@ int run_endpoints(struct ctl *c)
 
     if (!list)
         return code;
+    ask_homes(c, list);
     if (c->json && name)
         print_json(json_incref(json_array_get(list, 0)));
     else if (c->json)

@@ -7,7 +7,7 @@
 #include "rc.h"
 #include <stdio.h>
 
-enum { TABLE_COLUMNS_MAX = 10 };
+enum { TABLE_COLUMNS_MAX = 12 };
 
 enum colour { PLAIN, BOLD, DIM, RED, GREEN, YELLOW };
 

@@ -142,7 +142,8 @@ class Endpoints(RigTest):
         crm = self.shown(rig)
         self.assertEqual((crm["in_flight"], crm["waiting"], crm["retrying"],
                           crm["success_rate"]), (0, 0, 0, 0.5))
-        self.assertEqual(crm["home"], "deliverer-1")
+        self.assertEqual((crm["home"], crm["breaker"]),
+                         ("deliverer-1", "closed"))
         for what in ["pause", "resume"]:
             self.assertEqual(rig.cli("endpoints", what, "nobody")[1], 1)
         self.assertEqual(rig.cli("endpoints", "nobody")[1], 1)

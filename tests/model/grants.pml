@@ -36,7 +36,8 @@
  * Not here: a deliverer frozen between its look at the clock and its request (nobody
  * can prevent that; the endpoint can, by `grapnel-sequence`), aborting what flies at
  * the lease's end (it only shortens the wait), room and windows, several endpoints,
- * older copies of the sequencer's or a deliverer's database.
+ * older copies of the sequencer's or a deliverer's database, lanes that a dead
+ * letter halts (that only holds back).
  *
  * `run` reads these; README.md has what the mutants show.
  *
