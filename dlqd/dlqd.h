@@ -14,6 +14,7 @@ enum dlqd_metric {
     M_REPEATED,
     M_UNKNOWN,
     M_PURGED,
+    M_EXPIRING,
     M_COUNT,
 };
 
@@ -36,5 +37,6 @@ extern const struct control_command dlqd_commands[];
 int dlqd_work(void *self);
 void dlqd_tell(void *self);
 void dlqd_undo(void *self);
+void dlqd_measure(void *self);
 
 #endif

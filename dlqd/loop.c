@@ -1,6 +1,7 @@
 /* loop: dlqd's turn. Messages and requests are taken before work() is called;
  * what is left to do by itself is retention and, after a restore, to say
  * requeues again. */
+#include "clock.h"
 #include "decide.h"
 #include "dlqd.h"
 #include "keep.h"
@@ -42,6 +43,9 @@ const struct metric dlqd_metrics[] = {
                    "recovered letters that are no longer kept"},
     [M_PURGED] = {"grapnel_dlqd_purged_total", METRIC_COUNTER, "letters",
                   "dropped when dlq.keep was over"},
+    [M_EXPIRING] = {"grapnel_dlqd_letters_expiring", METRIC_GAUGE, "letters",
+                    "dead ones that dlq.keep removes within a day, or within "
+                    "a tenth of its time; counted up to 100000"},
     [M_COUNT] = {0},
 };
 
@@ -71,4 +75,15 @@ void dlqd_undo(void *self)
     struct dlqd *d = self;
 
     memcpy(d->metrics, d->committed, sizeof d->metrics);
+}
+
+/* So that somebody hears of it before they are gone. */
+void dlqd_measure(void *self)
+{
+    struct dlqd *d = self;
+    int64_t keep = d->daemon.settings->dlq_keep_ms,
+            ahead = keep / 10 < DAY_MS ? keep / 10 : DAY_MS;
+
+    d->metrics[M_EXPIRING] = store_count_old(
+        &d->store, LETTER_DEAD, d->daemon.loop.now_ms - keep + ahead);
 }

@@ -59,6 +59,7 @@ int main(int argc, char **argv)
         .work = dlqd_work,
         .tell = dlqd_tell,
         .undo = dlqd_undo,
+        .measure = dlqd_measure,
         .reload = reload,
     };
 

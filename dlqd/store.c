@@ -107,6 +107,9 @@ void store_open(struct store *s, struct db *db)
             "WHERE count > 0");
     s->old = db_prepare(db, "SELECT n FROM letters WHERE state = ?1 AND "
                             "moved_ms < ?2 ORDER BY moved_ms LIMIT ?3");
+    s->count_old = db_prepare(
+        db, "SELECT count(*) FROM (SELECT 1 FROM letters WHERE state = ?1 AND "
+            "moved_ms < ?2 LIMIT 100000)");
     s->drop_letter = db_prepare(db, "DELETE FROM letters WHERE n = ?1");
     s->drop_content = db_prepare(db, "DELETE FROM contents WHERE letter = ?1");
     s->drop_history = db_prepare(db, "DELETE FROM history WHERE letter = ?1");
@@ -467,6 +470,17 @@ int store_old(struct store *s, int state, int64_t before_ms, int64_t *n,
         n[count++] = col_i64(s->old, 0);
     db_done(s->old);
     return count;
+}
+
+int64_t store_count_old(struct store *s, int state, int64_t before_ms)
+{
+    int64_t n;
+
+    bind_text(s->count_old, 1, states_name(&letter_states, state));
+    bind_i64(s->count_old, 2, before_ms);
+    n = db_step(s->db, s->count_old) ? col_i64(s->count_old, 0) : 0;
+    db_done(s->count_old);
+    return n;
 }
 
 void store_drop(struct store *s, int64_t n)

@@ -19,7 +19,7 @@ struct store {
         *decision_drop, *decisions_again;
     stmt *scan_state, *scan_all, *scan_oldest, *tallies;
     stmt *scanning; /* the one of both that is being walked */
-    stmt *old, *drop_letter, *drop_content, *drop_history;
+    stmt *old, *count_old, *drop_letter, *drop_content, *drop_history;
     stmt *count;
 };
 
@@ -117,6 +117,8 @@ void store_scan_oldest(struct store *s, int64_t after_ms, int64_t after_n);
  * first, at most `most`. */
 int store_old(struct store *s, int state, int64_t before_ms, int64_t *n,
               int most);
+/* How many of these there are, at most 100000. */
+int64_t store_count_old(struct store *s, int state, int64_t before_ms);
 void store_drop(struct store *s, int64_t n);
 
 /* How many letters there are of a kind; walks all kinds. */
