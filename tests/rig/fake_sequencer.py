@@ -87,11 +87,11 @@ class FakeSequencer:
     def task(self, grant, endpoint, event, body=b'{"n":1}', attempts=0,
              base=0, first_ms=0, next_ms=0, headers=None, sequence=1,
              previous=0, clock="t=1", series=0, replay=0, expires_ms=0,
-             workspace="ws-1"):
+             workspace="ws-1", source_sequence="", gap="", late=0, url=""):
         return self.put(
             TASK, grant, endpoint, event, "plane", "issue.created", workspace,
-            int(time.time() * 1000), sequence, previous, clock, series, replay,
-            attempts, base, first_ms, next_ms,
+            int(time.time() * 1000), sequence, previous, clock,
+            source_sequence, gap, late, url, series, replay, attempts, base, first_ms, next_ms,
             packed_headers(headers or [("Content-Type", "application/json")]),
             body, expires_ms)
 
