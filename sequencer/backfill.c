@@ -24,7 +24,8 @@ void backfill_ask(struct sequencer *q, const struct source *source,
                   "opened_at", at);
     body = j ? json_dumps(j, JSON_COMPACT) : NULL;
     if (e && body)
-        intake_own(q, e, "gap.opened", g->workspace, wire_text(body));
+        intake_own(q, e, "gap.opened", g->workspace, wire_text(body),
+                   g->opened_ms + source->order.give_up_after_ms);
     else
         log_error(NULL, "what is missing can't be asked for", LS("gap", gap));
     free(body);

@@ -319,6 +319,7 @@ static void take_part(struct sequencer *q, const struct event_row *request,
     ev.n = next_event(q);
     store_part_add(q->store, ev.n, request->n);
     take(q, &ev, &subject, 0);
+    streams_follow(q->streams);
     subject_fini(&subject);
 }
 
@@ -491,6 +492,7 @@ gr_rc intake_accepted(struct sequencer *q, const struct wire_accepted *m)
     ev.n = next_event(q);
     q->metrics[METRIC_TAKEN]++;
     take(q, &ev, &subject, 0);
+    streams_follow(q->streams);
     subject_fini(&subject);
     return GR_OK;
 }
@@ -620,7 +622,7 @@ void intake_let_go(struct sequencer *q, int64_t n, const char *gap)
 /* ---- an event of our own ---- */
 
 void intake_own(struct sequencer *q, struct endpoint *e, const char *type,
-                const char *workspace, struct bytes body)
+                const char *workspace, struct bytes body, int64_t expires_ms)
 {
     struct event_row ev = {.n = next_event(q),
                            .source = "grapnel",
@@ -634,6 +636,7 @@ void intake_own(struct sequencer *q, struct endpoint *e, const char *type,
     ulid_next(&q->ids, q->d.loop.now_ms, id + 4);
     ev.id = id;
     buf_init(&headers, 256);
+    publication_put_expires(&headers, expires_ms);
     headers_put(&headers, "content-type", wire_text("application/json"));
     store_body_add(q->store, ev.n, (struct bytes){headers.data, headers.len},
                    body);

@@ -22,7 +22,7 @@ static void copy_headers(struct bytes all, struct buf *out)
     }
 }
 
-static void put_expiry(struct buf *headers, int64_t at_ms)
+void publication_put_expires(struct buf *headers, int64_t at_ms)
 {
     char text[24];
     int n = snprintf(text, sizeof text, "%lld", (long long)at_ms);
@@ -69,7 +69,7 @@ gr_rc publication_read(struct publication *u, struct bytes headers,
     }
     find_key(u, headers);
     if (u->p.expires_in_ms)
-        put_expiry(&u->headers, received_ms + u->p.expires_in_ms);
+        publication_put_expires(&u->headers, received_ms + u->p.expires_in_ms);
     copy_headers(headers, &u->headers);
     published_body(&u->p, event_id, received_ms, &u->body);
     u->is = !u->headers.failed && !u->body.failed;

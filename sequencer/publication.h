@@ -20,6 +20,8 @@ GR_MUST_CHECK gr_rc publication_read(struct publication *u,
                                      const char *event_id, int64_t received_ms);
 void publication_fini(struct publication *u);
 
+/* The first of the headers that are kept says when it expires. */
+void publication_put_expires(struct buf *headers, int64_t at_ms);
 /* When an event with these headers, as they are kept, expires; 0: never. */
 int64_t publication_expires_ms(struct bytes headers);
 

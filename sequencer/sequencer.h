@@ -207,7 +207,7 @@ gr_rc intake_release(struct sequencer *q, const char *id, char why[200]);
 void intake_let_go(struct sequencer *q, int64_t n, const char *gap);
 /* An event of our own, for one endpoint. */
 void intake_own(struct sequencer *q, struct endpoint *e, const char *type,
-                const char *workspace, struct bytes body);
+                const char *workspace, struct bytes body, int64_t expires_ms);
 
 /* grants.c: who works on what */
 void grants_open(struct sequencer *q);

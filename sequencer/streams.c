@@ -608,16 +608,10 @@ static void write_changed(struct streams *s)
     }
 }
 
-bool streams_work(struct streams *s, bool no_room)
+void streams_follow(struct streams *s)
 {
     int left = GO_PER_TURN;
-    bool more;
 
-    write_changed(s); /* scan and judge look at rows */
-    if (no_room)
-        return false;
-    scan(s);
-    more = judge(s);
     while (s->ready && left > 0) {
         struct stream *st = take_ready(s);
         bool rest;
@@ -626,6 +620,18 @@ bool streams_work(struct streams *s, bool no_room)
         if (rest)
             make_ready(s, st);
     }
+}
+
+bool streams_work(struct streams *s, bool no_room)
+{
+    bool more;
+
+    write_changed(s); /* scan and judge look at rows */
+    if (no_room)
+        return false;
+    scan(s);
+    more = judge(s);
+    streams_follow(s);
     write_changed(s);
     if (s->count > STREAMS_CACHED && !s->ready)
         clear(s);

@@ -37,6 +37,10 @@ bool streams_place(struct streams *s, const struct source *source,
                    const struct finding *f, struct event_row *ev,
                    struct placing *p);
 
+/* Let go what an event that came just now lets go. Bounded: the rest goes with
+ * streams_work(). */
+void streams_follow(struct streams *s);
+
 /* Waits that are over, and what may go; `no_room`: nothing goes now. Bounded;
  * true: there is more. */
 bool streams_work(struct streams *s, bool no_room);

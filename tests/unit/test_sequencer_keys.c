@@ -1,0 +1,170 @@
+/* Idempotency keys: filters, generations, and what is left after a reopen. P7.
+ * Against a real database file. */
+#include "clock.h"
+#include "keys.h"
+#include "store.h"
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+static char folder[] = "/tmp/grapnel-test-keys-XXXXXX";
+static char path[64];
+static struct db *db;
+static struct keys *keys;
+
+static void open_all(void)
+{
+    db = db_open(path, &sequencer_schema);
+    keys = keys_open(db);
+    db_begin(db);
+}
+
+static void close_all(void)
+{
+    assert_int_equal(db_commit(db), GR_OK);
+    keys_close(keys);
+    db_close(db);
+}
+
+static int set_up(void **state)
+{
+    (void)state;
+    strcpy(folder + strlen(folder) - 6, "XXXXXX");
+    assert_non_null(mkdtemp(folder));
+    snprintf(path, sizeof path, "%s/s.db", folder);
+    open_all();
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    char *command;
+
+    (void)state;
+    close_all();
+    command = gr_printf("rm -r %s", folder);
+    assert_int_equal(system(command), 0);
+    free(command);
+    return 0;
+}
+
+static struct key key_of(int64_t n)
+{
+    return key_make(&n, sizeof n);
+}
+
+static void a_filter_forgets_nothing_and_seldom_lies(void **state)
+{
+    struct filter f;
+    int lies = 0;
+
+    (void)state;
+    filter_init(&f, 1 << 20);
+    for (int64_t n = 0; n < 20000; n++)
+        filter_add(&f, key_of(n));
+    filter_fold(&f, 20000);
+    assert_int_equal(f.bit_count, 1 << 19); /* 16 bits a key, rounded up */
+    for (int64_t n = 0; n < 20000; n++)
+        assert_true(filter_may_have(&f, key_of(n)));
+    for (int64_t n = 20000; n < 120000; n++)
+        lies += filter_may_have(&f, key_of(n));
+    assert_in_range(lies, 0, 1000);
+    filter_fini(&f);
+    assert_true(filter_may_have(&f, key_of(1))); /* none holds everything */
+}
+
+static void a_key_is_found_within_its_ttl_both_ways(void **state)
+{
+    struct key k = key_of(1);
+
+    (void)state;
+    keys_add(keys, k, 7, 100000, 5000, 0);
+    assert_int_equal(keys_find(keys, k, 104000, 5000, 8), 7);
+    assert_int_equal(keys_find(keys, k, 96000, 5000, 8), 7);
+    assert_int_equal(keys_find(keys, k, 105001, 5000, 8), 0);
+    assert_int_equal(keys_find(keys, k, 94999, 5000, 8), 0);
+    assert_int_equal(keys_find(keys, k, 100000, 5000, 7), 0); /* itself */
+    /* The same place, another key. */
+    k.check ^= 1;
+    assert_int_equal(keys_find(keys, k, 100000, 5000, 8), 0);
+}
+
+static void keys_of_all_generations_are_there_after_a_reopen(void **state)
+{
+    const int64_t count = GENERATION_KEYS + 1000;
+
+    (void)state;
+    for (int64_t n = 1; n <= count; n++)
+        keys_add(keys, key_of(n), n, 1000, DAY_MS, 1000);
+    keys_work(keys, 1000, 0);
+    for (int i = 0; i < 2; i++) {
+        for (int64_t n = 1; n <= count; n += 997)
+            assert_int_equal(keys_find(keys, key_of(n), 2000, DAY_MS, 0), n);
+        for (int64_t n = count + 1; n <= count + 1000; n++)
+            assert_int_equal(keys_find(keys, key_of(n), 2000, DAY_MS, 0), 0);
+        assert_int_equal(keys_count(keys), count);
+        /* Two bytes a key, and one open generation's. */
+        assert_in_range(keys_filter_bytes(keys), 1, 2 * 2 * GENERATION_KEYS);
+        close_all();
+        open_all();
+    }
+}
+
+static void a_generation_goes_as_a_whole_when_all_of_it_is_over(void **state)
+{
+    int turns = 0;
+
+    (void)state;
+    for (int64_t n = 1; n <= 2000; n++)
+        keys_add(keys, key_of(n), n, 1000, MINUTE_MS, 1000);
+    keys_add(keys, key_of(9999), 9999, 1000, 7 * DAY_MS, 1000);
+    keys_work(keys, HOUR_MS, 0); /* old: closed */
+    assert_false(keys_work(keys, HOUR_MS, 30000)); /* nothing is over yet */
+    assert_int_equal(keys_find(keys, key_of(5), 2000, MINUTE_MS, 0), 5);
+    while (keys_work(keys, HOUR_MS, 2 * MINUTE_MS))
+        assert_in_range(++turns, 1, 100);
+    assert_true(turns > 3); /* a bounded number of rows at a time */
+    assert_int_equal(keys_count(keys), 1);
+    assert_int_equal(keys_find(keys, key_of(5), 2000, MINUTE_MS, 0), 0);
+    assert_int_equal(keys_find(keys, key_of(9999), 2000, 7 * DAY_MS, 0), 9999);
+}
+
+static void a_turn_taken_back_takes_its_keys_back(void **state)
+{
+    (void)state;
+    keys_add(keys, key_of(1), 1, 1000, DAY_MS, 1000);
+    keys_work(keys, 1000, 0);
+    db_exec(db, "SAVEPOINT turn");
+    keys_add(keys, key_of(2), 2, 1000, HOUR_MS, 1000);
+    db_exec(db, "ROLLBACK TO turn");
+    keys_undo(keys);
+    assert_int_equal(keys_count(keys), 1);
+    assert_int_equal(keys_find(keys, key_of(1), 1000, DAY_MS, 0), 1);
+    assert_int_equal(keys_find(keys, key_of(2), 1000, DAY_MS, 0), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_filter_forgets_nothing_and_seldom_lies),
+        cmocka_unit_test_setup_teardown(a_key_is_found_within_its_ttl_both_ways,
+                                        set_up, tear_down),
+        cmocka_unit_test_setup_teardown(
+            keys_of_all_generations_are_there_after_a_reopen, set_up,
+            tear_down),
+        cmocka_unit_test_setup_teardown(
+            a_generation_goes_as_a_whole_when_all_of_it_is_over, set_up,
+            tear_down),
+        cmocka_unit_test_setup_teardown(a_turn_taken_back_takes_its_keys_back,
+                                        set_up, tear_down),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
