@@ -22,7 +22,7 @@ enum {
      * by the checkpoint thread while we work. */
     CHECK_BYTES = 256 * 1024 * 1024,
     BACKUP_PAGES = 256,
-    STMT_MAX = 128,
+    STMT_MAX = 256,
 };
 
 struct db {

@@ -5,20 +5,24 @@
 struct store_order {
     struct db *db;
     stmt *stream, *stream_by_id, *stream_add, *stream_set, *stream_held,
-        *held_count;
+        *held_count, *held_in;
     stmt *held_add, *held_first, *held_drop, *held_upto, *held_due, *due_gap,
         *due_held;
     stmt *gap_add, *gap_of, *gap, *gap_span, *gap_end, *gap_due, *gap_open_from,
-        *gap_figures, *gap_count, *gaps, *gaps_purge;
+        *gap_figures, *gap_count, *gaps, *open_gaps, *gaps_purge;
     stmt *doors, *door_add, *door_drop;
     stmt *object, *object_set, *objects_purge;
-    stmt *workspaces;
+    stmt *workspaces, *workspace;
 };
 
 #define STREAM_COLUMNS "id, source, workspace, type, kind, next, high, held"
 #define GAP_COLUMNS                                                         \
     "id, stream, source, workspace, type, first, last, status, opened_ms, " \
     "closed_ms, note, due"
+
+#define GAP_FILTER                                                        \
+    "(?1 IS NULL OR source = ?1) AND (?2 IS NULL OR workspace = ?2) AND " \
+    "opened_ms >= ?3 AND opened_ms <= ?4 ORDER BY id DESC LIMIT ?5"
 
 static void prepare_streams(struct store_order *s, struct db *db)
 {
@@ -35,9 +39,10 @@ static void prepare_streams(struct store_order *s, struct db *db)
     s->stream_held = db_prepare(
         db, "SELECT id FROM streams INDEXED BY streams_held WHERE id > ? AND "
             "held > 0 ORDER BY id LIMIT 1");
-    s->held_count = db_prepare(
-        db, "SELECT sum(held) FROM streams WHERE held > 0 AND "
-            "(?1 IS NULL OR workspace = ?1)");
+    s->held_count = db_prepare(db,
+                               "SELECT sum(held) FROM streams WHERE held > 0");
+    s->held_in = db_prepare(
+        db, "SELECT sum(held) FROM streams WHERE held > 0 AND workspace = ?");
     s->held_add = db_prepare(
         db, "INSERT INTO buffer(stream, place, event, observed, due) "
             "VALUES(?, ?, ?, ?, ?)");
@@ -79,11 +84,11 @@ static void prepare_gaps(struct store_order *s, struct db *db)
         db, "SELECT count(*), min(opened_ms) FROM gaps WHERE status = 0");
     s->gap_count = db_prepare(
         db, "SELECT count(*) FROM gaps WHERE status = 0 AND workspace = ?");
-    s->gaps = db_prepare(
-        db, "SELECT " GAP_COLUMNS " FROM gaps WHERE (?1 = 0 OR status = 0) AND "
-            "(?2 IS NULL OR source = ?2) AND (?3 IS NULL OR workspace = ?3) "
-            "AND opened_ms >= ?4 AND opened_ms <= ?5 ORDER BY id DESC "
-            "LIMIT ?6");
+    s->gaps = db_prepare(db,
+                         "SELECT " GAP_COLUMNS " FROM gaps WHERE " GAP_FILTER);
+    s->open_gaps = db_prepare(db,
+                              "SELECT " GAP_COLUMNS
+                              " FROM gaps WHERE status = 0 AND " GAP_FILTER);
     s->gaps_purge = db_prepare(
         db, "DELETE FROM gaps WHERE id IN (SELECT id FROM gaps WHERE "
             "status <> 0 AND closed_ms < ? LIMIT ?)");
@@ -109,8 +114,10 @@ struct store_order *store_order_open(struct db *db)
             "source, workspace, object FROM objects WHERE last = 1 AND "
             "moved_ms < ? LIMIT ?)");
     s->workspaces = db_prepare(
-        db, "SELECT name, sequence, clock FROM workspaces WHERE "
-            "(?1 IS NULL OR name = ?1) ORDER BY name LIMIT ?2");
+        db, "SELECT name, sequence, clock FROM workspaces ORDER BY name "
+            "LIMIT ?");
+    s->workspace = db_prepare(
+        db, "SELECT name, sequence, clock FROM workspaces WHERE name = ?");
     return s;
 }
 
@@ -208,8 +215,10 @@ int64_t store_stream_held(struct store_order *s, int64_t after)
 
 int64_t store_held_count(struct store_order *s, const char *workspace)
 {
-    bind_text(s->held_count, 1, workspace);
-    return one_or(s, s->held_count, 0);
+    if (!workspace)
+        return one_or(s, s->held_count, 0);
+    bind_text(s->held_in, 1, workspace);
+    return one_or(s, s->held_in, 0);
 }
 
 /* ---- buffer ---- */
@@ -398,15 +407,14 @@ void store_gaps(struct store_order *s, bool open_only, const char *source,
                 const char *workspace, int64_t since_ms, int64_t until_ms,
                 int limit, gap_fn *fn, void *arg)
 {
-    stmt *q = s->gaps;
+    stmt *q = open_only ? s->open_gaps : s->gaps;
     struct gap_row g;
 
-    bind_i64(q, 1, open_only);
-    bind_text(q, 2, source);
-    bind_text(q, 3, workspace);
-    bind_i64(q, 4, since_ms);
-    bind_i64(q, 5, until_ms ? until_ms : INT64_MAX);
-    bind_i64(q, 6, limit);
+    bind_text(q, 1, source);
+    bind_text(q, 2, workspace);
+    bind_i64(q, 3, since_ms);
+    bind_i64(q, 4, until_ms ? until_ms : INT64_MAX);
+    bind_i64(q, 5, limit);
     while (db_step(s->db, q)) {
         read_gap(q, &g);
         fn(arg, &g);
@@ -487,10 +495,12 @@ int store_objects_purge(struct store_order *s, int64_t cutoff_ms, int most)
 void store_workspace_list(struct store_order *s, const char *name, int limit,
                           workspace_fn *fn, void *arg)
 {
-    stmt *q = s->workspaces;
+    stmt *q = name ? s->workspace : s->workspaces;
 
-    bind_text(q, 1, name);
-    bind_i64(q, 2, limit);
+    if (name)
+        bind_text(q, 1, name);
+    else
+        bind_i64(q, 1, limit);
     while (db_step(s->db, q))
         fn(arg, col_text(q, 0), col_i64(q, 1), col_text(q, 2));
     db_done(q);

@@ -33,6 +33,7 @@ void store_stream_set(struct store_order *s, int64_t id, int64_t next,
                       int64_t high, int64_t held);
 /* The next stream behind `after` that holds something; 0: none. */
 int64_t store_stream_held(struct store_order *s, int64_t after);
+/* In all workspaces, or in one. */
 int64_t store_held_count(struct store_order *s, const char *workspace);
 
 /* ---- buffer ---- */
@@ -116,7 +117,7 @@ int store_objects_purge(struct store_order *s, int64_t cutoff_ms, int most);
 
 typedef void workspace_fn(void *arg, const char *name, int64_t sequence,
                           const char *clock);
-/* `name` NULL: all behind `after`, by name. */
+/* `name` NULL: all of them, by name. */
 void store_workspace_list(struct store_order *s, const char *name, int limit,
                           workspace_fn *fn, void *arg);
 

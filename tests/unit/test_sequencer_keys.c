@@ -125,7 +125,7 @@ static void a_generation_goes_as_a_whole_when_all_of_it_is_over(void **state)
     for (int64_t n = 1; n <= 2000; n++)
         keys_add(keys, key_of(n), n, 1000, MINUTE_MS, 1000);
     keys_add(keys, key_of(9999), 9999, 1000, 7 * DAY_MS, 1000);
-    keys_work(keys, HOUR_MS, 0); /* old: closed */
+    keys_work(keys, HOUR_MS, 0);                   /* old: closed */
     assert_false(keys_work(keys, HOUR_MS, 30000)); /* nothing is over yet */
     assert_int_equal(keys_find(keys, key_of(5), 2000, MINUTE_MS, 0), 5);
     while (keys_work(keys, HOUR_MS, 2 * MINUTE_MS))

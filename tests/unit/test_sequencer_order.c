@@ -71,8 +71,8 @@ static void a_gap_splits_around_what_came(void **state)
 
 static void an_object_moves_as_the_rules_say(void **state)
 {
-    char *initial[] = {"open"}, *moves[] = {"open>paid", "open>failed",
-                                            "paid>refunded", "o>x"};
+    char *initial[] = {"open"},
+         *moves[] = {"open>paid", "open>failed", "paid>refunded", "o>x"};
     const struct state_rules r = {.initial = {initial, 1}, .moves = {moves, 4}};
 
     (void)state;
@@ -120,8 +120,7 @@ static void times_of_every_spelling(void **state)
         int64_t us = -1;
         gr_rc rc = finding_time(table[i].text, &us);
 
-        if (table[i].us < 0 ? rc == GR_OK
-                            : rc != GR_OK || us != table[i].us)
+        if (table[i].us < 0 ? rc == GR_OK : rc != GR_OK || us != table[i].us)
             fail_msg("%s: %lld", table[i].text, (long long)us);
     }
 }
