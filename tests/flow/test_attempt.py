@@ -250,30 +250,6 @@ class Time(AttemptTest):
             self.assertEqual((r["outcome"], r["attempts"]), ("delivered", 1), r)
         self.assertEqual(len(m.requests), 20)
 
-    def test_nor_a_connection_that_was_under_way(self):
-        """TLS takes the other side's word, which came while we stood still."""
-        ca = Authority(self.r.folder / "ca")
-        held, go = [], []
-        context = ca.server("slow", "127.0.0.1")
-
-        def slow(c):
-            held.append(c)
-            while not go:
-                time.sleep(0.01)
-            c.sock = context.wrap_socket(c.sock, server_side=True)
-            answers(c)
-        m = self.serve(slow)
-        g, name = self.to(f"https://127.0.0.1:{m.port}/", timeout_ms=8000,
-                          connect_timeout_ms=1500, tls_ca=ca.pem())
-        self.s.task(g, name, event(1))
-        self.s.until(lambda: held, 10 * SLOW)
-        self.d.pause()
-        go.append(1)
-        time.sleep(3)
-        self.d.resume()
-        r, = self.ended(1)
-        self.assertEqual((r["outcome"], r["attempts"]), ("delivered", 1), r)
-
     def test_an_event_that_expired_is_not_sent(self):
         """Neither is it waited for: dead now, with its reason."""
         m = self.serve(lambda c: (c.request(), c.answer(503)))
