@@ -20,7 +20,7 @@ enum {
     /* A file up to this size is checked in full before it is used; the check
      * of a larger one would make a restart slow, so its pages are looked at
      * by the checkpoint thread while we work. */
-    CHECK_BYTES = 256 * 1024 * 1024,
+    CHECK_BYTES = 64 * 1024 * 1024,
     BACKUP_PAGES = 256,
     STMT_MAX = 256,
 };

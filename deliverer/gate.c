@@ -69,8 +69,10 @@ static enum gate_news on_bad(struct gate *g, const struct endpoint_config *c,
 {
     int64_t asked_ms = c->policy.respect_retry_after ? end->asked_ms : 0;
 
+    if (!c->breaker) /* whatever becomes of others */
+        return GATE_NOTHING;
     window_shrink(&g->window);
-    if (!c->breaker || !breaker_failure(&g->breaker, end->probe, &c->policy,
+    if (!breaker_failure(&g->breaker, end->probe, &c->policy,
                                         asked_ms, end->random, end->now_us))
         return GATE_NOTHING;
     return GATE_OPENED;

@@ -4,7 +4,7 @@ enum { US_PER_MS = 1000, US_PER_S = 1000000, DOUBLINGS = 8 };
 
 void ramp_begin(struct ramp *r, int64_t lost_ms, int64_t now_us)
 {
-    int64_t ms = lost_ms / RAMP_PART;
+    int64_t ms = lost_ms * RAMP_PERCENT / 100;
 
     ms = ms < RAMP_LEAST_MS  ? RAMP_LEAST_MS
          : ms > RAMP_MOST_MS ? RAMP_MOST_MS

@@ -1,8 +1,8 @@
 /* ramp: how fast what has waited may go when an endpoint is back, or we are.
  * Pure.
  *
- * It begins at RAMP_FIRST a second and doubles each third of the time that was
- * lost, within bounds: after a blip it is gone in a moment, after a long outage
+ * It begins at RAMP_FIRST a second and doubles each two fifths of the time that
+ * was lost, within bounds: after a blip it is gone in a moment, after a long outage
  * it takes a minute. Past RAMP_LAST a second it is over. It knows nothing of how
  * much waits: the rate at which an endpoint is asked again should not depend on
  * that. Any time that never goes back, in microseconds. */
@@ -14,9 +14,9 @@
 enum {
     RAMP_FIRST = 100,   /* attempts a second */
     RAMP_LAST = 25600,  /* after eight doublings */
-    RAMP_PART = 3,      /* of what was lost doubles it */
+    RAMP_PERCENT = 40,  /* of what was lost doubles it */
     RAMP_LEAST_MS = 50, /* a doubling, at the least … */
-    RAMP_MOST_MS = 10 * 1000,
+    RAMP_MOST_MS = 12 * 1000,
 };
 
 struct ramp {

@@ -3,7 +3,8 @@
  * Postfix's queue manager is the model (per-destination concurrency): one more
  * for each success, one less for each failure, never more than the user said.
  * Unlike Postfix it begins at the most: the user named that number, and until
- * something fails there is no reason to doubt it. */
+ * something fails there is no reason to doubt it. With `breaker: false` it stays
+ * there. */
 #ifndef DELIVERER_WINDOW_H
 #define DELIVERER_WINDOW_H
 

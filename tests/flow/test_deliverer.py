@@ -1,9 +1,11 @@
 """The deliverer alone, between a sequencer that does as it is told and the
 rig's receiver: its side of the grants, every end of an attempt, its crashes."""
 
+import contextlib
 import os
 import pathlib
 import signal
+import sqlite3
 import sys
 import time
 
@@ -466,6 +468,54 @@ class Many(DelivererTest):
         if SLOW == 1:  # sanitizers keep what was freed
             self.assertLess(self.resident() - before, 64 * 1024)
         self.assertEqual(len(self.r.receiver.delivered()), count + 1)
+
+    def test_five_thousand_in_flight(self):
+        """To receivers that are slow; and there is room for one more."""
+        count = 5000
+        self.r.receiver.rules(
+            {"path": "/slow", "answers": [
+                {"status": 200, "delay_ms": 8000 * SLOW}]},
+            {"path": "/crm", "answers": [{"status": 200}]})
+        self.grant(1, "/slow", timeout_ms=250000, connect_timeout_ms=100000,
+                   max_in_flight=10000)
+        self.grant(2, "/crm")
+        for n in range(1, count + 1):
+            self.task(n, 1, "/slow")
+        self.s.until(lambda: self.r.receiver.stats()["paths"].get(
+            "/slow", {"in_flight": 0})["in_flight"] == count, 60 * SLOW)
+        self.task(9000, 2)
+        self.ended(9000)
+        self.assertEqual(self.r.ask("deliverer-1", "status")["in_flight"], count)
+        self.s.until(lambda: self.s.counted >= count + 1, 60 * SLOW)
+        self.assertEqual({r["outcome"] for r in self.s.results}, {"delivered"})
+
+    def test_p9_parked_rows_are_found_without_reading_them(self):
+        """Tens of thousands that wait, and one that is due: a start delivers
+        it; what waits costs no memory."""
+        count = 50000
+        self.grant()
+        self.task(0, attempts=1, first_ms=1, next_ms=10**13)
+        self.s.until(lambda: self.tasks() == 1, 10 * SLOW)
+        self.d.kill()
+        now = int(time.time() * 1000)
+        with contextlib.closing(sqlite3.connect(
+                self.r.state_dir / "deliverer-1.db")) as db:
+            message, last = db.execute("SELECT message, n FROM tasks").fetchone()
+            db.executemany(
+                "INSERT INTO tasks (n, grant_id, event_id, attempts, first_ms, "
+                "next_ms, parked, message, early_ms) "
+                "VALUES (?, ?, ?, 1, 1, ?, 1, ?, 1)",
+                ((last + n, G, event(n), now if n == 1 else now + 10**8 + n,
+                  message.replace(event(0).encode(), event(n).encode()))
+                 for n in range(1, count)))
+            db.commit()
+        self.d.start()
+        self.ended(1)
+        status = self.r.ask("deliverer-1", "status")
+        self.assertEqual(status["parked"], count - 1)
+        self.assertEqual(len(self.requests(count=1)), 1)
+        if SLOW == 1:
+            self.assertLess(self.resident(), 64 * 1024)
 
     def resident(self):
         status = pathlib.Path(f"/proc/{self.d.pid}/status").read_text()

@@ -14,12 +14,15 @@ TIMEOUT_MS = 500
 
 
 class Scale(RigTest):
-    def pipeline(self, deliverers):
+    def pipeline(self, deliverers, endpoints=ENDPOINTS, **policy):
         rig = self.rig(deliverers=deliverers)
         rig.env["GRAPNEL_TEST_LEASE_MS"] = str(LEASE_MS)
         rig.config["endpoint_defaults"] = {
             "timeout": f"{TIMEOUT_MS}ms", "connect_timeout": f"{TIMEOUT_MS}ms"}
-        rig.config["endpoints"] = [rig.endpoint(name) for name in ENDPOINTS]
+        rig.config["endpoints"] = [rig.endpoint(name) for name in endpoints]
+        rig.config["retry_policies"][0] = {
+            k: v for k, v in {**rig.config["retry_policies"][0],
+                              **policy}.items() if v is not None}
         rig.write_config()
         rig.start()
         self.homes_on(rig, *(d.name for d in rig.deliverers))
@@ -70,6 +73,50 @@ class Scale(RigTest):
         self.assertEqual(set(self.workers(rig)), set(names))
         self.assertEqual(len(rig.receiver.requests()),
                          1600 * len(ENDPOINTS), "moved, so sent twice")
+
+    def test_a_second_and_a_tenth(self):
+        """P2, P4: one, then two, then ten, under load: nothing is lost and
+        nothing is sent twice."""
+        endpoints = [f"to-{i}" for i in range(60)]
+        rig = self.pipeline(1, endpoints)
+        load = rig.load(count=150, workspaces=5, rate=15)
+        for upto in (2, 10):
+            for n in range(len(rig.deliverers) + 1, upto + 1):
+                rig.add(f"deliverer-{n}")
+            rig.start()
+            self.homes_on(rig, *(d.name for d in rig.deliverers))
+        load.result()
+        rig.settle()
+        for name in endpoints:
+            requests = rig.receiver.requests(f"/{name}")
+            checker.check(load.acks(), requests, PLANE_SECRET).require()
+            self.assertEqual(len(requests), 150, "moved, so sent twice")
+
+    def test_parked_retries_of_a_dead_one_keep_counts_and_times(self):
+        """P3: dead with its disk: what it had parked is tried at its time, as
+        its second attempt, by another."""
+        rig = self.pipeline(2, backoff="fixed", first_wait="4s", factor=None,
+                            max_wait=None, jitter="none")
+        self.all_fail_once(rig)
+        event = rig.accept()
+        due = wait_for(lambda: self.parked(rig), what="all parked")
+        rig.kill("deliverer-2")
+        for path in rig.state_dir.glob("deliverer-2.db*"):
+            path.unlink()
+        rig.settle()
+        self.assertEqual(set(due), set(ENDPOINTS))
+        for name, next_ms in due.items():
+            first, second = rig.receiver.requests(f"/{name}", event)
+            self.assertEqual(second.headers["grapnel-attempt"], "2")
+            self.assertGreaterEqual(second.at_ms, next_ms)
+
+    def parked(self, rig):
+        """{endpoint: when its retry is due}, when all are parked."""
+        rows = rig.rows("sequencer", "SELECT p.name, d.next_ms FROM deliveries "
+                        "d JOIN endpoints p ON p.id = d.endpoint "
+                        "WHERE d.status = 2")
+        return len(rows) == len(ENDPOINTS) and {
+            r["name"]: r["next_ms"] for r in rows}
 
     def test_one_that_stops_hands_over_at_once(self):
         """P2, P4: at a SIGTERM its endpoints move without a lease's wait."""

@@ -225,8 +225,8 @@ static void five_thousand_after_half_a_minute(void **state)
     int64_t ms = let_go(5000, 30000, &most);
 
     (void)state;
-    assert_in_range(ms, 15000, 24000);
-    assert_in_range(most, 100, 500);
+    assert_in_range(ms, 15000, 26000);
+    assert_in_range(most, 100, 420);
 }
 
 static void after_a_blip_it_is_gone_in_a_moment(void **state)
@@ -244,7 +244,7 @@ static void a_ramp_ends(void **state)
     struct ramp r;
 
     (void)state;
-    ramp_begin(&r, 3000, 5 * S);
+    ramp_begin(&r, 2500, 5 * S);
     assert_int_equal(ramp_interval_us(&r, 5 * S), 10000);
     assert_int_equal(ramp_interval_us(&r, 6 * S), 5000);
     assert_int_equal(ramp_interval_us(&r, 13 * S - 1) * RAMP_LAST / S, 0);
@@ -327,7 +327,7 @@ static void without_a_breaker_nothing_is_held(void **state)
     assert_true(gate_ready_us(&g, &c, true) <= S);
     assert_int_equal(end(&g, &c, HEALTH_GOOD, 0, S), GATE_NOTHING);
     assert_false(g.ramp.on);
-    assert_int_equal(g.window.size, 2);
+    assert_int_equal(g.window.size, 8);
 }
 
 static void a_rate_limit_holds_all(void **state)
