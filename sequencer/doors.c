@@ -24,6 +24,7 @@ struct door {
     uint64_t asked_n;    /* shows `asked` when this number was taken; 0: none */
     int64_t asked;
     bool missed; /* it was said that it is */
+    bool kept;   /* its row is there, or in the turn's transaction */
 };
 
 struct doors {
@@ -87,22 +88,26 @@ void doors_close(struct doors *d)
     free(d);
 }
 
-/* Time has passed all the same; a door too many does no harm. */
+/* Time has passed all the same. Which rows are there is not known: each is
+ * written again when its door brings something. */
 void doors_undo(struct doors *d)
 {
     d->kept = store_meta(d->q->store, "door_ms");
-    for (size_t i = 0; i < d->count; i++)
+    for (size_t i = 0; i < d->count; i++) {
         d->all[i].asked_n = 0;
+        d->all[i].kept = false;
+    }
 }
 
 void doors_came(struct doors *d, const char *from, int64_t received_ms)
 {
     struct door *door = find(d, from);
 
-    if (!door) {
+    if (!door)
         door = add(d, from);
+    if (!door->kept)
         store_door_add(d->q->order, from);
-    }
+    door->kept = true;
     door->came_ms = awake(d);
     if (door->received_ms < received_ms)
         door->received_ms = received_ms;
