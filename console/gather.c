@@ -66,81 +66,6 @@ void gather_free(struct gather *g)
 
 /* ---- reading msgpack ---- */
 
-/* Bytes still to come, and how many objects they must hold. The library takes
- * memory for as many as a frame claims; an object has at least one byte, so a
- * claim of more than there are bytes is a lie. */
-struct walk {
-    const uint8_t *p, *end;
-    size_t left;
-};
-
-static bool skip(struct walk *w, size_t bytes)
-{
-    if ((size_t)(w->end - w->p) < bytes)
-        return false;
-    w->p += bytes;
-    return true;
-}
-
-static bool claim(struct walk *w, size_t objects)
-{
-    w->left += objects;
-    return w->left <= (size_t)(w->end - w->p);
-}
-
-/* A big-endian number of 1, 2 or 4 bytes. */
-static bool length(struct walk *w, int bytes, size_t *n)
-{
-    const uint8_t *p = w->p;
-
-    if (!skip(w, (size_t)bytes))
-        return false;
-    for (*n = 0; p < w->p; p++)
-        *n = *n << 8 | *p;
-    return true;
-}
-
-static bool walk_one(struct walk *w)
-{
-    uint8_t tag = *w->p++;
-    size_t n = 0;
-
-    if (tag <= 0x7f || tag >= 0xe0 || tag == 0xc0 || tag == 0xc2 || tag == 0xc3)
-        return true;
-    if (tag <= 0x8f)
-        return claim(w, 2 * (size_t)(tag & 0x0f));
-    if (tag <= 0x9f)
-        return claim(w, tag & 0x0f);
-    if (tag <= 0xbf)
-        return skip(w, tag & 0x1f);
-    if (tag >= 0xcc && tag <= 0xd3) /* whole numbers of 1, 2, 4, 8 bytes */
-        return skip(w, (size_t)1 << ((tag - 0xcc) & 3));
-    if (tag == 0xca || tag == 0xcb)
-        return skip(w, tag == 0xca ? 4 : 8);
-    if (tag >= 0xd9 && tag <= 0xdb)
-        return length(w, 1 << (tag - 0xd9), &n) && skip(w, n);
-    if (tag == 0xdc || tag == 0xdd)
-        return length(w, tag == 0xdc ? 2 : 4, &n) && claim(w, n);
-    if (tag == 0xde || tag == 0xdf)
-        return length(w, tag == 0xde ? 2 : 4, &n) && claim(w, 2 * n);
-    return false; /* nothing else is in a frame of ours */
-}
-
-static bool sound(struct bytes frame)
-{
-    const uint8_t *p = frame.p;
-    struct walk w = {p, p + frame.n, 1};
-
-    while (w.left) {
-        if (w.p == w.end)
-            return false;
-        w.left--;
-        if (!walk_one(&w))
-            return false;
-    }
-    return w.p == w.end;
-}
-
 static bool is(const msgpack_object *o, const char *text)
 {
     return o->type == MSGPACK_OBJECT_STR && o->via.str.size == strlen(text) &&
@@ -535,7 +460,7 @@ gr_rc gather_frame(struct gather *g, struct bytes frame, int64_t mono_now_ms)
     msgpack_unpacked got;
     gr_rc rc = GR_REFUSE;
 
-    if (!sound(frame))
+    if (!metrics_frame_sound(frame))
         return GR_REFUSE;
     msgpack_unpacked_init(&got);
     if (msgpack_unpack_next(&got, frame.p, frame.n, NULL) ==

@@ -335,6 +335,19 @@ const struct command ctl_commands[] = {
         .run = run_retry_plan,
     },
     {
+        .name = "metrics",
+        .args = "",
+        .summary = "what every process counts, as it publishes it",
+        .help = "Until it is interrupted; with --once, each process one time. "
+                "Every number is explained\nin docs/METRICS.md. With --json a "
+                "line for each frame; with --once one list of them.",
+        .examples = "  grapnel metrics --once | grep backlog\n"
+                    "  grapnel metrics --json | jq -c "
+                    "'[.process, .metrics]'\n",
+        .options = {{"--once", NULL, "each process one time, then end"}},
+        .run = run_metrics,
+    },
+    {
         .name = "alerts",
         .args = "",
         .summary = "what fires now, and what fired before",

@@ -115,6 +115,11 @@ int metrics_tell(struct metrics *m, int64_t mono_now_ms);
 json_t *metrics_json(const struct metrics *m);
 /* [{"name","labels":{…},"value"} or {…,"counts":[…],"sum"}] */
 json_t *metrics_series_json(struct metrics *m);
+/* The frame claims no more objects than it has bytes, and ends where it says: a
+ * library may be let at it. */
+bool metrics_frame_sound(struct bytes frame);
+/* The same frame as JSON, the caller's; NULL: it is none. */
+json_t *metrics_frame_json(struct bytes frame);
 /* Its part of docs/METRICS.md. */
 void metrics_document(const char *process, const struct metrics_tables *tables,
                       struct buf *out);

@@ -120,6 +120,20 @@ class Metrics(RigTest):
         wait_for(lambda: all(any(w in line for line in lines) for w in wanted),
                  what=f"{wanted} to be printed")
 
+    def test_the_command_line_prints_them_without_a_console(self):
+        rig = self.rig({"metrics": {"interval": "100ms"}}).start()
+        frames, code = rig.cli("metrics", "--once")
+        self.assertEqual(code, 0)
+        self.assertEqual({f["process"] for f in frames},
+                         {"ingress", "sequencer", "dlqd", "deliverer-1"})
+        text = rig.cli_text("metrics", "--once").stdout
+        self.assertRegex(text, r"ingress +grapnel_ingress_accepted_total 0\n")
+        self.assertRegex(text, r'hop_backlog\{peer="sequencer"\} 0\n')
+        rig["dlqd"].kill()
+        done = rig.cli_text("metrics", "--once")
+        self.assertEqual(done.returncode, 69)
+        self.assertIn("dlqd", done.stderr)
+
     def test_the_console_says_no_more_than_it_should(self):
         rig = self.rig({"console": {"tokens": ["a-token"]}}, console=True,
                        deliverers=0).start("console")

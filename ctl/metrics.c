@@ -1,0 +1,153 @@
+/* metrics: what all processes publish, as it comes. Straight from their PUB
+ * sockets, so that it needs no console. */
+#include "metrics.h"
+#include "ask.h"
+#include "clock.h"
+#include <stdlib.h>
+#include <string.h>
+#include <zmq.h>
+
+enum { CONNECT_MS = 2000 };
+
+static void *subscribe(struct ctl *c, const struct processes *p)
+{
+    void *sub = zmq_socket(c->zmq, ZMQ_SUB);
+    int none = 0;
+
+    zmq_setsockopt(sub, ZMQ_LINGER, &none, sizeof none);
+    zmq_setsockopt(sub, ZMQ_SUBSCRIBE, "", 0);
+    for (size_t i = 0; i < p->count; i++) {
+        char *address = gr_printf("ipc://%s/%s.metrics", c->settings->run_dir,
+                                  p->names[i]);
+
+        zmq_connect(sub, address);
+        free(address);
+    }
+    return sub;
+}
+
+/* NULL: nothing came for `wait_ms`. */
+static json_t *next_frame(void *sub, int wait_ms)
+{
+    json_t *frame = NULL;
+    zmq_msg_t msg;
+
+    zmq_setsockopt(sub, ZMQ_RCVTIMEO, &wait_ms, sizeof wait_ms);
+    zmq_msg_init(&msg);
+    while (!frame && zmq_msg_recv(&msg, sub, 0) >= 0)
+        frame = metrics_frame_json(
+            (struct bytes){zmq_msg_data(&msg), zmq_msg_size(&msg)});
+    zmq_msg_close(&msg);
+    return frame;
+}
+
+static void print_value(const json_t *v)
+{
+    char *text = json_dumps(v, JSON_ENCODE_ANY | JSON_COMPACT |
+                                   JSON_REAL_PRECISION(6));
+
+    printf(" %s\n", text ? text : "-");
+    free(text);
+}
+
+static void print_series(const char *process, json_t *series)
+{
+    json_t *label, *value = json_object_get(series, "value");
+    const char *key, *comma = "";
+
+    printf("%-14s %s{", process, text_of(series, "name"));
+    json_object_foreach(json_object_get(series, "labels"), key, label)
+    {
+        printf("%s%s=\"%s\"", comma, key,
+               text_of(json_object_get(series, "labels"), key));
+        comma = ",";
+    }
+    printf("}%s", value ? "" : " sum");
+    print_value(value ? value : json_object_get(series, "sum"));
+}
+
+static void print_frame(const struct ctl *c, json_t *frame)
+{
+    char *process = gr_strdup(text_of(frame, "process"));
+    const char *name;
+    json_t *v;
+    size_t i;
+
+    if (c->json) {
+        json_dumpf(frame, stdout, JSON_COMPACT);
+        printf("\n");
+    } else {
+        json_object_foreach(json_object_get(frame, "metrics"), name, v)
+        {
+            printf("%-14s %s", process, name);
+            print_value(v);
+        }
+        json_array_foreach(json_object_get(frame, "series"), i, v)
+            print_series(process, v);
+    }
+    free(process);
+    fflush(stdout);
+}
+
+/* Whose first frame has come. */
+static bool heard(json_t *frames, const char *process)
+{
+    json_t *f;
+    size_t i;
+
+    json_array_foreach(frames, i, f)
+    {
+        const char *name = json_string_value(json_object_get(f, "process"));
+
+        if (name && process && strcmp(name, process) == 0)
+            return true;
+    }
+    return false;
+}
+
+static int once(struct ctl *c, void *sub, const struct processes *p)
+{
+    int64_t end_ms = mono_ms() + 2 * c->settings->metrics_interval_ms +
+                     CONNECT_MS;
+    int code = 0;
+    json_t *frames = json_array(), *frame;
+    size_t there = 0, i;
+
+    while (there < p->count && mono_ms() < end_ms &&
+           (frame = next_frame(
+                sub, (int)(end_ms - mono_ms() > 0 ? end_ms - mono_ms() : 0)))) {
+        there += !heard(frames,
+                        json_string_value(json_object_get(frame, "process")));
+        json_array_append_new(frames, frame);
+    }
+    for (i = 0; i < p->count; i++)
+        if (!heard(frames, p->names[i]))
+            code = complain_away(c, p->names[i], "it publishes nothing");
+    if (c->json)
+        print_json(json_incref(frames));
+    else
+        json_array_foreach(frames, i, frame) print_frame(c, frame);
+    json_decref(frames);
+    return code;
+}
+
+int run_metrics(struct ctl *c)
+{
+    struct processes p;
+    json_t *frame;
+    void *sub;
+    int code = 0;
+
+    processes_find(c, &p);
+    sub = subscribe(c, &p);
+    if (parsed_value(&c->parsed, "--once"))
+        code = once(c, sub, &p);
+    else
+        while ((frame = next_frame(sub, -1))) {
+            print_frame(c, frame);
+            json_decref(frame);
+        }
+    zmq_close(sub);
+    processes_fini(&p);
+    return code;
+}
