@@ -162,6 +162,48 @@ const struct command ctl_commands[] = {
         .run = run_endpoints_test,
     },
     {
+        .name = "resend",
+        .args = "EVENT",
+        .least = 1,
+        .most = 1,
+        .summary = "deliver an event again",
+        .help =
+            "To every endpoint that had it or wants it today, or to the one "
+            "that is named. It keeps\nits id and number and carries "
+            "grapnel-replay: 1; receivers that deduplicate skip it. One\nthat "
+            "is still on its way is left alone.",
+        .examples = "  grapnel resend evt_01JD3S6Q8W0N8M7V1T2X3Y4Z5A\n"
+                    "  grapnel resend evt_01JD3S6Q8W0N8M7V1T2X3Y4Z5A "
+                    "--endpoint crm\n",
+        .options = {{"--endpoint", "E", "only to this one, wanted or not"}},
+        .run = run_resend,
+    },
+    {
+        .name = "replay",
+        .args = "",
+        .summary = "deliver again, from the archive, what came in a time",
+        .help =
+            "What was received from --since on, oldest first, at --rate. "
+            "Events keep their ids and\nnumbers and carry grapnel-replay: 1; "
+            "receivers that deduplicate skip them: --new-id\nis for that, and "
+            "makes each a new event with a new number. Suppressed repeats "
+            "and\nrefused events are left out. It may be interrupted; it says "
+            "how to go on.",
+        .examples = "  grapnel replay --since 2h --dry-run\n"
+                    "  grapnel replay --since 2026-11-21T10:00:00Z --until "
+                    "2026-11-21T11:00:00Z\n"
+                    "  grapnel replay --since 7d --endpoint warehouse --rate "
+                    "50\n",
+        .options = {{"--since", "WHEN", "received from then on (needed)"},
+                    {"--until", "WHEN", "received before then (now)"},
+                    {"--endpoint", "E", "only to this one, if it wants them"},
+                    {"--workspace", "W", "only of these (* for any text)"},
+                    {"--dry-run", NULL, "only count them"},
+                    {"--new-id", NULL, "as new events"},
+                    {"--rate", "N", "so many a second (500)"}},
+        .run = run_replay,
+    },
+    {
         .name = "release",
         .args = "EVENT",
         .least = 1,

@@ -43,6 +43,8 @@ int run_dlq_retry_all(struct ctl *c);
 int run_dlq_stats(struct ctl *c);
 int run_dlq_resolve(struct ctl *c);
 int run_dlq_discard(struct ctl *c);
+int run_resend(struct ctl *c);
+int run_replay(struct ctl *c);
 int run_rejects(struct ctl *c);
 int run_retry_plan(struct ctl *c);
 int run_endpoints_test(struct ctl *c);

@@ -20,10 +20,13 @@ static void set_bounds(struct ingress *g, const struct settings *s)
 /* Ids ascend over restarts too: go on behind the last one that is on disk. */
 static void resume_ids(struct ingress *g)
 {
-    char id[EVENT_ID_BYTES + 1];
+    char id[EVENT_ID_BYTES + 1], replayed[EVENT_ID_BYTES + 1];
     int64_t first, last;
 
     store_ends(&g->store, &first, &last, id);
+    store_replays_last_id(&g->store.replays, replayed);
+    if (strcmp(replayed, id) > 0)
+        memcpy(id, replayed, sizeof id);
     if (id[0] &&
         (strncmp(id, "evt_", 4) != 0 || ulid_resume(&g->ids, id + 4) != GR_OK))
         log_warn(NULL, "the archive's last event id is none of ours",
@@ -202,11 +205,13 @@ static bool load(void *self, const char *peer, uint64_t n, int kind,
 
     (void)peer;
     (void)n; /* the same as ref */
-    return kind == KIND_ARCHIVED && store_load(&g->store, ref, out);
+    return kind == KIND_ARCHIVED &&
+           (store_load(&g->store, ref, out) ||
+            store_replay_load(&g->store.replays, ref, out));
 }
 
 static const char *const steps[] = {ingress_store_sql, proto_hop_sql,
-                                    ingress_rejects_sql};
+                                    ingress_rejects_sql, ingress_replays_sql};
 /* Rows of a kilobyte or two, appended: with larger pages than SQLite's own a
  * commit has half as many to write; with still larger ones more bytes. */
 enum { PAGE_BYTES = 8 * 1024 };

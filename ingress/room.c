@@ -81,7 +81,7 @@ static int64_t purge(struct room *r, struct store *store, struct hop *hop,
                      const struct settings *s, int64_t now_ms)
 {
     bool full = r->used_bytes > r->most_bytes;
-    int64_t most_n = (int64_t)hop_cursor(hop, SEQUENCER);
+    int64_t handed_n = (int64_t)hop_cursor(hop, SEQUENCER), most_n = handed_n;
     int64_t before_ms = full ? 0 : now_ms - s->ingress.archive_keep_ms;
     int64_t first_n = r->first_n, upto;
 
@@ -90,7 +90,8 @@ static int64_t purge(struct room *r, struct store *store, struct hop *hop,
     r->purging = false;
     if (first_n > most_n || (!full && before_ms <= 0))
         return 0;
-    upto = store_purge(store, most_n, before_ms, PURGE_COUNT, TURN_MAX_BYTES);
+    upto = store_purge(store, most_n, handed_n, before_ms, PURGE_COUNT,
+                       TURN_MAX_BYTES);
     if (!upto)
         return 0;
     hop_floor(hop, SEQUENCER, (uint64_t)upto + 1);

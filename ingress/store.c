@@ -35,6 +35,7 @@ void store_open(struct store *s, struct db *db)
             " (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)");
     s->reject_last = db_prepare(db,
                                 "SELECT max(n) FROM rejects WHERE source = ?1");
+    store_replays_open(&s->replays, db);
     s->rejects = db_prepare(db, REJECT_COLUMNS " ORDER BY at_ms DESC, n DESC");
     s->rejects_of = db_prepare(db, REJECT_COLUMNS
                                " WHERE source = ?1 ORDER BY n DESC");
@@ -108,8 +109,8 @@ int64_t store_used_bytes(struct store *s)
     return bytes;
 }
 
-int64_t store_purge(struct store *s, int64_t most_n, int64_t before_ms,
-                    int count, int64_t bytes)
+int64_t store_purge(struct store *s, int64_t most_n, int64_t handed_n,
+                    int64_t before_ms, int count, int64_t bytes)
 {
     int64_t upto = 0;
 
@@ -117,6 +118,8 @@ int64_t store_purge(struct store *s, int64_t most_n, int64_t before_ms,
     bind_i64(s->oldest, 2, count);
     while (bytes > 0 && db_step(s->db, s->oldest)) {
         if (before_ms > 0 && col_i64(s->oldest, 1) >= before_ms)
+            break;
+        if (store_replay_pins(&s->replays, col_i64(s->oldest, 0), handed_n))
             break;
         upto = col_i64(s->oldest, 0);
         bytes -= col_i64(s->oldest, 2);
@@ -126,6 +129,7 @@ int64_t store_purge(struct store *s, int64_t most_n, int64_t before_ms,
         return 0;
     bind_i64(s->purge, 1, upto);
     db_run(s->db, s->purge);
+    store_replays_cut(&s->replays, upto);
     return db_full(s->db) ? 0 : upto;
 }
 

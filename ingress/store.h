@@ -6,6 +6,7 @@
 #include "bounds.h"
 #include "db.h"
 #include "http.h"
+#include "store_replays.h"
 #include "wire.h"
 
 extern const char ingress_store_sql[], ingress_rejects_sql[];
@@ -16,6 +17,7 @@ struct store {
     struct db *db;
     stmt *insert, *load, *has, *find, *ends, *oldest, *purge, *pages;
     stmt *reject, *reject_last, *rejects, *rejects_of;
+    struct store_replays replays;
 };
 
 struct archive_row {
@@ -41,11 +43,12 @@ void store_ends(struct store *s, int64_t *first, int64_t *last,
 /* Bytes of the file that hold something (the write-ahead log not counted). */
 int64_t store_used_bytes(struct store *s);
 
-/* Purge rows from the front: none above `most_n`, at most `count` rows and
+/* Purge rows from the front: none above `most_n`, none that a replay above
+ * `handed_n` (the last that was handed on) needs, at most `count` rows and
  * about `bytes` of content; with before_ms > 0 only rows received before.
  * Returns the highest number purged, 0 for none. */
-int64_t store_purge(struct store *s, int64_t most_n, int64_t before_ms,
-                    int count, int64_t bytes);
+int64_t store_purge(struct store *s, int64_t most_n, int64_t handed_n,
+                    int64_t before_ms, int count, int64_t bytes);
 
 /* For trace. The row is borrowed until store_found_done(). */
 struct archived {

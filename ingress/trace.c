@@ -3,6 +3,7 @@
 #include "headers.h"
 #include "ingress.h"
 #include "json_text.h"
+#include "replay.h"
 #include "signature.h"
 #include <stdio.h>
 #include <string.h>
@@ -48,6 +49,19 @@ static json_t *timeline(struct ingress *g, const struct archived *row)
     return out;
 }
 
+/* One that is in the archive under another id: made of an earlier one, or one
+ * of a request of several. */
+static json_t *replayed_only(struct ingress *g, const char *id, char why[200])
+{
+    json_t *told = json_array();
+
+    if (replay_tell(g, id, told))
+        return json_pack("{s:s,s:o}", "id", id, "timeline", told);
+    snprintf(why, 200, "no event %.40s in the archive", id);
+    json_decref(told);
+    return NULL;
+}
+
 static json_t *on_trace(void *self, json_t *args, char why[200])
 {
     struct ingress *g = self;
@@ -60,10 +74,8 @@ static json_t *on_trace(void *self, json_t *args, char why[200])
         snprintf(why, 200, "args.id: an event's id is needed");
         return NULL;
     }
-    if (!store_find(&g->store, id, &row)) {
-        snprintf(why, 200, "no event %.40s in the archive", id);
-        return NULL;
-    }
+    if (!store_find(&g->store, id, &row))
+        return replayed_only(g, id, why);
     handed_on = (uint64_t)row.n <= hop_cursor(g->daemon.hop, SEQUENCER);
     out = json_pack(
         "{s:s,s:s,s:o,s:s,s:I,s:b,s:I,s:o,s:o}", "id", id, "source", row.source,
@@ -74,6 +86,7 @@ static json_t *on_trace(void *self, json_t *args, char why[200])
                       row.headers),
         "timeline", timeline(g, &row));
     store_found_done(&g->store);
+    replay_tell(g, id, json_object_get(out, "timeline"));
     return out;
 }
 
@@ -81,5 +94,14 @@ const struct control_command ingress_commands[] = {
     {"trace", "id", "what the archive has of an event", on_trace},
     {"rejects", "source, since_ms, until_ms, limit",
      "requests that were refused, newest first", rejects_show},
+    {"archive", "since_ms until_ms source limit after",
+     "what the archive has, oldest first: {\"events\":[[id, received_ms]…],"
+     "\"next\":…}; go on with \"after\": next until that is null",
+     replay_archive},
+    {"resend", "events endpoint always new_id who",
+     "deliver these again ({\"id\"}, or {\"id\",\"request\"} for one of a "
+     "request of several): {\"resent\":[{\"id\",\"new_id\"}…],"
+     "\"missing\":[id…]}",
+     replay_resend},
     {0},
 };

@@ -203,6 +203,36 @@
     F(str, endpoint, "")                                                      \
     F(str, what, "resolved, discarded, or dropped by dlq.keep")
 
+#define WIRE_REPLAYED(F) /* ingress -> sequencer: send this one again */    \
+    F(u64, act, "64 random bits: the operator's act; done once")            \
+    F(i64, at_ms, "when he said so")                                        \
+    F(str, request_id, "the archived request's id")                         \
+    F(str, event_id, "the same, or that of one event of a request of many") \
+    F(str, new_id,                                                          \
+      "taken as a new event of this id; \"\": sent again as it is")         \
+    F(str, endpoint, "only to this one; \"\": to all that had or want it")  \
+    F(u64, always, "1: to that one even if it never had nor wants it")      \
+    F(str, source, "")                                                      \
+    F(i64, received_ms, "")                                                 \
+    F(str, remote, "")                                                      \
+    F(bin, headers, "as in `accepted`")                                     \
+    F(bin, body, "")
+
+#define WIRE_REDIRECTED(F) /* dlqd -> sequencer: send it to another one */ \
+    F(u64, act, "64 random bits: the operator's act; done once")           \
+    F(str, letter_id, "resolved by this")                                  \
+    F(str, to, "the endpoint that gets it")                                \
+    F(str, event_id, "")                                                   \
+    F(str, source, "")                                                     \
+    F(str, provider_id, "")                                                \
+    F(str, type, "")                                                       \
+    F(str, workspace, "")                                                  \
+    F(i64, received_ms, "")                                                \
+    F(u64, sequence, "")                                                   \
+    F(str, clock, "")                                                      \
+    F(bin, headers, "all that came with the event")                        \
+    F(bin, body, "")
+
 /* ---- records: inside a bin field ---- */
 
 #define WIRE_ENDPOINT_CONFIG(F) /* all that an attempt needs to know */     \
@@ -260,7 +290,9 @@
     M(38, DEAD, dead, 1)           \
     M(39, RECOVERED, recovered, 1) \
     M(40, REQUEUED, requeued, 1)   \
-    M(41, DECIDED, decided, 1)
+    M(41, DECIDED, decided, 1)     \
+    M(42, REPLAYED, replayed, 1)   \
+    M(43, REDIRECTED, redirected, 1)
 
 #define WIRE_RECORDS(M) M(64, ENDPOINT_CONFIG, endpoint_config, 1)
 

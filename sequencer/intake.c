@@ -31,8 +31,11 @@ struct taking {
     struct publication published; /* of a producer's */
     /* In which life of its letter it was refused or ignored; 0: it is new. */
     int64_t life;
-    bool released; /* a repeat that a person lets through */
-    bool forced;   /* an invalid move likewise */
+    bool released;    /* a repeat that a person lets through */
+    bool forced;      /* an invalid move likewise */
+    uint64_t act;     /* an operator sends it again (replay.h); 0: it came */
+    const char *only; /* to this endpoint; NULL: to all that want it */
+    bool always;      /* to that one, whether it wants it or not */
     char earlier_id[EVENT_ID_BYTES + 1];
     char reason[REASON_BYTES];
     struct placing placing;
@@ -80,9 +83,10 @@ static int64_t note_keys(struct sequencer *q, const struct finding *f,
 
 static void give(struct sequencer *q, struct endpoint *e,
                  const struct event_row *ev, struct workspace *ws,
-                 int64_t place)
+                 int64_t place, uint64_t act)
 {
-    struct delivery_row d = {.event = ev->n, .endpoint = e->id, .place = place};
+    struct delivery_row d = {
+        .event = ev->n, .endpoint = e->id, .place = place, .act = act};
 
     if (ev->sequence)
         d.previous = workspace_routed(ws, e->id, ev->sequence);
@@ -126,30 +130,40 @@ static void say_unwanted(struct sequencer *q, struct subject *subject,
     }
 }
 
-/* Number the event and give it to everyone who wants it and, if it says who may
- * have it (`only`), is named. Returns how many. */
-static int route(struct sequencer *q, struct event_row *ev,
-                 struct subject *subject, const struct publication *only,
-                 struct buf *clock)
+static bool wants(struct sequencer *q, struct taking *t,
+                  const struct endpoint *e)
 {
+    const struct publication *u = &t->published;
+
+    if (!e->settings || e->settings->internal)
+        return false;
+    if (t->only && (t->always || strcmp(e->name, t->only) != 0))
+        return strcmp(e->name, t->only) == 0;
+    return route_wants(q->d.settings, e->settings, t->subject, NULL) &&
+           (!u->is || published_for(&u->p, e->name));
+}
+
+/* Number the event and give it to everyone who wants it and, if it says who may
+ * have it, is named. Returns how many. */
+static int route(struct sequencer *q, struct taking *t)
+{
+    struct event_row *ev = t->ev;
     struct workspace *ws = store_workspace(q->store, &q->workspaces,
                                            ev->workspace);
     int64_t place = q->next_place++;
     int wanted = 0;
 
     ev->sequence = workspace_number(&q->workspaces, ws, ev->type);
-    workspace_clock(ws, ev->type, CLOCK_MAX_BYTES, clock);
-    ev->clock = clock->data;
-    subject->type = ev->type;
-    subject->workspace = ev->workspace;
+    workspace_clock(ws, ev->type, CLOCK_MAX_BYTES, &t->clock);
+    ev->clock = t->clock.data;
+    t->subject->type = ev->type;
+    t->subject->workspace = ev->workspace;
     for (size_t i = 0; i < q->endpoint_count; i++) {
         struct endpoint *e = &q->endpoints[i];
 
-        if (!e->settings || e->settings->internal ||
-            !route_wants(q->d.settings, e->settings, subject, NULL) ||
-            (only->is && !published_for(&only->p, e->name)))
+        if (!wants(q, t, e))
             continue;
-        give(q, e, ev, ws, place);
+        give(q, e, ev, ws, place, t->act);
         wanted++;
     }
     q->metrics[wanted ? METRIC_ROUTED : METRIC_UNWANTED]++;
@@ -191,7 +205,7 @@ static bool moves(struct sequencer *q, struct taking *t)
 static void route_it(struct sequencer *q, struct taking *t)
 {
     t->ev->status = EVENT_ROUTED;
-    t->wanted = route(q, t->ev, t->subject, &t->published, &t->clock);
+    t->wanted = route(q, t);
     if (t->wanted)
         return;
     say_unwanted(q, t->subject, t->reason);
@@ -235,6 +249,8 @@ static void decide(struct sequencer *q, struct taking *t)
     if (t->f.refused) {
         ev->status = EVENT_REFUSED;
         ev->reason = t->f.refused;
+    } else if (t->act) {
+        route_it(q, t);
     } else if (!is_repeat(q, t) &&
                /* What is forced had its place already. */
                (t->forced ||
@@ -411,35 +427,35 @@ static void find(struct sequencer *q, struct taking *t, const char *unread)
     }
 }
 
+static void take_it(struct sequencer *q, struct taking *t)
+{
+    struct split parts;
+    const char *unread;
+
+    t->source = settings_source(q->d.settings, t->ev->source);
+    if (carries_several(q, t->ev, t->source, t->subject, &parts, &unread)) {
+        take_parts(q, t->ev, t->subject, &parts, t->life);
+        split_fini(&parts);
+        return;
+    }
+    find(q, t, unread);
+    decide(q, t);
+    keep_body(q, t->ev, t->subject, &t->published, !t->life);
+    if (t->life)
+        store_event_set(q->store, t->ev);
+    else
+        store_event_add(q->store, t->ev);
+    tell_dlqd(q, t);
+    say(q, t);
+    taking_fini(t);
+}
+
 /* `life` 0: the event is new. Else its row is there, it was refused in that
  * life, and its letter was requeued. */
 static void take(struct sequencer *q, struct event_row *ev,
                  struct subject *subject, int64_t life)
 {
-    struct taking t = {
-        .ev = ev,
-        .subject = subject,
-        .source = settings_source(q->d.settings, ev->source),
-        .life = life,
-    };
-    struct split parts;
-    const char *unread;
-
-    if (carries_several(q, ev, t.source, subject, &parts, &unread)) {
-        take_parts(q, ev, subject, &parts, life);
-        split_fini(&parts);
-        return;
-    }
-    find(q, &t, unread);
-    decide(q, &t);
-    keep_body(q, ev, subject, &t.published, !life);
-    if (life)
-        store_event_set(q->store, ev);
-    else
-        store_event_add(q->store, ev);
-    tell_dlqd(q, &t);
-    say(q, &t);
-    taking_fini(&t);
+    take_it(q, &(struct taking){.ev = ev, .subject = subject, .life = life});
 }
 
 /* The same of one whose row is there. */
@@ -470,7 +486,9 @@ static void let_go(struct sequencer *q, struct taking *t)
     say(q, t);
 }
 
-gr_rc intake_accepted(struct sequencer *q, const struct wire_accepted *m)
+static gr_rc take_message(struct sequencer *q, const struct wire_accepted *m,
+                          const struct wire_replayed *replayed,
+                          const char *only)
 {
     struct event_row ev = {0};
     struct subject subject = {.headers = m->headers, .body = m->body};
@@ -491,10 +509,29 @@ gr_rc intake_accepted(struct sequencer *q, const struct wire_accepted *m)
     ev.taken_ms = q->d.loop.now_ms;
     ev.n = next_event(q);
     q->metrics[METRIC_TAKEN]++;
-    take(q, &ev, &subject, 0);
+    take_it(q, &(struct taking){.ev = &ev,
+                                .subject = &subject,
+                                .only = only,
+                                .always = replayed && replayed->always,
+                                .act = replayed ? replayed->act : 0});
     streams_follow(q->streams);
     subject_fini(&subject);
     return GR_OK;
+}
+
+gr_rc intake_accepted(struct sequencer *q, const struct wire_accepted *m)
+{
+    return take_message(q, m, NULL, NULL);
+}
+
+gr_rc intake_replayed(struct sequencer *q, const struct wire_accepted *m,
+                      const struct wire_replayed *replayed)
+{
+    char *only = replayed->endpoint.n ? wire_dup(replayed->endpoint) : NULL;
+    gr_rc rc = take_message(q, m, replayed, only);
+
+    free(only);
+    return rc;
 }
 
 /* ---- an event that is here already ---- */
@@ -641,7 +678,7 @@ void intake_own(struct sequencer *q, struct endpoint *e, const char *type,
     store_body_add(q->store, ev.n, (struct bytes){headers.data, headers.len},
                    body);
     give(q, e, &ev, store_workspace(q->store, &q->workspaces, workspace),
-         q->next_place++);
+         q->next_place++, 0);
     store_event_add(q->store, &ev);
     buf_fini(&headers);
 }

@@ -1,6 +1,6 @@
 /* letters: what dlqd is told, and what it sends back. */
-#include "lane.h"
 #include "log.h"
+#include "replay.h"
 #include "store.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -123,7 +123,8 @@ bool letters_load(struct sequencer *q, int kind, int64_t ref, struct buf *out)
 void body_maybe_drop(struct sequencer *q, int64_t event)
 {
     if (store_event_ended(q->store, event) &&
-        !store_letter_pending(q->store, event))
+        !store_letter_pending(q->store, event) &&
+        !(q->agains && store_again_pending(q->store, event)))
         store_body_drop(q->store, event);
 }
 
@@ -147,7 +148,7 @@ void letters_work(struct sequencer *q)
 /* ---- and back ---- */
 
 /* An event that we do not have: our database is older than the letter. */
-static int64_t adopt(struct sequencer *q, const struct wire_requeued *m)
+int64_t letters_adopt(struct sequencer *q, const struct wire_requeued *m)
 {
     char *texts[] = {wire_dup(m->event_id),    wire_dup(m->source),
                      wire_dup(m->provider_id), wire_dup(m->type),
@@ -172,31 +173,6 @@ static int64_t adopt(struct sequencer *q, const struct wire_requeued *m)
     return ev.n;
 }
 
-/* In a lane it goes next: its place is before all that wait there. The lane may
- * be of another kind than when it died. */
-static void wake(struct sequencer *q, struct delivery_row *d,
-                 struct endpoint *e, struct bytes workspace)
-{
-    char *name = wire_dup(workspace);
-    int64_t lane = lanes_of(e, store_workspace(q->store, &q->workspaces, name));
-
-    d->lane = lane;
-    /* A halted lane lets by what stands no later than the letter that halts it. */
-    d->behind = lane_is_ordered(lane);
-    d->status = DELIVERY_WAITING;
-    d->life++;
-    d->earlier = d->attempts;
-    d->grant = d->out_n = 0;
-    d->first_ms = d->next_ms = d->paused_ms = 0;
-    d->error = d->reason = d->deliverer = "";
-    store_delivery_set(q->store, d);
-    if (d->behind)
-        lanes_freed(q, e, lane);
-    else
-        e->waiting = true;
-    free(name);
-}
-
 /* A requeue that is not for a delivery that is dead in that life: one of us came
  * back from an older copy. dlqd must hear of an end all the same. */
 static void tell_again(struct sequencer *q, const struct wire_requeued *m,
@@ -218,6 +194,7 @@ static bool revive(struct sequencer *q, const struct wire_requeued *m,
                    int64_t event, struct endpoint *e)
 {
     struct delivery_row d;
+    char *workspace;
     bool there = store_delivery(q->store, event, e->id, &d);
 
     store_delivery_done(q->store);
@@ -237,7 +214,9 @@ static bool revive(struct sequencer *q, const struct wire_requeued *m,
         tell_again(q, m, &d);
         return false;
     }
-    wake(q, &d, e, m->workspace);
+    workspace = wire_dup(m->workspace);
+    replay_wake(q, &d, e, workspace, 0);
+    free(workspace);
     return true;
 }
 
@@ -263,7 +242,7 @@ gr_rc letters_requeued(struct sequencer *q, const struct wire_requeued *m)
     wire_copy(id, sizeof id, m->event_id);
     wire_copy(endpoint, sizeof endpoint, m->endpoint);
     if (!event)
-        event = adopt(q, m);
+        event = letters_adopt(q, m);
     store_body_add(q->store, event, m->headers, m->body);
     /* An endpoint that is gone is there again as a removed one: the delivery
      * dies of that, in words. */

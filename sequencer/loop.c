@@ -4,6 +4,7 @@
 #include "keys.h"
 #include "log.h"
 #include "loop_parts.h"
+#include "replay.h"
 #include "store.h"
 #include "store_lanes.h"
 #include "store_order.h"
@@ -43,6 +44,8 @@ gr_rc loop_apply(void *self, const char *from, uint64_t n, struct bytes msg)
     struct wire_drained drained;
     struct wire_requeued requeued;
     struct wire_decided decided;
+    struct wire_replayed replayed;
+    struct wire_redirected redirected;
 
     (void)n;
     /* After a rolled back turn nobody wants anything until work() has matched
@@ -71,6 +74,14 @@ gr_rc loop_apply(void *self, const char *from, uint64_t n, struct bytes msg)
     case WIRE_KIND_DECIDED:
         return wire_get_decided(&decided, msg) == GR_OK
                    ? letters_decided(q, &decided)
+                   : GR_REFUSE;
+    case WIRE_KIND_REPLAYED:
+        return wire_get_replayed(&replayed, msg) == GR_OK
+                   ? replay_taken(q, &replayed)
+                   : GR_REFUSE;
+    case WIRE_KIND_REDIRECTED:
+        return wire_get_redirected(&redirected, msg) == GR_OK
+                   ? replay_redirected(q, &redirected)
                    : GR_REFUSE;
     default:
         return GR_REFUSE;
@@ -184,7 +195,7 @@ static void configure(struct sequencer *q)
 int loop_work(void *self)
 {
     struct sequencer *q = self;
-    int wait_ms, more_ms, order_ms = -1;
+    int wait_ms, more_ms, order_ms = -1, replay_ms;
 
     if (q->configure)
         configure(q);
@@ -195,6 +206,9 @@ int loop_work(void *self)
     q->metrics[METRIC_BUFFERED] = streams_held(q->streams);
     wait_ms = grants_work(q);
     letters_work(q);
+    replay_ms = replay_work(q);
+    if (replay_ms >= 0 && (wait_ms < 0 || replay_ms < wait_ms))
+        wait_ms = replay_ms;
     more_ms = q->was_undone ? -1 : dispatch_work(q);
     if (q->d.loop.mono_ms - q->looked_ms >= LOOK_MS)
         look(q);
@@ -248,6 +262,7 @@ void loop_open(void *self)
     read_next_event(q);
     q->series = (uint64_t)store_meta(q->store, "series");
     grants_open(q);
+    q->agains = true; /* perhaps */
 }
 
 /* Memory as the disk has it. Who was heard when is not on disk and stays. */
@@ -263,6 +278,8 @@ void loop_undo(void *self)
     read_next_event(q);
     q->series = (uint64_t)store_meta(q->store, "series");
     q->letters_done = 0;
+    q->agains = true;
+    q->agains_after = 0;
     grants_undo(q);
     q->no_room = q->was_undone = true;
 }

@@ -24,6 +24,8 @@ static const struct metric metrics[] = {
                           "letters", "delivered after all"},
     [METRIC_REQUEUED] = {"grapnel_letters_requeued_total", METRIC_COUNTER,
                          "letters", "taken back from dlqd"},
+    [METRIC_REPLAYED] = {"grapnel_deliveries_replayed_total", METRIC_COUNTER,
+                         "deliveries", "opened again on an operator's word"},
     [METRIC_OUT] = {"grapnel_deliveries_out", METRIC_GAUGE, "deliveries",
                     "at deliverers, neither parked nor ended"},
     [METRIC_DELIVERERS] = {"grapnel_deliverers", METRIC_GAUGE, "processes",

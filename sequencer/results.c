@@ -97,9 +97,9 @@ static void on_delivered(struct sequencer *q, struct coming *c)
 
     if (c->d.status == DELIVERY_DELIVERED)
         return;
-    if (was_dead || c->d.life > 1) {
+    if (was_dead || c->d.died) {
         letters_recovered(q, c->d.event, c->e->id,
-                          was_dead ? c->d.life : c->d.life - 1);
+                          was_dead ? c->d.life : c->d.died);
         q->metrics[METRIC_RECOVERED]++;
     }
     if (c->present && c->d.status == DELIVERY_IN_FLIGHT)
@@ -112,7 +112,7 @@ static void on_delivered(struct sequencer *q, struct coming *c)
     if (!c->dropped)
         c->d.grant = 0;
     q->metrics[METRIC_DELIVERED]++;
-    if (c->d.life <= 1)
+    if (c->d.life <= 1 && !c->d.act)
         measure_delivered(q, c->id, c->e->name,
                           c->r->at_ms + c->r->duration_ms);
     log_debug(c->id, "delivered", LS("endpoint", c->e->name),
@@ -163,13 +163,21 @@ static void on_released(struct coming *c)
     c->e->waiting = true;
 }
 
+/* An attempt from before an operator had it sent again is no answer to that. */
+static bool is_from_before(const struct coming *c)
+{
+    return c->d.act && !c->present && c->d.status < DELIVERY_DELIVERED &&
+           (int64_t)c->r->attempts <= c->d.earlier;
+}
+
 /* What counts of a result. Of one that names another grant than the present
  * one, only "delivered" does. */
 static void settle(struct sequencer *q, struct coming *c)
 {
     switch (c->r->outcome) {
     case OUTCOME_DELIVERED:
-        on_delivered(q, c);
+        if (!is_from_before(c))
+            on_delivered(q, c);
         break;
     case OUTCOME_PARKED:
         if (c->present)

@@ -105,17 +105,17 @@ static json_t *row_json(const struct found_row *r)
 {
     bool open = r->status < DELIVERY_DELIVERED;
 
-    return json_pack("{s:s,s:s,s:s,s:s,s:o,s:o,s:o,s:I,s:o,s:o,s:o,s:o,s:o}",
-                     "event_id", r->event_id, "endpoint", r->endpoint, "status",
-                     delivery_status_name(r->status), "source", r->source,
-                     "type", json_text_of(r->type), "workspace",
-                     json_text_of(r->workspace), "sequence",
-                     number_or_null(r->sequence), "attempts",
-                     (json_int_t)r->attempts, "last_http_status",
-                     number_or_null(r->http_status), "last_error",
-                     text_or_null(r->error), "reason", text_or_null(r->reason),
-                     "received_at", json_time(r->received_ms),
-                     "next_attempt_at", json_time(open ? r->next_ms : 0));
+    return json_pack(
+        "{s:s,s:s,s:s,s:s,s:o,s:o,s:o,s:I,s:o,s:o,s:o,s:o,s:o}", "event_id",
+        r->event_id, "endpoint", r->endpoint, "status",
+        delivery_status_name(r->status), "source", r->source, "type",
+        json_text_of(r->type), "workspace", json_text_of(r->workspace),
+        "sequence", number_or_null(r->sequence), "attempts",
+        (json_int_t)r->attempts, "last_http_status",
+        number_or_null(r->http_status), "last_error", text_or_null(r->error),
+        "reason", text_or_null(r->status == DELIVERY_DEAD ? r->reason : ""),
+        "received_at", json_time(r->received_ms), "next_attempt_at",
+        json_time(open ? r->next_ms : 0));
 }
 
 json_t *deliveries_search(void *self, json_t *args, char why[200])

@@ -59,6 +59,7 @@ enum {
     METRIC_LATE,
     METRIC_RECOVERED,
     METRIC_REQUEUED,
+    METRIC_REPLAYED,
     METRIC_OUT,
     METRIC_DELIVERERS,
     METRIC_ENDPOINTS_HOMELESS,
@@ -191,6 +192,10 @@ struct sequencer {
     int64_t purged_ms;     /* wall: when `purged_to` began anew */
     int64_t purged_to;     /* events up to here were looked at for retention */
     uint64_t letters_done; /* hop number to dlqd that was tidied up to */
+    /* Deliveries wait to be sent again (replay.h): there may be some; mono: the
+     * last look; up to which event it came. */
+    bool agains;
+    int64_t agains_ms, agains_after;
     int64_t metrics[METRIC_COUNT];
 };
 
@@ -198,6 +203,10 @@ extern const struct control_command sequencer_commands[];
 
 /* intake.c */
 gr_rc intake_accepted(struct sequencer *q, const struct wire_accepted *m);
+/* The same of one that an operator sends again: it is a repeat of nothing, holds
+ * nothing back and moves no object. */
+gr_rc intake_replayed(struct sequencer *q, const struct wire_accepted *m,
+                      const struct wire_replayed *replayed);
 /* Look again at event n, which was refused, or ignored, in `life`; the move of
  * an ignored one is forced. GR_REFUSE: it was neither. */
 gr_rc intake_again(struct sequencer *q, int64_t n, int64_t life);
@@ -286,6 +295,8 @@ void letters_recovered(struct sequencer *q, int64_t event, int64_t endpoint,
                        int64_t life);
 gr_rc letters_requeued(struct sequencer *q, const struct wire_requeued *m);
 gr_rc letters_decided(struct sequencer *q, const struct wire_decided *m);
+/* An event that is not here. Returns its number. */
+int64_t letters_adopt(struct sequencer *q, const struct wire_requeued *m);
 bool letters_load(struct sequencer *q, int kind, int64_t ref, struct buf *out);
 void letters_work(struct sequencer *q);
 /* The event's body, when nothing needs it any more, goes. */

@@ -2,6 +2,7 @@
 #include "show.h"
 #include "json_text.h"
 #include "log.h"
+#include "replay.h"
 #include "route.h"
 #include "store.h"
 #include <stdio.h>
@@ -125,8 +126,8 @@ static void on_delivery(void *arg, const struct delivery_row *d,
         t->deliveries,
         json_pack("{s:s,s:s,s:o,s:o,s:o}", "endpoint", endpoint, "status",
                   delivery_status_name(d->status), "reason",
-                  text_or_null(d->reason), "attempts", t->attempts,
-                  "next_attempt_at",
+                  text_or_null(d->status == DELIVERY_DEAD ? d->reason : ""),
+                  "attempts", t->attempts, "next_attempt_at",
                   json_time(d->status < DELIVERY_DELIVERED ? d->next_ms : 0)));
     t->count++;
 }
@@ -407,6 +408,8 @@ const struct control_command sequencer_commands[] = {
      endpoints_pause},
     {"endpoint_resume", "name", "of one that is paused or disabled",
      endpoints_resume},
+    {"facts", "ids", "status, workspace and parts of each of these events",
+     replay_facts},
     {"release", "event", "let a suppressed repeat through", show_release},
     {"gaps", "open source workspace since_ms until_ms limit",
      "numbers that are or were missing, newest first", show_gaps},

@@ -4,10 +4,11 @@
 #include <string.h>
 
 extern const char sequencer_store_sql[], sequencer_parts_sql[],
-    sequencer_order_sql[];
+    sequencer_order_sql[], sequencer_replay_sql[];
 
 static const char *const steps[] = {sequencer_store_sql, proto_hop_sql,
-                                    sequencer_parts_sql, sequencer_order_sql};
+                                    sequencer_parts_sql, sequencer_order_sql,
+                                    sequencer_replay_sql};
 const struct db_schema sequencer_schema = {steps, COUNT_OF(steps), 0};
 
 enum { ROUTED_MAX_BYTES = 1024 * 1024, CLOCK_ALL_BYTES = 1024 * 1024 };
@@ -26,6 +27,7 @@ struct store {
     stmt *count_waiting, *count_parked;
     stmt *ready, *waiting, *open_grant, *sweep, *in_flight, *event_deliveries;
     stmt *attempt_add, *attempts;
+    stmt *again_add, *again_drop, *agains, *again_pending;
     stmt *letter_add, *letter, *letter_drop, *letter_pending;
     stmt *purge_look, *purge_event, *purge_body, *purge_deliveries,
         *purge_attempts;
@@ -40,7 +42,7 @@ enum { EVENT_COLUMN_COUNT = 17 };
 #define DELIVERY_COLUMNS                                                   \
     "event, endpoint, status, grant_id, out_n, life, previous, attempts, " \
     "earlier, first_ms, next_ms, at_ms, duration_ms, http_status, error, " \
-    "reason, deliverer, lane, place, behind, paused_ms"
+    "reason, deliverer, lane, place, behind, paused_ms, act, died"
 
 static void prepare_events(struct store *s)
 {
@@ -124,7 +126,8 @@ static void prepare_deliveries(struct store *s)
         db, "INSERT OR REPLACE INTO deliverers(name, store) VALUES(?, ?)");
     s->delivery_add = db_prepare(
         db, "INSERT INTO deliveries(event, endpoint, status, grant_id, out_n, "
-            "previous, lane, place, behind) VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?)");
+            "previous, lane, place, behind, act) "
+            "VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
     s->delivery = db_prepare(db, "SELECT " DELIVERY_COLUMNS
                                  " FROM deliveries WHERE event = ? AND "
                                  "endpoint = ?");
@@ -139,14 +142,15 @@ static void prepare_deliveries(struct store *s)
             "life = ?6, attempts = ?7, earlier = ?8, first_ms = ?9, "
             "next_ms = ?10, at_ms = ?11, duration_ms = ?12, "
             "http_status = ?13, error = ?14, reason = ?15, deliverer = ?16, "
-            "lane = ?17, behind = ?18, paused_ms = ?19 "
+            "lane = ?17, behind = ?18, paused_ms = ?19, act = ?20, "
+            "died = ?21 "
             "WHERE event = ?1 AND endpoint = ?2");
     s->delivery_out = db_prepare(
         db, "UPDATE deliveries SET status = ?3, grant_id = ?4, out_n = ?5 "
             "WHERE event = ?1 AND endpoint = ?2");
     s->life_set = db_prepare(
-        db, "UPDATE deliveries SET life = ?3 WHERE event = ?1 AND "
-            "endpoint = ?2");
+        db, "UPDATE deliveries SET life = ?3, died = ?3 - 1 WHERE "
+            "event = ?1 AND endpoint = ?2");
     s->event_ended = db_prepare(
         db, "SELECT 1 FROM deliveries WHERE event = ? AND status < 3 LIMIT 1");
     s->ready = db_prepare(
@@ -184,7 +188,7 @@ static void prepare_deliveries(struct store *s)
             "d.life, d.previous, d.attempts, d.earlier, d.first_ms, "
             "d.next_ms, d.at_ms, d.duration_ms, d.http_status, d.error, "
             "d.reason, d.deliverer, d.lane, d.place, d.behind, d.paused_ms, "
-            "e.name FROM deliveries d JOIN endpoints e "
+            "d.act, d.died, e.name FROM deliveries d JOIN endpoints e "
             "ON e.id = d.endpoint WHERE d.event = ? ORDER BY e.name");
     s->attempt_add = db_prepare(
         db, "INSERT OR IGNORE INTO attempts(event, endpoint, attempt_id, n, "
@@ -207,6 +211,15 @@ static void prepare_rest(struct store *s)
             "CROSS JOIN events e ON e.n = d.event CROSS JOIN endpoints p ON "
             "p.id = d.endpoint WHERE (d.event, d.endpoint) < (?, ?) "
             "ORDER BY d.event DESC, d.endpoint DESC");
+    s->again_add = db_prepare(
+        db, "INSERT OR REPLACE INTO agains(event, endpoint, act) "
+            "VALUES(?, ?, ?)");
+    s->again_drop = db_prepare(
+        db, "DELETE FROM agains WHERE event = ? AND endpoint = ?");
+    s->agains = db_prepare(db, "SELECT event, endpoint, act FROM agains WHERE "
+                               "event > ? ORDER BY event LIMIT ?");
+    s->again_pending = db_prepare(
+        db, "SELECT 1 FROM agains WHERE event = ? LIMIT 1");
     s->letter_add = db_prepare(
         db, "INSERT INTO letters(hop_n, event, endpoint, life, at_ms, "
             "response) VALUES(?, ?, ?, ?, ?, ?) RETURNING n");
@@ -563,6 +576,7 @@ void store_delivery_add(struct store *s, const struct delivery_row *d)
     bind_i64(q, 7, d->lane);
     bind_i64(q, 8, d->place);
     bind_i64(q, 9, d->behind);
+    bind_i64(q, 10, (int64_t)d->act);
     db_run(s->db, q);
 }
 
@@ -590,6 +604,8 @@ static void read_delivery(stmt *q, struct delivery_row *d)
         .place = col_i64(q, 18),
         .behind = col_i64(q, 19) != 0,
         .paused_ms = col_i64(q, 20),
+        .act = (uint64_t)col_i64(q, 21),
+        .died = col_i64(q, 22),
     };
 }
 
@@ -633,6 +649,8 @@ void store_delivery_set(struct store *s, const struct delivery_row *d)
     bind_i64(q, 17, d->lane);
     bind_i64(q, 18, d->behind);
     bind_i64(q, 19, d->paused_ms);
+    bind_i64(q, 20, (int64_t)d->act);
+    bind_i64(q, 21, d->died);
     db_run(s->db, q);
 }
 
@@ -766,7 +784,7 @@ void store_event_deliveries(struct store *s, int64_t event, delivery_fn *fn,
     bind_i64(q, 1, event);
     while (db_step(s->db, q)) {
         read_delivery(q, &d);
-        fn(arg, &d, col_text(q, 21));
+        fn(arg, &d, col_text(q, 23));
     }
     db_done(q);
 }
@@ -848,6 +866,45 @@ bool store_letter_pending(struct store *s, int64_t event)
 {
     bind_i64(s->letter_pending, 1, event);
     return one(s, s->letter_pending) != 0;
+}
+
+/* ---- what waits to be sent again ---- */
+
+void store_again_add(struct store *s, int64_t event, int64_t endpoint,
+                     uint64_t act)
+{
+    bind_i64(s->again_add, 1, event);
+    bind_i64(s->again_add, 2, endpoint);
+    bind_i64(s->again_add, 3, (int64_t)act);
+    db_run(s->db, s->again_add);
+}
+
+void store_again_drop(struct store *s, int64_t event, int64_t endpoint)
+{
+    bind_i64(s->again_drop, 1, event);
+    bind_i64(s->again_drop, 2, endpoint);
+    db_run(s->db, s->again_drop);
+}
+
+int store_agains(struct store *s, int64_t after, int most,
+                 struct again_row *rows)
+{
+    int n = 0;
+
+    bind_i64(s->agains, 1, after);
+    bind_i64(s->agains, 2, most);
+    for (; n < most && db_step(s->db, s->agains); n++)
+        rows[n] = (struct again_row){col_i64(s->agains, 0),
+                                     col_i64(s->agains, 1),
+                                     (uint64_t)col_i64(s->agains, 2)};
+    db_done(s->agains);
+    return n;
+}
+
+bool store_again_pending(struct store *s, int64_t event)
+{
+    bind_i64(s->again_pending, 1, event);
+    return one(s, s->again_pending) != 0;
 }
 
 /* ---- retention ---- */

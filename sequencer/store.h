@@ -101,6 +101,8 @@ struct delivery_row {
     int64_t lane, place;
     bool behind;
     int64_t paused_ms; /* its endpoint's, at first_ms */
+    uint64_t act;      /* replay.sql */
+    int64_t died;
 };
 
 void store_delivery_add(struct store *s, const struct delivery_row *d);
@@ -176,6 +178,20 @@ void store_letter_done(struct store *s);
 /* Forget one letter up to hop number `hop_n`; its event, 0: none is left. */
 int64_t store_letter_drop(struct store *s, uint64_t hop_n);
 bool store_letter_pending(struct store *s, int64_t event);
+
+/* ---- what waits to be sent again (replay.h) ---- */
+
+struct again_row {
+    int64_t event, endpoint;
+    uint64_t act;
+};
+void store_again_add(struct store *s, int64_t event, int64_t endpoint,
+                     uint64_t act);
+void store_again_drop(struct store *s, int64_t event, int64_t endpoint);
+/* Of events above `after`, at most `most`; returns how many. */
+int store_agains(struct store *s, int64_t after, int most,
+                 struct again_row *rows);
+bool store_again_pending(struct store *s, int64_t event);
 
 /* ---- retention ---- */
 

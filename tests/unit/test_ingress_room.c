@@ -47,7 +47,8 @@ static struct store store;
 static int open_store(void **state)
 {
     static const char *const steps[] = {ingress_store_sql, proto_hop_sql,
-                                        ingress_rejects_sql};
+                                        ingress_rejects_sql,
+                                        ingress_replays_sql};
     static const struct db_schema schema = {steps, 3, 0};
     char *path;
 
@@ -103,18 +104,47 @@ static void rows_go_from_the_front_in_steps(void **state)
     db_begin(store.db);
     for (int n = 1; n <= 20; n++)
         insert(n, n * 1000, 1000);
-    assert_int_equal(store_purge(&store, 0, 0, 5, MIB), 0);
-    assert_int_equal(store_purge(&store, 20, 0, 5, MIB), 5);
-    assert_int_equal(store_purge(&store, 7, 0, 5, MIB), 7);
-    assert_int_equal(store_purge(&store, 7, 0, 5, MIB), 0);
-    assert_int_equal(store_purge(&store, 20, 0, 20, 2500), 10);    /* bytes */
-    assert_int_equal(store_purge(&store, 20, 12000, 20, MIB), 11); /* age */
-    assert_int_equal(store_purge(&store, 20, 12000, 20, MIB), 0);
+    assert_int_equal(store_purge(&store, 0, 1000, 0, 5, MIB), 0);
+    assert_int_equal(store_purge(&store, 20, 1000, 0, 5, MIB), 5);
+    assert_int_equal(store_purge(&store, 7, 1000, 0, 5, MIB), 7);
+    assert_int_equal(store_purge(&store, 7, 1000, 0, 5, MIB), 0);
+    assert_int_equal(store_purge(&store, 20, 1000, 0, 20, 2500),
+                     10); /* bytes */
+    assert_int_equal(store_purge(&store, 20, 1000, 12000, 20, MIB),
+                     11); /* age */
+    assert_int_equal(store_purge(&store, 20, 1000, 12000, 20, MIB), 0);
     commit();
     store_ends(&store, &first, &last, id);
     assert_int_equal(first, 12);
     assert_int_equal(last, 20);
     assert_string_equal(id, "evt_00000000000000000000000020");
+}
+
+/* P2: what was promised to be sent again is there when it leaves. */
+static void a_row_stays_until_its_replay_was_handed_on(void **state)
+{
+    struct replay_row replay = {.n = 11,
+                                .archived = 4,
+                                .act = 1,
+                                .event_id = "evt_00000000000000000000000004",
+                                .new_id = "",
+                                .endpoint = "",
+                                .who = "me"};
+    struct buf message;
+
+    (void)state;
+    buf_init(&message, MIB);
+    db_begin(store.db);
+    for (int n = 1; n <= 10; n++)
+        insert(n, n * 1000, 1000);
+    store_replay_add(&store.replays, &replay);
+    assert_int_equal(store_purge(&store, 10, 10, 0, 20, MIB), 3);
+    assert_int_equal(store_purge(&store, 10, 10, 0, 20, MIB), 0);
+    assert_true(store_replay_load(&store.replays, 11, &message));
+    assert_int_equal(store_purge(&store, 10, 11, 0, 20, MIB), 10);
+    assert_false(store_replay_load(&store.replays, 11, &message));
+    commit();
+    buf_fini(&message);
 }
 
 static void what_was_purged_is_room_again(void **state)
@@ -130,7 +160,7 @@ static void what_was_purged_is_room_again(void **state)
     full = store_used_bytes(&store);
     assert_true(full > before + 1000000);
     db_begin(store.db);
-    assert_int_equal(store_purge(&store, 100, 0, 100, 100 * MIB), 100);
+    assert_int_equal(store_purge(&store, 100, 1000, 0, 100, 100 * MIB), 100);
     commit();
     assert_true(store_used_bytes(&store) < before + 100000);
 }
@@ -166,6 +196,9 @@ int main(void)
         cmocka_unit_test(below_the_mark_or_over_the_size_is_a_refusal),
         cmocka_unit_test_setup_teardown(rows_go_from_the_front_in_steps,
                                         open_store, close_store),
+        cmocka_unit_test_setup_teardown(
+            a_row_stays_until_its_replay_was_handed_on, open_store,
+            close_store),
         cmocka_unit_test_setup_teardown(what_was_purged_is_room_again,
                                         open_store, close_store),
         cmocka_unit_test_setup_teardown(

@@ -1,0 +1,463 @@
+/* replay: resend and replay. Ingress has what came in, the sequencer knows what
+ * it was; here they are put together, page by page, and paced. */
+#include "ask.h"
+#include "clock.h"
+#include "conf.h"
+#include "glob.h"
+#include "when.h"
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum {
+    RATE_DEFAULT = 500, /* events a second */
+    RATE_MOST = 100000,
+    PAGES_PER_S = 5,
+    PAGE_MOST = 500,
+};
+
+static const char sequencer[] = "sequencer";
+
+struct replay {
+    struct ctl *c;
+    const char *endpoint, *workspace;
+    bool dry, fresh, shows;
+    int64_t since_ms, until_ms, rate;
+    struct processes p; /* those that are ingress have the archive */
+    int64_t sent, matched, at_ms;
+    json_t *skipped; /* why: how many */
+    json_t *missing;
+    int code; /* to exit with; -1: all is well so far */
+};
+
+/* What has come to an end, so that it is said what was done. */
+static volatile sig_atomic_t interrupted;
+
+static void on_signal(int signo)
+{
+    (void)signo;
+    interrupted = 1;
+}
+
+static json_t *question(struct replay *r, const char *process, const char *what,
+                        json_t *args)
+{
+    bool unreachable;
+    char why[200];
+    json_t *answer = ask(r->c, process, what, args, ASK_MS, &unreachable, why);
+
+    if (!answer)
+        r->code = unreachable ? complain_away(r->c, process, why)
+                              : complain(EXIT_REFUSED, "%s: %s", process, why);
+    return answer;
+}
+
+static bool is_ingress(const char *name)
+{
+    return process_rank(name) == process_rank("ingress");
+}
+
+static bool is_endpoint(struct ctl *c, const char *name)
+{
+    const struct settings *s = c->settings;
+    struct conf_near near = {.text = name};
+    char hint[100];
+
+    if (!name || settings_endpoint(s, name))
+        return true;
+    for (size_t i = 0; i < s->endpoint_count; i++)
+        conf_near_try(&near, s->endpoints[i].name);
+    complain(EXIT_REFUSED, "there is no endpoint \"%s\"%s", name,
+             conf_near_hint(&near, hint));
+    return false;
+}
+
+/* ---- a page ---- */
+
+static void count(struct replay *r, const char *why, int64_t n)
+{
+    json_int_t before = json_integer_value(json_object_get(r->skipped, why));
+
+    json_object_set_new(r->skipped, why, json_integer(before + n));
+}
+
+/* Ask one ingress to send these again. false: it went wrong. What it has not
+ * got stands in `missing`. */
+static bool send_to(struct replay *r, const char *ingress, json_t *events,
+                    bool always, json_t *missing)
+{
+    json_t *args = json_pack("{s:O,s:b,s:b,s:s}", "events", events, "new_id",
+                             r->fresh, "always", always, "who", user_name());
+    json_t *answer;
+
+    if (r->endpoint)
+        json_object_set_new(args, "endpoint", json_string(r->endpoint));
+    answer = question(r, ingress, "resend", args);
+    if (!answer)
+        return false;
+    r->sent += (int64_t)json_array_size(json_object_get(answer, "resent"));
+    json_array_extend(missing, json_object_get(answer, "missing"));
+    json_decref(answer);
+    return true;
+}
+
+static bool judge(struct replay *r, json_t *ids, json_t *chosen);
+
+/* The events of a request of several, each by itself. */
+static bool judge_parts(struct replay *r, json_t *parts, json_t *chosen)
+{
+    size_t count_all = json_array_size(parts);
+    bool good = true;
+
+    for (size_t i = 0; i < count_all && good; i += PAGE_MOST) {
+        json_t *some = json_array();
+
+        for (size_t k = i; k < i + PAGE_MOST && k < count_all; k++)
+            json_array_append(some, json_array_get(parts, k));
+        good = judge(r, some, chosen);
+        json_decref(some);
+    }
+    return good;
+}
+
+static void choose(struct replay *r, const json_t *id, const json_t *facts,
+                   json_t *chosen)
+{
+    const char *workspace = json_string_value(
+        json_object_get(facts, "workspace"));
+    json_t *request = json_object_get(facts, "request"), *one;
+
+    if (r->workspace && !workspace) {
+        count(r, "unknown", 1);
+    } else if (!r->workspace || glob_match(r->workspace, workspace)) {
+        one = json_pack("{s:O}", "id", id);
+        if (json_is_string(request))
+            json_object_set(one, "request", request);
+        json_array_append_new(chosen, one);
+        r->matched++;
+    }
+}
+
+/* Which of these are to be sent: all that were let go, or that only the archive
+ * has. */
+static bool judge(struct replay *r, json_t *ids, json_t *chosen)
+{
+    json_t *answer = question(r, sequencer, "facts",
+                              json_pack("{s:O}", "ids", ids)),
+           *events, *facts;
+    bool good = answer != NULL;
+    size_t i;
+
+    events = json_object_get(answer, "events");
+    json_array_foreach(events, i, facts)
+    {
+        const char *status = json_string_value(
+            json_object_get(facts, "status"));
+
+        if (status && strcmp(status, "split") == 0)
+            good = good &&
+                   judge_parts(r, json_object_get(facts, "events"), chosen);
+        else if (status && strcmp(status, "routed") != 0)
+            count(r, status, 1);
+        else
+            choose(r, json_array_get(ids, i), facts, chosen);
+    }
+    json_decref(answer);
+    return good;
+}
+
+static void pace(const struct replay *r, int64_t n)
+{
+    if (!r->dry && n && !interrupted)
+        usleep((useconds_t)(n * 1000000 / r->rate));
+}
+
+/* At most a page of `chosen` at a time, at the rate. */
+static bool send_chosen(struct replay *r, const char *ingress, json_t *chosen)
+{
+    int64_t per_page = (r->rate + PAGES_PER_S - 1) / PAGES_PER_S;
+    size_t n = (size_t)(per_page < PAGE_MOST ? per_page : PAGE_MOST);
+    bool good = true;
+
+    for (size_t i = 0; i < json_array_size(chosen) && good && !interrupted;
+         i += n) {
+        json_t *some = json_array();
+
+        for (size_t k = i; k < i + n && k < json_array_size(chosen); k++)
+            json_array_append(some, json_array_get(chosen, k));
+        good = send_to(r, ingress, some, false, r->missing);
+        pace(r, (int64_t)json_array_size(some));
+        json_decref(some);
+    }
+    return good;
+}
+
+static void show(const struct replay *r)
+{
+    enum { WIDTH = 30 };
+    int64_t span = r->until_ms - r->since_ms;
+    int filled = span > 0 ? (int)((r->at_ms - r->since_ms) * WIDTH / span) : 0;
+
+    if (!r->shows)
+        return;
+    filled = filled < 0 ? 0 : filled > WIDTH ? WIDTH : filled;
+    fprintf(stderr, "\r%.*s%.*s %lld %s ", filled,
+            "##############################", WIDTH - filled,
+            "..............................",
+            (long long)(r->dry ? r->matched : r->sent),
+            r->dry ? "found" : "sent again");
+}
+
+/* Ids of a page of the archive; the time of the last. */
+static json_t *ids_of(struct replay *r, const json_t *events)
+{
+    json_t *ids = json_array(), *e;
+    size_t i;
+
+    json_array_foreach(events, i, e)
+    {
+        json_array_append(ids, json_array_get(e, 0));
+        r->at_ms = json_integer_value(json_array_get(e, 1));
+    }
+    return ids;
+}
+
+static bool replay_page(struct replay *r, const char *ingress, json_t *events)
+{
+    json_t *ids = ids_of(r, events), *chosen = json_array();
+    bool good = !json_array_size(ids) ||
+                (judge(r, ids, chosen) &&
+                 (r->dry || send_chosen(r, ingress, chosen)));
+
+    show(r);
+    json_decref(ids);
+    json_decref(chosen);
+    return good;
+}
+
+static bool replay_ingress(struct replay *r, const char *ingress)
+{
+    json_t *args = json_pack("{s:I,s:I}", "since_ms", (json_int_t)r->since_ms,
+                             "until_ms", (json_int_t)r->until_ms);
+    bool more = true, good = true;
+
+    while (more && good && !interrupted) {
+        json_t *answer = question(r, ingress, "archive", json_incref(args));
+        json_t *next = json_object_get(answer, "next");
+
+        good = answer &&
+               replay_page(r, ingress, json_object_get(answer, "events"));
+        more = json_is_integer(next);
+        if (more)
+            json_object_set(args, "after", next);
+        json_decref(answer);
+    }
+    json_decref(args);
+    return good;
+}
+
+/* ---- replay ---- */
+
+static bool read_time(struct ctl *c, const char *option, int64_t *ms)
+{
+    const char *text = parsed_value(&c->parsed, option);
+    char why[200];
+
+    if (!text || when_parse(text, now_ms(), ms, why) == GR_OK)
+        return true;
+    complain(EXIT_USAGE, "%s: %s", option, why);
+    return false;
+}
+
+static bool read_options(struct replay *r)
+{
+    struct ctl *c = r->c;
+    const char *rate = parsed_value(&c->parsed, "--rate"), *why = "";
+
+    r->endpoint = parsed_value(&c->parsed, "--endpoint");
+    r->workspace = parsed_value(&c->parsed, "--workspace");
+    r->dry = parsed_value(&c->parsed, "--dry-run") != NULL;
+    r->fresh = parsed_value(&c->parsed, "--new-id") != NULL;
+    r->shows = !c->json && isatty(STDERR_FILENO);
+    r->rate = RATE_DEFAULT;
+    r->until_ms = now_ms();
+    if (!parsed_value(&c->parsed, "--since")) {
+        complain(EXIT_USAGE, "from when on? Say --since 1h, or --since "
+                             "2026-11-21T10:00:00Z");
+        return false;
+    }
+    if (!read_time(c, "--since", &r->since_ms) ||
+        !read_time(c, "--until", &r->until_ms))
+        return false;
+    if (r->until_ms < r->since_ms) {
+        complain(EXIT_USAGE, "--until is before --since");
+        return false;
+    }
+    if (!rate || (conf_parse_int(rate, &r->rate, &why) == GR_OK &&
+                  r->rate >= 1 && r->rate <= RATE_MOST))
+        return true;
+    complain(EXIT_USAGE, "--rate: a whole number of events a second, 1 to %d",
+             RATE_MOST);
+    return false;
+}
+
+static void print_done(struct replay *r)
+{
+    const char *why;
+    json_t *n;
+
+    if (r->c->json) {
+        print_json(json_pack("{s:b,s:I,s:I,s:O,s:O}", "dry_run", r->dry,
+                             "matched", (json_int_t)r->matched, "replayed",
+                             (json_int_t)r->sent, "skipped", r->skipped,
+                             "missing", r->missing));
+        return;
+    }
+    printf("%lld %s\n", (long long)(r->dry ? r->matched : r->sent),
+           r->dry ? "would be sent again" : "sent again");
+    json_object_foreach(r->skipped, why, n)
+        printf("  left out, %s: %lld\n", why, (long long)json_integer_value(n));
+    if (json_array_size(r->missing))
+        printf("  purged from the archive meanwhile: %zu\n",
+               json_array_size(r->missing));
+}
+
+static void say_where(const struct replay *r)
+{
+    char at[RFC3339_BYTES];
+
+    if (r->dry || !r->sent)
+        return;
+    rfc3339(at, r->at_ms);
+    complain(EXIT_REFUSED,
+             "%lld were sent again before that; go on with --since %s",
+             (long long)r->sent, at);
+}
+
+int run_replay(struct ctl *c)
+{
+    struct replay r = {.c = c, .code = -1};
+    bool good = true;
+
+    need_settings(c);
+    if (!read_options(&r))
+        return EXIT_USAGE;
+    if (!is_endpoint(c, r.endpoint))
+        return EXIT_REFUSED;
+    r.skipped = json_object();
+    r.missing = json_array();
+    r.at_ms = r.since_ms;
+    signal(SIGINT, on_signal);
+    signal(SIGTERM, on_signal);
+    processes_find(c, &r.p);
+    for (size_t i = 0; i < r.p.count && good && !interrupted; i++)
+        if (is_ingress(r.p.names[i]))
+            good = replay_ingress(&r, r.p.names[i]);
+    if (r.shows)
+        fprintf(stderr, "\n");
+    if (interrupted)
+        r.code = complain(EXIT_REFUSED, "interrupted");
+    if (good && !interrupted) {
+        print_done(&r);
+        r.code = 0;
+    } else {
+        say_where(&r);
+    }
+    processes_fini(&r.p);
+    json_decref(r.skipped);
+    json_decref(r.missing);
+    return r.code;
+}
+
+/* ---- resend ---- */
+
+/* NULL: it can't be sent again, and a sentence was printed. */
+static json_t *one_event(struct replay *r, const char *id)
+{
+    json_t *ids = json_pack("[s]", id), *answer, *facts, *one = NULL;
+    const char *status;
+
+    if (!ids) {
+        r->code = complain(EXIT_REFUSED, "no event has such an id");
+        return NULL;
+    }
+    answer = question(r, sequencer, "facts", json_pack("{s:o}", "ids", ids));
+    if (!answer)
+        return NULL;
+    facts = json_array_get(json_object_get(answer, "events"), 0);
+    status = json_string_value(json_object_get(facts, "status"));
+    if (status && strcmp(status, "duplicate") == 0)
+        r->code = complain(
+            EXIT_REFUSED,
+            "%s is a repeat of %s and was not delivered; `grapnel "
+            "release %s` lets it through",
+            id, text_of(facts, "duplicate_of"), id);
+    else if (status && strcmp(status, "split") == 0)
+        r->code = complain(EXIT_REFUSED,
+                           "%s is a request of several events; `grapnel trace "
+                           "%s` lists them",
+                           id, id);
+    else if (status && strcmp(status, "buffered") == 0)
+        r->code = complain(EXIT_REFUSED,
+                           "%s is held back for its order and was not "
+                           "delivered yet; see `grapnel gaps --open`",
+                           id);
+    else if (status && strcmp(status, "routed") != 0)
+        r->code = complain(EXIT_REFUSED,
+                           "%s was %s and never delivered; see `grapnel trace "
+                           "%s`",
+                           id, status, id);
+    else
+        one = json_pack("{s:s}", "id", id);
+    if (one && json_object_get(facts, "request"))
+        json_object_set(one, "request", json_object_get(facts, "request"));
+    json_decref(answer);
+    return one;
+}
+
+/* The first ingress that has it. */
+static void resend(struct replay *r, json_t *one)
+{
+    json_t *events = json_pack("[O]", one), *missing = json_array();
+
+    processes_find(r->c, &r->p);
+    for (size_t i = 0; i < r->p.count && r->code < 0 && !r->sent; i++)
+        if (is_ingress(r->p.names[i]))
+            send_to(r, r->p.names[i], events, r->endpoint != NULL, missing);
+    processes_fini(&r->p);
+    json_decref(events);
+    json_decref(missing);
+}
+
+int run_resend(struct ctl *c)
+{
+    struct replay r = {.c = c, .code = -1};
+    const char *id = c->parsed.args[0];
+    json_t *one;
+
+    need_settings(c);
+    r.endpoint = parsed_value(&c->parsed, "--endpoint");
+    if (!is_endpoint(c, r.endpoint))
+        return EXIT_REFUSED;
+    one = one_event(&r, id);
+    if (!one)
+        return r.code;
+    resend(&r, one);
+    json_decref(one);
+    if (r.code >= 0)
+        return r.code;
+    if (!r.sent)
+        return complain(EXIT_REFUSED,
+                        "%s: the archive has no such event (any more); "
+                        "ingress.archive says how long it keeps them",
+                        id);
+    if (c->json)
+        print_json(
+            json_pack("{s:s,s:b,s:o}", "id", id, "resent", true, "endpoint",
+                      r.endpoint ? json_string(r.endpoint) : json_null()));
+    else
+        printf("%s is sent again%s%s.\n", id, r.endpoint ? " to " : "",
+               r.endpoint ? r.endpoint : "");
+    return 0;
+}

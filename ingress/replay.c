@@ -1,0 +1,245 @@
+#include "replay.h"
+#include "clock.h"
+#include "ingress.h"
+#include "json_text.h"
+#include "log.h"
+#include <stdio.h>
+#include <string.h>
+
+/* What one question may cost. */
+enum {
+    PAGE_MOST = 500,
+    LOOK_MOST = 5000, /* rows looked at, some 10 ms */
+    IDS_MOST = 500,
+};
+
+/* Rows stand in the order of their numbers, and times ascend with them but for
+ * steps of the clock and requests that came slowly. */
+#define OUT_OF_ORDER_MS (10 * MINUTE_MS)
+
+static int64_t number(json_t *args, const char *key, int64_t otherwise)
+{
+    json_t *v = json_object_get(args, key);
+
+    return json_is_integer(v) ? json_integer_value(v) : otherwise;
+}
+
+/* The last row that is surely before all that were received from `ms` on. */
+static int64_t row_before(struct ingress *g, int64_t ms)
+{
+    int64_t lo = g->room.first_n - 1, hi = g->room.last_n, n, received_ms;
+
+    while (lo < hi) {
+        int64_t mid = lo + (hi - lo) / 2;
+
+        if (store_archive_from(&g->store.replays, mid + 1, &n, &received_ms) &&
+            received_ms < ms - OUT_OF_ORDER_MS)
+            lo = n;
+        else
+            hi = mid;
+    }
+    return lo;
+}
+
+/* ---- what there is ---- */
+
+struct page {
+    int64_t since_ms, until_ms, limit;
+    const char *source;
+    json_t *events;
+    int64_t last_n;
+    int looked;
+    bool end; /* nothing more of that time */
+};
+
+static bool on_entry(void *arg, const struct archive_entry *e)
+{
+    struct page *p = arg;
+
+    p->looked++;
+    if (e->received_ms >= p->until_ms + OUT_OF_ORDER_MS) {
+        p->end = true;
+        return false;
+    }
+    p->last_n = e->n;
+    if (e->received_ms >= p->since_ms && e->received_ms < p->until_ms &&
+        (!p->source || strcmp(p->source, e->source) == 0))
+        json_array_append_new(p->events, json_pack("[s,I]", e->event_id,
+                                                   (json_int_t)e->received_ms));
+    return (int64_t)json_array_size(p->events) < p->limit &&
+           p->looked < LOOK_MOST;
+}
+
+json_t *replay_archive(void *self, json_t *args, char why[200])
+{
+    struct ingress *g = self;
+    struct page p = {
+        .since_ms = number(args, "since_ms", 0),
+        .until_ms = number(args, "until_ms", g->daemon.loop.now_ms),
+        .limit = number(args, "limit", PAGE_MOST),
+        .source = json_string_value(json_object_get(args, "source")),
+    };
+    int64_t after = number(args, "after", -1), n, ms;
+    bool more;
+
+    if (p.limit < 1 || p.since_ms < 0 || p.until_ms < p.since_ms) {
+        snprintf(why, 200, "since_ms, until_ms: a span of time is needed");
+        return NULL;
+    }
+    if (p.limit > PAGE_MOST)
+        p.limit = PAGE_MOST;
+    if (after < 0)
+        after = row_before(g, p.since_ms);
+    p.events = json_array();
+    p.last_n = after;
+    store_archive_page(&g->store.replays, after, on_entry, &p);
+    more = !p.end &&
+           store_archive_from(&g->store.replays, p.last_n + 1, &n, &ms);
+    return json_pack("{s:o,s:o}", "events", p.events, "next",
+                     more ? json_integer(p.last_n) : json_null());
+}
+
+/* ---- send again ---- */
+
+struct sending {
+    const char *endpoint, *who;
+    bool fresh;  /* as new events */
+    bool always; /* to that endpoint, whether it wants it or not */
+    json_t *resent, *missing;
+};
+
+static void add(struct ingress *g, const struct sending *s, int64_t archived,
+                const char *event_id, char new_id[EVENT_ID_BYTES + 1])
+{
+    struct replay_row row = {
+        .n = (int64_t)hop_next(g->daemon.hop, SEQUENCER),
+        .archived = archived,
+        .act = random_id(),
+        .at_ms = g->daemon.loop.now_ms,
+        .event_id = event_id,
+        .new_id = new_id,
+        .endpoint = s->endpoint ? s->endpoint : "",
+        .who = s->who ? s->who : "an operator",
+        .always = s->always,
+    };
+
+    new_id[0] = 0;
+    if (s->fresh) {
+        memcpy(new_id, "evt_", 4);
+        ulid_next(&g->ids, row.at_ms, new_id + 4);
+    }
+    store_replay_add(&g->store.replays, &row);
+    hop_put(g->daemon.hop, SEQUENCER, KIND_ARCHIVED, row.n);
+    g->counts[COUNT_REPLAYED]++;
+}
+
+/* One is {"id"}, or {"id","request"}: an event of a request of several. */
+static void send_one(struct ingress *g, const struct sending *s, json_t *one)
+{
+    const char *id = json_string_value(json_object_get(one, "id"));
+    const char *request = json_string_value(json_object_get(one, "request"));
+    char new_id[EVENT_ID_BYTES + 1];
+    int64_t archived = store_archived(&g->store.replays,
+                                      request ? request : id);
+
+    if (!archived) {
+        json_array_append_new(s->missing, json_string(id));
+        return;
+    }
+    add(g, s, archived, id, new_id);
+    json_array_append_new(
+        s->resent, json_pack("{s:s,s:o}", "id", id, "new_id",
+                             *new_id ? json_string(new_id) : json_null()));
+}
+
+static bool are_ids(json_t *events, char why[200])
+{
+    json_t *one;
+    size_t i;
+
+    if (json_array_size(events) < 1 || json_array_size(events) > IDS_MOST) {
+        snprintf(why, 200, "\"events\" must be a list of 1 to %d", IDS_MOST);
+        return false;
+    }
+    json_array_foreach(events, i, one)
+    {
+        const char *id = json_string_value(json_object_get(one, "id"));
+
+        if (!id || strlen(id) != EVENT_ID_BYTES) {
+            snprintf(why, 200, "\"events\": each has an \"id\", evt_…");
+            return false;
+        }
+    }
+    return true;
+}
+
+json_t *replay_resend(void *self, json_t *args, char why[200])
+{
+    struct ingress *g = self;
+    json_t *events = json_object_get(args, "events"), *one;
+    struct sending s = {
+        .endpoint = json_string_value(json_object_get(args, "endpoint")),
+        .who = json_string_value(json_object_get(args, "who")),
+        .fresh = json_is_true(json_object_get(args, "new_id")),
+        .always = json_is_true(json_object_get(args, "always")),
+    };
+    size_t i;
+
+    if (!are_ids(events, why))
+        return NULL;
+    if (s.endpoint && strlen(s.endpoint) > NAME_MAX_BYTES) {
+        snprintf(why, 200, "\"endpoint\": no endpoint has so long a name");
+        return NULL;
+    }
+    if (g->room.refusal) {
+        snprintf(why, 200, "there is no room on the disk (%s)",
+                 answer_facts(g->room.refusal)->reason);
+        return NULL;
+    }
+    s.resent = json_array();
+    s.missing = json_array();
+    json_array_foreach(events, i, one) send_one(g, &s, one);
+    log_info(NULL, "sent again by an operator",
+             LI("events", json_array_size(s.resent)),
+             LS("endpoint", s.endpoint ? s.endpoint : ""),
+             LI("missing", json_array_size(s.missing)));
+    return json_pack("{s:o,s:o}", "resent", s.resent, "missing", s.missing);
+}
+
+/* ---- trace ---- */
+
+struct telling {
+    struct ingress *g;
+    const char *id;
+    json_t *timeline;
+    bool any;
+};
+
+static void on_replay(void *arg, const struct replay_row *r)
+{
+    struct telling *t = arg;
+    char *what;
+
+    if (strcmp(r->new_id, t->id) == 0)
+        what = gr_printf("made of %s by %s (replay --new-id)", r->event_id,
+                         r->who);
+    else if (*r->new_id)
+        what = gr_printf("sent again as %s by %s", r->new_id, r->who);
+    else
+        what = gr_printf("sent again by %s to %s", r->who,
+                         *r->endpoint ? r->endpoint : "all endpoints");
+    json_array_append_new(t->timeline,
+                          json_pack("{s:o,s:s,s:o}", "at", json_time(r->at_ms),
+                                    "process", t->g->daemon.name, "what",
+                                    json_text_of(what)));
+    free(what);
+    t->any = true;
+}
+
+bool replay_tell(struct ingress *g, const char *event_id, json_t *timeline)
+{
+    struct telling t = {.g = g, .id = event_id, .timeline = timeline};
+
+    store_replays_of(&g->store.replays, event_id, on_replay, &t);
+    return t.any;
+}

@@ -1,0 +1,164 @@
+#include "store_replays.h"
+
+#define COLUMNS                                                                \
+    "SELECT n, archived, act, at_ms, event_id, new_id, endpoint, who, always " \
+    "FROM "                                                                    \
+    "replays "
+
+void store_replays_open(struct store_replays *s, struct db *db)
+{
+    s->db = db;
+    s->add = db_prepare(
+        db, "INSERT INTO replays (n, archived, act, at_ms, event_id, new_id,"
+            " endpoint, who, always)"
+            " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)");
+    s->load = db_prepare(
+        db, "SELECT r.act, r.at_ms, a.event_id, r.event_id, r.new_id,"
+            " r.endpoint, a.source, a.received_ms, a.remote, a.headers, "
+            "a.body, r.always"
+            " FROM replays r JOIN archive a ON a.n = r.archived"
+            " WHERE r.n = ?1");
+    s->of_event = db_prepare(db, COLUMNS "WHERE event_id = ?1 ORDER BY n");
+    s->by_new = db_prepare(db, COLUMNS "WHERE new_id = ?1 AND new_id <> ''");
+    s->pins = db_prepare(
+        db, "SELECT 1 FROM replays WHERE archived = ?1 AND n > ?2 LIMIT 1");
+    s->cut = db_prepare(db, "DELETE FROM replays WHERE n <= ?1");
+    s->last_new = db_prepare(db, "SELECT max(new_id) FROM replays"
+                                 " WHERE new_id <> '' AND new_id < 'evt_8'");
+    s->archived = db_prepare(db, "SELECT n FROM archive WHERE event_id = ?1");
+    s->from = db_prepare(db, "SELECT n, received_ms FROM archive"
+                             " WHERE n >= ?1 ORDER BY n LIMIT 1");
+    s->page = db_prepare(db, "SELECT n, received_ms, event_id, source"
+                             " FROM archive WHERE n > ?1 ORDER BY n");
+}
+
+void store_replay_add(struct store_replays *s, const struct replay_row *r)
+{
+    bind_i64(s->add, 1, r->n);
+    bind_i64(s->add, 2, r->archived);
+    bind_i64(s->add, 3, (int64_t)r->act);
+    bind_i64(s->add, 4, r->at_ms);
+    bind_text(s->add, 5, r->event_id);
+    bind_text(s->add, 6, r->new_id);
+    bind_text(s->add, 7, r->endpoint);
+    bind_text(s->add, 8, r->who);
+    bind_i64(s->add, 9, r->always);
+    db_run(s->db, s->add);
+}
+
+bool store_replay_load(struct store_replays *s, int64_t n, struct buf *out)
+{
+    stmt *q = s->load;
+    bool found;
+
+    bind_i64(q, 1, n);
+    found = db_step(s->db, q);
+    if (found) {
+        struct wire_replayed m = {
+            .act = (uint64_t)col_i64(q, 0),
+            .at_ms = col_i64(q, 1),
+            .request_id = wire_text(col_text(q, 2)),
+            .event_id = wire_text(col_text(q, 3)),
+            .new_id = wire_text(col_text(q, 4)),
+            .endpoint = wire_text(col_text(q, 5)),
+            .source = wire_text(col_text(q, 6)),
+            .received_ms = col_i64(q, 7),
+            .remote = wire_text(col_text(q, 8)),
+            .headers = col_blob(q, 9),
+            .body = col_blob(q, 10),
+            .always = (uint64_t)col_i64(q, 11),
+        };
+
+        wire_put_replayed(out, &m);
+    }
+    db_done(q);
+    return found;
+}
+
+static void each(struct store_replays *s, stmt *q, const char *event_id,
+                 replay_fn *fn, void *arg)
+{
+    bind_text(q, 1, event_id);
+    while (db_step(s->db, q))
+        fn(arg, &(struct replay_row){.n = col_i64(q, 0),
+                                     .archived = col_i64(q, 1),
+                                     .act = (uint64_t)col_i64(q, 2),
+                                     .at_ms = col_i64(q, 3),
+                                     .event_id = col_text(q, 4),
+                                     .new_id = col_text(q, 5),
+                                     .endpoint = col_text(q, 6),
+                                     .who = col_text(q, 7),
+                                     .always = col_i64(q, 8) != 0});
+    db_done(q);
+}
+
+void store_replays_of(struct store_replays *s, const char *event_id,
+                      replay_fn *fn, void *arg)
+{
+    each(s, s->by_new, event_id, fn, arg);
+    each(s, s->of_event, event_id, fn, arg);
+}
+
+void store_replays_last_id(struct store_replays *s, char id[EVENT_ID_BYTES + 1])
+{
+    id[0] = 0;
+    if (db_step(s->db, s->last_new))
+        wire_copy(id, EVENT_ID_BYTES + 1, wire_text(col_text(s->last_new, 0)));
+    db_done(s->last_new);
+}
+
+bool store_replay_pins(struct store_replays *s, int64_t n, int64_t handed_n)
+{
+    bool pins;
+
+    bind_i64(s->pins, 1, n);
+    bind_i64(s->pins, 2, handed_n);
+    pins = db_step(s->db, s->pins);
+    db_done(s->pins);
+    return pins;
+}
+
+void store_replays_cut(struct store_replays *s, int64_t n)
+{
+    bind_i64(s->cut, 1, n);
+    db_run(s->db, s->cut);
+}
+
+int64_t store_archived(struct store_replays *s, const char *event_id)
+{
+    int64_t n = 0;
+
+    bind_text(s->archived, 1, event_id);
+    if (db_step(s->db, s->archived))
+        n = col_i64(s->archived, 0);
+    db_done(s->archived);
+    return n;
+}
+
+bool store_archive_from(struct store_replays *s, int64_t n, int64_t *found_n,
+                        int64_t *received_ms)
+{
+    bool found;
+
+    bind_i64(s->from, 1, n);
+    found = db_step(s->db, s->from);
+    if (found) {
+        *found_n = col_i64(s->from, 0);
+        *received_ms = col_i64(s->from, 1);
+    }
+    db_done(s->from);
+    return found;
+}
+
+void store_archive_page(struct store_replays *s, int64_t n, entry_fn *fn,
+                        void *arg)
+{
+    bool more = true;
+
+    bind_i64(s->page, 1, n);
+    while (more && db_step(s->db, s->page))
+        more = fn(arg, &(struct archive_entry){
+                           col_i64(s->page, 0), col_i64(s->page, 1),
+                           col_text(s->page, 2), col_text(s->page, 3)});
+    db_done(s->page);
+}

@@ -1,0 +1,58 @@
+/* store_replays: the statements of what is sent again; a part of store. */
+#ifndef INGRESS_STORE_REPLAYS_H
+#define INGRESS_STORE_REPLAYS_H
+
+#include "bounds.h"
+#include "db.h"
+#include "wire.h"
+
+extern const char ingress_replays_sql[];
+
+struct store_replays {
+    struct db *db;
+    stmt *add, *load, *of_event, *by_new, *pins, *cut, *last_new;
+    stmt *archived, *from, *page;
+};
+
+struct replay_row {
+    int64_t n, archived;
+    uint64_t act;
+    int64_t at_ms;
+    const char *event_id, *new_id, *endpoint, *who;
+    bool always;
+};
+
+void store_replays_open(struct store_replays *s, struct db *db);
+
+void store_replay_add(struct store_replays *s, const struct replay_row *r);
+/* The message behind row n. false: it, or the request, is gone. */
+bool store_replay_load(struct store_replays *s, int64_t n, struct buf *out);
+/* Each replay of an event, oldest first; those of which it is the new one
+ * too. Texts live until the next step. */
+typedef void replay_fn(void *arg, const struct replay_row *r);
+void store_replays_of(struct store_replays *s, const char *event_id,
+                      replay_fn *fn, void *arg);
+/* The highest id that was given to one taken as new; "" for none. */
+void store_replays_last_id(struct store_replays *s,
+                           char id[EVENT_ID_BYTES + 1]);
+
+/* The archive's row n is needed by a replay above `handed_n`. */
+bool store_replay_pins(struct store_replays *s, int64_t n, int64_t handed_n);
+/* Rows up to `n` go, as the archive's do. */
+void store_replays_cut(struct store_replays *s, int64_t n);
+
+/* The archive's row of an event; 0: it is gone. */
+int64_t store_archived(struct store_replays *s, const char *event_id);
+/* The first row from `n` on; false: there is none. */
+bool store_archive_from(struct store_replays *s, int64_t n, int64_t *found_n,
+                        int64_t *received_ms);
+/* Rows above `n`, in order, until `fn` says false. */
+struct archive_entry {
+    int64_t n, received_ms;
+    const char *event_id, *source;
+};
+typedef bool entry_fn(void *arg, const struct archive_entry *e);
+void store_archive_page(struct store_replays *s, int64_t n, entry_fn *fn,
+                        void *arg);
+
+#endif

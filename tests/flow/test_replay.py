@@ -1,0 +1,198 @@
+"""What an operator sends again: one event, or all that came in a time."""
+
+import pathlib
+import sys
+import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "rig"))
+from rig import RigTest, main, wait_for
+
+
+class Replay(RigTest):
+    def delivered(self, count=1, config=None, **how):
+        """A pipeline in which so many events were delivered to crm."""
+        rig = self.rig(config, **how).start()
+        events = [rig.accept() for _ in range(count)]
+        for event in events:
+            rig.wait_status(event)
+        return rig, events
+
+    def requests(self, rig, event, path="/crm"):
+        return rig.receiver.requests(path, event=event)
+
+
+class Resend(Replay):
+    def test_it_comes_again_as_it_was(self):
+        """P4: the same id and number, marked; and who did it is on record."""
+        rig, (event, other) = self.delivered(2)
+        answer, code = rig.cli("resend", event)
+        self.assertEqual((code, answer), (0, {"id": event, "resent": True,
+                                              "endpoint": None}))
+        first, again = rig.receiver.wait(event, count=2)
+        for header in ("webhook-id", "grapnel-sequence", "grapnel-previous",
+                       "grapnel-clock", "grapnel-time"):
+            self.assertEqual(first.headers[header], again.headers[header])
+        self.assertEqual(first.body, again.body)
+        self.assertNotIn("grapnel-replay", first.headers)
+        self.assertEqual(again.headers["grapnel-replay"], "1")
+        self.assertEqual(again.headers["grapnel-attempt"], "2")
+        trace = wait_for(lambda: (t := rig.wait_status(event)) and len(
+            t["deliveries"][0]["attempts"]) == 2 and t)
+        said = [e["what"] for e in trace["timeline"]]
+        self.assertTrue([s for s in said if s.startswith("sent again by")], said)
+        self.assertEqual([a["n"] for a in trace["deliveries"][0]["attempts"]],
+                         [1, 2])
+        self.assertEqual(len(self.requests(rig, other)), 1)
+
+    def test_once_however_often_a_process_dies(self):
+        """P3, P4: an answered resend takes effect exactly once."""
+        rig, (event, *rest) = self.delivered(5)
+        rig["sequencer"].kill()
+        answer = rig.ask("ingress", "resend", events=[{"id": event}], who="me")
+        self.assertEqual([x["id"] for x in answer["resent"]], [event])
+        rig.kill()
+        rig.start()
+        rig.receiver.wait(event, count=2)
+        rig.kill("ingress", "sequencer")
+        rig.start().settle()
+        self.assertEqual(len(self.requests(rig, event)), 2)
+        for other in rest:
+            self.assertEqual(len(self.requests(rig, other)), 1)
+
+    def test_a_dead_one_recovers_by_it(self):
+        rig = self.rig()
+        rig.receiver.rules({"path": "/crm", "answers": [
+            {"status": 400, "times": 1}, {"status": 200}]})
+        rig.start()
+        event = rig.accept()
+        stats = lambda: rig.cli("dlq", "stats")[0]
+        wait_for(lambda: stats()["dead"] == 1)
+        self.assertEqual(rig.cli("resend", event)[1], 0)
+        wait_for(lambda: stats()["recovered"] == 1)
+        self.assertEqual(stats()["dead"], 0)
+        self.assertEqual(rig.cli("resend", event)[1], 0)
+        rig.receiver.wait(event, count=3)
+        rig.settle()
+        self.assertEqual((stats()["dead"], stats()["recovered"]), (0, 1))
+
+    def test_to_another_endpoint(self):
+        """One that never wanted it gets it on an operator's word."""
+        rig = self.rig()
+        rig.config["endpoints"].append(
+            rig.endpoint("shelf", types=["nothing.*"]))
+        rig.write_config()
+        rig.start()
+        event = rig.accept()
+        rig.wait_status(event)
+        self.assertEqual(rig.cli("resend", event, "--endpoint", "shelf")[1], 0)
+        request, = rig.receiver.wait(event, count=1, path="/shelf")
+        self.assertEqual(request.headers["grapnel-replay"], "1")
+        rig.settle()
+        self.assertEqual(len(self.requests(rig, event)), 1)
+        said = rig.cli_text("resend", event, "--endpoint", "shelv")
+        self.assertEqual(said.returncode, 1)
+        self.assertIn("shelf", said.stderr)
+
+    def test_what_cannot_be_sent_again_is_said(self):
+        rig, (event,) = self.delivered()
+        body = rig.plane_body()
+        first, repeat = rig.accept(body), rig.accept(body)
+        rig.wait_status(repeat, "duplicate")
+        for wrong, word in ((repeat, "release"),
+                            ("evt_00000000000000000000000000", "archive"),
+                            ("nonsense", "evt_")):
+            said = rig.cli_text("resend", wrong)
+            self.assertEqual(said.returncode, 1, said)
+            self.assertIn(word, said.stderr)
+        rig["sequencer"].kill()
+        said = rig.cli_text("resend", event)
+        self.assertEqual(said.returncode, 69)
+        self.assertIn("sequencer", said.stderr)
+
+
+class OfATime(Replay):
+    def test_all_of_it_counted_first(self):
+        rig = self.rig().start()
+        old = rig.accept()
+        rig.wait_status(old)
+        time.sleep(0.01)
+        since = time.time()
+        events = [rig.accept(rig.plane_body("ws-2")) for _ in range(12)]
+        body = rig.plane_body("ws-3")
+        events.append(rig.accept(body))
+        repeat = rig.accept(body)
+        rig.wait_status(repeat, "duplicate")
+        rig.settle()
+        span = ("--since", time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(
+            since)) + f".{int(since % 1 * 1000):03}Z")
+        dry, code = rig.cli("replay", *span, "--dry-run")
+        self.assertEqual((code, dry), (0, {
+            "dry_run": True, "matched": 13, "replayed": 0,
+            "skipped": {"duplicate": 1}, "missing": []}))
+        one, _ = rig.cli("replay", *span, "--workspace", "ws-3")
+        self.assertEqual((one["matched"], one["replayed"]), (1, 1))
+        all_, _ = rig.cli("replay", *span, "--rate", "1000")
+        self.assertEqual((all_["matched"], all_["replayed"]), (13, 13))
+        rig.settle()
+        for event in events[:12]:
+            self.assertEqual(len(self.requests(rig, event)), 2)
+        self.assertIn(len(self.requests(rig, events[12])), (2, 3))
+        self.assertEqual(len(self.requests(rig, old)), 1)
+        self.assertEqual(self.requests(rig, repeat), [])
+
+    def test_a_new_endpoint_gets_what_came_before_it(self):
+        rig, events = self.delivered(8)
+        rig.config["endpoints"].append(rig.endpoint("late"))
+        rig.config["endpoints"].append(
+            rig.endpoint("picky", types=["nothing.*"]))
+        rig.write_config()
+        self.assertEqual(rig.cli("reload")[1], 0)
+        for name in ("late", "picky"):
+            answer, code = rig.cli("replay", "--since", "1h", "--endpoint",
+                                   name)
+            self.assertEqual((code, answer["replayed"]), (0, 8))
+        rig.settle()
+        for event in events:
+            again, = rig.receiver.wait(event, count=1, path="/late")
+            self.assertEqual(again.headers["grapnel-replay"], "1")
+            self.assertEqual(len(self.requests(rig, event)), 1)
+            self.assertEqual(self.requests(rig, event, "/picky"), [])
+
+    def test_as_new_events(self):
+        rig, events = self.delivered(5)
+        answer, code = rig.cli("replay", "--since", "1h", "--new-id")
+        self.assertEqual((code, answer["replayed"]), (0, 5))
+        rig.settle()
+        rows, _ = rig.cli("events")
+        self.assertEqual(len(rows), 10)
+        self.assertEqual(sorted(r["sequence"] for r in rows),
+                         list(range(1, 11)))
+        for row in rows:
+            request, = self.requests(rig, row["id"])
+            new = row["id"] not in events
+            self.assertEqual(request.headers.get("grapnel-replay"),
+                             "1" if new else None)
+            if new:
+                said = [e["what"] for e in rig.trace(row["id"])["timeline"]]
+                self.assertTrue([s for s in said if s.startswith("made of")])
+
+    def test_what_only_the_archive_has(self):
+        """The sequencer has forgotten it: it is taken as it came, once."""
+        rig, (event,) = self.delivered(
+            config={"history": {"keep": "1s"}})
+        wait_for(lambda: rig.cli("events")[0] == [])
+        self.assertEqual(rig.cli("resend", event)[1], 0)
+        _, again = rig.receiver.wait(event, count=2)
+        self.assertEqual(again.headers["grapnel-replay"], "1")
+
+    def test_usage(self):
+        rig = self.rig()
+        for args in ((), ("--since", "nonsense"), ("--since", "1h", "--until",
+                                                  "2h"),
+                     ("--since", "1h", "--rate", "0")):
+            self.assertEqual(rig.cli_text("replay", *args).returncode, 64)
+        said = rig.cli_text("replay", "--since", "1h")
+        self.assertEqual(said.returncode, 69)
+
+
+main()
