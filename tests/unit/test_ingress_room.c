@@ -49,7 +49,7 @@ static int open_store(void **state)
     static const char *const steps[] = {ingress_store_sql, proto_hop_sql,
                                         ingress_rejects_sql,
                                         ingress_replays_sql};
-    static const struct db_schema schema = {steps, 3, 0};
+    static const struct db_schema schema = {steps, COUNT_OF(steps), 0};
     char *path;
 
     (void)state;
