@@ -72,8 +72,8 @@ static enum gate_news on_bad(struct gate *g, const struct endpoint_config *c,
     if (!c->breaker) /* whatever becomes of others */
         return GATE_NOTHING;
     window_shrink(&g->window);
-    if (!breaker_failure(&g->breaker, end->probe, &c->policy,
-                                        asked_ms, end->random, end->now_us))
+    if (!breaker_failure(&g->breaker, end->probe, &c->policy, asked_ms,
+                         end->random, end->now_us))
         return GATE_NOTHING;
     return GATE_OPENED;
 }

@@ -51,10 +51,10 @@ static void prepare_tasks(struct store *s)
                                  " FROM tasks INDEXED BY tasks_due "
                                  "WHERE grant_id = ?1 AND next_ms <= ?2 "
                                  "ORDER BY next_ms, n LIMIT ?3");
-    s->sql.task_early = prepare(s, "SELECT " TASK_COLUMNS
-                                   " FROM tasks INDEXED BY tasks_early "
-                                   "WHERE grant_id = ?1 AND early_ms <= ?2 "
-                                   "AND parked = 1 ORDER BY early_ms, n LIMIT ?3");
+    s->sql.task_early = prepare(
+        s, "SELECT " TASK_COLUMNS " FROM tasks INDEXED BY tasks_early "
+           "WHERE grant_id = ?1 AND early_ms <= ?2 "
+           "AND parked = 1 ORDER BY early_ms, n LIMIT ?3");
     s->sql.task_next_due = prepare(
         s, "SELECT next_ms FROM tasks INDEXED BY tasks_due "
            "WHERE grant_id = ?1 AND next_ms > ?2 "
