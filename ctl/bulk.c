@@ -16,8 +16,9 @@ enum {
 };
 
 static const char dlqd[] = "dlqd";
-static const char *const filters[] = {"--endpoint", "--source", "--workspace",
-                                      "--type",     "--reason", NULL};
+static const char *const filters[] = {"--to",        "--endpoint", "--source",
+                                      "--workspace", "--type",     "--reason",
+                                      NULL};
 
 /* What a page costs and how far it came. */
 struct bulk {

@@ -294,11 +294,13 @@ const struct command ctl_commands[] = {
                 "requeued all the same).\nWith --all the oldest go first, at "
                 "--rate; it may be interrupted at any time, and the\nsame "
                 "command goes on with the rest. What dies again meanwhile is "
-                "left alone.",
+                "left alone. With --to they go to\nanother endpoint, and are "
+                "resolved by that; what fails there is a letter of its own.",
         .examples = "  grapnel dlq retry dlq_01JD3S6Q8W0N8M7V1T2X3Y4Z5A\n"
                     "  grapnel dlq retry --all --endpoint crm --reason "
                     "budget_time --rate 50\n",
         .options = {{"--all", NULL, "every dead letter that the filters take"},
+                    {"--to", "E", "to this endpoint instead"},
                     {"--rate", "N", "so many a second (100)"},
                     {"--endpoint", "E", "for this endpoint"},
                     {"--source", "S", "from this source"},

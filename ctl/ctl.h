@@ -56,6 +56,8 @@ int run_backup(struct ctl *c);
 
 /* ---- common to them (common.c) ---- */
 
+/* The endpoint is in the configuration (NULL: none is named); else says so. */
+bool is_endpoint(struct ctl *c, const char *name);
 /* Read the configuration, or print what is wrong with it and exit 78. */
 void need_settings(struct ctl *c);
 /* "grapnel: …" on standard error. Returns `code`. */

@@ -280,10 +280,13 @@ static int retry_page(struct ctl *c, json_t *ids, json_t *done, json_t *refused)
 {
     bool unreachable;
     char why[200];
-    json_t *answer = ask(
-        c, dlqd, "dlq_retry",
-        json_pack("{s:o, s:s}", "ids", ids, "who", user_name()), ASK_MS,
-        &unreachable, why);
+    const char *to = parsed_value(&c->parsed, "--to");
+    json_t *args = json_pack("{s:o, s:s}", "ids", ids, "who", user_name());
+    json_t *answer;
+
+    if (to)
+        json_object_set_new(args, "to", json_string(to));
+    answer = ask(c, dlqd, "dlq_retry", args, ASK_MS, &unreachable, why);
 
     if (unreachable)
         return complain_away(c, dlqd, why);
@@ -300,6 +303,9 @@ int run_dlq_retry(struct ctl *c)
     json_t *done, *refused;
     int code = -1;
 
+    need_settings(c);
+    if (!is_endpoint(c, parsed_value(&c->parsed, "--to")))
+        return EXIT_REFUSED;
     if (parsed_value(&c->parsed, "--all"))
         return c->parsed.arg_count
                    ? complain(EXIT_USAGE, "name letters, or say --all")

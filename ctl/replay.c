@@ -58,7 +58,7 @@ static bool is_ingress(const char *name)
     return process_rank(name) == process_rank("ingress");
 }
 
-static bool is_endpoint(struct ctl *c, const char *name)
+bool is_endpoint(struct ctl *c, const char *name)
 {
     const struct settings *s = c->settings;
     struct conf_near near = {.text = name};

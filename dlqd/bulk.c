@@ -1,7 +1,6 @@
 #include "bulk.h"
 #include "dlqd.h"
 #include "list.h"
-#include "requeue.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -69,7 +68,7 @@ json_t *bulk_retry(void *self, json_t *args, char why[200])
 
         if (!store_find_n(&d->store, n[i], &l))
             continue;
-        if (requeue_letter(d, l.id, f.who, reason))
+        if (list_retry(d, l.id, f.to, f.who, reason))
             json_array_append_new(done, json_string(l.id));
         letter_fini(&l);
     }

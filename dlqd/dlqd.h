@@ -27,8 +27,8 @@ struct dlqd {
     int64_t purge_due_ms; /* mono */
 };
 
-/* In the hop's log: ref is a row of `requeues`, or of `decisions`. */
-enum { ROW_REQUEUE = 1, ROW_DECISION = 2 };
+/* In the hop's log: ref is a row of `requeues`, `decisions` or `redirects`. */
+enum { ROW_REQUEUE = 1, ROW_DECISION = 2, ROW_REDIRECT = 3 };
 
 extern const struct metric dlqd_metrics[];
 extern const struct control_command dlqd_commands[];

@@ -7,6 +7,7 @@
 #include "glob.h"
 #include "headers.h"
 #include "json_text.h"
+#include "redirect.h"
 #include "requeue.h"
 #include "signature.h"
 #include <inttypes.h>
@@ -88,9 +89,13 @@ static bool read_arg(struct list_filter *f, const char *key, json_t *v,
     const struct {
         const char *key;
         const char **text;
-    } texts[] = {{"endpoint", &f->endpoint}, {"workspace", &f->workspace},
-                 {"type", &f->type},         {"reason", &f->reason},
-                 {"source", &f->source},     {"who", &f->who}};
+    } texts[] = {{"endpoint", &f->endpoint},
+                 {"workspace", &f->workspace},
+                 {"type", &f->type},
+                 {"reason", &f->reason},
+                 {"source", &f->source},
+                 {"who", &f->who},
+                 {"to", &f->to}};
 
     for (size_t i = 0; i < COUNT_OF(texts); i++)
         if (strcmp(key, texts[i].key) == 0)
@@ -109,7 +114,7 @@ static bool read_arg(struct list_filter *f, const char *key, json_t *v,
         return arg_int(v, key, 1, &f->limit, why);
     snprintf(why, 200,
              "unknown \"%.40s\"; dlq knows state endpoint workspace type "
-             "reason source since_ms until_ms limit before after who",
+             "reason source since_ms until_ms limit before after to who",
              key);
     return false;
 }
@@ -313,10 +318,22 @@ static json_t *ask_show(void *self, json_t *args, char why[200])
 
 /* ---- dlq_retry ---- */
 
+bool list_retry(struct dlqd *d, const char *id, const char *to, const char *who,
+                char why[200])
+{
+    if (to && (!*to || strlen(to) > NAME_MAX_BYTES)) {
+        snprintf(why, 200, "\"to\": no endpoint has such a name");
+        return false;
+    }
+    return to ? redirect_letter(d, id, to, who, why)
+              : requeue_letter(d, id, who, why);
+}
+
 static json_t *ask_retry(void *self, json_t *args, char why[200])
 {
     json_t *ids = json_object_get(args, "ids"), *id, *done, *refused;
     const char *who = json_string_value(json_object_get(args, "who"));
+    const char *to = json_string_value(json_object_get(args, "to"));
     size_t i;
 
     if (json_array_size(ids) < 1 || json_array_size(ids) > RETRY_MOST) {
@@ -335,7 +352,7 @@ static json_t *ask_retry(void *self, json_t *args, char why[200])
     {
         char reason[200];
 
-        if (requeue_letter(self, json_string_value(id), who, reason))
+        if (list_retry(self, json_string_value(id), to, who, reason))
             json_array_append(done, id);
         else
             json_array_append_new(
@@ -425,12 +442,13 @@ const struct control_command dlqd_commands[] = {
      "\"before\": next until that is null",
      ask_list},
     {"dlq_show", "id", "one letter with headers, body and history", ask_show},
-    {"dlq_retry", "ids who",
+    {"dlq_retry", "ids to who",
      "dead letters back to the sequencer: "
      "{\"requeued\":[id…],\"refused\":[{\"id\",\"why\"}]}",
      ask_retry},
     {"dlq_retry_all",
-     "endpoint workspace type reason source since_ms until_ms limit after who",
+     "endpoint workspace type reason source since_ms until_ms limit after to "
+     "who",
      "the oldest of these dead letters back to the sequencer: "
      "{\"requeued\":[id…],\"next\":…}; go on with \"after\": next until that "
      "is "

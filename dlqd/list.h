@@ -14,6 +14,7 @@ struct list_filter {
     int64_t limit;
     /* Go on below this letter; or, oldest first, above it. */
     int64_t before_ms, before_n, after_ms, after_n;
+    const char *to;  /* another endpoint to send them to; NULL: their own */
     const char *who; /* asks for a change; NULL: does not say */
 };
 
@@ -21,6 +22,11 @@ struct list_filter {
 bool list_filter_read(struct list_filter *f, json_t *args, char why[200]);
 /* Does this letter belong in the list? (The state is SQL's part.) Pure. */
 bool list_filter_takes(const struct list_filter *f, const struct scan_row *row);
+/* A dead letter is to be tried again, or (`to`) sent to another endpoint. false:
+ * `why`. */
+struct dlqd;
+bool list_retry(struct dlqd *d, const char *id, const char *to, const char *who,
+                char why[200]);
 /* What "before" or "after" must be to go on behind this row. The caller's. */
 json_t *list_cursor(const struct scan_row *last);
 

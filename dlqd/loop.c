@@ -5,6 +5,7 @@
 #include "decide.h"
 #include "dlqd.h"
 #include "keep.h"
+#include "redirect.h"
 #include "requeue.h"
 #include <string.h>
 
@@ -60,6 +61,7 @@ int dlqd_work(void *self)
 {
     struct dlqd *d = self;
 
+    redirect_work(d);
     return sooner(sooner(requeue_work(d), decide_work(d)), keep_purge(d));
 }
 

@@ -2,6 +2,7 @@
 #include "decide.h"
 #include "keep.h"
 #include "log.h"
+#include "redirect.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -65,6 +66,8 @@ bool requeue_load(void *self, const char *peer, uint64_t n, int kind,
     (void)n;
     if (kind == ROW_DECISION)
         return decide_load(d, ref, out);
+    if (kind == ROW_REDIRECT)
+        return redirect_load(d, ref, out);
     if (kind != ROW_REQUEUE ||
         !store_requeue_get(&d->store, ref, &letter, &life) ||
         !store_find_n(&d->store, letter, &l))

@@ -102,11 +102,23 @@ void store_open(struct store *s, struct db *db)
             "FROM letters INDEXED BY letters_newest "
             "WHERE state = 'dead' AND (dead_ms, n) > (?1, ?2) "
             "ORDER BY dead_ms, n");
+    s->redirect_add = db_prepare(
+        db, "INSERT INTO redirects (hop_n, sequencer, letter, endpoint, act) "
+            "VALUES (?1, ?2, ?3, ?4, ?5) RETURNING n");
+    s->redirects = db_prepare(
+        db, "SELECT n, hop_n, sequencer, letter, endpoint, act FROM redirects "
+            "ORDER BY n LIMIT ?1");
+    s->redirect_get = db_prepare(
+        db, "SELECT n, hop_n, sequencer, letter, endpoint, act FROM redirects "
+            "WHERE n = ?1");
+    s->redirect_drop = db_prepare(db, "DELETE FROM redirects WHERE n = ?1");
     s->tallies = db_prepare(
         db, "SELECT state, endpoint, reason, count FROM tallies "
             "WHERE count > 0");
     s->old = db_prepare(db, "SELECT n FROM letters WHERE state = ?1 AND "
-                            "moved_ms < ?2 ORDER BY moved_ms LIMIT ?3");
+                            "moved_ms < ?2 AND NOT EXISTS (SELECT 1 FROM "
+                            "redirects r WHERE r.letter = letters.n) "
+                            "ORDER BY moved_ms LIMIT ?3");
     s->count_old = db_prepare(
         db, "SELECT count(*) FROM (SELECT 1 FROM letters WHERE state = ?1 AND "
             "moved_ms < ?2 LIMIT 100000)");
@@ -602,4 +614,57 @@ int store_decisions_again(struct store *s, const char *sequencer)
     bind_text(s->decisions_again, 1, sequencer);
     db_run(s->db, s->decisions_again);
     return db_changes(s->db);
+}
+
+/* ---- to another endpoint ---- */
+
+int64_t store_redirect_add(struct store *s, const struct redirect_row *r)
+{
+    stmt *q = s->redirect_add;
+
+    bind_i64(q, 1, (int64_t)r->hop_n);
+    bind_text(q, 2, r->sequencer);
+    bind_i64(q, 3, r->letter);
+    bind_text(q, 4, r->endpoint);
+    bind_i64(q, 5, (int64_t)r->act);
+    return run_returning(s, q);
+}
+
+static void read_redirect(stmt *q, struct redirect_row *r)
+{
+    r->n = col_i64(q, 0);
+    r->hop_n = (uint64_t)col_i64(q, 1);
+    wire_copy(r->sequencer, sizeof r->sequencer, wire_text(col_text(q, 2)));
+    r->letter = col_i64(q, 3);
+    wire_copy(r->endpoint, sizeof r->endpoint, wire_text(col_text(q, 4)));
+    r->act = (uint64_t)col_i64(q, 5);
+}
+
+bool store_redirect(struct store *s, int64_t n, struct redirect_row *r)
+{
+    bool found;
+
+    bind_i64(s->redirect_get, 1, n);
+    found = db_step(s->db, s->redirect_get);
+    if (found)
+        read_redirect(s->redirect_get, r);
+    db_done(s->redirect_get);
+    return found;
+}
+
+int store_redirects(struct store *s, int most, struct redirect_row *rows)
+{
+    int n = 0;
+
+    bind_i64(s->redirects, 1, most);
+    while (n < most && db_step(s->db, s->redirects))
+        read_redirect(s->redirects, &rows[n++]);
+    db_done(s->redirects);
+    return n;
+}
+
+void store_redirect_drop(struct store *s, int64_t n)
+{
+    bind_i64(s->redirect_drop, 1, n);
+    db_run(s->db, s->redirect_drop);
 }

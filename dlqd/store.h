@@ -21,6 +21,7 @@ struct store {
     stmt *scanning; /* the one of both that is being walked */
     stmt *old, *count_old, *drop_letter, *drop_content, *drop_history;
     stmt *count;
+    stmt *redirect_add, *redirects, *redirect_get, *redirect_drop;
 };
 
 void store_open(struct store *s, struct db *db);
@@ -100,6 +101,19 @@ void store_decision_drop(struct store *s, int64_t n);
 /* All that were resolved or discarded, to this sequencer. */
 int store_decisions_again(struct store *s, const char *sequencer);
 
+/* ---- to another endpoint (redirect.h) ---- */
+
+struct redirect_row {
+    int64_t n, letter;
+    uint64_t hop_n, act;
+    char sequencer[NAME_MAX_BYTES + 1], endpoint[NAME_MAX_BYTES + 1];
+};
+int64_t store_redirect_add(struct store *s, const struct redirect_row *r);
+bool store_redirect(struct store *s, int64_t n, struct redirect_row *r);
+/* The oldest, at most `most`. Returns how many. */
+int store_redirects(struct store *s, int most, struct redirect_row *rows);
+void store_redirect_drop(struct store *s, int64_t n);
+
 /* A walk over the list, newest first, by what is in the index alone. `state`
  * NULL: all. Begins below (before_ms, before_n). */
 struct scan_row {
@@ -114,7 +128,7 @@ void store_scan_done(struct store *s);
 void store_scan_oldest(struct store *s, int64_t after_ms, int64_t after_n);
 
 /* Numbers of letters that have been in `state` since before `before_ms`, oldest
- * first, at most `most`. */
+ * first, at most `most`; none that is still to leave for another endpoint. */
 int store_old(struct store *s, int state, int64_t before_ms, int64_t *n,
               int most);
 /* How many of these there are, at most 100000. */

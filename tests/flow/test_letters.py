@@ -95,4 +95,53 @@ class Bulk(Letters):
             self.assertIn(word, said.stderr)
 
 
+class Redirect(Letters):
+    def dead_with_another(self, count):
+        rig, events = self.dead(count)
+        rig.config["endpoints"].append(
+            rig.endpoint("spare", types=["nothing.*"]))
+        rig.write_config()
+        self.assertEqual(rig.cli("reload")[1], 0)
+        return rig, events
+
+    def test_to_another_endpoint(self):
+        """P2: it is dealt with, and says how; the other one gets it marked."""
+        rig, (event,) = self.dead_with_another(1)
+        letter, = rig.cli("dlq")[0]
+        answer, code = rig.cli("dlq", "retry", letter["id"], "--to", "spare")
+        self.assertEqual((code, answer["requeued"]), (0, [letter["id"]]))
+        request, = rig.receiver.wait(event, count=1, path="/spare")
+        self.assertEqual(request.headers["grapnel-replay"], "1")
+        shown, _ = rig.cli("dlq", "show", letter["id"])
+        self.assertEqual((shown["state"], shown["note"]),
+                         ("resolved", "sent to spare instead"))
+        rig.settle()
+        self.assertEqual(len(rig.receiver.requests("/crm", event=event)), 1)
+        wait_for(lambda: rig.rows("dlqd", "SELECT n FROM redirects") == [])
+        for to, word in (("crm", "died"), ("spear", "spare")):
+            said = rig.cli_text("dlq", "retry", letter["id"], "--to", to)
+            self.assertEqual(said.returncode, 1)
+            self.assertIn(word, said.stdout + said.stderr)
+
+    def test_all_of_them_over_a_kill_each_once(self):
+        """P3, P4: the sequencer was away, dlqd dies; and one more failure is a
+        letter of the other endpoint."""
+        rig, events = self.dead_with_another(20)
+        rig.receiver.rules({"path": "/spare", "answers": [
+            {"status": 400, "times": 1}, {"status": 200}]})
+        rig["sequencer"].kill()
+        answer, code = rig.cli("dlq", "retry", "--all", "--to", "spare")
+        self.assertEqual((code, len(answer["requeued"])), (0, 20))
+        rig["dlqd"].kill()
+        rig.start()
+        for event in events:
+            rig.receiver.wait(event, count=1, path="/spare")
+        self.until(rig, resolved=20, dead=1)
+        rig.settle()
+        for event in events:
+            self.assertEqual(
+                len(rig.receiver.requests("/spare", event=event)), 1)
+        self.assertEqual([x["endpoint"] for x in rig.cli("dlq")[0]], ["spare"])
+
+
 main()

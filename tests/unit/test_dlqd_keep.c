@@ -17,7 +17,7 @@
 #include <unistd.h>
 #include <zmq.h>
 
-extern const char dlqd_store_sql[];
+extern const char dlqd_store_sql[], dlqd_redirects_sql[];
 
 enum { NOW_MS = 1000000 };
 
@@ -32,13 +32,14 @@ static const struct hop_ops ops = {
 
 static void rig_open(struct rig *r)
 {
-    static const char *steps[2];
-    static const struct db_schema schema = {steps, 2, 0};
+    static const char *steps[3];
+    static const struct db_schema schema = {steps, 3, 0};
     struct daemon *m = &r->d.daemon;
     char path[100];
 
     steps[0] = dlqd_store_sql;
     steps[1] = proto_hop_sql;
+    steps[2] = dlqd_redirects_sql;
     memset(&r->d, 0, sizeof r->d);
     snprintf(path, sizeof path, "%s/dlqd.db", r->dir);
     m->settings = &r->settings;

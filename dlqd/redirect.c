@@ -1,0 +1,90 @@
+#include "redirect.h"
+#include "decide.h"
+#include <stdlib.h>
+#include <string.h>
+
+enum { AT_ONCE = 64 };
+
+bool redirect_letter(struct dlqd *d, const char *id, const char *to,
+                     const char *who, char why[200])
+{
+    struct letter l = {0};
+    bool may = store_find(&d->store, wire_text(id), &l);
+    struct redirect_row row = {.letter = l.n, .act = random_id()};
+    char *note;
+
+    if (may && !l.endpoint)
+        snprintf(why, 200,
+                 "it was refused before it was routed: retry it when "
+                 "what it lacks can be had");
+    else if (may && strcmp(l.endpoint, to) == 0)
+        snprintf(why, 200, "that is where it died: retry it without --to");
+    if (may && (!l.endpoint || strcmp(l.endpoint, to) == 0)) {
+        letter_fini(&l);
+        return false;
+    }
+    note = gr_printf("sent to %s instead", to);
+    may = decide_letter(d, id, LETTER_RESOLVED, note, who, why);
+    if (may) {
+        wire_copy(row.sequencer, sizeof row.sequencer, wire_text(l.sequencer));
+        wire_copy(row.endpoint, sizeof row.endpoint, wire_text(to));
+        row.hop_n = hop_next(d->daemon.hop, row.sequencer);
+        hop_put(d->daemon.hop, row.sequencer, ROW_REDIRECT,
+                store_redirect_add(&d->store, &row));
+    }
+    free(note);
+    letter_fini(&l);
+    return may;
+}
+
+void redirect_work(struct dlqd *d)
+{
+    struct redirect_row rows[AT_ONCE];
+    int n = store_redirects(&d->store, AT_ONCE, rows);
+
+    for (int i = 0; i < n; i++)
+        if (hop_cursor(d->daemon.hop, rows[i].sequencer) >= rows[i].hop_n)
+            store_redirect_drop(&d->store, rows[i].n);
+}
+
+static void put(struct buf *out, const struct letter *l,
+                const struct redirect_row *r, struct bytes headers,
+                struct bytes body)
+{
+    struct wire_redirected m = {
+        .act = r->act,
+        .letter_id = wire_text(l->id),
+        .to = wire_text(r->endpoint),
+        .event_id = wire_text(l->event_id),
+        .source = wire_text(l->source),
+        .provider_id = wire_text(l->provider_id),
+        .type = wire_text(l->type),
+        .workspace = wire_text(l->workspace),
+        .received_ms = l->received_ms,
+        .sequence = (uint64_t)l->sequence,
+        .clock = wire_text(l->clock),
+        .headers = headers,
+        .body = body,
+    };
+
+    wire_put_redirected(out, &m);
+}
+
+bool redirect_load(struct dlqd *d, int64_t ref, struct buf *out)
+{
+    struct bytes headers, body;
+    struct redirect_row row;
+    struct letter l;
+    bool found;
+
+    if (!store_redirect(&d->store, ref, &row) ||
+        !store_find_n(&d->store, row.letter, &l))
+        return false;
+    found = store_content(&d->store, row.letter, &headers, &body);
+    if (found) {
+        put(out, &l, &row, headers, body);
+        store_content_done(&d->store);
+    }
+    letter_fini(&l);
+    return found;
+}
