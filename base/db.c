@@ -16,6 +16,7 @@
 enum {
     WAL_COPY_BYTES = 4 * 1024 * 1024,
     WAL_LIMIT_BYTES = 32 * 1024 * 1024,
+    WAL_ROOM_PART = 16, /* of the room that is left, when that is less */
     CACHE_KIB = 16 * 1024,
     /* A file up to this size is checked in full before it is used; the check
      * of a larger one would make a restart slow, so its pages are looked at
@@ -172,14 +173,33 @@ static void copier_stop(struct db *db)
     pthread_cond_destroy(&db->copier.wake);
 }
 
+static int64_t disk_room_bytes(const struct db *db)
+{
+    struct statvfs v;
+
+    if (statvfs(db->path, &v) != 0)
+        return 0;
+    return (int64_t)v.f_bavail * (int64_t)v.f_frsize;
+}
+
+/* The last room of a disk is for what must be kept, not for its WAL: that is
+ * begun anew sooner, and after each commit when there is none left. */
+static int64_t wal_limit_bytes(const struct db *db)
+{
+    int64_t part = disk_room_bytes(db) / WAL_ROOM_PART;
+
+    return part < WAL_LIMIT_BYTES ? part : WAL_LIMIT_BYTES;
+}
+
 void db_tidy(struct db *db)
 {
     int64_t wal_bytes = (int64_t)db->wal_pages * db->page_bytes;
 
-    if (wal_bytes < WAL_COPY_BYTES)
+    if (wal_bytes == 0)
         return;
-    if (wal_bytes < WAL_LIMIT_BYTES) {
-        copier_tell(db, false);
+    if (wal_bytes < wal_limit_bytes(db)) {
+        if (wal_bytes >= WAL_COPY_BYTES)
+            copier_tell(db, false);
         return;
     }
     /* Take the rest over, so that the next commit begins the WAL anew. A
@@ -493,15 +513,12 @@ bool col_null(stmt *s, int i)
 
 int64_t db_room_bytes(struct db *db)
 {
-    struct statvfs v;
     int64_t own = 0;
 
-    if (statvfs(db->path, &v) != 0)
-        return 0;
     if (db_step(db, db->free_pages))
         own = col_i64(db->free_pages, 0) * db->page_bytes;
     db_done(db->free_pages);
-    return (int64_t)v.f_bavail * (int64_t)v.f_frsize + own;
+    return disk_room_bytes(db) + own;
 }
 
 int64_t db_size_bytes(const struct db *db)
