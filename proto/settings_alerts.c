@@ -10,9 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define AT(type, field)    .offset = offsetof(struct type, field)
-#define COUNT(type, field) .count_offset = offsetof(struct type, field)
-
 const struct alert_kind alert_kinds[ALERT_WHEN_COUNT] = {
 #define A(NAME, word, unit, per, window, help) \
     {word, ALERT_UNIT_##unit, per, window, help},

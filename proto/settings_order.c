@@ -3,11 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SECOND_MS 1000LL
-#define DAY_MS    (24 * 60 * 60 * SECOND_MS)
-
-#define AT(type, field) .offset = offsetof(struct type, field)
-
 static const char *const by_words[] = {[ORDER_ARRIVAL] = "arrival",
                                        [ORDER_SEQUENCE] = "sequence",
                                        [ORDER_TIMESTAMP] = "timestamp",

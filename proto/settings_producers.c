@@ -5,8 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define AT(type, field) .offset = offsetof(struct type, field)
-
 static const char *wrong_token(const char *text)
 {
     for (; *text; text++)

@@ -3,7 +3,14 @@
 #ifndef PROTO_SETTINGS_TYPES_H
 #define PROTO_SETTINGS_TYPES_H
 
+#include "clock.h"
 #include "settings.h"
+
+/* What a table of keys says: where a key's value goes. */
+#define AT(type, field)    .offset = offsetof(struct type, field)
+#define COUNT(type, field) .count_offset = offsetof(struct type, field)
+
+#define LONG_MS (3650 * DAY_MS)
 
 extern const struct conf_type settings_as_expr;      /* struct expr */
 extern const struct conf_type settings_as_durations; /* int64_t *, count */
@@ -18,9 +25,22 @@ extern const struct conf_type settings_as_dedupe; /* the same, with section */
 extern const struct conf_type settings_as_where;  /* struct where */
 extern const struct conf_type settings_as_url;    /* char * */
 
+/* settings_process.c, _sources.c, _endpoints.c, _policies.c */
+extern const struct conf_section settings_log_section;
+extern const struct conf_section settings_ingress_section;
+extern const struct conf_section settings_history_section;
+extern const struct conf_section settings_dlq_section;
+extern const struct conf_section settings_metrics_section;
+extern const struct conf_section settings_console_section;
+extern const struct conf_section settings_source_section;
+extern const struct conf_section settings_defaults_section;
+extern const struct conf_section settings_endpoint_section;
+extern const struct conf_section settings_route_section;
+extern const struct conf_section settings_policy_section;
 extern const struct conf_section settings_dedupe; /* struct dedupe */
-extern const struct conf_type settings_as_rate;   /* struct rate */
-extern const struct conf_type settings_as_ports;  /* struct ports */
+extern const char settings_built_in_policies[];
+extern const struct conf_type settings_as_rate;  /* struct rate */
+extern const struct conf_type settings_as_ports; /* struct ports */
 
 /* The port that a URL leads to; only of one that wrong_url() takes. */
 int url_port(const char *url);
@@ -47,6 +67,19 @@ extern const struct conf_section settings_states_section; /* state_rules */
 extern const struct conf_section settings_alert_section;
 extern const struct conf_section settings_notifier_section;
 extern const char settings_built_in_alerts[];
+/* settings_across.c: what must hold across sections. */
+
+/* How many of these lists are the file's; those behind are built in. */
+struct declared {
+    size_t policies, alerts;
+};
+
+void settings_check_across(struct conf *c, const struct settings *s,
+                           const struct declared *declared);
+/* A declared one wins over a built-in one of its name. */
+void settings_drop_hidden(const struct conf_section *section, void *items,
+                          size_t declared, size_t *count);
+
 const char *wrong_publish(const char *text);
 
 const char *wrong_name(const char *text);

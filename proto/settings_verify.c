@@ -5,10 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define DAY_MS (24 * 3600 * 1000LL)
-
-#define AT(type, field) .offset = offsetof(struct type, field)
-
 static const char *const scheme_words[] = {
     [SCHEME_HMAC_SHA256] = "hmac-sha256",
     [SCHEME_HMAC_SHA1] = "hmac-sha1",
