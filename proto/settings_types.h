@@ -12,6 +12,12 @@
 
 #define LONG_MS (3650 * DAY_MS)
 
+/* The count of a list at `target`. */
+void *settings_count_at(const struct conf_key *k, const void *target);
+/* For a type whose value is a pointer that is freed. */
+bool settings_unset_pointer(const struct conf_key *k, const void *target);
+void settings_fini_pointer(const struct conf_key *k, void *target);
+
 extern const struct conf_type settings_as_expr;      /* struct expr */
 extern const struct conf_type settings_as_durations; /* int64_t *, count */
 extern const struct conf_type settings_as_listen;    /* char *host, port */

@@ -1,0 +1,222 @@
+/* URLs, and addresses to listen at. */
+#include "settings_types.h"
+#include <arpa/inet.h>
+#include <string.h>
+
+#define HOST_LETTERS                       \
+    "abcdefghijklmnopqrstuvwxyz0123456789" \
+    "ABCDEFGHIJKLMNOPQRSTUVWXYZ-._"
+
+static bool is_port(const char *text)
+{
+    const char *why;
+    int64_t n;
+
+    return conf_parse_int(text, &n, &why) == GR_OK && n >= 1 && n <= 65535;
+}
+
+static bool is_ipv6(const char *text, size_t n)
+{
+    char copy[INET6_ADDRSTRLEN];
+    struct in6_addr a;
+
+    if (n >= sizeof copy)
+        return false;
+    snprintf(copy, sizeof copy, "%.*s", (int)n, text);
+    return inet_pton(AF_INET6, copy, &a) == 1;
+}
+
+/* Behind the host: nothing, or a port. */
+static bool rest_is_port(const char *rest, size_t n)
+{
+    char port[8];
+
+    if (n == 0)
+        return true;
+    if (*rest != ':' || n > 6)
+        return false;
+    snprintf(port, sizeof port, "%.*s", (int)n - 1, rest + 1);
+    return is_port(port);
+}
+
+static const char *wrong_authority(const char *text, size_t n)
+{
+    const char *end;
+    size_t host;
+
+    if (memchr(text, '@', n))
+        return "must not have a user or a password in it (use headers)";
+    if (n && *text == '[') {
+        end = memchr(text, ']', n);
+        if (!end || !is_ipv6(text + 1, (size_t)(end - text) - 1))
+            return "has no good address between [ and ]";
+        host = (size_t)(end - text) + 1;
+    } else {
+        host = strspn(text, HOST_LETTERS);
+        if (host > n)
+            host = n;
+        if (host == 0)
+            return "has no good host name";
+    }
+    return rest_is_port(text + host, n - host)
+               ? NULL
+               : "has no good host name, or no good port behind it";
+}
+
+static const char *wrong_url_letters(const char *text)
+{
+    for (; *text; text++)
+        if ((unsigned char)*text <= ' ' || (unsigned char)*text >= 127 ||
+            strchr("\\\"<>^`{|}", *text))
+            return "has a letter that must be %-encoded in a URL";
+        else if (*text == '#')
+            return "has a fragment (#), which is never sent: leave it out";
+    return NULL;
+}
+
+const char *wrong_url(const char *text)
+{
+    const char *wrong = wrong_url_letters(text), *host;
+
+    if (wrong)
+        return wrong;
+    if (strncasecmp(text, "https://", 8) == 0)
+        host = text + 8;
+    else if (strncasecmp(text, "http://", 7) == 0)
+        host = text + 7;
+    else
+        return "must begin with https:// or http://";
+    return wrong_authority(host, strcspn(host, "/?"));
+}
+
+const char *wrong_public_url(const char *text)
+{
+    return strchr(text, '?') ? "must be without a query: what comes behind the "
+                               "? is taken from each request"
+                             : wrong_url(text);
+}
+
+/* {source} and the like, behind the host: who is called is not for an event to
+ * say. */
+const char *wrong_url_template(const char *text)
+{
+    static const char *const names[] = {"{source}", "{workspace}", "{type}",
+                                        "{from}",   "{to}",        "{gap}"};
+    size_t host = strcspn(text, "{"), n;
+    char *plain = gr_strdup(text), *brace;
+    const char *wrong = NULL;
+
+    while (!wrong && (brace = strchr(plain, '{')) != NULL) {
+        for (n = 0; n < COUNT_OF(names); n++)
+            if (strncmp(brace, names[n], strlen(names[n])) == 0)
+                break;
+        if (n == COUNT_OF(names))
+            wrong = "may hold {source} {workspace} {type} {from} {to} {gap} "
+                    "and no other braces";
+        else
+            memset(brace, 'x', strlen(names[n]));
+    }
+    if (!wrong)
+        wrong = wrong_url(plain);
+    if (!wrong && text[host]) {
+        brace = strstr(plain, "://") + 3;
+        if (strcspn(brace, "/?") > host - (size_t)(brace - plain))
+            wrong = "may not hold braces in the host";
+    }
+    free(plain);
+    return wrong;
+}
+
+static void read_url(const struct conf_value *v, const struct conf_key *k,
+                     void *target)
+{
+    conf_as_text.read(v, k, target);
+}
+
+/* A query may hold a token. */
+static void print_url(struct buf *out, const struct conf_key *k,
+                      const void *target, int indent)
+{
+    const char *url = *(const char *const *)target, *query = strchr(url, '?');
+    char *shown = query ? gr_printf("%.*s?…", (int)(query - url), url)
+                        : gr_strdup(url);
+
+    (void)k, (void)indent;
+    buf_puts(out, " ");
+    conf_put_text(out, shown);
+    buf_puts(out, "\n");
+    free(shown);
+}
+
+const struct conf_type settings_as_url = {
+    .name = "URL",
+    .read = read_url,
+    .print = print_url,
+    .unset = settings_unset_pointer,
+    .fini = settings_fini_pointer,
+};
+
+/* ---- address:port ---- */
+
+static bool is_address(const char *text)
+{
+    struct in_addr a;
+
+    return strcmp(text, "localhost") == 0 || inet_pton(AF_INET, text, &a) == 1;
+}
+
+/* The host's part of "host:port" or "[host]:port", or NULL. */
+static char *listen_host(const char *text)
+{
+    const char *colon = strrchr(text, ':');
+    size_t n = colon ? (size_t)(colon - text) : 0;
+    char *host;
+
+    if (!colon || !is_port(colon + 1))
+        return NULL;
+    if (n > 2 && text[0] == '[' && text[n - 1] == ']')
+        return is_ipv6(text + 1, n - 2) ? gr_strndup(text + 1, n - 2) : NULL;
+    host = gr_strndup(text, n);
+    if (is_address(host))
+        return host;
+    free(host);
+    return NULL;
+}
+
+static void read_listen(const struct conf_value *v, const struct conf_key *k,
+                        void *target)
+{
+    char *text = conf_scalar(v, "address:port"), **host = target;
+
+    if (!text)
+        return;
+    free(*host);
+    *host = listen_host(text);
+    if (*host)
+        *(int *)settings_count_at(k, target) = (int)strtol(
+            strrchr(text, ':') + 1, NULL, 10);
+    else
+        conf_error(v,
+                   "\"%.60s\" is no address:port like 127.0.0.1:8080 or "
+                   "[::1]:8080",
+                   text);
+    free(text);
+}
+
+static void print_listen(struct buf *out, const struct conf_key *k,
+                         const void *target, int indent)
+{
+    const char *host = *(const char *const *)target;
+    bool six = strchr(host, ':') != NULL;
+
+    (void)indent;
+    buf_printf(out, " \"%s%s%s:%d\"\n", six ? "[" : "", host, six ? "]" : "",
+               *(const int *)settings_count_at(k, target));
+}
+
+const struct conf_type settings_as_listen = {
+    .name = "address:port",
+    .read = read_listen,
+    .print = print_listen,
+    .fini = settings_fini_pointer,
+};
