@@ -275,7 +275,11 @@ static json_t *on_reload(void *self, json_t *args, char why[200])
     struct daemon *d = self;
 
     (void)args;
-    return reload(d, why) ? json_pack("{s:s}", "file", d->config_path) : NULL;
+    if (!reload(d, why))
+        return NULL;
+    if (d->plan->begin) /* the same turn may be asked for more */
+        d->plan->begin(d->plan->self);
+    return json_pack("{s:s}", "file", d->config_path);
 }
 
 static json_t *on_backup(void *self, json_t *args, char why[200])
@@ -398,6 +402,8 @@ static int work(void *self)
     bool more;
 
     metrics_begin(d->metrics);
+    if (d->plan->begin)
+        d->plan->begin(d->plan->self);
     more = take_frames(d);
     more = control_work(d->control) || more;
     d->wait_ms = d->plan->work ? d->plan->work(d->plan->self) : -1;

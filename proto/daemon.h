@@ -33,6 +33,9 @@ struct daemon_plan {
 
     /* In the order of a start and of a turn. NULL is "nothing to do". */
     void (*open)(void *self); /* prepare statements, read memory from disk */
+    /* First in a turn, inside the transaction, and again after a reload in the
+     * middle of one: nothing is taken before it. */
+    void (*begin)(void *self);
     /* A frame that is not the hop's. Inside the transaction. */
     void (*frame)(void *self, int kind, struct bytes frame);
     /* Rows. Returns ms to sleep at most (see loop.h). Called after frames and

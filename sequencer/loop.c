@@ -48,10 +48,6 @@ gr_rc loop_apply(void *self, const char *from, uint64_t n, struct bytes msg)
     struct wire_redirected redirected;
 
     (void)n;
-    /* After a rolled back turn nobody wants anything until work() has matched
-     * the endpoints with the settings. */
-    if (q->configure)
-        return GR_AGAIN;
     switch (wire_kind(msg)) {
     case WIRE_KIND_ACCEPTED:
         if (wire_get_accepted(&accepted, msg) != GR_OK)
@@ -181,9 +177,15 @@ static bool purge(struct sequencer *q)
     return q->purge_keys || q->purge_events || q->purge_order;
 }
 
-/* Inside a turn, so that a full disk takes it back as a whole. */
-static void configure(struct sequencer *q)
+/* After a start, a reload or a turn that was taken back nobody wants anything
+ * until the endpoints are matched with the settings. Inside a turn, so that a
+ * full disk takes it back as a whole. */
+void loop_begin(void *self)
 {
+    struct sequencer *q = self;
+
+    if (!q->configure)
+        return;
     if (!q->series) { /* the first start */
         q->series = random_id();
         store_meta_set(q->store, "series", (int64_t)q->series);
@@ -197,8 +199,6 @@ int loop_work(void *self)
     struct sequencer *q = self;
     int wait_ms, more_ms, order_ms = -1, replay_ms;
 
-    if (q->configure)
-        configure(q);
     doors_work(q->doors);
     if (streams_work(q->streams, q->no_room || q->was_undone))
         order_ms = 0;

@@ -39,6 +39,7 @@ struct store {
     "status, sequence, clock, reason, duplicate_of, source_sequence, late, " \
     "gap, note"
 enum { EVENT_COLUMN_COUNT = 17 };
+#define BUFFERED "3" /* EVENT_BUFFERED */
 #define DELIVERY_COLUMNS                                                   \
     "event, endpoint, status, grant_id, out_n, life, previous, attempts, " \
     "earlier, first_ms, next_ms, at_ms, duration_ms, http_status, error, " \
@@ -152,7 +153,9 @@ static void prepare_deliveries(struct store *s)
         db, "UPDATE deliveries SET life = ?3, died = ?3 - 1 WHERE "
             "event = ?1 AND endpoint = ?2");
     s->event_ended = db_prepare(
-        db, "SELECT 1 FROM deliveries WHERE event = ? AND status < 3 LIMIT 1");
+        db, "SELECT EXISTS (SELECT 1 FROM deliveries WHERE event = ?1 AND "
+            "status < 3) OR EXISTS (SELECT 1 FROM events WHERE n = ?1 AND "
+            "status = " BUFFERED ")");
     s->ready = db_prepare(
         db, "SELECT event, next_ms, lane FROM deliveries "
             "INDEXED BY deliveries_waiting WHERE endpoint = ? AND behind = 0 "
@@ -232,11 +235,12 @@ static void prepare_rest(struct store *s)
     s->letter_pending = db_prepare(
         db, "SELECT 1 FROM letters WHERE event = ? LIMIT 1");
     s->purge_look = db_prepare(
-        db, "SELECT n, taken_ms, EXISTS (SELECT 1 FROM deliveries d WHERE "
-            "d.event = events.n AND d.status < 3) OR EXISTS (SELECT 1 FROM "
-            "letters l WHERE l.event = events.n) OR EXISTS (SELECT 1 FROM "
-            "halts h WHERE h.event = events.n) FROM events WHERE n > ? "
-            "ORDER BY n LIMIT ?");
+        db, "SELECT n, taken_ms, status = " BUFFERED " OR EXISTS (SELECT 1 "
+            "FROM deliveries d WHERE d.event = events.n AND (d.status < 3 OR "
+            "d.grant_id <> 0)) OR EXISTS (SELECT 1 FROM letters l WHERE "
+            "l.event = events.n) OR EXISTS (SELECT 1 FROM halts h WHERE "
+            "h.event = events.n) OR EXISTS (SELECT 1 FROM agains a WHERE "
+            "a.event = events.n) FROM events WHERE n > ? ORDER BY n LIMIT ?");
     s->purge_event = db_prepare(db, "DELETE FROM events WHERE n = ?");
     s->purge_body = db_prepare(db, "DELETE FROM bodies WHERE event = ?");
     s->purge_deliveries = db_prepare(db,

@@ -120,7 +120,7 @@ void store_delivery_out(struct store *s, int64_t event, int64_t endpoint,
                         int status, uint64_t grant, uint64_t out_n);
 void store_life_set(struct store *s, int64_t event, int64_t endpoint,
                     int64_t life);
-/* No delivery of this event is open. */
+/* No delivery of this event is open, and it is not held back. */
 bool store_event_ended(struct store *s, int64_t event);
 
 /* Up to `most` deliveries of an endpoint that may go out, lane by lane, in order,
@@ -195,8 +195,9 @@ bool store_again_pending(struct store *s, int64_t event);
 
 /* ---- retention ---- */
 
-/* Remove finished events taken before `cutoff_ms`, looking at `most` rows above
- * *at. Moves *at; false: the end was reached. */
+/* Remove events taken before `cutoff_ms` that are over: nothing of them is held
+ * back, open, out anywhere, to be sent again, or on its way to dlqd. Looks at
+ * `most` rows above *at. Moves *at; false: the end was reached. */
 bool store_purge(struct store *s, int64_t cutoff_ms, int most, int64_t *at);
 
 /* ---- search ---- */

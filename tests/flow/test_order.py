@@ -7,6 +7,7 @@ import pathlib
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "rig"))
+import zmq
 from rig import SIGNING_SECRET, RigTest, is_signed, main, wait_for  # noqa: E402
 
 KEY = "ledger key"
@@ -163,6 +164,38 @@ class Numbers(OrderTest):
         self.assertIn("order.sequence", trace["reason"])
         letter = wait_for(lambda: rig.cli("dlq")[0], what="the letter")[0]
         self.assertRegex(letter["reason"], "^refused:order.sequence")
+
+    def test_one_that_is_retried_may_be_held_like_any_other(self):
+        """P2: its letter is done with then, its body is not."""
+        rig = self.ledger(order=by_number(sequence="json:/number"))
+        held = self.send(rig, 2)
+        rig.wait_status(held, "refused")
+        letter = wait_for(lambda: rig.cli("dlq")[0], what="the letter")[0]
+        rig.config["sources"][0]["order"]["sequence"] = "json:/seq"
+        rig.write_config()
+        self.assertEqual(rig.cli("reload")[1], 0)
+        self.assertEqual(rig.cli("dlq", "retry", letter["id"])[1], 0)
+        rig.wait_status(held, "buffered")
+        wait_for(lambda: not rig.rows("sequencer", "SELECT 1 FROM letters"),
+                 what="dlqd to know that it was taken")
+        self.send(rig, 1)
+        rig.receiver.wait(held)
+        self.assertEqual([n for n, _, _ in self.order_of(rig)], [1, 2])
+
+    def test_what_is_held_is_no_history(self):
+        """P2: however long it is held, and however short history is kept."""
+        rig = self.ledger(order=by_number())
+        rig.config["history"] = {"keep": "1s"}
+        rig.write_config()
+        rig["sequencer"].restart()
+        held = self.send(rig, 2)
+        after = self.send(rig, 1, team="other")
+        rig.receiver.wait(after)
+        wait_for(lambda: not rig.rows(
+            "sequencer", "SELECT 1 FROM events WHERE id = ?", after),
+            what="an event that came later to be forgotten")
+        self.send(rig, 1)
+        rig.receiver.wait(held)
 
     def test_what_is_held_survives_kills_and_a_change_of_the_order(self):
         """P3, P6: the buffer is in the event's own transaction."""
@@ -322,6 +355,33 @@ class Repeats(OrderTest):
         done = rig.cli_text("release", again)
         self.assertEqual(done.returncode, 1)
         self.assertIn("no suppressed repeat", done.stderr)
+
+
+    def test_one_is_let_through_in_the_turn_of_a_reload(self):
+        """P2: who wants it is asked of the new configuration."""
+        rig = self.ledger()
+        self.send(rig, id="a")
+        again = self.send(rig, id="a")
+        rig.wait_status(again, "duplicate")
+        with zmq.Context.instance().socket(zmq.DEALER) as control:
+            control.linger = 0
+            control.connect(f"ipc://{rig.run_dir}/sequencer.control")
+
+            def ask(question, **args):
+                control.send_multipart([b"", json.dumps(
+                    {"v": 1, "ask": question, "args": args}).encode()])
+
+            def answer():
+                self.assertTrue(control.poll(30000), "no answer")
+                return json.loads(control.recv_multipart()[1])
+            ask("ping")
+            answer()
+            rig["sequencer"].pause()  # so that both come in one turn
+            ask("reload")
+            ask("release", event=again)
+            rig["sequencer"].resume()
+            self.assertEqual([answer()["ok"] for _ in range(2)], [True, True])
+        rig.receiver.wait(again)
 
 
 class Backfill(OrderTest):

@@ -54,21 +54,39 @@ static void explain(sqlite3 *h, const char *sql)
     free(text);
 }
 
-static void every_statement_seeks_what_it_needs(void **state)
-{
-    char folder[] = "/tmp/gr-store-XXXXXX", *path;
-    struct store_lanes *lanes;
-    struct store *store;
-    const char *sql[200];
-    int count = 0;
-    struct db *db;
+static char folder[32], *path;
+static struct db *db;
+static struct store *store;
 
+static int begin(void **state)
+{
     (void)state;
+    snprintf(folder, sizeof folder, "/tmp/gr-store-XXXXXX");
     assert_non_null(mkdtemp(folder));
     path = gr_printf("%s/sequencer.db", folder);
     db = db_open(path, &sequencer_schema);
     store = store_open(db);
-    lanes = store_lanes_open(db);
+    return 0;
+}
+
+static int end(void **state)
+{
+    (void)state;
+    store_close(store);
+    db_close(db);
+    unlink(path);
+    free(path);
+    rmdir(folder);
+    return 0;
+}
+
+static void every_statement_seeks_what_it_needs(void **state)
+{
+    struct store_lanes *lanes = store_lanes_open(db);
+    const char *sql[200];
+    int count = 0;
+
+    (void)state;
     for (sqlite3_stmt *s = NULL; (s = sqlite3_next_stmt(db_handle(db), s));)
         if (strstr(sqlite3_sql(s), "SELECT") && count < (int)COUNT_OF(sql))
             sql[count++] = sqlite3_sql(s);
@@ -76,17 +94,84 @@ static void every_statement_seeks_what_it_needs(void **state)
     for (int i = 0; i < count; i++)
         explain(db_handle(db), sql[i]);
     store_lanes_close(lanes);
-    store_close(store);
-    db_close(db);
-    unlink(path);
-    free(path);
-    rmdir(folder);
+}
+
+/* ---- what is purged ---- */
+
+static void add_event(int64_t n, int status)
+{
+    char id[8];
+
+    snprintf(id, sizeof id, "evt_%d", (int)n);
+    store_event_add(store, &(struct event_row){.n = n,
+                                               .id = id,
+                                               .source = "s",
+                                               .type = "t",
+                                               .workspace = "w",
+                                               .status = status});
+}
+
+static void add_delivery(int64_t event, int status, uint64_t grant)
+{
+    store_delivery_add(store, &(struct delivery_row){.event = event,
+                                                     .endpoint = 1,
+                                                     .status = status,
+                                                     .grant = grant});
+}
+
+static bool is_there(int64_t n)
+{
+    struct event_row e;
+    bool there = store_event(store, n, &e);
+
+    store_done(store);
+    return there;
+}
+
+/* P2, P5: an event is no history yet when it is held back, when a delivery of
+ * it is open or waits to be sent again, or when a copy of it is still out: its
+ * lane waits for that. */
+static void only_what_is_over_is_purged(void **state)
+{
+    enum { DONE = 1, HELD, OPEN, COPY_OUT, AGAIN, LETTER, DUPLICATE, YOUNG };
+    int64_t at = 0;
+
+    (void)state;
+    for (int64_t n = DONE; n < YOUNG; n++)
+        add_event(n, n == HELD        ? EVENT_BUFFERED
+                     : n == DUPLICATE ? EVENT_DUPLICATE
+                                      : EVENT_ROUTED);
+    add_delivery(DONE, DELIVERY_DELIVERED, 0);
+    add_delivery(OPEN, DELIVERY_WAITING, 0);
+    add_delivery(COPY_OUT, DELIVERY_DELIVERED, 7);
+    add_delivery(AGAIN, DELIVERY_DELIVERED, 0);
+    store_again_add(store, AGAIN, 1, 5);
+    add_delivery(LETTER, DELIVERY_DEAD, 0);
+    store_letter_add(store, 1, LETTER, 1, 1, 0, (struct bytes){"", 0});
+    assert_false(store_purge(store, 1, 64, &at));
+    for (int64_t n = DONE; n < YOUNG; n++)
+        assert_int_equal(is_there(n), n != DONE && n != DUPLICATE);
+}
+
+/* P2: its last letter may be done with while it is held back. */
+static void what_is_held_back_has_not_ended(void **state)
+{
+    (void)state;
+    add_event(1, EVENT_BUFFERED);
+    add_event(2, EVENT_ROUTED);
+    assert_false(store_event_ended(store, 1));
+    assert_true(store_event_ended(store, 2));
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_statement_seeks_what_it_needs),
+        cmocka_unit_test_setup_teardown(every_statement_seeks_what_it_needs,
+                                        begin, end),
+        cmocka_unit_test_setup_teardown(only_what_is_over_is_purged, begin,
+                                        end),
+        cmocka_unit_test_setup_teardown(what_is_held_back_has_not_ended, begin,
+                                        end),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
