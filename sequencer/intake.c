@@ -1,51 +1,19 @@
 /* intake: one accepted request becomes an event: what it is, whether it is a
  * repeat, its number, and who gets it. All in the turn's transaction. */
-#include "doors.h"
-#include "finding.h"
 #include "headers.h"
 #include "keys.h"
 #include "log.h"
 #include "moves.h"
-#include "publication.h"
-#include "route.h"
 #include "split.h"
-#include "store.h"
 #include "store_order.h"
-#include "streams.h"
+#include "taking.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum {
-    UNWANTED_BYTES = 300,
-    REASON_BYTES = 4 * (LABEL_MAX_BYTES + 1),
-    RESERVED_COUNT = 1024,
-};
+enum { RESERVED_COUNT = 1024 };
 
-/* One event at work. */
-struct taking {
-    struct event_row *ev;
-    struct subject *subject;
-    const struct source *source; /* NULL: not configured any more */
-    struct finding f;
-    struct publication published; /* of a producer's */
-    /* In which life of its letter it was refused or ignored; 0: it is new. */
-    int64_t life;
-    bool released;    /* a repeat that a person lets through */
-    bool forced;      /* an invalid move likewise */
-    uint64_t act;     /* an operator sends it again (replay.h); 0: it came */
-    const char *only; /* to this endpoint; NULL: to all that want it */
-    bool always;      /* to that one, whether it wants it or not */
-    char earlier_id[EVENT_ID_BYTES + 1];
-    char reason[REASON_BYTES];
-    struct placing placing;
-    struct buf clock;
-    int wanted;
-};
-
-/* Never given again, also when the rows with the highest are purged: keys and
- * logs of hops remember them longer. */
-static int64_t next_event(struct sequencer *q)
+int64_t intake_number(struct sequencer *q)
 {
     if (q->next_event > q->reserved_event) {
         q->reserved_event = q->next_event + RESERVED_COUNT - 1;
@@ -77,97 +45,6 @@ static int64_t note_keys(struct sequencer *q, const struct finding *f,
             keys_add(q->keys, f->keys[i].key, earlier ? earlier : ev->n,
                      ev->received_ms, f->keys[i].ttl_ms, q->d.loop.now_ms);
     return earlier;
-}
-
-/* ---- to whom? ---- */
-
-static void give(struct sequencer *q, struct endpoint *e,
-                 const struct event_row *ev, struct workspace *ws,
-                 int64_t place, uint64_t act)
-{
-    struct delivery_row d = {
-        .event = ev->n, .endpoint = e->id, .place = place, .act = act};
-
-    if (ev->sequence)
-        d.previous = workspace_routed(ws, e->id, ev->sequence);
-    d.lane = lanes_of(e, ws);
-    d.behind = lanes_busy(q, e, d.lane);
-    if (!d.behind && dispatch_may(q, e)) {
-        d.status = DELIVERY_IN_FLIGHT;
-        d.grant = e->grant;
-        d.out_n = dispatch_task(q, e, ev->n, false);
-    } else {
-        d.status = DELIVERY_WAITING;
-        e->waiting = e->waiting || !d.behind;
-    }
-    store_delivery_add(q->store, &d);
-}
-
-/* Why nobody wants it, as far as fits: it is asked once, when its body is still
- * there to be looked at. */
-static void say_unwanted(struct sequencer *q, struct subject *subject,
-                         char out[UNWANTED_BYTES])
-{
-    size_t at = 0;
-
-    *out = 0;
-    for (size_t i = 0; i < q->d.settings->endpoint_count; i++) {
-        const struct endpoint_settings *e = &q->d.settings->endpoints[i];
-        struct buf why;
-
-        if (at + strlen(e->name) + 8 > UNWANTED_BYTES)
-            break;
-        buf_init(&why, UNWANTED_BYTES);
-        if (route_wants(q->d.settings, e, subject, &why)) {
-            buf_reset(&why);
-            buf_puts(&why, "the producer does not name it");
-        }
-        buf_put(&why, "", 1);
-        snprintf(out + at, UNWANTED_BYTES - at, "%s%s: %s", at ? "; " : "",
-                 e->name, why.failed ? "it does not want it" : why.data);
-        at += strlen(out + at);
-        buf_fini(&why);
-    }
-}
-
-static bool wants(struct sequencer *q, struct taking *t,
-                  const struct endpoint *e)
-{
-    const struct publication *u = &t->published;
-
-    if (!e->settings || e->settings->internal)
-        return false;
-    if (t->only && (t->always || strcmp(e->name, t->only) != 0))
-        return strcmp(e->name, t->only) == 0;
-    return route_wants(q->d.settings, e->settings, t->subject, NULL) &&
-           (!u->is || published_for(&u->p, e->name));
-}
-
-/* Number the event and give it to everyone who wants it and, if it says who may
- * have it, is named. Returns how many. */
-static int route(struct sequencer *q, struct taking *t)
-{
-    struct event_row *ev = t->ev;
-    struct workspace *ws = store_workspace(q->store, &q->workspaces,
-                                           ev->workspace);
-    int64_t place = q->next_place++;
-    int wanted = 0;
-
-    ev->sequence = workspace_number(&q->workspaces, ws, ev->type);
-    workspace_clock(ws, ev->type, CLOCK_MAX_BYTES, &t->clock);
-    ev->clock = t->clock.data;
-    t->subject->type = ev->type;
-    t->subject->workspace = ev->workspace;
-    for (size_t i = 0; i < q->endpoint_count; i++) {
-        struct endpoint *e = &q->endpoints[i];
-
-        if (!wants(q, t, e))
-            continue;
-        give(q, e, ev, ws, place, t->act);
-        wanted++;
-    }
-    q->metrics[wanted ? METRIC_ROUTED : METRIC_UNWANTED]++;
-    return wanted;
 }
 
 /* ---- a valid move? ---- */
@@ -202,21 +79,11 @@ static bool moves(struct sequencer *q, struct taking *t)
 
 /* ---- one event ---- */
 
-static void route_it(struct sequencer *q, struct taking *t)
-{
-    t->ev->status = EVENT_ROUTED;
-    t->wanted = route(q, t);
-    if (t->wanted)
-        return;
-    say_unwanted(q, t->subject, t->reason);
-    t->ev->reason = t->reason;
-}
-
 /* It is let go: now it is a valid move or none, and gets its number. */
-static void go(struct sequencer *q, struct taking *t)
+void taking_go(struct sequencer *q, struct taking *t)
 {
     if (moves(q, t)) {
-        route_it(q, t);
+        routing_route(q, t);
     } else {
         t->ev->status = EVENT_IGNORED;
         t->ev->reason = t->reason;
@@ -239,7 +106,7 @@ static bool is_repeat(struct sequencer *q, struct taking *t)
     return true;
 }
 
-static void decide(struct sequencer *q, struct taking *t)
+void taking_decide(struct sequencer *q, struct taking *t)
 {
     struct event_row *ev = t->ev;
 
@@ -250,12 +117,12 @@ static void decide(struct sequencer *q, struct taking *t)
         ev->status = EVENT_REFUSED;
         ev->reason = t->f.refused;
     } else if (t->act) {
-        route_it(q, t);
+        routing_route(q, t);
     } else if (!is_repeat(q, t) &&
                /* What is forced had its place already. */
-               (t->forced ||
-                streams_place(q->streams, t->source, &t->f, ev, &t->placing))) {
-        go(q, t);
+               (t->forced || streams_place(q->streams, t->source, &t->f, ev,
+                                           t->life, &t->placing))) {
+        taking_go(q, t);
     }
 }
 
@@ -290,7 +157,8 @@ static void say(struct sequencer *q, const struct taking *t)
     }
 }
 
-/* A dead letter now, or one no more. */
+/* A dead letter now, or one no more. Of one that is held nothing yet: its life
+ * is kept with its place. */
 static void tell_dlqd(struct sequencer *q, const struct taking *t)
 {
     bool dead = t->ev->status == EVENT_REFUSED ||
@@ -299,21 +167,26 @@ static void tell_dlqd(struct sequencer *q, const struct taking *t)
 
     if (dead)
         letters_dead(q, t->ev->n, 0, t->life + 1, (struct bytes){"", 0});
-    else if (t->life)
+    else if (t->life && t->ev->status != EVENT_BUFFERED)
         letters_recovered(q, t->ev->n, 0, t->life);
     if (t->ev->status == EVENT_ROUTED && !t->wanted)
         body_maybe_drop(q, t->ev->n);
 }
 
-static void taking_fini(struct taking *t)
+static void said(struct sequencer *q, struct taking *t)
 {
+    tell_dlqd(q, t);
+    say(q, t);
     publication_fini(&t->published);
     buf_fini(&t->clock);
     finding_fini(&t->f);
 }
 
-static void take(struct sequencer *q, struct event_row *ev,
-                 struct subject *subject, int64_t life);
+void taking_end(struct sequencer *q, struct taking *t)
+{
+    store_event_set(q->store, t->ev);
+    said(q, t);
+}
 
 /* One event of a request of several. Its id is made from the request's, so it
  * is known when the request comes again after a restore. */
@@ -332,9 +205,9 @@ static void take_part(struct sequencer *q, const struct event_row *request,
     if (store_event_n(q->store, wire_text(id)))
         return;
     ev.id = id;
-    ev.n = next_event(q);
+    ev.n = intake_number(q);
     store_part_add(q->store, ev.n, request->n);
-    take(q, &ev, &subject, 0);
+    taking_take(q, &ev, &subject, 0);
     streams_follow(q->streams);
     subject_fini(&subject);
 }
@@ -412,7 +285,7 @@ static void find_published(struct taking *t)
     buf_puts(&t->f.workspace, u->p.workspace);
 }
 
-static void find(struct sequencer *q, struct taking *t, const char *unread)
+void taking_find(struct sequencer *q, struct taking *t, const char *unread)
 {
     buf_init(&t->clock, 2 * CLOCK_MAX_BYTES);
     if (unread) {
@@ -438,52 +311,22 @@ static void take_it(struct sequencer *q, struct taking *t)
         split_fini(&parts);
         return;
     }
-    find(q, t, unread);
-    decide(q, t);
+    taking_find(q, t, unread);
+    taking_decide(q, t);
     keep_body(q, t->ev, t->subject, &t->published, !t->life);
     if (t->life)
         store_event_set(q->store, t->ev);
     else
         store_event_add(q->store, t->ev);
-    tell_dlqd(q, t);
-    say(q, t);
-    taking_fini(t);
+    said(q, t);
 }
 
 /* `life` 0: the event is new. Else its row is there, it was refused in that
  * life, and its letter was requeued. */
-static void take(struct sequencer *q, struct event_row *ev,
+void taking_take(struct sequencer *q, struct event_row *ev,
                  struct subject *subject, int64_t life)
 {
     take_it(q, &(struct taking){.ev = ev, .subject = subject, .life = life});
-}
-
-/* The same of one whose row is there. */
-static void take_again(struct sequencer *q, struct taking *t)
-{
-    find(q, t, NULL);
-    decide(q, t);
-    store_event_set(q->store, t->ev);
-    tell_dlqd(q, t);
-    say(q, t);
-    taking_fini(t);
-}
-
-/* One that was held. Its source may be gone since: then it goes all the same,
- * it was accepted while there was one. */
-static void let_go(struct sequencer *q, struct taking *t)
-{
-    if (t->source && t->f.refused) {
-        t->ev->status = EVENT_REFUSED;
-        t->ev->reason = t->f.refused;
-    } else if (t->source) {
-        go(q, t);
-    } else {
-        route_it(q, t);
-    }
-    store_event_set(q->store, t->ev);
-    tell_dlqd(q, t);
-    say(q, t);
 }
 
 static gr_rc take_message(struct sequencer *q, const struct wire_accepted *m,
@@ -507,7 +350,7 @@ static gr_rc take_message(struct sequencer *q, const struct wire_accepted *m,
     ev.source = subject.source = source;
     ev.received_ms = m->received_ms;
     ev.taken_ms = q->d.loop.now_ms;
-    ev.n = next_event(q);
+    ev.n = intake_number(q);
     q->metrics[METRIC_TAKEN]++;
     take_it(q, &(struct taking){.ev = &ev,
                                 .subject = &subject,
@@ -534,134 +377,12 @@ gr_rc intake_replayed(struct sequencer *q, const struct wire_accepted *m,
     return rc;
 }
 
-/* ---- an event that is here already ---- */
-
-/* Its row and body as they are kept. The strings are its own. */
-struct again {
-    struct event_row ev;
-    struct subject subject;
-    char *texts[8];
-    size_t text_count;
-    bool has_body;
-};
-
-static const char *keep(struct again *a, const char *text)
-{
-    a->texts[a->text_count] = gr_strdup(text ? text : "");
-    return a->texts[a->text_count++];
-}
-
-/* false: there is no such event. Its body is read until again_fini(). */
-static bool again_init(struct sequencer *q, struct again *a, int64_t n)
-{
-    struct event_row row;
-
-    *a = (struct again){0};
-    if (!store_event(q->store, n, &row)) {
-        store_done(q->store);
-        return false;
-    }
-    a->ev = row;
-    a->ev.id = keep(a, row.id);
-    a->ev.source = a->subject.source = keep(a, row.source);
-    a->ev.provider_id = keep(a, row.provider_id);
-    a->ev.type = keep(a, row.type);
-    a->ev.workspace = keep(a, row.workspace);
-    a->ev.gap = keep(a, row.gap);
-    a->ev.note = keep(a, row.note);
-    a->ev.duplicate_of = keep(a, row.duplicate_of);
-    a->ev.clock = a->ev.reason = "";
-    store_done(q->store);
-    a->has_body = store_body(q->store, n, &a->subject.headers,
-                             &a->subject.body);
-    return true;
-}
-
-static void again_fini(struct sequencer *q, struct again *a)
-{
-    subject_fini(&a->subject);
-    store_body_done(q->store);
-    for (size_t i = 0; i < a->text_count; i++)
-        free(a->texts[i]);
-}
-
-gr_rc intake_again(struct sequencer *q, int64_t n, int64_t life)
-{
-    struct again a;
-    bool there = again_init(q, &a, n);
-    bool was_ignored = there && a.ev.status == EVENT_IGNORED;
-    struct taking t = {.ev = &a.ev, .subject = &a.subject, .life = life};
-
-    if (!there || (a.ev.status != EVENT_REFUSED && !was_ignored)) {
-        again_fini(q, &a);
-        return GR_REFUSE;
-    }
-    if (a.has_body && was_ignored) {
-        t.source = settings_source(q->d.settings, a.ev.source);
-        t.forced = t.released = true;
-        take_again(q, &t);
-    } else if (a.has_body) {
-        take(q, &a.ev, &a.subject, life);
-    }
-    again_fini(q, &a);
-    return GR_OK;
-}
-
-gr_rc intake_release(struct sequencer *q, const char *id, char why[200])
-{
-    int64_t n = store_event_n(q->store, wire_text(id));
-    struct again a;
-    struct taking t = {.ev = &a.ev, .subject = &a.subject, .released = true};
-    gr_rc rc = GR_REFUSE;
-
-    if (!n || !again_init(q, &a, n)) {
-        snprintf(why, 200, "no event has the id %.60s", id);
-        return GR_REFUSE;
-    }
-    t.source = settings_source(q->d.settings, a.ev.source);
-    if (a.ev.status != EVENT_DUPLICATE) {
-        snprintf(why, 200, "%.60s is no suppressed repeat", id);
-    } else if (!a.has_body) {
-        snprintf(why, 200, "the body of %.60s is no longer kept", id);
-    } else {
-        take_again(q, &t);
-        q->metrics[METRIC_LET_THROUGH]++;
-        log_info(id, "let through by a person");
-        rc = GR_OK;
-    }
-    again_fini(q, &a);
-    return rc;
-}
-
-/* What it was held for has come, or was given up. */
-void intake_let_go(struct sequencer *q, int64_t n, const char *gap)
-{
-    struct again a;
-    struct taking t = {.ev = &a.ev, .subject = &a.subject};
-    bool there = again_init(q, &a, n);
-
-    if (there && a.ev.status == EVENT_BUFFERED && a.has_body) {
-        t.source = settings_source(q->d.settings, a.ev.source);
-        a.ev.gap = gap;
-        snprintf(t.placing.note, sizeof t.placing.note, "held back for %lld ms",
-                 (long long)(q->d.loop.now_ms - a.ev.taken_ms));
-        a.ev.note = t.placing.note;
-        find(q, &t, NULL);
-        let_go(q, &t);
-        taking_fini(&t);
-    } else {
-        log_error(there ? a.ev.id : NULL,
-                  "what was held back is not there as it was", LI("event", n));
-    }
-    again_fini(q, &a);
-}
-
 /* ---- an event of our own ---- */
 
 void intake_own(struct sequencer *q, struct endpoint *e, const char *type,
                 const char *workspace, struct bytes body, int64_t expires_ms)
 {
-    struct event_row ev = {.n = next_event(q),
+    struct event_row ev = {.n = intake_number(q),
                            .source = "grapnel",
                            .type = type,
                            .workspace = workspace,
@@ -677,8 +398,9 @@ void intake_own(struct sequencer *q, struct endpoint *e, const char *type,
     headers_put(&headers, "content-type", wire_text("application/json"));
     store_body_add(q->store, ev.n, (struct bytes){headers.data, headers.len},
                    body);
-    give(q, e, &ev, store_workspace(q->store, &q->workspaces, workspace),
-         q->next_place++, 0);
+    routing_give(q, e, &ev,
+                 store_workspace(q->store, &q->workspaces, workspace),
+                 q->next_place++, 0);
     store_event_add(q->store, &ev);
     buf_fini(&headers);
 }

@@ -153,7 +153,7 @@ int64_t letters_adopt(struct sequencer *q, const struct wire_requeued *m)
     char *texts[] = {wire_dup(m->event_id),    wire_dup(m->source),
                      wire_dup(m->provider_id), wire_dup(m->type),
                      wire_dup(m->workspace),   wire_dup(m->clock)};
-    struct event_row ev = {.n = q->next_event++,
+    struct event_row ev = {.n = intake_number(q),
                            .id = texts[0],
                            .source = texts[1],
                            .provider_id = texts[2],

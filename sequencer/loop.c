@@ -130,8 +130,10 @@ static void count(struct sequencer *q)
 
     store_gap_figures(q->order, &open, &oldest_ms);
     q->metrics[METRIC_GAPS_OPEN] = open;
-    q->metrics[METRIC_GAP_OLDEST] = open ? (q->d.loop.now_ms - oldest_ms) / 1000
-                                         : 0;
+    /* After a step of the clock it may have been opened in what is to come. */
+    q->metrics[METRIC_GAP_OLDEST] = open && q->d.loop.now_ms > oldest_ms
+                                        ? (q->d.loop.now_ms - oldest_ms) / 1000
+                                        : 0;
     q->metrics[METRIC_KEYS] = keys_count(q->keys);
 }
 

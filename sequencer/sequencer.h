@@ -202,21 +202,28 @@ struct sequencer {
 extern const struct control_command sequencer_commands[];
 
 /* intake.c */
+/* Of a new event. Never given again, also when the rows with the highest are
+ * purged: keys and logs of hops remember them longer. */
+int64_t intake_number(struct sequencer *q);
 gr_rc intake_accepted(struct sequencer *q, const struct wire_accepted *m);
 /* The same of one that an operator sends again: it is a repeat of nothing, holds
  * nothing back and moves no object. */
 gr_rc intake_replayed(struct sequencer *q, const struct wire_accepted *m,
                       const struct wire_replayed *replayed);
+/* An event of our own, for one endpoint. */
+void intake_own(struct sequencer *q, struct endpoint *e, const char *type,
+                const char *workspace, struct bytes body, int64_t expires_ms);
+
+/* again.c: events that are here already */
 /* Look again at event n, which was refused, or ignored, in `life`; the move of
  * an ignored one is forced. GR_REFUSE: it was neither. */
 gr_rc intake_again(struct sequencer *q, int64_t n, int64_t life);
 /* A person lets a repeat through. GR_REFUSE: `why`. */
 gr_rc intake_release(struct sequencer *q, const char *id, char why[200]);
-/* An event that was held back goes; `gap`: past these numbers, or "". */
-void intake_let_go(struct sequencer *q, int64_t n, const char *gap);
-/* An event of our own, for one endpoint. */
-void intake_own(struct sequencer *q, struct endpoint *e, const char *type,
-                const char *workspace, struct bytes body, int64_t expires_ms);
+/* An event that was held back goes; `gap`: past these numbers, or "". `life`: of
+ * its letter, as streams_place() was told. */
+void intake_let_go(struct sequencer *q, int64_t n, int64_t life,
+                   const char *gap);
 
 /* grants.c: who works on what */
 void grants_open(struct sequencer *q);

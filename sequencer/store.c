@@ -4,11 +4,11 @@
 #include <string.h>
 
 extern const char sequencer_store_sql[], sequencer_parts_sql[],
-    sequencer_order_sql[], sequencer_replay_sql[];
+    sequencer_order_sql[], sequencer_replay_sql[], sequencer_streams_sql[];
 
-static const char *const steps[] = {sequencer_store_sql, proto_hop_sql,
-                                    sequencer_parts_sql, sequencer_order_sql,
-                                    sequencer_replay_sql};
+static const char *const steps[] = {
+    sequencer_store_sql, proto_hop_sql,        sequencer_parts_sql,
+    sequencer_order_sql, sequencer_replay_sql, sequencer_streams_sql};
 const struct db_schema sequencer_schema = {steps, COUNT_OF(steps), 0};
 
 enum { ROUTED_MAX_BYTES = 1024 * 1024, CLOCK_ALL_BYTES = 1024 * 1024 };
@@ -39,7 +39,8 @@ struct store {
     "status, sequence, clock, reason, duplicate_of, source_sequence, late, " \
     "gap, note"
 enum { EVENT_COLUMN_COUNT = 17 };
-#define BUFFERED "3" /* EVENT_BUFFERED */
+#define DUPLICATE "1" /* EVENT_DUPLICATE */
+#define BUFFERED  "3" /* EVENT_BUFFERED */
 #define DELIVERY_COLUMNS                                                   \
     "event, endpoint, status, grant_id, out_n, life, previous, attempts, " \
     "earlier, first_ms, next_ms, at_ms, duration_ms, http_status, error, " \
@@ -155,7 +156,7 @@ static void prepare_deliveries(struct store *s)
     s->event_ended = db_prepare(
         db, "SELECT EXISTS (SELECT 1 FROM deliveries WHERE event = ?1 AND "
             "status < 3) OR EXISTS (SELECT 1 FROM events WHERE n = ?1 AND "
-            "status = " BUFFERED ")");
+            "status IN (" BUFFERED ", " DUPLICATE "))");
     s->ready = db_prepare(
         db, "SELECT event, next_ms, lane FROM deliveries "
             "INDEXED BY deliveries_waiting WHERE endpoint = ? AND behind = 0 "

@@ -120,7 +120,8 @@ void store_delivery_out(struct store *s, int64_t event, int64_t endpoint,
                         int status, uint64_t grant, uint64_t out_n);
 void store_life_set(struct store *s, int64_t event, int64_t endpoint,
                     int64_t life);
-/* No delivery of this event is open, and it is not held back. */
+/* No delivery of this event is open, it is not held back, and no repeat that may
+ * be let through. */
 bool store_event_ended(struct store *s, int64_t event);
 
 /* Up to `most` deliveries of an endpoint that may go out, lane by lane, in order,

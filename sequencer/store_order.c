@@ -4,18 +4,21 @@
 
 struct store_order {
     struct db *db;
-    stmt *stream, *stream_by_id, *stream_add, *stream_set, *stream_held,
-        *held_count, *held_in;
+    stmt *stream, *stream_by_id, *stream_add, *stream_set, *stream_drop,
+        *stream_held, *held_count, *held_in;
+    stmt *epoch, *epoch_set;
     stmt *held_add, *held_first, *held_drop, *held_upto, *held_due, *due_gap,
         *due_held;
-    stmt *gap_add, *gap_of, *gap, *gap_span, *gap_end, *gap_due, *gap_open_from,
-        *gap_figures, *gap_count, *gaps, *open_gaps, *gaps_purge;
+    stmt *gap_add, *gap_of, *gap, *gap_span, *gap_end, *gap_due, *gaps_end,
+        *gaps_hasten, *gap_figures, *gap_count, *gaps, *open_gaps, *gaps_purge;
     stmt *doors, *door_add, *door_drop;
     stmt *object, *object_set, *objects_purge;
     stmt *workspaces, *workspace;
 };
 
-#define STREAM_COLUMNS "id, source, workspace, type, kind, next, high, held"
+#define STREAM_COLUMNS                                      \
+    "id, source, workspace, type, kind, next, high, held, " \
+    "epoch"
 #define GAP_COLUMNS                                                         \
     "id, stream, source, workspace, type, first, last, status, opened_ms, " \
     "closed_ms, note, due"
@@ -32,8 +35,13 @@ static void prepare_streams(struct store_order *s, struct db *db)
     s->stream_by_id = db_prepare(db, "SELECT " STREAM_COLUMNS
                                      " FROM streams WHERE id = ?");
     s->stream_add = db_prepare(
-        db, "INSERT INTO streams(source, workspace, type, kind, next, high) "
-            "VALUES(?, ?, ?, ?, ?, ?) RETURNING id");
+        db, "INSERT INTO streams(source, workspace, type, kind, next, high, "
+            "epoch) VALUES(?, ?, ?, ?, ?, ?, ?) RETURNING id");
+    s->stream_drop = db_prepare(db, "DELETE FROM streams WHERE id = ?");
+    s->epoch = db_prepare(db,
+                          "SELECT form, epoch FROM orders WHERE source = ?");
+    s->epoch_set = db_prepare(db, "INSERT OR REPLACE INTO orders(source, form, "
+                                  "epoch) VALUES(?, ?, ?)");
     s->stream_set = db_prepare(
         db, "UPDATE streams SET next = ?2, high = ?3, held = ?4 WHERE id = ?1");
     s->stream_held = db_prepare(
@@ -44,10 +52,10 @@ static void prepare_streams(struct store_order *s, struct db *db)
     s->held_in = db_prepare(
         db, "SELECT sum(held) FROM streams WHERE held > 0 AND workspace = ?");
     s->held_add = db_prepare(
-        db, "INSERT INTO buffer(stream, place, event, observed, due) "
-            "VALUES(?, ?, ?, ?, ?)");
+        db, "INSERT INTO buffer(stream, place, event, observed, due, life) "
+            "VALUES(?, ?, ?, ?, ?, ?)");
     s->held_first = db_prepare(
-        db, "SELECT place, event, observed FROM buffer WHERE stream = ? "
+        db, "SELECT place, event, life, observed FROM buffer WHERE stream = ? "
             "ORDER BY place, event LIMIT 1");
     s->held_drop = db_prepare(
         db, "DELETE FROM buffer WHERE stream = ? AND place = ? AND event = ?");
@@ -77,9 +85,12 @@ static void prepare_gaps(struct store_order *s, struct db *db)
     s->gap_due = db_prepare(
         db, "SELECT id, stream FROM gaps WHERE status = 0 AND due <= ? "
             "ORDER BY due LIMIT 1");
-    s->gap_open_from = db_prepare(
-        db, "SELECT id FROM gaps WHERE stream = ? AND first >= ? AND "
-            "status = 0 ORDER BY first LIMIT 1");
+    s->gaps_end = db_prepare(
+        db, "UPDATE gaps SET status = ?2, closed_ms = ?3, note = CASE note "
+            "WHEN '' THEN ?4 ELSE note END WHERE stream = ?1 AND status = 0");
+    s->gaps_hasten = db_prepare(
+        db, "UPDATE gaps INDEXED BY gaps_due SET due = ?2 "
+            "WHERE status = 0 AND due > ?2 AND source = ?1");
     s->gap_figures = db_prepare(
         db, "SELECT count(*), min(opened_ms) FROM gaps WHERE status = 0");
     s->gap_count = db_prepare(
@@ -157,7 +168,8 @@ static bool read_stream(struct store_order *s, stmt *q, struct stream_row *r)
                              .kind = (int)col_i64(q, 4),
                              .next = col_i64(q, 5),
                              .high = col_i64(q, 6),
-                             .held = col_i64(q, 7)};
+                             .held = col_i64(q, 7),
+                             .epoch = col_i64(q, 8)};
     return true;
 }
 
@@ -194,7 +206,35 @@ int64_t store_stream_add(struct store_order *s, const struct stream_row *r)
     bind_i64(s->stream_add, 4, r->kind);
     bind_i64(s->stream_add, 5, r->next);
     bind_i64(s->stream_add, 6, r->high);
+    bind_i64(s->stream_add, 7, r->epoch);
     return returned(s, s->stream_add);
+}
+
+void store_stream_drop(struct store_order *s, int64_t id)
+{
+    bind_i64(s->stream_drop, 1, id);
+    db_run(s->db, s->stream_drop);
+}
+
+int64_t store_order_epoch(struct store_order *s, const char *source,
+                          int64_t form)
+{
+    int64_t epoch = 0;
+    bool there, same;
+
+    bind_text(s->epoch, 1, source);
+    there = db_step(s->db, s->epoch);
+    same = there && col_i64(s->epoch, 0) == form;
+    if (there)
+        epoch = col_i64(s->epoch, 1) + !same;
+    db_done(s->epoch);
+    if (same)
+        return epoch;
+    bind_text(s->epoch_set, 1, source);
+    bind_i64(s->epoch_set, 2, form);
+    bind_i64(s->epoch_set, 3, epoch);
+    db_run(s->db, s->epoch_set);
+    return epoch;
 }
 
 void store_stream_set(struct store_order *s, int64_t id, int64_t next,
@@ -231,6 +271,7 @@ void store_held_add(struct store_order *s, int64_t stream,
     bind_i64(s->held_add, 3, h->event);
     bind_i64(s->held_add, 4, h->observed);
     bind_i64(s->held_add, 5, due);
+    bind_i64(s->held_add, 6, h->life);
     db_run(s->db, s->held_add);
 }
 
@@ -242,8 +283,8 @@ bool store_held_first(struct store_order *s, int64_t stream, struct held_row *h)
     bind_i64(q, 1, stream);
     there = db_step(s->db, q);
     if (there)
-        *h = (struct held_row){col_i64(q, 0), col_i64(q, 1),
-                               col_i64(q, 2) != 0};
+        *h = (struct held_row){col_i64(q, 0), col_i64(q, 1), col_i64(q, 2),
+                               col_i64(q, 3) != 0};
     db_done(q);
     return there;
 }
@@ -379,12 +420,22 @@ int64_t store_gap_due(struct store_order *s, int64_t judged, int64_t *stream)
     return id;
 }
 
-int64_t store_gap_open_from(struct store_order *s, int64_t stream,
-                            int64_t number)
+int store_gaps_end(struct store_order *s, int64_t stream, int status,
+                   int64_t closed_ms, const char *note)
 {
-    bind_i64(s->gap_open_from, 1, stream);
-    bind_i64(s->gap_open_from, 2, number);
-    return one_or(s, s->gap_open_from, 0);
+    bind_i64(s->gaps_end, 1, stream);
+    bind_i64(s->gaps_end, 2, status);
+    bind_i64(s->gaps_end, 3, closed_ms);
+    bind_text(s->gaps_end, 4, note);
+    db_run(s->db, s->gaps_end);
+    return db_changes(s->db);
+}
+
+void store_gaps_hasten(struct store_order *s, const char *source, int64_t due)
+{
+    bind_text(s->gaps_hasten, 1, source);
+    bind_i64(s->gaps_hasten, 2, due);
+    db_run(s->db, s->gaps_hasten);
 }
 
 void store_gap_figures(struct store_order *s, int64_t *open, int64_t *oldest_ms)

@@ -17,7 +17,7 @@ struct stream_row {
     int64_t id;
     const char *source, *workspace, *type;
     int kind;
-    int64_t next, high, held;
+    int64_t next, high, held, epoch;
 };
 
 /* Strings are borrowed until store_stream_done(). */
@@ -28,6 +28,11 @@ bool store_stream_by_id(struct store_order *s, int64_t id,
                         struct stream_row *r);
 void store_stream_done(struct store_order *s);
 int64_t store_stream_add(struct store_order *s, const struct stream_row *r);
+void store_stream_drop(struct store_order *s, int64_t id);
+/* The epoch of a source's streams, a new one when `form` is another than it
+ * was. */
+int64_t store_order_epoch(struct store_order *s, const char *source,
+                          int64_t form);
 /* next, high and held */
 void store_stream_set(struct store_order *s, int64_t id, int64_t next,
                       int64_t high, int64_t held);
@@ -39,7 +44,7 @@ int64_t store_held_count(struct store_order *s, const char *workspace);
 /* ---- buffer ---- */
 
 struct held_row {
-    int64_t place, event;
+    int64_t place, event, life;
     bool observed;
 };
 
@@ -82,9 +87,11 @@ void store_gap_end(struct store_order *s, int64_t id, int status,
                    int64_t closed_ms, const char *note);
 /* One whose wait was over at `judged`: its id and stream; 0: none. */
 int64_t store_gap_due(struct store_order *s, int64_t judged, int64_t *stream);
-/* One open gap of a stream at or behind `number`; 0: none. */
-int64_t store_gap_open_from(struct store_order *s, int64_t stream,
-                            int64_t number);
+/* End all open ones of a stream; how many. */
+int store_gaps_end(struct store_order *s, int64_t stream, int status,
+                   int64_t closed_ms, const char *note);
+/* No open one of this source waits longer than until `due`. */
+void store_gaps_hasten(struct store_order *s, const char *source, int64_t due);
 void store_gap_figures(struct store_order *s, int64_t *open,
                        int64_t *oldest_ms);
 int64_t store_gap_count(struct store_order *s, const char *workspace);

@@ -20,8 +20,8 @@ struct source;
 struct streams *streams_open(struct sequencer *q);
 void streams_close(struct streams *s);
 void streams_undo(struct streams *s);
-/* The configuration may ask for another order than before: look at all that is
- * held. */
+/* Inside a turn. The configuration may ask for another order than before: look
+ * at all that is held. */
 void streams_configure(struct streams *s);
 
 /* What was found out about one event's place; texts for its row. */
@@ -32,9 +32,9 @@ struct placing {
 
 /* Give the event its place: fills late, gap, note, source_sequence of its row.
  * true: it goes now. false: it is held back; its status is EVENT_BUFFERED, and
- * intake_let_go() is called with it when it may go. */
+ * intake_let_go() is called with it, and `life`, when it may go. */
 bool streams_place(struct streams *s, const struct source *source,
-                   const struct finding *f, struct event_row *ev,
+                   const struct finding *f, struct event_row *ev, int64_t life,
                    struct placing *p);
 
 /* Let go what an event that came just now lets go. Bounded: the rest goes with

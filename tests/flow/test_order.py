@@ -7,7 +7,7 @@ import pathlib
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "rig"))
-import zmq
+import zmq  # noqa: E402
 from rig import SIGNING_SECRET, RigTest, is_signed, main, wait_for  # noqa: E402
 
 KEY = "ledger key"
@@ -165,23 +165,6 @@ class Numbers(OrderTest):
         letter = wait_for(lambda: rig.cli("dlq")[0], what="the letter")[0]
         self.assertRegex(letter["reason"], "^refused:order.sequence")
 
-    def test_one_that_is_retried_may_be_held_like_any_other(self):
-        """P2: its letter is done with then, its body is not."""
-        rig = self.ledger(order=by_number(sequence="json:/number"))
-        held = self.send(rig, 2)
-        rig.wait_status(held, "refused")
-        letter = wait_for(lambda: rig.cli("dlq")[0], what="the letter")[0]
-        rig.config["sources"][0]["order"]["sequence"] = "json:/seq"
-        rig.write_config()
-        self.assertEqual(rig.cli("reload")[1], 0)
-        self.assertEqual(rig.cli("dlq", "retry", letter["id"])[1], 0)
-        rig.wait_status(held, "buffered")
-        wait_for(lambda: not rig.rows("sequencer", "SELECT 1 FROM letters"),
-                 what="dlqd to know that it was taken")
-        self.send(rig, 1)
-        rig.receiver.wait(held)
-        self.assertEqual([n for n, _, _ in self.order_of(rig)], [1, 2])
-
     def test_what_is_held_is_no_history(self):
         """P2: however long it is held, and however short history is kept."""
         rig = self.ledger(order=by_number())
@@ -214,6 +197,86 @@ class Numbers(OrderTest):
         request, = rig.receiver.wait(held[2])
         self.assertEqual(request.headers["grapnel-gap"], "5-5")
         self.assertEqual([n for n, _, _ in self.order_of(rig)], [1, 2, 3, 4, 6])
+
+    def reload(self, rig, **order):
+        rig.config["sources"][0]["order"] = order
+        rig.write_config()
+        self.assertEqual(rig.cli("reload")[1], 0)
+
+    def test_numbers_that_are_others_begin_anew(self):
+        """P6: while a source is not ordered its numbers are not watched, and
+        those of another field can't be compared: the stream begins anew with
+        the first that is seen. What was held goes."""
+        rig = self.ledger(order=by_number())
+        rig.wait_status(self.send(rig, 3, line=70), "buffered")
+        self.reload(rig, by="arrival")
+        for n in [4, 5]:
+            rig.receiver.wait(self.send(rig, n, line=n + 67))
+        self.assertEqual(self.gaps(rig), [(1, 2, "skipped")])
+        self.reload(rig, **by_number())
+        rig.receiver.wait(self.send(rig, 9, line=76))
+        held = self.send(rig, 11, line=78)
+        rig.wait_status(held, "buffered")
+        self.assertEqual(self.gaps(rig, "--open"), [(10, 10, "open")])
+        self.reload(rig, **by_number(sequence="json:/line"))
+        rig.receiver.wait(held)
+        rig.receiver.wait(self.send(rig, 12, line=79))
+        rig.wait_status(self.send(rig, 14, line=81), "buffered")
+        self.assertEqual(self.gaps(rig, "--open"), [(80, 80, "open")])
+        self.send(rig, 13, line=80)
+        rig.receiver.wait(count=8)
+        self.assertEqual([(r.json()["seq"], r.headers.get("grapnel-gap"))
+                          for r in rig.receiver.requests("/crm")],
+                         [(3, "1-2"), (4, None), (5, None), (9, None),
+                          (11, "10-10"), (12, None), (13, None), (14, None)])
+
+    def test_a_shorter_wait_holds_for_gaps_that_are_open(self):
+        rig = self.ledger(order=by_number())
+        held = self.send(rig, 2)
+        rig.wait_status(held, "buffered")
+        self.reload(rig, **by_number(give_up_after="100ms"))
+        request, = rig.receiver.wait(held)
+        self.assertEqual(request.headers["grapnel-gap"], "1-1")
+
+    def test_one_that_was_refused_may_be_held(self):
+        """P2: requeued, it waits for its turn like any other, with its body; its
+        letter stays open until it goes."""
+        rig = self.ledger(order=by_number(sequence="json:/number"))
+        refused = self.send(rig, 2)
+        letter = wait_for(lambda: rig.cli("dlq")[0], what="the letter")[0]
+        self.reload(rig, **by_number())
+        self.assertEqual(rig.cli("dlq", "retry", letter["id"])[1], 0)
+        rig.wait_status(refused, "buffered")
+        wait_for(lambda: not rig.rows("sequencer", "SELECT 1 FROM letters"),
+                 what="the letter's row to go")
+        self.assertEqual(rig.cli("dlq", "show", letter["id"])[0]["state"],
+                         "requeued")
+        self.send(rig, 1)
+        request, = rig.receiver.wait(refused)
+        self.assertEqual((request.headers["grapnel-sequence"],
+                          request.json()["seq"]), ("2", 2))
+        self.recovered(rig, letter)
+
+    def recovered(self, rig, letter):
+        wait_for(lambda: rig.cli("dlq", "show", letter["id"])[0]["state"]
+                 == "recovered", what="the letter to be recovered")
+
+    def test_one_that_was_refused_may_be_a_repeat(self):
+        """P2: then it is kept with its body, and can be let through."""
+        rig = self.ledger(order=by_number(sequence="json:/number"))
+        refused = self.send(rig, 1)
+        letter = wait_for(lambda: rig.cli("dlq")[0], what="the letter")[0]
+        self.reload(rig, **by_number())
+        first = self.send(rig, 1)
+        rig.receiver.wait(first)
+        self.assertEqual(rig.cli("dlq", "retry", letter["id"])[1], 0)
+        self.recovered(rig, letter)
+        self.assertEqual(rig.trace(refused)["duplicate_of"], first)
+        wait_for(lambda: not rig.rows("sequencer", "SELECT 1 FROM letters"),
+                 what="the letter's row to go")
+        self.assertEqual(rig.cli("release", refused)[1], 0)
+        request, = rig.receiver.wait(refused)
+        self.assertEqual(request.headers["grapnel-late"], "1")
 
     def test_a_door_that_is_away_takes_no_time_from_a_gap(self):
         """P6: waited for in time in which it could have come."""
@@ -257,6 +320,11 @@ class Times(OrderTest):
         late = self.send(rig, id="late", at="2026-11-21T09:00:00Z")
         request, = rig.receiver.wait(late)
         self.assertEqual(request.headers["grapnel-late"], "1")
+        # One that can't be right is not believed: nothing is late for it.
+        rig.receiver.wait(self.send(rig, id="odd", at="2099-01-01T00:00:00Z"))
+        request, = rig.receiver.wait(
+            self.send(rig, id="next", at="2026-11-21T10:00:04Z"))
+        self.assertNotIn("grapnel-late", request.headers)
 
 
 class States(OrderTest):

@@ -1,0 +1,149 @@
+/* again: an event that is here already is looked at once more: it was held back
+ * and may go, was refused and is requeued, was suppressed or ignored and a
+ * person says otherwise. */
+#include "log.h"
+#include "taking.h"
+#include <stdio.h>
+#include <stdlib.h>
+
+/* Its row and body as they are kept. The strings are its own. */
+struct again {
+    struct event_row ev;
+    struct subject subject;
+    char *texts[8];
+    size_t text_count;
+    bool has_body;
+};
+
+static const char *keep(struct again *a, const char *text)
+{
+    a->texts[a->text_count] = gr_strdup(text ? text : "");
+    return a->texts[a->text_count++];
+}
+
+/* false: there is no such event. Its body is read until again_fini(). */
+static bool again_init(struct sequencer *q, struct again *a, int64_t n)
+{
+    struct event_row row;
+
+    *a = (struct again){0};
+    if (!store_event(q->store, n, &row)) {
+        store_done(q->store);
+        return false;
+    }
+    a->ev = row;
+    a->ev.id = keep(a, row.id);
+    a->ev.source = a->subject.source = keep(a, row.source);
+    a->ev.provider_id = keep(a, row.provider_id);
+    a->ev.type = keep(a, row.type);
+    a->ev.workspace = keep(a, row.workspace);
+    a->ev.gap = keep(a, row.gap);
+    a->ev.note = keep(a, row.note);
+    a->ev.duplicate_of = keep(a, row.duplicate_of);
+    a->ev.clock = a->ev.reason = "";
+    store_done(q->store);
+    a->has_body = store_body(q->store, n, &a->subject.headers,
+                             &a->subject.body);
+    return true;
+}
+
+static void again_fini(struct sequencer *q, struct again *a)
+{
+    subject_fini(&a->subject);
+    store_body_done(q->store);
+    for (size_t i = 0; i < a->text_count; i++)
+        free(a->texts[i]);
+}
+
+static void again(struct sequencer *q, struct taking *t)
+{
+    taking_find(q, t, NULL);
+    taking_decide(q, t);
+    taking_end(q, t);
+}
+
+gr_rc intake_again(struct sequencer *q, int64_t n, int64_t life)
+{
+    struct again a;
+    bool there = again_init(q, &a, n);
+    bool was_ignored = there && a.ev.status == EVENT_IGNORED;
+    struct taking t = {.ev = &a.ev, .subject = &a.subject, .life = life};
+
+    if (!there || (a.ev.status != EVENT_REFUSED && !was_ignored)) {
+        again_fini(q, &a);
+        return GR_REFUSE;
+    }
+    if (a.has_body && was_ignored) {
+        t.source = settings_source(q->d.settings, a.ev.source);
+        t.forced = t.released = true;
+        again(q, &t);
+    } else if (a.has_body) {
+        taking_take(q, &a.ev, &a.subject, life);
+    }
+    again_fini(q, &a);
+    return GR_OK;
+}
+
+gr_rc intake_release(struct sequencer *q, const char *id, char why[200])
+{
+    int64_t n = store_event_n(q->store, wire_text(id));
+    struct again a;
+    struct taking t = {.ev = &a.ev, .subject = &a.subject, .released = true};
+    gr_rc rc = GR_REFUSE;
+
+    if (!n || !again_init(q, &a, n)) {
+        snprintf(why, 200, "no event has the id %.60s", id);
+        return GR_REFUSE;
+    }
+    t.source = settings_source(q->d.settings, a.ev.source);
+    if (a.ev.status != EVENT_DUPLICATE) {
+        snprintf(why, 200, "%.60s is no suppressed repeat", id);
+    } else if (!a.has_body) {
+        snprintf(why, 200, "the body of %.60s is no longer kept", id);
+    } else {
+        again(q, &t);
+        q->metrics[METRIC_LET_THROUGH]++;
+        log_info(id, "let through by a person");
+        rc = GR_OK;
+    }
+    again_fini(q, &a);
+    return rc;
+}
+
+/* Its source may be gone since: then it goes all the same, it was accepted while
+ * there was one. */
+static void let_go(struct sequencer *q, struct taking *t)
+{
+    taking_find(q, t, NULL);
+    if (t->source && t->f.refused) {
+        t->ev->status = EVENT_REFUSED;
+        t->ev->reason = t->f.refused;
+    } else if (t->source) {
+        taking_go(q, t);
+    } else {
+        routing_route(q, t);
+    }
+    taking_end(q, t);
+}
+
+/* What it was held for has come, or was given up. */
+void intake_let_go(struct sequencer *q, int64_t n, int64_t life,
+                   const char *gap)
+{
+    struct again a;
+    struct taking t = {.ev = &a.ev, .subject = &a.subject, .life = life};
+    bool there = again_init(q, &a, n);
+
+    if (there && a.ev.status == EVENT_BUFFERED && a.has_body) {
+        t.source = settings_source(q->d.settings, a.ev.source);
+        a.ev.gap = gap;
+        snprintf(t.placing.note, sizeof t.placing.note, "held back for %lld ms",
+                 (long long)(q->d.loop.now_ms - a.ev.taken_ms));
+        a.ev.note = t.placing.note;
+        let_go(q, &t);
+    } else {
+        log_error(there ? a.ev.id : NULL,
+                  "what was held back is not there as it was", LI("event", n));
+    }
+    again_fini(q, &a);
+}

@@ -1,0 +1,108 @@
+/* routing: an event that goes gets its number, and deliveries to all that want
+ * it. */
+#include "route.h"
+#include "store.h"
+#include "taking.h"
+#include <stdio.h>
+#include <string.h>
+
+enum { UNWANTED_BYTES = 300 };
+
+void routing_give(struct sequencer *q, struct endpoint *e,
+                  const struct event_row *ev, struct workspace *ws,
+                  int64_t place, uint64_t act)
+{
+    struct delivery_row d = {
+        .event = ev->n, .endpoint = e->id, .place = place, .act = act};
+
+    if (ev->sequence)
+        d.previous = workspace_routed(ws, e->id, ev->sequence);
+    d.lane = lanes_of(e, ws);
+    d.behind = lanes_busy(q, e, d.lane);
+    if (!d.behind && dispatch_may(q, e)) {
+        d.status = DELIVERY_IN_FLIGHT;
+        d.grant = e->grant;
+        d.out_n = dispatch_task(q, e, ev->n, false);
+    } else {
+        d.status = DELIVERY_WAITING;
+        e->waiting = e->waiting || !d.behind;
+    }
+    store_delivery_add(q->store, &d);
+}
+
+/* Why nobody wants it, as far as fits: it is asked once, when its body is still
+ * there to be looked at. */
+static void say_unwanted(struct sequencer *q, struct subject *subject,
+                         char out[UNWANTED_BYTES])
+{
+    size_t at = 0;
+
+    *out = 0;
+    for (size_t i = 0; i < q->d.settings->endpoint_count; i++) {
+        const struct endpoint_settings *e = &q->d.settings->endpoints[i];
+        struct buf why;
+
+        if (at + strlen(e->name) + 8 > UNWANTED_BYTES)
+            break;
+        buf_init(&why, UNWANTED_BYTES);
+        if (route_wants(q->d.settings, e, subject, &why)) {
+            buf_reset(&why);
+            buf_puts(&why, "the producer does not name it");
+        }
+        buf_put(&why, "", 1);
+        snprintf(out + at, UNWANTED_BYTES - at, "%s%s: %s", at ? "; " : "",
+                 e->name, why.failed ? "it does not want it" : why.data);
+        at += strlen(out + at);
+        buf_fini(&why);
+    }
+}
+
+static bool wants(struct sequencer *q, struct taking *t,
+                  const struct endpoint *e)
+{
+    const struct publication *u = &t->published;
+
+    if (!e->settings || e->settings->internal)
+        return false;
+    if (t->only && (t->always || strcmp(e->name, t->only) != 0))
+        return strcmp(e->name, t->only) == 0;
+    return route_wants(q->d.settings, e->settings, t->subject, NULL) &&
+           (!u->is || published_for(&u->p, e->name));
+}
+
+/* Number the event and give it to everyone who wants it and, if it says who may
+ * have it, is named. Returns how many. */
+static int number_and_give(struct sequencer *q, struct taking *t)
+{
+    struct event_row *ev = t->ev;
+    struct workspace *ws = store_workspace(q->store, &q->workspaces,
+                                           ev->workspace);
+    int64_t place = q->next_place++;
+    int wanted = 0;
+
+    ev->sequence = workspace_number(&q->workspaces, ws, ev->type);
+    workspace_clock(ws, ev->type, CLOCK_MAX_BYTES, &t->clock);
+    ev->clock = t->clock.data;
+    t->subject->type = ev->type;
+    t->subject->workspace = ev->workspace;
+    for (size_t i = 0; i < q->endpoint_count; i++) {
+        struct endpoint *e = &q->endpoints[i];
+
+        if (!wants(q, t, e))
+            continue;
+        routing_give(q, e, ev, ws, place, t->act);
+        wanted++;
+    }
+    q->metrics[wanted ? METRIC_ROUTED : METRIC_UNWANTED]++;
+    return wanted;
+}
+
+void routing_route(struct sequencer *q, struct taking *t)
+{
+    t->ev->status = EVENT_ROUTED;
+    t->wanted = number_and_give(q, t);
+    if (t->wanted)
+        return;
+    say_unwanted(q, t->subject, t->reason);
+    t->ev->reason = t->reason;
+}

@@ -1,0 +1,264 @@
+#include "stream.h"
+#include "gaps.h"
+#include <stdlib.h>
+#include <string.h>
+
+/* A source that is ordered, as the settings have it. */
+struct epoch {
+    char *source;
+    int64_t n;
+};
+
+static uint64_t hash_text(uint64_t h, const char *p)
+{
+    for (; *p; p++)
+        h = (h ^ (unsigned char)*p) * 1099511628211ULL;
+    return (h ^ 0xff) * 1099511628211ULL;
+}
+
+static uint64_t hash_begin(int64_t kind)
+{
+    return 1469598103934665603ULL + (uint64_t)kind;
+}
+
+/* ---- the cache ---- */
+
+static size_t bucket_of(const char *source, const char *workspace,
+                        const char *type, int kind)
+{
+    uint64_t h = hash_text(
+        hash_text(hash_text(hash_begin(kind), source), workspace), type);
+
+    return (size_t)((h ^ h >> 32) % STREAM_BUCKETS);
+}
+
+static void stream_free(struct stream *st)
+{
+    free(st->source);
+    free(st->workspace);
+    free(st->type);
+    free(st);
+}
+
+void stream_clear(struct streams *s)
+{
+    for (size_t b = 0; b < STREAM_BUCKETS; b++) {
+        while (s->buckets[b]) {
+            struct stream *st = s->buckets[b];
+
+            s->buckets[b] = st->next_in_bucket;
+            stream_free(st);
+        }
+    }
+    s->count = 0;
+    s->dirty = s->ready = s->ready_last = NULL;
+}
+
+static struct stream *cached(struct streams *s, const char *source,
+                             const char *workspace, const char *type, int kind)
+{
+    struct stream *st = s->buckets[bucket_of(source, workspace, type, kind)];
+
+    while (st &&
+           (st->kind != kind || strcmp(st->workspace, workspace) != 0 ||
+            strcmp(st->source, source) != 0 || strcmp(st->type, type) != 0))
+        st = st->next_in_bucket;
+    return st;
+}
+
+static struct stream *add(struct streams *s, const struct stream_row *r)
+{
+    struct stream *st = gr_alloc(sizeof *st);
+    size_t b = bucket_of(r->source, r->workspace, r->type, r->kind);
+
+    *st = (struct stream){.source = gr_strdup(r->source),
+                          .workspace = gr_strdup(r->workspace),
+                          .type = gr_strdup(r->type),
+                          .kind = r->kind,
+                          .epoch = r->epoch,
+                          .id = r->id,
+                          .next = r->next,
+                          .high = r->high,
+                          .held = r->held,
+                          .next_in_bucket = s->buckets[b]};
+    s->buckets[b] = st;
+    s->count++;
+    return st;
+}
+
+void stream_changed(struct streams *s, struct stream *st)
+{
+    if (st->dirty)
+        return;
+    st->dirty = true;
+    st->next_dirty = s->dirty;
+    s->dirty = st;
+}
+
+void stream_write(struct streams *s)
+{
+    for (; s->dirty; s->dirty = s->dirty->next_dirty) {
+        struct stream *st = s->dirty;
+
+        store_stream_set(s->q->order, st->id, st->next, st->high, st->held);
+        st->dirty = false;
+    }
+}
+
+void stream_ready(struct streams *s, struct stream *st)
+{
+    if (!st || st->ready)
+        return;
+    st->ready = true;
+    st->next_ready = NULL;
+    if (s->ready_last)
+        s->ready_last->next_ready = st;
+    else
+        s->ready = st;
+    s->ready_last = st;
+}
+
+struct stream *stream_take_ready(struct streams *s)
+{
+    struct stream *st = s->ready;
+
+    s->ready = st->next_ready;
+    if (!s->ready)
+        s->ready_last = NULL;
+    st->ready = false;
+    return st;
+}
+
+struct stream *stream_by_id(struct streams *s, int64_t id)
+{
+    struct stream_row r;
+    struct stream *st = NULL;
+
+    if (store_stream_by_id(s->q->order, id, &r)) {
+        st = cached(s, r.source, r.workspace, r.type, r.kind);
+        if (!st)
+            st = add(s, &r);
+    }
+    store_stream_done(s->q->order);
+    return st;
+}
+
+/* ---- where the numbers come from ---- */
+
+static int64_t form_of(const struct order *o)
+{
+    struct buf text;
+    uint64_t h;
+
+    buf_init(&text, TEXT_MAX_BYTES);
+    if (o->by != ORDER_ARRIVAL)
+        expr_print(o->by == ORDER_SEQUENCE ? &o->sequence : &o->timestamp,
+                   &text);
+    buf_put(&text, "", 1);
+    h = hash_text(hash_begin(o->by * 2 + o->per_type), text.data);
+    buf_fini(&text);
+    return (int64_t)h;
+}
+
+void stream_epochs_free(struct streams *s)
+{
+    for (size_t i = 0; i < s->epoch_count; i++)
+        free(s->epochs[i].source);
+    free(s->epochs);
+    s->epochs = NULL;
+    s->epoch_count = 0;
+}
+
+void stream_epochs(struct streams *s)
+{
+    const struct settings *set = s->q->d.settings;
+
+    stream_epochs_free(s);
+    s->epochs = gr_alloc((set->source_count + 1) * sizeof *s->epochs);
+    s->epoch_count = set->source_count;
+    for (size_t i = 0; i < set->source_count; i++) {
+        const struct source *source = &set->sources[i];
+
+        s->epochs[i] = (struct epoch){
+            gr_strdup(source->name),
+            store_order_epoch(s->q->order, source->name,
+                              form_of(&source->order))};
+    }
+}
+
+/* -1: it has no order. */
+static int64_t epoch_of(const struct streams *s, const char *source)
+{
+    for (size_t i = 0; i < s->epoch_count; i++)
+        if (strcmp(s->epochs[i].source, source) == 0)
+            return s->epochs[i].n;
+    return -1;
+}
+
+bool stream_is_old(const struct streams *s, const struct stream *st)
+{
+    return st->epoch != epoch_of(s, st->source);
+}
+
+/* ---- a stream begins ---- */
+
+/* Its places are to come; what they begin with. */
+static void begin(struct stream_row *r, const struct order *o, int64_t place,
+                  bool at_first)
+{
+    if (o->by == ORDER_TIMESTAMP)
+        r->next = INT64_MIN + 1;
+    else
+        r->next = at_first || o->start_first ? place : 1;
+    r->high = r->next - 1;
+}
+
+/* With a row of its own, so that gaps of the old numbers are not taken for gaps
+ * of the new ones. It begins at the first that is seen, whatever `start` says:
+ * it did not begin now. */
+static void begin_anew(struct streams *s, struct stream *st,
+                       const struct source *source, int64_t place)
+{
+    struct stream_row r = {.source = st->source,
+                           .workspace = st->workspace,
+                           .type = st->type,
+                           .kind = st->kind,
+                           .epoch = epoch_of(s, st->source)};
+
+    gaps_abandon(s, st);
+    begin(&r, &source->order, place, true);
+    store_stream_drop(s->q->order, st->id);
+    st->id = store_stream_add(s->q->order, &r);
+    st->epoch = r.epoch;
+    st->next = r.next;
+    st->high = r.high;
+    stream_changed(s, st);
+}
+
+struct stream *stream_of(struct streams *s, const struct source *source,
+                         const struct event_row *ev, int64_t place)
+{
+    const struct order *o = &source->order;
+    const char *type = o->by == ORDER_SEQUENCE && o->per_type ? ev->type : "";
+    struct stream *st = cached(s, source->name, ev->workspace, type,
+                               (int)o->by);
+    struct stream_row r;
+
+    if (!st) {
+        if (!store_stream(s->q->order, source->name, ev->workspace, type,
+                          (int)o->by, &r)) {
+            r = (struct stream_row){.source = source->name,
+                                    .workspace = ev->workspace,
+                                    .type = type,
+                                    .kind = (int)o->by,
+                                    .epoch = epoch_of(s, source->name)};
+            begin(&r, o, place, false);
+            r.id = store_stream_add(s->q->order, &r);
+        }
+        st = add(s, &r);
+        store_stream_done(s->q->order);
+    }
+    if (stream_is_old(s, st) && !st->held)
+        begin_anew(s, st, source, place);
+    return st;
+}

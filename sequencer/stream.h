@@ -1,0 +1,62 @@
+/* stream: one stream and the cache of them. For streams.c and gaps.c only.
+ *
+ * A stream's row is its truth. It is read when one of its events comes, changed
+ * here, and written once a turn by stream_write(). */
+#ifndef SEQUENCER_STREAM_H
+#define SEQUENCER_STREAM_H
+
+#include "sequencer.h"
+#include "settings.h"
+#include "store.h"
+#include "store_order.h"
+#include "streams.h"
+
+enum { STREAM_BUCKETS = 4096 };
+
+struct stream {
+    struct stream *next_in_bucket;
+    struct stream *next_dirty, *next_ready;
+    char *source, *workspace, *type;
+    int kind;      /* enum order_by */
+    int64_t epoch; /* of its source, when it began (orders in streams.sql) */
+    int64_t id, next, high, held;
+    bool dirty, ready;
+};
+
+struct streams {
+    struct sequencer *q;
+    struct stream *buckets[STREAM_BUCKETS];
+    size_t count;
+    struct stream *dirty;
+    struct stream *ready, *ready_last; /* something in it may go now */
+    struct epoch *epochs;
+    size_t epoch_count;
+    int64_t due; /* -1: look */
+    int64_t held;
+    int64_t scanned; /* stream up to which all that hold were looked at */
+    bool scanning;
+};
+
+/* The stream of an event, begun with it when it is the first. */
+struct stream *stream_of(struct streams *s, const struct source *source,
+                         const struct event_row *ev, int64_t place);
+/* NULL: it began anew since. */
+struct stream *stream_by_id(struct streams *s, int64_t id);
+/* Its source's numbers are others than those it knows. */
+bool stream_is_old(const struct streams *s, const struct stream *st);
+/* Its row is to be written. */
+void stream_changed(struct streams *s, struct stream *st);
+/* Something in it may go now. NULL will do. */
+void stream_ready(struct streams *s, struct stream *st);
+struct stream *stream_take_ready(struct streams *s);
+/* Write the rows that changed. */
+void stream_write(struct streams *s);
+/* Forget all of them: none is dirty, or the turn was rolled back. */
+void stream_clear(struct streams *s);
+
+/* Inside a turn: compare what the configuration's numbers are with what they
+ * were. */
+void stream_epochs(struct streams *s);
+void stream_epochs_free(struct streams *s);
+
+#endif
