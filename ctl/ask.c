@@ -88,9 +88,9 @@ void processes_fini(struct processes *p)
     *p = (struct processes){0};
 }
 
-/* Is anyone listening? ZeroMQ would go on trying, and we should wait for
- * nothing; a killed process leaves its socket's file behind. */
-static bool listens(struct ctl *c, const char *process, char why[200])
+/* Asked before ZeroMQ is, which would go on trying, while we should wait for
+ * nothing. */
+bool process_listens(struct ctl *c, const char *process, char why[200])
 {
     struct sockaddr_un at = {.sun_family = AF_UNIX};
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0), n;
@@ -120,7 +120,7 @@ json_t *ask(struct ctl *c, const char *process, const char *what, json_t *args,
     json_t *answer = NULL;
 
     need_settings(c);
-    *unreachable = !listens(c, process, why);
+    *unreachable = !process_listens(c, process, why);
     if (!*unreachable)
         answer = control_ask(c->zmq, c->settings->run_dir, process, what, args,
                              timeout_ms, unreachable, why);

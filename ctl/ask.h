@@ -21,6 +21,10 @@ struct processes {
 void processes_find(struct ctl *c, struct processes *p);
 void processes_fini(struct processes *p);
 
+/* Is anyone behind its control socket? A killed process leaves the socket's file
+ * behind. false: `why`. */
+bool process_listens(struct ctl *c, const char *process, char why[200]);
+
 /* Ask one; takes `args` over (may be NULL). Returns the answer for the caller
  * to free, or NULL: *unreachable says that nobody answered, else it refused,
  * and `why` says what. A process that isn't there costs no waiting. */

@@ -392,6 +392,24 @@ const struct command ctl_commands[] = {
         .run = run_metrics,
     },
     {
+        .name = "top",
+        .args = "",
+        .summary = "rates, latencies, depths, endpoints, gaps, alerts, live",
+        .help =
+            "q quits, h tells the keys: endpoints by trouble, rate, latency, "
+            "what waits, or name.\nNumbers come from what each process "
+            "publishes (metrics.interval), by the console's\naddress or, "
+            "without one, from each; the rest from control sockets. With "
+            "--once, or\n--json, one look, on no terminal; it waits until "
+            "rates are known (two intervals).",
+        .examples = "  grapnel top\n"
+                    "  grapnel top --once\n"
+                    "  grapnel top --json | jq '.endpoints[] | "
+                    "select(.trouble)'\n",
+        .options = {{"--once", NULL, "print one look, then end"}},
+        .run = run_top,
+    },
+    {
         .name = "alerts",
         .args = "",
         .summary = "what fires now, and what fired before",

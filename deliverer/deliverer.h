@@ -42,6 +42,8 @@ enum deliverer_family {
     FAMILY_RETRIES,
     FAMILY_RETRY_WAIT,
     FAMILY_ATTEMPT_SECONDS,
+    FAMILY_BREAKER,
+    FAMILY_WINDOW,
     FAMILY_COUNT,
 };
 

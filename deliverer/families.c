@@ -27,5 +27,17 @@ const struct metric_family deliverer_families[] = {
                                 .labels = {"endpoint"},
                                 .per = 1000,
                                 .bounds = metric_latency_bounds_ms},
+    [FAMILY_BREAKER] = {.name = "grapnel_endpoint_breaker_open",
+                        .kind = METRIC_GAUGE,
+                        .unit = "",
+                        .help = "1: it only fails, and is asked by one attempt "
+                                "at a time; said by its home",
+                        .labels = {"endpoint"}},
+    [FAMILY_WINDOW] = {.name = "grapnel_endpoint_window",
+                       .kind = METRIC_GAUGE,
+                       .unit = "attempts",
+                       .help = "that may be in flight to it at once; said by "
+                               "its home",
+                       .labels = {"endpoint"}},
     [FAMILY_COUNT] = {0},
 };

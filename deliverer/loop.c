@@ -194,6 +194,25 @@ static void measure(struct deliverer *d)
     m[METRIC_LEASE] = grants_may_begin(d);
 }
 
+/* How each endpoint that is at home here stands. */
+static void measure_endpoints(void *self)
+{
+    struct deliverer *d = self;
+    struct metrics *m = d->daemon.metrics;
+    struct grant *g = NULL;
+
+    while ((g = grants_next(d, g))) {
+        const struct endpoint *e = &g->endpoint;
+
+        if (!e->config)
+            continue;
+        series_set(METRIC_SERIES(m, FAMILY_BREAKER, g->name),
+                   e->gate.breaker.state != BREAKER_CLOSED);
+        series_set(METRIC_SERIES(m, FAMILY_WINDOW, g->name),
+                   e->gate.window.size);
+    }
+}
+
 static int wait_ms(struct deliverer *d)
 {
     int ms = flights_wait_ms(&d->flights);
@@ -347,4 +366,5 @@ const struct daemon_plan deliverer_plan = {
     .undo = on_undo,
     .stopped = on_stopped,
     .close = on_close,
+    .measure = measure_endpoints,
     .status = on_status};

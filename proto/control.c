@@ -259,7 +259,17 @@ bool control_work(struct control *c)
 
 /* ---- the asking side ---- */
 
-static json_t *unwrap(struct bytes text, char why[200])
+char *control_question(const char *ask, json_t *args)
+{
+    json_t *doc = json_pack("{s:i,s:s,s:O*}", "v", CONTROL_VERSION, "ask", ask,
+                            "args", args);
+    char *text = doc ? json_dumps(doc, JSON_COMPACT) : NULL;
+
+    json_decref(doc);
+    return text;
+}
+
+json_t *control_reading(struct bytes text, char why[200])
 {
     /* A body may hold a NUL, which JSON can say. */
     json_t *doc = json_loadb(text.p, text.n, JSON_ALLOW_NUL, NULL);
@@ -283,8 +293,8 @@ static json_t *ask_socket(void *req, const char *text, bool *unreachable,
         zmq_msg_recv(&msg, req, 0) < 0)
         *unreachable = true;
     else
-        answer = unwrap((struct bytes){zmq_msg_data(&msg), zmq_msg_size(&msg)},
-                        why);
+        answer = control_reading(
+            (struct bytes){zmq_msg_data(&msg), zmq_msg_size(&msg)}, why);
     zmq_msg_close(&msg);
     return answer;
 }
@@ -294,9 +304,7 @@ json_t *control_ask(void *zmq, const char *run_dir, const char *process,
                     bool *unreachable, char why[200])
 {
     char *address = gr_printf("ipc://%s/%s.control", run_dir, process);
-    json_t *doc = json_pack("{s:i,s:s,s:O*}", "v", CONTROL_VERSION, "ask", ask,
-                            "args", args);
-    char *text = doc ? json_dumps(doc, JSON_COMPACT) : NULL;
+    char *text = control_question(ask, args);
     void *req = zmq_socket(zmq, ZMQ_REQ);
     json_t *answer = NULL;
     int none = 0;
@@ -315,7 +323,6 @@ json_t *control_ask(void *zmq, const char *run_dir, const char *process,
     if (req)
         zmq_close(req);
     free(text);
-    json_decref(doc);
     free(address);
     return answer;
 }

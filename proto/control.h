@@ -59,4 +59,9 @@ json_t *control_ask(void *zmq, const char *run_dir, const char *process,
                     const char *ask, json_t *args, int timeout_ms,
                     bool *unreachable, char why[200]);
 
+/* The two halves of that, for who must not wait: the text of a question (the
+ * caller's; borrows args), and what an answer's text says, as above. */
+char *control_question(const char *ask, json_t *args);
+json_t *control_reading(struct bytes text, char why[200]);
+
 #endif

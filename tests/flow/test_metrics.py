@@ -77,6 +77,7 @@ class Metrics(RigTest):
                  {"source": "plane"}, 1),
                 ("grapnel_deliveries_open", {}, 0),
                 ("grapnel_endpoint_mean_retries", {"endpoint": "crm"}, 1),
+                ("grapnel_endpoint_breaker_open", {"endpoint": "crm"}, 0),
                 ("grapnel_endpoint_retry_success_ratio",
                  {"endpoint": "crm"}, 1)]:
             self.assertEqual(rig.number(name, **labels), value, name)

@@ -4,8 +4,8 @@
  * A counter begins at 0 with each start of its process; `total` goes on over
  * such starts, and counts only what happened since we listen: what a process
  * had counted before we heard of it is not ours to date. */
-#ifndef CONSOLE_GATHER_H
-#define CONSOLE_GATHER_H
+#ifndef PROTO_GATHER_H
+#define PROTO_GATHER_H
 
 #include "alloc.h"
 #include "bounds.h"
@@ -23,6 +23,9 @@ struct teller {
     char name[NAME_MAX_BYTES + 1], kind[NAME_MAX_BYTES + 1];
     uint64_t run;
     int64_t time_ms; /* of its last frame, its own wall clock */
+    /* Of the one before, or of its start, when its counters were 0; 0: it had
+     * counted before it was heard. */
+    int64_t before_ms;
     int64_t stale_ms;
     int64_t heard_ms; /* when that came: our monotonic time */
     bool heard;
@@ -43,6 +46,7 @@ struct point {
     double value, base; /* base: to be added for the total */
     int bounds;         /* of a histogram; then `value` is the sum */
     double *le, *counts, *count_bases; /* one count more than bounds */
+    void *past; /* the gatherer's own, or NULL; free()d with the point */
 };
 
 struct item { /* one name */

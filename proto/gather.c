@@ -37,6 +37,7 @@ static void free_point(struct point *p)
     free(p->le);
     free(p->counts);
     free(p->count_bases);
+    free(p->past);
     free(p);
 }
 
@@ -438,12 +439,18 @@ static gr_rc take(struct gather *g, const msgpack_object *frame,
         !(t = make_teller(g, name)))
         return GR_REFUSE;
     snprintf(t->kind, sizeof t->kind, "%s", kind);
+    if (t->run != run->via.u64)
+        t->before_ms = (int64_t)started_ms;
+    else if (t->time_ms != (int64_t)time_ms)
+        t->before_ms = t->time_ms;
     if (!t->run)
         t->before_us = (int64_t)started_ms < g->began_ms;
     else if (t->run != run->via.u64 || t->time_ms != (int64_t)time_ms)
         t->before_us = false; /* no longer its first words */
     if (t->run && t->run != run->via.u64)
         carry_over(g, t);
+    if (t->before_us)
+        t->before_ms = 0;
     t->heard = true;
     t->run = run->via.u64;
     t->time_ms = (int64_t)time_ms;

@@ -1,0 +1,241 @@
+/* top: the pipeline, live. What is shown is made in top_facts.c and laid out in
+ * top_view.c; this is the loop around it. */
+#include "clock.h"
+#include "top_feed.h"
+#include "top_screen.h"
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <zmq.h>
+
+enum {
+    DRAW_MS = 1000,
+    COMPLETE_POLL_MS = 20,
+    WIDTH_USUAL = 80,
+    WIDTH_MOST = 1000,
+    ALL_ROWS = 1000000,
+};
+
+struct top {
+    struct feed *feed;
+    struct top_facts facts;
+    struct top_wish wish;
+    bool still, quit;
+};
+
+static volatile sig_atomic_t ended;
+
+static void on_signal(int signo)
+{
+    (void)signo;
+    ended = 1;
+}
+
+/* Before curses, which then leaves these to us. */
+static void catch_signals(void)
+{
+    static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
+    struct sigaction action = {.sa_handler = on_signal};
+
+    for (size_t i = 0; i < COUNT_OF(signals); i++)
+        sigaction(signals[i], &action, NULL);
+}
+
+static void look(struct top *t)
+{
+    struct top_input in;
+
+    if (t->still)
+        return;
+    feed_input(t->feed, &in);
+    top_facts_fini(&t->facts);
+    top_facts_build(&t->facts, &in);
+}
+
+static void draw(struct top *t)
+{
+    struct top_page page;
+
+    screen_size(&t->wish.width, &t->wish.height);
+    if (t->wish.width < 1 || t->wish.height < 1)
+        return;
+    t->wish.note = t->still ? "standing still; space goes on"
+                            : feed_from(t->feed);
+    top_view(&t->facts, &t->wish, &page);
+    t->wish.first = page.first;
+    screen_draw(&page);
+    top_page_fini(&page);
+}
+
+static void scroll_by(struct top *t, int rows)
+{
+    if (rows < 0 && (size_t)-rows > t->wish.first)
+        t->wish.first = 0;
+    else
+        t->wish.first += (size_t)rows; /* the view knows the end */
+}
+
+static void take_key(struct top *t, int key)
+{
+    if (t->wish.help && key != 'q') {
+        t->wish.help = false;
+        return;
+    }
+    switch (key) {
+    case 'q':
+        t->quit = true;
+        break;
+    case 'h':
+    case '?':
+        t->wish.help = true;
+        break;
+    case ' ':
+        t->still = !t->still;
+        break;
+    case KEY_UPWARDS:
+        scroll_by(t, -1);
+        break;
+    case KEY_DOWNWARDS:
+        scroll_by(t, 1);
+        break;
+    case KEY_PAGE_UP:
+        scroll_by(t, -t->wish.height / 2);
+        break;
+    case KEY_PAGE_DOWN:
+        scroll_by(t, t->wish.height / 2);
+        break;
+    case KEY_TO_BEGIN:
+        t->wish.first = 0;
+        break;
+    default:
+        if (top_sort_of(key, &t->wish.sort))
+            t->wish.first = 0;
+    }
+}
+
+/* Until a key, a frame, an answer, or it is time. A terminal that is gone ends
+ * it. */
+static void wait_for_news(struct top *t, int64_t ms)
+{
+    zmq_pollitem_t items[FEED_POLL_MAX + 1] = {
+        {.fd = STDIN_FILENO, .events = ZMQ_POLLIN | ZMQ_POLLERR}};
+    void *sockets[FEED_POLL_MAX];
+    int n = feed_sockets(t->feed, sockets);
+
+    for (int i = 0; i < n; i++)
+        items[i + 1] = (zmq_pollitem_t){.socket = sockets[i],
+                                        .events = ZMQ_POLLIN};
+    if (zmq_poll(items, n + 1, ms > 0 ? (long)ms : 0) > 0 &&
+        items[0].revents & ZMQ_POLLERR)
+        t->quit = true;
+}
+
+static void show(struct top *t)
+{
+    int64_t due_ms = 0;
+
+    while (!t->quit && !ended) {
+        bool fresh = feed_run(t->feed);
+        int key;
+
+        while ((key = screen_key()) != KEY_NONE) {
+            take_key(t, key);
+            fresh = true;
+        }
+        if (fresh || mono_ms() >= due_ms) {
+            look(t);
+            draw(t);
+            due_ms = mono_ms() + DRAW_MS;
+        }
+        if (!t->quit)
+            wait_for_news(t, due_ms - mono_ms());
+    }
+}
+
+/* ---- one look ---- */
+
+static int wide(void)
+{
+    const char *columns = getenv("COLUMNS");
+    int n = columns ? (int)strtol(columns, NULL, 10) : 0;
+
+    return n > 0 && n <= WIDTH_MOST ? n : WIDTH_USUAL;
+}
+
+static void print_page(struct ctl *c, struct top *t)
+{
+    struct top_page page;
+
+    t->wish.width = wide();
+    t->wish.height = ALL_ROWS;
+    t->wish.keys = false;
+    t->wish.note = feed_from(t->feed);
+    top_view(&t->facts, &t->wish, &page);
+    for (size_t i = 0; i < page.count; i++) {
+        char *text = page.lines[i].text;
+        size_t n = strlen(text);
+
+        while (n > 0 && text[n - 1] == ' ')
+            n--;
+        printf("%s%.*s%s\n", colour_on(page.lines[i].colour, c->colour), (int)n,
+               text, colour_off(page.lines[i].colour, c->colour));
+    }
+    top_page_fini(&page);
+}
+
+/* 69, naming all that are not heard. */
+static int complain_of(struct ctl *c, const struct top_facts *f)
+{
+    json_t *rows = json_array();
+    int code;
+
+    for (size_t i = 0; i < f->process_count; i++)
+        json_array_append_new(
+            rows, json_pack("{s:s,s:b,s:s}", "process", f->processes[i].name,
+                            "up", f->processes[i].state == TOP_UP, "error",
+                            f->processes[i].state == TOP_DOWN
+                                ? "not running"
+                                : "it publishes nothing"));
+    code = complain_all_away(c, rows, "up");
+    json_decref(rows);
+    return code;
+}
+
+static int once(struct ctl *c, struct top *t)
+{
+    while (!ended && !feed_complete(t->feed)) {
+        feed_run(t->feed);
+        zmq_poll(NULL, 0, COMPLETE_POLL_MS);
+    }
+    look(t);
+    if (c->json)
+        print_json(top_facts_json(&t->facts));
+    else
+        print_page(c, t);
+    fflush(stdout);
+    return complain_of(c, &t->facts);
+}
+
+int run_top(struct ctl *c)
+{
+    struct top t = {.wish = {.keys = true, .note = ""}};
+    bool look_once = c->json || parsed_value(&c->parsed, "--once");
+    char why[200];
+    int code = 0;
+
+    need_settings(c);
+    catch_signals();
+    if (!look_once && screen_open(c->colour, why) != GR_OK)
+        return complain(EXIT_USAGE, "%s", why);
+    t.feed = feed_open(c);
+    if (look_once)
+        code = once(c, &t);
+    else
+        show(&t);
+    screen_close();
+    feed_close(t.feed);
+    top_facts_fini(&t.facts);
+    return code;
+}

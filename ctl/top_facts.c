@@ -1,0 +1,461 @@
+#include "top_facts.h"
+#include "clock.h"
+#include "pace.h"
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* From this part of failed attempts on an endpoint is marked. */
+static const double failing_part = 0.05;
+
+struct build {
+    struct top_facts *f;
+    const struct top_input *in;
+    struct spread end_to_end;
+};
+
+const char *top_state_name(enum top_state s)
+{
+    static const char *const names[] = {
+        [TOP_UP] = "up", [TOP_SILENT] = "silent", [TOP_DOWN] = "down"};
+
+    return names[s];
+}
+
+/* ---- sums over what was published ---- */
+
+/* NAN when nobody publishes it now. `process`: of this one; NULL: of all. */
+static double now_of(const struct build *b, const char *name,
+                     const char *process, const char *label, const char *is)
+{
+    const struct item *item = gather_item(b->in->gather, name);
+    double sum = NAN;
+
+    for (const struct point *p = item ? item->points : NULL; p; p = p->next)
+        if (point_fresh(p, b->in->mono_ms) &&
+            (!process || strcmp(p->teller->name, process) == 0) &&
+            (!label || strcmp(point_label(p, label), is) == 0))
+            sum = (isnan(sum) ? 0 : sum) + p->value;
+    return sum;
+}
+
+static double pace_sum(const struct build *b, const char *name)
+{
+    const struct item *item = gather_item(b->in->gather, name);
+    double sum = NAN;
+
+    for (const struct point *p = item ? item->points : NULL; p; p = p->next) {
+        double pace = point_fresh(p, b->in->mono_ms) ? pace_of(p) : NAN;
+
+        if (!isnan(pace))
+            sum = (isnan(sum) ? 0 : sum) + pace;
+    }
+    return sum;
+}
+
+static void spread_sum(const struct build *b, struct spread *s,
+                       const char *name, const char *process)
+{
+    const struct item *item = gather_item(b->in->gather, name);
+
+    for (const struct point *p = item ? item->points : NULL; p; p = p->next)
+        if (point_fresh(p, b->in->mono_ms) &&
+            (!process || strcmp(p->teller->name, process) == 0))
+            spread_add(s, p);
+}
+
+static double part(double of, double all)
+{
+    return all > 0 ? of / all : NAN;
+}
+
+static double plus(double a, double b)
+{
+    return isnan(a) ? b : isnan(b) ? a : a + b;
+}
+
+static void take_totals(struct build *b)
+{
+    struct top_facts *f = b->f;
+    static const char open[] = "grapnel_deliveries_open";
+
+    f->accepted = pace_sum(b, "grapnel_ingress_accepted_total");
+    f->refused = plus(pace_sum(b, "grapnel_ingress_refused_4xx_total"),
+                      pace_sum(b, "grapnel_ingress_refused_5xx_total"));
+    f->repeats = part(pace_sum(b, "grapnel_events_duplicate_total"),
+                      pace_sum(b, "grapnel_events_taken_total"));
+    f->delivered = pace_sum(b, "grapnel_deliveries_delivered_total");
+    f->dead = pace_sum(b, "grapnel_deliveries_dead_total");
+    f->attempts = pace_sum(b, "grapnel_attempts_total");
+    f->failed = part(plus(pace_sum(b, "grapnel_attempts_parked_total"),
+                          pace_sum(b, "grapnel_attempts_dead_total")),
+                     f->attempts);
+    spread_sum(b, &b->end_to_end, "grapnel_end_to_end_seconds", NULL);
+    f->p50_s = spread_quantile(&b->end_to_end, 0.5);
+    f->p95_s = spread_quantile(&b->end_to_end, 0.95);
+    f->p99_s = spread_quantile(&b->end_to_end, 0.99);
+    f->door = now_of(b, "grapnel_ingress_pending", NULL, NULL, NULL);
+    f->to_sequencer = now_of(b, "grapnel_ingress_backlog", NULL, NULL, NULL);
+    f->held = now_of(b, "grapnel_events_buffered", NULL, NULL, NULL);
+    f->waiting = now_of(b, open, NULL, "status", "waiting");
+    f->out = now_of(b, open, NULL, "status", "in_flight");
+    f->retrying = now_of(b, open, NULL, "status", "retrying");
+    f->letters = now_of(b, "grapnel_dlqd_letters_dead", NULL, NULL, NULL);
+    f->oldest_s = now_of(b, "grapnel_oldest_open_seconds", NULL, NULL, NULL);
+    f->gaps_open = now_of(b, "grapnel_gaps_open", NULL, NULL, NULL);
+}
+
+/* ---- processes ---- */
+
+static enum top_state state_of(const struct build *b,
+                               const struct top_seen *seen, int64_t *silent_ms)
+{
+    const struct teller *t = gather_teller(b->in->gather, seen->name);
+    int64_t since = t && t->heard_ms ? t->heard_ms : b->in->began_mono_ms;
+
+    *silent_ms = b->in->mono_ms - since;
+    if (!seen->listens)
+        return TOP_DOWN;
+    return *silent_ms > b->in->stale_ms ? TOP_SILENT : TOP_UP;
+}
+
+static void take_process(struct build *b, const struct top_seen *seen)
+{
+    struct top_process *p = &b->f->processes[b->f->process_count++];
+    struct spread commits = {0};
+    double started;
+
+    snprintf(p->name, sizeof p->name, "%s", seen->name);
+    p->state = state_of(b, seen, &p->silent_ms);
+    started = now_of(b, "grapnel_start_time_seconds", seen->name, NULL, NULL);
+    p->up_s = (double)b->in->now_ms / 1000 - started;
+    p->backlog = now_of(b, "grapnel_hop_backlog", seen->name, NULL, NULL);
+    p->store_bytes = now_of(b, "grapnel_store_bytes", seen->name, NULL, NULL);
+    p->room_bytes = now_of(b, "grapnel_store_room_bytes", seen->name, NULL,
+                           NULL);
+    spread_sum(b, &commits, "grapnel_commit_seconds", seen->name);
+    p->commit_p99_s = spread_quantile(&commits, 0.99);
+}
+
+static void take_processes(struct build *b)
+{
+    b->f->processes = gr_alloc((b->in->seen_count + 1) *
+                               sizeof *b->f->processes);
+    for (size_t i = 0; i < b->in->seen_count; i++)
+        take_process(b, &b->in->seen[i]);
+}
+
+/* ---- endpoints: their names first, sorted, then what is known of each ---- */
+
+static int compare(const void *a, const void *b)
+{
+    return strcmp(((const struct top_endpoint *)a)->name,
+                  ((const struct top_endpoint *)b)->name);
+}
+
+static struct top_endpoint *find(const struct top_facts *f, const char *name)
+{
+    struct top_endpoint key;
+
+    snprintf(key.name, sizeof key.name, "%s", name);
+    return f->endpoint_count ? bsearch(&key, f->endpoints, f->endpoint_count,
+                                       sizeof key, compare)
+                             : NULL;
+}
+
+static void add_name(struct top_facts *f, size_t *room, const char *name)
+{
+    struct top_endpoint *e;
+
+    if (f->endpoint_count == *room) {
+        *room = *room ? 2 * *room : 64;
+        f->endpoints = gr_realloc(f->endpoints, *room * sizeof *f->endpoints);
+    }
+    e = &f->endpoints[f->endpoint_count++];
+    *e = (struct top_endpoint){.rate = NAN,
+                               .failed = NAN,
+                               .p95_s = NAN,
+                               .in_flight = NAN,
+                               .waiting = NAN,
+                               .retrying = NAN};
+    snprintf(e->name, sizeof e->name, "%s", name);
+}
+
+static void sort_names(struct top_facts *f)
+{
+    size_t n = 0;
+
+    if (!f->endpoint_count)
+        return;
+    qsort(f->endpoints, f->endpoint_count, sizeof *f->endpoints, compare);
+    for (size_t i = 1; i < f->endpoint_count; i++)
+        if (compare(&f->endpoints[n], &f->endpoints[i]) != 0)
+            f->endpoints[++n] = f->endpoints[i];
+    f->endpoint_count = n + 1;
+}
+
+static void take_names(struct build *b)
+{
+    const struct item *item = gather_item(b->in->gather,
+                                          "grapnel_endpoint_attempts_total");
+    size_t room = 0, i;
+    json_t *e;
+
+    for (const char *const *name = b->in->endpoints; name && *name; name++)
+        add_name(b->f, &room, *name);
+    json_array_foreach(b->in->endpoint_list, i, e)
+    {
+        const char *name = json_string_value(json_object_get(e, "name"));
+
+        if (name)
+            add_name(b->f, &room, name);
+    }
+    for (const struct point *p = item ? item->points : NULL; p; p = p->next)
+        if (point_fresh(p, b->in->mono_ms) && *point_label(p, "endpoint"))
+            add_name(b->f, &room, point_label(p, "endpoint"));
+    sort_names(b->f);
+}
+
+static double number_of(const json_t *o, const char *key)
+{
+    const json_t *v = json_object_get(o, key);
+
+    return json_is_number(v) ? json_number_value(v) : NAN;
+}
+
+static void take_answer(struct build *b, const json_t *answer)
+{
+    const char *name = json_string_value(json_object_get(answer, "name"));
+    const char *state = json_string_value(json_object_get(answer, "state"));
+    const char *why = json_string_value(json_object_get(answer, "reason"));
+    struct top_endpoint *e = name ? find(b->f, name) : NULL;
+
+    if (!e || !state)
+        return;
+    e->known = true;
+    snprintf(e->state, sizeof e->state, "%s", state);
+    if (why && strcmp(state, "paused") != 0)
+        snprintf(e->trouble, sizeof e->trouble, "%s", why);
+    e->in_flight = number_of(answer, "in_flight");
+    e->waiting = number_of(answer, "waiting");
+    e->waiting_more = json_is_true(json_object_get(answer, "waiting_more"));
+    e->retrying = number_of(answer, "retrying");
+    e->halted = number_of(answer, "halted_lanes");
+    e->no_home = json_is_null(json_object_get(answer, "home"));
+}
+
+/* Adds a gauge of each endpoint to the double at `offset` of it. */
+static void take_gauge(struct build *b, const char *name, size_t offset)
+{
+    const struct item *item = gather_item(b->in->gather, name);
+
+    for (const struct point *p = item ? item->points : NULL; p; p = p->next) {
+        struct top_endpoint *e = find(b->f, point_label(p, "endpoint"));
+
+        if (e && point_fresh(p, b->in->mono_ms))
+            *(double *)((char *)e + offset) += p->value;
+    }
+}
+
+static void take_attempts(struct build *b)
+{
+    const struct item *item = gather_item(b->in->gather,
+                                          "grapnel_endpoint_attempts_total");
+
+    for (const struct point *p = item ? item->points : NULL; p; p = p->next) {
+        struct top_endpoint *e = find(b->f, point_label(p, "endpoint"));
+        double pace = point_fresh(p, b->in->mono_ms) ? pace_of(p) : NAN;
+        const char *outcome = point_label(p, "outcome");
+
+        if (!e || isnan(pace))
+            continue;
+        e->rate = plus(e->rate, pace);
+        if (strcmp(outcome, "delivered") == 0)
+            e->good += pace;
+        else if (strcmp(outcome, "released") != 0)
+            e->bad += pace;
+    }
+}
+
+static void take_latencies(struct build *b)
+{
+    const struct item *item = gather_item(b->in->gather,
+                                          "grapnel_attempt_seconds");
+    struct spread *all = gr_alloc((b->f->endpoint_count + 1) * sizeof *all);
+
+    for (const struct point *p = item ? item->points : NULL; p; p = p->next) {
+        struct top_endpoint *e = find(b->f, point_label(p, "endpoint"));
+
+        if (e && point_fresh(p, b->in->mono_ms))
+            spread_add(&all[e - b->f->endpoints], p);
+    }
+    for (size_t i = 0; i < b->f->endpoint_count; i++)
+        b->f->endpoints[i].p95_s = spread_quantile(&all[i], 0.95);
+    free(all);
+}
+
+/* The worst that is so, in a word. Heavier is worse. */
+static void judge(struct top_endpoint *e)
+{
+    char words[80];
+
+    snprintf(words, sizeof words, "%s", e->trouble);
+    e->failed = part(e->bad, e->good + e->bad);
+    if (strcmp(e->state, "disabled") == 0 || e->disabled > 0) {
+        e->mark = MARK_TROUBLE;
+        e->weight = 900;
+        snprintf(e->trouble, sizeof e->trouble, "disabled%s%.60s",
+                 *words ? ": " : "", words);
+        snprintf(e->state, sizeof e->state, "disabled");
+    } else if (e->halted > 0) {
+        e->mark = MARK_TROUBLE;
+        e->weight = 800;
+        snprintf(e->trouble, sizeof e->trouble, "%.0f halted", e->halted);
+    } else if (e->breaker > 0) {
+        e->mark = MARK_TROUBLE;
+        e->weight = 700;
+        snprintf(e->trouble, sizeof e->trouble, "breaker open");
+    } else if (e->failing_s > 0) {
+        e->mark = MARK_TROUBLE;
+        e->weight = 600;
+        snprintf(e->trouble, sizeof e->trouble, "only fails");
+    } else if (e->known && e->no_home && strcmp(e->state, "active") == 0) {
+        e->mark = MARK_WARNING;
+        e->weight = 500;
+        snprintf(e->trouble, sizeof e->trouble, "no deliverer");
+    } else if (e->failed >= failing_part) { /* not when it is NAN */
+        e->mark = MARK_WARNING;
+        e->weight = 400;
+        snprintf(e->trouble, sizeof e->trouble, "fails");
+    } else if (strcmp(e->state, "paused") == 0) {
+        e->mark = MARK_WARNING;
+        e->weight = 300;
+        snprintf(e->trouble, sizeof e->trouble, "paused");
+    }
+    if (e->failed > 0)
+        e->weight += 90 * e->failed;
+}
+
+static void take_endpoints(struct build *b)
+{
+    json_t *answer;
+    size_t i;
+
+    take_names(b);
+    json_array_foreach(b->in->endpoint_list, i, answer) take_answer(b, answer);
+    take_gauge(b, "grapnel_endpoint_disabled",
+               offsetof(struct top_endpoint, disabled));
+    take_gauge(b, "grapnel_endpoint_failing_seconds",
+               offsetof(struct top_endpoint, failing_s));
+    take_gauge(b, "grapnel_endpoint_breaker_open",
+               offsetof(struct top_endpoint, breaker));
+    take_attempts(b);
+    take_latencies(b);
+    for (i = 0; i < b->f->endpoint_count; i++)
+        judge(&b->f->endpoints[i]);
+}
+
+/* ---- gaps and alerts, as they were answered ---- */
+
+static char *copy(const json_t *o, const char *key)
+{
+    const char *text = json_string_value(json_object_get(o, key));
+
+    return gr_strdup(text ? text : "");
+}
+
+static int64_t age_of(const struct build *b, const json_t *o, const char *key)
+{
+    const char *at = json_string_value(json_object_get(o, key));
+    int64_t ms;
+
+    if (!at || !rfc3339_parse(at, strlen(at), &ms) || ms > b->in->now_ms)
+        return 0;
+    return b->in->now_ms - ms;
+}
+
+static void take_gaps(struct build *b)
+{
+    struct top_facts *f = b->f;
+    json_t *g;
+    size_t i;
+
+    f->gaps = gr_alloc((json_array_size(b->in->gap_list) + 1) *
+                       sizeof *f->gaps);
+    json_array_foreach(b->in->gap_list, i, g)
+    {
+        json_int_t from = json_integer_value(json_object_get(g, "from")),
+                   to = json_integer_value(json_object_get(g, "to"));
+
+        f->gaps[f->gap_count++] = (struct top_gap){
+            .id = copy(g, "id"),
+            .source = copy(g, "source"),
+            .workspace = copy(g, "workspace"),
+            .numbers = from == to ? gr_printf("%lld", (long long)from)
+                                  : gr_printf("%lld-%lld", (long long)from,
+                                              (long long)to),
+            .age_ms = age_of(b, g, "opened_at")};
+    }
+}
+
+static void take_alerts(struct build *b)
+{
+    struct top_facts *f = b->f;
+    json_t *a;
+    size_t i;
+
+    f->alerts = gr_alloc((json_array_size(b->in->alert_list) + 1) *
+                         sizeof *f->alerts);
+    json_array_foreach(b->in->alert_list, i, a)
+    {
+        const char *state = json_string_value(json_object_get(a, "state"));
+
+        if (!state || strcmp(state, "firing") != 0)
+            continue;
+        f->alerts[f->alert_count++] = (struct top_alert){
+            .name = copy(a, "name"),
+            .severity = copy(a, "severity"),
+            .subject = copy(a, "subject"),
+            .state = copy(a, "state"),
+            .summary = copy(a, "summary"),
+            .age_ms = age_of(b, a, "since")};
+    }
+}
+
+void top_facts_build(struct top_facts *f, const struct top_input *in)
+{
+    struct build b = {.f = f, .in = in};
+
+    *f = (struct top_facts){.now_ms = in->now_ms};
+    snprintf(f->sequencer_why, sizeof f->sequencer_why, "%s",
+             in->sequencer_why);
+    snprintf(f->console_why, sizeof f->console_why, "%s", in->console_why);
+    take_totals(&b);
+    take_processes(&b);
+    take_endpoints(&b);
+    take_gaps(&b);
+    take_alerts(&b);
+}
+
+void top_facts_fini(struct top_facts *f)
+{
+    for (size_t i = 0; i < f->gap_count; i++) {
+        free(f->gaps[i].id);
+        free(f->gaps[i].source);
+        free(f->gaps[i].workspace);
+        free(f->gaps[i].numbers);
+    }
+    for (size_t i = 0; i < f->alert_count; i++) {
+        free(f->alerts[i].name);
+        free(f->alerts[i].severity);
+        free(f->alerts[i].subject);
+        free(f->alerts[i].state);
+        free(f->alerts[i].summary);
+    }
+    free(f->processes);
+    free(f->endpoints);
+    free(f->gaps);
+    free(f->alerts);
+    *f = (struct top_facts){0};
+}

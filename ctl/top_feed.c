@@ -1,0 +1,362 @@
+#include "top_feed.h"
+#include "clock.h"
+#include "control.h"
+#include "pace.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <zmq.h>
+
+enum {
+    LOOK_MS = 1000,      /* who is there? */
+    ASK_EVERY_MS = 2000, /* at most so often … */
+    ASK_SHARE = 20, /* … and so that it costs the asked 1/20 of its time */
+    ANSWER_WITHIN_MS = 5000,
+    LIST_MOST = 100,
+    SLACK_MS = 1000,
+};
+
+/* One question that is asked over and over. */
+struct asking {
+    const char *process, *what;
+    json_t *args;
+    void *req; /* NULL: nothing is under way */
+    int64_t sent_ms, due_ms;
+    json_t *answer; /* NULL: `why` */
+    char why[200];
+    bool tried;
+};
+
+struct feed {
+    struct ctl *c;
+    struct gather *gather;
+    void *sub;
+    bool through_console;
+    bool console_mute; /* it forwarded nothing: the others are asked */
+    int64_t began_ms, sub_began_ms, heard_ms, look_due_ms, stale_ms;
+    struct processes processes;
+    struct top_seen *seen;
+    char **connected; /* of them, in this sub */
+    size_t connected_count;
+    struct asking asks[FEED_ASKS];
+    const char **endpoints; /* of the configuration */
+};
+
+/* ---- frames ---- */
+
+static const char console[] = "console";
+
+/* An address to bind may say "any interface"; we are on this machine. */
+static char *to_connect(const char *bound)
+{
+    static const char *const any[] = {"tcp://*:", "tcp://0.0.0.0:"};
+
+    for (size_t i = 0; i < COUNT_OF(any); i++)
+        if (strncmp(bound, any[i], strlen(any[i])) == 0)
+            return gr_printf("tcp://127.0.0.1:%s", bound + strlen(any[i]));
+    return gr_strdup(bound);
+}
+
+static void forget_connected(struct feed *f)
+{
+    for (size_t i = 0; i < f->connected_count; i++)
+        free(f->connected[i]);
+    free(f->connected);
+    f->connected = NULL;
+    f->connected_count = 0;
+}
+
+static void subscribe(struct feed *f, bool through_console)
+{
+    int none = 0;
+
+    if (f->sub)
+        zmq_close(f->sub);
+    forget_connected(f);
+    f->sub = zmq_socket(f->c->zmq, ZMQ_SUB);
+    if (!f->sub)
+        die(EXIT_UNAVAILABLE, "no socket: %s", zmq_strerror(zmq_errno()));
+    zmq_setsockopt(f->sub, ZMQ_LINGER, &none, sizeof none);
+    zmq_setsockopt(f->sub, ZMQ_SUBSCRIBE, "", 0);
+    f->through_console = through_console;
+    f->sub_began_ms = mono_ms();
+    if (through_console) {
+        char *address = to_connect(f->c->settings->metrics_publish);
+
+        zmq_connect(f->sub, address);
+        free(address);
+    }
+}
+
+static void connect_to(struct feed *f, const char *process)
+{
+    char *address;
+
+    for (size_t i = 0; i < f->connected_count; i++)
+        if (strcmp(f->connected[i], process) == 0)
+            return;
+    address = gr_printf("ipc://%s/%s.metrics", f->c->settings->run_dir,
+                        process);
+    zmq_connect(f->sub, address);
+    free(address);
+    f->connected = gr_realloc(f->connected,
+                              (f->connected_count + 1) * sizeof *f->connected);
+    f->connected[f->connected_count++] = gr_strdup(process);
+}
+
+static bool take_frames(struct feed *f)
+{
+    bool any = false;
+    zmq_msg_t msg;
+
+    zmq_msg_init(&msg);
+    while (zmq_msg_recv(&msg, f->sub, ZMQ_DONTWAIT) >= 0) {
+        struct bytes frame = {zmq_msg_data(&msg), zmq_msg_size(&msg)};
+
+        if (gather_frame(f->gather, frame, mono_ms()) == GR_OK)
+            any = true;
+    }
+    zmq_msg_close(&msg);
+    if (any) {
+        f->heard_ms = mono_ms();
+        pace_take(f->gather);
+    }
+    return any;
+}
+
+/* ---- who is there ---- */
+
+static bool console_there(const struct feed *f)
+{
+    for (size_t i = 0; i < f->processes.count; i++)
+        if (strcmp(f->seen[i].name, console) == 0)
+            return f->seen[i].listens;
+    return false;
+}
+
+/* One that is bound and forwards nothing, because it stands still, is no reason
+ * to call everybody silent. */
+static void choose(struct feed *f, int64_t now)
+{
+    const struct teller *t = gather_teller(f->gather, console);
+    bool there = console_there(f);
+    int64_t last = f->heard_ms > f->sub_began_ms ? f->heard_ms
+                                                 : f->sub_began_ms;
+
+    if (f->through_console && there && now - last > f->stale_ms)
+        f->console_mute = true;
+    if (!f->through_console && t && gather_hears(t, now))
+        f->console_mute = false;
+    if (f->through_console != (there && !f->console_mute))
+        subscribe(f, there && !f->console_mute);
+    for (size_t i = 0; !f->through_console && i < f->processes.count; i++)
+        if (f->seen[i].listens)
+            connect_to(f, f->seen[i].name);
+}
+
+static void look(struct feed *f, int64_t now)
+{
+    char why[200];
+
+    processes_fini(&f->processes);
+    processes_find(f->c, &f->processes);
+    free(f->seen);
+    f->seen = gr_alloc((f->processes.count + 1) * sizeof *f->seen);
+    for (size_t i = 0; i < f->processes.count; i++) {
+        f->seen[i] = (struct top_seen){
+            f->processes.names[i],
+            process_listens(f->c, f->processes.names[i], why)};
+        if (!f->seen[i].listens)
+            gather_forget(f->gather, f->seen[i].name);
+    }
+    choose(f, now);
+}
+
+/* ---- questions ---- */
+
+static void give_up(struct asking *a, const char *why)
+{
+    if (a->req)
+        zmq_close(a->req);
+    a->req = NULL;
+    a->tried = true;
+    json_decref(a->answer);
+    a->answer = NULL;
+    if (why != a->why)
+        snprintf(a->why, sizeof a->why, "%s", why);
+}
+
+static void begin(struct feed *f, struct asking *a, int64_t now)
+{
+    char *address, *text;
+    int none = 0;
+
+    a->due_ms = now + ASK_EVERY_MS;
+    if (!process_listens(f->c, a->process, a->why)) {
+        give_up(a, a->why);
+        return;
+    }
+    address = gr_printf("ipc://%s/%s.control", f->c->settings->run_dir,
+                        a->process);
+    text = control_question(a->what, a->args);
+    a->sent_ms = now;
+    a->req = zmq_socket(f->c->zmq, ZMQ_REQ);
+    zmq_setsockopt(a->req, ZMQ_LINGER, &none, sizeof none);
+    if (zmq_connect(a->req, address) != 0 ||
+        zmq_send(a->req, text, strlen(text), ZMQ_DONTWAIT) < 0)
+        give_up(a, "not to be reached");
+    free(text);
+    free(address);
+}
+
+static bool go_on(struct asking *a, int64_t now)
+{
+    json_t *answer;
+    zmq_msg_t msg;
+
+    zmq_msg_init(&msg);
+    if (zmq_msg_recv(&msg, a->req, ZMQ_DONTWAIT) < 0) {
+        zmq_msg_close(&msg);
+        if (now - a->sent_ms < ANSWER_WITHIN_MS)
+            return false;
+        give_up(a, "not answering");
+        return true;
+    }
+    answer = control_reading(
+        (struct bytes){zmq_msg_data(&msg), zmq_msg_size(&msg)}, a->why);
+    zmq_msg_close(&msg);
+    give_up(a, a->why);
+    a->answer = answer;
+    if (now + ASK_SHARE * (now - a->sent_ms) > a->due_ms)
+        a->due_ms = now + ASK_SHARE * (now - a->sent_ms);
+    return true;
+}
+
+static bool run_asks(struct feed *f, int64_t now)
+{
+    bool any = false;
+
+    for (int i = 0; i < FEED_ASKS; i++) {
+        struct asking *a = &f->asks[i];
+
+        if (a->req)
+            any |= go_on(a, now);
+        else if (now >= a->due_ms)
+            begin(f, a, now);
+    }
+    return any;
+}
+
+/* ---- all of it ---- */
+
+struct feed *feed_open(struct ctl *c)
+{
+    struct feed *f = gr_alloc(sizeof *f);
+    size_t i;
+
+    need_settings(c);
+    f->c = c;
+    f->began_ms = mono_ms();
+    f->stale_ms = 2 * c->settings->metrics_interval_ms + SLACK_MS;
+    f->gather = gather_new(now_ms(), f->stale_ms);
+    f->asks[0] = (struct asking){.process = "sequencer", .what = "endpoints"};
+    f->asks[1] = (struct asking){
+        .process = "sequencer",
+        .what = "gaps",
+        .args = json_pack("{s:b,s:i}", "open", 1, "limit", LIST_MOST)};
+    f->asks[2] = (struct asking){
+        .process = console,
+        .what = "alerts",
+        .args = json_pack("{s:i}", "limit", LIST_MOST)};
+    f->endpoints = gr_alloc((c->settings->endpoint_count + 1) *
+                            sizeof *f->endpoints);
+    for (i = 0; i < c->settings->endpoint_count; i++)
+        f->endpoints[i] = c->settings->endpoints[i].name;
+    subscribe(f, false);
+    look(f, f->began_ms);
+    f->look_due_ms = f->began_ms + LOOK_MS;
+    return f;
+}
+
+void feed_close(struct feed *f)
+{
+    for (int i = 0; i < FEED_ASKS; i++) {
+        give_up(&f->asks[i], "");
+        json_decref(f->asks[i].args);
+    }
+    zmq_close(f->sub);
+    forget_connected(f);
+    processes_fini(&f->processes);
+    gather_free(f->gather);
+    free(f->seen);
+    free(f->endpoints);
+    free(f);
+}
+
+bool feed_run(struct feed *f)
+{
+    int64_t now = mono_ms();
+    bool any = take_frames(f);
+
+    if (now >= f->look_due_ms) {
+        look(f, now);
+        f->look_due_ms = now + LOOK_MS;
+        any = true;
+    }
+    return run_asks(f, now) || any;
+}
+
+void feed_input(struct feed *f, struct top_input *out)
+{
+    *out = (struct top_input){
+        .gather = f->gather,
+        .seen = f->seen,
+        .seen_count = f->processes.count,
+        .endpoints = f->endpoints,
+        .endpoint_list = f->asks[0].answer,
+        .gap_list = json_object_get(f->asks[1].answer, "gaps"),
+        .alert_list = json_object_get(f->asks[2].answer, "alerts"),
+        .sequencer_why = f->asks[1].answer ? "" : f->asks[1].why,
+        .console_why = f->asks[2].answer ? "" : f->asks[2].why,
+        .began_mono_ms = f->began_ms,
+        .mono_ms = mono_ms(),
+        .now_ms = now_ms(),
+        .stale_ms = f->stale_ms};
+    if (json_is_array(f->asks[1].answer))
+        out->gap_list = f->asks[1].answer;
+}
+
+int feed_sockets(struct feed *f, void *sockets[FEED_POLL_MAX])
+{
+    int n = 0;
+
+    sockets[n++] = f->sub;
+    for (int i = 0; i < FEED_ASKS; i++)
+        if (f->asks[i].req)
+            sockets[n++] = f->asks[i].req;
+    return n;
+}
+
+/* Its second frame has come, or it has been silent for too long. */
+static bool heard_enough(const struct feed *f, const char *process)
+{
+    const struct teller *t = gather_teller(f->gather, process);
+
+    return (t && t->before_ms) || mono_ms() - f->began_ms > 2 * f->stale_ms;
+}
+
+bool feed_complete(const struct feed *f)
+{
+    for (int i = 0; i < FEED_ASKS; i++)
+        if (!f->asks[i].tried)
+            return false;
+    for (size_t i = 0; i < f->processes.count; i++)
+        if (f->seen[i].listens && !heard_enough(f, f->seen[i].name))
+            return false;
+    return true;
+}
+
+const char *feed_from(const struct feed *f)
+{
+    return f->through_console ? "by the console" : "by each process";
+}

@@ -1,0 +1,471 @@
+#include "top_view.h"
+#include "clock.h"
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- numbers in few characters; "-" for what is not known ---- */
+
+enum { SHORT_BYTES = 32 };
+typedef char short_text[SHORT_BYTES];
+
+/* 0.3 12 1,204 as 1204, 12.3k, 4.5M */
+static const char *count(double v, short_text out)
+{
+    if (!isfinite(v))
+        snprintf(out, SHORT_BYTES, "-");
+    else if (v < 10 && v != floor(v))
+        snprintf(out, SHORT_BYTES, "%.1f", v);
+    else if (v < 10000)
+        snprintf(out, SHORT_BYTES, "%.0f", v);
+    else if (v < 1e6)
+        snprintf(out, SHORT_BYTES, "%.1fk", v / 1e3);
+    else
+        snprintf(out, SHORT_BYTES, "%.1fM", v / 1e6);
+    return out;
+}
+
+static const char *seconds(double v, short_text out)
+{
+    if (!isfinite(v) || v < 0)
+        snprintf(out, SHORT_BYTES, "-");
+    else if (v < 0.01)
+        snprintf(out, SHORT_BYTES, "%.1fms", v * 1e3);
+    else if (v < 1)
+        snprintf(out, SHORT_BYTES, "%.0fms", v * 1e3);
+    else if (v < 10)
+        snprintf(out, SHORT_BYTES, "%.1fs", v);
+    else
+        human_ms((int64_t)v * SECOND_MS, out);
+    return out;
+}
+
+static const char *percent(double v, short_text out)
+{
+    if (!isfinite(v))
+        snprintf(out, SHORT_BYTES, "-");
+    else
+        snprintf(out, SHORT_BYTES, v > 0 && v < 0.0995 ? "%.1f%%" : "%.0f%%",
+                 v * 100);
+    return out;
+}
+
+static const char *bytes(double v, short_text out)
+{
+    if (!isfinite(v))
+        snprintf(out, SHORT_BYTES, "-");
+    else
+        human_bytes((int64_t)v, out);
+    return out;
+}
+
+/* ---- lines ---- */
+
+struct page {
+    struct top_facts *f;
+    const struct top_wish *w;
+    struct top_page *out;
+};
+
+/* Where the character after `width` of them begins. */
+static size_t cut_at(const char *text, int width)
+{
+    const char *p = text;
+
+    for (int n = 0; *p; p++)
+        if (((unsigned char)*p & 0xc0) != 0x80 && n++ == width)
+            break;
+    return (size_t)(p - text);
+}
+
+static void say(struct page *p, enum colour colour, bool bar, const char *fmt,
+                ...) GR_PRINTF(4, 5);
+
+static void say(struct page *p, enum colour colour, bool bar, const char *fmt,
+                ...)
+{
+    struct top_page *o = p->out;
+    char *text = NULL, *safe;
+    va_list ap;
+
+    if (o->count == (size_t)p->w->height)
+        return;
+    va_start(ap, fmt);
+    if (vasprintf(&text, fmt, ap) < 0)
+        die(EXIT_STORAGE, "out of memory");
+    va_end(ap);
+    safe = harmless(text);
+    safe[cut_at(safe, p->w->width)] = 0;
+    free(text);
+    if (o->count == o->room) {
+        o->room = o->room ? 2 * o->room : 64;
+        o->lines = gr_realloc(o->lines, o->room * sizeof *o->lines);
+    }
+    o->lines[o->count++] = (struct top_line){safe, colour, bar};
+}
+
+/* ---- the head ---- */
+
+static void say_title(struct page *p)
+{
+    size_t states[TOP_DOWN + 1] = {0};
+    char at[RFC3339_BYTES], others[64] = "";
+
+    for (size_t i = 0; i < p->f->process_count; i++)
+        states[p->f->processes[i].state]++;
+    rfc3339(at, p->f->now_ms);
+    if (states[TOP_SILENT] || states[TOP_DOWN])
+        snprintf(others, sizeof others, ", %zu silent, %zu down",
+                 states[TOP_SILENT], states[TOP_DOWN]);
+    say(p, *others ? RED : PLAIN, true,
+        "grapnel top  %.8s UTC  %zu up%s  %zu alert%s  %s%*s", at + 11,
+        states[TOP_UP], others, p->f->alert_count,
+        p->f->alert_count == 1 ? "" : "s", p->w->note, p->w->width, "");
+}
+
+static void say_totals(struct page *p)
+{
+    const struct top_facts *f = p->f;
+    short_text a, b, c, d, e, g, h, i;
+
+    say(p, PLAIN, false,
+        "in %s/s  refused %s/s  repeats %s   delivered %s/s  dead %s/s",
+        count(f->accepted, a), count(f->refused, b), percent(f->repeats, c),
+        count(f->delivered, d), count(f->dead, e));
+    say(p, PLAIN, false,
+        "end to end p50 %s p95 %s p99 %s   attempts %s/s  failed %s",
+        seconds(f->p50_s, a), seconds(f->p95_s, b), seconds(f->p99_s, c),
+        count(f->attempts, d), percent(f->failed, e));
+    say(p, PLAIN, false,
+        "door %s > sequencer %s > held %s > waiting %s > out %s > retry %s | "
+        "dead %s",
+        count(f->door, a), count(f->to_sequencer, b), count(f->held, c),
+        count(f->waiting, d), count(f->out, e), count(f->retrying, g),
+        count(f->letters, h));
+    say(p, PLAIN, false, "oldest undelivered %s", seconds(f->oldest_s, i));
+}
+
+/* ---- sections: a heading and rows, as many as there is room for ---- */
+
+struct section {
+    size_t rows;  /* it has */
+    size_t shown; /* it may show */
+    bool head;    /* there is room for its heading */
+    size_t share; /* rows that it gets in a round */
+    void (*say_head)(struct page *p, const struct section *s);
+    void (*say_row)(struct page *p, size_t i);
+};
+
+static void say_process_head(struct page *p, const struct section *s)
+{
+    short_text of = "";
+
+    if (s->shown < s->rows)
+        snprintf(of, sizeof of, " %zu of %zu", s->shown, s->rows);
+    say(p, BOLD, true, "  %-16s %-12s %-9s %8s %8s %9s %9s%*s",
+        *of ? of + 1 : "PROCESS", "STATE", "UP FOR", "BACKLOG", "COMMIT99",
+        "STORE", "ROOM", p->w->width, "");
+}
+
+static void say_process(struct page *p, size_t i)
+{
+    const struct top_process *s = &p->f->processes[i];
+    char state[64], silent[32];
+    short_text up, backlog, commit, store, room;
+
+    if (s->state == TOP_SILENT)
+        snprintf(state, sizeof state, "silent %s",
+                 human_ms(s->silent_ms / SECOND_MS * SECOND_MS, silent));
+    else
+        snprintf(state, sizeof state, "%s", top_state_name(s->state));
+    say(p, s->state == TOP_UP ? PLAIN : RED, false,
+        "%c %-16.16s %-12s %-9s %8s %8s %9s %9s",
+        s->state == TOP_UP ? ' ' : '!', s->name, state, seconds(s->up_s, up),
+        count(s->backlog, backlog), seconds(s->commit_p99_s, commit),
+        bytes(s->store_bytes, store), bytes(s->room_bytes, room));
+}
+
+static const char *const sort_names[] = {
+    [SORT_TROUBLE] = "trouble", [SORT_RATE] = "rate",
+    [SORT_LATENCY] = "latency", [SORT_WAITING] = "waiting",
+    [SORT_NAME] = "name",
+};
+
+/* The heading of a column carries * when the rows are sorted by it. */
+static const char *column(const struct page *p, enum top_sort sort,
+                          const char *name, short_text out)
+{
+    snprintf(out, SHORT_BYTES, "%s%s", p->w->sort == sort ? "*" : "", name);
+    return out;
+}
+
+/* What the window is wider than 80 goes to the names. */
+static int name_width(const struct page *p)
+{
+    int more = p->w->width - 80;
+
+    return 18 + (more > 45 ? 45 : more > 0 ? more : 0);
+}
+
+static void say_endpoint_head(struct page *p, const struct section *s)
+{
+    short_text name, rate, p95, waiting, trouble, of = "";
+
+    if (s->shown < s->rows)
+        snprintf(of, sizeof of, " %zu-%zu/%zu", p->out->first + 1,
+                 p->out->first + s->shown, s->rows);
+    snprintf(name, sizeof name, "%sENDPOINT%.20s",
+             p->w->sort == SORT_NAME ? "*" : "", of);
+    say(p, BOLD, true, "  %-*s %7s %5s %7s %6s %8s %6s %s%*s", name_width(p),
+        name, column(p, SORT_RATE, "TRY/s", rate), "FAIL",
+        column(p, SORT_LATENCY, "P95", p95), "FLIGHT",
+        column(p, SORT_WAITING, "WAITING", waiting), "RETRY",
+        column(p, SORT_TROUBLE, "STATE", trouble), p->w->width, "");
+}
+
+static void say_endpoint(struct page *p, size_t i)
+{
+    static const enum colour colours[] = {
+        [MARK_NONE] = PLAIN, [MARK_WARNING] = YELLOW, [MARK_TROUBLE] = RED};
+    const struct top_endpoint *e = &p->f->endpoints[p->out->first + i];
+    int width = name_width(p);
+    short_text rate, fail, p95, flight, waiting, retry;
+
+    count(e->waiting, waiting);
+    say(p, colours[e->mark], false, "%c %-*.*s %7s %5s %7s %6s %7s%s %6s %s",
+        " *!"[e->mark], width, width, e -> name, count(e->rate, rate),
+        percent(e->failed, fail), seconds(e->p95_s, p95),
+        count(e->in_flight, flight), waiting, e -> waiting_more ? "+" : " ",
+        count(e->retrying, retry),
+        *e->trouble ? e->trouble
+        : *e->state ? e->state
+                    : "-");
+}
+
+static void say_gap_head(struct page *p, const struct section *s)
+{
+    short_text n;
+
+    (void)s;
+    if (*p->f->sequencer_why)
+        say(p, BOLD, true, "  GAPS: the sequencer can't be asked: %s%*s",
+            p->f->sequencer_why, p->w->width, "");
+    else
+        say(p, BOLD, true, "  GAPS  %s open%*s", count(p->f->gaps_open, n),
+            p->w->width, "");
+}
+
+static void say_gap(struct page *p, size_t i)
+{
+    const struct top_gap *g = &p->f->gaps[i];
+    char age[32];
+
+    say(p, YELLOW, false, "* %-10s source %s, workspace %s: %s, for %s", g->id,
+        g->source, g->workspace, g->numbers,
+        human_ms(g->age_ms / SECOND_MS * SECOND_MS, age));
+}
+
+static void say_alert_head(struct page *p, const struct section *s)
+{
+    if (*p->f->console_why)
+        say(p, BOLD, true, "  ALERTS: nobody judges them: the console is %s%*s",
+            p->f->console_why, p->w->width, "");
+    else
+        say(p, BOLD, true, "  ALERTS  %zu firing%*s", s->rows, p->w->width, "");
+}
+
+static void say_alert(struct page *p, size_t i)
+{
+    const struct top_alert *a = &p->f->alerts[i];
+    bool critical = strcmp(a->severity, "critical") == 0;
+    char age[32];
+
+    say(p, critical ? RED : YELLOW, false, "%c %s %s%s%s: %s, for %s",
+        critical ? '!' : '*', a->severity, a->name, *a->subject ? " " : "",
+        a->subject, a->summary,
+        human_ms(a->age_ms / SECOND_MS * SECOND_MS, age));
+}
+
+/* First every heading, the most wanted first, then rows in rounds. */
+static void share_out(struct section *s, size_t n, size_t room)
+{
+    bool any = true;
+
+    for (size_t i = 0; i < n && room > 0; i++, room--)
+        s[i].head = true;
+    while (room > 0 && any) {
+        any = false;
+        for (size_t i = 0; i < n; i++)
+            for (size_t k = 0; k < s[i].share && room > 0; k++)
+                if (s[i].head && s[i].shown < s[i].rows) {
+                    s[i].shown++;
+                    room--;
+                    any = true;
+                }
+    }
+}
+
+/* ---- what goes first ---- */
+
+static int by(double a, double b)
+{
+    a = isfinite(a) ? a : -1;
+    b = isfinite(b) ? b : -1;
+    return a < b ? 1 : a > b ? -1 : 0;
+}
+
+static int compare_endpoints(const void *x, const void *y, void *arg)
+{
+    const struct top_endpoint *a = x, *b = y;
+    int c = 0;
+
+    switch (*(const enum top_sort *)arg) {
+    case SORT_TROUBLE:
+        c = by(a->weight, b->weight);
+        if (!c)
+            c = by(a->waiting, b->waiting);
+        break;
+    case SORT_RATE:
+        c = by(a->rate, b->rate);
+        break;
+    case SORT_LATENCY:
+        c = by(a->p95_s, b->p95_s);
+        break;
+    case SORT_WAITING:
+        c = by(a->waiting, b->waiting);
+        break;
+    case SORT_NAME:
+    case SORT_COUNT:
+        break;
+    }
+    return c ? c : strcmp(a->name, b->name);
+}
+
+/* Those in trouble first, else as they came. */
+static void sort_processes(struct top_facts *f)
+{
+    struct top_process *sorted = gr_alloc((f->process_count + 1) *
+                                          sizeof *sorted);
+    size_t n = 0;
+
+    for (int pass = 0; pass < 2; pass++)
+        for (size_t i = 0; i < f->process_count; i++)
+            if ((f->processes[i].state != TOP_UP) == !pass)
+                sorted[n++] = f->processes[i];
+    free(f->processes);
+    f->processes = sorted;
+}
+
+bool top_sort_of(int key, enum top_sort *out)
+{
+    for (int i = 0; i < SORT_COUNT; i++)
+        if (sort_names[i][0] == key) {
+            *out = (enum top_sort)i;
+            return true;
+        }
+    return false;
+}
+
+/* ---- the page ---- */
+
+static void say_keys(struct page *p)
+{
+    say(p, PLAIN, true,
+        "q quit  h help  sort by: t trouble  r rate  l latency  w waiting  n "
+        "name%*s",
+        p->w->width, "");
+}
+
+static void say_help(struct page *p)
+{
+    static const char *const lines[] = {
+        "Rates, shares and latencies are of the last 10 seconds (or of the",
+        "last two frames, if metrics.interval is longer). - is not known.",
+        "",
+        "  t r l w n   sort endpoints by trouble, rate, p95, waiting, name",
+        "  up down     scroll them; also page up, page down, home",
+        "  space       stand still, and go on",
+        "  h ?         this; any key goes back",
+        "  q           quit",
+        "",
+        "door        read at the door, not yet on disk",
+        "sequencer   accepted, not yet taken by the sequencer",
+        "held        held back for their order; `grapnel gaps --open`",
+        "waiting, out, retry   deliveries; `grapnel deliveries --status open`",
+        "dead        letters that want a decision; `grapnel dlq`",
+        "COMMIT99    99 of 100 commits took at most this",
+        "! trouble   * warning   silent: it runs, and publishes nothing",
+    };
+
+    for (size_t i = 0; i < COUNT_OF(lines); i++)
+        say(p, PLAIN, false, "%s", lines[i]);
+}
+
+static void say_sections(struct page *p)
+{
+    struct section s[] = {
+        {.rows = p->f->endpoint_count,
+         .share = 2,
+         .say_head = say_endpoint_head,
+         .say_row = say_endpoint},
+        {.rows = p->f->process_count,
+         .share = 2,
+         .say_head = say_process_head,
+         .say_row = say_process},
+        {.rows = p->f->alert_count,
+         .share = 1,
+         .say_head = say_alert_head,
+         .say_row = say_alert},
+        {.rows = p->f->gap_count,
+         .share = 1,
+         .say_head = say_gap_head,
+         .say_row = say_gap},
+    };
+    static const int order[] = {1, 0, 3, 2};
+    size_t used = p->out->count + p->w->keys, height = (size_t)p->w->height;
+    size_t last;
+
+    share_out(s, COUNT_OF(s), height > used ? height - used : 0);
+    last = s[0].rows - s[0].shown;
+    p->out->first = p->w->first < last ? p->w->first : last;
+    for (size_t i = 0; i < COUNT_OF(s); i++) {
+        const struct section *at = &s[order[i]];
+
+        if (at->head)
+            at->say_head(p, at);
+        for (size_t k = 0; k < at->shown; k++)
+            at->say_row(p, k);
+    }
+}
+
+void top_view(struct top_facts *f, const struct top_wish *w,
+              struct top_page *out)
+{
+    struct page p = {f, w, out};
+    enum top_sort sort = w->sort;
+
+    *out = (struct top_page){0};
+    if (f->endpoint_count)
+        qsort_r(f->endpoints, f->endpoint_count, sizeof *f->endpoints,
+                compare_endpoints, &sort);
+    sort_processes(f);
+    say_title(&p);
+    if (w->help) {
+        say_help(&p);
+        return;
+    }
+    say_totals(&p);
+    say_sections(&p);
+    while (w->keys && out->count + 1 < (size_t)w->height)
+        say(&p, PLAIN, false, "%s", "");
+    if (w->keys)
+        say_keys(&p);
+}
+
+void top_page_fini(struct top_page *p)
+{
+    for (size_t i = 0; i < p->count; i++)
+        free(p->lines[i].text);
+    free(p->lines);
+    *p = (struct top_page){0};
+}

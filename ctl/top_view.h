@@ -1,0 +1,48 @@
+/* top_view: numbers as lines of text that fit a window. Pure; whoever draws them
+ * knows nothing of what they say. */
+#ifndef CTL_TOP_VIEW_H
+#define CTL_TOP_VIEW_H
+
+#include "table.h"
+#include "top_facts.h"
+
+enum top_sort {
+    SORT_TROUBLE,
+    SORT_RATE,
+    SORT_LATENCY,
+    SORT_WAITING,
+    SORT_NAME,
+    SORT_COUNT,
+};
+
+/* What the user wants to see. */
+struct top_wish {
+    int width, height; /* of the window, in characters */
+    enum top_sort sort;
+    size_t first; /* endpoints that were scrolled past */
+    bool keys;    /* a last line that tells the keys */
+    bool help;
+    const char *note; /* "", or what to say beside the title */
+};
+
+struct top_line {
+    char *text; /* at most `width` characters, no control characters */
+    enum colour colour;
+    bool bar; /* a heading: reversed */
+};
+
+struct top_page {
+    struct top_line *lines;
+    size_t count, room;
+    size_t first; /* the wish's, as far as it could be followed */
+};
+
+/* At most `height` lines. top_page_fini() after. Sorts f's lists. */
+void top_view(struct top_facts *f, const struct top_wish *w,
+              struct top_page *out);
+void top_page_fini(struct top_page *p);
+
+/* The order that this key asks for. false: none. */
+bool top_sort_of(int key, enum top_sort *out);
+
+#endif

@@ -1,0 +1,199 @@
+"""`grapnel top` on a terminal of 80 by 24: a pty, and pyte for what it shows."""
+
+import fcntl
+import os
+import pathlib
+import pty
+import re
+import select
+import signal
+import struct
+import sys
+import termios
+
+sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "rig"))
+import pyte
+from rig import RigTest, main, program, wait_for
+
+USAGE, UNAVAILABLE = 64, 69
+
+
+class Terminal:
+    """A program on a terminal; what it shows is in `lines`."""
+
+    def __init__(self, rig, *words, term="xterm-256color", rows=24, columns=80):
+        self.screen = pyte.Screen(columns, rows)
+        self.stream = pyte.ByteStream(self.screen)
+        self.raw = b""
+        self.child, self.fd = pty.fork()
+        if self.child == 0:
+            fcntl.ioctl(0, termios.TIOCSWINSZ,
+                        struct.pack("4H", rows, columns, 0, 0))
+            env = {**os.environ, **rig.env, "TERM": term}
+            for name in ("LINES", "COLUMNS", "NO_COLOR"):
+                env.pop(name, None)
+            os.execve(program("grapnel"),
+                      ["grapnel", *words, "-c", str(rig.config_path)], env)
+        self.before = termios.tcgetattr(self.fd)
+        self.code = None
+
+    def read(self):
+        """Take what it has written. False: it has ended."""
+        try:
+            while select.select([self.fd], [], [], 0)[0]:
+                data = os.read(self.fd, 65536)
+                self.raw += data
+                self.stream.feed(data)
+        except OSError:
+            return False  # the other side is closed
+        return True
+
+    def lines(self):
+        self.read()
+        return self.screen.display
+
+    def wait(self, *patterns, timeout=15, meanwhile=lambda: None):
+        """Until one line has all of these; that line."""
+        def found():
+            meanwhile()
+            return next((line for line in self.lines()
+                         if all(re.search(p, line) for p in patterns)), None)
+        try:
+            return wait_for(found, timeout)
+        except AssertionError:
+            raise AssertionError(
+                f"no line has {patterns}:\n" + "\n".join(self.lines())) from None
+
+    def press(self, keys):
+        os.write(self.fd, keys.encode())
+
+    def resize(self, rows, columns):
+        self.screen.resize(rows, columns)
+        fcntl.ioctl(self.fd, termios.TIOCSWINSZ,
+                    struct.pack("4H", rows, columns, 0, 0))
+
+    def wait_exit(self):
+        wait_for(lambda: not self.read(), what="it to end")
+        self.code = os.waitstatus_to_exitcode(os.waitpid(self.child, 0)[1])
+        return self.code
+
+    def close(self):
+        if self.code is None:
+            os.kill(self.child, signal.SIGKILL)
+            os.waitpid(self.child, 0)
+        os.close(self.fd)
+
+
+class Top(RigTest):
+    def terminal(self, rig, *words, **how):
+        terminal = Terminal(rig, *(words or ["top"]), **how)
+        self.addCleanup(terminal.close)
+        return terminal
+
+    def ends_well(self, terminal):
+        echo = termios.ECHO | termios.ICANON
+        self.assertEqual(termios.tcgetattr(terminal.fd)[3] & echo, 0)
+        terminal.press("q")
+        wait_for(lambda: termios.tcgetattr(terminal.fd)[3]
+                 == terminal.before[3], what="the terminal to be restored")
+        self.assertEqual(terminal.wait_exit(), 0, terminal.raw)
+        self.assertNotIn(b"Sanitizer", terminal.raw)
+
+    def test_rates_trouble_and_a_process_that_dies(self):
+        rig = self.rig({"metrics": {"interval": "200ms"}}, console=True,
+                       deliverers=2)
+        rig.config["endpoints"].append(rig.endpoint("warehouse"))
+        rig.config["retry_policies"][0].update(
+            first_wait="10m", max_wait="10m", jitter="none")
+        rig.write_config()
+        rig.receiver.rules({"path": "/crm", "answers": [{"status": 503}]},
+                           {"path": "/warehouse", "answers": [{"status": 200}]})
+        rig.start()
+        top = self.terminal(rig)
+        top.wait("grapnel top", "6 up")
+        top.wait("attempts 0/s")  # it knows how it was until now
+        top.wait("in 0/s")
+        # 503 and nothing else: first, and marked; the other is not. Rates are
+        # of the last ten seconds: something must come.
+        top.wait("! crm", "breaker open", meanwhile=rig.accept)
+        top.wait("  warehouse", " 0% ", "active", meanwhile=rig.accept)
+        lines = top.lines()
+        row = [next(i for i, line in enumerate(lines) if name in line)
+               for name in (" crm ", " warehouse ")]
+        self.assertLess(row[0], row[1])
+        top.wait(r"in [0-9.]+/s +refused 0/s", "delivered [0-9.]+/s",
+                 meanwhile=rig.accept)
+        top.wait(r"end to end p50 [0-9.]+m?s p95 [0-9.]+m?s",
+                 meanwhile=rig.accept)
+        top.wait("door 0 > sequencer 0 > held 0 > .*retry [1-9]")
+        self.assertIn("q quit", top.lines()[23])
+        # Sorted, scrolled, explained.
+        top.press("n")
+        top.wait(r"\*ENDPOINT")
+        top.press("l")
+        top.wait(r"\*P95")
+        top.press("?")
+        top.wait("space", "stand still")
+        top.press("x")
+        top.wait(r"\*P95")
+        # Through the console, and without it.
+        self.assertIn("by the console", top.lines()[0])
+        rig.kill("console")
+        top.wait("by each process")
+        top.wait("! console", "down")
+        top.wait("nobody judges them")
+        # One that stands still is silent, one that was killed is down; both
+        # say so in the middle of it all, and nothing waits for them.
+        rig["sequencer"].pause()
+        rig.kill("dlqd")
+        top.wait("! sequencer", "silent")
+        top.wait("! dlqd", "down")
+        top.wait("held -")
+        top.press("r")
+        top.wait(r"\*TRY/s")
+        rig["sequencer"].resume()
+        top.wait("  sequencer", "up")
+        # Another size.
+        top.resize(12, 60)
+        wait_for(lambda: "q quit" in top.lines()[11], what="another size")
+        top.resize(40, 120)
+        wait_for(lambda: "q quit" in top.lines()[39], what="another size")
+        top.wait("! dlqd", "down")
+        self.ends_well(top)
+        self.assertIn(b"\x1b[?1049l", top.raw)  # the screen of before
+        done = rig.cli_text("top", "--once")
+        self.assertEqual(done.returncode, UNAVAILABLE)
+        self.assertIn("dlqd", done.stderr)
+        self.assertRegex(done.stdout, r"! dlqd +down")
+
+    def test_terminals(self):
+        """A monochrome one will do. What can't be drawn on is refused; one look
+        needs no terminal."""
+        rig = self.rig({"metrics": {"interval": "200ms"}}).start()
+        top = self.terminal(rig, term="vt100")
+        top.wait("  ingress", "up")
+        self.assertNotIn(b"\x1b[3", top.raw)  # no colour
+        self.ends_well(top)
+        for signo in (signal.SIGINT, signal.SIGTERM):
+            top = self.terminal(rig)
+            top.wait("  ingress", "up")
+            os.kill(top.child, signo)
+            self.assertEqual(top.wait_exit(), 0, top.raw)
+            self.assertIn(b"\x1b[?1049l", top.raw)
+        for term in ("dumb", "no-such-terminal", ""):
+            top = self.terminal(rig, term=term)
+            self.assertEqual(top.wait_exit(), USAGE, top.raw)
+            self.assertIn(b"top needs a terminal", top.raw)
+        done = rig.cli_text("top")
+        self.assertEqual((done.returncode, done.stdout), (USAGE, ""))
+        self.assertIn("--once", done.stderr)
+        look, code = rig.cli("top")
+        self.assertEqual(code, 0)
+        self.assertEqual([p["process"] for p in look["processes"]],
+                         ["ingress", "sequencer", "deliverer-1", "dlqd"])
+        self.assertEqual({p["state"] for p in look["processes"]}, {"up"})
+        self.assertEqual(look["endpoints"][0]["state"], "active")
+        self.assertEqual(look["rates"]["accepted_per_s"], 0)
+
+
+main()
