@@ -332,6 +332,7 @@ void hop_undo(struct hop *h)
     read_in(h);
     h->taken_count = 0;
     h->taken_bytes = 0;
+    h->applied_us = 0;
 }
 
 /* ---- the log ---- */
@@ -490,6 +491,7 @@ void hop_work(struct hop *h)
         hop_in_store(h, h->in[k]);
     h->taken_count = 0;
     h->taken_bytes = 0;
+    h->applied_us = 0;
 }
 
 int hop_tell(struct hop *h)

@@ -192,6 +192,17 @@ static bool agrees(const struct hop_in *i, const struct wire_batch *b)
     return last < b->first || runs_of(&i->runs, last) == b->run;
 }
 
+/* One message may stand for thousands of events. Others wait to be heard
+ * meanwhile, and a deliverer for its lease. */
+static bool is_spent(struct hop *h)
+{
+    int64_t now = mono_us();
+
+    if (!h->applied_us)
+        h->applied_us = now;
+    return now - h->applied_us > APPLY_MAX_US;
+}
+
 static gr_rc take_rest(struct hop *h, struct hop_in *i,
                        const struct wire_batch *b, struct bytes frame)
 {
@@ -202,6 +213,10 @@ static gr_rc take_rest(struct hop *h, struct hop_in *i,
         next_message(b, &at, &msg);
         if (n <= i->taken)
             continue;
+        if (is_spent(h)) {
+            i->hole = true; /* from here it is sent again */
+            break;
+        }
         if (watch_step(h, i, n) != GR_OK) {
             buf_put(&h->kept, frame.p, frame.n);
             return GR_AGAIN;

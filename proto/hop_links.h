@@ -18,6 +18,7 @@ enum {
     BLOCKED_MOST_MS = 500, /* … doubled up to this */
     LINKS_MAX = 1024,      /* from how many names we take messages */
     BUFFER_KEPT_BYTES = 4 * 1024 * 1024, /* after a larger frame: give back */
+    APPLY_MAX_US = 250000, /* in one turn, whatever a message makes of itself */
     SUSPECT_STALLS = 2, /* unclean starts at one place: one by one from now */
     SUSPECT_COUNT = TURN_MAX_COUNT, /* for this many messages */
     SUSPECT_TRIES = 2, /* a message that took us down this often is out */
@@ -81,6 +82,7 @@ struct hop {
     struct buf kept;            /* a batch whose rest waits for the next turn */
     int taken_count;
     size_t taken_bytes;
+    int64_t applied_us; /* since when this turn applies messages; 0: not yet */
     struct {
         stmt *out_add, *out_set, *out_run, *out_runs_cut, *log_add, *log_cut,
             *log_read, *in_add, *in_set, *in_run, *in_runs_cut, *in_lost,

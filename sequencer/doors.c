@@ -89,12 +89,14 @@ void doors_close(struct doors *d)
 }
 
 /* Time has passed all the same. Which rows are there is not known: each is
- * written again when its door brings something. */
+ * written again when its door brings something. What a door has shown, and how
+ * far its events have come, may rest on messages that are taken back. */
 void doors_undo(struct doors *d)
 {
     d->kept = store_meta(d->q->store, "door_ms");
     for (size_t i = 0; i < d->count; i++) {
         d->all[i].asked_n = 0;
+        d->all[i].shown = d->all[i].received_ms = 0;
         d->all[i].kept = false;
     }
 }

@@ -61,6 +61,7 @@ struct end {
     bool settle_by_hand;
     unsigned lose_pm, double_pm, reorder_pm; /* per mille of frames */
     int no_room; /* apply says GR_AGAIN this often */
+    int slow_ms; /* apply takes so long */
     uint64_t refuse_value;
     uint64_t crash_value; /* apply: _exit */
     bool alive;
@@ -149,6 +150,7 @@ static inline gr_rc end_apply(void *self, const char *from, uint64_t n,
     struct end *e = self;
     uint64_t value = value_of(msg);
 
+    clock_test_advance(e->slow_ms);
     if (e->no_room > 0) {
         e->no_room--;
         return GR_AGAIN;

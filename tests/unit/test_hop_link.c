@@ -217,6 +217,22 @@ static void a_receiver_without_room_gets_it_again(void **state)
     assert_no_alarm(&p->a, &p->b);
 }
 
+/* So that others are heard meanwhile. */
+static void messages_that_take_long_are_spread_over_turns(void **state)
+{
+    struct pair *p = *state;
+    size_t turns;
+
+    pair_start(p);
+    p->b.slow_ms = 100;
+    end_write(&p->a, "b", SMALL, BATCH_MAX_COUNT);
+    turns = p->b.turns;
+    run_through(&p->a, &p->b);
+    assert_exactly(&p->b, "a", 1, BATCH_MAX_COUNT);
+    assert_no_alarm(&p->a, &p->b);
+    assert_true(p->b.turns - turns >= BATCH_MAX_COUNT / 4);
+}
+
 static void what_cannot_be_applied_is_kept_aside_with_its_bytes(void **state)
 {
     struct pair *p = *state;
@@ -397,6 +413,7 @@ int main(void)
         PAIR_TEST(a_message_larger_than_a_batch_goes_alone),
         PAIR_TEST(the_largest_message_there_may_be_passes),
         PAIR_TEST(a_receiver_without_room_gets_it_again),
+        PAIR_TEST(messages_that_take_long_are_spread_over_turns),
         PAIR_TEST(what_cannot_be_applied_is_kept_aside_with_its_bytes),
         PAIR_TEST(a_row_that_is_gone_is_an_empty_number),
         PAIR_TEST(a_floor_never_passes_what_was_not_handed_on),
