@@ -468,6 +468,20 @@ class Rig:
         self.config_path.write_text(
             text or yaml.safe_dump(self.config, sort_keys=False))
 
+    def step_clock(self, by_s):
+        """From now on the wall clock is off by so many seconds, for all that is
+        started behind the first call of this."""
+        path = self.folder / "clock"
+        if not path.exists():
+            path.write_bytes(bytes(8))
+            self.env.update({
+                "RIG_CLOCK": str(path), "LD_PRELOAD": program("rig-clock.so"),
+                # The sanitizer's library wants to be first, and need not.
+                "ASAN_OPTIONS": os.environ.get("ASAN_OPTIONS", "")
+                + ":verify_asan_link_order=0"})
+        with open(path, "r+b", buffering=0) as clock:
+            clock.write(int(by_s * 1e9).to_bytes(8, "little", signed=True))
+
     # processes
 
     def add(self, name):
