@@ -136,6 +136,40 @@ class FullDisk(RigTest):
         wait_for(rig.door_is_open, what="the door to open by itself")
         rig.judge(load)
 
+    def test_while_events_are_held(self):
+        """P2, P6: what waits for its turn stays in the buffer when the turn that
+        lets it go is taken back; a gap that is said to be closed is. With room
+        again all goes, once, in order."""
+        rig = self.pipeline()
+        rig.config["sources"][0]["order"] = {
+            "by": "sequence", "sequence": "json:/data/seq", "start": 1,
+            "give_up_after": "1h"}
+        rig.config["endpoints"] = [rig.endpoint("crm", ordered="workspace")]
+        rig.write_config()
+        rig.start()
+        held = [rig.accept(rig.plane_body("w", seq=n)) for n in range(2, 202)]
+        rig.wait_status(held[-1], "buffered")
+        rig["sequencer"].stop()  # so that its log has no room of its own
+        rig.start()
+        gap, = rig.cli("gaps", "--open")[0]
+        close = ["gaps", "close", gap["id"], "--note", "n"]
+        self.fill(rig)
+        closed = rig.cli(*close)[1] == 0
+        wait_for(lambda: not rig.door_is_open(), what="the door to shut")
+        self.assertEqual(rig.post(rig.plane_body("w", seq=1))[0], 503)
+        self.check_all_live(rig)
+        self.free(rig)
+        wait_for(rig.door_is_open, what="the door to open by itself")
+        self.assertEqual(rig.cli("gaps", "--open")[0], [] if closed else [gap])
+        self.assertEqual(rig.cli(*close)[1], 1 if closed else 0)
+        rig.receiver.wait(held[-1], timeout=60)
+        rig.settle()
+        requests = rig.receiver.requests("/crm")
+        self.assertEqual([r.id for r in requests], held)
+        self.assertEqual([r.headers["grapnel-sequence"] for r in requests],
+                         [str(n) for n in range(1, 201)])
+        self.assertEqual(requests[0].headers["grapnel-gap"], "1-1")
+
     def test_a_start_on_a_full_disk(self):
         """P3: killed while the disk is full, started while it still is: each
         comes up and waits, or says 74; with room again all is delivered."""
