@@ -87,13 +87,14 @@ const struct command ctl_commands[] = {
         .name = "events",
         .args = "",
         .summary = "search what came in",
-        .help = "Status is buffered, routed, done, duplicate, ignored or "
-                "refused.",
+        .help = "Status is buffered, routed, done, duplicate, ignored, refused "
+                "or expired.",
         .examples = "  grapnel events --workspace acme --since 1h\n"
                     "  grapnel events --status refused --json\n",
         .options = {{"--workspace", "W", "of this workspace"},
                     {"--source", "S", "of this source"},
                     {"--type", "T", "of this type"},
+                    {"--endpoint", "E", "routed to this endpoint"},
                     {"--status", "S", "in this status"},
                     LIST_TIMES},
         .run = run_events,

@@ -31,7 +31,7 @@ static void print_events(struct ctl *c, const json_t *events)
 int run_events(struct ctl *c)
 {
     static const char *const filters[] = {"--workspace", "--source", "--type",
-                                          "--status", NULL};
+                                          "--endpoint",  "--status", NULL};
     json_t *args = json_object(), *answer, *events;
     bool unreachable;
     char why[200];

@@ -393,9 +393,9 @@ int replay_work(struct sequencer *q)
 
 /* ---- what is known of them ---- */
 
-static void on_part(void *arg, const struct event_row *e, bool ended)
+static void on_part(void *arg, const struct event_row *e, enum event_end end)
 {
-    (void)ended;
+    (void)end;
     json_array_append_new(arg, json_string(e->id));
 }
 

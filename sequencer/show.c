@@ -16,7 +16,8 @@ enum {
     UNROUTED_SHOWN = 20,
 };
 
-static const char *event_status_name(const struct event_row *e, bool ended)
+static const char *event_status_name(const struct event_row *e,
+                                     enum event_end end)
 {
     switch (e->status) {
     case EVENT_DUPLICATE:
@@ -28,7 +29,9 @@ static const char *event_status_name(const struct event_row *e, bool ended)
     case EVENT_IGNORED:
         return "ignored";
     default:
-        return ended ? "done" : "routed";
+        return end == END_OPEN      ? "routed"
+               : end == END_EXPIRED ? "expired"
+                                    : "done";
     }
 }
 
@@ -179,17 +182,17 @@ struct parts {
     bool ended; /* all of them */
 };
 
-static void on_part(void *arg, const struct event_row *e, bool ended)
+static void on_part(void *arg, const struct event_row *e, enum event_end end)
 {
     struct parts *p = arg;
 
-    p->ended &= ended && e->status != EVENT_BUFFERED;
+    p->ended &= end != END_OPEN && e->status != EVENT_BUFFERED;
     json_array_append_new(p->list,
                           json_pack("{s:s,s:o,s:o,s:o,s:s}", "id", e->id,
                                     "provider_id", text_or_null(e->provider_id),
                                     "type", json_text_of(e->type), "workspace",
                                     json_text_of(e->workspace), "status",
-                                    event_status_name(e, ended)));
+                                    event_status_name(e, end)));
 }
 
 static struct parts parts_of(struct sequencer *q, const struct event_row *e)
@@ -210,7 +213,7 @@ static json_t *request_of(struct sequencer *q, int64_t event)
     return n && store_event(q->store, n, &e) ? json_string(e.id) : json_null();
 }
 
-static json_t *event_json(const struct event_row *e, bool ended)
+static json_t *event_json(const struct event_row *e, enum event_end end)
 {
     return json_pack(
         "{s:s,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:s,s:o,s:o,s:b,s:o}", "id", e->id,
@@ -220,7 +223,7 @@ static json_t *event_json(const struct event_row *e, bool ended)
         number_or_null((int64_t)e->sequence), "source_sequence",
         e->numbered ? json_integer(e->source_sequence) : json_null(),
         "received_at", json_time(e->received_ms), "status",
-        event_status_name(e, ended), "reason", text_or_null(e->reason),
+        event_status_name(e, end), "reason", text_or_null(e->reason),
         "duplicate_of", text_or_null(e->duplicate_of), "late", (int)e->late,
         "gap", text_or_null(e->gap));
 }
@@ -272,8 +275,8 @@ static json_t *trace_event(struct sequencer *q, const struct event_row *e)
     struct telling t = {
         .q = q, .deliveries = json_array(), .timeline = json_array()};
     struct parts parts = parts_of(q, e);
-    json_t *out = event_json(e,
-                             parts.ended && store_event_ended(q->store, e->n));
+    json_t *out = event_json(e, parts.ended ? store_event_end(q->store, e->n)
+                                            : END_OPEN);
     int64_t n = e->n;
 
     tell_event(&t, e);
@@ -296,11 +299,11 @@ struct matches {
     int64_t n;
 };
 
-static void on_match(void *arg, const struct event_row *e, bool ended)
+static void on_match(void *arg, const struct event_row *e, enum event_end end)
 {
     struct matches *m = arg;
 
-    (void)ended;
+    (void)end;
     m->n = e->n;
     json_array_append_new(m->list,
                           json_pack("{s:s,s:o,s:o,s:o}", "id", e->id,
@@ -337,12 +340,16 @@ static json_t *on_trace(void *self, json_t *args, char why[200])
 
 /* ---- events ---- */
 
+enum { NO_STATUS = -4 };
+
 static int status_of(const char *name)
 {
     if (!name)
         return -1;
     if (strcmp(name, "done") == 0)
         return -2;
+    if (strcmp(name, "expired") == 0)
+        return -3;
     if (strcmp(name, "routed") == 0)
         return EVENT_ROUTED;
     if (strcmp(name, "duplicate") == 0)
@@ -353,12 +360,12 @@ static int status_of(const char *name)
         return EVENT_BUFFERED;
     if (strcmp(name, "ignored") == 0)
         return EVENT_IGNORED;
-    return -3;
+    return NO_STATUS;
 }
 
-static void on_event(void *arg, const struct event_row *e, bool ended)
+static void on_event(void *arg, const struct event_row *e, enum event_end end)
 {
-    json_array_append_new(arg, event_json(e, ended));
+    json_array_append_new(arg, event_json(e, end));
 }
 
 static json_t *on_events(void *self, json_t *args, char why[200])
@@ -377,12 +384,15 @@ static json_t *on_events(void *self, json_t *args, char why[200])
                  : limit > LIMIT_MOST ? LIMIT_MOST
                                       : (int)limit,
     };
+    const char *name = json_string_value(json_object_get(args, "endpoint"));
+    struct endpoint *endpoint = name ? endpoint_find(q, name) : NULL;
     json_t *out;
 
-    if (f.status == -3) {
+    f.endpoint = endpoint ? endpoint->id : name ? -1 : 0;
+    if (f.status == NO_STATUS) {
         snprintf(why, 200,
-                 "status: it is buffered, routed, done, duplicate, ignored or "
-                 "refused, not \"%.40s\"",
+                 "status: it is buffered, routed, done, duplicate, ignored, "
+                 "refused or expired, not \"%.40s\"",
                  status);
         return NULL;
     }
@@ -394,7 +404,7 @@ static json_t *on_events(void *self, json_t *args, char why[200])
 const struct control_command sequencer_commands[] = {
     {"trace", "id", "one event: what it is and how its deliveries stand",
      on_trace},
-    {"events", "source type workspace status since_ms until_ms limit",
+    {"events", "source type workspace endpoint status since_ms until_ms limit",
      "search, newest first", on_events},
     {"deliveries",
      "workspace source type endpoint status since_ms until_ms limit before",

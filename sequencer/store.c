@@ -23,7 +23,7 @@ struct store {
     stmt *endpoints, *endpoint_add, *endpoint_set, *endpoint_state, *deliverers,
         *deliverer_set;
     stmt *delivery_add, *delivery, *delivery_set, *delivery_out, *life_set,
-        *event_ended;
+        *event_ended, *event_end;
     stmt *count_waiting, *count_parked;
     stmt *ready, *waiting, *open_grant, *sweep, *in_flight, *event_deliveries;
     stmt *attempt_add, *attempts;
@@ -45,6 +45,12 @@ enum { EVENT_COLUMN_COUNT = 17 };
     "event, endpoint, status, grant_id, out_n, life, previous, attempts, " \
     "earlier, first_ms, next_ms, at_ms, duration_ms, http_status, error, " \
     "reason, deliverer, lane, place, behind, paused_ms, act, died"
+
+/* enum event_end. Without deliveries it is done. */
+#define END_OF_EVENT                                                        \
+    "(SELECT CASE WHEN min(d.status) < 3 THEN 0 WHEN min(d.status = 4 AND " \
+    "d.reason = 'expired') THEN 2 ELSE 1 END FROM deliveries d WHERE "      \
+    "d.event = events.n)"
 
 static void prepare_events(struct store *s)
 {
@@ -79,14 +85,18 @@ static void prepare_events(struct store *s)
             "VALUES(?, ?, ?, ?)");
     s->search = db_prepare(
         db,
-        "SELECT " EVENT_COLUMNS ", NOT EXISTS (SELECT 1 FROM deliveries d "
-        "WHERE d.event = events.n AND d.status < 3) AS ended FROM events "
+        "SELECT " EVENT_COLUMNS ", " END_OF_EVENT " AS ended FROM events "
         "WHERE (?1 IS NULL OR source = ?1) AND (?2 IS NULL OR type GLOB ?2) "
         "AND (?3 IS NULL OR workspace = ?3) AND (?4 = -1 OR "
-        "(?4 = -2 AND status IN (0, 8) AND ended) OR "
-        "(?4 = 0 AND status = 0 AND NOT ended) OR "
+        "(?4 = -2 AND status IN (0, 8) AND ended = 1) OR "
+        "(?4 = -3 AND status = 0 AND ended = 2) OR "
+        "(?4 = 0 AND status = 0 AND ended = 0) OR "
         "(?4 > 0 AND status = ?4)) AND received_ms >= ?5 AND "
-        "received_ms <= ?6 ORDER BY n DESC LIMIT ?7");
+        "received_ms <= ?6 AND (?8 = 0 OR EXISTS (SELECT 1 FROM deliveries d "
+        "WHERE d.event = events.n AND d.endpoint = ?8)) "
+        "ORDER BY n DESC LIMIT ?7");
+    s->event_end = db_prepare(db, "SELECT " END_OF_EVENT
+                                  " FROM events WHERE n = ?");
     s->by_provider_id = db_prepare(db, "SELECT " EVENT_COLUMNS
                                        ", 0 FROM events WHERE provider_id = ? "
                                        "ORDER BY n DESC LIMIT 100");
@@ -99,11 +109,10 @@ static void prepare_parts(struct store *s)
     s->part_add = db_prepare(db,
                              "INSERT INTO parts(event, request) VALUES(?, ?)");
     s->part_of = db_prepare(db, "SELECT request FROM parts WHERE event = ?");
-    s->parts = db_prepare(
-        db, "SELECT " EVENT_COLUMNS
-            ", NOT EXISTS (SELECT 1 FROM deliveries d WHERE d.event = events.n "
-            "AND d.status < 3) FROM events WHERE n IN (SELECT event FROM parts "
-            "WHERE request = ?) ORDER BY n");
+    s->parts = db_prepare(db,
+                          "SELECT " EVENT_COLUMNS ", " END_OF_EVENT
+                          " FROM events WHERE n IN (SELECT event FROM parts "
+                          "WHERE request = ?) ORDER BY n");
     s->purge_part = db_prepare(db, "DELETE FROM parts WHERE event = ?");
 }
 
@@ -704,6 +713,12 @@ bool store_event_ended(struct store *s, int64_t event)
     return one(s, s->event_ended) == 0;
 }
 
+enum event_end store_event_end(struct store *s, int64_t event)
+{
+    bind_i64(s->event_end, 1, event);
+    return (enum event_end)one(s, s->event_end);
+}
+
 int store_ready(struct store *s, int64_t endpoint, int64_t after_lane, int most,
                 struct ready_row *rows)
 {
@@ -956,7 +971,7 @@ static void each_event(struct store *s, stmt *q, event_fn *fn, void *arg)
 
     while (db_step(s->db, q)) {
         read_event(q, &e);
-        fn(arg, &e, col_i64(q, EVENT_COLUMN_COUNT) != 0);
+        fn(arg, &e, (enum event_end)col_i64(q, EVENT_COLUMN_COUNT));
     }
     db_done(q);
 }
@@ -973,6 +988,7 @@ void store_search(struct store *s, const struct event_filter *f, event_fn *fn,
     bind_i64(q, 5, f->since_ms);
     bind_i64(q, 6, f->until_ms ? f->until_ms : INT64_MAX);
     bind_i64(q, 7, f->limit);
+    bind_i64(q, 8, f->endpoint);
     each_event(s, q, fn, arg);
 }
 

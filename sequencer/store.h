@@ -33,6 +33,10 @@ struct event_row {
     const char *note; /* what order.observe saw, and the like */
 };
 
+/* Of one that was routed: a delivery is open; all are final, or it has none; all
+ * died of its expires_in. */
+enum event_end { END_OPEN, END_DONE, END_EXPIRED };
+
 int64_t store_last_event(struct store *s);
 void store_event_add(struct store *s, const struct event_row *e);
 /* All but its number, id, source and times. */
@@ -123,6 +127,7 @@ void store_life_set(struct store *s, int64_t event, int64_t endpoint,
 /* No delivery of this event is open, it is not held back, and no repeat that may
  * be let through. */
 bool store_event_ended(struct store *s, int64_t event);
+enum event_end store_event_end(struct store *s, int64_t event);
 
 /* Up to `most` deliveries of an endpoint that may go out, lane by lane, in order,
  * of the lanes above `after_lane`. Returns how many. */
@@ -218,11 +223,12 @@ void store_walk_done(struct store *s);
 
 struct event_filter {
     const char *source, *type, *workspace; /* NULL: any; type may be a glob */
-    int status;                            /* -1: any, -2: done */
+    int64_t endpoint;                      /* 0: any */
+    int status;                            /* -1: any, -2: done, -3: expired */
     int64_t since_ms, until_ms;
     int limit;
 };
-typedef void event_fn(void *arg, const struct event_row *e, bool ended);
+typedef void event_fn(void *arg, const struct event_row *e, enum event_end end);
 void store_search(struct store *s, const struct event_filter *f, event_fn *fn,
                   void *arg);
 void store_by_provider_id(struct store *s, const char *provider_id,

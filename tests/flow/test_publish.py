@@ -212,6 +212,11 @@ class Publishing(RigTest):
         letter = wait_for(lambda: [x for x in rig.cli("dlq")[0]
                                    if x["event_id"] == event])[0]
         self.assertEqual(letter["reason"], "expired")
+        self.assertEqual(rig.trace(event)["status"], "expired")
+        self.assertEqual([e["id"] for e in rig.cli(
+            "events", "--status", "expired", "--endpoint", "crm")[0]], [event])
+        for other in [("--status", "done"), ("--endpoint", "no-one")]:
+            self.assertEqual(rig.cli("events", *other)[0], [])
         # Somebody wants it all the same.
         rig.receiver.rules({"path": "/crm", "answers": [{"status": 200}]})
         self.assertEqual(rig.cli("dlq", "retry", letter["id"])[1], 0)
