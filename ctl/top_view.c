@@ -158,7 +158,7 @@ struct section {
 
 static void say_process_head(struct page *p, const struct section *s)
 {
-    short_text of = "";
+    char of[64] = "";
 
     if (s->shown < s->rows)
         snprintf(of, sizeof of, " %zu of %zu", s->shown, s->rows);
