@@ -1,6 +1,7 @@
 #include "clock.h"
 #include "log.h"
 #include <stdio.h>
+#include <string.h>
 #include <time.h>
 
 enum { STEP_MS = 1000, SLEW_PART = 100 };
@@ -95,11 +96,13 @@ void clock_test_off(void)
     clk.test = false;
 }
 
+/* Most are of the same second as the one before. */
 void rfc3339(char out[RFC3339_BYTES], int64_t wall_ms)
 {
+    static _Thread_local time_t last_s;
+    static _Thread_local char last[RFC3339_BYTES] = "1970-01-01T00:00:00.000Z";
     time_t s;
     struct tm tm;
-    char day[24];
     int ms;
 
     if (wall_ms < YEAR_1000_MS)
@@ -108,9 +111,14 @@ void rfc3339(char out[RFC3339_BYTES], int64_t wall_ms)
         wall_ms = YEAR_9999_MS;
     ms = (int)(wall_ms % 1000 + 1000) % 1000;
     s = (time_t)((wall_ms - ms) / 1000);
-    gmtime_r(&s, &tm);
-    strftime(day, sizeof day, "%Y-%m-%dT%H:%M:%S", &tm);
-    snprintf(out, RFC3339_BYTES, "%s.%03dZ", day, ms);
+    if (s != last_s) {
+        gmtime_r(&s, &tm);
+        strftime(last, sizeof last, "%Y-%m-%dT%H:%M:%S.000Z", &tm);
+        last_s = s;
+    }
+    memcpy(out, last, RFC3339_BYTES);
+    for (char *digit = strchr(out, 'Z') - 1; ms; digit--, ms /= 10)
+        *digit = (char)('0' + ms % 10);
 }
 
 /* Exactly `n` digits at `*p`, moving it; -1: there are none. */

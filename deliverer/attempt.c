@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/socket.h>
 
 enum {
@@ -139,6 +140,8 @@ static void set_fixed_options(struct flight *f)
     curl_easy_setopt(e, CURLOPT_HEADERDATA, f);
     curl_easy_setopt(e, CURLOPT_OPENSOCKETFUNCTION, on_open);
     curl_easy_setopt(e, CURLOPT_OPENSOCKETDATA, f);
+    curl_easy_setopt(e, CURLOPT_CLOSESOCKETFUNCTION, sockets_on_close);
+    curl_easy_setopt(e, CURLOPT_CLOSESOCKETDATA, &f->all->sockets);
     curl_easy_setopt(e, CURLOPT_PREREQFUNCTION, on_request);
     curl_easy_setopt(e, CURLOPT_PREREQDATA, f);
 }
@@ -165,12 +168,21 @@ static void set_tls(struct flight *f)
     curl_easy_setopt(f->easy, CURLOPT_CAPATH, t->ca ? NULL : f->all->capath);
 }
 
+/* libcurl takes its buffer for each request anew, and holds it until the answer
+ * is there. One that malloc has at hand (its cache ends at 1 KiB) is enough for
+ * most answers; HTTP/2, which may come with TLS, has its flow control in it. */
+static long buffer_bytes(const char *url)
+{
+    return strncasecmp(url, "http:", strlen("http:")) == 0 ? 1024 : 16 * 1024;
+}
+
 /* Those of the endpoint. */
 static void set_endpoint(struct flight *f)
 {
     const struct endpoint_config *c = f->config;
 
     curl_easy_setopt(f->easy, CURLOPT_URL, c->url);
+    curl_easy_setopt(f->easy, CURLOPT_BUFFERSIZE, buffer_bytes(c->url));
     curl_easy_setopt(f->easy, CURLOPT_CUSTOMREQUEST, c->put ? "PUT" : NULL);
     set_tls(f);
     f->prepared = c->id;

@@ -23,6 +23,7 @@
 #include "endpoint.h"
 #include "heap.h"
 #include "request.h"
+#include "sockets.h"
 
 enum {
     FLIGHTS_MAX = 12 * 1024,
@@ -60,6 +61,7 @@ struct flight {
     bool expired;               /* the event's time was over: nothing sent */
     struct heap_item deadline;  /* in awake_ms */
     int64_t connect_by, end_by; /* the two that it stands for, in turn */
+    int64_t ended_ms;           /* in awake_ms */
     uint64_t attempt_id;        /* 0: nothing was tried */
     int64_t at_ms, began_us, duration_ms, retry_after_ms;
     /* What it came to (outcome.h); `recorded` in the transaction now open. */
@@ -93,7 +95,7 @@ struct flight_list {
 
 struct flights {
     CURLM *multi;
-    int epoll;
+    struct sockets sockets;
     int64_t timer_ms; /* mono time at which libcurl wants to be called; -1 */
     int64_t awake_ms; /* of the loop, at the last turn … */
     int64_t still_ms; /* … and how far mono time is past it */

@@ -84,6 +84,7 @@ void begin_mark_ended(struct deliverer *d)
             continue;
         f->task->state = TASK_ENDED;
         e->ended++;
+        d->lane_ended = d->lane_ended || f->task->lane;
         tell_gate(d, f);
         endpoint_schedule(e, &d->schedule);
     }

@@ -7,6 +7,7 @@
 #include "daemon.h"
 #include "grants.h"
 #include "probe.h"
+#include "results.h"
 #include "settle.h"
 #include "store.h"
 #include "task.h"
@@ -53,10 +54,12 @@ struct deliverer {
     struct grants grants;
     struct tasks tasks;
     struct flights flights;
+    struct results results;
     struct probe probe;
     struct schedule schedule; /* whose turn it is */
     struct lanes lanes;       /* that have a request in flight */
     struct care care;
+    bool lane_ended; /* one of them: it does not wait for company */
     bool stuck; /* those in line have their share of what may be in flight */
 
     /* The number of this turn. What changes in memory inside of a transaction

@@ -4,14 +4,11 @@
 #include "log.h"
 #include "task.h"
 #include "wire.h"
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
 #include <unistd.h>
 
 enum {
-    EVENTS_AT_ONCE = 512,
     /* Rounds of reading until deadlines may be judged: more than one for each
      * that flies, so that what never stops talking does not stop us. */
     ROUNDS_MAX = 64,
@@ -53,22 +50,11 @@ static int on_socket(CURL *easy, curl_socket_t fd, int what, void *self,
                      void *known)
 {
     struct flights *fs = self;
-    struct epoll_event e = {.data.fd = fd};
+    struct flight *f = NULL;
 
-    (void)easy;
-    if (what == CURL_POLL_REMOVE) {
-        epoll_ctl(fs->epoll, EPOLL_CTL_DEL, fd, NULL);
-        return 0;
-    }
-    if (what & CURL_POLL_IN)
-        e.events |= EPOLLIN;
-    if (what & CURL_POLL_OUT)
-        e.events |= EPOLLOUT;
-    if (epoll_ctl(fs->epoll, known ? EPOLL_CTL_MOD : EPOLL_CTL_ADD, fd, &e) !=
-        0)
-        log_warn(NULL, "epoll_ctl failed", LS("why", strerror(errno)));
-    if (!known)
-        curl_multi_assign(fs->multi, fd, fs);
+    (void)known;
+    curl_easy_getinfo(easy, CURLINFO_PRIVATE, &f);
+    sockets_want(&fs->sockets, fd, what, f && f->answer.sent);
     return 0;
 }
 
@@ -97,9 +83,9 @@ void flights_open(struct flights *fs)
         die(EXIT_UNAVAILABLE, "libcurl can't be used");
     fs->capath = system_capath();
     fs->multi = curl_multi_init();
-    fs->epoll = epoll_create1(EPOLL_CLOEXEC);
-    if (!fs->multi || fs->epoll < 0)
-        die(EXIT_UNAVAILABLE, "no epoll: %s", strerror(errno));
+    if (!fs->multi)
+        die(EXIT_UNAVAILABLE, "libcurl is out of memory");
+    sockets_open(&fs->sockets);
     curl_multi_setopt(fs->multi, CURLMOPT_SOCKETFUNCTION, on_socket);
     curl_multi_setopt(fs->multi, CURLMOPT_SOCKETDATA, fs);
     curl_multi_setopt(fs->multi, CURLMOPT_TIMERFUNCTION, on_timer);
@@ -130,7 +116,7 @@ void flights_close(struct flights *fs)
     }
     heap_fini(&fs->deadlines);
     curl_multi_cleanup(fs->multi);
-    close(fs->epoll);
+    sockets_close(&fs->sockets);
     curl_global_cleanup();
 }
 
@@ -187,6 +173,7 @@ void flight_begin(struct flights *fs, struct task *t,
     reset(f);
     if (t->w.expires_ms > 0 && t->w.expires_ms <= now_ms) {
         f->expired = true;
+        f->ended_ms = fs->awake_ms;
         list_add(&fs->ended, f);
         return;
     }
@@ -203,6 +190,7 @@ void flight_begin(struct flights *fs, struct task *t,
 static void end(struct flights *fs, struct flight *f, CURLcode code)
 {
     flight_read(f, code);
+    f->ended_ms = fs->awake_ms;
     curl_multi_remove_handle(fs->multi, f->easy);
     heap_drop(&fs->deadlines, &f->deadline);
     list_drop(&fs->active, f);
@@ -221,25 +209,6 @@ static void take_ends(struct flights *fs)
         curl_easy_getinfo(m->easy_handle, CURLINFO_PRIVATE, &f);
         end(fs, f, code);
     }
-}
-
-static int take_events(struct flights *fs)
-{
-    struct epoll_event events[EVENTS_AT_ONCE];
-    int running, n = epoll_wait(fs->epoll, events, EVENTS_AT_ONCE, 0);
-
-    for (int i = 0; i < n; i++) {
-        int mask = 0;
-
-        if (events[i].events & EPOLLIN)
-            mask |= CURL_CSELECT_IN;
-        if (events[i].events & EPOLLOUT)
-            mask |= CURL_CSELECT_OUT;
-        if (events[i].events & (EPOLLERR | EPOLLHUP))
-            mask |= CURL_CSELECT_ERR;
-        curl_multi_socket_action(fs->multi, events[i].data.fd, mask, &running);
-    }
-    return n;
 }
 
 static void take_timer(struct flights *fs)
@@ -284,7 +253,8 @@ static void judge_deadlines(struct flights *fs)
 {
     int rounds = 0;
 
-    while (one_is_over(fs) && rounds++ < ROUNDS_MAX && take_events(fs) > 0) {
+    while (one_is_over(fs) && rounds++ < ROUNDS_MAX &&
+           sockets_turn(&fs->sockets, fs->multi) > 0) {
         take_timer(fs);
         take_ends(fs);
     }
@@ -306,7 +276,7 @@ static void note_time(struct flights *fs, int64_t awake_ms)
 void flights_turn(struct flights *fs, int64_t awake_ms)
 {
     note_time(fs, awake_ms);
-    take_events(fs);
+    sockets_turn(&fs->sockets, fs->multi);
     take_timer(fs);
     take_ends(fs);
     if (one_is_over(fs))

@@ -413,8 +413,7 @@ void grants_recall_all(struct deliverer *d, const char *why)
 static void put_drained(struct deliverer *d, struct grant *g)
 {
     touch(d, g);
-    g->drained_n = hop_next(d->daemon.hop, SEQUENCER);
-    hop_put(d->daemon.hop, SEQUENCER, WIRE_KIND_DRAINED, (int64_t)g->id);
+    g->drained_n = results_put_drained(d, g->id);
 }
 
 void grants_drain_again(struct deliverer *d)

@@ -40,7 +40,7 @@ static void on_open(void *self)
 
     d->turn = 1;
     store_open(&d->store, d->daemon.db);
-    hop_keep_log(d->daemon.hop, SEQUENCER);
+    results_open(d);
     hop_hold(d->daemon.hop, SEQUENCER);
     while (hop_links(d->daemon.hop, &at, &link))
         if (!link.out && strcmp(link.peer, SEQUENCER) == 0)
@@ -52,7 +52,7 @@ static void on_open(void *self)
     care_open(d, care_path);
     free(care_path);
     flights_open(&d->flights);
-    loop_watch_fd(&d->daemon.loop, d->flights.epoll);
+    loop_watch_fd(&d->daemon.loop, d->flights.sockets.epoll);
 }
 
 static void on_close(void *self)
@@ -61,6 +61,7 @@ static void on_close(void *self)
 
     flights_close(&d->flights);
     probe_close(d);
+    results_close(d);
     tasks_fini(&d->tasks);
     grants_close(d);
     schedule_fini(&d->schedule);
@@ -217,8 +218,9 @@ static int wait_ms(struct deliverer *d)
 {
     int ms = flights_wait_ms(&d->flights);
 
-    if (d->flights.ended.count > 0 || d->flights.tested.count > 0)
-        return 0; /* outcomes to record */
+    if (d->flights.tested.count > 0)
+        return 0;
+    ms = sooner(ms, outcome_wait_ms(d));
     ms = sooner(ms, begin_wait_ms(d));
     ms = sooner(ms, take_wait_ms(d));
     ms = sooner(ms, take_due_wait_ms(d));
@@ -344,11 +346,12 @@ const struct metric deliverer_metrics[] = {
 
 static const struct db_schema schema = {
     .steps = (const char *const[]){deliverer_store_sql, proto_hop_sql,
-                                   deliverer_answers_sql, deliverer_early_sql},
-    .count = 4};
+                                   deliverer_answers_sql, deliverer_early_sql,
+                                   deliverer_log_sql},
+    .count = 5};
 
 static const struct hop_ops hop_ops = {
-    .apply = take_message, .load = outcome_load, .set_back = take_set_back};
+    .apply = take_message, .load = results_load, .set_back = take_set_back};
 
 const struct daemon_plan deliverer_plan = {
     .process = "deliverer",

@@ -8,8 +8,17 @@
 #include <stdio.h>
 #include <string.h>
 
-/* After a failure of our own (no descriptor, no memory): soon, not at once. */
-enum { FAULT_WAIT_MS = 5000, FAULT_SPREAD_MS = 10000 };
+enum {
+    /* After a failure of our own (no descriptor, no memory): soon, not at once.
+     */
+    FAULT_WAIT_MS = 5000,
+    FAULT_SPREAD_MS = 10000,
+    /* While others fly an outcome waits for company, up to so many, so long: a
+     * commit, its fsync and the frame behind it cost as much for one as for
+     * all of them. */
+    COMPANY_COUNT = 128,
+    COMPANY_MS = 3,
+};
 
 const char *outcome_name(int outcome)
 {
@@ -100,13 +109,6 @@ static void decide(struct flight *f, int64_t now)
 
 /* ---- record: rows ---- */
 
-static void put_result(struct deliverer *d, struct attempt_row *row)
-{
-    row->hop_n = hop_next(d->daemon.hop, SEQUENCER);
-    store_attempt_put(&d->store, row);
-    hop_put(d->daemon.hop, SEQUENCER, WIRE_KIND_RESULT, row->n);
-}
-
 /* When it may be tried before its time, should its endpoint recover: not
  * before the endpoint said, nor a second time in a row, or a failing delivery
  * would spend its budget on the recoveries of others. */
@@ -161,7 +163,7 @@ static void record(struct deliverer *d, struct flight *f)
         .http_version = (int)f->http_version,
         .sends = f->sends};
 
-    put_result(d, &row);
+    results_put(d, &row);
     /* Under a grant that is being given back nothing waits here: the sequencer
      * has its counts and times with the result, and hands it to the next. */
     if (f->outcome == OUTCOME_PARKED && t->grant->state == GRANT_OPEN)
@@ -172,8 +174,24 @@ static void record(struct deliverer *d, struct flight *f)
     f->recorded = true;
 }
 
+int outcome_wait_ms(const struct deliverer *d)
+{
+    const struct flight_list *ended = &d->flights.ended;
+    int64_t left_ms;
+
+    if (!ended->first)
+        return -1;
+    if (d->flights.active.count == 0 || ended->count >= COMPANY_COUNT ||
+        d->lane_ended || d->full)
+        return 0;
+    left_ms = ended->first->ended_ms + COMPANY_MS - d->daemon.loop.awake_ms;
+    return left_ms < 0 ? 0 : (int)left_ms;
+}
+
 void outcome_work(struct deliverer *d)
 {
+    if (outcome_wait_ms(d) != 0)
+        return;
     for (struct flight *f = d->flights.ended.first; f; f = f->next) {
         if (!f->decided)
             decide(f, d->daemon.loop.now_ms);
@@ -204,7 +222,7 @@ void outcome_release(struct deliverer *d, const struct grant *g,
                               .attempts = attempts,
                               .first_ms = first_ms};
 
-    put_result(d, &row);
+    results_put(d, &row);
 }
 
 void outcome_crashed(struct deliverer *d, const struct grant *g,
@@ -222,7 +240,7 @@ void outcome_crashed(struct deliverer *d, const struct grant *g,
         .attempts = attempts + 1,
         .first_ms = first_ms ? first_ms : d->daemon.loop.now_ms};
 
-    put_result(d, &row);
+    results_put(d, &row);
     d->metrics[METRIC_DEAD]++;
     log_error(event_id, "given up: it takes its deliverer down",
               LS("endpoint", g->name));
@@ -314,42 +332,5 @@ void outcome_tell(struct deliverer *d)
         if (f->recorded)
             land(d, f);
     }
-}
-
-/* ---- for the hop ---- */
-
-static void put_row(void *self, const struct attempt_row *row)
-{
-    struct buf *out = self;
-    struct wire_result r = {.grant = row->grant,
-                            .endpoint = wire_text(row->endpoint),
-                            .event_id = wire_text(row->event_id),
-                            .attempt_id = row->attempt_id,
-                            .outcome = (uint64_t)row->outcome,
-                            .attempts = row->attempts,
-                            .at_ms = row->at_ms,
-                            .duration_ms = row->duration_ms,
-                            .http_status = (uint64_t)row->http_status,
-                            .reason = wire_text(row->reason),
-                            .error = wire_text(row->error),
-                            .first_ms = row->first_ms,
-                            .next_ms = row->next_ms,
-                            .response = row->response};
-
-    wire_put_result(out, &r);
-}
-
-bool outcome_load(void *self, const char *peer, uint64_t n, int kind,
-                  int64_t ref, struct buf *out)
-{
-    struct deliverer *d = self;
-    struct wire_drained drained = {.grant = (uint64_t)ref};
-
-    (void)peer;
-    (void)n;
-    if (kind == WIRE_KIND_DRAINED) {
-        wire_put_drained(out, &drained);
-        return true;
-    }
-    return store_attempt_get(&d->store, ref, put_row, out);
+    d->lane_ended = d->lane_ended && d->flights.ended.count > 0;
 }

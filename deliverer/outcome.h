@@ -10,11 +10,12 @@
 #include "rc.h"
 
 struct deliverer;
-struct buf;
 struct grant;
 
-/* Inside of the transaction: record what ended since the last commit. */
+/* Inside of the transaction: record what has ended, when it is time. */
 void outcome_work(struct deliverer *d);
+/* How long what has ended may wait for company; -1: nothing has. */
+int outcome_wait_ms(const struct deliverer *d);
 /* It was committed. */
 void outcome_tell(struct deliverer *d);
 /* It was not: record it again in the next turn. */
@@ -28,10 +29,6 @@ void outcome_release(struct deliverer *d, const struct grant *g,
 /* The same: it takes us down, and is dead. */
 void outcome_crashed(struct deliverer *d, const struct grant *g,
                      const char *event_id, uint64_t attempts, int64_t first_ms);
-
-/* The hop's load (hop.h). */
-bool outcome_load(void *self, const char *peer, uint64_t n, int kind,
-                  int64_t ref, struct buf *out);
 
 const char *outcome_name(int outcome);
 

@@ -4,7 +4,6 @@
 #include "headers.h"
 #include "log.h"
 #include <assert.h>
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -91,10 +90,13 @@ static void put_text(struct request *r, const struct wire_task *t,
 static void put_number(struct request *r, const struct wire_task *t,
                        const char *name, uint64_t value)
 {
-    char text[24];
-    int n = snprintf(text, sizeof text, "%" PRIu64, value);
+    char text[20], *first = text + sizeof text;
 
-    put(r, t, name, (struct bytes){text, (size_t)n});
+    do
+        *--first = (char)('0' + value % 10);
+    while (value /= 10);
+    put(r, t, name,
+        (struct bytes){first, (size_t)(text + sizeof text - first)});
 }
 
 /* Names that are ours, or libcurl's, or the connection's. */

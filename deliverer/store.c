@@ -72,20 +72,17 @@ static void prepare_tasks(struct store *s)
 static void prepare_attempts(struct store *s)
 {
     s->sql.attempt_put = prepare(
-        s,
-        "INSERT INTO attempts VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, "
-        "?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, "
-        "?24)");
-    /* For the sequencer: once for each attempt, so no more than it is told. */
+        s, "INSERT INTO attempts VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, "
+           "?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, "
+           "?23)");
     s->sql.attempt_get = prepare(
         s, "SELECT n, attempt_id, grant_id, endpoint, event_id, outcome, "
            "http_status, error, reason, at_ms, duration_ms, attempts, "
-           "first_ms, next_ms, iif(outcome = 1, x'', response) "
-           "FROM attempts WHERE n = ?1");
+           "first_ms, next_ms, response FROM attempts WHERE n = ?1");
     s->sql.attempts_of_event = prepare(
         s, "SELECT * FROM attempts WHERE event_id = ?1 ORDER BY n");
     s->sql.attempts_oldest = prepare(
-        s, "SELECT n, at_ms, hop_n FROM attempts ORDER BY n LIMIT ?1");
+        s, "SELECT n, at_ms FROM attempts ORDER BY n LIMIT ?1");
     s->sql.attempts_purge = prepare(s, "DELETE FROM attempts WHERE n <= ?1");
 }
 
@@ -112,7 +109,6 @@ void store_open(struct store *s, struct db *db)
     prepare_attempts(s);
     prepare_rest(s);
     s->next_task = one_number(s, "SELECT max(n) FROM tasks") + 1;
-    s->next_attempt = one_number(s, "SELECT max(n) FROM attempts") + 1;
 }
 
 /* ---- tasks ---- */
@@ -290,12 +286,11 @@ void store_grants(struct store *s, grant_row_fn *each, void *self)
 
 /* ---- attempts ---- */
 
-void store_attempt_put(struct store *s, struct attempt_row *row)
+void store_attempt_put(struct store *s, const struct attempt_row *row)
 {
     stmt *q = s->sql.attempt_put;
 
-    row->n = s->next_attempt++;
-    bind_i64(q, 1, row->n);
+    bind_i64(q, 1, (int64_t)row->n);
     bind_i64(q, 2, (int64_t)row->attempt_id);
     bind_i64(q, 3, (int64_t)row->grant);
     bind_text(q, 4, row->endpoint);
@@ -310,22 +305,21 @@ void store_attempt_put(struct store *s, struct attempt_row *row)
     bind_i64(q, 13, row->first_ms);
     bind_i64(q, 14, row->next_ms);
     bind_blob(q, 15, row->response);
-    bind_i64(q, 16, (int64_t)row->hop_n);
-    bind_blob(q, 17, row->headers);
-    bind_i64(q, 18, row->timings.dns_us);
-    bind_i64(q, 19, row->timings.connect_us);
-    bind_i64(q, 20, row->timings.tls_us);
-    bind_i64(q, 21, row->timings.first_byte_us);
-    bind_i64(q, 22, row->timings.total_us);
-    bind_i64(q, 23, row->http_version);
-    bind_i64(q, 24, row->sends);
+    bind_blob(q, 16, row->headers);
+    bind_i64(q, 17, row->timings.dns_us);
+    bind_i64(q, 18, row->timings.connect_us);
+    bind_i64(q, 19, row->timings.tls_us);
+    bind_i64(q, 20, row->timings.first_byte_us);
+    bind_i64(q, 21, row->timings.total_us);
+    bind_i64(q, 22, row->http_version);
+    bind_i64(q, 23, row->sends);
     db_run(s->db, q);
 }
 
 /* The columns of attempt_get, which all others begin with. */
 static struct attempt_row read_result(stmt *q)
 {
-    return (struct attempt_row){.n = col_i64(q, 0),
+    return (struct attempt_row){.n = (uint64_t)col_i64(q, 0),
                                 .attempt_id = (uint64_t)col_i64(q, 1),
                                 .grant = (uint64_t)col_i64(q, 2),
                                 .endpoint = col_text(q, 3),
@@ -346,26 +340,25 @@ static struct attempt_row read_attempt(stmt *q)
 {
     struct attempt_row row = read_result(q);
 
-    row.hop_n = (uint64_t)col_i64(q, 15);
-    row.headers = col_blob(q, 16);
-    row.timings = (struct timings){.dns_us = col_i64(q, 17),
-                                   .connect_us = col_i64(q, 18),
-                                   .tls_us = col_i64(q, 19),
-                                   .first_byte_us = col_i64(q, 20),
-                                   .total_us = col_i64(q, 21)};
-    row.http_version = (int)col_i64(q, 22);
-    row.sends = (int)col_i64(q, 23);
+    row.headers = col_blob(q, 15);
+    row.timings = (struct timings){.dns_us = col_i64(q, 16),
+                                   .connect_us = col_i64(q, 17),
+                                   .tls_us = col_i64(q, 18),
+                                   .first_byte_us = col_i64(q, 19),
+                                   .total_us = col_i64(q, 20)};
+    row.http_version = (int)col_i64(q, 21);
+    row.sends = (int)col_i64(q, 22);
     return row;
 }
 
-bool store_attempt_get(struct store *s, int64_t n, attempt_row_fn *each,
+bool store_attempt_get(struct store *s, uint64_t n, attempt_row_fn *each,
                        void *self)
 {
     stmt *q = s->sql.attempt_get;
     struct attempt_row row;
     bool found;
 
-    bind_i64(q, 1, n);
+    bind_i64(q, 1, (int64_t)n);
     found = db_step(s->db, q);
     if (found) {
         row = read_result(q);
@@ -390,21 +383,19 @@ void store_attempts_of_event(struct store *s, const char *event_id,
 }
 
 int store_attempts_purge(struct store *s, int64_t before_ms, uint64_t acked,
-                         int limit, uint64_t *last_hop_n)
+                         int limit, uint64_t *last)
 {
     stmt *q = s->sql.attempts_oldest;
-    int64_t last = 0;
 
+    *last = 0;
     bind_i64(q, 1, limit);
     while (db_step(s->db, q) && col_i64(q, 1) < before_ms &&
-           (uint64_t)col_i64(q, 2) <= acked) {
-        last = col_i64(q, 0);
-        *last_hop_n = (uint64_t)col_i64(q, 2);
-    }
+           (uint64_t)col_i64(q, 0) <= acked)
+        *last = (uint64_t)col_i64(q, 0);
     db_done(q);
-    if (!last)
+    if (!*last)
         return 0;
-    bind_i64(s->sql.attempts_purge, 1, last);
+    bind_i64(s->sql.attempts_purge, 1, (int64_t)*last);
     db_run(s->db, s->sql.attempts_purge);
     return db_changes(s->db);
 }

@@ -10,12 +10,12 @@
 #include "settle.h"
 
 extern const char deliverer_store_sql[], deliverer_answers_sql[],
-    deliverer_early_sql[];
+    deliverer_early_sql[], deliverer_log_sql[];
 
 struct store {
     struct db *db;
-    uint64_t id;                     /* 64 random bits, made with the file */
-    int64_t next_task, next_attempt; /* row numbers; grow within a run */
+    uint64_t id;       /* 64 random bits, made with the file */
+    int64_t next_task; /* row number; grows within a run */
     struct {
         stmt *task_put, *task_park, *task_gone, *task_find, *task_due,
             *task_next_due, *task_early, *tasks_purge, *tasks_of_event,
@@ -85,8 +85,11 @@ void store_grants(struct store *s, grant_row_fn *each, void *self);
 
 /* ---- attempts ---- */
 
+/* The outcome of a row that is the end of its grant (beside enum outcome). */
+enum { OUTCOME_DRAINED = 0 };
+
 struct attempt_row {
-    int64_t n;
+    uint64_t n; /* in the hop's log */
     uint64_t attempt_id, grant;
     const char *endpoint, *event_id;
     int outcome;
@@ -96,28 +99,25 @@ struct attempt_row {
     uint64_t attempts;
     int64_t first_ms, next_ms;
     struct bytes response;
-    uint64_t hop_n;
     struct bytes headers; /* of the answer */
     struct timings timings;
     int http_version, sends;
 };
 
-/* Sets row->n. */
-void store_attempt_put(struct store *s, struct attempt_row *row);
+void store_attempt_put(struct store *s, const struct attempt_row *row);
 /* Calls `each` (borrowing) for row n, with what its result tells: of the answer
- * no headers and timings, and no body when it was delivered. false: it is gone.
- */
+ * no headers and timings. false: it is gone. */
 typedef void attempt_row_fn(void *self, const struct attempt_row *row);
-bool store_attempt_get(struct store *s, int64_t n, attempt_row_fn *each,
+bool store_attempt_get(struct store *s, uint64_t n, attempt_row_fn *each,
                        void *self);
 /* Oldest first. */
 void store_attempts_of_event(struct store *s, const char *event_id,
                              attempt_row_fn *each, void *self);
 /* Delete up to `limit` of the oldest that are from before `before_ms` and whose
- * result is acknowledged (hop_n <= acked). Returns how many; *last_hop_n is the
- * highest number among them. */
+ * result is acknowledged. Returns how many; *last is the highest number among
+ * them. */
 int store_attempts_purge(struct store *s, int64_t before_ms, uint64_t acked,
-                         int limit, uint64_t *last_hop_n);
+                         int limit, uint64_t *last);
 
 /* ---- settled numbers ---- */
 

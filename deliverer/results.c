@@ -1,0 +1,106 @@
+#include "results.h"
+#include "deliverer.h"
+#include "wire.h"
+
+/* More of one turn are read again from their rows. */
+enum { MESSAGES_MAX_BYTES = 1024 * 1024 };
+
+void results_open(struct deliverer *d)
+{
+    hop_own_log(d->daemon.hop, SEQUENCER, WIRE_KIND_RESULT);
+    buf_init(&d->results.messages, MESSAGES_MAX_BYTES);
+}
+
+void results_close(struct deliverer *d)
+{
+    buf_fini(&d->results.messages);
+}
+
+static void put_message(void *self, const struct attempt_row *row)
+{
+    struct buf *out = self;
+    struct wire_drained drained = {.grant = row->grant};
+    struct wire_result r = {.grant = row->grant,
+                            .endpoint = wire_text(row->endpoint),
+                            .event_id = wire_text(row->event_id),
+                            .attempt_id = row->attempt_id,
+                            .outcome = (uint64_t)row->outcome,
+                            .attempts = row->attempts,
+                            .at_ms = row->at_ms,
+                            .duration_ms = row->duration_ms,
+                            .http_status = (uint64_t)row->http_status,
+                            .reason = wire_text(row->reason),
+                            .error = wire_text(row->error),
+                            .first_ms = row->first_ms,
+                            .next_ms = row->next_ms};
+
+    if (row->outcome == OUTCOME_DRAINED) {
+        wire_put_drained(out, &drained);
+        return;
+    }
+    if (row->outcome != OUTCOME_DELIVERED) /* of no use to the sequencer */
+        r.response = row->response;
+    wire_put_result(out, &r);
+}
+
+/* In the order of their numbers, from the first of this turn on. */
+static void keep(struct deliverer *d, const struct attempt_row *row)
+{
+    struct results *r = &d->results;
+    size_t before;
+
+    if (r->turn != d->turn) {
+        r->turn = d->turn;
+        r->first = row->n;
+        r->count = 0;
+        buf_reset(&r->messages);
+    }
+    if (r->count == RESULTS_KEPT || row->n != r->first + (uint64_t)r->count)
+        return;
+    before = r->messages.len;
+    put_message(&r->messages, row);
+    if (r->messages.failed) {
+        r->messages.len = before;
+        r->messages.failed = false;
+        return;
+    }
+    r->ends[r->count++] = r->messages.len;
+}
+
+void results_put(struct deliverer *d, struct attempt_row *row)
+{
+    row->n = hop_next(d->daemon.hop, SEQUENCER);
+    store_attempt_put(&d->store, row);
+    hop_put(d->daemon.hop, SEQUENCER, WIRE_KIND_RESULT, (int64_t)row->n);
+    keep(d, row);
+}
+
+uint64_t results_put_drained(struct deliverer *d, uint64_t grant)
+{
+    struct attempt_row row = {.grant = grant,
+                              .endpoint = "",
+                              .event_id = "",
+                              .outcome = OUTCOME_DRAINED,
+                              .error = "",
+                              .reason = "",
+                              .at_ms = d->daemon.loop.now_ms};
+
+    results_put(d, &row);
+    return row.n;
+}
+
+bool results_load(void *self, const char *peer, uint64_t n, int kind,
+                  int64_t ref, struct buf *out)
+{
+    struct deliverer *d = self;
+    struct results *r = &d->results;
+    size_t i = (size_t)(n - r->first), begin;
+
+    (void)peer;
+    (void)kind;
+    if (n < r->first || i >= (size_t)r->count)
+        return store_attempt_get(&d->store, ref, put_message, out);
+    begin = i ? r->ends[i - 1] : 0;
+    buf_put(out, r->messages.data + begin, r->ends[i] - begin);
+    return true;
+}

@@ -1,0 +1,32 @@
+/* results: the hop's log to the sequencer. Its rows are those of `attempts`,
+ * whose numbers are the log's; those of the present turn are kept as messages
+ * too, so that they leave without being read again. */
+#ifndef DELIVERER_RESULTS_H
+#define DELIVERER_RESULTS_H
+
+#include "store.h"
+
+enum { RESULTS_KEPT = 512 };
+
+struct deliverer;
+
+struct results {
+    uint64_t turn;  /* in which the messages were made */
+    uint64_t first; /* number of the first of them */
+    int count;
+    size_t ends[RESULTS_KEPT];
+    struct buf messages; /* one behind the other */
+};
+
+void results_open(struct deliverer *d);
+void results_close(struct deliverer *d);
+/* Inside of the transaction: what an attempt came to. Sets row->n. */
+void results_put(struct deliverer *d, struct attempt_row *row);
+/* Nothing is in flight under this grant, or ever will be. Returns its number.
+ */
+uint64_t results_put_drained(struct deliverer *d, uint64_t grant);
+/* The hop's load (hop.h). */
+bool results_load(void *self, const char *peer, uint64_t n, int kind,
+                  int64_t ref, struct buf *out);
+
+#endif

@@ -1,0 +1,110 @@
+/* P3, P4: a deliverer.db of before keeps its place in the log. */
+#include "hop.h"
+#include "store.h"
+#include "wire.h"
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+static const char *const steps[] = {deliverer_store_sql, proto_hop_sql,
+                                    deliverer_answers_sql, deliverer_early_sql,
+                                    deliverer_log_sql};
+
+static struct db *open_at(const char *path, int version)
+{
+    struct db_schema schema = {.steps = steps, .count = version};
+
+    return db_open(path, &schema);
+}
+
+static void see(void *self, const struct attempt_row *row)
+{
+    snprintf(self, 200, "%llu %s %s %d %llu %lld %d",
+             (unsigned long long)row->n, row->endpoint, row->event_id,
+             row->outcome, (unsigned long long)row->grant,
+             (long long)row->timings.total_us, row->sends);
+}
+
+/* Row 1 was result 1, row 2 result 3; number 2 was the end of grant 77. */
+static void results_become_rows_of_the_log(void **state)
+{
+    char path[] = "/tmp/gr-store-XXXXXX", file[64], seen[200] = "";
+    struct store store = {0};
+    struct db *db;
+
+    (void)state;
+    assert_non_null(mkdtemp(path));
+    snprintf(file, sizeof file, "%s/d.db", path);
+    db = open_at(file, 4);
+    db_exec(db,
+            "INSERT INTO hop_out (link, peer, next, cursor, floor) "
+            "VALUES (5, 'sequencer', 4, 0, 1), (6, 'another', 9, 0, 1);"
+            "INSERT INTO hop_log VALUES (5, 1, 36, 1), (5, 2, 37, 77), "
+            "(5, 3, 36, 2), (6, 8, 1, 1);"
+            "INSERT INTO attempts VALUES "
+            "(1, 11, 7, 'crm', 'evt_a', 1, 200, '', '', 10, 1, 1, 10, 0, x'', "
+            "1, x'', 1, 2, 3, 4, 5, 2, 1), "
+            "(2, 12, 7, 'crm', 'evt_b', 2, 503, 'e', 'r', 20, 1, 1, 20, 9, "
+            "x'00', 3, x'01', 1, 2, 3, 4, 6, 2, 2)");
+    db_close(db);
+
+    db = open_at(file, 5);
+    store_open(&store, db);
+    assert_true(store_attempt_get(&store, 1, see, seen));
+    assert_string_equal(seen, "1 crm evt_a 1 7 0 0");
+    assert_true(store_attempt_get(&store, 2, see, seen));
+    assert_string_equal(seen, "2   0 77 0 0");
+    store_attempts_of_event(&store, "evt_b", see, seen);
+    assert_string_equal(seen, "3 crm evt_b 2 7 6 2");
+    db_close(db);
+    snprintf(file, sizeof file, "rm -r %s", path);
+    assert_int_equal(system(file), 0);
+}
+
+/* Nothing that is not acknowledged, however old. */
+static void only_what_is_acknowledged_is_purged(void **state)
+{
+    char path[] = "/tmp/gr-store-XXXXXX", file[64];
+    struct attempt_row row = {.endpoint = "crm",
+                              .event_id = "evt_a",
+                              .error = "",
+                              .reason = "",
+                              .at_ms = 100};
+    struct store store = {0};
+    uint64_t last;
+    struct db *db;
+
+    (void)state;
+    assert_non_null(mkdtemp(path));
+    snprintf(file, sizeof file, "%s/d.db", path);
+    db = open_at(file, 5);
+    store_open(&store, db);
+    db_begin(db);
+    for (row.n = 3; row.n <= 7; row.n++)
+        store_attempt_put(&store, &row);
+    row.at_ms = 200;
+    store_attempt_put(&store, &row);
+    assert_int_equal(store_attempts_purge(&store, 150, 5, 256, &last), 3);
+    assert_int_equal(last, 5);
+    assert_int_equal(store_attempts_purge(&store, 150, 8, 256, &last), 2);
+    assert_int_equal(store_attempts_purge(&store, 150, 8, 256, &last), 0);
+    assert_int_equal(db_commit(db), GR_OK);
+    db_close(db);
+    snprintf(file, sizeof file, "rm -r %s", path);
+    assert_int_equal(system(file), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(results_become_rows_of_the_log),
+        cmocka_unit_test(only_what_is_acknowledged_is_purged)};
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
