@@ -368,6 +368,20 @@ static const struct alert_rule *rule_named(const struct settings *s,
     return NULL;
 }
 
+static void say_unknown(const struct settings *s, const char *name,
+                        char why[200])
+{
+    struct conf_near near = {.text = name};
+    char hint[100];
+
+    for (size_t i = 0; i < s->alert_count; i++)
+        conf_near_try(&near, s->alerts[i].name);
+    for (size_t i = 0; i < s->notifier_count; i++)
+        conf_near_try(&near, s->notifiers[i].name);
+    snprintf(why, 200, "there is no alert and no notifier \"%.60s\"%s", name,
+             conf_near_hint(&near, hint));
+}
+
 json_t *tell_test(void *self, json_t *args, char why[200])
 {
     struct console *c = self;
@@ -377,8 +391,7 @@ json_t *tell_test(void *self, json_t *args, char why[200])
     json_t *doc;
 
     if (!name || (!rule && !notifier_named(s, name))) {
-        snprintf(why, 200, "there is no alert and no notifier \"%.60s\"",
-                 name ? name : "");
+        say_unknown(s, name ? name : "", why);
         return NULL;
     }
     if (control_waiting(c->daemon.control)) {

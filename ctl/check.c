@@ -232,7 +232,9 @@ static const struct source *choose_source(struct ctl *c)
 {
     const char *name = parsed_value(&c->parsed, "--source");
     const struct settings *s = c->settings;
+    struct conf_near near = {.text = name};
     const struct source *source;
+    char hint[100];
 
     if (!name && s->source_count == 1)
         return &s->sources[0];
@@ -242,9 +244,13 @@ static const struct source *choose_source(struct ctl *c)
         return NULL;
     }
     source = settings_source(s, name);
-    if (!source)
-        complain(EXIT_USAGE, "the configuration has no source \"%s\"", name);
-    return source;
+    if (source)
+        return source;
+    for (size_t i = 0; i < s->source_count; i++)
+        conf_near_try(&near, s->sources[i].name);
+    complain(EXIT_USAGE, "the configuration has no source \"%s\"%s", name,
+             conf_near_hint(&near, hint));
+    return NULL;
 }
 
 /* [{"endpoint":"crm","wants":true,"why":"by its own subscription"}, …] */

@@ -1,6 +1,6 @@
+/* commands: the one table of what `grapnel` can do. The command line is read by
+ * it, --help, the man page and what shells complete are made from it. */
 #include "ctl.h"
-#include "table.h"
-#include <stdio.h>
 
 #define LIST_TIMES                                                    \
     {"--since", "WHEN", "from then on: 24h (so long ago) or a time"}, \
@@ -454,44 +454,3 @@ const struct command ctl_commands[] = {
         .run = run_backup,
     },
     {0}};
-
-static const char globals_text[] =
-    "  -c, --config FILE    default $GRAPNEL_CONFIG, then "
-    "/etc/grapnel/grapnel.yaml\n"
-    "      --json           one JSON document on standard output\n"
-    "  -h, --help           this\n";
-
-void help_all(void)
-{
-    printf("usage: grapnel COMMAND [options]\n\n");
-    for (const struct command *c = ctl_commands; c->name; c++) {
-        char name[40];
-
-        snprintf(name, sizeof name, "%s%s%s", c->name, *c->args ? " " : "",
-                 c->args);
-        printf("  %s%*s %s\n", name, 22 - (int)text_width(name), "",
-               c->summary);
-    }
-    printf("\n%s      --version\n\n"
-           "`grapnel COMMAND --help` tells more, with examples.\n"
-           "Exit codes: 0 done, 1 not found or refused, 64 usage, 69 a process "
-           "can't be reached,\n78 configuration.\n",
-           globals_text);
-}
-
-void help_one(const struct command *c)
-{
-    printf("usage: grapnel %s%s%s [options]\n\n%s\n", c->name,
-           *c->args ? " " : "", c->args, c->summary);
-    if (*c->help)
-        printf("\n%s\n", c->help);
-    printf("\n");
-    for (const struct option_spec *o = c->options; o->name; o++) {
-        char name[40];
-
-        snprintf(name, sizeof name, "%s%s%s", o->name, o->value ? " " : "",
-                 o->value ? o->value : "");
-        printf("      %-16s %s\n", name, o->help);
-    }
-    printf("%s\nExamples\n%s", globals_text, c->examples);
-}

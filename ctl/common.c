@@ -128,14 +128,44 @@ bool put_limit(struct ctl *c, json_t *args)
     return true;
 }
 
+/* A filter may name what the configuration no longer has, so it is only hinted
+ * that this may be a slip. */
+static void hint_at(struct ctl *c, const char *option, const char *value)
+{
+    bool endpoint = strcmp(option, "--endpoint") == 0;
+    json_t *names, *name, *list;
+    struct conf_near near = {.text = value};
+    char hint[100];
+    size_t i;
+
+    if ((!endpoint && strcmp(option, "--source") != 0) || strchr(value, '*'))
+        return;
+    need_settings(c);
+    names = settings_names(c->settings);
+    list = json_object_get(names, endpoint ? "endpoints" : "sources");
+    json_array_foreach(list, i, name)
+    {
+        if (strcmp(json_string_value(name), value) == 0)
+            goto out;
+        conf_near_try(&near, json_string_value(name));
+    }
+    if (near.best)
+        complain(0, "the configuration has no %s \"%s\"%s", option + 2, value,
+                 conf_near_hint(&near, hint));
+out:
+    json_decref(names);
+}
+
 bool put_filters(struct ctl *c, json_t *args, const char *const *texts)
 {
     for (; *texts; texts++) {
         const char *value = parsed_value(&c->parsed, *texts);
 
-        if (value)
+        if (value) {
             json_object_set_new(args, *texts + strlen("--"),
                                 json_string(value));
+            hint_at(c, *texts, value);
+        }
         if (value && !json_object_get(args, *texts + strlen("--"))) {
             complain(EXIT_USAGE, "%s: this is no UTF-8", *texts);
             return false;

@@ -19,8 +19,10 @@ struct ctl {
 
 /* commands.c: the one table. Ends with a NULL name. */
 extern const struct command ctl_commands[];
+/* help.c */
 void help_all(void);
 void help_one(const struct command *c);
+void help_manual(void);
 
 /* The commands, each family in a file of its name. They return exit codes. */
 int run_check(struct ctl *c);

@@ -1,6 +1,7 @@
-#include "ctl.h"
+#include "complete.h"
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 #include <zmq.h>
 
@@ -40,6 +41,27 @@ static int answer_at_once(const struct parsed *p)
     return -1;
 }
 
+/* What only other programs ask for: a shell that completes (packaging/completion),
+ * and the build, for the man page. */
+static bool for_programs(struct ctl *c, int argc, char **argv, int *code)
+{
+    bool complete = strcmp(argv[1], "--complete") == 0;
+
+    *code = 0;
+    if (!complete && strcmp(argv[1], "--man") != 0)
+        return false;
+    if (!complete) {
+        help_manual();
+        return true;
+    }
+    c->config = default_config();
+    c->zmq = zmq_ctx_new();
+    *code = complete_print(c, (const char *const *)argv + 2, argc - 2);
+    zmq_ctx_term(c->zmq);
+    settings_free(c->settings);
+    return true;
+}
+
 /* grapnel: the command line.
  *
  * Asks running daemons over their control sockets, reads the configuration,
@@ -56,6 +78,8 @@ int main(int argc, char **argv)
     char why[400];
     int code;
 
+    if (argc > 1 && for_programs(&c, argc, argv, &code))
+        return code;
     if (options_parse(ctl_commands, argc, argv, &c.parsed, why) != GR_OK) {
         complain(EXIT_USAGE, "%s", why);
         fprintf(stderr, "See `grapnel %s%s--help`.\n",

@@ -187,6 +187,29 @@ static gr_rc take_global(struct reading *r, int global, const char *value)
     return GR_OK;
 }
 
+/* The second word of a name, mistyped, looks like an argument: "dlq shwo ID",
+ * "endpoints puase crm". true: `why` says so. */
+static bool mistyped_second(struct reading *r)
+{
+    const struct command *c = r->out->command;
+    size_t first = c ? strlen(c->name) : 0;
+    char hint[100];
+
+    for (int i = 0; c && i < r->out->arg_count; i++) {
+        struct conf_near near = {.text = r->out->args[i]};
+
+        for (const struct command *k = r->commands; k->name; k++)
+            if (strncmp(k->name, c->name, first) == 0 && k->name[first] == ' ')
+                conf_near_try(&near, k->name + first + 1);
+        if (!near.best)
+            continue;
+        snprintf(r->why, 400, "grapnel %s does not take \"%.60s\"%s", c->name,
+                 near.text, conf_near_hint(&near, hint));
+        return true;
+    }
+    return false;
+}
+
 static gr_rc unknown_option(struct reading *r, const char *word, size_t n)
 {
     const struct command *c = r->out->command;
@@ -200,6 +223,8 @@ static gr_rc unknown_option(struct reading *r, const char *word, size_t n)
     snprintf(r->why, 400, "%s%s has no option %.60s%s", c ? "grapnel " : "",
              c ? c->name : "grapnel", name, conf_near_hint(&near, hint));
     free(name);
+    if (!near.best)
+        mistyped_second(r);
     return GR_REFUSE;
 }
 
@@ -243,20 +268,13 @@ static gr_rc take_options(struct reading *r)
     return GR_OK;
 }
 
-/* "dlq shwo ID": the second word of a name, mistyped, looks like an argument. */
 static void too_many(struct reading *r)
 {
     const struct command *c = r->out->command;
-    const char *word = r->out->args[c->most];
-    struct conf_near near = {.text = word};
-    size_t first = strlen(c->name);
-    char hint[100];
 
-    for (const struct command *k = r->commands; k->name; k++)
-        if (strncmp(k->name, c->name, first) == 0 && k->name[first] == ' ')
-            conf_near_try(&near, k->name + first + 1);
-    snprintf(r->why, 400, "grapnel %s does not take \"%.60s\"%s", c->name, word,
-             conf_near_hint(&near, hint));
+    if (!mistyped_second(r))
+        snprintf(r->why, 400, "grapnel %s does not take \"%.60s\"", c->name,
+                 r->out->args[c->most]);
 }
 
 static gr_rc check_count(struct reading *r)

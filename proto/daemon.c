@@ -1,11 +1,11 @@
 #include "daemon.h"
 #include "clock.h"
 #include "daemon_metrics.h"
+#include "daemon_options.h"
 #include "log.h"
 #include "wire.h"
 #include <errno.h>
 #include <fcntl.h>
-#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -42,104 +42,6 @@ uint64_t random_id(void)
     uint64_t id = random_bits() & INT64_MAX; /* SQLite's integers */
 
     return id ? id : 1;
-}
-
-/* ---- the command line ---- */
-
-static void usage(const struct daemon_plan *p, FILE *to)
-{
-    fprintf(to,
-            "usage: grapnel-%s [-c FILE] [-n NAME] [--check]\n\n%s\n\n"
-            "  -c, --config FILE  default $GRAPNEL_CONFIG, then "
-            "/etc/grapnel/grapnel.yaml\n"
-            "  -n, --name NAME    default %s; its state is "
-            "state_dir/NAME.db\n"
-            "      --check        read the configuration, report, exit\n"
-            "      --metrics      list what it publishes, exit\n"
-            "      --version, --help\n\n"
-            "Runs in the foreground and logs to standard error. SIGTERM stops, "
-            "SIGHUP reloads.\n",
-            p->process, p->summary, p->default_name);
-}
-
-static bool is_name(const char *s)
-{
-    size_t n = strspn(s, "abcdefghijklmnopqrstuvwxyz0123456789_-");
-
-    return n > 0 && n <= NAME_MAX_BYTES && !s[n] && *s != '_' && *s != '-';
-}
-
-_Noreturn static void bad_usage(const struct daemon_plan *p, const char *what)
-{
-    fprintf(stderr, "grapnel-%s: %s\n", p->process, what);
-    usage(p, stderr);
-    exit(EXIT_USAGE);
-}
-
-struct options {
-    const char *config, *name;
-    bool check;
-};
-
-/* Its part of docs/METRICS.md. */
-_Noreturn static void list_metrics(const struct daemon_plan *p)
-{
-    struct metrics_tables tables = daemon_metrics_tables(p);
-    struct buf b;
-
-    buf_init(&b, ERRORS_MAX_BYTES);
-    metrics_document(p->process, &tables, &b);
-    fwrite(b.data, 1, b.len, stdout);
-    exit(0);
-}
-
-static struct options read_options(const struct daemon_plan *p, int argc,
-                                   char **argv)
-{
-    static const struct option longs[] = {
-        {"config", required_argument, NULL, 'c'},
-        {"name", required_argument, NULL, 'n'},
-        {"check", no_argument, NULL, 'k'},
-        {"metrics", no_argument, NULL, 'm'},
-        {"version", no_argument, NULL, 'v'},
-        {"help", no_argument, NULL, 'h'},
-        {0},
-    };
-    const char *config = getenv("GRAPNEL_CONFIG");
-    struct options o = {
-        .config = config && *config ? config : "/etc/grapnel/grapnel.yaml",
-        .name = p->default_name};
-    int c;
-
-    while ((c = getopt_long(argc, argv, "c:n:", longs, NULL)) != -1) {
-        switch (c) {
-        case 'c':
-            o.config = optarg;
-            break;
-        case 'n':
-            o.name = optarg;
-            break;
-        case 'k':
-            o.check = true;
-            break;
-        case 'm':
-            list_metrics(p);
-        case 'v':
-            printf("grapnel-%s %s\n", p->process, GRAPNEL_VERSION);
-            exit(0);
-        case 'h':
-            usage(p, stdout);
-            exit(0);
-        default:
-            usage(p, stderr);
-            exit(EXIT_USAGE);
-        }
-    }
-    if (optind < argc)
-        bad_usage(p, "it takes no arguments, only options");
-    if (!is_name(o.name))
-        bad_usage(p, "a name is [a-z0-9][a-z0-9_-]*, at most 63 bytes");
-    return o;
 }
 
 /* ---- configuration, folders, lock ---- */
@@ -327,8 +229,19 @@ static void backup_step(struct daemon *d)
 /* The process's commands get its own `self`, the common ones the daemon. */
 static json_t *forward(void *self, json_t *args, char why[200]);
 
+static json_t *on_names(void *self, json_t *args, char why[200])
+{
+    struct daemon *d = self;
+
+    (void)args;
+    (void)why;
+    return settings_names(d->settings);
+}
+
 static const struct control_command common_commands[] = {
     {"status", "", "how this process is", on_status},
+    {"names", "", "of endpoints, sources, policies, alerts, notifiers",
+     on_names},
     {"reload", "", "read the configuration again", on_reload},
     {"backup", "path", "copy the database to a new file", on_backup},
 };
@@ -478,7 +391,7 @@ static json_t *forward(void *self, json_t *args, char why[200])
 void daemon_start(struct daemon *d, const struct daemon_plan *plan, int argc,
                   char **argv)
 {
-    struct options o = read_options(plan, argc, argv);
+    struct daemon_options o = daemon_options_read(plan, argc, argv);
     char *db_file;
 
     *d = (struct daemon){.plan = plan};

@@ -340,6 +340,10 @@ bool network_has(const struct cidr *network, const uint8_t address[16]);
 const struct endpoint_settings *settings_endpoint(const struct settings *s,
                                                   const char *name);
 
+/* {"endpoints":[…],"sources":[…],"policies":[…],"alerts":[…],"notifiers":[…]}:
+ * names, in the order of the file; the built-in ones too. The caller's. */
+struct json_t *settings_names(const struct settings *s);
+
 /* The effective configuration as YAML with comments, secrets as "…". */
 void settings_print(const struct settings *s, struct buf *out);
 /* docs/CONFIGURATION.md, from the same tables. */

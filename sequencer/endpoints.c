@@ -265,6 +265,18 @@ static json_t *endpoint_json(struct sequencer *q, const struct endpoint *e)
     return out;
 }
 
+static void say_unknown(struct sequencer *q, const char *name, char why[200])
+{
+    const struct settings *s = q->d.settings;
+    struct conf_near near = {.text = name};
+    char hint[100];
+
+    for (size_t i = 0; i < s->endpoint_count; i++)
+        conf_near_try(&near, s->endpoints[i].name);
+    snprintf(why, 200, "the configuration has no endpoint \"%.63s\"%s", name,
+             conf_near_hint(&near, hint));
+}
+
 json_t *endpoints_show(void *self, json_t *args, char why[200])
 {
     struct sequencer *q = self;
@@ -275,7 +287,7 @@ json_t *endpoints_show(void *self, json_t *args, char why[200])
         if (!name || strcmp(name, q->endpoints[i].name) == 0)
             json_array_append_new(out, endpoint_json(q, &q->endpoints[i]));
     if (name && !json_array_size(out)) {
-        snprintf(why, 200, "there is no endpoint %.100s", name);
+        say_unknown(q, name, why);
         json_decref(out);
         return NULL;
     }
@@ -289,10 +301,10 @@ static struct endpoint *named(struct sequencer *q, json_t *args, char why[200])
 
     if (e && e->settings)
         return e;
-    snprintf(why, 200,
-             name ? "the configuration has no endpoint %.100s"
-                  : "args.name: the name of an endpoint is needed",
-             name);
+    if (name)
+        say_unknown(q, name, why);
+    else
+        snprintf(why, 200, "args.name: the name of an endpoint is needed");
     return NULL;
 }
 

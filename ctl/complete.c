@@ -1,0 +1,215 @@
+#include "complete.h"
+#include <stdlib.h>
+#include <string.h>
+
+/* By the option's name, as it means the same everywhere (but --status). */
+static const struct {
+    const char *command; /* NULL: of any */
+    const char *option;
+    enum words words;
+    const char *choices;
+} values[] = {
+    {"events", "--status", WORDS_CHOICE,
+     "buffered routed done duplicate ignored refused"},
+    {"deliveries", "--status", WORDS_CHOICE,
+     "waiting in_flight retrying delivered dead open"},
+    {NULL, "--state", WORDS_CHOICE,
+     "dead requeued recovered resolved discarded all"},
+    {NULL, "--reason", WORDS_CHOICE,
+     "rejected budget_attempts budget_time expired endpoint_gone "
+     "endpoint_removed blocked_address invalid_transition refused:*"},
+    {NULL, "--config", WORDS_FILE, NULL},
+    {NULL, "-c", WORDS_FILE, NULL},
+    {NULL, "--event", WORDS_FILE, NULL},
+    {NULL, "--file", WORDS_FILE, NULL},
+    {NULL, "--private-key", WORDS_FILE, NULL},
+    {NULL, "--endpoint", WORDS_ENDPOINT, NULL},
+    {NULL, "--to", WORDS_ENDPOINT, NULL},
+    {NULL, "--source", WORDS_SOURCE, NULL},
+    {NULL, "--provider", WORDS_PROVIDER, NULL},
+    {NULL, "--workspace", WORDS_WORKSPACE, NULL},
+    {NULL, "--since", WORDS_CHOICE, "5m 1h 24h 7d"},
+    {NULL, "--until", WORDS_CHOICE, "5m 1h 24h 7d"},
+    {NULL, "--outage", WORDS_CHOICE, "30s 5m 1h"},
+    {NULL, "--type", WORDS_FREE, NULL},
+    {NULL, "--limit", WORDS_FREE, NULL},
+    {NULL, "--count", WORDS_FREE, NULL},
+    {NULL, "--rate", WORDS_FREE, NULL},
+    {NULL, "--note", WORDS_FREE, NULL},
+    {NULL, "--simulate", WORDS_FREE, NULL},
+};
+
+static const struct {
+    const char *command;
+    enum words words;
+} arguments[] = {
+    {"send", WORDS_SOURCE},
+    {"trace", WORDS_EVENT},
+    {"endpoints", WORDS_ENDPOINT},
+    {"endpoints pause", WORDS_ENDPOINT},
+    {"endpoints resume", WORDS_ENDPOINT},
+    {"endpoints test", WORDS_ENDPOINT},
+    {"resend", WORDS_EVENT},
+    {"release", WORDS_REPEAT},
+    {"workspaces", WORDS_WORKSPACE},
+    {"gaps close", WORDS_GAP},
+    {"dlq show", WORDS_LETTER},
+    {"dlq retry", WORDS_LETTER},
+    {"dlq resolve", WORDS_LETTER},
+    {"dlq discard", WORDS_LETTER},
+    {"retry-plan", WORDS_POLICY},
+    {"alerts test", WORDS_ALERT},
+    {"backup", WORDS_FOLDER},
+};
+
+bool complete_kind(const struct command *command, const char *option,
+                   enum words *out, const char **choices)
+{
+    *out = WORDS_FREE;
+    *choices = NULL;
+    for (size_t i = 0; option && i < COUNT_OF(values); i++)
+        if (strcmp(values[i].option, option) == 0 &&
+            (!values[i].command ||
+             (command && strcmp(values[i].command, command->name) == 0))) {
+            *out = values[i].words;
+            *choices = values[i].choices;
+            return true;
+        }
+    for (size_t i = 0; !option && command && i < COUNT_OF(arguments); i++)
+        if (strcmp(arguments[i].command, command->name) == 0) {
+            *out = arguments[i].words;
+            return true;
+        }
+    return false;
+}
+
+/* ---- where the cursor is ---- */
+
+static const struct option_spec *option_named(const struct command *c,
+                                              const char *name)
+{
+    for (const struct option_spec *o = c ? c->options : NULL; o && o->name; o++)
+        if (strcmp(o->name, name) == 0)
+            return o;
+    return NULL;
+}
+
+static bool takes_value(const struct command *c, const char *word)
+{
+    const struct option_spec *o = option_named(c, word);
+
+    return strcmp(word, "-c") == 0 || strcmp(word, "--config") == 0 ||
+           (o && o->value);
+}
+
+/* The command that these two words name; `second` may be NULL. */
+static const struct command *named(const struct command *commands,
+                                   const char *first, const char *second)
+{
+    const struct command *found = NULL;
+
+    for (const struct command *c = commands; c->name; c++) {
+        const char *space = strchr(c->name, ' ');
+
+        if (!space && strcmp(c->name, first) == 0)
+            found = c;
+        if (space && second && strncmp(c->name, first, strlen(first)) == 0 &&
+            c->name + strlen(first) == space && strcmp(space + 1, second) == 0)
+            return c;
+    }
+    return found;
+}
+
+struct walk {
+    const char *first, *second; /* words that are no options */
+    int plain;                  /* how many of them */
+    const char *wants;          /* an option that waits for its value */
+};
+
+/* What stands before the cursor. Bash hands on "--endpoint=crm" as three words. */
+static struct walk walk(const struct command *commands,
+                        const char *const *words, int count,
+                        struct completion *out)
+{
+    struct walk w = {0};
+
+    for (int i = 0; i < count; i++) {
+        const char *word = words[i];
+
+        if (w.wants && strcmp(word, "=") == 0)
+            continue;
+        if (w.wants) {
+            if (strcmp(w.wants, "-c") == 0 || strcmp(w.wants, "--config") == 0)
+                out->config = word;
+            w.wants = NULL;
+        } else if (word[0] == '-' && word[1]) {
+            if (strncmp(word, "--config=", 9) == 0)
+                out->config = word + 9;
+            if (takes_value(out->command, word))
+                w.wants = word;
+        } else {
+            if (w.plain == 0)
+                w.first = word;
+            else if (w.plain == 1)
+                w.second = word;
+            w.plain++;
+            if (w.plain <= 2)
+                out->command = named(commands, w.first, w.second);
+        }
+    }
+    return w;
+}
+
+static void plan_value(struct completion *out, const char *option)
+{
+    complete_kind(out->command, option, &out->words, &out->choices);
+}
+
+void complete_plan(const struct command *commands, const char *const *words,
+                   int count, struct completion *out)
+{
+    const char *cursor = count > 0 ? words[count - 1] : "", *equals;
+    struct walk w;
+    int name_words;
+
+    *out = (struct completion){.begun = cursor,
+                               .words_given = words,
+                               .given = count > 0 ? count - 1 : 0};
+    w = walk(commands, words, out->given, out);
+    if (w.wants) {
+        if (strcmp(cursor, "=") == 0)
+            out->begun = "";
+        plan_value(out, w.wants);
+        return;
+    }
+    equals = strchr(cursor, '=');
+    if (cursor[0] == '-' && equals) {
+        char *option = gr_strndup(cursor, (size_t)(equals - cursor));
+
+        plan_value(out, option);
+        out->head = gr_strndup(cursor, (size_t)(equals + 1 - cursor));
+        out->begun = equals + 1;
+        free(option);
+        return;
+    }
+    if (cursor[0] == '-') {
+        out->options = true;
+        return;
+    }
+    if (!w.plain) {
+        out->first = "";
+        return;
+    }
+    if (w.plain == 1)
+        out->first = w.first; /* its second word may follow */
+    if (!out->command)
+        return;
+    name_words = strchr(out->command->name, ' ') ? 2 : 1;
+    if (out->command->most < 0 || w.plain - name_words < out->command->most)
+        plan_value(out, NULL);
+}
+
+void complete_fini(struct completion *c)
+{
+    free(c->head);
+}

@@ -1,0 +1,208 @@
+/* complete_print: the words themselves. A shell waits for this at each press of a
+ * key: what does not answer at once is left out, and nothing is complained of. */
+#include "ask.h"
+#include "complete.h"
+#include "profile.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { ANSWER_WITHIN_MS = 700, ERRORS_MAX_BYTES = 1024 * 1024 };
+
+struct printer {
+    struct ctl *c;
+    const struct completion *plan;
+};
+
+static void say(const struct printer *p, const char *word, const char *means)
+{
+    if (!word || strncmp(word, p->plan->begun, strlen(p->plan->begun)) != 0 ||
+        strpbrk(word, " \t\r\n"))
+        return;
+    printf("%s%s\t%s\n", p->plan->head ? p->plan->head : "", word,
+           means ? means : "");
+}
+
+/* ---- commands and options ---- */
+
+static void say_commands(const struct printer *p)
+{
+    const char *first = p->plan->first;
+    size_t n = strlen(first);
+
+    for (const struct command *c = ctl_commands; c->name; c++) {
+        const char *space = strchr(c->name, ' ');
+
+        if (!n && !space)
+            say(p, c->name, c->summary);
+        if (n && space && (size_t)(space - c->name) == n &&
+            strncmp(c->name, first, n) == 0)
+            say(p, space + 1, c->summary);
+    }
+}
+
+static bool given(const struct printer *p, const char *option)
+{
+    for (int i = 0; i < p->plan->given; i++)
+        if (strcmp(p->plan->words_given[i], option) == 0)
+            return true;
+    return false;
+}
+
+static void say_options(const struct printer *p)
+{
+    const struct command *c = p->plan->command;
+
+    for (const struct option_spec *o = c ? c->options : NULL; o && o->name; o++)
+        if (!given(p, o->name))
+            say(p, o->name, o->help);
+    say(p, "--config", "the configuration");
+    say(p, "--json", "one JSON document on standard output");
+    say(p, "--help", "what it does, with examples");
+    if (!c)
+        say(p, "--version", "print the version");
+}
+
+static void say_choices(const struct printer *p)
+{
+    char *all = gr_strdup(p->plan->choices), *at = all, *word;
+
+    while ((word = strsep(&at, " ")))
+        say(p, word, NULL);
+    free(all);
+}
+
+/* ---- names ---- */
+
+static bool load(struct ctl *c)
+{
+    struct buf errors;
+
+    buf_init(&errors, ERRORS_MAX_BYTES);
+    c->settings = settings_load(c->config, &errors);
+    buf_fini(&errors);
+    return c->settings != NULL;
+}
+
+static json_t *ask_for(struct ctl *c, const char *process, const char *what,
+                       json_t *args)
+{
+    bool unreachable;
+    char why[200];
+
+    return ask(c, process, what, args, ANSWER_WITHIN_MS, &unreachable, why);
+}
+
+/* Of the running system: it may have been started with another file, or not yet
+ * have reloaded this one. */
+static json_t *all_names(struct ctl *c)
+{
+    json_t *names = ask_for(c, "sequencer", "names", NULL);
+
+    return names ? names : settings_names(c->settings);
+}
+
+static void say_list(const struct printer *p, const json_t *list,
+                     const char *means)
+{
+    json_t *name;
+    size_t i;
+
+    json_array_foreach(list, i, name) say(p, json_string_value(name), means);
+}
+
+static void say_names(const struct printer *p, const char *kind,
+                      const char *other)
+{
+    json_t *names = all_names(p->c);
+
+    say_list(p, json_object_get(names, kind), NULL);
+    if (other)
+        say_list(p, json_object_get(names, other), NULL);
+    json_decref(names);
+}
+
+/* ---- what only the running system knows: the newest ---- */
+
+static void say_found(const struct printer *p, const char *process,
+                      const char *what, json_t *args, const char *list_in,
+                      const char *key, const char *means_key)
+{
+    json_t *answer = ask_for(p->c, process, what, args), *one, *list;
+    size_t i;
+
+    list = list_in ? json_object_get(answer, list_in) : answer;
+    json_array_foreach(list, i, one)
+        say(p, json_string_value(json_object_get(one, key)),
+            means_key ? text_of(one, means_key) : NULL);
+    json_decref(answer);
+}
+
+static void say_words(const struct printer *p)
+{
+    switch (p->plan->words) {
+    case WORDS_ENDPOINT:
+        say_names(p, "endpoints", NULL);
+        break;
+    case WORDS_SOURCE:
+        say_names(p, "sources", NULL);
+        break;
+    case WORDS_POLICY:
+        say_names(p, "policies", NULL);
+        break;
+    case WORDS_ALERT:
+        say_names(p, "alerts", "notifiers");
+        break;
+    case WORDS_WORKSPACE:
+        say_found(p, "sequencer", "workspaces",
+                  json_pack("{s:i}", "limit", 100), NULL, "workspace", NULL);
+        break;
+    case WORDS_EVENT:
+        say_found(p, "sequencer", "events", json_pack("{s:i}", "limit", 20),
+                  NULL, "id", "type");
+        break;
+    case WORDS_REPEAT:
+        say_found(p, "sequencer", "events",
+                  json_pack("{s:i,s:s}", "limit", 20, "status", "duplicate"),
+                  NULL, "id", "type");
+        break;
+    case WORDS_GAP:
+        say_found(p, "sequencer", "gaps",
+                  json_pack("{s:i,s:b}", "limit", 20, "open", 1), NULL, "id",
+                  "workspace");
+        break;
+    case WORDS_LETTER:
+        say_found(p, "dlqd", "dlq", json_pack("{s:i}", "limit", 20), "letters",
+                  "id", "reason");
+        break;
+    default:
+        break;
+    }
+}
+
+int complete_print(struct ctl *c, const char *const *words, int count)
+{
+    struct completion plan;
+    struct printer p = {c, &plan};
+
+    complete_plan(ctl_commands, words, count, &plan);
+    if (plan.config)
+        c->config = plan.config;
+    if (plan.first)
+        say_commands(&p);
+    if (plan.options)
+        say_options(&p);
+    if (plan.words == WORDS_CHOICE)
+        say_choices(&p);
+    else if (plan.words == WORDS_FILE)
+        printf(":files\n");
+    else if (plan.words == WORDS_FOLDER)
+        printf(":folders\n");
+    else if (plan.words == WORDS_PROVIDER)
+        for (size_t i = 0; profile_name(i); i++)
+            say(&p, profile_name(i), NULL);
+    else if (plan.words != WORDS_FREE && load(c))
+        say_words(&p);
+    complete_fini(&plan);
+    return 0;
+}
