@@ -1,20 +1,24 @@
 #include "db.h"
 #include "alloc.h"
+#include "copier.h"
+#include "db_check.h"
 #include "log.h"
+#include "worker.h"
 #include <assert.h>
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-/* The WAL is copied back by a thread of its own, so that no commit pays for it
- * (measured: p99 of a commit 7.6 ms with the checkpoint on its path, 1.4 ms
- * without). Beside a steady writer that thread never gets to the end, so past
- * WAL_LIMIT_BYTES the loop does the short rest itself, between two turns. */
+/* The WAL is copied back by a thread of its own (copier.h), so that no commit
+ * pays for it (measured: p99 of a commit 7.6 ms with the checkpoint on its path,
+ * 1.4 ms without). Beside a steady writer that thread never gets to the end, so
+ * past WAL_LIMIT_BYTES the loop does the rest itself, between two turns: as soon
+ * as the rest is short, and past twice as much whatever it is. */
 enum {
     WAL_COPY_BYTES = 4 * 1024 * 1024,
+    WAL_REST_BYTES = 1024 * 1024,
     WAL_LIMIT_BYTES = 32 * 1024 * 1024,
     WAL_ROOM_PART = 16, /* of the room that is left, when that is less */
     CACHE_KIB = 16 * 1024,
@@ -33,6 +37,8 @@ struct db {
     int stmt_count;
     stmt *begin, *begin_read, *commit, *rollback, *free_pages;
     bool in_txn, full;
+    int commit_rc;            /* of the last COMMIT */
+    struct worker *committer; /* NULL until one is begun apart */
     int changes_at_begin;
     int wal_pages, page_bytes;
     struct {
@@ -40,13 +46,7 @@ struct db {
         sqlite3_backup *job;
         char *path;
     } backup;
-    /* The checkpoint thread; `wanted` and `stop` under `lock`. */
-    struct {
-        pthread_t thread;
-        pthread_mutex_t lock;
-        pthread_cond_t wake;
-        bool wanted, stop, check_all;
-    } copier;
+    struct copier *copier;
 };
 
 static bool is_full(int rc)
@@ -63,16 +63,7 @@ _Noreturn static void storage_failed(struct db *db, int rc, const char *doing)
         db->h ? sqlite3_errmsg(db->h) : "");
 }
 
-_Noreturn static void damaged(const char *path, const char *what)
-{
-    die(EXIT_STORAGE,
-        "%s is damaged (%s). A copy of a live file is no backup: restore one "
-        "made by `grapnel backup`, or move this file and its -wal away to "
-        "begin empty",
-        path, what);
-}
-
-/* ---- the checkpoint thread ---- */
+/* ---- the write-ahead log ---- */
 
 static int on_wal(void *arg, sqlite3 *h, const char *name, int pages)
 {
@@ -82,95 +73,6 @@ static int on_wal(void *arg, sqlite3 *h, const char *name, int pages)
     (void)name;
     db->wal_pages = pages;
     return SQLITE_OK;
-}
-
-static sqlite3 *open_beside(const char *path)
-{
-    sqlite3 *h = NULL;
-
-    if (sqlite3_open_v2(path, &h, SQLITE_OPEN_READWRITE, NULL) != SQLITE_OK)
-        die(EXIT_STORAGE, "%s: can't open a second connection: %s", path,
-            h ? sqlite3_errmsg(h) : "out of memory");
-    sqlite3_busy_timeout(h, 1000);
-    sqlite3_wal_autocheckpoint(h, 0);
-    return h;
-}
-
-static int first_text(void *arg, int n, char **values, char **names)
-{
-    char **out = arg;
-
-    (void)names;
-    if (n > 0 && values[0] && !*out)
-        *out = gr_strdup(values[0]);
-    return 0;
-}
-
-/* Stops the process when the file is damaged. */
-static void check(sqlite3 *h, const char *path, const char *pragma)
-{
-    char *verdict = NULL;
-    int rc = sqlite3_exec(h, pragma, first_text, &verdict, NULL);
-
-    if ((rc & 0xff) == SQLITE_CORRUPT || (rc & 0xff) == SQLITE_NOTADB)
-        damaged(path, sqlite3_errmsg(h));
-    if (rc != SQLITE_OK && rc != SQLITE_BUSY && rc != SQLITE_LOCKED)
-        die(EXIT_STORAGE, "%s: can't be checked: %s", path, sqlite3_errmsg(h));
-    if (verdict && strcmp(verdict, "ok") != 0)
-        damaged(path, verdict);
-    free(verdict);
-}
-
-static void *copier_main(void *arg)
-{
-    struct db *db = arg;
-    sqlite3 *h = open_beside(db->path);
-
-    if (db->copier.check_all)
-        check(h, db->path, "PRAGMA quick_check(1)");
-    pthread_mutex_lock(&db->copier.lock);
-    while (!db->copier.stop) {
-        if (!db->copier.wanted) {
-            pthread_cond_wait(&db->copier.wake, &db->copier.lock);
-            continue;
-        }
-        db->copier.wanted = false;
-        pthread_mutex_unlock(&db->copier.lock);
-        /* A busy or full disk is no harm here: the WAL has it all. */
-        sqlite3_wal_checkpoint_v2(h, NULL, SQLITE_CHECKPOINT_PASSIVE, NULL,
-                                  NULL);
-        pthread_mutex_lock(&db->copier.lock);
-    }
-    pthread_mutex_unlock(&db->copier.lock);
-    sqlite3_close(h);
-    return NULL;
-}
-
-static void copier_start(struct db *db, bool check_all)
-{
-    db->copier.check_all = check_all;
-    pthread_mutex_init(&db->copier.lock, NULL);
-    pthread_cond_init(&db->copier.wake, NULL);
-    if (pthread_create(&db->copier.thread, NULL, copier_main, db) != 0)
-        die(EXIT_UNAVAILABLE, "%s: can't start the checkpoint thread",
-            db->path);
-}
-
-static void copier_tell(struct db *db, bool stop)
-{
-    pthread_mutex_lock(&db->copier.lock);
-    db->copier.wanted = true;
-    db->copier.stop = stop;
-    pthread_cond_signal(&db->copier.wake);
-    pthread_mutex_unlock(&db->copier.lock);
-}
-
-static void copier_stop(struct db *db)
-{
-    copier_tell(db, true);
-    pthread_join(db->copier.thread, NULL);
-    pthread_mutex_destroy(&db->copier.lock);
-    pthread_cond_destroy(&db->copier.wake);
 }
 
 static int64_t disk_room_bytes(const struct db *db)
@@ -191,19 +93,36 @@ static int64_t wal_limit_bytes(const struct db *db)
     return part < WAL_LIMIT_BYTES ? part : WAL_LIMIT_BYTES;
 }
 
+/* `rest_pages`: not copied yet, -1 while the copier is at it. */
+static bool begin_anew(const struct db *db, int64_t wal_bytes, int rest_pages)
+{
+    int64_t limit = wal_limit_bytes(db);
+    bool brief = rest_pages >= 0 &&
+                 (int64_t)rest_pages * db->page_bytes <= WAL_REST_BYTES;
+
+    if (wal_bytes < limit)
+        return false;
+    return brief || limit < WAL_LIMIT_BYTES || wal_bytes >= 2 * limit;
+}
+
 void db_tidy(struct db *db)
 {
     int64_t wal_bytes = (int64_t)db->wal_pages * db->page_bytes;
+    int64_t piece = wal_bytes < WAL_LIMIT_BYTES ? WAL_COPY_BYTES
+                                                : WAL_REST_BYTES;
+    int rest_pages;
 
     if (wal_bytes == 0)
         return;
-    if (wal_bytes < wal_limit_bytes(db)) {
-        if (wal_bytes >= WAL_COPY_BYTES)
-            copier_tell(db, false);
+    rest_pages = copier_rest(db->copier, db->wal_pages);
+    if (!begin_anew(db, wal_bytes, rest_pages)) {
+        if ((int64_t)rest_pages * db->page_bytes >= piece)
+            copier_begin(db->copier);
         return;
     }
     /* Take the rest over, so that the next commit begins the WAL anew. A
      * reader that is in the way only means: not this time. */
+    copier_pause(db->copier);
     sqlite3_wal_checkpoint_v2(db->h, NULL, SQLITE_CHECKPOINT_RESTART, NULL,
                               NULL);
     db->wal_pages = 0;
@@ -221,7 +140,7 @@ static int number_of(struct db *db, const char *pragma)
         v = sqlite3_column_int(s, 0);
     sqlite3_finalize(s);
     if ((rc & 0xff) == SQLITE_NOTADB || (rc & 0xff) == SQLITE_CORRUPT)
-        damaged(db->path, sqlite3_errstr(rc));
+        db_damaged(db->path, sqlite3_errstr(rc));
     if (rc != SQLITE_OK)
         storage_failed(db, rc, "reading what it is");
     return v;
@@ -260,7 +179,7 @@ static const char settings_sql[] =
 static void check_at_open(struct db *db, int64_t size_bytes)
 {
     if (size_bytes > 0 && size_bytes <= CHECK_BYTES)
-        check(db->h, db->path, "PRAGMA integrity_check(1)");
+        db_check(db->h, db->path, "PRAGMA integrity_check(1)");
 }
 
 struct db *db_open(const char *path, const struct db_schema *schema)
@@ -299,7 +218,7 @@ struct db *db_open(const char *path, const struct db_schema *schema)
     db->commit = db_prepare(db, "COMMIT");
     db->rollback = db_prepare(db, "ROLLBACK");
     db->free_pages = db_prepare(db, "PRAGMA freelist_count");
-    copier_start(db, size_bytes > CHECK_BYTES);
+    db->copier = copier_open(path, size_bytes > CHECK_BYTES);
     return db;
 }
 
@@ -320,7 +239,8 @@ void db_close(struct db *db)
     if (!db)
         return;
     backup_end(db, false);
-    copier_stop(db);
+    worker_close(db->committer);
+    copier_close(db->copier);
     for (int i = 0; i < db->stmt_count; i++)
         sqlite3_finalize(db->stmts[i]);
     sqlite3_close(db->h);
@@ -343,7 +263,7 @@ void db_exec(struct db *db, const char *sql)
     int rc = sqlite3_exec(db->h, sql, NULL, NULL, NULL);
 
     if ((rc & 0xff) == SQLITE_CORRUPT || (rc & 0xff) == SQLITE_NOTADB)
-        damaged(db->path, sqlite3_errmsg(db->h));
+        db_damaged(db->path, sqlite3_errmsg(db->h));
     if (rc != SQLITE_OK)
         storage_failed(db, rc, "preparing it");
 }
@@ -369,26 +289,56 @@ static void roll_back(struct db *db)
     db->in_txn = false;
 }
 
-gr_rc db_commit(struct db *db)
+static void run_commit(void *arg)
 {
-    int rc;
+    struct db *db = arg;
 
-    assert(db->in_txn);
-    if (!db->full) {
-        rc = sqlite3_step(db->commit);
-        sqlite3_reset(db->commit);
-        if (rc == SQLITE_DONE) {
-            db->in_txn = false;
-            return GR_OK;
-        }
-        /* Anything but a full disk leaves the commit neither done nor undone
-         * (fsync): stop, and read at the next start what is there. */
-        if (!is_full(rc))
-            storage_failed(db, rc, "a commit");
-        db->full = true;
+    db->commit_rc = SQLITE_FULL;
+    if (db->full)
+        return;
+    db->commit_rc = sqlite3_step(db->commit);
+    sqlite3_reset(db->commit);
+}
+
+static gr_rc judge_commit(struct db *db)
+{
+    if (db->commit_rc == SQLITE_DONE) {
+        db->in_txn = false;
+        return GR_OK;
     }
+    /* Anything but a full disk leaves the commit neither done nor undone
+     * (fsync): stop, and read at the next start what is there. */
+    if (!is_full(db->commit_rc))
+        storage_failed(db, db->commit_rc, "a commit");
+    db->full = true;
     roll_back(db);
     return GR_AGAIN;
+}
+
+gr_rc db_commit(struct db *db)
+{
+    assert(db->in_txn);
+    run_commit(db);
+    return judge_commit(db);
+}
+
+void db_commit_begin(struct db *db)
+{
+    assert(db->in_txn);
+    if (!db->committer)
+        db->committer = worker_open(run_commit, db);
+    worker_begin(db->committer);
+}
+
+int db_commit_fd(const struct db *db)
+{
+    return worker_fd(db->committer);
+}
+
+gr_rc db_commit_end(struct db *db)
+{
+    worker_end(db->committer);
+    return judge_commit(db);
 }
 
 void db_read_begin(struct db *db)
@@ -461,7 +411,7 @@ bool db_step(struct db *db, stmt *s)
         return false;
     if (!is_full(rc)) {
         if ((rc & 0xff) == SQLITE_CORRUPT)
-            damaged(db->path, sqlite3_errmsg(db->h));
+            db_damaged(db->path, sqlite3_errmsg(db->h));
         storage_failed(db, rc, sqlite3_sql(s));
     }
     db->full = true;

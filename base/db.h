@@ -35,6 +35,11 @@ void db_exec(struct db *db, const char *sql);
 void db_begin(struct db *db);
 /* GR_AGAIN: the disk is full, the turn was rolled back. */
 GR_MUST_CHECK gr_rc db_commit(struct db *db);
+/* The same in a thread of its own: begin, do what has nothing to do with this
+ * database, end (which waits, and says what db_commit() would have said). */
+void db_commit_begin(struct db *db);
+int db_commit_fd(const struct db *db); /* readable when the end won't wait */
+GR_MUST_CHECK gr_rc db_commit_end(struct db *db);
 /* Many reads outside of a turn's transaction as one: without it each takes and
  * leaves the file's locks. Writes nothing. */
 void db_read_begin(struct db *db);

@@ -3,6 +3,7 @@
 #include "log.h"
 #include <assert.h>
 #include <errno.h>
+#include <poll.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -14,6 +15,7 @@ enum {
     TURN_US = 5000,
     STILL_MS = 100,     /* longer than this past what was asked: stood still */
     FULL_WAIT_MS = 250, /* between tries while the disk is full */
+    MEANWHILE_MS = 100, /* a commit may last; what is read has deadlines */
 };
 
 void loop_prepare(struct loop *l)
@@ -96,12 +98,26 @@ static void take_signals(struct loop *l)
     }
 }
 
+static gr_rc commit_and_read_on(struct loop *l)
+{
+    struct pollfd fds[] = {{.fd = -1, .events = POLLIN},
+                           {.fd = l->read_on_fd, .events = POLLIN}};
+
+    db_commit_begin(l->db);
+    fds[0].fd = db_commit_fd(l->db);
+    do {
+        l->meanwhile(l->self);
+        poll(fds, COUNT_OF(fds), MEANWHILE_MS);
+    } while (!fds[0].revents);
+    return db_commit_end(l->db);
+}
+
 /* Reading the clock twice is nothing beside an fsync, and is not done for a
  * turn without rows. */
 static gr_rc commit(struct loop *l)
 {
     int64_t begun_us = db_dirty(l->db) ? mono_us() : -1;
-    gr_rc rc = db_commit(l->db);
+    gr_rc rc = l->read_on ? commit_and_read_on(l) : db_commit(l->db);
 
     l->commit_us = begun_us < 0 ? -1 : mono_us() - begun_us;
     return rc;
@@ -116,6 +132,7 @@ static int work(struct loop *l)
         return l->wait_ms;
     }
     db_begin(l->db);
+    l->read_on = false;
     l->wait_ms = l->work(l->self);
     if (commit(l) == GR_OK) { /* here we have promised */
         l->tell(l->self);

@@ -2,7 +2,7 @@
  *
  *   wait      for sockets, signals, or until the time that work() asked for
  *   work      rows only: take, record, claim (inside a transaction)
- *   commit    here we have promised
+ *   commit    here we have promised (a process may read on meanwhile)
  *   tell      sockets only: answers, acknowledgements, frames, requests
  *
  * When the disk is full the turn is rolled back, `undo` reads memory again from
@@ -24,6 +24,9 @@ struct loop {
     void (*tell)(void *self);
     void (*undo)(void *self);
     void (*reload)(void *self); /* SIGHUP, between turns; may be NULL */
+    /* While a commit is under way, when work() has set `read_on`: reads from
+     * `read_on_fd` into memory. No rows, and no word of what this turn did. */
+    void (*meanwhile)(void *self);
 
     /* For the process to read. */
     int64_t now_ms, mono_ms; /* read once per turn, after the wait */
@@ -35,7 +38,9 @@ struct loop {
     int64_t commit_us; /* how long its commit took; -1: it had no rows */
     bool stopping;     /* SIGTERM or SIGINT came; begin nothing new */
     /* For the process to set. */
-    bool done;   /* leave the loop after this turn */
+    bool done;    /* leave the loop after this turn */
+    bool read_on; /* commit this turn in a thread, and call `meanwhile` */
+    int read_on_fd;
     int wait_ms; /* tell() may shorten or replace what work() returned */
 
     /* loop_watch_…() fills these. */

@@ -30,6 +30,7 @@ struct ingress {
         char inbox[INBOX_MAX_BYTES + 1];
         uint64_t run;
         int64_t stamp_ms;
+        uint64_t next; /* the answer; 0: what was received is not stored yet */
     } sounding;
     int64_t stopping_ms; /* mono: when we began to stop; 0 */
     int64_t counts[COUNT_COUNT];

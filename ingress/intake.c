@@ -138,6 +138,7 @@ static size_t store(struct ingress *g, struct request *r)
         r->event_count = 1;
     }
     TAILQ_INSERT_TAIL(&g->intake.stored, r, link);
+    g->intake.stored_count += r->event_count;
     return r->body.len + (size_t)r->event_count * r->headers.len;
 }
 
@@ -166,6 +167,7 @@ static void answer_stored(struct ingress *g, enum answer a)
 {
     struct request *r;
 
+    g->intake.stored_count = 0;
     while ((r = TAILQ_FIRST(&g->intake.stored))) {
         TAILQ_REMOVE(&g->intake.stored, r, link);
         if (a != ANSWER_ACCEPTED) { /* what it was to be told is not so */
@@ -188,6 +190,11 @@ void intake_tell(struct ingress *g)
 void intake_undo(struct ingress *g)
 {
     answer_stored(g, ANSWER_DISK_FULL);
+}
+
+bool intake_is_group(const struct intake *t)
+{
+    return t->stored_count > 1;
 }
 
 bool intake_idle(const struct ingress *g)

@@ -13,6 +13,7 @@ struct intake {
     struct request_list pending; /* verified, in order of arrival */
     struct request_list stored;  /* inserted by the turn that is under way */
     int64_t pending_count;
+    int64_t stored_count;   /* events in `stored` */
     int64_t lines_since_ms; /* mono: refusals are logged, but not a flood */
     int lines;
 };
@@ -26,6 +27,9 @@ void intake_take(struct intake *t, struct request *r);
 bool intake_work(struct ingress *g);
 void intake_tell(struct ingress *g); /* 200 */
 void intake_undo(struct ingress *g); /* 503 */
+/* It stored more than one event: its commit is worth a thread, so that we can
+ * read on meanwhile. For a single one the way there and back costs more. */
+bool intake_is_group(const struct intake *t);
 /* Nobody is left waiting for us. */
 bool intake_idle(const struct ingress *g);
 void intake_close(struct ingress *g);

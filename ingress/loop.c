@@ -47,6 +47,7 @@ static void open_all(void *self)
     g->http = http_open(s->ingress.host, s->ingress.port, &g->bounds,
                         &intake_http_ops, g, siblings_are_there, &g->daemon);
     loop_watch_fd(&g->daemon.loop, http_fd(g->http));
+    g->daemon.loop.read_on_fd = http_fd(g->http);
     log_info(NULL, "listening", LS("host", s->ingress.host),
              LI("port", s->ingress.port));
 }
@@ -73,7 +74,7 @@ static int work(void *self)
 {
     struct ingress *g = self;
     struct loop *loop = &g->daemon.loop;
-    int http_ms, room_ms, rejects_ms;
+    int http_ms = 0, room_ms, rejects_ms;
     bool more;
 
     if (loop->stopping && !g->stopping_ms) {
@@ -83,8 +84,14 @@ static int work(void *self)
     g->counts[COUNT_PURGED] += room_work(&g->room, &g->store, g->daemon.hop,
                                          g->daemon.settings, loop->now_ms,
                                          loop->mono_ms, &room_ms);
-    http_ms = http_run(g->http, loop->now_ms, loop->mono_ms);
+    /* What was read during the last commit is stored first, so that it is
+     * committed while we write the answers of that. */
+    if (!g->intake.pending_count)
+        http_ms = http_run(g->http, loop->now_ms, loop->mono_ms);
     more = intake_work(g);
+    if (!more) /* nothing that came before the question waits any more */
+        g->sounding.next = hop_next(g->daemon.hop, SEQUENCER);
+    loop->read_on = intake_is_group(&g->intake);
     rejects_ms = rejects_work(&g->rejects, g, loop->stopping);
     publish(g);
     more |= !intake_idle(g); /* their answers are written by the next turn */
@@ -107,10 +114,11 @@ static void frame(void *self, int kind, struct bytes frame)
     wire_copy(g->sounding.inbox, sizeof g->sounding.inbox, s.inbox);
     g->sounding.run = s.run;
     g->sounding.stamp_ms = s.stamp_ms;
+    g->sounding.next = 0;
 }
 
-/* After the commit: all that was received until now has a number below the
- * next. Lost without harm, it asks again. */
+/* After the commit: all that was received before it asked has a number below
+ * the next. Lost without harm, it asks again. */
 static void answer_sounding(struct ingress *g)
 {
     struct wire_sounded s = {
@@ -118,10 +126,10 @@ static void answer_sounding(struct ingress *g)
         .inbox = wire_text(mailbox_address(g->daemon.mailbox)),
         .run = g->sounding.run,
         .stamp_ms = g->sounding.stamp_ms,
-        .next = hop_next(g->daemon.hop, SEQUENCER)};
+        .next = g->sounding.next};
     struct buf out;
 
-    if (!g->sounding.run)
+    if (!g->sounding.run || !g->sounding.next)
         return;
     buf_init(&out, 1024);
     wire_put_sounded(&out, &s);
@@ -137,10 +145,19 @@ static void tell(void *self)
     answer_sounding(self);
 }
 
+/* Requests are read, judged and wait to be stored by the next turn. */
+static void meanwhile(void *self)
+{
+    struct ingress *g = self;
+
+    http_run(g->http, now_ms(), mono_ms());
+}
+
 static void undo(void *self)
 {
     struct ingress *g = self;
 
+    g->sounding.next = 0;
     room_undo(&g->room, &g->store);
     rejects_undo(&g->rejects);
     intake_undo(g);
@@ -231,6 +248,7 @@ const struct daemon_plan ingress_plan = {
     .frame = frame,
     .work = work,
     .tell = tell,
+    .meanwhile = meanwhile,
     .undo = undo,
     .reload = reload,
     .stopped = stopped,

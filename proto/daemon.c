@@ -346,6 +346,13 @@ static void tell(void *self)
     d->loop.wait_ms = d->wait_ms;
 }
 
+static void meanwhile(void *self)
+{
+    struct daemon *d = self;
+
+    d->plan->meanwhile(d->plan->self);
+}
+
 static void undo(void *self)
 {
     struct daemon *d = self;
@@ -425,6 +432,7 @@ void daemon_start(struct daemon *d, const struct daemon_plan *plan, int argc,
     d->loop.db = d->db;
     d->loop.work = work;
     d->loop.tell = tell;
+    d->loop.meanwhile = meanwhile;
     d->loop.undo = undo;
     d->loop.reload = on_hup;
     loop_watch_socket(&d->loop, mailbox_socket(d->mailbox));

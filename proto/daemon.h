@@ -42,7 +42,8 @@ struct daemon_plan {
      * control requests of this turn were taken. */
     int (*work)(void *self);
     void (*tell)(void *self);
-    void (*undo)(void *self); /* after a rolled back turn */
+    void (*meanwhile)(void *self); /* loop.h */
+    void (*undo)(void *self);      /* after a rolled back turn */
     void (*reload)(void *self, struct settings *fresh); /* takes it over */
     /* Asked each turn while stopping: true when nothing is left to do and the
      * process may go. NULL: at once. */

@@ -5,8 +5,10 @@ import concurrent.futures
 import hashlib
 import hmac
 import json
+import os
 import pathlib
 import re
+import select
 import signal
 import socket
 import struct
@@ -14,7 +16,8 @@ import sys
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "rig"))
-from rig import (PLANE_SECRET, SLOW, RigTest, main, sign_plane, wait_for)
+from rig import (PLANE_SECRET, SLOW, RigTest, main, program, sign_plane,
+                 wait_for)
 
 BODY = b'{"event": "issue", "n": 1}'
 
@@ -180,6 +183,59 @@ class Taken(AtTheDoor):
         wait_for(lambda: len(self.archived(rig)) == 1)
         s.close()
         self.assertEqual(rig.post(BODY)[0], 200)
+
+    def group(self, rig):
+        """Three requests that are read at once, while the disk syncs none."""
+        disk = pathlib.Path(rig.folder, "disk")
+        disk.mkdir(exist_ok=True)
+        rig["ingress"].stop()
+        rig["ingress"].start(env={
+            "LD_PRELOAD": program("rig-slowdisk.so"), "RIG_DISK": str(disk),
+            # The sanitizer's library wants to be first, and need not.
+            "ASAN_OPTIONS": os.environ.get("ASAN_OPTIONS", "")
+            + ":verify_asan_link_order=0"})
+        clients = [self.connect(rig) for _ in range(3)]
+        for s in clients:  # it is accepted when this is answered
+            s.sendall(b"GET /healthz HTTP/1.1\r\nHost: door\r\n\r\n")
+            self.assertEqual(self.read_answer(s).status, 200)
+        (disk / "hold").touch()
+        rig["ingress"].pause()
+        for s in clients:
+            s.sendall(head() + BODY)
+        rig["ingress"].resume()
+        wait_for((disk / "held").exists, what="a sync to begin")
+        return disk, clients
+
+    def test_no_answer_before_its_sync_but_others_are_read(self):
+        """P1. Who is refused need not wait for the disk."""
+        rig = self.door()
+        disk, clients = self.group(rig)
+        wrong = head("Connection: close").replace(b"Signature: ",
+                                                  b"Signature: 0")
+        self.assertEqual(self.ask(rig, wrong, BODY).status, 401)
+        late = self.connect(rig)
+        late.sendall(head() + BODY)
+        self.assertEqual(self.ask(rig, wrong, BODY).status, 401)
+        self.assertTrue((disk / "held").exists())
+        ready, _, _ = select.select([*clients, late], [], [], 0)
+        self.assertEqual(ready, [])
+        (disk / "hold").unlink()
+        ids = {json.loads(self.read_answer(s).body)["id"]
+               for s in [*clients, late]}
+        self.assertEqual({r["event_id"] for r in self.archived(rig)}, ids)
+        self.assertEqual(len(ids), 4)
+
+    def test_who_waits_for_a_sync_that_fails_hears_no_200(self):
+        """P1. What was written may be there after all, and is handed on."""
+        rig = self.door()
+        disk, clients = self.group(rig)
+        (disk / "fail").touch()
+        (disk / "hold").unlink()
+        self.assertEqual(rig["ingress"].wait_exit(), 74)
+        self.assertEqual([self.read_all(s) for s in clients], [b""] * 3)
+        rig["ingress"].start()
+        self.assertEqual(self.ask(rig, head("Connection: close"), BODY).status,
+                         200)
 
     def test_what_was_cut_off_is_not_stored(self):
         rig = self.door()

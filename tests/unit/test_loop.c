@@ -155,6 +155,62 @@ static void a_turn_that_does_not_fit_is_undone_and_not_told(void **state)
     assert_string_equal(t.story, "work undo work tell ");
 }
 
+/* ---- reading on while it commits ---- */
+
+static int work_and_read_on(void *self)
+{
+    (void)self;
+    say("work ");
+    insert(10);
+    t.turns++;
+    t.loop.read_on = t.turns != 2;
+    return 0;
+}
+
+static int work_big_and_read_on(void *self)
+{
+    int ms = work_big(self);
+
+    t.loop.read_on = true;
+    return ms;
+}
+
+static void say_read_on(void *self)
+{
+    (void)self;
+    if (!strstr(t.story + strlen(t.story) - strlen("read "), "read "))
+        say("read ");
+}
+
+static void it_reads_on_while_it_commits_and_tells_after(void **state)
+{
+    (void)state;
+    assert_int_equal(pipe(t.pipe), 0);
+    t.loop.read_on_fd = t.pipe[0];
+    t.loop.work = work_and_read_on;
+    t.loop.tell = tell_after_commit;
+    t.loop.meanwhile = say_read_on;
+    loop_run(&t.loop);
+    assert_string_equal(t.story, "work read tell work tell work read tell ");
+    close(t.pipe[0]);
+    close(t.pipe[1]);
+}
+
+static void a_turn_that_does_not_fit_is_undone_after_reading_on(void **state)
+{
+    (void)state;
+    assert_int_equal(pipe(t.pipe), 0);
+    t.loop.read_on_fd = t.pipe[0];
+    t.loop.work = work_big_and_read_on;
+    t.loop.tell = tell_and_leave;
+    t.loop.undo = undo;
+    t.loop.meanwhile = say_read_on;
+    loop_run(&t.loop);
+    assert_string_equal(t.story, "work read undo work read tell ");
+    close(t.pipe[0]);
+    close(t.pipe[1]);
+}
+
 /* ---- signals ---- */
 
 static int work_signals(void *self)
@@ -285,6 +341,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         T(it_commits_then_tells),
         T(a_turn_that_does_not_fit_is_undone_and_not_told),
+        T(it_reads_on_while_it_commits_and_tells_after),
+        T(a_turn_that_does_not_fit_is_undone_after_reading_on),
         T(signals_come_between_turns),
         T(a_broken_pipe_is_an_error_and_no_death),
         T(files_may_be_as_many_as_the_hard_limit),

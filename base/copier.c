@@ -1,0 +1,129 @@
+#include "copier.h"
+#include "alloc.h"
+#include "db_check.h"
+#include "log.h"
+#include <pthread.h>
+#include <stdlib.h>
+
+struct copier {
+    char *path;
+    bool check_all;
+    pthread_t thread;
+    pthread_mutex_t lock; /* of what follows */
+    pthread_cond_t wake, done;
+    bool wanted, copying, stop;
+    int copied; /* pages of the present WAL that are in the file */
+    int seen;   /* pages that it had when it was last asked about */
+};
+
+static sqlite3 *open_beside(const char *path)
+{
+    sqlite3 *h = NULL;
+
+    if (sqlite3_open_v2(path, &h, SQLITE_OPEN_READWRITE, NULL) != SQLITE_OK)
+        die(EXIT_STORAGE, "%s: can't open a second connection: %s", path,
+            h ? sqlite3_errmsg(h) : "out of memory");
+    sqlite3_busy_timeout(h, 1000);
+    sqlite3_wal_autocheckpoint(h, 0);
+    return h;
+}
+
+/* Pages that are copied now. A busy or full disk is no harm here: the WAL has
+ * it all. */
+static int copy(sqlite3 *h)
+{
+    int copied = 0;
+
+    sqlite3_wal_checkpoint_v2(h, NULL, SQLITE_CHECKPOINT_PASSIVE, NULL,
+                              &copied);
+    return copied > 0 ? copied : 0;
+}
+
+static void *copier_main(void *arg)
+{
+    struct copier *c = arg;
+    sqlite3 *h = open_beside(c->path);
+    int copied;
+
+    if (c->check_all)
+        db_check(h, c->path, "PRAGMA quick_check(1)");
+    pthread_mutex_lock(&c->lock);
+    while (!c->stop) {
+        if (!c->wanted) {
+            pthread_cond_wait(&c->wake, &c->lock);
+            continue;
+        }
+        c->wanted = false;
+        c->copying = true;
+        pthread_mutex_unlock(&c->lock);
+        copied = copy(h);
+        pthread_mutex_lock(&c->lock);
+        c->copied = copied < c->seen ? copied : c->seen;
+        c->copying = false;
+        pthread_cond_signal(&c->done);
+    }
+    pthread_mutex_unlock(&c->lock);
+    sqlite3_close(h);
+    return NULL;
+}
+
+struct copier *copier_open(const char *path, bool check_all)
+{
+    struct copier *c = gr_alloc(sizeof *c);
+
+    c->path = gr_strdup(path);
+    c->check_all = check_all;
+    pthread_mutex_init(&c->lock, NULL);
+    pthread_cond_init(&c->wake, NULL);
+    pthread_cond_init(&c->done, NULL);
+    if (pthread_create(&c->thread, NULL, copier_main, c) != 0)
+        die(EXIT_UNAVAILABLE, "%s: can't start the checkpoint thread", path);
+    return c;
+}
+
+static void wake(struct copier *c, bool stop)
+{
+    pthread_mutex_lock(&c->lock);
+    c->wanted = true;
+    c->stop = stop;
+    pthread_cond_signal(&c->wake);
+    pthread_mutex_unlock(&c->lock);
+}
+
+void copier_close(struct copier *c)
+{
+    wake(c, true);
+    pthread_join(c->thread, NULL);
+    pthread_mutex_destroy(&c->lock);
+    pthread_cond_destroy(&c->wake);
+    pthread_cond_destroy(&c->done);
+    free(c->path);
+    free(c);
+}
+
+void copier_begin(struct copier *c)
+{
+    wake(c, false);
+}
+
+void copier_pause(struct copier *c)
+{
+    pthread_mutex_lock(&c->lock);
+    c->wanted = false;
+    while (c->copying)
+        pthread_cond_wait(&c->done, &c->lock);
+    pthread_mutex_unlock(&c->lock);
+}
+
+int copier_rest(struct copier *c, int wal_pages)
+{
+    int rest;
+
+    pthread_mutex_lock(&c->lock);
+    if (wal_pages < c->seen)
+        c->copied = 0;
+    c->seen = wal_pages;
+    rest = c->wanted || c->copying ? -1 : wal_pages - c->copied;
+    pthread_mutex_unlock(&c->lock);
+    return rest;
+}

@@ -1,0 +1,22 @@
+/* copier: the checkpoint thread of a SQLite file, with a connection of its own:
+ * copies the WAL back into the file beside the writer, as far as it gets. */
+#ifndef BASE_COPIER_H
+#define BASE_COPIER_H
+
+#include <stdbool.h>
+
+struct copier;
+
+/* `check_all`: look through the whole file first, while work goes on. */
+struct copier *copier_open(const char *path, bool check_all);
+void copier_close(struct copier *c);
+
+void copier_begin(struct copier *c);
+/* Returns when it is not copying, nor will until it is begun again: of two
+ * checkpoints at once SQLite refuses one. */
+void copier_pause(struct copier *c);
+/* Of so many pages in the WAL, those that are not in the file yet; -1 while it is
+ * at it. To be asked after every commit: fewer pages are a WAL begun anew. */
+int copier_rest(struct copier *c, int wal_pages);
+
+#endif
