@@ -144,6 +144,18 @@ static struct bytes json_in(const struct subject *s, struct buf *payload)
     return s->body;
 }
 
+/* Dead letters are counted by their reason, so what was sent is no part of it:
+ * jansson's words go up to where it cites. */
+static void say_no_json(struct subject *s, const char *text)
+{
+    const char *cited = strstr(text, " near '");
+    int n = cited ? (int)(cited - text) : (int)strlen(text);
+
+    snprintf(s->json_why, sizeof s->json_why, "the body is no JSON: %.*s", n,
+             text);
+    s->json_error = s->json_why;
+}
+
 /* One whole number too large for int64 somewhere in a body is no reason to
  * refuse it all: then all are read as doubles, and large ones are not given. */
 static void parse_body(struct subject *s)
@@ -161,11 +173,8 @@ static void parse_body(struct subject *s)
         s->json = load(text, JSON_DECODE_INT_AS_REAL, &error);
     }
     buf_fini(&payload);
-    if (s->json)
-        return;
-    snprintf(s->json_why, sizeof s->json_why, "the body is no JSON: %.150s",
-             error.text);
-    s->json_error = s->json_why;
+    if (!s->json)
+        say_no_json(s, error.text);
 }
 
 /* One step of a pointer: the name up to the next slash, ~1 and ~0 put back. */

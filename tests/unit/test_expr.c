@@ -164,6 +164,11 @@ static void what_is_no_single_value_says_so(void **state)
     request_init(&r, NULL, "");
     assert_non_null(strstr(value(&r, "json:/a"), "the body is no JSON"));
     request_fini(&r);
+    /* A reason, and so the same for all: dead letters are counted by it. */
+    request_init(&r, NULL, "{\"a\": mine}");
+    assert_string_equal(value(&r, "json:/a"),
+                        "!the body is no JSON: invalid token");
+    request_fini(&r);
 }
 
 static void a_number_too_large_spoils_only_itself(void **state)
