@@ -50,7 +50,7 @@ static void prepare_tasks(struct store *s)
     s->sql.task_due = prepare(s, "SELECT " TASK_COLUMNS
                                  " FROM tasks INDEXED BY tasks_due "
                                  "WHERE grant_id = ?1 AND next_ms <= ?2 "
-                                 "ORDER BY next_ms, n LIMIT ?3");
+                                 "ORDER BY next_ms, parked, n LIMIT ?3");
     s->sql.task_early = prepare(
         s, "SELECT " TASK_COLUMNS " FROM tasks INDEXED BY tasks_early "
            "WHERE grant_id = ?1 AND early_ms <= ?2 "

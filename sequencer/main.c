@@ -63,7 +63,7 @@ static const struct metric metrics[] = {
     [METRIC_GAPS_CLOSED] = {"grapnel_gaps_closed_total", METRIC_COUNTER, "gaps",
                             "closed by a person"},
     [METRIC_GAPS_OPEN] = {"grapnel_gaps_open", METRIC_GAUGE, "gaps",
-                          "whose numbers are waited for"},
+                          "whose numbers are waited for; counted up to 10000"},
     [METRIC_GAP_OLDEST] = {"grapnel_gap_oldest_seconds", METRIC_GAUGE,
                            "seconds", "age of the oldest open gap"},
     [METRIC_KEYS] = {"grapnel_idempotency_keys", METRIC_GAUGE, "keys",

@@ -92,7 +92,9 @@ static void prepare_gaps(struct store_order *s, struct db *db)
         db, "UPDATE gaps INDEXED BY gaps_due SET due = ?2 "
             "WHERE status = 0 AND due > ?2 AND source = ?1");
     s->gap_figures = db_prepare(
-        db, "SELECT count(*), min(opened_ms) FROM gaps WHERE status = 0");
+        db, "SELECT count(*), (SELECT min(opened_ms) FROM gaps WHERE "
+            "status = 0) FROM (SELECT 1 FROM gaps INDEXED BY gaps_opened WHERE "
+            "status = 0 LIMIT 10000)");
     s->gap_count = db_prepare(
         db, "SELECT count(*) FROM gaps WHERE status = 0 AND workspace = ?");
     s->gaps = db_prepare(db,
