@@ -80,6 +80,7 @@ static struct stream *add(struct streams *s, const struct stream_row *r)
                           .next = r->next,
                           .high = r->high,
                           .held = r->held,
+                          .judged = -1,
                           .next_in_bucket = s->buckets[b]};
     s->buckets[b] = st;
     s->count++;

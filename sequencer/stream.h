@@ -20,6 +20,8 @@ struct stream {
     int kind;      /* enum order_by */
     int64_t epoch; /* of its source, when it began (orders in streams.sql) */
     int64_t id, next, high, held;
+    /* With times: the last that may go when all up to `judged` was judged. */
+    int64_t upto, judged;
     bool dirty, ready;
 };
 

@@ -254,9 +254,20 @@ static bool goes_by_number(struct streams *s, const struct stream *st,
     }
 }
 
+/* Looked up once for each judgement: the index steps over all that are not due.
+ * What is held meanwhile is due later. */
+static int64_t due_place(struct streams *s, struct stream *st)
+{
+    int64_t judged = doors_judged(s->q->doors);
+
+    if (st->judged != judged)
+        st->upto = store_held_upto(s->q->order, st->id, judged);
+    st->judged = judged;
+    return st->upto;
+}
+
 /* true: the first that is held goes. */
-static bool goes(struct streams *s, const struct stream *st,
-                 const struct held_row *h)
+static bool goes(struct streams *s, struct stream *st, const struct held_row *h)
 {
     const struct source *source = settings_source(s->q->d.settings, st->source);
     int64_t id = 0;
@@ -269,9 +280,7 @@ static bool goes(struct streams *s, const struct stream *st,
     }
     if (st->kind == ORDER_SEQUENCE)
         return goes_by_number(s, st, &source->order, h);
-    return st->held > source->order.buffer ||
-           h->place <=
-               store_held_upto(s->q->order, st->id, doors_judged(s->q->doors));
+    return st->held > source->order.buffer || h->place <= due_place(s, st);
 }
 
 /* Returns how many went; *more: the budget was too small. */
