@@ -5,6 +5,7 @@
 #include "log.h"
 #include "worker.h"
 #include <assert.h>
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -49,9 +50,31 @@ struct db {
     struct copier *copier;
 };
 
-static bool is_full(int rc)
+static int last_errno(sqlite3_file *f)
 {
-    return (rc & 0xff) == SQLITE_FULL;
+    int why = 0;
+
+    if (f && f->pMethods)
+        f->pMethods->xFileControl(f, SQLITE_FCNTL_LAST_ERRNO, &why);
+    return why;
+}
+
+/* For SQLite only ENOSPC is a full disk; for us one of which we have had our share
+ * is, too. */
+static bool is_over_quota(struct db *db)
+{
+    sqlite3_file *file = NULL, *wal = NULL;
+
+    sqlite3_file_control(db->h, "main", SQLITE_FCNTL_FILE_POINTER, &file);
+    sqlite3_file_control(db->h, "main", SQLITE_FCNTL_JOURNAL_POINTER, &wal);
+    return last_errno(file) == EDQUOT || last_errno(wal) == EDQUOT;
+}
+
+/* A write, not an fsync: after that nobody knows what is on the disk. */
+static bool is_full(struct db *db, int rc)
+{
+    return (rc & 0xff) == SQLITE_FULL ||
+           (rc == SQLITE_IOERR_WRITE && is_over_quota(db));
 }
 
 _Noreturn static void storage_failed(struct db *db, int rc, const char *doing)
@@ -308,7 +331,7 @@ static gr_rc judge_commit(struct db *db)
     }
     /* Anything but a full disk leaves the commit neither done nor undone
      * (fsync): stop, and read at the next start what is there. */
-    if (!is_full(db->commit_rc))
+    if (!is_full(db, db->commit_rc))
         storage_failed(db, db->commit_rc, "a commit");
     db->full = true;
     roll_back(db);
@@ -409,7 +432,7 @@ bool db_step(struct db *db, stmt *s)
         return true;
     if (rc == SQLITE_DONE)
         return false;
-    if (!is_full(rc)) {
+    if (!is_full(db, rc)) {
         if ((rc & 0xff) == SQLITE_CORRUPT)
             db_damaged(db->path, sqlite3_errmsg(db->h));
         storage_failed(db, rc, sqlite3_sql(s));

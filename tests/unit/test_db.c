@@ -378,7 +378,7 @@ static void fill_and_empty(void)
     snprintf(failing_path, sizeof failing_path, "x.db");
     replace_pwrite();
     for (int i = 0; i < 20; i++) {
-        fail_errno = i % 2 ? ENOSPC : 0;
+        fail_errno = i % 2 == 0 ? 0 : i % 4 == 1 ? ENOSPC : EDQUOT;
         db_begin(db);
         insert(db, s, 100 * (i + 1), 900);
         if ((db_commit(db) == GR_AGAIN) != (fail_errno != 0))
