@@ -294,6 +294,43 @@ class Lanes(RigTest):
         wait_for(lambda: len(self.endpoint(rig)["halted"]) == 1)
         self.assertEqual(rig.receiver.requests("/crm", second), [])
 
+    def test_a_halted_lane_stays_halted_at_another_home(self):
+        """P5: a halt is the lane's, not its home's."""
+        rig = self.pipeline(deliverers=2, retry_policy="quick", on_dead="halt")
+        _, second, letter = self.halted(rig)
+        home = self.endpoint(rig)["home"]
+        self.assertEqual(rig[home].stop(), 0)
+        rig.receiver.wait(rig.accept(rig.plane_body("b")))
+        self.assertNotEqual(self.endpoint(rig)["home"], home)
+        self.assertEqual(rig.receiver.requests("/crm", second), [])
+        self.assertEqual(
+            rig.cli("dlq", "resolve", letter, "--note", "x")[1], 0)
+        self.goes_on(rig, second)
+
+    def test_a_halted_lane_of_an_endpoint_that_is_removed(self):
+        """P2, P5: what waits behind the letter is a letter, too. There again,
+        its lanes are free; the letters are sent when somebody says so."""
+        rig = self.pipeline(retry_policy="quick", on_dead="halt")
+        rig.config["endpoints"].append(rig.endpoint("other", types=["x.*"]))
+        first, second, letter = self.halted(rig)
+        kept = rig.config["endpoints"]
+        for endpoints in (kept[1:], kept):
+            rig.config["endpoints"] = endpoints
+            rig.write_config()
+            self.assertEqual(rig.cli("reload")[1], 0)
+            buried = self.dead_letter(rig, second)
+            self.assertEqual(buried["reason"], "endpoint_removed")
+        third = rig.accept(rig.plane_body("a"))
+        rig.wait_status(third)
+        for event, id_ in [(first, letter), (second, buried["id"])]:
+            self.assertEqual(rig.cli("dlq", "retry", id_)[1], 0)
+            rig.wait_status(event)
+        rig.settle()
+        self.assertEqual(self.endpoint(rig)["halted"], [])
+        order = [r.id for r in rig.receiver.requests("/crm") if r.delivered
+                 and r.headers["grapnel-workspace"] == "a"]
+        self.assertEqual(order, [third, first, second])
+
     def test_a_halted_lane_goes_on_when_it_is_told_to_continue(self):
         rig = self.pipeline(retry_policy="quick", on_dead="halt")
         _, second, _ = self.halted(rig)

@@ -114,8 +114,9 @@ class Numbers(OrderTest):
         self.assertEqual(self.order_of_held(rig, 3)[0], (2, "1-1", None))
         self.assertEqual(self.gaps(rig), [(1, 1, "skipped"), (5, 5, "open")])
         spaces, _ = rig.cli("workspaces", "t")
-        self.assertEqual([(s["workspace"], s["sequence"], s["open_gaps"],
-                           s["buffered"]) for s in spaces], [("t", 3, 1, 2)])
+        self.assertEqual([(s["workspace"], s["sequence"], s["clock"],
+                           s["open_gaps"], s["buffered"]) for s in spaces],
+                         [("t", 3, {"entry.made": 3}, 1, 2)])
 
     def test_a_tolerated_hole_holds_nothing_back(self):
         rig = self.ledger(order=by_number(tolerance_gap=2))
@@ -399,8 +400,9 @@ class Repeats(OrderTest):
         self.assertNotEqual(wait_for(is_new, what="the key to be over"), first)
 
     def test_the_same_body_within_the_window_is_a_repeat(self):
-        rig = self.ledger(id="header:X-Id", dedupe={
-            "keys": [["source", "header:X-Id"]], "window": "5m"})
+        """Only where a window is set."""
+        keys = {"keys": [["source", "header:X-Id"]]}
+        rig = self.ledger(id="header:X-Id", dedupe={**keys, "window": "5m"})
         body = json.dumps({"team": "t", "type": "x"}).encode()
         signature = hmac.new(KEY.encode(), body, hashlib.sha256).hexdigest()
 
@@ -410,6 +412,14 @@ class Repeats(OrderTest):
         first = send("1")
         trace = rig.wait_status(send("2"), "duplicate")
         self.assertEqual(trace["duplicate_of"], first)
+        rig.config["sources"][0]["dedupe"] = keys
+        rig.write_config()
+        self.assertEqual(rig.cli("reload")[1], 0)
+        rig.receiver.wait(send("3"))
+        rig.config["sources"][0]["dedupe"] = "none"
+        rig.write_config()
+        self.assertEqual(rig.cli("reload")[1], 0)
+        rig.receiver.wait(send("3"))
 
     def test_a_suppressed_repeat_is_let_through(self):
         rig = self.ledger()
