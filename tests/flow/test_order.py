@@ -279,6 +279,38 @@ class Numbers(OrderTest):
         request, = rig.receiver.wait(refused)
         self.assertEqual(request.headers["grapnel-late"], "1")
 
+    def test_from_a_copy_of_before(self):
+        """P4, P6: what came since comes again from the door, into the streams,
+        buffers and keys of the copy: nothing is missing, a repeat is one."""
+        rig = self.ledger(order=by_number(), endpoint={"ordered": "workspace"})
+        first = self.send(rig, 1)
+        rig.receiver.wait(first)
+        held = self.send(rig, 3)
+        rig.wait_status(held, "buffered")
+        self.assertEqual(rig.cli("backup", rig.folder / "copy")[1], 0)
+        last = [self.send(rig, n) for n in (2, 4)][-1]
+        rig.receiver.wait(last)
+        rig.settle()
+        rig["sequencer"].kill()
+        for path in rig.state_dir.glob("sequencer.db*"):
+            path.unlink()
+        (rig.folder / "copy" / "sequencer.db").rename(
+            rig.state_dir / "sequencer.db")
+        rig["sequencer"].start()
+        rig.wait_status(last)
+        for n, of in [(1, first), (4, last)]:
+            trace = rig.wait_status(self.send(rig, n), "duplicate")
+            self.assertEqual(trace["duplicate_of"], of)
+        rig.receiver.wait(self.send(rig, 5))
+        rig.settle()
+        self.assertEqual(self.gaps(rig), [(2, 2, "filled")])
+        requests = rig.receiver.requests("/crm")
+        seen = {int(r.headers["grapnel-source-sequence"]):
+                int(r.headers["grapnel-sequence"]) for r in requests}
+        self.assertEqual(seen, {n: n for n in range(1, 6)})
+        self.assertEqual(len({r.headers["grapnel-series"]
+                              for r in (requests[0], requests[-1])}), 2)
+
     def test_a_door_that_is_away_takes_no_time_from_a_gap(self):
         """P6: waited for in time in which it could have come."""
         rig = self.ledger(order=by_number(give_up_after="500ms"))
