@@ -166,8 +166,9 @@ gr_rc streams_close_gap(struct streams *s, int64_t id, const char *note,
 
 void gaps_abandon(struct streams *s, const struct stream *st)
 {
-    int n = store_gaps_end(s->q->order, st->id, GAP_SKIPPED,
-                           s->q->d.loop.now_ms, "another order was configured");
+    int n = store_gaps_leave(s->q->order, st->id, GAP_SKIPPED,
+                             s->q->d.loop.now_ms,
+                             "another order was configured");
 
     s->q->metrics[METRIC_GAPS_SKIPPED] += n;
     if (n)

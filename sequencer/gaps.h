@@ -19,7 +19,8 @@ void gaps_give_up(struct streams *s, int64_t id, const char *note);
 /* How what is missing before `number` stands; id 0: without a record. */
 enum gap_status gaps_before(struct streams *s, const struct stream *st,
                             int64_t number, int64_t *id);
-/* The stream ends: all of its open ones are given up. */
+/* The stream begins anew: all of its open ones are given up, and none is taken
+ * for one of its new numbers. */
 void gaps_abandon(struct streams *s, const struct stream *st);
 /* A source's gaps are waited for no longer than the configuration says now. */
 void gaps_hasten(struct streams *s, const struct source *source);

@@ -4,13 +4,14 @@
 
 struct store_order {
     struct db *db;
-    stmt *stream, *stream_by_id, *stream_add, *stream_set, *stream_drop,
-        *stream_held, *held_count, *held_in;
+    stmt *stream, *stream_by_id, *stream_add, *stream_set, *stream_held,
+        *held_count, *held_in;
     stmt *epoch, *epoch_set;
     stmt *held_add, *held_first, *held_drop, *held_upto, *held_due, *due_gap,
         *due_held;
     stmt *gap_add, *gap_of, *gap, *gap_span, *gap_end, *gap_due, *gaps_end,
-        *gaps_hasten, *gap_figures, *gap_count, *gaps, *open_gaps, *gaps_purge;
+        *gaps_leave, *gaps_hasten, *gap_figures, *gap_count, *gaps, *open_gaps,
+        *gaps_purge;
     stmt *doors, *door_add, *door_drop;
     stmt *object, *object_set, *objects_purge;
     stmt *workspaces, *workspace;
@@ -37,13 +38,13 @@ static void prepare_streams(struct store_order *s, struct db *db)
     s->stream_add = db_prepare(
         db, "INSERT INTO streams(source, workspace, type, kind, next, high, "
             "epoch) VALUES(?, ?, ?, ?, ?, ?, ?) RETURNING id");
-    s->stream_drop = db_prepare(db, "DELETE FROM streams WHERE id = ?");
     s->epoch = db_prepare(db,
                           "SELECT form, epoch FROM orders WHERE source = ?");
     s->epoch_set = db_prepare(db, "INSERT OR REPLACE INTO orders(source, form, "
                                   "epoch) VALUES(?, ?, ?)");
     s->stream_set = db_prepare(
-        db, "UPDATE streams SET next = ?2, high = ?3, held = ?4 WHERE id = ?1");
+        db, "UPDATE streams SET next = ?2, high = ?3, held = ?4, epoch = ?5 "
+            "WHERE id = ?1");
     s->stream_held = db_prepare(
         db, "SELECT id FROM streams INDEXED BY streams_held WHERE id > ? AND "
             "held > 0 ORDER BY id LIMIT 1");
@@ -88,6 +89,8 @@ static void prepare_gaps(struct store_order *s, struct db *db)
     s->gaps_end = db_prepare(
         db, "UPDATE gaps SET status = ?2, closed_ms = ?3, note = CASE note "
             "WHEN '' THEN ?4 ELSE note END WHERE stream = ?1 AND status = 0");
+    s->gaps_leave = db_prepare(
+        db, "UPDATE gaps SET stream = -stream WHERE stream = ?");
     s->gaps_hasten = db_prepare(
         db, "UPDATE gaps INDEXED BY gaps_due SET due = ?2 "
             "WHERE status = 0 AND due > ?2 AND source = ?1");
@@ -212,12 +215,6 @@ int64_t store_stream_add(struct store_order *s, const struct stream_row *r)
     return returned(s, s->stream_add);
 }
 
-void store_stream_drop(struct store_order *s, int64_t id)
-{
-    bind_i64(s->stream_drop, 1, id);
-    db_run(s->db, s->stream_drop);
-}
-
 int64_t store_order_epoch(struct store_order *s, const char *source,
                           int64_t form)
 {
@@ -239,13 +236,13 @@ int64_t store_order_epoch(struct store_order *s, const char *source,
     return epoch;
 }
 
-void store_stream_set(struct store_order *s, int64_t id, int64_t next,
-                      int64_t high, int64_t held)
+void store_stream_set(struct store_order *s, const struct stream_row *r)
 {
-    bind_i64(s->stream_set, 1, id);
-    bind_i64(s->stream_set, 2, next);
-    bind_i64(s->stream_set, 3, high);
-    bind_i64(s->stream_set, 4, held);
+    bind_i64(s->stream_set, 1, r->id);
+    bind_i64(s->stream_set, 2, r->next);
+    bind_i64(s->stream_set, 3, r->high);
+    bind_i64(s->stream_set, 4, r->held);
+    bind_i64(s->stream_set, 5, r->epoch);
     db_run(s->db, s->stream_set);
 }
 
@@ -422,15 +419,20 @@ int64_t store_gap_due(struct store_order *s, int64_t judged, int64_t *stream)
     return id;
 }
 
-int store_gaps_end(struct store_order *s, int64_t stream, int status,
-                   int64_t closed_ms, const char *note)
+int store_gaps_leave(struct store_order *s, int64_t stream, int status,
+                     int64_t closed_ms, const char *note)
 {
+    int n;
+
     bind_i64(s->gaps_end, 1, stream);
     bind_i64(s->gaps_end, 2, status);
     bind_i64(s->gaps_end, 3, closed_ms);
     bind_text(s->gaps_end, 4, note);
     db_run(s->db, s->gaps_end);
-    return db_changes(s->db);
+    n = db_changes(s->db);
+    bind_i64(s->gaps_leave, 1, stream);
+    db_run(s->db, s->gaps_leave);
+    return n;
 }
 
 void store_gaps_hasten(struct store_order *s, const char *source, int64_t due)

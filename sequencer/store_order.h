@@ -28,14 +28,12 @@ bool store_stream_by_id(struct store_order *s, int64_t id,
                         struct stream_row *r);
 void store_stream_done(struct store_order *s);
 int64_t store_stream_add(struct store_order *s, const struct stream_row *r);
-void store_stream_drop(struct store_order *s, int64_t id);
 /* The epoch of a source's streams, a new one when `form` is another than it
  * was. */
 int64_t store_order_epoch(struct store_order *s, const char *source,
                           int64_t form);
-/* next, high and held */
-void store_stream_set(struct store_order *s, int64_t id, int64_t next,
-                      int64_t high, int64_t held);
+/* next, high, held and epoch */
+void store_stream_set(struct store_order *s, const struct stream_row *r);
 /* The next stream behind `after` that holds something; 0: none. */
 int64_t store_stream_held(struct store_order *s, int64_t after);
 /* In all workspaces, or in one. */
@@ -87,9 +85,10 @@ void store_gap_end(struct store_order *s, int64_t id, int status,
                    int64_t closed_ms, const char *note);
 /* One whose wait was over at `judged`: its id and stream; 0: none. */
 int64_t store_gap_due(struct store_order *s, int64_t judged, int64_t *stream);
-/* End all open ones of a stream; how many. */
-int store_gaps_end(struct store_order *s, int64_t stream, int status,
-                   int64_t closed_ms, const char *note);
+/* End all open ones of a stream, and let none be one of that stream any more;
+ * how many were open. */
+int store_gaps_leave(struct store_order *s, int64_t stream, int status,
+                     int64_t closed_ms, const char *note);
 /* No open one of this source waits longer than until `due`. */
 void store_gaps_hasten(struct store_order *s, const char *source, int64_t due);
 void store_gap_figures(struct store_order *s, int64_t *open,

@@ -101,7 +101,11 @@ void stream_write(struct streams *s)
     for (; s->dirty; s->dirty = s->dirty->next_dirty) {
         struct stream *st = s->dirty;
 
-        store_stream_set(s->q->order, st->id, st->next, st->high, st->held);
+        store_stream_set(s->q->order, &(struct stream_row){.id = st->id,
+                                                           .next = st->next,
+                                                           .high = st->high,
+                                                           .held = st->held,
+                                                           .epoch = st->epoch});
         st->dirty = false;
     }
 }
@@ -214,23 +218,16 @@ static void begin(struct stream_row *r, const struct order *o, int64_t place,
     r->high = r->next - 1;
 }
 
-/* With a row of its own, so that gaps of the old numbers are not taken for gaps
- * of the new ones. It begins at the first that is seen, whatever `start` says:
- * it did not begin now. */
+/* It begins at the first that is seen, whatever `start` says: it did not begin
+ * now. */
 static void begin_anew(struct streams *s, struct stream *st,
                        const struct source *source, int64_t place)
 {
-    struct stream_row r = {.source = st->source,
-                           .workspace = st->workspace,
-                           .type = st->type,
-                           .kind = st->kind,
-                           .epoch = epoch_of(s, st->source)};
+    struct stream_row r;
 
     gaps_abandon(s, st);
     begin(&r, &source->order, place, true);
-    store_stream_drop(s->q->order, st->id);
-    st->id = store_stream_add(s->q->order, &r);
-    st->epoch = r.epoch;
+    st->epoch = epoch_of(s, st->source);
     st->next = r.next;
     st->high = r.high;
     stream_changed(s, st);

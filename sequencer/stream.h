@@ -42,7 +42,7 @@ struct streams {
 /* The stream of an event, begun with it when it is the first. */
 struct stream *stream_of(struct streams *s, const struct source *source,
                          const struct event_row *ev, int64_t place);
-/* NULL: it began anew since. */
+/* NULL: there is none. */
 struct stream *stream_by_id(struct streams *s, int64_t id);
 /* Its source's numbers are others than those it knows. */
 bool stream_is_old(const struct streams *s, const struct stream *st);

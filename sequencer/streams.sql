@@ -6,6 +6,7 @@ CREATE TABLE orders (
   epoch  INTEGER NOT NULL              -- how often that has changed
 ) STRICT, WITHOUT ROWID;
 ALTER TABLE streams ADD COLUMN epoch INTEGER NOT NULL DEFAULT 0;
+-- (The gaps of a stream that began anew have its number below 0.)
 
 -- In which life of its letter the held event was refused; 0: it was not.
 ALTER TABLE buffer ADD COLUMN life INTEGER NOT NULL DEFAULT 0;

@@ -209,27 +209,31 @@ class Numbers(OrderTest):
         those of another field can't be compared: the stream begins anew with
         the first that is seen. What was held goes."""
         rig = self.ledger(order=by_number())
-        rig.wait_status(self.send(rig, 3, line=70), "buffered")
+        rig.wait_status(self.send(rig, 3, line=0), "buffered")
         self.reload(rig, by="arrival")
         for n in [4, 5]:
-            rig.receiver.wait(self.send(rig, n, line=n + 67))
+            rig.receiver.wait(self.send(rig, n, line=n - 3))
         self.assertEqual(self.gaps(rig), [(1, 2, "skipped")])
         self.reload(rig, **by_number())
-        rig.receiver.wait(self.send(rig, 9, line=76))
-        held = self.send(rig, 11, line=78)
+        rig.receiver.wait(self.send(rig, 9, line=6))
+        held = self.send(rig, 11, line=8)
         rig.wait_status(held, "buffered")
         self.assertEqual(self.gaps(rig, "--open"), [(10, 10, "open")])
         self.reload(rig, **by_number(sequence="json:/line"))
         rig.receiver.wait(held)
-        rig.receiver.wait(self.send(rig, 12, line=79))
-        rig.wait_status(self.send(rig, 14, line=81), "buffered")
-        self.assertEqual(self.gaps(rig, "--open"), [(80, 80, "open")])
-        self.send(rig, 13, line=80)
-        rig.receiver.wait(count=8)
+        rig.receiver.wait(self.send(rig, 12, line=8))
+        rig.wait_status(self.send(rig, 14, line=11), "buffered")
+        self.assertEqual(self.gaps(rig, "--open"), [(9, 10, "open")])
+        self.send(rig, 13, line=10)
+        self.send(rig, 15, line=9)
+        rig.receiver.wait(count=9)
         self.assertEqual([(r.json()["seq"], r.headers.get("grapnel-gap"))
                           for r in rig.receiver.requests("/crm")],
                          [(3, "1-2"), (4, None), (5, None), (9, None),
-                          (11, "10-10"), (12, None), (13, None), (14, None)])
+                          (11, "10-10"), (12, None), (15, None), (13, None), (14, None)])
+        self.assertEqual(sorted(self.gaps(rig)), [
+            (1, 2, "skipped"), (9, 9, "filled"), (10, 10, "filled"),
+            (10, 10, "skipped")])
 
     def test_a_shorter_wait_holds_for_gaps_that_are_open(self):
         rig = self.ledger(order=by_number())
