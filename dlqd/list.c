@@ -455,7 +455,8 @@ const struct control_command dlqd_commands[] = {
      "null",
      bulk_retry},
     {"dlq_count",
-     "endpoint workspace type reason source since_ms until_ms after",
+     "endpoint workspace type reason source since_ms until_ms limit after to "
+     "who",
      "how many that would be: {\"count\",\"next\"}; page by page as well",
      bulk_count},
     {"dlq_stats", "",

@@ -181,6 +181,49 @@ static void list_known(const struct control *c, const char *ask, char why[200])
     buf_fini(&b);
 }
 
+static bool has_word(const char *words, const char *word)
+{
+    size_t n = strlen(word);
+
+    for (const char *w = words; *w; w += strcspn(w, " ,")) {
+        w += strspn(w, " ,");
+        if (n && strcspn(w, " ,") == n && memcmp(w, word, n) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* A filter that is not understood must not be passed over: without it an act
+ * would be one on everything. */
+static bool args_known(const char *ask, const char *known, json_t *args,
+                       char why[200])
+{
+    const char *key;
+    json_t *v;
+
+    json_object_foreach(args, key, v)
+    {
+        if (has_word(known, key))
+            continue;
+        snprintf(why, 200, "%s has no argument \"%.40s\"; it has %.100s", ask,
+                 key, *known ? known : "none");
+        return false;
+    }
+    return true;
+}
+
+static bool is_question(json_t *doc)
+{
+    const char *key;
+    json_t *v;
+
+    json_object_foreach(doc, key,
+                        v) if (!has_word("v ask args", key)) return false;
+    v = json_object_get(doc, "args");
+    return json_is_string(json_object_get(doc, "ask")) &&
+           (!v || json_is_object(v));
+}
+
 static json_t *handle(struct control *c, json_t *doc, char why[200])
 {
     const char *ask = json_string_value(json_object_get(doc, "ask"));
@@ -191,16 +234,18 @@ static json_t *handle(struct control *c, json_t *doc, char why[200])
                  CONTROL_VERSION, CONTROL_VERSION);
         return NULL;
     }
-    if (!ask || (args && !json_is_object(args))) {
+    if (!is_question(doc)) {
         snprintf(why, 200, "a request is {\"v\":1,\"ask\":NAME,\"args\":{…}}");
         return NULL;
     }
     if (strcmp(ask, "ping") == 0)
-        return pong(c);
+        return args_known(ask, "", args, why) ? pong(c) : NULL;
     for (const struct control_command *k = c->commands; k->name; k++)
         if (strcmp(k->name, ask) == 0) {
             c->asked = (size_t)(k - c->commands);
-            return k->fn(c->self, args, why);
+            return args_known(ask, k->args, args, why)
+                       ? k->fn(c->self, args, why)
+                       : NULL;
         }
     list_known(c, ask, why);
     return NULL;

@@ -21,7 +21,8 @@ typedef json_t *control_fn(void *self, json_t *args, char why[200]);
 
 struct control_command {
     const char *name;
-    const char *args; /* for docs/CONTROL.md: "id", "" for none */
+    const char *args; /* "id note": those it knows, "" for none; all others are
+                         refused */
     const char *help;
     control_fn *fn;
 };

@@ -71,6 +71,11 @@ static void make_folder(const char *path, const char *key)
         die(EXIT_CONFIG, "%s: %s is not a folder", key, path);
     if (access(path, W_OK | X_OK) != 0)
         die(EXIT_CONFIG, "%s: %s can't be written by this user", key, path);
+    if (st.st_mode & S_IWOTH)
+        die(EXIT_CONFIG,
+            "%s: others may write to %s, and put files of theirs in the place "
+            "of ours: chmod 0700 it, or name another folder",
+            key, path);
 }
 
 /* Held until the process ends, however it ends: a second instance would bind

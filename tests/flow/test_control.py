@@ -49,6 +49,10 @@ class Control(RigTest):
                     (b'{"ask":"ping"}', "this is control version 1"),
                     (b'{"v":1,"ask":"nothing"}', "it knows ping status"),
                     (b'{"v":1,"ask":"ping","args":[]}', "a request is"),
+                    (b'{"v":1,"ask":"ping","argz":{}}', "a request is"),
+                    (b'{"v":1,"ask":"ping","args":{"x":1}}', "it has none"),
+                    (b'{"v":1,"ask":"trace","args":{"idd":"x"}}',
+                     'no argument "idd"; it has id'),
                     (b'{"v":1,"v":1,"ask":"ping"}', "not a JSON document"),
                     (b"\x00\xff", "not a JSON document"),
                     (b"", "not a JSON document")]:
@@ -66,6 +70,21 @@ class Control(RigTest):
                 path = rig.run_dir / f"{process}.{kind}"
                 self.assertEqual(stat.S_IMODE(path.stat().st_mode) & 0o077, 0,
                                  path)
+
+    def test_a_run_dir_that_was_there(self):
+        """Open to be looked into: the sockets are the owner's all the same. Open
+        to be written to: anybody could put a socket of his in their place."""
+        rig = self.rig()
+        rig.run_dir.mkdir()
+        rig.run_dir.chmod(0o777)
+        daemon = rig["dlqd"].start(wait=False)
+        self.assertEqual(daemon.wait_exit(), 78)
+        self.assertRegex(daemon.log(), "run_dir: others may write to .*chmod")
+        rig.run_dir.chmod(0o755)
+        rig["dlqd"].start()
+        for kind in ["control", "inbox", "metrics"]:
+            mode = (rig.run_dir / f"dlqd.{kind}").stat().st_mode
+            self.assertEqual(stat.S_IMODE(mode) & 0o077, 0, kind)
 
     def test_every_ask_is_documented(self):
         rig = self.rig(console=True).start()
