@@ -55,6 +55,11 @@ int64_t now_ms(void)
     return clk.test ? clk.test_ms : now_us() / 1000;
 }
 
+int64_t system_ms(void)
+{
+    return clk.test ? clk.test_ms : read_us(CLOCK_REALTIME) / 1000;
+}
+
 void clock_follow(void)
 {
     int64_t ours, off, boot, most;

@@ -1,4 +1,4 @@
-/* clock: the two times, and a test clock behind them.
+/* clock: the times, and a test clock behind them.
  *
  * now_ms() is the wall clock and the only time that is ever stored. Within a
  * run it is the wall clock at start plus CLOCK_BOOTTIME, so it never jumps: a
@@ -20,6 +20,9 @@
 int64_t now_ms(void);
 int64_t mono_ms(void);
 int64_t mono_us(void);
+/* The system's clock as it is, with its steps: only for what is compared with
+ * somebody else's, as the time of a signature is. Never stored. */
+int64_t system_ms(void);
 
 /* Compare with the system's clock; call about once a second. Logs a step of
  * more than a second once. */

@@ -79,7 +79,7 @@ static void add_header(struct job *j, const char *name, const char *value)
 static void sign(struct job *j, const struct notifier *how,
                  const struct message *m)
 {
-    int64_t now_s = m->now_ms / SECOND_MS;
+    int64_t now_s = system_ms() / SECOND_MS;
     struct buf secrets, value;
     struct signer signer;
     char stamp[24];

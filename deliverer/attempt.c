@@ -219,7 +219,7 @@ void flight_prepare(struct flight *f)
         e, CURLOPT_HTTPHEADER,
         request_headers(&f->request, &t->w,
                         (struct bytes){c->headers, c->headers_bytes},
-                        &c->signer, t->attempts + 1, f->at_ms));
+                        &c->signer, t->attempts + 1, system_ms()));
 }
 
 void flight_stood_still(struct flight *f)

@@ -1,4 +1,5 @@
 #include "door.h"
+#include "clock.h"
 #include "handshake.h"
 #include "ingress.h"
 #include "log.h"
@@ -141,7 +142,7 @@ static enum answer take_hook(struct ingress *g, struct request *r)
     if (!source)
         return ANSWER_SOURCE_UNKNOWN;
     v = verify(source, (struct bytes){r->headers.data, r->headers.len},
-               (struct bytes){r->body.data, r->body.len}, r->received_ms,
+               (struct bytes){r->body.data, r->body.len}, system_ms(),
                &r->secret);
     if (v != VERDICT_HOLDS)
         return answer_to(v);

@@ -379,4 +379,32 @@ class Refused(RigTest):
             rig.wait_status(event, "done")
 
 
+class Clocks(RigTest):
+    def test_signatures_are_of_the_senders_and_receivers_time(self):
+        """P7: a step of the system's clock is followed slowly, in all that is
+        ours. Who signs to us, and who judges what we sign, has that clock."""
+        rig = self.rig({"sources": [{
+            "name": "timed", "provider": "custom", "secrets": ["key"],
+            "verify": {"scheme": "hmac-sha256", "header": "X-Sig",
+                       "form": "plain", "encoding": "hex",
+                       "signed": "{ts}.{body}",
+                       "time": {"from": "header:X-Time", "unit": "s"}}}]})
+        rig.step_clock(0)
+        rig.start()
+        rig.step_clock(3600)
+
+        def signed(at):
+            body = json.dumps({"at": at}).encode()
+            content = str(at).encode() + b"." + body
+            return {"body": body, "source": "timed", "headers": {
+                "X-Time": str(at), "X-Sig": hmac.new(
+                    b"key", content, hashlib.sha256).hexdigest()}}
+        before = int(time.time())
+        self.assertEqual(rig.post(**signed(before))[0], 401)
+        request, = rig.receiver.wait(rig.accept(**signed(before + 3600)))
+        self.assertIn(int(request.headers["webhook-timestamp"]),
+                      range(before + 3600, int(time.time()) + 3602))
+        self.assertTrue(is_signed(request))
+
+
 main()
