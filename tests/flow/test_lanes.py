@@ -88,7 +88,7 @@ class Lanes(RigTest):
                 self.assert_in_order(rig, ordered)
 
     def test_lanes_do_not_slow_each_other(self):
-        """A thousand lanes fill the window of an endpoint, however much waits
+        """Five hundred lanes fill the window of an endpoint, however much waits
         behind each head."""
         rig = self.pipeline(start=False, max_in_flight=64)
         rig.start("ingress", "sequencer", "dlqd")

@@ -541,4 +541,36 @@ class Backfill(OrderTest):
         self.assertEqual(rig.receiver.requests("/fill?from=1"), [])
 
 
+class Alerts(OrderTest):
+    def test_open_gaps_and_halted_lanes_are_alerts(self):
+        """Rules about them fire, and are resolved when they are over."""
+        rig = self.rig({"sources": [ledger(order=by_number())]}, console=True)
+        rig.config["endpoints"] = [rig.endpoint(
+            "crm", ordered="workspace", on_dead="halt")]
+        rig.config["alerts"] = [
+            {"name": "gaps", "when": "open_gaps", "above": 0, "for": "0s"},
+            {"name": "lanes", "when": "halted_lanes", "above": 0, "for": "0s"}]
+        rig.write_config()
+        rig.receiver.rules({"path": "/crm", "answers": [
+            {"status": 400}, {"status": 200}]})
+        rig.start()
+        self.send(rig, 1)
+        self.send(rig, 3)
+
+        def state(of, *names):
+            found = {a["name"]: a["state"] for a in rig.cli("alerts")[0]}
+            return [found.get(n) for n in names] == [of] * len(names)
+        wait_for(lambda: state("firing", "gaps", "lanes"), what="both to fire")
+        self.assertEqual((rig.number("grapnel_gaps_open"),
+                          rig.number("grapnel_events_buffered"),
+                          rig.number("grapnel_lanes_halted")), (1, 1, 1))
+        letter, = rig.cli("dlq")[0]
+        self.assertEqual(
+            rig.cli("dlq", "resolve", letter["id"], "--note", "x")[1], 0)
+        self.send(rig, 2)
+        rig.settle()
+        wait_for(lambda: state("resolved", "gaps", "lanes"),
+                 what="both to be resolved")
+
+
 main()
