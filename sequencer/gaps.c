@@ -174,12 +174,3 @@ void gaps_abandon(struct streams *s, const struct stream *st)
     if (n)
         s->due = -1;
 }
-
-void gaps_hasten(struct streams *s, const struct source *source)
-{
-    if (source->order.by != ORDER_SEQUENCE)
-        return;
-    store_gaps_hasten(s->q->order, source->name,
-                      doors_time(s->q->doors) + source->order.give_up_after_ms);
-    s->due = -1;
-}

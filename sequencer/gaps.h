@@ -22,7 +22,5 @@ enum gap_status gaps_before(struct streams *s, const struct stream *st,
 /* The stream begins anew: all of its open ones are given up, and none is taken
  * for one of its new numbers. */
 void gaps_abandon(struct streams *s, const struct stream *st);
-/* A source's gaps are waited for no longer than the configuration says now. */
-void gaps_hasten(struct streams *s, const struct source *source);
 
 #endif

@@ -7,8 +7,8 @@ struct store_order {
     stmt *stream, *stream_by_id, *stream_add, *stream_set, *stream_held,
         *held_count, *held_in;
     stmt *epoch, *epoch_set;
-    stmt *held_add, *held_first, *held_drop, *held_upto, *held_due, *due_gap,
-        *due_held;
+    stmt *held_add, *held_first, *held_drop, *held_upto, *held_due,
+        *held_hasten, *due_gap, *due_held;
     stmt *gap_add, *gap_of, *gap, *gap_span, *gap_end, *gap_due, *gaps_end,
         *gaps_leave, *gaps_hasten, *gap_figures, *gap_count, *gaps, *open_gaps,
         *gaps_purge;
@@ -65,6 +65,10 @@ static void prepare_streams(struct store_order *s, struct db *db)
     s->held_due = db_prepare(
         db, "SELECT stream FROM buffer WHERE due > 0 AND due <= ? ORDER BY due "
             "LIMIT ?");
+    s->held_hasten = db_prepare(
+        db, "UPDATE buffer INDEXED BY buffer_due SET due = ?2 WHERE due > 0 "
+            "AND due > ?2 AND stream IN (SELECT id FROM streams WHERE "
+            "source = ?1)");
     s->due_gap = db_prepare(db, "SELECT min(due) FROM gaps WHERE status = 0");
     s->due_held = db_prepare(db, "SELECT min(due) FROM buffer WHERE due > 0");
 }
@@ -315,6 +319,13 @@ int store_held_due(struct store_order *s, int64_t judged, int most,
         streams[n] = col_i64(s->held_due, 0);
     db_done(s->held_due);
     return n;
+}
+
+void store_held_hasten(struct store_order *s, const char *source, int64_t due)
+{
+    bind_text(s->held_hasten, 1, source);
+    bind_i64(s->held_hasten, 2, due);
+    db_run(s->db, s->held_hasten);
 }
 
 int64_t store_next_due(struct store_order *s)

@@ -58,6 +58,8 @@ int64_t store_held_upto(struct store_order *s, int64_t stream, int64_t judged);
 /* Streams in which a wait was over, some of them again and again; how many. */
 int store_held_due(struct store_order *s, int64_t judged, int most,
                    int64_t *streams);
+/* None of this source's, by time, waits longer than until `due`. */
+void store_held_hasten(struct store_order *s, const char *source, int64_t due);
 /* When the next wait of any kind is over; INT64_MAX: there is none. */
 int64_t store_next_due(struct store_order *s);
 

@@ -50,13 +50,26 @@ void streams_undo(struct streams *s)
     load(s);
 }
 
+/* What waits, waits no longer than the configuration says now. */
+static void hasten(struct streams *s, const struct source *source)
+{
+    const struct order *o = &source->order;
+    int64_t now = doors_time(s->q->doors);
+
+    if (o->by == ORDER_SEQUENCE)
+        store_gaps_hasten(s->q->order, source->name, now + o->give_up_after_ms);
+    else if (o->by == ORDER_TIMESTAMP)
+        store_held_hasten(s->q->order, source->name, now + o->window_ms);
+    s->due = -1;
+}
+
 void streams_configure(struct streams *s)
 {
     const struct settings *set = s->q->d.settings;
 
     stream_epochs(s);
     for (size_t i = 0; i < set->source_count; i++)
-        gaps_hasten(s, &set->sources[i]);
+        hasten(s, &set->sources[i]);
     look_at_all(s);
 }
 
