@@ -131,7 +131,6 @@ static void set_fixed_options(struct flight *f)
     curl_easy_setopt(e, CURLOPT_MAXLIFETIME_CONN, (long)OLD_CONNECTION_S);
     curl_easy_setopt(e, CURLOPT_CA_CACHE_TIMEOUT, (long)CA_CACHE_S);
     curl_easy_setopt(e, CURLOPT_UPLOAD_BUFFERSIZE, (long)REQUEST_BUFFER_BYTES);
-    curl_easy_setopt(e, CURLOPT_USERAGENT, "Grapnel/" GRAPNEL_VERSION);
     curl_easy_setopt(e, CURLOPT_POST, 1L);
     curl_easy_setopt(e, CURLOPT_PRIVATE, f);
     curl_easy_setopt(e, CURLOPT_WRITEFUNCTION, on_body);

@@ -61,6 +61,7 @@ struct flight {
     bool expired;               /* the event's time was over: nothing sent */
     struct heap_item deadline;  /* in awake_ms */
     int64_t connect_by, end_by; /* the two that it stands for, in turn */
+    bool put_off;               /* these were, by a stall */
     int64_t ended_ms;           /* in awake_ms */
     uint64_t attempt_id;        /* 0: nothing was tried */
     int64_t at_ms, began_us, duration_ms, retry_after_ms;

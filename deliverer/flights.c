@@ -13,7 +13,8 @@ enum {
      * that flies, so that what never stops talking does not stop us. */
     ROUNDS_MAX = 64,
     KEPT_CONNECTIONS = 1024,
-    STILL_LEAST_MS = 50, /* shorter stalls are within a deadline's grain */
+    STILL_LEAST_MS = 50,   /* shorter stalls are within a deadline's grain */
+    STILL_HIDES_MS = 1000, /* of a stall the loop may take for waiting */
 };
 
 /* ---- lists ---- */
@@ -146,7 +147,7 @@ static void reset(struct flight *f)
     f->http_version = 0;
     f->sends = 0;
     f->interrupted = NULL;
-    f->expired = f->decided = f->recorded = false;
+    f->expired = f->decided = f->recorded = f->put_off = false;
     f->attempt_id = 0;
     f->duration_ms = f->retry_after_ms = 0;
     f->began_us = mono_us();
@@ -197,6 +198,20 @@ static void end(struct flights *fs, struct flight *f, CURLcode code)
     list_add(f->task->test ? &fs->tested : &fs->ended, f);
 }
 
+/* Our own time for connecting ends before libcurl's. When it is libcurl's that is
+ * over, we stood still in the middle of a call to it. Nothing was sent: it
+ * connects once more. */
+static bool connects_again(struct flights *fs, struct flight *f, CURLcode code)
+{
+    if (code != CURLE_OPERATION_TIMEDOUT || f->answer.sent || f->put_off)
+        return false;
+    curl_multi_remove_handle(fs->multi, f->easy);
+    f->put_off = true;
+    flight_prepare(f);
+    set_deadlines(fs, f);
+    return curl_multi_add_handle(fs->multi, f->easy) == CURLM_OK;
+}
+
 static void take_ends(struct flights *fs)
 {
     struct flight *f;
@@ -207,7 +222,8 @@ static void take_ends(struct flights *fs)
         CURLcode code = m->data.result;
 
         curl_easy_getinfo(m->easy_handle, CURLINFO_PRIVATE, &f);
-        end(fs, f, code);
+        if (!connects_again(fs, f, code))
+            end(fs, f, code);
     }
 }
 
@@ -261,6 +277,20 @@ static void judge_deadlines(struct flights *fs)
     end_overdue(fs);
 }
 
+/* We may have stood still from the beginning of a wait, of which the loop counts
+ * what it had asked for as awake; and who was under way needs a few more words
+ * from the other side. So its deadlines move by that too, once: a machine that
+ * stands still again and again does not keep an attempt for ever. */
+static void put_off(struct flights *fs, struct flight *f)
+{
+    if (f->put_off)
+        return;
+    f->put_off = true;
+    f->connect_by += STILL_HIDES_MS;
+    f->end_by += STILL_HIDES_MS;
+    heap_put(&fs->deadlines, &f->deadline, f->deadline.key + STILL_HIDES_MS);
+}
+
 /* Before anything is read: libcurl looks at its time for connecting first. */
 static void note_time(struct flights *fs, int64_t awake_ms)
 {
@@ -268,8 +298,10 @@ static void note_time(struct flights *fs, int64_t awake_ms)
 
     fs->awake_ms = awake_ms;
     if (still_ms - fs->still_ms > STILL_LEAST_MS)
-        for (struct flight *f = fs->active.first; f; f = f->next)
+        for (struct flight *f = fs->active.first; f; f = f->next) {
+            put_off(fs, f);
             flight_stood_still(f);
+        }
     fs->still_ms = still_ms;
 }
 

@@ -17,7 +17,7 @@ enum {
      * commit, its fsync and the frame behind it cost as much for one as for
      * all of them. */
     COMPANY_COUNT = 128,
-    COMPANY_MS = 3,
+    COMPANY_MS = 5,
 };
 
 const char *outcome_name(int outcome)

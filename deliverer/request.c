@@ -124,14 +124,12 @@ static bool reserved(const char *name)
     return strncasecmp(name, "grapnel-", 8) == 0;
 }
 
-/* Headers of others. Those also in `except` (packed) are skipped. Says whether
- * there was a content type among them. */
-static bool put_packed(struct request *r, const struct wire_task *t,
+/* Headers of others. Those also in `except` (packed) are skipped. */
+static void put_packed(struct request *r, const struct wire_task *t,
                        struct bytes packed, struct bytes except)
 {
     char name[256], id[EVENT_ID_BYTES + 1];
     struct bytes n, value, other;
-    bool typed = false;
     size_t at = 0;
 
     while (headers_next(packed, &at, &n, &value)) {
@@ -144,9 +142,7 @@ static bool put_packed(struct request *r, const struct wire_task *t,
         if (reserved(name) || headers_get(except, name, &other, NULL))
             continue;
         put(r, t, name, value);
-        typed = typed || strcasecmp(name, "content-type") == 0;
     }
-    return typed;
 }
 
 static void put_signature(struct request *r, const struct wire_task *t,
@@ -193,17 +189,27 @@ static void put_ours(struct request *r, const struct wire_task *t,
         put_text(r, t, "grapnel-replay", "1");
 }
 
+static bool has(struct bytes own, struct bytes others, const char *name)
+{
+    struct bytes value;
+
+    return headers_get(own, name, &value, NULL) ||
+           headers_get(others, name, &value, NULL);
+}
+
 /* Ours are lines of one node. libcurl sends a node as it is, and compares its
  * name with a dozen that mean something to it, for each node again: a tenth of
  * a request's time, for names that we know mean nothing to it. No value of ours
  * has a line break (one_line()), so that no stranger adds a line. */
 static void put_joined(struct request *r, const struct wire_task *t,
-                       const struct signer *signer, uint64_t attempt,
-                       int64_t now_ms)
+                       struct bytes own, const struct signer *signer,
+                       uint64_t attempt, int64_t now_ms)
 {
     put(r, t, "webhook-id", t->event_id);
     r->text.data[--r->text.len] = 0; /* its end is not the node's */
     r->joining = true;
+    if (!has(own, t->headers, "user-agent")) /* libcurl prints its own twice */
+        put_text(r, t, "User-Agent", "Grapnel/" GRAPNEL_VERSION);
     put_signature(r, t, signer, now_ms / SECOND_MS);
     put_ours(r, t, attempt);
     r->joining = false;
@@ -225,13 +231,12 @@ struct curl_slist *request_headers(struct request *r, const struct wire_task *t,
                                    const struct signer *signer,
                                    uint64_t attempt, int64_t now_ms)
 {
-    bool typed;
-
     buf_reset(&r->text);
     r->count = 0;
-    typed = put_packed(r, t, own, (struct bytes){0});
-    typed = put_packed(r, t, t->headers, own) || typed;
-    if (!typed) { /* else libcurl would call it a form */
+    put_packed(r, t, own, (struct bytes){0});
+    put_packed(r, t, t->headers, own);
+    if (!has(own, t->headers,
+             "content-type")) { /* else libcurl would call it a form */
         begin_line(r);
         buf_puts(&r->text, "content-type:");
         end_line(r);
@@ -239,7 +244,7 @@ struct curl_slist *request_headers(struct request *r, const struct wire_task *t,
     begin_line(r);
     buf_puts(&r->text, "expect:"); /* no waiting for a 100 */
     end_line(r);
-    put_joined(r, t, signer, attempt, now_ms);
+    put_joined(r, t, own, signer, attempt, now_ms);
     assert(!r->text.failed);
     return link_lines(r);
 }

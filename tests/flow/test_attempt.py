@@ -64,6 +64,17 @@ class AttemptTest(DelivererTest):
         self.s.task(g, name, event(n), **(task or {}))
         return self.ended(n, timeout=timeout)[0]
 
+    def start_again(self, **env):
+        """The deliverer once more, in this environment."""
+        self.d.kill()
+        self.s.run_for(0.05)
+        beats = len(self.s.beats)
+        # A sanitizer's library wants to be first, and need not.
+        env["ASAN_OPTIONS"] = os.environ.get("ASAN_OPTIONS", "") \
+            + ":verify_asan_link_order=0"
+        self.d.start(env=env)
+        self.s.until(lambda: len(self.s.beats) > beats, 10 * SLOW)
+
     def metric(self, name):
         return self.r.ask("deliverer-1", "status")["metrics"][name]
 
@@ -250,6 +261,60 @@ class Time(AttemptTest):
             self.assertEqual((r["outcome"], r["attempts"]), ("delivered", 1), r)
         self.assertEqual(len(m.requests), 20)
 
+    def test_nor_does_a_disk_that_stalls(self):
+        """The answer comes while a commit waits for the disk."""
+        wait, go = [], []
+        disk = self.r.folder / "disk"
+        disk.mkdir()
+        self.start_again(LD_PRELOAD=program("rig-slowdisk.so"),
+                         RIG_DISK=str(disk))
+
+        def slow(c):
+            c.request()
+            wait.append(c)
+            while not go:
+                time.sleep(0.01)
+            c.answer()
+        m = self.serve(slow)
+        g, name = self.to(m.url(), timeout_ms=1500, connect_timeout_ms=700)
+        for n in range(20):
+            self.s.task(g, name, event(n))
+        self.s.until(lambda: len(wait) == 20, 10 * SLOW)
+        (disk / "hold").touch()
+        g, name = self.to(self.serve(answers).url())
+        self.s.task(g, name, event(20))
+        self.s.until((disk / "held").exists, 10 * SLOW)
+        go.append(1)
+        time.sleep(3)
+        (disk / "hold").unlink()
+        for r in self.ended(*range(21)):
+            self.assertEqual((r["outcome"], r["attempts"]), ("delivered", 1), r)
+        self.assertEqual(len(m.requests), 20)
+
+    def test_nor_of_a_connection_under_way_one(self):
+        """TLS takes the other side's word, which came while we stood still."""
+        ca = Authority(self.r.folder / "ca")
+        held, go = [], []
+        context = ca.server("slow", "127.0.0.1")
+
+        def slow(c):
+            held.append(c)
+            while not go:
+                time.sleep(0.01)
+            c.sock = context.wrap_socket(c.sock, server_side=True)
+            answers(c)
+        m = self.serve(slow)
+        g, name = self.to(f"https://127.0.0.1:{m.port}/", timeout_ms=3000,
+                          connect_timeout_ms=2500, tls_ca=ca.pem())
+        self.s.task(g, name, event(1))
+        self.s.until(lambda: held, 10 * SLOW)
+        self.d.pause()
+        go.append(1)
+        time.sleep(3.5)
+        self.d.resume()
+        r, = self.ended(1)
+        self.assertEqual((r["outcome"], r["attempts"]), ("delivered", 1), r)
+
     def test_an_event_that_expired_is_not_sent(self):
         """Neither is it waited for: dead now, with its reason."""
         m = self.serve(lambda c: (c.request(), c.answer(503)))
@@ -427,14 +492,6 @@ class Tls(AttemptTest):
 class Guard(AttemptTest):
     """P8: nothing that a URL can name reaches where it may not."""
 
-    def start_again(self, **env):
-        """The deliverer once more, in this environment."""
-        self.d.kill()
-        self.s.run_for(0.05)
-        beats = len(self.s.beats)
-        self.d.start(env=env)
-        self.s.until(lambda: len(self.s.beats) > beats, 10 * SLOW)
-
     def test_proxies_of_the_environment_are_not_used(self):
         """Else the guard would see the proxy's address, and the proxy go
         wherever the URL says."""
@@ -454,10 +511,7 @@ class Guard(AttemptTest):
         inside = self.serve(answers, host="127.0.0.3")
         m = self.serve(answers)
         names = self.r.folder / "names"
-        env = {"LD_PRELOAD": program("rig-fakedns.so"), "RIG_DNS": str(names),
-               # The sanitizer's library wants to be first, and need not.
-               "ASAN_OPTIONS": os.environ.get("ASAN_OPTIONS", "")
-               + ":verify_asan_link_order=0"}
+        env = {"LD_PRELOAD": program("rig-fakedns.so"), "RIG_DNS": str(names)}
         change = {"allow_private": 0, "allow_cidrs": "127.0.0.1/32"}
 
         def url(port):
