@@ -80,14 +80,24 @@ static bool make_room(struct buf *b, size_t n)
     return true;
 }
 
-void buf_put(struct buf *b, const void *p, size_t n)
+char *buf_add(struct buf *b, size_t n)
 {
+    char *added;
+
     if (!make_room(b, n))
-        return;
-    if (n)
-        memcpy(b->data + b->len, p, n);
+        return NULL;
+    added = b->data + b->len;
     b->len += n;
     b->data[b->len] = 0;
+    return added;
+}
+
+void buf_put(struct buf *b, const void *p, size_t n)
+{
+    char *to = buf_add(b, n);
+
+    if (to && n)
+        memcpy(to, p, n);
 }
 
 void buf_puts(struct buf *b, const char *s)

@@ -29,6 +29,8 @@ void buf_init(struct buf *b, size_t max_bytes);
 void buf_fini(struct buf *b);
 void buf_reset(struct buf *b); /* empty again, memory kept, not failed */
 void buf_put(struct buf *b, const void *p, size_t n);
+/* Makes it longer by n bytes, for the caller to fill in; NULL: it has failed. */
+char *buf_add(struct buf *b, size_t n);
 void buf_puts(struct buf *b, const char *s);
 void buf_printf(struct buf *b, const char *fmt, ...) GR_PRINTF(2, 3);
 /* The contents as a string that the caller frees; the buffer is empty after.

@@ -25,6 +25,11 @@ static sqlite3 *open_beside(const char *path)
             h ? sqlite3_errmsg(h) : "out of memory");
     sqlite3_busy_timeout(h, 1000);
     sqlite3_wal_autocheckpoint(h, 0);
+    /* A connection that has read nothing yet does not know that there is a WAL,
+     * and its checkpoints do nothing, without an error. */
+    if (sqlite3_exec(h, "SELECT 1 FROM sqlite_schema", NULL, NULL, NULL) !=
+        SQLITE_OK)
+        die(EXIT_STORAGE, "%s: can't be read: %s", path, sqlite3_errmsg(h));
     return h;
 }
 

@@ -15,7 +15,8 @@ enum {
     TURN_US = 5000,
     STILL_MS = 100,     /* longer than this past what was asked: stood still */
     FULL_WAIT_MS = 250, /* between tries while the disk is full */
-    MEANWHILE_MS = 100, /* a commit may last; what is read has deadlines */
+    LOOK_US = 100,      /* while it commits; each time twice as long */
+    LOOK_MOST_US = 50 * 1000,
 };
 
 void loop_prepare(struct loop *l)
@@ -98,17 +99,22 @@ static void take_signals(struct loop *l)
     }
 }
 
+/* What comes meanwhile is looked at in crowds, at first after LOOK_US: whoever it
+ * is waits for the next commit anyway. */
 static gr_rc commit_and_read_on(struct loop *l)
 {
-    struct pollfd fds[] = {{.fd = -1, .events = POLLIN},
-                           {.fd = l->read_on_fd, .events = POLLIN}};
+    struct timespec wait = {.tv_nsec = LOOK_US * 1000};
+    struct pollfd ended = {.events = POLLIN};
 
     db_commit_begin(l->db);
-    fds[0].fd = db_commit_fd(l->db);
+    ended.fd = db_commit_fd(l->db);
     do {
         l->meanwhile(l->self);
-        poll(fds, COUNT_OF(fds), MEANWHILE_MS);
-    } while (!fds[0].revents);
+        ppoll(&ended, 1, &wait, NULL);
+        if (wait.tv_nsec < LOOK_MOST_US * 1000)
+            wait.tv_nsec *= 2;
+    } while (!ended.revents);
+    l->meanwhile(l->self);
     return db_commit_end(l->db);
 }
 

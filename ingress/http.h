@@ -24,6 +24,9 @@
 
 struct http;
 struct visitor; /* one connection */
+struct MHD_Response;
+
+enum { ACCEPTED_BYTES = 59 }; /* the body of a 200 */
 
 /* Which way a request comes in. */
 enum request_door { DOOR_HOOK, DOOR_EVENT, DOOR_BATCH };
@@ -57,6 +60,9 @@ struct request {
     size_t raw_url_bytes;
     size_t swallowed_bytes;
     bool begun, taken;
+    /* Of responses.c, from one use to the next. */
+    char accepted[ACCEPTED_BYTES];
+    struct MHD_Response *accepted_response; /* of `accepted`; or NULL */
 };
 TAILQ_HEAD(request_list, request);
 

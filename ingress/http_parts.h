@@ -84,6 +84,7 @@ void responses_make(struct http *h);
 void responses_free(struct http *h);
 /* Queue the answer; `r` brings what is its own. */
 enum MHD_Result responses_say(struct http *h, struct MHD_Connection *c,
-                              const struct request *r, enum answer a);
+                              struct request *r, enum answer a);
+void responses_forget(struct request *r); /* it goes */
 
 #endif

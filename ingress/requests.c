@@ -42,6 +42,7 @@ static void destroy(struct request *r)
     buf_fini(&r->body);
     buf_fini(&r->reply);
     lines_free(r->lines);
+    responses_forget(r);
     free(r);
 }
 
@@ -53,21 +54,29 @@ static bool worth_keeping(const struct http *h, const struct request *r)
            r->body.cap <= SPARE_BUF_BYTES;
 }
 
-void request_free(struct http *h, struct request *r)
+/* As new, but for what it has to be used again. */
+static void wash(struct request *r)
 {
     struct request clean = {.query = r->query,
                             .headers = r->headers,
                             .body = r->body,
-                            .reply = r->reply};
+                            .reply = r->reply,
+                            .accepted_response = r->accepted_response};
 
+    buf_reset(&clean.headers);
+    buf_reset(&clean.body);
+    memcpy(clean.accepted, r->accepted, sizeof clean.accepted);
+    *r = clean;
+}
+
+void request_free(struct http *h, struct request *r)
+{
     h->figures.body_bytes -= (int64_t)r->body.cap;
     if (!worth_keeping(h, r)) {
         destroy(r);
         return;
     }
-    buf_reset(&clean.headers);
-    buf_reset(&clean.body);
-    *r = clean;
+    wash(r);
     TAILQ_INSERT_HEAD(&h->spare, r, link);
     h->spare_count++;
 }

@@ -1,4 +1,5 @@
 #include "http_parts.h"
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -26,39 +27,46 @@ static struct MHD_Response *make(enum answer a, const char *type,
     return r;
 }
 
-static char *put(char *to, const char *text)
-{
-    size_t n = strlen(text);
+static const char accepted_form[] =
+    "{\"id\":\"evt_00000000000000000000000000\",\"status\":\"accepted\"}";
+enum { ACCEPTED_ID_AT = sizeof "{\"id\":\"" - 1 };
+static_assert(sizeof accepted_form - 1 == ACCEPTED_BYTES,
+              "as request.accepted");
 
-    memcpy(to, text, n);
-    return to + n;
+/* The answer that is given most is always as long: each request keeps its own
+ * from one use to the next, and only its id is written anew. */
+static struct MHD_Response *accepted_with(struct request *r)
+{
+    if (!r->accepted_response) {
+        memcpy(r->accepted, accepted_form, ACCEPTED_BYTES);
+        r->accepted_response = make(ANSWER_ACCEPTED, "application/json",
+                                    r->accepted, ACCEPTED_BYTES,
+                                    MHD_RESPMEM_PERSISTENT);
+    }
+    memcpy(r->accepted + ACCEPTED_ID_AT, r->event_id, EVENT_ID_BYTES);
+    return r->accepted_response;
 }
 
-/* The answer that is given most: no printf. */
-static struct MHD_Response *accepted_with(const struct request *r)
+void responses_forget(struct request *r)
 {
-    char body[128], *end = put(body, "{\"id\":\"");
-
-    end = put(end, r->event_id);
-    end = put(end, "\",\"status\":\"accepted\"}");
-    return make(ANSWER_ACCEPTED, "application/json", body, (size_t)(end - body),
-                MHD_RESPMEM_MUST_COPY);
+    if (r->accepted_response)
+        MHD_destroy_response(r->accepted_response);
 }
 
-/* One that only this request gets; NULL: the one that all get. */
+/* One that only this request gets. */
 static struct MHD_Response *own(const struct request *r, enum answer a)
 {
-    if (r->reply.len)
-        return make(a, r->reply_type ? r->reply_type : "application/json",
-                    r->reply.data, r->reply.len, MHD_RESPMEM_MUST_COPY);
-    return a == ANSWER_ACCEPTED ? accepted_with(r) : NULL;
+    return make(a, r->reply_type ? r->reply_type : "application/json",
+                r->reply.data, r->reply.len, MHD_RESPMEM_MUST_COPY);
 }
 
 enum MHD_Result responses_say(struct http *h, struct MHD_Connection *c,
-                              const struct request *r, enum answer a)
+                              struct request *r, enum answer a)
 {
-    struct MHD_Response *mine = own(r, a);
-    struct MHD_Response *response = mine ? mine : h->responses[a];
+    struct MHD_Response *mine = r->reply.len ? own(r, a) : NULL;
+    struct MHD_Response *response = mine                   ? mine
+                                    : a == ANSWER_ACCEPTED ? accepted_with(r)
+                                                           : h->responses[a];
     enum MHD_Result queued;
 
     queued = MHD_queue_response(

@@ -4,12 +4,10 @@
 
 enum { FRONT_BYTES = 8 };
 
-static void put_u32(struct buf *b, size_t n)
+static void put_u32(char *to, size_t n)
 {
-    unsigned char le[4] = {(unsigned char)n, (unsigned char)(n >> 8),
-                           (unsigned char)(n >> 16), (unsigned char)(n >> 24)};
-
-    buf_put(b, le, sizeof le);
+    for (int i = 0; i < 4; i++, n >>= 8)
+        to[i] = (char)(n & 0xff);
 }
 
 static size_t get_u32(const unsigned char *p)
@@ -21,15 +19,20 @@ static size_t get_u32(const unsigned char *p)
 void headers_put(struct buf *packed, const char *name, struct bytes value)
 {
     size_t n = strlen(name);
+    char *to;
 
     if (n > UINT32_MAX || value.n > UINT32_MAX) {
         packed->failed = true;
         return;
     }
-    put_u32(packed, n);
-    put_u32(packed, value.n);
-    buf_put(packed, name, n);
-    buf_put(packed, value.p, value.n);
+    to = buf_add(packed, FRONT_BYTES + n + value.n);
+    if (!to)
+        return;
+    put_u32(to, n);
+    put_u32(to + 4, value.n);
+    memcpy(to + FRONT_BYTES, name, n);
+    if (value.n)
+        memcpy(to + FRONT_BYTES + n, value.p, value.n);
 }
 
 bool headers_next(struct bytes packed, size_t *at, struct bytes *name,

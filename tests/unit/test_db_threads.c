@@ -62,6 +62,36 @@ static void a_steady_writer_keeps_a_short_wal(void **state)
     assert_int_equal(system(rm), 0);
 }
 
+/* Waits on the fact, which needs no more than the thread. */
+static void the_wal_is_copied_back_beside_the_writer(void **state)
+{
+    char dir[64] = "/tmp/dbt-XXXXXX", file[100], rm[100];
+    struct stat st;
+    struct db *db;
+    stmt *s;
+
+    (void)state;
+    assert_non_null(mkdtemp(dir));
+    log_open("test", LOG_ERROR, false);
+    snprintf(file, sizeof file, "%s/x.db", dir);
+    db = db_open(file, &schema);
+    s = db_prepare(db, "INSERT INTO t(pad) VALUES(zeroblob(8000000))");
+    db_begin(db);
+    db_run(db, s);
+    assert_int_equal(db_commit(db), GR_OK);
+    assert_int_equal(stat(file, &st), 0);
+    assert_true(st.st_size < 1000000);
+    db_tidy(db);
+    for (int i = 0; i < 6000 && st.st_size < 8000000; i++) {
+        usleep(10 * 1000);
+        assert_int_equal(stat(file, &st), 0);
+    }
+    assert_true(st.st_size > 8000000);
+    db_close(db);
+    snprintf(rm, sizeof rm, "rm -rf %s", dir);
+    assert_int_equal(system(rm), 0);
+}
+
 /* Each commit in the thread, while we do something else. */
 static void a_commit_in_a_thread_is_whole_at_its_end(void **state)
 {
@@ -118,6 +148,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_steady_writer_keeps_a_short_wal),
+        cmocka_unit_test(the_wal_is_copied_back_beside_the_writer),
         cmocka_unit_test(a_commit_in_a_thread_is_whole_at_its_end),
         cmocka_unit_test(a_thread_that_has_hardly_begun_is_stopped),
     };
