@@ -554,4 +554,4 @@ class Guard(AttemptTest):
         self.assertEqual(m.connections, 0)
 
 
-main()
+main(at_once=4)

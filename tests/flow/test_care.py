@@ -167,4 +167,4 @@ class Lanes(CareTest):
         self.assertGreater(self.path("/lanes")["max_in_flight"], 10)
 
 
-main()
+main(at_once=3)

@@ -540,4 +540,4 @@ class Many(DelivererTest):
 
 if __name__ == "__main__":
     os.environ.setdefault("PYTHONUNBUFFERED", "1")
-    main()
+    main(at_once=4)

@@ -295,4 +295,4 @@ class Requeue(Retries):
         self.assertEqual(rig.cli_text("dlq", "--state", "ded").returncode, 64)
 
 
-main()
+main(at_once=3)

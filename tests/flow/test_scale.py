@@ -205,4 +205,4 @@ class Scale(RigTest):
         self.judge(rig, load)
 
 
-main()
+main(at_once=3)

@@ -637,6 +637,13 @@ class Rig:
             db.row_factory = sqlite3.Row
             return [dict(row) for row in db.execute(sql, args)]
 
+    def change(self, process, sql, *args):
+        """Changes rows of a process that is down."""
+        assert not self.daemons[process].alive, f"{process} runs"
+        path = self.state_dir / f"{process}.db"
+        with contextlib.closing(sqlite3.connect(path)) as db, db:
+            db.execute(sql, args)
+
     def ask(self, process, question, timeout=10, **args):
         """A control request of our own, past the command line: the answer."""
         context = zmq.Context.instance()
@@ -785,5 +792,49 @@ class RigTest(unittest.TestCase):
             rig.close()
 
 
-def main():
-    unittest.main(verbosity=2)
+def each(suite):
+    for test in suite:
+        if isinstance(test, unittest.TestSuite):
+            yield from each(test)
+        else:
+            yield test
+
+
+def begin(test):
+    """This test in a process of its own: (its id, where it writes to)."""
+    out = tempfile.TemporaryFile("w+")
+    pid = os.fork()
+    if pid:
+        return pid, out
+    os.dup2(out.fileno(), 1)
+    os.dup2(out.fileno(), 2)
+    result = unittest.TextTestRunner(verbosity=2, stream=sys.stderr).run(
+        unittest.TestSuite([test]))
+    sys.stderr.flush()
+    os._exit(0 if result.wasSuccessful() else 1)
+
+
+def run_beside(at_once):
+    """All tests of this program, so many at once; true: they passed."""
+    waiting = list(each(unittest.defaultTestLoader.loadTestsFromName("__main__")))
+    count, running, good = len(waiting), {}, True
+    while waiting or running:
+        while waiting and len(running) < at_once:
+            pid, out = begin(waiting.pop(0))
+            running[pid] = out
+        pid, status = os.wait()
+        out = running.pop(pid)
+        out.seek(0)
+        print(out.read(), end="", flush=True)
+        good = good and status == 0
+    print(f"{count} tests, {at_once} at once: {'OK' if good else 'FAILED'}")
+    return good
+
+
+def main(at_once=1):
+    """`at_once`: run so many tests of this file beside each other, when they
+    mostly wait. Those that are named are run one by one."""
+    named = [word for word in sys.argv[1:] if word != "-v"]
+    if at_once == 1 or named:
+        unittest.main(verbosity=2)
+    sys.exit(not run_beside(at_once))
