@@ -1,5 +1,6 @@
 #include "ask.h"
 #include "bounds.h"
+#include "clock.h"
 #include "control.h"
 #include <dirent.h>
 #include <errno.h>
@@ -9,6 +10,7 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
+#include <zmq.h>
 
 static const char *const kinds[] = {"ingress", "sequencer", "deliverer", "dlqd",
                                     "console"};
@@ -128,6 +130,37 @@ json_t *ask(struct ctl *c, const char *process, const char *what, json_t *args,
         snprintf(why, 200, "it does not answer");
     json_decref(args);
     return answer;
+}
+
+void ask_all(struct ctl *c, struct question *all, size_t count, int timeout_ms)
+{
+    void **sockets = gr_alloc((count + 1) * sizeof *sockets);
+    int64_t end_ms = mono_ms() + timeout_ms;
+
+    need_settings(c);
+    for (size_t i = 0; i < count; i++) {
+        struct question *q = &all[i];
+
+        q->answer = NULL;
+        q->unreachable = !process_listens(c, q->process, q->why);
+        if (!q->unreachable)
+            sockets[i] = control_send(c->zmq, c->settings->run_dir, q->process,
+                                      q->what, q->args, timeout_ms);
+        json_decref(q->args);
+        q->args = NULL;
+    }
+    for (size_t i = 0; i < count; i++) {
+        int left_ms = (int)(end_ms - mono_ms());
+
+        if (all[i].unreachable)
+            continue;
+        left_ms = left_ms > 0 ? left_ms : 0;
+        if (sockets[i])
+            zmq_setsockopt(sockets[i], ZMQ_RCVTIMEO, &left_ms, sizeof left_ms);
+        all[i].answer = control_take(sockets[i], &all[i].unreachable,
+                                     all[i].why);
+    }
+    free(sockets);
 }
 
 int complain_away(struct ctl *c, const char *process, const char *why)

@@ -31,6 +31,18 @@ bool process_listens(struct ctl *c, const char *process, char why[200]);
 json_t *ask(struct ctl *c, const char *process, const char *what, json_t *args,
             int timeout_ms, bool *unreachable, char why[200]);
 
+/* Several at once, so that those that don't answer cost their time only once:
+ * `timeout_ms` at most for all of them. */
+struct question {
+    const char *process, *what;
+    json_t *args; /* taken over */
+    /* as of ask(): */
+    json_t *answer;
+    bool unreachable;
+    char why[200];
+};
+void ask_all(struct ctl *c, struct question *all, size_t count, int timeout_ms);
+
 /* "can't be reached: sequencer (why)", with what to do, on standard error. Returns
  * 69. */
 int complain_away(struct ctl *c, const char *process, const char *why);

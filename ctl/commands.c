@@ -77,8 +77,11 @@ const struct command ctl_commands[] = {
         .least = 1,
         .most = 1,
         .summary = "an event's whole life, from every process",
-        .help = "ID is ours (evt_…) or the provider's; if several events have "
-                "that, they are listed (exit 1).",
+        .help =
+            "ID is ours (evt_…), the provider's, or a letter's (dlq_…); if "
+            "several events have that\nof the provider's, they are listed "
+            "(exit 1). A process that can't be asked is named, and\nwhat it "
+            "saw is missing.",
         .examples = "  grapnel trace evt_01JD3S6Q8W0N8M7V1T2X3Y4Z5A\n"
                     "  grapnel trace 4c6d9e0a-provider-id --json\n",
         .run = run_trace,

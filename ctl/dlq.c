@@ -1,10 +1,11 @@
 /* dlq: dead letters, of every dlqd. */
 #include "ask.h"
+#include "pages.h"
 #include "table.h"
 #include <stdlib.h>
 #include <string.h>
 
-enum { PAGE = 100, RETRY_PAGE = 500 };
+enum { RETRY_PAGE = 500 };
 
 static const char dlqd[] = "dlqd";
 
@@ -39,36 +40,6 @@ static void print_letters(struct ctl *c, const json_t *letters)
     table_fini(&t);
 }
 
-/* Page by page, as one answer is bounded. NULL: *code says what to exit with,
- * and a sentence was printed. */
-static json_t *all_pages(struct ctl *c, json_t *args, int *code)
-{
-    json_t *letters = json_array(), *answer, *next;
-    int64_t limit = list_limit(c), missing;
-    bool unreachable, more = true;
-    char why[200];
-
-    while (more && (missing = limit - (int64_t)json_array_size(letters)) > 0) {
-        json_object_set_new(args, "limit",
-                            json_integer(missing < PAGE ? missing : PAGE));
-        answer = ask(c, dlqd, "dlq", json_incref(args), ASK_MS, &unreachable,
-                     why);
-        if (!answer) {
-            *code = unreachable ? complain_away(c, dlqd, why)
-                                : complain(EXIT_REFUSED, "%s", why);
-            json_decref(letters);
-            return NULL;
-        }
-        json_array_extend(letters, json_object_get(answer, "letters"));
-        next = json_object_get(answer, "next");
-        more = json_is_string(next);
-        if (more)
-            json_object_set(args, "before", next);
-        json_decref(answer);
-    }
-    return letters;
-}
-
 static bool is_state(const char *state)
 {
     static const char *const states[] = {"dead",     "requeued",  "recovered",
@@ -91,23 +62,19 @@ int run_dlq(struct ctl *c)
     static const char *const filters[] = {
         "--state", "--endpoint", "--source", "--workspace",
         "--type",  "--reason",   NULL};
-    json_t *args = json_object(), *letters = NULL;
+    json_t *args = json_object();
     int code = EXIT_USAGE;
 
     if (is_state(parsed_value(&c->parsed, "--state")) &&
         put_filters(c, args, filters))
-        letters = all_pages(c, args, &code);
+        code = list_pages(c, &(struct listing){.process = dlqd,
+                                               .ask = "dlq",
+                                               .key = "letters",
+                                               .args = args,
+                                               .print = print_letters,
+                                               .none = "No such letters."});
     json_decref(args);
-    if (!letters)
-        return code;
-    if (c->json)
-        print_json(json_incref(letters));
-    else if (json_array_size(letters))
-        print_letters(c, letters);
-    else
-        printf("No such letters.\n");
-    json_decref(letters);
-    return 0;
+    return code;
 }
 
 /* ---- show ---- */
@@ -159,22 +126,26 @@ static void print_history(struct ctl *c, const json_t *history)
 /* Line ends stay, for a body is often laid out; the rest is made harmless. */
 static void print_body(const json_t *l)
 {
-    const char *text = json_string_value(json_object_get(l, "body"));
+    const json_t *body = json_object_get(l, "body");
+    size_t n = json_string_length(body);
+    char *text, *line, *rest;
 
-    if (!text) {
+    if (!json_is_string(body)) {
         printf("\nBody (no text; base64)\n%s\n", text_of(l, "body_b64"));
         return;
     }
     printf("\nBody\n");
-    while (*text) {
-        size_t n = strcspn(text, "\n");
-        char *line = gr_strndup(text, n), *safe = harmless(line);
+    text = gr_alloc(n + 1); /* a NUL ends nothing here */
+    for (size_t i = 0; i < n; i++)
+        text[i] = json_string_value(body)[i] ? json_string_value(body)[i] : '?';
+    rest = text;
+    while ((line = strsep(&rest, "\n")) && (rest || *line)) {
+        char *safe = harmless(line);
 
         printf("%s\n", safe);
-        free(line);
         free(safe);
-        text += n + (text[n] == '\n');
     }
+    free(text);
 }
 
 static void print_letter(struct ctl *c, const json_t *l)

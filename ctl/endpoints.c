@@ -90,14 +90,17 @@ static void print_endpoints(struct ctl *c, const json_t *list)
 }
 
 /* Ask; NULL: a sentence was printed, and *code says what to exit with. */
+/* `who` does it; NULL: it changes nothing. */
 static json_t *ask_it(struct ctl *c, const char *what, const char *name,
-                      int *code)
+                      const char *who, int *code)
 {
     bool unreachable;
     char why[200];
-    json_t *args = name ? json_pack("{s:s}", "name", name) : NULL;
-    json_t *answer = ask(c, sequencer, what, args, ASK_MS, &unreachable, why);
+    json_t *args = name ? json_pack("{s:s}", "name", name) : NULL, *answer;
 
+    if (who)
+        json_object_set_new(args, "who", json_string(who));
+    answer = ask(c, sequencer, what, args, ASK_MS, &unreachable, why);
     if (!answer)
         *code = unreachable ? complain_away(c, sequencer, why)
                             : complain(EXIT_REFUSED, "%s", why);
@@ -158,7 +161,7 @@ int run_endpoints(struct ctl *c)
 {
     const char *name = c->parsed.arg_count ? c->parsed.args[0] : NULL;
     int code = 0;
-    json_t *list = ask_it(c, "endpoints", name, &code);
+    json_t *list = ask_it(c, "endpoints", name, NULL, &code);
 
     if (!list)
         return code;
@@ -178,7 +181,7 @@ int run_endpoints(struct ctl *c)
 static int change(struct ctl *c, const char *what, const char *said)
 {
     int code = 0;
-    json_t *e = ask_it(c, what, c->parsed.args[0], &code);
+    json_t *e = ask_it(c, what, c->parsed.args[0], user_name(), &code);
 
     if (!e)
         return code;

@@ -1,5 +1,5 @@
 /* events: search what came in. */
-#include "ask.h"
+#include "pages.h"
 #include "table.h"
 
 static void print_events(struct ctl *c, const json_t *events)
@@ -32,26 +32,16 @@ int run_events(struct ctl *c)
 {
     static const char *const filters[] = {"--workspace", "--source", "--type",
                                           "--endpoint",  "--status", NULL};
-    json_t *args = json_object(), *answer, *events;
-    bool unreachable;
-    char why[200];
+    json_t *args = json_object();
+    int code = EXIT_USAGE;
 
-    if (!put_filters(c, args, filters)) {
-        json_decref(args);
-        return EXIT_USAGE;
-    }
-    answer = ask(c, "sequencer", "events", args, ASK_MS, &unreachable, why);
-    if (unreachable)
-        return complain_away(c, "sequencer", why);
-    if (!answer)
-        return complain(EXIT_REFUSED, "%s", why);
-    events = json_is_array(answer) ? answer : json_object_get(answer, "events");
-    if (c->json)
-        print_json(json_incref(events));
-    else if (json_array_size(events))
-        print_events(c, events);
-    else
-        printf("No such events.\n");
-    json_decref(answer);
-    return 0;
+    if (put_filters(c, args, filters))
+        code = list_pages(c, &(struct listing){.process = "sequencer",
+                                               .ask = "events",
+                                               .key = "events",
+                                               .args = args,
+                                               .print = print_events,
+                                               .none = "No such events."});
+    json_decref(args);
+    return code;
 }

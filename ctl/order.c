@@ -1,6 +1,8 @@
 /* order: gaps, workspaces, and repeats that are let through. */
 #include "ask.h"
+#include "pages.h"
 #include "table.h"
+#include <stdlib.h>
 
 /* One question to the sequencer; NULL: `*code` says how to end. */
 static json_t *ask_sequencer(struct ctl *c, const char *what, json_t *args,
@@ -68,17 +70,21 @@ static void print_gaps(struct ctl *c, const json_t *gaps)
 int run_gaps(struct ctl *c)
 {
     static const char *const filters[] = {"--source", "--workspace", NULL};
-    json_t *args = json_object(), *answer;
-    int code;
+    json_t *args = json_object();
+    int code = EXIT_USAGE;
 
-    if (!put_filters(c, args, filters)) {
-        json_decref(args);
-        return EXIT_USAGE;
+    if (put_filters(c, args, filters)) {
+        json_object_set_new(args, "open",
+                            json_boolean(parsed_value(&c->parsed, "--open")));
+        code = list_pages(c, &(struct listing){.process = "sequencer",
+                                               .ask = "gaps",
+                                               .key = "gaps",
+                                               .args = args,
+                                               .print = print_gaps,
+                                               .none = "No gaps."});
     }
-    json_object_set_new(args, "open",
-                        json_boolean(parsed_value(&c->parsed, "--open")));
-    answer = ask_sequencer(c, "gaps", args, &code);
-    return answer ? show_list(c, answer, "No gaps.", print_gaps) : code;
+    json_decref(args);
+    return code;
 }
 
 int run_gaps_close(struct ctl *c)
@@ -91,9 +97,10 @@ int run_gaps_close(struct ctl *c)
         return complain(EXIT_USAGE,
                         "gaps close: --note is needed: why is nothing more to "
                         "come?");
-    answer = ask_sequencer(
-        c, "close_gap",
-        json_pack("{s:s,s:s}", "id", c->parsed.args[0], "note", note), &code);
+    answer = ask_sequencer(c, "close_gap",
+                           json_pack("{s:s,s:s,s:s}", "id", c->parsed.args[0],
+                                     "note", note, "who", user_name()),
+                           &code);
     if (!answer)
         return code;
     if (c->json)
@@ -134,7 +141,12 @@ static void print_clock(const json_t *spaces)
     const char *type;
 
     json_object_foreach(clock, type, n)
-        printf("  %s  %s\n", text_of(clock, type), type);
+    {
+        char *safe = harmless(type);
+
+        printf("  %s  %s\n", text_of(clock, type), safe);
+        free(safe);
+    }
 }
 
 static void print_workspace(struct ctl *c, const json_t *spaces)
@@ -167,7 +179,9 @@ int run_release(struct ctl *c)
 {
     int code;
     json_t *answer = ask_sequencer(
-        c, "release", json_pack("{s:s}", "event", c->parsed.args[0]), &code);
+        c, "release",
+        json_pack("{s:s,s:s}", "event", c->parsed.args[0], "who", user_name()),
+        &code);
 
     if (!answer)
         return code;

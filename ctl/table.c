@@ -20,6 +20,20 @@ const char *colour_off(enum colour c, bool colour)
     return colour && c != PLAIN ? "\033[0m" : "";
 }
 
+/* Marks that turn the direction of what follows: U+061C, U+200E, U+200F, U+202A
+ * to U+202E, U+2066 to U+2069. How many bytes such a one has here; 0: none. */
+static int turns(const unsigned char *p)
+{
+    if (p[0] == 0xd8 && p[1] == 0x9c)
+        return 2;
+    if (p[0] == 0xe2 && p[1] == 0x80 &&
+        (p[2] == 0x8e || p[2] == 0x8f || (p[2] >= 0xaa && p[2] <= 0xae)))
+        return 3;
+    if (p[0] == 0xe2 && p[1] == 0x81 && p[2] >= 0xa6 && p[2] <= 0xa9)
+        return 3;
+    return 0;
+}
+
 char *harmless(const char *text)
 {
     char *out = gr_strdup(text);
@@ -29,6 +43,7 @@ char *harmless(const char *text)
             *p = '?';
         if (*p == 0xc2 && p[1] >= 0x80 && p[1] <= 0x9f) /* U+0080 to U+009F */
             p[0] = p[1] = '?';
+        memset(p, '?', (size_t)turns(p));
     }
     return out;
 }

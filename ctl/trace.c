@@ -1,6 +1,7 @@
 /* trace: an event's whole life, from every process (P10). The sequencer knows
  * what the event is; the others add what they saw. */
 #include "ask.h"
+#include "bounds.h"
 #include "json_text.h"
 #include "table.h"
 #include "timeline.h"
@@ -9,7 +10,8 @@
 
 struct tracing {
     struct ctl *c;
-    json_t *event; /* the sequencer's answer; NULL: it has none */
+    const char *id; /* as it was asked for */
+    json_t *event;  /* the sequencer's answer; NULL: it has none */
     json_t *timeline;
     json_t *unreachable; /* names */
     bool sequencer_away;
@@ -58,42 +60,58 @@ static void ask_sequencer(struct tracing *t, const char *name, const char *id)
     timeline_add(t->timeline, t->event);
 }
 
-static void ask_other(struct tracing *t, const char *name, const char *id)
+static void take_answer(struct tracing *t, struct question *q)
 {
-    bool unreachable;
-    char why[200];
-    json_t *answer = ask(t->c, name, "trace", json_pack("{s:s}", "id", id),
-                         ASK_MS, &unreachable, why);
-
-    if (unreachable)
-        json_array_append_new(t->unreachable, json_string(name));
-    timeline_add(t->timeline, answer);
-    timeline_add_attempts(t->timeline, t->event, answer);
-    json_decref(answer);
+    if (q->unreachable)
+        json_array_append_new(t->unreachable, json_string(q->process));
+    timeline_add(t->timeline, q->answer);
+    timeline_add_attempts(t->timeline, t->event, q->answer);
+    json_decref(q->answer);
 }
 
-static void ask_all(struct tracing *t, const char *id)
+/* All but the sequencer, at once. */
+static void ask_others(struct tracing *t, const struct processes *p,
+                       const char *id)
+{
+    const char *ours = json_string_value(json_object_get(t->event, "id")),
+               *request = json_string_value(
+                   json_object_get(t->event, "request"));
+    struct question *all = gr_alloc((p->count + 1) * sizeof *all);
+    size_t n = 0;
+
+    ours = ours ? ours : id;
+    for (size_t i = 0; i < p->count; i++) {
+        int rank = process_rank(p->names[i]);
+        /* Ingress knows the request only, when several came in one. */
+        bool part = request && rank == process_rank("ingress");
+
+        if (rank == process_rank("sequencer") ||
+            rank == process_rank("console")) /* it knows of no event */
+            continue;
+        all[n] = (struct question){
+            .process = p->names[i],
+            .what = "trace",
+            .args = json_pack("{s:s}", "id", part ? request : ours)};
+        if (part)
+            json_object_set_new(all[n].args, "event", json_string(ours));
+        n++;
+    }
+    ask_all(t->c, all, n, ASK_STATUS_MS);
+    for (size_t i = 0; i < n; i++)
+        take_answer(t, &all[i]);
+    free(all);
+}
+
+static void ask_them(struct tracing *t, const char *id)
 {
     struct processes p;
-    const char *ours, *request;
 
     processes_find(t->c, &p);
     for (size_t i = 0; i < p.count; i++)
         if (process_rank(p.names[i]) == process_rank("sequencer"))
             ask_sequencer(t, p.names[i], id);
-    ours = json_string_value(json_object_get(t->event, "id"));
-    /* Ingress knows the request only, when several came in one. */
-    request = json_string_value(json_object_get(t->event, "request"));
-    for (size_t i = 0; !json_object_get(t->event, "matches") && i < p.count;
-         i++) {
-        bool door = process_rank(p.names[i]) == process_rank("ingress");
-
-        if (process_rank(p.names[i]) != process_rank("sequencer"))
-            ask_other(t, p.names[i],
-                      door && request ? request
-                      : ours          ? ours
-                                      : id);
-    }
+    if (!json_object_get(t->event, "matches"))
+        ask_others(t, &p, id);
     processes_fini(&p);
     t->timeline = timeline_sorted(t->timeline);
 }
@@ -247,7 +265,7 @@ static void print_trace(struct tracing *t)
         print_events(t->c, json_object_get(t->event, "events"));
         print_deliveries(t->c, json_object_get(t->event, "deliveries"));
     } else {
-        printf("%s: the sequencer %s.\n", t->c->parsed.args[0],
+        printf("%s: the sequencer %s.\n", t->id,
                t->sequencer_away ? "can't be asked; this is what others saw"
                                  : "has not got it (yet)");
     }
@@ -262,8 +280,7 @@ static void print_trace(struct tracing *t)
 static json_t *document(struct tracing *t)
 {
     json_t *out = t->event ? json_copy(t->event)
-                           : json_pack("{s:o}", "id",
-                                       json_text_of(t->c->parsed.args[0]));
+                           : json_pack("{s:o}", "id", json_text_of(t->id));
 
     if (!t->event && !t->sequencer_away) /* the door has it, and no more */
         json_object_set_new(out, "status", json_string("accepted"));
@@ -288,16 +305,30 @@ static int finish(struct tracing *t, const char *id)
     return 0;
 }
 
+/* The id of a letter holds its event's: dlq_X-crm is of evt_X. The caller's. */
+static char *event_of(const char *id)
+{
+    char *event;
+
+    if (strncmp(id, "dlq_", 4) != 0 || strlen(id) < EVENT_ID_BYTES)
+        return gr_strdup(id);
+    event = gr_strndup(id, EVENT_ID_BYTES);
+    memcpy(event, "evt_", 4);
+    return event;
+}
+
 int run_trace(struct ctl *c)
 {
     struct tracing t = {
         .c = c, .timeline = json_array(), .unreachable = json_array()};
-    const char *id = c->parsed.args[0];
+    char *id;
     int code;
 
-    if (!*id)
+    if (!*c->parsed.args[0])
         return complain(EXIT_USAGE, "the id of an event is needed");
-    ask_all(&t, id);
+    id = event_of(c->parsed.args[0]);
+    t.id = id;
+    ask_them(&t, id);
     if (json_object_get(t.event, "matches"))
         code = print_matches(c, t.event);
     else
@@ -305,5 +336,6 @@ int run_trace(struct ctl *c)
     json_decref(t.event);
     json_decref(t.timeline);
     json_decref(t.unreachable);
+    free(id);
     return code;
 }

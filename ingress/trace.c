@@ -6,6 +6,7 @@
 #include "replay.h"
 #include "signature.h"
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
@@ -38,14 +39,32 @@ json_t *trace_headers(const struct source *source, struct bytes packed)
     return out;
 }
 
+/* From where, and how it was known to be whose. */
+static char *received_text(struct ingress *g, const struct archived *row)
+{
+    const struct settings *s = g->daemon.settings;
+    const struct source *source = settings_source(s, row->source);
+    bool producer = !source && settings_producer(s, row->source);
+
+    return gr_printf(
+        "received from %s by %s %s (%lld bytes), verified by %s, %s %lld",
+        row->remote, producer ? "producer" : "source", row->source,
+        (long long)row->body_bytes,
+        source     ? settings_scheme_name(source->verify.scheme)
+        : producer ? "its bearer token"
+                   : "a scheme that is no longer in the configuration",
+        producer ? "token" : "secret", (long long)row->secret + 1);
+}
+
 static json_t *timeline(struct ingress *g, const struct archived *row)
 {
+    char *what = received_text(g, row);
     json_t *out = json_array();
 
-    json_array_append_new(out, json_pack("{s:o,s:s,s:s}", "at",
-                                         json_time(row->received_ms), "process",
-                                         g->daemon.name, "what",
-                                         "received, verified and kept"));
+    json_array_append_new(
+        out, json_pack("{s:o,s:s,s:o}", "at", json_time(row->received_ms),
+                       "process", g->daemon.name, "what", json_text_of(what)));
+    free(what);
     return out;
 }
 
@@ -66,6 +85,7 @@ static json_t *on_trace(void *self, json_t *args, char why[200])
 {
     struct ingress *g = self;
     const char *id = json_string_value(json_object_get(args, "id"));
+    const char *event = json_string_value(json_object_get(args, "event"));
     struct archived row;
     json_t *out;
     bool handed_on;
@@ -86,12 +106,15 @@ static json_t *on_trace(void *self, json_t *args, char why[200])
                       row.headers),
         "timeline", timeline(g, &row));
     store_found_done(&g->store);
-    replay_tell(g, id, json_object_get(out, "timeline"));
+    replay_tell(g, event ? event : id, json_object_get(out, "timeline"));
     return out;
 }
 
 const struct control_command ingress_commands[] = {
-    {"trace", "id", "what the archive has of an event", on_trace},
+    {"trace", "id event",
+     "what the archive has of a request, and how often the event was sent "
+     "again",
+     on_trace},
     {"rejects", "source, since_ms, until_ms, limit",
      "requests that were refused, newest first", rejects_show},
     {"archive", "since_ms until_ms source limit after",

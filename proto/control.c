@@ -327,20 +327,43 @@ json_t *control_reading(struct bytes text, char why[200])
     return answer;
 }
 
-static json_t *ask_socket(void *req, const char *text, bool *unreachable,
-                          char why[200])
+void *control_send(void *zmq, const char *run_dir, const char *process,
+                   const char *ask, json_t *args, int timeout_ms)
+{
+    char *address = gr_printf("ipc://%s/%s.control", run_dir, process);
+    char *text = control_question(ask, args);
+    void *req = text ? zmq_socket(zmq, ZMQ_REQ) : NULL;
+    int none = 0;
+
+    if (req) {
+        zmq_setsockopt(req, ZMQ_LINGER, &none, sizeof none);
+        zmq_setsockopt(req, ZMQ_RCVTIMEO, &timeout_ms, sizeof timeout_ms);
+        zmq_setsockopt(req, ZMQ_SNDTIMEO, &timeout_ms, sizeof timeout_ms);
+    }
+    if (req && (zmq_connect(req, address) != 0 ||
+                zmq_send(req, text, strlen(text), 0) < 0)) {
+        zmq_close(req);
+        req = NULL;
+    }
+    free(text);
+    free(address);
+    return req;
+}
+
+json_t *control_take(void *req, bool *unreachable, char why[200])
 {
     json_t *answer = NULL;
     zmq_msg_t msg;
 
+    snprintf(why, 200, "it does not answer");
     zmq_msg_init(&msg);
-    if (zmq_send(req, text, strlen(text), 0) < 0 ||
-        zmq_msg_recv(&msg, req, 0) < 0)
-        *unreachable = true;
-    else
+    *unreachable = !req || zmq_msg_recv(&msg, req, 0) < 0;
+    if (!*unreachable)
         answer = control_reading(
             (struct bytes){zmq_msg_data(&msg), zmq_msg_size(&msg)}, why);
     zmq_msg_close(&msg);
+    if (req)
+        zmq_close(req);
     return answer;
 }
 
@@ -348,26 +371,7 @@ json_t *control_ask(void *zmq, const char *run_dir, const char *process,
                     const char *ask, json_t *args, int timeout_ms,
                     bool *unreachable, char why[200])
 {
-    char *address = gr_printf("ipc://%s/%s.control", run_dir, process);
-    char *text = control_question(ask, args);
-    void *req = zmq_socket(zmq, ZMQ_REQ);
-    json_t *answer = NULL;
-    int none = 0;
-
-    *unreachable = false;
-    snprintf(why, 200, "it does not answer");
-    if (req && text) {
-        zmq_setsockopt(req, ZMQ_LINGER, &none, sizeof none);
-        zmq_setsockopt(req, ZMQ_RCVTIMEO, &timeout_ms, sizeof timeout_ms);
-        zmq_setsockopt(req, ZMQ_SNDTIMEO, &timeout_ms, sizeof timeout_ms);
-        if (zmq_connect(req, address) == 0)
-            answer = ask_socket(req, text, unreachable, why);
-        else
-            *unreachable = true;
-    }
-    if (req)
-        zmq_close(req);
-    free(text);
-    free(address);
-    return answer;
+    return control_take(
+        control_send(zmq, run_dir, process, ask, args, timeout_ms), unreachable,
+        why);
 }

@@ -59,6 +59,12 @@ void control_answer(struct control *c, json_t *answer, const char *why);
 json_t *control_ask(void *zmq, const char *run_dir, const char *process,
                     const char *ask, json_t *args, int timeout_ms,
                     bool *unreachable, char why[200]);
+/* The same in two steps, so that several can be asked at once: the socket to be
+ * polled (NULL: it went wrong), and what came, waiting for it up to timeout_ms.
+ * control_take() closes the socket. */
+void *control_send(void *zmq, const char *run_dir, const char *process,
+                   const char *ask, json_t *args, int timeout_ms);
+json_t *control_take(void *req, bool *unreachable, char why[200]);
 
 /* The two halves of that, for who must not wait: the text of a question (the
  * caller's; borrows args), and what an answer's text says, as above. */

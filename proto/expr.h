@@ -54,6 +54,7 @@ struct subject {
     const char *json_error; /* static or inside json_why; NULL when it parses */
     char json_why[200];
     bool json_inexact; /* it has whole numbers that no int64 holds */
+    bool gone;         /* headers and body are not kept any more */
 };
 
 void subject_fini(struct subject *s);

@@ -344,6 +344,8 @@ const struct endpoint_settings *settings_endpoint(const struct settings *s,
  * names, in the order of the file; the built-in ones too. The caller's. */
 struct json_t *settings_names(const struct settings *s);
 
+/* "hmac-sha256" */
+const char *settings_scheme_name(enum scheme scheme);
 /* The effective configuration as YAML with comments, secrets as "…". */
 void settings_print(const struct settings *s, struct buf *out);
 /* docs/CONFIGURATION.md, from the same tables. */

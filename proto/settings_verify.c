@@ -14,6 +14,12 @@ static const char *const scheme_words[] = {
     [SCHEME_RSA_SHA256] = "rsa-sha256",
     [SCHEME_SHARED_TOKEN] = "shared-token",
     NULL};
+
+const char *settings_scheme_name(enum scheme scheme)
+{
+    return scheme_words[scheme];
+}
+
 static const char *const encoding_words[] = {
     [ENCODING_HEX] = "hex", [ENCODING_BASE64] = "base64", NULL};
 static const char *const key_words[] = {

@@ -180,8 +180,11 @@ static bool field_holds(const struct where_field *f, struct subject *s,
 
 bool where_holds(const struct where *w, struct subject *s, struct buf *why)
 {
+    if (s->gone && w->count && why)
+        buf_puts(why, "its `where` did not hold (what it looks at is no longer "
+                      "kept here)");
     for (size_t i = 0; i < w->count; i++)
-        if (!field_holds(&w->fields[i], s, why))
+        if (s->gone || !field_holds(&w->fields[i], s, why))
             return false;
     return true;
 }

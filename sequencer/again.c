@@ -2,6 +2,7 @@
  * and may go, was refused and is requeued, was suppressed or ignored and a
  * person says otherwise. */
 #include "log.h"
+#include "store_search.h"
 #include "taking.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -84,7 +85,19 @@ gr_rc intake_again(struct sequencer *q, int64_t n, int64_t life)
     return GR_OK;
 }
 
-gr_rc intake_release(struct sequencer *q, const char *id, char why[200])
+/* Who did it, for those who ask later. */
+static void note_release(struct sequencer *q, const char *id, const char *who)
+{
+    char *subject = gr_printf("event %s", id);
+    char *what = gr_printf("let through by %s", who);
+
+    store_act_add(q->search, q->d.loop.now_ms, subject, what);
+    free(subject);
+    free(what);
+}
+
+gr_rc intake_release(struct sequencer *q, const char *id, const char *who,
+                     char why[200])
 {
     int64_t n = store_event_n(q->store, wire_text(id));
     struct again a;
@@ -102,6 +115,7 @@ gr_rc intake_release(struct sequencer *q, const char *id, char why[200])
         snprintf(why, 200, "the body of %.60s is no longer kept", id);
     } else {
         again(q, &t);
+        note_release(q, id, who);
         q->metrics[METRIC_LET_THROUGH]++;
         log_info(id, "let through by a person");
         rc = GR_OK;

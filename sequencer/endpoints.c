@@ -13,7 +13,9 @@
 #include "log.h"
 #include "store.h"
 #include "store_lanes.h"
+#include "store_search.h"
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum {
@@ -75,6 +77,25 @@ static int64_t budget_ms(const struct retry_policy *p)
                                                           : all;
 }
 
+/* So that a trace can say what held an event up. */
+static void note_act(struct sequencer *q, const struct endpoint *e,
+                     const char *what, const char *by)
+{
+    char *subject = gr_printf("endpoint %s", e->name);
+    char *text = gr_printf("%s%s", what, by);
+
+    store_act_add(q->search, q->d.loop.now_ms, subject, text);
+    free(subject);
+    free(text);
+}
+
+static const char *who_of(json_t *args)
+{
+    const char *who = json_string_value(json_object_get(args, "who"));
+
+    return who && *who ? who : "an operator";
+}
+
 static void stop_trying(struct sequencer *q, struct endpoint *e,
                         enum endpoint_state state, const char *why)
 {
@@ -92,6 +113,7 @@ void endpoint_disable(struct sequencer *q, struct endpoint *e, const char *why)
     if (e->state == ENDPOINT_PAUSED) /* that time counts, too */
         e->paused_ms += q->d.loop.now_ms - e->since_ms;
     stop_trying(q, e, ENDPOINT_DISABLED, why);
+    note_act(q, e, "disabled: ", why);
     q->metrics[METRIC_ENDPOINTS_DISABLED]++;
     log_error(NULL,
               "an endpoint is disabled: its deliveries wait until `grapnel "
@@ -317,6 +339,7 @@ json_t *endpoints_pause(void *self, json_t *args, char why[200])
         return NULL;
     if (e->state == ENDPOINT_ACTIVE) {
         stop_trying(q, e, ENDPOINT_PAUSED, "paused by an operator");
+        note_act(q, e, "paused by ", who_of(args));
         log_info(NULL, "an endpoint is paused", LS("endpoint", e->name));
     }
     return endpoint_json(q, e);
@@ -337,6 +360,7 @@ json_t *endpoints_resume(void *self, json_t *args, char why[200])
         e->failing_ms = 0;
         e->warned = 0;
         e->changed = e->waiting = q->place = true;
+        note_act(q, e, "resumed by ", who_of(args));
         log_info(NULL, "an endpoint is resumed", LS("endpoint", e->name));
     }
     return endpoint_json(q, e);

@@ -1,5 +1,6 @@
 /* intake: one accepted request becomes an event: what it is, whether it is a
  * repeat, its number, and who gets it. All in the turn's transaction. */
+#include "blocks.h"
 #include "headers.h"
 #include "keys.h"
 #include "log.h"
@@ -182,9 +183,19 @@ static void said(struct sequencer *q, struct taking *t)
     finding_fini(&t->f);
 }
 
+/* Its row is there: what it is said to be may have changed. */
+static void set_event(struct sequencer *q, struct event_row *ev)
+{
+    if (ev->status == EVENT_ROUTED || ev->status == EVENT_IGNORED)
+        ev->let_go_ms = q->d.loop.now_ms;
+    store_event_set(q->store, ev);
+    blocks_note(q->blocks, ev->n, BLOCK_TYPE, ev->type);
+    blocks_note(q->blocks, ev->n, BLOCK_WORKSPACE, ev->workspace);
+}
+
 void taking_end(struct sequencer *q, struct taking *t)
 {
-    store_event_set(q->store, t->ev);
+    set_event(q, t->ev);
     said(q, t);
 }
 
@@ -226,7 +237,7 @@ static void take_parts(struct sequencer *q, struct event_row *ev,
     ev->status = EVENT_SPLIT;
     ev->reason = reason;
     if (life)
-        store_event_set(q->store, ev);
+        set_event(q, ev);
     else
         store_event_add(q->store, ev);
     for (size_t i = 0; i < parts->count; i++)
@@ -315,7 +326,7 @@ static void take_it(struct sequencer *q, struct taking *t)
     taking_decide(q, t);
     keep_body(q, t->ev, t->subject, &t->published, !t->life);
     if (t->life)
-        store_event_set(q->store, t->ev);
+        set_event(q, t->ev);
     else
         store_event_add(q->store, t->ev);
     said(q, t);

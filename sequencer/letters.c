@@ -1,4 +1,5 @@
 /* letters: what dlqd is told, and what it sends back. */
+#include "blocks.h"
 #include "log.h"
 #include "replay.h"
 #include "store.h"
@@ -206,6 +207,7 @@ static bool revive(struct sequencer *q, const struct wire_requeued *m,
                                   .previous = m->previous,
                                   .attempts = (int64_t)m->attempts};
         store_delivery_add(q->store, &d);
+        blocks_note_endpoint(q->blocks, event, e->id);
     }
     /* A life above ours: we came back from before its last death. */
     if (d.status == DELIVERY_DEAD && d.life < (int64_t)m->life)

@@ -1,4 +1,5 @@
 /* The sequencer's turn: results before new events, rows before words. */
+#include "blocks.h"
 #include "clock.h"
 #include "doors.h"
 #include "keys.h"
@@ -8,6 +9,7 @@
 #include "store.h"
 #include "store_lanes.h"
 #include "store_order.h"
+#include "store_search.h"
 #include "streams.h"
 #include <stdio.h>
 #include <string.h>
@@ -18,6 +20,7 @@ enum {
     PURGE_PER_TURN = 64,
     ORDER_PER_TURN = 128,
     WORKSPACES_CACHED = 65536,
+    CONFIG_MAX_BYTES = 16 * 1024 * 1024,
 };
 
 /* The door refuses first (at 5 % of the disk); we stop taking events later, and
@@ -151,6 +154,10 @@ static void look(struct sequencer *q)
                              "taken until there is room"
                            : "there is room again: events are taken");
     q->purge_keys = q->purge_events = q->purge_order = true;
+    blocks_tidy(q->blocks);
+    store_acts_forget(q->search,
+                      q->d.loop.now_ms - q->d.settings->history_keep_ms,
+                      ORDER_PER_TURN);
     count(q);
 }
 
@@ -179,6 +186,24 @@ static bool purge(struct sequencer *q)
     return q->purge_keys || q->purge_events || q->purge_order;
 }
 
+/* Since when is it as it is? Trace judges by it what rows don't say. */
+static void date_configuration(struct sequencer *q)
+{
+    struct buf text;
+    struct key digest;
+
+    buf_init(&text, CONFIG_MAX_BYTES);
+    settings_print(q->d.settings, &text);
+    digest = key_make(text.data, text.len);
+    buf_fini(&text);
+    q->config_since_ms = store_meta(q->store, "config_since_ms");
+    if (store_meta(q->store, "config_digest") == (int64_t)digest.hash)
+        return;
+    q->config_since_ms = q->config_since_ms ? q->d.loop.now_ms : 1;
+    store_meta_set(q->store, "config_digest", (int64_t)digest.hash);
+    store_meta_set(q->store, "config_since_ms", q->config_since_ms);
+}
+
 /* After a start, a reload or a turn that was taken back nobody wants anything
  * until the endpoints are matched with the settings. Inside a turn, so that a
  * full disk takes it back as a whole. */
@@ -192,8 +217,17 @@ void loop_begin(void *self)
         q->series = random_id();
         store_meta_set(q->store, "series", (int64_t)q->series);
     }
+    date_configuration(q);
     grants_configure(q, q->d.settings);
     streams_configure(q->streams);
+}
+
+/* Of two waits; -1: there is nothing to wait for. */
+static int sooner(int a, int b)
+{
+    if (a < 0 || b < 0)
+        return a < 0 ? b : a;
+    return a < b ? a : b;
 }
 
 int loop_work(void *self)
@@ -209,13 +243,13 @@ int loop_work(void *self)
     wait_ms = grants_work(q);
     letters_work(q);
     replay_ms = replay_work(q);
-    if (replay_ms >= 0 && (wait_ms < 0 || replay_ms < wait_ms))
-        wait_ms = replay_ms;
+    wait_ms = sooner(wait_ms, replay_ms);
     more_ms = q->was_undone ? -1 : dispatch_work(q);
     if (q->d.loop.mono_ms - q->looked_ms >= LOOK_MS)
         look(q);
     if (purge(q))
         more_ms = 0;
+    wait_ms = sooner(wait_ms, q->no_room ? -1 : blocks_work(q->blocks));
     store_workspaces(q->store, &q->workspaces);
     endpoints_work(q);
     if (q->next_place != q->saved_place) {
@@ -257,6 +291,8 @@ void loop_open(void *self)
     q->lanes = store_lanes_open(q->d.db);
     q->next_place = q->saved_place = store_meta(q->store, "next_place") + 1;
     q->order = store_order_open(q->d.db);
+    q->search = store_search_open(q->d.db);
+    q->blocks = blocks_open(q);
     q->keys = keys_open(q->d.db);
     q->doors = doors_open(q);
     q->streams = streams_open(q);
@@ -277,6 +313,8 @@ void loop_undo(void *self)
     keys_undo(q->keys);
     doors_undo(q->doors);
     streams_undo(q->streams);
+    blocks_undo(q->blocks);
+    q->config_since_ms = store_meta(q->store, "config_since_ms");
     read_next_event(q);
     q->series = (uint64_t)store_meta(q->store, "series");
     q->letters_done = 0;
@@ -303,5 +341,7 @@ void loop_close(void *self)
     doors_close(q->doors);
     keys_close(q->keys);
     store_order_close(q->order);
+    blocks_close(q->blocks);
+    store_search_close(q->search);
     store_close(q->store);
 }

@@ -1,4 +1,5 @@
 #include "replay.h"
+#include "blocks.h"
 #include "headers.h"
 #include "json_text.h"
 #include "lane.h"
@@ -119,6 +120,7 @@ static void give(struct again *a, struct endpoint *e)
     d.behind = lanes_busy(q, e, d.lane);
     e->waiting = e->waiting || !d.behind;
     store_delivery_add(q->store, &d);
+    blocks_note_endpoint(q->blocks, d.event, d.endpoint);
     a->opened++;
 }
 

@@ -1,5 +1,6 @@
 /* routing: an event that goes gets its number, and deliveries to all that want
  * it. */
+#include "blocks.h"
 #include "route.h"
 #include "store.h"
 #include "taking.h"
@@ -28,6 +29,7 @@ void routing_give(struct sequencer *q, struct endpoint *e,
         e->waiting = e->waiting || !d.behind;
     }
     store_delivery_add(q->store, &d);
+    blocks_note_endpoint(q->blocks, ev->n, e->id);
 }
 
 /* Why nobody wants it, as far as fits: it is asked once, when its body is still

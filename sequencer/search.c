@@ -1,8 +1,12 @@
-/* search: deliveries, newest first, a bounded number of rows for each question;
- * the asker goes on from "next". */
+/* search: events and deliveries, newest first, a bounded number of rows for each
+ * question; the asker goes on from "next". Blocks that can't have what is looked
+ * for are passed over (blocks.h); what is rare by its status has an index; and
+ * nothing is open below the oldest that is. */
+#include "blocks.h"
 #include "glob.h"
 #include "json_text.h"
-#include "store.h"
+#include "store_search.h"
+#include "trace.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -10,23 +14,290 @@
 enum {
     LIMIT_USUAL = 100,
     LIMIT_MOST = 1000,
-    LOOK_MOST = 5000, /* rows looked at, some 10 ms */
+    LOOK_MOST = 5000,      /* rows looked at, some 10 ms */
+    SKIP_MOST = 1500,      /* blocks passed over, some 10 ms */
+    COUNTED_MOST = 100000, /* by store_open_counts() */
+    ANY = -1,
 };
 
 struct wanted {
     const char *workspace, *source, *type, *endpoint, *status;
+    int64_t only; /* the endpoint's id */
     int64_t since_ms, until_ms, limit;
-    int64_t event, endpoint_id; /* go on below */
+    struct block_question blocks;
+    /* Go on below (event, endpoint_id). */
+    int64_t event, endpoint_id;
+    int64_t least; /* not below this event */
+    int looked, skipped;
+    bool more; /* there is more below */
 };
+
+/* ---- the question ---- */
 
 static bool read_before(struct wanted *w, const char *text)
 {
     int end = 0;
 
-    return sscanf(text, "%" SCNd64 ".%" SCNd64 "%n", &w->event, &w->endpoint_id,
-                  &end) == 2 &&
+    return sscanf(text, "%" SCNd64 ".%" SCNd64 ".%" SCNd64 "%n", &w->event,
+                  &w->endpoint_id, &w->least, &end) == 3 &&
            end > 0 && !text[end];
 }
+
+static json_t *cursor(const struct wanted *w)
+{
+    char text[80];
+
+    snprintf(text, sizeof text, "%" PRId64 ".%" PRId64 ".%" PRId64, w->event,
+             w->endpoint_id, w->least);
+    return w->more ? json_string(text) : json_null();
+}
+
+static void ask_block(struct wanted *w, enum block_name what, const char *name)
+{
+    if (name && !strchr(name, '*'))
+        block_ask(&w->blocks, what, name);
+}
+
+static const char *text_arg(json_t *args, const char *key)
+{
+    return json_string_value(json_object_get(args, key));
+}
+
+static int64_t number_arg(json_t *args, const char *key, int64_t otherwise)
+{
+    json_t *v = json_object_get(args, key);
+
+    return json_is_integer(v) && json_integer_value(v) > 0
+               ? json_integer_value(v)
+               : otherwise;
+}
+
+static bool read_wanted(struct wanted *w, json_t *args, char why[200])
+{
+    const char *before = text_arg(args, "before");
+
+    *w = (struct wanted){
+        .workspace = text_arg(args, "workspace"),
+        .source = text_arg(args, "source"),
+        .type = text_arg(args, "type"),
+        .endpoint = text_arg(args, "endpoint"),
+        .status = text_arg(args, "status"),
+        .since_ms = number_arg(args, "since_ms", 0),
+        .until_ms = number_arg(args, "until_ms", INT64_MAX),
+        .limit = number_arg(args, "limit", LIMIT_USUAL),
+        .event = INT64_MAX,
+        .endpoint_id = INT64_MAX,
+        .more = true,
+    };
+    if (w->limit > LIMIT_MOST)
+        w->limit = LIMIT_MOST;
+    w->blocks.since_ms = w->since_ms;
+    w->blocks.until_ms = w->until_ms;
+    ask_block(w, BLOCK_SOURCE, w->source);
+    ask_block(w, BLOCK_TYPE, w->type);
+    ask_block(w, BLOCK_WORKSPACE, w->workspace);
+    if (!before || read_before(w, before))
+        return true;
+    snprintf(why, 200, "\"before\" must be the \"next\" of an answer");
+    return false;
+}
+
+/* Only what is open is wanted: where the oldest of it is. */
+static void from_oldest_open(struct sequencer *q, struct wanted *w)
+{
+    int64_t counts[DELIVERY_DELIVERED] = {0}, all = 0, oldest;
+
+    if (w->least)
+        return;
+    oldest = store_open_counts(q->store, counts, DELIVERY_DELIVERED);
+    for (int i = 0; i < DELIVERY_DELIVERED; i++)
+        all += counts[i];
+    w->least = !oldest              ? INT64_MAX
+               : all < COUNTED_MOST ? oldest
+                                    : 1; /* not all of them were seen */
+}
+
+/* ---- the walk ---- */
+
+/* The next events to look at: from *least, and below w->event or what it becomes.
+ * false: there are none (w->more false), or enough was passed over. */
+static bool next_span(struct sequencer *q, struct wanted *w, int64_t *least)
+{
+    for (; w->skipped < SKIP_MOST; w->skipped++) {
+        int64_t n = store_event_below(q->search, w->event);
+
+        if (n < 1 || n < w->least) {
+            w->more = false;
+            return false;
+        }
+        *least = n / BLOCK_EVENTS * BLOCK_EVENTS;
+        if (blocks_may_have(q->blocks, n, &w->blocks))
+            return true;
+        w->event = *least;
+        w->endpoint_id = 0;
+    }
+    return false;
+}
+
+static bool enough(const struct wanted *w, const json_t *list)
+{
+    return w->looked >= LOOK_MOST || (int64_t)json_array_size(list) >= w->limit;
+}
+
+static bool takes(const char *glob, const char *text)
+{
+    return !glob || glob_match(glob, text);
+}
+
+/* ---- events ---- */
+
+/* How rows of this status are found: ANY of them, or a rare one. -2: there is no
+ * such status. */
+static int status_of(const char *name)
+{
+    static const struct {
+        const char *name;
+        int status;
+    } all[] = {{"routed", ANY},
+               {"done", ANY},
+               {"expired", ANY},
+               {"duplicate", EVENT_DUPLICATE},
+               {"refused", EVENT_REFUSED},
+               {"buffered", EVENT_BUFFERED},
+               {"ignored", EVENT_IGNORED}};
+
+    for (size_t i = 0; name && i < COUNT_OF(all); i++)
+        if (strcmp(name, all[i].name) == 0)
+            return all[i].status;
+    return name ? -2 : ANY;
+}
+
+static bool has_endpoint(struct sequencer *q, const struct wanted *w,
+                         const struct event_row *e)
+{
+    struct delivery_row d;
+    bool has;
+
+    if (!w->endpoint)
+        return true;
+    has = w->only && store_delivery(q->store, e->n, w->only, &d);
+    store_delivery_done(q->store);
+    return has;
+}
+
+static void add_event(struct sequencer *q, const struct wanted *w,
+                      const struct event_row *e, json_t *list)
+{
+    enum event_end end;
+
+    if (!takes(w->source, e->source) || !takes(w->type, e->type) ||
+        !takes(w->workspace, e->workspace) || e->received_ms < w->since_ms ||
+        e->received_ms >= w->until_ms || !has_endpoint(q, w, e))
+        return;
+    end = store_event_end(q->store, e->n);
+    if (!w->status || strcmp(w->status, event_status_name(e, end)) == 0)
+        json_array_append_new(list, event_json(e, end));
+}
+
+/* false: enough. */
+static bool look_at_events(struct sequencer *q, struct wanted *w, int status,
+                           int64_t least, json_t *list)
+{
+    struct event_row e;
+
+    store_events(q->search, status, least, w->event);
+    while (!enough(w, list) && store_events_next(q->search, &e)) {
+        w->looked++;
+        w->event = e.n;
+        add_event(q, w, &e, list);
+    }
+    store_events_done(q->search);
+    if (enough(w, list))
+        return false;
+    w->event = least;
+    return true;
+}
+
+/* All of its deliveries died of that, so it is among the dead ones. */
+static bool look_at_expired(struct sequencer *q, struct wanted *w,
+                            int64_t least, json_t *list)
+{
+    struct found_row r;
+    struct event_row e;
+
+    store_walk(q->search, true, least, w->event, w->endpoint_id);
+    while (!enough(w, list) && store_walk_next(q->search, &r)) {
+        w->looked++;
+        w->event = r.event; /* once, whatever it had */
+        w->endpoint_id = 0;
+        if (strcmp(r.reason, "expired") == 0 &&
+            store_event(q->store, r.event, &e))
+            add_event(q, w, &e, list);
+        store_done(q->store);
+        store_walk_done(q->search);
+        store_walk(q->search, true, least, w->event, w->endpoint_id);
+    }
+    store_walk_done(q->search);
+    if (enough(w, list))
+        return false;
+    w->event = least;
+    return true;
+}
+
+/* Of the endpoint, if one is named; false: there never was such a one. */
+static bool ask_endpoint(struct sequencer *q, struct wanted *w)
+{
+    const struct endpoint *e;
+
+    if (!w->endpoint || strchr(w->endpoint, '*'))
+        return true;
+    e = endpoint_find(q, w->endpoint);
+    w->only = e ? e->id : 0;
+    if (e)
+        block_ask_endpoint(&w->blocks, e->id);
+    return e != NULL;
+}
+
+static void search_events(struct sequencer *q, struct wanted *w, int status,
+                          json_t *list)
+{
+    bool expired = w->status && strcmp(w->status, "expired") == 0;
+    int64_t least;
+
+    if (w->status && strcmp(w->status, "routed") == 0)
+        from_oldest_open(q, w);
+    w->more = ask_endpoint(q, w);
+    if (w->more && status != ANY)
+        w->more = !look_at_events(q, w, status, w->least, list);
+    else
+        while (w->more && next_span(q, w, &least) &&
+               (expired ? look_at_expired(q, w, least, list)
+                        : look_at_events(q, w, ANY, least, list)))
+            ;
+}
+
+json_t *events_search(void *self, json_t *args, char why[200])
+{
+    struct wanted w;
+    json_t *list;
+    int status;
+
+    if (!read_wanted(&w, args, why))
+        return NULL;
+    status = status_of(w.status);
+    if (status == -2) {
+        snprintf(why, 200,
+                 "status: it is buffered, routed, done, duplicate, ignored, "
+                 "refused or expired, not \"%.40s\"",
+                 w.status);
+        return NULL;
+    }
+    list = json_array();
+    search_events(self, &w, status, list);
+    return json_pack("{s:o,s:o}", "events", list, "next", cursor(&w));
+}
+
+/* ---- deliveries ---- */
 
 static bool is_status(const char *text)
 {
@@ -35,44 +306,6 @@ static bool is_status(const char *text)
     for (int i = DELIVERY_WAITING; i <= DELIVERY_DEAD; i++)
         found |= strcmp(text, delivery_status_name(i)) == 0;
     return found;
-}
-
-static bool read_wanted(struct wanted *w, json_t *args, char why[200])
-{
-    const char *before = json_string_value(json_object_get(args, "before"));
-
-    *w = (struct wanted){
-        .workspace = json_string_value(json_object_get(args, "workspace")),
-        .source = json_string_value(json_object_get(args, "source")),
-        .type = json_string_value(json_object_get(args, "type")),
-        .endpoint = json_string_value(json_object_get(args, "endpoint")),
-        .status = json_string_value(json_object_get(args, "status")),
-        .since_ms = json_integer_value(json_object_get(args, "since_ms")),
-        .until_ms = json_integer_value(json_object_get(args, "until_ms")),
-        .limit = json_integer_value(json_object_get(args, "limit")),
-        .event = INT64_MAX,
-        .endpoint_id = INT64_MAX};
-    if (w->limit < 1)
-        w->limit = LIMIT_USUAL;
-    if (w->limit > LIMIT_MOST)
-        w->limit = LIMIT_MOST;
-    if (w->status && !is_status(w->status)) {
-        snprintf(why, 200,
-                 "status: it is waiting, in_flight, retrying, open (any of "
-                 "these), delivered or dead, not \"%.40s\"",
-                 w->status);
-        return false;
-    }
-    if (before && !read_before(w, before)) {
-        snprintf(why, 200, "\"before\" must be the \"next\" of an answer");
-        return false;
-    }
-    return true;
-}
-
-static bool takes(const char *glob, const char *text)
-{
-    return !glob || glob_match(glob, text);
 }
 
 static bool has_status(const struct wanted *w, int status)
@@ -88,7 +321,7 @@ static bool is_wanted(const struct wanted *w, const struct found_row *r)
     return has_status(w, r->status) && takes(w->endpoint, r->endpoint) &&
            takes(w->workspace, r->workspace) && takes(w->source, r->source) &&
            takes(w->type, r->type) && r->received_ms >= w->since_ms &&
-           (!w->until_ms || r->received_ms < w->until_ms);
+           r->received_ms < w->until_ms;
 }
 
 static json_t *text_or_null(const char *text)
@@ -118,29 +351,52 @@ static json_t *row_json(const struct found_row *r)
         json_time(open ? r->next_ms : 0));
 }
 
+/* false: enough. */
+static bool look_at_deliveries(struct sequencer *q, struct wanted *w, bool dead,
+                               int64_t least, json_t *list)
+{
+    struct found_row r;
+
+    store_walk(q->search, dead, least, w->event, w->endpoint_id);
+    while (!enough(w, list) && store_walk_next(q->search, &r)) {
+        w->looked++;
+        w->event = r.event;
+        w->endpoint_id = r.endpoint_id;
+        if (is_wanted(w, &r))
+            json_array_append_new(list, row_json(&r));
+    }
+    store_walk_done(q->search);
+    if (enough(w, list))
+        return false;
+    w->event = least;
+    w->endpoint_id = 0;
+    return true;
+}
+
 json_t *deliveries_search(void *self, json_t *args, char why[200])
 {
     struct sequencer *q = self;
-    json_t *list;
-    struct found_row r;
     struct wanted w;
-    bool more;
-    int n = 0;
-    char next[64] = "";
+    bool dead;
+    json_t *list;
+    int64_t least;
 
     if (!read_wanted(&w, args, why))
         return NULL;
-    list = json_array();
-    store_walk(q->store, w.event, w.endpoint_id);
-    while ((more = store_walk_next(q->store, &r))) {
-        snprintf(next, sizeof next, "%" PRId64 ".%" PRId64, r.event,
-                 r.endpoint_id);
-        if (is_wanted(&w, &r))
-            json_array_append_new(list, row_json(&r));
-        if (++n >= LOOK_MOST || (int64_t)json_array_size(list) >= w.limit)
-            break;
+    if (w.status && !is_status(w.status)) {
+        snprintf(why, 200,
+                 "status: it is waiting, in_flight, retrying, open (any of "
+                 "these), delivered or dead, not \"%.40s\"",
+                 w.status);
+        return NULL;
     }
-    store_walk_done(q->store);
-    return json_pack("{s:o,s:o}", "deliveries", list, "next",
-                     more ? json_string(next) : json_null());
+    dead = w.status && strcmp(w.status, "dead") == 0;
+    if (w.status && !dead && strcmp(w.status, "delivered") != 0)
+        from_oldest_open(q, &w);
+    list = json_array();
+    w.more = ask_endpoint(q, &w);
+    while (w.more && next_span(q, &w, &least) &&
+           look_at_deliveries(q, &w, dead, least, list))
+        ;
+    return json_pack("{s:o,s:o}", "deliveries", list, "next", cursor(&w));
 }

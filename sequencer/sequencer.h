@@ -162,6 +162,8 @@ struct sequencer {
     struct daemon d;
     struct store *store;
     struct store_order *order;
+    struct store_search *search;
+    struct blocks *blocks;
     struct keys *keys;
     struct streams *streams;
     struct doors *doors;
@@ -176,6 +178,8 @@ struct sequencer {
     int64_t longest_ms; /* the longest timeout of the settings */
     int64_t shorten_ms; /* mono: when only that one counts */
     int64_t silence_ms; /* longest a grant may outlive our last answer */
+    int64_t
+        config_since_ms; /* wall: since when the configuration is as it is */
     uint64_t series;
     struct ulid ids; /* of events of our own */
     int64_t next_event;
@@ -219,7 +223,8 @@ void intake_own(struct sequencer *q, struct endpoint *e, const char *type,
  * an ignored one is forced. GR_REFUSE: it was neither. */
 gr_rc intake_again(struct sequencer *q, int64_t n, int64_t life);
 /* A person lets a repeat through. GR_REFUSE: `why`. */
-gr_rc intake_release(struct sequencer *q, const char *id, char why[200]);
+gr_rc intake_release(struct sequencer *q, const char *id, const char *who,
+                     char why[200]);
 /* An event that was held back goes; `gap`: past these numbers, or "". `life`: of
  * its letter, as streams_place() was told. */
 void intake_let_go(struct sequencer *q, int64_t n, int64_t life,
@@ -310,7 +315,11 @@ void letters_work(struct sequencer *q);
 void body_maybe_drop(struct sequencer *q, int64_t event);
 
 /* search.c */
+json_t *events_search(void *self, json_t *args, char why[200]);
 json_t *deliveries_search(void *self, json_t *args, char why[200]);
+
+/* trace.c */
+json_t *trace_event(void *self, json_t *args, char why[200]);
 
 /* measure.c: what takes a look at the rows, once per metrics.interval */
 void measure(void *self);

@@ -1,15 +1,22 @@
 /* show_order: gaps, workspaces, and what a person says to them. */
 #include "doors.h"
+#include "glob.h"
 #include "json_text.h"
 #include "show.h"
 #include "store.h"
 #include "store_order.h"
+#include "store_search.h"
 #include "streams.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { LIMIT_MOST = 10000, LIMIT_USUAL = 100, NOTE_MAX_BYTES = 1000 };
+enum {
+    LIMIT_MOST = 10000,
+    LIMIT_USUAL = 100,
+    NOTE_MAX_BYTES = 1000,
+    LOOK_MOST = 5000 /* gaps looked at, some 10 ms */
+};
 
 static int limit_of(json_t *args)
 {
@@ -25,6 +32,13 @@ static const char *text_of(json_t *args, const char *name)
     return json_string_value(json_object_get(args, name));
 }
 
+static const char *who_of(json_t *args)
+{
+    const char *who = text_of(args, "who");
+
+    return who && *who ? who : "an operator";
+}
+
 /* ---- a suppressed repeat ---- */
 
 json_t *show_release(void *self, json_t *args, char why[200])
@@ -35,7 +49,7 @@ json_t *show_release(void *self, json_t *args, char why[200])
         snprintf(why, 200, "args.event: the id of an event is needed");
         return NULL;
     }
-    if (intake_release(self, id, why) != GR_OK)
+    if (intake_release(self, id, who_of(args), why) != GR_OK)
         return NULL;
     return json_pack("{s:s,s:s}", "id", id, "status", "released");
 }
@@ -54,13 +68,16 @@ static const char *gap_status_name(int status)
 
 struct listing {
     struct sequencer *q;
+    const char *source, *workspace;
+    int64_t since_ms, until_ms, limit, last;
+    int looked;
+    bool more;
     json_t *list;
 };
 
-static void on_gap(void *arg, const struct gap_row *g)
+static json_t *gap_json(struct sequencer *q, const struct gap_row *g)
 {
-    struct listing *l = arg;
-    const char *missing = doors_missing(l->q->doors);
+    const char *missing = doors_missing(q->doors);
     json_t *j = json_pack(
         "{s:o,s:o,s:o,s:o,s:I,s:I,s:s,s:o,s:o,s:o}", "id",
         json_sprintf("gap_%lld", (long long)g->id), "source",
@@ -74,21 +91,58 @@ static void on_gap(void *arg, const struct gap_row *g)
     if (g->status == GAP_OPEN)
         json_object_set_new(j, "waits_for",
                             missing ? json_string(missing) : json_null());
-    json_array_append_new(l->list, j);
+    return j;
+}
+
+static bool takes(const char *glob, const char *text)
+{
+    return !glob || glob_match(glob, text);
+}
+
+static bool on_gap(void *arg, const struct gap_row *g)
+{
+    struct listing *l = arg;
+
+    l->last = g->id;
+    if (takes(l->source, g->source) && takes(l->workspace, g->workspace) &&
+        g->opened_ms >= l->since_ms && g->opened_ms < l->until_ms)
+        json_array_append_new(l->list, gap_json(l->q, g));
+    l->more = ++l->looked >= LOOK_MOST ||
+              (int64_t)json_array_size(l->list) >= l->limit;
+    return !l->more;
+}
+
+static bool read_before(const char *text, int64_t *below, char why[200])
+{
+    char *end;
+
+    *below = text ? strtoll(text, &end, 10) : INT64_MAX;
+    if (!text || (end != text && !*end))
+        return true;
+    snprintf(why, 200, "\"before\" must be the \"next\" of an answer");
+    return false;
 }
 
 json_t *show_gaps(void *self, json_t *args, char why[200])
 {
-    struct sequencer *q = self;
-    struct listing l = {q, json_array()};
+    json_int_t until = json_integer_value(json_object_get(args, "until_ms"));
+    struct listing l = {
+        .q = self,
+        .source = text_of(args, "source"),
+        .workspace = text_of(args, "workspace"),
+        .since_ms = json_integer_value(json_object_get(args, "since_ms")),
+        .until_ms = until ? until : INT64_MAX,
+        .limit = limit_of(args)};
+    int64_t below;
 
-    (void)why;
-    store_gaps(q->order, json_is_true(json_object_get(args, "open")),
-               text_of(args, "source"), text_of(args, "workspace"),
-               json_integer_value(json_object_get(args, "since_ms")),
-               json_integer_value(json_object_get(args, "until_ms")),
-               limit_of(args), on_gap, &l);
-    return l.list;
+    if (!read_before(text_of(args, "before"), &below, why))
+        return NULL;
+    l.list = json_array();
+    store_gaps(l.q->order, json_is_true(json_object_get(args, "open")), below,
+               on_gap, &l);
+    return json_pack("{s:o,s:o}", "gaps", l.list, "next",
+                     l.more ? json_sprintf("%lld", (long long)l.last)
+                            : json_null());
 }
 
 /* "gap_12" or "12"; 0: neither. */
@@ -103,6 +157,17 @@ static int64_t gap_id(const char *text)
     return *end || end == text || id < 1 ? 0 : id;
 }
 
+static void note_close(struct sequencer *q, int64_t id, const char *who,
+                       const char *note)
+{
+    char *subject = gr_printf("gap %lld", (long long)id);
+    char *what = gr_printf("closed by %s: %s", who, note);
+
+    store_act_add(q->search, q->d.loop.now_ms, subject, what);
+    free(subject);
+    free(what);
+}
+
 json_t *show_close_gap(void *self, json_t *args, char why[200])
 {
     struct sequencer *q = self;
@@ -114,10 +179,12 @@ json_t *show_close_gap(void *self, json_t *args, char why[200])
                  text ? text : "");
     else if (!note || !*note || strlen(note) > NOTE_MAX_BYTES)
         snprintf(why, 200, "a note of 1 to %d bytes is needed", NOTE_MAX_BYTES);
-    else if (streams_close_gap(q->streams, id, note, why) == GR_OK)
+    else if (streams_close_gap(q->streams, id, note, why) == GR_OK) {
+        note_close(q, id, who_of(args), note);
         return json_pack("{s:o,s:s}", "id",
                          json_sprintf("gap_%lld", (long long)id), "status",
                          "closed");
+    }
     return NULL;
 }
 

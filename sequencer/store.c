@@ -1,14 +1,17 @@
 #include "store.h"
 #include "log.h"
+#include "store_rows.h"
 #include <stdlib.h>
 #include <string.h>
 
 extern const char sequencer_store_sql[], sequencer_parts_sql[],
-    sequencer_order_sql[], sequencer_replay_sql[], sequencer_streams_sql[];
+    sequencer_order_sql[], sequencer_replay_sql[], sequencer_streams_sql[],
+    sequencer_answers_sql[];
 
-static const char *const steps[] = {
-    sequencer_store_sql, proto_hop_sql,        sequencer_parts_sql,
-    sequencer_order_sql, sequencer_replay_sql, sequencer_streams_sql};
+static const char *const steps[] = {sequencer_store_sql,  proto_hop_sql,
+                                    sequencer_parts_sql,  sequencer_order_sql,
+                                    sequencer_replay_sql, sequencer_streams_sql,
+                                    sequencer_answers_sql};
 const struct db_schema sequencer_schema = {steps, COUNT_OF(steps), 0};
 
 enum { ROUTED_MAX_BYTES = 1024 * 1024, CLOCK_ALL_BYTES = 1024 * 1024 };
@@ -31,14 +34,9 @@ struct store {
     stmt *letter_add, *letter, *letter_drop, *letter_pending;
     stmt *purge_look, *purge_event, *purge_body, *purge_deliveries,
         *purge_attempts;
-    stmt *search, *by_provider_id, *walk, *open_counts;
+    stmt *open_counts;
 };
 
-#define EVENT_COLUMNS                                                        \
-    "n, id, source, provider_id, type, workspace, received_ms, taken_ms, "   \
-    "status, sequence, clock, reason, duplicate_of, source_sequence, late, " \
-    "gap, note"
-enum { EVENT_COLUMN_COUNT = 17 };
 #define DUPLICATE "1" /* EVENT_DUPLICATE */
 #define BUFFERED  "3" /* EVENT_BUFFERED */
 #define DELIVERY_COLUMNS                                                   \
@@ -60,13 +58,14 @@ static void prepare_events(struct store *s)
     s->meta_set = db_prepare(
         db, "INSERT OR REPLACE INTO meta(key, value) VALUES(?, ?)");
     s->last_event = db_prepare(db, "SELECT max(n) FROM events");
-    s->event_add = db_prepare(db, "INSERT INTO events(" EVENT_COLUMNS ") "
-                                  "VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)");
+    s->event_add = db_prepare(db,
+                              "INSERT INTO events(" EVENT_COLUMNS ") "
+                              "VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)");
     s->event_set = db_prepare(
         db, "UPDATE events SET status = ?2, sequence = ?3, clock = ?4, "
             "reason = ?5, provider_id = ?6, type = ?7, workspace = ?8, "
             "duplicate_of = ?9, source_sequence = ?10, late = ?11, gap = ?12, "
-            "note = ?13 WHERE n = ?1");
+            "note = ?13, let_go_ms = ?14 WHERE n = ?1");
     s->event = db_prepare(db,
                           "SELECT " EVENT_COLUMNS " FROM events WHERE n = ?");
     s->event_by_id = db_prepare(db, "SELECT " EVENT_COLUMNS
@@ -83,23 +82,8 @@ static void prepare_events(struct store *s)
     s->workspace_set = db_prepare(
         db, "INSERT OR REPLACE INTO workspaces(name, sequence, clock, routed) "
             "VALUES(?, ?, ?, ?)");
-    s->search = db_prepare(
-        db,
-        "SELECT " EVENT_COLUMNS ", " END_OF_EVENT " AS ended FROM events "
-        "WHERE (?1 IS NULL OR source = ?1) AND (?2 IS NULL OR type GLOB ?2) "
-        "AND (?3 IS NULL OR workspace = ?3) AND (?4 = -1 OR "
-        "(?4 = -2 AND status IN (0, 8) AND ended = 1) OR "
-        "(?4 = -3 AND status = 0 AND ended = 2) OR "
-        "(?4 = 0 AND status = 0 AND ended = 0) OR "
-        "(?4 > 0 AND status = ?4)) AND received_ms >= ?5 AND "
-        "received_ms <= ?6 AND (?8 = 0 OR EXISTS (SELECT 1 FROM deliveries d "
-        "WHERE d.event = events.n AND d.endpoint = ?8)) "
-        "ORDER BY n DESC LIMIT ?7");
     s->event_end = db_prepare(db, "SELECT " END_OF_EVENT
                                   " FROM events WHERE n = ?");
-    s->by_provider_id = db_prepare(db, "SELECT " EVENT_COLUMNS
-                                       ", 0 FROM events WHERE provider_id = ? "
-                                       "ORDER BY n DESC LIMIT 100");
 }
 
 static void prepare_parts(struct store *s)
@@ -217,13 +201,6 @@ static void prepare_rest(struct store *s)
 {
     struct db *db = s->db;
 
-    s->walk = db_prepare(
-        db, "SELECT d.event, d.endpoint, e.id, e.source, e.type, e.workspace, "
-            "p.name, e.sequence, e.received_ms, d.status, d.attempts, "
-            "d.next_ms, d.http_status, d.error, d.reason FROM deliveries d "
-            "CROSS JOIN events e ON e.n = d.event CROSS JOIN endpoints p ON "
-            "p.id = d.endpoint WHERE (d.event, d.endpoint) < (?, ?) "
-            "ORDER BY d.event DESC, d.endpoint DESC");
     s->again_add = db_prepare(
         db, "INSERT OR REPLACE INTO agains(event, endpoint, act) "
             "VALUES(?, ?, ?)");
@@ -328,7 +305,7 @@ static const char *or_null(const char *t)
     return t && *t ? t : NULL;
 }
 
-/* Four columns from i on. NULL where there is nothing: a byte each. */
+/* Five columns from i on. NULL where there is nothing: a byte each. */
 static void bind_order(stmt *q, int i, const struct event_row *e)
 {
     if (e->numbered)
@@ -338,6 +315,7 @@ static void bind_order(stmt *q, int i, const struct event_row *e)
     bind_number_or_null(q, i + 1, e->late);
     bind_text(q, i + 2, or_null(e->gap));
     bind_text(q, i + 3, or_null(e->note));
+    bind_number_or_null(q, i + 4, (uint64_t)e->let_go_ms);
 }
 
 void store_event_add(struct store *s, const struct event_row *e)
@@ -378,7 +356,7 @@ void store_event_set(struct store *s, const struct event_row *e)
     db_run(s->db, q);
 }
 
-static void read_event(stmt *q, struct event_row *e)
+void read_event(stmt *q, struct event_row *e)
 {
     *e = (struct event_row){
         .n = col_i64(q, 0),
@@ -399,6 +377,7 @@ static void read_event(stmt *q, struct event_row *e)
         .late = col_i64(q, 14) != 0,
         .gap = col_text(q, 15),
         .note = col_text(q, 16),
+        .let_go_ms = col_i64(q, 17),
     };
 }
 
@@ -963,9 +942,9 @@ bool store_purge(struct store *s, int64_t cutoff_ms, int most, int64_t *at)
     return !young && looked == most;
 }
 
-/* ---- search ---- */
+/* ---- requests of several events ---- */
 
-static void each_event(struct store *s, stmt *q, event_fn *fn, void *arg)
+static void each_event(struct store *s, stmt *q, part_fn *fn, void *arg)
 {
     struct event_row e;
 
@@ -975,31 +954,6 @@ static void each_event(struct store *s, stmt *q, event_fn *fn, void *arg)
     }
     db_done(q);
 }
-
-void store_search(struct store *s, const struct event_filter *f, event_fn *fn,
-                  void *arg)
-{
-    stmt *q = s->search;
-
-    bind_text(q, 1, f->source);
-    bind_text(q, 2, f->type);
-    bind_text(q, 3, f->workspace);
-    bind_i64(q, 4, f->status);
-    bind_i64(q, 5, f->since_ms);
-    bind_i64(q, 6, f->until_ms ? f->until_ms : INT64_MAX);
-    bind_i64(q, 7, f->limit);
-    bind_i64(q, 8, f->endpoint);
-    each_event(s, q, fn, arg);
-}
-
-void store_by_provider_id(struct store *s, const char *provider_id,
-                          event_fn *fn, void *arg)
-{
-    bind_text(s->by_provider_id, 1, provider_id);
-    each_event(s, s->by_provider_id, fn, arg);
-}
-
-/* ---- requests of several events ---- */
 
 void store_part_add(struct store *s, int64_t event, int64_t request)
 {
@@ -1014,43 +968,8 @@ int64_t store_part_of(struct store *s, int64_t event)
     return one(s, s->part_of);
 }
 
-void store_parts(struct store *s, int64_t request, event_fn *fn, void *arg)
+void store_parts(struct store *s, int64_t request, part_fn *fn, void *arg)
 {
     bind_i64(s->parts, 1, request);
     each_event(s, s->parts, fn, arg);
-}
-
-void store_walk(struct store *s, int64_t event, int64_t endpoint)
-{
-    bind_i64(s->walk, 1, event);
-    bind_i64(s->walk, 2, endpoint);
-}
-
-bool store_walk_next(struct store *s, struct found_row *r)
-{
-    stmt *q = s->walk;
-
-    if (!db_step(s->db, q))
-        return false;
-    *r = (struct found_row){.event = col_i64(q, 0),
-                            .endpoint_id = col_i64(q, 1),
-                            .event_id = col_text(q, 2),
-                            .source = col_text(q, 3),
-                            .type = col_text(q, 4),
-                            .workspace = col_text(q, 5),
-                            .endpoint = col_text(q, 6),
-                            .sequence = col_i64(q, 7),
-                            .received_ms = col_i64(q, 8),
-                            .status = (int)col_i64(q, 9),
-                            .attempts = col_i64(q, 10),
-                            .next_ms = col_i64(q, 11),
-                            .http_status = col_i64(q, 12),
-                            .error = col_text(q, 13),
-                            .reason = col_text(q, 14)};
-    return true;
-}
-
-void store_walk_done(struct store *s)
-{
-    db_done(s->walk);
 }

@@ -29,8 +29,9 @@ struct event_row {
     bool numbered;           /* it has … */
     int64_t source_sequence; /* … the source's own number */
     bool late;
-    const char *gap;  /* let go past these numbers, "3-5" */
-    const char *note; /* what order.observe saw, and the like */
+    const char *gap;   /* let go past these numbers, "3-5" */
+    const char *note;  /* what order.observe saw, and the like */
+    int64_t let_go_ms; /* 0: it went at once, or has not gone */
 };
 
 /* Of one that was routed: a delivery is open; all are final, or it has none; all
@@ -206,40 +207,13 @@ bool store_again_pending(struct store *s, int64_t event);
  * `most` rows above *at. Moves *at; false: the end was reached. */
 bool store_purge(struct store *s, int64_t cutoff_ms, int most, int64_t *at);
 
-/* ---- search ---- */
-
-/* A walk over all deliveries, newest first, below (event, endpoint). */
-struct found_row {
-    int64_t event, endpoint_id;
-    const char *event_id, *source, *type, *workspace, *endpoint; /* borrowed */
-    int64_t sequence, received_ms;
-    int status;
-    int64_t attempts, next_ms, http_status;
-    const char *error, *reason;
-};
-void store_walk(struct store *s, int64_t event, int64_t endpoint);
-bool store_walk_next(struct store *s, struct found_row *r);
-void store_walk_done(struct store *s);
-
-struct event_filter {
-    const char *source, *type, *workspace; /* NULL: any; type may be a glob */
-    int64_t endpoint;                      /* 0: any */
-    int status;                            /* -1: any, -2: done, -3: expired */
-    int64_t since_ms, until_ms;
-    int limit;
-};
-typedef void event_fn(void *arg, const struct event_row *e, enum event_end end);
-void store_search(struct store *s, const struct event_filter *f, event_fn *fn,
-                  void *arg);
-void store_by_provider_id(struct store *s, const char *provider_id,
-                          event_fn *fn, void *arg);
-
 /* ---- requests of several events (split.h) ---- */
 
 void store_part_add(struct store *s, int64_t event, int64_t request);
 /* The row of the request that an event came in; 0: it came alone. */
 int64_t store_part_of(struct store *s, int64_t event);
 /* The events of a request, in the order in which they stood in it. */
-void store_parts(struct store *s, int64_t request, event_fn *fn, void *arg);
+typedef void part_fn(void *arg, const struct event_row *e, enum event_end end);
+void store_parts(struct store *s, int64_t request, part_fn *fn, void *arg);
 
 #endif

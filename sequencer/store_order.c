@@ -9,9 +9,9 @@ struct store_order {
     stmt *epoch, *epoch_set;
     stmt *held_add, *held_first, *held_drop, *held_upto, *held_due,
         *held_hasten, *due_gap, *due_held;
-    stmt *gap_add, *gap_of, *gap, *gap_span, *gap_end, *gap_due, *gaps_end,
-        *gaps_leave, *gaps_hasten, *gap_figures, *gap_count, *gaps, *open_gaps,
-        *gaps_purge;
+    stmt *gap_add, *gap_before, *gap_of, *gap, *gap_span, *gap_end, *gap_due,
+        *gaps_end, *gaps_leave, *gaps_hasten, *gap_figures, *gap_count, *gaps,
+        *open_gaps, *gaps_purge;
     stmt *doors, *door_add, *door_drop;
     stmt *object, *object_set, *objects_purge;
     stmt *workspaces, *workspace;
@@ -23,10 +23,6 @@ struct store_order {
 #define GAP_COLUMNS                                                         \
     "id, stream, source, workspace, type, first, last, status, opened_ms, " \
     "closed_ms, note, due"
-
-#define GAP_FILTER                                                        \
-    "(?1 IS NULL OR source = ?1) AND (?2 IS NULL OR workspace = ?2) AND " \
-    "opened_ms >= ?3 AND opened_ms <= ?4 ORDER BY id DESC LIMIT ?5"
 
 static void prepare_streams(struct store_order *s, struct db *db)
 {
@@ -83,6 +79,13 @@ static void prepare_gaps(struct store_order *s, struct db *db)
                                "stream = ? AND first <= ? "
                                "ORDER BY first DESC LIMIT 1");
     s->gap = db_prepare(db, "SELECT " GAP_COLUMNS " FROM gaps WHERE id = ?");
+    s->gap_before = db_prepare(
+        db,
+        "SELECT " GAP_COLUMNS " FROM gaps WHERE id = (SELECT max((SELECT id "
+        "FROM (SELECT g.id, g.status FROM gaps g WHERE g.stream = s.id AND "
+        "g.first < ?4 ORDER BY g.first DESC LIMIT 100) WHERE status <> 1 "
+        "LIMIT 1)) FROM streams s WHERE s.source = ?1 AND s.workspace = ?2 "
+        "AND s.type IN ('', ?3))");
     s->gap_span = db_prepare(
         db, "UPDATE gaps SET first = ?2, last = ?3 WHERE id = ?1");
     s->gap_end = db_prepare(db, "UPDATE gaps SET status = ?2, closed_ms = ?3, "
@@ -104,11 +107,11 @@ static void prepare_gaps(struct store_order *s, struct db *db)
             "status = 0 LIMIT 10000)");
     s->gap_count = db_prepare(
         db, "SELECT count(*) FROM gaps WHERE status = 0 AND workspace = ?");
-    s->gaps = db_prepare(db,
-                         "SELECT " GAP_COLUMNS " FROM gaps WHERE " GAP_FILTER);
-    s->open_gaps = db_prepare(db,
-                              "SELECT " GAP_COLUMNS
-                              " FROM gaps WHERE status = 0 AND " GAP_FILTER);
+    s->gaps = db_prepare(db, "SELECT " GAP_COLUMNS " FROM gaps WHERE id < ? "
+                             "ORDER BY id DESC");
+    s->open_gaps = db_prepare(db, "SELECT " GAP_COLUMNS
+                                  " FROM gaps INDEXED BY gaps_open WHERE "
+                                  "id < ? AND status = 0 ORDER BY id DESC");
     s->gaps_purge = db_prepare(
         db, "DELETE FROM gaps WHERE id IN (SELECT id FROM gaps WHERE "
             "status <> 0 AND closed_ms < ? LIMIT ?)");
@@ -383,6 +386,25 @@ bool store_gap_of(struct store_order *s, int64_t stream, int64_t number,
     return g->span.last >= number;
 }
 
+bool store_gap_before(struct store_order *s, const char *source,
+                      const char *workspace, const char *type, int64_t number,
+                      struct gap_row *g)
+{
+    bind_text(s->gap_before, 1, source);
+    bind_text(s->gap_before, 2, workspace);
+    bind_text(s->gap_before, 3, type);
+    bind_i64(s->gap_before, 4, number);
+    if (!db_step(s->db, s->gap_before))
+        return false;
+    read_gap(s->gap_before, g);
+    return true;
+}
+
+void store_gap_before_done(struct store_order *s)
+{
+    db_done(s->gap_before);
+}
+
 bool store_gap(struct store_order *s, int64_t id, struct gap_row *g)
 {
     db_done(s->gap);
@@ -469,21 +491,17 @@ int64_t store_gap_count(struct store_order *s, const char *workspace)
     return one_or(s, s->gap_count, 0);
 }
 
-void store_gaps(struct store_order *s, bool open_only, const char *source,
-                const char *workspace, int64_t since_ms, int64_t until_ms,
-                int limit, gap_fn *fn, void *arg)
+void store_gaps(struct store_order *s, bool open_only, int64_t below,
+                gap_fn *fn, void *arg)
 {
     stmt *q = open_only ? s->open_gaps : s->gaps;
     struct gap_row g;
+    bool more = true;
 
-    bind_text(q, 1, source);
-    bind_text(q, 2, workspace);
-    bind_i64(q, 3, since_ms);
-    bind_i64(q, 4, until_ms ? until_ms : INT64_MAX);
-    bind_i64(q, 5, limit);
-    while (db_step(s->db, q)) {
+    bind_i64(q, 1, below);
+    while (more && db_step(s->db, q)) {
         read_gap(q, &g);
-        fn(arg, &g);
+        more = fn(arg, &g);
     }
     db_done(q);
 }

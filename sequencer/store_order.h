@@ -80,6 +80,12 @@ int64_t store_gap_add(struct store_order *s, const struct gap_row *g);
  * none. Strings are borrowed until store_gap_done(). */
 bool store_gap_of(struct store_order *s, int64_t stream, int64_t number,
                   struct gap_row *g);
+/* The last one before `number`, of those that did not come after all, in the
+ * stream that an event of these is in. Strings until store_gap_before_done(). */
+bool store_gap_before(struct store_order *s, const char *source,
+                      const char *workspace, const char *type, int64_t number,
+                      struct gap_row *g);
+void store_gap_before_done(struct store_order *s);
 bool store_gap(struct store_order *s, int64_t id, struct gap_row *g);
 void store_gap_done(struct store_order *s);
 void store_gap_span(struct store_order *s, int64_t id, struct span span);
@@ -96,10 +102,10 @@ void store_gaps_hasten(struct store_order *s, const char *source, int64_t due);
 void store_gap_figures(struct store_order *s, int64_t *open,
                        int64_t *oldest_ms);
 int64_t store_gap_count(struct store_order *s, const char *workspace);
-typedef void gap_fn(void *arg, const struct gap_row *g);
-void store_gaps(struct store_order *s, bool open_only, const char *source,
-                const char *workspace, int64_t since_ms, int64_t until_ms,
-                int limit, gap_fn *fn, void *arg);
+/* Newest first, below this id, until `fn` says false. */
+typedef bool gap_fn(void *arg, const struct gap_row *g);
+void store_gaps(struct store_order *s, bool open_only, int64_t below,
+                gap_fn *fn, void *arg);
 /* Ended ones from before `cutoff_ms`, at most `most`; how many went. */
 int store_gaps_purge(struct store_order *s, int64_t cutoff_ms, int most);
 

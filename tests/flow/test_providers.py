@@ -212,8 +212,8 @@ class SeveralEvents(RigTest):
             trace = rig.wait_status(event, "done")
             self.assertEqual(trace["request"], request)
             self.assertEqual(trace["deliveries"][0]["status"], "delivered")
-            self.assertIn("received, verified and kept",
-                          [t["what"] for t in trace["timeline"]])
+            self.assertIn("by source hubspot-v3", " ".join(
+                t["what"] for t in trace["timeline"]))
         self.assertIn(ids[2], rig.cli_text("trace", request).stdout)
 
         with self.subTest("sent again, each is a repeat"):

@@ -2,6 +2,8 @@
  * waiting, one that looks at more than it needs is one too many. */
 #include "store.h"
 #include "store_lanes.h"
+#include "store_order.h"
+#include "store_search.h"
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,10 +14,9 @@
 
 #include <cmocka.h>
 
-/* Those that walk a table by intention: small ones at a start, and searches,
- * which are bounded or asked for. */
+/* Those that walk a table by intention: small ones, at a start. */
 static const char *const walks[] = {"FROM endpoints", "FROM deliverers",
-                                    "FROM events WHERE (?1 IS NULL"};
+                                    "FROM doors", "sum(held)"};
 
 static bool may_walk(const char *sql)
 {
@@ -29,6 +30,7 @@ static void judge(const char *sql, const char *step)
 {
     if (strncmp(step, "SCAN ", 5) == 0 && !strstr(step, "CONSTANT ROW") &&
         !(strstr(step, " INDEX ") && strstr(sql, "LIMIT")) &&
+        !strstr(sql, "FROM workspaces ORDER BY name LIMIT") &&
         !strstr(step, "(subquery") && !may_walk(sql))
         fail_msg("%s\n%s", step, sql);
     if (strstr(step, "deliveries_lane") &&
@@ -38,7 +40,8 @@ static void judge(const char *sql, const char *step)
     if (strstr(sql, "count(*)") && strstr(step, "deliveries USING INDEX"))
         fail_msg("%s\n%s", step, sql);
     if (strstr(step, "TEMP B-TREE FOR ORDER") &&
-        strstr(sql, "FROM deliveries INDEXED"))
+        (strstr(sql, "FROM deliveries INDEXED") || strstr(sql, " DESC")) &&
+        !strstr(sql, "LIMIT 1"))
         fail_msg("%s\n%s", step, sql);
 }
 
@@ -83,6 +86,8 @@ static int end(void **state)
 static void every_statement_seeks_what_it_needs(void **state)
 {
     struct store_lanes *lanes = store_lanes_open(db);
+    struct store_order *order = store_order_open(db);
+    struct store_search *search = store_search_open(db);
     const char *sql[200];
     int count = 0;
 
@@ -93,6 +98,8 @@ static void every_statement_seeks_what_it_needs(void **state)
     assert_in_range(count, 30, COUNT_OF(sql) - 1);
     for (int i = 0; i < count; i++)
         explain(db_handle(db), sql[i]);
+    store_search_close(search);
+    store_order_close(order);
     store_lanes_close(lanes);
 }
 
