@@ -378,17 +378,23 @@ static void say_each(struct question *q, const char *metric, const char *by)
     }
 }
 
+static void say_silence_of(struct question *q, const char *name, bool door)
+{
+    int64_t since = facts_grew_ms(q->f, TRACK_ACCEPTED, name);
+
+    if (wants(&q->rule->sources, name))
+        say(q, name, (double)(q->now - since) / 1000, door);
+}
+
+/* A producer is a source of that name. */
 static void say_source_silence(struct question *q)
 {
     bool door = gather_has(q->g, "ingress", q->now);
 
-    for (size_t i = 0; i < q->s->source_count; i++) {
-        const char *name = q->s->sources[i].name;
-        int64_t since = facts_grew_ms(q->f, TRACK_ACCEPTED, name);
-
-        if (wants(&q->rule->sources, name))
-            say(q, name, (double)(q->now - since) / 1000, door);
-    }
+    for (size_t i = 0; i < q->s->source_count; i++)
+        say_silence_of(q, q->s->sources[i].name, door);
+    for (size_t i = 0; i < q->s->producer_count; i++)
+        say_silence_of(q, q->s->producers[i].name, door);
 }
 
 static void say_process_silence(struct question *q)

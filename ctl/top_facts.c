@@ -40,6 +40,17 @@ static double now_of(const struct build *b, const char *name,
     return sum;
 }
 
+static double largest(const struct build *b, const char *name)
+{
+    const struct item *item = gather_item(b->in->gather, name);
+    double most = NAN;
+
+    for (const struct point *p = item ? item->points : NULL; p; p = p->next)
+        if (point_fresh(p, b->in->mono_ms))
+            most = fmax(most, p->value); /* NAN gives way */
+    return most;
+}
+
 static double pace_sum(const struct build *b, const char *name)
 {
     const struct item *item = gather_item(b->in->gather, name);
@@ -102,7 +113,9 @@ static void take_totals(struct build *b)
     f->out = now_of(b, open, NULL, "status", "in_flight");
     f->retrying = now_of(b, open, NULL, "status", "retrying");
     f->letters = now_of(b, "grapnel_dlqd_letters_dead", NULL, NULL, NULL);
-    f->oldest_s = now_of(b, "grapnel_oldest_open_seconds", NULL, NULL, NULL);
+    f->oldest_s = fmax(
+        now_of(b, "grapnel_oldest_open_seconds", NULL, NULL, NULL),
+        largest(b, "grapnel_ingress_backlog_oldest_seconds"));
     f->gaps_open = now_of(b, "grapnel_gaps_open", NULL, NULL, NULL);
 }
 

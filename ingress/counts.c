@@ -25,5 +25,11 @@ const struct metric_family ingress_families[FAMILY_COUNT + 1] = {
                          .unit = "events",
                          .help = "kept on disk and answered 200",
                          .labels = {"source"}},
+    [FAMILY_OLDEST] = {.name = "grapnel_ingress_backlog_oldest_seconds",
+                       .kind = METRIC_GAUGE,
+                       .unit = "seconds",
+                       .help = "since the oldest event that is not yet handed "
+                               "on was received; 0: there is none",
+                       .per = 1000},
     [FAMILY_COUNT] = {0},
 };

@@ -46,7 +46,7 @@ enum count {
     COUNT_COUNT = COUNT_ANSWERS + ANSWER_COUNT - 1
 };
 
-enum family { FAMILY_REJECTED, FAMILY_ACCEPTED, FAMILY_COUNT };
+enum family { FAMILY_REJECTED, FAMILY_ACCEPTED, FAMILY_OLDEST, FAMILY_COUNT };
 
 /* Each ends with a NULL name. */
 extern const struct metric_family ingress_families[FAMILY_COUNT + 1];

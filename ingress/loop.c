@@ -65,6 +65,18 @@ static void publish(struct ingress *g)
     g->counts[COUNT_ROOM_BYTES] = g->room.free_bytes;
 }
 
+/* Once per metrics.interval: takes a look at a row. */
+static void measure(void *self)
+{
+    struct ingress *g = self;
+    int64_t ms = store_received_after(
+        &g->store, (int64_t)hop_cursor(g->daemon.hop, SEQUENCER));
+
+    series_set(METRIC_SERIES(g->daemon.metrics, FAMILY_OLDEST, NULL),
+               ms && ms < g->daemon.loop.now_ms ? g->daemon.loop.now_ms - ms
+                                                : 0);
+}
+
 static int sooner(int a, int b)
 {
     return a < 0 ? b : b < 0 ? a : a < b ? a : b;
@@ -253,4 +265,5 @@ const struct daemon_plan ingress_plan = {
     .reload = reload,
     .stopped = stopped,
     .close = close_all,
+    .measure = measure,
 };

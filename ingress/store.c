@@ -25,6 +25,8 @@ void store_open(struct store *s, struct db *db)
     s->oldest = db_prepare(db, "SELECT n, received_ms, length(headers)"
                                " + length(body) FROM archive WHERE n <= ?1"
                                " ORDER BY n LIMIT ?2");
+    s->next = db_prepare(db, "SELECT received_ms FROM archive WHERE n > ?1"
+                             " ORDER BY n LIMIT 1");
     s->purge = db_prepare(db, "DELETE FROM archive WHERE n <= ?1");
     s->pages = db_prepare(
         db, "SELECT (page_count - freelist_count) * page_size FROM"
@@ -52,6 +54,16 @@ void store_insert(struct store *s, const struct archive_row *row)
     bind_blob(s->insert, 7, row->headers);
     bind_blob(s->insert, 8, row->body);
     db_run(s->db, s->insert);
+}
+
+int64_t store_received_after(struct store *s, int64_t n)
+{
+    int64_t ms;
+
+    bind_i64(s->next, 1, n);
+    ms = db_step(s->db, s->next) ? col_i64(s->next, 0) : 0;
+    db_done(s->next);
+    return ms;
 }
 
 bool store_has(struct store *s, const char *event_id)

@@ -15,7 +15,7 @@ enum { REJECTS_KEPT = 1000 }; /* of each source */
 
 struct store {
     struct db *db;
-    stmt *insert, *load, *has, *find, *ends, *oldest, *purge, *pages;
+    stmt *insert, *load, *has, *find, *ends, *oldest, *next, *purge, *pages;
     stmt *reject, *reject_last, *rejects, *rejects_of;
     struct store_replays replays;
 };
@@ -31,6 +31,8 @@ void store_open(struct store *s, struct db *db);
 
 void store_insert(struct store *s, const struct archive_row *row);
 /* There is a row of this event. */
+/* When the first row behind this one was received; 0: there is none. */
+int64_t store_received_after(struct store *s, int64_t n);
 bool store_has(struct store *s, const char *event_id);
 /* The message behind row n. false: it is gone. */
 bool store_load(struct store *s, int64_t n, struct buf *out);

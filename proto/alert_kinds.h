@@ -44,7 +44,7 @@
     A(DUPLICATE_RATE, "duplicate_rate", PART, "", 1,                       \
       "repeats of all events taken within `window`")                       \
     A(SOURCE_SILENT, "source_silent", NONE, "source", 0,                   \
-      "nothing was accepted from a source for `silent_for`")               \
+      "nothing was accepted from a source or producer for `silent_for`")   \
     A(SIGNATURE_FAILURES, "signature_failures", NUMBER, "source", 1,       \
       "requests refused with 401 within `window`: a rotated secret looks " \
       "like this")                                                         \

@@ -2,6 +2,7 @@
 asks for nothing that is not there."""
 
 import json
+import os
 import pathlib
 import re
 import subprocess
@@ -11,7 +12,7 @@ import threading
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "rig"))
 import msgpack
 import zmq
-from rig import ROOT, RigTest, main, wait_for
+from rig import BUILD, ROOT, RigTest, main, wait_for
 
 PROCESSES = {"ingress", "sequencer", "dlqd", "deliverer-1", "deliverer-2",
              "console"}
@@ -71,6 +72,9 @@ class Metrics(RigTest):
                  {"endpoint": "crm", "outcome": "delivered"}, 5),
                 ("grapnel_attempt_seconds_count", {"endpoint": "crm"}, 10),
                 ("grapnel_end_to_end_seconds_bucket", {"le": "+Inf"}, 5),
+                # p99 under 10 ms and p95 under 5 s can be read from these.
+                ("grapnel_attempt_seconds_bucket", {"le": "5"}, 10),
+                ("grapnel_ingress_backlog_oldest_seconds", {}, 0),
                 ("grapnel_ingress_source_accepted_total",
                  {"source": "plane"}, 5),
                 ("grapnel_ingress_rejected_total",
@@ -84,6 +88,10 @@ class Metrics(RigTest):
         self.assertGreater(rig.number("grapnel_commit_seconds_count",
                                       process="ingress"), 0)
         self.assertGreater(rig.number("grapnel_slo_end_to_end_p95_seconds"), 0)
+        for name in ["attempt", "end_to_end"]:
+            for le in ["0.01", "5"]:
+                self.assertIsNotNone(rig.number(
+                    f"grapnel_{name}_seconds_bucket", le=le))
         self.dashboard_asks_for_what_is_there(names_of(text))
 
     def dashboard_asks_for_what_is_there(self, names):
@@ -95,7 +103,30 @@ class Metrics(RigTest):
         documented = set(re.findall(
             r"`(grapnel_\w+)`", (ROOT / "docs" / "METRICS.md").read_text()))
         self.assertEqual(plain - documented, set())
+        # What it must show at least, whoever rearranges it.
+        self.assertEqual({
+            "grapnel_ingress_accepted_total", "grapnel_ingress_rejected_total",
+            "grapnel_ingress_backlog", "grapnel_events_buffered",
+            "grapnel_deliveries_open", "grapnel_oldest_open_seconds",
+            "grapnel_end_to_end_seconds", "grapnel_attempt_seconds",
+            "grapnel_commit_seconds", "grapnel_hop_window",
+            "grapnel_events_duplicate_total", "grapnel_gaps_open",
+            "grapnel_endpoint_retries_total", "grapnel_endpoint_mean_retries",
+            "grapnel_endpoint_mean_retry_wait_seconds",
+            "grapnel_endpoint_retry_success_ratio",
+            "grapnel_endpoint_breaker_open", "grapnel_dlqd_letters_dead",
+            "grapnel_slo_delivery_success_ratio",
+            "grapnel_slo_end_to_end_p95_seconds",
+            "grapnel_slo_end_to_end_p99_seconds",
+            "grapnel_slo_dedupe_hit_ratio", "grapnel_alerts_firing",
+        } - plain, set())
         json.loads(path.read_text())
+
+    def test_the_document_is_what_the_programs_say(self):
+        done = subprocess.run([ROOT / "tools" / "docs", "--check"],
+                              capture_output=True, text=True, timeout=120,
+                              env={**os.environ, "GRAPNEL_BUILD": str(BUILD)})
+        self.assertEqual((done.returncode, done.stderr), (0, ""), done.stdout)
 
     def test_the_documented_subscriber_reads_numbers(self):
         rig = self.whole()

@@ -123,6 +123,14 @@ class Top(RigTest):
         self.assertEqual({p["state"] for p in look["processes"]}, {"up"})
         self.assertEqual(look["endpoints"][0]["state"], "active")
         self.assertEqual(look["rates"]["accepted_per_s"], 0)
+        # What waits at the door for a sequencer that is away.
+        rig.kill("sequencer")
+        rig.accept()
+
+        def waits():
+            depths = rig.cli("top")[0]["depths"]
+            return depths["to_sequencer"] == 1 and depths["oldest_s"] > 0
+        wait_for(waits)
 
 
 main()

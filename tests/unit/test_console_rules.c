@@ -395,9 +395,12 @@ static void a_source_is_silent_since_it_last_spoke(void **state)
     struct rig *r = *state;
     struct alert_rule rule = rule_of(ALERT_SOURCE_SILENT, NAN);
     struct source plane = {.name = (char *)"plane"};
+    struct producer billing = {.name = (char *)"billing"};
 
     r->s.sources = &plane;
     r->s.source_count = 1;
+    r->s.producers = &billing;
+    r->s.producer_count = 1;
     rule.silent_for_ms = HOUR;
     say(r, "ingress", "grapnel_x", "gauge", 1);
     assert_int_equal(judged(r, &rule, "plane"), VERDICT_NO);
@@ -405,6 +408,7 @@ static void a_source_is_silent_since_it_last_spoke(void **state)
     assert_int_equal(judged(r, &rule, "plane"), VERDICT_UNKNOWN);
     say(r, "ingress", "grapnel_x", "gauge", 1);
     assert_int_equal(judged(r, &rule, "plane"), VERDICT_YES);
+    assert_int_equal(judged(r, &rule, "billing"), VERDICT_YES);
 }
 
 static void no_frame_does_harm(void **state)
