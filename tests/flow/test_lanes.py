@@ -284,6 +284,23 @@ class Lanes(RigTest):
         rig["sequencer"].start()
         self.goes_on(rig, second)
 
+    def test_a_halted_lane_goes_on_though_its_letter_is_lost(self):
+        """P5: with dlqd's disk the letter is gone; sent again and delivered, its
+        event lets the lane go on."""
+        rig = self.pipeline(retry_policy="quick", on_dead="halt")
+        first, second, letter = self.halted(rig)
+        rig["dlqd"].kill()
+        for path in rig.state_dir.glob("dlqd.db*"):
+            path.unlink()
+        rig["dlqd"].start()
+        self.assertEqual(rig.cli("dlq", "resolve", letter, "--note", "x")[1], 1)
+        self.assertEqual(
+            rig.cli("resend", first, "--endpoint", "crm")[1], 0)
+        self.goes_on(rig, second)
+        order = [r.id for r in rig.receiver.requests("/crm") if
+                 r.headers["grapnel-workspace"] == "a"]
+        self.assertEqual(order[-2:], [first, second])
+
     def test_a_halted_lane_stays_halted_when_its_letter_dies_again(self):
         rig = self.pipeline(retry_policy="quick", on_dead="halt")
         first, second, letter = self.halted(rig)
