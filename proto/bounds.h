@@ -11,6 +11,7 @@ enum {
     HEADERS_MAX_BYTES = 64 * 1024, /* packed */
     URL_MAX_BYTES = 16 * 1024,
     RESPONSE_MAX_BYTES = 16 * 1024,
+    DEDUPE_KEYS_MAX = 15,              /* idempotency keys of one source */
     BODY_MAX_BYTES = 64 * 1024 * 1024, /* the most `max_body` may be set to */
     MESSAGE_MAX_BYTES = BODY_MAX_BYTES + 2 * HEADERS_MAX_BYTES + 64 * 1024,
 

@@ -158,6 +158,8 @@ static void read_keys(const struct conf_value *v, const struct conf_key *k,
     }
     if (n == 0 && conf_is_list(v))
         conf_error(v, "must not be an empty list (dedupe: none turns it off)");
+    if (n > DEDUPE_KEYS_MAX)
+        conf_error(v, "must be at most %d keys", DEDUPE_KEYS_MAX);
 }
 
 static void print_keys(struct buf *out, const struct conf_key *k,

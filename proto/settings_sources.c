@@ -14,7 +14,7 @@ const struct conf_section settings_dedupe = {
             {.name = "keys",
              .type = &settings_as_keys,
              .offset = 0,
-             .help = "absent: the profile's"},
+             .help = "at most 15; absent: the profile's"},
             {.name = "ttl",
              .type = &conf_as_duration,
              AT(dedupe, ttl_ms),

@@ -6,11 +6,12 @@
 #ifndef SEQUENCER_FINDING_H
 #define SEQUENCER_FINDING_H
 
+#include "bounds.h"
 #include "dedupe.h"
 #include "settings.h"
 
 enum {
-    KEYS_MAX = 16,
+    KEYS_MAX = DEDUPE_KEYS_MAX + 1, /* with that of `window` */
     LABEL_MAX_BYTES = 255, /* of a type, a workspace, an object or a state */
 };
 

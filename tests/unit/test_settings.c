@@ -377,6 +377,9 @@ static const struct {
     {PLANE("clock_skew: 0s"), "must be at least 1s"},
     {PLANE("dedupe: non"), "is meant to be none, or a map"},
     {PLANE("dedupe: {keys: []}"), "must not be an empty list"},
+    {PLANE("dedupe: {keys: [[id], [id], [id], [id], [id], [id], [id], [id], "
+           "[id], [id], [id], [id], [id], [id], [id], [id]]}"),
+     "must be at most 15 keys"},
     {PLANE("dedupe: {keys: [[source]]}"), "does not tell one event from"},
     {PLANE("dedupe: {keys: [[source, id]]}"), "but there is no id"},
     {PLANE("dedupe: {keys: [[foo]]}"), "is no field expression"},
