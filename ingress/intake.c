@@ -8,6 +8,7 @@
 enum {
     STORE_MOST_MS = 5000, /* later than this the provider has given us up */
     LINES_PER_SECOND = 50,
+    FEW_PART = 4, /* as many as that part of the answers is few */
 };
 
 void intake_take(struct intake *t, struct request *r)
@@ -68,6 +69,11 @@ void intake_open(struct intake *t)
 {
     TAILQ_INIT(&t->pending);
     TAILQ_INIT(&t->stored);
+}
+
+bool intake_is_worth_a_commit(const struct intake *t)
+{
+    return t->pending_count > t->told_count / FEW_PART;
 }
 
 static struct request *next_pending(struct intake *t)
@@ -167,9 +173,10 @@ static void answer_stored(struct ingress *g, enum answer a)
 {
     struct request *r;
 
-    g->intake.stored_count = 0;
+    g->intake.stored_count = g->intake.told_count = 0;
     while ((r = TAILQ_FIRST(&g->intake.stored))) {
         TAILQ_REMOVE(&g->intake.stored, r, link);
+        g->intake.told_count++;
         if (a != ANSWER_ACCEPTED) { /* what it was to be told is not so */
             buf_reset(&r->reply);
             r->reply_type = NULL;

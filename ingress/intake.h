@@ -14,6 +14,7 @@ struct intake {
     struct request_list stored;  /* inserted by the turn that is under way */
     int64_t pending_count;
     int64_t stored_count;   /* events in `stored` */
+    int64_t told_count;     /* requests that the last commit answered */
     int64_t lines_since_ms; /* mono: refusals are logged, but not a flood */
     int lines;
 };
@@ -23,6 +24,9 @@ extern const struct http_ops intake_http_ops; /* self: struct ingress */
 void intake_open(struct intake *t);
 /* It has passed the door: it is stored in this turn or a later one. */
 void intake_take(struct intake *t, struct request *r);
+/* Enough waits to be committed while the answers of the last commit are written;
+ * else those go first, and more comes. */
+bool intake_is_worth_a_commit(const struct intake *t);
 /* Inside the transaction: a bounded number of rows. true: there is more. */
 bool intake_work(struct ingress *g);
 void intake_tell(struct ingress *g); /* 200 */

@@ -98,7 +98,7 @@ static int work(void *self)
                                          loop->mono_ms, &room_ms);
     /* What was read during the last commit is stored first, so that it is
      * committed while we write the answers of that. */
-    if (!g->intake.pending_count)
+    if (!intake_is_worth_a_commit(&g->intake))
         http_ms = http_run(g->http, loop->now_ms, loop->mono_ms);
     more = intake_work(g);
     if (!more) /* nothing that came before the question waits any more */
