@@ -159,16 +159,16 @@ static void say_words(const struct printer *p)
         break;
     case WORDS_EVENT:
         say_found(p, "sequencer", "events", json_pack("{s:i}", "limit", 20),
-                  NULL, "id", "type");
+                  "events", "id", "type");
         break;
     case WORDS_REPEAT:
         say_found(p, "sequencer", "events",
                   json_pack("{s:i,s:s}", "limit", 20, "status", "duplicate"),
-                  NULL, "id", "type");
+                  "events", "id", "type");
         break;
     case WORDS_GAP:
         say_found(p, "sequencer", "gaps",
-                  json_pack("{s:i,s:b}", "limit", 20, "open", 1), NULL, "id",
+                  json_pack("{s:i,s:b}", "limit", 20, "open", 1), "gaps", "id",
                   "workspace");
         break;
     case WORDS_LETTER:

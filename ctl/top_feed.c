@@ -322,8 +322,6 @@ void feed_input(struct feed *f, struct top_input *out)
         .mono_ms = mono_ms(),
         .now_ms = now_ms(),
         .stale_ms = f->stale_ms};
-    if (json_is_array(f->asks[1].answer))
-        out->gap_list = f->asks[1].answer;
 }
 
 int feed_sockets(struct feed *f, void *sockets[FEED_POLL_MAX])

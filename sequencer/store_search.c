@@ -7,7 +7,7 @@ enum { ACTS_SHOWN = 100 };
 struct store_search {
     struct db *db;
     stmt *events, *events_odd, *events_walking, *below, *from;
-    stmt *by_provider_id;
+    stmt *by_provider_id, *by_prefix;
     stmt *walk, *walk_dead, *walking;
     stmt *block, *block_put, *block_last, *blocks_forget, *block_endpoints;
     stmt *act_add, *acts, *act_before, *acts_forget;
@@ -34,6 +34,8 @@ static void prepare_walks(struct store_search *s)
             "n < ?3 ORDER BY n DESC");
     s->below = db_prepare(db, "SELECT max(n) FROM events WHERE n < ?");
     s->from = db_prepare(db, "SELECT min(n) FROM events WHERE n >= ?");
+    s->by_prefix = db_prepare(db, "SELECT id FROM events WHERE id >= ?1 AND "
+                                  "id < ?1 || '~' ORDER BY id LIMIT ?2");
     s->by_provider_id = db_prepare(db, "SELECT " EVENT_COLUMNS
                                        " FROM events WHERE provider_id = ? "
                                        "ORDER BY n DESC LIMIT 100");
@@ -139,6 +141,16 @@ void store_by_provider_id(struct store_search *s, const char *provider_id,
         fn(arg, &e);
     }
     db_done(s->by_provider_id);
+}
+
+void store_by_prefix(struct store_search *s, const char *prefix, int most,
+                     id_fn *fn, void *arg)
+{
+    bind_text(s->by_prefix, 1, prefix);
+    bind_i64(s->by_prefix, 2, most);
+    while (db_step(s->db, s->by_prefix))
+        fn(arg, col_text(s->by_prefix, 0));
+    db_done(s->by_prefix);
 }
 
 /* ---- deliveries ---- */

@@ -27,6 +27,11 @@ typedef void event_fn(void *arg, const struct event_row *e);
 void store_by_provider_id(struct store_search *s, const char *provider_id,
                           event_fn *fn, void *arg);
 
+/* At most `most` ids of events that begin so; each is borrowed for the call. */
+typedef void id_fn(void *arg, const char *id);
+void store_by_prefix(struct store_search *s, const char *prefix, int most,
+                     id_fn *fn, void *arg);
+
 /* ---- deliveries, newest first ---- */
 
 /* Below (event, endpoint), of events from `least`; `dead`: only these. */

@@ -14,6 +14,7 @@
 enum {
     WHY_MAX_BYTES = 4096,
     UNROUTED_SHOWN = 20,
+    BEGUN_SHOWN = 3,
 };
 
 const char *event_status_name(const struct event_row *e, enum event_end end)
@@ -472,6 +473,38 @@ static void on_match(void *arg, const struct event_row *e)
                                     json_text_of(e->workspace)));
 }
 
+struct begun_so {
+    struct buf names;
+    int count;
+};
+
+static void add_begun(void *arg, const char *id)
+{
+    struct begun_so *b = arg;
+
+    if (++b->count <= BEGUN_SHOWN)
+        buf_printf(&b->names, "%s%s", b->count > 1 ? ", " : "", id);
+}
+
+/* An id that was not copied whole. */
+static void say_unknown(struct sequencer *q, const char *id, char why[200])
+{
+    struct begun_so b = {.count = 0};
+
+    buf_init(&b.names, WHY_MAX_BYTES);
+    if (strncmp(id, "evt_", 4) == 0 && id[4])
+        store_by_prefix(q->search, id, BEGUN_SHOWN + 1, add_begun, &b);
+    if (b.count == 1)
+        snprintf(why, 200, "no event has the id %.60s (did you mean %s?)", id,
+                 b.names.data);
+    else if (b.count)
+        snprintf(why, 200, "no event has the id %.30s (it begins that of %s%s)",
+                 id, b.names.data, b.count > BEGUN_SHOWN ? " and more" : "");
+    else
+        snprintf(why, 200, "no event has the id %.100s", id);
+    buf_fini(&b.names);
+}
+
 json_t *trace_event(void *self, json_t *args, char why[200])
 {
     struct sequencer *q = self;
@@ -491,7 +524,7 @@ json_t *trace_event(void *self, json_t *args, char why[200])
         else if (json_array_size(m.list) > 1)
             out = json_pack("{s:O}", "matches", m.list);
         else
-            snprintf(why, 200, "no event has the id %.100s", id);
+            say_unknown(q, id, why);
     }
     store_done(q->store);
     json_decref(m.list);

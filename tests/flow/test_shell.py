@@ -152,7 +152,10 @@ class Shell(RigTest):
 
     def test_an_error_knows_what_was_meant(self):
         rig = self.rig(console=True).start()
+        event = rig.accept()
+        rig.wait_status(event)
         for words, hint, code in [
+                (["trace", event[:-3]], f"did you mean {event}?", 1),
                 (["stauts"], "did you mean status?", 64),
                 (["dlq", "shwo", "x"], "did you mean show?", 64),
                 (["endpoints", "puase", "crm"], "did you mean pause?", 64),
