@@ -61,8 +61,8 @@ int dlqd_work(void *self)
 {
     struct dlqd *d = self;
 
-    redirect_work(d);
-    return sooner(sooner(requeue_work(d), decide_work(d)), keep_purge(d));
+    return sooner(sooner(redirect_work(d), requeue_work(d)),
+                  sooner(decide_work(d), keep_purge(d)));
 }
 
 void dlqd_tell(void *self)

@@ -3,7 +3,7 @@
 #include "requeue.h"
 #include <string.h>
 
-extern const char dlqd_store_sql[], dlqd_redirects_sql[];
+extern const char dlqd_store_sql[], dlqd_redirects_sql[], dlqd_again_sql[];
 
 static void open_dlqd(void *self)
 {
@@ -41,7 +41,7 @@ int main(int argc, char **argv)
 {
     static struct dlqd d;
     static const char *const steps[] = {dlqd_store_sql, proto_hop_sql,
-                                        dlqd_redirects_sql};
+                                        dlqd_redirects_sql, dlqd_again_sql};
     static const struct db_schema schema = {steps, COUNT_OF(steps), 0};
     static const struct hop_ops hop = {.apply = keep_apply,
                                        .load = requeue_load,

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { AT_ONCE = 64 };
+enum { AT_ONCE = 64, ACKNOWLEDGED = -1 };
 
 bool redirect_letter(struct dlqd *d, const char *id, const char *to,
                      const char *who, char why[200])
@@ -28,23 +28,32 @@ bool redirect_letter(struct dlqd *d, const char *id, const char *to,
     if (may) {
         wire_copy(row.sequencer, sizeof row.sequencer, wire_text(l.sequencer));
         wire_copy(row.endpoint, sizeof row.endpoint, wire_text(to));
-        row.hop_n = hop_next(d->daemon.hop, row.sequencer);
-        hop_put(d->daemon.hop, row.sequencer, ROW_REDIRECT,
-                store_redirect_add(&d->store, &row));
+        store_redirect_add(&d->store, &row);
     }
     free(note);
     letter_fini(&l);
     return may;
 }
 
-void redirect_work(struct dlqd *d)
+int redirect_work(struct dlqd *d)
 {
     struct redirect_row rows[AT_ONCE];
-    int n = store_redirects(&d->store, AT_ONCE, rows);
+    struct hop *hop = d->daemon.hop;
+    int n = store_redirects(&d->store, AT_ONCE, rows), done = 0;
 
-    for (int i = 0; i < n; i++)
-        if (hop_cursor(d->daemon.hop, rows[i].sequencer) >= rows[i].hop_n)
-            store_redirect_drop(&d->store, rows[i].n);
+    for (int i = 0; i < n; i++) {
+        const struct redirect_row *r = &rows[i];
+
+        if (!r->hop_n) {
+            store_redirect_at(&d->store, r->n,
+                              (int64_t)hop_next(hop, r->sequencer));
+            hop_put(hop, r->sequencer, ROW_REDIRECT, r->n);
+        } else if (hop_cursor(hop, r->sequencer) >= (uint64_t)r->hop_n) {
+            store_redirect_at(&d->store, r->n, ACKNOWLEDGED);
+            done++;
+        }
+    }
+    return done == AT_ONCE ? 0 : -1;
 }
 
 static void put(struct buf *out, const struct letter *l,

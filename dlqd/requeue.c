@@ -84,14 +84,18 @@ bool requeue_load(void *self, const char *peer, uint64_t n, int kind,
 void requeue_set_back(void *self, const char *peer, bool we_are_older)
 {
     struct dlqd *d = self;
+    /* Of events of before the sequencer may not know any more what it did. */
+    int64_t since_ms = d->daemon.loop.now_ms -
+                       d->daemon.settings->history_keep_ms;
     int count = store_requeues_again(&d->store, peer) +
-                store_decisions_again(&d->store, peer);
+                store_decisions_again(&d->store, peer) +
+                store_redirects_again(&d->store, peer, since_ms);
 
     (void)we_are_older; /* it is all the same to a requeue */
     if (count)
         log_warn(NULL,
-                 "after an older copy came back, requeues and decisions are "
-                 "said again",
+                 "after an older copy came back, what was sent again and what "
+                 "was decided is said again",
                  LS("sequencer", peer), LI("count", count));
 }
 

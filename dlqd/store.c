@@ -107,17 +107,25 @@ void store_open(struct store *s, struct db *db)
             "VALUES (?1, ?2, ?3, ?4, ?5) RETURNING n");
     s->redirects = db_prepare(
         db, "SELECT n, hop_n, sequencer, letter, endpoint, act FROM redirects "
-            "ORDER BY n LIMIT ?1");
+            "WHERE hop_n >= 0 ORDER BY n LIMIT ?1");
     s->redirect_get = db_prepare(
         db, "SELECT n, hop_n, sequencer, letter, endpoint, act FROM redirects "
             "WHERE n = ?1");
-    s->redirect_drop = db_prepare(db, "DELETE FROM redirects WHERE n = ?1");
+    s->redirect_at = db_prepare(db,
+                                "UPDATE redirects SET hop_n = ?2 WHERE n = ?1");
+    s->redirects_again = db_prepare(
+        db, "UPDATE redirects SET hop_n = 0 WHERE sequencer = ?1 AND letter IN "
+            "(SELECT n FROM letters WHERE state = 'resolved' AND "
+            "moved_ms >= ?2)");
+    s->redirects_forget = db_prepare(db,
+                                     "DELETE FROM redirects WHERE letter = ?1");
     s->tallies = db_prepare(
         db, "SELECT state, endpoint, reason, count FROM tallies "
             "WHERE count > 0");
     s->old = db_prepare(db, "SELECT n FROM letters WHERE state = ?1 AND "
                             "moved_ms < ?2 AND NOT EXISTS (SELECT 1 FROM "
-                            "redirects r WHERE r.letter = letters.n) "
+                            "redirects r WHERE r.letter = letters.n AND "
+                            "r.hop_n >= 0) "
                             "ORDER BY moved_ms LIMIT ?3");
     s->count_old = db_prepare(
         db, "SELECT count(*) FROM (SELECT 1 FROM letters WHERE state = ?1 AND "
@@ -497,7 +505,8 @@ int64_t store_count_old(struct store *s, int state, int64_t before_ms)
 
 void store_drop(struct store *s, int64_t n)
 {
-    stmt *drops[] = {s->drop_history, s->drop_content, s->drop_letter};
+    stmt *drops[] = {s->drop_history, s->drop_content, s->redirects_forget,
+                     s->drop_letter};
 
     for (size_t i = 0; i < COUNT_OF(drops); i++) {
         bind_i64(drops[i], 1, n);
@@ -622,7 +631,7 @@ int64_t store_redirect_add(struct store *s, const struct redirect_row *r)
 {
     stmt *q = s->redirect_add;
 
-    bind_i64(q, 1, (int64_t)r->hop_n);
+    bind_i64(q, 1, r->hop_n);
     bind_text(q, 2, r->sequencer);
     bind_i64(q, 3, r->letter);
     bind_text(q, 4, r->endpoint);
@@ -633,7 +642,7 @@ int64_t store_redirect_add(struct store *s, const struct redirect_row *r)
 static void read_redirect(stmt *q, struct redirect_row *r)
 {
     r->n = col_i64(q, 0);
-    r->hop_n = (uint64_t)col_i64(q, 1);
+    r->hop_n = col_i64(q, 1);
     wire_copy(r->sequencer, sizeof r->sequencer, wire_text(col_text(q, 2)));
     r->letter = col_i64(q, 3);
     wire_copy(r->endpoint, sizeof r->endpoint, wire_text(col_text(q, 4)));
@@ -663,8 +672,18 @@ int store_redirects(struct store *s, int most, struct redirect_row *rows)
     return n;
 }
 
-void store_redirect_drop(struct store *s, int64_t n)
+void store_redirect_at(struct store *s, int64_t n, int64_t hop_n)
 {
-    bind_i64(s->redirect_drop, 1, n);
-    db_run(s->db, s->redirect_drop);
+    bind_i64(s->redirect_at, 1, n);
+    bind_i64(s->redirect_at, 2, hop_n);
+    db_run(s->db, s->redirect_at);
+}
+
+int store_redirects_again(struct store *s, const char *sequencer,
+                          int64_t since_ms)
+{
+    bind_text(s->redirects_again, 1, sequencer);
+    bind_i64(s->redirects_again, 2, since_ms);
+    db_run(s->db, s->redirects_again);
+    return db_changes(s->db);
 }

@@ -21,7 +21,8 @@ struct store {
     stmt *scanning; /* the one of both that is being walked */
     stmt *old, *count_old, *drop_letter, *drop_content, *drop_history;
     stmt *count;
-    stmt *redirect_add, *redirects, *redirect_get, *redirect_drop;
+    stmt *redirect_add, *redirects, *redirect_get, *redirect_at,
+        *redirects_again, *redirects_forget;
 };
 
 void store_open(struct store *s, struct db *db);
@@ -105,14 +106,18 @@ int store_decisions_again(struct store *s, const char *sequencer);
 
 struct redirect_row {
     int64_t n, letter;
-    uint64_t hop_n, act;
+    int64_t hop_n; /* 0: the hop hasn't got it yet; -1: acknowledged */
+    uint64_t act;
     char sequencer[NAME_MAX_BYTES + 1], endpoint[NAME_MAX_BYTES + 1];
 };
 int64_t store_redirect_add(struct store *s, const struct redirect_row *r);
 bool store_redirect(struct store *s, int64_t n, struct redirect_row *r);
-/* The oldest, at most `most`. Returns how many. */
+/* The oldest that are not acknowledged, at most `most`. Returns how many. */
 int store_redirects(struct store *s, int most, struct redirect_row *rows);
-void store_redirect_drop(struct store *s, int64_t n);
+void store_redirect_at(struct store *s, int64_t n, int64_t hop_n);
+/* All since then are to be handed to the hop again. Returns how many. */
+int store_redirects_again(struct store *s, const char *sequencer,
+                          int64_t since_ms);
 
 /* A walk over the list, newest first, by what is in the index alone. `state`
  * NULL: all. Begins below (before_ms, before_n). */

@@ -10,6 +10,7 @@
 #include "clock.h"
 #include "dlqd.h"
 #include "keep.h"
+#include "redirect.h"
 #include "requeue.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,7 +18,7 @@
 #include <unistd.h>
 #include <zmq.h>
 
-extern const char dlqd_store_sql[], dlqd_redirects_sql[];
+extern const char dlqd_store_sql[], dlqd_redirects_sql[], dlqd_again_sql[];
 
 enum { NOW_MS = 1000000 };
 
@@ -32,14 +33,15 @@ static const struct hop_ops ops = {
 
 static void rig_open(struct rig *r)
 {
-    static const char *steps[3];
-    static const struct db_schema schema = {steps, 3, 0};
+    static const char *steps[4];
+    static const struct db_schema schema = {steps, 4, 0};
     struct daemon *m = &r->d.daemon;
     char path[100];
 
     steps[0] = dlqd_store_sql;
     steps[1] = proto_hop_sql;
     steps[2] = dlqd_redirects_sql;
+    steps[3] = dlqd_again_sql;
     memset(&r->d, 0, sizeof r->d);
     snprintf(path, sizeof path, "%s/dlqd.db", r->dir);
     m->settings = &r->settings;
@@ -68,7 +70,7 @@ static int setup(void **state)
 
     snprintf(r->dir, sizeof r->dir, "/tmp/grapnel-test-XXXXXX");
     assert_non_null(mkdtemp(r->dir));
-    r->settings.dlq_keep_ms = 1000;
+    r->settings.dlq_keep_ms = r->settings.history_keep_ms = 1000;
     rig_open(r);
     *state = r;
     return 0;
@@ -345,6 +347,55 @@ static void after_a_restore_requeues_are_said_again(void **state)
     assert_int_equal(hop_backlog(r->d.daemon.hop, "sequencer"), 3);
 }
 
+static void work(struct rig *r)
+{
+    db_begin(r->d.daemon.db);
+    redirect_work(&r->d);
+    hop_work(r->d.daemon.hop);
+    assert_int_equal(db_commit(r->d.daemon.db), GR_OK);
+}
+
+static void acknowledge_all(struct rig *r)
+{
+    db_exec(r->d.daemon.db, "UPDATE hop_out SET cursor = next - 1");
+    again(r);
+    work(r);
+}
+
+/* Its letter stays with all until the sequencer has it; and then until it goes
+ * itself, should the sequencer not have it any more. */
+static void after_a_restore_a_redirect_is_said_again(void **state)
+{
+    struct rig *r = *state;
+    struct redirect_row row, same;
+    int64_t old[4];
+    char why[200];
+
+    say_dead(r, death("dlq_1", 1, 900));
+    db_begin(r->d.daemon.db);
+    assert_true(redirect_letter(&r->d, "dlq_1", "spare", "me", why));
+    assert_int_equal(db_commit(r->d.daemon.db), GR_OK);
+    work(r);
+    assert_int_equal(hop_backlog(r->d.daemon.hop, "sequencer"), 1);
+    assert_int_equal(store_redirects(&r->d.store, 1, &row), 1);
+    assert_int_equal(
+        store_old(&r->d.store, LETTER_RESOLVED, NOW_MS + 1, old, 4), 0);
+    acknowledge_all(r);
+    assert_int_equal(store_redirects(&r->d.store, 1, &same), 0);
+    assert_int_equal(
+        store_old(&r->d.store, LETTER_RESOLVED, NOW_MS + 1, old, 4), 1);
+    db_begin(r->d.daemon.db);
+    requeue_set_back(&r->d, "sequencer", false);
+    assert_int_equal(db_commit(r->d.daemon.db), GR_OK);
+    work(r);
+    assert_int_equal(hop_backlog(r->d.daemon.hop, "sequencer"), 1);
+    assert_int_equal(store_redirects(&r->d.store, 1, &same), 1);
+    assert_int_equal(same.act, row.act);
+    acknowledge_all(r);
+    store_drop(&r->d.store, row.letter);
+    assert_false(store_redirect(&r->d.store, row.n, &row));
+}
+
 static void what_can_not_be_kept_is_refused(void **state)
 {
     struct rig *r = *state;
@@ -443,6 +494,7 @@ int main(void)
         T(a_requeue_of_an_older_life_is_sent_no_more),
         T(a_late_success_recovers_a_dead_letter),
         T(after_a_restore_requeues_are_said_again),
+        T(after_a_restore_a_redirect_is_said_again),
         T(what_can_not_be_kept_is_refused),
         T(retention_never_drops_a_requeued_letter),
         T(the_list_is_newest_first_over_all_states),
