@@ -121,6 +121,8 @@ static void unknown_command(struct reading *r, const char *word)
     for (const struct command *c = r->commands; c->name; c++)
         if (!strchr(c->name, ' '))
             conf_near_try(&near, c->name);
+    if (strcmp(word, "help") == 0)
+        near.best = "--help";
     snprintf(r->why, 400, "there is no command \"%.60s\"%s", word,
              conf_near_hint(&near, hint));
 }

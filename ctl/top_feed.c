@@ -143,7 +143,7 @@ static void choose(struct feed *f, int64_t now)
     int64_t last = f->heard_ms > f->sub_began_ms ? f->heard_ms
                                                  : f->sub_began_ms;
 
-    if (f->through_console && there && now - last > f->stale_ms)
+    if (f->through_console && there && now - last > f->stale_ms - SLACK_MS / 2)
         f->console_mute = true;
     if (!f->through_console && t && gather_hears(t, now))
         f->console_mute = false;

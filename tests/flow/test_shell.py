@@ -83,6 +83,21 @@ class Shell(RigTest):
                      "grapnel endpoints pause crm", "GRAPNEL_CONFIG"]:
             self.assertIn(line, text)
 
+    def test_what_each_alert_means_is_written(self):
+        rig = self.rig()
+        names = self.bash(rig, "alerts", "test", "")
+        self.assertIn("dlq-critical", names)
+        kinds = re.findall(r'"([a-z_0-9]+)", [A-Z]+, "',
+                           (ROOT / "proto/alert_kinds.h").read_text())
+        self.assertGreater(len(kinds), 15)
+        table = (ROOT / "docs/OPERATIONS.md").read_text()
+        table = table[table.index("## When an alert comes"):]
+        rules = (ROOT / "proto/settings_alerts.c").read_text()
+        built_in = re.findall(r"when: ([a-z_0-9]+)", rules)
+        told = set(re.findall(r"`([a-z_0-9-]+)`", table))
+        self.assertEqual(set(names) - told, set())
+        self.assertEqual(set(kinds) - set(built_in) - told, set())
+
     def test_install(self):
         rig = self.rig()
         done = said("cmake", "--install", str(BUILD), "--prefix",
@@ -157,6 +172,7 @@ class Shell(RigTest):
         for words, hint, code in [
                 (["trace", event[:-3]], f"did you mean {event}?", 1),
                 (["stauts"], "did you mean status?", 64),
+                (["help"], "did you mean --help?", 64),
                 (["dlq", "shwo", "x"], "did you mean show?", 64),
                 (["endpoints", "puase", "crm"], "did you mean pause?", 64),
                 (["gaps", "clsoe", "gap_1", "--note", "x"],

@@ -67,6 +67,11 @@ class Top(RigTest):
         top.wait(r"\*P95")
         # Through the console, and without it.
         self.assertIn("by the console", top.lines()[0])
+        rig["console"].pause()
+        top.wait("5 up, 1 silent, 0 down", "by each process")
+        top.wait("! console", "silent")
+        rig["console"].resume()
+        top.wait("6 up", "by the console")
         rig.kill("console")
         top.wait("by each process")
         top.wait("! console", "down")
