@@ -85,6 +85,16 @@ daemon() { # NAME PRIORITY
   program "$1" "$2" "\"$bin/grapnel-${1%%-*}\" -c \"$config\" -n $1"
 }
 
+# ingresses COUNT: names of those that are to run. One that has a database always
+# is: there may be events in it that were not handed on yet.
+ingresses() {
+  local i
+  echo ingress
+  for ((i = 2; i < 1000; i++)); do
+    [ "$i" -gt "$1" ] && [ ! -e "$state_dir/ingress-$i.db" ] || echo "ingress-$i"
+  done
+}
+
 # One file per deliverer, so that another number of them leaves the rest alone.
 write_deliverers() { # COUNT
   local i name

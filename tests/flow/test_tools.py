@@ -99,12 +99,17 @@ class Tools(unittest.TestCase):
         self.assertNothingLeft()
 
     def test_up_starts_afresh_after_a_killed_supervisor(self):
-        self.tool("up", "--detach")
+        self.tool("up", "--detach", GRAPNEL_INGRESSES="2")
         before = self.pid("ingress")
+        self.assertTrue(self.pid("ingress-2"))
         supervisor = self.folder / "run" / "supervisord.pid"
         os.kill(int(supervisor.read_text()), signal.SIGKILL)
         self.assertIn("Grapnel is up", self.tool("up", "--detach"))
         self.assertNotEqual(self.pid("ingress"), before)
+        with self.subTest("events may be in the database of a second one"):
+            self.assertTrue(self.pid("ingress-2"))
+        self.tool("down")
+        self.assertNothingLeft()
 
     def test_in_the_foreground_ctrl_c_stops_all(self):
         with open(self.folder / "up.log", "w+") as log:
@@ -132,6 +137,7 @@ class Tools(unittest.TestCase):
         self.tool("scale", "none", code=64)
         self.tool("scale", "2", code=1)
         self.tool("up", "--detach", code=1, GRAPNEL_DELIVERERS="0")
+        self.tool("up", "--detach", code=1, GRAPNEL_INGRESSES="two")
 
 
 unittest.main(verbosity=2)
