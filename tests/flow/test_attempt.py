@@ -78,6 +78,10 @@ class AttemptTest(DelivererTest):
     def metric(self, name):
         return self.r.ask("deliverer-1", "status")["metrics"][name]
 
+    def resident(self):
+        with open(f"/proc/{self.d.pid}/status") as f:
+            return next(int(x.split()[1]) for x in f if x.startswith("VmRSS"))
+
     def attempts(self, n):
         return self.r.ask("deliverer-1", "trace", id=event(n))["attempts"]
 
@@ -204,10 +208,6 @@ class Outcomes(AttemptTest):
         self.assertIn("X-Told: yes", attempt["response"]["headers"])
         self.assertGreater(attempt["timings"]["total_ms"], 0)
         self.assertIsNone(attempt["timings"]["tls_ms"])
-
-    def resident(self):
-        with open(f"/proc/{self.d.pid}/status") as f:
-            return next(int(x.split()[1]) for x in f if x.startswith("VmRSS"))
 
     def test_retry_after_in_seconds_and_as_a_date(self):
         """It only lengthens, and is capped by the budget."""
@@ -420,6 +420,126 @@ class Connections(AttemptTest):
         self.assertEqual(self.deliver(1, m.url(), tls_ca=ca.pem())["outcome"],
                          "delivered")
         self.assertTrue(m.requests[0].line.endswith("HTTP/1.1"))
+
+
+    def test_http2_that_goes_away(self):
+        """GOAWAY with our request in flight, which it has taken or not: it is
+        made again, on another connection, with the same id."""
+        ca = Authority(self.r.folder / "ca")
+        context = ca.server("away", "127.0.0.1", alpn=["h2"])
+        for n, taken in enumerate((0, 1)):
+            with self.subTest(taken=taken):
+                m = self.serve(
+                    lambda c, taken=taken: http2(
+                        c, taken if c.number == 1 else None), tls=context)
+                r = self.deliver(n, m.url(), tls_ca=ca.pem(), max_attempts=3)
+                self.assertEqual(r["outcome"], "delivered", r)
+                self.assertEqual(m.connections, 2)
+                self.assertEqual(len(m.requests), 2)
+
+
+def trickles(head, rest):
+    """Byte by byte, for ever."""
+    def behave(c):
+        c.request()
+        c.send(head)
+        while True:
+            c.send(rest)
+            time.sleep(0.02)
+    return behave
+
+
+def floods(head, some):
+    """For ever, as fast as it goes."""
+    def behave(c):
+        c.request()
+        c.send(head)
+        while True:
+            c.send(some * 1000)
+    return behave
+
+
+class Hostile(AttemptTest):
+    """P2: whoever answers never to an end comes to his end, costs no memory,
+    and his neighbours nothing."""
+
+    def test_answers_without_end(self):
+        ok, line = b"HTTP/1.1 200 OK\r\n", b"X-A: b\r\n"
+        cases = [
+            ("a head byte by byte", trickles(ok, b"x"), 0),
+            ("1xx for ever, slowly",
+             trickles(b"", b"HTTP/1.1 100 Continue\r\n\r\n"), 0),
+            ("1xx for ever", floods(b"", b"HTTP/1.1 102 More\r\n\r\n"), 0),
+            ("header lines for ever", floods(ok, line), 0),
+            ("one header line for ever", floods(ok, b"x"), 0),
+            ("a protocol that nobody asked for",
+             stays(b"HTTP/1.1 101 Switching Protocols\r\n"
+                   b"Upgrade: websocket\r\nConnection: Upgrade\r\n\r\n"), 0),
+            ("lengths that contradict", stays(
+                b"HTTP/1.1 503 No\r\nContent-Length: 5\r\n"
+                b"Content-Length: 7\r\n\r\nabcde"), 503),
+            ("a length below zero", stays(
+                b"HTTP/1.1 200 OK\r\nContent-Length: -5\r\n\r\n"), 0),
+            ("a status that is none", stays(
+                b"HTTP/1.1 0 Zero\r\nContent-Length: 0\r\n\r\n"), 0),
+        ]
+        good = self.serve(answers)
+        before = self.resident()
+        for n, (what, behave, status) in enumerate(cases):
+            with self.subTest(what):
+                g, name = self.to(self.serve(behave).url(), timeout_ms=700)
+                self.s.task(g, name, event(n))
+                self.assertEqual(
+                    self.deliver(100 + n, good.url())["outcome"], "delivered")
+                r, = self.ended(n)
+                self.assertEqual((r["outcome"], r["reason"], r["attempts"],
+                                  r["http_status"]),
+                                 ("dead", "budget_attempts", 2, status), r)
+        self.assertLess(self.resident() - before, 20 * 1024)
+
+    def test_a_body_byte_by_byte_is_an_answer(self):
+        m = self.serve(trickles(
+            b"HTTP/1.1 200 OK\r\nContent-Length: 9999\r\n\r\n", b"x"))
+        r = self.deliver(1, m.url(), timeout_ms=700)
+        self.assertEqual((r["outcome"], r["attempts"], r["http_status"]),
+                         ("delivered", 1, 200), r)
+
+    def test_an_answer_before_the_body_was_read(self):
+        """Its status counts; what was not read to its end is no request in
+        the way of the next."""
+        body = b"x" * 1_000_000
+
+        def early(status, then):
+            def behave(c):
+                c.head()
+                c.answer(status)
+                then(c)
+            return behave
+        for n, (status, then, outcome) in enumerate([
+                (413, lambda c: c.until_closed(), "dead"),
+                (200, lambda c: c.until_closed(), "delivered"),
+                (200, lambda c: time.sleep(3), "delivered"),
+                (413, lambda c: time.sleep(3), "dead")]):
+            with self.subTest(n=n):
+                m = self.serve(early(status, then))
+                r = self.deliver(n, m.url(), timeout_ms=1500,
+                                 task={"body": body})
+                self.assertEqual((r["outcome"], r["http_status"],
+                                  r["attempts"]), (outcome, status, 1), r)
+        with self.subTest("the next"):
+            def reads_on(c):
+                while True:
+                    c.head()
+                    c.answer()
+                    c.request()
+            m = self.serve(reads_on)
+            g, name = self.to(m.url(), max_in_flight=1)
+            for n in range(10, 15):
+                self.s.task(g, name, event(n), body=body)
+            self.assertEqual([r["outcome"] for r in self.ended(*range(10, 15))],
+                             ["delivered"] * 5)
+            self.assertEqual([len(q.body) for q in m.requests],
+                             [len(body)] * len(m.requests))
 
 
 class Tls(AttemptTest):

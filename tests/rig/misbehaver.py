@@ -39,10 +39,14 @@ class Connection:
         out, self.buffer = self.buffer[:n], self.buffer[n:]
         return out
 
-    def request(self):
-        """Read one HTTP/1.1 request, whole; (head, body)."""
+    def head(self):
+        """Read until the head of a request is there; it stays in the buffer."""
         while b"\r\n\r\n" not in self.buffer:
             self.read()
+
+    def request(self):
+        """Read one HTTP/1.1 request, whole; (head, body)."""
+        self.head()
         head, _, self.buffer = self.buffer.partition(b"\r\n\r\n")
         lines = head.decode("latin-1").split("\r\n")
         headers = {k.lower(): v.strip() for k, _, v in
@@ -228,9 +232,10 @@ class Authority:
 
 # ---- HTTP/2, as much as answering takes ----
 
-def http2(c):
+def http2(c, leave=None):
     """Answers every request with 200. Headers are not looked into: the answer
-    needs no more than the number of its stream."""
+    needs no more than the number of its stream. `leave`: it says GOAWAY to the
+    first request, having taken streams up to this one, and closes."""
     def frame(kind, flags, stream, payload=b""):
         c.send(len(payload).to_bytes(3, "big") + bytes([kind, flags])
                + stream.to_bytes(4, "big") + payload)
@@ -252,6 +257,9 @@ def http2(c):
                 c.owner.requests.append(
                     Request(c.number, f"stream {stream}", {}, b""))
                 c.owner.lock.notify_all()
+            if leave is not None:
+                frame(7, 0, 0, leave.to_bytes(4, "big") + bytes(4))
+                return
             frame(1, 5, stream, b"\x88")  # :status 200, and its end
         elif kind == 6 and not flags & 1:
             frame(6, 1, 0, bytes(8))
