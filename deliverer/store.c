@@ -1,5 +1,7 @@
 #include "store.h"
 #include "daemon.h"
+#include <stdio.h>
+#include <string.h>
 
 static stmt *prepare(struct store *s, const char *sql)
 {
@@ -64,9 +66,11 @@ static void prepare_tasks(struct store *s)
            "INDEXED BY tasks_due WHERE grant_id = ?1 LIMIT ?2)");
     s->sql.tasks_of_event = prepare(s, "SELECT " TASK_COLUMNS
                                        " FROM tasks WHERE event_id = ?1");
-    s->sql.tasks_counts = prepare(
-        s, "SELECT grant_id, count(*), sum(parked), min(next_ms) "
-           "FROM tasks INDEXED BY tasks_due GROUP BY grant_id");
+    s->sql.tasks_counts = prepare(s, "SELECT grant_id, count(*) FROM tasks "
+                                     "INDEXED BY tasks_due GROUP BY grant_id");
+    s->sql.tasks_fresh = prepare(s, "SELECT count(*) FROM tasks "
+                                    "INDEXED BY tasks_fresh "
+                                    "WHERE grant_id = ?1 AND parked = 0");
 }
 
 static void prepare_attempts(struct store *s)
@@ -101,6 +105,21 @@ static void prepare_rest(struct store *s)
     s->sql.settled_get = prepare(s, "SELECT ahead FROM settled");
 }
 
+static void note_event(struct store *s, const char *event_id)
+{
+    if (strcmp(event_id, s->last_event) > 0)
+        snprintf(s->last_event, sizeof s->last_event, "%s", event_id);
+}
+
+static void read_last_event(struct store *s)
+{
+    stmt *q = prepare(s, "SELECT max(event_id) FROM tasks");
+
+    if (db_step(s->db, q))
+        note_event(s, col_text(q, 0));
+    db_done(q);
+}
+
 void store_open(struct store *s, struct db *db)
 {
     s->db = db;
@@ -109,6 +128,7 @@ void store_open(struct store *s, struct db *db)
     prepare_attempts(s);
     prepare_rest(s);
     s->next_task = one_number(s, "SELECT max(n) FROM tasks") + 1;
+    read_last_event(s);
 }
 
 /* ---- tasks ---- */
@@ -127,6 +147,7 @@ int64_t store_task_put(struct store *s, const struct task_row *row)
     bind_blob(q, 8, row->message);
     bind_i64(q, 9, row->early_ms);
     db_run(s->db, q);
+    note_event(s, row->event_id);
     return s->next_task++;
 }
 
@@ -167,6 +188,8 @@ bool store_task_find(struct store *s, uint64_t grant, const char *event_id,
     stmt *q = s->sql.task_find;
     bool found;
 
+    if (strcmp(event_id, s->last_event) > 0)
+        return false;
     bind_text(q, 1, event_id);
     bind_i64(q, 2, (int64_t)grant);
     found = db_step(s->db, q);
@@ -244,13 +267,27 @@ void store_tasks_of_event(struct store *s, const char *event_id,
     db_done(q);
 }
 
+static int64_t fresh(struct store *s, uint64_t grant)
+{
+    stmt *q = s->sql.tasks_fresh;
+    int64_t count;
+
+    bind_i64(q, 1, (int64_t)grant);
+    count = db_step(s->db, q) ? col_i64(q, 0) : 0;
+    db_done(q);
+    return count;
+}
+
 void store_task_counts(struct store *s, task_count_fn *each, void *self)
 {
     stmt *q = s->sql.tasks_counts;
 
-    while (db_step(s->db, q))
-        each(self, (uint64_t)col_i64(q, 0), col_i64(q, 1), col_i64(q, 2),
-             col_i64(q, 3));
+    while (db_step(s->db, q)) {
+        uint64_t grant = (uint64_t)col_i64(q, 0);
+
+        each(self, grant, col_i64(q, 1), col_i64(q, 1) - fresh(s, grant),
+             store_next_due(s, grant, INT64_MIN));
+    }
     db_done(q);
 }
 

@@ -10,16 +10,19 @@
 #include "settle.h"
 
 extern const char deliverer_store_sql[], deliverer_answers_sql[],
-    deliverer_early_sql[], deliverer_log_sql[];
+    deliverer_early_sql[], deliverer_log_sql[], deliverer_fresh_sql[];
 
 struct store {
     struct db *db;
     uint64_t id;       /* 64 random bits, made with the file */
     int64_t next_task; /* row number; grows within a run */
+    /* No row is of a later event than this. Ids ascend in time, so that of a
+     * new event nothing need be looked up. */
+    char last_event[EVENT_ID_BYTES + 1];
     struct {
         stmt *task_put, *task_park, *task_gone, *task_find, *task_due,
             *task_next_due, *task_early, *tasks_purge, *tasks_of_event,
-            *tasks_counts;
+            *tasks_counts, *tasks_fresh;
         stmt *grant_put, *grant_gone, *grants_all;
         stmt *attempt_put, *attempt_get, *attempts_of_event, *attempts_oldest,
             *attempts_purge;

@@ -12,9 +12,11 @@
 
 #include <cmocka.h>
 
-static const char *const steps[] = {deliverer_store_sql, proto_hop_sql,
+static const char *const steps[] = {deliverer_store_sql,   proto_hop_sql,
                                     deliverer_answers_sql, deliverer_early_sql,
-                                    deliverer_log_sql};
+                                    deliverer_log_sql,     deliverer_fresh_sql};
+
+enum { LAST = 6 };
 
 static struct db *open_at(const char *path, int version)
 {
@@ -54,7 +56,7 @@ static void results_become_rows_of_the_log(void **state)
             "x'00', 3, x'01', 1, 2, 3, 4, 6, 2, 2)");
     db_close(db);
 
-    db = open_at(file, 5);
+    db = open_at(file, LAST);
     store_open(&store, db);
     assert_true(store_attempt_get(&store, 1, see, seen));
     assert_string_equal(seen, "1 crm evt_a 1 7 0 0");
@@ -83,7 +85,7 @@ static void only_what_is_acknowledged_is_purged(void **state)
     (void)state;
     assert_non_null(mkdtemp(path));
     snprintf(file, sizeof file, "%s/d.db", path);
-    db = open_at(file, 5);
+    db = open_at(file, LAST);
     store_open(&store, db);
     db_begin(db);
     for (row.n = 3; row.n <= 7; row.n++)
@@ -100,11 +102,83 @@ static void only_what_is_acknowledged_is_purged(void **state)
     assert_int_equal(system(file), 0);
 }
 
+/* Of a later event than any nothing is looked up; after a start, too. */
+static void a_row_is_found_by_its_event(void **state)
+{
+    char path[] = "/tmp/gr-store-XXXXXX", file[64];
+    static const char *const events[] = {"evt_b", "evt_d", "evt_c"};
+    struct task_row row = {.grant = 7};
+    struct store store;
+    struct db *db;
+
+    (void)state;
+    assert_non_null(mkdtemp(path));
+    snprintf(file, sizeof file, "%s/d.db", path);
+    for (int start = 0; start < 2; start++) {
+        store = (struct store){0};
+        db = open_at(file, LAST);
+        store_open(&store, db);
+        db_begin(db);
+        for (int i = 0; i < 3; i++) {
+            row.event_id = events[i];
+            if (start == 0)
+                store_task_put(&store, &row);
+            assert_true(store_task_find(&store, 7, events[i], &row));
+            assert_false(store_task_find(&store, 8, events[i], &row));
+        }
+        assert_false(store_task_find(&store, 7, "evt_a", &row));
+        assert_false(store_task_find(&store, 7, "evt_e", &row));
+        assert_int_equal(db_commit(db), GR_OK);
+        db_close(db);
+    }
+    snprintf(file, sizeof file, "rm -r %s", path);
+    assert_int_equal(system(file), 0);
+}
+
+static void see_counts(void *self, uint64_t grant, int64_t count,
+                       int64_t parked, int64_t due_ms)
+{
+    char *out = self;
+
+    snprintf(out + strlen(out), 200 - strlen(out), "%d: %d %d %d; ", (int)grant,
+             (int)count, (int)parked, (int)due_ms);
+}
+
+static void rows_are_counted_by_grant(void **state)
+{
+    char path[] = "/tmp/gr-store-XXXXXX", file[64], seen[200] = "";
+    struct task_row row = {.event_id = "evt_a"};
+    struct store store = {0};
+    struct db *db;
+
+    (void)state;
+    assert_non_null(mkdtemp(path));
+    snprintf(file, sizeof file, "%s/d.db", path);
+    db = open_at(file, LAST);
+    store_open(&store, db);
+    db_begin(db);
+    for (int i = 0; i < 5; i++) {
+        row.grant = i < 3 ? 7 : 8;
+        row.next_ms = 100 - i;
+        row.parked = i % 2;
+        row.n = store_task_put(&store, &row);
+    }
+    store_task_park(&store, &row); /* the last */
+    store_task_counts(&store, see_counts, seen);
+    assert_string_equal(seen, "7: 3 1 98; 8: 2 2 96; ");
+    assert_int_equal(db_commit(db), GR_OK);
+    db_close(db);
+    snprintf(file, sizeof file, "rm -r %s", path);
+    assert_int_equal(system(file), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(results_become_rows_of_the_log),
-        cmocka_unit_test(only_what_is_acknowledged_is_purged)};
+        cmocka_unit_test(only_what_is_acknowledged_is_purged),
+        cmocka_unit_test(a_row_is_found_by_its_event),
+        cmocka_unit_test(rows_are_counted_by_grant)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
