@@ -4,6 +4,7 @@
 #include "clock.h"
 #include "conf.h"
 #include "table.h"
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -16,6 +17,15 @@ enum {
 };
 
 static const char dlqd[] = "dlqd";
+static volatile sig_atomic_t interrupted;
+
+/* What was requeued stays so; the rest is said how to go on with. */
+static void on_signal(int signo)
+{
+    (void)signo;
+    interrupted = 1;
+}
+
 static const char *const filters[] = {"--to",        "--endpoint", "--source",
                                       "--workspace", "--type",     "--reason",
                                       NULL};
@@ -25,8 +35,10 @@ struct bulk {
     struct ctl *c;
     json_t *args; /* of every page */
     int64_t rate, limit, total, done;
-    json_t *ids; /* all that were requeued, for --json; else NULL */
-    bool shows;  /* progress, on a terminal */
+    json_t *ids, *refused; /* all, for --json; else NULL */
+    int64_t refused_count;
+    char why[200]; /* the first of these was refused for */
+    bool shows;    /* progress, on a terminal */
 };
 
 /* --all is for what is dead now: what dies again meanwhile is left alone. */
@@ -109,6 +121,16 @@ static void show(const struct bulk *b)
             (long long)b->total);
 }
 
+static void take_refused(struct bulk *b, const json_t *refused)
+{
+    if (!b->refused_count && json_array_size(refused))
+        snprintf(b->why, sizeof b->why, "%s",
+                 text_of(json_array_get(refused, 0), "why"));
+    b->refused_count += (int64_t)json_array_size(refused);
+    if (b->refused)
+        json_array_extend(b->refused, (json_t *)(uintptr_t)refused);
+}
+
 static bool retry_all(struct bulk *b, int *code)
 {
     int64_t per_page = (b->rate + PAGES_PER_S - 1) / PAGES_PER_S;
@@ -116,7 +138,7 @@ static bool retry_all(struct bulk *b, int *code)
 
     if (per_page > PAGE_MOST)
         per_page = PAGE_MOST;
-    for (show(b); more && b->done < b->limit; show(b)) {
+    for (show(b); more && b->done < b->limit && !interrupted; show(b)) {
         int64_t missing = b->limit - b->done, before = b->done;
         json_t *answer, *ids;
 
@@ -130,12 +152,28 @@ static bool retry_all(struct bulk *b, int *code)
         b->done += (int64_t)json_array_size(ids);
         if (b->ids)
             json_array_extend(b->ids, ids);
+        take_refused(b, json_object_get(answer, "refused"));
         more = go_on(b, answer);
         json_decref(answer);
-        if (more)
+        if (more && !interrupted)
             usleep((useconds_t)((b->done - before) * 1000000 / b->rate));
     }
-    return true;
+    if (interrupted)
+        *code = EXIT_REFUSED;
+    return !interrupted;
+}
+
+static int say_done(const struct bulk *b)
+{
+    if (b->c->json)
+        print_json(
+            json_pack("{s:O, s:O}", "requeued", b->ids, "refused", b->refused));
+    else
+        printf("%lld requeued\n", (long long)b->done);
+    if (b->refused_count)
+        complain(EXIT_REFUSED, "%lld were refused: %s",
+                 (long long)b->refused_count, b->why);
+    return b->refused_count ? EXIT_REFUSED : 0;
 }
 
 int run_dlq_retry_all(struct ctl *c)
@@ -143,25 +181,26 @@ int run_dlq_retry_all(struct ctl *c)
     struct bulk b = {.c = c,
                      .args = json_object(),
                      .ids = c->json ? json_array() : NULL,
+                     .refused = c->json ? json_array() : NULL,
                      .shows = !c->json && isatty(STDERR_FILENO)};
     int code = EXIT_USAGE;
-    bool done = put_args(&b) && count_all(&b, &code) && retry_all(&b, &code);
+    bool done;
 
+    signal(SIGINT, on_signal);
+    signal(SIGTERM, on_signal);
+    done = put_args(&b) && count_all(&b, &code) && retry_all(&b, &code);
     if (b.shows && b.total)
         fprintf(stderr, "\n");
     if (done)
-        code = 0;
-    if (done && c->json)
-        print_json(json_pack("{s:O, s:[]}", "requeued", b.ids, "refused"));
-    else if (done)
-        printf("%lld requeued\n", (long long)b.done);
-    else if (b.done)
+        code = say_done(&b);
+    else if (b.done || interrupted)
         complain(code,
-                 "%lld were requeued before that; the same command goes "
+                 "%s%lld were requeued before that; the same command goes "
                  "on with the rest",
-                 (long long)b.done);
+                 interrupted ? "interrupted; " : "", (long long)b.done);
     json_decref(b.args);
     json_decref(b.ids);
+    json_decref(b.refused);
     return code;
 }
 

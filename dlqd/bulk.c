@@ -53,11 +53,12 @@ json_t *bulk_retry(void *self, json_t *args, char why[200])
     struct dlqd *d = self;
     struct list_filter f;
     int64_t n[RETRIED_MOST];
-    json_t *done = json_array(), *next;
+    json_t *done = json_array(), *refused = json_array(), *next;
     int count;
 
     if (!read_dead(&f, args, why)) {
         json_decref(done);
+        json_decref(refused);
         return NULL;
     }
     count = walk(d, &f, f.limit < RETRIED_MOST ? (int)f.limit : RETRIED_MOST, n,
@@ -70,9 +71,13 @@ json_t *bulk_retry(void *self, json_t *args, char why[200])
             continue;
         if (list_retry(d, l.id, f.to, f.who, reason))
             json_array_append_new(done, json_string(l.id));
+        else
+            json_array_append_new(
+                refused, json_pack("{s:s,s:s}", "id", l.id, "why", reason));
         letter_fini(&l);
     }
-    return json_pack("{s:o, s:o}", "requeued", done, "next", next);
+    return json_pack("{s:o, s:o, s:o}", "requeued", done, "refused", refused,
+                     "next", next);
 }
 
 json_t *bulk_count(void *self, json_t *args, char why[200])

@@ -450,7 +450,9 @@ const struct control_command dlqd_commands[] = {
      "endpoint workspace type reason source since_ms until_ms limit after to "
      "who",
      "the oldest of these dead letters back to the sequencer: "
-     "{\"requeued\":[id…],\"next\":…}; go on with \"after\": next until that "
+     "{\"requeued\":[id…],\"refused\":[{\"id\",\"why\"}],\"next\":…}; go on "
+     "with "
+     "\"after\": next until that "
      "is "
      "null",
      bulk_retry},

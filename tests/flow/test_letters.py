@@ -1,12 +1,17 @@
 """The life of dead letters, by the command line alone."""
 
+import contextlib
 import os
 import pathlib
+import pty
 import pwd
+import shutil
+import signal
+import subprocess
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "rig"))
-from rig import RigTest, main, wait_for
+from rig import RigTest, main, program, wait_for
 
 
 class Letters(RigTest):
@@ -83,6 +88,55 @@ class Bulk(Letters):
         for event in events:
             self.assertEqual(len(rig.receiver.requests(event=event)), 2)
 
+    def test_two_operators_at_once_while_dlqd_dies(self):
+        """P3, P4: whoever asks, and whether the answer came or not, each letter
+        is requeued once."""
+        rig, events = self.dead(60)
+        command = [program("grapnel"), "dlq", "-c", str(rig.config_path),
+                   "retry", "--all", "--rate", "200"]
+        for _ in range(4):
+            asked = [subprocess.Popen(
+                command, cwd=rig.folder, env={**os.environ, **rig.env},
+                stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+                for _ in range(2)]
+            before = self.stats(rig)["dead"]
+            wait_for(lambda: self.stats(rig)["dead"] < before or
+                     all(p.poll() is not None for p in asked))
+            rig["dlqd"].kill()
+            for process in asked:
+                process.wait(60)
+            rig["dlqd"].start()
+        rig.cli("dlq", "retry", "--all", "--rate", "1000")
+        self.until(rig, dead=0, requeued=0, recovered=60)
+        rig.settle()
+        for event in events:
+            self.assertEqual(len(rig.receiver.requests(event=event)), 2)
+
+    def test_progress_on_a_terminal_and_an_end_in_between(self):
+        rig, _ = self.dead(12)
+        screen, terminal = pty.openpty()
+        process = subprocess.Popen(
+            [program("grapnel"), "dlq", "-c", str(rig.config_path), "retry",
+             "--all", "--rate", "5"], cwd=rig.folder, stdin=terminal,
+            env={**os.environ, **rig.env}, stdout=subprocess.PIPE,
+            stderr=terminal)
+        os.close(terminal)
+        shown = b""
+        while b"1 of 12 requeued" not in shown:
+            shown += os.read(screen, 4096)
+        process.send_signal(signal.SIGINT)
+        with contextlib.suppress(OSError):  # the terminal's end
+            while more := os.read(screen, 4096):
+                shown += more
+        self.assertEqual((process.wait(60), process.stdout.read()), (1, b""))
+        process.stdout.close()
+        os.close(screen)
+        self.assertIn(b"\r", shown)
+        self.assertIn(b"the same command goes on with the rest", shown)
+        self.assertGreater(self.stats(rig)["dead"], 0)
+        rig.cli("dlq", "retry", "--all", "--rate", "1000")
+        self.until(rig, dead=0, requeued=0, recovered=12)
+
     def test_what_is_wrong_is_said(self):
         rig, _ = self.dead(1)
         for args, word in ((["retry"], "--all"),
@@ -93,6 +147,75 @@ class Bulk(Letters):
             said = rig.cli_text("dlq", *args)
             self.assertEqual(said.returncode, 64, (args, said.stderr))
             self.assertIn(word, said.stderr)
+
+
+class Life(Letters):
+    def said(self, rig, *args):
+        answer, code = rig.cli(*args)
+        self.assertEqual(code, 0, args)
+        return answer
+
+    def test_of_a_letter_by_the_command_line_alone(self):
+        """P2: sent, dead, found, looked at, retried, dead again, retried at
+        another URL, recovered; others resolved and discarded; all on record."""
+        rig = self.rig()
+        rig.receiver.rules({"path": "/crm", "answers": [
+            {"status": 422, "body": "no such field"}]})
+        rig.start()
+        for n in range(3):
+            rig.cli("send", "plane", "--workspace", f"team-{n}",
+                    "--type", "issue.created")
+        self.until(rig, dead=3)
+        for filters in (["--endpoint", "crm"], ["--source", "plane"],
+                        ["--workspace", "team-*"], ["--type", "issue.*"],
+                        ["--reason", "rejected"], ["--state", "dead"],
+                        ["--since", "1h"], []):
+            self.assertEqual(len(self.said(rig, "dlq", *filters)), 3, filters)
+        for filters in (["--endpoint", "other"], ["--state", "resolved"],
+                        ["--reason", "budget_time"], ["--until", "1h"]):
+            self.assertEqual(self.said(rig, "dlq", *filters), [], filters)
+        letter, = self.said(rig, "dlq", "--workspace", "team-0")
+        self.assertEqual(
+            {k: letter[k] for k in ("endpoint", "reason", "state", "attempts",
+                                    "last_http_status", "last_response")},
+            {"endpoint": "crm", "reason": "rejected", "state": "dead",
+             "attempts": 1, "last_http_status": 422,
+             "last_response": "no such field"})
+        shown = self.said(rig, "dlq", "show", letter["id"])
+        self.assertIn(["X-Plane-Event", "issue"], shown["headers"])
+        self.assertIn("team-0", shown["body"])
+        self.said(rig, "dlq", "retry", letter["id"])
+        self.until(rig, dead=3, requeued=0)
+        shown = self.said(rig, "dlq", "show", letter["id"])
+        self.assertEqual((shown["attempts"], shown["life"]), (2, 2))
+        rig.config["endpoints"][0]["url"] = rig.receiver.url("/moved")
+        rig.write_config()
+        self.said(rig, "reload")
+        self.said(rig, "dlq", "retry", letter["id"])
+        self.until(rig, dead=2, requeued=0, recovered=1)
+        resolved, discarded = self.said(rig, "dlq")
+        self.said(rig, "dlq", "resolve", resolved["id"], "--note", "by phone")
+        self.said(rig, "dlq", "discard", discarded["id"], "--note", "a test")
+        self.assertEqual(self.said(rig, "dlq"), [])
+        stats = self.stats(rig)
+        self.assertEqual({k: stats[k] for k in (
+            "dead", "requeued", "recovered", "resolved", "discarded")},
+            {"dead": 0, "requeued": 0, "recovered": 1, "resolved": 1,
+             "discarded": 1})
+        for wrong in (["retry", letter["id"]], ["retry", resolved["id"]],
+                      ["resolve", discarded["id"], "--note", "again"],
+                      ["show", "dlq_nonsense"], ["show", letter["event_id"]],
+                      ["retry", letter["id"][:-3]]):
+            self.assertEqual(rig.cli_text("dlq", *wrong).returncode, 1, wrong)
+        history = self.said(rig, "dlq", "show", letter["id"])["history"]
+        self.assertEqual([h["to"] for h in history], [
+            "dead", "requeued", "dead", "requeued", "recovered"])
+        told = [e["what"] for e in rig.trace(letter["event_id"])["timeline"]]
+        for words in ("attempt 3 at crm by deliverer-1: answered 200",
+                      "recovered: delivered after the requeue"):
+            self.assertIn(words, "\n".join(told))
+        self.assertEqual([a["http_status"] for a in rig.trace(
+            letter["event_id"])["deliveries"][0]["attempts"]], [422, 422, 200])
 
 
 class Redirect(Letters):
@@ -123,6 +246,41 @@ class Redirect(Letters):
             said = rig.cli_text("dlq", "retry", letter["id"], "--to", to)
             self.assertEqual(said.returncode, 1)
             self.assertIn(word, said.stdout + said.stderr)
+
+    def test_what_cannot_be_is_said_and_the_rest_goes(self):
+        """One that is being retried, one that died where it is to go."""
+        rig, events = self.dead_with_another(3)
+        first, *rest = (x["id"] for x in rig.cli("dlq")[0])
+        rig["deliverer-1"].kill()
+        self.assertEqual(rig.cli("dlq", "retry", first)[1], 0)
+        answer, code = rig.cli("dlq", "retry", first, rest[0], "--to", "spare")
+        self.assertEqual((code, answer["requeued"]), (1, rest[:1]))
+        self.assertIn("requeued since", answer["refused"][0]["why"])
+        answer, code = rig.cli("dlq", "retry", "--all", "--to", "crm")
+        self.assertEqual((code, answer["requeued"],
+                          [x["id"] for x in answer["refused"]]),
+                         (1, [], rest[1:]))
+        said = rig.cli_text("dlq", "retry", "--all", "--to", "crm")
+        self.assertIn("1 were refused: that is where it died", said.stderr)
+        rig["deliverer-1"].start()
+        self.until(rig, dead=1, requeued=0, recovered=1, resolved=1)
+
+    def test_a_sequencer_from_an_older_copy_hears_of_it_again(self):
+        """P2, P4: it is resolved here, so nobody else would see to it."""
+        rig, (event,) = self.dead_with_another(1)
+        letter, = rig.cli("dlq")[0]
+        self.assertEqual(rig.cli("backup", rig.folder / "old")[1], 0)
+        rig.cli("dlq", "retry", letter["id"], "--to", "spare")
+        rig.receiver.wait(event, count=1, path="/spare")
+        rig.settle()
+        wait_for(lambda: rig.rows("dlqd", "SELECT hop_n FROM redirects") ==
+                 [{"hop_n": -1}])
+        rig["sequencer"].kill()
+        for path in rig.state_dir.glob("sequencer.db*"):
+            path.unlink()
+        shutil.copy(rig.folder / "old" / "sequencer.db", rig.state_dir)
+        rig["sequencer"].start()
+        rig.receiver.wait(event, count=2, path="/spare")
 
     def test_all_of_them_over_a_kill_each_once(self):
         """P3, P4: the sequencer was away, dlqd dies; and one more failure is a
