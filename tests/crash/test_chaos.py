@@ -6,6 +6,8 @@ The seed is printed. GRAPNEL_CHAOS_SEED repeats one, GRAPNEL_CHAOS_KILLS (200)
 and GRAPNEL_CHAOS_EVENTS (2000) make it longer or shorter."""
 
 import collections
+import concurrent.futures
+import datetime
 import os
 import pathlib
 import random
@@ -15,7 +17,7 @@ import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "rig"))
 import checker
-from rig import PLANE_SECRET, RigTest, main, wait_for
+from rig import PLANE_SECRET, SLOW, RigTest, main, wait_for
 
 KILLS = int(os.environ.get("GRAPNEL_CHAOS_KILLS", 200))
 EVENTS = int(os.environ.get("GRAPNEL_CHAOS_EVENTS", 2000))
@@ -25,7 +27,13 @@ LEGAL = ["ws-0000", "ws-0001"]  # events of these also go to an endpoint
                                 # that refuses all
 PAUSE_S = 0.12                  # mean time between two kills
 DOWN_S = 0.25                   # the longest that one is left dead
-SAMPLE = 40
+SLACK_MS = 5000 * SLOW          # two processes' clocks; one may stand still
+SAMPLE = 100                    # events that are traced
+
+
+def ms(text):
+    return datetime.datetime.fromisoformat(
+        text.replace("Z", "+00:00")).timestamp() * 1000
 
 
 class Supervisor:
@@ -193,20 +201,49 @@ class Chaos(RigTest):
                     (0, 0, 0), (row["process"], link))
 
     def check_traces(self, rig, acks):
-        """Trace says of an event what the receiver saw of it."""
+        """Did we receive it, did we process it, what did it change: of each the
+        answer of one command is what the load and the receiver saw."""
         seen = collections.defaultdict(list)
         for request in rig.receiver.requests():
             seen[request.id, request.path[1:]].append(request)
         taken = [a for a in acks if a.get("status") == 200]
-        for ack in random.Random(SEED).sample(taken, min(SAMPLE, len(taken))):
-            trace = rig.trace(ack["id"])
-            self.assertEqual((trace["status"], trace["workspace"]),
-                             ("done", ack["workspace"]))
+        asked = random.Random(SEED).sample(taken, min(SAMPLE, len(taken)))
+        with concurrent.futures.ThreadPoolExecutor(4) as pool:
+            traces = list(pool.map(lambda a: rig.trace(a["id"]), asked))
+        for ack, trace in zip(asked, traces):
+            told = "\n".join(e["what"] for e in trace["timeline"])
+            self.check_received(ack, trace, told)
+            self.check_processed(ack, trace, told)
             for delivery in trace["deliveries"]:
-                self.check_delivery(
-                    trace, delivery, seen[ack["id"], delivery["endpoint"]])
+                self.check_delivery(trace, delivery, told,
+                                    seen[ack["id"], delivery["endpoint"]])
 
-    def check_delivery(self, trace, delivery, requests):
+    def check_received(self, ack, trace, told):
+        """Between the load's question and its answer, from there, signed."""
+        at_ms = ms(trace["received_at"])
+        self.assertLess(ack["sent_ms"] - SLACK_MS, at_ms, ack)
+        self.assertLess(at_ms, ack["answered_ms"] + SLACK_MS, ack)
+        self.assertEqual((trace["id"], trace["source"], trace["unreachable"]),
+                         (ack["id"], "plane", []))
+        self.assertEqual(told.count("received from 127.0.0.1 by source plane"),
+                         1, told)
+        self.assertIn("verified by hmac-sha256, secret 1", told)
+
+    def check_processed(self, ack, trace, told):
+        """Numbered once, and given to those who want it, and no others."""
+        legal = ack["workspace"] in LEGAL
+        self.assertEqual((trace["status"], trace["workspace"]),
+                         ("done", ack["workspace"]))
+        self.assertEqual(told.count(f"sequenced: number {trace['sequence']} of "
+                                    f"workspace {ack['workspace']}"), 1, told)
+        self.assertEqual({d["endpoint"] for d in trace["deliveries"]},
+                         {"crm", "audit", *(["legal"] if legal else [])})
+        for name in ("crm", "audit"):
+            self.assertIn(f"routed to {name}: by its own", told)
+        self.assertIn("routed to legal: by its own" if legal else
+                      "not to legal: its own: not workspace", told)
+
+    def check_delivery(self, trace, delivery, told, requests):
         said = collections.Counter(
             a["http_status"] for a in delivery["attempts"])
         saw = collections.Counter(r.status for r in requests)
@@ -215,10 +252,21 @@ class Chaos(RigTest):
                          {str(trace["sequence"])}, what)
         final = {"delivered": 200, "dead": 400}[delivery["status"]]
         self.assertEqual(delivery["attempts"][-1]["http_status"], final, what)
+        self.assertEqual(f"delivered to {delivery['endpoint']}" in told,
+                         final == 200, what)
+        if final == 400:
+            self.assertIn(f"-{delivery['endpoint']} ({delivery['endpoint']}) "
+                          "dead: rejected", told)
         # An attempt whose record died with its process was seen, not said.
         for status, count in said.items():
             if status:
                 self.assertLessEqual(count, saw[status], what)
+        for attempt in delivery["attempts"]:
+            at_ms = ms(attempt["at"])
+            self.assertTrue(not attempt["http_status"] or any(
+                r.status == attempt["http_status"] and
+                abs(r.at_ms - at_ms) < attempt["duration_ms"] + SLACK_MS
+                for r in requests), (attempt, what))
 
 
 main()
