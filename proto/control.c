@@ -357,7 +357,9 @@ json_t *control_take(void *req, bool *unreachable, char why[200])
 
     snprintf(why, 200, "it does not answer");
     zmq_msg_init(&msg);
-    *unreachable = !req || zmq_msg_recv(&msg, req, 0) < 0;
+    *unreachable = !req;
+    while (!*unreachable && zmq_msg_recv(&msg, req, 0) < 0)
+        *unreachable = errno != EINTR; /* who interrupts us wants to know, too */
     if (!*unreachable)
         answer = control_reading(
             (struct bytes){zmq_msg_data(&msg), zmq_msg_size(&msg)}, why);
