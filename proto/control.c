@@ -359,7 +359,8 @@ json_t *control_take(void *req, bool *unreachable, char why[200])
     zmq_msg_init(&msg);
     *unreachable = !req;
     while (!*unreachable && zmq_msg_recv(&msg, req, 0) < 0)
-        *unreachable = errno != EINTR; /* who interrupts us wants to know, too */
+        *unreachable = errno !=
+                       EINTR; /* who interrupts us wants to know, too */
     if (!*unreachable)
         answer = control_reading(
             (struct bytes){zmq_msg_data(&msg), zmq_msg_size(&msg)}, why);
