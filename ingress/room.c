@@ -12,6 +12,7 @@ enum {
     MARK_PERCENT = 5,
     MARK_MOST_MIB = 256,
     PURGE_COUNT = 256, /* of one turn; no less than a turn can bring */
+    PURGE_ROOM_BYTES = 8 * 1024 * 1024, /* on the disk: what one may write */
 };
 
 int64_t room_mark_bytes(int64_t total_bytes)
@@ -31,13 +32,22 @@ enum answer room_judge(const struct room *r)
     return ANSWER_NONE;
 }
 
+int64_t room_share_bytes(const struct room *r)
+{
+    int64_t half = (r->used_bytes + r->free_bytes) / 2;
+
+    return half < r->most_bytes ? half : r->most_bytes;
+}
+
 static void look(struct room *r, struct store *store)
 {
     struct statvfs fs;
 
-    if (statvfs(db_path(store->db), &fs) == 0)
+    if (statvfs(db_path(store->db), &fs) == 0) {
         r->mark_bytes = room_mark_bytes((int64_t)fs.f_blocks *
                                         (int64_t)fs.f_frsize);
+        r->disk_bytes = (int64_t)fs.f_bavail * (int64_t)fs.f_frsize;
+    }
     r->free_bytes = db_room_bytes(store->db);
     r->used_bytes = store_used_bytes(store);
 }
@@ -76,14 +86,17 @@ void room_undo(struct room *r, struct store *store)
 }
 
 /* What was handed on goes: the oldest first, because it is over `keep` or
- * because the archive is over its size. */
+ * because the archive is over its share. That takes room first, so of the very
+ * last it is not made. */
 static int64_t purge(struct room *r, struct store *store, struct hop *hop,
                      const struct settings *s, int64_t now_ms)
 {
-    bool full = r->used_bytes > r->most_bytes;
+    bool full = r->used_bytes > (r->disk_bytes < PURGE_ROOM_BYTES
+                                     ? r->most_bytes
+                                     : room_share_bytes(r));
     int64_t handed_n = (int64_t)hop_cursor(hop, SEQUENCER), most_n = handed_n;
     int64_t before_ms = full ? 0 : now_ms - s->ingress.archive_keep_ms;
-    int64_t first_n = r->first_n, upto;
+    int64_t first_n = r->first_n, used = r->used_bytes, upto;
 
     if (most_n > r->last_n)
         most_n = r->last_n;
@@ -97,6 +110,7 @@ static int64_t purge(struct room *r, struct store *store, struct hop *hop,
     hop_floor(hop, SEQUENCER, (uint64_t)upto + 1);
     r->first_n = upto + 1;
     r->used_bytes = store_used_bytes(store);
+    r->free_bytes += used - r->used_bytes;
     r->purging = true;
     return upto - first_n + 1;
 }
@@ -132,7 +146,7 @@ int64_t room_work(struct room *r, struct store *store, struct hop *hop,
         look(r, store);
         r->looked_ms = mono_ms;
     }
-    if (due || r->purging || r->used_bytes > r->most_bytes)
+    if (due || r->purging || r->used_bytes > room_share_bytes(r))
         purged = purge(r, store, hop, s, now_ms);
     say_when_it_changes(r);
     *wait_ms = r->purging ? 0 : (int)(r->looked_ms + LOOK_MS - mono_ms);

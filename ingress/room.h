@@ -3,8 +3,9 @@
  * Three things fill: the file system (a mark well above empty, so that the
  * processes behind us can still record the outcomes of what we have taken), the
  * archive up to archive.max_size, and time (archive.keep). Only what was handed
- * on to the sequencer is ever purged; when the rest alone fills max_size we
- * refuse, and open again by ourselves. */
+ * on to the sequencer is ever purged, at the latest when the archive is half of
+ * what its disk has room for; the others live there, too. When the rest alone
+ * fills max_size we refuse, and open again by ourselves. */
 #ifndef INGRESS_ROOM_H
 #define INGRESS_ROOM_H
 
@@ -17,7 +18,8 @@ struct hop;
 struct room {
     enum answer refusal; /* ANSWER_NONE: there is room */
     int64_t looked_ms;   /* mono; 0: never */
-    int64_t free_bytes;  /* of the file system, counted down likewise */
+    int64_t free_bytes;  /* of disk and file, counted down likewise */
+    int64_t disk_bytes;  /* of those, on the disk */
     int64_t mark_bytes;
     int64_t used_bytes;      /* of the archive, counted on between two looks */
     int64_t most_bytes;      /* archive.max_size */
@@ -29,6 +31,8 @@ struct room {
 int64_t room_mark_bytes(int64_t total_bytes);
 /* Pure: what the figures mean. */
 enum answer room_judge(const struct room *r);
+/* Pure: the archive with more than this drops what was handed on. */
+int64_t room_share_bytes(const struct room *r);
 
 void room_open(struct room *r, struct store *store, const struct settings *s);
 /* Count in a row that was just inserted. */

@@ -43,8 +43,9 @@ static const struct conf_section archive_section = {
              AT(settings, ingress.archive_max_bytes),
              .fallback = "50GiB",
              .min = 64 * 1024,
-             .help = "what was handed on goes first; the door answers 503 "
-                     "only when what was not fills it"},
+             .help = "what was handed on goes first, also when all is half of "
+                     "what its disk has room for; the door answers 503 only "
+                     "when what was not fills it"},
             {0},
         },
 };

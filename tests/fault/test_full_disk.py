@@ -170,6 +170,19 @@ class FullDisk(RigTest):
                          [str(n) for n in range(1, 201)])
         self.assertEqual(requests[0].headers["grapnel-gap"], "1-1")
 
+    def test_an_archive_larger_than_its_disk(self):
+        """P1: what was handed on makes room for what comes, though neither
+        archive.keep nor archive.max_size asks for it: the door stays open."""
+        rig = self.pipeline()
+        rig.start()
+        self.fill(rig, leave=48 << 20)
+        for n in range(60):
+            event = rig.accept(rig.plane_body(pad="x" * 1_000_000, n=n))
+            rig.receiver.wait(event)
+        rig.settle()
+        kept, = rig.rows("ingress", "SELECT count(*) AS n FROM archive")
+        self.assertIn(kept["n"], range(5, 50))
+
     def test_a_start_on_a_full_disk(self):
         """P3: killed while the disk is full, started while it still is: each
         comes up and waits, or says 74; with room again all is delivered."""

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include <zmq.h>
 
 #include <cmocka.h>
 
@@ -37,6 +38,16 @@ static void below_the_mark_or_over_the_size_is_a_refusal(void **state)
     assert_int_equal(room_judge(&r), ANSWER_BACKLOG_FULL);
     r.free_bytes = 99;
     assert_int_equal(room_judge(&r), ANSWER_DISK_LOW);
+}
+
+static void its_share_is_half_of_what_its_disk_can_give(void **state)
+{
+    struct room r = {.most_bytes = 50, .used_bytes = 10, .free_bytes = 1000};
+
+    (void)state;
+    assert_int_equal(room_share_bytes(&r), 50);
+    r.free_bytes = 60;
+    assert_int_equal(room_share_bytes(&r), 35);
 }
 
 /* ---- rows ---- */
@@ -165,6 +176,45 @@ static void what_was_purged_is_room_again(void **state)
     assert_true(store_used_bytes(&store) < before + 100000);
 }
 
+/* P1: the sequencer was away until the disk was low, and has it all now. Of the
+ * very last room nothing is taken to make more. */
+static void what_was_handed_on_makes_room_again(void **state)
+{
+    static const struct hop_ops nothing = {0};
+    struct settings s = {.ingress.archive_max_bytes = 1024LL * MIB,
+                         .ingress.archive_keep_ms = DAY_MS};
+    struct room r;
+    struct mailbox *mailbox;
+    struct hop *hop;
+    void *zmq = zmq_ctx_new();
+    int wait_ms;
+
+    (void)state;
+    db_exec(store.db, "INSERT INTO hop_out(peer, next, cursor, floor) "
+                      "VALUES('sequencer', 21, 20, 1)");
+    mailbox = mailbox_open(zmq, folder, "ingress");
+    hop = hop_open(store.db, mailbox, &nothing, 1, NULL);
+    hop_own_log(hop, SEQUENCER, KIND_ARCHIVED);
+    db_begin(store.db);
+    for (int n = 1; n <= 20; n++)
+        insert(n, 1, 100000);
+    r = (struct room){.refusal = ANSWER_DISK_LOW,
+                      .looked_ms = 1,
+                      .free_bytes = MIB,
+                      .mark_bytes = 2 * MIB,
+                      .used_bytes = store_used_bytes(&store),
+                      .first_n = 1,
+                      .last_n = 20};
+    assert_int_equal(room_work(&r, &store, hop, &s, 2, 2, &wait_ms), 0);
+    r.disk_bytes = 100LL * MIB;
+    assert_int_equal(room_work(&r, &store, hop, &s, 2, 2, &wait_ms), 20);
+    assert_int_equal(r.refusal, ANSWER_NONE);
+    commit();
+    hop_close(hop);
+    mailbox_close(mailbox);
+    zmq_ctx_term(zmq);
+}
+
 static void a_row_is_found_by_its_event_and_loaded_by_its_number(void **state)
 {
     struct archived row;
@@ -194,12 +244,15 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_mark_is_a_part_of_the_disk_but_not_a_large_one),
         cmocka_unit_test(below_the_mark_or_over_the_size_is_a_refusal),
+        cmocka_unit_test(its_share_is_half_of_what_its_disk_can_give),
         cmocka_unit_test_setup_teardown(rows_go_from_the_front_in_steps,
                                         open_store, close_store),
         cmocka_unit_test_setup_teardown(
             a_row_stays_until_its_replay_was_handed_on, open_store,
             close_store),
         cmocka_unit_test_setup_teardown(what_was_purged_is_room_again,
+                                        open_store, close_store),
+        cmocka_unit_test_setup_teardown(what_was_handed_on_makes_room_again,
                                         open_store, close_store),
         cmocka_unit_test_setup_teardown(
             a_row_is_found_by_its_event_and_loaded_by_its_number, open_store,
