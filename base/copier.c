@@ -1,13 +1,12 @@
 #include "copier.h"
 #include "alloc.h"
-#include "db_check.h"
 #include "log.h"
 #include <pthread.h>
+#include <sqlite3.h>
 #include <stdlib.h>
 
 struct copier {
     char *path;
-    bool check_all;
     pthread_t thread;
     pthread_mutex_t lock; /* of what follows */
     pthread_cond_t wake, done;
@@ -50,8 +49,6 @@ static void *copier_main(void *arg)
     sqlite3 *h = open_beside(c->path);
     int copied;
 
-    if (c->check_all)
-        db_check(h, c->path, "PRAGMA quick_check(1)");
     pthread_mutex_lock(&c->lock);
     while (!c->stop) {
         if (!c->wanted) {
@@ -72,12 +69,11 @@ static void *copier_main(void *arg)
     return NULL;
 }
 
-struct copier *copier_open(const char *path, bool check_all)
+struct copier *copier_open(const char *path)
 {
     struct copier *c = gr_alloc(sizeof *c);
 
     c->path = gr_strdup(path);
-    c->check_all = check_all;
     pthread_mutex_init(&c->lock, NULL);
     pthread_cond_init(&c->wake, NULL);
     pthread_cond_init(&c->done, NULL);

@@ -7,8 +7,7 @@
 
 struct copier;
 
-/* `check_all`: look through the whole file first, while work goes on. */
-struct copier *copier_open(const char *path, bool check_all);
+struct copier *copier_open(const char *path);
 void copier_close(struct copier *c);
 
 void copier_begin(struct copier *c);

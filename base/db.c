@@ -1,5 +1,6 @@
 #include "db.h"
 #include "alloc.h"
+#include "checker.h"
 #include "copier.h"
 #include "db_check.h"
 #include "log.h"
@@ -21,12 +22,15 @@ enum {
     WAL_COPY_BYTES = 4 * 1024 * 1024,
     WAL_REST_BYTES = 1024 * 1024,
     WAL_LIMIT_BYTES = 32 * 1024 * 1024,
+    /* So long it may be while the file is looked through. */
+    WAL_MOST_BYTES = 512 * 1024 * 1024,
     WAL_ROOM_PART = 16, /* of the room that is left, when that is less */
     CACHE_KIB = 16 * 1024,
     /* A file up to this size is checked in full before it is used; the check
-     * of a larger one would make a restart slow, so its pages are looked at
-     * by the checkpoint thread while we work. */
+     * of a larger one would make a restart slow, so it is looked through
+     * while we work (checker.h). */
     CHECK_BYTES = 64 * 1024 * 1024,
+    BUSY_MS = 5000,
     BACKUP_PAGES = 256,
     STMT_MAX = 256,
 };
@@ -42,12 +46,14 @@ struct db {
     struct worker *committer; /* NULL until one is begun apart */
     int changes_at_begin;
     int wal_pages, page_bytes;
+    int wal_held; /* so many when a reader was in the way of beginning anew */
     struct {
         sqlite3 *to;
         sqlite3_backup *job;
         char *path;
     } backup;
     struct copier *copier;
+    struct checker *checker; /* NULL: the file was small */
 };
 
 static int last_errno(sqlite3_file *f)
@@ -123,9 +129,25 @@ static bool begin_anew(const struct db *db, int64_t wal_bytes, int rest_pages)
     bool brief = rest_pages >= 0 &&
                  (int64_t)rest_pages * db->page_bytes <= WAL_REST_BYTES;
 
-    if (wal_bytes < limit)
+    if (wal_bytes < limit ||
+        (int64_t)(db->wal_pages - db->wal_held) * db->page_bytes <
+            WAL_REST_BYTES)
         return false;
     return brief || limit < WAL_LIMIT_BYTES || wal_bytes >= 2 * limit;
+}
+
+/* So that the next commit begins the WAL anew. false: a reader is in the way; it
+ * is not waited for. */
+static bool take_the_rest(struct db *db)
+{
+    int rc;
+
+    sqlite3_busy_timeout(db->h, 0);
+    rc = sqlite3_wal_checkpoint_v2(db->h, NULL, SQLITE_CHECKPOINT_RESTART, NULL,
+                                   NULL);
+    sqlite3_busy_timeout(db->h, BUSY_MS);
+    db->wal_held = rc == SQLITE_OK ? 0 : db->wal_pages;
+    return rc == SQLITE_OK;
 }
 
 void db_tidy(struct db *db)
@@ -137,17 +159,18 @@ void db_tidy(struct db *db)
 
     if (wal_bytes == 0)
         return;
+    if (db->wal_pages < db->wal_held)
+        db->wal_held = 0;
     rest_pages = copier_rest(db->copier, db->wal_pages);
     if (!begin_anew(db, wal_bytes, rest_pages)) {
         if ((int64_t)rest_pages * db->page_bytes >= piece)
             copier_begin(db->copier);
         return;
     }
-    /* Take the rest over, so that the next commit begins the WAL anew. A
-     * reader that is in the way only means: not this time. */
     copier_pause(db->copier);
-    sqlite3_wal_checkpoint_v2(db->h, NULL, SQLITE_CHECKPOINT_RESTART, NULL,
-                              NULL);
+    if (!take_the_rest(db) &&
+        (wal_bytes >= WAL_MOST_BYTES || wal_limit_bytes(db) < WAL_LIMIT_BYTES))
+        checker_break(db->checker);
     db->wal_pages = 0;
 }
 
@@ -224,7 +247,7 @@ struct db *db_open(const char *path, const struct db_schema *schema)
         die(EXIT_STORAGE, "%s: can't be opened: %s", path,
             db->h ? sqlite3_errmsg(db->h) : "out of memory");
     sqlite3_extended_result_codes(db->h, 1);
-    sqlite3_busy_timeout(db->h, 5000);
+    sqlite3_busy_timeout(db->h, BUSY_MS);
     number_of(db, "PRAGMA user_version"); /* not a database at all? */
     sizes = gr_printf("PRAGMA page_size = %d; PRAGMA cache_size = -%d",
                       schema->page_bytes, CACHE_KIB);
@@ -241,7 +264,9 @@ struct db *db_open(const char *path, const struct db_schema *schema)
     db->commit = db_prepare(db, "COMMIT");
     db->rollback = db_prepare(db, "ROLLBACK");
     db->free_pages = db_prepare(db, "PRAGMA freelist_count");
-    db->copier = copier_open(path, size_bytes > CHECK_BYTES);
+    db->copier = copier_open(path);
+    if (size_bytes > CHECK_BYTES)
+        db->checker = checker_open(path);
     return db;
 }
 
@@ -263,6 +288,7 @@ void db_close(struct db *db)
         return;
     backup_end(db, false);
     worker_close(db->committer);
+    checker_close(db->checker);
     copier_close(db->copier);
     for (int i = 0; i < db->stmt_count; i++)
         sqlite3_finalize(db->stmts[i]);

@@ -30,7 +30,8 @@ void db_check(sqlite3 *h, const char *path, const char *pragma)
 
     if ((rc & 0xff) == SQLITE_CORRUPT || (rc & 0xff) == SQLITE_NOTADB)
         db_damaged(path, sqlite3_errmsg(h));
-    if (rc != SQLITE_OK && rc != SQLITE_BUSY && rc != SQLITE_LOCKED)
+    if (rc != SQLITE_OK && rc != SQLITE_BUSY && rc != SQLITE_LOCKED &&
+        rc != SQLITE_INTERRUPT)
         die(EXIT_STORAGE, "%s: can't be checked: %s", path, sqlite3_errmsg(h));
     if (verdict && strcmp(verdict, "ok") != 0)
         db_damaged(path, verdict);

@@ -6,7 +6,8 @@
 #include <sqlite3.h>
 
 _Noreturn void db_damaged(const char *path, const char *what);
-/* With PRAGMA integrity_check or quick_check. */
+/* With PRAGMA integrity_check or quick_check. A look that is interrupted finds
+ * nothing. */
 void db_check(sqlite3 *h, const char *path, const char *pragma);
 
 #endif

@@ -10,6 +10,7 @@
 #include "db.h"
 #include "log.h"
 #include <poll.h>
+#include <sqlite3.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -57,6 +58,60 @@ static void a_steady_writer_keeps_a_short_wal(void **state)
     assert_true(db_step(db, s));
     assert_int_equal(col_i64(s, 0), rows);
     db_done(s);
+    db_close(db);
+    snprintf(rm, sizeof rm, "rm -rf %s", dir);
+    assert_int_equal(system(rm), 0);
+}
+
+static int64_t size_of(const char *path)
+{
+    struct stat st;
+
+    return stat(path, &st) == 0 ? st.st_size : 0;
+}
+
+static void write_mib(struct db *db, stmt *s, int mib)
+{
+    static const char pad[1000];
+
+    for (int i = 0; i < 2 * mib; i++) {
+        db_begin(db);
+        for (int k = 0; k < 500; k++) {
+            bind_blob(s, 1, (struct bytes){pad, sizeof pad});
+            db_run(db, s);
+        }
+        assert_int_equal(db_commit(db), GR_OK);
+        db_tidy(db);
+    }
+}
+
+/* Were it waited for, this would take a quarter of an hour. */
+static void a_reader_holds_nobody_up(void **state)
+{
+    char dir[64] = "/tmp/dbt-XXXXXX", file[100], wal[110], rm[100];
+    sqlite3 *reader;
+    struct db *db;
+    stmt *s;
+
+    (void)state;
+    assert_non_null(mkdtemp(dir));
+    log_open("test", LOG_ERROR, false);
+    snprintf(file, sizeof file, "%s/x.db", dir);
+    snprintf(wal, sizeof wal, "%s-wal", file);
+    db = db_open(file, &schema);
+    s = db_prepare(db, "INSERT INTO t(pad) VALUES(?)");
+    write_mib(db, s, 1);
+    assert_int_equal(sqlite3_open(file, &reader), SQLITE_OK);
+    assert_int_equal(
+        sqlite3_exec(reader, "BEGIN; SELECT count(*) FROM t", NULL, NULL, NULL),
+        SQLITE_OK);
+    write_mib(db, s, 160);
+    assert_true(size_of(wal) > 150 * 1024 * 1024);
+    sqlite3_close(reader);
+    write_mib(db, s, 5);
+    assert_true(size_of(wal) < 72 * 1024 * 1024);
+    db_close(db);
+    db = db_open(file, &schema); /* which is looked through now */
     db_close(db);
     snprintf(rm, sizeof rm, "rm -rf %s", dir);
     assert_int_equal(system(rm), 0);
@@ -148,6 +203,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_steady_writer_keeps_a_short_wal),
+        cmocka_unit_test(a_reader_holds_nobody_up),
         cmocka_unit_test(the_wal_is_copied_back_beside_the_writer),
         cmocka_unit_test(a_commit_in_a_thread_is_whole_at_its_end),
         cmocka_unit_test(a_thread_that_has_hardly_begun_is_stopped),
