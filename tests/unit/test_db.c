@@ -11,6 +11,7 @@
 #include "log.h"
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -235,6 +236,26 @@ static void changed_bytes_inside_are_found(void **state)
        "2>/dev/null",
        file);
     assert_int_equal(ends_with(just_open, said), EXIT_STORAGE);
+    assert_non_null(strstr(said, "is damaged"));
+}
+
+static void open_and_wait(void)
+{
+    db_open(file, &schema);
+    for (;;)
+        poll(NULL, 0, 1000);
+}
+
+static void a_large_file_is_looked_through_while_it_is_used(void **state)
+{
+    char said[4096];
+
+    (void)state;
+    make_file(150000);
+    sh("dd if=/dev/urandom of=%s bs=4096 seek=12000 count=3 conv=notrunc "
+       "2>/dev/null",
+       file);
+    assert_int_equal(ends_with(open_and_wait, said), EXIT_STORAGE);
     assert_non_null(strstr(said, "is damaged"));
 }
 
@@ -623,6 +644,7 @@ int main(void)
         T(what_is_no_database_is_refused),
         T(a_torn_file_is_refused),
         T(changed_bytes_inside_are_found),
+        T(a_large_file_is_looked_through_while_it_is_used),
         T(a_raw_copy_of_a_live_file_is_refused_or_works),
         T(a_full_disk_takes_the_turn_back),
         T(a_disk_that_refuses_writes_is_a_full_one),
