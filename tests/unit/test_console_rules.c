@@ -1,99 +1,6 @@
 /* Alert rules against a simulated clock: when they fire, for how long it must
  * be so, what a window holds, what a restart must not resolve. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-/* cmocka needs the above first */
-#include <cmocka.h>
-
-#include "rules.h"
-#include <math.h>
-#include <msgpack.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-enum { SECOND = 1000, MINUTE = 60 * SECOND, HOUR = 60 * MINUTE };
-enum { STALE = 30 * SECOND, WALL = 1000000000 };
-
-/* ---- frames ---- */
-
-struct frame {
-    msgpack_sbuffer bytes;
-    msgpack_packer pk;
-};
-
-static void text(struct frame *f, const char *s)
-{
-    msgpack_pack_str(&f->pk, strlen(s));
-    msgpack_pack_str_body(&f->pk, s, strlen(s));
-}
-
-static void begin(struct frame *f, const char *process, uint64_t run,
-                  int64_t started_ms, int64_t time_ms)
-{
-    msgpack_sbuffer_init(&f->bytes);
-    msgpack_packer_init(&f->pk, &f->bytes, msgpack_sbuffer_write);
-    msgpack_pack_map(&f->pk, 9);
-    text(f, "v");
-    msgpack_pack_int(&f->pk, 1);
-    text(f, "process");
-    text(f, process);
-    text(f, "kind");
-    text(f, process);
-    text(f, "run");
-    msgpack_pack_uint64(&f->pk, run);
-    text(f, "started_ms");
-    msgpack_pack_int64(&f->pk, started_ms);
-    text(f, "time_ms");
-    msgpack_pack_int64(&f->pk, time_ms);
-}
-
-static void about(struct frame *f, const char *name, const char *kind)
-{
-    text(f, "about");
-    msgpack_pack_map(&f->pk, 1);
-    text(f, name);
-    msgpack_pack_array(&f->pk, 3);
-    text(f, kind);
-    text(f, "");
-    text(f, "");
-}
-
-struct rig {
-    struct gather *g;
-    struct facts *f;
-    struct settings s;
-    int64_t now; /* mono */
-    uint64_t run;
-    int64_t started_ms;
-};
-
-static void give(struct rig *r, struct frame *f)
-{
-    assert_int_equal(gather_frame(r->g,
-                                  (struct bytes){f->bytes.data, f->bytes.size},
-                                  r->now),
-                     GR_OK);
-    msgpack_sbuffer_destroy(&f->bytes);
-}
-
-/* One number of one process, as it says now. */
-static void say(struct rig *r, const char *process, const char *name,
-                const char *kind, int64_t value)
-{
-    struct frame f;
-
-    begin(&f, process, r->run, r->started_ms, WALL + r->now);
-    text(&f, "metrics");
-    msgpack_pack_map(&f.pk, 1);
-    text(&f, name);
-    msgpack_pack_int64(&f.pk, value);
-    text(&f, "series");
-    msgpack_pack_array(&f.pk, 0);
-    about(&f, name, kind);
-    give(r, &f);
-}
+#include "console_rig.h"
 
 /* Attempts at crm so far. */
 static void attempts(struct rig *r, int64_t delivered, int64_t parked)
@@ -156,29 +63,6 @@ static void latency(struct rig *r, int64_t a, int64_t b, int64_t c)
     give(r, &f);
 }
 
-/* We began at 0; the processes later, unless a test says otherwise. */
-static int setup(void **state)
-{
-    struct rig *r = gr_alloc(sizeof *r);
-
-    r->g = gather_new(WALL, STALE);
-    r->f = facts_new(0);
-    r->run = 1;
-    r->started_ms = WALL + 1;
-    *state = r;
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    struct rig *r = *state;
-
-    gather_free(r->g);
-    facts_free(r->f);
-    free(r);
-    return 0;
-}
-
 static struct alert_rule rule_of(int when, double above)
 {
     return (struct alert_rule){.name = (char *)"r",
@@ -187,31 +71,6 @@ static struct alert_rule rule_of(int when, double above)
                                .below = NAN,
                                .window_ms = 5 * MINUTE,
                                .at_least = 5};
-}
-
-/* The fact of this subject now; NULL: there is none. */
-static const struct fact *fact_of(struct rig *r, const struct alert_rule *rule,
-                                  const char *subject)
-{
-    static struct fact found;
-    struct fact_list l;
-    bool there = false;
-
-    facts_take(r->f, r->g, HOUR, r->now);
-    facts_of(r->f, r->g, &r->s, rule, r->now, &l);
-    for (size_t i = 0; i < l.count; i++)
-        if (strcmp(l.all[i].subject, subject) == 0) {
-            found = l.all[i];
-            there = true;
-        }
-    fact_list_fini(&l);
-    return there ? &found : NULL;
-}
-
-static enum verdict judged(struct rig *r, const struct alert_rule *rule,
-                           const char *subject)
-{
-    return rule_judge(rule, fact_of(r, rule, subject));
 }
 
 /* ---- rules ---- */

@@ -1,0 +1,299 @@
+/* The rules that are there without being declared: what each is about, how bad it
+ * is, and that it fires above its threshold, not at it, once, and resolves; on a
+ * simulated clock, judged each minute. */
+#include "console_rig.h"
+#include "settings.h"
+#include <unistd.h>
+
+/* What makes a rule fire, as its process says it. */
+enum source_of {
+    GAUGE,   /* `at` and one more */
+    PER_CRM, /* the same of endpoint crm */
+    GROWTH,  /* a counter that grows by `at` and one more within the window */
+    RATE,    /* `at` of a thousand attempts, and more */
+    DUPLICATES,  /* of a thousand events */
+    LATENCY,     /* all of them in a second, then in ten and more */
+    SILENCE,     /* of dlqd */
+    UNAUTHORIZED /* requests at plane */
+};
+
+static const struct built_in {
+    const char *name, *severity, *when;
+    double threshold;
+    int64_t window_ms, for_ms;
+    enum source_of how;
+    const char *process, *metric;
+} built_in[] = {
+    {"dlq-warning", "warning", "dead_letters", 10, 0, 0, GAUGE, "dlqd",
+     "grapnel_dlqd_letters_dead"},
+    {"dlq-critical", "critical", "dead_letters", 100, 0, 0, GAUGE, "dlqd",
+     "grapnel_dlqd_letters_dead"},
+    {"dlq_growth_rate", "critical", "dead_letter_growth", 10, HOUR, 0, GROWTH,
+     "dlqd", "grapnel_dlqd_received_total"},
+    {"dlq_expiring", "warning", "dead_letters_expiring", 0, 0, 0, GAUGE, "dlqd",
+     "grapnel_dlqd_letters_expiring"},
+    {"webhook_backlog", "warning", "backlog", 1000, 0, 0, GAUGE, "sequencer",
+     "grapnel_deliveries_open"},
+    {"webhook_delivery_failure_rate", "warning", "delivery_failure_rate", 0.05,
+     5 * MINUTE, 0, RATE, "deliverer", "grapnel_endpoint_attempts_total"},
+    {"webhook_retry_failure_rate", "warning", "retry_failure_rate", 0.5,
+     5 * MINUTE, 0, RATE, "deliverer", "grapnel_endpoint_retries_total"},
+    {"high_e2e_latency", "warning", "e2e_latency_p95", 10, 5 * MINUTE, 0,
+     LATENCY, "sequencer", "grapnel_end_to_end_seconds"},
+    {"sequence_gaps", "warning", "open_gaps", 0, 0, MINUTE, GAUGE, "sequencer",
+     "grapnel_gaps_open"},
+    {"lanes_halted", "critical", "halted_lanes", 0, 0, 0, GAUGE, "sequencer",
+     "grapnel_lanes_halted"},
+    {"endpoint_disabled", "critical", "endpoint_disabled", 0, 0, 0, PER_CRM,
+     "sequencer", "grapnel_endpoint_disabled"},
+    {"endpoint_failing", "warning", "endpoint_failing", 3600, 0, 0, PER_CRM,
+     "sequencer", "grapnel_endpoint_failing_seconds"},
+    {"high_duplicate_rate", "warning", "duplicate_rate", 0.01, HOUR, 0,
+     DUPLICATES, "sequencer", "grapnel_events_duplicate_total"},
+    {"signature_failures", "warning", "signature_failures", 10, 5 * MINUTE, 0,
+     UNAUTHORIZED, "ingress", "grapnel_ingress_rejected_total"},
+    {"process_silent", "critical", "process_silent", 30, 0, 0, SILENCE, "dlqd",
+     NULL},
+    {"disk_low", "critical", "disk_low", 2.0 * 1024 * 1024 * 1024, 0, 0, GAUGE,
+     "dlqd", "grapnel_store_room_bytes"},
+};
+
+/* ---- the configuration of one who configures nothing ---- */
+
+static struct settings *settings;
+
+static int read_settings(void **state)
+{
+    char path[] = "/tmp/grapnel-test-XXXXXX";
+    struct buf errors;
+    int fd = mkstemp(path);
+
+    (void)state;
+    buf_init(&errors, 10000);
+    assert_true(fd >= 0 && write(fd, "state_dir: s\n", 13) == 13);
+    close(fd);
+    settings = settings_load(path, &errors);
+    unlink(path);
+    assert_non_null(settings);
+    buf_fini(&errors);
+    return 0;
+}
+
+static int drop_settings(void **state)
+{
+    (void)state;
+    settings_free(settings);
+    return 0;
+}
+
+static const struct alert_rule *rule_named(const char *name)
+{
+    for (size_t i = 0; i < settings->alert_count; i++)
+        if (strcmp(settings->alerts[i].name, name) == 0)
+            return &settings->alerts[i];
+    fail_msg("there is no rule %s", name);
+    return NULL;
+}
+
+static void they_are_as_they_are_known(void **state)
+{
+    (void)state;
+    assert_int_equal(settings->alert_count, COUNT_OF(built_in));
+    assert_int_equal(settings->console.evaluate_ms, MINUTE);
+    for (size_t i = 0; i < COUNT_OF(built_in); i++) {
+        const struct built_in *b = &built_in[i];
+        const struct alert_rule *r = rule_named(b->name);
+
+        assert_string_equal(rule_severity(r->severity), b->severity);
+        assert_string_equal(alert_kinds[r->when].word, b->when);
+        assert_int_equal(r->for_ms, b->for_ms);
+        assert_int_equal(r->window_ms, b->window_ms);
+        assert_true(r->enabled);
+        if (r->silent_for_ms)
+            assert_int_equal(r->silent_for_ms, b->threshold * SECOND);
+        else if (strcmp(b->name, "disk_low") == 0)
+            assert_true(fabs(r->below - b->threshold) < 1);
+        else if (alert_kinds[r->when].unit != ALERT_UNIT_NONE)
+            assert_true(fabs(r->above - b->threshold) < 1e-9);
+    }
+}
+
+/* ---- what processes say ---- */
+
+static const char *subject_of(const struct built_in *b)
+{
+    return b->how == PER_CRM || b->how == RATE ? "crm"
+           : b->how == UNAUTHORIZED            ? "plane"
+           : b->how == SILENCE                 ? "dlqd"
+           : strcmp(b->name, "disk_low") == 0  ? b->process
+                                               : "";
+}
+
+static void say_outcomes(struct rig *r, const char *metric, int64_t good,
+                         int64_t bad)
+{
+    const char *const delivered[][2] = {{"endpoint", "crm"},
+                                        {"outcome", "delivered"}};
+    const char *const parked[][2] = {{"endpoint", "crm"},
+                                     {"outcome", "parked"}};
+
+    /* Two processes, so that one's frame does not take back the other's. */
+    say_series(r, "deliverer-1", metric, "counter", delivered, 2, good);
+    say_series(r, "deliverer-2", metric, "counter", parked, 2, bad);
+}
+
+static void say_latency(struct rig *r, int64_t quick, int64_t slow)
+{
+    const int64_t counts[] = {quick, 0, slow};
+    struct frame f;
+
+    begin(&f, "sequencer", r->run, r->started_ms, WALL + r->now);
+    text(&f, "metrics");
+    msgpack_pack_map(&f.pk, 0);
+    text(&f, "series");
+    msgpack_pack_array(&f.pk, 1);
+    msgpack_pack_map(&f.pk, 5);
+    text(&f, "name");
+    text(&f, "grapnel_end_to_end_seconds");
+    text(&f, "labels");
+    msgpack_pack_map(&f.pk, 0);
+    text(&f, "le");
+    msgpack_pack_array(&f.pk, 2);
+    msgpack_pack_int(&f.pk, 10);
+    msgpack_pack_int(&f.pk, 60);
+    text(&f, "counts");
+    msgpack_pack_array(&f.pk, 3);
+    for (int i = 0; i < 3; i++)
+        msgpack_pack_int64(&f.pk, counts[i]);
+    text(&f, "sum");
+    msgpack_pack_double(&f.pk, 1.5);
+    about(&f, "grapnel_end_to_end_seconds", "histogram");
+    give(r, &f);
+}
+
+/* `over` 0: all is well; 1: as much as is still well; 2: more. `base` is what has
+ * been counted before. Returns what has been counted then. */
+static int64_t say_how(struct rig *r, const struct built_in *b, int over,
+                       int64_t base)
+{
+    const char *const crm[][2] = {{"endpoint", "crm"}};
+    const char *const refused[][2] = {{"source", "plane"},
+                                      {"reason", "signature_mismatch"}};
+    bool low = strcmp(b->name, "disk_low") == 0;
+    double part = over == 0 ? 0 : over == 1 ? b->threshold : 1.5 * b->threshold;
+    int64_t n = over == 0 ? 0 : (int64_t)b->threshold + (over == 2);
+
+    if (low)
+        n = (int64_t)b->threshold - (over == 2);
+    switch (b->how) {
+    case GAUGE:
+        say(r, "ingress", "grapnel_ingress_backlog", "gauge", 0);
+        say(r, b->process, b->metric, "gauge", n);
+        return 0;
+    case PER_CRM:
+        say_series(r, b->process, b->metric, "gauge", crm, 1, n);
+        return 0;
+    case GROWTH:
+        say(r, b->process, b->metric, "counter", base + n);
+        return base + n;
+    case RATE:
+        say_outcomes(r, b->metric, base + 1000 - (int64_t)(1000 * part),
+                     base + (int64_t)(1000 * part));
+        return base + 1000;
+    case DUPLICATES:
+        say(r, "sequencer", "grapnel_events_taken_total", "counter",
+            base + 1000);
+        say(r, "sequencer-2", b->metric, "counter",
+            base / 100 + (int64_t)(1000 * part));
+        return base + 1000;
+    case LATENCY:
+        say_latency(r, base + (over < 2 ? 1000 : 0),
+                    base + (over < 2 ? 0 : 1000));
+        return base + 1000;
+    case UNAUTHORIZED:
+        say_series(r, b->process, b->metric, "counter", refused, 2, base + n);
+        return base + n;
+    case SILENCE:
+        break;
+    }
+    return 0;
+}
+
+static enum life_change judge(struct rig *r, const struct built_in *b,
+                              struct life *life)
+{
+    const struct alert_rule *rule = rule_named(b->name);
+
+    return rule_step(rule, life,
+                     rule_judge(rule, fact_of(r, rule, subject_of(b))),
+                     WALL + r->now);
+}
+
+/* Silence is the one that comes of nothing being said. */
+static void judge_silence(struct rig *r, const struct built_in *b)
+{
+    struct life life = {0};
+
+    say(r, "dlqd", "grapnel_x", "gauge", 1);
+    r->now += 30 * SECOND;
+    assert_int_equal(judge(r, b, &life), LIFE_SAME);
+    r->now += SECOND;
+    assert_int_equal(judge(r, b, &life), LIFE_FIRES);
+    r->now += MINUTE;
+    assert_int_equal(judge(r, b, &life), LIFE_SAME);
+    say(r, "dlqd", "grapnel_x", "gauge", 1);
+    assert_int_equal(judge(r, b, &life), LIFE_RESOLVES);
+}
+
+/* Well, for longer than any window; at the threshold; above it; well again. */
+static void judge_all(struct rig *r, const struct built_in *b)
+{
+    int64_t window = b->window_ms ? b->window_ms : MINUTE, base = 0;
+    struct life life = {0};
+
+    for (int64_t end = r->now + window + MINUTE; r->now < end;
+         r->now += MINUTE) {
+        say_how(r, b, 0, base);
+        assert_int_equal(judge(r, b, &life), LIFE_SAME);
+    }
+    base = say_how(r, b, 1, base);
+    assert_int_equal(judge(r, b, &life), LIFE_SAME);
+    for (int64_t end = r->now + window + MINUTE; r->now < end;
+         r->now += MINUTE) /* so that it is out of the window */
+        fact_of(r, rule_named(b->name), subject_of(b));
+    say_how(r, b, 2, base);
+    if (b->for_ms) {
+        assert_int_equal(judge(r, b, &life), LIFE_BEGINS);
+        r->now += b->for_ms;
+        say_how(r, b, 2, base);
+    }
+    assert_int_equal(judge(r, b, &life), LIFE_FIRES);
+    r->now += SECOND;
+    assert_int_equal(judge(r, b, &life), LIFE_SAME);
+    r->now += window + MINUTE;
+    if (b->how == GAUGE || b->how == PER_CRM)
+        say_how(r, b, 0, base);
+    assert_int_equal(judge(r, b, &life), LIFE_RESOLVES);
+}
+
+static void each_fires_above_its_threshold_once_and_resolves(void **state)
+{
+    for (size_t i = 0; i < COUNT_OF(built_in); i++) {
+        setup(state);
+        if (built_in[i].how == SILENCE)
+            judge_silence(*state, &built_in[i]);
+        else
+            judge_all(*state, &built_in[i]);
+        teardown(state);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(they_are_as_they_are_known),
+        cmocka_unit_test(each_fires_above_its_threshold_once_and_resolves),
+    };
+
+    return cmocka_run_group_tests(tests, read_settings, drop_settings);
+}
