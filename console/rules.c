@@ -124,3 +124,21 @@ void rule_summary(const struct alert_rule *rule, const char *subject,
     put_help(out, rule);
     buf_puts(out, ")");
 }
+
+void chat_text(struct buf *out, const char *text)
+{
+    for (; *text; text++)
+        switch (*text) {
+        case '&':
+            buf_puts(out, "&amp;");
+            break;
+        case '<':
+            buf_puts(out, "&lt;");
+            break;
+        case '>':
+            buf_puts(out, "&gt;");
+            break;
+        default:
+            buf_put(out, text, 1);
+        }
+}

@@ -40,5 +40,8 @@ enum life_change rule_step(const struct alert_rule *rule, struct life *life,
 void rule_summary(const struct alert_rule *rule, const char *subject,
                   double value, struct buf *out);
 const char *rule_severity(int severity);
+/* For a chat, in which <!channel> calls everybody and <url|text> hides where it
+ * leads: what strangers say is told with &, < and > as Slack wants them. */
+void chat_text(struct buf *out, const char *text);
 
 #endif

@@ -90,6 +90,7 @@ static void draft_add(struct draft *d, const struct change *c)
 static void draft_end(struct draft *d, const char *id, int64_t now,
                       struct notification_row *row, char **body)
 {
+    struct buf chat;
     json_t *doc;
 
     buf_puts(&d->subject, "[Grapnel] ");
@@ -102,9 +103,12 @@ static void draft_end(struct draft *d, const char *id, int64_t now,
     if (d->said > SAID_MOST)
         buf_printf(&d->text, "and %d more: grapnel alerts\n",
                    d->said - SAID_MOST);
+    buf_init(&chat, 5 * TEXT_MAX_BYTES_HERE); /* of one, at most five */
+    chat_text(&chat, d->text.data);
     doc = json_pack("{s:i, s:s, s:o, s:o, s:o}", "version", 1, "id", id, "time",
-                    json_time(now), "text", json_text_of(d->text.data),
-                    "alerts", d->alerts);
+                    json_time(now), "text", json_text_of(chat.data), "alerts",
+                    d->alerts);
+    buf_fini(&chat);
     *body = json_dumps(doc, JSON_COMPACT);
     json_decref(doc);
     row->id = id;

@@ -321,6 +321,18 @@ static void a_summary_says_what_and_how_much(void **state)
     buf_fini(&b);
 }
 
+static void what_strangers_say_commands_no_chat(void **state)
+{
+    struct buf b;
+
+    (void)state;
+    buf_init(&b, 100);
+    chat_text(&b, "<!channel> a & <http://x|crm>");
+    assert_string_equal(b.data,
+                        "&lt;!channel&gt; a &amp; &lt;http://x|crm&gt;");
+    buf_fini(&b);
+}
+
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
 int main(void)
@@ -338,6 +350,7 @@ int main(void)
         T(a_source_is_silent_since_it_last_spoke),
         T(no_frame_does_harm),
         T(a_summary_says_what_and_how_much),
+        T(what_strangers_say_commands_no_chat),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
