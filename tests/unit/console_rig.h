@@ -9,7 +9,7 @@
 /* cmocka needs the above first */
 #include <cmocka.h>
 
-#include "rules.h"
+#include "../../console/rules.h"
 #include <math.h>
 #include <msgpack.h>
 #include <stdio.h>
