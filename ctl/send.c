@@ -49,7 +49,7 @@ static void make_uuid(char out[37])
 }
 
 /* The door as one reaches it from here: "any address" is this machine. */
-static char *door_url(const struct settings *s, const char *source)
+static char *door_url(const struct settings *s, const char *path)
 {
     const char *host = s->ingress.host;
 
@@ -57,9 +57,9 @@ static char *door_url(const struct settings *s, const char *source)
         host = "127.0.0.1";
     if (strcmp(host, "::") == 0 || strcmp(host, "[::]") == 0)
         host = "::1";
-    return gr_printf(strchr(host, ':') && *host != '[' ? "http://[%s]:%d/in/%s"
-                                                       : "http://%s:%d/in/%s",
-                     host, s->ingress.port, source);
+    return gr_printf(strchr(host, ':') && *host != '[' ? "http://[%s]:%d/%s"
+                                                       : "http://%s:%d/%s",
+                     host, s->ingress.port, path);
 }
 
 /* ---- what was asked for must be what it is ---- */
@@ -281,6 +281,20 @@ static bool read_count(struct ctl *c, int64_t *count)
     return false;
 }
 
+/* Of a producer's tokens only hashes are kept, so it has to speak for itself. */
+static void show_how_to_publish(const struct ctl *c, const char *name)
+{
+    char *url = door_url(c->settings, "v1/events");
+
+    complain(EXIT_REFUSED,
+             "%s is a producer, which publishes with a token of its own:\n"
+             "  curl -H \"Authorization: Bearer $TOKEN\" %s \\\n"
+             "    -d '{\"type\":\"invoice.paid\",\"workspace\":\"acme\","
+             "\"data\":{}}'",
+             name, url);
+    free(url);
+}
+
 /* false: a sentence was printed. */
 static bool find_source(struct ctl *c, const struct source **source)
 {
@@ -291,6 +305,10 @@ static bool find_source(struct ctl *c, const struct source **source)
     *source = settings_source(c->settings, name);
     if (*source)
         return true;
+    if (settings_producer(c->settings, name)) {
+        show_how_to_publish(c, name);
+        return false;
+    }
     for (size_t i = 0; i < c->settings->source_count; i++)
         conf_near_try(&near, c->settings->sources[i].name);
     complain(EXIT_REFUSED, "%s has no source \"%s\"%s", c->settings->path, name,
@@ -338,7 +356,7 @@ int run_send(struct ctl *c)
 {
     struct sending s = {.c = c};
     const char *file = parsed_value(&c->parsed, "--file");
-    char *body = NULL;
+    char *body = NULL, *path;
     int64_t count;
     int code = -1;
 
@@ -365,7 +383,9 @@ int run_send(struct ctl *c)
     }
     s.wish.type = parsed_value(&c->parsed, "--type");
     s.wish.workspace = parsed_value(&c->parsed, "--workspace");
-    s.url = door_url(c->settings, s.source->name);
+    path = gr_printf("in/%s", s.source->name);
+    s.url = door_url(c->settings, path);
+    free(path);
     s.results = json_array();
     curl_global_init(CURL_GLOBAL_DEFAULT);
     s.curl = curl_easy_init();

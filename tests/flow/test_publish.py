@@ -135,6 +135,11 @@ class Publishing(RigTest):
         self.assertEqual(http_request(rig.door_port, "GET", "/v1/events")[0],
                          405)
 
+    def test_send_says_how_a_producer_does_it(self):
+        done = self.pipeline().cli_text("send", "billing")
+        self.assertEqual(done.returncode, 1)
+        self.assertRegex(done.stderr, r"curl .*Bearer.* http://\S+/v1/events")
+
     def test_without_producers_it_is_forbidden(self):
         rig = self.rig()
         rig.start("ingress")
