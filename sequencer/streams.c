@@ -113,7 +113,7 @@ static bool place_number(struct streams *s, const struct source *source,
     struct event_row *ev = a->ev;
     struct placing *p = a->p;
     enum order_verdict v = order_arrives(st->next, number, o->tolerance_gap,
-                                         st->ready);
+                                         st->ready && !o->observe);
     struct span missing = order_missing(st->high, number);
 
     if (number <= st->high)

@@ -419,6 +419,34 @@ class States(OrderTest):
                  == "recovered", what="the letter to be recovered")
 
 
+    def test_what_is_held_is_judged_by_the_rules_of_when_it_goes(self):
+        """A reload brings states, then another order, while events are held."""
+        rig = self.ledger(order=by_number())
+
+        def send(n, state):
+            return self.send(rig, n, object="o1", state=state, at=n)
+        held = [send(2, "paid"), send(3, "open")]
+        for event in held:
+            rig.wait_status(event, "buffered")
+        rig.config["sources"][0]["states"] = {
+            "object": "json:/object", "state": "json:/state",
+            "initial": ["open"], "moves": ["open>paid", "paid>closed"]}
+        self.reload(rig, **by_number())
+        self.assertEqual(rig.trace(held[0])["status"], "buffered")
+        first = send(1, "open")
+        rig.receiver.wait(held[0])
+        self.assertIn("paid>open", rig.wait_status(held[1], "ignored")["reason"])
+        last = send(5, "closed")
+        rig.wait_status(last, "buffered")
+        self.reload(rig, by="timestamp", timestamp="json:/at", window="100ms")
+        request, = rig.receiver.wait(last)
+        self.assertEqual(request.headers["grapnel-gap"], "4-4")
+        rig.settle()
+        self.assertEqual([r.id for r in rig.receiver.requests("/crm")],
+                         [first, held[0], last])
+        self.assertEqual(self.gaps(rig, "--open"), [])
+
+
 class Repeats(OrderTest):
     def test_any_of_several_keys_tells_a_repeat(self):
         """P7: keys that a repeat brings along lead to the first event too."""
