@@ -90,8 +90,8 @@ const struct command ctl_commands[] = {
         .name = "events",
         .args = "",
         .summary = "search what came in",
-        .help = "Status is buffered, routed, done, duplicate, ignored, refused "
-                "or expired.",
+        .help = "Status is accepted (only the door has it so far), buffered, "
+                "routed, done, duplicate,\nignored, refused or expired.",
         .examples = "  grapnel events --workspace acme --since 1h\n"
                     "  grapnel events --status refused --json\n",
         .options = {{"--workspace", "W", "of this workspace"},

@@ -10,7 +10,7 @@ static const struct {
     const char *choices;
 } values[] = {
     {"events", "--status", WORDS_CHOICE,
-     "buffered routed done duplicate ignored refused"},
+     "accepted buffered routed done duplicate ignored refused expired"},
     {"deliveries", "--status", WORDS_CHOICE,
      "waiting in_flight retrying delivered dead open"},
     {NULL, "--state", WORDS_CHOICE,

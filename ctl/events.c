@@ -1,6 +1,7 @@
 /* events: search what came in. */
-#include "pages.h"
+#include "accepted.h"
 #include "table.h"
+#include <string.h>
 
 static void print_events(struct ctl *c, const json_t *events)
 {
@@ -32,16 +33,20 @@ int run_events(struct ctl *c)
 {
     static const char *const filters[] = {"--workspace", "--source", "--type",
                                           "--endpoint",  "--status", NULL};
+    const char *status = parsed_value(&c->parsed, "--status");
     json_t *args = json_object();
+    struct listing l = {.process = "sequencer",
+                        .ask = "events",
+                        .key = "events",
+                        .args = args,
+                        .print = print_events,
+                        .none = "No such events."};
     int code = EXIT_USAGE;
 
     if (put_filters(c, args, filters))
-        code = list_pages(c, &(struct listing){.process = "sequencer",
-                                               .ask = "events",
-                                               .key = "events",
-                                               .args = args,
-                                               .print = print_events,
-                                               .none = "No such events."});
+        code = status && strcmp(status, "accepted") == 0
+                   ? list_accepted(c, args, &l)
+                   : list_pages(c, &l);
     json_decref(args);
     return code;
 }

@@ -64,8 +64,10 @@ static bool on_entry(void *arg, const struct archive_entry *e)
     p->last_n = e->n;
     if (e->received_ms >= p->since_ms && e->received_ms < p->until_ms &&
         (!p->source || strcmp(p->source, e->source) == 0))
-        json_array_append_new(p->events, json_pack("[s,I]", e->event_id,
-                                                   (json_int_t)e->received_ms));
+        json_array_append_new(p->events,
+                              json_pack("[s,I,s,o]", e->event_id,
+                                        (json_int_t)e->received_ms, e->source,
+                                        json_time(e->received_ms)));
     return (int64_t)json_array_size(p->events) < p->limit &&
            p->looked < LOOK_MOST;
 }
@@ -88,7 +90,9 @@ json_t *replay_archive(void *self, json_t *args, char why[200])
     }
     if (p.limit > PAGE_MOST)
         p.limit = PAGE_MOST;
-    if (after < 0)
+    if (after < 0 && json_is_true(json_object_get(args, "waiting")))
+        after = (int64_t)hop_cursor(g->daemon.hop, SEQUENCER);
+    else if (after < 0)
         after = row_before(g, p.since_ms);
     p.events = json_array();
     p.last_n = after;

@@ -117,9 +117,11 @@ const struct control_command ingress_commands[] = {
      on_trace},
     {"rejects", "source, since_ms, until_ms, limit",
      "requests that were refused, newest first", rejects_show},
-    {"archive", "since_ms until_ms source limit after",
-     "what the archive has, oldest first: {\"events\":[[id, received_ms]…],"
-     "\"next\":…}; go on with \"after\": next until that is null",
+    {"archive", "since_ms until_ms source limit after waiting",
+     "what the archive has, oldest first (waiting: only what the sequencer has "
+     "not acknowledged): {\"events\":[[id, received_ms, source, "
+     "received_at]…],\"next\":…}; go on with \"after\": next until that is "
+     "null",
      replay_archive},
     {"resend", "events endpoint always new_id who",
      "deliver these again ({\"id\"}, or {\"id\",\"request\"} for one of a "

@@ -156,7 +156,21 @@ class Story(Answer):
         self.assertEqual((code, trace["id"], trace["unreachable"]),
                          (69, event, ["sequencer", "dlqd"]))
         self.assertIn("received from", json.dumps(trace["timeline"]))
+        with self.subTest("what only the door has"):
+            late = self.send(rig, 2)
+            listed, code = rig.cli("events", "--status", "accepted")
+            self.assertEqual((code, [(e["id"], e["status"], e["source"])
+                                     for e in listed]),
+                             (0, [(late, "accepted", "ledger")]))
+            self.assertEqual(rig.cli("events", "--status", "accepted",
+                                     "--source", "other"), ([], 0))
+            self.assertEqual(rig.cli("events", "--status", "accepted",
+                                     "--type", "x")[1], 64)
+            self.assertIn(late, rig.cli_text("events", "--status",
+                                             "accepted").stdout)
         rig.start()
+        rig.wait_status(late)
+        self.assertEqual(rig.cli("events", "--status", "accepted"), ([], 0))
 
     def test_strangers_text_can_not_command_a_terminal(self):
         """Types, workspaces, headers, bodies, answers: all of it is a

@@ -1,0 +1,11 @@
+/* accepted: `grapnel events --status accepted`. */
+#ifndef CTL_ACCEPTED_H
+#define CTL_ACCEPTED_H
+
+#include "pages.h"
+
+/* `filters`: as of the sequencer's question. Returns what to exit with. */
+int list_accepted(struct ctl *c, const json_t *filters,
+                  const struct listing *l);
+
+#endif
