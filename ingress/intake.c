@@ -9,6 +9,7 @@ enum {
     STORE_MOST_MS = 5000, /* later than this the provider has given us up */
     LINES_PER_SECOND = 50,
     FEW_PART = 4, /* as many as that part of the answers is few */
+    GROUP_COUNT = 16,
 };
 
 void intake_take(struct intake *t, struct request *r)
@@ -201,7 +202,7 @@ void intake_undo(struct ingress *g)
 
 bool intake_is_group(const struct intake *t)
 {
-    return t->stored_count > 1;
+    return t->stored_count >= GROUP_COUNT;
 }
 
 bool intake_idle(const struct ingress *g)

@@ -31,8 +31,8 @@ bool intake_is_worth_a_commit(const struct intake *t);
 bool intake_work(struct ingress *g);
 void intake_tell(struct ingress *g); /* 200 */
 void intake_undo(struct ingress *g); /* 503 */
-/* It stored more than one event: its commit is worth a thread, so that we can
- * read on meanwhile. For a single one the way there and back costs more. */
+/* It stored so many events that their commit is worth a thread, as we can read on
+ * meanwhile. For a few the way there and back costs more. */
 bool intake_is_group(const struct intake *t);
 /* Nobody is left waiting for us. */
 bool intake_idle(const struct ingress *g);
