@@ -31,6 +31,7 @@ struct ingress {
         uint64_t run;
         int64_t stamp_ms;
         uint64_t next; /* the answer; 0: what was received is not stored yet */
+        bool fresh;    /* it came in this turn */
     } sounding;
     int64_t stopping_ms; /* mono: when we began to stop; 0 */
     int64_t counts[COUNT_COUNT];

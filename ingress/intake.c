@@ -83,6 +83,7 @@ static struct request *next_pending(struct intake *t)
 
     TAILQ_REMOVE(&t->pending, r, link);
     t->pending_count--;
+    t->ahead_count -= t->ahead_count > 0;
     return r;
 }
 

@@ -13,6 +13,7 @@ struct intake {
     struct request_list pending; /* verified, in order of arrival */
     struct request_list stored;  /* inserted by the turn that is under way */
     int64_t pending_count;
+    int64_t ahead_count;    /* of these, those that came before the sounding */
     int64_t stored_count;   /* events in `stored` */
     int64_t told_count;     /* requests that the last commit answered */
     int64_t lines_since_ms; /* mono: refusals are logged, but not a flood */

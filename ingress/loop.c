@@ -82,6 +82,20 @@ static int sooner(int a, int b)
     return a < 0 ? b : b < 0 ? a : a < b ? a : b;
 }
 
+/* A sounding is answered when all that waited as it came has a number. */
+static bool store_pending(struct ingress *g)
+{
+    bool more;
+
+    if (g->sounding.fresh)
+        g->intake.ahead_count = g->intake.pending_count;
+    g->sounding.fresh = false;
+    more = intake_work(g);
+    if (!g->intake.ahead_count)
+        g->sounding.next = hop_next(g->daemon.hop, SEQUENCER);
+    return more;
+}
+
 static int work(void *self)
 {
     struct ingress *g = self;
@@ -100,9 +114,7 @@ static int work(void *self)
      * committed while we write the answers of that. */
     if (!intake_is_worth_a_commit(&g->intake))
         http_ms = http_run(g->http, loop->now_ms, loop->mono_ms);
-    more = intake_work(g);
-    if (!more) /* nothing that came before the question waits any more */
-        g->sounding.next = hop_next(g->daemon.hop, SEQUENCER);
+    more = store_pending(g);
     loop->read_on = intake_is_group(&g->intake);
     rejects_ms = rejects_work(&g->rejects, g, loop->stopping);
     publish(g);
@@ -127,6 +139,7 @@ static void frame(void *self, int kind, struct bytes frame)
     g->sounding.run = s.run;
     g->sounding.stamp_ms = s.stamp_ms;
     g->sounding.next = 0;
+    g->sounding.fresh = true;
 }
 
 /* After the commit: all that was received before it asked has a number below
