@@ -38,7 +38,7 @@ static void a_steady_writer_keeps_a_short_wal(void **state)
     snprintf(wal, sizeof wal, "%s-wal", file);
     db = db_open(file, &schema);
     s = db_prepare(db, "INSERT INTO t(pad) VALUES(?)");
-    while (time(NULL) < until || rows < 100000) {
+    while (time(NULL) < until || rows < 110000) {
         db_begin(db);
         for (int i = 0; i < 500; i++, rows++) {
             bind_blob(s, 1, (struct bytes){pad, sizeof pad});
