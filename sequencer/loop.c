@@ -175,7 +175,7 @@ static bool purge(struct sequencer *q)
                                                  ORDER_PER_TURN) >=
                          ORDER_PER_TURN;
     if (q->purge_events &&
-        !store_purge(q->store, now - q->d.settings->history_keep_ms,
+        !store_purge(q->store, now, q->d.settings->history_keep_ms,
                      PURGE_PER_TURN, &q->purged_to)) {
         q->purge_events = false;
         if (now - q->purged_ms > HOUR_MS) { /* look at those left behind */

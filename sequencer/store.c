@@ -1,4 +1,5 @@
 #include "store.h"
+#include "clock.h"
 #include "log.h"
 #include "store_rows.h"
 #include <stdlib.h>
@@ -919,7 +920,15 @@ static void forget_event(struct store *s, int64_t n)
     }
 }
 
-bool store_purge(struct store *s, int64_t cutoff_ms, int most, int64_t *at)
+/* Rows stand in the order of taking, so behind a young one all are. But not behind
+ * one of a time that is still to come: then the clock was wrong. */
+static bool is_young(int64_t taken_ms, int64_t now_ms, int64_t keep_ms)
+{
+    return taken_ms >= now_ms - keep_ms && taken_ms <= now_ms + DAY_MS;
+}
+
+bool store_purge(struct store *s, int64_t now_ms, int64_t keep_ms, int most,
+                 int64_t *at)
 {
     int64_t gone[64];
     int looked = 0, n = 0;
@@ -930,10 +939,12 @@ bool store_purge(struct store *s, int64_t cutoff_ms, int most, int64_t *at)
     bind_i64(s->purge_look, 1, *at);
     bind_i64(s->purge_look, 2, most);
     for (; !young && db_step(s->db, s->purge_look); looked++) {
-        young = col_i64(s->purge_look, 1) >= cutoff_ms;
+        int64_t taken_ms = col_i64(s->purge_look, 1);
+
+        young = is_young(taken_ms, now_ms, keep_ms);
         if (!young)
             *at = col_i64(s->purge_look, 0);
-        if (!young && !col_i64(s->purge_look, 2))
+        if (taken_ms < now_ms - keep_ms && !col_i64(s->purge_look, 2))
             gone[n++] = *at;
     }
     db_done(s->purge_look);

@@ -449,6 +449,30 @@ static void retention_never_drops_a_requeued_letter(void **state)
     assert_int_equal(r->d.metrics[M_LETTERS + LETTER_RECOVERED], 0);
 }
 
+/* P2: the clock was years ahead when we started, and is set right within the
+ * hour; or it is set right long after. */
+static void a_clock_that_is_ahead_drops_nothing(void **state)
+{
+    struct rig *r = *state;
+    struct daemon *m = &r->d.daemon;
+    const int64_t ahead = 1000 * DAY_MS;
+
+    r->settings.dlq_keep_ms = 30 * DAY_MS;
+    say_dead(r, death("dlq_1", 1, 900));
+    m->started_ms = m->loop.now_ms = NOW_MS + ahead;
+    clock_test_set(NOW_MS + ahead);
+    m->loop.now_ms += HOUR_MS - 1;
+    assert_int_equal(keep_purge(&r->d), 1);
+    clock_test_set(NOW_MS + HOUR_MS);
+    m->loop.now_ms += HOUR_MS;
+    purge(r);
+    assert_int_equal(r->d.metrics[M_PURGED], 0);
+    clock_test_set(NOW_MS + ahead + 2 * HOUR_MS);
+    purge(r);
+    assert_int_equal(r->d.metrics[M_PURGED], 1);
+    clock_test_off();
+}
+
 static void the_list_is_newest_first_over_all_states(void **state)
 {
     struct rig *r = *state;
@@ -497,6 +521,7 @@ int main(void)
         T(after_a_restore_a_redirect_is_said_again),
         T(what_can_not_be_kept_is_refused),
         T(retention_never_drops_a_requeued_letter),
+        T(a_clock_that_is_ahead_drops_nothing),
         T(the_list_is_newest_first_over_all_states),
     };
 

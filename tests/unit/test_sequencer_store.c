@@ -1,5 +1,6 @@
 /* How the sequencer's statements find their rows: with ten million deliveries
  * waiting, one that looks at more than it needs is one too many. */
+#include "clock.h"
 #include "store.h"
 #include "store_lanes.h"
 #include "store_order.h"
@@ -105,7 +106,7 @@ static void every_statement_seeks_what_it_needs(void **state)
 
 /* ---- what is purged ---- */
 
-static void add_event(int64_t n, int status)
+static void add_event(int64_t n, int status, int64_t taken_ms)
 {
     char id[8];
 
@@ -115,6 +116,7 @@ static void add_event(int64_t n, int status)
                                                .source = "s",
                                                .type = "t",
                                                .workspace = "w",
+                                               .taken_ms = taken_ms,
                                                .status = status});
 }
 
@@ -145,9 +147,11 @@ static void only_what_is_over_is_purged(void **state)
 
     (void)state;
     for (int64_t n = DONE; n < YOUNG; n++)
-        add_event(n, n == HELD        ? EVENT_BUFFERED
-                     : n == DUPLICATE ? EVENT_DUPLICATE
-                                      : EVENT_ROUTED);
+        add_event(n,
+                  n == HELD        ? EVENT_BUFFERED
+                  : n == DUPLICATE ? EVENT_DUPLICATE
+                                   : EVENT_ROUTED,
+                  0);
     add_delivery(DONE, DELIVERY_DELIVERED, 0);
     add_delivery(OPEN, DELIVERY_WAITING, 0);
     add_delivery(COPY_OUT, DELIVERY_DELIVERED, 7);
@@ -155,17 +159,36 @@ static void only_what_is_over_is_purged(void **state)
     store_again_add(store, AGAIN, 1, 5);
     add_delivery(LETTER, DELIVERY_DEAD, 0);
     store_letter_add(store, 1, LETTER, 1, 1, 0, (struct bytes){"", 0});
-    assert_false(store_purge(store, 1, 64, &at));
+    assert_false(store_purge(store, 2, 1, 64, &at));
     for (int64_t n = DONE; n < YOUNG; n++)
         assert_int_equal(is_there(n), n != DONE && n != DUPLICATE);
+}
+
+/* A clock that was ahead for a while is no reason to keep all from then on. */
+static void what_is_behind_a_time_to_come_is_purged(void **state)
+{
+    enum { OLD = 1, AHEAD, OLD_TOO, YOUNG, LAST };
+    const int64_t now = 400 * DAY_MS, keep = 30 * DAY_MS;
+    int64_t at = 0;
+
+    (void)state;
+    add_event(OLD, EVENT_ROUTED, now - keep - 1);
+    add_event(AHEAD, EVENT_ROUTED, now + 300 * DAY_MS);
+    add_event(OLD_TOO, EVENT_ROUTED, now - keep - 1);
+    add_event(YOUNG, EVENT_ROUTED, now - keep);
+    add_event(LAST, EVENT_ROUTED, now - keep - 1);
+    assert_false(store_purge(store, now, keep, 64, &at));
+    assert_int_equal(at, OLD_TOO);
+    for (int64_t n = OLD; n <= LAST; n++)
+        assert_int_equal(is_there(n), n != OLD && n != OLD_TOO);
 }
 
 /* P2: its last letter may be done with while it is held back. */
 static void what_is_held_back_has_not_ended(void **state)
 {
     (void)state;
-    add_event(1, EVENT_BUFFERED);
-    add_event(2, EVENT_ROUTED);
+    add_event(1, EVENT_BUFFERED, 0);
+    add_event(2, EVENT_ROUTED, 0);
     assert_false(store_event_ended(store, 1));
     assert_true(store_event_ended(store, 2));
 }
@@ -177,6 +200,8 @@ int main(void)
                                         begin, end),
         cmocka_unit_test_setup_teardown(only_what_is_over_is_purged, begin,
                                         end),
+        cmocka_unit_test_setup_teardown(what_is_behind_a_time_to_come_is_purged,
+                                        begin, end),
         cmocka_unit_test_setup_teardown(what_is_held_back_has_not_ended, begin,
                                         end),
     };
