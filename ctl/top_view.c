@@ -158,13 +158,13 @@ struct section {
 
 static void say_process_head(struct page *p, const struct section *s)
 {
-    char of[64] = "";
+    char name[64] = "PROCESS";
 
     if (s->shown < s->rows)
-        snprintf(of, sizeof of, " %zu of %zu", s->shown, s->rows);
-    say(p, BOLD, true, "  %-16s %-12s %-9s %8s %8s %9s %9s%*s",
-        *of ? of + 1 : "PROCESS", "STATE", "UP FOR", "BACKLOG", "COMMIT99",
-        "STORE", "ROOM", p->w->width, "");
+        snprintf(name, sizeof name, "PROCESS %zu/%zu", s->shown, s->rows);
+    say(p, BOLD, true, "  %-16.16s %-12s %-9s %8s %8s %9s %9s%*s", name,
+        "STATE", "UP FOR", "BACKLOG", "COMMIT99", "STORE", "ROOM", p->w->width,
+        "");
 }
 
 static void say_process(struct page *p, size_t i)
@@ -274,16 +274,22 @@ static void say_alert_head(struct page *p, const struct section *s)
         say(p, BOLD, true, "  ALERTS  %zu firing%*s", s->rows, p->w->width, "");
 }
 
+static bool is_critical(const struct top_alert *a)
+{
+    return strcmp(a->severity, "critical") == 0;
+}
+
 static void say_alert(struct page *p, size_t i)
 {
     const struct top_alert *a = &p->f->alerts[i];
-    bool critical = strcmp(a->severity, "critical") == 0;
+    bool critical = is_critical(a);
+    /* Most summaries say of whom. */
+    const char *subject = strstr(a->summary, a->subject) ? "" : a->subject;
     char age[32];
 
     say(p, critical ? RED : YELLOW, false, "%c %s %s%s%s: %s, for %s",
-        critical ? '!' : '*', a->severity, a->name, *a->subject ? " " : "",
-        a->subject, a->summary,
-        human_ms(a->age_ms / SECOND_MS * SECOND_MS, age));
+        critical ? '!' : '*', a->severity, a->name, *subject ? " " : "",
+        subject, a->summary, human_ms(a->age_ms / SECOND_MS * SECOND_MS, age));
 }
 
 /* First every heading, the most wanted first, then rows in rounds. */
@@ -354,6 +360,20 @@ static void sort_processes(struct top_facts *f)
                 sorted[n++] = f->processes[i];
     free(f->processes);
     f->processes = sorted;
+}
+
+/* Critical ones first, else as they came. */
+static void sort_alerts(struct top_facts *f)
+{
+    struct top_alert *sorted = gr_alloc((f->alert_count + 1) * sizeof *sorted);
+    size_t n = 0;
+
+    for (int pass = 0; pass < 2; pass++)
+        for (size_t i = 0; i < f->alert_count; i++)
+            if (is_critical(&f->alerts[i]) == !pass)
+                sorted[n++] = f->alerts[i];
+    free(f->alerts);
+    f->alerts = sorted;
 }
 
 bool top_sort_of(int key, enum top_sort *out)
@@ -449,6 +469,7 @@ void top_view(struct top_facts *f, const struct top_wish *w,
         qsort_r(f->endpoints, f->endpoint_count, sizeof *f->endpoints,
                 compare_endpoints, &sort);
     sort_processes(f);
+    sort_alerts(f);
     say_title(&p);
     if (w->help) {
         say_help(&p);

@@ -44,6 +44,8 @@ class Metrics(RigTest):
         rig.add("deliverer-3").start()
         wait_for(lambda: rig.number("grapnel_up", process="deliverer-3"))
         rig["deliverer-3"].stop()
+        for kind in ["metrics", "control"]:
+            self.assertFalse((rig.run_dir / f"deliverer-3.{kind}").exists())
         wait_for(lambda: rig.number("grapnel_up", process="deliverer-3") == 0)
 
     def test_prometheus_can_read_what_the_console_serves(self):

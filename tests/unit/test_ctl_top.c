@@ -430,11 +430,12 @@ static void gaps_and_alerts_can_t_drive_the_terminal(void **s)
     w.gaps = json_pack("[{s:s,s:s,s:s,s:i,s:i,s:s}]", "id", "gap_1", "source",
                        "plane", "workspace", "a\033[2Jb\nc", "from", 3, "to", 5,
                        "opened_at", "1970-01-12T13:46:39.000Z");
-    w.alerts = json_pack("[{s:s,s:s,s:s,s:s,s:s},{s:s,s:s}]", "name", "dlq",
-                         "severity", "critical", "state", "firing", "summary",
-                         "12 is above 10\033c", "since",
-                         "1970-01-12T13:45:40.000Z", "name", "ended-one",
-                         "state", "resolved");
+    w.alerts = json_pack("[{s:s,s:s,s:s},{s:s,s:s,s:s,s:s,s:s},{s:s,s:s}]",
+                         "name", "lesser", "severity", "warning", "state",
+                         "firing", "name", "dlq", "severity", "critical",
+                         "state", "firing", "summary", "12 is above 10\033c",
+                         "since", "1970-01-12T13:45:40.000Z", "name",
+                         "ended-one", "state", "resolved");
     w.in.gap_list = w.gaps;
     w.in.alert_list = w.alerts;
     page = view(&w, &wish);
@@ -442,7 +443,8 @@ static void gaps_and_alerts_can_t_drive_the_terminal(void **s)
         assert_null(strpbrk(page.lines[i].text, "\033\n"));
     assert_non_null(line_with(&page, "a?[2Jb?c: 3-5, for 1s"));
     assert_non_null(line_with(&page, "! critical dlq"));
-    assert_non_null(line_with(&page, "ALERTS  1 firing"));
+    assert_non_null(line_with(&page, "ALERTS  2 firing"));
+    assert_true(row_of(&page, "critical dlq") < row_of(&page, "lesser"));
     assert_null(line_with(&page, "ended-one"));
     assert_int_equal(line_with(&page, "critical dlq")->colour, RED);
     top_page_fini(&page);
