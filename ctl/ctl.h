@@ -22,7 +22,7 @@ extern const struct command ctl_commands[];
 /* help.c */
 void help_all(void);
 void help_one(const struct command *c);
-void help_manual(void);
+void help_manual(const char *page); /* "grapnel.yaml"; else of the command */
 
 /* The commands, each family in a file of its name. They return exit codes. */
 int run_check(struct ctl *c);

@@ -129,17 +129,20 @@ static void put_manual(struct buf *b)
                  "the configuration, when --config is not given");
     manual_entry(b, "NO_COLOR", NULL, "if set, no colours");
     manual_section(b, "SEE ALSO");
-    manual_text(b, "grapnel-ingress(8), grapnel-sequencer(8), "
+    manual_text(b, "grapnel.yaml(5), grapnel-ingress(8), grapnel-sequencer(8), "
                    "grapnel-deliverer(8), grapnel-dlqd(8), "
                    "grapnel-console(8)");
 }
 
-void help_manual(void)
+void help_manual(const char *page)
 {
     struct buf b;
 
     buf_init(&b, MANUAL_MAX_BYTES);
-    put_manual(&b);
+    if (page && strcmp(page, "grapnel.yaml") == 0)
+        settings_manual(&b);
+    else
+        put_manual(&b);
     fwrite(b.data, 1, b.len, stdout);
     buf_fini(&b);
 }

@@ -51,7 +51,7 @@ static bool for_programs(struct ctl *c, int argc, char **argv, int *code)
     if (!complete && strcmp(argv[1], "--man") != 0)
         return false;
     if (!complete) {
-        help_manual();
+        help_manual(argc > 2 ? argv[2] : NULL);
         return true;
     }
     c->config = default_config();

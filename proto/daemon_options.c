@@ -110,7 +110,7 @@ static void put_manual(const struct daemon_plan *p, struct buf *b)
     manual_section(b, "EXAMPLES");
     manual_lines(b, examples.data);
     manual_section(b, "SEE ALSO");
-    manual_text(b, "grapnel(1)");
+    manual_text(b, "grapnel(1), grapnel.yaml(5)");
     buf_fini(&examples);
     free(name);
 }

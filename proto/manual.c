@@ -6,30 +6,37 @@
 
 enum { LINE_BYTES = 70 };
 
-/* A hyphen is one that can be copied; "…" is what every device has. */
+/* So that what is copied from the page is what stood here: man turns these into
+ * typographers' signs unless told otherwise. "…" becomes what every device has. */
+static const struct {
+    const char *plain, *page;
+} signs[] = {
+    {"-", "\\-"},   {"\\", "\\e"},  {"'", "\\(aq"},          {"`", "\\(ga"},
+    {"^", "\\(ha"}, {"~", "\\(ti"}, {"\xe2\x80\xa6", "..."}, {"\xc2\xb5", "u"},
+};
+
 static void put(struct buf *b, const char *text, size_t n)
 {
-    static const char dots[] = "\xe2\x80\xa6";
+    for (size_t i = 0; i < n;) {
+        size_t k = 0, used = 1;
 
-    for (size_t i = 0; i < n; i++) {
-        if (text[i] == '-')
-            buf_puts(b, "\\-");
-        else if (text[i] == '\\')
-            buf_puts(b, "\\e");
-        else if (n - i >= strlen(dots) &&
-                 memcmp(text + i, dots, strlen(dots)) == 0) {
-            buf_puts(b, "...");
-            i += strlen(dots) - 1;
+        while (k < COUNT_OF(signs) &&
+               strncmp(text + i, signs[k].plain, strlen(signs[k].plain)) != 0)
+            k++;
+        if (k < COUNT_OF(signs)) {
+            buf_puts(b, signs[k].page);
+            used = strlen(signs[k].plain);
         } else {
             buf_put(b, &text[i], 1);
         }
+        i += used;
     }
 }
 
-/* A line that begins with one of these would be a macro. */
+/* A line that begins so would be a macro. */
 static void begin_line(struct buf *b, const char *text)
 {
-    if (*text == '.' || *text == '\'')
+    if (*text == '.')
         buf_puts(b, "\\&");
 }
 

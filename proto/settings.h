@@ -350,5 +350,7 @@ const char *settings_scheme_name(enum scheme scheme);
 void settings_print(const struct settings *s, struct buf *out);
 /* docs/CONFIGURATION.md, from the same tables. */
 void settings_document(struct buf *out);
+/* grapnel.yaml(5), from that. */
+void settings_manual(struct buf *out);
 
 #endif

@@ -61,26 +61,32 @@ class Shell(RigTest):
             self.assertIn("did you mean --check?", done.stderr)
 
     def test_man_pages_are_sound_and_say_what_help_says(self):
-        pages = sorted((BUILD / "packaging").glob("grapnel*.[18]"))
+        pages = sorted((BUILD / "packaging").glob("grapnel*.[158]"))
         self.assertEqual([p.name for p in pages], sorted(
-            ["grapnel.1", *(f"grapnel-{n}.8" for n in DAEMONS)]))
+            ["grapnel.1", "grapnel.yaml.5", *(f"grapnel-{n}.8" for n in DAEMONS)]))
         for page in pages:
             with self.subTest(page.name):
                 day = re.search(r'"(\d{4}-\d\d-\d\d)"', page.read_text())[1]
-                made = said(program(page.stem), "--man")
+                made = said(*([program("grapnel"), "--man", page.stem]
+                              if page.suffix == ".5"
+                              else [program(page.stem), "--man"]))
                 self.assertEqual(made.stdout.replace(
                     re.search(r'"(\d{4}-\d\d-\d\d)"', made.stdout)[1], day, 1),
                     page.read_text())
                 self.assertTrue(page.read_text().isascii())
                 lint = said("mandoc", "-T", "lint", "-W", "warning", str(page))
                 self.assertEqual((lint.returncode, lint.stdout), (0, ""))
-        text = said("mandoc", "-T", "ascii", str(pages[-1])).stdout \
-            if pages[-1].name == "grapnel.1" else said(
-                "mandoc", "-T", "ascii",
-                str(BUILD / "packaging/grapnel.1")).stdout
-        text = re.sub(r".\x08", "", text)
+        def page(name):
+            made = said("mandoc", "-T", "ascii", str(BUILD / "packaging" / name))
+            return re.sub(r".\x08", "", made.stdout)
+        text = page("grapnel.1")
         for line in ["grapnel dlq retry ID... | --all", "--endpoint E",
-                     "grapnel endpoints pause crm", "GRAPNEL_CONFIG"]:
+                     "grapnel endpoints pause crm", "GRAPNEL_CONFIG",
+                     "jq '.[] | select(.up | not)'"]:  # to be copied
+            self.assertIn(line, text)
+        text = page("grapnel.yaml.5")
+        for line in ["  sources[].order", "give_up_after duration",
+                     "- {name: plane-recommended"]:
             self.assertIn(line, text)
 
     def test_what_each_alert_means_is_written(self):
@@ -105,6 +111,7 @@ class Shell(RigTest):
         self.assertEqual(done.returncode, 0, done.stderr)
         for path in ["bin/grapnel", "bin/grapnel-ingress",
                      "share/man/man1/grapnel.1",
+                     "share/man/man5/grapnel.yaml.5",
                      "share/man/man8/grapnel-deliverer.8",
                      "share/bash-completion/completions/grapnel",
                      "share/zsh/site-functions/_grapnel",
