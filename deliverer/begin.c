@@ -40,12 +40,17 @@ static void on_opened(struct deliverer *d, struct endpoint *e)
 }
 
 /* All that was parked until now is due. */
-static void on_recovered(struct deliverer *d, struct endpoint *e)
+static void pull_forward(struct endpoint *e)
 {
-    d->metrics[METRIC_OPEN]--;
     e->recovered_ms = now_ms();
     if (e->rows > e->rows_here)
         endpoint_row_due(e, e->recovered_ms);
+}
+
+static void on_recovered(struct deliverer *d, struct endpoint *e)
+{
+    d->metrics[METRIC_OPEN]--;
+    pull_forward(e);
     log_info(NULL, "an endpoint is back: what waits for it goes on a ramp",
              LS("endpoint", grants_of(e)->name),
              LI("away_ms", (mono_us() - e->gate.breaker.since_us) / 1000),
@@ -69,6 +74,9 @@ static void tell_gate(struct deliverer *d, const struct flight *f)
         break;
     case GATE_RECOVERED:
         on_recovered(d, e);
+        break;
+    case GATE_WELL:
+        pull_forward(e);
         break;
     case GATE_NOTHING:
         break;

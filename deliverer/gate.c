@@ -5,7 +5,8 @@ enum {
     US_PER_MS = 1000,
     /* The loop may wake so late without the ramp losing its pace. */
     RAMP_SLACK_US = 10 * 1000,
-    LATE_MS = 1000, /* what is late by less is in time */
+    LATE_MS = 1000,       /* what is late by less is in time */
+    DOUBT_MS = 30 * 1000, /* an outage of which nothing is known */
 };
 
 void gate_configure(struct gate *g, const struct endpoint_config *c)
@@ -53,11 +54,23 @@ static void begin_ramp(struct gate *g, bool late, int64_t lost_ms,
     g->ramp_pace.due_us = now_us + RAMP_SLACK_US; /* nothing at once */
 }
 
-static enum gate_news on_good(struct gate *g, const struct gate_end *end)
+/* New events need not wait for what is pulled forward: that it was weak is a
+ * guess. */
+static enum gate_news on_well(struct gate *g, int64_t now_us)
+{
+    g->doubt = false;
+    if (!g->ramp.on)
+        begin_ramp(g, true, DOUBT_MS, now_us);
+    return GATE_WELL;
+}
+
+static enum gate_news on_good(struct gate *g, const struct endpoint_config *c,
+                              const struct gate_end *end)
 {
     window_grow(&g->window);
     if (!breaker_success(&g->breaker))
-        return GATE_NOTHING;
+        return g->doubt && c->breaker ? on_well(g, end->now_us) : GATE_NOTHING;
+    g->doubt = false;
     window_restart(&g->window);
     begin_ramp(g, false, (end->now_us - g->breaker.since_us) / US_PER_MS,
                end->now_us);
@@ -82,11 +95,16 @@ enum gate_news gate_ended(struct gate *g, const struct endpoint_config *c,
                           const struct gate_end *end)
 {
     if (end->health == HEALTH_GOOD)
-        return on_good(g, end);
+        return on_good(g, c, end);
     if (end->health == HEALTH_BAD)
         return on_bad(g, c, end);
     breaker_unknown(&g->breaker, end->probe, end->now_us);
     return GATE_NOTHING;
+}
+
+void gate_doubt(struct gate *g)
+{
+    g->doubt = true;
 }
 
 void gate_late(struct gate *g, int64_t lost_ms, int64_t now_us)

@@ -1,6 +1,8 @@
 /* gate: when an endpoint may be asked, by all that speaks to it: its window,
  * its breaker, its rate limit, and the ramp. Pure; one for each endpoint's
- * grant, in memory only: a new start knows of no trouble and soon does.
+ * grant, in memory only: a new start knows of no trouble and soon does. What it
+ * finds parked is in doubt: the first success is taken for a recovery, or it
+ * would wait for its own time, hours perhaps.
  *
  * Two ramps are one: after the endpoint's trouble all that waits goes by it;
  * after ours (we were away, or another home was) only retries that are late do,
@@ -22,7 +24,12 @@ enum health {
     HEALTH_UNKNOWN, /* our own fault, or about this event (4xx) */
 };
 
-enum gate_news { GATE_NOTHING, GATE_OPENED, GATE_RECOVERED };
+enum gate_news {
+    GATE_NOTHING,
+    GATE_OPENED,
+    GATE_RECOVERED,
+    GATE_WELL, /* it was in doubt */
+};
 
 struct gate {
     struct window window;
@@ -32,6 +39,7 @@ struct gate {
     struct bucket rate_pace; /* of rate_limit */
     struct bucket ramp_pace;
     bool rated; /* there is a rate limit */
+    bool doubt; /* retries are parked of a time that we know nothing of */
 };
 
 void gate_configure(struct gate *g, const struct endpoint_config *c);
@@ -53,6 +61,9 @@ struct gate_end {
 };
 enum gate_news gate_ended(struct gate *g, const struct endpoint_config *c,
                           const struct gate_end *end);
+
+/* Such retries are there. */
+void gate_doubt(struct gate *g);
 
 /* Retries could not be tried for so long, by no fault of the endpoint. */
 void gate_late(struct gate *g, int64_t lost_ms, int64_t now_us);

@@ -199,6 +199,8 @@ static void on_count(void *self, uint64_t id, int64_t count, int64_t parked,
     }
     g->endpoint.rows = count;
     g->endpoint.due_ms = due_ms;
+    if (parked)
+        gate_doubt(&g->endpoint.gate);
     grants_count_parked(d, g, parked);
 }
 

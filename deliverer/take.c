@@ -133,6 +133,8 @@ static void keep_as_row(struct deliverer *d, struct task *t)
         row.next_ms = d->daemon.loop.now_ms;
     store_task_put(&d->store, &row);
     grants_count_parked(d, t->grant, row.parked);
+    if (row.parked)
+        gate_doubt(&e->gate);
     e->rows++;
     endpoint_row_due(e, row.next_ms);
     endpoint_schedule(e, &d->schedule);

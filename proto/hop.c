@@ -290,6 +290,7 @@ struct hop *hop_open(struct db *db, struct mailbox *mailbox,
     h->ops = ops;
     h->self = self;
     h->run = run;
+    h->opened_ms = mono_ms();
     buf_init(&h->frame, FRAME_MAX_BYTES);
     buf_init(&h->messages, FRAME_MAX_BYTES);
     buf_init(&h->kept, FRAME_MAX_BYTES);
@@ -510,7 +511,9 @@ int hop_tell(struct hop *h)
             wait_ms = ms;
     }
     db_read_end(h->db);
-    return h->kept.len ? 0 : wait_ms;
+    if (!h->kept.len)
+        return wait_ms;
+    return h->quiet ? SUSPECT_LOOK_MS : 0;
 }
 
 void hop_hold(struct hop *h, const char *from)

@@ -122,6 +122,10 @@ static gr_rc apply(struct hop *h, struct hop_in *i, uint64_t n, uint64_t run,
     if (rc == GR_REFUSE)
         set_aside(h, i, n, msg, "it does not decode");
     take_number(h, i, n, run);
+    /* Once this is committed it did no harm, though its place may be held:
+     * else whoever kills us twice, now and then, would take it out. */
+    if (i->marked == n)
+        note_trying(h, i, 0, 0);
     h->taken_count++;
     h->taken_bytes += msg.n;
     return GR_OK;
@@ -139,6 +143,9 @@ static gr_rc watch_step(struct hop *h, struct hop_in *i, uint64_t n)
         i->suspect_left--;
         return GR_OK;
     }
+    h->quiet = i->trying == n && mono_ms() - h->opened_ms < SUSPECT_QUIET_MS;
+    if (h->quiet)
+        return GR_AGAIN;
     note_trying(h, i, n, i->trying == n ? i->tries + 1 : 1);
     return GR_AGAIN;
 }

@@ -22,6 +22,10 @@ enum {
     SUSPECT_STALLS = 2, /* unclean starts at one place: one by one from now */
     SUSPECT_COUNT = TURN_MAX_COUNT, /* for this many messages */
     SUSPECT_TRIES = 2, /* a message that took us down this often is out */
+    /* Before it is tried once more we have lived for so long: whoever kills us
+     * now and then hardly meets it twice. */
+    SUSPECT_QUIET_MS = 1000,
+    SUSPECT_LOOK_MS = 20, /* and look so often whether we have */
 };
 
 /* We send. `sent` and what follows is memory only. */
@@ -82,6 +86,8 @@ struct hop {
     struct buf kept;            /* a batch whose rest waits for the next turn */
     int taken_count;
     size_t taken_bytes;
+    int64_t opened_ms;  /* mono */
+    bool quiet;         /* what is kept waits for SUSPECT_QUIET_MS */
     int64_t applied_us; /* since when this turn applies messages; 0: not yet */
     struct {
         stmt *out_add, *out_set, *out_run, *out_runs_cut, *log_add, *log_cut,

@@ -65,7 +65,7 @@ class Crashing(CareTest):
         self.grant(1, "/poison", timeout_ms=60000, first_wait_ms=100)
         self.task(POISON, 1, "/poison")
         self.came("/poison", 2)
-        self.s.run_for(0.1)
+        self.s.until(lambda: self.s.results, 20 * SLOW)
         self.s.results.clear()  # parked
         crashes = 1
         while not self.s.results and crashes < 10:

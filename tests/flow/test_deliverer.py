@@ -374,10 +374,11 @@ class Crashes(DelivererTest):
 
     def test_a_start_without_its_sequencer_begins_nothing(self):
         self.rules({"status": 503}, {"status": 200})
-        self.grant(first_wait_ms=500)
+        self.grant(first_wait_ms=10**7)
         self.task(1)
         self.s.until(lambda: self.s.results and self.s.cursor == 1, 10 * SLOW)
         self.d.kill()
+        self.r.change("deliverer-1", "UPDATE tasks SET next_ms = 1")
         before = len(self.requests(1, count=1))
         self.s.pulses = False
         self.d.start()
@@ -505,10 +506,12 @@ class Many(DelivererTest):
             db.executemany(
                 "INSERT INTO tasks (n, grant_id, event_id, attempts, first_ms, "
                 "next_ms, parked, message, early_ms) "
-                "VALUES (?, ?, ?, 1, 1, ?, 1, ?, 1)",
+                "VALUES (?, ?, ?, 1, 1, ?, 1, ?, ?)",
                 ((last + n, G, event(n), now if n == 1 else now + 10**8 + n,
-                  message.replace(event(0).encode(), event(n).encode()))
+                  message.replace(event(0).encode(), event(n).encode()),
+                  10**13)  # was pulled forward once, and failed
                  for n in range(1, count)))
+            db.execute("UPDATE tasks SET early_ms = ?", (10**13,))
             db.commit()
         self.d.start()
         self.ended(1)

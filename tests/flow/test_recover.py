@@ -69,6 +69,23 @@ class Breaker(RecoverTest):
                               for r in self.requests(n, count=2)],
                              ["1", "2"])
 
+    def test_p9_over_a_start_too(self):
+        """What is parked is on disk, that the endpoint was down is not: the
+        first success is taken for its recovery, once."""
+        self.rules({"status": 503})
+        self.grant(first_wait_ms=LONG_MS, max_in_flight=16)
+        for n in range(1, 17):
+            self.task(n)
+        self.parked(16)
+        self.restart()
+        self.parked(16)
+        self.task(100)  # not well yet
+        self.parked(17)
+        self.rules({"status": 200})
+        self.task(101)
+        self.ended(*range(1, 17), 100, 101, timeout=60)
+        self.assertEqual(self.metric("grapnel_pulled_forward_total"), 17)
+
     def test_p9_not_before_the_endpoint_said(self):
         self.rules({"status": 503, "headers": {"Retry-After": "50"}})
         self.grant(first_wait_ms=LONG_MS)

@@ -314,6 +314,29 @@ static void after_our_own_outage_only_retries_wait(void **state)
     assert_int_equal(g.ramp.began_us, 200 * S);
 }
 
+/* Parked before our time: the first success of any is a recovery, once, with a
+ * ramp for what is pulled forward only. */
+static void the_first_success_in_doubt(void **state)
+{
+    struct endpoint_config c = config();
+    struct gate g = {0};
+
+    (void)state;
+    gate_configure(&g, &c);
+    gate_doubt(&g);
+    assert_true(gate_ready_us(&g, &c, false) <= S);
+    assert_int_equal(end(&g, &c, HEALTH_BAD, 0, S), GATE_NOTHING);
+    assert_int_equal(end(&g, &c, HEALTH_GOOD, 0, S), GATE_WELL);
+    (void)gate_began(&g, &c, true, S);
+    (void)gate_began(&g, &c, true, S);
+    assert_true(gate_ready_us(&g, &c, true) > S);
+    assert_true(gate_ready_us(&g, &c, false) <= S);
+    assert_int_equal(end(&g, &c, HEALTH_GOOD, 0, S), GATE_NOTHING);
+    gate_doubt(&g);
+    c.breaker = false;
+    assert_int_equal(end(&g, &c, HEALTH_GOOD, 0, S), GATE_NOTHING);
+}
+
 static void without_a_breaker_nothing_is_held(void **state)
 {
     struct endpoint_config c = config();
@@ -361,6 +384,7 @@ int main(void)
         cmocka_unit_test(a_ramp_ends),
         cmocka_unit_test(trouble_and_recovery),
         cmocka_unit_test(after_our_own_outage_only_retries_wait),
+        cmocka_unit_test(the_first_success_in_doubt),
         cmocka_unit_test(without_a_breaker_nothing_is_held),
         cmocka_unit_test(a_rate_limit_holds_all),
     };
