@@ -1,7 +1,7 @@
 /* backfill: ask for what is missing. A gap that opens becomes an event of our
  * own, `gap.opened`, for the endpoint `backfill:SOURCE`; so a deliverer makes
  * the call, signed, guarded, with backoff, one at a time, and what fails for
- * good is a dead letter (docs/decisions/0030). */
+ * good is a dead letter (docs/decisions/0014). */
 #ifndef SEQUENCER_BACKFILL_H
 #define SEQUENCER_BACKFILL_H
 
