@@ -630,6 +630,8 @@ class Guard(AttemptTest):
         is connected to. What counts is the socket's address."""
         inside = self.serve(answers, host="127.0.0.3")
         m = self.serve(answers)
+        while m.port == inside.port:  # or a connection to it is kept
+            m = self.serve(answers)
         names = self.r.folder / "names"
         env = {"LD_PRELOAD": program("rig-fakedns.so"), "RIG_DNS": str(names)}
         change = {"allow_private": 0, "allow_cidrs": "127.0.0.1/32"}
