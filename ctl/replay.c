@@ -1,6 +1,7 @@
 /* replay: resend and replay. Ingress has what came in, the sequencer knows what
  * it was; here they are put together, page by page, and paced. */
 #include "ask.h"
+#include "bounds.h"
 #include "clock.h"
 #include "conf.h"
 #include "glob.h"
@@ -378,8 +379,13 @@ static json_t *one_event(struct replay *r, const char *id)
     json_t *ids = json_pack("[s]", id), *answer, *facts, *one = NULL;
     const char *status;
 
-    if (!ids) {
-        r->code = complain(EXIT_REFUSED, "no event has such an id");
+    if (!ids || strlen(id) != EVENT_ID_BYTES) {
+        json_decref(ids);
+        r->code = complain(EXIT_REFUSED,
+                           "no event has the id %.60s: one is evt_ and 26 "
+                           "letters and digits; `grapnel trace` finds it by "
+                           "the provider's id, too",
+                           id);
         return NULL;
     }
     answer = question(r, sequencer, "facts", json_pack("{s:o}", "ids", ids));

@@ -100,7 +100,7 @@ class Resend(Replay):
         rig.wait_status(repeat, "duplicate")
         for wrong, word in ((repeat, "release"),
                             ("evt_00000000000000000000000000", "archive"),
-                            ("nonsense", "evt_")):
+                            ("nonsense", "no event has the id nonsense")):
             said = rig.cli_text("resend", wrong)
             self.assertEqual(said.returncode, 1, said)
             self.assertIn(word, said.stderr)
