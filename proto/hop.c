@@ -181,6 +181,7 @@ static void read_out(struct hop *h)
         o->sent_bytes = 0;
         o->runs.count = 0;
         o->dirty = o->say_runs = false;
+        o->moved_ms = 0;
         o->forked_n = o->forked_run = 0; /* said again, and counted */
         o->fresh_floor = 0; /* … and so the process hears of it */
     }
@@ -299,11 +300,6 @@ struct hop *hop_open(struct db *db, struct mailbox *mailbox,
     read_in(h);
     suspect(h);
     return h;
-}
-
-void hop_stopped(struct hop *h)
-{
-    db_run(h->db, h->sql.in_clean);
 }
 
 void hop_close(struct hop *h)
@@ -475,21 +471,39 @@ size_t hop_taken_bytes(const struct hop *h)
     return h->taken_bytes;
 }
 
+static void store_out(struct hop *h, struct hop_out *o)
+{
+    if (!o->keep && o->floor != o->cursor + 1) {
+        o->floor = o->cursor + 1;
+        cut_log(h, o);
+    }
+    hop_out_store(h, o);
+}
+
+void hop_stopped(struct hop *h)
+{
+    db_run(h->db, h->sql.in_clean);
+    for (size_t k = 0; k < h->out_count; k++)
+        if (h->out[k]->moved_ms)
+            store_out(h, h->out[k]);
+}
+
+/* The cursor of a log whose rows stay waits for a turn that has rows anyway: one
+ * that is behind costs some frames at the next start, an fsync for it alone
+ * costs all that is under way. */
+static bool is_to_store(const struct hop *h, const struct hop_out *o)
+{
+    return o->dirty || (o->moved_ms && (db_dirty(h->db) ||
+                                        mono_ms() - o->moved_ms >= CURSOR_MS));
+}
+
 void hop_work(struct hop *h)
 {
-    for (size_t k = 0; k < h->out_count; k++) {
-        struct hop_out *o = h->out[k];
-
-        if (!o->dirty)
-            continue;
-        if (!o->keep && o->floor != o->cursor + 1) {
-            o->floor = o->cursor + 1;
-            cut_log(h, o);
-        }
-        hop_out_store(h, o);
-    }
     for (size_t k = 0; k < h->in_count; k++)
         hop_in_store(h, h->in[k]);
+    for (size_t k = 0; k < h->out_count; k++)
+        if (is_to_store(h, h->out[k]))
+            store_out(h, h->out[k]);
     h->taken_count = 0;
     h->taken_bytes = 0;
     h->applied_us = 0;
@@ -507,6 +521,8 @@ int hop_tell(struct hop *h)
     for (size_t k = 0; k < h->out_count; k++) {
         int ms = h->out[k]->link ? hop_out_tell(h, h->out[k], now) : wait_ms;
 
+        if (h->out[k]->moved_ms && ms > CURSOR_MS)
+            ms = CURSOR_MS;
         if (ms < wait_ms)
             wait_ms = ms;
     }

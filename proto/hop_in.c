@@ -37,9 +37,11 @@ static void take_number(struct hop *h, struct hop_in *i, uint64_t n,
         runs_add(&i->runs, run, n);
     }
     i->taken = n;
-    if (!i->held)
-        i->n = n;
-    i->dirty = i->say = true;
+    i->say = true;
+    if (i->held)
+        return; /* hop_settle() moves the place */
+    i->n = n;
+    i->dirty = true;
 }
 
 /* Our place goes back to n; what follows comes again. */
@@ -77,6 +79,7 @@ static void jump_to(struct hop *h, struct hop_in *i, uint64_t floor,
     i->lost += to - from + 1;
     take_number(h, i, to, prev_run);
     i->n = to;
+    i->dirty = true;
 }
 
 static void set_aside(struct hop *h, struct hop_in *i, uint64_t n,
@@ -92,6 +95,7 @@ static void set_aside(struct hop *h, struct hop_in *i, uint64_t n,
     bind_blob(h->sql.in_aside, 5, msg);
     db_run(h->db, h->sql.in_aside);
     i->unprocessable++;
+    i->dirty = true;
 }
 
 /* On disk: this message is being tried, for the tries-th time. */

@@ -12,6 +12,7 @@ enum {
     ASK_FIRST_MS = 50,  /* silence before we ask where the peer is … */
     ASK_MOST_MS = 2000, /* … doubled up to this … */
     ASK_IDLE_MS = 5000, /* … and this often when nothing is under way */
+    CURSOR_MS = 1000,   /* a kept log's cursor waits so long for other rows */
     ASKED_MOST = 4,     /* in vain: then at the inbox that its name says */
     GO_BACK_MS = 100,   /* one place is gone back to once in this time */
     BLOCKED_MS = 10,    /* the peer's pipe is full: look again after this … */
@@ -39,7 +40,8 @@ struct hop_out {
     bool own, keep; /* kinds of log, see hop.h */
     int own_kind;
     bool dirty;
-    uint64_t sent;                       /* last number that left in this run */
+    int64_t moved_ms; /* of a kept log: its row is behind since then; 0 */
+    uint64_t sent;    /* last number that left in this run */
     uint64_t runs_place, runs_place_run; /* `taken` that say_runs answers */
     uint64_t fresh_floor; /* for a receiver that began empty; 0: none */
     size_t sent_bytes;    /* of cursor+1 … sent */

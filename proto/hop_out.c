@@ -20,6 +20,7 @@ void hop_out_store(struct hop *h, struct hop_out *o)
         db_run(h->db, h->sql.out_runs_cut);
     }
     o->dirty = false;
+    o->moved_ms = 0;
 }
 
 /* ---- what the receiver says ---- */
@@ -43,7 +44,10 @@ static void move_cursor(struct hop_out *o, uint64_t n)
     }
     if (o->sent < n)
         o->sent = n;
-    o->dirty = true;
+    if (!o->keep)
+        o->dirty = true; /* its rows go */
+    else if (!o->moved_ms)
+        o->moved_ms = mono_ms();
     o->ask_wait_ms = ASK_FIRST_MS;
     if (o->fresh_floor && n + 1 >= o->fresh_floor)
         o->fresh_floor = 0;

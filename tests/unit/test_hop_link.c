@@ -397,6 +397,46 @@ static void an_idle_pair_asks_now_and_then_and_not_more(void **state)
     }
 }
 
+static int64_t cursor_on_disk(struct pair *p)
+{
+    return end_number(&p->a, "SELECT cursor FROM hop_out");
+}
+
+static void until_acknowledged(struct pair *p, uint64_t n)
+{
+    for (int i = 0; hop_cursor(p->a.hop, "b") < n; i++) {
+        assert_true(i < 100);
+        both_turn(&p->a, &p->b);
+    }
+}
+
+/* An fsync for the cursor alone would cost all that is under way. */
+static void the_cursor_of_an_archive_waits_for_rows(void **state)
+{
+    struct pair *p = *state;
+
+    p->a.own_to = "b";
+    pair_start(p);
+    end_write(&p->a, "b", SMALL, 5);
+    until_acknowledged(p, 5);
+    assert_int_equal(cursor_on_disk(p), 0);
+    end_write(&p->a, "b", SMALL, 1); /* a turn with a row */
+    assert_int_equal(cursor_on_disk(p), 5);
+    until_acknowledged(p, 6);
+    for (int i = 0; i < 60; i++) { /* none comes any more */
+        both_turn(&p->a, &p->b);
+        clock_test_advance(20);
+    }
+    assert_int_equal(cursor_on_disk(p), 6);
+    end_write(&p->a, "b", SMALL, 3);
+    until_acknowledged(p, 9);
+    end_restart(&p->a); /* killed: the disk is behind */
+    assert_int_equal(hop_cursor(p->a.hop, "b"), 6);
+    run_through(&p->a, &p->b);
+    assert_exactly(&p->b, "a", 1, 9);
+    assert_no_alarm(&p->a, &p->b);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -421,6 +461,7 @@ int main(void)
         PAIR_TEST(a_full_disk_at_the_sender_numbers_nothing_twice),
         PAIR_TEST(many_starts_while_the_peer_is_away),
         PAIR_TEST(an_idle_pair_asks_now_and_then_and_not_more),
+        PAIR_TEST(the_cursor_of_an_archive_waits_for_rows),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
