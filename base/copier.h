@@ -7,6 +7,10 @@
 
 struct copier;
 
+/* Of a checkpoint: ends the process (74) where an fsync has failed, as a second one
+ * may succeed without what the first has lost. All else is no harm, the WAL has it. */
+void copier_check(const char *path, int rc);
+
 struct copier *copier_open(const char *path);
 void copier_close(struct copier *c);
 

@@ -146,6 +146,7 @@ static bool take_the_rest(struct db *db)
     rc = sqlite3_wal_checkpoint_v2(db->h, NULL, SQLITE_CHECKPOINT_RESTART, NULL,
                                    NULL);
     sqlite3_busy_timeout(db->h, BUSY_MS);
+    copier_check(db->path, rc);
     db->wal_held = rc == SQLITE_OK ? 0 : db->wal_pages;
     return rc == SQLITE_OK;
 }
