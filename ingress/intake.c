@@ -8,7 +8,6 @@
 enum {
     STORE_MOST_MS = 5000, /* later than this the provider has given us up */
     LINES_PER_SECOND = 50,
-    FEW_PART = 4, /* as many as that part of the answers is few */
     GROUP_COUNT = 16,
 };
 
@@ -70,11 +69,6 @@ void intake_open(struct intake *t)
 {
     TAILQ_INIT(&t->pending);
     TAILQ_INIT(&t->stored);
-}
-
-bool intake_is_worth_a_commit(const struct intake *t)
-{
-    return t->pending_count > t->told_count / FEW_PART;
 }
 
 static struct request *next_pending(struct intake *t)
@@ -150,13 +144,25 @@ static size_t store(struct ingress *g, struct request *r)
     return r->body.len + (size_t)r->event_count * r->headers.len;
 }
 
+/* Half of those who stand at the door, the ones just answered among them, as they
+ * are back at once: while some are committed, the others are answered and read.
+ * With all in one commit nothing is left to do beside it. */
+static int64_t share(const struct intake *t)
+{
+    int64_t half = (t->pending_count + t->told_count + 1) / 2;
+
+    return half < GROUP_COUNT ? GROUP_COUNT : half;
+}
+
 bool intake_work(struct ingress *g)
 {
     struct intake *t = &g->intake;
     size_t count = 0, bytes = 0;
 
-    while (!TAILQ_EMPTY(&t->pending) && count < TURN_MAX_COUNT &&
-           bytes < TURN_MAX_BYTES && !db_full(g->daemon.db)) {
+    for (int64_t most = share(t);
+         most && !TAILQ_EMPTY(&t->pending) && count < TURN_MAX_COUNT &&
+         bytes < TURN_MAX_BYTES && !db_full(g->daemon.db);
+         most--) {
         struct request *r = next_pending(t);
 
         if (g->daemon.loop.mono_ms - r->taken_ms > STORE_MOST_MS) {

@@ -25,9 +25,6 @@ extern const struct http_ops intake_http_ops; /* self: struct ingress */
 void intake_open(struct intake *t);
 /* It has passed the door: it is stored in this turn or a later one. */
 void intake_take(struct intake *t, struct request *r);
-/* Enough waits to be committed while the answers of the last commit are written;
- * else those go first, and more comes. */
-bool intake_is_worth_a_commit(const struct intake *t);
 /* Inside the transaction: a bounded number of rows. true: there is more. */
 bool intake_work(struct ingress *g);
 void intake_tell(struct ingress *g); /* 200 */

@@ -100,7 +100,7 @@ static int work(void *self)
 {
     struct ingress *g = self;
     struct loop *loop = &g->daemon.loop;
-    int http_ms = 0, room_ms, rejects_ms;
+    int http_ms, room_ms, rejects_ms;
     bool more;
 
     if (loop->stopping && !g->stopping_ms) {
@@ -110,10 +110,7 @@ static int work(void *self)
     g->counts[COUNT_PURGED] += room_work(&g->room, &g->store, g->daemon.hop,
                                          g->daemon.settings, loop->now_ms,
                                          loop->mono_ms, &room_ms);
-    /* What was read during the last commit is stored first, so that it is
-     * committed while we write the answers of that. */
-    if (!intake_is_worth_a_commit(&g->intake))
-        http_ms = http_run(g->http, loop->now_ms, loop->mono_ms);
+    http_ms = http_run(g->http, loop->now_ms, loop->mono_ms);
     more = store_pending(g);
     loop->read_on = intake_is_group(&g->intake);
     rejects_ms = rejects_work(&g->rejects, g, loop->stopping);
