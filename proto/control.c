@@ -294,11 +294,12 @@ static bool take(struct control *c)
     return true;
 }
 
-bool control_work(struct control *c)
+bool control_work(struct control *c, const struct loop *loop)
 {
-    while (c->ready_count < PER_TURN)
+    do {
         if (!take(c))
             return false;
+    } while (c->ready_count < PER_TURN && !loop_spent(loop));
     return true;
 }
 

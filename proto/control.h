@@ -9,6 +9,7 @@
 #ifndef PROTO_CONTROL_H
 #define PROTO_CONTROL_H
 
+#include "loop.h"
 #include "rc.h"
 #include <jansson.h>
 
@@ -35,9 +36,10 @@ struct control *control_open(void *zmq, const char *run_dir, const char *name,
 void control_close(struct control *c);
 void *control_socket(struct control *c);
 
-/* Inside the transaction: handle what has come, a bounded number of requests.
- * true: there is more. */
-bool control_work(struct control *c);
+/* Inside the transaction: handle what has come, at least one request and not
+ * many, until the turn is spent: who waits for its commit is not kept waiting
+ * by who reads. true: there is more. */
+bool control_work(struct control *c, const struct loop *loop);
 /* The commit was rolled back: what this turn would have answered is answered
  * with "disk full" instead. */
 void control_undo(struct control *c);

@@ -323,7 +323,7 @@ static int work(void *self)
     if (d->plan->begin)
         d->plan->begin(d->plan->self);
     more = take_frames(d);
-    more = control_work(d->control) || more;
+    more = control_work(d->control, &d->loop) || more;
     d->wait_ms = d->plan->work ? d->plan->work(d->plan->self) : -1;
     hop_work(d->hop);
     if (metrics_due(d->metrics, d->loop.mono_ms))

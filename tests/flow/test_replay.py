@@ -1,11 +1,16 @@
 """What an operator sends again: one event, or all that came in a time."""
 
+import contextlib
+import json
 import pathlib
+import signal
+import sqlite3
 import sys
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "rig"))
-from rig import RigTest, main, wait_for
+import zmq
+from rig import Process, RigTest, main, program, wait_for
 
 
 class Replay(RigTest):
@@ -193,6 +198,71 @@ class OfATime(Replay):
             self.assertEqual(rig.cli_text("replay", *args).returncode, 64)
         said = rig.cli_text("replay", "--since", "1h")
         self.assertEqual(said.returncode, 69)
+
+
+class Readers(Replay):
+    """Who reads the archive never holds up who writes it (P1)."""
+
+    def fill(self, rig, mib):
+        for _ in range(mib):
+            rig.accept(rig.plane_body(pad="x" * 1000000))
+
+    def begun(self, rig):
+        """How often the write-ahead log was begun anew (its checkpoint
+        sequence number)."""
+        path = rig.state_dir / "ingress.db-wal"
+        with open(path, "rb") as wal:
+            return int.from_bytes(wal.read(16)[12:], "big")
+
+    def begins_anew(self, rig):
+        before = self.begun(rig)
+        for _ in range(30):
+            self.fill(rig, 4)
+            if self.begun(rig) > before:
+                return
+        self.fail("120 MiB were written, and the log was not begun anew")
+
+    def ask_and_not_listen(self, rig, question, count, **args):
+        reader = zmq.Context.instance().socket(zmq.DEALER)
+        self.addCleanup(reader.close, linger=0)
+        reader.rcvhwm = 1
+        reader.connect(f"ipc://{rig.run_dir}/ingress.control")
+        for _ in range(count):
+            reader.send_multipart([b"", json.dumps(
+                {"v": 1, "ask": question, "args": args}).encode()])
+        return reader
+
+    def test_who_reads_holds_up_no_writer(self):
+        rig = self.rig(deliverers=0).start()
+        event = rig.accept()
+        rig.load(count=1200, connections=16).result()
+        # Answers of 40 KiB that nobody fetches,
+        listeners = [self.ask_and_not_listen(rig, "archive", 200, since_ms=0),
+                     self.ask_and_not_listen(rig, "trace", 200, id=event)]
+        # and a replay of all of it, which would take twenty minutes.
+        replay = Process(rig, "replay", [
+            program("grapnel"), "replay", "-c", str(rig.config_path),
+            "--since", "1h", "--rate", "1"]).spawn()
+        rig.others.append(replay)
+        wait_for(lambda: rig.rows("ingress", "SELECT n FROM replays LIMIT 1"))
+        self.begins_anew(rig)
+        # One who is in the middle of the file is waited for by the log only.
+        with contextlib.closing(sqlite3.connect(
+                f"file:{rig.state_dir}/ingress.db?mode=ro", uri=True)) as db:
+            rows = db.execute("SELECT n FROM archive")
+            rows.fetchone()
+            at = self.begun(rig)
+            self.fill(rig, 40)
+            self.assertLessEqual(self.begun(rig), at + 1)
+            rows.close()
+        self.begins_anew(rig)
+        for listener in listeners:
+            listener.rcvhwm = 0
+            self.assertTrue(json.loads(listener.recv_multipart()[1])["ok"])
+        self.assertTrue(replay.alive)
+        replay.signal(signal.SIGINT)
+        self.assertEqual(replay.wait_exit(), 1, replay.log())
+        self.assertIn("interrupted", replay.log())
 
 
 main()

@@ -26,7 +26,7 @@ static const char *const steps[] = {"CREATE TABLE t(v INTEGER, pad BLOB)",
                                     proto_hop_sql};
 static const struct db_schema schema = {steps, 2, 0};
 static struct daemon daemon_of_ours;
-static int64_t values[2] = {41, -1};
+static int64_t values[2] = {41, -1}, turns;
 
 static gr_rc apply(void *self, const char *from, uint64_t n, struct bytes msg)
 {
@@ -64,11 +64,27 @@ static json_t *on_fill(void *self, json_t *args, char why[200])
     return json_object();
 }
 
+/* Takes longer than a turn should. */
+static json_t *on_look(void *self, json_t *args, char why[200])
+{
+    (void)self, (void)args, (void)why;
+    usleep(20 * 1000);
+    return json_pack("{s:I}", "turn", (json_int_t)turns);
+}
+
 static const struct control_command commands[] = {
     {"add", "by", "adds", on_add},
+    {"look", "", "says in which turn", on_look},
     {"fill", "", "fills the disk", on_fill},
     {0},
 };
+
+static int work(void *self)
+{
+    (void)self;
+    turns++;
+    return -1;
+}
 
 static void status(void *self, json_t *out)
 {
@@ -86,6 +102,7 @@ static const struct daemon_plan plan = {
     .metric_values = values,
     .self = &values[0],
     .status = status,
+    .work = work,
 };
 
 /* ---- processes ---- */
@@ -387,6 +404,34 @@ static void garbage_is_answered_too(void **state)
     assert_int_equal(stop(pid), 0);
 }
 
+/* A commit lies between them: whoever waits for it waits for one. */
+static void answers_that_take_long_take_a_turn_each(void **state)
+{
+    enum { ASKED = 5 };
+    pid_t pid = BEGIN("-c", config);
+    void *asked[ASKED];
+    bool unreachable;
+    char why[200];
+    json_int_t turn[ASKED];
+
+    (void)state;
+    json_decref(ask_for("ping", NULL, why));
+    for (int i = 0; i < ASKED; i++)
+        asked[i] = control_send(zmq, run_dir, "tester", "look", NULL, 10000);
+    for (int i = 0; i < ASKED; i++) {
+        json_t *a = control_take(asked[i], &unreachable, why);
+
+        turn[i] = json_integer_value(json_object_get(a, "turn"));
+        json_decref(a);
+    }
+    assert_int_equal(stop(pid), 0);
+    for (int i = 0; i < ASKED; i++) {
+        assert_true(turn[i] > 0);
+        for (int k = 0; k < i; k++)
+            assert_int_not_equal(turn[k], turn[i]);
+    }
+}
+
 static void who_asked_of_a_turn_that_did_not_fit_is_told(void **state)
 {
     pid_t pid = BEGIN("-c", config);
@@ -552,6 +597,7 @@ int main(void)
         T(control_answers_what_it_knows),
         T(control_refuses_the_rest_by_name),
         T(garbage_is_answered_too),
+        T(answers_that_take_long_take_a_turn_each),
         T(who_asked_of_a_turn_that_did_not_fit_is_told),
         T(nobody_there_is_unreachable),
         T(a_backup_is_a_store_of_its_own),
