@@ -428,6 +428,16 @@ stmt *db_prepare(struct db *db, const char *sql)
     return s;
 }
 
+void db_prepare_all(struct db *db, void *into, const struct db_statement *list,
+                    size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        stmt **place = (stmt **)(void *)((char *)into + list[i].at);
+
+        *place = db_prepare(db, list[i].sql);
+    }
+}
+
 void bind_i64(stmt *s, int i, int64_t v)
 {
     sqlite3_bind_int64(s, i, v);

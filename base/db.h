@@ -55,6 +55,14 @@ bool db_dirty(const struct db *db);
  * is step to the end and reset, for statements without rows. */
 typedef struct sqlite3_stmt stmt;
 stmt *db_prepare(struct db *db, const char *sql);
+/* A statement, and where its pointer stands in a struct (offsetof). */
+struct db_statement {
+    size_t at;
+    const char *sql;
+};
+/* Prepare each of them, into that struct. */
+void db_prepare_all(struct db *db, void *into, const struct db_statement *list,
+                    size_t count);
 void bind_i64(stmt *s, int i, int64_t v);
 void bind_text(stmt *s, int i, const char *v); /* NULL binds NULL */
 void bind_str(stmt *s, int i,

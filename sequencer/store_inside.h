@@ -1,0 +1,41 @@
+/* store_inside: what the files of store share, and nobody else sees: one struct
+ * of all statements, of which each file prepares its own. */
+#ifndef SEQUENCER_STORE_INSIDE_H
+#define SEQUENCER_STORE_INSIDE_H
+
+#include "store_rows.h"
+
+struct store {
+    struct db *db;
+    /* store.c */
+    stmt *meta, *meta_set, *workspace, *workspace_set;
+    stmt *endpoints, *endpoint_add, *endpoint_set, *endpoint_state, *deliverers,
+        *deliverer_set;
+    stmt *purge_look, *purge_event, *purge_body, *purge_part, *purge_deliveries,
+        *purge_attempts;
+    /* store_events.c */
+    stmt *last_event, *event_add, *event_set, *event, *event_by_id, *event_n,
+        *event_ended, *event_end;
+    stmt *body_add, *body, *body_drop;
+    stmt *part_add, *part_of, *parts;
+    /* store_deliveries.c */
+    stmt *delivery_add, *delivery, *delivery_set, *delivery_out, *life_set,
+        *event_deliveries;
+    stmt *open_counts, *count_waiting, *count_parked, *in_flight;
+    stmt *ready, *waiting, *open_grant, *sweep;
+    stmt *attempt_add, *attempts;
+    /* store_letters.c */
+    stmt *letter_add, *letter, *letter_drop, *letter_pending;
+    stmt *again_add, *again_drop, *agains, *again_pending;
+};
+
+void store_prepare_events(struct store *s);
+void store_prepare_deliveries(struct store *s);
+void store_prepare_letters(struct store *s);
+
+/* The one number that a statement without rows or with one yields; 0: none. */
+int64_t store_one(struct store *s, stmt *q);
+/* The same of a statement that changes something: run to its end. */
+int64_t store_returned(struct store *s, stmt *q);
+
+#endif

@@ -1,0 +1,115 @@
+/* What has ended, on its way to dlqd, and what waits to be sent again. */
+#include "store_inside.h"
+#include <stddef.h>
+
+#define AT(field) offsetof(struct store, field)
+
+static const struct db_statement statements[] = {
+    {AT(letter_add), "INSERT INTO letters(hop_n, event, endpoint, life, at_ms, "
+                     "response) VALUES(?, ?, ?, ?, ?, ?) RETURNING n"},
+    {AT(letter), "SELECT n, event, endpoint, life, at_ms, response FROM "
+                 "letters WHERE n = ?"},
+    {AT(letter_drop),
+     "DELETE FROM letters WHERE n = (SELECT n FROM letters WHERE hop_n <= ? "
+     "ORDER BY hop_n LIMIT 1) RETURNING event"},
+    {AT(letter_pending), "SELECT 1 FROM letters WHERE event = ? LIMIT 1"},
+    {AT(again_add),
+     "INSERT OR REPLACE INTO agains(event, endpoint, act) VALUES(?, ?, ?)"},
+    {AT(again_drop), "DELETE FROM agains WHERE event = ? AND endpoint = ?"},
+    {AT(agains), "SELECT event, endpoint, act FROM agains WHERE event > ? "
+                 "ORDER BY event LIMIT ?"},
+    {AT(again_pending), "SELECT 1 FROM agains WHERE event = ? LIMIT 1"},
+};
+
+void store_prepare_letters(struct store *s)
+{
+    db_prepare_all(s->db, s, statements, COUNT_OF(statements));
+}
+
+/* ---- letters ---- */
+
+int64_t store_letter_add(struct store *s, uint64_t hop_n, int64_t event,
+                         int64_t endpoint, int64_t life, int64_t at_ms,
+                         struct bytes response)
+{
+    stmt *q = s->letter_add;
+
+    bind_i64(q, 1, (int64_t)hop_n);
+    bind_i64(q, 2, event);
+    bind_i64(q, 3, endpoint);
+    bind_i64(q, 4, life);
+    bind_i64(q, 5, at_ms);
+    bind_blob(q, 6, response);
+    return store_returned(s, q);
+}
+
+bool store_letter(struct store *s, int64_t n, struct letter_row *l,
+                  struct bytes *response)
+{
+    bind_i64(s->letter, 1, n);
+    if (!db_step(s->db, s->letter)) {
+        db_done(s->letter);
+        return false;
+    }
+    *l = (struct letter_row){col_i64(s->letter, 0), col_i64(s->letter, 1),
+                             col_i64(s->letter, 2), col_i64(s->letter, 3),
+                             col_i64(s->letter, 4)};
+    *response = col_blob(s->letter, 5);
+    return true;
+}
+
+void store_letter_done(struct store *s)
+{
+    db_done(s->letter);
+}
+
+int64_t store_letter_drop(struct store *s, uint64_t hop_n)
+{
+    bind_i64(s->letter_drop, 1, (int64_t)hop_n);
+    return store_returned(s, s->letter_drop);
+}
+
+bool store_letter_pending(struct store *s, int64_t event)
+{
+    bind_i64(s->letter_pending, 1, event);
+    return store_one(s, s->letter_pending) != 0;
+}
+
+/* ---- what waits to be sent again ---- */
+
+void store_again_add(struct store *s, int64_t event, int64_t endpoint,
+                     uint64_t act)
+{
+    bind_i64(s->again_add, 1, event);
+    bind_i64(s->again_add, 2, endpoint);
+    bind_i64(s->again_add, 3, (int64_t)act);
+    db_run(s->db, s->again_add);
+}
+
+void store_again_drop(struct store *s, int64_t event, int64_t endpoint)
+{
+    bind_i64(s->again_drop, 1, event);
+    bind_i64(s->again_drop, 2, endpoint);
+    db_run(s->db, s->again_drop);
+}
+
+int store_agains(struct store *s, int64_t after, int most,
+                 struct again_row *rows)
+{
+    int n = 0;
+
+    bind_i64(s->agains, 1, after);
+    bind_i64(s->agains, 2, most);
+    for (; n < most && db_step(s->db, s->agains); n++)
+        rows[n] = (struct again_row){col_i64(s->agains, 0),
+                                     col_i64(s->agains, 1),
+                                     (uint64_t)col_i64(s->agains, 2)};
+    db_done(s->agains);
+    return n;
+}
+
+bool store_again_pending(struct store *s, int64_t event)
+{
+    bind_i64(s->again_pending, 1, event);
+    return store_one(s, s->again_pending) != 0;
+}
