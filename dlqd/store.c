@@ -1,6 +1,5 @@
-#include "store.h"
-#include "bounds.h"
-#include <stdio.h>
+#include "store_inside.h"
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,124 +16,78 @@
 
 #define ALSO(state) "UNION ALL " SCAN_OF(state)
 
-static const char scan_all[] = SCAN_OF("'dead'") ALSO("'requeued'")
-    ALSO("'recovered'") ALSO("'resolved'")
-        ALSO("'discarded'") "ORDER BY dead_ms DESC, n DESC";
+#define SCAN_ALL                           \
+    SCAN_OF("'dead'")                      \
+    ALSO("'requeued'")                     \
+    ALSO("'recovered'") ALSO("'resolved'") \
+        ALSO("'discarded'") "ORDER BY dead_ms DESC, n DESC"
+
+#define AT(field) offsetof(struct store, field)
+
+static const struct db_statement statements[] = {
+    {AT(find_id), "SELECT " LETTER_COLUMNS " FROM letters WHERE id = ?1"},
+    {AT(find_n), "SELECT " LETTER_COLUMNS " FROM letters WHERE n = ?1"},
+    {AT(by_event),
+     "SELECT " LETTER_COLUMNS " FROM letters WHERE event_id = ?1 ORDER BY n"},
+    {AT(insert),
+     "INSERT INTO letters (id, life, state, sequencer, event_id, endpoint, "
+     "reason, source, provider_id, type, workspace, received_ms, sequence, "
+     "previous, clock, attempts, first_ms, dead_ms, last_http_status, "
+     "last_error, last_response, moved_ms) VALUES (?1, ?2, 'dead', ?3, ?4, "
+     "nullif(?5, ''), ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, "
+     "?18, ?19, ?20, ?21) RETURNING n"},
+    {AT(die_again),
+     "UPDATE letters SET life = ?2, state = 'dead', reason = ?3, attempts = "
+     "?4, first_ms = ?5, dead_ms = ?6, last_http_status = ?7, last_error = ?8, "
+     "last_response = ?9, moved_ms = ?10 WHERE n = ?1"},
+    {AT(move),
+     "UPDATE letters SET state = ?2, life = ?3, moved_ms = ?4 WHERE n = ?1"},
+    {AT(content_add),
+     "INSERT INTO contents (letter, headers, body) VALUES (?1, ?2, ?3)"},
+    {AT(content_get), "SELECT headers, body FROM contents WHERE letter = ?1"},
+    {AT(history_add), "INSERT INTO history (letter, at_ms, from_state, "
+                      "to_state, what) VALUES (?1, ?2, ?3, ?4, ?5)"},
+    {AT(history_after),
+     "SELECT n, letter, to_state FROM history WHERE n > ? ORDER BY n"},
+    {AT(history_last), "SELECT ifnull(max(n), 0) FROM history"},
+    {AT(history_get), "SELECT at_ms, from_state, to_state, what FROM history "
+                      "WHERE letter = ?1 ORDER BY n"},
+    {AT(note), "UPDATE letters SET note = ?2 WHERE n = ?1"},
+    {AT(scan_state), SCAN_OF("?1") "ORDER BY dead_ms DESC, n DESC"},
+    {AT(scan_all), SCAN_ALL},
+    {AT(scan_oldest),
+     "SELECT n, dead_ms, endpoint, workspace, type, reason, source FROM "
+     "letters INDEXED BY letters_newest WHERE state = 'dead' AND (dead_ms, n) "
+     "> (?1, ?2) ORDER BY dead_ms, n"},
+    {AT(redirects_forget), "DELETE FROM redirects WHERE letter = ?1"},
+    {AT(tallies),
+     "SELECT state, endpoint, reason, count FROM tallies WHERE count > 0"},
+    {AT(old), "SELECT n FROM letters WHERE state = ?1 AND moved_ms < ?2 AND "
+              "NOT EXISTS (SELECT 1 FROM redirects r WHERE r.letter = "
+              "letters.n AND r.hop_n >= 0) ORDER BY moved_ms LIMIT ?3"},
+    {AT(count_old), "SELECT count(*) FROM (SELECT 1 FROM letters WHERE state = "
+                    "?1 AND moved_ms < ?2 LIMIT 100000)"},
+    {AT(drop_letter), "DELETE FROM letters WHERE n = ?1"},
+    {AT(drop_content), "DELETE FROM contents WHERE letter = ?1"},
+    {AT(drop_history), "DELETE FROM history WHERE letter = ?1"},
+    {AT(count), "SELECT state, sum(count) FROM tallies GROUP BY state"},
+};
 
 void store_open(struct store *s, struct db *db)
 {
     s->db = db;
-    s->find_id = db_prepare(db, "SELECT " LETTER_COLUMNS
-                                " FROM letters WHERE id = ?1");
-    s->find_n = db_prepare(db, "SELECT " LETTER_COLUMNS
-                               " FROM letters WHERE n = ?1");
-    s->by_event = db_prepare(db, "SELECT " LETTER_COLUMNS " FROM letters "
-                                 "WHERE event_id = ?1 ORDER BY n");
-    s->insert = db_prepare(
-        db, "INSERT INTO letters (id, life, state, sequencer, event_id, "
-            "endpoint, reason, source, provider_id, type, workspace, "
-            "received_ms, sequence, previous, clock, attempts, first_ms, "
-            "dead_ms, last_http_status, last_error, last_response, moved_ms) "
-            "VALUES (?1, ?2, 'dead', ?3, ?4, nullif(?5, ''), ?6, ?7, ?8, ?9, "
-            "?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21) "
-            "RETURNING n");
-    s->die_again = db_prepare(
-        db, "UPDATE letters SET life = ?2, state = 'dead', reason = ?3, "
-            "attempts = ?4, first_ms = ?5, dead_ms = ?6, "
-            "last_http_status = ?7, last_error = ?8, last_response = ?9, "
-            "moved_ms = ?10 WHERE n = ?1");
-    s->move = db_prepare(db, "UPDATE letters SET state = ?2, life = ?3, "
-                             "moved_ms = ?4 WHERE n = ?1");
-    s->content_add = db_prepare(db,
-                                "INSERT INTO contents (letter, headers, body) "
-                                "VALUES (?1, ?2, ?3)");
-    s->content_get = db_prepare(
-        db, "SELECT headers, body FROM contents WHERE letter = ?1");
-    s->history_add = db_prepare(
-        db, "INSERT INTO history (letter, at_ms, from_state, "
-            "to_state, what) VALUES (?1, ?2, ?3, ?4, ?5)");
-    s->history_after = db_prepare(db, "SELECT n, letter, to_state FROM history "
-                                      "WHERE n > ? ORDER BY n");
-    s->history_last = db_prepare(db, "SELECT ifnull(max(n), 0) FROM history");
-    s->history_get = db_prepare(
-        db, "SELECT at_ms, from_state, to_state, what FROM history "
-            "WHERE letter = ?1 ORDER BY n");
-    s->requeue_add = db_prepare(db,
-                                "INSERT INTO requeues (letter, life, handed) "
-                                "VALUES (?1, ?2, 1) RETURNING n");
-    s->requeue_get = db_prepare(
-        db, "SELECT letter, life FROM requeues WHERE n = ?1");
-    s->requeues_forget = db_prepare(db,
-                                    "DELETE FROM requeues WHERE letter = ?1");
-    s->requeues_again = db_prepare(
-        db, "INSERT INTO requeues (letter, life, handed) "
-            "SELECT n, life, 0 FROM letters "
-            "WHERE state = 'requeued' AND sequencer = ?1");
-    s->requeue_unhanded = db_prepare(
-        db, "SELECT r.n, l.sequencer "
-            "FROM requeues r JOIN letters l ON l.n = r.letter "
-            "WHERE r.handed = 0 ORDER BY r.n LIMIT 1");
-    s->requeue_handed = db_prepare(
-        db, "UPDATE requeues SET handed = 1 WHERE n = ?1");
-    s->note = db_prepare(db, "UPDATE letters SET note = ?2 WHERE n = ?1");
-    s->decision_add = db_prepare(
-        db, "INSERT INTO decisions (hop_n, sequencer, letter_id, life, "
-            "event_id, endpoint, what) VALUES (0, ?1, ?2, ?3, ?4, ?5, ?6)");
-    s->decisions = db_prepare(
-        db, "SELECT n, hop_n, sequencer FROM decisions ORDER BY n LIMIT ?1");
-    s->decision_get = db_prepare(
-        db, "SELECT letter_id, life, event_id, endpoint, what FROM decisions "
-            "WHERE n = ?1");
-    s->decision_handed = db_prepare(
-        db, "UPDATE decisions SET hop_n = ?2 WHERE n = ?1");
-    s->decision_drop = db_prepare(db, "DELETE FROM decisions WHERE n = ?1");
-    s->decisions_again = db_prepare(
-        db, "INSERT INTO decisions (hop_n, sequencer, letter_id, life, "
-            "event_id, endpoint, what) SELECT 0, sequencer, id, life, "
-            "event_id, endpoint, state FROM letters WHERE state IN "
-            "('resolved', 'discarded') AND sequencer = ?1 AND endpoint IS NOT "
-            "NULL");
-    s->scan_state = db_prepare(db,
-                               SCAN_OF("?1") "ORDER BY dead_ms DESC, n DESC");
-    s->scan_all = db_prepare(db, scan_all);
-    s->scan_oldest = db_prepare(
-        db, "SELECT n, dead_ms, endpoint, workspace, type, reason, source "
-            "FROM letters INDEXED BY letters_newest "
-            "WHERE state = 'dead' AND (dead_ms, n) > (?1, ?2) "
-            "ORDER BY dead_ms, n");
-    s->redirect_add = db_prepare(
-        db, "INSERT INTO redirects (hop_n, sequencer, letter, endpoint, act) "
-            "VALUES (?1, ?2, ?3, ?4, ?5) RETURNING n");
-    s->redirects = db_prepare(
-        db, "SELECT n, hop_n, sequencer, letter, endpoint, act FROM redirects "
-            "WHERE hop_n >= 0 ORDER BY n LIMIT ?1");
-    s->redirect_get = db_prepare(
-        db, "SELECT n, hop_n, sequencer, letter, endpoint, act FROM redirects "
-            "WHERE n = ?1");
-    s->redirect_at = db_prepare(db,
-                                "UPDATE redirects SET hop_n = ?2 WHERE n = ?1");
-    s->redirects_again = db_prepare(
-        db, "UPDATE redirects SET hop_n = 0 WHERE sequencer = ?1 AND letter IN "
-            "(SELECT n FROM letters WHERE state = 'resolved' AND "
-            "moved_ms >= ?2)");
-    s->redirects_forget = db_prepare(db,
-                                     "DELETE FROM redirects WHERE letter = ?1");
-    s->tallies = db_prepare(
-        db, "SELECT state, endpoint, reason, count FROM tallies "
-            "WHERE count > 0");
-    s->old = db_prepare(db, "SELECT n FROM letters WHERE state = ?1 AND "
-                            "moved_ms < ?2 AND NOT EXISTS (SELECT 1 FROM "
-                            "redirects r WHERE r.letter = letters.n AND "
-                            "r.hop_n >= 0) "
-                            "ORDER BY moved_ms LIMIT ?3");
-    s->count_old = db_prepare(
-        db, "SELECT count(*) FROM (SELECT 1 FROM letters WHERE state = ?1 AND "
-            "moved_ms < ?2 LIMIT 100000)");
-    s->drop_letter = db_prepare(db, "DELETE FROM letters WHERE n = ?1");
-    s->drop_content = db_prepare(db, "DELETE FROM contents WHERE letter = ?1");
-    s->drop_history = db_prepare(db, "DELETE FROM history WHERE letter = ?1");
-    s->count = db_prepare(
-        db, "SELECT state, sum(count) FROM tallies GROUP BY state");
+    db_prepare_all(db, s, statements, COUNT_OF(statements));
+    store_prepare_outgoing(s);
+}
+
+int64_t store_returned(struct store *s, stmt *q)
+{
+    int64_t value = 0;
+
+    while (db_step(s->db, q))
+        value = col_i64(q, 0);
+    db_done(q);
+    return value;
 }
 
 /* ---- letters ---- */
@@ -222,17 +175,6 @@ bool store_event_next(struct store *s, struct letter *l)
     return false;
 }
 
-/* One value that a statement returns; 0 when the disk is full. */
-static int64_t run_returning(struct store *s, stmt *q)
-{
-    int64_t value = 0;
-
-    while (db_step(s->db, q))
-        value = col_i64(q, 0);
-    db_done(q);
-    return value;
-}
-
 int64_t store_insert(struct store *s, const char *from,
                      const struct wire_dead *m, int64_t now_ms)
 {
@@ -260,7 +202,7 @@ int64_t store_insert(struct store *s, const char *from,
     bind_str(q, 19, m->last_error);
     bind_blob(q, 20, m->last_response);
     bind_i64(q, 21, now_ms);
-    n = run_returning(s, q);
+    n = store_returned(s, q);
     bind_i64(s->content_add, 1, n);
     bind_blob(s->content_add, 2, m->headers);
     bind_blob(s->content_add, 3, m->body);
@@ -284,6 +226,13 @@ void store_die_again(struct store *s, int64_t n, const struct wire_dead *m,
     bind_blob(q, 9, m->last_response);
     bind_i64(q, 10, now_ms);
     db_run(s->db, q);
+}
+
+void store_note(struct store *s, int64_t letter, const char *note)
+{
+    bind_i64(s->note, 1, letter);
+    bind_text(s->note, 2, note);
+    db_run(s->db, s->note);
 }
 
 void store_move(struct store *s, int64_t n, int state, int64_t life,
@@ -378,60 +327,6 @@ int64_t store_changes_last(struct store *s)
 
     db_done(s->history_last);
     return n;
-}
-
-/* ---- requeues ---- */
-
-int64_t store_requeue_add(struct store *s, int64_t letter, int64_t life)
-{
-    bind_i64(s->requeue_add, 1, letter);
-    bind_i64(s->requeue_add, 2, life);
-    return run_returning(s, s->requeue_add);
-}
-
-bool store_requeue_get(struct store *s, int64_t n, int64_t *letter,
-                       int64_t *life)
-{
-    bool found;
-
-    bind_i64(s->requeue_get, 1, n);
-    found = db_step(s->db, s->requeue_get);
-    if (found) {
-        *letter = col_i64(s->requeue_get, 0);
-        *life = col_i64(s->requeue_get, 1);
-    }
-    db_done(s->requeue_get);
-    return found;
-}
-
-void store_requeues_forget(struct store *s, int64_t letter)
-{
-    bind_i64(s->requeues_forget, 1, letter);
-    db_run(s->db, s->requeues_forget);
-}
-
-int store_requeues_again(struct store *s, const char *sequencer)
-{
-    bind_text(s->requeues_again, 1, sequencer);
-    db_run(s->db, s->requeues_again);
-    return db_changes(s->db);
-}
-
-bool store_requeue_unhanded(struct store *s, int64_t *n, char *sequencer)
-{
-    stmt *q = s->requeue_unhanded;
-    bool found = db_step(s->db, q);
-
-    if (found) {
-        *n = col_i64(q, 0);
-        wire_copy(sequencer, NAME_MAX_BYTES + 1, wire_text(col_text(q, 1)));
-    }
-    db_done(q);
-    if (found) {
-        bind_i64(s->requeue_handed, 1, *n);
-        db_run(s->db, s->requeue_handed);
-    }
-    return found && !db_full(s->db);
 }
 
 /* ---- the list ---- */
@@ -544,146 +439,4 @@ void store_count(struct store *s, int64_t counts[LETTER_STATES])
             counts[state] = col_i64(s->count, 1);
     }
     db_done(s->count);
-}
-
-/* ---- decisions ---- */
-
-void store_note(struct store *s, int64_t letter, const char *note)
-{
-    bind_i64(s->note, 1, letter);
-    bind_text(s->note, 2, note);
-    db_run(s->db, s->note);
-}
-
-void store_decision_add(struct store *s, const struct letter *l,
-                        const char *what)
-{
-    stmt *q = s->decision_add;
-
-    bind_text(q, 1, l->sequencer);
-    bind_text(q, 2, l->id);
-    bind_i64(q, 3, l->life);
-    bind_text(q, 4, l->event_id);
-    bind_text(q, 5, l->endpoint);
-    bind_text(q, 6, what);
-    db_run(s->db, q);
-}
-
-int store_decisions(struct store *s, int most, struct decision_row *rows)
-{
-    stmt *q = s->decisions;
-    int n = 0;
-
-    bind_i64(q, 1, most);
-    for (; n < most && db_step(s->db, q); n++) {
-        rows[n].n = col_i64(q, 0);
-        rows[n].hop_n = (uint64_t)col_i64(q, 1);
-        snprintf(rows[n].sequencer, sizeof rows[n].sequencer, "%s",
-                 col_text(q, 2));
-    }
-    db_done(q);
-    return n;
-}
-
-bool store_decision(struct store *s, int64_t n, struct wire_decided *m)
-{
-    stmt *q = s->decision_get;
-
-    bind_i64(q, 1, n);
-    if (!db_step(s->db, q))
-        return false;
-    *m = (struct wire_decided){.letter_id = wire_text(col_text(q, 0)),
-                               .life = (uint64_t)col_i64(q, 1),
-                               .event_id = wire_text(col_text(q, 2)),
-                               .endpoint = wire_text(col_text(q, 3)),
-                               .what = wire_text(col_text(q, 4))};
-    return true;
-}
-
-void store_decision_done(struct store *s)
-{
-    db_done(s->decision_get);
-}
-
-void store_decision_handed(struct store *s, int64_t n, uint64_t hop_n)
-{
-    bind_i64(s->decision_handed, 1, n);
-    bind_i64(s->decision_handed, 2, (int64_t)hop_n);
-    db_run(s->db, s->decision_handed);
-}
-
-void store_decision_drop(struct store *s, int64_t n)
-{
-    bind_i64(s->decision_drop, 1, n);
-    db_run(s->db, s->decision_drop);
-}
-
-int store_decisions_again(struct store *s, const char *sequencer)
-{
-    bind_text(s->decisions_again, 1, sequencer);
-    db_run(s->db, s->decisions_again);
-    return db_changes(s->db);
-}
-
-/* ---- to another endpoint ---- */
-
-int64_t store_redirect_add(struct store *s, const struct redirect_row *r)
-{
-    stmt *q = s->redirect_add;
-
-    bind_i64(q, 1, r->hop_n);
-    bind_text(q, 2, r->sequencer);
-    bind_i64(q, 3, r->letter);
-    bind_text(q, 4, r->endpoint);
-    bind_i64(q, 5, (int64_t)r->act);
-    return run_returning(s, q);
-}
-
-static void read_redirect(stmt *q, struct redirect_row *r)
-{
-    r->n = col_i64(q, 0);
-    r->hop_n = col_i64(q, 1);
-    wire_copy(r->sequencer, sizeof r->sequencer, wire_text(col_text(q, 2)));
-    r->letter = col_i64(q, 3);
-    wire_copy(r->endpoint, sizeof r->endpoint, wire_text(col_text(q, 4)));
-    r->act = (uint64_t)col_i64(q, 5);
-}
-
-bool store_redirect(struct store *s, int64_t n, struct redirect_row *r)
-{
-    bool found;
-
-    bind_i64(s->redirect_get, 1, n);
-    found = db_step(s->db, s->redirect_get);
-    if (found)
-        read_redirect(s->redirect_get, r);
-    db_done(s->redirect_get);
-    return found;
-}
-
-int store_redirects(struct store *s, int most, struct redirect_row *rows)
-{
-    int n = 0;
-
-    bind_i64(s->redirects, 1, most);
-    while (n < most && db_step(s->db, s->redirects))
-        read_redirect(s->redirects, &rows[n++]);
-    db_done(s->redirects);
-    return n;
-}
-
-void store_redirect_at(struct store *s, int64_t n, int64_t hop_n)
-{
-    bind_i64(s->redirect_at, 1, n);
-    bind_i64(s->redirect_at, 2, hop_n);
-    db_run(s->db, s->redirect_at);
-}
-
-int store_redirects_again(struct store *s, const char *sequencer,
-                          int64_t since_ms)
-{
-    bind_text(s->redirects_again, 1, sequencer);
-    bind_i64(s->redirects_again, 2, since_ms);
-    db_run(s->db, s->redirects_again);
-    return db_changes(s->db);
 }

@@ -1,0 +1,11 @@
+/* store_inside: what the files of store share, and nobody else sees. */
+#ifndef DLQD_STORE_INSIDE_H
+#define DLQD_STORE_INSIDE_H
+
+#include "store.h"
+
+void store_prepare_outgoing(struct store *s);
+/* One value that a statement returns; 0 when the disk is full. */
+int64_t store_returned(struct store *s, stmt *q);
+
+#endif
