@@ -1,456 +1,17 @@
-/* conf: files, errors, and the walk along a table. Values: conf_types.c;
- * variables and YAML's bites: conf_text.c; printing: conf_print.c. */
-#include "conf.h"
-#include <assert.h>
-#include <errno.h>
-#include <fcntl.h>
-#include <limits.h>
-#include <stdio.h>
+/* conf: the walk along a table. Files: conf_files.c; errors: conf_errors.c;
+ * values: conf_texts.c, conf_numbers.c, conf_types.c; variables and YAML's
+ * bites: conf_text.c; printing: conf_print.c. */
+#include "conf_inside.h"
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
-#include <yaml.h>
 
-enum { MESSAGE_MAX_BYTES = 1024 };
+/* ---- the walk ---- */
 
-struct conf_file {
-    char *name;   /* as errors say it */
-    char *folder; /* absolute */
-    int order;    /* of its errors among those of other files */
-    const struct conf_key *fallback_of; /* it is this key's default */
-    yaml_document_t document;
-    bool loaded;
-};
-
-struct place {
-    const char *text; /* never followed: an address to find the place by */
-    const struct conf_file *file;
-    size_t line, column;
-    char *path;
-};
-
-struct mistake {
-    int file_order;
-    size_t line, column, nth;
-    char *message;
-};
-
-struct conf {
-    void *user;
-    struct conf_file **files;
-    size_t file_count;
-    struct place *places;
-    size_t place_count, place_room;
-    struct mistake *mistakes;
-    size_t mistake_count;
-};
-
-/* ---- errors ---- */
-
-/* What a file says may hold anything; a line of ours stays one line. */
-static void make_printable(char *s)
-{
-    for (; *s; s++)
-        if ((unsigned char)*s < ' ' || *s == 127)
-            *s = '?';
-}
-
-/* Takes `message`. Line 0: it is about the whole file. */
-static void add_mistake(struct conf *c, const struct conf_file *f, size_t line,
-                        size_t column, char *message)
-{
-    struct mistake m = {f->order, line, column, c->mistake_count, message};
-
-    make_printable(message);
-    c->mistakes = gr_realloc(c->mistakes,
-                             (c->mistake_count + 1) * sizeof *c->mistakes);
-    c->mistakes[c->mistake_count++] = m;
-}
-
-static void put_path(struct buf *b, const struct conf_value *v)
-{
-    if (!v->parent)
-        return;
-    put_path(b, v->parent);
-    if (v->key)
-        buf_printf(b, "%s%s", b->len ? "." : "", v->key);
-    else
-        buf_printf(b, "[%zu]", v->index);
-}
-
-static char *path_of(const struct conf_value *v)
-{
-    struct buf b;
-
-    buf_init(&b, MESSAGE_MAX_BYTES);
-    put_path(&b, v);
-    b.failed = false; /* a path too long is told as far as it fits */
-    return buf_take(&b);
-}
-
-/* Where nothing is written, its section is the place to look at. */
-static const yaml_node_t *node_or_parent(const struct conf_value *v)
-{
-    while (!v->node && v->parent)
-        v = v->parent;
-    return v->node;
-}
-
-static void mark_of(const struct conf_value *v, size_t *line, size_t *column)
-{
-    const yaml_node_t *n = node_or_parent(v);
-
-    *line = n ? n->start_mark.line + 1 : 1;
-    *column = n ? n->start_mark.column + 1 : 1;
-}
-
-static GR_PRINTF(5, 0) char *sentence(const struct conf_file *f, size_t line,
-                                      size_t column, const char *path,
-                                      const char *fmt, va_list ap)
-{
-    char what[MESSAGE_MAX_BYTES];
-
-    vsnprintf(what, sizeof what, fmt, ap);
-    return gr_printf("%s:%zu:%zu: %s%s%s", f->name, line, column, path,
-                     *path ? ": " : "", what);
-}
-
-static GR_PRINTF(2, 0) void error_va(const struct conf_value *v,
-                                     const char *fmt, va_list ap)
-{
-    size_t line, column;
-    char *path = path_of(v);
-
-    mark_of(v, &line, &column);
-    add_mistake(v->conf, v->file, line, column,
-                sentence(v->file, line, column, path, fmt, ap));
-    free(path);
-}
-
-void conf_error(const struct conf_value *v, const char *fmt, ...)
-{
-    va_list ap;
-
-    va_start(ap, fmt);
-    error_va(v, fmt, ap);
-    va_end(ap);
-}
-
-static struct conf_value child(const struct conf_value *v, const char *name)
+struct conf_value conf_child(const struct conf_value *v, const char *name)
 {
     return (struct conf_value){
         .conf = v->conf, .file = v->file, .parent = v, .key = name};
 }
-
-static const yaml_node_t *value_of(const struct conf_value *v,
-                                   const char *name);
-
-void conf_error_key(const struct conf_value *v, const char *name,
-                    const char *fmt, ...)
-{
-    struct conf_value at = child(v, name);
-    va_list ap;
-
-    at.node = value_of(v, name);
-    va_start(ap, fmt);
-    error_va(&at, fmt, ap);
-    va_end(ap);
-}
-
-void conf_remember(const struct conf_value *v, const char *text)
-{
-    struct conf *c = v->conf;
-    struct place p = {.text = text, .file = v->file, .path = path_of(v)};
-
-    mark_of(v, &p.line, &p.column);
-    if (c->place_count == c->place_room) {
-        c->place_room = c->place_room ? 2 * c->place_room : 64;
-        c->places = gr_realloc(c->places, c->place_room * sizeof *c->places);
-    }
-    c->places[c->place_count++] = p;
-}
-
-static const struct place *place_of(const struct conf *c, const char *text)
-{
-    for (size_t i = c->place_count; i-- > 0;)
-        if (c->places[i].text == text)
-            return &c->places[i];
-    return NULL;
-}
-
-void conf_error_at(struct conf *c, const char *text, const char *fmt, ...)
-{
-    const struct place *p = place_of(c, text);
-    va_list ap;
-
-    if (!p)
-        return; /* a copy: its original is told */
-    va_start(ap, fmt);
-    add_mistake(c, p->file, p->line, p->column,
-                sentence(p->file, p->line, p->column, p->path, fmt, ap));
-    va_end(ap);
-}
-
-void conf_where(const struct conf *c, const char *text, struct buf *out)
-{
-    const struct place *p = place_of(c, text);
-
-    if (p)
-        buf_printf(out, "%s:%zu", p->file->name, p->line);
-}
-
-/* As the file's own name was given, so that errors name both alike. */
-char *conf_beside(const struct conf *c, const char *text)
-{
-    const struct place *p = place_of(c, text);
-    const char *slash = p ? strrchr(p->file->name, '/') : NULL;
-
-    if (!slash || *text == '/')
-        return gr_strdup(text);
-    return gr_printf("%.*s%s", (int)(slash + 1 - p->file->name), p->file->name,
-                     text);
-}
-
-const char *conf_file_folder(const struct conf_value *v)
-{
-    return v->file->folder;
-}
-
-static int by_place(const void *left, const void *right)
-{
-    const struct mistake *a = left, *b = right;
-
-    if (a->file_order != b->file_order)
-        return a->file_order < b->file_order ? -1 : 1;
-    if (a->line != b->line)
-        return a->line < b->line ? -1 : 1;
-    if (a->column != b->column)
-        return a->column < b->column ? -1 : 1;
-    return a->nth < b->nth ? -1 : a->nth > b->nth;
-}
-
-/* ---- files ---- */
-
-static struct conf_file *file_new(struct conf *c, const char *name)
-{
-    struct conf_file *f = gr_alloc(sizeof *f);
-
-    f->name = gr_strdup(name);
-    f->order = (int)c->file_count;
-    c->files = gr_realloc(c->files, (c->file_count + 1) * sizeof *c->files);
-    c->files[c->file_count++] = f;
-    return f;
-}
-
-static void file_free(struct conf_file *f)
-{
-    if (f->loaded)
-        yaml_document_delete(&f->document);
-    free(f->name);
-    free(f->folder);
-    free(f);
-}
-
-static char *folder_of(const char *path)
-{
-    char *folder, *out;
-    const char *slash = strrchr(path, '/');
-
-    if (!slash)
-        folder = gr_strdup(".");
-    else
-        folder = gr_strndup(path, slash == path ? 1 : (size_t)(slash - path));
-    out = realpath(folder, NULL);
-    if (!out)
-        return folder;
-    free(folder);
-    return out;
-}
-
-static bool read_all(int fd, struct buf *b)
-{
-    char part[64 * 1024];
-    ssize_t n;
-
-    for (;;) {
-        n = read(fd, part, sizeof part);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n <= 0)
-            break;
-        buf_put(b, part, (size_t)n);
-        if (b->failed) {
-            errno = EFBIG;
-            return false;
-        }
-    }
-    return n == 0;
-}
-
-static bool slurp(const char *path, struct buf *b)
-{
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    bool good;
-    int error;
-
-    if (fd < 0)
-        return false;
-    good = read_all(fd, b);
-    error = errno;
-    close(fd);
-    errno = error;
-    return good;
-}
-
-static size_t lines_before(const char *text, size_t n)
-{
-    size_t lines = 1;
-
-    for (size_t i = 0; i < n && text[i]; i++)
-        lines += text[i] == '\n';
-    return lines;
-}
-
-/* libyaml says where in two ways: by mark, or, for bytes that are no text, by
- * offset. */
-static void syntax_mistake(struct conf *c, const struct conf_file *f,
-                           const yaml_parser_t *p, const struct buf *text)
-{
-    bool bytes = p->error == YAML_READER_ERROR;
-    size_t line = bytes ? lines_before(text->data, p->problem_offset)
-                        : p->problem_mark.line + 1;
-    size_t column = bytes ? 1 : p->problem_mark.column + 1;
-    const char *context = p->context ? p->context : "";
-
-    add_mistake(c, f, line, column,
-                gr_printf("%s:%zu:%zu: not YAML: %s%s%s", f->name, line, column,
-                          context, *context ? ": " : "",
-                          p->problem ? p->problem : "out of memory"));
-}
-
-/* One document is meant: what follows it is no part of the configuration and
- * would be passed over silently. */
-static bool nothing_follows(struct conf *c, const struct conf_file *f,
-                            yaml_parser_t *p, const struct buf *text)
-{
-    yaml_document_t next;
-    const yaml_node_t *root;
-
-    if (!yaml_parser_load(p, &next)) {
-        syntax_mistake(c, f, p, text);
-        return false;
-    }
-    root = yaml_document_get_root_node(&next);
-    if (root)
-        add_mistake(c, f, root->start_mark.line + 1, 1,
-                    gr_printf("%s:%zu:1: a second document begins here; "
-                              "one is meant",
-                              f->name, root->start_mark.line + 1));
-    yaml_document_delete(&next);
-    return root == NULL;
-}
-
-static bool is_standard_tag(const char *tag)
-{
-    return strcmp(tag, YAML_STR_TAG) == 0 || strcmp(tag, YAML_SEQ_TAG) == 0 ||
-           strcmp(tag, YAML_MAP_TAG) == 0;
-}
-
-/* Our tables say what a value is; a tag could only contradict them. */
-static void check_tags(struct conf *c, struct conf_file *f)
-{
-    const yaml_node_t *n = f->document.nodes.start;
-
-    for (; n < f->document.nodes.top; n++)
-        if (!is_standard_tag((const char *)n->tag))
-            add_mistake(c, f, n->start_mark.line + 1, n->start_mark.column + 1,
-                        gr_printf("%s:%zu:%zu: tags (%.60s) are not supported",
-                                  f->name, n->start_mark.line + 1,
-                                  n->start_mark.column + 1, n->tag));
-}
-
-static bool parse(struct conf *c, struct conf_file *f, const struct buf *text)
-{
-    yaml_parser_t p;
-    bool good = false;
-
-    if (!yaml_parser_initialize(&p))
-        die(EXIT_STORAGE, "out of memory");
-    yaml_parser_set_input_string(
-        &p, (const unsigned char *)(text->data ? text->data : ""), text->len);
-    f->loaded = yaml_parser_load(&p, &f->document);
-    if (!f->loaded)
-        syntax_mistake(c, f, &p, text);
-    else if (!yaml_document_get_root_node(&f->document))
-        add_mistake(c, f, 0, 0, gr_printf("%s: the file is empty", f->name));
-    else
-        good = nothing_follows(c, f, &p, text);
-    if (good)
-        check_tags(c, f);
-    yaml_parser_delete(&p);
-    return good;
-}
-
-static void read_root(struct conf *c, struct conf_file *f,
-                      const struct conf_section *s, void *target)
-{
-    struct conf_value v = {.conf = c, .file = f};
-
-    v.node = yaml_document_get_root_node(&f->document);
-    conf_read_section(&v, s, target);
-}
-
-static void unreadable(struct conf *c, const struct conf_file *f,
-                       const char *named_at)
-{
-    const char *why = strerror(errno);
-
-    if (named_at)
-        conf_error_at(c, named_at, "%s cannot be read: %s", f->name, why);
-    else
-        add_mistake(c, f, 0, 0,
-                    gr_printf("%s: cannot be read: %s", f->name, why));
-}
-
-void conf_read_file(struct conf *c, const char *path, const char *named_at,
-                    const struct conf_section *s, void *target)
-{
-    struct conf_file *f = file_new(c, path);
-    struct buf text;
-
-    buf_init(&text, CONF_FILE_MAX_BYTES);
-    f->folder = folder_of(path);
-    if (!slurp(path, &text))
-        unreadable(c, f, named_at);
-    else if (parse(c, f, &text))
-        read_root(c, f, s, target);
-    buf_fini(&text);
-}
-
-static struct conf_file *load_text(struct conf *c, const char *name,
-                                   const char *yaml)
-{
-    struct conf_file *f = file_new(c, name);
-    struct buf text;
-    bool good;
-
-    buf_init(&text, CONF_FILE_MAX_BYTES);
-    buf_puts(&text, yaml);
-    f->folder = gr_strdup(c->files[0]->folder ? c->files[0]->folder : "/");
-    good = parse(c, f, &text);
-    buf_fini(&text);
-    assert(good); /* compiled in: ours to get right */
-    (void)good;
-    return f;
-}
-
-void conf_read_text(struct conf *c, const char *name, const char *yaml,
-                    const struct conf_section *s, void *target)
-{
-    read_root(c, load_text(c, name, yaml), s, target);
-}
-
-/* ---- the walk ---- */
 
 static bool has_text(const yaml_node_t *n, const char *text)
 {
@@ -477,7 +38,7 @@ static size_t pairs_in(const struct conf_value *v)
                     v->node->data.mapping.pairs.start);
 }
 
-static const yaml_node_t *value_of(const struct conf_value *v, const char *name)
+const yaml_node_t *conf_value_of(const struct conf_value *v, const char *name)
 {
     size_t n = pairs_in(v);
 
@@ -489,7 +50,7 @@ static const yaml_node_t *value_of(const struct conf_value *v, const char *name)
 
 bool conf_has(const struct conf_value *v, const char *key)
 {
-    return value_of(v, key) != NULL;
+    return conf_value_of(v, key) != NULL;
 }
 
 bool conf_is_list(const struct conf_value *v)
@@ -532,7 +93,7 @@ size_t conf_count(const struct conf_value *v)
 
 struct conf_value conf_item(const struct conf_value *v, size_t i)
 {
-    struct conf_value item = child(v, NULL);
+    struct conf_value item = conf_child(v, NULL);
 
     if (!conf_is_list(v))
         return *v;
@@ -543,7 +104,7 @@ struct conf_value conf_item(const struct conf_value *v, size_t i)
 
 struct conf_value conf_pair_key(const struct conf_value *v, size_t i)
 {
-    struct conf_value key = child(v, "?");
+    struct conf_value key = conf_child(v, "?");
 
     key.node = node_at(v, pair_at(v, i)->key);
     if (key.node->type == YAML_SCALAR_NODE)
@@ -648,7 +209,7 @@ static const struct conf_file *fallback_file(struct conf *c,
     for (size_t i = 0; i < c->file_count; i++)
         if (c->files[i]->fallback_of == k)
             return c->files[i];
-    f = load_text(c, "default", k->fallback);
+    f = conf_load_text(c, "default", k->fallback);
     f->fallback_of = k;
     return f;
 }
@@ -656,7 +217,7 @@ static const struct conf_file *fallback_file(struct conf *c,
 static void read_fallback(const struct conf_value *v, const struct conf_key *k,
                           void *target)
 {
-    struct conf_value at = child(v, k->name);
+    struct conf_value at = conf_child(v, k->name);
 
     at.file = fallback_file(v->conf, k);
     at.node = yaml_document_get_root_node(
@@ -667,9 +228,9 @@ static void read_fallback(const struct conf_value *v, const struct conf_key *k,
 static void read_key(const struct conf_value *v, const struct conf_key *k,
                      void *target)
 {
-    struct conf_value at = child(v, k->name);
+    struct conf_value at = conf_child(v, k->name);
 
-    at.node = value_of(v, k->name);
+    at.node = conf_value_of(v, k->name);
     if (at.node)
         k->type->read(&at, k, target);
     else if (k->fallback)
@@ -710,7 +271,7 @@ struct conf *conf_open(void *user)
 static void free_all(struct conf *c)
 {
     for (size_t i = 0; i < c->file_count; i++)
-        file_free(c->files[i]);
+        conf_file_free(c->files[i]);
     for (size_t i = 0; i < c->place_count; i++)
         free(c->places[i].path);
     for (size_t i = 0; i < c->mistake_count; i++)
@@ -725,10 +286,7 @@ bool conf_close(struct conf *c, struct buf *errors)
 {
     bool good = c->mistake_count == 0;
 
-    if (!good)
-        qsort(c->mistakes, c->mistake_count, sizeof *c->mistakes, by_place);
-    for (size_t i = 0; i < c->mistake_count; i++)
-        buf_printf(errors, "%s\n", c->mistakes[i].message);
+    conf_put_mistakes(c, errors);
     free_all(c);
     return good;
 }

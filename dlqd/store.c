@@ -16,11 +16,9 @@
 
 #define ALSO(state) "UNION ALL " SCAN_OF(state)
 
-#define SCAN_ALL                           \
-    SCAN_OF("'dead'")                      \
-    ALSO("'requeued'")                     \
-    ALSO("'recovered'") ALSO("'resolved'") \
-        ALSO("'discarded'") "ORDER BY dead_ms DESC, n DESC"
+static const char scan_all[] = SCAN_OF("'dead'") ALSO("'requeued'")
+    ALSO("'recovered'") ALSO("'resolved'")
+        ALSO("'discarded'") "ORDER BY dead_ms DESC, n DESC";
 
 #define AT(field) offsetof(struct store, field)
 
@@ -54,7 +52,7 @@ static const struct db_statement statements[] = {
                       "WHERE letter = ?1 ORDER BY n"},
     {AT(note), "UPDATE letters SET note = ?2 WHERE n = ?1"},
     {AT(scan_state), SCAN_OF("?1") "ORDER BY dead_ms DESC, n DESC"},
-    {AT(scan_all), SCAN_ALL},
+    {AT(scan_all), scan_all},
     {AT(scan_oldest),
      "SELECT n, dead_ms, endpoint, workspace, type, reason, source FROM "
      "letters INDEXED BY letters_newest WHERE state = 'dead' AND (dead_ms, n) "

@@ -1,0 +1,235 @@
+/* conf_files: a file, or a text that is compiled in, made a tree of nodes. */
+#include "conf_inside.h"
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static struct conf_file *file_new(struct conf *c, const char *name)
+{
+    struct conf_file *f = gr_alloc(sizeof *f);
+
+    f->name = gr_strdup(name);
+    f->order = (int)c->file_count;
+    c->files = gr_realloc(c->files, (c->file_count + 1) * sizeof *c->files);
+    c->files[c->file_count++] = f;
+    return f;
+}
+
+void conf_file_free(struct conf_file *f)
+{
+    if (f->loaded)
+        yaml_document_delete(&f->document);
+    free(f->name);
+    free(f->folder);
+    free(f);
+}
+
+static char *folder_of(const char *path)
+{
+    char *folder, *out;
+    const char *slash = strrchr(path, '/');
+
+    if (!slash)
+        folder = gr_strdup(".");
+    else
+        folder = gr_strndup(path, slash == path ? 1 : (size_t)(slash - path));
+    out = realpath(folder, NULL);
+    if (!out)
+        return folder;
+    free(folder);
+    return out;
+}
+
+static bool read_all(int fd, struct buf *b)
+{
+    char part[64 * 1024];
+    ssize_t n;
+
+    for (;;) {
+        n = read(fd, part, sizeof part);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            break;
+        buf_put(b, part, (size_t)n);
+        if (b->failed) {
+            errno = EFBIG;
+            return false;
+        }
+    }
+    return n == 0;
+}
+
+static bool slurp(const char *path, struct buf *b)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    bool good;
+    int error;
+
+    if (fd < 0)
+        return false;
+    good = read_all(fd, b);
+    error = errno;
+    close(fd);
+    errno = error;
+    return good;
+}
+
+static size_t lines_before(const char *text, size_t n)
+{
+    size_t lines = 1;
+
+    for (size_t i = 0; i < n && text[i]; i++)
+        lines += text[i] == '\n';
+    return lines;
+}
+
+/* libyaml says where in two ways: by mark, or, for bytes that are no text, by
+ * offset. */
+static void syntax_mistake(struct conf *c, const struct conf_file *f,
+                           const yaml_parser_t *p, const struct buf *text)
+{
+    bool bytes = p->error == YAML_READER_ERROR;
+    size_t line = bytes ? lines_before(text->data, p->problem_offset)
+                        : p->problem_mark.line + 1;
+    size_t column = bytes ? 1 : p->problem_mark.column + 1;
+    const char *context = p->context ? p->context : "";
+
+    conf_add_mistake(c, f, line, column,
+                     gr_printf("%s:%zu:%zu: not YAML: %s%s%s", f->name, line,
+                               column, context, *context ? ": " : "",
+                               p->problem ? p->problem : "out of memory"));
+}
+
+/* One document is meant: what follows it is no part of the configuration and
+ * would be passed over silently. */
+static bool nothing_follows(struct conf *c, const struct conf_file *f,
+                            yaml_parser_t *p, const struct buf *text)
+{
+    yaml_document_t next;
+    const yaml_node_t *root;
+
+    if (!yaml_parser_load(p, &next)) {
+        syntax_mistake(c, f, p, text);
+        return false;
+    }
+    root = yaml_document_get_root_node(&next);
+    if (root)
+        conf_add_mistake(c, f, root->start_mark.line + 1, 1,
+                         gr_printf("%s:%zu:1: a second document begins here; "
+                                   "one is meant",
+                                   f->name, root->start_mark.line + 1));
+    yaml_document_delete(&next);
+    return root == NULL;
+}
+
+static bool is_standard_tag(const char *tag)
+{
+    return strcmp(tag, YAML_STR_TAG) == 0 || strcmp(tag, YAML_SEQ_TAG) == 0 ||
+           strcmp(tag, YAML_MAP_TAG) == 0;
+}
+
+/* Our tables say what a value is; a tag could only contradict them. */
+static void check_tags(struct conf *c, struct conf_file *f)
+{
+    const yaml_node_t *n = f->document.nodes.start;
+
+    for (; n < f->document.nodes.top; n++)
+        if (!is_standard_tag((const char *)n->tag))
+            conf_add_mistake(
+                c, f, n->start_mark.line + 1, n->start_mark.column + 1,
+                gr_printf("%s:%zu:%zu: tags (%.60s) are not supported", f->name,
+                          n->start_mark.line + 1, n->start_mark.column + 1,
+                          n->tag));
+}
+
+static bool parse(struct conf *c, struct conf_file *f, const struct buf *text)
+{
+    yaml_parser_t p;
+    bool good = false;
+
+    if (!yaml_parser_initialize(&p))
+        die(EXIT_STORAGE, "out of memory");
+    yaml_parser_set_input_string(
+        &p, (const unsigned char *)(text->data ? text->data : ""), text->len);
+    f->loaded = yaml_parser_load(&p, &f->document);
+    if (!f->loaded)
+        syntax_mistake(c, f, &p, text);
+    else if (!yaml_document_get_root_node(&f->document))
+        conf_add_mistake(c, f, 0, 0,
+                         gr_printf("%s: the file is empty", f->name));
+    else
+        good = nothing_follows(c, f, &p, text);
+    if (good)
+        check_tags(c, f);
+    yaml_parser_delete(&p);
+    return good;
+}
+
+static void read_root(struct conf *c, struct conf_file *f,
+                      const struct conf_section *s, void *target)
+{
+    struct conf_value v = {.conf = c, .file = f};
+
+    v.node = yaml_document_get_root_node(&f->document);
+    conf_read_section(&v, s, target);
+}
+
+static void unreadable(struct conf *c, const struct conf_file *f,
+                       const char *named_at)
+{
+    const char *why = strerror(errno);
+
+    if (named_at)
+        conf_error_at(c, named_at, "%s cannot be read: %s", f->name, why);
+    else
+        conf_add_mistake(c, f, 0, 0,
+                         gr_printf("%s: cannot be read: %s", f->name, why));
+}
+
+void conf_read_file(struct conf *c, const char *path, const char *named_at,
+                    const struct conf_section *s, void *target)
+{
+    struct conf_file *f = file_new(c, path);
+    struct buf text;
+
+    buf_init(&text, CONF_FILE_MAX_BYTES);
+    f->folder = folder_of(path);
+    if (!slurp(path, &text))
+        unreadable(c, f, named_at);
+    else if (parse(c, f, &text))
+        read_root(c, f, s, target);
+    buf_fini(&text);
+}
+
+struct conf_file *conf_load_text(struct conf *c, const char *name,
+                                 const char *yaml)
+{
+    struct conf_file *f = file_new(c, name);
+    struct buf text;
+    bool good;
+
+    buf_init(&text, CONF_FILE_MAX_BYTES);
+    buf_puts(&text, yaml);
+    f->folder = gr_strdup(c->files[0]->folder ? c->files[0]->folder : "/");
+    good = parse(c, f, &text);
+    buf_fini(&text);
+    assert(good); /* compiled in: ours to get right */
+    (void)good;
+    return f;
+}
+
+void conf_read_text(struct conf *c, const char *name, const char *yaml,
+                    const struct conf_section *s, void *target)
+{
+    read_root(c, conf_load_text(c, name, yaml), s, target);
+}
+
+const char *conf_file_folder(const struct conf_value *v)
+{
+    return v->file->folder;
+}
