@@ -95,4 +95,34 @@ static inline void plans_close(struct plans *p)
     free(command);
 }
 
+/* A process's: its schema, what prepares its statements, and those that may. */
+struct plans_of {
+    const struct db_schema *schema;
+    void (*open)(struct db *db);
+    const char *const *allowed;
+};
+
+static inline void every_statement_seeks_what_it_needs(void **state)
+{
+    const struct plans_of *of = *state;
+    struct plans p;
+
+    plans_open(&p, of->schema);
+    of->open(p.db);
+    plans_judge(&p, of->allowed);
+    plans_close(&p);
+}
+
+static inline int plans_main(const struct db_schema *schema,
+                             void (*open)(struct db *db),
+                             const char *const *allowed)
+{
+    struct plans_of of = {schema, open, allowed};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_prestate(every_statement_seeks_what_it_needs, &of),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
+
 #endif

@@ -9,26 +9,18 @@ extern const char dlqd_store_sql[], dlqd_redirects_sql[], dlqd_again_sql[];
 static const char *const allowed[] = {"FROM tallies",
                                       "UPDATE redirects SET hop_n = 0", NULL};
 
-static void every_statement_seeks_what_it_needs(void **state)
+static void open_all(struct db *db)
 {
-    const char *const steps[] = {dlqd_store_sql, proto_hop_sql,
-                                 dlqd_redirects_sql, dlqd_again_sql};
-    const struct db_schema schema = {steps, COUNT_OF(steps), 0};
-    struct store store = {0};
-    struct plans p;
+    static struct store store;
 
-    (void)state;
-    plans_open(&p, &schema);
-    store_open(&store, p.db);
-    plans_judge(&p, allowed);
-    plans_close(&p);
+    store_open(&store, db);
 }
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_statement_seeks_what_it_needs),
-    };
+    const char *const steps[] = {dlqd_store_sql, proto_hop_sql,
+                                 dlqd_redirects_sql, dlqd_again_sql};
+    const struct db_schema schema = {steps, COUNT_OF(steps), 0};
 
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return plans_main(&schema, open_all, allowed);
 }

@@ -16,36 +16,31 @@ static const char *const allowed[] = {
     /* Bounded inside. */
     "SELECT status, count(*), min(event) FROM (SELECT", NULL};
 
-static void every_statement_seeks_what_it_needs(void **state)
-{
+static struct {
+    struct store *store;
     struct store_order *order;
     struct store_lanes *lanes;
-    struct store_search *search;
     struct store_keys *keys;
-    struct store *store;
-    struct plans p;
+    struct store_search *search;
+} all;
 
-    (void)state;
-    plans_open(&p, &sequencer_schema);
-    store = store_open(p.db);
-    order = store_order_open(p.db);
-    lanes = store_lanes_open(p.db);
-    keys = store_keys_open(p.db);
-    search = store_search_open(p.db);
-    plans_judge(&p, allowed);
-    store_search_close(search);
-    store_keys_close(keys);
-    store_lanes_close(lanes);
-    store_order_close(order);
-    store_close(store);
-    plans_close(&p);
+static void open_all(struct db *db)
+{
+    all.store = store_open(db);
+    all.order = store_order_open(db);
+    all.lanes = store_lanes_open(db);
+    all.keys = store_keys_open(db);
+    all.search = store_search_open(db);
 }
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_statement_seeks_what_it_needs),
-    };
+    int failed = plans_main(&sequencer_schema, open_all, allowed);
 
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    store_search_close(all.search);
+    store_keys_close(all.keys);
+    store_lanes_close(all.lanes);
+    store_order_close(all.order);
+    store_close(all.store);
+    return failed;
 }
