@@ -490,6 +490,16 @@ void db_run(struct db *db, stmt *s)
     db_done(s);
 }
 
+int64_t db_number(struct db *db, stmt *s, int64_t none)
+{
+    int64_t n = none;
+
+    while (db_step(db, s))
+        n = col_null(s, 0) ? none : col_i64(s, 0);
+    db_done(s);
+    return n;
+}
+
 int db_changes(struct db *db)
 {
     return db->full ? 0 : sqlite3_changes(db->h);

@@ -71,6 +71,9 @@ void bind_blob(stmt *s, int i, struct bytes v);
 bool db_step(struct db *db, stmt *s);
 void db_done(stmt *s);
 void db_run(struct db *db, stmt *s);
+/* The same for one that yields a number: the last row's first column; `none` when
+ * there is no row, or NULL in it. */
+int64_t db_number(struct db *db, stmt *s, int64_t none);
 /* Rows changed by the last db_run(). */
 int db_changes(struct db *db);
 int64_t col_i64(stmt *s, int i);

@@ -78,16 +78,6 @@ void store_open(struct store *s, struct db *db)
     store_prepare_outgoing(s);
 }
 
-int64_t store_returned(struct store *s, stmt *q)
-{
-    int64_t value = 0;
-
-    while (db_step(s->db, q))
-        value = col_i64(q, 0);
-    db_done(q);
-    return value;
-}
-
 /* ---- letters ---- */
 
 static char *dup(stmt *q, int column)
@@ -200,7 +190,7 @@ int64_t store_insert(struct store *s, const char *from,
     bind_str(q, 19, m->last_error);
     bind_blob(q, 20, m->last_response);
     bind_i64(q, 21, now_ms);
-    n = store_returned(s, q);
+    n = db_number(s->db, q, 0);
     bind_i64(s->content_add, 1, n);
     bind_blob(s->content_add, 2, m->headers);
     bind_blob(s->content_add, 3, m->body);
@@ -387,13 +377,9 @@ int store_old(struct store *s, int state, int64_t before_ms, int64_t *n,
 
 int64_t store_count_old(struct store *s, int state, int64_t before_ms)
 {
-    int64_t n;
-
     bind_text(s->count_old, 1, states_name(&letter_states, state));
     bind_i64(s->count_old, 2, before_ms);
-    n = db_step(s->db, s->count_old) ? col_i64(s->count_old, 0) : 0;
-    db_done(s->count_old);
-    return n;
+    return db_number(s->db, s->count_old, 0);
 }
 
 void store_drop(struct store *s, int64_t n)

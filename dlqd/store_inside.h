@@ -5,7 +5,5 @@
 #include "store.h"
 
 void store_prepare_outgoing(struct store *s);
-/* One value that a statement returns; 0 when the disk is full. */
-int64_t store_returned(struct store *s, stmt *q);
 
 #endif

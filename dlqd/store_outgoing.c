@@ -55,7 +55,7 @@ int64_t store_requeue_add(struct store *s, int64_t letter, int64_t life)
 {
     bind_i64(s->requeue_add, 1, letter);
     bind_i64(s->requeue_add, 2, life);
-    return store_returned(s, s->requeue_add);
+    return db_number(s->db, s->requeue_add, 0);
 }
 
 bool store_requeue_get(struct store *s, int64_t n, int64_t *letter,
@@ -186,7 +186,7 @@ int64_t store_redirect_add(struct store *s, const struct redirect_row *r)
     bind_i64(q, 3, r->letter);
     bind_text(q, 4, r->endpoint);
     bind_i64(q, 5, (int64_t)r->act);
-    return store_returned(s, q);
+    return db_number(s->db, q, 0);
 }
 
 static void read_redirect(stmt *q, struct redirect_row *r)

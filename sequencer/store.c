@@ -70,28 +70,10 @@ void store_close(struct store *s)
     free(s);
 }
 
-int64_t store_one(struct store *s, stmt *q)
-{
-    int64_t v = db_step(s->db, q) ? col_i64(q, 0) : 0;
-
-    db_done(q);
-    return v;
-}
-
-int64_t store_returned(struct store *s, stmt *q)
-{
-    int64_t v = 0;
-
-    while (db_step(s->db, q))
-        v = col_i64(q, 0);
-    db_done(q);
-    return v;
-}
-
 int64_t store_meta(struct store *s, const char *key)
 {
     bind_text(s->meta, 1, key);
-    return store_one(s, s->meta);
+    return db_number(s->db, s->meta, 0);
 }
 
 void store_meta_set(struct store *s, const char *key, int64_t value)
@@ -168,7 +150,7 @@ void store_endpoints(struct store *s, endpoint_fn *fn, void *arg)
 int64_t store_endpoint_add(struct store *s, const char *name)
 {
     bind_text(s->endpoint_add, 1, name);
-    return store_returned(s, s->endpoint_add);
+    return db_number(s->db, s->endpoint_add, 0);
 }
 
 void store_endpoint_set(struct store *s, int64_t id, const char *home,

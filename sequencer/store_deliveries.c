@@ -239,7 +239,7 @@ uint64_t store_open_grant(struct store *s, int64_t endpoint, uint64_t after)
 {
     bind_i64(s->open_grant, 1, endpoint);
     bind_i64(s->open_grant, 2, (int64_t)after);
-    return (uint64_t)store_one(s, s->open_grant);
+    return (uint64_t)db_number(s->db, s->open_grant, 0);
 }
 
 int store_sweep(struct store *s, int64_t endpoint, uint64_t grant, int most,
@@ -263,7 +263,7 @@ int64_t store_count_waiting(struct store *s, int64_t endpoint, int64_t most)
 {
     bind_i64(s->count_waiting, 1, endpoint);
     bind_i64(s->count_waiting, 2, most);
-    return store_one(s, s->count_waiting);
+    return db_number(s->db, s->count_waiting, 0);
 }
 
 int64_t store_count_parked(struct store *s, int64_t endpoint, uint64_t grant,
@@ -272,14 +272,14 @@ int64_t store_count_parked(struct store *s, int64_t endpoint, uint64_t grant,
     bind_i64(s->count_parked, 1, endpoint);
     bind_i64(s->count_parked, 2, (int64_t)grant);
     bind_i64(s->count_parked, 3, most);
-    return store_one(s, s->count_parked);
+    return db_number(s->db, s->count_parked, 0);
 }
 
 int64_t store_count_in_flight(struct store *s, int64_t endpoint, uint64_t grant)
 {
     bind_i64(s->in_flight, 1, endpoint);
     bind_i64(s->in_flight, 2, (int64_t)grant);
-    return store_one(s, s->in_flight);
+    return db_number(s->db, s->in_flight, 0);
 }
 
 void store_event_deliveries(struct store *s, int64_t event, delivery_fn *fn,

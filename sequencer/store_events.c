@@ -48,7 +48,7 @@ void store_prepare_events(struct store *s)
 
 int64_t store_last_event(struct store *s)
 {
-    return store_one(s, s->last_event);
+    return db_number(s->db, s->last_event, 0);
 }
 
 static void bind_number_or_null(stmt *q, int i, uint64_t v)
@@ -169,7 +169,7 @@ bool store_event_by_id(struct store *s, struct bytes id, struct event_row *e)
 int64_t store_event_n(struct store *s, struct bytes id)
 {
     bind_str(s->event_n, 1, id);
-    return store_one(s, s->event_n);
+    return db_number(s->db, s->event_n, 0);
 }
 
 void store_body_add(struct store *s, int64_t event, struct bytes headers,
@@ -206,13 +206,13 @@ void store_body_drop(struct store *s, int64_t event)
 bool store_event_ended(struct store *s, int64_t event)
 {
     bind_i64(s->event_ended, 1, event);
-    return store_one(s, s->event_ended) == 0;
+    return db_number(s->db, s->event_ended, 0) == 0;
 }
 
 enum event_end store_event_end(struct store *s, int64_t event)
 {
     bind_i64(s->event_end, 1, event);
-    return (enum event_end)store_one(s, s->event_end);
+    return (enum event_end)db_number(s->db, s->event_end, 0);
 }
 
 /* ---- requests of several events ---- */
@@ -238,7 +238,7 @@ void store_part_add(struct store *s, int64_t event, int64_t request)
 int64_t store_part_of(struct store *s, int64_t event)
 {
     bind_i64(s->part_of, 1, event);
-    return store_one(s, s->part_of);
+    return db_number(s->db, s->part_of, 0);
 }
 
 void store_parts(struct store *s, int64_t request, part_fn *fn, void *arg)

@@ -66,7 +66,7 @@ int64_t store_gap_add(struct store_order *s, const struct gap_row *g)
     bind_i64(q, 9, g->closed_ms);
     bind_text(q, 10, g->note);
     bind_i64(q, 11, g->due);
-    return store_order_returned(s, q);
+    return db_number(s->db, q, 0);
 }
 
 static void read_gap(stmt *q, struct gap_row *g)
@@ -198,7 +198,7 @@ void store_gap_figures(struct store_order *s, int64_t *open, int64_t *oldest_ms)
 int64_t store_gap_count(struct store_order *s, const char *workspace)
 {
     bind_text(s->gap_count, 1, workspace);
-    return store_order_one(s, s->gap_count, 0);
+    return db_number(s->db, s->gap_count, 0);
 }
 
 void store_gaps(struct store_order *s, bool open_only, int64_t below,

@@ -33,9 +33,4 @@ void store_prepare_events(struct store *s);
 void store_prepare_deliveries(struct store *s);
 void store_prepare_letters(struct store *s);
 
-/* The one number that a statement without rows or with one yields; 0: none. */
-int64_t store_one(struct store *s, stmt *q);
-/* The same of a statement that changes something: run to its end. */
-int64_t store_returned(struct store *s, stmt *q);
-
 #endif

@@ -40,7 +40,7 @@ int64_t store_letter_add(struct store *s, uint64_t hop_n, int64_t event,
     bind_i64(q, 4, life);
     bind_i64(q, 5, at_ms);
     bind_blob(q, 6, response);
-    return store_returned(s, q);
+    return db_number(s->db, q, 0);
 }
 
 bool store_letter(struct store *s, int64_t n, struct letter_row *l,
@@ -66,13 +66,13 @@ void store_letter_done(struct store *s)
 int64_t store_letter_drop(struct store *s, uint64_t hop_n)
 {
     bind_i64(s->letter_drop, 1, (int64_t)hop_n);
-    return store_returned(s, s->letter_drop);
+    return db_number(s->db, s->letter_drop, 0);
 }
 
 bool store_letter_pending(struct store *s, int64_t event)
 {
     bind_i64(s->letter_pending, 1, event);
-    return store_one(s, s->letter_pending) != 0;
+    return db_number(s->db, s->letter_pending, 0) != 0;
 }
 
 /* ---- what waits to be sent again ---- */
@@ -111,5 +111,5 @@ int store_agains(struct store *s, int64_t after, int most,
 bool store_again_pending(struct store *s, int64_t event)
 {
     bind_i64(s->again_pending, 1, event);
-    return store_one(s, s->again_pending) != 0;
+    return db_number(s->db, s->again_pending, 0) != 0;
 }

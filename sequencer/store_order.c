@@ -71,24 +71,6 @@ void store_order_close(struct store_order *s)
     free(s);
 }
 
-int64_t store_order_one(struct store_order *s, stmt *q, int64_t none)
-{
-    int64_t v = db_step(s->db, q) && !col_null(q, 0) ? col_i64(q, 0) : none;
-
-    db_done(q);
-    return v;
-}
-
-int64_t store_order_returned(struct store_order *s, stmt *q)
-{
-    int64_t v = 0;
-
-    while (db_step(s->db, q))
-        v = col_i64(q, 0);
-    db_done(q);
-    return v;
-}
-
 /* ---- streams ---- */
 
 static bool read_stream(struct store_order *s, stmt *q, struct stream_row *r)
@@ -141,7 +123,7 @@ int64_t store_stream_add(struct store_order *s, const struct stream_row *r)
     bind_i64(s->stream_add, 5, r->next);
     bind_i64(s->stream_add, 6, r->high);
     bind_i64(s->stream_add, 7, r->epoch);
-    return store_order_returned(s, s->stream_add);
+    return db_number(s->db, s->stream_add, 0);
 }
 
 int64_t store_order_epoch(struct store_order *s, const char *source,
@@ -178,15 +160,15 @@ void store_stream_set(struct store_order *s, const struct stream_row *r)
 int64_t store_stream_held(struct store_order *s, int64_t after)
 {
     bind_i64(s->stream_held, 1, after);
-    return store_order_one(s, s->stream_held, 0);
+    return db_number(s->db, s->stream_held, 0);
 }
 
 int64_t store_held_count(struct store_order *s, const char *workspace)
 {
     if (!workspace)
-        return store_order_one(s, s->held_count, 0);
+        return db_number(s->db, s->held_count, 0);
     bind_text(s->held_in, 1, workspace);
-    return store_order_one(s, s->held_in, 0);
+    return db_number(s->db, s->held_in, 0);
 }
 
 /* ---- buffer ---- */
@@ -230,7 +212,7 @@ int64_t store_held_upto(struct store_order *s, int64_t stream, int64_t judged)
 {
     bind_i64(s->held_upto, 1, stream);
     bind_i64(s->held_upto, 2, judged);
-    return store_order_one(s, s->held_upto, INT64_MIN);
+    return db_number(s->db, s->held_upto, INT64_MIN);
 }
 
 int store_held_due(struct store_order *s, int64_t judged, int most,
@@ -255,8 +237,8 @@ void store_held_hasten(struct store_order *s, const char *source, int64_t due)
 
 int64_t store_next_due(struct store_order *s)
 {
-    int64_t gap = store_order_one(s, s->due_gap, INT64_MAX);
-    int64_t held = store_order_one(s, s->due_held, INT64_MAX);
+    int64_t gap = db_number(s->db, s->due_gap, INT64_MAX);
+    int64_t held = db_number(s->db, s->due_held, INT64_MAX);
 
     return gap < held ? gap : held;
 }

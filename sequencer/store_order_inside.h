@@ -21,9 +21,5 @@ struct store_order {
 };
 
 void store_prepare_gaps(struct store_order *s);
-/* The number that a statement yields; `none` without one. */
-int64_t store_order_one(struct store_order *s, stmt *q, int64_t none);
-/* The same of a statement that changes something: run to its end. */
-int64_t store_order_returned(struct store_order *s, stmt *q);
 
 #endif
