@@ -297,6 +297,7 @@ class Lanes(RigTest):
         self.assertEqual(
             rig.cli("resend", first, "--endpoint", "crm")[1], 0)
         self.goes_on(rig, second)
+        rig.receiver.wait(second)
         order = [r.id for r in rig.receiver.requests("/crm") if
                  r.headers["grapnel-workspace"] == "a"]
         self.assertEqual(order[-2:], [first, second])
