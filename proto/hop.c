@@ -205,18 +205,15 @@ static void read_out(struct hop *h)
     sqlite3_finalize(s);
 }
 
-/* A held link may have noted runs of rows that it had taken but not settled. */
-static void forget_runs_past(struct hop *h, struct hop_in *i, uint64_t n)
+/* A held link may have noted runs of rows that it had taken but not settled.
+ * They leave the disk in the turn that takes such a row again: not here, outside
+ * of a turn, where a full disk would keep them and nobody know. */
+static void forget_runs_past(struct hop_in *i, uint64_t n)
 {
     size_t known = i->runs.count;
 
     runs_cut(&i->runs, n);
-    if (i->runs.count == known)
-        return;
-    bind_i64(h->sql.in_runs_cut, 1, i->link);
-    bind_i64(h->sql.in_runs_cut, 2, (int64_t)n);
-    bind_i64(h->sql.in_runs_cut, 3, 0);
-    db_run(h->db, h->sql.in_runs_cut);
+    i->stale_runs = i->runs.count < known;
 }
 
 static void read_in(struct hop *h)
@@ -254,7 +251,7 @@ static void read_in(struct hop *h)
         i->tries = (int)col_i64(s, 8);
         i->say = i->hole = true; /* we say where we are */
         read_runs(h, "hop_in_runs", i->link, &i->runs);
-        forget_runs_past(h, i, n);
+        forget_runs_past(i, n);
     }
     sqlite3_finalize(s);
 }

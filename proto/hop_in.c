@@ -25,10 +25,21 @@ void hop_in_store(struct hop *h, struct hop_in *i)
     i->dirty = false;
 }
 
+static void cut_runs(struct hop *h, struct hop_in *i, uint64_t n)
+{
+    bind_i64(h->sql.in_runs_cut, 1, i->link);
+    bind_i64(h->sql.in_runs_cut, 2, (int64_t)n);
+    bind_i64(h->sql.in_runs_cut, 3, 0);
+    db_run(h->db, h->sql.in_runs_cut);
+    i->stale_runs = false;
+}
+
 /* Row n, the next one, was written in `run`. */
 static void take_number(struct hop *h, struct hop_in *i, uint64_t n,
                         uint64_t run)
 {
+    if (i->stale_runs)
+        cut_runs(h, i, i->taken);
     if (run && runs_of(&i->runs, n) != run) {
         bind_i64(h->sql.in_run, 1, i->link);
         bind_i64(h->sql.in_run, 2, (int64_t)n);
@@ -51,10 +62,7 @@ static void place_back(struct hop *h, struct hop_in *i, uint64_t n)
     if (i->n > n)
         i->n = n;
     runs_cut(&i->runs, n);
-    bind_i64(h->sql.in_runs_cut, 1, i->link);
-    bind_i64(h->sql.in_runs_cut, 2, (int64_t)n);
-    bind_i64(h->sql.in_runs_cut, 3, 0);
-    db_run(h->db, h->sql.in_runs_cut);
+    cut_runs(h, i, n);
     i->set_back++;
     i->dirty = i->say = i->hole = true;
     if (h->ops->set_back)

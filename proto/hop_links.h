@@ -65,6 +65,7 @@ struct hop_in {
     uint64_t n, taken;
     struct runs runs;
     bool held, dirty, say, hole;
+    bool stale_runs; /* on disk are some of rows past `taken` */
     bool made; /* in this turn: nothing is applied before that is on disk */
     uint64_t lost, set_back, unprocessable;
     int64_t heard_ms;

@@ -349,6 +349,56 @@ static void everything_at_once_with_a_held_place(void **state)
     run_everything(p, 300, seeds());
 }
 
+static void have_taken(struct pair *p, size_t count)
+{
+    for (int i = 0; i < ROUNDS_MAX && p->b.pending_count < count; i++)
+        both_turn(&p->a, &p->b);
+    assert_int_equal(p->b.pending_count, count);
+}
+
+/* What was taken and not settled is forgotten with its run, on disk by the turn
+ * that takes such a row again: a turn that is taken back writes nothing. */
+static void a_run_that_was_never_settled_is_forgotten(void **state)
+{
+    struct pair *p = *state;
+    struct hop_link l;
+    int writes;
+
+    p->b.hold_from = "a";
+    p->b.settle_by_hand = true;
+    pair_start(p);
+    end_write(&p->a, "b", SMALL, 2);
+    have_taken(p, 2);
+    db_begin(p->b.db);
+    end_settle(&p->b, 2);
+    hop_work(p->b.hop);
+    assert_int_equal(db_commit(p->b.db), GR_OK);
+    end_copy(&p->a, "a.two");
+    end_restart(&p->a);
+    end_write(&p->a, "b", SMALL, 1);
+    end_restart(&p->a);
+    end_write(&p->a, "b", SMALL, 1);
+    have_taken(p, 2);
+    assert_int_equal(end_number(&p->b, "SELECT count(*) FROM hop_in_runs"), 3);
+    writes = sqlite3_total_changes(db_handle(p->b.db));
+    p->b.pending_count = 0;
+    hop_undo(p->b.hop);
+    assert_int_equal(sqlite3_total_changes(db_handle(p->b.db)), writes);
+    end_restore(&p->a, "a.two");
+    end_write(&p->a, "b", SMALL, 3);
+    have_taken(p, 3);
+    assert_int_equal(end_number(&p->b, "SELECT count(*) FROM hop_in_runs"), 2);
+    p->b.settle_by_hand = false;
+    run_through(&p->a, &p->b);
+    end_restart(&p->b);
+    end_write(&p->a, "b", SMALL, 1);
+    run_through(&p->a, &p->b);
+    assert_int_equal(end_number(&p->b, "SELECT count(*) FROM applied"), 6);
+    l = link_of(&p->b, "a", false);
+    assert_int_equal(l.set_back, 0);
+    assert_int_equal(l.lost, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -366,6 +416,7 @@ int main(void)
         PAIR_TEST(an_empty_receiver_begins_at_the_cursor_of_a_log_with_rows),
         PAIR_TEST(an_empty_sender_begins_anew),
         PAIR_TEST(an_empty_sender_that_is_idle_says_so),
+        PAIR_TEST(a_run_that_was_never_settled_is_forgotten),
         PAIR_TEST(everything_at_once_with_a_log),
         PAIR_TEST(everything_at_once_with_an_archive),
         PAIR_TEST(everything_at_once_with_a_held_place),
