@@ -30,7 +30,6 @@ static enum health health_of(const struct flight *f)
 static void on_opened(struct deliverer *d, struct endpoint *e)
 {
     d->metrics[METRIC_OPENED]++;
-    d->metrics[METRIC_OPEN]++;
     e->recovered_ms = 0;
     log_warn(NULL,
              "an endpoint only fails: one attempt at a time asks whether it "
@@ -47,9 +46,8 @@ static void pull_forward(struct endpoint *e)
         endpoint_row_due(e, e->recovered_ms);
 }
 
-static void on_recovered(struct deliverer *d, struct endpoint *e)
+static void on_recovered(struct endpoint *e)
 {
-    d->metrics[METRIC_OPEN]--;
     pull_forward(e);
     log_info(NULL, "an endpoint is back: what waits for it goes on a ramp",
              LS("endpoint", grants_of(e)->name),
@@ -73,7 +71,7 @@ static void tell_gate(struct deliverer *d, const struct flight *f)
         on_opened(d, e);
         break;
     case GATE_RECOVERED:
-        on_recovered(d, e);
+        on_recovered(e);
         break;
     case GATE_WELL:
         pull_forward(e);

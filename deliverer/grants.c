@@ -399,7 +399,6 @@ void grants_recall(struct deliverer *d, struct grant *g, const char *why)
              LI("rows", g->endpoint.rows));
     grants_count_parked(d, g, -g->endpoint.parked);
     move(d, g, GRANT_RECALLED);
-    d->metrics[METRIC_OPEN] -= g->endpoint.gate.breaker.state != BREAKER_CLOSED;
     g->endpoint.gate.breaker = (struct breaker){0};
     g->endpoint.recovered_ms = 0;
     forget_queue(d, &g->endpoint);
