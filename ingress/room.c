@@ -83,6 +83,7 @@ void room_undo(struct room *r, struct store *store)
     read_ends(r, store);
     look(r, store);
     r->purging = false;
+    r->age = (struct store_age){0};
 }
 
 /* What was handed on goes: the oldest first, because it is over `keep` or
@@ -95,16 +96,20 @@ static int64_t purge(struct room *r, struct store *store, struct hop *hop,
                                      ? r->most_bytes
                                      : room_share_bytes(r));
     int64_t handed_n = (int64_t)hop_cursor(hop, SEQUENCER), most_n = handed_n;
-    int64_t before_ms = full ? 0 : now_ms - s->ingress.archive_keep_ms;
     int64_t first_n = r->first_n, used = r->used_bytes, upto;
 
     if (most_n > r->last_n)
         most_n = r->last_n;
     r->purging = false;
-    if (first_n > most_n || (!full && before_ms <= 0))
+    if (!full) {
+        store_age(store, now_ms - s->ingress.archive_keep_ms, now_ms,
+                  PURGE_COUNT, &r->age);
+        if (most_n > r->age.old_n)
+            most_n = r->age.old_n;
+    }
+    if (first_n > most_n)
         return 0;
-    upto = store_purge(store, most_n, handed_n, before_ms, PURGE_COUNT,
-                       TURN_MAX_BYTES);
+    upto = store_purge(store, most_n, handed_n, PURGE_COUNT, TURN_MAX_BYTES);
     if (!upto)
         return 0;
     hop_floor(hop, SEQUENCER, (uint64_t)upto + 1);

@@ -1,4 +1,5 @@
 #include "store.h"
+#include "clock.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -22,9 +23,11 @@ void store_open(struct store *s, struct db *db)
         db, "SELECT (SELECT n FROM archive ORDER BY n LIMIT 1),"
             " (SELECT n FROM archive ORDER BY n DESC LIMIT 1),"
             " (SELECT max(event_id) FROM archive WHERE event_id < 'evt_8')");
-    s->oldest = db_prepare(db, "SELECT n, received_ms, length(headers)"
-                               " + length(body) FROM archive WHERE n <= ?1"
+    s->oldest = db_prepare(db, "SELECT n, length(headers) + length(body)"
+                               " FROM archive WHERE n <= ?1"
                                " ORDER BY n LIMIT ?2");
+    s->ages = db_prepare(db, "SELECT n, received_ms FROM archive WHERE n > ?1"
+                             " ORDER BY n LIMIT ?2");
     s->next = db_prepare(db, "SELECT received_ms FROM archive WHERE n > ?1"
                              " ORDER BY n LIMIT 1");
     s->purge = db_prepare(db, "DELETE FROM archive WHERE n <= ?1");
@@ -122,19 +125,17 @@ int64_t store_used_bytes(struct store *s)
 }
 
 int64_t store_purge(struct store *s, int64_t most_n, int64_t handed_n,
-                    int64_t before_ms, int count, int64_t bytes)
+                    int count, int64_t bytes)
 {
     int64_t upto = 0;
 
     bind_i64(s->oldest, 1, most_n);
     bind_i64(s->oldest, 2, count);
     while (bytes > 0 && db_step(s->db, s->oldest)) {
-        if (before_ms > 0 && col_i64(s->oldest, 1) >= before_ms)
-            break;
         if (store_replay_pins(&s->replays, col_i64(s->oldest, 0), handed_n))
             break;
         upto = col_i64(s->oldest, 0);
-        bytes -= col_i64(s->oldest, 2);
+        bytes -= col_i64(s->oldest, 1);
     }
     db_done(s->oldest);
     if (!upto)
@@ -143,6 +144,28 @@ int64_t store_purge(struct store *s, int64_t most_n, int64_t handed_n,
     db_run(s->db, s->purge);
     store_replays_cut(&s->replays, upto);
     return db_full(s->db) ? 0 : upto;
+}
+
+void store_age(struct store *s, int64_t before_ms, int64_t now_ms, int most,
+               struct store_age *age)
+{
+    bool young = false;
+
+    if (before_ms < age->before_ms)
+        age->looked_n = age->old_n = 0;
+    age->before_ms = before_ms;
+    bind_i64(s->ages, 1, age->looked_n);
+    bind_i64(s->ages, 2, most);
+    while (!young && db_step(s->db, s->ages)) {
+        int64_t n = col_i64(s->ages, 0), ms = col_i64(s->ages, 1);
+
+        young = ms >= before_ms && ms <= now_ms + DAY_MS;
+        if (!young)
+            age->looked_n = n;
+        if (ms < before_ms)
+            age->old_n = n;
+    }
+    db_done(s->ages);
 }
 
 bool store_find(struct store *s, const char *event_id, struct archived *row)

@@ -15,7 +15,8 @@ enum { REJECTS_KEPT = 1000 }; /* of each source */
 
 struct store {
     struct db *db;
-    stmt *insert, *load, *has, *find, *ends, *oldest, *next, *purge, *pages;
+    stmt *insert, *load, *has, *find, *ends, *oldest, *ages, *next, *purge,
+        *pages;
     stmt *reject, *reject_last, *rejects, *rejects_of;
     struct store_replays replays;
 };
@@ -47,10 +48,20 @@ int64_t store_used_bytes(struct store *s);
 
 /* Purge rows from the front: none above `most_n`, none that a replay above
  * `handed_n` (the last that was handed on) needs, at most `count` rows and
- * about `bytes` of content; with before_ms > 0 only rows received before.
- * Returns the highest number purged, 0 for none. */
+ * about `bytes` of content. Returns the highest number purged, 0 for none. */
 int64_t store_purge(struct store *s, int64_t most_n, int64_t handed_n,
-                    int64_t before_ms, int count, int64_t bytes);
+                    int count, int64_t bytes);
+
+/* How far it was looked for rows of before `before_ms`, and the last found. All
+ * in front of it came earlier, whatever the clock said then: one that was ahead
+ * for a while keeps nothing longer. */
+struct store_age {
+    int64_t before_ms;
+    int64_t looked_n, old_n;
+};
+/* Looks at `most` rows more; starts anew for an earlier before_ms. */
+void store_age(struct store *s, int64_t before_ms, int64_t now_ms, int most,
+               struct store_age *age);
 
 /* For trace. The row is borrowed until store_found_done(). */
 struct archived {

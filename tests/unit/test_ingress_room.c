@@ -115,20 +115,49 @@ static void rows_go_from_the_front_in_steps(void **state)
     db_begin(store.db);
     for (int n = 1; n <= 20; n++)
         insert(n, n * 1000, 1000);
-    assert_int_equal(store_purge(&store, 0, 1000, 0, 5, MIB), 0);
-    assert_int_equal(store_purge(&store, 20, 1000, 0, 5, MIB), 5);
-    assert_int_equal(store_purge(&store, 7, 1000, 0, 5, MIB), 7);
-    assert_int_equal(store_purge(&store, 7, 1000, 0, 5, MIB), 0);
-    assert_int_equal(store_purge(&store, 20, 1000, 0, 20, 2500),
-                     10); /* bytes */
-    assert_int_equal(store_purge(&store, 20, 1000, 12000, 20, MIB),
-                     11); /* age */
-    assert_int_equal(store_purge(&store, 20, 1000, 12000, 20, MIB), 0);
+    assert_int_equal(store_purge(&store, 0, 1000, 5, MIB), 0);
+    assert_int_equal(store_purge(&store, 20, 1000, 5, MIB), 5);
+    assert_int_equal(store_purge(&store, 7, 1000, 5, MIB), 7);
+    assert_int_equal(store_purge(&store, 7, 1000, 5, MIB), 0);
+    assert_int_equal(store_purge(&store, 20, 1000, 20, 2500), 10); /* bytes */
+    assert_int_equal(store_purge(&store, 11, 1000, 20, MIB), 11);
     commit();
     store_ends(&store, &first, &last, id);
     assert_int_equal(first, 12);
     assert_int_equal(last, 20);
     assert_string_equal(id, "evt_00000000000000000000000020");
+}
+
+static int64_t old(struct store_age *age, int64_t before_ms, int64_t now_ms)
+{
+    store_age(&store, before_ms, now_ms, 4, age);
+    return age->old_n;
+}
+
+/* Some came while the clock was ahead: behind them, too, it is looked, in steps,
+ * and what came before an old one is old. */
+static void a_row_of_a_time_to_come_keeps_nothing_longer(void **state)
+{
+    const int64_t now = 1000LL * DAY_MS, ahead = now + 100 * DAY_MS;
+    const int64_t cut = now - 9 * DAY_MS;
+    struct store_age age = {0};
+
+    (void)state;
+    db_begin(store.db);
+    insert(1, cut - 2, 10);
+    for (int n = 2; n <= 9; n++)
+        insert(n, ahead, 10);
+    insert(10, cut - 1, 10);
+    insert(11, ahead, 10);
+    insert(12, cut, 10);
+    insert(13, cut - 1, 10); /* came slowly */
+    commit();
+    assert_int_equal(old(&age, cut, now), 1);
+    assert_int_equal(old(&age, cut, now), 1);
+    assert_int_equal(old(&age, cut, now), 10);
+    assert_int_equal(old(&age, cut, now), 10);
+    assert_int_equal(old(&age, cut + 1, now), 13);
+    assert_int_equal(old(&age, cut - 1, now), 1); /* keep was made longer */
 }
 
 /* P2: what was promised to be sent again is there when it leaves. */
@@ -149,10 +178,10 @@ static void a_row_stays_until_its_replay_was_handed_on(void **state)
     for (int n = 1; n <= 10; n++)
         insert(n, n * 1000, 1000);
     store_replay_add(&store.replays, &replay);
-    assert_int_equal(store_purge(&store, 10, 10, 0, 20, MIB), 3);
-    assert_int_equal(store_purge(&store, 10, 10, 0, 20, MIB), 0);
+    assert_int_equal(store_purge(&store, 10, 10, 20, MIB), 3);
+    assert_int_equal(store_purge(&store, 10, 10, 20, MIB), 0);
     assert_true(store_replay_load(&store.replays, 11, &message));
-    assert_int_equal(store_purge(&store, 10, 11, 0, 20, MIB), 10);
+    assert_int_equal(store_purge(&store, 10, 11, 20, MIB), 10);
     assert_false(store_replay_load(&store.replays, 11, &message));
     commit();
     buf_fini(&message);
@@ -171,7 +200,7 @@ static void what_was_purged_is_room_again(void **state)
     full = store_used_bytes(&store);
     assert_true(full > before + 1000000);
     db_begin(store.db);
-    assert_int_equal(store_purge(&store, 100, 1000, 0, 100, 100 * MIB), 100);
+    assert_int_equal(store_purge(&store, 100, 1000, 100, 100 * MIB), 100);
     commit();
     assert_true(store_used_bytes(&store) < before + 100000);
 }
@@ -247,6 +276,9 @@ int main(void)
         cmocka_unit_test(its_share_is_half_of_what_its_disk_can_give),
         cmocka_unit_test_setup_teardown(rows_go_from_the_front_in_steps,
                                         open_store, close_store),
+        cmocka_unit_test_setup_teardown(
+            a_row_of_a_time_to_come_keeps_nothing_longer, open_store,
+            close_store),
         cmocka_unit_test_setup_teardown(
             a_row_stays_until_its_replay_was_handed_on, open_store,
             close_store),
