@@ -180,7 +180,7 @@ static void read_out(struct hop *h)
         o->cursor = o->sent = o->set_back = 0;
         o->sent_bytes = 0;
         o->runs.count = 0;
-        o->dirty = o->say_runs = false;
+        o->dirty = o->say_runs = o->behind = false;
         o->moved_ms = 0;
         o->forked_n = o->forked_run = 0; /* said again, and counted */
         o->fresh_floor = 0; /* … and so the process hears of it */

@@ -50,6 +50,7 @@ struct hop_out {
     int64_t back_ms;
     uint64_t low_n; /* a place below the cursor, said once, and when */
     int64_t low_ms;
+    bool behind; /* that it is so was said loudly */
     int64_t heard_ms, ask_at_ms, ask_wait_ms, blocked_ms, blocked_wait_ms;
     uint64_t forked_n, forked_run; /* last disagreement said loudly */
     bool say_runs;                 /* … and to be answered by tell() */

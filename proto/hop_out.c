@@ -107,19 +107,22 @@ static void begin_afresh(struct hop *h, struct hop_out *o)
 }
 
 /* The receiver is behind what it once acknowledged. What is held no more it
- * learns from our runs. */
+ * learns from our runs, and the process hears of it in any case, once: what those
+ * rows were about may have to be said anew. */
 static void go_back_to(struct hop *h, struct hop_out *o,
                        const struct wire_acked *a)
 {
     uint64_t n = a->n;
     uint64_t held = n + 1 < o->floor ? o->floor - 1 : n;
 
-    if (held < o->cursor) {
+    if (!o->behind || held < o->cursor) {
         log_warn(NULL, "the receiver came back behind what it acknowledged",
                  LS("receiver", o->peer), LI("its_place", n),
                  LI("acknowledged", o->cursor), LI("we_hold_from", o->floor));
+        o->behind = true;
         o->set_back++;
-        o->cursor = held;
+        if (held < o->cursor)
+            o->cursor = held;
         o->dirty = true;
         if (h->ops->set_back)
             h->ops->set_back(h->self, o->peer, false);
@@ -194,6 +197,7 @@ gr_rc hop_out_acked(struct hop *h, const struct wire_acked *a)
             go_back_to(h, o, a);
     } else {
         o->low_ms = 0;
+        o->behind = false;
         if (a->n > o->cursor)
             move_cursor(o, a->n);
     }

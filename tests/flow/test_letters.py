@@ -266,21 +266,28 @@ class Redirect(Letters):
         self.until(rig, dead=1, requeued=0, recovered=1, resolved=1)
 
     def test_a_sequencer_from_an_older_copy_hears_of_it_again(self):
-        """P2, P4: it is resolved here, so nobody else would see to it."""
-        rig, (event,) = self.dead_with_another(1)
-        letter, = rig.cli("dlq")[0]
+        """P2, P4: it is resolved here, so nobody else would see to it. (The
+        link has carried something before: its place is not the first.)"""
+        rig, (before, event) = self.dead_with_another(2)
+        letters = {x["event_id"]: x for x in rig.cli("dlq")[0]}
+        letter = letters[event]
+        rig.cli("dlq", "retry", letters[before]["id"], "--to", "spare")
+        rig.receiver.wait(before, count=1, path="/spare")
+        rig.settle()
         self.assertEqual(rig.cli("backup", rig.folder / "old")[1], 0)
         rig.cli("dlq", "retry", letter["id"], "--to", "spare")
         rig.receiver.wait(event, count=1, path="/spare")
         rig.settle()
         wait_for(lambda: rig.rows("dlqd", "SELECT hop_n FROM redirects") ==
-                 [{"hop_n": -1}])
+                 [{"hop_n": -1}] * 2)
         rig["sequencer"].kill()
         for path in rig.state_dir.glob("sequencer.db*"):
             path.unlink()
         shutil.copy(rig.folder / "old" / "sequencer.db", rig.state_dir)
         rig["sequencer"].start()
-        rig.receiver.wait(event, count=2, path="/spare")
+        wait_for(lambda: [d["status"] for d in rig.trace(event)["deliveries"]
+                          if d["endpoint"] == "spare"] == ["delivered"],
+                 what="the delivery to be there again")
 
     def test_all_of_them_over_a_kill_each_once(self):
         """P3, P4: the sequencer was away, dlqd dies; and one more failure is a

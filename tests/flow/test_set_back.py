@@ -40,6 +40,49 @@ class SetBack(RigTest):
         rig.wait_status(second)
         rig.wait_status(first)
 
+    def test_only_tasks_were_set_back(self):
+        """P2: a task that came after the copy of its deliverer was made, and had
+        no result: nobody else knows of it, and its link has forgotten it."""
+        rig = self.rig()
+        rig.env["GRAPNEL_TEST_LEASE_MS"] = "500"
+        rig.start()
+        rig.wait_status(rig.accept())
+        self.backup(rig)
+        rig.receiver.rules({"path": "/crm", "answers": [
+            {"status": 200, "delay_ms": 60000}]})
+        second = rig.accept()
+        wait_for(lambda: rig.rows("sequencer", "SELECT 1 FROM hop_out WHERE "
+                                  "peer = 'deliverer-1' AND cursor = 2"),
+                 what="the task to be acknowledged")
+        rig["deliverer-1"].kill()
+        rig.receiver.rules()
+        self.restore(rig, "deliverer-1")
+        rig.wait_status(second)
+
+    def test_only_a_requeue_was_set_back(self):
+        """P2: a letter that was requeued after the copy of the sequencer was
+        made: there its delivery is dead, and dlqd waits for its end."""
+        rig = self.rig()
+        rig.env["GRAPNEL_TEST_LEASE_MS"] = "500"
+        rig.receiver.rules({"path": "/crm", "answers": [{"status": 400}]})
+        rig.start()
+        events = [rig.accept(), rig.accept()]
+        wait_for(lambda: len(rig.cli("dlq")[0]) == 2, what="two letters")
+        letters = {x["event_id"]: x["id"] for x in rig.cli("dlq")[0]}
+        rig.receiver.rules()
+        rig.cli("dlq", "retry", letters[events[0]])
+        rig.receiver.wait(events[0], count=2)
+        rig.settle()
+        self.backup(rig)
+        rig["deliverer-1"].kill()
+        rig.cli("dlq", "retry", letters[events[1]])
+        wait_for(lambda: rig.rows("dlqd", "SELECT 1 FROM hop_out WHERE "
+                                  "cursor = 2"), what="it to be taken")
+        self.restore(rig, "sequencer")
+        rig["deliverer-1"].start()
+        wait_for(lambda: rig.cli("dlq", "show", letters[events[1]])[0]["state"]
+                 == "recovered", what="the second one to be delivered")
+
 
 if __name__ == "__main__":
     main()
