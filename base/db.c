@@ -7,6 +7,7 @@
 #include "worker.h"
 #include <assert.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -223,6 +224,32 @@ static const char settings_sql[] =
     "PRAGMA mmap_size = 0;" /* an I/O error under mmap is a SIGBUS */
     "PRAGMA journal_size_limit = 67108864;";
 
+/* Where the header says how it is written (2: with a WAL), and where it ends. */
+enum { HEADER_VERSION_AT = 18, HEADER_BYTES = 20 };
+
+/* A WAL names no file. One that was left beside a backup that was put here would be
+ * taken for its own: pages of two times in one file. But the header of a backup says
+ * that it has none. (Before SQLite opens it, as closing would drop its locks.) */
+static void refuse_strange_wal(const char *path)
+{
+    char *wal = gr_printf("%s-wal", path);
+    unsigned char header[HEADER_BYTES];
+    struct stat st;
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+
+    if (fd >= 0 && stat(wal, &st) == 0 && st.st_size > 0 &&
+        read(fd, header, sizeof header) == sizeof header &&
+        header[HEADER_VERSION_AT] == 1)
+        die(EXIT_STORAGE,
+            "%s is not the file that %s was written for: a backup was put here "
+            "and the old -wal left. Remove %s-wal and %s-shm (or put back what "
+            "was here)",
+            path, wal, path, path);
+    if (fd >= 0)
+        close(fd);
+    free(wal);
+}
+
 static void check_at_open(struct db *db, int64_t size_bytes)
 {
     if (size_bytes > 0 && size_bytes <= CHECK_BYTES)
@@ -238,6 +265,7 @@ struct db *db_open(const char *path, const struct db_schema *schema)
     int rc;
 
     db->path = gr_strdup(path);
+    refuse_strange_wal(path);
     /* Nobody asks for SQLite's memory statistics, and each allocation would
      * take a lock for them. Refused, harmlessly, once SQLite has started. */
     sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0);
@@ -257,6 +285,9 @@ struct db *db_open(const char *path, const struct db_schema *schema)
     db_exec(db, settings_sql);
     sqlite3_wal_autocheckpoint(db->h, 0);
     check_at_open(db, size_bytes);
+    /* After a crash: it may have been one of fsync, and then what the WAL shows us
+     * need not be on the disk, nor what we would append behind it ever be found. */
+    (void)take_the_rest(db);
     db->page_bytes = number_of(db, "PRAGMA page_size");
     migrate(db, schema);
     sqlite3_wal_hook(db->h, on_wal, db);

@@ -566,6 +566,36 @@ static void a_checkpoint_whose_fsync_fails_ends_the_process(void **state)
     db_close(db);
 }
 
+/* Files as a process leaves them that commits, and dies of an fsync or a kill. */
+static void commit_and_die(void)
+{
+    struct db *db = db_open(file, &schema);
+
+    db_begin(db);
+    insert(db, inserter(db), 100, 1000);
+    _exit(db_commit(db) == GR_OK ? 0 : 1);
+}
+
+/* The fsync of the WAL may have failed: then it may show us what is not on the disk,
+ * a second fsync does not bring it there, and what is appended behind it is lost
+ * with it. So nothing is. */
+static void
+a_wal_that_is_found_is_copied_before_anything_is_written(void **state)
+{
+    char said[4096];
+    struct db *db;
+
+    (void)state;
+    assert_int_equal(ends_with(commit_and_die, said), 0);
+    db = db_open(file, &schema);
+    sh("cp %s %s/alone.db", file, dir);
+    db_close(db);
+    snprintf(said, sizeof said, "%s/alone.db", dir);
+    db = db_open(said, &schema);
+    assert_int_equal(number(db, "SELECT count(*) FROM t"), 100);
+    db_close(db);
+}
+
 /* ---- what was committed survives kill -9 ---- */
 
 static void a_kill_loses_nothing_that_was_committed(void **state)
@@ -704,6 +734,30 @@ static void a_backup_that_is_cut_short_leaves_nothing(void **state)
     sh("test ! -e %s", to);
 }
 
+static void a_wal_that_was_left_beside_a_backup_is_refused(void **state)
+{
+    char said[4096], why[200], to[200];
+    struct db *db;
+
+    (void)state;
+    assert_int_equal(ends_with(commit_and_die, said), 0);
+    db = db_open(file, &schema);
+    snprintf(to, sizeof to, "%s/backup.db", dir);
+    assert_int_equal(db_backup_start(db, to, why), GR_OK);
+    while (db_backup_step(db, why) == GR_AGAIN)
+        ;
+    db_close(db);
+    assert_int_equal(ends_with(commit_and_die, said), 0);
+    sh("cp %s %s", to, file);
+    assert_int_equal(ends_with(just_open, said), EXIT_STORAGE);
+    assert_non_null(strstr(said, "Remove"));
+    assert_non_null(strstr(said, "x.db-wal"));
+    sh("rm %s-wal %s-shm", file, file);
+    db = db_open(file, &schema);
+    assert_int_equal(number(db, "SELECT count(*) FROM t"), 100);
+    db_close(db);
+}
+
 int main(void)
 {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
@@ -722,10 +776,12 @@ int main(void)
         T(any_other_error_ends_the_process),
         T(a_commit_whose_fsync_fails_ends_the_process),
         T(a_checkpoint_whose_fsync_fails_ends_the_process),
+        T(a_wal_that_is_found_is_copied_before_anything_is_written),
         T(a_kill_loses_nothing_that_was_committed),
         T(values_come_back_as_they_went),
         T(a_backup_while_writing_is_whole),
         T(a_backup_that_is_cut_short_leaves_nothing),
+        T(a_wal_that_was_left_beside_a_backup_is_refused),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
