@@ -71,11 +71,18 @@ static gr_rc parse_units(const char *text, const struct unit *units,
     return GR_REFUSE;
 }
 
+/* What is added to a time must leave it one. */
+#define LONGEST_MS (36500LL * 24 * 60 * 60 * 1000)
+
 gr_rc conf_parse_duration(const char *text, int64_t *ms, const char **why)
 {
-    return parse_units(text, duration_units,
-                       "is no duration: one number and ms, s, m, h or d",
-                       "needs a unit: ms, s, m, h or d", ms, why);
+    if (parse_units(text, duration_units,
+                    "is no duration: one number and ms, s, m, h or d",
+                    "needs a unit: ms, s, m, h or d", ms, why) != GR_OK)
+        return GR_REFUSE;
+    *why = *ms > LONGEST_MS ? "is too large: 36500d, a hundred years, is most"
+                            : NULL;
+    return *why ? GR_REFUSE : GR_OK;
 }
 
 gr_rc conf_parse_size(const char *text, int64_t *bytes, const char **why)

@@ -279,6 +279,8 @@ static void numbers_are_whole_and_within_bounds(void **state)
         {"wait: 1.5h", "is no duration"},
         {"wait: -5s", "must not be negative"},
         {"wait: 9223372036854775807d", "is too large"},
+        {"wait: 9223372036854775807ms", "is too large"},
+        {"wait: 36501d", "is too large"},
         {"room: 1MB", "is no size"},
         {"room: 1024", "needs a unit"},
         {"room: 9999999TiB", "is too large"},

@@ -50,6 +50,9 @@ static void what_is_wrong_is_said_with_its_field(void **state)
         {"{\"type\":\"t\",\"workspace\":\"w\",\"data\":1,"
          "\"expires_in\":\"0s\"}",
          "expires_in", "longer than nothing"},
+        {"{\"type\":\"t\",\"workspace\":\"w\",\"data\":1,"
+         "\"expires_in\":\"9223372036854775807ms\"}",
+         "expires_in", "duration"},
     };
     struct published_wrong w;
     struct published p;
