@@ -90,8 +90,9 @@ static void purge_history(struct deliverer *d)
     uint64_t last = 0;
     int64_t before = d->daemon.loop.now_ms -
                      d->daemon.settings->history_keep_ms;
-    int n = store_attempts_purge(&d->store, before, hop_cursor(hop, SEQUENCER),
-                                 PURGE_ATTEMPTS, &last);
+    int n = store_attempts_purge(&d->store, before, d->daemon.loop.now_ms,
+                                 hop_cursor(hop, SEQUENCER), PURGE_ATTEMPTS,
+                                 &last);
 
     if (n > 0)
         hop_floor(hop, SEQUENCER, last + 1);

@@ -85,9 +85,11 @@ static void prepare_attempts(struct store *s)
            "first_ms, next_ms, response FROM attempts WHERE n = ?1");
     s->sql.attempts_of_event = prepare(
         s, "SELECT * FROM attempts WHERE event_id = ?1 ORDER BY n");
-    s->sql.attempts_oldest = prepare(
-        s, "SELECT n, at_ms FROM attempts ORDER BY n LIMIT ?1");
-    s->sql.attempts_purge = prepare(s, "DELETE FROM attempts WHERE n <= ?1");
+    s->sql.attempts_ages = prepare(
+        s, "SELECT n, at_ms FROM attempts WHERE n > ?1 ORDER BY n LIMIT ?2");
+    s->sql.attempts_purge = prepare(
+        s, "DELETE FROM attempts WHERE n IN (SELECT n FROM attempts WHERE "
+           "n <= ?1 ORDER BY n LIMIT ?2) RETURNING n");
 }
 
 static void prepare_rest(struct store *s)
@@ -419,22 +421,33 @@ void store_attempts_of_event(struct store *s, const char *event_id,
     db_done(q);
 }
 
-int store_attempts_purge(struct store *s, int64_t before_ms, uint64_t acked,
-                         int limit, uint64_t *last)
+int store_attempts_purge(struct store *s, int64_t before_ms, int64_t now_ms,
+                         uint64_t acked, int limit, uint64_t *last)
 {
-    stmt *q = s->sql.attempts_oldest;
+    stmt *q = s->sql.attempts_ages;
+    int64_t most_n = (int64_t)acked, n;
+    int count = 0;
 
-    *last = 0;
-    bind_i64(q, 1, limit);
-    while (db_step(s->db, q) && col_i64(q, 1) < before_ms &&
-           (uint64_t)col_i64(q, 0) <= acked)
-        *last = (uint64_t)col_i64(q, 0);
+    ages_begin(&s->ages, before_ms);
+    bind_i64(q, 1, s->ages.seen_n);
+    bind_i64(q, 2, limit);
+    while (db_step(s->db, q) &&
+           ages_see(&s->ages, col_i64(q, 0), col_i64(q, 1), now_ms))
+        ;
     db_done(q);
-    if (!*last)
-        return 0;
-    bind_i64(s->sql.attempts_purge, 1, (int64_t)*last);
-    db_run(s->db, s->sql.attempts_purge);
-    return db_changes(s->db);
+    if (most_n > s->ages.old_n)
+        most_n = s->ages.old_n;
+    *last = 0;
+    q = s->sql.attempts_purge;
+    bind_i64(q, 1, most_n);
+    bind_i64(q, 2, limit);
+    for (; db_step(s->db, q); count++) {
+        n = col_i64(q, 0);
+        if ((uint64_t)n > *last)
+            *last = (uint64_t)n;
+    }
+    db_done(q);
+    return db_full(s->db) ? 0 : count;
 }
 
 /* ---- settled numbers ---- */

@@ -4,6 +4,7 @@
 #ifndef DELIVERER_STORE_H
 #define DELIVERER_STORE_H
 
+#include "ages.h"
 #include "attempt.h"
 #include "bounds.h"
 #include "db.h"
@@ -19,12 +20,13 @@ struct store {
     /* No row is of a later event than this. Ids ascend in time, so that of a
      * new event nothing need be looked up. */
     char last_event[EVENT_ID_BYTES + 1];
+    struct ages ages; /* of attempts */
     struct {
         stmt *task_put, *task_park, *task_gone, *task_find, *task_due,
             *task_next_due, *task_early, *tasks_purge, *tasks_of_event,
             *tasks_counts, *tasks_fresh;
         stmt *grant_put, *grant_gone, *grants_all;
-        stmt *attempt_put, *attempt_get, *attempts_of_event, *attempts_oldest,
+        stmt *attempt_put, *attempt_get, *attempts_of_event, *attempts_ages,
             *attempts_purge;
         stmt *settled_set, *settled_get;
     } sql;
@@ -117,10 +119,10 @@ bool store_attempt_get(struct store *s, uint64_t n, attempt_row_fn *each,
 void store_attempts_of_event(struct store *s, const char *event_id,
                              attempt_row_fn *each, void *self);
 /* Delete up to `limit` of the oldest that are from before `before_ms` and whose
- * result is acknowledged. Returns how many; *last is the highest number among
- * them. */
-int store_attempts_purge(struct store *s, int64_t before_ms, uint64_t acked,
-                         int limit, uint64_t *last);
+ * result is acknowledged; looks at as many more. Returns how many; *last is the
+ * highest number among them. */
+int store_attempts_purge(struct store *s, int64_t before_ms, int64_t now_ms,
+                         uint64_t acked, int limit, uint64_t *last);
 
 /* ---- settled numbers ---- */
 

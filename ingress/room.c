@@ -83,7 +83,7 @@ void room_undo(struct room *r, struct store *store)
     read_ends(r, store);
     look(r, store);
     r->purging = false;
-    r->age = (struct store_age){0};
+    r->ages = (struct ages){0};
 }
 
 /* What was handed on goes: the oldest first, because it is over `keep` or
@@ -102,10 +102,10 @@ static int64_t purge(struct room *r, struct store *store, struct hop *hop,
         most_n = r->last_n;
     r->purging = false;
     if (!full) {
-        store_age(store, now_ms - s->ingress.archive_keep_ms, now_ms,
-                  PURGE_COUNT, &r->age);
-        if (most_n > r->age.old_n)
-            most_n = r->age.old_n;
+        store_ages(store, now_ms - s->ingress.archive_keep_ms, now_ms,
+                   PURGE_COUNT, &r->ages);
+        if (most_n > r->ages.old_n)
+            most_n = r->ages.old_n;
     }
     if (first_n > most_n)
         return 0;

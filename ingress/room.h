@@ -24,7 +24,7 @@ struct room {
     int64_t used_bytes;      /* of the archive, counted on between two looks */
     int64_t most_bytes;      /* archive.max_size */
     int64_t first_n, last_n; /* rows held; first > last: none */
-    struct store_age age;    /* which of them are older than `keep` */
+    struct ages ages;        /* which of them are older than `keep` */
     bool purging;            /* the last step found as much as it may take */
 };
 

@@ -1,5 +1,4 @@
 #include "store.h"
-#include "clock.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -146,26 +145,18 @@ int64_t store_purge(struct store *s, int64_t most_n, int64_t handed_n,
     return db_full(s->db) ? 0 : upto;
 }
 
-void store_age(struct store *s, int64_t before_ms, int64_t now_ms, int most,
-               struct store_age *age)
+void store_ages(struct store *s, int64_t before_ms, int64_t now_ms, int most,
+                struct ages *ages)
 {
-    bool young = false;
+    stmt *q = s->ages;
 
-    if (before_ms < age->before_ms)
-        age->looked_n = age->old_n = 0;
-    age->before_ms = before_ms;
-    bind_i64(s->ages, 1, age->looked_n);
-    bind_i64(s->ages, 2, most);
-    while (!young && db_step(s->db, s->ages)) {
-        int64_t n = col_i64(s->ages, 0), ms = col_i64(s->ages, 1);
-
-        young = ms >= before_ms && ms <= now_ms + DAY_MS;
-        if (!young)
-            age->looked_n = n;
-        if (ms < before_ms)
-            age->old_n = n;
-    }
-    db_done(s->ages);
+    ages_begin(ages, before_ms);
+    bind_i64(q, 1, ages->seen_n);
+    bind_i64(q, 2, most);
+    while (db_step(s->db, q) &&
+           ages_see(ages, col_i64(q, 0), col_i64(q, 1), now_ms))
+        ;
+    db_done(q);
 }
 
 bool store_find(struct store *s, const char *event_id, struct archived *row)

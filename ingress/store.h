@@ -3,6 +3,7 @@
 #ifndef INGRESS_STORE_H
 #define INGRESS_STORE_H
 
+#include "ages.h"
 #include "bounds.h"
 #include "db.h"
 #include "http.h"
@@ -52,16 +53,9 @@ int64_t store_used_bytes(struct store *s);
 int64_t store_purge(struct store *s, int64_t most_n, int64_t handed_n,
                     int count, int64_t bytes);
 
-/* How far it was looked for rows of before `before_ms`, and the last found. All
- * in front of it came earlier, whatever the clock said then: one that was ahead
- * for a while keeps nothing longer. */
-struct store_age {
-    int64_t before_ms;
-    int64_t looked_n, old_n;
-};
-/* Looks at `most` rows more; starts anew for an earlier before_ms. */
-void store_age(struct store *s, int64_t before_ms, int64_t now_ms, int most,
-               struct store_age *age);
+/* Looks at `most` rows more for those of before `before_ms`. */
+void store_ages(struct store *s, int64_t before_ms, int64_t now_ms, int most,
+                struct ages *ages);
 
 /* For trace. The row is borrowed until store_found_done(). */
 struct archived {

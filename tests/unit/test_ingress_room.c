@@ -128,10 +128,10 @@ static void rows_go_from_the_front_in_steps(void **state)
     assert_string_equal(id, "evt_00000000000000000000000020");
 }
 
-static int64_t old(struct store_age *age, int64_t before_ms, int64_t now_ms)
+static int64_t old(struct ages *ages, int64_t before_ms, int64_t now_ms)
 {
-    store_age(&store, before_ms, now_ms, 4, age);
-    return age->old_n;
+    store_ages(&store, before_ms, now_ms, 4, ages);
+    return ages->old_n;
 }
 
 /* Some came while the clock was ahead: behind them, too, it is looked, in steps,
@@ -140,7 +140,7 @@ static void a_row_of_a_time_to_come_keeps_nothing_longer(void **state)
 {
     const int64_t now = 1000LL * DAY_MS, ahead = now + 100 * DAY_MS;
     const int64_t cut = now - 9 * DAY_MS;
-    struct store_age age = {0};
+    struct ages ages = {0};
 
     (void)state;
     db_begin(store.db);
@@ -152,12 +152,12 @@ static void a_row_of_a_time_to_come_keeps_nothing_longer(void **state)
     insert(12, cut, 10);
     insert(13, cut - 1, 10); /* came slowly */
     commit();
-    assert_int_equal(old(&age, cut, now), 1);
-    assert_int_equal(old(&age, cut, now), 1);
-    assert_int_equal(old(&age, cut, now), 10);
-    assert_int_equal(old(&age, cut, now), 10);
-    assert_int_equal(old(&age, cut + 1, now), 13);
-    assert_int_equal(old(&age, cut - 1, now), 1); /* keep was made longer */
+    assert_int_equal(old(&ages, cut, now), 1);
+    assert_int_equal(old(&ages, cut, now), 1);
+    assert_int_equal(old(&ages, cut, now), 10);
+    assert_int_equal(old(&ages, cut, now), 10);
+    assert_int_equal(old(&ages, cut + 1, now), 13);
+    assert_int_equal(old(&ages, cut - 1, now), 1); /* keep was made longer */
 }
 
 /* P2: what was promised to be sent again is there when it leaves. */
