@@ -180,7 +180,8 @@ static void set_endpoint(struct flight *f)
 {
     const struct endpoint_config *c = f->config;
 
-    curl_easy_setopt(f->easy, CURLOPT_URL, c->url);
+    curl_easy_setopt(f->easy, CURLOPT_URL, c->url); /* to send it again */
+    curl_easy_setopt(f->easy, CURLOPT_CURLU, c->parsed);
     curl_easy_setopt(f->easy, CURLOPT_BUFFERSIZE, buffer_bytes(c->url));
     curl_easy_setopt(f->easy, CURLOPT_CUSTOMREQUEST, c->put ? "PUT" : NULL);
     set_tls(f);
@@ -192,6 +193,7 @@ static void set_url(struct flight *f, struct bytes url)
 {
     char *text = wire_dup(url);
 
+    curl_easy_setopt(f->easy, CURLOPT_CURLU, NULL);
     curl_easy_setopt(f->easy, CURLOPT_URL, text); /* libcurl copies it */
     free(text);
     f->prepared = 0;

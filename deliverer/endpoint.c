@@ -5,7 +5,6 @@
 #include "headers.h"
 #include "task.h"
 #include "wire.h"
-#include <curl/curl.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,8 +17,8 @@ enum {
 
 /* ---- configuration ---- */
 
-/* http or https, with a host and without a user: what libcurl would take. */
-static bool url_usable(const char *url)
+/* http or https, with a host and without a user; else NULL. */
+static CURLU *parse_url(const char *url)
 {
     CURLU *u = curl_url();
     char *scheme = NULL, *host = NULL, *user = NULL;
@@ -35,8 +34,10 @@ static bool url_usable(const char *url)
     curl_free(scheme);
     curl_free(host);
     curl_free(user);
+    if (good)
+        return u;
     curl_url_cleanup(u);
-    return good;
+    return NULL;
 }
 
 static int64_t get_i64(const uint8_t *in)
@@ -151,7 +152,8 @@ gr_rc endpoint_config_new(struct endpoint_config **out, struct bytes wire,
                           .certificate = pem(w.tls_certificate),
                           .key = pem(w.tls_key)};
     read_policy(&c->policy, &w);
-    if (!url_usable(c->url))
+    c->parsed = parse_url(c->url);
+    if (!c->parsed)
         *why = "its URL can't be used (http or https, no user in it)";
     if (signer_init(&c->signer, w.signing_secrets) != GR_OK)
         *why = "one of its signing secrets is none";
@@ -186,6 +188,7 @@ void endpoint_config_drop(struct endpoint_config *c)
     free(c->tls.key);
     free(c->tls.certificate);
     free(c->tls.ca);
+    curl_url_cleanup(c->parsed);
     free(c->url);
     free(c);
 }

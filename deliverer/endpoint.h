@@ -16,6 +16,7 @@
 #include "lanes.h"
 #include "settings.h"
 #include "sign.h"
+#include <curl/curl.h>
 
 struct task;
 
@@ -24,6 +25,7 @@ struct endpoint_config {
     int users;
     uint64_t id; /* no other of this process has it */
     char *url;
+    CURLU *parsed; /* the same */
     bool put; /* PUT instead of POST */
     char *headers;
     size_t headers_bytes;
