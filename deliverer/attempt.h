@@ -119,6 +119,8 @@ void flight_begin(struct flights *fs, struct task *t,
                   struct endpoint_config *config, int64_t now_ms);
 /* Let libcurl do what can be done now; flights that end move to `ended`. */
 void flights_turn(struct flights *fs, int64_t awake_ms);
+/* The same, and no deadline is judged. */
+void flights_read(struct flights *fs);
 /* How long until flights_turn() must be called; -1: until the descriptor is
  * ready. */
 int flights_wait_ms(const struct flights *fs);

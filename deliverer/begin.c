@@ -141,12 +141,14 @@ static bool begin_in_turn(struct deliverer *d, struct endpoint **skipped)
         *skipped = *skipped ? *skipped : e;
         return true;
     }
-    t = endpoint_next(e, &d->lanes, mono_us());
-    if (t) {
+    t = endpoint_next(e, &d->lanes, d->turn, mono_us());
+    if (t)
         begin_one(d, e, t, false);
-        *skipped = NULL;
-    }
     endpoint_schedule(e, &d->schedule);
+    if (t)
+        *skipped = NULL;
+    else if (e->runnable && !*skipped)
+        *skipped = e; /* when this turn is committed */
     return true;
 }
 

@@ -278,18 +278,23 @@ bool endpoint_may_begin(const struct endpoint *e, const struct task *t,
 
 /* More of one lane than one are hardly ever here: a few are looked at. */
 static struct task *first_free(const struct endpoint *e, bool due,
-                               const struct lanes *lanes)
+                               const struct lanes *lanes, uint64_t turn)
 {
     struct task *t = due ? e->due.first : e->fresh.first;
 
     for (int n = 0; t && n < LANES_LOOKED_AT; t = t->next, n++)
-        if (!t->held && lane_free(e, t, lanes))
+        if (!t->held && t->turn < turn && lane_free(e, t, lanes))
             return t;
     return NULL;
 }
 
+static bool came_in(const struct queue *q, uint64_t turn)
+{
+    return q->last && q->last->turn >= turn;
+}
+
 struct task *endpoint_next(struct endpoint *e, const struct lanes *lanes,
-                           int64_t now_us)
+                           uint64_t turn, int64_t now_us)
 {
     struct task *t = NULL;
     bool due = e->due_next, tried = false;
@@ -297,9 +302,10 @@ struct task *endpoint_next(struct endpoint *e, const struct lanes *lanes,
     for (int n = 0; has_room(e) && !t && n < 2; n++, due = !due)
         if (queue_ready_us(e, due) <= now_us) {
             tried = true;
-            t = first_free(e, due, lanes);
+            t = first_free(e, due, lanes, turn);
         }
-    e->blocked = tried && !t;
+    e->blocked = tried && !t && !came_in(&e->fresh, turn) &&
+                 !came_in(&e->due, turn);
     if (!t)
         return NULL;
     e->due_next = !t->due_queue;

@@ -26,7 +26,7 @@ struct endpoint_config {
     uint64_t id; /* no other of this process has it */
     char *url;
     CURLU *parsed; /* the same */
-    bool put; /* PUT instead of POST */
+    bool put;      /* PUT instead of POST */
     char *headers;
     size_t headers_bytes;
     struct signer signer;
@@ -78,9 +78,10 @@ struct schedule {
 
 void endpoint_push(struct endpoint *e, struct task *t, bool due);
 void endpoint_remove(struct endpoint *e, struct task *t); /* it was WAITING */
-/* The next to begin; NULL: none, or no room, or not now. */
+/* The next to begin, of those that came before this turn; NULL: none, or no
+ * room, or not now. */
 struct task *endpoint_next(struct endpoint *e, const struct lanes *lanes,
-                           int64_t now_us);
+                           uint64_t turn, int64_t now_us);
 /* This one, which waits, may begin now. */
 bool endpoint_may_begin(const struct endpoint *e, const struct task *t,
                         const struct lanes *lanes, int64_t now_us);

@@ -315,6 +315,13 @@ void flights_turn(struct flights *fs, int64_t awake_ms)
         judge_deadlines(fs);
 }
 
+void flights_read(struct flights *fs)
+{
+    sockets_turn(&fs->sockets, fs->multi);
+    take_timer(fs);
+    take_ends(fs);
+}
+
 static int at_most_a_minute(int64_t left)
 {
     return left < 0 ? 0 : left > MINUTE_MS ? (int)MINUTE_MS : (int)left;

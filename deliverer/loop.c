@@ -4,11 +4,12 @@
  *   work      outcomes of what has ended (outcome.c); rows for what takes
  *             longer, the hop's place, due rows (take.c); grants that end
  *             (grants.c); a step of housekeeping
- *   commit    results are promised; tasks are ours
+ *   commit    results are promised; tasks are ours. For a group of outcomes in
+ *             a thread; libcurl goes on meanwhile
  *   tell      memory follows; libcurl's sockets; begin what may begin; beat
  *
- * An attempt is begun in tell(), so a task is begun in the turn it came, and
- * not before the commit of that turn. */
+ * An attempt is begun in tell(), or while a later turn is committed, so a task is
+ * not begun before the commit of the turn it came in. */
 #include "begin.h"
 #include "clock.h"
 #include "deliverer.h"
@@ -26,6 +27,8 @@ enum {
     /* Under this no task is taken: what is left is for outcomes. Ingress and
      * the sequencer stop earlier. */
     ROOM_LOW_BYTES = 4 * 1024 * 1024,
+    GROUP_COUNT = 16,   /* outcomes: the way to a thread and back is worth it */
+    ENDED_MOST = 512,   /* not committed: then nothing is begun meanwhile */
     LAST_ACK_MS = 2000, /* wait for the sequencer to have our last words */
 };
 
@@ -167,7 +170,7 @@ static int on_work(void *self)
     struct deliverer *d = self;
 
     begin_to_stop(d);
-    outcome_work(d);
+    d->daemon.loop.read_on = outcome_work(d) >= GROUP_COUNT;
     probe_work(d);
     care_work(d);
     take_work(d);
@@ -175,6 +178,22 @@ static int on_work(void *self)
     take_due_rows(d);
     tidy(d);
     return -1; /* tell() knows */
+}
+
+/* While outcomes are committed, in a thread: of what is being committed, and of
+ * what this turn took, nothing is touched. A crash repeats what had ended and
+ * was not committed, so while a disk stalls it does not grow without end. */
+static void meanwhile(void *self)
+{
+    struct deliverer *d = self;
+
+    flights_read(&d->flights);
+    begin_mark_ended(d);
+    if (d->full || d->care.count || d->flights.ended.count >= ENDED_MOST)
+        return;
+    begin_attempts(d);
+    flights_read(&d->flights); /* send what was begun */
+    begin_mark_ended(d);
 }
 
 static void measure(struct deliverer *d)
@@ -369,6 +388,7 @@ const struct daemon_plan deliverer_plan = {
     .open = on_open,
     .frame = on_frame,
     .work = on_work,
+    .meanwhile = meanwhile,
     .tell = on_tell,
     .undo = on_undo,
     .stopped = on_stopped,

@@ -188,10 +188,10 @@ int outcome_wait_ms(const struct deliverer *d)
     return left_ms < 0 ? 0 : (int)left_ms;
 }
 
-void outcome_work(struct deliverer *d)
+int outcome_work(struct deliverer *d)
 {
     if (outcome_wait_ms(d) != 0)
-        return;
+        return 0;
     for (struct flight *f = d->flights.ended.first; f; f = f->next) {
         if (!f->decided)
             decide(f, d->daemon.loop.now_ms);
@@ -200,6 +200,7 @@ void outcome_work(struct deliverer *d)
             f->outcome = OUTCOME_RELEASED;
         record(d, f);
     }
+    return d->flights.ended.count;
 }
 
 void outcome_undo(struct deliverer *d)

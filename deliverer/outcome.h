@@ -12,8 +12,9 @@
 struct deliverer;
 struct grant;
 
-/* Inside of the transaction: record what has ended, when it is time. */
-void outcome_work(struct deliverer *d);
+/* Inside of the transaction: record what has ended, when it is time. Returns how
+ * many. */
+int outcome_work(struct deliverer *d);
 /* How long what has ended may wait for company; -1: nothing has. */
 int outcome_wait_ms(const struct deliverer *d);
 /* It was committed. */

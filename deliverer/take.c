@@ -157,6 +157,7 @@ static void keep_here(struct deliverer *d, struct task *t, uint64_t n)
     struct endpoint *e = &t->grant->endpoint;
 
     t->number = n;
+    t->turn = d->turn;
     care_meets(d, t);
     t->taken_ms = d->daemon.loop.mono_ms;
     tasks_add(&d->tasks, t);
@@ -401,6 +402,7 @@ static bool bring_in(void *self, const struct task_row *row)
             db_path(f->d->store.db), (long long)row->n);
     t->grant = f->grant;
     t->row = row->n;
+    t->turn = f->d->turn;
     t->parked = row->parked;
     t->pulled = f->early && row->next_ms > f->now_ms;
     t->settled = true;

@@ -39,6 +39,7 @@ struct task {
     uint64_t lane; /* FLYING, ENDED: its key (lanes.h); 0: none */
     int slot;      /* of flying.h */
     bool settled;  /* number is on disk, or there never was one */
+    uint64_t turn; /* in which it came here; begun after its commit */
     uint64_t closed_turn, row_turn; /* in which it was settled, got its row */
     int64_t row;                    /* 0: none */
     bool parked;                    /* its row is a retry's */

@@ -6,6 +6,7 @@ import os
 import pathlib
 import socket
 import sys
+import threading
 import time
 from email.utils import formatdate
 
@@ -290,6 +291,41 @@ class Time(AttemptTest):
         for r in self.ended(*range(21)):
             self.assertEqual((r["outcome"], r["attempts"]), ("delivered", 1), r)
         self.assertEqual(len(m.requests), 20)
+
+    def test_requests_go_on_while_outcomes_are_committed(self):
+        """P4: and nothing of them is told before the disk has them."""
+        disk = self.r.folder / "disk"
+        disk.mkdir()
+        self.start_again(LD_PRELOAD=program("rig-slowdisk.so"),
+                         RIG_DISK=str(disk), GRAPNEL_TEST_LEASE_MS="600000")
+        go, answered = threading.Event(), []
+
+        def slow(c):
+            while True:
+                c.request()
+                go.wait()
+                c.answer()
+                answered.append(c)
+        m = self.serve(slow)
+        g, name = self.to(m.url(), max_in_flight=20, timeout_ms=60_000)
+        for n in range(260):  # more than one commit is for
+            self.s.task(g, name, event(n))
+        # On disk, so that the next commit is one of outcomes.
+        self.s.until(lambda: len(m.requests) == 20 and self.tasks() == 260,
+                     10 * SLOW)
+        self.d.pause()  # it reads all of these answers at once
+        go.set()
+        wait_for(lambda: len(answered) == 20)
+        (disk / "hold").touch()
+        self.d.resume()
+        wait_for((disk / "held").exists)
+        wait_for(lambda: len(m.requests) == 260)
+        self.s.run_for(0.1)
+        self.assertEqual(self.s.results, [])
+        (disk / "hold").unlink()
+        for r in self.ended(*range(260)):
+            self.assertEqual((r["outcome"], r["attempts"]), ("delivered", 1), r)
+        self.assertEqual(len(m.requests), 260)
 
     def test_nor_of_a_connection_under_way_one(self):
         """TLS takes the other side's word, which came while we stood still."""

@@ -1,6 +1,7 @@
 /* P9: window, breaker, ramp and the gate of all three, on a simulated clock. */
 #include "clock.h"
 #include "endpoint.h"
+#include "task.h"
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -353,6 +354,26 @@ static void without_a_breaker_nothing_is_held(void **state)
     assert_int_equal(g.window.size, 8);
 }
 
+/* While a turn is committed attempts may begin, but not those that it took. */
+static void what_a_turn_took_waits_for_its_commit(void **state)
+{
+    static struct task before, now;
+    struct endpoint_config c = config();
+    struct endpoint e = {.config = &c};
+    struct lanes lanes = {0};
+
+    (void)state;
+    gate_configure(&e.gate, &c);
+    before.turn = 3;
+    now.turn = 4;
+    endpoint_push(&e, &before, false);
+    endpoint_push(&e, &now, false);
+    assert_ptr_equal(endpoint_next(&e, &lanes, 4, S), &before);
+    assert_null(endpoint_next(&e, &lanes, 4, S));
+    assert_false(e.blocked);
+    assert_ptr_equal(endpoint_next(&e, &lanes, 5, S), &now);
+}
+
 static void a_rate_limit_holds_all(void **state)
 {
     struct endpoint_config c = config();
@@ -386,6 +407,7 @@ int main(void)
         cmocka_unit_test(after_our_own_outage_only_retries_wait),
         cmocka_unit_test(the_first_success_in_doubt),
         cmocka_unit_test(without_a_breaker_nothing_is_held),
+        cmocka_unit_test(what_a_turn_took_waits_for_its_commit),
         cmocka_unit_test(a_rate_limit_holds_all),
     };
 
