@@ -312,10 +312,14 @@ void grants_set_back(struct sequencer *q, const char *peer, bool we_are_older)
                  "sequence numbers begins",
                  LI("series", q->series));
     }
-    for (size_t i = 0; i < q->endpoint_count; i++)
-        if (q->endpoints[i].grant && q->endpoints[i].home &&
-            strcmp(q->endpoints[i].home->name, peer) == 0)
-            q->endpoints[i].recall = true;
+    for (size_t i = 0; i < q->endpoint_count; i++) {
+        struct endpoint *e = &q->endpoints[i];
+
+        if (!e->grant || !e->home || strcmp(e->home->name, peer) != 0)
+            continue;
+        e->recall = true;
+        e->recalling = false; /* it may not know of that any more */
+    }
 }
 
 /* ---- beats ---- */

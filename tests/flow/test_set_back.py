@@ -59,6 +59,29 @@ class SetBack(RigTest):
         self.restore(rig, "deliverer-1")
         rig.wait_status(second)
 
+    def test_a_recall_was_set_back(self):
+        """P2: the copy of its deliverer has not heard that an endpoint is to be
+        given back; the sequencer waits for that."""
+        rig = self.rig()
+        rig.env["GRAPNEL_TEST_LEASE_MS"] = "500"
+        rig.start()
+        rig.wait_status(rig.accept())
+        self.backup(rig)
+        rig.receiver.rules({"path": "/crm", "answers": [
+            {"status": 200, "delay_ms": 60000}]})
+        second = rig.accept()
+        wait_for(lambda: rig.rows("deliverer-1", "SELECT 1 FROM tasks"),
+                 what="the attempt's row")
+        rig.cli("endpoints", "pause", "crm")
+        wait_for(lambda: rig.rows("sequencer", "SELECT 1 FROM hop_out WHERE "
+                                  "peer = 'deliverer-1' AND cursor = 3"),
+                 what="the recall to be acknowledged")
+        rig["deliverer-1"].kill()
+        rig.receiver.rules()
+        self.restore(rig, "deliverer-1")
+        rig.cli("endpoints", "resume", "crm")
+        rig.wait_status(second)
+
     def test_only_a_requeue_was_set_back(self):
         """P2: a letter that was requeued after the copy of the sequencer was
         made: there its delivery is dead, and dlqd waits for its end."""
