@@ -298,16 +298,21 @@ static void agree_on(struct hop *h, struct hop_in *i, const struct wire_runs *r,
                      const struct runs *theirs)
 {
     uint64_t both = runs_common(&i->runs, i->taken, theirs, r->next - 1);
+    bool back = both < i->taken, over = false;
 
-    if (both < i->taken) {
+    if (back) {
         log_warn(NULL,
                  "a link was set back: we go back to the last row that the "
                  "sender has too",
                  LS("sender", i->peer), LI("from", i->taken), LI("to", both));
         place_back(h, i, both);
     }
-    if (r->floor > i->taken + 1)
+    if (r->floor > i->taken + 1) {
+        over = i->taken > 0; /* else we have only begun */
         jump_to(h, i, r->floor, runs_of(theirs, r->floor - 1));
+    }
+    if (over && !back && h->ops->set_back)
+        h->ops->set_back(h->self, i->peer, false);
 }
 
 gr_rc hop_in_runs(struct hop *h, const struct wire_runs *r)

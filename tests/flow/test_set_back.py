@@ -106,6 +106,31 @@ class SetBack(RigTest):
         wait_for(lambda: rig.cli("dlq", "show", letters[events[1]])[0]["state"]
                  == "recovered", what="the second one to be delivered")
 
+    def test_only_the_end_of_a_requeue_was_set_back(self):
+        """P2: the copy of dlqd was made while a requeued letter was tried; what
+        it came to is no more on its way."""
+        rig = self.rig()
+        rig.receiver.rules({"path": "/crm", "answers": [
+            {"status": 400, "times": 1}, {"status": 200}]})
+        rig.start()
+        event = rig.accept()
+        wait_for(lambda: rig.cli("dlq")[0], what="a letter")
+        letter = rig.cli("dlq")[0][0]["id"]
+
+        def state():
+            return rig.cli("dlq", "show", letter)[0]["state"]
+        rig.cli("endpoints", "pause", "crm")
+        rig.cli("dlq", "retry", letter)
+        wait_for(lambda: rig.rows("dlqd", "SELECT 1 FROM hop_out WHERE "
+                                  "cursor = 1"), what="it to be taken")
+        self.backup(rig)
+        rig.cli("endpoints", "resume", "crm")
+        rig.wait_status(event)
+        wait_for(lambda: state() == "recovered", what="its end")
+        rig.settle()
+        self.restore(rig, "dlqd")
+        wait_for(lambda: state() == "recovered", what="its end, again")
+
 
 if __name__ == "__main__":
     main()

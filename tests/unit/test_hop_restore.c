@@ -124,6 +124,7 @@ static void older_receiver(struct pair *p, enum after after, bool may_lose)
     }
     assert_int_equal(link_of(&p->a, "b", true).set_back, 1);
     assert_int_equal(p->a.set_backs, 1);
+    assert_int_equal(p->b.set_backs, may_lose);
     go_on(p);
     assert_whole(&p->a, &p->b, may_lose);
     assert_int_equal(link_of(&p->b, "a", false).lost, may_lose ? 20 : 0);
