@@ -1,5 +1,6 @@
 #include "copier.h"
 #include "alloc.h"
+#include "clock.h"
 #include "log.h"
 #include <pthread.h>
 #include <sqlite3.h>
@@ -13,6 +14,8 @@ struct copier {
     bool wanted, copying, stop;
     int copied; /* pages of the present WAL that are in the file */
     int seen;   /* pages that it had when it was last asked about */
+    /* The thread's own. */
+    int64_t warned_ms; /* mono; 0: never */
 };
 
 void copier_check(const char *path, int rc)
@@ -42,11 +45,25 @@ static sqlite3 *open_beside(const char *path)
     return h;
 }
 
+/* Say once a minute that the WAL grows, and why. */
+static void warn(struct copier *c, int rc)
+{
+    bool usual = rc == SQLITE_OK || rc == SQLITE_BUSY || rc == SQLITE_LOCKED ||
+                 rc == SQLITE_FULL;
+
+    if (usual || (c->warned_ms && mono_ms() - c->warned_ms < MINUTE_MS))
+        return;
+    c->warned_ms = mono_ms();
+    log_warn(NULL,
+             "the WAL can't be copied into its file and grows; nothing is lost",
+             LS("file", c->path), LS("why", sqlite3_errstr(rc)));
+}
+
 /* Pages that are copied now. A busy or full disk is no harm here: the WAL has
  * it all. Then the file is synced: SQLite does so only when the WAL was copied to
  * its end, which is the loop's part, and the loop would wait for all that we have
  * written (measured: 9 ms for each 32 MiB, now 1). */
-static int copy(const struct copier *c, sqlite3 *h)
+static int copy(struct copier *c, sqlite3 *h)
 {
     sqlite3_file *file = NULL;
     int copied = 0;
@@ -54,9 +71,10 @@ static int copy(const struct copier *c, sqlite3 *h)
                                        &copied);
 
     sqlite3_file_control(h, "main", SQLITE_FCNTL_FILE_POINTER, &file);
-    if (rc != SQLITE_IOERR_FSYNC)
+    if (rc == SQLITE_OK)
         rc = file->pMethods->xSync(file, SQLITE_SYNC_NORMAL);
     copier_check(c->path, rc);
+    warn(c, rc);
     return copied > 0 ? copied : 0;
 }
 

@@ -523,6 +523,50 @@ int fsync(int fd)
     return sync_or_fail(fd, SYS_fsync);
 }
 
+static volatile sig_atomic_t was_refused;
+
+static ssize_t refuse_pwrite64(int fd, const void *p, size_t n, off_t at)
+{
+    was_refused = 1;
+    return bad_pwrite64(fd, p, n, at);
+}
+
+static void bad_block(void)
+{
+    sqlite3_vfs *vfs = sqlite3_vfs_find(NULL);
+    struct db *db = db_open(file, &schema);
+    stmt *s = inserter(db);
+
+    log_open("test", LOG_WARN, false);
+    db_begin(db);
+    insert(db, s, 8000, 1000);
+    if (db_commit(db) != GR_OK)
+        _exit(1);
+    snprintf(failing_path, sizeof failing_path, "x.db");
+    fail_errno = EIO;
+    vfs->xSetSystemCall(vfs, "pwrite64", (sqlite3_syscall_ptr)refuse_pwrite64);
+    vfs->xSetSystemCall(vfs, "pwrite", (sqlite3_syscall_ptr)refuse_pwrite64);
+    db_tidy(db);
+    while (!was_refused)
+        usleep(1000);
+    db_close(db);
+    _exit(0);
+}
+
+/* The WAL has it all, but who looks after the machine must hear of it. */
+static void a_file_that_takes_no_copy_is_no_secret(void **state)
+{
+    char said[4096];
+    struct db *db;
+
+    (void)state;
+    assert_int_equal(ends_with(bad_block, said), 0);
+    assert_non_null(strstr(said, "the WAL can't be copied into its file"));
+    db = db_open(file, &schema);
+    assert_int_equal(number(db, "SELECT count(*) FROM t"), 8000);
+    db_close(db);
+}
+
 /* 8 MB in the WAL are for the copier; twice the WAL's limit is for the loop. */
 static void checkpoint_of(int rows)
 {
@@ -775,6 +819,7 @@ int main(void)
         T(a_disk_that_refuses_writes_is_a_full_one),
         T(any_other_error_ends_the_process),
         T(a_commit_whose_fsync_fails_ends_the_process),
+        T(a_file_that_takes_no_copy_is_no_secret),
         T(a_checkpoint_whose_fsync_fails_ends_the_process),
         T(a_wal_that_is_found_is_copied_before_anything_is_written),
         T(a_kill_loses_nothing_that_was_committed),
