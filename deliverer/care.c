@@ -38,6 +38,14 @@ static int64_t each_ms(const struct care *c)
     return (ms < 1 ? 1 : ms) << (crashes > 12 ? 11 : crashes ? crashes - 1 : 0);
 }
 
+static int64_t quiet_ms(const struct care *c)
+{
+    uint32_t crashes = flying_crashes(&c->flying);
+    int doublings = crashes > 4 ? 3 : crashes ? (int)crashes - 1 : 0;
+
+    return (int64_t)CARE_QUIET_MS << doublings;
+}
+
 void care_open(struct deliverer *d, const char *path)
 {
     struct care *c = &d->care;
@@ -246,7 +254,7 @@ static struct task *first_able(struct deliverer *d, bool *pending)
 
         if (!g || s->dead ||
             (slot_of(&d->care, s)->crashes > 0 &&
-             mono_ms() - d->care.lease_ms < CARE_QUIET_MS))
+             mono_ms() - d->care.lease_ms < quiet_ms(&d->care)))
             continue;
         t = tasks_find(&d->tasks, g, slot_of(&d->care, s)->event_id);
         if (t && t->state == TASK_WAITING &&
@@ -330,7 +338,7 @@ int care_wait_ms(const struct deliverer *d)
         return -1;
     if (lived < CARE_HOLD_MS)
         return CARE_HOLD_MS - (int)lived;
-    if (lived < CARE_QUIET_MS)
-        return CARE_QUIET_MS - (int)lived;
+    if (lived < quiet_ms(c))
+        return (int)(quiet_ms(c) - lived);
     return -1; /* it waits for a row, an answer, or a gate */
 }

@@ -5,9 +5,10 @@
  *
  * Most crashes are no task's doing, and endpoints may be slow. So each has the
  * others' way for a moment only (all together CARE_ALL_MS, each at most
- * CARE_EACH_MS), and twice as long after each crash that follows. And one that
- * was alone in a crash is not tried again before we have lived for CARE_QUIET_MS
- * without it: whoever kills us now and then hardly meets it twice. */
+ * CARE_EACH_MS), and one that was alone in a crash is not tried again before we
+ * have lived for CARE_QUIET_MS without it; both twice as long after each crash that
+ * follows (the latter up to eight times). So whoever kills us again and again hardly
+ * meets it twice. */
 #ifndef DELIVERER_CARE_H
 #define DELIVERER_CARE_H
 
