@@ -28,6 +28,11 @@ static int by_suspicion(const void *a, const void *b)
     return x->begun > y->begun ? -1 : 1;
 }
 
+static int64_t doubled(int64_t ms, uint32_t times, uint32_t most)
+{
+    return ms << (times < most ? times : most);
+}
+
 static int64_t each_ms(const struct care *c)
 {
     uint32_t crashes = flying_crashes(&c->flying);
@@ -35,15 +40,17 @@ static int64_t each_ms(const struct care *c)
 
     if (ms > CARE_EACH_MS)
         ms = CARE_EACH_MS;
-    return (ms < 1 ? 1 : ms) << (crashes > 12 ? 11 : crashes ? crashes - 1 : 0);
+    return doubled(ms < 1 ? 1 : ms, crashes ? crashes - 1 : 0, 11);
+}
+
+int64_t care_quiet_ms(uint32_t crashes)
+{
+    return doubled(CARE_QUIET_MS, crashes ? crashes - 1 : 0, 3);
 }
 
 static int64_t quiet_ms(const struct care *c)
 {
-    uint32_t crashes = flying_crashes(&c->flying);
-    int doublings = crashes > 4 ? 3 : crashes ? (int)crashes - 1 : 0;
-
-    return (int64_t)CARE_QUIET_MS << doublings;
+    return care_quiet_ms(flying_crashes(&c->flying));
 }
 
 void care_open(struct deliverer *d, const char *path)
@@ -268,9 +275,7 @@ static struct task *first_able(struct deliverer *d, bool *pending)
 /* How long what flies may take to end, so that one that came late is alone. */
 static int64_t empty_ms(const struct care *c)
 {
-    uint32_t crashes = flying_crashes(&c->flying);
-
-    return (int64_t)CARE_EMPTY_MS << (crashes > 7 ? 7 : crashes);
+    return doubled(CARE_EMPTY_MS, flying_crashes(&c->flying), 7);
 }
 
 struct task *care_next(struct deliverer *d, bool *hold)

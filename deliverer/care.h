@@ -44,6 +44,10 @@ struct care {
     int alone;           /* slot of what is alone in flight; FLYING_NONE */
 };
 
+/* Pure: how long we live without one that was alone in a crash before it is tried
+ * again, after so many crashes in a row. */
+int64_t care_quiet_ms(uint32_t crashes);
+
 void care_open(struct deliverer *d, const char *path);
 void care_close(struct deliverer *d);
 /* Inside the transaction: bring suspects' rows in; end those that are dead. */

@@ -21,6 +21,17 @@ class SetBack(RigTest):
         _, code = rig.cli("backup", str(rig.folder / "copy"))
         self.assertEqual(code, 0)
 
+    def newer_than_the_copy(self):
+        """(rig, an event that came since; its attempt hangs)"""
+        rig = self.rig()
+        rig.env["GRAPNEL_TEST_LEASE_MS"] = "500"
+        rig.start()
+        rig.wait_status(rig.accept())
+        self.backup(rig)
+        rig.receiver.rules({"path": "/crm", "answers": [
+            {"status": 200, "delay_ms": 60000}]})
+        return rig, rig.accept()
+
     def test_only_results_were_set_back(self):
         """The copy was made while an attempt flew. The deliverer gives all
         back; it stays, so it must get its endpoints again."""
@@ -43,14 +54,7 @@ class SetBack(RigTest):
     def test_only_tasks_were_set_back(self):
         """P2: a task that came after the copy of its deliverer was made, and had
         no result: nobody else knows of it, and its link has forgotten it."""
-        rig = self.rig()
-        rig.env["GRAPNEL_TEST_LEASE_MS"] = "500"
-        rig.start()
-        rig.wait_status(rig.accept())
-        self.backup(rig)
-        rig.receiver.rules({"path": "/crm", "answers": [
-            {"status": 200, "delay_ms": 60000}]})
-        second = rig.accept()
+        rig, second = self.newer_than_the_copy()
         wait_for(lambda: rig.rows("sequencer", "SELECT 1 FROM hop_out WHERE "
                                   "peer = 'deliverer-1' AND cursor = 2"),
                  what="the task to be acknowledged")
@@ -62,14 +66,7 @@ class SetBack(RigTest):
     def test_a_recall_was_set_back(self):
         """P2: the copy of its deliverer has not heard that an endpoint is to be
         given back; the sequencer waits for that."""
-        rig = self.rig()
-        rig.env["GRAPNEL_TEST_LEASE_MS"] = "500"
-        rig.start()
-        rig.wait_status(rig.accept())
-        self.backup(rig)
-        rig.receiver.rules({"path": "/crm", "answers": [
-            {"status": 200, "delay_ms": 60000}]})
-        second = rig.accept()
+        rig, second = self.newer_than_the_copy()
         wait_for(lambda: rig.rows("deliverer-1", "SELECT 1 FROM tasks"),
                  what="the attempt's row")
         rig.cli("endpoints", "pause", "crm")

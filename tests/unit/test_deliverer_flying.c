@@ -1,5 +1,6 @@
 /* What is in flight, over crashes; and the lanes that have a request in
  * flight. P3, P5. */
+#include "care.h"
 #include "flying.h"
 #include "lanes.h"
 #include <fcntl.h>
@@ -163,6 +164,17 @@ static void lanes_are_busy_until_they_are_given_back(void **state)
     assert_false(lanes_busy(&l, 1));
 }
 
+/* Who kills us again and again, at any time, must not meet the same one twice. */
+static void who_was_alone_in_a_crash_waits_longer_after_each(void **state)
+{
+    (void)state;
+    assert_int_equal(care_quiet_ms(1), CARE_QUIET_MS);
+    assert_int_equal(care_quiet_ms(2), 2 * CARE_QUIET_MS);
+    assert_int_equal(care_quiet_ms(3), 4 * CARE_QUIET_MS);
+    assert_int_equal(care_quiet_ms(4), 8 * CARE_QUIET_MS);
+    assert_int_equal(care_quiet_ms(UINT32_MAX), 8 * CARE_QUIET_MS);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -170,6 +182,7 @@ int main(void)
         cmocka_unit_test(nonsense_is_nothing),
         cmocka_unit_test(without_a_file_it_does_nothing),
         cmocka_unit_test(more_than_there_are_slots),
+        cmocka_unit_test(who_was_alone_in_a_crash_waits_longer_after_each),
         cmocka_unit_test(lanes_are_busy_until_they_are_given_back),
     };
     int fd = mkstemp(path), failed;
