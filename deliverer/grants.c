@@ -249,14 +249,10 @@ void grants_undo(struct deliverer *d)
         g->endpoint.due_ms = INT64_MAX;
     }
     d->parked_rows = 0;
-    d->metrics[METRIC_OPEN] = 0;
     store_task_counts(&d->store, on_count, d);
     find_closing(d);
-    for (g = next(&d->grants, NULL); g; g = next(&d->grants, g)) {
-        d->metrics[METRIC_OPEN] += g->endpoint.gate.breaker.state !=
-                                   BREAKER_CLOSED;
+    for (g = next(&d->grants, NULL); g; g = next(&d->grants, g))
         endpoint_schedule(&g->endpoint, &d->schedule);
-    }
 }
 
 /* ---- the lease ---- */
