@@ -81,7 +81,7 @@ const char *col_text(stmt *s, int i);  /* "" for NULL; until next step */
 struct bytes col_blob(stmt *s, int i); /* until next step */
 bool col_null(stmt *s, int i);
 
-/* Between two turns: keep the WAL short (see db.c). Cheap when it is. */
+/* Between two turns: keep the WAL short (wal.h). Cheap when it is. */
 void db_tidy(struct db *db);
 /* Bytes that can still be written: free on the file's file system, and free
  * inside the file, which never shrinks. */

@@ -1,0 +1,101 @@
+/* When the WAL is copied, when it is begun anew, and when a reader that is in the
+ * way of that has to go. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+/* cmocka needs the above first */
+#include <cmocka.h>
+
+#include "wal.h"
+
+enum { MIB = 1024 * 1024 };
+static const int64_t gib = (int64_t)1024 * MIB;
+
+/* Of so many MiB in it, those that are not copied; -1: it is being copied. */
+static enum wal_step step(int bytes_mib, int rest_mib)
+{
+    return wal_step(&(struct wal){.bytes = (int64_t)bytes_mib * MIB,
+                                  .rest_bytes = (int64_t)rest_mib * MIB,
+                                  .room_bytes = 100 * gib});
+}
+
+static void a_short_one_is_copied_in_pieces(void **state)
+{
+    (void)state;
+    assert_int_equal(step(3, 3), WAL_LEAVE);
+    assert_int_equal(step(4, 4), WAL_COPY);
+    assert_int_equal(step(30, 3), WAL_LEAVE);
+    assert_int_equal(step(30, -1), WAL_LEAVE);
+}
+
+static void a_long_one_is_begun_anew_when_its_rest_is_short(void **state)
+{
+    (void)state;
+    assert_int_equal(step(31, 1), WAL_LEAVE);
+    assert_int_equal(step(32, 1), WAL_BEGIN_ANEW);
+    assert_int_equal(step(32, 2), WAL_COPY);
+    assert_int_equal(step(63, -1), WAL_LEAVE);
+}
+
+static void a_very_long_one_is_begun_anew_whatever_its_rest_is(void **state)
+{
+    (void)state;
+    assert_int_equal(step(64, 64), WAL_BEGIN_ANEW);
+    assert_int_equal(step(64, -1), WAL_BEGIN_ANEW);
+}
+
+static void a_reader_in_the_way_is_tried_again_a_while_later(void **state)
+{
+    struct wal w = {.bytes = 40 * MIB,
+                    .held_bytes = 40 * MIB - WAL_REST_BYTES + 1,
+                    .room_bytes = 100 * gib};
+
+    (void)state;
+    assert_int_equal(wal_step(&w), WAL_LEAVE);
+    w.held_bytes--;
+    assert_int_equal(wal_step(&w), WAL_BEGIN_ANEW);
+}
+
+static void the_last_room_of_a_disk_is_not_for_the_wal(void **state)
+{
+    struct wal w = {
+        .bytes = 2 * MIB, .rest_bytes = 2 * MIB, .room_bytes = 33 * MIB};
+
+    (void)state;
+    assert_int_equal(wal_step(&w), WAL_LEAVE);
+    w.room_bytes = 32 * MIB;
+    assert_int_equal(wal_step(&w), WAL_BEGIN_ANEW);
+    w.bytes = WAL_REST_BYTES;
+    w.room_bytes = 0;
+    assert_int_equal(wal_step(&w), WAL_BEGIN_ANEW);
+}
+
+static void
+a_reader_goes_when_the_wal_is_huge_or_the_disk_is_small(void **state)
+{
+    struct wal w = {.bytes = 511 * (int64_t)MIB, .room_bytes = 100 * gib};
+
+    (void)state;
+    assert_false(wal_presses(&w));
+    w.bytes += MIB;
+    assert_true(wal_presses(&w));
+    w = (struct wal){.bytes = 2 * MIB, .room_bytes = 511 * (int64_t)MIB};
+    assert_true(wal_presses(&w));
+    w.room_bytes += MIB;
+    assert_false(wal_presses(&w));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_short_one_is_copied_in_pieces),
+        cmocka_unit_test(a_long_one_is_begun_anew_when_its_rest_is_short),
+        cmocka_unit_test(a_very_long_one_is_begun_anew_whatever_its_rest_is),
+        cmocka_unit_test(a_reader_in_the_way_is_tried_again_a_while_later),
+        cmocka_unit_test(the_last_room_of_a_disk_is_not_for_the_wal),
+        cmocka_unit_test(
+            a_reader_goes_when_the_wal_is_huge_or_the_disk_is_small),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
