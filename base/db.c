@@ -29,7 +29,7 @@ static int number_of(struct db *db, const char *pragma)
     if (rc == SQLITE_OK && sqlite3_step(s) == SQLITE_ROW)
         v = sqlite3_column_int(s, 0);
     sqlite3_finalize(s);
-    if ((rc & 0xff) == SQLITE_NOTADB || (rc & 0xff) == SQLITE_CORRUPT)
+    if (db_says_damaged(rc))
         db_damaged(db->path, sqlite3_errstr(rc));
     if (rc != SQLITE_OK)
         db_failed(db, rc, "reading what it is");
@@ -92,10 +92,44 @@ static void refuse_strange_wal(const char *path)
     free(wal);
 }
 
-static void check_at_open(struct db *db, int64_t size_bytes)
+static sqlite3 *open_handle(const char *path)
 {
-    if (size_bytes > 0 && size_bytes <= CHECK_BYTES)
-        db_check(db->h, db->path, "PRAGMA integrity_check(1)");
+    sqlite3 *h = NULL;
+    int rc;
+
+    /* Nobody asks for SQLite's memory statistics, and each allocation would
+     * take a lock for them. Refused, harmlessly, once SQLite has started. */
+    sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0);
+    rc = sqlite3_open_v2(
+        path, &h,
+        SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX, NULL);
+    if (rc != SQLITE_OK)
+        die(EXIT_STORAGE, "%s: can't be opened: %s", path,
+            h ? sqlite3_errmsg(h) : "out of memory");
+    sqlite3_extended_result_codes(h, 1);
+    sqlite3_busy_timeout(h, DB_BUSY_MS);
+    return h;
+}
+
+static void set_up(struct db *db, const struct db_schema *schema)
+{
+    char *sizes = gr_printf("PRAGMA page_size = %d; PRAGMA cache_size = -%d",
+                            schema->page_bytes, CACHE_KIB);
+
+    number_of(db, "PRAGMA user_version"); /* not a database at all? */
+    db_exec(db, sizes);                   /* a page size of 0 changes nothing */
+    free(sizes);
+    db_exec(db, settings_sql);
+    sqlite3_wal_autocheckpoint(db->h, 0);
+}
+
+static void prepare(struct db *db)
+{
+    db->begin = db_prepare(db, "BEGIN IMMEDIATE");
+    db->begin_read = db_prepare(db, "BEGIN DEFERRED");
+    db->commit = db_prepare(db, "COMMIT");
+    db->rollback = db_prepare(db, "ROLLBACK");
+    db->free_pages = db_prepare(db, "PRAGMA freelist_count");
 }
 
 struct db *db_open(const char *path, const struct db_schema *schema)
@@ -103,41 +137,20 @@ struct db *db_open(const char *path, const struct db_schema *schema)
     struct db *db = gr_alloc(sizeof *db);
     struct stat st;
     int64_t size_bytes = stat(path, &st) == 0 ? st.st_size : 0;
-    char *sizes;
-    int rc;
 
     db->path = gr_strdup(path);
     refuse_strange_wal(path);
-    /* Nobody asks for SQLite's memory statistics, and each allocation would
-     * take a lock for them. Refused, harmlessly, once SQLite has started. */
-    sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0);
-    rc = sqlite3_open_v2(
-        path, &db->h,
-        SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX, NULL);
-    if (rc != SQLITE_OK)
-        die(EXIT_STORAGE, "%s: can't be opened: %s", path,
-            db->h ? sqlite3_errmsg(db->h) : "out of memory");
-    sqlite3_extended_result_codes(db->h, 1);
-    sqlite3_busy_timeout(db->h, DB_BUSY_MS);
-    number_of(db, "PRAGMA user_version"); /* not a database at all? */
-    sizes = gr_printf("PRAGMA page_size = %d; PRAGMA cache_size = -%d",
-                      schema->page_bytes, CACHE_KIB);
-    db_exec(db, sizes); /* a page size of 0 changes nothing */
-    free(sizes);
-    db_exec(db, settings_sql);
-    sqlite3_wal_autocheckpoint(db->h, 0);
-    check_at_open(db, size_bytes);
+    db->h = open_handle(path);
+    set_up(db, schema);
+    if (size_bytes > 0 && size_bytes <= CHECK_BYTES)
+        db_check(db->h, path, "PRAGMA integrity_check(1)");
     /* After a crash: it may have been one of fsync, and then what the WAL shows us
      * need not be on the disk, nor what we would append behind it ever be found. */
     (void)db_wal_begin_anew(db);
     db->page_bytes = number_of(db, "PRAGMA page_size");
     migrate(db, schema);
     db_wal_watch(db);
-    db->begin = db_prepare(db, "BEGIN IMMEDIATE");
-    db->begin_read = db_prepare(db, "BEGIN DEFERRED");
-    db->commit = db_prepare(db, "COMMIT");
-    db->rollback = db_prepare(db, "ROLLBACK");
-    db->free_pages = db_prepare(db, "PRAGMA freelist_count");
+    prepare(db);
     db->copier = copier_open(path);
     if (size_bytes > CHECK_BYTES)
         db->checker = checker_open(path);
@@ -173,7 +186,7 @@ void db_exec(struct db *db, const char *sql)
 {
     int rc = sqlite3_exec(db->h, sql, NULL, NULL, NULL);
 
-    if ((rc & 0xff) == SQLITE_CORRUPT || (rc & 0xff) == SQLITE_NOTADB)
+    if (db_says_damaged(rc))
         db_damaged(db->path, sqlite3_errmsg(db->h));
     if (rc != SQLITE_OK)
         db_failed(db, rc, "preparing it");

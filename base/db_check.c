@@ -4,6 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+bool db_says_damaged(int rc)
+{
+    return (rc & 0xff) == SQLITE_CORRUPT || (rc & 0xff) == SQLITE_NOTADB;
+}
+
 void db_damaged(const char *path, const char *what)
 {
     die(EXIT_STORAGE,
@@ -28,7 +33,7 @@ void db_check(sqlite3 *h, const char *path, const char *pragma)
     char *verdict = NULL;
     int rc = sqlite3_exec(h, pragma, first_text, &verdict, NULL);
 
-    if ((rc & 0xff) == SQLITE_CORRUPT || (rc & 0xff) == SQLITE_NOTADB)
+    if (db_says_damaged(rc))
         db_damaged(path, sqlite3_errmsg(h));
     if (rc != SQLITE_OK && rc != SQLITE_BUSY && rc != SQLITE_LOCKED &&
         rc != SQLITE_INTERRUPT)

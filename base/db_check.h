@@ -4,7 +4,10 @@
 #define BASE_DB_CHECK_H
 
 #include <sqlite3.h>
+#include <stdbool.h>
 
+/* Is that what this code of SQLite means? */
+bool db_says_damaged(int rc);
 _Noreturn void db_damaged(const char *path, const char *what);
 /* With PRAGMA integrity_check or quick_check. A look that is interrupted finds
  * nothing. */
