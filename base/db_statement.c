@@ -61,7 +61,7 @@ bool db_step(struct db *db, stmt *s)
     if (rc == SQLITE_DONE)
         return false;
     if (!db_is_full(db, rc)) {
-        if ((rc & 0xff) == SQLITE_CORRUPT)
+        if (db_says_damaged(rc))
             db_damaged(db->path, sqlite3_errmsg(db->h));
         db_failed(db, rc, sqlite3_sql(s));
     }
