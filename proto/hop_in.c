@@ -25,6 +25,23 @@ void hop_in_store(struct hop *h, struct hop_in *i)
     i->dirty = false;
 }
 
+void hop_hold(struct hop *h, const char *from)
+{
+    hop_in_named(h, from)->held = true;
+}
+
+void hop_settle(struct hop *h, const char *from, uint64_t n)
+{
+    struct hop_in *i = hop_in_known(h, from);
+
+    if (i && n > i->taken)
+        n = i->taken;
+    if (!i || n <= i->n)
+        return;
+    i->n = n;
+    i->dirty = i->say = true;
+}
+
 static void cut_runs(struct hop *h, struct hop_in *i, uint64_t n)
 {
     bind_i64(h->sql.in_runs_cut, 1, i->link);
@@ -258,7 +275,7 @@ static struct hop_in *heard(struct hop *h, struct bytes from,
         !mailbox_reaches(h->mailbox, inbox))
         return NULL;
     wire_copy(peer, sizeof peer, from);
-    i = hop_in_find(h, peer);
+    i = hop_in_linked(h, peer);
     if (!i)
         return NULL;
     if (!wire_is(inbox, i->inbox)) {

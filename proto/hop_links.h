@@ -1,4 +1,5 @@
-/* hop_links: what hop.c, hop_out.c and hop_in.c share; nobody else's. */
+/* hop_links: a process's links in memory, and what the hop's files share; nobody
+ * else's. */
 #ifndef PROTO_HOP_LINKS_H
 #define PROTO_HOP_LINKS_H
 
@@ -100,18 +101,35 @@ struct hop {
     } sql;
 };
 
+/* hop_links.c. `known`: NULL when there is none. `named`: made, in memory only.
+ * `linked`: with its row, so inside of a transaction. */
+struct hop_out *hop_out_known(struct hop *h, const char *peer);
+struct hop_out *hop_out_named(struct hop *h, const char *peer);
+struct hop_out *hop_out_linked(struct hop *h, const char *peer);
+struct hop_in *hop_in_known(struct hop *h, const char *peer);
+struct hop_in *hop_in_named(struct hop *h, const char *peer);
+/* NULL when there are LINKS_MAX already. */
+struct hop_in *hop_in_linked(struct hop *h, const char *peer);
+void hop_links_fini(struct hop *h);
 /* As daemon.c allows them for processes. */
 bool hop_is_name(struct bytes s);
-/* NULL when we never sent to it. */
-struct hop_out *hop_out_known(struct hop *h, const char *peer);
-struct hop_out *hop_out_find(struct hop *h, const char *peer);
-/* NULL when there are LINKS_MAX already. */
-struct hop_in *hop_in_find(struct hop *h, const char *peer);
 
+/* hop_rows.c. Memory as the disk has it: after a start, and after a turn that was
+ * rolled back. */
+void hop_rows_prepare(struct hop *h);
+void hop_rows_read(struct hop *h);
+/* Once, at a start: what comes next on a link may have taken us down before. */
+void hop_rows_suspect(struct hop *h);
+
+/* hop_log.c. Rows that need not be held go. */
+void hop_log_store(struct hop *h, struct hop_out *o);
+
+/* hop_out.c */
 gr_rc hop_out_acked(struct hop *h, const struct wire_acked *a);
 int hop_out_tell(struct hop *h, struct hop_out *o, int64_t now);
 void hop_out_store(struct hop *h, struct hop_out *o);
 
+/* hop_in.c */
 gr_rc hop_in_batch(struct hop *h, struct bytes frame);
 gr_rc hop_in_runs(struct hop *h, const struct wire_runs *r);
 void hop_in_tell(struct hop *h, struct hop_in *i);

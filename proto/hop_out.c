@@ -178,7 +178,7 @@ gr_rc hop_out_acked(struct hop *h, const struct wire_acked *a)
         /* Rows of ours that we know nothing of? Then our store was lost. */
         if (!a->taken || h->out_count >= LINKS_MAX)
             return GR_OK;
-        o = hop_out_find(h, peer);
+        o = hop_out_linked(h, peer);
     }
     wire_copy(o->inbox, sizeof o->inbox, a->inbox);
     o->heard_ms = mono_ms();
