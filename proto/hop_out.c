@@ -164,33 +164,34 @@ static bool is_low_indeed(struct hop_out *o, uint64_t n)
     return true;
 }
 
-gr_rc hop_out_acked(struct hop *h, const struct wire_acked *a)
+/* NULL: it is of no link that we know, and nothing to know of either. */
+static struct hop_out *heard(struct hop *h, const struct wire_acked *a)
 {
     char peer[NAME_MAX_BYTES + 1];
     struct hop_out *o;
 
-    if (!wire_is(a->to, mailbox_name(h->mailbox)) || !hop_is_name(a->from) ||
-        !mailbox_reaches(h->mailbox, a->inbox) || a->taken < a->n)
-        return GR_REFUSE;
     wire_copy(peer, sizeof peer, a->from);
     o = hop_out_known(h, peer);
     if (!o || !o->link) {
         /* Rows of ours that we know nothing of? Then our store was lost. */
         if (!a->taken || h->out_count >= LINKS_MAX)
-            return GR_OK;
+            return NULL;
         o = hop_out_linked(h, peer);
     }
     wire_copy(o->inbox, sizeof o->inbox, a->inbox);
     o->heard_ms = mono_ms();
     o->ask_at_ms = o->blocked_ms = o->blocked_wait_ms = 0;
     o->asked = 0;
-    if (!is_mine(o, a->n, a->run) || !is_mine(o, a->taken, a->taken_run)) {
-        disagree(h, o, a->taken, a->taken_run);
-        return GR_OK;
-    }
+    return o;
+}
+
+/* Its place is a row of ours. */
+static void believe(struct hop *h, struct hop_out *o,
+                    const struct wire_acked *a)
+{
     if (a->n < o->cursor) {
         if (!is_low_indeed(o, a->n))
-            return GR_OK;
+            return;
         if (a->taken == 0 && o->floor > 1)
             begin_afresh(h, o);
         else
@@ -203,6 +204,22 @@ gr_rc hop_out_acked(struct hop *h, const struct wire_acked *a)
     }
     if (a->hole)
         fill_hole(o, a->taken > o->cursor ? a->taken : o->cursor);
+}
+
+gr_rc hop_out_acked(struct hop *h, const struct wire_acked *a)
+{
+    struct hop_out *o;
+
+    if (!wire_is(a->to, mailbox_name(h->mailbox)) || !hop_is_name(a->from) ||
+        !mailbox_reaches(h->mailbox, a->inbox) || a->taken < a->n)
+        return GR_REFUSE;
+    o = heard(h, a);
+    if (!o)
+        return GR_OK;
+    if (is_mine(o, a->n, a->run) && is_mine(o, a->taken, a->taken_run))
+        believe(h, o, a);
+    else
+        disagree(h, o, a->taken, a->taken_run);
     return GR_OK;
 }
 
