@@ -230,7 +230,7 @@ gr_rc intake_release(struct sequencer *q, const char *id, const char *who,
 void intake_let_go(struct sequencer *q, int64_t n, int64_t life,
                    const char *gap);
 
-/* grants.c: who works on what */
+/* grants*.c: who works on what */
 void grants_open(struct sequencer *q);
 void grants_configure(struct sequencer *q, const struct settings *s);
 /* They are about to change: nothing points at them until then. */

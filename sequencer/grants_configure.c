@@ -1,0 +1,88 @@
+/* What the settings of today mean for grants: what each carries, and how long a
+ * deliverer may be silent. */
+#include "endpoint_config.h"
+#include "grants_inside.h"
+#include "runs.h"
+#include "store.h"
+#include <openssl/evp.h>
+
+enum { LONGEST_LEAST_MS = 1000 };
+
+/* All that an attempt needs, encoded into e->carried. */
+static void carry(struct endpoint *e)
+{
+    buf_reset(&e->carried);
+    endpoint_config_encode(e->settings, &e->carried);
+}
+
+int64_t grants_digest(const struct endpoint *e)
+{
+    uint8_t raw[EVP_MAX_MD_SIZE] = {0};
+
+    EVP_Digest(e->carried.data, e->carried.len, raw, NULL, EVP_sha256(), NULL);
+    return (int64_t)(get_le64(raw) & INT64_MAX);
+}
+
+/* What is in flight may have been begun under a longer timeout than today's, of
+ * this start or of the one before. */
+static void keep_longest(struct sequencer *q, int64_t longest_ms)
+{
+    int64_t before_ms = store_meta(q->store, "longest_attempt_ms");
+
+    q->longest_ms = longest_ms;
+    if (before_ms > longest_ms)
+        longest_ms = before_ms;
+    else if (before_ms < longest_ms)
+        store_meta_set(q->store, "longest_attempt_ms", longest_ms);
+    q->silence_ms = grant_silence_ms(longest_ms);
+    q->shorten_ms = mono_ms() + q->silence_ms;
+}
+
+/* When nothing of then can be in flight any more, today's is enough. */
+void grants_forget_longest(struct sequencer *q)
+{
+    if (q->d.loop.mono_ms < q->shorten_ms ||
+        q->silence_ms == grant_silence_ms(q->longest_ms))
+        return;
+    store_meta_set(q->store, "longest_attempt_ms", q->longest_ms);
+    q->silence_ms = grant_silence_ms(q->longest_ms);
+}
+
+void grants_forget_settings(struct sequencer *q)
+{
+    for (size_t i = 0; i < q->endpoint_count; i++)
+        q->endpoints[i].settings = NULL;
+    q->configure = true;
+}
+
+/* After a start or a reload: whose configuration changed is recalled and gets
+ * a new grant that carries the new one. Rows only; the rest is the turn's. */
+void grants_configure(struct sequencer *q, const struct settings *s)
+{
+    int64_t longest_ms = LONGEST_LEAST_MS;
+
+    for (size_t i = 0; i < q->endpoint_count; i++)
+        q->endpoints[i].settings = NULL;
+    for (size_t i = 0; i < s->endpoint_count + s->backfill_count; i++) {
+        const struct endpoint_settings *es =
+            i < s->endpoint_count ? &s->endpoints[i]
+                                  : &s->backfills[i - s->endpoint_count];
+        struct endpoint *e = endpoint_adopt(q, es->name);
+
+        e->settings = es;
+        carry(e);
+        if (es->timeout_ms > longest_ms)
+            longest_ms = es->timeout_ms;
+    }
+    for (size_t i = 0; i < q->endpoint_count; i++) {
+        struct endpoint *e = &q->endpoints[i];
+
+        e->waiting = true;
+        lanes_configure(q, e);
+        if (e->grant && (!endpoint_is_on(e) || grants_digest(e) != e->config))
+            e->recall = true;
+    }
+    keep_longest(q, longest_ms);
+    q->place = true;
+    q->configure = false;
+}

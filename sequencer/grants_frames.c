@@ -1,0 +1,144 @@
+/* What deliverers and we say beside the hop: a beat, and its answers. Frames that
+ * are lost do no harm. */
+#include "clock.h"
+#include "grants_inside.h"
+#include "log.h"
+#include "runs.h"
+#include "store.h"
+#include <stdlib.h>
+
+static void keep_wanted(struct deliverer *d, const struct wire_beat *b)
+{
+    const uint8_t *p = b->wanted.p;
+
+    free(d->wanted);
+    d->wanted_count = b->wanted.n / 8;
+    d->wanted = gr_alloc(d->wanted_count * sizeof *d->wanted);
+    for (size_t i = 0; i < d->wanted_count; i++, p += 8)
+        d->wanted[i] = get_le64(p);
+}
+
+void grants_beat(struct sequencer *q, const struct wire_beat *b)
+{
+    char name[NAME_MAX_BYTES + 1];
+    int64_t now = q->d.loop.awake_ms;
+    struct deliverer *d;
+
+    if (!b->from.n || b->from.n > NAME_MAX_BYTES || b->wanted.n % 8 ||
+        !b->store || !b->run || b->inbox.n > INBOX_MAX_BYTES)
+        return;
+    wire_copy(name, sizeof name, b->from);
+    d = grants_deliverer(q, name);
+    if (d->store != b->store) {
+        if (d->store)
+            grants_end_all(q, d, "it came back with another disk");
+        d->store = b->store;
+        store_deliverer_set(q->store, name, b->store);
+    }
+    /* Whoever leaves does not beat: it drained for another reason. */
+    if (d->leaving_run == b->run)
+        d->leaving_run = 0;
+    if (d->run != b->run || now - d->beat_ms > grant_lease_ms() ||
+        !d->beat_ms) {
+        d->healthy_ms = now;
+        q->place = true;
+        if (d->run != b->run)
+            log_info(NULL, "a deliverer is here", LS("deliverer", name));
+    }
+    d->run = b->run;
+    d->stamp_ms = b->stamp_ms;
+    d->beat_ms = now;
+    d->say_pulse = true;
+    wire_copy(d->inbox, sizeof d->inbox, b->inbox);
+    keep_wanted(d, b);
+}
+
+/* ---- what we say ---- */
+
+static gr_rc say(struct sequencer *q, const struct deliverer *d, struct buf *b)
+{
+    gr_rc rc = b->failed ? GR_REFUSE
+                         : mailbox_send(q->d.mailbox, d->inbox,
+                                        (struct bytes){b->data, b->len});
+
+    buf_fini(b);
+    return rc;
+}
+
+static void say_pulse(struct sequencer *q, struct deliverer *d)
+{
+    struct wire_pulse p = {.from = wire_text(q->d.name),
+                           .inbox = wire_text(mailbox_address(q->d.mailbox)),
+                           .run = d->run,
+                           .stamp_ms = d->stamp_ms};
+    struct buf b;
+
+    buf_init(&b, FRAME_MAX_BYTES);
+    wire_put_pulse(&b, &p);
+    /* It may arrive, whatever send says. */
+    d->answered_ms = q->d.loop.awake_ms + mono_ms() - q->d.loop.mono_ms;
+    (void)!say(q, d, &b);
+    d->say_pulse = false;
+}
+
+static void say_granted(struct sequencer *q, struct deliverer *d,
+                        struct endpoint *e)
+{
+    struct wire_granted g = {
+        .from = wire_text(q->d.name),
+        .inbox = wire_text(mailbox_address(q->d.mailbox)),
+        .run = d->run,
+        .stamp_ms = d->stamp_ms,
+        .grant = e->grant,
+        .endpoint = wire_text(e->name),
+        .config = (struct bytes){e->carried.data, e->carried.len}};
+    struct buf b;
+
+    buf_init(&b, FRAME_MAX_BYTES);
+    wire_put_granted(&b, &g);
+    (void)!say(q, d, &b); /* not heard? It asks when it has work */
+}
+
+static void say_voided(struct sequencer *q, struct deliverer *d, uint64_t grant)
+{
+    struct wire_voided v = {.from = wire_text(q->d.name),
+                            .inbox = wire_text(mailbox_address(q->d.mailbox)),
+                            .grant = grant};
+    struct buf b;
+
+    buf_init(&b, FRAME_MAX_BYTES);
+    wire_put_voided(&b, &v);
+    (void)!say(q, d, &b);
+}
+
+static void answer_wanted(struct sequencer *q, struct deliverer *d)
+{
+    for (size_t k = 0; k < d->wanted_count; k++) {
+        struct endpoint *e = grants_endpoint_under(q, d->wanted[k], d);
+
+        if (!e)
+            say_voided(q, d, d->wanted[k]);
+        else if (e->settings)
+            say_granted(q, d, e);
+    }
+    d->wanted_count = 0;
+}
+
+void grants_tell(struct sequencer *q)
+{
+    for (size_t i = 0; i < q->deliverer_count; i++) {
+        struct deliverer *d = q->deliverers[i];
+
+        if (!d->say_pulse)
+            continue;
+        say_pulse(q, d);
+        answer_wanted(q, d);
+    }
+    for (size_t i = 0; i < q->endpoint_count; i++) {
+        struct endpoint *e = &q->endpoints[i];
+
+        if (e->say_granted && e->home && e->home->beat_ms)
+            say_granted(q, e->home, e);
+        e->say_granted = false;
+    }
+}

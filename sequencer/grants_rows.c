@@ -1,0 +1,149 @@
+/* Every endpoint and every deliverer that we know of, as our disk has them. */
+#include "endpoint_config.h"
+#include "grants_inside.h"
+#include "store.h"
+#include "store_lanes.h"
+#include <stdlib.h>
+#include <string.h>
+
+struct endpoint *endpoint_find(struct sequencer *q, const char *name)
+{
+    for (size_t i = 0; i < q->endpoint_count; i++)
+        if (strcmp(q->endpoints[i].name, name) == 0)
+            return &q->endpoints[i];
+    return NULL;
+}
+
+struct endpoint *endpoint_by_id(struct sequencer *q, int64_t id)
+{
+    for (size_t i = 0; i < q->endpoint_count; i++)
+        if (q->endpoints[i].id == id)
+            return &q->endpoints[i];
+    return NULL;
+}
+
+static struct endpoint *endpoint_new(struct sequencer *q, int64_t id,
+                                     const char *name)
+{
+    struct endpoint *e;
+
+    if (id >= ENDPOINTS_MAX)
+        die(EXIT_CONFIG,
+            "endpoints: there can be at most %d in all, removed "
+            "ones included",
+            ENDPOINTS_MAX - 1);
+    q->endpoints = gr_realloc(q->endpoints,
+                              (q->endpoint_count + 1) * sizeof *q->endpoints);
+    e = &q->endpoints[q->endpoint_count++];
+    *e = (struct endpoint){.id = id,
+                           .sweeping = true,
+                           .waiting = true,
+                           .ordered = -1,
+                           .turn = INT64_MIN};
+    buf_init(&e->carried, ENDPOINT_CONFIG_MAX_BYTES);
+    wire_copy(e->name, sizeof e->name, wire_text(name));
+    return e;
+}
+
+struct endpoint *endpoint_adopt(struct sequencer *q, const char *name)
+{
+    struct endpoint *e = endpoint_find(q, name);
+
+    return e ? e : endpoint_new(q, store_endpoint_add(q->store, name), name);
+}
+
+struct deliverer *grants_deliverer(struct sequencer *q, const char *name)
+{
+    struct deliverer *d;
+
+    for (size_t i = 0; i < q->deliverer_count; i++)
+        if (strcmp(q->deliverers[i]->name, name) == 0)
+            return q->deliverers[i];
+    d = gr_alloc(sizeof *d);
+    wire_copy(d->name, sizeof d->name, wire_text(name));
+    d->answered_ms = q->started_ms;
+    q->deliverers = gr_realloc(q->deliverers, (q->deliverer_count + 1) *
+                                                  sizeof(struct deliverer *));
+    q->deliverers[q->deliverer_count++] = d;
+    return d;
+}
+
+static void on_deliverer_row(void *arg, const char *name, uint64_t store)
+{
+    grants_deliverer(arg, name)->store = store;
+}
+
+static void on_endpoint_row(void *arg, const struct endpoint_row *r)
+{
+    struct sequencer *q = arg;
+    struct endpoint *e = endpoint_new(q, r->id, r->name);
+
+    e->grant = r->grant;
+    e->config = r->config;
+    e->ordered = r->ordered;
+    e->state = (enum endpoint_state)r->state;
+    e->since_ms = r->since_ms;
+    wire_copy(e->why, sizeof e->why, wire_text(r->why));
+    e->failing_ms = r->failing_ms;
+    e->warned = r->warned;
+    e->paused_ms = r->paused_ms;
+    if (r->grant)
+        e->home = grants_deliverer(q, r->home);
+}
+
+static void read_endpoints(struct sequencer *q)
+{
+    store_endpoints(q->store, on_endpoint_row, q);
+    for (size_t i = 0; i < q->endpoint_count; i++) {
+        struct endpoint *e = &q->endpoints[i];
+
+        e->halts = store_halt_count(q->lanes, e->id);
+        if (!e->grant)
+            continue;
+        e->out = store_count_in_flight(q->store, e->id, e->grant);
+        e->home->out += e->out;
+    }
+}
+
+void grants_open(struct sequencer *q)
+{
+    store_deliverers(q->store, on_deliverer_row, q);
+    read_endpoints(q);
+    q->configure = true;
+}
+
+static void forget_endpoints(struct sequencer *q)
+{
+    for (size_t i = 0; i < q->endpoint_count; i++)
+        buf_fini(&q->endpoints[i].carried);
+    free(q->endpoints);
+    q->endpoints = NULL;
+    q->endpoint_count = 0;
+}
+
+/* Endpoints, and which disk each deliverer has, as our disk has them (another
+ * disk is to be noticed again); who was heard when is not on it and stays.
+ * A recall that is forgotten here is made again when it is still wanted. */
+void grants_undo(struct sequencer *q)
+{
+    forget_endpoints(q);
+    for (size_t i = 0; i < q->deliverer_count; i++) {
+        q->deliverers[i]->out = 0;
+        q->deliverers[i]->store = 0;
+    }
+    store_deliverers(q->store, on_deliverer_row, q);
+    read_endpoints(q);
+    q->configure = true;
+}
+
+void grants_close(struct sequencer *q)
+{
+    forget_endpoints(q);
+    for (size_t i = 0; i < q->deliverer_count; i++) {
+        free(q->deliverers[i]->wanted);
+        free(q->deliverers[i]);
+    }
+    free(q->deliverers);
+    q->deliverers = NULL;
+    q->deliverer_count = 0;
+}
