@@ -55,14 +55,11 @@ void grants_forget_settings(struct sequencer *q)
     q->configure = true;
 }
 
-/* After a start or a reload: whose configuration changed is recalled and gets
- * a new grant that carries the new one. Rows only; the rest is the turn's. */
-void grants_configure(struct sequencer *q, const struct settings *s)
+/* Each endpoint gets its settings. Returns the longest timeout of all. */
+static int64_t match(struct sequencer *q, const struct settings *s)
 {
     int64_t longest_ms = LONGEST_LEAST_MS;
 
-    for (size_t i = 0; i < q->endpoint_count; i++)
-        q->endpoints[i].settings = NULL;
     for (size_t i = 0; i < s->endpoint_count + s->backfill_count; i++) {
         const struct endpoint_settings *es =
             i < s->endpoint_count ? &s->endpoints[i]
@@ -74,6 +71,15 @@ void grants_configure(struct sequencer *q, const struct settings *s)
         if (es->timeout_ms > longest_ms)
             longest_ms = es->timeout_ms;
     }
+    return longest_ms;
+}
+
+/* After a start or a reload: whose configuration changed is recalled and gets
+ * a new grant that carries the new one. Rows only; the rest is the turn's. */
+void grants_configure(struct sequencer *q, const struct settings *s)
+{
+    grants_forget_settings(q);
+    keep_longest(q, match(q, s));
     for (size_t i = 0; i < q->endpoint_count; i++) {
         struct endpoint *e = &q->endpoints[i];
 
@@ -82,7 +88,6 @@ void grants_configure(struct sequencer *q, const struct settings *s)
         if (e->grant && (!endpoint_is_on(e) || grants_digest(e) != e->config))
             e->recall = true;
     }
-    keep_longest(q, longest_ms);
     q->place = true;
     q->configure = false;
 }

@@ -18,6 +18,32 @@ static void keep_wanted(struct deliverer *d, const struct wire_beat *b)
         d->wanted[i] = get_le64(p);
 }
 
+/* One that comes with another disk has lost what it had under its grants. */
+static void judge_disk(struct sequencer *q, struct deliverer *d, uint64_t store)
+{
+    if (d->store == store)
+        return;
+    if (d->store)
+        grants_end_all(q, d, "it came back with another disk");
+    d->store = store;
+    store_deliverer_set(q->store, d->name, store);
+}
+
+/* Since when it beats without a break, and whether it is leaving. */
+static void judge_health(struct sequencer *q, struct deliverer *d, uint64_t run,
+                         int64_t now)
+{
+    /* Whoever leaves does not beat: it drained for another reason. */
+    if (d->leaving_run == run)
+        d->leaving_run = 0;
+    if (d->run == run && now - d->beat_ms <= grant_lease_ms() && d->beat_ms)
+        return;
+    d->healthy_ms = now;
+    q->place = true;
+    if (d->run != run)
+        log_info(NULL, "a deliverer is here", LS("deliverer", d->name));
+}
+
 void grants_beat(struct sequencer *q, const struct wire_beat *b)
 {
     char name[NAME_MAX_BYTES + 1];
@@ -29,22 +55,8 @@ void grants_beat(struct sequencer *q, const struct wire_beat *b)
         return;
     wire_copy(name, sizeof name, b->from);
     d = grants_deliverer(q, name);
-    if (d->store != b->store) {
-        if (d->store)
-            grants_end_all(q, d, "it came back with another disk");
-        d->store = b->store;
-        store_deliverer_set(q->store, name, b->store);
-    }
-    /* Whoever leaves does not beat: it drained for another reason. */
-    if (d->leaving_run == b->run)
-        d->leaving_run = 0;
-    if (d->run != b->run || now - d->beat_ms > grant_lease_ms() ||
-        !d->beat_ms) {
-        d->healthy_ms = now;
-        q->place = true;
-        if (d->run != b->run)
-            log_info(NULL, "a deliverer is here", LS("deliverer", name));
-    }
+    judge_disk(q, d, b->store);
+    judge_health(q, d, b->run, now);
     d->run = b->run;
     d->stamp_ms = b->stamp_ms;
     d->beat_ms = now;
