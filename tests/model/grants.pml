@@ -1,6 +1,6 @@
 /*
- * grants.pml: grants and the lease. Specification of sequencer/grants.c and
- * deliverer/grants.c. One sequencer, two deliverers, one ordered endpoint, two
+ * grants.pml: grants and the lease. Specification of sequencer/grants*.c and
+ * deliverer/grants*.c. One sequencer, two deliverers, one ordered endpoint, two
  * deliveries of one lane.
  *
  * The hop is taken as hop.pml shows it: in order, once, rows of either end's disk.
