@@ -15,9 +15,8 @@
 #include "rc.h"
 
 enum {
-    WAL_COPY_BYTES = 4 * 1024 *
-                     1024,        /* not copied: worth waking the thread … */
-    WAL_REST_BYTES = 1024 * 1024, /* … past the limit this is; and short */
+    WAL_COPY_BYTES = 512 * 1024,  /* not copied: worth waking the thread */
+    WAL_REST_BYTES = 1024 * 1024, /* not copied: short enough for the loop */
     WAL_LIMIT_BYTES = 32 * 1024 * 1024,
     /* So long it may be while the file is looked through (checker.h). */
     WAL_MOST_BYTES = 512 * 1024 * 1024,
