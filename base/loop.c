@@ -15,7 +15,7 @@ enum {
     TURN_US = 5000,
     STILL_MS = 100,     /* longer than this past what was asked: stood still */
     FULL_WAIT_MS = 250, /* between tries while the disk is full */
-    LOOK_US = 60,       /* while it commits; each time twice as long */
+    LOOK_US = 20,       /* while it commits; each time twice as long */
     LOOK_MOST_US = 50 * 1000,
 };
 

@@ -207,7 +207,12 @@ void intake_undo(struct ingress *g)
     answer_stored(g, ANSWER_DISK_FULL);
 }
 
-bool intake_is_group(const struct intake *t)
+bool intake_has_group(const struct intake *t)
+{
+    return t->pending_count >= GROUP_COUNT;
+}
+
+bool intake_stored_group(const struct intake *t)
 {
     return t->stored_count >= GROUP_COUNT;
 }

@@ -29,9 +29,10 @@ void intake_take(struct intake *t, struct request *r);
 bool intake_work(struct ingress *g);
 void intake_tell(struct ingress *g); /* 200 */
 void intake_undo(struct ingress *g); /* 503 */
-/* It stored so many events that their commit is worth a thread, as we can read on
+/* A group is so many that a commit of them is worth a thread, as we can read on
  * meanwhile. For a few the way there and back costs more. */
-bool intake_is_group(const struct intake *t);
+bool intake_has_group(const struct intake *t);    /* it waits to be stored */
+bool intake_stored_group(const struct intake *t); /* by this turn */
 /* Nobody is left waiting for us. */
 bool intake_idle(const struct ingress *g);
 void intake_close(struct ingress *g);

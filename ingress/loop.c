@@ -100,8 +100,8 @@ static int work(void *self)
 {
     struct ingress *g = self;
     struct loop *loop = &g->daemon.loop;
-    int http_ms, room_ms, rejects_ms;
-    bool more;
+    int http_ms = 0, room_ms, rejects_ms;
+    bool group, more;
 
     if (loop->stopping && !g->stopping_ms) {
         g->stopping_ms = loop->mono_ms;
@@ -110,9 +110,15 @@ static int work(void *self)
     g->counts[COUNT_PURGED] += room_work(&g->room, &g->store, g->daemon.hop,
                                          g->daemon.settings, loop->now_ms,
                                          loop->mono_ms, &room_ms);
-    http_ms = http_run(g->http, loop->now_ms, loop->mono_ms);
+    /* A group that was read during the last commit is on its way to the disk before
+     * meanwhile() writes the answers of that. */
+    group = intake_has_group(&g->intake);
+    if (!group)
+        http_ms = http_run(g->http, loop->now_ms, loop->mono_ms);
     more = store_pending(g);
-    loop->read_on = intake_is_group(&g->intake);
+    loop->read_on = intake_stored_group(&g->intake);
+    if (group && !loop->read_on) /* a full disk took less */
+        http_ms = http_run(g->http, loop->now_ms, loop->mono_ms);
     rejects_ms = rejects_work(&g->rejects, g, loop->stopping);
     publish(g);
     more |= !intake_idle(g); /* their answers are written by the next turn */
