@@ -42,6 +42,13 @@ enum answer answer_to(enum verdict v)
     return to[v];
 }
 
+const char *answer_allow(enum answer a)
+{
+    return a == ANSWER_ONLY_POST  ? "POST"
+           : a == ANSWER_ONLY_GET ? "GET, HEAD"
+                                  : NULL;
+}
+
 const char *answer_body(enum answer a)
 {
     return bodies[a];

@@ -103,6 +103,9 @@ const struct answer_facts *answer_facts(enum answer a);
 /* The 401 that goes with a verdict which is not HOLDS. */
 enum answer answer_to(enum verdict v);
 
+/* What a 405 says in `Allow`; NULL for every other. */
+const char *answer_allow(enum answer a);
+
 /* {"error":{"code":…,"message":…}}; "" for one that is no error. Static. */
 const char *answer_body(enum answer a);
 

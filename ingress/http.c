@@ -27,6 +27,16 @@ enum {
     SWALLOW_MAX_BYTES = 16 * 1024 * 1024,
 };
 
+/* The library makes a list of the query's fields, of which nobody asks it, and
+ * when it has no room for them it ends without a word, and without telling us.
+ * So it gets to see one field. The text is in its own buffer, where it would put
+ * zeroes; ours is a copy. */
+static void join_fields(const char *query)
+{
+    for (char *p = (char *)(uintptr_t)query; (p = strchr(p, '&'));)
+        *p = '.';
+}
+
 /* The request line is here: called before libmicrohttpd takes it apart. */
 static void *on_line(void *cls, const char *uri, struct MHD_Connection *c)
 {
@@ -37,8 +47,10 @@ static void *on_line(void *cls, const char *uri, struct MHD_Connection *c)
     const char *query = uri ? strchr(uri, '?') : NULL;
 
     r->raw_url_bytes = uri ? strlen(uri) : 0;
-    if (query)
+    if (query) {
         buf_puts(&r->query, query + 1);
+        join_fields(query);
+    }
     h->figures.body_bytes += (int64_t)r->body.cap;
     if (r->visitor)
         r->visitor->request = r;
@@ -47,27 +59,39 @@ static void *on_line(void *cls, const char *uri, struct MHD_Connection *c)
     return r;
 }
 
+/* What the library refused by itself, in its words, is on record like the rest. */
+static void note_refusal(struct http *h, struct MHD_Connection *c,
+                         struct request *r)
+{
+    const union MHD_ConnectionInfo *info = MHD_get_connection_info(
+        c, MHD_CONNECTION_INFO_HTTP_STATUS);
+    unsigned status = info ? info->http_status : 0;
+
+    if (r->answer || status < 400)
+        return;
+    memcpy(r->remote, r->visitor->remote, sizeof r->remote);
+    r->answer = status == 414 || status == 431 ? ANSWER_HEAD_TOO_LARGE
+                : r->begun                     ? ANSWER_LENGTH_AMBIGUOUS
+                                               : ANSWER_HEAD_MALFORMED;
+    h->ops.answered(h->self, r, r->answer);
+}
+
 static void on_completed(void *cls, struct MHD_Connection *c, void **context,
                          enum MHD_RequestTerminationCode why)
 {
     struct http *h = cls;
     struct request *r = *context;
 
-    (void)c;
     (void)why;
     *context = NULL;
     if (!r)
         return;
     if (r->visitor && r->visitor->visit != VISIT_CUT) {
+        note_refusal(h, c, r);
         visit_move(h, r->visitor, VISIT_BETWEEN);
         r->visitor->kept = true;
     }
-    if (r->visitor)
-        r->visitor->request = NULL;
-    r->visitor = NULL;
-    r->method = r->path = NULL;
-    if (!r->taken) /* else http_answer() will */
-        request_free(h, r);
+    request_part(h, r);
 }
 
 /* The target stays as it was sent; our paths need no escapes. */
@@ -127,6 +151,8 @@ static enum answer judge(struct http *h, struct MHD_Connection *c,
     struct head *head = &h->head;
     enum answer a;
 
+    if (r->visitor)
+        memcpy(r->remote, r->visitor->remote, sizeof r->remote);
     head->count = 0;
     head->parsed_strictly = LIBRARY_IS_STRICT;
     head->raw_url_bytes = r->raw_url_bytes;
@@ -137,8 +163,6 @@ static enum answer judge(struct http *h, struct MHD_Connection *c,
     a = head_check(head, facts);
     if (a)
         return a;
-    if (r->visitor)
-        memcpy(r->remote, r->visitor->remote, sizeof r->remote);
     r->method = head->method;
     r->path = head->url;
     pack_headers(r, head);

@@ -73,6 +73,8 @@ int visits_time_out(struct http *h);
 
 struct request *request_new(struct http *h);
 void request_free(struct http *h, struct request *r);
+/* Its visitor has no more to do with it. Who has taken it keeps it. */
+void request_part(struct http *h, struct request *r);
 void requests_free_spare(struct http *h);
 /* A piece of its body has come; it is kept, or the request is refused. */
 void request_keep(struct http *h, struct request *r, const char *piece,

@@ -81,6 +81,16 @@ void request_free(struct http *h, struct request *r)
     h->spare_count++;
 }
 
+void request_part(struct http *h, struct request *r)
+{
+    if (r->visitor)
+        r->visitor->request = NULL;
+    r->visitor = NULL;
+    r->method = r->path = NULL;
+    if (!r->taken) /* else http_answer() will */
+        request_free(h, r);
+}
+
 void requests_free_spare(struct http *h)
 {
     struct request *r;
@@ -99,10 +109,35 @@ static void refuse_rest(struct http *h, struct request *r, enum answer a)
     forget_body(h, r);
 }
 
+/* Of those who hold more than their share of the bodies' memory, the one who has
+ * kept us waiting longest. NULL: all who do have sent theirs. */
+static struct request *longest(const struct http *h)
+{
+    size_t share = (size_t)(BODIES_MAX_BYTES / h->most_connections);
+    struct visitor *v;
+
+    TAILQ_FOREACH(v, &h->waiting, link)
+    if (v->visit == VISIT_READING && v->request && v->request->body.cap > share)
+        return v->request;
+    return NULL;
+}
+
+/* Connections that hold large bodies and do not end them, however many, must not
+ * keep out those who bring a small one, and end it. */
+static void make_room(struct http *h, struct request *r)
+{
+    int64_t most = BODIES_MAX_BYTES + h->bounds->max_body_bytes;
+
+    while (!r->answer && h->figures.body_bytes > most) {
+        struct request *gives_way = longest(h);
+
+        refuse_rest(h, gives_way ? gives_way : r, ANSWER_BODIES_FULL);
+    }
+}
+
 void request_keep(struct http *h, struct request *r, const char *piece,
                   size_t n)
 {
-    int64_t most = BODIES_MAX_BYTES + h->bounds->max_body_bytes;
     size_t cap = r->body.cap;
 
     if (r->body.len + n > (size_t)h->bounds->max_body_bytes) {
@@ -111,6 +146,5 @@ void request_keep(struct http *h, struct request *r, const char *piece,
     }
     buf_put(&r->body, piece, n);
     h->figures.body_bytes += (int64_t)(r->body.cap - cap);
-    if (h->figures.body_bytes > most)
-        refuse_rest(h, r, ANSWER_BODIES_FULL);
+    make_room(h, r);
 }

@@ -21,9 +21,8 @@ static struct MHD_Response *make(enum answer a, const char *type,
     }
     if (f->closes)
         MHD_add_response_header(r, "Connection", "close");
-    if (f->status == 405)
-        MHD_add_response_header(r, "Allow",
-                                a == ANSWER_ONLY_POST ? "POST" : "GET, HEAD");
+    if (answer_allow(a))
+        MHD_add_response_header(r, "Allow", answer_allow(a));
     return r;
 }
 

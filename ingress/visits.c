@@ -54,17 +54,23 @@ void visit_cut(struct http *h, struct visitor *v, enum answer a)
 {
     const struct answer_facts *f = answer_facts(a);
     const char *body = answer_body(a);
-    char text[512];
-    int n;
+    struct buf text;
 
-    n = snprintf(text, sizeof text,
-                 "HTTP/1.1 %u %s\r\nContent-Type: application/json\r\n"
-                 "Content-Length: %zu\r\nConnection: close\r\n\r\n%s",
-                 f->status, MHD_get_reason_phrase_for(f->status), strlen(body),
-                 body);
-    assert(n > 0 && (size_t)n < sizeof text);
-    if (send(v->fd, text, (size_t)n, MSG_NOSIGNAL | MSG_DONTWAIT) != n)
+    buf_init(&text, 1024);
+    buf_printf(&text,
+               "HTTP/1.1 %u %s\r\nContent-Type: application/json\r\n"
+               "Content-Length: %zu\r\nConnection: close\r\n",
+               f->status, MHD_get_reason_phrase_for(f->status), strlen(body));
+    if (f->retry_after_s)
+        buf_printf(&text, "Retry-After: %d\r\n", f->retry_after_s);
+    if (answer_allow(a))
+        buf_printf(&text, "Allow: %s\r\n", answer_allow(a));
+    buf_printf(&text, "\r\n%s", body);
+    assert(!text.failed);
+    if (send(v->fd, text.data, text.len, MSG_NOSIGNAL | MSG_DONTWAIT) !=
+        (ssize_t)text.len)
         log_debug(NULL, "the client did not take its answer");
+    buf_fini(&text);
     shutdown(v->fd, SHUT_RDWR);
     visit_move(h, v, VISIT_CUT);
 }
@@ -86,15 +92,18 @@ static void tell_too_slow(struct http *h, const struct visitor *v)
 }
 
 /* A kept connection that says nothing is simply closed, as is one that does
- * not read our answer; one that began something is told why. */
+ * not read our answer; one that began something is told why, and one that is
+ * refused already, and goes on sending, only that. */
 static void time_out(struct http *h, struct visitor *v)
 {
     if (v->visit == VISIT_ANSWERING || (v->visit == VISIT_BETWEEN && v->kept)) {
         visit_leave(h, v);
-        return;
+    } else if (v->request && v->request->answer) {
+        visit_cut(h, v, v->request->answer);
+    } else {
+        tell_too_slow(h, v);
+        visit_cut(h, v, ANSWER_TOO_SLOW);
     }
-    tell_too_slow(h, v);
-    visit_cut(h, v, ANSWER_TOO_SLOW);
 }
 
 /* A sixteenth of the connections is kept for those who come. When the rest is
@@ -135,7 +144,9 @@ void visit_notify(void *cls, struct MHD_Connection *c, void **context,
         *context = arrived(h, c);
     } else if (v) {
         visit_move(h, v, VISIT_CUT);
-        h->room_made |= h->figures.connections-- >= h->bounds->max_connections;
+        if (v->request) /* the library did not say that it is over */
+            request_part(h, v->request);
+        h->room_made |= h->figures.connections-- >= h->most_connections;
         free(v);
         *context = NULL;
     }

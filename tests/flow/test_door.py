@@ -51,6 +51,29 @@ class Crowds(Door):
                 for s in crowd:
                     s.close()
 
+    def test_nor_when_there_may_be_more_after_a_reload(self):
+        rig = self.door(max_connections=64, read_timeout="1h")
+        rig.config["ingress"]["max_connections"] = 1000
+        rig.write_config()
+        rig.cli("reload")
+        crowd = [self.connect(rig) for _ in range(300)]
+        self.assertEqual(rig.post(rig.plane_body())[0], 200)
+        del crowd
+
+    def test_bodies_that_do_not_end_keep_nobody_out(self):
+        rig = self.door(read_timeout="1h")
+        crowd = [self.connect(rig, REQUEST + b"Content-Length: 1000001\r\n\r\n"
+                              + b"a" * 1_000_000) for _ in range(70)]
+        for _ in range(20):
+            self.assertEqual(rig.post(rig.plane_body())[0], 200)
+        for s in crowd:
+            s.sendall(b"a")
+        answers = [s.recv(65536) for s in crowd]
+        statuses = [int(a.split()[1]) for a in answers]
+        self.assertEqual(set(statuses), {401, 503})
+        self.assertEqual(statuses[0], 503)  # who kept us waiting longest
+        self.assertIn(b"Retry-After: ", answers[0])
+
     def test_thousands_of_connections_cost_a_bounded_memory(self):
         rig = self.door(max_connections=1000, read_timeout="1h")
         grown = []
@@ -122,6 +145,34 @@ class Strange(Door):
             with self.subTest(raw=raw):
                 self.assertEqual(self.say(rig, raw)[0], status)
         self.assertEqual(rig.post(rig.plane_body())[0], 200)
+
+    def test_a_query_may_have_any_number_of_fields(self):
+        rig = self.door()
+        body = rig.plane_body()
+        for query in ("&" * 9000, "a=b&" * 2000 + "c"):
+            self.assertEqual(rig.post(body, path="/in/plane?" + query,
+                                      headers=sign_plane(body))[0], 200)
+            row, = rig.rows("ingress", "SELECT headers FROM archive"
+                            " ORDER BY n DESC LIMIT 1")
+            self.assertIn(b":query" + query.encode(), row["headers"])
+
+    def test_a_refusal_is_the_answer_whatever_comes_after(self):
+        rig = self.door(read_timeout="1s")
+        nowhere = REQUEST.replace(b"plane", b"nobody")
+        status, answer = self.say(
+            rig, nowhere + b"Content-Length: 100\r\n\r\nand no more")
+        self.assertEqual(status, 404, answer)
+        s = self.connect(rig, REQUEST.replace(b"POST", b"PUT")
+                         + b"Transfer-Encoding: chunked\r\n\r\n")
+        piece = b"f4240\r\n" + b"a" * 1_000_000 + b"\r\n"
+        try:
+            while True:
+                s.sendall(piece)
+        except (BrokenPipeError, ConnectionResetError):
+            pass
+        self.assertIn(b"Allow: POST\r\n", s.recv(65536))
+        reasons = [r["reason"] for r in rig.cli("rejects")[0]]
+        self.assertEqual(sorted(reasons), ["only_post", "source_unknown"])
 
     def test_a_trailer_changes_nothing(self):
         rig = self.door()
@@ -219,6 +270,22 @@ class Rejects(Door):
         text = rig.cli_text("rejects").stdout
         self.assertIn("signature_missing", text)
         self.assertIn("POST /in/nobody", text)
+
+    def test_what_is_no_http_is_on_record_too(self):
+        """Also what libmicrohttpd refuses by itself."""
+        rig = self.door()
+        for raw in (REQUEST + b"X: a\0b\r\n\r\n",
+                    REQUEST + b"Content-Length: -1\r\n\r\n",
+                    REQUEST + b"X: " + b"y" * 18000 + b"\r\n\r\n",
+                    REQUEST + b"X: y\r\n" * 2000 + b"\r\n",
+                    REQUEST + b"Transfer-Encoding: chunked\r\n\r\nzz\r\n"):
+            self.say(rig, raw)
+        rejects, _ = rig.cli("rejects")
+        self.assertEqual(
+            sorted((r["status"], r["reason"], r["remote"]) for r in rejects),
+            [(400, "head_malformed", "127.0.0.1")] * 2
+            + [(400, "length_ambiguous", "127.0.0.1")]
+            + [(431, "headers_too_large", "127.0.0.1")] * 2)
 
     def test_the_last_thousand_of_a_source_are_kept(self):
         rig = self.door()
