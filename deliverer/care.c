@@ -1,9 +1,10 @@
 #include "care.h"
 #include "clock.h"
 #include "deliverer.h"
+#include "due.h"
 #include "log.h"
 #include "outcome.h"
-#include "take.h"
+#include "rows.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -156,9 +157,7 @@ static void end_row(struct deliverer *d, struct suspect *s, struct grant *g)
 
     if (!store_task_find(&d->store, g->id, slot->event_id, &row))
         return; /* it is sent again */
-    store_task_gone(&d->store, row.n);
-    g->endpoint.rows--;
-    grants_count_parked(d, g, -(int)row.parked);
+    rows_gone(d, g, row.n, row.parked);
     say_dead(d, s, g, slot->event_id, row.attempts, row.first_ms);
 }
 
@@ -189,7 +188,7 @@ static bool look(struct deliverer *d, struct suspect *s)
         return true;
     }
     if (tasks_find(&d->tasks, g, slot->event_id) ||
-        take_row_of(d, g, slot->event_id))
+        due_bring(d, g, slot->event_id))
         return true;
     /* Neither here nor a row: its end was told just before the crash, or the
      * sequencer sends it again. */

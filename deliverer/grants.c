@@ -5,8 +5,8 @@
 #include "grant.h"
 #include "grants_inside.h"
 #include "log.h"
+#include "rows.h"
 #include "states.h"
-#include "take.h"
 
 enum { PURGE_ROWS = 256 }; /* of a grant that is over, in one turn */
 
@@ -59,7 +59,7 @@ static void forget_queue(struct deliverer *d, struct endpoint *e)
     while ((t = e->fresh.first ? e->fresh.first : e->due.first)) {
         endpoint_remove(e, t);
         e->rows_here -= t->row != 0;
-        take_settled(d, t);
+        rows_settled(d, t);
         tasks_drop(&d->tasks, t);
     }
 }

@@ -2,8 +2,8 @@
  *
  *   frames    tasks, recalls and drops of the hop (take.c); pulses and grants
  *   work      outcomes of what has ended (outcome.c); rows for what takes
- *             longer, the hop's place, due rows (take.c); grants that end
- *             (grants.c); a step of housekeeping
+ *             longer, the hop's place (rows.c); grants that end (grants.c);
+ *             due rows (due.c); a step of housekeeping
  *   commit    results are promised; tasks are ours. For a group of outcomes in
  *             a thread; libcurl goes on meanwhile
  *   tell      memory follows; libcurl's sockets; begin what may begin; beat
@@ -13,8 +13,10 @@
 #include "begin.h"
 #include "clock.h"
 #include "deliverer.h"
+#include "due.h"
 #include "log.h"
 #include "outcome.h"
+#include "rows.h"
 #include "take.h"
 #include "trace.h"
 #include "wire.h"
@@ -173,9 +175,9 @@ static int on_work(void *self)
     d->daemon.loop.read_on = outcome_work(d) >= GROUP_COUNT;
     probe_work(d);
     care_work(d);
-    take_work(d);
+    rows_work(d);
     grants_work(d);
-    take_due_rows(d);
+    due_work(d);
     tidy(d);
     return -1; /* tell() knows */
 }
@@ -245,8 +247,8 @@ static int wait_ms(struct deliverer *d)
         return 0;
     ms = sooner(ms, outcome_wait_ms(d));
     ms = sooner(ms, begin_wait_ms(d));
-    ms = sooner(ms, take_wait_ms(d));
-    ms = sooner(ms, take_due_wait_ms(d));
+    ms = sooner(ms, rows_wait_ms(d));
+    ms = sooner(ms, due_wait_ms(d));
     ms = sooner(ms, grants_wait_ms(d));
     return sooner(ms, TIDY_EVERY_MS);
 }
@@ -280,7 +282,7 @@ static void on_undo(void *self)
     d->full = true;
     outcome_undo(d);
     care_undo(d);
-    take_undo(d);
+    rows_undo(d);
     d->drained_ms = 0;
     d->turn++;
 }

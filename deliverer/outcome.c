@@ -3,7 +3,7 @@
 #include "clock.h"
 #include "deliverer.h"
 #include "log.h"
-#include "take.h"
+#include "rows.h"
 #include "wire.h"
 #include <stdio.h>
 #include <string.h>
@@ -137,7 +137,7 @@ static void park(struct deliverer *d, struct flight *f)
     if (t->row)
         store_task_park(&d->store, &row);
     else
-        take_row(d, t, &row);
+        rows_put(d, t, &row);
 }
 
 static void record(struct deliverer *d, struct flight *f)
@@ -170,7 +170,7 @@ static void record(struct deliverer *d, struct flight *f)
         park(d, f);
     else if (t->row)
         store_task_gone(&d->store, t->row);
-    take_settled(d, t);
+    rows_settled(d, t);
     f->recorded = true;
 }
 

@@ -4,6 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Of all tasks in memory. */
+enum { MEMORY_COUNT = 32 * 1024, MEMORY_BYTES = 64 * 1024 * 1024 };
+
 struct task *task_new(struct bytes message)
 {
     struct task *t = gr_alloc(sizeof *t + message.n);
@@ -28,6 +31,11 @@ struct task *task_new(struct bytes message)
 void task_free(struct task *t)
 {
     free(t);
+}
+
+bool tasks_full(const struct tasks *s)
+{
+    return s->count >= MEMORY_COUNT || s->bytes >= MEMORY_BYTES;
 }
 
 void tasks_fini(struct tasks *s)

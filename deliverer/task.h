@@ -64,6 +64,8 @@ struct task *task_new(struct bytes message);
 void task_free(struct task *t);
 
 void tasks_fini(struct tasks *s);
+/* As many as memory is for: a new one goes to disk at once. */
+bool tasks_full(const struct tasks *s);
 void tasks_add(struct tasks *s, struct task *t);
 void tasks_drop(struct tasks *s, struct task *t); /* and free it */
 struct task *tasks_find(const struct tasks *s, const struct grant *grant,

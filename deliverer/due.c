@@ -1,0 +1,123 @@
+#include "due.h"
+#include "clock.h"
+#include "deliverer.h"
+#include "log.h"
+#include <stddef.h>
+
+enum {
+    FETCH_MAX = 256,  /* due rows brought in at once, for one endpoint … */
+    FETCH_LEAST = 16, /* … and at least so many */
+};
+
+struct fetch {
+    struct deliverer *d;
+    struct grant *grant;
+    int64_t now_ms;
+    bool early; /* they are pulled forward */
+    bool found;
+};
+
+static bool bring_in(void *self, const struct task_row *row)
+{
+    struct fetch *f = self;
+    struct task *t;
+
+    if (tasks_find(&f->d->tasks, f->grant, row->event_id))
+        return true;
+    if (tasks_full(&f->d->tasks)) /* they may be large: looked at for each */
+        return false;
+    t = task_new(row->message);
+    if (!t)
+        die(EXIT_STORAGE, "%s: the task in row %lld can't be read",
+            db_path(f->d->store.db), (long long)row->n);
+    t->grant = f->grant;
+    t->row = row->n;
+    t->turn = f->d->turn;
+    t->parked = row->parked;
+    t->pulled = f->early && row->next_ms > f->now_ms;
+    t->settled = true;
+    t->attempts = row->attempts;
+    t->first_ms = row->first_ms;
+    t->next_ms = row->next_ms;
+    care_meets(f->d, t);
+    tasks_add(&f->d->tasks, t);
+    endpoint_push(&f->grant->endpoint, t, true);
+    f->grant->endpoint.rows_here++;
+    return true;
+}
+
+static int fetch_count(const struct endpoint *e)
+{
+    int n = e->gate.window.size;
+
+    return n > FETCH_MAX ? FETCH_MAX : n < FETCH_LEAST ? FETCH_LEAST : n;
+}
+
+/* What is due; and when that is all in, what was parked when its endpoint
+ * recovered. Those in memory may be among the rows: read past them. */
+static void fetch(struct deliverer *d, struct grant *g)
+{
+    struct endpoint *e = &g->endpoint;
+    struct fetch f = {.d = d, .grant = g, .now_ms = d->daemon.loop.now_ms};
+    int limit = (int)e->rows_here + fetch_count(e);
+    bool all = store_tasks_due(&d->store, g->id, f.now_ms, limit, bring_in, &f);
+
+    if (all && e->recovered_ms) {
+        f.early = true;
+        all = store_tasks_early(&d->store, g->id, e->recovered_ms, limit,
+                                bring_in, &f);
+        if (all)
+            e->recovered_ms = 0;
+    }
+    e->due_ms = all ? store_next_due(&d->store, g->id, f.now_ms) : f.now_ms;
+    endpoint_schedule(e, &d->schedule);
+}
+
+static void bring_one_in(void *self, const struct task_row *row)
+{
+    struct fetch *f = self;
+
+    if (row->grant != f->grant->id)
+        return;
+    f->found = true;
+    (void)bring_in(f, row);
+}
+
+bool due_bring(struct deliverer *d, struct grant *g, const char *event_id)
+{
+    struct fetch f = {.d = d, .grant = g, .now_ms = INT64_MAX};
+
+    if (g->endpoint.rows == 0)
+        return false;
+    store_tasks_of_event(&d->store, event_id, bring_one_in, &f);
+    endpoint_schedule(&g->endpoint, &d->schedule);
+    return f.found;
+}
+
+static struct endpoint *endpoint_of(struct heap_item *item)
+{
+    return (struct endpoint *)(void *)((char *)item -
+                                       offsetof(struct endpoint, alarm));
+}
+
+void due_work(struct deliverer *d)
+{
+    struct heap_item *item;
+
+    while (!d->full && !loop_spent(&d->daemon.loop) && !tasks_full(&d->tasks) &&
+           (item = heap_first(&d->schedule.alarms)) &&
+           item->key <= d->daemon.loop.now_ms)
+        fetch(d, grants_of(endpoint_of(item)));
+}
+
+int due_wait_ms(const struct deliverer *d)
+{
+    struct heap_item *item = heap_first(&d->schedule.alarms);
+    int64_t left;
+
+    if (!item || d->full ||
+        tasks_full(&d->tasks)) /* what ends makes room, and wakes us */
+        return -1;
+    left = item->key - now_ms();
+    return left < 0 ? 0 : left > MINUTE_MS ? (int)MINUTE_MS : (int)left;
+}

@@ -1,0 +1,209 @@
+#include "rows.h"
+#include "clock.h"
+#include "deliverer.h"
+
+enum {
+    /* A task that has not ended after this gets a row, so that the hop's place
+     * can move on; most end before and never cost one. */
+    OPEN_MS = 50,
+    OPEN_SPAN = 1024, /* the same when so many numbers wait behind it */
+    /* So many of an endpoint's tasks that wait stay in memory when they get
+     * rows: about what the sequencer hands out ahead. */
+    WAITING_LEAST = 256,
+    WAITING_TIMES = 2, /* of what may be in flight */
+};
+
+/* ---- numbers ---- */
+
+/* Before the first change of this turn. */
+static void touch(struct deliverer *d)
+{
+    if (d->settle_turn == d->turn)
+        return;
+    d->settle_turn = d->turn;
+    d->settle_kept = d->settle;
+}
+
+gr_rc rows_number(struct deliverer *d, uint64_t n)
+{
+    touch(d);
+    return settle_take(&d->settle, n);
+}
+
+void rows_none(struct deliverer *d, uint64_t n)
+{
+    touch(d);
+    settle_done(&d->settle, n);
+}
+
+void rows_begin_anew(struct deliverer *d, uint64_t place)
+{
+    touch(d);
+    settle_init(&d->settle, place);
+    store_settled_set(&d->store, &d->settle);
+}
+
+void rows_settled(struct deliverer *d, struct task *t)
+{
+    if (t->settled)
+        return;
+    touch(d);
+    settle_done(&d->settle, t->number);
+    t->settled = true;
+    t->closed_turn = d->turn;
+    tasks_close(&d->tasks, t);
+}
+
+/* ---- rows ---- */
+
+static struct task_row row_of(const struct task *t)
+{
+    return (struct task_row){.grant = t->grant->id,
+                             .event_id = t->event_id,
+                             .attempts = t->attempts,
+                             .first_ms = t->first_ms,
+                             .next_ms = t->next_ms,
+                             .message = {t->bytes, t->bytes_count}};
+}
+
+void rows_put(struct deliverer *d, struct task *t, const struct task_row *row)
+{
+    t->row = store_task_put(&d->store, row);
+    t->row_turn = d->turn;
+    t->grant->endpoint.rows++;
+    t->grant->endpoint.rows_here++;
+}
+
+void rows_gone(struct deliverer *d, struct grant *g, int64_t row, bool parked)
+{
+    store_task_gone(&d->store, row);
+    g->endpoint.rows--;
+    grants_count_parked(d, g, -(int)parked);
+}
+
+/* Forget it here: its row is enough, and is due at once. */
+static void evict(struct deliverer *d, struct task *t)
+{
+    struct endpoint *e = &t->grant->endpoint;
+
+    endpoint_remove(e, t);
+    e->rows_here--;
+    endpoint_row_due(e, t->next_ms);
+    tasks_drop(&d->tasks, t);
+    endpoint_schedule(e, &d->schedule);
+}
+
+static int kept_waiting(const struct endpoint *e)
+{
+    int n = e->config ? WAITING_TIMES * e->config->max_in_flight : 0;
+
+    return e->config && n < WAITING_LEAST ? WAITING_LEAST : n;
+}
+
+void rows_write(struct deliverer *d, struct task *t)
+{
+    const struct endpoint *e = &t->grant->endpoint;
+    struct task_row row = row_of(t);
+
+    if (row.next_ms <= 0)
+        row.next_ms = t->next_ms = d->daemon.loop.now_ms;
+    rows_put(d, t, &row);
+    rows_settled(d, t);
+    if (t->state == TASK_WAITING && e->fresh.count > kept_waiting(e))
+        evict(d, t);
+}
+
+void rows_write_all(struct deliverer *d)
+{
+    while (d->tasks.open_first)
+        rows_write(d, d->tasks.open_first);
+}
+
+void rows_keep(struct deliverer *d, struct task *t)
+{
+    struct endpoint *e = &t->grant->endpoint;
+    struct task_row row = row_of(t);
+
+    row.parked = t->attempts > 0;
+    row.early_ms = d->daemon.loop.now_ms;
+    if (row.next_ms <= 0)
+        row.next_ms = d->daemon.loop.now_ms;
+    store_task_put(&d->store, &row);
+    grants_count_parked(d, t->grant, row.parked);
+    if (row.parked)
+        gate_doubt(&e->gate);
+    e->rows++;
+    endpoint_row_due(e, row.next_ms);
+    endpoint_schedule(e, &d->schedule);
+    d->grants.ask = d->grants.ask || !e->config;
+}
+
+/* ---- the turn ---- */
+
+static void settle_old(struct deliverer *d)
+{
+    int64_t now = d->daemon.loop.mono_ms;
+    struct task *t;
+
+    while ((t = d->tasks.open_first) &&
+           (d->settle_all || settle_span(&d->settle) > OPEN_SPAN ||
+            (now - t->taken_ms >= OPEN_MS && !loop_spent(&d->daemon.loop))))
+        rows_write(d, t);
+    d->settle_all = false;
+}
+
+void rows_work(struct deliverer *d)
+{
+    if (!d->full)
+        settle_old(d);
+    if (d->settle_turn == d->turn && settle_ahead(&d->settle))
+        store_settled_set(&d->store, &d->settle);
+    /* With nothing open, all that the hop has taken is done with; it knows of
+     * numbers that never came here. */
+    hop_settle(d->daemon.hop, SEQUENCER,
+               settle_span(&d->settle) ? d->settle.base : INT64_MAX);
+}
+
+int rows_wait_ms(const struct deliverer *d)
+{
+    int64_t left;
+
+    if (!d->tasks.open_first)
+        return -1;
+    left = d->tasks.open_first->taken_ms + OPEN_MS - mono_ms();
+    return left < 0 ? 0 : (int)left;
+}
+
+/* ---- after a rolled back turn ---- */
+
+static void undo_one(void *self, struct task *t)
+{
+    struct deliverer *d = self;
+
+    if (t->state == TASK_WAITING) { /* it comes again, or is a row */
+        endpoint_remove(&t->grant->endpoint, t);
+        tasks_drop(&d->tasks, t);
+        return;
+    }
+    if (t->row && t->row_turn == d->turn)
+        t->row = 0;
+    if (t->settled && t->closed_turn == d->turn) {
+        t->settled = false;
+        tasks_open(&d->tasks, t);
+    }
+}
+
+static void count_rows_here(void *self, struct task *t)
+{
+    (void)self;
+    t->grant->endpoint.rows_here += t->row != 0;
+}
+
+void rows_undo(struct deliverer *d)
+{
+    if (d->settle_turn == d->turn)
+        d->settle = d->settle_kept;
+    tasks_each(&d->tasks, undo_one, d);
+    grants_undo(d);
+    tasks_each(&d->tasks, count_rows_here, d);
+}
