@@ -25,6 +25,7 @@ enum {
      * HEAD_MAX_BYTES, so that it is mostly we who answer 431, in our words. */
     POOL_BYTES = 24 * 1024,
     SWALLOW_MAX_BYTES = 16 * 1024 * 1024,
+    HEAR_RUNS = 256, /* the library accepts about ten connections in one */
 };
 
 /* The library makes a list of the query's fields, of which nobody asks it, and
@@ -43,9 +44,10 @@ static void *on_line(void *cls, const char *uri, struct MHD_Connection *c)
     struct http *h = cls;
     struct request *r = request_new(h);
 
-    r->visitor = visitor_of(c);
     const char *query = uri ? strchr(uri, '?') : NULL;
 
+    h->heard++;
+    r->visitor = visitor_of(c);
     r->raw_url_bytes = uri ? strlen(uri) : 0;
     if (query) {
         buf_puts(&r->query, query + 1);
@@ -338,6 +340,19 @@ int http_run(struct http *h, int64_t now_wall_ms, int64_t now_mono_ms)
     return more_ms ? due_ms : 0;
 }
 
+/* Who has come before is heard, and gets an answer: else the kernel resets him. */
+static void hear_all(struct http *h)
+{
+    uint64_t heard;
+
+    for (int i = 0; i < HEAR_RUNS; i++) {
+        heard = h->heard;
+        MHD_run(h->mhd);
+        if (heard == h->heard && i)
+            return;
+    }
+}
+
 void http_quiesce(struct http *h)
 {
     struct visitor *v, *next;
@@ -345,6 +360,7 @@ void http_quiesce(struct http *h)
 
     if (h->quiesced)
         return;
+    hear_all(h);
     h->quiesced = true;
     fd = MHD_quiesce_daemon(h->mhd);
     if (fd >= 0)
@@ -361,10 +377,27 @@ struct http_figures http_figures(const struct http *h)
     return h->figures;
 }
 
+/* Whose request is still not whole is told why it goes no further. */
+static void say_stopping(struct http *h)
+{
+    struct visitor *v, *next;
+
+    for (v = TAILQ_FIRST(&h->waiting); v; v = next) {
+        next = TAILQ_NEXT(v, link);
+        if (v->visit != VISIT_READING || !v->request)
+            continue;
+        if (!v->request->answer)
+            h->ops.answered(h->self, v->request, ANSWER_STOPPING);
+        visit_cut(h, v,
+                  v->request->answer ? v->request->answer : ANSWER_STOPPING);
+    }
+}
+
 void http_close(struct http *h)
 {
     if (!h)
         return;
+    say_stopping(h);
     MHD_stop_daemon(h->mhd);
     requests_free_spare(h);
     responses_free(h);

@@ -113,7 +113,8 @@ int http_run(struct http *h, int64_t now_ms, int64_t mono_ms);
  * http_run(), which must follow at once. */
 void http_answer(struct http *h, struct request *r, enum answer a);
 
-/* Listen no more; connections without a request are closed. */
+/* Listen no more. Who has come before is heard; connections without a request
+ * are closed. */
 void http_quiesce(struct http *h);
 struct http_figures http_figures(const struct http *h);
 

@@ -44,7 +44,8 @@ struct http {
     struct MHD_Response *responses[ANSWER_COUNT];
     struct head head; /* the one that is being judged */
     int epoll_fd;
-    int answers; /* given since the last run */
+    int answers;    /* given since the last run */
+    uint64_t heard; /* connections, and requests, that ever began */
     bool quiesced;
     /* One of as many connections as there may be was closed: the library looks
      * at its socket for new ones only when it is run again. */

@@ -130,6 +130,7 @@ static struct visitor *arrived(struct http *h, struct MHD_Connection *c)
     v->visit = VISIT_CUT;
     visit_move(h, v, VISIT_BETWEEN);
     h->figures.connections++;
+    h->heard++;
     make_room(h);
     return v;
 }

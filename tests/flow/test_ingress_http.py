@@ -537,6 +537,33 @@ class Ends(AtTheDoor):
         self.assertEqual(rig["ingress"].stop(), 0)
         self.assertLess(time.monotonic() - began, 2 * SLOW)
 
+    def test_who_spoke_before_a_sigterm_has_an_answer(self):
+        rig = self.door()
+        known = [self.connect(rig) for _ in range(10)]
+        for s in known:
+            s.sendall(b"GET /healthz HTTP/1.1\r\nHost: door\r\n\r\n")
+            self.assertEqual(self.read_answer(s).status, 200)
+        rig["ingress"].pause()
+        new = [self.connect(rig) for _ in range(50)]
+        for s in known + new:
+            s.sendall(head() + BODY)
+        rig["ingress"].signal(signal.SIGTERM)
+        rig["ingress"].resume()
+        answers = [Answer(self.read_all(s)) for s in known + new]
+        self.assertEqual({a.status for a in answers}, {503})
+        self.assertEqual(rig["ingress"].stop(), 0)
+
+    def test_who_is_not_done_when_the_grace_ends_is_told(self):
+        rig = self.rig({"shutdown_grace": "1s"}, deliverers=0)
+        rig.start("ingress")
+        s = self.connect(rig)
+        s.sendall(head()[:-2] + b"Expect: 100-continue\r\n\r\n")
+        self.assertIn(b" 100 ", s.recv(100))  # so it is being read
+        rig["ingress"].signal(signal.SIGTERM)
+        late = self.read_answer(s)
+        self.assertEqual((late.status, late.error()), (503, "unavailable"))
+        self.assertIn("retry-after", late.headers)
+
     def test_a_request_under_way_is_finished_at_a_sigterm(self):
         rig = self.door()
         s = self.connect(rig)
