@@ -310,6 +310,28 @@ class Repeats(RigTest):
             rig.wait_status(replay, "duplicate")["duplicate_of"], event)
 
 
+    def test_a_form_sent_again_in_other_bytes_is_known(self):
+        """P7: Twilio signs the fields, and not how they are written."""
+        rig = self.rig({"sources": [source("twilio", "t0k")]}).start()
+        signed = PUBLIC_URL + "twilio" + "AccountSidAC1MessageStatussent"
+        mac = hmac.new(b"t0k", signed.encode(), hashlib.sha1).digest()
+
+        def accept(body):
+            return rig.accept(body, source="twilio", headers={
+                "Content-Type": "application/x-www-form-urlencoded",
+                "I-Twilio-Idempotency-Token": str(uuid.uuid4()),
+                "X-Twilio-Signature": base64.b64encode(mac).decode()})
+
+        event = accept(b"AccountSid=AC1&MessageStatus=sent")
+        rig.receiver.wait(event)
+        for body in (b"MessageStatus=sent&AccountSid=AC1",
+                     b"AccountSid=AC1&MessageStatus=s%65nt",
+                     b"AccountSid=AC1MessageStatussent"):
+            replay = accept(body)
+            self.assertEqual(
+                rig.wait_status(replay, "duplicate")["duplicate_of"], event)
+
+
 class Expressions(RigTest):
     def test_fields_of_forms_and_queries_are_found(self):
         """The query reaches the archive, the sequencer, and never a receiver's
