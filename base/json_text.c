@@ -82,6 +82,16 @@ json_t *json_text_of(const char *s)
     return s ? json_text((struct bytes){s, strlen(s)}) : json_null();
 }
 
+json_t *json_text_or_null(const char *s)
+{
+    return json_text_of(s && *s ? s : NULL);
+}
+
+json_t *json_number_or_null(int64_t v)
+{
+    return v ? json_integer(v) : json_null();
+}
+
 json_t *json_time(int64_t wall_ms)
 {
     char text[RFC3339_BYTES];

@@ -12,7 +12,11 @@ bool utf8_valid(struct bytes b);
 json_t *json_text(struct bytes b);
 /* The same of a string; NULL is JSON's null. */
 json_t *json_text_of(const char *s);
-/* RFC 3339, UTC, milliseconds; null for 0, which stands for "none". */
+/* The same; "" is null too. */
+json_t *json_text_or_null(const char *s);
+/* Null for 0, which stands for "none". */
+json_t *json_number_or_null(int64_t v);
+/* RFC 3339, UTC, milliseconds; null for 0. */
 json_t *json_time(int64_t wall_ms);
 
 #endif

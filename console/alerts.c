@@ -254,10 +254,10 @@ static void add_json(void *self, const struct alert_row *a)
         out,
         json_pack("{s:s, s:s, s:o, s:s, s:o, s:o, s:o, s:f, s:o}", "name",
                   a->rule, "severity", a->severity, "subject",
-                  *a->subject ? json_text_of(a->subject) : json_null(), "state",
-                  a->state, "since", json_time(a->since_ms), "fired_at",
-                  json_time(a->fired_ms), "ended_at", json_time(a->ended_ms),
-                  "value", a->value, "summary", json_text_of(a->summary)));
+                  json_text_or_null(a->subject), "state", a->state, "since",
+                  json_time(a->since_ms), "fired_at", json_time(a->fired_ms),
+                  "ended_at", json_time(a->ended_ms), "value", a->value,
+                  "summary", json_text_of(a->summary)));
 }
 
 json_t *alerts_json(struct console *c, int64_t limit)

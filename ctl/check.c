@@ -305,7 +305,7 @@ static json_t *event_json(struct ctl *c, const struct source *source,
         "{s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "source", source->name,
         "id", f.id.len ? json_text_of(f.id.data) : json_null(), "type",
         json_text_of(f.type.data), "workspace", json_text_of(f.workspace.data),
-        "refused", *f.refused ? json_text_of(f.refused) : json_null(), "dedupe",
+        "refused", json_text_or_null(f.refused), "dedupe",
         facts_dedupe(&f, source, headers, body), "endpoints",
         endpoints_json(routing), "routing", routing);
     subject_fini(&subject);

@@ -25,10 +25,10 @@ static json_t *endpoint_json(const struct top_endpoint *e)
     return json_pack(
         "{s:s,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o}", "endpoint", e->name, "state",
         *e->state ? json_string(e->state) : json_null(), "trouble",
-        *e->trouble ? json_text_of(e->trouble) : json_null(), "attempts_per_s",
-        number(e->rate), "failed_ratio", number(e->failed), "p95_s",
-        number(e->p95_s), "in_flight", number(e->in_flight), "waiting",
-        number(e->waiting), "retrying", number(e->retrying));
+        json_text_or_null(e->trouble), "attempts_per_s", number(e->rate),
+        "failed_ratio", number(e->failed), "p95_s", number(e->p95_s),
+        "in_flight", number(e->in_flight), "waiting", number(e->waiting),
+        "retrying", number(e->retrying));
 }
 
 static json_t *gap_json(const struct top_gap *g)

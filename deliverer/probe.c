@@ -206,10 +206,9 @@ static json_t *exchange_json(const struct deliverer *d, const struct flight *f)
     return json_pack(
         "{s:s,s:s,s:s,s:o,s:o,s:o,s:o,s:o,s:i,s:o}", "event_id",
         f->task->event_id, "deliverer", d->daemon.name, "verdict",
-        verdict_name(&j), "reason", json_text_of(*j.reason ? j.reason : NULL),
-        "http_status",
+        verdict_name(&j), "reason", json_text_or_null(j.reason), "http_status",
         f->answer.answered ? json_integer(f->answer.status) : json_null(),
-        "error", json_text_of(*error ? error : NULL), "timings",
+        "error", json_text_or_null(error), "timings",
         trace_timings(&f->timings), "request", request_json(f), "sends",
         f->sends, "response",
         trace_answer((struct bytes){f->headers.data, f->headers.len},

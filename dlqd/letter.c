@@ -138,15 +138,11 @@ json_t *letter_json(const struct letter *l)
     json_object_set_new(out, "first_at", json_time(l->first_ms));
     json_object_set_new(out, "dead_at", json_time(l->dead_ms));
     json_object_set_new(out, "last_http_status",
-                        l->last_http_status ? json_integer(l->last_http_status)
-                                            : json_null());
-    json_object_set_new(out, "last_error",
-                        *l->last_error ? json_text_of(l->last_error)
-                                       : json_null());
+                        json_number_or_null(l->last_http_status));
+    json_object_set_new(out, "last_error", json_text_or_null(l->last_error));
     json_object_set_new(out, "last_response",
                         l->last_response.n ? json_text(l->last_response)
                                            : json_null());
-    json_object_set_new(
-        out, "note", l->note && *l->note ? json_text_of(l->note) : json_null());
+    json_object_set_new(out, "note", json_text_or_null(l->note));
     return out;
 }

@@ -302,13 +302,10 @@ static json_t *ask_show(void *self, json_t *args, char why[200])
     out = letter_json(&l);
     json_object_set_new(out, "life", json_integer(l.life));
     json_object_set_new(out, "source", json_text_of(l.source));
-    json_object_set_new(out, "provider_id",
-                        *l.provider_id ? json_text_of(l.provider_id)
-                                       : json_null());
+    json_object_set_new(out, "provider_id", json_text_or_null(l.provider_id));
     json_object_set_new(out, "type", json_text_of(l.type));
     json_object_set_new(out, "workspace", json_text_of(l.workspace));
-    json_object_set_new(out, "sequence",
-                        l.sequence ? json_integer(l.sequence) : json_null());
+    json_object_set_new(out, "sequence", json_number_or_null(l.sequence));
     json_object_set_new(out, "received_at", json_time(l.received_ms));
     show_content(d, out, &l);
     json_object_set_new(out, "history", history_json(d, l.n));

@@ -273,7 +273,7 @@ static json_t *endpoint_json(struct sequencer *q, const struct endpoint *e)
         "state", state_name(e), "since",
         on ? json_null() : json_time(e->since_ms), "reason",
         !on && *e->why ? json_text_of(e->why) : json_null(), "failing_since",
-        e->failing_ms ? json_time(e->failing_ms) : json_null(), "ordered",
+        json_time(e->failing_ms), "ordered",
         e->settings ? ordered[e->settings->ordered] : "none", "home",
         e->home ? json_string(e->home->name) : json_null(), "in_flight",
         (json_int_t)e->out, "waiting", (json_int_t)waiting, "waiting_more",

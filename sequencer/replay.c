@@ -410,8 +410,7 @@ static json_t *facts_of(struct sequencer *q, const struct event_row *e)
     json_t *out = json_pack(
         "{s:s,s:s,s:o,s:o,s:o}", "id", e->id, "status", names[e->status],
         "workspace", json_text_of(e->workspace), "duplicate_of",
-        json_text_of(*e->duplicate_of ? e->duplicate_of : NULL), "events",
-        json_array());
+        json_text_or_null(e->duplicate_of), "events", json_array());
     int64_t n = e->n, request = store_part_of(q->store, n);
     bool split = e->status == EVENT_SPLIT;
     struct event_row whole;

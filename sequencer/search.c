@@ -324,16 +324,6 @@ static bool is_wanted(const struct wanted *w, const struct found_row *r)
            r->received_ms < w->until_ms;
 }
 
-static json_t *text_or_null(const char *text)
-{
-    return *text ? json_text_of(text) : json_null();
-}
-
-static json_t *number_or_null(int64_t v)
-{
-    return v ? json_integer(v) : json_null();
-}
-
 static json_t *row_json(const struct found_row *r)
 {
     bool open = r->status < DELIVERY_DELIVERED;
@@ -343,10 +333,11 @@ static json_t *row_json(const struct found_row *r)
         r->event_id, "endpoint", r->endpoint, "status",
         delivery_status_name(r->status), "source", r->source, "type",
         json_text_of(r->type), "workspace", json_text_of(r->workspace),
-        "sequence", number_or_null(r->sequence), "attempts",
+        "sequence", json_number_or_null(r->sequence), "attempts",
         (json_int_t)r->attempts, "last_http_status",
-        number_or_null(r->http_status), "last_error", text_or_null(r->error),
-        "reason", text_or_null(r->status == DELIVERY_DEAD ? r->reason : ""),
+        json_number_or_null(r->http_status), "last_error",
+        json_text_or_null(r->error), "reason",
+        json_text_or_null(r->status == DELIVERY_DEAD ? r->reason : ""),
         "received_at", json_time(r->received_ms), "next_attempt_at",
         json_time(open ? r->next_ms : 0));
 }

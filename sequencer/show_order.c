@@ -82,11 +82,10 @@ static json_t *gap_json(struct sequencer *q, const struct gap_row *g)
         "{s:o,s:o,s:o,s:o,s:I,s:I,s:s,s:o,s:o,s:o}", "id",
         json_sprintf("gap_%lld", (long long)g->id), "source",
         json_text_of(g->source), "workspace", json_text_of(g->workspace),
-        "type", *g->type ? json_text_of(g->type) : json_null(), "from",
-        (json_int_t)g->span.first, "to", (json_int_t)g->span.last, "status",
-        gap_status_name(g->status), "opened_at", json_time(g->opened_ms),
-        "closed_at", g->closed_ms ? json_time(g->closed_ms) : json_null(),
-        "note", *g->note ? json_text_of(g->note) : json_null());
+        "type", json_text_or_null(g->type), "from", (json_int_t)g->span.first,
+        "to", (json_int_t)g->span.last, "status", gap_status_name(g->status),
+        "opened_at", json_time(g->opened_ms), "closed_at",
+        json_time(g->closed_ms), "note", json_text_or_null(g->note));
 
     if (g->status == GAP_OPEN)
         json_object_set_new(j, "waits_for",

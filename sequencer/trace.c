@@ -56,16 +56,6 @@ static void say_at(json_t *timeline, const struct sequencer *q, int64_t at_ms,
     free(what);
 }
 
-static json_t *text_or_null(const char *s)
-{
-    return s && *s ? json_text_of(s) : json_null();
-}
-
-static json_t *number_or_null(int64_t v)
-{
-    return v ? json_integer(v) : json_null();
-}
-
 /* ---- trace ---- */
 
 struct telling {
@@ -82,11 +72,11 @@ static json_t *attempt_json(int64_t n, int64_t at_ms, int64_t duration_ms,
                             int64_t http_status, const char *error,
                             const char *deliverer)
 {
-    return json_pack("{s:I,s:o,s:o,s:o,s:I,s:o}", "n", (json_int_t)n, "at",
-                     json_time(at_ms), "http_status",
-                     number_or_null(http_status), "error", text_or_null(error),
-                     "duration_ms", (json_int_t)duration_ms, "deliverer",
-                     text_or_null(deliverer));
+    return json_pack(
+        "{s:I,s:o,s:o,s:o,s:I,s:o}", "n", (json_int_t)n, "at", json_time(at_ms),
+        "http_status", json_number_or_null(http_status), "error",
+        json_text_or_null(error), "duration_ms", (json_int_t)duration_ms,
+        "deliverer", json_text_or_null(deliverer));
 }
 
 static void on_attempt(void *arg, int64_t n, int64_t at_ms, int64_t duration_ms,
@@ -126,11 +116,12 @@ static void on_delivery(void *arg, const struct delivery_row *d,
                endpoint, d->reason);
     json_array_append_new(
         t->deliveries,
-        json_pack("{s:s,s:s,s:o,s:o,s:o}", "endpoint", endpoint, "status",
-                  delivery_status_name(d->status), "reason",
-                  text_or_null(d->status == DELIVERY_DEAD ? d->reason : ""),
-                  "attempts", t->attempts, "next_attempt_at",
-                  json_time(d->status < DELIVERY_DELIVERED ? d->next_ms : 0)));
+        json_pack(
+            "{s:s,s:s,s:o,s:o,s:o}", "endpoint", endpoint, "status",
+            delivery_status_name(d->status), "reason",
+            json_text_or_null(d->status == DELIVERY_DEAD ? d->reason : ""),
+            "attempts", t->attempts, "next_attempt_at",
+            json_time(d->status < DELIVERY_DELIVERED ? d->next_ms : 0)));
     t->count++;
 }
 
@@ -265,12 +256,12 @@ static void on_part(void *arg, const struct event_row *e, enum event_end end)
     struct parts *p = arg;
 
     p->ended &= end != END_OPEN && e->status != EVENT_BUFFERED;
-    json_array_append_new(p->list,
-                          json_pack("{s:s,s:o,s:o,s:o,s:s}", "id", e->id,
-                                    "provider_id", text_or_null(e->provider_id),
-                                    "type", json_text_of(e->type), "workspace",
-                                    json_text_of(e->workspace), "status",
-                                    event_status_name(e, end)));
+    json_array_append_new(
+        p->list, json_pack("{s:s,s:o,s:o,s:o,s:s}", "id", e->id, "provider_id",
+                           json_text_or_null(e->provider_id), "type",
+                           json_text_of(e->type), "workspace",
+                           json_text_of(e->workspace), "status",
+                           event_status_name(e, end)));
 }
 
 static struct parts parts_of(struct sequencer *q, const struct event_row *e)
@@ -296,14 +287,14 @@ json_t *event_json(const struct event_row *e, enum event_end end)
     return json_pack(
         "{s:s,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:s,s:o,s:o,s:b,s:o}", "id", e->id,
         "source", json_text_of(e->source), "provider_id",
-        text_or_null(e->provider_id), "type", json_text_of(e->type),
+        json_text_or_null(e->provider_id), "type", json_text_of(e->type),
         "workspace", json_text_of(e->workspace), "sequence",
-        number_or_null((int64_t)e->sequence), "source_sequence",
+        json_number_or_null((int64_t)e->sequence), "source_sequence",
         e->numbered ? json_integer(e->source_sequence) : json_null(),
         "received_at", json_time(e->received_ms), "status",
-        event_status_name(e, end), "reason", text_or_null(e->reason),
-        "duplicate_of", text_or_null(e->duplicate_of), "late", (int)e->late,
-        "gap", text_or_null(e->gap));
+        event_status_name(e, end), "reason", json_text_or_null(e->reason),
+        "duplicate_of", json_text_or_null(e->duplicate_of), "late",
+        (int)e->late, "gap", json_text_or_null(e->gap));
 }
 
 /* ---- to whom, and to whom not ---- */
@@ -448,7 +439,7 @@ static json_t *trace_row(struct sequencer *q, const struct event_row *e)
         tell_routed(&t, e);
     json_array_extend(t.timeline, tried); /* of one millisecond, later */
     json_decref(tried);
-    json_object_set_new(out, "clock", text_or_null(e->clock));
+    json_object_set_new(out, "clock", json_text_or_null(e->clock));
     json_object_set_new(out, "deliveries", t.deliveries);
     json_object_set_new(out, "timeline", t.timeline);
     json_object_set_new(out, "events", parts.list);

@@ -50,7 +50,7 @@ static void bad_bytes_are_marked(void **state)
     }
 }
 
-static void no_time_is_null(void **state)
+static void what_is_not_there_is_null(void **state)
 {
     json_t *j = json_time(1700000000123);
 
@@ -59,6 +59,15 @@ static void no_time_is_null(void **state)
     json_decref(j);
     assert_true(json_is_null(json_time(0)));
     assert_true(json_is_null(json_text_of(NULL)));
+    assert_true(json_is_null(json_text_or_null(NULL)));
+    assert_true(json_is_null(json_text_or_null("")));
+    assert_true(json_is_null(json_number_or_null(0)));
+    j = json_text_or_null("x");
+    assert_string_equal(json_string_value(j), "x");
+    json_decref(j);
+    j = json_number_or_null(-3);
+    assert_int_equal(json_integer_value(j), -3);
+    json_decref(j);
 }
 
 int main(void)
@@ -66,7 +75,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(good_text_is_kept),
         cmocka_unit_test(bad_bytes_are_marked),
-        cmocka_unit_test(no_time_is_null),
+        cmocka_unit_test(what_is_not_there_is_null),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
