@@ -3,10 +3,10 @@
  * for are passed over (blocks.h); what is rare by its status has an index; and
  * nothing is open below the oldest that is. */
 #include "blocks.h"
+#include "event_json.h"
 #include "glob.h"
 #include "json_text.h"
 #include "store_search.h"
-#include "trace.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
