@@ -12,6 +12,7 @@ enum { NAMES_MAX_BYTES = 4096, BEGUN_SHOWN = 3 };
 
 /* ---- the timeline ---- */
 
+GR_PRINTF(4, 0)
 static void add(json_t *list, const struct sequencer *q, int64_t at_ms,
                 const char *fmt, va_list ap)
 {
