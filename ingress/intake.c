@@ -97,7 +97,7 @@ static void store_row(struct ingress *g, const struct request *r,
     };
     uint64_t n;
 
-    if (id[0] && store_has(&g->store, id)) {
+    if (id[0] && store_number(&g->store, id)) {
         g->counts[COUNT_REPEATED]++;
         return;
     }

@@ -143,8 +143,7 @@ static void send_one(struct ingress *g, const struct sending *s, json_t *one)
     const char *id = json_string_value(json_object_get(one, "id"));
     const char *request = json_string_value(json_object_get(one, "request"));
     char new_id[EVENT_ID_BYTES + 1];
-    int64_t archived = store_archived(&g->store.replays,
-                                      request ? request : id);
+    int64_t archived = store_number(&g->store, request ? request : id);
 
     if (!archived) {
         json_array_append_new(s->missing, json_string(id));

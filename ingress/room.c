@@ -80,6 +80,7 @@ void room_took(struct room *r, int64_t n, int64_t bytes)
 
 void room_undo(struct room *r, struct store *store)
 {
+    store_undo(store);
     read_ends(r, store);
     look(r, store);
     r->purging = false;

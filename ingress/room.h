@@ -44,7 +44,7 @@ void room_took(struct room *r, int64_t n, int64_t bytes);
 int64_t room_work(struct room *r, struct store *store, struct hop *hop,
                   const struct settings *s, int64_t now_ms, int64_t mono_ms,
                   int *wait_ms);
-/* After a rolled back turn: look again. */
+/* After a rolled back turn: look again; the store does, too. */
 void room_undo(struct room *r, struct store *store);
 
 #endif

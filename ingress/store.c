@@ -14,14 +14,12 @@ void store_open(struct store *s, struct db *db)
             " secret, headers, body) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)");
     s->load = db_prepare(db, "SELECT event_id, source, received_ms, remote,"
                              " headers, body FROM archive WHERE n = ?1");
-    s->has = db_prepare(db, "SELECT 1 FROM archive WHERE event_id = ?1");
     s->find = db_prepare(db, "SELECT n, received_ms, secret, source, remote,"
                              " headers, length(body) FROM archive"
-                             " WHERE event_id = ?1");
-    s->ends = db_prepare(
-        db, "SELECT (SELECT n FROM archive ORDER BY n LIMIT 1),"
-            " (SELECT n FROM archive ORDER BY n DESC LIMIT 1),"
-            " (SELECT max(event_id) FROM archive WHERE event_id < 'evt_8')");
+                             " WHERE n = ?1");
+    s->ends = db_prepare(db,
+                         "SELECT (SELECT n FROM archive ORDER BY n LIMIT 1),"
+                         " (SELECT n FROM archive ORDER BY n DESC LIMIT 1)");
     s->oldest = db_prepare(db, "SELECT n, length(headers) + length(body)"
                                " FROM archive WHERE n <= ?1"
                                " ORDER BY n LIMIT ?2");
@@ -39,10 +37,16 @@ void store_open(struct store *s, struct db *db)
             " (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)");
     s->reject_last = db_prepare(db,
                                 "SELECT max(n) FROM rejects WHERE source = ?1");
+    store_ids_open(&s->ids, db);
     store_replays_open(&s->replays, db);
     s->rejects = db_prepare(db, REJECT_COLUMNS " ORDER BY at_ms DESC, n DESC");
     s->rejects_of = db_prepare(db, REJECT_COLUMNS
                                " WHERE source = ?1 ORDER BY n DESC");
+}
+
+void store_undo(struct store *s)
+{
+    store_ids_undo(&s->ids);
 }
 
 void store_insert(struct store *s, const struct archive_row *row)
@@ -56,6 +60,7 @@ void store_insert(struct store *s, const struct archive_row *row)
     bind_blob(s->insert, 7, row->headers);
     bind_blob(s->insert, 8, row->body);
     db_run(s->db, s->insert);
+    store_ids_add(&s->ids, row->event_id, row->n);
 }
 
 int64_t store_received_after(struct store *s, int64_t n)
@@ -68,14 +73,9 @@ int64_t store_received_after(struct store *s, int64_t n)
     return ms;
 }
 
-bool store_has(struct store *s, const char *event_id)
+int64_t store_number(struct store *s, const char *event_id)
 {
-    bool has;
-
-    bind_text(s->has, 1, event_id);
-    has = db_step(s->db, s->has);
-    db_done(s->has);
-    return has;
+    return store_ids_find(&s->ids, event_id);
 }
 
 bool store_load(struct store *s, int64_t n, struct buf *out)
@@ -104,13 +104,12 @@ void store_ends(struct store *s, int64_t *first, int64_t *last,
                 char last_id[EVENT_ID_BYTES + 1])
 {
     *first = *last = 0;
-    last_id[0] = 0;
     if (db_step(s->db, s->ends)) {
         *first = col_i64(s->ends, 0);
         *last = col_i64(s->ends, 1);
-        wire_copy(last_id, EVENT_ID_BYTES + 1, wire_text(col_text(s->ends, 2)));
     }
     db_done(s->ends);
+    store_ids_newest(&s->ids, last_id);
 }
 
 int64_t store_used_bytes(struct store *s)
@@ -139,6 +138,7 @@ int64_t store_purge(struct store *s, int64_t most_n, int64_t handed_n,
     db_done(s->oldest);
     if (!upto)
         return 0;
+    store_ids_cut(&s->ids, upto);
     bind_i64(s->purge, 1, upto);
     db_run(s->db, s->purge);
     store_replays_cut(&s->replays, upto);
@@ -161,7 +161,7 @@ void store_ages(struct store *s, int64_t before_ms, int64_t now_ms, int most,
 
 bool store_find(struct store *s, const char *event_id, struct archived *row)
 {
-    bind_text(s->find, 1, event_id);
+    bind_i64(s->find, 1, store_number(s, event_id));
     if (!db_step(s->db, s->find)) {
         db_done(s->find);
         return false;

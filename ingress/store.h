@@ -7,6 +7,7 @@
 #include "bounds.h"
 #include "db.h"
 #include "http.h"
+#include "store_ids.h"
 #include "store_replays.h"
 #include "wire.h"
 
@@ -16,9 +17,9 @@ enum { REJECTS_KEPT = 1000 }; /* of each source */
 
 struct store {
     struct db *db;
-    stmt *insert, *load, *has, *find, *ends, *oldest, *ages, *next, *purge,
-        *pages;
+    stmt *insert, *load, *find, *ends, *oldest, *ages, *next, *purge, *pages;
     stmt *reject, *reject_last, *rejects, *rejects_of;
+    struct store_ids ids;
     struct store_replays replays;
 };
 
@@ -30,12 +31,17 @@ struct archive_row {
 };
 
 void store_open(struct store *s, struct db *db);
+/* After a rolled back turn: what memory knows of the rows is read again. */
+void store_undo(struct store *s);
 
+/* Of an id that was made from time nothing is asked but that it is above all
+ * before it: that makes it unique, no index does. One made from a key must not be
+ * there yet. */
 void store_insert(struct store *s, const struct archive_row *row);
-/* There is a row of this event. */
 /* When the first row behind this one was received; 0: there is none. */
 int64_t store_received_after(struct store *s, int64_t n);
-bool store_has(struct store *s, const char *event_id);
+/* The number of this event's row; 0: there is none. */
+int64_t store_number(struct store *s, const char *event_id);
 /* The message behind row n. false: it is gone. */
 bool store_load(struct store *s, int64_t n, struct buf *out);
 

@@ -1,4 +1,5 @@
 #include "store_replays.h"
+#include "published.h"
 
 #define COLUMNS                                                                \
     "SELECT n, archived, act, at_ms, event_id, new_id, endpoint, who, always " \
@@ -24,8 +25,8 @@ void store_replays_open(struct store_replays *s, struct db *db)
         db, "SELECT 1 FROM replays WHERE archived = ?1 AND n > ?2 LIMIT 1");
     s->cut = db_prepare(db, "DELETE FROM replays WHERE n <= ?1");
     s->last_new = db_prepare(db, "SELECT max(new_id) FROM replays"
-                                 " WHERE new_id <> '' AND new_id < 'evt_8'");
-    s->archived = db_prepare(db, "SELECT n FROM archive WHERE event_id = ?1");
+                                 " WHERE new_id <> ''"
+                                 " AND new_id < '" KEYED_IDS_FROM "'");
     s->from = db_prepare(db, "SELECT n, received_ms FROM archive"
                              " WHERE n >= ?1 ORDER BY n LIMIT 1");
     s->page = db_prepare(db, "SELECT n, received_ms, event_id, source"
@@ -122,17 +123,6 @@ void store_replays_cut(struct store_replays *s, int64_t n)
 {
     bind_i64(s->cut, 1, n);
     db_run(s->db, s->cut);
-}
-
-int64_t store_archived(struct store_replays *s, const char *event_id)
-{
-    int64_t n = 0;
-
-    bind_text(s->archived, 1, event_id);
-    if (db_step(s->db, s->archived))
-        n = col_i64(s->archived, 0);
-    db_done(s->archived);
-    return n;
 }
 
 bool store_archive_from(struct store_replays *s, int64_t n, int64_t *found_n,

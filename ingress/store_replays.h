@@ -11,7 +11,7 @@ extern const char ingress_replays_sql[];
 struct store_replays {
     struct db *db;
     stmt *add, *load, *of_event, *by_new, *pins, *cut, *last_new;
-    stmt *archived, *from, *page;
+    stmt *from, *page;
 };
 
 struct replay_row {
@@ -41,8 +41,6 @@ bool store_replay_pins(struct store_replays *s, int64_t n, int64_t handed_n);
 /* Rows up to `n` go, as the archive's do. */
 void store_replays_cut(struct store_replays *s, int64_t n);
 
-/* The archive's row of an event; 0: it is gone. */
-int64_t store_archived(struct store_replays *s, const char *event_id);
 /* The first row from `n` on; false: there is none. */
 bool store_archive_from(struct store_replays *s, int64_t n, int64_t *found_n,
                         int64_t *received_ms);

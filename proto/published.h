@@ -46,7 +46,8 @@ void published_body(const struct published *p, const char *event_id,
 
 /* The id of an event with an idempotency key: made from producer and key, so
  * that a repeat has the same. It is no ULID (its first letter is none that a
- * ULID begins with) and sorts behind all of them. */
+ * ULID begins with) and sorts behind all of them, from KEYED_IDS_FROM on. */
+#define KEYED_IDS_FROM "evt_8"
 void published_event_id(char out[EVENT_ID_BYTES + 1], const char *producer,
                         struct bytes key);
 

@@ -1,12 +1,14 @@
 """Producers: POST /v1/events and /v1/events/batch, from the door to the
 endpoint. P1, P2, P4 (an idempotency key), P7 (who may speak)."""
 
+import contextlib
 import json
 import pathlib
+import sqlite3
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "rig"))
-from rig import RigTest, http_request, is_signed, main, wait_for
+from rig import ROOT, RigTest, http_request, is_signed, main, wait_for
 
 TOKEN = "t0ken-of-billing"
 EVENT = {"type": "invoice.paid", "workspace": "acct_1", "data": {"n": 1.10}}
@@ -108,6 +110,43 @@ class Publishing(RigTest):
         second = json.loads(self.post(rig, EVENT)[2])["id"]
         self.assertLess(first, second)
         self.assertLess(second, "evt_8")
+
+    def as_before(self, path):
+        """The same rows in a file as the first four steps made it."""
+        new = path.rename(path.with_suffix(".new"))
+        with contextlib.closing(sqlite3.connect(path)) as db:
+            for step in ("ingress/store", "proto/hop", "ingress/rejects",
+                         "ingress/replays"):
+                db.executescript((ROOT / f"{step}.sql").read_text())
+            db.execute("ATTACH ? AS new", (str(new),))
+            for table, in db.execute("SELECT name FROM main.sqlite_master "
+                                     "WHERE type = 'table'").fetchall():
+                db.execute(f"INSERT INTO main.{table} "
+                           f"SELECT * FROM new.{table}")
+            db.commit()
+            db.execute("PRAGMA user_version = 4")
+
+    def test_ids_are_known_in_a_file_of_before(self):
+        """P7, P10: a repeat of a key answers the same id, and each event is
+        found, after the index of all ids went (ingress/ids.sql)."""
+        rig = self.pipeline()
+        rig.start("ingress")
+        keys = [{"Idempotency_Key": f"order-{n}"} if n % 3 else {}
+                for n in range(200)]
+        ids = [json.loads(self.post(rig, EVENT, **key)[2])["id"]
+               for key in keys]
+        rig["ingress"].stop()
+        self.as_before(rig.state_dir / "ingress.db")
+        rig.start("ingress")
+        for event, key in zip(ids, keys):
+            self.assertEqual(rig.ask("ingress", "trace", id=event)["id"], event)
+            if key:
+                self.assertEqual(
+                    json.loads(self.post(rig, EVENT, **key)[2])["id"], event)
+        rows, = rig.rows("ingress", "SELECT count(*) AS n FROM archive")
+        self.assertEqual(rows["n"], len(ids))
+        self.assertGreater(json.loads(self.post(rig, EVENT)[2])["id"],
+                           max(x for x in ids if x < "evt_8"))
 
     def test_who_may_not_speak_or_name_is_refused(self):
         rig = self.pipeline()

@@ -57,17 +57,13 @@ static struct store store;
 
 static int open_store(void **state)
 {
-    static const char *const steps[] = {ingress_store_sql, proto_hop_sql,
-                                        ingress_rejects_sql,
-                                        ingress_replays_sql};
-    static const struct db_schema schema = {steps, COUNT_OF(steps), 0};
     char *path;
 
     (void)state;
     snprintf(folder, sizeof folder, "/tmp/gr-room-XXXXXX");
     assert_non_null(mkdtemp(folder));
     path = gr_printf("%s/i.db", folder);
-    store_open(&store, db_open(path, &schema));
+    store_open(&store, db_open(path, ingress_plan.schema));
     free(path);
     return 0;
 }

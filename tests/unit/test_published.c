@@ -141,7 +141,8 @@ static void an_idempotency_key_always_makes_the_same_id(void **state)
     published_event_id(c, "billing", text("order-8"));
     assert_string_not_equal(a, c);
     assert_false(ulid_valid(a + 4));
-    assert_true(strcmp(a, "evt_7ZZZZZZZZZZZZZZZZZZZZZZZZZ") > 0);
+    assert_true(strcmp(KEYED_IDS_FROM, "evt_7ZZZZZZZZZZZZZZZZZZZZZZZZZ") > 0);
+    assert_true(strcmp(a, KEYED_IDS_FROM) > 0);
 }
 
 int main(void)

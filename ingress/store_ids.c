@@ -1,0 +1,103 @@
+#include "store_ids.h"
+#include "published.h"
+#include "wire.h"
+#include <string.h>
+
+#define KEYED "'" KEYED_IDS_FROM "'"
+
+void store_ids_open(struct store_ids *s, struct db *db)
+{
+    s->db = db;
+    s->add = db_prepare(
+        db, "INSERT INTO archive_ids (event_id, n) VALUES (?1, ?2)");
+    s->below = db_prepare(db, "SELECT event_id, n FROM archive_ids"
+                              " WHERE event_id <= ?1"
+                              " ORDER BY event_id DESC LIMIT 1");
+    /* The id stands before headers and body, so nothing is read of those. */
+    s->among = db_prepare(db, "SELECT n FROM archive WHERE n > ?1 AND n < ?2"
+                              " AND event_id = ?3 LIMIT 1");
+    s->cut = db_prepare(db, "DELETE FROM archive_ids WHERE event_id IN"
+                            " (SELECT event_id FROM archive WHERE n <= ?1)");
+    s->begin = db_prepare(
+        db, "INSERT OR IGNORE INTO archive_ids (event_id, n)"
+            " SELECT event_id, n FROM archive WHERE n > ?1 AND n < ?2"
+            " AND event_id < " KEYED " ORDER BY n LIMIT 1");
+    s->last = db_prepare(db, "SELECT n FROM archive_ids WHERE event_id < " KEYED
+                             " ORDER BY event_id DESC LIMIT 1");
+    s->newest = db_prepare(db, "SELECT max(event_id) FROM archive"
+                               " WHERE n >= ?1 AND n < ?2"
+                               " AND event_id < " KEYED);
+    store_ids_undo(s);
+}
+
+void store_ids_undo(struct store_ids *s)
+{
+    s->entered_n = db_number(s->db, s->last, 0);
+}
+
+static bool is_keyed(const char *event_id)
+{
+    return strcmp(event_id, KEYED_IDS_FROM) >= 0;
+}
+
+void store_ids_add(struct store_ids *s, const char *event_id, int64_t n)
+{
+    if (!is_keyed(event_id)) {
+        if (s->entered_n && n < s->entered_n + IDS_APART)
+            return;
+        s->entered_n = n;
+    }
+    bind_text(s->add, 1, event_id);
+    bind_i64(s->add, 2, n);
+    db_run(s->db, s->add);
+}
+
+static int64_t among(struct store_ids *s, int64_t n, const char *event_id)
+{
+    bind_i64(s->among, 1, n);
+    bind_i64(s->among, 2, n + IDS_APART);
+    bind_text(s->among, 3, event_id);
+    return db_number(s->db, s->among, 0);
+}
+
+int64_t store_ids_find(struct store_ids *s, const char *event_id)
+{
+    int64_t n = 0;
+    bool same = false;
+
+    bind_text(s->below, 1, event_id);
+    if (db_step(s->db, s->below)) {
+        same = strcmp(col_text(s->below, 0), event_id) == 0;
+        n = col_i64(s->below, 1);
+    }
+    db_done(s->below);
+    if (same || !n)
+        return n;
+    return is_keyed(event_id) ? 0 : among(s, n, event_id);
+}
+
+/* The entry that goes may be the one behind which rows that stay are looked for:
+ * the first of those gets one of its own. Where there is none, all that stay, and
+ * all that come, have theirs. */
+void store_ids_cut(struct store_ids *s, int64_t n)
+{
+    bind_i64(s->cut, 1, n);
+    db_run(s->db, s->cut);
+    bind_i64(s->begin, 1, n);
+    bind_i64(s->begin, 2, n + IDS_APART);
+    db_run(s->db, s->begin);
+    if (s->entered_n <= n)
+        s->entered_n = 0;
+}
+
+void store_ids_newest(struct store_ids *s, char id[EVENT_ID_BYTES + 1])
+{
+    int64_t n = db_number(s->db, s->last, 0);
+
+    id[0] = 0;
+    bind_i64(s->newest, 1, n);
+    bind_i64(s->newest, 2, n + IDS_APART);
+    if (n && db_step(s->db, s->newest))
+        wire_copy(id, EVENT_ID_BYTES + 1, wire_text(col_text(s->newest, 0)));
+    db_done(s->newest);
+}

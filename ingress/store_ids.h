@@ -1,0 +1,39 @@
+/* store_ids: where an event is in the archive, by its id; a part of store.
+ *
+ * An index of every id cost a fifth of what the door writes
+ * (docs/decisions/0021). Ids made from an idempotency key are in no order, so
+ * each of them has an entry in archive_ids. Ids made from time ascend with the
+ * row's number (base/ulid.h; over restarts too, resume_ids in loop.c), so of
+ * them one is entered when the last entry is IDS_APART numbers behind. Then each
+ * of the others is in the IDS_APART numbers that begin at the last entry that is
+ * not above it: further on, it would have been entered itself. */
+#ifndef INGRESS_STORE_IDS_H
+#define INGRESS_STORE_IDS_H
+
+#include "bounds.h"
+#include "db.h"
+
+extern const char ingress_ids_sql[];
+
+enum { IDS_APART = 64 };
+
+struct store_ids {
+    struct db *db;
+    stmt *add, *below, *among, *cut, *begin, *last, *newest;
+    int64_t entered_n; /* of the last entry made from time; 0: enter the next */
+};
+
+void store_ids_open(struct store_ids *s, struct db *db);
+/* The turn was rolled back: go on from what is on the disk. */
+void store_ids_undo(struct store_ids *s);
+
+/* A row that is being inserted. */
+void store_ids_add(struct store_ids *s, const char *event_id, int64_t n);
+/* Its row's number; 0: it is not in the archive. */
+int64_t store_ids_find(struct store_ids *s, const char *event_id);
+/* Before the archive's rows up to `n` go. */
+void store_ids_cut(struct store_ids *s, int64_t n);
+/* The highest that was made from time; "" for none. */
+void store_ids_newest(struct store_ids *s, char id[EVENT_ID_BYTES + 1]);
+
+#endif
