@@ -77,8 +77,8 @@ class FullDisk(RigTest):
             self.assertTrue(daemon.alive, f"{daemon.name}: {daemon.log()}")
 
     def test_to_the_last_byte(self):
-        """P1, P2: all of the disk is taken in the middle of the work, three
-        times over."""
+        """P1, P2, P10: all of the disk is taken in the middle of the work,
+        three times over."""
         rig = self.pipeline()
         rig.receiver.rules({"path": "/crm", "per": "event", "answers": [
             {"status": 200, "delay_ms": 30}]})
@@ -109,6 +109,10 @@ class FullDisk(RigTest):
         rows = rig.rows("sequencer", "SELECT sequence FROM events WHERE "
                         "workspace = 'after' ORDER BY sequence")
         self.assertEqual([r["sequence"] for r in rows], [1, 2, 3])
+        taken = [a["id"] for load in loads for a in load.acks()
+                 if a.get("status") == 200]
+        for event in taken[::7]:
+            self.assertEqual(rig.ask("ingress", "trace", id=event)["id"], event)
 
     def test_outcomes_use_the_rest(self):
         """P2: with little room the door is shut, and what was taken before is
