@@ -1,6 +1,6 @@
 /* store_ids: where an event is in the archive, by its id; a part of store.
  *
- * An index of every id cost a fifth of what the door writes
+ * An index of every id was a sixth of what the door wrote
  * (docs/decisions/0021). Ids made from an idempotency key are in no order, so
  * each of them has an entry in archive_ids. Ids made from time ascend with the
  * row's number (base/ulid.h; over restarts too, resume_ids in loop.c), so of
