@@ -6,7 +6,8 @@
  * row's number (base/ulid.h; over restarts too, resume_ids in loop.c), so of
  * them one is entered when the last entry is IDS_APART numbers behind. Then each
  * of the others is in the IDS_APART numbers that begin at the last entry that is
- * not above it: further on, it would have been entered itself. */
+ * not above it: further on, it would have been entered itself. An entry comes and
+ * goes in the transaction of its row, so a crash leaves both or none. */
 #ifndef INGRESS_STORE_IDS_H
 #define INGRESS_STORE_IDS_H
 
