@@ -1,8 +1,10 @@
 /* rejects: what the door refused, from every ingress process. */
+#include "rejects.h"
 #include "ask.h"
 #include "table.h"
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 /* RFC 3339 in UTC sorts as text. Newest first. */
 static int by_time(const void *left, const void *right)
@@ -60,6 +62,57 @@ static int gather(struct ctl *c, const json_t *args, json_t *all)
     }
     processes_fini(&p);
     return code;
+}
+
+static bool is_sent(const json_t *reject)
+{
+    json_t *header;
+    size_t i;
+
+    json_array_foreach(json_object_get(reject, "headers"), i, header)
+    {
+        const char *name = json_string_value(json_array_get(header, 0));
+        const char *value = json_string_value(json_array_get(header, 1));
+
+        if (name && value && strcasecmp(name, "User-Agent") == 0)
+            return strcmp(value, SEND_AGENT) == 0 &&
+                   json_integer_value(json_object_get(reject, "status")) == 401;
+    }
+    return false;
+}
+
+char *rejects_reason(struct ctl *c, const char *source)
+{
+    struct processes p;
+    json_t *all = json_array(), *list, *reject;
+    char *reason = NULL;
+    size_t i;
+
+    processes_find(c, &p);
+    for (i = 0; i < p.count; i++) {
+        bool unreachable;
+        char why[200];
+        json_t *answer;
+
+        if (process_rank(p.names[i]) != process_rank("ingress"))
+            continue;
+        answer = ask(c, p.names[i], "rejects",
+                     json_pack("{s:s}", "source", source), ASK_STATUS_MS,
+                     &unreachable, why);
+        json_array_extend(all, json_object_get(answer, "rejects"));
+        json_decref(answer);
+    }
+    processes_fini(&p);
+    list = merged(all, json_array_size(all));
+    json_array_foreach(list, i, reject)
+    {
+        if (reason || !is_sent(reject))
+            continue;
+        reason = gr_strdup(text_of(reject, "reason"));
+    }
+    json_decref(list);
+    json_decref(all);
+    return reason;
 }
 
 static void print_rejects(struct ctl *c, const json_t *rejects)

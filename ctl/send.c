@@ -6,6 +6,7 @@
 #include "facts.h"
 #include "headers.h"
 #include "keypair.h"
+#include "rejects.h"
 #include "sample.h"
 #include "table.h"
 #include <curl/curl.h>
@@ -29,6 +30,7 @@ struct sending {
     char *public_key;      /* of a fresh one; else NULL */
     CURL *curl;
     char *url;
+    char *reason;    /* of the first 401; NULL: none, or nobody says it */
     json_t *results; /* of --json */
     int64_t accepted, refused;
 };
@@ -134,7 +136,7 @@ static long post(struct sending *s, const struct sample *sample,
     curl_easy_setopt(h, CURLOPT_NOSIGNAL, 1L);
     curl_easy_setopt(h, CURLOPT_CONNECTTIMEOUT_MS, (long)CONNECT_MS);
     curl_easy_setopt(h, CURLOPT_TIMEOUT_MS, (long)WHOLE_MS);
-    curl_easy_setopt(h, CURLOPT_USERAGENT, "grapnel-send/" GRAPNEL_VERSION);
+    curl_easy_setopt(h, CURLOPT_USERAGENT, SEND_AGENT);
     curl_easy_setopt(h, CURLOPT_HTTPHEADER, headers);
     curl_easy_setopt(h, CURLOPT_POSTFIELDS, sample->body.data);
     curl_easy_setopt(h, CURLOPT_POSTFIELDSIZE_LARGE,
@@ -151,18 +153,23 @@ static long post(struct sending *s, const struct sample *sample,
 
 /* ---- what the door said ---- */
 
-static void explain_401(const struct sending *s)
+/* The door tells no stranger why, but an operator. */
+static void explain_401(const struct sending *s, const char *reason)
 {
     fflush(stdout);
+    if (!reason)
+        fprintf(stderr, "The reason is in the log of ingress.\n");
+    else
+        fprintf(stderr, "The reason: %s.\n", reason);
+    if (reason && strcmp(reason, "signature_mismatch") != 0)
+        return;
     fprintf(stderr,
             "The door does not believe this signature, which is by the first "
             "secret of source %s\nin %s. Look at:\n"
             "  - does ingress run with this file? After a change: grapnel "
             "reload\n"
             "  - is the secret from ${…}? Each process takes it from its own "
-            "environment, at its\n    start or reload\n"
-            "  - the reason, in the log of ingress: signature_mismatch, "
-            "timestamp_stale, …\n",
+            "environment, at its\n    start or reload\n",
             s->source->name, s->c->settings->path);
 }
 
@@ -176,6 +183,8 @@ static json_t *result_json(const struct sending *s, long status,
 
     if (out && s->public_key)
         json_object_set_new(out, "public_key", json_string(s->public_key));
+    if (out && status == 401 && s->reason)
+        json_object_set_new(out, "reason", json_string(s->reason));
     if (out)
         json_object_update(out, (json_t *)(uintptr_t)answer);
     return out;
@@ -202,6 +211,8 @@ static void take_answer(struct sending *s, const struct sample *sample,
                                 NULL);
     struct facts f;
 
+    if (status == 401 && !s->reason)
+        s->reason = rejects_reason(s->c, s->source->name);
     facts_read(&f, s->source,
                (struct bytes){sample->headers.data, sample->headers.len},
                (struct bytes){sample->body.data, sample->body.len});
@@ -212,7 +223,7 @@ static void take_answer(struct sending *s, const struct sample *sample,
     if (status == 200)
         s->accepted++;
     else if (s->refused++ == 0 && status == 401)
-        explain_401(s);
+        explain_401(s, s->reason);
     facts_fini(&f);
     json_decref(answer);
 }
@@ -286,12 +297,14 @@ static void show_how_to_publish(const struct ctl *c, const char *name)
 {
     char *url = door_url(c->settings, "v1/events");
 
-    complain(EXIT_REFUSED,
-             "%s is a producer, which publishes with a token of its own:\n"
-             "  curl -H \"Authorization: Bearer $TOKEN\" %s \\\n"
-             "    -d '{\"type\":\"invoice.paid\",\"workspace\":\"acme\","
-             "\"data\":{}}'",
-             name, url);
+    complain(
+        EXIT_REFUSED,
+        "%s is a producer, which publishes with a token of its own:", name);
+    fprintf(stderr,
+            "  curl -H \"Authorization: Bearer $TOKEN\" %s \\\n"
+            "    -d '{\"type\":\"invoice.paid\",\"workspace\":\"acme\","
+            "\"data\":{}}'\n",
+            url);
     free(url);
 }
 
@@ -397,6 +410,7 @@ int run_send(struct ctl *c)
     EVP_PKEY_free(s.private_key);
     json_decref(s.results);
     free(s.public_key);
+    free(s.reason);
     free(s.url);
     free(body);
     return code;

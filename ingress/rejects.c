@@ -121,10 +121,11 @@ void rejects_note(struct rejects *j, struct ingress *g, const struct request *r,
 
 /* ---- writing ---- */
 
-static void write_first(struct rejects_of *s, struct ingress *g)
+/* Borrows both. */
+static struct reject_row row_of(const struct rejects_of *s,
+                                const struct reject *e)
 {
-    const struct reject *e = STAILQ_FIRST(&s->waiting);
-    struct reject_row row = {
+    return (struct reject_row){
         .source = s->source,
         .at_ms = e->at_ms,
         .status = answer_facts(e->answer)->status,
@@ -135,6 +136,11 @@ static void write_first(struct rejects_of *s, struct ingress *g)
         .body_bytes = e->body_bytes,
         .headers = {e->headers.data ? e->headers.data : "", e->headers.len},
     };
+}
+
+static void write_first(struct rejects_of *s, struct ingress *g)
+{
+    struct reject_row row = row_of(s, STAILQ_FIRST(&s->waiting));
 
     if (s->last_n < 0)
         s->last_n = store_reject_last(&g->store, s->source);
@@ -219,6 +225,40 @@ static bool show(void *arg, const struct reject_row *row)
     return json_array_size(shown->list) < shown->most;
 }
 
+/* In the order of their coming; of several sources not. */
+static int newer_first(const void *left, const void *right)
+{
+    const struct reject_row *a = left, *b = right;
+
+    return (a->at_ms < b->at_ms) - (a->at_ms > b->at_ms);
+}
+
+/* Those that could not be written, as there is no room. false: that is enough. */
+static bool show_waiting(const struct rejects *j, const char *source,
+                         struct shown *shown)
+{
+    struct reject_row *rows = NULL;
+    const struct rejects_of *s;
+    const struct reject *e;
+    size_t count = 0, at;
+    bool more = true;
+
+    for (s = j->sources; s; s = s->next) {
+        if (!s->count || (source && strcmp(s->source, source) != 0))
+            continue;
+        rows = gr_realloc(rows, (count + s->count) * sizeof *rows);
+        at = count += s->count;
+        STAILQ_FOREACH(e, &s->waiting, link)
+        rows[--at] = row_of(s, e);
+    }
+    if (count)
+        qsort(rows, count, sizeof *rows, newer_first);
+    for (size_t i = 0; i < count && more; i++)
+        more = show(shown, &rows[i]);
+    free(rows);
+    return more;
+}
+
 json_t *rejects_show(void *self, json_t *args, char why[200])
 {
     struct ingress *g = self;
@@ -237,6 +277,7 @@ json_t *rejects_show(void *self, json_t *args, char why[200])
         shown.most = (size_t)limit;
     while (!g->room.refusal && write_some(&g->rejects, g) == WRITE_COUNT)
         ;
-    store_rejects(&g->store, source, show, &shown);
+    if (show_waiting(&g->rejects, source, &shown))
+        store_rejects(&g->store, source, show, &shown);
     return json_pack("{s:o}", "rejects", shown.list);
 }

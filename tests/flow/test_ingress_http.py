@@ -624,6 +624,9 @@ class NoRoom(AtTheDoor):
                          (503, "unavailable"))
         self.assertGreater(int(headers["Retry-After"]), 0)
         self.assertFalse(rig.door_is_open())
+        rejects, _ = rig.cli("rejects", "--source", "plane")  # none is written
+        self.assertEqual([r["reason"] for r in rejects],
+                         ["backlog_full"] * (statuses.count(503) + 1))
         self.assertEqual(len(self.archived(rig)), statuses.count(200))
 
 

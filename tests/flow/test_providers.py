@@ -58,7 +58,8 @@ class Send(RigTest):
         """A fresh pair for each; its public half goes into the file."""
         for name in PUBLIC_KEYS:
             result = self.send(rig, name, "--private-key", f"{name}.pem")
-            self.assertEqual(result["http_status"], 401, name)
+            self.assertEqual((result["http_status"], result["reason"]),
+                             (401, "signature_mismatch"), name)
             for s in rig.config["sources"]:
                 if s["name"] == name:
                     s["secrets"] = [result["public_key"]]

@@ -177,7 +177,7 @@ class Publishing(RigTest):
     def test_send_says_how_a_producer_does_it(self):
         done = self.pipeline().cli_text("send", "billing")
         self.assertEqual(done.returncode, 1)
-        self.assertRegex(done.stderr, r"curl .*Bearer.* http://\S+/v1/events")
+        self.assertRegex(done.stderr, r"\n  curl .*Bearer.* http://\S+/v1/events")
 
     def test_without_producers_it_is_forbidden(self):
         rig = self.rig()
