@@ -4,6 +4,8 @@
 #include <msgpack.h>
 #include <string.h>
 
+static const int64_t TIME_MAX_MS = (int64_t)1 << 53; /* whole in a double */
+
 /* ---- reading msgpack ---- */
 
 static bool is(const msgpack_object *o, const char *text)
@@ -197,11 +199,12 @@ struct said {
     const msgpack_object *numbers, *series, *about;
 };
 
+/* A time as one can be; outside of int64_t the cast would be undefined. */
 static bool get_ms(const msgpack_object *o, int64_t *ms)
 {
     double v;
 
-    if (!get_number(o, &v))
+    if (!get_number(o, &v) || !(v >= 0 && v <= (double)TIME_MAX_MS))
         return false;
     *ms = (int64_t)v;
     return true;

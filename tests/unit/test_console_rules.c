@@ -302,6 +302,29 @@ static void no_frame_does_harm(void **state)
     msgpack_sbuffer_destroy(&f.bytes);
 }
 
+static void a_time_that_can_not_be_is_refused(void **state)
+{
+    static const int64_t bad[] = {-1, INT64_MIN, INT64_MAX};
+    struct rig *r = *state;
+
+    for (size_t i = 0; i < 2 * COUNT_OF(bad); i++) {
+        int64_t ms = bad[i / 2];
+        struct frame f;
+
+        begin(&f, "dlqd", 1, i % 2 ? ms : WALL, i % 2 ? WALL : ms);
+        text(&f, "metrics");
+        msgpack_pack_map(&f.pk, 0);
+        text(&f, "series");
+        msgpack_pack_array(&f.pk, 0);
+        text(&f, "about");
+        msgpack_pack_map(&f.pk, 0);
+        assert_int_equal(
+            gather_frame(r->g, (struct bytes){f.bytes.data, f.bytes.size}, 0),
+            GR_REFUSE);
+        msgpack_sbuffer_destroy(&f.bytes);
+    }
+}
+
 static void a_summary_says_what_and_how_much(void **state)
 {
     struct alert_rule rule = rule_of(ALERT_DELIVERY_FAILURE_RATE, 0.05);
@@ -349,6 +372,7 @@ int main(void)
         T(processes_are_missed_and_those_that_ended_in_order_are_not),
         T(a_source_is_silent_since_it_last_spoke),
         T(no_frame_does_harm),
+        T(a_time_that_can_not_be_is_refused),
         T(a_summary_says_what_and_how_much),
         T(what_strangers_say_commands_no_chat),
     };
