@@ -1,7 +1,10 @@
 #include "json_text.h"
 #include "alloc.h"
 #include "clock.h"
+#include <stdlib.h>
 #include <string.h>
+
+enum { ESCAPE_BYTES = 6 }; /* of \uXXXX */
 
 /* Bytes of the character at `p`, 0 when none begins there (RFC 3629). */
 static size_t character(const unsigned char *p, size_t n)
@@ -48,6 +51,66 @@ bool utf8_valid(struct bytes b)
 {
     return good(b) == b.n;
 }
+
+/* ---- reading ---- */
+
+/* The code unit that \uXXXX at `p` stands for; -1: there is none. */
+static int escaped_unit(const char *p, size_t n)
+{
+    int unit = 0;
+
+    if (n < ESCAPE_BYTES || p[0] != '\\' || p[1] != 'u')
+        return -1;
+    for (int i = 2; i < ESCAPE_BYTES; i++) {
+        char c = p[i] >= 'A' && p[i] <= 'F' ? (char)(p[i] | 32) : p[i];
+
+        if ((c < '0' || c > '9') && (c < 'a' || c > 'f'))
+            return -1;
+        unit = unit * 16 + (c <= '9' ? c - '0' : c - 'a' + 10);
+    }
+    return unit;
+}
+
+/* Writes U+FFFD over each half of a pair; how many there were. A backslash stands
+ * only in strings, or the text is no JSON anyway. */
+static size_t mend(char *p, size_t n)
+{
+    size_t mended = 0, step;
+
+    for (size_t i = 0; i < n; i += step) {
+        int unit = escaped_unit(p + i, n - i), next;
+
+        step = unit >= 0 ? ESCAPE_BYTES : p[i] == '\\' ? 2 : 1;
+        if (unit < 0xd800 || unit > 0xdfff)
+            continue;
+        next = escaped_unit(p + i + step, n - i - step);
+        if (unit <= 0xdbff && next >= 0xdc00 && next <= 0xdfff) {
+            step *= 2;
+            continue;
+        }
+        memcpy(p + i, "\\ufffd", ESCAPE_BYTES);
+        mended++;
+    }
+    return mended;
+}
+
+json_t *json_read(struct bytes text, size_t flags, json_error_t *error)
+{
+    const char *p = text.n ? text.p : "";
+    json_t *value = json_loadb(p, text.n, flags, error);
+    char *copy;
+
+    if (value || !text.n || !memchr(p, '\\', text.n))
+        return value;
+    copy = gr_alloc(text.n);
+    memcpy(copy, p, text.n);
+    if (mend(copy, text.n))
+        value = json_loadb(copy, text.n, flags, error);
+    free(copy);
+    return value;
+}
+
+/* ---- writing ---- */
 
 static json_t *or_die(json_t *j)
 {

@@ -5,6 +5,11 @@
 #include "rc.h"
 #include <jansson.h>
 
+/* As json_loadb(), but half of a surrogate pair is read as U+FFFD. RFC 8259 lets it
+ * be written (section 8.2), and who cuts a text in JavaScript or in Python writes
+ * it; to refuse all of such a body would be to lose an event for one letter. */
+json_t *json_read(struct bytes text, size_t flags, json_error_t *error);
+
 /* Whole UTF-8, no surrogates, no over-long forms. NUL is allowed. */
 bool utf8_valid(struct bytes b);
 /* A JSON string; each byte that is no UTF-8 becomes U+FFFD, so that an answer

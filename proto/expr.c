@@ -1,6 +1,7 @@
 #include "expr.h"
 #include "form.h"
 #include "headers.h"
+#include "json_text.h"
 #include <openssl/evp.h>
 #include <stdlib.h>
 #include <string.h>
@@ -129,8 +130,7 @@ void subject_fini(struct subject *s)
 
 static json_t *load(struct bytes text, size_t flags, json_error_t *error)
 {
-    return json_loadb(text.p ? text.p : "", text.n,
-                      flags | JSON_DECODE_ANY | JSON_ALLOW_NUL, error);
+    return json_read(text, flags | JSON_DECODE_ANY | JSON_ALLOW_NUL, error);
 }
 
 /* Where the body's JSON stands: in a form's field `payload`, or it is all. */

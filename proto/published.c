@@ -163,7 +163,7 @@ static gr_rc check_names(const json_t *object, struct published_wrong *w)
         for (size_t i = 0; i < COUNT_OF(known) && !is; i++)
             is = strcmp(name, known[i]) == 0;
         if (!is)
-            return refuse(w, "", "unknown field \"%.60s\"", name);
+            return refuse(w, "", "has an unknown field \"%.60s\"", name);
     }
     return GR_OK;
 }
@@ -174,10 +174,9 @@ gr_rc published_read(struct published *p, struct bytes body,
     json_error_t error;
 
     memset(p, 0, sizeof *p);
-    p->json = json_loadb(body.n ? body.p : "", body.n,
-                         JSON_REJECT_DUPLICATES | JSON_DECODE_INT_AS_REAL |
-                             JSON_ALLOW_NUL,
-                         &error);
+    p->json = json_read(
+        body, JSON_REJECT_DUPLICATES | JSON_DECODE_INT_AS_REAL | JSON_ALLOW_NUL,
+        &error);
     if (!p->json)
         return refuse(w, "", "is no JSON: %.80s (at byte %d)", error.text,
                       error.position);

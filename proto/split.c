@@ -1,5 +1,6 @@
 #include "split.h"
 #include "alloc.h"
+#include "json_text.h"
 #include <jansson.h>
 #include <openssl/evp.h>
 #include <stdlib.h>
@@ -67,9 +68,8 @@ static void find_parts(const char *p, struct split *s)
 
 gr_rc split_body(struct bytes body, struct split *s, const char **why)
 {
-    json_t *doc = json_loadb(
-        body.n ? body.p : "", body.n,
-        JSON_DECODE_ANY | JSON_DECODE_INT_AS_REAL | JSON_ALLOW_NUL, NULL);
+    json_t *doc = json_read(
+        body, JSON_DECODE_ANY | JSON_DECODE_INT_AS_REAL | JSON_ALLOW_NUL, NULL);
     size_t count = json_array_size(doc);
     bool json = doc != NULL, list = json_is_array(doc);
 

@@ -265,6 +265,18 @@ static void fields_of_forms_and_queries_are_found(void **state)
     request_fini(&r);
 }
 
+/* One cut letter is no reason to refuse it all. */
+static void half_a_surrogate_pair_spoils_no_other_field(void **state)
+{
+    struct request r;
+
+    (void)state;
+    request_init(&r, NULL, "{\"name\":\"a\\ud83d\",\"id\":7}");
+    assert_string_equal(value(&r, "json:/id"), "7");
+    assert_string_equal(value(&r, "json:/name"), "a\xef\xbf\xbd");
+    request_fini(&r);
+}
+
 static void json_in_a_form_stands_in_its_payload(void **state)
 {
     struct request r;
@@ -453,6 +465,7 @@ int main(void)
         cmocka_unit_test(words_name_what_is_known_of_the_event),
         cmocka_unit_test(a_value_that_does_not_fit_leaves_the_buffer_as_it_was),
         cmocka_unit_test(fields_of_forms_and_queries_are_found),
+        cmocka_unit_test(half_a_surrogate_pair_spoils_no_other_field),
         cmocka_unit_test(json_in_a_form_stands_in_its_payload),
         cmocka_unit_test(of_several_the_first_that_can_be_had_counts),
         cmocka_unit_test(planes_types_are_joined_and_evened_out),

@@ -76,6 +76,7 @@ static void data_is_handed_on_as_it_was_written(void **state)
         "\"a \\\" } , ] \\\\\"",
         "{\"data\":{\"b\" : [1, {\"c\":\"]}\"}]}, \"n\":\"\\u0000\"}",
         "[ ]",
+        "\"\\ud83d\"",
     };
 
     (void)state;

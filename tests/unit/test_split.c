@@ -53,6 +53,7 @@ static void each_element_is_as_it_was_sent(void **state)
                             NULL});
     expect("[123456789012345678901234567890,2]",
            (const char *[]){"123456789012345678901234567890", "2", NULL});
+    expect("[\"\\ud83d\",2]", (const char *[]){"\"\\ud83d\"", "2", NULL});
 }
 
 static void brackets_and_commas_inside_strings_do_not_count(void **state)
