@@ -158,7 +158,8 @@ static uint64_t put_wanted(const struct deliverer *d, struct buf *out)
     return count;
 }
 
-static void beat(struct deliverer *d, int64_t now)
+/* Returns whether there is more to ask about than fits. */
+static bool beat(struct deliverer *d, int64_t now)
 {
     char to[INBOX_MAX_BYTES + 1];
     struct buf wanted, frame;
@@ -181,18 +182,19 @@ static void beat(struct deliverer *d, int64_t now)
         log_debug(NULL, "no room for a beat");
     buf_fini(&frame);
     buf_fini(&wanted);
+    return b.wanted_count == WANTED_MAX;
 }
 
 void grants_tell(struct deliverer *d)
 {
     int64_t now = mono_ms();
-    bool asks = d->grants.ask && now - d->grants.beaten_ms >= ASK_GAP_MS;
+    bool more, asks = d->grants.ask && now - d->grants.beaten_ms >= ASK_GAP_MS;
 
     /* Whoever leaves does not say that he is there: he is given nothing. */
     if (d->daemon.loop.stopping || (now < d->grants.beat_ms && !asks))
         return;
-    beat(d, now);
-    d->grants.ask = false;
+    more = beat(d, now);
+    d->grants.ask = more;
     d->grants.beaten_ms = now;
     d->grants.beat_ms = now + grant_beat_ms();
 }

@@ -131,7 +131,7 @@ static void give_grant(struct sequencer *q, struct endpoint *e,
     e->home = d;
     e->grant = random_id();
     e->config = grants_digest(e);
-    e->say_granted = true;
+    e->say_granted = q->say_granted = true;
     e->recalling = false;
     store_endpoint_set(q->store, e->id, d->name, e->grant, e->config);
     q->metrics[METRIC_GRANTS]++;

@@ -7,6 +7,8 @@
 #include "store.h"
 #include <stdlib.h>
 
+enum { ROOM_MS = 5 }; /* until there may be room on the way to a deliverer */
+
 static void keep_wanted(struct deliverer *d, const struct wire_beat *b)
 {
     const uint8_t *p = b->wanted.p;
@@ -93,8 +95,8 @@ static void say_pulse(struct sequencer *q, struct deliverer *d)
     d->say_pulse = false;
 }
 
-static void say_granted(struct sequencer *q, struct deliverer *d,
-                        struct endpoint *e)
+static gr_rc say_granted(struct sequencer *q, const struct deliverer *d,
+                         const struct endpoint *e)
 {
     struct wire_granted g = {
         .from = wire_text(q->d.name),
@@ -108,7 +110,7 @@ static void say_granted(struct sequencer *q, struct deliverer *d,
 
     buf_init(&b, FRAME_MAX_BYTES);
     wire_put_granted(&b, &g);
-    (void)!say(q, d, &b); /* not heard? It asks when it has work */
+    return say(q, d, &b);
 }
 
 static void say_voided(struct sequencer *q, struct deliverer *d, uint64_t grant)
@@ -123,21 +125,39 @@ static void say_voided(struct sequencer *q, struct deliverer *d, uint64_t grant)
     (void)!say(q, d, &b);
 }
 
+/* What it has asked about in its last beat. */
 static void answer_wanted(struct sequencer *q, struct deliverer *d)
 {
     for (size_t k = 0; k < d->wanted_count; k++) {
         struct endpoint *e = grants_endpoint_under(q, d->wanted[k], d);
 
-        if (!e)
-            say_voided(q, d, d->wanted[k]);
-        else if (e->settings)
-            say_granted(q, d, e);
+        if (e)
+            e->say_granted = q->say_granted = true;
+        else
+            say_voided(q, d, d->wanted[k]); /* not heard? It asks again */
     }
     d->wanted_count = 0;
 }
 
+/* As many as there is room for on the way to it. true: some are left. */
+static bool say_grants(struct sequencer *q, const struct deliverer *d)
+{
+    for (size_t i = 0; i < q->endpoint_count; i++) {
+        struct endpoint *e = &q->endpoints[i];
+
+        if (e->home != d || !e->say_granted)
+            continue;
+        if (e->settings && say_granted(q, d, e) == GR_AGAIN)
+            return true;
+        e->say_granted = false;
+    }
+    return false;
+}
+
 void grants_tell(struct sequencer *q)
 {
+    bool full = false;
+
     for (size_t i = 0; i < q->deliverer_count; i++) {
         struct deliverer *d = q->deliverers[i];
 
@@ -146,11 +166,11 @@ void grants_tell(struct sequencer *q)
         say_pulse(q, d);
         answer_wanted(q, d);
     }
-    for (size_t i = 0; i < q->endpoint_count; i++) {
-        struct endpoint *e = &q->endpoints[i];
-
-        if (e->say_granted && e->home && e->home->beat_ms)
-            say_granted(q, e->home, e);
-        e->say_granted = false;
-    }
+    for (size_t i = 0; q->say_granted && i < q->deliverer_count; i++)
+        /* Who is not here asks when he is. */
+        if (q->deliverers[i]->beat_ms)
+            full = say_grants(q, q->deliverers[i]) || full;
+    q->say_granted = full;
+    if (full && (q->d.loop.wait_ms < 0 || q->d.loop.wait_ms > ROOM_MS))
+        q->d.loop.wait_ms = ROOM_MS;
 }

@@ -137,10 +137,10 @@ struct endpoint {
     struct buf carried; /* the configuration, encoded */
     bool recall;        /* to be recalled in the next turn */
     bool recalling;     /* was; nothing more is given out under its grant */
-    bool say_granted;
-    int64_t out;   /* tasks at home, neither parked nor ended */
-    bool waiting;  /* there may be deliveries that may go out */
-    bool sweeping; /* there may be some under grants that ended */
+    bool say_granted;   /* its home is to hear of the grant */
+    int64_t out;        /* tasks at home, neither parked nor ended */
+    bool waiting;       /* there may be deliveries that may go out */
+    bool sweeping;      /* there may be some under grants that ended */
     /* Lanes (lanes.c). */
     int ordered; /* enum order_lanes, as its deliveries stand; -1: in between */
     int64_t turn; /* the last lane that was given out */
@@ -174,6 +174,7 @@ struct sequencer {
     size_t deliverer_count;
     bool place;         /* homes may have to change */
     bool configure;     /* endpoints are to be matched with the settings */
+    bool say_granted;   /* some deliverer is to hear of a grant */
     int64_t started_ms; /* mono */
     int64_t longest_ms; /* the longest timeout of the settings */
     int64_t shorten_ms; /* mono: when only that one counts */

@@ -4,8 +4,11 @@ import pathlib
 import sys
 import time
 
+import zmq
+
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "rig"))
 import checker
+from fake_sequencer import BEAT, GRANTED, pack, unpack
 from rig import PLANE_SECRET, RigTest, main, wait_for
 
 ENDPOINTS = [f"to-{i}" for i in range(8)]
@@ -208,6 +211,38 @@ class Scale(RigTest):
             self.homes_on(rig, *(f"deliverer-{i + 1}" for i in range(left)))
         load.result()
         self.judge(rig, load)
+
+    def test_one_beat_is_enough_to_hear_of_thousands_of_grants(self):
+        """P4: more than the way to a deliverer holds at a time. Those that were
+        lost used to be asked for again, and lost again, beat by beat."""
+        count = 1200
+        rig = self.rig()
+        rig.config["endpoints"] = [rig.endpoint(f"to-{i}")
+                                   for i in range(count)]
+        rig.write_config()
+        rig.start("sequencer")
+        context = zmq.Context()
+        self.addCleanup(context.destroy, 0)
+        inbox = f"ipc://{rig.run_dir}/deliverer-1.inbox"
+        pull, push = context.socket(zmq.PULL), context.socket(zmq.PUSH)
+        self.addCleanup(pull.close, 0)
+        self.addCleanup(push.close, 0)
+        pull.rcvhwm = 64
+        pull.bind(inbox)
+        push.connect(f"ipc://{rig.run_dir}/sequencer.inbox")
+        push.send(pack(BEAT, 1, "deliverer-1", inbox, 1, 1, 1, 0, b""))
+        wait_for(lambda: all(e["home"] for e in
+                             rig.ask("sequencer", "endpoints")),
+                 what="all to be granted")
+        heard = set()
+
+        def hear():
+            while pull.poll(0):
+                frame = unpack(pull.recv())
+                if frame[0] == GRANTED:
+                    heard.add(frame[7])
+            return len(heard) == count
+        wait_for(hear, what="all to be heard of")
 
 
 main(at_once=3)
