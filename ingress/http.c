@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 /* Since 0.9.77 the library refuses by itself what head.c finds by its traces in
@@ -25,6 +26,7 @@ enum {
      * HEAD_MAX_BYTES, so that it is mostly we who answer 431, in our words. */
     POOL_BYTES = 24 * 1024,
     SWALLOW_MAX_BYTES = 16 * 1024 * 1024,
+    OWN_FILES = 64,  /* databases, mailboxes, control; and some that may come */
     HEAR_RUNS = 256, /* the library accepts about ten connections in one */
 };
 
@@ -275,6 +277,29 @@ static void mhd_says(void *cls, const char *format, va_list args)
     log_debug(NULL, "libmicrohttpd", LS("says", text));
 }
 
+/* Past the process's bound on open files nobody is accepted, and then nobody makes
+ * room (visits.c). So the connections must stay below it, with some files left
+ * for ourselves. */
+static int64_t most_connections(const struct http_bounds *bounds)
+{
+    struct rlimit files;
+    int64_t most = bounds->max_connections, left;
+
+    if (getrlimit(RLIMIT_NOFILE, &files) != 0 || files.rlim_cur > INT64_MAX / 2)
+        return most;
+    left = (int64_t)files.rlim_cur - OWN_FILES;
+    if (left >= most)
+        return most;
+    most = left < 1 ? 1 : left;
+    log_warn(NULL,
+             "this process may open too few files for ingress.max_connections; "
+             "raise its limit (ulimit -n)",
+             LI("files", (int64_t)files.rlim_cur),
+             LI("max_connections", bounds->max_connections),
+             LI("connections", most));
+    return most;
+}
+
 struct http *http_open(const char *host, int port,
                        const struct http_bounds *bounds,
                        const struct http_ops *ops, void *self,
@@ -284,7 +309,7 @@ struct http *http_open(const char *host, int port,
     int fd = listen_on("ingress.listen", host, port, siblings, arg);
 
     h->bounds = bounds;
-    h->most_connections = bounds->max_connections;
+    h->most_connections = most_connections(bounds);
     h->ops = *ops;
     h->self = self;
     h->now_ms = now_ms();
@@ -298,7 +323,7 @@ struct http *http_open(const char *host, int port,
     h->mhd = MHD_start_daemon(
         MHD_USE_EPOLL | MHD_USE_ERROR_LOG, (uint16_t)port, NULL, NULL, on_call,
         h, MHD_OPTION_EXTERNAL_LOGGER, mhd_says, h, MHD_OPTION_LISTEN_SOCKET,
-        fd, MHD_OPTION_CONNECTION_LIMIT, (unsigned)bounds->max_connections,
+        fd, MHD_OPTION_CONNECTION_LIMIT, (unsigned)h->most_connections,
         MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)POOL_BYTES,
         MHD_OPTION_CONNECTION_TIMEOUT, 0u, MHD_OPTION_NOTIFY_CONNECTION,
         visit_notify, h, MHD_OPTION_NOTIFY_COMPLETED, on_completed, h,

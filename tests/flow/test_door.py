@@ -6,10 +6,11 @@ import pathlib
 import socket
 import sys
 import threading
+from unittest import mock
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "rig"))
-from rig import PLANE_SECRET, RigTest, SLOW, http_request, main, sign_plane
-from rig import wait_for
+from rig import PLANE_SECRET, RigTest, SLOW, http_request, main, program
+from rig import sign_plane, wait_for
 
 REQUEST = b"POST /in/plane HTTP/1.1\r\nHost: door\r\n"
 
@@ -58,6 +59,20 @@ class Crowds(Door):
         rig.cli("reload")
         crowd = [self.connect(rig) for _ in range(300)]
         self.assertEqual(rig.post(rig.plane_body())[0], 200)
+        del crowd
+
+    def test_nor_when_the_process_may_open_few_files(self):
+        rig = self.rig({"ingress": {"read_timeout": "1h"}}, deliverers=0)
+        few = rig.folder / "few"
+        few.write_text("#!/bin/sh\nulimit -n 200\n"
+                       f"exec {program('grapnel-ingress')} \"$@\"\n")
+        few.chmod(0o755)
+        with mock.patch("rig.program", lambda name: str(few)):
+            rig.start("ingress")
+        crowd = [self.connect(rig) for _ in range(400)]
+        self.assertEqual(rig.post(rig.plane_body())[0], 200)
+        self.assertIn("max_connections=4096 connections=136",
+                      rig["ingress"].log())
         del crowd
 
     def test_bodies_that_do_not_end_keep_nobody_out(self):
