@@ -3,6 +3,7 @@
 #include "clock.h"
 #include "grant.h"
 #include "headers.h"
+#include "le64.h"
 #include "task.h"
 #include "wire.h"
 #include <stddef.h>
@@ -40,15 +41,6 @@ static CURLU *parse_url(const char *url)
     return NULL;
 }
 
-static int64_t get_i64(const uint8_t *in)
-{
-    uint64_t v = 0;
-
-    for (int i = 7; i >= 0; i--)
-        v = v << 8 | in[i];
-    return (int64_t)v;
-}
-
 static void read_policy(struct retry_policy *p,
                         const struct wire_endpoint_config *w)
 {
@@ -62,7 +54,7 @@ static void read_policy(struct retry_policy *p,
     p->schedule_count = w->schedule.n / 8;
     p->schedule_ms = gr_alloc(p->schedule_count * sizeof(int64_t) + 1);
     for (size_t i = 0; i < p->schedule_count; i++)
-        p->schedule_ms[i] = get_i64(waits + 8 * i);
+        p->schedule_ms[i] = (int64_t)get_le64(waits + 8 * i);
     p->repeat_last = w->repeat_last;
     p->jitter_full = w->jitter_full;
     p->jitter_part = (double)w->jitter_milli / 1000;

@@ -4,8 +4,8 @@
 #include "deliverer.h"
 #include "grant.h"
 #include "grants_inside.h"
+#include "le64.h"
 #include "log.h"
-#include "runs.h"
 #include "wire.h"
 
 enum {

@@ -1,4 +1,5 @@
 #include "settle.h"
+#include "le64.h"
 #include <string.h>
 
 static bool get(const struct settle *s, uint64_t n)
@@ -71,24 +72,9 @@ bool settle_ahead(const struct settle *s)
     return false;
 }
 
-static void put_u64(uint8_t *out, uint64_t v)
-{
-    for (int i = 0; i < 8; i++)
-        out[i] = (uint8_t)(v >> (8 * i));
-}
-
-static uint64_t get_u64(const uint8_t *in)
-{
-    uint64_t v = 0;
-
-    for (int i = 7; i >= 0; i--)
-        v = v << 8 | in[i];
-    return v;
-}
-
 void settle_save(const struct settle *s, uint8_t out[SETTLE_BYTES + 8])
 {
-    put_u64(out, s->base);
+    set_le64(out, s->base);
     memcpy(out + 8, s->bits, SETTLE_BYTES);
 }
 
@@ -99,7 +85,7 @@ void settle_load(struct settle *s, struct bytes saved)
 
     if (saved.n != SETTLE_BYTES + 8)
         return;
-    base = get_u64(in);
+    base = get_le64(in);
     for (uint64_t n = base + 1; n <= base + SETTLE_SPAN; n++)
         if (n > s->base && n - s->base <= SETTLE_SPAN &&
             (in[8 + n % SETTLE_SPAN / 8] >> (n % 8) & 1)) {

@@ -1,7 +1,7 @@
 #include "endpoint_config.h"
 #include "bounds.h"
 #include "headers.h"
-#include "runs.h"
+#include "le64.h"
 #include "wire.h"
 #include <arpa/inet.h>
 #include <string.h>

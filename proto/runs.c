@@ -1,5 +1,6 @@
 #include "runs.h"
 #include "bounds.h"
+#include "le64.h"
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
@@ -82,25 +83,6 @@ uint64_t runs_common(const struct runs *a, uint64_t a_last,
         }
     }
     return best;
-}
-
-void put_le64(struct buf *out, uint64_t v)
-{
-    uint8_t raw[8];
-
-    for (int i = 0; i < 8; i++)
-        raw[i] = (uint8_t)(v >> (8 * i));
-    buf_put(out, raw, sizeof raw);
-}
-
-uint64_t get_le64(const void *p)
-{
-    const uint8_t *raw = p;
-    uint64_t v = 0;
-
-    for (int i = 7; i >= 0; i--)
-        v = v << 8 | raw[i];
-    return v;
 }
 
 size_t runs_put(const struct runs *r, struct buf *out)

@@ -39,7 +39,4 @@ uint64_t runs_common(const struct runs *a, uint64_t a_last,
 size_t runs_put(const struct runs *r, struct buf *out);
 GR_MUST_CHECK gr_rc runs_get(struct runs *r, struct bytes in, uint64_t count);
 
-void put_le64(struct buf *out, uint64_t v);
-uint64_t get_le64(const void *p);
-
 #endif

@@ -9,7 +9,6 @@
 #include "grants_inside.h"
 #include "home.h"
 #include "log.h"
-#include "runs.h"
 #include "store.h"
 #include <string.h>
 

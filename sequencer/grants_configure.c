@@ -2,7 +2,7 @@
  * deliverer may be silent. */
 #include "endpoint_config.h"
 #include "grants_inside.h"
-#include "runs.h"
+#include "le64.h"
 #include "store.h"
 #include <openssl/evp.h>
 

@@ -2,8 +2,8 @@
  * are lost do no harm. */
 #include "clock.h"
 #include "grants_inside.h"
+#include "le64.h"
 #include "log.h"
-#include "runs.h"
 #include "store.h"
 #include <stdlib.h>
 

@@ -1,5 +1,5 @@
 #include "lane.h"
-#include "runs.h"
+#include "le64.h"
 #include <openssl/evp.h>
 #include <string.h>
 

@@ -1,6 +1,6 @@
 #include "workspace.h"
 #include "lane.h"
-#include "runs.h"
+#include "le64.h"
 #include <stdlib.h>
 #include <string.h>
 

@@ -12,6 +12,7 @@
 #include "clock.h"
 #include "db.h"
 #include "hop.h"
+#include "le64.h"
 #include "log.h"
 #include "mailbox.h"
 #include "runs.h"

@@ -6,6 +6,7 @@
 #include <cmocka.h>
 
 #include "bounds.h"
+#include "le64.h"
 #include "runs.h"
 
 /* "run:first run:first …", ended with 0. */
