@@ -1,5 +1,6 @@
 #include "facts.h"
 #include "glob.h"
+#include "hash.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -61,11 +62,7 @@ void facts_free(struct facts *f)
 
 static size_t bucket_of(enum fact_track kind, const char *label)
 {
-    uint64_t h = 14695981039346656037ULL ^ (uint64_t)kind;
-
-    for (; *label; label++)
-        h = (h ^ (uint8_t)*label) * 1099511628211ULL;
-    return h % BUCKETS;
+    return hash_name(HASH_BEGIN ^ (uint64_t)kind, label) % BUCKETS;
 }
 
 static struct track *find(const struct facts *f, enum fact_track kind,

@@ -1,6 +1,7 @@
 /* What was gathered: who, what, and each number of it. */
 #include "gather.h"
 #include "gather_inside.h"
+#include "hash.h"
 #include "log.h"
 #include <stdlib.h>
 #include <string.h>
@@ -154,13 +155,6 @@ struct item *gather_make_item(struct gather *g, const char *name)
 
 /* ---- numbers ---- */
 
-static size_t hash_text(size_t h, const char *s)
-{
-    for (; *s; s++)
-        h = (h ^ (uint8_t)*s) * 1099511628211ULL;
-    return (h ^ 0xff) * 1099511628211ULL;
-}
-
 static bool same_labels(const struct point *p, const struct gather_labels *l)
 {
     if (p->label_count != l->count)
@@ -202,8 +196,7 @@ struct point *gather_make_point(struct gather *g, struct item *item,
                                 struct teller *t, const struct gather_labels *l,
                                 bool *fresh)
 {
-    size_t h = hash_text(hash_text(14695981039346656037ULL, item->name),
-                         t->name);
+    uint64_t h = hash_text(hash_text(HASH_BEGIN, item->name), t->name);
     struct point_list *bucket;
     struct point *p;
 

@@ -1,5 +1,6 @@
 /* The links of a process, by the name of the peer. */
 #include "hop_links.h"
+#include "hash.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,10 +18,8 @@ bool hop_is_name(struct bytes s)
  * another must not find its place in our log by chance. */
 static uint64_t run_of_link(uint64_t start, const char *peer)
 {
-    uint64_t h = start;
+    uint64_t h = hash_name(start, peer);
 
-    for (; *peer; peer++)
-        h = (h ^ (unsigned char)*peer) * 1099511628211ULL;
     return h & INT64_MAX ? h & INT64_MAX : 1;
 }
 

@@ -1,5 +1,6 @@
 #include "metrics.h"
 #include "clock.h"
+#include "hash.h"
 #include "log.h"
 #include "metrics_parts.h"
 #include <errno.h>
@@ -125,15 +126,15 @@ static int label_count(const struct metric_family *f)
     return n;
 }
 
-/* FNV-1a over the family and the values, each cut as it will be kept. */
+/* Over the family and the values, each cut as it will be kept. */
 static size_t bucket_of(size_t family, const char *const *labels, int n)
 {
-    uint64_t h = 14695981039346656037ULL ^ family;
+    uint64_t h = HASH_BEGIN ^ family;
 
     for (int i = 0; i < n; i++) {
         for (size_t k = 0; k < METRIC_LABEL_BYTES && labels[i][k]; k++)
-            h = (h ^ (uint8_t)labels[i][k]) * 1099511628211ULL;
-        h = (h ^ 0xff) * 1099511628211ULL;
+            h = hash_byte(h, (unsigned char)labels[i][k]);
+        h = hash_end(h);
     }
     return h % BUCKETS;
 }

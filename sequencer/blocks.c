@@ -1,4 +1,5 @@
 #include "blocks.h"
+#include "hash.h"
 #include "store_search.h"
 #include <inttypes.h>
 #include <stdio.h>
@@ -41,12 +42,10 @@ void blocks_undo(struct blocks *k)
     load(k);
 }
 
-/* FNV-1a, and its bits well mixed (splitmix64). Whoever makes names that collide
- * makes a search slower, and no more. */
-static uint64_t hash(uint64_t h, const char *text)
+/* With its bits well mixed (splitmix64). */
+static uint64_t mixed(uint64_t h, const char *text)
 {
-    for (; *text; text++)
-        h = (h ^ (unsigned char)*text) * 1099511628211ULL;
+    h = hash_name(h, text);
     h = (h ^ h >> 30) * 0xbf58476d1ce4e5b9ULL;
     h = (h ^ h >> 27) * 0x94d049bb133111ebULL;
     return h ^ h >> 31;
@@ -55,9 +54,9 @@ static uint64_t hash(uint64_t h, const char *text)
 static struct key key_of(enum block_name what, const char *name)
 {
     const uint64_t mask = (1ULL << KEY_HASH_BITS) - 1;
-    uint64_t h = hash(14695981039346656037ULL ^ (uint64_t)what, name);
+    uint64_t h = mixed(HASH_BEGIN ^ (uint64_t)what, name);
 
-    return (struct key){h & mask, hash(h, "") & mask};
+    return (struct key){h & mask, mixed(h, "") & mask};
 }
 
 /* ---- writing ---- */

@@ -1,17 +1,11 @@
 #include "home.h"
-
-static uint64_t mix_name(uint64_t h, const char *name)
-{
-    for (; *name; name++)
-        h = (h ^ (unsigned char)*name) * 1099511628211ULL;
-    return h;
-}
+#include "hash.h"
 
 uint64_t home_score(const char *endpoint, const char *deliverer)
 {
-    uint64_t h = mix_name(1469598103934665603ULL, endpoint);
+    uint64_t h = hash_text(HASH_BEGIN_SHORT, endpoint);
 
-    h = mix_name((h ^ 0xff) * 1099511628211ULL, deliverer);
+    h = hash_name(h, deliverer);
     h ^= h >> 33; /* splitmix: neighbours in, strangers out */
     h *= 0xff51afd7ed558ccdULL;
     h ^= h >> 33;

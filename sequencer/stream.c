@@ -1,5 +1,6 @@
 #include "stream.h"
 #include "gaps.h"
+#include "hash.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,16 +10,9 @@ struct epoch {
     int64_t n;
 };
 
-static uint64_t hash_text(uint64_t h, const char *p)
-{
-    for (; *p; p++)
-        h = (h ^ (unsigned char)*p) * 1099511628211ULL;
-    return (h ^ 0xff) * 1099511628211ULL;
-}
-
 static uint64_t hash_begin(int64_t kind)
 {
-    return 1469598103934665603ULL + (uint64_t)kind;
+    return HASH_BEGIN_SHORT + (uint64_t)kind;
 }
 
 /* ---- the cache ---- */

@@ -1,4 +1,5 @@
 #include "workspace.h"
+#include "hash.h"
 #include "lane.h"
 #include "le64.h"
 #include <stdlib.h>
@@ -8,10 +9,8 @@ enum { FIRST_BUCKETS = 1024 };
 
 static size_t hash(const char *s)
 {
-    uint64_t h = 1469598103934665603ULL;
+    uint64_t h = hash_name(HASH_BEGIN, s);
 
-    for (; *s; s++)
-        h = (h ^ (unsigned char)*s) * 1099511628211ULL;
     return (size_t)(h ^ h >> 32);
 }
 

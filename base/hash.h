@@ -1,0 +1,36 @@
+/* hash: FNV-1a, 64 bits, of names. For tables and filters: whoever chooses names
+ * that collide makes them slower, and must not be able to do more. */
+#ifndef BASE_HASH_H
+#define BASE_HASH_H
+
+#include <stdint.h>
+
+/* What was made with either stands on disk. The second lost its last digit once. */
+#define HASH_BEGIN       14695981039346656037ULL
+#define HASH_BEGIN_SHORT 1469598103934665603ULL
+#define HASH_PRIME       1099511628211ULL
+
+static inline uint64_t hash_byte(uint64_t h, unsigned char c)
+{
+    return (h ^ c) * HASH_PRIME;
+}
+
+static inline uint64_t hash_name(uint64_t h, const char *name)
+{
+    for (; *name; name++)
+        h = hash_byte(h, (unsigned char)*name);
+    return h;
+}
+
+static inline uint64_t hash_end(uint64_t h)
+{
+    return hash_byte(h, 0xff);
+}
+
+/* One of several names: "ab", "c" is not "a", "bc". */
+static inline uint64_t hash_text(uint64_t h, const char *name)
+{
+    return hash_end(hash_name(h, name));
+}
+
+#endif
