@@ -3,6 +3,7 @@
 #include "log.h"
 #include <arpa/inet.h>
 #include <assert.h>
+#include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -36,17 +37,25 @@ struct visitor *visitor_of(struct MHD_Connection *c)
         ->socket_context;
 }
 
+/* One of IPv4 is written as such, whatever the socket is of. */
 static void note_remote(struct visitor *v, struct MHD_Connection *c)
 {
     const struct sockaddr *a = MHD_get_connection_info(
                                    c, MHD_CONNECTION_INFO_CLIENT_ADDRESS)
                                    ->client_addr;
+    const struct in6_addr *six =
+        &((const struct sockaddr_in6 *)(const void *)a)->sin6_addr;
     const void *address =
         &((const struct sockaddr_in *)(const void *)a)->sin_addr;
+    int family = AF_INET;
 
-    if (a->sa_family == AF_INET6)
-        address = &((const struct sockaddr_in6 *)(const void *)a)->sin6_addr;
-    if (!inet_ntop(a->sa_family, address, v->remote, sizeof v->remote))
+    if (a->sa_family == AF_INET6 && IN6_IS_ADDR_V4MAPPED(six)) {
+        address = six->s6_addr + 12;
+    } else if (a->sa_family == AF_INET6) {
+        address = six;
+        family = AF_INET6;
+    }
+    if (!inet_ntop(family, address, v->remote, sizeof v->remote))
         v->remote[0] = 0;
 }
 

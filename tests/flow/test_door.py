@@ -230,6 +230,19 @@ class Proxies(Door):
         self.assertEqual(rig.ask("ingress", "trace", id=event)["remote"],
                          "127.0.0.1")
 
+    def test_an_address_has_one_spelling_on_a_socket_of_both_kinds(self):
+        rig = self.rig(deliverers=0)
+        rig.config["ingress"]["listen"] = f"[::]:{rig.door_port}"
+        rig.write_config()
+        try:
+            socket.create_server(("::1", 0), family=socket.AF_INET6).close()
+        except OSError:
+            self.skipTest("no IPv6")
+        rig.start("ingress")
+        event = rig.accept(rig.plane_body())
+        self.assertEqual(rig.ask("ingress", "trace", id=event)["remote"],
+                         "127.0.0.1")
+
     def accept(self, rig, chain):
         body = rig.plane_body()
         return rig.accept(body, headers={**sign_plane(body),
