@@ -2,12 +2,6 @@
 #include "glob.h"
 #include <string.h>
 
-/* One subscription: an endpoint's own, or a route. */
-struct wants {
-    const struct text_list *sources, *types, *workspaces;
-    const struct where *where;
-};
-
 bool route_list_takes(const struct text_list *globs, const char *text)
 {
     for (size_t i = 0; i < globs->count; i++)
@@ -24,16 +18,33 @@ bool route_names(const struct route *route, const char *endpoint)
     return false;
 }
 
+bool route_has_conditions(const struct endpoint_settings *e)
+{
+    return e->types.count || e->sources.count || e->workspaces.count ||
+           e->where.count;
+}
+
 bool route_has_own(const struct settings *settings,
                    const struct endpoint_settings *endpoint)
 {
-    if (endpoint->types.count || endpoint->sources.count ||
-        endpoint->workspaces.count || endpoint->where.count)
+    if (route_has_conditions(endpoint))
         return true;
     for (size_t i = 0; i < settings->route_count; i++)
         if (route_names(&settings->routes[i], endpoint->name))
             return false;
     return true;
+}
+
+struct subscription route_subscription(const struct route *r)
+{
+    return (struct subscription){&r->sources, &r->types, &r->workspaces,
+                                 &r->where};
+}
+
+struct subscription route_own_subscription(const struct endpoint_settings *e)
+{
+    return (struct subscription){&e->sources, &e->types, &e->workspaces,
+                                 &e->where};
 }
 
 static void say(struct buf *why, const char *label, const char *text)
@@ -42,7 +53,8 @@ static void say(struct buf *why, const char *label, const char *text)
         buf_printf(why, "%s%s", label, text);
 }
 
-static bool takes(const struct wants *w, struct subject *s, struct buf *why)
+bool subscription_takes(const struct subscription *w, struct subject *s,
+                        struct buf *why)
 {
     if (!route_list_takes(w->sources, s->source)) {
         say(why, "not source ", s->source);
@@ -60,7 +72,7 @@ static bool takes(const struct wants *w, struct subject *s, struct buf *why)
 }
 
 /* `why` ends with what one subscription says: "its own: …", "route 2: …". */
-static bool judge(const struct wants *w, struct subject *s, size_t route,
+static bool judge(const struct subscription *w, struct subject *s, size_t route,
                   struct buf *why)
 {
     size_t at = why ? why->len : 0;
@@ -71,7 +83,7 @@ static bool judge(const struct wants *w, struct subject *s, size_t route,
         buf_printf(why, "route %zu: ", route);
     else if (why)
         buf_puts(why, "its own: ");
-    if (!takes(w, s, why))
+    if (!subscription_takes(w, s, why))
         return false;
     if (why) { /* what others said is of no interest any more */
         buf_reset(why);
@@ -87,8 +99,7 @@ bool route_wants(const struct settings *settings,
                  const struct endpoint_settings *endpoint, struct subject *s,
                  struct buf *why)
 {
-    const struct wants own = {&endpoint->sources, &endpoint->types,
-                              &endpoint->workspaces, &endpoint->where};
+    struct subscription own = route_own_subscription(endpoint);
 
     if (!endpoint->enabled) {
         say(why, "", "it is not enabled");
@@ -98,8 +109,7 @@ bool route_wants(const struct settings *settings,
         return true;
     for (size_t i = 0; i < settings->route_count; i++) {
         const struct route *r = &settings->routes[i];
-        const struct wants by_route = {&r->sources, &r->types, &r->workspaces,
-                                       &r->where};
+        struct subscription by_route = route_subscription(r);
 
         if (route_names(r, endpoint->name) && judge(&by_route, s, i + 1, why))
             return true;

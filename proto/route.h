@@ -11,6 +11,11 @@
 
 #include "settings.h"
 
+struct subscription {
+    const struct text_list *sources, *types, *workspaces; /* globs */
+    const struct where *where;
+};
+
 /* `s` has source, type and workspace, and headers and body for `where`; its JSON
  * is parsed at most once. `why` (may be NULL) is an empty buffer that gets the
  * reason in words, of a yes and of a no. */
@@ -21,7 +26,15 @@ bool route_wants(const struct settings *settings,
 /* What the endpoint itself says is a subscription (for `check`, which says where a wish comes from). */
 bool route_has_own(const struct settings *settings,
                    const struct endpoint_settings *endpoint);
+/* It narrows what it gets by itself. */
+bool route_has_conditions(const struct endpoint_settings *endpoint);
 bool route_names(const struct route *route, const char *endpoint);
+struct subscription route_subscription(const struct route *route);
+struct subscription
+route_own_subscription(const struct endpoint_settings *endpoint);
+/* If not, `why` (may be NULL) gets what does not fit. */
+bool subscription_takes(const struct subscription *w, struct subject *s,
+                        struct buf *why);
 /* Any of the globs; an empty list takes everything. */
 bool route_list_takes(const struct text_list *globs, const char *text);
 

@@ -19,8 +19,10 @@ enum { CLOSER_LOOK_MS = 100 }; /* how often silence is judged, at the least */
 struct endpoint *grants_endpoint_under(struct sequencer *q, uint64_t grant,
                                        const struct deliverer *d)
 {
-    for (size_t i = 0; i < q->endpoint_count; i++)
-        if (q->endpoints[i].grant == grant && q->endpoints[i].home == d)
+    size_t i, at = 0;
+
+    while ((i = lookup_next(&q->grants, grant, &at)) != LOOKUP_END)
+        if (q->endpoints[i].home == d)
             return &q->endpoints[i];
     return NULL;
 }
@@ -32,6 +34,7 @@ static void end_grant(struct sequencer *q, struct endpoint *e)
         if (e->home->out < 0)
             e->home->out = 0;
     }
+    lookup_drop(&q->grants, e->grant, (size_t)(e - q->endpoints));
     e->home = NULL;
     e->grant = 0;
     e->out = 0;
@@ -129,6 +132,7 @@ static void give_grant(struct sequencer *q, struct endpoint *e,
 {
     e->home = d;
     e->grant = random_id();
+    lookup_put(&q->grants, e->grant, (size_t)(e - q->endpoints));
     e->config = grants_digest(e);
     e->say_granted = q->say_granted = true;
     e->recalling = false;

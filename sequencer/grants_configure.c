@@ -5,6 +5,7 @@
 #include "le64.h"
 #include "store.h"
 #include <openssl/evp.h>
+#include <stdlib.h>
 
 enum { LONGEST_LEAST_MS = 1000 };
 
@@ -52,25 +53,33 @@ void grants_forget_settings(struct sequencer *q)
 {
     for (size_t i = 0; i < q->endpoint_count; i++)
         q->endpoints[i].settings = NULL;
+    subscriptions_free(q->subscriptions);
+    q->subscriptions = NULL;
     q->configure = true;
 }
 
-/* Each endpoint gets its settings. Returns the longest timeout of all. */
+/* Each endpoint gets its settings, and stands with those that want what it wants.
+ * Returns the longest timeout of all. */
 static int64_t match(struct sequencer *q, const struct settings *s)
 {
     int64_t longest_ms = LONGEST_LEAST_MS;
+    size_t all = s->endpoint_count + s->backfill_count;
+    size_t *places = gr_alloc(all * sizeof *places);
 
-    for (size_t i = 0; i < s->endpoint_count + s->backfill_count; i++) {
+    for (size_t i = 0; i < all; i++) {
         const struct endpoint_settings *es =
             i < s->endpoint_count ? &s->endpoints[i]
                                   : &s->backfills[i - s->endpoint_count];
         struct endpoint *e = endpoint_adopt(q, es->name);
 
         e->settings = es;
+        places[i] = (size_t)(e - q->endpoints);
         carry(e);
         if (es->timeout_ms > longest_ms)
             longest_ms = es->timeout_ms;
     }
+    q->subscriptions = subscriptions_new(s, places, q->endpoint_count);
+    free(places);
     return longest_ms;
 }
 

@@ -8,7 +8,10 @@
 
 struct endpoint *endpoint_find(struct sequencer *q, const char *name)
 {
-    for (size_t i = 0; i < q->endpoint_count; i++)
+    uint64_t key = lookup_text(name);
+    size_t i, at = 0;
+
+    while ((i = lookup_next(&q->names, key, &at)) != LOOKUP_END)
         if (strcmp(q->endpoints[i].name, name) == 0)
             return &q->endpoints[i];
     return NULL;
@@ -16,12 +19,22 @@ struct endpoint *endpoint_find(struct sequencer *q, const char *name)
 
 struct endpoint *endpoint_by_id(struct sequencer *q, int64_t id)
 {
-    for (size_t i = 0; i < q->endpoint_count; i++)
-        if (q->endpoints[i].id == id)
-            return &q->endpoints[i];
-    return NULL;
+    size_t lo = 0, hi = q->endpoint_count;
+
+    while (lo < hi) {
+        size_t mid = (lo + hi) / 2;
+
+        if (q->endpoints[mid].id < id)
+            lo = mid + 1;
+        else
+            hi = mid;
+    }
+    return lo < q->endpoint_count && q->endpoints[lo].id == id
+               ? &q->endpoints[lo]
+               : NULL;
 }
 
+/* Ids ascend: rows come by id, and a row that is added has the highest. */
 static struct endpoint *endpoint_new(struct sequencer *q, int64_t id,
                                      const char *name)
 {
@@ -42,6 +55,7 @@ static struct endpoint *endpoint_new(struct sequencer *q, int64_t id,
                            .turn = INT64_MIN};
     buf_init(&e->carried, ENDPOINT_CONFIG_MAX_BYTES);
     wire_copy(e->name, sizeof e->name, wire_text(name));
+    lookup_put(&q->names, lookup_text(e->name), q->endpoint_count - 1);
     return e;
 }
 
@@ -87,8 +101,10 @@ static void on_endpoint_row(void *arg, const struct endpoint_row *r)
     e->failing_ms = r->failing_ms;
     e->warned = r->warned;
     e->paused_ms = r->paused_ms;
-    if (r->grant)
-        e->home = grants_deliverer(q, r->home);
+    if (!r->grant)
+        return;
+    e->home = grants_deliverer(q, r->home);
+    lookup_put(&q->grants, r->grant, q->endpoint_count - 1);
 }
 
 static void read_endpoints(struct sequencer *q)
@@ -117,6 +133,10 @@ static void forget_endpoints(struct sequencer *q)
     for (size_t i = 0; i < q->endpoint_count; i++)
         buf_fini(&q->endpoints[i].carried);
     free(q->endpoints);
+    lookup_fini(&q->names);
+    lookup_fini(&q->grants);
+    subscriptions_free(q->subscriptions);
+    q->subscriptions = NULL;
     q->endpoints = NULL;
     q->endpoint_count = 0;
 }

@@ -59,17 +59,49 @@ static void say_unwanted(struct sequencer *q, struct subject *subject,
     }
 }
 
-static bool wants(struct sequencer *q, struct taking *t,
-                  const struct endpoint *e)
+/* An operator may have named one, and the producer may have named some. */
+static bool is_meant(const struct taking *t, const struct endpoint *e)
 {
     const struct publication *u = &t->published;
 
-    if (!e->settings || e->settings->internal)
+    if (t->only && strcmp(e->name, t->only) != 0)
         return false;
-    if (t->only && (t->always || strcmp(e->name, t->only) != 0))
-        return strcmp(e->name, t->only) == 0;
-    return route_wants(q->d.settings, e->settings, t->subject, NULL) &&
-           (!u->is || published_for(&u->p, e->name));
+    return !u->is || published_for(&u->p, e->name);
+}
+
+/* Whether it wants it or not. */
+static int give_anyway(struct sequencer *q, struct taking *t,
+                       struct workspace *ws, int64_t place)
+{
+    struct endpoint *e = endpoint_find(q, t->only);
+
+    if (!e || !e->settings || e->settings->internal)
+        return 0;
+    routing_give(q, e, t->ev, ws, place, t->act);
+    return 1;
+}
+
+static int give(struct sequencer *q, struct taking *t, struct workspace *ws,
+                int64_t place)
+{
+    const size_t *wanting;
+    size_t count = 0;
+    int given = 0;
+
+    if (t->only && t->always)
+        return give_anyway(q, t, ws, place);
+    wanting = q->subscriptions
+                  ? subscriptions_ask(q->subscriptions, t->subject, &count)
+                  : NULL;
+    for (size_t i = 0; i < count; i++) {
+        struct endpoint *e = &q->endpoints[wanting[i]];
+
+        if (!is_meant(t, e))
+            continue;
+        routing_give(q, e, t->ev, ws, place, t->act);
+        given++;
+    }
+    return given;
 }
 
 /* Number the event and give it to everyone who wants it and, if it says who may
@@ -80,21 +112,14 @@ static int number_and_give(struct sequencer *q, struct taking *t)
     struct workspace *ws = store_workspace(q->store, &q->workspaces,
                                            ev->workspace);
     int64_t place = q->next_place++;
-    int wanted = 0;
+    int wanted;
 
     ev->sequence = workspace_number(&q->workspaces, ws, ev->type);
     workspace_clock(ws, ev->type, CLOCK_MAX_BYTES, &t->clock);
     ev->clock = t->clock.data;
     t->subject->type = ev->type;
     t->subject->workspace = ev->workspace;
-    for (size_t i = 0; i < q->endpoint_count; i++) {
-        struct endpoint *e = &q->endpoints[i];
-
-        if (!wants(q, t, e))
-            continue;
-        routing_give(q, e, ev, ws, place, t->act);
-        wanted++;
-    }
+    wanted = give(q, t, ws, place);
     q->metrics[wanted ? METRIC_ROUTED : METRIC_UNWANTED]++;
     return wanted;
 }

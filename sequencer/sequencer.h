@@ -4,6 +4,8 @@
 
 #include "daemon.h"
 #include "grant.h"
+#include "lookup.h"
+#include "subscriptions.h"
 #include "ulid.h"
 #include "wire.h"
 #include "workspace.h"
@@ -168,8 +170,11 @@ struct sequencer {
     struct streams *streams;
     struct doors *doors;
     struct workspaces workspaces;
-    struct endpoint *endpoints;
+    struct endpoint *endpoints; /* by id */
     size_t endpoint_count;
+    struct lookup names, grants; /* places in `endpoints` */
+    /* Who wants what: places in `endpoints`. NULL: `configure` is to be done. */
+    struct subscriptions *subscriptions;
     struct deliverer **deliverers;
     size_t deliverer_count;
     bool place;         /* homes may have to change */

@@ -29,7 +29,7 @@ static const struct db_statement statements[] = {
                         "clock, routed) VALUES(?, ?, ?, ?)"},
     {AT(endpoints),
      "SELECT id, name, home, grant_id, config, ordered, state, since_ms, why, "
-     "failing_ms, warned, paused_ms FROM endpoints"},
+     "failing_ms, warned, paused_ms FROM endpoints ORDER BY id"},
     {AT(endpoint_add), "INSERT INTO endpoints(name) VALUES(?) RETURNING id"},
     {AT(endpoint_set), "UPDATE endpoints SET home = ?2, grant_id = ?3, config "
                        "= ?4 WHERE id = ?1"},

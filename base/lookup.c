@@ -1,0 +1,101 @@
+/* Open addressing: whoever finds its slot taken has the next free one. */
+#include "lookup.h"
+#include "alloc.h"
+#include <stdlib.h>
+
+enum { FIRST_ROOM = 16 };
+
+uint64_t lookup_text(const char *text)
+{
+    uint64_t h = 14695981039346656037ULL; /* FNV-1a */
+
+    for (; *text; text++)
+        h = (h ^ (unsigned char)*text) * 1099511628211ULL;
+    return h;
+}
+
+/* `n` slots after the one where this key is at home. */
+static size_t slot_at(const struct lookup *l, uint64_t key, size_t n)
+{
+    return ((key * 0x9e3779b97f4a7c15ULL >> 32) + n) & (l->room - 1);
+}
+
+static void put(struct lookup *l, struct lookup_slot s)
+{
+    size_t n = 0;
+
+    while (l->slots[slot_at(l, s.key, n)].after)
+        n++;
+    l->slots[slot_at(l, s.key, n)] = s;
+}
+
+/* At most half of it is used: a search soon comes to a free slot. */
+static void grow(struct lookup *l)
+{
+    struct lookup_slot *old = l->slots;
+    size_t old_room = l->room;
+
+    l->room = old_room ? 2 * old_room : FIRST_ROOM;
+    l->slots = gr_alloc(l->room * sizeof *l->slots);
+    for (size_t i = 0; i < old_room; i++)
+        if (old[i].after)
+            put(l, old[i]);
+    free(old);
+}
+
+void lookup_put(struct lookup *l, uint64_t key, size_t place)
+{
+    if (2 * (l->used + 1) > l->room)
+        grow(l);
+    put(l, (struct lookup_slot){key, place + 1});
+    l->used++;
+}
+
+size_t lookup_next(const struct lookup *l, uint64_t key, size_t *at)
+{
+    while (*at < l->room) {
+        const struct lookup_slot *s = &l->slots[slot_at(l, key, (*at)++)];
+
+        if (!s->after)
+            break;
+        if (s->key == key)
+            return s->after - 1;
+    }
+    return LOOKUP_END;
+}
+
+/* Who stands behind the gap, and is not at home there, moves up: else a search
+ * for it would end at the gap. */
+static void close_gap(struct lookup *l, size_t gap)
+{
+    size_t mask = l->room - 1;
+
+    for (size_t i = (gap + 1) & mask; l->slots[i].after; i = (i + 1) & mask) {
+        size_t home = slot_at(l, l->slots[i].key, 0);
+
+        if (((i - home) & mask) < ((i - gap) & mask))
+            continue;
+        l->slots[gap] = l->slots[i];
+        gap = i;
+    }
+    l->slots[gap].after = 0;
+}
+
+void lookup_drop(struct lookup *l, uint64_t key, size_t place)
+{
+    size_t at = 0, found;
+
+    while ((found = lookup_next(l, key, &at)) != LOOKUP_END) {
+        if (found != place)
+            continue;
+        close_gap(l, slot_at(l, key, at - 1));
+        l->used--;
+        return;
+    }
+}
+
+void lookup_fini(struct lookup *l)
+{
+    free(l->slots);
+    *l = (struct lookup){0};
+}

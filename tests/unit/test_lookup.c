@@ -1,0 +1,91 @@
+/* lookup: places by key. */
+#include "lookup.h"
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+static bool has(const struct lookup *l, uint64_t key, size_t place)
+{
+    size_t i, at = 0;
+
+    while ((i = lookup_next(l, key, &at)) != LOOKUP_END)
+        if (i == place)
+            return true;
+    return false;
+}
+
+static void an_empty_one_has_nothing(void **state)
+{
+    struct lookup l = {0};
+    size_t at = 0;
+
+    (void)state;
+    assert_true(lookup_next(&l, 7, &at) == LOOKUP_END);
+    lookup_drop(&l, 7, 0);
+    lookup_fini(&l);
+}
+
+static void two_of_one_key_are_both_found(void **state)
+{
+    struct lookup l = {0};
+    size_t at = 0;
+
+    (void)state;
+    lookup_put(&l, 7, 1);
+    lookup_put(&l, 7, 0);
+    lookup_put(&l, 8, 5);
+    assert_true(has(&l, 7, 0) && has(&l, 7, 1) && has(&l, 8, 5));
+    assert_true(lookup_next(&l, 7, &at) == 1);
+    assert_true(lookup_next(&l, 7, &at) == 0);
+    assert_true(lookup_next(&l, 7, &at) == LOOKUP_END);
+    lookup_drop(&l, 7, 1);
+    assert_true(has(&l, 7, 0) && !has(&l, 7, 1));
+    lookup_fini(&l);
+}
+
+/* In any order, with keys that meet: 60 of them, and what is there stays found
+ * when its neighbours go. */
+static void what_was_put_and_not_dropped_is_there(void **state)
+{
+    enum { KEYS = 60, PLACES = 8, STEPS = 5000 };
+    static bool there[KEYS][PLACES];
+    struct lookup l = {0};
+    size_t used = 0;
+
+    (void)state;
+    srandom(1);
+    for (int step = 0; step < STEPS; step++) {
+        uint64_t key = (uint64_t)random() % KEYS;
+        size_t place = (size_t)random() % PLACES;
+        bool *is = &there[key][place];
+
+        if (*is)
+            lookup_drop(&l, key, place);
+        else if (random() % 8 == 0) /* so that it is never very full */
+            lookup_put(&l, key, place);
+        else
+            continue;
+        used += *is ? -1UL : 1;
+        *is = !*is;
+        assert_true(l.used == used);
+        for (size_t k = 0; k < KEYS * PLACES; k++)
+            assert_true(has(&l, k / PLACES, k % PLACES) ==
+                        there[k / PLACES][k % PLACES]);
+    }
+    lookup_fini(&l);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(an_empty_one_has_nothing),
+        cmocka_unit_test(two_of_one_key_are_both_found),
+        cmocka_unit_test(what_was_put_and_not_dropped_is_there),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

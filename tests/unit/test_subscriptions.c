@@ -1,0 +1,238 @@
+/* subscriptions: the same answer as route_wants(), with few of them judged. */
+#include "route.h"
+#include "subscriptions.h"
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { ENDPOINTS = 7, ROUTES = 4, WORDS = 4, ROUNDS = 1500, ASKED = 8 };
+
+static size_t below(size_t n)
+{
+    return (size_t)random() % n;
+}
+
+/* ---- any settings ---- */
+
+static char *names[] = {"e0", "e1", "e2", "e3", "e4", "e5", "e6", "gone"};
+static char *sources[] = {"plane", "ledger", "p*"};
+static char *types[] = {"issue.created", "issue.*", "*", "cycle.created"};
+static char *spaces[] = {"acme", "ac", "b", "", "ac*", "*"};
+
+static struct where_test is_high = {.values = {(char *[]){(char *)"high"}, 1}};
+static struct where_field priority = {
+    .field = {.kind = EXPR_JSON, .text = (char *)"/p"},
+    .tests = &is_high,
+    .count = 1};
+
+/* Of `n` words any, some perhaps twice; often none. */
+static struct text_list any_of(char **words, size_t n)
+{
+    struct text_list list = {gr_alloc(WORDS * sizeof(char *)),
+                             below(2) ? below(WORDS) : 0};
+
+    for (size_t i = 0; i < list.count; i++)
+        list.items[i] = words[below(n)];
+    return list;
+}
+
+static struct where any_where(void)
+{
+    return below(4) ? (struct where){0} : (struct where){&priority, 1};
+}
+
+static struct settings any_settings(struct endpoint_settings *e,
+                                    struct route *r)
+{
+    struct settings s = {.endpoints = e,
+                         .endpoint_count = below(ENDPOINTS + 1),
+                         .routes = r,
+                         .route_count = below(ROUTES + 1)};
+
+    for (size_t i = 0; i < ENDPOINTS; i++)
+        e[i] = (struct endpoint_settings){
+            .name = names[i],
+            .enabled = below(5) > 0,
+            .internal = below(9) == 0,
+            .sources = any_of(sources, COUNT_OF(sources)),
+            .types = any_of(types, COUNT_OF(types)),
+            .workspaces = any_of(spaces, COUNT_OF(spaces)),
+            .where = any_where()};
+    for (size_t i = 0; i < ROUTES; i++)
+        r[i] = (struct route){.sources = any_of(sources, COUNT_OF(sources)),
+                              .types = any_of(types, COUNT_OF(types)),
+                              .workspaces = any_of(spaces, COUNT_OF(spaces)),
+                              .endpoints = any_of(names, COUNT_OF(names)),
+                              .where = any_where()};
+    return s;
+}
+
+static void forget(struct endpoint_settings *e, struct route *r)
+{
+    for (size_t i = 0; i < ENDPOINTS; i++) {
+        free(e[i].sources.items);
+        free(e[i].types.items);
+        free(e[i].workspaces.items);
+    }
+    for (size_t i = 0; i < ROUTES; i++) {
+        free(r[i].sources.items);
+        free(r[i].types.items);
+        free(r[i].workspaces.items);
+        free(r[i].endpoints.items);
+    }
+}
+
+static struct subject any_subject(void)
+{
+    static const char *const bodies[] = {"{\"p\":\"high\"}", "{\"p\":1}", "?"};
+    const char *body = bodies[below(COUNT_OF(bodies))];
+
+    return (struct subject){.source = sources[below(2)],
+                            .type = below(2) ? "issue.created"
+                                             : "cycle.created",
+                            .workspace = spaces[below(4)],
+                            .body = {body, strlen(body)}};
+}
+
+/* Backwards: that is their order in the answer. */
+static void number(size_t *numbers, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        numbers[i] = 2 * (n - 1 - i);
+}
+
+static size_t compare(const struct settings *s, struct subscriptions *all)
+{
+    struct subject event = any_subject();
+    size_t count, k = 0;
+    const size_t *wanting = subscriptions_ask(all, &event, &count);
+
+    for (size_t i = s->endpoint_count; i-- > 0;) {
+        const struct endpoint_settings *e = &s->endpoints[i];
+
+        if (e->internal || !route_wants(s, e, &event, NULL))
+            continue;
+        assert_true(k < count);
+        assert_true(wanting[k++] == 2 * (s->endpoint_count - 1 - i));
+    }
+    assert_true(k == count);
+    subject_fini(&event);
+    return count;
+}
+
+static void they_answer_as_each_endpoint_would(void **state)
+{
+    size_t wanted = 0;
+
+    (void)state;
+    srandom(20);
+    for (int i = 0; i < ROUNDS; i++) {
+        struct endpoint_settings e[ENDPOINTS];
+        struct route r[ROUTES];
+        size_t numbers[ENDPOINTS];
+        struct settings s = any_settings(e, r);
+        struct subscriptions *all;
+
+        number(numbers, s.endpoint_count);
+        all = subscriptions_new(&s, numbers, 2 * ENDPOINTS);
+        for (int k = 0; k < ASKED; k++)
+            wanted += compare(&s, all);
+        subscriptions_free(all);
+        forget(e, r);
+    }
+    assert_true(wanted > ROUNDS * ASKED / 4); /* else it shows nothing */
+}
+
+/* ---- thousands ---- */
+
+enum { CUSTOMERS = 3000 };
+
+/* Whoever looks into such a list dies of it. */
+static const struct text_list deadly = {.items = NULL, .count = 1};
+
+static void only_those_of_its_workspace_are_judged(void **state)
+{
+    static char texts[CUSTOMERS][16];
+    static char *items[CUSTOMERS];
+    static struct endpoint_settings e[CUSTOMERS];
+    static size_t numbers[CUSTOMERS];
+    struct settings s = {.endpoints = e, .endpoint_count = CUSTOMERS};
+    struct subject event = {.source = "app", .type = "t"};
+    struct subscriptions *all;
+    size_t count;
+
+    (void)state;
+    for (size_t i = 0; i < CUSTOMERS; i++) {
+        snprintf(texts[i], sizeof texts[i], "c%zu", i);
+        items[i] = texts[i];
+        numbers[i] = i;
+        e[i] = (struct endpoint_settings){
+            .name = items[i], .enabled = true, .workspaces = {&items[i], 1}};
+    }
+    all = subscriptions_new(&s, numbers, CUSTOMERS);
+    for (size_t i = 0; i < CUSTOMERS; i++)
+        e[i].sources = deadly;
+    for (size_t i = 0; i < CUSTOMERS; i++) {
+        e[i].sources = (struct text_list){0};
+        event.workspace = items[i];
+        assert_true(*subscriptions_ask(all, &event, &count) == i);
+        assert_true(count == 1);
+        e[i].sources = deadly;
+    }
+    event.workspace = "nobody's";
+    subscriptions_ask(all, &event, &count);
+    assert_true(count == 0);
+    subscriptions_free(all);
+}
+
+/* What it names, and what they say themselves, was looked at before. */
+static void a_route_is_judged_once_for_all_that_it_names(void **state)
+{
+    static char texts[CUSTOMERS][16];
+    static char *items[CUSTOMERS + 1];
+    static struct endpoint_settings e[CUSTOMERS];
+    static size_t numbers[CUSTOMERS];
+    struct route r = {.endpoints = {items, CUSTOMERS + 1}};
+    struct settings s = {.endpoints = e,
+                         .endpoint_count = CUSTOMERS,
+                         .routes = &r,
+                         .route_count = 1};
+    struct subject event = {.source = "app", .type = "t", .workspace = "w"};
+    struct subscriptions *all;
+    const size_t *wanting;
+    size_t count;
+
+    (void)state;
+    for (size_t i = 0; i < CUSTOMERS; i++) {
+        snprintf(texts[i], sizeof texts[i], "c%zu", i);
+        items[i] = texts[i];
+        numbers[i] = i;
+        e[i] = (struct endpoint_settings){.name = items[i], .enabled = true};
+    }
+    items[CUSTOMERS] = texts[5]; /* again */
+    all = subscriptions_new(&s, numbers, CUSTOMERS);
+    r.endpoints = deadly;
+    for (size_t i = 0; i < CUSTOMERS; i++)
+        e[i].sources = deadly;
+    wanting = subscriptions_ask(all, &event, &count);
+    assert_true(count == CUSTOMERS);
+    for (size_t i = 0; i < CUSTOMERS; i++)
+        assert_true(wanting[i] == i);
+    subscriptions_free(all);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(they_answer_as_each_endpoint_would),
+        cmocka_unit_test(only_those_of_its_workspace_are_judged),
+        cmocka_unit_test(a_route_is_judged_once_for_all_that_it_names),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
