@@ -11,36 +11,36 @@
 enum { MIB = 1024 * 1024 };
 static const int64_t gib = (int64_t)1024 * MIB;
 
-/* Of so many MiB in it, those that are not copied; -1: it is being copied. */
-static enum wal_step step(int bytes_mib, int rest_mib)
+/* Of so many MiB in it, so many KiB are not copied; -1: it is being copied. */
+static enum wal_step step(int bytes_mib, int rest_kib)
 {
     return wal_step(&(struct wal){.bytes = (int64_t)bytes_mib * MIB,
-                                  .rest_bytes = (int64_t)rest_mib * MIB,
+                                  .rest_bytes = (int64_t)rest_kib * 1024,
                                   .room_bytes = 100 * gib});
 }
 
 static void a_short_one_is_copied_in_pieces(void **state)
 {
     (void)state;
-    assert_int_equal(step(3, 3), WAL_LEAVE);
-    assert_int_equal(step(4, 4), WAL_COPY);
-    assert_int_equal(step(30, 3), WAL_LEAVE);
+    assert_int_equal(step(3, 511), WAL_LEAVE);
+    assert_int_equal(step(3, 512), WAL_COPY);
+    assert_int_equal(step(30, 511), WAL_LEAVE);
     assert_int_equal(step(30, -1), WAL_LEAVE);
 }
 
 static void a_long_one_is_begun_anew_when_its_rest_is_short(void **state)
 {
     (void)state;
-    assert_int_equal(step(31, 1), WAL_LEAVE);
-    assert_int_equal(step(32, 1), WAL_BEGIN_ANEW);
-    assert_int_equal(step(32, 2), WAL_COPY);
+    assert_int_equal(step(31, 511), WAL_LEAVE);
+    assert_int_equal(step(32, 1024), WAL_BEGIN_ANEW);
+    assert_int_equal(step(32, 1025), WAL_COPY);
     assert_int_equal(step(63, -1), WAL_LEAVE);
 }
 
 static void a_very_long_one_is_begun_anew_whatever_its_rest_is(void **state)
 {
     (void)state;
-    assert_int_equal(step(64, 64), WAL_BEGIN_ANEW);
+    assert_int_equal(step(64, 64 * 1024), WAL_BEGIN_ANEW);
     assert_int_equal(step(64, -1), WAL_BEGIN_ANEW);
 }
 
@@ -62,7 +62,7 @@ static void the_last_room_of_a_disk_is_not_for_the_wal(void **state)
         .bytes = 2 * MIB, .rest_bytes = 2 * MIB, .room_bytes = 33 * MIB};
 
     (void)state;
-    assert_int_equal(wal_step(&w), WAL_LEAVE);
+    assert_int_equal(wal_step(&w), WAL_COPY);
     w.room_bytes = 32 * MIB;
     assert_int_equal(wal_step(&w), WAL_BEGIN_ANEW);
     w.bytes = WAL_REST_BYTES;
