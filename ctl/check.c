@@ -76,37 +76,34 @@ static json_t *where_json(const struct where *where)
     return out;
 }
 
-/* One wish: join it with an equal one, or add it. */
-static void add_wish(json_t *wants, const struct text_list *types,
+/* One wish: joined with an equal one, or added. `known` finds them by their text. */
+static void add_wish(json_t *wants, json_t *known,
+                     const struct text_list *types,
                      const struct text_list *workspaces,
                      const struct where *where, const char *endpoint)
 {
-    json_t *t = texts_json(types), *w = texts_json(workspaces);
-    json_t *on = where_json(where);
-    json_t *wish = NULL, *names;
-    size_t i;
+    json_t *wish = json_pack("{s:o, s:o, s:o}", "types", texts_json(types),
+                             "workspaces", texts_json(workspaces), "where",
+                             where_json(where));
+    char *text = json_dumps(wish, JSON_COMPACT);
+    json_t *equal = json_object_get(known, text);
 
-    json_array_foreach(
-        wants, i,
-        wish) if (json_equal(json_object_get(wish, "types"), t) &&
-                  json_equal(json_object_get(wish, "where"), on) &&
-                  json_equal(json_object_get(wish, "workspaces"), w)) break;
-    if (i == json_array_size(wants)) {
-        wish = json_pack("{s:O, s:O, s:O, s:[]}", "types", t, "workspaces", w,
-                         "where", on, "endpoints");
-        json_array_append_new(wants, wish);
+    if (!equal) {
+        equal = wish;
+        json_object_set_new(wish, "endpoints", json_array());
+        json_array_append(wants, wish);
+        json_object_set(known, text, wish);
     }
-    names = json_object_get(wish, "endpoints");
-    json_array_append_new(names, json_string(endpoint));
-    json_decref(t);
-    json_decref(w);
-    json_decref(on);
+    json_array_append_new(json_object_get(equal, "endpoints"),
+                          json_string(endpoint));
+    free(text);
+    json_decref(wish);
 }
 
 /* Every wish that a source's events can fulfil. */
 static json_t *wants_json(const struct settings *s, const char *source)
 {
-    json_t *wants = json_array();
+    json_t *wants = json_array(), *known = json_object();
 
     for (size_t i = 0; i < s->endpoint_count; i++) {
         const struct endpoint_settings *e = &s->endpoints[i];
@@ -114,15 +111,18 @@ static json_t *wants_json(const struct settings *s, const char *source)
         if (!e->enabled)
             continue;
         if (route_has_own(s, e) && route_list_takes(&e->sources, source))
-            add_wish(wants, &e->types, &e->workspaces, &e->where, e->name);
+            add_wish(wants, known, &e->types, &e->workspaces, &e->where,
+                     e->name);
         for (size_t k = 0; k < s->route_count; k++) {
             const struct route *r = &s->routes[k];
 
             if (route_names(r, e->name) &&
                 route_list_takes(&r->sources, source))
-                add_wish(wants, &r->types, &r->workspaces, &r->where, e->name);
+                add_wish(wants, known, &r->types, &r->workspaces, &r->where,
+                         e->name);
         }
     }
+    json_decref(known);
     return wants;
 }
 
@@ -185,22 +185,23 @@ static void print_wish(const char *source, const json_t *wish)
     free(endpoints);
 }
 
-static bool gets_any(const json_t *plan, const char *endpoint)
+/* A set of those who get anything. */
+static json_t *wanting(const json_t *plan)
 {
-    json_t *source, *wish, *name;
+    json_t *source, *wish, *name, *names = json_object();
     size_t i, k, n;
 
     json_array_foreach(json_object_get(plan, "sources"), i, source)
         json_array_foreach(json_object_get(source, "wants"), k, wish)
-            json_array_foreach(json_object_get(wish, "endpoints"), n,
-                               name) if (strcmp(json_string_value(name),
-                                                endpoint) == 0) return true;
-    return false;
+            json_array_foreach(json_object_get(wish, "endpoints"), n, name)
+                json_object_set_new(names, json_string_value(name),
+                                    json_true());
+    return names;
 }
 
 static void print_plan(const json_t *plan)
 {
-    json_t *source, *wish, *endpoint;
+    json_t *source, *wish, *endpoint, *names = wanting(plan);
     size_t i, k;
 
     json_array_foreach(json_object_get(plan, "sources"), i, source)
@@ -221,9 +222,10 @@ static void print_plan(const json_t *plan)
 
         if (!json_is_true(json_object_get(endpoint, "enabled")))
             printf("endpoint %s is disabled: it gets nothing\n", name);
-        else if (!gets_any(plan, name))
+        else if (!json_object_get(names, name))
             printf("endpoint %s: no source has what it wants\n", name);
     }
+    json_decref(names);
 }
 
 /* ---- one event ---- */
