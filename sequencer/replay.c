@@ -5,7 +5,6 @@
 #include "lane.h"
 #include "log.h"
 #include "publication.h"
-#include "route.h"
 #include "split.h"
 #include "store.h"
 #include <stdio.h>
@@ -174,10 +173,24 @@ static bool has_delivery(struct again *a, const struct endpoint *e)
     return has;
 }
 
-/* All that had it, and those that want it today; only `e`, unless that is
- * NULL. */
-static void open_all(struct again *a, const struct publication *u,
-                     const struct endpoint *only)
+struct marking {
+    struct sequencer *q;
+    bool *marked; /* by place in q->endpoints */
+};
+
+static void mark(void *arg, const struct delivery_row *d, const char *endpoint)
+{
+    struct marking *m = arg;
+    const struct endpoint *e = endpoint_by_id(m->q, d->endpoint);
+
+    (void)endpoint;
+    if (e)
+        m->marked[e - m->q->endpoints] = true;
+}
+
+/* Those that want it today. */
+static void mark_wanting(struct again *a, const struct publication *u,
+                         bool *marked)
 {
     struct sequencer *q = a->q;
     struct subject s = {.source = a->source,
@@ -185,18 +198,38 @@ static void open_all(struct again *a, const struct publication *u,
                         .workspace = a->workspace,
                         .headers = a->headers,
                         .body = a->body};
+    const size_t *wanting = NULL;
+    size_t count = 0;
 
+    if (q->subscriptions)
+        wanting = subscriptions_ask(q->subscriptions, &s, &count);
+    for (size_t i = 0; i < count; i++)
+        marked[wanting[i]] =
+            !u->is || published_for(&u->p, q->endpoints[wanting[i]].name);
+    subject_fini(&s);
+}
+
+/* All that had it, and those that want it today; only `e`, unless that is
+ * NULL. */
+static void open_all(struct again *a, const struct publication *u,
+                     const struct endpoint *only)
+{
+    struct sequencer *q = a->q;
+    struct marking m = {q, gr_alloc(q->endpoint_count * sizeof(bool))};
+
+    mark_wanting(a, u, m.marked);
+    if (!only)
+        store_event_deliveries(q->store, a->n, mark, &m);
+    else if (has_delivery(a, only))
+        m.marked[only - q->endpoints] = true;
     for (size_t i = 0; i < q->endpoint_count; i++) {
         struct endpoint *e = &q->endpoints[i];
 
-        if (!e->settings || e->settings->internal || (only && e != only))
-            continue;
-        if (has_delivery(a, e) ||
-            ((!u->is || published_for(&u->p, e->name)) &&
-             route_wants(q->d.settings, e->settings, &s, NULL)))
+        if (m.marked[i] && e->settings && !e->settings->internal &&
+            (!only || e == only))
             open_one(a, e);
     }
-    subject_fini(&s);
+    free(m.marked);
 }
 
 static void say(const struct again *a, struct bytes endpoint)
