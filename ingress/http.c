@@ -218,6 +218,7 @@ static enum MHD_Result finish(struct http *h, struct MHD_Connection *c,
     r->received_ms = h->now_ms;
     r->taken_ms = h->mono_ms;
     r->answer = h->ops.take(h->self, r);
+    request_hold(h, r);
     if (r->answer) {
         h->ops.answered(h->self, r, r->answer);
         return responses_say(h, c, r, r->answer);

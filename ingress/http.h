@@ -59,6 +59,7 @@ struct request {
     /* Of http.c: */
     size_t raw_url_bytes;
     size_t swallowed_bytes;
+    size_t held_bytes; /* of an answer of its own, and what it is made of */
     bool begun, taken;
     /* Of responses.c, from one use to the next. */
     char accepted[ACCEPTED_BYTES];
@@ -89,7 +90,7 @@ struct http_ops {
 struct http_figures {
     int64_t connections;
     int64_t busy;       /* of these, with a request that is not answered yet */
-    int64_t body_bytes; /* of memory */
+    int64_t body_bytes; /* of memory; with the answers that are as large */
 };
 
 /* `siblings`: are there other ingress processes of this pipeline? Then a port

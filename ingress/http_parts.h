@@ -74,6 +74,10 @@ int visits_time_out(struct http *h);
 
 struct request *request_new(struct http *h);
 void request_free(struct http *h, struct request *r);
+/* Count anew what it takes beside its body. */
+void request_hold(struct http *h, struct request *r);
+/* Its answer was copied: what it was made of goes, the copy counts. */
+void request_answered(struct http *h, struct request *r);
 /* Its visitor has no more to do with it. Who has taken it keeps it. */
 void request_part(struct http *h, struct request *r);
 void requests_free_spare(struct http *h);

@@ -180,6 +180,11 @@ void lines_free(struct lines *l)
     free(l);
 }
 
+size_t lines_bytes(const struct lines *l)
+{
+    return l ? l->count * sizeof *l->items + l->wrongs.cap : 0;
+}
+
 void line_print(const struct lines *l, const struct line *line, struct buf *out)
 {
     if (line->refusal)

@@ -35,6 +35,7 @@ enum answer line_judge(const struct settings *s, const struct producer *p,
 struct lines *lines_read(const struct settings *s, const struct producer *p,
                          struct bytes body);
 void lines_free(struct lines *l);
+size_t lines_bytes(const struct lines *l); /* of memory; of NULL 0 */
 
 /* One line of the answer. */
 void line_print(const struct lines *l, const struct line *line,

@@ -35,6 +35,26 @@ static void forget_body(struct http *h, struct request *r)
     buf_fini(&r->body);
 }
 
+static void hold(struct http *h, struct request *r, size_t bytes)
+{
+    h->figures.body_bytes += (int64_t)bytes - (int64_t)r->held_bytes;
+    r->held_bytes = bytes;
+}
+
+void request_hold(struct http *h, struct request *r)
+{
+    hold(h, r, r->reply.cap + lines_bytes(r->lines));
+}
+
+void request_answered(struct http *h, struct request *r)
+{
+    hold(h, r, r->reply.len);
+    forget_body(h, r);
+    buf_fini(&r->reply);
+    lines_free(r->lines);
+    r->lines = NULL;
+}
+
 static void destroy(struct request *r)
 {
     buf_fini(&r->query);
@@ -72,6 +92,7 @@ static void wash(struct request *r)
 void request_free(struct http *h, struct request *r)
 {
     h->figures.body_bytes -= (int64_t)r->body.cap;
+    hold(h, r, 0);
     if (!worth_keeping(h, r)) {
         destroy(r);
         return;
@@ -110,16 +131,28 @@ static void refuse_rest(struct http *h, struct request *r, enum answer a)
 }
 
 /* Of those who hold more than their share of the bodies' memory, the one who has
- * kept us waiting longest. NULL: all who do have sent theirs. */
-static struct request *longest(const struct http *h)
+ * kept us waiting longest gives way: for his body, or because he does not read a
+ * large answer. false: all who do wait for us. */
+static bool one_gives_way(struct http *h)
 {
     size_t share = (size_t)(BODIES_MAX_BYTES / h->most_connections);
     struct visitor *v;
 
     TAILQ_FOREACH(v, &h->waiting, link)
-    if (v->visit == VISIT_READING && v->request && v->request->body.cap > share)
-        return v->request;
-    return NULL;
+    {
+        struct request *r = v->request;
+
+        if (v->visit == VISIT_READING && r && r->body.cap > share) {
+            refuse_rest(h, r, ANSWER_BODIES_FULL);
+            return true;
+        }
+        if (v->visit == VISIT_ANSWERING && r && r->held_bytes > share) {
+            hold(h, r, 0);
+            visit_leave(h, v);
+            return true;
+        }
+    }
+    return false;
 }
 
 /* Connections that hold large bodies and do not end them, however many, must not
@@ -128,11 +161,9 @@ static void make_room(struct http *h, struct request *r)
 {
     int64_t most = BODIES_MAX_BYTES + h->bounds->max_body_bytes;
 
-    while (!r->answer && h->figures.body_bytes > most) {
-        struct request *gives_way = longest(h);
-
-        refuse_rest(h, gives_way ? gives_way : r, ANSWER_BODIES_FULL);
-    }
+    while (!r->answer && h->figures.body_bytes > most)
+        if (!one_gives_way(h))
+            refuse_rest(h, r, ANSWER_BODIES_FULL);
 }
 
 void request_keep(struct http *h, struct request *r, const char *piece,

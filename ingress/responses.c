@@ -71,8 +71,10 @@ enum MHD_Result responses_say(struct http *h, struct MHD_Connection *c,
     queued = MHD_queue_response(
         c, r->reply_status ? r->reply_status : answer_facts(a)->status,
         response);
-    if (mine)
+    if (mine) {
         MHD_destroy_response(mine);
+        request_answered(h, r);
+    }
     if (r->visitor && r->visitor->visit != VISIT_CUT)
         visit_move(h, r->visitor, VISIT_ANSWERING);
     return queued;

@@ -4,6 +4,7 @@ endpoint. P1, P2, P4 (an idempotency key), P7 (who may speak)."""
 import contextlib
 import json
 import pathlib
+import socket
 import sqlite3
 import sys
 
@@ -228,6 +229,30 @@ class Publishing(RigTest):
         self.assertEqual(len({x["id"] for x in lines}), 10000)
         self.assertEqual(self.commits(rig) - before, 1)
         self.assertEqual(self.batch(rig, [EVENT] * 10001)[0], 400)
+
+    def test_of_answers_that_nobody_reads_nothing_is_left(self):
+        """A line of three bytes has an answer of a hundred."""
+        rig = self.pipeline()
+        rig.start("ingress")
+        body = b"{}\n" * 10000
+        crowd = []
+        for _ in range(10):
+            s = socket.socket()
+            self.addCleanup(s.close)
+            s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2048)
+            s.connect(("127.0.0.1", rig.door_port))
+            s.sendall(b"POST /v1/events/batch HTTP/1.1\r\nHost: d\r\n"
+                      b"Authorization: Bearer %s\r\nContent-Length: %d\r\n\r\n"
+                      % (TOKEN.encode(), len(body)) + body)
+            crowd.append(s)
+        self.assertEqual(self.post(rig, EVENT)[0], 200)
+        for s in crowd:
+            s.close()
+        wait_for(lambda: self.held(rig) == 0)
+
+    def held(self, rig):
+        return rig.ask("ingress", "status")["metrics"][
+            "grapnel_ingress_bodies_bytes"]
 
     def commits(self, rig):
         return rig.ask("ingress", "status")["metrics"][
