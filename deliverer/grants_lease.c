@@ -9,9 +9,10 @@
 #include "wire.h"
 
 enum {
-    WANTED_MAX = 4096, /* grants asked for in one beat */
+    WANTED_MAX = 64 *
+                 1024, /* asked about in one beat: as many as there can be */
     ASK_GAP_MS = 50,   /* between a beat and one that asks */
-    BEAT_MAX_BYTES = 64 * 1024,
+    BEAT_MAX_BYTES = 1024 * 1024,
 };
 
 /* ---- the lease ---- */
@@ -158,8 +159,7 @@ static uint64_t put_wanted(const struct deliverer *d, struct buf *out)
     return count;
 }
 
-/* Returns whether there is more to ask about than fits. */
-static bool beat(struct deliverer *d, int64_t now)
+static void beat(struct deliverer *d, int64_t now)
 {
     char to[INBOX_MAX_BYTES + 1];
     struct buf wanted, frame;
@@ -182,19 +182,18 @@ static bool beat(struct deliverer *d, int64_t now)
         log_debug(NULL, "no room for a beat");
     buf_fini(&frame);
     buf_fini(&wanted);
-    return b.wanted_count == WANTED_MAX;
 }
 
 void grants_tell(struct deliverer *d)
 {
     int64_t now = mono_ms();
-    bool more, asks = d->grants.ask && now - d->grants.beaten_ms >= ASK_GAP_MS;
+    bool asks = d->grants.ask && now - d->grants.beaten_ms >= ASK_GAP_MS;
 
     /* Whoever leaves does not say that he is there: he is given nothing. */
     if (d->daemon.loop.stopping || (now < d->grants.beat_ms && !asks))
         return;
-    more = beat(d, now);
-    d->grants.ask = more;
+    beat(d, now);
+    d->grants.ask = false;
     d->grants.beaten_ms = now;
     d->grants.beat_ms = now + grant_beat_ms();
 }

@@ -7,7 +7,7 @@
 #include "store.h"
 #include <stdlib.h>
 
-enum { ROOM_MS = 5 }; /* until there may be room on the way to a deliverer */
+enum { ROOM_MS = 2 }; /* until there may be room on the way to a deliverer */
 
 static void keep_wanted(struct deliverer *d, const struct wire_beat *b)
 {
@@ -171,6 +171,6 @@ void grants_tell(struct sequencer *q)
         if (q->deliverers[i]->beat_ms)
             full = say_grants(q, q->deliverers[i]) || full;
     q->say_granted = full;
-    if (full && (q->d.loop.wait_ms < 0 || q->d.loop.wait_ms > ROOM_MS))
-        q->d.loop.wait_ms = ROOM_MS;
+    if (full)
+        daemon_wake_in(&q->d, ROOM_MS);
 }
