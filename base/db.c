@@ -6,6 +6,7 @@
 #include "db_check.h"
 #include "db_inside.h"
 #include "log.h"
+#include "wal.h"
 #include "worker.h"
 #include <fcntl.h>
 #include <stdlib.h>
@@ -148,6 +149,7 @@ struct db *db_open(const char *path, const struct db_schema *schema)
      * need not be on the disk, nor what we would append behind it ever be found. */
     (void)db_wal_begin_anew(db);
     db->page_bytes = number_of(db, "PRAGMA page_size");
+    db->wal_piece_bytes = WAL_PIECE_BYTES;
     migrate(db, schema);
     db_wal_watch(db);
     prepare(db);

@@ -81,6 +81,10 @@ const char *col_text(stmt *s, int i);  /* "" for NULL; until next step */
 struct bytes col_blob(stmt *s, int i); /* until next step */
 bool col_null(stmt *s, int i);
 
+/* Copy the WAL back in smaller pieces than usual: a commit waits for the disk until
+ * the piece that is being synced is on it. For rows that are only appended, as a page
+ * that is written often is copied more often then. */
+void db_copy_in_pieces(struct db *db, int bytes);
 /* Between two turns: keep the WAL short (wal.h). Cheap when it is. */
 void db_tidy(struct db *db);
 /* Bytes that can still be written: free on the file's file system, and free

@@ -13,6 +13,7 @@ enum { DB_STATEMENTS_MAX = 256, DB_BUSY_MS = 5000 };
 struct db {
     sqlite3 *h;
     char *path;
+    int wal_piece_bytes;
     int page_bytes;
     stmt *stmts[DB_STATEMENTS_MAX]; /* all that are prepared */
     int stmt_count;

@@ -43,10 +43,16 @@ static struct wal look(struct db *db)
     if (db->wal_pages < db->wal_held)
         db->wal_held = 0;
     return (struct wal){
+        .piece_bytes = db->wal_piece_bytes,
         .bytes = bytes_of(db, db->wal_pages),
         .held_bytes = bytes_of(db, db->wal_held),
         .rest_bytes = bytes_of(db, copier_rest(db->copier, db->wal_pages)),
         .room_bytes = db_disk_room_bytes(db)};
+}
+
+void db_copy_in_pieces(struct db *db, int bytes)
+{
+    db->wal_piece_bytes = bytes;
 }
 
 void db_tidy(struct db *db)

@@ -19,9 +19,13 @@ static bool begins_anew(const struct wal *w)
 
 enum wal_step wal_step(const struct wal *w)
 {
+    int64_t piece = w->piece_bytes;
+
+    if (w->bytes >= WAL_LIMIT_BYTES && piece > WAL_REST_BYTES)
+        piece = WAL_REST_BYTES; /* so that the rest is short soon */
     if (begins_anew(w))
         return WAL_BEGIN_ANEW;
-    return w->rest_bytes >= WAL_COPY_BYTES ? WAL_COPY : WAL_LEAVE;
+    return w->rest_bytes >= piece ? WAL_COPY : WAL_LEAVE;
 }
 
 bool wal_presses(const struct wal *w)

@@ -15,7 +15,9 @@
 #include "rc.h"
 
 enum {
-    WAL_COPY_BYTES = 512 * 1024,  /* not copied: worth waking the thread */
+    /* Not copied: worth waking the thread. A page that is written again meanwhile is
+     * copied once; one that is written once gains nothing by waiting. */
+    WAL_PIECE_BYTES = 4 * 1024 * 1024,
     WAL_REST_BYTES = 1024 * 1024, /* not copied: short enough for the loop */
     WAL_LIMIT_BYTES = 32 * 1024 * 1024,
     /* So long it may be while the file is looked through (checker.h). */
@@ -24,10 +26,11 @@ enum {
 };
 
 struct wal {
-    int64_t bytes;      /* its length */
-    int64_t held_bytes; /* so long when a reader was in the way; 0: none is */
-    int64_t rest_bytes; /* not copied yet; negative: it is being copied */
-    int64_t room_bytes; /* free on the disk */
+    int64_t piece_bytes; /* WAL_PIECE_BYTES, or less */
+    int64_t bytes;       /* its length */
+    int64_t held_bytes;  /* so long when a reader was in the way; 0: none is */
+    int64_t rest_bytes;  /* not copied yet; negative: it is being copied */
+    int64_t room_bytes;  /* free on the disk */
 };
 
 enum wal_step { WAL_LEAVE, WAL_COPY, WAL_BEGIN_ANEW };

@@ -8,7 +8,10 @@
 #include "wire.h"
 #include <string.h>
 
-enum { AWAY_MS = 2000 }; /* a peer that has not been heard for so long */
+enum {
+    AWAY_MS = 2000, /* a peer that has not been heard for so long */
+    COPY_BYTES = 512 * 1024,
+};
 
 static void set_bounds(struct ingress *g, const struct settings *s)
 {
@@ -38,6 +41,7 @@ static void open_all(void *self)
     struct ingress *g = self;
     const struct settings *s = g->daemon.settings;
 
+    db_copy_in_pieces(g->daemon.db, COPY_BYTES);
     store_open(&g->store, g->daemon.db);
     hop_own_log(g->daemon.hop, SEQUENCER, KIND_ARCHIVED);
     resume_ids(g);

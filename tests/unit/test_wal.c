@@ -14,7 +14,8 @@ static const int64_t gib = (int64_t)1024 * MIB;
 /* Of so many MiB in it, so many KiB are not copied; -1: it is being copied. */
 static enum wal_step step(int bytes_mib, int rest_kib)
 {
-    return wal_step(&(struct wal){.bytes = (int64_t)bytes_mib * MIB,
+    return wal_step(&(struct wal){.piece_bytes = 512 * 1024,
+                                  .bytes = (int64_t)bytes_mib * MIB,
                                   .rest_bytes = (int64_t)rest_kib * 1024,
                                   .room_bytes = 100 * gib});
 }
@@ -26,6 +27,19 @@ static void a_short_one_is_copied_in_pieces(void **state)
     assert_int_equal(step(3, 512), WAL_COPY);
     assert_int_equal(step(30, 511), WAL_LEAVE);
     assert_int_equal(step(30, -1), WAL_LEAVE);
+}
+
+static void past_the_limit_no_piece_is_longer_than_the_loops_rest(void **state)
+{
+    struct wal w = {.piece_bytes = WAL_PIECE_BYTES,
+                    .bytes = 31 * MIB,
+                    .rest_bytes = WAL_REST_BYTES + 1,
+                    .room_bytes = 100 * gib};
+
+    (void)state;
+    assert_int_equal(wal_step(&w), WAL_LEAVE);
+    w.bytes += MIB;
+    assert_int_equal(wal_step(&w), WAL_COPY);
 }
 
 static void a_long_one_is_begun_anew_when_its_rest_is_short(void **state)
@@ -46,7 +60,8 @@ static void a_very_long_one_is_begun_anew_whatever_its_rest_is(void **state)
 
 static void a_reader_in_the_way_is_tried_again_a_while_later(void **state)
 {
-    struct wal w = {.bytes = 40 * MIB,
+    struct wal w = {.piece_bytes = WAL_PIECE_BYTES,
+                    .bytes = 40 * MIB,
                     .held_bytes = 40 * MIB - WAL_REST_BYTES + 1,
                     .room_bytes = 100 * gib};
 
@@ -58,8 +73,10 @@ static void a_reader_in_the_way_is_tried_again_a_while_later(void **state)
 
 static void the_last_room_of_a_disk_is_not_for_the_wal(void **state)
 {
-    struct wal w = {
-        .bytes = 2 * MIB, .rest_bytes = 2 * MIB, .room_bytes = 33 * MIB};
+    struct wal w = {.piece_bytes = MIB,
+                    .bytes = 2 * MIB,
+                    .rest_bytes = 2 * MIB,
+                    .room_bytes = 33 * MIB};
 
     (void)state;
     assert_int_equal(wal_step(&w), WAL_COPY);
@@ -89,6 +106,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_short_one_is_copied_in_pieces),
+        cmocka_unit_test(past_the_limit_no_piece_is_longer_than_the_loops_rest),
         cmocka_unit_test(a_long_one_is_begun_anew_when_its_rest_is_short),
         cmocka_unit_test(a_very_long_one_is_begun_anew_whatever_its_rest_is),
         cmocka_unit_test(a_reader_in_the_way_is_tried_again_a_while_later),
