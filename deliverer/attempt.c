@@ -94,6 +94,9 @@ static int on_request(void *self, char *ip, char *local_ip, int port,
     (void)local_ip;
     (void)local_port;
     f->answer.opened = true;
+    f->answer.lost = !*ip; /* nobody is there any more: it was reset */
+    if (f->answer.lost)
+        return CURL_PREREQFUNC_ABORT;
     if (!guard_allows_text(&f->config->guard, ip, port)) {
         f->answer.blocked = true;
         return CURL_PREREQFUNC_ABORT;

@@ -204,6 +204,8 @@ static const char *code_text(const struct answer *a)
 {
     struct code c = code_of(a->code);
 
+    if (a->lost)
+        return code_of(CURLE_SEND_ERROR).text;
     if (a->code == CURLE_COULDNT_CONNECT)
         return connect_text(a->os_errno);
     if (a->code == CURLE_OPERATION_TIMEDOUT && !a->sent)

@@ -17,6 +17,7 @@ struct answer {
     bool blocked;  /* an address was refused by guard.h */
     bool opened;   /* at least one socket was opened */
     bool sent;     /* connected, TLS and all: a request was begun */
+    bool lost;     /* connected, and broke off before the request */
     bool starved;  /* we had no descriptor for a socket */
     int os_errno;  /* of the failed connect; 0 */
     /* Why a certificate is not trusted, in OpenSSL's words; or "". */

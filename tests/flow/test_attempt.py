@@ -123,6 +123,16 @@ class Outcomes(AttemptTest):
                                  ("dead", "budget_attempts", 2, status), r)
                 self.assertRegex(r["error"], error)
 
+    def test_a_connection_that_is_gone_before_the_request(self):
+        """P2: nobody knows whose address it was, so nothing is sent, and that is
+        no reason to give the event up."""
+        self.start_again(LD_PRELOAD=program("rig-gone.so"))
+        m = self.serve(says(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"))
+        r = self.deliver(1, m.url())
+        self.assertEqual((r["outcome"], r["reason"], r["attempts"], r["error"]),
+                         ("dead", "budget_attempts", 2,
+                          "connection broke off"), r)
+
     def test_answers_that_are_enough(self):
         """Whoever has sent the whole head of a 2xx has the event."""
         head = b"HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n"
