@@ -1,17 +1,14 @@
 /* Open addressing: whoever finds its slot taken has the next free one. */
 #include "lookup.h"
 #include "alloc.h"
+#include "hash.h"
 #include <stdlib.h>
 
 enum { FIRST_ROOM = 16 };
 
 uint64_t lookup_text(const char *text)
 {
-    uint64_t h = 14695981039346656037ULL; /* FNV-1a */
-
-    for (; *text; text++)
-        h = (h ^ (unsigned char)*text) * 1099511628211ULL;
-    return h;
+    return hash_name(HASH_BEGIN, text);
 }
 
 /* `n` slots after the one where this key is at home. */

@@ -9,9 +9,8 @@
 #include "wire.h"
 
 enum {
-    WANTED_MAX = 64 *
-                 1024, /* asked about in one beat: as many as there can be */
-    ASK_GAP_MS = 50,   /* between a beat and one that asks */
+    WANTED_MAX = 64 * 1024, /* asked about in one beat: all there can be */
+    ASK_GAP_MS = 50,        /* between a beat and one that asks */
     BEAT_MAX_BYTES = 1024 * 1024,
 };
 

@@ -9,8 +9,8 @@
 #include <string.h>
 
 enum {
-    AWAY_MS = 2000, /* a peer that has not been heard for so long */
-    COPY_BYTES = 512 * 1024,
+    AWAY_MS = 2000,          /* a peer that has not been heard for so long */
+    COPY_BYTES = 512 * 1024, /* of the WAL, which rows are only appended to */
 };
 
 static void set_bounds(struct ingress *g, const struct settings *s)

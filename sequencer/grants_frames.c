@@ -166,9 +166,9 @@ void grants_tell(struct sequencer *q)
         say_pulse(q, d);
         answer_wanted(q, d);
     }
+    /* Who is not here, or no longer, asks when he is. */
     for (size_t i = 0; q->say_granted && i < q->deliverer_count; i++)
-        /* Who is not here asks when he is. */
-        if (q->deliverers[i]->beat_ms)
+        if (grants_is_here(q, q->deliverers[i]))
             full = say_grants(q, q->deliverers[i]) || full;
     q->say_granted = full;
     if (full)

@@ -217,6 +217,7 @@ class Scale(RigTest):
         lost used to be asked for again, and lost again, beat by beat."""
         count = 1200
         rig = self.rig()
+        rig.env["GRAPNEL_TEST_LEASE_MS"] = "60000"
         rig.config["endpoints"] = [rig.endpoint(f"to-{i}")
                                    for i in range(count)]
         rig.write_config()

@@ -155,25 +155,33 @@ enum { CUSTOMERS = 3000 };
 /* Whoever looks into such a list dies of it. */
 static const struct text_list deadly = {.items = NULL, .count = 1};
 
+static char texts[CUSTOMERS][16];
+static char *items[CUSTOMERS + 1]; /* their names, and one of them again */
+static struct endpoint_settings e[CUSTOMERS];
+static size_t numbers[CUSTOMERS];
+
+static void make_customers(void)
+{
+    for (size_t i = 0; i < CUSTOMERS; i++) {
+        snprintf(texts[i], sizeof texts[i], "c%zu", i);
+        items[i] = texts[i];
+        numbers[i] = i;
+        e[i] = (struct endpoint_settings){.name = items[i], .enabled = true};
+    }
+    items[CUSTOMERS] = texts[5];
+}
+
 static void only_those_of_its_workspace_are_judged(void **state)
 {
-    static char texts[CUSTOMERS][16];
-    static char *items[CUSTOMERS];
-    static struct endpoint_settings e[CUSTOMERS];
-    static size_t numbers[CUSTOMERS];
     struct settings s = {.endpoints = e, .endpoint_count = CUSTOMERS};
     struct subject event = {.source = "app", .type = "t"};
     struct subscriptions *all;
     size_t count;
 
     (void)state;
-    for (size_t i = 0; i < CUSTOMERS; i++) {
-        snprintf(texts[i], sizeof texts[i], "c%zu", i);
-        items[i] = texts[i];
-        numbers[i] = i;
-        e[i] = (struct endpoint_settings){
-            .name = items[i], .enabled = true, .workspaces = {&items[i], 1}};
-    }
+    make_customers();
+    for (size_t i = 0; i < CUSTOMERS; i++)
+        e[i].workspaces = (struct text_list){&items[i], 1};
     all = subscriptions_new(&s, numbers, CUSTOMERS);
     for (size_t i = 0; i < CUSTOMERS; i++)
         e[i].sources = deadly;
@@ -193,10 +201,6 @@ static void only_those_of_its_workspace_are_judged(void **state)
 /* What it names, and what they say themselves, was looked at before. */
 static void a_route_is_judged_once_for_all_that_it_names(void **state)
 {
-    static char texts[CUSTOMERS][16];
-    static char *items[CUSTOMERS + 1];
-    static struct endpoint_settings e[CUSTOMERS];
-    static size_t numbers[CUSTOMERS];
     struct route r = {.endpoints = {items, CUSTOMERS + 1}};
     struct settings s = {.endpoints = e,
                          .endpoint_count = CUSTOMERS,
@@ -208,13 +212,7 @@ static void a_route_is_judged_once_for_all_that_it_names(void **state)
     size_t count;
 
     (void)state;
-    for (size_t i = 0; i < CUSTOMERS; i++) {
-        snprintf(texts[i], sizeof texts[i], "c%zu", i);
-        items[i] = texts[i];
-        numbers[i] = i;
-        e[i] = (struct endpoint_settings){.name = items[i], .enabled = true};
-    }
-    items[CUSTOMERS] = texts[5]; /* again */
+    make_customers();
     all = subscriptions_new(&s, numbers, CUSTOMERS);
     r.endpoints = deadly;
     for (size_t i = 0; i < CUSTOMERS; i++)
