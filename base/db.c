@@ -131,6 +131,7 @@ static void prepare(struct db *db)
     db->commit = db_prepare(db, "COMMIT");
     db->rollback = db_prepare(db, "ROLLBACK");
     db->free_pages = db_prepare(db, "PRAGMA freelist_count");
+    db->all_pages = db_prepare(db, "PRAGMA page_count");
 }
 
 struct db *db_open(const char *path, const struct db_schema *schema)

@@ -90,6 +90,12 @@ void db_tidy(struct db *db);
 /* Bytes that can still be written: free on the file's file system, and free
  * inside the file, which never shrinks. */
 int64_t db_room_bytes(struct db *db);
+/* Bytes of the file that hold something; its WAL is not counted. */
+int64_t db_used_bytes(struct db *db);
+/* Is that more than one `part`th of what there is room for? Others live on that
+ * disk, too: what may be forgotten goes then, before its time. No, when the disk is
+ * too full to forget anything. */
+bool db_over_share(struct db *db, int part);
 int64_t db_size_bytes(const struct db *db); /* with its WAL */
 
 /* A consistent copy while we go on: start, then step between turns until it

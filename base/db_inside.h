@@ -17,7 +17,7 @@ struct db {
     int page_bytes;
     stmt *stmts[DB_STATEMENTS_MAX]; /* all that are prepared */
     int stmt_count;
-    stmt *begin, *begin_read, *commit, *rollback, *free_pages;
+    stmt *begin, *begin_read, *commit, *rollback, *free_pages, *all_pages;
     bool in_txn, full;
     int changes_at_begin;
     int commit_rc;            /* of the last COMMIT */

@@ -49,7 +49,7 @@ static void look(struct room *r, struct store *store)
         r->disk_bytes = (int64_t)fs.f_bavail * (int64_t)fs.f_frsize;
     }
     r->free_bytes = db_room_bytes(store->db);
-    r->used_bytes = store_used_bytes(store);
+    r->used_bytes = db_used_bytes(store->db);
 }
 
 static void read_ends(struct room *r, struct store *store)
@@ -115,7 +115,7 @@ static int64_t purge(struct room *r, struct store *store, struct hop *hop,
         return 0;
     hop_floor(hop, SEQUENCER, (uint64_t)upto + 1);
     r->first_n = upto + 1;
-    r->used_bytes = store_used_bytes(store);
+    r->used_bytes = db_used_bytes(store->db);
     r->free_bytes += used - r->used_bytes;
     r->purging = true;
     return upto - first_n + 1;

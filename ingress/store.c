@@ -28,9 +28,6 @@ void store_open(struct store *s, struct db *db)
     s->next = db_prepare(db, "SELECT received_ms FROM archive WHERE n > ?1"
                              " ORDER BY n LIMIT 1");
     s->purge = db_prepare(db, "DELETE FROM archive WHERE n <= ?1");
-    s->pages = db_prepare(
-        db, "SELECT (page_count - freelist_count) * page_size FROM"
-            " pragma_page_count, pragma_freelist_count, pragma_page_size");
     s->reject = db_prepare(
         db, "INSERT OR REPLACE INTO rejects (source, slot, n, at_ms, status,"
             " reason, remote, method, path, body_bytes, headers) VALUES"
@@ -110,16 +107,6 @@ void store_ends(struct store *s, int64_t *first, int64_t *last,
     }
     db_done(s->ends);
     store_ids_newest(&s->ids, last_id);
-}
-
-int64_t store_used_bytes(struct store *s)
-{
-    int64_t bytes = 0;
-
-    if (db_step(s->db, s->pages))
-        bytes = col_i64(s->pages, 0);
-    db_done(s->pages);
-    return bytes;
 }
 
 int64_t store_purge(struct store *s, int64_t most_n, int64_t handed_n,

@@ -17,7 +17,7 @@ enum { REJECTS_KEPT = 1000 }; /* of each source */
 
 struct store {
     struct db *db;
-    stmt *insert, *load, *find, *ends, *oldest, *ages, *next, *purge, *pages;
+    stmt *insert, *load, *find, *ends, *oldest, *ages, *next, *purge;
     stmt *reject, *reject_last, *rejects, *rejects_of;
     struct store_ids ids;
     struct store_replays replays;
@@ -49,9 +49,6 @@ bool store_load(struct store *s, int64_t n, struct buf *out);
  * that was made from time, "" for none. */
 void store_ends(struct store *s, int64_t *first, int64_t *last,
                 char last_id[EVENT_ID_BYTES + 1]);
-
-/* Bytes of the file that hold something (the write-ahead log not counted). */
-int64_t store_used_bytes(struct store *s);
 
 /* Purge rows from the front: none above `most_n`, none that a replay above
  * `handed_n` (the last that was handed on) needs, at most `count` rows and

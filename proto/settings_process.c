@@ -106,7 +106,8 @@ const struct conf_section settings_history_section = {
              .min = SECOND_MS,
              .max = LONG_MS,
              .help = "how long events, deliveries and attempts are kept after "
-                     "they are done"},
+                     "they are done; the oldest go sooner where a database "
+                     "holds a quarter of what its disk has room for"},
             {0},
         },
 };

@@ -161,10 +161,26 @@ static void look(struct sequencer *q)
     count(q);
 }
 
+/* Events that are over; where they must go early, no slower than new ones come. */
+static bool purge_events(struct sequencer *q)
+{
+    int64_t now = q->d.loop.now_ms;
+    int64_t keep_ms = retention_keep_ms(&q->retention, q->d.db, q->d.settings,
+                                        now);
+    int most = keep_ms ? PURGE_PER_TURN : TURN_MAX_COUNT;
+
+    if (store_purge(q->store, now, keep_ms, most, &q->purged_to))
+        return true;
+    if (now - q->purged_ms > (keep_ms ? HOUR_MS : 10 * MINUTE_MS)) {
+        q->purged_to = 0; /* look at those left behind */
+        q->purged_ms = now;
+    }
+    return false;
+}
+
 static bool purge(struct sequencer *q)
 {
     int64_t now = q->d.loop.now_ms;
-
     int64_t cutoff = now - q->d.settings->history_keep_ms;
 
     q->purge_keys = keys_work(q->keys, now,
@@ -174,15 +190,8 @@ static bool purge(struct sequencer *q)
                              store_objects_purge(q->order, cutoff,
                                                  ORDER_PER_TURN) >=
                          ORDER_PER_TURN;
-    if (q->purge_events &&
-        !store_purge(q->store, now, q->d.settings->history_keep_ms,
-                     PURGE_PER_TURN, &q->purged_to)) {
-        q->purge_events = false;
-        if (now - q->purged_ms > HOUR_MS) { /* look at those left behind */
-            q->purged_to = 0;
-            q->purged_ms = now;
-        }
-    }
+    if (q->purge_events)
+        q->purge_events = purge_events(q);
     return q->purge_keys || q->purge_events || q->purge_order;
 }
 

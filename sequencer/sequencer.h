@@ -5,6 +5,7 @@
 #include "daemon.h"
 #include "grant.h"
 #include "lookup.h"
+#include "retention.h"
 #include "subscriptions.h"
 #include "ulid.h"
 #include "wire.h"
@@ -198,9 +199,10 @@ struct sequencer {
     bool no_room;    /* the disk is below its mark: take no events */
     size_t turn;     /* counts turns, for taking turns */
     bool purge_keys, purge_events,
-        purge_order;       /* there may be something to forget */
-    int64_t purged_ms;     /* wall: when `purged_to` began anew */
-    int64_t purged_to;     /* events up to here were looked at for retention */
+        purge_order;   /* there may be something to forget */
+    int64_t purged_ms; /* wall: when `purged_to` began anew */
+    int64_t purged_to; /* events up to here were looked at for retention */
+    struct retention retention;
     uint64_t letters_done; /* hop number to dlqd that was tidied up to */
     /* Deliveries wait to be sent again (replay.h): there may be some; mono: the
      * last look; up to which event it came. */

@@ -216,7 +216,7 @@ static bool is_young(int64_t taken_ms, int64_t now_ms, int64_t keep_ms)
 bool store_purge(struct store *s, int64_t now_ms, int64_t keep_ms, int most,
                  int64_t *at)
 {
-    int64_t gone[64];
+    int64_t gone[TURN_MAX_COUNT];
     int looked = 0, n = 0;
     bool young = false;
 

@@ -4,6 +4,7 @@ nothing that was acknowledged is lost, and with room again it goes on by itself.
 The state lies on a small tmpfs, which needs the right to mount (CI has it)."""
 
 import contextlib
+import json
 import os
 import pathlib
 import shutil
@@ -186,6 +187,56 @@ class FullDisk(RigTest):
         rig.settle()
         kept, = rig.rows("ingress", "SELECT count(*) AS n FROM archive")
         self.assertIn(kept["n"], range(5, 50))
+
+    def count(self, rig, process, table, where="true"):
+        row, = rig.rows(process,
+                        f"SELECT count(*) AS n FROM {table} WHERE {where}")
+        return row["n"]
+
+    def unwanted(self, rig, batch, lines=900):
+        """Events with much to remember, which are over at once."""
+        status, _, answer = http_request(
+            rig.door_port, "POST", "/v1/events/batch",
+            "\n".join(json.dumps({
+                "workspace": "u" * 250, "type": "t" * 250, "data": {},
+                "id": f"{batch}-{n}".rjust(250)}) for n in range(lines)),
+            {"Authorization": "Bearer t0ken-of-ours"})
+        self.assertEqual(status, 200, answer)
+        return lines
+
+    def test_a_history_larger_than_its_disk(self):
+        """P1, P2: what is over makes room for what comes, long before
+        history.keep asks for it: the door stays open. What is not over stays."""
+        rig = self.pipeline()
+        rig.config["producers"] = [{"name": "us", "tokens": ["t0ken-of-ours"]}]
+        rig.config["endpoints"] = [rig.endpoint("crm", workspaces=["ws-*"])]
+        rig.config["retry_policies"][0].update(
+            first_wait="30m", max_wait="30m", jitter="none")
+        rig.receiver.rules({"path": "/crm", "answers": [
+            {"status": 503}, {"status": 200, "body": "x" * 16_000}]})
+        rig.write_config()
+        rig.start()
+        first = rig.accept()
+        parked = "status = 2"
+        wait_for(lambda: self.count(rig, "sequencer", "deliveries", parked),
+                 what="its retry to be parked")
+        self.fill(rig, leave=112 << 20)
+        sent = sum(self.unwanted(rig, batch) for batch in range(20))
+        load = rig.load(count=1500, workspaces=10, size=300)
+        self.assertEqual(set(load.result()["counts"]), {"200"})
+        rig.receiver.wait(count=1501)  # so all before it was taken, too
+        wait_for(lambda: self.count(rig, "sequencer", "events") < sent,
+                 what="a shorter history of events")
+        wait_for(lambda: "history.keep" in rig["deliverer-1"].log() and
+                 self.count(rig, "deliverer-1", "attempts") < 1500,
+                 what="a shorter history of attempts")
+        self.assertIn("history.keep", rig["sequencer"].log())
+        self.assertTrue(rig.door_is_open())
+        self.assertEqual(
+            self.count(rig, "sequencer", "deliveries", parked), 1)
+        self.assertEqual(
+            {r.id for r in rig.receiver.requests("/crm")},
+            {first, *(a["id"] for a in load.acks())})
 
     def test_a_start_on_a_full_disk(self):
         """P3: killed while the disk is full, started while it still is: each

@@ -11,6 +11,7 @@
 #include "log.h"
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -135,6 +136,17 @@ static void it_is_opened_the_way_our_promises_need(void **state)
     assert_int_equal(number(db, "PRAGMA wal_autocheckpoint"), 0);
     assert_true(db_room_bytes(db) > 0);
     assert_true(db_size_bytes(db) > 0);
+    db_close(db);
+}
+
+static void it_knows_its_share_of_the_disk(void **state)
+{
+    struct db *db = db_open(file, &schema);
+
+    (void)state;
+    assert_true(db_used_bytes(db) > 0);
+    assert_false(db_over_share(db, 1));
+    assert_true(db_over_share(db, INT_MAX));
     db_close(db);
 }
 
@@ -807,6 +819,7 @@ int main(void)
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
     const struct CMUnitTest tests[] = {
         T(it_is_opened_the_way_our_promises_need),
+        T(it_knows_its_share_of_the_disk),
         T(an_older_file_is_brought_forward_and_keeps_its_rows),
         T(a_step_is_done_whole_or_not_at_all),
         T(a_newer_file_is_refused),

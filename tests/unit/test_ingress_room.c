@@ -188,17 +188,17 @@ static void what_was_purged_is_room_again(void **state)
     int64_t before, full;
 
     (void)state;
-    before = store_used_bytes(&store);
+    before = db_used_bytes(store.db);
     db_begin(store.db);
     for (int n = 1; n <= 100; n++)
         insert(n, 1, 10000);
     commit();
-    full = store_used_bytes(&store);
+    full = db_used_bytes(store.db);
     assert_true(full > before + 1000000);
     db_begin(store.db);
     assert_int_equal(store_purge(&store, 100, 1000, 100, 100 * MIB), 100);
     commit();
-    assert_true(store_used_bytes(&store) < before + 100000);
+    assert_true(db_used_bytes(store.db) < before + 100000);
 }
 
 /* P1: the sequencer was away until the disk was low, and has it all now. Of the
@@ -227,7 +227,7 @@ static void what_was_handed_on_makes_room_again(void **state)
                       .looked_ms = 1,
                       .free_bytes = MIB,
                       .mark_bytes = 2 * MIB,
-                      .used_bytes = store_used_bytes(&store),
+                      .used_bytes = db_used_bytes(store.db),
                       .first_n = 1,
                       .last_n = 20};
     assert_int_equal(room_work(&r, &store, hop, &s, 2, 2, &wait_ms), 0);
