@@ -192,15 +192,16 @@ void endpoints_work(struct sequencer *q)
         if (!e->changed)
             continue;
         e->changed = false;
-        store_endpoint_state(q->store,
-                             &(struct endpoint_row){.id = e->id,
-                                                    .ordered = e->ordered,
-                                                    .state = (int)e->state,
-                                                    .since_ms = e->since_ms,
-                                                    .why = e->why,
-                                                    .failing_ms = e->failing_ms,
-                                                    .warned = e->warned,
-                                                    .paused_ms = e->paused_ms});
+        store_endpoint_state(
+            q->store, &(struct endpoint_row){.id = e->id,
+                                             .ordered = e->ordered,
+                                             .state = (int)e->state,
+                                             .since_ms = e->since_ms,
+                                             .why = e->why,
+                                             .failing_ms = e->failing_ms,
+                                             .warned = e->warned,
+                                             .paused_ms = e->paused_ms,
+                                             .gone_after = e->gone_after});
     }
     q->metrics[METRIC_LANES_HALTED] = halts;
 }

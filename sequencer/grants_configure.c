@@ -70,9 +70,11 @@ static int64_t match(struct sequencer *q, const struct settings *s)
         const struct endpoint_settings *es =
             i < s->endpoint_count ? &s->endpoints[i]
                                   : &s->backfills[i - s->endpoint_count];
-        struct endpoint *e = endpoint_adopt(q, es->name);
+        struct endpoint *e = grants_endpoint(q, es->name);
 
         e->settings = es;
+        e->changed |= e->gone_after != 0;
+        e->gone_after = 0;
         places[i] = (size_t)(e - q->endpoints);
         carry(e);
         if (es->timeout_ms > longest_ms)
@@ -87,12 +89,15 @@ static int64_t match(struct sequencer *q, const struct settings *s)
  * a new grant that carries the new one. Rows only; the rest is the turn's. */
 void grants_configure(struct sequencer *q, const struct settings *s)
 {
+    grants_forget_gone(q);
     grants_forget_settings(q);
     keep_longest(q, match(q, s));
     for (size_t i = 0; i < q->endpoint_count; i++) {
         struct endpoint *e = &q->endpoints[i];
 
         e->waiting = true;
+        if (!e->settings && !e->gone_after)
+            grants_note_gone(q, e);
         lanes_configure(q, e);
         if (e->grant && (!endpoint_is_on(e) || grants_digest(e) != e->config))
             e->recall = true;

@@ -3,6 +3,7 @@
 #include "grants_inside.h"
 #include "store.h"
 #include "store_lanes.h"
+#include "store_search.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -41,9 +42,7 @@ static struct endpoint *endpoint_new(struct sequencer *q, int64_t id,
     struct endpoint *e;
 
     if (id >= ENDPOINTS_MAX)
-        die(EXIT_CONFIG,
-            "endpoints: there can be at most %d in all, removed "
-            "ones included",
+        die(EXIT_CONFIG, "endpoints: there can have been at most %d in all",
             ENDPOINTS_MAX - 1);
     q->endpoints = gr_realloc(q->endpoints,
                               (q->endpoint_count + 1) * sizeof *q->endpoints);
@@ -59,11 +58,35 @@ static struct endpoint *endpoint_new(struct sequencer *q, int64_t id,
     return e;
 }
 
-struct endpoint *endpoint_adopt(struct sequencer *q, const char *name)
+struct endpoint *grants_endpoint(struct sequencer *q, const char *name)
 {
     struct endpoint *e = endpoint_find(q, name);
 
     return e ? e : endpoint_new(q, store_endpoint_add(q->store, name), name);
+}
+
+void grants_note_gone(struct sequencer *q, struct endpoint *e)
+{
+    e->gone_after = q->next_event - 1;
+    e->changed = true;
+}
+
+struct endpoint *endpoint_adopt(struct sequencer *q, const char *name)
+{
+    struct endpoint *e = grants_endpoint(q, name);
+
+    if (!e->settings)
+        grants_note_gone(q, e);
+    return e;
+}
+
+static void forget_acts(void *arg, const char *name)
+{
+    struct sequencer *q = arg;
+    char *subject = gr_printf("endpoint %s", name);
+
+    store_acts_drop(q->search, subject);
+    free(subject);
 }
 
 struct deliverer *grants_deliverer(struct sequencer *q, const char *name)
@@ -101,6 +124,7 @@ static void on_endpoint_row(void *arg, const struct endpoint_row *r)
     e->failing_ms = r->failing_ms;
     e->warned = r->warned;
     e->paused_ms = r->paused_ms;
+    e->gone_after = r->gone_after;
     if (!r->grant)
         return;
     e->home = grants_deliverer(q, r->home);
@@ -139,6 +163,18 @@ static void forget_endpoints(struct sequencer *q)
     q->subscriptions = NULL;
     q->endpoints = NULL;
     q->endpoint_count = 0;
+}
+
+/* Its id is never given again, so that nothing that still names it means another. */
+void grants_forget_gone(struct sequencer *q)
+{
+    int count = store_endpoints_forget(q->store, q->next_event, forget_acts, q);
+
+    if (!count)
+        return;
+    log_info(NULL, "removed endpoints that nothing is kept of are forgotten",
+             LI("count", count));
+    grants_undo(q);
 }
 
 /* Endpoints, and which disk each deliverer has, as our disk has them (another

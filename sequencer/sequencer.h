@@ -95,7 +95,7 @@ enum sequencer_family {
 };
 
 enum {
-    EVENT_BITS_ENDPOINT = 16, /* of a delivery's ref: its endpoint's id */
+    EVENT_BITS_ENDPOINT = 20, /* of a delivery's ref: its endpoint's id */
     ENDPOINTS_MAX = 1 << EVENT_BITS_ENDPOINT,
 };
 
@@ -134,6 +134,8 @@ struct endpoint {
     int64_t id;
     char name[NAME_MAX_BYTES + 1];
     const struct endpoint_settings *settings; /* NULL: removed */
+    int64_t
+        gone_after; /* removed: no event above this has a delivery; 0: not */
     struct deliverer *home;
     uint64_t grant;
     int64_t config;     /* digest of `carried` */
@@ -250,7 +252,8 @@ int grants_work(struct sequencer *q);
 void grants_tell(struct sequencer *q);
 struct endpoint *endpoint_find(struct sequencer *q, const char *name);
 struct endpoint *endpoint_by_id(struct sequencer *q, int64_t id);
-/* Made, as a removed one, when it was never there. */
+/* For a delivery of an event that there is. Made, as a removed one, when it was never
+ * there. */
 struct endpoint *endpoint_adopt(struct sequencer *q, const char *name);
 /* After a rolled back turn. */
 void grants_undo(struct sequencer *q);

@@ -7,12 +7,12 @@
 
 extern const char sequencer_store_sql[], sequencer_parts_sql[],
     sequencer_order_sql[], sequencer_replay_sql[], sequencer_streams_sql[],
-    sequencer_answers_sql[];
+    sequencer_answers_sql[], sequencer_gone_sql[];
 
-static const char *const steps[] = {sequencer_store_sql,  proto_hop_sql,
-                                    sequencer_parts_sql,  sequencer_order_sql,
-                                    sequencer_replay_sql, sequencer_streams_sql,
-                                    sequencer_answers_sql};
+static const char *const steps[] = {
+    sequencer_store_sql,   proto_hop_sql,        sequencer_parts_sql,
+    sequencer_order_sql,   sequencer_replay_sql, sequencer_streams_sql,
+    sequencer_answers_sql, sequencer_gone_sql};
 const struct db_schema sequencer_schema = {steps, COUNT_OF(steps), 0};
 
 enum { ROUTED_MAX_BYTES = 1024 * 1024, CLOCK_ALL_BYTES = 1024 * 1024 };
@@ -29,13 +29,19 @@ static const struct db_statement statements[] = {
                         "clock, routed) VALUES(?, ?, ?, ?)"},
     {AT(endpoints),
      "SELECT id, name, home, grant_id, config, ordered, state, since_ms, why, "
-     "failing_ms, warned, paused_ms FROM endpoints ORDER BY id"},
+     "failing_ms, warned, paused_ms, gone_after FROM endpoints ORDER BY id"},
     {AT(endpoint_add), "INSERT INTO endpoints(name) VALUES(?) RETURNING id"},
     {AT(endpoint_set), "UPDATE endpoints SET home = ?2, grant_id = ?3, config "
                        "= ?4 WHERE id = ?1"},
     {AT(endpoint_state),
      "UPDATE endpoints SET ordered = ?2, state = ?3, since_ms = ?4, why = ?5, "
-     "failing_ms = ?6, warned = ?7, paused_ms = ?8 WHERE id = ?1"},
+     "failing_ms = ?6, warned = ?7, paused_ms = ?8, gone_after = ?9 "
+     "WHERE id = ?1"},
+    /* The highest id stays, so that none is given twice. */
+    {AT(endpoints_forget),
+     "DELETE FROM endpoints WHERE gone_after > 0 AND grant_id = 0 AND "
+     "gone_after < (SELECT ifnull(min(n), ?1) FROM events) AND "
+     "id < (SELECT max(id) FROM endpoints) RETURNING name"},
     {AT(deliverers), "SELECT name, store FROM deliverers"},
     {AT(deliverer_set),
      "INSERT OR REPLACE INTO deliverers(name, store) VALUES(?, ?)"},
@@ -143,7 +149,8 @@ void store_endpoints(struct store *s, endpoint_fn *fn, void *arg)
                                        .why = col_text(q, 8),
                                        .failing_ms = col_i64(q, 9),
                                        .warned = (int)col_i64(q, 10),
-                                       .paused_ms = col_i64(q, 11)});
+                                       .paused_ms = col_i64(q, 11),
+                                       .gone_after = col_i64(q, 12)});
     db_done(q);
 }
 
@@ -175,7 +182,20 @@ void store_endpoint_state(struct store *s, const struct endpoint_row *e)
     bind_i64(q, 6, e->failing_ms);
     bind_i64(q, 7, e->warned);
     bind_i64(q, 8, e->paused_ms);
+    bind_i64(q, 9, e->gone_after);
     db_run(s->db, q);
+}
+
+int store_endpoints_forget(struct store *s, int64_t next_event,
+                           endpoint_name_fn *fn, void *arg)
+{
+    int count = 0;
+
+    bind_i64(s->endpoints_forget, 1, next_event);
+    for (; db_step(s->db, s->endpoints_forget); count++)
+        fn(arg, col_text(s->endpoints_forget, 0));
+    db_done(s->endpoints_forget);
+    return count;
 }
 
 void store_deliverers(struct store *s, deliverer_fn *fn, void *arg)

@@ -79,6 +79,7 @@ struct endpoint_row {
     int64_t failing_ms;
     int warned;
     int64_t paused_ms;
+    int64_t gone_after;
 };
 
 typedef void endpoint_fn(void *arg, const struct endpoint_row *e);
@@ -88,6 +89,11 @@ void store_endpoint_set(struct store *s, int64_t id, const char *home,
                         uint64_t grant, int64_t config);
 /* All but name, home, grant and config. */
 void store_endpoint_state(struct store *s, const struct endpoint_row *e);
+/* Those removed of which no event that is held, and none from `next_event` on, has a
+ * delivery; says their names, returns how many. */
+typedef void endpoint_name_fn(void *arg, const char *name);
+int store_endpoints_forget(struct store *s, int64_t next_event,
+                           endpoint_name_fn *fn, void *arg);
 typedef void deliverer_fn(void *arg, const char *name, uint64_t store);
 void store_deliverers(struct store *s, deliverer_fn *fn, void *arg);
 void store_deliverer_set(struct store *s, const char *name, uint64_t store);

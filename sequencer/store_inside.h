@@ -9,8 +9,8 @@ struct store {
     struct db *db;
     /* store.c */
     stmt *meta, *meta_set, *workspace, *workspace_set;
-    stmt *endpoints, *endpoint_add, *endpoint_set, *endpoint_state, *deliverers,
-        *deliverer_set;
+    stmt *endpoints, *endpoint_add, *endpoint_set, *endpoint_state,
+        *endpoints_forget, *deliverers, *deliverer_set;
     stmt *purge_look, *purge_event, *purge_body, *purge_part, *purge_deliveries,
         *purge_attempts;
     /* store_events.c */

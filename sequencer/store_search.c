@@ -10,7 +10,7 @@ struct store_search {
     stmt *by_provider_id, *by_prefix;
     stmt *walk, *walk_dead, *walking;
     stmt *block, *block_put, *block_last, *blocks_forget, *block_endpoints;
-    stmt *act_add, *acts, *act_before, *acts_forget;
+    stmt *act_add, *acts, *act_before, *acts_forget, *acts_drop;
 };
 
 #define WALK                                                               \
@@ -76,6 +76,7 @@ struct store_search *store_search_open(struct db *db)
             "?1 AND (o.subject NOT GLOB 'endpoint *' OR EXISTS (SELECT 1 FROM "
             "acts a WHERE a.subject = o.subject AND a.at_ms > o.at_ms)) "
             "ORDER BY o.at_ms LIMIT ?2)");
+    s->acts_drop = db_prepare(db, "DELETE FROM acts WHERE subject = ?");
     return s;
 }
 
@@ -287,4 +288,10 @@ int store_acts_forget(struct store_search *s, int64_t cutoff_ms, int most)
     bind_i64(s->acts_forget, 2, most);
     db_run(s->db, s->acts_forget);
     return db_changes(s->db);
+}
+
+void store_acts_drop(struct store_search *s, const char *subject)
+{
+    bind_text(s->acts_drop, 1, subject);
+    db_run(s->db, s->acts_drop);
 }

@@ -80,5 +80,6 @@ void store_act_before(struct store_search *s, const char *subject,
 /* Of before `cutoff_ms`, at most `most`, but not an endpoint's last: how many
  * went. */
 int store_acts_forget(struct store_search *s, int64_t cutoff_ms, int most);
+void store_acts_drop(struct store_search *s, const char *subject);
 
 #endif

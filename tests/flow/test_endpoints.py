@@ -210,5 +210,49 @@ class Endpoints(RigTest):
         rig.settle()
         self.assertEqual(set(rig.receiver.delivered("/crm")), {last})
 
+    def test_a_removed_endpoint_is_forgotten(self):
+        """P2: with the last event that it had, not before; of that name there can
+        be one again, and one that dlqd still has a letter for is there to die of
+        it."""
+        rig = self.rig()
+        rig.config["history"] = {"keep": "1s"}
+        rig.config["endpoints"].append(rig.endpoint("other"))
+        kept = rig.config["endpoints"]
+        rig.receiver.rules({"path": "/crm", "answers": [
+            {"status": 503, "headers": {"Retry-After": "3000"}}]})
+        rig.write_config()
+        rig.start()
+        event = rig.accept()
+        wait_for(lambda: rig.receiver.requests("/crm"))
+        rig.config["endpoints"] = kept[1:]
+        rig.write_config()
+        rig["sequencer"].reload()
+        letter = wait_for(lambda: rig.cli("dlq")[0], what="its letter")[0]
+        row = "SELECT id, gone_after FROM endpoints WHERE name = 'crm'"
+        self.assertEqual(rig.rows("sequencer", row)[0]["gone_after"], 1)
+
+        wait_for(lambda: not rig.rows("sequencer", "SELECT 1 FROM events"),
+                 what="the end of its history")
+        rig["sequencer"].kill()
+        rig["sequencer"].start()
+        wait_for(lambda: not rig.rows("sequencer", row), what="it to go")
+        self.assertEqual(rig.cli("endpoints", "crm")[1], 1)
+        rig.cli("dlq", "retry", letter["id"])
+        wait_for(lambda: rig.rows("sequencer", row), what="it to be back")
+        wait_for(lambda: rig.cli("dlq", "show", letter["id"])[0]["state"] ==
+                 "dead", what="its second death")
+        self.assertEqual(self.shown(rig)["state"], "removed")
+        rig.receiver.rules()
+        rig.config["endpoints"] = kept
+        rig.write_config()
+        rig["sequencer"].reload()
+        wait_for(lambda: self.shown(rig)["state"] == "active")
+        last = rig.accept()
+        rig.receiver.wait(last, path="/crm")
+        rig.receiver.wait(last, path="/other")
+        self.assertEqual(rig.rows("sequencer", row)[0]["gone_after"], 0)
+        rig.cli("dlq", "retry", letter["id"])
+        self.assertIn(event, {r.id for r in rig.receiver.wait(event, 2, "/crm")})
+
 
 main()

@@ -104,6 +104,38 @@ static void every_statement_seeks_what_it_needs(void **state)
     store_lanes_close(lanes);
 }
 
+/* ---- an older database ---- */
+
+/* A program of before wrote 16 bits of an endpoint's id into what its log points
+ * at; the rows that are still to be sent mean the same deliveries. */
+static void the_log_of_an_older_program_is_carried_forward(void **state)
+{
+    static const char kinds[] =
+        "INSERT INTO hop_log(link, n, kind, ref) VALUES"
+        "(1, 1, 33, 7 << 16 | 65535), (1, 2, 35, 8 << 16 | 2), (1, 3, 9, 77)";
+    const int before = 7; /* its steps */
+    struct db_schema older = sequencer_schema;
+    stmt *ref;
+
+    (void)state;
+    store_close(store);
+    db_close(db);
+    unlink(path);
+    older.count = before;
+    db = db_open(path, &older);
+    db_exec(db, kinds);
+    db_close(db);
+    db = db_open(path, &sequencer_schema);
+    store = store_open(db);
+    ref = db_prepare(db, "SELECT ref FROM hop_log WHERE n = ?");
+    for (int n = 1; n <= 3; n++) {
+        bind_i64(ref, 1, n);
+        assert_int_equal(db_number(db, ref, 0), n == 1 ? delivery_ref(7, 65535)
+                                                : n == 2 ? delivery_ref(8, 2)
+                                                         : 77);
+    }
+}
+
 /* ---- what is purged ---- */
 
 static void add_event(int64_t n, int status, int64_t taken_ms)
@@ -198,6 +230,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(every_statement_seeks_what_it_needs,
                                         begin, end),
+        cmocka_unit_test_setup_teardown(
+            the_log_of_an_older_program_is_carried_forward, begin, end),
         cmocka_unit_test_setup_teardown(only_what_is_over_is_purged, begin,
                                         end),
         cmocka_unit_test_setup_teardown(what_is_behind_a_time_to_come_is_purged,
