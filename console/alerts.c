@@ -60,11 +60,12 @@ static void load_one(void *self, const struct alert_row *row)
 {
     struct console *c = self;
     struct active *a = add_active(c, row->rule, row->subject);
+    int64_t now = now_ms(); /* the clock may have been ahead */
 
     a->n = row->n;
     a->life = (struct life){
         .state = strcmp(row->state, "firing") == 0 ? LIFE_FIRING : LIFE_PENDING,
-        .since_ms = row->since_ms,
+        .since_ms = row->since_ms < now ? row->since_ms : now,
         .fired_ms = row->fired_ms};
     if (!c->judge_due_ms) /* our start, not an undo */
         remember(c, row);

@@ -1,4 +1,5 @@
 #include "store.h"
+#include "clock.h"
 #include <string.h>
 
 #define ALERT_COLUMNS                                                   \
@@ -114,6 +115,9 @@ void store_alerts_cut(struct store *s, int64_t kept)
 
 /* ---- notifications ---- */
 
+/* Longer than any wait of tell.c: then the clock was ahead as it was written. */
+#define WAIT_MOST_MS (2 * HOUR_MS)
+
 int64_t store_notification_add(struct store *s,
                                const struct notification_row *r)
 {
@@ -160,7 +164,7 @@ bool store_notification_next(struct store *s, const char *notifier,
                                      .subject = col_text(q, 9),
                                      .text = col_text(q, 10),
                                      .body = col_text(q, 11)};
-    if (out->next_ms <= now_ms)
+    if (out->next_ms <= now_ms || out->next_ms - now_ms > WAIT_MOST_MS)
         return true;
     *due_ms = out->next_ms;
     db_done(q);

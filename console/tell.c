@@ -199,7 +199,8 @@ static void try_again(struct console *c, const struct notify_end *e)
         store_done(&c->store);
         return;
     }
-    if (now - row.made_ms >= RETRY_LAST_MS) {
+    if (now - row.made_ms >= RETRY_LAST_MS ||
+        row.made_ms - now >= RETRY_LAST_MS) { /* a clock that was ahead */
         log_warn(NULL, "nobody could be told of an alert for a day; given up",
                  LS("notifier", e->notifier), LS("subject", row.subject),
                  LS("why", e->why));

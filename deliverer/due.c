@@ -1,4 +1,5 @@
 #include "due.h"
+#include "backoff.h"
 #include "clock.h"
 #include "deliverer.h"
 #include "log.h"
@@ -53,6 +54,21 @@ static int fetch_count(const struct endpoint *e)
     return n > FETCH_MAX ? FETCH_MAX : n < FETCH_LEAST ? FETCH_LEAST : n;
 }
 
+int64_t due_most_ms(const struct deliverer *d, const struct endpoint *e)
+{
+    return e->config ? d->daemon.loop.now_ms + HOUR_MS +
+                           backoff_longest_ms(&e->config->policy)
+                     : INT64_MAX;
+}
+
+/* true: perhaps there are more of them. */
+static bool hasten(struct deliverer *d, struct grant *g)
+{
+    return g->endpoint.config &&
+           store_tasks_hasten(&d->store, g->id, due_most_ms(d, &g->endpoint),
+                              d->daemon.loop.now_ms, FETCH_MAX) == FETCH_MAX;
+}
+
 /* What is due; and when that is all in, what was parked when its endpoint
  * recovered. Those in memory may be among the rows: read past them. */
 static void fetch(struct deliverer *d, struct grant *g)
@@ -60,8 +76,9 @@ static void fetch(struct deliverer *d, struct grant *g)
     struct endpoint *e = &g->endpoint;
     struct fetch f = {.d = d, .grant = g, .now_ms = d->daemon.loop.now_ms};
     int limit = (int)e->rows_here + fetch_count(e);
-    bool all = store_tasks_due(&d->store, g->id, f.now_ms, limit, bring_in, &f);
+    bool all = !hasten(d, g);
 
+    all &= store_tasks_due(&d->store, g->id, f.now_ms, limit, bring_in, &f);
     if (all && e->recovered_ms) {
         f.early = true;
         all = store_tasks_early(&d->store, g->id, e->recovered_ms, limit,

@@ -105,6 +105,8 @@ static void confirm(struct deliverer *d, struct grant *g,
     g->stamp_ms = w->stamp_ms;
     gate_configure(&g->endpoint.gate, config);
     note_late(g);
+    if (g->endpoint.rows > g->endpoint.rows_here)
+        endpoint_row_due(&g->endpoint, now_ms()); /* look at them (due.c) */
     grants_set_config(d, g, config);
 }
 

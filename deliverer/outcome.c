@@ -77,7 +77,9 @@ static void decide(struct flight *f, int64_t now)
         return;
     }
     f->attempts = t->attempts + 1;
-    f->first_ms = t->first_ms ? t->first_ms : f->at_ms;
+    /* A first attempt after this one was by a clock that was ahead. */
+    f->first_ms = t->first_ms && t->first_ms < f->at_ms ? t->first_ms
+                                                        : f->at_ms;
     f->judgement = classify(&f->answer, &f->config->policy);
     classify_text(&f->answer, f->error);
     if (f->interrupted && !f->answer.answered) {

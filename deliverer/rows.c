@@ -1,6 +1,7 @@
 #include "rows.h"
 #include "clock.h"
 #include "deliverer.h"
+#include "due.h"
 
 enum {
     /* A task that has not ended after this gets a row, so that the hop's place
@@ -126,7 +127,7 @@ void rows_keep(struct deliverer *d, struct task *t)
 
     row.parked = t->attempts > 0;
     row.early_ms = d->daemon.loop.now_ms;
-    if (row.next_ms <= 0)
+    if (row.next_ms <= 0 || row.next_ms > due_most_ms(d, e))
         row.next_ms = d->daemon.loop.now_ms;
     store_task_put(&d->store, &row);
     grants_count_parked(d, t->grant, row.parked);

@@ -1,4 +1,5 @@
 #include "store.h"
+#include "clock.h"
 #include "daemon.h"
 #include <stdio.h>
 #include <string.h>
@@ -18,15 +19,22 @@ static int64_t one_number(struct store *s, const char *sql)
 }
 
 /* The file's own id: in a transaction of its own, as it must be there before
- * the first beat names it. */
-static void make_id(struct store *s)
+ * the first beat names it. And what did not wait for a retry does not wait because
+ * the clock was ahead when its row was written. */
+static void begin(struct store *s)
 {
     stmt *put = prepare(s, "INSERT OR IGNORE INTO meta (one, id) "
                            "VALUES (1, ?1)");
+    stmt *hasten = prepare(s,
+                           "UPDATE tasks SET next_ms = ?1 WHERE n IN (SELECT "
+                           "n FROM tasks INDEXED BY tasks_fresh WHERE "
+                           "parked = 0) AND next_ms > ?1");
 
     db_begin(s->db);
     bind_i64(put, 1, (int64_t)random_id());
     db_run(s->db, put);
+    bind_i64(hasten, 1, now_ms());
+    db_run(s->db, hasten);
     if (db_commit(s->db) != GR_OK)
         die(EXIT_STORAGE, "%s: the disk is full: a deliverer can't even begin",
             db_path(s->db));
@@ -61,6 +69,10 @@ static void prepare_tasks(struct store *s)
         s, "SELECT next_ms FROM tasks INDEXED BY tasks_due "
            "WHERE grant_id = ?1 AND next_ms > ?2 "
            "ORDER BY next_ms LIMIT 1");
+    s->sql.tasks_hasten = prepare(
+        s, "UPDATE tasks SET next_ms = ?3 WHERE n IN (SELECT n FROM tasks "
+           "INDEXED BY tasks_due WHERE grant_id = ?1 AND next_ms > ?2 "
+           "LIMIT ?4)");
     s->sql.tasks_purge = prepare(
         s, "DELETE FROM tasks WHERE n IN (SELECT n FROM tasks "
            "INDEXED BY tasks_due WHERE grant_id = ?1 LIMIT ?2)");
@@ -125,7 +137,7 @@ static void read_last_event(struct store *s)
 void store_open(struct store *s, struct db *db)
 {
     s->db = db;
-    make_id(s);
+    begin(s);
     prepare_tasks(s);
     prepare_attempts(s);
     prepare_rest(s);
@@ -245,6 +257,17 @@ int64_t store_next_due(struct store *s, uint64_t grant, int64_t now_ms)
     due = db_step(s->db, q) ? col_i64(q, 0) : INT64_MAX;
     db_done(q);
     return due;
+}
+
+int store_tasks_hasten(struct store *s, uint64_t grant, int64_t most_ms,
+                       int64_t now_ms, int limit)
+{
+    bind_i64(s->sql.tasks_hasten, 1, (int64_t)grant);
+    bind_i64(s->sql.tasks_hasten, 2, most_ms);
+    bind_i64(s->sql.tasks_hasten, 3, now_ms);
+    bind_i64(s->sql.tasks_hasten, 4, limit);
+    db_run(s->db, s->sql.tasks_hasten);
+    return db_changes(s->db);
 }
 
 int store_tasks_purge(struct store *s, uint64_t grant, int limit)

@@ -23,8 +23,8 @@ struct store {
     struct ages ages; /* of attempts */
     struct {
         stmt *task_put, *task_park, *task_gone, *task_find, *task_due,
-            *task_next_due, *task_early, *tasks_purge, *tasks_of_event,
-            *tasks_counts, *tasks_fresh;
+            *task_next_due, *task_early, *tasks_hasten, *tasks_purge,
+            *tasks_of_event, *tasks_counts, *tasks_fresh;
         stmt *grant_put, *grant_gone, *grants_all;
         stmt *attempt_put, *attempt_get, *attempts_of_event, *attempts_ages,
             *attempts_purge;
@@ -68,6 +68,9 @@ bool store_tasks_early(struct store *s, uint64_t grant, int64_t early_ms,
                        int limit, due_row_fn *each, void *self);
 /* When the next after `now_ms` is due; INT64_MAX: none. */
 int64_t store_next_due(struct store *s, uint64_t grant, int64_t now_ms);
+/* Some that are due later than `most_ms` are due now; returns how many. */
+int store_tasks_hasten(struct store *s, uint64_t grant, int64_t most_ms,
+                       int64_t now_ms, int limit);
 /* Delete some of a grant's rows; returns how many. */
 int store_tasks_purge(struct store *s, uint64_t grant, int limit);
 typedef void task_row_fn(void *self, const struct task_row *row);

@@ -43,6 +43,21 @@ int64_t backoff_wait_ms(const struct retry_policy *p, uint64_t attempts)
     return wait < 0 ? -1 : clamp(wait, 0, LONGEST_WAIT_MS);
 }
 
+int64_t backoff_longest_ms(const struct retry_policy *p)
+{
+    int64_t asked = p->respect_retry_after ? RETRY_AFTER_MAX_MS / 10 * 11 : 0;
+    int64_t wait = p->first_wait_ms;
+
+    if (p->backoff == BACKOFF_EXPONENTIAL)
+        wait = p->max_wait_ms > 0 ? p->max_wait_ms : LONGEST_WAIT_MS;
+    for (size_t i = 0; i < p->schedule_count; i++)
+        if (wait < p->schedule_ms[i])
+            wait = p->schedule_ms[i];
+    wait = clamp(wait, 0, LONGEST_WAIT_MS);
+    wait += (int64_t)((double)wait * p->jitter_part) + 1;
+    return wait > asked ? wait : asked;
+}
+
 /* From 0 up to, but without, 1. */
 static double fraction(uint64_t random)
 {

@@ -37,6 +37,9 @@ enum backoff_end {
 /* BACKOFF_WAIT: *next_ms is when. */
 enum backoff_end backoff_next(const struct backoff *b, int64_t *next_ms);
 
+/* No wait that is made by this policy is longer, whatever an endpoint asks for. */
+int64_t backoff_longest_ms(const struct retry_policy *policy);
+
 /* The wait before jitter; negative: a schedule has come to its end. */
 int64_t backoff_wait_ms(const struct retry_policy *policy, uint64_t attempts);
 

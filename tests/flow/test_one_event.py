@@ -406,5 +406,41 @@ class Clocks(RigTest):
                       range(before + 3600, int(time.time()) + 3602))
         self.assertTrue(is_signed(request))
 
+    def test_no_wait_is_longer_because_the_clock_was_ahead(self):
+        """P2: what was parked by a clock that was a year ahead is tried when it is
+        right again, wherever it waits; and who is to hear of a death hears of it."""
+        rig = self.rig({
+            "alerts": [{"name": "death", "when": "dead_letter"}]}, console=True)
+        rig.config["notifiers"] = [{"name": "ops", "allow_private": True,
+                                    "webhook": rig.receiver.url("/ops")}]
+        rig.config["endpoints"] += [rig.endpoint("no")]
+        rig.config["retry_policies"][0].update(
+            first_wait="30m", max_wait="30m", jitter="none")
+        rig.write_config()
+        for end in rig.kill, rig.stop:  # it waits at the deliverer; it is given back
+            rig.receiver.rules(*({"path": path, "answers": [{"status": status}]}
+                                 for path, status in
+                                 (("/crm", 503), ("/no", 400), ("/ops", 503))))
+            rig.step_clock(400 * 86400)
+            rig.start()
+            wait_for(lambda: rig.rows("console", "SELECT 1 FROM cursors"),
+                     what="the console to ask for deaths")
+            event = rig.accept()
+            wait_for(lambda: rig.rows("sequencer", (
+                "SELECT 1 FROM deliveries WHERE status = 2")) and
+                rig.rows("console", (
+                    "SELECT 1 FROM notifications WHERE attempts > 0")),
+                what="a retry to be parked, and nobody told")
+            end()
+            rig.step_clock(0)
+            told = len(rig.receiver.requests("/ops"))
+            rig.receiver.rules({"path": "*", "answers": [{"status": 200}]})
+            rig.start()
+            wait_for(lambda: event in rig.receiver.delivered("/crm"),
+                     what="the retry")
+            wait_for(lambda: len(rig.receiver.requests("/ops")) > told,
+                     what="the message")
+            rig.stop()
+
 
 main()

@@ -234,6 +234,40 @@ static void retry_after_never_leaves_the_budget(void **state)
     assert_int_equal(asked(&p, 3600000, 50001), -1);
 }
 
+/* P2: what is due later was not made by this policy (deliverer/due.c). */
+static void no_wait_is_longer_than_the_longest(void **state)
+{
+    static const int64_t steps[] = {MINUTE_MS, 48 * HOUR_MS, HOUR_MS};
+    const struct retry_policy plain = {.backoff = BACKOFF_EXPONENTIAL,
+                                       .first_wait_ms = SECOND_MS,
+                                       .max_wait_ms = MINUTE_MS,
+                                       .factor = 2,
+                                       .jitter_part = .5,
+                                       .max_attempts = 9},
+                              table = {
+                                  .backoff = BACKOFF_SCHEDULE,
+                                  .schedule_ms = (int64_t *)(uintptr_t)steps,
+                                  .schedule_count = 3,
+                                  .repeat_last = true};
+    const struct retry_policy *all[] = {&by_default, &strict, &plain, &table};
+
+    (void)state;
+    for (size_t p = 0; p < 4; p++)
+        for (uint64_t n = 1; n < 9; n++) {
+            struct backoff b = {.policy = all[p],
+                                .attempts = n,
+                                .retry_after_ms = n % 2 ? INT64_MAX : 0,
+                                .random = UINT64_MAX};
+            int64_t next = 0;
+
+            backoff_next(&b, &next);
+            assert_true(next <= backoff_longest_ms(all[p]));
+        }
+    assert_true(backoff_longest_ms(&by_default) < 27 * HOUR_MS);
+    assert_true(backoff_longest_ms(&plain) < 2 * MINUTE_MS);
+    assert_true(backoff_longest_ms(&table) < 49 * HOUR_MS);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -245,6 +279,7 @@ int main(void)
         cmocka_unit_test(proportional_jitter_stays_within_its_part),
         cmocka_unit_test(retry_after_only_lengthens),
         cmocka_unit_test(retry_after_never_leaves_the_budget),
+        cmocka_unit_test(no_wait_is_longer_than_the_longest),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

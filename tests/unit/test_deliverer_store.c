@@ -184,13 +184,51 @@ static void rows_are_counted_by_grant(void **state)
     assert_int_equal(system(file), 0);
 }
 
+/* P2: written by a clock that was ahead: what waited for no retry is due at the next
+ * start, a retry when it is asked to be. */
+static void rows_of_a_time_to_come_are_hastened(void **state)
+{
+    char path[] = "/tmp/gr-store-XXXXXX", file[64];
+    struct task_row row = {.grant = 7, .event_id = "evt_a"};
+    struct store store = {0};
+    struct db *db;
+    int64_t now = now_ms();
+
+    (void)state;
+    assert_non_null(mkdtemp(path));
+    snprintf(file, sizeof file, "%s/d.db", path);
+    db = open_at(file, LAST);
+    store_open(&store, db);
+    db_begin(db);
+    for (int i = 0; i < 3; i++) {
+        row.next_ms = now + i * DAY_MS;
+        row.parked = i != 2;
+        store_task_put(&store, &row);
+    }
+    assert_int_equal(db_commit(db), GR_OK);
+    db_close(db);
+    db = open_at(file, LAST);
+    store_open(&store, db);
+    assert_int_equal(store_next_due(&store, 7, now_ms()), now + DAY_MS);
+    db_begin(db);
+    assert_int_equal(store_tasks_hasten(&store, 7, now + DAY_MS, now, 9), 0);
+    assert_int_equal(store_tasks_hasten(&store, 7, now + DAY_MS - 1, now, 9),
+                     1);
+    assert_int_equal(store_next_due(&store, 7, now_ms()), INT64_MAX);
+    assert_int_equal(db_commit(db), GR_OK);
+    db_close(db);
+    snprintf(file, sizeof file, "rm -r %s", path);
+    assert_int_equal(system(file), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(results_become_rows_of_the_log),
         cmocka_unit_test(only_what_is_acknowledged_is_purged),
         cmocka_unit_test(a_row_is_found_by_its_event),
-        cmocka_unit_test(rows_are_counted_by_grant)};
+        cmocka_unit_test(rows_are_counted_by_grant),
+        cmocka_unit_test(rows_of_a_time_to_come_are_hastened)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
