@@ -173,6 +173,7 @@ static struct series *the_other(struct metrics *m, struct family *f, int n)
 
     if (!f->other) {
         f->other = new_series(m, f, other, n);
+        f->other->other = true;
         log_warn(NULL,
                  "a metric has more label values than are kept apart; the "
                  "rest count as \"other\"",
@@ -243,9 +244,13 @@ void series_observe(struct series *s, int64_t v)
 
 void series_set(struct series *s, int64_t v)
 {
+    bool first;
+
     if (!s)
         return;
-    s->cells[0] = v;
+    first = s->measured != s->metrics->measuring;
+    if (first || !s->other || s->cells[0] < v)
+        s->cells[0] = v;
     s->measured = s->metrics->measuring;
 }
 

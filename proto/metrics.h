@@ -93,7 +93,8 @@ void series_add(struct series *s, int64_t n);
 void series_observe(struct series *s, int64_t v); /* of a histogram */
 /* Of a gauge (or of a counter that is kept elsewhere), from the plan's
  * measure() only: a gauge that is not set there is
- * not published any more, until it is set again. */
+ * not published any more, until it is set again. "other" is the largest of those
+ * it stands for: one that is in trouble must not be hidden by the next. */
 void series_set(struct series *s, int64_t v);
 
 /* ---- the daemon's turn ---- */

@@ -16,6 +16,7 @@ struct series {
      * beyond all of them, and the sum. */
     int64_t *cells;
     int bounds;
+    bool other; /* of its family: for all that are not kept apart */
 };
 LIST_HEAD(series_list, series);
 

@@ -173,6 +173,26 @@ static void too_many_label_values_count_as_other(void **state)
     assert_non_null(strstr(shown(r, METRIC_SERIES_MAX), "\"other\""));
 }
 
+/* P2: the one that is in trouble is not hidden by the next that is not. */
+static void other_is_the_largest_of_a_gauge(void **state)
+{
+    struct rig *r = *state;
+    char name[METRIC_LABEL_BYTES];
+
+    for (int i = 0; i < METRIC_SERIES_MAX; i++) {
+        snprintf(name, sizeof name, "e%d", i);
+        (void)METRIC_SERIES(r->m, PARKED, name);
+    }
+    for (int last = 2; last > 0; last--) {
+        metrics_measure(r->m);
+        series_set(METRIC_SERIES(r->m, PARKED, "one more"), 0);
+        series_set(METRIC_SERIES(r->m, PARKED, "and another"), last);
+        series_set(METRIC_SERIES(r->m, PARKED, "and the last"), 0);
+        assert_non_null(
+            strstr(shown(r, 0), last == 2 ? "\"value\":2}" : "\"value\":1}"));
+    }
+}
+
 static void without_metrics_nothing_is_counted(void **state)
 {
     struct series *s = METRIC_SERIES((struct metrics *)NULL, ATTEMPTS, "a",
@@ -256,6 +276,7 @@ int main(void)
         T(what_a_turn_counted_is_taken_back_with_it),
         T(a_gauge_that_is_not_measured_any_more_is_not_shown),
         T(too_many_label_values_count_as_other),
+        T(other_is_the_largest_of_a_gauge),
         cmocka_unit_test(without_metrics_nothing_is_counted),
         T(many_series_go_in_several_frames_of_one_time),
     };
