@@ -15,7 +15,8 @@ struct tracing {
     json_t *timeline;
     json_t *unreachable; /* names */
     bool sequencer_away;
-    char why[200]; /* what the sequencer said */
+    bool handed_on; /* the sequencer has told the door that it has it */
+    char why[200];  /* what the sequencer said */
 };
 
 /* ---- several of one provider's id ---- */
@@ -64,6 +65,7 @@ static void take_answer(struct tracing *t, struct question *q)
 {
     if (q->unreachable)
         json_array_append_new(t->unreachable, json_string(q->process));
+    t->handed_on |= json_is_true(json_object_get(q->answer, "handed_on"));
     timeline_add(t->timeline, q->answer);
     timeline_add_attempts(t->timeline, t->event, q->answer);
     json_decref(q->answer);
@@ -102,16 +104,25 @@ static void ask_others(struct tracing *t, const struct processes *p,
     free(all);
 }
 
+static void ask_sequencers(struct tracing *t, const struct processes *p,
+                           const char *id)
+{
+    for (size_t i = 0; i < p->count; i++)
+        if (process_rank(p->names[i]) == process_rank("sequencer"))
+            ask_sequencer(t, p->names[i], id);
+}
+
 static void ask_them(struct tracing *t, const char *id)
 {
     struct processes p;
 
     processes_find(t->c, &p);
-    for (size_t i = 0; i < p.count; i++)
-        if (process_rank(p.names[i]) == process_rank("sequencer"))
-            ask_sequencer(t, p.names[i], id);
+    ask_sequencers(t, &p, id);
     if (!json_object_get(t->event, "matches"))
         ask_others(t, &p, id);
+    /* It may have come to it just now; else it is over and forgotten. */
+    if (!t->event && t->handed_on && !t->sequencer_away)
+        ask_sequencers(t, &p, id);
     processes_fini(&p);
     t->timeline = timeline_sorted(t->timeline);
 }
@@ -267,6 +278,8 @@ static void print_trace(struct tracing *t)
     } else {
         printf("%s: the sequencer %s.\n", t->id,
                t->sequencer_away ? "can't be asked; this is what others saw"
+               : t->handed_on    ? "had it; it is over, and no more in the "
+                                   "history (history.keep)"
                                  : "has not got it (yet)");
     }
     print_timeline(t->c, t->timeline);
@@ -282,8 +295,9 @@ static json_t *document(struct tracing *t)
     json_t *out = t->event ? json_copy(t->event)
                            : json_pack("{s:o}", "id", json_text_of(t->id));
 
-    if (!t->event && !t->sequencer_away) /* the door has it, and no more */
-        json_object_set_new(out, "status", json_string("accepted"));
+    if (!t->event && !t->sequencer_away) /* more is not known of it */
+        json_object_set_new(out, "status",
+                            json_string(t->handed_on ? "done" : "accepted"));
     json_object_set(out, "timeline", t->timeline);
     json_object_set(out, "unreachable", t->unreachable);
     return out;

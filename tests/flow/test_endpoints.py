@@ -233,6 +233,9 @@ class Endpoints(RigTest):
 
         wait_for(lambda: not rig.rows("sequencer", "SELECT 1 FROM events"),
                  what="the end of its history")
+        told, code = rig.cli("trace", event)  # P10: not as if it were to come
+        self.assertEqual((told["status"], code), ("done", 0))
+        self.assertIn("history.keep", rig.cli_text("trace", event).stdout)
         rig["sequencer"].kill()
         rig["sequencer"].start()
         wait_for(lambda: not rig.rows("sequencer", row), what="it to go")
