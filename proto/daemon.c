@@ -408,6 +408,7 @@ void daemon_start(struct daemon *d, const struct daemon_plan *plan, int argc,
 
     *d = (struct daemon){.plan = plan};
     the_daemon = d;
+    loop_prepare(&d->loop); /* a SIGHUP from here on is kept */
     d->settings = load_or_exit(o.config);
     if (o.check) {
         printf("%s: no errors\n", d->settings->path);
@@ -420,7 +421,6 @@ void daemon_start(struct daemon *d, const struct daemon_plan *plan, int argc,
     make_folder(d->settings->state_dir, "state_dir");
     make_folder(d->settings->run_dir, "run_dir");
     take_lock(d->settings->state_dir, d->name);
-    loop_prepare(&d->loop);
     d->run = random_id();
     d->started_ms = now_ms();
     db_file = gr_printf("%s/%s.db", d->settings->state_dir, d->name);

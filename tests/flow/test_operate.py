@@ -1,6 +1,7 @@
 """Reload, stop and start: what an operator does to a pipeline that works."""
 
 import itertools
+import os
 import pathlib
 import sys
 
@@ -96,6 +97,22 @@ class Reload(RigTest):
             self.assertIn("max_atempts", daemon.log())
         event = rig.accept()
         rig.receiver.wait(event)
+
+    def test_a_sighup_while_it_starts_is_a_reload(self):
+        """A configuration that is a pipe says when it is read, and how often."""
+        rig = self.rig()
+        text = rig.config_path.read_text()
+        rig.config_path.unlink()
+        os.mkfifo(rig.config_path)
+        dlqd = rig["dlqd"].start(wait=False)
+        with open(rig.config_path, "w") as config:  # it is reading
+            dlqd.reload()
+            config.write(text)
+        wait_for(dlqd.up, what="the start")
+        with open(rig.config_path, "w") as config:  # it reads again
+            config.write(text)
+        wait_for(lambda: "configuration reloaded" in dlqd.log(),
+                 what="a reload")
 
     def test_a_reload_under_load_loses_nothing(self):
         """P2, P4: twenty reloads, each with another address, while it runs."""
