@@ -19,9 +19,12 @@
 
 enum { STRANGE_AT_ONCE = 64 };
 
+/* A removed one stays as it was: it may be back before what waits is buried. */
 static enum order_lanes ordered(const struct endpoint *e)
 {
-    return e->settings ? e->settings->ordered : LANES_NONE;
+    if (e->settings)
+        return e->settings->ordered;
+    return e->ordered < 0 ? LANES_NONE : (enum order_lanes)e->ordered;
 }
 
 int64_t lanes_of(const struct endpoint *e, const struct workspace *ws)

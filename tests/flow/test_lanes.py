@@ -378,5 +378,35 @@ class Lanes(RigTest):
         lanes = self.assert_in_order(rig)
         self.assertEqual(sum(map(len, lanes.values())), len(events))
 
+    def test_a_requeue_while_its_endpoint_is_removed(self):
+        """P5: what is retried while a removed endpoint's home still has its
+        grant stands in its lane when the endpoint is back."""
+        rig = self.pipeline(retry_policy="quick", start=False)
+        rig.env["GRAPNEL_TEST_LEASE_MS"] = "60000"
+        rig.config["endpoints"].append(rig.endpoint("other", types=["x.*"]))
+        rig.write_config()
+        rig.start()
+        self.first_dies(rig)
+        first = rig.accept(rig.plane_body("a"))
+        letter = self.dead_letter(rig, first)
+        rig["deliverer-1"].pause()
+        kept = rig.config["endpoints"]
+        rig.config["endpoints"] = kept[1:]
+        rig.write_config()
+        self.assertEqual(rig.ask("sequencer", "reload")["file"],
+                         str(rig.config_path))
+        self.assertEqual(rig.cli("dlq", "retry", letter["id"])[1], 0)
+        wait_for(lambda: "requeued" in rig["sequencer"].log(),
+                 what="the sequencer to have it back")
+        rig.config["endpoints"] = kept
+        rig.write_config()
+        rig.ask("sequencer", "reload")
+        rig.receiver.rules(ONCE)
+        second = rig.accept(rig.plane_body("a"))
+        rig["deliverer-1"].resume()
+        rig.wait_status(second)
+        rig.settle()
+        self.assert_in_order(rig)
+
 
 main()
