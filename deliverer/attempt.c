@@ -95,12 +95,10 @@ static int on_request(void *self, char *ip, char *local_ip, int port,
     (void)local_port;
     f->answer.opened = true;
     f->answer.lost = !*ip; /* nobody is there any more: it was reset */
-    if (f->answer.lost)
+    /* This address decides; another of its host may have been refused before. */
+    f->answer.blocked = *ip && !guard_allows_text(&f->config->guard, ip, port);
+    if (f->answer.lost || f->answer.blocked)
         return CURL_PREREQFUNC_ABORT;
-    if (!guard_allows_text(&f->config->guard, ip, port)) {
-        f->answer.blocked = true;
-        return CURL_PREREQFUNC_ABORT;
-    }
     f->answer.sent = true;
     f->sends++;
     /* If this one is sent again, then on a new connection, which libcurl does

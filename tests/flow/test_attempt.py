@@ -126,12 +126,20 @@ class Outcomes(AttemptTest):
     def test_a_connection_that_is_gone_before_the_request(self):
         """P2: nobody knows whose address it was, so nothing is sent, and that is
         no reason to give the event up."""
-        self.start_again(LD_PRELOAD=program("rig-gone.so"))
+        names = self.r.folder / "names"
+        names.write_text("both.rig 127.0.0.3\nboth.rig 127.0.0.1\n")
+        self.start_again(LD_PRELOAD=program("rig-gone.so") + ":"
+                         + program("rig-fakedns.so"), RIG_DNS=str(names))
         m = self.serve(says(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"))
-        r = self.deliver(1, m.url())
-        self.assertEqual((r["outcome"], r["reason"], r["attempts"], r["error"]),
-                         ("dead", "budget_attempts", 2,
-                          "connection broke off"), r)
+        for n, url, change in [
+                (1, m.url(), {}),
+                # Nor when another address of its host is one that may not be.
+                (2, f"http://both.rig:{m.port}/",
+                 {"allow_private": 0, "allow_cidrs": "127.0.0.1/32"})]:
+            r = self.deliver(n, url, **change)
+            self.assertEqual((r["outcome"], r["reason"], r["attempts"],
+                              r["error"]), ("dead", "budget_attempts", 2,
+                                            "connection broke off"), r)
 
     def test_answers_that_are_enough(self):
         """Whoever has sent the whole head of a 2xx has the event."""
