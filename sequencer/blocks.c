@@ -10,12 +10,14 @@ enum {
     BUILD_EVERY_MS = 20, /* 50,000 events a second; each costs a ms */
     BITS_MOST = 4 * BLOCK_EVENTS * 16, /* four names an event */
     FORGET_MOST = 64,
+    TIDY_MOST = 64, /* blocks that have events, looked at in one go */
 };
 
 struct blocks {
     struct sequencer *q;
     int64_t next;     /* all below are written, or have no events */
     int64_t built_ms; /* mono: the last one */
+    int64_t tidied;   /* where blocks_tidy() goes on */
 };
 
 static void load(struct blocks *k)
@@ -140,11 +142,25 @@ int blocks_work(struct blocks *k)
     return k->next < whole ? BUILD_EVERY_MS : -1;
 }
 
+/* Round and round: one old event that is not over keeps its own block, not all
+ * behind it. */
 void blocks_tidy(struct blocks *k)
 {
-    int64_t first = store_event_from(k->q->search, 0);
+    for (int i = 0; i < TIDY_MOST; i++) {
+        int64_t n = store_event_from(k->q->search, k->tidied * BLOCK_EVENTS);
+        int64_t used = n ? n / BLOCK_EVENTS : k->next;
 
-    store_blocks_forget(k->q->search, first / BLOCK_EVENTS, FORGET_MOST);
+        if (used > k->next)
+            used = k->next;
+        if (store_blocks_forget(k->q->search, k->tidied, used, FORGET_MOST) ==
+            FORGET_MOST)
+            return;
+        k->tidied = used + 1;
+        if (k->tidied >= k->next) {
+            k->tidied = 0;
+            return;
+        }
+    }
 }
 
 void blocks_note(struct blocks *k, int64_t event, enum block_name what,

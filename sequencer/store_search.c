@@ -60,7 +60,7 @@ struct store_search *store_search_open(struct db *db)
     s->block_last = db_prepare(db, "SELECT ifnull(max(b), -1) FROM blocks");
     s->blocks_forget = db_prepare(
         db, "DELETE FROM blocks WHERE b IN (SELECT b FROM blocks WHERE "
-            "b < ? ORDER BY b LIMIT ?)");
+            "b >= ? AND b < ? ORDER BY b LIMIT ?)");
     s->block_endpoints = db_prepare(
         db, "SELECT endpoint FROM deliveries WHERE event >= ? AND event < ?");
     s->act_add = db_prepare(
@@ -229,11 +229,14 @@ int64_t store_block_last(struct store_search *s)
     return one(s, s->block_last);
 }
 
-void store_blocks_forget(struct store_search *s, int64_t b, int most)
+int store_blocks_forget(struct store_search *s, int64_t from, int64_t below,
+                        int most)
 {
-    bind_i64(s->blocks_forget, 1, b);
-    bind_i64(s->blocks_forget, 2, most);
+    bind_i64(s->blocks_forget, 1, from);
+    bind_i64(s->blocks_forget, 2, below);
+    bind_i64(s->blocks_forget, 3, most);
     db_run(s->db, s->blocks_forget);
+    return db_changes(s->db);
 }
 
 void store_block_endpoints(struct store_search *s, int64_t least, int64_t below,

@@ -58,8 +58,9 @@ bool store_block(struct store_search *s, int64_t b, struct block_row *row);
 void store_block_done(struct store_search *s);
 void store_block_put(struct store_search *s, const struct block_row *row);
 int64_t store_block_last(struct store_search *s); /* -1: none */
-/* Blocks below `b`, at most `most`. */
-void store_blocks_forget(struct store_search *s, int64_t b, int most);
+/* At most `most` of these blocks; returns how many. */
+int store_blocks_forget(struct store_search *s, int64_t from, int64_t below,
+                        int most);
 /* Ids of endpoints that events of these numbers have deliveries for, each at
  * least once. */
 typedef void number_fn(void *arg, int64_t endpoint);

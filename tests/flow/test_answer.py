@@ -249,5 +249,20 @@ class Lists(Answer):
             found, _ = rig.cli("deliveries", "--workspace", "rare")
             self.assertEqual([d["event_id"] for d in found], [rare])
 
+    def test_what_is_forgotten_leaves_nothing_behind_an_old_event(self):
+        """An event that waits for a year keeps itself, not what lists are found by of
+        all that came and went since."""
+        rig = self.rig({"history": {"keep": "1s"}})
+        rig.config["endpoints"] = [rig.endpoint("crm", types=["project.*"])]
+        rig.write_config()
+        rig.start()
+        self.assertEqual(rig.cli("endpoints", "pause", "crm")[1], 0)
+        old = rig.accept(rig.plane_body("rare", event="project"))
+        rig.load(count=2100, workspaces=7, connections=8).result()
+        wait_for(lambda: [e["id"] for e in rig.cli("events")[0]] == [old] and
+                 rig.rows("sequencer", "SELECT b FROM blocks") == [{"b": 0}],
+                 timeout=30, what="only one event, and its block")
+
+
 
 main()
