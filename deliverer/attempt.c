@@ -84,6 +84,13 @@ static curl_socket_t on_open(void *self, curlsocktype purpose,
     return fd < 0 ? CURL_SOCKET_BAD : fd;
 }
 
+/* We may have stood still since the turn began, in the middle of it. */
+static bool is_too_late(const struct flight *f)
+{
+    return f->task && f->config->ordered != LANES_NONE &&
+           mono_ms() >= *f->all->lease_until_ms;
+}
+
 /* Before each request, also on a connection that is used again: it may have
  * been opened for an endpoint that is allowed more than this one. */
 static int on_request(void *self, char *ip, char *local_ip, int port,
@@ -97,7 +104,9 @@ static int on_request(void *self, char *ip, char *local_ip, int port,
     f->answer.lost = !*ip; /* nobody is there any more: it was reset */
     /* This address decides; another of its host may have been refused before. */
     f->answer.blocked = *ip && !guard_allows_text(&f->config->guard, ip, port);
-    if (f->answer.lost || f->answer.blocked)
+    if (is_too_late(f))
+        f->interrupted = "our lease was over";
+    if (f->answer.lost || f->answer.blocked || f->interrupted)
         return CURL_PREREQFUNC_ABORT;
     f->answer.sent = true;
     f->sends++;

@@ -105,10 +105,13 @@ struct flights {
     struct flight_list active, ended;
     struct flight_list tested; /* ended, of no delivery (probe.h) */
     const char *capath;        /* of the system's certificates; may be NULL */
+    const int64_t *lease_until_ms;       /* mono; borrowed */
     int64_t connections, reused, resent; /* so far */
 };
 
-void flights_open(struct flights *fs);
+/* Past *lease_until_ms nothing more is sent of what goes in order: another may be
+ * further than we are. */
+void flights_open(struct flights *fs, const int64_t *lease_until_ms);
 void flights_close(struct flights *fs);
 
 bool flights_room(const struct flights *fs);

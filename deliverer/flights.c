@@ -77,9 +77,11 @@ static const char *system_capath(void)
     return v->cainfo && access(v->cainfo, R_OK) == 0 ? NULL : v->capath;
 }
 
-void flights_open(struct flights *fs)
+void flights_open(struct flights *fs, const int64_t *lease_until_ms)
 {
-    *fs = (struct flights){.timer_ms = -1, .awake_ms = mono_ms()};
+    *fs = (struct flights){.timer_ms = -1,
+                           .awake_ms = mono_ms(),
+                           .lease_until_ms = lease_until_ms};
     if (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK)
         die(EXIT_UNAVAILABLE, "libcurl can't be used");
     fs->capath = system_capath();

@@ -56,7 +56,7 @@ static void on_open(void *self)
                           d->daemon.name);
     care_open(d, care_path);
     free(care_path);
-    flights_open(&d->flights);
+    flights_open(&d->flights, &d->grants.lease_until_ms);
     loop_watch_fd(&d->daemon.loop, d->flights.sockets.epoll);
 }
 

@@ -12,7 +12,7 @@ from email.utils import formatdate
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "rig"))
 from fake_sequencer import config
-from lone_deliverer import DelivererTest, event
+from lone_deliverer import LEASE_MS, DelivererTest, event
 from misbehaver import Authority, Misbehaver, http2
 from rig import SLOW, main, program, wait_for
 
@@ -140,6 +140,21 @@ class Outcomes(AttemptTest):
             self.assertEqual((r["outcome"], r["reason"], r["attempts"],
                               r["error"]), ("dead", "budget_attempts", 2,
                                             "connection broke off"), r)
+
+    def test_what_goes_in_order_is_not_sent_past_the_lease(self):
+        """P5: it stood still between its connect and its request, and by then
+        another may be further."""
+        stall = self.r.folder / "stall"
+        self.start_again(LD_PRELOAD=program("rig-stall.so"),
+                         RIG_STALL=str(stall), RIG_STALL_MS=str(LEASE_MS + 200))
+        m = self.serve(answers)
+        self.assertEqual(self.deliver(1, m.url())["outcome"], "delivered")
+        stall.touch()
+        r = self.deliver(2, m.url(name="localhost"), ordered=1)
+        self.assertEqual((r["outcome"], r["error"]),
+                         ("released", "interrupted: our lease was over"))
+        self.assertFalse(stall.exists())
+        self.assertEqual([x.id for x in m.requests], [event(1)])
 
     def test_answers_that_are_enough(self):
         """Whoever has sent the whole head of a 2xx has the event."""
