@@ -495,8 +495,9 @@ class Many(DelivererTest):
         """Tens of thousands that wait, and one that is due: a start delivers
         it; what waits costs no memory."""
         count = 50000
+        later = int(time.time() * 1000) + 10**7
         self.grant()
-        self.task(0, attempts=1, first_ms=1, next_ms=10**13)
+        self.task(0, attempts=1, first_ms=1, next_ms=later)
         self.s.until(lambda: self.tasks() == 1, 10 * SLOW)
         self.d.kill()
         now = int(time.time() * 1000)
@@ -507,7 +508,7 @@ class Many(DelivererTest):
                 "INSERT INTO tasks (n, grant_id, event_id, attempts, first_ms, "
                 "next_ms, parked, message, early_ms) "
                 "VALUES (?, ?, ?, 1, 1, ?, 1, ?, ?)",
-                ((last + n, G, event(n), now if n == 1 else now + 10**8 + n,
+                ((last + n, G, event(n), now if n == 1 else later + n,
                   message.replace(event(0).encode(), event(n).encode()),
                   10**13)  # was pulled forward once, and failed
                  for n in range(1, count)))

@@ -2,10 +2,16 @@
 #include "deliverer.h"
 #include "plans.h"
 
-/* One row each; the grants of a start; and what counts all tasks, by an index
- * alone, at a start and after a rolled back turn. */
-static const char *const allowed[] = {"FROM settled", "FROM meta",
-                                      "FROM grants", "GROUP BY grant_id", NULL};
+/* One row each; the grants of a start; what counts all tasks, by an index alone, at
+ * a start and after a rolled back turn; and at a start the few that wait for no
+ * retry, by an index of those. */
+static const char *const allowed[] = {
+    "FROM settled",
+    "FROM meta",
+    "FROM grants",
+    "GROUP BY grant_id",
+    "BY tasks_fresh WHERE parked = 0) AND next_ms > ?1",
+    NULL};
 
 static void open_all(struct db *db)
 {
