@@ -9,7 +9,7 @@
 #include "wire.h"
 
 enum {
-    WANTED_MAX = 64 * 1024, /* asked about in one beat: all there can be */
+    WANTED_MAX = 64 * 1024, /* asked about in one beat; the next asks on */
     ASK_GAP_MS = 50,        /* between a beat and one that asks */
     BEAT_MAX_BYTES = 1024 * 1024,
 };

@@ -134,8 +134,7 @@ struct endpoint {
     int64_t id;
     char name[NAME_MAX_BYTES + 1];
     const struct endpoint_settings *settings; /* NULL: removed */
-    int64_t
-        gone_after; /* removed: no event above this has a delivery; 0: not */
+    int64_t gone_after; /* 0, or removed: no event above it has a delivery */
     struct deliverer *home;
     uint64_t grant;
     int64_t config;     /* digest of `carried` */

@@ -15,7 +15,7 @@ static const char *const steps[] = {
     sequencer_answers_sql, sequencer_gone_sql};
 const struct db_schema sequencer_schema = {steps, COUNT_OF(steps), 0};
 
-enum { ROUTED_MAX_BYTES = 1024 * 1024, CLOCK_ALL_BYTES = 1024 * 1024 };
+enum { ROUTED_MAX_BYTES = 16 * ENDPOINTS_MAX, CLOCK_ALL_BYTES = 1024 * 1024 };
 
 #define BUFFERED  "3" /* EVENT_BUFFERED */
 #define AT(field) offsetof(struct store, field)

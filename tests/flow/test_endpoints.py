@@ -178,6 +178,14 @@ class Endpoints(RigTest):
         self.assertEqual((code, len(found)), (0, 1400))
         self.assertEqual(len({d["event_id"] for d in found}), 1400)
 
+    def put_back(self, rig, kept):
+        """All are in the configuration again, and the receiver is well."""
+        rig.receiver.rules()
+        rig.config["endpoints"] = kept
+        rig.write_config()
+        rig["sequencer"].reload()
+        wait_for(lambda: self.shown(rig)["state"] == "active")
+
     def test_a_removed_endpoint(self):
         """P2: what waits for it, the parked and the paused, becomes dead
         letters: endpoint_removed; there again, it gets what comes then."""
@@ -201,11 +209,7 @@ class Endpoints(RigTest):
             return {x["event_id"] for x in letters} == set(events)
         wait_for(buried)
         self.assertEqual(self.shown(rig)["state"], "removed")
-        rig.receiver.rules()
-        rig.config["endpoints"] = kept
-        rig.write_config()
-        rig["sequencer"].reload()
-        wait_for(lambda: self.shown(rig)["state"] == "active")
+        self.put_back(rig, kept)
         last = rig.accept()
         rig.settle()
         self.assertEqual(set(rig.receiver.delivered("/crm")), {last})
@@ -245,11 +249,7 @@ class Endpoints(RigTest):
         wait_for(lambda: rig.cli("dlq", "show", letter["id"])[0]["state"] ==
                  "dead", what="its second death")
         self.assertEqual(self.shown(rig)["state"], "removed")
-        rig.receiver.rules()
-        rig.config["endpoints"] = kept
-        rig.write_config()
-        rig["sequencer"].reload()
-        wait_for(lambda: self.shown(rig)["state"] == "active")
+        self.put_back(rig, kept)
         last = rig.accept()
         rig.receiver.wait(last, path="/crm")
         rig.receiver.wait(last, path="/other")

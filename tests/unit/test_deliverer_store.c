@@ -26,6 +26,26 @@ static struct db *open_at(const char *path, int version)
     return db_open(path, &schema);
 }
 
+static char folder[32], file[64];
+
+static int begin(void **state)
+{
+    (void)state;
+    snprintf(folder, sizeof folder, "/tmp/gr-store-XXXXXX");
+    assert_non_null(mkdtemp(folder));
+    snprintf(file, sizeof file, "%s/d.db", folder);
+    return 0;
+}
+
+static int end(void **state)
+{
+    char command[64];
+
+    (void)state;
+    snprintf(command, sizeof command, "rm -r %s", folder);
+    return system(command);
+}
+
 static void see(void *self, const struct attempt_row *row)
 {
     snprintf(self, 200, "%llu %s %s %d %llu %lld %d",
@@ -37,13 +57,11 @@ static void see(void *self, const struct attempt_row *row)
 /* Row 1 was result 1, row 2 result 3; number 2 was the end of grant 77. */
 static void results_become_rows_of_the_log(void **state)
 {
-    char path[] = "/tmp/gr-store-XXXXXX", file[64], seen[200] = "";
+    char seen[200] = "";
     struct store store = {0};
     struct db *db;
 
     (void)state;
-    assert_non_null(mkdtemp(path));
-    snprintf(file, sizeof file, "%s/d.db", path);
     db = open_at(file, 4);
     db_exec(db,
             "INSERT INTO hop_out (link, peer, next, cursor, floor) "
@@ -66,14 +84,11 @@ static void results_become_rows_of_the_log(void **state)
     store_attempts_of_event(&store, "evt_b", see, seen);
     assert_string_equal(seen, "3 crm evt_b 2 7 6 2");
     db_close(db);
-    snprintf(file, sizeof file, "rm -r %s", path);
-    assert_int_equal(system(file), 0);
 }
 
 /* Nothing that is not acknowledged, however old. */
 static void only_what_is_acknowledged_is_purged(void **state)
 {
-    char path[] = "/tmp/gr-store-XXXXXX", file[64];
     struct attempt_row row = {.endpoint = "crm",
                               .event_id = "evt_a",
                               .error = "",
@@ -84,8 +99,6 @@ static void only_what_is_acknowledged_is_purged(void **state)
     struct db *db;
 
     (void)state;
-    assert_non_null(mkdtemp(path));
-    snprintf(file, sizeof file, "%s/d.db", path);
     db = open_at(file, LAST);
     store_open(&store, db);
     db_begin(db);
@@ -110,22 +123,17 @@ static void only_what_is_acknowledged_is_purged(void **state)
     assert_int_equal(last, 13);
     assert_int_equal(db_commit(db), GR_OK);
     db_close(db);
-    snprintf(file, sizeof file, "rm -r %s", path);
-    assert_int_equal(system(file), 0);
 }
 
 /* Of a later event than any nothing is looked up; after a start, too. */
 static void a_row_is_found_by_its_event(void **state)
 {
-    char path[] = "/tmp/gr-store-XXXXXX", file[64];
     static const char *const events[] = {"evt_b", "evt_d", "evt_c"};
     struct task_row row = {.grant = 7};
     struct store store;
     struct db *db;
 
     (void)state;
-    assert_non_null(mkdtemp(path));
-    snprintf(file, sizeof file, "%s/d.db", path);
     for (int start = 0; start < 2; start++) {
         store = (struct store){0};
         db = open_at(file, LAST);
@@ -143,8 +151,6 @@ static void a_row_is_found_by_its_event(void **state)
         assert_int_equal(db_commit(db), GR_OK);
         db_close(db);
     }
-    snprintf(file, sizeof file, "rm -r %s", path);
-    assert_int_equal(system(file), 0);
 }
 
 static void see_counts(void *self, uint64_t grant, int64_t count,
@@ -158,14 +164,12 @@ static void see_counts(void *self, uint64_t grant, int64_t count,
 
 static void rows_are_counted_by_grant(void **state)
 {
-    char path[] = "/tmp/gr-store-XXXXXX", file[64], seen[200] = "";
+    char seen[200] = "";
     struct task_row row = {.event_id = "evt_a"};
     struct store store = {0};
     struct db *db;
 
     (void)state;
-    assert_non_null(mkdtemp(path));
-    snprintf(file, sizeof file, "%s/d.db", path);
     db = open_at(file, LAST);
     store_open(&store, db);
     db_begin(db);
@@ -180,23 +184,18 @@ static void rows_are_counted_by_grant(void **state)
     assert_string_equal(seen, "7: 3 1 98; 8: 2 2 96; ");
     assert_int_equal(db_commit(db), GR_OK);
     db_close(db);
-    snprintf(file, sizeof file, "rm -r %s", path);
-    assert_int_equal(system(file), 0);
 }
 
 /* P2: written by a clock that was ahead: what waited for no retry is due at the next
  * start, a retry when it is asked to be. */
 static void rows_of_a_time_to_come_are_hastened(void **state)
 {
-    char path[] = "/tmp/gr-store-XXXXXX", file[64];
     struct task_row row = {.grant = 7, .event_id = "evt_a"};
     struct store store = {0};
     struct db *db;
     int64_t now = now_ms();
 
     (void)state;
-    assert_non_null(mkdtemp(path));
-    snprintf(file, sizeof file, "%s/d.db", path);
     db = open_at(file, LAST);
     store_open(&store, db);
     db_begin(db);
@@ -217,18 +216,16 @@ static void rows_of_a_time_to_come_are_hastened(void **state)
     assert_int_equal(store_next_due(&store, 7, now_ms()), INT64_MAX);
     assert_int_equal(db_commit(db), GR_OK);
     db_close(db);
-    snprintf(file, sizeof file, "rm -r %s", path);
-    assert_int_equal(system(file), 0);
 }
+
+#define T(test) cmocka_unit_test_setup_teardown(test, begin, end)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(results_become_rows_of_the_log),
-        cmocka_unit_test(only_what_is_acknowledged_is_purged),
-        cmocka_unit_test(a_row_is_found_by_its_event),
-        cmocka_unit_test(rows_are_counted_by_grant),
-        cmocka_unit_test(rows_of_a_time_to_come_are_hastened)};
+        T(results_become_rows_of_the_log),
+        T(only_what_is_acknowledged_is_purged), T(a_row_is_found_by_its_event),
+        T(rows_are_counted_by_grant), T(rows_of_a_time_to_come_are_hastened)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
