@@ -81,8 +81,10 @@ stdout_logfile_backups=5
 END
 }
 
+# A SIGHUP ends a process whose program is still being loaded, unless it was
+# blocked before: then it is a reload after the start.
 daemon() { # NAME PRIORITY
-  program "$1" "$2" "\"$bin/grapnel-${1%%-*}\" -c \"$config\" -n $1"
+  program "$1" "$2" "/usr/bin/env --block-signal=HUP \"$bin/grapnel-${1%%-*}\" -c \"$config\" -n $1"
 }
 
 # ingresses COUNT: names of those that are to run. One that has a database always

@@ -4,6 +4,7 @@ import itertools
 import os
 import pathlib
 import sys
+import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "rig"))
 from rig import RigTest, main, wait_for
@@ -113,6 +114,22 @@ class Reload(RigTest):
             config.write(text)
         wait_for(lambda: "configuration reloaded" in dlqd.log(),
                  what="a reload")
+
+    def test_a_sighup_at_any_moment_of_a_start_ends_no_process(self):
+        """P3: also before the first instruction of the program."""
+        rig = self.rig(console=True)
+        for wait_ms in (0, 3, 10, 25):
+            for daemon in rig.daemons.values():
+                daemon.start(wait=False)
+            time.sleep(wait_ms / 1000)
+            for daemon in rig.daemons.values():
+                daemon.reload()
+            for daemon in rig.daemons.values():
+                wait_for(daemon.up, what=f"{daemon.name} to be up")
+                wait_for(lambda: "configuration reloaded" in daemon.log(),
+                         what=f"a reload of {daemon.name}")
+                daemon.kill()
+                daemon.log_path.unlink()
 
     def test_a_reload_under_load_loses_nothing(self):
         """P2, P4: twenty reloads, each with another address, while it runs."""

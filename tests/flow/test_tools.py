@@ -1,5 +1,6 @@
 """tools/up, down and scale, as a user runs them: everything under supervisord."""
 
+import contextlib
 import os
 import pathlib
 import shutil
@@ -89,6 +90,28 @@ class Tools(unittest.TestCase):
             pid = self.pid("sequencer")
             os.kill(pid, signal.SIGKILL)
             wait_for(lambda: self.pid("sequencer") not in (None, pid), 60)
+
+    def test_a_sighup_right_after_a_start_ends_no_process(self):
+        """Sent, as pkill does, as soon as a process has the program's name."""
+        self.tool("up", "--detach")
+        supervisor = self.folder / "run" / "supervisord.pid"
+        children = pathlib.Path("/proc", supervisor.read_text().strip(),
+                                "task", supervisor.read_text().strip(), "children")
+
+        def dlqd(but):
+            for pid in children.read_text().split():
+                with contextlib.suppress(OSError):
+                    comm = pathlib.Path("/proc", pid, "comm").read_text()
+                    if comm == "grapnel-dlqd\n" and int(pid) != but:
+                        return int(pid)
+
+        for _ in range(3):
+            before = self.pid("dlqd")
+            os.kill(before, signal.SIGKILL)
+            pid = wait_for(lambda: dlqd(before), 60)
+            os.kill(pid, signal.SIGHUP)
+            wait_for(lambda: self.pid("dlqd") == pid)
+        self.assertNotIn("SIGHUP", self.logs())
 
     def test_down_ends_what_a_killed_supervisor_left(self):
         self.tool("up", "--detach", GRAPNEL_DELIVERERS="2")

@@ -132,9 +132,18 @@ def die_with_parent():
     ctypes.CDLL(None).prctl(1, signal.SIGKILL)
 
 
+def start_as_supervised():
+    """In a child, like packaging's supervisor: a SIGHUP waits until the program
+    is loaded. The kernel would end the process before its first instruction."""
+    die_with_parent()
+    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGHUP])
+
+
 class Process:
     """A program of the rig with its log. Also tells an expected end from one
     that nobody asked for."""
+
+    prepare_child = staticmethod(die_with_parent)
 
     def __init__(self, rig, name, command):
         self.rig, self.name, self.command = rig, name, command
@@ -148,7 +157,7 @@ class Process:
         with open(self.log_path, "ab") as log:
             self.child = subprocess.Popen(
                 self.command, cwd=self.rig.folder, stdin=subprocess.DEVNULL,
-                stdout=stdout or log, stderr=log, preexec_fn=die_with_parent,
+                stdout=stdout or log, stderr=log, preexec_fn=self.prepare_child,
                 env={**os.environ, **self.rig.env, **(env or {})})
         self.asked_to_end = self.paused = False
         return self
@@ -210,6 +219,8 @@ class Process:
 
 
 class Daemon(Process):
+    prepare_child = staticmethod(start_as_supervised)
+
     def __init__(self, rig, name):
         super().__init__(rig, name, None)
 
