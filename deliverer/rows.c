@@ -2,6 +2,7 @@
 #include "clock.h"
 #include "deliverer.h"
 #include "due.h"
+#include "log.h"
 
 enum {
     /* A task that has not ended after this gets a row, so that the hop's place
@@ -25,10 +26,19 @@ static void touch(struct deliverer *d)
     d->settle_kept = d->settle;
 }
 
-gr_rc rows_number(struct deliverer *d, uint64_t n)
+gr_rc rows_number(struct deliverer *d, uint64_t n, uint64_t epoch)
 {
+    uint64_t before = d->settle.taken;
+    gr_rc rc;
+
     touch(d);
-    return settle_take(&d->settle, n);
+    rc = settle_take(&d->settle, n, epoch);
+    if (before > n && d->settle.taken == n)
+        log_warn(NULL,
+                 "the sequencer gave these numbers to other messages before it "
+                 "came back from an older copy; they are taken again",
+                 LI("from", n), LI("to", before));
+    return rc;
 }
 
 void rows_none(struct deliverer *d, uint64_t n)

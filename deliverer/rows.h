@@ -13,7 +13,8 @@ struct task;
 struct task_row;
 
 /* All inside of the transaction. Number n has come: as settle_take() says. */
-GR_MUST_CHECK gr_rc rows_number(struct deliverer *d, uint64_t n);
+GR_MUST_CHECK gr_rc rows_number(struct deliverer *d, uint64_t n,
+                                uint64_t epoch);
 /* Of number n there is nothing to keep in memory. */
 void rows_none(struct deliverer *d, uint64_t n);
 /* The link was set back: numbers mean nothing any more. */

@@ -477,10 +477,10 @@ int store_attempts_purge(struct store *s, int64_t before_ms, int64_t now_ms,
 
 void store_settled_set(struct store *s, const struct settle *settle)
 {
-    uint8_t saved[SETTLE_BYTES + 8];
+    uint8_t saved[SETTLE_SAVED_MAX_BYTES];
+    size_t n = settle_save(settle, saved);
 
-    settle_save(settle, saved);
-    bind_blob(s->sql.settled_set, 1, (struct bytes){saved, sizeof saved});
+    bind_blob(s->sql.settled_set, 1, (struct bytes){saved, n});
     db_run(s->db, s->sql.settled_set);
 }
 

@@ -172,7 +172,7 @@ gr_rc take_message(void *self, const char *from, uint64_t n, struct bytes msg)
      * only here. */
     if (n > d->settle.taken + 1)
         rows_write_all(d);
-    switch (rows_number(d, n)) {
+    switch (rows_number(d, n, hop_epoch(d->daemon.hop))) {
     case GR_AGAIN:
         d->settle_all = true;
         return GR_AGAIN;

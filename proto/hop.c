@@ -82,6 +82,11 @@ gr_rc hop_resume(struct hop *h)
     return rc;
 }
 
+uint64_t hop_epoch(const struct hop *h)
+{
+    return h->applying;
+}
+
 int hop_taken_count(const struct hop *h)
 {
     return h->taken_count;

@@ -83,6 +83,10 @@ GR_MUST_CHECK gr_rc hop_receive(struct hop *h, struct bytes frame);
 /* Before taking frames: go on with a batch that was kept. GR_AGAIN: still not
  * done; take no frames in this turn. */
 GR_MUST_CHECK gr_rc hop_resume(struct hop *h);
+/* During apply(): which start of its sender wrote this message. Only together with
+ * it does a number name a message: a sender that was restored from an older copy
+ * gives the same numbers again. */
+uint64_t hop_epoch(const struct hop *h);
 /* Messages and bytes applied since hop_work() was last called. */
 int hop_taken_count(const struct hop *h);
 size_t hop_taken_bytes(const struct hop *h);

@@ -72,6 +72,17 @@ static void take_number(struct hop *h, struct hop_in *i, uint64_t n,
     i->dirty = true;
 }
 
+/* On disk: this message is being tried, for the tries-th time. */
+static void note_trying(struct hop *h, struct hop_in *i, uint64_t n, int tries)
+{
+    i->trying = i->marked = n;
+    i->tries = tries;
+    bind_i64(h->sql.in_trying, 1, (int64_t)n);
+    bind_i64(h->sql.in_trying, 2, tries);
+    bind_i64(h->sql.in_trying, 3, i->link);
+    db_run(h->db, h->sql.in_trying);
+}
+
 /* Our place goes back to n; what follows comes again. */
 static void place_back(struct hop *h, struct hop_in *i, uint64_t n)
 {
@@ -82,6 +93,8 @@ static void place_back(struct hop *h, struct hop_in *i, uint64_t n)
     cut_runs(h, i, n);
     i->set_back++;
     i->dirty = i->say = i->hole = true;
+    if (i->trying > n) /* it names another message from now on */
+        note_trying(h, i, 0, 0);
     if (h->ops->set_back)
         h->ops->set_back(h->self, i->peer, false);
 }
@@ -123,22 +136,12 @@ static void set_aside(struct hop *h, struct hop_in *i, uint64_t n,
     i->dirty = true;
 }
 
-/* On disk: this message is being tried, for the tries-th time. */
-static void note_trying(struct hop *h, struct hop_in *i, uint64_t n, int tries)
-{
-    i->trying = i->marked = n;
-    i->tries = tries;
-    bind_i64(h->sql.in_trying, 1, (int64_t)n);
-    bind_i64(h->sql.in_trying, 2, tries);
-    bind_i64(h->sql.in_trying, 3, i->link);
-    db_run(h->db, h->sql.in_trying);
-}
-
 static gr_rc apply(struct hop *h, struct hop_in *i, uint64_t n, uint64_t run,
                    struct bytes msg)
 {
     gr_rc rc = GR_OK;
 
+    h->applying = run;
     if (i->marked == n && i->tries > SUSPECT_TRIES)
         set_aside(h, i, n, msg, "it took the process down twice");
     else if (msg.n && h->ops->apply)

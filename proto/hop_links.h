@@ -91,6 +91,7 @@ struct hop {
     struct buf kept;            /* a batch whose rest waits for the next turn */
     int taken_count;
     size_t taken_bytes;
+    uint64_t applying;  /* epoch of the message that apply() looks at */
     int64_t opened_ms;  /* mono */
     bool quiet;         /* what is kept waits for SUSPECT_QUIET_MS */
     int64_t applied_us; /* since when this turn applies messages; 0: not yet */

@@ -101,6 +101,14 @@ void doors_undo(struct doors *d)
     }
 }
 
+void doors_set_back(struct doors *d, const char *name)
+{
+    struct door *door = find(d, name);
+
+    if (door)
+        door->asked_n = 0;
+}
+
 void doors_came(struct doors *d, const char *from, int64_t received_ms)
 {
     struct door *door = find(d, from);

@@ -25,6 +25,9 @@ void doors_close(struct doors *d);
 void doors_undo(struct doors *d);
 
 /* An event came by this door. */
+/* This ingress came back from an older copy (or we did): its numbers begin again
+ * from lower ones, so an answer that names a higher one counts no more. */
+void doors_set_back(struct doors *d, const char *name);
 void doors_came(struct doors *d, const char *from, int64_t received_ms);
 void doors_sounded(struct doors *d, const struct wire_sounded *s);
 

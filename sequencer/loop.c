@@ -108,7 +108,10 @@ bool loop_load(void *self, const char *peer, uint64_t n, int kind, int64_t ref,
 
 void loop_set_back(void *self, const char *peer, bool we_are_older)
 {
-    grants_set_back(self, peer, we_are_older);
+    struct sequencer *q = self;
+
+    doors_set_back(q->doors, peer);
+    grants_set_back(q, peer, we_are_older);
 }
 
 void loop_frame(void *self, int kind, struct bytes frame)

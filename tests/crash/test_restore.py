@@ -5,6 +5,7 @@ what still exists anywhere else comes back (P2, P3, P4)."""
 import pathlib
 import shutil
 import sqlite3
+import struct
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "rig"))
@@ -248,6 +249,30 @@ class FromABackup(Restore):
         rig.settle()
         self.says(rig, "the receiver came back behind what it acknowledged")
         self.all_known_and_done(rig, self.acks)
+
+
+    def test_numbers_that_were_finished_in_an_older_epoch(self):
+        """P2: the copy of the deliverer is some messages newer than that of the
+        sequencer, and remembers that it has finished messages whose numbers the
+        sequencer now gives to others."""
+        rig = self.rig().start()
+        rig.wait_status(rig.accept())
+        rig.settle()
+        rig.stop()
+        place = rig.rows("deliverer-1", "SELECT n FROM hop_in WHERE "
+                         "peer = 'sequencer'")[0]["n"]
+        run = rig.rows("deliverer-1", "SELECT run FROM hop_in_runs "
+                       "ORDER BY first DESC LIMIT 1")[0]["run"]
+        bits = bytearray(4096 // 8)
+        for n in range(place + 2, place + 5):
+            bits[n % 4096 // 8] |= 1 << n % 8
+        rig.change("deliverer-1", "INSERT OR REPLACE INTO settled (one, ahead) "
+                   "VALUES (1, ?)", struct.pack("<Q", place) + bits +
+                   struct.pack("<QQ", 1, run))
+        rig.start()
+        for _ in range(5):
+            rig.wait_status(rig.accept())
+        self.assertIn("they are taken again", rig["deliverer-1"].log())
 
 
 class RawCopy(Restore):

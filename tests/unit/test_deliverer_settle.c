@@ -7,9 +7,11 @@
 
 #include <cmocka.h>
 
+enum { EPOCH = 77 };
+
 static void take(struct settle *s, uint64_t n)
 {
-    assert_int_equal(settle_take(s, n), GR_OK);
+    assert_int_equal(settle_take(s, n, EPOCH), GR_OK);
 }
 
 static void the_place_moves_only_over_what_is_settled(void **state)
@@ -42,11 +44,11 @@ static void what_is_settled_is_skipped_when_it_comes_again(void **state)
     take(&s, 1);
     take(&s, 2);
     settle_done(&s, 2);
-    assert_int_equal(settle_take(&s, 2), GR_REFUSE);
-    assert_int_equal(settle_take(&s, 1), GR_OK);
+    assert_int_equal(settle_take(&s, 2, EPOCH), GR_REFUSE);
+    assert_int_equal(settle_take(&s, 1, EPOCH), GR_OK);
     settle_done(&s, 1);
-    assert_int_equal(settle_take(&s, 1), GR_REFUSE);
-    assert_int_equal(settle_take(&s, 2), GR_REFUSE);
+    assert_int_equal(settle_take(&s, 1, EPOCH), GR_REFUSE);
+    assert_int_equal(settle_take(&s, 2, EPOCH), GR_REFUSE);
     take(&s, 3);
 }
 
@@ -74,7 +76,7 @@ static void too_far_ahead_is_asked_to_wait(void **state)
     settle_init(&s, 0);
     take(&s, 1);
     take(&s, SETTLE_SPAN);
-    assert_int_equal(settle_take(&s, SETTLE_SPAN + 1), GR_AGAIN);
+    assert_int_equal(settle_take(&s, SETTLE_SPAN + 1, EPOCH), GR_AGAIN);
     settle_done(&s, 1);
     assert_int_equal(s.base, SETTLE_SPAN - 1);
     take(&s, SETTLE_SPAN + 1);
@@ -83,7 +85,8 @@ static void too_far_ahead_is_asked_to_wait(void **state)
 static void the_bits_survive_a_restart(void **state)
 {
     struct settle s, again;
-    uint8_t saved[SETTLE_BYTES + 8];
+    uint8_t saved[SETTLE_SAVED_MAX_BYTES];
+    size_t count;
 
     (void)state;
     settle_init(&s, 4090);
@@ -91,20 +94,64 @@ static void the_bits_survive_a_restart(void **state)
         take(&s, n);
     settle_done(&s, 4096);
     settle_done(&s, 4109);
-    settle_save(&s, saved);
+    count = settle_save(&s, saved);
     settle_init(&again, 4090);
-    settle_load(&again, (struct bytes){saved, sizeof saved});
-    assert_int_equal(settle_take(&again, 4096), GR_REFUSE);
-    assert_int_equal(settle_take(&again, 4109), GR_REFUSE);
-    assert_int_equal(settle_take(&again, 4091), GR_OK);
-    assert_int_equal(settle_take(&again, 4110), GR_OK);
+    settle_load(&again, (struct bytes){saved, count});
+    assert_int_equal(settle_take(&again, 4096, EPOCH), GR_REFUSE);
+    assert_int_equal(settle_take(&again, 4109, EPOCH), GR_REFUSE);
+    assert_int_equal(settle_take(&again, 4091, EPOCH), GR_OK);
+    assert_int_equal(settle_take(&again, 4110, EPOCH), GR_OK);
     /* A row from before: the place has passed all of it. */
     settle_init(&again, 5000);
-    settle_load(&again, (struct bytes){saved, sizeof saved});
+    settle_load(&again, (struct bytes){saved, count});
     assert_false(settle_ahead(&again));
     assert_int_equal(again.taken, 5000);
     settle_load(&again, (struct bytes){saved, 3});
     assert_int_equal(again.base, 5000);
+}
+
+/* A sequencer that was restored from an older copy uses numbers again that this
+ * deliverer has finished. */
+static void a_number_of_another_epoch_is_another_message(void **state)
+{
+    struct settle s, again;
+    uint8_t saved[SETTLE_SAVED_MAX_BYTES];
+    size_t count;
+
+    (void)state;
+    settle_init(&s, 10);
+    for (uint64_t n = 11; n <= 16; n++)
+        assert_int_equal(settle_take(&s, n, n < 14 ? 1 : 2), GR_OK);
+    settle_done(&s, 13);
+    settle_done(&s, 14);
+    settle_done(&s, 16);
+    count = settle_save(&s, saved);
+    settle_init(&again, 10);
+    settle_load(&again, (struct bytes){saved, count});
+    assert_int_equal(settle_take(&again, 11, 1), GR_OK);
+    assert_int_equal(settle_take(&again, 13, 1), GR_REFUSE);
+    /* Here the sequencer's copy ended: from 15 on these are new messages. */
+    assert_int_equal(settle_take(&again, 14, 2), GR_REFUSE);
+    assert_int_equal(settle_take(&again, 15, 3), GR_OK);
+    assert_int_equal(settle_take(&again, 16, 3), GR_OK);
+    settle_done(&again, 16);
+    assert_int_equal(settle_take(&again, 16, 3), GR_REFUSE);
+    assert_int_equal(settle_take(&again, 13, 1), GR_REFUSE);
+}
+
+static void numbers_of_many_epochs_wait_for_the_first(void **state)
+{
+    struct settle s;
+
+    (void)state;
+    settle_init(&s, 0);
+    for (uint64_t n = 1; n <= SETTLE_EPOCHS; n++)
+        assert_int_equal(settle_take(&s, n, 100 + n), GR_OK);
+    assert_int_equal(settle_take(&s, SETTLE_EPOCHS + 1, 99), GR_AGAIN);
+    settle_done(&s, 1);
+    assert_int_equal(settle_take(&s, SETTLE_EPOCHS + 1, 99), GR_OK);
+    assert_int_equal(settle_take(&s, 2, 102), GR_OK);
+    assert_int_equal(s.taken, SETTLE_EPOCHS + 1);
 }
 
 /* Against a plain array, with restarts in between. */
@@ -113,7 +160,7 @@ static void random_orders_agree_with_a_plain_list(void **state)
     enum { N = 20000 };
     static bool done[N + 1];
     struct settle s;
-    uint8_t saved[SETTLE_BYTES + 8];
+    uint8_t saved[SETTLE_SAVED_MAX_BYTES];
     uint64_t n, place = 0;
 
     (void)state;
@@ -126,7 +173,8 @@ static void random_orders_agree_with_a_plain_list(void **state)
             n = s.base + 1 + (uint64_t)rand() % settle_span(&s);
             if (rand() % 4 == 0)
                 n = s.base + 1;
-            assert_int_equal(settle_take(&s, n), done[n] ? GR_REFUSE : GR_OK);
+            assert_int_equal(settle_take(&s, n, EPOCH),
+                             done[n] ? GR_REFUSE : GR_OK);
             settle_done(&s, n);
             done[n] = true;
         }
@@ -134,9 +182,10 @@ static void random_orders_agree_with_a_plain_list(void **state)
             place++;
         assert_int_equal(s.base, place);
         if (rand() % 1000 == 0) {
-            settle_save(&s, saved);
+            size_t count = settle_save(&s, saved);
+
             settle_init(&s, place);
-            settle_load(&s, (struct bytes){saved, sizeof saved});
+            settle_load(&s, (struct bytes){saved, count});
             for (n = s.taken + 1; n <= N && done[n]; n++)
                 fail_msg("%d was forgotten", (int)n);
         }
@@ -151,6 +200,8 @@ int main(void)
         cmocka_unit_test(numbers_that_nobody_holds_hold_nothing_up),
         cmocka_unit_test(too_far_ahead_is_asked_to_wait),
         cmocka_unit_test(the_bits_survive_a_restart),
+        cmocka_unit_test(a_number_of_another_epoch_is_another_message),
+        cmocka_unit_test(numbers_of_many_epochs_wait_for_the_first),
         cmocka_unit_test(random_orders_agree_with_a_plain_list),
     };
 
