@@ -1,0 +1,113 @@
+"""seeds.py NAME FOLDER: writes the inputs where a target begins, made of what the
+repository has anyway: the golden frames, the signature vectors, the examples."""
+import json
+import pathlib
+import struct
+import sys
+
+import msgpack
+
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parent.parent
+
+
+def vectors():
+    return json.loads((HERE.parent / 'vectors.json').read_text())
+
+
+def text(value):
+    return value.encode('utf-8', 'surrogatepass') if isinstance(value, str) else b''
+
+
+def golden():
+    for path in sorted((HERE.parent / 'golden').glob('*.hex')):
+        yield bytes.fromhex(''.join(path.read_text().split()))
+
+
+def bodies():
+    yield b'{"type":"invoice.paid","workspace":"acme","data":{"id":7}}'
+    yield (b'{"type":"a.b","workspace":"w","id":"1","endpoints":["crm"],'
+           b'"expires_in":"10m","data":[1,2.5,null,"\\u00e4\\ud83d\\ude00"]}')
+    yield b'[{"id":1},{"id":2,"a":[{}]},3,"x"]'
+    yield b'"\xff\xfe half of a text"'
+    for vector in vectors():
+        yield text(vector.get('body'))
+
+
+def expressions():
+    body = b'{"a":{"b/c":[1,true,"x",null]},"n":9007199254740993,"~":""}'
+    for expression in (b'header:x-a', b'json:/a/b~1c/2', b'json:/n', b'json:/~0',
+                       b'form:payload', b'query:a', b'const:x', b'source',
+                       b'body_sha256', b'workspace'):
+        yield expression + b'\0a=1&b=%20\0application/json\0v\0' + body
+    yield b'json:/x\0\0application/x-www-form-urlencoded\0\0payload=%7B%22x%22%3A1%7D'
+
+
+def requests():
+    whole = (b'POST /in/s HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\nhi'
+             b'POST /in/s HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n'
+             b'2;a=b\r\nhi\r\n0\r\nT: 1\r\n\r\n')
+    for pieces in range(4):
+        yield bytes([pieces]) + whole
+    yield b'\0GET /healthz HTTP/1.0\r\n\r\n'
+    yield (b'\1POST /in/s?a=b&c HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\n'
+           b'Content-Length: 5000\r\nConnection: close\r\n\r\n' + b'x' * 5000)
+    yield b'\2POST /in/s HTTP/1.1\nHost: x\nContent-Length: 1\n\nx'
+    yield b'\0POST http://x/in/s HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n'
+
+
+def metrics():
+    frame = {'v': 1, 'process': 'deliverer-1', 'kind': 'deliverer', 'run': 7,
+             'started_ms': 1_700_000_000_000, 'time_ms': 1_700_000_001_000,
+             'metrics': {'grapnel_a_total': 3, 'grapnel_b': -1},
+             'series': [{'name': 'grapnel_c_total', 'labels': {'endpoint': 'crm'}, 'value': 2},
+                        {'name': 'grapnel_d_seconds', 'labels': {}, 'le': [0.1, 1.0],
+                         'counts': [1, 2, 3], 'sum': 4.5}],
+             'about': {'grapnel_a_total': ['counter', 'events', 'help'],
+                       'grapnel_b': ['gauge', '', ''],
+                       'grapnel_c_total': ['counter', '', 'x'],
+                       'grapnel_d_seconds': ['histogram', 'seconds', 'x']}}
+    later = dict(frame, time_ms=frame['time_ms'] + 1000, metrics={'grapnel_a_total': 9})
+    restarted = dict(later, run=8, started_ms=frame['time_ms'])
+    for frames in ([frame], [frame, later], [frame, restarted, later]):
+        yield b''.join(struct.pack('<H', len(packed)) + packed
+                       for packed in map(msgpack.packb, frames))
+
+
+def signed():
+    for i, vector in enumerate(vectors()):
+        headers = b''.join(text(name) + b'\0' + text(value) + b'\0'
+                           for name, value in vector.get('headers', {}).items()
+                           if isinstance(value, str))
+        yield bytes([i % 40, 0]) + headers + b'\0' + text(vector.get('body'))
+        yield bytes([i % 40, 1]) + headers
+        yield bytes([i % 40, 2]) + text(vector.get('body'))
+
+
+def configurations():
+    for path in sorted((ROOT / 'packaging').rglob('*.yaml')):
+        yield path.read_bytes()
+    yield b'sources:\n  - name: s\n    provider: github\n    secrets: ["file:a.secret"]\n'
+    yield b'log: {level: debug, format: json}\nhistory: {keep: 1d}\n'
+
+
+SEEDS = {
+    'wire': golden,
+    'metrics': metrics,
+    'json': bodies,
+    'expressions': expressions,
+    'forms': lambda: (b'a\0a=1&b=2&a=%41+%zz&payload=%7b%7d', b'\0', b'x\0x',
+                      *(b'payload\0' + body for body in bodies())),
+    'times': lambda: (b'90s', b'1h30m', b'500ms', b'64KiB', b'1.5GiB', b'50/s', b'600/m',
+                      b'2026-11-21T10:00:00.000Z', b'2026-02-28T23:59:60+01:30', b'-1'),
+    'configuration': configurations,
+    'control': lambda: (b'{"v":1,"ask":"ping"}',
+                        b'{"v":1,"ask":"echo","args":{"id":"\\u0000","note":[1]}}',
+                        b'{"v":1,"ask":"echo","args":{"refuse":true}}', b'{'),
+    'verify': signed,
+    'http': requests,
+}
+
+name, folder = sys.argv[1:]
+for number, seed in enumerate(SEEDS[name]()):
+    (pathlib.Path(folder) / f'seed-{number:03}').write_bytes(seed)
