@@ -126,78 +126,127 @@ void rfc3339(char out[RFC3339_BYTES], int64_t wall_ms)
         *digit = (char)('0' + ms % 10);
 }
 
-/* Exactly `n` digits at `*p`, moving it; -1: there are none. */
-static int digits(const char **p, const char *end, int n)
+/* ---- reading RFC 3339 ---- */
+
+struct reader {
+    const char *p, *end;
+    bool shortened; /* RFC3339_SHORT */
+};
+
+/* Reads exactly `n` digits; -1 if there are fewer. */
+static int digits(struct reader *r, int n)
 {
     int value = 0;
 
-    for (; n; n--, (*p)++) {
-        if (*p == end || **p < '0' || **p > '9')
+    for (; n; n--, r->p++) {
+        if (r->p == r->end || *r->p < '0' || *r->p > '9')
             return -1;
-        value = value * 10 + (**p - '0');
+        value = value * 10 + (*r->p - '0');
     }
     return value;
 }
 
-static bool letter(const char **p, const char *end, char c)
+static bool skip_any(struct reader *r, const char *chars)
 {
-    return *p < end && *(*p)++ == c;
+    if (r->p == r->end || !*r->p || !strchr(chars, *r->p))
+        return false;
+    r->p++;
+    return true;
 }
 
-/* Behind the seconds: ".123456" to milliseconds. */
-static bool fraction(const char **p, const char *end, int *ms)
+static int days_of_month(int year, int month)
 {
-    int unit = 100;
+    static const int days[] = {31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
+    bool leap = (year % 4 == 0 && year % 100 != 0) || year % 400 == 0;
 
-    *ms = 0;
-    if (*p == end || **p != '.')
+    return days[month - 1] + (month == 2 && leap);
+}
+
+static bool read_date(struct reader *r, struct tm *tm)
+{
+    int year = digits(r, 4), month, day;
+
+    if (year < 0 || !skip_any(r, "-"))
+        return false;
+    month = digits(r, 2);
+    if (month < 1 || month > 12 || !skip_any(r, "-"))
+        return false;
+    day = digits(r, 2);
+    tm->tm_year = year - 1900;
+    tm->tm_mon = month - 1;
+    tm->tm_mday = day;
+    return day >= 1 && day <= days_of_month(year, month);
+}
+
+/* ".123456789": any number of digits, of which six count. */
+static bool read_fraction(struct reader *r, int64_t *us)
+{
+    int64_t unit = 100000;
+    const char *first;
+
+    if (!skip_any(r, "."))
         return true;
-    for ((*p)++; *p < end && **p >= '0' && **p <= '9'; (*p)++, unit /= 10)
-        *ms += (**p - '0') * unit;
-    return (*p)[-1] != '.';
+    first = r->p;
+    for (; r->p < r->end && *r->p >= '0' && *r->p <= '9'; r->p++, unit /= 10)
+        *us += (*r->p - '0') * unit;
+    return r->p > first;
 }
 
-static bool offset(const char **p, const char *end, int *minutes)
+static bool read_time(struct reader *r, struct tm *tm, int64_t *us)
 {
-    int sign, h, m;
-
-    *minutes = 0;
-    if (*p == end)
+    tm->tm_hour = digits(r, 2);
+    if (tm->tm_hour < 0 || tm->tm_hour > 23 || !skip_any(r, ":"))
         return false;
-    if (**p == 'Z' || **p == 'z')
-        return ++*p == end;
-    if (**p != '+' && **p != '-')
+    tm->tm_min = digits(r, 2);
+    if (tm->tm_min < 0 || tm->tm_min > 59)
         return false;
-    sign = *(*p)++ == '-' ? -1 : 1;
-    h = digits(p, end, 2);
-    if (h < 0 || h > 23 || !letter(p, end, ':'))
-        return false;
-    m = digits(p, end, 2);
-    *minutes = sign * (h * 60 + m);
-    return m >= 0 && m < 60 && *p == end;
+    if (!skip_any(r, ":"))
+        return r->shortened;
+    tm->tm_sec = digits(r, 2);
+    return tm->tm_sec >= 0 && tm->tm_sec <= 60 && read_fraction(r, us);
 }
 
-bool rfc3339_parse(const char *text, size_t n, int64_t *wall_ms)
+/* In seconds east of UTC. */
+static bool read_offset(struct reader *r, int *east_s)
 {
-    const char *p = text, *end = text + n;
-    struct tm tm = {0}, again;
-    int ms, minutes;
-    time_t at;
+    int sign, hours, minutes;
 
-    tm.tm_year = digits(&p, end, 4) - 1900;
-    if (tm.tm_year < -900 || !letter(&p, end, '-') ||
-        (tm.tm_mon = digits(&p, end, 2) - 1) < 0 || !letter(&p, end, '-') ||
-        (tm.tm_mday = digits(&p, end, 2)) < 1 || !letter(&p, end, 'T') ||
-        (tm.tm_hour = digits(&p, end, 2)) < 0 || !letter(&p, end, ':') ||
-        (tm.tm_min = digits(&p, end, 2)) < 0 || !letter(&p, end, ':') ||
-        (tm.tm_sec = digits(&p, end, 2)) < 0 || !fraction(&p, end, &ms) ||
-        !offset(&p, end, &minutes))
+    *east_s = 0;
+    if (r->p == r->end)
+        return r->shortened;
+    if (skip_any(r, "Zz"))
+        return true;
+    sign = *r->p == '-' ? -1 : 1;
+    if (!skip_any(r, "+-"))
         return false;
-    again = tm;
-    at = timegm(&again); /* which puts the 31st of June into July */
-    if (again.tm_mon != tm.tm_mon || again.tm_mday != tm.tm_mday ||
-        again.tm_hour != tm.tm_hour || again.tm_min != tm.tm_min)
+    hours = digits(r, 2);
+    if (hours < 0 || hours > 23 || (!skip_any(r, ":") && !r->shortened))
         return false;
-    *wall_ms = (int64_t)at * 1000 + ms - (int64_t)minutes * MINUTE_MS;
+    minutes = digits(r, 2);
+    *east_s = sign * (hours * 60 + minutes) * 60;
+    return minutes >= 0 && minutes <= 59;
+}
+
+bool rfc3339_parse(const char *text, size_t n, enum rfc3339_form form,
+                   int64_t *wall_us)
+{
+    struct reader r = {text, text + n, form == RFC3339_SHORT};
+    struct tm tm = {0};
+    int east_s = 0;
+    bool leap_second;
+    int64_t us = 0, s;
+
+    if (!read_date(&r, &tm))
+        return false;
+    if ((r.p < r.end || !r.shortened) &&
+        (!skip_any(&r, "Tt ") || !read_time(&r, &tm, &us) ||
+         !read_offset(&r, &east_s)))
+        return false;
+    leap_second = tm.tm_sec == 60;
+    s = (int64_t)timegm(&tm) - east_s;
+    /* A leap second is the last of a day in UTC. */
+    if (r.p != r.end || (leap_second && s % (DAY_MS / SECOND_MS) != 0))
+        return false;
+    *wall_us = s * 1000000 + us;
     return true;
 }

@@ -38,8 +38,14 @@ void clock_test_off(void);
  * the years 1000 to 9999 the nearest one within. */
 enum { RFC3339_BYTES = 32 };
 void rfc3339(char out[RFC3339_BYTES], int64_t wall_ms);
-/* The other way: a date, T, a time, perhaps a fraction, and Z or an offset.
- * false: it is none. */
-bool rfc3339_parse(const char *text, size_t n, int64_t *wall_ms);
+/* Reads RFC 3339: a date, T or t or a space, a time, perhaps a fraction, Z or an
+ * offset. The result is µs since 1970; digits of the fraction beyond µs are
+ * dropped. A leap second is read as the second that follows it. RFC3339_SHORT
+ * also allows what people leave out: the zone (then it is UTC), the seconds, the
+ * time, and the colon in the offset. false: not a time, or a date that does not
+ * exist. */
+enum rfc3339_form { RFC3339_FULL, RFC3339_SHORT };
+bool rfc3339_parse(const char *text, size_t n, enum rfc3339_form form,
+                   int64_t *wall_us);
 
 #endif

@@ -381,11 +381,12 @@ static char *copy(const json_t *o, const char *key)
 static int64_t age_of(const struct build *b, const json_t *o, const char *key)
 {
     const char *at = json_string_value(json_object_get(o, key));
-    int64_t ms;
+    int64_t us;
 
-    if (!at || !rfc3339_parse(at, strlen(at), &ms) || ms > b->in->now_ms)
+    if (!at || !rfc3339_parse(at, strlen(at), RFC3339_FULL, &us) ||
+        us / 1000 > b->in->now_ms)
         return 0;
-    return b->in->now_ms - ms;
+    return b->in->now_ms - us / 1000;
 }
 
 static void take_gaps(struct build *b)

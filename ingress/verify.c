@@ -177,9 +177,12 @@ static enum verdict parse_time(struct bytes text, enum time_unit unit,
 
     if (!text.n)
         return VERDICT_TIMESTAMP_MISSING;
-    if (unit == UNIT_RFC3339)
-        return rfc3339_parse(text.p, text.n, ms) ? VERDICT_HOLDS
-                                                 : VERDICT_TIMESTAMP_MALFORMED;
+    if (unit == UNIT_RFC3339) {
+        if (!rfc3339_parse(text.p, text.n, RFC3339_FULL, &value))
+            return VERDICT_TIMESTAMP_MALFORMED;
+        *ms = value / 1000;
+        return VERDICT_HOLDS;
+    }
     if (text.n > TIME_DIGITS_MAX || *p == '0')
         return VERDICT_TIMESTAMP_MALFORMED;
     for (size_t i = 0; i < text.n; i++) {

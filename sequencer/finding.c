@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 static void init(struct finding *f)
 {
@@ -102,17 +101,6 @@ static bool all_digits(const char *p, size_t n)
     return n > 0;
 }
 
-/* Days from 1970 to a day of the Gregorian calendar. */
-static int64_t days(int64_t y, int64_t m, int64_t d)
-{
-    int64_t leap;
-
-    y -= m <= 2; /* the year begins in March: a leap day ends it */
-    leap = y / 4 - y / 100 + y / 400;
-    return 365 * y + leap + (153 * (m + (m > 2 ? -3 : 9)) + 2) / 5 + d - 1 -
-           719468;
-}
-
 /* The digits behind a point, as millionths; moves *p behind them. */
 static int64_t millionths(const char **p)
 {
@@ -123,35 +111,6 @@ static int64_t millionths(const char **p)
     for ((*p)++; isdigit((unsigned char)**p); (*p)++, unit /= 10)
         us += (**p - '0') * unit;
     return us;
-}
-
-static int two_digits(const char *p)
-{
-    return (p[0] - '0') * 10 + p[1] - '0';
-}
-
-static gr_rc rfc3339_us(const char *p, int64_t *us)
-{
-    int y, mo, d, h, mi, s, oh = 0, om = 0, n = 0;
-    int64_t at;
-
-    if (sscanf(p, "%4d-%2d-%2d%*1[Tt ]%2d:%2d:%2d%n", &y, &mo, &d, &h, &mi, &s,
-               &n) != 6 ||
-        n != 19 || mo < 1 || mo > 12 || d < 1 || d > 31 || h > 23 || mi > 59 ||
-        s > 60 || y < 0 || h < 0 || mi < 0 || s < 0)
-        return GR_REFUSE;
-    at = ((days(y, mo, d) * 24 + h) * 60 + mi) * 60 + s;
-    p += n;
-    *us = at * 1000000 + millionths(&p);
-    if (strcmp(p, "Z") == 0 || strcmp(p, "z") == 0)
-        return GR_OK;
-    if ((*p != '+' && *p != '-') || strlen(p) != 6 || p[3] != ':' ||
-        !all_digits(p + 1, 2) || !all_digits(p + 4, 2))
-        return GR_REFUSE;
-    oh = two_digits(p + 1);
-    om = two_digits(p + 4);
-    *us -= (*p == '-' ? -1 : 1) * (oh * 60LL + om) * 60 * 1000000;
-    return GR_OK;
 }
 
 /* By its size: seconds to the year 5138, milliseconds likewise. */
@@ -171,7 +130,9 @@ static gr_rc number_us(const char *text, int64_t *us)
 
 gr_rc finding_time(const char *text, int64_t *us)
 {
-    return strchr(text, ':') ? rfc3339_us(text, us) : number_us(text, us);
+    if (rfc3339_parse(text, strlen(text), RFC3339_FULL, us))
+        return GR_OK;
+    return number_us(text, us);
 }
 
 static void find_place(const struct source *source, struct subject *subject,
@@ -190,7 +151,9 @@ static void find_place(const struct source *source, struct subject *subject,
                    &why) != GR_OK) {
         refuse(f, what, why);
     } else if (by_time && finding_time(text.data, &f->place) != GR_OK) {
-        refuse(f, what, "the value is no time");
+        refuse(f, what,
+               "the value is not a time (RFC 3339, or "
+               "a number since 1970)");
     } else if (!by_time &&
                (text.len > 18 || !all_digits(text.data, text.len))) {
         refuse(f, what, "the value is no number from 0 to 10^18");
