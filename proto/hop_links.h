@@ -18,7 +18,8 @@ enum {
     GO_BACK_MS = 100,   /* one place is gone back to once in this time */
     BLOCKED_MS = 10,    /* the peer's pipe is full: look again after this … */
     BLOCKED_MOST_MS = 500, /* … doubled up to this */
-    LINKS_MAX = 1024,      /* from how many names we take messages */
+    GONE_LOG_MS = 1000, /* missing rows are collected in one line for so long */
+    LINKS_MAX = 1024,   /* from how many names we take messages */
     BUFFER_KEPT_BYTES = 4 * 1024 * 1024, /* after a larger frame: give back */
     APPLY_MAX_US = 250000, /* in one turn, whatever a message makes of itself */
     SUSPECT_STALLS = 2, /* unclean starts at one place: one by one from now */
@@ -56,6 +57,9 @@ struct hop_out {
     uint64_t forked_n, forked_run; /* last disagreement said loudly */
     bool say_runs;                 /* … and to be answered by tell() */
     unsigned asked;                /* questions since we last heard from it */
+    uint64_t gone_n; /* the last row that was missing when it was to be sent */
+    uint64_t gone_first, gone_count; /* missing rows not yet logged */
+    int64_t gone_ms;                 /* when the first of these was found */
 };
 
 /* We receive. `taken` is what was applied; `n` what is on disk (they differ

@@ -236,6 +236,36 @@ static void begin_batch(struct hop *h, struct hop_out *o, struct wire_batch *b)
     b->run = b->first < o->next ? runs_of(&o->runs, b->first) : b->prev_run;
 }
 
+/* A row may be sent several times; it is counted once. */
+static void note_gone(struct hop_out *o, uint64_t n)
+{
+    if (n <= o->gone_n)
+        return;
+    if (!o->gone_count++) {
+        o->gone_first = n;
+        o->gone_ms = mono_ms();
+    }
+    o->gone_n = n;
+}
+
+/* Moving an endpoint to another deliverer leaves thousands of such rows behind:
+ * one line for all that are found in one pass through the log, or in one second
+ * of it. Returns in how many ms to call again; -1: not needed. */
+static int log_gone(struct hop_out *o, int64_t now)
+{
+    int64_t left_ms = o->gone_ms + GONE_LOG_MS - now;
+
+    if (!o->gone_count)
+        return -1;
+    if (o->sent + 1 < o->next && left_ms > 0)
+        return (int)left_ms;
+    log_warn(NULL, "rows of the log are gone; their numbers are sent empty",
+             LS("receiver", o->peer), LI("rows", o->gone_count),
+             LI("first_n", o->gone_first), LI("last_n", o->gone_n));
+    o->gone_count = 0;
+    return -1;
+}
+
 /* Append one message, its length before it, and note its size. false: it is
  * too large to go behind others, and goes alone in the next batch. */
 static bool add_message(struct hop *h, struct hop_out *o, struct wire_batch *b,
@@ -248,8 +278,7 @@ static bool add_message(struct hop *h, struct hop_out *o, struct wire_batch *b,
     buf_put(&h->messages, size, sizeof size);
     if (!h->ops->load ||
         !h->ops->load(h->self, o->peer, n, kind, ref, &h->messages)) {
-        log_warn(NULL, "a row of the log is gone; its number is sent empty",
-                 LS("receiver", o->peer), LI("n", n));
+        note_gone(o, n);
         h->messages.len = at + sizeof size;
     }
     if (b->count && (h->messages.failed || h->messages.len > BATCH_MAX_BYTES)) {
@@ -393,7 +422,7 @@ static int wait_for_room(struct hop_out *o, int64_t now)
     return (int)o->blocked_wait_ms;
 }
 
-int hop_out_tell(struct hop *h, struct hop_out *o, int64_t now)
+static int tell_peer(struct hop *h, struct hop_out *o, int64_t now)
 {
     bool idle = o->sent == o->cursor, under_way;
 
@@ -423,4 +452,11 @@ int hop_out_tell(struct hop *h, struct hop_out *o, int64_t now)
         o->ask_at_ms = now + (under_way ? o->ask_wait_ms : ASK_IDLE_MS);
     }
     return (int)(o->ask_at_ms - now);
+}
+
+int hop_out_tell(struct hop *h, struct hop_out *o, int64_t now)
+{
+    int wait_ms = tell_peer(h, o, now), log_ms = log_gone(o, now);
+
+    return log_ms >= 0 && log_ms < wait_ms ? log_ms : wait_ms;
 }

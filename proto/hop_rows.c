@@ -65,6 +65,7 @@ static void forget_out(struct hop_out *o)
     o->moved_ms = 0;
     o->forked_n = o->forked_run = 0; /* said again, and counted */
     o->fresh_floor = 0;              /* … and so the process hears of it */
+    o->gone_n = o->gone_count = 0;
 }
 
 /* What left in this run has left all the same. */

@@ -275,6 +275,53 @@ static void a_row_that_is_gone_is_an_empty_number(void **state)
     assert_no_alarm(&p->a, &p->b);
 }
 
+/* What was logged since the last call of this, into text; from then on warnings
+ * are kept. */
+static void take_log(char *text, size_t size)
+{
+    static int file = -1, kept = -1;
+    ssize_t n;
+
+    if (file < 0) {
+        file = fileno(tmpfile());
+        kept = dup(STDERR_FILENO);
+        log_open("test", LOG_WARN, false);
+        dup2(file, STDERR_FILENO);
+        return;
+    }
+    n = pread(file, text, size - 1, 0);
+    text[n < 0 ? 0 : n] = 0;
+    log_open("test", LOG_ERROR, false);
+    dup2(kept, STDERR_FILENO);
+    close(kept);
+    close(file);
+    file = kept = -1;
+}
+
+/* As when an endpoint moves to another deliverer; also when frames are lost and
+ * the rows are sent again. */
+static void many_rows_that_are_gone_are_one_line(void **state)
+{
+    struct pair *p = *state;
+    char text[16384];
+    int lines = 0;
+
+    p->a.own_to = "b";
+    p->b.lose_pm = 300;
+    pair_start(p);
+    end_write(&p->a, "b", SMALL, 400);
+    db_exec(p->a.db, "DELETE FROM archive WHERE n % 2 = 0");
+    take_log(NULL, 0);
+    run_through(&p->a, &p->b);
+    take_log(text, sizeof text);
+    for (const char *at = text; (at = strstr(at, " gone; ")); at++)
+        lines++;
+    if (lines != 1)
+        fail_msg("%d lines:\n%s", lines, text);
+    assert_non_null(strstr(text, "receiver=b rows=200 first_n=2 last_n=400"));
+    assert_int_equal(end_number(&p->b, "SELECT count(*) FROM applied"), 200);
+}
+
 static void a_floor_never_passes_what_was_not_handed_on(void **state)
 {
     struct pair *p = *state;
@@ -456,6 +503,7 @@ int main(void)
         PAIR_TEST(messages_that_take_long_are_spread_over_turns),
         PAIR_TEST(what_cannot_be_applied_is_kept_aside_with_its_bytes),
         PAIR_TEST(a_row_that_is_gone_is_an_empty_number),
+        PAIR_TEST(many_rows_that_are_gone_are_one_line),
         PAIR_TEST(a_floor_never_passes_what_was_not_handed_on),
         PAIR_TEST(a_turn_that_is_rolled_back_comes_again),
         PAIR_TEST(a_full_disk_at_the_sender_numbers_nothing_twice),
