@@ -57,6 +57,8 @@
       "this path takes POST", 0, KEEP)                                         \
     A(ONLY_GET, 405, "method_not_allowed", "only_get",                         \
       "this path takes GET and HEAD", 0, KEEP)                                 \
+    A(KEY_REUSED, 422, "idempotency_key_reused", "idempotency_key_reused",     \
+      "this idempotency key came with another event before", 0, KEEP)          \
     A(TOO_SLOW, 408, "timeout", "too_slow",                                    \
       "the request did not arrive in time", 0, CLOSE)                          \
     A(BODY_TOO_LARGE, 413, "too_large", "body_too_large",                      \

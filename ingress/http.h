@@ -53,9 +53,11 @@ struct request {
     struct lines *lines;               /* of a batch (lines.h); owned */
     int64_t event_count;               /* that it brought, when accepted */
     char event_id[EVENT_ID_BYTES + 1]; /* told with ACCEPTED; may be set */
-    int secret;                        /* index of the one that fits */
-    int64_t received_ms;               /* wall clock, when the body was whole */
-    int64_t taken_ms;                  /* the same moment, mono */
+    /* Decided while it is stored, given after the commit. ANSWER_NONE: accepted. */
+    enum answer refusal;
+    int secret;          /* index of the one that fits */
+    int64_t received_ms; /* wall clock, when the body was whole */
+    int64_t taken_ms;    /* the same moment, mono */
     /* Of http.c: */
     size_t raw_url_bytes;
     size_t swallowed_bytes;

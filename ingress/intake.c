@@ -81,10 +81,25 @@ static struct request *next_pending(struct intake *t)
     return r;
 }
 
-/* One row. Without an id it gets one; one that it brings may be there already,
- * and then there is nothing to do: it is the same event. */
-static void store_row(struct ingress *g, const struct request *r,
-                      struct bytes body, char id[EVENT_ID_BYTES + 1])
+/* Row `n` has this idempotency key already, maybe since this very turn. */
+static enum answer judge_repeat(struct ingress *g, int64_t n, struct bytes body)
+{
+    struct bytes stored;
+    bool differs = store_body(&g->store, n, &stored) &&
+                   line_differs(stored, body);
+
+    store_body_done(&g->store);
+    if (differs)
+        return ANSWER_KEY_REUSED;
+    g->counts[COUNT_REPEATED]++;
+    return ANSWER_NONE;
+}
+
+/* One row. Without an id it gets one. One that it brings, made of its idempotency
+ * key, may be there already: then it is the same event, and there is nothing to
+ * do, or another, which is refused. */
+static enum answer store_row(struct ingress *g, const struct request *r,
+                             struct bytes body, char id[EVENT_ID_BYTES + 1])
 {
     struct archive_row row = {
         .event_id = id,
@@ -95,12 +110,11 @@ static void store_row(struct ingress *g, const struct request *r,
         .headers = {r->headers.data ? r->headers.data : "", r->headers.len},
         .body = body,
     };
+    int64_t earlier = id[0] ? store_number(&g->store, id) : 0;
     uint64_t n;
 
-    if (id[0] && store_number(&g->store, id)) {
-        g->counts[COUNT_REPEATED]++;
-        return;
-    }
+    if (earlier)
+        return judge_repeat(g, earlier, body);
     if (!id[0]) {
         memcpy(id, "evt_", 4);
         ulid_next(&g->ids, r->received_ms, id + 4);
@@ -110,35 +124,51 @@ static void store_row(struct ingress *g, const struct request *r,
     store_insert(&g->store, &row);
     hop_put(g->daemon.hop, SEQUENCER, KIND_ARCHIVED, (int64_t)n);
     room_took(&g->room, (int64_t)n, (int64_t)(body.n + row.headers.n));
+    return ANSWER_NONE;
 }
 
-/* All of it in the turn's commit, or none; what was refused of it has its word
- * in the answer. */
+/* All of it in the turn's commit, or none. What is refused of it is said in its
+ * line of the response. */
 static void store_lines(struct ingress *g, struct request *r)
 {
     struct lines *l = r->lines;
 
     for (size_t i = 0; i < l->count; i++) {
-        if (!l->items[i].refusal)
-            store_row(g, r, l->items[i].text, l->items[i].event_id);
-        line_print(l, &l->items[i], &r->reply);
+        struct line *line = &l->items[i];
+        enum answer a = line->refusal
+                            ? ANSWER_NONE
+                            : store_row(g, r, line->text, line->event_id);
+
+        if (a)
+            lines_refuse(l, line, a);
+        line_print(l, line, &r->reply);
     }
     r->event_count = (int64_t)l->good;
     r->reply_type = "application/x-ndjson";
-    r->reply_status = l->good < l->count ? 207 : 200;
+    if (l->good)
+        r->reply_status = l->good < l->count ? 207 : 200;
+    else
+        r->refusal = ANSWER_BATCH_REFUSED;
+}
+
+static void store_one(struct ingress *g, struct request *r)
+{
+    struct bytes body = {r->body.data ? r->body.data : "", r->body.len};
+
+    r->refusal = store_row(g, r, body, r->event_id);
+    if (r->refusal)
+        line_reused(r->event_id, 0, &r->reply);
+    else
+        r->event_count = 1;
 }
 
 /* Returns about how many bytes it has written. */
 static size_t store(struct ingress *g, struct request *r)
 {
-    if (r->lines) {
+    if (r->lines)
         store_lines(g, r);
-    } else {
-        store_row(g, r,
-                  (struct bytes){r->body.data ? r->body.data : "", r->body.len},
-                  r->event_id);
-        r->event_count = 1;
-    }
+    else
+        store_one(g, r);
     TAILQ_INSERT_TAIL(&g->intake.stored, r, link);
     g->intake.stored_count += r->event_count;
     return r->body.len + (size_t)r->event_count * r->headers.len;
@@ -177,6 +207,30 @@ bool intake_work(struct ingress *g)
     return !TAILQ_EMPTY(&t->pending);
 }
 
+/* A line that was refused is on record like a request. */
+static void note_lines(struct ingress *g, struct request *r)
+{
+    for (size_t i = 0; i < r->lines->count; i++)
+        if (r->lines->items[i].refusal == ANSWER_KEY_REUSED)
+            rejects_note(&g->rejects, g, r, ANSWER_KEY_REUSED);
+}
+
+/* `a`: what the commit came to. A response that was made before it holds only if
+ * the commit did: the event that a reused key names may be of this very turn. */
+static void answer_one(struct ingress *g, struct request *r, enum answer a)
+{
+    if (a != ANSWER_ACCEPTED) {
+        buf_reset(&r->reply);
+        r->reply_type = NULL;
+        r->reply_status = 0;
+        http_answer(g->http, r, a);
+        return;
+    }
+    if (r->lines)
+        note_lines(g, r);
+    http_answer(g->http, r, r->refusal ? r->refusal : a);
+}
+
 static void answer_stored(struct ingress *g, enum answer a)
 {
     struct request *r;
@@ -185,12 +239,7 @@ static void answer_stored(struct ingress *g, enum answer a)
     while ((r = TAILQ_FIRST(&g->intake.stored))) {
         TAILQ_REMOVE(&g->intake.stored, r, link);
         g->intake.told_count++;
-        if (a != ANSWER_ACCEPTED) { /* what it was to be told is not so */
-            buf_reset(&r->reply);
-            r->reply_type = NULL;
-            r->reply_status = 0;
-        }
-        http_answer(g->http, r, a);
+        answer_one(g, r, a);
     }
 }
 

@@ -110,6 +110,41 @@ enum answer line_judge(const struct settings *s, const struct producer *p,
     return a;
 }
 
+/* ---- the same key again ---- */
+
+static bool read_digest(struct bytes body, uint8_t out[PUBLISHED_DIGEST_BYTES])
+{
+    struct published_wrong w;
+    struct published p;
+    bool good = published_read(&p, body, &w) == GR_OK;
+
+    if (good)
+        published_digest(&p, body, out);
+    published_fini(&p);
+    return good;
+}
+
+bool line_differs(struct bytes stored, struct bytes body)
+{
+    uint8_t a[PUBLISHED_DIGEST_BYTES], b[PUBLISHED_DIGEST_BYTES];
+
+    if (stored.n == body.n && memcmp(stored.p, body.p, body.n) == 0)
+        return false;
+    return !read_digest(stored, a) || !read_digest(body, b) ||
+           memcmp(a, b, sizeof a) != 0;
+}
+
+void line_reused(const char *first_id, size_t number, struct buf *error)
+{
+    const struct answer_facts *f = answer_facts(ANSWER_KEY_REUSED);
+
+    buf_printf(error, "{\"error\":{\"code\":\"%s\",\"message\":\"%s\"", f->code,
+               f->message);
+    if (number)
+        buf_printf(error, ",\"line\":%zu", number);
+    buf_printf(error, ",\"id\":\"%s\"}}", first_id);
+}
+
 /* ---- a batch ---- */
 
 static bool is_blank(struct bytes text)
@@ -169,6 +204,15 @@ struct lines *lines_read(const struct settings *s, const struct producer *p,
         judge(s, p, l, add(l, text, number));
     }
     return l;
+}
+
+void lines_refuse(struct lines *l, struct line *line, enum answer a)
+{
+    line->refusal = a;
+    line->wrong_at = l->wrongs.len;
+    line_reused(line->event_id, line->number, &l->wrongs);
+    buf_put(&l->wrongs, "", 1);
+    l->good--;
 }
 
 void lines_free(struct lines *l)

@@ -31,6 +31,14 @@ enum answer line_judge(const struct settings *s, const struct producer *p,
                        struct bytes text, struct bytes key, size_t number,
                        char event_id[EVENT_ID_BYTES + 1], struct buf *error);
 
+/* An idempotency key that came before, with another object? `stored` and `body`
+ * were both found good by line_judge(). */
+bool line_differs(struct bytes stored, struct bytes body);
+/* The answer to that; `number` as above. */
+void line_reused(const char *first_id, size_t number, struct buf *error);
+/* A line that was good is refused after all. */
+void lines_refuse(struct lines *l, struct line *line, enum answer a);
+
 /* Blank lines are passed over. NULL: there are more than LINES_MAX_COUNT. */
 struct lines *lines_read(const struct settings *s, const struct producer *p,
                          struct bytes body);

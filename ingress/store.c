@@ -14,6 +14,7 @@ void store_open(struct store *s, struct db *db)
             " secret, headers, body) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)");
     s->load = db_prepare(db, "SELECT event_id, source, received_ms, remote,"
                              " headers, body FROM archive WHERE n = ?1");
+    s->body = db_prepare(db, "SELECT body FROM archive WHERE n = ?1");
     s->find = db_prepare(db, "SELECT n, received_ms, secret, source, remote,"
                              " headers, length(body) FROM archive"
                              " WHERE n = ?1");
@@ -73,6 +74,21 @@ int64_t store_received_after(struct store *s, int64_t n)
 int64_t store_number(struct store *s, const char *event_id)
 {
     return store_ids_find(&s->ids, event_id);
+}
+
+bool store_body(struct store *s, int64_t n, struct bytes *body)
+{
+    bool found;
+
+    bind_i64(s->body, 1, n);
+    found = db_step(s->db, s->body);
+    *body = found ? col_blob(s->body, 0) : (struct bytes){"", 0};
+    return found;
+}
+
+void store_body_done(struct store *s)
+{
+    db_done(s->body);
 }
 
 bool store_load(struct store *s, int64_t n, struct buf *out)

@@ -17,7 +17,7 @@ enum { REJECTS_KEPT = 1000 }; /* of each source */
 
 struct store {
     struct db *db;
-    stmt *insert, *load, *find, *ends, *oldest, *ages, *next, *purge;
+    stmt *insert, *load, *body, *find, *ends, *oldest, *ages, *next, *purge;
     stmt *reject, *reject_last, *rejects, *rejects_of;
     struct store_ids ids;
     struct store_replays replays;
@@ -42,6 +42,9 @@ void store_insert(struct store *s, const struct archive_row *row);
 int64_t store_received_after(struct store *s, int64_t n);
 /* The number of this event's row; 0: there is none. */
 int64_t store_number(struct store *s, const char *event_id);
+/* The body of row n, borrowed until store_body_done(). false: it is gone. */
+bool store_body(struct store *s, int64_t n, struct bytes *body);
+void store_body_done(struct store *s);
 /* The message behind row n. false: it is gone. */
 bool store_load(struct store *s, int64_t n, struct buf *out);
 

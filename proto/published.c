@@ -2,9 +2,11 @@
 #include "clock.h"
 #include "conf.h"
 #include "json_text.h"
+#include <assert.h>
 #include <openssl/evp.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* ---- what is wrong ---- */
@@ -268,4 +270,155 @@ void published_event_id(char out[EVENT_ID_BYTES + 1], const char *producer,
     for (int i = FIRST + 1; i < EVENT_ID_BYTES; i++)
         out[i] = letters[digest[i - FIRST] & 31];
     out[EVENT_ID_BYTES] = 0;
+}
+
+/* ---- what it says, however it is written ---- */
+
+enum {
+    SHA256_BYTES = 32,
+    /* {"a":1,"b":2} becomes a digest, and no escape becomes longer by more. */
+    DIGESTED_MAX_TIMES = 8,
+};
+
+/* A member of an object: where its canonical text is in the buffer. */
+struct member {
+    const char *base; /* of the buffer, when they are sorted */
+    size_t at, n;
+};
+
+static void digest_of(EVP_MD_CTX *c, uint8_t out[SHA256_BYTES])
+{
+    if (!EVP_DigestFinal_ex(c, out, NULL))
+        die(EXIT_UNAVAILABLE, "libcrypto has no SHA-256");
+}
+
+/* A string with one spelling for each content. Only an escape has several. */
+static void put_string(struct buf *out, const char *p, const char *end)
+{
+    json_error_t error;
+    json_t *text;
+
+    if (!memchr(p, '\\', (size_t)(end - p))) {
+        buf_put(out, p, (size_t)(end - p));
+        return;
+    }
+    text = json_read((struct bytes){p, (size_t)(end - p)},
+                     JSON_DECODE_ANY | JSON_ALLOW_NUL, &error);
+    json_dump_callback(text, append, out, JSON_ENCODE_ANY | JSON_COMPACT);
+    json_decref(text);
+}
+
+static int by_text(const void *left, const void *right)
+{
+    const struct member *a = left, *b = right;
+    size_t n = a->n < b->n ? a->n : b->n;
+    int order = memcmp(a->base + a->at, b->base + b->at, n);
+
+    return order ? order : (a->n > b->n) - (a->n < b->n);
+}
+
+/* Members in any order make the same text: their digest in one order. So deep
+ * objects are not copied once for each level. */
+static void put_sorted(struct buf *out, size_t from, struct member *members,
+                       size_t count)
+{
+    uint8_t digest[SHA256_BYTES];
+    EVP_MD_CTX *c = EVP_MD_CTX_new();
+
+    if (!c || !EVP_DigestInit_ex(c, EVP_sha256(), NULL))
+        die(EXIT_UNAVAILABLE, "libcrypto has no SHA-256");
+    for (size_t i = 0; i < count; i++)
+        members[i].base = out->data;
+    qsort(members, count, sizeof *members, by_text);
+    for (size_t i = 0; i < count; i++)
+        EVP_DigestUpdate(c, out->data + members[i].at, members[i].n);
+    digest_of(c, digest);
+    EVP_MD_CTX_free(c);
+    out->len = from;
+    buf_put(out, digest, sizeof digest);
+}
+
+static const char *put_value(struct buf *out, const char *p);
+
+/* Behind the object that begins at `p`. `top`: without its "id". */
+static const char *put_object(struct buf *out, const char *p, bool top)
+{
+    struct member *members = NULL;
+    size_t count = 0, from;
+
+    buf_puts(out, "{");
+    from = out->len;
+    for (p = skip_blanks(p + 1); *p != '}';) {
+        const char *end = skip_string(p);
+        size_t at = out->len;
+
+        put_string(out, p, end);
+        buf_puts(out, ":");
+        if (top && strcmp(out->data + at, "\"id\":") == 0) {
+            p = skip_value(skip_blanks(skip_blanks(end) + 1));
+            out->len = at;
+        } else {
+            p = skip_blanks(put_value(out, skip_blanks(skip_blanks(end) + 1)));
+            if (count % 16 == 0)
+                members = gr_realloc(members, (count + 16) * sizeof *members);
+            members[count++] = (struct member){.at = at, .n = out->len - at};
+        }
+        if (*p == ',')
+            p = skip_blanks(p + 1);
+    }
+    if (count > 1 && !out->failed)
+        put_sorted(out, from, members, count);
+    buf_puts(out, "}");
+    free(members);
+    return p + 1;
+}
+
+static const char *put_list(struct buf *out, const char *p)
+{
+    buf_puts(out, "[");
+    for (p = skip_blanks(p + 1); *p != ']';) {
+        p = skip_blanks(put_value(out, p));
+        if (*p == ',') {
+            buf_puts(out, ",");
+            p = skip_blanks(p + 1);
+        }
+    }
+    buf_puts(out, "]");
+    return p + 1;
+}
+
+/* The value that begins at `p`, which jansson has read. Behind it. */
+static const char *put_value(struct buf *out, const char *p)
+{
+    const char *end = p;
+
+    if (*p == '{')
+        return put_object(out, p, false);
+    if (*p == '[')
+        return put_list(out, p);
+    if (*p == '"') {
+        end = skip_string(p);
+        put_string(out, p, end);
+    } else {
+        while (!strchr(",]} \t\r\n", *end))
+            end++;
+        buf_put(out, p, (size_t)(end - p));
+    }
+    return end;
+}
+
+void published_digest(const struct published *p, struct bytes body,
+                      uint8_t out[PUBLISHED_DIGEST_BYTES])
+{
+    uint8_t digest[EVP_MAX_MD_SIZE];
+    struct buf text;
+
+    assert(p->json);
+    buf_init(&text, DIGESTED_MAX_TIMES * body.n + 64);
+    put_object(&text, skip_blanks(body.p), true);
+    if (text.failed ||
+        !EVP_Digest(text.data, text.len, digest, NULL, EVP_sha256(), NULL))
+        die(EXIT_UNAVAILABLE, "libcrypto has no SHA-256");
+    memcpy(out, digest, PUBLISHED_DIGEST_BYTES);
+    buf_fini(&text);
 }

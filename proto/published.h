@@ -51,4 +51,14 @@ void published_body(const struct published *p, const char *event_id,
 void published_event_id(char out[EVENT_ID_BYTES + 1], const char *producer,
                         struct bytes key);
 
+/* A digest of what the object says, to tell a repeat of an idempotency key from
+ * its reuse for another event. The same for two bodies that differ only in white
+ * space, in the order of an object's members, in the escapes of a string, or in
+ * "id" at the top, which may be in a header instead. Numbers count as they are
+ * written, because endpoints get them so: 1.0 and 1.00 differ. `body` is what `p`
+ * was read from. */
+enum { PUBLISHED_DIGEST_BYTES = 16 };
+void published_digest(const struct published *p, struct bytes body,
+                      uint8_t out[PUBLISHED_DIGEST_BYTES]);
+
 #endif

@@ -16,7 +16,17 @@ static const char *wrong_token(const char *text)
 const struct conf_section settings_producer_section = {
     .name = "producer",
     .help = "One of your own services, that publishes through `POST "
-            "/v1/events`. Each is a source of its name.",
+            "/v1/events`. Each is a source of its name. An idempotency key "
+            "(`Idempotency-Key`, or `id` in the object) makes a repeat known "
+            "for `ingress.archive.keep`: it gets 200 and the first event's id. "
+            "The same key with another object gets 422 "
+            "`idempotency_key_reused` and the first event's id, in a batch in "
+            "its line. Two objects are the same when they differ only in white "
+            "space, the order of members, string escapes, or `id`; numbers "
+            "are compared as they are written. An ingress process knows only "
+            "the keys in its own archive: another object under a key that it "
+            "does not know gets 200, and the sequencer refuses it as a dead "
+            "letter (`refused:idempotency_key_reused`).",
     .size = sizeof(struct producer),
     .keys =
         (const struct conf_key[]){

@@ -311,6 +311,22 @@ void taking_find(struct sequencer *q, struct taking *t, const char *unread)
     }
 }
 
+static bool has_key(struct bytes id)
+{
+    return id.n == EVENT_ID_BYTES &&
+           memcmp(id.p, KEYED_IDS_FROM, strlen(KEYED_IDS_FROM)) >= 0;
+}
+
+static void note_digest(struct sequencer *q, const struct taking *t)
+{
+    uint8_t digest[PUBLISHED_DIGEST_BYTES];
+
+    if (!has_key(wire_text(t->ev->id)))
+        return;
+    published_digest(&t->published.p, t->subject->body, digest);
+    store_digest_add(q->store, t->ev->n, (struct bytes){digest, sizeof digest});
+}
+
 static void take_it(struct sequencer *q, struct taking *t)
 {
     struct split parts;
@@ -323,12 +339,16 @@ static void take_it(struct sequencer *q, struct taking *t)
         return;
     }
     taking_find(q, t, unread);
+    if (t->refused)
+        t->f.refused = t->refused;
     taking_decide(q, t);
     keep_body(q, t->ev, t->subject, &t->published, !t->life);
     if (t->life)
         set_event(q, t->ev);
     else
         store_event_add(q->store, t->ev);
+    if (t->published.is && !t->life && !t->refused)
+        note_digest(q, t);
     said(q, t);
 }
 
@@ -340,6 +360,37 @@ void taking_take(struct sequencer *q, struct event_row *ev,
     take_it(q, &(struct taking){.ev = ev, .subject = subject, .life = life});
 }
 
+static const char key_reused[] =
+    "idempotency_key_reused: another event came with this key before";
+
+/* Event `known` has this id already, because both came with one idempotency key. An
+ * ingress refuses another body under a key that it knows; it does not know the keys
+ * of the other ingress processes, nor those that have left its archive. Then this
+ * one is refused here, under an id made of both, so that it is refused once when
+ * the link repeats it. false: it is the same event, or was refused before. */
+static bool reuses_key(struct sequencer *q, const struct wire_accepted *m,
+                       int64_t known, char id[EVENT_ID_BYTES + 1])
+{
+    uint8_t digest[PUBLISHED_DIGEST_BYTES];
+    struct published_wrong wrong;
+    struct published p;
+    bool differs = false;
+
+    if (!has_key(m->event_id))
+        return false;
+    if (published_read(&p, m->body, &wrong) == GR_OK) {
+        published_digest(&p, m->body, digest);
+        differs = store_digest_differs(q->store, known,
+                                       (struct bytes){digest, sizeof digest});
+    }
+    published_fini(&p);
+    if (!differs)
+        return false;
+    wire_copy(id, EVENT_ID_BYTES + 1, m->event_id);
+    published_event_id(id, id, (struct bytes){digest, sizeof digest});
+    return !store_event_n(q->store, wire_text(id));
+}
+
 static gr_rc take_message(struct sequencer *q, const struct wire_accepted *m,
                           const struct wire_replayed *replayed,
                           const char *only)
@@ -347,17 +398,23 @@ static gr_rc take_message(struct sequencer *q, const struct wire_accepted *m,
     struct event_row ev = {0};
     struct subject subject = {.headers = m->headers, .body = m->body};
     char id[EVENT_ID_BYTES + 1], source[NAME_MAX_BYTES + 1];
+    char first_id[EVENT_ID_BYTES + 1];
+    int64_t known;
 
     if (m->event_id.n != EVENT_ID_BYTES || !m->source.n ||
         m->source.n > NAME_MAX_BYTES || !headers_valid(m->headers))
         return GR_REFUSE;
     if (q->no_room)
         return GR_AGAIN;
-    if (store_event_n(q->store, m->event_id))
-        return GR_OK; /* came again after a link was set back */
+    known = store_event_n(q->store, m->event_id);
     wire_copy(id, sizeof id, m->event_id);
+    if (known && (replayed || !reuses_key(q, m, known, id)))
+        return GR_OK; /* came again after a link was set back */
     wire_copy(source, sizeof source, m->source);
+    wire_copy(first_id, sizeof first_id, m->event_id);
     ev.id = id;
+    if (known)
+        ev.duplicate_of = first_id;
     ev.source = subject.source = source;
     ev.received_ms = m->received_ms;
     ev.taken_ms = q->d.loop.now_ms;
@@ -366,6 +423,7 @@ static gr_rc take_message(struct sequencer *q, const struct wire_accepted *m,
     take_it(q, &(struct taking){.ev = &ev,
                                 .subject = &subject,
                                 .only = only,
+                                .refused = known ? key_reused : NULL,
                                 .always = replayed && replayed->always,
                                 .act = replayed ? replayed->act : 0});
     streams_follow(q->streams);

@@ -58,6 +58,11 @@ bool store_body(struct store *s, int64_t event, struct bytes *headers,
 void store_body_done(struct store *s);
 void store_body_drop(struct store *s, int64_t event);
 
+/* What an event with an idempotency key says (published_digest()). */
+void store_digest_add(struct store *s, int64_t event, struct bytes digest);
+/* Is that of this event known, and another? */
+bool store_digest_differs(struct store *s, int64_t event, struct bytes digest);
+
 /* ---- workspaces ---- */
 
 /* From the cache or the table; made when there is none. */

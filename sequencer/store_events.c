@@ -1,6 +1,7 @@
 /* Events, their bodies, and which requests they came in. */
 #include "store_inside.h"
 #include <stddef.h>
+#include <string.h>
 
 #define DUPLICATE "1" /* EVENT_DUPLICATE */
 #define BUFFERED  "3" /* EVENT_BUFFERED */
@@ -32,6 +33,8 @@ static const struct db_statement statements[] = {
      "INSERT OR IGNORE INTO bodies(event, headers, body) VALUES(?, ?, ?)"},
     {AT(body), "SELECT headers, body FROM bodies WHERE event = ?"},
     {AT(body_drop), "DELETE FROM bodies WHERE event = ?"},
+    {AT(digest_add), "INSERT OR REPLACE INTO event_digests VALUES(?, ?)"},
+    {AT(digest), "SELECT digest FROM event_digests WHERE event = ?"},
     {AT(part_add), "INSERT INTO parts(event, request) VALUES(?, ?)"},
     {AT(part_of), "SELECT request FROM parts WHERE event = ?"},
     {AT(parts), "SELECT " EVENT_COLUMNS ", " END_OF_EVENT
@@ -245,4 +248,28 @@ void store_parts(struct store *s, int64_t request, part_fn *fn, void *arg)
 {
     bind_i64(s->parts, 1, request);
     each_event(s, s->parts, fn, arg);
+}
+
+/* ---- digests ---- */
+
+void store_digest_add(struct store *s, int64_t event, struct bytes digest)
+{
+    bind_i64(s->digest_add, 1, event);
+    bind_blob(s->digest_add, 2, digest);
+    db_run(s->db, s->digest_add);
+}
+
+bool store_digest_differs(struct store *s, int64_t event, struct bytes digest)
+{
+    bool differs = false;
+    struct bytes known;
+
+    bind_i64(s->digest, 1, event);
+    if (db_step(s->db, s->digest)) {
+        known = col_blob(s->digest, 0);
+        differs = known.n != digest.n ||
+                  memcmp(known.p, digest.p, digest.n) != 0;
+    }
+    db_done(s->digest);
+    return differs;
 }

@@ -20,11 +20,12 @@ struct taking {
     struct publication published; /* of a producer's */
     /* In which life of its letter it was refused or ignored; 0: it is new. */
     int64_t life;
-    bool released;    /* a repeat that a person lets through */
-    bool forced;      /* an invalid move likewise */
-    uint64_t act;     /* an operator sends it again (replay.h); 0: it came */
-    const char *only; /* to this endpoint; NULL: to all that want it */
-    bool always;      /* to that one, whether it wants it or not */
+    bool released;       /* a repeat that a person lets through */
+    bool forced;         /* an invalid move likewise */
+    uint64_t act;        /* an operator sends it again (replay.h); 0: it came */
+    const char *refused; /* why it is, whatever it says; NULL: judge it */
+    const char *only;    /* to this endpoint; NULL: to all that want it */
+    bool always;         /* to that one, whether it wants it or not */
     char earlier_id[EVENT_ID_BYTES + 1];
     char reason[REASON_BYTES];
     struct placing placing;

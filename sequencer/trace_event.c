@@ -65,7 +65,12 @@ static void tell_acts(struct trace *t, const struct event_row *e)
 /* What was found when it came: a repeat, perhaps let through later. */
 static void tell_repeat(struct trace *t, const struct event_row *e)
 {
-    if (e->status == EVENT_DUPLICATE || *e->duplicate_of)
+    bool refused = strstr(e->reason, "idempotency_key_reused") != NULL;
+
+    if (refused)
+        trace_say(t, e->taken_ms, "it came with the idempotency key of %s",
+                  e->duplicate_of);
+    else if (e->status == EVENT_DUPLICATE || *e->duplicate_of)
         trace_say(t, e->taken_ms, "a repeat of %s: kept, not delivered",
                   *e->duplicate_of ? e->duplicate_of : "one no longer kept");
     tell_acts(t, e);

@@ -102,6 +102,88 @@ class Publishing(RigTest):
         found, _ = rig.cli("trace", "order-7")
         self.assertEqual(len(found["matches"]), 2, found)
 
+    def reused(self, rig, body, first, **more):
+        """`body` is refused, and the response names the event `first`."""
+        status, _, text = self.post(rig, body, **more)
+        self.assertEqual(status, 422, text)
+        error = json.loads(text)["error"]
+        self.assertEqual((error["code"], error["id"]),
+                         ("idempotency_key_reused", first))
+
+    def test_a_key_used_again_for_another_event_is_refused(self):
+        rig = self.pipeline()
+        rig.start()
+        key = {"Idempotency_Key": "order-7"}
+        first = json.loads(self.post(rig, EVENT, **key)[2])["id"]
+        other = {**EVENT, "data": {"n": 2}}
+        self.reused(rig, other, first, **key)
+        self.reused(rig, {**other, "id": "order-7"}, first)
+        self.reused(rig, {**EVENT, "type": "invoice.sent"}, first, **key)
+        # What is written differently, and means the same, is a repeat.
+        spaced = json.dumps({"data": {"n": 1.10}, "id": "order-7", **EVENT},
+                            indent=2)
+        status, _, text = self.post(rig, spaced)
+        self.assertEqual((status, json.loads(text)["id"]), (200, first))
+        rig.ask("ingress", "rejects")  # what was refused is written
+        rig["ingress"].restart()
+        self.reused(rig, other, first, **key)
+        rejects = rig.ask("ingress", "rejects", source="billing")["rejects"]
+        self.assertEqual([(r["reason"], r["status"]) for r in rejects],
+                         [("idempotency_key_reused", 422)] * 4)
+        metrics = rig.ask("ingress", "status")["metrics"]
+        self.assertEqual(metrics[
+            "grapnel_ingress_answered_idempotency_key_reused_total"], 1)
+        rig.receiver.wait(first)
+        self.assertEqual(rig.receiver.stats()["requests"], 1)
+
+    def test_two_bodies_of_one_key_in_one_commit(self):
+        """The first may be in the same commit, or in the same batch."""
+        rig = self.pipeline()
+        rig.start("ingress")
+        other = {**EVENT, "data": {"n": 2}, "id": "k"}
+        status, lines = self.batch(rig, [{**EVENT, "id": "k"}, other,
+                                         {**EVENT, "id": "k"}])
+        self.assertEqual(status, 207)
+        first = lines[0]["id"]
+        self.assertEqual(lines[2]["id"], first)
+        self.assertEqual(
+            {k: lines[1]["error"][k] for k in ("code", "line", "id")},
+            {"code": "idempotency_key_reused", "line": 2, "id": first})
+        status, lines = self.batch(rig, [other])
+        self.assertEqual((status, lines[0]["error"]["id"]), (400, first))
+        rejects = rig.ask("ingress", "rejects", source="billing")["rejects"]
+        self.assertEqual(sorted(r["reason"] for r in rejects),
+                         ["batch_refused"] + 2 * ["idempotency_key_reused"])
+
+    def test_the_other_body_of_a_key_may_come_in_by_another_ingress(self):
+        """That ingress can't know: the sequencer refuses it, on record."""
+        rig = self.pipeline()
+        rig.add("ingress-2")
+        rig.start("ingress")
+        key = {"Idempotency_Key": "order-7"}
+        first = json.loads(self.post(rig, EVENT, **key)[2])["id"]
+        rig["ingress"].stop()
+        rig.start("ingress-2")
+        other = {**EVENT, "data": {"n": 2}}
+        self.assertEqual(json.loads(self.post(rig, other, **key)[2])["id"],
+                         first)
+        self.post(rig, other, **key)
+        rig["ingress-2"].stop()
+        rig.start("ingress", "sequencer")
+        wait_for(lambda: rig.ask("sequencer", "events")["events"])
+        rig.start()
+        refused = wait_for(lambda: rig.cli("events", "--status", "refused")[0])
+        self.assertEqual(len(refused), 1)
+        self.assertEqual(refused[0]["duplicate_of"], first)
+        self.assertIn("idempotency_key_reused", refused[0]["reason"])
+        rig.receiver.wait(first)
+        letter = wait_for(lambda: rig.cli("dlq")[0])[0]
+        self.assertEqual(letter["event_id"], refused[0]["id"])
+        # An operator may deliver it all the same.
+        self.assertEqual(rig.cli("dlq", "retry", letter["id"])[1], 0)
+        got = rig.receiver.wait(refused[0]["id"])[0]
+        self.assertEqual(json.loads(got.body)["data"], {"n": 2})
+
     def test_after_a_restart_ids_go_on_ascending_past_keyed_ones(self):
         rig = self.pipeline()
         rig.start("ingress")
@@ -144,6 +226,7 @@ class Publishing(RigTest):
             if key:
                 self.assertEqual(
                     json.loads(self.post(rig, EVENT, **key)[2])["id"], event)
+                self.reused(rig, {**EVENT, "data": 2}, event, **key)
         rows, = rig.rows("ingress", "SELECT count(*) AS n FROM archive")
         self.assertEqual(rows["n"], len(ids))
         self.assertGreater(json.loads(self.post(rig, EVENT)[2])["id"],

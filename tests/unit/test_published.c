@@ -146,6 +146,100 @@ static void an_idempotency_key_always_makes_the_same_id(void **state)
     assert_true(strcmp(a, KEYED_IDS_FROM) > 0);
 }
 
+static void digest(const char *body, uint8_t out[PUBLISHED_DIGEST_BYTES])
+{
+    struct published_wrong w;
+    struct published p;
+
+    assert_int_equal(published_read(&p, text(body), &w), GR_OK);
+    published_digest(&p, text(body), out);
+    published_fini(&p);
+}
+
+static bool same(const char *left, const char *right)
+{
+    uint8_t a[PUBLISHED_DIGEST_BYTES], b[PUBLISHED_DIGEST_BYTES];
+
+    digest(left, a);
+    digest(right, b);
+    return memcmp(a, b, sizeof a) == 0;
+}
+
+#define OBJECT(data) "{\"type\":\"t\",\"workspace\":\"w\",\"data\":" data "}"
+
+static void a_digest_is_of_what_the_object_says(void **state)
+{
+    static const char body[] = OBJECT("{\"a\":[1,{\"x\":\"\\u0041/\",\"y\":2}],"
+                                      "\"b\":null}");
+
+    (void)state;
+    assert_true(same(body, body));
+    assert_true(same(body,
+                     " { \"data\" : {\"b\":null , \"a\" : [ 1 , { \"y\":2,"
+                     "\"x\":\"A\\/\" } ] },\n\"id\":\"k\",\"workspace\":\"w\","
+                     "\"ty\\u0070e\":\"t\"}"));
+    assert_true(same(OBJECT("[]"), OBJECT(" [ ] ")));
+    assert_true(same(OBJECT("{ }"), OBJECT("{}")));
+    assert_true(same(OBJECT("\"\\ud800\""), OBJECT("\"\\ud800\"")));
+}
+
+static void another_content_has_another_digest(void **state)
+{
+    static const char *const others[] = {
+        OBJECT("{\"a\":1,\"b\":2}"),
+        OBJECT("{\"a\":2,\"b\":1}"),
+        OBJECT("{\"a\":1}"),
+        OBJECT("{\"a\":1.0}"),
+        OBJECT("{\"a\":\"1\"}"),
+        OBJECT("[1,2]"),
+        OBJECT("[2,1]"),
+        OBJECT("[[1],2]"),
+        OBJECT("[1,[2]]"),
+        OBJECT("[{\"a\":1},{\"b\":2}]"),
+        OBJECT("{\"id\":1}"),
+        OBJECT("{\"id\":2}"),
+        OBJECT("{}"),
+        OBJECT("[]"),
+        OBJECT("\"{}\""),
+        OBJECT("12345678901234567890123"),
+        OBJECT("12345678901234567890124"),
+        "{\"type\":\"u\",\"workspace\":\"w\",\"data\":{}}",
+        "{\"type\":\"t\",\"workspace\":\"x\",\"data\":{}}",
+        "{\"type\":\"t\",\"workspace\":\"w\",\"data\":{},"
+        "\"endpoints\":[\"crm\"]}",
+        "{\"type\":\"t\",\"workspace\":\"w\",\"data\":{},"
+        "\"expires_in\":\"9s\"}"};
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(others); i++)
+        for (size_t k = 0; k < i; k++)
+            assert_false(same(others[i], others[k]));
+}
+
+/* A producer can't make it expensive: each byte is looked at a few times,
+ * however deep it is. */
+static void deep_objects_have_a_digest_too(void **state)
+{
+    enum { DEPTH = 1000 };
+    struct buf body, other;
+
+    (void)state;
+    buf_init(&body, 1 << 20);
+    buf_puts(&body, "{\"type\":\"t\",\"workspace\":\"w\",\"data\":");
+    for (int i = 0; i < DEPTH; i++)
+        buf_puts(&body, "{\"b\":1,\"a\":[");
+    for (int i = 0; i < DEPTH; i++)
+        buf_puts(&body, "]}");
+    buf_puts(&body, "}");
+    buf_init(&other, 1 << 20);
+    buf_put(&other, body.data, body.len);
+    assert_true(same(body.data, other.data));
+    *strchr(other.data, '1') = '2';
+    assert_false(same(body.data, other.data));
+    buf_fini(&body);
+    buf_fini(&other);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -153,6 +247,9 @@ int main(void)
         cmocka_unit_test(data_is_handed_on_as_it_was_written),
         cmocka_unit_test(it_may_name_who_gets_it_and_for_how_long),
         cmocka_unit_test(an_idempotency_key_always_makes_the_same_id),
+        cmocka_unit_test(a_digest_is_of_what_the_object_says),
+        cmocka_unit_test(another_content_has_another_digest),
+        cmocka_unit_test(deep_objects_have_a_digest_too),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
