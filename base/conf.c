@@ -190,7 +190,7 @@ static void unknown_key(const struct conf_value *key,
 
 static void check_keys(const struct conf_value *v, const struct conf_section *s)
 {
-    size_t n = pairs_in(v);
+    size_t n = s->part ? 0 : pairs_in(v);
 
     for (size_t i = 0; i < n; i++) {
         struct conf_value key = conf_pair_key(v, i);

@@ -88,6 +88,7 @@ struct conf_section {
     size_t size; /* of its struct */
     const struct conf_key *keys;
     const struct conf_known *known; /* may be NULL; ends with no name */
+    bool part; /* other keys are allowed here and are not read */
     /* Before the keys are read; may be NULL. */
     void (*init)(void *user, void *target);
     /* After them, also when some were wrong; may be NULL. */
@@ -123,6 +124,12 @@ struct conf *conf_open(void *user);
 void conf_read_file(struct conf *c, const char *path, const char *named_at,
                     const struct conf_section *s, void *target);
 void conf_read_text(struct conf *c, const char *name, const char *text,
+                    const struct conf_section *s, void *target);
+/* Read only the keys of `s` (whose `part` is set), whatever is wrong elsewhere in
+ * the file: for programs that need a few keys and not the rest. In a file that
+ * is not YAML the lines of these keys are still found, unless it is one flow
+ * map (JSON). A file that cannot be opened is an error. */
+void conf_read_part(struct conf *c, const char *path, const char *named_at,
                     const struct conf_section *s, void *target);
 /* Print all errors, in the order of the files; true when there were none. */
 bool conf_close(struct conf *c, struct buf *errors);

@@ -25,6 +25,12 @@ void conf_add_mistake(struct conf *c, const struct conf_file *f, size_t line,
     c->mistakes[c->mistake_count++] = m;
 }
 
+void conf_forget_mistakes(struct conf *c, size_t count)
+{
+    while (c->mistake_count > count)
+        free(c->mistakes[--c->mistake_count].message);
+}
+
 static void put_path(struct buf *b, const struct conf_value *v)
 {
     if (!v->parent)

@@ -206,6 +206,93 @@ void conf_read_file(struct conf *c, const char *path, const char *named_at,
     buf_fini(&text);
 }
 
+/* ---- a part of a file ---- */
+
+/* The key that begins at `line`, without quotes; `n` of its bytes. */
+static const char *key_of(const char *line, size_t *n)
+{
+    char quote = *line == '"' || *line == '\'' ? *line++ : 0;
+
+    *n = quote ? strcspn(line, (char[]){quote, '\n', 0})
+               : strcspn(line, ": \t\n");
+    return line;
+}
+
+static bool has_key(const struct conf_section *s, const char *line)
+{
+    size_t n;
+    const char *name = key_of(line, &n);
+
+    for (const struct conf_key *k = s->keys; k->name; k++)
+        if (strlen(k->name) == n && memcmp(k->name, name, n) == 0)
+            return true;
+    return false;
+}
+
+/* A key of the file itself, not something that belongs to the key above it. */
+static bool begins_key(char c)
+{
+    return c && !strchr(" \t\r\n#-]}", c);
+}
+
+/* One flow map, like JSON: its lines say nothing on their own. */
+static bool is_flow(const char *text)
+{
+    for (; *text; text += *text != 0) {
+        text += strspn(text, " \t\r\n");
+        if (*text != '#')
+            return *text == '{';
+        text += strcspn(text, "\n");
+    }
+    return false;
+}
+
+/* Blank every line that does not belong to a key of `s`; the rest keeps its
+ * place, so that errors name the right line. */
+static void keep_keys(char *text, const struct conf_section *s)
+{
+    bool keep = false;
+
+    while (*text) {
+        size_t n = strcspn(text, "\n");
+
+        if (begins_key(*text))
+            keep = has_key(s, text);
+        if (!keep)
+            memset(text, ' ', n);
+        text += n + (text[n] == '\n');
+    }
+}
+
+void conf_read_part(struct conf *c, const char *path, const char *named_at,
+                    const struct conf_section *s, void *target)
+{
+    struct conf_file *f = file_new(c, path);
+    size_t before = c->mistake_count;
+    struct buf text;
+
+    buf_init(&text, CONF_FILE_MAX_BYTES);
+    f->folder = folder_of(path);
+    if (!slurp(path, &text)) {
+        unreadable(c, f, named_at);
+        buf_fini(&text);
+        return;
+    }
+    parse(c, f, &text);
+    buf_put(&text, "", 1);
+    text.len--;
+    if (!f->loaded && !is_flow(text.data)) {
+        conf_forget_mistakes(c, before);
+        keep_keys(text.data, s);
+        parse(c, f, &text);
+    }
+    if (f->loaded) {
+        conf_forget_mistakes(c, before);
+        read_root(c, f, s, target);
+    }
+    buf_fini(&text);
+}
+
 struct conf_file *conf_load_text(struct conf *c, const char *name,
                                  const char *yaml)
 {

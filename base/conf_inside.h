@@ -40,6 +40,8 @@ struct conf {
 /* conf_errors.c. Takes `message`; line 0: it is about the whole file. */
 void conf_add_mistake(struct conf *c, const struct conf_file *f, size_t line,
                       size_t column, char *message);
+/* Drop those that were added after the first `count`. */
+void conf_forget_mistakes(struct conf *c, size_t count);
 /* All of them, in the order of the files. */
 void conf_put_mistakes(struct conf *c, struct buf *out);
 

@@ -50,7 +50,7 @@ static void add(struct processes *p, const char *name, size_t n)
 static void add_sockets(struct ctl *c, struct processes *p)
 {
     static const char suffix[] = ".control";
-    DIR *dir = opendir(c->settings->run_dir);
+    DIR *dir = opendir(c->run_dir);
     struct dirent *e;
 
     while (dir && (e = readdir(dir))) {
@@ -67,7 +67,7 @@ static void add_sockets(struct ctl *c, struct processes *p)
 void processes_find(struct ctl *c, struct processes *p)
 {
     *p = (struct processes){0};
-    need_settings(c);
+    need_run_dir(c);
     add_sockets(c, p);
     for (size_t k = 0; k < NEEDED; k++) {
         bool there = false;
@@ -98,8 +98,8 @@ bool process_listens(struct ctl *c, const char *process, char why[200])
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0), n;
     bool yes;
 
-    n = snprintf(at.sun_path, sizeof at.sun_path, "%s/%s.control",
-                 c->settings->run_dir, process);
+    n = snprintf(at.sun_path, sizeof at.sun_path, "%s/%s.control", c->run_dir,
+                 process);
     if (fd < 0 || n < 0 || (size_t)n >= sizeof at.sun_path) {
         snprintf(why, 200, "run_dir is too long a path for a socket");
         if (fd >= 0)
@@ -121,10 +121,10 @@ json_t *ask(struct ctl *c, const char *process, const char *what, json_t *args,
 {
     json_t *answer = NULL;
 
-    need_settings(c);
+    need_run_dir(c);
     *unreachable = !process_listens(c, process, why);
     if (!*unreachable)
-        answer = control_ask(c->zmq, c->settings->run_dir, process, what, args,
+        answer = control_ask(c->zmq, c->run_dir, process, what, args,
                              timeout_ms, unreachable, why);
     if (*unreachable && !*why)
         snprintf(why, 200, "it does not answer");
@@ -137,15 +137,15 @@ void ask_all(struct ctl *c, struct question *all, size_t count, int timeout_ms)
     void **sockets = gr_alloc((count + 1) * sizeof *sockets);
     int64_t end_ms = mono_ms() + timeout_ms;
 
-    need_settings(c);
+    need_run_dir(c);
     for (size_t i = 0; i < count; i++) {
         struct question *q = &all[i];
 
         q->answer = NULL;
         q->unreachable = !process_listens(c, q->process, q->why);
         if (!q->unreachable)
-            sockets[i] = control_send(c->zmq, c->settings->run_dir, q->process,
-                                      q->what, q->args, timeout_ms);
+            sockets[i] = control_send(c->zmq, c->run_dir, q->process, q->what,
+                                      q->args, timeout_ms);
         json_decref(q->args);
         q->args = NULL;
     }
@@ -167,10 +167,10 @@ int complain_away(struct ctl *c, const char *process, const char *why)
 {
     return complain(EXIT_UNAVAILABLE,
                     "can't be reached: %s%s%s%s. Start the pipeline, or name "
-                    "the configuration of the one that runs with -c (the "
-                    "run_dir of this one is %s)",
+                    "the configuration of the one that runs with -c, or its "
+                    "run_dir with --run-dir (this one is %s)",
                     process, *why ? " (" : "", why, *why ? ")" : "",
-                    c->settings->run_dir);
+                    c->run_dir);
 }
 
 int complain_all_away(struct ctl *c, const json_t *rows, const char *key)

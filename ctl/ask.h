@@ -5,6 +5,7 @@
 #include "ctl.h"
 
 enum {
+    ASK_NAMES_MS = 700,       /* of use, but not needed */
     ASK_STATUS_MS = 5 * 1000, /* a turn takes milliseconds */
     ASK_MS = 10 * 1000,
     ASK_LONG_MS = 10 * 60 * 1000, /* a backup of a large file */

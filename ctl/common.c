@@ -1,5 +1,5 @@
+#include "ask.h"
 #include "clock.h"
-#include "ctl.h"
 #include "table.h"
 #include "when.h"
 #include <ctype.h>
@@ -14,6 +14,7 @@ enum {
     ERRORS_MAX_BYTES = 1024 * 1024,
     KEPT_TEXTS = 16,
     LIST_DEFAULT = 100,
+    METRICS_INTERVAL_MS = 5000, /* metrics.interval, when it is not written */
 };
 
 int complain(int code, const char *fmt, ...)
@@ -32,21 +33,156 @@ int complain(int code, const char *fmt, ...)
     return code;
 }
 
-void need_settings(struct ctl *c)
+/* ---- the configuration ---- */
+
+bool find_run_dir(struct ctl *c, struct buf *errors)
+{
+    static const char *const keys[] = {"run_dir", NULL};
+    const char *dir = c->parsed.run_dir, *set = getenv("GRAPNEL_RUN_DIR");
+    struct settings *s;
+
+    if (c->run_dir)
+        return true;
+    if (!dir && !c->parsed.config && set && *set)
+        dir = set;
+    if (dir) {
+        c->run_dir = gr_strdup(dir);
+        return true;
+    }
+    s = settings_load_part(c->config, keys, errors);
+    if (!s)
+        return false;
+    c->run_dir = gr_strdup(s->run_dir);
+    settings_free(s);
+    return true;
+}
+
+/* Does not return. */
+_Noreturn static void bad_settings(struct ctl *c, struct buf *errors,
+                                   const char *why)
+{
+    fwrite(errors->data, 1, errors->len, stderr);
+    complain(EXIT_CONFIG, "%s", why);
+    if (!c->parsed.config && !getenv("GRAPNEL_CONFIG"))
+        fprintf(stderr, "Name the file with -c FILE or $GRAPNEL_CONFIG.\n");
+    exit(EXIT_CONFIG);
+}
+
+void need_run_dir(struct ctl *c)
 {
     struct buf errors;
 
-    if (c->settings)
-        return;
     buf_init(&errors, ERRORS_MAX_BYTES);
-    c->settings = settings_load(c->config, &errors);
-    if (!c->settings) {
-        fwrite(errors.data, 1, errors.len, stderr);
-        if (!c->parsed.config && !getenv("GRAPNEL_CONFIG"))
-            fprintf(stderr, "Name the file with -c FILE or $GRAPNEL_CONFIG.\n");
-        exit(EXIT_CONFIG);
-    }
+    if (!find_run_dir(c, &errors))
+        bad_settings(c, &errors,
+                     "this command needs run_dir, where the sockets of the "
+                     "processes are, and nothing else: --run-dir DIR or "
+                     "$GRAPNEL_RUN_DIR names it without a configuration");
     buf_fini(&errors);
+}
+
+void need_settings(struct ctl *c, const char *const *keys, const char *why)
+{
+    struct buf errors;
+
+    buf_init(&errors, ERRORS_MAX_BYTES);
+    c->settings = keys ? settings_load_part(c->config, keys, &errors)
+                       : settings_load(c->config, &errors);
+    if (!c->settings)
+        bad_settings(c, &errors, why);
+    buf_fini(&errors);
+}
+
+/* ---- names ---- */
+
+static json_t *names_of_file(struct ctl *c)
+{
+    struct settings *s;
+    struct buf errors;
+    json_t *names = NULL;
+
+    buf_init(&errors, ERRORS_MAX_BYTES);
+    s = settings_load(c->config, &errors);
+    if (s)
+        names = settings_names(s);
+    settings_free(s);
+    buf_fini(&errors);
+    return names;
+}
+
+json_t *known_names(struct ctl *c)
+{
+    static const char *const first = "sequencer";
+    struct processes p;
+    bool unreachable;
+    char why[200];
+
+    if (!c->names)
+        c->names = ask(c, first, "names", NULL, ASK_NAMES_MS, &unreachable,
+                       why);
+    if (c->names)
+        return c->names;
+    processes_find(c, &p);
+    for (size_t i = 0; i < p.count && !c->names; i++)
+        if (strcmp(p.names[i], first) != 0)
+            c->names = ask(c, p.names[i], "names", NULL, ASK_NAMES_MS,
+                           &unreachable, why);
+    processes_fini(&p);
+    if (!c->names)
+        c->names = names_of_file(c);
+    return c->names;
+}
+
+int64_t metrics_interval_ms(struct ctl *c)
+{
+    json_int_t ms = json_integer_value(
+        json_object_get(known_names(c), "metrics_interval_ms"));
+
+    return ms > 0 ? ms : METRICS_INTERVAL_MS;
+}
+
+/* In `list` of the names? The nearest one is noted. */
+static bool has_name(const json_t *names, const char *list,
+                     struct conf_near *near)
+{
+    json_t *name;
+    size_t i;
+
+    json_array_foreach(json_object_get(names, list), i, name)
+    {
+        if (strcmp(json_string_value(name), near->text) == 0)
+            return true;
+        conf_near_try(near, json_string_value(name));
+    }
+    return false;
+}
+
+bool is_known(struct ctl *c, const char *list, const char *what,
+              const char *name)
+{
+    struct conf_near near = {.text = name};
+    json_t *names;
+    char hint[100];
+
+    if (!name)
+        return true;
+    names = known_names(c);
+    if (!names || has_name(names, list, &near))
+        return true;
+    complain(EXIT_REFUSED, "there is no %s \"%s\"%s", what, name,
+             conf_near_hint(&near, hint));
+    return false;
+}
+
+/* A backfill's endpoint is of the program's own making; it has its source's
+ * name. */
+bool is_endpoint(struct ctl *c, const char *name)
+{
+    size_t n = strlen(BACKFILL_PREFIX);
+
+    if (name && strncmp(name, BACKFILL_PREFIX, n) == 0)
+        return is_known(c, "sources", "source", name + n);
+    return is_known(c, "endpoints", "endpoint", name);
 }
 
 void print_json(json_t *doc)
@@ -128,32 +264,20 @@ bool put_limit(struct ctl *c, json_t *args)
     return true;
 }
 
-/* A filter may name what the configuration no longer has, so it is only hinted
- * that this may be a slip. */
+/* A filter may name what the configuration no longer has, so an unknown name is
+ * only pointed out. */
 static void hint_at(struct ctl *c, const char *option, const char *value)
 {
     bool endpoint = strcmp(option, "--endpoint") == 0;
-    json_t *names, *name, *list;
     struct conf_near near = {.text = value};
     char hint[100];
-    size_t i;
 
     if ((!endpoint && strcmp(option, "--source") != 0) || strchr(value, '*'))
         return;
-    need_settings(c);
-    names = settings_names(c->settings);
-    list = json_object_get(names, endpoint ? "endpoints" : "sources");
-    json_array_foreach(list, i, name)
-    {
-        if (strcmp(json_string_value(name), value) == 0)
-            goto out;
-        conf_near_try(&near, json_string_value(name));
-    }
-    if (near.best)
+    if (!has_name(known_names(c), endpoint ? "endpoints" : "sources", &near) &&
+        near.best)
         complain(0, "the configuration has no %s \"%s\"%s", option + 2, value,
                  conf_near_hint(&near, hint));
-out:
-    json_decref(names);
 }
 
 bool put_filters(struct ctl *c, json_t *args, const char *const *texts)

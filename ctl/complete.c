@@ -20,6 +20,7 @@ static const struct {
      "endpoint_removed blocked_address invalid_transition refused:*"},
     {NULL, "--config", WORDS_FILE, NULL},
     {NULL, "-c", WORDS_FILE, NULL},
+    {NULL, "--run-dir", WORDS_FOLDER, NULL},
     {NULL, "--event", WORDS_FILE, NULL},
     {NULL, "--file", WORDS_FILE, NULL},
     {NULL, "--private-key", WORDS_FILE, NULL},
@@ -99,7 +100,7 @@ static bool takes_value(const struct command *c, const char *word)
     const struct option_spec *o = option_named(c, word);
 
     return strcmp(word, "-c") == 0 || strcmp(word, "--config") == 0 ||
-           (o && o->value);
+           strcmp(word, "--run-dir") == 0 || (o && o->value);
 }
 
 /* The command that these two words name; `second` may be NULL. */
@@ -141,10 +142,14 @@ static struct walk walk(const struct command *commands,
         if (w.wants) {
             if (strcmp(w.wants, "-c") == 0 || strcmp(w.wants, "--config") == 0)
                 out->config = word;
+            if (strcmp(w.wants, "--run-dir") == 0)
+                out->run_dir = word;
             w.wants = NULL;
         } else if (word[0] == '-' && word[1]) {
             if (strncmp(word, "--config=", 9) == 0)
                 out->config = word + 9;
+            if (strncmp(word, "--run-dir=", 10) == 0)
+                out->run_dir = word + 10;
             if (takes_value(out->command, word))
                 w.wants = word;
         } else {

@@ -34,6 +34,7 @@ struct completion {
     char *head;          /* "--endpoint=", put before each word; owned */
     const char *begun;   /* how it begins: only such words */
     const char *config;  /* the file that was named, NULL */
+    const char *run_dir; /* the folder that was named, NULL */
     const char *const *words_given; /* those before */
     int given;
 };

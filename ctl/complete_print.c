@@ -57,6 +57,7 @@ static void say_options(const struct printer *p)
         if (!given(p, o->name))
             say(p, o->name, o->help);
     say(p, "--config", "the configuration");
+    say(p, "--run-dir", "where the sockets of the processes are");
     say(p, "--json", "one JSON document on standard output");
     say(p, "--help", "what it does, with examples");
     if (!c)
@@ -74,14 +75,15 @@ static void say_choices(const struct printer *p)
 
 /* ---- names ---- */
 
-static bool load(struct ctl *c)
+static bool knows_run_dir(struct ctl *c)
 {
     struct buf errors;
+    bool known;
 
     buf_init(&errors, ERRORS_MAX_BYTES);
-    c->settings = settings_load(c->config, &errors);
+    known = find_run_dir(c, &errors);
     buf_fini(&errors);
-    return c->settings != NULL;
+    return known;
 }
 
 static json_t *ask_for(struct ctl *c, const char *process, const char *what,
@@ -91,15 +93,6 @@ static json_t *ask_for(struct ctl *c, const char *process, const char *what,
     char why[200];
 
     return ask(c, process, what, args, ANSWER_WITHIN_MS, &unreachable, why);
-}
-
-/* Of the running system: it may have been started with another file, or not yet
- * have reloaded this one. */
-static json_t *all_names(struct ctl *c)
-{
-    json_t *names = ask_for(c, "sequencer", "names", NULL);
-
-    return names ? names : settings_names(c->settings);
 }
 
 static void say_list(const struct printer *p, const json_t *list,
@@ -114,12 +107,11 @@ static void say_list(const struct printer *p, const json_t *list,
 static void say_names(const struct printer *p, const char *kind,
                       const char *other)
 {
-    json_t *names = all_names(p->c);
+    json_t *names = known_names(p->c);
 
     say_list(p, json_object_get(names, kind), NULL);
     if (other)
         say_list(p, json_object_get(names, other), NULL);
-    json_decref(names);
 }
 
 /* ---- what only the running system knows: the newest ---- */
@@ -187,7 +179,8 @@ int complete_print(struct ctl *c, const char *const *words, int count)
 
     complete_plan(ctl_commands, words, count, &plan);
     if (plan.config)
-        c->config = plan.config;
+        c->config = c->parsed.config = plan.config;
+    c->parsed.run_dir = plan.run_dir;
     if (plan.first)
         say_commands(&p);
     if (plan.options)
@@ -201,7 +194,7 @@ int complete_print(struct ctl *c, const char *const *words, int count)
     else if (plan.words == WORDS_PROVIDER)
         for (size_t i = 0; profile_name(i); i++)
             say(&p, profile_name(i), NULL);
-    else if (plan.words != WORDS_FREE && load(c))
+    else if (plan.words != WORDS_FREE && knows_run_dir(c))
         say_words(&p);
     complete_fini(&plan);
     return 0;

@@ -11,8 +11,10 @@ enum { EXIT_REFUSED = 1 }; /* not found, or refused */
 
 struct ctl {
     struct parsed parsed;
-    const char *config; /* the file's name, as said */
-    struct settings *settings;
+    const char *config;        /* the file's name, as given */
+    struct settings *settings; /* all of it or a part; NULL: not read */
+    char *run_dir;             /* NULL: not looked up */
+    json_t *names;             /* NULL: not asked for */
     void *zmq;
     bool json, colour;
 };
@@ -59,10 +61,29 @@ int run_backup(struct ctl *c);
 
 /* ---- common to them (common.c) ---- */
 
-/* The endpoint is in the configuration (NULL: none is named); else says so. */
+/* Set c->run_dir, where the control sockets are: --run-dir, or the key of the file
+ * named with -c, or $GRAPNEL_RUN_DIR, or the key of the default file. Of the
+ * file only this key is read, so that neither a missing secret nor an error
+ * elsewhere gets in the way. On failure prints why and exits 78. */
+void need_run_dir(struct ctl *c);
+/* The same without output; false: it is not known. */
+bool find_run_dir(struct ctl *c, struct buf *errors);
+/* Read these top-level keys of the configuration (NULL at the end; without keys
+ * all of them) with their secrets, or print what is wrong with them, and `why` the command needs them,
+ * and exit 78. */
+void need_settings(struct ctl *c, const char *const *keys, const char *why);
+/* What the configuration names: that of the running processes; if none responds,
+ * that of the file. NULL: neither can be had. Belongs to `c`; see
+ * settings_names(). */
+json_t *known_names(struct ctl *c);
+/* The configuration has this name in `list` of known_names(). true also when
+ * the names are not known, or `name` is NULL. Otherwise prints so, with the
+ * nearest name; `what` is "endpoint" or "source". */
+bool is_known(struct ctl *c, const char *list, const char *what,
+              const char *name);
 bool is_endpoint(struct ctl *c, const char *name);
-/* Read the configuration, or print what is wrong with it and exit 78. */
-void need_settings(struct ctl *c);
+/* How often processes publish numbers, ms; the default if that is not known. */
+int64_t metrics_interval_ms(struct ctl *c);
 /* "grapnel: …" on standard error. Returns `code`. */
 int complain(int code, const char *fmt, ...) GR_PRINTF(2, 3);
 /* Print the one document of --json and free it. */

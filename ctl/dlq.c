@@ -274,7 +274,6 @@ int run_dlq_retry(struct ctl *c)
     json_t *done, *refused;
     int code = -1;
 
-    need_settings(c);
     if (!is_endpoint(c, parsed_value(&c->parsed, "--to")))
         return EXIT_REFUSED;
     if (parsed_value(&c->parsed, "--all"))

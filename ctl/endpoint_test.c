@@ -156,12 +156,18 @@ static void print_exchange(struct ctl *c, const json_t *a)
 
 int run_endpoints_test(struct ctl *c)
 {
+    static const char *const keys[] = {"endpoint_defaults", "endpoints",
+                                       "retry_policies", "include", NULL};
     const struct endpoint_settings *e;
     json_t *answer;
     bool delivered;
     int code = 0;
 
-    need_settings(c);
+    need_settings(c, keys,
+                  "endpoints test sends as the configuration says, so it reads "
+                  "`endpoints`, `endpoint_defaults` and `retry_policies` with "
+                  "their secrets, and nothing else: run it where the secrets "
+                  "can be read");
     e = find(c, c->parsed.args[0]);
     if (!e)
         return EXIT_REFUSED;

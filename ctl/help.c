@@ -17,6 +17,8 @@ static const struct {
 } globals[] = {
     {"-c, --config", "FILE",
      "default $GRAPNEL_CONFIG, then /etc/grapnel/grapnel.yaml"},
+    {"    --run-dir", "DIR",
+     "where the sockets of the processes are; default: run_dir of FILE"},
     {"    --json", NULL, "one JSON document on standard output"},
     {"-h, --help", NULL, "this"},
 };
@@ -127,6 +129,9 @@ static void put_manual(struct buf *b)
     manual_section(b, "ENVIRONMENT");
     manual_entry(b, "GRAPNEL_CONFIG", NULL,
                  "the configuration, when --config is not given");
+    manual_entry(b, "GRAPNEL_RUN_DIR", NULL,
+                 "where the sockets of the processes are, when neither "
+                 "--run-dir nor --config is given");
     manual_entry(b, "NO_COLOR", NULL, "if set, no colours");
     manual_section(b, "SEE ALSO");
     manual_text(b, "grapnel.yaml(5), grapnel-ingress(8), grapnel-sequencer(8), "

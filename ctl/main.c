@@ -59,6 +59,8 @@ static bool for_programs(struct ctl *c, int argc, char **argv, int *code)
     *code = complete_print(c, (const char *const *)argv + 2, argc - 2);
     zmq_ctx_term(c->zmq);
     settings_free(c->settings);
+    json_decref(c->names);
+    free(c->run_dir);
     return true;
 }
 
@@ -97,6 +99,8 @@ int main(int argc, char **argv)
         code = c.parsed.command->run(&c);
         zmq_ctx_term(c.zmq);
         settings_free(c.settings);
+        json_decref(c.names);
+        free(c.run_dir);
     }
     parsed_fini(&c.parsed);
     if (fflush(stdout) != 0 || ferror(stdout))

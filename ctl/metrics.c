@@ -17,7 +17,7 @@ static void *subscribe(struct ctl *c, const struct processes *p)
     zmq_setsockopt(sub, ZMQ_LINGER, &none, sizeof none);
     zmq_setsockopt(sub, ZMQ_SUBSCRIBE, "", 0);
     for (size_t i = 0; i < p->count; i++) {
-        char *address = gr_printf("ipc://%s/%s.metrics", c->settings->run_dir,
+        char *address = gr_printf("ipc://%s/%s.metrics", c->run_dir,
                                   p->names[i]);
 
         zmq_connect(sub, address);
@@ -107,8 +107,7 @@ static bool heard(json_t *frames, const char *process)
 
 static int once(struct ctl *c, void *sub, const struct processes *p)
 {
-    int64_t end_ms = mono_ms() + 2 * c->settings->metrics_interval_ms +
-                     CONNECT_MS;
+    int64_t end_ms = mono_ms() + 2 * metrics_interval_ms(c) + CONNECT_MS;
     int code = 0;
     json_t *frames = json_array(), *frame;
     size_t there = 0, i;

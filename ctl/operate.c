@@ -91,7 +91,8 @@ static int report(struct ctl *c, json_t *rows, const char *done)
 
 int run_reload(struct ctl *c)
 {
-    need_settings(c); /* prints every error, where a process says one */
+    /* prints every error, where a process says one */
+    need_settings(c, NULL, "nothing was reloaded");
     return report(c, ask_each(c, "reload", ASK_MS, NULL, NULL), "reloaded");
 }
 
@@ -156,7 +157,7 @@ int run_backup(struct ctl *c)
     char *dir;
     json_t *rows;
 
-    need_settings(c);
+    need_run_dir(c);
     dir = make_folder(c->parsed.args[0]);
     if (!dir)
         return EXIT_REFUSED;

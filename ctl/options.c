@@ -7,13 +7,20 @@
 #include <string.h>
 
 /* What every command takes. */
-enum global { GLOBAL_CONFIG, GLOBAL_JSON, GLOBAL_HELP, GLOBAL_VERSION };
+enum global {
+    GLOBAL_CONFIG,
+    GLOBAL_RUN_DIR,
+    GLOBAL_JSON,
+    GLOBAL_HELP,
+    GLOBAL_VERSION
+};
 
 static const struct {
     const char *name, *letter;
     bool value;
 } globals[] = {
     [GLOBAL_CONFIG] = {"--config", "-c", true},
+    [GLOBAL_RUN_DIR] = {"--run-dir", NULL, true},
     [GLOBAL_JSON] = {"--json", NULL, false},
     [GLOBAL_HELP] = {"--help", "-h", false},
     [GLOBAL_VERSION] = {"--version", NULL, false},
@@ -175,6 +182,9 @@ static gr_rc take_global(struct reading *r, int global, const char *value)
     switch ((enum global)global) {
     case GLOBAL_CONFIG:
         r->out->config = value;
+        break;
+    case GLOBAL_RUN_DIR:
+        r->out->run_dir = value;
         break;
     case GLOBAL_JSON:
         r->out->json = true;

@@ -30,7 +30,8 @@ struct command {
 /* The command line, understood. Borrows from argv. */
 struct parsed {
     const struct command *command; /* NULL: none was named */
-    const char *config;            /* NULL: not said */
+    const char *config;            /* NULL: not given */
+    const char *run_dir;           /* likewise */
     bool json, help, version;
     const char *values[OPTIONS_MAX]; /* as command->options; "" for a flag */
     const char **args;               /* owned; ends with NULL */

@@ -148,11 +148,9 @@ int run_rejects(struct ctl *c)
     json_t *args = json_object(), *all = json_array(), *list;
     int code = put_filters(c, args, filters) ? 0 : EXIT_USAGE;
 
-    if (!code)
-        need_settings(c);
-    if (!code && source && !settings_source(c->settings, source) &&
-        !settings_producer(c->settings, source))
-        code = complain(EXIT_REFUSED, "there is no source %s", source);
+    if (!code && source && strcmp(source, "-") != 0 &&
+        !is_known(c, "sources", "source", source))
+        code = EXIT_REFUSED;
     if (!code)
         code = gather(c, args, all);
     if (!code) {

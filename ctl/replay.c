@@ -59,21 +59,6 @@ static bool is_ingress(const char *name)
     return process_rank(name) == process_rank("ingress");
 }
 
-bool is_endpoint(struct ctl *c, const char *name)
-{
-    const struct settings *s = c->settings;
-    struct conf_near near = {.text = name};
-    char hint[100];
-
-    if (!name || settings_endpoint(s, name))
-        return true;
-    for (size_t i = 0; i < s->endpoint_count; i++)
-        conf_near_try(&near, s->endpoints[i].name);
-    complain(EXIT_REFUSED, "there is no endpoint \"%s\"%s", name,
-             conf_near_hint(&near, hint));
-    return false;
-}
-
 /* ---- a page ---- */
 
 static void count(struct replay *r, const char *why, int64_t n)
@@ -341,7 +326,6 @@ int run_replay(struct ctl *c)
     struct replay r = {.c = c, .code = -1};
     bool good = true;
 
-    need_settings(c);
     if (!read_options(&r))
         return EXIT_USAGE;
     if (!is_endpoint(c, r.endpoint))
@@ -442,7 +426,6 @@ int run_resend(struct ctl *c)
     const char *id = c->parsed.args[0];
     json_t *one;
 
-    need_settings(c);
     r.endpoint = parsed_value(&c->parsed, "--endpoint");
     if (!is_endpoint(c, r.endpoint))
         return EXIT_REFUSED;

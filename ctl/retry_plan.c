@@ -205,6 +205,7 @@ static bool wishes(struct ctl *c, int64_t *events, int64_t *outage_ms)
 
 int run_retry_plan(struct ctl *c)
 {
+    static const char *const keys[] = {"retry_policies", "include", NULL};
     const struct retry_policy *policy;
     struct retry_policy even_policy;
     int64_t events, outage_ms;
@@ -214,7 +215,9 @@ int run_retry_plan(struct ctl *c)
 
     if (!wishes(c, &events, &outage_ms))
         return EXIT_USAGE;
-    need_settings(c);
+    need_settings(c, keys,
+                  "retry-plan reads `retry_policies` of the configuration, and "
+                  "nothing else");
     policy = find(c, c->parsed.args[0]);
     if (!policy)
         return EXIT_REFUSED;

@@ -308,6 +308,25 @@ static void show_how_to_publish(const struct ctl *c, const char *name)
     free(url);
 }
 
+/* Only sources were read; the names of producers are those of the running
+ * processes, or of the file if it can be read whole. */
+static bool is_producer(struct ctl *c, const char *name)
+{
+    json_t *sources, *known;
+    struct buf ignored;
+    bool among = false;
+    size_t i;
+
+    buf_init(&ignored, 64 * 1024);
+    sources = find_run_dir(c, &ignored)
+                  ? json_object_get(known_names(c), "sources")
+                  : NULL;
+    buf_fini(&ignored);
+    json_array_foreach(sources, i, known)
+        among |= strcmp(json_string_value(known), name) == 0;
+    return among;
+}
+
 /* false: a sentence was printed. */
 static bool find_source(struct ctl *c, const struct source **source)
 {
@@ -318,7 +337,7 @@ static bool find_source(struct ctl *c, const struct source **source)
     *source = settings_source(c->settings, name);
     if (*source)
         return true;
-    if (settings_producer(c->settings, name)) {
+    if (is_producer(c, name)) {
         show_how_to_publish(c, name);
         return false;
     }
@@ -367,6 +386,7 @@ static bool open_key(struct sending *s)
 
 int run_send(struct ctl *c)
 {
+    static const char *const keys[] = {"ingress", "sources", "include", NULL};
     struct sending s = {.c = c};
     const char *file = parsed_value(&c->parsed, "--file");
     char *body = NULL, *path;
@@ -375,7 +395,10 @@ int run_send(struct ctl *c)
 
     if (!read_count(c, &count))
         return EXIT_USAGE;
-    need_settings(c);
+    need_settings(c, keys,
+                  "send signs as the provider does, so it reads `sources` with "
+                  "their secrets, and `ingress`, and nothing else: run it "
+                  "where the secrets can be read");
     if (!find_source(c, &s.source))
         return EXIT_REFUSED;
     if (file) {

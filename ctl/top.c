@@ -225,7 +225,7 @@ int run_top(struct ctl *c)
     char why[200];
     int code = 0;
 
-    need_settings(c);
+    need_run_dir(c);
     catch_signals();
     if (!look_once && screen_open(c->colour, why) != GR_OK)
         return complain(EXIT_USAGE, "%s", why);

@@ -40,6 +40,7 @@ struct feed {
     size_t connected_count;
     struct asking asks[FEED_ASKS];
     const char **endpoints; /* of the configuration */
+    const char *publish;    /* the console's address for numbers, or NULL */
 };
 
 /* ---- frames ---- */
@@ -81,7 +82,7 @@ static void subscribe(struct feed *f, bool through_console)
     f->through_console = through_console;
     f->sub_began_ms = mono_ms();
     if (through_console) {
-        char *address = to_connect(f->c->settings->metrics_publish);
+        char *address = to_connect(f->publish);
 
         zmq_connect(f->sub, address);
         free(address);
@@ -95,8 +96,7 @@ static void connect_to(struct feed *f, const char *process)
     for (size_t i = 0; i < f->connected_count; i++)
         if (strcmp(f->connected[i], process) == 0)
             return;
-    address = gr_printf("ipc://%s/%s.metrics", f->c->settings->run_dir,
-                        process);
+    address = gr_printf("ipc://%s/%s.metrics", f->c->run_dir, process);
     zmq_connect(f->sub, address);
     free(address);
     f->connected = gr_realloc(f->connected,
@@ -147,8 +147,9 @@ static void choose(struct feed *f, int64_t now)
         f->console_mute = true;
     if (!f->through_console && t && gather_hears(t, now))
         f->console_mute = false;
-    if (f->through_console != (there && !f->console_mute))
-        subscribe(f, there && !f->console_mute);
+    there = there && f->publish && !f->console_mute;
+    if (f->through_console != there)
+        subscribe(f, there);
     for (size_t i = 0; !f->through_console && i < f->processes.count; i++)
         if (f->seen[i].listens)
             connect_to(f, f->seen[i].name);
@@ -196,8 +197,7 @@ static void begin(struct feed *f, struct asking *a, int64_t now)
         give_up(a, a->why);
         return;
     }
-    address = gr_printf("ipc://%s/%s.control", f->c->settings->run_dir,
-                        a->process);
+    address = gr_printf("ipc://%s/%s.control", f->c->run_dir, a->process);
     text = control_question(a->what, a->args);
     a->sent_ms = now;
     a->req = zmq_socket(f->c->zmq, ZMQ_REQ);
@@ -252,12 +252,16 @@ static bool run_asks(struct feed *f, int64_t now)
 struct feed *feed_open(struct ctl *c)
 {
     struct feed *f = gr_alloc(sizeof *f);
+    json_t *names, *endpoints;
     size_t i;
 
-    need_settings(c);
+    need_run_dir(c);
+    names = known_names(c);
+    endpoints = json_object_get(names, "endpoints");
     f->c = c;
+    f->publish = json_string_value(json_object_get(names, "metrics_publish"));
     f->began_ms = mono_ms();
-    f->stale_ms = 2 * c->settings->metrics_interval_ms + SLACK_MS;
+    f->stale_ms = 2 * metrics_interval_ms(c) + SLACK_MS;
     f->gather = gather_new(now_ms(), f->stale_ms);
     f->asks[0] = (struct asking){.process = "sequencer", .what = "endpoints"};
     f->asks[1] = (struct asking){
@@ -268,10 +272,10 @@ struct feed *feed_open(struct ctl *c)
         .process = console,
         .what = "alerts",
         .args = json_pack("{s:i}", "limit", LIST_MOST)};
-    f->endpoints = gr_alloc((c->settings->endpoint_count + 1) *
+    f->endpoints = gr_alloc((json_array_size(endpoints) + 1) *
                             sizeof *f->endpoints);
-    for (i = 0; i < c->settings->endpoint_count; i++)
-        f->endpoints[i] = c->settings->endpoints[i].name;
+    for (i = 0; i < json_array_size(endpoints); i++)
+        f->endpoints[i] = json_string_value(json_array_get(endpoints, i));
     subscribe(f, false);
     look(f, f->began_ms);
     f->look_due_ms = f->began_ms + LOOK_MS;

@@ -53,68 +53,68 @@
         .section = &settings_notifier_section, .help = "who is told, and how" \
     }
 
+static const struct conf_key root_keys_all[] = {
+    {.name = "state_dir",
+     .type = &conf_as_path,
+     AT(settings, state_dir),
+     .fallback = "state",
+     .help = "where each process keeps its database and its lock"},
+    {.name = "run_dir",
+     .type = &conf_as_path,
+     AT(settings, run_dir),
+     .check = wrong_run_dir,
+     .fallback = "run",
+     .help = "where the sockets between processes lie; made 0700"},
+    {.name = "log",
+     .type = &conf_as_map,
+     .section = &settings_log_section,
+     .help = "what is written to standard error"},
+    {.name = "shutdown_grace",
+     .type = &conf_as_duration,
+     AT(settings, shutdown_grace_ms),
+     .fallback = "20s",
+     .min = 0,
+     .max = HOUR_MS,
+     .help = "how long what is in flight may take to end after "
+             "SIGTERM"},
+    {.name = "ingress",
+     .type = &conf_as_map,
+     .section = &settings_ingress_section,
+     .help = "the door for HTTP"},
+    {.name = "endpoint_defaults",
+     .type = &conf_as_map,
+     AT(settings, defaults),
+     .section = &settings_defaults_section,
+     .help = "what endpoints leave open"},
+    LIST_KEYS,
+    {.name = "history",
+     .type = &conf_as_map,
+     .section = &settings_history_section,
+     .help = "what was delivered"},
+    {.name = "dlq",
+     .type = &conf_as_map,
+     .section = &settings_dlq_section,
+     .help = "what could not be delivered"},
+    {.name = "metrics",
+     .type = &conf_as_map,
+     .section = &settings_metrics_section,
+     .help = "numbers for monitors"},
+    {.name = "console",
+     .type = &conf_as_map,
+     .section = &settings_console_section,
+     .help = "a reader of all that"},
+    {.name = "include",
+     .type = &conf_as_texts,
+     AT(settings, include),
+     .form = "list of paths, with `*`",
+     .help = "files that add to the lists sources, producers, endpoints, "
+             "routes, retry_policies, alerts and notifiers"},
+    {0},
+};
+
 static const struct conf_section root_section = {
     .name = "configuration",
-    .keys =
-        (const struct conf_key[]){
-            {.name = "state_dir",
-             .type = &conf_as_path,
-             AT(settings, state_dir),
-             .fallback = "state",
-             .help = "where each process keeps its database and its lock"},
-            {.name = "run_dir",
-             .type = &conf_as_path,
-             AT(settings, run_dir),
-             .check = wrong_run_dir,
-             .fallback = "run",
-             .help = "where the sockets between processes lie; made 0700"},
-            {.name = "log",
-             .type = &conf_as_map,
-             .section = &settings_log_section,
-             .help = "what is written to standard error"},
-            {.name = "shutdown_grace",
-             .type = &conf_as_duration,
-             AT(settings, shutdown_grace_ms),
-             .fallback = "20s",
-             .min = 0,
-             .max = HOUR_MS,
-             .help = "how long what is in flight may take to end after "
-                     "SIGTERM"},
-            {.name = "ingress",
-             .type = &conf_as_map,
-             .section = &settings_ingress_section,
-             .help = "the door for HTTP"},
-            {.name = "endpoint_defaults",
-             .type = &conf_as_map,
-             AT(settings, defaults),
-             .section = &settings_defaults_section,
-             .help = "what endpoints leave open"},
-            LIST_KEYS,
-            {.name = "history",
-             .type = &conf_as_map,
-             .section = &settings_history_section,
-             .help = "what was delivered"},
-            {.name = "dlq",
-             .type = &conf_as_map,
-             .section = &settings_dlq_section,
-             .help = "what could not be delivered"},
-            {.name = "metrics",
-             .type = &conf_as_map,
-             .section = &settings_metrics_section,
-             .help = "numbers for monitors"},
-            {.name = "console",
-             .type = &conf_as_map,
-             .section = &settings_console_section,
-             .help = "a reader of all that"},
-            {.name = "include",
-             .type = &conf_as_texts,
-             AT(settings, include),
-             .form = "list of paths, with `*`",
-             .help =
-                 "files that add to the lists sources, producers, endpoints, "
-                 "routes, retry_policies, alerts and notifiers"},
-            {0},
-        },
+    .keys = root_keys_all,
 };
 
 #define MAIN_ONLY "belongs into the main file; an included one adds to lists"
@@ -147,19 +147,28 @@ static bool is_wanted(const char *pattern, const char *name)
     return *name != '.' && glob_match(pattern, name);
 }
 
+/* One reading of the file: all of it, or a part. */
+struct reading {
+    struct conf *conf;
+    struct settings *settings;
+    const struct conf_section *root, *included;
+    void (*read)(struct conf *c, const char *path, const char *named_at,
+                 const struct conf_section *s, void *target);
+};
+
 /* `at` is the text that includes it; `front` of `path` is its folder. */
-static void read_match(struct conf *c, struct settings *s, const char *at,
+static void read_match(const struct reading *r, const char *at,
                        const char *path, int front, const char *name)
 {
     char *match = gr_printf("%.*s%s", front, path, name);
 
-    conf_read_file(c, match, at, &included_section, s);
+    r->read(r->conf, match, at, r->included, r->settings);
     free(match);
 }
 
 /* A pattern may match nothing. In the order of names, so that errors and
  * lists are the same everywhere. */
-static void read_matches(struct conf *c, struct settings *s, const char *at,
+static void read_matches(const struct reading *r, const char *at,
                          const char *path, int front)
 {
     char *folder = front ? gr_strndup(path, (size_t)front) : gr_strdup(".");
@@ -168,7 +177,7 @@ static void read_matches(struct conf *c, struct settings *s, const char *at,
 
     for (int i = 0; i < n; i++) {
         if (is_wanted(path + front, all[i]->d_name))
-            read_match(c, s, at, path, front, all[i]->d_name);
+            read_match(r, at, path, front, all[i]->d_name);
         free(all[i]);
     }
     free(all);
@@ -182,19 +191,19 @@ static bool star_in_folder(const char *written)
     return star && strchr(star, '/');
 }
 
-static void read_included(struct conf *c, struct settings *s, const char *at)
+static void read_included(const struct reading *r, const char *at)
 {
-    char *path = conf_beside(c, at), *slash = strrchr(path, '/');
+    char *path = conf_beside(r->conf, at), *slash = strrchr(path, '/');
     int front = slash ? (int)(slash + 1 - path) : 0;
 
     if (star_in_folder(at))
-        conf_error_at(c, at,
+        conf_error_at(r->conf, at,
                       "* may stand in the file's name only, not in a "
                       "folder's");
     else if (strchr(path + front, '*'))
-        read_matches(c, s, at, path, front);
+        read_matches(r, at, path, front);
     else
-        conf_read_file(c, path, at, &included_section, s);
+        r->read(r->conf, path, at, r->included, r->settings);
     free(path);
 }
 
@@ -248,30 +257,61 @@ static void resolve(struct settings *s)
             e->retry_policy = gr_strdup(s->defaults.retry_policy);
         e->policy = policy_named(s, e->retry_policy);
     }
-    s->defaults.policy = policy_named(s, s->defaults.retry_policy);
+    if (s->defaults.retry_policy)
+        s->defaults.policy = policy_named(s, s->defaults.retry_policy);
     settings_hash_tokens(s->producers, s->producer_count);
     for (size_t i = 0; i < s->source_count; i++)
         if (s->sources[i].order.backfill)
             add_backfill(s, &s->sources[i]);
 }
 
-static void read_all(struct conf *c, struct settings *s, const char *path)
+static void read_files(const struct reading *r, const char *path)
 {
-    struct declared declared;
+    r->read(r->conf, path, NULL, r->root, r->settings);
+    for (size_t i = 0; i < r->settings->include.count; i++)
+        read_included(r, r->settings->include.items[i]);
+}
 
-    conf_read_file(c, path, NULL, &root_section, s);
-    for (size_t i = 0; i < s->include.count; i++)
-        read_included(c, s, s->include.items[i]);
-    declared = (struct declared){s->policy_count, s->alert_count};
+/* A declared policy hides the built-in one of its name. */
+static void add_policies(struct conf *c, struct settings *s)
+{
+    size_t declared = s->policy_count;
+
     conf_read_text(c, "built in", settings_built_in_policies, &included_section,
                    s);
+    settings_check_policies(c, s, declared);
+    settings_drop_hidden(&settings_policy_section, s->policies, declared,
+                         &s->policy_count);
+}
+
+static void read_all(struct conf *c, struct settings *s, const char *path)
+{
+    const struct reading all = {c, s, &root_section, &included_section,
+                                conf_read_file};
+    size_t alerts;
+
+    read_files(&all, path);
+    add_policies(c, s);
+    alerts = s->alert_count;
     conf_read_text(c, "built in", settings_built_in_alerts, &included_section,
                    s);
-    settings_check_across(c, s, &declared);
-    settings_drop_hidden(&settings_policy_section, s->policies,
-                         declared.policies, &s->policy_count);
-    settings_drop_hidden(&settings_alert_section, s->alerts, declared.alerts,
+    settings_check_across(c, s, alerts);
+    settings_drop_hidden(&settings_alert_section, s->alerts, alerts,
                          &s->alert_count);
+}
+
+/* `s` is freed when there were errors. */
+static struct settings *loaded(struct conf *c, struct settings *s,
+                               const char *path, struct buf *errors)
+{
+    if (!conf_close(c, errors)) {
+        settings_free(s);
+        return NULL;
+    }
+    if (!s->path)
+        s->path = gr_strdup(path);
+    resolve(s);
+    return s;
 }
 
 struct settings *settings_load(const char *path, struct buf *errors)
@@ -281,14 +321,49 @@ struct settings *settings_load(const char *path, struct buf *errors)
 
     s->path = realpath(path, NULL);
     read_all(c, s, path);
-    if (!conf_close(c, errors)) {
-        settings_free(s);
-        return NULL;
-    }
-    if (!s->path)
-        s->path = gr_strdup(path);
-    resolve(s);
-    return s;
+    return loaded(c, s, path, errors);
+}
+
+static bool is_among(const char *const *words, const char *word)
+{
+    for (; *words; words++)
+        if (strcmp(*words, word) == 0)
+            return true;
+    return false;
+}
+
+/* Those of the section's keys that are meant, into `keys`. */
+static struct conf_section part_of(const struct conf_section *whole,
+                                   const char *const *names,
+                                   struct conf_key *keys)
+{
+    struct conf_section part = {
+        .name = whole->name, .keys = keys, .part = true};
+
+    for (const struct conf_key *k = whole->keys; k->name; k++)
+        if (is_among(names, k->name))
+            *keys++ = *k;
+    *keys = (struct conf_key){0};
+    return part;
+}
+
+struct settings *settings_load_part(const char *path, const char *const *keys,
+                                    struct buf *errors)
+{
+    struct conf_key root_keys[COUNT_OF(root_keys_all)],
+        included_keys[COUNT_OF(root_keys_all)];
+    const struct conf_section root = part_of(&root_section, keys, root_keys),
+                              included = part_of(&included_section, keys,
+                                                 included_keys);
+    struct settings *s = gr_alloc(sizeof *s);
+    struct conf *c = conf_open(s);
+    const struct reading part = {c, s, &root, &included, conf_read_part};
+
+    s->path = realpath(path, NULL);
+    read_files(&part, path);
+    if (is_among(keys, "retry_policies"))
+        add_policies(c, s);
+    return loaded(c, s, path, errors);
 }
 
 /* What the profile gave, and what no key of a table owns. */

@@ -324,6 +324,12 @@ struct settings {
  * `file:line:column: key.path: what is wrong`) and returns NULL. Environment
  * and secret files are read here, once. Free with settings_free(). */
 struct settings *settings_load(const char *path, struct buf *errors);
+/* Only these top-level keys (ending with NULL), of the file and of what it
+ * includes, if `include` is one of them: errors elsewhere, and variables that
+ * only other keys use, do not count. The rest is zero, and names in it are not
+ * looked up, except retry policies. `retry_policies` brings the built-in ones. */
+struct settings *settings_load_part(const char *path, const char *const *keys,
+                                    struct buf *errors);
 void settings_free(struct settings *s);
 
 const struct source *settings_source(const struct settings *s,
@@ -340,8 +346,9 @@ bool network_has(const struct cidr *network, const uint8_t address[16]);
 const struct endpoint_settings *settings_endpoint(const struct settings *s,
                                                   const char *name);
 
-/* {"endpoints":[…],"sources":[…],"policies":[…],"alerts":[…],"notifiers":[…]}:
- * names, in the order of the file; the built-in ones too. The caller's. */
+/* {"endpoints":[…],"sources":[…],"policies":[…],"alerts":[…],"notifiers":[…],
+ * "metrics_interval_ms":N,"metrics_publish":ADDRESS}: names are in the order of
+ * the file, the built-in ones too. The caller's. */
 struct json_t *settings_names(const struct settings *s);
 
 /* "hmac-sha256" */

@@ -143,8 +143,17 @@ static void check_alerts(struct conf *c, const struct settings *s)
     }
 }
 
+void settings_check_policies(struct conf *c, const struct settings *s,
+                             size_t declared)
+{
+    check_names(c, s->policies, sizeof *s->policies, declared, "retry policy");
+    check_policy_name(c, s, s->defaults.retry_policy);
+    for (size_t i = 0; i < s->endpoint_count; i++)
+        check_policy_name(c, s, s->endpoints[i].retry_policy);
+}
+
 void settings_check_across(struct conf *c, const struct settings *s,
-                           const struct declared *declared)
+                           size_t declared_alerts)
 {
     check_names(c, s->sources, sizeof *s->sources, s->source_count, "source");
     check_names(c, s->producers, sizeof *s->producers, s->producer_count,
@@ -152,17 +161,12 @@ void settings_check_across(struct conf *c, const struct settings *s,
     check_producers(c, s);
     check_names(c, s->endpoints, sizeof *s->endpoints, s->endpoint_count,
                 "endpoint");
-    check_names(c, s->policies, sizeof *s->policies, declared->policies,
-                "retry policy");
-    check_names(c, s->alerts, sizeof *s->alerts, declared->alerts, "alert");
+    check_names(c, s->alerts, sizeof *s->alerts, declared_alerts, "alert");
     check_names(c, s->notifiers, sizeof *s->notifiers, s->notifier_count,
                 "notifier");
     check_alerts(c, s);
-    check_policy_name(c, s, s->defaults.retry_policy);
-    for (size_t i = 0; i < s->endpoint_count; i++) {
+    for (size_t i = 0; i < s->endpoint_count; i++)
         check_source_names(c, s, &s->endpoints[i].sources);
-        check_policy_name(c, s, s->endpoints[i].retry_policy);
-    }
     for (size_t i = 0; i < s->route_count; i++)
         check_route(c, s, &s->routes[i]);
 }

@@ -1,5 +1,5 @@
-/* settings_names: what the configuration names, for who completes or mistypes
- * them. */
+/* settings_names: what the configuration names, and where its numbers are
+ * published: what a client of the running processes needs to know of it. */
 #include "settings.h"
 #include <jansson.h>
 
@@ -27,7 +27,9 @@ json_t *settings_names(const struct settings *s)
         add(alerts, s->alerts[i].name);
     for (size_t i = 0; i < s->notifier_count; i++)
         add(notifiers, s->notifiers[i].name);
-    return json_pack("{s:o,s:o,s:o,s:o,s:o}", "endpoints", endpoints, "sources",
-                     sources, "policies", policies, "alerts", alerts,
-                     "notifiers", notifiers);
+    return json_pack("{s:o,s:o,s:o,s:o,s:o,s:I,s:s?}", "endpoints", endpoints,
+                     "sources", sources, "policies", policies, "alerts", alerts,
+                     "notifiers", notifiers, "metrics_interval_ms",
+                     (json_int_t)s->metrics_interval_ms, "metrics_publish",
+                     s->metrics_publish);
 }

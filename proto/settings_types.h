@@ -75,13 +75,11 @@ extern const struct conf_section settings_notifier_section;
 extern const char settings_built_in_alerts[];
 /* settings_across.c: what must hold across sections. */
 
-/* How many of these lists are the file's; those behind are built in. */
-struct declared {
-    size_t policies, alerts;
-};
-
+/* The first `declared` are the file's; the rest is built in. */
+void settings_check_policies(struct conf *c, const struct settings *s,
+                             size_t declared);
 void settings_check_across(struct conf *c, const struct settings *s,
-                           const struct declared *declared);
+                           size_t declared_alerts);
 /* A declared one wins over a built-in one of its name. */
 void settings_drop_hidden(const struct conf_section *section, void *items,
                           size_t declared, size_t *count);

@@ -29,7 +29,7 @@ class Errors(RigTest):
         line = next(i for i, l in enumerate(
             rig.config_path.read_text().splitlines(), 1) if "max_atempts" in l)
         said = [self.ends(rig, name, CONFIG) for name in DAEMONS]
-        done = rig.cli_text("status")
+        done = rig.cli_text("check")
         self.assertEqual(done.returncode, CONFIG)
         for log in [*said, done.stderr]:
             self.assertRegex(log, rf"grapnel\.yaml:{line}:\d+: .*max_atempts")

@@ -293,6 +293,99 @@ static void private_networks_are_all_none_or_some(void **state)
     settings_free(s);
 }
 
+/* ---- a part of the file ---- */
+
+static const char *const run_dir_only[] = {"run_dir", NULL};
+static const char *const policies_only[] = {"retry_policies", "include", NULL};
+
+static void expect_run_dir(const char *text, const char *run_dir)
+{
+    char *whole = *run_dir == '/' ? gr_strdup(run_dir)
+                                  : gr_printf("%s/%s", folder, run_dir);
+    struct settings *s;
+    struct buf errors;
+
+    write_file("g.yaml", text);
+    buf_init(&errors, ERRORS_MAX_BYTES);
+    s = settings_load_part("g.yaml", run_dir_only, &errors);
+    if (!s)
+        fail_msg("%s\ngives: %s", text, errors.data);
+    assert_string_equal(s->run_dir, whole);
+    settings_free(s);
+    buf_fini(&errors);
+    free(whole);
+}
+
+/* What is wrong elsewhere does not matter to a program that needs run_dir. */
+static void run_dir_is_found_whatever_is_wrong_elsewhere(void **state)
+{
+    (void)state;
+    expect_run_dir("sources: [{name: a, secrets: '${GRT_UNSET}'}]", "run");
+    expect_run_dir("run_dir: r1\nno_such_key: 1\nlog: {level: loud}", "r1");
+    expect_run_dir("run_dir: r2\nendpoints: [\n", "r2");
+    expect_run_dir("endpoints:\n- {name: 'a}\nrun_dir: r3 # here\n", "r3");
+    expect_run_dir("# text\nlog: {\n}}\n\"run_dir\": \"r4\"\nx: [*]", "r4");
+    expect_run_dir("secrets: [${X}]\n", "run");
+    expect_run_dir("a: &d r5\nrun_dir: *d\n", "r5");
+    expect_run_dir("{\"run_dir\": \"/tmp/r6\", \"bad\": 1}", "/tmp/r6");
+    expect_run_dir("run_dir: r7\n--- \nrun_dir: other\n", "r7");
+    expect_run_dir("run_dir: r8\nlog: !tag {}\n", "r8");
+    expect_run_dir("", "run");
+    setenv("GRT_RUN", "r9", 1);
+    expect_run_dir("run_dir: '${GRT_RUN}'\nx: ${GRT_UNSET}", "r9");
+}
+
+static void expect_part_error(const char *text, const char *const *keys,
+                              const char *error)
+{
+    struct buf errors;
+
+    write_file("g.yaml", text);
+    buf_init(&errors, ERRORS_MAX_BYTES);
+    assert_null(settings_load_part("g.yaml", keys, &errors));
+    if (!strstr(errors.data, error))
+        fail_msg("%s\ngives \"%s\"\nnot   \"%s\"", text, errors.data, error);
+    buf_fini(&errors);
+}
+
+static void errors_of_the_part_itself_are_told(void **state)
+{
+    (void)state;
+    expect_part_error("log: {\n\nrun_dir: '${GRT_UNSET}'\n", run_dir_only,
+                      "g.yaml:3:10: run_dir: the environment variable "
+                      "GRT_UNSET is not set");
+    expect_part_error("run_dir: [a]\n", run_dir_only, "g.yaml:1:10: run_dir");
+    expect_part_error("{\"run_dir\": \"r\", [", run_dir_only, "not YAML");
+    expect_part_error("retry_policies: [{name: a, factor: x}]", policies_only,
+                      "retry_policies[0].factor");
+}
+
+static void policies_are_read_without_the_rest(void **state)
+{
+    struct settings *s;
+    struct buf errors;
+
+    (void)state;
+    write_file("conf.d/a.yaml",
+               "retry_policies: [{name: strict, max_attempts: 2}]\n"
+               "sources: [{name: s1, secrets: '${GRT_UNSET}'}]\n");
+    write_file("conf.d/b.yaml", "sources: [\n");
+    write_file("g.yaml", "include: conf.d/*.yaml\nsources: 7\n"
+                         "retry_policies: [{name: mine, max_attempts: 9}]\n");
+    buf_init(&errors, ERRORS_MAX_BYTES);
+    s = settings_load_part("g.yaml", policies_only, &errors);
+    if (!s)
+        fail_msg("%s", errors.data);
+    assert_int_equal(s->policy_count, 6);
+    assert_string_equal(s->policies[0].name, "mine");
+    assert_int_equal(s->policies[1].max_attempts, 2);
+    assert_int_equal(s->source_count, 0);
+    settings_free(s);
+    buf_fini(&errors);
+    unlink("conf.d/a.yaml");
+    unlink("conf.d/b.yaml");
+}
+
 /* ---- included files ---- */
 
 static void included_files_add_to_the_lists(void **state)
@@ -779,6 +872,9 @@ int main(void)
         cmocka_unit_test(what_the_example_says_is_the_default),
         cmocka_unit_test(policies_are_built_in_and_a_declared_one_wins),
         cmocka_unit_test(a_profile_fills_what_the_file_leaves_open),
+        cmocka_unit_test(run_dir_is_found_whatever_is_wrong_elsewhere),
+        cmocka_unit_test(errors_of_the_part_itself_are_told),
+        cmocka_unit_test(policies_are_read_without_the_rest),
         cmocka_unit_test(private_networks_are_all_none_or_some),
         cmocka_unit_test(included_files_add_to_the_lists),
         cmocka_unit_test(errors_of_an_included_file_name_it),
