@@ -1,5 +1,5 @@
-/* bulk: dlq retry --all, and dlq stats. dlqd picks the letters and moves each
- * page in one transaction; here are the pace and the progress. */
+/* bulk: dlq retry, resolve and discard --all, and dlq stats. dlqd picks the letters
+ * and moves each page in one transaction; here are the rate and the progress. */
 #include "ask.h"
 #include "clock.h"
 #include "conf.h"
@@ -26,13 +26,20 @@ static void on_signal(int signo)
     interrupted = 1;
 }
 
-static const char *const filters[] = {"--to",        "--endpoint", "--source",
-                                      "--workspace", "--type",     "--reason",
-                                      NULL};
+static const char *const filters[] = {"--endpoint", "--source", "--workspace",
+                                      "--type",     "--reason", NULL};
+
+/* What is done to all of them. */
+struct deed {
+    const char *ask;    /* of dlqd */
+    const char *done;   /* "requeued": the key of its answer, and the word */
+    const char *option; /* one more that goes with each page */
+};
 
 /* What a page costs and how far it came. */
 struct bulk {
     struct ctl *c;
+    const struct deed *deed;
     json_t *args; /* of every page */
     int64_t rate, limit, total, done;
     json_t *ids, *refused; /* all, for --json; else NULL */
@@ -49,6 +56,13 @@ static bool put_args(struct bulk *b)
     b->rate = RATE_DEFAULT;
     if (!put_filters(b->c, b->args, filters))
         return false;
+    if (parsed_value(&b->c->parsed, b->deed->option) &&
+        json_object_set_new(
+            b->args, b->deed->option + strlen("--"),
+            json_string(parsed_value(&b->c->parsed, b->deed->option))) != 0) {
+        complain(EXIT_USAGE, "%s: this is not UTF-8", b->deed->option);
+        return false;
+    }
     b->limit = INT64_MAX;
     if (parsed_value(&b->c->parsed, "--limit"))
         b->limit = list_limit(b->c);
@@ -115,10 +129,10 @@ static void show(const struct bulk *b)
         return;
     if (filled > WIDTH)
         filled = WIDTH;
-    fprintf(stderr, "\r%.*s%.*s %lld of %lld requeued ", filled,
+    fprintf(stderr, "\r%.*s%.*s %lld of %lld %s ", filled,
             "##############################", WIDTH - filled,
             "..............................", (long long)b->done,
-            (long long)b->total);
+            (long long)b->total, b->deed->done);
 }
 
 static void take_refused(struct bulk *b, const json_t *refused)
@@ -131,7 +145,7 @@ static void take_refused(struct bulk *b, const json_t *refused)
         json_array_extend(b->refused, (json_t *)(uintptr_t)refused);
 }
 
-static bool retry_all(struct bulk *b, int *code)
+static bool do_all(struct bulk *b, int *code)
 {
     int64_t per_page = (b->rate + PAGES_PER_S - 1) / PAGES_PER_S;
     bool more = true;
@@ -145,10 +159,10 @@ static bool retry_all(struct bulk *b, int *code)
         json_object_set_new(
             b->args, "limit",
             json_integer(missing < per_page ? missing : per_page));
-        answer = page(b, "dlq_retry_all", code);
+        answer = page(b, b->deed->ask, code);
         if (!answer)
             return false;
-        ids = json_object_get(answer, "requeued");
+        ids = json_object_get(answer, b->deed->done);
         b->done += (int64_t)json_array_size(ids);
         if (b->ids)
             json_array_extend(b->ids, ids);
@@ -166,19 +180,20 @@ static bool retry_all(struct bulk *b, int *code)
 static int say_done(const struct bulk *b)
 {
     if (b->c->json)
-        print_json(
-            json_pack("{s:O, s:O}", "requeued", b->ids, "refused", b->refused));
+        print_json(json_pack("{s:O, s:O}", b->deed->done, b->ids, "refused",
+                             b->refused));
     else
-        printf("%lld requeued\n", (long long)b->done);
+        printf("%lld %s\n", (long long)b->done, b->deed->done);
     if (b->refused_count)
         complain(EXIT_REFUSED, "%lld were refused: %s",
                  (long long)b->refused_count, b->why);
     return b->refused_count ? EXIT_REFUSED : 0;
 }
 
-int run_dlq_retry_all(struct ctl *c)
+static int run_all(struct ctl *c, const struct deed *deed)
 {
     struct bulk b = {.c = c,
+                     .deed = deed,
                      .args = json_object(),
                      .ids = c->json ? json_array() : NULL,
                      .refused = c->json ? json_array() : NULL,
@@ -188,20 +203,36 @@ int run_dlq_retry_all(struct ctl *c)
 
     signal(SIGINT, on_signal);
     signal(SIGTERM, on_signal);
-    done = put_args(&b) && count_all(&b, &code) && retry_all(&b, &code);
+    done = put_args(&b) && count_all(&b, &code) && do_all(&b, &code);
     if (b.shows && b.total)
         fprintf(stderr, "\n");
     if (done)
         code = say_done(&b);
     else if (b.done || interrupted)
         complain(code,
-                 "%s%lld were requeued before that; the same command goes "
+                 "%s%lld were %s before that; the same command goes "
                  "on with the rest",
-                 interrupted ? "interrupted; " : "", (long long)b.done);
+                 interrupted ? "interrupted; " : "", (long long)b.done,
+                 deed->done);
     json_decref(b.args);
     json_decref(b.ids);
     json_decref(b.refused);
     return code;
+}
+
+int run_dlq_retry_all(struct ctl *c)
+{
+    return run_all(c, &(struct deed){"dlq_retry_all", "requeued", "--to"});
+}
+
+int run_dlq_resolve_all(struct ctl *c)
+{
+    return run_all(c, &(struct deed){"dlq_resolve_all", "resolved", "--note"});
+}
+
+int run_dlq_discard_all(struct ctl *c)
+{
+    return run_all(c, &(struct deed){"dlq_discard_all", "discarded", "--note"});
 }
 
 /* ---- stats ---- */

@@ -9,6 +9,21 @@
         "--limit", "N", "at most so many, newest first (100)"         \
     }
 
+/* What `dlq retry`, `resolve` and `discard` take with --all. */
+#define LETTER_FILTERS                                          \
+    {"--all", NULL, "every dead letter that the filters take"}, \
+        {"--rate", "N", "so many a second (100)"},              \
+        {"--endpoint", "E", "for this endpoint"},               \
+        {"--source", "S", "from this source"},                  \
+        {"--workspace", "W", "of this workspace"},              \
+        {"--type", "T", "of this type"},                        \
+        {"--reason", "R", "dead for this reason"},              \
+        {"--since", "WHEN", "dead from then on"},               \
+        {"--until", "WHEN", "dead before then"},                \
+    {                                                           \
+        "--limit", "N", "at most so many (all)"                 \
+    }
+
 const struct command ctl_commands[] = {
     {
         .name = "check",
@@ -166,6 +181,42 @@ const struct command ctl_commands[] = {
         .run = run_endpoints_test,
     },
     {
+        .name = "retry",
+        .args = "EVENT",
+        .least = 1,
+        .most = 1,
+        .summary = "try a delivery that waits for its retry now",
+        .help =
+            "Its budget, attempts and order stay as they are: this is its next "
+            "attempt, earlier. With an\nopen circuit it is the next probe; "
+            "while its endpoint is paused or disabled, or no\ndeliverer runs, "
+            "it is tried as soon as that is over, and this is said. In an "
+            "ordered\nlane it never passes an earlier event. Exits 1 when the "
+            "event has no open delivery.",
+        .examples = "  grapnel retry evt_01JD3S6Q8W0N8M7V1T2X3Y4Z5A\n"
+                    "  grapnel retry evt_01JD3S6Q8W0N8M7V1T2X3Y4Z5A "
+                    "--endpoint crm\n",
+        .options = {{"--endpoint", "E", "only the delivery to this one"}},
+        .run = run_retry,
+    },
+    {
+        .name = "abandon",
+        .args = "EVENT",
+        .least = 1,
+        .most = 1,
+        .summary = "give up a delivery that is still being tried",
+        .help = "It becomes a dead letter with the reason abandoned, and its "
+                "lane goes on, also with\n`on_dead: halt`. An attempt that is "
+                "under way may still reach the endpoint; if that\nsucceeds, "
+                "the letter becomes recovered. `grapnel dlq retry` sends it "
+                "again.",
+        .examples = "  grapnel abandon evt_01JD3S6Q8W0N8M7V1T2X3Y4Z5A "
+                    "--endpoint crm --note obsolete\n",
+        .options = {{"--endpoint", "E", "the delivery to this one (needed)"},
+                    {"--note", "TEXT", "why (needed)"}},
+        .run = run_abandon,
+    },
+    {
         .name = "resend",
         .args = "EVENT",
         .least = 1,
@@ -174,8 +225,10 @@ const struct command ctl_commands[] = {
         .help =
             "To every endpoint that had it or wants it today, or to the one "
             "that is named. It keeps\nits id and number and carries "
-            "grapnel-replay: 1; receivers that deduplicate skip it. One\nthat "
-            "is still on its way is left alone.",
+            "grapnel-replay: 1; receivers that deduplicate skip it. "
+            "A\ndelivery "
+            "that still waits for a retry is tried now instead, with the "
+            "budget that it has.",
         .examples = "  grapnel resend evt_01JD3S6Q8W0N8M7V1T2X3Y4Z5A\n"
                     "  grapnel resend evt_01JD3S6Q8W0N8M7V1T2X3Y4Z5A "
                     "--endpoint crm\n",
@@ -294,7 +347,9 @@ const struct command ctl_commands[] = {
         .args = "ID… | --all",
         .most = -1,
         .summary = "deliver dead letters again, each with a new budget",
-        .help = "Refused for a letter that is not dead (exit 1; the others are "
+        .help = "ID is a dead letter's (dlq_…), or an event's (evt_…) for all "
+                "of its dead letters.\nRefused for a letter that is not dead "
+                "(exit 1; the others are "
                 "requeued all the same).\nWith --all the oldest go first, at "
                 "--rate; it may be interrupted at any time, and the\nsame "
                 "command goes on with the rest. What dies again meanwhile is "
@@ -303,17 +358,7 @@ const struct command ctl_commands[] = {
         .examples = "  grapnel dlq retry dlq_01JD3S6Q8W0N8M7V1T2X3Y4Z5A\n"
                     "  grapnel dlq retry --all --endpoint crm --reason "
                     "budget_time --rate 50\n",
-        .options = {{"--all", NULL, "every dead letter that the filters take"},
-                    {"--to", "E", "to this endpoint instead"},
-                    {"--rate", "N", "so many a second (100)"},
-                    {"--endpoint", "E", "for this endpoint"},
-                    {"--source", "S", "from this source"},
-                    {"--workspace", "W", "of this workspace"},
-                    {"--type", "T", "of this type"},
-                    {"--reason", "R", "dead for this reason"},
-                    {"--since", "WHEN", "dead from then on"},
-                    {"--until", "WHEN", "dead before then"},
-                    {"--limit", "N", "at most so many (all)"}},
+        .options = {{"--to", "E", "to this endpoint instead"}, LETTER_FILTERS},
         .run = run_dlq_retry,
     },
     {
@@ -329,26 +374,38 @@ const struct command ctl_commands[] = {
     },
     {
         .name = "dlq resolve",
-        .args = "ID",
-        .least = 1,
+        .args = "ID | --all",
         .most = 1,
         .summary = "a dead letter was dealt with in another way",
-        .help = "It is kept with the note, and a lane that it halts goes on.",
-        .examples = "  grapnel dlq resolve dlq_01JD3S6Q8W0N8M7V1T2X3Y4Z5A "
-                    "--note typed-in\n",
-        .options = {{"--note", "T", "what was done (needed)"}},
+        .help = "ID is the dead letter's, or its event's if that has one only. "
+                "It is kept with the\nnote, and a lane that it halts goes on. "
+                "With --all and filters every dead letter that\nthey take, the "
+                "oldest first, at --rate; it may be interrupted, and the same "
+                "command\ngoes on with the rest.",
+        .examples =
+            "  grapnel dlq resolve dlq_01JD3S6Q8W0N8M7V1T2X3Y4Z5A "
+            "--note typed-in\n"
+            "  grapnel dlq resolve --all --endpoint crm --until 7d --note "
+            "typed-in\n",
+        .options = {{"--note", "T", "what was done (needed)"}, LETTER_FILTERS},
         .run = run_dlq_resolve,
     },
     {
         .name = "dlq discard",
-        .args = "ID",
-        .least = 1,
+        .args = "ID | --all",
         .most = 1,
         .summary = "a dead letter is not wanted any more",
-        .help = "It is kept with the note, and a lane that it halts goes on.",
-        .examples = "  grapnel dlq discard dlq_01JD3S6Q8W0N8M7V1T2X3Y4Z5A "
-                    "--note test\n",
-        .options = {{"--note", "T", "why (needed)"}},
+        .help = "ID is the dead letter's, or its event's if that has one only. "
+                "It is kept with the\nnote, and a lane that it halts goes on. "
+                "With --all and filters every dead letter that\nthey take, the "
+                "oldest first, at --rate; it may be interrupted, and the same "
+                "command\ngoes on with the rest.",
+        .examples =
+            "  grapnel dlq discard dlq_01JD3S6Q8W0N8M7V1T2X3Y4Z5A "
+            "--note test\n"
+            "  grapnel dlq discard --all --endpoint crm --until 7d --note "
+            "test\n",
+        .options = {{"--note", "T", "why (needed)"}, LETTER_FILTERS},
         .run = run_dlq_discard,
     },
     {

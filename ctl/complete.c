@@ -17,7 +17,8 @@ static const struct {
      "dead requeued recovered resolved discarded all"},
     {NULL, "--reason", WORDS_CHOICE,
      "rejected budget_attempts budget_time expired endpoint_gone "
-     "endpoint_removed blocked_address invalid_transition refused:*"},
+     "endpoint_removed blocked_address crashed_deliverer abandoned "
+     "invalid_transition refused:*"},
     {NULL, "--config", WORDS_FILE, NULL},
     {NULL, "-c", WORDS_FILE, NULL},
     {NULL, "--run-dir", WORDS_FOLDER, NULL},
@@ -50,6 +51,8 @@ static const struct {
     {"endpoints pause", WORDS_ENDPOINT},
     {"endpoints resume", WORDS_ENDPOINT},
     {"endpoints test", WORDS_ENDPOINT},
+    {"retry", WORDS_EVENT},
+    {"abandon", WORDS_EVENT},
     {"resend", WORDS_EVENT},
     {"release", WORDS_REPEAT},
     {"workspaces", WORDS_WORKSPACE},

@@ -196,9 +196,11 @@ int run_dlq_show(struct ctl *c)
 
 /* ---- resolve, discard ---- */
 
-static int decide(struct ctl *c, const char *what)
+static int decide(struct ctl *c, const char *what,
+                  int (*decide_all)(struct ctl *c))
 {
     const char *note = parsed_value(&c->parsed, "--note");
+    bool all = parsed_value(&c->parsed, "--all") != NULL;
     json_t *args, *letter;
     bool unreachable;
     char why[200];
@@ -206,10 +208,14 @@ static int decide(struct ctl *c, const char *what)
     if (!note || !*note)
         return complain(EXIT_USAGE, "say why, for those who look later: "
                                     "--note TEXT");
+    if (all == (c->parsed.arg_count > 0))
+        return complain(EXIT_USAGE, "name one dead letter, or say --all");
+    if (all)
+        return decide_all(c);
     args = json_pack("{s:s, s:s, s:s}", "id", c->parsed.args[0], "note", note,
                      "who", user_name());
     if (!args)
-        return complain(EXIT_USAGE, "--note: this is no UTF-8");
+        return complain(EXIT_USAGE, "--note: this is not UTF-8");
     letter = ask(c, dlqd, what, args, ASK_MS, &unreachable, why);
     if (unreachable)
         return complain_away(c, dlqd, why);
@@ -225,12 +231,12 @@ static int decide(struct ctl *c, const char *what)
 
 int run_dlq_resolve(struct ctl *c)
 {
-    return decide(c, "dlq_resolve");
+    return decide(c, "dlq_resolve", run_dlq_resolve_all);
 }
 
 int run_dlq_discard(struct ctl *c)
 {
-    return decide(c, "dlq_discard");
+    return decide(c, "dlq_discard", run_dlq_discard_all);
 }
 
 /* ---- retry ---- */

@@ -220,6 +220,21 @@ void endpoint_remove(struct endpoint *e, struct task *t)
     q->count--;
 }
 
+void endpoint_put_first(struct endpoint *e, struct task *t)
+{
+    endpoint_remove(e, t);
+    t->due_queue = true;
+    t->next = e->due.first;
+    if (e->due.first)
+        e->due.first->prev = t;
+    else
+        e->due.last = t;
+    e->due.first = t;
+    e->due.count++;
+    e->due_next = true;
+    e->blocked = false;
+}
+
 static bool has_room(const struct endpoint *e)
 {
     return e->config && e->in_flight - e->ended < e->gate.window.size;

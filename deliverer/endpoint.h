@@ -78,6 +78,8 @@ struct schedule {
 
 void endpoint_push(struct endpoint *e, struct task *t, bool due);
 void endpoint_remove(struct endpoint *e, struct task *t); /* it was WAITING */
+/* Move a WAITING task to the front of the queue of due retries. */
+void endpoint_put_first(struct endpoint *e, struct task *t);
 /* The next to begin, of those that came before this turn; NULL: none, or no
  * room, or not now. */
 struct task *endpoint_next(struct endpoint *e, const struct lanes *lanes,

@@ -51,6 +51,8 @@ static void prepare_tasks(struct store *s)
                                "UPDATE tasks SET attempts = ?2, first_ms = ?3, "
                                "next_ms = ?4, parked = 1, early_ms = ?5 "
                                "WHERE n = ?1");
+    s->sql.task_due_now = prepare(
+        s, "UPDATE tasks SET next_ms = ?2 WHERE n = ?1 AND next_ms > ?2");
     s->sql.task_gone = prepare(s, "DELETE FROM tasks WHERE n = ?1");
 #define TASK_COLUMNS \
     "n, grant_id, event_id, attempts, first_ms, next_ms, parked, message"
@@ -175,6 +177,13 @@ void store_task_park(struct store *s, const struct task_row *row)
     bind_i64(q, 4, row->next_ms);
     bind_i64(q, 5, row->early_ms);
     db_run(s->db, q);
+}
+
+void store_task_due_now(struct store *s, int64_t n, int64_t now_ms)
+{
+    bind_i64(s->sql.task_due_now, 1, n);
+    bind_i64(s->sql.task_due_now, 2, now_ms);
+    db_run(s->db, s->sql.task_due_now);
 }
 
 void store_task_gone(struct store *s, int64_t n)

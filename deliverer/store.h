@@ -22,8 +22,8 @@ struct store {
     char last_event[EVENT_ID_BYTES + 1];
     struct ages ages; /* of attempts */
     struct {
-        stmt *task_put, *task_park, *task_gone, *task_find, *task_due,
-            *task_next_due, *task_early, *tasks_hasten, *tasks_purge,
+        stmt *task_put, *task_park, *task_due_now, *task_gone, *task_find,
+            *task_due, *task_next_due, *task_early, *tasks_hasten, *tasks_purge,
             *tasks_of_event, *tasks_counts, *tasks_fresh;
         stmt *grant_put, *grant_gone, *grants_all;
         stmt *attempt_put, *attempt_get, *attempts_of_event, *attempts_ages,
@@ -51,6 +51,8 @@ struct task_row {
 int64_t store_task_put(struct store *s, const struct task_row *row);
 /* It failed and waits: count, times, parked. */
 void store_task_park(struct store *s, const struct task_row *row);
+/* Due as of `now_ms`; nothing else changes. */
+void store_task_due_now(struct store *s, int64_t n, int64_t now_ms);
 void store_task_gone(struct store *s, int64_t n);
 /* The row of this event under this grant; borrows until the next call. */
 bool store_task_find(struct store *s, uint64_t grant, const char *event_id,

@@ -1,10 +1,15 @@
 #include "take.h"
 #include "clock.h"
 #include "deliverer.h"
+#include "due.h"
 #include "outcome.h"
 #include "rows.h"
 #include "wire.h"
 #include <string.h>
+
+/* Retries of operators that are brought into memory ahead of their turn, for one
+ * endpoint. */
+enum { BROUGHT_IN_MAX = 256 };
 
 /* ---- tasks ---- */
 
@@ -157,6 +162,67 @@ static gr_rc take_dropped(struct deliverer *d, uint64_t n, struct bytes msg)
     return GR_OK;
 }
 
+/* ---- an operator's retry ---- */
+
+/* The row is due as of now on disk, so a kill before the attempt loses nothing.
+ * Only a few rows are brought into memory here; due_work() takes the rest in order. */
+static void retry_row(struct deliverer *d, struct grant *g,
+                      const char *event_id)
+{
+    struct endpoint *e = &g->endpoint;
+    int64_t now = d->daemon.loop.now_ms;
+    struct task_row row;
+    struct task *t;
+
+    if (e->rows == 0 || !store_task_find(&d->store, g->id, event_id, &row))
+        return; /* it has ended, and the sequencer will hear of that */
+    store_task_due_now(&d->store, row.n, now);
+    if (e->due.count >= BROUGHT_IN_MAX || tasks_full(&d->tasks) ||
+        !due_bring(d, g, event_id)) {
+        endpoint_row_due(e, now);
+        return;
+    }
+    t = tasks_find(&d->tasks, g, event_id);
+    if (t)
+        endpoint_put_first(e, t);
+}
+
+static void retry_task(struct deliverer *d, struct task *t)
+{
+    if (t->state != TASK_WAITING)
+        return; /* its attempt is under way */
+    if (t->row)
+        store_task_due_now(&d->store, t->row, d->daemon.loop.now_ms);
+    endpoint_put_first(&t->grant->endpoint, t);
+}
+
+static gr_rc take_retry_now(struct deliverer *d, uint64_t n, struct bytes msg)
+{
+    char event_id[EVENT_ID_BYTES + 1];
+    struct wire_retry_now w;
+    struct endpoint *e;
+    struct grant *g;
+    struct task *t;
+
+    rows_none(d, n);
+    if (wire_get_retry_now(&w, msg) != GR_OK || w.event_id.n > EVENT_ID_BYTES)
+        return GR_REFUSE;
+    wire_copy(event_id, sizeof event_id, w.event_id);
+    g = grants_find(d, w.grant);
+    if (!g || g->state != GRANT_OPEN)
+        return GR_OK; /* under its next grant the task comes as due */
+    e = &g->endpoint;
+    t = tasks_find(&d->tasks, g, event_id);
+    if (t)
+        retry_task(d, t);
+    else
+        retry_row(d, g, event_id);
+    /* With an open circuit this delivery is the next probe, and that is now. */
+    breaker_due(&e->gate.breaker, mono_us());
+    endpoint_schedule(e, &d->schedule);
+    return GR_OK;
+}
+
 /* ---- the hop ---- */
 
 gr_rc take_message(void *self, const char *from, uint64_t n, struct bytes msg)
@@ -187,6 +253,8 @@ gr_rc take_message(void *self, const char *from, uint64_t n, struct bytes msg)
         return take_recalled(d, n, msg);
     if (kind == WIRE_KIND_DROPPED)
         return take_dropped(d, n, msg);
+    if (kind == WIRE_KIND_RETRY_NOW)
+        return take_retry_now(d, n, msg);
     rows_none(d, n);
     return GR_REFUSE;
 }

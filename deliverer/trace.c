@@ -58,15 +58,16 @@ static void add_attempt(void *self, const struct attempt_row *row)
             trace_answer(row->headers, row->response, row->http_version)));
 }
 
-static void put_waiting(struct trace *t, const char *endpoint,
+static void put_waiting(struct trace *t, const struct grant *g,
                         const char *state, uint64_t attempts, int64_t next_ms)
 {
-    json_array_append_new(t->waiting,
-                          json_pack("{s:o,s:s,s:I,s:o,s:s}", "endpoint",
-                                    json_text_of(endpoint), "state", state,
-                                    "attempts", (json_int_t)attempts,
-                                    "next_attempt_at", json_time(next_ms),
-                                    "deliverer", t->d->daemon.name));
+    json_array_append_new(
+        t->waiting,
+        json_pack("{s:o,s:s,s:I,s:o,s:s,s:s}", "endpoint",
+                  json_text_of(g->name), "state", state, "attempts",
+                  (json_int_t)attempts, "next_attempt_at", json_time(next_ms),
+                  "deliverer", t->d->daemon.name, "circuit",
+                  breaker_state_name(g->endpoint.gate.breaker.state)));
 }
 
 static void add_row(void *self, const struct task_row *row)
@@ -78,7 +79,7 @@ static void add_row(void *self, const struct task_row *row)
     if (!g || g->state != GRANT_OPEN ||
         tasks_find(&t->d->tasks, g, row->event_id))
         return;
-    put_waiting(t, g->name, row->parked ? "parked" : "queued", row->attempts,
+    put_waiting(t, g, row->parked ? "parked" : "queued", row->attempts,
                 row->next_ms);
 }
 
@@ -92,7 +93,7 @@ static void add_task(void *self, struct task *task)
     struct search *s = self;
 
     if (strcmp(task->event_id, s->id) == 0)
-        put_waiting(s->trace, task->grant->name,
+        put_waiting(s->trace, task->grant,
                     task->state == TASK_WAITING ? "queued" : "in_flight",
                     task->attempts, task->next_ms);
 }

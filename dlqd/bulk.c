@@ -1,4 +1,5 @@
 #include "bulk.h"
+#include "decide.h"
 #include "dlqd.h"
 #include "list.h"
 #include <stdlib.h>
@@ -17,7 +18,8 @@ static bool read_dead(struct list_filter *f, json_t *args, char why[200])
         return false;
     if (f->state && strcmp(f->state, "dead") == 0)
         return true;
-    snprintf(why, 200, "only dead letters can be retried");
+    snprintf(why, 200,
+             "only dead letters can be retried, resolved or discarded");
     return false;
 }
 
@@ -48,36 +50,78 @@ static int walk(struct dlqd *d, const struct list_filter *f, int most,
     return count;
 }
 
-json_t *bulk_retry(void *self, json_t *args, char why[200])
+/* What is done to each letter of a page; false: `why`. */
+typedef bool act_fn(struct dlqd *d, const char *id, const struct list_filter *f,
+                    char why[200]);
+
+static bool retry(struct dlqd *d, const char *id, const struct list_filter *f,
+                  char why[200])
 {
-    struct dlqd *d = self;
-    struct list_filter f;
+    return list_retry(d, id, f->to, f->who, why);
+}
+
+static bool resolve(struct dlqd *d, const char *id, const struct list_filter *f,
+                    char why[200])
+{
+    return decide_letter(d, id, LETTER_RESOLVED, f->note, f->who, why);
+}
+
+static bool discard(struct dlqd *d, const char *id, const struct list_filter *f,
+                    char why[200])
+{
+    return decide_letter(d, id, LETTER_DISCARDED, f->note, f->who, why);
+}
+
+/* One page, in the turn's transaction; ids of what was done stand in `key`. */
+static json_t *each(struct dlqd *d, const struct list_filter *f, act_fn *act,
+                    const char *key)
+{
     int64_t n[RETRIED_MOST];
     json_t *done = json_array(), *refused = json_array(), *next;
     int count;
 
-    if (!read_dead(&f, args, why)) {
-        json_decref(done);
-        json_decref(refused);
-        return NULL;
-    }
-    count = walk(d, &f, f.limit < RETRIED_MOST ? (int)f.limit : RETRIED_MOST, n,
-                 &next);
+    count = walk(d, f, f->limit < RETRIED_MOST ? (int)f->limit : RETRIED_MOST,
+                 n, &next);
     for (int i = 0; i < count; i++) {
         struct letter l;
         char reason[200];
 
         if (!store_find_n(&d->store, n[i], &l))
             continue;
-        if (list_retry(d, l.id, f.to, f.who, reason))
+        if (act(d, l.id, f, reason))
             json_array_append_new(done, json_string(l.id));
         else
             json_array_append_new(
                 refused, json_pack("{s:s,s:s}", "id", l.id, "why", reason));
         letter_fini(&l);
     }
-    return json_pack("{s:o, s:o, s:o}", "requeued", done, "refused", refused,
-                     "next", next);
+    return json_pack("{s:o, s:o, s:o}", key, done, "refused", refused, "next",
+                     next);
+}
+
+json_t *bulk_retry(void *self, json_t *args, char why[200])
+{
+    struct list_filter f;
+
+    return read_dead(&f, args, why) ? each(self, &f, retry, "requeued") : NULL;
+}
+
+json_t *bulk_resolve(void *self, json_t *args, char why[200])
+{
+    struct list_filter f;
+
+    return read_dead(&f, args, why) && list_note_good(f.note, why)
+               ? each(self, &f, resolve, "resolved")
+               : NULL;
+}
+
+json_t *bulk_discard(void *self, json_t *args, char why[200])
+{
+    struct list_filter f;
+
+    return read_dead(&f, args, why) && list_note_good(f.note, why)
+               ? each(self, &f, discard, "discarded")
+               : NULL;
 }
 
 json_t *bulk_count(void *self, json_t *args, char why[200])

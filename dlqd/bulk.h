@@ -8,6 +8,9 @@
  * one transaction with their requeues. Whoever asks goes on with "after": next
  * until that is null, and may stop at any time: the rest stays dead. */
 json_t *bulk_retry(void *self, json_t *args, char why[200]);
+/* dlq_resolve_all, dlq_discard_all: the same with a decision, which needs a `note`. */
+json_t *bulk_resolve(void *self, json_t *args, char why[200]);
+json_t *bulk_discard(void *self, json_t *args, char why[200]);
 /* dlq_count: how many dead letters that would be; page by page as well. */
 json_t *bulk_count(void *self, json_t *args, char why[200]);
 /* dlq_stats: letters by state; the dead ones by endpoint, reason and fault. */

@@ -95,7 +95,8 @@ static bool read_arg(struct list_filter *f, const char *key, json_t *v,
                  {"reason", &f->reason},
                  {"source", &f->source},
                  {"who", &f->who},
-                 {"to", &f->to}};
+                 {"to", &f->to},
+                 {"note", &f->note}};
 
     for (size_t i = 0; i < COUNT_OF(texts); i++)
         if (strcmp(key, texts[i].key) == 0)
@@ -114,7 +115,7 @@ static bool read_arg(struct list_filter *f, const char *key, json_t *v,
         return arg_int(v, key, 1, &f->limit, why);
     snprintf(why, 200,
              "unknown \"%.40s\"; dlq knows state endpoint workspace type "
-             "reason source since_ms until_ms limit before after to who",
+             "reason source since_ms until_ms limit before after to note who",
              key);
     return false;
 }
@@ -204,17 +205,44 @@ static json_t *ask_list(void *self, json_t *args, char why[200])
 
 /* ---- dlq_show ---- */
 
+/* By its own id, or by its event's when that has one letter only. */
+static bool find_letter(struct dlqd *d, const char *id, struct letter *l,
+                        char why[200])
+{
+    struct letter other = {0};
+    int count = 0;
+
+    if (store_find(&d->store, wire_text(id), l))
+        return true;
+    *l = (struct letter){0};
+    snprintf(why, 200, "there is no dead letter %.120s", id);
+    if (strncmp(id, "evt_", 4) != 0)
+        return false;
+    store_event(&d->store, id);
+    while (store_event_next(&d->store, &other)) {
+        if (count++ == 0)
+            *l = other;
+        else
+            letter_fini(&other);
+    }
+    if (count == 1)
+        return true;
+    letter_fini(l);
+    snprintf(why, 200,
+             count ? "%.40s has %d dead letters: name one by its own id "
+                     "(`grapnel trace %.40s` has them)"
+                   : "%.40s has %d dead letters",
+             id, count, id);
+    return false;
+}
+
 static bool find_arg(struct dlqd *d, json_t *args, struct letter *l,
                      char why[200])
 {
     const char *id;
 
-    if (!arg_text(json_object_get(args, "id"), "id", &id, why))
-        return false;
-    if (store_find(&d->store, wire_text(id), l))
-        return true;
-    snprintf(why, 200, "there is no letter %.120s", id);
-    return false;
+    return arg_text(json_object_get(args, "id"), "id", &id, why) &&
+           find_letter(d, id, l, why);
 }
 
 static bool is_name(struct bytes name, const char *text)
@@ -326,11 +354,56 @@ bool list_retry(struct dlqd *d, const char *id, const char *to, const char *who,
               : requeue_letter(d, id, who, why);
 }
 
+/* What is retried, by its own id or its event's. */
+struct retrying {
+    struct dlqd *d;
+    const char *to, *who;
+    json_t *done, *refused;
+};
+
+static void retry_one(struct retrying *r, const char *id)
+{
+    char reason[200];
+
+    if (list_retry(r->d, id, r->to, r->who, reason))
+        json_array_append_new(r->done, json_string(id));
+    else
+        json_array_append_new(r->refused,
+                              json_pack("{s:s, s:s}", "id", id, "why", reason));
+}
+
+enum { EVENT_LETTERS_MAX = 1000 };
+
+/* All dead letters of an event. Their ids are read first: the walk must have ended
+ * before one of them is moved. */
+static void retry_event(struct retrying *r, const char *event_id)
+{
+    json_t *ids = json_array(), *id;
+    struct letter l = {0};
+    size_t i;
+
+    store_event(&r->d->store, event_id);
+    while (store_event_next(&r->d->store, &l)) {
+        if (l.state == LETTER_DEAD && json_array_size(ids) < EVENT_LETTERS_MAX)
+            json_array_append_new(ids, json_string(l.id));
+        letter_fini(&l);
+    }
+    json_array_foreach(ids, i, id) retry_one(r, json_string_value(id));
+    if (!json_array_size(ids))
+        json_array_append_new(
+            r->refused, json_pack("{s:s, s:s}", "id", event_id, "why",
+                                  "no dead letter of this event waits for a "
+                                  "decision"));
+    json_decref(ids);
+}
+
 static json_t *ask_retry(void *self, json_t *args, char why[200])
 {
-    json_t *ids = json_object_get(args, "ids"), *id, *done, *refused;
-    const char *who = json_string_value(json_object_get(args, "who"));
-    const char *to = json_string_value(json_object_get(args, "to"));
+    json_t *ids = json_object_get(args, "ids"), *id;
+    struct retrying r = {
+        .d = self,
+        .to = json_string_value(json_object_get(args, "to")),
+        .who = json_string_value(json_object_get(args, "who"))};
     size_t i;
 
     if (json_array_size(ids) < 1 || json_array_size(ids) > RETRY_MOST) {
@@ -343,43 +416,47 @@ static json_t *ask_retry(void *self, json_t *args, char why[200])
         snprintf(why, 200, "\"ids\" must be a list of texts");
         return NULL;
     }
-    done = json_array();
-    refused = json_array();
+    r.done = json_array();
+    r.refused = json_array();
     json_array_foreach(ids, i, id)
     {
-        char reason[200];
+        const char *text = json_string_value(id);
 
-        if (list_retry(self, json_string_value(id), to, who, reason))
-            json_array_append(done, id);
+        if (strncmp(text, "evt_", 4) == 0)
+            retry_event(&r, text);
         else
-            json_array_append_new(
-                refused, json_pack("{s:O, s:s}", "id", id, "why", reason));
+            retry_one(&r, text);
     }
-    return json_pack("{s:o, s:o}", "requeued", done, "refused", refused);
+    return json_pack("{s:o, s:o}", "requeued", r.done, "refused", r.refused);
 }
 
 /* ---- dlq_resolve, dlq_discard ---- */
 
+bool list_note_good(const char *note, char why[200])
+{
+    bool good = note && *note && strlen(note) <= NOTE_MAX_BYTES;
+
+    if (!good)
+        snprintf(why, 200, "\"note\" must have 1 to %d bytes", NOTE_MAX_BYTES);
+    return good;
+}
+
 static json_t *ask_decide(void *self, json_t *args, int state, char why[200])
 {
     struct dlqd *d = self;
-    const char *who = json_string_value(json_object_get(args, "who")), *id,
-               *note;
-    struct letter l;
-    json_t *out;
+    const char *who = json_string_value(json_object_get(args, "who")), *note;
+    struct letter before, l;
+    json_t *out = NULL;
 
-    if (!arg_text(json_object_get(args, "id"), "id", &id, why) ||
-        !arg_text(json_object_get(args, "note"), "note", &note, why))
+    if (!arg_text(json_object_get(args, "note"), "note", &note, why) ||
+        !list_note_good(note, why) || !find_arg(d, args, &before, why))
         return NULL;
-    if (!*note || strlen(note) > NOTE_MAX_BYTES) {
-        snprintf(why, 200, "\"note\" must have 1 to %d bytes", NOTE_MAX_BYTES);
-        return NULL;
+    if (decide_letter(d, before.id, state, note, who, why) &&
+        store_find(&d->store, wire_text(before.id), &l)) {
+        out = letter_json(&l);
+        letter_fini(&l);
     }
-    if (!decide_letter(d, id, state, note, who, why) ||
-        !store_find(&d->store, wire_text(id), &l))
-        return NULL;
-    out = letter_json(&l);
-    letter_fini(&l);
+    letter_fini(&before);
     return out;
 }
 
@@ -453,9 +530,23 @@ const struct control_command dlqd_commands[] = {
      "is "
      "null",
      bulk_retry},
+    {"dlq_resolve_all",
+     "endpoint workspace type reason source since_ms until_ms limit after note "
+     "who",
+     "the oldest of these dead letters are dealt with: {\"resolved\":[id…],"
+     "\"refused\":[],\"next\":…}; go on with \"after\": next until that is "
+     "null",
+     bulk_resolve},
+    {"dlq_discard_all",
+     "endpoint workspace type reason source since_ms until_ms limit after note "
+     "who",
+     "the oldest of these dead letters are not wanted: {\"discarded\":[id…],"
+     "\"refused\":[],\"next\":…}; go on with \"after\": next until that is "
+     "null",
+     bulk_discard},
     {"dlq_count",
      "endpoint workspace type reason source since_ms until_ms limit after to "
-     "who",
+     "note who",
      "how many that would be: {\"count\",\"next\"}; page by page as well",
      bulk_count},
     {"dlq_stats", "",

@@ -14,8 +14,9 @@ struct list_filter {
     int64_t limit;
     /* Go on below this letter; or, oldest first, above it. */
     int64_t before_ms, before_n, after_ms, after_n;
-    const char *to;  /* another endpoint to send them to; NULL: their own */
-    const char *who; /* asks for a change; NULL: does not say */
+    const char *to;   /* another endpoint to send them to; NULL: their own */
+    const char *note; /* of a decision about all of them; NULL: none */
+    const char *who;  /* asks for a change; NULL: does not say */
 };
 
 /* Read the args of `dlq`. false: `why` says what is wrong with them. */
@@ -27,6 +28,8 @@ bool list_filter_takes(const struct list_filter *f, const struct scan_row *row);
 struct dlqd;
 bool list_retry(struct dlqd *d, const char *id, const char *to, const char *who,
                 char why[200]);
+/* The note of a decision; false: it is missing or too long, `why` says so. */
+bool list_note_good(const char *note, char why[200]);
 /* What "before" or "after" must be to go on behind this row. The caller's. */
 json_t *list_cursor(const struct scan_row *last);
 

@@ -132,6 +132,11 @@
     F(str, endpoint, "")                                              \
     F(str, event_id, "forget it, and say `released` (or what it came to)")
 
+#define WIRE_RETRY_NOW(F) /* sequencer -> deliverer: an operator's retry */ \
+    F(u64, grant, "under which the delivery is at its deliverer")           \
+    F(str, endpoint, "")                                                    \
+    F(str, event_id, "due now; its budget and its count stay as they are")
+
 #define WIRE_RESULT(F) /* deliverer -> sequencer: what an attempt came to */ \
     F(u64, grant, "")                                                        \
     F(str, endpoint, "")                                                     \
@@ -280,19 +285,20 @@
     M(8, SOUNDING, sounding, 1) \
     M(9, SOUNDED, sounded, 1)
 
-#define WIRE_MESSAGES(M)           \
-    M(32, ACCEPTED, accepted, 1)   \
-    M(33, TASK, task, 1)           \
-    M(34, RECALLED, recalled, 1)   \
-    M(35, DROPPED, dropped, 1)     \
-    M(36, RESULT, result, 1)       \
-    M(37, DRAINED, drained, 1)     \
-    M(38, DEAD, dead, 1)           \
-    M(39, RECOVERED, recovered, 1) \
-    M(40, REQUEUED, requeued, 1)   \
-    M(41, DECIDED, decided, 1)     \
-    M(42, REPLAYED, replayed, 1)   \
-    M(43, REDIRECTED, redirected, 1)
+#define WIRE_MESSAGES(M)             \
+    M(32, ACCEPTED, accepted, 1)     \
+    M(33, TASK, task, 1)             \
+    M(34, RECALLED, recalled, 1)     \
+    M(35, DROPPED, dropped, 1)       \
+    M(36, RESULT, result, 1)         \
+    M(37, DRAINED, drained, 1)       \
+    M(38, DEAD, dead, 1)             \
+    M(39, RECOVERED, recovered, 1)   \
+    M(40, REQUEUED, requeued, 1)     \
+    M(41, DECIDED, decided, 1)       \
+    M(42, REPLAYED, replayed, 1)     \
+    M(43, REDIRECTED, redirected, 1) \
+    M(44, RETRY_NOW, retry_now, 1)
 
 #define WIRE_RECORDS(M) M(64, ENDPOINT_CONFIG, endpoint_config, 1)
 

@@ -334,3 +334,30 @@ bool dispatch_load_dropped(struct sequencer *q, int64_t ref, struct buf *out)
     store_delivery_done(q->store);
     return there;
 }
+
+/* Only while the delivery is at that deliverer: under a later grant its task goes out
+ * as due by itself. */
+bool dispatch_load_retry_now(struct sequencer *q, const char *peer, int64_t ref,
+                             struct buf *out)
+{
+    struct endpoint *e = endpoint_by_id(q, ref & (ENDPOINTS_MAX - 1));
+    struct wire_retry_now m = {0};
+    struct delivery_row d;
+    struct event_row ev;
+    bool there;
+
+    if (!e || !e->grant || !e->home || strcmp(e->home->name, peer) != 0)
+        return false;
+    there = store_delivery(q->store, ref >> EVENT_BITS_ENDPOINT, e->id, &d) &&
+            d.status < DELIVERY_DELIVERED && d.grant == e->grant &&
+            store_event(q->store, d.event, &ev);
+    if (there) {
+        m.grant = e->grant;
+        m.endpoint = wire_text(e->name);
+        m.event_id = wire_text(ev.id);
+        wire_put_retry_now(out, &m);
+    }
+    store_done(q->store);
+    store_delivery_done(q->store);
+    return there;
+}

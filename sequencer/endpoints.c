@@ -288,7 +288,7 @@ static json_t *endpoint_json(struct sequencer *q, const struct endpoint *e)
     return out;
 }
 
-static void say_unknown(struct sequencer *q, const char *name, char why[200])
+void endpoint_unknown(struct sequencer *q, const char *name, char why[200])
 {
     const struct settings *s = q->d.settings;
     struct conf_near near = {.text = name};
@@ -310,7 +310,7 @@ json_t *endpoints_show(void *self, json_t *args, char why[200])
         if (!name || strcmp(name, q->endpoints[i].name) == 0)
             json_array_append_new(out, endpoint_json(q, &q->endpoints[i]));
     if (name && !json_array_size(out)) {
-        say_unknown(q, name, why);
+        endpoint_unknown(q, name, why);
         json_decref(out);
         return NULL;
     }
@@ -325,7 +325,7 @@ static struct endpoint *named(struct sequencer *q, json_t *args, char why[200])
     if (e && e->settings)
         return e;
     if (name)
-        say_unknown(q, name, why);
+        endpoint_unknown(q, name, why);
     else
         snprintf(why, 200, "args.name: the name of an endpoint is needed");
     return NULL;

@@ -216,6 +216,11 @@ static bool revive(struct sequencer *q, const struct wire_requeued *m,
         tell_again(q, m, &d);
         return false;
     }
+    if (d.grant) { /* abandoned, and an attempt may still be under way */
+        store_again_add(q->store, event, e->id, 0);
+        q->agains = true;
+        return true;
+    }
     workspace = wire_dup(m->workspace);
     replay_wake(q, &d, e, workspace, 0);
     free(workspace);

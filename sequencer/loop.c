@@ -98,6 +98,8 @@ bool loop_load(void *self, const char *peer, uint64_t n, int kind, int64_t ref,
         return dispatch_load(q, peer, n, ref, out);
     case WIRE_KIND_DROPPED:
         return dispatch_load_dropped(q, ref, out);
+    case WIRE_KIND_RETRY_NOW:
+        return dispatch_load_retry_now(q, peer, ref, out);
     case WIRE_KIND_RECALLED:
         wire_put_recalled(out, &recalled);
         return true;

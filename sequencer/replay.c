@@ -1,4 +1,5 @@
 #include "replay.h"
+#include "acts.h"
 #include "blocks.h"
 #include "headers.h"
 #include "json_text.h"
@@ -26,7 +27,7 @@ struct again {
     int status;
     uint64_t sequence;
     struct bytes headers, body; /* as they came in */
-    int opened, open_already;
+    int opened, tried_now;
 };
 
 static bool find(struct again *a, struct bytes id)
@@ -146,6 +147,14 @@ static void wake(struct again *a, struct delivery_row *d, struct endpoint *e)
     a->opened++;
 }
 
+/* It is still being delivered: its next attempt is now. */
+static void try_now(struct again *a, struct delivery_row *d, struct endpoint *e)
+{
+    store_delivery_done(a->q->store);
+    acts_try_now(a->q, e, d);
+    a->tried_now++;
+}
+
 static void open_one(struct again *a, struct endpoint *e)
 {
     struct delivery_row d;
@@ -154,7 +163,7 @@ static void open_one(struct again *a, struct endpoint *e)
     if (!there)
         give(a, e);
     else if (d.status < DELIVERY_DELIVERED)
-        a->open_already++;
+        try_now(a, &d, e);
     else if (d.act != a->act && d.grant)
         again_later(a, e);
     else if (d.act != a->act)
@@ -237,7 +246,7 @@ static void say(const struct again *a, struct bytes endpoint)
     char *to = wire_dup(endpoint);
 
     log_info(a->id, "sent again by an operator", LS("endpoint", to),
-             LI("opened", a->opened), LI("open_already", a->open_already));
+             LI("opened", a->opened), LI("tried_now", a->tried_now));
     free(to);
 }
 
@@ -401,7 +410,9 @@ static void look(struct sequencer *q, int64_t event, int64_t endpoint,
     store_done(q->store);
     if (!there || !d.grant || d.status < DELIVERY_DELIVERED) {
         store_again_drop(q->store, event, endpoint);
-        if (there && d.status >= DELIVERY_DELIVERED)
+        /* A requeue (act 0) is only for what is still dead. */
+        if (there && d.status >= DELIVERY_DELIVERED &&
+            (act || d.status == DELIVERY_DEAD))
             wake(&a, &d, e);
     }
     store_delivery_done(q->store);

@@ -2,8 +2,8 @@
  * dead letter to another endpoint.
  *
  * A delivery of it is opened once more: one life more, a new budget, the same
- * id and number, and grapnel-replay on each attempt. One that is on its way is
- * left alone. One that is final while a copy of it is still out waits for the
+ * id and number, and grapnel-replay on each attempt. One that is still open is due
+ * now (acts.h), with the budget that it has. One that is final while a copy of it is still out waits for the
  * answer to that (P5), on disk. An act has an id; said twice, as after a
  * restore, it is done once. */
 #ifndef SEQUENCER_REPLAY_H

@@ -109,7 +109,8 @@ static void on_delivered(struct sequencer *q, struct coming *c)
     c->dropped = out && !c->present;
     note_attempt(c);
     move(c, DELIVERY_DELIVERED);
-    if (!c->dropped)
+    /* The grant of an abandoned one stays until its copy is answered for. */
+    if (!c->dropped && !was_dead)
         c->d.grant = 0;
     q->metrics[METRIC_DELIVERED]++;
     if (c->d.life <= 1 && !c->d.act)
@@ -204,7 +205,7 @@ static void on_drop_answered(struct coming *c)
  * not heard of the drop, or forgot it with a kill: it is told again. */
 static void on_dropped(struct sequencer *q, struct coming *c)
 {
-    if (c->d.status != DELIVERY_DELIVERED || !c->d.grant ||
+    if (c->d.status < DELIVERY_DELIVERED || !c->d.grant ||
         c->d.grant != c->r->grant || c->d.grant != c->e->grant)
         return;
     if (c->r->outcome == OUTCOME_PARKED)

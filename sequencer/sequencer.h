@@ -269,6 +269,8 @@ int dispatch_work(struct sequencer *q);
 bool dispatch_load(struct sequencer *q, const char *peer, uint64_t n,
                    int64_t ref, struct buf *out);
 bool dispatch_load_dropped(struct sequencer *q, int64_t ref, struct buf *out);
+bool dispatch_load_retry_now(struct sequencer *q, const char *peer, int64_t ref,
+                             struct buf *out);
 
 /* lanes.c: which delivery waits for which */
 int64_t lanes_of(const struct endpoint *e, const struct workspace *ws);
@@ -299,6 +301,8 @@ void endpoint_disable(struct sequencer *q, struct endpoint *e, const char *why);
 int64_t endpoint_budget_ms(const struct endpoint *e, int64_t first_ms,
                            int64_t paused_ms);
 void endpoints_work(struct sequencer *q);
+/* The sentence for a name that is not an endpoint's, with the near miss. */
+void endpoint_unknown(struct sequencer *q, const char *name, char why[200]);
 json_t *endpoints_show(void *self, json_t *args, char why[200]);
 json_t *endpoints_pause(void *self, json_t *args, char why[200]);
 json_t *endpoints_resume(void *self, json_t *args, char why[200]);

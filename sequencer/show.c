@@ -1,5 +1,6 @@
 /* show: what this process answers on its control socket. */
 #include "show.h"
+#include "acts.h"
 #include "replay.h"
 #include "sequencer.h"
 
@@ -23,6 +24,14 @@ const struct control_command sequencer_commands[] = {
      endpoints_pause},
     {"endpoint_resume", "name who", "of one that is paused or disabled",
      endpoints_resume},
+    {"retry", "event endpoint who",
+     "try open deliveries of an event now, their budgets unchanged: "
+     "{\"id\",\"deliveries\":[{\"endpoint\",\"status\",\"accepted\","
+     "\"result\",\"why\",\"attempts\",\"deliverer\"}]}",
+     acts_retry},
+    {"abandon", "event endpoint note who",
+     "give an open delivery up: a dead letter with the reason abandoned",
+     acts_abandon},
     {"facts", "ids", "status, workspace and parts of each of these events",
      replay_facts},
     {"release", "event who", "let a suppressed repeat through", show_release},

@@ -134,6 +134,9 @@ int64_t store_open_counts(struct store *s, int64_t *counts, int n);
 /* Given out: status, grant, number. */
 void store_delivery_out(struct store *s, int64_t event, int64_t endpoint,
                         int status, uint64_t grant, uint64_t out_n);
+/* Its next attempt is due at `next_ms`. */
+void store_delivery_due(struct store *s, int64_t event, int64_t endpoint,
+                        int64_t next_ms);
 void store_life_set(struct store *s, int64_t event, int64_t endpoint,
                     int64_t life);
 /* No delivery of this event is open, it is not held back, and no repeat that may

@@ -23,6 +23,8 @@ static const struct db_statement statements[] = {
      "died = ?21 WHERE event = ?1 AND endpoint = ?2"},
     {AT(delivery_out), "UPDATE deliveries SET status = ?3, grant_id = ?4, "
                        "out_n = ?5 WHERE event = ?1 AND endpoint = ?2"},
+    {AT(delivery_due),
+     "UPDATE deliveries SET next_ms = ?3 WHERE event = ?1 AND endpoint = ?2"},
     {AT(life_set), "UPDATE deliveries SET life = ?3, died = ?3 - 1 WHERE event "
                    "= ?1 AND endpoint = ?2"},
     {AT(event_deliveries),
@@ -195,6 +197,15 @@ void store_delivery_out(struct store *s, int64_t event, int64_t endpoint,
     bind_i64(q, 4, (int64_t)grant);
     bind_i64(q, 5, (int64_t)out_n);
     db_run(s->db, q);
+}
+
+void store_delivery_due(struct store *s, int64_t event, int64_t endpoint,
+                        int64_t next_ms)
+{
+    bind_i64(s->delivery_due, 1, event);
+    bind_i64(s->delivery_due, 2, endpoint);
+    bind_i64(s->delivery_due, 3, next_ms);
+    db_run(s->db, s->delivery_due);
 }
 
 void store_life_set(struct store *s, int64_t event, int64_t endpoint,

@@ -20,8 +20,8 @@ struct store {
     stmt *digest_add, *digest;
     stmt *part_add, *part_of, *parts;
     /* store_deliveries.c */
-    stmt *delivery_add, *delivery, *delivery_set, *delivery_out, *life_set,
-        *event_deliveries;
+    stmt *delivery_add, *delivery, *delivery_set, *delivery_out, *delivery_due,
+        *life_set, *event_deliveries;
     stmt *open_counts, *count_waiting, *count_parked, *in_flight;
     stmt *ready, *waiting, *open_grant, *sweep;
     stmt *attempt_add, *attempts;

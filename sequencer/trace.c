@@ -90,7 +90,9 @@ static void on_delivery(void *arg, const struct delivery_row *d,
         say_tried(t, d->at_ms + d->duration_ms,
                   "delivered to %s after %lld attempt(s)", endpoint,
                   (long long)d->attempts);
-    if (d->status == DELIVERY_DEAD && d->at_ms) /* else its letter tells */
+    /* Of one that was never sent its letter tells, of an abandoned one the act. */
+    if (d->status == DELIVERY_DEAD && d->at_ms &&
+        strcmp(d->reason, "abandoned") != 0)
         say_tried(t, d->at_ms + d->duration_ms, "dead at %s: %s", endpoint,
                   d->reason);
     json_array_append_new(

@@ -74,6 +74,41 @@ class Bulk(Letters):
         self.assertEqual(len(two["requeued"]), 2)
         self.until(rig, dead=4, recovered=2)
 
+    def test_decisions_about_all_that_the_filters_take(self):
+        """P2: each with its note; over a kill -9 the same command goes on."""
+        rig, events = self.dead(12)
+        for command in ("resolve", "discard"):
+            for args, word in ((("--all",), "--note"),
+                               (("--note", "x"), "--all"),
+                               (("--all", events[0], "--note", "x"), "--all")):
+                said = rig.cli_text("dlq", command, *args)
+                self.assertEqual(said.returncode, 64, said.stderr)
+                self.assertIn(word, said.stderr)
+        some, code = rig.cli("dlq", "resolve", "--all", "--reason", "rej*",
+                             "--limit", "4", "--note", "by phone")
+        self.assertEqual((code, len(some["resolved"])), (0, 4))
+        rig["dlqd"].kill()
+        rig["dlqd"].start()
+        self.until(rig, dead=8, resolved=4)
+        said = rig.cli_text("dlq", "discard", "--all", "--endpoint", "crm",
+                            "--rate", "1000", "--note", "a test")
+        self.assertEqual((said.returncode, said.stdout), (0, "8 discarded\n"))
+        self.until(rig, dead=0, resolved=4, discarded=8)
+        shown, _ = rig.cli("dlq", "show", some["resolved"][0])
+        self.assertEqual(shown["note"], "by phone")
+        again, code = rig.cli("dlq", "discard", "--all", "--note", "x")
+        self.assertEqual((code, again["discarded"]), (0, []))
+
+    def test_by_the_id_of_its_event(self):
+        """All dead letters of an event are retried; one that has none says so."""
+        rig, (event,) = self.dead(1)
+        answer, code = rig.cli("dlq", "retry", event)
+        self.assertEqual((code, len(answer["requeued"])), (0, 1))
+        self.until(rig, dead=0, recovered=1)
+        answer, code = rig.cli("dlq", "retry", event)
+        self.assertEqual((code, answer["requeued"]), (1, []))
+        self.assertIn("no dead letter", answer["refused"][0]["why"])
+
     def test_an_interrupted_one_goes_on_later(self):
         """P3: dlqd killed in between loses no letter and sends none twice."""
         rig, events = self.dead(30)
@@ -204,9 +239,12 @@ class Life(Letters):
              "discarded": 1})
         for wrong in (["retry", letter["id"]], ["retry", resolved["id"]],
                       ["resolve", discarded["id"], "--note", "again"],
-                      ["show", "dlq_nonsense"], ["show", letter["event_id"]],
+                      ["show", "dlq_nonsense"], ["retry", letter["event_id"]],
                       ["retry", letter["id"][:-3]]):
             self.assertEqual(rig.cli_text("dlq", *wrong).returncode, 1, wrong)
+        # An event's id finds its dead letter, when it has one.
+        self.assertEqual(self.said(rig, "dlq", "show", letter["event_id"])["id"],
+                         letter["id"])
         history = self.said(rig, "dlq", "show", letter["id"])["history"]
         self.assertEqual([h["to"] for h in history], [
             "dead", "requeued", "dead", "requeued", "recovered"])

@@ -1,0 +1,239 @@
+/* acts: retry and abandon: what an operator does with a single open delivery. */
+#include "ask.h"
+#include "clock.h"
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum {
+    FOLLOW_MS = 2000, /* how long the attempt is waited for */
+    LOOK_MS = 50,
+};
+
+static const char sequencer[] = "sequencer";
+
+/* ---- what came of a retry ---- */
+
+/* Of one deliverer's trace: the newest attempt after `before`, and what waits. */
+struct seen {
+    json_t *attempt, *waiting; /* borrowed; NULL: none */
+};
+
+static struct seen look(const json_t *answer, const char *endpoint,
+                        json_int_t before)
+{
+    struct seen s = {NULL, NULL};
+    json_t *one;
+    size_t i;
+
+    json_array_foreach(json_object_get(answer, "attempts"), i, one)
+    {
+        if (strcmp(text_of(one, "endpoint"), endpoint) == 0 &&
+            json_integer_value(json_object_get(one, "n")) > before)
+            s.attempt = one;
+    }
+    json_array_foreach(json_object_get(answer, "waiting"), i, one)
+    {
+        if (strcmp(text_of(one, "endpoint"), endpoint) == 0)
+            s.waiting = one;
+    }
+    return s;
+}
+
+/* Puts "attempt" into the delivery when its attempt has ended in time, else what is
+ * known of it at its deliverer as "state" and "circuit". */
+static void follow(struct ctl *c, const char *id, json_t *delivery)
+{
+    const char *endpoint = json_string_value(
+        json_object_get(delivery, "endpoint"));
+    const char *home = json_string_value(
+        json_object_get(delivery, "deliverer"));
+    json_int_t before = json_integer_value(
+        json_object_get(delivery, "attempts"));
+    int64_t end_ms = mono_ms() + FOLLOW_MS;
+    bool unreachable, ended = false;
+    char why[200];
+
+    while (home && !ended && mono_ms() < end_ms) {
+        json_t *answer = ask(c, home, "trace", json_pack("{s:s}", "id", id),
+                             FOLLOW_MS, &unreachable, why);
+        struct seen s = look(answer, endpoint, before);
+
+        if (!answer) {
+            json_object_set_new(delivery, "state", json_string("unreachable"));
+            break;
+        }
+        if (s.attempt)
+            json_object_set(delivery, "attempt", s.attempt);
+        if (s.waiting && !s.attempt) {
+            json_object_set(delivery, "state",
+                            json_object_get(s.waiting, "state"));
+            json_object_set(delivery, "circuit",
+                            json_object_get(s.waiting, "circuit"));
+        }
+        ended = s.attempt != NULL;
+        json_decref(answer);
+        if (!ended)
+            usleep(LOOK_MS * 1000);
+    }
+    if (!ended)
+        json_object_set_new(delivery, "attempt", json_null());
+}
+
+static void print_attempt(const json_t *a)
+{
+    const char *status = text_of(a, "http_status"),
+               *error = text_of(a, "error"),
+               *next = text_of(a, "next_attempt_at"),
+               *reason = text_of(a, "reason");
+
+    printf("attempt %s: ", text_of(a, "n"));
+    if (*status)
+        printf("status %s", status);
+    if (*error && !*status)
+        printf("%s", error);
+    printf(", %s%s%s", text_of(a, "outcome"), *reason ? ": " : "", reason);
+    if (*next)
+        printf(", next attempt at %s UTC", time_of(a, "next_attempt_at"));
+    printf("\n");
+}
+
+static void print_due(const json_t *d)
+{
+    const char *state = text_of(d, "state"), *circuit = text_of(d, "circuit"),
+               *home = text_of(d, "deliverer");
+
+    if (strcmp(state, "in_flight") == 0)
+        printf("its attempt is under way at %s\n", home);
+    else if (strcmp(state, "unreachable") == 0)
+        printf("due now, but %s does not respond: it is tried as soon as that "
+               "runs, or when another deliverer takes over\n",
+               home);
+    else if (*circuit && strcmp(circuit, "closed") != 0)
+        printf("due now at %s; the circuit of this endpoint is open, so one "
+               "delivery at a time is tried, and this one is next\n",
+               home);
+    else
+        printf("due now at %s; it goes as soon as the endpoint's "
+               "max_in_flight and rate_limit allow\n",
+               home);
+}
+
+static void print_retried(const json_t *d)
+{
+    const json_t *attempt = json_object_get(d, "attempt");
+    const char *why = text_of(d, "why");
+
+    printf("%s  ", text_of(d, "endpoint"));
+    if (!json_is_true(json_object_get(d, "accepted")))
+        printf("not tried: %s\n", why);
+    else if (json_is_object(attempt))
+        print_attempt(attempt);
+    else if (strcmp(text_of(d, "result"), "now") == 0)
+        print_due(d);
+    else
+        printf("%s\n", why);
+}
+
+/* ---- commands ---- */
+
+/* One question that changes something. NULL: *code says what to exit with, and the
+ * sentence whether it was done. */
+static json_t *act(struct ctl *c, const char *what, json_t *args, int *code)
+{
+    const char *id = c->parsed.args[0];
+    bool unreachable;
+    char why[200];
+    json_t *answer;
+
+    if (!args) {
+        *code = complain(EXIT_USAGE, "the arguments are not UTF-8");
+        return NULL;
+    }
+    need_settings(c);
+    if (!process_listens(c, sequencer, why)) {
+        json_decref(args);
+        *code = complain_away(c, sequencer, why);
+        complain(0, "nothing was done");
+        return NULL;
+    }
+    answer = ask(c, sequencer, what, args, ASK_MS, &unreachable, why);
+    if (!answer && unreachable)
+        *code = complain(EXIT_UNAVAILABLE,
+                         "the sequencer did not respond in time (%s): whether "
+                         "this was done is not known; `grapnel trace %.60s` "
+                         "shows it",
+                         why, id);
+    else if (!answer)
+        *code = complain(EXIT_REFUSED, "%s", why);
+    return answer;
+}
+
+int run_retry(struct ctl *c)
+{
+    const char *id = c->parsed.args[0],
+               *endpoint = parsed_value(&c->parsed, "--endpoint");
+    json_t *args = json_pack("{s:s,s:s}", "event", id, "who", user_name()),
+           *answer, *d;
+    int code = EXIT_REFUSED;
+    size_t i;
+
+    if (args && endpoint &&
+        json_object_set_new(args, "endpoint", json_string(endpoint)) != 0) {
+        json_decref(args);
+        args = NULL;
+    }
+    answer = act(c, "retry", args, &code);
+    if (!answer)
+        return code;
+    json_array_foreach(json_object_get(answer, "deliveries"), i, d)
+    {
+        const char *result = text_of(d, "result");
+
+        if (json_is_true(json_object_get(d, "accepted")))
+            code = 0;
+        if (strcmp(result, "now") == 0 || strcmp(result, "in_flight") == 0)
+            follow(c, id, d);
+        else
+            json_object_set_new(d, "attempt", json_null());
+        if (!c->json)
+            print_retried(d);
+    }
+    if (c->json)
+        print_json(json_incref(answer));
+    json_decref(answer);
+    return code;
+}
+
+int run_abandon(struct ctl *c)
+{
+    const char *id = c->parsed.args[0],
+               *endpoint = parsed_value(&c->parsed, "--endpoint"),
+               *note = parsed_value(&c->parsed, "--note");
+    json_t *answer;
+    int code = 0;
+
+    if (!endpoint)
+        return complain(EXIT_USAGE, "the delivery to which endpoint? Name it "
+                                    "with --endpoint E");
+    if (!note || !*note)
+        return complain(EXIT_USAGE, "say why, for those who look later: "
+                                    "--note TEXT");
+    answer = act(c, "abandon",
+                 json_pack("{s:s,s:s,s:s,s:s}", "event", id, "endpoint",
+                           endpoint, "note", note, "who", user_name()),
+                 &code);
+    if (!answer)
+        return code;
+    if (c->json) {
+        print_json(answer);
+        return 0;
+    }
+    printf("%s is abandoned at %s: dead letter %s\n", id, endpoint,
+           text_of(answer, "letter_id"));
+    if (json_is_true(json_object_get(answer, "in_flight")))
+        printf("An attempt may be under way and still reach the endpoint; if "
+               "it succeeds, the letter becomes recovered.\n");
+    json_decref(answer);
+    return 0;
+}

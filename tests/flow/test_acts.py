@@ -1,0 +1,266 @@
+"""What an operator does with a single delivery that is still open: retry it now,
+abandon it; and what resend and replay do with one that waits for its retry."""
+
+import pathlib
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "rig"))
+from rig import RigTest, main, wait_for
+
+LONG = {"name": "default", "backoff": "fixed", "first_wait": "1h",
+        "jitter": "none", "max_attempts": 12, "max_duration": "7d",
+        "retry_on": ["network", "5xx"]}
+
+
+def fails(count, *then, **how):
+    """The first `count` attempts at /crm get 503, later ones 200."""
+    return {"path": "/crm", **how, "answers": [
+        {"status": 503, "times": count}, *(then or [{"status": 200}])]}
+
+
+class Acts(RigTest):
+    def pipeline(self, *rules, policy=None, **endpoint):
+        rig = self.rig()
+        rig.config["retry_policies"] = [{**LONG, **(policy or {})}]
+        rig.config["endpoints"] = [rig.endpoint("crm", **endpoint)]
+        rig.write_config()
+        rig.receiver.rules(*rules)
+        return rig.start()
+
+    def delivery(self, rig, event):
+        found, = rig.trace(event)["deliveries"]
+        return found
+
+    def until(self, rig, event, status, attempts=None):
+        wait_for(lambda: (d := self.delivery(rig, event))["status"] == status
+                 and (attempts is None or len(d["attempts"]) == attempts),
+                 what=f"{event} to be {status}")
+
+    def waiting(self, rig, count=1, **body):
+        """Events that failed once and wait an hour for their retry."""
+        events = [rig.accept(rig.plane_body(**body)) for _ in range(count)]
+        for event in events:
+            self.until(rig, event, "retrying", 1)
+        return events
+
+    def retry(self, rig, event, *more):
+        answer, code = rig.cli("retry", event, *more)
+        delivery, = answer["deliveries"]
+        return delivery, code
+
+    def requests(self, rig, event):
+        return rig.receiver.requests("/crm", event=event)
+
+    def letters(self, rig, state="all"):
+        return rig.cli("dlq", "--state", state)[0]
+
+
+class Retry(Acts):
+    def test_a_waiting_delivery_is_tried_now_with_its_own_budget(self):
+        """P2: each retry is one attempt of the budget, and the last one ends it."""
+        rig = self.pipeline(fails(3), policy={"max_attempts": 3})
+        event, = self.waiting(rig)
+        first, code = self.retry(rig, event)
+        self.assertEqual((code, first["accepted"], first["result"]),
+                         (0, True, "now"))
+        self.assertEqual((first["attempt"]["n"], first["attempt"]["outcome"]),
+                         (2, "parked"))
+        said = rig.cli_text("retry", event)
+        self.assertEqual(said.returncode, 0, said.stderr)
+        self.assertIn("attempt 3: status 503, dead: budget_attempts",
+                      said.stdout)
+        self.until(rig, event, "dead")
+        self.assertEqual([r.headers["grapnel-attempt"]
+                          for r in self.requests(rig, event)], ["1", "2", "3"])
+        self.assertNotIn("grapnel-replay", self.requests(rig, event)[-1].headers)
+        self.assertIn("retry at crm asked for by",
+                      str(rig.trace(event)["timeline"]))
+        over, code = self.retry(rig, event)
+        self.assertEqual((code, over["accepted"]), (1, False))
+        self.assertIn("dlq retry", over["why"])
+
+    def test_resend_and_replay_try_it_now(self):
+        """A delivery that waits for its retry is not left alone."""
+        rig = self.pipeline(fails(2))
+        event, = self.waiting(rig)
+        self.assertEqual(rig.cli("resend", event)[1], 0)
+        rig.receiver.wait(event, count=2)
+        self.until(rig, event, "retrying", 2)
+        self.assertEqual(rig.cli("replay", "--since", "1h")[1], 0)
+        rig.receiver.wait(event, count=3)
+        rig.wait_status(event)
+        self.assertEqual(len(self.requests(rig, event)), 3)
+
+    def test_it_survives_every_process(self):
+        """P3: a retry that was answered is made, though its deliverer was away and
+        the sequencer is killed."""
+        rig = self.pipeline(fails(3))
+        event, other = self.waiting(rig, 2)
+        rig["deliverer-1"].kill()
+        said = rig.cli_text("retry", event)
+        self.assertEqual(said.returncode, 0, said.stderr)
+        self.assertIn("deliverer-1 does not respond", said.stdout)
+        rig["sequencer"].kill()
+        said = rig.cli_text("retry", other)
+        self.assertEqual(said.returncode, 69)
+        self.assertIn("nothing was done", said.stderr)
+        rig.start("sequencer", "deliverer-1")
+        self.until(rig, event, "retrying", 2)
+        self.assertEqual(len(self.requests(rig, other)), 1)
+        self.assertEqual(self.retry(rig, other)[1], 0)
+        rig["deliverer-1"].kill()
+        rig.start("deliverer-1")
+        rig.wait_status(other)
+
+    def test_of_an_endpoint_that_is_paused(self):
+        rig = self.pipeline(fails(1))
+        event, = self.waiting(rig)
+        rig.cli("endpoints", "pause", "crm")
+        delivery, code = self.retry(rig, event)
+        self.assertEqual((code, delivery["result"]), (0, "paused"))
+        self.assertIn("endpoints resume crm", delivery["why"])
+        rig.cli("endpoints", "resume", "crm")
+        rig.receiver.wait(event, count=2)
+        rig.wait_status(event)
+
+    def test_with_an_open_circuit_it_is_the_next_probe(self):
+        rig = self.pipeline(fails(8))
+        events = self.waiting(rig, 7)
+        grant, = rig.ask("deliverer-1", "status")["grants"]
+        self.assertEqual(grant["breaker"], "open")
+        delivery, code = self.retry(rig, events[3])
+        self.assertEqual(code, 0)
+        self.assertEqual(delivery["attempt"]["n"], 2)
+        self.assertEqual(len(self.requests(rig, events[3])), 2)
+        self.assertEqual([len(self.requests(rig, e)) for e in events],
+                         [1, 1, 1, 2, 1, 1, 1])
+
+    def test_while_an_attempt_is_under_way(self):
+        rig = self.pipeline({"path": "/crm", "answers": [
+            {"action": "blackhole"}, {"status": 200}]}, timeout="3s")
+        event = rig.accept()
+        rig.receiver.wait(event)
+        said = rig.cli_text("retry", event)
+        self.assertEqual(said.returncode, 0, said.stderr)
+        self.assertIn("attempt is under way", said.stdout)
+        self.assertEqual(len(self.requests(rig, event)), 1)
+
+    def test_p5_it_does_not_pass_an_earlier_event_of_its_lane(self):
+        rig = self.pipeline(fails(1), ordered="workspace")
+        first, = self.waiting(rig, workspace="a")
+        second = rig.accept(rig.plane_body("a"))
+        wait_for(lambda: rig.trace(second)["deliveries"])
+        delivery, code = self.retry(rig, second)
+        self.assertEqual((code, delivery["result"]), (0, "behind"))
+        self.assertEqual(self.retry(rig, first)[1], 0)
+        rig.settle()
+        self.assertEqual([r.id for r in rig.receiver.requests("/crm")],
+                         [first, first, second])
+
+    def test_what_there_is_nothing_to_retry_of(self):
+        rig = self.pipeline()
+        event = rig.accept()
+        rig.wait_status(event)
+        delivery, code = self.retry(rig, event)
+        self.assertEqual((code, delivery["result"]), (1, "delivered"))
+        self.assertIn("resend", delivery["why"])
+        for args, word in (((event, "--endpoint", "crn"), "did you mean"),
+                           (("evt_00000000000000000000000000",), "no event")):
+            said = rig.cli_text("retry", *args)
+            self.assertEqual(said.returncode, 1, said)
+            self.assertIn(word, said.stderr)
+
+
+class Abandon(Acts):
+    def abandon(self, rig, event, *more):
+        return rig.cli("abandon", event, "--endpoint", "crm", "--note",
+                       "obsolete", *more)
+
+    def test_a_waiting_one_is_a_dead_letter_at_once(self):
+        """P2: its reason, note and attempts are on record; it can be sent again."""
+        rig = self.pipeline(fails(1))
+        event, = self.waiting(rig)
+        answer, code = self.abandon(rig, event)
+        self.assertEqual((code, answer["in_flight"]), (0, False))
+        letter, = wait_for(lambda: self.letters(rig, "dead"))
+        self.assertEqual((letter["id"], letter["reason"], letter["attempts"]),
+                         (answer["letter_id"], "abandoned", 1))
+        self.assertIn("obsolete", letter["last_error"])
+        self.assertIn("abandoned at crm by", str(rig.trace(event)["timeline"]))
+        said = rig.cli_text("abandon", event, "--endpoint", "crm", "--note", "x")
+        self.assertEqual(said.returncode, 1)
+        self.assertIn("dead letter of crm already (abandoned)", said.stderr)
+        wait_for(lambda: not rig.ask("deliverer-1", "trace", id=event)["waiting"])
+        self.assertEqual(rig.cli("dlq", "retry", event)[1], 0)
+        rig.receiver.wait(event, count=2)
+        rig.settle()
+        self.assertEqual([x["state"] for x in self.letters(rig)], ["recovered"])
+
+    def test_p5_a_lane_waits_for_the_attempt_that_is_under_way(self):
+        """Also with on_dead: halt the lane goes on, and a requeue at once begins
+        only when that attempt has ended."""
+        rig = self.pipeline({"path": "/crm", "answers": [
+            {"status": 503, "delay_ms": 1500}, {"status": 200}]},
+            ordered="workspace", on_dead="halt", timeout="5s")
+        first = rig.accept(rig.plane_body("a"))
+        rig.receiver.wait(first)
+        answer, code = self.abandon(rig, first)
+        self.assertEqual((code, answer["in_flight"]), (0, True))
+        second = rig.accept(rig.plane_body("a"))
+        wait_for(lambda: self.letters(rig, "dead"))
+        self.assertEqual(rig.cli("dlq", "retry", first)[1], 0)
+        rig.receiver.wait(first, count=2)
+        rig.settle()
+        requests = rig.receiver.requests("/crm")
+        self.assertEqual(sorted(r.id for r in requests),
+                         sorted([first, first, second]))
+        self.assertEqual(requests[0].id, first)
+        self.assertGreaterEqual(requests[1].at_ms, requests[0].at_ms + 1400)
+        shown = rig.ask("sequencer", "endpoints")[0]
+        self.assertEqual((shown["halted_lanes"], shown["in_flight"]), (0, 0))
+
+    def test_an_attempt_that_succeeds_after_all(self):
+        rig = self.pipeline({"path": "/crm", "answers": [
+            {"status": 200, "delay_ms": 1000}]}, timeout="5s")
+        event = rig.accept()
+        rig.receiver.wait(event)
+        said = rig.cli_text("abandon", event, "--endpoint", "crm", "--note", "x")
+        self.assertIn("may be under way", said.stdout)
+        wait_for(lambda: [x["state"] for x in self.letters(rig)] ==
+                 ["recovered"])
+        self.assertEqual(self.delivery(rig, event)["status"], "delivered")
+        self.assertEqual(rig.ask("sequencer", "endpoints")[0]["in_flight"], 0)
+
+    def test_it_survives_every_process(self):
+        """P3: kill -9 of all after the answer; nothing is sent, the letter is
+        there, and its lane goes on."""
+        rig = self.pipeline(fails(1), ordered="workspace")
+        event, = self.waiting(rig, workspace="a")
+        second = rig.accept(rig.plane_body("a"))
+        wait_for(lambda: rig.trace(second)["deliveries"])
+        rig.kill("deliverer-1", "dlqd")
+        self.assertEqual(self.abandon(rig, event)[1], 0)
+        rig["sequencer"].kill()
+        rig.start()
+        rig.wait_status(second)
+        letter, = wait_for(lambda: self.letters(rig, "dead"))
+        self.assertEqual(letter["event_id"], event)
+        self.assertEqual(len(self.requests(rig, event)), 1)
+
+    def test_what_is_wrong_is_said(self):
+        rig = self.pipeline()
+        event = rig.accept()
+        rig.wait_status(event)
+        for args, code, word in (
+                ((event, "--note", "x"), 64, "--endpoint"),
+                ((event, "--endpoint", "crm"), 64, "--note"),
+                ((event, "--endpoint", "crn", "--note", "x"), 1,
+                 "did you mean"),
+                ((event, "--endpoint", "crm", "--note", "x"), 1,
+                 "delivered to crm already")):
+            said = rig.cli_text("abandon", *args)
+            self.assertEqual(said.returncode, code, said)
+            self.assertIn(word, said.stderr)
+
+
+main()
