@@ -150,7 +150,7 @@ static json_t *act(struct ctl *c, const char *what, json_t *args, int *code)
         *code = complain(EXIT_USAGE, "the arguments are not UTF-8");
         return NULL;
     }
-    need_settings(c);
+    need_run_dir(c);
     if (!process_listens(c, sequencer, why)) {
         json_decref(args);
         *code = complain_away(c, sequencer, why);
