@@ -1,6 +1,7 @@
 #include "loop.h"
 #include "clock.h"
 #include "log.h"
+#include "standin.h"
 #include <assert.h>
 #include <errno.h>
 #include <poll.h>
@@ -15,6 +16,8 @@ enum {
     TURN_US = 5000,
     STILL_MS = 100,     /* longer than this past what was asked: stood still */
     FULL_WAIT_MS = 250, /* between tries while the disk is full */
+    PATIENCE_MS = 250,  /* in which the disk is slow, and does not stall */
+    STAND_IN_MS = 20,   /* between two stand-ins */
     LOOK_US = 20,       /* while it commits; each time twice as long */
     LOOK_MOST_US = 50 * 1000,
 };
@@ -106,6 +109,7 @@ static gr_rc commit_and_read_on(struct loop *l)
     struct timespec wait = {.tv_nsec = LOOK_US * 1000};
     struct pollfd ended = {.events = POLLIN};
 
+    l->disk_ms = mono_ms();
     db_commit_begin(l->db);
     ended.fd = db_commit_fd(l->db);
     do {
@@ -115,7 +119,38 @@ static gr_rc commit_and_read_on(struct loop *l)
             wait.tv_nsec *= 2;
     } while (!ended.revents);
     l->meanwhile(l->self);
+    l->disk_ms = 0;
     return db_commit_end(l->db);
+}
+
+/* From here to its end nothing is touched but the database. */
+static void disk_begin(struct loop *l)
+{
+    l->disk_ms = mono_ms();
+    standin_begin(l->standin);
+}
+
+static void disk_end(struct loop *l)
+{
+    standin_end(l->standin);
+    l->disk_ms = 0;
+}
+
+static gr_rc commit_here(struct loop *l)
+{
+    gr_rc rc;
+
+    disk_begin(l);
+    rc = db_commit(l->db);
+    disk_end(l);
+    return rc;
+}
+
+static void tidy(struct loop *l)
+{
+    disk_begin(l);
+    db_tidy(l->db);
+    disk_end(l);
 }
 
 /* Reading the clock twice is nothing beside an fsync, and is not done for a
@@ -123,7 +158,7 @@ static gr_rc commit_and_read_on(struct loop *l)
 static gr_rc commit(struct loop *l)
 {
     int64_t begun_us = db_dirty(l->db) ? mono_us() : -1;
-    gr_rc rc = l->read_on ? commit_and_read_on(l) : db_commit(l->db);
+    gr_rc rc = l->read_on ? commit_and_read_on(l) : commit_here(l);
 
     l->commit_us = begun_us < 0 ? -1 : mono_us() - begun_us;
     return rc;
@@ -142,7 +177,7 @@ static int work(struct loop *l)
     l->wait_ms = l->work(l->self);
     if (commit(l) == GR_OK) { /* here we have promised */
         l->tell(l->self);
-        db_tidy(l->db);
+        tidy(l);
         return l->wait_ms;
     }
     log_warn(NULL, "the disk is full; this turn was taken back",
@@ -150,7 +185,7 @@ static int work(struct loop *l)
              LI("room_bytes", db_room_bytes(l->db)));
     if (l->undo)
         l->undo(l->self);
-    db_tidy(l->db); /* may give room back */
+    tidy(l); /* may give room back */
     usleep(FULL_WAIT_MS * 1000);
     return 0;
 }
@@ -166,6 +201,9 @@ void loop_run(struct loop *l)
     int wait_ms = 0;
     int64_t slept_ms = mono_ms(), followed_ms = slept_ms, still_ms = 0;
 
+    if (l->stand_in)
+        l->standin = standin_open(l->stand_in, l->self, PATIENCE_MS,
+                                  STAND_IN_MS);
     while (!l->done) {
         wait_for(l, wait_ms);
         l->mono_ms = mono_ms();
@@ -182,4 +220,6 @@ void loop_run(struct loop *l)
             followed_ms = l->mono_ms;
         }
     }
+    standin_close(l->standin);
+    l->standin = NULL;
 }

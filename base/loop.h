@@ -28,6 +28,11 @@ struct loop {
      * `read_on_fd` into memory. No rows, and no word of what this turn did. */
     void (*meanwhile)(void *self);
 
+    /* The same while the loop waits for the disk in any other way (a small commit,
+     * the WAL), after some 250 ms and then about each 20 ms, in a thread of
+     * standin.h. NULL: nothing is done then. */
+    void (*stand_in)(void *self);
+
     /* For the process to read. */
     int64_t now_ms, mono_ms; /* read once per turn, after the wait */
     /* mono_ms less the time in which this process stood still: a turn that took
@@ -36,7 +41,9 @@ struct loop {
     int64_t awake_ms;
     int64_t turn_us;   /* start of this turn's work, mono_us() */
     int64_t commit_us; /* how long its commit took; -1: it had no rows */
-    bool stopping;     /* SIGTERM or SIGINT came; begin nothing new */
+    int64_t
+        disk_ms;   /* mono: the loop waits for the disk since; 0: it does not */
+    bool stopping; /* SIGTERM or SIGINT came; begin nothing new */
     /* For the process to set. */
     bool done;    /* leave the loop after this turn */
     bool read_on; /* commit this turn in a thread, and call `meanwhile` */
@@ -52,6 +59,7 @@ struct loop {
     } watch[LOOP_WATCH_MAX];
     int watch_count;
     int signal_fd;
+    struct standin *standin; /* loop.c's */
 };
 
 /* Block the signals we take (TERM, INT, HUP) and ignore SIGPIPE; call before

@@ -78,6 +78,9 @@
       "the event could not be kept; try again", 30, KEEP)                      \
     A(BACKLOG_FULL, 503, "unavailable", "backlog_full",                        \
       "the event could not be kept; try again", 30, KEEP)                      \
+    A(DISK_STALLED, 503, "unavailable", "disk_stalled",                        \
+      "the disk stalls: a write has not ended for seconds; try again", 5,      \
+      KEEP)                                                                    \
     A(STORE_SLOW, 503, "unavailable", "store_slow",                            \
       "the event could not be kept; try again", 5, KEEP)                       \
     A(BODIES_FULL, 503, "unavailable", "bodies_full",                          \

@@ -10,16 +10,26 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* A restart would not help, so it is no error: the status stays 200. */
+static void say_stalled(struct ingress *g, struct request *r)
+{
+    buf_printf(&r->reply, "{\"status\":\"disk_stalled\",\"stalled_ms\":%lld}",
+               (long long)(mono_ms() - g->stalled_ms));
+}
+
 /* Answered here and now. */
-static enum answer admit_probe(struct ingress *g, const struct request *r,
-                               bool ready)
+static enum answer admit_probe(struct ingress *g, struct request *r, bool ready)
 {
     if (strcmp(r->method, "GET") != 0 && strcmp(r->method, "HEAD") != 0)
         return ANSWER_ONLY_GET;
+    if (!ready && g->stalled_ms)
+        say_stalled(g, r);
     if (!ready)
         return ANSWER_HEALTHY; /* that we answer is the answer */
     if (g->daemon.loop.stopping)
         return ANSWER_STOPPING;
+    if (g->stalled_ms)
+        return ANSWER_DISK_STALLED;
     return g->room.refusal ? g->room.refusal : ANSWER_HEALTHY;
 }
 
@@ -30,6 +40,8 @@ static enum answer admit_body(struct ingress *g, const struct head_facts *facts)
         return ANSWER_COMPRESSED;
     if (g->daemon.loop.stopping)
         return ANSWER_STOPPING;
+    if (g->stalled_ms)
+        return ANSWER_DISK_STALLED;
     return g->room.refusal;
 }
 
@@ -165,6 +177,8 @@ enum answer door_take(void *self, struct request *r)
     struct ingress *g = self;
     enum answer a = r->door == DOOR_HOOK ? take_hook(g, r) : take_event(g, r);
 
+    if (!a && g->stalled_ms)
+        a = ANSWER_DISK_STALLED;
     if (!a)
         intake_take(&g->intake, r);
     return a;

@@ -33,6 +33,8 @@ struct ingress {
         uint64_t next; /* the answer; 0: what was received is not stored yet */
         bool fresh;    /* it came in this turn */
     } sounding;
+    int64_t stall_ms;    /* so long a write may take before the disk stalls */
+    int64_t stalled_ms;  /* mono: the disk has not ended a write since; 0 */
     int64_t stopping_ms; /* mono: when we began to stop; 0 */
     int64_t counts[COUNT_COUNT];
 };

@@ -251,6 +251,20 @@ void intake_tell(struct ingress *g)
     answer_stored(g, ANSWER_ACCEPTED);
 }
 
+void intake_give_up(struct ingress *g, bool all)
+{
+    struct intake *t = &g->intake;
+    int64_t oldest_ms = mono_ms() - STORE_MOST_MS;
+    struct request *r;
+
+    while ((r = TAILQ_FIRST(&t->stored)) && (all || r->taken_ms <= oldest_ms)) {
+        TAILQ_REMOVE(&t->stored, r, link);
+        answer_one(g, r, ANSWER_STORE_SLOW);
+    }
+    while ((r = TAILQ_FIRST(&t->pending)) && (all || r->taken_ms <= oldest_ms))
+        http_answer(g->http, next_pending(t), ANSWER_STORE_SLOW);
+}
+
 void intake_undo(struct ingress *g)
 {
     answer_stored(g, ANSWER_DISK_FULL);

@@ -29,6 +29,9 @@ void intake_take(struct intake *t, struct request *r);
 bool intake_work(struct ingress *g);
 void intake_tell(struct ingress *g); /* 200 */
 void intake_undo(struct ingress *g); /* 503 */
+/* While a commit is under way: 503 to those who have waited too long, to all when
+ * `all`. Theirs may still be stored by it. */
+void intake_give_up(struct ingress *g, bool all);
 /* A group is so many that a commit of them is worth a thread, as we can read on
  * meanwhile. For a few the way there and back costs more. */
 bool intake_has_group(const struct intake *t);    /* it waits to be stored */

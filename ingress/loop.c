@@ -6,10 +6,12 @@
 #include "siblings.h"
 #include "trace.h"
 #include "wire.h"
+#include <stdlib.h>
 #include <string.h>
 
 enum {
-    AWAY_MS = 2000,          /* a peer that has not been heard for so long */
+    STALL_MS = 5000, /* a commit that takes longer: the provider gives us up */
+    AWAY_MS = 2000,  /* a peer that has not been heard for so long */
     COPY_BYTES = 512 * 1024, /* of the WAL, which rows are only appended to */
 };
 
@@ -36,11 +38,21 @@ static void resume_ids(struct ingress *g)
                  LS("id", id));
 }
 
+/* Tests shorten it. */
+static int64_t stall_ms(void)
+{
+    const char *text = getenv("GRAPNEL_TEST_STALL_MS");
+    int64_t ms = text ? strtoll(text, NULL, 10) : 0;
+
+    return ms > 0 ? ms : STALL_MS;
+}
+
 static void open_all(void *self)
 {
     struct ingress *g = self;
     const struct settings *s = g->daemon.settings;
 
+    g->stall_ms = stall_ms();
     db_copy_in_pieces(g->daemon.db, COPY_BYTES);
     store_open(&g->store, g->daemon.db);
     hop_own_log(g->daemon.hop, SEQUENCER, KIND_ARCHIVED);
@@ -100,6 +112,29 @@ static bool store_pending(struct ingress *g)
     return more;
 }
 
+/* ---- a disk that stalls ---- */
+
+static void look_for_stall(struct ingress *g)
+{
+    int64_t since_ms = g->daemon.loop.disk_ms;
+
+    if (!g->stalled_ms && mono_ms() - since_ms >= g->stall_ms) {
+        g->stalled_ms = since_ms;
+        log_warn(NULL, "the disk stalls: a write has not ended; answering 503",
+                 LI("ms", mono_ms() - since_ms));
+    }
+    intake_give_up(g, g->stalled_ms != 0);
+}
+
+static void end_stall(struct ingress *g)
+{
+    if (!g->stalled_ms)
+        return;
+    log_info(NULL, "the disk has ended its write; taking events again",
+             LI("ms", mono_ms() - g->stalled_ms));
+    g->stalled_ms = 0;
+}
+
 static int work(void *self)
 {
     struct ingress *g = self;
@@ -107,6 +142,7 @@ static int work(void *self)
     int http_ms = 0, room_ms, rejects_ms;
     bool group, more;
 
+    end_stall(g);
     if (loop->stopping && !g->stopping_ms) {
         g->stopping_ms = loop->mono_ms;
         http_quiesce(g->http);
@@ -177,11 +213,13 @@ static void tell(void *self)
     answer_sounding(self);
 }
 
-/* Requests are read, judged and wait to be stored by the next turn. */
+/* Requests are read, judged and wait to be stored by the next turn. Rows are not
+ * touched: a thread commits them, or the loop itself, and this is its stand-in. */
 static void meanwhile(void *self)
 {
     struct ingress *g = self;
 
+    look_for_stall(g);
     http_run(g->http, now_ms(), mono_ms());
 }
 
@@ -282,6 +320,7 @@ const struct daemon_plan ingress_plan = {
     .work = work,
     .tell = tell,
     .meanwhile = meanwhile,
+    .stands_in = true,
     .undo = undo,
     .reload = reload,
     .stopped = stopped,

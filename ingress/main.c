@@ -8,12 +8,14 @@
  *           until the sequencer has it; a forged or stale request is refused
  *           with one and the same 401, its reason in log and counters (P7)
  * Reads     POST /in/SOURCE, /v1/events and /v1/events/batch; GET and HEAD
- *           /healthz (200: this loop turns) and /readyz (200: we take events);
+ *           /healthz (200: HTTP works; says
+ *           when the disk stalls) and /readyz (200: we take events);
  *           `acked` from the sequencer
  * Writes    NAME.db: the archive, refused requests; `accepted` to the sequencer
  * Refuses   with 503 and Retry-After: while the disk is below its mark or full,
  *           while what could not be handed on fills archive.max_size, while
- *           stopping, when storing would come too late, when the bodies being
+ *           stopping, while a write to the disk has not ended for 5 s (those who
+ *           wait for it, too, though it may store them), when storing is too late, when the bodies being
  *           read fill their memory. With 4xx what no repetition makes better.
  * Bounds    body, head, number of connections, and time of each request
  * SIGTERM   listens no more, finishes what it has read, hands on what the

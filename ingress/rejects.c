@@ -105,7 +105,7 @@ void rejects_note(struct rejects *j, struct ingress *g, const struct request *r,
     struct reject *e = gr_alloc(sizeof *e);
 
     count(s, g, a);
-    e->at_ms = g->daemon.loop.now_ms;
+    e->at_ms = now_ms(); /* the loop may wait for the disk since long */
     e->answer = a;
     e->body_bytes = (int64_t)r->body.len;
     memcpy(e->remote, r->remote, sizeof e->remote);

@@ -3,6 +3,7 @@
 #include "daemon_metrics.h"
 #include "daemon_options.h"
 #include "log.h"
+#include "standin.h"
 #include "wire.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -18,6 +19,7 @@ enum {
     ERRORS_MAX_BYTES = 1024 * 1024,
     FRAMES_PER_TURN = 256,
     RANDOM_AT_ONCE = 128,
+    OPEN_MOST_MS = 5000, /* of the database, without a word */
     STOP_FULL_TURNS =
         20, /* at a full disk, about 5 s: then we go all the same */
 };
@@ -400,11 +402,30 @@ static json_t *forward(void *self, json_t *args, char why[200])
         the_daemon->plan->self, args, why);
 }
 
+/* Until it is open nothing listens, so nobody can ask why. */
+static void warn_slow_open(void *path)
+{
+    log_warn(NULL, "opening the database takes long; does the disk stall?",
+             LS("file", path));
+}
+
+static void open_db(struct daemon *d)
+{
+    char *path = gr_printf("%s/%s.db", d->settings->state_dir, d->name);
+    struct standin *standin = standin_open(warn_slow_open, path, OPEN_MOST_MS,
+                                           OPEN_MOST_MS);
+
+    standin_begin(standin);
+    d->db = db_open(path, d->plan->schema);
+    standin_end(standin);
+    standin_close(standin);
+    free(path);
+}
+
 void daemon_start(struct daemon *d, const struct daemon_plan *plan, int argc,
                   char **argv)
 {
     struct daemon_options o = daemon_options_read(plan, argc, argv);
-    char *db_file;
 
     *d = (struct daemon){.plan = plan};
     the_daemon = d;
@@ -423,9 +444,7 @@ void daemon_start(struct daemon *d, const struct daemon_plan *plan, int argc,
     take_lock(d->settings->state_dir, d->name);
     d->run = random_id();
     d->started_ms = now_ms();
-    db_file = gr_printf("%s/%s.db", d->settings->state_dir, d->name);
-    d->db = db_open(db_file, plan->schema);
-    free(db_file);
+    open_db(d);
     d->zmq = zmq_ctx_new();
     d->mailbox = mailbox_open(d->zmq, d->settings->run_dir, d->name);
     d->hop = hop_open(d->db, d->mailbox, plan->hop, d->run, plan->self);
@@ -438,6 +457,7 @@ void daemon_start(struct daemon *d, const struct daemon_plan *plan, int argc,
     d->loop.work = work;
     d->loop.tell = tell;
     d->loop.meanwhile = meanwhile;
+    d->loop.stand_in = plan->stands_in ? meanwhile : NULL;
     d->loop.undo = undo;
     d->loop.reload = on_hup;
     loop_watch_socket(&d->loop, mailbox_socket(d->mailbox));

@@ -43,7 +43,8 @@ struct daemon_plan {
     int (*work)(void *self);
     void (*tell)(void *self);
     void (*meanwhile)(void *self); /* loop.h */
-    void (*undo)(void *self);      /* after a rolled back turn */
+    bool stands_in; /* meanwhile() also while the loop waits for the disk */
+    void (*undo)(void *self); /* after a rolled back turn */
     void (*reload)(void *self, struct settings *fresh); /* takes it over */
     /* Asked each turn while stopping: true when nothing is left to do and the
      * process may go. NULL: at once. */

@@ -1,6 +1,6 @@
 /* slowdisk: LD_PRELOAD it, and a sync of a WAL waits as long as there is a file
  * $RIG_DISK/hold, and fails when there is one $RIG_DISK/fail. While it waits
- * there is a file $RIG_DISK/held. */
+ * there is a file $RIG_DISK/held. The same of a database with hold-db, held-db. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -22,46 +22,60 @@ static syncer *real(void)
     return f;
 }
 
-static int is_wal(int fd)
+static int ends(const char *text, size_t n, const char *end)
+{
+    size_t m = strlen(end);
+
+    return n > m && !memcmp(text + n - m, end, m);
+}
+
+/* Of which kind the file is: "", "-db", or NULL for others. */
+static const char *kind_of(int fd)
 {
     char link[40], path[500];
     ssize_t n;
 
     snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
     n = readlink(link, path, sizeof path);
-    return n > 4 && !memcmp(path + n - 4, "-wal", 4);
+    if (n < 0)
+        return NULL;
+    return ends(path, (size_t)n, "-wal")  ? ""
+           : ends(path, (size_t)n, ".db") ? "-db"
+                                          : NULL;
 }
 
-static const char *sign(char path[500], const char *name)
+static const char *sign(char path[500], const char *name, const char *kind)
 {
-    snprintf(path, 500, "%s/%s", getenv("RIG_DISK"), name);
+    snprintf(path, 500, "%s/%s%s", getenv("RIG_DISK"), name, kind);
     return path;
 }
 
-static int is_there(const char *name)
+static int is_there(const char *name, const char *kind)
 {
     char path[500];
 
-    return access(sign(path, name), F_OK) == 0;
+    return access(sign(path, name, kind), F_OK) == 0;
 }
 
-static void wait_there(void)
+static void wait_there(const char *kind)
 {
     char path[500];
 
-    close(open(sign(path, "held"), O_CREAT | O_WRONLY, 0600));
-    while (is_there("hold"))
+    close(open(sign(path, "held", kind), O_CREAT | O_WRONLY, 0600));
+    while (is_there("hold", kind))
         usleep(2000);
     unlink(path);
 }
 
 int fdatasync(int fd)
 {
-    if (!getenv("RIG_DISK") || !is_wal(fd))
+    const char *kind = getenv("RIG_DISK") ? kind_of(fd) : NULL;
+
+    if (!kind)
         return real()(fd);
-    if (is_there("hold"))
-        wait_there();
-    if (is_there("fail")) {
+    if (is_there("hold", kind))
+        wait_there(kind);
+    if (is_there("fail", kind)) {
         errno = EIO;
         return -1;
     }
