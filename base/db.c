@@ -152,6 +152,7 @@ struct db *db_open(const char *path, const struct db_schema *schema)
     db->page_bytes = number_of(db, "PRAGMA page_size");
     db->wal_piece_bytes = WAL_PIECE_BYTES;
     migrate(db, schema);
+    db_origin_open(db);
     db_wal_watch(db);
     prepare(db);
     db->copier = copier_open(path);

@@ -106,4 +106,24 @@ GR_MUST_CHECK gr_rc db_backup_start(struct db *db, const char *path,
 GR_MUST_CHECK gr_rc db_backup_step(struct db *db, char why[200]);
 bool db_backup_running(const struct db *db);
 
+/* The file is a copy of the one that its process wrote (db_origin.c): when that was
+ * made, ms; of one without a stamp, when it was written last, to about 10 s, or 1
+ * when that is not known. 0: it is no copy. A copy stays one until db_adopt(). */
+int64_t db_copied_ms(const struct db *db);
+/* … and carries the stamp of `grapnel backup` or `grapnel restore`. */
+bool db_stamped(const struct db *db);
+/* Inside a transaction: from its commit on the file is no copy. */
+void db_adopt(struct db *db);
+/* Inside a transaction, at any time: notes that something was written, in a
+ * transaction that writes anyway and every 10 s. `last`: now, in any case. */
+void db_note_written(struct db *db, int64_t now_ms, bool last);
+/* A copied file, open: give it a stamp (one that it has stays), and no -wal. */
+GR_MUST_CHECK gr_rc db_copy_finish(sqlite3 *h, int64_t copied_ms,
+                                   char why[200]);
+/* The same of a file that no process has open, with what is in a -wal beside it;
+ * but first that it is sound and has `table`. *copied_ms: since when what is in it
+ * is old. GR_REFUSE: `why` says what is wrong; the file may have been changed. */
+GR_MUST_CHECK gr_rc db_copy_prepare(const char *path, const char *table,
+                                    int64_t *copied_ms, char why[200]);
+
 #endif

@@ -1,4 +1,5 @@
 #include "alloc.h"
+#include "clock.h"
 #include "db_inside.h"
 #include <stdlib.h>
 #include <string.h>
@@ -50,11 +51,13 @@ gr_rc db_backup_step(struct db *db, char why[200])
     int rc = sqlite3_backup_step(db->backup.job, BACKUP_PAGES);
 
     if (rc == SQLITE_DONE) {
-        /* It is a file of its own: no -wal that could be left behind. */
-        sqlite3_exec(db->backup.to, "PRAGMA journal_mode = DELETE", NULL, NULL,
-                     NULL);
-        db_backup_end(db, true);
-        return GR_OK;
+        gr_rc done;
+
+        sqlite3_backup_finish(db->backup.job);
+        db->backup.job = NULL;
+        done = db_copy_finish(db->backup.to, now_ms(), why);
+        db_backup_end(db, done == GR_OK);
+        return done;
     }
     if (rc == SQLITE_OK || rc == SQLITE_BUSY || rc == SQLITE_LOCKED)
         return GR_AGAIN;

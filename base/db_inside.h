@@ -18,6 +18,9 @@ struct db {
     stmt *stmts[DB_STATEMENTS_MAX]; /* all that are prepared */
     int stmt_count;
     stmt *begin, *begin_read, *commit, *rollback, *free_pages, *all_pages;
+    stmt *adopt, *written;
+    int64_t copied_ms, written_ms;
+    bool stamped;
     bool in_txn, full;
     int changes_at_begin;
     int commit_rc;            /* of the last COMMIT */
@@ -42,6 +45,9 @@ void db_wal_watch(struct db *db);
 /* So that the next commit begins the WAL anew: copies what is left of it. false: a
  * reader is in the way; it is not waited for. */
 bool db_wal_begin_anew(struct db *db);
+
+/* db_origin.c. After the schema is there. */
+void db_origin_open(struct db *db);
 
 /* db_room.c. Free on the file's file system. */
 int64_t db_disk_room_bytes(const struct db *db);

@@ -60,6 +60,15 @@ static void on_open(void *self)
     loop_watch_fd(&d->daemon.loop, d->flights.sockets.epoll);
 }
 
+static void on_restored(void *self)
+{
+    struct deliverer *d = self;
+
+    store_restored(&d->store);
+    settle_init(&d->settle, d->settle.base);
+    store_settled_set(&d->store, &d->settle);
+}
+
 static void on_close(void *self)
 {
     struct deliverer *d = self;
@@ -389,6 +398,7 @@ const struct daemon_plan deliverer_plan = {
     .metrics = deliverer_metrics,
     .families = deliverer_families,
     .open = on_open,
+    .restored = on_restored,
     .frame = on_frame,
     .work = on_work,
     .meanwhile = meanwhile,

@@ -147,6 +147,15 @@ void store_open(struct store *s, struct db *db)
     read_last_event(s);
 }
 
+void store_restored(struct store *s)
+{
+    stmt *q = prepare(s, "UPDATE meta SET id = ?1");
+
+    s->id = random_id();
+    bind_i64(q, 1, (int64_t)s->id);
+    db_run(s->db, q);
+}
+
 /* ---- tasks ---- */
 
 int64_t store_task_put(struct store *s, const struct task_row *row)

@@ -33,6 +33,9 @@ struct store {
 };
 
 void store_open(struct store *s, struct db *db);
+/* The database is a copy: it gets another id, inside of the transaction, so that
+ * the sequencer ends all grants of the time before and gives its work again. */
+void store_restored(struct store *s);
 
 /* ---- tasks ---- */
 

@@ -303,6 +303,7 @@ static void check_stopped(struct daemon *d)
     if (d->plan->stopped && !d->plan->stopped(d->plan->self))
         return;
     hop_stopped(d->hop);
+    db_note_written(d->db, d->loop.now_ms, true);
     d->loop.done = true;
 }
 
@@ -331,6 +332,7 @@ static int work(void *self)
     if (metrics_due(d->metrics, d->loop.mono_ms))
         daemon_measure(d);
     check_stopped(d);
+    db_note_written(d->db, d->loop.now_ms, false);
     if (more)
         d->wait_ms = 0;
     return 0; /* tell() knows how long */
@@ -422,6 +424,30 @@ static void open_db(struct daemon *d)
     free(path);
 }
 
+/* What the file does not know any more others may know: who has newer rows says so
+ * when we meet. After a restore of everything nobody has. */
+static void begin_as_copy(struct daemon *d)
+{
+    char since[RFC3339_BYTES];
+
+    rfc3339(since, db_copied_ms(d->db));
+    log_warn(NULL,
+             "this database is a restored copy: what was stored after that "
+             "time is lost here, unless another process still has it",
+             LS("since", db_copied_ms(d->db) > 1 ? since : "unknown"),
+             LS("file", db_path(d->db)),
+             LS("copied_by", db_stamped(d->db) ? "grapnel" : "something else"));
+    db_begin(d->db);
+    hop_restored(d->hop);
+    if (d->plan->restored)
+        d->plan->restored(d->plan->self);
+    db_adopt(d->db);
+    if (db_commit(d->db) != GR_OK)
+        die(EXIT_STORAGE,
+            "%s: the disk is full: a restored copy needs room to begin with",
+            db_path(d->db));
+}
+
 void daemon_start(struct daemon *d, const struct daemon_plan *plan, int argc,
                   char **argv)
 {
@@ -464,6 +490,8 @@ void daemon_start(struct daemon *d, const struct daemon_plan *plan, int argc,
     loop_watch_socket(&d->loop, control_socket(d->control));
     if (plan->open)
         plan->open(plan->self);
+    if (db_copied_ms(d->db))
+        begin_as_copy(d);
 }
 
 /* ZeroMQ leaves the files. One whose file is gone has ended in order; one that

@@ -33,6 +33,10 @@ struct daemon_plan {
 
     /* In the order of a start and of a turn. NULL is "nothing to do". */
     void (*open)(void *self); /* prepare statements, read memory from disk */
+    /* After open(), inside a transaction of its own, when the database is a copy
+     * (db.h): what must not be taken for that of the time before begins anew.
+     * The copy's stamp is cleared in the same transaction. */
+    void (*restored)(void *self);
     /* First in a turn, inside the transaction, and again after a reload in the
      * middle of one: nothing is taken before it. */
     void (*begin)(void *self);

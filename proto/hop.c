@@ -105,6 +105,15 @@ void hop_stopped(struct hop *h)
             hop_log_store(h, h->out[k]);
 }
 
+void hop_restored(struct hop *h)
+{
+    db_run(h->db, h->sql.in_clean);
+    for (size_t k = 0; k < h->in_count; k++) {
+        h->in[k]->trying = h->in[k]->marked = 0;
+        h->in[k]->tries = h->in[k]->suspect_left = 0;
+    }
+}
+
 /* The cursor of a log whose rows stay waits for a turn that has rows anyway: one
  * that is behind costs some frames at the next start, an fsync for it alone
  * costs all that is under way. */

@@ -46,6 +46,10 @@ void hop_close(struct hop *h);
 /* On an orderly stop, inside the last transaction: the next start need not
  * suspect any message. */
 void hop_stopped(struct hop *h);
+/* Inside a transaction, after hop_open(), when the database is a copy: which message
+ * was being tried at a crash is of another time. (Every start has its own epoch
+ * anyway.) */
+void hop_restored(struct hop *h);
 /* After a rolled back turn: memory again as the disk has it. */
 void hop_undo(struct hop *h);
 

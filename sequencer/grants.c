@@ -74,18 +74,41 @@ void grants_drained(struct sequencer *q, const char *from, uint64_t grant)
     end_grant(q, e);
 }
 
+/* Our numbering was set back with us: receivers must not compare. Once in a start:
+ * every peer with newer rows says the same. */
+static void begin_series(struct sequencer *q)
+{
+    if (q->series_begun)
+        return;
+    q->series_begun = true;
+    q->series = random_id();
+    q->metrics[METRIC_SERIES]++;
+    store_meta_set(q->store, "series", (int64_t)q->series);
+    log_warn(NULL,
+             "this database is an older copy: a new series of sequence numbers "
+             "begins",
+             LI("series", q->series));
+}
+
+/* Which grants the deliverers had in the time that is lost is not known: they give
+ * back all that are ours. */
+void grants_restored(struct sequencer *q)
+{
+    begin_series(q);
+    for (size_t i = 0; i < q->endpoint_count; i++) {
+        struct endpoint *e = &q->endpoints[i];
+
+        if (!e->grant || !e->home)
+            continue;
+        e->config = 0; /* recalled as if its configuration had changed */
+        store_endpoint_set(q->store, e->id, e->home->name, e->grant, 0);
+    }
+}
+
 void grants_set_back(struct sequencer *q, const char *peer, bool we_are_older)
 {
-    if (we_are_older) {
-        /* Our numbering was set back with us: receivers must not compare. */
-        q->series = random_id();
-        q->metrics[METRIC_SERIES]++;
-        store_meta_set(q->store, "series", (int64_t)q->series);
-        log_warn(NULL,
-                 "this database is an older copy: a new series of "
-                 "sequence numbers begins",
-                 LI("series", q->series));
-    }
+    if (we_are_older)
+        begin_series(q);
     for (size_t i = 0; i < q->endpoint_count; i++) {
         struct endpoint *e = &q->endpoints[i];
 

@@ -317,6 +317,11 @@ void loop_open(void *self)
     q->agains = true; /* perhaps */
 }
 
+void loop_restored(void *self)
+{
+    grants_restored(self);
+}
+
 /* Memory as the disk has it. Who was heard when is not on disk and stays. */
 void loop_undo(void *self)
 {
@@ -331,6 +336,7 @@ void loop_undo(void *self)
     q->config_since_ms = store_meta(q->store, "config_since_ms");
     read_next_event(q);
     q->series = (uint64_t)store_meta(q->store, "series");
+    q->series_begun = false;
     q->letters_done = 0;
     q->agains = true;
     q->agains_after = 0;

@@ -10,6 +10,7 @@ bool loop_load(void *self, const char *peer, uint64_t n, int kind, int64_t ref,
 void loop_set_back(void *self, const char *peer, bool we_are_older);
 void loop_frame(void *self, int kind, struct bytes frame);
 void loop_open(void *self);
+void loop_restored(void *self);
 void loop_begin(void *self);
 int loop_work(void *self);
 void loop_tell(void *self);

@@ -138,6 +138,7 @@ int main(int argc, char **argv)
         .metric_values = q.metrics,
         .self = &q,
         .open = loop_open,
+        .restored = loop_restored,
         .begin = loop_begin,
         .frame = loop_frame,
         .work = loop_work,

@@ -189,7 +189,8 @@ struct sequencer {
     int64_t
         config_since_ms; /* wall: since when the configuration is as it is */
     uint64_t series;
-    struct ulid ids; /* of events of our own */
+    bool series_begun; /* in this start: this database is an older copy */
+    struct ulid ids;   /* of events of our own */
     int64_t next_event;
     int64_t next_place;  /* of the order in which events are routed */
     int64_t saved_place; /* as it stands on disk */
@@ -247,6 +248,8 @@ void grants_forget_settings(struct sequencer *q);
 void grants_beat(struct sequencer *q, const struct wire_beat *b);
 void grants_drained(struct sequencer *q, const char *from, uint64_t grant);
 void grants_set_back(struct sequencer *q, const char *peer, bool we_are_older);
+/* The database is a copy: in the transaction that says so. */
+void grants_restored(struct sequencer *q);
 int grants_work(struct sequencer *q);
 void grants_tell(struct sequencer *q);
 struct endpoint *endpoint_find(struct sequencer *q, const char *name);

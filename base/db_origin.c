@@ -1,0 +1,212 @@
+/* Whether a database file is the one that its process wrote last, or a copy of it.
+ *
+ * Each file holds a row about itself: which file it is (inode and time of birth),
+ * when it was written last, and, in a copy, when that was made. A copy that
+ * `grapnel backup` or `grapnel restore` made carries a stamp. Any other copy of
+ * the file, of its folder or of the machine's disk has another inode or birth.
+ * Only what puts the old bytes back into the same file (a rolled back snapshot
+ * of a whole volume or virtual machine) can't be told. */
+#include "clock.h"
+#include "db_inside.h"
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define ORIGIN_TABLE                                                    \
+    "CREATE TABLE IF NOT EXISTS file_origin ("                          \
+    "one INTEGER PRIMARY KEY CHECK (one = 1), inode INTEGER NOT NULL, " \
+    "born_ms INTEGER NOT NULL, written_ms INTEGER NOT NULL, "           \
+    "copied_ms INTEGER NOT NULL) STRICT;"
+
+enum { WRITTEN_EVERY_MS = 10000 };
+
+struct origin {
+    int64_t inode, born_ms;
+};
+
+/* A birth of 0: the file system does not know. */
+static struct origin origin_of(const char *path)
+{
+    struct statx st;
+
+    if (statx(AT_FDCWD, path, 0, STATX_INO | STATX_BTIME, &st) != 0)
+        return (struct origin){0};
+    return (struct origin){.inode = (int64_t)st.stx_ino,
+                           .born_ms = st.stx_mask & STATX_BTIME
+                                          ? st.stx_btime.tv_sec * 1000 +
+                                                st.stx_btime.tv_nsec / 1000000
+                                          : 0};
+}
+
+static bool is_same(const struct origin *a, const struct origin *b)
+{
+    return a->inode == b->inode &&
+           (!a->born_ms || !b->born_ms || a->born_ms == b->born_ms);
+}
+
+void db_origin_open(struct db *db)
+{
+    struct origin here = origin_of(db->path), noted;
+    stmt *read, *add;
+
+    db_exec(db, ORIGIN_TABLE);
+    read = db_prepare(db, "SELECT inode, born_ms, written_ms, copied_ms "
+                          "FROM file_origin");
+    add = db_prepare(db, "INSERT INTO file_origin VALUES (1, ?, ?, 0, 0)");
+    db->adopt = db_prepare(db, "UPDATE file_origin SET inode = ?, born_ms = ?, "
+                               "written_ms = ?, copied_ms = 0");
+    db->written = db_prepare(db, "UPDATE file_origin SET written_ms = ?");
+    if (!db_step(db, read)) {
+        db_done(read);
+        bind_i64(add, 1, here.inode);
+        bind_i64(add, 2, here.born_ms);
+        db_run(db, add);
+        return;
+    }
+    noted = (struct origin){col_i64(read, 0), col_i64(read, 1)};
+    db->stamped = col_i64(read, 3) != 0;
+    if (db->stamped)
+        db->copied_ms = col_i64(read, 3);
+    else if (!is_same(&here, &noted))
+        db->copied_ms = col_i64(read, 2) ? col_i64(read, 2) : 1;
+    db_done(read);
+}
+
+int64_t db_copied_ms(const struct db *db)
+{
+    return db->copied_ms;
+}
+
+bool db_stamped(const struct db *db)
+{
+    return db->stamped;
+}
+
+void db_adopt(struct db *db)
+{
+    struct origin here = origin_of(db->path);
+
+    bind_i64(db->adopt, 1, here.inode);
+    bind_i64(db->adopt, 2, here.born_ms);
+    bind_i64(db->adopt, 3, now_ms());
+    db_run(db, db->adopt);
+}
+
+void db_note_written(struct db *db, int64_t now, bool last)
+{
+    if (!last && (!db_dirty(db) || now - db->written_ms < WRITTEN_EVERY_MS))
+        return;
+    bind_i64(db->written, 1, now);
+    db_run(db, db->written);
+    db->written_ms = now;
+}
+
+/* ---- copies ---- */
+
+static int run(sqlite3 *h, const char *sql)
+{
+    return sqlite3_exec(h, sql, NULL, NULL, NULL);
+}
+
+/* The stamp that is there stays: it is of when the copy was made. */
+static int stamp(sqlite3 *h, int64_t copied_ms)
+{
+    char sql[400];
+
+    sqlite3_snprintf(
+        sizeof sql, sql,
+        "BEGIN IMMEDIATE; " ORIGIN_TABLE
+        "INSERT OR IGNORE INTO file_origin VALUES (1, 0, 0, 0, 0);"
+        "UPDATE file_origin SET copied_ms = coalesce(nullif(copied_ms, 0), "
+        "%lld); COMMIT",
+        (long long)copied_ms);
+    return run(h, sql);
+}
+
+gr_rc db_copy_finish(sqlite3 *h, int64_t copied_ms, char why[200])
+{
+    int rc = stamp(h, copied_ms);
+
+    /* It is a file of its own: no -wal that could be left behind. */
+    if (rc == SQLITE_OK)
+        rc = run(h, "PRAGMA journal_mode = DELETE");
+    if (rc == SQLITE_OK)
+        return GR_OK;
+    sqlite3_snprintf(200, why, "the copy can't be stamped: %s",
+                     sqlite3_errmsg(h));
+    return GR_REFUSE;
+}
+
+static int64_t number(sqlite3 *h, const char *sql)
+{
+    sqlite3_stmt *s = NULL;
+    int64_t v = 0;
+
+    if (sqlite3_prepare_v2(h, sql, -1, &s, NULL) == SQLITE_OK &&
+        sqlite3_step(s) == SQLITE_ROW)
+        v = sqlite3_column_int64(s, 0);
+    sqlite3_finalize(s);
+    return v;
+}
+
+static gr_rc is_sound(sqlite3 *h, char why[200])
+{
+    sqlite3_stmt *s = NULL;
+    const char *verdict = NULL;
+    bool sound;
+
+    if (sqlite3_prepare_v2(h, "PRAGMA integrity_check(1)", -1, &s, NULL) ==
+            SQLITE_OK &&
+        sqlite3_step(s) == SQLITE_ROW)
+        verdict = (const char *)sqlite3_column_text(s, 0);
+    sound = verdict && strcmp(verdict, "ok") == 0;
+    if (!sound)
+        sqlite3_snprintf(200, why, "it is damaged: %s",
+                         verdict ? verdict : sqlite3_errmsg(h));
+    sqlite3_finalize(s);
+    return sound ? GR_OK : GR_REFUSE;
+}
+
+static int64_t changed_ms(const char *path)
+{
+    struct stat st;
+
+    return stat(path, &st) == 0 ? st.st_mtim.tv_sec * 1000 : 1;
+}
+
+gr_rc db_copy_prepare(const char *path, const char *table, int64_t *copied_ms,
+                      char why[200])
+{
+    char sql[200];
+    int64_t changed = changed_ms(path);
+    sqlite3 *h = NULL;
+    gr_rc rc = GR_REFUSE;
+
+    sqlite3_snprintf(sizeof sql, sql,
+                     "SELECT count(*) FROM sqlite_schema WHERE type = 'table' "
+                     "AND name IN ('%q', 'hop_out')",
+                     table);
+    if (sqlite3_open_v2(path, &h, SQLITE_OPEN_READWRITE, NULL) != SQLITE_OK)
+        sqlite3_snprintf(200, why, "it can't be opened: %s",
+                         h ? sqlite3_errmsg(h) : "out of memory");
+    else if (is_sound(h, why) == GR_OK) {
+        if (number(h, sql) != 2)
+            sqlite3_snprintf(200, why,
+                             "it is not a database of this process: it has no "
+                             "table %s",
+                             table);
+        else
+            rc = GR_OK;
+    }
+    if (rc == GR_OK) {
+        *copied_ms = number(h, "SELECT max(copied_ms, written_ms * (copied_ms "
+                               "= 0)) FROM file_origin");
+        if (!*copied_ms)
+            *copied_ms = changed;
+        rc = db_copy_finish(h, *copied_ms, why);
+    }
+    sqlite3_close(h);
+    return rc;
+}
