@@ -53,11 +53,12 @@ void db_origin_open(struct db *db)
 
     db_exec(db, ORIGIN_TABLE);
     read = db_prepare(db, "SELECT inode, born_ms, written_ms, copied_ms "
-                          "FROM file_origin");
+                          "FROM file_origin WHERE one = 1");
     add = db_prepare(db, "INSERT INTO file_origin VALUES (1, ?, ?, 0, 0)");
     db->adopt = db_prepare(db, "UPDATE file_origin SET inode = ?, born_ms = ?, "
-                               "written_ms = ?, copied_ms = 0");
-    db->written = db_prepare(db, "UPDATE file_origin SET written_ms = ?");
+                               "written_ms = ?, copied_ms = 0 WHERE one = 1");
+    db->written = db_prepare(
+        db, "UPDATE file_origin SET written_ms = ? WHERE one = 1");
     if (!db_step(db, read)) {
         db_done(read);
         bind_i64(add, 1, here.inode);

@@ -508,9 +508,31 @@ const struct command ctl_commands[] = {
         .most = 1,
         .summary = "a consistent copy of every database, while running",
         .help = "DIR is made if need be (0700) and must hold no database yet. "
-                "To restore, stop the\nprocess and put NAME.db in the place of "
-                "state_dir/NAME.db, without its -wal.",
+                "It gets a copy of each\nprocess's database; the configuration "
+                "and the files of secrets are not in it.\nSee grapnel restore.",
         .examples = "  grapnel backup /var/backups/grapnel/$(date +%F)\n",
         .run = run_backup,
+    },
+    {
+        .name = "restore",
+        .args = "DIR [PROCESS…]",
+        .least = 1,
+        .most = -1,
+        .summary = "put the copies of a backup in the place of the databases",
+        .help = "DIR is a folder of grapnel backup, or a copy of state_dir "
+                "that was made while all\nprocesses were stopped. Without a "
+                "PROCESS all copies in DIR are restored; there must be\none of "
+                "ingress, sequencer and dlqd at least. The processes must be "
+                "stopped.\n\n"
+                "The copies are checked before anything is changed. What they "
+                "replace is kept in\nstate_dir/replaced-TIME. What was stored "
+                "after the copies were made is lost; the\nsequencer begins a "
+                "new grapnel-series, as it gives numbers a second time.\n\n"
+                "After a snapshot of a whole disk or virtual machine was "
+                "rolled back, DIR is state_dir\nitself: nothing is copied, "
+                "but the processes learn that their databases are old.",
+        .examples = "  grapnel restore /var/backups/grapnel/2026-11-21\n"
+                    "  grapnel restore /var/backups/grapnel/2026-11-21 dlqd\n",
+        .run = run_restore,
     },
     {0}};

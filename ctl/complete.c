@@ -64,6 +64,7 @@ static const struct {
     {"retry-plan", WORDS_POLICY},
     {"alerts test", WORDS_ALERT},
     {"backup", WORDS_FOLDER},
+    {"restore", WORDS_FOLDER},
 };
 
 bool complete_kind(const struct command *command, const char *option,

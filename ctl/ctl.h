@@ -62,6 +62,7 @@ int run_alerts(struct ctl *c);
 int run_alerts_test(struct ctl *c);
 int run_reload(struct ctl *c);
 int run_backup(struct ctl *c);
+int run_restore(struct ctl *c);
 
 /* ---- common to them (common.c) ---- */
 

@@ -105,6 +105,19 @@ static void take_lock(const char *state_dir, const char *name)
     free(path);
 }
 
+/* Some databases are of today and some of a backup, or not there at all. */
+static void refuse_unfinished_restore(const char *state_dir)
+{
+    char *path = gr_printf("%s/restore.unfinished", state_dir);
+
+    if (access(path, F_OK) == 0)
+        die(EXIT_STORAGE,
+            "a `grapnel restore` was interrupted (%s is there): run it again, "
+            "then start",
+            path);
+    free(path);
+}
+
 /* ---- control commands that every daemon has ---- */
 
 static json_t *links_json(struct daemon *d)
@@ -468,6 +481,7 @@ void daemon_start(struct daemon *d, const struct daemon_plan *plan, int argc,
     make_folder(d->settings->state_dir, "state_dir");
     make_folder(d->settings->run_dir, "run_dir");
     take_lock(d->settings->state_dir, d->name);
+    refuse_unfinished_restore(d->settings->state_dir);
     d->run = random_id();
     d->started_ms = now_ms();
     open_db(d);

@@ -2,7 +2,11 @@
 the pipeline says what was set back and goes on, new events are delivered, and
 what still exists anywhere else comes back (P2, P3, P4)."""
 
+import contextlib
+import itertools
+import os
 import pathlib
+import random
 import shutil
 import sqlite3
 import struct
@@ -13,12 +17,14 @@ from rig import RigTest, main, wait_for
 
 LEASE_MS = 500
 STORAGE = 74
+SEED = int(os.environ.get("GRAPNEL_RESTORE_SEED", random.randrange(1 << 32)))
+COMBINATIONS = int(os.environ.get("GRAPNEL_RESTORE_COMBINATIONS", 3))
 
 
 class Restore(RigTest):
     def pipeline(self):
         """With a backup made under load, and a history after it."""
-        self.unique = 0
+        self.unique, self.acks = 0, []
         rig = self.rig()
         rig.env["GRAPNEL_TEST_LEASE_MS"] = str(LEASE_MS)
         rig.config["endpoint_defaults"] = {"timeout": "500ms",
@@ -29,7 +35,6 @@ class Restore(RigTest):
         rig.write_config()
         rig.receiver.rules({"path": "/legal", "answers": [{"status": 400}]})
         rig.start()
-        self.acks = []
         self.some(rig, 200)
         load = self.load(rig, 400, rate=400)
         rig.receiver.wait(path="/crm", count=250)
@@ -97,6 +102,27 @@ class Restore(RigTest):
             ids.setdefault(request.id, set()).add(request.body)
         self.assertEqual({len(bodies) for bodies in ids.values()}, {1})
         self.assertEqual(self.links(rig, "unprocessable"), 0)
+
+
+    def begins_anew(self, rig, acks):
+        """P2: numbers are given again, so they are of another series, and every
+        process says since when what it had is lost. No peer has newer rows, so
+        the copies themselves must tell."""
+        series = {r.headers["grapnel-series"] for r in
+                  rig.receiver.requests("/crm") if r.id in
+                  {a["id"] for a in acks}}
+        self.assertEqual(len(series), 2, "one before, one after the restore")
+        for daemon in rig.daemons.values():
+            said = [line for line in daemon.log().splitlines()
+                    if "this database is a restored copy" in line]
+            self.assertEqual(len(said), 1, daemon.name)
+            self.assertRegex(said[0], r"since=\"?20\d\d-")
+        rig.stop()
+        rig.start()
+        self.delivered(rig, self.some(rig, 20))
+        self.assertEqual(len({r.headers["grapnel-series"] for r in
+                              rig.receiver.requests("/crm")}), 2,
+                         "the next start is of the same series")
 
 
 class FromABackup(Restore):
@@ -231,6 +257,33 @@ class FromABackup(Restore):
         self.delivered(rig, fresh)
         rig.settle()
         self.all_known_and_done(rig, fresh)
+        self.begins_anew(rig, gone + fresh)
+
+    def test_the_folder_was_copied_while_stopped(self):
+        """P2: such a copy has no stamp: it is another file."""
+        self.unique, self.acks = 0, []
+        rig = self.rig().start()
+        before = self.some(rig, 20)
+        rig.settle()
+        rig.stop()
+        copy = rig.folder / "copy"
+        shutil.copytree(rig.state_dir, copy)
+        rig.start()
+        gone = self.some(rig, 20)
+        self.delivered(rig, gone)
+        rig.settle()
+        self.assertEqual(len({r.headers["grapnel-series"] for r in
+                              rig.receiver.requests("/crm")}), 1,
+                         "the copied files themselves are no copies")
+        rig.kill()
+        shutil.rmtree(rig.state_dir)
+        shutil.copytree(copy, rig.state_dir)
+        rig.start()
+        fresh = self.some(rig, 20)
+        self.delivered(rig, fresh)
+        rig.settle()
+        self.all_known_and_done(rig, before + fresh)
+        self.begins_anew(rig, gone + fresh)
 
     def test_all_but_ingress_lose_their_disk(self):
         """P2, P3: the archive alone: the sequencer takes all of it anew, loudly,
@@ -273,6 +326,183 @@ class FromABackup(Restore):
         for _ in range(5):
             rig.wait_status(rig.accept())
         self.assertIn("they are taken again", rig["deliverer-1"].log())
+
+
+class Combinations(Restore):
+    def test_copies_of_different_ages(self):
+        """P2, P4: each process from one of two backups, or from a copy made at the
+        end. What was accepted before the first is known and done, and what comes
+        then is delivered, or has a dead letter. Some of the 81 combinations;
+        GRAPNEL_RESTORE_COMBINATIONS=81 tries all."""
+        dice = random.Random(SEED)
+        print(f"\nGRAPNEL_RESTORE_SEED={SEED}", file=sys.stderr, flush=True)
+        rig = self.pipeline()
+        before = [a for a in self.acks if a["id"] in {
+            r["id"] for r in rig.rows("sequencer", "SELECT id FROM events")}]
+        copies = {"first": self.backup, "second": rig.folder / "second",
+                  "end": rig.folder / "end"}
+        rig.settle()
+        self.some(rig, 50)
+        self.assertEqual(rig.cli("backup", copies["second"])[1], 0)
+        self.some(rig, 50)
+        rig.kill()
+        shutil.copytree(rig.state_dir, copies["end"])
+        before = [a for a in before if a["id"] in self.known_in_both(copies)]
+        self.assertGreater(len(before), 100)
+        names = sorted(rig.daemons)
+        every = list(itertools.product(copies, repeat=len(names)))
+        for ages in dice.sample(every, min(COMBINATIONS, len(every))):
+            with self.subTest(dict(zip(names, ages))):
+                self.try_ages(rig, copies, dict(zip(names, ages)), before)
+
+    def known_in_both(self, copies):
+        """Events that the first backup of the sequencer and of ingress has."""
+        known = []
+        for name, table, column in (("sequencer", "events", "id"),
+                                     ("ingress", "archive", "event_id")):
+            with contextlib.closing(sqlite3.connect(
+                    copies["first"] / f"{name}.db")) as db:
+                known.append({row[0] for row in db.execute(
+                    f"SELECT {column} FROM {table}")})
+        return set.intersection(*known)
+
+    def try_ages(self, rig, copies, ages, before):
+        rig.kill()
+        for name, age in ages.items():
+            for path in rig.state_dir.glob(f"{name}.*"):
+                if path.suffix != ".lock":
+                    path.unlink()
+            for path in copies[age].glob(f"{name}.*"):
+                shutil.copy(path, rig.state_dir)
+        rig.start()
+        fresh = self.some(rig, 20)
+        self.delivered(rig, fresh)
+        rig.settle()
+        self.all_known_and_done(rig, before + fresh)
+        letters = {r["event_id"] for r in rig.rows(
+            "dlqd", "SELECT event_id FROM letters WHERE endpoint = 'legal'")}
+        self.assertEqual({a["id"] for a in fresh if a["workspace"] == "ws-0000"}
+                         - letters, set(), "no dead letter")
+
+
+class Command(Restore):
+    """`grapnel restore DIR`."""
+
+    def files(self, rig):
+        return {path.name: path.stat().st_ino for path in
+                rig.state_dir.iterdir() if not path.name.endswith(".lock")}
+
+    def refused(self, rig, *words, args=()):
+        before = self.files(rig)
+        done = rig.cli_text("restore", self.backup, *args)
+        self.assertEqual(done.returncode, 1, done)
+        for word in words:
+            self.assertIn(word, done.stderr)
+        self.assertEqual(self.files(rig), before, "something was changed")
+
+    def test_all_of_a_backup(self):
+        """P2, P4: what it refuses changes nothing; what it replaces is kept; what
+        it says is so."""
+        rig = self.pipeline()
+        gone = self.some(rig, 50)
+        self.delivered(rig, gone)
+        with self.subTest("processes run"):
+            self.refused(rig, "sequencer runs (process "
+                         f"{rig['sequencer'].pid}): stop it first",
+                         "dlqd runs")
+        rig.settle()
+        rig.kill()
+        with self.subTest("a copy is missing"):
+            aside = self.backup / "dlqd.aside"
+            (self.backup / "dlqd.db").rename(aside)
+            self.refused(rig, "holds no copy of dlqd")
+            aside.rename(self.backup / "dlqd.db")
+        with self.subTest("a copy is damaged"):
+            whole = (self.backup / "sequencer.db").read_bytes()
+            broken = bytearray(whole)
+            broken[8192:8292] = bytes(100)
+            (self.backup / "sequencer.db").write_bytes(broken)
+            self.refused(rig, "sequencer.db: it is damaged")
+            shutil.copy(self.backup / "dlqd.db", self.backup / "sequencer.db")
+            self.refused(rig, "it has no table deliveries")
+            (self.backup / "sequencer.db").write_bytes(whole)
+        with self.subTest("no such process"):
+            self.refused(rig, "deliverer-7.db: No such file", args=["deliverer-7"])
+            self.refused(rig, "nobody is not the name", args=["nobody"])
+        with self.subTest("it was interrupted before"):
+            marker = rig.state_dir / "restore.unfinished"
+            marker.write_text("dlqd\nsequencer\n")
+            daemon = rig["sequencer"].start(wait=False)
+            self.assertEqual(daemon.wait_exit(), STORAGE)
+            self.assertIn("`grapnel restore` was interrupted", daemon.log())
+            self.refused(rig, "sequencer was part of it", args=["dlqd"])
+        wal = (rig.state_dir / "sequencer.db-wal").read_bytes()
+        done, code = rig.cli("restore", self.backup)
+        self.assertEqual(code, 0, done)
+        self.assertEqual({p["process"] for p in done["processes"]},
+                         set(rig.daemons))
+        lost = {p["process"]: p["requests_lost"] for p in done["processes"]}
+        self.assertGreaterEqual(lost["ingress"], 50)
+        self.assertTrue(all(p["copied_at"] > "2026" and p["replaced"]
+                            for p in done["processes"]), done)
+        kept = pathlib.Path(done["replaced_files"])
+        self.assertEqual((kept / "sequencer.db-wal").read_bytes(), wal)
+        self.assertEqual([p.name for p in rig.state_dir.iterdir()
+                          if "-wal" in p.name or "-shm" in p.name or
+                          "restore." in p.name], [])
+        rig.start()
+        fresh = self.some(rig, 100)
+        self.delivered(rig, fresh)
+        rig.settle()
+        self.begins_anew(rig, gone + fresh)
+
+    def test_one_process_and_a_folder_that_was_copied_after_a_crash(self):
+        """P2, P4: its -wal holds what was committed last."""
+        self.unique, self.acks = 0, []
+        rig = self.rig().start()
+        kept = self.some(rig, 20)
+        rig.settle()
+        rig.kill()
+        self.backup = rig.folder / "copy"
+        shutil.copytree(rig.state_dir, self.backup)
+        rig.start()
+        self.delivered(rig, self.some(rig, 20))
+        rig.settle()
+        rig.stop()
+        text = rig.cli_text("restore", self.backup, "dlqd", "sequencer")
+        self.assertEqual(text.returncode, 0, text)
+        self.assertRegex(text.stdout, r"sequencer +restored .*copied at 20")
+        self.assertRegex(text.stdout, r"What was stored after 20.* is lost")
+        self.assertEqual({r["id"] for r in rig.rows(
+            "sequencer", "SELECT id FROM events")}, {a["id"] for a in kept})
+        rig.start()
+        self.goes_on(rig)
+        self.all_known_and_done(rig, self.acks)
+        self.says(rig, "a new series of sequence numbers begins")
+
+    def test_a_snapshot_that_was_rolled_back(self):
+        """P2: the old bytes in the same files: nothing tells, so the operator
+        does, by naming state_dir."""
+        self.unique, self.acks = 0, []
+        rig = self.rig().start()
+        before = self.some(rig, 5)
+        rig.settle()
+        rig.stop()
+        then = {p: p.read_bytes() for p in rig.state_dir.glob("*.db")}
+        rig.start()
+        gone = self.some(rig, 5)
+        self.delivered(rig, gone)
+        rig.settle()
+        rig.stop()
+        for path, content in then.items():
+            path.write_bytes(content)
+        self.assertEqual(rig.cli("restore", rig.state_dir)[1], 0)
+        rig.start()
+        fresh = self.some(rig, 5)
+        self.delivered(rig, fresh)
+        rig.settle()
+        self.all_known_and_done(rig, before + fresh)
+        self.begins_anew(rig, gone + fresh)
 
 
 class RawCopy(Restore):

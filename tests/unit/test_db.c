@@ -7,6 +7,7 @@
 #include <cmocka.h>
 
 #include "alloc.h"
+#include "clock.h"
 #include "db.h"
 #include "log.h"
 #include <errno.h>
@@ -187,7 +188,9 @@ static void a_step_is_done_whole_or_not_at_all(void **state)
     assert_int_equal(ends_with(open_with_a_bad_step, said), EXIT_STORAGE);
     db = db_open(file, &(struct db_schema){good, 1, 0});
     assert_int_equal(number(db, "PRAGMA user_version"), 1);
-    assert_int_equal(number(db, "SELECT count(*) FROM sqlite_schema"), 1);
+    assert_int_equal(number(db, "SELECT count(*) FROM sqlite_schema "
+                                "WHERE name IN ('a', 'b')"),
+                     1);
     db_close(db);
 }
 
@@ -814,6 +817,80 @@ static void a_wal_that_was_left_beside_a_backup_is_refused(void **state)
     db_close(db);
 }
 
+/* Opens it, and makes it the file of today if `adopt`. */
+static int64_t copied_ms(const char *path, bool adopt, bool *stamped)
+{
+    struct db *db = db_open(path, &schema);
+    int64_t ms = db_copied_ms(db);
+
+    *stamped = db_stamped(db);
+    if (adopt) {
+        db_begin(db);
+        db_adopt(db);
+        assert_int_equal(db_commit(db), GR_OK);
+    }
+    db_close(db);
+    return ms;
+}
+
+static void a_copy_is_known_until_it_is_adopted(void **state)
+{
+    struct db *db = db_open(file, &schema);
+    char why[200], to[200], raw[200];
+    int64_t before = now_ms(), ms;
+    bool stamped;
+
+    (void)state;
+    assert_int_equal(db_copied_ms(db), 0);
+    db_begin(db);
+    db_note_written(db, 123456789, true);
+    assert_int_equal(db_commit(db), GR_OK);
+    snprintf(to, sizeof to, "%s/backup.db", dir);
+    snprintf(raw, sizeof raw, "%s/raw.db", dir);
+    assert_int_equal(db_backup_start(db, to, why), GR_OK);
+    while (db_backup_step(db, why) == GR_AGAIN)
+        ;
+    db_close(db);
+    assert_int_equal(copied_ms(file, false, &stamped), 0);
+    assert_in_range(copied_ms(to, false, &stamped), before, now_ms());
+    assert_true(stamped);
+    ms = copied_ms(to, true, &stamped); /* a crash before: it is one still */
+    assert_in_range(ms, before, now_ms());
+    assert_int_equal(copied_ms(to, false, &stamped), 0);
+    assert_false(stamped);
+    sh("cp -a %s %s", file, raw); /* no stamp: another file */
+    assert_int_equal(copied_ms(raw, true, &stamped), 123456789);
+    assert_false(stamped);
+    assert_int_equal(copied_ms(raw, false, &stamped), 0);
+    sh("mv %s %s.aside; mv %s.aside %s", file, file, file, file);
+    assert_int_equal(copied_ms(file, false, &stamped), 0);
+}
+
+static void a_copy_is_prepared_for_its_place(void **state)
+{
+    char said[4096], why[200], to[200];
+    int64_t ms = 0;
+    struct db *db;
+
+    (void)state;
+    assert_int_equal(ends_with(commit_and_die, said), 0);
+    snprintf(to, sizeof to, "%s/y.db", dir);
+    sh("cp %s %s; cp %s-wal %s-wal", file, to, file, to);
+    assert_int_equal(db_copy_prepare(to, "t", &ms, why), GR_REFUSE);
+    assert_non_null(strstr(why, "no table t"));
+    db = db_open(to, &schema);
+    db_exec(db, "CREATE TABLE IF NOT EXISTS hop_out(n)");
+    db_close(db);
+    assert_int_equal(db_copy_prepare(to, "t", &ms, why), GR_OK);
+    assert_true(ms > 0);
+    sh("test ! -e %s-wal", to);
+    db = db_open(to, &schema);
+    assert_int_equal(number(db, "SELECT count(*) FROM t"), 100);
+    assert_int_equal(db_copied_ms(db), ms);
+    assert_true(db_stamped(db));
+    db_close(db);
+}
+
 int main(void)
 {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
@@ -840,6 +917,8 @@ int main(void)
         T(a_backup_while_writing_is_whole),
         T(a_backup_that_is_cut_short_leaves_nothing),
         T(a_wal_that_was_left_beside_a_backup_is_refused),
+        T(a_copy_is_known_until_it_is_adopted),
+        T(a_copy_is_prepared_for_its_place),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,559 @@
+/* restore: put the copies of a backup in the place of the databases.
+ *
+ * All copies are made ready in state_dir/restore.new first: sound, of the right
+ * process, stamped, without a -wal. Then they are moved into place under the
+ * processes' locks, and what they replace is kept in state_dir/replaced-TIME.
+ * While that is under way a file state_dir/restore.unfinished names the processes;
+ * no process starts beside it (proto/daemon.c), so a crash in the middle leaves no
+ * mixture behind that anybody works with. The same command goes on from there. */
+#include "ask.h"
+#include "clock.h"
+#include "db.h"
+#include "json_text.h"
+#include "table.h"
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { COPY_BYTES = 1024 * 1024, MARKER_MAX_BYTES = 64 * 1024 };
+
+/* What a copy of each kind must hold; without the first three nothing works. */
+static const struct kind {
+    const char *name, *table;
+    bool needed;
+} kinds[] = {{"ingress", "archive", true},
+             {"sequencer", "deliveries", true},
+             {"dlqd", "letters", true},
+             {"deliverer", "grants", false},
+             {"console", "alerts", false}};
+
+struct copy {
+    char *name; /* of the process */
+    int64_t copied_ms, bytes;
+    int64_t lost; /* requests accepted since; -1: not known */
+    bool replaced;
+};
+
+struct restore {
+    const char *from, *state_dir;
+    char *staging, *marker, *aside;
+    struct copy *copies;
+    size_t count;
+    bool in_place; /* `from` is state_dir: they only get their stamp */
+};
+
+static const struct kind *kind_of(const char *name)
+{
+    for (size_t i = 0; i < COUNT_OF(kinds); i++) {
+        size_t n = strlen(kinds[i].name);
+
+        if (strncmp(name, kinds[i].name, n) == 0 &&
+            (!name[n] || name[n] == '-'))
+            return &kinds[i];
+    }
+    return NULL;
+}
+
+static bool is_there(const char *path)
+{
+    struct stat st;
+
+    return stat(path, &st) == 0;
+}
+
+static int64_t size_of(const char *path)
+{
+    struct stat st;
+
+    return stat(path, &st) == 0 ? st.st_size : 0;
+}
+
+/* ---- which ---- */
+
+static void add(struct restore *r, const char *name)
+{
+    for (size_t i = 0; i < r->count; i++)
+        if (strcmp(r->copies[i].name, name) == 0)
+            return;
+    r->copies = gr_realloc(r->copies, (r->count + 1) * sizeof *r->copies);
+    r->copies[r->count++] = (struct copy){.name = gr_strdup(name), .lost = -1};
+}
+
+static int compare(const void *a, const void *b)
+{
+    const struct copy *x = a, *y = b;
+
+    return strverscmp(x->name, y->name);
+}
+
+/* Every copy in the folder. */
+static bool find_all(struct restore *r)
+{
+    DIR *dir = opendir(r->from);
+    struct dirent *e;
+
+    if (!dir) {
+        complain(EXIT_REFUSED, "%s can't be read: %s", r->from,
+                 strerror(errno));
+        return false;
+    }
+    while ((e = readdir(dir))) {
+        size_t n = strlen(e->d_name);
+        char *name = n > 3 && strcmp(e->d_name + n - 3, ".db") == 0
+                         ? gr_strndup(e->d_name, n - 3)
+                         : NULL;
+
+        if (name && kind_of(name))
+            add(r, name);
+        free(name);
+    }
+    closedir(dir);
+    qsort(r->copies, r->count, sizeof *r->copies, compare);
+    return true;
+}
+
+static bool has_kind(const struct restore *r, const struct kind *k)
+{
+    for (size_t i = 0; i < r->count; i++)
+        if (kind_of(r->copies[i].name) == k)
+            return true;
+    return false;
+}
+
+static bool is_complete(const struct restore *r)
+{
+    bool complete = true;
+
+    for (size_t i = 0; i < COUNT_OF(kinds); i++)
+        if (kinds[i].needed && !has_kind(r, &kinds[i])) {
+            complain(EXIT_REFUSED,
+                     "%s holds no copy of %s (no file %s.db); name the "
+                     "processes to restore only those that it holds",
+                     r->from, kinds[i].name, kinds[i].name);
+            complete = false;
+        }
+    return complete;
+}
+
+static bool take_named(struct restore *r, const char *const *names)
+{
+    bool good = true;
+
+    for (; *names; names++) {
+        char *path = gr_printf("%s/%s.db", r->from, *names);
+
+        if (!kind_of(*names) || strchr(*names, '/')) {
+            complain(EXIT_REFUSED,
+                     "%s is not the name of a process, such as sequencer or "
+                     "deliverer-1",
+                     *names);
+            good = false;
+        } else if (!is_there(path)) {
+            complain(EXIT_REFUSED, "%s: %s", path, strerror(errno));
+            good = false;
+        } else {
+            add(r, *names);
+        }
+        free(path);
+    }
+    return good;
+}
+
+/* One that was interrupted is finished before anything else. */
+static bool finishes_earlier(const struct restore *r)
+{
+    char *text, *name, *at = NULL;
+    size_t n;
+    bool good = true;
+
+    if (!is_there(r->marker))
+        return true;
+    text = read_file(r->marker, MARKER_MAX_BYTES, &n);
+    for (name = text ? strtok_r(text, "\n", &at) : NULL; name;
+         name = strtok_r(NULL, "\n", &at)) {
+        bool named = false;
+
+        for (size_t i = 0; i < r->count; i++)
+            named |= strcmp(r->copies[i].name, name) == 0;
+        if (!named)
+            complain(EXIT_REFUSED,
+                     "an earlier restore was interrupted, and %s was part of "
+                     "it: restore it, too",
+                     name);
+        good = good && named;
+    }
+    free(text);
+    return good;
+}
+
+/* Held until we end. The name of a process that runs is in its lock. */
+static bool take_locks(const struct restore *r)
+{
+    bool good = true;
+
+    for (size_t i = 0; i < r->count; i++) {
+        char *path = gr_printf("%s/%s.lock", r->state_dir, r->copies[i].name);
+        int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+        char pid[24] = "";
+
+        if (fd < 0) {
+            complain(EXIT_REFUSED, "%s: %s", path, strerror(errno));
+            good = false;
+        } else if (flock(fd, LOCK_EX | LOCK_NB) != 0) {
+            if (read(fd, pid, sizeof pid - 1) > 0)
+                pid[strcspn(pid, "\n")] = 0;
+            complain(EXIT_REFUSED,
+                     "%s runs (process %s): stop it first, and keep the "
+                     "supervisor from starting it",
+                     r->copies[i].name, pid);
+            good = false;
+        }
+        free(path);
+    }
+    return good;
+}
+
+/* ---- making ready ---- */
+
+static bool sync_path(const char *path, int flags)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC | flags);
+    bool good = fd >= 0 && fsync(fd) == 0;
+
+    if (!good)
+        complain(EXIT_REFUSED, "%s: %s", path, strerror(errno));
+    if (fd >= 0)
+        close(fd);
+    return good;
+}
+
+static bool copy_bytes(int in, int out)
+{
+    char *chunk = gr_alloc(COPY_BYTES);
+    ssize_t n;
+
+    while ((n = read(in, chunk, COPY_BYTES)) > 0)
+        if (write(out, chunk, (size_t)n) != n) {
+            errno = errno ? errno : ENOSPC;
+            n = -1;
+            break;
+        }
+    free(chunk);
+    return n == 0;
+}
+
+static bool copy_file(const char *from, const char *to)
+{
+    int in = open(from, O_RDONLY | O_CLOEXEC);
+    int out = in < 0 ? -1
+                     : open(to, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    bool good;
+
+    errno = in < 0 || out < 0 ? errno : 0;
+    good = in >= 0 && out >= 0 && copy_bytes(in, out) && fsync(out) == 0;
+    if (!good)
+        complain(EXIT_REFUSED, "%s can't be copied to %s: %s", from, to,
+                 strerror(errno));
+    if (in >= 0)
+        close(in);
+    if (out >= 0)
+        close(out);
+    return good;
+}
+
+/* The copy, and what stands in a -wal beside it: that of a folder which was copied
+ * after a crash. */
+static bool make_ready(const struct restore *r, struct copy *c)
+{
+    char *from = gr_printf("%s/%s.db", r->from, c->name);
+    char *from_wal = gr_printf("%s-wal", from);
+    char *to = r->in_place ? gr_strdup(from)
+                           : gr_printf("%s/%s.db", r->staging, c->name);
+    char *to_wal = gr_printf("%s-wal", to), why[200];
+    bool good = r->in_place ||
+                (copy_file(from, to) &&
+                 (!is_there(from_wal) || copy_file(from_wal, to_wal)));
+
+    if (good && db_copy_prepare(to, kind_of(c->name)->table, &c->copied_ms,
+                                why) != GR_OK) {
+        complain(EXIT_REFUSED, "%s: %s", from, why);
+        good = false;
+    }
+    good = good && sync_path(to, 0);
+    c->bytes = size_of(to);
+    free(from);
+    free(from_wal);
+    free(to);
+    free(to_wal);
+    return good;
+}
+
+static void empty_folder(const char *path)
+{
+    DIR *dir = opendir(path);
+    struct dirent *e;
+
+    while (dir && (e = readdir(dir)))
+        if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0)
+            unlinkat(dirfd(dir), e->d_name, 0);
+    if (dir)
+        closedir(dir);
+    rmdir(path);
+}
+
+static bool make_all_ready(struct restore *r)
+{
+    bool good = true;
+
+    if (!r->in_place) {
+        empty_folder(r->staging); /* of one that was interrupted */
+        if (mkdir(r->staging, 0700) != 0) {
+            complain(EXIT_REFUSED, "%s: %s", r->staging, strerror(errno));
+            return false;
+        }
+    }
+    for (size_t i = 0; i < r->count; i++)
+        good = make_ready(r, &r->copies[i]) && good;
+    if (!good && !r->in_place)
+        empty_folder(r->staging);
+    return good;
+}
+
+/* ---- what is lost ---- */
+
+/* The number that the next request accepted gets; -1: the file can't say. */
+static int64_t next_request(const char *path)
+{
+    sqlite3 *h = NULL;
+    sqlite3_stmt *s = NULL;
+    int64_t n = -1;
+
+    if (sqlite3_open_v2(path, &h, SQLITE_OPEN_READWRITE, NULL) == SQLITE_OK &&
+        sqlite3_prepare_v2(h, "SELECT max(next) FROM hop_out", -1, &s, NULL) ==
+            SQLITE_OK &&
+        sqlite3_step(s) == SQLITE_ROW)
+        n = sqlite3_column_int64(s, 0);
+    sqlite3_finalize(s);
+    sqlite3_close(h);
+    return n;
+}
+
+static void count_lost(const struct restore *r, struct copy *c)
+{
+    char *now = gr_printf("%s/%s.db", r->state_dir, c->name);
+    char *then = gr_printf("%s/%s.db", r->staging, c->name);
+
+    if (strcmp(kind_of(c->name)->name, "ingress") == 0 && is_there(now)) {
+        int64_t has = next_request(now), had = next_request(then);
+
+        c->lost = has >= had && had >= 0 ? has - had : -1;
+    }
+    free(now);
+    free(then);
+}
+
+/* ---- into place ---- */
+
+static bool write_marker(const struct restore *r)
+{
+    FILE *f = fopen(r->marker, "we");
+    bool good = f != NULL;
+
+    for (size_t i = 0; good && i < r->count; i++)
+        good = fprintf(f, "%s\n", r->copies[i].name) > 0;
+    good = good && fflush(f) == 0 && fsync(fileno(f)) == 0;
+    if (f)
+        good = fclose(f) == 0 && good;
+    if (!good)
+        complain(EXIT_REFUSED, "%s: %s", r->marker, strerror(errno));
+    return good && sync_path(r->state_dir, O_DIRECTORY);
+}
+
+static bool move(const char *from_dir, const char *name, const char *suffix,
+                 const char *to_dir, bool *moved)
+{
+    char *from = gr_printf("%s/%s%s", from_dir, name, suffix);
+    char *to = gr_printf("%s/%s%s", to_dir, name, suffix);
+    bool good = rename(from, to) == 0;
+
+    if (moved)
+        *moved = good;
+    if (!good && moved && errno == ENOENT)
+        good = true; /* there is none */
+    if (!good)
+        complain(EXIT_REFUSED, "%s can't be moved to %s: %s", from, to,
+                 strerror(errno));
+    free(from);
+    free(to);
+    return good;
+}
+
+static bool put_in_place(const struct restore *r, struct copy *c)
+{
+    /* The deliverer's .flying names tasks of the time that is lost. */
+    static const char *const beside[] = {".db-wal", ".db-shm", ".flying"};
+    bool moved;
+
+    if (!move(r->state_dir, c->name, ".db", r->aside, &c->replaced))
+        return false;
+    for (size_t i = 0; i < COUNT_OF(beside); i++)
+        if (!move(r->state_dir, c->name, beside[i], r->aside, &moved))
+            return false;
+    return move(r->staging, c->name, ".db", r->state_dir, NULL);
+}
+
+static bool make_aside(struct restore *r)
+{
+    time_t now = (time_t)(now_ms() / 1000);
+    struct tm utc;
+    char text[32];
+
+    gmtime_r(&now, &utc);
+    strftime(text, sizeof text, "%Y%m%dT%H%M%SZ", &utc);
+    for (int i = 1; i < 100; i++) {
+        free(r->aside);
+        r->aside = i == 1
+                       ? gr_printf("%s/replaced-%s", r->state_dir, text)
+                       : gr_printf("%s/replaced-%s-%d", r->state_dir, text, i);
+        if (mkdir(r->aside, 0700) == 0)
+            return true;
+        if (errno != EEXIST)
+            break;
+    }
+    complain(EXIT_REFUSED, "%s: %s", r->aside, strerror(errno));
+    return false;
+}
+
+static bool swap(struct restore *r)
+{
+    bool any = false;
+
+    if (!make_aside(r) || !write_marker(r))
+        return false;
+    for (size_t i = 0; i < r->count; i++) {
+        if (!put_in_place(r, &r->copies[i])) {
+            complain(EXIT_REFUSED,
+                     "the restore is not finished, and no process starts until "
+                     "it is: correct the cause and run the command again");
+            return false;
+        }
+        any = any || r->copies[i].replaced;
+    }
+    if (!sync_path(r->aside, O_DIRECTORY) ||
+        !sync_path(r->state_dir, O_DIRECTORY) || unlink(r->marker) != 0)
+        return false;
+    rmdir(r->staging);
+    if (!any && rmdir(r->aside) == 0) {
+        free(r->aside);
+        r->aside = NULL;
+    }
+    return sync_path(r->state_dir, O_DIRECTORY);
+}
+
+/* ---- words ---- */
+
+static json_t *copies_json(const struct restore *r)
+{
+    json_t *out = json_array();
+
+    for (size_t i = 0; i < r->count; i++) {
+        const struct copy *c = &r->copies[i];
+
+        json_array_append_new(
+            out, json_pack("{s:s, s:o, s:I, s:b, s:o}", "process", c->name,
+                           "copied_at", json_time(c->copied_ms), "bytes",
+                           (json_int_t)c->bytes, "replaced", c->replaced,
+                           "requests_lost",
+                           c->lost < 0 ? json_null() : json_integer(c->lost)));
+    }
+    return out;
+}
+
+static void print_copies(struct ctl *ctl, const struct restore *r)
+{
+    char since[RFC3339_BYTES], bytes[32], ago[32];
+    int64_t oldest_ms = INT64_MAX;
+
+    for (size_t i = 0; i < r->count; i++) {
+        const struct copy *c = &r->copies[i];
+
+        rfc3339(since, c->copied_ms);
+        if (c->copied_ms < oldest_ms)
+            oldest_ms = c->copied_ms;
+        printf("%-14s %srestored%s  %s, copied at %s", c->name,
+               colour_on(GREEN, ctl->colour), colour_off(GREEN, ctl->colour),
+               human_bytes(c->bytes, bytes), since);
+        if (c->lost >= 0)
+            printf("; %lld requests were accepted since", (long long)c->lost);
+        putchar('\n');
+    }
+    rfc3339(since, oldest_ms);
+    printf("\nWhat was stored after %s (%s ago) is lost, unless a process that "
+           "was not restored\nstill has it. The sequencer begins a new "
+           "grapnel-series.\n",
+           since, human_ms(now_ms() - oldest_ms, ago));
+    if (r->aside)
+        printf("The replaced files are in %s. Delete them when you need them "
+               "no more.\n",
+               r->aside);
+}
+
+static int report(struct ctl *ctl, const struct restore *r)
+{
+    if (ctl->json)
+        print_json(json_pack("{s:o, s:o}", "replaced_files",
+                             r->aside ? json_string(r->aside) : json_null(),
+                             "processes", copies_json(r)));
+    else
+        print_copies(ctl, r);
+    return 0;
+}
+
+static void restore_fini(struct restore *r)
+{
+    for (size_t i = 0; i < r->count; i++)
+        free(r->copies[i].name);
+    free(r->copies);
+    free(r->staging);
+    free(r->marker);
+    free(r->aside);
+}
+
+static bool is_ready(struct restore *r, const char *const *names)
+{
+    if (!(*names ? take_named(r, names) : find_all(r) && is_complete(r)) ||
+        !finishes_earlier(r) || !take_locks(r) || !make_all_ready(r))
+        return false;
+    for (size_t i = 0; !r->in_place && i < r->count; i++)
+        count_lost(r, &r->copies[i]);
+    return true;
+}
+
+int run_restore(struct ctl *c)
+{
+    static const char *const keys[] = {"state_dir", NULL};
+    struct restore r = {0};
+    struct stat a, b;
+    int code = EXIT_REFUSED;
+
+    need_settings(c, keys, "nothing was restored");
+    r.from = c->parsed.args[0];
+    r.state_dir = c->settings->state_dir;
+    r.staging = gr_printf("%s/restore.new", r.state_dir);
+    r.marker = gr_printf("%s/restore.unfinished", r.state_dir);
+    if (mkdir(r.state_dir, 0700) != 0 && errno != EEXIST)
+        complain(EXIT_REFUSED, "state_dir: %s can't be made: %s", r.state_dir,
+                 strerror(errno));
+    r.in_place = stat(r.from, &a) == 0 && stat(r.state_dir, &b) == 0 &&
+                 a.st_ino == b.st_ino && a.st_dev == b.st_dev;
+    if (is_ready(&r, c->parsed.args + 1) && (r.in_place || swap(&r)))
+        code = report(c, &r);
+    restore_fini(&r);
+    return code;
+}
