@@ -20,6 +20,10 @@ static void put_message(void *self, const struct attempt_row *row)
 {
     struct buf *out = self;
     struct wire_drained drained = {.grant = row->grant};
+    struct wire_missing missing = {.grant = row->grant,
+                                   .endpoint = wire_text(row->endpoint),
+                                   .event_id = wire_text(row->event_id),
+                                   .task = row->attempts};
     struct wire_result r = {.grant = row->grant,
                             .endpoint = wire_text(row->endpoint),
                             .event_id = wire_text(row->event_id),
@@ -36,6 +40,10 @@ static void put_message(void *self, const struct attempt_row *row)
 
     if (row->outcome == OUTCOME_DRAINED) {
         wire_put_drained(out, &drained);
+        return;
+    }
+    if (row->outcome == OUTCOME_MISSING) {
+        wire_put_missing(out, &missing);
         return;
     }
     if (row->outcome != OUTCOME_DELIVERED) /* of no use to the sequencer */
@@ -87,6 +95,21 @@ uint64_t results_put_drained(struct deliverer *d, uint64_t grant)
 
     results_put(d, &row);
     return row.n;
+}
+
+void results_put_missing(struct deliverer *d, const struct grant *g,
+                         const char *event_id, uint64_t task)
+{
+    struct attempt_row row = {.grant = g->id,
+                              .endpoint = g->name,
+                              .event_id = event_id,
+                              .outcome = OUTCOME_MISSING,
+                              .error = "",
+                              .reason = "",
+                              .at_ms = d->daemon.loop.now_ms,
+                              .attempts = task};
+
+    results_put(d, &row);
 }
 
 bool results_load(void *self, const char *peer, uint64_t n, int kind,

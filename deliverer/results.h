@@ -9,6 +9,7 @@
 enum { RESULTS_KEPT = 512 };
 
 struct deliverer;
+struct grant;
 
 struct results {
     uint64_t turn;  /* in which the messages were made */
@@ -25,6 +26,9 @@ void results_put(struct deliverer *d, struct attempt_row *row);
 /* Nothing is in flight under this grant, or ever will be. Returns its number.
  */
 uint64_t results_put_drained(struct deliverer *d, uint64_t grant);
+/* This delivery is not known here, though its task has been taken. */
+void results_put_missing(struct deliverer *d, const struct grant *g,
+                         const char *event_id, uint64_t task);
 /* The hop's load (hop.h). */
 bool results_load(void *self, const char *peer, uint64_t n, int kind,
                   int64_t ref, struct buf *out);

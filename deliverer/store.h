@@ -98,8 +98,10 @@ void store_grants(struct store *s, grant_row_fn *each, void *self);
 
 /* ---- attempts ---- */
 
-/* The outcome of a row that is the end of its grant (beside enum outcome). */
-enum { OUTCOME_DRAINED = 0 };
+/* The outcome (beside enum outcome) of a row that is the end of its grant, and of one
+ * that says that a delivery is not known; the number of its task stands as its
+ * `attempts`. */
+enum { OUTCOME_DRAINED = 0, OUTCOME_MISSING = -1 };
 
 struct attempt_row {
     uint64_t n; /* in the hop's log */

@@ -223,6 +223,33 @@ static gr_rc take_retry_now(struct deliverer *d, uint64_t n, struct bytes msg)
     return GR_OK;
 }
 
+/* ---- deliveries that the sequencer asks about ---- */
+
+/* What waits, flies or has ended in this turn is known. What has ended before is in
+ * our log before this answer, and the sequencer takes that first. */
+static gr_rc take_check(struct deliverer *d, uint64_t n, struct bytes msg)
+{
+    char event_id[EVENT_ID_BYTES + 1];
+    struct wire_check w;
+    struct task_row row;
+    struct grant *g;
+
+    rows_none(d, n);
+    if (wire_get_check(&w, msg) != GR_OK || w.event_id.n > EVENT_ID_BYTES ||
+        !w.grant)
+        return GR_REFUSE;
+    wire_copy(event_id, sizeof event_id, w.event_id);
+    g = grants_take(d, w.grant, w.endpoint);
+    if (g->state != GRANT_OPEN) /* its `drained` is the answer */
+        return GR_OK;
+    if (tasks_find(&d->tasks, g, event_id) ||
+        (g->endpoint.rows > 0 &&
+         store_task_find(&d->store, g->id, event_id, &row)))
+        return GR_OK;
+    results_put_missing(d, g, event_id, w.task);
+    return GR_OK;
+}
+
 /* ---- the hop ---- */
 
 gr_rc take_message(void *self, const char *from, uint64_t n, struct bytes msg)
@@ -255,6 +282,8 @@ gr_rc take_message(void *self, const char *from, uint64_t n, struct bytes msg)
         return take_dropped(d, n, msg);
     if (kind == WIRE_KIND_RETRY_NOW)
         return take_retry_now(d, n, msg);
+    if (kind == WIRE_KIND_CHECK)
+        return take_check(d, n, msg);
     rows_none(d, n);
     return GR_REFUSE;
 }

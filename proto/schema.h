@@ -137,6 +137,18 @@
     F(str, endpoint, "")                                                    \
     F(str, event_id, "due now; its budget and its count stay as they are")
 
+#define WIRE_CHECK(F) /* sequencer -> deliverer: do you know this delivery? */ \
+    F(u64, grant, "under which it was given out")                              \
+    F(str, endpoint, "")                                                       \
+    F(str, event_id, "if you do not know it, say `missing`")                   \
+    F(u64, task, "number of its task in this log")
+
+#define WIRE_MISSING(F) /* deliverer -> sequencer: the answer to a check */ \
+    F(u64, grant, "of the check")                                           \
+    F(str, endpoint, "")                                                    \
+    F(str, event_id, "not known here; what was is in the results before")   \
+    F(u64, task, "of the check")
+
 #define WIRE_RESULT(F) /* deliverer -> sequencer: what an attempt came to */ \
     F(u64, grant, "")                                                        \
     F(str, endpoint, "")                                                     \
@@ -298,7 +310,9 @@
     M(41, DECIDED, decided, 1)       \
     M(42, REPLAYED, replayed, 1)     \
     M(43, REDIRECTED, redirected, 1) \
-    M(44, RETRY_NOW, retry_now, 1)
+    M(44, RETRY_NOW, retry_now, 1)   \
+    M(48, CHECK, check, 1)           \
+    M(49, MISSING, missing, 1)
 
 #define WIRE_RECORDS(M) M(64, ENDPOINT_CONFIG, endpoint_config, 1)
 

@@ -24,7 +24,5 @@ void grants_forget_longest(struct sequencer *q);
 struct endpoint *grants_endpoint_under(struct sequencer *q, uint64_t grant,
                                        const struct deliverer *d);
 void grants_end_all(struct sequencer *q, struct deliverer *d, const char *why);
-/* It is heard, and is not leaving. */
-bool grants_is_here(const struct sequencer *q, const struct deliverer *d);
 
 #endif

@@ -45,6 +45,7 @@ gr_rc loop_apply(void *self, const char *from, uint64_t n, struct bytes msg)
     struct wire_accepted accepted;
     struct wire_result result;
     struct wire_drained drained;
+    struct wire_missing missing;
     struct wire_requeued requeued;
     struct wire_decided decided;
     struct wire_replayed replayed;
@@ -66,6 +67,10 @@ gr_rc loop_apply(void *self, const char *from, uint64_t n, struct bytes msg)
             return GR_REFUSE;
         grants_drained(q, from, drained.grant);
         return GR_OK;
+    case WIRE_KIND_MISSING:
+        return wire_get_missing(&missing, msg) == GR_OK
+                   ? results_missing(q, from, &missing)
+                   : GR_REFUSE;
     case WIRE_KIND_REQUEUED:
         return wire_get_requeued(&requeued, msg) == GR_OK
                    ? letters_requeued(q, &requeued)
@@ -100,6 +105,8 @@ bool loop_load(void *self, const char *peer, uint64_t n, int kind, int64_t ref,
         return dispatch_load_dropped(q, ref, out);
     case WIRE_KIND_RETRY_NOW:
         return dispatch_load_retry_now(q, peer, ref, out);
+    case WIRE_KIND_CHECK:
+        return watch_load(q, n, ref, out);
     case WIRE_KIND_RECALLED:
         wire_put_recalled(out, &recalled);
         return true;
@@ -256,6 +263,7 @@ int loop_work(void *self)
     q->metrics[METRIC_BUFFERED] = streams_held(q->streams);
     wait_ms = grants_work(q);
     letters_work(q);
+    watch_work(q);
     replay_ms = replay_work(q);
     wait_ms = sooner(wait_ms, replay_ms);
     more_ms = q->was_undone ? -1 : dispatch_work(q);

@@ -256,10 +256,11 @@ static void record(struct sequencer *q, struct coming *c)
         lanes_unhalt(q, c->e, c->d.event, c->d.lane);
 }
 
-static bool find(struct sequencer *q, struct coming *c)
+static bool find(struct sequencer *q, struct coming *c, struct bytes event_id,
+                 struct bytes endpoint_name)
 {
-    int64_t event = store_event_n(q->store, c->r->event_id);
-    char *endpoint = wire_dup(c->r->endpoint);
+    int64_t event = store_event_n(q->store, event_id);
+    char *endpoint = wire_dup(endpoint_name);
     bool there;
 
     c->e = endpoint_find(q, endpoint);
@@ -277,6 +278,15 @@ static bool find(struct sequencer *q, struct coming *c)
     return there;
 }
 
+static void coming_fini(struct coming *c)
+{
+    free(c->error);
+    free(c->reason);
+    free(c->old_error);
+    free(c->old_reason);
+    free(c->old_deliverer);
+}
+
 gr_rc results_take(struct sequencer *q, const char *from,
                    const struct wire_result *r)
 {
@@ -286,7 +296,7 @@ gr_rc results_take(struct sequencer *q, const char *from,
         r->outcome > OUTCOME_RELEASED)
         return GR_REFUSE;
     wire_copy(c.id, sizeof c.id, r->event_id);
-    if (!find(q, &c)) {
+    if (!find(q, &c, r->event_id, r->endpoint)) {
         log_warn(c.id, "a result for a delivery that is not known here",
                  LS("from", from));
         return GR_OK;
@@ -296,10 +306,35 @@ gr_rc results_take(struct sequencer *q, const char *from,
     c.present = c.d.status < DELIVERY_DELIVERED && c.d.grant &&
                 c.d.grant == r->grant && c.d.grant == c.e->grant;
     record(q, &c);
-    free(c.error);
-    free(c.reason);
-    free(c.old_error);
-    free(c.old_reason);
-    free(c.old_deliverer);
+    coming_fini(&c);
+    return GR_OK;
+}
+
+gr_rc results_missing(struct sequencer *q, const char *from,
+                      const struct wire_missing *m)
+{
+    struct coming c = {.from = from};
+
+    if (m->event_id.n != EVENT_ID_BYTES)
+        return GR_REFUSE;
+    wire_copy(c.id, sizeof c.id, m->event_id);
+    /* Given out again since it was asked about, or answered: nothing is amiss. */
+    if (find(q, &c, m->event_id, m->endpoint) &&
+        c.d.status < DELIVERY_DELIVERED && c.d.grant == m->grant &&
+        c.d.grant == c.e->grant && c.d.out_n == m->task) {
+        if (c.d.status == DELIVERY_IN_FLIGHT)
+            left_window(&c);
+        c.d.grant = 0;
+        move(&c, DELIVERY_WAITING);
+        c.e->waiting = true;
+        store_delivery_set(q->store, &c.d);
+        q->metrics[METRIC_MISSING]++;
+        log_warn(c.id,
+                 "its deliverer does not know this delivery: it is given out "
+                 "again",
+                 LS("endpoint", c.e->name), LS("deliverer", from),
+                 LI("attempts", c.d.attempts));
+    }
+    coming_fini(&c);
     return GR_OK;
 }

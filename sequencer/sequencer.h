@@ -60,6 +60,7 @@ enum {
     METRIC_DEAD,
     METRIC_RETRIES,
     METRIC_LATE,
+    METRIC_MISSING,
     METRIC_RECOVERED,
     METRIC_REQUEUED,
     METRIC_REPLAYED,
@@ -114,6 +115,16 @@ struct deliverer {
     uint64_t *wanted; /* grants it asked about in the last beat */
     size_t wanted_count;
     int64_t out; /* tasks it has and has not parked */
+    /* watch.c: numbers below watch_n were given to it long ago; those below
+     * watch_next were at watch_ms (awake). */
+    uint64_t watch_n, watch_next;
+    int64_t watch_ms;
+};
+
+/* A delivery at its deliverer, in the order of store_out_after(). */
+struct out_row {
+    int64_t status, event, next_ms;
+    uint64_t out_n;
 };
 
 /* On disk forever. */
@@ -137,14 +148,15 @@ struct endpoint {
     int64_t gone_after; /* 0, or removed: no event above it has a delivery */
     struct deliverer *home;
     uint64_t grant;
-    int64_t config;     /* digest of `carried` */
-    struct buf carried; /* the configuration, encoded */
-    bool recall;        /* to be recalled in the next turn */
-    bool recalling;     /* was; nothing more is given out under its grant */
-    bool say_granted;   /* its home is to hear of the grant */
-    int64_t out;        /* tasks at home, neither parked nor ended */
-    bool waiting;       /* there may be deliveries that may go out */
-    bool sweeping;      /* there may be some under grants that ended */
+    int64_t config;         /* digest of `carried` */
+    struct buf carried;     /* the configuration, encoded */
+    bool recall;            /* to be recalled in the next turn */
+    bool recalling;         /* was; nothing more is given out under its grant */
+    bool say_granted;       /* its home is to hear of the grant */
+    int64_t out;            /* tasks at home, neither parked nor ended */
+    bool waiting;           /* there may be deliveries that may go out */
+    bool sweeping;          /* there may be some under grants that ended */
+    struct out_row watched; /* watch.c: the last that was looked at */
     /* Lanes (lanes.c). */
     int ordered; /* enum order_lanes, as its deliveries stand; -1: in between */
     int64_t turn; /* the last lane that was given out */
@@ -197,9 +209,11 @@ struct sequencer {
     struct store_lanes *lanes;
     int64_t reserved_event; /* numbers up to here are never given again */
     int64_t looked_ms;      /* mono: last look at the disk and at retention */
-    bool was_undone; /* a full disk took a turn back: give nothing out yet */
-    bool no_room;    /* the disk is below its mark: take no events */
-    size_t turn;     /* counts turns, for taking turns */
+    bool was_undone;    /* a full disk took a turn back: give nothing out yet */
+    bool no_room;       /* the disk is below its mark: take no events */
+    size_t turn;        /* counts turns, for taking turns */
+    size_t watch_turn;  /* the same, of watch.c */
+    int64_t watched_ms; /* mono: its last look */
     bool purge_keys, purge_events,
         purge_order;   /* there may be something to forget */
     int64_t purged_ms; /* wall: when `purged_to` began anew */
@@ -245,6 +259,8 @@ void grants_open(struct sequencer *q);
 void grants_configure(struct sequencer *q, const struct settings *s);
 /* They are about to change: nothing points at them until then. */
 void grants_forget_settings(struct sequencer *q);
+/* It beats within its lease, and does not leave. */
+bool grants_is_here(const struct sequencer *q, const struct deliverer *d);
 void grants_beat(struct sequencer *q, const struct wire_beat *b);
 void grants_drained(struct sequencer *q, const char *from, uint64_t grant);
 void grants_set_back(struct sequencer *q, const char *peer, bool we_are_older);
@@ -274,6 +290,10 @@ bool dispatch_load(struct sequencer *q, const char *peer, uint64_t n,
 bool dispatch_load_dropped(struct sequencer *q, int64_t ref, struct buf *out);
 bool dispatch_load_retry_now(struct sequencer *q, const char *peer, int64_t ref,
                              struct buf *out);
+
+/* watch.c: what a deliverer should have answered long ago */
+void watch_work(struct sequencer *q);
+bool watch_load(struct sequencer *q, uint64_t n, int64_t ref, struct buf *out);
 
 /* lanes.c: which delivery waits for which */
 int64_t lanes_of(const struct endpoint *e, const struct workspace *ws);
@@ -313,6 +333,9 @@ json_t *endpoints_resume(void *self, json_t *args, char why[200]);
 /* results.c: what came back */
 gr_rc results_take(struct sequencer *q, const char *from,
                    const struct wire_result *r);
+/* Its deliverer does not know it: it waits again. */
+gr_rc results_missing(struct sequencer *q, const char *from,
+                      const struct wire_missing *m);
 
 /* letters.c: to dlqd and back */
 enum { LETTER_ID_BYTES = 4 + EVENT_ID_BYTES + 1 + NAME_MAX_BYTES + 1 };

@@ -153,6 +153,11 @@ int store_ready(struct store *s, int64_t endpoint, int64_t after_lane, int most,
                 struct ready_row *rows);
 /* Up to `most` that wait, those behind others too, in no order. */
 int store_waiting(struct store *s, int64_t endpoint, int most, int64_t *events);
+/* Those that carry this grant, by status and event, behind `after`; at most `most`.
+ * Returns how many. */
+int store_out_after(struct store *s, int64_t endpoint, uint64_t grant,
+                    const struct out_row *after, int most,
+                    struct out_row *rows);
 /* The next grant above `after` that deliveries of this endpoint carry; 0: none. */
 uint64_t store_open_grant(struct store *s, int64_t endpoint, uint64_t after);
 /* Deliveries that carry an ended grant, at most `most`: open ones wait again, of

@@ -63,6 +63,10 @@ static const struct db_statement statements[] = {
      "< 3 THEN 0 ELSE status END WHERE endpoint = ?1 AND event IN (SELECT "
      "event FROM deliveries INDEXED BY deliveries_out WHERE endpoint = ?1 AND "
      "grant_id = ?2 AND grant_id <> 0 LIMIT ?3) RETURNING status, lane"},
+    {AT(out_after),
+     "SELECT status, event, out_n, next_ms FROM deliveries INDEXED BY "
+     "deliveries_out WHERE endpoint = ?1 AND grant_id = ?2 AND grant_id <> 0 "
+     "AND (status, event) > (?3, ?4) ORDER BY status, event LIMIT ?5"},
     {AT(attempt_add), "INSERT OR IGNORE INTO attempts(event, endpoint, "
                       "attempt_id, n, at_ms, duration_ms, http_status, error, "
                       "deliverer) VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?)"},
@@ -266,6 +270,26 @@ int store_sweep(struct store *s, int64_t endpoint, uint64_t grant, int most,
     for (; db_step(s->db, q); n++)
         if (col_i64(q, 0) >= DELIVERY_DELIVERED && col_i64(q, 1) >= 0)
             freed[(*freed_count)++] = col_i64(q, 1);
+    db_done(q);
+    return n;
+}
+
+int store_out_after(struct store *s, int64_t endpoint, uint64_t grant,
+                    const struct out_row *after, int most, struct out_row *rows)
+{
+    stmt *q = s->out_after;
+    int n = 0;
+
+    bind_i64(q, 1, endpoint);
+    bind_i64(q, 2, (int64_t)grant);
+    bind_i64(q, 3, after->status);
+    bind_i64(q, 4, after->event);
+    bind_i64(q, 5, most);
+    for (; n < most && db_step(s->db, q); n++)
+        rows[n] = (struct out_row){.status = col_i64(q, 0),
+                                   .event = col_i64(q, 1),
+                                   .out_n = (uint64_t)col_i64(q, 2),
+                                   .next_ms = col_i64(q, 3)};
     db_done(q);
     return n;
 }

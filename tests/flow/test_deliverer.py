@@ -280,6 +280,31 @@ class Grants(DelivererTest):
         self.assertEqual(self.requests(3), [])
         self.assertEqual(self.tasks(), 0)
 
+    def test_what_is_not_known_is_said_to_be_missing(self):
+        """P2: and what is known is not: in flight, queued, waiting for a retry.
+        What has ended is not known any more, but its result comes first."""
+        self.r.receiver.rules({"path": "/crm", "answers": [
+            {"status": 503, "times": 1}, {"status": 200, "times": 1},
+            {"action": "blackhole"}]})
+        self.grant(first_wait_ms=600000, max_in_flight=1, timeout_ms=60000)
+        for n in range(1, 5):
+            self.task(n)
+            self.s.until(lambda: len(self.requests()) >= min(n, 3), 10 * SLOW)
+        self.s.until(lambda: len(self.s.results) == 2, 10 * SLOW)
+        for n in range(1, 5):
+            self.s.check(G, "crm", event(n), n)
+        self.s.check(G, "crm", event(99), 17)
+        self.s.until(lambda: len(self.s.missing) == 2, 10 * SLOW)
+        self.s.run_for(0.1)
+        self.assertEqual(self.s.missing, [(event(2), 2, 2), (event(99), 17, 2)])
+        self.restart()  # rows are known, too
+        self.s.check(G, "crm", event(1), 1)
+        self.s.check(G, "crm", event(4), 4)
+        self.s.check(G, "crm", event(98), 18)
+        self.s.until(lambda: len(self.s.missing) == 3, 10 * SLOW)
+        self.assertEqual(self.s.missing[-1][:2], (event(98), 18))
+        self.d.kill()
+
     def test_one_that_hangs_costs_its_neighbours_nothing(self):
         self.r.receiver.rules({"path": "/hole", "answers": [
             {"action": "blackhole"}]})

@@ -12,6 +12,7 @@ import zmq
 
 BATCH, ACKED, RUNS, BEAT, PULSE, GRANTED, VOIDED = 1, 2, 3, 4, 5, 6, 7
 TASK, RECALLED, DROPPED, RESULT, DRAINED, CONFIG = 33, 34, 35, 36, 37, 64
+CHECK, MISSING = 48, 49
 RESULT_FIELDS = ("grant endpoint event_id attempt_id outcome attempts at_ms "
                  "duration_ms http_status reason error first_ms next_ms "
                  "response").split()
@@ -71,6 +72,7 @@ class FakeSequencer:
         self.place = 0         # of the deliverer's log
         self.their_run = 0
         self.results, self.drained, self.beats = [], [], []
+        self.missing = []      # (event, task, results before it)
         self.counted = 0
         self.grants = {}       # grant -> (endpoint, config)
         self.pulses = self.answers_wanted = True
@@ -100,6 +102,9 @@ class FakeSequencer:
 
     def drop(self, grant, endpoint, event):
         self.put(DROPPED, grant, endpoint, event)
+
+    def check(self, grant, endpoint, event, task):
+        self.put(CHECK, grant, endpoint, event, task)
 
     def grant(self, grant, endpoint, conf):
         self.grants[grant] = (endpoint, conf)
@@ -167,6 +172,8 @@ class FakeSequencer:
             r = dict(zip(RESULT_FIELDS, fields))
             r["outcome"] = OUTCOMES[r["outcome"]]
             self.results.append(r)
+        elif kind == MISSING:
+            self.missing.append((fields[2], fields[3], len(self.results)))
         elif kind == DRAINED:
             self.drained.append(fields[0])
 

@@ -1,0 +1,118 @@
+/* watch: the deliveries that a deliverer has had for longer than any attempt takes.
+ * It is asked about each (`check`), in its log and so behind the task; for one that
+ * it does not know it answers `missing`, in its own log and so behind every result
+ * that it ever had. Such a delivery is given out again, loudly: nothing else would
+ * ever end it. What waits there for a retry, a rate limit or its turn is known
+ * there, and nothing is answered.
+ *
+ * It is a net below the protocol, so it is cheap rather than quick: a bounded number
+ * of rows is looked at each second, the endpoints in turn. */
+#include "grant.h"
+#include "log.h"
+#include "store.h"
+
+enum {
+    EVERY_MS = 1000,
+    /* In one look. An endpoint costs one more than its rows. */
+    ROWS_PER_LOOK = 256,
+    ROWS_AT_ONCE = 64,
+    BACKLOG_MOST = 1024, /* rows that wait to leave to its deliverer */
+};
+
+/* Longer than any attempt, and than it takes to hear of it. */
+static int64_t watch_after_ms(const struct sequencer *q)
+{
+    return q->silence_ms;
+}
+
+/* Since the mark before the last one so much time has passed: what was given out
+ * below it is suspicious. */
+static void mark(struct sequencer *q, struct deliverer *d)
+{
+    int64_t now = q->d.loop.awake_ms;
+
+    if (d->watch_ms && now - d->watch_ms < watch_after_ms(q))
+        return;
+    d->watch_n = d->watch_ms ? d->watch_next : 0;
+    d->watch_next = hop_next(q->d.hop, d->name);
+    d->watch_ms = now;
+}
+
+static bool may_ask(const struct sequencer *q, const struct endpoint *e)
+{
+    return e->grant && e->home && e->settings && !e->recalling && !e->recall &&
+           !e->sweeping && e->home->watch_n && grants_is_here(q, e->home) &&
+           hop_backlog(q->d.hop, e->home->name) < BACKLOG_MOST;
+}
+
+static void ask(struct sequencer *q, struct endpoint *e,
+                const struct out_row *r)
+{
+    bool late = r->status != DELIVERY_RETRYING ||
+                r->next_ms < q->d.loop.now_ms - watch_after_ms(q);
+
+    if (!late || r->out_n >= e->home->watch_n)
+        return;
+    /* A final one is a copy that is to be dropped: it is told so again. */
+    hop_put(q->d.hop, e->home->name,
+            r->status < DELIVERY_DELIVERED ? WIRE_KIND_CHECK
+                                           : WIRE_KIND_DROPPED,
+            delivery_ref(r->event, e->id));
+}
+
+/* Returns how many rows it looked at. */
+static int look(struct sequencer *q, struct endpoint *e, int most)
+{
+    struct out_row rows[ROWS_AT_ONCE];
+    int n;
+
+    if (most > ROWS_AT_ONCE)
+        most = ROWS_AT_ONCE;
+    n = store_out_after(q->store, e->id, e->grant, &e->watched, most, rows);
+    for (int i = 0; i < n; i++)
+        ask(q, e, &rows[i]);
+    e->watched = n < most ? (struct out_row){0} : rows[n - 1];
+    return n;
+}
+
+void watch_work(struct sequencer *q)
+{
+    int left = ROWS_PER_LOOK;
+
+    if (q->d.loop.mono_ms - q->watched_ms < EVERY_MS)
+        return;
+    q->watched_ms = q->d.loop.mono_ms;
+    for (size_t i = 0; i < q->deliverer_count; i++)
+        mark(q, q->deliverers[i]);
+    for (size_t k = 0; left > 0 && k < q->endpoint_count; k++) {
+        struct endpoint *e = &q->endpoints[q->watch_turn++ % q->endpoint_count];
+
+        if (may_ask(q, e))
+            left -= 1 + look(q, e, left);
+    }
+}
+
+bool watch_load(struct sequencer *q, uint64_t n, int64_t ref, struct buf *out)
+{
+    struct endpoint *e = endpoint_by_id(q, ref & (ENDPOINTS_MAX - 1));
+    struct wire_check m = {0};
+    struct delivery_row d;
+    struct event_row ev;
+    /* Given out again since? Then its new task is behind this. */
+    bool there = e && e->grant &&
+                 store_delivery(q->store, ref >> EVENT_BITS_ENDPOINT, e->id,
+                                &d) &&
+                 d.status < DELIVERY_DELIVERED && d.grant == e->grant &&
+                 d.out_n < n && store_event(q->store, d.event, &ev);
+
+    if (there) {
+        m.grant = d.grant;
+        m.endpoint = wire_text(e->name);
+        m.event_id = wire_text(ev.id);
+        m.task = d.out_n;
+        wire_put_check(out, &m);
+    }
+    store_done(q->store);
+    store_delivery_done(q->store);
+    return there;
+}
