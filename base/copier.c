@@ -56,7 +56,7 @@ static void warn(struct copier *c, int rc)
     c->warned_ms = mono_ms();
     log_warn(NULL,
              "the WAL can't be copied into its file and grows; nothing is lost",
-             LS("file", c->path), LS("why", sqlite3_errstr(rc)));
+             LS("file", c->path), LS("error", sqlite3_errstr(rc)));
 }
 
 /* Pages that are copied now. A busy or full disk is no harm here: the WAL has

@@ -4,6 +4,7 @@
 #include "json_text.h"
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +15,7 @@ enum {
     LINE_MAX_BYTES = 32 * 1024,
     LINE_END_BYTES = 16,    /* of those, for `cut` and the line's end */
     VALUE_MAX_BYTES = 2048, /* a longer text is cut */
+    OPEN_AGAIN_MS = 10 * 1000,
 };
 
 static const char *const level_names[] = {"debug", "info", "warn", "error"};
@@ -23,15 +25,36 @@ static struct {
     enum log_level least;
     bool json, torn; /* torn: a pipe took only the start of the last line */
     uint64_t dropped;
+    int64_t mono_ms;
 } out = {.process = "grapnel", .least = LOG_INFO};
+
+/* Lines about events that may still be written in this second, and those that
+ * were not: of debug and info, of warnings. */
+static struct {
+    int64_t since_ms;
+    int left[2];
+    uint64_t suppressed[2];
+} events = {.left = {LOG_EVENT_LINES, LOG_EVENT_LINES}};
+
+/* Threads of base/ log too (never about events). Recursive: memory that is gone
+ * ends in die(), which logs. */
+static pthread_mutex_t lock = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
+
+/* log.errors. A reopened file takes the place of the old descriptor. */
+static struct {
+    char *path; /* NULL: not set */
+    int fd;     /* -1: never opened yet */
+    bool opened, failing, torn;
+    uint64_t lost; /* since it began to fail */
+    int64_t tried_ms;
+} errors = {.fd = -1};
 
 void log_open(const char *process, enum log_level least, bool json)
 {
     struct stat st;
 
     snprintf(out.process, sizeof out.process, "%s", process);
-    out.least = least;
-    out.json = json;
+    log_set(least, json);
     /* A pipe or socket is ours alone (the supervisor made it); a terminal is
      * shared with the shell and keeps its flags. */
     if (fstat(STDERR_FILENO, &st) == 0 &&
@@ -40,9 +63,54 @@ void log_open(const char *process, enum log_level least, bool json)
               fcntl(STDERR_FILENO, F_GETFL) | O_NONBLOCK);
 }
 
+void log_set(enum log_level least, bool json)
+{
+    out.least = least;
+    out.json = json;
+}
+
 bool log_wants(enum log_level level)
 {
     return level >= out.least;
+}
+
+/* ---- lines about events ---- */
+
+static bool unlimited(enum log_level level)
+{
+    return level == LOG_ERROR || out.least == LOG_DEBUG;
+}
+
+bool log_has_room(enum log_level level)
+{
+    int kind = level == LOG_WARN;
+
+    if (!log_wants(level))
+        return false;
+    if (unlimited(level) || events.left[kind] > 0)
+        return true;
+    events.suppressed[kind]++;
+    return false;
+}
+
+static bool take_room(enum log_level level)
+{
+    if (!log_has_room(level))
+        return false;
+    if (!unlimited(level))
+        events.left[level == LOG_WARN]--;
+    return true;
+}
+
+static void say_suppressed(void)
+{
+    uint64_t info = events.suppressed[0], warn = events.suppressed[1];
+
+    events.suppressed[0] = events.suppressed[1] = 0;
+    if (info || warn)
+        log_write(warn ? LOG_WARN : LOG_INFO, NULL,
+                  "suppressed lines about events: more than 100 in a second",
+                  LOG_FIELDS(LI("info_lines", info), LI("warn_lines", warn)));
 }
 
 uint64_t log_dropped_count(void)
@@ -93,14 +161,10 @@ static void put_plain_text(struct buf *b, const char *s)
         put_json_text(b, s);
 }
 
-static void put_value(struct buf *b, const char *text, long long number)
+static void put_text(struct buf *b, const char *text)
 {
     char *start = NULL;
 
-    if (!text) {
-        buf_printf(b, "%lld", number);
-        return;
-    }
     if (strlen(text) > VALUE_MAX_BYTES)
         text = start = gr_strndup(text, VALUE_MAX_BYTES);
     if (out.json)
@@ -110,20 +174,40 @@ static void put_value(struct buf *b, const char *text, long long number)
     free(start);
 }
 
+static void put_value(struct buf *b, const struct log_field *f)
+{
+    char at[RFC3339_BYTES];
+
+    if (f->kind == LOG_NUMBER) {
+        buf_printf(b, "%lld", f->number);
+        return;
+    }
+    if (f->kind == LOG_TIME)
+        rfc3339(at, f->number);
+    put_text(b, f->kind == LOG_TIME ? at : f->text);
+}
+
+static bool is_left_out(const struct log_field *f)
+{
+    return (f->kind == LOG_TEXT && !f->text) ||
+           (f->kind == LOG_TIME && !f->number);
+}
+
 /* false: there is no room for this field in the line. */
-static bool put_field(struct buf *b, const char *key, const char *text,
-                      long long number)
+static bool put_field(struct buf *b, struct log_field f)
 {
     size_t at = b->len;
 
+    if (is_left_out(&f))
+        return true;
     if (out.json) {
         buf_puts(b, ",");
-        put_json_text(b, key);
+        put_json_text(b, f.key);
         buf_puts(b, ":");
     } else {
-        buf_printf(b, " %s=", key);
+        buf_printf(b, " %s=", f.key);
     }
-    put_value(b, text, number);
+    put_value(b, &f);
     if (!b->failed && b->len <= LINE_MAX_BYTES - LINE_END_BYTES)
         return true;
     b->failed = false;
@@ -151,39 +235,159 @@ static void put_line(struct buf *b, enum log_level level, const char *event,
     else
         buf_printf(b, "%s %s %s", at, level_names[level], out.process);
     if (event)
-        put_field(b, "event", event, 0);
+        put_field(b, LS("event", event));
     if (out.json)
-        put_field(b, "what", what, 0);
+        put_field(b, LS("what", what));
     else
         put_words(b, what);
     for (; f->key; f++)
-        if (!put_field(b, f->key, f->text, f->number)) {
+        if (!put_field(b, *f)) {
             buf_puts(b, out.json ? ",\"cut\":1" : " cut=1");
             break;
         }
     buf_puts(b, out.json ? "}\n" : "\n");
 }
 
+static void to_errors(const struct buf *b);
+
+/* All of it, or false: why is in errno; 0 when the line was torn. */
+static bool write_line(int fd, const struct buf *b, bool *torn)
+{
+    size_t skip = !*torn; /* the line begins with an end for a torn one */
+    ssize_t n;
+
+    do
+        n = write(fd, b->data + skip, b->len - skip);
+    while (n < 0 && errno == EINTR);
+    if (n >= 0) {
+        *torn = n < (ssize_t)(b->len - skip);
+        errno = 0;
+    }
+    return n == (ssize_t)(b->len - skip);
+}
+
+static void to_stderr(enum log_level level, const char *event, const char *what,
+                      const struct log_field *fields, struct buf *b)
+{
+    buf_init(b, LINE_MAX_BYTES);
+    buf_puts(b, "\n");
+    put_line(b, level, event, what, fields);
+    if (!write_line(STDERR_FILENO, b, &out.torn))
+        out.dropped++;
+}
+
 void log_write(enum log_level level, const char *event, const char *what,
                const struct log_field *fields)
 {
     struct buf b;
-    ssize_t n;
+
+    if (!log_wants(level) || (event && !take_room(level)))
+        return;
+    pthread_mutex_lock(&lock);
+    to_stderr(level, event, what, fields, &b);
+    if (level >= LOG_WARN && errors.path)
+        to_errors(&b);
+    pthread_mutex_unlock(&lock);
+    buf_fini(&b);
+}
+
+/* ---- log.errors ---- */
+
+/* Only standard error: the file is what fails. */
+static void say_of_file(enum log_level level, const char *what, const char *why)
+{
+    struct buf b;
 
     if (!log_wants(level))
         return;
-    buf_init(&b, LINE_MAX_BYTES);
-    if (out.torn)
-        buf_puts(&b, "\n");
-    put_line(&b, level, event, what, fields);
-    do
-        n = write(STDERR_FILENO, b.data, b.len);
-    while (n < 0 && errno == EINTR);
-    if (n < (ssize_t)b.len)
-        out.dropped++;
-    if (n > 0)
-        out.torn = n < (ssize_t)b.len;
+    to_stderr(level, NULL, what,
+              LOG_FIELDS(LS("file", errors.path), LS("error", why),
+                         LI("lost_lines", errors.lost)),
+              &b);
     buf_fini(&b);
+}
+
+static void failed(const char *why)
+{
+    if (!errors.failing)
+        say_of_file(LOG_WARN,
+                    "log.errors cannot be written: its lines are on standard "
+                    "error only, until it can",
+                    why);
+    errors.failing = true;
+}
+
+static void works(void)
+{
+    if (errors.failing)
+        say_of_file(LOG_WARN, "log.errors is written again", NULL);
+    errors.failing = false;
+    errors.lost = 0;
+}
+
+static void to_errors(const struct buf *b)
+{
+    if (errors.opened && write_line(errors.fd, b, &errors.torn)) {
+        works();
+        return;
+    }
+    errors.lost++;
+    failed(errno ? strerror(errno) : "the file took only a part of a line");
+}
+
+/* Nonblocking, so that a FIFO that nobody reads does not stop us. */
+static void open_errors(void)
+{
+    int fd = open(errors.path ? errors.path : "/dev/null",
+                  O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY |
+                      O_NONBLOCK,
+                  0640);
+
+    errors.tried_ms = out.mono_ms;
+    if (fd < 0) {
+        failed(strerror(errno));
+        errors.opened = false;
+        return;
+    }
+    if (errors.fd < 0) {
+        errors.fd = fd;
+    } else {
+        dup3(fd, errors.fd, O_CLOEXEC);
+        close(fd);
+    }
+    if (!errors.opened)
+        works();
+    errors.opened = true;
+}
+
+void log_errors_to(const char *path)
+{
+    pthread_mutex_lock(&lock);
+    free(errors.path);
+    errors.path = path ? gr_strdup(path) : NULL;
+    if (path || errors.fd >= 0)
+        open_errors();
+    pthread_mutex_unlock(&lock);
+}
+
+static void try_errors_again(void)
+{
+    pthread_mutex_lock(&lock);
+    if (errors.path)
+        open_errors();
+    pthread_mutex_unlock(&lock);
+}
+
+void log_turn(int64_t mono_ms)
+{
+    out.mono_ms = mono_ms;
+    if (errors.failing && mono_ms - errors.tried_ms >= OPEN_AGAIN_MS)
+        try_errors_again();
+    if (mono_ms - events.since_ms < SECOND_MS)
+        return;
+    events.since_ms = mono_ms;
+    events.left[0] = events.left[1] = LOG_EVENT_LINES;
+    say_suppressed();
 }
 
 void die(int code, const char *fmt, ...)

@@ -7,7 +7,15 @@
  *
  * Levels say what happens next: debug and info, nothing; warn, the peer or the
  * data is bad and we go on; error, we cannot keep a promise and die (die()).
- * A log pipe that nobody reads never blocks us: lines are dropped and counted. */
+ * A log pipe that nobody reads never blocks us: lines are dropped and counted.
+ *
+ * Lines that name an event come as fast as events do. So each process writes at
+ * most LOG_EVENT_LINES of them a second at debug and info, as many warnings, and
+ * then one line with the count of the rest. Errors are never suppressed, and at
+ * level debug nothing is.
+ *
+ * Keys mean the same in all processes; docs/OPERATIONS.md lists them. A duration
+ * ends in _ms, a size in _bytes, a time in _at (LT). */
 #ifndef BASE_LOG_H
 #define BASE_LOG_H
 
@@ -15,18 +23,43 @@
 
 enum log_level { LOG_DEBUG, LOG_INFO, LOG_WARN, LOG_ERROR };
 
+enum { LOG_EVENT_LINES = 100 };
+
 struct log_field {
     const char *key;
-    const char *text; /* NULL: `number` counts */
+    enum { LOG_TEXT, LOG_NUMBER, LOG_TIME } kind;
+    const char *text;
     long long number;
 };
 
-#define LS(k, v) ((struct log_field){.key = (k), .text = (v)})
-#define LI(k, v) ((struct log_field){.key = (k), .number = (long long)(v)})
+/* A text that is NULL, and a time that is 0, is left out; with LO an empty text,
+ * too. `v` is evaluated twice by LO. */
+#define LS(k, v) ((struct log_field){.key = (k), .kind = LOG_TEXT, .text = (v)})
+#define LO(k, v) LS(k, (v) && *(v) ? (v) : NULL)
+#define LI(k, v)         \
+    ((struct log_field){ \
+        .key = (k), .kind = LOG_NUMBER, .number = (long long)(v)})
+#define LT(k, wall_ms)   \
+    ((struct log_field){ \
+        .key = (k), .kind = LOG_TIME, .number = (long long)(wall_ms)})
 
 /* `process` is copied. Standard error is where lines go. */
 void log_open(const char *process, enum log_level least, bool json);
+/* The same for a process whose log is open; its name stays. */
+void log_set(enum log_level least, bool json);
+/* Write warnings and errors to this file as well (append; made 0600 by our
+ * umask). NULL: no longer. Opens the file anew when it is the same, for
+ * logrotate. A file that cannot be opened or written is reported once on
+ * standard error, and tried again every ten seconds; the process goes on. Lines
+ * that did not reach the file are on standard error. */
+void log_errors_to(const char *path);
+/* Call about once a turn: begins a new second for lines about events. */
+void log_turn(int64_t mono_ms);
+
 bool log_wants(enum log_level level);
+/* Would a line about an event be written now? If not, it is counted as
+ * suppressed. Ask before work that only the line needs. */
+bool log_has_room(enum log_level level);
 /* Lines that could not be written because the reader was away. */
 uint64_t log_dropped_count(void);
 

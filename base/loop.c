@@ -211,6 +211,7 @@ void loop_run(struct loop *l)
         l->awake_ms = l->mono_ms - still_ms;
         l->now_ms = now_ms();
         l->turn_us = mono_us();
+        log_turn(l->mono_ms);
         take_signals(l);
         wait_ms = work(l);
         slept_ms = mono_ms();
@@ -222,4 +223,5 @@ void loop_run(struct loop *l)
     }
     standin_close(l->standin);
     l->standin = NULL;
+    log_turn(l->mono_ms + SECOND_MS); /* what is not counted yet */
 }

@@ -136,7 +136,7 @@ static void note_change(struct changes *changes, const struct alert_rule *rule,
     log_warn(NULL, resolved ? "alert resolved" : "alert fires",
              LS("alert", rule->name), LS("subject", a->subject),
              LS("severity", rule_severity(rule->severity)),
-             LS("what", summary));
+             LS("summary", summary));
 }
 
 static void step(struct console *c, const struct alert_rule *rule,

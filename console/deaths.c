@@ -230,7 +230,7 @@ void deaths_work(struct console *c)
             take(c, json_object_get(doc, "answer"));
         else
             log_warn(NULL, "dlqd does not tell of its deaths",
-                     LS("why", text_of(doc, "error")));
+                     LS("error", text_of(doc, "error")));
         json_decref(doc);
     }
     zmq_msg_close(&msg);

@@ -95,8 +95,8 @@ static void reconnect(struct forward *f, const char *name, bool on)
     char *address = gr_printf("ipc://%s/%s.metrics", f->run_dir, name);
 
     if ((on ? zmq_connect : zmq_disconnect)(f->in, address) != 0)
-        log_warn(NULL, "a process's metrics can't be read", LS("process", name),
-                 LS("why", zmq_strerror(errno)));
+        log_warn(NULL, "a process's metrics can't be read", LS("peer", name),
+                 LS("error", zmq_strerror(errno)));
     free(address);
 }
 

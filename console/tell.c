@@ -203,7 +203,7 @@ static void try_again(struct console *c, const struct notify_end *e)
         row.made_ms - now >= RETRY_LAST_MS) { /* a clock that was ahead */
         log_warn(NULL, "nobody could be told of an alert for a day; given up",
                  LS("notifier", e->notifier), LS("subject", row.subject),
-                 LS("why", e->why));
+                 LS("error", e->why));
         store_done(&c->store);
         store_notification_drop(&c->store, e->n);
         c->metrics[M_GIVEN_UP]++;
@@ -213,8 +213,9 @@ static void try_again(struct console *c, const struct notify_end *e)
     store_notification_again(&c->store, e->n, attempts,
                              now + backoff(attempts));
     log_warn(NULL, "a notifier could not be reached; it is tried again",
-             LS("notifier", e->notifier), LS("why", e->why),
-             LI("attempt", attempts), LI("again_in_ms", backoff(attempts)));
+             LS("notifier", e->notifier), LS("error", e->why),
+             LI("attempts", attempts),
+             LT("next_attempt_at", c->daemon.loop.now_ms + backoff(attempts)));
 }
 
 static void end_test(struct console *c, const struct notify_end *e)

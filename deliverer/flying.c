@@ -76,7 +76,7 @@ void flying_open(struct flying *f, const char *path)
         log_warn(NULL,
                  "what is in flight can't be noted: after a crash nothing "
                  "will be known of it",
-                 LS("path", path), LS("why", strerror(errno)));
+                 LS("file", path), LS("error", strerror(errno)));
         return;
     }
     if (f->file->magic != MAGIC) {

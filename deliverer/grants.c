@@ -69,7 +69,7 @@ void grants_recall(struct deliverer *d, struct grant *g, const char *why)
     if (g->state != GRANT_OPEN)
         return;
     log_info(NULL, "giving an endpoint back", LS("endpoint", g->name),
-             LS("why", why), LI("in_flight", g->endpoint.in_flight),
+             LS("reason", why), LI("in_flight", g->endpoint.in_flight),
              LI("rows", g->endpoint.rows));
     grants_count_parked(d, g, -g->endpoint.parked);
     move(d, g, GRANT_RECALLED);

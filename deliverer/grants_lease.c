@@ -99,7 +99,7 @@ static void confirm(struct deliverer *d, struct grant *g,
 
     if (endpoint_config_new(&config, w->config, &why) != GR_OK) {
         log_warn(NULL, "an endpoint can't be served as it is configured",
-                 LS("endpoint", g->name), LS("why", why));
+                 LS("endpoint", g->name), LS("error", why));
         return;
     }
     g->stamp_ms = w->stamp_ms;

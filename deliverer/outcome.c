@@ -256,19 +256,14 @@ static void log_outcome(const struct flight *f)
     enum log_level level = f->outcome == OUTCOME_DELIVERED ? LOG_DEBUG
                            : f->outcome == OUTCOME_DEAD    ? LOG_WARN
                                                            : LOG_INFO;
-    char next[RFC3339_BYTES] = "";
 
-    if (!log_wants(level))
-        return;
-    if (f->next_ms)
-        rfc3339(next, f->next_ms);
     log_write(
         level, f->task->event_id, outcome_name(f->outcome),
         LOG_FIELDS(LS("endpoint", f->task->grant->name),
                    LI("attempt", f->attempts),
-                   LI("status", f->answer.answered ? f->answer.status : 0),
-                   LI("duration_ms", f->duration_ms), LS("reason", f->reason),
-                   LS("error", f->error), LS("next", next)));
+                   LI("http_status", f->answer.answered ? f->answer.status : 0),
+                   LI("duration_ms", f->duration_ms), LO("reason", f->reason),
+                   LO("error", f->error), LT("next_attempt_at", f->next_ms)));
 }
 
 static void count_for_endpoint(struct deliverer *d, const struct flight *f)

@@ -50,7 +50,7 @@ static void set(struct sockets *s, int fd, struct socket *k, int what)
         e.events |= EPOLLOUT;
     k->in_epoll = (uint8_t)what;
     if (epoll_ctl(s->epoll, op, fd, &e) != 0)
-        log_warn(NULL, "epoll_ctl failed", LS("why", strerror(errno)));
+        log_warn(NULL, "epoll_ctl failed", LS("error", strerror(errno)));
 }
 
 void sockets_want(struct sockets *s, int fd, int what, bool kept)

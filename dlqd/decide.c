@@ -21,7 +21,7 @@ bool decide_letter(struct dlqd *d, const char *id, int state, const char *note,
         free(what);
         if (l.endpoint)
             store_decision_add(&d->store, &l, name);
-        log_info(l.event_id, "a letter is decided", LS("letter", l.id),
+        log_info(l.event_id, "a letter is decided", LS("dead_letter", l.id),
                  LS("state", name), LS("note", note));
     }
     letter_fini(&l);

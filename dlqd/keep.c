@@ -83,7 +83,8 @@ static void keep_new(struct dlqd *d, const char *from,
                       states_name(&letter_states, LETTER_DEAD), what);
     d->metrics[M_LETTERS + LETTER_DEAD]++;
     d->metrics[M_MOVED + LETTER_DEAD]++;
-    log_info(event, "a dead letter is kept", LS("letter", id), LS("why", what));
+    log_info(event, "a dead letter is kept", LS("dead_letter", id),
+             LS("summary", what));
     free(event);
     free(id);
 }
@@ -97,14 +98,15 @@ static void keep_again(struct dlqd *d, struct letter *l,
         log_warn(l->event_id,
                  "this letter died in a way that we did not ask for: we or the "
                  "sequencer came back from an older copy",
-                 LS("letter", l->id),
+                 LS("dead_letter", l->id),
                  LS("state", states_name(&letter_states, l->state)),
-                 LI("our_life", l->life), LI("its_life", m->life));
+                 LI("generation", l->life), LI("peer_generation", m->life));
     l->life = (int64_t)m->life;
     keep_move(d, l, LETTER_DEAD, what);
     store_die_again(&d->store, l->n, m, d->daemon.loop.now_ms);
     log_info(l->event_id, "a requeued letter is dead again",
-             LS("letter", l->id), LI("life", m->life), LS("why", what));
+             LS("dead_letter", l->id), LI("generation", m->life),
+             LS("summary", what));
 }
 
 static void on_dead(struct dlqd *d, const char *from, const struct wire_dead *m)
@@ -149,14 +151,14 @@ static void on_recovered(struct dlqd *d, const struct wire_recovered *m)
     case LETTER_MOVES:
         l.life = (int64_t)m->life;
         keep_move(d, &l, LETTER_RECOVERED, recovery_text(&l));
-        log_info(l.event_id, "a letter is recovered", LS("letter", id));
+        log_info(l.event_id, "a letter is recovered", LS("dead_letter", id));
         break;
     case LETTER_UNKNOWN:
         d->metrics[M_UNKNOWN]++;
         log_warn(NULL,
                  "a letter that is not here was delivered: it was purged, or "
                  "this file is an older copy",
-                 LS("letter", id));
+                 LS("dead_letter", id));
         break;
     case LETTER_REPEATED:
     case LETTER_NEW:
@@ -204,8 +206,7 @@ static void purge_one(struct dlqd *d, int64_t n)
         store_decision_add(&d->store, &l, "dropped by dlq.keep");
     if (l.state == LETTER_DEAD)
         log_warn(l.event_id, "a dead letter is dropped: dlq.keep is over",
-                 LS("letter", l.id),
-                 LS("endpoint", l.endpoint ? l.endpoint : ""),
+                 LS("letter", l.id), LS("endpoint", l.endpoint),
                  LS("reason", l.reason));
     store_drop(&d->store, n);
     d->metrics[M_LETTERS + l.state]--;

@@ -22,8 +22,8 @@ bool requeue_letter(struct dlqd *d, const char *id, const char *who,
         free(what);
         hop_put(d->daemon.hop, l.sequencer, ROW_REQUEUE,
                 store_requeue_add(&d->store, l.n, l.life));
-        log_info(l.event_id, "a letter is requeued", LS("letter", l.id),
-                 LI("life", l.life));
+        log_info(l.event_id, "a letter is requeued", LS("dead_letter", l.id),
+                 LI("generation", l.life));
     }
     letter_fini(&l);
     return may;
@@ -96,7 +96,7 @@ void requeue_set_back(void *self, const char *peer, bool we_are_older)
         log_warn(NULL,
                  "after an older copy came back, what was sent again and what "
                  "was decided is said again",
-                 LS("sequencer", peer), LI("count", count));
+                 LS("peer", peer), LI("count", count));
 }
 
 int requeue_work(struct dlqd *d)

@@ -3,6 +3,7 @@
 #include "ingress.h"
 #include "lines.h"
 #include "log.h"
+#include "profile.h"
 #include <string.h>
 
 enum {
@@ -33,8 +34,49 @@ static void log_refusal(struct ingress *g, const struct request *r,
     if (++t->lines > LINES_PER_SECOND)
         return;
     log_warn(NULL, "refused", LS("reason", answer_facts(a)->reason),
-             LI("status", answer_facts(a)->status), LS("source", r->source),
-             LS("remote", r->remote), LI("body_bytes", r->body.len));
+             LI("http_status", answer_facts(a)->status),
+             LO("source", r->source), LS("client", r->remote),
+             LI("body_bytes", r->body.len));
+}
+
+/* What the request says of itself, for the log: read only when the line is
+ * written, and out of a small body only. */
+static void log_event(struct ingress *g, const struct request *r)
+{
+    const struct source *source = settings_source(g->daemon.settings,
+                                                  r->source);
+    struct subject subject = {
+        .source = r->source,
+        .headers = {r->headers.data ? r->headers.data : "", r->headers.len},
+        .body = {r->body.data ? r->body.data : "", r->body.len}};
+    const char *why;
+    struct buf id;
+
+    buf_init(&id, TEXT_MAX_BYTES);
+    subject_for_log(&subject);
+    if (source && !source->batch &&
+        profile_event_id(source, &subject, &id, &why) != GR_OK)
+        buf_reset(&id);
+    log_info(r->event_id, "accepted",
+             LS("provider_id", id.len ? id.data : NULL),
+             LS("source", r->source), LS("client", r->remote),
+             LI("body_bytes", r->body.len),
+             LI("duration_ms", mono_ms() - r->taken_ms),
+             LS("mode", profile_mode(source, &subject)));
+    subject_fini(&subject);
+    buf_fini(&id);
+}
+
+static void log_accepted(struct ingress *g, const struct request *r)
+{
+    if (!r->lines && log_has_room(LOG_INFO))
+        log_event(g, r);
+    for (size_t i = 0; r->lines && i < r->lines->count; i++)
+        if (!r->lines->items[i].refusal && log_has_room(LOG_INFO))
+            log_info(r->lines->items[i].event_id, "accepted",
+                     LS("source", r->source), LS("client", r->remote),
+                     LI("body_bytes", r->lines->items[i].text.n),
+                     LI("duration_ms", mono_ms() - r->taken_ms));
 }
 
 static void answered(void *self, const struct request *r, enum answer a)
@@ -49,8 +91,7 @@ static void answered(void *self, const struct request *r, enum answer a)
         series_add(METRIC_SERIES(g->daemon.metrics, FAMILY_ACCEPTED, r->source),
                    r->event_count);
         g->counts[COUNT_ACCEPTED_BYTES] += (int64_t)r->body.len;
-        log_debug(r->event_id, "accepted", LS("source", r->source),
-                  LI("events", r->event_count), LI("body_bytes", r->body.len));
+        log_accepted(g, r);
     }
     if (a == ANSWER_HANDSHAKE)
         log_info(NULL, "a handshake was answered", LS("source", r->source));

@@ -35,7 +35,7 @@ static void resume_ids(struct ingress *g)
     if (id[0] &&
         (strncmp(id, "evt_", 4) != 0 || ulid_resume(&g->ids, id + 4) != GR_OK))
         log_warn(NULL, "the archive's last event id is none of ours",
-                 LS("id", id));
+                 LS("event_id", id));
 }
 
 /* Tests shorten it. */

@@ -204,7 +204,7 @@ json_t *replay_resend(void *self, json_t *args, char why[200])
     json_array_foreach(events, i, one) send_one(g, &s, one);
     log_info(NULL, "sent again by an operator",
              LI("events", json_array_size(s.resent)),
-             LS("endpoint", s.endpoint ? s.endpoint : ""),
+             LS("endpoint", s.endpoint),
              LI("missing", json_array_size(s.missing)));
     return json_pack("{s:o,s:o}", "resent", s.resent, "missing", s.missing);
 }

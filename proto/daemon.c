@@ -162,6 +162,13 @@ static json_t *on_status(void *self, json_t *args, char why[200])
     return out;
 }
 
+/* Also with a new configuration that has errors: logrotate relies on it. */
+static void reopen_log(const struct settings *s)
+{
+    log_set(s->log_level, s->log_json);
+    log_errors_to(s->log_errors);
+}
+
 static bool reload(struct daemon *d, char why[200])
 {
     struct settings *fresh;
@@ -169,9 +176,10 @@ static bool reload(struct daemon *d, char why[200])
 
     buf_init(&errors, ERRORS_MAX_BYTES);
     fresh = settings_load(d->config_path, &errors);
+    reopen_log(fresh ? fresh : d->settings);
     if (!fresh) {
         log_warn(NULL, "the new configuration has errors; the old one stays",
-                 LS("errors", errors.data));
+                 LS("error", errors.data));
         snprintf(why, 200, "%s", errors.data);
         buf_fini(&errors);
         return false;
@@ -279,11 +287,13 @@ static void take_frame(struct daemon *d, struct bytes frame, bool *full)
         *full = rc == GR_AGAIN;
         if (rc == GR_REFUSE)
             log_warn(NULL, "a frame of the hop makes no sense; dropped",
-                     LS("kind", wire_kind_name(kind)), LI("bytes", frame.n));
+                     LS("kind", wire_kind_name(kind)),
+                     LI("frame_bytes", frame.n));
     } else if (kind && d->plan->frame) {
         d->plan->frame(d->plan->self, kind, frame);
     } else {
-        log_warn(NULL, "a frame makes no sense; dropped", LI("bytes", frame.n));
+        log_warn(NULL, "a frame makes no sense; dropped",
+                 LI("frame_bytes", frame.n));
     }
 }
 
@@ -478,6 +488,7 @@ void daemon_start(struct daemon *d, const struct daemon_plan *plan, int argc,
     wire_copy(d->name, sizeof d->name, wire_text(o.name));
     log_open(d->name, d->settings->log_level, d->settings->log_json);
     umask(0077);
+    log_errors_to(d->settings->log_errors);
     make_folder(d->settings->state_dir, "state_dir");
     make_folder(d->settings->run_dir, "run_dir");
     take_lock(d->settings->state_dir, d->name);
@@ -527,7 +538,7 @@ static void take_sockets_away(const struct daemon *d)
 int daemon_run(struct daemon *d)
 {
     log_info(NULL, "ready", LS("version", GRAPNEL_VERSION),
-             LS("state", db_path(d->db)), LI("pid", getpid()));
+             LS("file", db_path(d->db)), LI("pid", getpid()));
     loop_run(&d->loop);
     if (d->plan->close)
         d->plan->close(d->plan->self);

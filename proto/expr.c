@@ -6,7 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { NUMBER_MAX_BYTES = 64, EXACT_BITS = 53 };
+enum {
+    NUMBER_MAX_BYTES = 64,
+    EXACT_BITS = 53,
+    PARSE_FOR_LOG_MAX_BYTES = 16 * 1024,
+};
 
 const char expr_not_there[] = "not there";
 
@@ -120,6 +124,14 @@ void expr_print(const struct expr *e, struct buf *out)
 }
 
 /* ---- JSON ---- */
+
+void subject_for_log(struct subject *s)
+{
+    if (s->json_tried || s->body.n <= PARSE_FOR_LOG_MAX_BYTES)
+        return;
+    s->json_tried = true;
+    s->json_error = "the body is too large to be read for the log";
+}
 
 void subject_fini(struct subject *s)
 {

@@ -58,6 +58,9 @@ struct subject {
 };
 
 void subject_fini(struct subject *s);
+/* What is asked of it from now on is only for a log line: a body above 16 KiB is
+ * not parsed for that. */
+void subject_for_log(struct subject *s);
 
 /* The `why` of a field that the request simply does not have (or has empty, or
  * null), as against one that can't be had: body no JSON, an object where a text

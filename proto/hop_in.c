@@ -108,7 +108,7 @@ static void jump_to(struct hop *h, struct hop_in *i, uint64_t floor,
     log_warn(NULL,
              from == 1 ? "first contact with a log that does not begin at 1"
                        : "messages are lost: their sender holds them no more",
-             LS("sender", i->peer), LI("from", from), LI("to", to));
+             LS("peer", i->peer), LI("first_n", from), LI("last_n", to));
     bind_text(h->sql.in_lost, 1, i->peer);
     bind_i64(h->sql.in_lost, 2, (int64_t)from);
     bind_i64(h->sql.in_lost, 3, (int64_t)to);
@@ -124,8 +124,8 @@ static void set_aside(struct hop *h, struct hop_in *i, uint64_t n,
                       struct bytes msg, const char *why)
 {
     log_warn(NULL, "a message can't be applied; it is kept aside",
-             LS("sender", i->peer), LI("n", n), LI("bytes", msg.n),
-             LS("why", why));
+             LS("peer", i->peer), LI("n", n), LI("message_bytes", msg.n),
+             LS("error", why));
     bind_text(h->sql.in_aside, 1, i->peer);
     bind_i64(h->sql.in_aside, 2, (int64_t)n);
     bind_i64(h->sql.in_aside, 3, now_ms());
@@ -324,7 +324,7 @@ static void agree_on(struct hop *h, struct hop_in *i, const struct wire_runs *r,
         log_warn(NULL,
                  "a link was set back: we go back to the last row that the "
                  "sender has too",
-                 LS("sender", i->peer), LI("from", i->taken), LI("to", both));
+                 LS("peer", i->peer), LI("from_n", i->taken), LI("to_n", both));
         place_back(h, i, both);
     }
     if (r->floor > i->taken + 1) {

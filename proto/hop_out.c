@@ -82,8 +82,7 @@ static void disagree(struct hop *h, struct hop_out *o, uint64_t n, uint64_t run)
     log_warn(NULL,
              "a link was set back: the receiver has a row that is not in our "
              "log, so one of us came back from an older copy",
-             LS("receiver", o->peer), LI("its_place", n),
-             LI("our_last", o->next - 1));
+             LS("peer", o->peer), LI("peer_n", n), LI("last_n", o->next - 1));
     if (h->ops->set_back)
         h->ops->set_back(h->self, o->peer, true);
 }
@@ -95,7 +94,7 @@ static void begin_afresh(struct hop *h, struct hop_out *o)
     if (!o->fresh_floor) {
         log_warn(NULL,
                  "the receiver has lost its store; it begins at our cursor",
-                 LS("receiver", o->peer), LI("cursor", o->cursor));
+                 LS("peer", o->peer), LI("acknowledged_n", o->cursor));
         o->set_back++;
         o->dirty = true;
         if (h->ops->set_back)
@@ -117,8 +116,8 @@ static void go_back_to(struct hop *h, struct hop_out *o,
 
     if (!o->behind || held < o->cursor) {
         log_warn(NULL, "the receiver came back behind what it acknowledged",
-                 LS("receiver", o->peer), LI("its_place", n),
-                 LI("acknowledged", o->cursor), LI("we_hold_from", o->floor));
+                 LS("peer", o->peer), LI("peer_n", n),
+                 LI("acknowledged_n", o->cursor), LI("first_n", o->floor));
         o->behind = true;
         o->set_back++;
         if (held < o->cursor)

@@ -4,13 +4,14 @@
 #include "settings_verify.h"
 #include <ctype.h>
 #include <string.h>
+#include <strings.h>
 
 #define CLOCK_SKEW_MS (5 * 60 * 1000LL)
 
 struct profile {
     char *name, *title, *secret, *failure, *notes;
     struct verify verify; /* unset: the file says it */
-    struct expr id, type, action, workspace;
+    struct expr id, type, action, workspace, mode;
     struct dedupe dedupe;
     struct text_list forward_headers;
     struct text_list spellings; /* "create>created" */
@@ -62,6 +63,7 @@ static const struct conf_section profile_section = {
                                       EXPR("type", type),
                                       EXPR("action", action),
                                       EXPR("workspace", workspace),
+                                      EXPR("mode", mode),
                                       {.name = "dedupe",
                                        .type = &settings_as_dedupe,
                                        AT(profile, dedupe),
@@ -236,6 +238,7 @@ void profile_fill(struct source *source)
     fill_expr(&source->id, &p->id);
     fill_expr(&source->type, &p->type);
     fill_expr(&source->workspace, &p->workspace);
+    fill_expr(&source->mode, &p->mode);
     fill_verify(source, p);
     fill_dedupe(source, p);
     source->batch |= p->batch;
@@ -311,6 +314,27 @@ gr_rc profile_workspace(const struct source *source, struct subject *s,
     if (field(&source->workspace, s, out, &found, why) != GR_OK)
         return GR_REFUSE;
     return found ? GR_OK : put_fallback(out, "default", why);
+}
+
+const char *profile_mode(const struct source *source, struct subject *s)
+{
+    static const char *const words[][2] = {
+        {"true", "live"},       {"false", "test"},  {"live", "live"},
+        {"test", "test"},       {"1", "live"},      {"0", "test"},
+        {"production", "live"}, {"sandbox", "test"}};
+    const char *mode = NULL, *why;
+    struct buf value;
+
+    if (!source || source->mode.kind == EXPR_NONE)
+        return NULL;
+    subject_for_log(s);
+    buf_init(&value, TEXT_MAX_BYTES);
+    if (expr_value(&source->mode, s, &value, &why) == GR_OK)
+        for (size_t i = 0; i < COUNT_OF(words); i++)
+            if (strcasecmp(value.data, words[i][0]) == 0)
+                mode = words[i][1];
+    buf_fini(&value);
+    return mode;
 }
 
 static void even_out(char *text)

@@ -46,6 +46,10 @@ GR_MUST_CHECK gr_rc profile_event_id(const struct source *source,
                                      const char **why);
 GR_MUST_CHECK gr_rc profile_type(const struct source *source, struct subject *s,
                                  struct buf *out, const char **why);
+/* For a log line: "live" or "test" (static) where the provider says which; else
+ * NULL. `source` may be NULL. */
+const char *profile_mode(const struct source *source, struct subject *s);
+
 GR_MUST_CHECK gr_rc profile_workspace(const struct source *source,
                                       struct subject *s, struct buf *out,
                                       const char **why);

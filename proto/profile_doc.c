@@ -169,6 +169,10 @@ static void put_fields(struct buf *out, const struct source *s)
         buf_puts(out, "`default`");
     else
         put_expr(out, &s->workspace);
+    if (s->mode.kind != EXPR_NONE) {
+        buf_puts(out, "\n- **live or test**: ");
+        put_expr(out, &s->mode);
+    }
     if (s->batch)
         buf_puts(out, "\n- **one request**: a list, of which each element is "
                       "an event");
@@ -225,6 +229,7 @@ void profile_as_custom(const struct profile *p, struct buf *out)
     put_field(out, "id", &s->id);
     put_field(out, "type", &s->type);
     put_field(out, "workspace", &s->workspace);
+    put_field(out, "mode", &s->mode);
     if (s->batch)
         buf_puts(out, "batch: true\n");
     buf_puts(out, "dedupe:\n");

@@ -136,7 +136,7 @@ struct source {
     int64_t clock_skew_ms;
     char *public_url; /* as the provider knows it, without a query; or NULL */
     char *webhook_id; /* as the provider knows it; or NULL */
-    struct expr id, type, action, workspace; /* EXPR_NONE where unset */
+    struct expr id, type, action, workspace, mode; /* EXPR_NONE where unset */
     bool batch; /* the body is a list, and each element an event */
     struct dedupe dedupe;
     struct order order;
@@ -277,6 +277,7 @@ struct settings {
     char *state_dir, *run_dir;
     enum log_level log_level;
     bool log_json;
+    char *log_errors; /* file; NULL: none */
     int64_t shutdown_grace_ms;
     struct {
         char *host; /* of `listen` */

@@ -22,6 +22,12 @@ const struct conf_section settings_log_section = {
              .choices = format_words,
              .fallback = "text",
              .help = "one fact a line, as text or as JSON"},
+            {.name = "errors",
+             .type = &conf_as_path,
+             AT(settings, log_errors),
+             .help = "a file to which warnings and errors of all processes "
+                     "are written as well; a reload or SIGHUP opens it anew, "
+                     "for logrotate"},
             {0},
         },
 };

@@ -163,6 +163,12 @@ const struct conf_section settings_source_section = {
              .type = &settings_as_expr,
              AT(source, workspace),
              .help = "whose it is; `default` where there is none"},
+            {.name = "mode",
+             .type = &settings_as_expr,
+             AT(source, mode),
+             .help = "whether it is a live or a test event, for the log: "
+                     "`true`, `live`, `production` or `1` is live, `false`, "
+                     "`test`, `sandbox` or `0` is test"},
             {.name = "dedupe",
              .type = &settings_as_dedupe,
              AT(source, dedupe),

@@ -157,7 +157,7 @@ void intake_let_go(struct sequencer *q, int64_t n, int64_t life,
         let_go(q, &t);
     } else {
         log_error(there ? a.ev.id : NULL,
-                  "what was held back is not there as it was", LI("event", n));
+                  "what was held back is not there as it was", LI("row", n));
     }
     again_fini(q, &a);
 }

@@ -174,7 +174,7 @@ static void forget(struct doors *d, struct door *door)
     log_warn(NULL,
              "a door has not answered for so long that gaps wait for it no "
              "more",
-             LS("ingress", door->name), LI("ms", FORGOTTEN_MS));
+             LS("ingress", door->name), LI("silent_ms", FORGOTTEN_MS));
     store_door_drop(d->q->order, door->name);
     *door = d->all[--d->count];
 }
@@ -250,7 +250,8 @@ static void sound(struct doors *d)
         if (!link.out && *link.inbox && find(d, link.peer) &&
             mailbox_send(q->d.mailbox, link.inbox,
                          (struct bytes){frame.data, frame.len}) != GR_OK)
-            log_debug(NULL, "a sounding did not leave", LS("to", link.peer));
+            log_debug(NULL, "a sounding did not leave",
+                      LS("ingress", link.peer));
     buf_fini(&frame);
     d->sounded = d->time;
     d->sounded_ms = q->d.loop.mono_ms;

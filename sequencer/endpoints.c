@@ -118,7 +118,7 @@ void endpoint_disable(struct sequencer *q, struct endpoint *e, const char *why)
     log_error(NULL,
               "an endpoint is disabled: its deliveries wait until `grapnel "
               "endpoints resume`",
-              LS("endpoint", e->name), LS("why", why));
+              LS("endpoint", e->name), LS("reason", why));
 }
 
 static void judge_failing(struct sequencer *q, struct endpoint *e,
@@ -135,7 +135,7 @@ static void judge_failing(struct sequencer *q, struct endpoint *e,
            failing >= limit / 100 * warn_at[e->warned]) {
         log_warn(NULL, "an endpoint does nothing but fail",
                  LS("endpoint", e->name), LI("failing_ms", failing),
-                 LI("disabled_after_ms", limit),
+                 LI("disable_after_ms", limit),
                  LI("percent", warn_at[e->warned]));
         e->warned++;
         e->changed = true;

@@ -8,8 +8,8 @@
 static void say_gap(const struct gap_row *g, const char *what)
 {
     log_info(NULL, what, LI("gap", g->id), LS("source", g->source),
-             LS("workspace", g->workspace), LI("from", g->span.first),
-             LI("to", g->span.last));
+             LS("workspace", g->workspace), LI("first", g->span.first),
+             LI("last", g->span.last));
 }
 
 void gaps_open(struct streams *s, const struct stream *st,

@@ -58,7 +58,7 @@ void grants_end_all(struct sequencer *q, struct deliverer *d, const char *why)
     d->out = 0;
     if (count)
         log_warn(NULL, "grants ended", LS("deliverer", d->name),
-                 LI("endpoints", count), LS("why", why));
+                 LI("endpoints", count), LS("reason", why));
 }
 
 void grants_drained(struct sequencer *q, const char *from, uint64_t grant)

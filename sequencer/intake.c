@@ -1,10 +1,12 @@
 /* intake: one accepted request becomes an event: what it is, whether it is a
  * repeat, its number, and who gets it. All in the turn's transaction. */
 #include "blocks.h"
+#include "clock.h"
 #include "headers.h"
 #include "keys.h"
 #include "log.h"
 #include "moves.h"
+#include "profile.h"
 #include "split.h"
 #include "store_order.h"
 #include "taking.h"
@@ -127,6 +129,23 @@ void taking_decide(struct sequencer *q, struct taking *t)
     }
 }
 
+/* The only line about an event that ends as it is taken. */
+static void log_end(const struct taking *t, enum log_level level,
+                    const char *what)
+{
+    const struct event_row *ev = t->ev;
+
+    if (log_has_room(level))
+        log_write(level, ev->id, what,
+                  LOG_FIELDS(LO("provider_id", ev->provider_id),
+                             LS("source", ev->source),
+                             LS("workspace", ev->workspace),
+                             LS("type", ev->type), LO("reason", ev->reason),
+                             LO("duplicate_of", ev->duplicate_of),
+                             LI("duration_ms", now_ms() - ev->received_ms),
+                             LS("mode", profile_mode(t->source, t->subject))));
+}
+
 static void say(struct sequencer *q, const struct taking *t)
 {
     const struct event_row *ev = t->ev;
@@ -134,22 +153,19 @@ static void say(struct sequencer *q, const struct taking *t)
     switch (ev->status) {
     case EVENT_DUPLICATE:
         q->metrics[METRIC_DUPLICATES]++;
-        log_info(ev->id, "duplicate", LS("of", ev->duplicate_of),
-                 LS("source", ev->source));
+        log_end(t, LOG_INFO, "duplicate");
         break;
     case EVENT_REFUSED:
         q->metrics[METRIC_REFUSED]++;
-        log_warn(ev->id, "refused", LS("why", ev->reason),
-                 LS("source", ev->source));
+        log_end(t, LOG_WARN, "refused");
         break;
     case EVENT_IGNORED:
         q->metrics[METRIC_IGNORED]++;
-        log_info(ev->id, "ignored", LS("why", ev->reason),
-                 LS("source", ev->source));
+        log_end(t, LOG_INFO, "ignored");
         break;
     case EVENT_BUFFERED:
         log_debug(ev->id, "held", LS("workspace", ev->workspace),
-                  LI("number", ev->source_sequence));
+                  LI("source_sequence", ev->source_sequence));
         break;
     default:
         log_debug(ev->id, "routed", LS("workspace", ev->workspace),
@@ -171,7 +187,7 @@ static void tell_dlqd(struct sequencer *q, const struct taking *t)
     else if (t->life && t->ev->status != EVENT_BUFFERED)
         letters_recovered(q, t->ev->n, 0, t->life);
     if (t->ev->status == EVENT_ROUTED && !t->wanted)
-        body_maybe_drop(q, t->ev->n);
+        event_maybe_ended(q, t->ev->n);
 }
 
 static void said(struct sequencer *q, struct taking *t)
@@ -244,8 +260,8 @@ static void take_parts(struct sequencer *q, struct event_row *ev,
         take_part(q, ev, subject, parts->parts[i], i);
     if (life)
         letters_recovered(q, ev->n, 0, life);
-    log_debug(ev->id, "split", LI("events", parts->count),
-              LS("source", ev->source));
+    log_info(ev->id, "split", LS("source", ev->source),
+             LI("events", parts->count));
 }
 
 /* true: it carries several events. `why`: it should, but can't be read. */

@@ -121,12 +121,17 @@ bool letters_load(struct sequencer *q, int kind, int64_t ref, struct buf *out)
 
 /* ---- bodies ---- */
 
-void body_maybe_drop(struct sequencer *q, int64_t event)
+void body_drop_unneeded(struct sequencer *q, int64_t event)
 {
-    if (store_event_ended(q->store, event) &&
-        !store_letter_pending(q->store, event) &&
+    if (!store_letter_pending(q->store, event) &&
         !(q->agains && store_again_pending(q->store, event)))
         store_body_drop(q->store, event);
+}
+
+void body_maybe_drop(struct sequencer *q, int64_t event)
+{
+    if (store_event_ended(q->store, event))
+        body_drop_unneeded(q, event);
 }
 
 void letters_work(struct sequencer *q)
@@ -258,12 +263,12 @@ gr_rc letters_requeued(struct sequencer *q, const struct wire_requeued *m)
     if (taken) {
         q->metrics[METRIC_REQUEUED]++;
         log_info(id, "requeued", LS("endpoint", endpoint),
-                 LI("life", m->life + 1));
+                 LI("generation", m->life + 1));
         return GR_OK;
     }
     body_maybe_drop(q, event);
     log_warn(id, "a requeue was not taken: not dead in that life",
-             LS("endpoint", endpoint), LI("life", m->life));
+             LS("endpoint", endpoint), LI("generation", m->life));
     return GR_OK;
 }
 

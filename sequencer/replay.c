@@ -1,6 +1,7 @@
 #include "replay.h"
 #include "acts.h"
 #include "blocks.h"
+#include "event_json.h"
 #include "headers.h"
 #include "json_text.h"
 #include "lane.h"
@@ -245,7 +246,7 @@ static void say(const struct again *a, struct bytes endpoint)
 {
     char *to = wire_dup(endpoint);
 
-    log_info(a->id, "sent again by an operator", LS("endpoint", to),
+    log_info(a->id, "sent again by an operator", LO("endpoint", to),
              LI("opened", a->opened), LI("tried_now", a->tried_now));
     free(to);
 }
@@ -273,7 +274,7 @@ static void send_again(struct again *a, const struct wire_replayed *m)
         publication_read(&u, a->headers, a->body, a->id, m->received_ms) !=
             GR_OK)
         log_warn(a->id, "a producer's event can't be read any more",
-                 LS("why", u.why));
+                 LS("error", u.why));
     keep_body(a, &u);
     if (e && m->always)
         open_one(a, e);
@@ -348,7 +349,9 @@ gr_rc replay_taken(struct sequencer *q, const struct wire_replayed *m)
         send_again(&a, m);
     else
         log_warn(a.id, "not sent again: it was never let go",
-                 LI("status", a.status));
+                 LS("status",
+                    event_status_name(&(struct event_row){.status = a.status},
+                                      END_OPEN)));
     fini(&a);
     return GR_OK;
 }

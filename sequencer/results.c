@@ -130,8 +130,8 @@ static void on_parked(struct sequencer *q, struct coming *c)
     move(c, DELIVERY_RETRYING);
     q->metrics[METRIC_RETRIES]++;
     log_info(c->id, "retrying", LS("endpoint", c->e->name),
-             LI("attempts", c->d.attempts), LI("status", c->d.http_status),
-             LS("error", c->error), LI("next_ms", c->d.next_ms));
+             LI("attempts", c->d.attempts), LI("http_status", c->d.http_status),
+             LO("error", c->error), LT("next_attempt_at", c->d.next_ms));
 }
 
 static void on_dead(struct sequencer *q, struct coming *c)
@@ -145,8 +145,8 @@ static void on_dead(struct sequencer *q, struct coming *c)
     move(c, DELIVERY_DEAD);
     q->metrics[METRIC_DEAD]++;
     log_warn(c->id, "dead", LS("endpoint", c->e->name), LS("reason", c->reason),
-             LI("attempts", c->d.attempts), LI("status", c->d.http_status),
-             LS("error", c->error));
+             LI("attempts", c->d.attempts), LI("http_status", c->d.http_status),
+             LO("error", c->error));
     lanes_halt(q, c->e, c->id, &c->d);
     if (strcmp(c->reason, "endpoint_gone") == 0)
         endpoint_disable(q, c->e, "it answered 410 Gone");
@@ -219,7 +219,7 @@ static void on_final(struct sequencer *q, struct coming *c)
 {
     if (c->d.status == DELIVERY_DEAD)
         letters_dead(q, c->d.event, c->e->id, c->d.life, c->r->response);
-    body_maybe_drop(q, c->d.event);
+    event_maybe_ended(q, c->d.event);
 }
 
 /* The attempt was made, and an end of it came. */
@@ -298,7 +298,7 @@ gr_rc results_take(struct sequencer *q, const char *from,
     wire_copy(c.id, sizeof c.id, r->event_id);
     if (!find(q, &c, r->event_id, r->endpoint)) {
         log_warn(c.id, "a result for a delivery that is not known here",
-                 LS("from", from));
+                 LS("deliverer", from));
         return GR_OK;
     }
     c.error = wire_dup(r->error);

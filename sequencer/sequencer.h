@@ -353,6 +353,14 @@ bool letters_load(struct sequencer *q, int kind, int64_t ref, struct buf *out);
 void letters_work(struct sequencer *q);
 /* The event's body, when nothing needs it any more, goes. */
 void body_maybe_drop(struct sequencer *q, int64_t event);
+/* The same of an event without open deliveries. */
+void body_drop_unneeded(struct sequencer *q, int64_t event);
+
+/* ended.c */
+/* A delivery of this event has just become final, or it has none. When no other is
+ * open: log that it has finished, and drop its body if nothing needs it. A crash
+ * before the turn's commit repeats the line. */
+void event_maybe_ended(struct sequencer *q, int64_t event);
 
 /* search.c */
 json_t *events_search(void *self, json_t *args, char why[200]);

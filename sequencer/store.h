@@ -141,6 +141,11 @@ void store_life_set(struct store *s, int64_t event, int64_t endpoint,
                     int64_t life);
 /* No delivery of this event is open, it is not held back, and no repeat that may
  * be let through. */
+/* Of all deliveries of one event. */
+struct delivery_totals {
+    int64_t endpoints, dead, attempts;
+};
+struct delivery_totals store_delivery_totals(struct store *s, int64_t event);
 bool store_event_ended(struct store *s, int64_t event);
 enum event_end store_event_end(struct store *s, int64_t event);
 

@@ -28,6 +28,9 @@ static const struct db_statement statements[] = {
      "SELECT EXISTS (SELECT 1 FROM deliveries WHERE event = ?1 AND status < 3) "
      "OR EXISTS (SELECT 1 FROM events WHERE n = ?1 AND status IN (" BUFFERED
      ", " DUPLICATE "))"},
+    {AT(event_totals),
+     "SELECT count(*), ifnull(sum(status = 4), 0), ifnull(sum(attempts), 0) "
+     "FROM deliveries WHERE event = ?"},
     {AT(event_end), "SELECT " END_OF_EVENT " FROM events WHERE n = ?"},
     {AT(body_add),
      "INSERT OR IGNORE INTO bodies(event, headers, body) VALUES(?, ?, ?)"},
@@ -210,6 +213,20 @@ bool store_event_ended(struct store *s, int64_t event)
 {
     bind_i64(s->event_ended, 1, event);
     return db_number(s->db, s->event_ended, 0) == 0;
+}
+
+struct delivery_totals store_delivery_totals(struct store *s, int64_t event)
+{
+    struct delivery_totals t = {0};
+    stmt *q = s->event_totals;
+
+    bind_i64(q, 1, event);
+    if (db_step(s->db, q))
+        t = (struct delivery_totals){.endpoints = col_i64(q, 0),
+                                     .dead = col_i64(q, 1),
+                                     .attempts = col_i64(q, 2)};
+    db_done(q);
+    return t;
 }
 
 enum event_end store_event_end(struct store *s, int64_t event)

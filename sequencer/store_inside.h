@@ -15,7 +15,7 @@ struct store {
         *purge_deliveries, *purge_attempts;
     /* store_events.c */
     stmt *last_event, *event_add, *event_set, *event, *event_by_id, *event_n,
-        *event_ended, *event_end;
+        *event_ended, *event_end, *event_totals;
     stmt *body_add, *body, *body_drop;
     stmt *digest_add, *digest;
     stmt *part_add, *part_of, *parts;

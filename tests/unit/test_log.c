@@ -10,8 +10,10 @@
 #include <fcntl.h>
 #include <jansson.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -175,6 +177,160 @@ static void a_dead_pipe_kills_nothing(void **state)
     assert_int_equal(log_dropped_count(), before + 1);
 }
 
+static void a_field_without_a_value_is_left_out(void **state)
+{
+    (void)state;
+    log_open("p", LOG_INFO, false);
+    log_info(NULL, "w", LS("a", NULL), LS("b", ""), LI("n", 0), LT("c_at", 0),
+             LT("d_at", 1795255200123));
+    assert_string_equal(caught(),
+                        "2026-11-21T10:00:00.123Z info p w b=\"\" n=0 "
+                        "d_at=2026-11-21T10:00:00.123Z\n");
+}
+
+static size_t count_of(const char *text, const char *what)
+{
+    size_t n = 0;
+
+    for (; (text = strstr(text, what)); text++)
+        n++;
+    return n;
+}
+
+static void lines_about_events_are_limited_and_counted(void **state)
+{
+    const char *text;
+
+    (void)state;
+    log_open("p", LOG_INFO, false);
+    log_turn(1000);
+    for (int i = 0; i < 250; i++) {
+        if (i % 2 == 0 || log_has_room(LOG_INFO))
+            log_info("evt_1", "accepted", LI("i", i));
+        log_info(NULL, "not about an event");
+        if (i < 103)
+            log_warn("evt_1", "dead");
+        log_error("evt_1", "broken");
+    }
+    text = caught();
+    assert_int_equal(count_of(text, " accepted "), LOG_EVENT_LINES);
+    assert_int_equal(count_of(text, " dead"), LOG_EVENT_LINES);
+    assert_int_equal(count_of(text, "not about"), 250);
+    assert_int_equal(count_of(text, " broken"), 250);
+    log_turn(1999);
+    assert_string_equal(caught(), "");
+    log_turn(2000);
+    text = caught();
+    assert_int_equal(count_of(text, "\n"), 1);
+    assert_non_null(strstr(text, " warn p suppressed lines about events"));
+    assert_non_null(strstr(text, "info_lines=150 warn_lines=3\n"));
+    log_info("evt_1", "accepted");
+    log_turn(3000);
+    assert_int_equal(count_of(caught(), "\n"), 1);
+}
+
+static void at_level_debug_no_line_is_suppressed(void **state)
+{
+    (void)state;
+    log_open("p", LOG_DEBUG, false);
+    log_turn(10000);
+    for (int i = 0; i < 150; i++)
+        log_info("evt_1", "accepted");
+    log_turn(20000);
+    assert_int_equal(count_of(caught(), "\n"), 150);
+}
+
+static const char *text_of_file(const char *path)
+{
+    static char text[4096];
+    FILE *f = fopen(path, "r");
+
+    text[f ? fread(text, 1, sizeof text - 1, f) : 0] = 0;
+    if (f)
+        fclose(f);
+    return text;
+}
+
+static void warnings_are_in_the_file_of_errors_too(void **state)
+{
+    char folder[] = "/tmp/log-XXXXXX", path[64], old[64];
+
+    (void)state;
+    assert_non_null(mkdtemp(folder));
+    snprintf(path, sizeof path, "%s/errors", folder);
+    snprintf(old, sizeof old, "%s/errors.1", folder);
+    log_open("p", LOG_INFO, false);
+    log_errors_to(path);
+    log_info(NULL, "one");
+    log_warn(NULL, "two");
+    log_error(NULL, "three");
+    assert_int_equal(count_of(caught(), "\n"), 3);
+    assert_string_equal(text_of_file(path),
+                        "2026-11-21T10:00:00.123Z warn p two\n"
+                        "2026-11-21T10:00:00.123Z error p three\n");
+    assert_int_equal(rename(path, old), 0);
+    log_warn(NULL, "four");
+    log_errors_to(path);
+    log_warn(NULL, "five");
+    assert_int_equal(count_of(text_of_file(old), "\n"), 3);
+    assert_string_equal(text_of_file(path),
+                        "2026-11-21T10:00:00.123Z warn p five\n");
+    log_errors_to(NULL);
+    log_warn(NULL, "six");
+    assert_int_equal(count_of(text_of_file(path), "\n"), 1);
+    unlink(path);
+    unlink(old);
+    rmdir(folder);
+}
+
+static void a_missing_folder_is_reported_once_and_tried_again(void **state)
+{
+    char folder[] = "/tmp/log-XXXXXX", below[64], path[64];
+    const char *text;
+
+    (void)state;
+    assert_non_null(mkdtemp(folder));
+    snprintf(below, sizeof below, "%s/log", folder);
+    snprintf(path, sizeof path, "%s/log/errors", folder);
+    log_open("p", LOG_INFO, false);
+    log_turn(100000);
+    log_errors_to(path);
+    log_warn(NULL, "one");
+    log_warn(NULL, "two");
+    text = caught();
+    assert_int_equal(count_of(text, "\n"), 3);
+    assert_non_null(strstr(text, "log.errors cannot be written"));
+    assert_non_null(strstr(text, "error=\"No such file or directory\""));
+    assert_int_equal(mkdir(below, 0700), 0);
+    log_turn(109999);
+    log_warn(NULL, "three");
+    assert_int_equal(count_of(caught(), "\n"), 1);
+    log_turn(110000);
+    assert_non_null(strstr(caught(), "log.errors is written again file="));
+    log_warn(NULL, "four");
+    assert_int_equal(count_of(text_of_file(path), "\n"), 1);
+    log_errors_to(NULL);
+    unlink(path);
+    rmdir(below);
+    rmdir(folder);
+}
+
+static void a_full_disk_is_reported_once_and_ends_nothing(void **state)
+{
+    const char *text;
+
+    (void)state;
+    log_open("p", LOG_INFO, false);
+    log_errors_to("/dev/full");
+    for (int i = 0; i < 3; i++)
+        log_warn(NULL, "one");
+    text = caught();
+    assert_int_equal(count_of(text, " warn p one\n"), 3);
+    assert_int_equal(count_of(text, "log.errors cannot be written"), 1);
+    assert_non_null(strstr(text, "No space left on device"));
+    log_errors_to(NULL);
+}
+
 static void die_says_why_and_exits_with_the_code(void **state)
 {
     int status;
@@ -198,6 +354,12 @@ int main(void)
     const struct CMUnitTest tests[] = {
         T(a_text_line_begins_with_the_event),
         T(what_could_mislead_is_quoted),
+        T(a_field_without_a_value_is_left_out),
+        T(lines_about_events_are_limited_and_counted),
+        T(at_level_debug_no_line_is_suppressed),
+        T(warnings_are_in_the_file_of_errors_too),
+        T(a_missing_folder_is_reported_once_and_tried_again),
+        T(a_full_disk_is_reported_once_and_ends_nothing),
         T(a_json_line_is_json_whatever_is_in_it),
         T(levels_below_the_least_are_not_written),
         T(a_long_line_is_cut_and_still_a_line),

@@ -1,0 +1,52 @@
+/* ended: the last delivery of an event has become final: one log line says what
+ * became of it, and its body is dropped. */
+#include "clock.h"
+#include "event_json.h"
+#include "log.h"
+#include "profile.h"
+#include "store.h"
+
+/* By its request, while that is still here. NULL: unknown. */
+static const char *mode_of(struct sequencer *q, const struct event_row *ev)
+{
+    const struct source *source = settings_source(q->d.settings, ev->source);
+    struct subject subject = {.source = ev->source};
+    const char *mode = NULL;
+
+    if (source && store_body(q->store, ev->n, &subject.headers, &subject.body))
+        mode = profile_mode(source, &subject);
+    subject_fini(&subject);
+    store_body_done(q->store);
+    return mode;
+}
+
+static void log_finished(struct sequencer *q, int64_t n)
+{
+    struct delivery_totals totals;
+    struct event_row ev;
+
+    if (store_event(q->store, n, &ev)) {
+        totals = store_delivery_totals(q->store, n);
+        log_info(
+            ev.id, "finished",
+            LS("status", event_status_name(&ev, store_event_end(q->store, n))),
+            LS("provider_id",
+               ev.provider_id && *ev.provider_id ? ev.provider_id : NULL),
+            LS("source", ev.source), LS("workspace", ev.workspace),
+            LS("type", ev.type), LI("sequence", ev.sequence),
+            LI("endpoints", totals.endpoints), LI("dead", totals.dead),
+            LI("attempts", totals.attempts),
+            LI("duration_ms", now_ms() - ev.received_ms),
+            LS("mode", mode_of(q, &ev)));
+    }
+    store_done(q->store);
+}
+
+void event_maybe_ended(struct sequencer *q, int64_t event)
+{
+    if (!store_event_ended(q->store, event))
+        return;
+    if (log_has_room(LOG_INFO))
+        log_finished(q, event);
+    body_drop_unneeded(q, event);
+}
