@@ -37,7 +37,7 @@ gr_rc rows_number(struct deliverer *d, uint64_t n, uint64_t epoch)
         log_warn(NULL,
                  "the sequencer gave these numbers to other messages before it "
                  "came back from an older copy; they are taken again",
-                 LI("from", n), LI("to", before));
+                 LI("from_n", n), LI("to_n", before));
     return rc;
 }
 

@@ -206,7 +206,7 @@ static void purge_one(struct dlqd *d, int64_t n)
         store_decision_add(&d->store, &l, "dropped by dlq.keep");
     if (l.state == LETTER_DEAD)
         log_warn(l.event_id, "a dead letter is dropped: dlq.keep is over",
-                 LS("letter", l.id), LS("endpoint", l.endpoint),
+                 LS("dead_letter", l.id), LS("endpoint", l.endpoint),
                  LS("reason", l.reason));
     store_drop(&d->store, n);
     d->metrics[M_LETTERS + l.state]--;

@@ -259,7 +259,7 @@ static int log_gone(struct hop_out *o, int64_t now)
     if (o->sent + 1 < o->next && left_ms > 0)
         return (int)left_ms;
     log_warn(NULL, "rows of the log are gone; their numbers are sent empty",
-             LS("receiver", o->peer), LI("rows", o->gone_count),
+             LS("peer", o->peer), LI("rows", o->gone_count),
              LI("first_n", o->gone_first), LI("last_n", o->gone_n));
     o->gone_count = 0;
     return -1;

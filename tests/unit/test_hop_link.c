@@ -318,7 +318,7 @@ static void many_rows_that_are_gone_are_one_line(void **state)
         lines++;
     if (lines != 1)
         fail_msg("%d lines:\n%s", lines, text);
-    assert_non_null(strstr(text, "receiver=b rows=200 first_n=2 last_n=400"));
+    assert_non_null(strstr(text, "peer=b rows=200 first_n=2 last_n=400"));
     assert_int_equal(end_number(&p->b, "SELECT count(*) FROM applied"), 200);
 }
 
