@@ -121,7 +121,7 @@ static void look_for_stall(struct ingress *g)
     if (!g->stalled_ms && mono_ms() - since_ms >= g->stall_ms) {
         g->stalled_ms = since_ms;
         log_warn(NULL, "the disk stalls: a write has not ended; answering 503",
-                 LI("ms", mono_ms() - since_ms));
+                 LI("stalled_ms", mono_ms() - since_ms));
     }
     intake_give_up(g, g->stalled_ms != 0);
 }
@@ -131,7 +131,7 @@ static void end_stall(struct ingress *g)
     if (!g->stalled_ms)
         return;
     log_info(NULL, "the disk has ended its write; taking events again",
-             LI("ms", mono_ms() - g->stalled_ms));
+             LI("stalled_ms", mono_ms() - g->stalled_ms));
     g->stalled_ms = 0;
 }
 
