@@ -37,6 +37,25 @@ static int number_of(struct db *db, const char *pragma)
     return v;
 }
 
+/* Before anything is written to it: our tables among those of another kind of
+ * process would make one file of two. */
+static void refuse_another_kind(struct db *db, const char *table)
+{
+    char *has_table;
+
+    if (!table || number_of(db, "SELECT count(*) FROM sqlite_schema") == 0)
+        return;
+    has_table = gr_printf("SELECT count(*) FROM sqlite_schema WHERE type = "
+                          "'table' AND name = '%s'",
+                          table);
+    if (number_of(db, has_table) == 0)
+        die(EXIT_STORAGE,
+            "%s is the database of another kind of process (it has no table "
+            "%s): give this process another --name, or put its own file here",
+            db->path, table);
+    free(has_table);
+}
+
 /* Each step and its version number are one transaction. */
 static void migrate(struct db *db, const struct db_schema *schema)
 {
@@ -117,8 +136,7 @@ static void set_up(struct db *db, const struct db_schema *schema)
     char *sizes = gr_printf("PRAGMA page_size = %d; PRAGMA cache_size = -%d",
                             schema->page_bytes, CACHE_KIB);
 
-    number_of(db, "PRAGMA user_version"); /* not a database at all? */
-    db_exec(db, sizes);                   /* a page size of 0 changes nothing */
+    db_exec(db, sizes); /* a page size of 0 changes nothing */
     free(sizes);
     db_exec(db, settings_sql);
     sqlite3_wal_autocheckpoint(db->h, 0);
@@ -143,6 +161,8 @@ struct db *db_open(const char *path, const struct db_schema *schema)
     db->path = gr_strdup(path);
     refuse_strange_wal(path);
     db->h = open_handle(path);
+    number_of(db, "PRAGMA user_version"); /* not a database at all? */
+    refuse_another_kind(db, schema->table);
     set_up(db, schema);
     if (size_bytes > 0 && size_bytes <= CHECK_BYTES)
         db_check(db->h, path, "PRAGMA integrity_check(1)");

@@ -20,6 +20,9 @@ struct db_schema {
     const char *const *steps;
     int count;
     int page_bytes; /* of a new file; 0: SQLite's own */
+    /* One that steps[0] makes, and no other kind of file has: a file without it
+     * is refused (exit 74). NULL: not checked. */
+    const char *table;
 };
 
 /* Open or create. The file is checked first (a copied or torn one stops us

@@ -237,8 +237,8 @@ const struct control_command console_commands[] = {
 };
 
 static const char *const steps[] = {console_store_sql, proto_hop_sql};
-static const struct db_schema schema = {.steps = steps,
-                                        .count = COUNT_OF(steps)};
+static const struct db_schema schema = {
+    .steps = steps, .count = COUNT_OF(steps), .table = "notifications"};
 /* It is nobody's peer: the hop's tables stay empty. */
 static const struct hop_ops hop_ops = {0};
 

@@ -383,7 +383,8 @@ static const struct db_schema schema = {
     .steps = (const char *const[]){deliverer_store_sql, proto_hop_sql,
                                    deliverer_answers_sql, deliverer_early_sql,
                                    deliverer_log_sql, deliverer_fresh_sql},
-    .count = 6};
+    .count = 6,
+    .table = "tasks"};
 
 static const struct hop_ops hop_ops = {
     .apply = take_message, .load = results_load, .set_back = take_set_back};

@@ -42,7 +42,8 @@ int main(int argc, char **argv)
     static struct dlqd d;
     static const char *const steps[] = {dlqd_store_sql, proto_hop_sql,
                                         dlqd_redirects_sql, dlqd_again_sql};
-    static const struct db_schema schema = {steps, COUNT_OF(steps), 0};
+    static const struct db_schema schema = {
+        .steps = steps, .count = COUNT_OF(steps), .table = "contents"};
     static const struct hop_ops hop = {.apply = keep_apply,
                                        .load = requeue_load,
                                        .set_back = requeue_set_back};

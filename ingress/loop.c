@@ -303,7 +303,10 @@ static const char *const steps[] = {ingress_store_sql, proto_hop_sql,
 /* Rows of a kilobyte or two, appended: with larger pages than SQLite's own a
  * commit has half as many to write; with still larger ones more bytes. */
 enum { PAGE_BYTES = 8 * 1024 };
-static const struct db_schema schema = {steps, COUNT_OF(steps), PAGE_BYTES};
+static const struct db_schema schema = {.steps = steps,
+                                        .count = COUNT_OF(steps),
+                                        .page_bytes = PAGE_BYTES,
+                                        .table = "archive"};
 static const struct hop_ops hop_ops = {.load = load};
 
 const struct daemon_plan ingress_plan = {

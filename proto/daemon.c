@@ -407,11 +407,15 @@ static void undo(void *self)
 static void join_commands(struct daemon *d)
 {
     const struct control_command *own = d->plan->commands;
-    size_t n = COUNT_OF(common_commands), k = 0;
+    size_t n = COUNT_OF(common_commands), k = 0, own_count = 0;
 
+    while (own && own[own_count].name)
+        own_count++;
+    d->commands = gr_alloc((n + own_count + 1) * sizeof *d->commands);
+    d->own_fn = gr_alloc((n + own_count + 1) * sizeof(control_fn *));
     for (; k < n; k++)
         d->commands[k] = common_commands[k];
-    for (; own && own->name && k + 1 < DAEMON_COMMANDS_MAX; own++, k++) {
+    for (; own && own->name; own++, k++) {
         d->commands[k] = *own;
         d->commands[k].fn = forward;
         d->own_fn[k] = own->fn;
@@ -551,6 +555,8 @@ int daemon_run(struct daemon *d)
     db_close(d->db);
     settings_free(d->settings);
     free(d->config_path);
+    free(d->commands);
+    free(d->own_fn);
     log_info(NULL, "stopped");
     return 0;
 }

@@ -17,8 +17,6 @@
 #include "metrics.h"
 #include "settings.h"
 
-enum { DAEMON_COMMANDS_MAX = 32 };
-
 struct daemon_plan {
     const char *process; /* "ingress": the default name and what --help says */
     const char *default_name; /* "deliverer-1" */
@@ -78,8 +76,8 @@ struct daemon {
     bool inbox_empty; /* this turn took every frame that had come */
 
     /* daemon.c's own. */
-    struct control_command commands[DAEMON_COMMANDS_MAX];
-    control_fn *own_fn[DAEMON_COMMANDS_MAX];
+    struct control_command *commands; /* the common ones, then its own */
+    control_fn **own_fn;
     char *backup_path;
     struct series *commits; /* the histogram of commit times */
     int full_turns;         /* rolled back while stopping */

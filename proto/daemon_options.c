@@ -19,7 +19,7 @@ static const struct {
     {"--config", 'c', "FILE",
      "default $GRAPNEL_CONFIG, then /etc/grapnel/grapnel.yaml"},
     {"--name", 'n', "NAME",
-     "which one it is, when several run; its state is state_dir/NAME.db"},
+     "which one, when several run: KIND or KIND-…; its state is NAME.db"},
     {"--check", 0, NULL, "read the configuration, report, exit"},
     {"--metrics", 0, NULL, "list what it publishes, exit"},
     {"--man", 0, NULL, "print its man page, exit"},
@@ -140,6 +140,15 @@ static bool is_name(const char *s)
     return n > 0 && n <= NAME_MAX_BYTES && !s[n] && *s != '_' && *s != '-';
 }
 
+/* Peers, tools/down and the command line tell from a name what it is: "deliverer",
+ * or "deliverer-" and more, is a deliverer's. */
+static bool is_name_of(const char *process, const char *name)
+{
+    size_t n = strlen(process);
+
+    return strncmp(name, process, n) == 0 && (!name[n] || name[n] == '-');
+}
+
 _Noreturn static void bad_usage(const struct daemon_plan *p, const char *what)
 {
     fprintf(stderr, "grapnel-%s: %s\nSee `grapnel-%s --help`.\n", p->process,
@@ -221,5 +230,14 @@ struct daemon_options daemon_options_read(const struct daemon_plan *p, int argc,
         bad_usage(p, "it takes no arguments, only options");
     if (!is_name(o.name))
         bad_usage(p, "a name is [a-z0-9][a-z0-9_-]*, at most 63 bytes");
+    if (!is_name_of(p->process, o.name)) {
+        char what[300];
+
+        snprintf(what, sizeof what,
+                 "--name %s is not the name of this kind of process: use %s, "
+                 "or %s-… (such as %s-2)",
+                 o.name, p->process, p->process, p->process);
+        bad_usage(p, what);
+    }
     return o;
 }

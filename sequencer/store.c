@@ -13,7 +13,8 @@ static const char *const steps[] = {
     sequencer_store_sql,   proto_hop_sql,        sequencer_parts_sql,
     sequencer_order_sql,   sequencer_replay_sql, sequencer_streams_sql,
     sequencer_answers_sql, sequencer_gone_sql,   sequencer_digests_sql};
-const struct db_schema sequencer_schema = {steps, COUNT_OF(steps), 0};
+const struct db_schema sequencer_schema = {
+    .steps = steps, .count = COUNT_OF(steps), .table = "workspaces"};
 
 enum { ROUTED_MAX_BYTES = 16 * ENDPOINTS_MAX, CLOCK_ALL_BYTES = 1024 * 1024 };
 

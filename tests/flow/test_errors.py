@@ -1,12 +1,14 @@
 """What goes wrong at a start or on the command line: one clear sentence and
 the right exit code (sysexits.h)."""
 
+import os
 import pathlib
 import socket
+import subprocess
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "rig"))
-from rig import RigTest, main, wait_for
+from rig import RigTest, main, program, wait_for
 
 DAEMONS = ["ingress", "sequencer", "dlqd", "deliverer-1"]
 USAGE, UNAVAILABLE, STORAGE, CONFIG = 64, 69, 74, 78
@@ -102,6 +104,40 @@ class Errors(RigTest):
                 log = self.ends(rig, name, STORAGE)
                 self.assertIn(f"{name}.db is damaged", log)
                 self.assertIn("grapnel backup", log)
+
+    def test_a_name_of_another_kind(self):
+        """64, before anything is made: deliverers, the sequencer and the others
+        tell from a name what a process is."""
+        rig = self.rig()
+        for kind in "ingress", "sequencer", "dlqd", "deliverer", "console":
+            for name in "sequencer", "ingress-2", f"{kind}2", "eu":
+                if name == kind or name.startswith(f"{kind}-"):
+                    continue
+                with self.subTest(kind=kind, name=name):
+                    done = subprocess.run(
+                        [program(f"grapnel-{kind}"), "-c", rig.config_path,
+                         "-n", name], capture_output=True, text=True,
+                        timeout=60, env={**os.environ, **rig.env})
+                    self.assertEqual(done.returncode, USAGE, done.stderr)
+                    self.assertIn(f"--name {name} is not", done.stderr)
+                    self.assertIn(f"{kind}-", done.stderr)
+        self.assertFalse(rig.state_dir.exists())
+
+    def test_a_store_of_another_kind(self):
+        """74, and the file is as it was."""
+        rig = self.rig(console=True).start()
+        rig.stop()
+        stores = {d: (rig.state_dir / f"{d}.db").read_bytes()
+                  for d in rig.daemons}
+        for name in rig.daemons:
+            for other in stores.keys() - {name}:
+                with self.subTest(process=name, file=other):
+                    path = rig.state_dir / f"{name}.db"
+                    path.write_bytes(stores[other])
+                    rig[name].log_path.unlink()
+                    log = self.ends(rig, name, STORAGE)
+                    self.assertIn("of another kind of process", log)
+                    self.assertEqual(path.read_bytes(), stores[other])
 
     def test_wrong_words(self):
         rig = self.rig()

@@ -226,7 +226,7 @@ static const char *const end_steps[] = {
     "CREATE TABLE archive(n INTEGER PRIMARY KEY, kind INTEGER, value INTEGER)",
     proto_hop_sql,
 };
-static const struct db_schema end_schema = {end_steps, 2, 0};
+static const struct db_schema end_schema = {.steps = end_steps, .count = 2};
 
 /* ---- life and death ---- */
 

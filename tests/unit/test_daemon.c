@@ -24,7 +24,7 @@
 
 static const char *const steps[] = {"CREATE TABLE t(v INTEGER, pad BLOB)",
                                     proto_hop_sql};
-static const struct db_schema schema = {steps, 2, 0};
+static const struct db_schema schema = {.steps = steps, .count = 2};
 static struct daemon daemon_of_ours;
 static int64_t values[2] = {41, -1}, turns;
 
@@ -72,11 +72,11 @@ static json_t *on_look(void *self, json_t *args, char why[200])
     return json_pack("{s:I}", "turn", (json_int_t)turns);
 }
 
-static const struct control_command commands[] = {
+/* With room for more than any process has. */
+static struct control_command commands[65] = {
     {"add", "by", "adds", on_add},
     {"look", "", "says in which turn", on_look},
     {"fill", "", "fills the disk", on_fill},
-    {0},
 };
 
 static int work(void *self)
@@ -225,6 +225,11 @@ static void a_wrong_command_line_is_64(void **state)
     assert_non_null(strstr(said, "no arguments"));
     assert_int_equal(end_of(BEGIN("-n", "../x")), EXIT_USAGE);
     assert_int_equal(end_of(BEGIN("-n", "")), EXIT_USAGE);
+    assert_int_equal(end_of(BEGIN("-n", "sequencer")), EXIT_USAGE);
+    assert_non_null(strstr(said, "--name sequencer is not the name"));
+    assert_int_equal(end_of(BEGIN("-n", "tester2")), EXIT_USAGE);
+    assert_int_equal(end_of(BEGIN("-n", "tester-2", "-c", config, "--check")),
+                     0);
 }
 
 static void a_configuration_that_is_missing_or_wrong_is_78(void **state)
@@ -351,6 +356,27 @@ static void control_refuses_the_rest_by_name(void **state)
     big[sizeof big - 1] = 0;
     assert_null(ask_for(big, NULL, why));
     assert_int_equal(stop(pid), 0);
+}
+
+static void every_command_is_known_however_many_there_are(void **state)
+{
+    struct control_command all[COUNT_OF(commands)];
+    char why[200];
+    json_t *a;
+    pid_t pid;
+
+    (void)state;
+    memcpy(all, commands, sizeof all);
+    for (size_t i = 3; i < COUNT_OF(commands) - 1; i++)
+        commands[i] = (struct control_command){i % 2 ? "odd" : "even", "",
+                                               "fills the list", on_look};
+    commands[COUNT_OF(commands) - 2].name = "last";
+    pid = BEGIN("-c", config);
+    a = ask_for("last", NULL, why);
+    assert_non_null(a);
+    json_decref(a);
+    assert_int_equal(stop(pid), 0);
+    memcpy(commands, all, sizeof all);
 }
 
 static char *raw(const char *text, size_t n)
@@ -596,6 +622,7 @@ int main(void)
         T(a_lock_goes_with_its_process),
         T(control_answers_what_it_knows),
         T(control_refuses_the_rest_by_name),
+        T(every_command_is_known_however_many_there_are),
         T(garbage_is_answered_too),
         T(answers_that_take_long_take_a_turn_each),
         T(who_asked_of_a_turn_that_did_not_fit_is_told),

@@ -29,7 +29,7 @@ static const char *const steps[] = {
     "ALTER TABLE t ADD COLUMN more INTEGER",
     "CREATE TABLE u(id INTEGER PRIMARY KEY)",
 };
-static const struct db_schema schema = {steps, 4, 0};
+static const struct db_schema schema = {.steps = steps, .count = 4};
 
 static char dir[64], file[100];
 
@@ -153,7 +153,7 @@ static void it_knows_its_share_of_the_disk(void **state)
 
 static void an_older_file_is_brought_forward_and_keeps_its_rows(void **state)
 {
-    struct db_schema older = {steps, 1, 0};
+    struct db_schema older = {.steps = steps, .count = 1};
     struct db *db = db_open(file, &older);
 
     (void)state;
@@ -175,7 +175,7 @@ static void open_with_a_bad_step(void)
         "CREATE TABLE b(x); CREATE TABLE a(x)",
     };
 
-    db_close(db_open(file, &(struct db_schema){bad, 2, 0}));
+    db_close(db_open(file, &(struct db_schema){.steps = bad, .count = 2}));
 }
 
 static void a_step_is_done_whole_or_not_at_all(void **state)
@@ -186,11 +186,36 @@ static void a_step_is_done_whole_or_not_at_all(void **state)
 
     (void)state;
     assert_int_equal(ends_with(open_with_a_bad_step, said), EXIT_STORAGE);
-    db = db_open(file, &(struct db_schema){good, 1, 0});
+    db = db_open(file, &(struct db_schema){.steps = good, .count = 1});
     assert_int_equal(number(db, "PRAGMA user_version"), 1);
     assert_int_equal(number(db, "SELECT count(*) FROM sqlite_schema "
                                 "WHERE name IN ('a', 'b')"),
                      1);
+    db_close(db);
+}
+
+static void open_as_another_kind(void)
+{
+    struct db_schema other = schema;
+
+    other.table = "letters";
+    db_close(db_open(file, &other));
+}
+
+/* As after a backup of one process was put in the place of another's. */
+static void a_file_of_another_kind_is_refused_and_not_changed(void **state)
+{
+    struct db_schema older = {.steps = steps, .count = 1, .table = "t"};
+    char said[4096];
+    struct db *db = db_open(file, &older);
+
+    (void)state;
+    db_close(db);
+    assert_int_equal(ends_with(open_as_another_kind, said), EXIT_STORAGE);
+    assert_non_null(strstr(said, "another kind of process"));
+    assert_non_null(strstr(said, "letters"));
+    db = db_open(file, &older);
+    assert_int_equal(number(db, "PRAGMA user_version"), 1);
     db_close(db);
 }
 
@@ -900,6 +925,7 @@ int main(void)
         T(an_older_file_is_brought_forward_and_keeps_its_rows),
         T(a_step_is_done_whole_or_not_at_all),
         T(a_newer_file_is_refused),
+        T(a_file_of_another_kind_is_refused_and_not_changed),
         T(what_is_no_database_is_refused),
         T(a_torn_file_is_refused),
         T(changed_bytes_inside_are_found),

@@ -19,7 +19,7 @@
 
 static const char *const steps[] = {
     "CREATE TABLE t(id INTEGER PRIMARY KEY, pad BLOB)"};
-static const struct db_schema schema = {steps, 1, 0};
+static const struct db_schema schema = {.steps = steps, .count = 1};
 
 static void a_steady_writer_keeps_a_short_wal(void **state)
 {

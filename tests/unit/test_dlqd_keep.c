@@ -34,7 +34,7 @@ static const struct hop_ops ops = {
 static void rig_open(struct rig *r)
 {
     static const char *steps[4];
-    static const struct db_schema schema = {steps, 4, 0};
+    static const struct db_schema schema = {.steps = steps, .count = 4};
     struct daemon *m = &r->d.daemon;
     char path[100];
 

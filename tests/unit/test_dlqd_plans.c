@@ -20,7 +20,7 @@ int main(void)
 {
     const char *const steps[] = {dlqd_store_sql, proto_hop_sql,
                                  dlqd_redirects_sql, dlqd_again_sql};
-    const struct db_schema schema = {steps, COUNT_OF(steps), 0};
+    const struct db_schema schema = {.steps = steps, .count = COUNT_OF(steps)};
 
     return plans_main(&schema, open_all, allowed);
 }

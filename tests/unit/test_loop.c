@@ -17,7 +17,7 @@
 #include <zmq.h>
 
 static const char *const steps[] = {"CREATE TABLE t(v INTEGER, pad BLOB)"};
-static const struct db_schema schema = {steps, 1, 0};
+static const struct db_schema schema = {.steps = steps, .count = 1};
 
 static struct test {
     char dir[64], file[100];
