@@ -37,6 +37,7 @@ enum answer answer_to(enum verdict v)
         [VERDICT_TIMESTAMP_STALE] = ANSWER_TIMESTAMP_STALE,
         [VERDICT_ID_MISSING] = ANSWER_ID_MISSING,
         [VERDICT_ID_MALFORMED] = ANSWER_ID_MALFORMED,
+        [VERDICT_BODY_MISSING] = ANSWER_BODY_MISSING,
     };
 
     return to[v];

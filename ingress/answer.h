@@ -37,6 +37,7 @@
     A(TIMESTAMP_STALE, 401, "unauthorized", "timestamp_stale", WHO, 0, KEEP)   \
     A(ID_MISSING, 401, "unauthorized", "id_missing", WHO, 0, KEEP)             \
     A(ID_MALFORMED, 401, "unauthorized", "id_malformed", WHO, 0, KEEP)         \
+    A(BODY_MISSING, 401, "unauthorized", "body_missing", WHO, 0, KEEP)         \
     A(EVENT_MALFORMED, 400, "bad_request", "event_malformed",                  \
       "the body is not the object that is meant", 0, KEEP)                     \
     A(BATCH_REFUSED, 400, "bad_request", "batch_refused",                      \

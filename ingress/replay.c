@@ -17,11 +17,15 @@ enum {
  * steps of the clock and requests that came slowly. */
 #define OUT_OF_ORDER_MS (10 * MINUTE_MS)
 
+/* No time or number that a request names is larger, so that sums do not overflow. */
+#define NUMBER_MAX (INT64_MAX / 4)
+
 static int64_t number(json_t *args, const char *key, int64_t otherwise)
 {
     json_t *v = json_object_get(args, key);
+    int64_t n = json_is_integer(v) ? json_integer_value(v) : otherwise;
 
-    return json_is_integer(v) ? json_integer_value(v) : otherwise;
+    return n > NUMBER_MAX ? NUMBER_MAX : n < -1 ? -1 : n;
 }
 
 /* The last row that is surely before all that were received from `ms` on. */

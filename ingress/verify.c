@@ -106,7 +106,7 @@ static bool add_candidate(struct judging *j, struct bytes text)
 {
     if (!behind(&text, j->v->form.prefix) || !behind(&text, j->v->prefix))
         return true;
-    if (j->count == CANDIDATES_MAX)
+    if (j->count == signature_candidates_max(j->v))
         return false;
     if (signature_decode(j->v, text, &j->candidates[j->count]) == GR_OK)
         j->count++;
@@ -348,6 +348,9 @@ static enum verdict judge(struct judging *j, int *secret)
     enum verdict verdict;
 
     verdict = find_signature(j, &value);
+    if (verdict == VERDICT_HOLDS && j->v->refuses_empty_body &&
+        !j->signing.body.n)
+        verdict = VERDICT_BODY_MISSING;
     if (verdict == VERDICT_HOLDS)
         verdict = read_signatures(j, value);
     if (verdict == VERDICT_HOLDS && has_time(j->v) && first)

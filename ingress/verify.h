@@ -21,7 +21,8 @@
     V(TIMESTAMP_MALFORMED, "timestamp_malformed") \
     V(TIMESTAMP_STALE, "timestamp_stale")         \
     V(ID_MISSING, "id_missing")                   \
-    V(ID_MALFORMED, "id_malformed")
+    V(ID_MALFORMED, "id_malformed")               \
+    V(BODY_MISSING, "body_missing")
 
 enum verdict {
 #define V(NAME, text) VERDICT_##NAME,

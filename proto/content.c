@@ -185,7 +185,9 @@ static gr_rc fill(struct content *c, enum hole hole, const struct signing *s,
 gr_rc content_make(struct content *c, const char *text, const struct signing *s)
 {
     c->count = 0;
+    c->digested = false;
     buf_init(&c->form, s->body.n + 1);
+    buf_init(&c->joined, SIZE_MAX / 2);
     while (*text) {
         struct bytes piece;
         enum hole hole;
@@ -202,4 +204,5 @@ gr_rc content_make(struct content *c, const char *text, const struct signing *s)
 void content_fini(struct content *c)
 {
     buf_fini(&c->form);
+    buf_fini(&c->joined);
 }

@@ -120,6 +120,7 @@ struct verify {
     struct expr id;          /* {id}; EXPR_NONE: the source's */
     struct expr token;       /* {token} */
     struct expr body_digest; /* SHA-256 of a body that is not signed itself */
+    bool refuses_empty_body; /* even if it is signed */
     enum handshake_kind handshake;
 };
 

@@ -29,6 +29,7 @@ static const char *const key_words[] = {
     [KEY_PEM] = "pem",   NULL};
 static const char *const unit_words[] = {
     [UNIT_S] = "s", [UNIT_MS] = "ms", [UNIT_RFC3339] = "rfc3339", NULL};
+static const char *const empty_body_words[] = {"allowed", "refused", NULL};
 static const char *const handshake_words[] = {
     [HANDSHAKE_NONE] = "none",
     [HANDSHAKE_ECHO] = "echo",
@@ -379,6 +380,13 @@ const struct conf_section settings_verify = {
              AT(verify, body_digest),
              .help = "where the SHA-256 of a body stands that is not signed "
                      "itself; where it is there, `{sorted_form}` is empty"},
+            {.name = "empty_body",
+             .type = &conf_as_either,
+             AT(verify, refuses_empty_body),
+             .choices = empty_body_words,
+             .fallback = "allowed",
+             .help = "`refused`: a request without a body is refused, even if "
+                     "it is signed"},
             {.name = "handshake",
              .type = &conf_as_choice,
              AT(verify, handshake),

@@ -193,6 +193,12 @@ bool signature_is_in(const struct verify *v, struct bytes name)
     return v->signature.kind == EXPR_QUERY && is(name, ":query");
 }
 
+size_t signature_candidates_max(const struct verify *v)
+{
+    return v->scheme == SCHEME_ED25519 ? CANDIDATES_MAX_ED25519
+                                       : CANDIDATES_MAX;
+}
+
 gr_rc signature_decode(const struct verify *v, struct bytes text,
                        struct candidate *c)
 {
@@ -224,36 +230,73 @@ static size_t make_mac(struct signature_key *k, const struct content *content,
     return n;
 }
 
-/* In one piece, for what can't take it in several. */
-static struct bytes in_one(const struct content *content, struct buf *joined)
+/* In one piece, for Ed25519, which can't take it in several. */
+static struct bytes in_one(struct content *content)
 {
+    struct buf *joined = &content->joined;
+
     if (content->count == 1)
         return content->parts[0];
-    buf_init(joined, SIZE_MAX / 2);
-    for (size_t i = 0; i < content->count; i++)
-        buf_put(joined, content->parts[i].p, content->parts[i].n);
+    if (!joined->len)
+        for (size_t i = 0; i < content->count; i++)
+            buf_put(joined, content->parts[i].p, content->parts[i].n);
     return (struct bytes){joined->len ? joined->data : "", joined->len};
 }
 
-static bool pkey_fits(struct signature_key *k, const struct content *content,
-                      const struct candidate *c)
+static void digest_content(struct content *content)
 {
     EVP_MD_CTX *ctx = EVP_MD_CTX_new();
-    struct buf joined = {0};
-    struct bytes all = in_one(content, &joined);
-    bool fits = ctx &&
-                EVP_DigestVerifyInit_ex(ctx, NULL, schemes[k->scheme].digest,
-                                        NULL, NULL, k->pkey, NULL) == 1 &&
-                EVP_DigestVerify(ctx, c->bytes, c->n, all.n ? all.p : "",
-                                 all.n) == 1;
+    bool good = ctx && EVP_DigestInit_ex(ctx, EVP_sha256(), NULL);
 
+    for (size_t i = 0; i < content->count && good; i++)
+        good = EVP_DigestUpdate(ctx, content->parts[i].p, content->parts[i].n);
+    if (!good || !EVP_DigestFinal_ex(ctx, content->digest, NULL))
+        die(EXIT_UNAVAILABLE, "libcrypto has no SHA-256");
     EVP_MD_CTX_free(ctx);
-    ERR_clear_error();
-    buf_fini(&joined);
+    content->digested = true;
+}
+
+/* Of ECDSA and RSA: by the content's digest. */
+static bool digest_fits(const struct signature_key *k, struct content *content,
+                        const struct candidate *c)
+{
+    EVP_PKEY_CTX *ctx = EVP_PKEY_CTX_new(k->pkey, NULL);
+    bool fits;
+
+    if (!content->digested)
+        digest_content(content);
+    /* RSA's padding is PKCS #1 v1.5 unless one asks for another. */
+    fits = ctx && EVP_PKEY_verify_init(ctx) == 1 &&
+           EVP_PKEY_CTX_set_signature_md(ctx, EVP_sha256()) == 1 &&
+           EVP_PKEY_verify(ctx, c->bytes, c->n, content->digest,
+                           sizeof content->digest) == 1;
+    EVP_PKEY_CTX_free(ctx);
     return fits;
 }
 
-bool signature_fits(struct signature_key *k, const struct content *content,
+static bool pkey_fits(const struct signature_key *k, struct content *content,
+                      const struct candidate *c)
+{
+    EVP_MD_CTX *ctx;
+    struct bytes all;
+    bool fits;
+
+    if (schemes[k->scheme].digest) {
+        fits = digest_fits(k, content, c);
+    } else {
+        ctx = EVP_MD_CTX_new();
+        all = in_one(content);
+        fits = ctx &&
+               EVP_DigestVerifyInit(ctx, NULL, NULL, NULL, k->pkey) == 1 &&
+               EVP_DigestVerify(ctx, c->bytes, c->n, all.n ? all.p : "",
+                                all.n) == 1;
+        EVP_MD_CTX_free(ctx);
+    }
+    ERR_clear_error();
+    return fits;
+}
+
+bool signature_fits(struct signature_key *k, struct content *content,
                     const struct candidate *all, size_t count)
 {
     uint8_t mac[MAC_MAX_BYTES];
@@ -278,11 +321,10 @@ bool signature_fits(struct signature_key *k, const struct content *content,
 /* ---- the other way ---- */
 
 static gr_rc sign_with(EVP_PKEY *key, enum scheme scheme,
-                       const struct content *content, struct candidate *out)
+                       struct content *content, struct candidate *out)
 {
     EVP_MD_CTX *ctx = EVP_MD_CTX_new();
-    struct buf joined = {0};
-    struct bytes all = in_one(content, &joined);
+    struct bytes all = in_one(content);
     gr_rc rc = GR_REFUSE;
 
     out->n = sizeof out->bytes;
@@ -294,12 +336,11 @@ static gr_rc sign_with(EVP_PKEY *key, enum scheme scheme,
         rc = GR_OK;
     EVP_MD_CTX_free(ctx);
     ERR_clear_error();
-    buf_fini(&joined);
     return rc;
 }
 
 gr_rc signature_sign(const struct verify *v, struct signature_key *k,
-                     EVP_PKEY *private_key, const struct content *content,
+                     EVP_PKEY *private_key, struct content *content,
                      struct candidate *out)
 {
     if (private_key)

@@ -8,9 +8,11 @@
 
 enum {
     SIGNATURE_MAX_BYTES = 512, /* RSA of 4096 bits */
-    /* Of one request: an attacker may send more, and each costs one operation
-     * with a public key. */
+    /* Signatures of one request that are checked; a request with more is refused.
+     * Each costs one operation with a public key. Ed25519 hashes the whole content
+     * for each signature (RFC 8032, 5.1.7), so fewer are checked. */
     CANDIDATES_MAX = 8,
+    CANDIDATES_MAX_ED25519 = 2,
     CONTENT_PARTS_MAX = 16,
     TOKEN_BYTES = 32, /* SHA-256 of a token */
 };
@@ -31,6 +33,10 @@ struct content {
     size_t count;
     struct buf form;
     char crc32[16];
+    /* Of signature_fits(): made when first needed, for all keys and signatures. */
+    struct buf joined;
+    bool digested;
+    uint8_t digest[TOKEN_BYTES]; /* SHA-256 */
 };
 
 /* A template that content_make() takes. `why` is a static sentence. */
@@ -75,13 +81,16 @@ struct candidate {
     size_t n;
 };
 
+/* How many signatures of one request are checked. */
+size_t signature_candidates_max(const struct verify *v);
 /* One signature, without its prefix. GR_REFUSE: wrong length, bad digits. Hex
  * may be upper case; base64 must be padded as RFC 4648 says. */
 GR_MUST_CHECK gr_rc signature_decode(const struct verify *v, struct bytes text,
                                      struct candidate *c);
 /* One of them is by this key. In a time that does not depend on where they
- * differ. */
-bool signature_fits(struct signature_key *k, const struct content *content,
+ * differ. The content is hashed once per HMAC key, and once for all public keys and
+ * signatures, but for Ed25519. */
+bool signature_fits(struct signature_key *k, struct content *content,
                     const struct candidate *all, size_t count);
 
 /* The bytes of a signature: by the key itself, or by `private_key` where that
@@ -89,7 +98,7 @@ bool signature_fits(struct signature_key *k, const struct content *content,
 GR_MUST_CHECK gr_rc signature_sign(const struct verify *v,
                                    struct signature_key *k,
                                    EVP_PKEY *private_key,
-                                   const struct content *content,
+                                   struct content *content,
                                    struct candidate *out);
 /* As its header carries it: prefix, encoded bytes, and what the form wants
  * around them. Appended to `out`. */

@@ -1,6 +1,8 @@
 """The control protocol, by a few lines of Python: as docs/CONTROL.md has them."""
 
+import json
 import pathlib
+import random
 import re
 import stat
 import sys
@@ -20,6 +22,14 @@ def raw(rig, process, question):
         socket.send(question)
         assert socket.poll(30000), f"{process} does not answer {question}"
         return socket.recv_json()
+
+
+def asks(process):
+    """What the program of this process can be asked, from its source."""
+    kind = process.split("-")[0]
+    text = "".join(path.read_text() for path in (ROOT / kind).glob("*.c"))
+    tables = re.findall(r"struct control_command \w+\[\] = \{(.*?)\n\};", text, re.S)
+    return {name for table in tables for name in re.findall(r'\{"(\w+)",', table)}
 
 
 class Control(RigTest):
@@ -85,6 +95,33 @@ class Control(RigTest):
         for kind in ["control", "inbox", "metrics"]:
             mode = (rig.run_dir / f"dlqd.{kind}").stat().st_mode
             self.assertEqual(stat.S_IMODE(mode) & 0o077, 0, kind)
+
+    def test_no_argument_ends_a_process(self):
+        """Each request that a process knows, with every argument that it has, of
+        types and sizes that nobody means: it is answered, and nothing ends. Not
+        `backup`, whose argument is a folder that it would make."""
+        values = ["", "x" * 5000, "\0", "%s%n", "../../x", "evt_" + "0" * 26,
+                  -(1 << 63), (1 << 63) - 1, -1, 0, 1 << 53, 1.5e308, True, None,
+                  [], ["a", 1, None], {}, {"a": {}}, "9" * 400]
+        dice = random.Random(1)
+        rig = self.rig(console=True).start()
+        rig.wait_status(rig.accept())
+        for process in PROCESSES:
+            known = {}
+            for name in asks(process) - {"backup"}:
+                why = raw(rig, process, json.dumps(
+                    {"v": 1, "ask": name, "args": {"?": 0}}).encode())["error"]
+                known[name] = re.findall(r"[a-z_]+", why.split("; it has ")[1])
+            for name, args in sorted(known.items()):
+                args = [a for a in args if a != "none"]
+                trials = [{a: v} for a in args for v in values] + [
+                    {a: dice.choice(values) for a in args if dice.random() < 0.8}
+                    for _ in range(20)]
+                for trial in trials:
+                    question = {"v": 1, "ask": name, "args": trial}
+                    self.assertIn("ok", raw(rig, process, json.dumps(
+                        question).encode()), (process, question))
+            self.assertTrue(rig[process].alive, process)
 
     def test_every_ask_is_documented(self):
         rig = self.rig(console=True).start()

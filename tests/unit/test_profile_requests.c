@@ -400,7 +400,8 @@ static void odd_bodies(struct trial *t)
 {
     if (t->v->time.kind == EXPR_JSON)
         return;
-    with_body(t, text(""), "an empty body");
+    if (!t->v->refuses_empty_body)
+        with_body(t, text(""), "an empty body");
     with_body(t, text("{\"name\":\"caf\xc3\xa9 \xe2\x99\xa5\"}"), "UTF-8");
     with_body(t, (struct bytes){"x=\0\xff\xfe\r\n", 7}, "bytes of any kind");
     with_body(t, text("[]\r\n"), "a line's end behind it");
@@ -458,6 +459,22 @@ static void several(struct trial *t)
     change(t, signature_header(t), among_many, false);
     IS(t, VERDICT_SIGNATURE_MALFORMED, "more than we try");
     unmake(t);
+}
+
+/* Square's libraries refuse a request without a body, whatever its signature. */
+static void without_body(struct trial *t)
+{
+    if (strcmp(t->provider, "square") != 0)
+        return;
+    make(t, text(""), true);
+    IS(t, VERDICT_BODY_MISSING, "an empty body that is signed");
+    unmake(t);
+}
+
+static void square_refuses_an_empty_body(void **state)
+{
+    (void)state;
+    for_each_profile(without_body);
 }
 
 static void one_of_several_signatures_will_do(void **state)
@@ -660,6 +677,7 @@ int main(void)
         cmocka_unit_test(the_letter_case_of_headers_does_not_count),
         cmocka_unit_test(a_signature_of_another_length_is_refused),
         cmocka_unit_test(any_bytes_can_be_a_body),
+        cmocka_unit_test(square_refuses_an_empty_body),
         cmocka_unit_test(one_of_several_signatures_will_do),
         cmocka_unit_test(every_profile_finds_id_type_and_workspace),
         cmocka_unit_test(whatever_comes_is_judged),

@@ -8,8 +8,23 @@
 
 #include "encoding.h"
 #include "signature.h"
+#include <dlfcn.h>
+#include <openssl/evp.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* libcrypto's, with a count of the bytes that our code hashes by it. */
+static size_t hashed_bytes;
+
+int EVP_DigestUpdate(EVP_MD_CTX *ctx, const void *p, size_t n)
+{
+    int (*real)(EVP_MD_CTX *, const void *, size_t);
+    void *found = dlsym(RTLD_NEXT, "EVP_DigestUpdate");
+
+    memcpy(&real, &found, sizeof real);
+    hashed_bytes += n;
+    return real(ctx, p, n);
+}
 
 static struct bytes text(const char *s)
 {
@@ -261,6 +276,37 @@ static void a_key_of_another_kind_is_refused(void **state)
     }
 }
 
+/* P-256, the key of each candidate the same, and none of them right. */
+static void eight_signatures_cost_one_hash(void **state)
+{
+    static const char p256[] =
+        "MFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAE83T4O/n84iotIvIW4mdBgQ/"
+        "7dAfSmpqIM8kF9mN1flpVKS3GRqe62gw+2fNNRaINXvVpiglSI8eNEc6wEA3F+g==";
+    struct verify v = {.scheme = SCHEME_ECDSA_P256,
+                       .secret_encoding = KEY_SPKI,
+                       .signed_content = "{ts}{body}"};
+    struct candidate all[CANDIDATES_MAX] = {0};
+    struct signing s = {.ts = text("1234"), .body = text("a body")};
+    struct signature_key *key;
+    struct content content;
+    const char *why;
+
+    (void)state;
+    assert_int_equal(signature_key_new(&v, p256, &key, &why), GR_OK);
+    assert_int_equal(content_make(&content, v.signed_content, &s), GR_OK);
+    for (size_t i = 0; i < CANDIDATES_MAX; i++) {
+        /* DER: a sequence of two small numbers */
+        memcpy(all[i].bytes, "\x30\x06\x02\x01\x01\x02\x01\x01", 8);
+        all[i].bytes[7] = (uint8_t)(1 + i);
+        all[i].n = 8;
+    }
+    hashed_bytes = 0;
+    assert_false(signature_fits(key, &content, all, CANDIDATES_MAX));
+    assert_int_equal(hashed_bytes, strlen("1234a body"));
+    content_fini(&content);
+    signature_key_free(key);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -272,6 +318,7 @@ int main(void)
         cmocka_unit_test(no_signature_is_longer_than_its_place),
         cmocka_unit_test(secrets_are_decoded_as_they_say),
         cmocka_unit_test(a_key_of_another_kind_is_refused),
+        cmocka_unit_test(eight_signatures_cost_one_hash),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
