@@ -258,6 +258,28 @@ void conf_read_section(const struct conf_value *v, const struct conf_section *s,
         s->check(v, target);
 }
 
+/* ---- variables ---- */
+
+void conf_note_variable(const struct conf_value *v, const char *name, bool set)
+{
+    struct conf *c = v->conf;
+
+    if (!text_list_has(&c->variables, name))
+        text_list_add(&c->variables, name);
+    if (!set && !text_list_has(&c->unset, name))
+        text_list_add(&c->unset, name);
+}
+
+const struct text_list *conf_variables(const struct conf *c)
+{
+    return &c->variables;
+}
+
+const struct text_list *conf_unset_variables(const struct conf *c)
+{
+    return &c->unset;
+}
+
 /* ---- the whole ---- */
 
 struct conf *conf_open(void *user)
@@ -279,6 +301,8 @@ static void free_all(struct conf *c)
     free(c->files);
     free(c->places);
     free(c->mistakes);
+    text_list_fini(&c->variables);
+    text_list_fini(&c->unset);
     free(c);
 }
 

@@ -48,6 +48,8 @@ struct conf_type {
     void (*print)(struct buf *out, const struct conf_key *k, const void *target,
                   int indent);
     bool (*unset)(const struct conf_key *k, const void *target);
+    /* Only where print() does not show all of the value; else NULL. */
+    bool (*same)(const struct conf_key *k, const void *a, const void *b);
     void (*fini)(const struct conf_key *k, void *target);
 };
 
@@ -131,6 +133,10 @@ void conf_read_text(struct conf *c, const char *name, const char *text,
  * map (JSON). A file that cannot be opened is an error. */
 void conf_read_part(struct conf *c, const char *path, const char *named_at,
                     const struct conf_section *s, void *target);
+/* The environment variables that were used so far, and those of them that are not
+ * set; each name once. */
+const struct text_list *conf_variables(const struct conf *c);
+const struct text_list *conf_unset_variables(const struct conf *c);
 /* Print all errors, in the order of the files; true when there were none. */
 bool conf_close(struct conf *c, struct buf *errors);
 /* Zero and free what the keys of `s` own in `target`. */
@@ -203,6 +209,13 @@ const char *conf_near_hint(const struct conf_near *n, char out[100]);
 /* The section's keys as YAML; `comments` puts each key's meaning behind it. */
 void conf_print(const struct conf_section *s, const void *target,
                 struct buf *out, int indent, bool comments);
+/* What differs between two structs of this section: a line for each, like
+ * "endpoints.crm.url", "endpoints.crm added", "endpoints.crm removed". Values are
+ * not given out; secrets are compared like all others. */
+void conf_diff(const struct conf_section *s, const void *a, const void *b,
+               struct text_list *out);
+/* The count of a list of sections (conf_as_maps) at `target`. */
+size_t conf_maps_count(const struct conf_key *k, const void *target);
 /* A Markdown table of the section's keys, and those of deeper sections. */
 void conf_document(const struct conf_section *s, const char *path,
                    struct buf *out);

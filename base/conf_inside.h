@@ -35,6 +35,7 @@ struct conf {
     size_t place_count, place_room;
     struct mistake *mistakes;
     size_t mistake_count;
+    struct text_list variables, unset; /* of the environment */
 };
 
 /* conf_errors.c. Takes `message`; line 0: it is about the whole file. */
@@ -50,7 +51,9 @@ struct conf_file *conf_load_text(struct conf *c, const char *name,
                                  const char *yaml);
 void conf_file_free(struct conf_file *f);
 
-/* conf.c. A place below `v`, with no node yet. */
+/* conf.c. This variable is used; it is not set. */
+void conf_note_variable(const struct conf_value *v, const char *name, bool set);
+/* A place below `v`, with no node yet. */
 struct conf_value conf_child(const struct conf_value *v, const char *name);
 /* What stands at this key; NULL: nothing. */
 const yaml_node_t *conf_value_of(const struct conf_value *v, const char *name);

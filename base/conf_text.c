@@ -1,12 +1,11 @@
 /* conf_text: what stands between a YAML scalar and a text that was meant:
  * variables, words that YAML takes for something else, slips of the hand. */
-#include "conf.h"
+#include "conf_inside.h"
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-#include <yaml.h>
 
 enum { VALUE_MAX_BYTES = 1024 * 1024, NEAR_MAX_BYTES = 40 };
 
@@ -38,6 +37,7 @@ static const char *put_variable(const struct conf_value *v, const char *s,
     }
     name = gr_strndup(s, n);
     value = getenv(name);
+    conf_note_variable(v, name, value != NULL);
     if (value)
         buf_puts(out, value);
     else

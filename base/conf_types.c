@@ -168,6 +168,11 @@ static size_t *count_of(const struct conf_key *k, const void *target)
     return (size_t *)((char *)(uintptr_t)target - k->offset + k->count_offset);
 }
 
+size_t conf_maps_count(const struct conf_key *k, const void *target)
+{
+    return *count_of(k, target);
+}
+
 /* Adds: a file that is included brings more of them. */
 static void read_maps(const struct conf_value *v, const struct conf_key *k,
                       void *target)

@@ -134,13 +134,7 @@ static void on_measure(void *self)
 static void on_reload(void *self, struct settings *fresh)
 {
     struct console *c = self;
-    const struct settings *old = c->daemon.settings;
 
-    if (strcmp(old->console.host, fresh->console.host) != 0 ||
-        old->console.port != fresh->console.port ||
-        strcmp(old->metrics_publish, fresh->metrics_publish) != 0)
-        log_warn(NULL, "console.listen and metrics.publish change only with a "
-                       "restart");
     c->judge_due_ms = c->daemon.loop.mono_ms + fresh->console.evaluate_ms;
 }
 

@@ -126,6 +126,15 @@ static json_t *wants_json(const struct settings *s, const char *source)
     return wants;
 }
 
+static json_t *names_json(const struct text_list *l)
+{
+    json_t *out = json_array();
+
+    for (size_t i = 0; i < l->count; i++)
+        json_array_append_new(out, json_text_of(l->items[i]));
+    return out;
+}
+
 static json_t *plan_json(struct ctl *c)
 {
     const struct settings *s = c->settings;
@@ -142,8 +151,9 @@ static json_t *plan_json(struct ctl *c)
             json_pack("{s:s, s:o, s:b}", "endpoint", s->endpoints[i].name,
                       "url", json_text_of(s->endpoints[i].url), "enabled",
                       (int)s->endpoints[i].enabled));
-    return json_pack("{s:s, s:b, s:o, s:o}", "file", s->path, "ok", 1,
-                     "sources", sources, "endpoints", endpoints);
+    return json_pack("{s:s, s:b, s:o, s:o, s:o}", "file", s->path, "ok", 1,
+                     "sources", sources, "endpoints", endpoints, "variables",
+                     names_json(&s->variables));
 }
 
 /* "issue.*, cycle.*" */
@@ -226,6 +236,19 @@ static void print_plan(const json_t *plan)
             printf("endpoint %s: no source has what it wants\n", name);
     }
     json_decref(names);
+}
+
+/* They are set in this shell; a process has those of its start. */
+static void print_variables(const json_t *variables)
+{
+    char *names = join(variables);
+
+    if (json_array_size(variables))
+        printf("\nSet in this shell: %s. A running process has the environment "
+               "of its start:\n`grapnel check --running` asks whether they are "
+               "set there. file:PATH needs no restart.\n",
+               names);
+    free(names);
 }
 
 /* ---- one event ---- */
@@ -458,9 +481,13 @@ int run_check(struct ctl *c)
 {
     const char *event = parsed_value(&c->parsed, "--event");
     bool print = parsed_value(&c->parsed, "--print") != NULL;
+    bool running = parsed_value(&c->parsed, "--running") != NULL;
     const char *provider = parsed_value(&c->parsed, "--provider");
     json_t *plan;
 
+    if (running && (print || event || provider))
+        return complain(EXIT_USAGE, "--running goes with neither --print, "
+                                    "--event nor --provider");
     if (provider && (print || event))
         return complain(EXIT_USAGE,
                         "--provider goes with neither --print nor --event");
@@ -473,6 +500,8 @@ int run_check(struct ctl *c)
     if (!event && (parsed_value(&c->parsed, "--source") ||
                    parsed_value(&c->parsed, "--type")))
         return complain(EXIT_USAGE, "--source and --type go with --event FILE");
+    if (running)
+        return check_running(c);
     if (!load(c))
         return EXIT_CONFIG;
     if (event)
@@ -488,6 +517,7 @@ int run_check(struct ctl *c)
     }
     printf("%s: no errors\n\n", c->settings->path);
     print_plan(plan);
+    print_variables(json_object_get(plan, "variables"));
     json_decref(plan);
     return 0;
 }

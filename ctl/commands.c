@@ -32,12 +32,15 @@ const struct command ctl_commands[] = {
         .help =
             "Every error is printed, with file, line and column (exit 78). "
             "Without errors it says\nfor each source which events go to which "
-            "endpoints; with --event, what becomes of that\none: its id, type, "
-            "workspace, the keys by which a repeat is known, its endpoints. "
-            "With "
-            "--provider it says what\na built-in profile does, and how "
-            "`provider: custom` would say it.",
+            "endpoints, and warns of what is likely a\nmistake. --event: what "
+            "becomes of this event: its id, type, workspace, the keys by\n"
+            "which a duplicate is known, its endpoints. --running asks the "
+            "running processes\ninstead of reading the file here: each reads "
+            "it with the environment of its own start,\nand says what a "
+            "reload would change and what needs a restart. --provider: what "
+            "a\nbuilt-in profile does, and the same as `provider: custom`.",
         .examples = "  grapnel check\n"
+                    "  grapnel check --running && grapnel reload\n"
                     "  grapnel check -c grapnel.yaml --print\n"
                     "  grapnel check --event body.json --source plane --type "
                     "issue.created\n"
@@ -46,6 +49,8 @@ const struct command ctl_commands[] = {
                     {"--source", "S", "the source it comes in by"},
                     {"--type", "T",
                      "its type, where a header carries it (Plane)"},
+                    {"--running", NULL,
+                     "ask the running processes what they make of it"},
                     {"--print", NULL, "print the effective configuration"},
                     {"--provider", "P", "print what its profile does"}},
         .run = run_check,
@@ -497,8 +502,14 @@ const struct command ctl_commands[] = {
         .name = "reload",
         .args = "",
         .summary = "every process reads the configuration again",
-        .help = "A bad one is refused and the old one stays.",
-        .examples = "  grapnel check && grapnel reload\n",
+        .help = "All of them or none: if one has errors (exit 78), every "
+                "process keeps what it has. Each\nsays what changed and what "
+                "needs a restart. A process keeps the environment of its\n"
+                "start, so a new ${VAR} needs a restart; file:PATH does not.",
+        .examples = "  grapnel check --running\n"
+                    "  grapnel reload\n"
+                    "  grapnel reload --json | jq '.[] | {process, changed, "
+                    "restart}'\n",
         .run = run_reload,
     },
     {

@@ -61,6 +61,7 @@ int run_top(struct ctl *c);
 int run_alerts(struct ctl *c);
 int run_alerts_test(struct ctl *c);
 int run_reload(struct ctl *c);
+int check_running(struct ctl *c); /* reload.c: check --running */
 int run_backup(struct ctl *c);
 int run_restore(struct ctl *c);
 

@@ -1,4 +1,4 @@
-/* operate: what is done to all processes at once: reload, backup. */
+/* operate: backup of all processes. */
 #include "ask.h"
 #include "json_text.h"
 #include "table.h"
@@ -85,15 +85,6 @@ static int report(struct ctl *c, json_t *rows, const char *done)
     code = judge(c, rows);
     json_decref(rows);
     return code;
-}
-
-/* ---- reload ---- */
-
-int run_reload(struct ctl *c)
-{
-    /* prints every error, where a process says one */
-    need_settings(c, NULL, "nothing was reloaded");
-    return report(c, ask_each(c, "reload", ASK_MS, NULL, NULL), "reloaded");
 }
 
 /* ---- backup ---- */

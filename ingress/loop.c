@@ -235,15 +235,7 @@ static void undo(void *self)
 
 static void reload(void *self, struct settings *fresh)
 {
-    struct ingress *g = self;
-    const struct settings *old = g->daemon.settings;
-
-    if (old->ingress.port != fresh->ingress.port ||
-        strcmp(old->ingress.host, fresh->ingress.host) != 0 ||
-        old->ingress.max_connections != fresh->ingress.max_connections)
-        log_warn(NULL, "ingress.listen and ingress.max_connections change only "
-                       "with a restart");
-    set_bounds(g, fresh);
+    set_bounds(self, fresh);
 }
 
 /* The sequencer is there and takes what we send. */

@@ -2,6 +2,7 @@
 #include "clock.h"
 #include "daemon_metrics.h"
 #include "daemon_options.h"
+#include "json_text.h"
 #include "log.h"
 #include "standin.h"
 #include "wire.h"
@@ -17,6 +18,7 @@
 
 enum {
     ERRORS_MAX_BYTES = 1024 * 1024,
+    ERRORS_LOGGED = 100,
     FRAMES_PER_TURN = 256,
     RANDOM_AT_ONCE = 128,
     OPEN_MOST_MS = 5000, /* of the database, without a word */
@@ -169,47 +171,148 @@ static void reopen_log(const struct settings *s)
     log_errors_to(s->log_errors);
 }
 
-static bool reload(struct daemon *d, char why[200])
+/* ---- reload ---- */
+
+/* The configuration as this process would read it now, compared with the one in
+ * force. */
+struct fresh {
+    struct settings *settings; /* NULL: `errors` */
+    struct text_list errors, unset, changed, restart;
+};
+
+static void split_lines(const struct buf *b, struct text_list *out)
 {
-    struct settings *fresh;
+    const char *at = b->data, *end = b->data + b->len;
+
+    while (at < end) {
+        const char *stop = memchr(at, '\n', (size_t)(end - at));
+        size_t n = (size_t)((stop ? stop : end) - at);
+        char *line = gr_strndup(at, n);
+
+        text_list_add(out, line);
+        free(line);
+        at += n + 1;
+    }
+}
+
+static void fresh_read(struct fresh *f, const struct daemon *d)
+{
     struct buf errors;
 
+    *f = (struct fresh){0};
     buf_init(&errors, ERRORS_MAX_BYTES);
-    fresh = settings_load(d->config_path, &errors);
-    reopen_log(fresh ? fresh : d->settings);
-    if (!fresh) {
-        log_warn(NULL, "the new configuration has errors; the old one stays",
-                 LS("error", errors.data));
-        snprintf(why, 200, "%s", errors.data);
-        buf_fini(&errors);
+    f->settings = settings_load_here(d->config_path, &errors, &f->unset);
+    split_lines(&errors, &f->errors);
+    buf_fini(&errors);
+    if (f->settings)
+        settings_compare(d->settings, f->settings, d->plan->process,
+                         &f->changed, &f->restart);
+}
+
+static void fresh_fini(struct fresh *f)
+{
+    settings_free(f->settings);
+    text_list_fini(&f->errors);
+    text_list_fini(&f->unset);
+    text_list_fini(&f->changed);
+    text_list_fini(&f->restart);
+}
+
+static void log_errors(const struct fresh *f)
+{
+    log_warn(NULL, "the new configuration has errors; the old one stays",
+             LI("errors", f->errors.count));
+    for (size_t i = 0; i < f->errors.count && i < ERRORS_LOGGED; i++)
+        log_warn(NULL, "error in the configuration",
+                 LS("error", f->errors.items[i]));
+}
+
+/* Take it over; false: it has errors. */
+static bool reload(struct daemon *d, struct fresh *f)
+{
+    struct settings *old = d->settings;
+
+    reopen_log(f->settings ? f->settings : old);
+    if (!f->settings) {
+        log_errors(f);
         return false;
     }
-    buf_fini(&errors);
+    settings_keep_start_values(old, f->settings);
     if (d->plan->reload)
-        d->plan->reload(d->plan->self, fresh);
-    settings_free(d->settings);
-    d->settings = fresh;
-    log_info(NULL, "configuration reloaded", LS("file", d->config_path));
+        d->plan->reload(d->plan->self, f->settings);
+    d->settings = f->settings;
+    f->settings = NULL;
+    settings_free(old);
+    log_info(NULL, "configuration reloaded", LS("file", d->config_path),
+             LI("changes", f->changed.count));
+    for (size_t i = 0; i < f->restart.count; i++)
+        log_warn(NULL, "a changed key takes effect only at the next start",
+                 LS("key", f->restart.items[i]));
     return true;
 }
 
 static void on_hup(void *self)
 {
-    char why[200];
+    struct daemon *d = self;
+    struct fresh f;
 
-    reload(self, why);
+    fresh_read(&f, d);
+    reload(d, &f);
+    fresh_fini(&f);
+}
+
+static json_t *list_json(const struct text_list *l)
+{
+    json_t *out = json_array();
+
+    for (size_t i = 0; i < l->count; i++)
+        json_array_append_new(out, json_text_of(l->items[i]));
+    return out;
+}
+
+/* `variables`: those of the environment in use, also when there are errors. */
+static json_t *fresh_json(const struct daemon *d, const struct fresh *f,
+                          bool reloaded)
+{
+    const struct settings *s = f->settings ? f->settings : d->settings;
+
+    return json_pack("{s:s,s:b,s:o,s:o,s:o,s:o,s:o}", "file", d->config_path,
+                     "reloaded", (int)reloaded, "errors", list_json(&f->errors),
+                     "unset", list_json(&f->unset), "changed",
+                     list_json(&f->changed), "restart", list_json(&f->restart),
+                     "variables", list_json(&s->variables));
+}
+
+static json_t *on_check(void *self, json_t *args, char why[200])
+{
+    struct daemon *d = self;
+    struct fresh f;
+    json_t *out;
+
+    (void)args;
+    (void)why;
+    fresh_read(&f, d);
+    out = fresh_json(d, &f, false);
+    fresh_fini(&f);
+    return out;
 }
 
 static json_t *on_reload(void *self, json_t *args, char why[200])
 {
     struct daemon *d = self;
+    struct fresh f;
+    bool reloaded;
+    json_t *out;
 
     (void)args;
-    if (!reload(d, why))
-        return NULL;
-    if (d->plan->begin) /* the same turn may be asked for more */
+    (void)why;
+    fresh_read(&f, d);
+    reloaded = reload(d, &f);
+    if (reloaded && d->plan->begin) /* the same turn may be asked for more */
         d->plan->begin(d->plan->self);
-    return json_pack("{s:s}", "file", d->config_path);
+    out = fresh_json(d, &f, reloaded);
+    fresh_fini(&f);
+    return out;
 }
 
 static json_t *on_backup(void *self, json_t *args, char why[200])
@@ -270,6 +373,7 @@ static const struct control_command common_commands[] = {
     {"status", "", "how this process is", on_status},
     {"names", "", "of endpoints, sources, policies, alerts, notifiers",
      on_names},
+    {"check", "", "what a reload would do", on_check},
     {"reload", "", "read the configuration again", on_reload},
     {"backup", "path", "copy the database to a new file", on_backup},
 };

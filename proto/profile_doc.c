@@ -120,29 +120,13 @@ static void put_line(struct buf *out, const char *what, const char *text)
         buf_printf(out, "- **%s**: %s\n", what, text);
 }
 
-/* STANDARD_WEBHOOKS_SECRET */
-static void put_variable(struct buf *out, const char *name)
-{
-    buf_puts(out, "${");
-    for (; *name; name++)
-        buf_printf(out, "%c",
-                   isalnum((unsigned char)*name) ? toupper((unsigned char)*name)
-                                                 : '_');
-    buf_puts(out, "_SECRET}");
-}
-
 static void put_snippet(struct buf *out, const char *name,
                         const struct verify *v)
 {
     buf_printf(out, "```yaml\nsources:\n  - name: %s\n    provider: %s\n", name,
                name);
-    if (v->secret_encoding == KEY_PEM) {
-        buf_printf(out, "    secrets: [\"file:%s.pem\"]\n", name);
-    } else {
-        buf_puts(out, "    secrets: [\"");
-        put_variable(out, name);
-        buf_puts(out, "\"]\n");
-    }
+    buf_printf(out, "    secrets: [\"file:%s.%s\"]\n", name,
+               v->secret_encoding == KEY_PEM ? "pem" : "secret");
     if (signature_signs(v->signed_content, "url"))
         buf_printf(out, "    public_url: https://hooks.example.com/in/%s\n",
                    name);

@@ -300,10 +300,17 @@ static void read_all(struct conf *c, struct settings *s, const char *path)
                          &s->alert_count);
 }
 
+static void copy_list(const struct text_list *from, struct text_list *to)
+{
+    for (size_t i = 0; i < from->count; i++)
+        text_list_add(to, from->items[i]);
+}
+
 /* `s` is freed when there were errors. */
 static struct settings *loaded(struct conf *c, struct settings *s,
                                const char *path, struct buf *errors)
 {
+    copy_list(conf_variables(c), &s->variables);
     if (!conf_close(c, errors)) {
         settings_free(s);
         return NULL;
@@ -314,14 +321,25 @@ static struct settings *loaded(struct conf *c, struct settings *s,
     return s;
 }
 
-struct settings *settings_load(const char *path, struct buf *errors)
+struct settings *settings_load_here(const char *path, struct buf *errors,
+                                    struct text_list *unset)
 {
     struct settings *s = gr_alloc(sizeof *s);
     struct conf *c = conf_open(s);
 
     s->path = realpath(path, NULL);
     read_all(c, s, path);
+    copy_list(conf_unset_variables(c), unset);
     return loaded(c, s, path, errors);
+}
+
+struct settings *settings_load(const char *path, struct buf *errors)
+{
+    struct text_list unset = {0};
+    struct settings *s = settings_load_here(path, errors, &unset);
+
+    text_list_fini(&unset);
+    return s;
 }
 
 static bool is_among(const char *const *words, const char *word)
@@ -385,9 +403,75 @@ void settings_free(struct settings *s)
     for (size_t i = 0; i < s->backfill_count; i++)
         free(s->backfills[i].name);
     free(s->backfills);
+    text_list_fini(&s->variables);
     conf_fini(&root_section, s);
     free(s->path);
     free(s);
+}
+
+/* ---- what a reload changes ---- */
+
+/* Keys that a process reads only at its start; `kind` NULL: every process. */
+static const struct {
+    const char *path, *kind;
+} start_keys[] = {
+    {"state_dir", NULL},
+    {"run_dir", NULL},
+    {"metrics.interval", NULL},
+    {"metrics.publish", "console"},
+    {"console.listen", "console"},
+    {"ingress.listen", "ingress"},
+    {"ingress.max_connections", "ingress"},
+};
+
+/* false: a change of this key does not concern such a process. */
+static bool concerns(const char *path, const char *kind, bool *at_start)
+{
+    *at_start = false;
+    for (size_t i = 0; i < COUNT_OF(start_keys); i++)
+        if (strcmp(start_keys[i].path, path) == 0) {
+            *at_start = true;
+            return !start_keys[i].kind || strcmp(start_keys[i].kind, kind) == 0;
+        }
+    return true;
+}
+
+void settings_compare(const struct settings *running,
+                      const struct settings *fresh, const char *kind,
+                      struct text_list *changed, struct text_list *restart)
+{
+    struct text_list all = {0};
+
+    conf_diff(&root_section, running, fresh, &all);
+    for (size_t i = 0; i < all.count; i++) {
+        bool at_start;
+
+        if (concerns(all.items[i], kind, &at_start))
+            text_list_add(at_start ? restart : changed, all.items[i]);
+    }
+    text_list_fini(&all);
+}
+
+static void swap_text(char **a, char **b)
+{
+    char *was = *a;
+
+    *a = *b;
+    *b = was;
+}
+
+void settings_keep_start_values(struct settings *running,
+                                struct settings *fresh)
+{
+    swap_text(&running->state_dir, &fresh->state_dir);
+    swap_text(&running->run_dir, &fresh->run_dir);
+    fresh->metrics_interval_ms = running->metrics_interval_ms;
+    swap_text(&running->metrics_publish, &fresh->metrics_publish);
+    swap_text(&running->console.host, &fresh->console.host);
+    fresh->console.port = running->console.port;
+    swap_text(&running->ingress.host, &fresh->ingress.host);
+    fresh->ingress.port = running->ingress.port;
+    fresh->ingress.max_connections = running->ingress.max_connections;
 }
 
 const struct source *settings_source(const struct settings *s, const char *name)
@@ -460,9 +544,15 @@ static const char preamble[] =
     "`file:line:column: key.path: what is wrong`, and nothing starts half "
     "configured.\n"
     "\n"
+    "- A secret is best written as `file:path`: it is read from that file, "
+    "without its last newline,\n"
+    "  and read again at each reload. Make the file readable only for the user "
+    "that runs Grapnel.\n"
     "- `${VAR}` in a text is taken from the environment (unset is an error); "
-    "`$$` is a dollar.\n"
-    "- A secret may also be `file:path`; the file's last newline is dropped.\n"
+    "`$$` is a dollar. A\n"
+    "  process keeps the environment of its start, so a new or changed "
+    "variable needs a restart.\n"
+    "  Quote it inside of `[…]` and `{…}`: `[\"${VAR}\"]`.\n"
     "- Durations are `250ms 10s 5m 24h 7d`, sizes `512B 64KiB 1MiB 50GiB`.\n"
     "- Paths are relative to the file in which they stand.\n"
     "- Where a list of texts is meant, one text will do.\n"

@@ -152,7 +152,8 @@ enum { TOKEN_HASH_BYTES = 32 }; /* SHA-256 */
 /* One of our user's own services, that publishes through POST /v1/events. */
 struct producer {
     char *name;
-    struct text_list tokens; /* their texts are wiped once they are hashed */
+    struct text_list
+        tokens; /* once they are hashed only a fingerprint of each */
     uint8_t (*token_hashes)[TOKEN_HASH_BYTES];
     struct text_list workspaces, types; /* globs it may name; none: all */
     struct rate rate_limit;
@@ -320,12 +321,17 @@ struct settings {
     size_t policy_count;
     struct endpoint_settings defaults; /* what endpoints leave open */
     struct text_list include;
+    struct text_list variables; /* of the environment that the file uses */
 };
 
 /* Read and check the file. On errors prints each to `errors` (a line each,
  * `file:line:column: key.path: what is wrong`) and returns NULL. Environment
  * and secret files are read here, once. Free with settings_free(). */
 struct settings *settings_load(const char *path, struct buf *errors);
+/* The same; `unset` gets the names of variables that the file uses and that this
+ * process's environment does not have. */
+struct settings *settings_load_here(const char *path, struct buf *errors,
+                                    struct text_list *unset);
 /* Only these top-level keys (ending with NULL), of the file and of what it
  * includes, if `include` is one of them: errors elsewhere, and variables that
  * only other keys use, do not count. The rest is zero, and names in it are not
@@ -333,6 +339,19 @@ struct settings *settings_load(const char *path, struct buf *errors);
 struct settings *settings_load_part(const char *path, const char *const *keys,
                                     struct buf *errors);
 void settings_free(struct settings *s);
+
+/* What a process of this kind ("ingress") would change if it took `fresh` over:
+ * keys (see conf_diff) that take effect at once, and those that it reads only at
+ * its start. Adds to both lists. */
+void settings_compare(const struct settings *running,
+                      const struct settings *fresh, const char *kind,
+                      struct text_list *changed, struct text_list *restart);
+/* Before `fresh` replaces `running`: keep what is read only at a start, so that
+ * the settings in force are what the process really uses, and the next
+ * comparison says again that a restart is needed. `running` may then only be
+ * freed. */
+void settings_keep_start_values(struct settings *running,
+                                struct settings *fresh);
 
 const struct source *settings_source(const struct settings *s,
                                      const char *name);

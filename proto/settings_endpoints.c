@@ -207,7 +207,7 @@ const struct conf_section settings_endpoint_section = {
              .type = &settings_as_headers,
              AT(endpoint_settings, headers),
              COUNT(endpoint_settings, header_count),
-             .help = "more headers to send"},
+             .help = "more headers to send; a value may be `file:path`"},
             {.name = "forward_headers",
              .type = &conf_as_texts,
              AT(endpoint_settings, forward_headers),

@@ -76,9 +76,12 @@ static bool header_is_new(const struct conf_value *v, const struct header *all,
 static void add_header(const struct conf_value *v, struct header **all,
                        int64_t *n)
 {
+    static const struct conf_key value_key = {
+        .name = "value", .flags = CONF_SECRET | CONF_EMPTY_OK};
     const char *wrong = wrong_header_name(v->key);
-    char *value = conf_string(v);
+    char *value = NULL;
 
+    conf_as_text.read(v, &value_key, &value);
     if (!wrong && value)
         wrong = wrong_line(value);
     if (wrong)
@@ -118,6 +121,21 @@ static void print_headers(struct buf *out, const struct conf_key *k,
     }
 }
 
+static bool same_headers(const struct conf_key *k, const void *a, const void *b)
+{
+    const struct header *l = *(struct header *const *)a,
+                        *r = *(struct header *const *)b;
+    int64_t n = *(const int64_t *)settings_count_at(k, a);
+
+    if (n != *(const int64_t *)settings_count_at(k, b))
+        return false;
+    for (int64_t i = 0; i < n; i++)
+        if (strcmp(l[i].name, r[i].name) != 0 ||
+            strcmp(l[i].value, r[i].value) != 0)
+            return false;
+    return true;
+}
+
 static void fini_headers(const struct conf_key *k, void *target)
 {
     struct header **h = target;
@@ -136,5 +154,6 @@ const struct conf_type settings_as_headers = {
     .read = read_headers,
     .print = print_headers,
     .unset = settings_unset_pointer,
+    .same = same_headers,
     .fini = fini_headers,
 };

@@ -2,8 +2,11 @@
 #include "settings_types.h"
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+enum { FINGERPRINT_BYTES = 8 };
 
 static const char *wrong_token(const char *text)
 {
@@ -76,6 +79,16 @@ static void hash(struct bytes token, uint8_t out[TOKEN_HASH_BYTES])
         die(EXIT_UNAVAILABLE, "libcrypto has no SHA-256");
 }
 
+/* In the token's place: with it a reload still sees that the token changed. */
+static char *fingerprint(const uint8_t hash[TOKEN_HASH_BYTES])
+{
+    char text[2 * FINGERPRINT_BYTES + 1];
+
+    for (size_t i = 0; i < FINGERPRINT_BYTES; i++)
+        snprintf(text + 2 * i, 3, "%02x", hash[i]);
+    return gr_strdup(text);
+}
+
 void settings_hash_tokens(struct producer *producers, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
@@ -87,6 +100,8 @@ void settings_hash_tokens(struct producer *producers, size_t count)
 
             hash((struct bytes){text, strlen(text)}, p->token_hashes[j]);
             OPENSSL_cleanse(text, strlen(text));
+            free(text);
+            p->tokens.items[j] = fingerprint(p->token_hashes[j]);
         }
     }
 }

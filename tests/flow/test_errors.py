@@ -204,10 +204,10 @@ class Errors(RigTest):
         example = pathlib.Path(__file__).parents[2] / "packaging/example.yaml"
         rig = self.rig()
         rig.write_config(example.read_text())
-        rig.config_path.with_name("ledger.key").write_text("secret")
-        variables = {"PLANE_SECRET": "a", "BILLING_TOKEN": "b",
-                     "CRM_TOKEN": "c", "GRAPNEL_ADMIN_TOKEN": "d"}
-        done = rig.cli_text("check", env=variables)
+        for name in ("ledger.key", "plane.secret", "billing.token",
+                     "crm.authorization", "console.token"):
+            rig.config_path.with_name(name).write_text(f"{name}\n")
+        done = rig.cli_text("check")
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn("source plane → issue.*", done.stdout)
 

@@ -1,13 +1,14 @@
 """Reload, stop and start: what an operator does to a pipeline that works."""
 
 import itertools
+import json
 import os
 import pathlib
 import sys
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "rig"))
-from rig import RigTest, main, wait_for
+from rig import RigTest, main, sign_plane, wait_for
 
 
 class Reload(RigTest):
@@ -98,6 +99,172 @@ class Reload(RigTest):
             self.assertIn("max_atempts", daemon.log())
         event = rig.accept()
         rig.receiver.wait(event)
+
+    def rows(self, rig, *args, **how):
+        rows, code = rig.cli(*args, **how)
+        return {r["process"]: r for r in rows}, code
+
+    def test_each_process_says_what_changed_and_what_needs_a_restart(self):
+        """Keys, not values: also a secret's, which is compared and not shown."""
+        rig = self.rig()
+        (rig.folder / "secret").write_text("plane_wh_1\n")
+        rig.config["sources"][0]["secrets"] = ["file:secret"]
+        rig.config["producers"] = [{"name": "billing", "tokens": ["token-one"]}]
+        rig.write_config()
+        rig.start()
+        with self.subTest("nothing"):
+            rows, code = self.rows(rig, "reload")
+            self.assertEqual((code, {(*r["changed"], *r["restart"])
+                                     for r in rows.values()}), (0, {()}))
+        rig.config["endpoints"][0].update(timeout="3s",
+                                          headers={"X-A": "hidden-1"})
+        rig.config["endpoints"].insert(0, rig.endpoint("books"))
+        rig.config["producers"][0]["tokens"] = ["token-two"]
+        rig.config["metrics"] = {"interval": "1s"}
+        listen = rig.config["ingress"]["listen"]
+        rig.config["ingress"]["listen"] = "127.0.0.1:1"
+        rig.write_config()
+        (rig.folder / "secret").write_text("plane_wh_2\n")
+        changed = {"endpoints.crm.timeout", "endpoints.crm.headers",
+                   "endpoints.books added", "producers.billing.tokens",
+                   "sources.plane.secrets"}
+        for command in (("check", "--running"), ("reload",), ("reload",)):
+            rows, code = self.rows(rig, *command)
+            self.assertEqual((code, set(rows)), (0, set(rig.daemons)))
+            for name, row in rows.items():
+                with self.subTest(command, process=name):
+                    self.assertEqual(set(row["changed"]), changed)
+                    self.assertEqual(
+                        row["restart"], ["ingress.listen", "metrics.interval"]
+                        if name == "ingress" else ["metrics.interval"])
+            if command == ("reload",):
+                changed = set()  # a second one only says what still waits
+        with self.subTest("the door is where it was"):
+            rig.receiver.wait(self.accept(rig, "plane_wh_2"))
+        with self.subTest("for people"):
+            said = rig.cli_text("reload")
+            self.assertIn("needs a restart for ingress.listen", said.stdout)
+            for secret in ("hidden-1", "token-two", "plane_wh_2"):
+                self.assertNotIn(secret, said.stdout + said.stderr)
+        with self.subTest("taken back: no restart is needed"):
+            rig.config["ingress"]["listen"] = listen
+            del rig.config["metrics"]
+            rig.write_config()
+            rows, _ = self.rows(rig, "reload")
+            self.assertEqual([r["restart"] for r in rows.values()],
+                             [[]] * len(rows))
+
+    def accept(self, rig, secret):
+        body = rig.plane_body()
+        status, _, answer = rig.post(
+            body, headers=sign_plane(body, secret))
+        self.assertEqual(status, 200, answer)
+        return answer["id"]
+
+    def test_another_run_dir_waits_for_a_restart(self):
+        """A process that has reloaded still uses, and at its end removes, the
+        sockets of its start."""
+        rig = self.rig().start()
+        rig.config["run_dir"] = "elsewhere"
+        rig.write_config()
+        rows, code = self.rows(rig, "reload", "--run-dir", rig.run_dir)
+        self.assertEqual((code, rows["dlqd"]["restart"]), (0, ["run_dir"]))
+        self.assertEqual(rig["dlqd"].stop(), 0)
+        self.assertFalse((rig.run_dir / "dlqd.control").exists())
+
+    def test_a_variable_that_the_processes_lack(self):
+        """A shell that has it sees no error; the processes keep the environment
+        of their start and say so, by name; a file needs no restart."""
+        rig = self.rig().start()
+        rig.config["sources"].append({"name": "new", "provider": "plane",
+                                      "secrets": ["${GRT_FRESH}"]})
+        rig.write_config()
+        shell = {"GRT_FRESH": "plane_wh_9"}
+        said = rig.cli_text("check", env=shell)
+        self.assertEqual(said.returncode, 0)
+        self.assertIn("GRT_FRESH", said.stdout)
+        for command in (("check", "--running"), ("reload",)):
+            with self.subTest(command):
+                said = rig.cli_text(*command, env=shell)
+                self.assertEqual(said.returncode, 78)
+                self.assertIn("GRT_FRESH is not set in the environment of "
+                              "ingress, sequencer, deliverer-1, dlqd",
+                              said.stderr)
+                self.assertIn("file:", said.stderr)
+                rows, code = self.rows(rig, *command, env=shell)
+                self.assertEqual(code, 78)
+                self.assertEqual([r["unset"] for r in rows.values()],
+                                 [["GRT_FRESH"]] * 4)
+                self.assertFalse(any(r["reloaded"] for r in rows.values()))
+        (rig.folder / "fresh").write_text("plane_wh_9\n")
+        rig.config["sources"][1]["secrets"] = ["file:fresh"]
+        self.reload(rig)
+        body = rig.plane_body()
+        self.assertEqual(rig.post(body, source="new", headers=sign_plane(
+            body, "plane_wh_9"))[0], 200)
+
+    def test_a_header_may_be_in_a_file(self):
+        rig = self.rig()
+        (rig.folder / "auth").write_text("Bearer one\n")
+        rig.config["endpoints"][0]["headers"] = {"Authorization": "file:auth"}
+        rig.write_config()
+        rig.start()
+        request, = rig.receiver.wait(rig.accept())
+        self.assertEqual(request.headers["authorization"], "Bearer one")
+        (rig.folder / "auth").write_text("Bearer two\n")
+        rows, _ = self.rows(rig, "reload")
+        self.assertEqual(rows["sequencer"]["changed"],
+                         ["endpoints.crm.headers"])
+        request, = rig.receiver.wait(rig.accept())
+        self.assertEqual(request.headers["authorization"], "Bearer two")
+
+    def test_all_processes_reload_or_none(self):
+        """One that lacks a variable: the others are not left with a newer
+        configuration than it has."""
+        rig = self.rig()
+        rig.start("ingress", "sequencer", "deliverer-1")
+        rig["dlqd"].start(env={**os.environ, **rig.env, "GRT_ONLY": "x"})
+        rig.config["producers"] = [{"name": "p", "tokens": ["${GRT_ONLY}"]}]
+        rig.write_config()
+        rows, code = self.rows(rig, "reload")
+        self.assertEqual((code, [n for n, r in rows.items() if r["ok"]]),
+                         (78, ["dlqd"]))
+        self.assertNotIn("configuration reloaded", rig["dlqd"].log())
+        said = rig.cli_text("reload")
+        self.assertIn("(in ingress, sequencer, deliverer-1)", said.stderr)
+        self.assertIn("nothing was reloaded", said.stderr)
+
+    def test_log_level_and_format_are_reloaded(self):
+        rig = self.rig({"log": {"level": "warn"}}).start()
+        self.assertNotIn("ready", rig["dlqd"].log())
+        rig.config["log"] = {"level": "info", "format": "json"}
+        self.reload(rig)
+        line = rig["dlqd"].log().splitlines()[-1]
+        self.assertEqual(json.loads(line)["what"], "configuration reloaded")
+        rig.config["log"] = {"level": "error"}
+        self.reload(rig)
+        self.assertEqual(rig["dlqd"].log().splitlines()[-1], line)
+
+    def test_no_error_is_cut_or_mangled(self):
+        """Long ones, many, and with letters that are not ASCII: whole in the
+        reload's output, and each in a line of the log."""
+        rig = self.rig().start()
+        rig.config["endpoints"] += [
+            {"name": f"e{i}", "url": f"ftp://{'ä' * 150}.example/{i}"}
+            for i in range(30)]
+        rig.config["routes"] = [{"endpoints": ["größe-" + "x" * 20]}]
+        rig.write_config()
+        errors = rig.cli_text("check").stderr.strip().splitlines()
+        self.assertGreater(len(errors), 30)
+        said = rig.cli_text("reload")
+        self.assertEqual(said.returncode, 78)
+        for error in errors:
+            self.assertIn(error + "\n", said.stderr)
+        rig["dlqd"].reload()
+        wait_for(lambda: rig["dlqd"].log().count("error in the configuration")
+                 == len(errors), what="a line for each")
+        for error in errors:
+            self.assertIn(error.replace('"', '\\"'), rig["dlqd"].log())
 
     def test_a_sighup_while_it_starts_is_a_reload(self):
         """A configuration that is a pipe says when it is read, and how often."""
