@@ -107,6 +107,29 @@ const struct command ctl_commands[] = {
         .run = run_trace,
     },
     {
+        .name = "show",
+        .args = "EVENT",
+        .least = 1,
+        .most = 1,
+        .summary = "the request that an event came in: headers and body",
+        .help =
+            "EVENT is ours (evt_…), the provider's, or a letter's (dlq_…). "
+            "Also of duplicates, and of\nignored and refused events; of a "
+            "request of several events, the body of this one. As long\nas the "
+            "archive has it (ingress.archive.keep). Headers that hold a "
+            "signature, a token, a\nsecret or a cookie are shown as …. For "
+            "requests that were refused: rejects show.",
+        .examples =
+            "  grapnel show evt_01JD3S6Q8W0N8M7V1T2X3Y4Z5A\n"
+            "  grapnel show evt_01JD3S6Q8W0N8M7V1T2X3Y4Z5A --raw | jq .\n"
+            "  grapnel show 4c6d9e0a-provider-id --json | jq .body\n",
+        .options = {{"--raw", NULL,
+                     "only the body, byte for byte (not to a terminal unless "
+                     "it is harmless)"},
+                    {"--headers", NULL, "only the headers"}},
+        .run = run_show,
+    },
+    {
         .name = "events",
         .args = "",
         .summary = "search what came in",
@@ -417,8 +440,8 @@ const struct command ctl_commands[] = {
         .name = "rejects",
         .args = "",
         .summary = "what the door refused, and why",
-        .help = "The last thousand of each source and ingress process, without "
-                "their bodies. Requests\nthat named no source of the "
+        .help = "The last thousand of each source and ingress process; rejects "
+                "show has their bodies.\nRequests that named no source of the "
                 "configuration are those of source -.",
         .examples = "  grapnel rejects\n"
                     "  grapnel rejects --source plane --limit 10\n"
@@ -427,6 +450,24 @@ const struct command ctl_commands[] = {
         .options = {{"--source", "S", "of this source or producer"},
                     LIST_TIMES},
         .run = run_rejects,
+    },
+    {
+        .name = "rejects show",
+        .args = "ID",
+        .least = 1,
+        .most = 1,
+        .summary = "one refused request: headers and body",
+        .help = "ID is that of the list (rej_…). Bodies are kept for a day, 64 "
+                "MiB at most in all. One\nthat was refused before its body "
+                "had come, or with 5xx, has none. Of the headers the\nfirst 2 "
+                "KiB are kept.",
+        .examples = "  grapnel rejects show rej_01JD3S6Q8W0N8M7V1T2X3Y4Z5A\n"
+                    "  grapnel rejects show rej_01JD3S6Q8W0N8M7V1T2X3Y4Z5A "
+                    "--raw | jq .\n",
+        .options = {{"--raw", NULL,
+                     "only the body, byte for byte (not to a terminal unless "
+                     "it is harmless)"}},
+        .run = run_rejects_show,
     },
     {
         .name = "retry-plan",

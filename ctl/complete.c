@@ -47,6 +47,8 @@ static const struct {
 } arguments[] = {
     {"send", WORDS_SOURCE},
     {"trace", WORDS_EVENT},
+    {"show", WORDS_EVENT},
+    {"rejects show", WORDS_FREE},
     {"endpoints", WORDS_ENDPOINT},
     {"endpoints pause", WORDS_ENDPOINT},
     {"endpoints resume", WORDS_ENDPOINT},

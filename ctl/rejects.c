@@ -119,7 +119,7 @@ static void print_rejects(struct ctl *c, const json_t *rejects)
 {
     static const char *const heads[] = {"AT (UTC)", "SOURCE", "REASON",
                                         "STATUS",   "REMOTE", "REQUEST",
-                                        "BODY",     NULL};
+                                        "BODY",     "ID",     NULL};
     struct table t;
     json_t *r;
     size_t i;
@@ -136,6 +136,7 @@ static void print_rejects(struct ctl *c, const json_t *rejects)
         table_add(&t, PLAIN, "%s", text_of(r, "remote"));
         table_add(&t, PLAIN, "%s %s", text_of(r, "method"), text_of(r, "path"));
         table_add(&t, PLAIN, "%s", text_of(r, "body_bytes"));
+        table_add(&t, PLAIN, "%s", *text_of(r, "id") ? text_of(r, "id") : "-");
     }
     table_print(&t, stdout, c->colour, 0);
     table_fini(&t);

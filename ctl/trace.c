@@ -5,6 +5,7 @@
 #include "json_text.h"
 #include "table.h"
 #include "timeline.h"
+#include "trace_id.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -21,7 +22,7 @@ struct tracing {
 
 /* ---- several of one provider's id ---- */
 
-static int print_matches(struct ctl *c, json_t *answer)
+int trace_print_matches(struct ctl *c, json_t *answer)
 {
     static const char *const heads[] = {"ID", "RECEIVED (UTC)", "TYPE",
                                         "WORKSPACE", NULL};
@@ -319,8 +320,7 @@ static int finish(struct tracing *t, const char *id)
     return 0;
 }
 
-/* The id of a letter holds its event's: dlq_X-crm is of evt_X. The caller's. */
-static char *event_of(const char *id)
+char *trace_event_id(const char *id)
 {
     char *event;
 
@@ -340,11 +340,11 @@ int run_trace(struct ctl *c)
 
     if (!*c->parsed.args[0])
         return complain(EXIT_USAGE, "the id of an event is needed");
-    id = event_of(c->parsed.args[0]);
+    id = trace_event_id(c->parsed.args[0]);
     t.id = id;
     ask_them(&t, id);
     if (json_object_get(t.event, "matches"))
-        code = print_matches(c, t.event);
+        code = trace_print_matches(c, t.event);
     else
         code = finish(&t, id);
     json_decref(t.event);

@@ -4,6 +4,7 @@
 #include "deaths.h"
 #include "decide.h"
 #include "dlqd.h"
+#include "encoding.h"
 #include "glob.h"
 #include "headers.h"
 #include "json_text.h"
@@ -277,17 +278,6 @@ static json_t *headers_json(const struct source *source, struct bytes packed)
     return out;
 }
 
-static json_t *base64_json(struct bytes b)
-{
-    unsigned char *text = gr_alloc(4 * (b.n / 3 + 1) + 1);
-    json_t *out;
-
-    EVP_EncodeBlock(text, b.p, (int)b.n); /* a body is far below 2 GiB */
-    out = json_string((const char *)text);
-    free(text);
-    return out;
-}
-
 static void show_content(struct dlqd *d, json_t *out, const struct letter *l)
 {
     const struct source *source = settings_source(d->daemon.settings,
@@ -300,7 +290,7 @@ static void show_content(struct dlqd *d, json_t *out, const struct letter *l)
     if (utf8_valid(body))
         json_object_set_new(out, "body", json_text(body));
     else
-        json_object_set_new(out, "body_b64", base64_json(body));
+        json_object_set_new(out, "body_b64", encoding_base64_json(body));
     store_content_done(&d->store);
 }
 

@@ -125,11 +125,11 @@ static struct request *next_pending(struct intake *t)
 /* Row `n` has this idempotency key already, maybe since this very turn. */
 static enum answer judge_repeat(struct ingress *g, int64_t n, struct bytes body)
 {
-    struct bytes stored;
-    bool differs = store_body(&g->store, n, &stored) &&
-                   line_differs(stored, body);
+    struct archive_row stored;
+    bool differs = store_request(&g->store, n, &stored) &&
+                   line_differs(stored.body, body);
 
-    store_body_done(&g->store);
+    store_request_done(&g->store);
     if (differs)
         return ANSWER_KEY_REUSED;
     g->counts[COUNT_REPEATED]++;

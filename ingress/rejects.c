@@ -15,14 +15,20 @@ enum {
     PATH_KEPT_BYTES = 200,
     HEADERS_KEPT_BYTES = 2048,
     SHOW_DEFAULT = 100,
+    BODIES_KEPT_BYTES = 64 * 1024 * 1024,
+    BODIES_WAITING_BYTES = 4 * 1024 * 1024, /* so a second writes no more */
+    PURGE_COUNT = 64,                       /* of one turn */
 };
+
+#define BODIES_KEPT_MS DAY_MS
 
 struct reject {
     STAILQ_ENTRY(reject) link;
     int64_t at_ms, body_bytes;
     enum answer answer;
     char remote[INET6_ADDRSTRLEN], method[16], path[PATH_KEPT_BYTES + 1];
-    struct buf headers;
+    char id[REJECT_ID_BYTES + 1];
+    struct buf headers, body; /* body: empty when it is not kept */
 };
 
 struct rejects_of {
@@ -31,6 +37,7 @@ struct rejects_of {
     int64_t last_n; /* of the last that was written; -1: the table knows */
     STAILQ_HEAD(, reject) waiting;
     size_t count;
+    int64_t kept_bytes; /* of its bodies in the table */
     struct series *counts[ANSWER_COUNT];
 };
 
@@ -50,13 +57,15 @@ static struct rejects_of *of(struct rejects *j, const char *source)
     return s;
 }
 
-static void drop_first(struct rejects_of *s)
+static void drop_first(struct rejects *j, struct rejects_of *s)
 {
     struct reject *e = STAILQ_FIRST(&s->waiting);
 
     STAILQ_REMOVE_HEAD(&s->waiting, link);
     s->count--;
+    j->waiting_bytes -= (int64_t)e->body.len;
     buf_fini(&e->headers);
+    buf_fini(&e->body);
     free(e);
 }
 
@@ -67,6 +76,19 @@ static bool opens_doors(const char *name)
     return strcasecmp(name, "authorization") == 0 ||
            strcasecmp(name, "proxy-authorization") == 0 ||
            strcasecmp(name, "cookie") == 0;
+}
+
+/* Of a refusal for what the client did, when all of its body had come. What we
+ * could not do, it sends again. */
+static void keep_body(struct rejects *j, struct reject *e,
+                      const struct request *r, enum answer a)
+{
+    if (!r->received_ms || !r->body.len || answer_facts(a)->status >= 500 ||
+        j->waiting_bytes + (int64_t)r->body.len > BODIES_WAITING_BYTES)
+        return;
+    buf_init(&e->body, r->body.len);
+    buf_put(&e->body, r->body.data, r->body.len);
+    j->waiting_bytes += (int64_t)e->body.len;
 }
 
 /* The first two kilobytes; whole headers only. */
@@ -111,10 +133,13 @@ void rejects_note(struct rejects *j, struct ingress *g, const struct request *r,
     memcpy(e->remote, r->remote, sizeof e->remote);
     snprintf(e->method, sizeof e->method, "%s", r->method ? r->method : "");
     snprintf(e->path, sizeof e->path, "%s", r->path ? r->path : "");
+    memcpy(e->id, "rej_", 4);
+    ulid_next(&g->ids, e->at_ms, e->id + 4);
     keep_headers(e, r);
+    keep_body(j, e, r, a);
     STAILQ_INSERT_TAIL(&s->waiting, e, link);
     if (++s->count > REJECTS_KEPT)
-        drop_first(s);
+        drop_first(j, s);
     if (!j->since_ms)
         j->since_ms = g->daemon.loop.mono_ms;
 }
@@ -135,18 +160,99 @@ static struct reject_row row_of(const struct rejects_of *s,
         .path = e->path,
         .body_bytes = e->body_bytes,
         .headers = {e->headers.data ? e->headers.data : "", e->headers.len},
+        .id = e->id,
+        .has_body = e->body.len > 0,
     };
 }
 
-static void write_first(struct rejects_of *s, struct ingress *g)
+/* ---- the bodies that are kept ---- */
+
+static void count_kept(void *arg, const char *source, int64_t bytes)
 {
-    struct reject_row row = row_of(s, STAILQ_FIRST(&s->waiting));
+    struct rejects *j = arg;
+
+    of(j, source)->kept_bytes += bytes;
+    j->kept_bytes += bytes;
+}
+
+static void count_gone(void *arg, const char *source, int64_t bytes)
+{
+    count_kept(arg, source, -bytes);
+}
+
+static void count_bodies(struct rejects *j, struct ingress *g)
+{
+    if (j->counted)
+        return;
+    j->kept_bytes = 0;
+    for (struct rejects_of *s = j->sources; s; s = s->next)
+        s->kept_bytes = 0;
+    store_reject_bodies(&g->store, count_kept, j);
+    j->counted = true;
+}
+
+/* So that so many bytes more fit: of the source that has most, the oldest go. */
+static void make_room(struct rejects *j, struct ingress *g, int64_t bytes)
+{
+    while (j->kept_bytes + bytes > BODIES_KEPT_BYTES) {
+        struct rejects_of *most = j->sources;
+
+        for (struct rejects_of *s = most; s; s = s->next)
+            if (s->kept_bytes > most->kept_bytes)
+                most = s;
+        if (!most || !store_reject_body_drop_first(&g->store, most->source,
+                                                   count_gone, j))
+            return;
+    }
+}
+
+static void write_body(struct rejects *j, struct ingress *g,
+                       const struct rejects_of *s, const struct reject *e)
+{
+    struct bytes body = {e->body.data, e->body.len};
+
+    if (!body.n)
+        return;
+    make_room(j, g, (int64_t)body.n);
+    store_reject_body_add(&g->store, e->id, s->source, e->at_ms, body);
+    count_kept(j, s->source, (int64_t)body.n);
+}
+
+/* A minute late or two. Also what is of a time that is still to come: then the
+ * clock was wrong. */
+static int purge(struct rejects *j, struct ingress *g)
+{
+    int64_t now = g->daemon.loop.now_ms, mono = g->daemon.loop.mono_ms;
+    int n = 0;
+
+    count_bodies(j, g);
+    if (!j->kept_bytes)
+        return -1;
+    if (j->purged_ms && mono - j->purged_ms < MINUTE_MS)
+        return (int)(j->purged_ms + MINUTE_MS - mono);
+    while (n < PURGE_COUNT &&
+           store_reject_body_drop_old(&g->store, now - BODIES_KEPT_MS,
+                                      now + BODIES_KEPT_MS, count_gone, j))
+        n++;
+    if (n == PURGE_COUNT)
+        return 0;
+    j->purged_ms = mono;
+    return MINUTE_MS;
+}
+
+static void write_first(struct rejects *j, struct rejects_of *s,
+                        struct ingress *g)
+{
+    const struct reject *e = STAILQ_FIRST(&s->waiting);
+    struct reject_row row = row_of(s, e);
 
     if (s->last_n < 0)
         s->last_n = store_reject_last(&g->store, s->source);
     row.n = ++s->last_n;
+    store_reject_body_replaced(&g->store, s->source, row.n, count_gone, j);
     store_reject(&g->store, &row);
-    drop_first(s);
+    write_body(j, g, s, e);
+    drop_first(j, s);
 }
 
 /* Returns how many it has written; WRITE_COUNT: there may be more. */
@@ -154,9 +260,10 @@ static int write_some(struct rejects *j, struct ingress *g)
 {
     int n = 0;
 
+    count_bodies(j, g);
     for (struct rejects_of *s = j->sources; s; s = s->next)
         for (; s->count && n < WRITE_COUNT && !db_full(g->daemon.db); n++)
-            write_first(s, g);
+            write_first(j, s, g);
     return n;
 }
 
@@ -165,7 +272,7 @@ int rejects_work(struct rejects *j, struct ingress *g, bool now)
     int64_t due_ms = j->since_ms + WRITE_MS - g->daemon.loop.mono_ms;
 
     if (!j->since_ms)
-        return -1;
+        return purge(j, g);
     if (g->room.refusal) /* the room that is left is not for these */
         return WRITE_MS;
     if (!now && due_ms > 0)
@@ -173,13 +280,14 @@ int rejects_work(struct rejects *j, struct ingress *g, bool now)
     if (write_some(j, g) == WRITE_COUNT)
         return 0;
     j->since_ms = 0;
-    return -1;
+    return purge(j, g);
 }
 
 void rejects_undo(struct rejects *j)
 {
     for (struct rejects_of *s = j->sources; s; s = s->next)
         s->last_n = -1;
+    j->counted = false;
 }
 
 void rejects_fini(struct rejects *j)
@@ -189,12 +297,33 @@ void rejects_fini(struct rejects *j)
     while ((s = j->sources)) {
         j->sources = s->next;
         while (s->count)
-            drop_first(s);
+            drop_first(j, s);
         free(s);
     }
 }
 
 /* ---- showing ---- */
+
+json_t *rejects_json(struct ingress *g, const struct reject_row *row)
+{
+    const struct source *source = settings_source(g->daemon.settings,
+                                                  row->source);
+
+    return json_pack(
+        "{s:o,s:o,s:s,s:s,s:I,s:s,s:o,s:o,s:I,s:b,s:o,s:s}", "id",
+        json_text_or_null(row->id), "at", json_time(row->at_ms), "source",
+        row->source, "reason", row->reason, "status", (json_int_t)row->status,
+        "remote", row->remote, "method", json_text_of(row->method), "path",
+        json_text_of(row->path), "body_bytes", (json_int_t)row->body_bytes,
+        "has_body", row->has_body, "headers",
+        trace_headers(source, row->headers), "process", g->daemon.name);
+}
+
+void rejects_write_all(struct rejects *j, struct ingress *g)
+{
+    while (!g->room.refusal && write_some(j, g) == WRITE_COUNT)
+        ;
+}
 
 struct shown {
     struct ingress *g;
@@ -206,22 +335,11 @@ struct shown {
 static bool show(void *arg, const struct reject_row *row)
 {
     struct shown *shown = arg;
-    const struct source *source = settings_source(shown->g->daemon.settings,
-                                                  row->source);
 
     if ((shown->since_ms && row->at_ms < shown->since_ms) ||
         (shown->until_ms && row->at_ms >= shown->until_ms))
         return true;
-    json_array_append_new(
-        shown->list,
-        json_pack("{s:o,s:s,s:s,s:I,s:s,s:o,s:o,s:I,s:o,s:s}", "at",
-                  json_time(row->at_ms), "source", row->source, "reason",
-                  row->reason, "status", (json_int_t)row->status, "remote",
-                  row->remote, "method", json_text_of(row->method), "path",
-                  json_text_of(row->path), "body_bytes",
-                  (json_int_t)row->body_bytes, "headers",
-                  trace_headers(source, row->headers), "process",
-                  shown->g->daemon.name));
+    json_array_append_new(shown->list, rejects_json(shown->g, row));
     return json_array_size(shown->list) < shown->most;
 }
 
@@ -275,8 +393,7 @@ json_t *rejects_show(void *self, json_t *args, char why[200])
     (void)why;
     if (limit > 0)
         shown.most = (size_t)limit;
-    while (!g->room.refusal && write_some(&g->rejects, g) == WRITE_COUNT)
-        ;
+    rejects_write_all(&g->rejects, g);
     if (show_waiting(&g->rejects, source, &shown))
         store_rejects(&g->store, source, show, &shown);
     return json_pack("{s:o}", "rejects", shown.list);

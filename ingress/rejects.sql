@@ -1,4 +1,4 @@
--- The last thousand refused requests of each source, without their bodies. A
+-- The last thousand refused requests of each source; reject_bodies.sql has their bodies. A
 -- ring: the one at `slot` is overwritten by the one a thousand later.
 CREATE TABLE rejects (
     source TEXT NOT NULL,        -- '' where there was none to name

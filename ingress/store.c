@@ -2,9 +2,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define REJECT_COLUMNS                                               \
-    "SELECT source, n, at_ms, status, reason, remote, method, path," \
-    " body_bytes, headers FROM rejects"
+#define REJECT_COLUMNS                                                \
+    "SELECT source, n, at_ms, status, reason, remote, method, path,"  \
+    " body_bytes, headers, id, EXISTS (SELECT 1 FROM reject_bodies b" \
+    " WHERE b.id = rejects.id) FROM rejects"
 
 void store_open(struct store *s, struct db *db)
 {
@@ -14,7 +15,6 @@ void store_open(struct store *s, struct db *db)
             " secret, headers, body) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)");
     s->load = db_prepare(db, "SELECT event_id, source, received_ms, remote,"
                              " headers, body FROM archive WHERE n = ?1");
-    s->body = db_prepare(db, "SELECT body FROM archive WHERE n = ?1");
     s->find = db_prepare(db, "SELECT n, received_ms, secret, source, remote,"
                              " headers, length(body) FROM archive"
                              " WHERE n = ?1");
@@ -31,8 +31,24 @@ void store_open(struct store *s, struct db *db)
     s->purge = db_prepare(db, "DELETE FROM archive WHERE n <= ?1");
     s->reject = db_prepare(
         db, "INSERT OR REPLACE INTO rejects (source, slot, n, at_ms, status,"
-            " reason, remote, method, path, body_bytes, headers) VALUES"
-            " (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)");
+            " reason, remote, method, path, body_bytes, headers, id) VALUES"
+            " (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)");
+    s->reject_at = db_prepare(
+        db, "SELECT id FROM rejects WHERE source = ?1 AND slot = ?2");
+    s->reject_find = db_prepare(db,
+                                REJECT_COLUMNS " WHERE id = ?1 AND id <> ''");
+    s->body_put = db_prepare(db, "INSERT INTO reject_bodies (id, source, at_ms,"
+                                 " body) VALUES (?1, ?2, ?3, ?4)");
+    s->body_get = db_prepare(db,
+                             "SELECT body FROM reject_bodies WHERE id = ?1");
+    s->body_drop = db_prepare(db, "DELETE FROM reject_bodies WHERE id = ?1"
+                                  " RETURNING source, length(body)");
+    s->body_first_of = db_prepare(db, "SELECT id FROM reject_bodies WHERE"
+                                      " source = ?1 ORDER BY n LIMIT 1");
+    s->body_first = db_prepare(
+        db, "SELECT id, at_ms FROM reject_bodies ORDER BY n LIMIT 1");
+    s->bodies = db_prepare(db, "SELECT source, length(body)"
+                               " FROM reject_bodies");
     s->reject_last = db_prepare(db,
                                 "SELECT max(n) FROM rejects WHERE source = ?1");
     store_ids_open(&s->ids, db);
@@ -76,40 +92,42 @@ int64_t store_number(struct store *s, const char *event_id)
     return store_ids_find(&s->ids, event_id);
 }
 
-bool store_body(struct store *s, int64_t n, struct bytes *body)
+bool store_request(struct store *s, int64_t n, struct archive_row *row)
 {
-    bool found;
+    stmt *q = s->load;
 
-    bind_i64(s->body, 1, n);
-    found = db_step(s->db, s->body);
-    *body = found ? col_blob(s->body, 0) : (struct bytes){"", 0};
-    return found;
+    bind_i64(q, 1, n);
+    if (!db_step(s->db, q))
+        return false;
+    *row = (struct archive_row){.n = n,
+                                .event_id = col_text(q, 0),
+                                .source = col_text(q, 1),
+                                .received_ms = col_i64(q, 2),
+                                .remote = col_text(q, 3),
+                                .headers = col_blob(q, 4),
+                                .body = col_blob(q, 5)};
+    return true;
 }
 
-void store_body_done(struct store *s)
+void store_request_done(struct store *s)
 {
-    db_done(s->body);
+    db_done(s->load);
 }
 
 bool store_load(struct store *s, int64_t n, struct buf *out)
 {
-    struct wire_accepted a;
-    bool found;
+    struct archive_row row;
+    bool found = store_request(s, n, &row);
 
-    bind_i64(s->load, 1, n);
-    found = db_step(s->db, s->load);
-    if (found) {
-        a = (struct wire_accepted){
-            .event_id = wire_text(col_text(s->load, 0)),
-            .source = wire_text(col_text(s->load, 1)),
-            .received_ms = col_i64(s->load, 2),
-            .remote = wire_text(col_text(s->load, 3)),
-            .headers = col_blob(s->load, 4),
-            .body = col_blob(s->load, 5),
-        };
-        wire_put_accepted(out, &a);
-    }
-    db_done(s->load);
+    if (found)
+        wire_put_accepted(
+            out, &(struct wire_accepted){.event_id = wire_text(row.event_id),
+                                         .source = wire_text(row.source),
+                                         .received_ms = row.received_ms,
+                                         .remote = wire_text(row.remote),
+                                         .headers = row.headers,
+                                         .body = row.body});
+    store_request_done(s);
     return found;
 }
 
@@ -201,7 +219,26 @@ void store_reject(struct store *s, const struct reject_row *row)
     bind_text(s->reject, 9, row->path);
     bind_i64(s->reject, 10, row->body_bytes);
     bind_blob(s->reject, 11, row->headers);
+    bind_text(s->reject, 12, row->id);
     db_run(s->db, s->reject);
+}
+
+static struct reject_row read_reject(stmt *q)
+{
+    return (struct reject_row){
+        .source = col_text(q, 0),
+        .n = col_i64(q, 1),
+        .at_ms = col_i64(q, 2),
+        .status = col_i64(q, 3),
+        .reason = col_text(q, 4),
+        .remote = col_text(q, 5),
+        .method = col_text(q, 6),
+        .path = col_text(q, 7),
+        .body_bytes = col_i64(q, 8),
+        .headers = col_blob(q, 9),
+        .id = col_text(q, 10),
+        .has_body = col_i64(q, 11) != 0,
+    };
 }
 
 int64_t store_reject_last(struct store *s, const char *source)
@@ -224,20 +261,116 @@ void store_rejects(struct store *s, const char *source, reject_fn *fn,
     if (source)
         bind_text(q, 1, source);
     while (more && db_step(s->db, q)) {
-        struct reject_row row = {
-            .source = col_text(q, 0),
-            .n = col_i64(q, 1),
-            .at_ms = col_i64(q, 2),
-            .status = col_i64(q, 3),
-            .reason = col_text(q, 4),
-            .remote = col_text(q, 5),
-            .method = col_text(q, 6),
-            .path = col_text(q, 7),
-            .body_bytes = col_i64(q, 8),
-            .headers = col_blob(q, 9),
-        };
+        struct reject_row row = read_reject(q);
 
         more = fn(arg, &row);
     }
     db_done(q);
+}
+
+bool store_reject_find(struct store *s, const char *id, struct reject_row *row)
+{
+    bind_text(s->reject_find, 1, id);
+    if (!db_step(s->db, s->reject_find))
+        return false;
+    *row = read_reject(s->reject_find);
+    return true;
+}
+
+void store_reject_done(struct store *s)
+{
+    db_done(s->reject_find);
+}
+
+/* ---- their bodies ---- */
+
+void store_reject_body_add(struct store *s, const char *id, const char *source,
+                           int64_t at_ms, struct bytes body)
+{
+    bind_text(s->body_put, 1, id);
+    bind_text(s->body_put, 2, source);
+    bind_i64(s->body_put, 3, at_ms);
+    bind_blob(s->body_put, 4, body);
+    db_run(s->db, s->body_put);
+}
+
+bool store_reject_body(struct store *s, const char *id, struct bytes *body)
+{
+    bind_text(s->body_get, 1, id);
+    if (!db_step(s->db, s->body_get))
+        return false;
+    *body = col_blob(s->body_get, 0);
+    return true;
+}
+
+void store_reject_body_done(struct store *s)
+{
+    db_done(s->body_get);
+}
+
+static void drop_body(struct store *s, const char *id, reject_body_fn *fn,
+                      void *arg)
+{
+    bind_text(s->body_drop, 1, id);
+    while (db_step(s->db, s->body_drop))
+        fn(arg, col_text(s->body_drop, 0), col_i64(s->body_drop, 1));
+    db_done(s->body_drop);
+}
+
+/* Its id, when `q` has a row. */
+static bool first_id(struct store *s, stmt *q, char id[REJECT_ID_BYTES + 1])
+{
+    bool found = db_step(s->db, q);
+
+    if (found)
+        wire_copy(id, REJECT_ID_BYTES + 1, wire_text(col_text(q, 0)));
+    db_done(q);
+    return found;
+}
+
+void store_reject_body_replaced(struct store *s, const char *source, int64_t n,
+                                reject_body_fn *fn, void *arg)
+{
+    char id[REJECT_ID_BYTES + 1];
+
+    bind_text(s->reject_at, 1, source);
+    bind_i64(s->reject_at, 2, n % REJECTS_KEPT);
+    if (first_id(s, s->reject_at, id))
+        drop_body(s, id, fn, arg);
+}
+
+bool store_reject_body_drop_first(struct store *s, const char *source,
+                                  reject_body_fn *fn, void *arg)
+{
+    char id[REJECT_ID_BYTES + 1];
+    bool found;
+
+    bind_text(s->body_first_of, 1, source);
+    found = first_id(s, s->body_first_of, id);
+    if (found)
+        drop_body(s, id, fn, arg);
+    return found && !db_full(s->db);
+}
+
+bool store_reject_body_drop_old(struct store *s, int64_t before_ms,
+                                int64_t after_ms, reject_body_fn *fn, void *arg)
+{
+    stmt *q = s->body_first;
+    char id[REJECT_ID_BYTES + 1];
+    bool old = db_step(s->db, q) &&
+               (col_i64(q, 1) < before_ms || col_i64(q, 1) > after_ms);
+
+    if (old)
+        wire_copy(id, sizeof id, wire_text(col_text(q, 0)));
+    db_done(q);
+    if (old)
+        drop_body(s, id, fn, arg);
+    return old && !db_full(s->db);
+}
+
+void store_reject_bodies(struct store *s, reject_body_fn *fn, void *arg)
+{
+    while (db_step(s->db, s->bodies))
+        fn(arg, col_text(s->bodies, 0), col_i64(s->bodies, 1));
+    db_done(s->bodies);
 }

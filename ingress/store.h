@@ -11,14 +11,19 @@
 #include "store_replays.h"
 #include "wire.h"
 
-extern const char ingress_store_sql[], ingress_rejects_sql[];
+extern const char ingress_store_sql[], ingress_rejects_sql[],
+    ingress_reject_bodies_sql[];
 
-enum { REJECTS_KEPT = 1000 }; /* of each source */
+enum {
+    REJECTS_KEPT = 1000,  /* of each source */
+    REJECT_ID_BYTES = 30, /* rej_ and a ULID */
+};
 
 struct store {
     struct db *db;
-    stmt *insert, *load, *body, *find, *ends, *oldest, *ages, *next, *purge;
-    stmt *reject, *reject_last, *rejects, *rejects_of;
+    stmt *insert, *load, *find, *ends, *oldest, *ages, *next, *purge;
+    stmt *reject, *reject_last, *reject_at, *reject_find, *rejects, *rejects_of;
+    stmt *body_put, *body_get, *body_drop, *body_first_of, *body_first, *bodies;
     struct store_ids ids;
     struct store_replays replays;
 };
@@ -42,9 +47,9 @@ void store_insert(struct store *s, const struct archive_row *row);
 int64_t store_received_after(struct store *s, int64_t n);
 /* The number of this event's row; 0: there is none. */
 int64_t store_number(struct store *s, const char *event_id);
-/* The body of row n, borrowed until store_body_done(). false: it is gone. */
-bool store_body(struct store *s, int64_t n, struct bytes *body);
-void store_body_done(struct store *s);
+/* Row n, without `secret`, borrowed until store_request_done(). false: it is gone. */
+bool store_request(struct store *s, int64_t n, struct archive_row *row);
+void store_request_done(struct store *s);
 /* The message behind row n. false: it is gone. */
 bool store_load(struct store *s, int64_t n, struct buf *out);
 
@@ -81,6 +86,8 @@ struct reject_row {
     const char *reason, *remote, *method, *path;
     int64_t body_bytes;
     struct bytes headers;
+    const char *id; /* "" : of before there were any */
+    bool has_body;  /* read only: its body is kept */
 };
 
 /* Overwrites the one whose place it takes. */
@@ -91,5 +98,32 @@ int64_t store_reject_last(struct store *s, const char *source);
 typedef bool reject_fn(void *arg, const struct reject_row *row);
 void store_rejects(struct store *s, const char *source, reject_fn *fn,
                    void *arg);
+
+/* Borrowed until store_reject_done(). */
+bool store_reject_find(struct store *s, const char *id, struct reject_row *row);
+void store_reject_done(struct store *s);
+
+/* ---- and their bodies ---- */
+
+void store_reject_body_add(struct store *s, const char *id, const char *source,
+                           int64_t at_ms, struct bytes body);
+/* Borrowed until store_reject_body_done(). */
+bool store_reject_body(struct store *s, const char *id, struct bytes *body);
+void store_reject_body_done(struct store *s);
+/* Called for a body: of this source, of so many bytes. */
+typedef void reject_body_fn(void *arg, const char *source, int64_t bytes);
+/* All that are kept. */
+void store_reject_bodies(struct store *s, reject_body_fn *fn, void *arg);
+/* Removes, and calls `fn` for it: the body of the one whose place number n of the
+ * source takes; … */
+void store_reject_body_replaced(struct store *s, const char *source, int64_t n,
+                                reject_body_fn *fn, void *arg);
+/* … the oldest of a source; the oldest of all, when its time is out of this
+ * range. false: there is none. */
+bool store_reject_body_drop_first(struct store *s, const char *source,
+                                  reject_body_fn *fn, void *arg);
+bool store_reject_body_drop_old(struct store *s, int64_t before_ms,
+                                int64_t after_ms, reject_body_fn *fn,
+                                void *arg);
 
 #endif

@@ -100,6 +100,17 @@ void store_replays_of(struct store_replays *s, const char *event_id,
     each(s, s->of_event, event_id, fn, arg);
 }
 
+int64_t store_replay_made_of(struct store_replays *s, const char *new_id)
+{
+    int64_t n = 0;
+
+    bind_text(s->by_new, 1, new_id);
+    if (db_step(s->db, s->by_new))
+        n = col_i64(s->by_new, 1);
+    db_done(s->by_new);
+    return n;
+}
+
 void store_replays_last_id(struct store_replays *s, char id[EVENT_ID_BYTES + 1])
 {
     id[0] = 0;

@@ -32,6 +32,8 @@ bool store_replay_load(struct store_replays *s, int64_t n, struct buf *out);
 typedef void replay_fn(void *arg, const struct replay_row *r);
 void store_replays_of(struct store_replays *s, const char *event_id,
                       replay_fn *fn, void *arg);
+/* The archive's row that this new event was made of; 0: none. */
+int64_t store_replay_made_of(struct store_replays *s, const char *new_id);
 /* The highest id that was given to one taken as new; "" for none. */
 void store_replays_last_id(struct store_replays *s,
                            char id[EVENT_ID_BYTES + 1]);

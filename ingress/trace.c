@@ -5,6 +5,7 @@
 #include "json_text.h"
 #include "profile.h"
 #include "replay.h"
+#include "show.h"
 #include "signature.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,15 +28,46 @@ static bool proves_for_any(struct bytes name)
  * its source is not known, as when the provider's URL has a slip in it. */
 static bool secret_header(const struct source *source, struct bytes name)
 {
-    static const char *const names[] = {"authorization", "cookie",
-                                        "proxy-authorization"};
-
-    for (size_t i = 0; i < COUNT_OF(names); i++)
-        if (name.n == strlen(names[i]) &&
-            strncasecmp(name.p, names[i], name.n) == 0)
-            return true;
+    if (headers_secret(name))
+        return true;
     return source ? signature_is_in(&source->verify, name)
                   : proves_for_any(name);
+}
+
+/* The values of fields that look like secrets are left out. */
+static json_t *query_json(struct bytes query)
+{
+    const char *p = query.p, *end = p + query.n;
+    struct buf out;
+    json_t *json;
+
+    buf_init(&out, 4 * query.n + 16);
+    while (p < end) {
+        const char *stop = memchr(p, '&', (size_t)(end - p));
+        const char *to = stop ? stop : end;
+        const char *is = memchr(p, '=', (size_t)(to - p));
+
+        if (is && headers_secret((struct bytes){p, (size_t)(is - p)})) {
+            buf_put(&out, p, (size_t)(is + 1 - p));
+            buf_puts(&out, "…");
+        } else {
+            buf_put(&out, p, (size_t)(to - p));
+        }
+        buf_puts(&out, stop ? "&" : "");
+        p = stop ? stop + 1 : end;
+    }
+    json = json_text((struct bytes){out.data ? out.data : "", out.len});
+    buf_fini(&out);
+    return json;
+}
+
+static json_t *value_json(const struct source *source, struct bytes name,
+                          struct bytes value)
+{
+    if (secret_header(source, name))
+        return json_string("…");
+    return name.n == 6 && memcmp(name.p, ":query", 6) == 0 ? query_json(value)
+                                                           : json_text(value);
 }
 
 json_t *trace_headers(const struct source *source, struct bytes packed)
@@ -44,13 +76,9 @@ json_t *trace_headers(const struct source *source, struct bytes packed)
     struct bytes name, value;
     size_t at = 0;
 
-    while (headers_next(packed, &at, &name, &value)) {
-        bool secret = secret_header(source, name);
-
-        json_array_append_new(
-            out, json_pack("[o,o]", json_text(name),
-                           secret ? json_string("…") : json_text(value)));
-    }
+    while (headers_next(packed, &at, &name, &value))
+        json_array_append_new(out, json_pack("[o,o]", json_text(name),
+                                             value_json(source, name, value)));
     return out;
 }
 
@@ -130,6 +158,13 @@ const struct control_command ingress_commands[] = {
      "what the archive has of a request, and how often the event was sent "
      "again",
      on_trace},
+    {"request", "id event offset",
+     "a request as it came (event: of several, the body of this one): what it "
+     "is, "
+     "headers with offset 0, and body_b64, a piece of its body_bytes at offset",
+     show_request},
+    {"reject", "id offset", "the same of a request that was refused",
+     show_reject},
     {"rejects", "source, since_ms, until_ms, limit",
      "requests that were refused, newest first", rejects_show},
     {"archive", "since_ms until_ms source limit after waiting",

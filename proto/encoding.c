@@ -1,7 +1,10 @@
 #include "encoding.h"
+#include "alloc.h"
 #include <openssl/bio.h>
+#include <openssl/evp.h>
 #include <openssl/pem.h>
 #include <openssl/x509.h>
+#include <stdlib.h>
 #include <string.h>
 
 static int hex_digit(char c)
@@ -92,4 +95,15 @@ EVP_PKEY *keyfile_spki(struct bytes der)
         key = NULL;
     }
     return key;
+}
+
+json_t *encoding_base64_json(struct bytes b)
+{
+    unsigned char *text = gr_alloc(4 * (b.n / 3 + 1) + 1);
+    json_t *out;
+
+    EVP_EncodeBlock(text, b.p, (int)b.n);
+    out = json_string((const char *)text);
+    free(text);
+    return out;
 }

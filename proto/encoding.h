@@ -3,6 +3,7 @@
 #define PROTO_ENCODING_H
 
 #include "rc.h"
+#include <jansson.h>
 #include <openssl/types.h>
 
 /* Returns the number of bytes, or -1: bad digits, an odd one out, or more than
@@ -10,6 +11,9 @@
  * padding at the end only, and no bits that mean nothing. */
 int encoding_hex(struct bytes text, uint8_t *out, size_t most);
 int encoding_base64(struct bytes text, uint8_t *out, size_t most);
+
+/* Base64 as a JSON string; the caller's. Below 1 GiB. */
+json_t *encoding_base64_json(struct bytes b);
 
 /* A public key out of PEM: of a public key, or of a certificate. NULL: it is
  * none. The caller's. */

@@ -101,3 +101,26 @@ bool headers_name_valid(const char *name)
             return false;
     return true;
 }
+
+static bool has_word(struct bytes name, const char *word)
+{
+    size_t n = strlen(word);
+    const char *p = name.p;
+
+    for (size_t i = 0; i + n <= name.n; i++)
+        if (strncasecmp(p + i, word, n) == 0)
+            return true;
+    return false;
+}
+
+bool headers_secret(struct bytes name)
+{
+    static const char *const words[] = {"authorization", "cookie", "signature",
+                                        "token",         "secret", "api-key",
+                                        "api_key",       "apikey", "password"};
+
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (has_word(name, words[i]))
+            return true;
+    return false;
+}

@@ -23,6 +23,11 @@ bool headers_valid(struct bytes packed);
 bool headers_get(struct bytes packed, const char *name, struct bytes *value,
                  int *count);
 
+/* Its value proves who sent it, or opens something: not to be shown. By its name
+ * alone: authorization, cookies, and all that speak of a signature, a token, a
+ * secret, a key of an API or a password. */
+bool headers_secret(struct bytes name);
+
 /* It can be a header's name: an HTTP token. */
 bool headers_name_valid(const char *name);
 

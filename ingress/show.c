@@ -1,0 +1,125 @@
+#include "show.h"
+#include "encoding.h"
+#include "ingress.h"
+#include "json_text.h"
+#include "split.h"
+#include "trace.h"
+#include <stdio.h>
+#include <string.h>
+
+/* As base64 in one answer. A body may be as large as ingress.max_body. */
+enum { CHUNK_BYTES = 256 * 1024 };
+
+static int64_t offset_of(json_t *args)
+{
+    int64_t offset = json_integer_value(json_object_get(args, "offset"));
+
+    return offset > 0 ? offset : 0;
+}
+
+/* The piece of the body that was asked for, and where it is. */
+static void put_body(json_t *out, struct bytes body, int64_t offset)
+{
+    size_t from = (uint64_t)offset < body.n ? (size_t)offset : body.n;
+    size_t n = body.n - from < CHUNK_BYTES ? body.n - from : CHUNK_BYTES;
+
+    json_object_set_new(out, "body_bytes", json_integer((json_int_t)body.n));
+    json_object_set_new(out, "offset", json_integer((json_int_t)from));
+    json_object_set_new(
+        out, "body_b64",
+        encoding_base64_json((struct bytes){(const char *)body.p + from, n}));
+}
+
+/* ---- accepted ---- */
+
+/* Of a request of several, the body of this event. false: it has none such. */
+static bool find_part(struct bytes *body, const char *request,
+                      const char *event)
+{
+    char id[EVENT_ID_BYTES + 1];
+    struct split parts;
+    const char *why;
+    bool found = false;
+
+    if (split_body(*body, &parts, &why) == GR_OK)
+        for (size_t i = 0; i < parts.count && !found; i++) {
+            split_id(id, request, i);
+            found = strcmp(id, event) == 0;
+            if (found)
+                *body = parts.parts[i];
+        }
+    split_fini(&parts);
+    return found;
+}
+
+static json_t *describe(struct ingress *g, const char *id,
+                        const struct archive_row *row, struct bytes body,
+                        int64_t offset)
+{
+    json_t *out = json_pack("{s:s,s:s,s:o,s:s,s:s}", "id", id, "source",
+                            row->source, "received_at",
+                            json_time(row->received_ms), "remote", row->remote,
+                            "process", g->daemon.name);
+
+    if (!offset)
+        json_object_set_new(
+            out, "headers",
+            trace_headers(settings_source(g->daemon.settings, row->source),
+                          row->headers));
+    put_body(out, body, offset);
+    return out;
+}
+
+json_t *show_request(void *self, json_t *args, char why[200])
+{
+    struct ingress *g = self;
+    const char *id = json_string_value(json_object_get(args, "id"));
+    const char *event = json_string_value(json_object_get(args, "event"));
+    struct archive_row row;
+    json_t *out = NULL;
+    int64_t n;
+
+    if (!id) {
+        snprintf(why, 200, "args.id: an event's id is needed");
+        return NULL;
+    }
+    n = store_number(&g->store, id);
+    if (!n) /* made of another one by a replay? */
+        n = store_replay_made_of(&g->store.replays, id);
+    if (!store_request(&g->store, n, &row))
+        snprintf(why, 200, "no request %.40s in the archive", id);
+    else if (event && !find_part(&row.body, row.event_id, event))
+        snprintf(why, 200, "request %.40s has no event %.40s", id, event);
+    else
+        out = describe(g, event ? event : id, &row, row.body, offset_of(args));
+    store_request_done(&g->store);
+    return out;
+}
+
+/* ---- refused ---- */
+
+json_t *show_reject(void *self, json_t *args, char why[200])
+{
+    struct ingress *g = self;
+    const char *id = json_string_value(json_object_get(args, "id"));
+    struct reject_row row;
+    struct bytes body;
+    json_t *out;
+
+    if (!id || !*id) {
+        snprintf(why, 200, "args.id: the id of a refused request is needed");
+        return NULL;
+    }
+    rejects_write_all(&g->rejects, g);
+    if (!store_reject_find(&g->store, id, &row)) {
+        store_reject_done(&g->store);
+        snprintf(why, 200, "no refused request has the id %.40s", id);
+        return NULL;
+    }
+    out = rejects_json(g, &row);
+    store_reject_done(&g->store);
+    if (store_reject_body(&g->store, id, &body))
+        put_body(out, body, offset_of(args));
+    store_reject_body_done(&g->store);
+    return out;
+}
