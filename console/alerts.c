@@ -145,18 +145,23 @@ static void step(struct console *c, const struct alert_rule *rule,
 {
     struct active *a = find_active(c, rule->name, subject);
     struct life life = a ? a->life : (struct life){0};
-    enum life_change change = rule_step(rule, &life, rule_judge(rule, fact),
+    enum verdict verdict = rule_judge(rule, fact);
+    enum life_change change = rule_step(rule, &life, verdict,
                                         c->daemon.loop.now_ms);
     double value = fact ? fact->value : 0;
     struct buf summary;
 
+    if (!a && change != LIFE_SAME)
+        a = add_active(c, rule->name, subject);
+    if (a && fact && verdict != VERDICT_UNKNOWN) {
+        a->value = value;
+        a->valued = true;
+    }
     if (change == LIFE_SAME)
         return;
-    if (!a)
-        a = add_active(c, rule->name, subject);
     a->life = life;
     buf_init(&summary, 1000);
-    rule_summary(rule, subject, value, &summary);
+    rule_summary(rule, subject, fact, life.state != LIFE_CALM, &summary);
     write_row(c, a, rule, value, summary.len ? summary.data : "");
     if (change == LIFE_FIRES || change == LIFE_RESOLVES)
         note_change(changes, rule, a, value, summary.len ? summary.data : "");
@@ -247,25 +252,58 @@ void alerts_judge(struct console *c)
 
 /* ---- for readers ---- */
 
-static void add_json(void *self, const struct alert_row *a)
-{
-    json_t *out = self;
+struct listing {
+    const struct console *c;
+    json_t *out;
+};
 
+/* A row is written when its state changes; while it is active, its value now is
+ * in memory. */
+static void put_present(const struct console *c, struct alert_row *row,
+                        struct buf *summary)
+{
+    const struct alert_rule *rule = rule_named(c->daemon.settings, row->rule);
+    struct active *a;
+
+    if (row->ended_ms || !rule)
+        return;
+    LIST_FOREACH(a, &c->active, link)
+    {
+        struct fact fact = {.value = a->value, .known = true};
+
+        if (a->n != row->n || !a->valued)
+            continue;
+        rule_summary(rule, a->subject, &fact, true, summary);
+        row->value = a->value;
+        row->summary = summary->data;
+    }
+}
+
+static void add_json(void *self, const struct alert_row *stored)
+{
+    struct listing *l = self;
+    struct alert_row now = *stored, *a = &now;
+    struct buf summary;
+
+    buf_init(&summary, 1000);
+    put_present(l->c, a, &summary);
     json_array_append_new(
-        out,
+        l->out,
         json_pack("{s:s, s:s, s:o, s:s, s:o, s:o, s:o, s:f, s:o}", "name",
                   a->rule, "severity", a->severity, "subject",
                   json_text_or_null(a->subject), "state", a->state, "since",
                   json_time(a->since_ms), "fired_at", json_time(a->fired_ms),
                   "ended_at", json_time(a->ended_ms), "value", a->value,
                   "summary", json_text_of(a->summary)));
+    buf_fini(&summary);
 }
 
 json_t *alerts_json(struct console *c, int64_t limit)
 {
     json_t *out = json_array();
 
-    store_alerts_recent(&c->store, limit, add_json, out);
+    store_alerts_recent(&c->store, limit, add_json,
+                        &(struct listing){.c = c, .out = out});
     return out;
 }
 

@@ -42,7 +42,9 @@ struct active {
     int64_t n;
     char rule[NAME_MAX_BYTES + 1], subject[NAME_MAX_BYTES + 1];
     struct life life;
-    bool seen; /* its subject is there, in this judgement */
+    bool seen;    /* its subject is there, in this judgement */
+    bool valued;  /* since our start: `value` is the present one, and so … */
+    double value; /* … newer than the row's, which is of its last change */
 };
 LIST_HEAD(active_list, active);
 

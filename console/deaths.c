@@ -3,7 +3,8 @@
  * dlqd is asked over its control socket, as anybody may, for the deaths behind
  * the last one that was told; the place is kept in the same transaction as the
  * messages. So none is told twice or missed, whoever was away meanwhile, and
- * dlqd never waits for us. The first start begins with what dies from then. */
+ * dlqd never waits for us. With no cursor (a first start, or console.db was
+ * removed) it begins with the deaths of the last day. */
 #include "clock.h"
 #include "console.h"
 #include "glob.h"
@@ -20,6 +21,8 @@ enum {
     NAMED_MOST = 5,             /* letters of a group, in words … */
     DETAIL_MOST = 20,           /* … and in the fields */
 };
+
+#define FIRST_MS DAY_MS /* what died before that is not told at a first start */
 
 static const char cursor_name[] = "deaths";
 
@@ -64,15 +67,18 @@ void deaths_due(struct console *c)
 void deaths_tell(struct console *c)
 {
     int64_t after, now = c->daemon.loop.mono_ms;
-    char *text;
+    char *text, since[60] = "";
 
     if (!c->ask_again || (c->asked_ms && now - c->asked_ms < ANSWER_WAIT_MS))
         return;
-    if (!store_cursor(&c->store, cursor_name, &after))
+    if (!store_cursor(&c->store, cursor_name, &after)) {
         after = -1;
+        snprintf(since, sizeof since, ",\"since_ms\":%lld",
+                 (long long)(c->daemon.loop.now_ms - FIRST_MS));
+    }
     text = gr_printf("{\"v\":1,\"ask\":\"dlq_deaths\",\"args\":{\"after\":%lld,"
-                     "\"limit\":%d}}",
-                     (long long)after, ASK_MOST);
+                     "\"limit\":%d%s}}",
+                     (long long)after, ASK_MOST, since);
     if (zmq_send(c->dlqd, "", 0, ZMQ_SNDMORE | ZMQ_DONTWAIT) >= 0 &&
         zmq_send(c->dlqd, text, strlen(text), ZMQ_DONTWAIT) >= 0) {
         c->asked_ms = now;

@@ -106,19 +106,25 @@ static void put_help(struct buf *out, const struct alert_rule *rule)
 }
 
 void rule_summary(const struct alert_rule *rule, const char *subject,
-                  double value, struct buf *out)
+                  const struct fact *fact, bool holds, struct buf *out)
 {
     const struct alert_kind *k = &alert_kinds[rule->when];
     bool above = !isnan(rule->above);
 
     if (*subject)
         buf_printf(out, "%s %s: ", *k->per ? k->per : "", subject);
+    if (!fact) {
+        buf_puts(out, "no longer configured, or no longer reported");
+        return;
+    }
     if (k->unit == ALERT_UNIT_NONE) {
+        buf_puts(out, holds ? "" : "no longer so: ");
         put_help(out, rule);
         return;
     }
-    put_value(out, k->unit, value);
-    buf_printf(out, " is %s ", above ? "above" : "below");
+    put_value(out, k->unit, fact->value);
+    buf_printf(out, " is %s%s ", holds ? "" : "no longer ",
+               above ? "above" : "below");
     put_value(out, k->unit, above ? rule->above : rule->below);
     buf_puts(out, " (");
     put_help(out, rule);

@@ -35,10 +35,11 @@ enum verdict rule_judge(const struct alert_rule *rule, const struct fact *fact);
 enum life_change rule_step(const struct alert_rule *rule, struct life *life,
                            enum verdict verdict, int64_t now_ms);
 
-/* "endpoint crm: 37 % is above 5 % (failed attempts of all attempts within
- * 5m)" */
+/* "endpoint crm: 37 % is above 5 % (failed attempts of all attempts within 5m)";
+ * one that does not hold any more: "… 1.4 % is no longer above 5 % …". `fact`
+ * NULL: its subject is no longer there. */
 void rule_summary(const struct alert_rule *rule, const char *subject,
-                  double value, struct buf *out);
+                  const struct fact *fact, bool holds, struct buf *out);
 const char *rule_severity(int severity);
 /* For a chat, in which <!channel> calls everybody and <url|text> hides where it
  * leads: what strangers say is told with &, < and > as Slack wants them. */

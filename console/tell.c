@@ -13,6 +13,7 @@
 enum {
     SAID_MOST = 50, /* changes in one message; the rest are counted */
     TEXT_MAX_BYTES_HERE = 256 * 1024,
+    SUBJECT_BYTES = 300, /* then names of rules are only counted */
     RETRY_FIRST_MS = 5 * 1000,
     RETRY_FACTOR = 3,
 };
@@ -68,8 +69,47 @@ static json_t *change_json(const struct change *c)
 struct draft {
     struct buf subject, text, names;
     json_t *alerts;
-    int firing, resolved, said, severity;
+    int firing, resolved, said, severity, name_count;
 };
+
+/* Names of rules have no spaces in them. */
+static bool has_name(const struct draft *d, const char *name)
+{
+    size_t n = strlen(name);
+
+    for (const char *at = d->names.len ? d->names.data : ""; *at;) {
+        size_t k = strcspn(at, " ");
+
+        if (k == n && memcmp(at, name, n) == 0)
+            return true;
+        at += k + (at[k] == ' ');
+    }
+    return false;
+}
+
+static void add_name(struct draft *d, const char *name)
+{
+    if (has_name(d, name))
+        return;
+    buf_printf(&d->names, "%s%s", d->names.len ? " " : "", name);
+    d->name_count++;
+}
+
+/* A subject is one line: so many names as fit, and how many more there are. */
+static void put_names(struct draft *d)
+{
+    const char *at = d->names.data;
+    int put = 0;
+
+    for (; *at && d->subject.len + strcspn(at, " ") < SUBJECT_BYTES; put++) {
+        size_t k = strcspn(at, " ");
+
+        buf_printf(&d->subject, "%s%.*s", put ? " " : "", (int)k, at);
+        at += k + (at[k] == ' ');
+    }
+    if (put < d->name_count)
+        buf_printf(&d->subject, " and %d more", d->name_count - put);
+}
 
 static void draft_add(struct draft *d, const struct change *c)
 {
@@ -77,10 +117,9 @@ static void draft_add(struct draft *d, const struct change *c)
     d->resolved += c->resolved;
     if (c->rule->severity > d->severity)
         d->severity = c->rule->severity;
+    add_name(d, c->rule->name);
     if (d->said++ >= SAID_MOST)
         return;
-    if (!d->names.len || !strstr(d->names.data, c->rule->name))
-        buf_printf(&d->names, "%s%s", d->names.len ? " " : "", c->rule->name);
     buf_printf(&d->text, "%s %s *%s* %s\n", c->resolved ? "✓" : "✗",
                c->resolved ? "resolved" : rule_severity(c->rule->severity),
                c->rule->name, c->summary);
@@ -99,7 +138,8 @@ static void draft_end(struct draft *d, const char *id, int64_t now,
     if (d->resolved)
         buf_printf(&d->subject, "%s%d resolved", d->firing ? ", " : "",
                    d->resolved);
-    buf_printf(&d->subject, ": %s", d->names.data);
+    buf_puts(&d->subject, ": ");
+    put_names(d);
     if (d->said > SAID_MOST)
         buf_printf(&d->text, "and %d more: grapnel alerts\n",
                    d->said - SAID_MOST);
@@ -125,7 +165,7 @@ static void draft_init(struct draft *d)
     *d = (struct draft){.alerts = json_array()};
     buf_init(&d->subject, 1000);
     buf_init(&d->text, TEXT_MAX_BYTES_HERE);
-    buf_init(&d->names, 500);
+    buf_init(&d->names, TEXT_MAX_BYTES_HERE);
 }
 
 static void draft_fini(struct draft *d)

@@ -24,13 +24,17 @@ static json_t *death_json(struct dlqd *d, int64_t letter)
 }
 
 /* A file that was put back to an older copy has fewer changes than the asker has
- * seen: it goes on from what there is. */
+ * seen: it goes on from what there is. An asker that has seen none says since when
+ * it wants them. */
 static int64_t begin_of(struct dlqd *d, json_t *args)
 {
-    json_t *after = json_object_get(args, "after");
+    json_t *after = json_object_get(args, "after"),
+           *since = json_object_get(args, "since_ms");
     int64_t last = store_changes_last(&d->store),
             n = json_is_integer(after) ? json_integer_value(after) : -1;
 
+    if (n < 0 && json_is_integer(since))
+        return store_changes_before(&d->store, json_integer_value(since));
     return n < 0 || n > last ? last : n;
 }
 

@@ -546,7 +546,7 @@ const struct control_command dlqd_commands[] = {
      ask_resolve},
     {"dlq_discard", "id note who", "a dead letter is not wanted: the letter",
      ask_discard},
-    {"dlq_deaths", "after limit",
+    {"dlq_deaths", "after since_ms limit",
      "letters that died, each time, in that order: go on with \"after\": next",
      deaths_ask},
     {"trace", "id", "what happened here to an event", ask_trace},

@@ -47,6 +47,8 @@ static const struct db_statement statements[] = {
                       "to_state, what) VALUES (?1, ?2, ?3, ?4, ?5)"},
     {AT(history_after),
      "SELECT n, letter, to_state FROM history WHERE n > ? ORDER BY n"},
+    {AT(history_before), "SELECT n FROM history WHERE at_ms < ? ORDER BY n "
+                         "DESC LIMIT 1"},
     {AT(history_last), "SELECT ifnull(max(n), 0) FROM history"},
     {AT(history_get), "SELECT at_ms, from_state, to_state, what FROM history "
                       "WHERE letter = ?1 ORDER BY n"},
@@ -306,6 +308,12 @@ bool store_changes_next(struct store *s, struct change_row *row)
 void store_changes_done(struct store *s)
 {
     db_done(s->history_after);
+}
+
+int64_t store_changes_before(struct store *s, int64_t at_ms)
+{
+    bind_i64(s->history_before, 1, at_ms);
+    return db_number(s->db, s->history_before, 0);
 }
 
 int64_t store_changes_last(struct store *s)

@@ -12,7 +12,8 @@ struct store {
     struct db *db;
     stmt *find_id, *find_n, *by_event, *insert, *die_again, *move;
     stmt *content_add, *content_get;
-    stmt *history_add, *history_get, *history_after, *history_last;
+    stmt *history_add, *history_get, *history_after, *history_last,
+        *history_before;
     stmt *requeue_add, *requeue_get, *requeues_forget;
     stmt *requeues_again, *requeue_unhanded, *requeue_handed;
     stmt *note, *decision_add, *decisions, *decision_get, *decision_handed,
@@ -68,6 +69,8 @@ void store_changes(struct store *s, int64_t after);
 bool store_changes_next(struct store *s, struct change_row *row);
 void store_changes_done(struct store *s);
 int64_t store_changes_last(struct store *s); /* 0: there are none */
+/* The last one that is older than this; 0: there is none. */
+int64_t store_changes_before(struct store *s, int64_t at_ms);
 
 /* The number of the row that the hop's log shall point at. */
 int64_t store_requeue_add(struct store *s, int64_t letter, int64_t life);

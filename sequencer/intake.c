@@ -485,7 +485,7 @@ void intake_own(struct sequencer *q, struct endpoint *e, const char *type,
                    body);
     routing_give(q, e, &ev,
                  store_workspace(q->store, &q->workspaces, workspace),
-                 q->next_place++, 0);
+                 q->next_place++, 1, 0);
     store_event_add(q->store, &ev);
     buf_fini(&headers);
 }

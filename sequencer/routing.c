@@ -11,10 +11,13 @@ enum { UNWANTED_BYTES = 300 };
 
 void routing_give(struct sequencer *q, struct endpoint *e,
                   const struct event_row *ev, struct workspace *ws,
-                  int64_t place, uint64_t act)
+                  int64_t place, int64_t life, uint64_t act)
 {
-    struct delivery_row d = {
-        .event = ev->n, .endpoint = e->id, .place = place, .act = act};
+    struct delivery_row d = {.event = ev->n,
+                             .endpoint = e->id,
+                             .place = place,
+                             .life = life,
+                             .act = act};
 
     if (ev->sequence)
         d.previous = workspace_routed(ws, e->id, ev->sequence);
@@ -77,7 +80,7 @@ static int give_anyway(struct sequencer *q, struct taking *t,
 
     if (!e || !e->settings || e->settings->internal)
         return 0;
-    routing_give(q, e, t->ev, ws, place, t->act);
+    routing_give(q, e, t->ev, ws, place, t->life + 1, t->act);
     return 1;
 }
 
@@ -98,7 +101,7 @@ static int give(struct sequencer *q, struct taking *t, struct workspace *ws,
 
         if (!is_meant(t, e))
             continue;
-        routing_give(q, e, t->ev, ws, place, t->act);
+        routing_give(q, e, t->ev, ws, place, t->life + 1, t->act);
         given++;
     }
     return given;

@@ -11,8 +11,8 @@
 
 static const struct db_statement statements[] = {
     {AT(delivery_add), "INSERT INTO deliveries(event, endpoint, status, "
-                       "grant_id, out_n, previous, lane, place, behind, act) "
-                       "VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"},
+                       "grant_id, out_n, previous, lane, place, behind, act, "
+                       "life) VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"},
     {AT(delivery), "SELECT " DELIVERY_COLUMNS
                    " FROM deliveries WHERE event = ? AND endpoint = ?"},
     {AT(delivery_set),
@@ -96,6 +96,7 @@ void store_delivery_add(struct store *s, const struct delivery_row *d)
     bind_i64(q, 8, d->place);
     bind_i64(q, 9, d->behind);
     bind_i64(q, 10, (int64_t)d->act);
+    bind_i64(q, 11, d->life ? d->life : 1);
     db_run(s->db, q);
 }
 

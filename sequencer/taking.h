@@ -47,9 +47,10 @@ void taking_take(struct sequencer *q, struct event_row *ev,
 
 /* routing.c */
 void routing_route(struct sequencer *q, struct taking *t);
-/* One delivery. */
+/* One delivery. `life` is its generation: 1, or more for an event that was a dead
+ * letter itself and was sent again. */
 void routing_give(struct sequencer *q, struct endpoint *e,
                   const struct event_row *ev, struct workspace *ws,
-                  int64_t place, uint64_t act);
+                  int64_t place, int64_t life, uint64_t act);
 
 #endif

@@ -171,6 +171,84 @@ class Alerts(RigTest):
                          ("crm", "rejected"))
         self.assertIn("400", alert["summary"])
 
+    def test_what_died_before_the_first_question_is_told(self):
+        """Also when console.db is new: it begins with the last day."""
+        rig = self.rig({"alerts": only({"name": "each", "when": "dead_letter"}),
+                        "notifiers": [{"name": "ops", "allow_private": True,
+                                       "webhook": "http://127.0.0.1:1/"}]},
+                       console=True)
+        rig.config["notifiers"][0]["webhook"] = rig.receiver.url("/ops")
+        rig.write_config()
+        rig.receiver.rules({"path": "/ops", "answers": [{"status": 200}]},
+                           {"path": "/crm", "answers": [{"status": 400}]})
+        rig.start("ingress", "sequencer", "dlqd", "deliverer-1")
+        events = self.kill_events(rig, 2)
+        rig["dlqd"].stop()
+        rig.change("dlqd", "UPDATE history SET at_ms = at_ms - 90000000 "
+                   "WHERE n = (SELECT min(n) FROM history)")
+        rig.start("dlqd", "console")
+        rig.receiver.wait(path="/ops")
+        self.settle(rig)
+        told = [letter["event_id"] for body in self.told(rig)
+                for alert in body["alerts"] for letter in alert["letters"]]
+        self.assertEqual(len(told), 1)
+        self.assertIn(told[0], events)
+
+    def test_a_rule_is_named_and_its_value_is_the_present_one(self):
+        rig = self.with_alerts(
+            [{"name": "dlq-more", "when": "dead_letters", "above": 0},
+             {"name": "dlq", "when": "dead_letters", "above": 0}])
+        rig.receiver.rules({"path": "/ops", "answers": [{"status": 500}]},
+                           {"path": "/crm", "answers": [{"status": 400}]})
+        wait_for(lambda: rig.number("grapnel_up", process="dlqd"))
+        self.kill_events(rig, 1)
+
+        def message(state):
+            rows = rig.rows("console", "SELECT alerts, subject, text FROM "
+                            "notifications WHERE state = ?", state)
+            return rows and rows[0]
+
+        first = wait_for(lambda: message("firing"))
+        self.assertEqual(first["alerts"], "dlq-more dlq")
+        self.assertEqual(first["subject"], "[Grapnel] 2 firing: dlq-more dlq")
+        self.kill_events(rig, 3)
+        wait_for(lambda: [a["value"] for a in rig.cli("alerts")[0]] == [4, 4])
+        for alert in rig.cli("alerts")[0]:
+            self.assertIn("4 is above 0", alert["summary"])
+        rig["console"].restart()  # the value is judged anew
+        wait_for(lambda: [a["value"] for a in rig.cli("alerts")[0]] == [4, 4])
+        for letter in rig.cli("dlq")[0]:
+            rig.cli("dlq", "discard", letter["id"], "--note", "test")
+        last = wait_for(lambda: message("resolved"))
+        self.assertIn("0 is no longer above 0", last["text"])
+        self.assertEqual(last["alerts"], "dlq-more dlq")
+
+    def test_a_retried_dead_letter_is_not_a_latency(self):
+        """Neither one of a delivery, nor one of an event that was refused."""
+        rig = self.with_alerts([], sources=[
+            {"name": "plane", "provider": "plane", "secrets": ["${PLANE_SECRET}"],
+             "workspaces": ["ws-1"]}])
+        events = self.kill_events(rig, 1)
+        broken = rig.accept(rig.plane_body("ws-2"))
+        wait_for(lambda: rig.ask("dlqd", "dlq_stats")["dead"] == 2)
+        self.assertIn(None, [l["endpoint"] for l in rig.cli("dlq")[0]])
+        del rig.config["sources"][0]["workspaces"]
+        rig.write_config()
+        rig.cli("reload")
+        rig.cli("dlq", "retry", "--all")
+        rig.receiver.wait(broken, path="/crm")
+        wait_for(lambda: [l["endpoint"] for l in rig.cli("dlq")[0]] ==
+                 ["crm", "crm"], what="both to be dead again")
+        rig.receiver.rules({"path": "/crm", "answers": [{"status": 200}]})
+        rig.cli("dlq", "retry", "--all")
+        for event in [*events, broken]:
+            rig.wait_status(event)
+        fresh = rig.accept()
+        rig.wait_status(fresh)
+        wait_for(lambda: rig.number("grapnel_end_to_end_seconds_count"))
+        self.settle(rig)
+        self.assertEqual(rig.number("grapnel_end_to_end_seconds_count"), 1)
+
     def test_a_command_gets_the_facts_and_no_shell_and_no_secrets(self):
         script = self.folder_for_scripts() / "told.py"
         out = script.with_suffix(".out")

@@ -332,15 +332,27 @@ static void a_summary_says_what_and_how_much(void **state)
 
     (void)state;
     buf_init(&b, 1000);
-    rule_summary(&rule, "crm", 0.37, &b);
+    rule_summary(&rule, "crm", &(struct fact){.value = 0.37}, true, &b);
     assert_string_equal(b.data, "endpoint crm: 37 % is above 5 % (failed "
                                 "attempts of all attempts within 5m)");
     buf_reset(&b);
+    rule_summary(&rule, "crm", &(struct fact){.value = 0.0136}, false, &b);
+    assert_string_equal(b.data, "endpoint crm: 1.36 % is no longer above 5 % "
+                                "(failed attempts of all attempts within 5m)");
+    buf_reset(&b);
+    rule_summary(&rule, "crm", NULL, false, &b);
+    assert_string_equal(
+        b.data, "endpoint crm: no longer configured, or no longer reported");
+    buf_reset(&b);
     rule = rule_of(ALERT_PROCESS_SILENT, NAN);
     rule.silent_for_ms = 30 * SECOND;
-    rule_summary(&rule, "dlqd", 31, &b);
+    rule_summary(&rule, "dlqd", &(struct fact){.value = 31}, true, &b);
     assert_string_equal(
         b.data, "process dlqd: a process has published nothing for 30s");
+    buf_reset(&b);
+    rule_summary(&rule, "dlqd", &(struct fact){.value = 1}, false, &b);
+    assert_string_equal(b.data, "process dlqd: no longer so: a process has "
+                                "published nothing for 30s");
     buf_fini(&b);
 }
 
