@@ -204,8 +204,10 @@ class Publishing(RigTest):
             db.execute("ATTACH ? AS new", (str(new),))
             for table, in db.execute("SELECT name FROM main.sqlite_master "
                                      "WHERE type = 'table'").fetchall():
+                columns = ", ".join(row[1] for row in db.execute(
+                    f"PRAGMA main.table_info({table})"))
                 db.execute(f"INSERT INTO main.{table} "
-                           f"SELECT * FROM new.{table}")
+                           f"SELECT {columns} FROM new.{table}")
             db.commit()
             db.execute("PRAGMA user_version = 4")
 
