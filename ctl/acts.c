@@ -1,6 +1,7 @@
 /* acts: retry and abandon: what an operator does with a single open delivery. */
 #include "ask.h"
 #include "clock.h"
+#include "when.h"
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -94,7 +95,8 @@ static void print_attempt(const json_t *a)
         printf("%s", error);
     printf(", %s%s%s", text_of(a, "outcome"), *reason ? ": " : "", reason);
     if (*next)
-        printf(", next attempt at %s UTC", time_of(a, "next_attempt_at"));
+        printf(", next attempt at %s %s", time_of(a, "next_attempt_at"),
+               when_zone());
     printf("\n");
 }
 

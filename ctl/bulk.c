@@ -3,6 +3,7 @@
 #include "ask.h"
 #include "clock.h"
 #include "conf.h"
+#include "progress.h"
 #include "table.h"
 #include <signal.h>
 #include <stdlib.h>
@@ -45,7 +46,7 @@ struct bulk {
     json_t *ids, *refused; /* all, for --json; else NULL */
     int64_t refused_count;
     char why[200]; /* the first of these was refused for */
-    bool shows;    /* progress, on a terminal */
+    struct progress progress;
 };
 
 /* --all is for what is dead now: what dies again meanwhile is left alone. */
@@ -120,19 +121,12 @@ static bool count_all(struct bulk *b, int *code)
     return true;
 }
 
-static void show(const struct bulk *b)
+static void show(struct bulk *b)
 {
-    enum { WIDTH = 30 };
-    int filled = b->total ? (int)(b->done * WIDTH / b->total) : WIDTH;
-
-    if (!b->shows)
-        return;
-    if (filled > WIDTH)
-        filled = WIDTH;
-    fprintf(stderr, "\r%.*s%.*s %lld of %lld %s ", filled,
-            "##############################", WIDTH - filled,
-            "..............................", (long long)b->done,
-            (long long)b->total, b->deed->done);
+    progress_show(&b->progress,
+                  b->total ? (double)b->done / (double)b->total : 1,
+                  "%lld of %lld %s", (long long)b->done, (long long)b->total,
+                  b->deed->done);
 }
 
 static void take_refused(struct bulk *b, const json_t *refused)
@@ -196,16 +190,15 @@ static int run_all(struct ctl *c, const struct deed *deed)
                      .deed = deed,
                      .args = json_object(),
                      .ids = c->json ? json_array() : NULL,
-                     .refused = c->json ? json_array() : NULL,
-                     .shows = !c->json && isatty(STDERR_FILENO)};
+                     .refused = c->json ? json_array() : NULL};
     int code = EXIT_USAGE;
     bool done;
 
+    progress_begin(&b.progress, !c->json && isatty(STDERR_FILENO));
     signal(SIGINT, on_signal);
     signal(SIGTERM, on_signal);
     done = put_args(&b) && count_all(&b, &code) && do_all(&b, &code);
-    if (b.shows && b.total)
-        fprintf(stderr, "\n");
+    progress_end(&b.progress);
     if (done)
         code = say_done(&b);
     else if (b.done || interrupted)

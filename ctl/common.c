@@ -220,14 +220,13 @@ const char *text_of(const json_t *object, const char *key)
 const char *time_of(const json_t *object, const char *key)
 {
     const char *at = text_of(object, key);
-    char *out;
+    char out[WHEN_BYTES];
+    int64_t us;
 
-    if (strlen(at) < 20 || at[10] != 'T')
+    if (!rfc3339_parse(at, strlen(at), RFC3339_FULL, &us))
         return *at ? at : "-";
-    out = gr_strdup(at);
-    out[10] = ' ';
-    out[strlen(out) - 1] = 0; /* the Z; the reader is told once that it's UTC */
-    return keep(out);
+    when_print(out, us / 1000);
+    return keep(gr_strdup(out));
 }
 
 /* ---- options of lists ---- */

@@ -59,6 +59,7 @@ static void say_options(const struct printer *p)
     say(p, "--config", "the configuration");
     say(p, "--run-dir", "where the sockets of the processes are");
     say(p, "--json", "one JSON document on standard output");
+    say(p, "--local", "times in the local time zone");
     say(p, "--help", "what it does, with examples");
     if (!c)
         say(p, "--version", "print the version");

@@ -2,6 +2,7 @@
 #include "ask.h"
 #include "pages.h"
 #include "table.h"
+#include "when.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -158,7 +159,7 @@ static void print_letter(struct ctl *c, const json_t *l)
            *endpoint ? endpoint : "none: refused before it was routed");
     print_field(l, "reason", "reason");
     print_field(l, "attempts", "attempts");
-    printf("  %-10s %s UTC\n", "dead since", time_of(l, "dead_at"));
+    printf("  %-10s %s %s\n", "dead since", time_of(l, "dead_at"), when_zone());
     print_field(l, "last_http_status", "answer");
     print_field(l, "last_error", "error");
     print_field(l, "last_response", "response");
@@ -168,7 +169,8 @@ static void print_letter(struct ctl *c, const json_t *l)
     print_field(l, "type", "type");
     print_field(l, "workspace", "workspace");
     print_field(l, "sequence", "number");
-    printf("  %-10s %s UTC\n", "received", time_of(l, "received_at"));
+    printf("  %-10s %s %s\n", "received", time_of(l, "received_at"),
+           when_zone());
     print_history(c, json_object_get(l, "history"));
     print_headers(json_object_get(l, "headers"));
     print_body(l);

@@ -70,14 +70,18 @@ static json_t *ask_one(struct ctl *c, const struct endpoint_settings *e,
 
 /* ---- for people ---- */
 
-static void print_lines(const char *text, const char *mark)
+/* Line breaks stay; other control characters are made harmless. */
+static void print_lines(const json_t *object, const char *key, const char *mark)
 {
-    char *copy = gr_strdup(text), *rest = copy, *line;
+    const char *text = json_string_value(json_object_get(object, key));
+    char *copy = gr_strdup(text ? text : ""), *rest = copy, *line;
 
     while ((line = strsep(&rest, "\n"))) {
+        size_t n = strlen(line);
         char *shown;
 
-        line[strcspn(line, "\r")] = 0;
+        if (n && line[n - 1] == '\r')
+            line[n - 1] = 0;
         shown = harmless(line);
         if (*shown || rest)
             printf("%s %s\n", mark, shown);
@@ -97,22 +101,21 @@ static void print_request(const json_t *request)
         char *line = gr_printf("%s: %s",
                                json_string_value(json_array_get(header, 0)),
                                json_string_value(json_array_get(header, 1)));
+        char *shown = harmless(line);
 
-        print_lines(line, ">");
+        printf("> %s\n", shown);
+        free(shown);
         free(line);
     }
     printf(">\n");
-    print_lines(text_of(request, "body"), ">");
+    print_lines(request, "body", ">");
 }
 
 static void print_response(const json_t *response)
 {
-    const char *body = text_of(response, "body");
-
-    print_lines(text_of(response, "headers"), "<");
+    print_lines(response, "headers", "<");
     printf("<\n");
-    if (*body)
-        print_lines(body, "<");
+    print_lines(response, "body", "<");
 }
 
 static void print_timings(const json_t *t)

@@ -1,6 +1,7 @@
 /* endpoints: how each stands, and whether it is to be tried. */
 #include "ask.h"
 #include "table.h"
+#include "when.h"
 #include <string.h>
 
 static const char sequencer[] = "sequencer";
@@ -80,11 +81,12 @@ static void print_endpoints(struct ctl *c, const json_t *list)
         const char *failing = text_of(e, "failing_since");
 
         if (*reason)
-            printf("%s: %s since %s UTC: %s\n", text_of(e, "name"),
-                   text_of(e, "state"), time_of(e, "since"), reason);
+            printf("%s: %s since %s %s: %s\n", text_of(e, "name"),
+                   text_of(e, "state"), time_of(e, "since"), when_zone(),
+                   reason);
         else if (*failing)
-            printf("%s: nothing but failures since %s UTC\n",
-                   text_of(e, "name"), time_of(e, "failing_since"));
+            printf("%s: nothing but failures since %s %s\n", text_of(e, "name"),
+                   time_of(e, "failing_since"), when_zone());
         print_halts(c, e);
     }
 }

@@ -20,6 +20,7 @@ static const struct {
     {"    --run-dir", "DIR",
      "where the sockets of the processes are; default: run_dir of FILE"},
     {"    --json", NULL, "one JSON document on standard output"},
+    {"    --local", NULL, "print times in the local time zone, not in UTC"},
     {"-h, --help", NULL, "this"},
 };
 

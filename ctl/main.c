@@ -1,4 +1,5 @@
 #include "complete.h"
+#include "when.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -94,6 +95,7 @@ int main(int argc, char **argv)
     if (code < 0) {
         c.config = c.parsed.config ? c.parsed.config : default_config();
         c.json = c.parsed.json;
+        when_use_local(c.parsed.local);
         c.colour = wants_colour();
         c.zmq = zmq_ctx_new();
         code = c.parsed.command->run(&c);

@@ -11,6 +11,7 @@ enum global {
     GLOBAL_CONFIG,
     GLOBAL_RUN_DIR,
     GLOBAL_JSON,
+    GLOBAL_LOCAL,
     GLOBAL_HELP,
     GLOBAL_VERSION
 };
@@ -22,6 +23,7 @@ static const struct {
     [GLOBAL_CONFIG] = {"--config", "-c", true},
     [GLOBAL_RUN_DIR] = {"--run-dir", NULL, true},
     [GLOBAL_JSON] = {"--json", NULL, false},
+    [GLOBAL_LOCAL] = {"--local", NULL, false},
     [GLOBAL_HELP] = {"--help", "-h", false},
     [GLOBAL_VERSION] = {"--version", NULL, false},
 };
@@ -188,6 +190,9 @@ static gr_rc take_global(struct reading *r, int global, const char *value)
         break;
     case GLOBAL_JSON:
         r->out->json = true;
+        break;
+    case GLOBAL_LOCAL:
+        r->out->local = true;
         break;
     case GLOBAL_HELP:
         r->out->help = true;

@@ -32,7 +32,7 @@ struct parsed {
     const struct command *command; /* NULL: none was named */
     const char *config;            /* NULL: not given */
     const char *run_dir;           /* likewise */
-    bool json, help, version;
+    bool json, local, help, version;
     const char *values[OPTIONS_MAX]; /* as command->options; "" for a flag */
     const char **args;               /* owned; ends with NULL */
     int arg_count;

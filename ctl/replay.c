@@ -5,6 +5,7 @@
 #include "clock.h"
 #include "conf.h"
 #include "glob.h"
+#include "progress.h"
 #include "when.h"
 #include <signal.h>
 #include <stdlib.h>
@@ -23,7 +24,8 @@ static const char sequencer[] = "sequencer";
 struct replay {
     struct ctl *c;
     const char *endpoint, *workspace;
-    bool dry, fresh, shows;
+    bool dry, fresh;
+    struct progress progress;
     int64_t since_ms, until_ms, rate;
     struct processes p; /* those that are ingress have the archive */
     int64_t sent, matched, at_ms;
@@ -179,20 +181,15 @@ static bool send_chosen(struct replay *r, const char *ingress, json_t *chosen)
     return good;
 }
 
-static void show(const struct replay *r)
+/* How many there are is not known before the end; which time they are from is. */
+static void show(struct replay *r)
 {
-    enum { WIDTH = 30 };
-    int64_t span = r->until_ms - r->since_ms;
-    int filled = span > 0 ? (int)((r->at_ms - r->since_ms) * WIDTH / span) : 0;
+    double span = (double)(r->until_ms - r->since_ms);
+    double part = span > 0 ? (double)(r->at_ms - r->since_ms) / span : 0;
 
-    if (!r->shows)
-        return;
-    filled = filled < 0 ? 0 : filled > WIDTH ? WIDTH : filled;
-    fprintf(stderr, "\r%.*s%.*s %lld %s ", filled,
-            "##############################", WIDTH - filled,
-            "..............................",
-            (long long)(r->dry ? r->matched : r->sent),
-            r->dry ? "found" : "sent again");
+    progress_show(&r->progress, part, "%lld %s, %.0f%% of the time asked for",
+                  (long long)(r->dry ? r->matched : r->sent),
+                  r->dry ? "found" : "sent again", 100 * part);
 }
 
 /* Ids of a page of the archive; the time of the last. */
@@ -265,7 +262,7 @@ static bool read_options(struct replay *r)
     r->workspace = parsed_value(&c->parsed, "--workspace");
     r->dry = parsed_value(&c->parsed, "--dry-run") != NULL;
     r->fresh = parsed_value(&c->parsed, "--new-id") != NULL;
-    r->shows = !c->json && isatty(STDERR_FILENO);
+    progress_begin(&r->progress, !c->json && isatty(STDERR_FILENO));
     r->rate = RATE_DEFAULT;
     r->until_ms = now_ms();
     if (!parsed_value(&c->parsed, "--since")) {
@@ -339,8 +336,7 @@ int run_replay(struct ctl *c)
     for (size_t i = 0; i < r.p.count && good && !interrupted; i++)
         if (is_ingress(r.p.names[i]))
             good = replay_ingress(&r, r.p.names[i]);
-    if (r.shows)
-        fprintf(stderr, "\n");
+    progress_end(&r.progress);
     if (interrupted)
         r.code = complain(EXIT_REFUSED, "interrupted");
     if (good && !interrupted) {

@@ -247,6 +247,33 @@ static bool looks_like_form(const struct making *m)
     return wants_form(m->source) && m->w->given.n && *p != '{' && *p != '[';
 }
 
+static bool has_workspace(struct making *m)
+{
+    struct subject s = {.json = m->doc, .json_tried = true, .json_error = NULL};
+    const char *why;
+    struct buf found;
+    bool has;
+
+    if (!m->doc)
+        return false;
+    buf_init(&found, SAMPLE_BODY_BYTES);
+    has = expr_value(&m->source->workspace, &s, &found, &why) == GR_OK;
+    buf_fini(&found);
+    return has;
+}
+
+/* Without --workspace as the provider has it: the example's own place for it, or
+ * none where it mostly sends none. */
+static void put_workspace(struct making *m)
+{
+    const char *example = profile_words(m->source->profile).example_workspace;
+
+    if (m->w->workspace)
+        put_field(m, &m->source->workspace, m->w->workspace);
+    else if (!has_workspace(m) && (!example || strcmp(example, "default") != 0))
+        put_field(m, &m->source->workspace, example ? example : "demo");
+}
+
 static void put_rest(struct making *m)
 {
     const struct source *source = m->source;
@@ -261,8 +288,7 @@ static void put_rest(struct making *m)
     put_field(m, &source->id, m->w->uuid);
     if (!same_place(&v->id, &source->id))
         put_field(m, &v->id, m->w->uuid);
-    put_field(m, &source->workspace,
-              m->w->workspace ? m->w->workspace : "demo");
+    put_workspace(m);
     put_time(m);
 }
 

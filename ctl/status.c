@@ -156,12 +156,77 @@ static void print_troubles(struct ctl *c, const json_t *s)
     }
 }
 
+/* Of all processes together, per second. -1: none says it yet. */
+static double rate(const json_t *all, const char *name)
+{
+    double sum = -1;
+    json_t *s;
+    size_t i;
+
+    json_array_foreach(all, i, s)
+    {
+        const json_t *r = json_object_get(json_object_get(s, "rates"), name);
+
+        if (r)
+            sum = (sum < 0 ? 0 : sum) + json_number_value(r);
+    }
+    return sum;
+}
+
+/* The largest value of a series without labels, in ms; -1: none says it. */
+static int64_t largest_ms(const json_t *all, const char *name)
+{
+    double most = -1;
+    json_t *s, *one;
+    size_t i, k;
+
+    json_array_foreach(all, i, s) json_array_foreach(
+        json_object_get(s, "series"), k,
+        one) if (strcmp(text_of(one, "name"), name) == 0 &&
+                 json_number_value(json_object_get(one, "value")) > most)
+        most = json_number_value(json_object_get(one, "value"));
+    return most < 0 ? -1 : (int64_t)(most * 1000);
+}
+
+static void print_rates(const json_t *all)
+{
+    static const char *const rates[][2] = {
+        {"accepted", "grapnel_ingress_accepted_total"},
+        {"delivered", "grapnel_deliveries_delivered_total"},
+        {"retried", "grapnel_deliveries_retried_total"},
+        {"dead", "grapnel_deliveries_dead_total"}};
+    const char *comma = "";
+    char age[32];
+    int64_t oldest = largest_ms(all, "grapnel_oldest_open_seconds");
+    int64_t at_ingress = largest_ms(all,
+                                    "grapnel_ingress_backlog_oldest_seconds");
+
+    printf("Rates   ");
+    for (size_t i = 0; i < COUNT_OF(rates); i++) {
+        double r = rate(all, rates[i][1]);
+
+        if (r < 0)
+            continue;
+        printf("%s %s %.1f/s", comma, rates[i][0], r);
+        comma = ",";
+    }
+    printf("%s\n",
+           *comma ? "" : " not known before the second metrics.interval");
+    if (at_ingress > oldest)
+        oldest = at_ingress;
+    if (oldest >= 0)
+        printf("Waiting  the oldest event that is not final: %s\n",
+               oldest ? human_ms(oldest, age) : "none");
+}
+
 static void print_all(struct ctl *c, const json_t *all)
 {
     json_t *s;
     size_t i;
 
     print_table(c, all);
+    printf("\n");
+    print_rates(all);
     printf("\n");
     json_array_foreach(all, i, s) print_metrics(s);
     json_array_foreach(all, i, s) print_troubles(c, s);

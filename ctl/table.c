@@ -1,5 +1,6 @@
 #include "table.h"
 #include "clock.h"
+#include "when.h"
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -68,11 +69,20 @@ static void add(struct table *t, enum colour colour, char *text)
     t->colours[t->count++] = colour;
 }
 
+/* "AT (UTC)" is "AT (local time)" with --local. */
+static char *head_text(const char *head)
+{
+    const char *zone = strstr(head, "(UTC)");
+
+    return zone ? gr_printf("%.*s(%s)", (int)(zone - head), head, when_zone())
+                : gr_strdup(head);
+}
+
 void table_init(struct table *t, const char *const *heads)
 {
     *t = (struct table){0};
     for (; heads[t->columns]; t->columns++)
-        add(t, BOLD, gr_strdup(heads[t->columns]));
+        add(t, BOLD, head_text(heads[t->columns]));
 }
 
 void table_fini(struct table *t)

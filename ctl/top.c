@@ -7,6 +7,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 #include <zmq.h>
 
@@ -156,11 +157,15 @@ static void show(struct top *t)
 
 /* ---- one look ---- */
 
+/* Of the terminal that is written to; $COLUMNS wins, and shells do not export it. */
 static int wide(void)
 {
     const char *columns = getenv("COLUMNS");
     int n = columns ? (int)strtol(columns, NULL, 10) : 0;
+    struct winsize size;
 
+    if (n <= 0 && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0)
+        n = size.ws_col;
     return n > 0 && n <= WIDTH_MOST ? n : WIDTH_USUAL;
 }
 

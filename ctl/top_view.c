@@ -1,5 +1,6 @@
 #include "top_view.h"
 #include "clock.h"
+#include "when.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -109,17 +110,17 @@ static void say(struct page *p, enum colour colour, bool bar, const char *fmt,
 static void say_title(struct page *p)
 {
     size_t states[TOP_DOWN + 1] = {0};
-    char at[RFC3339_BYTES], others[64] = "";
+    char at[WHEN_BYTES], others[64] = "";
 
     for (size_t i = 0; i < p->f->process_count; i++)
         states[p->f->processes[i].state]++;
-    rfc3339(at, p->f->now_ms);
+    when_print(at, p->f->now_ms);
     if (states[TOP_SILENT] || states[TOP_DOWN])
         snprintf(others, sizeof others, ", %zu silent, %zu down",
                  states[TOP_SILENT], states[TOP_DOWN]);
     say(p, *others ? RED : PLAIN, true,
-        "grapnel top  %.8s UTC  %zu up%s  %zu alert%s  %s%*s", at + 11,
-        states[TOP_UP], others, p->f->alert_count,
+        "grapnel top  %.8s %s  %zu up%s  %zu alert%s  %s%*s", at + 11,
+        when_zone(), states[TOP_UP], others, p->f->alert_count,
         p->f->alert_count == 1 ? "" : "s", p->w->note, p->w->width, "");
 }
 

@@ -6,6 +6,7 @@
 #include "table.h"
 #include "timeline.h"
 #include "trace_id.h"
+#include "when.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -143,7 +144,7 @@ static void print_head(struct ctl *c, const json_t *e)
            *id ? ", its id " : "", id);
     printf("  workspace  %s%s%s\n", text_of(e, "workspace"),
            *number ? ", number " : "", number);
-    printf("  received   %s UTC\n", time_of(e, "received_at"));
+    printf("  received   %s %s\n", time_of(e, "received_at"), when_zone());
     if (*request)
         printf("  request    %s, which carried several\n", request);
     printf("  status     %s%s%s%s%s\n", text_of(e, "status"),

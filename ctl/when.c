@@ -2,7 +2,9 @@
 #include "clock.h"
 #include "conf.h"
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 gr_rc when_parse(const char *text, int64_t now_ms, int64_t *ms, char why[200])
 {
@@ -22,4 +24,41 @@ gr_rc when_parse(const char *text, int64_t now_ms, int64_t *ms, char why[200])
              "a time (2026-11-21T10:00:00Z)",
              text);
     return GR_REFUSE;
+}
+
+static bool in_local_time;
+
+void when_use_local(bool local)
+{
+    in_local_time = local;
+}
+
+const char *when_zone(void)
+{
+    return in_local_time ? "local time" : "UTC";
+}
+
+void when_print(char out[WHEN_BYTES], int64_t wall_ms)
+{
+    int64_t second = wall_ms / SECOND_MS, ms = wall_ms % SECOND_MS;
+    time_t at;
+    struct tm t;
+    char date[32], zone[16] = "";
+    long offset;
+
+    if (ms < 0) {
+        ms += SECOND_MS;
+        second--;
+    }
+    at = (time_t)second;
+    if (!(in_local_time ? localtime_r(&at, &t) : gmtime_r(&at, &t))) {
+        snprintf(out, WHEN_BYTES, "-");
+        return;
+    }
+    strftime(date, sizeof date, "%Y-%m-%d %H:%M:%S", &t);
+    offset = t.tm_gmtoff / 60;
+    if (in_local_time)
+        snprintf(zone, sizeof zone, "%c%02ld:%02ld", offset < 0 ? '-' : '+',
+                 labs(offset) / 60 % 100, labs(offset) % 60);
+    snprintf(out, WHEN_BYTES, "%s.%03d%s", date, (int)ms, zone);
 }

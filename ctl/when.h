@@ -1,4 +1,5 @@
-/* when: a moment as people write it: how long ago, or RFC 3339. Pure. */
+/* when: a moment as people write it: how long ago, or RFC 3339; and as
+ * they read it. */
 #ifndef CTL_WHEN_H
 #define CTL_WHEN_H
 
@@ -8,5 +9,13 @@
  * "2026-11-21 10:00+07:00" (no zone: UTC). GR_REFUSE: `why` says so. */
 GR_MUST_CHECK gr_rc when_parse(const char *text, int64_t now_ms, int64_t *ms,
                                char why[200]);
+
+/* How times are printed for people: UTC, or the local zone (--local; of $TZ). */
+void when_use_local(bool local);
+/* What stands behind a time, or in a column's heading: "UTC" or "local time". */
+const char *when_zone(void);
+/* "2026-11-21 10:00:00.123", and with --local its offset, "+07:00", behind it. */
+enum { WHEN_BYTES = 64 };
+void when_print(char out[WHEN_BYTES], int64_t wall_ms);
 
 #endif

@@ -78,6 +78,9 @@ struct metrics *metrics_open(void *zmq, const char *run_dir, const char *name,
     while (tables->numbers && tables->numbers[m->number_count].name)
         m->number_count++;
     m->saved = gr_alloc((m->number_count + 1) * sizeof *m->saved);
+    for (size_t i = 0; i < COUNT_OF(m->past); i++)
+        m->past[i].values = gr_alloc((m->number_count + 1) *
+                                     sizeof *m->past[i].values);
     open_families(m);
     buf_init(&m->frame, FRAME_MAX_BYTES);
     buf_init(&m->part, FRAME_MAX_BYTES);
@@ -108,6 +111,8 @@ void metrics_close(struct metrics *m)
     free(m->buckets);
     free(m->journal);
     free(m->saved);
+    for (size_t i = 0; i < COUNT_OF(m->past); i++)
+        free(m->past[i].values);
     buf_fini(&m->frame);
     buf_fini(&m->part);
     free(m->name);
@@ -294,10 +299,22 @@ void metrics_measure(struct metrics *m)
     m->measuring++;
 }
 
+static void keep_past(struct metrics *m, int64_t mono_now_ms)
+{
+    int64_t *values = m->past[1].values;
+
+    m->past[1] = m->past[0];
+    m->past[0].values = values;
+    m->past[0].mono_ms = mono_now_ms;
+    for (size_t i = 0; i < m->number_count; i++)
+        values[i] = m->tables.values[i];
+}
+
 int metrics_tell(struct metrics *m, int64_t mono_now_ms)
 {
     if (metrics_due(m, mono_now_ms)) {
         metrics_publish(m);
+        keep_past(m, mono_now_ms);
         m->due_ms = mono_now_ms + m->interval_ms;
     }
     return (int)(m->due_ms - mono_now_ms);

@@ -114,6 +114,9 @@ int metrics_tell(struct metrics *m, int64_t mono_now_ms);
 
 /* For `status`: {name: value}, of single numbers. */
 json_t *metrics_json(const struct metrics *m);
+/* Of each counter, per second, over the last one to two metrics.interval. Empty in
+ * the first of them. */
+json_t *metrics_rates_json(const struct metrics *m, int64_t mono_now_ms);
 /* [{"name","labels":{…},"value"} or {…,"counts":[…],"sum"}] */
 json_t *metrics_series_json(struct metrics *m);
 /* The frame claims no more objects than it has bytes, and ends where it says: a

@@ -187,6 +187,23 @@ json_t *metrics_json(const struct metrics *m)
     return out;
 }
 
+json_t *metrics_rates_json(const struct metrics *m, int64_t mono_now_ms)
+{
+    int past = m->past[1].mono_ms ? 1 : 0;
+    int64_t since_ms = m->past[past].mono_ms;
+    json_t *out = json_object();
+
+    for (size_t i = 0;
+         since_ms && since_ms < mono_now_ms && i < m->number_count; i++)
+        if (m->tables.numbers[i].kind == METRIC_COUNTER)
+            json_object_set_new(
+                out, m->tables.numbers[i].name,
+                json_real(
+                    (double)(m->tables.values[i] - m->past[past].values[i]) *
+                    1000 / (double)(mono_now_ms - since_ms)));
+    return out;
+}
+
 static json_t *number(const struct series *s, int64_t v)
 {
     return s->family->per > 1 ? json_real(series_scaled(s, v))

@@ -38,6 +38,10 @@ struct metrics {
     struct family *families;
     struct series_list *buckets;
     uint64_t measuring;
+    /* The numbers as they were published last, and the time before; for rates. */
+    struct {
+        int64_t *values, mono_ms; /* mono_ms 0: not yet */
+    } past[2];
     /* What this turn has added to series, to take it back. */
     struct {
         int64_t *cell, n;

@@ -17,7 +17,7 @@ struct profile {
     struct text_list spellings; /* "create>created" */
     bool batch;
     struct example {
-        char *type, *body;
+        char *type, *body, *workspace;
     } example;
     struct source plain; /* of this profile, with nothing of its own */
 };
@@ -43,6 +43,7 @@ static const struct conf_section example_section = {
     .name = "example",
     .keys = (const struct conf_key[]){TEXT("type", example.type),
                                       TEXT("body", example.body),
+                                      TEXT("workspace", example.workspace),
                                       {0}},
 };
 
@@ -165,6 +166,7 @@ struct profile_words profile_words(const struct profile *p)
         .notes = or_empty(p->notes),
         .example_type = p->example.type,
         .example_body = p->example.body,
+        .example_workspace = p->example.workspace,
     };
 }
 

@@ -24,6 +24,7 @@ struct profile_words {
     const char *name;
     const char *title, *secret, *failure, *notes; /* "" where nothing is said */
     const char *example_type, *example_body;      /* NULL: none */
+    const char *example_workspace;                /* NULL: any */
 };
 struct profile_words profile_words(const struct profile *p);
 
