@@ -5,6 +5,7 @@
 #include "json_text.h"
 #include "table.h"
 #include "trace_id.h"
+#include "when.h"
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -276,8 +277,8 @@ static void print_head(struct ctl *c, const json_t *r)
     printf("%s%s%s\n", colour_on(BOLD, c->colour), text_of(r, "id"),
            colour_off(BOLD, c->colour));
     printf("  source     %s\n", text_of(r, "source"));
-    printf("  received   %s UTC from %s by %s\n", time_of(r, "received_at"),
-           text_of(r, "remote"), text_of(r, "process"));
+    printf("  received   %s %s from %s by %s\n", time_of(r, "received_at"),
+           when_zone(), text_of(r, "remote"), text_of(r, "process"));
     printf("  body       %s bytes\n\n", text_of(r, "body_bytes"));
 }
 
@@ -339,7 +340,7 @@ static void print_reject(struct ctl *c, const json_t *r, struct bytes body)
     printf("%s%s%s  refused: %s (%s)\n", colour_on(BOLD, c->colour),
            text_of(r, "id"), colour_off(BOLD, c->colour), text_of(r, "reason"),
            text_of(r, "status"));
-    printf("  at         %s UTC, by %s\n", time_of(r, "at"),
+    printf("  at         %s %s, by %s\n", time_of(r, "at"), when_zone(),
            text_of(r, "process"));
     printf("  source     %s\n",
            *text_of(r, "source") ? text_of(r, "source") : "-");
