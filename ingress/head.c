@@ -69,7 +69,8 @@ static bool line_fits(const struct head *h)
 
     return token((struct bytes){h->method, strlen(h->method)}) &&
            (h->parsed_strictly ||
-            h->raw_url_bytes == (size_t)(h->version - 1 - h->url)) &&
+            (h->url == h->method + strlen(h->method) + 1 &&
+             h->raw_url_bytes == (size_t)(h->version - 1 - h->url))) &&
            plain(url) && !strpbrk(h->url, " \t") &&
            (strcmp(h->version, "HTTP/1.1") == 0 ||
             strcmp(h->version, "HTTP/1.0") == 0);
@@ -135,4 +136,17 @@ enum answer head_check(const struct head *h, struct head_facts *facts)
     facts->has_length = seen.length > 0;
     facts->expects &= !old;
     return ANSWER_NONE;
+}
+
+const char *head_path(const struct head *h)
+{
+    const char *at = strstr(h->url, "://");
+    size_t scheme = at ? (size_t)(at - h->url) : 0;
+
+    if ((scheme != 4 || strncasecmp(h->url, "http", 4) != 0) &&
+        (scheme != 5 || strncasecmp(h->url, "https", 5) != 0))
+        return h->url;
+    at += 3;
+    at += strcspn(at, "/");
+    return *at ? at : "/";
 }

@@ -43,4 +43,8 @@ struct head_facts {
 /* ANSWER_NONE: fine, and `facts` is filled in. */
 enum answer head_check(const struct head *head, struct head_facts *facts);
 
+/* The target's path, in place. A target in absolute form (http://host/path) must
+ * be accepted too (RFC 9112, section 3.2.2); its authority says nothing to us. */
+const char *head_path(const struct head *head);
+
 #endif

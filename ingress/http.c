@@ -168,7 +168,7 @@ static enum answer judge(struct http *h, struct MHD_Connection *c,
     if (a)
         return a;
     r->method = head->method;
-    r->path = head->url;
+    r->path = head_path(head);
     pack_headers(r, head);
     a = h->ops.admit(h->self, r, facts);
     if (!a && facts->has_length &&

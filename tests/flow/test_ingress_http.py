@@ -318,11 +318,16 @@ class Refused(AtTheDoor):
         for path in ("/", "/in/", "/in/nobody", "/in", "/in/plane/",
                      "/in//plane", "/in/../in/plane", "/in/%70lane",
                      "/in/plane%00", "//in/plane", "/in/PLANE", "*",
-                     "http://door/in/plane"):
+                     "http://x", "http://x/in", "ftp://x/in/plane",
+                     "://x/in/plane"):
             a = self.ask(rig, head("Connection: close",
                                    line=post.format(path)) + BODY)
             self.assertEqual((path, a.status, a.error()),
                              (path, 404, "not_found"))
+        for path in ("http://x/in/plane", "HTTPS://x:1/in/plane?a=b"):
+            a = self.ask(rig, head("Connection: close",
+                                   line=post.format(path)) + BODY)
+            self.assertEqual((path, a.status), (path, 200))
         for method in ("GET", "HEAD", "PUT", "DELETE", "OPTIONS", "BREW"):
             a = self.ask(rig, head("Connection: close",
                                    line=f"{method} /in/plane HTTP/1.1") + BODY)
@@ -407,7 +412,9 @@ class Refused(AtTheDoor):
                      "POST /in/plane HTTP/0.9", "POST /in/plane",
                      "P(ST /in/plane HTTP/1.1", "POST /in/pla\0ne HTTP/1.1",
                      "POST /in/plane\0 HTTP/1.1",
-                     "POST /in/plane x HTTP/1.1", "POST /in/plane\t HTTP/1.1"):
+                     "POST /in/plane x HTTP/1.1", "POST /in/plane\t HTTP/1.1",
+                     "POST  /in/plane HTTP/1.1", "POST /in/plane  HTTP/1.1",
+                     "POST\t/in/plane HTTP/1.1"):
             raw = self.talk(rig, head(line=line) + BODY)
             self.assertNotRegex(raw, rb"HTTP/1\.1 [23]", line)
         for junk in (b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
