@@ -199,7 +199,7 @@ static bool take_locks(const struct restore *r)
 
     for (size_t i = 0; i < r->count; i++) {
         char *path = gr_printf("%s/%s.lock", r->state_dir, r->copies[i].name);
-        int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+        int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
         char pid[24] = "";
 
         if (fd < 0) {

@@ -33,7 +33,7 @@ static void set_state(struct flying_slot *s, enum flying_state state)
  * disk later would be a SIGBUS. */
 static struct flying_file *map(const char *path)
 {
-    int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600), rc;
+    int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600), rc;
     void *p;
 
     if (fd < 0)

@@ -75,11 +75,17 @@ static void make_folder(const char *path, const char *key)
         die(EXIT_CONFIG, "%s: %s is not a folder", key, path);
     if (access(path, W_OK | X_OK) != 0)
         die(EXIT_CONFIG, "%s: %s can't be written by this user", key, path);
-    if (st.st_mode & S_IWOTH)
+    if (st.st_uid != geteuid())
         die(EXIT_CONFIG,
-            "%s: others may write to %s, and put files of theirs in the place "
-            "of ours: chmod 0700 it, or name another folder",
-            key, path);
+            "%s: %s belongs to user %u, who could replace what is in it, and "
+            "this process runs as user %u: change its owner, or name another "
+            "folder",
+            key, path, (unsigned)st.st_uid, (unsigned)geteuid());
+    if (st.st_mode & (S_IWGRP | S_IWOTH))
+        die(EXIT_CONFIG,
+            "%s: other users may write to %s (mode %04o) and replace what is "
+            "in it: chmod 0700 it, or name another folder",
+            key, path, (unsigned)st.st_mode & 07777);
 }
 
 /* Held until the process ends, however it ends: a second instance would bind
@@ -87,8 +93,11 @@ static void make_folder(const char *path, const char *key)
 static void take_lock(const char *state_dir, const char *name)
 {
     char *path = gr_printf("%s/%s.lock", state_dir, name);
-    int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
 
+    if (fd < 0 && errno == ELOOP)
+        die(EXIT_CONFIG,
+            "%s is a symbolic link, which a lock must not be: remove it", path);
     if (fd < 0)
         die(EXIT_STORAGE, "%s: %s", path, strerror(errno));
     if (flock(fd, LOCK_EX | LOCK_NB) != 0) {

@@ -1,6 +1,7 @@
 """The control protocol, by a few lines of Python: as docs/CONTROL.md has them."""
 
 import json
+import os
 import pathlib
 import random
 import re
@@ -83,13 +84,16 @@ class Control(RigTest):
 
     def test_a_run_dir_that_was_there(self):
         """Open to be looked into: the sockets are the owner's all the same. Open
-        to be written to: anybody could put a socket of his in their place."""
+        to be written to, by a group or by all: other users could put a socket of
+        theirs in its place."""
         rig = self.rig()
         rig.run_dir.mkdir()
-        rig.run_dir.chmod(0o777)
-        daemon = rig["dlqd"].start(wait=False)
-        self.assertEqual(daemon.wait_exit(), 78)
-        self.assertRegex(daemon.log(), "run_dir: others may write to .*chmod")
+        for mode in (0o777, 0o770, 0o720):
+            rig.run_dir.chmod(mode)
+            daemon = rig["dlqd"].start(wait=False)
+            self.assertEqual(daemon.wait_exit(), 78)
+            self.assertIn(f"run_dir: other users may write to {rig.run_dir} "
+                          f"(mode {mode:04o})", daemon.log())
         rig.run_dir.chmod(0o755)
         rig["dlqd"].start()
         for kind in ["control", "inbox", "metrics"]:
@@ -122,6 +126,29 @@ class Control(RigTest):
                     self.assertIn("ok", raw(rig, process, json.dumps(
                         question).encode()), (process, question))
             self.assertTrue(rig[process].alive, process)
+
+    def test_a_folder_of_another_user_is_refused(self):
+        if os.geteuid() != 0:
+            self.skipTest("only root can give a folder to another user")
+        for key in ("run_dir", "state_dir"):
+            rig = self.rig()
+            folder = getattr(rig, key)
+            folder.mkdir(mode=0o700, exist_ok=True)
+            os.chown(folder, 65534, 65534)
+            daemon = rig["dlqd"].start(wait=False)
+            self.assertEqual(daemon.wait_exit(), 78)
+            self.assertIn(f"{key}: {folder} belongs to user 65534", daemon.log())
+
+    def test_a_lock_that_is_a_link_is_not_followed(self):
+        rig = self.rig()
+        victim = rig.folder / "victim"
+        victim.write_text("keep this")
+        rig.state_dir.mkdir(mode=0o700, exist_ok=True)
+        (rig.state_dir / "dlqd.lock").symlink_to(victim)
+        daemon = rig["dlqd"].start(wait=False)
+        self.assertEqual(daemon.wait_exit(), 78)
+        self.assertIn("dlqd.lock is a symbolic link", daemon.log())
+        self.assertEqual(victim.read_text(), "keep this")
 
     def test_every_ask_is_documented(self):
         rig = self.rig(console=True).start()
