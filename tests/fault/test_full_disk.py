@@ -122,7 +122,10 @@ class FullDisk(RigTest):
         rig = self.pipeline()
         rig.receiver.rules({"path": "/crm", "answers": [{"status": 503}]})
         rig.config["retry_policies"][0].update(
-            first_wait="1s", max_wait="1s", jitter="none", max_attempts=1000)
+            # The open circuit probes once in a twentieth of this: 50 times in
+            # a second, and the 300 below take 6 s.
+            first_wait="400ms", max_wait="400ms", jitter="none",
+            max_attempts=1000)
         rig.write_config()
         rig.start()
         load = rig.load(count=150, workspaces=10, size=1000)
@@ -132,7 +135,7 @@ class FullDisk(RigTest):
         self.fill(rig, leave=DISK_BYTES * 3 // 100)
         wait_for(lambda: not rig.door_is_open(), what="the door to shut")
         self.check_503(rig)
-        rig.receiver.wait(count=len(rig.receiver.requests()) + 300)
+        rig.receiver.wait(count=len(rig.receiver.requests()) + 300, timeout=60)
         rig.receiver.rules({"path": "/crm", "answers": [{"status": 200}]})
         rig.settle()
         self.assertLess(self.room(rig), DISK_BYTES // 20)
