@@ -40,10 +40,21 @@ read_config() {
   run_dir=$(folder run_dir run)
   log_dir=$state_dir/log
   grace_s=$(seconds "$(setting shutdown_grace 20s)")
+  export_supervisor
   demo_port=$(sed -nE 's|^.*url: *"?http://127\.0\.0\.1:([0-9]+)/demo"?.*$|\1|p' "$config" | head -n 1)
 }
 
-supervisorctl() { /usr/bin/supervisorctl -c "$run_dir/supervisord.conf" "$@"; }
+supervisor_config=$root/packaging/supervisord/grapnel.conf
+
+# What supervisor_config takes from the environment. Its list of files is split at
+# spaces, so they are "any character" in it.
+export_supervisor() {
+  export GRAPNEL_BIN=$bin GRAPNEL_CONFIG=$config GRAPNEL_RUN_DIR=$run_dir
+  export GRAPNEL_LOG_DIR=$log_dir GRAPNEL_STOP_SECONDS=$((grace_s + 15))
+  export GRAPNEL_MORE_PROGRAMS=${run_dir// /\?}/supervisor.d/*.conf
+}
+
+supervisorctl() { /usr/bin/supervisorctl -c "$supervisor_config" "$@"; }
 
 # The supervisor's pid; fails when there is none that answers.
 supervisor_pid() {
@@ -54,37 +65,16 @@ supervisor_pid() {
 
 # deliverers: names of those that the supervisor is told to run, in order.
 deliverers() {
+  echo deliverer-1
   [ -d "$run_dir/supervisor.d" ] || return 0
   find "$run_dir/supervisor.d" -name 'deliverer-*.conf' -printf '%f\n' |
     sed 's/\.conf$//' | sort -t - -k 2 -n
 }
 
-# program NAME PRIORITY COMMAND: a [program] of the supervisor.
-#
-# The backoff between quick exits grows by a second each time and ends when a
-# process has stayed for startsecs; startretries only says when to give up
-# (FATAL), which is never. stopwaitsecs must outlast the process's own grace:
-# a kill -9 in the middle of a hand-back costs a lease.
-program() {
-  cat <<END
-[program:$1]
-command=$3
-priority=$2
-autorestart=true
-startsecs=1
-startretries=999999999
-stopwaitsecs=$((grace_s + 15))
-redirect_stderr=true
-stdout_logfile=$log_dir/$1.log
-stdout_logfile_maxbytes=20MB
-stdout_logfile_backups=5
-END
-}
-
-# A SIGHUP ends a process whose program is still being loaded, unless it was
-# blocked before: then it is a reload after the start.
-daemon() { # NAME PRIORITY
-  program "$1" "$2" "/usr/bin/env --block-signal=HUP \"$bin/grapnel-${1%%-*}\" -c \"$config\" -n $1"
+# another FIRST NAME: the section of program FIRST, for NAME.
+another() {
+  sed -n "/^\[program:$1\]/,/^\$/p" "$supervisor_config" |
+    sed "s/^\[program:.*/[program:$2]/" > "$run_dir/supervisor.d/$2.conf"
 }
 
 # ingresses COUNT: names of those that are to run. One that has a database always
@@ -97,13 +87,12 @@ ingresses() {
   done
 }
 
-# One file per deliverer, so that another number of them leaves the rest alone.
+# One file per deliverer after the first, so that another number of them leaves the
+# rest alone.
 write_deliverers() { # COUNT
   local i name
   mkdir -p "$run_dir/supervisor.d"
-  for ((i = 1; i <= $1; i++)); do
-    daemon "deliverer-$i" 300 > "$run_dir/supervisor.d/deliverer-$i.conf"
-  done
+  for ((i = 2; i <= $1; i++)); do another deliverer-1 "deliverer-$i"; done
   for name in $(deliverers); do
     [ "${name#deliverer-}" -le "$1" ] || rm "$run_dir/supervisor.d/$name.conf"
   done
