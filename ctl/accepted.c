@@ -2,6 +2,7 @@
  * type and no workspace yet, so only the doors can tell of them. */
 #include "accepted.h"
 #include "ask.h"
+#include "names.h"
 #include "pages.h"
 #include <stdlib.h>
 #include <string.h>
@@ -98,7 +99,8 @@ static json_t *newest(json_t *events, size_t most)
 
 int list_accepted(struct ctl *c, const json_t *filters, const struct listing *l)
 {
-    static const char *const unknown[] = {"workspace", "type", "endpoint"};
+    static const char *const unknown[] = {"workspace", "type", "endpoint",
+                                          "id"};
     json_t *events = json_array(), *door, *args = json_object();
     size_t most = (size_t)list_limit(c);
     struct processes p;
@@ -133,8 +135,12 @@ int list_accepted(struct ctl *c, const json_t *filters, const struct listing *l)
         print_json(json_incref(events));
     else if (!code && json_array_size(events))
         l->print(c, events);
-    else if (!code)
-        printf("%s\n", l->none);
+    if (!code && !json_array_size(events)) {
+        fflush(stdout);
+        code = unknown_filter(c, l->filters);
+        if (!code && !c->json)
+            printf("%s\n", l->none);
+    }
     json_decref(events);
     return code;
 }

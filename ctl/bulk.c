@@ -3,6 +3,7 @@
 #include "ask.h"
 #include "clock.h"
 #include "conf.h"
+#include "names.h"
 #include "progress.h"
 #include "table.h"
 #include <signal.h>
@@ -173,6 +174,8 @@ static bool do_all(struct bulk *b, int *code)
 
 static int say_done(const struct bulk *b)
 {
+    int code;
+
     if (b->c->json)
         print_json(json_pack("{s:O, s:O}", b->deed->done, b->ids, "refused",
                              b->refused));
@@ -181,7 +184,9 @@ static int say_done(const struct bulk *b)
     if (b->refused_count)
         complain(EXIT_REFUSED, "%lld were refused: %s",
                  (long long)b->refused_count, b->why);
-    return b->refused_count ? EXIT_REFUSED : 0;
+    fflush(stdout);
+    code = b->total ? 0 : unknown_filter(b->c, filters);
+    return b->refused_count ? EXIT_REFUSED : code;
 }
 
 static int run_all(struct ctl *c, const struct deed *deed)

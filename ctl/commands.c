@@ -133,8 +133,10 @@ const struct command ctl_commands[] = {
         .name = "events",
         .args = "",
         .summary = "search what came in",
-        .help = "Status is accepted (only the door has it so far), buffered, "
-                "routed, done, duplicate,\nignored, refused or expired.",
+        .help = "Status is accepted (only ingress has it so far), buffered, "
+                "routed, done, duplicate,\nignored, refused or expired. The "
+                "provider's id is that of the event, or of the delivery\n"
+                "where it gives the event none (Plane's X-Plane-Delivery).",
         .examples = "  grapnel events --workspace acme --since 1h\n"
                     "  grapnel events --status refused --json\n",
         .options = {{"--workspace", "W", "of this workspace"},
@@ -142,6 +144,7 @@ const struct command ctl_commands[] = {
                     {"--type", "T", "of this type"},
                     {"--endpoint", "E", "routed to this endpoint"},
                     {"--status", "S", "in this status"},
+                    {"--id", "ID", "with this id of the provider's"},
                     LIST_TIMES},
         .run = run_events,
     },
@@ -271,9 +274,10 @@ const struct command ctl_commands[] = {
             "What was received from --since on, oldest first, at --rate. "
             "Events keep their ids and\nnumbers and carry grapnel-replay: 1; "
             "receivers that deduplicate skip them: --new-id\nis for that, and "
-            "makes each a new event with a new number. Suppressed repeats "
-            "and\nrefused events are left out. It may be interrupted; it says "
-            "how to go on.",
+            "makes each a new event with a new number. A delivery that still "
+            "waits for a\nretry is tried now. Suppressed duplicates and "
+            "refused events are left out. It may be\ninterrupted; it says how "
+            "to go on.",
         .examples = "  grapnel replay --since 2h --dry-run\n"
                     "  grapnel replay --since 2026-11-21T10:00:00Z --until "
                     "2026-11-21T11:00:00Z\n"
@@ -281,8 +285,13 @@ const struct command ctl_commands[] = {
                     "50\n",
         .options = {{"--since", "WHEN", "received from then on (needed)"},
                     {"--until", "WHEN", "received before then (now)"},
-                    {"--endpoint", "E", "only to this one, if it wants them"},
+                    {"--endpoint", "E",
+                     "only to this one, and only what it is subscribed to"},
+                    {"--source", "S", "only from this source"},
                     {"--workspace", "W", "only of these (* for any text)"},
+                    {"--type", "T", "only of this type"},
+                    {"--reason", "R", "only what is dead for this reason"},
+                    {"--limit", "N", "at most so many (all)"},
                     {"--dry-run", NULL, "only count them"},
                     {"--new-id", NULL, "as new events"},
                     {"--rate", "N", "so many a second (500)"}},

@@ -263,22 +263,6 @@ bool put_limit(struct ctl *c, json_t *args)
     return true;
 }
 
-/* A filter may name what the configuration no longer has, so an unknown name is
- * only pointed out. */
-static void hint_at(struct ctl *c, const char *option, const char *value)
-{
-    bool endpoint = strcmp(option, "--endpoint") == 0;
-    struct conf_near near = {.text = value};
-    char hint[100];
-
-    if ((!endpoint && strcmp(option, "--source") != 0) || strchr(value, '*'))
-        return;
-    if (!has_name(known_names(c), endpoint ? "endpoints" : "sources", &near) &&
-        near.best)
-        complain(0, "the configuration has no %s \"%s\"%s", option + 2, value,
-                 conf_near_hint(&near, hint));
-}
-
 bool put_filters(struct ctl *c, json_t *args, const char *const *texts)
 {
     for (; *texts; texts++) {
@@ -287,10 +271,9 @@ bool put_filters(struct ctl *c, json_t *args, const char *const *texts)
         if (value) {
             json_object_set_new(args, *texts + strlen("--"),
                                 json_string(value));
-            hint_at(c, *texts, value);
         }
         if (value && !json_object_get(args, *texts + strlen("--"))) {
-            complain(EXIT_USAGE, "%s: this is no UTF-8", *texts);
+            complain(EXIT_USAGE, "%s: this is not UTF-8", *texts);
             return false;
         }
     }

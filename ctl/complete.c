@@ -39,6 +39,7 @@ static const struct {
     {NULL, "--rate", WORDS_FREE, NULL},
     {NULL, "--note", WORDS_FREE, NULL},
     {NULL, "--simulate", WORDS_FREE, NULL},
+    {NULL, "--id", WORDS_FREE, NULL},
 };
 
 static const struct {

@@ -15,6 +15,7 @@ struct ctl {
     struct settings *settings; /* all of it or a part; NULL: not read */
     char *run_dir;             /* NULL: not looked up */
     json_t *names;             /* NULL: not asked for */
+    json_t *found;             /* the last answer that names.c looked at */
     void *zmq;
     bool json, colour;
 };

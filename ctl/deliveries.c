@@ -1,4 +1,5 @@
 /* deliveries: search what is delivered, or on its way. */
+#include "names.h"
 #include "pages.h"
 #include "table.h"
 
@@ -37,11 +38,12 @@ int run_deliveries(struct ctl *c)
     json_t *args = json_object();
     int code = EXIT_USAGE;
 
-    if (put_filters(c, args, filters))
+    if (is_choice(c, "--status") && put_filters(c, args, filters))
         code = list_pages(c, &(struct listing){.process = "sequencer",
                                                .ask = "deliveries",
                                                .key = "deliveries",
                                                .args = args,
+                                               .filters = filters,
                                                .print = print_deliveries,
                                                .none = "No such deliveries."});
     json_decref(args);

@@ -72,6 +72,7 @@ int run_dlq(struct ctl *c)
                                                .ask = "dlq",
                                                .key = "letters",
                                                .args = args,
+                                               .filters = filters,
                                                .print = print_letters,
                                                .none = "No such letters."});
     json_decref(args);

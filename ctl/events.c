@@ -1,5 +1,6 @@
 /* events: search what came in. */
 #include "accepted.h"
+#include "names.h"
 #include "table.h"
 #include <string.h>
 
@@ -32,18 +33,20 @@ static void print_events(struct ctl *c, const json_t *events)
 int run_events(struct ctl *c)
 {
     static const char *const filters[] = {"--workspace", "--source", "--type",
-                                          "--endpoint",  "--status", NULL};
+                                          "--endpoint",  "--status", "--id",
+                                          NULL};
     const char *status = parsed_value(&c->parsed, "--status");
     json_t *args = json_object();
     struct listing l = {.process = "sequencer",
                         .ask = "events",
                         .key = "events",
                         .args = args,
+                        .filters = filters,
                         .print = print_events,
                         .none = "No such events."};
     int code = EXIT_USAGE;
 
-    if (put_filters(c, args, filters))
+    if (is_choice(c, "--status") && put_filters(c, args, filters))
         code = status && strcmp(status, "accepted") == 0
                    ? list_accepted(c, args, &l)
                    : list_pages(c, &l);

@@ -61,6 +61,7 @@ static bool for_programs(struct ctl *c, int argc, char **argv, int *code)
     zmq_ctx_term(c->zmq);
     settings_free(c->settings);
     json_decref(c->names);
+    json_decref(c->found);
     free(c->run_dir);
     return true;
 }
@@ -102,6 +103,7 @@ int main(int argc, char **argv)
         zmq_ctx_term(c.zmq);
         settings_free(c.settings);
         json_decref(c.names);
+        json_decref(c.found);
         free(c.run_dir);
     }
     parsed_fini(&c.parsed);

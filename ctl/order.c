@@ -80,6 +80,7 @@ int run_gaps(struct ctl *c)
                                                .ask = "gaps",
                                                .key = "gaps",
                                                .args = args,
+                                               .filters = filters,
                                                .print = print_gaps,
                                                .none = "No gaps."});
     }

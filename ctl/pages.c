@@ -3,6 +3,7 @@
  * too, however long the list. */
 #include "pages.h"
 #include "ask.h"
+#include "names.h"
 #include <stdio.h>
 
 /* Of the table of people: columns are as wide as these rows need. */
@@ -82,7 +83,13 @@ int list_pages(struct ctl *c, const struct listing *l)
     }
     if (!code) { /* else what is printed is no whole document, and says so */
         print_rows(&p);
-        print_end(&p);
+        if (p.count || c->json)
+            print_end(&p);
+        fflush(stdout);
+        if (!p.count && l->filters)
+            code = unknown_filter(c, l->filters);
+        if (!p.count && !c->json && !code)
+            print_end(&p);
     }
     json_decref(p.rows);
     return code;

@@ -9,6 +9,7 @@ struct listing {
     json_t *args;                    /* of the first page; are changed */
     void (*print)(struct ctl *c, const json_t *rows); /* a table */
     const char *none;                                 /* "No such events." */
+    const char *const *filters; /* options that may name what there is not */
 };
 
 /* Print it, up to --limit, and say what to exit with. An answer that fails in

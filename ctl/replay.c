@@ -5,6 +5,7 @@
 #include "clock.h"
 #include "conf.h"
 #include "glob.h"
+#include "names.h"
 #include "progress.h"
 #include "when.h"
 #include <signal.h>
@@ -23,12 +24,12 @@ static const char sequencer[] = "sequencer";
 
 struct replay {
     struct ctl *c;
-    const char *endpoint, *workspace;
+    const char *endpoint, *workspace, *source, *type, *reason;
     bool dry, fresh;
     struct progress progress;
     int64_t since_ms, until_ms, rate;
     struct processes p; /* those that are ingress have the archive */
-    int64_t sent, matched, at_ms;
+    int64_t sent, matched, unsure, limit, at_ms;
     json_t *skipped; /* why: how many */
     json_t *missing;
     int code; /* to exit with; -1: all is well so far */
@@ -109,33 +110,76 @@ static bool judge_parts(struct replay *r, json_t *parts, json_t *chosen)
     return good;
 }
 
+static bool fits(const char *glob, const json_t *facts, const char *key)
+{
+    const char *text = json_string_value(json_object_get(facts, key));
+
+    return !glob || (text && glob_match(glob, text));
+}
+
+static bool has_reason(const struct replay *r, const json_t *facts)
+{
+    json_t *reason;
+    size_t i;
+
+    if (!r->reason)
+        return true;
+    json_array_foreach(json_object_get(facts, "reasons"), i, reason)
+    {
+        if (glob_match(r->reason, json_string_value(reason)))
+            return true;
+    }
+    return false;
+}
+
+/* Of an event that only the archive has, nothing but time and source is known. */
+static bool is_chosen(struct replay *r, const json_t *facts)
+{
+    bool known = json_is_string(json_object_get(facts, "status"));
+    const json_t *wanted = json_object_get(facts, "wanted");
+
+    if (!known && (r->workspace || r->type || r->reason)) {
+        count(r, "unknown", 1);
+        return false;
+    }
+    if (known && (!fits(r->workspace, facts, "workspace") ||
+                  !fits(r->source, facts, "source") ||
+                  !fits(r->type, facts, "type") || !has_reason(r, facts)))
+        return false;
+    if (json_is_false(wanted)) {
+        count(r, "not subscribed", 1);
+        return false;
+    }
+    r->unsure += r->endpoint && !json_is_true(wanted);
+    return true;
+}
+
 static void choose(struct replay *r, const json_t *id, const json_t *facts,
                    json_t *chosen)
 {
-    const char *workspace = json_string_value(
-        json_object_get(facts, "workspace"));
     json_t *request = json_object_get(facts, "request"), *one;
 
-    if (r->workspace && !workspace) {
-        count(r, "unknown", 1);
-    } else if (!r->workspace || glob_match(r->workspace, workspace)) {
-        one = json_pack("{s:O}", "id", id);
-        if (json_is_string(request))
-            json_object_set(one, "request", request);
-        json_array_append_new(chosen, one);
-        r->matched++;
-    }
+    if (r->matched >= r->limit || !is_chosen(r, facts))
+        return;
+    one = json_pack("{s:O}", "id", id);
+    if (json_is_string(request))
+        json_object_set(one, "request", request);
+    json_array_append_new(chosen, one);
+    r->matched++;
 }
 
 /* Which of these are to be sent: all that were let go, or that only the archive
  * has. */
 static bool judge(struct replay *r, json_t *ids, json_t *chosen)
 {
-    json_t *answer = question(r, sequencer, "facts",
-                              json_pack("{s:O}", "ids", ids)),
-           *events, *facts;
-    bool good = answer != NULL;
+    json_t *args = json_pack("{s:O}", "ids", ids), *answer, *events, *facts;
+    bool good;
     size_t i;
+
+    if (r->endpoint)
+        json_object_set_new(args, "endpoint", json_string(r->endpoint));
+    answer = question(r, sequencer, "facts", args);
+    good = answer != NULL;
 
     events = json_object_get(answer, "events");
     json_array_foreach(events, i, facts)
@@ -225,7 +269,9 @@ static bool replay_ingress(struct replay *r, const char *ingress)
                              "until_ms", (json_int_t)r->until_ms);
     bool more = true, good = true;
 
-    while (more && good && !interrupted) {
+    if (r->source && !strchr(r->source, '*'))
+        json_object_set_new(args, "source", json_string(r->source));
+    while (more && good && !interrupted && r->matched < r->limit) {
         json_t *answer = question(r, ingress, "archive", json_incref(args));
         json_t *next = json_object_get(answer, "next");
 
@@ -260,6 +306,19 @@ static bool read_options(struct replay *r)
 
     r->endpoint = parsed_value(&c->parsed, "--endpoint");
     r->workspace = parsed_value(&c->parsed, "--workspace");
+    r->source = parsed_value(&c->parsed, "--source");
+    r->type = parsed_value(&c->parsed, "--type");
+    r->reason = parsed_value(&c->parsed, "--reason");
+    r->limit = INT64_MAX;
+    if (parsed_value(&c->parsed, "--limit")) {
+        json_t *limit = json_object();
+        bool good = put_limit(c, limit);
+
+        r->limit = json_integer_value(json_object_get(limit, "limit"));
+        json_decref(limit);
+        if (!good)
+            return false;
+    }
     r->dry = parsed_value(&c->parsed, "--dry-run") != NULL;
     r->fresh = parsed_value(&c->parsed, "--new-id") != NULL;
     progress_begin(&r->progress, !c->json && isatty(STDERR_FILENO));
@@ -291,14 +350,18 @@ static void print_done(struct replay *r)
     json_t *n;
 
     if (r->c->json) {
-        print_json(json_pack("{s:b,s:I,s:I,s:O,s:O}", "dry_run", r->dry,
-                             "matched", (json_int_t)r->matched, "replayed",
-                             (json_int_t)r->sent, "skipped", r->skipped,
-                             "missing", r->missing));
+        print_json(json_pack(
+            "{s:b,s:I,s:I,s:I,s:O,s:O}", "dry_run", r->dry, "matched",
+            (json_int_t)r->matched, "unsure", (json_int_t)r->unsure, "replayed",
+            (json_int_t)r->sent, "skipped", r->skipped, "missing", r->missing));
         return;
     }
     printf("%lld %s\n", (long long)(r->dry ? r->matched : r->sent),
            r->dry ? "would be sent again" : "sent again");
+    if (r->unsure)
+        printf("  of these %s may not want %lld: its subscription is judged by "
+               "their bodies as they are sent\n",
+               r->endpoint, (long long)r->unsure);
     json_object_foreach(r->skipped, why, n)
         printf("  left out, %s: %lld\n", why, (long long)json_integer_value(n));
     if (json_array_size(r->missing))
@@ -320,6 +383,8 @@ static void say_where(const struct replay *r)
 
 int run_replay(struct ctl *c)
 {
+    static const char *const filters[] = {"--source", "--workspace", "--type",
+                                          "--reason", NULL};
     struct replay r = {.c = c, .code = -1};
     bool good = true;
 
@@ -341,7 +406,8 @@ int run_replay(struct ctl *c)
         r.code = complain(EXIT_REFUSED, "interrupted");
     if (good && !interrupted) {
         print_done(&r);
-        r.code = 0;
+        fflush(stdout);
+        r.code = r.matched ? 0 : unknown_filter(c, filters);
     } else {
         say_where(&r);
     }
@@ -416,11 +482,49 @@ static void resend(struct replay *r, json_t *one)
     json_decref(missing);
 }
 
+/* Its deliveries that are open: a resend has these tried now, with the budgets that
+ * they have, and sends the others again. Names of their endpoints; the caller's. */
+static json_t *open_deliveries(struct replay *r, const char *id)
+{
+    json_t *out = json_array(), *event, *d;
+    bool unreachable;
+    char why[200];
+    size_t i;
+
+    event = ask(r->c, sequencer, "trace", json_pack("{s:s}", "id", id), ASK_MS,
+                &unreachable, why);
+    json_array_foreach(json_object_get(event, "deliveries"), i, d)
+    {
+        const char *status = text_of(d, "status"), *to = text_of(d, "endpoint");
+
+        if (strcmp(status, "delivered") != 0 && strcmp(status, "dead") != 0 &&
+            (!r->endpoint || strcmp(to, r->endpoint) == 0))
+            json_array_append_new(out, json_string(to));
+    }
+    json_decref(event);
+    return out;
+}
+
+static void print_resent(const struct replay *r, const char *id,
+                         const json_t *open)
+{
+    json_t *name;
+    size_t i;
+
+    if (!r->endpoint || !json_array_size(open))
+        printf("%s is sent again%s%s.\n", id, r->endpoint ? " to " : "",
+               r->endpoint ? r->endpoint : "");
+    json_array_foreach(open, i, name)
+        printf("Its delivery to %s has not ended: its next attempt is now, "
+               "with the budget that it has.\n",
+               json_string_value(name));
+}
+
 int run_resend(struct ctl *c)
 {
     struct replay r = {.c = c, .code = -1};
     const char *id = c->parsed.args[0];
-    json_t *one;
+    json_t *one, *open;
 
     r.endpoint = parsed_value(&c->parsed, "--endpoint");
     if (!is_endpoint(c, r.endpoint))
@@ -428,21 +532,21 @@ int run_resend(struct ctl *c)
     one = one_event(&r, id);
     if (!one)
         return r.code;
+    open = open_deliveries(&r, id);
     resend(&r, one);
     json_decref(one);
-    if (r.code >= 0)
-        return r.code;
-    if (!r.sent)
-        return complain(EXIT_REFUSED,
-                        "%s: the archive has no such event (any more); "
-                        "ingress.archive says how long it keeps them",
-                        id);
-    if (c->json)
-        print_json(
-            json_pack("{s:s,s:b,s:o}", "id", id, "resent", true, "endpoint",
-                      r.endpoint ? json_string(r.endpoint) : json_null()));
-    else
-        printf("%s is sent again%s%s.\n", id, r.endpoint ? " to " : "",
-               r.endpoint ? r.endpoint : "");
-    return 0;
+    if (r.code < 0 && !r.sent)
+        r.code = complain(EXIT_REFUSED,
+                          "%s: the archive has no such event (any more); "
+                          "ingress.archive says how long it keeps them",
+                          id);
+    if (r.code < 0 && c->json)
+        print_json(json_pack("{s:s,s:b,s:o,s:O}", "id", id, "resent", true,
+                             "endpoint",
+                             r.endpoint ? json_string(r.endpoint) : json_null(),
+                             "tried_now", open));
+    else if (r.code < 0)
+        print_resent(&r, id, open);
+    json_decref(open);
+    return r.code < 0 ? 0 : r.code;
 }

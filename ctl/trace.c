@@ -17,7 +17,8 @@ struct tracing {
     json_t *timeline;
     json_t *unreachable; /* names */
     bool sequencer_away;
-    bool handed_on; /* the sequencer has told the door that it has it */
+    json_t *stored; /* what ingress has of it; NULL: nothing, or not asked */
+    bool handed_on; /* the sequencer has told ingress that it has it */
     char why[200];  /* what the sequencer said */
 };
 
@@ -25,8 +26,8 @@ struct tracing {
 
 int trace_print_matches(struct ctl *c, json_t *answer)
 {
-    static const char *const heads[] = {"ID", "RECEIVED (UTC)", "TYPE",
-                                        "WORKSPACE", NULL};
+    static const char *const heads[] = {"ID",        "RECEIVED (UTC)", "TYPE",
+                                        "WORKSPACE", "STATUS",         NULL};
     json_t *matches = json_object_get(answer, "matches"), *m;
     struct table t;
     size_t i;
@@ -38,17 +39,18 @@ int trace_print_matches(struct ctl *c, json_t *answer)
     table_init(&t, heads);
     json_array_foreach(matches, i, m)
     {
-        table_add(&t, PLAIN, "%s", text_of(m, "id"));
-        table_add(&t, PLAIN, "%s", time_of(m, "received_at"));
-        table_add(&t, PLAIN, "%s", text_of(m, "type"));
+        const char *of = text_of(m, "duplicate_of");
+
         table_add(&t, PLAIN, "%s", text_of(m, "workspace"));
+        table_add(&t, PLAIN, "%s%s%s", text_of(m, "status"), *of ? " of " : "",
+                  of);
     }
     table_print(&t, stdout, c->colour, 0);
     table_fini(&t);
     fflush(stdout);
     return complain(EXIT_REFUSED,
-                    "%zu events have this id of the provider's: "
-                    "trace one by its own",
+                    "%zu events share this provider id: trace one by its own "
+                    "id (evt_…)",
                     json_array_size(matches));
 }
 
@@ -68,6 +70,8 @@ static void take_answer(struct tracing *t, struct question *q)
     if (q->unreachable)
         json_array_append_new(t->unreachable, json_string(q->process));
     t->handed_on |= json_is_true(json_object_get(q->answer, "handed_on"));
+    if (json_object_get(q->answer, "body_bytes") && !t->stored)
+        t->stored = json_incref(q->answer);
     timeline_add(t->timeline, q->answer);
     timeline_add_attempts(t->timeline, t->event, q->answer);
     json_decref(q->answer);
@@ -114,18 +118,50 @@ static void ask_sequencers(struct tracing *t, const struct processes *p,
             ask_sequencer(t, p->names[i], id);
 }
 
+/* An id of the provider's, while the sequencer, which has an index of them, is away:
+ * the newest requests of each ingress. Ours, or NULL; the caller's. */
+static char *find_stored(struct tracing *t, const struct processes *p,
+                         const char *id)
+{
+    json_t *found = json_array(), *answer;
+    bool unreachable;
+    char why[200], *ours = NULL;
+
+    for (size_t i = 0; i < p->count; i++) {
+        if (process_rank(p->names[i]) != process_rank("ingress"))
+            continue;
+        answer = ask(t->c, p->names[i], "find", json_pack("{s:s}", "id", id),
+                     ASK_STATUS_MS, &unreachable, why);
+        json_array_extend(found, json_object_get(answer, "events"));
+        json_decref(answer);
+    }
+    if (json_array_size(found))
+        ours = gr_strdup(
+            json_string_value(json_array_get(json_array_get(found, 0), 0)));
+    if (json_array_size(found) > 1)
+        complain(0, "%zu stored requests carry %s; this is the newest",
+                 json_array_size(found), id);
+    json_decref(found);
+    return ours;
+}
+
 static void ask_them(struct tracing *t, const char *id)
 {
     struct processes p;
+    char *ours = NULL;
 
     processes_find(t->c, &p);
     ask_sequencers(t, &p, id);
+    if (t->sequencer_away && strncmp(id, "evt_", 4) != 0)
+        ours = find_stored(t, &p, id);
+    id = ours ? ours : id;
     if (!json_object_get(t->event, "matches"))
         ask_others(t, &p, id);
     /* It may have come to it just now; else it is over and forgotten. */
     if (!t->event && t->handed_on && !t->sequencer_away)
         ask_sequencers(t, &p, id);
     processes_fini(&p);
+    free(ours);
     t->timeline = timeline_sorted(t->timeline);
 }
 
@@ -271,6 +307,26 @@ static void print_unreachable(struct ctl *c, const json_t *names)
                colour_off(YELLOW, c->colour));
 }
 
+/* Of an event that the sequencer does not tell of: what ingress stored. */
+static void print_stored(const struct tracing *t)
+{
+    char bytes[32];
+
+    if (!t->stored)
+        return;
+    printf("  event      %s\n", text_of(t->stored, "id"));
+    printf("  source     %s\n", text_of(t->stored, "source"));
+    printf("  received   %s UTC from %s, %s\n",
+           time_of(t->stored, "received_at"), text_of(t->stored, "remote"),
+           human_bytes(
+               json_integer_value(json_object_get(t->stored, "body_bytes")),
+               bytes));
+    printf("  status     %s\n",
+           t->handed_on ? "handed to the sequencer"
+                        : "accepted: stored by ingress, not yet taken by the "
+                          "sequencer");
+}
+
 static void print_trace(struct tracing *t)
 {
     if (t->event) {
@@ -283,6 +339,7 @@ static void print_trace(struct tracing *t)
                : t->handed_on    ? "had it; it is over, and no more in the "
                                    "history (history.keep)"
                                  : "has not got it (yet)");
+        print_stored(t);
     }
     print_timeline(t->c, t->timeline);
     print_unreachable(t->c, t->unreachable);
@@ -294,12 +351,16 @@ static void print_trace(struct tracing *t)
  * fields are absent. */
 static json_t *document(struct tracing *t)
 {
+    static const char *const stored[] = {"id",     "source",     "received_at",
+                                         "remote", "body_bytes", "handed_on"};
     json_t *out = t->event ? json_copy(t->event)
                            : json_pack("{s:o}", "id", json_text_of(t->id));
 
     if (!t->event && !t->sequencer_away) /* more is not known of it */
         json_object_set_new(out, "status",
                             json_string(t->handed_on ? "done" : "accepted"));
+    for (size_t i = 0; !t->event && t->stored && i < COUNT_OF(stored); i++)
+        json_object_set(out, stored[i], json_object_get(t->stored, stored[i]));
     json_object_set(out, "timeline", t->timeline);
     json_object_set(out, "unreachable", t->unreachable);
     return out;
@@ -349,6 +410,7 @@ int run_trace(struct ctl *c)
     else
         code = finish(&t, id);
     json_decref(t.event);
+    json_decref(t.stored);
     json_decref(t.timeline);
     json_decref(t.unreachable);
     free(id);

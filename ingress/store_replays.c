@@ -31,6 +31,9 @@ void store_replays_open(struct store_replays *s, struct db *db)
                              " WHERE n >= ?1 ORDER BY n LIMIT 1");
     s->page = db_prepare(db, "SELECT n, received_ms, event_id, source"
                              " FROM archive WHERE n > ?1 ORDER BY n");
+    s->newest = db_prepare(db, "SELECT n, received_ms, event_id, source,"
+                               " headers, body FROM archive WHERE n <= ?1"
+                               " ORDER BY n DESC");
 }
 
 void store_replay_add(struct store_replays *s, const struct replay_row *r)
@@ -162,4 +165,18 @@ void store_archive_page(struct store_replays *s, int64_t n, entry_fn *fn,
                            col_i64(s->page, 0), col_i64(s->page, 1),
                            col_text(s->page, 2), col_text(s->page, 3)});
     db_done(s->page);
+}
+
+void store_archive_newest(struct store_replays *s, whole_fn *fn, void *arg)
+{
+    stmt *q = s->newest;
+    bool more = true;
+
+    bind_i64(q, 1, INT64_MAX);
+    while (more && db_step(s->db, q))
+        more = fn(arg,
+                  &(struct archive_entry){col_i64(q, 0), col_i64(q, 1),
+                                          col_text(q, 2), col_text(q, 3)},
+                  col_blob(q, 4), col_blob(q, 5));
+    db_done(q);
 }

@@ -11,7 +11,7 @@ extern const char ingress_replays_sql[];
 struct store_replays {
     struct db *db;
     stmt *add, *load, *of_event, *by_new, *pins, *cut, *last_new;
-    stmt *from, *page;
+    stmt *from, *page, *newest;
 };
 
 struct replay_row {
@@ -54,5 +54,9 @@ struct archive_entry {
 typedef bool entry_fn(void *arg, const struct archive_entry *e);
 void store_archive_page(struct store_replays *s, int64_t n, entry_fn *fn,
                         void *arg);
+/* The newest rows first, with headers and body, until `fn` has enough. */
+typedef bool whole_fn(void *arg, const struct archive_entry *e,
+                      struct bytes headers, struct bytes body);
+void store_archive_newest(struct store_replays *s, whole_fn *fn, void *arg);
 
 #endif

@@ -7,6 +7,7 @@
 #include "replay.h"
 #include "show.h"
 #include "signature.h"
+#include "wire.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -153,7 +154,81 @@ static json_t *on_trace(void *self, json_t *args, char why[200])
     return out;
 }
 
+/* ---- by an id of the provider's ---- */
+
+enum {
+    FIND_ROWS = 2000, /* of the newest; with FIND_BYTES some 10 ms */
+    FIND_BYTES = 8 * 1024 * 1024,
+    FIND_SHOWN = 20,
+};
+
+struct find {
+    struct bytes id, quoted;
+    json_t *events;
+    int64_t back_to_ms;
+    size_t rows, bytes;
+};
+
+/* The value of a header, or a JSON string in the body. */
+static bool carries(const struct find *f, struct bytes headers,
+                    struct bytes body)
+{
+    struct bytes name, value;
+    size_t at = 0;
+
+    while (headers_next(headers, &at, &name, &value))
+        if (value.n == f->id.n && memcmp(value.p, f->id.p, value.n) == 0)
+            return true;
+    return body.n && memmem(body.p, body.n, f->quoted.p, f->quoted.n);
+}
+
+static bool on_row(void *arg, const struct archive_entry *e,
+                   struct bytes headers, struct bytes body)
+{
+    struct find *f = arg;
+
+    f->back_to_ms = e->received_ms;
+    f->bytes += headers.n + body.n;
+    if (carries(f, headers, body))
+        json_array_append_new(f->events,
+                              json_pack("[s,I,s,o]", e->event_id,
+                                        (json_int_t)e->received_ms, e->source,
+                                        json_time(e->received_ms)));
+    return ++f->rows < FIND_ROWS && f->bytes < FIND_BYTES &&
+           json_array_size(f->events) < FIND_SHOWN;
+}
+
+/* Here no index has ids of providers, as the sequencer's has: the newest requests are
+ * read. For when the sequencer can't be asked. */
+static json_t *on_find(void *self, json_t *args, char why[200])
+{
+    struct ingress *g = self;
+    const char *id = json_string_value(json_object_get(args, "id"));
+    struct find f = {.events = NULL};
+    char *quoted;
+
+    if (!id || !*id || strlen(id) > TEXT_MAX_BYTES) {
+        snprintf(why, 200, "args.id: an id of the provider's is needed");
+        return NULL;
+    }
+    quoted = gr_printf("\"%s\"", id);
+    f.id = wire_text(id);
+    f.quoted = wire_text(quoted);
+    f.events = json_array();
+    store_archive_newest(&g->store.replays, on_row, &f);
+    free(quoted);
+    return json_pack("{s:o,s:I,s:o}", "events", f.events, "looked_at",
+                     (json_int_t)f.rows, "back_to", json_time(f.back_to_ms));
+}
+
 const struct control_command ingress_commands[] = {
+    {"find", "id",
+     "the newest requests that carry this id of the provider's as the value of "
+     "a "
+     "header, or as a string in the body: {\"events\":[[id, received_ms, "
+     "source, "
+     "received_at]…],\"looked_at\":…,\"back_to\":…}",
+     on_find},
     {"trace", "id event",
      "what the archive has of a request, and how often the event was sent "
      "again",

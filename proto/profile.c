@@ -11,7 +11,7 @@
 struct profile {
     char *name, *title, *secret, *failure, *notes;
     struct verify verify; /* unset: the file says it */
-    struct expr id, type, action, workspace, mode;
+    struct expr id, delivery_id, type, action, workspace, mode;
     struct dedupe dedupe;
     struct text_list forward_headers;
     struct text_list spellings; /* "create>created" */
@@ -61,6 +61,7 @@ static const struct conf_section profile_section = {
                                        .section = &settings_verify,
                                        .flags = CONF_OPTIONAL},
                                       EXPR("id", id),
+                                      EXPR("delivery_id", delivery_id),
                                       EXPR("type", type),
                                       EXPR("action", action),
                                       EXPR("workspace", workspace),
@@ -238,6 +239,7 @@ void profile_fill(struct source *source)
     if (source->type.kind == EXPR_NONE)
         fill_expr(&source->action, &p->action);
     fill_expr(&source->id, &p->id);
+    fill_expr(&source->delivery_id, &p->delivery_id);
     fill_expr(&source->type, &p->type);
     fill_expr(&source->workspace, &p->workspace);
     fill_expr(&source->mode, &p->mode);
@@ -306,6 +308,19 @@ gr_rc profile_event_id(const struct source *source, struct subject *s,
     bool found;
 
     return field(&source->id, s, out, &found, why);
+}
+
+void profile_delivery_id(const struct source *source, struct subject *s,
+                         struct buf *out)
+{
+    const char *why;
+    size_t before = out->len;
+    bool found;
+
+    if (source->delivery_id.kind == EXPR_NONE)
+        return;
+    if (field(&source->delivery_id, s, out, &found, &why) != GR_OK)
+        out->len = before;
 }
 
 gr_rc profile_workspace(const struct source *source, struct subject *s,

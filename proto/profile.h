@@ -45,6 +45,10 @@ void profile_fill(struct source *source);
 GR_MUST_CHECK gr_rc profile_event_id(const struct source *source,
                                      struct subject *s, struct buf *out,
                                      const char **why);
+/* The provider's id of this delivery, to find the event by; nothing is decided by it,
+ * so one that can't be used is left out: `out` stays. */
+void profile_delivery_id(const struct source *source, struct subject *s,
+                         struct buf *out);
 GR_MUST_CHECK gr_rc profile_type(const struct source *source, struct subject *s,
                                  struct buf *out, const char **why);
 /* For a log line: "live" or "test" (static) where the provider says which; else

@@ -142,6 +142,10 @@ static void put_fields(struct buf *out, const struct source *s)
         buf_puts(out, "none");
     else
         put_expr(out, &s->id);
+    if (s->delivery_id.kind != EXPR_NONE) {
+        buf_puts(out, "\n- **delivery id** (finds the event, is not a key): ");
+        put_expr(out, &s->delivery_id);
+    }
     buf_puts(out, "\n- **type**: ");
     put_expr(out, &s->type);
     if (s->action.kind != EXPR_NONE) {
@@ -211,6 +215,7 @@ void profile_as_custom(const struct profile *p, struct buf *out)
     buf_puts(out, "provider: custom\nverify:\n");
     conf_print(&settings_verify, &s->verify, out, 2, false);
     put_field(out, "id", &s->id);
+    put_field(out, "delivery_id", &s->delivery_id);
     put_field(out, "type", &s->type);
     put_field(out, "workspace", &s->workspace);
     put_field(out, "mode", &s->mode);

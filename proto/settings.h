@@ -137,7 +137,8 @@ struct source {
     int64_t clock_skew_ms;
     char *public_url; /* as the provider knows it, without a query; or NULL */
     char *webhook_id; /* as the provider knows it; or NULL */
-    struct expr id, type, action, workspace, mode; /* EXPR_NONE where unset */
+    /* EXPR_NONE where unset. */
+    struct expr id, delivery_id, type, action, workspace, mode;
     bool batch; /* the body is a list, and each element an event */
     struct dedupe dedupe;
     struct order order;

@@ -155,6 +155,11 @@ const struct conf_section settings_source_section = {
              .type = &settings_as_expr,
              AT(source, id),
              .help = "the provider's id of the event"},
+            {.name = "delivery_id",
+             .type = &settings_as_expr,
+             AT(source, delivery_id),
+             .help = "the provider's id of this delivery, by which `trace` and "
+                     "`events --id` find the event; it is not a key"},
             {.name = "type",
              .type = &settings_as_expr,
              AT(source, type),

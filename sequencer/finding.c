@@ -12,6 +12,7 @@ static void init(struct finding *f)
 {
     memset(f, 0, sizeof *f);
     buf_init(&f->id, TEXT_MAX_BYTES);
+    buf_init(&f->delivery_id, TEXT_MAX_BYTES);
     buf_init(&f->type, TEXT_MAX_BYTES);
     buf_init(&f->workspace, TEXT_MAX_BYTES);
     buf_init(&f->object, TEXT_MAX_BYTES);
@@ -21,6 +22,7 @@ static void init(struct finding *f)
 void finding_fini(struct finding *f)
 {
     buf_fini(&f->id);
+    buf_fini(&f->delivery_id);
     buf_fini(&f->type);
     buf_fini(&f->workspace);
     buf_fini(&f->object);
@@ -197,6 +199,7 @@ void finding_make(struct finding *f, const struct source *source,
     const char *why = NULL;
 
     init(f);
+    profile_delivery_id(source, subject, &f->delivery_id);
     if (profile_event_id(source, subject, &f->id, &why) != GR_OK ||
         profile_type(source, subject, &f->type, &why) != GR_OK ||
         profile_workspace(source, subject, &f->workspace, &why) != GR_OK) {

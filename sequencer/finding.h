@@ -22,6 +22,7 @@ struct found_key {
 
 struct finding {
     struct buf id, type, workspace;
+    struct buf delivery_id; /* the provider's, to find it by; nothing more */
     struct found_key keys[KEYS_MAX];
     size_t key_count;
     bool placed;   /* the source is ordered: … */

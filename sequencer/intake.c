@@ -113,7 +113,10 @@ void taking_decide(struct sequencer *q, struct taking *t)
 {
     struct event_row *ev = t->ev;
 
-    ev->provider_id = t->f.id.data;
+    /* Without an id of the event, that of its delivery finds it. */
+    ev->provider_id = t->f.id.len               ? t->f.id.data
+                      : t->f.delivery_id.failed ? ""
+                                                : t->f.delivery_id.data;
     ev->type = t->f.type.len ? t->f.type.data : "unknown";
     ev->workspace = t->f.workspace.len ? t->f.workspace.data : "default";
     if (t->f.refused) {

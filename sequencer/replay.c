@@ -7,6 +7,7 @@
 #include "lane.h"
 #include "log.h"
 #include "publication.h"
+#include "route.h"
 #include "split.h"
 #include "store.h"
 #include <stdio.h>
@@ -448,7 +449,66 @@ static void on_part(void *arg, const struct event_row *e, enum event_end end)
     json_array_append_new(arg, json_string(e->id));
 }
 
-static json_t *facts_of(struct sequencer *q, const struct event_row *e)
+/* Is the endpoint subscribed to it, whatever its `where`, and the list of endpoints
+ * of a producer's event, would say of headers and body that are not kept here? */
+static bool may_want(struct sequencer *q, const struct endpoint *to,
+                     struct subject *s)
+{
+    const struct settings *all = q->d.settings;
+    struct subscription own = route_own_subscription(to->settings);
+    bool wants = route_has_own(all, to->settings);
+
+    own.where = &(const struct where){0};
+    wants = wants && subscription_takes(&own, s, NULL);
+    for (size_t i = 0; i < all->route_count && !wants; i++) {
+        struct subscription r = route_subscription(&all->routes[i]);
+
+        r.where = own.where;
+        wants = route_names(&all->routes[i], to->name) &&
+                subscription_takes(&r, s, NULL);
+    }
+    return wants && to->settings->enabled;
+}
+
+/* Would a replay to this endpoint send it? null: that is known only from its headers
+ * and body, which the archive has. */
+static json_t *wanted_json(struct sequencer *q, const struct event_row *e,
+                           struct endpoint *to)
+{
+    struct subject s = {.source = e->source,
+                        .type = e->type,
+                        .workspace = e->workspace,
+                        .gone = true};
+    struct delivery_row d;
+    bool has = store_delivery(q->store, e->n, to->id, &d), may, does;
+
+    store_delivery_done(q->store);
+    if (has || !to->settings)
+        return json_boolean(has);
+    may = may_want(q, to, &s);
+    does = may && route_wants(q->d.settings, to->settings, &s, NULL) &&
+           !settings_producer(q->d.settings, e->source);
+    subject_fini(&s);
+    return does ? json_true() : may ? json_null() : json_false();
+}
+
+struct reasons {
+    json_t *list;
+    const struct endpoint *only;
+};
+
+static void add_reason(void *arg, const struct delivery_row *d,
+                       const char *endpoint)
+{
+    struct reasons *r = arg;
+
+    (void)endpoint;
+    if (d->status == DELIVERY_DEAD && (!r->only || r->only->id == d->endpoint))
+        json_array_append_new(r->list, json_text_of(d->reason));
+}
+
+static json_t *facts_of(struct sequencer *q, const struct event_row *e,
+                        struct endpoint *to)
 {
     static const char *const names[] = {
         [EVENT_ROUTED] = "routed",   [EVENT_DUPLICATE] = "duplicate",
@@ -458,10 +518,17 @@ static json_t *facts_of(struct sequencer *q, const struct event_row *e)
         "{s:s,s:s,s:o,s:o,s:o}", "id", e->id, "status", names[e->status],
         "workspace", json_text_of(e->workspace), "duplicate_of",
         json_text_or_null(e->duplicate_of), "events", json_array());
+    struct reasons reasons = {json_array(), to};
     int64_t n = e->n, request = store_part_of(q->store, n);
     bool split = e->status == EVENT_SPLIT;
     struct event_row whole;
 
+    json_object_set_new(out, "source", json_text_of(e->source));
+    json_object_set_new(out, "type", json_text_of(e->type));
+    json_object_set_new(out, "wanted",
+                        to ? wanted_json(q, e, to) : json_true());
+    store_event_deliveries(q->store, n, add_reason, &reasons);
+    json_object_set_new(out, "reasons", reasons.list);
     store_done(q->store); /* `e` ends here */
     if (split)
         store_parts(q->store, n, on_part, json_object_get(out, "events"));
@@ -475,8 +542,15 @@ json_t *replay_facts(void *self, json_t *args, char why[200])
 {
     struct sequencer *q = self;
     json_t *ids = json_object_get(args, "ids"), *id, *out, *one;
+    const char *name = json_string_value(json_object_get(args, "endpoint"));
+    struct endpoint *to = name ? endpoint_find(q, name) : NULL;
     struct event_row e;
     size_t i;
+
+    if (name && !to) {
+        endpoint_unknown(q, name, why);
+        return NULL;
+    }
 
     if (json_array_size(ids) < 1 || json_array_size(ids) > FACTS_MOST) {
         snprintf(why, 200, "\"ids\" must be a list of 1 to %d", FACTS_MOST);
@@ -488,7 +562,7 @@ json_t *replay_facts(void *self, json_t *args, char why[200])
         const char *text = json_string_value(id);
 
         one = text && store_event_by_id(q->store, wire_text(text), &e)
-                  ? facts_of(q, &e)
+                  ? facts_of(q, &e, to)
                   : json_null();
         store_done(q->store);
         json_array_append_new(out, one);

@@ -276,8 +276,24 @@ static void search_events(struct sequencer *q, struct wanted *w, int status,
             ;
 }
 
+/* By the provider's id, of an event or of a delivery: an index has them. */
+struct by_id {
+    struct sequencer *q;
+    const struct wanted *w;
+    json_t *list;
+};
+
+static void on_same_id(void *arg, const struct event_row *e)
+{
+    struct by_id *b = arg;
+
+    if ((int64_t)json_array_size(b->list) < b->w->limit)
+        add_event(b->q, b->w, e, b->list);
+}
+
 json_t *events_search(void *self, json_t *args, char why[200])
 {
+    struct sequencer *q = self;
     struct wanted w;
     json_t *list;
     int status;
@@ -288,11 +304,19 @@ json_t *events_search(void *self, json_t *args, char why[200])
     if (status == -2) {
         snprintf(why, 200,
                  "status: it is buffered, routed, done, duplicate, ignored, "
-                 "refused or expired, not \"%.40s\"",
+                 "refused or expired (accepted: only ingress has those), not "
+                 "\"%.40s\"",
                  w.status);
         return NULL;
     }
     list = json_array();
+    if (text_arg(args, "id")) {
+        w.more = false;
+        if (ask_endpoint(self, &w))
+            store_by_provider_id(q->search, text_arg(args, "id"), on_same_id,
+                                 &(struct by_id){q, &w, list});
+        return json_pack("{s:o,s:o}", "events", list, "next", cursor(&w));
+    }
     search_events(self, &w, status, list);
     return json_pack("{s:o,s:o}", "events", list, "next", cursor(&w));
 }

@@ -8,8 +8,9 @@ const struct control_command sequencer_commands[] = {
     {"trace", "id", "one event: what it is and how its deliveries stand",
      trace_event},
     {"events",
-     "source type workspace endpoint status since_ms until_ms limit before",
-     "newest first: {\"events\":[…],\"next\":…}; go on with \"before\": next "
+     "source type workspace endpoint status id since_ms until_ms limit before",
+     "newest first (id: the provider's, of the event or its delivery): "
+     "{\"events\":[…],\"next\":…}; go on with \"before\": next "
      "until that is null",
      events_search},
     {"deliveries",
@@ -32,7 +33,9 @@ const struct control_command sequencer_commands[] = {
     {"abandon", "event endpoint note who",
      "give an open delivery up: a dead letter with the reason abandoned",
      acts_abandon},
-    {"facts", "ids", "status, workspace and parts of each of these events",
+    {"facts", "ids endpoint",
+     "status, source, type, workspace and parts of each of these events, the "
+     "reasons of its dead deliveries, and whether the endpoint wants it",
      replay_facts},
     {"release", "event who", "let a suppressed repeat through", show_release},
     {"gaps", "open source workspace since_ms until_ms limit before",

@@ -177,6 +177,7 @@ static json_t *trace_row(struct sequencer *q, const struct event_row *e)
 /* ---- which one ---- */
 
 struct matches {
+    struct sequencer *q;
     json_t *list;
     int64_t n;
 };
@@ -186,11 +187,13 @@ static void on_match(void *arg, const struct event_row *e)
     struct matches *m = arg;
 
     m->n = e->n;
-    json_array_append_new(m->list,
-                          json_pack("{s:s,s:o,s:o,s:o}", "id", e->id,
-                                    "received_at", json_time(e->received_ms),
-                                    "type", json_text_of(e->type), "workspace",
-                                    json_text_of(e->workspace)));
+    json_array_append_new(
+        m->list,
+        json_pack("{s:s,s:o,s:o,s:o,s:s,s:o}", "id", e->id, "received_at",
+                  json_time(e->received_ms), "type", json_text_of(e->type),
+                  "workspace", json_text_of(e->workspace), "status",
+                  event_status_name(e, store_event_end(m->q->store, e->n)),
+                  "duplicate_of", json_text_or_null(e->duplicate_of)));
 }
 
 struct begun_so {
@@ -229,7 +232,7 @@ json_t *trace_event(void *self, json_t *args, char why[200])
 {
     struct sequencer *q = self;
     const char *id = json_string_value(json_object_get(args, "id"));
-    struct matches m = {.list = json_array()};
+    struct matches m = {.q = q, .list = json_array()};
     struct event_row e;
     json_t *out = NULL;
 

@@ -163,7 +163,7 @@ class Story(Answer):
                                      for e in listed]),
                              (0, [(late, "accepted", "ledger")]))
             self.assertEqual(rig.cli("events", "--status", "accepted",
-                                     "--source", "other"), ([], 0))
+                                     "--source", "other"), ([], 1))
             self.assertEqual(rig.cli("events", "--status", "accepted",
                                      "--type", "x")[1], 64)
             self.assertIn(late, rig.cli_text("events", "--status",

@@ -68,7 +68,7 @@ class Bulk(Letters):
     def test_only_what_the_filters_take(self):
         rig, _ = self.dead(6)
         none, code = rig.cli("dlq", "retry", "--all", "--endpoint", "other")
-        self.assertEqual((code, none["requeued"]), (0, []))
+        self.assertEqual((code, none["requeued"]), (1, []))
         two, _ = rig.cli("dlq", "retry", "--all", "--reason", "rej*",
                          "--limit", "2")
         self.assertEqual(len(two["requeued"]), 2)
@@ -206,8 +206,7 @@ class Life(Letters):
                         ["--reason", "rejected"], ["--state", "dead"],
                         ["--since", "1h"], []):
             self.assertEqual(len(self.said(rig, "dlq", *filters)), 3, filters)
-        for filters in (["--endpoint", "other"], ["--state", "resolved"],
-                        ["--reason", "budget_time"], ["--until", "1h"]):
+        for filters in (["--state", "resolved"], ["--reason", "budget_time"], ["--until", "1h"]):
             self.assertEqual(self.said(rig, "dlq", *filters), [], filters)
         letter, = self.said(rig, "dlq", "--workspace", "team-0")
         self.assertEqual(

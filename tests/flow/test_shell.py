@@ -197,8 +197,8 @@ class Shell(RigTest):
                 (["retry-plan", "defualt"], "did you mean default?", 1),
                 (["alerts", "test", "dlq-critcal"],
                  "did you mean dlq-critical?", 1),
-                (["dlq", "--endpoint", "crn"], "did you mean crm?", 0),
-                (["events", "--source", "plnae"], "did you mean plane?", 0)]:
+                (["dlq", "--endpoint", "crn"], "did you mean crm?", 1),
+                (["events", "--source", "plnae"], "did you mean plane?", 1)]:
             with self.subTest(words):
                 done = rig.cli_text(*words)
                 self.assertIn(hint, done.stderr)

@@ -1,0 +1,143 @@
+#include "names.h"
+#include "ask.h"
+#include "complete.h"
+#include <stdlib.h>
+#include <string.h>
+
+enum { LOOKED_AT = 1000 }; /* of the newest events, for their types */
+
+/* ---- words of a fixed list ---- */
+
+static bool is_word(const char *choices, struct conf_near *near)
+{
+    char *all = gr_strdup(choices), *at = all, *word;
+    static char nearest[64];
+    bool found = false;
+
+    while (!found && (word = strsep(&at, " "))) {
+        found = strcmp(word, near->text) == 0;
+        conf_near_try(near, word);
+        if (near->best == word) { /* it outlives the list */
+            snprintf(nearest, sizeof nearest, "%s", word);
+            near->best = nearest;
+        }
+    }
+    free(all);
+    return found;
+}
+
+static const char *choices_of(struct ctl *c, const char *option)
+{
+    const char *choices;
+    enum words words;
+
+    complete_kind(c->parsed.command, option, &words, &choices);
+    return words == WORDS_CHOICE ? choices : "";
+}
+
+bool is_choice(struct ctl *c, const char *option)
+{
+    struct conf_near near = {.text = parsed_value(&c->parsed, option)};
+    const char *choices = choices_of(c, option);
+    char hint[100];
+
+    if (!near.text || is_word(choices, &near))
+        return true;
+    complain(EXIT_USAGE, "%s: there is no \"%s\"%s; it is one of: %s", option,
+             near.text, conf_near_hint(&near, hint), choices);
+    return false;
+}
+
+/* ---- names of what there is ---- */
+
+static bool is_in(const json_t *list, const char *key, struct conf_near *near)
+{
+    json_t *one;
+    size_t i;
+
+    json_array_foreach(list, i, one)
+    {
+        const char *name = json_string_value(key ? json_object_get(one, key)
+                                                 : one);
+
+        if (name && strcmp(name, near->text) == 0)
+            return true;
+        if (name)
+            conf_near_try(near, name);
+    }
+    return false;
+}
+
+/* In an answer of the sequencer; true also when it can't be had. Kept in `c`, as the
+ * nearest name lives in it. */
+static bool sequencer_has(struct ctl *c, const char *what, json_t *args,
+                          const char *list, const char *key,
+                          struct conf_near *near)
+{
+    bool unreachable;
+    char why[200];
+    json_t *answer = ask(c, "sequencer", what, args, ASK_STATUS_MS,
+                         &unreachable, why);
+    bool found = unreachable ||
+                 is_in(list ? json_object_get(answer, list) : answer, key,
+                       near);
+
+    json_decref(c->found);
+    c->found = answer;
+    return found;
+}
+
+/* Of a workspace the sequencer has a row for ever, of types the newest events. */
+static bool is_there(struct ctl *c, const char *option, struct conf_near *near)
+{
+    const json_t *names;
+
+    if (strcmp(option, "--workspace") == 0)
+        return sequencer_has(c, "workspaces",
+                             json_pack("{s:s}", "workspace", near->text), NULL,
+                             "workspace", near) ||
+               sequencer_has(c, "workspaces",
+                             json_pack("{s:i}", "limit", LOOKED_AT), NULL,
+                             "workspace", near);
+    if (strcmp(option, "--type") == 0)
+        return sequencer_has(c, "events",
+                             json_pack("{s:i}", "limit", LOOKED_AT), "events",
+                             "type", near);
+    if (strcmp(option, "--reason") == 0)
+        return strncmp(near->text, "refused:", strlen("refused:")) == 0 ||
+               is_word(choices_of(c, option), near);
+    names = strcmp(option, "--endpoint") == 0 || strcmp(option, "--source") == 0
+                ? known_names(c)
+                : NULL;
+    return !names ||
+           is_in(json_object_get(names, strcmp(option, "--endpoint") == 0
+                                            ? "endpoints"
+                                            : "sources"),
+                 NULL, near);
+}
+
+/* Requests that named no source are those of source -. A backfill's endpoint has its
+ * source's name. */
+static bool is_special(const char *name)
+{
+    return strchr(name, '*') || strcmp(name, "-") == 0 ||
+           strncmp(name, BACKFILL_PREFIX, strlen(BACKFILL_PREFIX)) == 0;
+}
+
+int unknown_filter(struct ctl *c, const char *const *options)
+{
+    char hint[100];
+
+    for (; *options; options++) {
+        struct conf_near near = {.text = parsed_value(&c->parsed, *options)};
+
+        if (!near.text || is_special(near.text) || is_there(c, *options, &near))
+            continue;
+        return complain(EXIT_REFUSED,
+                        "nothing was found, and there is no %s "
+                        "\"%s\"%s",
+                        *options + strlen("--"), near.text,
+                        conf_near_hint(&near, hint));
+    }
+    return 0;
+}
