@@ -69,6 +69,11 @@ bool conf_is_word(const struct conf_value *v, const char *word)
            v->node->data.scalar.style == YAML_PLAIN_SCALAR_STYLE;
 }
 
+bool conf_says(const struct conf_value *v, const char *word)
+{
+    return has_text(v->node, word);
+}
+
 void *conf_user(const struct conf_value *v)
 {
     return v->conf->user;
@@ -308,9 +313,8 @@ static void free_all(struct conf *c)
 
 bool conf_close(struct conf *c, struct buf *errors)
 {
-    bool good = c->mistake_count == 0;
+    bool good = conf_put_mistakes(c, errors) == 0;
 
-    conf_put_mistakes(c, errors);
     free_all(c);
     return good;
 }

@@ -154,6 +154,11 @@ void conf_error_key(const struct conf_value *v, const char *name,
  * have read: for checks across sections. */
 void conf_error_at(struct conf *c, const char *text, const char *fmt, ...)
     GR_PRINTF(3, 4);
+/* Likewise something that is allowed and likely a mistake. */
+void conf_warn_at(struct conf *c, const char *text, const char *fmt, ...)
+    GR_PRINTF(3, 4);
+/* The warnings so far, in the order of the files: lines like those of errors. */
+void conf_warnings(struct conf *c, struct text_list *out);
 /* "file:line" of such a text, into `out`. */
 void conf_where(const struct conf *c, const char *text, struct buf *out);
 /* The path that such a text names, beside its file; caller frees. */
@@ -166,6 +171,8 @@ bool conf_is_list(const struct conf_value *v);
 bool conf_is_map(const struct conf_value *v);
 /* It is this word, unquoted. */
 bool conf_is_word(const struct conf_value *v, const char *word);
+/* The same, quoted or not: for words that YAML does not take for another type. */
+bool conf_says(const struct conf_value *v, const char *word);
 
 /* Items of a list; where a list is meant one text will do. Reports a map. */
 size_t conf_count(const struct conf_value *v);

@@ -17,7 +17,11 @@ static void make_printable(char *s)
 void conf_add_mistake(struct conf *c, const struct conf_file *f, size_t line,
                       size_t column, char *message)
 {
-    struct mistake m = {f->order, line, column, c->mistake_count, message};
+    struct mistake m = {.file_order = f->order,
+                        .line = line,
+                        .column = column,
+                        .nth = c->mistake_count,
+                        .message = message};
 
     make_printable(message);
     c->mistakes = gr_realloc(c->mistakes,
@@ -146,6 +150,23 @@ void conf_error_at(struct conf *c, const char *text, const char *fmt, ...)
     va_end(ap);
 }
 
+void conf_warn_at(struct conf *c, const char *text, const char *fmt, ...)
+{
+    const struct place *p = place_of(c, text);
+    char what[MESSAGE_MAX_BYTES];
+    va_list ap;
+
+    if (!p)
+        return;
+    va_start(ap, fmt);
+    vsnprintf(what, sizeof what, fmt, ap);
+    va_end(ap);
+    conf_add_mistake(c, p->file, p->line, p->column,
+                     gr_printf("%s:%zu:%zu: %s: warning: %s", p->file->name,
+                               p->line, p->column, p->path, what));
+    c->mistakes[c->mistake_count - 1].warning = true;
+}
+
 void conf_where(const struct conf *c, const char *text, struct buf *out)
 {
     const struct place *p = place_of(c, text);
@@ -179,10 +200,30 @@ static int by_place(const void *left, const void *right)
     return a->nth < b->nth ? -1 : a->nth > b->nth;
 }
 
-void conf_put_mistakes(struct conf *c, struct buf *out)
+static void sort(struct conf *c)
 {
     if (c->mistake_count)
         qsort(c->mistakes, c->mistake_count, sizeof *c->mistakes, by_place);
-    for (size_t i = 0; i < c->mistake_count; i++)
+}
+
+size_t conf_put_mistakes(struct conf *c, struct buf *out)
+{
+    size_t errors = 0;
+
+    sort(c);
+    for (size_t i = 0; i < c->mistake_count; i++) {
+        if (c->mistakes[i].warning)
+            continue;
         buf_printf(out, "%s\n", c->mistakes[i].message);
+        errors++;
+    }
+    return errors;
+}
+
+void conf_warnings(struct conf *c, struct text_list *out)
+{
+    sort(c);
+    for (size_t i = 0; i < c->mistake_count; i++)
+        if (c->mistakes[i].warning)
+            text_list_add(out, c->mistakes[i].message);
 }

@@ -8,6 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
+enum { SEARCHED_LINES = 50 }; /* for what a syntax error comes from */
+
 static struct conf_file *file_new(struct conf *c, const char *name)
 {
     struct conf_file *f = gr_alloc(sizeof *f);
@@ -88,6 +90,52 @@ static size_t lines_before(const char *text, size_t n)
     return lines;
 }
 
+/* Does an unquoted value begin at `at` with what YAML takes for something else? */
+static bool needs_quotes(const char *at)
+{
+    return (at[0] == '$' && at[1] == '{') || *at == '*' || *at == '@' ||
+           *at == '`' || *at == '%';
+}
+
+/* The first such value of the lines from `line` to `last` (from 1), or NULL. */
+static const char *unquoted(const char *text, size_t line, size_t last)
+{
+    char quote = 0, before = ' ';
+
+    for (size_t at = 1; *text && at <= last; before = *text++) {
+        if (*text == '\n')
+            at++;
+        if (at < line)
+            continue;
+        if (quote) {
+            quote = *text == quote ? 0 : quote;
+        } else if (strchr(" \t\n[{,:-", before) && needs_quotes(text)) {
+            return text;
+        } else if (*text == '$' && text[1] == '{') {
+            return text;
+        } else if (*text == '#' && strchr(" \t\n", before)) {
+            text += strcspn(text, "\n") - 1;
+        } else if (*text == '"' || *text == '\'') {
+            quote = *text;
+        }
+    }
+    return NULL;
+}
+
+/* "; quote it: \"${X}\"", or "". */
+static void put_quote_hint(char out[100], const char *text, size_t line,
+                           size_t last)
+{
+    const char *at = unquoted(text, line, last);
+    int n = at ? (int)strcspn(at, *at == '$' ? "}\n" : " ,]}\r\n") : 0;
+
+    out[0] = 0;
+    if (at && *at == '$' && at[n] == '}')
+        n++;
+    if (at)
+        snprintf(out, 100, "; quote it: \"%.*s\"", n < 60 ? n : 60, at);
+}
+
 /* libyaml says where in two ways: by mark, or, for bytes that are no text, by
  * offset. */
 static void syntax_mistake(struct conf *c, const struct conf_file *f,
@@ -98,11 +146,17 @@ static void syntax_mistake(struct conf *c, const struct conf_file *f,
                         : p->problem_mark.line + 1;
     size_t column = bytes ? 1 : p->problem_mark.column + 1;
     const char *context = p->context ? p->context : "";
+    size_t first = p->context ? p->context_mark.line + 1 : line;
+    char hint[100] = "";
 
+    if (!bytes)
+        put_quote_hint(hint, text->data ? text->data : "",
+                       first + SEARCHED_LINES < line ? line : first, line);
     conf_add_mistake(c, f, line, column,
-                     gr_printf("%s:%zu:%zu: not YAML: %s%s%s", f->name, line,
+                     gr_printf("%s:%zu:%zu: not YAML: %s%s%s%s", f->name, line,
                                column, context, *context ? ": " : "",
-                               p->problem ? p->problem : "out of memory"));
+                               p->problem ? p->problem : "out of memory",
+                               hint));
 }
 
 /* One document is meant: what follows it is no part of the configuration and

@@ -25,6 +25,7 @@ struct mistake {
     int file_order;
     size_t line, column, nth;
     char *message;
+    bool warning; /* nothing is refused for it */
 };
 
 struct conf {
@@ -43,8 +44,8 @@ void conf_add_mistake(struct conf *c, const struct conf_file *f, size_t line,
                       size_t column, char *message);
 /* Drop those that were added after the first `count`. */
 void conf_forget_mistakes(struct conf *c, size_t count);
-/* All of them, in the order of the files. */
-void conf_put_mistakes(struct conf *c, struct buf *out);
+/* The errors, in the order of the files; how many. */
+size_t conf_put_mistakes(struct conf *c, struct buf *out);
 
 /* conf_files.c. One of what is compiled in. */
 struct conf_file *conf_load_text(struct conf *c, const char *name,

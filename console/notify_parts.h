@@ -18,7 +18,8 @@ struct job {
     struct guard guard; /* owns its networks */
     struct buf payload;
     size_t sent;
-    bool blocked; /* the guard refused an address */
+    bool blocked;                   /* the guard refused an address … */
+    char address[INET6_ADDRSTRLEN]; /* … this one */
     bool mail;
     /* exec */
     pid_t pid;

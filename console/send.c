@@ -20,6 +20,7 @@ static curl_socket_t on_open(void *self, curlsocktype purpose,
     (void)purpose;
     if (!guard_allows(&j->guard, &to->addr)) {
         j->blocked = true;
+        guard_describe(&to->addr, j->address);
         return CURL_SOCKET_BAD;
     }
     return socket(to->family, to->socktype | SOCK_CLOEXEC, to->protocol);
@@ -236,7 +237,9 @@ void send_end(struct job *j, CURLcode code)
     j->end.ok = code == CURLE_OK && (j->mail || status / 100 == 2);
     if (j->blocked)
         snprintf(j->end.why, sizeof j->end.why,
-                 "its address is private; allow_private would permit it");
+                 "blocked: %s is a private address; set `allow_private: true` "
+                 "at the notifier to permit it",
+                 j->address);
     else if (code != CURLE_OK)
         snprintf(j->end.why, sizeof j->end.why, "%s%s",
                  curl_easy_strerror(code), j->mail && status ? " (SMTP)" : "");

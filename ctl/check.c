@@ -126,6 +126,16 @@ static json_t *wants_json(const struct settings *s, const char *source)
     return wants;
 }
 
+/* A producer is a source of its name; it has no provider. */
+static void add_source(json_t *sources, const struct settings *s,
+                       const char *name, const char *provider)
+{
+    json_array_append_new(sources, json_pack("{s:s, s:s?, s:b, s:o}", "source",
+                                             name, "provider", provider,
+                                             "producer", provider == NULL,
+                                             "wants", wants_json(s, name)));
+}
+
 static json_t *names_json(const struct text_list *l)
 {
     json_t *out = json_array();
@@ -141,19 +151,19 @@ static json_t *plan_json(struct ctl *c)
     json_t *sources = json_array(), *endpoints = json_array();
 
     for (size_t i = 0; i < s->source_count; i++)
-        json_array_append_new(
-            sources, json_pack("{s:s, s:s, s:o}", "source", s->sources[i].name,
-                               "provider", s->sources[i].provider, "wants",
-                               wants_json(s, s->sources[i].name)));
+        add_source(sources, s, s->sources[i].name, s->sources[i].provider);
+    for (size_t i = 0; i < s->producer_count; i++)
+        add_source(sources, s, s->producers[i].name, NULL);
     for (size_t i = 0; i < s->endpoint_count; i++)
         json_array_append_new(
             endpoints,
             json_pack("{s:s, s:o, s:b}", "endpoint", s->endpoints[i].name,
                       "url", json_text_of(s->endpoints[i].url), "enabled",
                       (int)s->endpoints[i].enabled));
-    return json_pack("{s:s, s:b, s:o, s:o, s:o}", "file", s->path, "ok", 1,
+    return json_pack("{s:s, s:b, s:o, s:o, s:o, s:o}", "file", s->path, "ok", 1,
                      "sources", sources, "endpoints", endpoints, "variables",
-                     names_json(&s->variables));
+                     names_json(&s->variables), "warnings",
+                     names_json(&s->warnings));
 }
 
 /* "issue.*, cycle.*" */
@@ -177,14 +187,14 @@ static bool is_all(const json_t *texts)
     return json_array_size(texts) == 1 && first && strcmp(first, "*") == 0;
 }
 
-static void print_wish(const char *source, const json_t *wish)
+static void print_wish(const char *kind, const char *source, const json_t *wish)
 {
     const json_t *t = json_object_get(wish, "types");
     const json_t *w = json_object_get(wish, "workspaces");
     char *types = join(t), *workspaces = join(w);
     char *endpoints = join(json_object_get(wish, "endpoints"));
 
-    printf("source %s → %s", source, is_all(t) ? "all types" : types);
+    printf("%s %s → %s", kind, source, is_all(t) ? "all types" : types);
     if (!is_all(w))
         printf(" of workspaces %s", workspaces);
     if (*text_of(wish, "where"))
@@ -218,12 +228,15 @@ static void print_plan(const json_t *plan)
     {
         const char *name = json_string_value(json_object_get(source, "source"));
         json_t *wants = json_object_get(source, "wants");
+        const char *kind = json_is_true(json_object_get(source, "producer"))
+                               ? "producer"
+                               : "source";
 
-        json_array_foreach(wants, k, wish) print_wish(name, wish);
+        json_array_foreach(wants, k, wish) print_wish(kind, name, wish);
         if (!json_array_size(wants))
-            printf("source %s → nobody wants it: its events are kept and "
-                   "numbered, not delivered\n",
-                   name);
+            printf("%s %s → no endpoint is subscribed: its events are stored "
+                   "and numbered, not delivered\n",
+                   kind, name);
     }
     json_array_foreach(json_object_get(plan, "endpoints"), i, endpoint)
     {
@@ -233,9 +246,17 @@ static void print_plan(const json_t *plan)
         if (!json_is_true(json_object_get(endpoint, "enabled")))
             printf("endpoint %s is disabled: it gets nothing\n", name);
         else if (!json_object_get(names, name))
-            printf("endpoint %s: no source has what it wants\n", name);
+            printf("endpoint %s: no source or producer sends what it is "
+                   "subscribed to\n",
+                   name);
     }
     json_decref(names);
+}
+
+static void print_warnings(const struct text_list *warnings)
+{
+    for (size_t i = 0; i < warnings->count; i++)
+        fprintf(stderr, "%s\n", warnings->items[i]);
 }
 
 /* They are set in this shell; a process has those of its start. */
@@ -271,6 +292,13 @@ static const struct source *choose_source(struct ctl *c)
     source = settings_source(s, name);
     if (source)
         return source;
+    if (settings_producer(s, name)) {
+        complain(EXIT_USAGE,
+                 "%s is a producer, which names type and workspace itself: "
+                 "--event is for what a provider sends to a source",
+                 name);
+        return NULL;
+    }
     for (size_t i = 0; i < s->source_count; i++)
         conf_near_try(&near, s->sources[i].name);
     complain(EXIT_USAGE, "the configuration has no source \"%s\"%s", name,
@@ -515,7 +543,13 @@ int run_check(struct ctl *c)
         print_json(plan);
         return 0;
     }
-    printf("%s: no errors\n\n", c->settings->path);
+    print_warnings(&c->settings->warnings);
+    if (c->settings->warnings.count)
+        printf("%s: no errors, %zu warning%s\n\n", c->settings->path,
+               c->settings->warnings.count,
+               c->settings->warnings.count == 1 ? "" : "s");
+    else
+        printf("%s: no errors\n\n", c->settings->path);
     print_plan(plan);
     print_variables(json_object_get(plan, "variables"));
     json_decref(plan);

@@ -63,6 +63,13 @@ static size_t on_header(char *p, size_t size, size_t count, void *self)
     return n;
 }
 
+static void note_blocked(struct flight *f, const char *ip, int port)
+{
+    f->answer.blocked = true;
+    f->answer.port = guard_allows_port(&f->config->guard, port) ? 0 : port;
+    snprintf(f->answer.address, sizeof f->answer.address, "%s", ip);
+}
+
 static curl_socket_t on_open(void *self, curlsocktype purpose,
                              struct curl_sockaddr *to)
 {
@@ -71,7 +78,10 @@ static curl_socket_t on_open(void *self, curlsocktype purpose,
 
     (void)purpose;
     if (!guard_allows(&f->config->guard, &to->addr)) {
-        f->answer.blocked = true;
+        char ip[INET6_ADDRSTRLEN] = "";
+        int port = guard_describe(&to->addr, ip);
+
+        note_blocked(f, ip, port);
         return CURL_SOCKET_BAD;
     }
     fd = socket(to->family, to->socktype | SOCK_CLOEXEC, to->protocol);
@@ -103,7 +113,9 @@ static int on_request(void *self, char *ip, char *local_ip, int port,
     f->answer.opened = true;
     f->answer.lost = !*ip; /* nobody is there any more: it was reset */
     /* This address decides; another of its host may have been refused before. */
-    f->answer.blocked = *ip && !guard_allows_text(&f->config->guard, ip, port);
+    f->answer.blocked = false;
+    if (*ip && !guard_allows_text(&f->config->guard, ip, port))
+        note_blocked(f, ip, port);
     if (is_too_late(f))
         f->interrupted = "our lease was over";
     if (f->answer.lost || f->answer.blocked || f->interrupted)

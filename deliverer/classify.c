@@ -215,6 +215,20 @@ static const char *code_text(const struct answer *a)
     return c.text ? c.text : curl_easy_strerror(a->code);
 }
 
+/* "blocked: 127.0.0.1 is a private address; set `allow_private: true` …" */
+static void blocked_text(const struct answer *a, char out[ERROR_TEXT_BYTES])
+{
+    if (a->port)
+        snprintf(out, ERROR_TEXT_BYTES,
+                 "blocked: port %d is not among the endpoint's allowed_ports",
+                 a->port);
+    else
+        snprintf(out, ERROR_TEXT_BYTES,
+                 "blocked: %s is a private address; set `allow_private: true` "
+                 "or its network at the endpoint to permit it",
+                 *a->address ? a->address : "this");
+}
+
 void classify_text(const struct answer *a, char out[ERROR_TEXT_BYTES])
 {
     out[0] = 0;
@@ -229,8 +243,7 @@ void classify_text(const struct answer *a, char out[ERROR_TEXT_BYTES])
         snprintf(out, ERROR_TEXT_BYTES, "our own limit of open files");
     } else if (a->blocked &&
                (!a->opened || a->code == CURLE_ABORTED_BY_CALLBACK)) {
-        snprintf(out, ERROR_TEXT_BYTES,
-                 "the address is private, or its port is not allowed");
+        blocked_text(a, out);
     } else if (code_of(a->code).kind == NET &&
                a->code == CURLE_PEER_FAILED_VERIFICATION && *a->tls) {
         snprintf(out, ERROR_TEXT_BYTES, "%s: %s", code_text(a), a->tls);

@@ -12,14 +12,16 @@
 
 struct answer {
     CURLcode code;
-    bool answered; /* the headers of a final answer were complete */
-    long status;   /* of that answer */
-    bool blocked;  /* an address was refused by guard.h */
-    bool opened;   /* at least one socket was opened */
-    bool sent;     /* connected, TLS and all: a request was begun */
-    bool lost;     /* connected, and broke off before the request */
-    bool starved;  /* we had no descriptor for a socket */
-    int os_errno;  /* of the failed connect; 0 */
+    bool answered;    /* the headers of a final answer were complete */
+    long status;      /* of that answer */
+    bool blocked;     /* an address was refused by guard.h */
+    bool opened;      /* at least one socket was opened */
+    bool sent;        /* connected, TLS and all: a request was begun */
+    bool lost;        /* connected, and broke off before the request */
+    bool starved;     /* we had no descriptor for a socket */
+    int os_errno;     /* of the failed connect; 0 */
+    int port;         /* blocked for its port, which is not allowed; else 0 */
+    char address[46]; /* that was blocked, or "" */
     /* Why a certificate is not trusted, in OpenSSL's words; or "". */
     char tls[80];
 };

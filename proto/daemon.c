@@ -601,6 +601,8 @@ void daemon_start(struct daemon *d, const struct daemon_plan *plan, int argc,
     d->settings = load_or_exit(o.config);
     if (o.check) {
         printf("%s: no errors\n", d->settings->path);
+        for (size_t i = 0; i < d->settings->warnings.count; i++)
+            fprintf(stderr, "%s\n", d->settings->warnings.items[i]);
         exit(0);
     }
     d->config_path = gr_strdup(d->settings->path);

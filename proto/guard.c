@@ -114,7 +114,7 @@ static bool is_private(const uint8_t address[16])
     return within_any(address, blocked_v6, COUNT_OF(blocked_v6));
 }
 
-static bool port_allowed(const struct guard *g, int port)
+bool guard_allows_port(const struct guard *g, int port)
 {
     for (size_t i = 0; i < g->ports.count; i++)
         if (g->ports.items[i] == port)
@@ -148,7 +148,24 @@ bool guard_allows(const struct guard *g, const struct sockaddr *to)
     } else {
         return false;
     }
-    return port_allowed(g, port) && allows(g, address);
+    return guard_allows_port(g, port) && allows(g, address);
+}
+
+int guard_describe(const struct sockaddr *to, char text[INET6_ADDRSTRLEN])
+{
+    const struct sockaddr_in *v4 = (const void *)to;
+    const struct sockaddr_in6 *v6 = (const void *)to;
+
+    text[0] = 0;
+    if (to->sa_family == AF_INET) {
+        inet_ntop(AF_INET, &v4->sin_addr, text, INET6_ADDRSTRLEN);
+        return ntohs(v4->sin_port);
+    }
+    if (to->sa_family == AF_INET6) {
+        inet_ntop(AF_INET6, &v6->sin6_addr, text, INET6_ADDRSTRLEN);
+        return ntohs(v6->sin6_port);
+    }
+    return 0;
 }
 
 static bool parse(uint8_t out[16], const char *text)
@@ -166,7 +183,8 @@ bool guard_allows_text(const struct guard *g, const char *text, int port)
 {
     uint8_t address[16];
 
-    return parse(address, text) && port_allowed(g, port) && allows(g, address);
+    return parse(address, text) && guard_allows_port(g, port) &&
+           allows(g, address);
 }
 
 static bool parse_cidr(struct cidr *out, char *text)

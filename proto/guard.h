@@ -10,6 +10,7 @@
 #define PROTO_GUARD_H
 
 #include "settings.h"
+#include <netinet/in.h>
 #include <sys/socket.h>
 
 struct guard {
@@ -28,5 +29,8 @@ void guard_fini(struct guard *g);
 bool guard_allows(const struct guard *g, const struct sockaddr *to);
 /* The same for an address as text. What is no address is not allowed. */
 bool guard_allows_text(const struct guard *g, const char *address, int port);
+bool guard_allows_port(const struct guard *g, int port);
+/* The address as text ("" if it is neither IPv4 nor IPv6); returns its port. */
+int guard_describe(const struct sockaddr *to, char text[INET6_ADDRSTRLEN]);
 
 #endif

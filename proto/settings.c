@@ -296,6 +296,7 @@ static void read_all(struct conf *c, struct settings *s, const char *path)
     conf_read_text(c, "built in", settings_built_in_alerts, &included_section,
                    s);
     settings_check_across(c, s, alerts);
+    settings_warn(c, s);
     settings_drop_hidden(&settings_alert_section, s->alerts, alerts,
                          &s->alert_count);
 }
@@ -311,6 +312,7 @@ static struct settings *loaded(struct conf *c, struct settings *s,
                                const char *path, struct buf *errors)
 {
     copy_list(conf_variables(c), &s->variables);
+    conf_warnings(c, &s->warnings);
     if (!conf_close(c, errors)) {
         settings_free(s);
         return NULL;
@@ -404,6 +406,7 @@ void settings_free(struct settings *s)
         free(s->backfills[i].name);
     free(s->backfills);
     text_list_fini(&s->variables);
+    text_list_fini(&s->warnings);
     conf_fini(&root_section, s);
     free(s->path);
     free(s);
@@ -543,6 +546,11 @@ static const char preamble[] =
     "in one run, as\n"
     "`file:line:column: key.path: what is wrong`, and nothing starts half "
     "configured.\n"
+    "`grapnel check` also warns of what is allowed and likely a mistake: an "
+    "endpoint with a\n"
+    "private address and no `allow_private`, and an ordered endpoint whose "
+    "retry policy lets one\n"
+    "failing event hold back the others for an hour or more.\n"
     "\n"
     "- A secret is best written as `file:path`: it is read from that file, "
     "without its last newline,\n"

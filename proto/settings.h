@@ -322,6 +322,7 @@ struct settings {
     size_t policy_count;
     struct endpoint_settings defaults; /* what endpoints leave open */
     struct text_list include;
+    struct text_list warnings;  /* lines, as of errors */
     struct text_list variables; /* of the environment that the file uses */
 };
 

@@ -204,7 +204,7 @@ static void read_dedupe(const struct conf_value *v, const struct conf_key *k,
 {
     struct dedupe *d = target;
 
-    d->none = conf_is_word(v, "none");
+    d->none = conf_says(v, "none");
     if (d->none)
         return;
     if (!conf_is_map(v))

@@ -147,7 +147,7 @@ static const struct conf_type as_form = {
 static void read_tolerance(const struct conf_value *v, const struct conf_key *k,
                            void *target)
 {
-    if (conf_is_word(v, "none"))
+    if (conf_says(v, "none"))
         *(int64_t *)target = TOLERANCE_NONE;
     else
         conf_as_duration.read(v, k, target);

@@ -199,6 +199,55 @@ class Errors(RigTest):
                          ("issue.created", "acme"))
         wait_for(lambda: rig.cli("trace", request.id)[0]["status"] == "done")
 
+    def test_producers_are_sources_to_check(self):
+        """An endpoint that is subscribed to a producer gets its events, and is
+        not called one that gets nothing."""
+        rig = self.rig()
+        rig.config["producers"] = [{"name": "billing", "tokens": ["t1"]},
+                                   {"name": "unheard", "tokens": ["t2"]}]
+        rig.config["endpoints"] = [
+            rig.endpoint("books", sources=["billing"], types=["invoice.*"]),
+            rig.endpoint("crm", sources=["plane"])]
+        rig.write_config()
+        done = rig.cli_text("check")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("producer billing → invoice.* → books\n", done.stdout)
+        self.assertIn("producer unheard → no endpoint is subscribed",
+                      done.stdout)
+        self.assertNotIn("no source or producer", done.stdout)
+        plan, _ = rig.cli("check")
+        billing = next(s for s in plan["sources"] if s["source"] == "billing")
+        self.assertEqual((billing["producer"], billing["provider"],
+                          billing["wants"][0]["endpoints"]),
+                         (True, None, ["books"]))
+        done = rig.cli_text("check", "--event", "-", "--source", "billing",
+                            stdin="{}")
+        self.assertEqual(done.returncode, 64)
+        self.assertIn("billing is a producer", done.stderr)
+
+    def test_a_private_address_is_named_before_and_after(self):
+        """check warns; the dead letter says which address, and which key."""
+        rig = self.rig()
+        rig.config["endpoints"] = [
+            rig.endpoint("crm", allow_private=False),
+            rig.endpoint("books", allow_private=True, ordered="workspace")]
+        rig.config["retry_policies"][0].update(max_wait="6h", factor=100)
+        rig.write_config()
+        done = rig.cli_text("check")
+        self.assertEqual(done.returncode, 0)
+        self.assertIn("no errors, 2 warnings", done.stdout)
+        self.assertRegex(done.stderr, r"endpoints\[0\]\.url: warning: 127\.0"
+                         r"\.0\.1 is a private address.*allow_private: true")
+        self.assertRegex(done.stderr, r"endpoints\[1\]\.name: warning: .*"
+                         r"holds back those behind it for up to 1\.0 hours")
+        self.assertEqual(len(rig.cli("check")[0]["warnings"]), 2)
+        rig.start()
+        rig.accept()
+        letter, = wait_for(lambda: rig.cli("dlq")[0], what="a dead letter")
+        self.assertEqual(letter["reason"], "blocked_address")
+        self.assertIn("127.0.0.1 is a private address", letter["last_error"])
+        self.assertIn("allow_private", letter["last_error"])
+
     def test_the_example(self):
         """packaging/example.yaml is right, all of it."""
         example = pathlib.Path(__file__).parents[2] / "packaging/example.yaml"

@@ -386,6 +386,128 @@ static void policies_are_read_without_the_rest(void **state)
     unlink("conf.d/b.yaml");
 }
 
+/* ---- what is likely a mistake ---- */
+
+static void expect_warning(const char *text, const char *warning)
+{
+    struct settings *s = load_good(text);
+
+    if (warning &&
+        (s->warnings.count != 1 || !strstr(s->warnings.items[0], warning)))
+        fail_msg("%s\nwarns \"%s\"\nnot   \"%s\"", text,
+                 s->warnings.count ? s->warnings.items[0] : "", warning);
+    if (!warning && s->warnings.count)
+        fail_msg("%s\nwarns \"%s\"", text, s->warnings.items[0]);
+    settings_free(s);
+}
+
+static void a_private_address_without_allow_private_is_a_warning(void **state)
+{
+    static const char *const blocked[] = {
+        "http://127.0.0.1:3000/x", "http://localhost/",  "http://a.LOCALHOST:1",
+        "http://[::1]:80/",        "http://10.1.2.3/",   "http://127.1/",
+        "http://2130706433/",      "http://[fd00::1]/x", "http://0.0.0.0"};
+    static const char *const open[] = {"http://example.com/",
+                                       "https://93.184.216.34/",
+                                       "http://localhost.example.com/"};
+    char *text;
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(blocked); i++) {
+        text = gr_printf("endpoints: [{name: a, url: '%s'}]", blocked[i]);
+        expect_warning(text, "g.yaml:1:28: endpoints[0].url: warning: ");
+        free(text);
+        text = gr_printf("endpoints: [{name: a, url: '%s', "
+                         "allow_private: true}]",
+                         blocked[i]);
+        expect_warning(text, NULL);
+        free(text);
+    }
+    for (size_t i = 0; i < COUNT_OF(open); i++) {
+        text = gr_printf("endpoints: [{name: a, url: '%s'}]", open[i]);
+        expect_warning(text, NULL);
+        free(text);
+    }
+    expect_warning("endpoints: [{name: a, url: 'http://10.1.2.3/', "
+                   "allow_private: 10.0.0.0/8}]",
+                   NULL);
+    expect_warning("endpoints: [{name: a, url: 'http://10.1.2.3/', "
+                   "allow_private: 192.168.0.0/16}]",
+                   "10.1.2.3 is a private address");
+    expect_warning("endpoints: [{name: a, url: 'http://10.1.2.3/', "
+                   "enabled: false}]",
+                   NULL);
+    expect_warning("notifiers: [{name: ops, webhook: 'http://localhost:1/'}]",
+                   "notifiers[0].webhook: warning: localhost is a private");
+    expect_warning("sources: [{name: s, provider: plane, secrets: x, order: "
+                   "{by: sequence, sequence: 'json:/n', "
+                   "backfill: 'http://127.0.0.1/{from}'}}]",
+                   "order.backfill: warning: 127.0.0.1 is a private");
+}
+
+static void a_lane_that_can_be_blocked_for_hours_is_a_warning(void **state)
+{
+    (void)state;
+    expect_warning(
+        "endpoints: [{name: a, url: 'http://a', ordered: workspace}]",
+        "up to 22.5 hours (retry policy default)");
+    expect_warning("endpoint_defaults: {ordered: all, retry_policy: omise}\n"
+                   "endpoints: [{name: a, url: 'http://a'}]",
+                   "up to 168.0 hours (retry policy omise)");
+    expect_warning("endpoints: [{name: a, url: 'http://a', ordered: all, "
+                   "retry_policy: strict}]",
+                   NULL);
+    expect_warning("endpoints: [{name: a, url: 'http://a'}]", NULL);
+}
+
+static void what_must_be_quoted_is_pointed_out(void **state)
+{
+    (void)state;
+    expect_error("sources: [{name: a, provider: plane, secrets: [${X}]}]",
+                 "quote it: \"${X}\"");
+    expect_error("endpoints:\n  - name: a\n    url: 'http://a'\n"
+                 "    types: [*]\n",
+                 "quote it: \"*\"");
+    expect_error("endpoints:\n  - name: a\n    url: 'http://a'\n"
+                 "    types: [a.b, *.created]\n",
+                 "quote it: \"*.created\"");
+    expect_error("endpoints:\n  - name: a\n    workspaces:\n      - *\n",
+                 "quote it: \"*\"");
+    expect_error("endpoints: [{name: a, url: ${URL}}]\n",
+                 "quote it: \"${URL}\"");
+    expect_error("endpoints: [{name: a, url: 'http://a', headers: "
+                 "{Authorization: Bearer ${TOKEN}}}]\n",
+                 "quote it");
+    expect_error("endpoints: [{name: a, types: [*created]}]\n",
+                 "quote it: \"*created\"");
+    expect_error("log: {level: @x}\n", "quote it: \"@x\"");
+}
+
+static void a_syntax_error_without_cause_has_no_hint(void **state)
+{
+    struct buf errors;
+
+    (void)state;
+    assert_null(load("a: \"${X}\" # ${Y} *\nb: [\n", &errors));
+    assert_null(strstr(errors.data, "quote it"));
+    buf_fini(&errors);
+}
+
+static void none_may_be_quoted(void **state)
+{
+    struct settings *s = load_good("sources: [{name: a, provider: plane, "
+                                   "secrets: x, dedupe: \"none\"}]");
+
+    (void)state;
+    assert_true(s->sources[0].dedupe.none);
+    settings_free(s);
+    expect_good("sources: [{name: a, provider: custom, secrets: x, verify: "
+                "{header: X-S, time: {from: 'header:X-T', past: 'none'}}}]");
+    expect_error("sources: [{name: a, provider: plane, secrets: x, "
+                 "dedupe: never}]",
+                 "dedupe");
+}
+
 /* ---- included files ---- */
 
 static void included_files_add_to_the_lists(void **state)
@@ -875,6 +997,11 @@ int main(void)
         cmocka_unit_test(run_dir_is_found_whatever_is_wrong_elsewhere),
         cmocka_unit_test(errors_of_the_part_itself_are_told),
         cmocka_unit_test(policies_are_read_without_the_rest),
+        cmocka_unit_test(a_private_address_without_allow_private_is_a_warning),
+        cmocka_unit_test(a_lane_that_can_be_blocked_for_hours_is_a_warning),
+        cmocka_unit_test(what_must_be_quoted_is_pointed_out),
+        cmocka_unit_test(a_syntax_error_without_cause_has_no_hint),
+        cmocka_unit_test(none_may_be_quoted),
         cmocka_unit_test(private_networks_are_all_none_or_some),
         cmocka_unit_test(included_files_add_to_the_lists),
         cmocka_unit_test(errors_of_an_included_file_name_it),
