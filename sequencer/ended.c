@@ -13,7 +13,8 @@ static const char *mode_of(struct sequencer *q, const struct event_row *ev)
     struct subject subject = {.source = ev->source};
     const char *mode = NULL;
 
-    if (source && store_body(q->store, ev->n, &subject.headers, &subject.body))
+    if (source && source->mode.kind != EXPR_NONE &&
+        store_body(q->store, ev->n, &subject.headers, &subject.body))
         mode = profile_mode(source, &subject);
     subject_fini(&subject);
     store_body_done(q->store);
@@ -29,13 +30,12 @@ static void log_finished(struct sequencer *q, int64_t n)
         totals = store_delivery_totals(q->store, n);
         log_info(
             ev.id, "finished",
-            LS("status", event_status_name(&ev, store_event_end(q->store, n))),
-            LS("provider_id",
-               ev.provider_id && *ev.provider_id ? ev.provider_id : NULL),
-            LS("source", ev.source), LS("workspace", ev.workspace),
-            LS("type", ev.type), LI("sequence", ev.sequence),
-            LI("endpoints", totals.endpoints), LI("dead", totals.dead),
-            LI("attempts", totals.attempts),
+            LS("status",
+               event_status_name(&ev, totals.expired ? END_EXPIRED : END_DONE)),
+            LO("provider_id", ev.provider_id), LS("source", ev.source),
+            LS("workspace", ev.workspace), LS("type", ev.type),
+            LI("sequence", ev.sequence), LI("endpoints", totals.endpoints),
+            LI("dead", totals.dead), LI("attempts", totals.attempts),
             LI("duration_ms", now_ms() - ev.received_ms),
             LS("mode", mode_of(q, &ev)));
     }

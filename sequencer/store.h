@@ -144,6 +144,7 @@ void store_life_set(struct store *s, int64_t event, int64_t endpoint,
 /* Of all deliveries of one event. */
 struct delivery_totals {
     int64_t endpoints, dead, attempts;
+    bool expired; /* all of them died of expires_in */
 };
 struct delivery_totals store_delivery_totals(struct store *s, int64_t event);
 bool store_event_ended(struct store *s, int64_t event);

@@ -29,7 +29,8 @@ static const struct db_statement statements[] = {
      "OR EXISTS (SELECT 1 FROM events WHERE n = ?1 AND status IN (" BUFFERED
      ", " DUPLICATE "))"},
     {AT(event_totals),
-     "SELECT count(*), ifnull(sum(status = 4), 0), ifnull(sum(attempts), 0) "
+     "SELECT count(*), ifnull(sum(status = 4), 0), ifnull(sum(attempts), 0), "
+     "ifnull(min(status = 4 AND reason = 'expired'), 0) "
      "FROM deliveries WHERE event = ?"},
     {AT(event_end), "SELECT " END_OF_EVENT " FROM events WHERE n = ?"},
     {AT(body_add),
@@ -224,7 +225,8 @@ struct delivery_totals store_delivery_totals(struct store *s, int64_t event)
     if (db_step(s->db, q))
         t = (struct delivery_totals){.endpoints = col_i64(q, 0),
                                      .dead = col_i64(q, 1),
-                                     .attempts = col_i64(q, 2)};
+                                     .attempts = col_i64(q, 2),
+                                     .expired = col_i64(q, 3) != 0};
     db_done(q);
     return t;
 }
