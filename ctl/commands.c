@@ -118,15 +118,23 @@ const struct command ctl_commands[] = {
             "request of several events, the body of this one. As long\nas the "
             "archive has it (ingress.archive.keep). Headers that hold a "
             "signature, a token, a\nsecret or a cookie are shown as …. For "
-            "requests that were refused: rejects show.",
+            "requests that were refused: rejects show.\nWith --attempt, the "
+            "body is made of that request; method, URL and headers are kept "
+            "of\nattempts that failed, without secrets and what the endpoint's "
+            "configuration adds; of the\nresponse up to 16 KiB.",
         .examples =
             "  grapnel show evt_01JD3S6Q8W0N8M7V1T2X3Y4Z5A\n"
             "  grapnel show evt_01JD3S6Q8W0N8M7V1T2X3Y4Z5A --raw | jq .\n"
-            "  grapnel show 4c6d9e0a-provider-id --json | jq .body\n",
+            "  grapnel show 4c6d9e0a-provider-id --json | jq .body\n"
+            "  grapnel show evt_01JD3S6Q8W0N8M7V1T2X3Y4Z5A --attempt 2 "
+            "--endpoint crm\n",
         .options = {{"--raw", NULL,
                      "only the body, byte for byte (not to a terminal unless "
                      "it is harmless)"},
-                    {"--headers", NULL, "only the headers"}},
+                    {"--headers", NULL, "only the headers"},
+                    {"--attempt", "N",
+                     "instead, what attempt N sent, and what came back"},
+                    {"--endpoint", "E", "with --attempt: only at this one"}},
         .run = run_show,
     },
     {

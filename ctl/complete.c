@@ -38,6 +38,7 @@ static const struct {
     {NULL, "--count", WORDS_FREE, NULL},
     {NULL, "--rate", WORDS_FREE, NULL},
     {NULL, "--note", WORDS_FREE, NULL},
+    {NULL, "--attempt", WORDS_FREE, NULL},
     {NULL, "--simulate", WORDS_FREE, NULL},
     {NULL, "--id", WORDS_FREE, NULL},
 };

@@ -3,6 +3,7 @@
 #include "bounds.h"
 #include "encoding.h"
 #include "json_text.h"
+#include "show_attempt.h"
 #include "table.h"
 #include "trace_id.h"
 #include "when.h"
@@ -225,15 +226,18 @@ static bool is_better(const json_t *answer, const json_t *than,
                      strcmp(string_of(than, "received_at"), at) != 0);
 }
 
-/* From the ingress that has it. NULL: *code, and a sentence was printed. */
+/* From the ingress that has it. `as_sent`: of a producer's, what endpoints get of
+ * the event with this id; NULL: what came. NULL: *code, and a sentence was printed. */
 static json_t *fetch_request(struct ctl *c, const json_t *event, const char *id,
-                             struct buf *raw, int *code)
+                             const char *as_sent, struct buf *raw, int *code)
 {
     json_t *args = args_for(event, id), *best = NULL;
     const char *away = NULL;
     struct processes p;
     char why[200], away_why[200] = "";
 
+    if (as_sent)
+        json_object_set_new(args, "as_sent", json_string(as_sent));
     buf_init(raw, BODY_MAX_BYTES);
     processes_find(c, &p);
     for (size_t i = 0; i < p.count; i++) {
@@ -306,7 +310,7 @@ static int show_event(struct ctl *c, const json_t *event, const char *id)
 {
     struct buf raw;
     int code = 0;
-    json_t *r = fetch_request(c, event, id, &raw, &code);
+    json_t *r = fetch_request(c, event, id, NULL, &raw, &code);
 
     if (r && json_object_get(event, "id"))
         json_object_set(r, "id", json_object_get(event, "id"));
@@ -318,14 +322,51 @@ static int show_event(struct ctl *c, const json_t *event, const char *id)
     return code;
 }
 
+static int show_one_attempt(struct ctl *c, const json_t *event, const char *id)
+{
+    const char *ours = *string_of(event, "id") ? string_of(event, "id") : id;
+    struct buf raw;
+    int code = 0;
+    json_t *r = fetch_request(c, event, id, ours, &raw, &code);
+
+    code = show_attempt(c, ours, r ? &raw : NULL);
+    json_decref(r);
+    buf_fini(&raw);
+    return code;
+}
+
+/* What of its options can't be together. */
+static const char *wrong_options(const struct ctl *c)
+{
+    const struct parsed *p = &c->parsed;
+    bool attempt = parsed_value(p, "--attempt");
+    int forms = (parsed_value(p, "--raw") != NULL) +
+                (parsed_value(p, "--headers") != NULL) + c->json;
+
+    if (forms > 1)
+        return "of --raw, --headers and --json only one";
+    if (attempt && forms && !c->json)
+        return "--attempt goes with --json only";
+    return !attempt && parsed_value(p, "--endpoint")
+               ? "--endpoint needs --attempt"
+               : NULL;
+}
+
 int run_show(struct ctl *c)
 {
     char *id = trace_event_id(c->parsed.args[0]);
-    json_t *event = find_event(c, id);
+    json_t *event = NULL;
     int code;
 
+    if (wrong_options(c)) {
+        free(id);
+        return complain(EXIT_USAGE, "%s", wrong_options(c));
+    }
+    event = find_event(c, id);
     if (json_object_get(event, "matches"))
         code = trace_print_matches(c, event);
+    else if (parsed_value(&c->parsed, "--attempt"))
+        code = show_one_attempt(c, event, id);
     else
         code = show_event(c, event, id);
     json_decref(event);

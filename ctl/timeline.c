@@ -24,7 +24,8 @@ static bool same(const json_t *a, const json_t *b, const char *key)
  * it is there, knows more of it. */
 static void enrich(json_t *told, const json_t *attempt)
 {
-    static const char *const keys[] = {"sends", "timings", "response", NULL};
+    static const char *const keys[] = {"sends", "request", "timings",
+                                       "response", NULL};
 
     for (size_t i = 0; keys[i]; i++)
         if (json_object_get(attempt, keys[i]))

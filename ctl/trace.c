@@ -3,6 +3,7 @@
 #include "ask.h"
 #include "bounds.h"
 #include "json_text.h"
+#include "show_attempt.h"
 #include "table.h"
 #include "timeline.h"
 #include "trace_id.h"
@@ -271,6 +272,7 @@ static void print_deliveries(struct ctl *c, const json_t *deliveries)
                *next ? ", next attempt " : "",
                *next ? time_of(d, "next_attempt_at") : "");
         print_attempts(c, json_object_get(d, "attempts"));
+        show_responses(json_object_get(d, "attempts"));
     }
 }
 

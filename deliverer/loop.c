@@ -382,8 +382,9 @@ const struct metric deliverer_metrics[] = {
 static const struct db_schema schema = {
     .steps = (const char *const[]){deliverer_store_sql, proto_hop_sql,
                                    deliverer_answers_sql, deliverer_early_sql,
-                                   deliverer_log_sql, deliverer_fresh_sql},
-    .count = 6,
+                                   deliverer_log_sql, deliverer_fresh_sql,
+                                   deliverer_sent_sql},
+    .count = 7,
     .table = "tasks"};
 
 static const struct hop_ops hop_ops = {

@@ -4,6 +4,7 @@
 #include "deliverer.h"
 #include "log.h"
 #include "rows.h"
+#include "sent.h"
 #include "wire.h"
 #include <stdio.h>
 #include <string.h>
@@ -164,8 +165,14 @@ static void record(struct deliverer *d, struct flight *f)
         .timings = f->timings,
         .http_version = (int)f->http_version,
         .sends = f->sends};
+    struct buf sent;
 
+    buf_init(&sent, SENT_MAX_BYTES);
+    if (f->sends && f->outcome != OUTCOME_DELIVERED)
+        sent_pack(f, &sent);
+    row.request = (struct bytes){sent.data ? sent.data : "", sent.len};
     results_put(d, &row);
+    buf_fini(&sent);
     /* Under a grant that is being given back nothing waits here: the sequencer
      * has its counts and times with the result, and hands it to the next. */
     if (f->outcome == OUTCOME_PARKED && t->grant->state == GRANT_OPEN)

@@ -92,7 +92,7 @@ static void prepare_attempts(struct store *s)
     s->sql.attempt_put = prepare(
         s, "INSERT INTO attempts VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, "
            "?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, "
-           "?23)");
+           "?23, ?24)");
     s->sql.attempt_get = prepare(
         s, "SELECT n, attempt_id, grant_id, endpoint, event_id, outcome, "
            "http_status, error, reason, at_ms, duration_ms, attempts, "
@@ -393,6 +393,7 @@ void store_attempt_put(struct store *s, const struct attempt_row *row)
     bind_i64(q, 21, row->timings.total_us);
     bind_i64(q, 22, row->http_version);
     bind_i64(q, 23, row->sends);
+    bind_blob(q, 24, row->request);
     db_run(s->db, q);
 }
 
@@ -428,6 +429,7 @@ static struct attempt_row read_attempt(stmt *q)
                                    .total_us = col_i64(q, 20)};
     row.http_version = (int)col_i64(q, 21);
     row.sends = (int)col_i64(q, 22);
+    row.request = col_blob(q, 23);
     return row;
 }
 

@@ -11,7 +11,8 @@
 #include "settle.h"
 
 extern const char deliverer_store_sql[], deliverer_answers_sql[],
-    deliverer_early_sql[], deliverer_log_sql[], deliverer_fresh_sql[];
+    deliverer_early_sql[], deliverer_log_sql[], deliverer_fresh_sql[],
+    deliverer_sent_sql[];
 
 struct store {
     struct db *db;
@@ -117,6 +118,7 @@ struct attempt_row {
     struct bytes headers; /* of the answer */
     struct timings timings;
     int http_version, sends;
+    struct bytes request; /* what was sent (sent.h); empty: not kept */
 };
 
 void store_attempt_put(struct store *s, const struct attempt_row *row);

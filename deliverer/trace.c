@@ -2,6 +2,7 @@
 #include "deliverer.h"
 #include "json_text.h"
 #include "outcome.h"
+#include "sent.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -46,15 +47,16 @@ static void add_attempt(void *self, const struct attempt_row *row)
     json_array_append_new(
         t->attempts,
         json_pack(
-            "{s:o,s:I,s:o,s:o,s:o,s:I,s:s,s:o,s:o,s:s,s:i,s:o,s:o}", "endpoint",
-            json_text_of(row->endpoint), "n", (json_int_t)row->attempts, "at",
-            json_time(row->at_ms), "http_status",
-            json_number_or_null(row->http_status), "error",
+            "{s:o,s:I,s:o,s:o,s:o,s:I,s:s,s:o,s:o,s:s,s:i,s:o,s:o,s:o}",
+            "endpoint", json_text_of(row->endpoint), "n",
+            (json_int_t)row->attempts, "at", json_time(row->at_ms),
+            "http_status", json_number_or_null(row->http_status), "error",
             json_text_or_null(row->error), "duration_ms",
             (json_int_t)row->duration_ms, "outcome", outcome_name(row->outcome),
             "reason", json_text_or_null(row->reason), "next_attempt_at",
             json_time(row->next_ms), "deliverer", t->d->daemon.name, "sends",
-            row->sends, "timings", trace_timings(&row->timings), "response",
+            row->sends, "request", sent_json(row->request), "timings",
+            trace_timings(&row->timings), "response",
             trace_answer(row->headers, row->response, row->http_version)));
 }
 

@@ -2,6 +2,7 @@
 #include "encoding.h"
 #include "ingress.h"
 #include "json_text.h"
+#include "published.h"
 #include "split.h"
 #include "trace.h"
 #include <stdio.h>
@@ -31,6 +32,20 @@ static void put_body(json_t *out, struct bytes body, int64_t offset)
 }
 
 /* ---- accepted ---- */
+
+/* What endpoints get of a producer's object, which is made of what came. */
+static bool put_published(const struct archive_row *row, const char *id,
+                          struct buf *out)
+{
+    struct published_wrong wrong;
+    struct published p;
+    bool good = published_read(&p, row->body, &wrong) == GR_OK;
+
+    if (good)
+        published_body(&p, id, row->received_ms, out);
+    published_fini(&p);
+    return good;
+}
 
 /* Of a request of several, the body of this event. false: it has none such. */
 static bool find_part(struct bytes *body, const char *request,
@@ -70,6 +85,23 @@ static json_t *describe(struct ingress *g, const char *id,
     return out;
 }
 
+static json_t *describe_as(struct ingress *g, const char *id,
+                           const struct archive_row *row, json_t *args)
+{
+    const char *as_sent = json_string_value(json_object_get(args, "as_sent"));
+    struct bytes body = row->body;
+    struct buf made;
+    json_t *out;
+
+    buf_init(&made, body.n + 4096);
+    if (as_sent && settings_producer(g->daemon.settings, row->source) &&
+        put_published(row, as_sent, &made))
+        body = (struct bytes){made.data, made.len};
+    out = describe(g, id, row, body, offset_of(args));
+    buf_fini(&made);
+    return out;
+}
+
 json_t *show_request(void *self, json_t *args, char why[200])
 {
     struct ingress *g = self;
@@ -91,7 +123,7 @@ json_t *show_request(void *self, json_t *args, char why[200])
     else if (event && !find_part(&row.body, row.event_id, event))
         snprintf(why, 200, "request %.40s has no event %.40s", id, event);
     else
-        out = describe(g, event ? event : id, &row, row.body, offset_of(args));
+        out = describe_as(g, event ? event : id, &row, args);
     store_request_done(&g->store);
     return out;
 }

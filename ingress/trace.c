@@ -233,10 +233,13 @@ const struct control_command ingress_commands[] = {
      "what the archive has of a request, and how often the event was sent "
      "again",
      on_trace},
-    {"request", "id event offset",
-     "a request as it came (event: of several, the body of this one): what it "
-     "is, "
-     "headers with offset 0, and body_b64, a piece of its body_bytes at offset",
+    {"request", "id event offset as_sent",
+     "a request as it came (event: of several, the body of this one; as_sent: "
+     "of "
+     "a producer's, the body that endpoints get of the event with this id): "
+     "what "
+     "it is, headers with offset 0, and body_b64, a piece of its body_bytes at "
+     "offset",
      show_request},
     {"reject", "id offset", "the same of a request that was refused",
      show_reject},

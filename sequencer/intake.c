@@ -14,7 +14,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { RESERVED_COUNT = 1024 };
+enum {
+    RESERVED_COUNT = 1024,
+    VALID_MAX_BYTES = 2 * LABEL_MAX_BYTES, /* of the states that are listed */
+};
 
 int64_t intake_number(struct sequencer *q)
 {
@@ -52,6 +55,28 @@ static int64_t note_keys(struct sequencer *q, const struct finding *f,
 
 /* ---- a valid move? ---- */
 
+/* With the states that are valid, so that a reader need not look them up. */
+static void say_invalid(struct taking *t, const struct state_rules *r,
+                        const char *from)
+{
+    const char *object = t->f.object.data, *to = t->f.state.data;
+    struct buf valid;
+
+    buf_init(&valid, VALID_MAX_BYTES);
+    moves_valid_from(r, from, &valid);
+    if (from)
+        snprintf(t->reason, sizeof t->reason,
+                 "invalid_transition: object %s is %s, which can't become %s; "
+                 "valid is %s",
+                 object, from, to, valid.failed ? "…" : valid.data);
+    else
+        snprintf(t->reason, sizeof t->reason,
+                 "invalid_transition: object %s is new, and can't begin as %s; "
+                 "valid is %s",
+                 object, to, valid.failed ? "…" : valid.data);
+    buf_fini(&valid);
+}
+
 static bool moves(struct sequencer *q, struct taking *t)
 {
     const struct state_rules *r = t->source ? &t->source->states : NULL;
@@ -67,15 +92,8 @@ static bool moves(struct sequencer *q, struct taking *t)
     if (valid)
         store_object_set(q->order, ev->source, ev->workspace, t->f.object.data,
                          to, q->d.loop.now_ms, state_is_last(r, to));
-    else if (from)
-        snprintf(t->reason, sizeof t->reason,
-                 "invalid_transition: object %s is %s, and %s>%s is no move",
-                 t->f.object.data, from, from, to);
     else
-        snprintf(t->reason, sizeof t->reason,
-                 "invalid_transition: object %s is new, and does not begin as "
-                 "%s",
-                 t->f.object.data, to);
+        say_invalid(t, r, from);
     free(from);
     return valid;
 }

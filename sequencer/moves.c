@@ -22,6 +22,23 @@ bool move_is_valid(const struct state_rules *r, const char *from,
     return false;
 }
 
+static void put_state(struct buf *out, const char *state)
+{
+    buf_printf(out, "%s%s", out->len ? ", " : "", state);
+}
+
+void moves_valid_from(const struct state_rules *r, const char *from,
+                      struct buf *out)
+{
+    for (size_t i = 0; !from && i < r->initial.count; i++)
+        put_state(out, r->initial.items[i]);
+    for (size_t i = 0; from && i < r->moves.count; i++)
+        if (leads_from(r->moves.items[i], from))
+            put_state(out, r->moves.items[i] + strlen(from) + 1);
+    if (!out->len)
+        buf_puts(out, "no other state");
+}
+
 bool state_is_last(const struct state_rules *r, const char *state)
 {
     for (size_t i = 0; i < r->moves.count; i++)

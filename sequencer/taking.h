@@ -10,7 +10,7 @@
 #include "store.h"
 #include "streams.h"
 
-enum { REASON_BYTES = 4 * (LABEL_MAX_BYTES + 1) };
+enum { REASON_BYTES = 6 * (LABEL_MAX_BYTES + 1) };
 
 struct taking {
     struct event_row *ev;

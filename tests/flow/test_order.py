@@ -396,8 +396,11 @@ class States(OrderTest):
                                   "ignored", "done"])
         trace = rig.trace(ids[4])
         self.assertEqual(trace["reason"],
-                         "invalid_transition: object o1 is paid, and "
-                         "paid>failed is no move")
+                         "invalid_transition: object o1 is paid, which can't "
+                         "become failed; valid is refunded")
+        self.assertIn("object o1 is open, which can't become refunded; valid "
+                      "is paid, failed", rig.trace(ids[1])["reason"])
+        self.assertIn("valid is refunded", rig.cli_text("trace", ids[4]).stdout)
         self.assertEqual(trace["sequence"], None)
         self.assertEqual([e["id"] for e in rig.cli(
             "events", "--status", "ignored")[0]], [ids[4], ids[3], ids[1]])
@@ -407,7 +410,7 @@ class States(OrderTest):
         rig = self.states(on_invalid="dead_letter")
         paid = self.send(rig, id="m1", object="o1", state="paid")
         trace = rig.wait_status(paid, "ignored")
-        self.assertIn("does not begin as paid", trace["reason"])
+        self.assertIn("can't begin as paid; valid is open", trace["reason"])
         letter = wait_for(lambda: rig.cli("dlq")[0], what="the letter")[0]
         self.assertEqual((letter["reason"], letter["endpoint"]),
                          ("invalid_transition", None))
@@ -435,7 +438,8 @@ class States(OrderTest):
         self.assertEqual(rig.trace(held[0])["status"], "buffered")
         first = send(1, "open")
         rig.receiver.wait(held[0])
-        self.assertIn("paid>open", rig.wait_status(held[1], "ignored")["reason"])
+        self.assertIn("object o1 is paid, which can't become open",
+                      rig.wait_status(held[1], "ignored")["reason"])
         last = send(5, "closed")
         rig.wait_status(last, "buffered")
         self.reload(rig, by="timestamp", timestamp="json:/at", window="100ms")

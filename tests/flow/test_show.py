@@ -139,6 +139,60 @@ class Show(RigTest):
         self.assertEqual(self.bytes_of(rig, "show", answer["id"], "--raw"),
                          whole)
 
+    def test_an_attempt_is_shown_as_it_was_sent(self):
+        rig = self.rig(PRODUCERS)
+        rig.config["endpoints"][0]["headers"] = {"X-Door": "hush"}
+        rig.write_config()
+        rig.receiver.rules({"path": "/crm", "per": "event", "answers": [
+            {"status": 503, "times": 1, "body": "no\x1b[2J " + 2000 * "x",
+             "headers": {"Set-Cookie": "hush=1"}},
+            {"status": 200, "body": "done"}]})
+        rig.start()
+        status, answer = self.post(
+            rig, "/v1/events", json.dumps(
+                {"type": "t", "workspace": "w", "data": {"n": 1.10}}),
+            {"Authorization": "Bearer t0ken", "X-Hush": "a"})
+        self.assertEqual(status, 200, answer)
+        event = answer["id"]
+        failed, done = rig.receiver.wait(event, 2)
+        wait_for(lambda: rig.trace(event)["status"] == "done")
+        found, code = rig.cli("show", event, "--attempt", "1")
+        self.assertEqual((code, len(found)), (0, 1))
+        sent = found[0]["request"]
+        self.assertEqual((sent["method"], sent["url"]),
+                         ("POST", rig.receiver.url("/crm")))
+        headers = {k.lower(): v for k, v in sent["headers"]}
+        self.assertEqual(headers["webhook-id"], event)
+        self.assertEqual({headers["x-door"], headers["webhook-signature"]},
+                         {"\u2026"})
+        self.assertEqual(headers["grapnel-attempt"],
+                         failed.headers["grapnel-attempt"])
+        self.assertEqual(found[0]["sent_body"].encode(), failed.body)
+        self.assertIn("no", found[0]["response"]["body"])
+        for text in [rig.cli_text("show", event, "--attempt", "1").stdout,
+                     json.dumps(found)]:
+            self.assertNotIn("hush", text)
+        text = rig.cli_text("show", event, "--attempt", "1").stdout
+        self.assertIn("> " + failed.body.decode(), text)
+        self.assertIn("< no?[2J xxx", text)
+        text = rig.cli_text("show", event, "--attempt", "2", "--endpoint",
+                            "crm").stdout
+        self.assertIn("> " + done.body.decode(), text)
+        self.assertIn("< done", text)
+        self.assertEqual(rig.cli("show", event, "--attempt", "3")[1], 1)
+        self.assertEqual(rig.cli("show", event, "--attempt", "x")[1], 64)
+        self.assertEqual(rig.cli("show", event, "--endpoint", "crm")[1], 64)
+        # What is kept of it has no secret either.
+        rows = rig.rows("deliverer-1", "SELECT request FROM attempts ORDER BY n")
+        self.assertEqual([bool(r["request"]) for r in rows], [True, False])
+        self.assertNotIn(b"hush", rows[0]["request"])
+        # trace prints the start of what came back.
+        text = rig.cli_text("trace", event).stdout
+        self.assertIn("no?[2J " + 1000 * "x", text)
+        self.assertNotIn(1100 * "x", text)
+        self.assertIn("bytes more)", text)
+        self.assertIn("      done", text)
+
     def test_a_refused_request_keeps_its_body_for_a_day(self):
         rig = self.rig(PRODUCERS, deliverers=0)
         rig.start("ingress")

@@ -15,9 +15,10 @@
 
 static const char *const steps[] = {deliverer_store_sql,   proto_hop_sql,
                                     deliverer_answers_sql, deliverer_early_sql,
-                                    deliverer_log_sql,     deliverer_fresh_sql};
+                                    deliverer_log_sql,     deliverer_fresh_sql,
+                                    deliverer_sent_sql};
 
-enum { LAST = 6 };
+enum { LAST = 7 };
 
 static struct db *open_at(const char *path, int version)
 {

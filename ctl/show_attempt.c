@@ -1,0 +1,229 @@
+#include "show_attempt.h"
+#include "ask.h"
+#include "conf.h"
+#include "encoding.h"
+#include "headers.h"
+#include "json_text.h"
+#include "show.h"
+#include "table.h"
+#include <stdlib.h>
+#include <string.h>
+
+/* Of a response, in trace. */
+enum { RESPONSE_SHOWN_BYTES = 1024 };
+
+static struct bytes text_bytes(const json_t *text)
+{
+    return (struct bytes){json_is_string(text) ? json_string_value(text) : "",
+                          json_string_length(text)};
+}
+
+void show_responses(const json_t *attempts)
+{
+    json_t *a;
+    size_t i;
+
+    json_array_foreach(attempts, i, a)
+    {
+        struct bytes body = text_bytes(
+            json_object_get(json_object_get(a, "response"), "body"));
+
+        if (!body.n)
+            continue;
+        printf("    Response to attempt %s\n", text_of(a, "n"));
+        show_body(body, "      ", RESPONSE_SHOWN_BYTES);
+    }
+}
+
+/* ---- which ---- */
+
+/* Each deliverer adds those that it has made. */
+static json_t *gather(struct ctl *c, const char *id)
+{
+    json_t *all = json_array();
+    struct processes p;
+
+    processes_find(c, &p);
+    for (size_t i = 0; i < p.count; i++) {
+        bool unreachable;
+        char why[200];
+        json_t *answer;
+
+        if (process_rank(p.names[i]) != process_rank("deliverer"))
+            continue;
+        answer = ask(c, p.names[i], "trace", json_pack("{s:s}", "id", id),
+                     ASK_STATUS_MS, &unreachable, why);
+        if (unreachable)
+            complain(0, "%s can't be asked; what it sent is missing here (%s)",
+                     p.names[i], why);
+        json_array_extend(all, json_object_get(answer, "attempts"));
+        json_decref(answer);
+    }
+    processes_fini(&p);
+    return all;
+}
+
+/* The caller's. */
+static json_t *select_of(const json_t *all, int64_t n, const char *endpoint)
+{
+    json_t *out = json_array(), *a;
+    size_t i;
+
+    json_array_foreach(all, i, a)
+    {
+        const char *name = json_string_value(json_object_get(a, "endpoint"));
+
+        if (json_integer_value(json_object_get(a, "n")) == n && name &&
+            (!endpoint || strcmp(name, endpoint) == 0))
+            json_array_append(out, a);
+    }
+    return out;
+}
+
+/* ---- for people ---- */
+
+static void print_sent(const json_t *attempt, const struct buf *body)
+{
+    const json_t *request = json_object_get(attempt, "request");
+
+    if (json_is_object(request)) {
+        printf("> %s %s\n", text_of(request, "method"),
+               text_of(request, "url"));
+        show_headers(json_object_get(request, "headers"), "> ");
+    } else {
+        printf("> (its headers are kept of attempts that failed only)\n");
+    }
+    printf(">\n");
+    if (body)
+        show_body((struct bytes){body->data ? body->data : "", body->len}, "> ",
+                  SIZE_MAX);
+    else
+        printf("> (no ingress has the body any more)\n");
+}
+
+/* Set-Cookie and the like are the endpoint's secrets. */
+static void print_answer_headers(const char *text)
+{
+    char *copy = gr_strdup(text), *rest = copy, *line;
+
+    while ((line = strsep(&rest, "\n"))) {
+        size_t n = strcspn(line, ":");
+        char *safe;
+
+        line[strcspn(line, "\r")] = 0;
+        if (line[n] && headers_secret((struct bytes){line, n}))
+            line[n] = 0;
+        safe = harmless(line);
+        if (*safe)
+            printf("< %s%s\n", safe,
+                   headers_secret((struct bytes){line, n}) ? ": …" : "");
+        free(safe);
+    }
+    free(copy);
+}
+
+static void print_received(const json_t *attempt)
+{
+    const json_t *response = json_object_get(attempt, "response");
+    const char *headers = json_string_value(
+        json_object_get(response, "headers"));
+
+    if (!json_is_object(response)) {
+        printf("< (no response: %s)\n", text_of(attempt, "error"));
+        return;
+    }
+    print_answer_headers(headers ? headers : "");
+    printf("<\n");
+    show_body(text_bytes(json_object_get(response, "body")), "< ", SIZE_MAX);
+}
+
+static void print_attempt(struct ctl *c, const json_t *a,
+                          const struct buf *body)
+{
+    printf("%sattempt %s at %s%s, %s UTC by %s: %s\n\n",
+           colour_on(BOLD, c->colour), text_of(a, "n"), text_of(a, "endpoint"),
+           colour_off(BOLD, c->colour), time_of(a, "at"),
+           text_of(a, "deliverer"), text_of(a, "outcome"));
+    print_sent(a, body);
+    printf("\n");
+    print_received(a);
+}
+
+/* ---- the command ---- */
+
+/* Of secrets in the response's headers, as of those that are printed. */
+static void hide_cookies(json_t *attempt)
+{
+    json_t *response = json_object_get(attempt, "response");
+    const char *text = json_string_value(json_object_get(response, "headers"));
+    char *copy = gr_strdup(text ? text : ""), *rest = copy, *line;
+    struct buf out;
+
+    if (text) {
+        buf_init(&out, 2 * strlen(text) + 64);
+        while ((line = strsep(&rest, "\n"))) {
+            size_t n = strcspn(line, ":");
+            bool secret = line[n] && headers_secret((struct bytes){line, n});
+
+            buf_put(&out, line, secret ? n : strlen(line));
+            buf_puts(&out, secret ? ": …\r" : "");
+            buf_puts(&out, rest ? "\n" : "");
+        }
+        json_object_set_new(response, "headers",
+                            json_text((struct bytes){out.data, out.len}));
+        buf_fini(&out);
+    }
+    free(copy);
+}
+
+static json_t *documents(json_t *found, const struct buf *body)
+{
+    json_t *a;
+    size_t i;
+
+    json_array_foreach(found, i, a)
+    {
+        struct bytes sent = {body && body->data ? body->data : "",
+                             body ? body->len : 0};
+
+        hide_cookies(a);
+        if (body && utf8_valid(sent))
+            json_object_set_new(a, "sent_body", json_text(sent));
+        else if (body)
+            json_object_set_new(a, "sent_body_b64", encoding_base64_json(sent));
+    }
+    return json_incref(found);
+}
+
+int show_attempt(struct ctl *c, const char *id, const struct buf *body)
+{
+    const char *text = parsed_value(&c->parsed, "--attempt"), *why;
+    const char *endpoint = parsed_value(&c->parsed, "--endpoint");
+    json_t *all, *found, *a;
+    int64_t n;
+    size_t i;
+    int code = 0;
+
+    if (conf_parse_int(text, &n, &why) != GR_OK || n < 1)
+        return complain(EXIT_USAGE,
+                        "--attempt: \"%s\" is not a number from 1 on", text);
+    all = gather(c, id);
+    found = select_of(all, n, endpoint);
+    if (!json_array_size(found))
+        code = complain(
+            EXIT_REFUSED,
+            "no deliverer has attempt %lld of %s%s%s: grapnel trace "
+            "lists its attempts; they are kept for history.keep",
+            (long long)n, id, endpoint ? " at " : "", endpoint ? endpoint : "");
+    else if (c->json)
+        print_json(documents(found, body));
+    else
+        json_array_foreach(found, i, a)
+        {
+            printf("%s", i ? "\n" : "");
+            print_attempt(c, a, body);
+        }
+    json_decref(found);
+    json_decref(all);
+    return code;
+}
