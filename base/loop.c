@@ -20,6 +20,7 @@ enum {
     STAND_IN_MS = 20,   /* between two stand-ins */
     LOOK_US = 20,       /* while it commits; each time twice as long */
     LOOK_MOST_US = 50 * 1000,
+    UNWATCHED_MS = 10, /* the longest wait while LOOP_MORE_MAX is exceeded */
 };
 
 void loop_prepare(struct loop *l)
@@ -74,13 +75,20 @@ bool loop_spent(const struct loop *l)
 
 static void wait_for(struct loop *l, int ms)
 {
-    zmq_pollitem_t items[LOOP_WATCH_MAX];
+    zmq_pollitem_t items[LOOP_WATCH_MAX + LOOP_MORE_MAX];
+    int more = 0;
 
     for (int i = 0; i < l->watch_count; i++)
         items[i] = (zmq_pollitem_t){.socket = l->watch[i].socket,
                                     .fd = l->watch[i].fd,
                                     .events = l->watch[i].events};
-    if (zmq_poll(items, l->watch_count, ms) < 0)
+    if (l->more_items)
+        more = l->more_items(l->self, items + l->watch_count, LOOP_MORE_MAX);
+    if (more > LOOP_MORE_MAX) {
+        more = LOOP_MORE_MAX;
+        ms = ms < 0 || ms > UNWATCHED_MS ? UNWATCHED_MS : ms;
+    }
+    if (zmq_poll(items, l->watch_count + more, ms) < 0)
         for (int i = 0; i < l->watch_count; i++)
             items[i].revents = 0;
     for (int i = 0; i < l->watch_count; i++)

@@ -12,8 +12,12 @@
 
 #include "db.h"
 #include "rc.h"
+#include <zmq.h>
 
-enum { LOOP_WATCH_MAX = 16 };
+enum {
+    LOOP_WATCH_MAX = 16,
+    LOOP_MORE_MAX = 64, /* of `more_items` */
+};
 
 struct loop {
     void *self;
@@ -27,6 +31,9 @@ struct loop {
     /* While a commit is under way, when work() has set `read_on`: reads from
      * `read_on_fd` into memory. No rows, and no word of what this turn did. */
     void (*meanwhile)(void *self);
+    /* Sockets to wait for beside the watches, in this wait only. Returns how many there
+     * are; beyond `most` none is written, and the wait is short. May be NULL. */
+    int (*more_items)(void *self, zmq_pollitem_t *items, int most);
 
     /* The same while the loop waits for the disk in any other way (a small commit,
      * the WAL), after some 250 ms and then about each 20 ms, in a thread of

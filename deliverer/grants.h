@@ -59,6 +59,8 @@ struct grants {
     int64_t beat_ms;        /* mono: the next beat */
     int64_t beaten_ms;      /* mono: the last one */
     bool ask;               /* some grant wants its configuration */
+    /* Where the sequencer wants heartbeats, by its last heartbeat_ack. */
+    char inbox[INBOX_MAX_BYTES + 1];
 };
 
 void grants_open(struct deliverer *d); /* read them from disk */

@@ -7,6 +7,7 @@
 #include "le64.h"
 #include "log.h"
 #include "wire.h"
+#include <string.h>
 
 enum {
     WANTED_MAX = 64 * 1024, /* asked about in one beat; the next asks on */
@@ -77,6 +78,8 @@ void grants_pulse(struct deliverer *d, struct bytes frame)
     if (!counts(d, p.run, p.stamp_ms, now))
         return;
     grants_lapse(d, now); /* what lapsed while we slept stays lapsed */
+    if (mailbox_reaches(d->daemon.mailbox, p.inbox))
+        wire_copy(d->grants.inbox, sizeof d->grants.inbox, p.inbox);
     if (lease_end_ms(p.stamp_ms) > d->grants.lease_until_ms)
         d->grants.lease_until_ms = lease_end_ms(p.stamp_ms);
 }
@@ -160,6 +163,16 @@ static uint64_t put_wanted(const struct deliverer *d, struct buf *out)
     return count;
 }
 
+/* The sequencer's address for heartbeats: what it named while our lease holds, else the
+ * inbox of its name, which it always reads. */
+static void find_sequencer(const struct deliverer *d, char *to)
+{
+    if (grants_may_begin(d) && *d->grants.inbox)
+        memcpy(to, d->grants.inbox, sizeof d->grants.inbox);
+    else
+        mailbox_address_of(d->daemon.mailbox, SEQUENCER, to);
+}
+
 static void beat(struct deliverer *d, int64_t now)
 {
     char to[INBOX_MAX_BYTES + 1];
@@ -176,7 +189,7 @@ static void beat(struct deliverer *d, int64_t now)
     b.wanted_count = put_wanted(d, &wanted);
     b.wanted = (struct bytes){wanted.data ? wanted.data : "", wanted.len};
     wire_put_beat(&frame, &b);
-    mailbox_address_of(d->daemon.mailbox, SEQUENCER, to);
+    find_sequencer(d, to);
     /* A beat that finds no room is one that was lost. */
     if (mailbox_send(d->daemon.mailbox, to,
                      (struct bytes){frame.data, frame.len}) != GR_OK)

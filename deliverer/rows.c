@@ -7,8 +7,8 @@
 enum {
     /* A task that has not ended after this gets a row, so that the hop's place
      * can move on; most end before and never cost one. */
-    OPEN_MS = 50,
-    OPEN_SPAN = 1024, /* the same when so many numbers wait behind it */
+    OPEN_MS = 500,
+    OPEN_SPAN = 3072, /* the same when so many numbers wait behind it */
     /* So many of an endpoint's tasks that wait stay in memory when they get
      * rows: about what the sequencer hands out ahead. */
     WAITING_LEAST = 256,

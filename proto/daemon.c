@@ -412,26 +412,41 @@ static void take_frame(struct daemon *d, struct bytes frame, bool *full)
     }
 }
 
-/* Bounded; true: there may be more. */
-static bool take_frames(struct daemon *d)
+/* Take frames of one inbox, `least` in any case. true: it is empty. */
+static bool take_from(struct daemon *d,
+                      gr_rc (*take)(struct mailbox *, zmq_msg_t *), int least,
+                      bool *full)
 {
     zmq_msg_t msg;
-    bool full = hop_resume(d->hop) == GR_AGAIN;
 
-    d->inbox_empty = false;
-    for (int i = 0; i < FRAMES_PER_TURN && !full; i++) {
-        if (hop_taken_count(d->hop) >= TURN_MAX_COUNT ||
-            hop_taken_bytes(d->hop) >= TURN_MAX_BYTES || loop_spent(&d->loop))
-            return true;
-        if (mailbox_take(d->mailbox, &msg) != GR_OK) {
-            d->inbox_empty = true;
+    for (int i = 0; i < FRAMES_PER_TURN && !*full; i++) {
+        if (i >= least &&
+            (hop_taken_count(d->hop) >= TURN_MAX_COUNT ||
+             hop_taken_bytes(d->hop) >= TURN_MAX_BYTES || loop_spent(&d->loop)))
             return false;
-        }
+        if (take(d->mailbox, &msg) != GR_OK)
+            return true;
         take_frame(d, (struct bytes){zmq_msg_data(&msg), zmq_msg_size(&msg)},
-                   &full);
+                   full);
         zmq_msg_close(&msg);
     }
-    return true;
+    return false;
+}
+
+/* Bounded; true: there may be more. The priority inbox is read first. Whatever it took
+ * of the turn, a frame of the other inbox is taken too, so that neither starves. */
+static bool take_frames(struct daemon *d)
+{
+    bool full = hop_resume(d->hop) == GR_AGAIN;
+    bool has_time;
+
+    d->inbox_empty = false;
+    d->priority_empty = take_from(d, mailbox_take_priority, 0, &full);
+    has_time = !d->plan->has_time || d->plan->has_time(d->plan->self);
+    if (has_time)
+        d->inbox_empty = take_from(d, mailbox_take, 1, &full) &&
+                         d->priority_empty;
+    return !d->inbox_empty;
 }
 
 static void check_stopped(struct daemon *d)
@@ -498,6 +513,13 @@ static void meanwhile(void *self)
     struct daemon *d = self;
 
     d->plan->meanwhile(d->plan->self);
+}
+
+static int full_peers(void *self, zmq_pollitem_t *items, int most)
+{
+    struct daemon *d = self;
+
+    return mailbox_full(d->mailbox, items, most);
 }
 
 static void undo(void *self)
@@ -619,6 +641,8 @@ void daemon_start(struct daemon *d, const struct daemon_plan *plan, int argc,
     open_db(d);
     d->zmq = zmq_ctx_new();
     d->mailbox = mailbox_open(d->zmq, d->settings->run_dir, d->name);
+    if (plan->priority_inbox)
+        mailbox_open_priority(d->mailbox);
     d->hop = hop_open(d->db, d->mailbox, plan->hop, d->run, plan->self);
     join_commands(d);
     d->control = control_open(d->zmq, d->settings->run_dir, d->name,
@@ -632,7 +656,10 @@ void daemon_start(struct daemon *d, const struct daemon_plan *plan, int argc,
     d->loop.stand_in = plan->stands_in ? meanwhile : NULL;
     d->loop.undo = undo;
     d->loop.reload = on_hup;
+    d->loop.more_items = full_peers;
     loop_watch_socket(&d->loop, mailbox_socket(d->mailbox));
+    if (plan->priority_inbox)
+        loop_watch_socket(&d->loop, mailbox_priority_socket(d->mailbox));
     loop_watch_socket(&d->loop, control_socket(d->control));
     if (plan->open)
         plan->open(plan->self);

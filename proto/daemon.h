@@ -23,6 +23,7 @@ struct daemon_plan {
     const char *summary;      /* one line */
     const struct db_schema *schema;
     const struct hop_ops *hop;
+    bool priority_inbox; /* bind one (mailbox.h); hop->urgent says for whom */
     const struct control_command *commands; /* beside the common ones */
     const struct metric *metrics;
     int64_t *metric_values;
@@ -38,6 +39,10 @@ struct daemon_plan {
     /* First in a turn, inside the transaction, and again after a reload in the
      * middle of one: nothing is taken before it. */
     void (*begin)(void *self);
+    /* Asked when the priority inbox was read in this turn: may a frame of the other inbox
+     * be taken, too? Its messages stay where they are otherwise, and their sender's window
+     * holds the sender back. NULL: yes. */
+    bool (*has_time)(void *self);
     /* A frame that is not the hop's. Inside the transaction. */
     void (*frame)(void *self, int kind, struct bytes frame);
     /* Rows. Returns ms to sleep at most (see loop.h). Called after frames and
@@ -73,7 +78,8 @@ struct daemon {
     struct loop loop;
     uint64_t run; /* random, this start */
     int64_t started_ms;
-    bool inbox_empty; /* this turn took every frame that had come */
+    bool inbox_empty;    /* this turn took every frame that had come … */
+    bool priority_empty; /* … to the priority inbox, if there is one */
 
     /* daemon.c's own. */
     struct control_command *commands; /* the common ones, then its own */

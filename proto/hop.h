@@ -35,6 +35,11 @@ struct hop_ops {
      * peer has rows of ours that we have not. Inside the turn's transaction.
      * May be NULL. */
     void (*set_back)(void *self, const char *peer, bool we_are_older);
+
+    /* Messages from this peer are applied before those of others: it is told to send
+     * them to the priority inbox, if the process has one (mailbox.h). Acknowledgements
+     * of what we sent come there from every peer. May be NULL. */
+    bool (*urgent)(void *self, const char *peer);
 };
 
 /* Reads its state from `db` (the schema must contain proto_hop_sql). Begins a
@@ -71,6 +76,9 @@ void hop_floor(struct hop *h, const char *peer, uint64_t floor);
 uint64_t hop_floor_of(struct hop *h, const char *peer);
 /* The last number that `peer` has acknowledged. */
 uint64_t hop_cursor(struct hop *h, const char *peer);
+/* From sending a batch to hearing that `peer` has taken it, on average; ms, at least 1.
+ * 0: not measured in this start. */
+int64_t hop_round_trip_ms(const struct hop *h, const char *peer);
 /* Rows not yet acknowledged by `peer`. */
 uint64_t hop_backlog(struct hop *h, const char *peer);
 

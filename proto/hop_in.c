@@ -354,10 +354,18 @@ gr_rc hop_in_runs(struct hop *h, const struct wire_runs *r)
     return GR_OK;
 }
 
+/* Where the sender is to send its messages. */
+static const char *address_for(const struct hop *h, const char *peer)
+{
+    return h->ops->urgent && h->ops->urgent(h->self, peer)
+               ? mailbox_priority_address(h->mailbox)
+               : mailbox_address(h->mailbox);
+}
+
 void hop_in_tell(struct hop *h, struct hop_in *i)
 {
     struct wire_acked a = {.from = wire_text(mailbox_name(h->mailbox)),
-                           .inbox = wire_text(mailbox_address(h->mailbox)),
+                           .inbox = wire_text(address_for(h, i->peer)),
                            .to = wire_text(i->peer),
                            .n = i->n,
                            .run = runs_of(&i->runs, i->n),

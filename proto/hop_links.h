@@ -16,8 +16,6 @@ enum {
     CURSOR_MS = 1000,   /* a kept log's cursor waits so long for other rows */
     ASKED_MOST = 4,     /* in vain: then at the inbox that its name says */
     GO_BACK_MS = 100,   /* one place is gone back to once in this time */
-    BLOCKED_MS = 10,    /* the peer's pipe is full: look again after this … */
-    BLOCKED_MOST_MS = 500, /* … doubled up to this */
     GONE_LOG_MS = 1000, /* missing rows are collected in one line for so long */
     LINKS_MAX = 1024,   /* from how many names we take messages */
     BUFFER_KEPT_BYTES = 4 * 1024 * 1024, /* after a larger frame: give back */
@@ -53,10 +51,12 @@ struct hop_out {
     uint64_t low_n; /* a place below the cursor, said once, and when */
     int64_t low_ms;
     bool behind; /* that it is so was said loudly */
-    int64_t heard_ms, ask_at_ms, ask_wait_ms, blocked_ms, blocked_wait_ms;
-    uint64_t forked_n, forked_run; /* last disagreement said loudly */
-    bool say_runs;                 /* … and to be answered by tell() */
-    unsigned asked;                /* questions since we last heard from it */
+    int64_t heard_ms, ask_at_ms, ask_wait_ms;
+    uint64_t timed_n; /* the round trip of this number is being measured; 0 */
+    int64_t timed_us, round_trip_us; /* since when; the average, 0: none */
+    uint64_t forked_n, forked_run;   /* last disagreement said loudly */
+    bool say_runs;                   /* … and to be answered by tell() */
+    unsigned asked;                  /* questions since we last heard from it */
     uint64_t gone_n; /* the last row that was missing when it was to be sent */
     uint64_t gone_first, gone_count; /* missing rows not yet logged */
     int64_t gone_ms;                 /* when the first of these was found */

@@ -1,6 +1,7 @@
 /* The sender's log: numbers that point at rows the process has anyway. Held are
  * floor … next-1; those of a log that is not kept, past the cursor only. */
 #include "hop_links.h"
+#include <string.h>
 
 void hop_put(struct hop *h, const char *peer, int kind, int64_t ref)
 {
@@ -49,6 +50,14 @@ uint64_t hop_cursor(struct hop *h, const char *peer)
     struct hop_out *o = hop_out_known(h, peer);
 
     return o ? o->cursor : 0;
+}
+
+int64_t hop_round_trip_ms(const struct hop *h, const char *peer)
+{
+    for (size_t k = 0; k < h->out_count; k++)
+        if (strcmp(h->out[k]->peer, peer) == 0)
+            return (h->out[k]->round_trip_us + 999) / 1000;
+    return 0;
 }
 
 uint64_t hop_backlog(struct hop *h, const char *peer)

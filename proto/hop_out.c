@@ -25,11 +25,32 @@ void hop_out_store(struct hop *h, struct hop_out *o)
 
 /* ---- what the receiver says ---- */
 
+/* One number at a time, as TCP does: from its sending until it was taken. A number that
+ * is sent again measures nothing. */
+static void time_sent(struct hop_out *o, uint64_t n)
+{
+    if (o->timed_n)
+        return;
+    o->timed_n = n;
+    o->timed_us = mono_us();
+}
+
+static void time_taken(struct hop_out *o, uint64_t taken)
+{
+    int64_t took = mono_us() - o->timed_us;
+
+    if (!o->timed_n || taken < o->timed_n)
+        return;
+    o->timed_n = 0;
+    o->round_trip_us += o->round_trip_us ? (took - o->round_trip_us) / 8 : took;
+}
+
 /* Go on from `n`: everything after it is sent (again). */
 static void send_from(struct hop_out *o, uint64_t n)
 {
     o->sent = n;
     o->sent_bytes = 0;
+    o->timed_n = 0;
     for (uint64_t k = o->cursor + 1; k <= n; k++)
         o->sent_bytes += o->sizes[k % WINDOW_MAX_COUNT];
 }
@@ -179,7 +200,7 @@ static struct hop_out *heard(struct hop *h, const struct wire_acked *a)
     }
     wire_copy(o->inbox, sizeof o->inbox, a->inbox);
     o->heard_ms = mono_ms();
-    o->ask_at_ms = o->blocked_ms = o->blocked_wait_ms = 0;
+    o->ask_at_ms = 0;
     o->asked = 0;
     return o;
 }
@@ -215,10 +236,12 @@ gr_rc hop_out_acked(struct hop *h, const struct wire_acked *a)
     o = heard(h, a);
     if (!o)
         return GR_OK;
-    if (is_mine(o, a->n, a->run) && is_mine(o, a->taken, a->taken_run))
+    if (is_mine(o, a->n, a->run) && is_mine(o, a->taken, a->taken_run)) {
+        time_taken(o, a->taken);
         believe(h, o, a);
-    else
+    } else {
         disagree(h, o, a->taken, a->taken_run);
+    }
     return GR_OK;
 }
 
@@ -227,11 +250,12 @@ gr_rc hop_out_acked(struct hop *h, const struct wire_acked *a)
 static void begin_batch(struct hop *h, struct hop_out *o, struct wire_batch *b)
 {
     buf_reset(&h->messages);
-    *b = (struct wire_batch){.from = wire_text(mailbox_name(h->mailbox)),
-                             .inbox = wire_text(mailbox_address(h->mailbox)),
-                             .to = wire_text(o->peer),
-                             .prev_run = runs_of(&o->runs, o->sent),
-                             .first = o->sent + 1};
+    *b = (struct wire_batch){
+        .from = wire_text(mailbox_name(h->mailbox)),
+        .inbox = wire_text(mailbox_priority_address(h->mailbox)),
+        .to = wire_text(o->peer),
+        .prev_run = runs_of(&o->runs, o->sent),
+        .first = o->sent + 1};
     b->run = b->first < o->next ? runs_of(&o->runs, b->first) : b->prev_run;
 }
 
@@ -358,14 +382,14 @@ static gr_rc send_batch(struct hop *h, struct hop_out *o, struct wire_batch *b)
 
 static gr_rc send_runs(struct hop *h, struct hop_out *o)
 {
-    struct wire_runs r = {.from = wire_text(mailbox_name(h->mailbox)),
-                          .inbox = wire_text(mailbox_address(h->mailbox)),
-                          .to = wire_text(o->peer),
-                          .next = o->next,
-                          .floor = o->fresh_floor > o->floor ? o->fresh_floor
-                                                             : o->floor,
-                          .place = o->runs_place,
-                          .place_run = o->runs_place_run};
+    struct wire_runs r = {
+        .from = wire_text(mailbox_name(h->mailbox)),
+        .inbox = wire_text(mailbox_priority_address(h->mailbox)),
+        .to = wire_text(o->peer),
+        .next = o->next,
+        .floor = o->fresh_floor > o->floor ? o->fresh_floor : o->floor,
+        .place = o->runs_place,
+        .place_run = o->runs_place_run};
 
     buf_reset(&h->messages);
     r.count = runs_put(&o->runs, &h->messages);
@@ -391,6 +415,7 @@ static bool send_rows(struct hop *h, struct hop_out *o)
         for (uint64_t n = b.first; n < b.first + b.count; n++)
             o->sent_bytes += o->sizes[n % WINDOW_MAX_COUNT];
         o->sent = b.first + b.count - 1;
+        time_sent(o, o->sent);
     }
 }
 
@@ -404,36 +429,20 @@ static void ask(struct hop *h, struct hop_out *o)
     if (o->asked++ >= ASKED_MOST)
         mailbox_address_of(h->mailbox, o->peer, o->inbox);
     begin_batch(h, o, &b);
-    /* Not heard? We ask again. */
-    if (send_batch(h, o, &b) != GR_OK)
-        o->blocked_ms = mono_ms() + BLOCKED_MS;
-}
-
-/* The pipe is full: look again later, and ever later. */
-static int wait_for_room(struct hop_out *o, int64_t now)
-{
-    o->blocked_wait_ms *= 2;
-    if (o->blocked_wait_ms < BLOCKED_MS)
-        o->blocked_wait_ms = BLOCKED_MS;
-    if (o->blocked_wait_ms > BLOCKED_MOST_MS)
-        o->blocked_wait_ms = BLOCKED_MOST_MS;
-    o->blocked_ms = now + o->blocked_wait_ms;
-    return (int)o->blocked_wait_ms;
+    (void)!send_batch(h, o, &b); /* not heard? We ask again */
 }
 
 static int tell_peer(struct hop *h, struct hop_out *o, int64_t now)
 {
     bool idle = o->sent == o->cursor, under_way;
 
-    if (o->blocked_ms > now)
-        return (int)(o->blocked_ms - now);
+    /* A full pipe wakes the loop when it has room (mailbox_full()). */
     if (!mailbox_room(h->mailbox, o->inbox))
-        return wait_for_room(o, now);
+        return ASK_IDLE_MS;
     if (o->say_runs && send_runs(h, o) == GR_OK)
         o->say_runs = false;
     if (!send_rows(h, o))
-        return wait_for_room(o, now);
-    o->blocked_wait_ms = 0;
+        return ASK_IDLE_MS;
     if (idle && o->sent > o->cursor)
         o->ask_wait_ms = ASK_FIRST_MS;
     under_way = o->cursor + 1 < o->next;

@@ -60,6 +60,7 @@ static void forget_out(struct hop_out *o)
     o->next = o->floor = 1;
     o->cursor = o->sent = o->set_back = 0;
     o->sent_bytes = 0;
+    o->timed_n = 0;
     o->runs.count = 0;
     o->dirty = o->say_runs = o->behind = false;
     o->moved_ms = 0;

@@ -18,25 +18,26 @@ enum {
 struct peer {
     char address[INBOX_MAX_BYTES + 1];
     void *push;
+    bool full; /* it had no room when it was last asked */
 };
 
 struct mailbox {
-    void *zmq, *pull;
-    char *run_dir, *name, *address;
+    void *zmq, *pull, *priority;
+    char *run_dir, *name, *address, *priority_address;
     struct peer peers[PEERS_MAX];
     int peer_count;
 };
 
-static char *address_of(const char *run_dir, const char *name)
+static char *address_of(const char *run_dir, const char *name, const char *kind)
 {
-    char *address = gr_printf("ipc://%s/%s.inbox", run_dir, name);
+    char *address = gr_printf("ipc://%s/%s.%s", run_dir, name, kind);
 
     if (strlen(address) - strlen("ipc://") >=
         sizeof((struct sockaddr_un *)0)->sun_path)
         die(EXIT_CONFIG,
             "run_dir: %s is too long a path for a socket (%zu bytes at most, "
-            "with \"/%s.inbox\"): choose a shorter one",
-            run_dir, sizeof((struct sockaddr_un *)0)->sun_path - 1, name);
+            "with \"/%s.%s\"): choose a shorter one",
+            run_dir, sizeof((struct sockaddr_un *)0)->sun_path - 1, name, kind);
     return address;
 }
 
@@ -47,25 +48,38 @@ static void set_int(void *socket, int option, int value)
             zmq_strerror(errno));
 }
 
+static void *bind_to(struct mailbox *m, const char *address)
+{
+    void *pull = zmq_socket(m->zmq, ZMQ_PULL);
+    int64_t frame_max = FRAME_MAX_BYTES;
+
+    if (!pull)
+        die(EXIT_UNAVAILABLE, "no socket: %s", zmq_strerror(errno));
+    set_int(pull, ZMQ_LINGER, 0);
+    set_int(pull, ZMQ_RCVHWM, TAKE_FRAMES);
+    zmq_setsockopt(pull, ZMQ_MAXMSGSIZE, &frame_max, sizeof frame_max);
+    if (zmq_bind(pull, address) != 0)
+        die(EXIT_UNAVAILABLE, "can't bind %s: %s", address,
+            zmq_strerror(errno));
+    return pull;
+}
+
 struct mailbox *mailbox_open(void *zmq, const char *run_dir, const char *name)
 {
     struct mailbox *m = gr_alloc(sizeof *m);
-    int64_t frame_max = FRAME_MAX_BYTES;
 
     m->zmq = zmq;
     m->run_dir = gr_strdup(run_dir);
     m->name = gr_strdup(name);
-    m->address = address_of(run_dir, name);
-    m->pull = zmq_socket(zmq, ZMQ_PULL);
-    if (!m->pull)
-        die(EXIT_UNAVAILABLE, "no socket: %s", zmq_strerror(errno));
-    set_int(m->pull, ZMQ_LINGER, 0);
-    set_int(m->pull, ZMQ_RCVHWM, TAKE_FRAMES);
-    zmq_setsockopt(m->pull, ZMQ_MAXMSGSIZE, &frame_max, sizeof frame_max);
-    if (zmq_bind(m->pull, m->address) != 0)
-        die(EXIT_UNAVAILABLE, "can't bind %s: %s", m->address,
-            zmq_strerror(errno));
+    m->address = address_of(run_dir, name, "inbox");
+    m->pull = bind_to(m, m->address);
     return m;
+}
+
+void mailbox_open_priority(struct mailbox *m)
+{
+    m->priority_address = address_of(m->run_dir, m->name, "priority");
+    m->priority = bind_to(m, m->priority_address);
 }
 
 void mailbox_close(struct mailbox *m)
@@ -75,9 +89,12 @@ void mailbox_close(struct mailbox *m)
     for (int i = 0; i < m->peer_count; i++)
         zmq_close(m->peers[i].push);
     zmq_close(m->pull);
+    if (m->priority)
+        zmq_close(m->priority);
     free(m->run_dir);
     free(m->name);
     free(m->address);
+    free(m->priority_address);
     free(m);
 }
 
@@ -96,9 +113,19 @@ void *mailbox_socket(struct mailbox *m)
     return m->pull;
 }
 
+const char *mailbox_priority_address(const struct mailbox *m)
+{
+    return m->priority ? m->priority_address : m->address;
+}
+
+void *mailbox_priority_socket(struct mailbox *m)
+{
+    return m->priority;
+}
+
 void mailbox_address_of(const struct mailbox *m, const char *peer, char *out)
 {
-    char *address = address_of(m->run_dir, peer);
+    char *address = address_of(m->run_dir, peer, "inbox");
 
     /* bounded by sun_path, well below INBOX_MAX_BYTES */
     memcpy(out, address, strlen(address) + 1);
@@ -123,6 +150,7 @@ static struct peer *connect_to(struct mailbox *m, const char *address)
 {
     struct peer *p = &m->peers[m->peer_count];
 
+    p->full = false;
     if (m->peer_count == PEERS_MAX ||
         !mailbox_reaches(m, (struct bytes){address, strlen(address)}))
         return NULL;
@@ -150,14 +178,41 @@ static struct peer *find(struct mailbox *m, const char *address)
     return connect_to(m, address);
 }
 
-bool mailbox_room(struct mailbox *m, const char *address)
+static bool has_room(const struct peer *p)
 {
-    struct peer *p = find(m, address);
     int events = 0;
     size_t n = sizeof events;
 
-    return p && zmq_getsockopt(p->push, ZMQ_EVENTS, &events, &n) == 0 &&
+    return zmq_getsockopt(p->push, ZMQ_EVENTS, &events, &n) == 0 &&
            (events & ZMQ_POLLOUT);
+}
+
+bool mailbox_room(struct mailbox *m, const char *address)
+{
+    struct peer *p = find(m, address);
+
+    if (!p)
+        return false;
+    p->full = !has_room(p);
+    return !p->full;
+}
+
+int mailbox_full(struct mailbox *m, zmq_pollitem_t *items, int most)
+{
+    int n = 0;
+
+    for (int i = 0; i < m->peer_count; i++) {
+        struct peer *p = &m->peers[i];
+
+        if (!p->full)
+            continue;
+        if (n < most)
+            items[n] = (zmq_pollitem_t){.socket = p->push,
+                                        .events = ZMQ_POLLOUT};
+        n++;
+        p->full = !has_room(p);
+    }
+    return n;
 }
 
 gr_rc mailbox_send(struct mailbox *m, const char *address, struct bytes frame)
@@ -166,16 +221,25 @@ gr_rc mailbox_send(struct mailbox *m, const char *address, struct bytes frame)
 
     if (!p)
         return GR_REFUSE;
-    if (zmq_send(p->push, frame.p, frame.n, ZMQ_DONTWAIT) >= 0)
+    p->full = zmq_send(p->push, frame.p, frame.n, ZMQ_DONTWAIT) < 0;
+    return p->full ? GR_AGAIN : GR_OK;
+}
+
+static gr_rc take_from(void *pull, zmq_msg_t *msg)
+{
+    zmq_msg_init(msg);
+    if (zmq_msg_recv(msg, pull, ZMQ_DONTWAIT) >= 0)
         return GR_OK;
+    zmq_msg_close(msg);
     return GR_AGAIN;
 }
 
 gr_rc mailbox_take(struct mailbox *m, zmq_msg_t *msg)
 {
-    zmq_msg_init(msg);
-    if (zmq_msg_recv(msg, m->pull, ZMQ_DONTWAIT) >= 0)
-        return GR_OK;
-    zmq_msg_close(msg);
-    return GR_AGAIN;
+    return take_from(m->pull, msg);
+}
+
+gr_rc mailbox_take_priority(struct mailbox *m, zmq_msg_t *msg)
+{
+    return m->priority ? take_from(m->priority, msg) : GR_AGAIN;
 }

@@ -1,7 +1,7 @@
 /* dispatch: which delivery goes out when. A delivery is out when it is
  * unfinished and carries its endpoint's present grant. An endpoint has at most
- * its window out, so one that is slow or down costs its neighbours nothing:
- * what does not fit waits here, on disk.
+ * its window out (window.h), so one that is slow or down costs its neighbours
+ * nothing: what does not fit waits here, on disk.
  *
  * Endpoints take turns, and within one its lanes do (lane.h): a few of each, so
  * that neither an endpoint nor a workspace with much waiting starves the rest.
@@ -17,10 +17,10 @@
 #include <strings.h>
 
 enum {
-    WINDOW_LEAST = 256, /* keeps a fast endpoint busy over a round trip */
-    WINDOW_TIMES = 2,   /* of max_in_flight */
-    ROOM_COUNT = 16384, /* tasks that one deliverer holds in memory */
-    LINK_COUNT = 8192,  /* rows waiting in the log to one deliverer */
+    /* What one deliverer holds in memory; it has room for twice as many tasks. */
+    ROOM_COUNT = 16384,
+    ROOM_BYTES = 48 * 1024 * 1024, /* of 64 MiB */
+    LINK_COUNT = 8192, /* rows waiting in the log to one deliverer */
     PER_TURN = 256,
     PER_LANE = 16,    /* of one lane, before it is the next one's turn */
     SHARE_LEAST = 16, /* of one endpoint, likewise */
@@ -31,18 +31,11 @@ int64_t delivery_ref(int64_t event, int64_t endpoint)
     return event << EVENT_BITS_ENDPOINT | endpoint;
 }
 
-static int64_t window(const struct endpoint *e)
-{
-    int64_t w = WINDOW_TIMES * e->settings->max_in_flight;
-
-    return w > WINDOW_LEAST ? w : WINDOW_LEAST;
-}
-
 static bool has_room(const struct sequencer *q, const struct endpoint *e)
 {
     return e->grant && e->home && e->settings && !e->recalling &&
-           !e->sweeping && e->laning == SETTLED && e->out < window(e) &&
-           e->home->out < ROOM_COUNT &&
+           !e->sweeping && e->laning == SETTLED && e->out < e->window.size &&
+           e->home->out < ROOM_COUNT && e->home->out_bytes < ROOM_BYTES &&
            hop_backlog(q->d.hop, e->home->name) < LINK_COUNT;
 }
 
@@ -61,6 +54,7 @@ uint64_t dispatch_task(struct sequencer *q, struct endpoint *e, int64_t event,
     if (!parked) { /* a parked one waits on the home's disk */
         e->out++;
         e->home->out++;
+        e->home->out_bytes += e->window.bytes;
     }
     return n;
 }
@@ -156,6 +150,12 @@ static int bury(struct sequencer *q, struct endpoint *e, int most)
     return n;
 }
 
+/* Deliveries wait for it, and its window is full. */
+static bool is_crowded(const struct endpoint *e)
+{
+    return e->waiting && e->grant && e->settings && e->out >= e->window.size;
+}
+
 /* It has something to do that takes rows. */
 static bool is_wanting(const struct sequencer *q, const struct endpoint *e)
 {
@@ -179,11 +179,29 @@ static int serve(struct sequencer *q, struct endpoint *e, int most)
     return n;
 }
 
+/* How much each endpoint may have out, and about how many bytes each deliverer has. */
+static void look_at_windows(struct sequencer *q)
+{
+    for (size_t i = 0; i < q->deliverer_count; i++)
+        q->deliverers[i]->out_bytes = 0;
+    for (size_t i = 0; i < q->endpoint_count; i++) {
+        struct endpoint *e = &q->endpoints[i];
+
+        if (!e->home || !e->settings)
+            continue;
+        window_look(&e->window, q->d.loop.awake_ms,
+                    hop_round_trip_ms(q->d.hop, e->home->name),
+                    e->settings->max_in_flight);
+        e->home->out_bytes += e->out * e->window.bytes;
+    }
+}
+
 int dispatch_work(struct sequencer *q)
 {
     int left = PER_TURN, wanting = 0, share;
     size_t count = q->endpoint_count;
 
+    look_at_windows(q);
     for (size_t i = 0; i < count; i++)
         wanting += is_wanting(q, &q->endpoints[i]);
     share = wanting ? PER_TURN / wanting : 0;
@@ -196,10 +214,13 @@ int dispatch_work(struct sequencer *q)
         if (is_wanting(q, e))
             left -= serve(q, e, share < left ? share : left);
     }
-    for (size_t i = 0; i < count; i++)
-        if (is_wanting(q, &q->endpoints[i]))
-            return 0;
-    return -1;
+    wanting = 0;
+    q->crowded = false;
+    for (size_t i = 0; i < count; i++) {
+        q->crowded = q->crowded || is_crowded(&q->endpoints[i]);
+        wanting += is_wanting(q, &q->endpoints[i]);
+    }
+    return wanting ? 0 : -1;
 }
 
 /* ---- the task, as it leaves ---- */
@@ -300,6 +321,7 @@ bool dispatch_load(struct sequencer *q, const char *peer, uint64_t n,
     struct endpoint *e = endpoint_by_id(q, ref & (ENDPOINTS_MAX - 1));
     struct delivery_row d;
     struct event_row ev;
+    size_t before = out->len;
     bool there;
 
     if (!e || !e->home || strcmp(e->home->name, peer) != 0)
@@ -310,6 +332,8 @@ bool dispatch_load(struct sequencer *q, const char *peer, uint64_t n,
             put_task(q, e, &ev, &d, out);
     store_done(q->store);
     store_delivery_done(q->store);
+    if (there)
+        window_sent(&e->window, out->len - before);
     return there;
 }
 

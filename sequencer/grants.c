@@ -205,14 +205,14 @@ static void recall(struct sequencer *q)
     }
 }
 
-/* Silence is judged only when all that has come was read, and time in which we
- * stood still ourselves does not count. */
+/* Silence is judged only when all heartbeats that have come were read (they come to the
+ * priority inbox), and time in which we stood still ourselves does not count. */
 static void judge_silence(struct sequencer *q)
 {
     for (size_t i = 0; i < q->deliverer_count; i++) {
         struct deliverer *d = q->deliverers[i];
 
-        if (q->d.inbox_empty && !d->say_pulse &&
+        if (q->d.priority_empty && !d->say_pulse &&
             q->d.loop.awake_ms - d->answered_ms > q->silence_ms)
             grants_end_all(q, d,
                            "it has been silent for longer than its lease");

@@ -81,10 +81,11 @@ static gr_rc say(struct sequencer *q, const struct deliverer *d, struct buf *b)
 
 static void say_pulse(struct sequencer *q, struct deliverer *d)
 {
-    struct wire_pulse p = {.from = wire_text(q->d.name),
-                           .inbox = wire_text(mailbox_address(q->d.mailbox)),
-                           .run = d->run,
-                           .stamp_ms = d->stamp_ms};
+    struct wire_pulse p = {
+        .from = wire_text(q->d.name),
+        .inbox = wire_text(mailbox_priority_address(q->d.mailbox)),
+        .run = d->run,
+        .stamp_ms = d->stamp_ms};
     struct buf b;
 
     buf_init(&b, FRAME_MAX_BYTES);
@@ -100,7 +101,7 @@ static gr_rc say_granted(struct sequencer *q, const struct deliverer *d,
 {
     struct wire_granted g = {
         .from = wire_text(q->d.name),
-        .inbox = wire_text(mailbox_address(q->d.mailbox)),
+        .inbox = wire_text(mailbox_priority_address(q->d.mailbox)),
         .run = d->run,
         .stamp_ms = d->stamp_ms,
         .grant = e->grant,
@@ -115,9 +116,10 @@ static gr_rc say_granted(struct sequencer *q, const struct deliverer *d,
 
 static void say_voided(struct sequencer *q, struct deliverer *d, uint64_t grant)
 {
-    struct wire_voided v = {.from = wire_text(q->d.name),
-                            .inbox = wire_text(mailbox_address(q->d.mailbox)),
-                            .grant = grant};
+    struct wire_voided v = {
+        .from = wire_text(q->d.name),
+        .inbox = wire_text(mailbox_priority_address(q->d.mailbox)),
+        .grant = grant};
     struct buf b;
 
     buf_init(&b, FRAME_MAX_BYTES);

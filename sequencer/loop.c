@@ -19,6 +19,7 @@ enum {
     LOOK_MS = 1000,
     PURGE_PER_TURN = 64,
     ORDER_PER_TURN = 128,
+    EVENTS_MORE = 16, /* in a turn, than deliveries ended */
     WORKSPACES_CACHED = 65536,
     CONFIG_MAX_BYTES = 16 * 1024 * 1024,
 };
@@ -57,6 +58,7 @@ gr_rc loop_apply(void *self, const char *from, uint64_t n, struct bytes msg)
         if (wire_get_accepted(&accepted, msg) != GR_OK)
             return GR_REFUSE;
         doors_came(q->doors, from, accepted.received_ms);
+        q->event_credit--;
         return intake_accepted(q, &accepted);
     case WIRE_KIND_RESULT:
         return wire_get_result(&result, msg) == GR_OK
@@ -121,6 +123,37 @@ void loop_set_back(void *self, const char *peer, bool we_are_older)
 
     doors_set_back(q->doors, peer);
     grants_set_back(q, peer, we_are_older);
+}
+
+/* Deliverers: their results make room for the next tasks, while the events that wait
+ * are safe in ingress. */
+bool loop_urgent(void *self, const char *peer)
+{
+    struct sequencer *q = self;
+
+    for (size_t i = 0; i < q->deliverer_count; i++)
+        if (strcmp(q->deliverers[i]->name, peer) == 0)
+            return true;
+    return false;
+}
+
+/* While more deliveries wait than their endpoints' windows permit, events are taken as
+ * fast as deliveries end, and a few more: else the events, which ingress has safely, would
+ * take the time of the deliveries. A turn in which none ended leaves time for events,
+ * however many wait: then it is their endpoints that are slow. */
+bool loop_has_time(void *self)
+{
+    struct sequencer *q = self;
+    int ended = hop_taken_count(q->d.hop);
+
+    if (!q->crowded || !ended) {
+        q->event_credit = 0;
+        return true;
+    }
+    q->event_credit += ended + EVENTS_MORE;
+    if (q->event_credit > TURN_MAX_COUNT)
+        q->event_credit = TURN_MAX_COUNT;
+    return q->event_credit > 0;
 }
 
 void loop_frame(void *self, int kind, struct bytes frame)

@@ -110,8 +110,10 @@ static const struct metric_family families[] = {
     {0},
 };
 
-static const struct hop_ops hop = {
-    .apply = loop_apply, .load = loop_load, .set_back = loop_set_back};
+static const struct hop_ops hop = {.apply = loop_apply,
+                                   .load = loop_load,
+                                   .set_back = loop_set_back,
+                                   .urgent = loop_urgent};
 
 /* sequencer: says what each event is, who gets it, and what became of it.
  *
@@ -134,6 +136,7 @@ int main(int argc, char **argv)
                    "every delivery's state.",
         .schema = &sequencer_schema,
         .hop = &hop,
+        .priority_inbox = true,
         .commands = sequencer_commands,
         .metrics = metrics,
         .families = families,
@@ -143,6 +146,7 @@ int main(int argc, char **argv)
         .open = loop_open,
         .restored = loop_restored,
         .begin = loop_begin,
+        .has_time = loop_has_time,
         .frame = loop_frame,
         .work = loop_work,
         .tell = loop_tell,

@@ -57,6 +57,7 @@ static void move(struct coming *c, int to)
 /* The home has it no more, or has parked it. */
 static void left_window(struct coming *c)
 {
+    c->e->window.ended++;
     if (c->e->out > 0)
         c->e->out--;
     if (c->e->home && c->e->home->out > 0)

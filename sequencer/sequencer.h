@@ -8,6 +8,7 @@
 #include "retention.h"
 #include "subscriptions.h"
 #include "ulid.h"
+#include "window.h"
 #include "wire.h"
 #include "workspace.h"
 #include <jansson.h>
@@ -114,7 +115,8 @@ struct deliverer {
     bool say_pulse;
     uint64_t *wanted; /* grants it asked about in the last beat */
     size_t wanted_count;
-    int64_t out; /* tasks it has and has not parked */
+    int64_t out;       /* tasks it has and has not parked */
+    int64_t out_bytes; /* about; of all its endpoints */
     /* watch.c: numbers below watch_n were given to it long ago; those below
      * watch_next were at watch_ms (awake). */
     uint64_t watch_n, watch_next;
@@ -154,6 +156,7 @@ struct endpoint {
     bool recalling;         /* was; nothing more is given out under its grant */
     bool say_granted;       /* its home is to hear of the grant */
     int64_t out;            /* tasks at home, neither parked nor ended */
+    struct window window;   /* how many those may be */
     bool waiting;           /* there may be deliveries that may go out */
     bool sweeping;          /* there may be some under grants that ended */
     struct out_row watched; /* watch.c: the last that was looked at */
@@ -214,6 +217,9 @@ struct sequencer {
     size_t turn;        /* counts turns, for taking turns */
     size_t watch_turn;  /* the same, of watch.c */
     int64_t watched_ms; /* mono: its last look */
+    bool
+        crowded; /* some deliveries waited as their endpoint's window was full */
+    int64_t event_credit; /* events that may be taken while it is so (loop.c) */
     bool purge_keys, purge_events,
         purge_order;   /* there may be something to forget */
     int64_t purged_ms; /* wall: when `purged_to` began anew */

@@ -218,7 +218,8 @@ static inline void end_set_back(void *self, const char *peer, bool we_are_older)
     e->pending_count = 0;
 }
 
-static const struct hop_ops end_ops = {end_apply, end_load, end_set_back};
+static const struct hop_ops end_ops = {
+    .apply = end_apply, .load = end_load, .set_back = end_set_back};
 
 static const char *const end_steps[] = {
     "CREATE TABLE applied(id INTEGER PRIMARY KEY, peer TEXT, n INTEGER,"

@@ -33,7 +33,7 @@ static gr_rc apply(void *self, const char *from, uint64_t n, struct bytes msg)
     (void)self, (void)from, (void)n, (void)msg;
     return GR_OK;
 }
-static const struct hop_ops ops = {apply, NULL, NULL};
+static const struct hop_ops ops = {.apply = apply};
 static const struct metric metrics[] = {
     {"grapnel_test_things_total", METRIC_COUNTER, "things", "counted"},
     {"grapnel_test_level", METRIC_GAUGE, "", "measured"},

@@ -232,7 +232,8 @@ static int64_t fuzz_ms(void)
 
 static void changed_frames_break_nothing(void **state)
 {
-    static const struct hop_ops any = {apply_any, end_load, end_set_back};
+    static const struct hop_ops any = {
+        .apply = apply_any, .load = end_load, .set_back = end_set_back};
     struct pair *p = *state;
 
     log_open("test", LOG_ERROR + 1, false);

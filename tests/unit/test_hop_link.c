@@ -187,7 +187,8 @@ static gr_rc apply_largest(void *self, const char *from, uint64_t n,
 
 static void the_largest_message_there_may_be_passes(void **state)
 {
-    static const struct hop_ops largest = {apply_largest, load_largest, NULL};
+    static const struct hop_ops largest = {.apply = apply_largest,
+                                           .load = load_largest};
     struct pair *p = *state;
     struct end *ends[] = {&p->a, &p->b};
 
@@ -484,6 +485,42 @@ static void the_cursor_of_an_archive_waits_for_rows(void **state)
     assert_no_alarm(&p->a, &p->b);
 }
 
+/* The receiver does not read, so the pipe to it is full. When it reads, the sender's loop
+ * wakes and it goes on: no clock is moved here, so nothing waits for a timer. */
+static void a_full_pipe_goes_on_as_soon_as_it_has_room(void **state)
+{
+    struct pair *p = *state;
+    zmq_pollitem_t items[2];
+    int written = 0;
+
+    pair_start(p);
+    end_write(&p->a, "b", SMALL, 1);
+    run_through(&p->a, &p->b);
+    for (; written < 3000 && !mailbox_full(p->a.mailbox, items, 2); written++) {
+        end_write(&p->a, "b", MIDDLING, 1);
+        end_turn(&p->a);
+    }
+    assert_in_range(written, 64, 2999);
+    assert_int_equal(zmq_poll(items, 1, 0), 0); /* there is no room */
+    end_write(&p->a, "b", MIDDLING, 200);
+    for (int i = 0; i < 2000 && !is_through(&p->a, &p->b); i++) {
+        int n = mailbox_full(p->a.mailbox, items, 1);
+
+        end_turn(&p->b);
+        if (n)
+            assert_true(zmq_poll(items, 1, 5000) >= 0);
+        end_turn(&p->a);
+    }
+    for (int i = 0; i < 1000 && !is_through(&p->a, &p->b); i++) {
+        usleep(1000); /* frames are on their way; the test clock stands still */
+        end_turn(&p->b);
+        end_turn(&p->a);
+    }
+    assert_true(is_through(&p->a, &p->b));
+    assert_int_equal(mailbox_full(p->a.mailbox, items, 1), 0);
+    assert_exactly(&p->b, "a", 1, (uint64_t)written + 201);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -510,6 +547,7 @@ int main(void)
         PAIR_TEST(many_starts_while_the_peer_is_away),
         PAIR_TEST(an_idle_pair_asks_now_and_then_and_not_more),
         PAIR_TEST(the_cursor_of_an_archive_waits_for_rows),
+        PAIR_TEST(a_full_pipe_goes_on_as_soon_as_it_has_room),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
