@@ -34,6 +34,9 @@
       "of the archive that are in use")                                       \
     C(BACKLOG, "backlog", METRIC_GAUGE, "events",                             \
       "kept and not yet handed on to the sequencer")                          \
+    C(PACED, "paced", METRIC_GAUGE, "",                                       \
+      "1: responses are delayed, as events wait longer than "                 \
+      "ingress.target_delay")                                                 \
     C(ROOM_BYTES, "room_bytes", METRIC_GAUGE, "bytes",                        \
       "free on the file system of the archive")
 

@@ -7,6 +7,7 @@
 #include "door.h"
 #include "http.h"
 #include "intake.h"
+#include "pace.h"
 #include "rejects.h"
 #include "room.h"
 #include "store.h"
@@ -23,6 +24,9 @@ struct ingress {
     struct http_bounds bounds;
     struct intake intake;
     struct room room;
+    struct pace pace;
+    int http_watch;       /* of the loop */
+    int64_t pace_said_ms; /* mono: last line of the log about it; 0 */
     struct door door;
     struct rejects rejects;
     struct ulid ids;

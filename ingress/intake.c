@@ -230,7 +230,7 @@ bool intake_work(struct ingress *g)
     struct intake *t = &g->intake;
     size_t count = 0, bytes = 0;
 
-    for (int64_t most = share(t);
+    for (int64_t most = g->pace.on ? t->pending_count : share(t);
          most && !TAILQ_EMPTY(&t->pending) && count < TURN_MAX_COUNT &&
          bytes < TURN_MAX_BYTES && !db_full(g->daemon.db);
          most--) {

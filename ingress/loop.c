@@ -62,7 +62,7 @@ static void open_all(void *self)
     set_bounds(g, s);
     g->http = http_open(s->ingress.host, s->ingress.port, &g->bounds,
                         &intake_http_ops, g, siblings_are_there, &g->daemon);
-    loop_watch_fd(&g->daemon.loop, http_fd(g->http));
+    g->http_watch = loop_watch_fd(&g->daemon.loop, http_fd(g->http));
     g->daemon.loop.read_on_fd = http_fd(g->http);
     log_info(NULL, "listening", LS("host", s->ingress.host),
              LI("port", s->ingress.port));
@@ -78,6 +78,7 @@ static void publish(struct ingress *g)
     g->counts[COUNT_ARCHIVE_ROWS] = g->room.last_n - g->room.first_n + 1;
     g->counts[COUNT_ARCHIVE_BYTES] = g->room.used_bytes;
     g->counts[COUNT_BACKLOG] = (int64_t)hop_backlog(g->daemon.hop, SEQUENCER);
+    g->counts[COUNT_PACED] = g->pace.on;
     g->counts[COUNT_ROOM_BYTES] = g->room.free_bytes;
 }
 
@@ -135,6 +136,60 @@ static void end_stall(struct ingress *g)
     g->stalled_ms = 0;
 }
 
+/* The sequencer is there. */
+static bool responds(struct ingress *g)
+{
+    struct hop_link l;
+    int at = 0;
+
+    while (hop_links(g->daemon.hop, &at, &l))
+        if (l.out && strcmp(l.peer, SEQUENCER) == 0)
+            return l.heard_ms && g->daemon.loop.mono_ms - l.heard_ms < AWAY_MS;
+    return false;
+}
+
+/* The sequencer is there and takes what we send. */
+static bool handing_on(struct ingress *g)
+{
+    return hop_backlog(g->daemon.hop, SEQUENCER) && responds(g);
+}
+
+/* Ten times a second is enough; pace.c sees to that. */
+static void look_at_pace(struct ingress *g)
+{
+    bool was_on = g->pace.on;
+    int64_t mono_ms = g->daemon.loop.mono_ms;
+
+    pace_look(&g->pace,
+              &(struct pace_facts){
+                  .now_ms = mono_ms,
+                  .cursor = hop_cursor(g->daemon.hop, SEQUENCER),
+                  .backlog = hop_backlog(g->daemon.hop, SEQUENCER),
+                  .responds = responds(g) && !g->daemon.loop.stopping,
+                  .target_ms = g->daemon.settings->ingress.target_delay_ms});
+    if (!g->pace.on || was_on ||
+        (g->pace_said_ms && mono_ms - g->pace_said_ms < MINUTE_MS))
+        return;
+    g->pace_said_ms = mono_ms;
+    log_info(NULL,
+             "events arrive faster than the sequencer takes them: responses "
+             "are delayed",
+             LI("waiting", hop_backlog(g->daemon.hop, SEQUENCER)),
+             LI("taken_per_s", g->pace.per_s), LI("wait_ms", g->pace.wait_ms));
+}
+
+/* Requests are read, and responses written, unless this is a pause; then the loop does not
+ * wake for them. Returns how long it may sleep, in ms. */
+static int turn_http(struct ingress *g)
+{
+    int pause_ms = pace_pause_ms(&g->pace, mono_us());
+
+    g->daemon.loop.watch[g->http_watch].events = pause_ms ? 0 : ZMQ_POLLIN;
+    return pause_ms ? pause_ms
+                    : http_run(g->http, g->daemon.loop.now_ms,
+                               g->daemon.loop.mono_ms);
+}
+
 static int work(void *self)
 {
     struct ingress *g = self;
@@ -152,13 +207,16 @@ static int work(void *self)
                                          loop->mono_ms, &room_ms);
     /* A group that was read during the last commit is on its way to the disk before
      * meanwhile() writes the answers of that. */
+    look_at_pace(g);
     group = intake_has_group(&g->intake);
     if (!group)
-        http_ms = http_run(g->http, loop->now_ms, loop->mono_ms);
+        http_ms = turn_http(g);
     more = store_pending(g);
-    loop->read_on = intake_stored_group(&g->intake);
+    pace_stored(&g->pace, mono_us(), g->intake.stored_count,
+                g->counts[COUNT_CONNECTIONS]);
+    loop->read_on = intake_stored_group(&g->intake) && !g->pace.on;
     if (group && !loop->read_on) /* a full disk took less */
-        http_ms = http_run(g->http, loop->now_ms, loop->mono_ms);
+        http_ms = turn_http(g);
     rejects_ms = rejects_work(&g->rejects, g, loop->stopping);
     publish(g);
     more |= !intake_idle(g); /* their answers are written by the next turn */
@@ -236,20 +294,6 @@ static void undo(void *self)
 static void reload(void *self, struct settings *fresh)
 {
     set_bounds(self, fresh);
-}
-
-/* The sequencer is there and takes what we send. */
-static bool handing_on(struct ingress *g)
-{
-    struct hop_link l;
-    int at = 0;
-
-    if (!hop_backlog(g->daemon.hop, SEQUENCER))
-        return false;
-    while (hop_links(g->daemon.hop, &at, &l))
-        if (l.out && strcmp(l.peer, SEQUENCER) == 0)
-            return l.heard_ms && g->daemon.loop.mono_ms - l.heard_ms < AWAY_MS;
-    return false;
 }
 
 /* What is not handed on is safe on disk, so an absent sequencer keeps nobody

@@ -288,6 +288,7 @@ struct settings {
         int64_t max_body_bytes;
         int64_t max_connections;
         int64_t read_timeout_ms;
+        int64_t target_delay_ms;
         int64_t archive_keep_ms;
         int64_t archive_max_bytes;
         struct cidr *trusted_proxies;

@@ -88,6 +88,15 @@ const struct conf_section settings_ingress_section = {
              .min = 100,
              .max = HOUR_MS,
              .help = "how long a request may take to arrive"},
+            {.name = "target_delay",
+             .type = &conf_as_duration,
+             AT(settings, ingress.target_delay_ms),
+             .fallback = "500ms",
+             .min = 100,
+             .max = HOUR_MS,
+             .help = "while accepted events wait longer than this for the "
+                     "sequencer, responses are delayed, each by about a "
+                     "second at most, to leave the machine to deliveries"},
             {.name = "trusted_proxies",
              .type = &settings_as_networks,
              AT(settings, ingress.trusted_proxies),

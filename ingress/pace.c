@@ -1,0 +1,86 @@
+#include "pace.h"
+#include "bounds.h"
+#include "clock.h"
+
+enum {
+    LOOK_MS = 100,
+    SMOOTHING = 8,
+    PAUSE_MOST_US = 100 * 1000,
+    /* A response waits for one pause for each group of requests before it. */
+    RESPONSE_MOST_US = 1000 * 1000,
+    /* Time that a late wake-up has cost is made good up to this. */
+    SLACK_US = 20 * 1000,
+};
+
+static int64_t clamp(int64_t v, int64_t least, int64_t most)
+{
+    return v < least ? least : v > most ? most : v;
+}
+
+/* Only while events wait: a sequencer with nothing to take says nothing of its speed. */
+static void measure(struct pace *p, const struct pace_facts *f)
+{
+    int64_t took_ms = f->now_ms - p->looked_ms, now;
+
+    if (!p->looked_ms || f->cursor < p->cursor || !f->backlog)
+        return;
+    now = (int64_t)(f->cursor - p->cursor) * SECOND_MS / took_ms;
+    p->per_s += p->per_s ? (now - p->per_s) / SMOOTHING : now;
+}
+
+/* On above the target, and off below half of it. In between the rate brings the wait back
+ * to the target: half of what is taken at twice the target, five quarters below it. */
+static void decide(struct pace *p, const struct pace_facts *f)
+{
+    int64_t rate = p->per_s > 0 ? p->per_s : 1;
+
+    p->wait_ms = (int64_t)f->backlog * SECOND_MS / rate;
+    if (!f->responds || !p->per_s)
+        p->on = false;
+    else if (p->wait_ms > f->target_ms)
+        p->on = true;
+    else if (p->wait_ms < f->target_ms / 2)
+        p->on = false;
+    if (!p->on) {
+        p->next_us = 0;
+        return;
+    }
+    p->allowed = rate * f->target_ms / (p->wait_ms > 0 ? p->wait_ms : 1);
+    p->allowed = clamp(p->allowed, rate / 2, rate + rate / 4);
+    if (p->allowed < 1)
+        p->allowed = 1;
+}
+
+void pace_look(struct pace *p, const struct pace_facts *f)
+{
+    if (p->looked_ms && f->now_ms - p->looked_ms < LOOK_MS)
+        return;
+    measure(p, f);
+    p->looked_ms = f->now_ms;
+    p->cursor = f->cursor;
+    decide(p, f);
+}
+
+void pace_stored(struct pace *p, int64_t now_us, int64_t events,
+                 int64_t connections)
+{
+    int64_t groups = (connections + TURN_MAX_COUNT - 1) / TURN_MAX_COUNT;
+    int64_t most = RESPONSE_MOST_US / (groups > 0 ? groups : 1);
+
+    if (!p->on)
+        return;
+    if (p->next_us < now_us - SLACK_US)
+        p->next_us = now_us - SLACK_US;
+    p->next_us += events * 1000000 / p->allowed;
+    if (most > PAUSE_MOST_US)
+        most = PAUSE_MOST_US;
+    if (p->next_us > now_us + most)
+        p->next_us = now_us + most;
+}
+
+int pace_pause_ms(const struct pace *p, int64_t now_us)
+{
+    if (!p->on || p->next_us <= now_us)
+        return 0;
+    return (int)((p->next_us - now_us + 999) / 1000);
+}
