@@ -495,9 +495,11 @@ static void print_copies(struct ctl *ctl, const struct restore *r)
     }
     rfc3339(since, oldest_ms);
     printf("\nWhat was stored after %s (%s ago) is lost, unless a process that "
-           "was not restored\nstill has it. The sequencer begins a new "
-           "grapnel-series.\n",
-           since, human_ms(now_ms() - oldest_ms, ago));
+           "was not restored\nstill has it.%s\n",
+           since, human_ms(now_ms() - oldest_ms, ago),
+           has_kind(r, kind_of("sequencer"))
+               ? " The sequencer begins a new grapnel-series."
+               : "");
     if (r->aside)
         printf("The replaced files are in %s. Delete them when you need them "
                "no more.\n",
@@ -535,11 +537,18 @@ static bool is_ready(struct restore *r, const char *const *names)
     return true;
 }
 
+static bool is_same_folder(const char *one, const char *other)
+{
+    struct stat a, b;
+
+    return stat(one, &a) == 0 && stat(other, &b) == 0 && a.st_ino == b.st_ino &&
+           a.st_dev == b.st_dev;
+}
+
 int run_restore(struct ctl *c)
 {
     static const char *const keys[] = {"state_dir", NULL};
     struct restore r = {0};
-    struct stat a, b;
     int code = EXIT_REFUSED;
 
     need_settings(c, keys, "nothing was restored");
@@ -550,9 +559,13 @@ int run_restore(struct ctl *c)
     if (mkdir(r.state_dir, 0700) != 0 && errno != EEXIST)
         complain(EXIT_REFUSED, "state_dir: %s can't be made: %s", r.state_dir,
                  strerror(errno));
-    r.in_place = stat(r.from, &a) == 0 && stat(r.state_dir, &b) == 0 &&
-                 a.st_ino == b.st_ino && a.st_dev == b.st_dev;
-    if (is_ready(&r, c->parsed.args + 1) && (r.in_place || swap(&r)))
+    r.in_place = is_same_folder(r.from, r.state_dir);
+    if (is_same_folder(r.from, r.staging))
+        complain(EXIT_REFUSED,
+                 "%s is this command's own folder, which it empties first: "
+                 "name the folder of the backup",
+                 r.from);
+    else if (is_ready(&r, c->parsed.args + 1) && (r.in_place || swap(&r)))
         code = report(c, &r);
     restore_fini(&r);
     return code;

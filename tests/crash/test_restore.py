@@ -429,6 +429,14 @@ class Command(Restore):
         with self.subTest("no such process"):
             self.refused(rig, "deliverer-7.db: No such file", args=["deliverer-7"])
             self.refused(rig, "nobody is not the name", args=["nobody"])
+        with self.subTest("its own folder"):
+            staging = rig.state_dir / "restore.new"
+            shutil.copytree(self.backup, staging)
+            text = rig.cli_text("restore", staging)
+            self.assertEqual(text.returncode, 1, text)
+            self.assertIn("which it empties first", text.stderr)
+            self.assertEqual(sorted(p.name for p in staging.iterdir()),
+                             sorted(p.name for p in self.backup.iterdir()))
         with self.subTest("it was interrupted before"):
             marker = rig.state_dir / "restore.unfinished"
             marker.write_text("dlqd\nsequencer\n")
@@ -473,6 +481,10 @@ class Command(Restore):
         self.assertEqual(text.returncode, 0, text)
         self.assertRegex(text.stdout, r"sequencer +restored .*copied at 20")
         self.assertRegex(text.stdout, r"What was stored after 20.* is lost")
+        self.assertIn("a new grapnel-series", text.stdout)
+        text = rig.cli_text("restore", self.backup, "dlqd")
+        self.assertIn("is lost", text.stdout)
+        self.assertNotIn("grapnel-series", text.stdout)
         self.assertEqual({r["id"] for r in rig.rows(
             "sequencer", "SELECT id FROM events")}, {a["id"] for a in kept})
         rig.start()
