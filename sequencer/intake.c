@@ -89,11 +89,13 @@ static bool moves(struct sequencer *q, struct taking *t)
         return true;
     from = store_object(q->order, ev->source, ev->workspace, t->f.object.data);
     valid = t->forced || move_is_valid(r, from, to);
-    if (valid)
+    if (valid) {
         store_object_set(q->order, ev->source, ev->workspace, t->f.object.data,
                          to, q->d.loop.now_ms, state_is_last(r, to));
-    else
+        store_transition_add(q->store, ev->n, t->f.object.data, from, to);
+    } else {
         say_invalid(t, r, from);
+    }
     free(from);
     return valid;
 }

@@ -7,12 +7,14 @@
 
 extern const char sequencer_store_sql[], sequencer_parts_sql[],
     sequencer_order_sql[], sequencer_replay_sql[], sequencer_streams_sql[],
-    sequencer_answers_sql[], sequencer_gone_sql[], sequencer_digests_sql[];
+    sequencer_answers_sql[], sequencer_gone_sql[], sequencer_digests_sql[],
+    sequencer_transitions_sql[];
 
 static const char *const steps[] = {
-    sequencer_store_sql,   proto_hop_sql,        sequencer_parts_sql,
-    sequencer_order_sql,   sequencer_replay_sql, sequencer_streams_sql,
-    sequencer_answers_sql, sequencer_gone_sql,   sequencer_digests_sql};
+    sequencer_store_sql,      proto_hop_sql,        sequencer_parts_sql,
+    sequencer_order_sql,      sequencer_replay_sql, sequencer_streams_sql,
+    sequencer_answers_sql,    sequencer_gone_sql,   sequencer_digests_sql,
+    sequencer_transitions_sql};
 const struct db_schema sequencer_schema = {
     .steps = steps, .count = COUNT_OF(steps), .table = "workspaces"};
 
@@ -57,6 +59,7 @@ static const struct db_statement statements[] = {
     {AT(purge_body), "DELETE FROM bodies WHERE event = ?"},
     {AT(purge_part), "DELETE FROM parts WHERE event = ?"},
     {AT(purge_digest), "DELETE FROM event_digests WHERE event = ?"},
+    {AT(purge_transition), "DELETE FROM transitions WHERE event = ?"},
     {AT(purge_deliveries), "DELETE FROM deliveries WHERE event = ?"},
     {AT(purge_attempts), "DELETE FROM attempts WHERE event = ?"},
 };
@@ -219,9 +222,9 @@ void store_deliverer_set(struct store *s, const char *name, uint64_t id)
 
 static void forget_event(struct store *s, int64_t n)
 {
-    stmt *const all[] = {s->purge_deliveries, s->purge_attempts,
-                         s->purge_body,       s->purge_part,
-                         s->purge_digest,     s->purge_event};
+    stmt *const all[] = {
+        s->purge_deliveries, s->purge_attempts,   s->purge_body, s->purge_part,
+        s->purge_digest,     s->purge_transition, s->purge_event};
 
     for (size_t i = 0; i < COUNT_OF(all); i++) {
         bind_i64(all[i], 1, n);

@@ -63,6 +63,15 @@ void store_digest_add(struct store *s, int64_t event, struct bytes digest);
 /* Is that of this event known, and another? */
 bool store_digest_differs(struct store *s, int64_t event, struct bytes digest);
 
+/* The valid transition that an event made. `from` NULL: its object was new. */
+void store_transition_add(struct store *s, int64_t event, const char *object,
+                          const char *from, const char *to);
+/* false: it made none. The texts are borrowed until store_transition_done();
+ * `*from` is "" when the object was new. */
+bool store_transition(struct store *s, int64_t event, const char **object,
+                      const char **from, const char **to);
+void store_transition_done(struct store *s);
+
 /* ---- workspaces ---- */
 
 /* From the cache or the table; made when there is none. */

@@ -39,6 +39,10 @@ static const struct db_statement statements[] = {
     {AT(body_drop), "DELETE FROM bodies WHERE event = ?"},
     {AT(digest_add), "INSERT OR REPLACE INTO event_digests VALUES(?, ?)"},
     {AT(digest), "SELECT digest FROM event_digests WHERE event = ?"},
+    {AT(transition_add),
+     "INSERT OR REPLACE INTO transitions VALUES(?, ?, ?, ?)"},
+    {AT(transition), "SELECT object, from_state, to_state FROM transitions "
+                     "WHERE event = ?"},
     {AT(part_add), "INSERT INTO parts(event, request) VALUES(?, ?)"},
     {AT(part_of), "SELECT request FROM parts WHERE event = ?"},
     {AT(parts), "SELECT " EVENT_COLUMNS ", " END_OF_EVENT
@@ -291,4 +295,33 @@ bool store_digest_differs(struct store *s, int64_t event, struct bytes digest)
     }
     db_done(s->digest);
     return differs;
+}
+
+/* ---- transitions ---- */
+
+void store_transition_add(struct store *s, int64_t event, const char *object,
+                          const char *from, const char *to)
+{
+    bind_i64(s->transition_add, 1, event);
+    bind_text(s->transition_add, 2, object);
+    bind_text(s->transition_add, 3, from ? from : "");
+    bind_text(s->transition_add, 4, to);
+    db_run(s->db, s->transition_add);
+}
+
+bool store_transition(struct store *s, int64_t event, const char **object,
+                      const char **from, const char **to)
+{
+    bind_i64(s->transition, 1, event);
+    if (!db_step(s->db, s->transition))
+        return false;
+    *object = col_text(s->transition, 0);
+    *from = col_text(s->transition, 1);
+    *to = col_text(s->transition, 2);
+    return true;
+}
+
+void store_transition_done(struct store *s)
+{
+    db_done(s->transition);
 }

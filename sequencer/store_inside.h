@@ -12,12 +12,13 @@ struct store {
     stmt *endpoints, *endpoint_add, *endpoint_set, *endpoint_state,
         *endpoints_forget, *deliverers, *deliverer_set;
     stmt *purge_look, *purge_event, *purge_body, *purge_part, *purge_digest,
-        *purge_deliveries, *purge_attempts;
+        *purge_transition, *purge_deliveries, *purge_attempts;
     /* store_events.c */
     stmt *last_event, *event_add, *event_set, *event, *event_by_id, *event_n,
         *event_ended, *event_end, *event_totals;
     stmt *body_add, *body, *body_drop;
     stmt *digest_add, *digest;
+    stmt *transition_add, *transition;
     stmt *part_add, *part_of, *parts;
     /* store_deliveries.c */
     stmt *delivery_add, *delivery, *delivery_set, *delivery_out, *delivery_due,

@@ -76,6 +76,20 @@ static void tell_repeat(struct trace *t, const struct event_row *e)
     tell_acts(t, e);
 }
 
+static void tell_transition(struct trace *t, const struct event_row *e)
+{
+    const char *object, *from, *to;
+
+    if (!store_transition(t->q->store, e->n, &object, &from, &to))
+        ;
+    else if (*from)
+        trace_say(t, trace_gone_ms(e), "state of %s: %s to %s", object, from,
+                  to);
+    else
+        trace_say(t, trace_gone_ms(e), "state of %s: begins as %s", object, to);
+    store_transition_done(t->q->store);
+}
+
 void trace_event_itself(struct trace *t, const struct event_row *e)
 {
     int64_t at_ms = trace_gone_ms(e);
@@ -86,6 +100,7 @@ void trace_event_itself(struct trace *t, const struct event_row *e)
         trace_say(t, e->taken_ms,
                   "held back: earlier ones of its stream have not come");
     tell_order(t, e);
+    tell_transition(t, e);
     if (e->status == EVENT_SPLIT)
         trace_say(t, e->taken_ms,
                   "a request of %s: each is an event of its own", e->reason);

@@ -402,6 +402,13 @@ class States(OrderTest):
                       "is paid, failed", rig.trace(ids[1])["reason"])
         self.assertIn("valid is refunded", rig.cli_text("trace", ids[4]).stdout)
         self.assertEqual(trace["sequence"], None)
+        told = ["\n".join(e["what"] for e in rig.trace(i)["timeline"])
+                for i in ids]
+        self.assertIn("state of o1: begins as open", told[0])
+        self.assertIn("state of o1: open to paid", told[2])
+        self.assertIn("state of o1: paid to refunded", told[5])
+        for invalid in (told[1], told[3], told[4]):
+            self.assertNotIn("state of o1", invalid)
         self.assertEqual([e["id"] for e in rig.cli(
             "events", "--status", "ignored")[0]], [ids[4], ids[3], ids[1]])
         self.assertEqual(rig.cli("dlq")[0], [])

@@ -287,7 +287,9 @@ class Requeue(Retries):
         self.assertEqual(count("--workspace", "acme"), 1)
         self.assertEqual(count("--type", "project.*"), 1)
         self.assertEqual(count("--endpoint", "crm", "--reason", "rejected"), 2)
-        self.assertEqual(count("--source", "none"), 0)
+        self.assertEqual(count("--source", "plane"), 2)
+        with self.subTest("a source that is not known is an error"):
+            self.assertEqual(rig.cli("dlq", "--source", "none")[1], 1)
         self.assertEqual(count("--since", "1h"), 2)
         until = (datetime.datetime.now(datetime.timezone.utc)
                  - datetime.timedelta(hours=1)).strftime("%Y-%m-%dT%H:%M:%SZ")

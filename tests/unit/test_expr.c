@@ -337,7 +337,8 @@ static void source_init(struct source *s, const char *provider)
 
 static void source_fini(struct source *s)
 {
-    struct expr *all[] = {&s->id, &s->type, &s->action, &s->workspace};
+    struct expr *all[] = {&s->id,     &s->delivery_id, &s->type,
+                          &s->action, &s->workspace,   &s->mode};
 
     for (size_t i = 0; i < COUNT_OF(all); i++)
         expr_fini(all[i]);

@@ -26,6 +26,7 @@ struct trial {
     const struct verify *v;
     struct settings *settings;
     EVP_PKEY *key;
+    const char *workspace; /* that is asked for; NULL: the example's own */
     struct sample sample;
     struct buf headers; /* what is sent, in the end; with :query */
     int64_t now_ms;
@@ -81,6 +82,7 @@ static void make(struct trial *t, struct bytes body, bool given)
     struct wish w = {.uuid = "7c9e6679-7425-40de-944b-e07fc1f90ae7",
                      .n = 1,
                      .now_ms = NOW_MS,
+                     .workspace = t->workspace,
                      .has_body = given,
                      .given = body};
     char why[200] = "";
@@ -492,6 +494,7 @@ static void understood(struct trial *t)
     const char *why;
     char *last;
 
+    t->workspace = t->source->workspace.kind == EXPR_NONE ? NULL : "demo";
     make(t, text(""), false);
     s.headers = held(&t->headers);
     s.body = held(&t->sample.body);
