@@ -126,14 +126,22 @@ static const char *unquoted(const char *text, size_t line, size_t last)
 static void put_quote_hint(char out[100], const char *text, size_t line,
                            size_t last)
 {
-    const char *at = unquoted(text, line, last);
-    int n = at ? (int)strcspn(at, *at == '$' ? "}\n" : " ,]}\r\n") : 0;
+    const char *at = unquoted(text, line, last), *end = at, *start = at;
 
     out[0] = 0;
-    if (at && *at == '$' && at[n] == '}')
-        n++;
-    if (at)
-        snprintf(out, 100, "; quote it: \"%.*s\"", n < 60 ? n : 60, at);
+    if (!at)
+        return;
+    end += strcspn(at, *at == '$' ? "}\r\n" : " ,]}\r\n");
+    if (*at == '$' && *end == '}')
+        end++;
+    /* Quotes are around the whole value: "Bearer ${X}". */
+    while (start > text && !strchr("[{,\n", start[-1]) &&
+           (start[-1] != ':' || *start != ' '))
+        start--;
+    start += strspn(start, " \t-");
+    if (end - start > 60)
+        end = start + 60;
+    snprintf(out, 100, "; quote it: \"%.*s\"", (int)(end - start), start);
 }
 
 /* libyaml says where in two ways: by mark, or, for bytes that are no text, by

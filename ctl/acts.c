@@ -87,13 +87,15 @@ static void print_attempt(const json_t *a)
                *error = text_of(a, "error"),
                *next = text_of(a, "next_attempt_at"),
                *reason = text_of(a, "reason");
+    bool waits = strcmp(text_of(a, "outcome"), "parked") == 0;
 
     printf("attempt %s: ", text_of(a, "n"));
     if (*status)
         printf("status %s", status);
     if (*error && !*status)
         printf("%s", error);
-    printf(", %s%s%s", text_of(a, "outcome"), *reason ? ": " : "", reason);
+    printf(", %s%s%s", waits ? "failed" : text_of(a, "outcome"),
+           *reason ? ": " : "", reason);
     if (*next)
         printf(", next attempt at %s %s", time_of(a, "next_attempt_at"),
                when_zone());

@@ -592,7 +592,7 @@ const struct command ctl_commands[] = {
                 "that was made while all\nprocesses were stopped. Without a "
                 "PROCESS all copies in DIR are restored; there must be\none of "
                 "ingress, sequencer and dlqd at least. The processes must be "
-                "stopped.\n\n"
+                "stopped. Run it\nas the user that owns state_dir.\n\n"
                 "The copies are checked before anything is changed. What they "
                 "replace is kept in\nstate_dir/replaced-TIME. What was stored "
                 "after the copies were made is lost; the\nsequencer begins a "

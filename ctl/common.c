@@ -27,6 +27,7 @@ int complain(int code, const char *fmt, ...)
         die(EXIT_STORAGE, "out of memory");
     va_end(ap);
     safe = harmless(text);
+    fflush(stdout); /* both may be one file: no error in the middle of a line */
     fprintf(stderr, "grapnel: %s\n", safe);
     free(safe);
     free(text);
@@ -187,7 +188,7 @@ bool is_endpoint(struct ctl *c, const char *name)
 
 void print_json(json_t *doc)
 {
-    json_dumpf(doc, stdout, JSON_INDENT(2));
+    json_dumpf(doc, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(15));
     putchar('\n');
     json_decref(doc);
 }

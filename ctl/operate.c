@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 /* Ask each process, with the args that `args_for` makes (NULL: none). */
 typedef json_t *args_fn(const char *process, const char *arg);
@@ -115,13 +116,17 @@ static bool holds_databases(const char *path)
     return holds;
 }
 
-/* The folder's full name, for the caller to free; NULL after a sentence. */
-static char *make_folder(const char *dir)
+/* The folder's full name, for the caller to free; NULL after a sentence. The
+ * processes write the copies, so one that root makes belongs to their user. */
+static char *make_folder(const char *dir, const char *run_dir)
 {
     struct stat st;
     char *path;
+    bool made = mkdir(dir, 0700) == 0;
 
-    if (mkdir(dir, 0700) != 0 && errno != EEXIST) {
+    if ((!made && errno != EEXIST) ||
+        (made && geteuid() == 0 && stat(run_dir, &st) == 0 &&
+         chown(dir, st.st_uid, st.st_gid) != 0)) {
         complain(EXIT_REFUSED, "%s can't be made: %s", dir, strerror(errno));
         return NULL;
     }
@@ -149,7 +154,7 @@ int run_backup(struct ctl *c)
     json_t *rows;
 
     need_run_dir(c);
-    dir = make_folder(c->parsed.args[0]);
+    dir = make_folder(c->parsed.args[0], c->run_dir);
     if (!dir)
         return EXIT_REFUSED;
     rows = ask_each(c, "backup", ASK_LONG_MS, backup_args, dir);

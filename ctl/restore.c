@@ -545,6 +545,27 @@ static bool is_same_folder(const char *one, const char *other)
            a.st_dev == b.st_dev;
 }
 
+/* The processes could not open what another user puts there. */
+static bool is_owner(const struct restore *r)
+{
+    struct stat st;
+
+    if (stat(r->state_dir, &st) != 0) {
+        complain(EXIT_REFUSED, "state_dir: %s: %s", r->state_dir,
+                 strerror(errno));
+        return false;
+    }
+    if (st.st_uid == geteuid())
+        return true;
+    complain(EXIT_REFUSED,
+             "state_dir: %s belongs to user %u, and this command runs as user "
+             "%u, whose files the processes could not open: run it as user %u "
+             "(runuser -u NAME -- grapnel restore …). Nothing was changed",
+             r->state_dir, (unsigned)st.st_uid, (unsigned)geteuid(),
+             (unsigned)st.st_uid);
+    return false;
+}
+
 int run_restore(struct ctl *c)
 {
     static const char *const keys[] = {"state_dir", NULL};
@@ -565,7 +586,8 @@ int run_restore(struct ctl *c)
                  "%s is this command's own folder, which it empties first: "
                  "name the folder of the backup",
                  r.from);
-    else if (is_ready(&r, c->parsed.args + 1) && (r.in_place || swap(&r)))
+    else if (is_owner(&r) && is_ready(&r, c->parsed.args + 1) &&
+             (r.in_place || swap(&r)))
         code = report(c, &r);
     restore_fini(&r);
     return code;

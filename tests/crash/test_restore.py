@@ -11,6 +11,7 @@ import shutil
 import sqlite3
 import struct
 import sys
+import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "rig"))
 from rig import RigTest, main, wait_for
@@ -491,6 +492,30 @@ class Command(Restore):
         self.goes_on(rig)
         self.all_known_and_done(rig, self.acks)
         self.says(rig, "a new series of sequence numbers begins")
+
+    @unittest.skipUnless(os.geteuid() == 0, "only root can change an owner")
+    def test_root_leaves_no_files_that_the_processes_cannot_open(self):
+        """P2, P4: a backup's folder is for the user of the processes; a restore
+        by another user is refused before anything is changed."""
+        other = 12345
+        rig = self.rig().start()
+        os.chown(rig.run_dir, other, other)
+        backup = rig.folder / "backup"
+        rows, code = rig.cli("backup", backup)
+        self.assertEqual(code, 0, rows)
+        self.assertEqual(backup.stat().st_uid, other)
+        rig.stop()
+        before = sorted(os.listdir(rig.state_dir))
+        os.chown(rig.state_dir, other, other)
+        done = rig.cli_text("restore", backup)
+        self.assertEqual(done.returncode, 1, done)
+        self.assertIn(f"belongs to user {other}", done.stderr)
+        self.assertEqual(sorted(os.listdir(rig.state_dir)), before)
+        os.chown(rig.state_dir, 0, 0)
+        with self.subTest("only what was restored is said to be older"):
+            done = rig.cli_text("restore", backup, "dlqd")
+            self.assertEqual(done.returncode, 0, done)
+            self.assertNotIn("grapnel-series", done.stdout)
 
     def test_a_snapshot_that_was_rolled_back(self):
         """P2: the old bytes in the same files: nothing tells, so the operator

@@ -58,7 +58,7 @@ class Acts(RigTest):
 class Retry(Acts):
     def test_a_waiting_delivery_is_tried_now_with_its_own_budget(self):
         """P2: each retry is one attempt of the budget, and the last one ends it."""
-        rig = self.pipeline(fails(3), policy={"max_attempts": 3})
+        rig = self.pipeline(fails(4), policy={"max_attempts": 4})
         event, = self.waiting(rig)
         first, code = self.retry(rig, event)
         self.assertEqual((code, first["accepted"], first["result"]),
@@ -67,11 +67,16 @@ class Retry(Acts):
                          (2, "parked"))
         said = rig.cli_text("retry", event)
         self.assertEqual(said.returncode, 0, said.stderr)
-        self.assertIn("attempt 3: status 503, dead: budget_attempts",
+        self.assertIn("attempt 3: status 503, failed, next attempt at 20",
+                      said.stdout)
+        said = rig.cli_text("retry", event)
+        self.assertEqual(said.returncode, 0, said.stderr)
+        self.assertIn("attempt 4: status 503, dead: budget_attempts",
                       said.stdout)
         self.until(rig, event, "dead")
         self.assertEqual([r.headers["grapnel-attempt"]
-                          for r in self.requests(rig, event)], ["1", "2", "3"])
+                          for r in self.requests(rig, event)],
+                         ["1", "2", "3", "4"])
         self.assertNotIn("grapnel-replay", self.requests(rig, event)[-1].headers)
         self.assertIn("retry at crm asked for by",
                       str(rig.trace(event)["timeline"]))

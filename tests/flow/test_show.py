@@ -69,6 +69,9 @@ class Show(RigTest):
         text = rig.cli_text("show", event, "--headers").stdout
         self.assertIn("X-Plane-Event: ", text)
         self.assertNotIn(body.decode(), text)
+        for both in ("--headers", "--json"):
+            done = rig.cli_text("show", event, "--raw", both)
+            self.assertEqual((done.returncode, done.stdout), (64, ""), done)
         # By the provider's id, and what is known to ingress alone.
         provider = rig.trace(event)["provider_id"]
         if provider:

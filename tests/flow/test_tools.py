@@ -71,6 +71,12 @@ class Tools(unittest.TestCase):
             self.tool("down")
             self.assertNothingLeft()
             self.tool("down")
+        with self.subTest("another endpoint may be down"):
+            text = self.config.read_text().replace(
+                "endpoints:\n", "endpoints:\n  - {name: mine, url: \"http://"
+                "127.0.0.1:1/\", allow_private: true}\n", 1)
+            self.config.write_text(text)
+            self.assertIn("Grapnel is up", self.tool("up", "--detach"))
 
     def test_scale_touches_only_what_changes(self):
         self.tool("up", "--detach", GRAPNEL_DELIVERERS="3")

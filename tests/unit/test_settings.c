@@ -477,7 +477,12 @@ static void what_must_be_quoted_is_pointed_out(void **state)
                  "quote it: \"${URL}\"");
     expect_error("endpoints: [{name: a, url: 'http://a', headers: "
                  "{Authorization: Bearer ${TOKEN}}}]\n",
-                 "quote it");
+                 "quote it: \"Bearer ${TOKEN}\"");
+    expect_error("endpoints:\n  - name: a\n    workspaces:\n      - a\n"
+                 "      - *x\n",
+                 "quote it: \"*x\"");
+    expect_error("endpoints: [{name: a, url: https://${HOST}/x}]\n",
+                 "quote it: \"https://${HOST}");
     expect_error("endpoints: [{name: a, types: [*created]}]\n",
                  "quote it: \"*created\"");
     expect_error("log: {level: @x}\n", "quote it: \"@x\"");
