@@ -67,8 +67,9 @@ void hop_put(struct hop *h, const char *peer, int kind, int64_t ref);
  * once per peer after hop_open(); hop_put()'s `ref` must then be hop_next(). */
 void hop_own_log(struct hop *h, const char *peer, int kind);
 uint64_t hop_next(struct hop *h, const char *peer);
-/* For a log whose rows stay after they were acknowledged (so that a peer that
- * comes back from an older copy can be told again). Call once per peer. */
+/* For a log whose rows stay after they were acknowledged, until hop_floor(): a peer
+ * that comes back from an older copy, or without its database, gets them again. Call
+ * once per peer, after hop_open(). */
 void hop_keep_log(struct hop *h, const char *peer);
 /* Rows below `floor` are held no more (both kinds of log above). Inside a
  * transaction. */

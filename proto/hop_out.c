@@ -109,7 +109,7 @@ static void disagree(struct hop *h, struct hop_out *o, uint64_t n, uint64_t run)
 }
 
 /* A receiver with no place at all, though it acknowledged once: its store is
- * gone. It begins at our cursor; older rows come only on an operator's word. */
+ * gone. It begins at our cursor. (Of a kept log it gets what is held.) */
 static void begin_afresh(struct hop *h, struct hop_out *o)
 {
     if (!o->fresh_floor) {
@@ -212,7 +212,7 @@ static void believe(struct hop *h, struct hop_out *o,
     if (a->n < o->cursor) {
         if (!is_low_indeed(o, a->n))
             return;
-        if (a->taken == 0 && o->floor > 1)
+        if (a->taken == 0 && o->floor > 1 && (o->own || !o->keep))
             begin_afresh(h, o);
         else
             go_back_to(h, o, a);

@@ -288,7 +288,7 @@ static bool abandon(struct sequencer *q, const char *event_id,
     d->reason = "abandoned";
     d->deliverer = by;
     store_delivery_set(q->store, d);
-    letters_dead(q, d->event, e->id, d->life, (struct bytes){"", 0});
+    letters_dead(q, d, (struct bytes){"", 0});
     q->metrics[METRIC_DEAD]++;
     /* The operator has decided, so it halts no lane. */
     if (!d->grant)

@@ -140,7 +140,7 @@ static int bury(struct sequencer *q, struct endpoint *e, int most)
         d.deliverer = by;
         d.reason = "endpoint_removed";
         store_delivery_set(q->store, &d);
-        letters_dead(q, events[i], e->id, d.life, (struct bytes){"", 0});
+        letters_dead(q, &d, (struct bytes){"", 0});
         q->metrics[METRIC_DEAD]++;
         free(error);
         free(by);

@@ -206,7 +206,7 @@ static void tell_dlqd(struct sequencer *q, const struct taking *t)
                  t->source->states.invalid_is_dead);
 
     if (dead)
-        letters_dead(q, t->ev->n, 0, t->life + 1, (struct bytes){"", 0});
+        letters_refused(q, t->ev, t->life + 1);
     else if (t->life && t->ev->status != EVENT_BUFFERED)
         letters_recovered(q, t->ev->n, 0, t->life);
     if (t->ev->status == EVENT_ROUTED && !t->wanted)

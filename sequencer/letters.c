@@ -1,4 +1,4 @@
-/* letters: what dlqd is told, and what it sends back. */
+/* letters: dead letters on their way to dlqd, and what dlqd sends back. */
 #include "blocks.h"
 #include "log.h"
 #include "replay.h"
@@ -7,7 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { DROP_PER_TURN = 64 };
+enum {
+    DROP_PER_TURN = 64,
+    LOOK_MS = 1000,
+    KEEP_MS = 24 * 3600 * 1000, /* dead letters that dlqd has acknowledged */
+};
 
 void letter_id(char out[LETTER_ID_BYTES], const char *event_id,
                const char *endpoint)
@@ -17,34 +21,66 @@ void letter_id(char out[LETTER_ID_BYTES], const char *event_id,
              *endpoint ? "-" : "", endpoint);
 }
 
-static void put(struct sequencer *q, int kind, int64_t event, int64_t endpoint,
-                int64_t life, struct bytes response)
+static void put(struct sequencer *q, int kind, const struct letter_row *l)
 {
     uint64_t n = hop_next(q->d.hop, "dlqd");
 
-    hop_put(q->d.hop, "dlqd", kind,
-            store_letter_add(q->store, n, event, endpoint, life,
-                             q->d.loop.now_ms, response));
+    hop_put(q->d.hop, "dlqd", kind, store_letter_add(q->store, n, l));
 }
 
-void letters_dead(struct sequencer *q, int64_t event, int64_t endpoint,
-                  int64_t life, struct bytes response)
+/* The row may be sent again when the delivery is in a later generation, so it copies
+ * what dlqd shall know of this one. */
+void letters_dead(struct sequencer *q, const struct delivery_row *d,
+                  struct bytes response)
 {
-    put(q, WIRE_KIND_DEAD, event, endpoint, life, response);
+    put(q, WIRE_KIND_DEAD,
+        &(struct letter_row){.event = d->event,
+                             .endpoint = d->endpoint,
+                             .life = d->life,
+                             .at_ms = q->d.loop.now_ms,
+                             .attempts = d->attempts,
+                             .first_ms = d->first_ms,
+                             .http_status = d->http_status,
+                             .error = d->error,
+                             .reason = d->reason,
+                             .response = response});
+}
+
+void letters_refused(struct sequencer *q, const struct event_row *ev,
+                     int64_t life)
+{
+    char *reason = ev->status == EVENT_IGNORED
+                       ? gr_strdup("invalid_transition")
+                       : gr_printf("refused:%s", ev->reason);
+
+    put(q, WIRE_KIND_DEAD,
+        &(struct letter_row){.event = ev->n,
+                             .life = life,
+                             .at_ms = q->d.loop.now_ms,
+                             .error = "",
+                             .reason = reason,
+                             .response = {"", 0}});
+    free(reason);
 }
 
 void letters_recovered(struct sequencer *q, int64_t event, int64_t endpoint,
                        int64_t life)
 {
-    put(q, WIRE_KIND_RECOVERED, event, endpoint, life, (struct bytes){"", 0});
+    put(q, WIRE_KIND_RECOVERED,
+        &(struct letter_row){.event = event,
+                             .endpoint = endpoint,
+                             .life = life,
+                             .at_ms = q->d.loop.now_ms,
+                             .error = "",
+                             .reason = "",
+                             .response = {"", 0}});
 }
 
 /* ---- as they leave ---- */
 
 static void put_dead(struct sequencer *q, const struct letter_row *l,
                      const struct event_row *ev, const struct endpoint *e,
-                     const struct delivery_row *d, struct bytes response,
-                     struct buf *out)
+                     uint64_t previous, struct buf *out)
 {
     char id[LETTER_ID_BYTES];
     struct bytes headers = {"", 0}, body = {"", 0};
@@ -58,29 +94,24 @@ static void put_dead(struct sequencer *q, const struct letter_row *l,
         .workspace = wire_text(ev->workspace),
         .received_ms = ev->received_ms,
         .sequence = ev->sequence,
-        .previous = d->previous,
+        .previous = previous,
         .clock = wire_text(ev->clock),
-        .attempts = (uint64_t)d->attempts,
-        .first_ms = d->first_ms,
+        .reason = wire_text(l->reason),
+        .attempts = (uint64_t)l->attempts,
+        .first_ms = l->first_ms,
         .dead_ms = l->at_ms,
-        .last_http_status = (uint64_t)d->http_status,
-        .last_error = wire_text(d->error),
-        .last_response = response,
+        .last_http_status = (uint64_t)l->http_status,
+        .last_error = wire_text(l->error),
+        .last_response = l->response,
     };
-    char *reason = e ? gr_strdup(d->reason)
-                   : ev->status == EVENT_IGNORED
-                       ? gr_strdup("invalid_transition")
-                       : gr_printf("refused:%s", ev->reason);
 
     letter_id(id, ev->id, e ? e->name : "");
     m.letter_id = wire_text(id);
-    m.reason = wire_text(reason);
     store_body(q->store, l->event, &headers, &body);
     m.headers = headers;
     m.body = body;
     wire_put_dead(out, &m);
     store_body_done(q->store);
-    free(reason);
 }
 
 static void put_recovered(const struct letter_row *l,
@@ -97,20 +128,19 @@ static void put_recovered(const struct letter_row *l,
 
 bool letters_load(struct sequencer *q, int kind, int64_t ref, struct buf *out)
 {
-    struct delivery_row d = {.error = "", .reason = ""};
-    struct bytes response;
+    struct delivery_row d = {0};
     struct letter_row l;
     struct event_row ev;
     struct endpoint *e;
     bool there;
 
-    if (!store_letter(q->store, ref, &l, &response))
+    if (!store_letter(q->store, ref, &l))
         return false;
     e = endpoint_by_id(q, l.endpoint);
     there = store_event(q->store, l.event, &ev) &&
             (!l.endpoint || store_delivery(q->store, l.event, l.endpoint, &d));
     if (there && kind == WIRE_KIND_DEAD)
-        put_dead(q, &l, &ev, e, &d, response, out);
+        put_dead(q, &l, &ev, e, d.previous, out);
     else if (there)
         put_recovered(&l, &ev, e, out);
     store_delivery_done(q->store);
@@ -134,21 +164,40 @@ void body_maybe_drop(struct sequencer *q, int64_t event)
         body_drop_unneeded(q, event);
 }
 
-void letters_work(struct sequencer *q)
+static int64_t keep_ms(struct sequencer *q)
 {
-    uint64_t cursor = hop_cursor(q->d.hop, "dlqd");
-    int64_t event;
+    int64_t dlq_ms = q->d.settings->dlq_keep_ms;
 
-    if (cursor == q->letters_done)
-        return;
-    for (int i = 0; i < DROP_PER_TURN; i++) {
-        event = store_letter_drop(q->store, cursor);
-        if (!event) {
-            q->letters_done = cursor;
-            return;
-        }
+    if (!retention_keep_ms(&q->retention, q->d.db, q->d.settings,
+                           q->d.loop.now_ms))
+        return 0;
+    return dlq_ms < KEEP_MS ? dlq_ms : KEEP_MS;
+}
+
+bool letters_work(struct sequencer *q)
+{
+    int64_t now = q->d.loop.now_ms, keep, event;
+    uint64_t n, floor = 0;
+    int i = 0;
+
+    if (q->letters_ms && q->d.loop.mono_ms - q->letters_ms < LOOK_MS)
+        return false;
+    keep = keep_ms(q);
+    for (; i < DROP_PER_TURN; i++) {
+        n = hop_cursor(q->d.hop, "dlqd");
+        /* One of a time to come: the clock was wrong. To keep nothing is to keep
+         * what lies between a time and the one before it. */
+        event = store_letter_drop(q->store, &n, keep ? now - keep : 1,
+                                  keep ? now + KEEP_MS : 0);
+        if (!event)
+            break;
+        floor = n + 1;
         body_maybe_drop(q, event);
     }
+    if (floor)
+        hop_floor(q->d.hop, "dlqd", floor);
+    q->letters_ms = i < DROP_PER_TURN ? q->d.loop.mono_ms : 0;
+    return i == DROP_PER_TURN;
 }
 
 /* ---- and back ---- */
@@ -179,6 +228,23 @@ int64_t letters_adopt(struct sequencer *q, const struct wire_requeued *m)
     return ev.n;
 }
 
+/* dlqd knows a generation's end by its time (letter_died() in dlqd/letter.h), so what
+ * is still held is sent again as it was. */
+static void dead_again(struct sequencer *q, const struct delivery_row *d)
+{
+    int64_t n = store_letter_dead(q->store, d->event, d->endpoint, d->life);
+    struct delivery_row row;
+    struct letter_row l;
+
+    if (n && store_letter(q->store, n, &l)) {
+        put(q, WIRE_KIND_DEAD, &l);
+        store_letter_done(q->store);
+    } else if (store_delivery(q->store, d->event, d->endpoint, &row)) {
+        letters_dead(q, &row, (struct bytes){"", 0});
+        store_delivery_done(q->store);
+    }
+}
+
 /* A requeue that is not for a delivery that is dead in that life: one of us came
  * back from an older copy. dlqd must hear of an end all the same. */
 static void tell_again(struct sequencer *q, const struct wire_requeued *m,
@@ -187,7 +253,7 @@ static void tell_again(struct sequencer *q, const struct wire_requeued *m,
     if (d->status == DELIVERY_DELIVERED) {
         letters_recovered(q, d->event, d->endpoint, (int64_t)m->life);
     } else if (d->status == DELIVERY_DEAD) {
-        letters_dead(q, d->event, d->endpoint, d->life, (struct bytes){"", 0});
+        dead_again(q, d);
     } else if (d->life <= (int64_t)m->life) {
         /* Open, with a death behind it that we do not know of: it goes on as
          * the life after, and its end is that one's. */

@@ -295,14 +295,13 @@ int loop_work(void *self)
     doors_due(q->doors, streams_due(q->streams));
     q->metrics[METRIC_BUFFERED] = streams_held(q->streams);
     wait_ms = grants_work(q);
-    letters_work(q);
     watch_work(q);
     replay_ms = replay_work(q);
     wait_ms = sooner(wait_ms, replay_ms);
     more_ms = q->was_undone ? -1 : dispatch_work(q);
     if (q->d.loop.mono_ms - q->looked_ms >= LOOK_MS)
         look(q);
-    if (purge(q))
+    if (letters_work(q) || purge(q))
         more_ms = 0;
     wait_ms = sooner(wait_ms, q->no_room ? -1 : blocks_work(q->blocks));
     store_workspaces(q->store, &q->workspaces);
@@ -343,6 +342,7 @@ void loop_open(void *self)
 
     q->started_ms = mono_ms();
     q->store = store_open(q->d.db);
+    hop_keep_log(q->d.hop, "dlqd");
     q->lanes = store_lanes_open(q->d.db);
     q->next_place = q->saved_place = store_meta(q->store, "next_place") + 1;
     q->order = store_order_open(q->d.db);
@@ -378,7 +378,6 @@ void loop_undo(void *self)
     read_next_event(q);
     q->series = (uint64_t)store_meta(q->store, "series");
     q->series_begun = false;
-    q->letters_done = 0;
     q->agains = true;
     q->agains_after = 0;
     grants_undo(q);

@@ -219,7 +219,7 @@ static void on_dropped(struct sequencer *q, struct coming *c)
 static void on_final(struct sequencer *q, struct coming *c)
 {
     if (c->d.status == DELIVERY_DEAD)
-        letters_dead(q, c->d.event, c->e->id, c->d.life, c->r->response);
+        letters_dead(q, &c->d, c->r->response);
     event_maybe_ended(q, c->d.event);
 }
 

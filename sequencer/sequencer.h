@@ -225,7 +225,7 @@ struct sequencer {
     int64_t purged_ms; /* wall: when `purged_to` began anew */
     int64_t purged_to; /* events up to here were looked at for retention */
     struct retention retention;
-    uint64_t letters_done; /* hop number to dlqd that was tidied up to */
+    int64_t letters_ms; /* mono: the last look at what dlqd has acknowledged */
     /* Deliveries wait to be sent again (replay.h): there may be some; mono: the
      * last look; up to which event it came. */
     bool agains;
@@ -310,6 +310,7 @@ bool lanes_busy(struct sequencer *q, const struct endpoint *e, int64_t lane);
 void lanes_freed(struct sequencer *q, struct endpoint *e, int64_t lane);
 /* A delivery died for good: does it halt its lane? */
 struct delivery_row;
+struct event_row;
 void lanes_halt(struct sequencer *q, struct endpoint *e, const char *event_id,
                 const struct delivery_row *d);
 /* It was delivered, or somebody decided. */
@@ -347,8 +348,12 @@ gr_rc results_missing(struct sequencer *q, const char *from,
 enum { LETTER_ID_BYTES = 4 + EVENT_ID_BYTES + 1 + NAME_MAX_BYTES + 1 };
 void letter_id(char out[LETTER_ID_BYTES], const char *event_id,
                const char *endpoint);
-void letters_dead(struct sequencer *q, int64_t event, int64_t endpoint,
-                  int64_t life, struct bytes response);
+/* This delivery is dead: its row says in which generation, and of what. */
+void letters_dead(struct sequencer *q, const struct delivery_row *d,
+                  struct bytes response);
+/* The same of an event without deliveries: refused, or ignored. */
+void letters_refused(struct sequencer *q, const struct event_row *ev,
+                     int64_t life);
 void letters_recovered(struct sequencer *q, int64_t event, int64_t endpoint,
                        int64_t life);
 gr_rc letters_requeued(struct sequencer *q, const struct wire_requeued *m);
@@ -356,7 +361,10 @@ gr_rc letters_decided(struct sequencer *q, const struct wire_decided *m);
 /* An event that is not here. Returns its number. */
 int64_t letters_adopt(struct sequencer *q, const struct wire_requeued *m);
 bool letters_load(struct sequencer *q, int kind, int64_t ref, struct buf *out);
-void letters_work(struct sequencer *q);
+/* What dlqd has acknowledged is kept for a day, or for dlq.keep if that is less, or
+ * not at all where the database has its share of the disk. true: there is more to
+ * forget. */
+bool letters_work(struct sequencer *q);
 /* The event's body, when nothing needs it any more, goes. */
 void body_maybe_drop(struct sequencer *q, int64_t event);
 /* The same of an event without open deliveries. */

@@ -207,17 +207,24 @@ void store_attempts(struct store *s, int64_t event, int64_t endpoint,
 
 struct letter_row {
     int64_t n, event, endpoint, life, at_ms;
+    int64_t attempts, first_ms, http_status;
+    const char *error, *reason; /* reason "": it is recovered, not dead */
+    struct bytes response;
 };
 
-int64_t store_letter_add(struct store *s, uint64_t hop_n, int64_t event,
-                         int64_t endpoint, int64_t life, int64_t at_ms,
-                         struct bytes response);
-/* Response borrowed until store_letter_done(). */
-bool store_letter(struct store *s, int64_t n, struct letter_row *l,
-                  struct bytes *response);
+/* As number `hop_n` of the link to dlqd; l->n is not read. Returns n. */
+int64_t store_letter_add(struct store *s, uint64_t hop_n,
+                         const struct letter_row *l);
+/* Strings and response borrowed until store_letter_done(). */
+bool store_letter(struct store *s, int64_t n, struct letter_row *l);
 void store_letter_done(struct store *s);
-/* Forget one letter up to hop number `hop_n`; its event, 0: none is left. */
-int64_t store_letter_drop(struct store *s, uint64_t hop_n);
+/* The row that says how this generation became a dead letter; 0: not held. */
+int64_t store_letter_dead(struct store *s, int64_t event, int64_t endpoint,
+                          int64_t life);
+/* Forget the first row, unless its number is above `hop_n` or its time is between
+ * these two. Returns its event, and its number in *hop_n; 0: there is none. */
+int64_t store_letter_drop(struct store *s, uint64_t *hop_n, int64_t from_ms,
+                          int64_t to_ms);
 bool store_letter_pending(struct store *s, int64_t event);
 
 /* ---- what waits to be sent again (replay.h) ---- */

@@ -139,8 +139,8 @@ CREATE TABLE attempts (
   PRIMARY KEY (event, endpoint, attempt_id)
 ) STRICT, WITHOUT ROWID;
 
--- What dlqd is told; the hop's log points here. Rows go, and with the last of
--- an event its body, when dlqd has them.
+-- Messages to dlqd; the link's log refers to these rows. letters.sql says how long
+-- they are kept; an event's body is deleted with its last row.
 CREATE TABLE letters (
   n        INTEGER PRIMARY KEY,
   hop_n    INTEGER NOT NULL,

@@ -27,7 +27,7 @@ struct store {
     stmt *ready, *waiting, *open_grant, *sweep, *out_after;
     stmt *attempt_add, *attempts;
     /* store_letters.c */
-    stmt *letter_add, *letter, *letter_drop, *letter_pending;
+    stmt *letter_add, *letter, *letter_drop, *letter_pending, *letter_dead;
     stmt *again_add, *again_drop, *agains, *again_pending;
 };
 

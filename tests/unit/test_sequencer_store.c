@@ -190,7 +190,13 @@ static void only_what_is_over_is_purged(void **state)
     add_delivery(AGAIN, DELIVERY_DELIVERED, 0);
     store_again_add(store, AGAIN, 1, 5);
     add_delivery(LETTER, DELIVERY_DEAD, 0);
-    store_letter_add(store, 1, LETTER, 1, 1, 0, (struct bytes){"", 0});
+    store_letter_add(store, 1,
+                     &(struct letter_row){.event = LETTER,
+                                          .endpoint = 1,
+                                          .life = 1,
+                                          .error = "",
+                                          .reason = "rejected",
+                                          .response = {"", 0}});
     assert_false(store_purge(store, 2, 1, 64, &at));
     for (int64_t n = DONE; n < YOUNG; n++)
         assert_int_equal(is_there(n), n != DONE && n != DUPLICATE);
