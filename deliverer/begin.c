@@ -12,15 +12,21 @@ static enum health health_of(const struct flight *f)
 {
     const struct answer *a = &f->answer;
 
-    if (f->interrupted || f->expired)
+    if (f->expired)
+        return HEALTH_UNSENT;
+    if (f->interrupted && !a->answered)
         return HEALTH_UNKNOWN;
     switch (classify(a, &f->config->policy).verdict) {
     case VERDICT_DELIVERED:
         return HEALTH_GOOD;
     case VERDICT_RETRY:
         return HEALTH_BAD;
-    case VERDICT_DEAD: /* most say something of the event */
-        return a->answered && a->status >= 500 ? HEALTH_BAD : HEALTH_UNKNOWN;
+    case VERDICT_DEAD:
+        if (!a->answered)
+            return HEALTH_REFUSED;
+        return a->status >= 500                  ? HEALTH_BAD
+               : classify_about_event(a->status) ? HEALTH_EVENT
+                                                 : HEALTH_REFUSED;
     case VERDICT_FAULT:
         break;
     }

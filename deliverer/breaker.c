@@ -88,6 +88,29 @@ bool breaker_failure(struct breaker *b, uint64_t probe,
     return opens;
 }
 
+bool breaker_answered(struct breaker *b, uint64_t probe)
+{
+    if (b->state == BREAKER_CLOSED)
+        b->failures = 0;
+    return is_the_probe(b, probe) && breaker_success(b);
+}
+
+void breaker_refused(struct breaker *b, uint64_t probe,
+                     const struct retry_policy *policy, uint64_t random,
+                     int64_t now_us)
+{
+    if (is_the_probe(b, probe))
+        (void)breaker_failure(b, probe, policy, 0, random, now_us);
+}
+
+void breaker_unsent(struct breaker *b, uint64_t probe, int64_t now_us)
+{
+    if (!is_the_probe(b, probe))
+        return;
+    b->state = BREAKER_OPEN;
+    b->next_us = now_us;
+}
+
 void breaker_unknown(struct breaker *b, uint64_t probe, int64_t now_us)
 {
     if (!is_the_probe(b, probe))

@@ -1,10 +1,10 @@
-/* breaker: an endpoint that only fails is asked by one attempt at a time. Pure.
+/* breaker: an endpoint that fails repeatedly gets one attempt at a time. Pure.
  *
  *            BREAKER_FAILURES in a row           the gap is over
  *   CLOSED ─────────────────────────▶ OPEN ─────────────────────▶ PROBING
  *      ▲                              │  ▲                         │   │
- *      └──────── a success ───────────┘  └──────── it fails ───────┘   │
- *      └──────────────────────── a success ────────────────────────────┘
+ *      └──────── a success ───────────┘  └── it fails or refuses ──┘   │
+ *      └────────── a success, or a status about this event ────────────┘
  *
  * The probe is the delivery whose turn it is; it counts as an attempt like any
  * other. The gap before the k-th probe is about a twentieth of what the endpoint's
@@ -50,8 +50,18 @@ bool breaker_success(struct breaker *b);
 bool breaker_failure(struct breaker *b, uint64_t probe,
                      const struct retry_policy *policy, int64_t asked_ms,
                      uint64_t random, int64_t now_us);
-/* The probe came to nothing that says how the endpoint is. */
+/* The endpoint rejected this event alone: failures are no longer consecutive.
+ * true: this was the probe, and the breaker closes. */
+bool breaker_answered(struct breaker *b, uint64_t probe);
+/* Another final status. Changes nothing unless it responds to the probe: the
+ * breaker stays open, and the next gap is as after a failure. */
+void breaker_refused(struct breaker *b, uint64_t probe,
+                     const struct retry_policy *policy, uint64_t random,
+                     int64_t now_us);
+/* The probe says nothing about the endpoint: the next one follows in a second. */
 void breaker_unknown(struct breaker *b, uint64_t probe, int64_t now_us);
+/* The probe was not sent: another delivery may be the probe at once. */
+void breaker_unsent(struct breaker *b, uint64_t probe, int64_t now_us);
 /* A delivery that failed is due then: no gap is longer. */
 void breaker_due(struct breaker *b, int64_t due_us);
 

@@ -185,6 +185,12 @@ struct judgement classify(const struct answer *a, const struct retry_policy *p)
     return a->answered ? by_status(a->status, p) : without_status(a, p);
 }
 
+bool classify_about_event(long status)
+{
+    return status == 400 || status == 409 || status == 413 || status == 415 ||
+           status == 422;
+}
+
 static const char *connect_text(int os_errno)
 {
     switch (os_errno) {

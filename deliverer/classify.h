@@ -41,6 +41,10 @@ struct judgement {
 struct judgement classify(const struct answer *a,
                           const struct retry_policy *policy);
 
+/* This status rejects one event, not the endpoint's whole traffic: 400, 409, 413,
+ * 415, 422 (unless the policy retries it, which classify() decides first). */
+bool classify_about_event(long status);
+
 enum { ERROR_TEXT_BYTES = 160 };
 
 /* One short sentence for people; "" for a whole 2xx answer. Says nothing that

@@ -64,17 +64,30 @@ static enum gate_news on_well(struct gate *g, int64_t now_us)
     return GATE_WELL;
 }
 
+static enum gate_news on_closed(struct gate *g, int64_t now_us)
+{
+    g->doubt = false;
+    window_restart(&g->window);
+    begin_ramp(g, false, (now_us - g->breaker.since_us) / US_PER_MS, now_us);
+    return GATE_RECOVERED;
+}
+
 static enum gate_news on_good(struct gate *g, const struct endpoint_config *c,
                               const struct gate_end *end)
 {
     window_grow(&g->window);
     if (!breaker_success(&g->breaker))
         return g->doubt && c->breaker ? on_well(g, end->now_us) : GATE_NOTHING;
-    g->doubt = false;
-    window_restart(&g->window);
-    begin_ramp(g, false, (end->now_us - g->breaker.since_us) / US_PER_MS,
-               end->now_us);
-    return GATE_RECOVERED;
+    return on_closed(g, end->now_us);
+}
+
+/* The endpoint processed the request, so the window grows again. */
+static enum gate_news on_event(struct gate *g, const struct gate_end *end)
+{
+    window_grow(&g->window);
+    return breaker_answered(&g->breaker, end->probe)
+               ? on_closed(g, end->now_us)
+               : GATE_NOTHING;
 }
 
 static enum gate_news on_bad(struct gate *g, const struct endpoint_config *c,
@@ -94,11 +107,24 @@ static enum gate_news on_bad(struct gate *g, const struct endpoint_config *c,
 enum gate_news gate_ended(struct gate *g, const struct endpoint_config *c,
                           const struct gate_end *end)
 {
-    if (end->health == HEALTH_GOOD)
+    switch (end->health) {
+    case HEALTH_GOOD:
         return on_good(g, c, end);
-    if (end->health == HEALTH_BAD)
+    case HEALTH_BAD:
         return on_bad(g, c, end);
-    breaker_unknown(&g->breaker, end->probe, end->now_us);
+    case HEALTH_EVENT:
+        return on_event(g, end);
+    case HEALTH_REFUSED:
+        breaker_refused(&g->breaker, end->probe, &c->policy, end->random,
+                        end->now_us);
+        break;
+    case HEALTH_UNKNOWN:
+        breaker_unknown(&g->breaker, end->probe, end->now_us);
+        break;
+    case HEALTH_UNSENT:
+        breaker_unsent(&g->breaker, end->probe, end->now_us);
+        break;
+    }
     return GATE_NOTHING;
 }
 

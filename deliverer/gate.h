@@ -17,11 +17,14 @@
 
 struct endpoint_config;
 
-/* What an attempt's end says of its endpoint. */
+/* What the end of an attempt says about its endpoint. */
 enum health {
     HEALTH_GOOD,    /* 2xx */
-    HEALTH_BAD,     /* no answer, or one that says: not now */
-    HEALTH_UNKNOWN, /* our own fault, or about this event (4xx) */
+    HEALTH_BAD,     /* no response, or one that says: not now */
+    HEALTH_EVENT,   /* it rejects this event alone: the endpoint works */
+    HEALTH_REFUSED, /* any other final status: it says nothing good */
+    HEALTH_UNKNOWN, /* our own failure, or we interrupted it */
+    HEALTH_UNSENT,  /* nothing was sent: the event had expired */
 };
 
 enum gate_news {

@@ -69,6 +69,23 @@ class Breaker(RecoverTest):
                               for r in self.requests(n, count=2)],
                              ["1", "2"])
 
+    def down(self, count, **change):
+        """Wait until the breaker is open and `count` deliveries are parked."""
+        self.rules({"status": 503})
+        self.grant(first_wait_ms=LONG_MS, max_in_flight=16, **change)
+        for n in range(1, count + 1):
+            self.task(n)
+        self.s.until(lambda: self.state()["breaker"] != "closed", 20 * SLOW)
+
+    def test_p9_a_status_about_the_event_closes_the_breaker(self):
+        """A 422 in answer to the probe: the endpoint works again, so the other
+        deliveries are tried, and not one each second."""
+        self.down(40)
+        self.rules({"status": 422})
+        self.task(100)
+        self.ended(*range(1, 41), 100, timeout=25)
+        self.assertEqual(self.state()["breaker"], "closed")
+
     def test_p9_over_a_start_too(self):
         """What is parked is on disk, that the endpoint was down is not: the
         first success is taken for its recovery, once."""

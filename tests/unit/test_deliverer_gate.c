@@ -195,6 +195,17 @@ static void a_probe_that_says_nothing_is_followed_by_another(void **state)
     assert_int_equal(breaker_ready_us(&b), 3 * S);
 }
 
+static void a_probe_that_was_not_sent_costs_no_time(void **state)
+{
+    struct breaker b = {0};
+
+    (void)state;
+    fail_times(&b, BREAKER_FAILURES, S);
+    breaker_unsent(&b, breaker_began(&b), 2 * S);
+    assert_int_equal(b.state, BREAKER_OPEN);
+    assert_int_equal(breaker_ready_us(&b), 2 * S);
+}
+
 /* ---- ramp ---- */
 
 /* When `count` have gone after so long an outage, and the most in a second. */
@@ -294,6 +305,57 @@ static void trouble_and_recovery(void **state)
     (void)gate_began(&g, &c, false, 32 * S);
     assert_true(gate_ready_us(&g, &c, false) > 32 * S);
     assert_true(gate_ready_us(&g, &c, true) > 32 * S);
+}
+
+static void open_it(struct gate *g, const struct endpoint_config *c)
+{
+    gate_configure(g, c);
+    for (int i = 0; i < BREAKER_FAILURES; i++)
+        (void)end(g, c, HEALTH_BAD, 0, S);
+    assert_int_equal(g->breaker.state, BREAKER_OPEN);
+}
+
+static void a_status_about_the_event_closes_the_breaker(void **state)
+{
+    struct endpoint_config c = config();
+    struct gate g = {0};
+    uint64_t probe;
+
+    (void)state;
+    open_it(&g, &c);
+    assert_int_equal(end(&g, &c, HEALTH_EVENT, 0, 2 * S), GATE_NOTHING);
+    assert_int_equal(g.breaker.state, BREAKER_OPEN); /* begun before */
+    probe = gate_began(&g, &c, false, 31 * S);
+    assert_int_equal(end(&g, &c, HEALTH_EVENT, probe, 31 * S), GATE_RECOVERED);
+    assert_int_equal(g.breaker.state, BREAKER_CLOSED);
+    assert_true(g.ramp.on);
+    /* And failures around it are not consecutive. */
+    for (int i = 0; i < 3 * BREAKER_FAILURES; i++)
+        assert_int_equal(
+            end(&g, &c, i % 3 ? HEALTH_BAD : HEALTH_EVENT, 0, 40 * S),
+            GATE_NOTHING);
+}
+
+/* 404 and the like: the gaps are those of failures, not a second each. */
+static void another_final_status_keeps_the_breaker_open(void **state)
+{
+    struct endpoint_config c = config();
+    struct gate g = {0};
+    int64_t now = S;
+    int probes = 0;
+
+    (void)state;
+    c.policy.first_wait_ms = 60 * 1000;
+    open_it(&g, &c);
+    for (; now < 601 * S; probes++) {
+        uint64_t probe;
+
+        now = gate_ready_us(&g, &c, false);
+        probe = gate_began(&g, &c, false, now);
+        assert_int_equal(end(&g, &c, HEALTH_REFUSED, probe, now), GATE_NOTHING);
+        assert_int_equal(g.breaker.state, BREAKER_OPEN);
+    }
+    assert_in_range(probes, 100, 400); /* 3 s each, 1.5 at the least */
 }
 
 static void after_our_own_outage_only_retries_wait(void **state)
@@ -400,6 +462,9 @@ int main(void)
         cmocka_unit_test(a_lone_delivery_keeps_its_schedule),
         cmocka_unit_test(what_the_endpoint_asked_for_holds_all),
         cmocka_unit_test(a_probe_that_says_nothing_is_followed_by_another),
+        cmocka_unit_test(a_probe_that_was_not_sent_costs_no_time),
+        cmocka_unit_test(a_status_about_the_event_closes_the_breaker),
+        cmocka_unit_test(another_final_status_keeps_the_breaker_open),
         cmocka_unit_test(five_thousand_after_half_a_minute),
         cmocka_unit_test(after_a_blip_it_is_gone_in_a_moment),
         cmocka_unit_test(a_ramp_ends),
