@@ -107,6 +107,7 @@ extern const struct conf_type conf_as_text;     /* char * */
 extern const struct conf_type conf_as_path;     /* char *, made absolute */
 extern const struct conf_type conf_as_texts;    /* struct text_list */
 extern const struct conf_type conf_as_bool;     /* bool */
+extern const struct conf_type conf_as_switch;   /* bool, written on or off */
 extern const struct conf_type conf_as_int;      /* int64_t */
 extern const struct conf_type conf_as_duration; /* int64_t, ms */
 extern const struct conf_type conf_as_size;     /* int64_t, bytes */

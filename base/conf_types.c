@@ -32,6 +32,32 @@ const struct conf_type conf_as_bool = {
     .print = print_bool,
 };
 
+static void read_switch(const struct conf_value *v, const struct conf_key *k,
+                        void *target)
+{
+    (void)k;
+    if (conf_is_word(v, "on") || conf_is_word(v, "true"))
+        *(bool *)target = true;
+    else if (conf_is_word(v, "off") || conf_is_word(v, "false"))
+        *(bool *)target = false;
+    else
+        conf_error(v, "is neither on nor off; write one of these words, "
+                      "unquoted");
+}
+
+static void print_switch(struct buf *out, const struct conf_key *k,
+                         const void *target, int indent)
+{
+    (void)k, (void)indent;
+    buf_puts(out, *(const bool *)target ? " on\n" : " off\n");
+}
+
+const struct conf_type conf_as_switch = {
+    .name = "on or off",
+    .read = read_switch,
+    .print = print_switch,
+};
+
 /* ---- one of some words ---- */
 
 static void no_such_choice(const struct conf_value *v, const struct conf_key *k,

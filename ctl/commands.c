@@ -177,9 +177,10 @@ const struct command ctl_commands[] = {
         .args = "[NAME]",
         .most = 1,
         .summary = "how each endpoint stands",
-        .help = "State is active, paused, disabled, off (enabled: false) or "
-                "removed. Success and latency\nare of the last minutes. A "
-                "halted lane waits for a decision about its dead letter.",
+        .help = "State is active, held (it worked, and refuses every event "
+                "now), paused, disabled, off\n(enabled: false) or removed. "
+                "Success and latency are of the last minutes. A halted\nlane "
+                "waits for a decision about its dead letter.",
         .examples = "  grapnel endpoints\n"
                     "  grapnel endpoints crm --json\n",
         .run = run_endpoints,
@@ -199,8 +200,10 @@ const struct command ctl_commands[] = {
         .args = "NAME",
         .least = 1,
         .most = 1,
-        .summary = "try again one that is paused or disabled",
-        .help = "Each delivery that waits gets at least one more try.",
+        .summary = "try again one that is paused, disabled or held",
+        .help = "Each delivery that waits gets at least one more try. One that "
+                "is held and still refuses\neverything is held again after "
+                "ten refusals; `guard: off` turns that off.",
         .examples = "  grapnel endpoints resume crm\n",
         .run = run_endpoints_resume,
     },
@@ -263,11 +266,10 @@ const struct command ctl_commands[] = {
         .summary = "deliver an event again",
         .help =
             "To every endpoint that had it or wants it today, or to the one "
-            "that is named. It keeps\nits id and number and carries "
-            "grapnel-replay: 1; receivers that deduplicate skip it. "
-            "A\ndelivery "
-            "that still waits for a retry is tried now instead, with the "
-            "budget that it has.",
+            "that is named. It keeps\nits id and number; receivers that "
+            "deduplicate skip it. It carries grapnel-replay: 1 where an\n"
+            "earlier attempt may have arrived. A delivery that still waits for "
+            "a retry is tried now\ninstead, with the budget that it has.",
         .examples = "  grapnel resend evt_01JD3S6Q8W0N8M7V1T2X3Y4Z5A\n"
                     "  grapnel resend evt_01JD3S6Q8W0N8M7V1T2X3Y4Z5A "
                     "--endpoint crm\n",
@@ -280,11 +282,12 @@ const struct command ctl_commands[] = {
         .summary = "deliver again, from the archive, what came in a time",
         .help =
             "What was received from --since on, oldest first, at --rate. "
-            "Events keep their ids and\nnumbers and carry grapnel-replay: 1; "
-            "receivers that deduplicate skip them: --new-id\nis for that, and "
-            "makes each a new event with a new number. A delivery that still "
-            "waits for a\nretry is tried now. Suppressed duplicates and "
-            "refused events are left out. It may be\ninterrupted; it says how "
+            "Events keep their ids and\nnumbers and carry grapnel-replay: 1 "
+            "where an earlier attempt may have arrived;\nreceivers that "
+            "deduplicate skip them: --new-id is for that, and "
+            "makes each a new event\nwith a new number. A delivery that still "
+            "waits for a retry is tried now. Suppressed\nduplicates and "
+            "refused events are left out. It may be interrupted; it says how "
             "to go on.",
         .examples = "  grapnel replay --since 2h --dry-run\n"
                     "  grapnel replay --since 2026-11-21T10:00:00Z --until "

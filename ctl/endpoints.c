@@ -9,7 +9,8 @@ static const char sequencer[] = "sequencer";
 static enum colour state_colour(const char *state)
 {
     return strcmp(state, "active") == 0 ? GREEN
-           : strcmp(state, "disabled") == 0 || strcmp(state, "removed") == 0
+           : strcmp(state, "disabled") == 0 || strcmp(state, "held") == 0 ||
+                   strcmp(state, "removed") == 0
                ? RED
                : YELLOW;
 }

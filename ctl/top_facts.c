@@ -325,6 +325,11 @@ static void judge(struct top_endpoint *e)
         e->mark = MARK_TROUBLE;
         e->weight = 800;
         snprintf(e->trouble, sizeof e->trouble, "%.0f halted", e->halted);
+    } else if (strcmp(e->state, "held") == 0 || e->held > 0) {
+        e->mark = MARK_TROUBLE;
+        e->weight = 750;
+        snprintf(e->trouble, sizeof e->trouble, "held%s%.60s",
+                 *words ? ": " : "", words);
     } else if (e->breaker > 0) {
         e->mark = MARK_TROUBLE;
         e->weight = 700;
@@ -359,6 +364,7 @@ static void take_endpoints(struct build *b)
     json_array_foreach(b->in->endpoint_list, i, answer) take_answer(b, answer);
     take_gauge(b, "grapnel_endpoint_disabled",
                offsetof(struct top_endpoint, disabled));
+    take_gauge(b, "grapnel_endpoint_held", offsetof(struct top_endpoint, held));
     take_gauge(b, "grapnel_endpoint_failing_seconds",
                offsetof(struct top_endpoint, failing_s));
     take_gauge(b, "grapnel_endpoint_breaker_open",

@@ -49,7 +49,7 @@ struct top_endpoint {
     double rate, failed, p95_s, in_flight, waiting, retrying;
     bool waiting_more; /* at least that many */
     /* Sums from which the above are made. */
-    double good, bad, halted, disabled, failing_s, breaker;
+    double good, bad, halted, disabled, held, failing_s, breaker;
     bool no_home, known;
 };
 

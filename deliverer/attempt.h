@@ -67,11 +67,12 @@ struct flight {
     int64_t at_ms, began_us, duration_ms, retry_after_ms;
     /* What it came to (outcome.h); `recorded` in the transaction now open. */
     bool decided, recorded;
+    bool held; /* refused, and tried again: its endpoint is held (hold.h) */
     struct judgement judgement;
     int outcome;
     const char *reason;
     uint64_t attempts;
-    int64_t first_ms, next_ms;
+    int64_t first_ms, next_ms, held_ms;
     char error[ERROR_TEXT_BYTES];
 };
 

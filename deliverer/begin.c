@@ -33,6 +33,18 @@ static enum health health_of(const struct flight *f)
     return HEALTH_UNKNOWN;
 }
 
+/* A final status or a blocked address: the delivery would be dead. 410 disables the
+ * endpoint, which holds the others back in another way. */
+static bool is_refused(const struct flight *f)
+{
+    const struct answer *a = &f->answer;
+
+    if (f->expired || (f->interrupted && !a->answered))
+        return false;
+    return classify(a, &f->config->policy).verdict == VERDICT_DEAD &&
+           !(a->answered && a->status == 410);
+}
+
 static void on_opened(struct deliverer *d, struct endpoint *e)
 {
     d->metrics[METRIC_OPENED]++;
@@ -42,6 +54,16 @@ static void on_opened(struct deliverer *d, struct endpoint *e)
              "is back",
              LS("endpoint", grants_of(e)->name),
              LI("failures", BREAKER_FAILURES));
+}
+
+static void on_held(struct endpoint *e)
+{
+    e->recovered_ms = 0;
+    log_error(NULL,
+              "an endpoint that worked refuses every event: its deliveries are "
+              "held back, and one at a time is sent until one is accepted",
+              LS("endpoint", grants_of(e)->name),
+              LI("status", e->gate.hold.status), LI("refusals", HOLD_REFUSALS));
 }
 
 /* All that was parked until now is due. */
@@ -61,18 +83,27 @@ static void on_recovered(struct endpoint *e)
              LI("parked", e->parked));
 }
 
-static void tell_gate(struct deliverer *d, const struct flight *f)
+static void tell_gate(struct deliverer *d, struct flight *f)
 {
     struct endpoint *e = &f->task->grant->endpoint;
     struct gate_end end = {.health = health_of(f),
+                           .refused = is_refused(f),
+                           .status = f->answer.answered ? f->answer.status : 0,
                            .probe = f->task->probe,
                            .asked_ms = f->retry_after_ms,
                            .random = random_id(),
-                           .now_us = mono_us()};
+                           .now_us = mono_us(),
+                           .wall_ms = now_ms()};
+    /* Of a grant that is given back, the next home sees for itself. */
+    enum gate_news news = f->task->grant->state == GRANT_OPEN
+                              ? gate_ended(&e->gate, f->config, &end)
+                              : GATE_NOTHING;
 
-    if (f->task->grant->state != GRANT_OPEN)
-        return; /* the next home sees for itself */
-    switch (gate_ended(&e->gate, f->config, &end)) {
+    f->held = gate_keeps(&e->gate, f->config, &end);
+    switch (news) {
+    case GATE_HELD:
+        on_held(e);
+        break;
     case GATE_OPENED:
         on_opened(d, e);
         break;

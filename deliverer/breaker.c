@@ -119,6 +119,17 @@ void breaker_unknown(struct breaker *b, uint64_t probe, int64_t now_us)
     b->next_us = now_us + UNKNOWN_GAP_MS * US_PER_MS;
 }
 
+void breaker_open(struct breaker *b, const struct retry_policy *policy,
+                  bool now, uint64_t random, int64_t now_us)
+{
+    if (b->state == BREAKER_CLOSED) {
+        b->failed = 0;
+        b->since_us = now_us;
+    }
+    b->state = BREAKER_OPEN;
+    b->next_us = now_us + (now ? 0 : gap_us(b, policy, 0, random));
+}
+
 void breaker_due(struct breaker *b, int64_t due_us)
 {
     if (b->state == BREAKER_OPEN && due_us < b->next_us)

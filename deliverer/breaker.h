@@ -62,6 +62,10 @@ void breaker_refused(struct breaker *b, uint64_t probe,
 void breaker_unknown(struct breaker *b, uint64_t probe, int64_t now_us);
 /* The probe was not sent: another delivery may be the probe at once. */
 void breaker_unsent(struct breaker *b, uint64_t probe, int64_t now_us);
+/* Open it whatever it was: the first probe is due as after a failure; `now`: at
+ * once. */
+void breaker_open(struct breaker *b, const struct retry_policy *policy,
+                  bool now, uint64_t random, int64_t now_us);
 /* A delivery that failed is due then: no gap is longer. */
 void breaker_due(struct breaker *b, int64_t due_us);
 

@@ -308,6 +308,7 @@ void care_begins(struct deliverer *d, struct task *t, bool chosen)
 
     if (s) {
         t->slot = s->slot;
+        t->lost = true;
         strike(c, s);
     } else {
         t->slot = flying_put(&c->flying, t->grant->id, t->event_id);

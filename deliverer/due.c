@@ -40,6 +40,7 @@ static bool bring_in(void *self, const struct task_row *row)
     t->attempts = row->attempts;
     t->first_ms = row->first_ms;
     t->next_ms = row->next_ms;
+    t->held_ms = row->held_ms;
     care_meets(f->d, t);
     tasks_add(&f->d->tasks, t);
     endpoint_push(&f->grant->endpoint, t, true);

@@ -140,6 +140,7 @@ gr_rc endpoint_config_new(struct endpoint_config **out, struct bytes wire,
     c->ordered = (int)w.ordered;
     c->rate = (struct rate){(int64_t)w.rate_count, w.rate_per_ms};
     c->breaker = w.breaker;
+    c->holds = w.guard;
     c->tls = (struct tls){.ca = pem(w.tls_ca),
                           .certificate = pem(w.tls_certificate),
                           .key = pem(w.tls_key)};

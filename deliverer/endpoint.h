@@ -37,6 +37,7 @@ struct endpoint_config {
     int ordered; /* enum order_lanes */
     struct rate rate;
     bool breaker;
+    bool holds; /* `guard`: hold.h */
     struct retry_policy policy;
 };
 

@@ -149,6 +149,7 @@ static void reset(struct flight *f)
     f->http_version = 0;
     f->sends = 0;
     f->interrupted = NULL;
+    f->held = false;
     f->expired = f->decided = f->recorded = f->put_off = false;
     f->attempt_id = 0;
     f->duration_ms = f->retry_after_ms = 0;

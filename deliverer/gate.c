@@ -64,11 +64,15 @@ static enum gate_news on_well(struct gate *g, int64_t now_us)
     return GATE_WELL;
 }
 
-static enum gate_news on_closed(struct gate *g, int64_t now_us)
+static enum gate_news on_closed(struct gate *g, const struct endpoint_config *c,
+                                const struct gate_end *end)
 {
     g->doubt = false;
-    window_restart(&g->window);
-    begin_ramp(g, false, (now_us - g->breaker.since_us) / US_PER_MS, now_us);
+    hold_end(&g->hold, end->health == HEALTH_GOOD, end->wall_ms);
+    if (c->breaker)
+        window_restart(&g->window);
+    begin_ramp(g, false, (end->now_us - g->breaker.since_us) / US_PER_MS,
+               end->now_us);
     return GATE_RECOVERED;
 }
 
@@ -76,18 +80,19 @@ static enum gate_news on_good(struct gate *g, const struct endpoint_config *c,
                               const struct gate_end *end)
 {
     window_grow(&g->window);
-    if (!breaker_success(&g->breaker))
-        return g->doubt && c->breaker ? on_well(g, end->now_us) : GATE_NOTHING;
-    return on_closed(g, end->now_us);
+    if (breaker_success(&g->breaker))
+        return on_closed(g, c, end);
+    hold_end(&g->hold, true, end->wall_ms);
+    return g->doubt && c->breaker ? on_well(g, end->now_us) : GATE_NOTHING;
 }
 
 /* The endpoint processed the request, so the window grows again. */
-static enum gate_news on_event(struct gate *g, const struct gate_end *end)
+static enum gate_news on_event(struct gate *g, const struct endpoint_config *c,
+                               const struct gate_end *end)
 {
     window_grow(&g->window);
-    return breaker_answered(&g->breaker, end->probe)
-               ? on_closed(g, end->now_us)
-               : GATE_NOTHING;
+    return breaker_answered(&g->breaker, end->probe) ? on_closed(g, c, end)
+                                                     : GATE_NOTHING;
 }
 
 static enum gate_news on_bad(struct gate *g, const struct endpoint_config *c,
@@ -95,17 +100,43 @@ static enum gate_news on_bad(struct gate *g, const struct endpoint_config *c,
 {
     int64_t asked_ms = c->policy.respect_retry_after ? end->asked_ms : 0;
 
-    if (!c->breaker) /* whatever becomes of others */
+    if (!c->breaker && !g->hold.on) /* whatever becomes of others */
         return GATE_NOTHING;
-    window_shrink(&g->window);
+    if (c->breaker)
+        window_shrink(&g->window);
     if (!breaker_failure(&g->breaker, end->probe, &c->policy, asked_ms,
                          end->random, end->now_us))
         return GATE_NOTHING;
     return GATE_OPENED;
 }
 
-enum gate_news gate_ended(struct gate *g, const struct endpoint_config *c,
-                          const struct gate_end *end)
+/* Of an event alone, and not what every event gets here. */
+static bool is_about_event(const struct gate *g, const struct gate_end *end)
+{
+    return end->health == HEALTH_EVENT &&
+           !(g->hold.on && end->status == g->hold.status);
+}
+
+bool gate_keeps(const struct gate *g, const struct endpoint_config *c,
+                const struct gate_end *end)
+{
+    return c->holds && g->hold.on && end->refused && !is_about_event(g, end);
+}
+
+void gate_restore(struct gate *g, const struct endpoint_config *c, bool healthy,
+                  int64_t status, int64_t since_ms, int64_t past_ms,
+                  int64_t now_us)
+{
+    if (g->restored)
+        return;
+    g->restored = true;
+    hold_restore(&g->hold, healthy, status, c->holds ? since_ms : 0, past_ms);
+    if (g->hold.on)
+        breaker_open(&g->breaker, &c->policy, true, 0, now_us);
+}
+
+static enum gate_news on_end(struct gate *g, const struct endpoint_config *c,
+                             const struct gate_end *end)
 {
     switch (end->health) {
     case HEALTH_GOOD:
@@ -113,7 +144,9 @@ enum gate_news gate_ended(struct gate *g, const struct endpoint_config *c,
     case HEALTH_BAD:
         return on_bad(g, c, end);
     case HEALTH_EVENT:
-        return on_event(g, end);
+        if (is_about_event(g, end))
+            return on_event(g, c, end);
+        /* fall through */
     case HEALTH_REFUSED:
         breaker_refused(&g->breaker, end->probe, &c->policy, end->random,
                         end->now_us);
@@ -126,6 +159,20 @@ enum gate_news gate_ended(struct gate *g, const struct endpoint_config *c,
         break;
     }
     return GATE_NOTHING;
+}
+
+enum gate_news gate_ended(struct gate *g, const struct endpoint_config *c,
+                          const struct gate_end *end)
+{
+    enum gate_news news;
+
+    if (!c->holds || !end->refused ||
+        !hold_refused(&g->hold, end->status, end->wall_ms))
+        return on_end(g, c, end);
+    news = on_end(g, c, end);
+    breaker_open(&g->breaker, &c->policy, false, end->random, end->now_us);
+    (void)news; /* that it opened is part of that it is held */
+    return GATE_HELD;
 }
 
 void gate_doubt(struct gate *g)

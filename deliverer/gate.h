@@ -11,6 +11,7 @@
 #define DELIVERER_GATE_H
 
 #include "breaker.h"
+#include "hold.h"
 #include "ramp.h"
 #include "rate.h"
 #include "window.h"
@@ -32,11 +33,14 @@ enum gate_news {
     GATE_OPENED,
     GATE_RECOVERED,
     GATE_WELL, /* it was in doubt */
+    GATE_HELD, /* it refuses everything: from now on refusals end nothing */
 };
 
 struct gate {
     struct window window;
     struct breaker breaker;
+    struct hold hold;
+    bool restored; /* gate_restore() was called */
     struct ramp ramp;
     bool ramp_late;          /* the ramp is for late retries only */
     struct bucket rate_pace; /* of rate_limit */
@@ -57,13 +61,26 @@ uint64_t gate_began(struct gate *g, const struct endpoint_config *c, bool late,
 
 struct gate_end {
     enum health health;
+    bool refused;     /* a final status, but not 410; or blocked */
+    int64_t status;   /* of it; 0: there was no response */
     uint64_t probe;   /* what gate_began() said */
     int64_t asked_ms; /* Retry-After; 0 */
     uint64_t random;
     int64_t now_us;
+    int64_t wall_ms;
 };
 enum gate_news gate_ended(struct gate *g, const struct endpoint_config *c,
                           const struct gate_end *end);
+
+/* After gate_ended(): the endpoint is held, and this refusal does not end its
+ * delivery. */
+bool gate_keeps(const struct gate *g, const struct endpoint_config *c,
+                const struct gate_end *end);
+/* What the sequencer knows of the endpoint (hold_restore()). Only the first call
+ * counts: after that we know better. */
+void gate_restore(struct gate *g, const struct endpoint_config *c, bool healthy,
+                  int64_t status, int64_t since_ms, int64_t past_ms,
+                  int64_t now_us);
 
 /* Such retries are there. */
 void gate_doubt(struct gate *g);

@@ -107,6 +107,8 @@ static void confirm(struct deliverer *d, struct grant *g,
     }
     g->stamp_ms = w->stamp_ms;
     gate_configure(&g->endpoint.gate, config);
+    gate_restore(&g->endpoint.gate, config, w->healthy, (int64_t)w->held_status,
+                 w->held_since_ms, w->held_ms, mono_us());
     note_late(g);
     if (g->endpoint.rows > g->endpoint.rows_here)
         endpoint_row_due(&g->endpoint, now_ms()); /* look at them (due.c) */

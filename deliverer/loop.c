@@ -303,13 +303,14 @@ static json_t *grant_json(struct grant *g)
 {
     const struct endpoint *e = &g->endpoint;
 
-    return json_pack("{s:s,s:s,s:b,s:i,s:i,s:i,s:I,s:I,s:s,s:b}", "endpoint",
-                     g->name, "state", grant_state_name(g->state), "confirmed",
-                     e->config != NULL, "in_flight", e->in_flight, "window",
-                     e->gate.window.size, "queued", endpoint_waiting(e), "rows",
-                     (json_int_t)e->rows, "parked", (json_int_t)e->parked,
-                     "breaker", breaker_state_name(e->gate.breaker.state),
-                     "ramp", e->gate.ramp.on);
+    return json_pack("{s:s,s:s,s:b,s:i,s:i,s:i,s:I,s:I,s:s,s:b,s:b}",
+                     "endpoint", g->name, "state", grant_state_name(g->state),
+                     "confirmed", e->config != NULL, "in_flight", e->in_flight,
+                     "window", e->gate.window.size, "queued",
+                     endpoint_waiting(e), "rows", (json_int_t)e->rows, "parked",
+                     (json_int_t)e->parked, "breaker",
+                     breaker_state_name(e->gate.breaker.state), "held",
+                     e->gate.hold.on, "ramp", e->gate.ramp.on);
 }
 
 static void on_status(void *self, json_t *out)
@@ -383,8 +384,8 @@ static const struct db_schema schema = {
     .steps = (const char *const[]){deliverer_store_sql, proto_hop_sql,
                                    deliverer_answers_sql, deliverer_early_sql,
                                    deliverer_log_sql, deliverer_fresh_sql,
-                                   deliverer_sent_sql},
-    .count = 7,
+                                   deliverer_sent_sql, deliverer_held_sql},
+    .count = 8,
     .table = "tasks"};
 
 static const struct hop_ops hop_ops = {

@@ -14,6 +14,9 @@ enum {
      */
     FAULT_WAIT_MS = 5000,
     FAULT_SPREAD_MS = 10000,
+    /* Until a delivery that a held endpoint refused is tried again. */
+    HELD_LEAST_MS = 1000,
+    HELD_MOST_MS = 30 * 1000,
     /* While others fly an outcome waits for company, up to so many, so long: a
      * commit, its fsync and the frame behind it cost as much for one as for
      * all of them. */
@@ -33,7 +36,16 @@ const char *outcome_name(int outcome)
 
 /* ---- decide: values only, once per flight ---- */
 
-static void decide_retry(struct flight *f, int64_t now)
+/* The budget begins later by as long as the endpoint was held since. */
+static int64_t budget_first_ms(const struct flight *f, int64_t total_ms,
+                               int64_t now)
+{
+    int64_t first = f->first_ms + total_ms - f->held_ms;
+
+    return first < f->first_ms ? f->first_ms : first < now ? first : now;
+}
+
+static void decide_retry(struct flight *f, int64_t total_ms, int64_t now)
 {
     static const char *const reasons[] = {
         [BACKOFF_WAIT] = "",
@@ -44,7 +56,7 @@ static void decide_retry(struct flight *f, int64_t now)
     uint64_t base = t->w.budget_base;
     struct backoff b = {.policy = &f->config->policy,
                         .attempts = f->attempts > base ? f->attempts - base : 1,
-                        .first_ms = f->first_ms,
+                        .first_ms = budget_first_ms(f, total_ms, now),
                         .now_ms = now,
                         .retry_after_ms = f->retry_after_ms,
                         .expires_ms = t->w.expires_ms,
@@ -53,6 +65,26 @@ static void decide_retry(struct flight *f, int64_t now)
 
     f->outcome = end == BACKOFF_WAIT ? OUTCOME_PARKED : OUTCOME_DEAD;
     f->reason = reasons[end];
+}
+
+/* Refused by an endpoint that refuses everything: that is no attempt of this
+ * delivery's budget, and another one is the next probe. */
+static void decide_held(struct flight *f, int64_t now)
+{
+    int64_t wait_ms = backoff_wait_ms(&f->config->policy, 1);
+    size_t at = strlen(f->error);
+
+    if (wait_ms < HELD_LEAST_MS)
+        wait_ms = HELD_LEAST_MS;
+    if (wait_ms > HELD_MOST_MS)
+        wait_ms = HELD_MOST_MS;
+    f->attempts = f->task->attempts;
+    f->first_ms = f->task->first_ms;
+    f->held_ms = f->task->held_ms;
+    f->outcome = OUTCOME_PARKED;
+    f->reason = "held";
+    f->next_ms = now + wait_ms + (int64_t)(random_id() % (uint64_t)wait_ms);
+    snprintf(f->error + at, sizeof f->error - at, "; the endpoint is held");
 }
 
 /* Nothing was tried. */
@@ -69,6 +101,7 @@ static void decide_expired(struct flight *f)
 static void decide(struct flight *f, int64_t now)
 {
     const struct task *t = f->task;
+    int64_t total_ms = hold_total_ms(&t->grant->endpoint.gate.hold, now);
 
     f->decided = true;
     f->reason = "";
@@ -81,12 +114,17 @@ static void decide(struct flight *f, int64_t now)
     /* A first attempt after this one was by a clock that was ahead. */
     f->first_ms = t->first_ms && t->first_ms < f->at_ms ? t->first_ms
                                                         : f->at_ms;
+    f->held_ms = t->first_ms && t->held_ms >= 0 ? t->held_ms : total_ms;
     f->judgement = classify(&f->answer, &f->config->policy);
     classify_text(&f->answer, f->error);
     if (f->interrupted && !f->answer.answered) {
         f->judgement.verdict = VERDICT_RETRY;
         f->outcome = OUTCOME_RELEASED;
         snprintf(f->error, sizeof f->error, "interrupted: %s", f->interrupted);
+        return;
+    }
+    if (f->held) {
+        decide_held(f, now);
         return;
     }
     switch (f->judgement.verdict) {
@@ -100,12 +138,13 @@ static void decide(struct flight *f, int64_t now)
     case VERDICT_FAULT:
         f->attempts = t->attempts;
         f->first_ms = t->first_ms;
+        f->held_ms = t->held_ms;
         f->outcome = OUTCOME_PARKED;
         f->next_ms = now + FAULT_WAIT_MS +
                      (int64_t)(random_id() % FAULT_SPREAD_MS);
         break;
     case VERDICT_RETRY:
-        decide_retry(f, now);
+        decide_retry(f, total_ms, now);
         break;
     }
 }
@@ -133,6 +172,7 @@ static void park(struct deliverer *d, struct flight *f)
                            .attempts = f->attempts,
                            .first_ms = f->first_ms,
                            .next_ms = f->next_ms,
+                           .held_ms = f->held_ms,
                            .early_ms = early_ms(f, d->daemon.loop.now_ms),
                            .parked = true,
                            .message = {t->bytes, t->bytes_count}};
@@ -164,7 +204,7 @@ static void record(struct deliverer *d, struct flight *f)
         .headers = {f->headers.data, f->headers.len},
         .timings = f->timings,
         .http_version = (int)f->http_version,
-        .sends = f->sends};
+        .sends = f->sends + t->lost};
     struct buf sent;
 
     buf_init(&sent, SENT_MAX_BYTES);
@@ -248,7 +288,8 @@ void outcome_crashed(struct deliverer *d, const struct grant *g,
         .reason = "crashed_deliverer",
         .at_ms = d->daemon.loop.now_ms,
         .attempts = attempts + 1,
-        .first_ms = first_ms ? first_ms : d->daemon.loop.now_ms};
+        .first_ms = first_ms ? first_ms : d->daemon.loop.now_ms,
+        .sends = 1};
 
     results_put(d, &row);
     d->metrics[METRIC_DEAD]++;

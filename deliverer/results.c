@@ -36,7 +36,8 @@ static void put_message(void *self, const struct attempt_row *row)
                             .reason = wire_text(row->reason),
                             .error = wire_text(row->error),
                             .first_ms = row->first_ms,
-                            .next_ms = row->next_ms};
+                            .next_ms = row->next_ms,
+                            .sends = (uint64_t)row->sends};
 
     if (row->outcome == OUTCOME_DRAINED) {
         wire_put_drained(out, &drained);

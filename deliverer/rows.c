@@ -74,6 +74,7 @@ static struct task_row row_of(const struct task *t)
                              .attempts = t->attempts,
                              .first_ms = t->first_ms,
                              .next_ms = t->next_ms,
+                             .held_ms = t->held_ms,
                              .message = {t->bytes, t->bytes_count}};
 }
 

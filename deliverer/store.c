@@ -45,17 +45,18 @@ static void prepare_tasks(struct store *s)
 {
     s->sql.task_put = prepare(
         s, "INSERT INTO tasks (n, grant_id, event_id, attempts, first_ms, "
-           "next_ms, parked, message, early_ms) "
-           "VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)");
+           "next_ms, parked, message, early_ms, held_ms) "
+           "VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)");
     s->sql.task_park = prepare(s,
                                "UPDATE tasks SET attempts = ?2, first_ms = ?3, "
-                               "next_ms = ?4, parked = 1, early_ms = ?5 "
-                               "WHERE n = ?1");
+                               "next_ms = ?4, parked = 1, early_ms = ?5, "
+                               "held_ms = ?6 WHERE n = ?1");
     s->sql.task_due_now = prepare(
         s, "UPDATE tasks SET next_ms = ?2 WHERE n = ?1 AND next_ms > ?2");
     s->sql.task_gone = prepare(s, "DELETE FROM tasks WHERE n = ?1");
-#define TASK_COLUMNS \
-    "n, grant_id, event_id, attempts, first_ms, next_ms, parked, message"
+#define TASK_COLUMNS                                                        \
+    "n, grant_id, event_id, attempts, first_ms, next_ms, parked, message, " \
+    "ifnull(held_ms, -1)"
     s->sql.task_find = prepare(
         s, "SELECT " TASK_COLUMNS " FROM tasks "
            "INDEXED BY tasks_event WHERE event_id = ?1 AND grant_id = ?2");
@@ -96,7 +97,7 @@ static void prepare_attempts(struct store *s)
     s->sql.attempt_get = prepare(
         s, "SELECT n, attempt_id, grant_id, endpoint, event_id, outcome, "
            "http_status, error, reason, at_ms, duration_ms, attempts, "
-           "first_ms, next_ms, response FROM attempts WHERE n = ?1");
+           "first_ms, next_ms, response, sends FROM attempts WHERE n = ?1");
     s->sql.attempts_of_event = prepare(
         s, "SELECT * FROM attempts WHERE event_id = ?1 ORDER BY n");
     s->sql.attempts_ages = prepare(
@@ -171,6 +172,7 @@ int64_t store_task_put(struct store *s, const struct task_row *row)
     bind_i64(q, 7, row->parked);
     bind_blob(q, 8, row->message);
     bind_i64(q, 9, row->early_ms);
+    bind_i64(q, 10, row->held_ms);
     db_run(s->db, q);
     note_event(s, row->event_id);
     return s->next_task++;
@@ -185,6 +187,7 @@ void store_task_park(struct store *s, const struct task_row *row)
     bind_i64(q, 3, row->first_ms);
     bind_i64(q, 4, row->next_ms);
     bind_i64(q, 5, row->early_ms);
+    bind_i64(q, 6, row->held_ms);
     db_run(s->db, q);
 }
 
@@ -211,7 +214,8 @@ static struct task_row read_task(stmt *q)
                              .first_ms = col_i64(q, 4),
                              .next_ms = col_i64(q, 5),
                              .parked = col_i64(q, 6) != 0,
-                             .message = col_blob(q, 7)};
+                             .message = col_blob(q, 7),
+                             .held_ms = col_i64(q, 8)};
 }
 
 bool store_task_find(struct store *s, uint64_t grant, const char *event_id,
@@ -397,7 +401,7 @@ void store_attempt_put(struct store *s, const struct attempt_row *row)
     db_run(s->db, q);
 }
 
-/* The columns of attempt_get, which all others begin with. */
+/* The columns that attempt_get and attempts_of_event begin with. */
 static struct attempt_row read_result(stmt *q)
 {
     return (struct attempt_row){.n = (uint64_t)col_i64(q, 0),
@@ -444,6 +448,7 @@ bool store_attempt_get(struct store *s, uint64_t n, attempt_row_fn *each,
     found = db_step(s->db, q);
     if (found) {
         row = read_result(q);
+        row.sends = (int)col_i64(q, 15);
         each(self, &row);
     }
     db_done(q);

@@ -12,7 +12,7 @@
 
 extern const char deliverer_store_sql[], deliverer_answers_sql[],
     deliverer_early_sql[], deliverer_log_sql[], deliverer_fresh_sql[],
-    deliverer_sent_sql[];
+    deliverer_sent_sql[], deliverer_held_sql[];
 
 struct store {
     struct db *db;
@@ -47,6 +47,7 @@ struct task_row {
     uint64_t attempts;
     int64_t first_ms, next_ms;
     int64_t early_ms; /* written, never read: not pulled forward before */
+    int64_t held_ms;  /* as in struct task */
     bool parked;
     struct bytes message;
 };

@@ -60,6 +60,9 @@ static gr_rc take_task(struct deliverer *d, uint64_t n, struct bytes msg)
         return GR_REFUSE;
     }
     t->grant = grants_take(d, t->w.grant, t->w.endpoint);
+    if (t->grant->endpoint.gate.restored)
+        t->held_ms = hold_total_ms(&t->grant->endpoint.gate.hold,
+                                   d->daemon.loop.now_ms);
     if (t->grant->state != GRANT_OPEN) {
         rows_none(d, n); /* its end covers this one too */
         task_free(t);

@@ -25,6 +25,7 @@ struct task *task_new(struct bytes message)
     t->attempts = t->w.attempts;
     t->first_ms = t->w.first_ms;
     t->next_ms = t->w.next_ms;
+    t->held_ms = -1;
     return t;
 }
 

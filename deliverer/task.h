@@ -34,6 +34,7 @@ struct task {
     bool pulled;    /* forward: before its time, as its endpoint is back */
     uint64_t probe; /* FLYING: the breaker's number for it; 0 */
     bool held;      /* only care_next() may begin it */
+    bool lost;      /* an earlier attempt was in flight at a crash */
     bool dropped;   /* final elsewhere: whatever comes, it is not parked */
     uint64_t number;
     uint64_t lane; /* FLYING, ENDED: its key (lanes.h); 0: none */
@@ -46,6 +47,7 @@ struct task {
     int64_t taken_ms;               /* mono */
     uint64_t attempts;
     int64_t first_ms, next_ms;
+    int64_t held_ms; /* hold_total_ms() when first_ms was true; -1: not known */
     char event_id[EVENT_ID_BYTES + 1];
     struct wire_task w; /* borrows from bytes */
     size_t bytes_count;

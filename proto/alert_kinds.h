@@ -38,8 +38,11 @@
       "lanes that stand still behind a dead letter")                       \
     A(ENDPOINT_DISABLED, "endpoint_disabled", NONE, "endpoint", 0,         \
       "an endpoint was disabled: by 410, or by nothing but failure")       \
+    A(ENDPOINT_HELD, "endpoint_held", NONE, "endpoint", 0,                 \
+      "an endpoint that worked refuses every event with the same status; " \
+      "its deliveries are held back")                                      \
     A(ENDPOINT_FAILING, "endpoint_failing", SECONDS, "endpoint", 0,        \
-      "nothing but failures from an endpoint for so long: near "           \
+      "an endpoint has failed continuously for this long: near "           \
       "`disable_after`")                                                   \
     A(DUPLICATE_RATE, "duplicate_rate", PART, "", 1,                       \
       "repeats of all events taken within `window`")                       \

@@ -110,6 +110,7 @@ void endpoint_config_encode(const struct endpoint_settings *s, struct buf *out)
         .rate_count = (uint64_t)s->rate_limit.count,
         .rate_per_ms = s->rate_limit.per_ms,
         .breaker = s->breaker,
+        .guard = s->guard,
         .tls_ca = wire_text(s->tls.ca),
         .tls_certificate = wire_text(s->tls.certificate),
         .tls_key = wire_text(s->tls.key),

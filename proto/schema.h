@@ -59,14 +59,18 @@
     F(u64, run, "run of the beat it answers")                            \
     F(i64, stamp_ms, "stamp of the beat it answers")
 
-#define WIRE_GRANTED(F) /* sequencer -> deliverer: this endpoint is yours */ \
-    F(str, from, "the sequencer's name")                                     \
-    F(str, inbox, "where it is reached")                                     \
-    F(u64, run, "run of the last beat")                                      \
-    F(i64, stamp_ms, "stamp of the last beat")                               \
-    F(u64, grant, "64 random bits, never given twice")                       \
-    F(str, endpoint, "its name")                                             \
-    F(bin, config, "endpoint_config: all that an attempt needs, secrets too")
+#define WIRE_GRANTED(F) /* sequencer -> deliverer: this endpoint is yours */  \
+    F(str, from, "the sequencer's name")                                      \
+    F(str, inbox, "where it is reached")                                      \
+    F(u64, run, "run of the last beat")                                       \
+    F(i64, stamp_ms, "stamp of the last beat")                                \
+    F(u64, grant, "64 random bits, never given twice")                        \
+    F(str, endpoint, "its name")                                              \
+    F(bin, config, "endpoint_config: all that an attempt needs, secrets too") \
+    F(u64, healthy, "1: it has delivered before")                             \
+    F(i64, held_since_ms, "it is held since then (hold.h); 0: it is not")     \
+    F(u64, held_status, "what it refuses everything with; 0: no response")    \
+    F(i64, held_ms, "how long it was paused or held in all before that")
 
 #define WIRE_VOIDED(                                            \
     F) /* sequencer -> deliverer: not yours, forget its rows */ \
@@ -115,7 +119,7 @@
     F(u64, late, "1: it came after its gap was given up")                    \
     F(str, url, "where to, instead of the endpoint's own; \"\": that")       \
     F(u64, series, "changes when the numbering was set back")                \
-    F(u64, replay, "1: sent again on an operator's word")                    \
+    F(u64, replay, "1: an operator's retry of what may have arrived before") \
     F(u64, attempts, "made so far")                                          \
     F(u64, budget_base, "attempts that an earlier life had used")            \
     F(i64, first_ms, "time of the first attempt of this life; 0: none yet")  \
@@ -149,21 +153,23 @@
     F(str, event_id, "not known here; what was is in the results before")   \
     F(u64, task, "of the check")
 
-#define WIRE_RESULT(F) /* deliverer -> sequencer: what an attempt came to */ \
-    F(u64, grant, "")                                                        \
-    F(str, endpoint, "")                                                     \
-    F(str, event_id, "")                                                     \
-    F(u64, attempt_id, "64 random bits; 0 when nothing was tried")           \
-    F(u64, outcome, "enum outcome")                                          \
-    F(u64, attempts, "made so far, this one included")                       \
-    F(i64, at_ms, "when it began")                                           \
-    F(i64, duration_ms, "")                                                  \
-    F(u64, http_status, "0 without one")                                     \
-    F(str, reason, "of a dead one: rejected, budget_attempts …")             \
-    F(str, error, "what happened, for people; \"\" when delivered")          \
-    F(i64, first_ms, "time of the first attempt of this life")               \
-    F(i64, next_ms, "parked: when the next is due")                          \
-    F(bin, response, "start of the answer's body")
+#define WIRE_RESULT(F) /* deliverer -> sequencer: what an attempt came to */   \
+    F(u64, grant, "")                                                          \
+    F(str, endpoint, "")                                                       \
+    F(str, event_id, "")                                                       \
+    F(u64, attempt_id, "64 random bits; 0 when nothing was tried")             \
+    F(u64, outcome, "enum outcome")                                            \
+    F(u64, attempts, "made so far, this one included")                         \
+    F(i64, at_ms, "when it began")                                             \
+    F(i64, duration_ms, "")                                                    \
+    F(u64, http_status, "0 without one")                                       \
+    F(str, reason, "dead: rejected, budget_attempts …; parked: held, or \"\"") \
+    F(str, error, "what happened, for people; \"\" when delivered")            \
+    F(i64, first_ms, "time of the first attempt of this life")                 \
+    F(i64, next_ms, "parked: when the next is due")                            \
+    F(bin, response, "start of the answer's body")                             \
+    F(u64, sends,                                                              \
+      "requests begun, here or in a crash; 0: it can't have reached it")
 
 #define WIRE_DRAINED(F) /* deliverer -> sequencer */ \
     F(u64, grant, "nothing under it is in flight here, or ever will be")
@@ -267,6 +273,7 @@
     F(u64, rate_count, "at most so many attempts are begun …; 0: no limit") \
     F(i64, rate_per_ms, "… in this time")                                   \
     F(u64, breaker, "1: consecutive failures hold the rest back")           \
+    F(u64, guard, "1: hold it back when it refuses everything")             \
     F(u64, backoff, "enum backoff_kind")                                    \
     F(i64, first_wait_ms, "")                                               \
     F(i64, max_wait_ms, "")                                                 \

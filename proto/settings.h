@@ -227,6 +227,7 @@ struct endpoint_settings {
     int64_t max_in_flight;
     struct rate rate_limit; /* count 0: none */
     bool breaker;
+    bool guard;
     enum order_lanes ordered;
     bool on_dead_halt; /* else the lane goes on past a dead letter */
     int64_t disable_after_ms;

@@ -53,6 +53,15 @@ static const char *const on_dead_words[] = {"continue", "halt", NULL};
                  "back; then what waits goes out on a ramp. "        \
                  "`false`: each retry at its own time, whatever "    \
                  "becomes of others"},                               \
+        {.name = "guard",                                            \
+         .type = &conf_as_switch,                                    \
+         AT(endpoint_settings, guard),                               \
+         .fallback = (d) ? "on" : NULL,                              \
+         .help = "`on`: after ten refusals with the same final "     \
+                 "status from an endpoint that worked before, hold " \
+                 "its deliveries back, alert, and send one at a "    \
+                 "time until one is accepted. `off`: each refusal "  \
+                 "is a dead letter"},                                \
         {.name = "rate_limit",                                       \
          .type = &settings_as_rate,                                  \
          AT(endpoint_settings, rate_limit),                          \
@@ -83,6 +92,7 @@ static void init_endpoint(void *user, void *target)
     e->max_in_flight = s->defaults.max_in_flight;
     e->rate_limit = s->defaults.rate_limit;
     e->breaker = s->defaults.breaker;
+    e->guard = s->defaults.guard;
     e->allowed_ports = s->defaults.allowed_ports;
     e->ordered = s->defaults.ordered;
 }
@@ -245,9 +255,10 @@ const struct conf_section settings_endpoint_section = {
              .fallback = "5d",
              .min = SECOND_MS,
              .max = LONG_MS,
-             .help = "of nothing but failures, but never before its retry "
-                     "policy's own budget: then nothing is tried until "
-                     "`grapnel endpoints resume`"},
+             .help = "disable the endpoint after it has failed continuously "
+                     "for this long, and for at least its retry budget; only "
+                     "time in which Grapnel could deliver counts. Its "
+                     "deliveries then wait for `grapnel endpoints resume`"},
             PACE_KEYS(false),
             {0},
         },

@@ -108,7 +108,8 @@ static int sweep(struct sequencer *q, struct endpoint *e, int most)
     while ((grant = store_open_grant(q->store, e->id, grant)) != 0) {
         if (grant == e->grant)
             continue;
-        n += store_sweep(q->store, e->id, grant, most - n, freed, &freed_count);
+        n += store_sweep(q->store, e->id, grant, grant != e->drained, most - n,
+                         freed, &freed_count);
         for (int i = 0; i < freed_count; i++)
             lanes_freed(q, e, freed[i]);
         e->waiting = true;
@@ -281,7 +282,7 @@ static bool put_task(struct sequencer *q, const struct endpoint *e,
         .gap = wire_text(ev->gap),
         .late = ev->late,
         .series = q->series,
-        .replay = d->life > 1 || d->act,
+        .replay = (d->life > 1 || d->act) && d->sent,
         .attempts = (uint64_t)d->attempts,
         .budget_base = (uint64_t)d->earlier,
         .first_ms = endpoint_budget_ms(e, d->first_ms, d->paused_ms),

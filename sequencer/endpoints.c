@@ -23,6 +23,7 @@ enum {
     HALTS_SHOWN = 100,
     BUDGET_ATTEMPTS = 10000, /* of a policy: more are not added up */
     GROWTH_STEPS = 64,
+    SAVE_FAILING_MS = 10 * 1000, /* a crash forgets at most so much of it */
 };
 
 /* Of the time after which it is disabled, in percent. */
@@ -36,7 +37,15 @@ bool endpoint_is_on(const struct endpoint *e)
 int64_t endpoint_budget_ms(const struct endpoint *e, int64_t first_ms,
                            int64_t paused_ms)
 {
-    return first_ms ? first_ms + e->paused_ms - paused_ms : 0;
+    int64_t first = first_ms + endpoint_paused_ms(e, now_ms()) - paused_ms;
+
+    return !first_ms ? 0 : first < first_ms ? first_ms : first;
+}
+
+int64_t endpoint_paused_ms(const struct endpoint *e, int64_t at_ms)
+{
+    return e->paused_ms +
+           (e->held_ms && at_ms > e->held_ms ? at_ms - e->held_ms : 0);
 }
 
 /* ---- nothing but failures ---- */
@@ -96,9 +105,59 @@ static const char *who_of(json_t *args)
     return who && *who ? who : "an operator";
 }
 
+/* ---- held back by its home ---- */
+
+static void put_held(const struct endpoint *e, char *out, size_t n)
+{
+    if (e->held_status)
+        snprintf(out, n, "it refuses every event with status %lld",
+                 (long long)e->held_status);
+    else
+        snprintf(out, n, "its address or URL cannot be used for any event");
+}
+
+void endpoint_end_hold(struct sequencer *q, struct endpoint *e)
+{
+    if (!e->held_ms)
+        return;
+    e->paused_ms = endpoint_paused_ms(e, q->d.loop.now_ms);
+    e->held_ms = e->held_status = 0;
+    e->changed = true;
+    log_info(NULL, "an endpoint is no longer held", LS("endpoint", e->name));
+}
+
+void endpoint_note_hold(struct sequencer *q, struct endpoint *e,
+                        const struct wire_result *r)
+{
+    bool held = r->outcome == OUTCOME_PARKED && wire_is(r->reason, "held");
+    bool judged = r->outcome == OUTCOME_DEAD && wire_is(r->reason, "rejected");
+    char what[80];
+
+    if (r->outcome == OUTCOME_DELIVERED && !e->healthy)
+        e->healthy = e->changed = true;
+    if (r->outcome == OUTCOME_DELIVERED || judged)
+        endpoint_end_hold(q, e);
+    if (!held || e->held_ms || !endpoint_is_on(e) || !e->settings->guard)
+        return;
+    /* The last attempts under a grant that is being revoked, perhaps because an
+     * operator ended the hold: the next home sees for itself. */
+    if (e->recall || e->recalling)
+        return;
+    e->held_ms = r->at_ms;
+    e->held_status = (int64_t)r->http_status;
+    e->changed = true;
+    put_held(e, what, sizeof what);
+    note_act(q, e, "held: ", what);
+    log_error(NULL,
+              "an endpoint that worked refuses every event: its deliveries "
+              "are held back",
+              LS("endpoint", e->name), LI("status", e->held_status));
+}
+
 static void stop_trying(struct sequencer *q, struct endpoint *e,
                         enum endpoint_state state, const char *why)
 {
+    endpoint_end_hold(q, e);
     e->state = state;
     e->since_ms = q->d.loop.now_ms;
     snprintf(e->why, sizeof e->why, "%s", why);
@@ -121,12 +180,26 @@ void endpoint_disable(struct sequencer *q, struct endpoint *e, const char *why)
               LS("endpoint", e->name), LS("reason", why));
 }
 
-static void judge_failing(struct sequencer *q, struct endpoint *e,
-                          int64_t at_ms)
+void endpoints_alive(struct sequencer *q, const struct deliverer *d,
+                     int64_t alive_ms)
+{
+    for (size_t i = 0; i < q->endpoint_count; i++) {
+        struct endpoint *e = &q->endpoints[i];
+
+        if (!e->failing_ms || e->home != d || !e->grant || e->recalling ||
+            !endpoint_is_on(e))
+            continue;
+        e->failing_for_ms += alive_ms;
+        if (e->failing_for_ms - e->failing_saved_ms >= SAVE_FAILING_MS)
+            e->changed = true;
+    }
+}
+
+static void judge_failing(struct sequencer *q, struct endpoint *e)
 {
     int64_t limit = e->settings->disable_after_ms,
             budget = budget_ms(e->settings->policy);
-    int64_t failing = at_ms - e->failing_ms;
+    int64_t failing = e->failing_for_ms;
     char why[80], for_text[32];
 
     if (limit < budget)
@@ -145,6 +218,12 @@ static void judge_failing(struct sequencer *q, struct endpoint *e,
     rfc3339(for_text, e->failing_ms);
     snprintf(why, sizeof why, "nothing but failures since %s", for_text);
     endpoint_disable(q, e, why);
+}
+
+static void forget_failing(struct endpoint *e)
+{
+    e->failing_ms = e->failing_for_ms = e->failing_saved_ms = 0;
+    e->warned = 0;
 }
 
 static void tally(struct endpoint *e, bool delivered, int64_t duration_ms,
@@ -168,15 +247,14 @@ void endpoint_answered(struct sequencer *q, struct endpoint *e, bool delivered,
         return;
     if (delivered) {
         e->changed = e->changed || e->failing_ms;
-        e->failing_ms = 0;
-        e->warned = 0;
+        forget_failing(e);
         return;
     }
     if (!e->failing_ms) {
         e->failing_ms = at_ms;
         e->changed = true;
     }
-    judge_failing(q, e, at_ms);
+    judge_failing(q, e);
 }
 
 /* ---- the turn ---- */
@@ -192,21 +270,31 @@ void endpoints_work(struct sequencer *q)
         if (!e->changed)
             continue;
         e->changed = false;
-        store_endpoint_state(
-            q->store, &(struct endpoint_row){.id = e->id,
-                                             .ordered = e->ordered,
-                                             .state = (int)e->state,
-                                             .since_ms = e->since_ms,
-                                             .why = e->why,
-                                             .failing_ms = e->failing_ms,
-                                             .warned = e->warned,
-                                             .paused_ms = e->paused_ms,
-                                             .gone_after = e->gone_after});
+        e->failing_saved_ms = e->failing_for_ms;
+        store_endpoint_state(q->store, &(struct endpoint_row){
+                                           .id = e->id,
+                                           .ordered = e->ordered,
+                                           .state = (int)e->state,
+                                           .since_ms = e->since_ms,
+                                           .why = e->why,
+                                           .failing_ms = e->failing_ms,
+                                           .warned = e->warned,
+                                           .paused_ms = e->paused_ms,
+                                           .failing_for_ms = e->failing_for_ms,
+                                           .healthy = e->healthy,
+                                           .held_ms = e->held_ms,
+                                           .held_status = e->held_status,
+                                           .gone_after = e->gone_after});
     }
     q->metrics[METRIC_LANES_HALTED] = halts;
 }
 
 /* ---- what an operator asks ---- */
+
+static bool is_held(const struct endpoint *e)
+{
+    return e->held_ms && endpoint_is_on(e);
+}
 
 static const char *state_name(const struct endpoint *e)
 {
@@ -216,6 +304,7 @@ static const char *state_name(const struct endpoint *e)
 
     return !e->settings            ? "removed"
            : !e->settings->enabled ? "off"
+           : is_held(e)            ? "held"
                                    : names[e->state];
 }
 
@@ -269,11 +358,20 @@ static json_t *endpoint_json(struct sequencer *q, const struct endpoint *e)
     struct halts_json halts = {json_array(), e->name};
     bool on = e->state == ENDPOINT_ACTIVE;
     int64_t waiting = store_count_waiting(q->store, e->id, COUNT_MOST);
-    json_t *out = json_pack(
+    char why[80] = "";
+    json_t *out;
+
+    if (is_held(e))
+        put_held(e, why, sizeof why);
+    else if (!on)
+        snprintf(why, sizeof why, "%s", e->why);
+    out = json_pack(
         "{s:s,s:s,s:o,s:o,s:o,s:s,s:o,s:I,s:I,s:b,s:I,s:I}", "name", e->name,
         "state", state_name(e), "since",
-        on ? json_null() : json_time(e->since_ms), "reason",
-        !on && *e->why ? json_text_of(e->why) : json_null(), "failing_since",
+        is_held(e) ? json_time(e->held_ms)
+        : on       ? json_null()
+                   : json_time(e->since_ms),
+        "reason", *why ? json_text_of(why) : json_null(), "failing_since",
         json_time(e->failing_ms), "ordered",
         e->settings ? ordered[e->settings->ordered] : "none", "home",
         e->home ? json_string(e->home->name) : json_null(), "in_flight",
@@ -282,6 +380,8 @@ static json_t *endpoint_json(struct sequencer *q, const struct endpoint *e)
         (json_int_t)store_count_parked(q->store, e->id, e->grant, COUNT_MOST),
         "halted_lanes", (json_int_t)e->halts);
 
+    json_object_set_new(out, "failing_seconds",
+                        json_real((double)e->failing_for_ms / 1000));
     add_rates(out, e, q->d.loop.now_ms);
     store_halts(q->lanes, e->id, HALTS_SHOWN, add_halt, &halts);
     json_object_set_new(out, "halted", halts.list);
@@ -353,13 +453,17 @@ json_t *endpoints_resume(void *self, json_t *args, char why[200])
 
     if (!e)
         return NULL;
-    if (e->state != ENDPOINT_ACTIVE) {
+    if (is_held(e)) {
+        endpoint_end_hold(q, e);
+        e->recall = e->grant != 0; /* a new grant tells its home */
+        note_act(q, e, "resumed by ", who_of(args));
+        log_info(NULL, "an endpoint is resumed", LS("endpoint", e->name));
+    } else if (e->state != ENDPOINT_ACTIVE) {
         e->paused_ms += q->d.loop.now_ms - e->since_ms;
         e->state = ENDPOINT_ACTIVE;
         e->since_ms = 0;
         *e->why = 0;
-        e->failing_ms = 0;
-        e->warned = 0;
+        forget_failing(e);
         e->changed = e->waiting = q->place = true;
         note_act(q, e, "resumed by ", who_of(args));
         log_info(NULL, "an endpoint is resumed", LS("endpoint", e->name));

@@ -71,6 +71,8 @@ void grants_drained(struct sequencer *q, const char *from, uint64_t grant)
     if (!e->recalling) /* it drains by itself: it is leaving */
         d->leaving_run = d->run;
     log_info(NULL, "drained", LS("endpoint", e->name), LS("deliverer", from));
+    if (!e->lossy)
+        e->drained = grant;
     end_grant(q, e);
 }
 
@@ -158,7 +160,7 @@ static void give_grant(struct sequencer *q, struct endpoint *e,
     lookup_put(&q->grants, e->grant, (size_t)(e - q->endpoints));
     e->config = grants_digest(e);
     e->say_granted = q->say_granted = true;
-    e->recalling = false;
+    e->recalling = e->lossy = false;
     store_endpoint_set(q->store, e->id, d->name, e->grant, e->config);
     q->metrics[METRIC_GRANTS]++;
     log_info(NULL, "granted", LS("endpoint", e->name),

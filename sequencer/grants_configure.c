@@ -99,6 +99,8 @@ void grants_configure(struct sequencer *q, const struct settings *s)
         if (!e->settings && !e->gone_after)
             grants_note_gone(q, e);
         lanes_configure(q, e);
+        if (e->held_ms && !(e->settings && e->settings->guard))
+            endpoint_end_hold(q, e);
         if (e->grant && (!endpoint_is_on(e) || grants_digest(e) != e->config))
             e->recall = true;
     }

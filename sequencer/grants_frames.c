@@ -42,8 +42,13 @@ static void judge_health(struct sequencer *q, struct deliverer *d, uint64_t run,
         return;
     d->healthy_ms = now;
     q->place = true;
-    if (d->run != run)
-        log_info(NULL, "a deliverer is here", LS("deliverer", d->name));
+    if (d->run == run)
+        return;
+    log_info(NULL, "a deliverer is here", LS("deliverer", d->name));
+    /* One that stopped in order gave its grants back before. */
+    for (size_t i = 0; i < q->endpoint_count; i++)
+        if (q->endpoints[i].grant && q->endpoints[i].home == d)
+            q->endpoints[i].lossy = true;
 }
 
 void grants_beat(struct sequencer *q, const struct wire_beat *b)
@@ -58,6 +63,10 @@ void grants_beat(struct sequencer *q, const struct wire_beat *b)
     wire_copy(name, sizeof name, b->from);
     d = grants_deliverer(q, name);
     judge_disk(q, d, b->store);
+    /* Two heartbeats further apart are the end of an outage: of the deliverer, or
+     * of the sequencer, whose clock `now` also stands while it is suspended. */
+    if (d->beat_ms && now - d->beat_ms <= grant_lease_ms())
+        endpoints_alive(q, d, now - d->beat_ms);
     judge_health(q, d, b->run, now);
     d->run = b->run;
     d->stamp_ms = b->stamp_ms;
@@ -106,7 +115,11 @@ static gr_rc say_granted(struct sequencer *q, const struct deliverer *d,
         .stamp_ms = d->stamp_ms,
         .grant = e->grant,
         .endpoint = wire_text(e->name),
-        .config = (struct bytes){e->carried.data, e->carried.len}};
+        .config = (struct bytes){e->carried.data, e->carried.len},
+        .healthy = e->healthy,
+        .held_since_ms = e->held_ms,
+        .held_status = (uint64_t)e->held_status,
+        .held_ms = e->paused_ms};
     struct buf b;
 
     buf_init(&b, FRAME_MAX_BYTES);

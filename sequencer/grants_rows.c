@@ -122,6 +122,10 @@ static void on_endpoint_row(void *arg, const struct endpoint_row *r)
     e->since_ms = r->since_ms;
     wire_copy(e->why, sizeof e->why, wire_text(r->why));
     e->failing_ms = r->failing_ms;
+    e->failing_for_ms = e->failing_saved_ms = r->failing_for_ms;
+    e->healthy = r->healthy;
+    e->held_ms = r->held_ms;
+    e->held_status = r->held_status;
     e->warned = r->warned;
     e->paused_ms = r->paused_ms;
     e->gone_after = r->gone_after;

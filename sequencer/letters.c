@@ -276,7 +276,8 @@ static bool revive(struct sequencer *q, const struct wire_requeued *m,
                                   .status = DELIVERY_DEAD,
                                   .life = (int64_t)m->life,
                                   .previous = m->previous,
-                                  .attempts = (int64_t)m->attempts};
+                                  .attempts = (int64_t)m->attempts,
+                                  .sent = m->attempts > 0};
         store_delivery_add(q->store, &d);
         blocks_note_endpoint(q->blocks, event, e->id);
     }

@@ -103,10 +103,17 @@ static const struct metric_family families[] = {
     [FAMILY_FAILING] = {.name = "grapnel_endpoint_failing_seconds",
                         .kind = METRIC_GAUGE,
                         .unit = "seconds",
-                        .help = "since the first of nothing but failures; 0 "
-                                "when its last answer was a good one",
+                        .help = "how long it has failed continuously, without "
+                                "the time in which its deliverer was away; 0 "
+                                "after a success",
                         .labels = {"endpoint"},
                         .per = 1000},
+    [FAMILY_HELD] = {.name = "grapnel_endpoint_held",
+                     .kind = METRIC_GAUGE,
+                     .unit = "",
+                     .help = "1: it worked, and refuses every event now; its "
+                             "deliveries are held back",
+                     .labels = {"endpoint"}},
     {0},
 };
 

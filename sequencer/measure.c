@@ -36,8 +36,10 @@ static void measure_endpoints(struct sequencer *q)
             continue;
         series_set(METRIC_SERIES(q->d.metrics, FAMILY_DISABLED, e->name),
                    e->state == ENDPOINT_DISABLED);
+        series_set(METRIC_SERIES(q->d.metrics, FAMILY_HELD, e->name),
+                   e->held_ms != 0);
         series_set(METRIC_SERIES(q->d.metrics, FAMILY_FAILING, e->name),
-                   e->failing_ms ? q->d.loop.now_ms - e->failing_ms : 0);
+                   e->failing_ms ? e->failing_for_ms : 0);
     }
 }
 

@@ -46,7 +46,7 @@ static void note_first(struct coming *c)
     if (c->d.first_ms || !c->r->first_ms)
         return;
     c->d.first_ms = c->r->first_ms;
-    c->d.paused_ms = c->e->paused_ms;
+    c->d.paused_ms = endpoint_paused_ms(c->e, c->r->at_ms);
 }
 
 static void move(struct coming *c, int to)
@@ -237,6 +237,9 @@ static void record(struct sequencer *q, struct coming *c)
     if (has_answer(c->r))
         endpoint_answered(q, c->e, c->r->outcome == OUTCOME_DELIVERED,
                           c->r->duration_ms, c->r->at_ms);
+    c->d.sent = c->d.sent || c->r->sends > 0;
+    if (c->present && has_answer(c->r))
+        endpoint_note_hold(q, c->e, c->r);
     on_dropped(q, c);
     if (!c->present && c->r->attempt_id)
         q->metrics[METRIC_LATE]++;
@@ -326,6 +329,7 @@ gr_rc results_missing(struct sequencer *q, const char *from,
         if (c.d.status == DELIVERY_IN_FLIGHT)
             left_window(&c);
         c.d.grant = 0;
+        c.d.sent = true; /* who knows what was lost with it */
         move(&c, DELIVERY_WAITING);
         c.e->waiting = true;
         store_delivery_set(q->store, &c.d);

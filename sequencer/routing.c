@@ -13,11 +13,14 @@ void routing_give(struct sequencer *q, struct endpoint *e,
                   const struct event_row *ev, struct workspace *ws,
                   int64_t place, int64_t life, uint64_t act)
 {
+    /* Of a replayed event that is not known here, nothing is known of what was
+     * sent before. */
     struct delivery_row d = {.event = ev->n,
                              .endpoint = e->id,
                              .place = place,
                              .life = life,
-                             .act = act};
+                             .act = act,
+                             .sent = act != 0};
 
     if (ev->sequence)
         d.previous = workspace_routed(ws, e->id, ev->sequence);

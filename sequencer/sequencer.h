@@ -94,6 +94,7 @@ enum sequencer_family {
     FAMILY_OLDEST,
     FAMILY_DISABLED, /* by endpoint, as is what follows */
     FAMILY_FAILING,
+    FAMILY_HELD,
 };
 
 enum {
@@ -150,15 +151,17 @@ struct endpoint {
     int64_t gone_after; /* 0, or removed: no event above it has a delivery */
     struct deliverer *home;
     uint64_t grant;
-    int64_t config;         /* digest of `carried` */
-    struct buf carried;     /* the configuration, encoded */
-    bool recall;            /* to be recalled in the next turn */
-    bool recalling;         /* was; nothing more is given out under its grant */
-    bool say_granted;       /* its home is to hear of the grant */
-    int64_t out;            /* tasks at home, neither parked nor ended */
-    struct window window;   /* how many those may be */
-    bool waiting;           /* there may be deliveries that may go out */
-    bool sweeping;          /* there may be some under grants that ended */
+    int64_t config;     /* digest of `carried` */
+    struct buf carried; /* the configuration, encoded */
+    bool lossy; /* its home crashed, or may have: a result may be missing */
+    uint64_t drained;     /* the last ended grant whose results are all here */
+    bool recall;          /* to be recalled in the next turn */
+    bool recalling;       /* was; nothing more is given out under its grant */
+    bool say_granted;     /* its home is to hear of the grant */
+    int64_t out;          /* tasks at home, neither parked nor ended */
+    struct window window; /* how many those may be */
+    bool waiting;         /* there may be deliveries that may go out */
+    bool sweeping;        /* there may be some under grants that ended */
     struct out_row watched; /* watch.c: the last that was looked at */
     /* Lanes (lanes.c). */
     int ordered; /* enum order_lanes, as its deliveries stand; -1: in between */
@@ -170,10 +173,16 @@ struct endpoint {
     enum endpoint_state state;
     int64_t since_ms;   /* paused or disabled */
     char why[80];       /* disabled */
-    int64_t failing_ms; /* the first of nothing but failures; 0 */
-    int warned;         /* of those in endpoints.c, how many */
-    int64_t paused_ms;  /* in all, before now */
-    bool changed;       /* one of these (or `ordered`) in this turn */
+    int64_t failing_ms; /* wall: the first of consecutive failures; 0 */
+    /* How long it has failed since then, without the time in which its deliverer
+     * was away; and how much of that is on disk. */
+    int64_t failing_for_ms, failing_saved_ms;
+    int warned;          /* of those in endpoints.c, how many */
+    bool healthy;        /* it has delivered before: the guard may hold it */
+    int64_t held_ms;     /* wall: its home holds it (deliverer/hold.h); 0 */
+    int64_t held_status; /* the status it refuses everything with; 0: none */
+    int64_t paused_ms;   /* paused, disabled or held in all, before now */
+    bool changed;        /* one of these (or `ordered`) in this turn */
     struct tally_minute minutes[MINUTES_KEPT];
 };
 
@@ -324,8 +333,18 @@ int lanes_work(struct sequencer *q, struct endpoint *e, int most);
 
 /* endpoints.c: whether an endpoint is to be tried at all */
 bool endpoint_is_on(const struct endpoint *e);
+/* A result under its present grant: does its home hold it? */
+void endpoint_note_hold(struct sequencer *q, struct endpoint *e,
+                        const struct wire_result *r);
+void endpoint_end_hold(struct sequencer *q, struct endpoint *e);
+/* How long it was paused, disabled or held in all. */
+int64_t endpoint_paused_ms(const struct endpoint *e, int64_t at_ms);
 void endpoint_answered(struct sequencer *q, struct endpoint *e, bool delivered,
                        int64_t duration_ms, int64_t at_ms);
+/* This deliverer has sent two heartbeats `alive_ms` apart: its endpoints could be
+ * tried for so long. Only such time counts for `disable_after`. */
+void endpoints_alive(struct sequencer *q, const struct deliverer *d,
+                     int64_t alive_ms);
 void endpoint_disable(struct sequencer *q, struct endpoint *e, const char *why);
 /* The start of a delivery's budget, with what it was paused since taken out. */
 int64_t endpoint_budget_ms(const struct endpoint *e, int64_t first_ms,

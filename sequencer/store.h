@@ -94,6 +94,9 @@ struct endpoint_row {
     int warned;
     int64_t paused_ms;
     int64_t gone_after;
+    int64_t failing_for_ms;
+    bool healthy;
+    int64_t held_ms, held_status;
 };
 
 typedef void endpoint_fn(void *arg, const struct endpoint_row *e);
@@ -128,6 +131,7 @@ struct delivery_row {
     int64_t paused_ms; /* its endpoint's, at first_ms */
     uint64_t act;      /* replay.sql */
     int64_t died;
+    bool sent; /* an attempt may have reached the endpoint */
 };
 
 void store_delivery_add(struct store *s, const struct delivery_row *d);
@@ -177,9 +181,10 @@ int store_out_after(struct store *s, int64_t endpoint, uint64_t grant,
 uint64_t store_open_grant(struct store *s, int64_t endpoint, uint64_t after);
 /* Deliveries that carry an ended grant, at most `most`: open ones wait again, of
  * final ones no copy is out any more. Returns how many. `freed` has room for
- * `most`, and gets the ordered lanes of those that are final. */
-int store_sweep(struct store *s, int64_t endpoint, uint64_t grant, int most,
-                int64_t *freed, int *freed_count);
+ * `most`, and gets the ordered lanes of those that are final. `lossy`: an attempt
+ * whose result never came may have reached the endpoint. */
+int store_sweep(struct store *s, int64_t endpoint, uint64_t grant, bool lossy,
+                int most, int64_t *freed, int *freed_count);
 /* Deliveries of an endpoint that wait, and that are parked at its home; counted
  * up to `most`. */
 int64_t store_count_waiting(struct store *s, int64_t endpoint, int64_t most);

@@ -5,14 +5,15 @@
 #define DELIVERY_COLUMNS                                                   \
     "event, endpoint, status, grant_id, out_n, life, previous, attempts, " \
     "earlier, first_ms, next_ms, at_ms, duration_ms, http_status, error, " \
-    "reason, deliverer, lane, place, behind, paused_ms, act, died"
+    "reason, deliverer, lane, place, behind, paused_ms, act, died, sent"
 
 #define AT(field) offsetof(struct store, field)
 
 static const struct db_statement statements[] = {
-    {AT(delivery_add), "INSERT INTO deliveries(event, endpoint, status, "
-                       "grant_id, out_n, previous, lane, place, behind, act, "
-                       "life) VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"},
+    {AT(delivery_add),
+     "INSERT INTO deliveries(event, endpoint, status, "
+     "grant_id, out_n, previous, lane, place, behind, act, "
+     "life, sent) VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"},
     {AT(delivery), "SELECT " DELIVERY_COLUMNS
                    " FROM deliveries WHERE event = ? AND endpoint = ?"},
     {AT(delivery_set),
@@ -20,7 +21,7 @@ static const struct db_statement statements[] = {
      "attempts = ?7, earlier = ?8, first_ms = ?9, next_ms = ?10, at_ms = ?11, "
      "duration_ms = ?12, http_status = ?13, error = ?14, reason = ?15, "
      "deliverer = ?16, lane = ?17, behind = ?18, paused_ms = ?19, act = ?20, "
-     "died = ?21 WHERE event = ?1 AND endpoint = ?2"},
+     "died = ?21, sent = ?22 WHERE event = ?1 AND endpoint = ?2"},
     {AT(delivery_out), "UPDATE deliveries SET status = ?3, grant_id = ?4, "
                        "out_n = ?5 WHERE event = ?1 AND endpoint = ?2"},
     {AT(delivery_due),
@@ -31,7 +32,8 @@ static const struct db_statement statements[] = {
      "SELECT d.event, d.endpoint, d.status, d.grant_id, d.out_n, d.life, "
      "d.previous, d.attempts, d.earlier, d.first_ms, d.next_ms, d.at_ms, "
      "d.duration_ms, d.http_status, d.error, d.reason, d.deliverer, d.lane, "
-     "d.place, d.behind, d.paused_ms, d.act, d.died, e.name FROM deliveries d "
+     "d.place, d.behind, d.paused_ms, d.act, d.died, d.sent, e.name FROM "
+     "deliveries d "
      "JOIN endpoints e ON e.id = d.endpoint WHERE d.event = ? ORDER BY e.name"},
     {AT(open_counts),
      "SELECT status, count(*), min(event) FROM (SELECT * FROM (SELECT status, "
@@ -59,8 +61,9 @@ static const struct db_statement statements[] = {
      "SELECT grant_id FROM deliveries INDEXED BY deliveries_out WHERE endpoint "
      "= ? AND grant_id > ? AND grant_id <> 0 ORDER BY grant_id LIMIT 1"},
     {AT(sweep),
-     "UPDATE deliveries SET grant_id = 0, out_n = 0, status = CASE WHEN status "
-     "< 3 THEN 0 ELSE status END WHERE endpoint = ?1 AND event IN (SELECT "
+     "UPDATE deliveries SET grant_id = 0, out_n = 0, sent = sent OR ?4, status "
+     "= CASE WHEN status < 3 THEN 0 ELSE status END WHERE endpoint = ?1 AND "
+     "event IN (SELECT "
      "event FROM deliveries INDEXED BY deliveries_out WHERE endpoint = ?1 AND "
      "grant_id = ?2 AND grant_id <> 0 LIMIT ?3) RETURNING status, lane"},
     {AT(out_after),
@@ -97,6 +100,7 @@ void store_delivery_add(struct store *s, const struct delivery_row *d)
     bind_i64(q, 9, d->behind);
     bind_i64(q, 10, (int64_t)d->act);
     bind_i64(q, 11, d->life ? d->life : 1);
+    bind_i64(q, 12, d->sent);
     db_run(s->db, q);
 }
 
@@ -126,6 +130,7 @@ static void read_delivery(stmt *q, struct delivery_row *d)
         .paused_ms = col_i64(q, 20),
         .act = (uint64_t)col_i64(q, 21),
         .died = col_i64(q, 22),
+        .sent = col_i64(q, 23) != 0,
     };
 }
 
@@ -171,6 +176,7 @@ void store_delivery_set(struct store *s, const struct delivery_row *d)
     bind_i64(q, 19, d->paused_ms);
     bind_i64(q, 20, (int64_t)d->act);
     bind_i64(q, 21, d->died);
+    bind_i64(q, 22, d->sent);
     db_run(s->db, q);
 }
 
@@ -258,8 +264,8 @@ uint64_t store_open_grant(struct store *s, int64_t endpoint, uint64_t after)
     return (uint64_t)db_number(s->db, s->open_grant, 0);
 }
 
-int store_sweep(struct store *s, int64_t endpoint, uint64_t grant, int most,
-                int64_t *freed, int *freed_count)
+int store_sweep(struct store *s, int64_t endpoint, uint64_t grant, bool lossy,
+                int most, int64_t *freed, int *freed_count)
 {
     stmt *q = s->sweep;
     int n = 0;
@@ -267,6 +273,7 @@ int store_sweep(struct store *s, int64_t endpoint, uint64_t grant, int most,
     bind_i64(q, 1, endpoint);
     bind_i64(q, 2, (int64_t)grant);
     bind_i64(q, 3, most);
+    bind_i64(q, 4, lossy);
     *freed_count = 0;
     for (; db_step(s->db, q); n++)
         if (col_i64(q, 0) >= DELIVERY_DELIVERED && col_i64(q, 1) >= 0)
@@ -327,7 +334,7 @@ void store_event_deliveries(struct store *s, int64_t event, delivery_fn *fn,
     bind_i64(q, 1, event);
     while (db_step(s->db, q)) {
         read_delivery(q, &d);
-        fn(arg, &d, col_text(q, 23));
+        fn(arg, &d, col_text(q, 24));
     }
     db_done(q);
 }

@@ -15,7 +15,8 @@ from rig import SIGNING_SECRET, RigTest, is_signed, main, wait_for
 BUILT_IN = ["dlq-warning", "dlq-critical", "dlq_growth_rate", "dlq_expiring",
             "webhook_backlog", "webhook_delivery_failure_rate",
             "webhook_retry_failure_rate", "high_e2e_latency", "sequence_gaps",
-            "lanes_halted", "endpoint_disabled", "endpoint_failing",
+            "lanes_halted", "endpoint_disabled", "endpoint_held",
+            "endpoint_failing",
             "high_duplicate_rate", "signature_failures", "process_silent",
             "disk_low"]
 

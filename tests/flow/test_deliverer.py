@@ -57,6 +57,7 @@ class Ends(DelivererTest):
         refused, unknown = self.ended(0, 1)
         self.assertEqual(refused["error"], "connection refused")
         self.assertEqual(unknown["error"], "host not found")
+        self.assertEqual((refused["sends"], unknown["sends"]), (0, 0))
 
     def test_p8_private_addresses_are_dead_letters_and_nothing_is_sent(self):
         port = self.r.receiver.port
@@ -70,6 +71,7 @@ class Ends(DelivererTest):
         for url, r in zip(urls, self.ended(*range(len(urls)))):
             self.assertEqual((r["outcome"], r["reason"]),
                              ("dead", "blocked_address"), url)
+            self.assertEqual(r["sends"], 0)
         self.assertEqual(self.requests(), [])
 
     def test_p8_a_kept_connection_lends_no_one_its_permission(self):
@@ -351,6 +353,8 @@ class Crashes(DelivererTest):
         self.restart()
         results = self.ended(*range(10), *range(100, 110))
         self.assertEqual({r["outcome"] for r in results}, {"delivered"})
+        self.assertEqual([r["sends"] for r in results], 10 * [2] + 10 * [1],
+                         "one was lost in the crash, and one came back")
         for n in range(100, 110):
             first, second = self.requests(n, count=2)
             self.assertEqual(second.headers["grapnel-attempt"], "2")

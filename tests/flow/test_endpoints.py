@@ -126,6 +126,52 @@ class Endpoints(RigTest):
         rig.settle()
         self.assertIn(last, rig.receiver.delivered("/crm"))
 
+    def test_our_own_outage_is_not_the_endpoints_failure(self):
+        """Only time in which Grapnel could have delivered counts for
+        disable_after: not an outage of the deliverer, of the sequencer, or of
+        both, nor a suspended machine."""
+        rig = self.rig({"retry_policies": [{
+            "name": "default", "backoff": "fixed", "first_wait": "50ms",
+            "jitter": "none", "max_attempts": 2}]})
+        rig.env["GRAPNEL_TEST_LEASE_MS"] = "500"
+        rig.receiver.rules({"path": "/crm", "answers": [{"status": 500}]})
+        rig.start()
+
+        def fail():
+            rig.wait_status(rig.accept())
+            return self.shown(rig)["failing_seconds"]
+
+        def outage():
+            end = time.monotonic() + 2
+            wait_for(lambda: time.monotonic() > end)
+        fail()
+        wait_for(lambda: self.shown(rig)["failing_seconds"] > 0,
+                 what="time in which it could have delivered")
+        for name, processes in {"deliverer": ["deliverer-1"],
+                                "sequencer": ["sequencer"],
+                                "machine": ["deliverer-1", "sequencer"]}.items():
+            with self.subTest(f"{name}: suspended"):
+                before = fail()
+                for p in processes:
+                    rig[p].pause()
+                outage()
+                for p in processes:
+                    rig[p].resume()
+                self.assertLess(fail() - before, 1.5)
+        with self.subTest("the deliverer is down"):
+            before = fail()
+            rig.kill("deliverer-1")
+            outage()
+            rig["deliverer-1"].start()
+            self.assertLess(fail() - before, 1.5)
+        with self.subTest("both are down for six days"):
+            rig.kill()
+            rig.change("sequencer", "UPDATE endpoints SET failing_ms = "
+                       "failing_ms - 6 * 86400000")
+            rig.start()
+            fail()
+            self.assertEqual(self.shown(rig)["state"], "active")
+
     def test_what_is_shown(self):
         rig = self.rig()
         rig.config["endpoints"].append(rig.endpoint("off", enabled=False))

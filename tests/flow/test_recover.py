@@ -1,7 +1,9 @@
 """An endpoint that is down, and back; and we ourselves away, and back: what is
 held, what is pulled forward, how fast it goes. P9."""
 
+import contextlib
 import pathlib
+import sqlite3
 import sys
 import time
 
@@ -85,6 +87,24 @@ class Breaker(RecoverTest):
         self.task(100)
         self.ended(*range(1, 41), 100, timeout=25)
         self.assertEqual(self.state()["breaker"], "closed")
+
+    def test_p2_time_in_which_the_endpoint_was_held_is_not_in_a_budget(self):
+        """Held for an hour: a retry from before it has the budget that it had."""
+        self.rules({"status": 503})
+        self.s.health = (1, 0, 0, 0)
+        self.grant(first_wait_ms=500, max_attempts=1000, max_duration_ms=60000)
+        self.task(1)
+        self.parked(1)
+        self.d.kill()
+        hour = 3600000
+        with contextlib.closing(sqlite3.connect(
+                self.r.state_dir / "deliverer-1.db")) as db, db:
+            db.execute("UPDATE tasks SET first_ms = first_ms - ?", (hour,))
+        self.s.health = (1, 0, 0, hour)
+        self.r["deliverer-1"].start()
+        tried = len(self.s.of(event(1)))
+        self.s.until(lambda: len(self.s.of(event(1))) > tried, 20 * SLOW)
+        self.assertEqual(self.s.of(event(1))[-1]["outcome"], "parked")
 
     def test_p9_over_a_start_too(self):
         """What is parked is on disk, that the endpoint was down is not: the

@@ -253,6 +253,25 @@ class Requeue(Retries):
             self.assertEqual((code, answer["requeued"]), (1, []))
             self.assertIn("delivered", answer["refused"][0]["why"])
 
+    def test_what_was_never_sent_is_not_marked_as_a_replay(self):
+        """A dead letter whose attempts cannot have reached the endpoint is
+        retried without grapnel-replay, also when it moved in between."""
+        rig = self.start(answers=[{"status": 200}], allow_private=False)
+        event = rig.accept()
+        letter = self.letter(rig)
+        self.assertEqual(letter["reason"], "blocked_address")
+        rig.config["endpoints"][0]["allow_private"] = True
+        rig.write_config()
+        self.assertEqual(rig.cli("reload")[1], 0)
+        self.assertEqual(rig.cli("dlq", "retry", letter["id"])[1], 0)
+        request, = rig.receiver.wait(event, 1)
+        self.assertNotIn("grapnel-replay", request.headers)
+        with self.subTest("now it was sent: the next one is marked"):
+            rig.wait_status(event)
+            self.assertEqual(rig.cli("resend", event)[1], 0)
+            self.assertEqual(rig.receiver.wait(event, 2)[1].headers.get(
+                "grapnel-replay"), "1")
+
     def test_a_letter_that_dies_again(self):
         """P2: the same letter, dead again, with all attempts counted; of
         several, only those that can be are requeued."""

@@ -15,7 +15,7 @@ TASK, RECALLED, DROPPED, RESULT, DRAINED, CONFIG = 33, 34, 35, 36, 37, 64
 CHECK, MISSING = 48, 49
 RESULT_FIELDS = ("grant endpoint event_id attempt_id outcome attempts at_ms "
                  "duration_ms http_status reason error first_ms next_ms "
-                 "response").split()
+                 "response sends").split()
 OUTCOMES = {1: "delivered", 2: "parked", 3: "dead", 4: "released"}
 
 
@@ -43,7 +43,7 @@ def config(name, url, **change):
     c = dict(name=name, url=url, method="POST", headers=b"", secrets="",
              allow_private=1, allow_cidrs="", timeout_ms=5000,
              connect_timeout_ms=1000, max_in_flight=32, ordered=0, rate_count=0,
-             rate_per_ms=1000, breaker=1, backoff=1,
+             rate_per_ms=1000, breaker=1, guard=1, backoff=1,
              first_wait_ms=50, max_wait_ms=0, factor_milli=1000, schedule=b"",
              repeat_last=0, jitter_full=0, jitter_milli=0, max_attempts=5,
              max_duration_ms=0, retry_network=1,
@@ -75,6 +75,7 @@ class FakeSequencer:
         self.missing = []      # (event, task, results before it)
         self.counted = 0
         self.grants = {}       # grant -> (endpoint, config)
+        self.health = (0, 0, 0, 0)  # healthy, held since, status, in all
         self.pulses = self.answers_wanted = True
         self.parse = True
         self.voids = set()
@@ -115,7 +116,7 @@ class FakeSequencer:
             return
         _, run, stamp, _ = beat or self.beats[-1]
         endpoint, conf = self.grants[grant]
-        self.send(GRANTED, run, stamp, grant, endpoint, conf)
+        self.send(GRANTED, run, stamp, grant, endpoint, conf, *self.health)
 
     def void(self, grant):
         self.send(VOIDED, grant)

@@ -46,6 +46,8 @@ static const struct built_in {
      "grapnel_lanes_halted"},
     {"endpoint_disabled", "critical", "endpoint_disabled", 0, 0, 0, PER_CRM,
      "sequencer", "grapnel_endpoint_disabled"},
+    {"endpoint_held", "critical", "endpoint_held", 0, 0, 0, PER_CRM,
+     "sequencer", "grapnel_endpoint_held"},
     {"endpoint_failing", "warning", "endpoint_failing", 3600, 0, 0, PER_CRM,
      "sequencer", "grapnel_endpoint_failing_seconds"},
     {"high_duplicate_rate", "warning", "duplicate_rate", 0.01, HOUR, 0,

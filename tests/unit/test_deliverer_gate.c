@@ -416,6 +416,190 @@ static void without_a_breaker_nothing_is_held(void **state)
     assert_int_equal(g.window.size, 8);
 }
 
+/* ---- the guard ---- */
+
+struct deployment {
+    struct gate g;
+    struct endpoint_config c;
+    int64_t now; /* us */
+    int waiting, dead, kept, delivered, probes;
+};
+
+static void deploy(struct deployment *d, int waiting)
+{
+    *d = (struct deployment){.c = config(), .now = S, .waiting = waiting};
+    d->c.holds = true;
+    gate_configure(&d->g, &d->c);
+    gate_restore(&d->g, &d->c, true, 0, 0, 0, d->now);
+}
+
+/* One attempt ends with this status; what a delivery becomes of it. */
+static void respond(struct deployment *d, uint64_t probe, int64_t status)
+{
+    bool about = status == 422 || status == 400;
+    struct gate_end e = {.health = status == 200 ? HEALTH_GOOD
+                                   : about       ? HEALTH_EVENT
+                                                 : HEALTH_REFUSED,
+                         .refused = status != 200,
+                         .status = status,
+                         .probe = probe,
+                         .now_us = d->now,
+                         .wall_ms = d->now / MS};
+
+    (void)gate_ended(&d->g, &d->c, &e);
+    if (status == 200)
+        d->delivered++;
+    else if (gate_keeps(&d->g, &d->c, &e))
+        d->kept++;
+    else
+        d->dead++;
+}
+
+/* As many in flight as may be, each answered after 10 ms, until `end`. Kept ones
+ * wait with the others. */
+static void run_until(struct deployment *d, int64_t end, int64_t status)
+{
+    while (d->now < end && d->dead + d->delivered < d->waiting) {
+        uint64_t probes[64];
+        int n = 0;
+
+        while (n < d->g.window.size &&
+               n < d->waiting - d->dead - d->delivered &&
+               gate_ready_us(&d->g, &d->c, false) <= d->now) {
+            probes[n] = gate_began(&d->g, &d->c, false, d->now);
+            d->probes += probes[n++] != 0;
+        }
+        d->now += 10 * MS;
+        for (int i = 0; i < n; i++)
+            respond(d, probes[i], status);
+    }
+}
+
+/* Ten minutes of 404 with 6,000 waiting cost at most 20 dead letters. */
+static void a_bad_deployment_costs_few_dead_letters(void **state)
+{
+    static const int64_t statuses[] = {404, 401, 302, 422, 0};
+    struct deployment d;
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(statuses); i++) {
+        deploy(&d, 6000);
+        run_until(&d, 600 * S, statuses[i]);
+        assert_in_range(d.dead, 1, 20);
+        assert_true(d.g.hold.on);
+        assert_in_range(d.probes, 100, 2000); /* it is asked all the time */
+        assert_in_range(hold_total_ms(&d.g.hold, 600 * 1000), 590 * 1000,
+                        600 * 1000);
+        run_until(&d, 1200 * S, 200);
+        assert_false(d.g.hold.on);
+        assert_int_equal(d.dead + d.delivered, 6000);
+        assert_in_range(d.dead, 1, 20);
+        assert_true(d.now < 800 * S);
+    }
+}
+
+static void without_the_guard_each_refusal_is_a_dead_letter(void **state)
+{
+    struct deployment d;
+
+    (void)state;
+    deploy(&d, 1000);
+    d.c.holds = false;
+    run_until(&d, 600 * S, 404);
+    assert_int_equal(d.dead, 1000);
+    deploy(&d, 1000); /* and one that never worked is not guarded */
+    d.g.hold.healthy = false;
+    run_until(&d, 600 * S, 404);
+    assert_int_equal(d.dead, 1000);
+}
+
+static void only_the_same_status_in_a_row_holds(void **state)
+{
+    struct deployment d;
+
+    (void)state;
+    deploy(&d, 1000);
+    for (int i = 0; i < 100; i++)
+        respond(&d, 0, i % 2 ? 404 : 400);
+    for (int i = 0; i < 100; i++)
+        respond(&d, 0, i % HOLD_REFUSALS ? 404 : 200);
+    assert_false(d.g.hold.on);
+    assert_int_equal(d.kept, 0);
+    for (int i = 0; i < HOLD_REFUSALS; i++)
+        respond(&d, 0, 403);
+    assert_true(d.g.hold.on);
+    assert_int_equal(d.kept, 1); /* those before it are dead */
+}
+
+static void what_ends_a_hold(void **state)
+{
+    struct deployment d;
+    uint64_t probe;
+
+    (void)state;
+    deploy(&d, 1000);
+    run_until(&d, 10 * S, 404);
+    assert_true(d.g.hold.on);
+    d.now = 100 * S;
+    /* Another status about all events: still held. */
+    probe = gate_began(&d.g, &d.c, false, d.now);
+    respond(&d, probe, 403);
+    assert_true(d.g.hold.on);
+    /* One about this event alone ends it, and that event is dead. */
+    d.now = 200 * S;
+    d.dead = 0;
+    respond(&d, 0, 422); /* not the probe: it was begun before */
+    assert_true(d.g.hold.on);
+    probe = gate_began(&d.g, &d.c, false, d.now);
+    respond(&d, probe, 422);
+    assert_false(d.g.hold.on);
+    assert_int_equal(d.dead, 2);
+    assert_int_equal(d.g.breaker.state, BREAKER_CLOSED);
+}
+
+/* A new process, or another deliverer: held, and it asks at once. */
+static void a_hold_is_restored(void **state)
+{
+    struct endpoint_config c = config();
+    struct gate g = {0};
+
+    (void)state;
+    c.holds = true;
+    gate_configure(&g, &c);
+    gate_restore(&g, &c, true, 404, 5000, 700, 100 * S);
+    assert_true(g.hold.on);
+    assert_int_equal(gate_ready_us(&g, &c, false), 100 * S);
+    assert_int_equal(hold_total_ms(&g.hold, 9000), 4700);
+    (void)end(&g, &c, HEALTH_GOOD, gate_began(&g, &c, false, 100 * S), 100 * S);
+    assert_false(g.hold.on);
+    gate_restore(&g, &c, true, 404, 5000, 700, 101 * S); /* old news */
+    assert_false(g.hold.on);
+    c.holds = false;
+    g = (struct gate){0};
+    gate_restore(&g, &c, true, 404, 5000, 700, 100 * S);
+    assert_false(g.hold.on);
+}
+
+/* `breaker: false`: a hold still asks one at a time, also through failures. */
+static void a_hold_without_a_breaker(void **state)
+{
+    struct deployment d;
+
+    (void)state;
+    deploy(&d, 1000);
+    d.c.breaker = false;
+    run_until(&d, 10 * S, 404);
+    assert_true(d.g.hold.on);
+    d.now = 100 * S;
+    (void)end(&d.g, &d.c, HEALTH_BAD, gate_began(&d.g, &d.c, false, d.now),
+              d.now);
+    assert_int_equal(d.g.breaker.state, BREAKER_OPEN);
+    d.now = 200 * S;
+    respond(&d, gate_began(&d.g, &d.c, false, d.now), 200);
+    assert_false(d.g.hold.on);
+    assert_int_equal(d.g.window.size, 8);
+}
+
 /* While a turn is committed attempts may begin, but not those that it took. */
 static void what_a_turn_took_waits_for_its_commit(void **state)
 {
@@ -472,6 +656,12 @@ int main(void)
         cmocka_unit_test(after_our_own_outage_only_retries_wait),
         cmocka_unit_test(the_first_success_in_doubt),
         cmocka_unit_test(without_a_breaker_nothing_is_held),
+        cmocka_unit_test(a_bad_deployment_costs_few_dead_letters),
+        cmocka_unit_test(without_the_guard_each_refusal_is_a_dead_letter),
+        cmocka_unit_test(only_the_same_status_in_a_row_holds),
+        cmocka_unit_test(what_ends_a_hold),
+        cmocka_unit_test(a_hold_is_restored),
+        cmocka_unit_test(a_hold_without_a_breaker),
         cmocka_unit_test(what_a_turn_took_waits_for_its_commit),
         cmocka_unit_test(a_rate_limit_holds_all),
     };

@@ -16,9 +16,9 @@
 static const char *const steps[] = {deliverer_store_sql,   proto_hop_sql,
                                     deliverer_answers_sql, deliverer_early_sql,
                                     deliverer_log_sql,     deliverer_fresh_sql,
-                                    deliverer_sent_sql};
+                                    deliverer_sent_sql,    deliverer_held_sql};
 
-enum { LAST = 7 };
+enum { LAST = 8 };
 
 static struct db *open_at(const char *path, int version)
 {
@@ -79,7 +79,7 @@ static void results_become_rows_of_the_log(void **state)
     db = open_at(file, LAST);
     store_open(&store, db);
     assert_true(store_attempt_get(&store, 1, see, seen));
-    assert_string_equal(seen, "1 crm evt_a 1 7 0 0");
+    assert_string_equal(seen, "1 crm evt_a 1 7 0 1");
     assert_true(store_attempt_get(&store, 2, see, seen));
     assert_string_equal(seen, "2   0 77 0 0");
     store_attempts_of_event(&store, "evt_b", see, seen);

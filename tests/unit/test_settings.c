@@ -739,6 +739,7 @@ static const struct {
     {REACH("on_dead: stop"), "\"stop\" is none of: continue, halt"},
     {REACH("ordered: lanes"), "\"lanes\" is none of: none, workspace, all"},
     {REACH("disable_after: 1ms"), "must be at least 1s"},
+    {REACH("guard: maybe"), "is neither on nor off"},
     {"endpoints: [{name: a, url: 'http://a'}, {name: a, url: 'http://a'}]",
      "another endpoint has this name (g.yaml:1)"},
     {"endpoint_defaults: {retry_policy: foo}", "there is no retry policy"},

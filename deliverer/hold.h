@@ -1,0 +1,40 @@
+/* hold: an endpoint that delivered before and now refuses event after event with the
+ * same final status gets no more of them: most often a bad deployment, not bad events.
+ * Pure.
+ *
+ * HOLD_REFUSALS refusals with the same status, without a success between them, begin a
+ * hold. While it lasts the breaker is open (breaker.h), and a refusal does not end its
+ * delivery: it is tried again later and spends none of its budget. A success ends the
+ * hold, and so does a status about one event alone that is not the status of the hold.
+ *
+ * An endpoint that never delivered is not held: its deliveries become dead letters at
+ * once. The sequencer remembers who delivered and who is held, over restarts and moves
+ * (`granted`); the count below the limit is forgotten. */
+#ifndef DELIVERER_HOLD_H
+#define DELIVERER_HOLD_H
+
+#include "rc.h"
+
+enum { HOLD_REFUSALS = 10 };
+
+struct hold {
+    bool healthy; /* it has delivered before */
+    bool on;
+    int refusals;     /* in a row, with this status … */
+    int64_t status;   /* … or 0: without a response */
+    int64_t since_ms; /* wall: on since */
+    int64_t past_ms;  /* in all, before that; grows for ever */
+};
+
+/* What the sequencer knows: `since_ms` is 0 if the endpoint is not held. */
+void hold_restore(struct hold *h, bool healthy, int64_t status,
+                  int64_t since_ms, int64_t past_ms);
+/* A final refusal. true: the hold begins now. */
+bool hold_refused(struct hold *h, int64_t status, int64_t now_ms);
+/* The endpoint accepted an event (`delivered`), or judged one. */
+void hold_end(struct hold *h, bool delivered, int64_t now_ms);
+/* How long it has been held in all: the difference of two such numbers is time in
+ * which we chose not to try, and counts for no delivery's budget. */
+int64_t hold_total_ms(const struct hold *h, int64_t now_ms);
+
+#endif
