@@ -18,7 +18,7 @@ struct db {
     stmt *stmts[DB_STATEMENTS_MAX]; /* all that are prepared */
     int stmt_count;
     stmt *begin, *begin_read, *commit, *rollback, *free_pages, *all_pages;
-    stmt *adopt, *written;
+    stmt *adopt, *adopt_start, *written;
     int64_t copied_ms, written_ms;
     bool stamped;
     bool in_txn, full;

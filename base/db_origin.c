@@ -4,11 +4,19 @@
  * when it was written last, and, in a copy, when that was made. A copy that
  * `grapnel backup` or `grapnel restore` made carries a stamp. Any other copy of
  * the file, of its folder or of the machine's disk has another inode or birth.
- * Only what puts the old bytes back into the same file (a rolled back snapshot
- * of a whole volume or virtual machine) can't be told. */
+ *
+ * `cp` puts old bytes back into the same file. So an empty file lies beside it,
+ * FILE-start, which each start makes anew, and the row file_start says which one
+ * belongs to these bytes. The row names the new one and the one before it, and is
+ * committed before the new one takes its place: a crash between the two is no copy.
+ * Without that file, or without room for it, nothing is concluded.
+ * Only a snapshot of a whole volume or virtual machine that was rolled back can't
+ * be told: that file is rolled back with it. */
+#include "alloc.h"
 #include "clock.h"
 #include "db_inside.h"
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -19,6 +27,11 @@
     "one INTEGER PRIMARY KEY CHECK (one = 1), inode INTEGER NOT NULL, " \
     "born_ms INTEGER NOT NULL, written_ms INTEGER NOT NULL, "           \
     "copied_ms INTEGER NOT NULL) STRICT;"
+#define START_TABLE                                                     \
+    "CREATE TABLE IF NOT EXISTS file_start ("                           \
+    "one INTEGER PRIMARY KEY CHECK (one = 1), inode INTEGER NOT NULL, " \
+    "born_ms INTEGER NOT NULL, old_inode INTEGER NOT NULL, "            \
+    "old_born_ms INTEGER NOT NULL) STRICT;"
 
 enum { WRITTEN_EVERY_MS = 10000 };
 
@@ -46,12 +59,80 @@ static bool is_same(const struct origin *a, const struct origin *b)
            (!a->born_ms || !b->born_ms || a->born_ms == b->born_ms);
 }
 
+/* ---- the file beside it ---- */
+
+/* These bytes were written since the present FILE-start was made. */
+static bool is_of_this_start(struct db *db)
+{
+    char *path = gr_printf("%s-start", db->path);
+    struct origin here = origin_of(path), now, old;
+    stmt *read = db_prepare(db, "SELECT inode, born_ms, old_inode, old_born_ms "
+                                "FROM file_start WHERE one = 1");
+    bool is = !here.inode || !db_step(db, read);
+
+    if (!is) {
+        now = (struct origin){col_i64(read, 0), col_i64(read, 1)};
+        old = (struct origin){col_i64(read, 2), col_i64(read, 3)};
+        is = is_same(&here, &now) || is_same(&here, &old);
+    }
+    db_done(read);
+    free(path);
+    return is;
+}
+
+/* false: the disk is full, or worse. */
+static bool note_start(struct db *db, const struct origin *made,
+                       const struct origin *old)
+{
+    char sql[200];
+
+    sqlite3_snprintf(sizeof sql, sql,
+                     "INSERT OR REPLACE INTO file_start VALUES (1, %lld, %lld, "
+                     "%lld, %lld)",
+                     (long long)made->inode, (long long)made->born_ms,
+                     (long long)old->inode, (long long)old->born_ms);
+    return sqlite3_exec(db->h, sql, NULL, NULL, NULL) == SQLITE_OK;
+}
+
+static void begin_start(struct db *db)
+{
+    char *path = gr_printf("%s-start", db->path);
+    char *fresh = gr_printf("%s.new", path);
+    struct origin made, old = origin_of(path);
+    int fd;
+
+    (void)unlink(fresh); /* of a start that crashed */
+    fd = open(fresh, O_RDONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    if (fd >= 0) {
+        close(fd);
+        made = origin_of(fresh);
+        if (!note_start(db, &made, &old) || rename(fresh, path) != 0)
+            (void)unlink(fresh);
+    }
+    free(path);
+    free(fresh);
+}
+
+/* The same from now on, in a transaction. */
+static void adopt_start(struct db *db)
+{
+    char *path = gr_printf("%s-start", db->path);
+    struct origin here = origin_of(path);
+
+    bind_i64(db->adopt_start, 1, here.inode);
+    bind_i64(db->adopt_start, 2, here.born_ms);
+    db_run(db, db->adopt_start);
+    free(path);
+}
+
+/* ---- */
+
 void db_origin_open(struct db *db)
 {
     struct origin here = origin_of(db->path), noted;
     stmt *read, *add;
 
-    db_exec(db, ORIGIN_TABLE);
+    db_exec(db, ORIGIN_TABLE START_TABLE);
     read = db_prepare(db, "SELECT inode, born_ms, written_ms, copied_ms "
                           "FROM file_origin WHERE one = 1");
     add = db_prepare(db, "INSERT INTO file_origin VALUES (1, ?, ?, 0, 0)");
@@ -59,20 +140,25 @@ void db_origin_open(struct db *db)
                                "written_ms = ?, copied_ms = 0 WHERE one = 1");
     db->written = db_prepare(
         db, "UPDATE file_origin SET written_ms = ? WHERE one = 1");
+    db->adopt_start = db_prepare(
+        db, "INSERT OR REPLACE INTO file_start VALUES (1, ?, ?, 0, 0)");
     if (!db_step(db, read)) {
         db_done(read);
         bind_i64(add, 1, here.inode);
         bind_i64(add, 2, here.born_ms);
         db_run(db, add);
+        begin_start(db);
         return;
     }
     noted = (struct origin){col_i64(read, 0), col_i64(read, 1)};
     db->stamped = col_i64(read, 3) != 0;
     if (db->stamped)
         db->copied_ms = col_i64(read, 3);
-    else if (!is_same(&here, &noted))
+    else if (!is_same(&here, &noted) || !is_of_this_start(db))
         db->copied_ms = col_i64(read, 2) ? col_i64(read, 2) : 1;
     db_done(read);
+    if (!db->copied_ms) /* else it must be told again until it is adopted */
+        begin_start(db);
 }
 
 int64_t db_copied_ms(const struct db *db)
@@ -93,6 +179,7 @@ void db_adopt(struct db *db)
     bind_i64(db->adopt, 2, here.born_ms);
     bind_i64(db->adopt, 3, now_ms());
     db_run(db, db->adopt);
+    adopt_start(db);
 }
 
 void db_note_written(struct db *db, int64_t now, bool last)

@@ -573,14 +573,8 @@ class Command(Restore):
             self.assertEqual(done.returncode, 0, done)
             self.assertNotIn("grapnel-series", done.stdout)
 
-    def test_a_snapshot_that_was_rolled_back(self):
-        """P2: the old bytes in the same files: nothing tells, so the operator
-        does, by naming state_dir."""
-        self.unique, self.acks = 0, []
-        rig = self.rig().start()
-        before = self.some(rig, 5)
-        rig.settle()
-        rig.stop()
+    def set_back(self, rig):
+        """The old bytes in the same files; the events that are lost by it."""
         then = {p: p.read_bytes() for p in rig.state_dir.glob("*.db")}
         rig.start()
         gone = self.some(rig, 5)
@@ -589,6 +583,34 @@ class Command(Restore):
         rig.stop()
         for path, content in then.items():
             path.write_bytes(content)
+        return gone
+
+    def test_a_folder_was_copied_over_the_files_with_cp(self):
+        """P2, P4: the files are the same; it is recognised all the same."""
+        self.unique, self.acks = 0, []
+        rig = self.rig().start()
+        before = self.some(rig, 5)
+        rig.settle()
+        rig.stop()
+        gone = self.set_back(rig)
+        rig.start()
+        fresh = self.some(rig, 5)
+        self.delivered(rig, fresh)
+        rig.settle()
+        self.all_known_and_done(rig, before + fresh)
+        self.begins_anew(rig, gone + fresh)
+
+    def test_a_snapshot_that_was_rolled_back(self):
+        """P2: the old bytes in the same files: nothing tells, so the operator
+        does, by naming state_dir."""
+        self.unique, self.acks = 0, []
+        rig = self.rig().start()
+        before = self.some(rig, 5)
+        rig.settle()
+        rig.stop()
+        gone = self.set_back(rig)
+        for path in rig.state_dir.glob("*.db-start"):
+            path.unlink()  # they are rolled back, too
         self.assertEqual(rig.cli("restore", rig.state_dir)[1], 0)
         rig.start()
         fresh = self.some(rig, 5)

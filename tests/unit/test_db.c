@@ -891,6 +891,35 @@ static void a_copy_is_known_until_it_is_adopted(void **state)
     assert_int_equal(copied_ms(file, false, &stamped), 0);
 }
 
+/* `cp` writes into the file that is there. */
+static void old_bytes_in_the_same_file_are_a_copy(void **state)
+{
+    char new_file[220];
+    bool stamped;
+
+    (void)state;
+    db_close(db_open(file, &schema));
+    sh("cp %s %s/then.db", file, dir);
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(copied_ms(file, false, &stamped), 0);
+    sh("cp %s/then.db %s", dir, file);
+    assert_true(copied_ms(file, false, &stamped) > 0);
+    assert_true(copied_ms(file, true, &stamped) > 0); /* it is one still */
+    assert_int_equal(copied_ms(file, false, &stamped), 0);
+    sh("cp %s/then.db %s", dir, file);
+    assert_true(copied_ms(file, true, &stamped) > 0);
+    /* A crash before the new file took its place, and a file that is lost. */
+    sh("ln %s-start %s/start.kept", file, dir);
+    assert_int_equal(copied_ms(file, false, &stamped), 0);
+    sh("mv -f %s/start.kept %s-start", dir, file);
+    assert_int_equal(copied_ms(file, false, &stamped), 0);
+    sh("rm %s-start", file);
+    assert_int_equal(copied_ms(file, false, &stamped), 0);
+    assert_int_equal(copied_ms(file, false, &stamped), 0);
+    snprintf(new_file, sizeof new_file, "%s-start.new", file);
+    assert_int_not_equal(access(new_file, F_OK), 0);
+}
+
 static void a_copy_is_prepared_for_its_place(void **state)
 {
     char said[4096], why[200], to[200];
@@ -944,6 +973,7 @@ int main(void)
         T(a_backup_that_is_cut_short_leaves_nothing),
         T(a_wal_that_was_left_beside_a_backup_is_refused),
         T(a_copy_is_known_until_it_is_adopted),
+        T(old_bytes_in_the_same_file_are_a_copy),
         T(a_copy_is_prepared_for_its_place),
     };
 
