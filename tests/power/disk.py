@@ -160,13 +160,19 @@ class Disk:
                 self.put(names, path, file)
         contents = {path: self.content(dice, path, file)
                     for path, file in names.items() if theirs(path)}
+        # In place: a power cut changes no inode, and a new one is a sign of a copy.
         for path in self.folder.iterdir():
-            if path.is_file() and theirs(str(path)):
-                path.unlink()
-        for path, data in contents.items():
-            if not path.endswith("-shm"):  # in memory only: SQLite makes it anew
-                pathlib.Path(path).write_bytes(data)
-                pathlib.Path(path).chmod(0o600)
+            name = str(path)
+            if path.is_file() and theirs(name) and (
+                    name not in contents or name.endswith("-shm")):
+                path.unlink()  # -shm: in memory only, SQLite makes it anew
+        for name, data in contents.items():
+            if not name.endswith("-shm"):
+                path = pathlib.Path(name)
+                with open(path, "r+b" if path.exists() else "wb") as file:
+                    file.truncate()
+                    file.write(data)
+                path.chmod(0o600)
         if prefix:
             self.names = names
             self.names.update((p, File(bytearray(d)))
