@@ -2,7 +2,9 @@
 set(GRAPNEL_SANITIZE "" CACHE STRING "e.g. address,undefined or thread")
 
 # An assert is a bug of ours; it stays on in release.
-string(REPLACE "-DNDEBUG" "" CMAKE_C_FLAGS_RELEASE "${CMAKE_C_FLAGS_RELEASE}")
+foreach(flags CMAKE_C_FLAGS_RELEASE CMAKE_C_FLAGS_RELWITHDEBINFO)
+  string(REPLACE "-DNDEBUG" "" ${flags} "${${flags}}")
+endforeach()
 
 function(grapnel_target target)
   target_compile_options(${target} PRIVATE -Wall -Wextra -Wshadow -Werror
