@@ -118,7 +118,13 @@ uint64_t log_dropped_count(void)
     return out.dropped;
 }
 
-/* Strangers' bytes become valid JSON, and never a line of their own. */
+/* U+0080 to U+009F drive some terminals as ESC and a letter do; in UTF-8 they are
+ * 0xc2 and this byte. */
+static bool is_c1(unsigned char second)
+{
+    return second >= 0x80 && second <= 0x9f;
+}
+
 static void put_escaped(struct buf *b, const char *s)
 {
     buf_puts(b, "\"");
@@ -129,6 +135,8 @@ static void put_escaped(struct buf *b, const char *s)
             buf_printf(b, "\\%c", c);
         else if (c < 0x20 || c == 0x7f)
             buf_printf(b, "\\u%04x", c);
+        else if (c == 0xc2 && is_c1((unsigned char)s[1]))
+            buf_printf(b, "\\u%04x", (unsigned char)*++s);
         else
             buf_put(b, s, 1);
     }

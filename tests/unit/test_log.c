@@ -79,11 +79,14 @@ static void what_could_mislead_is_quoted(void **state)
     log_open("p", LOG_INFO, false);
     log_warn(NULL, "odd\nwords", LS("a", ""), LS("b", "x y"), LS("c", "a=b"),
              LS("d", "\n2026 info p forged"), LS("e", "q\"\\"),
-             LS("f", "\xff\x1b[0m"));
+             LS("f", "\xff\x1b[0m"),
+             LS("g", "\xc2\x9b"
+                     "2J\xc2\xa9"));
     assert_string_equal(caught(),
                         "2026-11-21T10:00:00.123Z warn p odd words a=\"\" "
                         "b=\"x y\" c=\"a=b\" d=\"\\u000a2026 info p forged\" "
-                        "e=\"q\\\"\\\\\" f=\"\xef\xbf\xbd\\u001b[0m\"\n");
+                        "e=\"q\\\"\\\\\" f=\"\xef\xbf\xbd\\u001b[0m\" "
+                        "g=\"\\u009b2J\xc2\xa9\"\n");
 }
 
 static void a_json_line_is_json_whatever_is_in_it(void **state)
