@@ -35,6 +35,18 @@ static bool secret_header(const struct source *source, struct bytes name)
                   : proves_for_any(name);
 }
 
+/* Also by names that mean a secret in a query only. */
+static bool secret_field(struct bytes name)
+{
+    static const char *const names[] = {"key", "sig", "auth", "code", "hmac"};
+
+    for (size_t i = 0; i < COUNT_OF(names); i++)
+        if (name.n == strlen(names[i]) &&
+            strncasecmp(name.p, names[i], name.n) == 0)
+            return true;
+    return headers_secret(name);
+}
+
 /* The values of fields that look like secrets are left out. */
 static json_t *query_json(struct bytes query)
 {
@@ -48,7 +60,7 @@ static json_t *query_json(struct bytes query)
         const char *to = stop ? stop : end;
         const char *is = memchr(p, '=', (size_t)(to - p));
 
-        if (is && headers_secret((struct bytes){p, (size_t)(is - p)})) {
+        if (is && secret_field((struct bytes){p, (size_t)(is - p)})) {
             buf_put(&out, p, (size_t)(is + 1 - p));
             buf_puts(&out, "…");
         } else {

@@ -50,7 +50,7 @@ class Show(RigTest):
         rig.start()
         body = rig.plane_body("ws-1")
         event = self.accept(
-            rig, body, "/in/plane?token=hush&a=1", **{
+            rig, body, "/in/plane?token=hush&a=1&Sig=hush", **{
                 "X-Note": "\u00e9", "Cookie": "hush=1", "X-Api-Key": "hush"})
         wait_for(lambda: rig.trace(event))
         found, code = rig.cli("show", event)
@@ -58,7 +58,7 @@ class Show(RigTest):
                          (0, event, body))
         headers = dict(found["headers"])
         self.assertEqual(headers["X-Plane-Event"], "issue")
-        self.assertEqual(headers[":query"], "token=\u2026&a=1")
+        self.assertEqual(headers[":query"], "token=\u2026&a=1&Sig=\u2026")
         self.assertEqual({headers[k] for k in (
             "X-Plane-Signature", "Cookie", "X-Api-Key")}, {"\u2026"})
         self.assertEqual(self.bytes_of(rig, "show", event, "--raw"), body)
