@@ -2,7 +2,7 @@
  * form of a request gets exactly one response, which is JSON. */
 #include "control.h"
 #include "fuzz.h"
-#include <poll.h>
+#include <errno.h>
 #include <unistd.h>
 #include <zmq.h>
 
@@ -49,12 +49,19 @@ static void enter(void)
     atexit(leave);
 }
 
+/* libFuzzer's alarm interrupts what waits. */
+static int again(int rc)
+{
+    return rc < 0 && errno == EINTR;
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 {
     struct loop spent = {
         0}; /* its turn began long ago: one request at a time */
     zmq_msg_t part;
     json_t *doc;
+    int rc;
 
     if (n > 100000)
         return 0;
@@ -62,12 +69,21 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     fuzz_check(zmq_send(dealer, "", 0, ZMQ_SNDMORE) == 0);
     fuzz_check(zmq_send(dealer, data, n, 0) == (int)n);
     zmq_pollitem_t in = {control_socket(control), 0, ZMQ_POLLIN, 0};
-    fuzz_check(zmq_poll(&in, 1, 5000) == 1);
+    do
+        rc = zmq_poll(&in, 1, 5000);
+    while (again(rc));
+    fuzz_check(rc == 1);
     control_work(control, &spent);
     control_tell(control);
     zmq_msg_init(&part);
-    fuzz_check(zmq_msg_recv(&part, dealer, 0) == 0 && zmq_msg_more(&part));
-    fuzz_check(zmq_msg_recv(&part, dealer, 0) > 0 && !zmq_msg_more(&part));
+    do
+        rc = zmq_msg_recv(&part, dealer, 0);
+    while (again(rc));
+    fuzz_check(rc == 0 && zmq_msg_more(&part));
+    do
+        rc = zmq_msg_recv(&part, dealer, 0);
+    while (again(rc));
+    fuzz_check(rc > 0 && !zmq_msg_more(&part));
     doc = json_loadb(zmq_msg_data(&part), zmq_msg_size(&part), JSON_ALLOW_NUL,
                      NULL);
     fuzz_check(json_is_boolean(json_object_get(doc, "ok")));
