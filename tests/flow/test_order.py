@@ -253,7 +253,7 @@ class Numbers(OrderTest):
         self.reload(rig, **by_number())
         self.assertEqual(rig.cli("dlq", "retry", letter["id"])[1], 0)
         rig.wait_status(refused, "buffered")
-        self.forget_letters(rig)
+        rig.forget_dead_letters()
         self.assertEqual(rig.cli("dlq", "show", letter["id"])[0]["state"],
                          "requeued")
         self.send(rig, 1)
@@ -261,14 +261,6 @@ class Numbers(OrderTest):
         self.assertEqual((request.headers["grapnel-sequence"],
                           request.json()["seq"]), ("2", 2))
         self.recovered(rig, letter)
-
-    def forget_letters(self, rig):
-        """As if a day had gone by since dlqd has them."""
-        rig["sequencer"].stop()
-        rig.change("sequencer", "UPDATE letters SET at_ms = 1")
-        rig.start("sequencer")
-        wait_for(lambda: not rig.rows("sequencer", "SELECT 1 FROM letters"),
-                 what="the dead letter's row to go")
 
     def recovered(self, rig, letter):
         wait_for(lambda: rig.cli("dlq", "show", letter["id"])[0]["state"]
@@ -285,7 +277,7 @@ class Numbers(OrderTest):
         self.assertEqual(rig.cli("dlq", "retry", letter["id"])[1], 0)
         self.recovered(rig, letter)
         self.assertEqual(rig.trace(refused)["duplicate_of"], first)
-        self.forget_letters(rig)
+        rig.forget_dead_letters()
         self.assertEqual(rig.cli("release", refused)[1], 0)
         request, = rig.receiver.wait(refused)
         self.assertEqual(request.headers["grapnel-late"], "1")

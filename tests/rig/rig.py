@@ -655,6 +655,15 @@ class Rig:
         with contextlib.closing(sqlite3.connect(path)) as db, db:
             db.execute(sql, args)
 
+    def forget_dead_letters(self):
+        """As if a day had gone by since dlqd has them: the sequencer keeps them
+        no longer."""
+        self["sequencer"].stop()
+        self.change("sequencer", "UPDATE letters SET at_ms = 1")
+        self.start("sequencer")
+        wait_for(lambda: not self.rows("sequencer", "SELECT 1 FROM letters"),
+                 what="the dead letters' rows to go")
+
     def ask(self, process, question, timeout=10, **args):
         """A control request of our own, past the command line: the answer."""
         context = zmq.Context.instance()
