@@ -32,7 +32,7 @@ class Restore(RigTest):
                                            "connect_timeout": "500ms"}
         rig.config["retry_policies"][0]["max_attempts"] = 1000
         rig.config["endpoints"].append(
-            rig.endpoint("legal", workspaces=["ws-0000"]))
+            rig.endpoint("legal", workspaces=["ws-0000"], guard=False))
         rig.write_config()
         rig.receiver.rules({"path": "/legal", "answers": [{"status": 400}]})
         rig.start()
