@@ -109,13 +109,13 @@ GR_MUST_CHECK gr_rc db_backup_start(struct db *db, const char *path,
 GR_MUST_CHECK gr_rc db_backup_step(struct db *db, char why[200]);
 bool db_backup_running(const struct db *db);
 
-/* The file is a copy of the one that its process wrote (db_origin.c): when that was
- * made, ms; of one without a stamp, when it was written last, to about 10 s, or 1
- * when that is not known. 0: it is no copy. A copy stays one until db_adopt(). */
+/* When the copy was made that this file is, ms (db_origin.c); of a copy without a
+ * stamp, when it was last written, to about 10 s, or 1 when that is not known. 0: it
+ * is the file that its process wrote. A copy stays one until db_adopt(). */
 int64_t db_copied_ms(const struct db *db);
 /* … and carries the stamp of `grapnel backup` or `grapnel restore`. */
 bool db_stamped(const struct db *db);
-/* Inside a transaction: from its commit on the file is no copy. */
+/* Inside a transaction: from its commit on the file belongs to this process. */
 void db_adopt(struct db *db);
 /* Inside a transaction, at any time: notes that something was written, in a
  * transaction that writes anyway and every 10 s. `last`: now, in any case. */

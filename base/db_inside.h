@@ -18,9 +18,12 @@ struct db {
     stmt *stmts[DB_STATEMENTS_MAX]; /* all that are prepared */
     int stmt_count;
     stmt *begin, *begin_read, *commit, *rollback, *free_pages, *all_pages;
-    stmt *adopt, *adopt_start, *written;
+    stmt *adopt, *note_start, *written;
     int64_t copied_ms, written_ms;
     bool stamped;
+    bool start_due,
+        start_noted; /* db_origin.c: FILE-start is to be replaced; the
+                                    open transaction says so */
     bool in_txn, full;
     int changes_at_begin;
     int commit_rc;            /* of the last COMMIT */
@@ -48,6 +51,10 @@ bool db_wal_begin_anew(struct db *db);
 
 /* db_origin.c. After the schema is there. */
 void db_origin_open(struct db *db);
+/* Before each commit, and after each that succeeded: the first one of a start that
+ * writes replaces FILE-start. A rolled back one leaves it to the next. */
+void db_origin_commits(struct db *db);
+void db_origin_committed(struct db *db);
 
 /* db_room.c. Free on the file's file system. */
 int64_t db_disk_room_bytes(const struct db *db);

@@ -6,12 +6,14 @@
  * the file, of its folder or of the machine's disk has another inode or birth.
  *
  * `cp` puts old bytes back into the same file. So an empty file lies beside it,
- * FILE-start, which each start makes anew, and the row file_start says which one
- * belongs to these bytes. The row names the new one and the one before it, and is
- * committed before the new one takes its place: a crash between the two is no copy.
- * Without that file, or without room for it, nothing is concluded.
- * Only a snapshot of a whole volume or virtual machine that was rolled back can't
- * be told: that file is rolled back with it. */
+ * FILE-start, which the first transaction of each start that writes replaces, and
+ * the row file_start says which one belongs to these bytes. The row names the new one
+ * and the one before it, and is committed before the new one takes its place: a crash
+ * between the two is not mistaken for a copy. Without that file, or without room for
+ * it, nothing is concluded. (A start that has written nothing has nothing to lose, so
+ * opening the file commits nothing, and a disk that stalls does not delay it.)
+ * Only a snapshot of a whole volume or virtual machine that was rolled back cannot
+ * be recognised: that file is rolled back with it. */
 #include "alloc.h"
 #include "clock.h"
 #include "db_inside.h"
@@ -80,52 +82,47 @@ static bool is_of_this_start(struct db *db)
     return is;
 }
 
-/* false: the disk is full, or worse. */
-static bool note_start(struct db *db, const struct origin *made,
-                       const struct origin *old)
+void db_origin_commits(struct db *db)
 {
-    char sql[200];
-
-    sqlite3_snprintf(sizeof sql, sql,
-                     "INSERT OR REPLACE INTO file_start VALUES (1, %lld, %lld, "
-                     "%lld, %lld)",
-                     (long long)made->inode, (long long)made->born_ms,
-                     (long long)old->inode, (long long)old->born_ms);
-    return sqlite3_exec(db->h, sql, NULL, NULL, NULL) == SQLITE_OK;
-}
-
-static void begin_start(struct db *db)
-{
-    char *path = gr_printf("%s-start", db->path);
-    char *fresh = gr_printf("%s.new", path);
-    struct origin made, old = origin_of(path);
+    struct origin made, old;
+    char *path, *fresh;
     int fd;
 
+    if (!db->start_due || db->full || !db_dirty(db))
+        return;
+    path = gr_printf("%s-start", db->path);
+    fresh = gr_printf("%s.new", path);
     (void)unlink(fresh); /* of a start that crashed */
     fd = open(fresh, O_RDONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-    if (fd >= 0) {
+    old = origin_of(path);
+    made = fd >= 0 ? origin_of(fresh) : old;
+    if (fd >= 0)
         close(fd);
-        made = origin_of(fresh);
-        if (!note_start(db, &made, &old) || rename(fresh, path) != 0)
-            (void)unlink(fresh);
-    }
+    bind_i64(db->note_start, 1, made.inode);
+    bind_i64(db->note_start, 2, made.born_ms);
+    bind_i64(db->note_start, 3, old.inode);
+    bind_i64(db->note_start, 4, old.born_ms);
+    db_run(db, db->note_start);
+    db->start_noted = true;
     free(path);
     free(fresh);
 }
 
-/* The same from now on, in a transaction. */
-static void adopt_start(struct db *db)
+void db_origin_committed(struct db *db)
 {
-    char *path = gr_printf("%s-start", db->path);
-    struct origin here = origin_of(path);
+    char *path, *fresh;
 
-    bind_i64(db->adopt_start, 1, here.inode);
-    bind_i64(db->adopt_start, 2, here.born_ms);
-    db_run(db, db->adopt_start);
+    if (!db->start_noted)
+        return;
+    db->start_noted = db->start_due = false;
+    path = gr_printf("%s-start", db->path);
+    fresh = gr_printf("%s.new", path);
+    (void)rename(fresh, path); /* it is absent where there was no room for it */
     free(path);
+    free(fresh);
 }
 
-/* ---- */
+/* ---- the row about itself ---- */
 
 void db_origin_open(struct db *db)
 {
@@ -140,14 +137,14 @@ void db_origin_open(struct db *db)
                                "written_ms = ?, copied_ms = 0 WHERE one = 1");
     db->written = db_prepare(
         db, "UPDATE file_origin SET written_ms = ? WHERE one = 1");
-    db->adopt_start = db_prepare(
-        db, "INSERT OR REPLACE INTO file_start VALUES (1, ?, ?, 0, 0)");
+    db->note_start = db_prepare(
+        db, "INSERT OR REPLACE INTO file_start VALUES (1, ?, ?, ?, ?)");
+    db->start_due = true;
     if (!db_step(db, read)) {
         db_done(read);
         bind_i64(add, 1, here.inode);
         bind_i64(add, 2, here.born_ms);
         db_run(db, add);
-        begin_start(db);
         return;
     }
     noted = (struct origin){col_i64(read, 0), col_i64(read, 1)};
@@ -157,8 +154,8 @@ void db_origin_open(struct db *db)
     else if (!is_same(&here, &noted) || !is_of_this_start(db))
         db->copied_ms = col_i64(read, 2) ? col_i64(read, 2) : 1;
     db_done(read);
-    if (!db->copied_ms) /* else it must be told again until it is adopted */
-        begin_start(db);
+    if (db->copied_ms) /* it stays a copy until it is adopted */
+        db->start_due = false;
 }
 
 int64_t db_copied_ms(const struct db *db)
@@ -179,7 +176,7 @@ void db_adopt(struct db *db)
     bind_i64(db->adopt, 2, here.born_ms);
     bind_i64(db->adopt, 3, now_ms());
     db_run(db, db->adopt);
-    adopt_start(db);
+    db->start_due = true;
 }
 
 void db_note_written(struct db *db, int64_t now, bool last)

@@ -20,7 +20,7 @@ static void roll_back(struct db *db)
         sqlite3_step(db->rollback);
         sqlite3_reset(db->rollback);
     }
-    db->in_txn = false;
+    db->in_txn = db->start_noted = false;
 }
 
 static void run_commit(void *arg)
@@ -38,6 +38,7 @@ static gr_rc judge_commit(struct db *db)
 {
     if (db->commit_rc == SQLITE_DONE) {
         db->in_txn = false;
+        db_origin_committed(db);
         return GR_OK;
     }
     /* Anything but a full disk leaves the commit neither done nor undone
@@ -52,6 +53,7 @@ static gr_rc judge_commit(struct db *db)
 gr_rc db_commit(struct db *db)
 {
     assert(db->in_txn);
+    db_origin_commits(db);
     run_commit(db);
     return judge_commit(db);
 }
@@ -59,6 +61,7 @@ gr_rc db_commit(struct db *db)
 void db_commit_begin(struct db *db)
 {
     assert(db->in_txn);
+    db_origin_commits(db);
     if (!db->committer)
         db->committer = worker_open(run_commit, db);
     worker_begin(db->committer);

@@ -164,18 +164,19 @@ class StalledDisk(RigTest):
         self.recovers(rig)
         self.assertEqual(self.post(rig, "b")[0], 200)
 
-    def test_a_start_on_a_stalled_disk_is_logged(self):
-        """Opening the database commits which start it belongs to. Until that ends
-        the port is closed, and only the log can say why."""
+    def test_a_first_commit_that_stalls(self):
+        """The port is open, so somebody asks."""
         rig = self.pipeline()
         rig["ingress"].stop()
         (self.disk / "hold").touch()
         rig["ingress"].start(env=self.env, wait=False)
-        wait_for(lambda: "opening the database takes long"
-                 in rig["ingress"].log())
-        self.assertFalse(rig.door_is_open())
-        self.go_on()
-        wait_for(rig["ingress"].up)
+        answers = []
+        wait_for(rig.door_is_open)
+        answers = self.posting(rig, ["a"])
+        wait_for(lambda: answers)
+        self.is_refused(answers[0])
+        self.says_so(rig)
+        self.recovers(rig)
         self.assertEqual(self.post(rig, "a")[0], 200)
 
     def test_a_file_that_can_not_be_opened_for_long_is_logged(self):

@@ -891,6 +891,18 @@ static void a_copy_is_known_until_it_is_adopted(void **state)
     assert_int_equal(copied_ms(file, false, &stamped), 0);
 }
 
+/* A start that writes. */
+static void start(const char *path)
+{
+    struct db *db = db_open(path, &schema);
+
+    assert_int_equal(db_copied_ms(db), 0);
+    db_begin(db);
+    db_note_written(db, now_ms(), true);
+    assert_int_equal(db_commit(db), GR_OK);
+    db_close(db);
+}
+
 /* `cp` writes into the file that is there. */
 static void old_bytes_in_the_same_file_are_a_copy(void **state)
 {
@@ -898,10 +910,10 @@ static void old_bytes_in_the_same_file_are_a_copy(void **state)
     bool stamped;
 
     (void)state;
-    db_close(db_open(file, &schema));
+    start(file);
     sh("cp %s %s/then.db", file, dir);
     for (int i = 0; i < 3; i++)
-        assert_int_equal(copied_ms(file, false, &stamped), 0);
+        start(file);
     sh("cp %s/then.db %s", dir, file);
     assert_true(copied_ms(file, false, &stamped) > 0);
     assert_true(copied_ms(file, true, &stamped) > 0); /* it is one still */
@@ -910,14 +922,50 @@ static void old_bytes_in_the_same_file_are_a_copy(void **state)
     assert_true(copied_ms(file, true, &stamped) > 0);
     /* A crash before the new file took its place, and a file that is lost. */
     sh("ln %s-start %s/start.kept", file, dir);
-    assert_int_equal(copied_ms(file, false, &stamped), 0);
+    start(file);
     sh("mv -f %s/start.kept %s-start", dir, file);
     assert_int_equal(copied_ms(file, false, &stamped), 0);
     sh("rm %s-start", file);
-    assert_int_equal(copied_ms(file, false, &stamped), 0);
+    start(file);
     assert_int_equal(copied_ms(file, false, &stamped), 0);
     snprintf(new_file, sizeof new_file, "%s-start.new", file);
     assert_int_not_equal(access(new_file, F_OK), 0);
+}
+
+/* 0: a start whose first commits found the disk full has no other file for it. */
+static void start_on_a_full_disk(void)
+{
+    struct db *db = db_open(file, &schema);
+    stmt *s = inserter(db);
+    struct stat before, now;
+    char path[120];
+
+    snprintf(path, sizeof path, "%s-start", file);
+    snprintf(failing_path, sizeof failing_path, "x.db");
+    replace_pwrite();
+    if (stat(path, &before) != 0)
+        _exit(1);
+    for (int i = 0; i < 3; i++) {
+        fail_errno = i < 2 ? ENOSPC : 0;
+        db_begin(db);
+        insert(db, s, 1, 900);
+        (void)!db_commit(db);
+        if (stat(path, &now) != 0 || (now.st_ino == before.st_ino) != (i < 2))
+            _exit(2 + i);
+    }
+    db_close(db);
+    _exit(0);
+}
+
+static void only_a_start_that_has_written_is_one(void **state)
+{
+    char said[4096];
+    bool stamped;
+
+    (void)state;
+    start(file);
+    assert_int_equal(ends_with(start_on_a_full_disk, said), 0);
+    assert_int_equal(copied_ms(file, false, &stamped), 0);
 }
 
 static void a_copy_is_prepared_for_its_place(void **state)
@@ -974,6 +1022,7 @@ int main(void)
         T(a_wal_that_was_left_beside_a_backup_is_refused),
         T(a_copy_is_known_until_it_is_adopted),
         T(old_bytes_in_the_same_file_are_a_copy),
+        T(only_a_start_that_has_written_is_one),
         T(a_copy_is_prepared_for_its_place),
     };
 
