@@ -14,7 +14,8 @@ const struct conf_section settings_dedupe = {
             {.name = "keys",
              .type = &settings_as_keys,
              .offset = 0,
-             .help = "at most 15; absent: the profile's"},
+             .help = "at most 15; absent: the profile's. The source is part of "
+                     "each key, whether it names it or not"},
             {.name = "ttl",
              .type = &conf_as_duration,
              AT(dedupe, ttl_ms),
@@ -186,7 +187,9 @@ const struct conf_section settings_source_section = {
              .flags = CONF_FILLED,
              .form = "list of patterns",
              .help = "those it may name; an event of another is kept and "
-                     "refused, a dead letter. All when absent"},
+                     "refused, a dead letter. An event that names none is "
+                     "in `default`, which must be in the list too. All when "
+                     "absent"},
             {.name = "rate_limit",
              .type = &settings_as_rate,
              AT(source, rate_limit),

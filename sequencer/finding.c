@@ -54,19 +54,40 @@ static bool put_part(struct buf *text, const struct expr *part,
     return whole;
 }
 
+static bool names_source(const struct expr *parts, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (parts[i].kind == EXPR_SOURCE)
+            return true;
+    return false;
+}
+
+/* The source is part of every key, or one tenant's ids would suppress another's
+ * events. It is put in front of a key that does not name it, so that a key has the
+ * same text whether the configuration names the source first or not at all. */
 static void add_key(struct finding *f, const struct expr *parts, size_t count,
                     const char *kind, int64_t ttl_ms, struct subject *subject)
 {
+    static const struct expr source = {.kind = EXPR_SOURCE};
+    struct found_key key = {.ttl_ms = ttl_ms};
+    bool whole = true, named = names_source(parts, count);
     struct buf text;
-    bool whole = true;
+    size_t own;
 
-    buf_init(&text, 16 * TEXT_MAX_BYTES);
+    buf_init(&text, 17 * TEXT_MAX_BYTES);
     buf_puts(&text, kind);
+    if (!named)
+        whole = put_part(&text, &source, subject);
+    own = text.len;
     for (size_t i = 0; i < count && whole; i++)
         whole = put_part(&text, &parts[i], subject);
-    if (whole && !text.failed && f->key_count < KEYS_MAX)
-        f->keys[f->key_count++] = (struct found_key){
-            key_make(text.data, text.len), ttl_ms};
+    if (whole && !text.failed && f->key_count < KEYS_MAX) {
+        key.key = key_make(text.data, text.len);
+        key.was_shared = !named;
+        if (!named)
+            key.shared = key_make(text.data + own, text.len - own);
+        f->keys[f->key_count++] = key;
+    }
     buf_fini(&text);
 }
 
@@ -212,10 +233,12 @@ void finding_make(struct finding *f, const struct source *source,
         f->refused = "its id, type or workspace is too long";
         return;
     }
-    /* Who names none has named no other one. */
-    if (strcmp(f->workspace.data, "default") != 0 &&
-        !route_list_takes(&source->workspaces, f->workspace.data)) {
-        f->refused = "its source may not name its workspace";
+    if (!route_list_takes(&source->workspaces, f->workspace.data)) {
+        f->refused = strcmp(f->workspace.data, "default") != 0
+                         ? "its source may not name its workspace"
+                         : "its source may not name workspace default; add "
+                           "default to the source's `workspaces` to accept "
+                           "events that name none";
         return;
     }
     subject->id = f->id.len ? f->id.data : NULL;

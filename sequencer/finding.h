@@ -18,6 +18,10 @@ enum {
 struct found_key {
     struct key key;
     int64_t ttl_ms;
+    /* Its parts do not name the source, and a store of before the source was part
+     * of every key has it as `shared`, which all sources had in common. */
+    bool was_shared;
+    struct key shared;
 };
 
 struct finding {

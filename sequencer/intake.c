@@ -30,6 +30,29 @@ int64_t intake_number(struct sequencer *q)
 
 /* ---- a repeat? ---- */
 
+/* Event `n` came to this source. */
+static bool came_to(struct sequencer *q, int64_t n, const char *source)
+{
+    struct event_row earlier;
+    bool same = n && store_event(q->store, n, &earlier) &&
+                strcmp(earlier.source, source) == 0;
+
+    store_done(q->store);
+    return same;
+}
+
+/* The event that had this key before; 0: there is none. */
+static int64_t find_key(struct sequencer *q, const struct found_key *k,
+                        const struct event_row *ev)
+{
+    int64_t n = keys_find(q->keys, k->key, ev->received_ms, k->ttl_ms, ev->n);
+
+    if (n || !k->was_shared)
+        return n;
+    n = keys_find(q->keys, k->shared, ev->received_ms, k->ttl_ms, ev->n);
+    return came_to(q, n, ev->source) ? n : 0;
+}
+
 /* Remember its keys: those of a repeat that are new lead to the first event.
  * Returns that one; 0: it is the first itself. */
 static int64_t note_keys(struct sequencer *q, const struct finding *f,
@@ -39,8 +62,7 @@ static int64_t note_keys(struct sequencer *q, const struct finding *f,
     int64_t earlier = 0;
 
     for (size_t i = 0; i < f->key_count; i++) {
-        int64_t n = keys_find(q->keys, f->keys[i].key, ev->received_ms,
-                              f->keys[i].ttl_ms, ev->n);
+        int64_t n = find_key(q, &f->keys[i], ev);
 
         known[i] = n != 0;
         if (n && !earlier)
