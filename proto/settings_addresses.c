@@ -96,6 +96,36 @@ const char *wrong_public_url(const char *text)
                              : wrong_url(text);
 }
 
+/* `.` or `..`, as itself or %-encoded. */
+static bool is_dots(const char *p, size_t n)
+{
+    size_t dots = 0;
+
+    for (; n; dots++) {
+        size_t step = *p == '.' ? 1 : 3;
+
+        if (n < step || (step == 3 && strncasecmp(p, "%2e", 3) != 0))
+            return false;
+        p += step;
+        n -= step;
+    }
+    return dots == 1 || dots == 2;
+}
+
+static bool has_dot_segment(const char *url)
+{
+    const char *path = strstr(url, "://") + 3, *end = path + strcspn(path, "?");
+
+    while (path < end) {
+        size_t n = strcspn(path, "/?");
+
+        if (is_dots(path, n))
+            return true;
+        path += n + 1;
+    }
+    return false;
+}
+
 /* {source} and the like, behind the host: who is called is not for an event to
  * say. */
 const char *wrong_url_template(const char *text)
@@ -118,6 +148,8 @@ const char *wrong_url_template(const char *text)
     }
     if (!wrong)
         wrong = wrong_url(plain);
+    if (!wrong && has_dot_segment(plain))
+        wrong = "may not have . or .. as a part of its path";
     if (!wrong && text[host]) {
         brace = strstr(plain, "://") + 3;
         if (strcspn(brace, "/?") > host - (size_t)(brace - plain))

@@ -162,7 +162,8 @@ const struct conf_section settings_order_section = {
              .form = "URL with `{source}` `{workspace}` `{type}` `{from}` "
                      "`{to}` `{gap}`",
              .help = "called (POST) when a gap opens, to have what is missing "
-                     "sent again"},
+                     "sent again; not for a workspace or type such as `..`, "
+                     "which would change the path, unless it is behind a ?"},
             {.name = "signing_secrets",
              .type = &conf_as_texts,
              AT(order, signing_secrets),

@@ -12,9 +12,18 @@ struct sequencer;
 struct source;
 struct gap_row;
 
+/* Why it can't be asked for, a static sentence for the gap's note; NULL: it can. */
+const char *backfill_wrong(const struct source *source,
+                           const struct gap_row *g);
 void backfill_ask(struct sequencer *q, const struct source *source,
                   const struct gap_row *g);
-/* Where such an event goes: the template with what its body says. Pure. */
-void backfill_url(const char *template, struct bytes body, struct buf *out);
+/* Where such an event goes: the template with what its body says. GR_REFUSE: that
+ * would be too long, or have a dot segment in its path (backfill_climbs()). Workspaces
+ * and types are what a provider says they are, so they are accepted as they are and
+ * judged here, where they would mean something else. Pure. */
+GR_MUST_CHECK gr_rc backfill_url(const char *template, struct bytes body,
+                                 struct buf *out);
+/* A client or server may take a segment of the URL's path for a step up or none. */
+bool backfill_climbs(const char *url);
 
 #endif

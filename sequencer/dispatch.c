@@ -298,8 +298,13 @@ static bool put_task(struct sequencer *q, const struct endpoint *e,
         snprintf(number, sizeof number, "%lld", (long long)ev->source_sequence);
     t.source_sequence = wire_text(number);
     buf_init(&url, URL_MAX_BYTES);
-    if (e->settings && e->settings->internal)
-        backfill_url(e->settings->url, body, &url);
+    if (e->settings && e->settings->internal &&
+        backfill_url(e->settings->url, body, &url) != GR_OK) {
+        /* Asked for by another template, or by a program that did not look. The
+         * deliverer can't use it, which makes a dead letter. */
+        buf_reset(&url);
+        buf_puts(&url, "unsafe:path");
+    }
     t.url = (struct bytes){url.data ? url.data : "", url.failed ? 0 : url.len};
     buf_init(&headers, 2 * HEADERS_MAX_BYTES);
     pick_headers(q, e, ev->source, all, &headers);

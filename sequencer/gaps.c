@@ -25,13 +25,17 @@ void gaps_open(struct streams *s, const struct stream *st,
                         .note = source->order.observe ? "observed" : "",
                         .due = doors_time(s->q->doors) +
                                source->order.give_up_after_ms};
+    bool asks = source->order.backfill && !source->order.observe;
+    const char *wrong = asks ? backfill_wrong(source, &g) : NULL;
 
+    if (wrong)
+        g.note = wrong;
     g.id = store_gap_add(s->q->order, &g);
     if (s->due >= 0 && g.due < s->due)
         s->due = g.due;
     s->q->metrics[METRIC_GAPS_OPENED]++;
     say_gap(&g, "gap opened");
-    if (source->order.backfill && !source->order.observe)
+    if (asks && !wrong)
         backfill_ask(s->q, source, &g);
 }
 

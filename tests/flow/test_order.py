@@ -587,6 +587,66 @@ class Backfill(OrderTest):
                          ("blocked_address", "backfill:ledger"))
         self.assertEqual(rig.receiver.requests("/fill?from=1"), [])
 
+    def test_no_workspace_changes_the_path_of_the_call(self):
+        """P8: none is called for a workspace that servers or clients take for a
+        step up; the gap says so, and what waits for it goes as usual."""
+        rig = self.rig({"sources": [ledger(order=by_number())]})
+        rig.config["sources"][0]["order"].update(
+            backfill=rig.receiver.url("/fill/of/{workspace}/from/{from}?"
+                                      "w={workspace}"), allow_private=True)
+        rig.write_config()
+        rig.start()
+        bad = [".", "..", "%2e%2E", ".%2e", "../../admin", "a/..", "..\\b",
+               "%2e%2e%2fadmin", "x/%2e%2e"]
+        good = ["...", "a..b", ".well-known", "a/b", "%2e5", "ä/ö", "?", "#"]
+        for team in bad + good:
+            self.send(rig, 2, team=team)
+        calls = wait_for(
+            lambda: len({r.id for r in rig.receiver.requests()}) == len(good)
+            and rig.receiver.requests(), what="the calls of good names")
+        self.assertEqual({json.loads(r.body)["workspace"] for r in calls},
+                         set(good))
+        for call in calls:
+            self.assertRegex(call.path, r"^/fill/of/[^/]+/from/1\?w=")
+        gaps = {g["workspace"]: g for g in rig.cli("gaps", "--open")[0]}
+        self.assertEqual(set(gaps), set(bad + good))
+        for team in bad:
+            self.assertRegex(gaps[team]["note"], "not called: .*path")
+        for team in good:
+            self.assertEqual(gaps[team]["note"], None)
+        rig.config["sources"][0]["order"]["backfill"] = \
+            rig.receiver.url("/fill?w={workspace}")
+        rig.write_config()
+        self.assertEqual(rig.cli("reload")[1], 0)
+        self.send(rig, 4, team="..")
+        rig.receiver.wait(path="/fill?w=..")
+
+    def test_nor_does_one_that_is_asked_for_already(self):
+        """P8: by a program that did not look, or with another template."""
+        rig = self.rig({"sources": [ledger(order=by_number())]})
+        rig.config["sources"][0]["order"].update(
+            backfill=rig.receiver.url("/fill/{from}?w={workspace}"),
+            allow_private=True)
+        rig.write_config()
+        rig.receiver.rules({"path": "/fill/1", "answers": [{"status": 503}]})
+        rig.start()
+        self.send(rig, 2, team="..")
+        rig.receiver.wait(path="/fill/1?w=..")
+        rig.config["sources"][0]["order"]["backfill"] = \
+            rig.receiver.url("/fill/{workspace}/{from}")
+        rig.write_config()
+        rig["deliverer-1"].kill()
+        rig["sequencer"].restart()
+        rig["deliverer-1"].start()
+        event, = [d["event_id"] for d in rig.cli(
+            "deliveries", "--endpoint", "backfill:ledger")[0]]
+        rig.cli("retry", event)
+        letter = wait_for(lambda: rig.cli("dlq")[0], what="the dead letter")[0]
+        self.assertEqual((letter["reason"], letter["endpoint"]),
+                         ("rejected", "backfill:ledger"))
+        self.assertEqual({r.path for r in rig.receiver.requests()},
+                         {"/fill/1?w=.."})
+
 
 class Alerts(OrderTest):
     def test_open_gaps_and_halted_lanes_are_alerts(self):

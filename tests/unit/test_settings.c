@@ -637,6 +637,12 @@ static const struct {
     {PLANE("order: {by: sequence, sequence: 'json:/n', backfill: "
            "'http://a/{id}'}"),
      "no other braces"},
+    {PLANE("order: {by: sequence, sequence: 'json:/n', backfill: "
+           "'http://a/b/../{from}'}"),
+     "may not have . or .. as a part of its path"},
+    {PLANE("order: {by: sequence, sequence: 'json:/n', backfill: "
+           "'http://a/b/%2E./{from}'}"),
+     "may not have . or .. as a part of its path"},
     {PLANE("states: {}"), "states.object: "},
     {PLANE("states: {object: 'json:/o', state: 'json:/s', initial: a, moves: "
            "a-b}"),
