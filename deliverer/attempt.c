@@ -39,14 +39,50 @@ static size_t on_body(char *p, size_t size, size_t count, void *self)
     return f->answer_bytes > ANSWER_MAX_BYTES ? 0 : n; /* 0: enough of it */
 }
 
+/* libcurl decodes chunks before it shows us the body. What is around them, sizes,
+ * extensions and trailers, only its trace shows, in the bytes that came. */
+static int on_raw(CURL *easy, curl_infotype kind, char *p, size_t n, void *self)
+{
+    struct flight *f = self;
+
+    (void)p;
+    if (kind != CURLINFO_DATA_IN)
+        return 0;
+    /* What came before has been decoded. */
+    if (f->raw_bytes > f->answer_bytes + ANSWER_HEAD_MAX_COST)
+        curl_easy_setopt(easy, CURLOPT_NOPROGRESS, 0L); /* on_progress() */
+    f->raw_bytes += n;
+    return 0;
+}
+
+/* Called only when a bound was passed: end the transfer. */
+static int on_progress(void *self, curl_off_t dl_total, curl_off_t dl,
+                       curl_off_t ul_total, curl_off_t ul)
+{
+    (void)self, (void)dl_total, (void)dl, (void)ul_total, (void)ul;
+    return 1;
+}
+
+static bool is_chunked_line(const char *p, size_t n)
+{
+    static const char name[] = "transfer-encoding:";
+
+    return n > sizeof name && strncasecmp(p, name, sizeof name - 1) == 0;
+}
+
 static size_t on_header(char *p, size_t size, size_t count, void *self)
 {
     struct flight *f = self;
     size_t n = size * count;
     long status = 0;
 
+    f->head_cost += n + HEADER_LINE_COST;
+    if (f->head_cost > ANSWER_HEAD_MAX_COST)
+        return 0;           /* too large: CURLE_WRITE_ERROR */
     if (f->answer.answered) /* a trailer */
         return n;
+    if (is_chunked_line(p, n)) /* on_raw() counts */
+        curl_easy_setopt(f->easy, CURLOPT_VERBOSE, 1L);
     /* A line of status: what came before was a 1xx, which is no answer yet. */
     if (n > 5 && memcmp(p, "HTTP/", 5) == 0)
         buf_reset(&f->headers);
@@ -143,7 +179,9 @@ static void set_fixed_options(struct flight *f)
     curl_easy_setopt(e, CURLOPT_NETRC, (long)CURL_NETRC_IGNORED);
     curl_easy_setopt(e, CURLOPT_DISALLOW_USERNAME_IN_URL, 1L);
     curl_easy_setopt(e, CURLOPT_NOSIGNAL, 1L);
-    curl_easy_setopt(e, CURLOPT_NOPROGRESS, 1L);
+    curl_easy_setopt(e, CURLOPT_DEBUGFUNCTION, on_raw);
+    curl_easy_setopt(e, CURLOPT_DEBUGDATA, f);
+    curl_easy_setopt(e, CURLOPT_XFERINFOFUNCTION, on_progress);
     /* A name that does not resolve: leave its thread behind, do not wait for
      * it, or one dead name server stops every endpoint. */
     curl_easy_setopt(e, CURLOPT_QUICK_EXIT, 1L);
@@ -236,6 +274,8 @@ void flight_prepare(struct flight *f)
     curl_easy_setopt(e, CURLOPT_CONNECTTIMEOUT_MS,
                      (long)c->connect_timeout_ms + AFTER_OURS_MS);
     curl_easy_setopt(e, CURLOPT_FRESH_CONNECT, 0L);
+    curl_easy_setopt(e, CURLOPT_VERBOSE, 0L); /* on_header() and on_raw() … */
+    curl_easy_setopt(e, CURLOPT_NOPROGRESS, 1L); /* … set these two */
     curl_easy_setopt(e, CURLOPT_POSTFIELDS, (const char *)t->w.body.p);
     curl_easy_setopt(e, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)t->w.body.n);
     curl_easy_setopt(

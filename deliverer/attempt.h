@@ -31,6 +31,12 @@ enum {
      * so that the connection can be used again; past it, it is closed. */
     ANSWER_MAX_BYTES = 256 * 1024,
     ANSWER_HEADERS_MAX_BYTES = 16 * 1024, /* kept; the rest is cut off */
+    /* A response's status and header lines, with those of 1xx responses and
+     * trailers, are read up to this; and so are the sizes, extensions and
+     * trailers of a chunked body. libcurl allocates memory for each line, so
+     * each line counts its bytes and these (RFC 9113, 6.5.2 adds as many). */
+    ANSWER_HEAD_MAX_COST = 64 * 1024,
+    HEADER_LINE_COST = 32,
 };
 
 struct task;
@@ -52,7 +58,9 @@ struct flight {
     CURL *easy;
     struct request request;
     struct buf headers, response; /* of the answer, cut */
-    size_t answer_bytes;
+    size_t answer_bytes;          /* of its body, decoded */
+    size_t raw_bytes;             /* of its body, if chunked, as it came */
+    size_t head_cost;             /* of its status and header lines */
     struct answer answer;
     struct timings timings;
     long http_version;          /* CURL_HTTP_VERSION_…; 0 without an answer */

@@ -324,6 +324,15 @@ void classify_document(struct buf *out, const struct retry_policy *p)
         "answer yet. A retry outside of the policy's budget is dead, "
         "`budget_attempts` or `budget_time`; one\n"
         "after the event's end is dead, `expired`.\n\n"
+        "A response is read up to these bounds; past one of them the "
+        "deliverer closes the connection:\n"
+        "64 KiB of status and header lines, with those of 1xx responses and "
+        "trailers (each line counts its\n"
+        "bytes and 32 more); 256 KiB of body; 64 KiB of chunk sizes, chunk "
+        "extensions and trailers. A\n"
+        "response that is cut within its headers has no status "
+        "(`CURLE_WRITE_ERROR` below); behind them its\n"
+        "status counts, whatever was cut.\n\n"
         "Which statuses are retried is the policy's `retry_on`; 3xx and 410 "
         "are final in every policy.\n");
     document_statuses(out, p);

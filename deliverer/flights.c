@@ -145,7 +145,7 @@ static void reset(struct flight *f)
 {
     f->answer = (struct answer){0};
     f->timings = (struct timings){0};
-    f->answer_bytes = 0;
+    f->answer_bytes = f->raw_bytes = f->head_cost = 0;
     f->http_version = 0;
     f->sends = 0;
     f->interrupted = NULL;
@@ -355,8 +355,14 @@ void flights_interrupt(struct flights *fs, const struct grant *grant,
     }
 }
 
+/* For its next attempt, unless it holds more memory than it will need: libcurl
+ * keeps an answer's header lines until the next one. */
 static void put_away(struct flights *fs, struct flight *f)
 {
+    if (f->head_cost > ANSWER_HEADERS_MAX_BYTES) {
+        flight_free(f);
+        return;
+    }
     endpoint_config_drop(f->config);
     f->config = NULL;
     f->task = NULL;

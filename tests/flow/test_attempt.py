@@ -527,6 +527,34 @@ def floods(head, some):
             c.send(some * 1000)
     return behave
 
+def streams(head, some, total=16 << 20, kept=False):
+    """As fast as it goes, `total` bytes of it, and then nothing more. `kept`:
+    in response to the second request of a connection."""
+    def behave(c):
+        if kept:
+            c.request()
+            c.answer()
+        c.request()
+        c.send(head)
+        some_more = some * (1 + 65536 // len(some))
+        for _ in range(1 + total // len(some_more)):
+            c.send(some_more)
+        c.until_closed()
+    return behave
+
+
+CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+AROUND = [  # what a chunked response may carry besides its body
+    ("trailers without end", CHUNKED + b"2\r\nok\r\n0\r\n", b"X-A: b\r\n"),
+    ("the shortest trailers", CHUNKED + b"0\r\n", b"a:\r\n"),
+    ("folded trailers", CHUNKED + b"0\r\nX-A: b\r\n", b" c\r\n"),
+    ("a trailer without end", CHUNKED + b"2\r\nok\r\n0\r\nX-A: ", b"x"),
+    ("a chunk extension without end", CHUNKED + b"2;a=", b"x"),
+    ("chunk extensions", CHUNKED, b"1;" + b"x" * 999 + b"\r\n-\r\n"),
+    ("an extension of the last chunk", CHUNKED + b"2\r\nok\r\n0;", b"x"),
+    ("tiny chunks", CHUNKED, b"1\r\n-\r\n"),
+]
+
 
 class Hostile(AttemptTest):
     """P2: whoever answers never to an end comes to his end, costs no memory,
@@ -565,6 +593,66 @@ class Hostile(AttemptTest):
                                   r["http_status"]),
                                  ("dead", "budget_attempts", 2, status), r)
         self.assertLess(self.resident() - before, 20 * 1024)
+
+    def peak(self):
+        """The most memory it has had at once since it was asked before."""
+        with open(f"/proc/{self.d.pid}/status") as f:
+            kib = next(int(x.split()[1]) for x in f if x.startswith("VmHWM"))
+        with open(f"/proc/{self.d.pid}/clear_refs", "w") as f:
+            f.write("5")
+        return kib
+
+    def test_what_is_around_a_chunked_body_has_a_bound(self):
+        """Its status counts; the rest is not waited for (the endpoint may take
+        a minute), and costs no memory."""
+        self.deliver(1000, self.serve(answers).url())
+        self.peak()
+        before = self.resident()
+        for n, (what, head, some) in enumerate(AROUND):
+            for kept in (False, True):
+                with self.subTest(what, kept=kept):
+                    m = self.serve(streams(head, some, kept=kept))
+                    g, name = self.to(m.url(), timeout_ms=60_000)
+                    for i in range(1 + kept):
+                        self.s.task(g, name, event(100 * i + n + 10 * kept))
+                        r, = self.ended(100 * i + n + 10 * kept)
+                        self.assertEqual(
+                            (r["outcome"], r["attempts"], r["http_status"]),
+                            ("delivered", 1, 200), r)
+                    self.assertEqual(m.connections, 1)
+                    self.assertLess(self.peak() - before, 20 * 1024)
+
+    def test_a_hundred_of_these_at_once(self):
+        self.deliver(1000, self.serve(answers).url())
+        self.peak()
+        before = self.resident()
+        m = self.serve(streams(CHUNKED + b"2\r\nok\r\n0\r\n", b"X-A: b\r\n",
+                               total=1 << 20))
+        g, name = self.to(m.url(), timeout_ms=60_000, max_in_flight=100)
+        for n in range(100):
+            self.s.task(g, name, event(n))
+        self.assertEqual({r["outcome"] for r in self.ended(*range(100))},
+                         {"delivered"})
+        self.assertLess(self.peak() - before, 60 * 1024)
+        self.deliver(1001, self.serve(answers).url())
+        self.assertLess(self.resident() - before, 40 * 1024)
+
+    def test_a_head_that_is_too_large_is_no_response(self):
+        head = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n"
+        for n, (lines, outcome) in enumerate([
+                (b"X-A: %s\r\n" % (b"b" * 60_000), "delivered"),
+                (b"X-A: %s\r\n" % (b"b" * 70_000), "dead"),
+                (b"a:\r\n" * 1_700, "delivered"),
+                (b"a:\r\n" * 2_000, "dead")]):
+            with self.subTest(n=n):
+                r = self.deliver(
+                    n, self.serve(stays(head + lines + b"\r\n")).url())
+                self.assertEqual(r["outcome"], outcome, r)
+                if outcome == "dead":
+                    self.assertEqual(
+                        (r["attempts"], r["http_status"],
+                         self.attempts(n)[0]["error"]),
+                        (2, 0, "the answer was too large"), r)
 
     def test_a_body_byte_by_byte_is_an_answer(self):
         m = self.serve(trickles(
