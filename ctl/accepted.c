@@ -11,12 +11,12 @@ enum { FACTS_MOST = 500 };
 
 static json_t *event_json(const json_t *entry)
 {
-    return json_pack("{s:O,s:O,s:n,s:n,s:n,s:n,s:n,s:O,s:s,s:n,s:n,s:b,s:n}",
-                     "id", json_array_get(entry, 0), "source",
-                     json_array_get(entry, 2), "provider_id", "type",
-                     "workspace", "sequence", "source_sequence", "received_at",
-                     json_array_get(entry, 3), "status", "accepted", "reason",
-                     "duplicate_of", "late", false, "gap");
+    return json_pack(
+        "{s:O,s:O,s:n,s:n,s:n,s:n,s:n,s:n,s:O,s:s,s:n,s:n,s:b,s:n}", "id",
+        json_array_get(entry, 0), "source", json_array_get(entry, 2),
+        "provider_id", "delivery_id", "type", "workspace", "sequence",
+        "source_sequence", "received_at", json_array_get(entry, 3), "status",
+        "accepted", "reason", "duplicate_of", "late", false, "gap");
 }
 
 /* All pages of one door, oldest first; of `out` only the newest `most` are

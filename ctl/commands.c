@@ -98,10 +98,11 @@ const struct command ctl_commands[] = {
         .most = 1,
         .summary = "an event's whole life, from every process",
         .help =
-            "ID is ours (evt_…), the provider's, or a letter's (dlq_…); if "
-            "several events have that\nof the provider's, they are listed "
-            "(exit 1). A process that can't be asked is named, and\nwhat it "
-            "saw is missing.",
+            "ID is ours (evt_…), the provider's, of the event or of its "
+            "delivery, or a letter's (dlq_…).\nIf several events have that of "
+            "the provider's, they are listed (exit 1). Requests that\ningress "
+            "refused are listed, too. A process that can't be asked is named, "
+            "and what it\nsaw is missing.",
         .examples = "  grapnel trace evt_01JD3S6Q8W0N8M7V1T2X3Y4Z5A\n"
                     "  grapnel trace 4c6d9e0a-provider-id --json\n",
         .run = run_trace,
@@ -144,7 +145,8 @@ const struct command ctl_commands[] = {
         .help = "Status is accepted (only ingress has it so far), buffered, "
                 "routed, done, duplicate,\nignored, refused or expired. The "
                 "provider's id is that of the event, or of the delivery\n"
-                "where it gives the event none (Plane's X-Plane-Delivery).",
+                "that it came by (X-GitHub-Delivery, X-Plane-Delivery …); "
+                "with --id both are shown.",
         .examples = "  grapnel events --workspace acme --since 1h\n"
                     "  grapnel events --status refused --json\n",
         .options = {{"--workspace", "W", "of this workspace"},
@@ -468,6 +470,8 @@ const struct command ctl_commands[] = {
                     "  grapnel rejects --json | jq -r '.[].reason' | sort | "
                     "uniq -c\n",
         .options = {{"--source", "S", "of this source or producer"},
+                    {"--id", "ID",
+                     "that a header names as the provider's delivery"},
                     LIST_TIMES},
         .run = run_rejects,
     },

@@ -218,6 +218,24 @@ const char *text_of(const json_t *object, const char *key)
     return "";
 }
 
+const char *text_or_dash(const json_t *object, const char *key)
+{
+    const char *text = text_of(object, key);
+
+    return *text ? text : "-";
+}
+
+char *provider_names(const json_t *event)
+{
+    const char *id = text_of(event, "provider_id"),
+               *delivery = text_of(event, "delivery_id");
+
+    if (strcmp(id, delivery) == 0)
+        delivery = "";
+    return gr_printf("%s%s%s%s", *id ? ", its id " : "", id,
+                     *delivery ? ", delivery " : "", delivery);
+}
+
 const char *time_of(const json_t *object, const char *key)
 {
     const char *at = text_of(object, key);

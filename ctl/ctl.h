@@ -100,6 +100,11 @@ void print_json(json_t *doc);
 /* The text of a key, made harmless for a terminal; "" when it has none. Lives
  * until the 16th call after this one. */
 const char *text_of(const json_t *object, const char *key);
+/* The same, "-" for none. */
+const char *text_or_dash(const json_t *object, const char *key);
+/* ", its id X, delivery Y" of an event: what its provider calls it; "" for neither.
+ * The caller's. */
+char *provider_names(const json_t *event);
 /* "2026-11-21 10:00:00.123" of an RFC 3339 text in `key`, "-" without one.
  * Lives as long as that of text_of(). */
 const char *time_of(const json_t *object, const char *key);

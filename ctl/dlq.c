@@ -150,6 +150,14 @@ static void print_body(const json_t *l)
     free(text);
 }
 
+static void print_source(const json_t *l)
+{
+    char *names = provider_names(l);
+
+    printf("  %-10s %s%s\n", "source", text_of(l, "source"), names);
+    free(names);
+}
+
 static void print_letter(struct ctl *c, const json_t *l)
 {
     const char *endpoint = text_of(l, "endpoint");
@@ -166,7 +174,7 @@ static void print_letter(struct ctl *c, const json_t *l)
     print_field(l, "last_response", "response");
     print_field(l, "note", "note");
     print_field(l, "event_id", "event");
-    print_field(l, "source", "source");
+    print_source(l);
     print_field(l, "type", "type");
     print_field(l, "workspace", "workspace");
     print_field(l, "sequence", "number");

@@ -4,16 +4,21 @@
 #include "table.h"
 #include <string.h>
 
+/* By an id of the provider's it matters which of its two that is. */
 static void print_events(struct ctl *c, const json_t *events)
 {
-    static const char *const heads[] = {"RECEIVED (UTC)", "ID",        "SOURCE",
+    static const char *const heads[] = {
+        "RECEIVED (UTC)", "ID",     "SOURCE", "TYPE",         "WORKSPACE",
+        "NUMBER",         "STATUS", "ITS ID", "ITS DELIVERY", NULL};
+    static const char *const usual[] = {"RECEIVED (UTC)", "ID",        "SOURCE",
                                         "TYPE",           "WORKSPACE", "NUMBER",
                                         "STATUS",         NULL};
+    bool by_id = parsed_value(&c->parsed, "--id");
     struct table t;
     json_t *e;
     size_t i;
 
-    table_init(&t, heads);
+    table_init(&t, by_id ? heads : usual);
     json_array_foreach(events, i, e)
     {
         const char *number = text_of(e, "sequence");
@@ -25,6 +30,10 @@ static void print_events(struct ctl *c, const json_t *events)
         table_add(&t, PLAIN, "%s", text_of(e, "workspace"));
         table_add(&t, PLAIN, "%s", *number ? number : "-");
         table_add(&t, PLAIN, "%s", text_of(e, "status"));
+        if (!by_id)
+            continue;
+        table_add(&t, PLAIN, "%s", text_or_dash(e, "provider_id"));
+        table_add(&t, PLAIN, "%s", text_or_dash(e, "delivery_id"));
     }
     table_print(&t, stdout, c->colour, 0);
     table_fini(&t);

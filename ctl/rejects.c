@@ -115,7 +115,38 @@ char *rejects_reason(struct ctl *c, const char *source)
     return reason;
 }
 
-static void print_rejects(struct ctl *c, const json_t *rejects)
+json_t *rejects_with_id(struct ctl *c, const struct processes *p,
+                        const char *id)
+{
+    struct question *all = gr_alloc((p->count + 1) * sizeof *all);
+    json_t *found = json_array(), *list, *row;
+    size_t n = 0, k;
+
+    for (size_t i = 0; i < p->count; i++)
+        if (process_rank(p->names[i]) == process_rank("ingress"))
+            all[n++] = (struct question){.process = p->names[i],
+                                         .what = "rejects",
+                                         .args = json_pack("{s:s}", "id", id)};
+    ask_all(c, all, n, ASK_STATUS_MS);
+    for (size_t i = 0; i < n; i++) {
+        json_array_foreach(json_object_get(all[i].answer, "rejects"), k, row)
+        {
+            /* An ingress of before knows no such filter. */
+            const char *has = json_string_value(
+                json_object_get(row, "delivery_id"));
+
+            if (has && strcmp(has, id) == 0)
+                json_array_append(found, row);
+        }
+        json_decref(all[i].answer);
+    }
+    free(all);
+    list = merged(found, json_array_size(found));
+    json_decref(found);
+    return list;
+}
+
+void rejects_print(struct ctl *c, const json_t *rejects, int indent)
 {
     static const char *const heads[] = {"AT (UTC)", "SOURCE", "REASON",
                                         "STATUS",   "REMOTE", "REQUEST",
@@ -138,14 +169,14 @@ static void print_rejects(struct ctl *c, const json_t *rejects)
         table_add(&t, PLAIN, "%s", text_of(r, "body_bytes"));
         table_add(&t, PLAIN, "%s", *text_of(r, "id") ? text_of(r, "id") : "-");
     }
-    table_print(&t, stdout, c->colour, 0);
+    table_print(&t, stdout, c->colour, indent);
     table_fini(&t);
 }
 
 int run_rejects(struct ctl *c)
 {
     const char *source = parsed_value(&c->parsed, "--source");
-    static const char *const filters[] = {"--source", NULL};
+    static const char *const filters[] = {"--source", "--id", NULL};
     json_t *args = json_object(), *all = json_array(), *list;
     int code = put_filters(c, args, filters) ? 0 : EXIT_USAGE;
 
@@ -159,9 +190,11 @@ int run_rejects(struct ctl *c)
         if (c->json)
             print_json(json_incref(list));
         else if (json_array_size(list))
-            print_rejects(c, list);
+            rejects_print(c, list, 0);
         else
-            printf("Nothing was refused.\n");
+            printf("%s\n", parsed_value(&c->parsed, "--id")
+                               ? "Nothing with this id was refused."
+                               : "Nothing was refused.");
         json_decref(list);
     }
     json_decref(all);

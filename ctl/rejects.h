@@ -2,6 +2,7 @@
 #ifndef CTL_REJECTS_H
 #define CTL_REJECTS_H
 
+#include "ask.h"
 #include "ctl.h"
 
 /* As whom `grapnel send` comes. */
@@ -10,5 +11,12 @@
 /* Why the door refused, with 401, what `grapnel send` brought last for this
  * source. The caller's; NULL: no ingress can say it. */
 char *rejects_reason(struct ctl *c, const char *source);
+
+/* Those whose headers name this delivery of the provider's, newest first, of each
+ * ingress that can be asked. The caller's. */
+json_t *rejects_with_id(struct ctl *c, const struct processes *p,
+                        const char *id);
+/* A table. */
+void rejects_print(struct ctl *c, const json_t *rejects, int indent);
 
 #endif

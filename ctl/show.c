@@ -383,8 +383,9 @@ static void print_reject(struct ctl *c, const json_t *r, struct bytes body)
            text_of(r, "status"));
     printf("  at         %s %s, by %s\n", time_of(r, "at"), when_zone(),
            text_of(r, "process"));
-    printf("  source     %s\n",
-           *text_of(r, "source") ? text_of(r, "source") : "-");
+    printf("  source     %s%s%s\n", text_or_dash(r, "source"),
+           *text_of(r, "delivery_id") ? ", delivery " : "",
+           text_of(r, "delivery_id"));
     printf("  from       %s\n\n", text_of(r, "remote"));
     printf("%s %s\n", text_of(r, "method"), text_of(r, "path"));
     show_headers(json_object_get(r, "headers"), "");

@@ -3,6 +3,7 @@
 #include "ask.h"
 #include "bounds.h"
 #include "json_text.h"
+#include "rejects.h"
 #include "show_attempt.h"
 #include "table.h"
 #include "timeline.h"
@@ -18,9 +19,10 @@ struct tracing {
     json_t *timeline;
     json_t *unreachable; /* names */
     bool sequencer_away;
-    json_t *stored; /* what ingress has of it; NULL: nothing, or not asked */
-    bool handed_on; /* the sequencer has told ingress that it has it */
-    char why[200];  /* what the sequencer said */
+    json_t *rejects; /* with this id; NULL: not asked for */
+    json_t *stored;  /* what ingress has of it; NULL: nothing, or not asked */
+    bool handed_on;  /* the sequencer has told ingress that it has it */
+    char why[200];   /* what the sequencer said */
 };
 
 /* ---- several of one provider's id ---- */
@@ -158,6 +160,8 @@ static void ask_them(struct tracing *t, const char *id)
     id = ours ? ours : id;
     if (!json_object_get(t->event, "matches"))
         ask_others(t, &p, id);
+    if (strncmp(t->id, "evt_", 4) != 0 && !json_object_get(t->event, "matches"))
+        t->rejects = rejects_with_id(t->c, &p, t->id);
     /* It may have come to it just now; else it is over and forgotten. */
     if (!t->event && t->handed_on && !t->sequencer_away)
         ask_sequencers(t, &p, id);
@@ -171,14 +175,14 @@ static void ask_them(struct tracing *t, const char *id)
 static void print_head(struct ctl *c, const json_t *e)
 {
     const char *reason = text_of(e, "reason"), *number = text_of(e, "sequence");
-    const char *id = text_of(e, "provider_id"),
-               *of = text_of(e, "duplicate_of"),
+    const char *of = text_of(e, "duplicate_of"),
                *request = text_of(e, "request");
+    char *names = provider_names(e);
 
     printf("%s%s%s  %s\n", colour_on(BOLD, c->colour), text_of(e, "id"),
            colour_off(BOLD, c->colour), text_of(e, "type"));
-    printf("  source     %s%s%s\n", text_of(e, "source"),
-           *id ? ", its id " : "", id);
+    printf("  source     %s%s\n", text_of(e, "source"), names);
+    free(names);
     printf("  workspace  %s%s%s\n", text_of(e, "workspace"),
            *number ? ", number " : "", number);
     printf("  received   %s %s\n", time_of(e, "received_at"), when_zone());
@@ -329,9 +333,30 @@ static void print_stored(const struct tracing *t)
                           "sequencer");
 }
 
+static void print_rejected(const struct tracing *t)
+{
+    size_t n = json_array_size(t->rejects);
+
+    if (!n)
+        return;
+    printf("%s: ingress refused %zu request%s with this id of the "
+           "provider's (grapnel rejects show ID)\n",
+           t->id, n, n > 1 ? "s" : "");
+    rejects_print(t->c, t->rejects, 2);
+}
+
+/* true: all that is known of it is that it was refused. */
+static bool only_rejected(const struct tracing *t)
+{
+    return !t->event && !t->stored && !json_array_size(t->timeline) &&
+           json_array_size(t->rejects);
+}
+
 static void print_trace(struct tracing *t)
 {
-    if (t->event) {
+    if (only_rejected(t)) {
+        ;
+    } else if (t->event) {
         print_head(t->c, t->event);
         print_events(t->c, json_object_get(t->event, "events"));
         print_deliveries(t->c, json_object_get(t->event, "deliveries"));
@@ -344,6 +369,8 @@ static void print_trace(struct tracing *t)
         print_stored(t);
     }
     print_timeline(t->c, t->timeline);
+    printf("%s", json_array_size(t->rejects) && !only_rejected(t) ? "\n" : "");
+    print_rejected(t);
     print_unreachable(t->c, t->unreachable);
 }
 
@@ -358,7 +385,10 @@ static json_t *document(struct tracing *t)
     json_t *out = t->event ? json_copy(t->event)
                            : json_pack("{s:o}", "id", json_text_of(t->id));
 
-    if (!t->event && !t->sequencer_away) /* more is not known of it */
+    if (json_array_size(t->rejects))
+        json_object_set(out, "rejects", t->rejects);
+    if (!t->event && !t->sequencer_away &&
+        !only_rejected(t)) /* more is not known of it */
         json_object_set_new(out, "status",
                             json_string(t->handed_on ? "done" : "accepted"));
     for (size_t i = 0; !t->event && t->stored && i < COUNT_OF(stored); i++)
@@ -370,7 +400,8 @@ static json_t *document(struct tracing *t)
 
 static int finish(struct tracing *t, const char *id)
 {
-    bool known = t->event || json_array_size(t->timeline);
+    bool known = t->event || json_array_size(t->timeline) ||
+                 json_array_size(t->rejects);
 
     if (known && t->c->json)
         print_json(document(t));
@@ -412,6 +443,7 @@ int run_trace(struct ctl *c)
     else
         code = finish(&t, id);
     json_decref(t.event);
+    json_decref(t.rejects);
     json_decref(t.stored);
     json_decref(t.timeline);
     json_decref(t.unreachable);

@@ -8,6 +8,7 @@
 #include "glob.h"
 #include "headers.h"
 #include "json_text.h"
+#include "profile.h"
 #include "redirect.h"
 #include "requeue.h"
 #include "signature.h"
@@ -278,6 +279,24 @@ static json_t *headers_json(const struct source *source, struct bytes packed)
     return out;
 }
 
+/* No column has it: the headers do. */
+static json_t *delivery_id_json(const struct source *source,
+                                struct bytes headers, struct bytes body)
+{
+    struct subject subject = {.headers = headers, .body = body};
+    struct buf id;
+    json_t *json;
+
+    if (!source)
+        return json_null();
+    buf_init(&id, TEXT_MAX_BYTES);
+    profile_delivery_id(source, &subject, &id);
+    json = json_text_or_null(id.data);
+    subject_fini(&subject);
+    buf_fini(&id);
+    return json;
+}
+
 static void show_content(struct dlqd *d, json_t *out, const struct letter *l)
 {
     const struct source *source = settings_source(d->daemon.settings,
@@ -286,6 +305,8 @@ static void show_content(struct dlqd *d, json_t *out, const struct letter *l)
 
     if (!store_content(&d->store, l->n, &headers, &body))
         return;
+    json_object_set_new(out, "delivery_id",
+                        delivery_id_json(source, headers, body));
     json_object_set_new(out, "headers", headers_json(source, headers));
     if (utf8_valid(body))
         json_object_set_new(out, "body", json_text(body));
@@ -321,6 +342,7 @@ static json_t *ask_show(void *self, json_t *args, char why[200])
     json_object_set_new(out, "life", json_integer(l.life));
     json_object_set_new(out, "source", json_text_of(l.source));
     json_object_set_new(out, "provider_id", json_text_or_null(l.provider_id));
+    json_object_set_new(out, "delivery_id", json_null());
     json_object_set_new(out, "type", json_text_of(l.type));
     json_object_set_new(out, "workspace", json_text_of(l.workspace));
     json_object_set_new(out, "sequence", json_number_or_null(l.sequence));

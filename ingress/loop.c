@@ -333,9 +333,13 @@ static bool load(void *self, const char *peer, uint64_t n, int kind,
             store_replay_load(&g->store.replays, ref, out));
 }
 
-static const char *const steps[] = {
-    ingress_store_sql,   proto_hop_sql,   ingress_rejects_sql,
-    ingress_replays_sql, ingress_ids_sql, ingress_reject_bodies_sql};
+static const char *const steps[] = {ingress_store_sql,
+                                    proto_hop_sql,
+                                    ingress_rejects_sql,
+                                    ingress_replays_sql,
+                                    ingress_ids_sql,
+                                    ingress_reject_bodies_sql,
+                                    ingress_reject_deliveries_sql};
 /* Rows of a kilobyte or two, appended: with larger pages than SQLite's own a
  * commit has half as many to write; with still larger ones more bytes. */
 enum { PAGE_BYTES = 8 * 1024 };

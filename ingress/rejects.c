@@ -3,6 +3,7 @@
 #include "headers.h"
 #include "ingress.h"
 #include "json_text.h"
+#include "profile.h"
 #include "trace.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,6 +29,7 @@ struct reject {
     enum answer answer;
     char remote[INET6_ADDRSTRLEN], method[16], path[PATH_KEPT_BYTES + 1];
     char id[REJECT_ID_BYTES + 1];
+    char *delivery_id;        /* the provider's; NULL: none */
     struct buf headers, body; /* body: empty when it is not kept */
 };
 
@@ -66,6 +68,7 @@ static void drop_first(struct rejects *j, struct rejects_of *s)
     j->waiting_bytes -= (int64_t)e->body.len;
     buf_fini(&e->headers);
     buf_fini(&e->body);
+    free(e->delivery_id);
     free(e);
 }
 
@@ -112,6 +115,48 @@ static void keep_headers(struct reject *e, const struct request *r)
         buf_fini(&e->headers);
 }
 
+static bool in_header(const struct expr *e)
+{
+    for (; e && e->kind == EXPR_HEADER; e = e->other)
+        ;
+    return !e;
+}
+
+/* Where a header says it: of what was refused no body is read. */
+static bool put_delivery_id(struct reject *e, const struct source *source,
+                            struct bytes headers)
+{
+    struct subject subject = {.headers = headers};
+    struct buf id;
+
+    if (source->delivery_id.kind == EXPR_NONE ||
+        !in_header(&source->delivery_id))
+        return false;
+    buf_init(&id, TEXT_MAX_BYTES);
+    profile_delivery_id(source, &subject, &id);
+    e->delivery_id = id.len ? gr_strdup(id.data) : NULL;
+    buf_fini(&id);
+    return e->delivery_id;
+}
+
+/* Of a source that is not known, as when the provider's URL has a slip in it, by the
+ * headers of any provider's. */
+static void find_delivery_id(struct reject *e, struct ingress *g,
+                             const struct request *r)
+{
+    struct bytes headers = {r->headers.data ? r->headers.data : "",
+                            r->headers.len};
+    const struct source *source = settings_source(g->daemon.settings,
+                                                  r->source);
+    const char *profile;
+
+    if (source)
+        put_delivery_id(e, source, headers);
+    for (size_t i = 0; !*r->source && (profile = profile_name(i)); i++)
+        if (put_delivery_id(e, profile_source(profile_find(profile)), headers))
+            return;
+}
+
 static void count(struct rejects_of *s, struct ingress *g, enum answer a)
 {
     if (!s->counts[a])
@@ -136,6 +181,7 @@ void rejects_note(struct rejects *j, struct ingress *g, const struct request *r,
     memcpy(e->id, "rej_", 4);
     ulid_next(&g->ids, e->at_ms, e->id + 4);
     keep_headers(e, r);
+    find_delivery_id(e, g, r);
     keep_body(j, e, r, a);
     STAILQ_INSERT_TAIL(&s->waiting, e, link);
     if (++s->count > REJECTS_KEPT)
@@ -162,6 +208,7 @@ static struct reject_row row_of(const struct rejects_of *s,
         .headers = {e->headers.data ? e->headers.data : "", e->headers.len},
         .id = e->id,
         .has_body = e->body.len > 0,
+        .delivery_id = e->delivery_id ? e->delivery_id : "",
     };
 }
 
@@ -310,13 +357,15 @@ json_t *rejects_json(struct ingress *g, const struct reject_row *row)
                                                   row->source);
 
     return json_pack(
-        "{s:o,s:o,s:s,s:s,s:I,s:s,s:o,s:o,s:I,s:b,s:o,s:s}", "id",
+        "{s:o,s:o,s:s,s:s,s:I,s:s,s:o,s:o,s:o,s:I,s:b,s:o,s:s}", "id",
         json_text_or_null(row->id), "at", json_time(row->at_ms), "source",
         row->source, "reason", row->reason, "status", (json_int_t)row->status,
-        "remote", row->remote, "method", json_text_of(row->method), "path",
-        json_text_of(row->path), "body_bytes", (json_int_t)row->body_bytes,
-        "has_body", row->has_body, "headers",
-        trace_headers(source, row->headers), "process", g->daemon.name);
+        "remote", row->remote, "delivery_id",
+        json_text_or_null(row->delivery_id), "method",
+        json_text_of(row->method), "path", json_text_of(row->path),
+        "body_bytes", (json_int_t)row->body_bytes, "has_body", row->has_body,
+        "headers", trace_headers(source, row->headers), "process",
+        g->daemon.name);
 }
 
 void rejects_write_all(struct rejects *j, struct ingress *g)
@@ -330,12 +379,16 @@ struct shown {
     json_t *list;
     size_t most;
     int64_t since_ms, until_ms; /* 0: no bound */
+    const char *source, *id;    /* NULL: any */
 };
 
 static bool show(void *arg, const struct reject_row *row)
 {
     struct shown *shown = arg;
 
+    if ((shown->source && strcmp(row->source, shown->source) != 0) ||
+        (shown->id && strcmp(row->delivery_id, shown->id) != 0))
+        return true;
     if ((shown->since_ms && row->at_ms < shown->since_ms) ||
         (shown->until_ms && row->at_ms >= shown->until_ms))
         return true;
@@ -384,6 +437,8 @@ json_t *rejects_show(void *self, json_t *args, char why[200])
     json_int_t limit = json_integer_value(json_object_get(args, "limit"));
     struct shown shown = {
         .g = g,
+        .source = source,
+        .id = json_string_value(json_object_get(args, "id")),
         .list = json_array(),
         .most = SHOW_DEFAULT,
         .since_ms = json_integer_value(json_object_get(args, "since_ms")),
@@ -391,10 +446,16 @@ json_t *rejects_show(void *self, json_t *args, char why[200])
     };
 
     (void)why;
+    if (source && strcmp(source, "-") == 0) /* of no source that is known */
+        shown.source = source = "";
     if (limit > 0)
         shown.most = (size_t)limit;
     rejects_write_all(&g->rejects, g);
-    if (show_waiting(&g->rejects, source, &shown))
+    if (!show_waiting(&g->rejects, source, &shown))
+        ;
+    else if (shown.id)
+        store_rejects_by(&g->store, shown.id, show, &shown);
+    else
         store_rejects(&g->store, source, show, &shown);
     return json_pack("{s:o}", "rejects", shown.list);
 }

@@ -5,7 +5,7 @@
 #define REJECT_COLUMNS                                                \
     "SELECT source, n, at_ms, status, reason, remote, method, path,"  \
     " body_bytes, headers, id, EXISTS (SELECT 1 FROM reject_bodies b" \
-    " WHERE b.id = rejects.id) FROM rejects"
+    " WHERE b.id = rejects.id), delivery_id FROM rejects"
 
 void store_open(struct store *s, struct db *db)
 {
@@ -30,9 +30,11 @@ void store_open(struct store *s, struct db *db)
                              " ORDER BY n LIMIT 1");
     s->purge = db_prepare(db, "DELETE FROM archive WHERE n <= ?1");
     s->reject = db_prepare(
-        db, "INSERT OR REPLACE INTO rejects (source, slot, n, at_ms, status,"
-            " reason, remote, method, path, body_bytes, headers, id) VALUES"
-            " (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)");
+        db,
+        "INSERT OR REPLACE INTO rejects (source, slot, n, at_ms, status,"
+        " reason, remote, method, path, body_bytes, headers, id, delivery_id)"
+        " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12,"
+        " nullif(?13, ''))");
     s->reject_at = db_prepare(
         db, "SELECT id FROM rejects WHERE source = ?1 AND slot = ?2");
     s->reject_find = db_prepare(db,
@@ -56,6 +58,8 @@ void store_open(struct store *s, struct db *db)
     s->rejects = db_prepare(db, REJECT_COLUMNS " ORDER BY at_ms DESC, n DESC");
     s->rejects_of = db_prepare(db, REJECT_COLUMNS
                                " WHERE source = ?1 ORDER BY n DESC");
+    s->rejects_by = db_prepare(db, REJECT_COLUMNS
+                               " WHERE delivery_id = ?1 ORDER BY at_ms DESC");
 }
 
 void store_undo(struct store *s)
@@ -220,6 +224,7 @@ void store_reject(struct store *s, const struct reject_row *row)
     bind_i64(s->reject, 10, row->body_bytes);
     bind_blob(s->reject, 11, row->headers);
     bind_text(s->reject, 12, row->id);
+    bind_text(s->reject, 13, row->delivery_id);
     db_run(s->db, s->reject);
 }
 
@@ -238,6 +243,7 @@ static struct reject_row read_reject(stmt *q)
         .headers = col_blob(q, 9),
         .id = col_text(q, 10),
         .has_body = col_i64(q, 11) != 0,
+        .delivery_id = col_text(q, 12),
     };
 }
 
@@ -252,20 +258,33 @@ int64_t store_reject_last(struct store *s, const char *source)
     return n;
 }
 
-void store_rejects(struct store *s, const char *source, reject_fn *fn,
-                   void *arg)
+static void walk_rejects(struct store *s, stmt *q, reject_fn *fn, void *arg)
 {
-    stmt *q = source ? s->rejects_of : s->rejects;
     bool more = true;
 
-    if (source)
-        bind_text(q, 1, source);
     while (more && db_step(s->db, q)) {
         struct reject_row row = read_reject(q);
 
         more = fn(arg, &row);
     }
     db_done(q);
+}
+
+void store_rejects(struct store *s, const char *source, reject_fn *fn,
+                   void *arg)
+{
+    stmt *q = source ? s->rejects_of : s->rejects;
+
+    if (source)
+        bind_text(q, 1, source);
+    walk_rejects(s, q, fn, arg);
+}
+
+void store_rejects_by(struct store *s, const char *delivery_id, reject_fn *fn,
+                      void *arg)
+{
+    bind_text(s->rejects_by, 1, delivery_id);
+    walk_rejects(s, s->rejects_by, fn, arg);
 }
 
 bool store_reject_find(struct store *s, const char *id, struct reject_row *row)

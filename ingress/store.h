@@ -12,7 +12,7 @@
 #include "wire.h"
 
 extern const char ingress_store_sql[], ingress_rejects_sql[],
-    ingress_reject_bodies_sql[];
+    ingress_reject_bodies_sql[], ingress_reject_deliveries_sql[];
 
 enum {
     REJECTS_KEPT = 1000,  /* of each source */
@@ -22,7 +22,8 @@ enum {
 struct store {
     struct db *db;
     stmt *insert, *load, *find, *ends, *oldest, *ages, *next, *purge;
-    stmt *reject, *reject_last, *reject_at, *reject_find, *rejects, *rejects_of;
+    stmt *reject, *reject_last, *reject_at, *reject_find;
+    stmt *rejects, *rejects_of, *rejects_by;
     stmt *body_put, *body_get, *body_drop, *body_first_of, *body_first, *bodies;
     struct store_ids ids;
     struct store_replays replays;
@@ -86,8 +87,9 @@ struct reject_row {
     const char *reason, *remote, *method, *path;
     int64_t body_bytes;
     struct bytes headers;
-    const char *id; /* "" : of before there were any */
-    bool has_body;  /* read only: its body is kept */
+    const char *id;          /* "" : of before there were any */
+    bool has_body;           /* read only: its body is kept */
+    const char *delivery_id; /* the provider's; "": none that a header names */
 };
 
 /* Overwrites the one whose place it takes. */
@@ -98,6 +100,9 @@ int64_t store_reject_last(struct store *s, const char *source);
 typedef bool reject_fn(void *arg, const struct reject_row *row);
 void store_rejects(struct store *s, const char *source, reject_fn *fn,
                    void *arg);
+/* Those of one delivery of the provider's. */
+void store_rejects_by(struct store *s, const char *delivery_id, reject_fn *fn,
+                      void *arg);
 
 /* Borrowed until store_reject_done(). */
 bool store_reject_find(struct store *s, const char *id, struct reject_row *row);

@@ -255,8 +255,11 @@ const struct control_command ingress_commands[] = {
      show_request},
     {"reject", "id offset", "the same of a request that was refused",
      show_reject},
-    {"rejects", "source, since_ms, until_ms, limit",
-     "requests that were refused, newest first", rejects_show},
+    {"rejects", "source id since_ms until_ms limit",
+     "requests that were refused, newest first (id: of the provider's "
+     "delivery, "
+     "where a header has it)",
+     rejects_show},
     {"archive", "since_ms until_ms source limit after waiting",
      "what the archive has, oldest first (waiting: only what the sequencer has "
      "not acknowledged): {\"events\":[[id, received_ms, source, "

@@ -314,13 +314,13 @@ void profile_delivery_id(const struct source *source, struct subject *s,
                          struct buf *out)
 {
     const char *why;
-    size_t before = out->len;
     bool found;
 
     if (source->delivery_id.kind == EXPR_NONE)
         return;
-    if (field(&source->delivery_id, s, out, &found, &why) != GR_OK)
-        out->len = before;
+    if (field(&source->delivery_id, s, out, &found, &why) != GR_OK ||
+        out->failed)
+        buf_reset(out);
 }
 
 gr_rc profile_workspace(const struct source *source, struct subject *s,

@@ -46,7 +46,7 @@ GR_MUST_CHECK gr_rc profile_event_id(const struct source *source,
                                      struct subject *s, struct buf *out,
                                      const char **why);
 /* The provider's id of this delivery, to find the event by; nothing is decided by it,
- * so one that can't be used is left out: `out` stays. */
+ * so one that can't be used is left out: `out`, which must be empty, stays so. */
 void profile_delivery_id(const struct source *source, struct subject *s,
                          struct buf *out);
 GR_MUST_CHECK gr_rc profile_type(const struct source *source, struct subject *s,

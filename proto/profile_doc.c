@@ -143,7 +143,7 @@ static void put_fields(struct buf *out, const struct source *s)
     else
         put_expr(out, &s->id);
     if (s->delivery_id.kind != EXPR_NONE) {
-        buf_puts(out, "\n- **delivery id** (finds the event, is not a key): ");
+        buf_puts(out, "\n- **delivery id** (finds the event, too): ");
         put_expr(out, &s->delivery_id);
     }
     buf_puts(out, "\n- **type**: ");

@@ -159,8 +159,10 @@ const struct conf_section settings_source_section = {
             {.name = "delivery_id",
              .type = &settings_as_expr,
              AT(source, delivery_id),
-             .help = "the provider's id of this delivery, by which `trace` and "
-                     "`events --id` find the event; it is not a key"},
+             .help =
+                 "the provider's id of this delivery, by which `trace` and "
+                 "`events --id` find the event, and `rejects --id` what was "
+                 "refused; it is not a key"},
             {.name = "type",
              .type = &settings_as_expr,
              AT(source, type),

@@ -11,7 +11,7 @@
 struct again {
     struct event_row ev;
     struct subject subject;
-    char *texts[8];
+    char *texts[9];
     size_t text_count;
     bool has_body;
 };
@@ -36,6 +36,7 @@ static bool again_init(struct sequencer *q, struct again *a, int64_t n)
     a->ev.id = keep(a, row.id);
     a->ev.source = a->subject.source = keep(a, row.source);
     a->ev.provider_id = keep(a, row.provider_id);
+    a->ev.delivery_id = keep(a, row.delivery_id);
     a->ev.type = keep(a, row.type);
     a->ev.workspace = keep(a, row.workspace);
     a->ev.gap = keep(a, row.gap);

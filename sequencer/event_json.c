@@ -22,9 +22,10 @@ const char *event_status_name(const struct event_row *e, enum event_end end)
 json_t *event_json(const struct event_row *e, enum event_end end)
 {
     return json_pack(
-        "{s:s,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:s,s:o,s:o,s:b,s:o}", "id", e->id,
-        "source", json_text_of(e->source), "provider_id",
-        json_text_or_null(e->provider_id), "type", json_text_of(e->type),
+        "{s:s,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:s,s:o,s:o,s:b,s:o}", "id",
+        e->id, "source", json_text_of(e->source), "provider_id",
+        json_text_or_null(e->provider_id), "delivery_id",
+        json_text_or_null(e->delivery_id), "type", json_text_of(e->type),
         "workspace", json_text_of(e->workspace), "sequence",
         json_number_or_null((int64_t)e->sequence), "source_sequence",
         e->numbered ? json_integer(e->source_sequence) : json_null(),

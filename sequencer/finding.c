@@ -220,7 +220,6 @@ void finding_make(struct finding *f, const struct source *source,
     const char *why = NULL;
 
     init(f);
-    profile_delivery_id(source, subject, &f->delivery_id);
     if (profile_event_id(source, subject, &f->id, &why) != GR_OK ||
         profile_type(source, subject, &f->type, &why) != GR_OK ||
         profile_workspace(source, subject, &f->workspace, &why) != GR_OK) {

@@ -26,7 +26,7 @@ struct found_key {
 
 struct finding {
     struct buf id, type, workspace;
-    struct buf delivery_id; /* the provider's, to find it by; nothing more */
+    struct buf delivery_id; /* filled by the caller, if it has one */
     struct found_key keys[KEYS_MAX];
     size_t key_count;
     bool placed;   /* the source is ordered: … */

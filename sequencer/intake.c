@@ -155,10 +155,8 @@ void taking_decide(struct sequencer *q, struct taking *t)
 {
     struct event_row *ev = t->ev;
 
-    /* Without an id of the event, that of its delivery finds it. */
-    ev->provider_id = t->f.id.len               ? t->f.id.data
-                      : t->f.delivery_id.failed ? ""
-                                                : t->f.delivery_id.data;
+    ev->provider_id = t->f.id.data;
+    ev->delivery_id = t->f.delivery_id.data;
     ev->type = t->f.type.len ? t->f.type.data : "unknown";
     ev->workspace = t->f.workspace.len ? t->f.workspace.data : "default";
     if (t->f.refused) {
@@ -284,11 +282,11 @@ static void take_part(struct sequencer *q, const struct event_row *request,
     subject_fini(&subject);
 }
 
-/* A request of several events: its own row says that it came, its events go
- * their ways. */
+/* A request of several events: its own row says that it came, and by which delivery;
+ * its events go their ways. */
 static void take_parts(struct sequencer *q, struct event_row *ev,
                        const struct subject *subject, const struct split *parts,
-                       int64_t life)
+                       const struct buf *delivery, int64_t life)
 {
     char reason[40];
 
@@ -297,6 +295,7 @@ static void take_parts(struct sequencer *q, struct event_row *ev,
     ev->workspace = "default";
     ev->status = EVENT_SPLIT;
     ev->reason = reason;
+    ev->delivery_id = delivery->data;
     if (life)
         set_event(q, ev);
     else
@@ -340,6 +339,15 @@ static void keep_body(struct sequencer *q, const struct event_row *ev,
         store_body_add(q->store, ev->n, subject->headers, subject->body);
 }
 
+/* By which delivery of the provider's it came. That of a request of several is the
+ * request's. */
+static void find_delivery_id(struct sequencer *q, const struct taking *t,
+                             struct buf *out)
+{
+    if (t->source && !(t->source->batch && store_part_of(q->store, t->ev->n)))
+        profile_delivery_id(t->source, t->subject, out);
+}
+
 /* A producer's event says all of itself. It needs no keys: its id is made from
  * its idempotency key. */
 static void find_published(struct taking *t)
@@ -370,6 +378,7 @@ void taking_find(struct sequencer *q, struct taking *t, const char *unread)
     } else {
         finding_none(&t->f, "its source is no longer in the configuration");
     }
+    find_delivery_id(q, t, &t->f.delivery_id);
 }
 
 static bool has_key(struct bytes id)
@@ -391,11 +400,15 @@ static void note_digest(struct sequencer *q, const struct taking *t)
 static void take_it(struct sequencer *q, struct taking *t)
 {
     struct split parts;
+    struct buf delivery;
     const char *unread;
 
     t->source = settings_source(q->d.settings, t->ev->source);
     if (carries_several(q, t->ev, t->source, t->subject, &parts, &unread)) {
-        take_parts(q, t->ev, t->subject, &parts, t->life);
+        buf_init(&delivery, TEXT_MAX_BYTES);
+        find_delivery_id(q, t, &delivery);
+        take_parts(q, t->ev, t->subject, &parts, &delivery, t->life);
+        buf_fini(&delivery);
         split_fini(&parts);
         return;
     }

@@ -1,6 +1,7 @@
 /* letters: dead letters on their way to dlqd, and what dlqd sends back. */
 #include "blocks.h"
 #include "log.h"
+#include "profile.h"
 #include "replay.h"
 #include "store.h"
 #include <stdio.h>
@@ -220,8 +221,18 @@ int64_t letters_adopt(struct sequencer *q, const struct wire_requeued *m)
                            .status = m->endpoint.n ? EVENT_ROUTED
                                                    : EVENT_REFUSED,
                            .sequence = m->sequence};
+    const struct source *source = settings_source(q->d.settings, texts[1]);
+    struct subject subject = {.headers = m->headers, .body = m->body};
+    struct buf delivery_id;
 
+    buf_init(&delivery_id, TEXT_MAX_BYTES);
+    subject.source = texts[1];
+    if (source)
+        profile_delivery_id(source, &subject, &delivery_id);
+    ev.delivery_id = delivery_id.data;
     store_event_add(q->store, &ev);
+    subject_fini(&subject);
+    buf_fini(&delivery_id);
     log_warn(texts[0], "a requeued event was not known here; taken over");
     for (size_t i = 0; i < COUNT_OF(texts); i++)
         free(texts[i]);

@@ -370,7 +370,9 @@ static bool adopt(struct again *a, const struct wire_redirected *m)
                               .workspace = m->workspace,
                               .received_ms = m->received_ms,
                               .sequence = m->sequence,
-                              .clock = m->clock};
+                              .clock = m->clock,
+                              .headers = m->headers,
+                              .body = m->body};
 
     letters_adopt(a->q, &r);
     return find(a, m->event_id);

@@ -21,7 +21,9 @@ void store_meta_set(struct store *s, const char *key, int64_t value);
 
 struct event_row {
     int64_t n;
-    const char *id, *source, *provider_id, *type, *workspace;
+    const char *id, *source, *type, *workspace;
+    const char *provider_id,
+        *delivery_id; /* the provider's; "" or NULL: none */
     int64_t received_ms, taken_ms;
     int status;
     uint64_t sequence; /* 0: none */

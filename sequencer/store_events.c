@@ -16,11 +16,13 @@
 static const struct db_statement statements[] = {
     {AT(last_event), "SELECT max(n) FROM events"},
     {AT(event_add), "INSERT INTO events(" EVENT_COLUMNS
-                    ") VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)"},
-    {AT(event_set), "UPDATE events SET status = ?2, sequence = ?3, clock = ?4, "
-                    "reason = ?5, provider_id = ?6, type = ?7, workspace = ?8, "
-                    "duplicate_of = ?9, source_sequence = ?10, late = ?11, gap "
-                    "= ?12, note = ?13, let_go_ms = ?14 WHERE n = ?1"},
+                    ") VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)"},
+    {AT(event_set),
+     "UPDATE events SET status = ?2, sequence = ?3, clock = ?4, "
+     "reason = ?5, provider_id = ?6, type = ?7, workspace = ?8, "
+     "duplicate_of = ?9, source_sequence = ?10, late = ?11, gap "
+     "= ?12, note = ?13, let_go_ms = ?14, delivery_id = ?15 WHERE "
+     "n = ?1"},
     {AT(event), "SELECT " EVENT_COLUMNS " FROM events WHERE n = ?"},
     {AT(event_by_id), "SELECT " EVENT_COLUMNS " FROM events WHERE id = ?"},
     {AT(event_n), "SELECT n FROM events WHERE id = ?"},
@@ -75,6 +77,16 @@ static const char *or_null(const char *t)
     return t && *t ? t : NULL;
 }
 
+/* delivery_ids.sql */
+static void bind_delivery_id(stmt *q, int i, const struct event_row *e)
+{
+    const char *id = or_null(e->delivery_id);
+
+    bind_text(q, i,
+              id && e->provider_id && strcmp(id, e->provider_id) == 0 ? ""
+                                                                      : id);
+}
+
 /* Five columns from i on. NULL where there is nothing: a byte each. */
 static void bind_order(stmt *q, int i, const struct event_row *e)
 {
@@ -106,6 +118,7 @@ void store_event_add(struct store *s, const struct event_row *e)
     bind_text(q, 12, or_null(e->reason));
     bind_text(q, 13, or_null(e->duplicate_of));
     bind_order(q, 14, e);
+    bind_delivery_id(q, 19, e);
     db_run(s->db, q);
 }
 
@@ -123,6 +136,7 @@ void store_event_set(struct store *s, const struct event_row *e)
     bind_text(q, 8, e->workspace);
     bind_text(q, 9, or_null(e->duplicate_of));
     bind_order(q, 10, e);
+    bind_delivery_id(q, 15, e);
     db_run(s->db, q);
 }
 
@@ -148,7 +162,10 @@ void read_event(stmt *q, struct event_row *e)
         .gap = col_text(q, 15),
         .note = col_text(q, 16),
         .let_go_ms = col_i64(q, 17),
+        .delivery_id = col_text(q, 18),
     };
+    if (!*e->delivery_id && !col_null(q, 18))
+        e->delivery_id = e->provider_id;
 }
 
 void store_done(struct store *s)

@@ -36,9 +36,12 @@ static void prepare_walks(struct store_search *s)
     s->from = db_prepare(db, "SELECT min(n) FROM events WHERE n >= ?");
     s->by_prefix = db_prepare(db, "SELECT id FROM events WHERE id >= ?1 AND "
                                   "id < ?1 || '~' ORDER BY id LIMIT ?2");
-    s->by_provider_id = db_prepare(db, "SELECT " EVENT_COLUMNS
-                                       " FROM events WHERE provider_id = ? "
-                                       "ORDER BY n DESC LIMIT 100");
+    s->by_provider_id = db_prepare(
+        db, "SELECT " EVENT_COLUMNS " FROM events WHERE n IN "
+            "(SELECT * FROM (SELECT n FROM events WHERE provider_id = ?1 "
+            "ORDER BY n DESC LIMIT 100) UNION SELECT * FROM (SELECT n FROM "
+            "events WHERE delivery_id = ?1 AND delivery_id <> '' ORDER BY n "
+            "DESC LIMIT 100)) ORDER BY n DESC LIMIT 100");
     s->walk = db_prepare(db, WALK WALK_REST
                          "ORDER BY d.event DESC, d.endpoint DESC");
     s->walk_dead = db_prepare(

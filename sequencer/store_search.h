@@ -22,7 +22,8 @@ void store_events_done(struct store_search *s);
 int64_t store_event_below(struct store_search *s, int64_t below);
 /* The first from `n` on; 0: none. */
 int64_t store_event_from(struct store_search *s, int64_t n);
-/* At most 100 events that have this id of their provider's. */
+/* At most 100 events, newest first, that have this id of their provider's, or came by
+ * a delivery that has it. */
 typedef void event_fn(void *arg, const struct event_row *e);
 void store_by_provider_id(struct store_search *s, const char *provider_id,
                           event_fn *fn, void *arg);

@@ -189,9 +189,12 @@ static void on_match(void *arg, const struct event_row *e)
     m->n = e->n;
     json_array_append_new(
         m->list,
-        json_pack("{s:s,s:o,s:o,s:o,s:s,s:o}", "id", e->id, "received_at",
-                  json_time(e->received_ms), "type", json_text_of(e->type),
-                  "workspace", json_text_of(e->workspace), "status",
+        json_pack("{s:s,s:o,s:o,s:o,s:o,s:o,s:s,s:o}", "id", e->id,
+                  "provider_id", json_text_or_null(e->provider_id),
+                  "delivery_id", json_text_or_null(e->delivery_id),
+                  "received_at", json_time(e->received_ms), "type",
+                  json_text_of(e->type), "workspace",
+                  json_text_of(e->workspace), "status",
                   event_status_name(e, store_event_end(m->q->store, e->n)),
                   "duplicate_of", json_text_or_null(e->duplicate_of)));
 }

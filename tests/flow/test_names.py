@@ -1,10 +1,13 @@
 """What is found by which name, and what is said of a name that there is not."""
 
+import hashlib
+import hmac
+import json
 import pathlib
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "rig"))
-from rig import RigTest, main, sign_plane
+from rig import RigTest, main, sign_plane, wait_for
 
 
 class Unknown(RigTest):
@@ -97,6 +100,137 @@ class Providers(RigTest):
                          [(again, "duplicate", first), (first, "done", None)])
         said = rig.cli_text("trace", "d-1")
         self.assertIn(f"duplicate of {first}", said.stdout)
+
+    def github(self, rig, delivery, body, source="github", **headers):
+        """(status, answer) of a request that GitHub's profile verifies."""
+        signature = hmac.new(b"s3cret", body, hashlib.sha256).hexdigest()
+        return rig.post(body, source=source, headers={
+            "Content-Type": "application/json", "X-GitHub-Event": "push",
+            "X-GitHub-Delivery": delivery,
+            "X-Hub-Signature-256": "sha256=" + signature, **headers})[::2]
+
+    def sources(self):
+        return {"sources": [
+            {"name": "plane", "provider": "plane",
+             "secrets": ["${PLANE_SECRET}"]},
+            {"name": "github", "provider": "github", "secrets": ["s3cret"]},
+            {"name": "both", "provider": "github", "secrets": ["s3cret"],
+             "id": "json:/n"},
+            {"name": "many", "provider": "github", "secrets": ["s3cret"],
+             "id": "json:/n", "batch": True}]}
+
+    def names(self, rig, id):
+        """What `trace` says, by this name: our id, the provider's two."""
+        trace, code = rig.cli("trace", id)
+        self.assertEqual(code, 0, trace)
+        return trace["id"], trace["provider_id"], trace["delivery_id"]
+
+    def test_an_event_has_both_ids_of_its_provider(self):
+        """P10: the event's and the delivery's, each finds it; one that is both
+        is shown as both; none of the event's is none."""
+        rig = self.rig(self.sources()).start()
+        _, answer = self.github(rig, "g-1", b'{"n": "e-1"}', "both")
+        both = answer["id"]
+        rig.wait_status(both)
+        for id in (both, "e-1", "g-1"):
+            self.assertEqual(self.names(rig, id), (both, "e-1", "g-1"))
+            said = rig.cli_text("trace", id).stdout
+            self.assertIn("its id e-1, delivery g-1", said)
+        for id in ("e-1", "g-1"):
+            rows, _ = rig.cli("events", "--id", id)
+            self.assertEqual([(r["id"], r["provider_id"], r["delivery_id"])
+                              for r in rows], [(both, "e-1", "g-1")])
+            said = rig.cli_text("events", "--id", id).stdout
+            self.assertIn("e-1", said)
+            self.assertIn("g-1", said)
+        _, answer = self.github(rig, "g-2", b'{"n": "e-2"}')
+        rig.wait_status(answer["id"])
+        self.assertEqual(self.names(rig, "g-2"), (answer["id"], "g-2", "g-2"))
+        rows = rig.rows("sequencer", "SELECT provider_id, delivery_id FROM "
+                        "events ORDER BY n")  # not stored twice
+        self.assertEqual([tuple(r.values()) for r in rows],
+                         [("e-1", "g-1"), ("g-2", "")])
+        event = self.delivery(rig, "d-1", rig.plane_body())
+        rig.wait_status(event)
+        self.assertEqual(self.names(rig, "d-1"), (event, None, "d-1"))
+
+    def test_refused_and_duplicate_events_have_them_too(self):
+        """Also one whose id can't be had; and a dead letter shows both."""
+        rig = self.rig(self.sources())
+        rig.receiver.rules({"path": "/crm", "answers": [{"status": 400}]})
+        rig.start()
+        ids = [self.github(rig, f"g-{i}", body, "both")[1]["id"]
+               for i, body in enumerate((b'{"n": "e-1"}', b'{"n": "e-1" }',
+                                         b'{"n": {}}', b"{"))]
+        for id, status in zip(ids, ("done", "duplicate", "refused", "refused")):
+            rig.wait_status(id, status)
+        for i, id in enumerate(ids):
+            self.assertEqual(self.names(rig, f"g-{i}"),
+                             (id, "e-1" if i < 2 else None, f"g-{i}"))
+        matches, code = rig.cli("trace", "e-1")
+        self.assertEqual((code, [(m["delivery_id"], m["duplicate_of"])
+                                 for m in matches["matches"]]),
+                         (1, [("g-1", ids[0]), ("g-0", None)]))
+        for i in (0, 2):
+            letter = wait_for(lambda i=i: rig.cli("dlq", "show", ids[i])[0])
+            self.assertEqual((letter["provider_id"], letter["delivery_id"]),
+                             ("e-1" if i < 2 else None, f"g-{i}"))
+            said = rig.cli_text("dlq", "show", ids[i]).stdout
+            self.assertIn(f"delivery g-{i}", said)
+
+    def test_of_a_request_of_several_the_request_has_it(self):
+        rig = self.rig(self.sources()).start()
+        _, answer = self.github(rig, "g-1", b'[{"n": "e-1"}, {"n": "e-2"}]',
+                                "many")
+        rig.wait_status(answer["id"])
+        self.assertEqual(self.names(rig, "g-1"), (answer["id"], None, "g-1"))
+        part = rig.trace("e-2")
+        self.assertEqual((part["request"], part["delivery_id"]),
+                         (answer["id"], None))
+        _, answer = self.github(rig, "g-2", b'{', "many")
+        rig.wait_status(answer["id"], "refused")
+        self.assertEqual(self.names(rig, "g-2")[0], answer["id"])
+
+    def test_what_ingress_refused_is_found_by_it(self):
+        """P10: the provider says that it sent this delivery; `trace` says that
+        it came and why it was refused."""
+        rig = self.rig(self.sources()).start()
+        body = b'{"n": "e-1"}'
+        status, _ = self.github(rig, "g-1", body,
+                                **{"X-Hub-Signature-256": "sha256=" + 64 * "0",
+                                   **{f"X-Long-{i}": 400 * "x"
+                                      for i in range(6)}})
+        self.assertEqual(status, 401)
+        self.assertEqual(self.github(rig, "g-2", body, "nobody")[0], 404)
+        for restarted in (False, True):
+            with self.subTest(restarted=restarted):
+                rows, code = rig.cli("rejects", "--id", "g-1")
+                self.assertEqual([(r["source"], r["reason"], r["delivery_id"])
+                                  for r in rows],
+                                 [("github", "signature_mismatch", "g-1")])
+                trace, code = rig.cli("trace", "g-1")
+                self.assertEqual((code, trace["id"], trace["rejects"]),
+                                 (0, "g-1", rows))
+                said = rig.cli_text("trace", "g-1")
+                self.assertIn("ingress refused", said.stdout)
+                self.assertIn(rows[0]["id"], said.stdout)
+                self.assertIn("signature_mismatch", said.stdout)
+                shown = rig.cli_text("rejects", "show", rows[0]["id"]).stdout
+                self.assertIn("g-1", shown)
+            rig["ingress"].restart()
+        self.assertEqual(rig.cli("rejects", "--id", "g-9"), ([], 0))
+        self.assertEqual(rig.cli("trace", "g-9")[1], 1)
+        # Of an unknown source the headers that any provider uses count.
+        self.assertEqual(rig.cli("rejects", "--id", "g-2")[0][0]["reason"],
+                         "source_unknown")
+        # It came again, and was accepted.
+        _, answer = self.github(rig, "g-1", body)
+        rig.wait_status(answer["id"])
+        trace, _ = rig.cli("trace", "g-1")
+        self.assertEqual((trace["id"], len(trace["rejects"])),
+                         (answer["id"], 1))
+        self.assertIn("ingress refused 1 request",
+                      rig.cli_text("trace", "g-1").stdout)
 
     def test_while_the_sequencer_is_down(self):
         """P1, P10: what ingress has stored is shown, by our id and the

@@ -136,6 +136,113 @@ static void the_log_of_an_older_program_is_carried_forward(void **state)
     }
 }
 
+/* ---- the provider's ids ---- */
+
+struct found {
+    int count;
+    char ids[8], providers[8], deliveries[8]; /* a letter each */
+};
+
+static void note_found(void *arg, const struct event_row *e)
+{
+    struct found *f = arg;
+
+    if (f->count < 7) {
+        f->ids[f->count] = e->id[4];
+        f->providers[f->count] = *e->provider_id ? *e->provider_id : '-';
+        f->deliveries[f->count] = *e->delivery_id ? *e->delivery_id : '-';
+    }
+    f->count++;
+}
+
+static struct found find(const char *id)
+{
+    struct store_search *search = store_search_open(db);
+    struct found f = {0};
+
+    store_by_provider_id(search, id, note_found, &f);
+    store_search_close(search);
+    return f;
+}
+
+static void add_named(int64_t n, const char *provider_id, const char *delivery)
+{
+    char id[8];
+
+    snprintf(id, sizeof id, "evt_%d", (int)n);
+    store_event_add(store, &(struct event_row){.n = n,
+                                               .id = id,
+                                               .source = "s",
+                                               .provider_id = provider_id,
+                                               .delivery_id = delivery,
+                                               .type = "t",
+                                               .workspace = "w"});
+}
+
+/* P10: newest first, by either id, and of a number that came very often a
+ * hundred. One that is both is stored once. */
+static void an_event_is_found_by_either_id(void **state)
+{
+    struct found f;
+    struct event_row e;
+    stmt *stored;
+
+    (void)state;
+    add_named(1, "p", "d");
+    add_named(2, "d", "d");
+    add_named(3, NULL, "d");
+    add_named(4, "p", NULL);
+    f = find("d");
+    assert_string_equal(f.ids, "321");
+    assert_string_equal(f.providers, "-dp");
+    assert_string_equal(f.deliveries, "ddd");
+    f = find("p");
+    assert_string_equal(f.ids, "41");
+    assert_string_equal(f.deliveries, "-d");
+    assert_int_equal(find("").count, 0);
+    stored = db_prepare(db, "SELECT ifnull(length(delivery_id), -1) FROM "
+                            "events WHERE n = ?");
+    bind_i64(stored, 1, 2);
+    assert_int_equal(db_number(db, stored, 0), 0);
+    /* What is set anew keeps its rule. */
+    assert_true(store_event(store, 2, &e));
+    e.provider_id = "q";
+    store_event_set(store, &e);
+    store_done(store);
+    assert_string_equal(find("d").providers, "-qp");
+    for (int64_t n = 10; n < 200; n++)
+        add_named(n, "p", "d");
+    assert_int_equal(find("d").count, 100);
+    assert_int_equal(find("p").count, 100);
+}
+
+static void ids_of_an_older_program_find_their_events(void **state)
+{
+    static const char row[] =
+        "INSERT INTO events(n, id, source, provider_id, type, workspace, "
+        "received_ms, taken_ms, status) VALUES(1, 'evt_1', 's', 'd', 't', "
+        "'w', 1, 1, 0)";
+    struct db_schema older = sequencer_schema;
+    struct found f;
+
+    (void)state;
+    store_close(store);
+    db_close(db);
+    unlink(path);
+    older.count = 0; /* up to delivery_ids.sql */
+    while (!strstr(older.steps[older.count], "ADD COLUMN delivery_id"))
+        older.count++;
+    db = db_open(path, &older);
+    db_exec(db, row);
+    db_close(db);
+    db = db_open(path, &sequencer_schema);
+    store = store_open(db);
+    f = find("d");
+    assert_string_equal(f.ids, "1");
+    assert_string_equal(f.providers, "d");
+    assert_string_equal(f.deliveries, "-");
+}
+
 /* ---- what is purged ---- */
 
 static void add_event(int64_t n, int status, int64_t taken_ms)
@@ -238,6 +345,10 @@ int main(void)
                                         begin, end),
         cmocka_unit_test_setup_teardown(
             the_log_of_an_older_program_is_carried_forward, begin, end),
+        cmocka_unit_test_setup_teardown(an_event_is_found_by_either_id, begin,
+                                        end),
+        cmocka_unit_test_setup_teardown(
+            ids_of_an_older_program_find_their_events, begin, end),
         cmocka_unit_test_setup_teardown(only_what_is_over_is_purged, begin,
                                         end),
         cmocka_unit_test_setup_teardown(what_is_behind_a_time_to_come_is_purged,
