@@ -6,8 +6,6 @@
 #include <string.h>
 #include <strings.h>
 
-#define CLOCK_SKEW_MS (5 * 60 * 1000LL)
-
 struct profile {
     char *name, *title, *secret, *failure, *notes;
     struct verify verify; /* unset: the file says it */
@@ -227,7 +225,7 @@ static void fill_verify(struct source *source, const struct profile *p)
             source->verify.past_ms = source->verify.future_ms = 0;
     }
     if (!source->clock_skew_ms)
-        source->clock_skew_ms = CLOCK_SKEW_MS;
+        source->clock_skew_ms = PROFILE_CLOCK_SKEW_MS;
 }
 
 void profile_fill(struct source *source)

@@ -8,6 +8,9 @@
 
 #include "settings.h"
 
+/* How far a signed time may be off where neither the file nor the profile says. */
+#define PROFILE_CLOCK_SKEW_MS (5 * 60 * 1000LL)
+
 struct profile;
 
 /* NULL: there is no such profile. */

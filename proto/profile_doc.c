@@ -54,6 +54,26 @@ static void put_form(struct buf *out, const struct verify *v)
     buf_puts(out, ")");
 }
 
+static void put_tolerance(struct buf *out, const struct verify *v)
+{
+    int64_t past = v->past_ms ? v->past_ms : PROFILE_CLOCK_SKEW_MS;
+    int64_t future = v->future_ms ? v->future_ms : PROFILE_CLOCK_SKEW_MS;
+
+    if (past == TOLERANCE_NONE) {
+        buf_puts(out, "which is not judged");
+        return;
+    }
+    buf_puts(out, "at most ");
+    conf_put_duration(out, past);
+    if (future != past) {
+        buf_puts(out, " old and ");
+        conf_put_duration(out, future);
+        buf_puts(out, " ahead");
+    } else {
+        buf_puts(out, " off");
+    }
+}
+
 static void put_time(struct buf *out, const struct verify *v)
 {
     static const char *const units[] = {
@@ -69,14 +89,7 @@ static void put_time(struct buf *out, const struct verify *v)
     else
         put_expr(out, &v->time);
     buf_printf(out, " (%s), ", units[v->time_unit]);
-    if (v->past_ms == TOLERANCE_NONE)
-        buf_puts(out, "which is not judged");
-    else
-        buf_puts(out, "at most ");
-    if (v->past_ms != TOLERANCE_NONE)
-        conf_put_duration(out, v->past_ms ? v->past_ms : 5 * 60 * 1000);
-    if (v->past_ms != TOLERANCE_NONE)
-        buf_puts(out, " off");
+    put_tolerance(out, v);
 }
 
 static void put_verified(struct buf *out, const struct verify *v)

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define PAST_MAX_MS (30 * DAY_MS)
+
 static const char *const scheme_words[] = {
     [SCHEME_HMAC_SHA256] = "hmac-sha256",
     [SCHEME_HMAC_SHA1] = "hmac-sha1",
@@ -246,8 +248,10 @@ static const struct conf_section time_section = {
              .type = &as_tolerance,
              AT(verify, past_ms),
              .min = 1000,
-             .max = DAY_MS,
-             .help = "how old it may be; absent: `clock_skew`"},
+             .max = PAST_MAX_MS,
+             .help = "how old it may be; absent: `clock_skew`. Together with "
+                     "`future` less than `dedupe.ttl`, so that a request that "
+                     "is sent again is stale or a duplicate"},
             {.name = "future",
              .type = &as_tolerance,
              AT(verify, future_ms),
@@ -437,6 +441,43 @@ void verify_copy(struct verify *to, const struct verify *from)
 
 /* ---- of a source ---- */
 
+bool verify_judges_time(const struct verify *v)
+{
+    return (v->time.kind != EXPR_NONE || v->form.kind == FORM_KV) &&
+           v->past_ms != TOLERANCE_NONE;
+}
+
+/* A captured request is accepted for as long as its time is: its keys must be kept
+ * longer than that, counted from the first time that it can come. */
+static void check_ages(const struct conf_value *v, const struct source *s)
+{
+    const struct verify *y = &s->verify;
+    int64_t past = y->past_ms ? y->past_ms : s->clock_skew_ms;
+    int64_t future = y->future_ms ? y->future_ms : s->clock_skew_ms;
+    struct buf text;
+
+    if (!verify_judges_time(y) || s->dedupe.none || !s->dedupe.ttl_ms)
+        return;
+    if (future != TOLERANCE_NONE && past + future < s->dedupe.ttl_ms)
+        return;
+    buf_init(&text, 256);
+    buf_puts(&text, "keys are kept for ");
+    conf_put_duration(&text, s->dedupe.ttl_ms);
+    buf_puts(&text, ", but a signed request is accepted from ");
+    if (future == TOLERANCE_NONE)
+        buf_puts(&text, "any time");
+    else
+        conf_put_duration(&text, future);
+    buf_puts(&text, " before its time until ");
+    conf_put_duration(&text, past);
+    buf_puts(&text, " after it: sent again behind that ttl it would take "
+                    "effect again. Set ttl above the sum, or lower clock_skew "
+                    "(custom: verify.time.past and future)");
+    conf_error_key(v, conf_has(v, "dedupe") ? "dedupe" : "clock_skew", "%s",
+                   text.data);
+    buf_fini(&text);
+}
+
 static void check_needs(const struct conf_value *v, const struct source *s)
 {
     const char *text = s->verify.signed_content;
@@ -462,6 +503,7 @@ void settings_check_verify(const struct conf_value *v, struct source *s)
     const char *why;
 
     check_needs(v, s);
+    check_ages(v, s);
     s->keys = gr_alloc(s->secrets.count * sizeof(struct signature_key *));
     for (size_t i = 0; i < s->secrets.count; i++)
         if (signature_key_new(&s->verify, s->secrets.items[i], &s->keys[i],

@@ -10,6 +10,8 @@ extern const struct conf_type settings_as_verify; /* struct verify, by it */
 
 /* Nothing is said of where a signature is. */
 bool verify_unset(const struct verify *v);
+/* The request says when it was signed, and how old that may be is bounded. */
+bool verify_judges_time(const struct verify *v);
 void settings_verify_forget(struct verify *v);
 void verify_copy(struct verify *to, const struct verify *from);
 

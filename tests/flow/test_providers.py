@@ -7,9 +7,11 @@ import hashlib
 import hmac
 import json
 import pathlib
+import subprocess
 import sys
 import time
 import uuid
+import zlib
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "rig"))
 from rig import RigTest, http_request, main, wait_for
@@ -331,6 +333,81 @@ class Repeats(RigTest):
             replay = accept(body)
             self.assertEqual(
                 rig.wait_status(replay, "duplicate")["duplicate_of"], event)
+
+
+def keeping_crc(body, other):
+    """`other`, whose 64 `a`s are made of `a` and `c` so that its CRC-32 is that of
+    `body`. A CRC is linear: each letter that is changed flips the same bits of it
+    whatever the others are, so this is 32 equations with 64 unknowns."""
+    at = other.index(b"a" * 64)
+    other = bytearray(other)
+    start = zlib.crc32(other)
+    rows = []
+    for i in range(64):
+        other[at + i] = ord("c")
+        rows.append((zlib.crc32(other) ^ start, 1 << i))
+        other[at + i] = ord("a")
+    want, chosen = zlib.crc32(body) ^ start, 0
+    for bit in range(32):
+        row = next(r for r in rows if r[0] >> bit & 1)
+        rows = [(r[0] ^ row[0], r[1] ^ row[1]) if r[0] >> bit & 1 else r
+                for r in rows if r is not row]
+        if want >> bit & 1:
+            want, chosen = want ^ row[0], chosen ^ row[1]
+    for i in range(64):
+        if chosen >> i & 1:
+            other[at + i] = ord("c")
+    return bytes(other)
+
+
+class PayPal(RigTest):
+    """P7: of the body only a CRC-32 is signed."""
+
+    def setUp(self):
+        super().setUp()
+        self.rig_ = rig = self.rig({"sources": [source("paypal")]})
+        key = rig.folder / "paypal.key"
+        subprocess.run(["openssl", "genpkey", "-algorithm", "RSA", "-pkeyopt",
+                        "rsa_keygen_bits:2048", "-out", key], check=True,
+                       capture_output=True)
+        rig.config["sources"][0]["secrets"] = [subprocess.run(
+            ["openssl", "pkey", "-in", key, "-pubout"], check=True,
+            capture_output=True, text=True).stdout]
+        rig.write_config()
+        rig.start()
+
+    def headers(self, body, age_s, id="t-1"):
+        at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() - age_s))
+        signed = f"{id}|{at}|wh-1|{zlib.crc32(body)}".encode()
+        signature = subprocess.run(
+            ["openssl", "dgst", "-sha256", "-sign",
+             self.rig_.folder / "paypal.key"], input=signed, check=True,
+            capture_output=True).stdout
+        return {"Content-Type": "application/json", "PAYPAL-TRANSMISSION-ID": id,
+                "PAYPAL-TRANSMISSION-TIME": at, "PAYPAL-TRANSMISSION-SIG":
+                base64.b64encode(signature).decode()}
+
+    def test_a_changed_body_with_the_same_crc_takes_no_effect(self):
+        body = (b'{"id":"WH-1","event_type":"PAYMENT.SALE.COMPLETED",'
+                b'"resource":{"total":"7.00"}}')
+        other = keeping_crc(body, body.replace(b"7.00", b"9999.00").replace(
+            b'"WH-1"', b'"WH-2","x":"' + b"a" * 64 + b'"'))
+        self.assertEqual(zlib.crc32(body), zlib.crc32(other))
+        headers = self.headers(body, age_s=3 * 86400)
+        event = self.rig_.accept(body, source="paypal", headers=headers)
+        self.rig_.receiver.wait(event)
+        again = self.rig_.accept(other, source="paypal", headers=headers)
+        self.assertEqual(
+            self.rig_.wait_status(again, "duplicate")["duplicate_of"], event)
+
+    def test_a_transmission_is_too_old_before_its_key_is_forgotten(self):
+        body = b'{"id":"WH-1","event_type":"PAYMENT.SALE.COMPLETED"}'
+        for age_s in (5 * 86400, 8 * 86400, -3600):
+            status, _, _ = self.rig_.post(body, source="paypal",
+                                          headers=self.headers(body, age_s))
+            self.assertEqual(status, 401)
+        rejects, _ = self.rig_.cli("rejects", "--source", "paypal")
+        self.assertEqual({r["reason"] for r in rejects}, {"timestamp_stale"})
 
 
 class Expressions(RigTest):

@@ -615,6 +615,17 @@ static const struct {
     {SOURCE("provider: paypal, secrets: x"), "webhook_id: is missing"},
     {SOURCE("provider: paypal, secrets: x, webhook_id: w"),
      "secrets: number 1 is no RSA public key"},
+    {SOURCE("provider: paypal, secrets: x, webhook_id: w, dedupe: {ttl: 4d}"),
+     "dedupe: keys are kept for 4d, but a signed request is accepted from 5m "
+     "before its time until 4d after it"},
+    {SOURCE("provider: slack, secrets: x, clock_skew: 12h"),
+     "clock_skew: keys are kept for 1d, but"},
+    {SOURCE("provider: custom, secrets: x, id: 'json:/i', verify: {header: X, "
+            "signed: '{ts}.{body}', time: {from: 'header:T', past: 30d}}"),
+     "keys are kept for 7d, but"},
+    {SOURCE("provider: custom, secrets: x, id: 'json:/i', verify: {header: X, "
+            "signed: '{ts}.{body}', time: {from: 'header:T', future: none}}"),
+     "is accepted from any time before its time"},
     {SOURCE("provider: discord, secrets: [zz]"),
      "secrets: number 1 is not encoded as secret_encoding says"},
     {SOURCE("provider: discord, secrets: ['00']"),
