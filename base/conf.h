@@ -138,6 +138,8 @@ void conf_read_part(struct conf *c, const char *path, const char *named_at,
  * set; each name once. */
 const struct text_list *conf_variables(const struct conf *c);
 const struct text_list *conf_unset_variables(const struct conf *c);
+/* So far no error was found (warnings do not count). */
+bool conf_good(const struct conf *c);
 /* Print all errors, in the order of the files; true when there were none. */
 bool conf_close(struct conf *c, struct buf *errors);
 /* Zero and free what the keys of `s` own in `target`. */
@@ -160,7 +162,9 @@ void conf_warn_at(struct conf *c, const char *text, const char *fmt, ...)
     GR_PRINTF(3, 4);
 /* The warnings so far, in the order of the files: lines like those of errors. */
 void conf_warnings(struct conf *c, struct text_list *out);
-/* "file:line" of such a text, into `out`. */
+/* `path` is one of the files that were read. */
+bool conf_has_file(const struct conf *c, const char *path);
+/* "file:line:column" of such a text, into `out`. */
 void conf_where(const struct conf *c, const char *text, struct buf *out);
 /* The path that such a text names, beside its file; caller frees. */
 char *conf_beside(const struct conf *c, const char *text);

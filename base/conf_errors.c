@@ -172,7 +172,7 @@ void conf_where(const struct conf *c, const char *text, struct buf *out)
     const struct place *p = place_of(c, text);
 
     if (p)
-        buf_printf(out, "%s:%zu", p->file->name, p->line);
+        buf_printf(out, "%s:%zu:%zu", p->file->name, p->line, p->column);
 }
 
 /* As the file's own name was given, so that errors name both alike. */
@@ -218,6 +218,14 @@ size_t conf_put_mistakes(struct conf *c, struct buf *out)
         errors++;
     }
     return errors;
+}
+
+bool conf_good(const struct conf *c)
+{
+    for (size_t i = 0; i < c->mistake_count; i++)
+        if (!c->mistakes[i].warning)
+            return false;
+    return true;
 }
 
 void conf_warnings(struct conf *c, struct text_list *out)

@@ -6,6 +6,7 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum { SEARCHED_LINES = 50 }; /* for what a syntax error comes from */
@@ -79,6 +80,19 @@ static bool slurp(const char *path, struct buf *b)
     close(fd);
     errno = error;
     return good;
+}
+
+bool conf_has_file(const struct conf *c, const char *path)
+{
+    struct stat this, other;
+
+    if (stat(path, &this) != 0)
+        return false;
+    for (size_t i = 0; i < c->file_count; i++)
+        if (stat(c->files[i]->name, &other) == 0 &&
+            other.st_dev == this.st_dev && other.st_ino == this.st_ino)
+            return true;
+    return false;
 }
 
 static size_t lines_before(const char *text, size_t n)

@@ -1,4 +1,5 @@
 #include "glob.h"
+#include <string.h>
 
 /* Only the last star is ever tried again: whatever an earlier one could take
  * instead, the last one can take too. */
@@ -23,4 +24,28 @@ bool glob_match(const char *pattern, const char *text)
     while (*pattern == '*')
         pattern++;
     return *pattern == 0;
+}
+
+static size_t smaller(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+/* With a star in both, only what is before the first star and behind the last one
+ * can exclude each other: whatever is between, the other's stars can take. */
+bool glob_meets(const char *a, const char *b)
+{
+    const char *a_star = strchr(a, '*'), *b_star = strchr(b, '*');
+    size_t a_end, b_end, n;
+
+    if (!a_star)
+        return glob_match(b, a);
+    if (!b_star)
+        return glob_match(a, b);
+    if (strncmp(a, b, smaller((size_t)(a_star - a), (size_t)(b_star - b))) != 0)
+        return false;
+    a_end = strlen(strrchr(a, '*') + 1);
+    b_end = strlen(strrchr(b, '*') + 1);
+    n = smaller(a_end, b_end);
+    return strcmp(a + strlen(a) - n, b + strlen(b) - n) == 0;
 }

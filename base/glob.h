@@ -7,5 +7,8 @@
 
 /* Case counts. Time is bounded by the product of both lengths. */
 bool glob_match(const char *pattern, const char *text);
+/* Is there a text that both patterns match? Time is bounded by their lengths, or
+ * by their product when one of them has no star. */
+bool glob_meets(const char *a, const char *b);
 
 #endif

@@ -1,13 +1,10 @@
-/* check: the configuration's errors, or what will happen. The decision is
- * route.c's, which the sequencer asks, too. */
-#include "clock.h"
+/* check: the configuration's errors and warnings, and which events go where. The
+ * decision is route.c's, with which the sequencer decides, too. */
 #include "ctl.h"
-#include "facts.h"
 #include "json_text.h"
 #include "profile.h"
 #include "profile_doc.h"
 #include "route.h"
-#include "sample.h"
 #include "table.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -40,6 +37,7 @@ static bool load(struct ctl *c)
     c->settings = settings_load(c->config, &errors);
     if (!c->settings) {
         fwrite(errors.data, 1, errors.len, stderr);
+        name_the_file(c);
         if (c->json)
             print_json(json_pack("{s:s, s:b, s:o}", "file", c->config, "ok", 0,
                                  "errors", lines_json(errors.data)));
@@ -76,7 +74,7 @@ static json_t *where_json(const struct where *where)
     return out;
 }
 
-/* One wish: joined with an equal one, or added. `known` finds them by their text. */
+/* One subscription: joined with an equal one, or added. `known` finds them by their text. */
 static void add_wish(json_t *wants, json_t *known,
                      const struct text_list *types,
                      const struct text_list *workspaces,
@@ -100,24 +98,25 @@ static void add_wish(json_t *wants, json_t *known,
     json_decref(wish);
 }
 
-/* Every wish that a source's events can fulfil. */
-static json_t *wants_json(const struct settings *s, const char *source)
+/* Every subscription that the sender's events can match. */
+static json_t *wants_json(const struct settings *s, const struct sender *sender)
 {
     json_t *wants = json_array(), *known = json_object();
 
     for (size_t i = 0; i < s->endpoint_count; i++) {
         const struct endpoint_settings *e = &s->endpoints[i];
+        struct subscription own = route_own_subscription(e);
 
         if (!e->enabled)
             continue;
-        if (route_has_own(s, e) && route_list_takes(&e->sources, source))
+        if (route_has_own(s, e) && subscription_meets(&own, sender))
             add_wish(wants, known, &e->types, &e->workspaces, &e->where,
                      e->name);
         for (size_t k = 0; k < s->route_count; k++) {
             const struct route *r = &s->routes[k];
+            struct subscription w = route_subscription(r);
 
-            if (route_names(r, e->name) &&
-                route_list_takes(&r->sources, source))
+            if (route_names(r, e->name) && subscription_meets(&w, sender))
                 add_wish(wants, known, &r->types, &r->workspaces, &r->where,
                          e->name);
         }
@@ -127,13 +126,13 @@ static json_t *wants_json(const struct settings *s, const char *source)
 }
 
 /* A producer is a source of its name; it has no provider. */
-static void add_source(json_t *sources, const struct settings *s,
-                       const char *name, const char *provider)
+static void add_sender(json_t *sources, const struct settings *s,
+                       const struct sender *sender, const char *provider)
 {
     json_array_append_new(sources, json_pack("{s:s, s:s?, s:b, s:o}", "source",
-                                             name, "provider", provider,
+                                             sender->name, "provider", provider,
                                              "producer", provider == NULL,
-                                             "wants", wants_json(s, name)));
+                                             "wants", wants_json(s, sender)));
 }
 
 static json_t *names_json(const struct text_list *l)
@@ -150,10 +149,16 @@ static json_t *plan_json(struct ctl *c)
     const struct settings *s = c->settings;
     json_t *sources = json_array(), *endpoints = json_array();
 
-    for (size_t i = 0; i < s->source_count; i++)
-        add_source(sources, s, s->sources[i].name, s->sources[i].provider);
-    for (size_t i = 0; i < s->producer_count; i++)
-        add_source(sources, s, s->producers[i].name, NULL);
+    for (size_t i = 0; i < s->source_count; i++) {
+        struct sender sender = route_source(&s->sources[i]);
+
+        add_sender(sources, s, &sender, s->sources[i].provider);
+    }
+    for (size_t i = 0; i < s->producer_count; i++) {
+        struct sender sender = route_producer(&s->producers[i]);
+
+        add_sender(sources, s, &sender, NULL);
+    }
     for (size_t i = 0; i < s->endpoint_count; i++)
         json_array_append_new(
             endpoints,
@@ -164,20 +169,6 @@ static json_t *plan_json(struct ctl *c)
                      "sources", sources, "endpoints", endpoints, "variables",
                      names_json(&s->variables), "warnings",
                      names_json(&s->warnings));
-}
-
-/* "issue.*, cycle.*" */
-static char *join(const json_t *texts)
-{
-    struct buf b;
-    size_t i;
-    json_t *t;
-
-    buf_init(&b, 64 * 1024);
-    json_array_foreach(texts, i, t)
-        buf_printf(&b, "%s%s", i ? ", " : "", json_string_value(t));
-    buf_put(&b, "", 0);
-    return b.failed ? gr_strdup("…") : buf_take(&b);
 }
 
 static bool is_all(const json_t *texts)
@@ -191,8 +182,9 @@ static void print_wish(const char *kind, const char *source, const json_t *wish)
 {
     const json_t *t = json_object_get(wish, "types");
     const json_t *w = json_object_get(wish, "workspaces");
-    char *types = join(t), *workspaces = join(w);
-    char *endpoints = join(json_object_get(wish, "endpoints"));
+    char *types = join_texts(t, SIZE_MAX),
+         *workspaces = join_texts(w, SIZE_MAX);
+    char *endpoints = join_texts(json_object_get(wish, "endpoints"), SIZE_MAX);
 
     printf("%s %s → %s", kind, source, is_all(t) ? "all types" : types);
     if (!is_all(w))
@@ -262,7 +254,7 @@ static void print_warnings(const struct text_list *warnings)
 /* They are set in this shell; a process has those of its start. */
 static void print_variables(const json_t *variables)
 {
-    char *names = join(variables);
+    char *names = join_texts(variables, SIZE_MAX);
 
     if (json_array_size(variables))
         printf("\nSet in this shell: %s. A running process has the environment "
@@ -270,196 +262,6 @@ static void print_variables(const json_t *variables)
                "set there. file:PATH needs no restart.\n",
                names);
     free(names);
-}
-
-/* ---- one event ---- */
-
-static const struct source *choose_source(struct ctl *c)
-{
-    const char *name = parsed_value(&c->parsed, "--source");
-    const struct settings *s = c->settings;
-    struct conf_near near = {.text = name};
-    const struct source *source;
-    char hint[100];
-
-    if (!name && s->source_count == 1)
-        return &s->sources[0];
-    if (!name) {
-        complain(EXIT_USAGE, "which source? Say --source NAME (there are %zu)",
-                 s->source_count);
-        return NULL;
-    }
-    source = settings_source(s, name);
-    if (source)
-        return source;
-    if (settings_producer(s, name)) {
-        complain(EXIT_USAGE,
-                 "%s is a producer, which names type and workspace itself: "
-                 "--event is for what a provider sends to a source",
-                 name);
-        return NULL;
-    }
-    for (size_t i = 0; i < s->source_count; i++)
-        conf_near_try(&near, s->sources[i].name);
-    complain(EXIT_USAGE, "the configuration has no source \"%s\"%s", name,
-             conf_near_hint(&near, hint));
-    return NULL;
-}
-
-/* [{"endpoint":"crm","wants":true,"why":"by its own subscription"}, …] */
-static json_t *routing_json(const struct settings *s, struct subject *subject)
-{
-    json_t *out = json_array();
-
-    for (size_t i = 0; i < s->endpoint_count; i++) {
-        struct buf why;
-        bool wants;
-
-        buf_init(&why, ERRORS_MAX_BYTES);
-        wants = route_wants(s, &s->endpoints[i], subject, &why);
-        json_array_append_new(
-            out, json_pack("{s:s, s:b, s:o}", "endpoint", s->endpoints[i].name,
-                           "wants", (int)wants, "why",
-                           json_text((struct bytes){why.data, why.len})));
-        buf_fini(&why);
-    }
-    return out;
-}
-
-static json_t *endpoints_json(const json_t *routing)
-{
-    json_t *out = json_array(), *r;
-    size_t i;
-
-    json_array_foreach(routing, i,
-                       r) if (json_is_true(json_object_get(r, "wants")))
-        json_array_append(out, json_object_get(r, "endpoint"));
-    return out;
-}
-
-static json_t *event_json(struct ctl *c, const struct source *source,
-                          const struct sample *sample)
-{
-    struct bytes headers = {sample->headers.data, sample->headers.len};
-    struct bytes body = {sample->body.data, sample->body.len};
-    struct subject subject = {.source = source->name,
-                              .provider = source->provider,
-                              .headers = headers,
-                              .body = body};
-    struct facts f;
-    json_t *out, *routing;
-
-    facts_read(&f, source, headers, body);
-    subject.id = f.id.len ? f.id.data : NULL;
-    subject.type = f.type.data;
-    subject.workspace = f.workspace.data;
-    routing = *f.refused ? json_array() : routing_json(c->settings, &subject);
-    out = json_pack(
-        "{s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "source", source->name,
-        "id", f.id.len ? json_text_of(f.id.data) : json_null(), "type",
-        json_text_of(f.type.data), "workspace", json_text_of(f.workspace.data),
-        "refused", json_text_or_null(f.refused), "dedupe",
-        facts_dedupe(&f, source, headers, body), "endpoints",
-        endpoints_json(routing), "routing", routing);
-    subject_fini(&subject);
-    facts_fini(&f);
-    return out;
-}
-
-static void print_dedupe(const json_t *event)
-{
-    json_t *key, *value;
-    const char *name;
-    size_t i;
-
-    json_array_foreach(json_object_get(event, "dedupe"), i, key)
-    {
-        printf("%s", i ? "           or  " : "repeat if   ");
-        json_object_foreach(json_object_get(key, "keys"), name, value)
-        {
-            char *safe = harmless(json_is_string(value)
-                                      ? json_string_value(value)
-                                      : "(not in this file)");
-
-            printf("%s=%s ", name, safe);
-            free(safe);
-        }
-        printf("was seen before\n");
-    }
-    if (!json_array_size(json_object_get(event, "dedupe")))
-        printf("repeat if   never: nothing tells it from another\n");
-}
-
-static void print_routing(const json_t *event)
-{
-    json_t *r;
-    size_t i;
-
-    json_array_foreach(json_object_get(event, "routing"), i, r)
-    {
-        bool wants = json_is_true(json_object_get(r, "wants"));
-
-        printf("%s %s: %s, %s\n", i ? "           " : "endpoints  ",
-               text_of(r, "endpoint"), wants ? "yes" : "no", text_of(r, "why"));
-    }
-}
-
-static void print_event(const json_t *event)
-{
-    char *endpoints = join(json_object_get(event, "endpoints"));
-    const char *id = text_of(event, "id");
-    const char *source = text_of(event, "source");
-    const char *type = text_of(event, "type");
-
-    printf("source %s → %s → %s\n\n", source, *type ? type : "?",
-           *endpoints ? endpoints : "nobody");
-    printf("id          %s\n", *id ? id : "none in this file");
-    printf("type        %s\n", type);
-    printf("workspace   %s\n", text_of(event, "workspace"));
-    print_dedupe(event);
-    if (*text_of(event, "refused"))
-        printf("endpoints   none: it is refused, and becomes a dead letter: "
-               "%s\n",
-               text_of(event, "refused"));
-    else if (json_array_size(json_object_get(event, "routing")))
-        print_routing(event);
-    else
-        printf("endpoints   none: nobody wants it\n");
-    free(endpoints);
-}
-
-static int check_event(struct ctl *c, const char *file)
-{
-    const struct source *source = choose_source(c);
-    struct wish wish = {.type = parsed_value(&c->parsed, "--type"),
-                        .has_body = true,
-                        .now_ms = now_ms()};
-    struct sample sample;
-    char why[200], *body;
-    json_t *event;
-    int code = 0;
-    size_t n;
-
-    if (!source)
-        return EXIT_USAGE;
-    body = read_file(file, SAMPLE_BODY_BYTES, &n);
-    if (!body)
-        return EXIT_REFUSED;
-    wish.given = (struct bytes){body, n};
-    if (sample_make(&sample, source, &wish, why) == GR_OK) {
-        event = event_json(c, source, &sample);
-        if (!c->json)
-            print_event(event);
-        if (c->json)
-            print_json(event);
-        else
-            json_decref(event);
-    } else {
-        code = complain(EXIT_REFUSED, "%s", why);
-    }
-    sample_fini(&sample);
-    free(body);
-    return code;
 }
 
 static void print_effective(struct ctl *c)

@@ -34,7 +34,9 @@ const struct command ctl_commands[] = {
             "Without errors it says\nfor each source which events go to which "
             "endpoints, and warns of what is likely a\nmistake. --event: what "
             "becomes of this event: its id, type, workspace, the keys by\n"
-            "which a duplicate is known, its endpoints. --running asks the "
+            "which a duplicate is known, its endpoints; of a producer, also "
+            "whether /v1/events\naccepts it (exit 1 if not). --running asks "
+            "the "
             "running processes\ninstead of reading the file here: each reads "
             "it with the environment of its own start,\nand says what a "
             "reload would change and what needs a restart. --provider: what "
@@ -46,7 +48,7 @@ const struct command ctl_commands[] = {
                     "issue.created\n"
                     "  grapnel check --provider github\n",
         .options = {{"--event", "FILE", "a body (- for standard input)"},
-                    {"--source", "S", "the source it comes in by"},
+                    {"--source", "S", "the source or producer that sends it"},
                     {"--type", "T",
                      "its type, where a header carries it (Plane)"},
                     {"--running", NULL,

@@ -58,14 +58,19 @@ bool find_run_dir(struct ctl *c, struct buf *errors)
     return true;
 }
 
+void name_the_file(struct ctl *c)
+{
+    if (!c->parsed.config && !getenv("GRAPNEL_CONFIG"))
+        fprintf(stderr, "Name the file with -c FILE or $GRAPNEL_CONFIG.\n");
+}
+
 /* Does not return. */
 _Noreturn static void bad_settings(struct ctl *c, struct buf *errors,
                                    const char *why)
 {
     fwrite(errors->data, 1, errors->len, stderr);
     complain(EXIT_CONFIG, "%s", why);
-    if (!c->parsed.config && !getenv("GRAPNEL_CONFIG"))
-        fprintf(stderr, "Name the file with -c FILE or $GRAPNEL_CONFIG.\n");
+    name_the_file(c);
     exit(EXIT_CONFIG);
 }
 

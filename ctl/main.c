@@ -68,8 +68,9 @@ static bool for_programs(struct ctl *c, int argc, char **argv, int *code)
 
 /* grapnel: the command line.
  *
- * Asks running daemons over their control sockets, reads the configuration,
- * and posts to the door as a provider would. It opens no database.
+ * Asks running processes over their control sockets, reads the configuration, and
+ * posts to ingress as a provider would. Only `restore` opens databases: copies, and
+ * those of processes that are stopped.
  *
  * Exits     0 done, 1 not found or refused, 64 usage, 69 a process can't be
  *           reached (it says which), 78 configuration

@@ -1,5 +1,6 @@
-/* reload, and check --running: the configuration as the running processes read it,
- * each with the environment of its start, and what would change. */
+/* reload, and check --running: the errors and warnings that the running processes
+ * find in the configuration, each with the environment of its start, and what
+ * would change. */
 #include "ask.h"
 #include "json_text.h"
 #include "table.h"
@@ -7,7 +8,6 @@
 #include <string.h>
 
 enum {
-    TEXT_MAX_BYTES = 1024 * 1024,
     SHOWN = 8, /* changes of a process, for people; --json has all */
 };
 
@@ -53,8 +53,8 @@ static bool has(const json_t *list, const json_t *item)
 
 /* ---- what is wrong ---- */
 
-/* {"an error":["ingress","dlqd"], …}: who has what in its list `key`, in the order
- * of the rows. */
+/* {"an error":["ingress","dlqd"], …}: for each item of the lists `key` the
+ * processes that have it, in the order of the rows. */
 static json_t *by_item(const json_t *rows, const char *key)
 {
     json_t *out = json_object(), *row, *item;
@@ -73,20 +73,6 @@ static json_t *by_item(const json_t *rows, const char *key)
     return out;
 }
 
-static char *join(const json_t *texts, size_t most)
-{
-    size_t n = json_array_size(texts), i;
-    struct buf b;
-    json_t *t;
-
-    buf_init(&b, TEXT_MAX_BYTES);
-    json_array_foreach(texts, i, t) if (i < most)
-        buf_printf(&b, "%s%s", i ? ", " : "", json_string_value(t));
-    if (n > most)
-        buf_printf(&b, " and %zu more", n - most);
-    return b.failed ? gr_strdup("…") : buf_take(&b);
-}
-
 static size_t reached(const json_t *rows)
 {
     json_t *row;
@@ -96,33 +82,34 @@ static size_t reached(const json_t *rows)
     return n;
 }
 
-/* Each error once and whole; with the processes, where not all have it. */
-static void print_errors(const json_t *rows)
+/* Each line of the lists `key` once and whole; with the names of the processes
+ * unless all of them have it. */
+static void print_lines(const json_t *rows, const char *key)
 {
-    json_t *errors = by_item(rows, "errors"), *who;
-    const char *error;
+    json_t *lines = by_item(rows, key), *processes;
+    const char *line;
 
-    json_object_foreach(errors, error, who)
+    json_object_foreach(lines, line, processes)
     {
-        char *safe = harmless(error), *names = join(who, SIZE_MAX);
-        bool all = json_array_size(who) == reached(rows);
+        char *safe = harmless(line), *names = join_texts(processes, SIZE_MAX);
+        bool all = json_array_size(processes) == reached(rows);
 
         fprintf(stderr, "%s%s%s%s\n", safe, all ? "" : " (in ",
                 all ? "" : names, all ? "" : ")");
         free(safe);
         free(names);
     }
-    json_decref(errors);
+    json_decref(lines);
 }
 
 static void print_unset(const json_t *rows)
 {
-    json_t *unset = by_item(rows, "unset"), *who;
+    json_t *unset = by_item(rows, "unset"), *processes;
     const char *name;
 
-    json_object_foreach(unset, name, who)
+    json_object_foreach(unset, name, processes)
     {
-        char *names = join(who, SIZE_MAX);
+        char *names = join_texts(processes, SIZE_MAX);
 
         complain(0,
                  "%s is not set in the environment of %s, which is fixed when "
@@ -164,8 +151,8 @@ static void print_row(struct ctl *c, const json_t *row, const char *done)
 
     if (!is_true(row, "reached"))
         return;
-    changes = join(changed, SHOWN);
-    waiting = join(restart, SIZE_MAX);
+    changes = join_texts(changed, SHOWN);
+    waiting = join_texts(restart, SIZE_MAX);
     printf("%-14s %s%s%s", text_of(row, "process"),
            colour_on(ok ? GREEN : RED, c->colour), ok ? done : "errors",
            colour_off(ok ? GREEN : RED, c->colour));
@@ -188,7 +175,7 @@ static void print_variables(const json_t *rows)
     json_array_foreach(rows, i, row) json_array_foreach(
         json_object_get(row, "variables"), k, name) if (!has(all, name))
         json_array_append(all, name);
-    names = join(all, SIZE_MAX);
+    names = join_texts(all, SIZE_MAX);
     if (json_array_size(all))
         printf("\nFrom the environment of each process's start: %s. A new "
                "value needs a restart;\nwith file:PATH in its place a reload "
@@ -211,7 +198,8 @@ static int report(struct ctl *c, json_t *rows, const char *done)
         print_variables(rows);
     }
     fflush(stdout);
-    print_errors(rows);
+    print_lines(rows, "warnings");
+    print_lines(rows, "errors");
     print_unset(rows);
     code = judge(c, rows);
     json_decref(rows);

@@ -2,9 +2,12 @@
 #include "clock.h"
 #include "when.h"
 #include <inttypes.h>
+#include <jansson.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+
+enum { JOINED_MAX_BYTES = 1024 * 1024 };
 
 static const char *const codes[] = {
     [BOLD] = "\033[1m",   [DIM] = "\033[2m",     [RED] = "\033[31m",
@@ -47,6 +50,20 @@ char *harmless(const char *text)
         memset(p, '?', (size_t)turns(p));
     }
     return out;
+}
+
+char *join_texts(const json_t *texts, size_t most)
+{
+    size_t n = json_array_size(texts), i;
+    struct buf b;
+    json_t *t;
+
+    buf_init(&b, JOINED_MAX_BYTES);
+    json_array_foreach(texts, i, t) if (i < most)
+        buf_printf(&b, "%s%s", i ? ", " : "", json_string_value(t));
+    if (n > most)
+        buf_printf(&b, " and %zu more", n - most);
+    return b.failed ? gr_strdup("…") : buf_take(&b);
 }
 
 size_t text_width(const char *text)

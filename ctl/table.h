@@ -7,6 +7,8 @@
 #include "rc.h"
 #include <stdio.h>
 
+struct json_t;
+
 enum { TABLE_COLUMNS_MAX = 12 };
 
 enum colour { PLAIN, BOLD, DIM, RED, GREEN, YELLOW };
@@ -30,6 +32,9 @@ void table_print(const struct table *t, FILE *to, bool colour, int indent);
 /* A copy without control characters, each of them now `?`; invalid UTF-8 as it
  * is, since a terminal can't be driven by that. Caller frees. Pure. */
 char *harmless(const char *text);
+/* "issue.*, cycle.*": the first `most` texts of a JSON list, and how many more
+ * there are. Caller frees. */
+char *join_texts(const struct json_t *texts, size_t most);
 /* Width in characters. */
 size_t text_width(const char *text);
 

@@ -1,6 +1,5 @@
 #include "lines.h"
 #include "json_text.h"
-#include "route.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -49,39 +48,21 @@ static enum answer wrong(struct buf *error, enum answer a, size_t number,
 
 /* ---- one event ---- */
 
-static const char *unknown_endpoint(const struct settings *s,
-                                    const struct published *p)
-{
-    for (size_t i = 0; i < json_array_size(p->endpoints); i++) {
-        const char *name = json_string_value(json_array_get(p->endpoints, i));
-
-        if (!settings_endpoint(s, name))
-            return name;
-    }
-    return NULL;
-}
-
 static enum answer judge_names(const struct settings *s,
                                const struct producer *p,
                                const struct published *e, size_t number,
                                struct buf *error)
 {
-    const char *unknown = unknown_endpoint(s, e);
-    enum answer a;
-    char *why;
+    static const enum answer answers[] = {
+        [PUBLISHED_GOOD] = ANSWER_NONE,
+        [PUBLISHED_WORKSPACE_FORBIDDEN] = ANSWER_WORKSPACE_FORBIDDEN,
+        [PUBLISHED_TYPE_FORBIDDEN] = ANSWER_TYPE_FORBIDDEN,
+        [PUBLISHED_UNKNOWN] = ANSWER_EVENT_MALFORMED,
+    };
+    struct published_wrong w;
+    enum answer a = answers[published_judge(e, s, p, &w)];
 
-    if (!route_list_takes(&p->workspaces, e->workspace))
-        return wrong(error, ANSWER_WORKSPACE_FORBIDDEN, number, "workspace",
-                     "this producer may not name it");
-    if (!route_list_takes(&p->types, e->type))
-        return wrong(error, ANSWER_TYPE_FORBIDDEN, number, "type",
-                     "this producer may not name it");
-    if (!unknown)
-        return ANSWER_NONE;
-    why = gr_printf("there is no endpoint \"%.63s\"", unknown);
-    a = wrong(error, ANSWER_EVENT_MALFORMED, number, "endpoints", why);
-    free(why);
-    return a;
+    return a ? wrong(error, a, number, w.field, w.why) : a;
 }
 
 enum answer line_judge(const struct settings *s, const struct producer *p,

@@ -255,7 +255,8 @@ static bool reload(struct daemon *d, struct fresh *f)
     f->settings = NULL;
     settings_free(old);
     log_info(NULL, "configuration reloaded", LS("file", d->config_path),
-             LI("changes", f->changed.count));
+             LI("changes", f->changed.count),
+             LI("warnings", d->settings->warnings.count));
     for (size_t i = 0; i < f->restart.count; i++)
         log_warn(NULL, "a changed key takes effect only at the next start",
                  LS("key", f->restart.items[i]));
@@ -287,8 +288,12 @@ static json_t *fresh_json(const struct daemon *d, const struct fresh *f,
 {
     const struct settings *s = f->settings ? f->settings : d->settings;
 
-    return json_pack("{s:s,s:b,s:o,s:o,s:o,s:o,s:o}", "file", d->config_path,
-                     "reloaded", (int)reloaded, "errors", list_json(&f->errors),
+    return json_pack("{s:s,s:b,s:o,s:o,s:o,s:o,s:o,s:o}", "file",
+                     d->config_path, "reloaded", (int)reloaded, "errors",
+                     list_json(&f->errors), "warnings",
+                     list_json(f->settings ? &f->settings->warnings
+                               : reloaded  ? &s->warnings
+                                           : &(struct text_list){0}),
                      "unset", list_json(&f->unset), "changed",
                      list_json(&f->changed), "restart", list_json(&f->restart),
                      "variables", list_json(&s->variables));
@@ -622,9 +627,9 @@ void daemon_start(struct daemon *d, const struct daemon_plan *plan, int argc,
     loop_prepare(&d->loop); /* a SIGHUP from here on is kept */
     d->settings = load_or_exit(o.config);
     if (o.check) {
-        printf("%s: no errors\n", d->settings->path);
         for (size_t i = 0; i < d->settings->warnings.count; i++)
             fprintf(stderr, "%s\n", d->settings->warnings.items[i]);
+        printf("%s: no errors\n", d->settings->path);
         exit(0);
     }
     d->config_path = gr_strdup(d->settings->path);

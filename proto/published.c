@@ -2,6 +2,7 @@
 #include "clock.h"
 #include "conf.h"
 #include "json_text.h"
+#include "route.h"
 #include <assert.h>
 #include <openssl/evp.h>
 #include <stdarg.h>
@@ -202,6 +203,42 @@ void published_fini(struct published *p)
 {
     json_decref(p->json);
     memset(p, 0, sizeof *p);
+}
+
+/* The first of its `endpoints` that the configuration does not have; or NULL. */
+static const char *unknown_endpoint(const struct settings *s,
+                                    const struct published *p)
+{
+    for (size_t i = 0; i < json_array_size(p->endpoints); i++) {
+        const char *name = json_string_value(json_array_get(p->endpoints, i));
+
+        if (!settings_endpoint(s, name))
+            return name;
+    }
+    return NULL;
+}
+
+enum published_verdict published_judge(const struct published *p,
+                                       const struct settings *settings,
+                                       const struct producer *producer,
+                                       struct published_wrong *wrong)
+{
+    static const char why[] = "this producer may not name it";
+    const char *unknown = unknown_endpoint(settings, p);
+    enum published_verdict v = PUBLISHED_GOOD;
+
+    if (!route_list_takes(&producer->workspaces, p->workspace)) {
+        v = PUBLISHED_WORKSPACE_FORBIDDEN;
+        (void)refuse(wrong, "workspace", "%s", why);
+    } else if (!route_list_takes(&producer->types, p->type)) {
+        v = PUBLISHED_TYPE_FORBIDDEN;
+        (void)refuse(wrong, "type", "%s", why);
+    } else if (unknown) {
+        v = PUBLISHED_UNKNOWN;
+        (void)refuse(wrong, "endpoints", "there is no endpoint \"%.63s\"",
+                     unknown);
+    }
+    return v;
 }
 
 bool published_for(const struct published *p, const char *endpoint)

@@ -37,6 +37,21 @@ GR_MUST_CHECK gr_rc published_read(struct published *p, struct bytes body,
                                    struct published_wrong *wrong);
 void published_fini(struct published *p);
 
+/* May this producer send it? `wrong` says why not. PUBLISHED_UNKNOWN: `endpoints`
+ * names one that the configuration does not have. */
+enum published_verdict {
+    PUBLISHED_GOOD,
+    PUBLISHED_WORKSPACE_FORBIDDEN,
+    PUBLISHED_TYPE_FORBIDDEN,
+    PUBLISHED_UNKNOWN,
+};
+struct settings;
+struct producer;
+enum published_verdict published_judge(const struct published *p,
+                                       const struct settings *settings,
+                                       const struct producer *producer,
+                                       struct published_wrong *wrong);
+
 /* It may go to this endpoint. */
 bool published_for(const struct published *p, const char *endpoint);
 

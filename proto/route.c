@@ -10,6 +10,36 @@ bool route_list_takes(const struct text_list *globs, const char *text)
     return globs->count == 0;
 }
 
+bool route_lists_meet(const struct text_list *a, const struct text_list *b)
+{
+    for (size_t i = 0; i < a->count; i++)
+        for (size_t k = 0; k < b->count; k++)
+            if (glob_meets(a->items[i], b->items[k]))
+                return true;
+    return !a->count || !b->count;
+}
+
+bool subscription_meets(const struct subscription *w, const struct sender *s)
+{
+    return route_list_takes(w->sources, s->name) &&
+           route_lists_meet(w->types, s->types) &&
+           route_lists_meet(w->workspaces, s->workspaces);
+}
+
+/* Its types are whatever the provider sends. */
+struct sender route_source(const struct source *source)
+{
+    static const struct text_list all = {0};
+
+    return (struct sender){source->name, &all, &source->workspaces};
+}
+
+struct sender route_producer(const struct producer *producer)
+{
+    return (struct sender){producer->name, &producer->types,
+                           &producer->workspaces};
+}
+
 bool route_names(const struct route *route, const char *endpoint)
 {
     for (size_t i = 0; i < route->endpoints.count; i++)

@@ -16,6 +16,12 @@ struct subscription {
     const struct where *where;
 };
 
+/* What a source or a producer may send; a list without items is "all". */
+struct sender {
+    const char *name;
+    const struct text_list *types, *workspaces;
+};
+
 /* `s` has source, type and workspace, and headers and body for `where`; its JSON
  * is parsed at most once. `why` (may be NULL) is an empty buffer that gets the
  * reason in words, of a yes and of a no. */
@@ -35,6 +41,13 @@ route_own_subscription(const struct endpoint_settings *endpoint);
 /* If not, `why` (may be NULL) gets what does not fit. */
 bool subscription_takes(const struct subscription *w, struct subject *s,
                         struct buf *why);
+/* May the sender send an event that the subscription takes? `where` can't be
+ * judged without one, and counts as taken. */
+bool subscription_meets(const struct subscription *w, const struct sender *s);
+struct sender route_source(const struct source *source);
+struct sender route_producer(const struct producer *producer);
+/* One text fits both lists of globs. */
+bool route_lists_meet(const struct text_list *a, const struct text_list *b);
 /* Any of the globs; an empty list takes everything. */
 bool route_list_takes(const struct text_list *globs, const char *text);
 

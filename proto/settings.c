@@ -9,6 +9,7 @@
 #include <dirent.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define LIST_KEYS                                                             \
     {.name = "sources",                                                       \
@@ -307,9 +308,23 @@ static void copy_list(const struct text_list *from, struct text_list *to)
         text_list_add(to, from->items[i]);
 }
 
+/* Errors name the whole path, wherever a program was started, and the same one
+ * in all programs. A file that is missing is named as it would be found. */
+static char *whole_path(const char *path)
+{
+    char *whole = realpath(path, NULL), *folder;
+
+    if (whole || *path == '/')
+        return whole ? whole : gr_strdup(path);
+    folder = getcwd(NULL, 0);
+    whole = folder ? gr_printf("%s/%s", folder, path) : gr_strdup(path);
+    free(folder);
+    return whole;
+}
+
 /* `s` is freed when there were errors. */
 static struct settings *loaded(struct conf *c, struct settings *s,
-                               const char *path, struct buf *errors)
+                               struct buf *errors)
 {
     copy_list(conf_variables(c), &s->variables);
     conf_warnings(c, &s->warnings);
@@ -317,8 +332,6 @@ static struct settings *loaded(struct conf *c, struct settings *s,
         settings_free(s);
         return NULL;
     }
-    if (!s->path)
-        s->path = gr_strdup(path);
     resolve(s);
     return s;
 }
@@ -329,10 +342,10 @@ struct settings *settings_load_here(const char *path, struct buf *errors,
     struct settings *s = gr_alloc(sizeof *s);
     struct conf *c = conf_open(s);
 
-    s->path = realpath(path, NULL);
-    read_all(c, s, path);
+    s->path = whole_path(path);
+    read_all(c, s, s->path);
     copy_list(conf_unset_variables(c), unset);
-    return loaded(c, s, path, errors);
+    return loaded(c, s, errors);
 }
 
 struct settings *settings_load(const char *path, struct buf *errors)
@@ -379,11 +392,11 @@ struct settings *settings_load_part(const char *path, const char *const *keys,
     struct conf *c = conf_open(s);
     const struct reading part = {c, s, &root, &included, conf_read_part};
 
-    s->path = realpath(path, NULL);
-    read_files(&part, path);
+    s->path = whole_path(path);
+    read_files(&part, s->path);
     if (is_among(keys, "retry_policies"))
         add_policies(c, s);
-    return loaded(c, s, path, errors);
+    return loaded(c, s, errors);
 }
 
 /* What the profile gave, and what no key of a table owns. */
@@ -542,15 +555,21 @@ static const char preamble[] =
     "<!-- Written by settings_document() from the tables that read the file "
     "(proto/settings.c); a test compares. -->\n"
     "\n"
-    "`grapnel.yaml` is read by every process. Every error of a file is told "
+    "`grapnel.yaml` is read by every process. Every error is printed "
     "in one run, as\n"
-    "`file:line:column: key.path: what is wrong`, and nothing starts half "
-    "configured.\n"
-    "`grapnel check` also warns of what is allowed and likely a mistake: an "
-    "endpoint with a\n"
-    "private address and no `allow_private`, and an ordered endpoint whose "
-    "retry policy lets one\n"
-    "failing event hold back the others for an hour or more.\n"
+    "`file:line:column: key.path: what is wrong` with the file's whole path, "
+    "and no process starts\n"
+    "with a configuration that has one.\n"
+    "`grapnel check` also warns of what is allowed and likely a mistake, at "
+    "its line, and so do\n"
+    "`check --running` and `reload`: an endpoint with a private address and no "
+    "`allow_private`; an\n"
+    "ordered endpoint whose retry policy lets one failing event hold back the "
+    "others for an hour or\n"
+    "more; a subscription that no source or producer can match; a source or "
+    "producer, or a type of\n"
+    "a producer, to which no endpoint is subscribed; a `log.errors` that "
+    "cannot be written.\n"
     "\n"
     "- A secret is best written as `file:path`: it is read from that file, "
     "without its last newline,\n"

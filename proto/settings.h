@@ -324,13 +324,14 @@ struct settings {
     size_t policy_count;
     struct endpoint_settings defaults; /* what endpoints leave open */
     struct text_list include;
-    struct text_list warnings;  /* lines, as of errors */
+    /* Lines, as of errors; also about files and folders of this moment. */
+    struct text_list warnings;
     struct text_list variables; /* of the environment that the file uses */
 };
 
 /* Read and check the file. On errors prints each to `errors` (a line each,
- * `file:line:column: key.path: what is wrong`) and returns NULL. Environment
- * and secret files are read here, once. Free with settings_free(). */
+ * `file:line:column: key.path: what is wrong`, the file with its whole path) and
+ * returns NULL. Environment and secret files are read here, once. Free with settings_free(). */
 struct settings *settings_load(const char *path, struct buf *errors);
 /* The same; `unset` gets the names of variables that the file uses and that this
  * process's environment does not have. */

@@ -82,6 +82,8 @@ void settings_check_across(struct conf *c, const struct settings *s,
                            size_t declared_alerts);
 /* settings_warnings.c: what is allowed and likely a mistake. */
 void settings_warn(struct conf *c, const struct settings *s);
+/* settings_matches.c. Only without errors: names and lists are whole. */
+void settings_warn_matches(struct conf *c, const struct settings *s);
 /* A declared one wins over a built-in one of its name. */
 void settings_drop_hidden(const struct conf_section *section, void *items,
                           size_t declared, size_t *count);

@@ -1,11 +1,17 @@
-/* Warnings: what a configuration may say, and what is likely a mistake. */
+/* Warnings: what a configuration may say and is likely a mistake. */
 #include "backoff.h"
 #include "guard.h"
 #include "settings_types.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
 #include <netdb.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 enum {
     LANE_BLOCKED_MS = HOUR_MS, /* from here on it is worth a warning */
@@ -153,9 +159,87 @@ static void check_lane(struct conf *c, const struct settings *s,
                  (long long)(ms % HOUR_MS * 10 / HOUR_MS), p->name);
 }
 
+/* ---- log.errors ---- */
+
+/* Beside the databases, by the name of one of Grapnel's own files. */
+static bool is_own_name(const char *file)
+{
+    static const char *const ends[] = {".db",       ".db-wal", ".db-shm",
+                                       ".db-start", ".lock",   ".flying"};
+    size_t n = strlen(file);
+
+    for (size_t i = 0; i < COUNT_OF(ends); i++) {
+        size_t m = strlen(ends[i]);
+
+        if (n > m && strcmp(file + n - m, ends[i]) == 0)
+            return true;
+    }
+    return false;
+}
+
+static bool is_same_file(const char *a, const char *b)
+{
+    struct stat x, y;
+
+    return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev &&
+           x.st_ino == y.st_ino;
+}
+
+/* Why lines can't be appended to this file, in `why`; false: they can. */
+static bool is_unusable(const struct conf *c, const struct settings *s,
+                        const char *path, char why[PATH_MAX + 200])
+{
+    const char *slash = strrchr(path, '/');
+    char *folder = gr_strndup(path, (size_t)(slash - path) + (slash == path));
+    struct stat st;
+    bool there = stat(path, &st) == 0;
+
+    *why = 0;
+    if (is_same_file(folder, s->run_dir) ||
+        (is_same_file(folder, s->state_dir) && is_own_name(slash + 1)))
+        snprintf(why, PATH_MAX + 200,
+                 "%s belongs to Grapnel's own files (%s): name another file",
+                 path,
+                 is_same_file(folder, s->run_dir) ? "run_dir" : "state_dir");
+    else if (there && conf_has_file(c, path))
+        snprintf(why, PATH_MAX + 200,
+                 "%s is the configuration: name another file", path);
+    else if (there && S_ISDIR(st.st_mode))
+        snprintf(why, PATH_MAX + 200, "%s is a directory: name a file in it",
+                 path);
+    else if (there && (S_ISSOCK(st.st_mode) || S_ISBLK(st.st_mode)))
+        snprintf(why, PATH_MAX + 200, "%s is not a regular file", path);
+    else if (stat(folder, &st) != 0)
+        snprintf(why, PATH_MAX + 200, "%s: %s: run `mkdir -p` for it", folder,
+                 strerror(errno));
+    else if (faccessat(AT_FDCWD, there ? path : folder,
+                       there ? W_OK : W_OK | X_OK, AT_EACCESS) != 0)
+        snprintf(why, PATH_MAX + 200,
+                 "user %u can't write %s: %s: change its owner or its mode",
+                 (unsigned)geteuid(), there ? path : folder, strerror(errno));
+    free(folder);
+    return *why;
+}
+
+/* No error: a folder that is missing stops no process, and may come back. */
+static void check_log_errors(struct conf *c, const struct settings *s)
+{
+    char why[PATH_MAX + 200];
+
+    if (s->log_errors && strchr(s->log_errors, '/') && s->run_dir &&
+        s->state_dir && is_unusable(c, s, s->log_errors, why))
+        conf_warn_at(c, s->log_errors,
+                     "%s. Until then warnings and errors are on standard "
+                     "error only",
+                     why);
+}
+
 void settings_warn(struct conf *c, const struct settings *s)
 {
     check_addresses(c, s);
     for (size_t i = 0; i < s->endpoint_count; i++)
         check_lane(c, s, &s->endpoints[i]);
+    check_log_errors(c, s);
+    if (conf_good(c))
+        settings_warn_matches(c, s);
 }

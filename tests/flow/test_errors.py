@@ -1,14 +1,16 @@
 """What goes wrong at a start or on the command line: one clear sentence and
 the right exit code (sysexits.h)."""
 
+import json
 import os
 import pathlib
+import re
 import socket
 import subprocess
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "rig"))
-from rig import RigTest, main, program, wait_for
+from rig import RigTest, http_request, main, program, wait_for
 
 DAEMONS = ["ingress", "sequencer", "dlqd", "deliverer-1"]
 USAGE, UNAVAILABLE, STORAGE, CONFIG = 64, 69, 74, 78
@@ -220,33 +222,151 @@ class Errors(RigTest):
         self.assertEqual((billing["producer"], billing["provider"],
                           billing["wants"][0]["endpoints"]),
                          (True, None, ["books"]))
-        done = rig.cli_text("check", "--event", "-", "--source", "billing",
-                            stdin="{}")
-        self.assertEqual(done.returncode, 64)
-        self.assertIn("billing is a producer", done.stderr)
 
-    def test_a_private_address_is_named_before_and_after(self):
-        """check warns; the dead letter says which address, and which key."""
+    def test_what_no_one_sends_and_what_no_one_gets(self):
+        """A producer's types and workspaces are compared with subscriptions:
+        both ends of what can not meet are warned of, at their line."""
         rig = self.rig()
+        rig.config["producers"] = [
+            {"name": "billing", "tokens": ["t1"],
+             "types": ["invoice.*", "refund.*"], "workspaces": ["eu-*"]},
+            {"name": "unheard", "tokens": ["t2"], "types": ["x.*"]}]
         rig.config["endpoints"] = [
-            rig.endpoint("crm", allow_private=False),
-            rig.endpoint("books", allow_private=True, ordered="workspace")]
-        rig.config["retry_policies"][0].update(max_wait="6h", factor=100)
+            rig.endpoint("books", sources=["billing"],
+                         types=["invoice.paid", "invoce.void"]),
+            rig.endpoint("us", sources=["billing"], types=["invoice.*"],
+                         workspaces=["us-*"]),
+            rig.endpoint("crm", sources=["plane"])]
+        rig.config["routes"] = [
+            {"sources": ["billing"], "types": ["order.*"],
+             "endpoints": ["books"]}]
         rig.write_config()
         done = rig.cli_text("check")
-        self.assertEqual(done.returncode, 0)
-        self.assertIn("no errors, 2 warnings", done.stdout)
-        self.assertRegex(done.stderr, r"endpoints\[0\]\.url: warning: 127\.0"
-                         r"\.0\.1 is a private address.*allow_private: true")
-        self.assertRegex(done.stderr, r"endpoints\[1\]\.name: warning: .*"
-                         r"holds back those behind it for up to 1\.0 hours")
-        self.assertEqual(len(rig.cli("check")[0]["warnings"]), 2)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        places = [re.search(r":\d+:\d+: (\S+): warning: (.*)", line).groups()
+                  for line in done.stderr.splitlines()]
+        self.assertEqual([key for key, _ in places], [
+            "endpoints[0].types[1]", "endpoints[1].workspaces[0]",
+            "producers[0].types[1]", "producers[1].name",
+            "routes[0].types[0]"], done.stderr)  # in the order of the file
+        self.assertIn("invoce.void", places[0][1])
+        self.assertIn("no endpoint is subscribed to refund.*", places[2][1])
+        self.assertIn("5 warnings", done.stdout)
+        self.assertIn("producer billing → invoice.paid, invoce.void → books\n",
+                      done.stdout)
+        self.assertIn("endpoint us: no source or producer sends what it is "
+                      "subscribed to\n", done.stdout)
+        with self.subTest("what meets is not warned of"):
+            rig.config["producers"] = [
+                {"name": "billing", "tokens": ["t1"], "types": ["*.paid"],
+                 "workspaces": ["*-1"]}]
+            rig.config["endpoints"] = [
+                rig.endpoint("books", types=["invoice.*"], workspaces=["eu-*"],
+                             sources=["*"]),
+                rig.endpoint("crm", sources=["plane"])]
+            del rig.config["routes"]
+            rig.write_config()
+            self.assertEqual(rig.cli_text("check").stderr, "")
+
+    def test_an_event_of_a_producer(self):
+        """check --event says what /v1/events responds, and who gets it."""
+        rig = self.rig()
+        rig.config["producers"] = [
+            {"name": "billing", "tokens": ["token-one"], "types": ["invoice.*"],
+             "workspaces": ["acme"]}]
+        rig.config["endpoints"] = [
+            rig.endpoint("books", types=["invoice.*"],
+                         where={"json:/data/total": {"at_least": 10}}),
+            rig.endpoint("crm", sources=["plane"]),
+            rig.endpoint("audit", sources=["billing"])]
+        rig.write_config()
         rig.start()
-        rig.accept()
-        letter, = wait_for(lambda: rig.cli("dlq")[0], what="a dead letter")
-        self.assertEqual(letter["reason"], "blocked_address")
-        self.assertIn("127.0.0.1 is a private address", letter["last_error"])
-        self.assertIn("allow_private", letter["last_error"])
+
+        def check(event, *args):
+            return rig.cli_text("check", "--event", "-", "--source", "billing",
+                                *args, stdin=json.dumps(event))
+
+        def publish(event):
+            return http_request(
+                rig.door_port, "POST", "/v1/events", json.dumps(event).encode(),
+                {"Authorization": "Bearer token-one"})
+        good = {"type": "invoice.paid", "workspace": "acme",
+                "data": {"total": 12}, "id": "i-7"}
+        said = check(good)
+        self.assertEqual(said.returncode, 0, said.stderr)
+        self.assertIn("producer billing → invoice.paid → books, audit\n",
+                      said.stdout)
+        answer = json.loads(check(good, "--json").stdout)
+        status, _, accepted = publish(good)
+        self.assertEqual(status, 200, accepted)
+        accepted = json.loads(accepted)
+        self.assertEqual(
+            (answer["producer"], answer["type"], answer["workspace"],
+             answer["event_id"], answer["refused"], answer["endpoints"]),
+            (True, "invoice.paid", "acme", accepted["id"], None,
+             ["books", "audit"]))
+        self.assertIn("crm: no, its own: not source billing", said.stdout)
+        trace = rig.wait_status(accepted["id"])
+        self.assertEqual({d["endpoint"] for d in trace["deliveries"]},
+                         {"books", "audit"})
+        self.assertIn("crm: no, the event names others", check(
+            {**good, "endpoints": ["books"]}).stdout)
+        for wrong, status, words in (
+                ({**good, "type": "user.new"}, 403, "type"),
+                ({**good, "workspace": "other"}, 403, "workspace"),
+                ({**good, "endpoints": ["nobody"]}, 400, "nobody"),
+                ({**good, "dta": 1}, 400, "dta"),
+                ([good], 400, "object")):
+            with self.subTest(words):
+                said = check(wrong)
+                self.assertEqual(said.returncode, 1, said.stdout)
+                self.assertIn(f"refused with {status}", said.stdout)
+                self.assertIn(words, said.stdout)
+                self.assertEqual(publish(wrong)[0], status)
+        with self.subTest("a header names the type of a source's event only"):
+            said = check(good, "--type", "invoice.paid")
+            self.assertEqual(said.returncode, 64)
+            self.assertIn("--type", said.stderr)
+
+    def test_a_file_for_log_errors_that_can_not_be(self):
+        rig = self.rig()
+        folder = rig.folder / "logs"
+
+        def warned(path, *words):
+            rig.config["log"] = {"errors": str(path)}
+            rig.write_config()
+            said = rig.cli_text("check")
+            self.assertEqual(said.returncode, 0, said.stderr)
+            line, = said.stderr.splitlines()
+            self.assertIn(": log.errors: warning: ", line)
+            for word in words:
+                self.assertIn(word, line)
+
+        def good(path):
+            rig.config["log"] = {"errors": str(path)}
+            rig.write_config()
+            self.assertEqual(rig.cli_text("check").stderr, "")
+            self.assertFalse(pathlib.Path(path).exists())
+        warned("logs/errors.log", str(folder), "No such file or directory",
+               "mkdir")
+        folder.mkdir()
+        good("logs/errors.log")
+        warned("logs", "directory")
+        warned(rig.config_path.name, "grapnel.yaml", "configuration")
+        rig.state_dir.mkdir(exist_ok=True)
+        warned(rig.state_dir / "sequencer.db", "state_dir")
+        good("logs/errors.log")
+        with self.subTest("as another user"):
+            rig.folder.chmod(0o755)
+            folder.chmod(0o500)
+            self.addCleanup(folder.chmod, 0o700)
+            said = subprocess.run(
+                [program("grapnel"), "check", "-c", str(rig.config_path)],
+                user=65534 if not os.geteuid() else None, cwd="/",
+                stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                env={**os.environ, **rig.env})
+            self.assertIn("log.errors: warning: ", said.stderr)
+            self.assertIn("Permission denied", said.stderr)
 
     def test_the_example(self):
         """packaging/example.yaml is right, all of it."""

@@ -4,11 +4,12 @@ import itertools
 import json
 import os
 import pathlib
+import re
 import sys
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "rig"))
-from rig import RigTest, main, sign_plane, wait_for
+from rig import RigTest, main, program, sign_plane, wait_for
 
 
 class Reload(RigTest):
@@ -202,6 +203,47 @@ class Reload(RigTest):
         body = rig.plane_body()
         self.assertEqual(rig.post(body, source="new", headers=sign_plane(
             body, "plane_wh_9"))[0], 200)
+
+    def test_warnings_and_errors_are_the_same_lines_everywhere(self):
+        """check, check --running, reload, and the start of a process: warnings
+        too, each line with the whole path, line, column and key."""
+        rig = self.rig().start()
+        rig.config["endpoints"][0]["allow_private"] = False
+        rig.write_config()
+        warning = (f"{rig.config_path.resolve()}:")
+        relative = [program("grapnel"), "check", "-c", rig.config_path.name]
+        check = rig.run(*relative)
+        line, = check.stderr.splitlines()
+        self.assertRegex(line, rf"^{re.escape(warning)}\d+:\d+: endpoints\[0\]"
+                         r"\.url: warning: 127\.0\.0\.1 is a private address")
+        for command in (("check", "--running"), ("reload",)):
+            with self.subTest(command):
+                said = rig.cli_text(*command)
+                self.assertEqual((said.returncode, said.stderr),
+                                 (0, check.stderr))
+                rows, _ = self.rows(rig, *command)
+                self.assertEqual([r["warnings"] for r in rows.values()],
+                                 [[line]] * len(rows))
+        with self.subTest("a SIGHUP logs their number"):
+            rig["dlqd"].reload()
+            wait_for(lambda: "warnings=1" in rig["dlqd"].log())
+        rig.config["endpoints"][0].update(allow_private=True, max_in_flight=0)
+        rig.config["sources"].append(rig.config["sources"][0])
+        rig.write_config()
+        check = rig.run(*relative)
+        self.assertEqual(check.returncode, 78)
+        self.assertEqual([error.count(str(rig.config_path.resolve()))
+                          for error in check.stderr.splitlines()], [2, 1])
+        self.assertRegex(check.stderr, r"another source has this name "
+                         rf"\({re.escape(warning)}\d+:\d+\)")
+        with self.subTest("reload"):
+            self.assertTrue(rig.cli_text("reload").stderr.startswith(
+                check.stderr))
+        with self.subTest("the start of a process"):
+            start = rig.run(program("grapnel-dlqd"), "-c",
+                            rig.config_path.name)
+            self.assertEqual((start.returncode, start.stderr),
+                             (78, check.stderr))
 
     def test_a_header_may_be_in_a_file(self):
         rig = self.rig()

@@ -619,9 +619,13 @@ class Rig:
     def cli_text(self, *args, timeout=60, env=None, stdin=None):
         """The finished process: stdout, stderr, returncode."""
         command, *rest = args
+        return self.run(program("grapnel"), command, "-c", self.config_path,
+                        *rest, timeout=timeout, env=env, stdin=stdin)
+
+    def run(self, *command, timeout=60, env=None, stdin=None):
+        """Another program in the rig's folder: the finished process."""
         done = subprocess.run(
-            [program("grapnel"), command, "-c", str(self.config_path),
-             *map(str, rest)],
+            [*map(str, command)],
             cwd=self.folder, env={**os.environ, **self.env, **(env or {})},
             input=stdin, capture_output=True, text=True,
             timeout=timeout * SLOW)

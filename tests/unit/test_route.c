@@ -51,6 +51,30 @@ static void everything_else_stands_for_itself(void **state)
     assert_false(glob_match("issue.created", "issue.created2"));
 }
 
+static void patterns_meet_when_one_text_fits_both(void **state)
+{
+    static const char *const meet[][2] = {
+        {"*", "*"},          {"a", "a"},         {"a*", "*b"},
+        {"invoice.*", "*"},  {"*.paid", "inv*"}, {"a*c", "ab*bc"},
+        {"a*b", "ab"},       {"*aa", "a*"},      {"*x*", "a*b"},
+        {"a*b*c", "ab*c*c"}, {"eu-*", "*-1"},    {"", "*"},
+        {"**", ""},          {"a*", "a*b*c*d"}};
+    static const char *const never[][2] = {
+        {"a", "b"},         {"a*", "b*"},   {"*a", "*b"},     {"a", ""},
+        {"invoice.*", "x"}, {"a*b", "a*c"}, {"ab*", "aa*"},   {"*ba", "*aa"},
+        {"a*", ""},         {"a*b", "a"},   {"eu-*", "us-*"}, {"*x", "y"}};
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(meet); i++) {
+        assert_true(glob_meets(meet[i][0], meet[i][1]));
+        assert_true(glob_meets(meet[i][1], meet[i][0]));
+    }
+    for (size_t i = 0; i < COUNT_OF(never); i++) {
+        assert_false(glob_meets(never[i][0], never[i][1]));
+        assert_false(glob_meets(never[i][1], never[i][0]));
+    }
+}
+
 /* A pattern of many stars must not take for ever. */
 static void many_stars_are_no_trap(void **state)
 {
@@ -183,6 +207,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_star_stands_for_any_text),
         cmocka_unit_test(everything_else_stands_for_itself),
+        cmocka_unit_test(patterns_meet_when_one_text_fits_both),
         cmocka_unit_test(many_stars_are_no_trap),
         cmocka_unit_test(an_endpoint_without_wishes_gets_everything),
         cmocka_unit_test(a_disabled_endpoint_gets_nothing),

@@ -1,0 +1,338 @@
+/* check --event: what the pipeline would make of one body, by the code that the
+ * processes decide with: its type, its workspace, its endpoints. */
+#include "clock.h"
+#include "ctl.h"
+#include "facts.h"
+#include "json_text.h"
+#include "published.h"
+#include "route.h"
+#include "sample.h"
+#include "table.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { WHY_MAX_BYTES = 1024 * 1024 };
+
+/* By which of the two the event would come in. */
+struct sending {
+    const struct source *source;
+    const struct producer *producer;
+};
+
+static bool unknown_sender(const struct settings *s, const char *name)
+{
+    struct conf_near near = {.text = name};
+    char hint[100];
+
+    for (size_t i = 0; i < s->source_count; i++)
+        conf_near_try(&near, s->sources[i].name);
+    for (size_t i = 0; i < s->producer_count; i++)
+        conf_near_try(&near, s->producers[i].name);
+    complain(EXIT_USAGE, "the configuration has no source or producer \"%s\"%s",
+             name, conf_near_hint(&near, hint));
+    return false;
+}
+
+/* false: a sentence was printed. */
+static bool choose_sender(struct ctl *c, struct sending *by)
+{
+    const char *name = parsed_value(&c->parsed, "--source");
+    const struct settings *s = c->settings;
+
+    *by = (struct sending){0};
+    if (!name && s->source_count + s->producer_count != 1) {
+        complain(EXIT_USAGE,
+                 "which source? Say --source NAME: there are %zu sources and "
+                 "%zu producers",
+                 s->source_count, s->producer_count);
+        return false;
+    }
+    if (!name && s->source_count)
+        name = s->sources[0].name;
+    else if (!name)
+        name = s->producers[0].name;
+    by->source = settings_source(s, name);
+    by->producer = settings_producer(s, name);
+    if (!by->source && !by->producer)
+        return unknown_sender(s, name);
+    if (by->producer && parsed_value(&c->parsed, "--type")) {
+        complain(EXIT_USAGE,
+                 "%s is a producer, whose events name their type themselves: "
+                 "leave --type away",
+                 name);
+        return false;
+    }
+    return true;
+}
+
+/* [{"endpoint":"crm","wants":true,"why":"by its own subscription"}, …] */
+static json_t *routing_json(const struct settings *s, struct subject *subject,
+                            const struct published *published)
+{
+    json_t *out = json_array();
+
+    for (size_t i = 0; i < s->endpoint_count; i++) {
+        const char *name = s->endpoints[i].name;
+        struct buf why;
+        bool wants;
+
+        buf_init(&why, WHY_MAX_BYTES);
+        wants = route_wants(s, &s->endpoints[i], subject, &why);
+        if (published && !published_for(published, name)) {
+            wants = false;
+            buf_reset(&why);
+            buf_puts(&why, "the event names others in `endpoints`");
+        }
+        json_array_append_new(
+            out,
+            json_pack("{s:s, s:b, s:o}", "endpoint", name, "wants", (int)wants,
+                      "why", json_text((struct bytes){why.data, why.len})));
+        buf_fini(&why);
+    }
+    return out;
+}
+
+static json_t *endpoints_json(const json_t *routing)
+{
+    json_t *out = json_array(), *r;
+    size_t i;
+
+    json_array_foreach(routing, i,
+                       r) if (json_is_true(json_object_get(r, "wants")))
+        json_array_append(out, json_object_get(r, "endpoint"));
+    return out;
+}
+
+static json_t *source_event_json(struct ctl *c, const struct source *source,
+                                 const struct sample *sample)
+{
+    struct bytes headers = {sample->headers.data, sample->headers.len};
+    struct bytes body = {sample->body.data, sample->body.len};
+    struct subject subject = {.source = source->name,
+                              .provider = source->provider,
+                              .headers = headers,
+                              .body = body};
+    struct facts f;
+    json_t *out, *routing;
+
+    facts_read(&f, source, headers, body);
+    subject.id = f.id.len ? f.id.data : NULL;
+    subject.type = f.type.data;
+    subject.workspace = f.workspace.data;
+    routing = *f.refused ? json_array()
+                         : routing_json(c->settings, &subject, NULL);
+    out = json_pack(
+        "{s:s, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "source", source->name,
+        "producer", 0, "id", f.id.len ? json_text_of(f.id.data) : json_null(),
+        "type", json_text_of(f.type.data), "workspace",
+        json_text_of(f.workspace.data), "refused", json_text_or_null(f.refused),
+        "dedupe", facts_dedupe(&f, source, headers, body), "endpoints",
+        endpoints_json(routing), "routing", routing);
+    subject_fini(&subject);
+    facts_fini(&f);
+    return out;
+}
+
+/* Why /v1/events would refuse the object, and its status; 0: it takes it. */
+static int judge_published(const struct settings *s, const struct producer *by,
+                           struct bytes body, struct published *p,
+                           struct published_wrong *w)
+{
+    if (published_read(p, body, w) != GR_OK)
+        return 400;
+    switch (published_judge(p, s, by, w)) {
+    case PUBLISHED_GOOD:
+        return 0;
+    case PUBLISHED_UNKNOWN:
+        return 400;
+    case PUBLISHED_TYPE_FORBIDDEN:
+    case PUBLISHED_WORKSPACE_FORBIDDEN:
+        break;
+    }
+    return 403;
+}
+
+/* `refused` is null, or the sentence that the producer gets with `status`. */
+static json_t *published_json(const struct settings *s,
+                              const struct producer *by, struct bytes body)
+{
+    struct published_wrong w;
+    struct published p;
+    int status = judge_published(s, by, body, &p, &w);
+    struct subject subject = {.source = by->name,
+                              .id = p.id,
+                              .type = p.type,
+                              .workspace = p.workspace,
+                              .headers = {"", 0},
+                              .body = body};
+    json_t *routing = status ? json_array() : routing_json(s, &subject, &p);
+    char id[EVENT_ID_BYTES + 1] = "", *why = NULL;
+    json_t *out;
+
+    if (!status && p.id)
+        published_event_id(id, by->name, (struct bytes){p.id, strlen(p.id)});
+    if (status)
+        why = gr_printf("%s%s%s", w.field, *w.field ? ": " : "the body ",
+                        w.why);
+    out = json_pack("{s:s, s:b, s:o, s:o, s:o, s:o, s:i, s:o, s:o, s:o}",
+                    "source", by->name, "producer", 1, "id", json_text_of(p.id),
+                    "event_id", json_text_or_null(id), "type",
+                    json_text_of(p.type), "workspace",
+                    json_text_of(p.workspace), "status", status ? status : 200,
+                    "refused", json_text_of(why), "endpoints",
+                    endpoints_json(routing), "routing", routing);
+    free(why);
+    subject_fini(&subject);
+    published_fini(&p);
+    return out;
+}
+
+/* ---- for people ---- */
+
+static void print_dedupe(const json_t *event)
+{
+    json_t *key, *value;
+    const char *name;
+    size_t i;
+
+    json_array_foreach(json_object_get(event, "dedupe"), i, key)
+    {
+        printf("%s", i ? "           or  " : "repeat if   ");
+        json_object_foreach(json_object_get(key, "keys"), name, value)
+        {
+            char *safe = harmless(json_is_string(value)
+                                      ? json_string_value(value)
+                                      : "(not in this file)");
+
+            printf("%s=%s ", name, safe);
+            free(safe);
+        }
+        printf("was seen before\n");
+    }
+    if (!json_array_size(json_object_get(event, "dedupe")))
+        printf("repeat if   never: nothing tells it from another\n");
+}
+
+static void print_routing(const json_t *event)
+{
+    json_t *r;
+    size_t i;
+
+    json_array_foreach(json_object_get(event, "routing"), i, r)
+    {
+        bool wants = json_is_true(json_object_get(r, "wants"));
+
+        printf("%s %s: %s, %s\n", i ? "           " : "endpoints  ",
+               text_of(r, "endpoint"), wants ? "yes" : "no", text_of(r, "why"));
+    }
+}
+
+static void print_event(const json_t *event)
+{
+    char *endpoints = join_texts(json_object_get(event, "endpoints"), SIZE_MAX);
+    const char *id = text_of(event, "id");
+    const char *source = text_of(event, "source");
+    const char *type = text_of(event, "type");
+
+    printf("source %s → %s → %s\n\n", source, *type ? type : "?",
+           *endpoints ? endpoints : "no endpoint");
+    printf("id          %s\n", *id ? id : "none in this file");
+    printf("type        %s\n", type);
+    printf("workspace   %s\n", text_of(event, "workspace"));
+    print_dedupe(event);
+    if (*text_of(event, "refused"))
+        printf("endpoints   none: it is refused, and becomes a dead letter: "
+               "%s\n",
+               text_of(event, "refused"));
+    else if (json_array_size(json_object_get(event, "routing")))
+        print_routing(event);
+    else
+        printf("endpoints   none: the configuration has no endpoint\n");
+    free(endpoints);
+}
+
+static void print_published(const json_t *event)
+{
+    char *endpoints = join_texts(json_object_get(event, "endpoints"), SIZE_MAX);
+    const char *id = text_of(event, "id");
+    const char *source = text_of(event, "source");
+    const char *type = text_of(event, "type");
+
+    if (*text_of(event, "refused")) {
+        printf("producer %s → refused with %lld: %s\n", source,
+               (long long)json_integer_value(json_object_get(event, "status")),
+               text_of(event, "refused"));
+    } else {
+        printf("producer %s → %s → %s\n\n", source, type,
+               *endpoints ? endpoints : "no endpoint");
+        if (*id)
+            printf("id          %s, by its idempotency key %s: a request with "
+                   "this key gets this event\n",
+                   text_of(event, "event_id"), id);
+        else
+            printf("id          a new one for each request: the object has no "
+                   "\"id\" (a header Idempotency-Key is as good)\n");
+        printf("type        %s\n", type);
+        printf("workspace   %s\n", text_of(event, "workspace"));
+        print_routing(event);
+    }
+    free(endpoints);
+}
+
+/* Takes `event` over. */
+static int print(const struct ctl *c, json_t *event)
+{
+    bool producer = json_is_true(json_object_get(event, "producer"));
+    int code = producer && *text_of(event, "refused") ? EXIT_REFUSED : 0;
+
+    if (c->json) {
+        print_json(event);
+        return code;
+    }
+    if (producer)
+        print_published(event);
+    else
+        print_event(event);
+    json_decref(event);
+    return code;
+}
+
+/* As the source's provider would send this body. */
+static int check_sample(struct ctl *c, const struct source *source,
+                        struct bytes body)
+{
+    struct wish wish = {.type = parsed_value(&c->parsed, "--type"),
+                        .has_body = true,
+                        .given = body,
+                        .now_ms = now_ms()};
+    struct sample sample;
+    char why[200];
+    int code;
+
+    if (sample_make(&sample, source, &wish, why) == GR_OK)
+        code = print(c, source_event_json(c, source, &sample));
+    else
+        code = complain(EXIT_REFUSED, "%s", why);
+    sample_fini(&sample);
+    return code;
+}
+
+int check_event(struct ctl *c, const char *file)
+{
+    struct sending by;
+    struct bytes body;
+    char *text;
+    int code;
+
+    if (!choose_sender(c, &by))
+        return EXIT_USAGE;
+    text = read_file(file, SAMPLE_BODY_BYTES, &body.n);
+    if (!text)
+        return EXIT_REFUSED;
+    body.p = text;
+    code = by.source ? check_sample(c, by.source, body)
+                     : print(c, published_json(c->settings, by.producer, body));
+    free(text);
+    return code;
+}
