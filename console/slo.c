@@ -36,12 +36,13 @@ const struct metric_family console_families[] = {
                        .help = "delivered of all that ended, last hour; goal "
                                "0.999",
                        .per = PER},
-    [F_SLO_P95] = {.name = "grapnel_slo_end_to_end_p95_seconds",
-                   .kind = METRIC_GAUGE,
-                   .unit = "seconds",
-                   .help = "from the door to the endpoint's 2xx, last hour; "
-                           "goal 5",
-                   .per = PER},
+    [F_SLO_P95] =
+        {.name = "grapnel_slo_end_to_end_p95_seconds",
+         .kind = METRIC_GAUGE,
+         .unit = "seconds",
+         .help = "from the HTTP request to the endpoint's 2xx, last hour; "
+                 "goal 5",
+         .per = PER},
     [F_SLO_P99] = {.name = "grapnel_slo_end_to_end_p99_seconds",
                    .kind = METRIC_GAUGE,
                    .unit = "seconds",

@@ -24,14 +24,16 @@
       "events that are accepted and not yet taken by the sequencer, and "  \
       "deliveries that are neither delivered nor dead")                    \
     A(OLDEST_WAITING, "oldest_waiting", SECONDS, "", 0,                    \
-      "how long the oldest delivery has been open")                        \
+      "how long the oldest delivery has been open, since its event was "   \
+      "accepted or a person sent it again")                                \
     A(DELIVERY_FAILURE_RATE, "delivery_failure_rate", PART, "endpoint", 1, \
       "failed attempts of all attempts within `window`")                   \
     A(RETRY_FAILURE_RATE, "retry_failure_rate", PART, "endpoint", 1,       \
       "failed retries of all retries within `window`")                     \
     A(E2E_P95, "e2e_latency_p95", SECONDS, "", 1,                          \
       "95 of 100 deliveries within `window` took at most this, from the "  \
-      "door to the endpoint's answer")                                     \
+      "HTTP request to the endpoint's response; what waited for a person " \
+      "or the guard is not counted")                                       \
     A(OPEN_GAPS, "open_gaps", NUMBER, "", 0,                               \
       "missing sequence numbers that are waited for")                      \
     A(HALTED_LANES, "halted_lanes", NUMBER, "", 0,                         \

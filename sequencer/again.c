@@ -75,6 +75,7 @@ gr_rc intake_again(struct sequencer *q, int64_t n, int64_t life)
         again_fini(q, &a);
         return GR_REFUSE;
     }
+    a.ev.reopened_ms = q->d.loop.now_ms;
     if (a.has_body && was_ignored) {
         t.source = settings_source(q->d.settings, a.ev.source);
         t.forced = t.released = true;
@@ -115,6 +116,7 @@ gr_rc intake_release(struct sequencer *q, const char *id, const char *who,
     } else if (!a.has_body) {
         snprintf(why, 200, "the body of %.60s is no longer kept", id);
     } else {
+        a.ev.reopened_ms = q->d.loop.now_ms;
         again(q, &t);
         note_release(q, id, who);
         q->metrics[METRIC_LET_THROUGH]++;

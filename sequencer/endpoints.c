@@ -116,13 +116,19 @@ static void put_held(const struct endpoint *e, char *out, size_t n)
         snprintf(out, n, "its address or URL cannot be used for any event");
 }
 
+void endpoint_resumed(struct sequencer *q, struct endpoint *e)
+{
+    e->resumed_ms = q->d.loop.now_ms;
+    e->changed = true;
+}
+
 void endpoint_end_hold(struct sequencer *q, struct endpoint *e)
 {
     if (!e->held_ms)
         return;
     e->paused_ms = endpoint_paused_ms(e, q->d.loop.now_ms);
     e->held_ms = e->held_status = 0;
-    e->changed = true;
+    endpoint_resumed(q, e);
     log_info(NULL, "an endpoint is no longer held", LS("endpoint", e->name));
 }
 
@@ -284,6 +290,7 @@ void endpoints_work(struct sequencer *q)
                                            .healthy = e->healthy,
                                            .held_ms = e->held_ms,
                                            .held_status = e->held_status,
+                                           .resumed_ms = e->resumed_ms,
                                            .gone_after = e->gone_after});
     }
     q->metrics[METRIC_LANES_HALTED] = halts;
@@ -464,7 +471,8 @@ json_t *endpoints_resume(void *self, json_t *args, char why[200])
         e->since_ms = 0;
         *e->why = 0;
         forget_failing(e);
-        e->changed = e->waiting = q->place = true;
+        endpoint_resumed(q, e);
+        e->waiting = q->place = true;
         note_act(q, e, "resumed by ", who_of(args));
         log_info(NULL, "an endpoint is resumed", LS("endpoint", e->name));
     }

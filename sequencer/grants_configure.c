@@ -96,6 +96,9 @@ void grants_configure(struct sequencer *q, const struct settings *s)
         struct endpoint *e = &q->endpoints[i];
 
         e->waiting = true;
+        if (e->was_off && e->settings && e->settings->enabled)
+            endpoint_resumed(q, e);
+        e->was_off = e->settings && !e->settings->enabled;
         if (!e->settings && !e->gone_after)
             grants_note_gone(q, e);
         lanes_configure(q, e);

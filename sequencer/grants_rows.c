@@ -126,6 +126,7 @@ static void on_endpoint_row(void *arg, const struct endpoint_row *r)
     e->healthy = r->healthy;
     e->held_ms = r->held_ms;
     e->held_status = r->held_status;
+    e->resumed_ms = r->resumed_ms;
     e->warned = r->warned;
     e->paused_ms = r->paused_ms;
     e->gone_after = r->gone_after;

@@ -266,7 +266,8 @@ static void take_part(struct sequencer *q, const struct event_row *request,
 {
     struct event_row ev = {.source = request->source,
                            .received_ms = request->received_ms,
-                           .taken_ms = q->d.loop.now_ms};
+                           .taken_ms = q->d.loop.now_ms,
+                           .reopened_ms = request->reopened_ms};
     struct subject subject = {
         .source = whole->source, .headers = whole->headers, .body = body};
     char id[EVENT_ID_BYTES + 1];
@@ -492,6 +493,7 @@ static gr_rc take_message(struct sequencer *q, const struct wire_accepted *m,
     ev.source = subject.source = source;
     ev.received_ms = m->received_ms;
     ev.taken_ms = q->d.loop.now_ms;
+    ev.reopened_ms = replayed ? q->d.loop.now_ms : 0;
     ev.n = intake_number(q);
     q->metrics[METRIC_TAKEN]++;
     take_it(q, &(struct taking){.ev = &ev,

@@ -82,6 +82,7 @@ void lanes_unhalt(struct sequencer *q, struct endpoint *e, int64_t event,
     if (!e->halts || !store_unhalt(q->lanes, event, e->id))
         return;
     e->halts--;
+    endpoint_resumed(q, e);
     log_info(NULL, "a halted lane goes on", LS("endpoint", e->name),
              LI("lane", lane));
     lanes_freed(q, e, lane);
@@ -130,6 +131,7 @@ void lanes_configure(struct sequencer *q, struct endpoint *e)
     if (e->halts && !halting) { /* nothing halts its lanes any more */
         store_unhalt_all(q->lanes, e->id);
         e->halts = 0;
+        endpoint_resumed(q, e);
         set_ordered(e, -1);
     }
     if (!e->settings || e->ordered == (int)ordered(e))

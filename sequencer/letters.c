@@ -268,7 +268,8 @@ static void tell_again(struct sequencer *q, const struct wire_requeued *m,
     } else if (d->life <= (int64_t)m->life) {
         /* Open, with a death behind it that we do not know of: it goes on as
          * the life after, and its end is that one's. */
-        store_life_set(q->store, d->event, d->endpoint, (int64_t)m->life + 1);
+        store_life_set(q->store, d->event, d->endpoint, (int64_t)m->life + 1,
+                       q->d.loop.now_ms);
     }
 }
 

@@ -78,8 +78,12 @@ static const struct metric_family families[] = {
     [FAMILY_END_TO_END] = {.name = "grapnel_end_to_end_seconds",
                            .kind = METRIC_HISTOGRAM,
                            .unit = "seconds",
-                           .help = "from the door to the endpoint's 2xx; "
-                                   "requeued letters are not in it",
+                           .help = "from the HTTP request to the endpoint's "
+                                   "2xx; not of what waited for a person or "
+                                   "the guard: dead letters that were "
+                                   "retried, events that were sent again, "
+                                   "endpoints that were paused, disabled, off "
+                                   "or held, halted lanes",
                            .labels = {"endpoint"},
                            .per = 1000,
                            .bounds = metric_latency_bounds_ms},
@@ -92,7 +96,9 @@ static const struct metric_family families[] = {
     [FAMILY_OLDEST] = {.name = "grapnel_oldest_open_seconds",
                        .kind = METRIC_GAUGE,
                        .unit = "seconds",
-                       .help = "since the oldest event of these was accepted",
+                       .help =
+                           "since the oldest of these was accepted, or since "
+                           "a person sent it again",
                        .per = 1000},
     [FAMILY_DISABLED] = {.name = "grapnel_endpoint_disabled",
                          .kind = METRIC_GAUGE,

@@ -2,29 +2,31 @@
 #include "ulid.h"
 #include <string.h>
 
-/* Our own ids are made from the time of acceptance, so no row is read for it. An
- * id that was made from something else tells no time that is near. */
-static bool accepted_at(const char *event_id, int64_t *ms)
+/* Most ids are made from the time of acceptance, so that no row is read for it; one
+ * that is made from an idempotency key is not. */
+static int64_t accepted_ms(struct sequencer *q, int64_t event, const char *id)
 {
+    struct event_row ev;
     struct ulid u;
+    int64_t ms = 0;
 
-    if (strncmp(event_id, "evt_", 4) != 0 ||
-        ulid_resume(&u, event_id + 4) != GR_OK)
-        return false;
-    *ms = (int64_t)u.ms;
-    return true;
+    if (strncmp(id, "evt_", 4) == 0 && ulid_resume(&u, id + 4) == GR_OK)
+        return (int64_t)u.ms;
+    if (store_event(q->store, event, &ev))
+        ms = ev.received_ms;
+    store_done(q->store);
+    return ms;
 }
 
-void measure_delivered(struct sequencer *q, const char *event_id,
-                       const char *endpoint, int64_t at_ms)
+void measure_delivered(struct sequencer *q, const struct endpoint *e,
+                       int64_t event, const char *event_id, int64_t at_ms)
 {
-    int64_t accepted_ms;
+    int64_t ms = accepted_ms(q, event, event_id);
 
-    if (!accepted_at(event_id, &accepted_ms) ||
-        at_ms - accepted_ms > q->d.settings->history_keep_ms)
+    if (ms < e->resumed_ms || at_ms - ms > q->d.settings->history_keep_ms)
         return;
-    series_observe(METRIC_SERIES(q->d.metrics, FAMILY_END_TO_END, endpoint),
-                   at_ms > accepted_ms ? at_ms - accepted_ms : 0);
+    series_observe(METRIC_SERIES(q->d.metrics, FAMILY_END_TO_END, e->name),
+                   at_ms > ms ? at_ms - ms : 0);
 }
 
 static void measure_endpoints(struct sequencer *q)
@@ -43,24 +45,30 @@ static void measure_endpoints(struct sequencer *q)
     }
 }
 
+/* Since when the delivery that has been open for longest has been; 0: none is. */
+static int64_t open_since_ms(struct sequencer *q, const struct open_figures *f)
+{
+    int64_t since_ms = f->reopened_ms;
+    struct event_row ev;
+
+    if (f->oldest_unopened && store_event(q->store, f->oldest_unopened, &ev) &&
+        (!since_ms || ev.received_ms < since_ms))
+        since_ms = ev.received_ms;
+    store_done(q->store);
+    return since_ms;
+}
+
 void measure(void *self)
 {
     struct sequencer *q = self;
-    int64_t counts[DELIVERY_DELIVERED] = {0}, oldest;
-    struct event_row ev;
+    struct open_figures open = store_open_figures(q->store);
+    int64_t since_ms = open_since_ms(q, &open), now = q->d.loop.now_ms;
 
     measure_endpoints(q);
-    oldest = store_open_counts(q->store, counts, DELIVERY_DELIVERED);
     for (int i = 0; i < DELIVERY_DELIVERED; i++)
         series_set(
             METRIC_SERIES(q->d.metrics, FAMILY_OPEN, delivery_status_name(i)),
-            counts[i]);
-    if (!oldest) {
-        series_set(METRIC_SERIES(q->d.metrics, FAMILY_OLDEST, NULL), 0);
-        return;
-    }
-    if (store_event(q->store, oldest, &ev))
-        series_set(METRIC_SERIES(q->d.metrics, FAMILY_OLDEST, NULL),
-                   q->d.loop.now_ms - ev.received_ms);
-    store_done(q->store);
+            open.counts[i]);
+    series_set(METRIC_SERIES(q->d.metrics, FAMILY_OLDEST, NULL),
+               since_ms && since_ms < now ? now - since_ms : 0);
 }

@@ -96,6 +96,7 @@ void replay_wake(struct sequencer *q, struct delivery_row *d,
     d->earlier = d->attempts;
     d->grant = d->out_n = 0;
     d->first_ms = d->next_ms = d->paused_ms = 0;
+    d->reopened_ms = q->d.loop.now_ms;
     if (!act)
         d->error = d->reason = "";
     d->deliverer = "";
@@ -117,7 +118,8 @@ static void give(struct again *a, struct endpoint *e)
                              .status = DELIVERY_WAITING,
                              .lane = lanes_of(e, ws),
                              .place = q->next_place++,
-                             .act = a->act};
+                             .act = a->act,
+                             .reopened_ms = q->d.loop.now_ms};
 
     d.behind = lanes_busy(q, e, d.lane);
     e->waiting = e->waiting || !d.behind;

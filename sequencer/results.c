@@ -114,8 +114,8 @@ static void on_delivered(struct sequencer *q, struct coming *c)
     if (!c->dropped && !was_dead)
         c->d.grant = 0;
     q->metrics[METRIC_DELIVERED]++;
-    if (c->d.life <= 1 && !c->d.act)
-        measure_delivered(q, c->id, c->e->name,
+    if (!c->d.reopened_ms)
+        measure_delivered(q, c->e, c->d.event, c->id,
                           c->r->at_ms + c->r->duration_ms);
     log_debug(c->id, "delivered", LS("endpoint", c->e->name),
               LI("attempts", c->d.attempts));

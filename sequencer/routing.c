@@ -20,7 +20,8 @@ void routing_give(struct sequencer *q, struct endpoint *e,
                              .place = place,
                              .life = life,
                              .act = act,
-                             .sent = act != 0};
+                             .sent = act != 0,
+                             .reopened_ms = ev->reopened_ms};
 
     if (ev->sequence)
         d.previous = workspace_routed(ws, e->id, ev->sequence);

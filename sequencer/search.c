@@ -16,7 +16,7 @@ enum {
     LIMIT_MOST = 1000,
     LOOK_MOST = 5000,      /* rows looked at, some 10 ms */
     SKIP_MOST = 1500,      /* blocks passed over, some 10 ms */
-    COUNTED_MOST = 100000, /* by store_open_counts() */
+    COUNTED_MOST = 100000, /* by store_open_figures() */
     ANY = -1,
 };
 
@@ -105,15 +105,16 @@ static bool read_wanted(struct wanted *w, json_t *args, char why[200])
 /* Only what is open is wanted: where the oldest of it is. */
 static void from_oldest_open(struct sequencer *q, struct wanted *w)
 {
-    int64_t counts[DELIVERY_DELIVERED] = {0}, all = 0, oldest;
+    struct open_figures open;
+    int64_t all = 0;
 
     if (w->least)
         return;
-    oldest = store_open_counts(q->store, counts, DELIVERY_DELIVERED);
+    open = store_open_figures(q->store);
     for (int i = 0; i < DELIVERY_DELIVERED; i++)
-        all += counts[i];
-    w->least = !oldest              ? INT64_MAX
-               : all < COUNTED_MOST ? oldest
+        all += open.counts[i];
+    w->least = !open.oldest         ? INT64_MAX
+               : all < COUNTED_MOST ? open.oldest
                                     : 1; /* not all of them were seen */
 }
 

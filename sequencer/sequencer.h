@@ -182,7 +182,11 @@ struct endpoint {
     int64_t held_ms;     /* wall: its home holds it (deliverer/hold.h); 0 */
     int64_t held_status; /* the status it refuses everything with; 0: none */
     int64_t paused_ms;   /* paused, disabled or held in all, before now */
-    bool changed;        /* one of these (or `ordered`) in this turn */
+    /* Wall: when a pause, a hold or a halt of it last ended; 0. What was accepted
+     * before may have waited for that, and is no latency. */
+    int64_t resumed_ms;
+    bool was_off; /* in this start: it had `enabled: false` */
+    bool changed; /* one of these (or `ordered`) in this turn */
     struct tally_minute minutes[MINUTES_KEPT];
 };
 
@@ -337,6 +341,8 @@ bool endpoint_is_on(const struct endpoint *e);
 void endpoint_note_hold(struct sequencer *q, struct endpoint *e,
                         const struct wire_result *r);
 void endpoint_end_hold(struct sequencer *q, struct endpoint *e);
+/* What held its deliveries back, a person or the guard, has just ended. */
+void endpoint_resumed(struct sequencer *q, struct endpoint *e);
 /* How long it was paused, disabled or held in all. */
 int64_t endpoint_paused_ms(const struct endpoint *e, int64_t at_ms);
 void endpoint_answered(struct sequencer *q, struct endpoint *e, bool delivered,
@@ -404,9 +410,9 @@ json_t *trace_event(void *self, json_t *args, char why[200]);
 
 /* measure.c: what takes a look at the rows, once per metrics.interval */
 void measure(void *self);
-/* A delivery was delivered at `at_ms`. */
-void measure_delivered(struct sequencer *q, const char *event_id,
-                       const char *endpoint, int64_t at_ms);
+/* A delivery that nobody has reopened was delivered at `at_ms` (wall). */
+void measure_delivered(struct sequencer *q, const struct endpoint *e,
+                       int64_t event, const char *event_id, int64_t at_ms);
 
 /* show.c */
 const char *delivery_status_name(int status);

@@ -9,7 +9,8 @@ extern const char sequencer_store_sql[], sequencer_parts_sql[],
     sequencer_order_sql[], sequencer_replay_sql[], sequencer_streams_sql[],
     sequencer_answers_sql[], sequencer_gone_sql[], sequencer_digests_sql[],
     sequencer_transitions_sql[], sequencer_letters_sql[],
-    sequencer_health_sql[], sequencer_guard_sql[], sequencer_delivery_ids_sql[];
+    sequencer_health_sql[], sequencer_guard_sql[], sequencer_delivery_ids_sql[],
+    sequencer_reopened_sql[];
 
 static const char *const steps[] = {
     sequencer_store_sql,   proto_hop_sql,
@@ -18,7 +19,8 @@ static const char *const steps[] = {
     sequencer_answers_sql, sequencer_gone_sql,
     sequencer_digests_sql, sequencer_transitions_sql,
     sequencer_letters_sql, sequencer_health_sql,
-    sequencer_guard_sql,   sequencer_delivery_ids_sql};
+    sequencer_guard_sql,   sequencer_delivery_ids_sql,
+    sequencer_reopened_sql};
 const struct db_schema sequencer_schema = {
     .steps = steps, .count = COUNT_OF(steps), .table = "workspaces"};
 
@@ -37,7 +39,7 @@ static const struct db_statement statements[] = {
     {AT(endpoints),
      "SELECT id, name, home, grant_id, config, ordered, state, since_ms, why, "
      "failing_ms, warned, paused_ms, gone_after, failing_for_ms, "
-     "healthy, held_ms, held_status FROM endpoints "
+     "healthy, held_ms, held_status, resumed_ms FROM endpoints "
      "ORDER BY id"},
     {AT(endpoint_add), "INSERT INTO endpoints(name) VALUES(?) RETURNING id"},
     {AT(endpoint_set), "UPDATE endpoints SET home = ?2, grant_id = ?3, config "
@@ -45,8 +47,8 @@ static const struct db_statement statements[] = {
     {AT(endpoint_state),
      "UPDATE endpoints SET ordered = ?2, state = ?3, since_ms = ?4, why = ?5, "
      "failing_ms = ?6, warned = ?7, paused_ms = ?8, gone_after = ?9, "
-     "failing_for_ms = ?10, healthy = ?11, held_ms = ?12, held_status = ?13 "
-     "WHERE id = ?1"},
+     "failing_for_ms = ?10, healthy = ?11, held_ms = ?12, held_status = ?13, "
+     "resumed_ms = ?14 WHERE id = ?1"},
     /* The highest id stays, so that none is given twice. */
     {AT(endpoints_forget),
      "DELETE FROM endpoints WHERE gone_after > 0 AND grant_id = 0 AND "
@@ -166,7 +168,8 @@ void store_endpoints(struct store *s, endpoint_fn *fn, void *arg)
                                        .failing_for_ms = col_i64(q, 13),
                                        .healthy = col_i64(q, 14) != 0,
                                        .held_ms = col_i64(q, 15),
-                                       .held_status = col_i64(q, 16)});
+                                       .held_status = col_i64(q, 16),
+                                       .resumed_ms = col_i64(q, 17)});
     db_done(q);
 }
 
@@ -203,6 +206,7 @@ void store_endpoint_state(struct store *s, const struct endpoint_row *e)
     bind_i64(q, 11, e->healthy);
     bind_i64(q, 12, e->held_ms);
     bind_i64(q, 13, e->held_status);
+    bind_i64(q, 14, e->resumed_ms);
     db_run(s->db, q);
 }
 

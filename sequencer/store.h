@@ -34,6 +34,9 @@ struct event_row {
     const char *gap;   /* let go past these numbers, "3-5" */
     const char *note;  /* what order.observe saw, and the like */
     int64_t let_go_ms; /* 0: it went at once, or has not gone */
+    /* When a person sent it again, after it was refused or a duplicate; 0. Its
+     * deliveries are as old as that. */
+    int64_t reopened_ms;
 };
 
 /* Of one that was routed: a delivery is open; all are final, or it has none; all
@@ -99,6 +102,7 @@ struct endpoint_row {
     int64_t failing_for_ms;
     bool healthy;
     int64_t held_ms, held_status;
+    int64_t resumed_ms;
 };
 
 typedef void endpoint_fn(void *arg, const struct endpoint_row *e);
@@ -133,7 +137,8 @@ struct delivery_row {
     int64_t paused_ms; /* its endpoint's, at first_ms */
     uint64_t act;      /* replay.sql */
     int64_t died;
-    bool sent; /* an attempt may have reached the endpoint */
+    bool sent;           /* an attempt may have reached the endpoint */
+    int64_t reopened_ms; /* when a person sent it again; 0: nobody did */
 };
 
 void store_delivery_add(struct store *s, const struct delivery_row *d);
@@ -143,17 +148,23 @@ bool store_delivery(struct store *s, int64_t event, int64_t endpoint,
 void store_delivery_done(struct store *s);
 /* All but event, endpoint, previous and place. */
 void store_delivery_set(struct store *s, const struct delivery_row *d);
-/* How many deliveries have each status below `n`, of the first 100000 that are
- * open, and the oldest event of these; 0: there are none. */
-int64_t store_open_counts(struct store *s, int64_t *counts, int n);
+/* Of the first 100000 deliveries that wait, and of as many that are out. */
+struct open_figures {
+    int64_t counts[DELIVERY_DELIVERED]; /* by status */
+    int64_t oldest;                     /* event; 0: there is none */
+    int64_t oldest_unopened; /* of those that nobody has reopened; 0 */
+    int64_t reopened_ms;     /* when the first of the others was; 0 */
+};
+struct open_figures store_open_figures(struct store *s);
 /* Given out: status, grant, number. */
 void store_delivery_out(struct store *s, int64_t event, int64_t endpoint,
                         int status, uint64_t grant, uint64_t out_n);
 /* Its next attempt is due at `next_ms`. */
 void store_delivery_due(struct store *s, int64_t event, int64_t endpoint,
                         int64_t next_ms);
+/* It is in this generation, since a person sent it again. */
 void store_life_set(struct store *s, int64_t event, int64_t endpoint,
-                    int64_t life);
+                    int64_t life, int64_t reopened_ms);
 /* No delivery of this event is open, it is not held back, and no repeat that may
  * be let through. */
 /* Of all deliveries of one event. */

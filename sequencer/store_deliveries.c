@@ -5,7 +5,8 @@
 #define DELIVERY_COLUMNS                                                   \
     "event, endpoint, status, grant_id, out_n, life, previous, attempts, " \
     "earlier, first_ms, next_ms, at_ms, duration_ms, http_status, error, " \
-    "reason, deliverer, lane, place, behind, paused_ms, act, died, sent"
+    "reason, deliverer, lane, place, behind, paused_ms, act, died, sent, " \
+    "reopened_ms"
 
 #define AT(field) offsetof(struct store, field)
 
@@ -13,7 +14,7 @@ static const struct db_statement statements[] = {
     {AT(delivery_add),
      "INSERT INTO deliveries(event, endpoint, status, "
      "grant_id, out_n, previous, lane, place, behind, act, "
-     "life, sent) VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"},
+     "life, sent, reopened_ms) VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"},
     {AT(delivery), "SELECT " DELIVERY_COLUMNS
                    " FROM deliveries WHERE event = ? AND endpoint = ?"},
     {AT(delivery_set),
@@ -21,26 +22,30 @@ static const struct db_statement statements[] = {
      "attempts = ?7, earlier = ?8, first_ms = ?9, next_ms = ?10, at_ms = ?11, "
      "duration_ms = ?12, http_status = ?13, error = ?14, reason = ?15, "
      "deliverer = ?16, lane = ?17, behind = ?18, paused_ms = ?19, act = ?20, "
-     "died = ?21, sent = ?22 WHERE event = ?1 AND endpoint = ?2"},
+     "died = ?21, sent = ?22, reopened_ms = ?23 WHERE event = ?1 AND endpoint "
+     "= ?2"},
     {AT(delivery_out), "UPDATE deliveries SET status = ?3, grant_id = ?4, "
                        "out_n = ?5 WHERE event = ?1 AND endpoint = ?2"},
     {AT(delivery_due),
      "UPDATE deliveries SET next_ms = ?3 WHERE event = ?1 AND endpoint = ?2"},
-    {AT(life_set), "UPDATE deliveries SET life = ?3, died = ?3 - 1 WHERE event "
-                   "= ?1 AND endpoint = ?2"},
+    {AT(life_set),
+     "UPDATE deliveries SET life = ?3, died = ?3 - 1, reopened_ms "
+     "= ?4 WHERE event = ?1 AND endpoint = ?2"},
     {AT(event_deliveries),
      "SELECT d.event, d.endpoint, d.status, d.grant_id, d.out_n, d.life, "
      "d.previous, d.attempts, d.earlier, d.first_ms, d.next_ms, d.at_ms, "
      "d.duration_ms, d.http_status, d.error, d.reason, d.deliverer, d.lane, "
-     "d.place, d.behind, d.paused_ms, d.act, d.died, d.sent, e.name FROM "
+     "d.place, d.behind, d.paused_ms, d.act, d.died, d.sent, d.reopened_ms, "
+     "e.name FROM "
      "deliveries d "
      "JOIN endpoints e ON e.id = d.endpoint WHERE d.event = ? ORDER BY e.name"},
-    {AT(open_counts),
-     "SELECT status, count(*), min(event) FROM (SELECT * FROM (SELECT status, "
-     "event FROM deliveries INDEXED BY deliveries_waiting WHERE status = 0 "
-     "LIMIT 100000) UNION ALL SELECT * FROM (SELECT status, event FROM "
-     "deliveries INDEXED BY deliveries_out WHERE grant_id <> 0 AND status < 3 "
-     "LIMIT 100000)) GROUP BY status"},
+    {AT(open_figures),
+     "SELECT status, count(*), min(event), min(iif(reopened_ms = 0, event, "
+     "NULL)), min(nullif(reopened_ms, 0)) FROM (SELECT * FROM (SELECT status, "
+     "event, reopened_ms FROM deliveries INDEXED BY deliveries_waiting WHERE "
+     "status = 0 LIMIT 100000) UNION ALL SELECT * FROM (SELECT status, event, "
+     "reopened_ms FROM deliveries INDEXED BY deliveries_out WHERE grant_id <> "
+     "0 AND status < 3 LIMIT 100000)) GROUP BY status"},
     {AT(count_waiting),
      "SELECT count(*) FROM (SELECT 1 FROM deliveries INDEXED BY "
      "deliveries_waiting WHERE endpoint = ? AND status = 0 LIMIT ?)"},
@@ -101,6 +106,7 @@ void store_delivery_add(struct store *s, const struct delivery_row *d)
     bind_i64(q, 10, (int64_t)d->act);
     bind_i64(q, 11, d->life ? d->life : 1);
     bind_i64(q, 12, d->sent);
+    bind_i64(q, 13, d->reopened_ms);
     db_run(s->db, q);
 }
 
@@ -131,6 +137,7 @@ static void read_delivery(stmt *q, struct delivery_row *d)
         .act = (uint64_t)col_i64(q, 21),
         .died = col_i64(q, 22),
         .sent = col_i64(q, 23) != 0,
+        .reopened_ms = col_i64(q, 24),
     };
 }
 
@@ -177,24 +184,32 @@ void store_delivery_set(struct store *s, const struct delivery_row *d)
     bind_i64(q, 20, (int64_t)d->act);
     bind_i64(q, 21, d->died);
     bind_i64(q, 22, d->sent);
+    bind_i64(q, 23, d->reopened_ms);
     db_run(s->db, q);
 }
 
-int64_t store_open_counts(struct store *s, int64_t *counts, int n)
+/* The lesser of the two that are not 0. */
+static int64_t lesser(int64_t a, int64_t b)
 {
-    int64_t oldest = 0;
+    return !a || (b && b < a) ? b : a;
+}
 
-    while (db_step(s->db, s->open_counts)) {
-        int64_t status = col_i64(s->open_counts, 0),
-                event = col_i64(s->open_counts, 2);
+struct open_figures store_open_figures(struct store *s)
+{
+    struct open_figures f = {0};
+    stmt *q = s->open_figures;
 
-        if (status >= 0 && status < n)
-            counts[status] = col_i64(s->open_counts, 1);
-        if (!oldest || event < oldest)
-            oldest = event;
+    while (db_step(s->db, q)) {
+        int64_t status = col_i64(q, 0);
+
+        if (status >= 0 && status < DELIVERY_DELIVERED)
+            f.counts[status] = col_i64(q, 1);
+        f.oldest = lesser(f.oldest, col_i64(q, 2));
+        f.oldest_unopened = lesser(f.oldest_unopened, col_i64(q, 3));
+        f.reopened_ms = lesser(f.reopened_ms, col_i64(q, 4));
     }
-    db_done(s->open_counts);
-    return oldest;
+    db_done(q);
+    return f;
 }
 
 void store_delivery_out(struct store *s, int64_t event, int64_t endpoint,
@@ -220,11 +235,12 @@ void store_delivery_due(struct store *s, int64_t event, int64_t endpoint,
 }
 
 void store_life_set(struct store *s, int64_t event, int64_t endpoint,
-                    int64_t life)
+                    int64_t life, int64_t reopened_ms)
 {
     bind_i64(s->life_set, 1, event);
     bind_i64(s->life_set, 2, endpoint);
     bind_i64(s->life_set, 3, life);
+    bind_i64(s->life_set, 4, reopened_ms);
     db_run(s->db, s->life_set);
 }
 
@@ -334,7 +350,7 @@ void store_event_deliveries(struct store *s, int64_t event, delivery_fn *fn,
     bind_i64(q, 1, event);
     while (db_step(s->db, q)) {
         read_delivery(q, &d);
-        fn(arg, &d, col_text(q, 24));
+        fn(arg, &d, col_text(q, 25));
     }
     db_done(q);
 }

@@ -16,13 +16,13 @@
 static const struct db_statement statements[] = {
     {AT(last_event), "SELECT max(n) FROM events"},
     {AT(event_add), "INSERT INTO events(" EVENT_COLUMNS
-                    ") VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)"},
+                    ") VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)"},
     {AT(event_set),
      "UPDATE events SET status = ?2, sequence = ?3, clock = ?4, "
      "reason = ?5, provider_id = ?6, type = ?7, workspace = ?8, "
      "duplicate_of = ?9, source_sequence = ?10, late = ?11, gap "
-     "= ?12, note = ?13, let_go_ms = ?14, delivery_id = ?15 WHERE "
-     "n = ?1"},
+     "= ?12, note = ?13, let_go_ms = ?14, reopened_ms = ?15, delivery_id = "
+     "?16 WHERE n = ?1"},
     {AT(event), "SELECT " EVENT_COLUMNS " FROM events WHERE n = ?"},
     {AT(event_by_id), "SELECT " EVENT_COLUMNS " FROM events WHERE id = ?"},
     {AT(event_n), "SELECT n FROM events WHERE id = ?"},
@@ -87,7 +87,7 @@ static void bind_delivery_id(stmt *q, int i, const struct event_row *e)
                                                                       : id);
 }
 
-/* Five columns from i on. NULL where there is nothing: a byte each. */
+/* Six columns from i on. NULL where there is nothing: a byte each. */
 static void bind_order(stmt *q, int i, const struct event_row *e)
 {
     if (e->numbered)
@@ -98,6 +98,7 @@ static void bind_order(stmt *q, int i, const struct event_row *e)
     bind_text(q, i + 2, or_null(e->gap));
     bind_text(q, i + 3, or_null(e->note));
     bind_number_or_null(q, i + 4, (uint64_t)e->let_go_ms);
+    bind_number_or_null(q, i + 5, (uint64_t)e->reopened_ms);
 }
 
 void store_event_add(struct store *s, const struct event_row *e)
@@ -118,7 +119,7 @@ void store_event_add(struct store *s, const struct event_row *e)
     bind_text(q, 12, or_null(e->reason));
     bind_text(q, 13, or_null(e->duplicate_of));
     bind_order(q, 14, e);
-    bind_delivery_id(q, 19, e);
+    bind_delivery_id(q, 20, e);
     db_run(s->db, q);
 }
 
@@ -136,7 +137,7 @@ void store_event_set(struct store *s, const struct event_row *e)
     bind_text(q, 8, e->workspace);
     bind_text(q, 9, or_null(e->duplicate_of));
     bind_order(q, 10, e);
-    bind_delivery_id(q, 15, e);
+    bind_delivery_id(q, 16, e);
     db_run(s->db, q);
 }
 
@@ -162,9 +163,10 @@ void read_event(stmt *q, struct event_row *e)
         .gap = col_text(q, 15),
         .note = col_text(q, 16),
         .let_go_ms = col_i64(q, 17),
-        .delivery_id = col_text(q, 18),
+        .reopened_ms = col_i64(q, 18),
+        .delivery_id = col_text(q, 19),
     };
-    if (!*e->delivery_id && !col_null(q, 18))
+    if (!*e->delivery_id && !col_null(q, 19))
         e->delivery_id = e->provider_id;
 }
 

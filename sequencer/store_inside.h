@@ -23,7 +23,7 @@ struct store {
     /* store_deliveries.c */
     stmt *delivery_add, *delivery, *delivery_set, *delivery_out, *delivery_due,
         *life_set, *event_deliveries;
-    stmt *open_counts, *count_waiting, *count_parked, *in_flight;
+    stmt *open_figures, *count_waiting, *count_parked, *in_flight;
     stmt *ready, *waiting, *open_grant, *sweep, *out_after;
     stmt *attempt_add, *attempts;
     /* store_letters.c */

@@ -14,7 +14,7 @@ static const char *const allowed[] = {
     /* What one event has, and what an operator asks for. */
     "ORDER BY e.name", "FROM attempts WHERE event", "FROM halts h",
     /* Bounded inside. */
-    "SELECT status, count(*), min(event) FROM (SELECT", NULL};
+    "SELECT status, count(*), min(event), min(", NULL};
 
 static struct {
     struct store *store;
