@@ -2,6 +2,7 @@
  * by the sequencer's own code, for bench/keys. The sequencer must not run. */
 #include "clock.h"
 #include "keys.h"
+#include "retention.h"
 #include "store.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,6 +13,7 @@ int main(int argc, char **argv)
 {
     int64_t count, now = now_ms();
     struct keys *keys;
+    static const struct retention right_clock;
     struct db *db;
 
     if (argc != 3) {
@@ -25,7 +27,7 @@ int main(int argc, char **argv)
         db_begin(db);
         for (int64_t end = n + PER_TURN; n < end && n < count; n++)
             keys_add(keys, key_make(&n, sizeof n), n + 1, now, 7 * DAY_MS, now);
-        keys_work(keys, now, 0);
+        keys_work(keys, &right_clock, now, 0);
         if (db_commit(db) != GR_OK)
             die(EXIT_STORAGE, "the disk is full");
         db_tidy(db);

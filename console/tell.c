@@ -229,6 +229,7 @@ static int64_t backoff(int64_t attempts)
 
 static void try_again(struct console *c, const struct notify_end *e)
 {
+    const struct retention *r = &c->daemon.retention;
     struct notification_row row;
     int64_t now = c->daemon.loop.now_ms, due, attempts;
 
@@ -239,8 +240,8 @@ static void try_again(struct console *c, const struct notify_end *e)
         store_done(&c->store);
         return;
     }
-    if (now - row.made_ms >= RETRY_LAST_MS ||
-        row.made_ms - now >= RETRY_LAST_MS) { /* a clock that was ahead */
+    if (row.made_ms < retention_before(r, now, RETRY_LAST_MS) ||
+        row.made_ms > retention_after(r, now, RETRY_LAST_MS)) {
         log_warn(NULL, "nobody could be told of an alert for a day; given up",
                  LS("notifier", e->notifier), LS("subject", row.subject),
                  LS("error", e->why));

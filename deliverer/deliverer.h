@@ -8,7 +8,6 @@
 #include "grants.h"
 #include "probe.h"
 #include "results.h"
-#include "retention.h"
 #include "settle.h"
 #include "store.h"
 #include "task.h"
@@ -75,7 +74,6 @@ struct deliverer {
     bool settle_all; /* numbers ran out: everything to rows */
     int64_t parked_rows;
     int64_t tidy_ms; /* mono: look at room and history again */
-    struct retention retention;
 
     int64_t stop_ms;    /* mono: SIGTERM came; 0 */
     int64_t drained_ms; /* mono: and since then all is drained; 0 */

@@ -103,9 +103,9 @@ static void purge_history(struct deliverer *d)
     struct hop *hop = d->daemon.hop;
     uint64_t last = 0;
     int64_t now = d->daemon.loop.now_ms;
-    int64_t keep_ms = retention_keep_ms(&d->retention, d->daemon.db,
-                                        d->daemon.settings, now);
-    int n = store_attempts_purge(&d->store, now - keep_ms, now,
+    int64_t before_ms = retention_history(&d->daemon.retention, d->daemon.db,
+                                          d->daemon.settings, now);
+    int n = store_attempts_purge(&d->store, before_ms, now,
                                  hop_cursor(hop, SEQUENCER), PURGE_ATTEMPTS,
                                  &last);
 

@@ -8,7 +8,6 @@
 enum {
     PURGE_MOST = 32,        /* letters in one turn, some 5 ms */
     PURGE_EVERY_MS = 60000, /* when there was nothing more to drop */
-    GRACE_PART = 24,        /* of dlq.keep, but no more than an hour */
 };
 
 /* ---- the mover ---- */
@@ -214,33 +213,24 @@ static void purge_one(struct dlqd *d, int64_t n)
     letter_fini(&l);
 }
 
-/* A machine may begin with a clock that is ahead, until somebody sets it; ours then
- * follows slowly. What is dropped by mistake is gone: so not at once, and only
- * what is old by both. Returns how long it is still too early. */
-static int64_t too_early_ms(const struct dlqd *d, int64_t *before_ms)
-{
-    int64_t keep = d->daemon.settings->dlq_keep_ms, system = system_ms();
-    int64_t now = d->daemon.loop.now_ms;
-    int64_t grace = keep / GRACE_PART < HOUR_MS ? keep / GRACE_PART : HOUR_MS;
-
-    *before_ms = (system < now ? system : now) - keep;
-    return d->daemon.started_ms + grace - now;
-}
-
 int keep_purge(struct dlqd *d)
 {
     static const int states[] = {LETTER_RECOVERED, LETTER_RESOLVED,
                                  LETTER_DISCARDED, LETTER_DEAD};
-    int64_t before_ms, early_ms = too_early_ms(d, &before_ms);
+    int64_t before_ms = retention_before(&d->daemon.retention,
+                                         d->daemon.loop.now_ms,
+                                         d->daemon.settings->dlq_keep_ms);
+    int64_t after_ms = retention_after(&d->daemon.retention,
+                                       d->daemon.loop.now_ms,
+                                       d->daemon.settings->dlq_keep_ms);
     int64_t now = d->daemon.loop.mono_ms, old[PURGE_MOST];
     int count = 0;
 
-    if (early_ms > 0)
-        return (int)early_ms;
     if (now < d->purge_due_ms)
         return (int)(d->purge_due_ms - now);
     for (size_t i = 0; i < COUNT_OF(states); i++) {
-        count = store_old(&d->store, states[i], before_ms, old, PURGE_MOST);
+        count = store_old(&d->store, states[i], before_ms, after_ms, old,
+                          PURGE_MOST);
         for (int k = 0; k < count; k++)
             purge_one(d, old[k]);
         if (count)

@@ -87,5 +87,7 @@ void dlqd_measure(void *self)
             ahead = keep / 10 < DAY_MS ? keep / 10 : DAY_MS;
 
     d->metrics[M_EXPIRING] = store_count_old(
-        &d->store, LETTER_DEAD, d->daemon.loop.now_ms - keep + ahead);
+        &d->store, LETTER_DEAD,
+        retention_before(&d->daemon.retention, d->daemon.loop.now_ms,
+                         keep - ahead));
 }

@@ -14,6 +14,11 @@
     "FROM letters INDEXED BY letters_newest "                       \
     "WHERE state = " state " AND (dead_ms, n) < (?2, ?3) "
 
+#define OLD(when)                                                         \
+    "SELECT n FROM letters WHERE state = ?1 AND " when " AND NOT EXISTS " \
+    "(SELECT 1 FROM redirects r WHERE r.letter = letters.n AND "          \
+    "r.hop_n >= 0) ORDER BY moved_ms LIMIT ?3"
+
 #define ALSO(state) "UNION ALL " SCAN_OF(state)
 
 static const char scan_all[] = SCAN_OF("'dead'") ALSO("'requeued'")
@@ -62,9 +67,8 @@ static const struct db_statement statements[] = {
     {AT(redirects_forget), "DELETE FROM redirects WHERE letter = ?1"},
     {AT(tallies),
      "SELECT state, endpoint, reason, count FROM tallies WHERE count > 0"},
-    {AT(old), "SELECT n FROM letters WHERE state = ?1 AND moved_ms < ?2 AND "
-              "NOT EXISTS (SELECT 1 FROM redirects r WHERE r.letter = "
-              "letters.n AND r.hop_n >= 0) ORDER BY moved_ms LIMIT ?3"},
+    {AT(old), OLD("moved_ms < ?2")},
+    {AT(ahead), OLD("moved_ms > ?2")},
     {AT(count_old), "SELECT count(*) FROM (SELECT 1 FROM letters WHERE state = "
                     "?1 AND moved_ms < ?2 LIMIT 100000)"},
     {AT(drop_letter), "DELETE FROM letters WHERE n = ?1"},
@@ -369,18 +373,26 @@ void store_scan_done(struct store *s)
 
 /* ---- retention, counts ---- */
 
-int store_old(struct store *s, int state, int64_t before_ms, int64_t *n,
-              int most)
+static int some(struct store *s, stmt *q, int state, int64_t when_ms,
+                int64_t *n, int most)
 {
     int count = 0;
 
-    bind_text(s->old, 1, states_name(&letter_states, state));
-    bind_i64(s->old, 2, before_ms);
-    bind_i64(s->old, 3, most);
-    while (count < most && db_step(s->db, s->old))
-        n[count++] = col_i64(s->old, 0);
-    db_done(s->old);
+    bind_text(q, 1, states_name(&letter_states, state));
+    bind_i64(q, 2, when_ms);
+    bind_i64(q, 3, most);
+    while (count < most && db_step(s->db, q))
+        n[count++] = col_i64(q, 0);
+    db_done(q);
     return count;
+}
+
+int store_old(struct store *s, int state, int64_t before_ms, int64_t after_ms,
+              int64_t *n, int most)
+{
+    int count = some(s, s->old, state, before_ms, n, most);
+
+    return count + some(s, s->ahead, state, after_ms, n + count, most - count);
 }
 
 int64_t store_count_old(struct store *s, int state, int64_t before_ms)

@@ -20,7 +20,7 @@ struct store {
         *decision_drop, *decisions_again;
     stmt *scan_state, *scan_all, *scan_oldest, *tallies;
     stmt *scanning; /* the one of both that is being walked */
-    stmt *old, *count_old, *drop_letter, *drop_content, *drop_history;
+    stmt *old, *ahead, *count_old, *drop_letter, *drop_content, *drop_history;
     stmt *count;
     stmt *redirect_add, *redirects, *redirect_get, *redirect_at,
         *redirects_again, *redirects_forget;
@@ -135,10 +135,11 @@ void store_scan_done(struct store *s);
 /* The same over the dead ones, oldest first, above (after_ms, after_n). */
 void store_scan_oldest(struct store *s, int64_t after_ms, int64_t after_n);
 
-/* Numbers of letters that have been in `state` since before `before_ms`, oldest
+/* Numbers of letters that have been in `state` since before `before_ms`, or that a
+ * clock that was ahead has dated behind `after_ms`, oldest
  * first, at most `most`; none that is still to leave for another endpoint. */
-int store_old(struct store *s, int state, int64_t before_ms, int64_t *n,
-              int most);
+int store_old(struct store *s, int state, int64_t before_ms, int64_t after_ms,
+              int64_t *n, int most);
 /* How many of these there are, at most 100000. */
 int64_t store_count_old(struct store *s, int state, int64_t before_ms);
 void store_drop(struct store *s, int64_t n);

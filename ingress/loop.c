@@ -202,9 +202,9 @@ static int work(void *self)
         g->stopping_ms = loop->mono_ms;
         http_quiesce(g->http);
     }
-    g->counts[COUNT_PURGED] += room_work(&g->room, &g->store, g->daemon.hop,
-                                         g->daemon.settings, loop->now_ms,
-                                         loop->mono_ms, &room_ms);
+    g->counts[COUNT_PURGED] += room_work(
+        &g->room, &g->store, g->daemon.hop, g->daemon.settings,
+        &g->daemon.retention, loop->now_ms, loop->mono_ms, &room_ms);
     /* A group that was read during the last commit is on its way to the disk before
      * meanwhile() writes the answers of that. */
     look_at_pace(g);

@@ -265,10 +265,10 @@ static void write_body(struct rejects *j, struct ingress *g,
     count_kept(j, s->source, (int64_t)body.n);
 }
 
-/* A minute late or two. Also what is of a time that is still to come: then the
- * clock was wrong. */
+/* A minute late or two. */
 static int purge(struct rejects *j, struct ingress *g)
 {
+    const struct retention *r = &g->daemon.retention;
     int64_t now = g->daemon.loop.now_ms, mono = g->daemon.loop.mono_ms;
     int n = 0;
 
@@ -278,8 +278,9 @@ static int purge(struct rejects *j, struct ingress *g)
     if (j->purged_ms && mono - j->purged_ms < MINUTE_MS)
         return (int)(j->purged_ms + MINUTE_MS - mono);
     while (n < PURGE_COUNT &&
-           store_reject_body_drop_old(&g->store, now - BODIES_KEPT_MS,
-                                      now + BODIES_KEPT_MS, count_gone, j))
+           store_reject_body_drop_old(
+               &g->store, retention_before(r, now, BODIES_KEPT_MS),
+               retention_after(r, now, BODIES_KEPT_MS), count_gone, j))
         n++;
     if (n == PURGE_COUNT)
         return 0;

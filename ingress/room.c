@@ -3,6 +3,7 @@
 #include "hop.h"
 #include "ingress.h"
 #include "log.h"
+#include "retention.h"
 #include <errno.h>
 #include <string.h>
 #include <sys/statvfs.h>
@@ -91,7 +92,7 @@ void room_undo(struct room *r, struct store *store)
  * because the archive is over its share. That takes room first, so of the very
  * last it is not made. */
 static int64_t purge(struct room *r, struct store *store, struct hop *hop,
-                     const struct settings *s, int64_t now_ms)
+                     int64_t before_ms, int64_t now_ms)
 {
     bool full = r->used_bytes > (r->disk_bytes < PURGE_ROOM_BYTES
                                      ? r->most_bytes
@@ -103,8 +104,7 @@ static int64_t purge(struct room *r, struct store *store, struct hop *hop,
         most_n = r->last_n;
     r->purging = false;
     if (!full) {
-        store_ages(store, now_ms - s->ingress.archive_keep_ms, now_ms,
-                   PURGE_COUNT, &r->ages);
+        store_ages(store, before_ms, now_ms, PURGE_COUNT, &r->ages);
         if (most_n > r->ages.old_n)
             most_n = r->ages.old_n;
     }
@@ -140,8 +140,8 @@ static void say_when_it_changes(struct room *r)
 }
 
 int64_t room_work(struct room *r, struct store *store, struct hop *hop,
-                  const struct settings *s, int64_t now_ms, int64_t mono_ms,
-                  int *wait_ms)
+                  const struct settings *s, const struct retention *retention,
+                  int64_t now_ms, int64_t mono_ms, int *wait_ms)
 {
     int64_t purged = 0;
     bool due = !r->looked_ms || mono_ms - r->looked_ms >= LOOK_MS;
@@ -153,7 +153,10 @@ int64_t room_work(struct room *r, struct store *store, struct hop *hop,
         r->looked_ms = mono_ms;
     }
     if (due || r->purging || r->used_bytes > room_share_bytes(r))
-        purged = purge(r, store, hop, s, now_ms);
+        purged = purge(
+            r, store, hop,
+            retention_before(retention, now_ms, s->ingress.archive_keep_ms),
+            now_ms);
     say_when_it_changes(r);
     *wait_ms = r->purging ? 0 : (int)(r->looked_ms + LOOK_MS - mono_ms);
     return purged;

@@ -14,6 +14,7 @@
 #include "store.h"
 
 struct hop;
+struct retention;
 
 struct room {
     enum answer refusal; /* ANSWER_NONE: there is room */
@@ -42,8 +43,8 @@ void room_took(struct room *r, int64_t n, int64_t bytes);
  * due in a bounded step. Returns how many rows went; `*wait_ms` is when it
  * wants to be called again. */
 int64_t room_work(struct room *r, struct store *store, struct hop *hop,
-                  const struct settings *s, int64_t now_ms, int64_t mono_ms,
-                  int *wait_ms);
+                  const struct settings *s, const struct retention *retention,
+                  int64_t now_ms, int64_t mono_ms, int *wait_ms);
 /* After a rolled back turn: look again; the store does, too. */
 void room_undo(struct room *r, struct store *store);
 

@@ -462,6 +462,7 @@ static void check_stopped(struct daemon *d)
         return;
     hop_stopped(d->hop);
     db_note_written(d->db, d->loop.now_ms, true);
+    retention_work(&d->retention, d->db, d->loop.now_ms, true);
     d->loop.done = true;
 }
 
@@ -491,6 +492,7 @@ static int work(void *self)
         daemon_measure(d);
     check_stopped(d);
     db_note_written(d->db, d->loop.now_ms, false);
+    retention_work(&d->retention, d->db, d->loop.now_ms, false);
     if (more)
         d->wait_ms = 0;
     return 0; /* tell() knows how long */
@@ -539,6 +541,7 @@ static void undo(void *self)
             db_path(d->db));
     hop_undo(d->hop);
     metrics_undo(d->metrics);
+    retention_undo(&d->retention);
     if (d->plan->undo)
         d->plan->undo(d->plan->self);
     control_undo(d->control);
@@ -644,6 +647,7 @@ void daemon_start(struct daemon *d, const struct daemon_plan *plan, int argc,
     d->run = random_id();
     d->started_ms = now_ms();
     open_db(d);
+    retention_open(&d->retention, d->db, d->started_ms);
     d->zmq = zmq_ctx_new();
     d->mailbox = mailbox_open(d->zmq, d->settings->run_dir, d->name);
     if (plan->priority_inbox)

@@ -15,6 +15,7 @@
 #include "loop.h"
 #include "mailbox.h"
 #include "metrics.h"
+#include "retention.h"
 #include "settings.h"
 
 struct daemon_plan {
@@ -76,6 +77,7 @@ struct daemon {
     struct control *control;
     struct metrics *metrics;
     struct loop loop;
+    struct retention retention;
     uint64_t run; /* random, this start */
     int64_t started_ms;
     bool inbox_empty;    /* this turn took every frame that had come … */

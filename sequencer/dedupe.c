@@ -102,3 +102,10 @@ int64_t key_class_span_ms(int class)
 
     return (ttl < 32 * DAY_MS ? ttl : 32 * DAY_MS) / SPANS_A_TTL;
 }
+
+int64_t key_class_ttl_ms(int class)
+{
+    int64_t ttl = class_ttl_ms[class], most = 3650 * DAY_MS;
+
+    return ttl < most ? ttl : most;
+}

@@ -53,5 +53,7 @@ int key_class(int64_t ttl_ms);
 /* A generation of this class is closed at the latest when it is so old: then
  * it goes as a whole, not long after its last key is over. */
 int64_t key_class_span_ms(int class);
+/* So long a key of this class is kept at most; of the last, ten years is taken. */
+int64_t key_class_ttl_ms(int class);
 
 #endif

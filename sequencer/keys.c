@@ -1,4 +1,5 @@
 #include "keys.h"
+#include "retention.h"
 #include "store_keys.h"
 #include <stdlib.h>
 
@@ -174,13 +175,25 @@ static void drop(struct keys *k, size_t i)
     k->count--;
 }
 
+/* Its last key is over by the receive time of all that is still to come, and by the
+ * time in which we ran. */
+static bool is_over(const struct generation *g, const struct retention *r,
+                    int64_t now_ms, int64_t done_ms)
+{
+    int64_t ttl_ms = key_class_ttl_ms(g->class);
+
+    return g->closed && g->over_ms < done_ms &&
+           g->over_ms < retention_before(r, now_ms, ttl_ms) + ttl_ms;
+}
+
 /* Rows first, in the order of their ids; then the generation itself. */
-static bool forget(struct keys *k, int64_t done_ms)
+static bool forget(struct keys *k, const struct retention *r, int64_t now_ms,
+                   int64_t done_ms)
 {
     for (size_t i = 0; i < k->count; i++) {
         struct generation *g = &k->all[i];
 
-        if (!g->closed || g->over_ms >= done_ms)
+        if (!is_over(g, r, now_ms, done_ms))
             continue;
         if (store_keys_forget(k->store, first_row(g), FORGET_PER_TURN) <
             FORGET_PER_TURN)
@@ -190,7 +203,8 @@ static bool forget(struct keys *k, int64_t done_ms)
     return false;
 }
 
-bool keys_work(struct keys *k, int64_t now_ms, int64_t done_ms)
+bool keys_work(struct keys *k, const struct retention *r, int64_t now_ms,
+               int64_t done_ms)
 {
     for (size_t i = 0; i < k->count; i++) {
         struct generation *g = &k->all[i];
@@ -201,7 +215,7 @@ bool keys_work(struct keys *k, int64_t now_ms, int64_t done_ms)
             store_keys_generation_set(k->store, g);
         g->dirty = false;
     }
-    return forget(k, done_ms);
+    return done_ms && forget(k, r, now_ms, done_ms);
 }
 
 int64_t keys_count(const struct keys *k)

@@ -19,6 +19,7 @@
 enum { FILTERS_MAX_BYTES = 256 * 1024 * 1024 };
 
 struct keys;
+struct retention;
 
 struct keys *keys_open(struct db *db);
 void keys_close(struct keys *k);
@@ -32,7 +33,8 @@ void keys_add(struct keys *k, struct key key, int64_t event,
               int64_t received_ms, int64_t ttl_ms, int64_t now_ms);
 /* Once a turn: write what changed, close what is full or old, forget what is
  * over at receive time `done_ms` (0: nothing). Bounded; true: there is more. */
-bool keys_work(struct keys *k, int64_t now_ms, int64_t done_ms);
+bool keys_work(struct keys *k, const struct retention *r, int64_t now_ms,
+               int64_t done_ms);
 
 /* For status and tests. */
 int64_t keys_count(const struct keys *k);

@@ -165,31 +165,32 @@ void body_maybe_drop(struct sequencer *q, int64_t event)
         body_drop_unneeded(q, event);
 }
 
-static int64_t keep_ms(struct sequencer *q)
+/* What is dated outside of these goes. */
+static void kept(struct sequencer *q, int64_t *from_ms, int64_t *to_ms)
 {
-    int64_t dlq_ms = q->d.settings->dlq_keep_ms;
+    struct retention *r = &q->d.retention;
+    int64_t now = q->d.loop.now_ms, keep = q->d.settings->dlq_keep_ms;
 
-    if (!retention_keep_ms(&q->retention, q->d.db, q->d.settings,
-                           q->d.loop.now_ms))
-        return 0;
-    return dlq_ms < KEEP_MS ? dlq_ms : KEEP_MS;
+    if (keep > KEEP_MS)
+        keep = KEEP_MS;
+    *from_ms = retention_before(r, now, keep);
+    *to_ms = retention_after(r, now, keep);
+    if (retention_history(r, q->d.db, q->d.settings, now) == INT64_MAX)
+        *from_ms = INT64_MAX;
 }
 
 bool letters_work(struct sequencer *q)
 {
-    int64_t now = q->d.loop.now_ms, keep, event;
+    int64_t from_ms, to_ms, event;
     uint64_t n, floor = 0;
     int i = 0;
 
     if (q->letters_ms && q->d.loop.mono_ms - q->letters_ms < LOOK_MS)
         return false;
-    keep = keep_ms(q);
+    kept(q, &from_ms, &to_ms);
     for (; i < DROP_PER_TURN; i++) {
         n = hop_cursor(q->d.hop, "dlqd");
-        /* One of a time to come: the clock was wrong. To keep nothing is to keep
-         * what lies between a time and the one before it. */
-        event = store_letter_drop(q->store, &n, keep ? now - keep : 1,
-                                  keep ? now + KEEP_MS : 0);
+        event = store_letter_drop(q->store, &n, from_ms, to_ms);
         if (!event)
             break;
         floor = n + 1;

@@ -185,6 +185,12 @@ static void count(struct sequencer *q)
     q->metrics[METRIC_KEYS] = keys_count(q->keys);
 }
 
+static int64_t history_before(const struct sequencer *q)
+{
+    return retention_before(&q->d.retention, q->d.loop.now_ms,
+                            q->d.settings->history_keep_ms);
+}
+
 /* Once a second: the disk, and what may be forgotten. */
 static void look(struct sequencer *q)
 {
@@ -200,9 +206,7 @@ static void look(struct sequencer *q)
                            : "there is room again: events are taken");
     q->purge_keys = q->purge_events = q->purge_order = true;
     blocks_tidy(q->blocks);
-    store_acts_forget(q->search,
-                      q->d.loop.now_ms - q->d.settings->history_keep_ms,
-                      ORDER_PER_TURN);
+    store_acts_forget(q->search, history_before(q), ORDER_PER_TURN);
     count(q);
 }
 
@@ -210,13 +214,14 @@ static void look(struct sequencer *q)
 static bool purge_events(struct sequencer *q)
 {
     int64_t now = q->d.loop.now_ms;
-    int64_t keep_ms = retention_keep_ms(&q->retention, q->d.db, q->d.settings,
-                                        now);
-    int most = keep_ms ? PURGE_PER_TURN : TURN_MAX_COUNT;
+    int64_t before_ms = retention_history(&q->d.retention, q->d.db,
+                                          q->d.settings, now);
+    bool early = before_ms == INT64_MAX;
+    int most = early ? TURN_MAX_COUNT : PURGE_PER_TURN;
 
-    if (store_purge(q->store, now, keep_ms, most, &q->purged_to))
+    if (store_purge(q->store, now, before_ms, most, &q->purged_to))
         return true;
-    if (now - q->purged_ms > (keep_ms ? HOUR_MS : 10 * MINUTE_MS)) {
+    if (now - q->purged_ms > (early ? 10 * MINUTE_MS : HOUR_MS)) {
         q->purged_to = 0; /* look at those left behind */
         q->purged_ms = now;
     }
@@ -225,10 +230,9 @@ static bool purge_events(struct sequencer *q)
 
 static bool purge(struct sequencer *q)
 {
-    int64_t now = q->d.loop.now_ms;
-    int64_t cutoff = now - q->d.settings->history_keep_ms;
+    int64_t cutoff = history_before(q);
 
-    q->purge_keys = keys_work(q->keys, now,
+    q->purge_keys = keys_work(q->keys, &q->d.retention, q->d.loop.now_ms,
                               q->purge_keys ? doors_received_ms(q->doors) : 0);
     if (q->purge_order)
         q->purge_order = store_gaps_purge(q->order, cutoff, ORDER_PER_TURN) +

@@ -5,7 +5,6 @@
 #include "daemon.h"
 #include "grant.h"
 #include "lookup.h"
-#include "retention.h"
 #include "subscriptions.h"
 #include "ulid.h"
 #include "window.h"
@@ -234,10 +233,9 @@ struct sequencer {
         crowded; /* some deliveries waited as their endpoint's window was full */
     int64_t event_credit; /* events that may be taken while it is so (loop.c) */
     bool purge_keys, purge_events,
-        purge_order;   /* there may be something to forget */
-    int64_t purged_ms; /* wall: when `purged_to` began anew */
-    int64_t purged_to; /* events up to here were looked at for retention */
-    struct retention retention;
+        purge_order;    /* there may be something to forget */
+    int64_t purged_ms;  /* wall: when `purged_to` began anew */
+    int64_t purged_to;  /* events up to here were looked at for retention */
     int64_t letters_ms; /* mono: the last look at what dlqd has acknowledged */
     /* Deliveries wait to be sent again (replay.h): there may be some; mono: the
      * last look; up to which event it came. */

@@ -253,12 +253,12 @@ static void forget_event(struct store *s, int64_t n)
 
 /* Rows stand in the order of taking, so behind a young one all are. But not behind
  * one of a time that is still to come: then the clock was wrong. */
-static bool is_young(int64_t taken_ms, int64_t now_ms, int64_t keep_ms)
+static bool is_young(int64_t taken_ms, int64_t now_ms, int64_t before_ms)
 {
-    return taken_ms >= now_ms - keep_ms && taken_ms <= now_ms + DAY_MS;
+    return taken_ms >= before_ms && taken_ms <= now_ms + DAY_MS;
 }
 
-bool store_purge(struct store *s, int64_t now_ms, int64_t keep_ms, int most,
+bool store_purge(struct store *s, int64_t now_ms, int64_t before_ms, int most,
                  int64_t *at)
 {
     int64_t gone[TURN_MAX_COUNT];
@@ -272,10 +272,10 @@ bool store_purge(struct store *s, int64_t now_ms, int64_t keep_ms, int most,
     for (; !young && db_step(s->db, s->purge_look); looked++) {
         int64_t taken_ms = col_i64(s->purge_look, 1);
 
-        young = is_young(taken_ms, now_ms, keep_ms);
+        young = is_young(taken_ms, now_ms, before_ms);
         if (!young)
             *at = col_i64(s->purge_look, 0);
-        if (taken_ms < now_ms - keep_ms && !col_i64(s->purge_look, 2))
+        if (taken_ms < before_ms && !col_i64(s->purge_look, 2))
             gone[n++] = *at;
     }
     db_done(s->purge_look);

@@ -261,10 +261,10 @@ bool store_again_pending(struct store *s, int64_t event);
 
 /* ---- retention ---- */
 
-/* Remove events taken longer ago than `keep_ms` that are over: nothing of them is
- * held back, open, out anywhere, to be sent again, or on its way to dlqd. Looks
- * at `most` rows above *at. Moves *at; false: the end was reached. */
-bool store_purge(struct store *s, int64_t now_ms, int64_t keep_ms, int most,
+/* Remove events taken before `before_ms` that are over: nothing of them is held
+ * back, open, out anywhere, to be sent again, or on its way to dlqd. Looks at
+ * `most` rows above *at. Moves *at; false: the end was reached. */
+bool store_purge(struct store *s, int64_t now_ms, int64_t before_ms, int most,
                  int64_t *at);
 
 /* ---- requests of several events (split.h) ---- */

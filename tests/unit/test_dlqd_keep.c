@@ -379,11 +379,13 @@ static void after_a_restore_a_redirect_is_said_again(void **state)
     assert_int_equal(hop_backlog(r->d.daemon.hop, "sequencer"), 1);
     assert_int_equal(store_redirects(&r->d.store, 1, &row), 1);
     assert_int_equal(
-        store_old(&r->d.store, LETTER_RESOLVED, NOW_MS + 1, old, 4), 0);
+        store_old(&r->d.store, LETTER_RESOLVED, NOW_MS + 1, INT64_MAX, old, 4),
+        0);
     acknowledge_all(r);
     assert_int_equal(store_redirects(&r->d.store, 1, &same), 0);
     assert_int_equal(
-        store_old(&r->d.store, LETTER_RESOLVED, NOW_MS + 1, old, 4), 1);
+        store_old(&r->d.store, LETTER_RESOLVED, NOW_MS + 1, INT64_MAX, old, 4),
+        1);
     db_begin(r->d.daemon.db);
     requeue_set_back(&r->d, "sequencer", false);
     assert_int_equal(db_commit(r->d.daemon.db), GR_OK);
@@ -449,25 +451,28 @@ static void retention_never_drops_a_requeued_letter(void **state)
     assert_int_equal(r->d.metrics[M_LETTERS + LETTER_RECOVERED], 0);
 }
 
-/* P2: the clock was years ahead when we started, and is set right within the
- * hour; or it is set right long after. */
+/* P2: the clock was years ahead when we started, or is set back while we run: a dead
+ * letter goes when we have run for dlq.keep since. */
 static void a_clock_that_is_ahead_drops_nothing(void **state)
 {
     struct rig *r = *state;
     struct daemon *m = &r->d.daemon;
-    const int64_t ahead = 1000 * DAY_MS;
+    const int64_t ahead = 1000 * DAY_MS, keep = 30 * DAY_MS;
 
-    r->settings.dlq_keep_ms = 30 * DAY_MS;
+    r->settings.dlq_keep_ms = keep;
     say_dead(r, death("dlq_1", 1, 900));
-    m->started_ms = m->loop.now_ms = NOW_MS + ahead;
+    spans_see(&m->retention.spans, NOW_MS);
     clock_test_set(NOW_MS + ahead);
-    m->loop.now_ms += HOUR_MS - 1;
-    assert_int_equal(keep_purge(&r->d), 1);
-    clock_test_set(NOW_MS + HOUR_MS);
-    m->loop.now_ms += HOUR_MS;
+    m->loop.now_ms = NOW_MS + ahead;
+    spans_see(&m->retention.spans, m->loop.now_ms);
+    m->loop.now_ms += keep - MINUTE_MS;
+    clock_test_set(m->loop.now_ms);
+    purge(r);
+    m->loop.now_ms += 2 * MINUTE_MS;
+    clock_test_set(NOW_MS + keep + MINUTE_MS);
     purge(r);
     assert_int_equal(r->d.metrics[M_PURGED], 0);
-    clock_test_set(NOW_MS + ahead + 2 * HOUR_MS);
+    clock_test_set(m->loop.now_ms);
     purge(r);
     assert_int_equal(r->d.metrics[M_PURGED], 1);
     clock_test_off();

@@ -54,6 +54,7 @@ static void its_share_is_half_of_what_its_disk_can_give(void **state)
 
 static char folder[] = "/tmp/gr-room-XXXXXX";
 static struct store store;
+static const struct retention right_clock;
 
 static int open_store(void **state)
 {
@@ -230,9 +231,11 @@ static void what_was_handed_on_makes_room_again(void **state)
                       .used_bytes = db_used_bytes(store.db),
                       .first_n = 1,
                       .last_n = 20};
-    assert_int_equal(room_work(&r, &store, hop, &s, 2, 2, &wait_ms), 0);
+    assert_int_equal(
+        room_work(&r, &store, hop, &s, &right_clock, 2, 2, &wait_ms), 0);
     r.disk_bytes = 100LL * MIB;
-    assert_int_equal(room_work(&r, &store, hop, &s, 2, 2, &wait_ms), 20);
+    assert_int_equal(
+        room_work(&r, &store, hop, &s, &right_clock, 2, 2, &wait_ms), 20);
     assert_int_equal(r.refusal, ANSWER_NONE);
     commit();
     hop_close(hop);

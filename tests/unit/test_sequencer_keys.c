@@ -2,6 +2,7 @@
  * Against a real database file. */
 #include "clock.h"
 #include "keys.h"
+#include "retention.h"
 #include "store.h"
 #include <setjmp.h>
 #include <stdarg.h>
@@ -18,6 +19,7 @@ static char folder[] = "/tmp/grapnel-test-keys-XXXXXX";
 static char path[64];
 static struct db *db;
 static struct keys *keys;
+static const struct retention right_clock;
 
 static void open_all(void)
 {
@@ -103,7 +105,7 @@ static void keys_of_all_generations_are_there_after_a_reopen(void **state)
     (void)state;
     for (int64_t n = 1; n <= count; n++)
         keys_add(keys, key_of(n), n, 1000, DAY_MS, 1000);
-    keys_work(keys, 1000, 0);
+    keys_work(keys, &right_clock, 1000, 0);
     for (int i = 0; i < 2; i++) {
         for (int64_t n = 1; n <= count; n += 997)
             assert_int_equal(keys_find(keys, key_of(n), 2000, DAY_MS, 0), n);
@@ -125,10 +127,11 @@ static void a_generation_goes_as_a_whole_when_all_of_it_is_over(void **state)
     for (int64_t n = 1; n <= 2000; n++)
         keys_add(keys, key_of(n), n, 1000, MINUTE_MS, 1000);
     keys_add(keys, key_of(9999), 9999, 1000, 7 * DAY_MS, 1000);
-    keys_work(keys, HOUR_MS, 0);                   /* old: closed */
-    assert_false(keys_work(keys, HOUR_MS, 30000)); /* nothing is over yet */
+    keys_work(keys, &right_clock, HOUR_MS, 0); /* old: closed */
+    assert_false(keys_work(keys, &right_clock, HOUR_MS,
+                           30000)); /* nothing is over yet */
     assert_int_equal(keys_find(keys, key_of(5), 2000, MINUTE_MS, 0), 5);
-    while (keys_work(keys, HOUR_MS, 2 * MINUTE_MS))
+    while (keys_work(keys, &right_clock, HOUR_MS, 2 * MINUTE_MS))
         assert_in_range(++turns, 1, 100);
     assert_true(turns > 3); /* a bounded number of rows at a time */
     assert_int_equal(keys_count(keys), 1);
@@ -140,7 +143,7 @@ static void a_turn_taken_back_takes_its_keys_back(void **state)
 {
     (void)state;
     keys_add(keys, key_of(1), 1, 1000, DAY_MS, 1000);
-    keys_work(keys, 1000, 0);
+    keys_work(keys, &right_clock, 1000, 0);
     db_exec(db, "SAVEPOINT turn");
     keys_add(keys, key_of(2), 2, 1000, HOUR_MS, 1000);
     db_exec(db, "ROLLBACK TO turn");

@@ -322,7 +322,7 @@ static void what_is_behind_a_time_to_come_is_purged(void **state)
     add_event(OLD_TOO, EVENT_ROUTED, now - keep - 1);
     add_event(YOUNG, EVENT_ROUTED, now - keep);
     add_event(LAST, EVENT_ROUTED, now - keep - 1);
-    assert_false(store_purge(store, now, keep, 64, &at));
+    assert_false(store_purge(store, now, now - keep, 64, &at));
     assert_int_equal(at, OLD_TOO);
     for (int64_t n = OLD; n <= LAST; n++)
         assert_int_equal(is_there(n), n != OLD && n != OLD_TOO);

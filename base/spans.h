@@ -1,0 +1,33 @@
+/* spans: how old a time is, though the wall clock may have been wrong. Pure.
+ *
+ * A span is a stretch of wall time in which the clock ran without a step. Where the
+ * clock says more than an hour more, or less, than it said last, a new span begins:
+ * the process was down, or the clock was set, and nobody can tell which. So the time
+ * between two spans counts toward no age. What is kept is then kept longer by as long
+ * as we were down; a clock that is wrong for a while removes nothing too early, nor
+ * does one that was behind and is put right. */
+#ifndef BASE_SPANS_H
+#define BASE_SPANS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum { SPANS_MOST = 32 };
+
+struct spans {
+    struct {
+        int64_t first_ms, last_ms; /* wall */
+    } at[SPANS_MOST];              /* oldest first */
+    int count;
+};
+
+/* The clock says this now. true: a new span has begun, and the shortest former one
+ * is gone where there were too many: its time counts no more. */
+bool spans_see(struct spans *s, int64_t now_ms);
+/* What is dated before this moment is older than `keep_ms`. */
+int64_t spans_before(const struct spans *s, int64_t now_ms, int64_t keep_ms);
+/* And what is dated behind this one, in time to come: a clock that was ahead wrote
+ * it, and all of that is longer ago. INT64_MAX: none is. */
+int64_t spans_after(const struct spans *s, int64_t now_ms, int64_t keep_ms);
+
+#endif
