@@ -286,12 +286,43 @@ static void print_head(struct ctl *c, const json_t *r)
     printf("  body       %s bytes\n\n", text_of(r, "body_bytes"));
 }
 
+/* "X-Gitlab-Token, query:token": where the request had one. "" : nowhere. The
+ * caller's. */
+static char *masked_places(const json_t *r)
+{
+    char *all = gr_strdup("");
+    json_t *place;
+    size_t i;
+
+    json_array_foreach(json_object_get(r, "masked"), i, place)
+    {
+        char *safe = harmless(json_string_value(place)), *before = all;
+
+        all = gr_printf("%s%s%s", before, i ? ", " : "", safe);
+        free(before);
+        free(safe);
+    }
+    return all;
+}
+
+static int print_raw(const json_t *r, struct bytes body)
+{
+    char *masked = masked_places(r);
+    int code = show_raw(body);
+
+    if (!code && *masked)
+        complain(0, "not in the body, and not stored: the token in %s", masked);
+    free(masked);
+    return code;
+}
+
 static int print_request(struct ctl *c, const json_t *r, struct bytes body)
 {
     bool headers = parsed_value(&c->parsed, "--headers");
+    char *masked;
 
     if (parsed_value(&c->parsed, "--raw"))
-        return show_raw(body);
+        return print_raw(r, body);
     if (c->json) {
         print_json(json_deep_copy(r));
         return 0;
@@ -299,6 +330,11 @@ static int print_request(struct ctl *c, const json_t *r, struct bytes body)
     if (!headers)
         print_head(c, r);
     show_headers(json_object_get(r, "headers"), "");
+    masked = masked_places(r);
+    if (*masked)
+        printf("(the token in %s was masked before the request was stored)\n",
+               masked);
+    free(masked);
     if (!headers) {
         printf("\n");
         show_body(body, "", SIZE_MAX);

@@ -6,18 +6,16 @@
 #include "dlqd.h"
 #include "encoding.h"
 #include "glob.h"
-#include "headers.h"
 #include "json_text.h"
+#include "mask.h"
 #include "profile.h"
 #include "redirect.h"
 #include "requeue.h"
-#include "signature.h"
 #include <inttypes.h>
 #include <openssl/evp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 /* What one answer may cost; the asker goes on from "next". */
 enum {
@@ -247,38 +245,6 @@ static bool find_arg(struct dlqd *d, json_t *args, struct letter *l,
            find_letter(d, id, l, why);
 }
 
-static bool is_name(struct bytes name, const char *text)
-{
-    return name.n == strlen(text) && strncasecmp(name.p, text, name.n) == 0;
-}
-
-/* Values that prove who sent a request open the door to whoever reads them. */
-static bool secret_header(const struct source *source, struct bytes name)
-{
-    static const char *const names[] = {"authorization", "cookie",
-                                        "proxy-authorization"};
-
-    for (size_t i = 0; i < COUNT_OF(names); i++)
-        if (is_name(name, names[i]))
-            return true;
-    return source && signature_is_in(&source->verify, name);
-}
-
-/* [["Content-Type", "application/json"], …]: order and repeats as they came. */
-static json_t *headers_json(const struct source *source, struct bytes packed)
-{
-    json_t *out = json_array();
-    struct bytes name, value;
-    size_t at = 0;
-
-    while (headers_next(packed, &at, &name, &value))
-        json_array_append_new(out, json_pack("[o, o]", json_text(name),
-                                             secret_header(source, name)
-                                                 ? json_string("…")
-                                                 : json_text(value)));
-    return out;
-}
-
 /* No column has it: the headers do. */
 static json_t *delivery_id_json(const struct source *source,
                                 struct bytes headers, struct bytes body)
@@ -307,7 +273,8 @@ static void show_content(struct dlqd *d, json_t *out, const struct letter *l)
         return;
     json_object_set_new(out, "delivery_id",
                         delivery_id_json(source, headers, body));
-    json_object_set_new(out, "headers", headers_json(source, headers));
+    json_object_set_new(out, "headers",
+                        mask_json(d->daemon.settings, l->source, headers));
     if (utf8_valid(body))
         json_object_set_new(out, "body", json_text(body));
     else

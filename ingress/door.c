@@ -3,6 +3,7 @@
 #include "handshake.h"
 #include "ingress.h"
 #include "log.h"
+#include "mask.h"
 #include "publish.h"
 #include "remote.h"
 #include "verify.h"
@@ -172,6 +173,25 @@ static enum answer take_event(struct ingress *g, struct request *r)
     return publish_take(g, r, r->door == DOOR_BATCH);
 }
 
+/* Verified is what came; what is stored, and goes on from there, has no token. */
+static void mask_tokens(struct ingress *g, struct request *r)
+{
+    const struct mask m = {
+        .source = settings_source(g->daemon.settings, r->source)};
+    struct bytes head = {r->headers.data ? r->headers.data : "",
+                         r->headers.len};
+    struct buf masked;
+
+    if (!mask_has(&m, head))
+        return;
+    buf_init(&masked, r->headers.max);
+    mask_head(&m, head, &masked);
+    if (r->headers.data)
+        explicit_bzero(r->headers.data, r->headers.cap);
+    buf_fini(&r->headers);
+    r->headers = masked;
+}
+
 enum answer door_take(void *self, struct request *r)
 {
     struct ingress *g = self;
@@ -179,6 +199,8 @@ enum answer door_take(void *self, struct request *r)
 
     if (!a && g->stalled_ms)
         a = ANSWER_DISK_STALLED;
+    if (!a)
+        mask_tokens(g, r);
     if (!a)
         intake_take(&g->intake, r);
     return a;

@@ -3,12 +3,11 @@
 #include "headers.h"
 #include "ingress.h"
 #include "json_text.h"
+#include "mask.h"
 #include "profile.h"
-#include "trace.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 enum {
     WRITE_MS = 1000,
@@ -74,13 +73,6 @@ static void drop_first(struct rejects *j, struct rejects_of *s)
 
 /* ---- noting ---- */
 
-static bool opens_doors(const char *name)
-{
-    return strcasecmp(name, "authorization") == 0 ||
-           strcasecmp(name, "proxy-authorization") == 0 ||
-           strcasecmp(name, "cookie") == 0;
-}
-
 /* Of a refusal for what the client did, when all of its body had come. What we
  * could not do, it sends again. */
 static void keep_body(struct rejects *j, struct reject *e,
@@ -94,25 +86,51 @@ static void keep_body(struct rejects *j, struct reject *e,
     j->waiting_bytes += (int64_t)e->body.len;
 }
 
-/* The first two kilobytes; whole headers only. */
-static void keep_headers(struct reject *e, const struct request *r)
+/* The first two kilobytes; whole headers only, as they are shown: why a request was
+ * refused is known, so nothing else of its secrets is needed. */
+static void keep_headers(struct reject *e, const struct mask *m,
+                         const struct request *r)
 {
     struct bytes all = {r->headers.data ? r->headers.data : "", r->headers.len};
     struct bytes name, value;
     size_t at = 0;
+    struct buf shown;
+    bool fits = true;
 
+    buf_init(&shown, 8 * HEADERS_KEPT_BYTES);
     buf_init(&e->headers, HEADERS_KEPT_BYTES);
-    while (headers_next(all, &at, &name, &value) &&
+    while (fits && headers_next(all, &at, &name, &value) &&
            e->headers.len + name.n + value.n + 8 <= HEADERS_KEPT_BYTES) {
         char *text = gr_strndup(name.p, name.n);
 
-        if (opens_doors(text))
-            value = (struct bytes){"…", strlen("…")};
-        headers_put(&e->headers, text, value);
+        buf_reset(&shown);
+        mask_value(m, name, value, &shown);
+        /* What is masked may be longer than it was. */
+        fits = e->headers.len + name.n + shown.len + 8 <= HEADERS_KEPT_BYTES;
+        if (fits)
+            headers_put(&e->headers, text,
+                        (struct bytes){shown.data, shown.len});
         free(text);
     }
-    if (e->headers.failed) /* what is hidden may be longer than it was */
-        buf_fini(&e->headers);
+    buf_fini(&shown);
+}
+
+/* A token may have come to a wrong URL, and in its path. */
+static void keep_head(struct reject *e, struct ingress *g,
+                      const struct request *r)
+{
+    const struct settings *s = g->daemon.settings;
+    const struct mask m = {.source = settings_source(s, r->source),
+                           .settings = s,
+                           .for_display = true};
+    struct buf path;
+
+    buf_init(&path, HEAD_MAX_BYTES);
+    mask_text(&m, wire_text(r->path), &path);
+    wire_copy(e->path, sizeof e->path,
+              (struct bytes){path.data ? path.data : "", path.len});
+    buf_fini(&path);
+    keep_headers(e, &m, r);
 }
 
 static bool in_header(const struct expr *e)
@@ -177,10 +195,9 @@ void rejects_note(struct rejects *j, struct ingress *g, const struct request *r,
     e->body_bytes = (int64_t)r->body.len;
     memcpy(e->remote, r->remote, sizeof e->remote);
     snprintf(e->method, sizeof e->method, "%s", r->method ? r->method : "");
-    snprintf(e->path, sizeof e->path, "%s", r->path ? r->path : "");
     memcpy(e->id, "rej_", 4);
     ulid_next(&g->ids, e->at_ms, e->id + 4);
-    keep_headers(e, r);
+    keep_head(e, g, r);
     find_delivery_id(e, g, r);
     keep_body(j, e, r, a);
     STAILQ_INSERT_TAIL(&s->waiting, e, link);
@@ -354,9 +371,6 @@ void rejects_fini(struct rejects *j)
 
 json_t *rejects_json(struct ingress *g, const struct reject_row *row)
 {
-    const struct source *source = settings_source(g->daemon.settings,
-                                                  row->source);
-
     return json_pack(
         "{s:o,s:o,s:s,s:s,s:I,s:s,s:o,s:o,s:o,s:I,s:b,s:o,s:s}", "id",
         json_text_or_null(row->id), "at", json_time(row->at_ms), "source",
@@ -365,8 +379,8 @@ json_t *rejects_json(struct ingress *g, const struct reject_row *row)
         json_text_or_null(row->delivery_id), "method",
         json_text_of(row->method), "path", json_text_of(row->path),
         "body_bytes", (json_int_t)row->body_bytes, "has_body", row->has_body,
-        "headers", trace_headers(source, row->headers), "process",
-        g->daemon.name);
+        "headers", mask_json(g->daemon.settings, row->source, row->headers),
+        "process", g->daemon.name);
 }
 
 void rejects_write_all(struct rejects *j, struct ingress *g)

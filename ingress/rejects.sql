@@ -11,6 +11,6 @@ CREATE TABLE rejects (
     method TEXT NOT NULL,
     path TEXT NOT NULL,
     body_bytes INTEGER NOT NULL,
-    headers BLOB NOT NULL,       -- packed; values that open a door are left out
+    headers BLOB NOT NULL,       -- packed, as they are shown: without secrets
     PRIMARY KEY (source, slot)
 ) STRICT, WITHOUT ROWID;

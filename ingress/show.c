@@ -2,6 +2,7 @@
 #include "encoding.h"
 #include "ingress.h"
 #include "json_text.h"
+#include "mask.h"
 #include "published.h"
 #include "split.h"
 #include "trace.h"
@@ -76,11 +77,15 @@ static json_t *describe(struct ingress *g, const char *id,
                             json_time(row->received_ms), "remote", row->remote,
                             "process", g->daemon.name);
 
-    if (!offset)
+    const struct settings *s = g->daemon.settings;
+
+    if (!offset) {
+        json_object_set_new(out, "headers",
+                            mask_json(s, row->source, row->headers));
         json_object_set_new(
-            out, "headers",
-            trace_headers(settings_source(g->daemon.settings, row->source),
-                          row->headers));
+            out, "masked",
+            mask_places(settings_source(s, row->source), row->headers));
+    }
     put_body(out, body, offset);
     return out;
 }

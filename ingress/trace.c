@@ -3,97 +3,13 @@
 #include "headers.h"
 #include "ingress.h"
 #include "json_text.h"
-#include "profile.h"
+#include "mask.h"
 #include "replay.h"
 #include "show.h"
-#include "signature.h"
 #include "wire.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
-
-/* A header that some provider proves itself by. */
-static bool proves_for_any(struct bytes name)
-{
-    const char *profile;
-
-    for (size_t i = 0; (profile = profile_name(i)); i++)
-        if (signature_is_in(&profile_source(profile_find(profile))->verify,
-                            name))
-            return true;
-    return false;
-}
-
-/* Values that prove who sent a request open the door to whoever reads them. NULL:
- * its source is not known, as when the provider's URL has a slip in it. */
-static bool secret_header(const struct source *source, struct bytes name)
-{
-    if (headers_secret(name))
-        return true;
-    return source ? signature_is_in(&source->verify, name)
-                  : proves_for_any(name);
-}
-
-/* Also by names that mean a secret in a query only. */
-static bool secret_field(struct bytes name)
-{
-    static const char *const names[] = {"key", "sig", "auth", "code", "hmac"};
-
-    for (size_t i = 0; i < COUNT_OF(names); i++)
-        if (name.n == strlen(names[i]) &&
-            strncasecmp(name.p, names[i], name.n) == 0)
-            return true;
-    return headers_secret(name);
-}
-
-/* The values of fields that look like secrets are left out. */
-static json_t *query_json(struct bytes query)
-{
-    const char *p = query.p, *end = p + query.n;
-    struct buf out;
-    json_t *json;
-
-    buf_init(&out, 4 * query.n + 16);
-    while (p < end) {
-        const char *stop = memchr(p, '&', (size_t)(end - p));
-        const char *to = stop ? stop : end;
-        const char *is = memchr(p, '=', (size_t)(to - p));
-
-        if (is && secret_field((struct bytes){p, (size_t)(is - p)})) {
-            buf_put(&out, p, (size_t)(is + 1 - p));
-            buf_puts(&out, "…");
-        } else {
-            buf_put(&out, p, (size_t)(to - p));
-        }
-        buf_puts(&out, stop ? "&" : "");
-        p = stop ? stop + 1 : end;
-    }
-    json = json_text((struct bytes){out.data ? out.data : "", out.len});
-    buf_fini(&out);
-    return json;
-}
-
-static json_t *value_json(const struct source *source, struct bytes name,
-                          struct bytes value)
-{
-    if (secret_header(source, name))
-        return json_string("…");
-    return name.n == 6 && memcmp(name.p, ":query", 6) == 0 ? query_json(value)
-                                                           : json_text(value);
-}
-
-json_t *trace_headers(const struct source *source, struct bytes packed)
-{
-    json_t *out = json_array();
-    struct bytes name, value;
-    size_t at = 0;
-
-    while (headers_next(packed, &at, &name, &value))
-        json_array_append_new(out, json_pack("[o,o]", json_text(name),
-                                             value_json(source, name, value)));
-    return out;
-}
 
 /* From where, and how it was known to be whose. */
 static char *received_text(struct ingress *g, const struct archived *row)
@@ -153,14 +69,13 @@ static json_t *on_trace(void *self, json_t *args, char why[200])
     if (!store_find(&g->store, id, &row))
         return replayed_only(g, id, why);
     handed_on = (uint64_t)row.n <= hop_cursor(g->daemon.hop, SEQUENCER);
-    out = json_pack(
-        "{s:s,s:s,s:o,s:s,s:I,s:b,s:I,s:o,s:o}", "id", id, "source", row.source,
-        "received_at", json_time(row.received_ms), "remote", row.remote,
-        "body_bytes", (json_int_t)row.body_bytes, "handed_on", handed_on,
-        "secret", (json_int_t)row.secret, "headers",
-        trace_headers(settings_source(g->daemon.settings, row.source),
-                      row.headers),
-        "timeline", timeline(g, &row));
+    out = json_pack("{s:s,s:s,s:o,s:s,s:I,s:b,s:I,s:o,s:o}", "id", id, "source",
+                    row.source, "received_at", json_time(row.received_ms),
+                    "remote", row.remote, "body_bytes",
+                    (json_int_t)row.body_bytes, "handed_on", handed_on,
+                    "secret", (json_int_t)row.secret, "headers",
+                    mask_json(g->daemon.settings, row.source, row.headers),
+                    "timeline", timeline(g, &row));
     store_found_done(&g->store);
     replay_tell(g, event ? event : id, json_object_get(out, "timeline"));
     return out;

@@ -78,6 +78,62 @@ int form_get(struct bytes form, const char *name, struct buf *out)
     return count;
 }
 
+static struct bytes held(const struct buf *b)
+{
+    return (struct bytes){b->data ? b->data : "", b->len};
+}
+
+void form_each(struct bytes form, form_field_fn *fn, const void *arg)
+{
+    struct bytes key, sent;
+    struct buf name, value;
+    size_t at = 0;
+
+    buf_init(&name, form.n);
+    buf_init(&value, form.n);
+    while (next(form, &at, &key, &sent)) {
+        buf_reset(&name);
+        buf_reset(&value);
+        decode(key, &name);
+        decode(sent, &value);
+        fn(arg, held(&name), held(&value), sent);
+    }
+    buf_fini(&name);
+    buf_fini(&value);
+}
+
+struct hiding {
+    struct bytes form;
+    form_hides_fn *hides;
+    const void *arg;
+    const char *instead;
+    struct buf *out;
+    size_t done; /* bytes of the form that are in `out` */
+};
+
+static void hide_field(const void *arg, struct bytes name, struct bytes value,
+                       struct bytes sent)
+{
+    struct hiding *h = *(struct hiding *const *)arg;
+    size_t from = (size_t)((const char *)sent.p - (const char *)h->form.p);
+
+    if (!sent.n || !h->hides(h->arg, name, value))
+        return;
+    buf_put(h->out, (const char *)h->form.p + h->done, from - h->done);
+    buf_puts(h->out, h->instead);
+    h->done = from + sent.n;
+}
+
+void form_hide(struct bytes form, form_hides_fn *hides, const void *arg,
+               const char *instead, struct buf *out)
+{
+    struct hiding h = {form, hides, arg, instead, out, 0}, *one = &h;
+
+    form_each(form, hide_field, &one);
+    if (form.n > h.done)
+        buf_put(out, (const char *)form.p + h.done, form.n - h.done);
+}
+
 struct field {
     const char *p; /* name, then value */
     size_t name, value;

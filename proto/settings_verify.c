@@ -317,7 +317,8 @@ const struct conf_section settings_verify = {
              .choices = scheme_words,
              .fallback = "hmac-sha256",
              .help = "the algorithm; with `shared-token` the secret itself "
-                     "comes along, and nothing is signed"},
+                     "comes along, and nothing is signed: it is stored and "
+                     "shown as …, so no other field can be taken from there"},
             {.name = "header",
              .type = &conf_as_texts,
              AT(verify, headers),

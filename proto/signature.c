@@ -188,9 +188,18 @@ bool signature_is_in(const struct verify *v, struct bytes name)
     for (size_t i = 0; i < v->headers.count; i++)
         if (is(name, v->headers.items[i]))
             return true;
-    if (v->signature.kind == EXPR_HEADER)
-        return is(name, v->signature.text);
-    return v->signature.kind == EXPR_QUERY && is(name, ":query");
+    for (const struct expr *e = &v->signature; e; e = e->other)
+        if (e->kind == EXPR_HEADER && is(name, e->text))
+            return true;
+    return false;
+}
+
+bool signature_is_field(const struct verify *v, struct bytes name)
+{
+    for (const struct expr *e = &v->signature; e; e = e->other)
+        if (e->kind == EXPR_QUERY && is(name, e->text))
+            return true;
+    return false;
 }
 
 size_t signature_candidates_max(const struct verify *v)

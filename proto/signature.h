@@ -73,8 +73,9 @@ void signature_key_free(struct signature_key *k);
 
 /* ---- signatures ---- */
 
-/* The header of this name (or `:query`) carries it: not to be shown. */
+/* The header, or the query's field, of this name may carry it: not to be shown. */
 bool signature_is_in(const struct verify *v, struct bytes name);
+bool signature_is_field(const struct verify *v, struct bytes name);
 
 struct candidate {
     uint8_t bytes[SIGNATURE_MAX_BYTES];

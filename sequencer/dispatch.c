@@ -10,6 +10,7 @@
 #include "headers.h"
 #include "log.h"
 #include "publication.h"
+#include "signature.h"
 #include "store.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -250,7 +251,8 @@ static void pick_headers(const struct sequencer *q, const struct endpoint *e,
     while (headers_next(all, &at, &name, &value)) {
         if (is_named(&always, name) ||
             (source && is_named(&source->forward_headers, name)) ||
-            (e->settings && is_named(&e->settings->forward_headers, name))) {
+            (e->settings && is_named(&e->settings->forward_headers, name) &&
+             !(source && signature_is_in(&source->verify, name)))) {
             char *text = gr_strndup(name.p, name.n);
 
             headers_put(out, text, value);

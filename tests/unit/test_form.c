@@ -122,6 +122,35 @@ static void only_a_form_is_a_form(void **state)
     exact("");
 }
 
+static bool hides(const void *arg, struct bytes name, struct bytes value)
+{
+    const char *which = arg;
+
+    return (name.n == strlen(which) && memcmp(name.p, which, name.n) == 0) ||
+           (value.n == 4 && memcmp(value.p, "hush", 4) == 0);
+}
+
+static void hidden_as(const char *form, const char *name, const char *want)
+{
+    buf_reset(&out);
+    buf_put(&out, "", 0);
+    form_hide(exact(form), hides, name, "~", &out);
+    assert_int_equal(out.len, strlen(want));
+    assert_memory_equal(out.data ? out.data : "", want, out.len);
+}
+
+static void only_the_values_of_some_fields_are_hidden(void **state)
+{
+    (void)state;
+    hidden_as("", "a", "");
+    hidden_as("a=1", "a", "a=~");
+    hidden_as("a=1&b=%20+2&a=&a&&=x&", "a", "a=~&b=%20+2&a=&a&&=x&");
+    hidden_as("%61=1%2", "a", "%61=~");
+    hidden_as("b=h%75sh&c=hushed&a=1=2&", "a", "b=~&c=hushed&a=~&");
+    hidden_as("b", "b", "b");
+    exact("");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -130,6 +159,7 @@ int main(void)
         cmocka_unit_test(fields_are_sorted_by_name_and_value_and_said_once),
         cmocka_unit_test(a_form_of_too_many_fields_is_refused),
         cmocka_unit_test(only_a_form_is_a_form),
+        cmocka_unit_test(only_the_values_of_some_fields_are_hidden),
     };
     int failed;
 
