@@ -7,6 +7,7 @@
 #include "db_inside.h"
 #include "log.h"
 #include "wal.h"
+#include "wal_damage.h"
 #include "worker.h"
 #include <fcntl.h>
 #include <stdlib.h>
@@ -160,6 +161,7 @@ struct db *db_open(const char *path, const struct db_schema *schema)
 
     db->path = gr_strdup(path);
     refuse_strange_wal(path);
+    wal_damage_warn(path);
     db->h = open_handle(path);
     number_of(db, "PRAGMA user_version"); /* not a database at all? */
     refuse_another_kind(db, schema->table);
