@@ -1,26 +1,237 @@
 #include "http.h"
+#include "clock.h"
 #include "listen.h"
 #include "log.h"
+#include "waiters.h"
+#include <arpa/inet.h>
 #include <microhttpd.h>
 #include <openssl/crypto.h>
 #include <openssl/sha.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/socket.h>
 
 enum {
     CONNECTIONS_MAX = 64,
     POOL_BYTES = 16 * 1024,
-    IDLE_S = 30,
+    LIMIT_MS = 30 * 1000,
     PAGE_MAX_BYTES = 64 * 1024 * 1024,
+    HELD_MAX_BYTES = 16 * 1024 * 1024, /* of responses, beside the last one */
+    HOST_MAX_BYTES = 255,
+};
+
+struct connection {
+    struct waiter waiter; /* first */
+    int fd;
+    size_t held_bytes; /* of the response that it reads */
 };
 
 struct http {
     struct MHD_Daemon *mhd;
     page_fn *page;
     void *self;
+    const char *listen; /* the host of console.listen */
+    const struct text_list *hosts;
+    struct waiters waiting; /* all that are open, but for what we have shut */
+    int64_t open, mono_ms;
+    size_t held_bytes;
     int fd;
+    /* One of CONNECTIONS_MAX was closed: libmicrohttpd looks for new ones only
+     * when it is run again. */
+    bool room_made;
 };
+
+/* ---- connections ---- */
+
+static struct connection *connection_of(struct MHD_Connection *c)
+{
+    return MHD_get_connection_info(c, MHD_CONNECTION_INFO_SOCKET_CONTEXT)
+        ->socket_context;
+}
+
+/* libmicrohttpd then finds a client that has gone, and frees what it holds. */
+static void cut(struct http *h, struct waiter *w)
+{
+    shutdown(((struct connection *)(void *)w)->fd, SHUT_RDWR);
+    waiters_end(&h->waiting, w);
+}
+
+static struct connection *arrived(struct http *h, struct MHD_Connection *c)
+{
+    struct connection *k = gr_alloc(sizeof *k);
+    struct waiter *longest;
+
+    k->fd = MHD_get_connection_info(c, MHD_CONNECTION_INFO_CONNECTION_FD)
+                ->connect_fd;
+    waiters_begin(&h->waiting, &k->waiter, h->mono_ms);
+    h->open++;
+    longest = waiters_crowded(&h->waiting, h->open, CONNECTIONS_MAX);
+    if (longest)
+        cut(h, longest);
+    return k;
+}
+
+static void on_connection(void *cls, struct MHD_Connection *c, void **context,
+                          enum MHD_ConnectionNotificationCode what)
+{
+    struct http *h = cls;
+    struct connection *k = *context;
+
+    if (what == MHD_CONNECTION_NOTIFY_STARTED) {
+        *context = arrived(h, c);
+        return;
+    }
+    waiters_end(&h->waiting, &k->waiter);
+    h->held_bytes -= k->held_bytes;
+    h->room_made |= h->open-- >= CONNECTIONS_MAX;
+    free(k);
+    *context = NULL;
+}
+
+/* The wait for its next request begins. */
+static void on_completed(void *cls, struct MHD_Connection *c, void **context,
+                         enum MHD_RequestTerminationCode why)
+{
+    struct http *h = cls;
+    struct connection *k = connection_of(c);
+
+    (void)context, (void)why;
+    h->held_bytes -= k->held_bytes;
+    k->held_bytes = 0;
+    if (k->waiter.waits)
+        waiters_begin(&h->waiting, &k->waiter, h->mono_ms);
+}
+
+/* A response of so many bytes is on its way. */
+static void hold(struct http *h, struct connection *k, size_t bytes)
+{
+    struct waiter *w, *next;
+
+    k->held_bytes += bytes;
+    h->held_bytes += bytes;
+    if (k->waiter.waits)
+        waiters_begin(&h->waiting, &k->waiter, h->mono_ms);
+    if (h->held_bytes <= HELD_MAX_BYTES)
+        return;
+    for (w = TAILQ_FIRST(&h->waiting); w; w = next) {
+        struct connection *other = (struct connection *)(void *)w;
+
+        next = TAILQ_NEXT(w, link);
+        if (other == k || !other->held_bytes)
+            continue;
+        cut(h, w); /* its bytes are freed, and counted, in a run soon */
+        return;
+    }
+}
+
+/* ---- Host ---- */
+
+static bool same_name(const char *name, size_t n, const char *known)
+{
+    return known && strlen(known) == n && strncasecmp(name, known, n) == 0;
+}
+
+static bool is_address(int family, const char *text, size_t n)
+{
+    char copy[INET6_ADDRSTRLEN];
+    struct in6_addr a;
+
+    if (n >= sizeof copy)
+        return false;
+    memcpy(copy, text, n);
+    copy[n] = 0;
+    return inet_pton(family, copy, &a) == 1;
+}
+
+bool http_host_known(const char *value, const char *listen,
+                     const struct text_list *hosts)
+{
+    size_t n = strcspn(value, ":");
+    const char *end;
+
+    if (*value == '[') {
+        end = strchr(value, ']');
+        return end && (!end[1] || end[1] == ':') &&
+               is_address(AF_INET6, value + 1, (size_t)(end - value) - 1);
+    }
+    if (value[n + (value[n] == ':')] &&
+        value[n + 1 + strspn(value + n + 1, "0123456789")])
+        return false; /* what is no port stands behind the colon */
+    if (is_address(AF_INET, value, n))
+        return true;
+    if (n && value[n - 1] == '.')
+        n--;
+    if (n == 0)
+        return false;
+    for (size_t i = 0; hosts && i < hosts->count; i++)
+        if (same_name(value, n, hosts->items[i]))
+            return true;
+    return same_name(value, n, "localhost") || same_name(value, n, listen);
+}
+
+struct host_headers {
+    const char *value;
+    int count;
+};
+
+static enum MHD_Result on_header(void *cls, enum MHD_ValueKind kind,
+                                 const char *name, const char *value)
+{
+    struct host_headers *all = cls;
+
+    (void)kind;
+    if (strcasecmp(name, "Host") == 0) {
+        all->value = value ? value : "";
+        all->count++;
+    }
+    return MHD_YES;
+}
+
+static void fail(struct page *p, unsigned status, const char *code,
+                 const char *message)
+{
+    p->status = status;
+    buf_printf(&p->text, "{\"error\":{\"code\":\"%s\",\"message\":\"%s\"}}\n",
+               code, message);
+}
+
+/* The value is shown when it is made of a name's letters only. */
+static void fail_host(struct page *p, const char *value)
+{
+    size_t n = strlen(value);
+    char *message;
+    bool plain = n && n <= HOST_MAX_BYTES &&
+                 n == strspn(value, "abcdefghijklmnopqrstuvwxyz0123456789"
+                                    "ABCDEFGHIJKLMNOPQRSTUVWXYZ-._:[]");
+
+    message = gr_printf("Host%s%s is not a name of this console; add it to "
+                        "console.hosts, or use an address",
+                        plain ? " " : "", plain ? value : "");
+    fail(p, MHD_HTTP_MISDIRECTED_REQUEST, "host_unknown", message);
+    free(message);
+}
+
+/* A client of HTTP/1.0 may name no host; a browser always does. */
+static bool host_is_fine(const struct http *h, struct MHD_Connection *c,
+                         const char *version, struct page *p)
+{
+    struct host_headers all = {0};
+
+    MHD_get_connection_values(c, MHD_HEADER_KIND, on_header, &all);
+    if (all.count == 0 && strcmp(version, "HTTP/1.0") == 0)
+        return true;
+    if (all.count == 1 && http_host_known(all.value, h->listen, h->hosts))
+        return true;
+    if (all.count == 1)
+        fail_host(p, all.value);
+    else
+        fail(p, MHD_HTTP_BAD_REQUEST, "host_needed",
+             "a request must have one Host header");
+    return false;
+}
+
+/* ---- requests ---- */
 
 /* All of them are looked at, whichever fits; SHA-256 makes their lengths and
  * bytes equal in time. */
@@ -48,7 +259,8 @@ static const char *bearer_of(struct MHD_Connection *c)
     return v + strspn(v, " ");
 }
 
-static enum MHD_Result say(struct MHD_Connection *c, struct page *p)
+static enum MHD_Result say(struct http *h, struct MHD_Connection *c,
+                           struct page *p)
 {
     size_t n = p->text.len;
     struct MHD_Response *r;
@@ -69,6 +281,7 @@ static enum MHD_Result say(struct MHD_Connection *c, struct page *p)
         MHD_add_response_header(r, "WWW-Authenticate", "Bearer");
     if (p->status == MHD_HTTP_METHOD_NOT_ALLOWED)
         MHD_add_response_header(r, "Allow", "GET, HEAD");
+    hold(h, connection_of(c), n);
     done = MHD_queue_response(c, p->status, r);
     MHD_destroy_response(r);
     return done;
@@ -83,7 +296,7 @@ static enum MHD_Result on_call(void *cls, struct MHD_Connection *c,
     struct page p = {.status = MHD_HTTP_OK,
                      .type = "application/json; charset=utf-8"};
 
-    (void)version, (void)data;
+    (void)data;
     if (!*context) { /* the head is here; its end is told next */
         *context = h;
         return MHD_YES;
@@ -94,14 +307,13 @@ static enum MHD_Result on_call(void *cls, struct MHD_Connection *c,
     }
     buf_init(&p.text, PAGE_MAX_BYTES);
     /* Of an answer to HEAD libmicrohttpd leaves the body out by itself. */
-    if (strcmp(method, "GET") == 0 || strcmp(method, "HEAD") == 0) {
+    if (!host_is_fine(h, c, version, &p))
+        ;
+    else if (strcmp(method, "GET") == 0 || strcmp(method, "HEAD") == 0)
         h->page(h->self, url, bearer_of(c), &p);
-    } else {
-        p.status = MHD_HTTP_METHOD_NOT_ALLOWED;
-        buf_puts(&p.text, "{\"error\":{\"code\":\"method_not_allowed\","
-                          "\"message\":\"only GET\"}}\n");
-    }
-    return say(c, &p);
+    else
+        fail(&p, MHD_HTTP_METHOD_NOT_ALLOWED, "method_not_allowed", "only GET");
+    return say(h, c, &p);
 }
 
 GR_PRINTF(2, 0)
@@ -117,6 +329,8 @@ static void mhd_says(void *cls, const char *format, va_list args)
     log_debug(NULL, "libmicrohttpd", LS("says", text));
 }
 
+/* ---- opening, turning, closing ---- */
+
 struct http *http_open(const char *host, int port, page_fn *page, void *self)
 {
     struct http *h = gr_alloc(sizeof *h);
@@ -124,18 +338,27 @@ struct http *http_open(const char *host, int port, page_fn *page, void *self)
 
     h->page = page;
     h->self = self;
+    h->listen = host;
+    h->mono_ms = mono_ms();
+    waiters_init(&h->waiting);
     h->mhd = MHD_start_daemon(
         MHD_USE_EPOLL | MHD_USE_ERROR_LOG, (uint16_t)port, NULL, NULL, on_call,
         h, MHD_OPTION_EXTERNAL_LOGGER, mhd_says, h, MHD_OPTION_LISTEN_SOCKET,
         fd, MHD_OPTION_CONNECTION_LIMIT, (unsigned)CONNECTIONS_MAX,
         MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)POOL_BYTES,
-        MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)IDLE_S,
+        MHD_OPTION_CONNECTION_TIMEOUT, 0u, MHD_OPTION_NOTIFY_CONNECTION,
+        on_connection, h, MHD_OPTION_NOTIFY_COMPLETED, on_completed, h,
         MHD_OPTION_SIGPIPE_HANDLED_BY_APP, 1, MHD_OPTION_END);
     if (!h->mhd)
         die(EXIT_UNAVAILABLE, "libmicrohttpd does not start on %s:%d", host,
             port);
     h->fd = MHD_get_daemon_info(h->mhd, MHD_DAEMON_INFO_EPOLL_FD)->epoll_fd;
     return h;
+}
+
+void http_set_hosts(struct http *h, const struct text_list *hosts)
+{
+    h->hosts = hosts;
 }
 
 void http_close(struct http *h)
@@ -151,12 +374,20 @@ int http_fd(const struct http *h)
     return h->fd;
 }
 
-int http_run(struct http *h)
+int http_run(struct http *h, int64_t now_ms)
 {
-    MHD_UNSIGNED_LONG_LONG ms;
+    MHD_UNSIGNED_LONG_LONG more_ms = 1;
+    struct waiter *w;
+    int due_ms;
 
+    h->mono_ms = now_ms;
     MHD_run(h->mhd);
-    if (MHD_get_timeout(h->mhd, &ms) == MHD_NO)
-        return -1;
-    return ms > 1000 ? 1000 : (int)ms;
+    if (MHD_get_timeout(h->mhd, &more_ms) == MHD_NO)
+        more_ms = 1;
+    while ((w = waiters_overdue(&h->waiting, now_ms, LIMIT_MS, &due_ms)))
+        cut(h, w);
+    if (h->room_made)
+        due_ms = 0;
+    h->room_made = false;
+    return more_ms ? due_ms : 0;
 }

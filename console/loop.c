@@ -38,6 +38,7 @@ static void on_open(void *self)
     deaths_open(c);
     c->forward = forward_open(c->daemon.zmq, s->run_dir, s->metrics_publish);
     c->http = http_open(s->console.host, s->console.port, page, c);
+    http_set_hosts(c->http, &s->console.hosts);
     loop_watch_socket(&c->daemon.loop, forward_in(c->forward));
     loop_watch_socket(&c->daemon.loop, forward_out(c->forward));
     loop_watch_socket(&c->daemon.loop, c->dlqd);
@@ -100,7 +101,7 @@ static int on_work(void *self)
         forward_look(c->forward, gone, c);
         c->look_due_ms = now + LOOK_MS;
     }
-    c->http_wait_ms = http_run(c->http);
+    c->http_wait_ms = http_run(c->http, now);
     deaths_work(c);
     if (now >= c->judge_due_ms && !more) {
         alerts_judge(c);
@@ -135,6 +136,7 @@ static void on_reload(void *self, struct settings *fresh)
 {
     struct console *c = self;
 
+    http_set_hosts(c->http, &fresh->console.hosts);
     c->judge_due_ms = c->daemon.loop.mono_ms + fresh->console.evaluate_ms;
 }
 

@@ -315,7 +315,7 @@ struct http *http_open(const char *host, int port,
     h->self = self;
     h->now_ms = now_ms();
     h->mono_ms = mono_ms();
-    TAILQ_INIT(&h->waiting);
+    waiters_init(&h->waiting);
     TAILQ_INIT(&h->spare);
     responses_make(h);
     /* No idle timeout (0), because we have deadlines; strictness is head.c's.
@@ -391,8 +391,8 @@ void http_quiesce(struct http *h)
     fd = MHD_quiesce_daemon(h->mhd);
     if (fd >= 0)
         close(fd);
-    for (v = TAILQ_FIRST(&h->waiting); v; v = next) {
-        next = TAILQ_NEXT(v, link);
+    for (v = visitor_waiting(TAILQ_FIRST(&h->waiting)); v; v = next) {
+        next = visitor_waiting(TAILQ_NEXT(&v->waiter, link));
         if (v->visit == VISIT_BETWEEN)
             visit_leave(h, v);
     }
@@ -408,8 +408,8 @@ static void say_stopping(struct http *h)
 {
     struct visitor *v, *next;
 
-    for (v = TAILQ_FIRST(&h->waiting); v; v = next) {
-        next = TAILQ_NEXT(v, link);
+    for (v = visitor_waiting(TAILQ_FIRST(&h->waiting)); v; v = next) {
+        next = visitor_waiting(TAILQ_NEXT(&v->waiter, link));
         if (v->visit != VISIT_READING || !v->request)
             continue;
         if (!v->request->answer)

@@ -9,9 +9,11 @@
 #define INGRESS_HTTP_PARTS_H
 
 #include "http.h"
+#include "waiters.h"
 #include <microhttpd.h>
 
-/* What a connection is doing; each waiting one is in http.waiting. */
+/* What a connection is doing; each waiting one is in http.waiting, since the
+ * beginning of `visit`. */
 enum visit {
     VISIT_BETWEEN,   /* waiting: for a request line */
     VISIT_READING,   /* waiting: for the rest of a request */
@@ -21,10 +23,9 @@ enum visit {
 };
 
 struct visitor {
-    TAILQ_ENTRY(visitor) link;
+    struct waiter waiter; /* first: visitor_waiting() */
     int fd;
     enum visit visit;
-    int64_t since_ms;              /* mono: the beginning of `visit` */
     bool kept;                     /* it has had an answer before */
     char remote[INET6_ADDRSTRLEN]; /* the peer's address */
     struct request *request;       /* the one that is under way; or NULL */
@@ -36,8 +37,7 @@ struct http {
     struct http_ops ops;
     void *self;
     int64_t now_ms, mono_ms;
-    /* Ordered by since_ms: all have the same time. */
-    TAILQ_HEAD(, visitor) waiting;
+    struct waiters waiting;
     struct request_list spare;
     size_t spare_count;
     struct http_figures figures;
@@ -56,6 +56,8 @@ struct http {
 /* ---- visits.c ---- */
 
 struct visitor *visitor_of(struct MHD_Connection *c);
+/* The one that this is part of; NULL: of NULL. */
+struct visitor *visitor_waiting(struct waiter *w);
 /* The one mover. */
 void visit_move(struct http *h, struct visitor *v, enum visit to);
 /* Where libmicrohttpd can't answer any more (in the middle of a body, or

@@ -136,10 +136,11 @@ static void refuse_rest(struct http *h, struct request *r, enum answer a)
 static bool one_gives_way(struct http *h)
 {
     size_t share = (size_t)(BODIES_MAX_BYTES / h->most_connections);
-    struct visitor *v;
+    struct waiter *w;
 
-    TAILQ_FOREACH(v, &h->waiting, link)
+    TAILQ_FOREACH(w, &h->waiting, link)
     {
+        struct visitor *v = visitor_waiting(w);
         struct request *r = v->request;
 
         if (v->visit == VISIT_READING && r && r->body.cap > share) {

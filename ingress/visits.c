@@ -22,13 +22,17 @@ static bool busy(enum visit v)
 
 void visit_move(struct http *h, struct visitor *v, enum visit to)
 {
-    if (waits(v->visit))
-        TAILQ_REMOVE(&h->waiting, v, link);
     h->figures.busy += busy(to) - busy(v->visit);
     v->visit = to;
-    v->since_ms = h->mono_ms;
     if (waits(to))
-        TAILQ_INSERT_TAIL(&h->waiting, v, link);
+        waiters_begin(&h->waiting, &v->waiter, h->mono_ms);
+    else
+        waiters_end(&h->waiting, &v->waiter);
+}
+
+struct visitor *visitor_waiting(struct waiter *w)
+{
+    return (struct visitor *)(void *)w;
 }
 
 struct visitor *visitor_of(struct MHD_Connection *c)
@@ -115,16 +119,13 @@ static void time_out(struct http *h, struct visitor *v)
     }
 }
 
-/* A sixteenth of the connections is kept for those who come. When the rest is
- * taken, whoever has kept us waiting longest makes room, so that connections
- * that only stand there, however many, never keep others out. */
 static void make_room(struct http *h)
 {
-    int64_t most = h->most_connections;
-    struct visitor *longest = TAILQ_FIRST(&h->waiting);
+    struct waiter *longest = waiters_crowded(
+        &h->waiting, h->figures.connections, h->most_connections);
 
-    if (longest && most >= 16 && h->figures.connections > most - most / 16)
-        time_out(h, longest);
+    if (longest)
+        time_out(h, visitor_waiting(longest));
 }
 
 static struct visitor *arrived(struct http *h, struct MHD_Connection *c)
@@ -164,14 +165,11 @@ void visit_notify(void *cls, struct MHD_Connection *c, void **context,
 
 int visits_time_out(struct http *h)
 {
-    struct visitor *v;
-    int64_t left_ms;
+    struct waiter *w;
+    int left_ms;
 
-    while ((v = TAILQ_FIRST(&h->waiting))) {
-        left_ms = v->since_ms + h->bounds->read_timeout_ms - h->mono_ms;
-        if (left_ms > 0)
-            return (int)(left_ms < MINUTE_MS ? left_ms : MINUTE_MS);
-        time_out(h, v);
-    }
-    return -1;
+    while ((w = waiters_overdue(&h->waiting, h->mono_ms,
+                                h->bounds->read_timeout_ms, &left_ms)))
+        time_out(h, visitor_waiting(w));
+    return left_ms;
 }

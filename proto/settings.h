@@ -301,6 +301,7 @@ struct settings {
     struct {
         char *host; /* of `listen` */
         int port;
+        struct text_list hosts; /* names that `Host` may have */
         struct text_list tokens;
         int64_t evaluate_ms;
     } console;

@@ -63,6 +63,36 @@ static const char *wrong_authority(const char *text, size_t n)
                : "has no good host name, or no good port behind it";
 }
 
+const char *wrong_publish(const char *text)
+{
+    const char *rest = text + strlen("tcp://"), *colon;
+
+    if (strncmp(text, "ipc://", 6) == 0)
+        return strchr("@*", text[6]) ? "names no file" : NULL;
+    if (strncmp(text, "tcp://", 6) != 0)
+        return "is no ZeroMQ address like tcp://127.0.0.1:7464 or "
+               "ipc:///run/grapnel/metrics";
+    colon = strrchr(rest, ':');
+    if (!colon || colon == rest || !is_port(colon + 1))
+        return "has no host, or no port behind it";
+    if (*rest == '['
+            ? colon[-1] != ']' || !is_ipv6(rest + 1, (size_t)(colon - rest) - 2)
+            : strncmp(rest, "*:", 2) != 0 &&
+                  strspn(rest, HOST_LETTERS) != (size_t)(colon - rest))
+        return "has no good host name";
+    return NULL;
+}
+
+const char *wrong_host_name(const char *text)
+{
+    size_t n = strlen(text);
+
+    if (n == 0 || n > 253 || *text == '.' || strspn(text, HOST_LETTERS) != n)
+        return "is not a host name like metrics.example.com (without scheme "
+               "and port)";
+    return NULL;
+}
+
 static const char *wrong_url_letters(const char *text)
 {
     for (; *text; text++)

@@ -442,11 +442,3 @@ const struct conf_section settings_notifier_section = {
             {0},
         },
 };
-
-const char *wrong_publish(const char *text)
-{
-    if (strncmp(text, "tcp://", 6) != 0 && strncmp(text, "ipc://", 6) != 0)
-        return "is no ZeroMQ address like tcp://127.0.0.1:7464 or "
-               "ipc:///run/grapnel/metrics";
-    return text[6] ? NULL : "names no address";
-}

@@ -178,6 +178,15 @@ const struct conf_section settings_console_section = {
              COUNT(settings, console.port),
              .fallback = "127.0.0.1:8081",
              .help = "where `/metrics` is; it needs no token"},
+            {.name = "hosts",
+             .type = &conf_as_texts,
+             AT(settings, console.hosts),
+             .check = wrong_host_name,
+             .form = "list of host names",
+             .help = "the names by which browsers, Prometheus and others call "
+                     "the console, without port; any other name is refused "
+                     "(421). `localhost`, the name in `listen`, and every "
+                     "address (`10.0.0.5`) are always allowed"},
             {.name = "tokens",
              .type = &conf_as_texts,
              AT(settings, console.tokens),

@@ -89,6 +89,7 @@ void settings_drop_hidden(const struct conf_section *section, void *items,
                           size_t declared, size_t *count);
 
 const char *wrong_publish(const char *text);
+const char *wrong_host_name(const char *text); /* without a port */
 
 const char *wrong_name(const char *text);
 const char *wrong_name_glob(const char *text);

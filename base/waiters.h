@@ -1,0 +1,39 @@
+/* waiters: connections whose next step is their peer's, in the order in which that
+ * wait began.
+ *
+ * Two bounds, so that connections that say nothing, or a byte a second, never
+ * keep others out: each wait ends after a time, which a few bytes do not renew;
+ * and when fifteen of sixteen connections are taken, the one that has kept us
+ * waiting longest is closed for one that comes. */
+#ifndef BASE_WAITERS_H
+#define BASE_WAITERS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/queue.h>
+
+/* Part of a connection; zeroed, it does not wait. */
+struct waiter {
+    TAILQ_ENTRY(waiter) link;
+    int64_t since_ms; /* monotonic; while `waits` */
+    bool waits;
+};
+
+TAILQ_HEAD(waiters, waiter);
+
+void waiters_init(struct waiters *all);
+/* A wait begins, anew if it waits already. */
+void waiters_begin(struct waiters *all, struct waiter *w, int64_t mono_ms);
+/* It waits no longer; also before its memory is freed. */
+void waiters_end(struct waiters *all, struct waiter *w);
+
+/* The first one that has waited for `limit_ms`; NULL: there is not one, and
+ * *left_ms is when the next one will have (-1: nobody waits). */
+struct waiter *waiters_overdue(const struct waiters *all, int64_t mono_ms,
+                               int64_t limit_ms, int *left_ms);
+/* `open` of at most `most` connections are open: the one to close for the next
+ * one that comes; NULL: there is enough room, or nobody waits. */
+struct waiter *waiters_crowded(const struct waiters *all, int64_t open,
+                               int64_t most);
+
+#endif
