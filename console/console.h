@@ -17,6 +17,8 @@ enum console_metric {
     M_FRAMES,
     M_SENSELESS,
     M_SUBSCRIBERS,
+    M_MONITORS_REFUSED,
+    M_FRAMES_DROPPED,
     M_TOLD,
     M_NOT_TOLD,
     M_GIVEN_UP,

@@ -1,13 +1,15 @@
 #include "forward.h"
 #include "alloc.h"
 #include "log.h"
+#include "monitors.h"
 #include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* A slow monitor loses frames, never holds us up: ZeroMQ drops at this mark. */
+/* When we are slow, frames are lost, and no process waits: ZeroMQ drops at this
+ * mark. */
 enum { FRAMES_KEPT = 1000, ONE_MAX_BYTES = 1024 * 1024 };
 
 struct connected {
@@ -17,10 +19,10 @@ struct connected {
 };
 
 struct forward {
-    void *in, *out;
+    void *in;
+    struct monitors *out;
     char *run_dir;
     struct connected *all;
-    int64_t subscribers;
 };
 
 static void *make_socket(void *zmq, int kind)
@@ -33,7 +35,6 @@ static void *make_socket(void *zmq, int kind)
         die(EXIT_UNAVAILABLE, "no socket: %s", zmq_strerror(errno));
     zmq_setsockopt(s, ZMQ_LINGER, &none, sizeof none);
     zmq_setsockopt(s, ZMQ_RCVHWM, &most, sizeof most);
-    zmq_setsockopt(s, ZMQ_SNDHWM, &most, sizeof most);
     zmq_setsockopt(s, ZMQ_MAXMSGSIZE, &bytes, sizeof bytes);
     return s;
 }
@@ -42,17 +43,11 @@ struct forward *forward_open(void *zmq, const char *run_dir,
                              const char *publish)
 {
     struct forward *f = gr_alloc(sizeof *f);
-    int all = 1;
 
     f->run_dir = gr_strdup(run_dir);
     f->in = make_socket(zmq, ZMQ_XSUB);
-    f->out = make_socket(zmq, ZMQ_XPUB);
-    /* Each monitor that comes and goes, for the count. */
-    zmq_setsockopt(f->out, ZMQ_XPUB_VERBOSER, &all, sizeof all);
-    if (zmq_bind(f->out, publish) != 0)
-        die(EXIT_UNAVAILABLE, "metrics.publish: can't bind %s: %s", publish,
-            zmq_strerror(errno));
-    /* We want all of it ourselves, whoever else listens. */
+    f->out = monitors_open(publish);
+    /* All frames, also when no monitor is there: we read them too. */
     zmq_send(f->in, "\1", 1, ZMQ_DONTWAIT);
     return f;
 }
@@ -64,7 +59,7 @@ void forward_close(struct forward *f)
     if (!f)
         return;
     zmq_close(f->in);
-    zmq_close(f->out);
+    monitors_close(f->out);
     while ((c = f->all)) {
         f->all = c->next;
         free(c);
@@ -78,14 +73,9 @@ void *forward_in(struct forward *f)
     return f->in;
 }
 
-void *forward_out(struct forward *f)
+struct monitors *forward_out(struct forward *f)
 {
     return f->out;
-}
-
-int64_t forward_subscribers(const struct forward *f)
-{
-    return f->subscribers;
 }
 
 /* ---- who is there ---- */
@@ -151,28 +141,13 @@ void forward_look(struct forward *f,
 
 /* ---- frames ---- */
 
-/* Monitors say what they want; ZeroMQ keeps to it, we only count. */
-static void take_subscriptions(struct forward *f)
-{
-    char what[1];
-
-    while (zmq_recv(f->out, what, sizeof what, ZMQ_DONTWAIT) >= 0)
-        f->subscribers += *what == 1 ? 1 : -1;
-}
-
 bool forward_take(struct forward *f, zmq_msg_t *msg)
 {
-    zmq_msg_t copy;
-
-    take_subscriptions(f);
     zmq_msg_init(msg);
     if (zmq_msg_recv(msg, f->in, ZMQ_DONTWAIT) < 0) {
         zmq_msg_close(msg);
         return false;
     }
-    zmq_msg_init(&copy);
-    zmq_msg_copy(&copy, msg);
-    if (zmq_msg_send(&copy, f->out, ZMQ_DONTWAIT) < 0)
-        zmq_msg_close(&copy);
+    monitors_send(f->out, zmq_msg_data(msg), zmq_msg_size(msg));
     return true;
 }

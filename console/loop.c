@@ -2,6 +2,7 @@
 #include "clock.h"
 #include "console.h"
 #include "log.h"
+#include "monitors.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -40,7 +41,7 @@ static void on_open(void *self)
     c->http = http_open(s->console.host, s->console.port, page, c);
     http_set_hosts(c->http, &s->console.hosts);
     loop_watch_socket(&c->daemon.loop, forward_in(c->forward));
-    loop_watch_socket(&c->daemon.loop, forward_out(c->forward));
+    loop_watch_fd(&c->daemon.loop, monitors_fd(forward_out(c->forward)));
     loop_watch_socket(&c->daemon.loop, c->dlqd);
     loop_watch_fd(&c->daemon.loop, http_fd(c->http));
     /* First let everybody be heard. */
@@ -89,6 +90,15 @@ static int sooner(int a, int b)
     return a < 0 ? b : b < 0 ? a : a < b ? a : b;
 }
 
+static void measure_monitors(struct console *c)
+{
+    const struct monitors *m = forward_out(c->forward);
+
+    c->metrics[M_SUBSCRIBERS] = monitors_subscribed(m);
+    c->metrics[M_MONITORS_REFUSED] = monitors_refused(m);
+    c->metrics[M_FRAMES_DROPPED] = monitors_dropped(m);
+}
+
 static int on_work(void *self)
 {
     struct console *c = self;
@@ -96,7 +106,8 @@ static int on_work(void *self)
     bool more = take_frames(c);
     int ms;
 
-    c->metrics[M_SUBSCRIBERS] = forward_subscribers(c->forward);
+    ms = monitors_run(forward_out(c->forward), now);
+    measure_monitors(c);
     if (now >= c->look_due_ms) {
         forward_look(c->forward, gone, c);
         c->look_due_ms = now + LOOK_MS;
@@ -108,7 +119,7 @@ static int on_work(void *self)
         deaths_due(c);
         c->judge_due_ms = now + c->daemon.settings->console.evaluate_ms;
     }
-    ms = tell_work(c);
+    ms = sooner(ms, tell_work(c));
     ms = sooner(ms, c->http_wait_ms);
     ms = sooner(ms, until(c->judge_due_ms, now));
     return more ? 0 : sooner(ms, until(c->look_due_ms, now));

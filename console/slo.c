@@ -13,6 +13,13 @@ const struct metric console_metrics[] = {
                      "frames", "that made no sense"},
     [M_SUBSCRIBERS] = {"grapnel_console_subscribers", METRIC_GAUGE, "monitors",
                        "connected to metrics.publish"},
+    [M_MONITORS_REFUSED] = {"grapnel_console_monitors_refused_total",
+                            METRIC_COUNTER, "connections",
+                            "to metrics.publish, closed because they broke "
+                            "the protocol or its bounds"},
+    [M_FRAMES_DROPPED] = {"grapnel_console_frames_dropped_total",
+                          METRIC_COUNTER, "frames",
+                          "that a monitor lost because it reads too slowly"},
     [M_TOLD] = {"grapnel_notifications_told_total", METRIC_COUNTER,
                 "notifications", "that their notifier took"},
     [M_NOT_TOLD] = {"grapnel_notifications_failed_total", METRIC_COUNTER,

@@ -1,13 +1,27 @@
-"""What strangers can do to the console's HTTP: connections that say nothing or
-read nothing, and names that are not its own."""
+"""What strangers can do to the console's two addresses: connections that say
+nothing or read nothing, names that are not its own, subscriptions without end.
+Others are served meanwhile, memory is bounded, and SIGTERM ends it."""
 
 import contextlib
 import pathlib
 import socket
+import struct
 import sys
+import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "rig"))
-from rig import RigTest, main
+import msgpack
+import zmq
+from rig import RigTest, main, wait_for
+
+GREETING = (b"\xff" + bytes(8) + b"\x7f\x03\x00NULL" + bytes(16) + bytes(32))
+READY = b"\x05READY\x0bSocket-Type\x00\x00\x00\x03SUB"
+
+
+def frame(body, flags=0):
+    if len(body) > 255:
+        return bytes([flags | 2]) + struct.pack(">Q", len(body)) + body
+    return bytes([flags, len(body)]) + body
 
 
 class Strangers(RigTest):
@@ -17,6 +31,7 @@ class Strangers(RigTest):
         rig.config["console"].update(settings)
         rig.write_config()
         rig.start("console")
+        self.port = int(rig.publish.rsplit(":", 1)[1])
         return rig
 
     def status(self, rig, what):
@@ -97,6 +112,147 @@ class Http(Strangers):
         self.assertEqual(self.page(rig, "localhost", "evil.example")[0], 400)
         self.assertEqual(self.page(rig)[0], 400)
         self.assertEqual(self.page(rig, version="1.0")[0], 200)
+
+
+class Monitors(Strangers):
+    def monitor(self, rig, topic=b""):
+        sub = zmq.Context.instance().socket(zmq.SUB)
+        sub.linger = 0
+        self.addCleanup(sub.close)
+        sub.connect(rig.publish)
+        sub.subscribe(topic)
+        return sub
+
+    def hears(self, sub):
+        self.assertTrue(sub.poll(30000), "it hears nothing")
+        return msgpack.unpackb(sub.recv())
+
+    def raw(self, say=b""):
+        s = self.connect(self.port)
+        s.sendall(GREETING + frame(READY, 4) + say)
+        return s
+
+    def is_closed(self, s):
+        """Whatever it still sends; True, or the test ends after 30 s."""
+        with contextlib.suppress(ConnectionError):
+            while s.recv(65536):
+                pass
+        return True
+
+    def send_until_closed(self, s, some, total):
+        with contextlib.suppress(ConnectionError):
+            for _ in range(1 + total // len(some)):
+                s.sendall(some)
+
+    def test_subscriptions_without_end(self):
+        rig = self.console()
+        sub = self.monitor(rig)
+        self.hears(sub)
+        self.before = self.status(rig, "VmRSS")
+        topics = b"".join(frame(b"\x01%060d" % n) for n in range(4000))
+        for what, some in [
+                ("many", topics),
+                ("one is long", frame(b"\x01" + b"x" * 60_000)),
+                ("one never ends", b"\x02" + struct.pack(">Q", 1 << 40)
+                 + b"\x01" + b"y" * 60_000),
+                ("in parts", frame(b"\x01" + b"z" * 99, 1) * 1000),
+                ("of ZMTP 3.1", frame(b"\x09SUBSCRIBE" + b"z" * 99, 4) * 1000),
+                ("pings", frame(b"\x04PING\0\0" + b"c" * 16, 4) * 1000)]:
+            with self.subTest(what):
+                self.send_until_closed(self.raw(), some, 32 << 20)
+                self.hears(sub)
+                self.assertLess(self.rise(rig), 24 * 1024)
+        self.assertEqual(rig.console_page("/healthz")[0], 200)
+        rig["console"].stop(5)
+
+    def test_sigterm_in_the_middle_of_it(self):
+        rig = self.console()
+        s = self.raw()
+        s.settimeout(0.1)
+        sent = 0
+        with contextlib.suppress(OSError):
+            while sent < 100 << 20:
+                some = b"".join(frame(b"\x01%060d" % (sent + n))
+                                for n in range(1000))
+                s.sendall(some)
+                sent += len(some)
+        rig["console"].stop(5)
+
+    def test_connections_that_say_nothing_keep_nobody_out(self):
+        rig = self.console()
+        sub = self.monitor(rig)
+        self.hears(sub)
+        for say in (b"", GREETING[:20], GREETING, GREETING + frame(READY, 4)):
+            with self.subTest(say):
+                self.crowd(self.port, 400, say)
+                self.hears(sub)
+                self.hears(self.monitor(rig))
+
+    def test_connections_that_read_nothing_cost_a_bounded_amount(self):
+        rig = self.console()
+        rig.start("sequencer", "dlqd", "deliverer-1", "ingress")
+        sub = self.monitor(rig)
+        self.before = self.status(rig, "VmRSS")
+        self.crowd(self.port, 100, GREETING + frame(READY, 4) + frame(b"\x01"),
+                   small=True)
+        for _ in range(200):
+            self.hears(sub)
+        self.assertLess(self.rise(rig), 100 * 1024)
+        rig["console"].stop(5)
+
+    def test_what_is_not_zeromq(self):
+        rig = self.console()
+        for what, say in [
+                ("HTTP", b"GET / HTTP/1.1\r\n\r\n" + bytes(64)),
+                ("ZMTP 1", b"\x01\x00" + bytes(64)),
+                ("ZMTP 2", b"\xff" + bytes(8) + b"\x7f\x01" + bytes(64)),
+                ("CURVE", GREETING.replace(b"NULL\0", b"CURVE")),
+                ("no READY", GREETING + frame(b"\x01")),
+                ("a REQ", GREETING + frame(READY.replace(b"SUB", b"REQ"), 4)),
+                ("no type", GREETING + frame(b"\x05READY", 4)),
+                ("a cut property", GREETING + frame(READY[:-1], 4)),
+                ("a long READY", GREETING + frame(READY + bytes(900), 4)),
+                ("an ERROR", GREETING + frame(b"\x05ERROR\x00", 4)),
+                ("flags", GREETING + frame(READY, 4) + b"\x80\x00")]:
+            with self.subTest(what):
+                s = self.connect(self.port)
+                s.sendall(say)
+                self.assertTrue(self.is_closed(s))
+        self.hears(self.monitor(rig))
+
+    def test_topics_and_byte_by_byte(self):
+        """A prefix selects; a subscription that is cancelled hears no more."""
+        rig = self.console()
+        sub = self.monitor(rig)
+        self.assertTrue(sub.poll(30000))
+        first = sub.recv()[:1]
+        s = self.connect(self.port)
+        for b in GREETING + frame(READY, 4) + frame(b"\x01" + b"nothing") \
+                + frame(b"\x01" + first) + frame(b"\x04PING\0\0hi", 4):
+            s.sendall(bytes([b]))
+            time.sleep(0.001)
+        got = s.makefile("rb")
+        self.assertEqual(got.read(64)[:12], GREETING[:12])
+        heard, pong = 0, False
+        ready = False
+        while heard < 3 or not pong:
+            flags = got.read(1)[0]
+            size = got.read(8 if flags & 2 else 1)
+            body = got.read(int.from_bytes(size, "big"))
+            if flags & 4:
+                ready |= body.startswith(b"\x05READY\x0bSocket-Type")
+                pong |= body == b"\x04PONGhi"
+            else:
+                self.assertEqual(body[:1], first)
+                heard += 1
+        self.assertTrue(ready)
+        wait_for(lambda: rig.number("grapnel_console_subscribers") == 2)
+        s.sendall(frame(b"\x00" + first) + frame(b"\x00" + b"nothing"))
+        wait_for(lambda: rig.number("grapnel_console_subscribers") == 1)
+        got.close()
+        s.close()
+        sub.unsubscribe(b"")
+        wait_for(lambda: rig.number("grapnel_console_subscribers") == 0)
 
 
 if __name__ == "__main__":
