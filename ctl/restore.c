@@ -174,6 +174,13 @@ static bool finishes_earlier(const struct restore *r)
 
     if (!is_there(r->marker))
         return true;
+    if (r->in_place) {
+        complain(EXIT_REFUSED,
+                 "an earlier restore was interrupted (%s is there): run it "
+                 "again, from the folder of its backup",
+                 r->marker);
+        return false;
+    }
     text = read_file(r->marker, MARKER_MAX_BYTES, &n);
     for (name = text ? strtok_r(text, "\n", &at) : NULL; name;
          name = strtok_r(NULL, "\n", &at)) {
@@ -267,8 +274,8 @@ static bool copy_file(const char *from, const char *to)
     return good;
 }
 
-/* The copy, and what stands in a -wal beside it: that of a folder which was copied
- * after a crash. */
+/* The copy, with the commits in a -wal beside it, which a folder that was copied
+ * after a crash has. */
 static bool make_ready(const struct restore *r, struct copy *c)
 {
     char *from = gr_printf("%s/%s.db", r->from, c->name);
@@ -385,7 +392,7 @@ static bool move(const char *from_dir, const char *name, const char *suffix,
     if (moved)
         *moved = good;
     if (!good && moved && errno == ENOENT)
-        good = true; /* there is none */
+        good = true; /* there is no such file */
     if (!good)
         complain(EXIT_REFUSED, "%s can't be moved to %s: %s", from, to,
                  strerror(errno));
@@ -430,6 +437,20 @@ static bool make_aside(struct restore *r)
     return false;
 }
 
+/* Everything is in place and on disk, also when this fails. */
+static bool remove_marker(const struct restore *r)
+{
+    if (unlink(r->marker) == 0)
+        return true;
+    complain(
+        EXIT_REFUSED,
+        "the databases are restored (the replaced files are in %s), but %s "
+        "can't be removed: %s; no process starts while it is there: "
+        "correct the cause and delete it",
+        r->aside, r->marker, strerror(errno));
+    return false;
+}
+
 static bool swap(struct restore *r)
 {
     bool any = false;
@@ -446,7 +467,7 @@ static bool swap(struct restore *r)
         any = any || r->copies[i].replaced;
     }
     if (!sync_path(r->aside, O_DIRECTORY) ||
-        !sync_path(r->state_dir, O_DIRECTORY) || unlink(r->marker) != 0)
+        !sync_path(r->state_dir, O_DIRECTORY) || !remove_marker(r))
         return false;
     rmdir(r->staging);
     if (!any && rmdir(r->aside) == 0) {

@@ -18,6 +18,7 @@ import time
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "rig"))
 import checker
 from rig import PLANE_SECRET, SLOW, RigTest, main, wait_for
+from troubled import troubled
 
 KILLS = int(os.environ.get("GRAPNEL_CHAOS_KILLS", 200))
 EVENTS = int(os.environ.get("GRAPNEL_CHAOS_EVENTS", 2000))
@@ -109,22 +110,6 @@ class Operator(threading.Thread):
 
 
 class Chaos(RigTest):
-    def pipeline(self):
-        rig = self.rig(deliverers=2)
-        rig.env["GRAPNEL_TEST_LEASE_MS"] = "500"
-        rig.config["endpoint_defaults"] = {"timeout": "1s",
-                                           "connect_timeout": "500ms"}
-        rig.config["endpoints"] = [
-            rig.endpoint("crm"), rig.endpoint("audit"),
-            rig.endpoint("legal", workspaces=LEGAL)]
-        rig.write_config()
-        rig.receiver.rules(
-            {"path": "/crm", "per": "event", "answers": [
-                {"status": 503}, {"status": 200, "delay_ms": 5}]},
-            {"path": "/audit", "answers": [{"status": 200, "delay_ms": 20}]},
-            {"path": "/legal", "answers": [{"status": 400, "body": "no"}]})
-        return rig.start()
-
     def victims(self, dice, names):
         how = dice.random()
         if how < 0.10:
@@ -136,7 +121,7 @@ class Chaos(RigTest):
         print(f"\nGRAPNEL_CHAOS_SEED={SEED} GRAPNEL_CHAOS_KILLS={KILLS}",
               file=sys.stderr, flush=True)
         dice = random.Random(SEED)
-        rig = self.pipeline()
+        rig = troubled(self.rig(deliverers=2), LEGAL).start()
         supervisor = Supervisor(rig, dice)
         names = list(rig.daemons)
         rate = max(1, int(EVENTS / (KILLS * PAUSE_S * 0.8)))

@@ -14,7 +14,7 @@ import sys
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "rig"))
-from rig import RigTest, main, wait_for
+from rig import RigTest, main, program, wait_for
 
 LEASE_MS = 500
 STORAGE = 74
@@ -46,6 +46,15 @@ class Restore(RigTest):
         load.result()
         self.acks += load.acks()
         return rig
+
+    def small(self, count):
+        """(a pipeline of one endpoint that is stopped, what it delivered)"""
+        self.unique, self.acks = 0, []
+        rig = self.rig().start()
+        acks = self.some(rig, count)
+        rig.settle()
+        rig.stop()
+        return rig, acks
 
     def load(self, rig, count, **how):
         load = rig.load(count=count, workspaces=10, first=self.unique + 1,
@@ -317,11 +326,7 @@ class FromABackup(Restore):
 
     def test_the_folder_was_copied_while_stopped(self):
         """P2: such a copy has no stamp: it is another file."""
-        self.unique, self.acks = 0, []
-        rig = self.rig().start()
-        before = self.some(rig, 20)
-        rig.settle()
-        rig.stop()
+        rig, before = self.small(20)
         copy = rig.folder / "copy"
         shutil.copytree(rig.state_dir, copy)
         rig.start()
@@ -501,6 +506,10 @@ class Command(Restore):
             self.assertEqual(daemon.wait_exit(), STORAGE)
             self.assertIn("`grapnel restore` was interrupted", daemon.log())
             self.refused(rig, "sequencer was part of it", args=["dlqd"])
+            done = rig.cli_text("restore", rig.state_dir)
+            self.assertEqual(done.returncode, 1, done)
+            self.assertIn("restore.unfinished", done.stderr)
+            self.assertIn("from the folder of its backup", done.stderr)
         wal = (rig.state_dir / "sequencer.db-wal").read_bytes()
         done, code = rig.cli("restore", self.backup)
         self.assertEqual(code, 0, done)
@@ -520,6 +529,29 @@ class Command(Restore):
         self.delivered(rig, fresh)
         rig.settle()
         self.begins_anew(rig, gone + fresh)
+
+    def test_its_mark_can_not_be_removed(self):
+        """P2: all is in place, and no process starts: it says which file, why,
+        and what to do; after that they start."""
+        rig, _ = self.small(5)
+        backup = rig.folder / "copy"
+        shutil.copytree(rig.state_dir, backup)
+        marker = rig.state_dir / "restore.unfinished"
+        done = rig.cli_text("restore", backup, env={
+            "LD_PRELOAD": program("rig-keep.so"), "RIG_KEEP": marker.name,
+            "ASAN_OPTIONS": os.environ.get("ASAN_OPTIONS", "")
+            + ":verify_asan_link_order=0"})
+        self.assertEqual(done.returncode, 1, done)
+        self.assertTrue(marker.exists())
+        self.assertIn(f"{marker} can't be removed: Input/output error",
+                      done.stderr)
+        self.assertIn("no process starts while it is there: correct the cause "
+                      "and delete it", done.stderr)
+        daemon = rig["sequencer"].start(wait=False)
+        self.assertEqual(daemon.wait_exit(), STORAGE)
+        marker.unlink()
+        rig.start()
+        self.goes_on(rig)
 
     def test_one_process_and_a_folder_that_was_copied_after_a_crash(self):
         """P2, P4: its -wal holds what was committed last."""
@@ -587,11 +619,7 @@ class Command(Restore):
 
     def test_a_folder_was_copied_over_the_files_with_cp(self):
         """P2, P4: the files are the same; it is recognised all the same."""
-        self.unique, self.acks = 0, []
-        rig = self.rig().start()
-        before = self.some(rig, 5)
-        rig.settle()
-        rig.stop()
+        rig, before = self.small(5)
         gone = self.set_back(rig)
         rig.start()
         fresh = self.some(rig, 5)
@@ -603,11 +631,7 @@ class Command(Restore):
     def test_a_snapshot_that_was_rolled_back(self):
         """P2: the old bytes in the same files: nothing tells, so the operator
         does, by naming state_dir."""
-        self.unique, self.acks = 0, []
-        rig = self.rig().start()
-        before = self.some(rig, 5)
-        rig.settle()
-        rig.stop()
+        rig, before = self.small(5)
         gone = self.set_back(rig)
         for path in rig.state_dir.glob("*.db-start"):
             path.unlink()  # they are rolled back, too

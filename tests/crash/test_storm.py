@@ -17,6 +17,7 @@ import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "rig"))
 from rig import SLOW, RigTest, main, wait_for
+from troubled import troubled
 
 SECONDS = float(os.environ.get("GRAPNEL_STORM_SECONDS", 2.5 * SLOW))
 SEED = int(os.environ.get("GRAPNEL_STORM_SEED", random.randrange(1 << 32)))
@@ -32,19 +33,8 @@ class Storm(RigTest):
               file=sys.stderr, flush=True)
         self.dice = random.Random(SEED)
         self.rig_ = rig = self.rig(deliverers=2)
-        rig.env["GRAPNEL_TEST_LEASE_MS"] = "500"
-        rig.config["endpoint_defaults"] = {"timeout": "1s",
-                                           "connect_timeout": "500ms"}
         rig.config["retry_policies"][0]["max_attempts"] = 1000
-        rig.config["endpoints"] = [
-            rig.endpoint("crm"), rig.endpoint("audit", ordered="workspace"),
-            rig.endpoint("legal", workspaces=REFUSED)]
-        rig.write_config()
-        rig.receiver.rules(
-            {"path": "/crm", "per": "event", "answers": [
-                {"status": 503}, {"status": 200, "delay_ms": 5}]},
-            {"path": "/audit", "answers": [{"status": 200, "delay_ms": 20}]},
-            {"path": "/legal", "answers": [{"status": 400, "body": "no"}]})
+        troubled(rig, REFUSED, ordered="workspace")
         rig.start()
         self.acts = collections.Counter()
         self.backups = []   # (folder, when it was begun)

@@ -118,16 +118,8 @@ int open(const char *path, int flags, ...)
     return open_it(path, flags, mode);
 }
 
-int open64(const char *path, int flags, ...)
-{
-    va_list args;
-    mode_t mode;
-
-    va_start(args, flags);
-    mode = flags & (O_CREAT | O_TMPFILE) ? va_arg(args, mode_t) : 0;
-    va_end(args);
-    return open_it(path, flags, mode);
-}
+/* The same with 64-bit offsets. */
+int open64(const char *path, int flags, ...) __attribute__((alias("open")));
 
 int openat(int folder, const char *path, int flags, ...)
 {

@@ -512,7 +512,11 @@ static void a_full_pipe_goes_on_as_soon_as_it_has_room(void **state)
         end_turn(&p->a);
     }
     for (int i = 0; i < 1000 && !is_through(&p->a, &p->b); i++) {
-        usleep(1000); /* frames are on their way; the test clock stands still */
+        zmq_pollitem_t inboxes[] = {
+            {.socket = mailbox_socket(p->a.mailbox), .events = ZMQ_POLLIN},
+            {.socket = mailbox_socket(p->b.mailbox), .events = ZMQ_POLLIN}};
+
+        assert_true(zmq_poll(inboxes, 2, 5000) >= 0); /* frames on their way */
         end_turn(&p->b);
         end_turn(&p->a);
     }
