@@ -175,9 +175,12 @@ static void sign(const struct workspace *w, const struct text *tail,
 
 static void make_request(struct load *l, struct connection *c)
 {
-    const struct workspace *w = &l->workspaces[c->n % l->o.workspaces];
+    int number = (int)(c->n % l->o.workspaces);
+    const struct workspace *w = &l->workspaces[number];
     static struct text tail;
 
+    if (!w->head.len) /* there may be millions, and few of them used */
+        make_workspace(l, number);
     tail.len = 0;
     put_tail(l, &tail, c->n);
     sign(w, &tail, c->signature);
@@ -678,8 +681,6 @@ static void open_load(struct load *l)
             fail("%s: %s", o->acks, strerror(errno));
     }
     l->workspaces = zeroed((size_t)o->workspaces, sizeof *l->workspaces);
-    for (int i = 0; i < o->workspaces; i++)
-        make_workspace(l, i);
     l->connections = zeroed((size_t)o->connections, sizeof *l->connections);
     for (int i = 0; i < o->connections; i++) {
         l->connections[i].fd = -1;
