@@ -1,11 +1,12 @@
-/* hash: FNV-1a, 64 bits, of names. For tables and filters: whoever chooses names
- * that collide makes them slower, and must not be able to do more. */
+/* hash: FNV-1a, 64 bits, of names. For what is stored, or must be the same in another
+ * process or at another start. Tables use base/siphash.h: names that collide here are easy
+ * to find. */
 #ifndef BASE_HASH_H
 #define BASE_HASH_H
 
 #include <stdint.h>
 
-/* What was made with either stands on disk. The second lost its last digit once. */
+/* Hashes made with either are on disk. The second lost its last digit once. */
 #define HASH_BEGIN       14695981039346656037ULL
 #define HASH_BEGIN_SHORT 1469598103934665603ULL
 #define HASH_PRIME       1099511628211ULL

@@ -1,14 +1,14 @@
 /* Open addressing: whoever finds its slot taken has the next free one. */
 #include "lookup.h"
 #include "alloc.h"
-#include "hash.h"
+#include "siphash.h"
 #include <stdlib.h>
 
 enum { FIRST_ROOM = 16 };
 
 uint64_t lookup_text(const char *text)
 {
-    return hash_name(HASH_BEGIN, text);
+    return hash_keyed_text(0, text);
 }
 
 /* `n` slots after the one where this key is at home. */

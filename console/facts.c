@@ -1,6 +1,6 @@
 #include "facts.h"
 #include "glob.h"
-#include "hash.h"
+#include "siphash.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -62,7 +62,7 @@ void facts_free(struct facts *f)
 
 static size_t bucket_of(enum fact_track kind, const char *label)
 {
-    return hash_name(HASH_BEGIN ^ (uint64_t)kind, label) % BUCKETS;
+    return hash_keyed_text((uint64_t)kind, label) % BUCKETS;
 }
 
 static struct track *find(const struct facts *f, enum fact_track kind,

@@ -1,17 +1,12 @@
 #include "lanes.h"
 #include "alloc.h"
+#include "siphash.h"
 #include <stdlib.h>
 
-/* FNV-1a, mixed once more: keys are used modulo a power of two. */
 uint64_t lane_key(uint64_t grant, struct bytes text)
 {
-    const unsigned char *p = text.p;
-    uint64_t h = 0xcbf29ce484222325ULL ^ grant;
+    uint64_t h = hash_keyed(grant, text.p, text.n);
 
-    for (size_t i = 0; i < text.n; i++)
-        h = (h ^ p[i]) * 0x100000001b3ULL;
-    h = (h ^ h >> 33) * 0xff51afd7ed558ccdULL;
-    h ^= h >> 33;
     return h ? h : 1;
 }
 

@@ -1,6 +1,7 @@
 #include "task.h"
 #include "alloc.h"
 #include "flying.h"
+#include "siphash.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -52,14 +53,11 @@ void tasks_fini(struct tasks *s)
     *s = (struct tasks){0};
 }
 
-/* FNV-1a over the event's id, and where its grant lives. */
+/* Over the event's id, which a producer can choose by its idempotency key, and where its
+ * grant is. */
 static uint64_t hash_of(const struct grant *grant, const char *event_id)
 {
-    uint64_t h = 0xcbf29ce484222325ULL ^ (uint64_t)(uintptr_t)grant;
-
-    for (; *event_id; event_id++)
-        h = (h ^ (unsigned char)*event_id) * 0x100000001b3ULL;
-    return h ^ h >> 32;
+    return hash_keyed_text((uint64_t)(uintptr_t)grant, event_id);
 }
 
 static struct task **slot_of(const struct tasks *s, const struct grant *grant,

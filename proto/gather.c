@@ -1,8 +1,8 @@
 /* What was gathered: who, what, and each number of it. */
 #include "gather.h"
 #include "gather_inside.h"
-#include "hash.h"
 #include "log.h"
+#include "siphash.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -196,12 +196,12 @@ struct point *gather_make_point(struct gather *g, struct item *item,
                                 struct teller *t, const struct gather_labels *l,
                                 bool *fresh)
 {
-    uint64_t h = hash_text(hash_text(HASH_BEGIN, item->name), t->name);
+    uint64_t h = hash_keyed_text(hash_keyed_text(0, item->name), t->name);
     struct point_list *bucket;
     struct point *p;
 
     for (int i = 0; i < l->count; i++)
-        h = hash_text(h, l->values[i]);
+        h = hash_keyed_text(h, l->values[i]);
     bucket = &g->buckets[h % GATHER_BUCKETS];
     *fresh = false;
     LIST_FOREACH(p, bucket, link)

@@ -1,8 +1,8 @@
 #include "metrics.h"
 #include "clock.h"
-#include "hash.h"
 #include "log.h"
 #include "metrics_parts.h"
+#include "siphash.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -134,13 +134,10 @@ static int label_count(const struct metric_family *f)
 /* Over the family and the values, each cut as it will be kept. */
 static size_t bucket_of(size_t family, const char *const *labels, int n)
 {
-    uint64_t h = HASH_BEGIN ^ family;
+    uint64_t h = family;
 
-    for (int i = 0; i < n; i++) {
-        for (size_t k = 0; k < METRIC_LABEL_BYTES && labels[i][k]; k++)
-            h = hash_byte(h, (unsigned char)labels[i][k]);
-        h = hash_end(h);
-    }
+    for (int i = 0; i < n; i++)
+        h = hash_keyed(h, labels[i], strnlen(labels[i], METRIC_LABEL_BYTES));
     return h % BUCKETS;
 }
 

@@ -82,7 +82,11 @@ static int give_out(struct sequencer *q, struct endpoint *e, int most)
 
     while (given < most && has_room(q, e)) {
         int want = most - given < PER_LANE ? most - given : PER_LANE;
-        int n = store_ready(q->store, e->id, e->turn, want, rows), i = 0;
+        int n, i = 0;
+
+        if (e->turn == INT64_MIN)
+            e->round_end = lanes_round_end(q, e);
+        n = store_ready(q->store, e->id, e->turn, e->round_end, want, rows);
 
         for (; i < n && has_room(q, e); i++, given++)
             give(q, e, &rows[i]);

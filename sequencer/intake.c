@@ -543,9 +543,8 @@ void intake_own(struct sequencer *q, struct endpoint *e, const char *type,
     headers_put(&headers, "content-type", wire_text("application/json"));
     store_body_add(q->store, ev.n, (struct bytes){headers.data, headers.len},
                    body);
-    routing_give(q, e, &ev,
-                 store_workspace(q->store, &q->workspaces, workspace),
-                 q->next_place++, 1, 0);
+    routing_give(q, e, &ev, lanes_workspace(q, workspace), q->next_place++, 1,
+                 0);
     store_event_add(q->store, &ev);
     buf_fini(&headers);
 }

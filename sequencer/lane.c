@@ -1,21 +1,14 @@
 #include "lane.h"
-#include "le64.h"
-#include <openssl/evp.h>
-#include <string.h>
 
-int64_t lane_hash(const char *workspace)
+/* Lanes of an older program's deliveries are below this, and are moved at the first start
+ * (workspace_lanes.sql): 62 bits of a hash of the name, or less than 0 by as much. */
+#define LANES_BASE (INT64_C(1) << 62)
+
+int64_t lane_of(enum order_lanes ordered, int64_t workspace)
 {
-    uint8_t raw[EVP_MAX_MD_SIZE] = {0};
-
-    if (!EVP_Digest(workspace, strlen(workspace), raw, NULL, EVP_sha256(),
-                    NULL))
-        die(EXIT_STORAGE, "libcrypto has no SHA-256");
-    return (int64_t)(get_le64(raw) >> 2) + 1;
-}
-
-int64_t lane_of(enum order_lanes ordered, int64_t hash)
-{
-    return ordered == LANES_ALL ? 0 : ordered == LANES_WORKSPACE ? hash : -hash;
+    if (ordered == LANES_ALL)
+        return 0;
+    return (ordered == LANES_WORKSPACE ? LANES_BASE : INT64_MIN) + workspace;
 }
 
 bool lane_is_ordered(int64_t lane)
@@ -23,12 +16,22 @@ bool lane_is_ordered(int64_t lane)
     return lane >= 0;
 }
 
-int lane_strange(enum order_lanes ordered, struct lane_range ranges[2])
+int lane_strange(enum order_lanes ordered,
+                 struct lane_range ranges[LANE_RANGES_MAX])
 {
-    const struct lane_range below = {INT64_MIN, -1}, zero = {0, 0},
-                            above = {1, INT64_MAX};
+    const struct lane_range unordered = {INT64_MIN, -LANES_BASE - 1},
+                            old_unordered = {-LANES_BASE, -1}, zero = {0, 0},
+                            old_ordered = {1, LANES_BASE},
+                            of_workspaces = {LANES_BASE + 1, INT64_MAX};
+    int n = 0;
 
-    ranges[0] = ordered == LANES_NONE ? zero : below;
-    ranges[1] = ordered == LANES_WORKSPACE ? zero : above;
-    return 2;
+    ranges[n++] = old_unordered;
+    ranges[n++] = old_ordered;
+    if (ordered != LANES_NONE)
+        ranges[n++] = unordered;
+    if (ordered != LANES_ALL)
+        ranges[n++] = zero;
+    if (ordered != LANES_WORKSPACE)
+        ranges[n++] = of_workspaces;
+    return n;
 }

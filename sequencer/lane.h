@@ -6,26 +6,28 @@
  *   < 0   those of one workspace, of one that is not ordered: only a queue that
  *         takes turns with the others; its deliveries do not wait for each
  *         other's end
- * The number is 62 bits of the SHA-256 of the workspace's name. Two names that
- * fall together would share a lane: more order than asked for, never less; and
- * nobody can find a name that falls upon a given one. */
+ * Lanes take their turns in the order of these numbers, and the index of what waits is
+ * in that order. So a workspace's number is made when its first event is routed, and
+ * ascends: the deliveries of new workspaces are added at the end of the index, and a
+ * backlog is read in the order in which it came (docs/decisions/0051). */
 #ifndef SEQUENCER_LANE_H
 #define SEQUENCER_LANE_H
 
 #include "rc.h"
 #include "settings.h"
 
-/* Of a workspace, above 0. */
-int64_t lane_hash(const char *workspace);
-/* The lane of a delivery to an endpoint that is ordered like this. */
-int64_t lane_of(enum order_lanes ordered, int64_t hash);
+/* The lane of a delivery to an endpoint that is ordered like this; `workspace` is the
+ * number of its workspace, above 0. */
+int64_t lane_of(enum order_lanes ordered, int64_t workspace);
 /* Its deliveries wait for each other's end. */
 bool lane_is_ordered(int64_t lane);
-/* Lanes that no delivery of such an endpoint stands in: up to two ranges, each
- * from..to. Returns how many. */
+/* Lanes that no delivery of such an endpoint stands in, each from..to. Returns how
+ * many. */
+enum { LANE_RANGES_MAX = 5 };
 struct lane_range {
     int64_t from, to;
 };
-int lane_strange(enum order_lanes ordered, struct lane_range ranges[2]);
+int lane_strange(enum order_lanes ordered,
+                 struct lane_range ranges[LANE_RANGES_MAX]);
 
 #endif

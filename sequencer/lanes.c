@@ -27,6 +27,16 @@ static enum order_lanes ordered(const struct endpoint *e)
     return e->ordered < 0 ? LANES_NONE : (enum order_lanes)e->ordered;
 }
 
+struct workspace *lanes_workspace(struct sequencer *q, const char *name)
+{
+    return store_workspace(q->store, &q->workspaces, name, q->next_place);
+}
+
+int64_t lanes_round_end(const struct sequencer *q, const struct endpoint *e)
+{
+    return lane_of(ordered(e), q->next_place);
+}
+
 int64_t lanes_of(const struct endpoint *e, const struct workspace *ws)
 {
     return lane_of(ordered(e), ws->lane);
@@ -98,7 +108,7 @@ static void set_ordered(struct endpoint *e, int to)
 
 struct moving {
     struct halt_row *rows;
-    int64_t *hashes;
+    char **workspaces;
     int count;
 };
 
@@ -107,20 +117,23 @@ static void note_halt(void *arg, const struct halt_row *h)
     struct moving *m = arg;
 
     m->rows[m->count] = *h;
-    m->hashes[m->count++] = lane_hash(h->workspace);
+    m->workspaces[m->count++] = gr_strdup(h->workspace);
 }
 
 static void move_halts(struct sequencer *q, struct endpoint *e)
 {
-    struct moving m = {.rows = gr_alloc((size_t)e->halts * sizeof *m.rows),
-                       .hashes = gr_alloc((size_t)e->halts * sizeof *m.hashes)};
+    struct moving m = {
+        .rows = gr_alloc((size_t)e->halts * sizeof *m.rows),
+        .workspaces = gr_alloc((size_t)e->halts * sizeof *m.workspaces)};
 
     store_halts(q->lanes, e->id, (int)e->halts, note_halt, &m);
-    for (int i = 0; i < m.count; i++)
+    for (int i = 0; i < m.count; i++) {
         store_halt_move(q->lanes, m.rows[i].event, e->id,
-                        lane_of(ordered(e), m.hashes[i]));
+                        lanes_of(e, lanes_workspace(q, m.workspaces[i])));
+        free(m.workspaces[i]);
+    }
     free(m.rows);
-    free(m.hashes);
+    free(m.workspaces);
 }
 
 void lanes_configure(struct sequencer *q, struct endpoint *e)
@@ -146,7 +159,7 @@ void lanes_configure(struct sequencer *q, struct endpoint *e)
  * each other. Returns how many. */
 static int collect(struct sequencer *q, struct endpoint *e, int most)
 {
-    struct lane_range ranges[2];
+    struct lane_range ranges[LANE_RANGES_MAX];
     struct lane_row rows[STRANGE_AT_ONCE];
     int count = lane_strange(ordered(e), ranges), n = 0, got;
 
@@ -159,7 +172,7 @@ static int collect(struct sequencer *q, struct endpoint *e, int most)
             for (int k = 0; k < got; k++) {
                 store_lane_set(
                     q->lanes, rows[k].event, e->id,
-                    lane_of(ordered(e), lane_hash(rows[k].workspace)),
+                    lanes_of(e, lanes_workspace(q, rows[k].workspace)),
                     ordered(e) != LANES_NONE);
                 free(rows[k].workspace);
             }

@@ -80,8 +80,7 @@ static void keep_success(struct sequencer *q, const struct delivery_row *d)
 void replay_wake(struct sequencer *q, struct delivery_row *d,
                  struct endpoint *e, const char *workspace, uint64_t act)
 {
-    int64_t lane = lanes_of(
-        e, store_workspace(q->store, &q->workspaces, workspace));
+    int64_t lane = lanes_of(e, lanes_workspace(q, workspace));
 
     if (d->status == DELIVERY_DELIVERED)
         keep_success(q, d);
@@ -111,8 +110,7 @@ void replay_wake(struct sequencer *q, struct delivery_row *d,
 static void give(struct again *a, struct endpoint *e)
 {
     struct sequencer *q = a->q;
-    struct workspace *ws = store_workspace(q->store, &q->workspaces,
-                                           a->workspace);
+    struct workspace *ws = lanes_workspace(q, a->workspace);
     struct delivery_row d = {.event = a->n,
                              .endpoint = e->id,
                              .status = DELIVERY_WAITING,

@@ -116,8 +116,7 @@ static int give(struct sequencer *q, struct taking *t, struct workspace *ws,
 static int number_and_give(struct sequencer *q, struct taking *t)
 {
     struct event_row *ev = t->ev;
-    struct workspace *ws = store_workspace(q->store, &q->workspaces,
-                                           ev->workspace);
+    struct workspace *ws = lanes_workspace(q, ev->workspace);
     int64_t place = q->next_place++;
     int wanted;
 

@@ -164,7 +164,8 @@ struct endpoint {
     struct out_row watched; /* watch.c: the last that was looked at */
     /* Lanes (lanes.c). */
     int ordered; /* enum order_lanes, as its deliveries stand; -1: in between */
-    int64_t turn; /* the last lane that was given out */
+    int64_t turn; /* the last lane that was given out; INT64_MIN: a new round */
+    int64_t round_end; /* the last lane of this round */
     enum { SETTLED, COLLECTING, LINING_UP } laning;
     int64_t lined_up; /* while LINING_UP: every lane up to this one is */
     int64_t halts;    /* dead letters that halt a lane */
@@ -313,6 +314,10 @@ void watch_work(struct sequencer *q);
 bool watch_load(struct sequencer *q, uint64_t n, int64_t ref, struct buf *out);
 
 /* lanes.c: which delivery waits for which */
+struct workspace *lanes_workspace(struct sequencer *q, const char *name);
+/* Lanes up to this one take their turns now; those of workspaces that are still to come
+ * are behind it, so that however many come, everyone has a turn. */
+int64_t lanes_round_end(const struct sequencer *q, const struct endpoint *e);
 int64_t lanes_of(const struct endpoint *e, const struct workspace *ws);
 /* A new delivery in this lane waits for others. */
 bool lanes_busy(struct sequencer *q, const struct endpoint *e, int64_t lane);

@@ -10,7 +10,7 @@ extern const char sequencer_store_sql[], sequencer_parts_sql[],
     sequencer_answers_sql[], sequencer_gone_sql[], sequencer_digests_sql[],
     sequencer_transitions_sql[], sequencer_letters_sql[],
     sequencer_health_sql[], sequencer_guard_sql[], sequencer_delivery_ids_sql[],
-    sequencer_reopened_sql[];
+    sequencer_reopened_sql[], sequencer_workspace_lanes_sql[];
 
 static const char *const steps[] = {
     sequencer_store_sql,   proto_hop_sql,
@@ -20,7 +20,7 @@ static const char *const steps[] = {
     sequencer_digests_sql, sequencer_transitions_sql,
     sequencer_letters_sql, sequencer_health_sql,
     sequencer_guard_sql,   sequencer_delivery_ids_sql,
-    sequencer_reopened_sql};
+    sequencer_reopened_sql, sequencer_workspace_lanes_sql};
 const struct db_schema sequencer_schema = {
     .steps = steps, .count = COUNT_OF(steps), .table = "workspaces"};
 
@@ -33,9 +33,9 @@ static const struct db_statement statements[] = {
     {AT(meta), "SELECT value FROM meta WHERE key = ?"},
     {AT(meta_set), "INSERT OR REPLACE INTO meta(key, value) VALUES(?, ?)"},
     {AT(workspace),
-     "SELECT sequence, clock, routed FROM workspaces WHERE name = ?"},
+     "SELECT sequence, clock, routed, lane FROM workspaces WHERE name = ?"},
     {AT(workspace_set), "INSERT OR REPLACE INTO workspaces(name, sequence, "
-                        "clock, routed) VALUES(?, ?, ?, ?)"},
+                        "clock, routed, lane) VALUES(?, ?, ?, ?, ?)"},
     {AT(endpoints),
      "SELECT id, name, home, grant_id, config, ordered, state, since_ms, why, "
      "failing_ms, warned, paused_ms, gone_after, failing_for_ms, "
@@ -106,7 +106,7 @@ void store_meta_set(struct store *s, const char *key, int64_t value)
 /* ---- workspaces ---- */
 
 struct workspace *store_workspace(struct store *s, struct workspaces *w,
-                                  const char *name)
+                                  const char *name, int64_t place)
 {
     struct workspace *ws = workspaces_find(w, name);
 
@@ -114,9 +114,14 @@ struct workspace *store_workspace(struct store *s, struct workspaces *w,
         return ws;
     ws = workspaces_add(w, name);
     bind_text(s->workspace, 1, name);
-    if (db_step(s->db, s->workspace))
+    if (db_step(s->db, s->workspace)) {
         workspace_read(ws, (uint64_t)col_i64(s->workspace, 0),
                        col_text(s->workspace, 1), col_blob(s->workspace, 2));
+        ws->lane = col_i64(s->workspace, 3);
+    } else {
+        ws->lane = place;
+        workspace_changed(w, ws);
+    }
     db_done(s->workspace);
     return ws;
 }
@@ -136,8 +141,9 @@ void store_workspaces(struct store *s, struct workspaces *w)
         workspace_routed_blob(ws, &routed);
         bind_text(s->workspace_set, 1, ws->name);
         bind_i64(s->workspace_set, 2, (int64_t)ws->sequence);
-        bind_text(s->workspace_set, 3, clock.data);
+        bind_text(s->workspace_set, 3, clock.data ? clock.data : "");
         bind_blob(s->workspace_set, 4, (struct bytes){routed.data, routed.len});
+        bind_i64(s->workspace_set, 5, ws->lane);
         db_run(s->db, s->workspace_set);
         ws->dirty = false;
     }

@@ -79,9 +79,10 @@ void store_transition_done(struct store *s);
 
 /* ---- workspaces ---- */
 
-/* From the cache or the table; made when there is none. */
+/* From the cache or the table; made when there is none, with the lanes of `place`, the
+ * next one in the order of routing. */
 struct workspace *store_workspace(struct store *s, struct workspaces *w,
-                                  const char *name);
+                                  const char *name, int64_t place);
 /* Write what this turn changed. */
 void store_workspaces(struct store *s, struct workspaces *w);
 
@@ -177,12 +178,12 @@ bool store_event_ended(struct store *s, int64_t event);
 enum event_end store_event_end(struct store *s, int64_t event);
 
 /* Up to `most` deliveries of an endpoint that may go out, lane by lane, in order,
- * of the lanes above `after_lane`. Returns how many. */
+ * of the lanes above `after`, up to `to`. Returns how many. */
 struct ready_row {
     int64_t event, next_ms, lane;
 };
-int store_ready(struct store *s, int64_t endpoint, int64_t after_lane, int most,
-                struct ready_row *rows);
+int store_ready(struct store *s, int64_t endpoint, int64_t after, int64_t to,
+                int most, struct ready_row *rows);
 /* Up to `most` that wait, those behind others too, in no order. */
 int store_waiting(struct store *s, int64_t endpoint, int most, int64_t *events);
 /* Those that carry this grant, by status and event, behind `after`; at most `most`.

@@ -57,9 +57,10 @@ static const struct db_statement statements[] = {
      "endpoint = ?1 AND grant_id = ?2 AND status = 1 AND grant_id <> 0) + "
      "(SELECT count(*) FROM deliveries INDEXED BY deliveries_out WHERE "
      "endpoint = ?1 AND grant_id = ?2 AND status >= 3 AND grant_id <> 0)"},
-    {AT(ready), "SELECT event, next_ms, lane FROM deliveries INDEXED BY "
-                "deliveries_waiting WHERE endpoint = ? AND behind = 0 AND lane "
-                "> ? AND status = 0 ORDER BY lane, place LIMIT ?"},
+    {AT(ready),
+     "SELECT event, next_ms, lane FROM deliveries INDEXED BY "
+     "deliveries_waiting WHERE endpoint = ? AND behind = 0 AND lane "
+     "> ? AND lane <= ? AND status = 0 ORDER BY lane, place LIMIT ?"},
     {AT(waiting), "SELECT event FROM deliveries INDEXED BY deliveries_waiting "
                   "WHERE endpoint = ? AND status = 0 LIMIT ?"},
     {AT(open_grant),
@@ -244,15 +245,16 @@ void store_life_set(struct store *s, int64_t event, int64_t endpoint,
     db_run(s->db, s->life_set);
 }
 
-int store_ready(struct store *s, int64_t endpoint, int64_t after_lane, int most,
-                struct ready_row *rows)
+int store_ready(struct store *s, int64_t endpoint, int64_t after, int64_t to,
+                int most, struct ready_row *rows)
 {
     stmt *q = s->ready;
     int n = 0;
 
     bind_i64(q, 1, endpoint);
-    bind_i64(q, 2, after_lane);
-    bind_i64(q, 3, most);
+    bind_i64(q, 2, after);
+    bind_i64(q, 3, to);
+    bind_i64(q, 4, most);
     for (; n < most && db_step(s->db, q); n++)
         rows[n] = (struct ready_row){col_i64(q, 0), col_i64(q, 1),
                                      col_i64(q, 2)};

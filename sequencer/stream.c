@@ -1,6 +1,7 @@
 #include "stream.h"
 #include "gaps.h"
 #include "hash.h"
+#include "siphash.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,20 +11,15 @@ struct epoch {
     int64_t n;
 };
 
-static uint64_t hash_begin(int64_t kind)
-{
-    return HASH_BEGIN_SHORT + (uint64_t)kind;
-}
-
 /* ---- the cache ---- */
 
 static size_t bucket_of(const char *source, const char *workspace,
                         const char *type, int kind)
 {
-    uint64_t h = hash_text(
-        hash_text(hash_text(hash_begin(kind), source), workspace), type);
+    uint64_t h = hash_keyed_text((uint64_t)kind, source);
 
-    return (size_t)((h ^ h >> 32) % STREAM_BUCKETS);
+    return hash_keyed_text(hash_keyed_text(h, workspace), type) %
+           STREAM_BUCKETS;
 }
 
 static void stream_free(struct stream *st)
@@ -144,6 +140,7 @@ struct stream *stream_by_id(struct streams *s, int64_t id)
 
 /* ---- where the numbers come from ---- */
 
+/* It is stored. */
 static int64_t form_of(const struct order *o)
 {
     struct buf text;
@@ -154,7 +151,8 @@ static int64_t form_of(const struct order *o)
         expr_print(o->by == ORDER_SEQUENCE ? &o->sequence : &o->timestamp,
                    &text);
     buf_put(&text, "", 1);
-    h = hash_text(hash_begin(o->by * 2 + o->per_type), text.data);
+    h = hash_text(HASH_BEGIN_SHORT + (uint64_t)(o->by * 2 + o->per_type),
+                  text.data);
     buf_fini(&text);
     return (int64_t)h;
 }

@@ -11,7 +11,7 @@
 #include "store_order.h"
 #include "streams.h"
 
-enum { STREAM_BUCKETS = 4096 };
+enum { STREAM_BUCKETS = 65536 }; /* as many as streams are kept in memory */
 
 struct stream {
     struct stream *next_in_bucket;

@@ -1,7 +1,6 @@
 #include "workspace.h"
-#include "hash.h"
-#include "lane.h"
 #include "le64.h"
+#include "siphash.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,9 +8,7 @@ enum { FIRST_BUCKETS = 1024 };
 
 static size_t hash(const char *s)
 {
-    uint64_t h = hash_name(HASH_BEGIN, s);
-
-    return (size_t)(h ^ h >> 32);
+    return (size_t)hash_keyed_text(0, s);
 }
 
 void workspaces_init(struct workspaces *w)
@@ -89,7 +86,6 @@ struct workspace *workspaces_add(struct workspaces *w, const char *name)
         grow(w);
     at = hash(name) % w->bucket_count;
     ws->name = gr_strdup(name);
-    ws->lane = lane_hash(name);
     ws->next = w->buckets[at];
     w->buckets[at] = ws;
     w->count++;
@@ -199,14 +195,19 @@ void workspace_read(struct workspace *ws, uint64_t sequence, const char *clock,
         ws->routed[i] = (struct routed){(int64_t)get_le64(p), get_le64(p + 8)};
 }
 
+void workspace_changed(struct workspaces *w, struct workspace *ws)
+{
+    if (ws->dirty)
+        return;
+    ws->dirty = true;
+    ws->next_dirty = w->dirty;
+    w->dirty = ws;
+}
+
 uint64_t workspace_number(struct workspaces *w, struct workspace *ws,
                           const char *type)
 {
-    if (!ws->dirty) {
-        ws->dirty = true;
-        ws->next_dirty = w->dirty;
-        w->dirty = ws;
-    }
+    workspace_changed(w, ws);
     tally_of(ws, type, strlen(type))->count++;
     return ++ws->sequence;
 }

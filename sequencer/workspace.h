@@ -25,7 +25,7 @@ struct routed {
 
 struct workspace {
     char *name;
-    int64_t lane; /* lane_hash() of its name */
+    int64_t lane; /* its number in lanes (lane.h) */
     uint64_t sequence;
     struct tally *tallies; /* by type's name */
     size_t tally_count;
@@ -52,6 +52,8 @@ struct workspace *workspaces_add(struct workspaces *w, const char *name);
 void workspace_read(struct workspace *ws, uint64_t sequence, const char *clock,
                     struct bytes routed);
 
+/* It is to be written at the end of the turn. */
+void workspace_changed(struct workspaces *w, struct workspace *ws);
 /* Pure: give the next number; counts the type. Marks it dirty. */
 uint64_t workspace_number(struct workspaces *w, struct workspace *ws,
                           const char *type);

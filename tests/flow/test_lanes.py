@@ -1,7 +1,10 @@
 """Ordered lanes: one at a time, in order, through all that can go wrong."""
 
 import collections
+import contextlib
+import hashlib
 import pathlib
+import sqlite3
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "rig"))
@@ -408,5 +411,67 @@ class Lanes(RigTest):
         rig.settle()
         self.assert_in_order(rig)
 
+
+class NewWorkspaces(RigTest):
+    """Lanes have numbers that ascend with their workspaces."""
+
+    pipeline, lane_of = Lanes.pipeline, Lanes.lane_of
+    assert_in_order = Lanes.assert_in_order
+
+    MIGRATION = (pathlib.Path(__file__).parents[2] / "sequencer" /
+                 "workspace_lanes.sql")
+
+    def load(self, rig, count):
+        """`count` events, each the first of a workspace; their ids in order."""
+        load = rig.load(count=count, connections=1, first=1_000_000,
+                        workspaces=10_000_000, size=300)
+        load.result()
+        return [a["id"] for a in load.acks()]
+
+    def test_what_waits_goes_in_the_order_in_which_it_came(self):
+        """Deliveries of new workspaces wait at the end of their index and are read in
+        order: any other order reads and changes pages at random."""
+        for ordered in ("none", "workspace"):
+            with self.subTest(ordered=ordered):
+                rig = self.pipeline(ordered=ordered, max_in_flight=1)
+                rig["deliverer-1"].stop()
+                came = self.load(rig, 300)
+                rig.start("deliverer-1")
+                rig.settle()
+                self.assertEqual([r.id for r in rig.receiver.requests("/crm")], came)
+
+    def as_an_older_program_left_it(self, rig):
+        """Lanes are hashes; then what the first start does to such a store."""
+        with contextlib.closing(sqlite3.connect(
+                rig.state_dir / "sequencer.db")) as db, db:
+            db.create_function("old_lane", 2, lambda lane, name: (
+                1 if lane > 0 else -1) * ((int.from_bytes(hashlib.sha256(
+                    name.encode()).digest()[:8], "little") >> 2) + 1))
+            db.execute("UPDATE deliveries SET lane = old_lane(lane, (SELECT "
+                       "workspace FROM events WHERE n = event)) WHERE lane <> 0")
+            db.execute("ALTER TABLE workspaces DROP COLUMN lane")
+        with contextlib.closing(sqlite3.connect(
+                rig.state_dir / "sequencer.db")) as db:
+            db.executescript(self.MIGRATION.read_text())
+
+    def test_a_store_of_before(self):
+        """P5: its lanes are hashes. What waits is put into the new ones, behind
+        what its deliverer has."""
+        for ordered in ("none", "workspace"):
+            with self.subTest(ordered=ordered):
+                rig = self.pipeline(ordered=ordered)
+                rig.receiver.rules({"path": "/crm", "answers": [
+                    {"action": "blackhole"}, {"status": 200}]})
+                events = [rig.accept(rig.plane_body(f"w{i % 3}"))
+                          for i in range(12)]
+                rig.receiver.wait(events[0])
+                rig.kill()
+                self.as_an_older_program_left_it(rig)
+                rig.start()
+                for event in events:
+                    rig.receiver.wait(event)
+                rig.settle()
+                if ordered == "workspace":
+                    self.assert_in_order(rig)
 
 main()

@@ -3,36 +3,42 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <stdio.h>
 
 #include <cmocka.h>
 
+enum { MILLION = 1000000 };
+
+static const enum order_lanes kinds[] = {LANES_NONE, LANES_WORKSPACE,
+                                         LANES_ALL};
+
 static void a_lane_tells_by_its_sign_what_it_is(void **state)
 {
-    char name[32];
-
     (void)state;
-    for (int i = 0; i < 1000; i++) {
-        int64_t hash;
-
-        snprintf(name, sizeof name, "ws-%d", i);
-        hash = lane_hash(name);
-        assert_true(hash > 0);
-        assert_int_equal(hash, lane_hash(name));
-        assert_true(lane_of(LANES_WORKSPACE, hash) > 0);
-        assert_true(lane_of(LANES_NONE, hash) < 0);
-        assert_int_equal(lane_of(LANES_ALL, hash), 0);
+    for (int64_t workspace = 1; workspace <= MILLION; workspace *= 10) {
+        assert_true(lane_of(LANES_WORKSPACE, workspace) > 0);
+        assert_true(lane_of(LANES_NONE, workspace) < 0);
+        assert_int_equal(lane_of(LANES_ALL, workspace), 0);
     }
-    assert_true(lane_hash("") > 0);
-    assert_true(lane_hash("a") != lane_hash("b"));
     assert_true(lane_is_ordered(0));
     assert_true(lane_is_ordered(7));
     assert_false(lane_is_ordered(-7));
 }
 
+static void newer_workspaces_take_their_turns_later(void **state)
+{
+    (void)state;
+    for (int64_t workspace = 1; workspace <= MILLION; workspace *= 10) {
+        assert_true(lane_of(LANES_WORKSPACE, workspace) <
+                    lane_of(LANES_WORKSPACE, workspace + 1));
+        assert_true(lane_of(LANES_NONE, workspace) <
+                    lane_of(LANES_NONE, workspace + 1));
+    }
+    assert_true(lane_of(LANES_NONE, 1) > INT64_MIN); /* which begins a round */
+}
+
 static bool is_strange(enum order_lanes ordered, int64_t lane)
 {
-    struct lane_range r[2];
+    struct lane_range r[LANE_RANGES_MAX];
     int n = lane_strange(ordered, r);
 
     for (int i = 0; i < n; i++)
@@ -43,22 +49,35 @@ static bool is_strange(enum order_lanes ordered, int64_t lane)
 
 static void lanes_of_another_kind_are_strange(void **state)
 {
-    static const enum order_lanes kinds[] = {LANES_NONE, LANES_WORKSPACE,
-                                             LANES_ALL};
-    int64_t hash = lane_hash("acme");
-
     (void)state;
     for (size_t i = 0; i < COUNT_OF(kinds); i++)
         for (size_t k = 0; k < COUNT_OF(kinds); k++)
-            assert_int_equal(is_strange(kinds[i], lane_of(kinds[k], hash)),
-                             i != k);
+            for (int64_t ws = 1; ws <= MILLION; ws *= 10)
+                assert_int_equal(is_strange(kinds[i], lane_of(kinds[k], ws)),
+                                 i != k);
+}
+
+/* They were 62 bits of a hash and 1, or less than 0 by as much. */
+static void lanes_of_an_older_program_are_strange(void **state)
+{
+    static const int64_t hashes[] = {1, 4711, INT64_C(1) << 61,
+                                     INT64_C(1) << 62};
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(kinds); i++)
+        for (size_t k = 0; k < COUNT_OF(hashes); k++) {
+            assert_true(is_strange(kinds[i], hashes[k]));
+            assert_true(is_strange(kinds[i], -hashes[k]));
+        }
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_lane_tells_by_its_sign_what_it_is),
+        cmocka_unit_test(newer_workspaces_take_their_turns_later),
         cmocka_unit_test(lanes_of_another_kind_are_strange),
+        cmocka_unit_test(lanes_of_an_older_program_are_strange),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

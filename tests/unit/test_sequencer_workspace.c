@@ -1,4 +1,5 @@
 /* A workspace's numbers: sequence, clock, and the last one routed. Pure. */
+#include "hash.h"
 #include "workspace.h"
 #include <setjmp.h>
 #include <stdarg.h>
@@ -147,6 +148,33 @@ static void ten_thousand_workspaces_are_found_again(void **state)
     assert_null(all.dirty);
 }
 
+/* Names whose FNV-1a is the same in as many bits as there are buckets. */
+static void names_made_to_collide_do_not(void **state)
+{
+    enum { NAMES = 1000, BUCKETS = 1024, CHAIN_MAX = 20 };
+    char name[32];
+    int made = 0;
+
+    (void)state;
+    for (int i = 0; made < NAMES; i++) {
+        uint64_t h;
+
+        snprintf(name, sizeof name, "ws-%d", i);
+        h = hash_name(HASH_BEGIN, name);
+        if ((h ^ h >> 32) % BUCKETS != 7)
+            continue;
+        workspaces_add(&all, name);
+        made++;
+    }
+    for (size_t b = 0; b < all.bucket_count; b++) {
+        int chain = 0;
+
+        for (struct workspace *ws = all.buckets[b]; ws; ws = ws->next)
+            chain++;
+        assert_true(chain <= CHAIN_MAX);
+    }
+}
+
 int main(void)
 {
 #define T(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
@@ -157,6 +185,7 @@ int main(void)
         T(a_workspace_is_read_as_it_was_written),
         T(types_without_end_are_counted_together),
         T(ten_thousand_workspaces_are_found_again),
+        T(names_made_to_collide_do_not),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
