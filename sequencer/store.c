@@ -13,13 +13,13 @@ extern const char sequencer_store_sql[], sequencer_parts_sql[],
     sequencer_reopened_sql[], sequencer_workspace_lanes_sql[];
 
 static const char *const steps[] = {
-    sequencer_store_sql,   proto_hop_sql,
-    sequencer_parts_sql,   sequencer_order_sql,
-    sequencer_replay_sql,  sequencer_streams_sql,
-    sequencer_answers_sql, sequencer_gone_sql,
-    sequencer_digests_sql, sequencer_transitions_sql,
-    sequencer_letters_sql, sequencer_health_sql,
-    sequencer_guard_sql,   sequencer_delivery_ids_sql,
+    sequencer_store_sql,    proto_hop_sql,
+    sequencer_parts_sql,    sequencer_order_sql,
+    sequencer_replay_sql,   sequencer_streams_sql,
+    sequencer_answers_sql,  sequencer_gone_sql,
+    sequencer_digests_sql,  sequencer_transitions_sql,
+    sequencer_letters_sql,  sequencer_health_sql,
+    sequencer_guard_sql,    sequencer_delivery_ids_sql,
     sequencer_reopened_sql, sequencer_workspace_lanes_sql};
 const struct db_schema sequencer_schema = {
     .steps = steps, .count = COUNT_OF(steps), .table = "workspaces"};
