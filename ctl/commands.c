@@ -122,9 +122,11 @@ const struct command ctl_commands[] = {
             "archive has it (ingress.archive.keep). Headers that hold a "
             "signature, a token, a\nsecret or a cookie are shown as …. For "
             "requests that were refused: rejects show.\nWith --attempt, the "
-            "body is made of that request; method, URL and headers are kept "
-            "of\nattempts that failed, without secrets and what the endpoint's "
-            "configuration adds; of the\nresponse up to 16 KiB.",
+            "body is made of that request. Method, URL and headers are those "
+            "of that\ntime, kept with an attempt that failed and rebuilt for "
+            "one that delivered; secrets and\nwhat the endpoint's "
+            "configuration adds are shown as …. Of the response: status, "
+            "headers,\nand up to 16 KiB of its body.",
         .examples =
             "  grapnel show evt_01JD3S6Q8W0N8M7V1T2X3Y4Z5A\n"
             "  grapnel show evt_01JD3S6Q8W0N8M7V1T2X3Y4Z5A --raw | jq .\n"

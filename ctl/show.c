@@ -365,7 +365,10 @@ static int show_one_attempt(struct ctl *c, const json_t *event, const char *id)
     int code = 0;
     json_t *r = fetch_request(c, event, id, ours, &raw, &code);
 
-    code = show_attempt(c, ours, r ? &raw : NULL);
+    code = show_attempt(c, ours,
+                        &(struct sent_from){.event = event,
+                                            .request = r,
+                                            .body = r ? &raw : NULL});
     json_decref(r);
     buf_fini(&raw);
     return code;

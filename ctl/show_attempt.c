@@ -8,6 +8,7 @@
 #include "table.h"
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 /* Of a response, in trace. */
 enum { RESPONSE_SHOWN_BYTES = 1024 };
@@ -80,18 +81,143 @@ static json_t *select_of(const json_t *all, int64_t n, const char *endpoint)
     return out;
 }
 
+/* ---- what the deliverer does not keep ---- */
+
+static const json_t *delivery_of(const json_t *event, const char *endpoint)
+{
+    json_t *d;
+    size_t i;
+
+    json_array_foreach(json_object_get(event, "deliveries"), i,
+                       d) if (strcmp(text_of(d, "endpoint"), endpoint) ==
+                              0) return d;
+    return NULL;
+}
+
+/* As text; NULL: it has none. */
+static json_t *as_text(const json_t *value)
+{
+    char number[24];
+
+    if (!json_is_integer(value))
+        return json_is_string(value) ? json_copy((json_t *)(uintptr_t)value)
+                                     : NULL;
+    snprintf(number, sizeof number, "%lld",
+             (long long)json_integer_value(value));
+    return json_string(number);
+}
+
+/* Of our own headers, what the sequencer says of the event. */
+static json_t *event_value(const json_t *event, const char *endpoint,
+                           const char *name)
+{
+    static const char *const fields[][2] = {
+        {"grapnel-type", "type"},
+        {"grapnel-workspace", "workspace"},
+        {"grapnel-time", "received_at"},
+        {"grapnel-sequence", "sequence"},
+        {"grapnel-clock", "clock"},
+        {"grapnel-source-sequence", "source_sequence"},
+        {"grapnel-gap", "gap"}};
+    json_t *previous;
+
+    for (size_t i = 0; i < COUNT_OF(fields); i++)
+        if (strcmp(name, fields[i][0]) == 0)
+            return as_text(json_object_get(event, fields[i][1]));
+    if (strcmp(name, "grapnel-previous") != 0)
+        return NULL;
+    previous = as_text(
+        json_object_get(delivery_of(event, endpoint), "previous"));
+    return previous || !event ? previous : json_string("0");
+}
+
+/* Of the event's own headers, that went along, the one of this name and number. */
+static json_t *request_value(const json_t *request, const char *name,
+                             size_t number)
+{
+    json_t *pair;
+    size_t i;
+
+    json_array_foreach(json_object_get(request, "headers"), i, pair)
+    {
+        const char *has = json_string_value(json_array_get(pair, 0));
+
+        if (has && strcasecmp(has, name) == 0 && number-- == 0)
+            return json_incref(json_array_get(pair, 1));
+    }
+    return NULL;
+}
+
+static size_t count_before(const json_t *headers, size_t at, const char *name)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < at; i++) {
+        const char *has = json_string_value(
+            json_array_get(json_array_get(headers, i), 0));
+
+        n += has && strcmp(has, name) == 0;
+    }
+    return n;
+}
+
+/* Put into what the deliverer left open; a value that nobody has any more stays null. */
+static void fill_headers(json_t *attempt, const struct sent_from *from)
+{
+    json_t *headers = json_object_get(json_object_get(attempt, "request"),
+                                      "headers"),
+           *pair;
+    const char *endpoint = json_string_value(
+        json_object_get(attempt, "endpoint"));
+    size_t i;
+
+    json_array_foreach(headers, i, pair)
+    {
+        const char *name = json_string_value(json_array_get(pair, 0));
+        json_t *value;
+
+        if (!name || !endpoint || !json_is_null(json_array_get(pair, 1)))
+            continue;
+        value = strncmp(name, "grapnel-", 8) == 0
+                    ? event_value(from->event, endpoint, name)
+                    : request_value(from->request, name,
+                                    count_before(headers, i, name));
+        if (value)
+            json_array_set_new(pair, 1, value);
+    }
+}
+
 /* ---- for people ---- */
+
+static void print_header(const json_t *pair)
+{
+    const char *name = json_string_value(json_array_get(pair, 0)),
+               *value = json_string_value(json_array_get(pair, 1));
+    char *line = gr_printf("%s: %s", name ? name : "",
+                           value ? value
+                                 : "(no process has its value any more)");
+    char *safe = harmless(line);
+
+    printf("> %s\n", safe);
+    free(safe);
+    free(line);
+}
 
 static void print_sent(const json_t *attempt, const struct buf *body)
 {
     const json_t *request = json_object_get(attempt, "request");
+    json_t *pair;
+    size_t i;
 
     if (json_is_object(request)) {
         printf("> %s %s\n", text_of(request, "method"),
                text_of(request, "url"));
-        show_headers(json_object_get(request, "headers"), "> ");
+        json_array_foreach(json_object_get(request, "headers"), i, pair)
+            print_header(pair);
     } else {
-        printf("> (its headers are kept of attempts that failed only)\n");
+        printf(
+            "> (its method, URL and headers are not kept: nothing was sent, or "
+            "by an older program, or too many kinds of requests are)\n");
     }
     printf(">\n");
     if (body)
@@ -195,7 +321,7 @@ static json_t *documents(json_t *found, const struct buf *body)
     return json_incref(found);
 }
 
-int show_attempt(struct ctl *c, const char *id, const struct buf *body)
+int show_attempt(struct ctl *c, const char *id, const struct sent_from *from)
 {
     const char *text = parsed_value(&c->parsed, "--attempt"), *why;
     const char *endpoint = parsed_value(&c->parsed, "--endpoint");
@@ -209,6 +335,7 @@ int show_attempt(struct ctl *c, const char *id, const struct buf *body)
                         "--attempt: \"%s\" is not a number from 1 on", text);
     all = gather(c, id);
     found = select_of(all, n, endpoint);
+    json_array_foreach(found, i, a) fill_headers(a, from);
     if (!json_array_size(found))
         code = complain(
             EXIT_REFUSED,
@@ -216,12 +343,12 @@ int show_attempt(struct ctl *c, const char *id, const struct buf *body)
             "lists its attempts; they are kept for history.keep",
             (long long)n, id, endpoint ? " at " : "", endpoint ? endpoint : "");
     else if (c->json)
-        print_json(documents(found, body));
+        print_json(documents(found, from->body));
     else
         json_array_foreach(found, i, a)
         {
             printf("%s", i ? "\n" : "");
-            print_attempt(c, a, body);
+            print_attempt(c, a, from->body);
         }
     json_decref(found);
     json_decref(all);

@@ -4,9 +4,15 @@
 
 #include "ctl.h"
 
-/* `--attempt N [--endpoint E]` of the event `id`. `body` is what was sent, as it is
- * made of the request that ingress has; NULL: no ingress has it. The exit code. */
-int show_attempt(struct ctl *c, const char *id, const struct buf *body);
+/* What an attempt's request is made of, where the deliverer does not keep it whole. */
+struct sent_from {
+    const json_t *event;    /* the sequencer's; NULL: it does not know it */
+    const json_t *request;  /* of ingress, with its headers; NULL: it is gone */
+    const struct buf *body; /* that was sent; NULL with `request` */
+};
+
+/* `--attempt N [--endpoint E]` of the event `id`. The exit code. */
+int show_attempt(struct ctl *c, const char *id, const struct sent_from *from);
 
 /* The start of each attempt's response body, for trace; prints nothing where there
  * is none. */

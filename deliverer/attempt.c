@@ -278,11 +278,12 @@ void flight_prepare(struct flight *f)
     curl_easy_setopt(e, CURLOPT_NOPROGRESS, 1L); /* … set these two */
     curl_easy_setopt(e, CURLOPT_POSTFIELDS, (const char *)t->w.body.p);
     curl_easy_setopt(e, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)t->w.body.n);
+    f->signed_ms = system_ms();
     curl_easy_setopt(
         e, CURLOPT_HTTPHEADER,
         request_headers(&f->request, &t->w,
                         (struct bytes){c->headers, c->headers_bytes},
-                        &c->signer, t->attempts + 1, system_ms()));
+                        &c->signer, t->attempts + 1, f->signed_ms));
 }
 
 void flight_stood_still(struct flight *f)

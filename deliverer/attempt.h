@@ -72,7 +72,8 @@ struct flight {
     bool put_off;               /* these were, by a stall */
     int64_t ended_ms;           /* in awake_ms */
     uint64_t attempt_id;        /* 0: nothing was tried */
-    int64_t at_ms, began_us, duration_ms, retry_after_ms;
+    int64_t at_ms, signed_ms;   /* by the loop's clock; in webhook-timestamp */
+    int64_t began_us, duration_ms, retry_after_ms;
     /* What it came to (outcome.h); `recorded` in the transaction now open. */
     bool decided, recorded;
     bool held; /* refused, and tried again: its endpoint is held (hold.h) */

@@ -11,6 +11,7 @@
 #include "settle.h"
 #include "store.h"
 #include "task.h"
+#include "templates.h"
 
 /* Who sends us work and takes our results. */
 #define SEQUENCER "sequencer"
@@ -55,6 +56,7 @@ struct deliverer {
     struct tasks tasks;
     struct flights flights;
     struct results results;
+    struct templates templates;
     struct probe probe;
     struct schedule schedule; /* whose turn it is */
     struct lanes lanes;       /* that have a request in flight */

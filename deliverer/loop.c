@@ -46,6 +46,7 @@ static void on_open(void *self)
     d->turn = 1;
     store_open(&d->store, d->daemon.db);
     results_open(d);
+    templates_open(d);
     hop_hold(d->daemon.hop, SEQUENCER);
     while (hop_links(d->daemon.hop, &at, &link))
         if (!link.out && strcmp(link.peer, SEQUENCER) == 0)
@@ -76,6 +77,7 @@ static void on_close(void *self)
     flights_close(&d->flights);
     probe_close(d);
     results_close(d);
+    templates_close(d);
     tasks_fini(&d->tasks);
     grants_close(d);
     schedule_fini(&d->schedule);
@@ -113,6 +115,8 @@ static void purge_history(struct deliverer *d)
         hop_floor(hop, SEQUENCER, last + 1);
     if (n == PURGE_ATTEMPTS)
         d->tidy_ms = 0; /* there is more */
+    else
+        templates_purge(d, before_ms);
 }
 
 static void tidy(struct deliverer *d)
@@ -291,6 +295,7 @@ static void on_undo(void *self)
 
     d->full = true;
     outcome_undo(d);
+    templates_undo(d);
     care_undo(d);
     rows_undo(d);
     d->drained_ms = 0;
@@ -384,8 +389,9 @@ static const struct db_schema schema = {
     .steps = (const char *const[]){deliverer_store_sql, proto_hop_sql,
                                    deliverer_answers_sql, deliverer_early_sql,
                                    deliverer_log_sql, deliverer_fresh_sql,
-                                   deliverer_sent_sql, deliverer_held_sql},
-    .count = 8,
+                                   deliverer_sent_sql, deliverer_held_sql,
+                                   deliverer_templates_sql},
+    .count = 9,
     .table = "tasks"};
 
 static const struct hop_ops hop_ops = {

@@ -207,8 +207,12 @@ static void record(struct deliverer *d, struct flight *f)
         .sends = f->sends + t->lost};
     struct buf sent;
 
+    /* Of one that delivered only what can't be made again. */
+    if (f->sends && f->outcome == OUTCOME_DELIVERED && !t->w.url.n)
+        row.template = templates_note(d, f);
+    row.stamp_s = f->signed_ms / SECOND_MS - f->at_ms / SECOND_MS;
     buf_init(&sent, SENT_MAX_BYTES);
-    if (f->sends && f->outcome != OUTCOME_DELIVERED)
+    if (f->sends && (f->outcome != OUTCOME_DELIVERED || t->w.url.n))
         sent_pack(f, &sent);
     row.request = (struct bytes){sent.data ? sent.data : "", sent.len};
     results_put(d, &row);

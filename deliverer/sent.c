@@ -1,9 +1,13 @@
 #include "sent.h"
+#include "clock.h"
 #include "endpoint.h"
 #include "headers.h"
 #include "json_text.h"
 #include "request.h"
+#include "store.h"
 #include "task.h"
+#include <ctype.h>
+#include <stdio.h>
 #include <string.h>
 #include <strings.h>
 
@@ -26,52 +30,131 @@ static bool is_secret(const struct endpoint_config *c, const char *name)
                        &value, NULL);
 }
 
+static bool is(struct bytes name, const char *text)
+{
+    return name.n == strlen(text) && strncasecmp(name.p, text, name.n) == 0;
+}
+
+bool sent_is_constant(struct bytes name, struct bytes value)
+{
+    static const char json[] = "application/json",
+                      agent[] = "Grapnel/" GRAPNEL_VERSION;
+    static const char *const ours[] = {"grapnel-source", "grapnel-series",
+                                       "grapnel-late", "grapnel-replay"};
+
+    for (size_t i = 0; i < COUNT_OF(ours); i++)
+        if (is(name, ours[i]))
+            return true;
+    return (is(name, "content-type") && wire_is(value, json)) ||
+           (is(name, "user-agent") && wire_is(value, agent));
+}
+
+/* In small letters, so that who chooses the name has fewer ways to. */
+static void put_mark(struct buf *out, char *mark)
+{
+    for (char *p = mark; *p; p++)
+        *p = (char)tolower((unsigned char)*p);
+    put(out, mark, (struct bytes){"", 0});
+}
+
 /* "name: value" of `n` bytes, "name;" of an empty one, or "name:" of one that
  * libcurl is not to send. */
 static void put_line(struct buf *out, const struct endpoint_config *c,
-                     const char *line, size_t n)
+                     const char *line, size_t n, bool template)
 {
-    char name[256];
+    char mark[257] = "=", *name = mark + 1;
     size_t at = strcspn(line, ":;"), from = at + 2;
     struct bytes value = {line + from, n > from ? n - from : 0};
 
-    if (at >= n || at >= sizeof name || (!value.n && line[at] == ':'))
+    if (at >= n || at >= sizeof mark - 1 || (!value.n && line[at] == ':'))
         return;
     memcpy(name, line, at);
     name[at] = 0;
     if (is_secret(c, name))
-        value = (struct bytes){"…", strlen("…")};
-    put(out, name, value);
+        put(out, name, (struct bytes){"…", strlen("…")});
+    else if (template && !sent_is_constant((struct bytes){name, at}, value))
+        put_mark(out, mark);
+    else
+        put(out, name, value);
 }
 
 /* One line, or several. */
 static void put_node(struct buf *out, const struct endpoint_config *c,
-                     const char *node)
+                     const char *node, bool template)
 {
     while (*node) {
         const char *end = strstr(node, "\r\n");
         size_t n = end ? (size_t)(end - node) : strlen(node);
 
-        put_line(out, c, node, n);
+        put_line(out, c, node, n, template);
         node += end ? n + 2 : n;
     }
 }
 
-void sent_pack(const struct flight *f, struct buf *out)
+/* Its query may be a secret. */
+static void put_url(struct buf *out, struct bytes to)
 {
-    const struct wire_task *t = &f->task->w;
-    struct bytes to = t->url.n ? t->url : wire_text(f->config->url);
     const char *query = memchr(to.p, '?', to.n);
+    size_t n = query ? (size_t)(query - (const char *)to.p) : to.n;
+    struct buf text;
 
-    if (query)
-        to.n = (size_t)(query - (const char *)to.p);
-    put(out, method, wire_text(f->config->put ? "PUT" : "POST"));
-    put(out, url, to);
-    for (size_t i = 0; i < f->request.count; i++)
-        put_node(out, f->config, f->request.text.data + f->request.lines[i]);
+    buf_init(&text, to.n + 8);
+    buf_put(&text, to.p, n);
+    buf_puts(&text, query ? "?…" : "");
+    put(out, url, (struct bytes){text.data, text.len});
+    buf_fini(&text);
 }
 
-json_t *sent_json(struct bytes packed)
+static void pack(const struct flight *f, struct buf *out, bool template)
+{
+    const struct wire_task *t = &f->task->w;
+
+    put(out, method, wire_text(f->config->put ? "PUT" : "POST"));
+    put_url(out, t->url.n ? t->url : wire_text(f->config->url));
+    for (size_t i = 0; i < f->request.count; i++)
+        put_node(out, f->config, f->request.text.data + f->request.lines[i],
+                 template);
+}
+
+void sent_pack(const struct flight *f, struct buf *out)
+{
+    pack(f, out, false);
+}
+
+void sent_pack_template(const struct flight *f, struct buf *out)
+{
+    pack(f, out, true);
+}
+
+/* What the attempt's own row says. */
+static json_t *value_json(const struct attempt_row *row, struct bytes name)
+{
+    char text[24];
+
+    if (is(name, "webhook-id"))
+        return json_text_of(row->event_id);
+    if (is(name, "webhook-timestamp"))
+        snprintf(text, sizeof text, "%lld",
+                 (long long)(row->at_ms / SECOND_MS + row->stamp_s));
+    else if (is(name, "grapnel-attempt"))
+        snprintf(text, sizeof text, "%llu", (unsigned long long)row->attempts);
+    else
+        return json_null();
+    return json_string(text);
+}
+
+static json_t *header_json(const struct attempt_row *row, struct bytes name,
+                           struct bytes value)
+{
+    const char *p = name.p;
+
+    if (*p != '=')
+        return json_pack("[o,o]", json_text(name), json_text(value));
+    name = (struct bytes){p + 1, name.n - 1};
+    return json_pack("[o,o]", json_text(name), value_json(row, name));
+}
+
+json_t *sent_json(const struct attempt_row *row, struct bytes packed)
 {
     json_t *headers, *out;
     struct bytes name, value;
@@ -80,15 +163,15 @@ json_t *sent_json(struct bytes packed)
     if (!packed.n)
         return json_null();
     headers = json_array();
-    out = json_pack("{s:o}", "headers", headers);
+    out = json_pack("{s:b,s:o}", "rebuilt", (int)!row->request.n, "headers",
+                    headers);
     while (headers_next(packed, &at, &name, &value)) {
         if (name.n && *(const char *)name.p == ':')
             json_object_set_new(out,
                                 name.n == sizeof url - 1 ? "url" : "method",
                                 json_text(value));
-        else
-            json_array_append_new(
-                headers, json_pack("[o,o]", json_text(name), json_text(value)));
+        else if (name.n)
+            json_array_append_new(headers, header_json(row, name, value));
     }
     return out;
 }

@@ -93,7 +93,7 @@ static void prepare_attempts(struct store *s)
     s->sql.attempt_put = prepare(
         s, "INSERT INTO attempts VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, "
            "?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, "
-           "?23, ?24)");
+           "?23, ?24, ?25, ?26)");
     s->sql.attempt_get = prepare(
         s, "SELECT n, attempt_id, grant_id, endpoint, event_id, outcome, "
            "http_status, error, reason, at_ms, duration_ms, attempts, "
@@ -116,6 +116,14 @@ static void prepare_rest(struct store *s)
     s->sql.grant_gone = prepare(s, "DELETE FROM grants WHERE id = ?1");
     s->sql.grants_all = prepare(
         s, "SELECT id, endpoint, state, drained_n FROM grants");
+    s->sql.template_add = prepare(s, "INSERT INTO templates (request, used_ms) "
+                                     "VALUES (?1, ?2) RETURNING id");
+    s->sql.template_used = prepare(
+        s, "UPDATE templates SET used_ms = ?2 WHERE id = ?1");
+    s->sql.templates_all = prepare(
+        s, "SELECT id, request, used_ms FROM templates");
+    s->sql.templates_purge = prepare(
+        s, "DELETE FROM templates WHERE used_ms < ?1");
     s->sql.settled_set = prepare(
         s, "INSERT INTO settled (one, ahead) VALUES (1, ?1) "
            "ON CONFLICT (one) DO UPDATE SET ahead = excluded.ahead");
@@ -398,6 +406,8 @@ void store_attempt_put(struct store *s, const struct attempt_row *row)
     bind_i64(q, 22, row->http_version);
     bind_i64(q, 23, row->sends);
     bind_blob(q, 24, row->request);
+    bind_i64(q, 25, row->template);
+    bind_i64(q, 26, row->stamp_s);
     db_run(s->db, q);
 }
 
@@ -434,6 +444,8 @@ static struct attempt_row read_attempt(stmt *q)
     row.http_version = (int)col_i64(q, 21);
     row.sends = (int)col_i64(q, 22);
     row.request = col_blob(q, 23);
+    row.template = col_i64(q, 24);
+    row.stamp_s = col_i64(q, 25);
     return row;
 }
 
@@ -496,6 +508,39 @@ int store_attempts_purge(struct store *s, int64_t before_ms, int64_t now_ms,
     }
     db_done(q);
     return db_full(s->db) ? 0 : count;
+}
+
+/* ---- templates ---- */
+
+int64_t store_template_add(struct store *s, struct bytes request,
+                           int64_t used_ms)
+{
+    bind_blob(s->sql.template_add, 1, request);
+    bind_i64(s->sql.template_add, 2, used_ms);
+    return db_number(s->db, s->sql.template_add, 0);
+}
+
+void store_template_used(struct store *s, int64_t id, int64_t used_ms)
+{
+    bind_i64(s->sql.template_used, 1, id);
+    bind_i64(s->sql.template_used, 2, used_ms);
+    db_run(s->db, s->sql.template_used);
+}
+
+void store_templates(struct store *s, template_row_fn *each, void *self)
+{
+    stmt *q = s->sql.templates_all;
+
+    while (db_step(s->db, q))
+        each(self, col_i64(q, 0), col_blob(q, 1), col_i64(q, 2));
+    db_done(q);
+}
+
+int store_templates_purge(struct store *s, int64_t before_ms)
+{
+    bind_i64(s->sql.templates_purge, 1, before_ms);
+    db_run(s->db, s->sql.templates_purge);
+    return db_changes(s->db);
 }
 
 /* ---- settled numbers ---- */

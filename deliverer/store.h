@@ -12,7 +12,7 @@
 
 extern const char deliverer_store_sql[], deliverer_answers_sql[],
     deliverer_early_sql[], deliverer_log_sql[], deliverer_fresh_sql[],
-    deliverer_sent_sql[], deliverer_held_sql[];
+    deliverer_sent_sql[], deliverer_held_sql[], deliverer_templates_sql[];
 
 struct store {
     struct db *db;
@@ -29,6 +29,7 @@ struct store {
         stmt *grant_put, *grant_gone, *grants_all;
         stmt *attempt_put, *attempt_get, *attempts_of_event, *attempts_ages,
             *attempts_purge;
+        stmt *template_add, *template_used, *templates_all, *templates_purge;
         stmt *settled_set, *settled_get;
     } sql;
 };
@@ -119,7 +120,8 @@ struct attempt_row {
     struct bytes headers; /* of the answer */
     struct timings timings;
     int http_version, sends;
-    struct bytes request; /* what was sent (sent.h); empty: not kept */
+    struct bytes request; /* what was sent (sent.h); empty: not kept, or by … */
+    int64_t template, stamp_s; /* … templates.sql */
 };
 
 void store_attempt_put(struct store *s, const struct attempt_row *row);
@@ -136,6 +138,18 @@ void store_attempts_of_event(struct store *s, const char *event_id,
  * highest number among them. */
 int store_attempts_purge(struct store *s, int64_t before_ms, int64_t now_ms,
                          uint64_t acked, int limit, uint64_t *last);
+
+/* ---- templates (templates.h) ---- */
+
+/* Returns its id. */
+int64_t store_template_add(struct store *s, struct bytes request,
+                           int64_t used_ms);
+void store_template_used(struct store *s, int64_t id, int64_t used_ms);
+typedef void template_row_fn(void *self, int64_t id, struct bytes request,
+                             int64_t used_ms);
+void store_templates(struct store *s, template_row_fn *each, void *self);
+/* Those that were used last before that; how many went. */
+int store_templates_purge(struct store *s, int64_t before_ms);
 
 /* ---- settled numbers ---- */
 

@@ -55,8 +55,11 @@ static void add_attempt(void *self, const struct attempt_row *row)
             (json_int_t)row->duration_ms, "outcome", outcome_name(row->outcome),
             "reason", json_text_or_null(row->reason), "next_attempt_at",
             json_time(row->next_ms), "deliverer", t->d->daemon.name, "sends",
-            row->sends, "request", sent_json(row->request), "timings",
-            trace_timings(&row->timings), "response",
+            row->sends, "request",
+            sent_json(row, row->request.n
+                               ? row->request
+                               : templates_find(t->d, row->template)),
+            "timings", trace_timings(&row->timings), "response",
             trace_answer(row->headers, row->response, row->http_version)));
 }
 

@@ -98,10 +98,11 @@ static void on_delivery(void *arg, const struct delivery_row *d,
     json_array_append_new(
         t->deliveries,
         json_pack(
-            "{s:s,s:s,s:o,s:o,s:o}", "endpoint", endpoint, "status",
+            "{s:s,s:s,s:o,s:o,s:o,s:o}", "endpoint", endpoint, "status",
             delivery_status_name(d->status), "reason",
             json_text_or_null(d->status == DELIVERY_DEAD ? d->reason : ""),
-            "attempts", t->attempts, "next_attempt_at",
+            "previous", json_number_or_null((int64_t)d->previous), "attempts",
+            t->attempts, "next_attempt_at",
             json_time(d->status < DELIVERY_DELIVERED ? d->next_ms : 0)));
     t->count++;
 }

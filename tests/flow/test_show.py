@@ -180,6 +180,8 @@ class Show(RigTest):
         self.assertIn("< no?[2J xxx", text)
         text = rig.cli_text("show", event, "--attempt", "2", "--endpoint",
                             "crm").stdout
+        self.assertIn("> POST " + rig.receiver.url("/crm"), text)
+        self.assertIn("> grapnel-attempt: 2", text)
         self.assertIn("> " + done.body.decode(), text)
         self.assertIn("< done", text)
         self.assertEqual(rig.cli("show", event, "--attempt", "3")[1], 1)
@@ -189,12 +191,145 @@ class Show(RigTest):
         rows = rig.rows("deliverer-1", "SELECT request FROM attempts ORDER BY n")
         self.assertEqual([bool(r["request"]) for r in rows], [True, False])
         self.assertNotIn(b"hush", rows[0]["request"])
+        self.assertEqual(len(rig.rows("deliverer-1",
+                                      "SELECT * FROM templates")), 1)
         # trace prints the start of what came back.
         text = rig.cli_text("trace", event).stdout
         self.assertIn("no?[2J " + 1000 * "x", text)
         self.assertNotIn(1100 * "x", text)
         self.assertIn("bytes more)", text)
         self.assertIn("      done", text)
+
+    def sent(self, rig, event, number=1):
+        """The request of an attempt, as show says it: headers in order, small
+        letters."""
+        found, code = rig.cli("show", event, "--attempt", str(number))
+        self.assertEqual((code, len(found)), (0, 1), found)
+        sent = found[0]["request"]
+        return found[0], [(k.lower(), v) for k, v in sent["headers"]]
+
+    def test_what_a_delivered_attempt_sent_is_rebuilt(self):
+        """Each header that came in at the endpoint, with its value, but
+        for secrets; of the URL and configuration of that time."""
+        rig = self.rig({"sources": [
+            {"name": "plane", "provider": "plane", "secrets": ["plane_wh_rig"],
+             "workspace": "json:/w", "type": "json:/t",
+             "order": {"by": "sequence", "sequence": "json:/seq",
+                       "give_up_after": "100ms"}}]})
+        rig.config["endpoints"][0].update(
+            headers={"X-Door": "hush", "X-Api": "hush"},
+            forward_headers=["X-Note", "X-Twice", "Content-Language"],
+            method="PUT", url=rig.receiver.url("/crm?key=hush"))
+        rig.write_config()
+        rig.receiver.rules({"path": "/crm", "answers": [
+            {"status": 201, "body": 5000 * "y", "headers": {"X-Back": "b"}}]})
+        rig.start()
+        events = []
+        for n, more in ((1, {"Content-Type": "application/json"}),
+                        (2, {"Content-Type": "text/x; a=1", "X-Note": "a b"}),
+                        (5, {"X-Twice": "1", "x-note": "", "X-PLANE-EVENT": "e"}),
+                        (6, {"Content-Type": "application/json"}), (3, {})):
+            body = json.dumps({"w": "w", "t": f"t{n}", "seq": n}).encode()
+            signed = sign(body)
+            if "X-PLANE-EVENT" in more:
+                del signed["X-Plane-Event"]
+            status, answer = self.post(rig, "/in/plane", body,
+                                       {**signed, **more})
+            self.assertEqual(status, 200, answer)
+            events.append(answer["id"])
+            rig.wait_status(answer["id"])
+        for event in events:
+            [request] = rig.receiver.wait(event)
+            found, headers = self.sent(rig, event)
+            self.assertEqual(
+                (found["outcome"], found["request"]["method"],
+                 found["request"]["url"], found["request"]["rebuilt"]),
+                ("delivered", "PUT", rig.receiver.url("/crm") + "?\u2026", True))
+            came = {k.lower(): v for k, v in request.headers.items()}
+            for name in ("host", "content-length", "accept-encoding", "accept"):
+                came.pop(name, None)
+            for name in ("x-door", "x-api", "webhook-signature"):
+                came[name] = "\u2026"
+            self.assertEqual(dict(headers), came)
+            self.assertEqual(found["response"]["headers"].count("X-Back: b"), 1)
+            self.assertEqual(found["sent_body"].encode(), request.body)
+            self.assertNotIn("hush", json.dumps(found))
+        names = {name for e in events for name, _ in self.sent(rig, e)[1]}
+        for name in ("grapnel-late", "grapnel-gap", "grapnel-clock",
+                     "grapnel-previous", "grapnel-source-sequence", "x-note"):
+            self.assertIn(name, names)
+        kinds = rig.rows("deliverer-1", "SELECT template FROM attempts WHERE "
+                         "attempt_id <> 0 ORDER BY n")
+        self.assertTrue(all(r["template"] for r in kinds))
+        self.assertNotIn(b"hush", b"".join(
+            r["request"] for r in rig.rows("deliverer-1",
+                                           "SELECT request FROM templates")))
+        # After a reload and a restart the old one is as it was.
+        before = self.sent(rig, events[0])
+        rig.config["endpoints"][0].update(url=rig.receiver.url("/other"),
+                                          headers={"X-New": "hush"})
+        rig.write_config()
+        self.assertEqual(rig.cli("reload")[1], 0)
+        rig["deliverer-1"].restart()
+        self.assertEqual(self.sent(rig, events[0]), before)
+        # The same kind again is not stored again.
+        count = len(rig.rows("deliverer-1", "SELECT * FROM templates"))
+        rig.config["endpoints"][0].update(
+            headers={"X-Door": "hush", "X-Api": "hush"},
+            url=rig.receiver.url("/crm?key=hush"))
+        rig.write_config()
+        self.assertEqual(rig.cli("reload")[1], 0)
+        body = json.dumps({"w": "w2", "t": "t", "seq": 1}).encode()
+        event = self.accept(rig, body, **{"Content-Type": "application/json"})
+        rig.wait_status(event)
+        self.assertEqual(self.sent(rig, event)[1][0][0], before[1][0][0])
+        self.assertLessEqual(
+            len(rig.rows("deliverer-1", "SELECT * FROM templates")), count + 1)
+        # Without the others' rows the values are missing, and it says so.
+        rig["sequencer"].stop()
+        rig["ingress"].stop()
+        rig["ingress"].start()
+        headers = dict(self.sent(rig, event)[1])
+        self.assertIsNone(headers["grapnel-type"])
+        self.assertEqual(headers["webhook-id"], event)
+        self.assertIn("grapnel-type: (no process has",
+                      rig.cli_text("show", event, "--attempt", "1").stdout)
+
+    def test_kinds_of_requests_are_bounded(self):
+        """Names of headers are strangers' to choose; what can't be kept is said."""
+        rig = self.rig()
+        rig.start()
+        event = self.accept(rig, rig.plane_body())
+        rig.wait_status(event)
+        rig["deliverer-1"].stop()
+        self.assertEqual(len(rig.rows("deliverer-1",
+                                      "SELECT * FROM templates")), 1)
+        rig.change("deliverer-1", "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL "
+                   "SELECT i + 1 FROM n WHERE i < 1023) INSERT INTO templates "
+                   "(request, used_ms) SELECT CAST(request || i AS BLOB), used_ms "
+                   "FROM templates, n")
+        rig["deliverer-1"].start()
+        again = self.accept(rig, rig.plane_body())
+        rig.wait_status(again)
+        self.assertTrue(self.sent(rig, again)[1])
+        other = self.accept(rig, rig.plane_body(),
+                            **{"Content-Type": "application/json"})
+        rig.wait_status(other)
+        found, code = rig.cli("show", other, "--attempt", "1")
+        self.assertEqual((code, found[0]["request"]), (0, None))
+        self.assertIn("are not kept", rig.cli_text(
+            "show", other, "--attempt", "1").stdout)
+        # What history.keep has passed makes room.
+        rig["deliverer-1"].stop()
+        rig.change("deliverer-1", "UPDATE templates SET used_ms = 1 WHERE id > 1")
+        rig["deliverer-1"].start()
+        wait_for(lambda: len(rig.rows("deliverer-1",
+                                      "SELECT * FROM templates")) == 1)
+        other = self.accept(rig, rig.plane_body(),
+                            **{"Content-Type": "application/json"})
+        rig.wait_status(other)
+        self.assertTrue(self.sent(rig, other)[1])
+        self.assertTrue(self.sent(rig, again)[1])
 
     def test_a_refused_request_keeps_its_body_for_a_day(self):
         rig = self.rig(PRODUCERS, deliverers=0)

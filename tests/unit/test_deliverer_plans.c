@@ -4,11 +4,12 @@
 
 /* One row each; the grants of a start; what counts all tasks, by an index alone, at
  * a start and after a rolled back turn; and at a start the few that wait for no
- * retry, by an index of those. */
+ * retry, by an index of those; and the few kinds of requests. */
 static const char *const allowed[] = {
     "FROM settled",
     "FROM meta",
     "FROM grants",
+    "FROM templates",
     "GROUP BY grant_id",
     "BY tasks_fresh WHERE parked = 0) AND next_ms > ?1",
     NULL};

@@ -13,12 +13,12 @@
 
 #include <cmocka.h>
 
-static const char *const steps[] = {deliverer_store_sql,   proto_hop_sql,
-                                    deliverer_answers_sql, deliverer_early_sql,
-                                    deliverer_log_sql,     deliverer_fresh_sql,
-                                    deliverer_sent_sql,    deliverer_held_sql};
+static const char *const steps[] = {
+    deliverer_store_sql, proto_hop_sql,      deliverer_answers_sql,
+    deliverer_early_sql, deliverer_log_sql,  deliverer_fresh_sql,
+    deliverer_sent_sql,  deliverer_held_sql, deliverer_templates_sql};
 
-enum { LAST = 8 };
+enum { LAST = 9 };
 
 static struct db *open_at(const char *path, int version)
 {
