@@ -30,9 +30,10 @@ struct hop_ops {
                  int64_t ref, struct buf *out);
 
     /* This link was set back: one end came back from an older copy. Loud
-     * already; here the process does what its work needs. On a held link all
-     * numbers taken so far are void: settle none of them. `we_are_older`: the
-     * peer has rows of ours that we have not. Inside the turn's transaction.
+     * already; here the process does what its work needs. On a held link, what
+     * was taken up to the link's `next` (hop_links) does not come again: write it
+     * here. Numbers taken past that are void: settle none of them. `we_are_older`:
+     * the peer has rows of ours that we have not. Inside the turn's transaction.
      * May be NULL. */
     void (*set_back)(void *self, const char *peer, bool we_are_older);
 

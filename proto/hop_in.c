@@ -300,6 +300,7 @@ gr_rc hop_in_batch(struct hop *h, struct bytes frame)
     i = heard(h, b.from, b.inbox, b.to);
     if (!i)
         return GR_REFUSE;
+    i->question = b.question;
     /* A message that takes us down must find on disk where we stood. */
     if (b.first > i->taken + 1 || (i->made && b.count)) {
         i->hole = true;
@@ -371,7 +372,8 @@ void hop_in_tell(struct hop *h, struct hop_in *i)
                            .run = runs_of(&i->runs, i->n),
                            .taken = i->taken,
                            .taken_run = runs_of(&i->runs, i->taken),
-                           .hole = i->hole};
+                           .hole = i->hole,
+                           .answers = i->question};
 
     buf_reset(&h->frame);
     wire_put_acked(&h->frame, &a);

@@ -29,7 +29,7 @@ static struct hop_out *out_new(struct hop *h, const char *peer)
 
     wire_copy(o->peer, sizeof o->peer, wire_text(peer));
     mailbox_address_of(h->mailbox, peer, o->inbox);
-    o->run = run_of_link(h->run, o->peer);
+    o->run = o->question = run_of_link(h->run, o->peer);
     o->next = o->floor = 1;
     o->ask_wait_ms = ASK_FIRST_MS;
     h->out = gr_realloc(h->out, (h->out_count + 1) * sizeof *h->out);

@@ -48,9 +48,11 @@ struct hop_out {
     uint32_t sizes[WINDOW_MAX_COUNT]; /* of message n, at n % that */
     uint64_t back_to;                 /* last place gone back to, and when */
     int64_t back_ms;
-    uint64_t low_n; /* a place below the cursor, said once, and when */
-    int64_t low_ms;
-    bool behind; /* that it is so was said loudly */
+    uint64_t question;       /* in every batch; another one in each doubt */
+    bool in_doubt;           /* an answer to it is awaited … */
+    uint64_t doubted_cursor; /* … with the cursor as it was then */
+    bool ask_now;            /* it is to be asked in the next tell() */
+    bool behind;             /* that it is so was said loudly */
     int64_t heard_ms, ask_at_ms, ask_wait_ms;
     uint64_t timed_n; /* the round trip of this number is being measured; 0 */
     int64_t timed_us, round_trip_us; /* since when; the average, 0: none */
@@ -73,6 +75,7 @@ struct hop_in {
     bool held, dirty, say, hole;
     bool stale_runs; /* on disk are some of rows past `taken` */
     bool made; /* in this turn: nothing is applied before that is on disk */
+    uint64_t question; /* the sender's, in the last batch; 0: none came */
     uint64_t lost, set_back, unprocessable;
     int64_t heard_ms;
     int suspect_left; /* messages still to be applied one per turn */

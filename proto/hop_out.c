@@ -70,8 +70,6 @@ static void move_cursor(struct hop_out *o, uint64_t n)
     else if (!o->moved_ms)
         o->moved_ms = mono_ms();
     o->ask_wait_ms = ASK_FIRST_MS;
-    if (o->fresh_floor && n + 1 >= o->fresh_floor)
-        o->fresh_floor = 0;
 }
 
 /* Row n is ours and was written in `run`, as far as we remember. */
@@ -166,22 +164,26 @@ static void fill_hole(struct hop_out *o, uint64_t taken)
     send_from(o, taken);
 }
 
-/* A place below the cursor may be an old frame that waited in a pipe: it is
- * believed when it is said again after a while. */
-static bool is_low_indeed(struct hop_out *o, uint64_t n)
+/* What contradicts the log or the cursor may be an old frame, which waited in a pipe
+ * while its process died or went on. So it is believed only in answer to a question that
+ * was asked after the first contradiction: then the receiver was there at a time when
+ * its place had been at the cursor already. However often an old frame is repeated, it
+ * answers an older question. */
+static bool is_proven(struct hop_out *o, const struct wire_acked *a, bool mine)
 {
-    int64_t now = mono_ms();
-
-    if (o->low_n != n || !o->low_ms) {
-        o->low_n = n;
-        o->low_ms = now;
+    if (o->in_doubt && a->answers == o->question) {
+        o->in_doubt = false;
+        if (!mine || a->n < o->doubted_cursor)
+            return true;
     }
-    if (now - o->low_ms < GO_BACK_MS) {
-        o->ask_at_ms = o->low_ms + GO_BACK_MS;
-        return false;
+    if (!o->in_doubt) {
+        o->in_doubt = true;
+        o->question++;
+        o->doubted_cursor = o->cursor;
+        o->ask_wait_ms = ASK_FIRST_MS;
     }
-    o->low_ms = 0;
-    return true;
+    o->ask_now = true;
+    return false;
 }
 
 /* NULL: it is of no link that we know, and nothing to know of either. */
@@ -205,30 +207,32 @@ static struct hop_out *heard(struct hop *h, const struct wire_acked *a)
     return o;
 }
 
-/* Its place is a row of ours. */
-static void believe(struct hop *h, struct hop_out *o,
-                    const struct wire_acked *a)
+/* Its place is a row of ours, at the cursor or beyond. */
+static void believe(struct hop_out *o, const struct wire_acked *a)
 {
-    if (a->n < o->cursor) {
-        if (!is_low_indeed(o, a->n))
-            return;
-        if (a->taken == 0 && o->floor > 1 && (o->own || !o->keep))
-            begin_afresh(h, o);
-        else
-            go_back_to(h, o, a);
-    } else {
-        o->low_ms = 0;
-        o->behind = false;
-        if (a->n > o->cursor)
-            move_cursor(o, a->n);
-    }
-    if (a->hole)
-        fill_hole(o, a->taken > o->cursor ? a->taken : o->cursor);
+    if (a->answers == o->question)
+        o->in_doubt = false;
+    o->behind = false;
+    if (a->n > o->cursor)
+        move_cursor(o, a->n);
+    if (a->n + 1 >= o->fresh_floor)
+        o->fresh_floor = 0;
+}
+
+/* Its place is a row of ours, below the cursor. */
+static void set_back_to(struct hop *h, struct hop_out *o,
+                        const struct wire_acked *a)
+{
+    if (a->taken == 0 && o->floor > 1 && (o->own || !o->keep))
+        begin_afresh(h, o);
+    else
+        go_back_to(h, o, a);
 }
 
 gr_rc hop_out_acked(struct hop *h, const struct wire_acked *a)
 {
     struct hop_out *o;
+    bool mine;
 
     if (!wire_is(a->to, mailbox_name(h->mailbox)) || !hop_is_name(a->from) ||
         !mailbox_reaches(h->mailbox, a->inbox) || a->taken < a->n)
@@ -236,12 +240,20 @@ gr_rc hop_out_acked(struct hop *h, const struct wire_acked *a)
     o = heard(h, a);
     if (!o)
         return GR_OK;
-    if (is_mine(o, a->n, a->run) && is_mine(o, a->taken, a->taken_run)) {
+    mine = is_mine(o, a->n, a->run) && is_mine(o, a->taken, a->taken_run);
+    if (mine && a->n >= o->cursor) {
         time_taken(o, a->taken);
-        believe(h, o, a);
+        believe(o, a);
+    } else if (!is_proven(o, a, mine)) {
+        return GR_OK;
+    } else if (mine) {
+        set_back_to(h, o, a);
     } else {
         disagree(h, o, a->taken, a->taken_run);
+        return GR_OK;
     }
+    if (a->hole)
+        fill_hole(o, a->taken > o->cursor ? a->taken : o->cursor);
     return GR_OK;
 }
 
@@ -255,7 +267,8 @@ static void begin_batch(struct hop *h, struct hop_out *o, struct wire_batch *b)
         .inbox = wire_text(mailbox_priority_address(h->mailbox)),
         .to = wire_text(o->peer),
         .prev_run = runs_of(&o->runs, o->sent),
-        .first = o->sent + 1};
+        .first = o->sent + 1,
+        .question = o->question};
     b->run = b->first < o->next ? runs_of(&o->runs, b->first) : b->prev_run;
 }
 
@@ -387,7 +400,9 @@ static gr_rc send_runs(struct hop *h, struct hop_out *o)
         .inbox = wire_text(mailbox_priority_address(h->mailbox)),
         .to = wire_text(o->peer),
         .next = o->next,
-        .floor = o->fresh_floor > o->floor ? o->fresh_floor : o->floor,
+        .floor = o->runs_place == 0 && o->fresh_floor > o->floor
+                     ? o->fresh_floor
+                     : o->floor,
         .place = o->runs_place,
         .place_run = o->runs_place_run};
 
@@ -429,6 +444,7 @@ static void ask(struct hop *h, struct hop_out *o)
     if (o->asked++ >= ASKED_MOST)
         mailbox_address_of(h->mailbox, o->peer, o->inbox);
     begin_batch(h, o, &b);
+    o->ask_now = false;
     (void)!send_batch(h, o, &b); /* not heard? We ask again */
 }
 
@@ -445,14 +461,14 @@ static int tell_peer(struct hop *h, struct hop_out *o, int64_t now)
         return ASK_IDLE_MS;
     if (idle && o->sent > o->cursor)
         o->ask_wait_ms = ASK_FIRST_MS;
-    under_way = o->cursor + 1 < o->next;
+    under_way = o->cursor + 1 < o->next || o->in_doubt;
     if (!o->ask_at_ms) /* just started, or just heard from it */
         o->ask_at_ms = !o->heard_ms ? now
                        : under_way  ? now + o->ask_wait_ms
                                     : now + ASK_IDLE_MS;
     if (under_way && o->ask_at_ms > now + o->ask_wait_ms)
         o->ask_at_ms = now + o->ask_wait_ms;
-    if (o->ask_at_ms <= now) {
+    if (o->ask_now || o->ask_at_ms <= now) {
         ask(h, o);
         o->ask_wait_ms *= 2;
         if (o->ask_wait_ms > ASK_MOST_MS)

@@ -62,7 +62,7 @@ static void forget_out(struct hop_out *o)
     o->sent_bytes = 0;
     o->timed_n = 0;
     o->runs.count = 0;
-    o->dirty = o->say_runs = o->behind = false;
+    o->dirty = o->say_runs = o->behind = o->in_doubt = false;
     o->moved_ms = 0;
     o->forked_n = o->forked_run = 0; /* said again, and counted */
     o->fresh_floor = 0;              /* … and so the process hears of it */

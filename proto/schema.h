@@ -21,17 +21,19 @@
     F(u64, run, "run of every row in this batch")                             \
     F(u64, first, "number of the first message")                              \
     F(u64, count, "messages that follow, 0 to ask where you are")             \
-    F(bin, messages, "that many messages, each with its length before it")
+    F(bin, messages, "that many messages, each with its length before it")    \
+    F(u64, question, "the sender's latest question; `acked` names it")
 
-#define WIRE_ACKED(F) /* hop: receiver -> sender */                     \
-    F(str, from, "the receiver's name")                                 \
-    F(str, inbox, "where the receiver is reached")                      \
-    F(str, to, "the sender's name")                                     \
-    F(u64, n, "last number that is on the receiver's disk; 0 for none") \
-    F(u64, run, "and its run")                                          \
-    F(u64, taken, "last number taken, on disk or not: at least n")      \
-    F(u64, taken_run, "and its run")                                    \
-    F(u64, hole, "1 when a batch was dropped because numbers are missing")
+#define WIRE_ACKED(F) /* hop: receiver -> sender */                        \
+    F(str, from, "the receiver's name")                                    \
+    F(str, inbox, "where the receiver is reached")                         \
+    F(str, to, "the sender's name")                                        \
+    F(u64, n, "last number that is on the receiver's disk; 0 for none")    \
+    F(u64, run, "and its run")                                             \
+    F(u64, taken, "last number taken, on disk or not: at least n")         \
+    F(u64, taken_run, "and its run")                                       \
+    F(u64, hole, "1 when a batch was dropped because numbers are missing") \
+    F(u64, answers, "question of the last batch that came; 0: none came")
 
 #define WIRE_RUNS(F) /* hop: sender -> receiver */                            \
     F(str, from, "the sender's name")                                         \
@@ -294,8 +296,8 @@
 
 /* M(kind number, NAME, name, version) */
 #define WIRE_FRAMES(M)          \
-    M(1, BATCH, batch, 1)       \
-    M(2, ACKED, acked, 1)       \
+    M(1, BATCH, batch, 2)       \
+    M(2, ACKED, acked, 2)       \
     M(3, RUNS, runs, 1)         \
     M(4, BEAT, beat, 1)         \
     M(5, PULSE, pulse, 1)       \

@@ -16,14 +16,15 @@
  *
  * Faults: C kills of either end, with or without the frames on their way; L lost
  * frames or timers too early; R restores of either end from a copy made at any
- * time. -DLATE: a frame of a dead process is read after those of its successor,
- * as an inbox is read fairly over its pipes.
+ * time. -DLATE: frames of a dead process (T at most) are read after those of its
+ * successor, as an inbox is read fairly over its pipes.
  *
  * Checked
  *   order    what is taken is the next of the log, once: by numbers alone if
  *            nothing was restored
  *   once     no value takes effect twice, restored or not (by its identity)
- *   alarm    nothing is counted lost if nothing was restored
+ *   alarm    nothing is counted lost, and the sender reports no end that was set
+ *            back, if nothing was restored
  *   rest     when nothing more can happen both ends are at the log's end, and
  *            each row was applied or counted
  *   ends     every run comes to rest (-DENDS: no cycle; all faults are counted)
@@ -37,6 +38,7 @@
  * RUN kills_2 -DC=2 -DL=2
  * RUN late -DLATE -DENDS
  * RUN late_kills_2 -DLATE -DN=2 -DC=2
+ * RUN late_twice -DLATE -DN=2 -DT=2
  * RUN restored -DN=2 -DR=1 -DENDS
  * RUN restored_3_rows -DR=1 -DC=0
  * RUN restored_twice -DN=2 -DR=2 -DC=0 -DL=0
@@ -50,6 +52,9 @@
  * MUTANT M_MIXED_RUNS -O1 -DREVERSE -DT_REVERSE -DOLDER -DR=2 -DC=0 -DL=0
  * MUTANT M_JUMP_ON_BATCH -DREVERSE -DT_REVERSE -DPLAIN -DN=4 -DR=2 -DC=0 -DL=0
  * MUTANT M_BELIEVE_ONCE -DLATE -DN=2 -DC=2
+ * MUTANT M_BELIEVE_TWICE -DLATE -DN=2 -DT=2
+ * MUTANT M_CURSOR_NOW -DLATE -DN=2 -DC=2
+ * MUTANT M_NO_QUESTION -DN=2 -DR=1 -DENDS
  * MUTANT M_COMPARE_FIRST -DT_REVERSE -DR=1
  * MUTANT M_ACCEPT_HOLE
  * MUTANT M_ACK_BEFORE_COMMIT
@@ -84,6 +89,9 @@
 #ifndef L
 #define L 1 /* frames lost, timers early */
 #endif
+#ifndef T
+#define T 1 /* frames of a dead process that are read late */
+#endif
 #define W 2 /* window */
 #define V 4
 
@@ -101,6 +109,11 @@ log s;
 byte c_top, c_cur, c_low = 1;
 log c_s;
 byte me = 1, sent, back; /* run; last number sent; the hole gone back for */
+/* Its question, and whether it awaits the answer since a place contradicted it, with
+ * the cursor of that moment. No start of a sender asks as another did, so one counter
+ * does for all of them. */
+byte question, doubted;
+bool doubt;
 
 /* The receiver: on disk, an older copy, in memory. */
 byte last;
@@ -110,14 +123,15 @@ byte c_last;
 log c_r;
 byte c_app;
 byte taken;
+byte heard; /* the question of the last batch that it got */
 
-/* BATCH: first, count, prev run, rows, -, floor   RUNS: next, floor, -, rows */
+/* BATCH: first, count, prev run, rows, question, floor   RUNS: next, floor, -, rows */
 chan d = [2] of { mtype, byte, byte, byte, byte, byte, byte, byte };
-/* place: n, run; taken: n, run; hole */
-chan a = [2] of { byte, byte, byte, byte, bool };
+/* place: n, run; taken: n, run; hole; the question that it answers */
+chan a = [2] of { byte, byte, byte, byte, bool, byte };
 #ifdef LATE
 chan late_d = [1] of { mtype, byte, byte, byte, byte, byte, byte, byte };
-chan late_a = [1] of { byte, byte, byte, byte, bool };
+chan late_a = [T] of { byte, byte, byte, byte, bool, byte };
 #endif
 
 /* Ghosts. */
@@ -239,9 +253,15 @@ inline die(sender)
   fi;
   if
   :: true
-  :: nempty(a) -> do :: nempty(a) -> a?_,_,_,_,_ :: empty(a) -> break od
+  :: nempty(a) -> do :: nempty(a) -> a?_,_,_,_,_,_ :: empty(a) -> break od
 #ifdef LATE
-  :: !sender && nempty(a) && empty(late_a) -> a?f,n,p,x,h; late_a!f,n,p,x,h; h = 0
+  :: !sender && nempty(a) && empty(late_a) ->
+     a?f,n,p,x,h,y; late_a!f,n,p,x,h,y; h = 0
+#if T > 1
+  :: !sender && len(a) == 2 && empty(late_a) ->
+     a?f,n,p,x,h,y; late_a!f,n,p,x,h,y;
+     a?f,n,p,x,h,y; late_a!f,n,p,x,h,y; h = 0
+#endif
 #endif
   fi;
   clear()
@@ -259,65 +279,89 @@ inline tell_runs(floor) { d!RUNS,top + 1,floor,0,s.at[1],s.at[2],s.at[3],s.at[4]
 #define TO_FLOOR tell_runs(low)
 #endif
 
-/* A place below the cursor is believed when it is said again after a while; one
- * from a dead process's pipe never is. */
-#if defined(LATE) && !defined(M_BELIEVE_ONCE)
-#define OUTDATED (late && BEHIND)
+#define ASK d!BATCH,sent + 1,0,RUN(s.at[sent]),0,0,question,low
+
+#ifdef M_NO_QUESTION /* in doubt it waits for what it will hear */
+#define QUESTION skip
 #else
-#define OUTDATED false
+#define QUESTION ASK
 #endif
 
-inline heed(late) /* its place is (n, q), it has taken (k, g), h: it saw a hole */
+/* What contradicts the log or the cursor is believed only in answer to a question
+ * asked after the first contradiction, judged by the cursor of then. */
+#define CONTRADICTS (!MINE(n, q) || !MINE(k, g) || BEHIND)
+#ifdef M_CURSOR_NOW /* judged by the cursor of now */
+#define BELOW (n < cur)
+#else
+#define BELOW (n < doubted)
+#endif
+#if defined(M_BELIEVE_ONCE) /* believed at once */
+#define PROVEN true
+#elif defined(M_BELIEVE_TWICE) /* believed when it is said again */
+#define PROVEN doubt
+#else
+#define PROVEN (doubt && v == question && (!MINE(n, q) || !MINE(k, g) || BELOW))
+#endif
+
+/* Its place is (n, q), it has taken (k, g), h: it saw a hole, v: the question that
+ * it answers. */
+inline heed()
 {
   if
-  :: OUTDATED
-  :: !OUTDATED && (!MINE(n, q) || !MINE(k, g)) -> DISAGREE
-  :: !OUTDATED && MINE(n, q) && MINE(k, g) ->
+  :: CONTRADICTS && !PROVEN ->
      if
+     :: !doubt || v == question -> doubt = 1; question++; doubted = cur
+     :: doubt && v != question
+     fi;
+     QUESTION
+  :: CONTRADICTS && PROVEN ->
+     assert(restored); /* alarm */
+     doubt = 0; doubted = 0;
+     if
+     :: !MINE(n, q) || !MINE(k, g) -> DISAGREE
 #ifndef M_JUMP_ON_BATCH
-     :: BEHIND && k == 0 -> tell_runs(cur + 1) /* no place at all */
+     :: MINE(n, q) && MINE(k, g) && k == 0 -> tell_runs(cur + 1) /* no place at all */
 #endif
-     :: BEHIND -> /* restored: back as far as rows are held and not taken */
+     :: MINE(n, q) && MINE(k, g) -> /* back as far as rows are held and not taken */
         cur = (n + 1 < low -> low - 1 : n);
         sent = (k > cur -> k : cur); back = 0;
         if :: k + 1 < low -> TO_FLOOR :: else fi
-     :: !BEHIND ->
-        if :: n > cur -> cur = n; back = 0 :: else fi;
-        if :: sent < n -> sent = n :: else fi;
-        if
-        :: k + 1 < low -> TO_FLOOR
-        :: k + 1 >= low && DROPPED && k >= cur && k < sent && back != k + 1 ->
-           sent = k; back = k + 1
-        :: else
-        fi
+     fi
+  :: !CONTRADICTS ->
+     if :: v == question -> doubt = 0; doubted = 0 :: else fi;
+     if :: n > cur -> cur = n; back = 0 :: else fi;
+     if :: sent < n -> sent = n :: else fi;
+     if
+     :: k + 1 < low -> TO_FLOOR
+     :: k + 1 >= low && DROPPED && k >= cur && k < sent && back != k + 1 ->
+        sent = k; back = k + 1
+     :: else
      fi
   fi;
-  n = 0; q = 0; k = 0; g = 0; h = 0
+  n = 0; q = 0; k = 0; g = 0; h = 0; v = 0
 }
 
-inline start_sender() { NEW_RUN; sent = cur; back = 0; die(true) }
-
-#define ASK d!BATCH,sent + 1,0,RUN(s.at[sent]),0,0,0,low
+inline start_sender() { NEW_RUN; sent = cur; back = 0; doubt = 0; doubted = 0; die(true) }
 
 active proctype Sender()
 {
-  mtype m; byte f, n, p, x, y, z, w, q, k, g; bool h;
+  mtype m; byte f, n, p, x, y, z, w, q, k, g, v; bool h;
 end:
   do
   :: d_step { vals < N -> vals++; top++; s.at[top] = ROW(me, vals) }
   :: atomic { nfull(d) && sent < top && sent < cur + W && sent + 1 >= low ->
-       d!BATCH,sent + 1,1,RUN(s.at[sent]),s.at[sent + 1],0,0,low; sent++ }
+       d!BATCH,sent + 1,1,RUN(s.at[sent]),s.at[sent + 1],0,question,low; sent++ }
 #ifndef PLAIN
   :: atomic { nfull(d) && sent + 1 < top && sent + 1 < cur + W &&
        sent + 1 >= low && ONE_RUN ->
-       d!BATCH,sent + 1,2,RUN(s.at[sent]),s.at[sent + 1],s.at[sent + 2],0,low;
+       d!BATCH,sent + 1,2,RUN(s.at[sent]),s.at[sent + 1],s.at[sent + 2],question,low;
        sent = sent + 2 }
 #endif
   /* A `runs` that finds no room is owed, and leaves before any batch: here the
    * place is not read until there is room, as else batches could starve it. */
-  :: atomic { nempty(a) && nfull(d) -> a?n,q,k,g,h; heed(false) }
+  :: atomic { nempty(a) && nfull(d) -> a?n,q,k,g,h,v; heed() }
 #ifdef LATE
-  :: atomic { nempty(late_a) && nfull(d) -> late_a?n,q,k,g,h; heed(true) }
+  :: atomic { nempty(late_a) && nfull(d) -> late_a?n,q,k,g,h,v; heed() }
 #endif
 #ifndef M_NO_PROBE
   /* Silence: it asks, behind all that it sent. Then the same, too early. */
@@ -348,7 +392,7 @@ end:
 inline answer(hole)
 {
   if
-  :: nfull(a) -> a!PLACE,RUN(r.at[PLACE]),TAKEN,RUN(r.at[TAKEN]),hole
+  :: nfull(a) -> a!PLACE,RUN(r.at[PLACE]),TAKEN,RUN(r.at[TAKEN]),hole,heard
   :: full(a)
   fi
 }
@@ -423,6 +467,7 @@ inline get()
   :: else
   fi;
 #endif
+  if :: m == BATCH -> heard = z :: else fi;
   if
   :: m == RUNS -> agree(); answer(0)
   :: m == BATCH && HOLE -> answer(1)
@@ -446,6 +491,7 @@ inline get()
 inline start_receiver()
 {
   do :: taken > last -> r.at[taken] = 0; taken-- :: taken <= last -> break od;
+  heard = 0;
   die(false)
 }
 
@@ -466,7 +512,7 @@ end:
 #endif
   :: atomic { kills < C -> kills++; start_receiver() }
   :: atomic { nempty(d) && losses < L -> losses++; d?_,_,_,_,_,_,_,_ }
-  :: atomic { nempty(a) && losses < L -> losses++; a?_,_,_,_,_ }
+  :: atomic { nempty(a) && losses < L -> losses++; a?_,_,_,_,_,_ }
   :: d_step { !r_copy && spent < R && last > 0 ->
        r_copy = 1; c_last = last; copy_log(c_r, r); c_app = app }
   :: atomic { spent < R ->

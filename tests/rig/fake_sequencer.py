@@ -122,7 +122,8 @@ class FakeSequencer:
         self.send(VOIDED, grant)
 
     def send(self, kind, *fields):
-        self.push.send(pack(kind, 1, "sequencer", self.inbox, *fields),
+        version = 2 if kind in (BATCH, ACKED) else 1
+        self.push.send(pack(kind, version, "sequencer", self.inbox, *fields),
                        zmq.DONTWAIT)
 
     # the hop
@@ -133,15 +134,15 @@ class FakeSequencer:
             some = self.log[self.sent:self.sent + 128]
             body = b"".join(struct.pack("<I", len(m)) + m for m in some)
             self.send(BATCH, self.peer, self.run if first > 1 else 0, self.run,
-                      first, len(some), body)
+                      first, len(some), body, 1)
             self.sent += len(some)
 
     def ask(self):
         first = self.cursor + 1
         self.send(BATCH, self.peer, self.run if first > 1 else 0, self.run,
-                  first, 0, b"")
+                  first, 0, b"", 1)
 
-    def on_acked(self, n, run, taken, taken_run, hole):
+    def on_acked(self, n, run, taken, taken_run, hole, _answers):
         if n and run != self.run:
             self.send(RUNS, self.peer, len(self.log) + 1, 1, taken, taken_run, 1,
                       struct.pack("<QQ", self.run, 1))
@@ -151,7 +152,7 @@ class FakeSequencer:
             self.asked_ms = time.time()
             self.sent = taken
 
-    def on_batch(self, run, first, count, messages):
+    def on_batch(self, run, first, count, messages, question):
         at = 0
         for k in range(count):
             n, = struct.unpack_from("<I", messages, at)
@@ -162,7 +163,7 @@ class FakeSequencer:
                 self.apply(m)
         self.their_run = run or self.their_run
         self.send(ACKED, self.peer, self.place, self.their_run, self.place,
-                  self.their_run, int(first > self.place + 1))
+                  self.their_run, int(first > self.place + 1), question)
 
     def apply(self, m):
         self.counted += 1
@@ -196,7 +197,7 @@ class FakeSequencer:
         elif kind == ACKED:
             self.on_acked(*f[1:])
         elif kind == BATCH:
-            self.on_batch(f[2], f[3], f[4], f[5])
+            self.on_batch(f[2], f[3], f[4], f[5], f[6])
         elif kind == RUNS:
             pass
 

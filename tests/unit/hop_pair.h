@@ -16,6 +16,7 @@
 #include "log.h"
 #include "mailbox.h"
 #include "runs.h"
+#include "seeded.h"
 #include "wire.h"
 #include <setjmp.h>
 #include <stdarg.h>
@@ -60,9 +61,11 @@ struct end {
     const char *keep_to; /* it keeps its log for this peer */
     const char *hold_from;
     bool settle_by_hand;
+    unsigned settle_pm; /* per mille of turns of a held link; 0: 300 */
     unsigned lose_pm, double_pm, reorder_pm; /* per mille of frames */
-    int no_room; /* apply says GR_AGAIN this often */
-    int slow_ms; /* apply takes so long */
+    int no_room;       /* apply says GR_AGAIN this often */
+    int slow_ms;       /* apply takes so long */
+    unsigned stand_pm; /* per mille of frames: it stands still before one */
     uint64_t refuse_value;
     uint64_t crash_value; /* apply: _exit */
     bool alive;
@@ -74,24 +77,10 @@ struct end {
     } pending[WINDOW_MAX_COUNT]; /* of a held link: taken, not yet on disk */
     size_t pending_count;
     size_t turns;
+    bool waits; /* it takes no frames before some time has passed */
     struct frame held[FRAMES_HELD_MAX];
     size_t held_count;
 };
-
-static uint64_t rig_seed = 1;
-
-static inline uint64_t rig_random(void)
-{
-    rig_seed ^= rig_seed << 13;
-    rig_seed ^= rig_seed >> 7;
-    rig_seed ^= rig_seed << 17;
-    return rig_seed;
-}
-
-static inline bool chance_pm(unsigned pm)
-{
-    return rig_random() % 1000 < pm;
-}
 
 /* ---- messages: made from their value, so that every byte can be checked ---- */
 
@@ -211,10 +200,16 @@ static inline bool end_load(void *self, const char *peer, uint64_t n, int kind,
 static inline void end_set_back(void *self, const char *peer, bool we_are_older)
 {
     struct end *e = self;
+    struct hop_link l;
+    int at = 0;
 
-    (void)peer;
     (void)we_are_older;
     e->set_backs++;
+    while (hop_links(e->hop, &at, &l))
+        if (!l.out && strcmp(l.peer, peer) == 0)
+            for (size_t i = 0; i < e->pending_count; i++)
+                if (e->pending[i].n <= l.next)
+                    note_applied(e, peer, e->pending[i].n, e->pending[i].value);
     e->pending_count = 0;
 }
 
@@ -242,6 +237,9 @@ static inline void end_start(struct end *e)
     e->alive = true;
     e->zmq = zmq_ctx_new();
     e->db = db_open(e->path, &end_schema);
+#ifdef UNIT_HOP_NET_H /* the machine lives on: many worlds, no fsync */
+    db_exec(e->db, "PRAGMA synchronous = OFF");
+#endif
     e->insert = db_prepare(e->db, "INSERT INTO applied(peer, n, value) "
                                   "VALUES(?, ?, ?)");
     e->archive_add = db_prepare(e->db, "INSERT INTO archive VALUES(?, ?, ?)");
@@ -375,10 +373,13 @@ static inline void end_receive(struct end *e)
     size_t k = 0;
     bool full = hop_resume(e->hop) == GR_AGAIN;
 
+    e->waits = full;
     for (; k < e->held_count && !full; k++) {
         if (hop_taken_count(e->hop) >= TURN_MAX_COUNT ||
             hop_taken_bytes(e->hop) >= TURN_MAX_BYTES)
             break;
+        if (chance_pm(e->stand_pm))
+            clock_test_advance((int64_t)(rig_random() % 3000));
         full = hop_receive(e->hop, (struct bytes){e->held[k].p,
                                                   e->held[k].n}) == GR_AGAIN;
         free(e->held[k].p);
@@ -401,7 +402,8 @@ static inline bool end_turn_dying(struct end *e, void (*more)(struct end *),
     e->turns++;
     db_begin(e->db);
     end_receive(e);
-    if (e->hold_from && !e->settle_by_hand && chance_pm(300))
+    if (e->hold_from && !e->settle_by_hand &&
+        chance_pm(e->settle_pm ? e->settle_pm : 300))
         end_settle(e, chance_pm(500) ? e->pending_count
                                      : rig_random() % (e->pending_count + 1));
     if (more)
@@ -435,7 +437,8 @@ static inline bool end_turn(struct end *e)
     return end_turn_dying(e, NULL, STEPS);
 }
 
-/* A turn of each of two ends. Time moves when nothing is on its way. */
+/* A turn of each of two ends. Time moves when nothing is on its way, and when an end
+ * waits before it takes more. */
 static inline void both_turn(struct end *a, struct end *b)
 {
     bool any = false;
@@ -444,6 +447,12 @@ static inline void both_turn(struct end *a, struct end *b)
         any = end_turn(a);
     if (b->alive)
         any = end_turn(b) || any;
+    if ((a->alive && a->waits) || (b->alive && b->waits))
+        clock_test_advance(IDLE_STEP_MS);
+#ifdef UNIT_HOP_NET_H
+    if (!net_step() && !any)
+        clock_test_advance(IDLE_STEP_MS);
+#else
     if (!any) {
         zmq_pollitem_t items[2];
         int n = 0;
@@ -457,6 +466,7 @@ static inline void both_turn(struct end *a, struct end *b)
         if (zmq_poll(items, n, 1) == 0)
             clock_test_advance(IDLE_STEP_MS);
     }
+#endif
 }
 
 /* ---- what the sender writes ---- */
@@ -507,6 +517,17 @@ static inline int64_t end_number(struct end *e, const char *sql)
     return v;
 }
 
+static inline struct hop_link link_of(struct end *e, const char *peer, bool out)
+{
+    struct hop_link l;
+    int at = 0;
+
+    while (hop_links(e->hop, &at, &l))
+        if (l.out == out && strcmp(l.peer, peer) == 0)
+            return l;
+    return (struct hop_link){0};
+}
+
 /* Turns until the sender's log is acknowledged to its end and the receiver
  * stands there too. */
 static inline bool is_through(struct end *from, struct end *to)
@@ -525,18 +546,26 @@ static inline bool is_through(struct end *from, struct end *to)
 
 static inline void run_through(struct end *from, struct end *to)
 {
+    int64_t begun_ms = mono_ms();
+    struct hop_link in;
+
     for (int i = 0; i < ROUNDS_MAX; i++) {
         both_turn(from, to);
         if (is_through(from, to))
             return;
     }
-    fail_msg("%s never got through to %s: backlog %llu, cursor %llu, applied "
-             "%lld (seed %llu)",
-             from->name, to->name,
-             (unsigned long long)hop_backlog(from->hop, to->name),
-             (unsigned long long)hop_cursor(from->hop, to->name),
-             (long long)end_number(to, "SELECT count(*) FROM applied"),
-             (unsigned long long)rig_seed);
+    in = link_of(to, from->name, false);
+    fail_msg(
+        "%s never got through to %s: backlog %llu, cursor %llu, floor %llu; it "
+        "has taken %llu and stored %llu; frames unread: %zu and %zu; %lld ms; "
+        "seed %llu",
+        from->name, to->name,
+        (unsigned long long)hop_backlog(from->hop, to->name),
+        (unsigned long long)hop_cursor(from->hop, to->name),
+        (unsigned long long)hop_floor_of(from->hop, to->name),
+        (unsigned long long)in.next, (unsigned long long)in.done,
+        from->held_count, to->held_count, (long long)(mono_ms() - begun_ms),
+        (unsigned long long)rig_seed);
 }
 
 /* ---- judgement ---- */
@@ -564,17 +593,6 @@ static inline void assert_exactly(struct end *to, const char *peer,
     assert_int_equal(value, last + 1);
 }
 
-static inline struct hop_link link_of(struct end *e, const char *peer, bool out)
-{
-    struct hop_link l;
-    int at = 0;
-
-    while (hop_links(e->hop, &at, &l))
-        if (l.out == out && strcmp(l.peer, peer) == 0)
-            return l;
-    return (struct hop_link){0};
-}
-
 static inline void assert_no_alarm(struct end *from, struct end *to)
 {
     struct hop_link out = link_of(from, to->name, true);
@@ -596,8 +614,10 @@ struct pair {
 static inline int pair_setup(void **state)
 {
     struct pair *p = calloc(1, sizeof *p);
+    const char *folder = getenv("TMPDIR");
 
-    snprintf(p->dir, sizeof p->dir, "/tmp/hop-XXXXXX");
+    snprintf(p->dir, sizeof p->dir, "%.40s/hop-XXXXXX",
+             folder ? folder : "/tmp");
     assert_non_null(mkdtemp(p->dir));
     log_open("test", LOG_ERROR, false);
     clock_test_set(1700000000000);

@@ -227,6 +227,105 @@ an_empty_receiver_begins_at_the_cursor_of_a_log_with_rows(void **state)
     an_empty_receiver(p, ROWS, 60);
 }
 
+/* What it gets is what is held, not only what lies past the cursor of when it was
+ * empty. */
+static void an_empty_receiver_then_put_back_to_an_older_copy(void **state)
+{
+    struct pair *p = *state;
+
+    p->a.own_to = "b";
+    pair_start(p);
+    end_write(&p->a, "b", SMALL, 10);
+    run_through(&p->a, &p->b);
+    end_copy(&p->b, "copy");
+    end_write(&p->a, "b", SMALL, 50);
+    run_through(&p->a, &p->b);
+    db_begin(p->a.db);
+    hop_floor(p->a.hop, "b", 20);
+    hop_work(p->a.hop);
+    assert_int_equal(db_commit(p->a.db), GR_OK);
+    end_restore(&p->b, NULL);
+    run_through(&p->a, &p->b);
+    assert_int_equal(link_of(&p->b, "a", false).lost, 60);
+    end_restore(&p->b, "copy");
+    run_through(&p->a, &p->b);
+    assert_int_equal(link_of(&p->b, "a", false).lost, 9);
+    assert_whole(&p->a, &p->b, true);
+    assert_int_equal(end_number(&p->b, "SELECT count(*) FROM applied"), 51);
+}
+
+static void give_acked(struct end *e, const struct wire_acked *a)
+{
+    struct buf out;
+
+    buf_init(&out, FRAME_MAX_BYTES);
+    wire_put_acked(&out, a);
+    db_begin(e->db);
+    assert_int_equal(hop_receive(e->hop, (struct bytes){out.data, out.len}),
+                     GR_OK);
+    hop_work(e->hop);
+    assert_int_equal(db_commit(e->db), GR_OK);
+    buf_fini(&out);
+}
+
+/* They waited in a pipe of a process that is dead, and are read when its successor has
+ * long gone on. That they are repeated, and however late, proves nothing. */
+static void old_acknowledgements_set_nothing_back(void **state)
+{
+    struct pair *p = *state;
+    struct wire_acked old = {.from = wire_text("b"), .to = wire_text("a")};
+
+    p->a.keep_to = "b";
+    pair_start(p);
+    end_write(&p->a, "b", SMALL, 40);
+    run_through(&p->a, &p->b);
+    old.n = old.taken = 40;
+    old.run = old.taken_run = (uint64_t)end_number(
+        &p->b, "SELECT run FROM hop_in_runs");
+    end_restart(&p->b);
+    old.inbox = wire_text(mailbox_address(p->b.mailbox));
+    end_write(&p->a, "b", SMALL, 20);
+    run_through(&p->a, &p->b);
+    for (int i = 0; i < 5; i++) {
+        give_acked(&p->a, &old);
+        clock_test_advance(1500);
+    }
+    old.n = old.taken = 0;
+    old.run = old.taken_run = 0;
+    for (int i = 0; i < 5; i++) {
+        give_acked(&p->a, &old);
+        clock_test_advance(1500);
+        if (i == 2)
+            run_through(&p->a, &p->b);
+    }
+    assert_int_equal(hop_cursor(p->a.hop, "b"), 60);
+    go_on(p);
+    assert_no_alarm(&p->a, &p->b);
+    assert_int_equal(p->a.set_backs + p->b.set_backs, 0);
+}
+
+/* A row that the sender never had: one of both was restored. But who says so may be
+ * dead since, and its successor restored too. */
+static void an_old_disagreement_is_not_believed(void **state)
+{
+    struct pair *p = *state;
+    struct wire_acked old = {.from = wire_text("b"), .to = wire_text("a")};
+
+    pair_start(p);
+    end_write(&p->a, "b", SMALL, 40);
+    run_through(&p->a, &p->b);
+    old.inbox = wire_text(mailbox_address(p->b.mailbox));
+    old.n = old.taken = 60;
+    old.run = old.taken_run = 77;
+    for (int i = 0; i < 5; i++) {
+        give_acked(&p->a, &old);
+        clock_test_advance(1500);
+    }
+    go_on(p);
+    assert_no_alarm(&p->a, &p->b);
+    assert_int_equal(p->a.set_backs + p->b.set_backs, 0);
+}
+
 static void an_empty_sender_begins_anew(void **state)
 {
     struct pair *p = *state;
@@ -399,6 +498,36 @@ static void a_run_that_was_never_settled_is_forgotten(void **state)
     assert_int_equal(l.lost, 0);
 }
 
+/* What it has taken and both have does not come again; what only the former sender
+ * had is void. */
+static void a_held_receiver_keeps_what_both_have(void **state)
+{
+    struct pair *p = *state;
+
+    p->a.archives = true;
+    p->b.hold_from = "a";
+    p->b.settle_by_hand = true;
+    pair_start(p);
+    end_write(&p->a, "b", SMALL, 20);
+    have_taken(p, 20);
+    db_begin(p->b.db);
+    end_settle(&p->b, 10);
+    hop_work(p->b.hop);
+    assert_int_equal(db_commit(p->b.db), GR_OK);
+    end_copy(&p->a, "a.copy");
+    end_write(&p->a, "b", SMALL, 10);
+    have_taken(p, 20);
+    end_restore(&p->a, "a.copy");
+    end_write(&p->a, "b", SMALL, 5);
+    for (int i = 0; i < ROUNDS_MAX && !p->b.set_backs; i++)
+        both_turn(&p->a, &p->b);
+    p->b.settle_by_hand = false;
+    run_through(&p->a, &p->b);
+    assert_whole(&p->a, &p->b, false);
+    assert_int_equal(end_number(&p->b, "SELECT count(*) FROM applied"), 25);
+    assert_int_equal(link_of(&p->b, "a", false).set_back, 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -414,9 +543,13 @@ int main(void)
         PAIR_TEST(an_empty_receiver_begins_at_the_cursor_of_a_later_archive),
         PAIR_TEST(an_empty_receiver_begins_at_the_cursor_of_a_log_idle),
         PAIR_TEST(an_empty_receiver_begins_at_the_cursor_of_a_log_with_rows),
+        PAIR_TEST(an_empty_receiver_then_put_back_to_an_older_copy),
+        PAIR_TEST(old_acknowledgements_set_nothing_back),
+        PAIR_TEST(an_old_disagreement_is_not_believed),
         PAIR_TEST(an_empty_sender_begins_anew),
         PAIR_TEST(an_empty_sender_that_is_idle_says_so),
         PAIR_TEST(a_run_that_was_never_settled_is_forgotten),
+        PAIR_TEST(a_held_receiver_keeps_what_both_have),
         PAIR_TEST(everything_at_once_with_a_log),
         PAIR_TEST(everything_at_once_with_an_archive),
         PAIR_TEST(everything_at_once_with_a_held_place),
