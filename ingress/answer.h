@@ -18,6 +18,14 @@
     A(HANDSHAKE, 200, "", "handshake", "", 0, KEEP)                            \
     A(LENGTH_AMBIGUOUS, 400, "bad_request", "length_ambiguous",                \
       "the length of the body is not said once and clearly", 0, CLOSE)         \
+    A(CHUNKS_MALFORMED, 400, "bad_request", "chunks_malformed",                \
+      "the chunked body is not framed as HTTP wants it: a chunk or a trailer " \
+      "has a bad line, or a line that does not end with CR LF",                \
+      0, CLOSE)                                                                \
+    A(CHUNKS_PIPELINED, 400, "bad_request", "chunks_pipelined",                \
+      "a chunked request came together with the one before it: send it after " \
+      "that one's response",                                                   \
+      0, CLOSE)                                                                \
     A(HEAD_MALFORMED, 400, "bad_request", "head_malformed",                    \
       "the request line or a header is not as HTTP wants it", 0, CLOSE)        \
     A(HOST_MISSING, 400, "bad_request", "host_missing",                        \

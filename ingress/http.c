@@ -3,6 +3,7 @@
 #include "http_parts.h"
 #include "listen.h"
 #include "log.h"
+#include "tap.h"
 #include <assert.h>
 #include <netinet/in.h>
 #include <stdio.h>
@@ -94,9 +95,63 @@ static void on_completed(void *cls, struct MHD_Connection *c, void **context,
         note_refusal(h, c, r);
         visit_move(h, r->visitor, VISIT_BETWEEN);
         r->visitor->kept = true;
+        r->visitor->read = false;
     }
     request_part(h, r);
 }
+
+/* ---- the bytes of chunked bodies, as they came (framing.h) ---- */
+
+/* libmicrohttpd has read these into its buffer, and does not look at them yet. */
+static void on_bytes(void *self, int fd, const char *p, size_t n)
+{
+    struct http *h = self;
+    struct visitor *v = (size_t)fd < h->by_fd_count ? h->by_fd[fd] : NULL;
+    struct request *r = v ? v->request : NULL;
+
+    if (!v)
+        return;
+    v->read_end = p + n;
+    v->read = true;
+    if (!r || !r->chunked)
+        return;
+    framing_read(&r->framing, p, n);
+    if (r->framing.state == FRAMING_BAD && r->answer != ANSWER_CHUNKS_MALFORMED)
+        request_misframed(h, r);
+}
+
+/* The head has just been read: what the library has read behind it stands behind it
+ * in its buffer. When it has read nothing since the request before, it has moved
+ * its buffer, and we do not know where that ends. */
+static enum answer begin_framing(const struct http *h, struct request *r)
+{
+    const char *body = h->head.method + h->head.bytes;
+
+    r->chunked = true;
+    if (!r->visitor || !r->visitor->read)
+        return ANSWER_CHUNKS_PIPELINED;
+    if (r->visitor->read_end < body || r->visitor->read_end > body + POOL_BYTES)
+        return ANSWER_CHUNKS_MALFORMED; /* not the library that we know */
+    framing_read(&r->framing, body, (size_t)(r->visitor->read_end - body));
+    return r->framing.state == FRAMING_BAD ? ANSWER_CHUNKS_MALFORMED
+                                           : ANSWER_NONE;
+}
+
+/* The library has seen the end of the body; so must we. */
+static bool is_framed(const struct request *r)
+{
+    return !r->chunked || r->framing.state == FRAMING_END;
+}
+
+static void run(struct http *h)
+{
+    if (!LIBRARY_IS_STRICT)
+        tap_open(on_bytes, h);
+    MHD_run(h->mhd);
+    tap_close();
+}
+
+/* ---- a request ---- */
 
 /* The target stays as it was sent; our paths need no escapes. */
 static size_t leave_escaped(void *cls, struct MHD_Connection *c, char *text)
@@ -184,6 +239,11 @@ static enum MHD_Result begin(struct http *h, struct MHD_Connection *c,
 
     r->begun = true;
     r->answer = judge(h, c, r, &facts);
+    if (facts.chunked && !LIBRARY_IS_STRICT) {
+        enum answer wrong = begin_framing(h, r);
+
+        r->answer = wrong ? wrong : r->answer;
+    }
     if (!r->answer)
         return MHD_YES;
     h->ops.answered(h->self, r, r->answer);
@@ -209,6 +269,8 @@ static enum MHD_Result more(struct http *h, struct request *r,
 static enum MHD_Result finish(struct http *h, struct MHD_Connection *c,
                               struct request *r)
 {
+    if (!is_framed(r) && r->answer != ANSWER_CHUNKS_MALFORMED)
+        request_misframed(h, r);
     if (r->answer)
         return responses_say(h, c, r, r->answer);
     if (r->taken)
@@ -352,10 +414,10 @@ int http_run(struct http *h, int64_t now_wall_ms, int64_t now_mono_ms)
     h->now_ms = now_wall_ms;
     h->mono_ms = now_mono_ms;
     /* One run makes an answer, the next writes it. */
-    MHD_run(h->mhd);
+    run(h);
     if (h->answers) {
         h->answers = 0;
-        MHD_run(h->mhd);
+        run(h);
     }
     if (MHD_get_timeout(h->mhd, &more_ms) == MHD_NO)
         more_ms = 1;
@@ -373,7 +435,7 @@ static void hear_all(struct http *h)
 
     for (int i = 0; i < HEAR_RUNS; i++) {
         heard = h->heard;
-        MHD_run(h->mhd);
+        run(h);
         if (heard == h->heard && i)
             return;
     }
@@ -427,5 +489,6 @@ void http_close(struct http *h)
     MHD_stop_daemon(h->mhd);
     requests_free_spare(h);
     responses_free(h);
+    free(h->by_fd);
     free(h);
 }

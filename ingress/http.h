@@ -17,6 +17,7 @@
 #include "alloc.h"
 #include "answer.h"
 #include "bounds.h"
+#include "framing.h"
 #include "head.h"
 #include "listen.h"
 #include <arpa/inet.h>
@@ -62,7 +63,8 @@ struct request {
     size_t raw_url_bytes;
     size_t swallowed_bytes;
     size_t held_bytes; /* of an answer of its own, and what it is made of */
-    bool begun, taken;
+    bool begun, taken, chunked;
+    struct framing framing; /* of a chunked body */
     /* Of responses.c, from one use to the next. */
     char accepted[ACCEPTED_BYTES];
     struct MHD_Response *accepted_response; /* of `accepted`; or NULL */

@@ -29,6 +29,10 @@ struct visitor {
     bool kept;                     /* it has had an answer before */
     char remote[INET6_ADDRSTRLEN]; /* the peer's address */
     struct request *request;       /* the one that is under way; or NULL */
+    /* Of libmicrohttpd's buffer: the end of what it has read; and did it read
+     * anything since the request before ended? */
+    const char *read_end;
+    bool read;
 };
 
 struct http {
@@ -42,7 +46,9 @@ struct http {
     size_t spare_count;
     struct http_figures figures;
     struct MHD_Response *responses[ANSWER_COUNT];
-    struct head head; /* the one that is being judged */
+    struct head head;       /* the one that is being judged */
+    struct visitor **by_fd; /* each open connection's, for tap.h */
+    size_t by_fd_count;
     int epoll_fd;
     int answers;    /* given since the last run */
     uint64_t heard; /* connections, and requests, that ever began */
@@ -83,6 +89,9 @@ void request_answered(struct http *h, struct request *r);
 /* Its visitor has no more to do with it. Who has taken it keeps it. */
 void request_part(struct http *h, struct request *r);
 void requests_free_spare(struct http *h);
+/* Its body is not framed as it must be: refused, and the connection will end, even
+ * if it was refused for something else before. */
+void request_misframed(struct http *h, struct request *r);
 /* A piece of its body has come; it is kept, or the request is refused. */
 void request_keep(struct http *h, struct request *r, const char *piece,
                   size_t n);

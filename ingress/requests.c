@@ -130,6 +130,14 @@ static void refuse_rest(struct http *h, struct request *r, enum answer a)
     forget_body(h, r);
 }
 
+void request_misframed(struct http *h, struct request *r)
+{
+    if (r->answer)
+        r->answer = ANSWER_CHUNKS_MALFORMED;
+    else
+        refuse_rest(h, r, ANSWER_CHUNKS_MALFORMED);
+}
+
 /* Of those who hold more than their share of the bodies' memory, the one who has
  * kept us waiting longest gives way: for his body, or because he does not read a
  * large answer. false: all who do wait for us. */

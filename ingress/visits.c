@@ -128,6 +128,21 @@ static void make_room(struct http *h)
         time_out(h, visitor_waiting(longest));
 }
 
+static void keep_by_fd(struct http *h, struct visitor *v)
+{
+    size_t room = h->by_fd_count ? h->by_fd_count : 64;
+
+    while (room <= (size_t)v->fd)
+        room *= 2;
+    if (room > h->by_fd_count) {
+        h->by_fd = gr_realloc(h->by_fd, room * sizeof(*h->by_fd));
+        memset(h->by_fd + h->by_fd_count, 0,
+               (room - h->by_fd_count) * sizeof(*h->by_fd));
+        h->by_fd_count = room;
+    }
+    h->by_fd[v->fd] = v;
+}
+
 static struct visitor *arrived(struct http *h, struct MHD_Connection *c)
 {
     struct visitor *v = gr_alloc(sizeof *v);
@@ -136,6 +151,7 @@ static struct visitor *arrived(struct http *h, struct MHD_Connection *c)
     v->fd = MHD_get_connection_info(c, MHD_CONNECTION_INFO_CONNECTION_FD)
                 ->connect_fd;
     setsockopt(v->fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    keep_by_fd(h, v);
     note_remote(v, c);
     v->visit = VISIT_CUT;
     visit_move(h, v, VISIT_BETWEEN);
@@ -158,6 +174,7 @@ void visit_notify(void *cls, struct MHD_Connection *c, void **context,
         if (v->request) /* the library did not say that it is over */
             request_part(h, v->request);
         h->room_made |= h->figures.connections-- >= h->most_connections;
+        h->by_fd[v->fd] = NULL;
         free(v);
         *context = NULL;
     }

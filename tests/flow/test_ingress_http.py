@@ -391,6 +391,83 @@ class Refused(AtTheDoor):
             self.refused_and_closed(rig, start + big, (400, 413))
         self.assertEqual(self.archived(rig), [])
 
+    FRAMED = [b"5;a=\"b\"", b"\r\n", BODY[:5], b"\r\n",
+              b"%x" % (len(BODY) - 5), b"\r\n", BODY[5:], b"\r\n",
+              b"000", b"\r\n", b"X-Late: 1", b"\r\n", b"\r\n"]
+
+    def test_lines_of_chunks_end_with_cr_lf(self):
+        """A proxy in front that takes no bare LF for a line's end would see
+        another end of the body, and another request behind it."""
+        rig = self.door()
+        start = head("Transfer-Encoding: chunked", length=False)
+        for at, piece in enumerate(self.FRAMED):
+            for end in (b"\n", b"\r\r\n", b"\r", b" \r\n", b"\0\r\n"):
+                # Blanks may stand behind an extension and a trailer.
+                if piece == b"\r\n" and (end != b" \r\n" or at not in (1, 11)):
+                    bad = self.FRAMED[:at] + [end] + self.FRAMED[at + 1:]
+                    self.refused_and_closed(rig, start + b"".join(bad))
+        for lines in (b"X: a\nb\r\n", b"X: a\r\n b\r\n", b"X: \0\r\n"):
+            self.refused_and_closed(rig, start + chunk(BODY) + b"0\r\n" + lines
+                                    + b"\r\n")
+        # Also of a request that is refused for something else.
+        nobody = head("Transfer-Encoding: chunked", length=False,
+                      line="POST /in/nobody HTTP/1.1")
+        self.refused_and_closed(rig, nobody + b"1\na\r\n0\r\n\r\n")
+        self.assertEqual(self.archived(rig), [])
+
+    def test_a_bare_lf_is_found_wherever_the_bytes_are_cut(self):
+        rig = self.door()
+        start = head("Transfer-Encoding: chunked", length=False)
+        for at in (1, 3, 5, 7, 9, 11, 12):
+            bad = b"".join(self.FRAMED[:at] + [b"\n"] + self.FRAMED[at + 1:])
+            first = len(b"".join(self.FRAMED[:at]))
+            for cut in range(max(first - 2, 0), min(first + 3, len(bad))):
+                a = self.ask(rig, start + bad[:cut], bad[cut:], pause=0.002)
+                self.assertEqual((a.status, a.headers.get("connection")),
+                                 (400, "close"), (at, cut, a.raw))
+            a = self.ask(rig, start, *[bytes([b]) for b in bad], pause=0.0005)
+            self.assertEqual(a.status, 400, (at, a.raw))
+        self.assertEqual(self.archived(rig), [])
+
+    def test_well_framed_chunks_are_taken_wherever_they_are_cut(self):
+        rig = self.door()
+        start = head("Transfer-Encoding: chunked", "Connection: close",
+                     length=False)
+        good = b"".join(self.FRAMED)
+        for cut in range(len(good)):
+            a = self.ask(rig, start + good[:cut], good[cut:], pause=0.0005)
+            self.assertEqual(a.status, 200, (cut, a.raw))
+        whole = start + good
+        for cut in (1, 40, len(start) - 1, len(start) - 3):
+            a = self.ask(rig, whole[:cut], whole[cut:], pause=0.002)
+            self.assertEqual(a.status, 200, (cut, a.raw))
+        self.assertEqual({bytes(r["body"]) for r in self.archived(rig)}, {BODY})
+
+    def test_chunked_requests_on_a_kept_connection(self):
+        rig = self.door()
+        start = head("Transfer-Encoding: chunked", length=False)
+        good = start + b"".join(self.FRAMED)
+        s = self.connect(rig)
+        for raw in (good, head() + BODY, good, good):
+            s.sendall(raw)
+            self.assertEqual(self.read_answer(s).status, 200)
+        # Others may be sent behind one without waiting for its response.
+        s.sendall(good + head() + BODY + head("Connection: close") + BODY)
+        raw = self.read_all(s)
+        self.assertEqual(re.findall(rb"HTTP/1\.1 (\d{3}) ", raw), [b"200"] * 3)
+        # One that is sent behind another, in the same bytes, is refused.
+        a = self.talk(rig, head() + BODY + good + head() + BODY)
+        self.assertEqual(re.findall(rb"HTTP/1\.1 (\d{3}) ", a),
+                         [b"200", b"400"], a)
+        # Bad ones are found there too.
+        s = self.connect(rig)
+        for raw in (good, head() + BODY):
+            s.sendall(raw)
+            self.assertEqual(self.read_answer(s).status, 200)
+        s.sendall(start + chunk(BODY) + b"0\r\n\n" + head() + BODY)
+        raw = self.read_all(s)
+        self.assertEqual(re.findall(rb"HTTP/1\.1 (\d{3}) ", raw), [b"400"])
+
     def test_headers_that_make_no_sense_are_refused(self):
         rig = self.door()
         end = head()[:-2]
