@@ -51,10 +51,11 @@ int trace_print_matches(struct ctl *c, json_t *answer)
     table_print(&t, stdout, c->colour, 0);
     table_fini(&t);
     fflush(stdout);
-    return complain(EXIT_REFUSED,
-                    "%zu events share this provider id: trace one by its own "
-                    "id (evt_…)",
-                    json_array_size(matches));
+    return complain(
+        EXIT_REFUSED,
+        "%zu events have this id of the provider's: trace one by its own "
+        "id (evt_…)",
+        json_array_size(matches));
 }
 
 /* ---- ask ---- */

@@ -116,7 +116,9 @@ static void purge_history(struct deliverer *d)
     if (n == PURGE_ATTEMPTS)
         d->tidy_ms = 0; /* there is more */
     else
-        templates_purge(d, before_ms);
+        templates_purge(d,
+                        retention_before(&d->daemon.retention, now,
+                                         d->daemon.settings->history_keep_ms));
 }
 
 static void tidy(struct deliverer *d)
