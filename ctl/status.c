@@ -2,6 +2,7 @@
 #include "ask.h"
 #include "json_text.h"
 #include "table.h"
+#include "when.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -38,6 +39,40 @@ static int64_t backlog(const json_t *status)
             sum += json_integer_value(json_object_get(link, "backlog"));
     }
     return sum;
+}
+
+static bool is_any_up(const json_t *all)
+{
+    json_t *s;
+    size_t i;
+
+    json_array_foreach(
+        all, i, s) if (json_is_true(json_object_get(s, "up"))) return true;
+    return false;
+}
+
+static bool is_there(const struct processes *p, const char *kind)
+{
+    for (size_t i = 0; i < p->count; i++)
+        if (process_rank(p->names[i]) == process_rank(kind))
+            return true;
+    return false;
+}
+
+/* The console may be missing on purpose, so it is asked for only when it has left
+ * traces, or when nothing else runs. */
+static json_t *ask_them(struct ctl *c)
+{
+    struct processes p;
+    json_t *all = json_array();
+
+    processes_find(c, &p);
+    for (size_t i = 0; i < p.count; i++)
+        json_array_append_new(all, ask_one(c, p.names[i]));
+    if (!is_any_up(all) && !is_there(&p, "console"))
+        json_array_append_new(all, ask_one(c, "console"));
+    processes_fini(&p);
+    return all;
 }
 
 /* ---- print ---- */
@@ -156,6 +191,29 @@ static void print_troubles(struct ctl *c, const json_t *s)
     }
 }
 
+/* Endpoints that are held, disabled, paused or failing. */
+static void print_endpoints(struct ctl *c, const json_t *s)
+{
+    json_int_t more = json_integer_value(json_object_get(s, "troubles_more"));
+    json_t *t;
+    size_t i;
+
+    json_array_foreach(json_object_get(s, "troubles"), i, t)
+    {
+        char *why = harmless(text_of(t, "reason"));
+
+        printf("%sEndpoint %s: %s since %s %s%s%s%s\n",
+               colour_on(YELLOW, c->colour), text_of(t, "endpoint"),
+               text_of(t, "state"), time_of(t, "since"), when_zone(),
+               *why ? ": " : "", why, colour_off(YELLOW, c->colour));
+        free(why);
+    }
+    if (more)
+        printf("%sand %lld endpoints more: grapnel endpoints%s\n",
+               colour_on(YELLOW, c->colour), (long long)more,
+               colour_off(YELLOW, c->colour));
+}
+
 /* Of all processes together, per second. -1: none says it yet. */
 static double rate(const json_t *all, const char *name)
 {
@@ -227,6 +285,7 @@ static void print_all(struct ctl *c, const json_t *all)
     print_table(c, all);
     printf("\n");
     print_rates(all);
+    json_array_foreach(all, i, s) print_endpoints(c, s);
     printf("\n");
     json_array_foreach(all, i, s) print_metrics(s);
     json_array_foreach(all, i, s) print_troubles(c, s);
@@ -234,14 +293,9 @@ static void print_all(struct ctl *c, const json_t *all)
 
 int run_status(struct ctl *c)
 {
-    struct processes p;
-    json_t *all = json_array();
+    json_t *all = ask_them(c);
     int code;
 
-    processes_find(c, &p);
-    for (size_t i = 0; i < p.count; i++)
-        json_array_append_new(all, ask_one(c, p.names[i]));
-    processes_fini(&p);
     if (c->json)
         print_json(json_incref(all));
     else

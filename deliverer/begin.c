@@ -100,6 +100,8 @@ static void tell_gate(struct deliverer *d, struct flight *f)
                               : GATE_NOTHING;
 
     f->held = gate_keeps(&e->gate, f->config, &end);
+    if (end.health == HEALTH_BAD && e->gate.breaker.state != BREAKER_CLOSED)
+        classify_text(&f->answer, e->failure);
     switch (news) {
     case GATE_HELD:
         on_held(e);

@@ -10,6 +10,7 @@
 #define DELIVERER_ENDPOINT_H
 
 #include "bounds.h"
+#include "classify.h"
 #include "gate.h"
 #include "guard.h"
 #include "heap.h"
@@ -56,14 +57,15 @@ struct endpoint {
     struct endpoint_config *config; /* NULL: not confirmed, begin nothing */
     struct gate gate;
     struct queue fresh, due;
-    bool due_next;          /* whose turn it is */
-    bool blocked;           /* what waits is in lanes that are busy */
-    int in_flight;          /* begun, and not yet committed as ended */
-    int ended;              /* of them: answered, waiting for the commit */
-    int64_t rows;           /* on disk; those in memory included … */
-    int64_t rows_here;      /* … and how many of them are in memory */
-    int64_t parked;         /* of them, those that wait for a retry */
-    int64_t due_ms;         /* no row that is not in memory is due before */
+    bool due_next;     /* whose turn it is */
+    bool blocked;      /* what waits is in lanes that are busy */
+    int in_flight;     /* begun, and not yet committed as ended */
+    int ended;         /* of them: answered, waiting for the commit */
+    int64_t rows;      /* on disk; those in memory included … */
+    int64_t rows_here; /* … and how many of them are in memory */
+    int64_t parked;    /* of them, those that wait for a retry */
+    int64_t due_ms;    /* no row that is not in memory is due before */
+    char failure[ERROR_TEXT_BYTES]; /* the last while the breaker was open */
     int64_t recovered_ms;   /* wall: pull forward what was parked by then; 0 */
     struct heap_item alarm; /* in the schedule's heap of rows to come */
     struct heap_item gate_alarm; /* … and of gates that open by time */

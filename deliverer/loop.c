@@ -19,6 +19,7 @@
 #include "rows.h"
 #include "take.h"
 #include "trace.h"
+#include "trouble.h"
 #include "wire.h"
 #include <stdlib.h>
 #include <string.h>
@@ -320,6 +321,30 @@ static json_t *grant_json(struct grant *g)
                      e->gate.hold.on, "ramp", e->gate.ramp.on);
 }
 
+/* Endpoints that fail. The sequencer lists those that are held. */
+static void put_troubles(const struct deliverer *d, json_t *out)
+{
+    json_t *list = json_array();
+    json_int_t more = 0;
+
+    for (struct grant *g = NULL; (g = grants_next(d, g));) {
+        const struct gate *gate = &g->endpoint.gate;
+        int64_t open_ms = (mono_us() - gate->breaker.since_us) / 1000;
+
+        if (g->state != GRANT_OPEN || gate->hold.on ||
+            gate->breaker.state == BREAKER_CLOSED)
+            continue;
+        if (json_array_size(list) < TROUBLES_SHOWN)
+            json_array_append_new(list, trouble_json(g->name, "failing",
+                                                     now_ms() - open_ms,
+                                                     g->endpoint.failure));
+        else
+            more++;
+    }
+    json_object_set_new(out, "troubles", list);
+    json_object_set_new(out, "troubles_more", json_integer(more));
+}
+
 static void on_status(void *self, json_t *out)
 {
     enum { SHOWN = 100 };
@@ -335,6 +360,7 @@ static void on_status(void *self, json_t *out)
     json_object_set_new(out, "in_flight",
                         json_integer(d->flights.active.count));
     json_object_set_new(out, "parked", json_integer(d->parked_rows));
+    put_troubles(d, out);
 }
 
 static const struct control_command commands[] = {

@@ -1,6 +1,6 @@
 /* endpoints: whether an endpoint is to be tried at all.
  *
- *              operator: pause              410, or nothing but failures
+ *              operator: pause              410, or failed for too long
  *   PAUSED ◀────────────────── ACTIVE ──────────────────────▶ DISABLED
  *      └──────────────────────▶   ◀──────────────────────────────┘
  *                           operator: resume
@@ -14,6 +14,7 @@
 #include "store.h"
 #include "store_lanes.h"
 #include "store_search.h"
+#include "trouble.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -48,7 +49,7 @@ int64_t endpoint_paused_ms(const struct endpoint *e, int64_t at_ms)
            (e->held_ms && at_ms > e->held_ms ? at_ms - e->held_ms : 0);
 }
 
-/* ---- nothing but failures ---- */
+/* ---- failing continuously ---- */
 
 static int64_t wait_ms(const struct retry_policy *p, int64_t attempt)
 {
@@ -212,7 +213,7 @@ static void judge_failing(struct sequencer *q, struct endpoint *e)
         limit = budget;
     while (e->warned < (int)COUNT_OF(warn_at) &&
            failing >= limit / 100 * warn_at[e->warned]) {
-        log_warn(NULL, "an endpoint does nothing but fail",
+        log_warn(NULL, "an endpoint fails continuously",
                  LS("endpoint", e->name), LI("failing_ms", failing),
                  LI("disable_after_ms", limit),
                  LI("percent", warn_at[e->warned]));
@@ -222,7 +223,7 @@ static void judge_failing(struct sequencer *q, struct endpoint *e)
     if (failing < limit || e->state != ENDPOINT_ACTIVE)
         return;
     rfc3339(for_text, e->failing_ms);
-    snprintf(why, sizeof why, "nothing but failures since %s", for_text);
+    snprintf(why, sizeof why, "it has failed continuously since %s", for_text);
     endpoint_disable(q, e, why);
 }
 
@@ -315,6 +316,44 @@ static const char *state_name(const struct endpoint *e)
                                    : names[e->state];
 }
 
+/* Since when it is not tried, or held, and why (`why` has TROUBLE_BYTES); 0: it is
+ * tried. */
+static int64_t trouble_since_ms(const struct endpoint *e, char *why)
+{
+    *why = 0;
+    if (is_held(e)) {
+        put_held(e, why, TROUBLE_BYTES);
+        return e->held_ms;
+    }
+    if (e->state == ENDPOINT_ACTIVE)
+        return 0;
+    snprintf(why, TROUBLE_BYTES, "%s", e->why);
+    return e->since_ms;
+}
+
+void endpoints_troubles(void *self, json_t *out)
+{
+    struct sequencer *q = self;
+    json_t *list = json_array();
+    char why[TROUBLE_BYTES];
+    json_int_t more = 0;
+
+    for (size_t i = 0; i < q->endpoint_count; i++) {
+        const struct endpoint *e = &q->endpoints[i];
+        int64_t since_ms = trouble_since_ms(e, why);
+
+        if (!e->settings || !e->settings->enabled || !since_ms)
+            continue;
+        if (json_array_size(list) < TROUBLES_SHOWN)
+            json_array_append_new(
+                list, trouble_json(e->name, state_name(e), since_ms, why));
+        else
+            more++;
+    }
+    json_object_set_new(out, "troubles", list);
+    json_object_set_new(out, "troubles_more", json_integer(more));
+}
+
 struct halts_json {
     json_t *list;
     const char *endpoint;
@@ -363,24 +402,14 @@ static json_t *endpoint_json(struct sequencer *q, const struct endpoint *e)
                                           [LANES_WORKSPACE] = "workspace",
                                           [LANES_ALL] = "all"};
     struct halts_json halts = {json_array(), e->name};
-    bool on = e->state == ENDPOINT_ACTIVE;
     int64_t waiting = store_count_waiting(q->store, e->id, COUNT_MOST);
-    char why[80] = "";
-    json_t *out;
-
-    if (is_held(e))
-        put_held(e, why, sizeof why);
-    else if (!on)
-        snprintf(why, sizeof why, "%s", e->why);
-    out = json_pack(
+    char why[TROUBLE_BYTES];
+    int64_t since_ms = trouble_since_ms(e, why);
+    json_t *out = json_pack(
         "{s:s,s:s,s:o,s:o,s:o,s:s,s:o,s:I,s:I,s:b,s:I,s:I}", "name", e->name,
-        "state", state_name(e), "since",
-        is_held(e) ? json_time(e->held_ms)
-        : on       ? json_null()
-                   : json_time(e->since_ms),
-        "reason", *why ? json_text_of(why) : json_null(), "failing_since",
-        json_time(e->failing_ms), "ordered",
-        e->settings ? ordered[e->settings->ordered] : "none", "home",
+        "state", state_name(e), "since", json_time(since_ms), "reason",
+        json_text_or_null(why), "failing_since", json_time(e->failing_ms),
+        "ordered", e->settings ? ordered[e->settings->ordered] : "none", "home",
         e->home ? json_string(e->home->name) : json_null(), "in_flight",
         (json_int_t)e->out, "waiting", (json_int_t)waiting, "waiting_more",
         waiting >= COUNT_MOST, "retrying",
@@ -446,7 +475,8 @@ json_t *endpoints_pause(void *self, json_t *args, char why[200])
     if (!e)
         return NULL;
     if (e->state == ENDPOINT_ACTIVE) {
-        stop_trying(q, e, ENDPOINT_PAUSED, "paused by an operator");
+        snprintf(why, sizeof e->why, "by %s", who_of(args));
+        stop_trying(q, e, ENDPOINT_PAUSED, why);
         note_act(q, e, "paused by ", who_of(args));
         log_info(NULL, "an endpoint is paused", LS("endpoint", e->name));
     }

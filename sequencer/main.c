@@ -166,6 +166,7 @@ int main(int argc, char **argv)
         .undo = loop_undo,
         .reload = loop_reload,
         .close = loop_close,
+        .status = endpoints_troubles,
     };
 
     daemon_start(&q.d, &plan, argc, argv);

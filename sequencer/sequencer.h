@@ -172,7 +172,7 @@ struct endpoint {
     /* Whether it is to be tried at all (endpoints.c). */
     enum endpoint_state state;
     int64_t since_ms;   /* paused or disabled */
-    char why[80];       /* disabled */
+    char why[80];       /* disabled, or paused: why, by whom */
     int64_t failing_ms; /* wall: the first of consecutive failures; 0 */
     /* How long it has failed since then, without the time in which its deliverer
      * was away; and how much of that is on disk. */
@@ -361,6 +361,8 @@ int64_t endpoint_budget_ms(const struct endpoint *e, int64_t first_ms,
 void endpoints_work(struct sequencer *q);
 /* The sentence for a name that is not an endpoint's, with the near miss. */
 void endpoint_unknown(struct sequencer *q, const char *name, char why[200]);
+/* For `status`: those that are held, disabled or paused. */
+void endpoints_troubles(void *self, json_t *out);
 json_t *endpoints_show(void *self, json_t *args, char why[200]);
 json_t *endpoints_pause(void *self, json_t *args, char why[200]);
 json_t *endpoints_resume(void *self, json_t *args, char why[200]);

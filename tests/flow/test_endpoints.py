@@ -119,7 +119,7 @@ class Endpoints(RigTest):
         log = rig["sequencer"].log()
         for percent in [50, 70, 90]:
             self.assertIn(f"percent={percent}", log)
-        self.assertIn("nothing but failures", self.shown(rig)["reason"])
+        self.assertIn("failed continuously", self.shown(rig)["reason"])
         rig.receiver.rules()
         last = rig.accept()
         rig.cli("endpoints", "resume", "crm")

@@ -37,6 +37,63 @@ class Output(RigTest):
         rig.settle()
         wait_for(lambda: "not final: none" in rig.cli_text("status").stdout)
 
+    def test_status_names_the_endpoints_in_trouble(self):
+        """One line each: since when, and why; nothing when all is well."""
+        rig = self.rig({"retry_policies": [{
+            "name": "default", "backoff": "fixed", "first_wait": "1s",
+            "jitter": "none", "max_attempts": 1000}]})
+        names = ["crm", "down", "gone", "held", "paused"]
+        rig.config["endpoints"] = [rig.endpoint(n) for n in names]
+        rig.write_config()
+        rig.start()
+        rig.accept()
+        rig.settle()
+
+        def told():
+            return sorted(line for line in rig.cli_text("status").stdout.split("\n")
+                          if line.startswith("Endpoint "))
+        self.assertEqual(told(), [])
+        self.assertEqual([p.get("troubles", []) for p in rig.cli("status")[0]],
+                         4 * [[]])
+        rig.receiver.rules(*({"path": f"/{n}", "answers": [{"status": s}]}
+                             for n, s in (("down", 503), ("gone", 410),
+                                          ("held", 404))))
+        rig.cli("endpoints", "pause", "paused")
+        for _ in range(11):
+            rig.accept()
+        lines = wait_for(lambda: len(told()) == 4 and told(), what="four lines")
+        for line, (name, state, why) in zip(lines, (
+                ("down", "failing", "answered 503"),
+                ("gone", "disabled", "410"), ("held", "held", "status 404"),
+                ("paused", "paused", "by "))):
+            self.assertRegex(line, rf"^Endpoint {name}: {state} since "
+                             rf"\d{{4}}-\d\d-\d\d \d\d:\d\d:\d\d\.\d+ UTC: "
+                             rf".*{why}")
+        troubles = {p["process"]: p["troubles"] for p in rig.cli("status")[0]
+                    if p.get("troubles")}
+        self.assertEqual(
+            [(t["endpoint"], t["state"]) for t in troubles["sequencer"]],
+            [("gone", "disabled"), ("held", "held"), ("paused", "paused")])
+        down, = troubles["deliverer-1"]
+        self.assertEqual((down["endpoint"], down["state"], down["reason"]),
+                         ("down", "failing", "answered 503"))
+        self.assertRegex(down["since"], r"^\d{4}-.*Z$")
+        rig.receiver.rules()
+        for name in "gone", "paused":
+            rig.cli("endpoints", "resume", name)
+        wait_for(lambda: not told(), what="nothing to be told")
+
+    def test_status_lists_all_processes_when_all_are_down(self):
+        rig = self.rig(console=True)
+        everything = ["ingress", "sequencer", "deliverer-1", "dlqd", "console"]
+        for _ in range(2):  # never started; stopped in order
+            shown, code = rig.cli("status")
+            self.assertEqual([(p["process"], p["up"]) for p in shown],
+                             [(n, False) for n in everything])
+            self.assertEqual(code, 69)
+            rig.start()
+            rig.stop()
+
     def test_times_in_the_local_zone(self):
         rig = self.rig()
         rig.env["TZ"] = "IST-05:30"  # POSIX: five and a half hours ahead

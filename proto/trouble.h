@@ -1,0 +1,23 @@
+/* trouble: an endpoint that is not delivered to as it should be, as `grapnel status`
+ * shows it. The sequencer and each deliverer list those that they know in their
+ * status: `troubles`, and how many `troubles_more` are not listed. */
+#ifndef PROTO_TROUBLE_H
+#define PROTO_TROUBLE_H
+
+#include "json_text.h"
+
+enum {
+    TROUBLES_SHOWN = 100, /* by one process */
+    TROUBLE_BYTES = 160,  /* of `why` */
+};
+
+/* `state`: held, disabled, paused or failing; `since_ms` is wall time. Caller owns. */
+static inline json_t *trouble_json(const char *endpoint, const char *state,
+                                   int64_t since_ms, const char *why)
+{
+    return json_pack("{s:o,s:s,s:o,s:o}", "endpoint", json_text_of(endpoint),
+                     "state", state, "since", json_time(since_ms), "reason",
+                     json_text_or_null(why));
+}
+
+#endif
