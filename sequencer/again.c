@@ -75,6 +75,7 @@ gr_rc intake_again(struct sequencer *q, int64_t n, int64_t life)
         again_fini(q, &a);
         return GR_REFUSE;
     }
+    trace_keep_refusal(q, n);
     a.ev.reopened_ms = q->d.loop.now_ms;
     if (a.has_body && was_ignored) {
         t.source = settings_source(q->d.settings, a.ev.source);

@@ -279,9 +279,10 @@ static bool revive(struct sequencer *q, const struct wire_requeued *m,
                    int64_t event, struct endpoint *e)
 {
     struct delivery_row d;
-    char *workspace;
+    char *workspace, *reason;
     bool there = store_delivery(q->store, event, e->id, &d);
 
+    reason = gr_strdup(there ? d.reason : "");
     store_delivery_done(q->store);
     if (!there) {
         d = (struct delivery_row){.event = event,
@@ -294,21 +295,25 @@ static bool revive(struct sequencer *q, const struct wire_requeued *m,
         store_delivery_add(q->store, &d);
         blocks_note_endpoint(q->blocks, event, e->id);
     }
+    d.reason = reason;
     /* A life above ours: we came back from before its last death. */
     if (d.status == DELIVERY_DEAD && d.life < (int64_t)m->life)
         d.life = (int64_t)m->life;
     if (d.status != DELIVERY_DEAD || d.life != (int64_t)m->life) {
         tell_again(q, m, &d);
+        free(reason);
         return false;
     }
     if (d.grant) { /* abandoned, and an attempt may still be under way */
         store_again_add(q->store, event, e->id, 0);
         q->agains = true;
+        free(reason);
         return true;
     }
     workspace = wire_dup(m->workspace);
     replay_wake(q, &d, e, workspace, 0);
     free(workspace);
+    free(reason);
     return true;
 }
 

@@ -82,6 +82,7 @@ void replay_wake(struct sequencer *q, struct delivery_row *d,
 {
     int64_t lane = lanes_of(e, lanes_workspace(q, workspace));
 
+    trace_keep_end(q, d, e->name);
     if (d->status == DELIVERY_DELIVERED)
         keep_success(q, d);
     else

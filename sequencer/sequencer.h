@@ -410,6 +410,13 @@ void event_maybe_ended(struct sequencer *q, int64_t event);
 json_t *events_search(void *self, json_t *args, char why[200]);
 json_t *deliveries_search(void *self, json_t *args, char why[200]);
 
+/* trace_ends.c */
+/* It is about to be sent again: what its row says of its end is kept for `trace`. */
+struct delivery_row;
+void trace_keep_end(struct sequencer *q, const struct delivery_row *d,
+                    const char *endpoint);
+void trace_keep_refusal(struct sequencer *q, int64_t event);
+
 /* trace.c */
 json_t *trace_event(void *self, json_t *args, char why[200]);
 

@@ -75,6 +75,11 @@ static void on_attempt(void *arg, int64_t n, int64_t at_ms, int64_t duration_ms,
                   (long long)n, t->endpoint, deliverer, (long long)http_status);
 }
 
+static void on_end(void *arg, int64_t at_ms, const char *what)
+{
+    say_tried(arg, at_ms, "%s", what);
+}
+
 static void on_delivery(void *arg, const struct delivery_row *d,
                         const char *endpoint)
 {
@@ -86,15 +91,7 @@ static void on_delivery(void *arg, const struct delivery_row *d,
     if (d->status == DELIVERY_DELIVERED)
         on_attempt(t, d->attempts, d->at_ms, d->duration_ms, d->http_status, "",
                    d->deliverer);
-    if (d->status == DELIVERY_DELIVERED)
-        say_tried(t, d->at_ms + d->duration_ms,
-                  "delivered to %s after %lld attempt(s)", endpoint,
-                  (long long)d->attempts);
-    /* Of one that was never sent its letter tells, of an abandoned one the act. */
-    if (d->status == DELIVERY_DEAD && d->at_ms &&
-        strcmp(d->reason, "abandoned") != 0)
-        say_tried(t, d->at_ms + d->duration_ms, "dead at %s: %s", endpoint,
-                  d->reason);
+    trace_ends(t->q, t->event_id, d, endpoint, on_end, t);
     json_array_append_new(
         t->deliveries,
         json_pack(
@@ -150,6 +147,7 @@ static json_t *request_of(struct sequencer *q, int64_t event)
 static json_t *trace_row(struct sequencer *q, const struct event_row *e)
 {
     struct trace t = {.q = q,
+                      .event_id = gr_strdup(e->id),
                       .timeline = json_array(),
                       .deliveries = json_array(),
                       .tried = json_array()};
@@ -167,6 +165,7 @@ static json_t *trace_row(struct sequencer *q, const struct event_row *e)
         trace_routes(&t, e);
     json_array_extend(t.timeline, t.tried); /* of one millisecond, later */
     json_decref(t.tried);
+    free(t.event_id);
     json_object_set_new(out, "clock", json_text_or_null(e->clock));
     json_object_set_new(out, "deliveries", t.deliveries);
     json_object_set_new(out, "timeline", t.timeline);

@@ -3,9 +3,11 @@
 #define SEQUENCER_TRACE_H
 
 #include "store.h"
+#include "store_search.h"
 
 struct trace {
     struct sequencer *q;
+    char *event_id;
     json_t *timeline;
     json_t *tried; /* the part of it that tells what was tried */
     json_t *deliveries;
@@ -26,6 +28,11 @@ int64_t trace_gone_ms(const struct event_row *e);
 
 /* trace_routes.c */
 void trace_routes(struct trace *t, const struct event_row *e);
+
+/* trace_ends.c. How each generation of a delivery ended, oldest first. */
+void trace_ends(struct sequencer *q, const char *event_id,
+                const struct delivery_row *d, const char *endpoint, act_fn *fn,
+                void *arg);
 
 /* trace_acts.c. Of one subject within a time; `told` is said before each. */
 void trace_acts(struct trace *t, const char *subject, const char *told,

@@ -35,6 +35,62 @@ class Letters(RigTest):
         return stats
 
 
+class Traced(Letters):
+    def said(self, rig, event, *words):
+        """Lines of the sequencer that begin with one of these words, in order."""
+        return [line["what"] for line in rig.trace(event)["timeline"]
+                if line["process"] == "sequencer"
+                and line["what"].startswith(words)]
+
+    def test_a_trace_tells_each_end_of_a_delivery(self):
+        """P10: of every generation, over restarts: it died twice, was delivered, was
+        sent again, died, and was retried."""
+        rig, (event,) = self.dead(1, {"status": 404}, {"status": 200},
+                                  {"status": 410}, {"status": 200})
+        told = ["dead-lettered at crm: rejected"]
+        self.assertEqual(self.said(rig, event, "dead-lettered"), told)
+        rig.cli("dlq", "retry", "--all")
+        wait_for(lambda: len(rig.receiver.requests("/crm", event)) == 2)
+        self.until(rig, dead=1)
+        rig["sequencer"].restart()
+        told += ["dead-lettered at crm: rejected"]
+        self.assertEqual(self.said(rig, event, "dead-lettered"), told)
+        rig.cli("dlq", "retry", "--all")
+        told += ["delivered to crm after 3 attempt(s)"]
+        wait_for(lambda: self.said(rig, event, "dead-lettered", "delivered") == told)
+        rig.cli("resend", event)
+        told += ["dead-lettered at crm: endpoint_gone"]
+        wait_for(lambda: self.said(rig, event, "dead-lettered", "delivered") == told)
+        rig.cli("endpoints", "resume", "crm")
+        rig.cli("dlq", "retry", "--all")
+        told += ["delivered to crm after 5 attempt(s)"]
+        wait_for(lambda: self.said(rig, event, "dead-lettered", "delivered") == told)
+        lines = self.said(rig, event, "attempt", "dead-lettered", "delivered")
+        self.assertEqual([line.split()[0] for line in lines],
+                         ["attempt", "dead-lettered"] * 2
+                         + ["attempt", "delivered", "attempt", "dead-lettered",
+                            "attempt", "delivered"])
+
+    def test_a_trace_tells_that_an_event_was_refused(self):
+        """P10: also after it was taken by another configuration."""
+        rig = self.rig({"sources": [{
+            "name": "plane", "provider": "plane", "secrets": ["${PLANE_SECRET}"],
+            "workspaces": ["ws-1"]}]}).start()
+        event = rig.accept(rig.plane_body("ws-2"))
+        self.until(rig, dead=1)
+        told = self.said(rig, event, "refused")
+        self.assertEqual(len(told), 1)
+        rig.cli("dlq", "retry", "--all")
+        wait_for(lambda: self.said(rig, event, "refused") == 2 * told)
+        self.until(rig, dead=1)
+        del rig.config["sources"][0]["workspaces"]
+        rig.write_config()
+        rig.cli("reload")
+        rig.cli("dlq", "retry", "--all")
+        rig.wait_status(event)
+        self.assertEqual(self.said(rig, event, "refused"), 2 * told)
+
+
 class Bulk(Letters):
     def test_all_of_them(self):
         """P2: the oldest first, each once, and what it did is on record."""
