@@ -499,12 +499,51 @@ static void check_needs(const struct conf_value *v, const struct source *s)
                        "json:, form: or query:");
 }
 
+/* A shared token is not stored (mask.h), so no field of an event can be taken from
+ * where it is: all events would have the same. */
+static void check_token(const struct conf_value *v, const char *key,
+                        const struct verify *verify, const struct expr *e)
+{
+    for (; e && e->kind != EXPR_NONE; e = e->other) {
+        bool header = e->kind == EXPR_HEADER;
+        struct bytes name = {e->text, e->text ? strlen(e->text) : 0};
+
+        if ((header && signature_is_in(verify, name)) ||
+            (e->kind == EXPR_QUERY && signature_is_field(verify, name)))
+            conf_error_key(v, key,
+                           "%s:%s may be the shared token, which is not "
+                           "stored: take it from another place",
+                           header ? "header" : "query", e->text);
+    }
+}
+
+static void check_tokens(const struct conf_value *v, const struct source *s)
+{
+    const struct {
+        const char *key;
+        const struct expr *e;
+    } fields[] = {{"id", &s->id},
+                  {"delivery_id", &s->delivery_id},
+                  {"type", &s->type},
+                  {"workspace", &s->workspace},
+                  {"order", &s->order.sequence},
+                  {"order", &s->order.timestamp},
+                  {"states", &s->states.object},
+                  {"states", &s->states.state}};
+
+    if (s->verify.scheme != SCHEME_SHARED_TOKEN)
+        return;
+    for (size_t i = 0; i < COUNT_OF(fields); i++)
+        check_token(v, fields[i].key, &s->verify, fields[i].e);
+}
+
 void settings_check_verify(const struct conf_value *v, struct source *s)
 {
     const char *why;
 
     check_needs(v, s);
     check_ages(v, s);
+    check_tokens(v, s);
     s->keys = gr_alloc(s->secrets.count * sizeof(struct signature_key *));
     for (size_t i = 0; i < s->secrets.count; i++)
         if (signature_key_new(&s->verify, s->secrets.items[i], &s->keys[i],

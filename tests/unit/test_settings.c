@@ -586,6 +586,9 @@ static void errors_of_an_included_file_name_it(void **state)
 #define PLANE(more)  SOURCE("provider: plane, secrets: x, " more)
 #define CUSTOM(verify) \
     SOURCE("provider: custom, secrets: x, verify: {" verify "}")
+#define TOKEN(place, more)                                   \
+    SOURCE("provider: custom, secrets: x, verify: {scheme: " \
+           "shared-token, " place "}, " more)
 #define ENDPOINT(more) "endpoints: [{name: e, " more "}]\n"
 #define URL(url)       ENDPOINT("url: '" url "'")
 #define REACH(more)    ENDPOINT("url: 'http://a', " more)
@@ -704,6 +707,16 @@ static const struct {
      "time: says not where it is: from is missing"},
     {CUSTOM("header: X, time: {from: source}"), "must be taken from a header"},
     {CUSTOM("header: X, secret_encoding: base64"), "number 1 is not encoded"},
+    {TOKEN("signature: 'query:pw'", "workspace: [json:/w, 'query:pw']"),
+     "workspace: query:pw may be the shared token"},
+    {TOKEN("header: X-Pw", "type: header:x-pw"),
+     "type: header:x-pw may be the shared token"},
+    {TOKEN("signature: [header:X-Pw, 'query:pw']",
+           "order: {by: sequence, sequence: 'query:pw'}"),
+     "order: query:pw may be the shared token"},
+    {TOKEN("header: Authorization", "states: {object: header:Authorization, "
+                                    "state: json:/s, initial: [a], moves: []}"),
+     "states: header:Authorization may be the shared token"},
     {ENDPOINT("types: a"), "endpoints[0].url: is missing"},
     {URL("ftp://a/"), "must begin with https:// or http://"},
     {URL("a.example.com"), "must begin with https:// or http://"},
