@@ -212,7 +212,10 @@ static void fill_dedupe(struct source *source, const struct profile *p)
                 add_key(d, &p->dedupe.keys[i]);
     if (d->ttl_ms == 0)
         d->ttl_ms = p->dedupe.ttl_ms;
-    d->none = d->count == 0;
+    if (d->replays_ms == 0)
+        d->replays_ms = p->dedupe.replays_ms;
+    fill_expr(&d->unique, &p->dedupe.unique);
+    d->none = d->count == 0 && d->replays_ms <= 0;
 }
 
 /* A clock_skew of the file counts more than what the profile says. */

@@ -148,6 +148,32 @@ static void put_snippet(struct buf *out, const char *name,
     buf_puts(out, "```\n\n");
 }
 
+static void put_replays(struct buf *out, const struct source *s)
+{
+    const struct expr *e = &s->dedupe.unique;
+
+    buf_puts(out, "- **sent again later**: ");
+    if (s->dedupe.replays_ms <= 0) {
+        buf_puts(out, s->verify.scheme == SCHEME_SHARED_TOKEN
+                          ? "accepted, as nothing is signed\n"
+                      : verify_signs_time(&s->verify)
+                          ? "refused, as its time is too old\n"
+                          : "accepted when its keys are forgotten\n");
+        return;
+    }
+    buf_puts(out, "`replayed` for ");
+    conf_put_duration(out, s->dedupe.replays_ms);
+    buf_puts(out, ", if it has ");
+    for (; e; e = e->other) {
+        struct expr one = {.kind = e->kind, .text = e->text};
+
+        put_expr(out, &one);
+        buf_puts(out, e->other && e->other->other ? ", "
+                      : e->other                  ? " or "
+                                                  : "\n");
+    }
+}
+
 static void put_fields(struct buf *out, const struct source *s)
 {
     buf_puts(out, "- **id**: ");
@@ -180,6 +206,7 @@ static void put_fields(struct buf *out, const struct source *s)
     buf_puts(out, "\n- **a repeat**: ");
     put_keys(out, &s->dedupe);
     buf_puts(out, "\n");
+    put_replays(out, s);
 }
 
 static void put_forwarded(struct buf *out, const struct text_list *l)

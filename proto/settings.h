@@ -28,6 +28,9 @@ struct dedupe {
     size_t count;
     int64_t ttl_ms;
     int64_t window_ms; /* 0: off */
+    /* How long the digest of what is signed is kept: 0 unset, or TOLERANCE_NONE. */
+    int64_t replays_ms;
+    struct expr unique; /* only of requests that have it; EXPR_NONE: of all */
 };
 
 struct cidr;

@@ -192,10 +192,23 @@ static void fini_keys(const struct conf_key *k, void *target)
     d->count = 0;
 }
 
+static void fini_dedupe(const struct conf_key *k, void *target)
+{
+    fini_keys(k, target);
+    expr_fini(&((struct dedupe *)target)->unique);
+}
+
+static bool unset_keys(const struct conf_key *k, const void *target)
+{
+    (void)k;
+    return ((const struct dedupe *)target)->count == 0;
+}
+
 const struct conf_type settings_as_keys = {
     .name = "list of keys, each a list of field expressions",
     .read = read_keys,
     .print = print_keys,
+    .unset = unset_keys,
     .fini = fini_keys,
 };
 
@@ -226,5 +239,5 @@ const struct conf_type settings_as_dedupe = {
     .name = "`none`, or a section",
     .read = read_dedupe,
     .print = print_dedupe,
-    .fini = fini_keys,
+    .fini = fini_dedupe,
 };

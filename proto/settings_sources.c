@@ -3,7 +3,10 @@
 #include "profile.h"
 #include "settings_types.h"
 #include "settings_verify.h"
+#include "signed_part.h"
 #include <string.h>
+
+#define REPLAYS_MAX_MS (365 * DAY_MS)
 
 const struct conf_section settings_dedupe = {
     .name = "dedupe",
@@ -31,9 +34,38 @@ const struct conf_section settings_dedupe = {
              .help = "also a repeat: the same source, workspace, type and body "
                      "within this time under another key (5m is usual; 0s: "
                      "off)"},
+            {.name = "replays",
+             .type = &settings_as_tolerance,
+             AT(dedupe, replays_ms),
+             .min = HOUR_MS,
+             .max = REPLAYS_MAX_MS,
+             .help = "for schemes that sign no time: how long a digest of what "
+                     "is signed is kept at least. An event that no key, but "
+                     "this digest, shows to be sent again is a duplicate with "
+                     "the reason `replayed`. Absent: the profile's; with "
+                     "`custom`: none"},
+            {.name = "unique",
+             .type = &settings_as_expr,
+             AT(dedupe, unique),
+             .help = "`replays` is only for requests that have this: an id or "
+                     "a time that no other event has. Absent: the profile's; "
+                     "with `custom`: all requests"},
             {0},
         },
 };
+
+/* What the file says of replays has to have a meaning with this scheme. */
+static void check_replays(const struct conf_value *v, const struct source *s)
+{
+    const struct dedupe *d = &s->dedupe;
+
+    if (!d->none && d->replays_ms > 0 && !signed_part_lasts(s))
+        conf_error_key(v, "dedupe",
+                       s->verify.scheme == SCHEME_SHARED_TOKEN
+                           ? "has replays, but nothing of a request is signed"
+                           : "has replays, but a time is signed: an old "
+                             "request is refused already");
+}
 
 static bool key_has(const struct dedupe *d, enum expr_kind kind)
 {
@@ -93,6 +125,7 @@ static void check_source(const struct conf_value *v, void *target)
     }
     check_own_verify(v, s);
     profile_fill(s);
+    check_replays(v, s);
     settings_check_verify(v, s);
 }
 

@@ -18,6 +18,7 @@ void *settings_count_at(const struct conf_key *k, const void *target);
 bool settings_unset_pointer(const struct conf_key *k, const void *target);
 void settings_fini_pointer(const struct conf_key *k, void *target);
 
+extern const struct conf_type settings_as_tolerance; /* TOLERANCE_NONE */
 extern const struct conf_type settings_as_expr;      /* struct expr */
 extern const struct conf_type settings_as_durations; /* int64_t *, count */
 extern const struct conf_type settings_as_listen;    /* char *host, port */

@@ -170,7 +170,7 @@ static bool unset_tolerance(const struct conf_key *k, const void *target)
     return *(const int64_t *)target == 0;
 }
 
-static const struct conf_type as_tolerance = {
+const struct conf_type settings_as_tolerance = {
     .name = "duration, or `none`",
     .read = read_tolerance,
     .print = print_tolerance,
@@ -245,7 +245,7 @@ static const struct conf_section time_section = {
              .fallback = "s",
              .help = "what it counts, since 1970; or a time as text"},
             {.name = "past",
-             .type = &as_tolerance,
+             .type = &settings_as_tolerance,
              AT(verify, past_ms),
              .min = 1000,
              .max = PAST_MAX_MS,
@@ -253,7 +253,7 @@ static const struct conf_section time_section = {
                      "`future` less than `dedupe.ttl`, so that a request that "
                      "is sent again is stale or a duplicate"},
             {.name = "future",
-             .type = &as_tolerance,
+             .type = &settings_as_tolerance,
              AT(verify, future_ms),
              .min = 1000,
              .max = DAY_MS,
@@ -446,6 +446,19 @@ bool verify_judges_time(const struct verify *v)
 {
     return (v->time.kind != EXPR_NONE || v->form.kind == FORM_KV) &&
            v->past_ms != TOLERANCE_NONE;
+}
+
+bool verify_signs_time(const struct verify *v)
+{
+    const struct expr *e = &v->time;
+
+    if (!verify_judges_time(v) || v->scheme == SCHEME_SHARED_TOKEN)
+        return false;
+    if (signature_signs(v->signed_content, "ts"))
+        return true;
+    for (; e && e->kind == EXPR_JSON; e = e->other)
+        ;
+    return !e && signature_signs(v->signed_content, "body");
 }
 
 /* A captured request is accepted for as long as its time is: its keys must be kept

@@ -12,6 +12,8 @@ extern const struct conf_type settings_as_verify; /* struct verify, by it */
 bool verify_unset(const struct verify *v);
 /* The request says when it was signed, and how old that may be is bounded. */
 bool verify_judges_time(const struct verify *v);
+/* And whoever does not have the secret can't change that time. */
+bool verify_signs_time(const struct verify *v);
 void settings_verify_forget(struct verify *v);
 void verify_copy(struct verify *to, const struct verify *from);
 

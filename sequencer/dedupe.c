@@ -9,7 +9,7 @@
 enum { PROBES = 4, SPANS_A_TTL = 4 };
 
 static const int64_t class_ttl_ms[KEY_CLASSES] = {
-    HOUR_MS, 6 * HOUR_MS, 2 * DAY_MS, 8 * DAY_MS, INT64_MAX};
+    HOUR_MS, 6 * HOUR_MS, 2 * DAY_MS, 8 * DAY_MS, INT64_MAX, INT64_MAX};
 
 static uint64_t six_bytes(const uint8_t *p)
 {

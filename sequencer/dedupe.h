@@ -48,7 +48,15 @@ void filter_fold(struct filter *f, uint64_t count);
 
 /* Keys are kept in classes by how long they are kept, so that one that is
  * needed for a week does not keep a million that are needed for an hour. */
-enum { KEY_CLASSES = 5 };
+enum {
+    KEY_CLASSES = 6,
+    /* Digests of what is signed, for `dedupe.replays`. So many generations of them
+     * at most (67 million digests, 128 MiB of filters): beyond that each event
+     * would search the disk for many of them. */
+    KEY_CLASS_SIGNED = 5,
+    SIGNED_GENERATIONS_MAX = 128,
+};
+/* Of an idempotency key; never KEY_CLASS_SIGNED. */
 int key_class(int64_t ttl_ms);
 /* A generation of this class is closed at the latest when it is so old: then
  * it goes as a whole, not long after its last key is over. */

@@ -108,6 +108,50 @@ static void find_keys(const struct source *source, struct subject *subject,
         add_key(f, same, COUNT_OF(same), "window ", d->window_ms, subject);
 }
 
+/* ---- what is signed ---- */
+
+static bool is_unique(const struct expr *e, struct subject *subject)
+{
+    struct buf value;
+    const char *why;
+    bool is;
+
+    if (e->kind == EXPR_NONE)
+        return true;
+    buf_init(&value, TEXT_MAX_BYTES);
+    is = expr_value(e, subject, &value, &why) == GR_OK;
+    buf_fini(&value);
+    return is;
+}
+
+void finding_signed(struct found_signed *f, const struct source *source,
+                    struct subject *request)
+{
+    const struct dedupe *d = &source->dedupe;
+
+    *f = (struct found_signed){0};
+    if (!d->none && d->replays_ms > 0 && is_unique(&d->unique, request))
+        f->has = signed_part_digest(source, request, f->digest) == GR_OK;
+}
+
+/* Of one secret's sources each has its own: a request is verified for each. */
+static void find_signed(const struct source *source,
+                        const struct found_signed *whole, size_t index,
+                        struct finding *f)
+{
+    struct buf text;
+
+    f->has_signed = whole->has;
+    if (!whole->has)
+        return;
+    buf_init(&text, TEXT_MAX_BYTES);
+    buf_printf(&text, "signed %zu:%s %zu ", strlen(source->name), source->name,
+               index);
+    buf_put(&text, whole->digest, sizeof whole->digest);
+    f->signed_part = key_make(text.data, text.len);
+    buf_fini(&text);
+}
+
 /* ---- its place in a stream ---- */
 
 static void refuse(struct finding *f, const char *what, const char *why)
@@ -215,8 +259,10 @@ static void find_move(const struct source *source, struct subject *subject,
 }
 
 void finding_make(struct finding *f, const struct source *source,
-                  struct subject *subject)
+                  struct subject *subject, const struct found_signed *whole,
+                  size_t index)
 {
+    struct found_signed own;
     const char *why = NULL;
 
     init(f);
@@ -245,6 +291,10 @@ void finding_make(struct finding *f, const struct source *source,
     subject->workspace = f->workspace.data;
     find_place(source, subject, f);
     find_move(source, subject, f);
-    if (!f->refused)
-        find_keys(source, subject, f);
+    if (f->refused)
+        return;
+    find_keys(source, subject, f);
+    if (!whole)
+        finding_signed(&own, source, subject);
+    find_signed(source, whole ? whole : &own, index, f);
 }

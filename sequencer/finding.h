@@ -9,6 +9,7 @@
 #include "bounds.h"
 #include "dedupe.h"
 #include "settings.h"
+#include "signed_part.h"
 
 enum {
     KEYS_MAX = DEDUPE_KEYS_MAX + 1, /* with that of `window` */
@@ -32,14 +33,27 @@ struct finding {
     bool placed;   /* the source is ordered: … */
     int64_t place; /* … its number, or its time in µs */
     struct buf object, state;
+    bool has_signed; /* its source has `replays`, and it is one of those: … */
+    struct key signed_part;
     const char *refused; /* NULL: all that it needs is there */
     char why[160];       /* what `refused` may point at */
 };
 
-/* Fills all of it, and subject's id, type and workspace, which point into it.
+/* Of a request that carries several events: the digest of what is signed of it, which
+ * its elements do not have themselves. */
+struct found_signed {
+    bool has;
+    uint8_t digest[SIGNED_PART_BYTES];
+};
+void finding_signed(struct found_signed *f, const struct source *source,
+                    struct subject *request);
+
+/* `whole`: the request that this is element number `index` of; NULL: it is the request
+ * itself. Fills all of it, and subject's id, type and workspace, which point into it.
  * finding_fini() in any case. */
 void finding_make(struct finding *f, const struct source *source,
-                  struct subject *subject);
+                  struct subject *subject, const struct found_signed *whole,
+                  size_t index);
 /* Nothing but that it is refused. */
 void finding_none(struct finding *f, const char *why);
 void finding_fini(struct finding *f);

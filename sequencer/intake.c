@@ -53,12 +53,11 @@ static int64_t find_key(struct sequencer *q, const struct found_key *k,
     return came_to(q, n, ev->source) ? n : 0;
 }
 
-/* Remember its keys: those of a repeat that are new lead to the first event.
- * Returns that one; 0: it is the first itself. */
-static int64_t note_keys(struct sequencer *q, const struct finding *f,
-                         const struct event_row *ev)
+/* The first event that has one of its keys; 0: there is none. `known` says which keys
+ * were seen. */
+static int64_t find_keys(struct sequencer *q, const struct finding *f,
+                         const struct event_row *ev, bool known[KEYS_MAX])
 {
-    bool known[KEYS_MAX] = {false};
     int64_t earlier = 0;
 
     for (size_t i = 0; i < f->key_count; i++) {
@@ -68,11 +67,79 @@ static int64_t note_keys(struct sequencer *q, const struct finding *f,
         if (n && !earlier)
             earlier = n;
     }
+    return earlier;
+}
+
+/* New keys of a repeat lead to the first event. */
+static void add_keys(struct sequencer *q, const struct finding *f,
+                     const struct event_row *ev, const bool known[KEYS_MAX],
+                     int64_t earlier)
+{
     for (size_t i = 0; i < f->key_count; i++)
         if (!known[i])
             keys_add(q->keys, f->keys[i].key, earlier ? earlier : ev->n,
                      ev->received_ms, f->keys[i].ttl_ms, q->d.loop.now_ms);
-    return earlier;
+}
+
+static bool has_key_of_type(const struct dedupe *d)
+{
+    for (size_t i = 0; i < d->count; i++)
+        for (size_t k = 0; k < d->keys[i].count; k++)
+            if (d->keys[i].parts[k].kind == EXPR_TYPE)
+                return true;
+    return false;
+}
+
+/* The same body under another type, while keys are kept that tell them apart by it:
+ * Shopify sends one change under several topics. Never in another workspace. */
+static bool is_other_type(struct sequencer *q, const struct taking *t,
+                          int64_t first)
+{
+    const struct dedupe *d = &t->source->dedupe;
+    struct event_row earlier;
+    bool other = has_key_of_type(d);
+
+    if (other && store_event(q->store, first, &earlier))
+        other = strcmp(earlier.workspace, t->ev->workspace) == 0 &&
+                strcmp(earlier.type, t->ev->type) != 0 &&
+                t->ev->received_ms - earlier.received_ms <= d->ttl_ms;
+    store_done(q->store);
+    return other;
+}
+
+/* Remembers what is signed of it, from the first time on; returns the event that had
+ * the same before, if this one may not take effect for that; 0: it may. `earlier`:
+ * the event that its keys lead to. */
+static int64_t find_replay(struct sequencer *q, const struct taking *t,
+                           int64_t earlier)
+{
+    const struct finding *f = &t->f;
+    int64_t first;
+
+    if (!f->has_signed)
+        return 0;
+    first = keys_find_signed(q->keys, f->signed_part, t->ev->n);
+    if (!first)
+        keys_add_signed(q->keys, f->signed_part, earlier ? earlier : t->ev->n,
+                        t->ev->received_ms, t->source->dedupe.replays_ms,
+                        q->d.loop.now_ms);
+    if (!first || earlier || is_other_type(q, t, first))
+        return 0;
+    return first;
+}
+
+/* The event that it repeats; 0: it is the first itself. One that is only replayed
+ * leaves no keys: whoever sent it chose what is not signed of them. */
+static int64_t find_repeat(struct sequencer *q, struct taking *t)
+{
+    bool known[KEYS_MAX] = {false};
+    int64_t earlier = find_keys(q, &t->f, t->ev, known);
+    int64_t replay = find_replay(q, t, earlier);
+
+    t->replayed = replay != 0;
+    if (!replay)
+        add_keys(q, &t->f, t->ev, known, earlier);
+    return replay ? replay : earlier;
 }
 
 /* ---- a valid move? ---- */
@@ -139,7 +206,7 @@ void taking_go(struct sequencer *q, struct taking *t)
 static bool is_repeat(struct sequencer *q, struct taking *t)
 {
     struct event_row earlier;
-    int64_t n = t->released ? 0 : note_keys(q, &t->f, t->ev);
+    int64_t n = t->released ? 0 : find_repeat(q, t);
 
     if (!n)
         return false;
@@ -148,6 +215,8 @@ static bool is_repeat(struct sequencer *q, struct taking *t)
     store_done(q->store);
     t->ev->duplicate_of = t->earlier_id;
     t->ev->status = EVENT_DUPLICATE;
+    if (t->replayed)
+        t->ev->reason = "replayed";
     return true;
 }
 
@@ -196,7 +265,8 @@ static void say(struct sequencer *q, const struct taking *t)
     switch (ev->status) {
     case EVENT_DUPLICATE:
         q->metrics[METRIC_DUPLICATES]++;
-        log_end(t, LOG_INFO, "duplicate");
+        q->metrics[METRIC_REPLAYS] += t->replayed;
+        log_end(t, t->replayed ? LOG_WARN : LOG_INFO, "duplicate");
         break;
     case EVENT_REFUSED:
         q->metrics[METRIC_REFUSED]++;
@@ -258,11 +328,13 @@ void taking_end(struct sequencer *q, struct taking *t)
     said(q, t);
 }
 
+static void take_it(struct sequencer *q, struct taking *t);
+
 /* One event of a request of several. Its id is made from the request's, so it
  * is known when the request comes again after a restore. */
 static void take_part(struct sequencer *q, const struct event_row *request,
                       const struct subject *whole, struct bytes body,
-                      size_t index)
+                      const struct found_signed *signed_part, size_t index)
 {
     struct event_row ev = {.source = request->source,
                            .received_ms = request->received_ms,
@@ -278,7 +350,10 @@ static void take_part(struct sequencer *q, const struct event_row *request,
     ev.id = id;
     ev.n = intake_number(q);
     store_part_add(q->store, ev.n, request->n);
-    taking_take(q, &ev, &subject, 0);
+    take_it(q, &(struct taking){.ev = &ev,
+                                .subject = &subject,
+                                .whole = signed_part,
+                                .index = index});
     streams_follow(q->streams);
     subject_fini(&subject);
 }
@@ -286,9 +361,11 @@ static void take_part(struct sequencer *q, const struct event_row *request,
 /* A request of several events: its own row says that it came, and by which delivery;
  * its events go their ways. */
 static void take_parts(struct sequencer *q, struct event_row *ev,
-                       const struct subject *subject, const struct split *parts,
-                       const struct buf *delivery, int64_t life)
+                       struct subject *subject, const struct source *source,
+                       const struct split *parts, const struct buf *delivery,
+                       int64_t life)
 {
+    struct found_signed signed_part;
     char reason[40];
 
     snprintf(reason, sizeof reason, "%zu events", parts->count);
@@ -301,8 +378,10 @@ static void take_parts(struct sequencer *q, struct event_row *ev,
         set_event(q, ev);
     else
         store_event_add(q->store, ev);
+    subject->provider = source->provider;
+    finding_signed(&signed_part, source, subject);
     for (size_t i = 0; i < parts->count; i++)
-        take_part(q, ev, subject, parts->parts[i], i);
+        take_part(q, ev, subject, parts->parts[i], &signed_part, i);
     if (life)
         letters_recovered(q, ev->n, 0, life);
     log_info(ev->id, "split", LS("source", ev->source),
@@ -373,7 +452,7 @@ void taking_find(struct sequencer *q, struct taking *t, const char *unread)
         finding_none(&t->f, unread);
     } else if (t->source) {
         t->subject->provider = t->source->provider;
-        finding_make(&t->f, t->source, t->subject);
+        finding_make(&t->f, t->source, t->subject, t->whole, t->index);
     } else if (settings_producer(q->d.settings, t->ev->source)) {
         find_published(t);
     } else {
@@ -408,12 +487,15 @@ static void take_it(struct sequencer *q, struct taking *t)
     if (carries_several(q, t->ev, t->source, t->subject, &parts, &unread)) {
         buf_init(&delivery, TEXT_MAX_BYTES);
         find_delivery_id(q, t, &delivery);
-        take_parts(q, t->ev, t->subject, &parts, &delivery, t->life);
+        take_parts(q, t->ev, t->subject, t->source, &parts, &delivery, t->life);
         buf_fini(&delivery);
         split_fini(&parts);
         return;
     }
     taking_find(q, t, unread);
+    if (!t->whole && t->source && t->source->batch &&
+        store_part_of(q->store, t->ev->n))
+        t->f.has_signed = false; /* what was signed is its request's */
     if (t->refused)
         t->f.refused = t->refused;
     taking_decide(q, t);

@@ -1,4 +1,5 @@
 #include "keys.h"
+#include "log.h"
 #include "retention.h"
 #include "store_keys.h"
 #include <stdlib.h>
@@ -93,10 +94,27 @@ int64_t keys_find(struct keys *k, struct key key, int64_t received_ms,
         const struct generation *g = &k->all[i];
         int64_t event;
 
-        if (g->over_ms < received_ms || !filter_may_have(&g->filter, key))
+        if (g->class == KEY_CLASS_SIGNED || g->over_ms < received_ms ||
+            !filter_may_have(&g->filter, key))
             continue;
         event = store_keys_find(k->store, first_row(g), key,
                                 received_ms - ttl_ms, received_ms + ttl_ms);
+        if (event && event != self)
+            return event;
+    }
+    return 0;
+}
+
+int64_t keys_find_signed(struct keys *k, struct key key, int64_t self)
+{
+    for (size_t i = k->count; i-- > 0;) {
+        const struct generation *g = &k->all[i];
+        int64_t event;
+
+        if (g->class != KEY_CLASS_SIGNED || !filter_may_have(&g->filter, key))
+            continue;
+        event = store_keys_find(k->store, first_row(g), key, INT64_MIN,
+                                INT64_MAX);
         if (event && event != self)
             return event;
     }
@@ -150,10 +168,10 @@ static void close_one(struct keys *k, struct generation *g)
     store_keys_generation_close(k->store, g);
 }
 
-void keys_add(struct keys *k, struct key key, int64_t event,
-              int64_t received_ms, int64_t ttl_ms, int64_t now_ms)
+static void add(struct keys *k, int class, struct key key, int64_t event,
+                int64_t received_ms, int64_t ttl_ms, int64_t now_ms)
 {
-    struct generation *g = open_one(k, key_class(ttl_ms), now_ms);
+    struct generation *g = open_one(k, class, now_ms);
 
     store_keys_add(k->store, first_row(g), key, event, received_ms);
     filter_add(&g->filter, key);
@@ -163,6 +181,44 @@ void keys_add(struct keys *k, struct key key, int64_t event,
         g->over_ms = received_ms + ttl_ms;
     if (g->count >= GENERATION_KEYS)
         close_one(k, g);
+}
+
+void keys_add(struct keys *k, struct key key, int64_t event,
+              int64_t received_ms, int64_t ttl_ms, int64_t now_ms)
+{
+    add(k, key_class(ttl_ms), key, event, received_ms, ttl_ms, now_ms);
+}
+
+void keys_add_signed(struct keys *k, struct key key, int64_t event,
+                     int64_t received_ms, int64_t keep_ms, int64_t now_ms)
+{
+    add(k, KEY_CLASS_SIGNED, key, event, received_ms, keep_ms, now_ms);
+}
+
+/* Too many digests: the oldest generation ends early. */
+static void bound_signed(struct keys *k)
+{
+    struct generation *oldest = NULL;
+    int count = 0;
+
+    for (size_t i = 0; i < k->count; i++) {
+        struct generation *g = &k->all[i];
+
+        if (g->class != KEY_CLASS_SIGNED)
+            continue;
+        count++;
+        if (!oldest && g->closed && g->over_ms)
+            oldest = g;
+        count -= g->closed && !g->over_ms; /* it has ended already */
+    }
+    if (count <= SIGNED_GENERATIONS_MAX || !oldest)
+        return;
+    oldest->over_ms = 0;
+    store_keys_generation_set(k->store, oldest);
+    log_warn(NULL,
+             "digests of signed requests are forgotten before dedupe.replays "
+             "is over: there are more than are kept",
+             LI("kept", (int64_t)SIGNED_GENERATIONS_MAX * GENERATION_KEYS));
 }
 
 static void drop(struct keys *k, size_t i)
@@ -215,6 +271,7 @@ bool keys_work(struct keys *k, const struct retention *r, int64_t now_ms,
             store_keys_generation_set(k->store, g);
         g->dirty = false;
     }
+    bound_signed(k);
     return done_ms && forget(k, r, now_ms, done_ms);
 }
 

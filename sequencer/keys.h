@@ -31,6 +31,11 @@ int64_t keys_find(struct keys *k, struct key key, int64_t received_ms,
                   int64_t ttl_ms, int64_t self);
 void keys_add(struct keys *k, struct key key, int64_t event,
               int64_t received_ms, int64_t ttl_ms, int64_t now_ms);
+/* The same for digests of what is signed, which are apart from the keys. What is still
+ * on disk is found, however old: a clock that was ahead makes nothing forgotten. */
+int64_t keys_find_signed(struct keys *k, struct key key, int64_t self);
+void keys_add_signed(struct keys *k, struct key key, int64_t event,
+                     int64_t received_ms, int64_t keep_ms, int64_t now_ms);
 /* Once a turn: write what changed, close what is full or old, forget what is
  * over at receive time `done_ms` (0: nothing). Bounded; true: there is more. */
 bool keys_work(struct keys *k, const struct retention *r, int64_t now_ms,

@@ -6,6 +6,10 @@ static const struct metric metrics[] = {
                       "taken from ingress"},
     [METRIC_DUPLICATES] = {"grapnel_events_duplicate_total", METRIC_COUNTER,
                            "events", "recognised as repeats"},
+    [METRIC_REPLAYS] = {"grapnel_events_replayed_total", METRIC_COUNTER,
+                        "events",
+                        "sent again after their keys were forgotten "
+                        "(`dedupe.replays`); repeats, too"},
     [METRIC_REFUSED] = {"grapnel_events_refused_total", METRIC_COUNTER,
                         "events", "that lack a field they need"},
     [METRIC_ROUTED] = {"grapnel_events_routed_total", METRIC_COUNTER, "events",

@@ -53,6 +53,7 @@ enum delivery_status {
 enum {
     METRIC_TAKEN,
     METRIC_DUPLICATES,
+    METRIC_REPLAYS,
     METRIC_REFUSED,
     METRIC_ROUTED,
     METRIC_UNWANTED,

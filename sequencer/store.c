@@ -10,7 +10,8 @@ extern const char sequencer_store_sql[], sequencer_parts_sql[],
     sequencer_answers_sql[], sequencer_gone_sql[], sequencer_digests_sql[],
     sequencer_transitions_sql[], sequencer_letters_sql[],
     sequencer_health_sql[], sequencer_guard_sql[], sequencer_delivery_ids_sql[],
-    sequencer_reopened_sql[], sequencer_workspace_lanes_sql[];
+    sequencer_reopened_sql[], sequencer_workspace_lanes_sql[],
+    sequencer_signed_sql[];
 
 static const char *const steps[] = {
     sequencer_store_sql,    proto_hop_sql,
@@ -20,7 +21,8 @@ static const char *const steps[] = {
     sequencer_digests_sql,  sequencer_transitions_sql,
     sequencer_letters_sql,  sequencer_health_sql,
     sequencer_guard_sql,    sequencer_delivery_ids_sql,
-    sequencer_reopened_sql, sequencer_workspace_lanes_sql};
+    sequencer_reopened_sql, sequencer_workspace_lanes_sql,
+    sequencer_signed_sql};
 const struct db_schema sequencer_schema = {
     .steps = steps, .count = COUNT_OF(steps), .table = "workspaces"};
 

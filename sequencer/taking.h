@@ -20,9 +20,13 @@ struct taking {
     struct publication published; /* of a producer's */
     /* In which life of its letter it was refused or ignored; 0: it is new. */
     int64_t life;
-    bool released;       /* a repeat that a person lets through */
-    bool forced;         /* an invalid move likewise */
-    uint64_t act;        /* an operator sends it again (replay.h); 0: it came */
+    /* It is element `index` of a request of several events; NULL: of none. */
+    const struct found_signed *whole;
+    size_t index;
+    bool released; /* a repeat that a person lets through */
+    bool replayed; /* only what is signed of it shows that it came before */
+    bool forced;   /* an invalid move likewise */
+    uint64_t act;  /* an operator sends it again (replay.h); 0: it came */
     const char *refused; /* why it is, whatever it says; NULL: judge it */
     const char *only;    /* to this endpoint; NULL: to all that want it */
     bool always;         /* to that one, whether it wants it or not */

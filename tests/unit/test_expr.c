@@ -348,6 +348,7 @@ static void source_fini(struct source *s)
         free(s->dedupe.keys[i].parts);
     }
     free(s->dedupe.keys);
+    expr_fini(&s->dedupe.unique);
     settings_verify_forget(&s->verify);
     text_list_fini(&s->forward_headers);
 }

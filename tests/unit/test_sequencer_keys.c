@@ -139,6 +139,51 @@ static void a_generation_goes_as_a_whole_when_all_of_it_is_over(void **state)
     assert_int_equal(keys_find(keys, key_of(9999), 2000, 7 * DAY_MS, 0), 9999);
 }
 
+static void digests_are_found_as_long_as_they_are_kept(void **state)
+{
+    int turns = 0;
+
+    (void)state;
+    keys_add_signed(keys, key_of(1), 7, 100000, 30 * DAY_MS, 100000);
+    keys_add(keys, key_of(2), 8, 100000, 30 * DAY_MS, 100000);
+    assert_int_equal(keys_find_signed(keys, key_of(1), 9), 7);
+    assert_int_equal(keys_find_signed(keys, key_of(1), 7), 0); /* itself */
+    /* They and the keys are apart. */
+    assert_int_equal(keys_find_signed(keys, key_of(2), 9), 0);
+    assert_int_equal(keys_find(keys, key_of(1), 100000, DAY_MS, 9), 0);
+    keys_work(keys, &right_clock, 100000 + 9 * DAY_MS,
+              100000 + 9 * DAY_MS); /* closed */
+    keys_work(keys, &right_clock, 100000 + 30 * DAY_MS, 100000 + 30 * DAY_MS);
+    assert_int_equal(keys_find_signed(keys, key_of(1), 9), 7);
+    while (keys_work(keys, &right_clock, 100000 + 31 * DAY_MS,
+                     100000 + 31 * DAY_MS))
+        assert_in_range(++turns, 1, 10);
+    assert_int_equal(keys_find_signed(keys, key_of(1), 9), 0);
+}
+
+/* So that an event never searches hundreds of generations on disk. */
+static void too_many_digests_forget_the_oldest(void **state)
+{
+    stmt *insert;
+
+    (void)state;
+    insert = db_prepare(db, "INSERT INTO key_generations(id, class, count, "
+                            "made_ms, over_ms, closed, filter) "
+                            "VALUES(?1, 5, 1, ?1, 1000000, 1, zeroblob(512))");
+    for (int i = 1; i <= SIGNED_GENERATIONS_MAX + 2; i++) {
+        bind_i64(insert, 1, i);
+        db_run(db, insert);
+    }
+    close_all();
+    open_all();
+    for (int i = 0; i < 20; i++)
+        keys_work(keys, &right_clock, 1000, 10);
+    assert_int_equal(keys_count(keys), SIGNED_GENERATIONS_MAX);
+    assert_int_equal(
+        db_number(db, db_prepare(db, "SELECT min(id) FROM key_generations"), 0),
+        3);
+}
+
 static void a_turn_taken_back_takes_its_keys_back(void **state)
 {
     (void)state;
@@ -165,6 +210,10 @@ int main(void)
         cmocka_unit_test_setup_teardown(
             a_generation_goes_as_a_whole_when_all_of_it_is_over, set_up,
             tear_down),
+        cmocka_unit_test_setup_teardown(
+            digests_are_found_as_long_as_they_are_kept, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(too_many_digests_forget_the_oldest,
+                                        set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_turn_taken_back_takes_its_keys_back,
                                         set_up, tear_down),
     };
