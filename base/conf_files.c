@@ -171,14 +171,15 @@ static void syntax_mistake(struct conf *c, const struct conf_file *f,
     size_t first = p->context ? p->context_mark.line + 1 : line;
     char hint[100] = "";
 
+    if (!p->problem) /* no mistake in the file, but no memory to read it */
+        die(EXIT_STORAGE, "out of memory");
     if (!bytes)
         put_quote_hint(hint, text->data ? text->data : "",
                        first + SEARCHED_LINES < line ? line : first, line);
     conf_add_mistake(c, f, line, column,
                      gr_printf("%s:%zu:%zu: not YAML: %s%s%s%s", f->name, line,
                                column, context, *context ? ": " : "",
-                               p->problem ? p->problem : "out of memory",
-                               hint));
+                               p->problem, hint));
 }
 
 /* One document is meant: what follows it is no part of the configuration and
