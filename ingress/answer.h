@@ -78,7 +78,7 @@
     A(HEAD_TOO_LARGE, 431, "headers_too_large", "headers_too_large",           \
       "the headers are too large or too many", 0, CLOSE)                       \
     A(RATE_LIMITED, 429, "rate_limited", "rate_limited",                       \
-      "more requests than this source may bring; try again", 1, KEEP)          \
+      "more than the rate_limit of this source; try again", 1, KEEP)           \
     A(STOPPING, 503, "unavailable", "stopping", "shutting down; try again", 5, \
       CLOSE)                                                                   \
     A(DISK_LOW, 503, "unavailable", "disk_low",                                \

@@ -2,6 +2,7 @@
 #include "clock.h"
 #include "handshake.h"
 #include "ingress.h"
+#include "lines.h"
 #include "log.h"
 #include "mask.h"
 #include "publish.h"
@@ -10,6 +11,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+enum { US_PER_MS = 1000, US_PER_S = 1000000 };
 
 /* A restart would not help, so it is no error: the status stays 200. */
 static void say_stalled(struct ingress *g, struct request *r)
@@ -101,15 +104,20 @@ enum answer door_admit(void *self, struct request *r,
 
 /* ---- the body is here ---- */
 
-bool door_within(struct bucket *b, const struct rate *rate, int64_t now_us)
+int64_t door_wait_us(const struct bucket *b, const struct rate *rate,
+                     int64_t count, int64_t now_us)
 {
-    int64_t interval_us = rate_interval_us(rate);
-    int64_t burst_us = rate->per_ms * 1000 - interval_us;
+    int64_t slack_us = rate->per_ms * US_PER_MS -
+                       count * rate_interval_us(rate);
+    int64_t ready_us = bucket_ready_us(b, slack_us > 0 ? slack_us : 0);
 
-    if (!bucket_has(b, burst_us, now_us))
-        return false;
-    bucket_take(b, interval_us, now_us);
-    return true;
+    return ready_us > now_us ? ready_us - now_us : 0;
+}
+
+void door_count(struct bucket *b, const struct rate *rate, int64_t count,
+                int64_t now_us)
+{
+    bucket_take(b, count * rate_interval_us(rate), now_us);
 }
 
 static struct doorway *doorway(struct door *d, const char *name)
@@ -124,10 +132,32 @@ static struct doorway *doorway(struct door *d, const char *name)
 }
 
 /* Only what is genuine counts, or a forger could use a source's rate up. */
-static bool within(struct ingress *g, const char *name, const struct rate *rate)
+static bool within(struct ingress *g, struct request *r,
+                   const struct rate *rate, int64_t count)
 {
-    return !rate->count || door_within(&doorway(&g->door, name)->bucket, rate,
-                                       g->daemon.loop.turn_us);
+    int64_t wait_us = rate->count
+                          ? door_wait_us(&doorway(&g->door, r->source)->bucket,
+                                         rate, count, g->daemon.loop.turn_us)
+                          : 0;
+
+    if (!wait_us)
+        return true;
+    r->retry_after_s = (int)((wait_us + US_PER_S - 1) / US_PER_S);
+    buf_reset(&r->reply);
+    buf_printf(&r->reply,
+               "{\"error\":{\"code\":\"rate_limited\",\"message\":\"%lld more "
+               "now would exceed this source's rate_limit; nothing of it was "
+               "taken; send it again in %d s\"}}",
+               (long long)count, r->retry_after_s);
+    return false;
+}
+
+static void count_events(struct ingress *g, const struct request *r,
+                         const struct rate *rate, int64_t count)
+{
+    if (rate->count)
+        door_count(&doorway(&g->door, r->source)->bucket, rate, count,
+                   g->daemon.loop.turn_us);
 }
 
 /* A provider's handshake is answered here and now; it is no event. */
@@ -159,18 +189,29 @@ static enum answer take_hook(struct ingress *g, struct request *r)
                &r->secret);
     if (v != VERDICT_HOLDS)
         return answer_to(v);
-    if (!within(g, r->source, &source->rate_limit))
+    if (!within(g, r, &source->rate_limit, 1))
         return ANSWER_RATE_LIMITED;
+    count_events(g, r, &source->rate_limit, 1);
     return shake_hands(r, source);
 }
 
 static enum answer take_event(struct ingress *g, struct request *r)
 {
     const struct producer *p = settings_producer(g->daemon.settings, r->source);
+    enum answer a;
+    int64_t count;
 
-    if (p && !within(g, r->source, &p->rate_limit))
+    if (!p)
+        return ANSWER_TOKEN_UNKNOWN;
+    /* Before its lines are read, so that a refused batch costs little. */
+    if (!within(g, r, &p->rate_limit, 1))
         return ANSWER_RATE_LIMITED;
-    return publish_take(g, r, r->door == DOOR_BATCH);
+    a = publish_take(g, r, r->door == DOOR_BATCH);
+    count = r->lines && r->lines->good > 1 ? (int64_t)r->lines->good : 1;
+    if (!a && !within(g, r, &p->rate_limit, count))
+        return ANSWER_RATE_LIMITED;
+    count_events(g, r, &p->rate_limit, count);
+    return a;
 }
 
 /* Verified is what came; what is stored, and goes on from there, has no token. */

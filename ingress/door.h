@@ -24,8 +24,13 @@ enum answer door_admit(void *self, struct request *r,
 enum answer door_take(void *self, struct request *r);
 void door_fini(struct door *d);
 
-/* Pure: may one more go by this rate? If so, it is counted. A burst may have as
- * many as the rate names. */
-bool door_within(struct bucket *b, const struct rate *rate, int64_t now_us);
+/* Pure: in how long may `count` more go by this rate? 0: now. A burst may have as many as
+ * the rate names; more than these, which would never fit, may go when nothing of it is
+ * used up, and what follows waits for all of them. */
+int64_t door_wait_us(const struct bucket *b, const struct rate *rate,
+                     int64_t count, int64_t now_us);
+/* They go. */
+void door_count(struct bucket *b, const struct rate *rate, int64_t count,
+                int64_t now_us);
 
 #endif

@@ -48,6 +48,7 @@ struct request {
      * status, if not 0; and its type, JSON if NULL (static). */
     struct buf reply;
     unsigned reply_status;
+    int retry_after_s; /* 0: as the answer's facts have it */
     const char *reply_type;
     /* Of the one who takes it: */
     enum request_door door;

@@ -136,11 +136,18 @@ static enum answer judge_repeat(struct ingress *g, int64_t n, struct bytes body)
     return ANSWER_NONE;
 }
 
-/* One row. Without an id it gets one. One that it brings, made of its idempotency
+static struct bytes head_of(const struct request *r)
+{
+    return (struct bytes){r->headers.data ? r->headers.data : "",
+                          r->headers.len};
+}
+
+/* One row; `head`: its request's headers are stored apart. Without an id it gets one. One that it brings, made of its idempotency
  * key, may be there already: then it is the same event, and there is nothing to
  * do, or another, which is refused. */
 static enum answer store_row(struct ingress *g, const struct request *r,
-                             struct bytes body, char id[EVENT_ID_BYTES + 1])
+                             struct bytes body, char id[EVENT_ID_BYTES + 1],
+                             int64_t head)
 {
     struct archive_row row = {
         .event_id = id,
@@ -148,8 +155,9 @@ static enum answer store_row(struct ingress *g, const struct request *r,
         .received_ms = r->received_ms,
         .remote = r->remote,
         .secret = r->secret,
-        .headers = {r->headers.data ? r->headers.data : "", r->headers.len},
+        .headers = head ? (struct bytes){"", 0} : head_of(r),
         .body = body,
+        .head = head,
     };
     int64_t earlier = id[0] ? store_number(&g->store, id) : 0;
     uint64_t n;
@@ -173,17 +181,21 @@ static enum answer store_row(struct ingress *g, const struct request *r,
 static void store_lines(struct ingress *g, struct request *r)
 {
     struct lines *l = r->lines;
+    int64_t head = (int64_t)hop_next(g->daemon.hop, SEQUENCER), last_n;
 
     for (size_t i = 0; i < l->count; i++) {
         struct line *line = &l->items[i];
         enum answer a = line->refusal
                             ? ANSWER_NONE
-                            : store_row(g, r, line->text, line->event_id);
+                            : store_row(g, r, line->text, line->event_id, head);
 
         if (a)
             lines_refuse(l, line, a);
         line_print(l, line, &r->reply);
     }
+    last_n = (int64_t)hop_next(g->daemon.hop, SEQUENCER) - 1;
+    if (last_n >= head) /* not all are repeats */
+        store_head(&g->store, head, last_n, head_of(r));
     r->event_count = (int64_t)l->good;
     r->reply_type = "application/x-ndjson";
     if (l->good)
@@ -196,7 +208,7 @@ static void store_one(struct ingress *g, struct request *r)
 {
     struct bytes body = {r->body.data ? r->body.data : "", r->body.len};
 
-    r->refusal = store_row(g, r, body, r->event_id);
+    r->refusal = store_row(g, r, body, r->event_id, 0);
     if (r->refusal)
         line_reused(r->event_id, 0, &r->reply);
     else
@@ -212,7 +224,7 @@ static size_t store(struct ingress *g, struct request *r)
         store_one(g, r);
     TAILQ_INSERT_TAIL(&g->intake.stored, r, link);
     g->intake.stored_count += r->event_count;
-    return r->body.len + (size_t)r->event_count * r->headers.len;
+    return r->body.len + r->headers.len;
 }
 
 /* Half of those who stand at the door, the ones just answered among them, as they

@@ -3,8 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
-static struct MHD_Response *make(enum answer a, const char *type,
-                                 const char *body, size_t n,
+static struct MHD_Response *make(enum answer a, int retry_after_s,
+                                 const char *type, const char *body, size_t n,
                                  enum MHD_ResponseMemoryMode mode)
 {
     const struct answer_facts *f = answer_facts(a);
@@ -15,8 +15,10 @@ static struct MHD_Response *make(enum answer a, const char *type,
     if (!r)
         return NULL;
     MHD_add_response_header(r, "Content-Type", type);
-    if (f->retry_after_s) {
-        snprintf(seconds, sizeof seconds, "%d", f->retry_after_s);
+    if (!retry_after_s)
+        retry_after_s = f->retry_after_s;
+    if (retry_after_s) {
+        snprintf(seconds, sizeof seconds, "%d", retry_after_s);
         MHD_add_response_header(r, "Retry-After", seconds);
     }
     if (f->closes)
@@ -38,7 +40,7 @@ static struct MHD_Response *accepted_with(struct request *r)
 {
     if (!r->accepted_response) {
         memcpy(r->accepted, accepted_form, ACCEPTED_BYTES);
-        r->accepted_response = make(ANSWER_ACCEPTED, "application/json",
+        r->accepted_response = make(ANSWER_ACCEPTED, 0, "application/json",
                                     r->accepted, ACCEPTED_BYTES,
                                     MHD_RESPMEM_PERSISTENT);
     }
@@ -55,7 +57,8 @@ void responses_forget(struct request *r)
 /* One that only this request gets. */
 static struct MHD_Response *own(const struct request *r, enum answer a)
 {
-    return make(a, r->reply_type ? r->reply_type : "application/json",
+    return make(a, r->retry_after_s,
+                r->reply_type ? r->reply_type : "application/json",
                 r->reply.data, r->reply.len, MHD_RESPMEM_MUST_COPY);
 }
 
@@ -86,7 +89,7 @@ void responses_make(struct http *h)
         const char *body = a == ANSWER_HEALTHY ? "{\"status\":\"ok\"}"
                                                : answer_body(a);
 
-        h->responses[a] = make(a, "application/json", body, strlen(body),
+        h->responses[a] = make(a, 0, "application/json", body, strlen(body),
                                MHD_RESPMEM_PERSISTENT);
         if (!h->responses[a])
             die(EXIT_UNAVAILABLE, "libmicrohttpd makes no response");

@@ -12,11 +12,13 @@ void store_open(struct store *s, struct db *db)
     s->db = db;
     s->insert = db_prepare(
         db, "INSERT INTO archive (n, event_id, source, received_ms, remote,"
-            " secret, headers, body) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)");
+            " secret, headers, body, head)"
+            " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)");
     s->load = db_prepare(db, "SELECT event_id, source, received_ms, remote,"
-                             " headers, body FROM archive WHERE n = ?1");
+                             " " ARCHIVE_HEADERS ", body FROM archive"
+                             " WHERE n = ?1");
     s->find = db_prepare(db, "SELECT n, received_ms, secret, source, remote,"
-                             " headers, length(body) FROM archive"
+                             " " ARCHIVE_HEADERS ", length(body) FROM archive"
                              " WHERE n = ?1");
     s->ends = db_prepare(db,
                          "SELECT (SELECT n FROM archive ORDER BY n LIMIT 1),"
@@ -29,6 +31,10 @@ void store_open(struct store *s, struct db *db)
     s->next = db_prepare(db, "SELECT received_ms FROM archive WHERE n > ?1"
                              " ORDER BY n LIMIT 1");
     s->purge = db_prepare(db, "DELETE FROM archive WHERE n <= ?1");
+    s->head = db_prepare(db, "INSERT INTO heads (n, last_n, headers)"
+                             " VALUES (?1, ?2, ?3)");
+    s->head_purge = db_prepare(
+        db, "DELETE FROM heads WHERE n <= ?1 AND last_n <= ?1");
     s->reject = db_prepare(
         db,
         "INSERT OR REPLACE INTO rejects (source, slot, n, at_ms, status,"
@@ -77,8 +83,18 @@ void store_insert(struct store *s, const struct archive_row *row)
     bind_i64(s->insert, 6, row->secret);
     bind_blob(s->insert, 7, row->headers);
     bind_blob(s->insert, 8, row->body);
+    bind_i64(s->insert, 9, row->head);
     db_run(s->db, s->insert);
     store_ids_add(&s->ids, row->event_id, row->n);
+}
+
+void store_head(struct store *s, int64_t n, int64_t last_n,
+                struct bytes headers)
+{
+    bind_i64(s->head, 1, n);
+    bind_i64(s->head, 2, last_n);
+    bind_blob(s->head, 3, headers);
+    db_run(s->db, s->head);
 }
 
 int64_t store_received_after(struct store *s, int64_t n)
@@ -166,6 +182,8 @@ int64_t store_purge(struct store *s, int64_t most_n, int64_t handed_n,
     store_ids_cut(&s->ids, upto);
     bind_i64(s->purge, 1, upto);
     db_run(s->db, s->purge);
+    bind_i64(s->head_purge, 1, upto);
+    db_run(s->db, s->head_purge);
     store_replays_cut(&s->replays, upto);
     return db_full(s->db) ? 0 : upto;
 }

@@ -12,7 +12,8 @@
 #include "wire.h"
 
 extern const char ingress_store_sql[], ingress_rejects_sql[],
-    ingress_reject_bodies_sql[], ingress_reject_deliveries_sql[];
+    ingress_reject_bodies_sql[], ingress_reject_deliveries_sql[],
+    ingress_heads_sql[], ingress_heads_sql[];
 
 enum {
     REJECTS_KEPT = 1000,  /* of each source */
@@ -22,6 +23,7 @@ enum {
 struct store {
     struct db *db;
     stmt *insert, *load, *find, *ends, *oldest, *ages, *next, *purge;
+    stmt *head, *head_purge;
     stmt *reject, *reject_last, *reject_at, *reject_find;
     stmt *rejects, *rejects_of, *rejects_by;
     stmt *body_put, *body_get, *body_drop, *body_first_of, *body_first, *bodies;
@@ -34,6 +36,8 @@ struct archive_row {
     const char *event_id, *source, *remote;
     int secret;
     struct bytes headers, body;
+    int64_t
+        head; /* written: its headers are those of store_head(); 0: its own */
 };
 
 void store_open(struct store *s, struct db *db);
@@ -44,6 +48,9 @@ void store_undo(struct store *s);
  * before it: that makes it unique, no index does. One made from a key must not be
  * there yet. */
 void store_insert(struct store *s, const struct archive_row *row);
+/* The head of rows n to last_n, which came in one request. */
+void store_head(struct store *s, int64_t n, int64_t last_n,
+                struct bytes headers);
 /* When the first row behind this one was received; 0: there is none. */
 int64_t store_received_after(struct store *s, int64_t n);
 /* The number of this event's row; 0: there is none. */

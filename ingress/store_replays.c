@@ -32,7 +32,8 @@ void store_replays_open(struct store_replays *s, struct db *db)
     s->page = db_prepare(db, "SELECT n, received_ms, event_id, source"
                              " FROM archive WHERE n > ?1 ORDER BY n");
     s->newest = db_prepare(db, "SELECT n, received_ms, event_id, source,"
-                               " headers, body FROM archive WHERE n <= ?1"
+                               " " ARCHIVE_HEADERS
+                               ", body FROM archive WHERE n <= ?1"
                                " ORDER BY n DESC");
 }
 

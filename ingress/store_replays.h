@@ -6,6 +6,11 @@
 #include "db.h"
 #include "wire.h"
 
+/* A row's headers, wherever they are (heads.sql). */
+#define ARCHIVE_HEADERS                                                   \
+    "CASE WHEN head = 0 THEN headers ELSE (SELECT h.headers FROM heads h" \
+    " WHERE h.n = archive.head) END"
+
 extern const char ingress_replays_sql[];
 
 struct store_replays {

@@ -66,8 +66,11 @@ const struct conf_section settings_producer_section = {
             {.name = "rate_limit",
              .type = &settings_as_rate,
              AT(producer, rate_limit),
-             .help = "how many requests each ingress takes, in bursts of that "
-                     "many at most; the rest is answered with 429"},
+             .help = "how many events each ingress takes, in bursts of that "
+                     "many at most. A request over the limit gets 429 and "
+                     "`Retry-After`; a batch that does not fit is refused as a "
+                     "whole, and one of more events than the limit is taken "
+                     "only when nothing of it is used up"},
             {0},
         },
 };

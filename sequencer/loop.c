@@ -373,6 +373,7 @@ void loop_undo(void *self)
     struct sequencer *q = self;
 
     workspaces_clear(&q->workspaces);
+    store_bodies_undo(q->store);
     q->next_place = q->saved_place = store_meta(q->store, "next_place") + 1;
     keys_undo(q->keys);
     doors_undo(q->doors);

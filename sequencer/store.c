@@ -11,7 +11,7 @@ extern const char sequencer_store_sql[], sequencer_parts_sql[],
     sequencer_transitions_sql[], sequencer_letters_sql[],
     sequencer_health_sql[], sequencer_guard_sql[], sequencer_delivery_ids_sql[],
     sequencer_reopened_sql[], sequencer_workspace_lanes_sql[],
-    sequencer_signed_sql[];
+    sequencer_signed_sql[], sequencer_heads_sql[];
 
 static const char *const steps[] = {
     sequencer_store_sql,    proto_hop_sql,
@@ -22,7 +22,7 @@ static const char *const steps[] = {
     sequencer_letters_sql,  sequencer_health_sql,
     sequencer_guard_sql,    sequencer_delivery_ids_sql,
     sequencer_reopened_sql, sequencer_workspace_lanes_sql,
-    sequencer_signed_sql};
+    sequencer_signed_sql,   sequencer_heads_sql};
 const struct db_schema sequencer_schema = {
     .steps = steps, .count = COUNT_OF(steps), .table = "workspaces"};
 
@@ -67,7 +67,6 @@ static const struct db_statement statements[] = {
      "= events.n) OR EXISTS (SELECT 1 FROM agains a WHERE a.event = events.n) "
      "FROM events WHERE n > ? ORDER BY n LIMIT ?"},
     {AT(purge_event), "DELETE FROM events WHERE n = ?"},
-    {AT(purge_body), "DELETE FROM bodies WHERE event = ?"},
     {AT(purge_part), "DELETE FROM parts WHERE event = ?"},
     {AT(purge_digest), "DELETE FROM event_digests WHERE event = ?"},
     {AT(purge_transition), "DELETE FROM transitions WHERE event = ?"},
@@ -82,6 +81,7 @@ struct store *store_open(struct db *db)
     s->db = db;
     db_prepare_all(db, s, statements, COUNT_OF(statements));
     store_prepare_events(s);
+    store_prepare_bodies(s);
     store_prepare_deliveries(s);
     store_prepare_letters(s);
     return s;
@@ -89,6 +89,7 @@ struct store *store_open(struct db *db)
 
 void store_close(struct store *s)
 {
+    store_close_bodies(s);
     free(s);
 }
 
@@ -249,14 +250,15 @@ void store_deliverer_set(struct store *s, const char *name, uint64_t id)
 
 static void forget_event(struct store *s, int64_t n)
 {
-    stmt *const all[] = {
-        s->purge_deliveries, s->purge_attempts,   s->purge_body, s->purge_part,
-        s->purge_digest,     s->purge_transition, s->purge_event};
+    stmt *const all[] = {s->purge_deliveries, s->purge_attempts,
+                         s->purge_part,       s->purge_digest,
+                         s->purge_transition, s->purge_event};
 
     for (size_t i = 0; i < COUNT_OF(all); i++) {
         bind_i64(all[i], 1, n);
         db_run(s->db, all[i]);
     }
+    store_body_drop(s, n);
 }
 
 /* Rows stand in the order of taking, so behind a young one all are. But not behind

@@ -62,6 +62,8 @@ bool store_body(struct store *s, int64_t event, struct bytes *headers,
                 struct bytes *body);
 void store_body_done(struct store *s);
 void store_body_drop(struct store *s, int64_t event);
+/* After a rolled back turn. */
+void store_bodies_undo(struct store *s);
 
 /* What an event with an idempotency key says (published_digest()). */
 void store_digest_add(struct store *s, int64_t event, struct bytes digest);

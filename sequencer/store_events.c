@@ -1,4 +1,4 @@
-/* Events, their bodies, and which requests they came in. */
+/* Events, and which requests they came in. */
 #include "store_inside.h"
 #include <stddef.h>
 #include <string.h>
@@ -35,10 +35,6 @@ static const struct db_statement statements[] = {
      "ifnull(min(status = 4 AND reason = 'expired'), 0) "
      "FROM deliveries WHERE event = ?"},
     {AT(event_end), "SELECT " END_OF_EVENT " FROM events WHERE n = ?"},
-    {AT(body_add),
-     "INSERT OR IGNORE INTO bodies(event, headers, body) VALUES(?, ?, ?)"},
-    {AT(body), "SELECT headers, body FROM bodies WHERE event = ?"},
-    {AT(body_drop), "DELETE FROM bodies WHERE event = ?"},
     {AT(digest_add), "INSERT OR REPLACE INTO event_digests VALUES(?, ?)"},
     {AT(digest), "SELECT digest FROM event_digests WHERE event = ?"},
     {AT(transition_add),
@@ -200,37 +196,6 @@ int64_t store_event_n(struct store *s, struct bytes id)
 {
     bind_str(s->event_n, 1, id);
     return db_number(s->db, s->event_n, 0);
-}
-
-void store_body_add(struct store *s, int64_t event, struct bytes headers,
-                    struct bytes body)
-{
-    bind_i64(s->body_add, 1, event);
-    bind_blob(s->body_add, 2, headers);
-    bind_blob(s->body_add, 3, body);
-    db_run(s->db, s->body_add);
-}
-
-bool store_body(struct store *s, int64_t event, struct bytes *headers,
-                struct bytes *body)
-{
-    bind_i64(s->body, 1, event);
-    if (!db_step(s->db, s->body))
-        return false;
-    *headers = col_blob(s->body, 0);
-    *body = col_blob(s->body, 1);
-    return true;
-}
-
-void store_body_done(struct store *s)
-{
-    db_done(s->body);
-}
-
-void store_body_drop(struct store *s, int64_t event)
-{
-    bind_i64(s->body_drop, 1, event);
-    db_run(s->db, s->body_drop);
 }
 
 bool store_event_ended(struct store *s, int64_t event)

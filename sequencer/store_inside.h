@@ -11,12 +11,15 @@ struct store {
     stmt *meta, *meta_set, *workspace, *workspace_set;
     stmt *endpoints, *endpoint_add, *endpoint_set, *endpoint_state,
         *endpoints_forget, *deliverers, *deliverer_set;
-    stmt *purge_look, *purge_event, *purge_body, *purge_part, *purge_digest,
+    stmt *purge_look, *purge_event, *purge_part, *purge_digest,
         *purge_transition, *purge_deliveries, *purge_attempts;
     /* store_events.c */
     stmt *last_event, *event_add, *event_set, *event, *event_by_id, *event_n,
         *event_ended, *event_end, *event_totals;
-    stmt *body_add, *body, *body_drop;
+    /* store_bodies.c; the headers that were added last, and their row of heads */
+    stmt *body_add, *body, *body_drop, *head_add, *head_drop;
+    struct buf last_head;
+    int64_t last_head_id; /* 0: they have none */
     stmt *digest_add, *digest;
     stmt *transition_add, *transition;
     stmt *part_add, *part_of, *parts;
@@ -32,6 +35,8 @@ struct store {
 };
 
 void store_prepare_events(struct store *s);
+void store_prepare_bodies(struct store *s);
+void store_close_bodies(struct store *s);
 void store_prepare_deliveries(struct store *s);
 void store_prepare_letters(struct store *s);
 

@@ -217,7 +217,7 @@ class Rates(Door):
         answers = [rig.post(rig.plane_body()) for _ in range(5)]
         self.assertEqual([a[0] for a in answers], [200] * 3 + [429] * 2)
         self.assertEqual(answers[-1][2]["error"]["code"], "rate_limited")
-        self.assertEqual(answers[-1][1]["Retry-After"], "1")
+        self.assertIn(int(answers[-1][1]["Retry-After"]), range(1, 1201))
         self.assertEqual(rig.post(rig.plane_body(), source="other")[0], 200)
 
 

@@ -395,6 +395,56 @@ class Publishing(RigTest):
         self.assertIn("Retry-After", answers[-1][1])
         self.assertEqual(self.post(rig, EVENT, token="t0ken-of-crm")[0], 200)
 
+    def archived(self, rig):
+        return rig.rows("ingress", "SELECT count(*) AS n FROM archive")[0]["n"]
+
+    def test_a_batch_counts_as_its_events(self):
+        """It is taken as a whole or refused as a whole, and says when it fits."""
+        rig = self.pipeline(rate_limit="100/h")
+        rig.start("ingress")
+        self.assertEqual(self.batch(rig, [EVENT] * 60)[0], 200)
+        body = "\n".join(json.dumps(EVENT) for _ in range(60))
+        status, headers, text = self.post(rig, body, "/v1/events/batch")
+        self.assertEqual(status, 429, text)
+        # 20 of 60 do not fit; 36 s each.
+        self.assertIn(int(headers["Retry-After"]), range(600, 721))
+        self.assertEqual(json.loads(text)["error"]["code"], "rate_limited")
+        self.assertEqual(self.archived(rig), 60)
+        self.assertEqual(self.batch(rig, [EVENT] * 40)[0], 200)
+        self.assertEqual(self.post(rig, EVENT)[0], 429)
+
+    def test_a_batch_of_more_than_the_limit_is_taken_when_nothing_is_used_up(self):
+        rig = self.pipeline(rate_limit="100/h")
+        rig.start("ingress")
+        self.assertEqual(self.batch(rig, [EVENT] * 300)[0], 200)
+        status, headers, _ = self.post(rig, EVENT)
+        self.assertEqual(status, 429)
+        self.assertGreater(int(headers["Retry-After"]), 3600)
+
+    def bytes_of(self, rig, process):
+        return sum(path.stat().st_size for path in
+                   rig.state_dir.glob(f"{process}.db*"))
+
+    def test_the_head_of_a_batch_is_stored_once(self):
+        """Not with each of its lines: 1000 lines of 100 bytes below 12 KiB."""
+        rig = self.pipeline()
+        rig.start()
+        head = {f"X_Head_{i}": "h" * 1000 for i in range(12)}
+        body = "\n".join(json.dumps({**EVENT, "data": i}) for i in range(1000))
+        before = {p: self.bytes_of(rig, p) for p in ("ingress", "sequencer")}
+        status, _, text = self.post(rig, body, "/v1/events/batch", **head)
+        self.assertEqual(status, 200, text)
+        ids = [json.loads(line)["id"] for line in text.splitlines()]
+        rig.settle()
+        for process, were in before.items():
+            self.assertLess(self.bytes_of(rig, process) - were, 6 << 20, process)
+        rig.kill("ingress")
+        rig.start()
+        for event in (ids[0], ids[500], ids[-1]):
+            shown = json.dumps(rig.cli("show", event, "--json")[0])
+            self.assertIn("h" * 1000, shown)
+            self.assertIn("X-Head-11", shown)
+
 
 if __name__ == "__main__":
     main()

@@ -58,6 +58,44 @@ static void only_trusted_proxies_are_believed(void **state)
     expect_remote("10.0.0.1", "[2001:db8::1]:443", NULL, "2001:db8::1");
 }
 
+static bool goes(struct bucket *b, const struct rate *rate, int64_t count,
+                 int64_t us)
+{
+    if (door_wait_us(b, rate, count, us))
+        return false;
+    door_count(b, rate, count, us);
+    return true;
+}
+
+static void a_batch_counts_as_its_events(void **state)
+{
+    const struct rate rate = {10, 1000};
+    struct bucket b = {0};
+    int64_t us = 1000000000;
+
+    (void)state;
+    assert_true(goes(&b, &rate, 6, us));
+    assert_int_equal(door_wait_us(&b, &rate, 6, us), 200000);
+    assert_true(goes(&b, &rate, 4, us));
+    assert_int_equal(door_wait_us(&b, &rate, 1, us), 100000);
+    assert_true(goes(&b, &rate, 6, us + 600000));
+}
+
+/* It would never fit: it goes when nothing is used up, and is paid for after. */
+static void more_than_the_rate_go_at_its_full_measure(void **state)
+{
+    const struct rate rate = {10, 1000};
+    struct bucket b = {0};
+    int64_t us = 1000000000;
+
+    (void)state;
+    assert_true(goes(&b, &rate, 1, us));
+    assert_int_equal(door_wait_us(&b, &rate, 50, us), 100000);
+    assert_true(goes(&b, &rate, 50, us + 100000));
+    assert_int_equal(door_wait_us(&b, &rate, 1, us + 100000), 4100000);
+    assert_int_equal(door_wait_us(&b, &rate, 50, us + 100000), 5000000);
+}
+
 static void a_burst_has_as_many_as_the_rate_names(void **state)
 {
     const struct rate rate = {5, 1000};
@@ -66,14 +104,14 @@ static void a_burst_has_as_many_as_the_rate_names(void **state)
 
     (void)state;
     for (int i = 0; i < 5; i++)
-        assert_true(door_within(&b, &rate, us));
-    assert_false(door_within(&b, &rate, us));
-    assert_false(door_within(&b, &rate, us + 199999));
-    assert_true(door_within(&b, &rate, us + 200000));
-    assert_false(door_within(&b, &rate, us + 200001));
+        assert_true(goes(&b, &rate, 1, us));
+    assert_false(goes(&b, &rate, 1, us));
+    assert_false(goes(&b, &rate, 1, us + 199999));
+    assert_true(goes(&b, &rate, 1, us + 200000));
+    assert_false(goes(&b, &rate, 1, us + 200001));
     for (int i = 0; i < 5; i++)
-        assert_true(door_within(&b, &rate, us + 10 * 1000000));
-    assert_false(door_within(&b, &rate, us + 10 * 1000000));
+        assert_true(goes(&b, &rate, 1, us + 10 * 1000000));
+    assert_false(goes(&b, &rate, 1, us + 10 * 1000000));
 }
 
 static void a_batch_is_judged_line_by_line(void **state)
@@ -130,6 +168,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(only_trusted_proxies_are_believed),
         cmocka_unit_test(a_burst_has_as_many_as_the_rate_names),
+        cmocka_unit_test(a_batch_counts_as_its_events),
+        cmocka_unit_test(more_than_the_rate_go_at_its_full_measure),
         cmocka_unit_test(a_batch_is_judged_line_by_line),
         cmocka_unit_test(a_batch_has_a_bound),
     };
