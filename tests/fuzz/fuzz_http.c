@@ -92,6 +92,17 @@ static void run(void)
     http_run(http, now_ms(), mono_ms());
 }
 
+/* libFuzzer's alarm may interrupt it; it goes on, and is asked again. */
+static bool reach(int fd, const struct sockaddr_in *to)
+{
+    while (connect(fd, (const void *)to, sizeof *to) != 0)
+        if (errno == EISCONN)
+            return true;
+        else if (errno != EINTR && errno != EALREADY)
+            return false;
+    return true;
+}
+
 /* true: the server has closed. */
 static bool read_all(int fd, struct buf *got)
 {
@@ -120,7 +131,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     to.sin_port = htons((uint16_t)port);
     buf_init(&got, 1 << 20);
     fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    fuzz_check(fd >= 0 && connect(fd, (void *)&to, sizeof to) == 0);
+    fuzz_check(fd >= 0 && reach(fd, &to));
     taken = answered_taken = 0;
     for (size_t i = 1; i <= pieces && !closed; i++) {
         size_t until = in.n * i / pieces;
