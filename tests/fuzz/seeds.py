@@ -56,6 +56,18 @@ def requests():
     yield b'\0POST http://x/in/s HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n'
 
 
+def monitors():
+    greeting = b'\xff' + bytes(8) + b'\x7f\x03\x00NULL' + bytes(48)
+    ready = b'\x04\x19\x05READY\x0bSocket-Type\0\0\0\x03SUB'
+    talk = (b'\0\x01\x01\0\x04\x01\x87ab\0\x04\0\x87ab'
+            b'\x04\x09\x04PING\0\0hi\x02\0\0\0\0\0\0\0\x01\x01')
+    for pieces in range(4):
+        yield bytes([pieces]) + greeting + ready + talk
+        yield bytes([4 | pieces]) + talk
+    yield b'\4' + b'\0\x05\x01abcd' * 20
+    yield b'\0' + greeting + ready.replace(b'SUB', b'REQ')
+
+
 def metrics():
     frame = {'v': 1, 'process': 'deliverer-1', 'kind': 'deliverer', 'run': 7,
              'started_ms': 1_700_000_000_000, 'time_ms': 1_700_000_001_000,
@@ -94,6 +106,7 @@ def configurations():
 SEEDS = {
     'wire': golden,
     'metrics': metrics,
+    'monitors': monitors,
     'json': bodies,
     'expressions': expressions,
     'forms': lambda: (b'a\0a=1&b=2&a=%41+%zz&payload=%7b%7d', b'\0', b'x\0x',
