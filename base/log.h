@@ -39,6 +39,11 @@ struct log_field {
 #define LI(k, v)         \
     ((struct log_field){ \
         .key = (k), .kind = LOG_NUMBER, .number = (long long)(v)})
+/* A number, left out when it is 0: there is none. */
+#define LN(k, v)                                             \
+    ((struct log_field){.key = (k),                          \
+                        .kind = (v) ? LOG_NUMBER : LOG_TEXT, \
+                        .number = (long long)(v)})
 #define LT(k, wall_ms)   \
     ((struct log_field){ \
         .key = (k), .kind = LOG_TIME, .number = (long long)(wall_ms)})

@@ -63,7 +63,8 @@ static void on_held(struct endpoint *e)
               "an endpoint that worked refuses every event: its deliveries are "
               "held back, and one at a time is sent until one is accepted",
               LS("endpoint", grants_of(e)->name),
-              LI("status", e->gate.hold.status), LI("refusals", HOLD_REFUSALS));
+              LN("http_status", e->gate.hold.status),
+              LI("refusals", HOLD_REFUSALS));
 }
 
 /* All that was parked until now is due. */

@@ -312,8 +312,8 @@ static void log_outcome(const struct flight *f)
     log_write(
         level, f->task->event_id, outcome_name(f->outcome),
         LOG_FIELDS(LS("endpoint", f->task->grant->name),
-                   LI("attempt", f->attempts),
-                   LI("http_status", f->answer.answered ? f->answer.status : 0),
+                   LN("attempt", f->expired ? 0 : f->attempts),
+                   LN("http_status", f->answer.answered ? f->answer.status : 0),
                    LI("duration_ms", f->duration_ms), LO("reason", f->reason),
                    LO("error", f->error), LT("next_attempt_at", f->next_ms)));
 }

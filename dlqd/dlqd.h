@@ -25,6 +25,8 @@ struct dlqd {
     /* As of the last commit; a turn that was taken back returns to it. */
     int64_t committed[M_COUNT];
     int64_t purge_due_ms; /* mono */
+    /* Wall: deaths from before come again and are not counted (counted.sql); 0. */
+    int64_t counted_since_ms;
 };
 
 /* In the hop's log: ref is a row of `requeues`, `decisions` or `redirects`. */

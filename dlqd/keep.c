@@ -81,7 +81,6 @@ static void keep_new(struct dlqd *d, const char *from,
     store_history_add(&d->store, n, now, NULL,
                       states_name(&letter_states, LETTER_DEAD), what);
     d->metrics[M_LETTERS + LETTER_DEAD]++;
-    d->metrics[M_MOVED + LETTER_DEAD]++;
     log_info(event, "a dead letter is kept", LS("dead_letter", id),
              LS("summary", what));
     free(event);
@@ -108,6 +107,15 @@ static void keep_again(struct dlqd *d, struct letter *l,
              LS("summary", what));
 }
 
+/* What comes again after a restore is no growth. A time that is still to come was
+ * taken from a clock that was ahead. */
+static void count_death(struct dlqd *d, const struct wire_dead *m)
+{
+    if (m->dead_ms >= d->counted_since_ms ||
+        d->counted_since_ms > d->daemon.loop.now_ms)
+        d->metrics[M_MOVED + LETTER_DEAD]++;
+}
+
 static void on_dead(struct dlqd *d, const char *from, const struct wire_dead *m)
 {
     struct letter l = {0};
@@ -117,9 +125,12 @@ static void on_dead(struct dlqd *d, const char *from, const struct wire_dead *m)
     switch (letter_died(have ? &l : NULL, m->life, m->dead_ms)) {
     case LETTER_NEW:
         keep_new(d, from, m, what);
+        count_death(d, m);
         break;
     case LETTER_MOVES:
         keep_again(d, &l, m, what);
+        d->metrics[M_MOVED + LETTER_DEAD]--; /* counted by the move */
+        count_death(d, m);
         break;
     case LETTER_REPEATED:
     case LETTER_UNKNOWN:

@@ -31,7 +31,10 @@ const struct metric dlqd_metrics[] = {
                                     METRIC_COUNTER, "letters",
                                     "discarded by an operator"},
     [M_MOVED + LETTER_DEAD] = {"grapnel_dlqd_received_total", METRIC_COUNTER,
-                               "letters", "deaths, each life's"},
+                               "letters",
+                               "deaths, each generation's; not those from "
+                               "before a restore or the loss of the database, "
+                               "which come again"},
     [M_MOVED + LETTER_REQUEUED] = {"grapnel_dlqd_requeued_total",
                                    METRIC_COUNTER, "letters",
                                    "requeued by an operator"},

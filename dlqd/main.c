@@ -1,9 +1,11 @@
+#include "clock.h"
 #include "dlqd.h"
 #include "keep.h"
 #include "requeue.h"
 #include <string.h>
 
-extern const char dlqd_store_sql[], dlqd_redirects_sql[], dlqd_again_sql[];
+extern const char dlqd_store_sql[], dlqd_redirects_sql[], dlqd_again_sql[],
+    dlqd_counted_sql[];
 
 static void open_dlqd(void *self)
 {
@@ -12,6 +14,15 @@ static void open_dlqd(void *self)
     store_open(&d->store, d->daemon.db);
     store_count(&d->store, &d->metrics[M_LETTERS]);
     memcpy(d->committed, d->metrics, sizeof d->committed);
+    d->counted_since_ms = store_counted_since(&d->store);
+}
+
+static void restored(void *self)
+{
+    struct dlqd *d = self;
+
+    d->counted_since_ms = now_ms();
+    store_counted_since_set(&d->store, d->counted_since_ms);
 }
 
 static void reload(void *self, struct settings *fresh)
@@ -41,7 +52,8 @@ int main(int argc, char **argv)
 {
     static struct dlqd d;
     static const char *const steps[] = {dlqd_store_sql, proto_hop_sql,
-                                        dlqd_redirects_sql, dlqd_again_sql};
+                                        dlqd_redirects_sql, dlqd_again_sql,
+                                        dlqd_counted_sql};
     static const struct db_schema schema = {
         .steps = steps, .count = COUNT_OF(steps), .table = "contents"};
     static const struct hop_ops hop = {.apply = keep_apply,
@@ -58,6 +70,7 @@ int main(int argc, char **argv)
         .metric_values = d.metrics,
         .self = &d,
         .open = open_dlqd,
+        .restored = restored,
         .work = dlqd_work,
         .tell = dlqd_tell,
         .undo = dlqd_undo,

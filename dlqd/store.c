@@ -75,6 +75,8 @@ static const struct db_statement statements[] = {
     {AT(drop_content), "DELETE FROM contents WHERE letter = ?1"},
     {AT(drop_history), "DELETE FROM history WHERE letter = ?1"},
     {AT(count), "SELECT state, sum(count) FROM tallies GROUP BY state"},
+    {AT(counted), "SELECT since_ms FROM counted WHERE one = 1"},
+    {AT(counted_set), "UPDATE counted SET since_ms = ?1 WHERE one = 1"},
 };
 
 void store_open(struct store *s, struct db *db)
@@ -82,6 +84,17 @@ void store_open(struct store *s, struct db *db)
     s->db = db;
     db_prepare_all(db, s, statements, COUNT_OF(statements));
     store_prepare_outgoing(s);
+}
+
+int64_t store_counted_since(struct store *s)
+{
+    return db_number(s->db, s->counted, 0);
+}
+
+void store_counted_since_set(struct store *s, int64_t ms)
+{
+    bind_i64(s->counted_set, 1, ms);
+    db_run(s->db, s->counted_set);
 }
 
 /* ---- letters ---- */

@@ -21,12 +21,16 @@ struct store {
     stmt *scan_state, *scan_all, *scan_oldest, *tallies;
     stmt *scanning; /* the one of both that is being walked */
     stmt *old, *ahead, *count_old, *drop_letter, *drop_content, *drop_history;
-    stmt *count;
+    stmt *count, *counted, *counted_set;
     stmt *redirect_add, *redirects, *redirect_get, *redirect_at,
         *redirects_again, *redirects_forget;
 };
 
 void store_open(struct store *s, struct db *db);
+
+/* counted.sql; wall ms. */
+int64_t store_counted_since(struct store *s);
+void store_counted_since_set(struct store *s, int64_t ms);
 
 /* false: there is none. Else `l` is filled, for letter_fini(). */
 bool store_find(struct store *s, struct bytes id, struct letter *l);

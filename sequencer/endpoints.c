@@ -158,7 +158,7 @@ void endpoint_note_hold(struct sequencer *q, struct endpoint *e,
     log_error(NULL,
               "an endpoint that worked refuses every event: its deliveries "
               "are held back",
-              LS("endpoint", e->name), LI("status", e->held_status));
+              LS("endpoint", e->name), LN("http_status", e->held_status));
 }
 
 static void stop_trying(struct sequencer *q, struct endpoint *e,

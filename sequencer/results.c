@@ -131,7 +131,7 @@ static void on_parked(struct sequencer *q, struct coming *c)
     move(c, DELIVERY_RETRYING);
     q->metrics[METRIC_RETRIES]++;
     log_info(c->id, "retrying", LS("endpoint", c->e->name),
-             LI("attempts", c->d.attempts), LI("http_status", c->d.http_status),
+             LI("attempts", c->d.attempts), LN("http_status", c->d.http_status),
              LO("error", c->error), LT("next_attempt_at", c->d.next_ms));
 }
 
@@ -146,7 +146,7 @@ static void on_dead(struct sequencer *q, struct coming *c)
     move(c, DELIVERY_DEAD);
     q->metrics[METRIC_DEAD]++;
     log_warn(c->id, "dead", LS("endpoint", c->e->name), LS("reason", c->reason),
-             LI("attempts", c->d.attempts), LI("http_status", c->d.http_status),
+             LI("attempts", c->d.attempts), LN("http_status", c->d.http_status),
              LO("error", c->error));
     lanes_halt(q, c->e, c->id, &c->d);
     if (strcmp(c->reason, "endpoint_gone") == 0)

@@ -195,6 +195,33 @@ class Alerts(RigTest):
         self.assertEqual(len(told), 1)
         self.assertIn(told[0], events)
 
+    def test_dead_letters_that_come_again_are_no_growth(self):
+        """To a dlqd that was restored, and to one that has lost its database."""
+        rig = self.with_alerts([{"name": "growth", "when": "dead_letter_growth",
+                                 "above": 4, "window": "1h"}])
+        copy = rig.folder / "copy"
+        self.assertEqual(rig.cli("backup", str(copy))[1], 0)
+        self.kill_events(rig, 3)
+        for restored in True, False:
+            with self.subTest(restored=restored):
+                rig["dlqd"].stop()
+                if restored:
+                    self.assertEqual(
+                        rig.cli_text("restore", str(copy), "dlqd").returncode, 0)
+                else:
+                    for path in rig.state_dir.glob("dlqd.db*"):
+                        path.unlink()
+                dead = len(rig.rows("sequencer", "SELECT 1 FROM letters"))
+                rig["dlqd"].start()
+                wait_for(lambda: rig.ask("dlqd", "dlq_stats")["dead"] == dead,
+                         what=f"{dead} dead letters to come again")
+                rig.accept()
+                wait_for(lambda: rig.ask("dlqd", "dlq_stats")["dead"] == dead + 1)
+                numbers = rig.ask("dlqd", "status")["metrics"]
+                self.assertEqual(numbers["grapnel_dlqd_received_total"], 1)
+        self.settle(rig)
+        self.assertEqual(rig.cli("alerts")[0], [])
+
     def test_a_rule_is_named_and_its_value_is_the_present_one(self):
         rig = self.with_alerts(
             [{"name": "dlq-more", "when": "dead_letters", "above": 0},

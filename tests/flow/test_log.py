@@ -29,6 +29,35 @@ def lines(daemon, event):
 class Log(RigTest):
     STRIPE = {"name": "stripe", "provider": "stripe", "secrets": ["shh"]}
 
+    def test_what_there_was_not_is_left_out(self):
+        """No status where nobody responded, no attempt where none was made."""
+        rig = self.rig({"producers": [{"name": "shop", "tokens": ["t0p"]}],
+                        "retry_policies": [{
+                            "name": "default", "backoff": "fixed",
+                            "first_wait": "20ms", "jitter": "none",
+                            "max_attempts": 2}]}).start()
+        rig.receiver.rules({"path": "/crm", "answers": [{"action": "reset"}]})
+        event = rig.accept()
+        wait_for(lambda: "finished" in lines(rig["sequencer"], event))
+        rig.cli("endpoints", "pause", "crm")
+        status, _, answer = rig.post(
+            json.dumps({"type": "a", "workspace": "w", "data": {},
+                        "expires_in": "1ms"}).encode(), path="/v1/events",
+            headers={"Authorization": "Bearer t0p"})
+        self.assertIn(status, (200, 202), answer)
+        rig.cli("endpoints", "resume", "crm")
+        late = answer["id"]
+        wait_for(lambda: "finished" in lines(rig["sequencer"], late))
+        self.assertEqual(lines(rig["deliverer-1"], late)["dead"]["reason"],
+                         "expired")
+        for process in rig["sequencer"], rig["deliverer-1"]:
+            for event_id in event, late:
+                for what, fields in lines(process, event_id).items():
+                    with self.subTest((process.name, what)):
+                        self.assertNotIn("http_status", fields)
+                        self.assertNotEqual(fields.get("attempt"), "0")
+        self.assertEqual(lines(rig["deliverer-1"], event)["dead"]["attempt"], "2")
+
     def test_a_line_when_it_is_accepted_and_one_when_it_has_finished(self):
         rig = self.rig()
         rig.config["sources"].append(self.STRIPE)
