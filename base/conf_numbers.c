@@ -37,7 +37,7 @@ static gr_rc parse_digits(const char *text, int64_t *n, const char **end,
     char *behind;
 
     if (!isdigit((unsigned char)*text)) {
-        *why = *text == '-' ? "must not be negative" : "is no number";
+        *why = *text == '-' ? "must not be negative" : "is not a number";
         return GR_REFUSE;
     }
     if (text[0] == '0' && isdigit((unsigned char)text[1])) {
@@ -95,7 +95,7 @@ gr_rc conf_parse_size(const char *text, int64_t *bytes, const char **why)
 gr_rc conf_parse_int(const char *text, int64_t *n, const char **why)
 {
     return parse_units(text, no_units, "has other text behind the number",
-                       "is no number", n, why);
+                       "is not a number", n, why);
 }
 
 static void put_units(struct buf *out, const struct unit *units, int64_t n)
@@ -286,7 +286,7 @@ static void read_number(const struct conf_value *v, const struct conf_key *k,
     if (is_quoted(v))
         conf_error(v, "a number is meant, not a text: without quotes");
     else if (!is_decimal(text))
-        conf_error(v, "\"%.60s\" is no number like 2 or 1.5", text);
+        conf_error(v, "\"%.60s\" is not a number like 2 or 1.5", text);
     else if (n < (double)k->min / 100)
         conf_error(v, "must be at least %g", (double)k->min / 100);
     else if (k->max && n > (double)k->max / 100)

@@ -72,7 +72,7 @@ static int escaped_unit(const char *p, size_t n)
 }
 
 /* Writes U+FFFD over each half of a pair; how many there were. A backslash stands
- * only in strings, or the text is no JSON anyway. */
+ * only in strings, or the text is not JSON anyway. */
 static size_t mend(char *p, size_t n)
 {
     size_t mended = 0, step;

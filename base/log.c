@@ -343,7 +343,7 @@ static void to_errors(const struct buf *b)
     failed(errno ? strerror(errno) : "the file took only a part of a line");
 }
 
-/* Nonblocking, so that a FIFO that nobody reads does not stop us. */
+/* Nonblocking, so that a FIFO without a reader does not stop the process. */
 static void open_errors(void)
 {
     int fd = open(errors.path ? errors.path : "/dev/null",

@@ -7,7 +7,7 @@
  *
  * Levels say what happens next: debug and info, nothing; warn, the peer or the
  * data is bad and we go on; error, we cannot keep a promise and die (die()).
- * A log pipe that nobody reads never blocks us: lines are dropped and counted.
+ * A log pipe without a reader never blocks the process: lines are dropped and counted.
  *
  * Lines that name an event come as fast as events do. So each process writes at
  * most LOG_EVENT_LINES of them a second at debug and info, as many warnings, and
@@ -55,7 +55,7 @@ void log_set(enum log_level least, bool json);
 /* Write warnings and errors to this file as well (append; made 0600 by our
  * umask). NULL: no longer. Opens the file anew when it is the same, for
  * logrotate. A file that cannot be opened or written is reported once on
- * standard error, and tried again every ten seconds; the process goes on. Lines
+ * standard error, and the file is tried again every ten seconds. Lines
  * that did not reach the file are on standard error. */
 void log_errors_to(const char *path);
 /* Call about once a turn: begins a new second for lines about events. */

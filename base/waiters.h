@@ -28,11 +28,11 @@ void waiters_begin(struct waiters *all, struct waiter *w, int64_t mono_ms);
 void waiters_end(struct waiters *all, struct waiter *w);
 
 /* The first one that has waited for `limit_ms`; NULL: there is not one, and
- * *left_ms is when the next one will have (-1: nobody waits). */
+ * *left_ms is when the next one will have (-1: none waits). */
 struct waiter *waiters_overdue(const struct waiters *all, int64_t mono_ms,
                                int64_t limit_ms, int *left_ms);
 /* `open` of at most `most` connections are open: the one to close for the next
- * one that comes; NULL: there is enough room, or nobody waits. */
+ * one that comes; NULL: there is enough room, or none waits. */
 struct waiter *waiters_crowded(const struct waiters *all, int64_t open,
                                int64_t most);
 

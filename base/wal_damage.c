@@ -84,7 +84,7 @@ static bool read_frame(struct log_reader *r)
     return fread(r->frame, FRAME_HEADER_BYTES + r->page_bytes, 1, r->file) == 1;
 }
 
-/* With the checksum that stands in the frame before this one. */
+/* With the checksum in the frame before this one. */
 static bool is_valid(const struct log_reader *r, struct sums before)
 {
     struct sums s = add(before, r->frame, 8, r->big_endian);

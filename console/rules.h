@@ -36,7 +36,7 @@ enum life_change rule_step(const struct alert_rule *rule, struct life *life,
                            enum verdict verdict, int64_t now_ms);
 
 /* "endpoint crm: 37 % is above 5 % (failed attempts of all attempts within 5m)";
- * one that does not hold any more: "… 1.4 % is no longer above 5 % …". `fact`
+ * one that has ended: "… 1.4 % is no longer above 5 % …". `fact`
  * NULL: its subject is no longer there. */
 void rule_summary(const struct alert_rule *rule, const char *subject,
                   const struct fact *fact, bool holds, struct buf *out);

@@ -1,4 +1,4 @@
-/* accepted: events that the door has taken and the sequencer has not: they have no
+/* accepted: events that ingress has stored and the sequencer has not: they have no
  * type and no workspace yet, so only the doors can tell of them. */
 #include "accepted.h"
 #include "ask.h"
@@ -19,7 +19,7 @@ static json_t *event_json(const json_t *entry)
         "accepted", "reason", "duplicate_of", "late", false, "gap");
 }
 
-/* All pages of one door, oldest first; of `out` only the newest `most` are
+/* All pages of one ingress, oldest first; of `out` only the newest `most` are
  * kept. */
 static int gather(struct ctl *c, const char *door, json_t *args, size_t most,
                   json_t *out)
@@ -50,7 +50,7 @@ static int gather(struct ctl *c, const char *door, json_t *args, size_t most,
     return 0;
 }
 
-/* What the sequencer has by now, though the door has not heard so. */
+/* What the sequencer has by now, though ingress does not know it yet. */
 static void leave_out_taken(struct ctl *c, json_t *events)
 {
     for (size_t at = json_array_size(events); at > 0;) {

@@ -237,7 +237,7 @@ int run_abandon(struct ctl *c)
            text_of(answer, "letter_id"));
     if (json_is_true(json_object_get(answer, "in_flight")))
         printf("An attempt may be under way and still reach the endpoint; if "
-               "it succeeds, the letter becomes recovered.\n");
+               "it succeeds, the dead letter becomes recovered.\n");
     json_decref(answer);
     return 0;
 }

@@ -92,7 +92,7 @@ int run_alerts_test(struct ctl *c)
             code = EXIT_REFUSED;
         if (!c->json)
             printf("%s  %s%s\n", text_of(r, "notifier"),
-                   ok ? "was told" : "was not told: ",
+                   ok ? "was notified" : "was not notified: ",
                    ok ? "" : text_of(r, "why"));
     }
     if (c->json)

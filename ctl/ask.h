@@ -27,7 +27,7 @@ void processes_fini(struct processes *p);
 bool process_listens(struct ctl *c, const char *process, char why[200]);
 
 /* Ask one; takes `args` over (may be NULL). Returns the answer for the caller
- * to free, or NULL: *unreachable says that nobody answered, else it refused,
+ * to free, or NULL: *unreachable says that it did not respond, else it refused,
  * and `why` says what. A process that isn't there costs no waiting. */
 json_t *ask(struct ctl *c, const char *process, const char *what, json_t *args,
             int timeout_ms, bool *unreachable, char why[200]);
@@ -51,7 +51,7 @@ int complain_away(struct ctl *c, const char *process, const char *why);
  * sentence. 0 when there is none. */
 int complain_all_away(struct ctl *c, const json_t *rows, const char *key);
 
-/* The order in which processes are told. Pure. */
+/* The order in which processes are listed. Pure. */
 int process_rank(const char *name);
 
 #endif

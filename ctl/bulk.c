@@ -1,4 +1,4 @@
-/* bulk: dlq retry, resolve and discard --all, and dlq stats. dlqd picks the letters
+/* bulk: dlq retry, resolve and discard --all, and dlq stats. dlqd picks the dead letters
  * and moves each page in one transaction; here are the rate and the progress. */
 #include "ask.h"
 #include "clock.h"
@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 enum {
-    RATE_DEFAULT = 100, /* letters a second */
+    RATE_DEFAULT = 100, /* dead letters a second */
     RATE_MOST = 100000,
     PAGES_PER_S = 5,
     PAGE_MOST = 500,
@@ -74,7 +74,8 @@ static bool put_args(struct bulk *b)
     if (!text || (conf_parse_int(text, &b->rate, &why) == GR_OK &&
                   b->rate >= 1 && b->rate <= RATE_MOST))
         return true;
-    complain(EXIT_USAGE, "--rate: a whole number of letters a second, 1 to %d",
+    complain(EXIT_USAGE,
+             "--rate: a whole number of dead letters a second, 1 to %d",
              RATE_MOST);
     return false;
 }

@@ -188,7 +188,7 @@ static json_t *published_json(const struct settings *s,
     return out;
 }
 
-/* ---- for people ---- */
+/* ---- text output ---- */
 
 static void print_dedupe(const json_t *event)
 {

@@ -62,13 +62,13 @@ const struct command ctl_commands[] = {
         .args = "SOURCE",
         .least = 1,
         .most = 1,
-        .summary = "post a correctly signed event to the door",
+        .summary = "post a correctly signed event to ingress",
         .help =
             "The secret is the source's first one in the configuration. "
             "Without --file the body looks\nlike one of the provider's, new "
             "each time. For a provider that signs by a private key\n"
-            "(Discord, SendGrid, PayPal …) a key of your own stands in; its "
-            "public half, which is\nprinted when it is made, must stand in "
+            "(Discord, SendGrid, PayPal …) it signs by a key of your own; the "
+            "public half, which is\nprinted when the key is made, must be in "
             "the source's secrets.",
         .examples = "  grapnel send plane\n"
                     "  grapnel send plane --type issue.created --workspace "
@@ -98,13 +98,13 @@ const struct command ctl_commands[] = {
         .args = "ID",
         .least = 1,
         .most = 1,
-        .summary = "an event's whole life, from every process",
+        .summary = "an event's whole history, from every process",
         .help =
             "ID is ours (evt_…), the provider's, of the event or of its "
-            "delivery, or a letter's (dlq_…).\nIf several events have that of "
-            "the provider's, they are listed (exit 1). Requests that\ningress "
-            "refused are listed, too. A process that can't be asked is named, "
-            "and what it\nsaw is missing.",
+            "delivery, or a dead letter's (dlq_…).\nIf several events have the "
+            "same provider id, they are listed (exit 1). Requests "
+            "that\ningress refused are listed, too. A process that can't be "
+            "asked is named, and its part\nis missing.",
         .examples = "  grapnel trace evt_01JD3S6Q8W0N8M7V1T2X3Y4Z5A\n"
                     "  grapnel trace 4c6d9e0a-provider-id --json\n",
         .run = run_trace,
@@ -114,19 +114,20 @@ const struct command ctl_commands[] = {
         .args = "EVENT",
         .least = 1,
         .most = 1,
-        .summary = "the request that an event came in: headers and body",
+        .summary = "the request that brought an event: headers and body",
         .help =
-            "EVENT is ours (evt_…), the provider's, or a letter's (dlq_…). "
-            "Also of duplicates, and of\nignored and refused events; of a "
-            "request of several events, the body of this one. As long\nas the "
-            "archive has it (ingress.archive.keep). Headers that hold a "
-            "signature, a token, a\nsecret or a cookie are shown as …. For "
-            "requests that were refused: rejects show.\nWith --attempt, the "
-            "body is made of that request. Method, URL and headers are those "
-            "of that\ntime, kept with an attempt that failed and rebuilt for "
-            "one that delivered; secrets and\nwhat the endpoint's "
-            "configuration adds are shown as …. Of the response: status, "
-            "headers,\nand up to 16 KiB of its body.",
+            "EVENT is ours (evt_…), the provider's, or a dead letter's "
+            "(dlq_…); duplicates, ignored and\nrefused events have one, too. "
+            "If the request held several events, the body of this one\nis "
+            "shown. It is there as long as the archive keeps it "
+            "(ingress.archive.keep). Headers\nthat hold a signature, a token, "
+            "a secret or a cookie are shown as …. For requests that\nwere "
+            "refused: rejects show.\nWith --attempt, the body is made of that "
+            "request. Method, URL and headers are those of that\ntime, kept "
+            "with an attempt that failed and rebuilt for one that delivered; "
+            "secrets and\nwhat the endpoint's configuration adds are shown as "
+            "…. Of the response: status, headers,\nand up to 16 KiB of its "
+            "body.",
         .examples =
             "  grapnel show evt_01JD3S6Q8W0N8M7V1T2X3Y4Z5A\n"
             "  grapnel show evt_01JD3S6Q8W0N8M7V1T2X3Y4Z5A --raw | jq .\n"
@@ -182,7 +183,7 @@ const struct command ctl_commands[] = {
         .name = "endpoints",
         .args = "[NAME]",
         .most = 1,
-        .summary = "how each endpoint stands",
+        .summary = "the state of each endpoint",
         .help = "State is active, held (it worked, and refuses every event "
                 "now), paused, disabled, off\n(enabled: false) or removed. "
                 "Success and latency are of the last minutes. A halted\nlane "
@@ -197,7 +198,7 @@ const struct command ctl_commands[] = {
         .least = 1,
         .most = 1,
         .summary = "try nothing there until it is resumed",
-        .help = "What is for it waits meanwhile, and no retry budget runs out.",
+        .help = "Its deliveries wait meanwhile, and no retry budget runs out.",
         .examples = "  grapnel endpoints pause crm\n",
         .run = run_endpoints_pause,
     },
@@ -222,8 +223,8 @@ const struct command ctl_commands[] = {
         .help = "A deliverer sends it, by the endpoint's configuration in this "
                 "file: with its address\nguard, TLS, headers and signing "
                 "secrets, also while it is paused or not enabled. The\nevent "
-                "is of type grapnel.test and stands in no history. Exit 1: it "
-                "was not answered 2xx.",
+                "is of type grapnel.test and is in no history. Exit 1: the "
+                "response was not 2xx.",
         .examples = "  grapnel endpoints test crm\n"
                     "  grapnel endpoints test crm --json | jq '.response'\n",
         .run = run_endpoints_test,
@@ -238,8 +239,9 @@ const struct command ctl_commands[] = {
             "Its budget, attempts and order stay as they are: this is its next "
             "attempt, earlier. With an\nopen circuit it is the next probe; "
             "while its endpoint is paused or disabled, or no\ndeliverer runs, "
-            "it is tried as soon as that is over, and this is said. In an "
-            "ordered\nlane it never passes an earlier event. Exits 1 when the "
+            "the command says so, and it is tried when that has ended. In "
+            "an ordered\nlane it never overtakes an earlier event. Exits 1 "
+            "when the "
             "event has no open delivery.",
         .examples = "  grapnel retry evt_01JD3S6Q8W0N8M7V1T2X3Y4Z5A\n"
                     "  grapnel retry evt_01JD3S6Q8W0N8M7V1T2X3Y4Z5A "
@@ -253,11 +255,12 @@ const struct command ctl_commands[] = {
         .least = 1,
         .most = 1,
         .summary = "give up a delivery that is still being tried",
-        .help = "It becomes a dead letter with the reason abandoned, and its "
-                "lane goes on, also with\n`on_dead: halt`. An attempt that is "
-                "under way may still reach the endpoint; if that\nsucceeds, "
-                "the letter becomes recovered. `grapnel dlq retry` sends it "
-                "again.",
+        .help =
+            "It becomes a dead letter with the reason abandoned, and its "
+            "lane goes on, also with\n`on_dead: halt`. An attempt that is "
+            "under way may still reach the endpoint; if it\nsucceeds, "
+            "the dead letter becomes recovered. `grapnel dlq retry` sends it "
+            "again.",
         .examples = "  grapnel abandon evt_01JD3S6Q8W0N8M7V1T2X3Y4Z5A "
                     "--endpoint crm --note obsolete\n",
         .options = {{"--endpoint", "E", "the delivery to this one (needed)"},
@@ -271,21 +274,22 @@ const struct command ctl_commands[] = {
         .most = 1,
         .summary = "deliver an event again",
         .help =
-            "To every endpoint that had it or wants it today, or to the one "
-            "that is named. It keeps\nits id and number; receivers that "
+            "To every endpoint that had it or is subscribed to it today, or "
+            "to the one that is named. It keeps\nits id and number; receivers "
+            "that "
             "deduplicate skip it. It carries grapnel-replay: 1 where an\n"
             "earlier attempt may have arrived. A delivery that still waits for "
             "a retry is tried now\ninstead, with the budget that it has.",
         .examples = "  grapnel resend evt_01JD3S6Q8W0N8M7V1T2X3Y4Z5A\n"
                     "  grapnel resend evt_01JD3S6Q8W0N8M7V1T2X3Y4Z5A "
                     "--endpoint crm\n",
-        .options = {{"--endpoint", "E", "only to this one, wanted or not"}},
+        .options = {{"--endpoint", "E", "only to this one, subscribed or not"}},
         .run = run_resend,
     },
     {
         .name = "replay",
         .args = "",
-        .summary = "deliver again, from the archive, what came in a time",
+        .summary = "deliver again, from the archive, the events of a time",
         .help =
             "What was received from --since on, oldest first, at --rate. "
             "Events keep their ids and\nnumbers and carry grapnel-replay: 1 "
@@ -319,9 +323,9 @@ const struct command ctl_commands[] = {
         .args = "EVENT",
         .least = 1,
         .most = 1,
-        .summary = "let a suppressed repeat through",
-        .help = "It is routed as if it were no repeat. Refused for an event "
-                "that is none (exit 1).",
+        .summary = "deliver a suppressed duplicate",
+        .help = "It is routed as if it were not a duplicate. Exits 1 if the "
+                "event is not a suppressed\nduplicate.",
         .examples = "  grapnel events --status duplicate\n"
                     "  grapnel release evt_01JD3S6Q8W0N8M7V1T2X3Y4Z5A\n",
         .run = run_release,
@@ -357,10 +361,10 @@ const struct command ctl_commands[] = {
         .args = "ID",
         .least = 1,
         .most = 1,
-        .summary = "wait no longer for what is missing",
+        .summary = "stop waiting for missing numbers",
         .help =
-            "What the gap holds up is let go; what comes later is delivered "
-            "late.",
+            "The events that the gap holds back are released; the missing ones "
+            "are delivered late if\nthey arrive.",
         .examples = "  grapnel gaps close gap_12 --note lost\n",
         .options = {{"--note", "TEXT", "why (needed)"}},
         .run = run_gaps_close,
@@ -368,8 +372,8 @@ const struct command ctl_commands[] = {
     {
         .name = "dlq",
         .args = "",
-        .summary = "dead letters: what could not be delivered",
-        .help = "Those that want a decision; --state all for all. In endpoint, "
+        .summary = "dead letters: events that could not be delivered",
+        .help = "Those that need a decision; --state all for all. In endpoint, "
                 "source, workspace, type\nand reason a * stands for any text.",
         .examples =
             "  grapnel dlq\n"
@@ -401,14 +405,15 @@ const struct command ctl_commands[] = {
         .args = "ID… | --all",
         .most = -1,
         .summary = "deliver dead letters again, each with a new budget",
-        .help = "ID is a dead letter's (dlq_…), or an event's (evt_…) for all "
-                "of its dead letters.\nRefused for a letter that is not dead "
-                "(exit 1; the others are "
-                "requeued all the same).\nWith --all the oldest go first, at "
-                "--rate; it may be interrupted at any time, and the\nsame "
-                "command goes on with the rest. What dies again meanwhile is "
-                "left alone. With --to they go to\nanother endpoint, and are "
-                "resolved by that; what fails there is a letter of its own.",
+        .help =
+            "ID is a dead letter's (dlq_…), or an event's (evt_…) for all "
+            "of its dead letters.\nOne that is not dead is refused (exit 1; "
+            "the others are requeued all the same).\nWith --all the oldest "
+            "are first, at --rate; it may be interrupted at any time, and "
+            "the\nsame command continues with the rest. One that is "
+            "dead-lettered again meanwhile is left\nalone. With --to they "
+            "are sent to another endpoint, and are resolved by that; one "
+            "that\nfails there is a new dead letter.",
         .examples = "  grapnel dlq retry dlq_01JD3S6Q8W0N8M7V1T2X3Y4Z5A\n"
                     "  grapnel dlq retry --all --endpoint crm --reason "
                     "budget_time --rate 50\n",
@@ -418,11 +423,11 @@ const struct command ctl_commands[] = {
     {
         .name = "dlq stats",
         .args = "",
-        .summary = "letters by state; dead ones by endpoint, reason and fault",
+        .summary = "dead letters by state, endpoint, reason and fault",
         .help =
             "A fault is the endpoint's (it refused, or could not be "
             "reached), the event's (it can't\nbe used, or came too late), or "
-            "the pipeline's (ours, or of who runs it).",
+            "the pipeline's (Grapnel's, or its operator's).",
         .examples = "  grapnel dlq stats --json\n",
         .run = run_dlq_stats,
     },
@@ -430,7 +435,7 @@ const struct command ctl_commands[] = {
         .name = "dlq resolve",
         .args = "ID | --all",
         .most = 1,
-        .summary = "a dead letter was dealt with in another way",
+        .summary = "mark a dead letter as dealt with in another way",
         .help = "ID is the dead letter's, or its event's if that has one only. "
                 "It is kept with the\nnote, and a lane that it halts goes on. "
                 "With --all and filters every dead letter that\nthey take, the "
@@ -448,7 +453,7 @@ const struct command ctl_commands[] = {
         .name = "dlq discard",
         .args = "ID | --all",
         .most = 1,
-        .summary = "a dead letter is not wanted any more",
+        .summary = "mark a dead letter as no longer needed",
         .help = "ID is the dead letter's, or its event's if that has one only. "
                 "It is kept with the\nnote, and a lane that it halts goes on. "
                 "With --all and filters every dead letter that\nthey take, the "
@@ -465,7 +470,7 @@ const struct command ctl_commands[] = {
     {
         .name = "rejects",
         .args = "",
-        .summary = "what the door refused, and why",
+        .summary = "requests that ingress refused, and why",
         .help = "The last thousand of each source and ingress process; rejects "
                 "show has their bodies.\nRequests that named no source of the "
                 "configuration are those of source -.",
@@ -531,7 +536,7 @@ const struct command ctl_commands[] = {
         .args = "",
         .summary = "rates, latencies, depths, endpoints, gaps, alerts, live",
         .help =
-            "q quits, h tells the keys: endpoints by trouble, rate, latency, "
+            "q quits, h lists the keys: endpoints by trouble, rate, latency, "
             "what waits, or name.\nNumbers come from what each process "
             "publishes (metrics.interval), by the console's\naddress or, "
             "without one, from each; the rest from control sockets. With "

@@ -120,7 +120,7 @@ bool put_filters(struct ctl *c, json_t *args, const char *const *texts);
 bool put_limit(struct ctl *c, json_t *args);
 /* --limit, 100 without. Only after put_filters(). */
 int64_t list_limit(const struct ctl *c);
-/* Who runs this, for the history of what he changes. */
+/* The user that runs this, for the history of its changes. */
 const char *user_name(void);
 /* A file's bytes, "-" for standard input. NULL: a sentence was printed. */
 char *read_file(const char *path, size_t most, size_t *bytes);

@@ -51,7 +51,7 @@ static bool is_state(const char *state)
             return true;
     if (state)
         complain(EXIT_USAGE,
-                 "--state: no letter is ever \"%s\"; it is dead, "
+                 "--state: a dead letter is never \"%s\"; it is dead, "
                  "requeued, recovered, resolved or discarded; all "
                  "for all",
                  state);
@@ -68,13 +68,14 @@ int run_dlq(struct ctl *c)
 
     if (is_state(parsed_value(&c->parsed, "--state")) &&
         put_filters(c, args, filters))
-        code = list_pages(c, &(struct listing){.process = dlqd,
-                                               .ask = "dlq",
-                                               .key = "letters",
-                                               .args = args,
-                                               .filters = filters,
-                                               .print = print_letters,
-                                               .none = "No such letters."});
+        code = list_pages(
+            c, &(struct listing){.process = dlqd,
+                                 .ask = "dlq",
+                                 .key = "letters",
+                                 .args = args,
+                                 .filters = filters,
+                                 .print = print_letters,
+                                 .none = "No dead letters like that."});
     json_decref(args);
     return code;
 }
@@ -295,10 +296,11 @@ int run_dlq_retry(struct ctl *c)
         return EXIT_REFUSED;
     if (parsed_value(&c->parsed, "--all"))
         return c->parsed.arg_count
-                   ? complain(EXIT_USAGE, "name letters, or say --all")
+                   ? complain(EXIT_USAGE, "name dead letters, or say --all")
                    : run_dlq_retry_all(c);
     if (!c->parsed.arg_count)
-        return complain(EXIT_USAGE, "which letters? Name them, or say --all");
+        return complain(EXIT_USAGE,
+                        "which dead letters? Name them, or say --all");
     done = json_array();
     refused = json_array();
     for (int i = 0; code < 0 && i < c->parsed.arg_count;) {

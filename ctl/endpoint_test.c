@@ -68,7 +68,7 @@ static json_t *ask_one(struct ctl *c, const struct endpoint_settings *e,
     return answer;
 }
 
-/* ---- for people ---- */
+/* ---- text output ---- */
 
 /* Line breaks stay; other control characters are made harmless. */
 static void print_lines(const json_t *object, const char *key, const char *mark)

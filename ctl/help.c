@@ -113,8 +113,8 @@ static void put_manual(struct buf *b)
     manual_section(b, "DESCRIPTION");
     manual_text(b,
                 "Asks running daemons over their control sockets, reads the "
-                "configuration, and posts to the door as a provider would. "
-                "Output is a table for people, with colours on a terminal "
+                "configuration, and posts to ingress as a provider does. "
+                "Output is a table, with colours on a terminal "
                 "only; with --json it is one JSON document. Options may stand "
                 "anywhere behind the command's name.");
     manual_section(b, "OPTIONS");

@@ -74,7 +74,7 @@ static bool for_programs(struct ctl *c, int argc, char **argv, int *code)
  *
  * Exits     0 done, 1 not found or refused, 64 usage, 69 a process can't be
  *           reached (it says which), 78 configuration
- * Output    a table for people; with --json one document on standard output;
+ * Output    a table; with --json one document on standard output;
  *           colours only on a terminal, never with NO_COLOR
  */
 int main(int argc, char **argv)

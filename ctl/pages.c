@@ -1,4 +1,4 @@
-/* pages: lists that are told page by page, as one answer is bounded. What has come
+/* pages: lists that are sent page by page, as one answer is bounded. What has come
  * is printed before the next page is asked for, so that our memory is bounded,
  * too, however long the list. */
 #include "pages.h"

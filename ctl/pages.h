@@ -1,4 +1,4 @@
-/* pages: a list that a process tells page by page. */
+/* pages: a list that a process sends page by page. */
 #ifndef CTL_PAGES_H
 #define CTL_PAGES_H
 

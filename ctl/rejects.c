@@ -1,4 +1,4 @@
-/* rejects: what the door refused, from every ingress process. */
+/* rejects: requests that were refused, from every ingress process. */
 #include "rejects.h"
 #include "ask.h"
 #include "table.h"

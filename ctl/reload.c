@@ -8,7 +8,7 @@
 #include <string.h>
 
 enum {
-    SHOWN = 8, /* changes of a process, for people; --json has all */
+    SHOWN = 8, /* changes of a process in the text output; --json has all */
 };
 
 /* One row for each process: what it answered, and `process reached ok error`. */
@@ -140,7 +140,7 @@ static int judge(struct ctl *c, const json_t *rows)
     return code ? code : away;
 }
 
-/* ---- for people ---- */
+/* ---- text output ---- */
 
 static void print_row(struct ctl *c, const json_t *row, const char *done)
 {

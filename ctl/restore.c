@@ -4,8 +4,8 @@
  * process, stamped, without a -wal. Then they are moved into place under the
  * processes' locks, and what they replace is kept in state_dir/replaced-TIME.
  * While that is under way a file state_dir/restore.unfinished names the processes;
- * no process starts beside it (proto/daemon.c), so a crash in the middle leaves no
- * mixture behind that anybody works with. The same command goes on from there. */
+ * no process starts while it is there (proto/daemon.c), so no process works on a
+ * mixture that a crash in the middle left. The same command continues from there. */
 #include "ask.h"
 #include "clock.h"
 #include "db.h"
@@ -511,7 +511,8 @@ static void print_copies(struct ctl *ctl, const struct restore *r)
                colour_on(GREEN, ctl->colour), colour_off(GREEN, ctl->colour),
                human_bytes(c->bytes, bytes), since);
         if (c->lost >= 0)
-            printf("; %lld requests were accepted since", (long long)c->lost);
+            printf("; %lld request%s accepted since", (long long)c->lost,
+                   c->lost == 1 ? " was" : "s were");
         putchar('\n');
     }
     rfc3339(since, oldest_ms);

@@ -86,7 +86,7 @@ static json_t *load_json(const struct load *l, const struct load *even,
         (json_int_t)part_s, "load", drawn);
 }
 
-/* ---- for people ---- */
+/* ---- text output ---- */
 
 static void print_bar(int64_t n, int64_t most)
 {
@@ -197,7 +197,7 @@ static bool wishes(struct ctl *c, int64_t *events, int64_t *outage_ms)
     if (conf_parse_duration(outage, outage_ms, &why) != GR_OK ||
         *outage_ms < 1 || *outage_ms > 366 * DAY_MS) {
         complain(EXIT_USAGE, "--outage: \"%s\" %s", outage,
-                 *why ? why : "is no time from 1ms to 366d");
+                 *why ? why : "is not a duration from 1ms to 366d");
         return false;
     }
     return true;

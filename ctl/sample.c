@@ -125,7 +125,7 @@ static gr_rc open_given(struct making *m)
     if (!json_is_object(m->doc)) {
         snprintf(m->why, 200,
                  "its signature belongs into the body, which is "
-                 "no JSON object");
+                 "not a JSON object");
         return GR_REFUSE;
     }
     put_time(m);
@@ -237,7 +237,7 @@ static bool same_place(const struct expr *a, const struct expr *b)
            strcmp(a->text, b->text) == 0;
 }
 
-/* A body of ours that is a form, or one that was given and is no JSON. */
+/* A body of ours that is a form, or one that was given and is not JSON. */
 static bool looks_like_form(const struct making *m)
 {
     const char *p = m->w->given.p;

@@ -1,4 +1,4 @@
-/* send: be the provider: make an event, sign it, post it to the door. */
+/* send: make an event as a provider does, sign it, and post it to ingress. */
 #include "bounds.h"
 #include "clock.h"
 #include "conf.h"
@@ -18,7 +18,7 @@
 enum {
     ANSWER_MAX_BYTES = 64 * 1024,
     CONNECT_MS = 5000,
-    WHOLE_MS = 30000, /* the door says 503 by itself after 5 s */
+    WHOLE_MS = 30000, /* ingress responds 503 by itself after 5 s */
     COUNT_MOST = 1000000,
 };
 
@@ -50,7 +50,7 @@ static void make_uuid(char out[37])
              b[11], b[12], b[13], b[14], b[15]);
 }
 
-/* The door as one reaches it from here: "any address" is this machine. */
+/* Ingress as it is reached from here: "any address" is this machine. */
 static char *door_url(const struct settings *s, const char *path)
 {
     const char *host = s->ingress.host;
@@ -119,7 +119,7 @@ static struct curl_slist *curl_headers(const struct sample *sample)
     return list;
 }
 
-/* Returns the HTTP status, or 0 with `why`: nobody answered. */
+/* Returns the HTTP status, or 0 with `why`: no response. */
 static long post(struct sending *s, const struct sample *sample,
                  struct buf *answer, char why[CURL_ERROR_SIZE])
 {
@@ -151,9 +151,9 @@ static long post(struct sending *s, const struct sample *sample,
     return status;
 }
 
-/* ---- what the door said ---- */
+/* ---- the response ---- */
 
-/* The door tells no stranger why, but an operator. */
+/* Ingress says why to an operator, not to the sender. */
 static void explain_401(const struct sending *s, const char *reason)
 {
     fflush(stdout);
@@ -164,12 +164,13 @@ static void explain_401(const struct sending *s, const char *reason)
     if (reason && strcmp(reason, "signature_mismatch") != 0)
         return;
     fprintf(stderr,
-            "The door does not believe this signature, which is by the first "
+            "Ingress refuses this signature, which is made with the first "
             "secret of source %s\nin %s. Look at:\n"
             "  - does ingress run with this file? After a change: grapnel "
             "reload\n"
-            "  - is the secret from ${…}? Each process takes it from its own "
-            "environment, at its\n    start or reload\n",
+            "  - is the secret from ${…}? Each process keeps the "
+            "environment of its start:\n    a changed variable needs a "
+            "restart (grapnel check --running)\n",
             s->source->name, s->c->settings->path);
 }
 
@@ -198,7 +199,7 @@ static void print_result(struct sending *s, long status, const struct buf *text,
     printf("%s%ld%s %s  ", colour_on(status == 200 ? GREEN : RED, s->c->colour),
            status, colour_off(status == 200 ? GREEN : RED, s->c->colour), safe);
     if (*f->refused)
-        printf("(but it will be refused behind the door: %s)\n", f->refused);
+        printf("(but the sequencer will refuse it: %s)\n", f->refused);
     else
         printf("(%s, workspace %s)\n", f->type.data, f->workspace.data);
     free(safe);
@@ -250,11 +251,10 @@ static int send_one(struct sending *s)
     else if ((status = post(s, &sample, &answer, curl_why)) > 0)
         take_answer(s, &sample, status, &answer);
     else
-        code = complain(
-            EXIT_UNAVAILABLE,
-            "the door at %s can't be reached: %s. Is ingress running "
-            "with this configuration? See `grapnel status`",
-            s->url, curl_why);
+        code = complain(EXIT_UNAVAILABLE,
+                        "ingress at %s can't be reached: %s. Is it running "
+                        "with this configuration? See `grapnel status`",
+                        s->url, curl_why);
     buf_fini(&answer);
     sample_fini(&sample);
     return code;
@@ -271,8 +271,8 @@ static int finish(struct sending *s, int code, int64_t count)
         printf("%lld accepted, %lld refused\n", (long long)s->accepted,
                (long long)s->refused);
         if (s->wish.has_body)
-            printf("All have the same body, so behind the door most may be "
-                   "taken for repeats.\n");
+            printf("All have the same body, so most may count as "
+                   "duplicates.\n");
     }
     if (code >= 0)
         return code;
@@ -373,9 +373,9 @@ static bool open_key(struct sending *s)
     buf_init(&half, 16 * 1024);
     if (fresh && keypair_public(s->source, s->private_key, &half) == GR_OK)
         fprintf(stderr,
-                "The provider's private key is not ours to have, so this is "
-                "signed by a fresh one%s%s.\nThe door believes it when its "
-                "public half stands in secrets of source %s:\n%s\n",
+                "Only the provider has its private key, so this is "
+                "signed by a new one%s%s.\nIngress accepts it when the "
+                "public half is in the secrets of source %s:\n%s\n",
                 path ? ", kept in " : "; --private-key FILE keeps it",
                 path ? path : "", s->source->name, half.data);
     if (fresh && half.data)

@@ -76,7 +76,7 @@ json_t *show_fetch(struct ctl *c, const char *process, const char *what,
     return first;
 }
 
-/* ---- for people ---- */
+/* ---- text output ---- */
 
 void show_headers(const json_t *headers, const char *mark)
 {

@@ -12,8 +12,9 @@ json_t *show_fetch(struct ctl *c, const char *process, const char *what,
                    json_t *args, struct buf *raw, bool *unreachable,
                    char why[200]);
 
-/* For people: [[name, value]…]; and a body, each line made harmless. What is not
- * text is only counted. At most `most` bytes, then how many more there are. */
+/* Print headers, [[name, value]…], and a body, each line made harmless for a
+ * terminal. Bytes that are not text are only counted. At most `most` bytes, then how
+ * many more there are. */
 void show_headers(const json_t *headers, const char *mark);
 void show_body(struct bytes body, const char *mark, size_t most);
 /* The bytes as they are, to standard output. On a terminal only harmless text.

@@ -187,7 +187,7 @@ static void fill_headers(json_t *attempt, const struct sent_from *from)
     }
 }
 
-/* ---- for people ---- */
+/* ---- text output ---- */
 
 static void print_header(const json_t *pair)
 {

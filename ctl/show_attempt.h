@@ -14,8 +14,8 @@ struct sent_from {
 /* `--attempt N [--endpoint E]` of the event `id`. The exit code. */
 int show_attempt(struct ctl *c, const char *id, const struct sent_from *from);
 
-/* The start of each attempt's response body, for trace; prints nothing where there
- * is none. */
+/* The start of each attempt's response body, for trace; nothing for an attempt
+ * without a body. */
 void show_responses(const json_t *attempts);
 
 #endif

@@ -20,7 +20,7 @@ static bool same(const json_t *a, const json_t *b, const char *key)
     return json_equal(json_object_get(a, key), json_object_get(b, key));
 }
 
-/* The sequencer tells of an attempt what it was told; the deliverer, as long as
+/* The sequencer shows of an attempt what was reported to it; the deliverer, as long as
  * it is there, knows more of it. */
 static void enrich(json_t *told, const json_t *attempt)
 {

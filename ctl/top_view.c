@@ -138,7 +138,8 @@ static void say_totals(struct page *p)
         seconds(f->p50_s, a), seconds(f->p95_s, b), seconds(f->p99_s, c),
         count(f->attempts, d), percent(f->failed, e));
     say(p, PLAIN, false,
-        "door %s > sequencer %s > held %s > waiting %s > out %s > retry %s | "
+        "ingress %s > sequencer %s > held %s > waiting %s > out %s > retry %s "
+        "| "
         "dead %s",
         count(f->door, a), count(f->to_sequencer, b), count(f->held, c),
         count(f->waiting, d), count(f->out, e), count(f->retrying, g),
@@ -405,15 +406,15 @@ static void say_help(struct page *p)
         "",
         "  t r l w n   sort endpoints by trouble, rate, p95, waiting, name",
         "  up down     scroll them; also page up, page down, home",
-        "  space       stand still, and go on",
+        "  space       stop, and go on",
         "  h ?         this; any key goes back",
         "  q           quit",
         "",
-        "door        read at the door, not yet on disk",
+        "ingress     read by ingress, not yet on disk",
         "sequencer   accepted, not yet taken by the sequencer",
         "held        held back for their order; `grapnel gaps --open`",
         "waiting, out, retry   deliveries; `grapnel deliveries --status open`",
-        "dead        letters that want a decision; `grapnel dlq`",
+        "dead        dead letters that need a decision; `grapnel dlq`",
         "COMMIT99    99 of 100 commits took at most this",
         "! trouble   * warning   silent: it runs, and publishes nothing",
     };

@@ -21,7 +21,7 @@ struct tracing {
     bool sequencer_away;
     json_t *rejects; /* with this id; NULL: not asked for */
     json_t *stored;  /* what ingress has of it; NULL: nothing, or not asked */
-    bool handed_on;  /* the sequencer has told ingress that it has it */
+    bool handed_on;  /* the sequencer has acknowledged it */
     char why[200];   /* what the sequencer said */
 };
 

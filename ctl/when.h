@@ -10,7 +10,7 @@
 GR_MUST_CHECK gr_rc when_parse(const char *text, int64_t now_ms, int64_t *ms,
                                char why[200]);
 
-/* How times are printed for people: UTC, or the local zone (--local; of $TZ). */
+/* How times are printed: UTC, or the local zone (--local; of $TZ). */
 void when_use_local(bool local);
 /* What stands behind a time, or in a column's heading: "UTC" or "local time". */
 const char *when_zone(void);

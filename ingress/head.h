@@ -44,7 +44,7 @@ struct head_facts {
 enum answer head_check(const struct head *head, struct head_facts *facts);
 
 /* The target's path, in place. A target in absolute form (http://host/path) must
- * be accepted too (RFC 9112, section 3.2.2); its authority says nothing to us. */
+ * be accepted too (RFC 9112, section 3.2.2); its authority is not used. */
 const char *head_path(const struct head *head);
 
 #endif

@@ -10,7 +10,7 @@
 #include <string.h>
 
 enum {
-    STALL_MS = 5000, /* a commit that takes longer: the provider gives us up */
+    STALL_MS = 5000, /* a commit that takes longer: providers stop waiting */
     AWAY_MS = 2000,  /* a peer that has not been heard for so long */
     COPY_BYTES = 512 * 1024, /* of the WAL, which rows are only appended to */
 };
@@ -148,7 +148,7 @@ static bool responds(struct ingress *g)
     return false;
 }
 
-/* The sequencer is there and takes what we send. */
+/* The sequencer is there and takes events. */
 static bool handing_on(struct ingress *g)
 {
     return hop_backlog(g->daemon.hop, SEQUENCER) && responds(g);

@@ -9,7 +9,7 @@
  *           with one and the same 401, its reason in log and counters (P7)
  * Reads     POST /in/SOURCE, /v1/events and /v1/events/batch; GET and HEAD
  *           /healthz (200: HTTP works; says
- *           when the disk stalls) and /readyz (200: we take events);
+ *           when the disk stalls) and /readyz (200: events are accepted);
  *           `acked` from the sequencer
  * Writes    NAME.db: the archive, refused requests; `accepted` to the sequencer
  * Refuses   with 503 and Retry-After: while the disk is below its mark or full,

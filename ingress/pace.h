@@ -9,7 +9,7 @@
  *
  * A pause is short and bounded, so that even with `ingress.max_connections` requests
  * waiting a response is late by about a second at most. While the sequencer does not
- * respond there is no pace: events are safe here, and slower clients would help nobody. */
+ * respond there is no pace: events are safe here, and slower clients would not help. */
 #ifndef INGRESS_PACE_H
 #define INGRESS_PACE_H
 

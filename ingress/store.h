@@ -131,7 +131,7 @@ void store_reject_bodies(struct store *s, reject_body_fn *fn, void *arg);
 void store_reject_body_replaced(struct store *s, const char *source, int64_t n,
                                 reject_body_fn *fn, void *arg);
 /* … the oldest of a source; the oldest of all, when its time is out of this
- * range. false: there is none. */
+ * range. false: no such request. */
 bool store_reject_body_drop_first(struct store *s, const char *source,
                                   reject_body_fn *fn, void *arg);
 bool store_reject_body_drop_old(struct store *s, int64_t before_ms,

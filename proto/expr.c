@@ -163,7 +163,7 @@ static void say_no_json(struct subject *s, const char *text)
     const char *cited = strstr(text, " near '");
     int n = cited ? (int)(cited - text) : (int)strlen(text);
 
-    snprintf(s->json_why, sizeof s->json_why, "the body is no JSON: %.*s", n,
+    snprintf(s->json_why, sizeof s->json_why, "the body is not JSON: %.*s", n,
              text);
     s->json_error = s->json_why;
 }

@@ -181,7 +181,7 @@ gr_rc published_read(struct published *p, struct bytes body,
         body, JSON_REJECT_DUPLICATES | JSON_DECODE_INT_AS_REAL | JSON_ALLOW_NUL,
         &error);
     if (!p->json)
-        return refuse(w, "", "is no JSON: %.80s (at byte %d)", error.text,
+        return refuse(w, "", "is not JSON: %.80s (at byte %d)", error.text,
                       error.position);
     if (!json_is_object(p->json))
         return refuse(w, "", "must be an object");

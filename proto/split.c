@@ -76,7 +76,7 @@ gr_rc split_body(struct bytes body, struct split *s, const char **why)
     json_decref(doc);
     *s = (struct split){0};
     if (!json)
-        *why = "the body is no JSON";
+        *why = "the body is not JSON";
     else if (list && !count)
         *why = "the list of its events is empty";
     else if (count > PARTS_MAX_COUNT)

@@ -60,7 +60,7 @@ const char *where_wrong(enum test_kind kind, const char *value)
                    ? NULL
                    : "is neither true nor false";
     default:
-        return read_number(value, &n) ? NULL : "is no number";
+        return read_number(value, &n) ? NULL : "is not a number";
     }
 }
 
@@ -168,7 +168,7 @@ static bool field_holds(const struct where_field *f, struct subject *s,
         value = text.failed ? NULL : text.data;
         reason = "the value is too long";
     }
-    /* A body that is no JSON has no field. */
+    /* A body that is not JSON has no field. */
     there = value || (reason != expr_not_there && reason != s->json_error);
     for (size_t i = 0; i < f->count && holds; i++)
         holds = passes(&f->tests[i], there, value);

@@ -10,7 +10,7 @@
  * All must hold. A field that the event does not have (or has empty, or null)
  * fulfils `exists: false` and nothing else; an object or a list exists and is
  * equal to nothing. Values are compared as texts, and as numbers where a bound is
- * given; what is no number is within no bound. */
+ * given; what is not a number is within no bound. */
 #ifndef PROTO_WHERE_H
 #define PROTO_WHERE_H
 

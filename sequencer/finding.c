@@ -223,7 +223,7 @@ static void find_place(const struct source *source, struct subject *subject,
                "a number since 1970)");
     } else if (!by_time &&
                (text.len > 18 || !all_digits(text.data, text.len))) {
-        refuse(f, what, "the value is no number from 0 to 10^18");
+        refuse(f, what, "the value is not a number from 0 to 10^18");
     } else {
         if (!by_time)
             f->place = strtoll(text.data, NULL, 10);

@@ -54,7 +54,7 @@ class Top(RigTest):
                  meanwhile=rig.accept)
         top.wait(r"end to end p50 [0-9.]+m?s p95 [0-9.]+m?s",
                  meanwhile=rig.accept)
-        top.wait("door 0 > sequencer 0 > held 0 > .*retry [1-9]")
+        top.wait("ingress 0 > sequencer 0 > held 0 > .*retry [1-9]")
         self.assertIn("q quit", top.lines()[23])
         # Sorted, scrolled, explained.
         top.press("n")

@@ -158,16 +158,16 @@ static void what_is_no_single_value_says_so(void **state)
     assert_non_null(strstr(value(&r, "header:x-twice"), "more than once"));
     request_fini(&r);
     request_init(&r, NULL, "{\"a\":");
-    assert_non_null(strstr(value(&r, "json:/a"), "the body is no JSON"));
-    assert_non_null(strstr(value(&r, "json:/a"), "the body is no JSON"));
+    assert_non_null(strstr(value(&r, "json:/a"), "the body is not JSON"));
+    assert_non_null(strstr(value(&r, "json:/a"), "the body is not JSON"));
     request_fini(&r);
     request_init(&r, NULL, "");
-    assert_non_null(strstr(value(&r, "json:/a"), "the body is no JSON"));
+    assert_non_null(strstr(value(&r, "json:/a"), "the body is not JSON"));
     request_fini(&r);
     /* A reason, and so the same for all: dead letters are counted by it. */
     request_init(&r, NULL, "{\"a\": mine}");
     assert_string_equal(value(&r, "json:/a"),
-                        "!the body is no JSON: invalid token");
+                        "!the body is not JSON: invalid token");
     request_fini(&r);
 }
 
@@ -252,7 +252,7 @@ static void fields_of_forms_and_queries_are_found(void **state)
     assert_string_equal(value(&r, "query:none"), "!not there");
     assert_string_equal(value(&r, "query:twice"),
                         "!the field came more than once");
-    assert_non_null(strstr(value(&r, "json:/id"), "no JSON"));
+    assert_non_null(strstr(value(&r, "json:/id"), "not JSON"));
     request_fini(&r);
     form_init(&r, "id=7", "application/json");
     assert_string_equal(value(&r, "form:id"), "!not there");
@@ -288,7 +288,7 @@ static void json_in_a_form_stands_in_its_payload(void **state)
     assert_string_equal(value(&r, "form:x"), "1");
     request_fini(&r);
     form_init(&r, "payload=1&payload=2", NULL);
-    assert_non_null(strstr(value(&r, "json:/action"), "no JSON"));
+    assert_non_null(strstr(value(&r, "json:/action"), "not JSON"));
     request_fini(&r);
     form_init(&r, "{\"payload\":\"{}\"}", NULL);
     assert_string_equal(value(&r, "json:/payload"), "{}");
@@ -313,7 +313,7 @@ static void of_several_the_first_that_can_be_had_counts(void **state)
     assert_int_equal(expr_value(&first, &r.s, &b, &why), GR_OK);
     assert_string_equal(b.data, "paid");
     request_fini(&r);
-    request_init(&r, NULL, "no JSON"); /* is no hindrance */
+    request_init(&r, NULL, "not JSON"); /* is no hindrance */
     buf_reset(&b);
     expr_copy(&copy, &first);
     assert_int_equal(expr_value(&copy, &r.s, &b, &why), GR_OK);
@@ -395,7 +395,7 @@ static void planes_types_are_joined_and_evened_out(void **state)
     for (size_t i = 0; i < COUNT_OF(all); i++)
         assert_string_equal(asked(profile_type, &s, all[i].event, all[i].json),
                             all[i].type);
-    assert_non_null(strstr(asked(profile_type, &s, "issue", "no"), "no JSON"));
+    assert_non_null(strstr(asked(profile_type, &s, "issue", "no"), "not JSON"));
     source_fini(&s);
 }
 

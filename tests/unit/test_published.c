@@ -20,10 +20,10 @@ static void what_is_wrong_is_said_with_its_field(void **state)
     static const struct {
         const char *body, *field, *why;
     } wrong[] = {
-        {"", "", "is no JSON"},
-        {"{", "", "is no JSON"},
+        {"", "", "is not JSON"},
+        {"{", "", "is not JSON"},
         {"[]", "", "must be an object"},
-        {"7", "", "is no JSON"},
+        {"7", "", "is not JSON"},
         {"{\"workspace\":\"w\",\"data\":1}", "type", "is missing"},
         {"{\"type\":1,\"workspace\":\"w\",\"data\":1}", "type", "be a text"},
         {"{\"type\":\"\",\"workspace\":\"w\",\"data\":1}", "type", "be empty"},

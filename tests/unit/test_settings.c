@@ -782,7 +782,7 @@ static const struct {
     {REACH("where: {'json:/a': []}"), "must not be an empty list"},
     {REACH("where: {'json:/a': {}}"), "must say something"},
     {REACH("where: {'json:/a': {over: 1}}"), "is none of exists, prefix"},
-    {REACH("where: {'json:/a': {above: x}}"), "\"x\" is no number"},
+    {REACH("where: {'json:/a': {above: x}}"), "\"x\" is not a number"},
     {REACH("where: {'json:/a': {exists: 1}}"), "neither true nor false"},
     {REACH("on_dead: stop"), "\"stop\" is none of: continue, halt"},
     {REACH("ordered: lanes"), "\"lanes\" is none of: none, workspace, all"},

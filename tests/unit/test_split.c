@@ -86,7 +86,7 @@ static void what_cannot_be_taken_apart_says_why(void **state)
     (void)state;
     for (size_t i = 0; i < COUNT_OF(broken); i++) {
         assert_int_equal(split(broken[i]), GR_REFUSE);
-        assert_string_equal(why, "the body is no JSON");
+        assert_string_equal(why, "the body is not JSON");
     }
     assert_int_equal(split(" [ ] "), GR_REFUSE);
     assert_string_equal(why, "the list of its events is empty");
