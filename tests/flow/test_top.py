@@ -62,7 +62,7 @@ class Top(RigTest):
         top.press("l")
         top.wait(r"\*P95")
         top.press("?")
-        top.wait("space", "stand still")
+        top.wait("space", "stop, and go on")
         top.press("x")
         top.wait(r"\*P95")
         # Through the console, and without it.
