@@ -136,7 +136,7 @@ class Retry(Acts):
         delivery, code = self.retry(rig, events[3])
         self.assertEqual(code, 0)
         self.assertEqual(delivery["attempt"]["n"], 2)
-        self.assertEqual(len(self.requests(rig, events[3])), 2)
+        rig.receiver.wait(events[3], count=2)
         self.assertEqual([len(self.requests(rig, e)) for e in events],
                          [1, 1, 1, 2, 1])
 
