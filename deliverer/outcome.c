@@ -271,7 +271,7 @@ void outcome_release(struct deliverer *d, const struct grant *g,
                               .event_id = event_id,
                               .outcome = OUTCOME_RELEASED,
                               .error = why,
-                              .reason = "",
+                              .reason = "dropped",
                               .at_ms = d->daemon.loop.now_ms,
                               .attempts = attempts,
                               .first_ms = first_ms};

@@ -155,22 +155,23 @@
     F(str, event_id, "not known here; what was is in the results before")   \
     F(u64, task, "of the check")
 
-#define WIRE_RESULT(F) /* deliverer -> sequencer: what an attempt came to */   \
-    F(u64, grant, "")                                                          \
-    F(str, endpoint, "")                                                       \
-    F(str, event_id, "")                                                       \
-    F(u64, attempt_id, "64 random bits; 0 when nothing was tried")             \
-    F(u64, outcome, "enum outcome")                                            \
-    F(u64, attempts, "made so far, this one included")                         \
-    F(i64, at_ms, "when it began")                                             \
-    F(i64, duration_ms, "")                                                    \
-    F(u64, http_status, "0 without one")                                       \
-    F(str, reason, "dead: rejected, budget_attempts …; parked: held, or \"\"") \
-    F(str, error, "what happened, for people; \"\" when delivered")            \
-    F(i64, first_ms, "time of the first attempt of this life")                 \
-    F(i64, next_ms, "parked: when the next is due")                            \
-    F(bin, response, "start of the answer's body")                             \
-    F(u64, sends,                                                              \
+#define WIRE_RESULT(F) /* deliverer -> sequencer: what an attempt came to */ \
+    F(u64, grant, "")                                                        \
+    F(str, endpoint, "")                                                     \
+    F(str, event_id, "")                                                     \
+    F(u64, attempt_id, "64 random bits; 0 when nothing was tried")           \
+    F(u64, outcome, "enum outcome")                                          \
+    F(u64, attempts, "made so far, this one included")                       \
+    F(i64, at_ms, "when it began")                                           \
+    F(i64, duration_ms, "")                                                  \
+    F(u64, http_status, "0 without one")                                     \
+    F(str, reason,                                                           \
+      "dead: rejected …; parked: held; released: dropped; or \"\"")          \
+    F(str, error, "what happened, for people; \"\" when delivered")          \
+    F(i64, first_ms, "time of the first attempt of this life")               \
+    F(i64, next_ms, "parked: when the next is due")                          \
+    F(bin, response, "start of the answer's body")                           \
+    F(u64, sends,                                                            \
       "requests begun, here or in a crash; 0: it can't have reached it")
 
 #define WIRE_DRAINED(F) /* deliverer -> sequencer */ \

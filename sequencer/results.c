@@ -190,7 +190,9 @@ static void settle(struct sequencer *q, struct coming *c)
             on_dead(q, c);
         break;
     default:
-        if (c->present)
+        /* Only what is final is dropped. If it is open, the drop was of an earlier
+         * life, and the copy that is out now was given out behind it. */
+        if (c->present && !wire_is(c->r->reason, "dropped"))
             on_released(c);
     }
 }

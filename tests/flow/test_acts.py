@@ -5,6 +5,8 @@ import pathlib
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "rig"))
+from fake_deliverer import FakeDeliverer
+from fake_sequencer import DROPPED
 from rig import RigTest, main, wait_for
 
 LONG = {"name": "default", "backoff": "fixed", "first_wait": "1h",
@@ -266,6 +268,38 @@ class Abandon(Acts):
             said = rig.cli_text("abandon", *args)
             self.assertEqual(said.returncode, code, said)
             self.assertIn(word, said.stderr)
+
+
+class LateAnswer(Acts):
+    def test_the_answer_to_a_drop_of_an_earlier_life_ends_nothing(self):
+        """P5: abandoned, and sent again before its deliverer has read of that: it is
+        out once."""
+        rig = self.pipeline()
+        rig["deliverer-1"].kill()
+        d = FakeDeliverer(rig.run_dir)
+        self.addCleanup(d.close)
+        event = rig.accept(rig.plane_body())
+        d.until(lambda: d.tasks(event), 30)
+        answer, code = rig.cli("abandon", event, "--endpoint", "crm", "--note", "x")
+        self.assertEqual(code, 0, answer)
+        # Its attempt ended before it reads that it is to drop the delivery.
+        first, = d.tasks(event)
+        d.report(first, "dead", status=400, reason="rejected")
+        self.assertNotIn(DROPPED, [kind for kind, _ in d.got])
+        d.flush()
+        wait_for(lambda: rig.cli("dlq", "retry", answer["letter_id"])[1] == 0,
+                 what="the dead letter to be sent again")
+        d.until(lambda: len(d.tasks(event)) == 2)
+        self.assertIn(DROPPED, [kind for kind, _ in d.got])
+        # It knows nothing of a delivery that has ended, and says so.
+        d.report(first, "released", attempts=0, reason="dropped", attempt_id=0)
+        d.flush()
+        d.report(d.tasks(event)[1], "delivered", attempts=2, status=200)
+        d.flush()
+        self.until(rig, event, "delivered")
+        later = rig.accept(rig.plane_body())
+        d.until(lambda: d.tasks(later))
+        self.assertEqual(len(d.tasks(event)), 2)
 
 
 main()

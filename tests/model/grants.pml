@@ -18,7 +18,9 @@
  * Faults, up to F in all: kill of the sequencer; kill of a deliverer, and then
  * possibly: its disk lost, or its end; a lapsed lease; silence; a lost frame; a beat
  * too early; a planned move; SIGTERM; -DREQUEUE: an operator's requeue, and its
- * repetition. All pairs of kinds are too many to search at once; -DF=2 is run with
+ * repetition. Of these kinds only if -DONLY= names them: -DONLY=ABANDON, an operator
+ * abandons a delivery; with -DWATCH, GONE, a deliverer loses a delivery by a defect, and
+ * ASKED, the watch (sequencer/watch.c) asks about one that is not late. All pairs of kinds are too many to search at once; -DF=2 is run with
  * -DONLY=, the pairs that a rule needs.
  *
  * Checked
@@ -45,6 +47,12 @@
  * RUN requeue -DREQUEUE -DMAX_ATTEMPTS=1
  * RUN requeue_twice -DREQUEUE -DF=2 -DONLY=WORD
  * RUN lapse_silence -O1 -DF=2 -DONLY=LAPSE+SILENCE
+ * RUN abandon -DONLY=ABANDON -DENDS
+ * RUN abandon_lapse -O1 -DF=2 -DONLY=ABANDON+LAPSE+SILENCE
+ * RUN abandon_requeue -DREQUEUE -DF=2 -DONLY=ABANDON+WORD
+ * RUN watch -DWATCH -DF=2 -DONLY=GONE+ASKED -DENDS
+ * RUN watch_abandon -DWATCH -DF=2 -DONLY=GONE+ABANDON -DMAX_ATTEMPTS=1
+ * LONG abandon_kill -DF=2 -DONLY=ABANDON+KILL_D -DMAX_ATTEMPTS=1
  * LONG stop_kill -DENDS -DF=2 -DONLY=STOP+KILL_D -DMAX_ATTEMPTS=1
  * LONG move_kill -DF=2 -DONLY=MOVED+KILL_D -DMAX_ATTEMPTS=1
  *
@@ -56,6 +64,12 @@
  * MUTANT M_REQUEUE_BY_ID -DREQUEUE -DF=2 -DONLY=WORD
  * MUTANT M_NO_VOID -DENDS
  * MUTANT M_PARK_RECALLED -DENDS
+ * MUTANT M_ABANDON_FREES -DONLY=ABANDON
+ * MUTANT M_RELEASED_IN_ANY_LIFE -DREQUEUE -DF=2 -DONLY=ABANDON+WORD
+ * MUTANT M_NO_WATCH -DWATCH -DF=2 -DONLY=GONE+ASKED
+ * MUTANT M_CHECK_OVERTAKES -DWATCH -DF=2 -DONLY=GONE+ASKED
+ * MUTANT M_MISSING_OVERTAKES -DWATCH -DF=2 -DONLY=GONE+ASKED
+ * MUTANT M_MISSING_OF_ANY_TASK -DWATCH -DF=2 -DONLY=GONE+ASKED
  * MUTANT M_CONFIRM_ANY
  * MUTANT M_DIRECT_DLQ
  * MUTANT M_DRAINED_EARLY
@@ -96,6 +110,9 @@
 #define MOVED   128
 #define WORD    256
 #define DISK    512
+#define GONE    1024
+#define ASKED   2048
+#define ABANDON 4096
 #ifndef ONLY
 #define ONLY    1023
 #endif
@@ -119,7 +136,7 @@
 #define NOBODY 2
 
 mtype = { TASK, RECALLED, DROPPED, DELIVERED, PARKED, DEAD_END, RELEASED, DRAINED,
-          PULSE, GRANTED, VOIDED, LETTER, RECOVERED };
+          PULSE, GRANTED, VOIDED, LETTER, RECOVERED, CHECK, MISSING };
 
 typedef held { byte ph; byte gr; byte n } /* phase, grant, attempts made */
 typedef pair { held at[2] }
@@ -127,6 +144,9 @@ typedef pair { held at[2] }
 /* The sequencer: on disk, in memory. */
 byte st[2], att[2], life[2];
 byte outg[2];                    /* the grant under which it is out */
+#ifdef WATCH
+byte task[2];                    /* the number of its last task */
+#endif
 byte home = NOBODY, g, gstore;   /* g: grants given; gstore: the home's disk */
 bool sup = 1, moving;
 byte known[2], brun[2], bstamp[2]; /* of the last beat */
@@ -289,6 +309,37 @@ bool second_seen, ok_seen[2], again, resting;
 #else
 #define LEAVES(d) leaving[d] = 1
 #endif
+#ifdef M_ABANDON_FREES /* the lane does not wait for the copy of an abandoned one */
+#define ABANDONED(x) tq[home]!DROPPED,x,g,0; outg[x] = 0
+#else
+#define ABANDONED(x) tq[home]!DROPPED,x,g,0
+#endif
+#ifdef M_RELEASED_IN_ANY_LIFE /* the answer to a drop also ends a later life's copy */
+#define COUNTS(k, x) true
+#else
+#define COUNTS(k, x) (k != RELEASED || st[x] != OPEN)
+#endif
+#ifdef M_NO_WATCH /* nobody asks about what is out for too long */
+#define LATE(d, x) false
+#else
+#define LATE(d, x) (OUT(x) && home == d && up[d] && len(tq[d]) == 0 && len(ob[d]) == 0 && \
+                    H(d, x).ph == NONE)
+#endif
+#ifdef M_CHECK_OVERTAKES /* `check` is not behind the task */
+#define ASK(d, x) if :: H(d, x).ph == NONE -> ob[d]!MISSING,x,g,task[x] :: else fi
+#else
+#define ASK(d, x) tq[d]!CHECK,x,g,task[x]
+#endif
+#ifdef M_MISSING_OVERTAKES /* `missing` is not behind the results */
+#define ANSWER(d, x, q, n) if :: PRESENT(d, q) -> outg[x] = 0 :: else fi
+#else
+#define ANSWER(d, x, q, n) ob[d]!MISSING,x,q,n
+#endif
+#ifdef M_MISSING_OF_ANY_TASK /* it does not matter about which task it was asked */
+#define OF_TASK(x, n) true
+#else
+#define OF_TASK(x, n) (task[x] == n)
+#endif
 #ifdef M_REQUEUE_BY_ID /* a requeue is taken in any state */
 #define TAKES(x, l) (FINAL(x) && !OUT(x))
 #elif defined(M_NO_LIFE) /* it does not name the life */
@@ -387,7 +438,17 @@ inline apply(d) /* the next row of d's log, one transaction */
      :: k == PARKED && now && st[x] != OPEN && OUT(x) -> DROP_AGAIN(x)
      :: else /* kept as an attempt */
      fi;
-     if :: now && k != PARKED -> outg[x] = 0 :: else fi
+     if
+#ifdef WATCH
+     :: k == MISSING ->
+        if
+        :: now && st[x] == OPEN && outg[x] == q && OF_TASK(x, n) -> outg[x] = 0
+        :: else
+        fi
+#endif
+     :: k != MISSING && now && k != PARKED && COUNTS(k, x) -> outg[x] = 0
+     :: else
+     fi
   fi;
   k = 0; x = 0; q = 0; n = 0; now = 0
 }
@@ -417,6 +478,9 @@ inline heed(d) /* a beat: r, s, its disk i, asking for q */
 inline dispatch(x)
 {
   outg[x] = g;
+#ifdef WATCH
+  task[x]++;
+#endif
   assert(!(OUT(0) && OUT(1))); /* one out */
   tq[home]!TASK,x,g,att[x]
 }
@@ -427,6 +491,11 @@ inline silence(d)
   take_back()
 }
 
+#ifdef REQUEUE
+#define ROOM_FOR_LETTER nfull(lt)
+#else
+#define ROOM_FOR_LETTER true
+#endif
 #define ROOM_FOR_DROP (home == NOBODY || nfull(tq[home]))
 
 #define SEQUENCER(d) \
@@ -444,6 +513,20 @@ inline silence(d)
   :: d_step { sup && home == d && !moving && known[1 - d] != 0 && nfull(tq[d]) && \
        FAULT(MOVED) -> f++; tq[d]!RECALLED,0,g,0; MOVE }
 
+#define WATCHES(d, x) \
+  :: atomic { sup && nfull(tq[d]) && ROOM(d, 1) && OUT(x) && home == d && !moving && \
+       (LATE(d, x) || (st[x] == OPEN && FAULT(ASKED))) -> \
+       if :: LATE(d, x) :: !LATE(d, x) -> f++ fi; \
+       if :: st[x] == OPEN -> ASK(d, x) :: else -> DROP(x) fi }
+
+/* An operator gives an open delivery up. */
+inline abandon(x)
+{
+  f++;
+  set_state(x, DEAD); LETTER_BY_SEQUENCER(x);
+  if :: OUT(x) -> ABANDONED(x) :: else fi
+}
+
 active proctype Sequencer()
 {
   mtype k; byte x, q, n, r, s, i; bool now;
@@ -455,8 +538,19 @@ end:
        !FINAL(0) && !OUT(0) && LANE(0) -> dispatch(0) }
   :: d_step { sup && home != NOBODY && nfull(tq[home]) && !moving &&
        !FINAL(1) && !OUT(1) && LANE(1) -> dispatch(1) }
+#ifdef WATCH
+  WATCHES(0, 0)
+  WATCHES(1, 0)
+  WATCHES(0, 1)
+  WATCHES(1, 1)
+#endif
+#if (ONLY) & ABANDON
+  :: atomic { sup && st[0] == OPEN && ROOM_FOR_DROP && ROOM_FOR_LETTER &&
+       FAULT(ABANDON) -> abandon(0) }
+#endif
 #ifdef REQUEUE
-  :: d_step { sup && nempty(rq) -> rq?x,n;
+  /* One that was abandoned waits, on disk, until its copy is answered for. */
+  :: d_step { sup && nempty(rq) && !(st[0] == DEAD && OUT(0)) -> rq?x,n;
        if
        :: TAKES(x, n) ->
           reopened++;
@@ -503,10 +597,18 @@ inline take(d)
   :: k == TASK && !stopping[d] && !REFUSED(d, q) ->
      assert(!FLIES(d, x)); /* alone */
      H(d, x).ph = WAIT; H(d, x).gr = q; H(d, x).n = n
+#ifdef WATCH
+  :: k == CHECK && !MARKED(d, q) && (H(d, x).ph == NONE || H(d, x).gr != q) ->
+     ANSWER(d, x, q, n)
+  :: k == CHECK && (MARKED(d, q) || (H(d, x).ph != NONE && H(d, x).gr == q))
+#endif
   :: k == RECALLED -> mark(d, q)
   :: k == DROPPED && H(d, x).ph == WAIT ->
      ob[d]!RELEASED,x,H(d, x).gr,0; forget(d, x)
-  :: k == DROPPED && H(d, x).ph != WAIT /* what comes of it is the answer */
+  /* One that it does not have is answered too: else a lost one holds its lane. */
+  :: k == DROPPED && H(d, x).ph == NONE && !MARKED(d, q) -> ob[d]!RELEASED,x,q,0
+  :: k == DROPPED && H(d, x).ph == NONE && MARKED(d, q)
+  :: k == DROPPED && FLIES(d, x) /* what comes of it is the answer */
   fi;
   k = 0; x = 0; q = 0; n = 0
 }
@@ -629,6 +731,11 @@ end:
        q = 0 }
   :: atomic { up[d] && stopping[d] && owed[d] == 0 && !BUSY(d) && empty(ob[d]) ->
        kill(d) }
+#ifdef WATCH
+  /* It loses a delivery, in memory and on disk: a defect. */
+  :: d_step { up[d] && H(d, 0).ph == WAIT && FAULT(GONE) -> f++; forget(d, 0) }
+  :: d_step { up[d] && H(d, 1).ph == WAIT && FAULT(GONE) -> f++; forget(d, 1) }
+#endif
   /* kill -9; a start; the end of a machine, the other one stays */
   :: d_step { up[d] && FAULT(KILL_D) -> f++; kill(d) }
   /* the disk too; unacknowledged tasks will come again */

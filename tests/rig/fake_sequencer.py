@@ -55,9 +55,10 @@ def config(name, url, **change):
 
 
 class FakeSequencer:
-    def __init__(self, run_dir, peer="deliverer-1"):
+    def __init__(self, run_dir, peer="deliverer-1", name="sequencer"):
         self.zmq = zmq.Context()
-        self.inbox = f"ipc://{run_dir}/sequencer.inbox"
+        self.name = name
+        self.inbox = f"ipc://{run_dir}/{name}.inbox"
         self.pull = self.zmq.socket(zmq.PULL)
         self.pull.linger = 0
         self.pull.bind(self.inbox)
@@ -123,7 +124,7 @@ class FakeSequencer:
 
     def send(self, kind, *fields):
         version = 2 if kind in (BATCH, ACKED) else 1
-        self.push.send(pack(kind, version, "sequencer", self.inbox, *fields),
+        self.push.send(pack(kind, version, self.name, self.inbox, *fields),
                        zmq.DONTWAIT)
 
     # the hop

@@ -9,7 +9,7 @@
 #include "hop_pair.h"
 #include <time.h>
 
-enum { SEEDS = 60, ROWS_MAX = 400, QUIET_TURNS = 400 };
+enum { SEEDS = 30, ROWS_MAX = 400, QUIET_TURNS = 400 };
 
 static struct world {
     bool restores;    /* else kills only */
