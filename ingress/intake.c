@@ -195,7 +195,7 @@ static void store_lines(struct ingress *g, struct request *r)
     }
     last_n = (int64_t)hop_next(g->daemon.hop, SEQUENCER) - 1;
     if (last_n >= head) /* not all are repeats */
-        store_head(&g->store, head, last_n, head_of(r));
+        store_head(&g->store, r->source, head, last_n, head_of(r));
     r->event_count = (int64_t)l->good;
     r->reply_type = "application/x-ndjson";
     if (l->good)

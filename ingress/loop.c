@@ -318,6 +318,7 @@ static void close_all(void *self)
     http_run(g->http, now_ms(), mono_ms());
     http_close(g->http);
     rejects_fini(&g->rejects);
+    store_close(&g->store);
     door_fini(&g->door);
 }
 
@@ -340,7 +341,8 @@ static const char *const steps[] = {ingress_store_sql,
                                     ingress_ids_sql,
                                     ingress_reject_bodies_sql,
                                     ingress_reject_deliveries_sql,
-                                    ingress_heads_sql};
+                                    ingress_heads_sql,
+                                    ingress_usage_sql};
 /* Rows of a kilobyte or two, appended: with larger pages than SQLite's own a
  * commit has half as many to write; with still larger ones more bytes. */
 enum { PAGE_BYTES = 8 * 1024 };

@@ -5,6 +5,7 @@
 #include "log.h"
 #include "retention.h"
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/statvfs.h>
 
@@ -88,21 +89,67 @@ void room_undo(struct room *r, struct store *store)
     r->ages = (struct ages){0};
 }
 
+/* What the archive may have before processed requests are deleted for others to come. */
+static int64_t limit_bytes(const struct room *r)
+{
+    return r->disk_bytes < PURGE_ROOM_BYTES ? r->most_bytes
+                                            : room_share_bytes(r);
+}
+
+static void purged(struct room *r, struct store *store)
+{
+    int64_t used = r->used_bytes;
+
+    r->used_bytes = db_used_bytes(store->db);
+    r->free_bytes += used - r->used_bytes;
+    r->purging = true;
+}
+
+/* A source that has more than half of it while others have something, too, deletes its own
+ * processed requests first. The last rows stay, as the next id is made from them. One
+ * bounded step, which also passes over rows of others; false: it has no more of its own. */
+static bool purge_flooder(struct room *r, struct store *store, int64_t handed_n,
+                          int64_t *n)
+{
+    const char *name = store_usage_flooder(&store->usage, limit_bytes(r));
+    int64_t most_n = r->last_n - IDS_APART, at;
+
+    if (!name)
+        return false;
+    if (strcmp(r->flooder, name) != 0) {
+        snprintf(r->flooder, sizeof r->flooder, "%s", name);
+        r->flooder_at_n = 0;
+        log_info(NULL,
+                 "a source has more than half of the archive: its own oldest "
+                 "processed requests are deleted first",
+                 LS("source", name));
+    }
+    if (most_n > handed_n)
+        most_n = handed_n;
+    at = r->flooder_at_n;
+    *n = store_purge_source(store, r->flooder, &r->flooder_at_n, most_n,
+                            handed_n, PURGE_COUNT, TURN_MAX_BYTES);
+    if (r->flooder_at_n == at)
+        return false;
+    purged(r, store);
+    return true;
+}
+
 /* What was handed on goes: the oldest first, because it is over `keep` or
  * because the archive is over its share. That takes room first, so of the very
  * last it is not made. */
 static int64_t purge(struct room *r, struct store *store, struct hop *hop,
                      int64_t before_ms, int64_t now_ms)
 {
-    bool full = r->used_bytes > (r->disk_bytes < PURGE_ROOM_BYTES
-                                     ? r->most_bytes
-                                     : room_share_bytes(r));
+    bool full = r->used_bytes > limit_bytes(r);
     int64_t handed_n = (int64_t)hop_cursor(hop, SEQUENCER), most_n = handed_n;
-    int64_t first_n = r->first_n, used = r->used_bytes, upto;
+    int64_t first_n = r->first_n, upto, n = 0;
 
     if (most_n > r->last_n)
         most_n = r->last_n;
     r->purging = false;
+    if (full && purge_flooder(r, store, handed_n, &n))
+        return n;
     if (!full) {
         store_ages(store, before_ms, now_ms, PURGE_COUNT, &r->ages);
         if (most_n > r->ages.old_n)
@@ -115,10 +162,8 @@ static int64_t purge(struct room *r, struct store *store, struct hop *hop,
         return 0;
     hop_floor(hop, SEQUENCER, (uint64_t)upto + 1);
     r->first_n = upto + 1;
-    r->used_bytes = db_used_bytes(store->db);
-    r->free_bytes += used - r->used_bytes;
-    r->purging = true;
-    return upto - first_n + 1;
+    purged(r, store);
+    return store->purged;
 }
 
 static void say_when_it_changes(struct room *r)
@@ -143,7 +188,7 @@ int64_t room_work(struct room *r, struct store *store, struct hop *hop,
                   const struct settings *s, const struct retention *retention,
                   int64_t now_ms, int64_t mono_ms, int *wait_ms)
 {
-    int64_t purged = 0;
+    int64_t gone = 0;
     bool due = !r->looked_ms || mono_ms - r->looked_ms >= LOOK_MS;
 
     r->most_bytes = s->ingress.archive_max_bytes;
@@ -153,11 +198,13 @@ int64_t room_work(struct room *r, struct store *store, struct hop *hop,
         r->looked_ms = mono_ms;
     }
     if (due || r->purging || r->used_bytes > room_share_bytes(r))
-        purged = purge(
+        gone = purge(
             r, store, hop,
             retention_before(retention, now_ms, s->ingress.archive_keep_ms),
             now_ms);
+    if (gone || mono_ms - store->usage.written_ms >= LOOK_MS)
+        store_usage_write(&store->usage, mono_ms);
     say_when_it_changes(r);
     *wait_ms = r->purging ? 0 : (int)(r->looked_ms + LOOK_MS - mono_ms);
-    return purged;
+    return gone;
 }

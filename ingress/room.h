@@ -4,7 +4,8 @@
  * processes behind us can still record the outcomes of what we have taken), the
  * archive up to archive.max_size, and time (archive.keep). Only what was handed
  * on to the sequencer is ever purged, at the latest when the archive is half of
- * what its disk has room for; the others live there, too. When the rest alone
+ * what its disk has room for; the others live there, too. One source with more than half of
+ * the archive then loses its own first (store_usage.h). When the rest alone
  * fills max_size we refuse, and open again by ourselves. */
 #ifndef INGRESS_ROOM_H
 #define INGRESS_ROOM_H
@@ -26,7 +27,11 @@ struct room {
     int64_t most_bytes;      /* archive.max_size */
     int64_t first_n, last_n; /* rows held; first > last: none */
     struct ages ages;        /* which of them are older than `keep` */
-    bool purging;            /* the last step found as much as it may take */
+    /* The source that has more than half of what there is, and up to which row its own
+     * processed ones were deleted. */
+    char flooder[NAME_MAX_BYTES + 1];
+    int64_t flooder_at_n;
+    bool purging; /* the last step found as much as it may take */
 };
 
 /* The mark below which we refuse: 5 % of the file system, at most 256 MiB. */

@@ -23,9 +23,12 @@ void store_open(struct store *s, struct db *db)
     s->ends = db_prepare(db,
                          "SELECT (SELECT n FROM archive ORDER BY n LIMIT 1),"
                          " (SELECT n FROM archive ORDER BY n DESC LIMIT 1)");
-    s->oldest = db_prepare(db, "SELECT n, length(headers) + length(body)"
-                               " FROM archive WHERE n <= ?1"
-                               " ORDER BY n LIMIT ?2");
+    s->oldest = db_prepare(db, "SELECT " ARCHIVE_SIZE ", event_id, head"
+                               " FROM archive WHERE n > ?1 AND n <= ?2"
+                               " ORDER BY n LIMIT ?3");
+    s->drop = db_prepare(db, "DELETE FROM archive WHERE n = ?1");
+    s->head_drop = db_prepare(db,
+                              "DELETE FROM heads WHERE n = ?1 AND last_n = ?2");
     s->ages = db_prepare(db, "SELECT n, received_ms FROM archive WHERE n > ?1"
                              " ORDER BY n LIMIT ?2");
     s->next = db_prepare(db, "SELECT received_ms FROM archive WHERE n > ?1"
@@ -61,6 +64,7 @@ void store_open(struct store *s, struct db *db)
                                 "SELECT max(n) FROM rejects WHERE source = ?1");
     store_ids_open(&s->ids, db);
     store_replays_open(&s->replays, db);
+    store_usage_open(&s->usage, db);
     s->rejects = db_prepare(db, REJECT_COLUMNS " ORDER BY at_ms DESC, n DESC");
     s->rejects_of = db_prepare(db, REJECT_COLUMNS
                                " WHERE source = ?1 ORDER BY n DESC");
@@ -71,6 +75,12 @@ void store_open(struct store *s, struct db *db)
 void store_undo(struct store *s)
 {
     store_ids_undo(&s->ids);
+    store_usage_undo(&s->usage);
+}
+
+void store_close(struct store *s)
+{
+    store_usage_close(&s->usage);
 }
 
 void store_insert(struct store *s, const struct archive_row *row)
@@ -86,15 +96,19 @@ void store_insert(struct store *s, const struct archive_row *row)
     bind_i64(s->insert, 9, row->head);
     db_run(s->db, s->insert);
     store_ids_add(&s->ids, row->event_id, row->n);
+    store_usage_add(&s->usage, row->source, row->n,
+                    (int64_t)(row->headers.n + row->body.n) +
+                        ARCHIVE_ROW_BYTES);
 }
 
-void store_head(struct store *s, int64_t n, int64_t last_n,
+void store_head(struct store *s, const char *source, int64_t n, int64_t last_n,
                 struct bytes headers)
 {
     bind_i64(s->head, 1, n);
     bind_i64(s->head, 2, last_n);
     bind_blob(s->head, 3, headers);
     db_run(s->db, s->head);
+    store_usage_add(&s->usage, source, last_n, (int64_t)headers.n);
 }
 
 int64_t store_received_after(struct store *s, int64_t n)
@@ -168,13 +182,18 @@ int64_t store_purge(struct store *s, int64_t most_n, int64_t handed_n,
 {
     int64_t upto = 0;
 
-    bind_i64(s->oldest, 1, most_n);
-    bind_i64(s->oldest, 2, count);
+    s->purged = 0;
+    bind_i64(s->oldest, 1, 0);
+    bind_i64(s->oldest, 2, most_n);
+    bind_i64(s->oldest, 3, count);
     while (bytes > 0 && db_step(s->db, s->oldest)) {
         if (store_replay_pins(&s->replays, col_i64(s->oldest, 0), handed_n))
             break;
         upto = col_i64(s->oldest, 0);
         bytes -= col_i64(s->oldest, 1);
+        store_usage_drop(&s->usage, col_text(s->oldest, 2), upto,
+                         col_i64(s->oldest, 1));
+        s->purged++;
     }
     db_done(s->oldest);
     if (!upto)
@@ -186,6 +205,67 @@ int64_t store_purge(struct store *s, int64_t most_n, int64_t handed_n,
     db_run(s->db, s->head_purge);
     store_replays_cut(&s->replays, upto);
     return db_full(s->db) ? 0 : upto;
+}
+
+struct doomed {
+    int64_t n, head;
+    char event_id[EVENT_ID_BYTES + 1];
+};
+
+/* The entries of ids made from time stay, as others are looked for behind them;
+ * store_ids_cut() deletes them later. */
+static void drop_row(struct store *s, const struct doomed *d)
+{
+    store_ids_drop(&s->ids, d->event_id);
+    bind_i64(s->drop, 1, d->n);
+    db_run(s->db, s->drop);
+    if (!d->head)
+        return;
+    bind_i64(s->head_drop, 1, d->head);
+    bind_i64(s->head_drop, 2, d->n);
+    db_run(s->db, s->head_drop);
+}
+
+/* Those to be deleted; moves `*at` on. */
+static int find_doomed(struct store *s, const char *source, int64_t *at,
+                       int64_t handed_n, int64_t bytes, struct doomed *doomed)
+{
+    int n = 0;
+
+    while (bytes > 0 && db_step(s->db, s->oldest)) {
+        int64_t row = col_i64(s->oldest, 0);
+
+        if (strcmp(col_text(s->oldest, 2), source) == 0) {
+            if (store_replay_pins(&s->replays, row, handed_n))
+                break;
+            doomed[n] = (struct doomed){.n = row,
+                                        .head = col_i64(s->oldest, 4)};
+            wire_copy(doomed[n++].event_id, EVENT_ID_BYTES + 1,
+                      wire_text(col_text(s->oldest, 3)));
+            bytes -= col_i64(s->oldest, 1);
+            store_usage_drop(&s->usage, source, row, col_i64(s->oldest, 1));
+        }
+        *at = row;
+    }
+    db_done(s->oldest);
+    return n;
+}
+
+int64_t store_purge_source(struct store *s, const char *source, int64_t *at,
+                           int64_t most_n, int64_t handed_n, int count,
+                           int64_t bytes)
+{
+    struct doomed *doomed = gr_alloc((size_t)count * sizeof *doomed);
+    int n;
+
+    bind_i64(s->oldest, 1, *at);
+    bind_i64(s->oldest, 2, most_n);
+    bind_i64(s->oldest, 3, count);
+    n = find_doomed(s, source, at, handed_n, bytes, doomed);
+    for (int i = 0; i < n; i++)
+        drop_row(s, &doomed[i]);
+    free(doomed);
+    return db_full(s->db) ? 0 : n;
 }
 
 void store_ages(struct store *s, int64_t before_ms, int64_t now_ms, int most,

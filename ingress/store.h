@@ -9,6 +9,7 @@
 #include "http.h"
 #include "store_ids.h"
 #include "store_replays.h"
+#include "store_usage.h"
 #include "wire.h"
 
 extern const char ingress_store_sql[], ingress_rejects_sql[],
@@ -23,12 +24,14 @@ enum {
 struct store {
     struct db *db;
     stmt *insert, *load, *find, *ends, *oldest, *ages, *next, *purge;
-    stmt *head, *head_purge;
+    stmt *head, *head_purge, *head_drop, *drop;
     stmt *reject, *reject_last, *reject_at, *reject_find;
     stmt *rejects, *rejects_of, *rejects_by;
     stmt *body_put, *body_get, *body_drop, *body_first_of, *body_first, *bodies;
     struct store_ids ids;
     struct store_replays replays;
+    struct store_usage usage;
+    int64_t purged; /* rows that store_purge() has deleted */
 };
 
 struct archive_row {
@@ -41,6 +44,7 @@ struct archive_row {
 };
 
 void store_open(struct store *s, struct db *db);
+void store_close(struct store *s);
 /* After a rolled back turn: what memory knows of the rows is read again. */
 void store_undo(struct store *s);
 
@@ -49,7 +53,7 @@ void store_undo(struct store *s);
  * there yet. */
 void store_insert(struct store *s, const struct archive_row *row);
 /* The head of rows n to last_n, which came in one request. */
-void store_head(struct store *s, int64_t n, int64_t last_n,
+void store_head(struct store *s, const char *source, int64_t n, int64_t last_n,
                 struct bytes headers);
 /* When the first row behind this one was received; 0: there is none. */
 int64_t store_received_after(struct store *s, int64_t n);
@@ -71,6 +75,13 @@ void store_ends(struct store *s, int64_t *first, int64_t *last,
  * about `bytes` of content. Returns the highest number purged, 0 for none. */
 int64_t store_purge(struct store *s, int64_t most_n, int64_t handed_n,
                     int count, int64_t bytes);
+
+/* Of the rows behind `*at` up to `most_n`, looks at up to `count`, or about `bytes` of
+ * content, and deletes those of this source, none that a replay above `handed_n` needs.
+ * Moves `*at` on. Returns how many it has deleted. */
+int64_t store_purge_source(struct store *s, const char *source, int64_t *at,
+                           int64_t most_n, int64_t handed_n, int count,
+                           int64_t bytes);
 
 /* Looks at `most` rows more for those of before `before_ms`. */
 void store_ages(struct store *s, int64_t before_ms, int64_t now_ms, int most,

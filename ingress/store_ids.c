@@ -27,6 +27,14 @@ void store_ids_open(struct store_ids *s, struct db *db)
     s->newest = db_prepare(db, "SELECT max(event_id) FROM archive"
                                " WHERE n >= ?1 AND n < ?2"
                                " AND event_id < " KEYED);
+    s->drop = db_prepare(db, "DELETE FROM archive_ids WHERE event_id = ?1"
+                             " AND event_id >= " KEYED);
+    /* Of rows that were deleted before. Ids made from time ascend with n, so these
+     * entries are the first. */
+    s->cut_stale = db_prepare(
+        db, "DELETE FROM archive_ids WHERE event_id < (SELECT event_id FROM"
+            " archive_ids WHERE event_id < " KEYED " AND n > ?1"
+            " ORDER BY event_id LIMIT 1)");
     store_ids_undo(s);
 }
 
@@ -76,6 +84,14 @@ int64_t store_ids_find(struct store_ids *s, const char *event_id)
     return is_keyed(event_id) ? 0 : among(s, n, event_id);
 }
 
+void store_ids_drop(struct store_ids *s, const char *event_id)
+{
+    if (!is_keyed(event_id))
+        return;
+    bind_text(s->drop, 1, event_id);
+    db_run(s->db, s->drop);
+}
+
 /* The entry that goes may be the one behind which rows that stay are looked for:
  * the first of those gets one of its own. Where there is none, all that stay, and
  * all that come, have theirs. */
@@ -86,6 +102,8 @@ void store_ids_cut(struct store_ids *s, int64_t n)
     bind_i64(s->begin, 1, n);
     bind_i64(s->begin, 2, n + IDS_APART);
     db_run(s->db, s->begin);
+    bind_i64(s->cut_stale, 1, n);
+    db_run(s->db, s->cut_stale);
     if (s->entered_n <= n)
         s->entered_n = 0;
 }

@@ -20,7 +20,7 @@ enum { IDS_APART = 64 };
 
 struct store_ids {
     struct db *db;
-    stmt *add, *below, *among, *cut, *begin, *last, *newest;
+    stmt *add, *below, *among, *cut, *cut_stale, *drop, *begin, *last, *newest;
     int64_t entered_n; /* of the last entry made from time; 0: enter the next */
 };
 
@@ -32,6 +32,9 @@ void store_ids_undo(struct store_ids *s);
 void store_ids_add(struct store_ids *s, const char *event_id, int64_t n);
 /* Its row's number; 0: it is not in the archive. */
 int64_t store_ids_find(struct store_ids *s, const char *event_id);
+/* One row is deleted, and rows before it are not: the entry of an id made from a key goes,
+ * that of one made from time stays. Never for the last IDS_APART rows. */
+void store_ids_drop(struct store_ids *s, const char *event_id);
 /* Before the archive's rows up to `n` go. */
 void store_ids_cut(struct store_ids *s, int64_t n);
 /* The highest that was made from time; "" for none. */

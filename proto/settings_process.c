@@ -50,8 +50,10 @@ static const struct conf_section archive_section = {
              .fallback = "50GiB",
              .min = 64 * 1024,
              .help = "what was handed on goes first, also when all is half of "
-                     "what its disk has room for; the door answers 503 only "
-                     "when what was not fills it"},
+                     "what its disk has room for, and first that of a source "
+                     "that has more than half of it while others have "
+                     "something; the door answers 503 only when what was not "
+                     "handed on fills it"},
             {0},
         },
 };

@@ -31,6 +31,7 @@ static void open_with(struct archive *a, const struct db_schema *schema)
 
 static void reopen(struct archive *a)
 {
+    store_close(&a->store);
     db_close(a->store.db);
     open_with(a, ingress_plan.schema);
 }
@@ -62,6 +63,7 @@ static int teardown(void **state)
     struct archive *a = *state;
     char *command = gr_printf("rm -r %s", a->folder);
 
+    store_close(&a->store);
     db_close(a->store.db);
     assert_int_equal(system(command), 0);
     free(command);

@@ -6,6 +6,8 @@
 static const char *const allowed[] = {
     "FROM rejects",
     "length(body) FROM reject_bodies", /* 64 MiB, once; not their content */
+    "FROM usage",                      /* a row for each source; once */
+    "UPDATE usage_counted",            /* its only row */
     NULL};
 
 static void open_all(struct db *db)

@@ -74,20 +74,22 @@ static int close_store(void **state)
     char *command = gr_printf("rm -r %s", folder);
 
     (void)state;
+    store_close(&store);
     db_close(store.db);
     assert_int_equal(system(command), 0);
     free(command);
     return 0;
 }
 
-static void insert(int64_t n, int64_t received_ms, size_t body_bytes)
+static void insert_of(const char *source, int64_t n, int64_t received_ms,
+                      size_t body_bytes)
 {
     char id[EVENT_ID_BYTES + 1];
     char *body = gr_alloc(body_bytes + 1);
     struct archive_row row = {.n = n,
                               .received_ms = received_ms,
                               .event_id = id,
-                              .source = "plane",
+                              .source = source,
                               .remote = "",
                               .headers = {"", 0},
                               .body = {body, body_bytes}};
@@ -96,6 +98,11 @@ static void insert(int64_t n, int64_t received_ms, size_t body_bytes)
     memset(body, 'b', body_bytes);
     store_insert(&store, &row);
     free(body);
+}
+
+static void insert(int64_t n, int64_t received_ms, size_t body_bytes)
+{
+    insert_of("plane", n, received_ms, body_bytes);
 }
 
 static void commit(void)
@@ -243,6 +250,71 @@ static void what_was_handed_on_makes_room_again(void **state)
     zmq_ctx_term(zmq);
 }
 
+static int64_t held_of(const char *source)
+{
+    char *sql = gr_printf("SELECT count(*) FROM archive WHERE source = '%s'",
+                          source);
+    stmt *q = db_prepare(store.db, sql);
+    int64_t n = db_number(store.db, q, 0);
+
+    free(sql);
+    return n;
+}
+
+/* 200 rows of 100 kB of one source, behind and among ten of another, and all were handed
+ * on: the archive of 8 MiB keeps the ten, and at most half for the one. */
+static void a_source_that_floods_deletes_its_own_first(void **state)
+{
+    enum { ROWS = 210, EVERY = 21, LARGE = 100000 };
+    static const struct hop_ops nothing = {0};
+    struct settings s = {.ingress.archive_max_bytes = 8LL * MIB,
+                         .ingress.archive_keep_ms = DAY_MS};
+    struct room r = {0};
+    struct mailbox *mailbox;
+    struct hop *hop;
+    void *zmq = zmq_ctx_new();
+    int wait_ms = 0;
+
+    (void)state;
+    db_exec(store.db, "INSERT INTO hop_out(peer, next, cursor, floor) "
+                      "VALUES('sequencer', 211, 210, 1)");
+    mailbox = mailbox_open(zmq, folder, "ingress");
+    hop = hop_open(store.db, mailbox, &nothing, 1, NULL);
+    hop_own_log(hop, SEQUENCER, KIND_ARCHIVED);
+    db_begin(store.db);
+    for (int n = 1; n <= ROWS; n++)
+        insert_of(n % EVERY == 1 ? "quiet" : "loud", n, 1,
+                  n % EVERY == 1 ? 100 : LARGE);
+    commit();
+    room_open(&r, &store, &s);
+    for (int turn = 0; turn < 100 && !wait_ms; turn++) {
+        db_begin(store.db);
+        room_work(&r, &store, hop, &s, &right_clock, 2, 2, &wait_ms);
+        commit();
+    }
+    assert_true(r.used_bytes <= s.ingress.archive_max_bytes);
+    assert_int_equal(held_of("quiet"), ROWS / EVERY);
+    assert_true(held_of("loud") > 0);
+    assert_true(held_of("loud") * LARGE < s.ingress.archive_max_bytes);
+    /* What memory knows is what a start would count. */
+    {
+        struct store_usage anew;
+
+        store_usage_open(&anew, store.db);
+        assert_int_equal(anew.count, store.usage.count);
+        for (size_t i = 0; i < anew.count; i++)
+            for (size_t k = 0; k < anew.count; k++)
+                if (strcmp(anew.sources[i].name, store.usage.sources[k].name) ==
+                    0)
+                    assert_int_equal(anew.sources[i].bytes,
+                                     store.usage.sources[k].bytes);
+        store_usage_close(&anew);
+    }
+    hop_close(hop);
+    mailbox_close(mailbox);
+    zmq_ctx_term(zmq);
+}
+
 static void a_row_is_found_by_its_event_and_loaded_by_its_number(void **state)
 {
     struct archived row;
@@ -285,6 +357,9 @@ int main(void)
                                         open_store, close_store),
         cmocka_unit_test_setup_teardown(what_was_handed_on_makes_room_again,
                                         open_store, close_store),
+        cmocka_unit_test_setup_teardown(
+            a_source_that_floods_deletes_its_own_first, open_store,
+            close_store),
         cmocka_unit_test_setup_teardown(
             a_row_is_found_by_its_event_and_loaded_by_its_number, open_store,
             close_store),
