@@ -242,7 +242,9 @@ static void try_again(struct console *c, const struct notify_end *e)
     }
     if (row.made_ms < retention_before(r, now, RETRY_LAST_MS) ||
         row.made_ms > retention_after(r, now, RETRY_LAST_MS)) {
-        log_warn(NULL, "nobody could be told of an alert for a day; given up",
+        log_warn(NULL,
+                 "a notifier could not be reached for a day; its notification "
+                 "is dropped",
                  LS("notifier", e->notifier), LS("subject", row.subject),
                  LS("error", e->why));
         store_done(&c->store);
@@ -450,13 +452,13 @@ json_t *tell_test(void *self, json_t *args, char why[200])
                  : strcmp(s->notifiers[i].name, name) == 0)
             tests_add(&c->tests, s->notifiers[i].name);
     if (!c->tests.count) {
-        snprintf(why, 200, "%.60s has nobody to tell: there are no notifiers",
+        snprintf(why, 200, "%.60s has no notifier: add one under `notifiers`",
                  name);
         return NULL;
     }
     make_id(c, c->tests.id);
     c->tests.results = json_array();
-    c->tests.text = gr_printf("A test of %s, on somebody's word. Nothing is "
+    c->tests.text = gr_printf("A test of %s, sent by an operator. Nothing is "
                               "wrong.\n",
                               name);
     doc = json_pack("{s:i, s:s, s:o, s:b, s:s, s:[]}", "version", 1, "id",

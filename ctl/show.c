@@ -267,10 +267,10 @@ static json_t *fetch_request(struct ctl *c, const json_t *event, const char *id,
     if (!best)
         *code = away ? complain_away(c, away, away_why)
                      : complain(EXIT_REFUSED,
-                                "no ingress has the request of %s (%s): it was "
+                                "no ingress has the request of %s: it was "
                                 "removed after ingress.archive.keep, or never "
                                 "came",
-                                id, why);
+                                id);
     processes_fini(&p);
     json_decref(args);
     return best;

@@ -399,7 +399,7 @@ static json_t *document(struct tracing *t)
     return out;
 }
 
-static int finish(struct tracing *t, const char *id)
+static int finish(struct tracing *t)
 {
     bool known = t->event || json_array_size(t->timeline) ||
                  json_array_size(t->rejects);
@@ -412,7 +412,7 @@ static int finish(struct tracing *t, const char *id)
     if (t->sequencer_away)
         return complain_away(t->c, "sequencer", t->why);
     if (!known)
-        return complain(EXIT_REFUSED, "%s: %s", id, t->why);
+        return complain(EXIT_REFUSED, "%s", t->why);
     return 0;
 }
 
@@ -442,7 +442,7 @@ int run_trace(struct ctl *c)
     if (json_object_get(t.event, "matches"))
         code = trace_print_matches(c, t.event);
     else
-        code = finish(&t, id);
+        code = finish(&t);
     json_decref(t.event);
     json_decref(t.rejects);
     json_decref(t.stored);

@@ -49,11 +49,11 @@ static void on_opened(struct deliverer *d, struct endpoint *e)
 {
     d->metrics[METRIC_OPENED]++;
     e->recovered_ms = 0;
-    log_warn(NULL,
-             "an endpoint only fails: one attempt at a time asks whether it "
-             "is back",
-             LS("endpoint", grants_of(e)->name),
-             LI("failures", BREAKER_FAILURES));
+    log_warn(
+        NULL,
+        "an endpoint fails continuously: one attempt at a time asks whether it "
+        "is back",
+        LS("endpoint", grants_of(e)->name), LI("failures", BREAKER_FAILURES));
 }
 
 static void on_held(struct endpoint *e)

@@ -30,8 +30,9 @@ const struct metric_family deliverer_families[] = {
     [FAMILY_BREAKER] = {.name = "grapnel_endpoint_breaker_open",
                         .kind = METRIC_GAUGE,
                         .unit = "",
-                        .help = "1: it only fails, and is asked by one attempt "
-                                "at a time; said by its home",
+                        .help =
+                            "1: it fails continuously, and gets one attempt "
+                            "at a time; said by its home",
                         .labels = {"endpoint"}},
     [FAMILY_WINDOW] = {.name = "grapnel_endpoint_window",
                        .kind = METRIC_GAUGE,

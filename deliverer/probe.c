@@ -62,7 +62,7 @@ static char *body_of(const char *id, int64_t now_ms)
     rfc3339(at, now_ms);
     doc = json_pack("{s:s,s:s,s:s,s:s,s:{s:s}}", "id", id, "type", type,
                     "workspace", "default", "timestamp", at, "data", "message",
-                    "A test of this endpoint, sent on an operator's word. "
+                    "A test of this endpoint, sent by an operator. "
                     "Nothing has happened.");
     text = json_dumps(doc, JSON_COMPACT);
     json_decref(doc);

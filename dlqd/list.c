@@ -205,20 +205,31 @@ static json_t *ask_list(void *self, json_t *args, char why[200])
 
 /* ---- dlq_show ---- */
 
+/* evt_… or dlq_… of an event, without the endpoint. false: it is neither. */
+static bool event_of_letter(const char *id, char event[EVENT_ID_BYTES + 1])
+{
+    if (strlen(id) != EVENT_ID_BYTES ||
+        (strncmp(id, "evt_", 4) != 0 && strncmp(id, "dlq_", 4) != 0))
+        return false;
+    snprintf(event, EVENT_ID_BYTES + 1, "evt_%s", id + 4);
+    return true;
+}
+
 /* By its own id, or by its event's when that has one letter only. */
 static bool find_letter(struct dlqd *d, const char *id, struct letter *l,
                         char why[200])
 {
     struct letter other = {0};
+    char event[EVENT_ID_BYTES + 1];
     int count = 0;
 
     if (store_find(&d->store, wire_text(id), l))
         return true;
     *l = (struct letter){0};
     snprintf(why, 200, "there is no dead letter %.120s", id);
-    if (strncmp(id, "evt_", 4) != 0)
+    if (!event_of_letter(id, event))
         return false;
-    store_event(&d->store, id);
+    store_event(&d->store, event);
     while (store_event_next(&d->store, &other)) {
         if (count++ == 0)
             *l = other;
@@ -227,12 +238,17 @@ static bool find_letter(struct dlqd *d, const char *id, struct letter *l,
     }
     if (count == 1)
         return true;
+    if (count)
+        snprintf(why, 200,
+                 "%s has %d dead letters: write one's id, such as %.94s "
+                 "(see grapnel trace)",
+                 event, count, l->id);
+    else
+        snprintf(why, 200,
+                 "%s has no dead letter: `grapnel trace %s` shows what became "
+                 "of it",
+                 event, event);
     letter_fini(l);
-    snprintf(why, 200,
-             count ? "%.40s has %d dead letters: name one by its own id "
-                     "(`grapnel trace %.40s` has them)"
-                   : "%.40s has %d dead letters",
-             id, count, id);
     return false;
 }
 

@@ -23,7 +23,7 @@
     C(PURGED, "purged_total", METRIC_COUNTER, "events",                       \
       "removed from the archive after they were handed on")                   \
     C(REPLAYED, "replayed_total", METRIC_COUNTER, "events",                   \
-      "sent again on an operator's word")                                     \
+      "sent again by an operator")                                            \
     C(CONNECTIONS, "connections", METRIC_GAUGE, "connections", "open now")    \
     C(BODIES_BYTES, "bodies_bytes", METRIC_GAUGE, "bytes",                    \
       "of memory that hold bodies now")                                       \

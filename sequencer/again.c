@@ -92,7 +92,7 @@ gr_rc intake_again(struct sequencer *q, int64_t n, int64_t life)
 static void note_release(struct sequencer *q, const char *id, const char *who)
 {
     char *subject = gr_printf("event %s", id);
-    char *what = gr_printf("let through by %s", who);
+    char *what = gr_printf("released by %s", who);
 
     store_act_add(q->search, q->d.loop.now_ms, subject, what);
     free(subject);
@@ -121,7 +121,7 @@ gr_rc intake_release(struct sequencer *q, const char *id, const char *who,
         again(q, &t);
         note_release(q, id, who);
         q->metrics[METRIC_LET_THROUGH]++;
-        log_info(id, "let through by a person");
+        log_info(id, "an operator released this duplicate");
         rc = GR_OK;
     }
     again_fini(q, &a);

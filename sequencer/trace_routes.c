@@ -41,8 +41,7 @@ static void tell_given(struct trace *t, const struct event_row *e,
         trace_say(t, trace_gone_ms(e), "routed to %s: %.*s%s", to->name,
                   (int)why.len, why.data, now);
     else if (d->act)
-        trace_say(t, trace_gone_ms(e), "%s has it by an operator's word",
-                  to->name);
+        trace_say(t, trace_gone_ms(e), "an operator sent it to %s", to->name);
     else if (to->settings && s->gone)
         trace_say(t, trace_gone_ms(e),
                   "routed to %s: by what its subscription found in the body",

@@ -71,6 +71,31 @@ class Traced(Letters):
                          + ["attempt", "delivered", "attempt", "dead-lettered",
                             "attempt", "delivered"])
 
+    def test_an_event_id_without_the_endpoint(self):
+        """Of one dead letter it is enough; of several the message says what to
+        write; nothing is said twice."""
+        rig = self.rig()
+        rig.config["endpoints"].append(rig.endpoint("erp"))
+        rig.write_config()
+        rig.receiver.rules({"path": "/crm", "answers": [{"status": 400}]})
+        rig.start()
+        one = rig.accept()
+        self.until(rig, dead=1)
+        for id_ in one, f"dlq_{one[4:]}":
+            self.assertEqual(rig.cli("dlq", "show", id_)[0]["id"],
+                             f"dlq_{one[4:]}-crm")
+        rig.receiver.rules({"path": "*", "answers": [{"status": 400}]})
+        two = rig.accept()
+        self.until(rig, dead=3)
+        for words in (["show"], ["resolve", "--note", "x"]):
+            for id_ in two, f"dlq_{two[4:]}":
+                said = rig.cli_text("dlq", words[0], id_, *words[1:]).stderr
+                self.assertIn(f"2 dead letters: write one's id, such as "
+                              f"dlq_{two[4:]}-", said)
+        for command in "trace", "show":
+            said = rig.cli_text(command, "evt_nope").stderr
+            self.assertEqual(said.count("evt_nope"), 1, said)
+
     def test_a_trace_tells_that_an_event_was_refused(self):
         """P10: also after it was taken by another configuration."""
         rig = self.rig({"sources": [{
