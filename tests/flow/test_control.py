@@ -82,6 +82,19 @@ class Control(RigTest):
                 self.assertEqual(stat.S_IMODE(path.stat().st_mode) & 0o077, 0,
                                  path)
 
+    def test_only_the_owner_of_state_dir_can_read_it(self):
+        """Also where state_dir itself is open to be looked into."""
+        rig = self.rig(console=True)
+        rig.state_dir.mkdir(exist_ok=True)
+        rig.state_dir.chmod(0o755)
+        rig.start()
+        rig.wait_status(rig.accept())
+        files = [p for p in rig.state_dir.rglob("*") if p.is_file()]
+        for end in ("db", "db-wal", "lock", "flying"):
+            self.assertTrue(any(p.name.endswith("." + end) for p in files), end)
+        for path in files:
+            self.assertEqual(stat.S_IMODE(path.stat().st_mode) & 0o077, 0, path)
+
     def test_a_run_dir_that_was_there(self):
         """Open to be looked into: the sockets are the owner's all the same. Open
         to be written to, by a group or by all: other users could put a socket of
