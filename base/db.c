@@ -5,6 +5,7 @@
 #include "copier.h"
 #include "db_check.h"
 #include "db_inside.h"
+#include "db_sums.h"
 #include "log.h"
 #include "wal.h"
 #include "wal_damage.h"
@@ -129,6 +130,7 @@ static sqlite3 *open_handle(const char *path)
             h ? sqlite3_errmsg(h) : "out of memory");
     sqlite3_extended_result_codes(h, 1);
     sqlite3_busy_timeout(h, DB_BUSY_MS);
+    db_sums_register(h);
     return h;
 }
 

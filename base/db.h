@@ -88,6 +88,10 @@ bool col_null(stmt *s, int i);
  * the piece that is being synced is on it. For rows that are only appended, as a page
  * that is written often is copied more often then. */
 void db_copy_in_pieces(struct db *db, int bytes);
+/* This one reads the file (verifier.h), until NULL is said: it leaves a table when the WAL
+ * has to be begun anew. */
+struct verifier;
+void db_verify_with(struct db *db, struct verifier *v);
 /* Between two turns: keep the WAL short (wal.h). Cheap when it is. */
 void db_tidy(struct db *db);
 /* Bytes that can still be written: free on the file's file system, and free

@@ -5,6 +5,7 @@
 #include "db.h"
 
 struct checker;
+struct verifier;
 struct copier;
 struct worker;
 
@@ -31,7 +32,8 @@ struct db {
     int wal_pages;
     int wal_held; /* so many when a reader was in the way of beginning anew */
     struct copier *copier;
-    struct checker *checker; /* NULL: the file was small */
+    struct verifier *verifier; /* borrowed; NULL: none is at work */
+    struct checker *checker;   /* NULL: the file was small */
     struct {
         sqlite3 *to; /* NULL: none is under way */
         sqlite3_backup *job;

@@ -3,6 +3,7 @@
 #include "checker.h"
 #include "copier.h"
 #include "db_inside.h"
+#include "verifier.h"
 #include "wal.h"
 
 static int on_wal(void *arg, sqlite3 *h, const char *name, int pages)
@@ -55,6 +56,17 @@ void db_copy_in_pieces(struct db *db, int bytes)
     db->wal_piece_bytes = bytes;
 }
 
+static void send_readers_away(struct db *db)
+{
+    checker_break(db->checker);
+    verifier_break(db->verifier);
+}
+
+void db_verify_with(struct db *db, struct verifier *v)
+{
+    db->verifier = v;
+}
+
 void db_tidy(struct db *db)
 {
     struct wal wal;
@@ -71,7 +83,7 @@ void db_tidy(struct db *db)
     case WAL_BEGIN_ANEW:
         copier_pause(db->copier);
         if (!db_wal_begin_anew(db) && wal_presses(&wal))
-            checker_break(db->checker);
+            send_readers_away(db);
         db->wal_pages = 0;
         break;
     }

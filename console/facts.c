@@ -475,6 +475,9 @@ void facts_of(const struct facts *f, struct gather *g, const struct settings *s,
     case ALERT_DISK_LOW:
         say_each(&q, "grapnel_store_room_bytes", "");
         break;
+    case ALERT_DAMAGED:
+        say_each(&q, "grapnel_damaged_total", "");
+        break;
     case ALERT_DEAD_LETTER: /* comes one by one, not as a state */
     case ALERT_WHEN_COUNT:
         break;

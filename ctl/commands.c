@@ -599,6 +599,26 @@ const struct command ctl_commands[] = {
         .run = run_backup,
     },
     {
+        .name = "verify",
+        .args = "[PROCESS…]",
+        .most = -1,
+        .summary = "look through the databases for damage",
+        .help = "Each process looks through its own database at low priority "
+                "while it works; the file of\none that is down is read here. "
+                "SQLite's quick_check, and a checksum of each archived\n"
+                "request, event, task and dead letter. Processes do the same "
+                "once a day.\nExits 1 when anything is damaged, or could not "
+                "be looked through.",
+        .examples = "  grapnel verify\n"
+                    "  grapnel verify sequencer\n"
+                    "  grapnel verify --offline "
+                    "/var/backups/grapnel/2026-11-21\n",
+        .options = {{"--offline", "DIR",
+                     "the files of this folder, read only; no process is "
+                     "asked"}},
+        .run = run_verify,
+    },
+    {
         .name = "restore",
         .args = "DIR [PROCESS…]",
         .least = 1,

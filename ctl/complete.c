@@ -17,11 +17,12 @@ static const struct {
      "dead requeued recovered resolved discarded all"},
     {NULL, "--reason", WORDS_CHOICE,
      "rejected budget_attempts budget_time expired endpoint_gone "
-     "endpoint_removed blocked_address crashed_deliverer abandoned "
+     "endpoint_removed blocked_address crashed_deliverer abandoned damaged "
      "invalid_transition refused:*"},
     {NULL, "--config", WORDS_FILE, NULL},
     {NULL, "-c", WORDS_FILE, NULL},
     {NULL, "--run-dir", WORDS_FOLDER, NULL},
+    {NULL, "--offline", WORDS_FOLDER, NULL},
     {NULL, "--event", WORDS_FILE, NULL},
     {NULL, "--file", WORDS_FILE, NULL},
     {NULL, "--private-key", WORDS_FILE, NULL},
@@ -68,6 +69,7 @@ static const struct {
     {"retry-plan", WORDS_POLICY},
     {"alerts test", WORDS_ALERT},
     {"backup", WORDS_FOLDER},
+    {"verify", WORDS_FREE},
     {"restore", WORDS_FOLDER},
 };
 

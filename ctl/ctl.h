@@ -61,6 +61,7 @@ int run_retry_plan(struct ctl *c);
 int run_endpoints_test(struct ctl *c);
 int run_metrics(struct ctl *c);
 int run_top(struct ctl *c);
+int run_verify(struct ctl *c);
 int run_alerts(struct ctl *c);
 int run_alerts_test(struct ctl *c);
 int run_reload(struct ctl *c);

@@ -1,6 +1,7 @@
 #include "due.h"
 #include "backoff.h"
 #include "clock.h"
+#include "db_sums.h"
 #include "deliverer.h"
 #include "log.h"
 #include <stddef.h>
@@ -8,6 +9,7 @@
 enum {
     FETCH_MAX = 256,  /* due rows brought in at once, for one endpoint … */
     FETCH_LEAST = 16, /* … and at least so many */
+    DAMAGED_MAX = 16, /* of one look; more are found by the next */
 };
 
 struct fetch {
@@ -16,6 +18,8 @@ struct fetch {
     int64_t now_ms;
     bool early; /* they are pulled forward */
     bool found;
+    int64_t damaged[DAMAGED_MAX]; /* rows */
+    int damaged_count;
 };
 
 static bool bring_in(void *self, const struct task_row *row)
@@ -25,6 +29,13 @@ static bool bring_in(void *self, const struct task_row *row)
 
     if (tasks_find(&f->d->tasks, f->grant, row->event_id))
         return true;
+    if (row->damaged) {
+        if (f->damaged_count == DAMAGED_MAX)
+            return false;
+        db_damage_found(row->event_id, db_path(f->d->store.db), "tasks");
+        f->damaged[f->damaged_count++] = row->n;
+        return true;
+    }
     if (tasks_full(&f->d->tasks)) /* they may be large: looked at for each */
         return false;
     t = task_new(row->message);
@@ -46,6 +57,16 @@ static bool bring_in(void *self, const struct task_row *row)
     endpoint_push(&f->grant->endpoint, t, true);
     f->grant->endpoint.rows_here++;
     return true;
+}
+
+/* The sequencer still has the event. It asks for each task that it has not heard of for
+ * long, and gives one that is not here out again (sequencer/watch.c). */
+static void drop_damaged(struct fetch *f)
+{
+    for (int i = 0; i < f->damaged_count; i++)
+        store_task_gone(&f->d->store, f->damaged[i]);
+    f->grant->endpoint.rows -= f->damaged_count;
+    f->damaged_count = 0;
 }
 
 static int fetch_count(const struct endpoint *e)
@@ -87,6 +108,7 @@ static void fetch(struct deliverer *d, struct grant *g)
         if (all)
             e->recovered_ms = 0;
     }
+    drop_damaged(&f);
     e->due_ms = all ? store_next_due(&d->store, g->id, f.now_ms) : f.now_ms;
     endpoint_schedule(e, &d->schedule);
 }
@@ -97,7 +119,7 @@ static void bring_one_in(void *self, const struct task_row *row)
 
     if (row->grant != f->grant->id)
         return;
-    f->found = true;
+    f->found = !row->damaged;
     (void)bring_in(f, row);
 }
 
@@ -108,6 +130,7 @@ bool due_bring(struct deliverer *d, struct grant *g, const char *event_id)
     if (g->endpoint.rows == 0)
         return false;
     store_tasks_of_event(&d->store, event_id, bring_one_in, &f);
+    drop_damaged(&f);
     endpoint_schedule(&g->endpoint, &d->schedule);
     return f.found;
 }

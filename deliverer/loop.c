@@ -418,8 +418,8 @@ static const struct db_schema schema = {
                                    deliverer_answers_sql, deliverer_early_sql,
                                    deliverer_log_sql, deliverer_fresh_sql,
                                    deliverer_sent_sql, deliverer_held_sql,
-                                   deliverer_templates_sql},
-    .count = 9,
+                                   deliverer_templates_sql, deliverer_sums_sql},
+    .count = 10,
     .table = "tasks"};
 
 static const struct hop_ops hop_ops = {

@@ -1,6 +1,7 @@
 #include "store.h"
 #include "clock.h"
 #include "daemon.h"
+#include "sums.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -45,8 +46,9 @@ static void prepare_tasks(struct store *s)
 {
     s->sql.task_put = prepare(
         s, "INSERT INTO tasks (n, grant_id, event_id, attempts, first_ms, "
-           "next_ms, parked, message, early_ms, held_ms) "
-           "VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)");
+           "next_ms, parked, message, early_ms, held_ms, sum) "
+           "VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, "
+           "content_sum(?3, ?8))");
     s->sql.task_park = prepare(s,
                                "UPDATE tasks SET attempts = ?2, first_ms = ?3, "
                                "next_ms = ?4, parked = 1, early_ms = ?5, "
@@ -56,7 +58,7 @@ static void prepare_tasks(struct store *s)
     s->sql.task_gone = prepare(s, "DELETE FROM tasks WHERE n = ?1");
 #define TASK_COLUMNS                                                        \
     "n, grant_id, event_id, attempts, first_ms, next_ms, parked, message, " \
-    "ifnull(held_ms, -1)"
+    "ifnull(held_ms, -1), " DB_INTACT(SUM_TASKS)
     s->sql.task_find = prepare(
         s, "SELECT " TASK_COLUMNS " FROM tasks "
            "INDEXED BY tasks_event WHERE event_id = ?1 AND grant_id = ?2");
@@ -223,7 +225,8 @@ static struct task_row read_task(stmt *q)
                              .next_ms = col_i64(q, 5),
                              .parked = col_i64(q, 6) != 0,
                              .message = col_blob(q, 7),
-                             .held_ms = col_i64(q, 8)};
+                             .held_ms = col_i64(q, 8),
+                             .damaged = col_i64(q, 9) == 0};
 }
 
 bool store_task_find(struct store *s, uint64_t grant, const char *event_id,

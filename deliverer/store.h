@@ -12,7 +12,8 @@
 
 extern const char deliverer_store_sql[], deliverer_answers_sql[],
     deliverer_early_sql[], deliverer_log_sql[], deliverer_fresh_sql[],
-    deliverer_sent_sql[], deliverer_held_sql[], deliverer_templates_sql[];
+    deliverer_sent_sql[], deliverer_held_sql[], deliverer_templates_sql[],
+    deliverer_sums_sql[];
 
 struct store {
     struct db *db;
@@ -50,6 +51,7 @@ struct task_row {
     int64_t early_ms; /* written, never read: not pulled forward before */
     int64_t held_ms;  /* as in struct task */
     bool parked;
+    bool damaged; /* read only: it is not what was written */
     struct bytes message;
 };
 

@@ -5,7 +5,7 @@
 #include <string.h>
 
 extern const char dlqd_store_sql[], dlqd_redirects_sql[], dlqd_again_sql[],
-    dlqd_counted_sql[];
+    dlqd_counted_sql[], dlqd_sums_sql[];
 
 static void open_dlqd(void *self)
 {
@@ -51,9 +51,9 @@ static void reload(void *self, struct settings *fresh)
 int main(int argc, char **argv)
 {
     static struct dlqd d;
-    static const char *const steps[] = {dlqd_store_sql, proto_hop_sql,
+    static const char *const steps[] = {dlqd_store_sql,     proto_hop_sql,
                                         dlqd_redirects_sql, dlqd_again_sql,
-                                        dlqd_counted_sql};
+                                        dlqd_counted_sql,   dlqd_sums_sql};
     static const struct db_schema schema = {
         .steps = steps, .count = COUNT_OF(steps), .table = "contents"};
     static const struct hop_ops hop = {.apply = keep_apply,

@@ -1,5 +1,7 @@
 #include "redirect.h"
+#include "db_sums.h"
 #include "decide.h"
+#include "requeue.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,6 +22,10 @@ bool redirect_letter(struct dlqd *d, const char *id, const char *to,
     else if (may && strcmp(l.endpoint, to) == 0)
         snprintf(why, 200, "that is where it died: retry it without --to");
     if (may && (!l.endpoint || strcmp(l.endpoint, to) == 0)) {
+        letter_fini(&l);
+        return false;
+    }
+    if (may && content_damaged(d, &l, why)) {
         letter_fini(&l);
         return false;
     }
@@ -90,6 +96,11 @@ bool redirect_load(struct dlqd *d, int64_t ref, struct buf *out)
         !store_find_n(&d->store, row.letter, &l))
         return false;
     found = store_content(&d->store, row.letter, &headers, &body);
+    if (found && store_content_damaged(&d->store)) {
+        db_damage_found(l.event_id, db_path(d->daemon.db), "contents");
+        store_content_done(&d->store);
+        found = false;
+    }
     if (found) {
         put(out, &l, &row, headers, body);
         store_content_done(&d->store);

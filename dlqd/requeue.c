@@ -1,12 +1,34 @@
 #include "requeue.h"
+#include "db_sums.h"
 #include "decide.h"
 #include "keep.h"
 #include "log.h"
 #include "redirect.h"
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum { AGAIN_MOST = 128 }; /* said again in one turn */
+
+bool content_damaged(struct dlqd *d, const struct letter *l, char why[200])
+{
+    struct bytes headers, body;
+    bool found = store_content(&d->store, l->n, &headers, &body);
+    bool here = found && store_content_damaged(&d->store);
+
+    if (found)
+        store_content_done(&d->store);
+    if (here)
+        db_damage_found(l->event_id, db_path(d->daemon.db), "contents");
+    if (!here && strcmp(l->reason, "damaged") != 0 &&
+        strcmp(l->reason, "refused:damaged") != 0)
+        return false;
+    snprintf(why, 200,
+             "what is stored of it is damaged; `grapnel resend %s` sends the "
+             "event again from the archive of ingress",
+             l->event_id);
+    return true;
+}
 
 bool requeue_letter(struct dlqd *d, const char *id, const char *who,
                     char why[200])
@@ -14,7 +36,8 @@ bool requeue_letter(struct dlqd *d, const char *id, const char *who,
     struct letter l = {0};
     bool have = store_find(&d->store, wire_text(id), &l), may;
 
-    may = letter_may_retry(have ? &l : NULL, why);
+    may = letter_may_retry(have ? &l : NULL, why) &&
+          !content_damaged(d, &l, why);
     if (may) {
         char *what = gr_printf("by %s", who ? who : "an operator");
 
@@ -73,6 +96,11 @@ bool requeue_load(void *self, const char *peer, uint64_t n, int kind,
         !store_find_n(&d->store, letter, &l))
         return false;
     found = store_content(&d->store, letter, &headers, &body);
+    if (found && store_content_damaged(&d->store)) {
+        db_damage_found(l.event_id, db_path(d->daemon.db), "contents");
+        store_content_done(&d->store);
+        found = false;
+    }
     if (found) {
         put_requeued(out, &l, life, headers, body);
         store_content_done(&d->store);

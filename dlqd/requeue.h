@@ -10,6 +10,10 @@
 bool requeue_letter(struct dlqd *d, const char *id, const char *who,
                     char why[200]);
 
+/* What is stored of it, here or where it came from, is not what was accepted: it is sent
+ * to nobody. `why` says so. */
+bool content_damaged(struct dlqd *d, const struct letter *l, char why[200]);
+
 /* hop.h's callbacks for the log of requeues. */
 bool requeue_load(void *self, const char *peer, uint64_t n, int kind,
                   int64_t ref, struct buf *out);

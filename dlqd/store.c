@@ -1,4 +1,5 @@
 #include "store_inside.h"
+#include "sums.h"
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,9 +37,10 @@ static const struct db_statement statements[] = {
      "INSERT INTO letters (id, life, state, sequencer, event_id, endpoint, "
      "reason, source, provider_id, type, workspace, received_ms, sequence, "
      "previous, clock, attempts, first_ms, dead_ms, last_http_status, "
-     "last_error, last_response, moved_ms) VALUES (?1, ?2, 'dead', ?3, ?4, "
-     "nullif(?5, ''), ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, "
-     "?18, ?19, ?20, ?21) RETURNING n"},
+     "last_error, last_response, moved_ms, sum) VALUES (?1, ?2, 'dead', ?3, "
+     "?4, nullif(?5, ''), ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, "
+     "?17, ?18, ?19, ?20, ?21, content_sum(?1, ?4, nullif(?5, ''), ?7, ?8, ?9, "
+     "?10, ?11, ?12, ?13, ?14)) RETURNING n"},
     {AT(die_again),
      "UPDATE letters SET life = ?2, state = 'dead', reason = ?3, attempts = "
      "?4, first_ms = ?5, dead_ms = ?6, last_http_status = ?7, last_error = ?8, "
@@ -46,8 +48,12 @@ static const struct db_statement statements[] = {
     {AT(move),
      "UPDATE letters SET state = ?2, life = ?3, moved_ms = ?4 WHERE n = ?1"},
     {AT(content_add),
-     "INSERT INTO contents (letter, headers, body) VALUES (?1, ?2, ?3)"},
-    {AT(content_get), "SELECT headers, body FROM contents WHERE letter = ?1"},
+     "INSERT INTO contents (letter, headers, body, sum) VALUES (?1, ?2, ?3, "
+     "content_sum(?1, ?2, ?3))"},
+    {AT(content_get),
+     "SELECT headers, body, " DB_INTACT(SUM_CONTENTS) " AND (SELECT " DB_INTACT(
+         SUM_LETTERS) " FROM letters WHERE n = ?1) FROM contents WHERE letter "
+                      "= ?1"},
     {AT(history_add), "INSERT INTO history (letter, at_ms, from_state, "
                       "to_state, what) VALUES (?1, ?2, ?3, ?4, ?5)"},
     {AT(history_after),
@@ -263,6 +269,11 @@ bool store_content(struct store *s, int64_t letter, struct bytes *headers,
     *headers = col_blob(s->content_get, 0);
     *body = col_blob(s->content_get, 1);
     return true;
+}
+
+bool store_content_damaged(struct store *s)
+{
+    return col_i64(s->content_get, 2) == 0;
 }
 
 void store_content_done(struct store *s)

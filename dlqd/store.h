@@ -52,6 +52,8 @@ void store_move(struct store *s, int64_t n, int state, int64_t life,
 /* Borrowed until store_content_done(), which must follow when true. */
 bool store_content(struct store *s, int64_t letter, struct bytes *headers,
                    struct bytes *body);
+/* Of the row that was read: it, or its letter's, is not what was written. */
+bool store_content_damaged(struct store *s);
 void store_content_done(struct store *s);
 
 struct history_row {

@@ -342,7 +342,8 @@ static const char *const steps[] = {ingress_store_sql,
                                     ingress_reject_bodies_sql,
                                     ingress_reject_deliveries_sql,
                                     ingress_heads_sql,
-                                    ingress_usage_sql};
+                                    ingress_usage_sql,
+                                    ingress_sums_sql};
 /* Rows of a kilobyte or two, appended: with larger pages than SQLite's own a
  * commit has half as many to write; with still larger ones more bytes. */
 enum { PAGE_BYTES = 8 * 1024 };

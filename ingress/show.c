@@ -125,6 +125,8 @@ json_t *show_request(void *self, json_t *args, char why[200])
         n = store_replay_made_of(&g->store.replays, id);
     if (!store_request(&g->store, n, &row))
         snprintf(why, 200, "no request %.40s in the archive", id);
+    else if (row.damaged)
+        snprintf(why, 200, "what is stored of request %.40s is damaged", id);
     else if (event && !find_part(&row.body, row.event_id, event))
         snprintf(why, 200, "request %.40s has no event %.40s", id, event);
     else

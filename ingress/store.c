@@ -1,4 +1,6 @@
 #include "store.h"
+#include "headers.h"
+#include "sums.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,11 +14,12 @@ void store_open(struct store *s, struct db *db)
     s->db = db;
     s->insert = db_prepare(
         db, "INSERT INTO archive (n, event_id, source, received_ms, remote,"
-            " secret, headers, body, head)"
-            " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)");
+            " secret, headers, body, head, sum)"
+            " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9,"
+            " content_sum(?1, ?2, ?3, ?4, ?5, ?7, ?8, ?9))");
     s->load = db_prepare(db, "SELECT event_id, source, received_ms, remote,"
-                             " " ARCHIVE_HEADERS ", body FROM archive"
-                             " WHERE n = ?1");
+                             " " ARCHIVE_HEADERS ", body, " ARCHIVE_INTACT
+                             " FROM archive WHERE n = ?1");
     s->find = db_prepare(db, "SELECT n, received_ms, secret, source, remote,"
                              " " ARCHIVE_HEADERS ", length(body) FROM archive"
                              " WHERE n = ?1");
@@ -34,8 +37,8 @@ void store_open(struct store *s, struct db *db)
     s->next = db_prepare(db, "SELECT received_ms FROM archive WHERE n > ?1"
                              " ORDER BY n LIMIT 1");
     s->purge = db_prepare(db, "DELETE FROM archive WHERE n <= ?1");
-    s->head = db_prepare(db, "INSERT INTO heads (n, last_n, headers)"
-                             " VALUES (?1, ?2, ?3)");
+    s->head = db_prepare(db, "INSERT INTO heads (n, last_n, headers, sum)"
+                             " VALUES (?1, ?2, ?3, content_sum(?3))");
     s->head_purge = db_prepare(
         db, "DELETE FROM heads WHERE n <= ?1 AND last_n <= ?1");
     s->reject = db_prepare(
@@ -139,13 +142,23 @@ bool store_request(struct store *s, int64_t n, struct archive_row *row)
                                 .received_ms = col_i64(q, 2),
                                 .remote = col_text(q, 3),
                                 .headers = col_blob(q, 4),
-                                .body = col_blob(q, 5)};
+                                .body = col_blob(q, 5),
+                                .damaged = col_i64(q, 6) == 0};
+    if (row->damaged)
+        db_damage_found(row->event_id, db_path(s->db), "archive");
     return true;
 }
 
 void store_request_done(struct store *s)
 {
     db_done(s->load);
+}
+
+/* Of a damaged one they may make no sense; the sequencer takes it all the same. */
+static struct bytes readable(const struct archive_row *row)
+{
+    return row->damaged && !headers_valid(row->headers) ? (struct bytes){"", 0}
+                                                        : row->headers;
 }
 
 bool store_load(struct store *s, int64_t n, struct buf *out)
@@ -159,8 +172,9 @@ bool store_load(struct store *s, int64_t n, struct buf *out)
                                          .source = wire_text(row.source),
                                          .received_ms = row.received_ms,
                                          .remote = wire_text(row.remote),
-                                         .headers = row.headers,
-                                         .body = row.body});
+                                         .headers = readable(&row),
+                                         .body = row.body,
+                                         .damaged = row.damaged});
     store_request_done(s);
     return found;
 }

@@ -14,7 +14,7 @@
 
 extern const char ingress_store_sql[], ingress_rejects_sql[],
     ingress_reject_bodies_sql[], ingress_reject_deliveries_sql[],
-    ingress_heads_sql[], ingress_heads_sql[];
+    ingress_heads_sql[], ingress_sums_sql[];
 
 enum {
     REJECTS_KEPT = 1000,  /* of each source */
@@ -41,6 +41,7 @@ struct archive_row {
     struct bytes headers, body;
     int64_t
         head; /* written: its headers are those of store_head(); 0: its own */
+    bool damaged; /* read only: it is not what was written */
 };
 
 void store_open(struct store *s, struct db *db);

@@ -1,10 +1,18 @@
 #include "store_replays.h"
 #include "published.h"
+#include "sums.h"
 
 #define COLUMNS                                                                \
     "SELECT n, archived, act, at_ms, event_id, new_id, endpoint, who, always " \
     "FROM "                                                                    \
     "replays "
+
+/* As ARCHIVE_INTACT, beside the columns of a replay. */
+#define REPLAYED_INTACT                                                     \
+    DB_INTACT("archive.n, archive.event_id, source, received_ms, remote, "  \
+              "headers, body, head")                                        \
+    " AND (head = 0 OR (SELECT " DB_INTACT(SUM_HEADS) " FROM heads WHERE n" \
+                                                      " = archive.head))"
 
 void store_replays_open(struct store_replays *s, struct db *db)
 {
@@ -14,10 +22,10 @@ void store_replays_open(struct store_replays *s, struct db *db)
             " endpoint, who, always)"
             " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)");
     s->load = db_prepare(
-        db, "SELECT r.act, r.at_ms, a.event_id, r.event_id, r.new_id,"
-            " r.endpoint, a.source, a.received_ms, a.remote, a.headers, "
-            "a.body, r.always"
-            " FROM replays r JOIN archive a ON a.n = r.archived"
+        db, "SELECT r.act, r.at_ms, archive.event_id, r.event_id, r.new_id,"
+            " r.endpoint, archive.source, received_ms,"
+            " remote, " ARCHIVE_HEADERS ", body, r.always, " REPLAYED_INTACT
+            " FROM replays r JOIN archive ON archive.n = r.archived"
             " WHERE r.n = ?1");
     s->of_event = db_prepare(db, COLUMNS "WHERE event_id = ?1 ORDER BY n");
     s->by_new = db_prepare(db, COLUMNS "WHERE new_id = ?1 AND new_id <> ''");
@@ -58,6 +66,10 @@ bool store_replay_load(struct store_replays *s, int64_t n, struct buf *out)
 
     bind_i64(q, 1, n);
     found = db_step(s->db, q);
+    if (found && !col_i64(q, 12)) {
+        db_damage_found(col_text(q, 2), db_path(s->db), "archive");
+        found = false;
+    }
     if (found) {
         struct wire_replayed m = {
             .act = (uint64_t)col_i64(q, 0),

@@ -4,12 +4,17 @@
 
 #include "bounds.h"
 #include "db.h"
+#include "sums.h"
 #include "wire.h"
 
 /* A row's headers, wherever they are (heads.sql). */
 #define ARCHIVE_HEADERS                                                   \
     "CASE WHEN head = 0 THEN headers ELSE (SELECT h.headers FROM heads h" \
     " WHERE h.n = archive.head) END"
+/* 1: the row, and the head that it shares, are what was written. */
+#define ARCHIVE_INTACT                                                 \
+    "(" DB_INTACT(SUM_ARCHIVE) " AND (head = 0 OR (SELECT " DB_INTACT( \
+        SUM_HEADS) " FROM heads WHERE n = archive.head)))"
 
 extern const char ingress_replays_sql[];
 

@@ -56,7 +56,10 @@
     A(PROCESS_SILENT, "process_silent", NONE, "process", 0,                 \
       "a process has published nothing for `silent_for`")                   \
     A(DISK_LOW, "disk_low", BYTES, "process", 0,                            \
-      "room that a process's database has left")
+      "room that a process's database has left")                            \
+    A(DAMAGED, "damaged", NUMBER, "process", 0,                             \
+      "rows of a process's database that are not what was written, found "  \
+      "since its start")
 
 enum alert_when {
 #define A(NAME, word, unit, per, window, help) ALERT_##NAME,

@@ -341,7 +341,7 @@ static json_t *on_backup(void *self, json_t *args, char why[200])
         return NULL;
     }
     if (control_waiting(d->control)) {
-        snprintf(why, 200, "a backup is under way");
+        snprintf(why, 200, "a backup or a verification is under way");
         return NULL;
     }
     if (db_backup_start(d->db, path, why) != GR_OK)
@@ -392,6 +392,7 @@ static const struct control_command common_commands[] = {
     {"check", "", "what a reload would do", on_check},
     {"reload", "", "read the configuration again", on_reload},
     {"backup", "path", "copy the database to a new file", on_backup},
+    {"verify", "", "look through the database for damage", daemon_verify_ask},
 };
 
 /* ---- the turn ---- */
@@ -503,6 +504,7 @@ static void tell(void *self)
     struct daemon *d = self;
 
     backup_step(d);
+    d->wait_ms = sooner(d->wait_ms, daemon_verify_step(d));
     if (d->plan->tell)
         d->plan->tell(d->plan->self);
     d->wait_ms = sooner(d->wait_ms, hop_tell(d->hop));
@@ -657,6 +659,7 @@ void daemon_start(struct daemon *d, const struct daemon_plan *plan, int argc,
     d->control = control_open(d->zmq, d->settings->run_dir, d->name,
                               d->commands, d);
     daemon_metrics_open(d);
+    daemon_verify_open(d);
     d->loop.self = d;
     d->loop.db = d->db;
     d->loop.work = work;
@@ -700,6 +703,7 @@ int daemon_run(struct daemon *d)
     if (d->plan->close)
         d->plan->close(d->plan->self);
     metrics_close(d->metrics);
+    daemon_verify_close(d);
     control_close(d->control);
     hop_close(d->hop);
     mailbox_close(d->mailbox);

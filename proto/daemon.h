@@ -10,6 +10,7 @@
 
 #include "bounds.h"
 #include "control.h"
+#include "daemon_verify.h"
 #include "db.h"
 #include "hop.h"
 #include "loop.h"
@@ -78,6 +79,7 @@ struct daemon {
     struct metrics *metrics;
     struct loop loop;
     struct retention retention;
+    struct daemon_verify verify;
     uint64_t run; /* random, this start */
     int64_t started_ms;
     bool inbox_empty;    /* this turn took every frame that had come … */

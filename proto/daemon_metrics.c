@@ -1,4 +1,5 @@
 #include "daemon_metrics.h"
+#include "db_sums.h"
 #include "log.h"
 
 enum {
@@ -12,6 +13,8 @@ enum {
     COMMON_LOST,
     COMMON_SET_BACK,
     COMMON_UNPROCESSABLE,
+    COMMON_DAMAGED,
+    COMMON_VERIFIED,
 };
 
 static const struct metric_family families[] = {
@@ -69,6 +72,17 @@ static const struct metric_family families[] = {
                                       "with their bytes; since the file was "
                                       "made",
                               .labels = {"peer"}},
+    [COMMON_DAMAGED] = {.name = "grapnel_damaged_total",
+                        .kind = METRIC_COUNTER,
+                        .unit = "rows",
+                        .help = "of the database that were not what was "
+                                "written when they were read or verified"},
+    [COMMON_VERIFIED] = {.name = "grapnel_verified_time_seconds",
+                         .kind = METRIC_GAUGE,
+                         .unit = "seconds",
+                         .help = "when the database was looked through last, "
+                                 "since 1970; 0: not since the start",
+                         .per = 1000},
     {0},
 };
 
@@ -122,6 +136,8 @@ void daemon_measure(struct daemon *d)
     set(d, COMMON_STORE, NULL, NULL, (uint64_t)db_size_bytes(d->db));
     set(d, COMMON_ROOM, NULL, NULL, (uint64_t)db_room_bytes(d->db));
     set(d, COMMON_LOG_DROPPED, NULL, NULL, log_dropped_count());
+    set(d, COMMON_VERIFIED, NULL, NULL, (uint64_t)d->verify.ended_ms);
+    set(d, COMMON_DAMAGED, NULL, NULL, (uint64_t)db_damage_count());
     measure_links(d);
     if (d->plan->measure)
         d->plan->measure(d->plan->self);

@@ -103,7 +103,8 @@
     F(i64, received_ms, "wall clock")                                        \
     F(str, remote, "the peer's address")                                     \
     F(bin, headers, "all of them, packed (headers.h)")                       \
-    F(bin, body, "as received")
+    F(bin, body, "as received")                                              \
+    F(u64, damaged, "1: what is stored of it is damaged: not to be delivered")
 
 #define WIRE_TASK(F) /* sequencer -> deliverer: deliver this */              \
     F(u64, grant, "under which it is out")                                   \

@@ -58,7 +58,8 @@ const char settings_built_in_alerts[] =
     " window: 5m}\n"
     "  - {name: process_silent, when: process_silent, silent_for: 30s,"
     " severity: critical}\n"
-    "  - {name: disk_low, when: disk_low, below: 2GiB, severity: critical}\n";
+    "  - {name: disk_low, when: disk_low, below: 2GiB, severity: critical}\n"
+    "  - {name: damaged_data, when: damaged, above: 0, severity: critical}\n";
 
 /* ---- a threshold ---- */
 

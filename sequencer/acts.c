@@ -267,13 +267,10 @@ static void drop_copy(struct sequencer *q, struct endpoint *e,
     }
 }
 
-/* Returns true when an attempt may be under way. */
-static bool abandon(struct sequencer *q, const char *event_id,
-                    struct endpoint *e, struct delivery_row *d,
-                    const char *text, const char *who)
+bool acts_give_up(struct sequencer *q, struct endpoint *e,
+                  struct delivery_row *d, const char *reason, const char *error)
 {
-    char *error = gr_printf("abandoned by %s: %s", who, text),
-         *by = gr_strdup(d->deliverer);
+    char *by = gr_strdup(d->deliverer ? d->deliverer : "");
     bool out = is_out(e, d), in_flight = out && d->status == DELIVERY_IN_FLIGHT;
 
     store_delivery_done(q->store);
@@ -285,20 +282,31 @@ static bool abandon(struct sequencer *q, const char *event_id,
     d->behind = false;
     d->next_ms = 0;
     d->error = error;
-    d->reason = "abandoned";
+    d->reason = reason;
     d->deliverer = by;
     store_delivery_set(q->store, d);
     letters_dead(q, d, (struct bytes){"", 0});
     q->metrics[METRIC_DEAD]++;
-    /* The operator has decided, so it halts no lane. */
-    if (!d->grant)
+    if (!d->grant) /* it halts no lane */
         lanes_freed(q, e, d->lane);
+    d->deliverer = "";
+    free(by);
+    return in_flight;
+}
+
+/* Returns true when an attempt may be under way. */
+static bool abandon(struct sequencer *q, const char *event_id,
+                    struct endpoint *e, struct delivery_row *d,
+                    const char *text, const char *who)
+{
+    char *error = gr_printf("abandoned by %s: %s", who, text);
+    bool in_flight = acts_give_up(q, e, d, "abandoned", error);
+
     note(q, event_id, "abandoned at %s by %s: %s", e->name, who, text);
     log_warn(event_id, "an operator abandoned a delivery",
              LS("endpoint", e->name), LS("note", text),
              LI("attempts", d->attempts));
     free(error);
-    free(by);
     return in_flight;
 }
 

@@ -19,6 +19,12 @@ struct delivery_row;
 void acts_try_now(struct sequencer *q, struct endpoint *e,
                   struct delivery_row *d);
 
+/* Makes an open delivery a dead letter with this reason; a copy that is out is dropped at
+ * its deliverer. It halts no lane. Returns true when an attempt may be under way. */
+bool acts_give_up(struct sequencer *q, struct endpoint *e,
+                  struct delivery_row *d, const char *reason,
+                  const char *error);
+
 /* The control commands `retry` and `abandon`. */
 json_t *acts_retry(void *self, json_t *args, char why[200]);
 json_t *acts_abandon(void *self, json_t *args, char why[200]);

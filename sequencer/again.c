@@ -1,6 +1,7 @@
 /* again: an event that is here already is looked at once more: it was held back
  * and may go, was refused and is requeued, was suppressed or ignored and a
  * person says otherwise. */
+#include "db_sums.h"
 #include "log.h"
 #include "store_search.h"
 #include "taking.h"
@@ -13,7 +14,7 @@ struct again {
     struct subject subject;
     char *texts[9];
     size_t text_count;
-    bool has_body;
+    bool has_body, damaged;
 };
 
 static const char *keep(struct again *a, const char *text)
@@ -46,6 +47,9 @@ static bool again_init(struct sequencer *q, struct again *a, int64_t n)
     store_done(q->store);
     a->has_body = store_body(q->store, n, &a->subject.headers,
                              &a->subject.body);
+    a->damaged = a->has_body && store_body_damaged(q->store);
+    if (a->damaged)
+        db_damage_found(a->ev.id, db_path(q->d.db), "bodies");
     return true;
 }
 
@@ -57,9 +61,9 @@ static void again_fini(struct sequencer *q, struct again *a)
         free(a->texts[i]);
 }
 
-static void again(struct sequencer *q, struct taking *t)
+static void again(struct sequencer *q, const struct again *a, struct taking *t)
 {
-    taking_find(q, t, NULL);
+    taking_find(q, t, a->damaged ? REASON_DAMAGED : NULL);
     taking_decide(q, t);
     taking_end(q, t);
 }
@@ -80,7 +84,7 @@ gr_rc intake_again(struct sequencer *q, int64_t n, int64_t life)
     if (a.has_body && was_ignored) {
         t.source = settings_source(q->d.settings, a.ev.source);
         t.forced = t.released = true;
-        again(q, &t);
+        again(q, &a, &t);
     } else if (a.has_body) {
         taking_take(q, &a.ev, &a.subject, life);
     }
@@ -118,7 +122,7 @@ gr_rc intake_release(struct sequencer *q, const char *id, const char *who,
         snprintf(why, 200, "the body of %.60s is no longer kept", id);
     } else {
         a.ev.reopened_ms = q->d.loop.now_ms;
-        again(q, &t);
+        again(q, &a, &t);
         note_release(q, id, who);
         q->metrics[METRIC_LET_THROUGH]++;
         log_info(id, "an operator released this duplicate");

@@ -6,7 +6,9 @@
  * Endpoints take turns, and within one its lanes do (lane.h): a few of each, so
  * that neither an endpoint nor a workspace with much waiting starves the rest.
  * Each pick is a search in an index of what waits, however much that is. */
+#include "acts.h"
 #include "backfill.h"
+#include "db_sums.h"
 #include "headers.h"
 #include "log.h"
 #include "publication.h"
@@ -265,6 +267,34 @@ static void pick_headers(const struct sequencer *q, const struct endpoint *e,
     }
 }
 
+/* Rows can't be changed while a message is put together: the next turn does it. One
+ * that finds no place here is missing at its deliverer, and comes again (watch.c). */
+static void note_damaged(struct sequencer *q, int64_t event, int64_t endpoint)
+{
+    if (q->damaged_count < (int)COUNT_OF(q->damaged))
+        q->damaged[q->damaged_count++] = delivery_ref(event, endpoint);
+    daemon_wake_in(&q->d, 0);
+}
+
+void dispatch_damaged(struct sequencer *q)
+{
+    for (; q->damaged_count; q->damaged_count--) {
+        int64_t ref = q->damaged[q->damaged_count - 1];
+        struct endpoint *e = endpoint_by_id(q, ref & (ENDPOINTS_MAX - 1));
+        struct delivery_row d;
+        bool there = e && store_delivery(q->store, ref >> EVENT_BITS_ENDPOINT,
+                                         e->id, &d);
+
+        if (there && d.status < DELIVERY_DELIVERED) {
+            acts_give_up(q, e, &d, REASON_DAMAGED,
+                         "what was stored of the event is damaged");
+            log_warn(NULL, "a delivery of a damaged event is a dead letter",
+                     LS("endpoint", e->name));
+        }
+        store_delivery_done(q->store);
+    }
+}
+
 /* false: an unfinished event has no body. Then nothing is sent rather than
  * something else. */
 static bool put_task(struct sequencer *q, const struct endpoint *e,
@@ -298,6 +328,12 @@ static bool put_task(struct sequencer *q, const struct endpoint *e,
     if (!store_body(q->store, d->event, &all, &body)) {
         store_body_done(q->store);
         log_error(ev->id, "an unfinished event has no body: it is not sent");
+        return false;
+    }
+    if (store_body_damaged(q->store)) {
+        store_body_done(q->store);
+        db_damage_found(ev->id, db_path(q->d.db), "bodies");
+        note_damaged(q, d->event, e->id);
         return false;
     }
     if (ev->numbered)

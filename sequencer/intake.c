@@ -484,7 +484,10 @@ static void take_it(struct sequencer *q, struct taking *t)
     const char *unread;
 
     t->source = settings_source(q->d.settings, t->ev->source);
-    if (carries_several(q, t->ev, t->source, t->subject, &parts, &unread)) {
+    if (t->damaged) {
+        unread = REASON_DAMAGED;
+    } else if (carries_several(q, t->ev, t->source, t->subject, &parts,
+                               &unread)) {
         buf_init(&delivery, TEXT_MAX_BYTES);
         find_delivery_id(q, t, &delivery);
         take_parts(q, t->ev, t->subject, t->source, &parts, &delivery, t->life);
@@ -581,6 +584,7 @@ static gr_rc take_message(struct sequencer *q, const struct wire_accepted *m,
     take_it(q, &(struct taking){.ev = &ev,
                                 .subject = &subject,
                                 .only = only,
+                                .damaged = m->damaged,
                                 .refused = known ? key_reused : NULL,
                                 .always = replayed && replayed->always,
                                 .act = replayed ? replayed->act : 0});

@@ -1,5 +1,6 @@
 /* letters: dead letters on their way to dlqd, and what dlqd sends back. */
 #include "blocks.h"
+#include "db_sums.h"
 #include "log.h"
 #include "profile.h"
 #include "replay.h"
@@ -108,7 +109,11 @@ static void put_dead(struct sequencer *q, const struct letter_row *l,
 
     letter_id(id, ev->id, e ? e->name : "");
     m.letter_id = wire_text(id);
-    store_body(q->store, l->event, &headers, &body);
+    if (store_body(q->store, l->event, &headers, &body) &&
+        store_body_damaged(q->store)) {
+        db_damage_found(ev->id, db_path(q->d.db), "bodies");
+        m.reason = wire_text(REASON_DAMAGED);
+    }
     m.headers = headers;
     m.body = body;
     wire_put_dead(out, &m);

@@ -299,6 +299,7 @@ int loop_work(void *self)
     doors_due(q->doors, streams_due(q->streams));
     q->metrics[METRIC_BUFFERED] = streams_held(q->streams);
     wait_ms = grants_work(q);
+    dispatch_damaged(q);
     watch_work(q);
     replay_ms = replay_work(q);
     wait_ms = sooner(wait_ms, replay_ms);

@@ -253,9 +253,22 @@ static void say(const struct again *a, struct bytes endpoint)
     free(to);
 }
 
+/* What the archive has takes the place of what was damaged here. */
+static void drop_damaged_body(struct again *a)
+{
+    struct bytes headers, body;
+    bool damaged = store_body(a->q->store, a->n, &headers, &body) &&
+                   store_body_damaged(a->q->store);
+
+    store_body_done(a->q->store);
+    if (damaged)
+        store_body_drop(a->q->store, a->n);
+}
+
 /* What endpoints get of a producer's event is not what came in. */
 static void keep_body(struct again *a, const struct publication *u)
 {
+    drop_damaged_body(a);
     if (u->is)
         store_body_add(a->q->store, a->n,
                        (struct bytes){u->headers.data, u->headers.len},

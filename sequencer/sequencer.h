@@ -221,6 +221,8 @@ struct sequencer {
     bool series_begun; /* in this start: this database is an older copy */
     struct ulid ids;   /* of events of our own */
     int64_t next_event;
+    int64_t damaged[64]; /* deliveries (delivery_ref()) of damaged events */
+    int damaged_count;
     int64_t next_place;  /* of the order in which events are routed */
     int64_t saved_place; /* as it stands on disk */
     struct store_lanes *lanes;
@@ -307,6 +309,8 @@ int dispatch_work(struct sequencer *q);
 bool dispatch_load(struct sequencer *q, const char *peer, uint64_t n,
                    int64_t ref, struct buf *out);
 bool dispatch_load_dropped(struct sequencer *q, int64_t ref, struct buf *out);
+/* Ends the deliveries of events whose stored content is damaged: dead letters. */
+void dispatch_damaged(struct sequencer *q);
 bool dispatch_load_retry_now(struct sequencer *q, const char *peer, int64_t ref,
                              struct buf *out);
 

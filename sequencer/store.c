@@ -11,7 +11,7 @@ extern const char sequencer_store_sql[], sequencer_parts_sql[],
     sequencer_transitions_sql[], sequencer_letters_sql[],
     sequencer_health_sql[], sequencer_guard_sql[], sequencer_delivery_ids_sql[],
     sequencer_reopened_sql[], sequencer_workspace_lanes_sql[],
-    sequencer_signed_sql[], sequencer_heads_sql[];
+    sequencer_signed_sql[], sequencer_heads_sql[], sequencer_sums_sql[];
 
 static const char *const steps[] = {
     sequencer_store_sql,    proto_hop_sql,
@@ -22,7 +22,8 @@ static const char *const steps[] = {
     sequencer_letters_sql,  sequencer_health_sql,
     sequencer_guard_sql,    sequencer_delivery_ids_sql,
     sequencer_reopened_sql, sequencer_workspace_lanes_sql,
-    sequencer_signed_sql,   sequencer_heads_sql};
+    sequencer_signed_sql,   sequencer_heads_sql,
+    sequencer_sums_sql};
 const struct db_schema sequencer_schema = {
     .steps = steps, .count = COUNT_OF(steps), .table = "workspaces"};
 

@@ -6,6 +6,9 @@
 #include "db.h"
 #include "sequencer.h"
 
+/* Why an event is refused, or a delivery dead, of which what is stored is damaged. */
+#define REASON_DAMAGED "damaged"
+
 struct store;
 
 extern const struct db_schema sequencer_schema;
@@ -60,6 +63,8 @@ void store_body_add(struct store *s, int64_t event, struct bytes headers,
 /* Borrowed until store_body_done(). */
 bool store_body(struct store *s, int64_t event, struct bytes *headers,
                 struct bytes *body);
+/* Of the row that was read: it, or its event's, is not what was written. */
+bool store_body_damaged(struct store *s);
 void store_body_done(struct store *s);
 void store_body_drop(struct store *s, int64_t event);
 /* After a rolled back turn. */

@@ -3,6 +3,7 @@
 #include "headers.h"
 #include "publication.h"
 #include "store_inside.h"
+#include "sums.h"
 #include <stddef.h>
 #include <string.h>
 
@@ -11,14 +12,24 @@
 /* Shorter ones cost less than a row of their own. */
 enum { SHARED_LEAST_BYTES = 512 };
 
+/* The body, the head that it shares, and its event are what was written. */
+#define INTACT                                                                \
+    DB_INTACT(SUM_BODIES)                                                     \
+    " AND (head = 0 OR (SELECT " DB_INTACT(                                   \
+        SUM_HEADS) " FROM heads WHERE id = bodies.head)) AND "                \
+                   "(SELECT " DB_INTACT(SUM_EVENTS) " FROM events WHERE n = " \
+                                                    "?1)"
+
 static const struct db_statement statements[] = {
-    {AT(body_add), "INSERT OR IGNORE INTO bodies(event, headers, body, head) "
-                   "VALUES(?, ?, ?, ?)"},
+    {AT(body_add),
+     "INSERT OR IGNORE INTO bodies(event, headers, body, head, sum) "
+     "VALUES(?1, ?2, ?3, ?4, content_sum(?1, ?2, ?3, ?4))"},
     {AT(body), "SELECT CASE WHEN head = 0 THEN headers ELSE CAST(headers || "
                "(SELECT h.headers FROM heads h WHERE h.id = bodies.head) AS "
-               "BLOB) END, body FROM bodies WHERE event = ?"},
+               "BLOB) END, body, " INTACT " FROM bodies WHERE event = ?1"},
     {AT(body_drop), "DELETE FROM bodies WHERE event = ? RETURNING head"},
-    {AT(head_add), "INSERT INTO heads(headers) VALUES(?) RETURNING id"},
+    {AT(head_add), "INSERT INTO heads(headers, sum) VALUES(?1, "
+                   "content_sum(?1)) RETURNING id"},
     {AT(head_drop), "DELETE FROM heads WHERE id = ?1 AND NOT EXISTS (SELECT 1 "
                     "FROM bodies WHERE head = ?1 AND head <> 0)"},
 };
@@ -95,6 +106,11 @@ bool store_body(struct store *s, int64_t event, struct bytes *headers,
     *headers = col_blob(s->body, 0);
     *body = col_blob(s->body, 1);
     return true;
+}
+
+bool store_body_damaged(struct store *s)
+{
+    return col_i64(s->body, 2) == 0;
 }
 
 void store_body_done(struct store *s)

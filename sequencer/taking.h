@@ -27,6 +27,7 @@ struct taking {
     bool replayed; /* only what is signed of it shows that it came before */
     bool forced;   /* an invalid move likewise */
     uint64_t act;  /* an operator sends it again (replay.h); 0: it came */
+    bool damaged;  /* what is stored of it is: it is not read */
     const char *refused; /* why it is, whatever it says; NULL: judge it */
     const char *only;    /* to this endpoint; NULL: to all that want it */
     bool always;         /* to that one, whether it wants it or not */

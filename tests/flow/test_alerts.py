@@ -18,7 +18,7 @@ BUILT_IN = ["dlq-warning", "dlq-critical", "dlq_growth_rate", "dlq_expiring",
             "lanes_halted", "endpoint_disabled", "endpoint_held",
             "endpoint_failing",
             "high_duplicate_rate", "signature_failures", "process_silent",
-            "disk_low"]
+            "disk_low", "damaged_data"]
 
 
 def only(*rules):

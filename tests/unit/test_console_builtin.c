@@ -58,6 +58,8 @@ static const struct built_in {
      NULL},
     {"disk_low", "critical", "disk_low", 2.0 * 1024 * 1024 * 1024, 0, 0, GAUGE,
      "dlqd", "grapnel_store_room_bytes"},
+    {"damaged_data", "critical", "damaged", 0, 0, 0, GAUGE, "dlqd",
+     "grapnel_damaged_total"},
 };
 
 /* ---- the configuration of one who configures nothing ---- */
@@ -128,6 +130,7 @@ static const char *subject_of(const struct built_in *b)
            : b->how == UNAUTHORIZED            ? "plane"
            : b->how == SILENCE                 ? "dlqd"
            : strcmp(b->name, "disk_low") == 0  ? b->process
+           : strcmp(b->when, "damaged") == 0   ? b->process
                                                : "";
 }
 

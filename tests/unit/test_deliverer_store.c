@@ -16,9 +16,10 @@
 static const char *const steps[] = {
     deliverer_store_sql, proto_hop_sql,      deliverer_answers_sql,
     deliverer_early_sql, deliverer_log_sql,  deliverer_fresh_sql,
-    deliverer_sent_sql,  deliverer_held_sql, deliverer_templates_sql};
+    deliverer_sent_sql,  deliverer_held_sql, deliverer_templates_sql,
+    deliverer_sums_sql};
 
-enum { LAST = 9 };
+enum { LAST = 10 };
 
 static struct db *open_at(const char *path, int version)
 {

@@ -18,7 +18,8 @@
 #include <unistd.h>
 #include <zmq.h>
 
-extern const char dlqd_store_sql[], dlqd_redirects_sql[], dlqd_again_sql[];
+extern const char dlqd_store_sql[], dlqd_redirects_sql[], dlqd_again_sql[],
+    dlqd_counted_sql[], dlqd_sums_sql[];
 
 enum { NOW_MS = 1000000 };
 
@@ -33,8 +34,8 @@ static const struct hop_ops ops = {
 
 static void rig_open(struct rig *r)
 {
-    static const char *steps[4];
-    static const struct db_schema schema = {.steps = steps, .count = 4};
+    static const char *steps[6];
+    static const struct db_schema schema = {.steps = steps, .count = 6};
     struct daemon *m = &r->d.daemon;
     char path[100];
 
@@ -42,6 +43,8 @@ static void rig_open(struct rig *r)
     steps[1] = proto_hop_sql;
     steps[2] = dlqd_redirects_sql;
     steps[3] = dlqd_again_sql;
+    steps[4] = dlqd_counted_sql;
+    steps[5] = dlqd_sums_sql;
     memset(&r->d, 0, sizeof r->d);
     snprintf(path, sizeof path, "%s/dlqd.db", r->dir);
     m->settings = &r->settings;

@@ -2,7 +2,8 @@
 #include "dlqd.h"
 #include "plans.h"
 
-extern const char dlqd_store_sql[], dlqd_redirects_sql[], dlqd_again_sql[];
+extern const char dlqd_store_sql[], dlqd_redirects_sql[], dlqd_again_sql[],
+    dlqd_counted_sql[], dlqd_sums_sql[];
 
 /* One for each state, endpoint and reason; and what is done once, when an older
  * copy has come back. */
@@ -18,8 +19,9 @@ static void open_all(struct db *db)
 
 int main(void)
 {
-    const char *const steps[] = {dlqd_store_sql, proto_hop_sql,
-                                 dlqd_redirects_sql, dlqd_again_sql};
+    const char *const steps[] = {dlqd_store_sql,     proto_hop_sql,
+                                 dlqd_redirects_sql, dlqd_again_sql,
+                                 dlqd_counted_sql,   dlqd_sums_sql};
     const struct db_schema schema = {.steps = steps, .count = COUNT_OF(steps)};
 
     return plans_main(&schema, open_all, allowed);

@@ -1,0 +1,178 @@
+/* verify: is what the databases hold what was written? Each process looks through its own;
+ * the file of one that is down, or in another folder, is looked through here. */
+#include "ask.h"
+#include "json_text.h"
+#include "sums.h"
+#include "table.h"
+#include "verifier.h"
+#include "wal_damage.h"
+#include <dirent.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { VERIFY_MS = 24 * 3600 * 1000 }; /* a large file, at low priority */
+
+/* Names of processes: those that were named, or all. */
+static bool is_wanted(const struct ctl *c, const char *name)
+{
+    for (int i = 0; i < c->parsed.arg_count; i++)
+        if (strcmp(c->parsed.args[i], name) == 0)
+            return true;
+    return c->parsed.arg_count == 0;
+}
+
+static json_t *of_file(const char *path, const char *name)
+{
+    struct wal_damage wal;
+    bool wal_damaged = wal_damage_find(path, &wal);
+    json_t *row = json_pack("{s:s, s:s}", "process", name, "by", "grapnel"),
+           *found = verify_file(path, sums_all, sums_count, NULL);
+
+    json_object_update(row, found);
+    json_decref(found);
+    if (wal_damaged) {
+        char *what = gr_printf(
+            "%s at frame %lld: commits lost: %lld",
+            wal.certain ? "the write-ahead log is damaged"
+                        : "the last commit in the write-ahead log is damaged, "
+                          "or was incomplete when the power failed,",
+            (long long)wal.frame, (long long)wal.commits);
+
+        json_array_append_new(
+            json_object_get(row, "damaged"),
+            json_pack("{s:s, s:n, s:s}", "table", "-wal", "id", "what", what));
+        json_object_set_new(row, "ok", json_false());
+        free(what);
+    }
+    return row;
+}
+
+static json_t *failed(const char *name, const char *error)
+{
+    return json_pack("{s:s, s:b, s:o}", "process", name, "ok", false, "error",
+                     json_text_of(error));
+}
+
+/* A process that is down: its file, if it has one. */
+static json_t *of_process(struct ctl *c, const char *name, const char *state)
+{
+    char why[200];
+    bool unreachable;
+    json_t *row, *found;
+    char *path;
+
+    if (process_listens(c, name, why)) {
+        found = ask(c, name, "verify", NULL, VERIFY_MS, &unreachable, why);
+        if (!found)
+            return failed(name, why);
+        row = json_pack("{s:s, s:s}", "process", name, "by", name);
+        json_object_update(row, found);
+        json_decref(found);
+        return row;
+    }
+    path = gr_printf("%s/%s.db", state, name);
+    row = access(path, R_OK) == 0 ? of_file(path, name) : failed(name, why);
+    free(path);
+    return row;
+}
+
+static json_t *of_all(struct ctl *c)
+{
+    static const char *const keys[] = {"state_dir", NULL};
+    json_t *rows = json_array();
+    struct processes p;
+
+    need_settings(c, keys, "the file of a process that is down is looked for");
+    need_run_dir(c);
+    processes_find(c, &p);
+    for (size_t i = 0; i < p.count; i++)
+        if (is_wanted(c, p.names[i]))
+            json_array_append_new(
+                rows, of_process(c, p.names[i], c->settings->state_dir));
+    processes_fini(&p);
+    return rows;
+}
+
+/* NAME.db of a folder; the name without its end. */
+static char *name_of(const char *file)
+{
+    size_t n = strlen(file);
+
+    return n > 3 && strcmp(file + n - 3, ".db") == 0 ? gr_strndup(file, n - 3)
+                                                     : NULL;
+}
+
+static json_t *of_folder(struct ctl *c, const char *dir)
+{
+    json_t *rows = json_array();
+    struct dirent **all = NULL;
+    int count = scandir(dir, &all, NULL, alphasort);
+
+    if (count < 0)
+        complain(EXIT_REFUSED, "%s: %s", dir, strerror(errno));
+    for (int i = 0; i < count; i++) {
+        char *name = name_of(all[i]->d_name);
+
+        if (name && is_wanted(c, name)) {
+            char *path = gr_printf("%s/%s", dir, all[i]->d_name);
+
+            json_array_append_new(rows, of_file(path, name));
+            free(path);
+        }
+        free(name);
+        free(all[i]);
+    }
+    free(all);
+    return rows;
+}
+
+static void print_row(struct ctl *c, const json_t *row)
+{
+    bool ok = json_is_true(json_object_get(row, "ok"));
+    const char *error = text_of(row, "error");
+    json_t *one, *skipped = json_object_get(row, "skipped");
+    size_t i;
+
+    printf("%-14s %s%s%s", text_of(row, "process"),
+           colour_on(ok ? GREEN : RED, c->colour),
+           ok       ? "ok"
+           : *error ? "failed"
+                    : "DAMAGED",
+           colour_off(ok ? GREEN : RED, c->colour));
+    if (*error)
+        printf(": %s\n", error);
+    else
+        printf("  %lld tables, %lld rows with a checksum, %s\n",
+               (long long)json_integer_value(json_object_get(row, "tables")),
+               (long long)json_integer_value(json_object_get(row, "rows")),
+               text_of(row, "file"));
+    json_array_foreach(json_object_get(row, "damaged"), i, one)
+        printf("  %s %s: %s\n", text_of(one, "table"), text_of(one, "id"),
+               text_of(one, "what"));
+    json_array_foreach(skipped, i, one)
+        printf("  %s: pages were not checked, as too much was being written\n",
+               json_string_value(one));
+}
+
+int run_verify(struct ctl *c)
+{
+    const char *dir = parsed_value(&c->parsed, "--offline");
+    json_t *rows = dir ? of_folder(c, dir) : of_all(c), *row;
+    int code = 0;
+    size_t i;
+
+    if (json_array_size(rows) == 0)
+        code = complain(EXIT_REFUSED, "no database to verify%s%s",
+                        dir ? " in " : "", dir ? dir : "");
+    json_array_foreach(rows, i,
+                       row) if (!json_is_true(json_object_get(row, "ok")))
+        code = EXIT_REFUSED;
+    if (c->json)
+        print_json(json_incref(rows));
+    else
+        json_array_foreach(rows, i, row) print_row(c, row);
+    json_decref(rows);
+    return code;
+}
