@@ -9,14 +9,17 @@ static int64_t length(const struct spans *s, int i)
     return s->at[i].last_ms - s->at[i].first_ms;
 }
 
-/* Never the newest, which goes on, nor the oldest, behind which no step is known. */
-static void drop_shortest(struct spans *s)
+/* Never the newest, which goes on. The oldest, behind which no step is known, only when
+ * all are long: a machine that is off every night has run for months since. */
+static void drop_one(struct spans *s)
 {
     int least = 1;
 
     for (int i = 2; i < s->count - 1; i++)
         if (length(s, i) < length(s, least))
             least = i;
+    if (length(s, least) >= STEP_MS)
+        least = 0;
     for (int i = least; i + 1 < s->count; i++)
         s->at[i] = s->at[i + 1];
     s->count--;
@@ -32,7 +35,7 @@ bool spans_see(struct spans *s, int64_t now_ms)
         return false;
     }
     if (s->count == SPANS_MOST)
-        drop_shortest(s);
+        drop_one(s);
     s->at[s->count].first_ms = s->at[s->count].last_ms = now_ms;
     s->count++;
     return true;

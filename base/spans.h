@@ -12,7 +12,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { SPANS_MOST = 32 };
+/* Three years of a machine that is off every night. */
+enum { SPANS_MOST = 1024 };
 
 struct spans {
     struct {
@@ -21,8 +22,9 @@ struct spans {
     int count;
 };
 
-/* The clock says this now. true: a new span has begun, and the shortest former one
- * is gone where there were too many: its time counts no more. */
+/* The clock says this now. true: a new span has begun. Where there were too many, the
+ * shortest former one is removed, and its time counts no more; but if all of them are
+ * longer than an hour, the oldest is removed, or nothing would ever be old. */
 bool spans_see(struct spans *s, int64_t now_ms);
 /* What is dated before this moment is older than `keep_ms`. */
 int64_t spans_before(const struct spans *s, int64_t now_ms, int64_t keep_ms);

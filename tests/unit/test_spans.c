@@ -107,11 +107,28 @@ static void of_many_spans_the_shortest_go(void **state)
     int64_t right = run(&s, start, DAY_MS), now = right;
 
     (void)state;
-    for (int i = 0; i < 1000; i++)
+    for (int i = 0; i < 3000; i++)
         now = run(&s, now + 2 * HOUR_MS + i % 7 * DAY_MS, i % 5 * MINUTE_MS);
     assert_int_equal(s.count, SPANS_MOST);
     assert_true(spans_before(&s, now, keep) < right);
     assert_int_equal(s.at[0].last_ms, right);
+}
+
+/* What a machine that is off every night keeps does not grow for ever. */
+static void many_long_spans_end_what_is_kept(void **state)
+{
+    struct spans s = {0};
+    int64_t now = start;
+
+    (void)state;
+    for (int i = 0; i < 90; i++)
+        now = run(&s, start + i * DAY_MS, 10 * HOUR_MS);
+    /* 30 days are 72 days of 10 hours each. */
+    assert_int_equal(spans_before(&s, now, keep), start + 18 * DAY_MS);
+    for (int i = 90; i < 3000; i++)
+        now = run(&s, start + i * DAY_MS, 10 * HOUR_MS);
+    assert_int_equal(spans_before(&s, now, keep), start + 2928 * DAY_MS);
+    assert_true(spans_before(&s, now, 900 * DAY_MS) > start + 1500 * DAY_MS);
 }
 
 int main(void)
@@ -123,6 +140,7 @@ int main(void)
         cmocka_unit_test(what_a_clock_that_was_behind_has_dated_is_not_old),
         cmocka_unit_test(a_restart_does_not_believe_it_either),
         cmocka_unit_test(of_many_spans_the_shortest_go),
+        cmocka_unit_test(many_long_spans_end_what_is_kept),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
