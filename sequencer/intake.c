@@ -97,8 +97,11 @@ static bool is_other_type(struct sequencer *q, const struct taking *t,
 {
     const struct dedupe *d = &t->source->dedupe;
     struct event_row earlier;
-    bool other = has_key_of_type(d);
+    bool other = has_key_of_type(d) &&
+                 keys_signed_since(q->keys, t->f.signed_part,
+                                   t->ev->received_ms - d->ttl_ms);
 
+    /* history.keep may be shorter than the ttl: then its row is gone. */
     if (other && store_event(q->store, first, &earlier))
         other = strcmp(earlier.workspace, t->ev->workspace) == 0 &&
                 strcmp(earlier.type, t->ev->type) != 0 &&

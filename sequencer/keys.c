@@ -105,7 +105,8 @@ int64_t keys_find(struct keys *k, struct key key, int64_t received_ms,
     return 0;
 }
 
-int64_t keys_find_signed(struct keys *k, struct key key, int64_t self)
+static int64_t find_signed(struct keys *k, struct key key, int64_t self,
+                           int64_t from_ms)
 {
     for (size_t i = k->count; i-- > 0;) {
         const struct generation *g = &k->all[i];
@@ -113,12 +114,22 @@ int64_t keys_find_signed(struct keys *k, struct key key, int64_t self)
 
         if (g->class != KEY_CLASS_SIGNED || !filter_may_have(&g->filter, key))
             continue;
-        event = store_keys_find(k->store, first_row(g), key, INT64_MIN,
+        event = store_keys_find(k->store, first_row(g), key, from_ms,
                                 INT64_MAX);
         if (event && event != self)
             return event;
     }
     return 0;
+}
+
+int64_t keys_find_signed(struct keys *k, struct key key, int64_t self)
+{
+    return find_signed(k, key, self, INT64_MIN);
+}
+
+bool keys_signed_since(struct keys *k, struct key key, int64_t from_ms)
+{
+    return find_signed(k, key, 0, from_ms) != 0;
 }
 
 /* One that no row and no other generation has. */

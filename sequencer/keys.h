@@ -34,6 +34,8 @@ void keys_add(struct keys *k, struct key key, int64_t event,
 /* The same for digests of what is signed, which are apart from the keys. What is still
  * on disk is found, however old: a clock that was ahead makes nothing forgotten. */
 int64_t keys_find_signed(struct keys *k, struct key key, int64_t self);
+/* This digest came at `from_ms` or later, by the receive time of its first event. */
+bool keys_signed_since(struct keys *k, struct key key, int64_t from_ms);
 void keys_add_signed(struct keys *k, struct key key, int64_t event,
                      int64_t received_ms, int64_t keep_ms, int64_t now_ms);
 /* Once a turn: write what changed, close what is full or old, forget what is

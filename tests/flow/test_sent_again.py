@@ -171,6 +171,17 @@ class Shopify(SentAgain):
                 self.is_replayed(rig, self.send(
                     rig, "shopify", self.BODY, type=topic), first)
 
+    def test_its_digest_outlives_the_event(self):
+        """history.keep removes the event before dedupe.replays has ended."""
+        rig = self.long_ago(source("shopify"), history={"keep": "1s"})
+        rig.receiver.wait(self.send(rig, "shopify", self.BODY))
+        wait_for(lambda: not rig.rows("sequencer", "SELECT 1 FROM events"),
+                 what="the event to be removed")
+        del rig.config["history"]
+        rig.write_config()
+        self.later(rig)
+        self.is_replayed(rig, self.send(rig, "shopify", self.BODY), None)
+
 
 class Honest(SentAgain):
     def test_a_retry_of_what_was_refused_or_lost_is_accepted(self):
