@@ -99,9 +99,14 @@ static bool check_some(struct look *l, const char *table, sqlite3_stmt *q,
                 "not what was written");
     }
     l->rows += count;
+    sqlite3_reset(q);
+    /* A writer needs the WAL: the next group reads on, in a transaction of its own. */
+    if (rc == SQLITE_INTERRUPT && l->ends && !stopped(l)) {
+        atomic_store(&l->ends->leave, false);
+        return true;
+    }
     if (rc != SQLITE_DONE && !left(l))
         add(l, table, NULL, sqlite3_errmsg(l->h));
-    sqlite3_reset(q);
     return rc == SQLITE_DONE && count == ROWS_AT_ONCE;
 }
 
