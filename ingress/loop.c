@@ -34,7 +34,7 @@ static void resume_ids(struct ingress *g)
         memcpy(id, replayed, sizeof id);
     if (id[0] &&
         (strncmp(id, "evt_", 4) != 0 || ulid_resume(&g->ids, id + 4) != GR_OK))
-        log_warn(NULL, "the archive's last event id is none of ours",
+        log_warn(NULL, "the last event id in the archive is not a Grapnel id",
                  LS("event_id", id));
 }
 

@@ -163,7 +163,7 @@ const struct conf_section settings_metrics_section = {
              .form = "ZeroMQ address",
              .help = "where grapnel-console forwards the numbers of all "
                      "processes: the one address that a monitor needs. Not "
-                     "encrypted, and whoever reaches it may read"},
+                     "encrypted: who can connect to it can read them"},
             {0},
         },
 };
