@@ -20,7 +20,7 @@ enum { COMMITS = 12, PAGE = 512, FRAME = PAGE + 24 };
 
 static char dir[64], file[100], wal[110];
 
-static void sh(const char *format, ...)
+__attribute__((format(printf, 1, 2))) static void sh(const char *format, ...)
 {
     char command[400];
     va_list ap;
