@@ -86,6 +86,7 @@ void room_undo(struct room *r, struct store *store)
     read_ends(r, store);
     look(r, store);
     r->purging = false;
+    r->flooder_at_n = 0; /* its rows are there again */
     r->ages = (struct ages){0};
 }
 
