@@ -214,8 +214,8 @@ class Flips(RigTest):
     """Bits are flipped at random, in main files and WALs. Each flip is harmless, or it is
     found by a start or by `verify`; and no changed data is ever delivered."""
 
-    COUNT, STARTS = int(os.environ.get("FLIPS", 40)), 4
-    SEED = int(os.environ.get("SEED", 4711))
+    COUNT, STARTS = int(os.environ.get("GRAPNEL_FLIPS", 40)), 4
+    SEED = int(os.environ.get("GRAPNEL_SEED", 4711))
     TABLES = {  # what carries a checksum (proto/sums.h)
         "ingress": {"archive": "event_id, source, received_ms, headers, body"},
         "sequencer": {"events": "id, source, type, workspace, sequence, clock",
