@@ -39,7 +39,7 @@ struct log_field {
 #define LI(k, v)         \
     ((struct log_field){ \
         .key = (k), .kind = LOG_NUMBER, .number = (long long)(v)})
-/* A number, left out when it is 0: there is none. */
+/* A number; 0 is left out. */
 #define LN(k, v)                                             \
     ((struct log_field){.key = (k),                          \
                         .kind = (v) ? LOG_NUMBER : LOG_TEXT, \

@@ -157,7 +157,7 @@ bool http_host_known(const char *value, const char *listen,
     }
     if (value[n + (value[n] == ':')] &&
         value[n + 1 + strspn(value + n + 1, "0123456789")])
-        return false; /* what is no port stands behind the colon */
+        return false; /* behind the colon: not a port */
     if (is_address(AF_INET, value, n))
         return true;
     if (n && value[n - 1] == '.')

@@ -59,7 +59,7 @@ struct monitor {
     LIST_ENTRY(monitor) link;
     int fd;
     enum stage stage;
-    unsigned char in[IN_MAX_BYTES]; /* what is not understood yet */
+    unsigned char in[IN_MAX_BYTES]; /* bytes not parsed yet */
     size_t in_bytes;
     struct topic topics[MONITOR_TOPICS_MAX];
     size_t topic_count;
@@ -189,7 +189,7 @@ static void monitor_free(struct monitors *m, struct monitor *k)
     free(k);
 }
 
-/* Who is to do the next step? A wait that goes on is not renewed. */
+/* Which side acts next? A wait that goes on is not renewed. */
 static void judge_wait(struct monitors *m, struct monitor *k)
 {
     bool waits = !k->topic_count || !STAILQ_EMPTY(&k->queue);
