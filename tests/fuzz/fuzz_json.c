@@ -19,8 +19,8 @@ static void try_published(struct bytes body)
         published_body(&p, "evt_01M7ZTFTJX2GJ88K9BVSR291WA", 1700000000000LL,
                        &out);
         fuzz_check(!out.failed);
-        event = json_read((struct bytes){out.data, out.len}, JSON_ALLOW_NUL,
-                          NULL);
+        event = json_read((struct bytes){out.data, out.len},
+                          JSON_DECODE_INT_AS_REAL | JSON_ALLOW_NUL, NULL);
         fuzz_check(event);
         json_decref(event);
         buf_fini(&out);
