@@ -310,6 +310,25 @@ static bool stopped(void *self)
     return g->stopping_ms && !http_figures(g->http).busy && !handing_on(g);
 }
 
+/* As /readyz judges. A stall is over when the loop can be asked. */
+static const char *state(void *self, bool *ready)
+{
+    struct ingress *g = self;
+
+    *ready = !g->room.refusal;
+    switch (g->room.refusal) {
+    case ANSWER_NONE:
+        return "accepting events";
+    case ANSWER_DISK_LOW:
+        return "refusing events: little disk space is free";
+    case ANSWER_BACKLOG_FULL:
+        return "refusing events: those that wait for the sequencer fill "
+               "ingress.archive.max_size";
+    default:
+        return "refusing events: the disk is full";
+    }
+}
+
 static void close_all(void *self)
 {
     struct ingress *g = self;
@@ -373,4 +392,5 @@ const struct daemon_plan ingress_plan = {
     .stopped = stopped,
     .close = close_all,
     .measure = measure,
+    .state = state,
 };

@@ -1,9 +1,11 @@
 #include "daemon.h"
 #include "clock.h"
+#include "daemon_health.h"
 #include "daemon_metrics.h"
 #include "daemon_options.h"
 #include "json_text.h"
 #include "log.h"
+#include "manager.h"
 #include "standin.h"
 #include "wire.h"
 #include <errno.h>
@@ -239,7 +241,7 @@ static void log_errors(const struct fresh *f)
 }
 
 /* Take it over; false: it has errors. */
-static bool reload(struct daemon *d, struct fresh *f)
+static bool take_over(struct daemon *d, struct fresh *f)
 {
     struct settings *old = d->settings;
 
@@ -263,12 +265,23 @@ static bool reload(struct daemon *d, struct fresh *f)
     return true;
 }
 
+/* Read and take it over; false: it has errors. */
+static bool reload(struct daemon *d, struct fresh *f)
+{
+    bool reloaded;
+
+    manager_reloading();
+    fresh_read(f, d);
+    reloaded = take_over(d, f);
+    manager_ready(); /* with the old one as well */
+    return reloaded;
+}
+
 static void on_hup(void *self)
 {
     struct daemon *d = self;
     struct fresh f;
 
-    fresh_read(&f, d);
     reload(d, &f);
     fresh_fini(&f);
 }
@@ -322,7 +335,6 @@ static json_t *on_reload(void *self, json_t *args, char why[200])
 
     (void)args;
     (void)why;
-    fresh_read(&f, d);
     reloaded = reload(d, &f);
     if (reloaded && d->plan->begin) /* the same turn may be asked for more */
         d->plan->begin(d->plan->self);
@@ -387,6 +399,7 @@ static json_t *on_names(void *self, json_t *args, char why[200])
 
 static const struct control_command common_commands[] = {
     {"status", "", "how this process is", on_status},
+    {"health", "", "whether it is ready, in one line", daemon_health_ask},
     {"names", "", "of endpoints, sources, policies, alerts, notifiers",
      on_names},
     {"check", "", "what a reload would do", on_check},
@@ -512,16 +525,28 @@ static void tell(void *self)
     if (d->loop.commit_us >= 0)
         series_observe(d->commits, d->loop.commit_us);
     d->wait_ms = sooner(d->wait_ms, metrics_tell(d->metrics, d->loop.mono_ms));
+    d->wait_ms = sooner(d->wait_ms, daemon_health_turn(d));
     if (db_backup_running(d->db) || d->loop.stopping)
         d->wait_ms = sooner(d->wait_ms, db_backup_running(d->db) ? 0 : 20);
     d->loop.wait_ms = d->wait_ms;
 }
 
+/* While a thread commits, or, in the stand-in, while the loop waits for the disk. */
 static void meanwhile(void *self)
 {
     struct daemon *d = self;
 
-    d->plan->meanwhile(d->plan->self);
+    if (d->plan->meanwhile)
+        d->plan->meanwhile(d->plan->self);
+    manager_waits(mono_ms(), d->loop.disk_ms);
+}
+
+/* In the stand-in of a process that has nothing else to do there. */
+static void watch_disk(void *self)
+{
+    struct daemon *d = self;
+
+    manager_waits(mono_ms(), d->loop.disk_ms);
 }
 
 static int full_peers(void *self, zmq_pollitem_t *items, int most)
@@ -547,6 +572,8 @@ static void undo(void *self)
     if (d->plan->undo)
         d->plan->undo(d->plan->self);
     control_undo(d->control);
+    daemon_health_full(d);
+    daemon_health_turn(d);
 }
 
 /* ---- start and run ---- */
@@ -578,24 +605,47 @@ static json_t *forward(void *self, json_t *args, char why[200])
         the_daemon->plan->self, args, why);
 }
 
-/* Until it is open nothing listens, so nobody can ask why. */
+/* Until it is open nothing listens, so nobody can ask why. What takes so long may be a
+ * large WAL or a new schema: a service manager that gave up would only have it done
+ * again from the beginning. */
 static void warn_slow_open(void *path)
 {
     log_warn(NULL, "opening the database takes long; does the disk stall?",
              LS("file", path));
+    manager_starting("opening the database");
 }
 
 static void open_db(struct daemon *d)
 {
     char *path = gr_printf("%s/%s.db", d->settings->state_dir, d->name);
     struct standin *standin = standin_open(warn_slow_open, path, OPEN_MOST_MS,
-                                           OPEN_MOST_MS);
+                                           MANAGER_EXTEND_EVERY_MS);
 
     standin_begin(standin);
     d->db = db_open(path, d->plan->schema);
     standin_end(standin);
     standin_close(standin);
     free(path);
+}
+
+static void starting(void *self)
+{
+    (void)self;
+    manager_starting("reading its database");
+}
+
+static void open_plan(struct daemon *d)
+{
+    struct standin *standin;
+
+    if (!d->plan->open)
+        return;
+    standin = standin_open(starting, NULL, OPEN_MOST_MS,
+                           MANAGER_EXTEND_EVERY_MS);
+    standin_begin(standin);
+    d->plan->open(d->plan->self);
+    standin_end(standin);
+    standin_close(standin);
 }
 
 /* What the file does not know any more others may know: who has newer rows says so
@@ -642,6 +692,7 @@ void daemon_start(struct daemon *d, const struct daemon_plan *plan, int argc,
     log_open(d->name, d->settings->log_level, d->settings->log_json);
     umask(0077);
     log_errors_to(d->settings->log_errors);
+    manager_open();
     make_folder(d->settings->state_dir, "state_dir");
     make_folder(d->settings->run_dir, "run_dir");
     take_lock(d->settings->state_dir, d->name);
@@ -665,7 +716,9 @@ void daemon_start(struct daemon *d, const struct daemon_plan *plan, int argc,
     d->loop.work = work;
     d->loop.tell = tell;
     d->loop.meanwhile = meanwhile;
-    d->loop.stand_in = plan->stands_in ? meanwhile : NULL;
+    d->loop.stand_in = plan->stands_in     ? meanwhile
+                       : manager_watches() ? watch_disk
+                                           : NULL;
     d->loop.undo = undo;
     d->loop.reload = on_hup;
     d->loop.more_items = full_peers;
@@ -673,8 +726,7 @@ void daemon_start(struct daemon *d, const struct daemon_plan *plan, int argc,
     if (plan->priority_inbox)
         loop_watch_socket(&d->loop, mailbox_priority_socket(d->mailbox));
     loop_watch_socket(&d->loop, control_socket(d->control));
-    if (plan->open)
-        plan->open(plan->self);
+    open_plan(d);
     if (db_copied_ms(d->db))
         begin_as_copy(d);
 }
@@ -699,6 +751,7 @@ int daemon_run(struct daemon *d)
 {
     log_info(NULL, "ready", LS("version", GRAPNEL_VERSION),
              LS("file", db_path(d->db)), LI("pid", getpid()));
+    manager_ready();
     loop_run(&d->loop);
     if (d->plan->close)
         d->plan->close(d->plan->self);
@@ -715,5 +768,6 @@ int daemon_run(struct daemon *d)
     free(d->commands);
     free(d->own_fn);
     log_info(NULL, "stopped");
+    manager_close();
     return 0;
 }

@@ -64,6 +64,9 @@ struct daemon_plan {
     void (*measure)(void *self);
     /* For `status`: add fields. */
     void (*status)(void *self, json_t *out);
+    /* For `health`: what this process does, or what keeps it from doing it, in a few
+     * words (static); *ready is true before. NULL: "running". */
+    const char *(*state)(void *self, bool *ready);
 };
 
 struct daemon {
@@ -91,6 +94,7 @@ struct daemon {
     char *backup_path;
     struct series *commits; /* the histogram of commit times */
     int full_turns;         /* rolled back while stopping */
+    int64_t full_ms;        /* mono: the last that was rolled back; 0: none */
     int wait_ms;
 };
 
