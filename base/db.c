@@ -6,6 +6,7 @@
 #include "db_check.h"
 #include "db_inside.h"
 #include "db_sums.h"
+#include "db_version.h"
 #include "log.h"
 #include "wal.h"
 #include "wal_damage.h"
@@ -58,24 +59,54 @@ static void refuse_another_kind(struct db *db, const char *table)
     free(has_table);
 }
 
-/* Each step and its version number are one transaction. */
-static void migrate(struct db *db, const struct db_schema *schema)
+/* Before SQLite opens it, which would copy a log into the file. */
+static void refuse_newer(const char *path, const struct db_schema *schema)
 {
-    int version = number_of(db, "PRAGMA user_version");
+    int version = db_version_of(path);
 
     if (version > schema->count)
         die(EXIT_STORAGE,
-            "%s was written by a newer grapnel (its version is %d, this "
-            "program knows %d): use that one, or restore an older backup",
-            db->path, version, schema->count);
-    for (; version < schema->count; version++) {
-        char *sql = gr_printf("BEGIN IMMEDIATE; %s; PRAGMA user_version = %d; "
-                              "COMMIT",
-                              schema->steps[version], version + 1);
+            "%s has schema version %d, this %s %s knows versions up to %d; "
+            "install the newer version or restore a backup made before the "
+            "upgrade. The file was not changed",
+            path, version, schema->program ? schema->program : "program",
+            GRAPNEL_VERSION, schema->count);
+}
 
-        db_exec(db, sql);
-        free(sql);
+static void migrate_run(struct db *db, const char *sql, int from, int to)
+{
+    int rc = sqlite3_exec(db->h, sql, NULL, NULL, NULL);
+
+    if (db_says_damaged(rc))
+        db_damaged(db->path, sqlite3_errmsg(db->h));
+    if (rc != SQLITE_OK && db_is_full(db, rc))
+        die(EXIT_STORAGE,
+            "%s: the disk is full, so its schema version %d can't be brought "
+            "to %d. The file still has version %d: free some space and start "
+            "again, or start the earlier version",
+            db->path, from, to, from);
+    if (rc != SQLITE_OK)
+        db_failed(db, rc, "bringing it to this version's schema");
+}
+
+/* All steps and the version number are one transaction: after a crash or on a full
+ * disk the file is as the earlier version left it, and that version still opens it. */
+static void migrate(struct db *db, const struct db_schema *schema)
+{
+    int from = number_of(db, "PRAGMA user_version"), to = schema->count;
+    char *note = gr_printf("PRAGMA user_version = %d; COMMIT", to);
+
+    if (from < to) {
+        migrate_run(db, "BEGIN IMMEDIATE", from, to);
+        for (int i = from; i < to; i++)
+            migrate_run(db, schema->steps[i], from, to);
+        migrate_run(db, note, from, to);
+        if (from > 0)
+            log_info(NULL, "the database has this version's schema now",
+                     LS("file", db->path), LI("from_version", from),
+                     LI("to_version", to));
     }
+    free(note);
 }
 
 static const char settings_sql[] =
@@ -163,6 +194,7 @@ struct db *db_open(const char *path, const struct db_schema *schema)
 
     db->path = gr_strdup(path);
     refuse_strange_wal(path);
+    refuse_newer(path, schema);
     wal_damage_warn(path);
     db->h = open_handle(path);
     number_of(db, "PRAGMA user_version"); /* not a database at all? */

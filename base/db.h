@@ -14,12 +14,14 @@
 
 struct db;
 
-/* Steps forward only: steps[i] brings user_version from i to i+1. A file from a
- * newer version than COUNT is refused (exit 74, saying so). */
+/* Steps forward only: steps[i] brings user_version from i to i+1. All that a file lacks
+ * are made in one transaction, at its opening: a crash leaves the old schema or the new.
+ * A file with a later version than COUNT is refused (exit 74) and not changed. */
 struct db_schema {
     const char *const *steps;
     int count;
-    int page_bytes; /* of a new file; 0: SQLite's own */
+    const char *program; /* for messages: "grapnel-ingress" */
+    int page_bytes;      /* of a new file; 0: SQLite's own */
     /* One that steps[0] makes, and no other kind of file has: a file without it
      * is refused (exit 74). NULL: not checked. */
     const char *table;

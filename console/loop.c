@@ -3,6 +3,7 @@
 #include "console.h"
 #include "log.h"
 #include "monitors.h"
+#include "stores.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -244,8 +245,11 @@ const struct control_command console_commands[] = {
 };
 
 static const char *const steps[] = {console_store_sql, proto_hop_sql};
-static const struct db_schema schema = {
-    .steps = steps, .count = COUNT_OF(steps), .table = "notifications"};
+STORE_HAS_STEPS(steps, CONSOLE_SCHEMA);
+static const struct db_schema schema = {.steps = steps,
+                                        .count = COUNT_OF(steps),
+                                        .program = "grapnel-console",
+                                        .table = "notifications"};
 /* It is nobody's peer: the hop's tables stay empty. */
 static const struct hop_ops hop_ops = {0};
 

@@ -9,7 +9,9 @@
 #include "ask.h"
 #include "clock.h"
 #include "db.h"
+#include "db_version.h"
 #include "json_text.h"
+#include "stores.h"
 #include "table.h"
 #include <dirent.h>
 #include <errno.h>
@@ -23,18 +25,9 @@
 
 enum { COPY_BYTES = 1024 * 1024, MARKER_MAX_BYTES = 64 * 1024 };
 
-/* What a copy of each kind must hold; without the first three nothing works. */
-static const struct kind {
-    const char *name, *table;
-    bool needed;
-} kinds[] = {{"ingress", "archive", true},
-             {"sequencer", "deliveries", true},
-             {"dlqd", "letters", true},
-             {"deliverer", "grants", false},
-             {"console", "alerts", false}};
-
 struct copy {
-    char *name; /* of the process */
+    char *name;  /* of the process */
+    int version; /* of its schema */
     int64_t copied_ms, bytes;
     int64_t lost; /* requests accepted since; -1: not known */
     bool replaced;
@@ -47,18 +40,6 @@ struct restore {
     size_t count;
     bool in_place; /* `from` is state_dir: they only get their stamp */
 };
-
-static const struct kind *kind_of(const char *name)
-{
-    for (size_t i = 0; i < COUNT_OF(kinds); i++) {
-        size_t n = strlen(kinds[i].name);
-
-        if (strncmp(name, kinds[i].name, n) == 0 &&
-            (!name[n] || name[n] == '-'))
-            return &kinds[i];
-    }
-    return NULL;
-}
 
 static bool is_there(const char *path)
 {
@@ -109,7 +90,7 @@ static bool find_all(struct restore *r)
                          ? gr_strndup(e->d_name, n - 3)
                          : NULL;
 
-        if (name && kind_of(name))
+        if (name && store_kind_of(name))
             add(r, name);
         free(name);
     }
@@ -118,10 +99,10 @@ static bool find_all(struct restore *r)
     return true;
 }
 
-static bool has_kind(const struct restore *r, const struct kind *k)
+static bool has_kind(const struct restore *r, const struct store_kind *k)
 {
     for (size_t i = 0; i < r->count; i++)
-        if (kind_of(r->copies[i].name) == k)
+        if (store_kind_of(r->copies[i].name) == k)
             return true;
     return false;
 }
@@ -130,12 +111,12 @@ static bool is_complete(const struct restore *r)
 {
     bool complete = true;
 
-    for (size_t i = 0; i < COUNT_OF(kinds); i++)
-        if (kinds[i].needed && !has_kind(r, &kinds[i])) {
+    for (size_t i = 0; i < store_kind_count; i++)
+        if (store_kinds[i].needed && !has_kind(r, &store_kinds[i])) {
             complain(EXIT_REFUSED,
                      "%s holds no copy of %s (no file %s.db); name the "
                      "processes to restore only those that it holds",
-                     r->from, kinds[i].name, kinds[i].name);
+                     r->from, store_kinds[i].process, store_kinds[i].process);
             complete = false;
         }
     return complete;
@@ -148,7 +129,7 @@ static bool take_named(struct restore *r, const char *const *names)
     for (; *names; names++) {
         char *path = gr_printf("%s/%s.db", r->from, *names);
 
-        if (!kind_of(*names) || strchr(*names, '/')) {
+        if (!store_kind_of(*names) || strchr(*names, '/')) {
             complain(EXIT_REFUSED,
                      "%s is not the name of a process, such as sequencer or "
                      "deliverer-1",
@@ -226,6 +207,31 @@ static bool take_locks(const struct restore *r)
     return good;
 }
 
+/* Nothing is changed for a backup of a newer version: its processes are needed, too. */
+static bool are_known(const struct restore *r)
+{
+    bool good = true;
+
+    for (size_t i = 0; i < r->count; i++) {
+        struct copy *c = &r->copies[i];
+        const struct store_kind *kind = store_kind_of(c->name);
+        char *path = gr_printf("%s/%s.db", r->from, c->name);
+
+        c->version = db_version_of(path);
+        if (c->version > kind->version) {
+            complain(EXIT_REFUSED,
+                     "%s has schema version %d, this grapnel %s knows versions "
+                     "up to %d: install the version of Grapnel that made this "
+                     "backup, or a newer one, then restore it. Nothing was "
+                     "changed",
+                     path, c->version, GRAPNEL_VERSION, kind->version);
+            good = false;
+        }
+        free(path);
+    }
+    return good;
+}
+
 /* ---- making ready ---- */
 
 static bool sync_path(const char *path, int flags)
@@ -287,8 +293,8 @@ static bool make_ready(const struct restore *r, struct copy *c)
                 (copy_file(from, to) &&
                  (!is_there(from_wal) || copy_file(from_wal, to_wal)));
 
-    if (good && db_copy_prepare(to, kind_of(c->name)->table, &c->copied_ms,
-                                why) != GR_OK) {
+    if (good && db_copy_prepare(to, store_kind_of(c->name)->table,
+                                &c->copied_ms, why) != GR_OK) {
         complain(EXIT_REFUSED, "%s: %s", from, why);
         good = false;
     }
@@ -356,7 +362,8 @@ static void count_lost(const struct restore *r, struct copy *c)
     char *now = gr_printf("%s/%s.db", r->state_dir, c->name);
     char *then = gr_printf("%s/%s.db", r->staging, c->name);
 
-    if (strcmp(kind_of(c->name)->name, "ingress") == 0 && is_there(now)) {
+    if (strcmp(store_kind_of(c->name)->process, "ingress") == 0 &&
+        is_there(now)) {
         int64_t has = next_request(now), had = next_request(then);
 
         c->lost = has >= had && had >= 0 ? has - had : -1;
@@ -487,11 +494,12 @@ static json_t *copies_json(const struct restore *r)
         const struct copy *c = &r->copies[i];
 
         json_array_append_new(
-            out, json_pack("{s:s, s:o, s:I, s:b, s:o}", "process", c->name,
+            out, json_pack("{s:s, s:o, s:I, s:b, s:o, s:i}", "process", c->name,
                            "copied_at", json_time(c->copied_ms), "bytes",
                            (json_int_t)c->bytes, "replaced", c->replaced,
                            "requests_lost",
-                           c->lost < 0 ? json_null() : json_integer(c->lost)));
+                           c->lost < 0 ? json_null() : json_integer(c->lost),
+                           "schema_version", c->version));
     }
     return out;
 }
@@ -513,13 +521,16 @@ static void print_copies(struct ctl *ctl, const struct restore *r)
         if (c->lost >= 0)
             printf("; %lld request%s accepted since", (long long)c->lost,
                    c->lost == 1 ? " was" : "s were");
+        if (c->version < store_kind_of(c->name)->version)
+            printf("; schema version %d, brought to %d when it starts",
+                   c->version, store_kind_of(c->name)->version);
         putchar('\n');
     }
     rfc3339(since, oldest_ms);
     printf("\nWhat was stored after %s (%s ago) is lost, unless a process that "
            "was not restored\nstill has it.%s\n",
            since, human_ms(now_ms() - oldest_ms, ago),
-           has_kind(r, kind_of("sequencer"))
+           has_kind(r, store_kind_of("sequencer"))
                ? " The sequencer begins a new grapnel-series."
                : "");
     if (r->aside)
@@ -552,7 +563,8 @@ static void restore_fini(struct restore *r)
 static bool is_ready(struct restore *r, const char *const *names)
 {
     if (!(*names ? take_named(r, names) : find_all(r) && is_complete(r)) ||
-        !finishes_earlier(r) || !take_locks(r) || !make_all_ready(r))
+        !finishes_earlier(r) || !are_known(r) || !take_locks(r) ||
+        !make_all_ready(r))
         return false;
     for (size_t i = 0; !r->in_place && i < r->count; i++)
         count_lost(r, &r->copies[i]);

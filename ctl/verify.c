@@ -1,7 +1,9 @@
 /* verify: is what the databases hold what was written? Each process looks through its own;
  * the file of one that is down, or in another folder, is looked through here. */
 #include "ask.h"
+#include "db_version.h"
 #include "json_text.h"
+#include "stores.h"
 #include "sums.h"
 #include "table.h"
 #include "verifier.h"
@@ -23,7 +25,27 @@ static bool is_wanted(const struct ctl *c, const char *name)
     return c->parsed.arg_count == 0;
 }
 
-static json_t *of_file(const char *path, const char *name)
+static json_t *failed(const char *name, const char *error)
+{
+    return json_pack("{s:s, s:b, s:o}", "process", name, "ok", false, "error",
+                     json_text_of(error));
+}
+
+/* What is in the tables of a later version is not known here. */
+static json_t *of_newer(const char *path, const char *name, int version,
+                        int known)
+{
+    char *why = gr_printf("%s has schema version %d, this grapnel %s knows "
+                          "versions up to %d: verify it with the version that "
+                          "wrote it",
+                          path, version, GRAPNEL_VERSION, known);
+    json_t *row = failed(name, why);
+
+    free(why);
+    return row;
+}
+
+static json_t *of_known(const char *path, const char *name)
 {
     struct wal_damage wal;
     bool wal_damaged = wal_damage_find(path, &wal);
@@ -49,10 +71,14 @@ static json_t *of_file(const char *path, const char *name)
     return row;
 }
 
-static json_t *failed(const char *name, const char *error)
+static json_t *of_file(const char *path, const char *name)
 {
-    return json_pack("{s:s, s:b, s:o}", "process", name, "ok", false, "error",
-                     json_text_of(error));
+    const struct store_kind *kind = store_kind_of(name);
+    int version = db_version_of(path);
+
+    return kind && version > kind->version
+               ? of_newer(path, name, version, kind->version)
+               : of_known(path, name);
 }
 
 /* A process that is down: its file, if it has one. */

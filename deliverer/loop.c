@@ -17,6 +17,7 @@
 #include "log.h"
 #include "outcome.h"
 #include "rows.h"
+#include "stores.h"
 #include "take.h"
 #include "trace.h"
 #include "trouble.h"
@@ -413,14 +414,16 @@ const struct metric deliverer_metrics[] = {
     [METRIC_COUNT] = {0},
 };
 
-static const struct db_schema schema = {
-    .steps = (const char *const[]){deliverer_store_sql, proto_hop_sql,
-                                   deliverer_answers_sql, deliverer_early_sql,
-                                   deliverer_log_sql, deliverer_fresh_sql,
-                                   deliverer_sent_sql, deliverer_held_sql,
-                                   deliverer_templates_sql, deliverer_sums_sql},
-    .count = 10,
-    .table = "tasks"};
+static const char *const steps[] = {
+    deliverer_store_sql, proto_hop_sql,      deliverer_answers_sql,
+    deliverer_early_sql, deliverer_log_sql,  deliverer_fresh_sql,
+    deliverer_sent_sql,  deliverer_held_sql, deliverer_templates_sql,
+    deliverer_sums_sql};
+STORE_HAS_STEPS(steps, DELIVERER_SCHEMA);
+static const struct db_schema schema = {.steps = steps,
+                                        .count = COUNT_OF(steps),
+                                        .program = "grapnel-deliverer",
+                                        .table = "tasks"};
 
 static const struct hop_ops hop_ops = {
     .apply = take_message, .load = results_load, .set_back = take_set_back};

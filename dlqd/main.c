@@ -2,6 +2,7 @@
 #include "dlqd.h"
 #include "keep.h"
 #include "requeue.h"
+#include "stores.h"
 #include <string.h>
 
 extern const char dlqd_store_sql[], dlqd_redirects_sql[], dlqd_again_sql[],
@@ -54,8 +55,11 @@ int main(int argc, char **argv)
     static const char *const steps[] = {dlqd_store_sql,     proto_hop_sql,
                                         dlqd_redirects_sql, dlqd_again_sql,
                                         dlqd_counted_sql,   dlqd_sums_sql};
-    static const struct db_schema schema = {
-        .steps = steps, .count = COUNT_OF(steps), .table = "contents"};
+    STORE_HAS_STEPS(steps, DLQD_SCHEMA);
+    static const struct db_schema schema = {.steps = steps,
+                                            .count = COUNT_OF(steps),
+                                            .program = "grapnel-dlqd",
+                                            .table = "contents"};
     static const struct hop_ops hop = {.apply = keep_apply,
                                        .load = requeue_load,
                                        .set_back = requeue_set_back};

@@ -4,6 +4,7 @@
 #include "ingress.h"
 #include "log.h"
 #include "siblings.h"
+#include "stores.h"
 #include "trace.h"
 #include "wire.h"
 #include <stdlib.h>
@@ -363,12 +364,14 @@ static const char *const steps[] = {ingress_store_sql,
                                     ingress_heads_sql,
                                     ingress_usage_sql,
                                     ingress_sums_sql};
+STORE_HAS_STEPS(steps, INGRESS_SCHEMA);
 /* Rows of a kilobyte or two, appended: with larger pages than SQLite's own a
  * commit has half as many to write; with still larger ones more bytes. */
 enum { PAGE_BYTES = 8 * 1024 };
 static const struct db_schema schema = {.steps = steps,
                                         .count = COUNT_OF(steps),
                                         .page_bytes = PAGE_BYTES,
+                                        .program = "grapnel-ingress",
                                         .table = "archive"};
 static const struct hop_ops hop_ops = {.load = load};
 

@@ -2,6 +2,7 @@
 #include "clock.h"
 #include "log.h"
 #include "store_inside.h"
+#include "stores.h"
 #include <stddef.h>
 #include <stdlib.h>
 
@@ -24,8 +25,11 @@ static const char *const steps[] = {
     sequencer_reopened_sql, sequencer_workspace_lanes_sql,
     sequencer_signed_sql,   sequencer_heads_sql,
     sequencer_sums_sql};
-const struct db_schema sequencer_schema = {
-    .steps = steps, .count = COUNT_OF(steps), .table = "workspaces"};
+STORE_HAS_STEPS(steps, SEQUENCER_SCHEMA);
+const struct db_schema sequencer_schema = {.steps = steps,
+                                           .count = COUNT_OF(steps),
+                                           .program = "grapnel-sequencer",
+                                           .table = "workspaces"};
 
 enum { ROUTED_MAX_BYTES = 16 * ENDPOINTS_MAX, CLOCK_ALL_BYTES = 1024 * 1024 };
 

@@ -486,7 +486,7 @@ class Command(Restore):
             (self.backup / "sequencer.db").write_bytes(broken)
             self.refused(rig, "sequencer.db: it is damaged")
             shutil.copy(self.backup / "dlqd.db", self.backup / "sequencer.db")
-            self.refused(rig, "it has no table deliveries")
+            self.refused(rig, "it has no table workspaces")
             (self.backup / "sequencer.db").write_bytes(whole)
         with self.subTest("no such process"):
             self.refused(rig, "deliverer-7.db: No such file", args=["deliverer-7"])

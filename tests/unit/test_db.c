@@ -172,24 +172,26 @@ static void open_with_a_bad_step(void)
 {
     static const char *const bad[] = {
         "CREATE TABLE a(x)",
-        "CREATE TABLE b(x); CREATE TABLE a(x)",
+        "CREATE TABLE b(x)",
+        "CREATE TABLE c(x); CREATE TABLE a(x)",
     };
 
-    db_close(db_open(file, &(struct db_schema){.steps = bad, .count = 2}));
+    db_close(db_open(file, &(struct db_schema){.steps = bad, .count = 3}));
 }
 
-static void a_step_is_done_whole_or_not_at_all(void **state)
+static void all_steps_are_done_or_none(void **state)
 {
     static const char *const good[] = {"CREATE TABLE a(x)"};
     char said[4096];
     struct db *db;
 
     (void)state;
+    db_close(db_open(file, &(struct db_schema){.steps = good, .count = 1}));
     assert_int_equal(ends_with(open_with_a_bad_step, said), EXIT_STORAGE);
     db = db_open(file, &(struct db_schema){.steps = good, .count = 1});
     assert_int_equal(number(db, "PRAGMA user_version"), 1);
     assert_int_equal(number(db, "SELECT count(*) FROM sqlite_schema "
-                                "WHERE name IN ('a', 'b')"),
+                                "WHERE name IN ('a', 'b', 'c')"),
                      1);
     db_close(db);
 }
@@ -228,7 +230,8 @@ static void a_newer_file_is_refused(void **state)
     db_exec(db, "PRAGMA user_version = 9");
     db_close(db);
     assert_int_equal(ends_with(just_open, said), EXIT_STORAGE);
-    assert_non_null(strstr(said, "newer grapnel"));
+    assert_non_null(strstr(said, "has schema version 9, this program"));
+    assert_non_null(strstr(said, "knows versions up to 4; install"));
     assert_non_null(strstr(said, file));
 }
 
@@ -1000,7 +1003,7 @@ int main(void)
         T(it_is_opened_the_way_our_promises_need),
         T(it_knows_its_share_of_the_disk),
         T(an_older_file_is_brought_forward_and_keeps_its_rows),
-        T(a_step_is_done_whole_or_not_at_all),
+        T(all_steps_are_done_or_none),
         T(a_newer_file_is_refused),
         T(a_file_of_another_kind_is_refused_and_not_changed),
         T(what_is_no_database_is_refused),
