@@ -15,11 +15,13 @@ void request_init(struct request *r)
 {
     *r = (struct request){0};
     buf_init(&r->text, LINES_MAX_BYTES);
+    buf_init(&r->covered, LINES_MAX_BYTES);
 }
 
 void request_fini(struct request *r)
 {
     buf_fini(&r->text);
+    buf_fini(&r->covered);
     free(r->lines);
     free(r->nodes);
     *r = (struct request){0};
@@ -160,33 +162,86 @@ static void put_signature(struct request *r, const struct wire_task *t,
     free(id);
 }
 
+/* Sorted by name, as grapnel-signature covers them. */
 static void put_ours(struct request *r, const struct wire_task *t,
                      uint64_t attempt)
 {
     char time[RFC3339_BYTES];
 
     rfc3339(time, t->received_ms);
-    put(r, t, "grapnel-source", t->source);
-    put(r, t, "grapnel-type", t->type);
-    put(r, t, "grapnel-workspace", t->workspace);
-    put_text(r, t, "grapnel-time", time);
-    if (t->sequence) {
-        put_number(r, t, "grapnel-sequence", t->sequence);
-        put_number(r, t, "grapnel-previous", t->previous);
-    }
+    put_number(r, t, "grapnel-attempt", attempt);
     if (t->clock.n)
         put(r, t, "grapnel-clock", t->clock);
-    if (t->source_sequence.n)
-        put(r, t, "grapnel-source-sequence", t->source_sequence);
     if (t->gap.n)
         put(r, t, "grapnel-gap", t->gap);
     if (t->late)
         put_text(r, t, "grapnel-late", "1");
-    if (t->series)
-        put_number(r, t, "grapnel-series", t->series);
-    put_number(r, t, "grapnel-attempt", attempt);
+    if (t->sequence)
+        put_number(r, t, "grapnel-previous", t->previous);
     if (t->replay)
         put_text(r, t, "grapnel-replay", "1");
+    if (t->sequence)
+        put_number(r, t, "grapnel-sequence", t->sequence);
+    if (t->series)
+        put_number(r, t, "grapnel-series", t->series);
+    put(r, t, "grapnel-source", t->source);
+    if (t->source_sequence.n)
+        put(r, t, "grapnel-source-sequence", t->source_sequence);
+    put_text(r, t, "grapnel-time", time);
+    put(r, t, "grapnel-type", t->type);
+    put(r, t, "grapnel-workspace", t->workspace);
+}
+
+static bool is_space(char c)
+{
+    return c == ' ' || c == '\t';
+}
+
+/* "name value\n" of a line "name: value": what is left of a value when HTTP has taken the
+ * blanks around it away. */
+static void put_signed_line(struct buf *out, const char *line, size_t n)
+{
+    const char *colon = memchr(line, ':', n), *value = colon + 1,
+               *end = line + n;
+
+    while (value < end && is_space(*value))
+        value++;
+    while (end > value && is_space(end[-1]))
+        end--;
+    buf_put(out, line, (size_t)(colon - line));
+    buf_puts(out, " ");
+    buf_put(out, value, (size_t)(end - value));
+    buf_puts(out, "\n");
+}
+
+/* Covers the lines of ours from `from` on: read back, so that what is signed is what is
+ * sent. */
+static void put_header_signature(struct request *r, const struct wire_task *t,
+                                 const struct signer *signer,
+                                 int64_t timestamp_s, size_t from)
+{
+    char *id;
+
+    if (!signer->count)
+        return;
+    buf_reset(&r->covered);
+    while (from < r->text.len) {
+        const char *line = r->text.data + from + 2; /* behind CR LF */
+        size_t left = r->text.len - from - 2;
+        const char *end = memmem(line, left, "\r\n", 2);
+        size_t n = end ? (size_t)(end - line) : left;
+
+        put_signed_line(&r->covered, line, n);
+        from += 2 + n;
+    }
+    id = wire_dup(t->event_id);
+    begin_line(r);
+    buf_puts(&r->text, "grapnel-signature: ");
+    signer_sign_headers(signer, id, timestamp_s, t->body,
+                        (struct bytes){r->covered.data, r->covered.len},
+                        &r->text);
+    end_line(r);
+    free(id);
 }
 
 static bool has(struct bytes own, struct bytes others, const char *name)
@@ -205,13 +260,17 @@ static void put_joined(struct request *r, const struct wire_task *t,
                        struct bytes own, const struct signer *signer,
                        uint64_t attempt, int64_t now_ms)
 {
+    size_t ours;
+
     put(r, t, "webhook-id", t->event_id);
     r->text.data[--r->text.len] = 0; /* its end is not the node's */
     r->joining = true;
     if (!has(own, t->headers, "user-agent")) /* libcurl prints its own twice */
         put_text(r, t, "User-Agent", "Grapnel/" GRAPNEL_VERSION);
     put_signature(r, t, signer, now_ms / SECOND_MS);
+    ours = r->text.len;
     put_ours(r, t, attempt);
+    put_header_signature(r, t, signer, now_ms / SECOND_MS, ours);
     r->joining = false;
     end_line(r);
 }
@@ -245,6 +304,6 @@ struct curl_slist *request_headers(struct request *r, const struct wire_task *t,
     buf_puts(&r->text, "expect:"); /* no waiting for a 100 */
     end_line(r);
     put_joined(r, t, own, signer, attempt, now_ms);
-    assert(!r->text.failed);
+    assert(!r->text.failed && !r->covered.failed);
     return link_lines(r);
 }

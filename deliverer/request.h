@@ -1,7 +1,8 @@
 /* request: the headers of one attempt. Pure.
  *
  * In this order: what the endpoint's configuration adds, what the event brings
- * along (content type and the profile's event headers), and our own. A name
+ * along (content type and the profile's event headers), and our own, which are sorted
+ * by name and signed when the endpoint has signing secrets. A name
  * that a stranger must not set is skipped; a value that would break out of its
  * line (CR, LF, NUL: libcurl sends them as they are) is left out, with a
  * warning. The list lives inside of the request and is used again. */
@@ -14,8 +15,9 @@
 #include <curl/curl.h>
 
 struct request {
-    struct buf text; /* the lines, each ended with 0 */
-    size_t *lines;   /* where they begin */
+    struct buf text;    /* the lines, each ended with 0 */
+    struct buf covered; /* what grapnel-signature was made over (sign.h) */
+    size_t *lines;      /* where they begin */
     struct curl_slist *nodes;
     size_t count, room;
     bool joining; /* the next lines belong to the last node */

@@ -204,8 +204,10 @@ const struct conf_section settings_endpoint_section = {
              .check = wrong_signing_secret,
              .flags = CONF_SECRET | CONF_FILLED,
              .form = "list of secrets",
-             .help = "`whsec_…` of Standard Webhooks; several sign together "
-                     "(rotation)"},
+             .help =
+                 "`whsec_…` or `whsk_…` of Standard Webhooks, by which each "
+                 "request has `webhook-signature` and `grapnel-signature` "
+                 "(RECEIVING.md); several sign together (rotation)"},
             {.name = "method",
              .type = &conf_as_text,
              AT(endpoint_settings, method),

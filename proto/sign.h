@@ -10,12 +10,14 @@
 
 #include "alloc.h"
 #include "rc.h"
+#include <openssl/evp.h>
 
 struct sign_key;
 
 struct signer {
     struct sign_key *keys; /* owned */
     int count;             /* 0: nothing is signed */
+    EVP_MD_CTX *sha256;    /* of bodies; NULL: no key */
 };
 
 /* `secrets`: "whsec_… whsk_…". GR_REFUSE: one of them is none;
@@ -27,5 +29,19 @@ void signer_fini(struct signer *s);
 /* Append the value of webhook-signature to `out`. */
 void signer_sign(const struct signer *s, const char *id, int64_t timestamp_s,
                  struct bytes body, struct buf *out);
+
+/* Append the value of grapnel-signature to `out`: a signature by each secret, as above, over
+ *
+ *     grapnel-signature v1\n
+ *     webhook-id ID\n
+ *     webhook-timestamp SECONDS\n
+ *     body-sha256 64 hexadecimal digits\n
+ *
+ * and `lines`: "name value\n" for each other header that begins with grapnel-, sorted by
+ * name (docs/RECEIVING.md). It begins otherwise than what webhook-signature is made over, which
+ * begins with an event's id, so neither signature can stand for the other. */
+void signer_sign_headers(const struct signer *s, const char *id,
+                         int64_t timestamp_s, struct bytes body,
+                         struct bytes lines, struct buf *out);
 
 #endif

@@ -248,7 +248,8 @@ class Show(RigTest):
             came = {k.lower(): v for k, v in request.headers.items()}
             for name in ("host", "content-length", "accept-encoding", "accept"):
                 came.pop(name, None)
-            for name in ("x-door", "x-api", "webhook-signature"):
+            for name in ("x-door", "x-api", "webhook-signature",
+                         "grapnel-signature"):
                 came[name] = "\u2026"
             self.assertEqual(dict(headers), came)
             self.assertEqual(found["response"]["headers"].count("X-Back: b"), 1)

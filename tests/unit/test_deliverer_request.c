@@ -1,0 +1,265 @@
+/* What is sent of an attempt is what examples/receiver/vectors.json says, byte for byte: made
+ * by another program, from docs/RECEIVING.md. */
+#include "headers.h"
+#include "request.h"
+#include <jansson.h>
+#include <openssl/evp.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+static const char secret[] = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
+
+/* ---- vectors ---- */
+
+static const char *member(const json_t *v, const char *key)
+{
+    const char *value = json_string_value(json_object_get(v, key));
+
+    return value ? value : "";
+}
+
+/* NULL: it is not there. */
+static const char *header(const json_t *v, const char *name)
+{
+    json_t *pair;
+    size_t i;
+
+    json_array_foreach(json_object_get(v, "headers"), i, pair)
+    {
+        if (strcmp(json_string_value(json_array_get(pair, 0)), name) == 0)
+            return json_string_value(json_array_get(pair, 1));
+    }
+    return NULL;
+}
+
+static struct bytes text_of(const json_t *v, const char *name)
+{
+    const char *value = header(v, name);
+
+    return wire_text(value ? value : "");
+}
+
+static uint64_t number_of(const json_t *v, const char *name)
+{
+    const char *value = header(v, name);
+
+    return value ? strtoull(value, NULL, 10) : 0;
+}
+
+static int64_t ms_of(const char *rfc3339)
+{
+    struct tm tm = {0};
+    const char *rest = strptime(rfc3339, "%Y-%m-%dT%H:%M:%S.", &tm);
+
+    assert_non_null(rest);
+    return (int64_t)timegm(&tm) * 1000 + strtol(rest, NULL, 10);
+}
+
+static struct bytes body_of(const json_t *v, unsigned char room[4096])
+{
+    const char *text = member(v, "body_base64");
+    size_t n = strlen(text), padding = 0;
+    int got = EVP_DecodeBlock(room, (const unsigned char *)text, (int)n);
+
+    assert_true(got >= 0 && n < 4096);
+    while (n && padding < 2 && text[n - 1 - padding] == '=')
+        padding++;
+    return (struct bytes){room, (size_t)got - padding};
+}
+
+static void open_signer(struct signer *s, const json_t *secrets)
+{
+    struct buf all;
+    json_t *one;
+    size_t i;
+
+    buf_init(&all, 4096);
+    json_array_foreach(secrets, i, one)
+    {
+        buf_puts(&all, i ? " " : "");
+        buf_puts(&all, json_string_value(one));
+    }
+    assert_int_equal(signer_init(s, (struct bytes){all.data, all.len}), GR_OK);
+    buf_fini(&all);
+}
+
+/* ---- what is sent ---- */
+
+/* The line of this name, and how often it is there. */
+static const char *sent(const struct request *r, const char *name, int *count)
+{
+    static char value[4096];
+    const char *found = NULL;
+    size_t n = strlen(name);
+
+    *count = 0;
+    for (size_t i = 0; i < r->count; i++) {
+        const char *line = r->text.data + r->lines[i];
+
+        while (line) {
+            const char *end = strstr(line, "\r\n");
+            size_t all = end ? (size_t)(end - line) : strlen(line);
+
+            if (all > n && line[n] == ':' && strncasecmp(line, name, n) == 0) {
+                size_t from = all > n + 2 ? n + 2 : n + 1;
+
+                snprintf(value, sizeof value, "%.*s", (int)(all - from),
+                         line + from);
+                found = value;
+                ++*count;
+            }
+            line = end ? end + 2 : NULL;
+        }
+    }
+    return found;
+}
+
+static int count_ours(const struct request *r)
+{
+    const char *line = r->text.data + r->lines[r->count - 1];
+    int n = 0;
+
+    for (line = strcasestr(line, "\ngrapnel-"); line;
+         line = strcasestr(line + 1, "\ngrapnel-"))
+        n++;
+    return n;
+}
+
+static void check(const json_t *v)
+{
+    const json_t *headers = json_object_get(v, "headers");
+    unsigned char room[4096];
+    struct wire_task t = {
+        .event_id = text_of(v, "webhook-id"),
+        .source = text_of(v, "grapnel-source"),
+        .type = text_of(v, "grapnel-type"),
+        .workspace = text_of(v, "grapnel-workspace"),
+        .received_ms = ms_of(header(v, "grapnel-time")),
+        .sequence = number_of(v, "grapnel-sequence"),
+        .previous = number_of(v, "grapnel-previous"),
+        .clock = text_of(v, "grapnel-clock"),
+        .source_sequence = text_of(v, "grapnel-source-sequence"),
+        .gap = text_of(v, "grapnel-gap"),
+        .late = number_of(v, "grapnel-late"),
+        .series = number_of(v, "grapnel-series"),
+        .replay = number_of(v, "grapnel-replay"),
+        .body = body_of(v, room)};
+    struct signer signer;
+    struct request r;
+    int ours = 0;
+    json_t *pair;
+    size_t i;
+
+    open_signer(&signer, json_object_get(v, "secrets"));
+    request_init(&r);
+    for (int again = 0; again < 2; again++)
+        request_headers(&r, &t, (struct bytes){0}, &signer,
+                        number_of(v, "grapnel-attempt"),
+                        (int64_t)number_of(v, "webhook-timestamp") * 1000 + 7);
+    json_array_foreach(headers, i, pair)
+    {
+        const char *name = json_string_value(json_array_get(pair, 0));
+        int count;
+        const char *value = sent(&r, name, &count);
+
+        ours += strncmp(name, "grapnel-", 8) == 0;
+        assert_int_equal(count, 1);
+        assert_string_equal(value, json_string_value(json_array_get(pair, 1)));
+    }
+    assert_int_equal(count_ours(&r), ours);
+    request_fini(&r);
+    signer_fini(&signer);
+}
+
+static json_t *load_vectors(void)
+{
+    char here[4096];
+    json_error_t why;
+    json_t *all;
+    char *path;
+
+    if (*__FILE__ == '/' || !getcwd(here, sizeof here))
+        *here = 0;
+    path = gr_printf("%s%s%.*s%s", here, *here ? "/" : "",
+                     (int)(strrchr(__FILE__, '/') - __FILE__), __FILE__,
+                     "/../../examples/receiver/vectors.json");
+    all = json_load_file(path, 0, &why);
+    if (!all)
+        fail_msg("%s: %s", path, why.text);
+    free(path);
+    return all;
+}
+
+static void the_vectors_are_what_is_sent(void **state)
+{
+    json_t *all = load_vectors(), *v;
+    int checked = 0;
+    size_t i;
+
+    (void)state;
+    json_array_foreach(all, i, v)
+    {
+        if (!json_object_get(v, "secrets"))
+            continue;
+        print_message("%s\n", member(v, "name"));
+        check(v);
+        checked++;
+    }
+    assert_true(checked > 10);
+    json_decref(all);
+}
+
+/* ---- names that are ours ---- */
+
+static void nobody_else_sets_ours(void **state)
+{
+    static const char *const names[] = {
+        "grapnel-signature", "Grapnel-Signature", "grapnel-sequence",
+        "grapnel-zone",      "webhook-signature", "webhook-id"};
+    struct wire_task t = {.event_id = wire_text("evt_1"),
+                          .source = wire_text("s"),
+                          .type = wire_text("t"),
+                          .workspace = wire_text("w")};
+    struct buf packed;
+    struct signer none, one;
+    struct request r;
+    int count;
+
+    (void)state;
+    buf_init(&packed, 4096);
+    for (size_t i = 0; i < COUNT_OF(names); i++)
+        headers_put(&packed, names[i], wire_text("forged"));
+    t.headers = (struct bytes){packed.data, packed.len};
+    assert_int_equal(signer_init(&none, (struct bytes){"", 0}), GR_OK);
+    assert_int_equal(signer_init(&one, wire_text(secret)), GR_OK);
+    request_init(&r);
+    request_headers(&r, &t, t.headers, &none, 1, 1000);
+    assert_null(memmem(r.text.data, r.text.len, "forged", 6));
+    sent(&r, "grapnel-signature", &count);
+    assert_int_equal(count, 0); /* without a secret */
+    request_headers(&r, &t, t.headers, &one, 1, 1000);
+    assert_null(memmem(r.text.data, r.text.len, "forged", 6));
+    sent(&r, "grapnel-signature", &count);
+    assert_int_equal(count, 1);
+    request_fini(&r);
+    signer_fini(&one);
+    signer_fini(&none);
+    buf_fini(&packed);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_vectors_are_what_is_sent),
+        cmocka_unit_test(nobody_else_sets_ours),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
