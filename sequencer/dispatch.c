@@ -242,6 +242,19 @@ static bool is_named(const struct text_list *names, struct bytes name)
     return false;
 }
 
+/* What the endpoint asked for, but for the header with the source's signature, whatever it
+ * is called. Once the source is removed nobody knows which one that was: then none. */
+static bool is_forwarded(const struct sequencer *q, const struct endpoint *e,
+                         const struct source *source, const char *source_name,
+                         struct bytes name)
+{
+    if (!e->settings || !is_named(&e->settings->forward_headers, name))
+        return false;
+    if (source)
+        return !signature_is_in(&source->verify, name);
+    return settings_producer(q->d.settings, source_name) != NULL;
+}
+
 /* Of all that came in: the content type, the source's event headers, and what
  * the endpoint asked for. */
 static void pick_headers(const struct sequencer *q, const struct endpoint *e,
@@ -257,8 +270,7 @@ static void pick_headers(const struct sequencer *q, const struct endpoint *e,
     while (headers_next(all, &at, &name, &value)) {
         if (is_named(&always, name) ||
             (source && is_named(&source->forward_headers, name)) ||
-            (e->settings && is_named(&e->settings->forward_headers, name) &&
-             !(source && signature_is_in(&source->verify, name)))) {
+            is_forwarded(q, e, source, source_name, name)) {
             char *text = gr_strndup(name.p, name.n);
 
             headers_put(out, text, value);

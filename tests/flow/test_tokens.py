@@ -3,6 +3,8 @@ log and no backup, is shown by no command and goes to no endpoint; what is besid
 stays."""
 
 import base64
+import hashlib
+import hmac
 import json
 import pathlib
 import re
@@ -192,6 +194,37 @@ class Tokens(RigTest):
         self.assertRegex(headers, rb"X-Plane-Signature[0-9a-f]{64}")
         self.assertEqual(rig.cli("show", id)[0]["masked"], [])
         self.assertEqual(rig.cli_text("show", id, "--raw").stderr, "")
+
+
+class Signatures(RigTest):
+    def test_p7_a_signature_is_never_forwarded(self):
+        """Whatever its header is called; also when its source has been removed
+        since, so that nobody knows any more which one it was."""
+        source = {"name": "mine", "provider": "custom", "secrets": ["hush"],
+                  "verify": {"scheme": "hmac-sha256", "header": "X-Proof"}}
+        rig = self.rig()
+        rig.config["sources"].append(source)
+        rig.config["endpoints"][0]["forward_headers"] = ["X-Proof", "X-Kept"]
+        rig.write_config()
+        rig.receiver.rules({"path": "/crm", "answers": [
+            {"status": 503, "headers": {"Retry-After": "3600"}}]})
+        rig.start()
+        body = b'{"n": 1}'
+        event = rig.accept(body, source="mine", headers={
+            "X-Kept": "kept",
+            "X-Proof": hmac.new(b"hush", body, hashlib.sha256).hexdigest()})
+        [first] = rig.receiver.wait(event)
+        self.assertEqual(first.headers["x-kept"], "kept")
+        self.assertNotIn("x-proof", first.headers)
+        wait_for(lambda: rig.trace(event)["deliveries"][0]["status"] ==
+                 "retrying")
+        rig.config["sources"].remove(source)
+        rig.config["endpoints"][0]["timeout"] = "14s"  # so that it goes out anew
+        rig.write_config()
+        self.assertEqual(rig.cli("reload")[1], 0)
+        rig.cli_text("retry", event)  # exits 1: it fails again
+        again = rig.receiver.wait(event, count=2)[1]
+        self.assertNotIn("x-proof", again.headers)
 
 
 if __name__ == "__main__":
