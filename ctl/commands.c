@@ -619,6 +619,18 @@ const struct command ctl_commands[] = {
         .run = run_verify,
     },
     {
+        .name = "version",
+        .args = "",
+        .summary = "the version of this command and of every process that runs",
+        .help = "Processes keep the version with which they were started until "
+                "they are restarted. When\nversions differ it says which ones, "
+                "and what to do. Needs no configuration: without a\nrun_dir "
+                "only this command's own version is printed.",
+        .examples = "  grapnel version\n"
+                    "  grapnel version --json | jq .mixed\n",
+        .run = run_version,
+    },
+    {
         .name = "restore",
         .args = "DIR [PROCESS…]",
         .least = 1,

@@ -70,6 +70,7 @@ int check_event(struct ctl *c,
                 const char *file); /* check --event; settings read */
 int run_backup(struct ctl *c);
 int run_restore(struct ctl *c);
+int run_version(struct ctl *c);
 
 /* ---- common to them (common.c) ---- */
 

@@ -2,6 +2,7 @@
 #include "ask.h"
 #include "json_text.h"
 #include "table.h"
+#include "version.h"
 #include "when.h"
 #include <stdlib.h>
 #include <string.h>
@@ -283,6 +284,7 @@ static void print_all(struct ctl *c, const json_t *all)
     size_t i;
 
     print_table(c, all);
+    version_print_mixed(c, all);
     printf("\n");
     print_rates(all);
     json_array_foreach(all, i, s) print_endpoints(c, s);

@@ -162,16 +162,17 @@ static json_t *on_status(void *self, json_t *args, char why[200])
     (void)why;
     daemon_measure(d);
     rfc3339(at, d->started_ms);
-    out = json_pack("{s:s,s:s,s:s,s:i,s:s,s:I,s:{s:s,s:I,s:I},s:o,s:o,s:o,s:o}",
-                    "process", d->name, "kind", d->plan->process, "version",
-                    GRAPNEL_VERSION, "pid", (int)getpid(), "started_at", at,
-                    "uptime_ms", (json_int_t)(now_ms() - d->started_ms),
-                    "store", "path", db_path(d->db), "bytes",
-                    (json_int_t)db_size_bytes(d->db), "room_bytes",
-                    (json_int_t)db_room_bytes(d->db), "links", links_json(d),
-                    "metrics", metrics_json(d->metrics), "rates",
-                    metrics_rates_json(d->metrics, d->loop.mono_ms), "series",
-                    metrics_series_json(d->metrics));
+    out = json_pack(
+        "{s:s,s:s,s:s,s:i,s:s,s:I,s:{s:s,s:I,s:I,s:i},s:o,s:o,s:o,s:o}",
+        "process", d->name, "kind", d->plan->process, "version",
+        GRAPNEL_VERSION, "pid", (int)getpid(), "started_at", at, "uptime_ms",
+        (json_int_t)(now_ms() - d->started_ms), "store", "path", db_path(d->db),
+        "bytes", (json_int_t)db_size_bytes(d->db), "room_bytes",
+        (json_int_t)db_room_bytes(d->db), "schema_version",
+        d->plan->schema->count, "links", links_json(d), "metrics",
+        metrics_json(d->metrics), "rates",
+        metrics_rates_json(d->metrics, d->loop.mono_ms), "series",
+        metrics_series_json(d->metrics));
     if (out && d->plan->status)
         d->plan->status(d->plan->self, out);
     return out;

@@ -223,9 +223,11 @@ class Daemon(Process):
 
     def __init__(self, rig, name):
         super().__init__(rig, name, None)
+        self.program = None  # the path of another version of it
 
     def spawn(self, env=None, stdout=None):
-        self.command = [program(f"grapnel-{self.name.split('-')[0]}"),
+        self.command = [self.program or
+                        program(f"grapnel-{self.name.split('-')[0]}"),
                         "-c", str(self.rig.config_path), "-n", self.name]
         return super().spawn(env, stdout)
 
