@@ -1,0 +1,32 @@
+"""The guide "Stripe, GitHub and Plane in ten minutes", run as it stands."""
+
+import pathlib
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "rig"))
+from guide import Guide  # noqa: E402
+from rig import BUILD, ROOT, RigTest, main, processes_of, wait_for  # noqa: E402
+
+
+class Providers(RigTest):
+    def test_every_command_of_the_guide(self):
+        rig = self.rig()
+        rig.start()
+        guide = Guide(
+            ROOT / "docs/guides/providers.md", rig.folder,
+            replace={"/etc/grapnel": str(rig.folder),
+                     "/var/lib/grapnel": str(rig.state_dir),
+                     "/run/grapnel": str(rig.run_dir),
+                     "-g grapnel ": "",
+                     "127.0.0.1:8080": f"127.0.0.1:{rig.door_port}",
+                     "127.0.0.1:3000": f"127.0.0.1:{(port := rig.ports.take())}",
+                     '("127.0.0.1", 3000)': f'("127.0.0.1", {port})'},
+            env={"GRAPNEL_CONFIG": str(rig.config_path),
+                 "PATH": f"{BUILD / 'bin'}:/usr/bin:/bin"})
+        self.addCleanup(guide.close)
+        guide.run()
+        guide.finish()
+        wait_for(lambda: not any("receiver.py" in p for p in processes_of(rig.folder)))
+
+
+main()
