@@ -6,8 +6,7 @@
 
 enum { ESCAPE_BYTES = 6 }; /* of \uXXXX */
 
-/* Bytes of the character at `p`, 0 when none begins there (RFC 3629). */
-static size_t character(const unsigned char *p, size_t n)
+size_t utf8_character(const unsigned char *p, size_t n)
 {
     static const struct {
         unsigned char from, to, second_from, second_to;
@@ -42,7 +41,7 @@ static size_t good(struct bytes b)
     size_t at = 0, bytes;
 
     while (at < b.n &&
-           (bytes = character((const unsigned char *)b.p + at, b.n - at)))
+           (bytes = utf8_character((const unsigned char *)b.p + at, b.n - at)))
         at += bytes;
     return at;
 }

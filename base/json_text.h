@@ -10,6 +10,9 @@
  * it; to refuse all of such a body would be to lose an event for one letter. */
 json_t *json_read(struct bytes text, size_t flags, json_error_t *error);
 
+/* Bytes of the character at `p`, which has `n` bytes, at least one, left; 0: no
+ * character begins there (RFC 3629). */
+size_t utf8_character(const unsigned char *p, size_t n);
 /* Whole UTF-8, no surrogates, no over-long forms. NUL is allowed. */
 bool utf8_valid(struct bytes b);
 /* A JSON string; each byte that is no UTF-8 becomes U+FFFD, so that an answer

@@ -1,6 +1,7 @@
 #include "expr.h"
 #include "form.h"
 #include "headers.h"
+#include "json_scan.h"
 #include "json_text.h"
 #include <openssl/evp.h>
 #include <stdlib.h>
@@ -10,9 +11,14 @@ enum {
     NUMBER_MAX_BYTES = 64,
     EXACT_BITS = 53,
     PARSE_FOR_LOG_MAX_BYTES = 16 * 1024,
+    /* A text read so many times has cost as much as a tree of it, whose values are
+     * found in no time: so many expressions cost at most twice a tree. */
+    SCANS_MAX = 8,
 };
 
 const char expr_not_there[] = "not there";
+static const char not_single[] =
+    "the field is an object or a list, no single value";
 
 /* ---- parsing ---- */
 
@@ -127,7 +133,7 @@ void expr_print(const struct expr *e, struct buf *out)
 
 void subject_for_log(struct subject *s)
 {
-    if (s->json_tried || s->body.n <= PARSE_FOR_LOG_MAX_BYTES)
+    if (s->json_tried || s->json_text.p || s->body.n <= PARSE_FOR_LOG_MAX_BYTES)
         return;
     s->json_tried = true;
     s->json_error = "the body is too large to be read for the log";
@@ -138,6 +144,8 @@ void subject_fini(struct subject *s)
     if (s->json)
         json_decref(s->json);
     s->json = NULL;
+    buf_fini(&s->payload);
+    s->json_text = (struct bytes){NULL, 0};
 }
 
 static json_t *load(struct bytes text, size_t flags, json_error_t *error)
@@ -145,15 +153,19 @@ static json_t *load(struct bytes text, size_t flags, json_error_t *error)
     return json_read(text, flags | JSON_DECODE_ANY | JSON_ALLOW_NUL, error);
 }
 
-/* Where the body's JSON stands: in a form's field `payload`, or it is all. */
-static struct bytes json_in(const struct subject *s, struct buf *payload)
+/* Where the body's JSON is: in a form's field `payload`, or it is all. */
+static void find_text(struct subject *s)
 {
     const char *first = s->body.p;
 
+    if (s->json_text.p)
+        return;
+    s->json_text = s->body.n ? s->body : (struct bytes){"", 0};
+    buf_init(&s->payload, s->body.n + 1);
     if (s->body.n && *first != '{' && *first != '[' && form_is(s->headers) &&
-        form_get(s->body, "payload", payload) == 1)
-        return (struct bytes){payload->data, payload->len};
-    return s->body;
+        form_get(s->body, "payload", &s->payload) == 1)
+        s->json_text = (struct bytes){s->payload.len ? s->payload.data : "",
+                                      s->payload.len};
 }
 
 /* Dead letters are counted by their reason, so what was sent is no part of it:
@@ -173,18 +185,15 @@ static void say_no_json(struct subject *s, const char *text)
 static void parse_body(struct subject *s)
 {
     json_error_t error;
-    struct bytes text;
-    struct buf payload;
 
-    buf_init(&payload, s->body.n + 1);
-    text = json_in(s, &payload);
     s->json_tried = true;
-    s->json = load(text, 0, &error);
+    s->json = load(s->json_text, 0, &error);
     if (!s->json && json_error_code(&error) == json_error_numeric_overflow) {
         s->json_inexact = true;
-        s->json = load(text, JSON_DECODE_INT_AS_REAL, &error);
+        s->json = load(s->json_text, JSON_DECODE_INT_AS_REAL, &error);
     }
-    buf_fini(&payload);
+    if (!s->json && json_error_code(&error) == json_error_out_of_memory)
+        die(EXIT_STORAGE, "out of memory");
     if (!s->json)
         say_no_json(s, error.text);
 }
@@ -270,14 +279,54 @@ static gr_rc put_json(const json_t *v, bool inexact, struct buf *out,
     if (json_is_boolean(v))
         return json_is_true(v) ? put_all(out, "true", 4, why)
                                : put_all(out, "false", 5, why);
-    return refuse(why, "the field is an object or a list, no single value");
+    return refuse(why, not_single);
 }
 
 /* ---- values, by kind ---- */
 
+/* The value whose text json_scan() found. */
+static gr_rc put_scanned(struct bytes text, struct buf *out, const char **why)
+{
+    const char *p = text.p;
+    json_t *v;
+    gr_rc rc;
+
+    if (*p == '"' && !memchr(p, '\\', text.n))
+        return put_all(out, p + 1, text.n - 2, why);
+    if (*p == '{' || *p == '[')
+        return refuse(why, not_single);
+    v = load(text, 0, NULL);
+    if (!v)
+        die(EXIT_STORAGE, "out of memory");
+    rc = put_json(v, false, out, why);
+    json_decref(v);
+    return rc;
+}
+
+static enum json_scanned scan(const struct expr *e, struct subject *s,
+                              struct bytes *found)
+{
+    if (s->json_tried)
+        return JSON_SCAN_UNSURE;
+    find_text(s);
+    if (s->scanned_bytes / SCANS_MAX > s->json_text.n)
+        return JSON_SCAN_UNSURE;
+    return json_scan(s->json_text, e->text, found, &s->scanned_bytes);
+}
+
 static gr_rc from_json(const struct expr *e, struct subject *s, struct buf *out,
                        const char **why)
 {
+    struct bytes found;
+
+    switch (scan(e, s, &found)) {
+    case JSON_SCAN_FOUND:
+        return put_scanned(found, out, why);
+    case JSON_SCAN_ABSENT:
+        return refuse(why, expr_not_there);
+    case JSON_SCAN_UNSURE:
+        break;
+    }
     if (!s->json_tried)
         parse_body(s);
     if (s->json_error)

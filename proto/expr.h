@@ -44,11 +44,16 @@ void expr_copy(struct expr *to, const struct expr *from);
 void expr_print(const struct expr *e, struct buf *out);
 
 /* What an expression is asked of. Everything is borrowed. `headers` is the
- * packed list of headers.h. `json` is parsed from the body on first need and
- * belongs to the subject: call subject_fini(). */
+ * packed list of headers.h. What follows `body` belongs to the subject: call
+ * subject_fini(). Values are looked for in the JSON's text (json_scan.h); `json`, a
+ * tree, is made of it only when that does not decide or has become too much work. */
 struct subject {
     const char *source, *provider, *id, *type, *workspace;
     struct bytes headers, body;
+    struct bytes
+        json_text; /* in the body, or in `payload`; from the first need on */
+    struct buf payload;   /* of a form; decoded */
+    size_t scanned_bytes; /* of json_text, by all looks at it */
     json_t *json;
     bool json_tried;
     const char *json_error; /* static or inside json_why; NULL when it parses */

@@ -1,5 +1,6 @@
 #include "profile.h"
 #include "bounds.h"
+#include "json_text.h"
 #include "settings_types.h"
 #include "settings_verify.h"
 #include <ctype.h>
@@ -261,20 +262,12 @@ static bool has_control(const char *p, size_t n)
     return false;
 }
 
-static bool is_utf8(const char *p, size_t n)
-{
-    json_t *text = json_stringn(p, n);
-
-    json_decref(text);
-    return text != NULL;
-}
-
 /* These texts become header values, columns and JSON. */
 static const char *wrong_text(const char *p, size_t n)
 {
     if (has_control(p, n))
         return "the value has control characters";
-    return is_utf8(p, n) ? NULL : "the value is not UTF-8";
+    return utf8_valid((struct bytes){p, n}) ? NULL : "the value is not UTF-8";
 }
 
 /* Appends the value to `out`; *found says whether there is one. */

@@ -1,5 +1,6 @@
 #include "split.h"
 #include "alloc.h"
+#include "json_scan.h"
 #include "json_text.h"
 #include <jansson.h>
 #include <openssl/evp.h>
@@ -46,6 +47,17 @@ static const char *skip_value(const char *p)
     return p;
 }
 
+/* Of a list that is JSON. */
+static size_t count_parts(const char *list)
+{
+    const char *p = skip_blanks(list + 1);
+    size_t count = *p != ']';
+
+    for (p = skip_value(p); *p == ','; p = skip_value(p + 1))
+        count++;
+    return count;
+}
+
 static struct bytes trimmed(const char *from, const char *to)
 {
     while (to > from && is_blank(to[-1]))
@@ -53,8 +65,8 @@ static struct bytes trimmed(const char *from, const char *to)
     return (struct bytes){from, (size_t)(to - from)};
 }
 
-/* Where the elements of this list stand. Jansson has found it to be JSON with
- * `count` of them, so none of the steps can leave it. */
+/* Where the elements of this list are. It has been found to be JSON with `count` of
+ * them, so none of the steps can leave it. */
 static void find_parts(const char *p, struct split *s)
 {
     p = skip_blanks(p);
@@ -66,16 +78,37 @@ static void find_parts(const char *p, struct split *s)
     }
 }
 
+/* false: the body is not JSON. *count: its elements; *list: it is a list. */
+static bool look(struct bytes body, bool *list, size_t *count)
+{
+    struct bytes whole;
+    size_t read_bytes = 0;
+    bool json;
+    json_t *doc;
+
+    *count = 0;
+    if (json_scan(body, "", &whole, &read_bytes) == JSON_SCAN_FOUND) {
+        *list = *(const char *)whole.p == '[';
+        if (*list)
+            *count = count_parts(whole.p);
+        return true;
+    }
+    doc = json_read(
+        body, JSON_DECODE_ANY | JSON_DECODE_INT_AS_REAL | JSON_ALLOW_NUL, NULL);
+    json = doc != NULL;
+    *list = json_is_array(doc);
+    *count = json_array_size(doc);
+    json_decref(doc);
+    return json;
+}
+
 gr_rc split_body(struct bytes body, struct split *s, const char **why)
 {
-    json_t *doc = json_read(
-        body, JSON_DECODE_ANY | JSON_DECODE_INT_AS_REAL | JSON_ALLOW_NUL, NULL);
-    size_t count = json_array_size(doc);
-    bool json = doc != NULL, list = json_is_array(doc);
+    bool list = false;
+    size_t count;
 
-    json_decref(doc);
     *s = (struct split){0};
-    if (!json)
+    if (!look(body, &list, &count))
         *why = "the body is not JSON";
     else if (list && !count)
         *why = "the list of its events is empty";

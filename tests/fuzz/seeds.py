@@ -43,6 +43,24 @@ def expressions():
     yield b'json:/x\0\0application/x-www-form-urlencoded\0\0payload=%7B%22x%22%3A1%7D'
 
 
+def scanned():
+    texts = (b'{"a":{"b/c":[1,true,"x",null]},"n":9007199254740993,"~":""}',
+             b'{"a":1,"a":{"b":2},"a":{"b":3,"b":[4,5]}}',
+             b' [ -0 , 1.50e+2 , 9223372036854775807 , -9223372036854775808 ] ',
+             b'[9223372036854775808,1e999,1e99,0.1e-99,-1E5,12345678901234567890123]',
+             b'{"a":"\\u0000\\ud83d\\ude00\\n\\/","b":"caf\xc3\xa9 \xf0\x9f\x98\x80"}',
+             b'{"a":"cut \\ud83d"}', b'{"\\u0061":1,"a\\u0000":2}', b'"a\xed\xa0\x80"',
+             b'{"a":"\x01"}', b'[01]', b'[1,]', b'{"a":1}x', b'', b'nul', b'null',
+             b'[' * 70 + b']' * 70, b'{"a":' * 63 + b'0' + b'}' * 63,
+             b'{"' + b'long name ' * 9 + b'":"' + b'long text ' * 9 + b'"}')
+    for pointer in (b'', b'/a', b'/a/b', b'/a/b~1c/2', b'/~0', b'/0', b'/3', b'/a/b/1',
+                    b'/', b'/00', b'/99999999999999999999'):
+        for body in texts:
+            yield pointer + b'\0' + body
+    for vector in vectors():
+        yield b'/id\0' + text(vector.get('body'))
+
+
 def requests():
     whole = (b'POST /in/s HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\nhi'
              b'POST /in/s HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n'
@@ -109,6 +127,7 @@ SEEDS = {
     'monitors': monitors,
     'json': bodies,
     'expressions': expressions,
+    'scan': scanned,
     'forms': lambda: (b'a\0a=1&b=2&a=%41+%zz&payload=%7b%7d', b'\0', b'x\0x',
                       *(b'payload\0' + body for body in bodies())),
     'times': lambda: (b'90s', b'1h30m', b'500ms', b'64KiB', b'1.5GiB', b'50/s', b'600/m',

@@ -1,0 +1,351 @@
+#include "json_scan.h"
+#include "json_text.h"
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    DEPTH_MAX = 64,
+    INT64_DIGITS = 19,
+    /* Together below the 308 digits of the largest double. */
+    REAL_MAX_BYTES = 100,
+    EXPONENT_MAX_DIGITS = 2,
+};
+
+struct scan {
+    const unsigned char *p, *end;
+    int depth;
+    bool escaped; /* the last string has a backslash */
+};
+
+/* What is looked for in the outermost object or list. `step` is as the pointer has it:
+ * up to the next slash, with ~0 and ~1. */
+struct wanted {
+    const char *step;
+    size_t index; /* in a list; SIZE_MAX: the step is not a number */
+    const unsigned char *from, *to; /* where it was found last; NULL: nowhere */
+};
+
+static bool value(struct scan *s, struct wanted *w);
+
+static bool is_at(const struct scan *s, unsigned char c)
+{
+    return s->p < s->end && *s->p == c;
+}
+
+static bool take(struct scan *s, unsigned char c)
+{
+    bool is = is_at(s, c);
+
+    s->p += is;
+    return is;
+}
+
+static void skip_blanks(struct scan *s)
+{
+    while (s->p < s->end &&
+           (*s->p == ' ' || *s->p == '\n' || *s->p == '\t' || *s->p == '\r'))
+        s->p++;
+}
+
+/* ---- strings ---- */
+
+static int hex_digit(unsigned char c)
+{
+    if (c >= '0' && c <= '9')
+        return c - '0';
+    c |= 'a' - 'A';
+    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+/* The four digits behind \u; -1: they are not there. */
+static int code_unit(struct scan *s)
+{
+    int unit = 0;
+
+    for (int i = 0; i < 4; i++) {
+        int digit = s->p < s->end ? hex_digit(*s->p) : -1;
+
+        if (digit < 0)
+            return -1;
+        unit = unit * 16 + digit;
+        s->p++;
+    }
+    return unit;
+}
+
+/* Behind the backslash. */
+static bool escape(struct scan *s)
+{
+    int unit;
+
+    s->escaped = true;
+    if (!take(s, 'u'))
+        return s->p < s->end && *s->p && strchr("\"\\/bfnrt", *s->p++);
+    unit = code_unit(s);
+    if (unit >= 0xd800 && unit <= 0xdbff) {
+        if (!take(s, '\\') || !take(s, 'u'))
+            return false;
+        unit = code_unit(s);
+        return unit >= 0xdc00 && unit <= 0xdfff;
+    }
+    return unit >= 0 && !(unit >= 0xdc00 && unit <= 0xdfff);
+}
+
+/* Whether one of the eight bytes at `p` is a quote, a backslash, a control character
+ * or not ASCII: eight subtractions at once, in which only such a byte sets or borrows
+ * a highest bit. */
+static bool any_special(const unsigned char *p)
+{
+    const uint64_t ones = UINT64_C(0x0101010101010101), highs = ones << 7;
+    uint64_t v, quote, backslash;
+
+    memcpy(&v, p, sizeof v);
+    quote = v ^ (ones * '"');
+    backslash = v ^ (ones * '\\');
+    return ((v - ones * ' ') | (quote - ones) | (backslash - ones) | v) & highs;
+}
+
+static bool string(struct scan *s)
+{
+    s->escaped = false;
+    if (!take(s, '"'))
+        return false;
+    for (;;) {
+        size_t n;
+
+        while (s->end - s->p >= 8 && !any_special(s->p))
+            s->p += 8;
+        if (s->p == s->end || *s->p < ' ')
+            return false;
+        if (take(s, '"'))
+            return true;
+        if (take(s, '\\')) {
+            if (!escape(s))
+                return false;
+            continue;
+        }
+        n = utf8_character(s->p, (size_t)(s->end - s->p));
+        if (!n)
+            return false;
+        s->p += n;
+    }
+}
+
+/* ---- numbers and words ---- */
+
+static size_t digits(struct scan *s)
+{
+    const unsigned char *from = s->p;
+
+    while (s->p < s->end && *s->p >= '0' && *s->p <= '9')
+        s->p++;
+    return (size_t)(s->p - from);
+}
+
+static bool fits_int64(const unsigned char *p, size_t n, bool minus)
+{
+    const char *largest = minus ? "9223372036854775808" : "9223372036854775807";
+
+    return n < INT64_DIGITS ||
+           (n == INT64_DIGITS && memcmp(p, largest, INT64_DIGITS) <= 0);
+}
+
+static bool number(struct scan *s)
+{
+    const unsigned char *from = s->p, *whole;
+    bool minus = take(s, '-'), real = false;
+    size_t n;
+
+    whole = s->p;
+    n = digits(s);
+    if (!n || (*whole == '0' && n > 1))
+        return false;
+    if (take(s, '.')) {
+        real = true;
+        if (!digits(s))
+            return false;
+    }
+    if (is_at(s, 'e') || is_at(s, 'E')) {
+        size_t exponent;
+
+        real = true;
+        s->p++;
+        if (!take(s, '+'))
+            take(s, '-');
+        exponent = digits(s);
+        if (!exponent || exponent > EXPONENT_MAX_DIGITS)
+            return false;
+    }
+    return real ? s->p - from <= REAL_MAX_BYTES : fits_int64(whole, n, minus);
+}
+
+static bool word(struct scan *s, const char *text)
+{
+    size_t n = strlen(text);
+    bool is = (size_t)(s->end - s->p) >= n && memcmp(s->p, text, n) == 0;
+
+    s->p += is ? n : 0;
+    return is;
+}
+
+/* ---- objects and lists ---- */
+
+/* Whether a name of an object is the pointer's step. Without escapes, so its bytes
+ * are its characters. */
+static bool is_step(const struct wanted *w, const unsigned char *name, size_t n)
+{
+    const char *step = w->step;
+
+    for (size_t i = 0; i < n; i++, step++) {
+        char c = *step;
+
+        if (c == '~')
+            c = *++step == '1' ? '/' : '~';
+        else if (!c || c == '/')
+            return false;
+        if ((unsigned char)c != name[i])
+            return false;
+    }
+    return !*step || *step == '/';
+}
+
+/* One value; noted where it is if it `is` the wanted one. */
+static bool element(struct scan *s, struct wanted *w, bool is)
+{
+    const unsigned char *from;
+
+    skip_blanks(s);
+    from = s->p;
+    if (!value(s, NULL))
+        return false;
+    if (is) {
+        w->from = from;
+        w->to = s->p;
+    }
+    skip_blanks(s);
+    return true;
+}
+
+static bool member(struct scan *s, struct wanted *w)
+{
+    const unsigned char *name;
+    bool is;
+
+    skip_blanks(s);
+    name = s->p + 1;
+    if (!string(s) || s->escaped)
+        return false;
+    is = w && is_step(w, name, (size_t)(s->p - 1 - name));
+    skip_blanks(s);
+    return take(s, ':') && element(s, w, is);
+}
+
+static bool object(struct scan *s, struct wanted *w)
+{
+    skip_blanks(s);
+    if (take(s, '}'))
+        return true;
+    do {
+        if (!member(s, w))
+            return false;
+    } while (take(s, ','));
+    return take(s, '}');
+}
+
+static bool list(struct scan *s, struct wanted *w)
+{
+    size_t i = 0;
+
+    skip_blanks(s);
+    if (take(s, ']'))
+        return true;
+    do {
+        if (!element(s, w, w && i++ == w->index))
+            return false;
+    } while (take(s, ','));
+    return take(s, ']');
+}
+
+static bool value(struct scan *s, struct wanted *w)
+{
+    bool good;
+
+    if (s->p == s->end || s->depth == DEPTH_MAX)
+        return false;
+    s->depth++;
+    switch (*s->p) {
+    case '{':
+        s->p++;
+        good = object(s, w);
+        break;
+    case '[':
+        s->p++;
+        good = list(s, w);
+        break;
+    case '"':
+        good = string(s);
+        break;
+    case 't':
+        good = word(s, "true");
+        break;
+    case 'f':
+        good = word(s, "false");
+        break;
+    case 'n':
+        good = word(s, "null");
+        break;
+    default:
+        good = number(s);
+    }
+    s->depth--;
+    return good;
+}
+
+/* ---- pointers ---- */
+
+/* 0 and numbers that do not begin with it, up to the next slash. */
+static size_t step_index(const char *step)
+{
+    size_t n = strspn(step, "0123456789");
+    unsigned long index;
+
+    if (!n || (step[n] && step[n] != '/') || (*step == '0' && n > 1))
+        return SIZE_MAX;
+    index = strtoul(step, NULL, 10);
+    return index;
+}
+
+enum json_scanned json_scan(struct bytes text, const char *pointer,
+                            struct bytes *found, size_t *read_bytes)
+{
+    const unsigned char *from = text.n ? text.p : (const void *)"";
+    const unsigned char *to = from + text.n;
+
+    do {
+        struct scan s = {.p = from, .end = to};
+        struct wanted w = {.from = NULL};
+        const unsigned char *begin, *end;
+
+        if (*pointer) {
+            w.step = pointer + 1;
+            w.index = step_index(w.step);
+            pointer += 1 + strcspn(w.step, "/");
+        }
+        *read_bytes += (size_t)(to - from);
+        skip_blanks(&s);
+        begin = s.p;
+        if (!value(&s, w.step ? &w : NULL))
+            return JSON_SCAN_UNSURE;
+        end = s.p;
+        skip_blanks(&s);
+        if (s.p != s.end)
+            return JSON_SCAN_UNSURE;
+        if (w.step && !w.from)
+            return JSON_SCAN_ABSENT;
+        from = w.step ? w.from : begin;
+        to = w.step ? w.to : end;
+    } while (*pointer);
+    *found = (struct bytes){from, (size_t)(to - from)};
+    return JSON_SCAN_FOUND;
+}

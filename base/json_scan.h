@@ -1,0 +1,32 @@
+/* json_scan: finds one value in a JSON text without making a tree of it.
+ *
+ * json_read() allocates a node for each value of the text. Where only a few fields
+ * of a body are asked for, looking at the text is faster (docs/decisions/0031). What
+ * this does not decide, Jansson does: so the two agree, and there is one that words
+ * the errors. */
+#ifndef BASE_JSON_SCAN_H
+#define BASE_JSON_SCAN_H
+
+#include "rc.h"
+
+enum json_scanned {
+    JSON_SCAN_UNSURE, /* ask json_read() */
+    JSON_SCAN_ABSENT,
+    JSON_SCAN_FOUND,
+};
+
+/* Looks for what `pointer` (RFC 6901, valid) leads to. FOUND: *value is its text,
+ * without blanks around it, inside `text`. Of equal names in an object the last
+ * counts, as with Jansson.
+ *
+ * FOUND and ABSENT also say that all of `text` is JSON that json_loadb() accepts
+ * with JSON_DECODE_ANY | JSON_ALLOW_NUL. UNSURE: it is not JSON, or has what only
+ * Jansson decides: half of a surrogate pair, an escape in a name, a number that no
+ * int64 holds or that may be too large for a double, more than 64 levels.
+ *
+ * Allocates nothing. Reads each byte once, and once more for each step of the pointer
+ * behind the first whose value it is inside; *read_bytes grows by as many. */
+enum json_scanned json_scan(struct bytes text, const char *pointer,
+                            struct bytes *value, size_t *read_bytes);
+
+#endif
