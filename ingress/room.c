@@ -13,7 +13,7 @@ enum {
     LOOK_MS = 1000,
     MARK_PERCENT = 5,
     MARK_MOST_MIB = 256,
-    PURGE_COUNT = 256, /* of one turn; no less than a turn can bring */
+    PURGE_COUNT = 256, /* of one turn, or as many as have come since the last */
     PURGE_ROOM_BYTES = 8 * 1024 * 1024, /* on the disk: what one may write */
 };
 
@@ -76,6 +76,8 @@ void room_took(struct room *r, int64_t n, int64_t bytes)
     if (r->last_n < r->first_n)
         r->first_n = n;
     r->last_n = n;
+    r->brought++;
+    r->brought_bytes += bytes;
     r->used_bytes += bytes;
     r->free_bytes -= 2 * bytes; /* in the write-ahead log, then in the file */
 }
@@ -95,6 +97,18 @@ static int64_t limit_bytes(const struct room *r)
 {
     return r->disk_bytes < PURGE_ROOM_BYTES ? r->most_bytes
                                             : room_share_bytes(r);
+}
+
+/* What one step may delete: never less than what has come, or the archive would grow. */
+static int64_t most_rows(const struct room *r)
+{
+    return r->brought > PURGE_COUNT ? r->brought : PURGE_COUNT;
+}
+
+static int64_t most_bytes(const struct room *r)
+{
+    return r->brought_bytes > TURN_MAX_BYTES ? r->brought_bytes
+                                             : TURN_MAX_BYTES;
 }
 
 static void purged(struct room *r, struct store *store)
@@ -129,7 +143,7 @@ static bool purge_flooder(struct room *r, struct store *store, int64_t handed_n,
         most_n = handed_n;
     at = r->flooder_at_n;
     *n = store_purge_source(store, r->flooder, &r->flooder_at_n, most_n,
-                            handed_n, PURGE_COUNT, TURN_MAX_BYTES);
+                            handed_n, (int)most_rows(r), most_bytes(r));
     if (r->flooder_at_n == at)
         return false;
     purged(r, store);
@@ -152,13 +166,14 @@ static int64_t purge(struct room *r, struct store *store, struct hop *hop,
     if (full && purge_flooder(r, store, handed_n, &n))
         return n;
     if (!full) {
-        store_ages(store, before_ms, now_ms, PURGE_COUNT, &r->ages);
+        store_ages(store, before_ms, now_ms, (int)most_rows(r), &r->ages);
         if (most_n > r->ages.old_n)
             most_n = r->ages.old_n;
     }
     if (first_n > most_n)
         return 0;
-    upto = store_purge(store, most_n, handed_n, PURGE_COUNT, TURN_MAX_BYTES);
+    upto = store_purge(store, most_n, handed_n, (int)most_rows(r),
+                       most_bytes(r));
     if (!upto)
         return 0;
     hop_floor(hop, SEQUENCER, (uint64_t)upto + 1);
@@ -203,6 +218,7 @@ int64_t room_work(struct room *r, struct store *store, struct hop *hop,
             r, store, hop,
             retention_before(retention, now_ms, s->ingress.archive_keep_ms),
             now_ms);
+    r->brought = r->brought_bytes = 0;
     if (gone || mono_ms - store->usage.written_ms >= LOOK_MS)
         store_usage_write(&store->usage, mono_ms);
     say_when_it_changes(r);

@@ -26,7 +26,9 @@ struct room {
     int64_t used_bytes;      /* of the archive, counted on between two looks */
     int64_t most_bytes;      /* archive.max_size */
     int64_t first_n, last_n; /* rows held; first > last: none */
-    struct ages ages;        /* which of them are older than `keep` */
+    int64_t brought,
+        brought_bytes; /* inserted since the last step of a purge */
+    struct ages ages;  /* which of them are older than `keep` */
     /* The source that has more than half of what there is, and up to which row its own
      * processed ones were deleted. */
     char flooder[NAME_MAX_BYTES + 1];

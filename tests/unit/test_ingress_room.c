@@ -250,6 +250,39 @@ static void what_was_handed_on_makes_room_again(void **state)
     zmq_ctx_term(zmq);
 }
 
+/* A turn may bring more than 256. */
+static void as_many_go_as_have_come(void **state)
+{
+    enum { ROWS = 1000 };
+    static const struct hop_ops nothing = {0};
+    struct settings s = {.ingress.archive_max_bytes = MIB / 4,
+                         .ingress.archive_keep_ms = DAY_MS};
+    struct room r = {0};
+    struct mailbox *mailbox;
+    struct hop *hop;
+    void *zmq = zmq_ctx_new();
+    int wait_ms;
+
+    (void)state;
+    db_exec(store.db, "INSERT INTO hop_out(peer, next, cursor, floor) "
+                      "VALUES('sequencer', 1001, 1000, 1)");
+    mailbox = mailbox_open(zmq, folder, "ingress");
+    hop = hop_open(store.db, mailbox, &nothing, 1, NULL);
+    hop_own_log(hop, SEQUENCER, KIND_ARCHIVED);
+    room_open(&r, &store, &s);
+    db_begin(store.db);
+    for (int n = 1; n <= ROWS; n++) {
+        insert(n, 1, 5000);
+        room_took(&r, n, 5000);
+    }
+    assert_true(room_work(&r, &store, hop, &s, &right_clock, 2, 2, &wait_ms) >
+                ROWS - IDS_APART);
+    commit();
+    hop_close(hop);
+    mailbox_close(mailbox);
+    zmq_ctx_term(zmq);
+}
+
 static int64_t held_of(const char *source)
 {
     char *sql = gr_printf("SELECT count(*) FROM archive WHERE source = '%s'",
@@ -357,6 +390,8 @@ int main(void)
                                         open_store, close_store),
         cmocka_unit_test_setup_teardown(what_was_handed_on_makes_room_again,
                                         open_store, close_store),
+        cmocka_unit_test_setup_teardown(as_many_go_as_have_come, open_store,
+                                        close_store),
         cmocka_unit_test_setup_teardown(
             a_source_that_floods_deletes_its_own_first, open_store,
             close_store),
