@@ -2,7 +2,6 @@
 #include "clock.h"
 #include "handshake.h"
 #include "ingress.h"
-#include "lines.h"
 #include "log.h"
 #include "mask.h"
 #include "publish.h"
@@ -195,22 +194,33 @@ static enum answer take_hook(struct ingress *g, struct request *r)
     return shake_hands(r, source);
 }
 
+enum answer door_pass(struct ingress *g, struct request *r, int64_t count)
+{
+    const struct producer *p = settings_producer(g->daemon.settings, r->source);
+
+    count = count > 1 ? count : 1;
+    if (!p)
+        return ANSWER_TOKEN_UNKNOWN;
+    if (!within(g, r, &p->rate_limit, count))
+        return ANSWER_RATE_LIMITED;
+    count_events(g, r, &p->rate_limit, count);
+    return ANSWER_NONE;
+}
+
 static enum answer take_event(struct ingress *g, struct request *r)
 {
     const struct producer *p = settings_producer(g->daemon.settings, r->source);
     enum answer a;
-    int64_t count;
 
     if (!p)
         return ANSWER_TOKEN_UNKNOWN;
-    /* Before its lines are read, so that a refused batch costs little. */
+    /* Before it is read, so that a refused one costs little. */
     if (!within(g, r, &p->rate_limit, 1))
         return ANSWER_RATE_LIMITED;
     a = publish_take(g, r, r->door == DOOR_BATCH);
-    count = r->lines && r->lines->good > 1 ? (int64_t)r->lines->good : 1;
-    if (!a && !within(g, r, &p->rate_limit, count))
-        return ANSWER_RATE_LIMITED;
-    count_events(g, r, &p->rate_limit, count);
+    if (a ||
+        r->door == DOOR_EVENT) /* a batch counts when its lines are judged */
+        count_events(g, r, &p->rate_limit, 1);
     return a;
 }
 
@@ -243,7 +253,7 @@ enum answer door_take(void *self, struct request *r)
     if (!a)
         mask_tokens(g, r);
     if (!a)
-        intake_take(&g->intake, r);
+        intake_take(g, r);
     return a;
 }
 

@@ -22,6 +22,9 @@ struct door {
 enum answer door_admit(void *self, struct request *r,
                        const struct head_facts *facts);
 enum answer door_take(void *self, struct request *r);
+/* So many events of this request come in, if its producer's rate has room for them. A request
+ * without a good one counts as one. */
+enum answer door_pass(struct ingress *g, struct request *r, int64_t count);
 void door_fini(struct door *d);
 
 /* Pure: in how long may `count` more go by this rate? 0: now. A burst may have as many as

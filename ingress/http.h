@@ -3,8 +3,8 @@
  * libmicrohttpd without a thread of its own, driven by http_run() from the
  * loop. A request whose body is whole is given away (`take`), stands still (not
  * read, not timed) and is answered later with http_answer(). While any stands,
- * http_run() asks to be called again at once: whoever takes one answers it in
- * this turn or the next.
+ * http_run() asks to be called again at once: whoever takes one works on it in
+ * each turn until it is answered.
  *
  * Bounds: size and count of headers (head.h), size of a body, bytes of all
  * bodies together, connections, and a deadline for each whole request, so that
@@ -53,6 +53,7 @@ struct request {
     /* Of the one who takes it: */
     enum request_door door;
     struct lines *lines;               /* of a batch (lines.h); owned */
+    uint64_t arrival;                  /* among those that were taken, from 1 */
     int64_t event_count;               /* that it brought, when accepted */
     char event_id[EVENT_ID_BYTES + 1]; /* told with ACCEPTED; may be set */
     /* Decided while it is stored, given after the commit. ANSWER_NONE: accepted. */
@@ -118,6 +119,16 @@ int http_run(struct http *h, int64_t now_ms, int64_t mono_ms);
 /* Answer a request that was taken; it is http's again. Written by the next
  * http_run(), which must follow at once. */
 void http_answer(struct http *h, struct request *r, enum answer a);
+/* A request that was taken has grown: count what it takes, beside its body, among the
+ * memory of bodies. false: there is too little, and slow clients have given way. */
+bool http_hold(struct http *h, struct request *r);
+
+/* Its head, packed. */
+static inline struct bytes request_head(const struct request *r)
+{
+    return (struct bytes){r->headers.data ? r->headers.data : "",
+                          r->headers.len};
+}
 
 /* Listen no more. Who has come before is heard; connections without a request
  * are closed. */

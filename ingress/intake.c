@@ -7,15 +7,33 @@
 #include <string.h>
 
 enum {
-    STORE_MOST_MS = 5000, /* later than this the provider has given us up */
     LINES_PER_SECOND = 50,
     GROUP_COUNT = 16,
 };
 
-void intake_take(struct intake *t, struct request *r)
+void intake_take(struct ingress *g, struct request *r)
 {
+    struct intake *t = &g->intake;
+
+    r->arrival = ++t->arrivals;
+    if (r->lines) {
+        batches_take(g, r);
+        return;
+    }
     TAILQ_INSERT_TAIL(&t->pending, r, link);
     t->pending_count++;
+}
+
+void intake_sounding(struct intake *t)
+{
+    t->ahead_arrival = t->arrivals;
+    t->ahead_count = t->pending_count + t->batches.count;
+}
+
+void intake_leaves(struct intake *t, const struct request *r)
+{
+    if (t->ahead_count && r->arrival <= t->ahead_arrival)
+        t->ahead_count--;
 }
 
 static void log_refusal(struct ingress *g, const struct request *r,
@@ -110,6 +128,7 @@ void intake_open(struct intake *t)
 {
     TAILQ_INIT(&t->pending);
     TAILQ_INIT(&t->stored);
+    batches_open(&t->batches);
 }
 
 static struct request *next_pending(struct intake *t)
@@ -118,17 +137,19 @@ static struct request *next_pending(struct intake *t)
 
     TAILQ_REMOVE(&t->pending, r, link);
     t->pending_count--;
-    t->ahead_count -= t->ahead_count > 0;
+    intake_leaves(t, r);
     return r;
 }
 
 /* Row `n` has this idempotency key already, maybe since this very turn. */
-static enum answer judge_repeat(struct ingress *g, int64_t n, struct bytes body)
+static enum answer judge_repeat(struct ingress *g, int64_t n, struct bytes body,
+                                int64_t *bytes)
 {
     struct archive_row stored;
-    bool differs = store_request(&g->store, n, &stored) &&
-                   line_differs(stored.body, body);
+    bool found = store_request(&g->store, n, &stored);
+    bool differs = found && line_differs(stored.body, body);
 
+    *bytes -= found ? (int64_t)stored.body.n : 0;
     store_request_done(&g->store);
     if (differs)
         return ANSWER_KEY_REUSED;
@@ -136,18 +157,9 @@ static enum answer judge_repeat(struct ingress *g, int64_t n, struct bytes body)
     return ANSWER_NONE;
 }
 
-static struct bytes head_of(const struct request *r)
-{
-    return (struct bytes){r->headers.data ? r->headers.data : "",
-                          r->headers.len};
-}
-
-/* One row; `head`: its request's headers are stored apart. Without an id it gets one. One that it brings, made of its idempotency
- * key, may be there already: then it is the same event, and there is nothing to
- * do, or another, which is refused. */
-static enum answer store_row(struct ingress *g, const struct request *r,
+enum answer intake_store_row(struct ingress *g, const struct request *r,
                              struct bytes body, char id[EVENT_ID_BYTES + 1],
-                             int64_t head)
+                             int64_t head, int64_t *bytes)
 {
     struct archive_row row = {
         .event_id = id,
@@ -155,15 +167,16 @@ static enum answer store_row(struct ingress *g, const struct request *r,
         .received_ms = r->received_ms,
         .remote = r->remote,
         .secret = r->secret,
-        .headers = head ? (struct bytes){"", 0} : head_of(r),
+        .headers = head ? (struct bytes){"", 0} : request_head(r),
         .body = body,
         .head = head,
     };
     int64_t earlier = id[0] ? store_number(&g->store, id) : 0;
     uint64_t n;
 
+    *bytes -= (int64_t)(body.n + row.headers.n);
     if (earlier)
-        return judge_repeat(g, earlier, body);
+        return judge_repeat(g, earlier, body, bytes);
     if (!id[0]) {
         memcpy(id, "evt_", 4);
         ulid_next(&g->ids, r->received_ms, id + 4);
@@ -176,55 +189,17 @@ static enum answer store_row(struct ingress *g, const struct request *r,
     return ANSWER_NONE;
 }
 
-/* All of it in the turn's commit, or none. What is refused of it is said in its
- * line of the response. */
-static void store_lines(struct ingress *g, struct request *r)
-{
-    struct lines *l = r->lines;
-    int64_t head = (int64_t)hop_next(g->daemon.hop, SEQUENCER), last_n;
-
-    for (size_t i = 0; i < l->count; i++) {
-        struct line *line = &l->items[i];
-        enum answer a = line->refusal
-                            ? ANSWER_NONE
-                            : store_row(g, r, line->text, line->event_id, head);
-
-        if (a)
-            lines_refuse(l, line, a);
-        line_print(l, line, &r->reply);
-    }
-    last_n = (int64_t)hop_next(g->daemon.hop, SEQUENCER) - 1;
-    if (last_n >= head) /* not all are repeats */
-        store_head(&g->store, r->source, head, last_n, head_of(r));
-    r->event_count = (int64_t)l->good;
-    r->reply_type = "application/x-ndjson";
-    if (l->good)
-        r->reply_status = l->good < l->count ? 207 : 200;
-    else
-        r->refusal = ANSWER_BATCH_REFUSED;
-}
-
-static void store_one(struct ingress *g, struct request *r)
+static void store(struct ingress *g, struct request *r, int64_t *bytes)
 {
     struct bytes body = {r->body.data ? r->body.data : "", r->body.len};
 
-    r->refusal = store_row(g, r, body, r->event_id, 0);
+    r->refusal = intake_store_row(g, r, body, r->event_id, 0, bytes);
     if (r->refusal)
         line_reused(r->event_id, 0, &r->reply);
     else
         r->event_count = 1;
-}
-
-/* Returns about how many bytes it has written. */
-static size_t store(struct ingress *g, struct request *r)
-{
-    if (r->lines)
-        store_lines(g, r);
-    else
-        store_one(g, r);
     TAILQ_INSERT_TAIL(&g->intake.stored, r, link);
     g->intake.stored_count += r->event_count;
-    return r->body.len + r->headers.len;
 }
 
 /* Half of those who stand at the door, the ones just answered among them, as they
@@ -237,51 +212,48 @@ static int64_t share(const struct intake *t)
     return half < GROUP_COUNT ? GROUP_COUNT : half;
 }
 
-bool intake_work(struct ingress *g)
+static void store_pending(struct ingress *g)
 {
     struct intake *t = &g->intake;
-    size_t count = 0, bytes = 0;
+    int64_t most = g->pace.on ? t->pending_count : share(t);
+    int64_t bytes = TURN_MAX_BYTES;
 
-    for (int64_t most = g->pace.on ? t->pending_count : share(t);
-         most && !TAILQ_EMPTY(&t->pending) && count < TURN_MAX_COUNT &&
-         bytes < TURN_MAX_BYTES && !db_full(g->daemon.db);
+    if (most > TURN_MAX_COUNT)
+        most = TURN_MAX_COUNT;
+    for (; most && !TAILQ_EMPTY(&t->pending) && bytes > 0 &&
+           !db_full(g->daemon.db);
          most--) {
         struct request *r = next_pending(t);
 
-        if (g->daemon.loop.mono_ms - r->taken_ms > STORE_MOST_MS) {
+        if (g->daemon.loop.mono_ms - r->taken_ms > STORE_MOST_MS)
             http_answer(g->http, r, ANSWER_STORE_SLOW);
-        } else if (g->room.refusal) { /* since it was admitted */
+        else if (g->room.refusal) /* since it was admitted */
             http_answer(g->http, r, g->room.refusal);
-        } else {
-            bytes += store(g, r);
-            count += (size_t)r->event_count;
-        }
+        else
+            store(g, r, &bytes);
     }
-    return !TAILQ_EMPTY(&t->pending);
 }
 
-/* A line that was refused is on record like a request. */
-static void note_lines(struct ingress *g, struct request *r)
+/* Batches behind them, in an allowance of their own: neither keeps the others waiting. */
+void intake_work(struct ingress *g)
 {
-    for (size_t i = 0; i < r->lines->count; i++)
-        if (r->lines->items[i].refusal == ANSWER_KEY_REUSED)
-            rejects_note(&g->rejects, g, r, ANSWER_KEY_REUSED);
+    store_pending(g);
+    batches_work(g);
 }
 
 /* `a`: what the commit came to. A response that was made before it holds only if
  * the commit did: the event that a reused key names may be of this very turn. */
 static void answer_one(struct ingress *g, struct request *r, enum answer a)
 {
-    if (a != ANSWER_ACCEPTED) {
-        buf_reset(&r->reply);
-        r->reply_type = NULL;
-        r->reply_status = 0;
-        http_answer(g->http, r, a);
+    if (r->lines) {
+        batch_answer(g, r, a);
         return;
     }
-    if (r->lines)
-        note_lines(g, r);
-    http_answer(g->http, r, r->refusal ? r->refusal : a);
+    if (a != ANSWER_ACCEPTED)
+        buf_reset(&r->reply);
+    else if (r->refusal)
+        a = r->refusal;
+    http_answer(g->http, r, a);
 }
 
 static void answer_stored(struct ingress *g, enum answer a)
@@ -298,10 +270,11 @@ static void answer_stored(struct ingress *g, enum answer a)
 
 void intake_tell(struct ingress *g)
 {
-    if (TAILQ_EMPTY(&g->intake.stored))
-        return;
-    g->counts[COUNT_COMMITS]++;
-    answer_stored(g, ANSWER_ACCEPTED);
+    g->counts[COUNT_COMMITS] += g->intake.stored_count > 0;
+    g->intake.stored_count = 0;
+    batches_committed(g);
+    if (!TAILQ_EMPTY(&g->intake.stored))
+        answer_stored(g, ANSWER_ACCEPTED);
 }
 
 void intake_give_up(struct ingress *g, bool all)
@@ -310,7 +283,10 @@ void intake_give_up(struct ingress *g, bool all)
     int64_t oldest_ms = mono_ms() - STORE_MOST_MS;
     struct request *r;
 
-    while ((r = TAILQ_FIRST(&t->stored)) && (all || r->taken_ms <= oldest_ms)) {
+    if (all)
+        batches_give_up(g, ANSWER_STORE_SLOW);
+    while ((r = TAILQ_FIRST(&t->stored)) &&
+           (all || (!r->lines && r->taken_ms <= oldest_ms))) {
         TAILQ_REMOVE(&t->stored, r, link);
         answer_one(g, r, ANSWER_STORE_SLOW);
     }
@@ -320,6 +296,7 @@ void intake_give_up(struct ingress *g, bool all)
 
 void intake_undo(struct ingress *g)
 {
+    batches_undo(g);
     answer_stored(g, ANSWER_DISK_FULL);
 }
 
@@ -335,11 +312,20 @@ bool intake_stored_group(const struct intake *t)
 
 bool intake_idle(const struct ingress *g)
 {
-    return TAILQ_EMPTY(&g->intake.pending) && TAILQ_EMPTY(&g->intake.stored);
+    return TAILQ_EMPTY(&g->intake.pending) && TAILQ_EMPTY(&g->intake.stored) &&
+           !g->intake.batches.count;
+}
+
+bool intake_has_more(const struct ingress *g)
+{
+    return !TAILQ_EMPTY(&g->intake.pending) ||
+           !TAILQ_EMPTY(&g->intake.stored) ||
+           (g->intake.batches.count && !pace_pause_ms(&g->pace, mono_us()));
 }
 
 void intake_close(struct ingress *g)
 {
+    batches_give_up(g, ANSWER_STOPPING);
     while (!TAILQ_EMPTY(&g->intake.pending))
         http_answer(g->http, next_pending(&g->intake), ANSWER_STOPPING);
 }

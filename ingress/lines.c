@@ -6,6 +6,7 @@
 enum {
     WRONG_MAX_BYTES = 1024,
     WRONGS_MAX_BYTES = LINES_MAX_COUNT * WRONG_MAX_BYTES,
+    RESULT_BYTES = 80, /* of an accepted line in the response, at most */
 };
 
 /* ---- what is wrong, in words ---- */
@@ -115,14 +116,21 @@ bool line_differs(struct bytes stored, struct bytes body)
            memcmp(a, b, sizeof a) != 0;
 }
 
-void line_reused(const char *first_id, size_t number, struct buf *error)
+/* {"error":{"code","message","line"; without its end. Codes and messages are ours and need
+ * no escaping. */
+static void begin_refusal(struct buf *error, enum answer a, size_t number)
 {
-    const struct answer_facts *f = answer_facts(ANSWER_KEY_REUSED);
+    const struct answer_facts *f = answer_facts(a);
 
     buf_printf(error, "{\"error\":{\"code\":\"%s\",\"message\":\"%s\"", f->code,
                f->message);
     if (number)
         buf_printf(error, ",\"line\":%zu", number);
+}
+
+void line_reused(const char *first_id, size_t number, struct buf *error)
+{
+    begin_refusal(error, ANSWER_KEY_REUSED, number);
     buf_printf(error, ",\"id\":\"%s\"}}", first_id);
 }
 
@@ -164,36 +172,12 @@ static void judge(const struct settings *s, const struct producer *p,
     buf_fini(&error);
 }
 
-struct lines *lines_read(const struct settings *s, const struct producer *p,
-                         struct bytes body)
+struct lines *lines_new(void)
 {
     struct lines *l = gr_alloc(sizeof *l);
-    const char *at = body.p, *end = at + body.n;
 
     buf_init(&l->wrongs, WRONGS_MAX_BYTES);
-    for (size_t number = 1; at < end; number++) {
-        const char *stop = memchr(at, '\n', (size_t)(end - at));
-        struct bytes text = {at, (size_t)((stop ? stop : end) - at)};
-
-        at = stop ? stop + 1 : end;
-        if (is_blank(text))
-            continue;
-        if (l->count == LINES_MAX_COUNT) {
-            lines_free(l);
-            return NULL;
-        }
-        judge(s, p, l, add(l, text, number));
-    }
     return l;
-}
-
-void lines_refuse(struct lines *l, struct line *line, enum answer a)
-{
-    line->refusal = a;
-    line->wrong_at = l->wrongs.len;
-    line_reused(line->event_id, line->number, &l->wrongs);
-    buf_put(&l->wrongs, "", 1);
-    l->good--;
 }
 
 void lines_free(struct lines *l)
@@ -207,15 +191,85 @@ void lines_free(struct lines *l)
 
 size_t lines_bytes(const struct lines *l)
 {
-    return l ? l->count * sizeof *l->items + l->wrongs.cap : 0;
+    return l ? l->count * (sizeof *l->items + RESULT_BYTES) + l->wrongs.cap +
+                   l->wrongs.len
+             : 0;
 }
 
-void line_print(const struct lines *l, const struct line *line, struct buf *out)
+/* With its newline. */
+static struct bytes next_line(struct lines *l, struct bytes body)
 {
-    if (line->refusal)
-        buf_puts(out, l->wrongs.data + line->wrong_at);
-    else
-        buf_printf(out, "{\"line\":%zu,\"id\":\"%s\",\"status\":\"accepted\"}",
-                   line->number, line->event_id);
-    buf_put(out, "\n", 1);
+    const char *at = (const char *)body.p + l->read_bytes;
+    size_t left = body.n - l->read_bytes;
+    const char *stop = memchr(at, '\n', left);
+    size_t n = stop ? (size_t)(stop - at) + 1 : left;
+
+    l->read_bytes += n;
+    l->read_lines++;
+    return (struct bytes){at, n};
+}
+
+enum lines_step lines_read(struct lines *l, const struct settings *s,
+                           const struct producer *p, struct bytes body,
+                           int64_t *count, int64_t *bytes)
+{
+    while (*count > 0 && *bytes > 0 && l->read_bytes < body.n) {
+        struct bytes text = next_line(l, body);
+
+        *bytes -= (int64_t)text.n;
+        if (((const char *)text.p)[text.n - 1] == '\n')
+            text.n--;
+        if (is_blank(text))
+            continue;
+        if (l->count == LINES_MAX_COUNT)
+            return LINES_TOO_MANY;
+        judge(s, p, l, add(l, text, l->read_lines));
+        --*count;
+    }
+    return l->read_bytes < body.n ? LINES_MORE : LINES_END;
+}
+
+static void refuse(struct lines *l, struct line *line, enum answer a)
+{
+    if (!line->refusal)
+        l->good--;
+    line->refusal = a;
+    line->wrong_at = l->wrongs.len;
+}
+
+void lines_refuse(struct lines *l, struct line *line, enum answer a)
+{
+    refuse(l, line, a);
+    line_reused(line->event_id, line->number, &l->wrongs);
+    buf_put(&l->wrongs, "", 1);
+}
+
+/* A key that was found to be reused may have been first used by what is not stored. */
+void lines_give_up(struct lines *l, enum answer why)
+{
+    for (size_t i = l->committed; i < l->count; i++) {
+        struct line *line = &l->items[i];
+
+        if (line->refusal && line->refusal != ANSWER_KEY_REUSED)
+            continue;
+        refuse(l, line, why);
+        begin_refusal(&l->wrongs, why, line->number);
+        buf_puts(&l->wrongs, "}}");
+        buf_put(&l->wrongs, "", 1);
+    }
+}
+
+void lines_print(const struct lines *l, struct buf *out)
+{
+    for (size_t i = 0; i < l->count; i++) {
+        const struct line *line = &l->items[i];
+
+        if (line->refusal)
+            buf_puts(out, l->wrongs.data + line->wrong_at);
+        else
+            buf_printf(out,
+                       "{\"line\":%zu,\"id\":\"%s\",\"status\":\"accepted\"}",
+                       line->number, line->event_id);
+        buf_put(out, "\n", 1);
+    }
 }

@@ -1,5 +1,5 @@
 /* lines: a batch of producers' events, a JSON object a line, judged before any
- * of it is stored. Pure. */
+ * of it is stored, and its response. Pure. */
 #ifndef INGRESS_LINES_H
 #define INGRESS_LINES_H
 
@@ -21,6 +21,12 @@ struct lines {
     struct line *items;
     size_t count, good;
     struct buf wrongs; /* what is wrong, as JSON, each ended with 0 */
+    /* How far the body is read: bytes, and lines, blank ones too. */
+    size_t read_bytes, read_lines;
+    /* Items up to here are stored or refused: inserted by a turn, and that turn's
+     * commit has ended. */
+    size_t inserted, committed;
+    bool judged; /* all of it, and it may be stored */
 };
 
 /* What may this producer publish: is the object whole, and may it name what it
@@ -39,14 +45,24 @@ void line_reused(const char *first_id, size_t number, struct buf *error);
 /* A line that was good is refused after all. */
 void lines_refuse(struct lines *l, struct line *line, enum answer a);
 
-/* Blank lines are passed over. NULL: there are more than LINES_MAX_COUNT. */
-struct lines *lines_read(const struct settings *s, const struct producer *p,
-                         struct bytes body);
-void lines_free(struct lines *l);
-size_t lines_bytes(const struct lines *l); /* of memory; of NULL 0 */
+enum lines_step { LINES_MORE, LINES_END, LINES_TOO_MANY };
 
-/* One line of the answer. */
-void line_print(const struct lines *l, const struct line *line,
-                struct buf *out);
+struct lines *lines_new(void);
+void lines_free(struct lines *l);
+/* Memory that it takes, and that its response will; of NULL 0. */
+size_t lines_bytes(const struct lines *l);
+
+/* Judges the lines that follow in the body, until `*count` lines or `*bytes` of it are used
+ * up; both are counted down, and the last line may exceed them. Blank lines are passed over.
+ * LINES_TOO_MANY: there are more than LINES_MAX_COUNT. */
+enum lines_step lines_read(struct lines *l, const struct settings *s,
+                           const struct producer *p, struct bytes body,
+                           int64_t *count, int64_t *bytes);
+
+/* The lines that are not committed will not be stored: those that were good are refused
+ * for this reason, a 503. */
+void lines_give_up(struct lines *l, enum answer why);
+/* The response: what came of each line. */
+void lines_print(const struct lines *l, struct buf *out);
 
 #endif

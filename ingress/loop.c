@@ -75,7 +75,8 @@ static void publish(struct ingress *g)
 
     g->counts[COUNT_CONNECTIONS] = f.connections;
     g->counts[COUNT_BODIES_BYTES] = f.body_bytes;
-    g->counts[COUNT_PENDING] = g->intake.pending_count;
+    g->counts[COUNT_PENDING] = g->intake.pending_count +
+                               g->intake.batches.count;
     g->counts[COUNT_ARCHIVE_ROWS] = g->room.last_n - g->room.first_n + 1;
     g->counts[COUNT_ARCHIVE_BYTES] = g->room.used_bytes;
     g->counts[COUNT_BACKLOG] = (int64_t)hop_backlog(g->daemon.hop, SEQUENCER);
@@ -100,18 +101,16 @@ static int sooner(int a, int b)
     return a < 0 ? b : b < 0 ? a : a < b ? a : b;
 }
 
-/* A sounding is answered when all that waited as it came has a number. */
-static bool store_pending(struct ingress *g)
+/* A sounding is answered when all that waited as it came has a number, batches to their
+ * end: rows say when their request was received. */
+static void store_pending(struct ingress *g)
 {
-    bool more;
-
     if (g->sounding.fresh)
-        g->intake.ahead_count = g->intake.pending_count;
+        intake_sounding(&g->intake);
     g->sounding.fresh = false;
-    more = intake_work(g);
+    intake_work(g);
     if (!g->intake.ahead_count)
         g->sounding.next = hop_next(g->daemon.hop, SEQUENCER);
-    return more;
 }
 
 /* ---- a disk that stalls ---- */
@@ -191,18 +190,28 @@ static int turn_http(struct ingress *g)
                                g->daemon.loop.mono_ms);
 }
 
+/* While we stop batches are stored for half of shutdown_grace; in the rest of it their
+ * clients read which lines were. */
+static void end_batches(struct ingress *g)
+{
+    if (g->stopping_ms && g->daemon.loop.mono_ms - g->stopping_ms >=
+                              g->daemon.settings->shutdown_grace_ms / 2)
+        batches_give_up(g, ANSWER_STOPPING);
+}
+
 static int work(void *self)
 {
     struct ingress *g = self;
     struct loop *loop = &g->daemon.loop;
     int http_ms = 0, room_ms, rejects_ms;
-    bool group, more;
+    bool group;
 
     end_stall(g);
     if (loop->stopping && !g->stopping_ms) {
         g->stopping_ms = loop->mono_ms;
         http_quiesce(g->http);
     }
+    end_batches(g);
     g->counts[COUNT_PURGED] += room_work(
         &g->room, &g->store, g->daemon.hop, g->daemon.settings,
         &g->daemon.retention, loop->now_ms, loop->mono_ms, &room_ms);
@@ -212,7 +221,7 @@ static int work(void *self)
     group = intake_has_group(&g->intake);
     if (!group)
         http_ms = turn_http(g);
-    more = store_pending(g);
+    store_pending(g);
     pace_stored(&g->pace, mono_us(), g->intake.stored_count,
                 g->counts[COUNT_CONNECTIONS]);
     loop->read_on = intake_stored_group(&g->intake) && !g->pace.on;
@@ -220,8 +229,8 @@ static int work(void *self)
         http_ms = turn_http(g);
     rejects_ms = rejects_work(&g->rejects, g, loop->stopping);
     publish(g);
-    more |= !intake_idle(g); /* their answers are written by the next turn */
-    return more ? 0 : sooner(sooner(http_ms, room_ms), rejects_ms);
+    return intake_has_more(g) ? 0
+                              : sooner(sooner(http_ms, room_ms), rejects_ms);
 }
 
 /* The sequencer asks what it has still to expect. */
@@ -237,6 +246,10 @@ static void frame(void *self, int kind, struct bytes frame)
                  LS("kind", wire_kind_name(kind)));
         return;
     }
+    /* Each asks about all that came before it: while one waits for a batch to be stored,
+     * the next would wait for those that came meanwhile, and so on. */
+    if (g->sounding.run == s.run && !g->sounding.next)
+        return;
     wire_copy(g->sounding.inbox, sizeof g->sounding.inbox, s.inbox);
     g->sounding.run = s.run;
     g->sounding.stamp_ms = s.stamp_ms;

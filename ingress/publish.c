@@ -6,12 +6,6 @@
 #include <string.h>
 #include <strings.h>
 
-static struct bytes packed(const struct request *r)
-{
-    return (struct bytes){r->headers.data ? r->headers.data : "",
-                          r->headers.len};
-}
-
 /* "Bearer TOKEN", the word in any letter case. false: it is not there, or not
  * once. */
 static bool find_token(const struct request *r, struct bytes *token)
@@ -21,7 +15,7 @@ static bool find_token(const struct request *r, struct bytes *token)
     const char *p;
     int count;
 
-    if (!headers_get(packed(r), "Authorization", &value, &count) ||
+    if (!headers_get(request_head(r), "Authorization", &value, &count) ||
         count != 1 || value.n < sizeof word ||
         strncasecmp(value.p, word, sizeof word - 1) != 0)
         return false;
@@ -37,7 +31,7 @@ static bool find_token(const struct request *r, struct bytes *token)
 static void hide_token(struct request *r)
 {
     static const char name[] = "Authorization", hidden[] = "Bearer …";
-    struct bytes all = packed(r), n, value;
+    struct bytes all = request_head(r), n, value;
     struct buf kept;
     size_t at = 0;
 
@@ -72,8 +66,8 @@ enum answer publish_admit(struct ingress *g, struct request *r)
     return ANSWER_NONE;
 }
 
-static enum answer malformed(struct request *r, const char *field,
-                             const char *why)
+enum answer publish_malformed(struct request *r, const char *field,
+                              const char *why)
 {
     buf_printf(&r->reply,
                "{\"error\":{\"code\":\"bad_request\",\"message\":\"%s: %s\","
@@ -85,7 +79,7 @@ static enum answer malformed(struct request *r, const char *field,
 static bool find_key(const struct request *r, struct bytes *key, int *count)
 {
     *key = (struct bytes){"", 0};
-    return headers_get(packed(r), "Idempotency-Key", key, count);
+    return headers_get(request_head(r), "Idempotency-Key", key, count);
 }
 
 static enum answer take_one(struct ingress *g, struct request *r,
@@ -96,34 +90,25 @@ static enum answer take_one(struct ingress *g, struct request *r,
 
     if (find_key(r, &key, &count) &&
         (count != 1 || !key.n || key.n > PUBLISHED_TEXT_MAX_BYTES))
-        return malformed(r, "Idempotency-Key",
-                         "must be there once, with 1 to 255 bytes");
+        return publish_malformed(r, "Idempotency-Key",
+                                 "must be there once, with 1 to 255 bytes");
     return line_judge(
         g->daemon.settings, p,
         (struct bytes){r->body.data ? r->body.data : "", r->body.len}, key, 0,
         r->event_id, &r->reply);
 }
 
-static enum answer take_batch(struct ingress *g, struct request *r,
-                              const struct producer *p)
+/* Its lines are judged later, in pieces. */
+static enum answer take_batch(struct request *r)
 {
-    struct bytes body = {r->body.data ? r->body.data : "", r->body.len}, key;
+    struct bytes key;
     int count;
 
     if (find_key(r, &key, &count))
-        return malformed(r, "Idempotency-Key",
-                         "belongs into each line of a batch, as id");
-    r->lines = lines_read(g->daemon.settings, p, body);
-    if (!r->lines)
-        return malformed(r, "lines", "a batch has at most 10000");
-    if (!r->lines->count)
-        return malformed(r, "lines", "there is none");
-    if (r->lines->good)
-        return ANSWER_NONE;
-    for (size_t i = 0; i < r->lines->count; i++)
-        line_print(r->lines, &r->lines->items[i], &r->reply);
-    r->reply_type = "application/x-ndjson";
-    return ANSWER_BATCH_REFUSED;
+        return publish_malformed(r, "Idempotency-Key",
+                                 "belongs into each line of a batch, as id");
+    r->lines = lines_new();
+    return ANSWER_NONE;
 }
 
 /* The configuration may have changed while the body came. */
@@ -133,5 +118,5 @@ enum answer publish_take(struct ingress *g, struct request *r, bool batch)
 
     if (!p)
         return ANSWER_TOKEN_UNKNOWN;
-    return batch ? take_batch(g, r, p) : take_one(g, r, p);
+    return batch ? take_batch(r) : take_one(g, r, p);
 }

@@ -164,15 +164,27 @@ static bool one_gives_way(struct http *h)
     return false;
 }
 
+static bool is_over(const struct http *h)
+{
+    return h->figures.body_bytes > BODIES_MAX_BYTES + h->bounds->max_body_bytes;
+}
+
 /* Connections that hold large bodies and do not end them, however many, must not
  * keep out those who bring a small one, and end it. */
 static void make_room(struct http *h, struct request *r)
 {
-    int64_t most = BODIES_MAX_BYTES + h->bounds->max_body_bytes;
-
-    while (!r->answer && h->figures.body_bytes > most)
+    while (!r->answer && is_over(h))
         if (!one_gives_way(h))
             refuse_rest(h, r, ANSWER_BODIES_FULL);
+}
+
+bool http_hold(struct http *h, struct request *r)
+{
+    request_hold(h, r);
+    while (is_over(h))
+        if (!one_gives_way(h))
+            return false;
+    return true;
 }
 
 void request_keep(struct http *h, struct request *r, const char *piece,

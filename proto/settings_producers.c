@@ -29,7 +29,15 @@ const struct conf_section settings_producer_section = {
             "are compared as they are written. An ingress process knows only "
             "the keys in its own archive: another object under a key that it "
             "does not know gets 200, and the sequencer refuses it as a dead "
-            "letter (`refused:idempotency_key_reused`).",
+            "letter (`refused:idempotency_key_reused`). `POST "
+            "/v1/events/batch` takes up to 10,000 objects, each on a line of "
+            "its own, stores them in several commits, and responds after the "
+            "last with what became of each line: 200 when all are stored, 207 "
+            "when some are, 400 when none is good. Lines whose error is "
+            "`unavailable` are not stored for a reason that passes: send them "
+            "again after `Retry-After`. A client that gets no response sends "
+            "all of them again, so give each an `id`: lines without one are "
+            "new events then.",
     .size = sizeof(struct producer),
     .keys =
         (const struct conf_key[]){

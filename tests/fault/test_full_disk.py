@@ -10,9 +10,11 @@ import pathlib
 import shutil
 import subprocess
 import sys
+import threading
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "rig"))
 from rig import RigTest, http_request, main, sign_plane, wait_for
+from steps import Steps
 
 # Three stores, each with a WAL that may grow to 32 MiB, must fit on it. The
 # door shuts at 5 % of it, the sequencer takes no events at 4 %.
@@ -114,6 +116,55 @@ class FullDisk(RigTest):
                  if a.get("status") == 200]
         for event in taken[::7]:
             self.assertEqual(rig.ask("ingress", "trace", id=event)["id"], event)
+
+    def test_in_the_middle_of_a_batch(self):
+        """P1: the lines that are stored are called accepted, and no others; the
+        batch goes through when it is sent again."""
+        rig = self.pipeline(config={"producers": [
+            {"name": "billing", "tokens": ["t0ken"]}],
+            "ingress": {"max_body": "64MiB"}})
+        disk = Steps(rig)
+        self.addCleanup(disk.end)
+        events = [json.dumps({"type": "invoice.paid", "workspace": "w",
+                              "id": f"k{n}", "data": "x" * 4000})
+                  for n in range(3000)]
+        answers = []
+
+        def send():
+            answers.append(http_request(
+                rig.door_port, "POST", "/v1/events/batch", "\n".join(events),
+                {"Authorization": "Bearer t0ken"}, timeout=120))
+
+        disk.begin()
+        thread = threading.Thread(target=send)
+        thread.start()
+        self.addCleanup(thread.join)
+        disk.until(lambda: self.ids(rig), "a first piece")
+        disk.held()
+        self.fill(rig)
+        disk.end()
+        thread.join()
+        status, headers, text = answers.pop()
+        self.assertEqual(status, 207, text[:300])
+        self.assertGreater(int(headers["Retry-After"]), 0)
+        results = [json.loads(x) for x in text.splitlines()]
+        self.assertEqual(len(results), len(events))
+        stored = [x["id"] for x in results if "id" in x]
+        self.assertTrue(0 < len(stored) < len(events))
+        self.assertEqual(self.ids(rig), stored)
+        self.assertEqual({x["error"]["code"] for x in results[len(stored):]},
+                         {"unavailable"})
+        self.free(rig)
+        wait_for(rig.door_is_open, what="the door to open by itself")
+        send()
+        self.assertEqual(answers[0][0], 200)
+        ids = [json.loads(x)["id"] for x in answers[0][2].splitlines()]
+        self.assertEqual(ids[:len(stored)], stored)
+        self.assertEqual(self.ids(rig), ids)
+
+    def ids(self, rig):
+        return [x["event_id"] for x in rig.rows(
+            "ingress", "SELECT event_id FROM archive ORDER BY n")]
 
     def test_outcomes_use_the_rest(self):
         """P2: with little room the door is shut, and what was taken before is

@@ -1,6 +1,8 @@
 /* slowdisk: LD_PRELOAD it, and a sync of a WAL waits as long as there is a file
  * $RIG_DISK/hold, and fails when there is one $RIG_DISK/fail. While it waits
- * there is a file $RIG_DISK/held. The same of a database with hold-db, held-db. */
+ * there is a file $RIG_DISK/held. The same of a database with hold-db, held-db.
+ * As long as there is a file $RIG_DISK/step, each sync of a WAL waits for a file
+ * $RIG_DISK/go, which it takes away after `held`. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -67,6 +69,19 @@ static void wait_there(const char *kind)
     unlink(path);
 }
 
+static void wait_for_go(void)
+{
+    char path[500];
+
+    /* Another thread's sync may have waited, too, and gone on. */
+    while (is_there("step", "") && !is_there("go", "")) {
+        close(open(sign(path, "held", ""), O_CREAT | O_WRONLY, 0600));
+        usleep(1000);
+    }
+    unlink(sign(path, "held", ""));
+    unlink(sign(path, "go", ""));
+}
+
 int fdatasync(int fd)
 {
     const char *kind = getenv("RIG_DISK") ? kind_of(fd) : NULL;
@@ -75,6 +90,8 @@ int fdatasync(int fd)
         return real()(fd);
     if (is_there("hold", kind))
         wait_there(kind);
+    if (!*kind && is_there("step", kind))
+        wait_for_go();
     if (is_there("fail", kind)) {
         errno = EIO;
         return -1;

@@ -114,6 +114,24 @@ static void a_burst_has_as_many_as_the_rate_names(void **state)
     assert_false(goes(&b, &rate, 1, us + 10 * 1000000));
 }
 
+static enum lines_step read_all(struct lines *l, const struct settings *s,
+                                const struct producer *p, struct bytes body)
+{
+    int64_t count = INT64_MAX, bytes = INT64_MAX;
+
+    return lines_read(l, s, p, body, &count, &bytes);
+}
+
+static void prints(const struct lines *l, const char *wanted)
+{
+    struct buf out;
+
+    buf_init(&out, 10000);
+    lines_print(l, &out);
+    assert_string_equal(out.data, wanted);
+    buf_fini(&out);
+}
+
 static void a_batch_is_judged_line_by_line(void **state)
 {
     static const char body[] =
@@ -122,24 +140,47 @@ static void a_batch_is_judged_line_by_line(void **state)
     char *types[] = {(char[]){"a.*"}};
     struct producer p = {.name = (char[]){"p"}, .types = {types, 1}};
     struct settings s = {.producers = &p, .producer_count = 1};
-    struct lines *l = lines_read(&s, &p, (struct bytes){body, strlen(body)});
-    struct buf out;
+    struct lines *l = lines_new();
 
     (void)state;
-    assert_non_null(l);
+    assert_int_equal(read_all(l, &s, &p, (struct bytes){body, strlen(body)}),
+                     LINES_END);
     assert_int_equal(l->count, 3);
     assert_int_equal(l->good, 1);
     assert_int_equal(l->items[0].number, 2);
     assert_int_equal(strlen(l->items[0].event_id), EVENT_ID_BYTES);
     assert_int_equal(l->items[1].refusal, ANSWER_TYPE_FORBIDDEN);
     assert_int_equal(l->items[2].refusal, ANSWER_EVENT_MALFORMED);
-    buf_init(&out, 10000);
-    line_print(l, &l->items[1], &out);
-    assert_string_equal(
-        out.data, "{\"error\":{\"code\":\"forbidden\",\"message\":\"type: "
-                  "this producer may not name it\",\"line\":4,\"field\":"
-                  "\"type\"}}\n");
-    buf_fini(&out);
+    l->items++, l->count = 1;
+    prints(l, "{\"error\":{\"code\":\"forbidden\",\"message\":\"type: "
+              "this producer may not name it\",\"line\":4,\"field\":"
+              "\"type\"}}\n");
+    l->items--;
+    lines_free(l);
+}
+
+static void a_batch_is_judged_in_pieces(void **state)
+{
+    static const char body[] = "{}\n\n\n{}\n{}\n{}";
+    struct producer p = {.name = (char[]){"p"}};
+    struct settings s = {.producers = &p, .producer_count = 1};
+    struct bytes all = {body, strlen(body)};
+    struct lines *l = lines_new();
+    int64_t count = 2, bytes = 100;
+
+    (void)state;
+    assert_int_equal(lines_read(l, &s, &p, all, &count, &bytes), LINES_MORE);
+    assert_int_equal(l->count, 2);
+    assert_int_equal(count, 0);
+    assert_int_equal(bytes, 100 - 8);
+    assert_int_equal(lines_read(l, &s, &p, all, &count, &bytes), LINES_MORE);
+    assert_int_equal(l->count, 2);
+    count = 100, bytes = 1; /* the last line may exceed it */
+    assert_int_equal(lines_read(l, &s, &p, all, &count, &bytes), LINES_MORE);
+    assert_int_equal(l->count, 3);
+    assert_int_equal(read_all(l, &s, &p, all), LINES_END);
+    assert_int_equal(l->count, 4);
+    assert_int_equal(l->items[3].number, 6);
     lines_free(l);
 }
 
@@ -147,20 +188,51 @@ static void a_batch_has_a_bound(void **state)
 {
     struct producer p = {.name = (char[]){"p"}};
     struct settings s = {.producers = &p, .producer_count = 1};
-    struct lines *l;
+    struct lines *l = lines_new();
     struct buf body;
 
     (void)state;
     buf_init(&body, 1 << 20);
     for (int i = 0; i < LINES_MAX_COUNT; i++)
         buf_puts(&body, "{}\n\n");
-    l = lines_read(&s, &p, (struct bytes){body.data, body.len});
-    assert_non_null(l);
+    assert_int_equal(read_all(l, &s, &p, (struct bytes){body.data, body.len}),
+                     LINES_END);
     assert_int_equal(l->good, 0);
-    lines_free(l);
     buf_puts(&body, "{}");
-    assert_null(lines_read(&s, &p, (struct bytes){body.data, body.len}));
+    assert_int_equal(read_all(l, &s, &p, (struct bytes){body.data, body.len}),
+                     LINES_TOO_MANY);
+    lines_free(l);
     buf_fini(&body);
+}
+
+/* What is committed stays; a key that was reused in what is not may be free again; what was
+ * wrong is wrong. */
+static void the_rest_of_a_batch_is_given_up(void **state)
+{
+    struct line items[] = {{.number = 1, .event_id = "evt_1"},
+                           {.number = 2, .event_id = "evt_2"},
+                           {.number = 3, .event_id = "evt_3"},
+                           {.number = 5, .event_id = "evt_5"},
+                           {.number = 6, .event_id = "evt_6"}};
+    struct lines *l = lines_new();
+
+    (void)state;
+    l->items = items, l->count = l->good = 5;
+    lines_refuse(l, &items[1], ANSWER_KEY_REUSED);
+    lines_refuse(l, &items[3], ANSWER_KEY_REUSED);
+    l->committed = 2;
+    l->inserted = 4;
+    lines_give_up(l, ANSWER_DISK_FULL);
+    assert_int_equal(l->good, 1);
+#define FULL(n)                                                           \
+    "{\"error\":{\"code\":\"unavailable\",\"message\":\"the event could " \
+    "not be kept; try again\",\"line\":" #n "}}\n"
+    prints(l, "{\"line\":1,\"id\":\"evt_1\",\"status\":\"accepted\"}\n"
+              "{\"error\":{\"code\":\"idempotency_key_reused\",\"message\":"
+              "\"this idempotency key came with another event before\","
+              "\"line\":2,\"id\":\"evt_2\"}}\n" FULL(3) FULL(5) FULL(6));
+    l->items = NULL;
+    lines_free(l);
 }
 
 int main(void)
@@ -171,7 +243,9 @@ int main(void)
         cmocka_unit_test(a_batch_counts_as_its_events),
         cmocka_unit_test(more_than_the_rate_go_at_its_full_measure),
         cmocka_unit_test(a_batch_is_judged_line_by_line),
+        cmocka_unit_test(a_batch_is_judged_in_pieces),
         cmocka_unit_test(a_batch_has_a_bound),
+        cmocka_unit_test(the_rest_of_a_batch_is_given_up),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,277 @@
+#include "batches.h"
+#include "door.h"
+#include "ingress.h"
+#include "lines.h"
+#include "log.h"
+#include "publish.h"
+#include <stdlib.h>
+#include <string.h>
+
+/* What one turn judges and stores: 3 to 5 ms of work, and about as long a commit
+ * (docs/decisions/0057). A line may be larger than what is left of it. */
+enum {
+    PIECE_COUNT = 1024,
+    PIECE_BYTES = 256 * 1024,
+};
+
+struct batch_queue {
+    TAILQ_ENTRY(batch_queue) link;
+    struct request_list requests; /* of one source, never empty */
+};
+
+struct budget {
+    int64_t count, bytes;
+};
+
+void batches_open(struct batches *b)
+{
+    TAILQ_INIT(&b->queues);
+}
+
+static struct batch_queue *queue_of(struct batches *b, const char *source)
+{
+    struct batch_queue *q;
+
+    TAILQ_FOREACH(q, &b->queues, link)
+    if (strcmp(TAILQ_FIRST(&q->requests)->source, source) == 0)
+        return q;
+    return NULL;
+}
+
+void batches_take(struct ingress *g, struct request *r)
+{
+    struct batches *b = &g->intake.batches;
+    struct batch_queue *q = queue_of(b, r->source);
+
+    if (!q) {
+        q = gr_alloc(sizeof *q);
+        TAILQ_INIT(&q->requests);
+        TAILQ_INSERT_TAIL(&b->queues, q, link);
+    }
+    TAILQ_INSERT_TAIL(&q->requests, r, link);
+    b->count++;
+}
+
+static void leave(struct ingress *g, struct batch_queue *q, struct request *r)
+{
+    struct batches *b = &g->intake.batches;
+
+    if (b->piece == r)
+        b->piece = NULL;
+    TAILQ_REMOVE(&q->requests, r, link);
+    b->count--;
+    intake_leaves(&g->intake, r);
+    if (!TAILQ_EMPTY(&q->requests))
+        return;
+    TAILQ_REMOVE(&b->queues, q, link);
+    free(q);
+}
+
+static void refuse(struct ingress *g, struct batch_queue *q, struct request *r,
+                   enum answer a)
+{
+    leave(g, q, r);
+    batch_answer(g, r, a);
+}
+
+/* ---- judging ---- */
+
+/* All of it is judged: may it be stored? The configuration may have changed meanwhile. */
+static enum answer judged(struct ingress *g, struct request *r)
+{
+    const struct lines *l = r->lines;
+    enum answer a;
+
+    if (!l->count)
+        return publish_malformed(r, "lines", "there is none");
+    a = door_pass(g, r, (int64_t)l->good);
+    return a ? a : l->good ? ANSWER_NONE : ANSWER_BATCH_REFUSED;
+}
+
+/* One piece. true: it is judged to its end, and may be stored. */
+static bool judge(struct ingress *g, struct batch_queue *q, struct request *r,
+                  struct budget *left)
+{
+    const struct settings *s = g->daemon.settings;
+    const struct producer *p = settings_producer(s, r->source);
+    enum lines_step step = LINES_END;
+    enum answer a;
+
+    if (p)
+        step = lines_read(
+            r->lines, s, p,
+            (struct bytes){r->body.data ? r->body.data : "", r->body.len},
+            &left->count, &left->bytes);
+    if (!p)
+        a = ANSWER_TOKEN_UNKNOWN;
+    else if (step == LINES_TOO_MANY)
+        a = publish_malformed(r, "lines", "a batch has at most 10000");
+    else if (!http_hold(g->http, r))
+        a = ANSWER_BODIES_FULL;
+    else if (step == LINES_MORE)
+        return false;
+    else
+        a = judged(g, r);
+    if (!a)
+        r->lines->judged = true;
+    else
+        refuse(g, q, r, a);
+    return !a;
+}
+
+/* ---- storing ---- */
+
+/* The request's headers are stored with each piece, once: a piece is whole in itself,
+ * whatever becomes of the next, and of those before. */
+static void store_piece(struct ingress *g, struct request *r,
+                        struct budget *left)
+{
+    struct lines *l = r->lines;
+    int64_t head = (int64_t)hop_next(g->daemon.hop, SEQUENCER), last_n;
+
+    while (left->count > 0 && left->bytes > 0 && l->inserted < l->count) {
+        struct line *line = &l->items[l->inserted++];
+        enum answer a;
+
+        if (line->refusal)
+            continue;
+        left->count--;
+        a = intake_store_row(g, r, line->text, line->event_id, head,
+                             &left->bytes);
+        if (a)
+            lines_refuse(l, line, a);
+    }
+    last_n = (int64_t)hop_next(g->daemon.hop, SEQUENCER) - 1;
+    if (last_n < head) /* all are repeats */
+        return;
+    store_head(&g->store, r->source, head, last_n, request_head(r));
+    g->intake.stored_count += last_n - head + 1;
+}
+
+/* One piece of this source's first batch, which then may leave its queue. */
+static void work_on(struct ingress *g, struct batch_queue *q,
+                    struct budget *left)
+{
+    struct request *r = TAILQ_FIRST(&q->requests);
+
+    if (!r->lines->judged && !judge(g, q, r, left))
+        return;
+    if (g->room.refusal) { /* since it was admitted, or since its last piece */
+        refuse(g, q, r, g->room.refusal);
+        return;
+    }
+    store_piece(g, r, left);
+    if (r->lines->inserted < r->lines->count) {
+        g->intake.batches.piece = r;
+        return;
+    }
+    leave(g, q, r);
+    TAILQ_INSERT_TAIL(&g->intake.stored, r, link);
+}
+
+/* Those that have waited for too long, and of which nothing is stored yet. In a queue they
+ * are in order of arrival. */
+static void drop_overdue(struct ingress *g)
+{
+    struct batch_queue *q, *next;
+    int64_t oldest_ms = g->daemon.loop.mono_ms - STORE_MOST_MS;
+
+    for (q = TAILQ_FIRST(&g->intake.batches.queues); q; q = next) {
+        struct request *r = TAILQ_FIRST(&q->requests), *behind;
+
+        next = TAILQ_NEXT(q, link);
+        for (; r && r->taken_ms < oldest_ms; r = behind) {
+            behind = TAILQ_NEXT(r, link);
+            if (!r->lines->read_bytes)
+                refuse(g, q, r, ANSWER_STORE_SLOW);
+        }
+    }
+}
+
+void batches_work(struct ingress *g)
+{
+    struct batches *b = &g->intake.batches;
+    struct budget left = {PIECE_COUNT, PIECE_BYTES};
+
+    drop_overdue(g);
+    if (pace_pause_ms(&g->pace, g->daemon.loop.turn_us))
+        return;
+    while (!TAILQ_EMPTY(&b->queues) && left.count > 0 && left.bytes > 0 &&
+           !db_full(g->daemon.db)) {
+        struct batch_queue *q = TAILQ_FIRST(&b->queues);
+
+        TAILQ_REMOVE(&b->queues, q, link);
+        TAILQ_INSERT_TAIL(&b->queues, q, link);
+        work_on(g, q, &left);
+    }
+}
+
+/* ---- the response ---- */
+
+/* A line that was refused as it was stored is on record like a request. */
+static void note_lines(struct ingress *g, struct request *r)
+{
+    for (size_t i = 0; i < r->lines->count; i++)
+        if (r->lines->items[i].refusal == ANSWER_KEY_REUSED)
+            rejects_note(&g->rejects, g, r, ANSWER_KEY_REUSED);
+}
+
+static void say_broken_off(struct ingress *g, struct request *r, enum answer a)
+{
+    r->retry_after_s = answer_facts(a)->retry_after_s;
+    rejects_note(&g->rejects, g, r, a);
+    log_warn(NULL, "a batch was stored in part; its response says which lines",
+             LS("reason", answer_facts(a)->reason), LO("source", r->source),
+             LS("client", r->remote), LI("lines", r->lines->count),
+             LI("stored", r->lines->good));
+}
+
+void batch_answer(struct ingress *g, struct request *r, enum answer a)
+{
+    struct lines *l = r->lines;
+
+    if (a == ANSWER_ACCEPTED)
+        l->committed = l->inserted;
+    else if (l->committed)
+        lines_give_up(l, a);
+    if (a != ANSWER_ACCEPTED && a != ANSWER_BATCH_REFUSED && !l->committed) {
+        http_answer(g->http, r, a); /* nothing of it is stored */
+        return;
+    }
+    lines_print(l, &r->reply);
+    r->reply_type = "application/x-ndjson";
+    r->event_count = (int64_t)l->good;
+    note_lines(g, r);
+    if (a != ANSWER_ACCEPTED && l->good)
+        say_broken_off(g, r, a);
+    if (l->good)
+        r->reply_status = l->good < l->count ? 207 : 200;
+    else if (a == ANSWER_ACCEPTED)
+        a = ANSWER_BATCH_REFUSED;
+    http_answer(g->http, r, l->good ? ANSWER_ACCEPTED : a);
+}
+
+void batches_committed(struct ingress *g)
+{
+    struct request *r = g->intake.batches.piece;
+
+    if (r)
+        r->lines->committed = r->lines->inserted;
+    g->intake.batches.piece = NULL;
+}
+
+void batches_undo(struct ingress *g)
+{
+    struct request *r = g->intake.batches.piece;
+
+    if (r)
+        refuse(g, queue_of(&g->intake.batches, r->source), r, ANSWER_DISK_FULL);
+}
+
+void batches_give_up(struct ingress *g, enum answer why)
+{
+    struct batch_queue *q;
+
+    while ((q = TAILQ_FIRST(&g->intake.batches.queues)))
+        refuse(g, q, TAILQ_FIRST(&q->requests), why);
+}
