@@ -37,7 +37,6 @@ static bool load(struct ctl *c)
     c->settings = settings_load(c->config, &errors);
     if (!c->settings) {
         fwrite(errors.data, 1, errors.len, stderr);
-        name_the_file(c);
         if (c->json)
             print_json(json_pack("{s:s, s:b, s:o}", "file", c->config, "ok", 0,
                                  "errors", lines_json(errors.data)));

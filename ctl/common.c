@@ -58,19 +58,11 @@ bool find_run_dir(struct ctl *c, struct buf *errors)
     return true;
 }
 
-void name_the_file(struct ctl *c)
-{
-    if (!c->parsed.config && !getenv("GRAPNEL_CONFIG"))
-        fprintf(stderr, "Name the file with -c FILE or $GRAPNEL_CONFIG.\n");
-}
-
 /* Does not return. */
-_Noreturn static void bad_settings(struct ctl *c, struct buf *errors,
-                                   const char *why)
+_Noreturn static void bad_settings(struct buf *errors, const char *why)
 {
     fwrite(errors->data, 1, errors->len, stderr);
     complain(EXIT_CONFIG, "%s", why);
-    name_the_file(c);
     exit(EXIT_CONFIG);
 }
 
@@ -80,7 +72,7 @@ void need_run_dir(struct ctl *c)
 
     buf_init(&errors, ERRORS_MAX_BYTES);
     if (!find_run_dir(c, &errors))
-        bad_settings(c, &errors,
+        bad_settings(&errors,
                      "this command needs run_dir, where the sockets of the "
                      "processes are, and nothing else: --run-dir DIR or "
                      "$GRAPNEL_RUN_DIR names it without a configuration");
@@ -95,7 +87,7 @@ void need_settings(struct ctl *c, const char *const *keys, const char *why)
     c->settings = keys ? settings_load_part(c->config, keys, &errors)
                        : settings_load(c->config, &errors);
     if (!c->settings)
-        bad_settings(c, &errors, why);
+        bad_settings(&errors, why);
     buf_fini(&errors);
 }
 

@@ -85,8 +85,6 @@ bool find_run_dir(struct ctl *c, struct buf *errors);
  * all of them) with their secrets, or print what is wrong with them, and `why` the command needs them,
  * and exit 78. */
 void need_settings(struct ctl *c, const char *const *keys, const char *why);
-/* After an error in the default file: how to name another one. */
-void name_the_file(struct ctl *c);
 /* What the configuration names: that of the running processes; if none responds,
  * that of the file. NULL: neither can be had. Belongs to `c`; see
  * settings_names(). */

@@ -6,13 +6,6 @@
 #include <unistd.h>
 #include <zmq.h>
 
-static const char *default_config(void)
-{
-    const char *config = getenv("GRAPNEL_CONFIG");
-
-    return config && *config ? config : "/etc/grapnel/grapnel.yaml";
-}
-
 static bool wants_colour(void)
 {
     const char *no = getenv("NO_COLOR"), *term = getenv("TERM");
@@ -55,7 +48,7 @@ static bool for_programs(struct ctl *c, int argc, char **argv, int *code)
         help_manual(argc > 2 ? argv[2] : NULL);
         return true;
     }
-    c->config = default_config();
+    c->config = settings_path(NULL);
     c->zmq = zmq_ctx_new();
     *code = complete_print(c, (const char *const *)argv + 2, argc - 2);
     zmq_ctx_term(c->zmq);
@@ -95,7 +88,7 @@ int main(int argc, char **argv)
     }
     code = answer_at_once(&c.parsed);
     if (code < 0) {
-        c.config = c.parsed.config ? c.parsed.config : default_config();
+        c.config = settings_path(c.parsed.config);
         c.json = c.parsed.json;
         when_use_local(c.parsed.local);
         c.colour = wants_colour();

@@ -206,10 +206,8 @@ struct daemon_options daemon_options_read(const struct daemon_plan *p, int argc,
                                           char **argv)
 {
     struct option longs[COUNT_OF(table) + 1] = {0};
-    const char *config = getenv("GRAPNEL_CONFIG");
-    struct daemon_options o = {
-        .config = config && *config ? config : "/etc/grapnel/grapnel.yaml",
-        .name = p->default_name};
+    struct daemon_options o = {.config = settings_path(NULL),
+                               .name = p->default_name};
     int c, at = 0;
 
     for (size_t i = 0; i < COUNT_OF(table); i++)

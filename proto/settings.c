@@ -324,11 +324,12 @@ static char *whole_path(const char *path)
 
 /* `s` is freed when there were errors. */
 static struct settings *loaded(struct conf *c, struct settings *s,
-                               struct buf *errors)
+                               const char *path, struct buf *errors)
 {
     copy_list(conf_variables(c), &s->variables);
     conf_warnings(c, &s->warnings);
     if (!conf_close(c, errors)) {
+        settings_put_path_hint(path, errors);
         settings_free(s);
         return NULL;
     }
@@ -345,7 +346,7 @@ struct settings *settings_load_here(const char *path, struct buf *errors,
     s->path = whole_path(path);
     read_all(c, s, s->path);
     copy_list(conf_unset_variables(c), unset);
-    return loaded(c, s, errors);
+    return loaded(c, s, path, errors);
 }
 
 struct settings *settings_load(const char *path, struct buf *errors)
@@ -396,7 +397,7 @@ struct settings *settings_load_part(const char *path, const char *const *keys,
     read_files(&part, s->path);
     if (is_among(keys, "retry_policies"))
         add_policies(c, s);
-    return loaded(c, s, errors);
+    return loaded(c, s, path, errors);
 }
 
 /* What the profile gave, and what no key of a table owns. */

@@ -333,6 +333,10 @@ struct settings {
     struct text_list variables; /* of the environment that the file uses */
 };
 
+/* The file to read: `named` on the command line; if that is NULL, $GRAPNEL_CONFIG; if that is
+ * not set, /etc/grapnel/grapnel.yaml. Never ./grapnel.yaml: what a command does must not
+ * depend on the folder in which it is started. */
+const char *settings_path(const char *named);
 /* Read and check the file. On errors prints each to `errors` (a line each,
  * `file:line:column: key.path: what is wrong`, the file with its whole path) and
  * returns NULL. Environment and secret files are read here, once. Free with settings_free(). */

@@ -81,6 +81,9 @@ void settings_check_policies(struct conf *c, const struct settings *s,
                              size_t declared);
 void settings_check_across(struct conf *c, const struct settings *s,
                            size_t declared_alerts);
+/* settings_path.c: if `path` is the default one and missing, a line that says how to name
+ * another. */
+void settings_put_path_hint(const char *path, struct buf *out);
 /* settings_warnings.c: what is allowed and likely a mistake. */
 void settings_warn(struct conf *c, const struct settings *s);
 /* settings_matches.c. Only without errors: names and lists are whole. */

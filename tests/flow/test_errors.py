@@ -64,6 +64,35 @@ class Errors(RigTest):
         log = self.ends(rig, "sequencer", CONFIG)
         self.assertIn(str(rig.config_path), log)
 
+    def test_no_configuration_is_named(self):
+        """A grapnel.yaml in the current folder is not read, but the error says
+        that it is there and how to name it."""
+        default = pathlib.Path("/etc/grapnel/grapnel.yaml")
+        if default.exists():
+            self.skipTest(f"{default} exists on this machine")
+        rig = self.rig()
+        empty = rig.folder / "empty"
+        empty.mkdir()
+        env = {k: v for k, v in os.environ.items()
+               if not k.startswith("GRAPNEL_")}
+        for line in ("grapnel check", "grapnel status", "grapnel retry-plan x",
+                     "grapnel-sequencer", "grapnel-ingress --check"):
+            name, *args = line.split()
+            for folder in (rig.folder, empty):
+                with self.subTest(line, folder=folder.name):
+                    done = subprocess.run([program(name), *args], cwd=folder,
+                                          env=env, capture_output=True,
+                                          text=True, timeout=60)
+                    self.assertEqual(done.returncode, CONFIG, done.stderr)
+                    self.assertIn(str(default), done.stderr)
+                    said = "GRAPNEL_CONFIG=" + (
+                        "FILE" if folder == empty else str(rig.config_path))
+                    self.assertEqual(done.stderr.count(said), 1, done.stderr)
+        with self.subTest("a file that is named, and missing"):
+            done = rig.run(program("grapnel"), "check", "-c", "none.yaml")
+            self.assertIn("none.yaml: cannot be read", done.stderr)
+            self.assertNotIn("There is a grapnel.yaml here", done.stderr)
+
     def test_a_port_that_is_taken(self):
         rig = self.rig()
         with socket.socket() as other:
