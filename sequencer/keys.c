@@ -1,10 +1,15 @@
 #include "keys.h"
+#include "clock.h"
 #include "log.h"
 #include "retention.h"
 #include "store_keys.h"
 #include <stdlib.h>
 
-enum { FORGET_PER_TURN = 512, GENERATION_ID_MAX = 32767 };
+enum {
+    FORGET_PER_TURN = 512,
+    GENERATION_ID_MAX = 32767,
+    KEPT_LEAST_MS = 8 * DAY_MS, /* the highest limit that a class has */
+};
 
 struct keys {
     struct store_keys *store;
@@ -242,15 +247,28 @@ static void drop(struct keys *k, size_t i)
     k->count--;
 }
 
+/* For how long a key of it is kept, at most. A class of keys that are kept for more than
+ * 8 days has no useful limit: there it is the time from when the generation was made, or
+ * all downtime since the installation would be added. */
+static int64_t kept_ms(const struct generation *g)
+{
+    int64_t ttl_ms = key_class_ttl_ms(g->class);
+    int64_t keep_ms = g->over_ms - g->made_ms;
+
+    if (keep_ms < KEPT_LEAST_MS)
+        keep_ms = KEPT_LEAST_MS;
+    return keep_ms < ttl_ms ? keep_ms : ttl_ms;
+}
+
 /* Its last key is over by the receive time of all that is still to come, and by the
  * time in which we ran. */
 static bool is_over(const struct generation *g, const struct retention *r,
                     int64_t now_ms, int64_t done_ms)
 {
-    int64_t ttl_ms = key_class_ttl_ms(g->class);
+    int64_t keep_ms = kept_ms(g);
 
     return g->closed && g->over_ms < done_ms &&
-           g->over_ms < retention_before(r, now_ms, ttl_ms) + ttl_ms;
+           g->over_ms < retention_before(r, now_ms, keep_ms) + keep_ms;
 }
 
 /* Rows first, in the order of their ids; then the generation itself. */

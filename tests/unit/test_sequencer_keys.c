@@ -161,6 +161,33 @@ static void digests_are_found_as_long_as_they_are_kept(void **state)
     assert_int_equal(keys_find_signed(keys, key_of(1), 9), 0);
 }
 
+/* Time in which the process was down before a generation was made does not lengthen how long
+ * it is kept; time in which it was down since does. */
+static void downtime_before_a_key_does_not_keep_it(void **state)
+{
+    const int64_t made = 100 * DAY_MS, keep = 30 * DAY_MS;
+    struct retention r = {0};
+    int turns = 0;
+
+    (void)state;
+    spans_see(&r.spans, made - 60 * DAY_MS); /* then it was down for 59 days */
+    for (int64_t t = made - DAY_MS; t <= made + 9 * DAY_MS; t += HOUR_MS)
+        spans_see(&r.spans, t);
+    keys_add_signed(keys, key_of(1), 7, made, keep, made);
+    keys_add(keys, key_of(2), 8, made, keep, made);
+    keys_work(keys, &r, made + 9 * DAY_MS, made + 9 * DAY_MS); /* closed */
+    /* Down for a day. */
+    for (int64_t t = made + 10 * DAY_MS; t <= made + 32 * DAY_MS; t += HOUR_MS)
+        spans_see(&r.spans, t);
+    assert_false(keys_work(keys, &r, made + 30 * DAY_MS + HOUR_MS,
+                           made + 30 * DAY_MS + HOUR_MS));
+    assert_int_equal(keys_count(keys), 2);
+    while (keys_work(keys, &r, made + 31 * DAY_MS + 2 * HOUR_MS,
+                     made + 31 * DAY_MS + 2 * HOUR_MS))
+        assert_in_range(++turns, 1, 10);
+    assert_int_equal(keys_count(keys), 0);
+}
+
 /* So that an event never searches hundreds of generations on disk. */
 static void too_many_digests_forget_the_oldest(void **state)
 {
@@ -212,6 +239,8 @@ int main(void)
             tear_down),
         cmocka_unit_test_setup_teardown(
             digests_are_found_as_long_as_they_are_kept, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(downtime_before_a_key_does_not_keep_it,
+                                        set_up, tear_down),
         cmocka_unit_test_setup_teardown(too_many_digests_forget_the_oldest,
                                         set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_turn_taken_back_takes_its_keys_back,
