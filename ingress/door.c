@@ -1,12 +1,15 @@
 #include "door.h"
 #include "clock.h"
 #include "handshake.h"
+#include "head.h"
+#include "headers.h"
 #include "ingress.h"
 #include "log.h"
 #include "mask.h"
 #include "publish.h"
 #include "remote.h"
 #include "verify.h"
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -224,6 +227,14 @@ static enum answer take_event(struct ingress *g, struct request *r)
     return a;
 }
 
+/* A token of one byte becomes longer by being masked. Also where all of a head are tokens
+ * it fits, packed. */
+_Static_assert((sizeof MASKED - 1) *
+                       (HEAD_MAX_BYTES +
+                        (HEAD_MAX_COUNT + 1) * HEADERS_FRONT_BYTES) <=
+                   HEADERS_MAX_BYTES,
+               "a masked head may not fit");
+
 /* Verified is what came; what is stored, and goes on from there, has no token. */
 static void mask_tokens(struct ingress *g, struct request *r)
 {
@@ -237,6 +248,7 @@ static void mask_tokens(struct ingress *g, struct request *r)
         return;
     buf_init(&masked, r->headers.max);
     mask_head(&m, head, &masked);
+    assert(!masked.failed);
     if (r->headers.data)
         explicit_bzero(r->headers.data, r->headers.cap);
     buf_fini(&r->headers);

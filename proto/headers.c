@@ -2,8 +2,6 @@
 #include <string.h>
 #include <strings.h>
 
-enum { FRONT_BYTES = 8 };
-
 static void put_u32(char *to, size_t n)
 {
     for (int i = 0; i < 4; i++, n >>= 8)
@@ -25,14 +23,14 @@ void headers_put(struct buf *packed, const char *name, struct bytes value)
         packed->failed = true;
         return;
     }
-    to = buf_add(packed, FRONT_BYTES + n + value.n);
+    to = buf_add(packed, HEADERS_FRONT_BYTES + n + value.n);
     if (!to)
         return;
     put_u32(to, n);
     put_u32(to + 4, value.n);
-    memcpy(to + FRONT_BYTES, name, n);
+    memcpy(to + HEADERS_FRONT_BYTES, name, n);
     if (value.n)
-        memcpy(to + FRONT_BYTES + n, value.p, value.n);
+        memcpy(to + HEADERS_FRONT_BYTES + n, value.p, value.n);
 }
 
 bool headers_next(struct bytes packed, size_t *at, struct bytes *name,
@@ -41,17 +39,17 @@ bool headers_next(struct bytes packed, size_t *at, struct bytes *name,
     const unsigned char *p = packed.p;
     size_t left, name_n, value_n;
 
-    if (*at > packed.n || packed.n - *at < FRONT_BYTES)
+    if (*at > packed.n || packed.n - *at < HEADERS_FRONT_BYTES)
         return false;
     p += *at;
-    left = packed.n - *at - FRONT_BYTES;
+    left = packed.n - *at - HEADERS_FRONT_BYTES;
     name_n = get_u32(p);
     value_n = get_u32(p + 4);
     if (name_n > left || value_n > left - name_n)
         return false;
-    *name = (struct bytes){p + FRONT_BYTES, name_n};
-    *value = (struct bytes){p + FRONT_BYTES + name_n, value_n};
-    *at += FRONT_BYTES + name_n + value_n;
+    *name = (struct bytes){p + HEADERS_FRONT_BYTES, name_n};
+    *value = (struct bytes){p + HEADERS_FRONT_BYTES + name_n, value_n};
+    *at += HEADERS_FRONT_BYTES + name_n + value_n;
     return true;
 }
 

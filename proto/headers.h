@@ -10,6 +10,8 @@
 #include "alloc.h"
 #include "rc.h"
 
+enum { HEADERS_FRONT_BYTES = 8 }; /* before each name */
+
 void headers_put(struct buf *packed, const char *name, struct bytes value);
 
 /* Walk: start with *at = 0; true while there is one more. Borrows. */

@@ -65,6 +65,23 @@ class Places:
                  "states": STATES} for source, *_ in self.all]
 
 
+class Short(RigTest):
+    def test_what_takes_the_place_of_a_short_token_is_longer(self):
+        """As many of them as a head may have: all of the head is stored."""
+        source = custom("short", "t", signature=["header:X-Pw", "query:p"])
+        rig = self.rig({"sources": [{**source, "type": "json:/t",
+                                     "id": "json:/n"}]}).start()
+        path = "/in/short?p=t" + "&p=t" * 3900
+        status, _, answer = rig.post(b'{"t":"t","n":1}', path=path, headers={
+            "Content-Type": "application/json", "X-Pw": "t",
+            "X-Kept": "kept"})
+        self.assertEqual(status, 200, answer)
+        shown, _ = rig.cli("show", answer["id"])
+        headers = dict(shown["headers"])
+        self.assertEqual(headers[":query"].count("p=…"), 3901)
+        self.assertEqual(headers["X-Kept"], "kept")
+
+
 class Tokens(RigTest):
     def setUp(self):
         super().setUp()
