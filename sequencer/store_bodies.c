@@ -81,6 +81,15 @@ static int64_t head_of(struct store *s, struct bytes headers)
     return s->last_head_id;
 }
 
+/* If no body refers to it. */
+static void drop_head(struct store *s, int64_t head)
+{
+    bind_i64(s->head_drop, 1, head);
+    db_run(s->db, s->head_drop);
+    if (head == s->last_head_id && db_changes(s->db) > 0)
+        s->last_head_id = 0;
+}
+
 void store_body_add(struct store *s, int64_t event, struct bytes headers,
                     struct bytes body)
 {
@@ -95,6 +104,8 @@ void store_body_add(struct store *s, int64_t event, struct bytes headers,
     bind_blob(s->body_add, 3, body);
     bind_i64(s->body_add, 4, head);
     db_run(s->db, s->body_add);
+    if (head && db_changes(s->db) == 0) /* the event has its body already */
+        drop_head(s, head);
 }
 
 bool store_body(struct store *s, int64_t event, struct bytes *headers,
@@ -124,10 +135,6 @@ void store_body_drop(struct store *s, int64_t event)
 
     bind_i64(s->body_drop, 1, event);
     head = db_number(s->db, s->body_drop, 0);
-    if (!head)
-        return;
-    bind_i64(s->head_drop, 1, head);
-    db_run(s->db, s->head_drop);
-    if (head == s->last_head_id && db_changes(s->db) > 0)
-        s->last_head_id = 0;
+    if (head)
+        drop_head(s, head);
 }

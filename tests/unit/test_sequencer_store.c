@@ -104,6 +104,38 @@ static void every_statement_seeks_what_it_needs(void **state)
     store_lanes_close(lanes);
 }
 
+/* ---- shared headers ---- */
+
+static int64_t heads(void)
+{
+    return db_number(db, db_prepare(db, "SELECT count(*) FROM heads"), 0);
+}
+
+/* A requeue brings headers and body of an event that still has its own. */
+static void a_body_that_is_there_already_leaves_no_shared_head(void **state)
+{
+    char text[1000];
+    const struct bytes body = {"{}", 2}, headers = {text, sizeof text};
+
+    (void)state;
+    memset(text, 'h', sizeof text);
+    db_begin(db);
+    store_body_add(store, 1, headers, body);
+    store_body_add(store, 1, headers,
+                   body); /* the second: it would be shared */
+    assert_int_equal(heads(), 0);
+    store_body_add(store, 2, headers, body);
+    store_body_add(store, 2, headers, body);
+    assert_int_equal(heads(), 1);
+    store_body_add(store, 3, headers, body);
+    store_body_drop(store, 2);
+    assert_int_equal(heads(), 1); /* the third event's */
+    store_body_drop(store, 3);
+    assert_int_equal(heads(), 0);
+    store_body_drop(store, 1);
+    assert_int_equal(db_commit(db), GR_OK);
+}
+
 /* ---- an older database ---- */
 
 /* A program of before wrote 16 bits of an endpoint's id into what its log points
@@ -343,6 +375,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(every_statement_seeks_what_it_needs,
                                         begin, end),
+        cmocka_unit_test_setup_teardown(
+            a_body_that_is_there_already_leaves_no_shared_head, begin, end),
         cmocka_unit_test_setup_teardown(
             the_log_of_an_older_program_is_carried_forward, begin, end),
         cmocka_unit_test_setup_teardown(an_event_is_found_by_either_id, begin,
