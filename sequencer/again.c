@@ -134,10 +134,10 @@ gr_rc intake_release(struct sequencer *q, const char *id, const char *who,
 
 /* Its source may be gone since: then it goes all the same, it was accepted while
  * there was one. */
-static void let_go(struct sequencer *q, struct taking *t)
+static void let_go(struct sequencer *q, const struct again *a, struct taking *t)
 {
-    taking_find(q, t, NULL);
-    if (t->source && t->f.refused) {
+    taking_find(q, t, a->damaged ? REASON_DAMAGED : NULL);
+    if (a->damaged || (t->source && t->f.refused)) {
         t->ev->status = EVENT_REFUSED;
         t->ev->reason = t->f.refused;
     } else if (t->source) {
@@ -162,7 +162,7 @@ void intake_let_go(struct sequencer *q, int64_t n, int64_t life,
         snprintf(t.placing.note, sizeof t.placing.note, "held back for %lld ms",
                  (long long)(q->d.loop.now_ms - a.ev.taken_ms));
         a.ev.note = t.placing.note;
-        let_go(q, &t);
+        let_go(q, &a, &t);
     } else {
         log_error(there ? a.ev.id : NULL,
                   "what was held back is not there as it was", LI("row", n));

@@ -20,14 +20,18 @@ static const struct db_statement statements[] = {
      "INSERT INTO events(" EVENT_COLUMNS
      ", sum) VALUES(?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15,?16,?17,"
      "?18,?19,?20, content_sum(?1,?2,?3,?4,?5,?6,?7,?10,?11,?14,?15,?16,?20))"},
+    /* A checksum that is wrong stays wrong: it is also of columns that are not set
+     * here. */
     {AT(event_set),
      "UPDATE events SET status = ?2, sequence = ?3, clock = ?4, "
      "reason = ?5, provider_id = ?6, type = ?7, workspace = ?8, "
      "duplicate_of = ?9, source_sequence = ?10, late = ?11, gap "
      "= ?12, note = ?13, let_go_ms = ?14, reopened_ms = ?15, delivery_id = "
-     "?16, sum = content_sum(n, id, source, ?6, ?7, ?8, received_ms, ?3, ?4, "
-     "?10, "
-     "?11, ?12, ?16) WHERE n = ?1"},
+     "?16, sum = CASE WHEN " DB_INTACT(
+         SUM_EVENTS) " THEN content_sum(n, id, "
+                     "source, ?6, ?7, ?8, received_ms, ?3, ?4, ?10, ?11, ?12, "
+                     "?16) ELSE sum "
+                     "END WHERE n = ?1"},
     {AT(event), "SELECT " EVENT_COLUMNS " FROM events WHERE n = ?"},
     {AT(event_by_id), "SELECT " EVENT_COLUMNS " FROM events WHERE id = ?"},
     {AT(event_n), "SELECT n FROM events WHERE id = ?"},

@@ -2,6 +2,7 @@
 process still has comes back. P2."""
 
 import contextlib
+import json
 import os
 import pathlib
 import random
@@ -97,6 +98,40 @@ class Content(RigTest):
         request, = rig.receiver.wait(event)
         self.assertIn(self.MARK, request.body)
         self.check_not_delivered(rig)
+
+    def test_a_held_event(self):
+        """What changed is a part of its row that is never written again. When the
+        event is released, other parts of the row are, and that must not make it look
+        intact."""
+        key = "ledger key"
+        rig = self.rig({"sources": [{
+            "name": "ledger", "provider": "custom", "secrets": [key],
+            "verify": {"scheme": "shared-token", "header": "X-Key"},
+            "id": "json:/id", "type": "json:/type", "workspace": "json:/team",
+            "order": {"by": "sequence", "sequence": "json:/seq", "start": 1,
+                      "give_up_after": "1h"}}]}).start()
+
+        def send(seq):
+            body = {"id": f"no-{seq}", "type": "made", "team": "t", "seq": seq}
+            return rig.accept(json.dumps(body).encode(), source="ledger", headers={
+                "X-Key": key, "Content-Type": "application/json"})
+
+        held = send(2)
+        rig.wait_status(held, "buffered")
+        rig["sequencer"].stop()
+        other = held[:-1] + ("0" if held[-1] != "0" else "1")
+        change_content(rig.state_dir / "sequencer.db", held.encode(),
+                       other.encode())
+        rig.start()
+        rig.receiver.wait(send(1))
+        wait_for(lambda: [r for r in rig.cli("dlq")[0]
+                          if r["reason"] in ("damaged", "refused:damaged")],
+                 what="the dead letter")
+        rig.settle()
+        self.assertNotIn(other, rig.receiver.delivered("/crm"))
+        found, code = rig.cli("verify", "sequencer")
+        self.assertEqual((code, [d["table"] for d in found[0]["damaged"]]),
+                         (1, ["events"]), found)
 
     def test_a_task_of_the_deliverer_and_the_sequencer_has_it(self):
         rig = self.rig({"retry_policies": [{
