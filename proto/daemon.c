@@ -6,6 +6,7 @@
 #include "json_text.h"
 #include "log.h"
 #include "manager.h"
+#include "other_version.h"
 #include "standin.h"
 #include "wire.h"
 #include <errno.h>
@@ -414,9 +415,12 @@ static const struct control_command common_commands[] = {
 static void take_frame(struct daemon *d, struct bytes frame, bool *full)
 {
     int kind = wire_kind(frame);
+    struct wire_head other;
 
-    if (kind == WIRE_KIND_BATCH || kind == WIRE_KIND_ACKED ||
-        kind == WIRE_KIND_RUNS) {
+    if (wire_is_other_version(&other, frame))
+        other_version_warn(other.from, &other);
+    else if (kind == WIRE_KIND_BATCH || kind == WIRE_KIND_ACKED ||
+             kind == WIRE_KIND_RUNS) {
         gr_rc rc = hop_receive(d->hop, frame);
 
         *full = rc == GR_AGAIN;

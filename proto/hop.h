@@ -19,7 +19,7 @@ struct hop;
 struct hop_ops {
     /* Inside the turn's transaction: take one message of link `from`. GR_REFUSE:
      * it can't be applied; it is set aside with its bytes, and the link goes
-     * on. GR_AGAIN: not now (no room); nothing was changed, and it comes again
+     * on. But a message of another version of Grapnel waits at its sender. GR_AGAIN: not now (no room); nothing was changed, and it comes again
      * by itself. `n` is its number; never use it as an identity. */
     gr_rc (*apply)(void *self, const char *from, uint64_t n, struct bytes msg);
 

@@ -2,6 +2,7 @@
 #include "clock.h"
 #include "hop_links.h"
 #include "log.h"
+#include "other_version.h"
 #include <string.h>
 
 void hop_in_store(struct hop *h, struct hop_in *i)
@@ -139,13 +140,18 @@ static void set_aside(struct hop *h, struct hop_in *i, uint64_t n,
 static gr_rc apply(struct hop *h, struct hop_in *i, uint64_t n, uint64_t run,
                    struct bytes msg)
 {
+    struct wire_head other;
     gr_rc rc = GR_OK;
 
     h->applying = run;
     if (i->marked == n && i->tries > SUSPECT_TRIES)
         set_aside(h, i, n, msg, "it took the process down twice");
-    else if (msg.n && h->ops->apply)
+    else if (wire_is_other_version(&other, msg)) {
+        other_version_warn(wire_text(i->peer), &other);
+        rc = GR_AGAIN; /* it is understood when both run the same version */
+    } else if (msg.n && h->ops->apply) {
         rc = h->ops->apply(h->self, i->peer, n, msg);
+    }
     if (rc == GR_AGAIN) {
         if (i->marked == n) /* it did no harm */
             note_trying(h, i, 0, 0);

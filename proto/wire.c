@@ -223,6 +223,38 @@ const char *wire_kind_name(int kind)
     }
 }
 
+uint64_t wire_known_version(int kind)
+{
+    switch (kind) {
+#define M(number, NAME, name, version) \
+    case number:                       \
+        return version;
+        WIRE_FRAMES(M)
+        WIRE_MESSAGES(M)
+        WIRE_RECORDS(M)
+#undef M
+    default:
+        return 0;
+    }
+}
+
+bool wire_is_other_version(struct wire_head *out, struct bytes in)
+{
+    struct cursor c = {in.p, (const uint8_t *)in.p + in.n, false};
+    uint64_t kind, version;
+
+    take_array(&c);
+    kind = take_u64(&c);
+    version = take_u64(&c);
+    if (c.bad || kind < 1 || kind > WIRE_KIND_MOST || version < 1)
+        return false;
+    *out = (struct wire_head){.kind = (int)kind, .version = version};
+    out->from = take_str(&c);
+    if (c.bad)
+        out->from = (struct bytes){"", 0};
+    return wire_known_version((int)kind) != version;
+}
+
 /* ---- small helpers ---- */
 
 struct bytes wire_text(const char *s)

@@ -21,6 +21,9 @@ enum wire_kind {
 #undef M
 };
 
+/* New kinds get numbers up to this one: a larger number is not a frame. */
+enum { WIRE_KIND_MOST = 127 };
+
 /* A string field is NUL-safe: `p` need not end with 0. */
 typedef uint64_t wire_u64;
 typedef int64_t wire_i64;
@@ -43,6 +46,19 @@ WIRE_RECORDS(M)
 /* The kind that a frame or message claims; 0 when it is none of ours. */
 int wire_kind(struct bytes in);
 const char *wire_kind_name(int kind);
+
+/* What a frame or message of any version begins with. */
+struct wire_head {
+    int kind;
+    uint64_t version; /* 1 or more */
+    wire_str
+        from; /* its first field, when that is a string; of a frame: its sender */
+};
+/* It was written by a program of another version: a kind that is not known here, or a
+ * known one of another version. false: it is of this version, or is no frame at all. */
+bool wire_is_other_version(struct wire_head *out, struct bytes in);
+/* The version of this kind that is known here; 0: none is. */
+uint64_t wire_known_version(int kind);
 
 /* Small helpers for fields. */
 struct bytes wire_text(const char *s); /* NULL is "" */

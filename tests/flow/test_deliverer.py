@@ -10,9 +10,61 @@ import sys
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "rig"))
-from fake_sequencer import config, packed_headers
+from fake_sequencer import BATCH, config, pack, packed_headers
 from lone_deliverer import LEASE_MS, DelivererTest, G, event
 from rig import SIGNING_SECRET, SLOW, is_signed, main
+
+
+class OtherVersions(DelivererTest):
+    """A sequencer of another version."""
+
+    WARNING = "a peer runs another version of Grapnel"
+
+    def link(self):
+        link, = [link for link in self.r.ask("deliverer-1", "status")["links"]
+                 if link["direction"] == "in"]
+        return link
+
+    def warnings(self):
+        return [line for line in self.r["deliverer-1"].log().splitlines()
+                if self.WARNING in line]
+
+    def waits(self, kind, version):
+        """P2: a message that only another version understands is not lost: it
+        stays with its sender, and is applied when both run the same."""
+        self.grant()
+        self.task(1)
+        self.task(2)
+        self.s.written_by(version, 2)
+        self.task(3)
+        self.ended(1)
+        self.s.until(self.warnings)
+        resent = self.s.asked_ms
+        self.s.until(lambda: self.s.asked_ms > resent + 1)  # it comes again
+        link = self.link()
+        self.assertEqual((link["done"], link["unprocessable"]), (1, 0), link)
+        self.assertEqual(len(self.warnings()), 1)
+        self.assertIn(f"peer=sequencer kind={kind} ", self.warnings()[0])
+        self.assertIn(f"version={version} known_version=", self.warnings()[0])
+        self.s.written_by(1, 2)  # as the same version writes it
+        self.s.sent = 1
+        self.ended(2, 3)
+        self.assertEqual(self.link()["unprocessable"], 0)
+
+    def test_a_message_of_a_newer_version_waits(self):
+        self.waits("task", 9)
+
+    def test_a_frame_of_a_newer_version_is_named_once(self):
+        for _ in range(3):
+            self.s.push.send(pack(BATCH, 77, "sequencer", self.s.inbox, "more"))
+            self.s.push.send(pack(99, 1, "sequencer", self.s.inbox))
+        self.grant()
+        self.task(1)
+        self.ended(1)
+        said = self.warnings()
+        self.assertEqual(len(said), 2, said)
+        self.assertIn("kind=batch kind_number=1 version=77 known_version=2", said[0])
+        self.assertIn("kind_number=99 version=1 known_version=0", said[1])
 
 
 class Ends(DelivererTest):

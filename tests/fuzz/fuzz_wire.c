@@ -51,6 +51,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 {
     struct fuzz_input in = {data, n};
     struct bytes all = fuzz_rest(&in);
+    struct wire_head other;
+
+    if (wire_is_other_version(&other, all))
+        fuzz_check(other.kind > 0 && other.kind <= WIRE_KIND_MOST &&
+                   other.from.n < n &&
+                   wire_known_version(other.kind) != other.version);
 
     switch (wire_kind(all)) {
 #define M(number, NAME, name, version) \

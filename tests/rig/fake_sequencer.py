@@ -84,9 +84,14 @@ class FakeSequencer:
 
     # what it says
 
-    def put(self, kind, *fields):
-        self.log.append(pack(kind, 1, *fields))
+    def put(self, kind, *fields, version=1):
+        self.log.append(pack(kind, version, *fields))
         return len(self.log)
+
+    def written_by(self, version, n):
+        """The message n as a program with this version of its kind sends it."""
+        kind, _, *fields = unpack(self.log[n - 1])
+        self.log[n - 1] = pack(kind, version, *fields)
 
     def task(self, grant, endpoint, event, body=b'{"n":1}', attempts=0,
              base=0, first_ms=0, next_ms=0, headers=None, sequence=1,

@@ -98,12 +98,13 @@ static inline size_t size_of(int kind, uint64_t value)
     }
 }
 
+/* Its first byte is 0, so that it is not taken for a message of another version. */
 static inline void put_message(struct buf *out, int kind, uint64_t value)
 {
     size_t size = size_of(kind, value);
     char part[1024];
 
-    put_le64(out, value);
+    put_le64(out, __builtin_bswap64(value));
     memset(part, (int)(value & 0x7f), sizeof part);
     for (size_t left = size - 8; left;) {
         size_t n = left < sizeof part ? left : sizeof part;
@@ -119,8 +120,8 @@ static inline uint64_t value_of(struct bytes msg)
 
     assert_true(msg.n >= 8);
     for (size_t i = 8; i < msg.n; i++)
-        assert_int_equal(p[i], get_le64(p) & 0x7f);
-    return get_le64(p);
+        assert_int_equal(p[i], __builtin_bswap64(get_le64(p)) & 0x7f);
+    return __builtin_bswap64(get_le64(p));
 }
 
 /* ---- what the process would do ---- */

@@ -279,10 +279,13 @@ static void no_kind_or_version_is_taken_for_another(void **state)
     (void)state;
     buf_init(&b, FRAME_MAX_BYTES);
     for (size_t i = 0; i < COUNT_OF(kinds); i++) {
+        struct wire_head other;
         size_t head;
 
         buf_reset(&b);
         kinds[i].encode(&b);
+        assert_false(
+            wire_is_other_version(&other, (struct bytes){b.data, b.len}));
         for (size_t k = 0; k < COUNT_OF(kinds); k++)
             if (k != i)
                 assert_int_equal(decode_exact(&kinds[k], b.data, b.len),
@@ -291,6 +294,10 @@ static void no_kind_or_version_is_taken_for_another(void **state)
                                                 : 1; /* then kind, version */
         b.data[head + 1]++;
         assert_int_equal(decode_exact(&kinds[i], b.data, b.len), GR_REFUSE);
+        assert_true(
+            wire_is_other_version(&other, (struct bytes){b.data, b.len}));
+        assert_int_equal(other.kind, kinds[i].number);
+        assert_int_equal(other.version, kinds[i].version + 1);
         b.data[head + 1]--;
         b.data[head]++;
         assert_int_equal(decode_exact(&kinds[i], b.data, b.len), GR_REFUSE);
