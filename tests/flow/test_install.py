@@ -35,6 +35,10 @@ class Install(RigTest):
             config.read_text(),
             (ROOT / "packaging/supervisord/grapnel.conf").read_text())
 
+        self.assertEqual(
+            (prefix / "share/grapnel/prometheus/alerts.yml").read_text(),
+            (ROOT / "packaging/prometheus/alerts.yml").read_text())
+
         rig.run_dir.mkdir(mode=0o700)
         logs = rig.folder / "logs"
         logs.mkdir()
