@@ -56,6 +56,7 @@ class Tools(unittest.TestCase):
     def test_up_shows_that_an_event_arrived(self):
         said = self.tool("up", "--detach")
         self.assertRegex(said, "(?i)webhook-id: evt_")
+        self.assertRegex(said, "(?i)grapnel-signature: v1,")
         self.assertIn('"event"', said)
         self.assertIn("Grapnel is up", said)
         for secret in self.folder.glob(".grapnel/*"):
