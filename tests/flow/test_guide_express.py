@@ -1,0 +1,39 @@
+"""The guide "From Express to Grapnel, in stages", run as it stands, with a real Node.js."""
+
+import pathlib
+import shutil
+import sys
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "rig"))
+from guide import Guide  # noqa: E402
+from rig import BUILD, ROOT, RigTest, main, processes_of, wait_for  # noqa: E402
+
+NODE = shutil.which("node", path="/usr/bin:/bin")
+
+
+@unittest.skipUnless(NODE, "Node.js is not installed (tools/deps test)")
+class Express(RigTest):
+    def test_every_command_of_the_guide(self):
+        rig = self.rig()
+        rig.start()
+        port = rig.ports.take()
+        guide = Guide(
+            ROOT / "docs/guides/express.md", rig.folder,
+            replace={"/etc/grapnel": str(rig.folder),
+                     "/srv/shop": str(rig.folder / "shop"),
+                     "/var/lib/grapnel": str(rig.state_dir),
+                     "/run/grapnel": str(rig.run_dir),
+                     "-g grapnel ": "",
+                     "127.0.0.1:8080": f"127.0.0.1:{rig.door_port}",
+                     "127.0.0.1:3000": f"127.0.0.1:{port}",
+                     "listen(3000": f"listen({port}"},
+            env={"GRAPNEL_CONFIG": str(rig.config_path),
+                 "PATH": f"{BUILD / 'bin'}:/usr/bin:/bin"})
+        self.addCleanup(guide.close)
+        guide.run(timeout=100)
+        guide.finish()
+        wait_for(lambda: not any("app.js" in p for p in processes_of(rig.folder)))
+
+
+main()
