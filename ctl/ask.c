@@ -91,11 +91,11 @@ void processes_fini(struct processes *p)
 }
 
 /* Asked before ZeroMQ is, which would go on trying, while we should wait for
- * nothing. */
+ * nothing: not for a process that hangs, and accepts nobody any more, either. */
 bool process_listens(struct ctl *c, const char *process, char why[200])
 {
     struct sockaddr_un at = {.sun_family = AF_UNIX};
-    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0), n;
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), n;
     bool yes;
 
     n = snprintf(at.sun_path, sizeof at.sun_path, "%s/%s.control", c->run_dir,

@@ -94,6 +94,25 @@ const struct command ctl_commands[] = {
         .run = run_status,
     },
     {
+        .name = "health",
+        .args = "PROCESS…",
+        .least = 1,
+        .most = -1,
+        .summary = "is a process alive, or ready, within a second: for probes",
+        .help =
+            "Exits 0 if each responds, 69 if not: it is not running, or it "
+            "hangs, or it waits for its\ndisk. A restart mends nothing else, "
+            "so a process whose disk is full is alive. With --ready\nit must "
+            "be able to do its work, too: ingress must accept events, as "
+            "/readyz says, and no disk\nmay be full. Needs run_dir and nothing "
+            "else of the configuration.",
+        .examples = "  grapnel health ingress\n"
+                    "  grapnel health --run-dir /run/grapnel deliverer-1\n"
+                    "  grapnel health --ready ingress sequencer --json\n",
+        .options = {{"--ready", NULL, "it must be able to do its work"}},
+        .run = run_health,
+    },
+    {
         .name = "trace",
         .args = "ID",
         .least = 1,

@@ -69,7 +69,8 @@ static const struct {
     {"retry-plan", WORDS_POLICY},
     {"alerts test", WORDS_ALERT},
     {"backup", WORDS_FOLDER},
-    {"verify", WORDS_FREE},
+    {"health", WORDS_PROCESS},
+    {"verify", WORDS_PROCESS},
     {"restore", WORDS_FOLDER},
 };
 

@@ -22,6 +22,7 @@ enum words {
     WORDS_REPEAT, /* a suppressed event */
     WORDS_LETTER,
     WORDS_GAP,
+    WORDS_PROCESS,
     WORDS_CHOICE, /* one of `choices` */
 };
 

@@ -131,6 +131,16 @@ static void say_found(const struct printer *p, const char *process,
     json_decref(answer);
 }
 
+static void say_processes(const struct printer *p)
+{
+    struct processes found;
+
+    processes_find(p->c, &found);
+    for (size_t i = 0; i < found.count; i++)
+        say(p, found.names[i], NULL);
+    processes_fini(&found);
+}
+
 static void say_words(const struct printer *p)
 {
     switch (p->plan->words) {
@@ -158,6 +168,9 @@ static void say_words(const struct printer *p)
         say_found(p, "sequencer", "events",
                   json_pack("{s:i,s:s}", "limit", 20, "status", "duplicate"),
                   "events", "id", "type");
+        break;
+    case WORDS_PROCESS:
+        say_processes(p);
         break;
     case WORDS_GAP:
         say_found(p, "sequencer", "gaps",

@@ -31,6 +31,7 @@ void help_manual(const char *page); /* "grapnel.yaml"; else of the command */
 int run_check(struct ctl *c);
 int run_send(struct ctl *c);
 int run_status(struct ctl *c);
+int run_health(struct ctl *c);
 int run_trace(struct ctl *c);
 int run_events(struct ctl *c);
 int run_deliveries(struct ctl *c);

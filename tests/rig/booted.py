@@ -16,6 +16,8 @@ import tempfile
 import time
 import unittest
 
+from rig import die_with_parent
+
 SYSTEMD = "/lib/systemd/systemd"
 
 # In new namespaces. $1: an empty folder for all of it.
@@ -102,7 +104,8 @@ class Machine:
                 ["sh", "-c", join, "sh", "unshare", "--mount", "--pid", "--fork",
                  "--kill-child", "--cgroup", "--uts", "--ipc",
                  "bash", "-c", PREPARE, "bash", str(self.folder)],
-                stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+                stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+                preexec_fn=die_with_parent)
         end = time.monotonic() + 60
         while time.monotonic() < end:
             if self.child.poll() is not None:

@@ -1,0 +1,108 @@
+/* health: is a process alive, and with --ready, can it do its work? For the probes of
+ * supervisors, which wait a second or so and read an exit code. */
+#include "ask.h"
+#include "json_text.h"
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+enum {
+    HEALTH_MS = 800
+}; /* with the start of this program less than a second */
+
+/* What a process may be called, so that it names a socket in run_dir. */
+static bool is_process(const char *name)
+{
+    return !name[strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789_-")] &&
+           process_rank(name) < process_rank("");
+}
+
+static bool are_processes(const struct ctl *c)
+{
+    for (int i = 0; i < c->parsed.arg_count; i++)
+        if (!is_process(c->parsed.args[i])) {
+            complain(EXIT_USAGE,
+                     "%s is not the name of a process: ingress, sequencer, "
+                     "deliverer-1, dlqd, console, or one that --name gave it, "
+                     "such as ingress-2",
+                     c->parsed.args[i]);
+            return false;
+        }
+    return true;
+}
+
+static json_t *row_of(const struct ctl *c, const struct question *q)
+{
+    json_t *row = json_pack("{s:s,s:b,s:b}", "process", q->process, "alive",
+                            (int)!q->unreachable, "ready", 0);
+    struct stat st;
+
+    if (q->answer)
+        json_object_update(row, q->answer);
+    else if (q->unreachable && stat(c->run_dir, &st) != 0)
+        json_object_set_new(row, "error", json_text_of(strerror(errno)));
+    else if (q->unreachable)
+        json_object_set_new(row, "error", json_text_of(q->why));
+    else /* it responds, but does not know this, or its disk is full */
+        json_object_set_new(row, "state", json_text_of(q->why));
+    return row;
+}
+
+static bool is_good(const json_t *row, bool ready)
+{
+    return json_is_true(json_object_get(row, ready ? "ready" : "alive"));
+}
+
+static void print_row(const struct ctl *c, const json_t *row, bool ready)
+{
+    const char *name = text_of(row, "process"), *state = text_of(row, "state");
+
+    if (!json_is_true(json_object_get(row, "alive")))
+        complain(0, "%s: %s (run_dir is %s)", name, text_of(row, "error"),
+                 c->run_dir);
+    else if (!is_good(row, ready))
+        complain(0, "%s: not ready: %s", name, state);
+    else if (!json_is_true(json_object_get(row, "ready")))
+        printf("%s: alive, not ready: %s\n", name, state);
+    else
+        printf("%s: %s; %s waiting\n", name, state, text_of(row, "waiting"));
+}
+
+int run_health(struct ctl *c)
+{
+    size_t count = (size_t)c->parsed.arg_count;
+    struct question *all;
+    json_t *rows = json_array(), *row;
+    bool ready = parsed_value(&c->parsed, "--ready");
+    int code = 0;
+    size_t i;
+
+    if (!are_processes(c)) {
+        json_decref(rows);
+        return EXIT_USAGE;
+    }
+    need_run_dir(c);
+    all = gr_alloc((count + 1) * sizeof *all);
+    for (i = 0; i < count; i++)
+        all[i] = (struct question){.process = c->parsed.args[i],
+                                   .what = "health"};
+    ask_all(c, all, count, HEALTH_MS);
+    for (i = 0; i < count; i++) {
+        json_array_append_new(rows, row_of(c, &all[i]));
+        json_decref(all[i].answer);
+    }
+    free(all);
+    json_array_foreach(rows, i, row)
+    {
+        if (!c->json)
+            print_row(c, row, ready);
+        if (!is_good(row, ready))
+            code = EXIT_UNAVAILABLE;
+    }
+    if (c->json)
+        print_json(json_incref(rows));
+    json_decref(rows);
+    return code;
+}
