@@ -16,7 +16,7 @@ import yaml
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "rig"))
 import booted
-from rig import BUILD, PLANE_SECRET, RigTest, http_request, main, wait_for
+from rig import BUILD, PLANE_SECRET, ROOT, RigTest, main, wait_for
 
 KINDS = ["ingress", "sequencer", "deliverer", "dlqd", "console"]
 UNITS = [f"grapnel-{kind}{'@' * (kind == 'deliverer')}.service" for kind in KINDS]
@@ -238,6 +238,25 @@ class Booted(RigTest):
         with self.subTest("another deliverer"):
             self.ok("systemctl", "enable", "--now", "grapnel-deliverer@2.service")
             self.assertIn("deliverer-2", self.grapnel("status"))
+        with self.subTest("another ingress, as the document has it"):
+            text = (ROOT / "docs/OPERATIONS.md").read_text()
+            self.ok("sh", "-ec", re.search(
+                r"another ingress process \| `(.*?)`, ", text).group(1))
+            self.ok("systemctl", "daemon-reload")
+            self.ok("systemctl", "enable", "--now", "grapnel-ingress-2.service")
+            self.assertIn("ingress-2", self.grapnel("health", "ingress-2"))
+            units.append("grapnel-ingress-2.service")
+        with self.subTest("a port below 1024, as the document has it"):
+            drop_in = machine.path("/etc/systemd/system/grapnel-ingress-2.service.d")
+            drop_in.mkdir()
+            lines = re.search(r"a port below 1024 \|.*?`(Amb.*?)` and `(Cap.*?)`",
+                              text).groups()
+            (drop_in / "port.conf").write_text("[Service]\n" + "\n".join(lines))
+            self.ok("systemctl", "daemon-reload")
+            self.ok("systemctl", "restart", "grapnel-ingress-2.service")
+            pid = self.pid("grapnel-ingress-2.service")
+            self.assertRegex(machine.path(f"/proc/{pid}/status").read_text(),
+                             r"CapEff:\t0+400\n")  # CAP_NET_BIND_SERVICE alone
         with self.subTest("the end"):
             units.append("grapnel-deliverer@2.service")
             self.ok("systemctl", "stop", "grapnel.target")
