@@ -123,6 +123,30 @@ class ALife(ManagerTest):
         self.assertIn("the old one stays", rig["dlqd"].log())
         rig.write_config()
 
+    def test_a_start_that_takes_long_asks_for_time(self):
+        """Killed for that, it would only begin again."""
+        rig = self.rig(deliverers=0)
+        disk = rig.folder / "disk"
+        disk.mkdir()
+        rig["ingress"].start()
+        rig.accept()
+        rig["ingress"].kill()  # its WAL is copied back at the start
+        hold = disk / "hold-db"
+        hold.touch()
+        self.addCleanup(hold.unlink, missing_ok=True)
+        manager = self.manager(rig)
+        self.start(rig, "ingress", manager, wait=False,
+                   LD_PRELOAD=program("rig-slowdisk.so"), RIG_DISK=str(disk),
+                   ASAN_OPTIONS=os.environ.get("ASAN_OPTIONS", "")
+                   + ":verify_asan_link_order=0")
+        self.assertEqual(manager.wait("EXTEND_TIMEOUT_USEC")[0],
+                         {"EXTEND_TIMEOUT_USEC": "60000000",
+                          "STATUS": "opening the database"})
+        self.assertNotIn("READY", manager.keys())
+        hold.unlink()
+        manager.wait("READY=1")
+        manager.wait("STATUS=accepting events; 1 waiting")
+
     def test_an_abstract_socket(self):
         rig = self.rig()
         manager = self.manager(rig, f"\0grapnel-test-{os.getpid()}")
