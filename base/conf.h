@@ -59,6 +59,7 @@ enum conf_flag {
     CONF_SECRET = 1 << 2,   /* may be file:path; never printed */
     CONF_FILLED = 1 << 3,   /* a list that is there has at least one item */
     CONF_EMPTY_OK = 1 << 4, /* a text may be empty */
+    CONF_PUBLIC = 1 << 5,   /* with CONF_SECRET: everybody may read its file */
 };
 
 struct conf_section;

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <yaml.h>
 
@@ -160,6 +161,23 @@ static char *file_text(const char *path)
     return NULL;
 }
 
+/* Only a warning: as an error it would stop a pipeline for what it has done since long, and
+ * where secrets are mounted into a container their modes are often not ours to choose. A
+ * group may read it (root:grapnel, 0640). */
+static void warn_of_mode(const struct conf_value *v, const char *path,
+                         const char *text)
+{
+    struct stat st;
+
+    if (stat(path, &st) == 0 && S_ISREG(st.st_mode) &&
+        (st.st_mode & (S_IROTH | S_IWOTH)))
+        conf_warn_at(v->conf, text,
+                     "every user of this machine may %s %s (mode %04o): run "
+                     "`chmod o-rwx %s`",
+                     st.st_mode & S_IWOTH ? "write" : "read", path,
+                     (unsigned)st.st_mode & 07777, path);
+}
+
 static char *secret_file(const struct conf_value *v, const struct conf_key *k,
                          const char *name)
 {
@@ -171,6 +189,11 @@ static char *secret_file(const struct conf_value *v, const struct conf_key *k,
     else if (!text_is_good(v, k, text)) {
         free(text);
         text = NULL;
+    }
+    if (text) {
+        conf_remember(v, text);
+        if (!(k->flags & CONF_PUBLIC))
+            warn_of_mode(v, path, text);
     }
     free(path);
     return text;
@@ -192,8 +215,6 @@ static char *read_item(const struct conf_value *v, const struct conf_key *k)
     name = conf_string(v);
     text = name ? secret_file(v, k, name + strlen("file:")) : NULL;
     free(name);
-    if (text)
-        conf_remember(v, text);
     return text;
 }
 

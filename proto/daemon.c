@@ -697,6 +697,10 @@ void daemon_start(struct daemon *d, const struct daemon_plan *plan, int argc,
     log_open(d->name, d->settings->log_level, d->settings->log_json);
     umask(0077);
     log_errors_to(d->settings->log_errors);
+    if (d->settings->warnings.count)
+        log_warn(NULL,
+                 "the configuration has warnings: `grapnel check` says them",
+                 LI("warnings", d->settings->warnings.count));
     manager_open();
     make_folder(d->settings->state_dir, "state_dir");
     make_folder(d->settings->run_dir, "run_dir");

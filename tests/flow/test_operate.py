@@ -9,7 +9,7 @@ import sys
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "rig"))
-from rig import RigTest, main, program, sign_plane, wait_for
+from rig import PLANE_SECRET, RigTest, main, program, sign_plane, wait_for
 
 
 class Reload(RigTest):
@@ -203,6 +203,37 @@ class Reload(RigTest):
         body = rig.plane_body()
         self.assertEqual(rig.post(body, source="new", headers=sign_plane(
             body, "plane_wh_9"))[0], 200)
+
+    def test_a_secret_file_that_every_user_may_read(self):
+        """A warning, not an error: the pipeline goes on. A certificate is no secret."""
+        rig = self.rig()
+        secret = rig.folder / "plane.secret"
+        secret.write_text(PLANE_SECRET)
+        rig.config["sources"][0]["secrets"] = [f"file:{secret}"]
+        rig.config["endpoints"].append({
+            "name": "far", "url": "https://far.example", "types": ["none.*"],
+            "tls": {"ca": "file:ca.pem"}})
+        ca = rig.folder / "ca.pem"
+        done = rig.run("openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes",
+                       "-keyout", os.devnull, "-subj", "/CN=ca", "-out", ca)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        ca.chmod(0o644)
+        rig.write_config()
+        for mode, warns in ((0o600, False), (0o640, False), (0o644, True),
+                            (0o602, True)):
+            with self.subTest(mode=oct(mode)):
+                secret.chmod(mode)
+                said = rig.cli_text("check")
+                self.assertEqual(said.returncode, 0, said.stderr)
+                warnings = [l for l in said.stderr.splitlines() if "warning" in l]
+                self.assertEqual(len(warnings), warns, said.stderr)
+                for line in warnings:
+                    self.assertRegex(line, rf"grapnel\.yaml:\d+:\d+: sources\[0\]"
+                                     rf"\.secrets.*{mode:04o}.*chmod o-rwx {secret}")
+        rig.start()
+        self.assertIn("the configuration has warnings", rig["sequencer"].log())
+        self.assertIn("warnings=1", rig["sequencer"].log())
+        rig.receiver.wait(rig.accept())
 
     def test_warnings_and_errors_are_the_same_lines_everywhere(self):
         """check, check --running, reload, and the start of a process: warnings
