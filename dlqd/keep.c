@@ -107,13 +107,14 @@ static void keep_again(struct dlqd *d, struct letter *l,
              LS("summary", what));
 }
 
-/* What comes again after a restore is no growth. A time that is still to come was
- * taken from a clock that was ahead. */
-static void count_death(struct dlqd *d, const struct wire_dead *m)
+/* One more letter is in this state since `at_ms`. What happened before a restore comes
+ * again after it, and was counted then. A time that is still to come was taken from a
+ * clock that was ahead. */
+static void count(struct dlqd *d, int state, int64_t at_ms)
 {
-    if (m->dead_ms >= d->counted_since_ms ||
+    if (at_ms >= d->counted_since_ms ||
         d->counted_since_ms > d->daemon.loop.now_ms)
-        d->metrics[M_MOVED + LETTER_DEAD]++;
+        d->metrics[M_MOVED + state]++;
 }
 
 static void on_dead(struct dlqd *d, const char *from, const struct wire_dead *m)
@@ -125,12 +126,12 @@ static void on_dead(struct dlqd *d, const char *from, const struct wire_dead *m)
     switch (letter_died(have ? &l : NULL, m->life, m->dead_ms)) {
     case LETTER_NEW:
         keep_new(d, from, m, what);
-        count_death(d, m);
+        count(d, LETTER_DEAD, m->dead_ms);
         break;
     case LETTER_MOVES:
         keep_again(d, &l, m, what);
         d->metrics[M_MOVED + LETTER_DEAD]--; /* counted by the move */
-        count_death(d, m);
+        count(d, LETTER_DEAD, m->dead_ms);
         break;
     case LETTER_REPEATED:
     case LETTER_UNKNOWN:
@@ -161,6 +162,8 @@ static void on_recovered(struct dlqd *d, const struct wire_recovered *m)
     case LETTER_MOVES:
         l.life = (int64_t)m->life;
         keep_move(d, &l, LETTER_RECOVERED, recovery_text(&l));
+        d->metrics[M_MOVED + LETTER_RECOVERED]--; /* counted by the move */
+        count(d, LETTER_RECOVERED, m->at_ms);
         log_info(l.event_id, "a letter is recovered", LS("dead_letter", id));
         break;
     case LETTER_UNKNOWN:

@@ -40,7 +40,9 @@ const struct metric dlqd_metrics[] = {
                                    "requeued by an operator"},
     [M_MOVED + LETTER_RECOVERED] = {"grapnel_dlqd_recovered_total",
                                     METRIC_COUNTER, "letters",
-                                    "delivered after having been dead"},
+                                    "delivered after having been dead; not "
+                                    "those from before a restore or the loss "
+                                    "of the database, which come again"},
     [M_REPEATED] = {"grapnel_dlqd_repeated_total", METRIC_COUNTER, "messages",
                     "said twice, counted once"},
     [M_UNKNOWN] = {"grapnel_dlqd_unknown_total", METRIC_COUNTER, "messages",

@@ -21,6 +21,17 @@ static const char *mode_of(struct sequencer *q, const struct event_row *ev)
     return mode;
 }
 
+int64_t event_duration_ms(const struct event_row *ev, int64_t reopened_ms)
+{
+    int64_t since_ms = ev->received_ms;
+
+    if (ev->reopened_ms > since_ms)
+        since_ms = ev->reopened_ms;
+    if (reopened_ms > since_ms)
+        since_ms = reopened_ms;
+    return now_ms() - since_ms;
+}
+
 static void log_finished(struct sequencer *q, int64_t n)
 {
     struct delivery_totals totals;
@@ -36,7 +47,7 @@ static void log_finished(struct sequencer *q, int64_t n)
             LS("workspace", ev.workspace), LS("type", ev.type),
             LI("sequence", ev.sequence), LI("endpoints", totals.endpoints),
             LI("dead", totals.dead), LI("attempts", totals.attempts),
-            LI("duration_ms", now_ms() - ev.received_ms),
+            LI("duration_ms", event_duration_ms(&ev, totals.reopened_ms)),
             LS("mode", mode_of(q, &ev)));
     }
     store_done(q->store);

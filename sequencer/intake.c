@@ -257,7 +257,7 @@ static void log_end(const struct taking *t, enum log_level level,
                              LS("workspace", ev->workspace),
                              LS("type", ev->type), LO("reason", ev->reason),
                              LO("duplicate_of", ev->duplicate_of),
-                             LI("duration_ms", now_ms() - ev->received_ms),
+                             LI("duration_ms", event_duration_ms(ev, 0)),
                              LS("mode", profile_mode(t->source, t->subject))));
 }
 

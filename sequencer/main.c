@@ -116,7 +116,8 @@ static const struct metric_family families[] = {
                         .unit = "seconds",
                         .help = "how long it has failed continuously, without "
                                 "the time in which its deliverer was away; 0 "
-                                "after a success",
+                                "after a success, and while it is paused, "
+                                "disabled or switched off",
                         .labels = {"endpoint"},
                         .per = 1000},
     [FAMILY_HELD] = {.name = "grapnel_endpoint_held",

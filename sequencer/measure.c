@@ -41,7 +41,7 @@ static void measure_endpoints(struct sequencer *q)
         series_set(METRIC_SERIES(q->d.metrics, FAMILY_HELD, e->name),
                    e->held_ms != 0);
         series_set(METRIC_SERIES(q->d.metrics, FAMILY_FAILING, e->name),
-                   e->failing_ms ? e->failing_for_ms : 0);
+                   e->failing_ms && endpoint_is_on(e) ? e->failing_for_ms : 0);
     }
 }
 

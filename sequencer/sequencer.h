@@ -410,6 +410,9 @@ void body_drop_unneeded(struct sequencer *q, int64_t event);
  * open: log that it has finished, and drop its body if nothing needs it. A crash
  * before the turn's commit repeats the line. */
 void event_maybe_ended(struct sequencer *q, int64_t event);
+/* How long it took: since its acceptance, or since a person sent it again, the event or one
+ * of its deliveries (`reopened_ms`; wall, 0: nobody did), whichever was last. */
+int64_t event_duration_ms(const struct event_row *ev, int64_t reopened_ms);
 
 /* search.c */
 json_t *events_search(void *self, json_t *args, char why[200]);

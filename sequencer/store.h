@@ -178,7 +178,9 @@ void store_life_set(struct store *s, int64_t event, int64_t endpoint,
 /* Of all deliveries of one event. */
 struct delivery_totals {
     int64_t endpoints, dead, attempts;
-    bool expired; /* all of them died of expires_in */
+    int64_t
+        reopened_ms; /* when a person sent one of them again last; 0: nobody did */
+    bool expired;    /* all of them died of expires_in */
 };
 struct delivery_totals store_delivery_totals(struct store *s, int64_t event);
 bool store_event_ended(struct store *s, int64_t event);

@@ -41,8 +41,8 @@ static const struct db_statement statements[] = {
      ", " DUPLICATE "))"},
     {AT(event_totals),
      "SELECT count(*), ifnull(sum(status = 4), 0), ifnull(sum(attempts), 0), "
-     "ifnull(min(status = 4 AND reason = 'expired'), 0) "
-     "FROM deliveries WHERE event = ?"},
+     "ifnull(min(status = 4 AND reason = 'expired'), 0), "
+     "ifnull(max(reopened_ms), 0) FROM deliveries WHERE event = ?"},
     {AT(event_end), "SELECT " END_OF_EVENT " FROM events WHERE n = ?"},
     {AT(digest_add), "INSERT OR REPLACE INTO event_digests VALUES(?, ?)"},
     {AT(digest), "SELECT digest FROM event_digests WHERE event = ?"},
@@ -223,7 +223,8 @@ struct delivery_totals store_delivery_totals(struct store *s, int64_t event)
         t = (struct delivery_totals){.endpoints = col_i64(q, 0),
                                      .dead = col_i64(q, 1),
                                      .attempts = col_i64(q, 2),
-                                     .expired = col_i64(q, 3) != 0};
+                                     .expired = col_i64(q, 3) != 0,
+                                     .reopened_ms = col_i64(q, 4)};
     db_done(q);
     return t;
 }

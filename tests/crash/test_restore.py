@@ -264,6 +264,7 @@ class FromABackup(Restore):
         rig.receiver.rules({"path": "/legal", "answers": [{"status": 400}]})
         for what in ("restored", "empty"):
             with self.subTest(what):
+                counted = self.counted(rig)
                 self.put_back(rig, "dlqd")
                 if what == "empty":
                     (rig.state_dir / "dlqd.db").unlink()
@@ -272,10 +273,18 @@ class FromABackup(Restore):
                          what="the dead letters to come again")
                 rig.settle()
                 self.same_letters(self.letters(rig), before)
+                # What comes again is counted as repeated, whatever became of it.
+                self.assertEqual((self.counted(rig)), dict.fromkeys(counted, 0))
                 self.assertEqual(self.links(rig, "lost"), 0)
                 self.assertEqual(self.links(rig, "unprocessable"), 0)
         self.goes_on(rig)
         self.too_old(rig)
+
+    def counted(self, rig):
+        """What dlqd counts since its start."""
+        values = rig.ask("dlqd", "status")["metrics"]
+        return {name: values[name] for name in (
+            "grapnel_dlqd_received_total", "grapnel_dlqd_recovered_total")}
 
     def same_letters(self, now, before):
         """What was decided is undone; everything else is as it was."""

@@ -126,6 +126,20 @@ class Endpoints(RigTest):
         rig.settle()
         self.assertIn(last, rig.receiver.delivered("/crm"))
 
+    def test_a_paused_endpoint_does_not_fail(self):
+        """Nobody tries it, so the metric, and an alert on it, say nothing."""
+        rig = self.rig({"metrics": {"interval": "200ms"}}, console=True)
+        rig.receiver.rules({"path": "/crm", "answers": [{"status": 500}]})
+        rig.start()
+        rig.accept()
+
+        def failing():
+            return rig.number("grapnel_endpoint_failing_seconds", endpoint="crm")
+        wait_for(failing, what="it to fail")
+        rig.cli("endpoints", "pause", "crm")
+        wait_for(lambda: failing() == 0, what="the metric to be 0")
+        self.assertGreater(self.shown(rig)["failing_seconds"], 0)
+
     def test_our_own_outage_is_not_the_endpoints_failure(self):
         """Only time in which Grapnel could have delivered counts for
         disable_after: not an outage of the deliverer, of the sequencer, or of

@@ -96,6 +96,25 @@ class Log(RigTest):
         for at in times:
             self.assertRegex(at, r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$")
 
+    def test_after_a_retry_the_duration_is_that_of_the_retry(self):
+        """Not of the days in which the dead letter waited for a person."""
+        rig = self.rig()
+        rig.step_clock(-6 * 3600)
+        rig.start()
+        rig.receiver.rules({"path": "/crm", "answers": [{"status": 400}]})
+        event = rig.accept()
+        wait_for(lambda: rig.cli("dlq")[0], what="the dead letter")
+        rig.stop()
+        rig.step_clock(0)
+        rig.receiver.rules({"path": "/crm", "answers": [{"status": 200}]})
+        rig.start()
+        letter, = rig.cli("dlq")[0]
+        rig.cli("dlq", "retry", letter["id"])
+        rig.receiver.wait(event)
+        wait_for(lambda: lines(rig["sequencer"], event)["finished"]["dead"] == "0")
+        self.assertLess(int(lines(rig["sequencer"], event)["finished"]
+                            ["duration_ms"]), 3600_000)
+
     def test_one_that_goes_to_nobody_or_is_a_duplicate_has_its_line_too(self):
         rig = self.rig({"endpoints": []}).start()
         body = rig.plane_body()
