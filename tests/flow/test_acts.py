@@ -30,12 +30,15 @@ class Acts(RigTest):
         return rig.start()
 
     def delivery(self, rig, event):
-        found, = rig.trace(event)["deliveries"]
-        return found
+        """None while the sequencer does not have the event."""
+        found = rig.deliveries(event)
+        self.assertLessEqual(len(found), 1)
+        return found[0] if found else None
 
     def until(self, rig, event, status, attempts=None):
-        wait_for(lambda: (d := self.delivery(rig, event))["status"] == status
-                 and (attempts is None or len(d["attempts"]) == attempts),
+        wait_for(lambda: (d := self.delivery(rig, event)) and
+                 d["status"] == status and
+                 (attempts is None or len(d["attempts"]) == attempts),
                  what=f"{event} to be {status}")
 
     def waiting(self, rig, count=1, **body):
@@ -156,7 +159,7 @@ class Retry(Acts):
         rig = self.pipeline(fails(1), ordered="workspace")
         first, = self.waiting(rig, workspace="a")
         second = rig.accept(rig.plane_body("a"))
-        wait_for(lambda: rig.trace(second)["deliveries"])
+        wait_for(lambda: rig.deliveries(second))
         delivery, code = self.retry(rig, second)
         self.assertEqual((code, delivery["result"]), (0, "behind"))
         self.assertEqual(self.retry(rig, first)[1], 0)
@@ -244,7 +247,7 @@ class Abandon(Acts):
         rig = self.pipeline(fails(1), ordered="workspace")
         event, = self.waiting(rig, workspace="a")
         second = rig.accept(rig.plane_body("a"))
-        wait_for(lambda: rig.trace(second)["deliveries"])
+        wait_for(lambda: rig.deliveries(second))
         rig.kill("deliverer-1", "dlqd")
         self.assertEqual(self.abandon(rig, event)[1], 0)
         rig["sequencer"].kill()

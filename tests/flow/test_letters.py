@@ -404,7 +404,7 @@ class Redirect(Letters):
             path.unlink()
         shutil.copy(rig.folder / "old" / "sequencer.db", rig.state_dir)
         rig["sequencer"].start()
-        wait_for(lambda: [d["status"] for d in rig.trace(event)["deliveries"]
+        wait_for(lambda: [d["status"] for d in rig.deliveries(event)
                           if d["endpoint"] == "spare"] == ["delivered"],
                  what="the delivery to be there again")
 

@@ -52,7 +52,7 @@ class Show(RigTest):
         event = self.accept(
             rig, body, "/in/plane?token=hush&a=1&Sig=hush", **{
                 "X-Note": "\u00e9", "Cookie": "hush=1", "X-Api-Key": "hush"})
-        wait_for(lambda: rig.trace(event))
+        wait_for(lambda: rig.deliveries(event))
         found, code = rig.cli("show", event)
         self.assertEqual((code, found["id"], found["body"].encode()),
                          (0, event, body))
@@ -73,9 +73,8 @@ class Show(RigTest):
             done = rig.cli_text("show", event, "--raw", both)
             self.assertEqual((done.returncode, done.stdout), (64, ""), done)
         # By the provider's id, and what is known to ingress alone.
-        provider = rig.trace(event)["provider_id"]
-        if provider:
-            self.assertEqual(rig.cli("show", provider)[0]["id"], event)
+        provider = rig.trace(event)["delivery_id"]
+        self.assertEqual(rig.cli("show", provider)[0]["id"], event)
         rig["sequencer"].stop()
         self.assertEqual(rig.cli("show", event)[0]["body"].encode(), body)
         done = rig.cli_text("show", "evt_" + 26 * "0")
@@ -130,8 +129,7 @@ class Show(RigTest):
         whole = b"[" + b", ".join(parts) + b"]"
         status, answer = self.post(rig, "/in/many", whole, sign(whole))
         self.assertEqual(status, 200, answer)
-        events = wait_for(lambda: (lambda t: t and t["events"])(
-            rig.cli("trace", answer["id"])[0]))
+        events = wait_for(lambda: rig.trace(answer["id"]).get("events"))
         wait_for(lambda: rig.trace(duplicate)["status"] == "duplicate")
         self.assertEqual(self.bytes_of(rig, "show", duplicate, "--raw"), second)
         self.assertEqual(self.bytes_of(rig, "show", refused, "--raw"),

@@ -639,6 +639,10 @@ class Rig:
         assert code == 0, f"grapnel trace {event}: exit {code}, {document}"
         return document
 
+    def deliveries(self, event):
+        """Of its trace; none while only ingress has it."""
+        return self.trace(event).get("deliveries", [])
+
     def wait_status(self, event, status="done", timeout=15):
         """Wait until the event's status is this; its trace."""
         def traced():
