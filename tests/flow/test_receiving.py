@@ -4,6 +4,8 @@ right thing each time. P4, P7."""
 
 import base64
 import contextlib
+import hashlib
+import hmac
 import http.client
 import http.server
 import importlib.util
@@ -14,6 +16,7 @@ import shutil
 import subprocess
 import sys
 import threading
+import time
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "rig"))
@@ -89,6 +92,12 @@ def changed(headers, name, to):
     """`to`: None takes it away."""
     rest = [(n, v) for n, v in headers if n.lower() != name]
     return rest + [(name, to)] * (to is not None)
+
+
+def sign(content):
+    key = base64.b64decode(OLD.removeprefix("whsec_"))
+    return "v1," + base64.b64encode(
+        hmac.new(key, content, hashlib.sha256).digest()).decode()
 
 
 class Server(Process):
@@ -307,6 +316,85 @@ class Receives:
         between.rule = between.forward
         self.one(rig, said="processed w 6 waits-for=5")
         self.assertEqual(server.missing(), ["missing w 5"])
+
+    def by_hand(self, n, sequence, previous, series="1", at_s=0, **more):
+        """A request of ours, signed as Grapnel does it; what is logged of it."""
+        id, body = f"evt_{n:026d}", b"{}"
+        headers = {"grapnel-attempt": "1", "grapnel-source": "s",
+                   "grapnel-type": "t", "grapnel-workspace": "w",
+                   "grapnel-time": "2026-11-21T19:49:17.021Z",
+                   "grapnel-series": series, "grapnel-sequence": str(sequence),
+                   "grapnel-previous": str(previous),
+                   **{f"grapnel-{k}": v for k, v in more.items()}}
+        stamp = str(int(time.time()) + at_s)
+        text = "".join(f"{name} {value}\n" for name, value in (
+            ("grapnel-signature", "v1"), ("webhook-id", id),
+            ("webhook-timestamp", stamp),
+            ("body-sha256", hashlib.sha256(body).hexdigest()),
+            *sorted(headers.items())))
+        headers |= {
+            "webhook-id": id, "webhook-timestamp": stamp,
+            "webhook-signature": sign(f"{id}.{stamp}.".encode() + body),
+            "grapnel-signature": sign(text.encode())}
+        count = len(self.server.lines(id))
+        self.assertEqual(self.between.forward([*headers.items()], body), 204)
+        self.says(id, count=count + 1)
+        return self.server.lines(id)[-1]
+
+    def test_p4_what_the_numbers_say(self):
+        """Cases that a pipeline makes only now and then."""
+        rig = self.rig(deliverers=0)
+        port = rig.ports.take()
+        self.between = Between(port)
+        self.addCleanup(self.between.close)
+        server = self.server = Server(rig, self.PROGRAM, port)
+        rig.others.append(server)
+        server.start()
+        say = self.by_hand
+        with self.subTest("a receiver that is younger than the endpoint"):
+            self.assertEqual(say(1, 7, 5, replay="1"), "processed w 7 replay=1")
+            self.assertEqual(say(2, 12, 11), "processed w 12 starts-after=11")
+            self.assertEqual(say(3, 11, 9), "processed w 11 was-waited-for")
+            self.assertEqual(server.missing(), [])
+        with self.subTest("what the provider's order says"):
+            self.assertEqual(say(4, 13, 12, gap="3-5"), "processed w 13 gap=3-5")
+            self.assertEqual(say(5, 14, 13, late="1"), "processed w 14 late=1")
+        with self.subTest("to an endpoint that had never had it"):
+            self.assertEqual(say(6, 3, 0), "processed w 3")
+        with self.subTest("one number, two events"):
+            self.assertEqual(say(7, 14, 13),
+                             "processed w 14 number-of-another-event")
+        with self.subTest("a new series: under way at the backup, new, again"):
+            self.assertEqual(say(8, 10, 8, "2"), "processed w 10 starts-after=8")
+            self.assertEqual(say(9, 13, 12, "2"), "processed w 13 waits-for=12")
+            self.assertEqual(server.missing(), ["unsure w 12"])
+            self.assertEqual(say(5, 15, 14, "2"), "duplicate w 15 waits-for=14")
+            self.assertEqual(say(10, 21, 20, "2"), "processed w 21 waits-for=20")
+            self.assertEqual(sorted(server.missing()), [
+                "missing w 20", "unsure w 12", "unsure w 14"])
+        with self.subTest("after a start"):
+            server.kill()
+            server.start()
+            self.assertEqual(say(10, 21, 20, "2"), "duplicate w 21 waits-for=20")
+            self.assertEqual(say(11, 20, 15, "2"),
+                             "processed w 20 was-waited-for")
+            self.assertEqual(sorted(server.missing()),
+                             ["unsure w 12", "unsure w 14"])
+        with self.subTest("after 41 days it has forgotten, and misses nothing"):
+            later_s = 41 * 86400
+            server.kill()
+            server.start(env=self.later(rig, later_s))
+            self.assertEqual(server.missing(), [])
+            self.assertEqual(say(1, 7, 5, at_s=later_s, replay="1"),
+                             "processed w 7 replay=1")
+            self.assertEqual(say(12, 22, 21, "2", later_s), "processed w 22")
+            self.assertEqual(say(13, 24, 23, "2", later_s),
+                             "processed w 24 waits-for=23")
+        with self.subTest("and once more"):
+            server.kill()
+            server.start(env=self.later(rig, 2 * later_s))
+            self.assertEqual(say(14, 25, 24, "2", 2 * later_s),
+                             "processed w 25")
 
     def test_every_vector(self):
         vectors = json.loads((EXAMPLES / "vectors.json").read_text())

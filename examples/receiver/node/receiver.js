@@ -238,6 +238,7 @@ function serve(store, secrets, port) {
       }
     });
   });
+  server.keepAliveTimeout = 75000; // Grapnel uses a connection again for 60 s
   server.listen(port, '127.0.0.1', () => log('listens', server.address().port));
 }
 

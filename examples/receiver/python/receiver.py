@@ -196,7 +196,7 @@ def log(*words):
 
 class Handler(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"  # Grapnel keeps the connection for the next event
-    timeout = 60                   # of a connection that sends nothing
+    timeout = 75                   # of a connection that sends nothing: Grapnel's is 60
     store = secrets = None
 
     def do_POST(self):
