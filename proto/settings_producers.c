@@ -1,7 +1,7 @@
 /* Producers: their section of grapnel.yaml, and whose token a text is. */
 #include "settings_types.h"
+#include "sha256.h"
 #include <openssl/crypto.h>
-#include <openssl/evp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -83,13 +83,6 @@ const struct conf_section settings_producer_section = {
         },
 };
 
-static void hash(struct bytes token, uint8_t out[TOKEN_HASH_BYTES])
-{
-    if (!EVP_Digest(token.n ? token.p : "", token.n, out, NULL, EVP_sha256(),
-                    NULL))
-        die(EXIT_UNAVAILABLE, "libcrypto has no SHA-256");
-}
-
 /* In the token's place: with it a reload still sees that the token changed. */
 static char *fingerprint(const uint8_t hash[TOKEN_HASH_BYTES])
 {
@@ -109,7 +102,7 @@ void settings_hash_tokens(struct producer *producers, size_t count)
         for (size_t j = 0; j < p->tokens.count; j++) {
             char *text = p->tokens.items[j];
 
-            hash((struct bytes){text, strlen(text)}, p->token_hashes[j]);
+            sha256((struct bytes){text, strlen(text)}, p->token_hashes[j]);
             OPENSSL_cleanse(text, strlen(text));
             free(text);
             p->tokens.items[j] = fingerprint(p->token_hashes[j]);
@@ -123,7 +116,7 @@ const struct producer *settings_token(const struct settings *s,
     const struct producer *found = NULL;
     uint8_t given[TOKEN_HASH_BYTES];
 
-    hash(token, given);
+    sha256(token, given);
     for (size_t i = 0; i < s->producer_count; i++)
         for (size_t j = 0; j < s->producers[i].tokens.count; j++)
             if (CRYPTO_memcmp(given, s->producers[i].token_hashes[j],

@@ -1,5 +1,6 @@
 #include "signature.h"
 #include "encoding.h"
+#include "sha256.h"
 #include <openssl/crypto.h>
 #include <openssl/err.h>
 #include <openssl/evp.h>
@@ -29,12 +30,6 @@ static const struct scheme_facts {
 static bool is_hmac(enum scheme s)
 {
     return !schemes[s].key_type && s != SCHEME_SHARED_TOKEN;
-}
-
-static void sha256(struct bytes b, uint8_t out[TOKEN_BYTES])
-{
-    if (!EVP_Digest(b.n ? b.p : "", b.n, out, NULL, EVP_sha256(), NULL))
-        die(EXIT_UNAVAILABLE, "libcrypto has no SHA-256");
 }
 
 /* ---- keys ---- */
@@ -370,8 +365,7 @@ static void print_encoded(const struct verify *v, const struct candidate *c,
         buf_puts(out, (const char *)text);
         return;
     }
-    for (size_t i = 0; i < c->n; i++)
-        buf_printf(out, "%02x", c->bytes[i]);
+    hex_put(c->bytes, c->n, out);
 }
 
 void signature_print(const struct verify *v, const struct candidate *c,

@@ -2,8 +2,8 @@
 #include "alloc.h"
 #include "json_scan.h"
 #include "json_text.h"
+#include "sha256.h"
 #include <jansson.h>
-#include <openssl/evp.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -135,11 +135,10 @@ void split_id(char out[EVENT_ID_BYTES + 1], const char *request_id,
               size_t index)
 {
     static const char digits[] = "0123456789ABCDEFGHJKMNPQRSTVWXYZ";
-    uint8_t digest[EVP_MAX_MD_SIZE];
+    uint8_t digest[SHA256_BYTES];
     char *text = gr_printf("%s %zu", request_id, index);
 
-    if (!EVP_Digest(text, strlen(text), digest, NULL, EVP_sha256(), NULL))
-        die(EXIT_UNAVAILABLE, "libcrypto has no SHA-256");
+    sha256((struct bytes){text, strlen(text)}, digest);
     memcpy(out, request_id, ID_KEPT_BYTES);
     for (size_t i = ID_KEPT_BYTES; i < EVENT_ID_BYTES; i++)
         out[i] = digits[digest[i - ID_KEPT_BYTES] & 31];

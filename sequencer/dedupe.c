@@ -1,6 +1,6 @@
 #include "dedupe.h"
 #include "clock.h"
-#include <openssl/evp.h>
+#include "sha256.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -22,10 +22,9 @@ static uint64_t six_bytes(const uint8_t *p)
 
 struct key key_make(const void *text, size_t n)
 {
-    uint8_t digest[EVP_MAX_MD_SIZE];
+    uint8_t digest[SHA256_BYTES];
 
-    if (!EVP_Digest(text, n, digest, NULL, EVP_sha256(), NULL))
-        die(EXIT_UNAVAILABLE, "libcrypto does not make a SHA-256");
+    sha256((struct bytes){text, n}, digest);
     return (struct key){six_bytes(digest), six_bytes(digest + 6)};
 }
 

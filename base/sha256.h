@@ -1,0 +1,16 @@
+/* sha256: SHA-256 of a text, and bytes as hexadecimal digits. */
+#ifndef BASE_SHA256_H
+#define BASE_SHA256_H
+
+#include "alloc.h"
+#include "rc.h"
+
+enum { SHA256_BYTES = 32 };
+
+/* Dies when libcrypto has no SHA-256. From any thread. */
+void sha256(struct bytes text, uint8_t out[SHA256_BYTES]);
+
+/* Appends two digits, small letters, for each byte. */
+void hex_put(const void *p, size_t n, struct buf *out);
+
+#endif

@@ -1,0 +1,58 @@
+/* sha256: FIPS 180-4's own examples, and digits. */
+#include "sha256.h"
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static void digests_are_those_of_the_standard(void **state)
+{
+    static const struct {
+        const char *text, *digest;
+    } all[] = {
+        {"",
+         "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"},
+        {"abc",
+         "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"},
+        {"abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq",
+         "248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(all); i++) {
+        uint8_t digest[SHA256_BYTES];
+        struct buf hex;
+
+        buf_init(&hex, 100);
+        sha256((struct bytes){all[i].text, strlen(all[i].text)}, digest);
+        hex_put(digest, sizeof digest, &hex);
+        assert_string_equal(hex.data, all[i].digest);
+        buf_fini(&hex);
+    }
+}
+
+static void digits_that_do_not_fit_are_left_out(void **state)
+{
+    struct buf hex;
+
+    (void)state;
+    buf_init(&hex, 5);
+    hex_put("\x00\xff", 2, &hex);
+    assert_string_equal(hex.data, "00ff");
+    hex_put("\x01", 1, &hex);
+    assert_true(hex.failed);
+    assert_string_equal(hex.data, "00ff");
+    buf_fini(&hex);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(digests_are_those_of_the_standard),
+        cmocka_unit_test(digits_that_do_not_fit_are_left_out),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
