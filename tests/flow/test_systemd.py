@@ -120,7 +120,8 @@ class Booted(RigTest):
             "state_dir": "/var/lib/grapnel", "run_dir": "/run/grapnel",
             "log": {"errors": "/var/log/grapnel/errors.log"},
             "sources": [{"name": "plane", "provider": "plane",
-                         "secrets": ["file:plane.secret", "${OLD_SECRET}"]}],
+                         "secrets": ["file:plane.secret", "${OLD_SECRET}",
+                                     "file:${CREDENTIALS_DIRECTORY}/older"]}],
         }, console=True)
         rig = self.rig_
         # By name, so that it is looked up in the sandbox.
@@ -137,6 +138,13 @@ class Booted(RigTest):
         # Leaks are looked for with a call that the sandbox does not have.
         machine.path("/etc/grapnel/environment").write_text(
             "OLD_SECRET=0123456789abcdef\nASAN_OPTIONS=detect_leaks=0\n")
+        older = machine.path("/etc/grapnel/older.secret")
+        older.write_text("fedcba9876543210")
+        older.chmod(0o600)  # and root's
+        drop_in = machine.path("/etc/systemd/system/grapnel-.service.d")
+        drop_in.mkdir()
+        (drop_in / "secrets.conf").write_text(
+            "[Service]\nLoadCredential=older:/etc/grapnel/older.secret\n")
         page = machine.path("/usr/local/bin/page")
         page.write_text("#!/bin/sh\ncat > /var/lib/grapnel/page.json\n")
         page.chmod(0o755)
@@ -280,7 +288,6 @@ class Booted(RigTest):
     def test_a_loop_that_hangs_is_killed_and_started_again(self):
         machine = self.machine()
         drop_in = machine.path("/etc/systemd/system/grapnel-.service.d")
-        drop_in.mkdir()
         (drop_in / "watchdog.conf").write_text("[Service]\nWatchdogSec=2s\n")
         self.ok("systemctl", "daemon-reload")
         unit = "grapnel-deliverer@1.service"

@@ -59,6 +59,7 @@ cd "$root"
 mkdir .before
 pivot_root . .before
 umount -l /.before
+mount --make-rshared / # as at a boot: systemd mounts credentials in a child
 exec env -i container=grapnel-test PATH=/usr/sbin:/usr/bin:/sbin:/bin \
   /lib/systemd/systemd --unit=basic.target --log-target=journal --show-status=no
 """
