@@ -457,6 +457,9 @@ void facts_of(const struct facts *f, struct gather *g, const struct settings *s,
     case ALERT_ENDPOINT_HELD:
         say_each(&q, "grapnel_endpoint_held", "endpoint");
         break;
+    case ALERT_ENDPOINT_WAITING:
+        say_each(&q, "grapnel_endpoint_waiting_seconds", "endpoint");
+        break;
     case ALERT_ENDPOINT_FAILING:
         say_each(&q, "grapnel_endpoint_failing_seconds", "endpoint");
         break;

@@ -192,6 +192,18 @@ static void print_troubles(struct ctl *c, const json_t *s)
     }
 }
 
+/* Of an endpoint that nobody tries: what it keeps on disk. */
+static void print_waiting(const json_t *trouble)
+{
+    json_int_t n = json_integer_value(json_object_get(trouble, "waiting"));
+    bool more = json_is_true(json_object_get(trouble, "waiting_more"));
+
+    if (n)
+        printf("; %lld%s %s on disk, without a limit", (long long)n,
+               more ? " or more" : "",
+               n == 1 ? "delivery waits" : "deliveries wait");
+}
+
 /* Endpoints that are held, disabled, paused or failing. */
 static void print_endpoints(struct ctl *c, const json_t *s)
 {
@@ -203,10 +215,12 @@ static void print_endpoints(struct ctl *c, const json_t *s)
     {
         char *why = harmless(text_of(t, "reason"));
 
-        printf("%sEndpoint %s: %s since %s %s%s%s%s\n",
+        printf("%sEndpoint %s: %s since %s %s%s%s",
                colour_on(YELLOW, c->colour), text_of(t, "endpoint"),
                text_of(t, "state"), time_of(t, "since"), when_zone(),
-               *why ? ": " : "", why, colour_off(YELLOW, c->colour));
+               *why ? ": " : "", why);
+        print_waiting(t);
+        printf("%s\n", colour_off(YELLOW, c->colour));
         free(why);
     }
     if (more)

@@ -43,6 +43,9 @@
     A(ENDPOINT_HELD, "endpoint_held", NONE, "endpoint", 0,                  \
       "an endpoint that worked refuses every event with the same status; "  \
       "its deliveries are held back")                                       \
+    A(ENDPOINT_WAITING, "endpoint_waiting", SECONDS, "endpoint", 0,         \
+      "an endpoint has been paused, disabled or held for this long; its "   \
+      "deliveries fill the disk until somebody decides")                    \
     A(ENDPOINT_FAILING, "endpoint_failing", SECONDS, "endpoint", 0,         \
       "an endpoint has failed continuously for this long: near "            \
       "`disable_after`")                                                    \

@@ -52,6 +52,7 @@ const char settings_built_in_alerts[] =
     " severity: critical}\n"
     "  - {name: endpoint_held, when: endpoint_held, severity: critical}\n"
     "  - {name: endpoint_failing, when: endpoint_failing, above: 1h}\n"
+    "  - {name: endpoint_waiting, when: endpoint_waiting, above: 1d}\n"
     "  - {name: high_duplicate_rate, when: duplicate_rate, above: 1%,"
     " window: 1h, at_least: 100}\n"
     "  - {name: signature_failures, when: signature_failures, above: 10,"

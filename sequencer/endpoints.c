@@ -316,19 +316,34 @@ static const char *state_name(const struct endpoint *e)
                                    : names[e->state];
 }
 
-/* Since when it is not tried, or held, and why (`why` has TROUBLE_BYTES); 0: it is
- * tried. */
+int64_t endpoint_waits_since_ms(const struct endpoint *e)
+{
+    if (is_held(e))
+        return e->held_ms;
+    return e->state == ENDPOINT_ACTIVE ? 0 : e->since_ms;
+}
+
+/* The same, and why (`why` has TROUBLE_BYTES). */
 static int64_t trouble_since_ms(const struct endpoint *e, char *why)
 {
     *why = 0;
-    if (is_held(e)) {
+    if (is_held(e))
         put_held(e, why, TROUBLE_BYTES);
-        return e->held_ms;
-    }
-    if (e->state == ENDPOINT_ACTIVE)
-        return 0;
-    snprintf(why, TROUBLE_BYTES, "%s", e->why);
-    return e->since_ms;
+    else if (e->state != ENDPOINT_ACTIVE)
+        snprintf(why, TROUBLE_BYTES, "%s", e->why);
+    return endpoint_waits_since_ms(e);
+}
+
+static void add_trouble(struct sequencer *q, const struct endpoint *e,
+                        int64_t since_ms, const char *why, json_t *list)
+{
+    json_t *one = trouble_json(e->name, state_name(e), since_ms, why);
+    int64_t waiting = store_count_waiting(q->store, e->id, COUNT_MOST);
+
+    json_object_set_new(one, "waiting", json_integer(waiting));
+    json_object_set_new(one, "waiting_more",
+                        json_boolean(waiting >= COUNT_MOST));
+    json_array_append_new(list, one);
 }
 
 void endpoints_troubles(void *self, json_t *out)
@@ -345,8 +360,7 @@ void endpoints_troubles(void *self, json_t *out)
         if (!e->settings || !e->settings->enabled || !since_ms)
             continue;
         if (json_array_size(list) < TROUBLES_SHOWN)
-            json_array_append_new(
-                list, trouble_json(e->name, state_name(e), since_ms, why));
+            add_trouble(q, e, since_ms, why, list);
         else
             more++;
     }

@@ -126,6 +126,14 @@ static const struct metric_family families[] = {
                      .help = "1: it worked, and refuses every event now; its "
                              "deliveries are held back",
                      .labels = {"endpoint"}},
+    [FAMILY_WAITING] = {.name = "grapnel_endpoint_waiting_seconds",
+                        .kind = METRIC_GAUGE,
+                        .unit = "seconds",
+                        .help = "for how long it has been paused, disabled or "
+                                "held: its deliveries wait on disk without a "
+                                "limit; 0: it is tried",
+                        .labels = {"endpoint"},
+                        .per = 1000},
     {0},
 };
 

@@ -33,6 +33,7 @@ static void measure_endpoints(struct sequencer *q)
 {
     for (size_t i = 0; i < q->endpoint_count; i++) {
         const struct endpoint *e = &q->endpoints[i];
+        int64_t waits_since_ms;
 
         if (!e->settings)
             continue;
@@ -40,6 +41,11 @@ static void measure_endpoints(struct sequencer *q)
                    e->state == ENDPOINT_DISABLED);
         series_set(METRIC_SERIES(q->d.metrics, FAMILY_HELD, e->name),
                    e->held_ms != 0);
+        waits_since_ms = e->settings->enabled ? endpoint_waits_since_ms(e) : 0;
+        series_set(METRIC_SERIES(q->d.metrics, FAMILY_WAITING, e->name),
+                   waits_since_ms && waits_since_ms < q->d.loop.now_ms
+                       ? q->d.loop.now_ms - waits_since_ms
+                       : 0);
         series_set(METRIC_SERIES(q->d.metrics, FAMILY_FAILING, e->name),
                    e->failing_ms && endpoint_is_on(e) ? e->failing_for_ms : 0);
     }

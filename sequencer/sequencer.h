@@ -95,6 +95,7 @@ enum sequencer_family {
     FAMILY_DISABLED, /* by endpoint, as is what follows */
     FAMILY_FAILING,
     FAMILY_HELD,
+    FAMILY_WAITING,
 };
 
 enum {
@@ -345,6 +346,9 @@ int lanes_work(struct sequencer *q, struct endpoint *e, int most);
 
 /* endpoints.c: whether an endpoint is to be tried at all */
 bool endpoint_is_on(const struct endpoint *e);
+/* Since when it is paused, disabled or held, so that its deliveries wait for a person or for
+ * its repair (wall); 0: it is tried. */
+int64_t endpoint_waits_since_ms(const struct endpoint *e);
 /* A result under its present grant: does its home hold it? */
 void endpoint_note_hold(struct sequencer *q, struct endpoint *e,
                         const struct wire_result *r);

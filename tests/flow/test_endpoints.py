@@ -140,6 +140,32 @@ class Endpoints(RigTest):
         wait_for(lambda: failing() == 0, what="the metric to be 0")
         self.assertGreater(self.shown(rig)["failing_seconds"], 0)
 
+    def test_what_waits_for_a_paused_endpoint_is_said_early(self):
+        """It takes up the disk of everybody, and nothing bounds it: `status` says how
+        much, and an alert fires after a day (here: a second)."""
+        rig = self.rig({"metrics": {"interval": "200ms"}, "alerts": [
+            {"name": "endpoint_waiting", "when": "endpoint_waiting",
+             "above": "1s"}]}, console=True).start()
+
+        def firing():
+            return [(a["name"], a["subject"]) for a in rig.cli("alerts")[0]
+                    if (a["name"], a["state"]) == ("endpoint_waiting", "firing")]
+        rig.cli("endpoints", "pause", "crm")
+        events = [rig.accept() for _ in range(3)]
+        for event in events:
+            rig.wait_status(event, "routed")
+        sequencer, = (p for p in rig.cli("status")[0]
+                      if p["process"] == "sequencer")
+        self.assertEqual([(t["endpoint"], t["state"], t["waiting"])
+                          for t in sequencer["troubles"]], [("crm", "paused", 3)])
+        self.assertRegex(rig.cli_text("status").stdout,
+                         r"Endpoint crm: paused since .*; 3 deliveries wait on "
+                         r"disk, without a limit")
+        wait_for(firing, what="the alert")
+        rig.cli("endpoints", "resume", "crm")
+        rig.receiver.wait(events[-1])
+        wait_for(lambda: not firing(), what="the alert to resolve")
+
     def test_our_own_outage_is_not_the_endpoints_failure(self):
         """Only time in which Grapnel could have delivered counts for
         disable_after: not an outage of the deliverer, of the sequencer, or of

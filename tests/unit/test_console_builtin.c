@@ -50,6 +50,8 @@ static const struct built_in {
      "sequencer", "grapnel_endpoint_held"},
     {"endpoint_failing", "warning", "endpoint_failing", 3600, 0, 0, PER_CRM,
      "sequencer", "grapnel_endpoint_failing_seconds"},
+    {"endpoint_waiting", "warning", "endpoint_waiting", 24 * 3600, 0, 0,
+     PER_CRM, "sequencer", "grapnel_endpoint_waiting_seconds"},
     {"high_duplicate_rate", "warning", "duplicate_rate", 0.01, HOUR, 0,
      DUPLICATES, "sequencer", "grapnel_events_duplicate_total"},
     {"signature_failures", "warning", "signature_failures", 10, 5 * MINUTE, 0,
