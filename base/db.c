@@ -22,6 +22,7 @@ enum {
      * of a larger one would make a restart slow, so it is looked through
      * while we work (checker.h). */
     CHECK_BYTES = 64 * 1024 * 1024,
+    URI_MAX = 16 * 1024,
 };
 
 static int number_of(struct db *db, const char *pragma)
@@ -40,6 +41,14 @@ static int number_of(struct db *db, const char *pragma)
     return v;
 }
 
+_Noreturn static void another_kind(const char *path, const char *table)
+{
+    die(EXIT_STORAGE,
+        "%s is the database of another kind of process (it has no table %s): "
+        "give this process another --name, or put its own file here",
+        path, table);
+}
+
 /* Before anything is written to it: our tables among those of another kind of
  * process would make one file of two. */
 static void refuse_another_kind(struct db *db, const char *table)
@@ -52,11 +61,40 @@ static void refuse_another_kind(struct db *db, const char *table)
                           "'table' AND name = '%s'",
                           table);
     if (number_of(db, has_table) == 0)
-        die(EXIT_STORAGE,
-            "%s is the database of another kind of process (it has no table "
-            "%s): give this process another --name, or put its own file here",
-            db->path, table);
+        another_kind(db->path, table);
     free(has_table);
+}
+
+/* The same by the file alone, as it lies there: no log is copied into it. false: it is
+ * of this kind, or that can't be said. */
+static bool is_of_another_kind(const char *path, const char *table)
+{
+    char *sql = gr_printf(
+        "SELECT 1 FROM sqlite_schema WHERE NOT EXISTS (SELECT "
+        "1 FROM sqlite_schema WHERE type = 'table' AND name "
+        "= '%s')",
+        table);
+    struct buf uri;
+    sqlite3 *h = NULL;
+    stmt *s = NULL;
+    bool is = false;
+
+    buf_init(&uri, URI_MAX);
+    buf_puts(&uri, "file:");
+    for (; *path; path++) /* no byte of it has a meaning in the URI */
+        buf_printf(&uri, "%%%02x", (unsigned char)*path);
+    buf_puts(&uri, "?immutable=1");
+    if (sqlite3_open_v2(uri.data, &h,
+                        SQLITE_OPEN_READONLY | SQLITE_OPEN_URI |
+                            SQLITE_OPEN_NOMUTEX,
+                        NULL) == SQLITE_OK &&
+        sqlite3_prepare_v2(h, sql, -1, &s, NULL) == SQLITE_OK)
+        is = sqlite3_step(s) == SQLITE_ROW;
+    sqlite3_finalize(s);
+    sqlite3_close(h);
+    buf_fini(&uri);
+    free(sql);
+    return is;
 }
 
 /* Before SQLite opens it, which would copy a log into the file. */
@@ -64,13 +102,16 @@ static void refuse_newer(const char *path, const struct db_schema *schema)
 {
     int version = db_version_of(path);
 
-    if (version > schema->count)
-        die(EXIT_STORAGE,
-            "%s has schema version %d, this %s %s knows versions up to %d; "
-            "install the newer version or restore a backup made before the "
-            "upgrade. The file was not changed",
-            path, version, schema->program ? schema->program : "program",
-            GRAPNEL_VERSION, schema->count);
+    if (version <= schema->count)
+        return;
+    if (schema->table && is_of_another_kind(path, schema->table))
+        another_kind(path, schema->table);
+    die(EXIT_STORAGE,
+        "%s has schema version %d, this %s %s knows versions up to %d; "
+        "install the newer version or restore a backup made before the "
+        "upgrade. The file was not changed",
+        path, version, schema->program ? schema->program : "program",
+        GRAPNEL_VERSION, schema->count);
 }
 
 static void migrate_run(struct db *db, const char *sql, int from, int to)
