@@ -3,6 +3,8 @@
 #include "log.h"
 #include <errno.h>
 
+enum { DISK_IS_FULL_BYTES = 64 * 1024 };
+
 static int last_errno(sqlite3_file *f)
 {
     int why = 0;
@@ -30,11 +32,19 @@ bool db_is_full(struct db *db, int rc)
            (rc == SQLITE_IOERR_WRITE && is_over_quota(db));
 }
 
+/* SQLite calls it an I/O error when there is no space for its -shm. */
+static const char *disk_hint(struct db *db)
+{
+    return db_disk_room_bytes(db) < DISK_IS_FULL_BYTES
+               ? "The disk is full: free some space. "
+               : "";
+}
+
 _Noreturn void db_failed(struct db *db, int rc, const char *doing)
 {
     die(EXIT_STORAGE,
-        "%s: %s failed: %s (%s). Nothing that was promised is lost; what was "
+        "%s: %s failed: %s (%s). %sNothing that was promised is lost; what was "
         "being done is done again at the next start",
-        db->path, doing, sqlite3_errstr(rc),
-        db->h ? sqlite3_errmsg(db->h) : "");
+        db->path, doing, sqlite3_errstr(rc), db->h ? sqlite3_errmsg(db->h) : "",
+        disk_hint(db));
 }

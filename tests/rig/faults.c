@@ -2,13 +2,15 @@
  *
  * RIG_FAULT=CALL:ERROR:N  CALL is open, write, sync (of files whose name begins with
  *                         $RIG_FAULT_FILES), accept, connect or malloc; ERROR is an
- *                         errno as a number, or 0 for a write of half the bytes
+ *                         errno as a number, or 0 for a write of half the bytes, or
+ *                         -9: the process is killed instead of making the call
  * RIG_FAULT_HIT           a file that is made when the call has failed
  *
  * malloc can't be used with a sanitizer, which has one of its own. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -63,6 +65,8 @@ static int fails(enum call call)
     fd = (int)syscall(SYS_open, getenv("RIG_FAULT_HIT"), O_CREAT | O_WRONLY,
                       0600);
     syscall(SYS_close, fd);
+    if (error < 0)
+        kill(getpid(), -error);
     errno = error;
     return 1;
 }
