@@ -292,6 +292,33 @@ class FullDisk(RigTest):
             {r.id for r in rig.receiver.requests("/crm")},
             {first, *(a["id"] for a in load.acks())})
 
+    def test_dead_letters_that_were_decided_give_way(self):
+        """When dlqd has more than its share of the disk. Those that nobody has decided
+        about are each the only copy of an event: they stay."""
+        rig = self.pipeline()
+        rig.receiver.rules({"path": "/crm", "answers": [{"status": 400}]})
+        rig.start()
+        events = [rig.accept(rig.plane_body(pad="x" * 500_000))
+                  for _ in range(12)]
+        wait_for(lambda: rig.ask("dlqd", "dlq_stats")["dead"] == len(events),
+                 what="the dead letters")
+        ids = {l["event_id"]: l["id"] for l in rig.cli("dlq")[0]}
+        for event in events[2:]:
+            self.assertEqual(rig.cli("dlq", "discard", ids[event], "--note",
+                                     "n")[1], 0)
+        rig["dlqd"].stop()
+        self.fill(rig, leave=14 << 20)  # dlqd has 6 MB: more than a quarter
+        rig["dlqd"].start()
+        wait_for(lambda: rig.rows("dlqd", "SELECT count(*) AS n FROM contents")
+                 [0]["n"] == 2, what="those that were discarded to go")
+        self.assertEqual({l["event_id"] for l in rig.cli("dlq")[0]},
+                         set(events[:2]))
+        self.assertIn("less than dlq.keep", rig["dlqd"].log())
+        self.free(rig)
+        rig.receiver.rules({"path": "/crm", "answers": [{"status": 200}]})
+        self.assertEqual(rig.cli("dlq", "retry", ids[events[0]])[1], 0)
+        rig.receiver.wait(events[0])
+
     def test_a_start_on_a_full_disk(self):
         """P3: killed while the disk is full, started while it still is: each
         comes up and waits, or says 74; with room again all is delivered."""
