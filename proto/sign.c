@@ -1,4 +1,5 @@
 #include "sign.h"
+#include "sha256.h"
 #include <inttypes.h>
 #include <openssl/core_names.h>
 #include <openssl/evp.h>
@@ -9,8 +10,8 @@
 
 enum {
     MAC_BYTES = 32,
-    DIGEST_BYTES = 32, /* SHA-256 */
-    SEED_BYTES = 32,   /* of an Ed25519 key; the public half may follow */
+    HEAD_MAX_BYTES = 64 * 1024, /* an id is 30 */
+    SEED_BYTES = 32, /* of an Ed25519 key; the public half may follow */
     SIGNATURE_BYTES = 64,
     SIGNATURE_TEXT_BYTES = 89,
     SECRET_MAX_BYTES = 4096,
@@ -92,22 +93,8 @@ static gr_rc open_key(struct sign_key *k, const char *text, size_t n)
     return rc;
 }
 
-/* Kept, as a search for the algorithm costs as much as hashing a kilobyte. */
-static EVP_MD_CTX *open_sha256(void)
-{
-    EVP_MD *md = EVP_MD_fetch(NULL, "SHA256", NULL);
-    EVP_MD_CTX *ctx = EVP_MD_CTX_new();
-
-    if (!md || !ctx || EVP_DigestInit_ex2(ctx, md, NULL) != 1)
-        die(EXIT_UNAVAILABLE, "OpenSSL has no SHA-256");
-    EVP_MD_free(md);
-    return ctx;
-}
-
 static gr_rc add(struct signer *s, const char *text, size_t n)
 {
-    if (!s->sha256)
-        s->sha256 = open_sha256();
     s->keys = gr_realloc(s->keys, sizeof *s->keys * ((size_t)s->count + 1));
     s->keys[s->count] = (struct sign_key){0};
     return open_key(&s->keys[s->count++], text, n);
@@ -136,7 +123,6 @@ void signer_fini(struct signer *s)
         EVP_MAC_CTX_free(s->keys[i].mac);
         EVP_PKEY_free(s->keys[i].own);
     }
-    EVP_MD_CTX_free(s->sha256);
     free(s->keys);
     *s = (struct signer){0};
 }
@@ -210,37 +196,27 @@ void signer_sign(const struct signer *s, const char *id, int64_t timestamp_s,
     free(text);
 }
 
-static void hash(const struct signer *s, struct bytes body,
-                 char out[2 * DIGEST_BYTES + 1])
-{
-    static const char digits[] = "0123456789abcdef";
-    unsigned char digest[DIGEST_BYTES];
-
-    if (EVP_DigestInit_ex2(s->sha256, NULL, NULL) != 1 ||
-        EVP_DigestUpdate(s->sha256, body.p, body.n) != 1 ||
-        EVP_DigestFinal_ex(s->sha256, digest, NULL) != 1)
-        die(EXIT_UNAVAILABLE, "SHA-256 failed");
-    for (size_t i = 0; i < DIGEST_BYTES; i++) {
-        out[2 * i] = digits[digest[i] >> 4];
-        out[2 * i + 1] = digits[digest[i] & 15];
-    }
-    out[2 * DIGEST_BYTES] = 0;
-}
-
 void signer_sign_headers(const struct signer *s, const char *id,
                          int64_t timestamp_s, struct bytes body,
                          struct bytes lines, struct buf *out)
 {
-    char digest[2 * DIGEST_BYTES + 1], *text;
+    uint8_t digest[SHA256_BYTES];
+    struct buf head;
 
     if (!s->count)
         return;
-    hash(s, body, digest);
-    text = gr_printf("grapnel-signature v1\n"
-                     "webhook-id %s\n"
-                     "webhook-timestamp %" PRId64 "\n"
-                     "body-sha256 %s\n",
-                     id, timestamp_s, digest);
-    sign_all(s, (struct bytes){text, strlen(text)}, lines, out);
-    free(text);
+    sha256(body, digest);
+    buf_init(&head, HEAD_MAX_BYTES);
+    buf_printf(&head,
+               "grapnel-signature v1\n"
+               "webhook-id %s\n"
+               "webhook-timestamp %" PRId64 "\n"
+               "body-sha256 ",
+               id, timestamp_s);
+    hex_put(digest, sizeof digest, &head);
+    buf_puts(&head, "\n");
+    if (head.failed)
+        die(EXIT_UNAVAILABLE, "a webhook-id is too long to be signed");
+    sign_all(s, (struct bytes){head.data, head.len}, lines, out);
+    buf_fini(&head);
 }

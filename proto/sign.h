@@ -10,14 +10,12 @@
 
 #include "alloc.h"
 #include "rc.h"
-#include <openssl/evp.h>
 
 struct sign_key;
 
 struct signer {
     struct sign_key *keys; /* owned */
     int count;             /* 0: nothing is signed */
-    EVP_MD_CTX *sha256;    /* of bodies; NULL: no key */
 };
 
 /* `secrets`: "whsec_… whsk_…". GR_REFUSE: one of them is none;
