@@ -12,6 +12,9 @@
 enum {
     PIECE_COUNT = 1024,
     PIECE_BYTES = 256 * 1024,
+    /* A reused key costs as many rows: both objects are read and compared, and it goes
+     * on record. */
+    REUSED_COUNT = 4,
 };
 
 struct batch_queue {
@@ -135,9 +138,9 @@ static void store_piece(struct ingress *g, struct request *r,
 
         if (line->refusal)
             continue;
-        left->count--;
         a = intake_store_row(g, r, line->text, line->event_id, head,
                              &left->bytes);
+        left->count -= a ? REUSED_COUNT : 1;
         if (a)
             lines_refuse(l, line, a);
     }
@@ -209,10 +212,12 @@ void batches_work(struct ingress *g)
 /* ---- the response ---- */
 
 /* A line that was refused as it was stored is on record like a request. */
-static void note_lines(struct ingress *g, struct request *r)
+static void committed(struct ingress *g, struct request *r)
 {
-    for (size_t i = 0; i < r->lines->count; i++)
-        if (r->lines->items[i].refusal == ANSWER_KEY_REUSED)
+    struct lines *l = r->lines;
+
+    for (; l->committed < l->inserted; l->committed++)
+        if (l->items[l->committed].refusal == ANSWER_KEY_REUSED)
             rejects_note(&g->rejects, g, r, ANSWER_KEY_REUSED);
 }
 
@@ -231,7 +236,7 @@ void batch_answer(struct ingress *g, struct request *r, enum answer a)
     struct lines *l = r->lines;
 
     if (a == ANSWER_ACCEPTED)
-        l->committed = l->inserted;
+        committed(g, r);
     else if (l->committed)
         lines_give_up(l, a);
     if (a != ANSWER_ACCEPTED && a != ANSWER_BATCH_REFUSED && !l->committed) {
@@ -241,7 +246,6 @@ void batch_answer(struct ingress *g, struct request *r, enum answer a)
     lines_print(l, &r->reply);
     r->reply_type = "application/x-ndjson";
     r->event_count = (int64_t)l->good;
-    note_lines(g, r);
     if (a != ANSWER_ACCEPTED && l->good)
         say_broken_off(g, r, a);
     if (l->good)
@@ -256,7 +260,7 @@ void batches_committed(struct ingress *g)
     struct request *r = g->intake.batches.piece;
 
     if (r)
-        r->lines->committed = r->lines->inserted;
+        committed(g, r);
     g->intake.batches.piece = NULL;
 }
 
