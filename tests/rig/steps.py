@@ -20,7 +20,9 @@ class Steps:
             "RIG_DISK": str(self.folder),
             # The sanitizer's library wants to be first, and need not.
             "ASAN_OPTIONS": os.environ.get("ASAN_OPTIONS", "")
-            + ":verify_asan_link_order=0", **env})
+            + ":verify_asan_link_order=0",
+            # A commit that waits for the test is not a disk that stalls.
+            "GRAPNEL_TEST_STALL_MS": "60000", **env})
 
     def begin(self):
         (self.folder / "step").touch()
