@@ -296,6 +296,8 @@ void wire_document(struct buf *out)
              "Made from `proto/schema.h`; do not edit. Each is a msgpack array "
              "`[kind, version, field, …]`\nin this order. Decoding is strict: "
              "known kind and version, exact field count, nothing behind.\n"
+             "A frame of another version is dropped, and a message of one "
+             "waits at its sender; the\nreceiver's log says so once.\n"
              "\n## Frames: what a socket carries\n");
     WIRE_FRAMES(M)
     buf_puts(out, "\n## Messages: what the durable hop carries\n");
