@@ -1,21 +1,31 @@
 """The guide "From Express to Grapnel, in stages", run as it stands, with a real Node.js."""
 
+import contextlib
+import os
 import pathlib
 import shutil
+import signal
 import sys
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "rig"))
 from guide import Guide  # noqa: E402
-from rig import BUILD, ROOT, RigTest, main, processes_of, wait_for  # noqa: E402
+from rig import BUILD, ROOT, RigTest, main  # noqa: E402
 
 NODE = shutil.which("node", path="/usr/bin:/bin")
 
 
 @unittest.skipUnless(NODE, "Node.js is not installed (tools/deps test)")
 class Express(RigTest):
+    def end_application(self, rig):
+        """What a guide that failed left running."""
+        with contextlib.suppress(OSError):
+            pid = int((rig.folder / "shop" / "app.pid").read_text())
+            os.kill(pid, signal.SIGKILL)
+
     def test_every_command_of_the_guide(self):
         rig = self.rig()
+        self.addCleanup(self.end_application, rig)
         rig.start()
         port = rig.ports.take()
         guide = Guide(
@@ -35,7 +45,6 @@ class Express(RigTest):
         self.addCleanup(guide.close)
         guide.run(timeout=100)
         guide.finish()
-        wait_for(lambda: not any("app.js" in p for p in processes_of(rig.folder)))
 
 
 main()
