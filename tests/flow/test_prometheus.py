@@ -62,6 +62,9 @@ CASES = {
     "GrapnelEndpointDisabled": [
         ({'grapnel_endpoint_disabled{endpoint="crm"}': "1x20"}, 15),
         ({'grapnel_endpoint_disabled{endpoint="crm"}': "0x20"}, 15)],
+    "GrapnelEndpointWaiting": [
+        ({'grapnel_endpoint_waiting_seconds{endpoint="crm"}': "86000+60x20"}, 15),
+        ({'grapnel_endpoint_waiting_seconds{endpoint="crm"}': "80000+60x20"}, 15)],
     "GrapnelDiskLow": [({f"grapnel_store_room_bytes{SEQ}": f"{GIB // 2}x20"}, 15),
                        ({f"grapnel_store_room_bytes{SEQ}": f"{2 * GIB}x20"}, 15)],
     "GrapnelDiskFilling": [
