@@ -63,6 +63,12 @@ supervisor_pid() {
   pid=$(supervisorctl pid 2>/dev/null) && [[ $pid =~ ^[0-9]+$ ]] && echo "$pid"
 }
 
+# Whether a process has not ended yet. What has ended keeps its number until its parent
+# asks for its exit code, and the first process of a container may never ask.
+runs() { # PID
+  [ -e "/proc/$1" ] && ! grep -Eqs '^State:[[:space:]]+[ZX]' "/proc/$1/status"
+}
+
 # deliverers: names of those that the supervisor is told to run, in order.
 deliverers() {
   echo deliverer-1

@@ -1,6 +1,7 @@
 """tools/up, down and scale, as a user runs them: everything under supervisord."""
 
 import contextlib
+import ctypes
 import os
 import pathlib
 import shutil
@@ -14,6 +15,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "rig"))
 from rig import BUILD, ROOT, processes_of, program, wait_for
 
 DAEMONS = ["ingress", "sequencer", "dlqd"]
+PR_SET_CHILD_SUBREAPER = 36
 
 
 class Tools(unittest.TestCase):
@@ -127,6 +129,19 @@ class Tools(unittest.TestCase):
         self.assertTrue(self.pid("deliverer-2"))
         self.assertIn("Ending deliverer-2", self.tool("down"))
         self.assertNothingLeft()
+
+    def test_down_ends_where_nobody_asks_for_exit_codes(self):
+        """As in a container whose first process is `sleep`."""
+        self.assertEqual(ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1), 0)
+        self.addCleanup(ctypes.CDLL(None).prctl, PR_SET_CHILD_SUBREAPER, 0)
+        self.tool("up", "--detach")
+        pid = int((self.folder / "run" / "supervisord.pid").read_text())
+        self.addCleanup(os.waitpid, pid, 0)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            subprocess.run([ROOT / "tools" / "down"], env=self.environment(),
+                           timeout=60, check=True, stdout=subprocess.DEVNULL)
+            return
+        self.fail("tools/down waits for a process that has ended")
 
     def test_up_starts_afresh_after_a_killed_supervisor(self):
         self.tool("up", "--detach", GRAPNEL_INGRESSES="2")
