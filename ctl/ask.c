@@ -176,16 +176,26 @@ int complain_away(struct ctl *c, const char *process, const char *why)
 int complain_all_away(struct ctl *c, const json_t *rows, const char *key)
 {
     struct buf names;
+    bool others = false;
     json_t *row;
     int code = 0;
     size_t i;
 
     buf_init(&names, 64 * 1024);
-    json_array_foreach(rows, i,
-                       row) if (!json_is_true(json_object_get(row, key)))
-        buf_printf(&names, "%s%s (%s)", names.len ? ", " : "",
-                   text_of(row, "process"), text_of(row, "error"));
-    if (names.len)
+    json_array_foreach(rows, i, row)
+    {
+        if (json_is_true(json_object_get(row, key)))
+            others = true;
+        else
+            buf_printf(&names, "%s%s (%s)", names.len ? ", " : "",
+                       text_of(row, "process"), text_of(row, "error"));
+    }
+    if (names.len && others) /* so it is the right run_dir */
+        code = complain(EXIT_UNAVAILABLE,
+                        "can't be reached: %s. The other processes answer. "
+                        "Start what does not run; its log says why it ended",
+                        names.data);
+    else if (names.len)
         code = complain_away(c, names.data, "");
     buf_fini(&names);
     return code;

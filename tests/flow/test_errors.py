@@ -196,6 +196,7 @@ class Errors(RigTest):
                 done = rig.cli_text(*words)
                 self.assertEqual(done.returncode, UNAVAILABLE, done.stderr)
                 self.assertIn(name, done.stderr)
+                self.assertIn("--run-dir", done.stderr)
 
     def test_one_that_was_killed(self):
         """69 also where its socket is left behind."""
@@ -206,6 +207,12 @@ class Errors(RigTest):
         done = rig.cli_text("dlq")
         self.assertEqual(done.returncode, UNAVAILABLE)
         self.assertIn("dlqd", done.stderr)
+        with self.subTest("the others show that it is the right run_dir"):
+            done = rig.cli_text("status")
+            self.assertEqual(done.returncode, UNAVAILABLE)
+            self.assertIn("dlqd (not running). The other processes answer",
+                          done.stderr)
+            self.assertNotIn("--run-dir", done.stderr)
         with self.subTest("the rest of a trace is told all the same"):
             done = rig.cli_text("trace", event)
             self.assertIn("delivered", done.stdout)
