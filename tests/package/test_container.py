@@ -177,8 +177,13 @@ class Compose(unittest.TestCase):
 
     def test_what_is_not_copied_into_the_build(self):
         ignored = (ROOT / ".dockerignore").read_text().split("\n")
-        for path in (".git", ".grapnel", "grapnel.yaml", "build", "state", "run"):
+        for path in (".git", ".grapnel", "grapnel.yaml", "build", "state", "run",
+                     "packaging/container/secrets"):
             self.assertIn(path, ignored)
+
+    def test_secrets_beside_the_files_are_not_committed(self):
+        ignored = (ROOT / ".gitignore").read_text().split("\n")
+        self.assertIn("/packaging/container/secrets/", ignored)
 
 
 class Image(RigTest):
