@@ -234,9 +234,10 @@ int keep_purge(struct dlqd *d)
     int64_t before_ms = retention_before(&d->daemon.retention,
                                          d->daemon.loop.now_ms,
                                          d->daemon.settings->dlq_keep_ms);
-    int64_t after_ms = retention_after(&d->daemon.retention,
-                                       d->daemon.loop.now_ms,
-                                       d->daemon.settings->dlq_keep_ms);
+    struct letter_ages ages = {
+        .redirected_before_ms = before_ms,
+        .after_ms = retention_after(&d->daemon.retention, d->daemon.loop.now_ms,
+                                    d->daemon.settings->dlq_keep_ms)};
     int64_t now = d->daemon.loop.mono_ms, old[PURGE_MOST], decided_before_ms;
     int count = 0;
 
@@ -247,10 +248,9 @@ int keep_purge(struct dlqd *d)
                                           d->daemon.loop.now_ms);
     for (size_t i = 0; i < COUNT_OF(states); i++) {
         /* A dead one is the only copy of an event: it has all of its time. */
-        count = store_old(&d->store, states[i],
-                          states[i] == LETTER_DEAD ? before_ms
-                                                   : decided_before_ms,
-                          after_ms, old, PURGE_MOST);
+        ages.before_ms = states[i] == LETTER_DEAD ? before_ms
+                                                  : decided_before_ms;
+        count = store_old(&d->store, states[i], &ages, old, PURGE_MOST);
         for (int k = 0; k < count; k++)
             purge_one(d, old[k]);
         if (count)

@@ -319,6 +319,45 @@ class FullDisk(RigTest):
         self.assertEqual(rig.cli("dlq", "retry", ids[events[0]])[1], 0)
         rig.receiver.wait(events[0])
 
+    def test_a_letter_that_went_elsewhere_stays(self):
+        """P1: should the sequencer come back from an older copy, it is all that is left
+        of the event, and is said again."""
+        rig = self.pipeline()
+        rig.config["endpoints"].append(
+            rig.endpoint("spare", types=["nothing.*"]))
+        rig.write_config()
+        rig.receiver.rules({"path": "/crm", "answers": [{"status": 400}]})
+        rig.start()
+        events = [rig.accept(rig.plane_body(pad="x" * 500_000))
+                  for _ in range(12)]
+        wait_for(lambda: rig.ask("dlqd", "dlq_stats")["dead"] == len(events),
+                 what="the dead letters")
+        ids = {l["event_id"]: l["id"] for l in rig.cli("dlq")[0]}
+        self.assertEqual(rig.cli("backup", str(rig.folder / "copy"))[1], 0)
+        answer, code = rig.cli("dlq", "retry", ids[events[0]], "--to", "spare")
+        self.assertEqual(code, 0, answer)
+        rig.receiver.wait(events[0], count=1, path="/spare")
+        wait_for(lambda: rig.rows(
+            "dlqd", "SELECT 1 FROM redirects WHERE hop_n = -1"),
+            what="its acknowledgement")
+        for event in events[1:]:
+            self.assertEqual(rig.cli("dlq", "discard", ids[event], "--note",
+                                     "n")[1], 0)
+        rig["dlqd"].stop()
+        self.fill(rig, leave=14 << 20)  # dlqd has 6 MB: more than a quarter
+        rig["dlqd"].start()
+        wait_for(lambda: not rig.rows(
+            "dlqd", "SELECT 1 FROM letters WHERE state = 'discarded'"),
+            what="those that were discarded to go")
+        self.free(rig)
+        rig["sequencer"].stop()
+        shutil.copy(rig.folder / "copy" / "sequencer.db",
+                    rig.state_dir / "sequencer.db")
+        for end in ("-wal", "-shm"):
+            (rig.state_dir / f"sequencer.db{end}").unlink(missing_ok=True)
+        rig["sequencer"].start()
+        rig.receiver.wait(events[0], count=2, path="/spare")
+
     def test_a_start_on_a_full_disk(self):
         """P3: killed while the disk is full, started while it still is: each
         comes up and waits, or says 74; with room again all is delivered."""
