@@ -24,6 +24,7 @@ DELIVERY_KEYS = {"endpoint", "status", "attempts", "next_attempt_at"}
 ATTEMPT_KEYS = {"n", "at", "http_status", "error", "duration_ms", "deliverer"}
 # interface.md, "HTTP out": what a plane event carries, and nothing else.
 OUR_HEADERS = {"webhook-id", "webhook-timestamp", "webhook-signature",
+               "grapnel-signature",
                "grapnel-source", "grapnel-type", "grapnel-workspace",
                "grapnel-time", "grapnel-sequence", "grapnel-previous",
                "grapnel-clock", "grapnel-series", "grapnel-attempt"}
@@ -56,8 +57,8 @@ class OneEvent(RigTest):
         self.assertEqual(h["content-type"], "application/json")
         self.assertEqual(
             {k: h.get(k) for k in OUR_HEADERS - {
-                "webhook-timestamp", "webhook-signature", "grapnel-time",
-                "grapnel-series"}},
+                "webhook-timestamp", "webhook-signature",
+                "grapnel-signature", "grapnel-time", "grapnel-series"}},
             {"webhook-id": event, "grapnel-source": "plane",
              "grapnel-type": "issue.updated", "grapnel-workspace": "ws-1",
              "grapnel-sequence": "1", "grapnel-previous": "0",
