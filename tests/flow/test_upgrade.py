@@ -16,6 +16,7 @@ class Upgrade(RigTest):
     def machine(self, version):
         rig = self.rig(console=True)
         self.facts = golden.unpack(rig, version)
+        golden.set_clock(rig, version)
         return rig
 
     def each(self, check):
