@@ -102,6 +102,9 @@ static void refuse_newer(const char *path, const struct db_schema *schema)
 {
     int version = db_version_of(path);
 
+    if (version <
+        0) /* the steps from there on would be read before their list */
+        db_damaged(path, "its schema version is below 0");
     if (version <= schema->count)
         return;
     if (schema->table && is_of_another_kind(path, schema->table))

@@ -237,6 +237,18 @@ static void a_newer_file_is_refused(void **state)
 
 /* ---- damage ---- */
 
+static void a_version_below_0_is_damage(void **state)
+{
+    char said[4096];
+    struct db *db = db_open(file, &schema);
+
+    (void)state;
+    db_exec(db, "PRAGMA user_version = -3");
+    db_close(db);
+    assert_int_equal(ends_with(just_open, said), EXIT_STORAGE);
+    assert_non_null(strstr(said, "its schema version is below 0"));
+}
+
 static void make_file(int rows)
 {
     struct db *db = db_open(file, &schema);
@@ -1006,6 +1018,7 @@ int main(void)
         T(all_steps_are_done_or_none),
         T(a_newer_file_is_refused),
         T(a_file_of_another_kind_is_refused_and_not_changed),
+        T(a_version_below_0_is_damage),
         T(what_is_no_database_is_refused),
         T(a_torn_file_is_refused),
         T(changed_bytes_inside_are_found),
