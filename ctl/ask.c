@@ -163,8 +163,19 @@ void ask_all(struct ctl *c, struct question *all, size_t count, int timeout_ms)
     free(sockets);
 }
 
+bool is_forbidden(const struct ctl *c)
+{
+    return access(c->run_dir, X_OK) != 0 && errno == EACCES;
+}
+
 int complain_away(struct ctl *c, const char *process, const char *why)
 {
+    if (is_forbidden(c))
+        return complain(EXIT_UNAVAILABLE,
+                        "can't be reached: %s%s%s%s. Run this command as root, "
+                        "or as the user to whom run_dir belongs (%s)",
+                        process, *why ? " (" : "", why, *why ? ")" : "",
+                        c->run_dir);
     return complain(EXIT_UNAVAILABLE,
                     "can't be reached: %s%s%s%s. Start the pipeline, or name "
                     "the configuration of the one that runs with -c, or its "

@@ -44,6 +44,9 @@ struct question {
 };
 void ask_all(struct ctl *c, struct question *all, size_t count, int timeout_ms);
 
+/* Whether this user may not look into run_dir, so that what runs is unknown. */
+bool is_forbidden(const struct ctl *c);
+
 /* "can't be reached: sequencer (why)", with what to do, on standard error. Returns
  * 69. */
 int complain_away(struct ctl *c, const char *process, const char *why);

@@ -78,14 +78,14 @@ static json_t *ask_them(struct ctl *c)
 
 /* ---- print ---- */
 
-static void add_row(struct table *t, const json_t *s)
+static void add_row(struct ctl *c, struct table *t, const json_t *s)
 {
     const json_t *store = json_object_get(s, "store");
     char uptime[32], bytes[32], room[32];
 
     table_add(t, PLAIN, "%s", text_of(s, "process"));
     if (!json_is_true(json_object_get(s, "up"))) {
-        table_add(t, RED, "down");
+        table_add(t, RED, is_forbidden(c) ? "unknown" : "down");
         for (int i = 0; i < 6; i++)
             table_add(t, PLAIN, "-");
         return;
@@ -116,7 +116,7 @@ static void print_table(struct ctl *c, const json_t *all)
     size_t i;
 
     table_init(&t, heads);
-    json_array_foreach(all, i, s) add_row(&t, s);
+    json_array_foreach(all, i, s) add_row(c, &t, s);
     table_print(&t, stdout, c->colour, 0);
     table_fini(&t);
 }

@@ -8,6 +8,7 @@ import re
 import socket
 import subprocess
 import sys
+import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "rig"))
 from rig import RigTest, http_request, main, program, wait_for
@@ -197,6 +198,23 @@ class Errors(RigTest):
                 self.assertEqual(done.returncode, UNAVAILABLE, done.stderr)
                 self.assertIn(name, done.stderr)
                 self.assertIn("--run-dir", done.stderr)
+
+    @unittest.skipIf(os.geteuid(), "only root can run a program as another user")
+    def test_a_run_dir_of_another_user(self):
+        """Nobody can tell what runs there; it is not said to be down."""
+        rig = self.rig().start()
+        rig.folder.chmod(0o755)
+        for words, said in {("status",): "unknown", ("events",): "sequencer"}.items():
+            with self.subTest(words):
+                done = subprocess.run(
+                    [program("grapnel"), *words, "--run-dir", rig.run_dir],
+                    user=65534, group=65534, cwd="/", stdin=subprocess.DEVNULL,
+                    capture_output=True, text=True)
+                self.assertEqual(done.returncode, UNAVAILABLE, done.stderr)
+                self.assertIn(said, done.stdout + done.stderr)
+                self.assertIn("Run this command as root", done.stderr)
+                self.assertNotIn(" down ", done.stdout)
+                self.assertNotIn("Start the pipeline", done.stderr)
 
     def test_one_that_was_killed(self):
         """69 also where its socket is left behind."""
