@@ -4,8 +4,10 @@ import contextlib
 import ctypes
 import os
 import pathlib
+import re
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -177,6 +179,21 @@ class Tools(unittest.TestCase):
         self.config.write_text("state_dir: state\nsorces: []\n")
         self.assertIn("sorces", self.tool("up", "--detach", code=1))
         self.assertNothingLeft()
+
+    def test_a_port_of_another_program_is_said_at_once(self):
+        self.tool("up", "--detach")
+        self.tool("down")
+        for block in ("ingress", "console"):
+            with self.subTest(block), socket.create_server(("127.0.0.1", 0)) as other:
+                text = self.config.read_text()
+                address = f"127.0.0.1:{other.getsockname()[1]}"
+                changed = re.sub(rf'(?s)(\n{block}:.*?listen: "?)[0-9.:]+',
+                                 rf"\g<1>{address}", text, count=1)
+                self.config.write_text(changed)
+                self.assertIn(f"{address} is in use by another program",
+                              self.tool("up", "--detach", code=1))
+                self.config.write_text(text)
+                self.assertNothingLeft()
 
     def test_scale_and_deliverers_want_a_number(self):
         self.tool("scale", "none", code=64)
