@@ -234,23 +234,17 @@ int keep_purge(struct dlqd *d)
     int64_t before_ms = retention_before(&d->daemon.retention,
                                          d->daemon.loop.now_ms,
                                          d->daemon.settings->dlq_keep_ms);
-    struct letter_ages ages = {
-        .redirected_before_ms = before_ms,
-        .after_ms = retention_after(&d->daemon.retention, d->daemon.loop.now_ms,
-                                    d->daemon.settings->dlq_keep_ms)};
-    int64_t now = d->daemon.loop.mono_ms, old[PURGE_MOST], decided_before_ms;
+    int64_t after_ms = retention_after(&d->daemon.retention,
+                                       d->daemon.loop.now_ms,
+                                       d->daemon.settings->dlq_keep_ms);
+    int64_t now = d->daemon.loop.mono_ms, old[PURGE_MOST];
     int count = 0;
 
     if (now < d->purge_due_ms)
         return (int)(d->purge_due_ms - now);
-    decided_before_ms = retention_decided(&d->daemon.retention, d->daemon.db,
-                                          d->daemon.settings,
-                                          d->daemon.loop.now_ms);
     for (size_t i = 0; i < COUNT_OF(states); i++) {
-        /* A dead one is the only copy of an event: it has all of its time. */
-        ages.before_ms = states[i] == LETTER_DEAD ? before_ms
-                                                  : decided_before_ms;
-        count = store_old(&d->store, states[i], &ages, old, PURGE_MOST);
+        count = store_old(&d->store, states[i], before_ms, after_ms, old,
+                          PURGE_MOST);
         for (int k = 0; k < count; k++)
             purge_one(d, old[k]);
         if (count)

@@ -48,8 +48,7 @@ const struct metric dlqd_metrics[] = {
     [M_UNKNOWN] = {"grapnel_dlqd_unknown_total", METRIC_COUNTER, "messages",
                    "recovered letters that are no longer kept"},
     [M_PURGED] = {"grapnel_dlqd_purged_total", METRIC_COUNTER, "letters",
-                  "removed when dlq.keep was over, or, once delivered or "
-                  "decided, when dlqd.db had its share of the disk"},
+                  "dropped when dlq.keep was over"},
     [M_EXPIRING] = {"grapnel_dlqd_letters_expiring", METRIC_GAUGE, "letters",
                     "dead ones that dlq.keep removes within a day, or within "
                     "a tenth of its time; counted up to 100000"},

@@ -18,7 +18,7 @@
 #define OLD(when)                                                         \
     "SELECT n FROM letters WHERE state = ?1 AND " when " AND NOT EXISTS " \
     "(SELECT 1 FROM redirects r WHERE r.letter = letters.n AND "          \
-    "(r.hop_n >= 0 OR letters.moved_ms >= ?4)) ORDER BY moved_ms LIMIT ?3"
+    "r.hop_n >= 0) ORDER BY moved_ms LIMIT ?3"
 
 #define ALSO(state) "UNION ALL " SCAN_OF(state)
 
@@ -398,28 +398,25 @@ void store_scan_done(struct store *s)
 /* ---- retention, counts ---- */
 
 static int some(struct store *s, stmt *q, int state, int64_t when_ms,
-                int64_t redirected_ms, int64_t *n, int most)
+                int64_t *n, int most)
 {
     int count = 0;
 
     bind_text(q, 1, states_name(&letter_states, state));
     bind_i64(q, 2, when_ms);
     bind_i64(q, 3, most);
-    bind_i64(q, 4, redirected_ms);
     while (count < most && db_step(s->db, q))
         n[count++] = col_i64(q, 0);
     db_done(q);
     return count;
 }
 
-int store_old(struct store *s, int state, const struct letter_ages *ages,
+int store_old(struct store *s, int state, int64_t before_ms, int64_t after_ms,
               int64_t *n, int most)
 {
-    int count = some(s, s->old, state, ages->before_ms,
-                     ages->redirected_before_ms, n, most);
+    int count = some(s, s->old, state, before_ms, n, most);
 
-    return count + some(s, s->ahead, state, ages->after_ms, INT64_MAX,
-                        n + count, most - count);
+    return count + some(s, s->ahead, state, after_ms, n + count, most - count);
 }
 
 int64_t store_count_old(struct store *s, int state, int64_t before_ms)

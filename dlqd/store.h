@@ -141,17 +141,10 @@ void store_scan_done(struct store *s);
 /* The same over the dead ones, oldest first, above (after_ms, after_n). */
 void store_scan_oldest(struct store *s, int64_t after_ms, int64_t after_n);
 
-struct letter_ages {
-    int64_t before_ms; /* in this state since before this */
-    /* One that was sent to another endpoint is said again to a sequencer that comes back
-     * from an older copy: it must be older than this as well. */
-    int64_t redirected_before_ms;
-    int64_t after_ms; /* or dated behind this, by a clock that was ahead */
-};
-
-/* Numbers of letters in `state` of these ages, oldest first, at most `most`; none that is
- * still to leave for another endpoint. */
-int store_old(struct store *s, int state, const struct letter_ages *ages,
+/* Numbers of letters that have been in `state` since before `before_ms`, or that a
+ * clock that was ahead has dated behind `after_ms`, oldest
+ * first, at most `most`; none that is still to leave for another endpoint. */
+int store_old(struct store *s, int state, int64_t before_ms, int64_t after_ms,
               int64_t *n, int most);
 /* How many of these there are, at most 100000. */
 int64_t store_count_old(struct store *s, int state, int64_t before_ms);

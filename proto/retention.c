@@ -120,33 +120,18 @@ int64_t retention_after(const struct retention *r, int64_t now_ms,
     return spans_after(&r->spans, now_ms, keep_ms);
 }
 
-/* `less`: what the log says where less is kept. */
-static int64_t within_share(struct retention *r, struct db *db, int64_t keep_ms,
-                            int64_t now_ms, const char *less)
-{
-    if (!db_over_share(db, HISTORY_PART))
-        return retention_before(r, now_ms, keep_ms);
-    if (!r->said_ms || now_ms - r->said_ms > HOUR_MS) {
-        r->said_ms = now_ms;
-        log_warn(NULL, less, LI("used_bytes", db_used_bytes(db)),
-                 LI("room_bytes", db_room_bytes(db)));
-    }
-    return INT64_MAX;
-}
-
 int64_t retention_history(struct retention *r, struct db *db,
                           const struct settings *s, int64_t now_ms)
 {
-    return within_share(r, db, s->history_keep_ms, now_ms,
-                        "what is over is kept for less than history.keep: it "
-                        "has its share of the disk");
-}
-
-int64_t retention_decided(struct retention *r, struct db *db,
-                          const struct settings *s, int64_t now_ms)
-{
-    return within_share(r, db, s->dlq_keep_ms, now_ms,
-                        "dead letters that were decided or delivered are kept "
-                        "for less than dlq.keep: all dead letters have their "
-                        "share of the disk");
+    if (!db_over_share(db, HISTORY_PART))
+        return retention_before(r, now_ms, s->history_keep_ms);
+    if (!r->said_ms || now_ms - r->said_ms > HOUR_MS) {
+        r->said_ms = now_ms;
+        log_warn(NULL,
+                 "what is over is kept for less than history.keep: it has its "
+                 "share of the disk",
+                 LI("used_bytes", db_used_bytes(db)),
+                 LI("room_bytes", db_room_bytes(db)));
+    }
+    return INT64_MAX;
 }

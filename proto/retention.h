@@ -43,8 +43,5 @@ int64_t retention_after(const struct retention *r, int64_t now_ms,
  * over, oldest first, whatever its date; ask again soon. Says so once an hour. */
 int64_t retention_history(struct retention *r, struct db *db,
                           const struct settings *s, int64_t now_ms);
-/* The same for dead letters that nobody needs any more, and dlq.keep. */
-int64_t retention_decided(struct retention *r, struct db *db,
-                          const struct settings *s, int64_t now_ms);
 
 #endif

@@ -370,8 +370,6 @@ static void acknowledge_all(struct rig *r)
 static void after_a_restore_a_redirect_is_said_again(void **state)
 {
     struct rig *r = *state;
-    const struct letter_ages all = {NOW_MS + 1, NOW_MS + 1, INT64_MAX},
-                             early = {INT64_MAX, NOW_MS, INT64_MAX};
     struct redirect_row row, same;
     int64_t old[4];
     char why[200];
@@ -383,12 +381,14 @@ static void after_a_restore_a_redirect_is_said_again(void **state)
     work(r);
     assert_int_equal(hop_backlog(r->d.daemon.hop, "sequencer"), 1);
     assert_int_equal(store_redirects(&r->d.store, 1, &row), 1);
-    assert_int_equal(store_old(&r->d.store, LETTER_RESOLVED, &all, old, 4), 0);
+    assert_int_equal(
+        store_old(&r->d.store, LETTER_RESOLVED, NOW_MS + 1, INT64_MAX, old, 4),
+        0);
     acknowledge_all(r);
     assert_int_equal(store_redirects(&r->d.store, 1, &same), 0);
-    assert_int_equal(store_old(&r->d.store, LETTER_RESOLVED, &early, old, 4),
-                     0);
-    assert_int_equal(store_old(&r->d.store, LETTER_RESOLVED, &all, old, 4), 1);
+    assert_int_equal(
+        store_old(&r->d.store, LETTER_RESOLVED, NOW_MS + 1, INT64_MAX, old, 4),
+        1);
     db_begin(r->d.daemon.db);
     requeue_set_back(&r->d, "sequencer", false);
     assert_int_equal(db_commit(r->d.daemon.db), GR_OK);
