@@ -3,6 +3,7 @@
 #include "conf.h"
 #include "json_text.h"
 #include "route.h"
+#include "sha256.h"
 #include <assert.h>
 #include <openssl/evp.h>
 #include <stdarg.h>
@@ -292,15 +293,14 @@ void published_event_id(char out[EVENT_ID_BYTES + 1], const char *producer,
 {
     static const char letters[] = "0123456789ABCDEFGHJKMNPQRSTVWXYZ";
     enum { FIRST = 4, ULID_FIRST_LETTERS = 8 };
-    uint8_t digest[EVP_MAX_MD_SIZE];
+    uint8_t digest[SHA256_BYTES];
     struct buf text;
 
     buf_init(&text, NAME_MAX_BYTES + 1 + TEXT_MAX_BYTES);
     buf_put(&text, producer, strlen(producer) + 1); /* the 0 stands between */
     buf_put(&text, key.p, key.n);
-    if (text.failed ||
-        !EVP_Digest(text.data, text.len, digest, NULL, EVP_sha256(), NULL))
-        die(EXIT_UNAVAILABLE, "libcrypto has no SHA-256");
+    assert(!text.failed);
+    sha256((struct bytes){text.data, text.len}, digest);
     buf_fini(&text);
     memcpy(out, "evt_", FIRST);
     out[FIRST] = letters[ULID_FIRST_LETTERS + digest[0] % 24];
@@ -312,7 +312,6 @@ void published_event_id(char out[EVENT_ID_BYTES + 1], const char *producer,
 /* ---- what it says, however it is written ---- */
 
 enum {
-    SHA256_BYTES = 32,
     /* {"a":1,"b":2} becomes a digest, and no escape becomes longer by more. */
     DIGESTED_MAX_TIMES = 8,
 };
@@ -447,15 +446,14 @@ static const char *put_value(struct buf *out, const char *p)
 void published_digest(const struct published *p, struct bytes body,
                       uint8_t out[PUBLISHED_DIGEST_BYTES])
 {
-    uint8_t digest[EVP_MAX_MD_SIZE];
+    uint8_t digest[SHA256_BYTES];
     struct buf text;
 
     assert(p->json);
     buf_init(&text, DIGESTED_MAX_TIMES * body.n + 64);
     put_object(&text, skip_blanks(body.p), true);
-    if (text.failed ||
-        !EVP_Digest(text.data, text.len, digest, NULL, EVP_sha256(), NULL))
-        die(EXIT_UNAVAILABLE, "libcrypto has no SHA-256");
+    assert(!text.failed);
+    sha256((struct bytes){text.data, text.len}, digest);
     memcpy(out, digest, PUBLISHED_DIGEST_BYTES);
     buf_fini(&text);
 }

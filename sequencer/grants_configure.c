@@ -3,8 +3,8 @@
 #include "endpoint_config.h"
 #include "grants_inside.h"
 #include "le64.h"
+#include "sha256.h"
 #include "store.h"
-#include <openssl/evp.h>
 #include <stdlib.h>
 
 enum { LONGEST_LEAST_MS = 1000 };
@@ -18,9 +18,9 @@ static void carry(struct endpoint *e)
 
 int64_t grants_digest(const struct endpoint *e)
 {
-    uint8_t raw[EVP_MAX_MD_SIZE] = {0};
+    uint8_t raw[SHA256_BYTES];
 
-    EVP_Digest(e->carried.data, e->carried.len, raw, NULL, EVP_sha256(), NULL);
+    sha256((struct bytes){e->carried.data, e->carried.len}, raw);
     return (int64_t)(get_le64(raw) & INT64_MAX);
 }
 
