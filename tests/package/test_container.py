@@ -141,7 +141,9 @@ class Containers:
         return self.children.pop(name).wait(120)
 
     def kill(self):
-        for child in self.children.values():
+        for name, child in self.children.items():
+            with contextlib.suppress(OSError, IndexError):  # it has ended
+                os.kill(self.first(name), signal.SIGKILL)  # and all others in there
             child.kill()
             child.wait()
 
