@@ -139,7 +139,7 @@ static bool key_is_good(const struct conf_value *v, size_t i)
 
         if (!has_text(before, key.key))
             continue;
-        conf_error(&key, "stands here twice (first in line %zu)",
+        conf_error(&key, "is set twice (first in line %zu)",
                    before->start_mark.line + 1);
         return false;
     }

@@ -102,8 +102,7 @@ static void refuse_newer(const char *path, const struct db_schema *schema)
 {
     int version = db_version_of(path);
 
-    if (version <
-        0) /* the steps from there on would be read before their list */
+    if (version < 0) /* the list of steps has no entry for it */
         db_damaged(path, "its schema version is below 0");
     if (version <= schema->count)
         return;

@@ -17,7 +17,7 @@ enum {
     STATUS_EVERY_MS = 5 * 1000,
     STATUS_MAX_BYTES = 300,
     MESSAGE_MAX = 500,
-    AGAIN_MS = 100,       /* until what was not taken is sent again */
+    AGAIN_MS = 100,       /* then a message that was not taken is sent again */
     WAITED_MS = 5 * 1000, /* for the disk, before the status says so */
     US_PER_MS = 1000,
     US_PER_S = 1000 * 1000,
@@ -25,7 +25,7 @@ enum {
 };
 
 static struct {
-    int fd; /* -1: there is no manager */
+    int fd; /* -1: no service manager */
     struct sockaddr_un to;
     socklen_t to_bytes;
     int64_t watchdog_ms;  /* half of what it allows; 0: it does not watch */

@@ -30,7 +30,7 @@ struct teller {
     int64_t heard_ms; /* when that came: our monotonic time */
     bool heard;
     /* It ran before we did, and this is its first frame: what it has counted
-     * so far is none of ours. */
+     * so far does not count here. */
     bool before_us;
 };
 

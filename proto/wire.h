@@ -43,7 +43,7 @@ WIRE_RECORDS(M)
 #undef M
 #undef F
 
-/* The kind that a frame or message claims; 0 when it is none of ours. */
+/* The kind that a frame or message claims; 0 when its kind is not known here. */
 int wire_kind(struct bytes in);
 const char *wire_kind_name(int kind);
 

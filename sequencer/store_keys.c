@@ -72,7 +72,7 @@ void store_keys_filter(struct store_keys *s, struct generation *g)
     if (db_step(s->db, s->filter)) {
         struct bytes b = col_blob(s->filter, 0);
 
-        /* Another size than a power of two is none of ours: look it up. */
+        /* Our filters have a power of two as size: do not use another. */
         if (b.n && !(b.n & (b.n - 1))) {
             filter_init(&g->filter, 8 * (uint64_t)b.n);
             memcpy(g->filter.bits, b.p, b.n);

@@ -22,7 +22,7 @@ TRACE_KEYS = {"id", "source", "provider_id", "type", "workspace", "sequence",
               "duplicate_of", "late", "gap", "deliveries", "timeline"}
 DELIVERY_KEYS = {"endpoint", "status", "attempts", "next_attempt_at"}
 ATTEMPT_KEYS = {"n", "at", "http_status", "error", "duration_ms", "deliverer"}
-# interface.md, "HTTP out": what a plane event carries, and nothing else.
+# docs/RECEIVING.md: what a plane event carries, and nothing else.
 OUR_HEADERS = {"webhook-id", "webhook-timestamp", "webhook-signature",
                "grapnel-signature",
                "grapnel-source", "grapnel-type", "grapnel-workspace",

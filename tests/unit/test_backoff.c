@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-/* interface.md's `default` and `strict`. */
+/* The built-in policies `default` and `strict` (docs/CONFIGURATION.md). */
 static const struct retry_policy by_default = {.backoff = BACKOFF_EXPONENTIAL,
                                                .first_wait_ms = 5 * SECOND_MS,
                                                .max_wait_ms = 6 * HOUR_MS,

@@ -214,7 +214,7 @@ static void keys_unknown_doubled_or_later_are_errors(void **state)
     expect_error("thigns: []", "unknown key (did you mean things?)");
     expect_error("thing: {name: x, later: 1}", "thing.later: comes later");
     expect_error("place: a\nplace: b",
-                 "f.yaml:2:1: place: stands here twice (first in line 1)");
+                 "f.yaml:2:1: place: is set twice (first in line 1)");
     expect_error("[a]: b", "a key must be a text");
     expect_error("thing: {name: x, <<: {on: true}}", "merging maps");
 }

@@ -128,7 +128,7 @@ static bool is_fault(int code)
     return false;
 }
 
-/* reliability.md E.3: what is unknown is tried again, never dropped. */
+/* docs/OUTCOMES.md: an unknown failure is tried again, never dropped. */
 static void every_code_has_its_end(void **state)
 {
     struct retry_policy p = by_default(), never = {0};
