@@ -1,5 +1,5 @@
 /* bare: what libmicrohttpd alone can do on one thread: reads a POST's body,
- * throws it away and answers 200. The measure that bench/ingest holds our door
+ * throws it away and responds 200. The measure that bench/ingest holds our ingress
  * against. Prints its port and runs until it is killed. */
 #include <microhttpd.h>
 #include <netinet/in.h>

@@ -6,7 +6,7 @@
  *   bare-post URL COUNT AT_ONCE BODY_BYTES [HEADER...]
  *
  * HEADER: "name: value", made once, sent with each request beside libcurl's
- * own. Prints seconds, and how many were answered 2xx. */
+ * own. Prints seconds, and how many got 2xx. */
 #include <curl/curl.h>
 #include <stdio.h>
 #include <stdlib.h>

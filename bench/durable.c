@@ -1,4 +1,4 @@
-/* durable: the least that a door has to do which keeps what it takes.
+/* durable: the least that an ingress has to do which keeps what it takes.
  *
  *   durable FILE SECRET
  *
@@ -8,8 +8,8 @@
  * the signature, no ids, no rows, nothing that could be found again. FILE is
  * written over and over, so that not even its length changes.
  *
- * bench/ingest runs it beside bare.c and our door: from bare.c to this is what the
- * disk costs on this machine, whatever the program; from this to our door is what
+ * bench/ingest runs it beside bare.c and our ingress: from bare.c to this is what the
+ * disk costs on this machine, whatever the program; from this to our ingress is what
  * our archive costs. Prints its port and runs until it is killed. */
 #include <fcntl.h>
 #include <microhttpd.h>
@@ -30,7 +30,7 @@ enum {
     BODY_MAX_BYTES = 16 * 1024,
     HEAD_BYTES = 400, /* what a row holds beside the body, about */
     FILE_BYTES = 32 * 1024 * 1024,
-    GROUP_LEAST = 16,
+    GROUP_MIN = 16,
     LOOK_NS = 20 * 1000, /* for requests, while the thread writes */
     IDLE_MS = 100,
 };
@@ -54,7 +54,7 @@ static struct {
     sem_t go;
     char *bytes;
     size_t n;
-} door;
+} server;
 
 static bool fits(struct MHD_Connection *c, const struct request *r)
 {
@@ -63,7 +63,7 @@ static bool fits(struct MHD_Connection *c, const struct request *r)
     unsigned char mac[32];
     char hex[2 * sizeof mac + 1];
 
-    HMAC(EVP_sha256(), door.secret, (int)strlen(door.secret),
+    HMAC(EVP_sha256(), server.secret, (int)strlen(server.secret),
          (const unsigned char *)r->body, r->n, mac, NULL);
     for (size_t i = 0; i < sizeof mac; i++) {
         hex[2 * i] = "0123456789abcdef"[mac[i] >> 4];
@@ -75,10 +75,10 @@ static bool fits(struct MHD_Connection *c, const struct request *r)
 
 static struct request *request_new(void)
 {
-    struct request *r = door.spare;
+    struct request *r = server.spare;
 
     if (r)
-        door.spare = r->spare;
+        server.spare = r->spare;
     else
         r = malloc(sizeof *r);
     if (r) {
@@ -108,20 +108,20 @@ static enum MHD_Result on_call(void *cls, struct MHD_Connection *c,
         return MHD_YES;
     }
     if (r->state == STORED)
-        return MHD_queue_response(c, MHD_HTTP_OK, door.response);
+        return MHD_queue_response(c, MHD_HTTP_OK, server.response);
     if (r->state == WAITING)
         return MHD_YES;
-    if (!fits(c, r) || door.waiting_count == CONNECTIONS_MAX)
+    if (!fits(c, r) || server.waiting_count == CONNECTIONS_MAX)
         return MHD_NO;
     r->state = WAITING;
-    door.waiting[door.waiting_count++] = r;
+    server.waiting[server.waiting_count++] = r;
     return MHD_YES;
 }
 
 static void request_free(struct request *r)
 {
-    r->spare = door.spare;
-    door.spare = r;
+    r->spare = server.spare;
+    server.spare = r;
 }
 
 static void on_completed(void *cls, struct MHD_Connection *c, void **context,
@@ -158,13 +158,14 @@ static void *write_groups(void *arg)
     off_t at = 0;
 
     for (;;) {
-        sem_wait(&door.go);
-        if (at + (off_t)door.n > FILE_BYTES)
+        sem_wait(&server.go);
+        if (at + (off_t)server.n > FILE_BYTES)
             at = 0;
-        if (pwrite(door.file, door.bytes, door.n, at) != (ssize_t)door.n ||
-            fdatasync(door.file) != 0 || eventfd_write(door.ended, 1) != 0)
+        if (pwrite(server.file, server.bytes, server.n, at) !=
+                (ssize_t)server.n ||
+            fdatasync(server.file) != 0 || eventfd_write(server.ended, 1) != 0)
             fail("durable: its file");
-        at += (off_t)door.n;
+        at += (off_t)server.n;
     }
     return arg;
 }
@@ -172,53 +173,53 @@ static void *write_groups(void *arg)
 /* Half of those who stand here, the ones just answered among them. */
 static void begin_group(void)
 {
-    int most = (door.waiting_count + door.group_count + 1) / 2;
+    int max = (server.waiting_count + server.group_count + 1) / 2;
 
-    if (most < GROUP_LEAST)
-        most = GROUP_LEAST;
-    if (most > door.waiting_count)
-        most = door.waiting_count;
-    door.n = 0;
-    for (int i = 0; i < most; i++) {
-        struct request *r = door.group[i] = door.waiting[i];
+    if (max < GROUP_MIN)
+        max = GROUP_MIN;
+    if (max > server.waiting_count)
+        max = server.waiting_count;
+    server.n = 0;
+    for (int i = 0; i < max; i++) {
+        struct request *r = server.group[i] = server.waiting[i];
 
-        memset(door.bytes + door.n, 'h', HEAD_BYTES);
-        memcpy(door.bytes + door.n + HEAD_BYTES, r->body, r->n);
-        door.n += HEAD_BYTES + r->n;
+        memset(server.bytes + server.n, 'h', HEAD_BYTES);
+        memcpy(server.bytes + server.n + HEAD_BYTES, r->body, r->n);
+        server.n += HEAD_BYTES + r->n;
     }
-    door.group_count = most;
-    door.waiting_count -= most;
-    memmove(door.waiting, door.waiting + most,
-            (size_t)door.waiting_count * sizeof door.waiting[0]);
-    sem_post(&door.go);
+    server.group_count = max;
+    server.waiting_count -= max;
+    memmove(server.waiting, server.waiting + max,
+            (size_t)server.waiting_count * sizeof server.waiting[0]);
+    sem_post(&server.go);
 }
 
 static void read_until_it_is_stored(void)
 {
     struct timespec wait = {.tv_nsec = LOOK_NS};
-    struct pollfd ended = {.fd = door.ended, .events = POLLIN};
+    struct pollfd ended = {.fd = server.ended, .events = POLLIN};
     eventfd_t n;
 
     do {
-        MHD_run(door.mhd);
+        MHD_run(server.mhd);
         ppoll(&ended, 1, &wait, NULL);
         wait.tv_nsec *= 2;
     } while (!ended.revents);
-    if (eventfd_read(door.ended, &n) != 0)
+    if (eventfd_read(server.ended, &n) != 0)
         fail("durable: eventfd");
-    for (int i = 0; i < door.group_count; i++)
-        stored(door.group[i]);
-    MHD_run(door.mhd); /* makes the answers; the next run writes them */
+    for (int i = 0; i < server.group_count; i++)
+        stored(server.group[i]);
+    MHD_run(server.mhd); /* makes the responses; the next run writes them */
 }
 
 static void make_file(const char *path)
 {
     char *zeroes = calloc(1, FILE_BYTES);
 
-    door.file = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-    if (!zeroes || door.file < 0 ||
-        write(door.file, zeroes, FILE_BYTES) != FILE_BYTES ||
-        fsync(door.file) != 0)
+    server.file = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    if (!zeroes || server.file < 0 ||
+        write(server.file, zeroes, FILE_BYTES) != FILE_BYTES ||
+        fsync(server.file) != 0)
         fail(path);
     free(zeroes);
 }
@@ -235,29 +236,31 @@ int main(int argc, char **argv)
     if (argc != 3)
         return fprintf(stderr, "durable FILE SECRET\n"), 64;
     make_file(argv[1]);
-    door.secret = argv[2];
-    door.bytes = malloc((size_t)CONNECTIONS_MAX *
-                        (HEAD_BYTES + BODY_MAX_BYTES));
-    door.ended = eventfd(0, EFD_CLOEXEC);
-    sem_init(&door.go, 0, 0);
-    door.response = MHD_create_response_from_buffer(strlen(body), body,
-                                                    MHD_RESPMEM_PERSISTENT);
-    MHD_add_response_header(door.response, "Content-Type", "application/json");
-    door.mhd = MHD_start_daemon(
+    server.secret = argv[2];
+    server.bytes = malloc((size_t)CONNECTIONS_MAX *
+                          (HEAD_BYTES + BODY_MAX_BYTES));
+    server.ended = eventfd(0, EFD_CLOEXEC);
+    sem_init(&server.go, 0, 0);
+    server.response = MHD_create_response_from_buffer(strlen(body), body,
+                                                      MHD_RESPMEM_PERSISTENT);
+    MHD_add_response_header(server.response, "Content-Type",
+                            "application/json");
+    server.mhd = MHD_start_daemon(
         MHD_USE_EPOLL | MHD_USE_TURBO, 0, NULL, NULL, on_call, NULL,
         MHD_OPTION_SOCK_ADDR, &at, MHD_OPTION_CONNECTION_LIMIT,
         (unsigned)CONNECTIONS_MAX, MHD_OPTION_NOTIFY_COMPLETED, on_completed,
         NULL, MHD_OPTION_END);
-    if (!door.mhd || !door.bytes || door.ended < 0 ||
+    if (!server.mhd || !server.bytes || server.ended < 0 ||
         pthread_create(&thread, NULL, write_groups, NULL) != 0)
         fail("durable");
-    http.fd = MHD_get_daemon_info(door.mhd, MHD_DAEMON_INFO_EPOLL_FD)->epoll_fd;
+    http.fd =
+        MHD_get_daemon_info(server.mhd, MHD_DAEMON_INFO_EPOLL_FD)->epoll_fd;
     printf("%u\n",
-           MHD_get_daemon_info(door.mhd, MHD_DAEMON_INFO_BIND_PORT)->port);
+           MHD_get_daemon_info(server.mhd, MHD_DAEMON_INFO_BIND_PORT)->port);
     fflush(stdout);
     for (;;) {
-        MHD_run(door.mhd);
-        if (door.waiting_count) {
+        MHD_run(server.mhd);
+        if (server.waiting_count) {
             begin_group();
             read_until_it_is_stored();
         } else {

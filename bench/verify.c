@@ -24,7 +24,7 @@ struct bench {
     struct source source;
     struct signature_key *key;
     EVP_PKEY *private_key;
-    struct sample sample;
+    struct event_sample sample;
     struct buf headers;
     struct bytes body;
     /* of the bare call */
@@ -167,7 +167,7 @@ static void open_key(struct bench *b)
     if (signature_key_new(&b->source.verify, b->secret, &b->key, &wrong) !=
         GR_OK)
         die(EXIT_UNAVAILABLE, "%s", wrong);
-    b->source.secrets = (struct text_list){&b->secret, 1};
+    b->source.secrets = (struct string_list){&b->secret, 1};
     b->source.keys = &b->key;
 }
 
@@ -182,10 +182,10 @@ static void run(const char *provider, const char *what, enum scheme scheme,
     struct bench b = {.source = *profile_source(profile_find(provider)),
                       .digest = digests[scheme]};
     char *body = make_body(bytes), why[200];
-    struct wish w = {.uuid = "7c9e6679-7425-40de-944b-e07fc1f90ae7",
-                     .now_ms = now_ms(),
-                     .has_body = true,
-                     .given = {body, bytes}};
+    struct sample_options w = {.uuid = "7c9e6679-7425-40de-944b-e07fc1f90ae7",
+                               .now_ms = now_ms(),
+                               .has_body = true,
+                               .given = {body, bytes}};
     call_fn *bare = scheme == SCHEME_SHARED_TOKEN ? bare_digest : bare_hmac;
     double ours, theirs;
 

@@ -1,6 +1,6 @@
-/* alerts: rules are judged; what fires is a row, and a change of it a message.
- * The rows, and the messages that they cause, are one transaction, so nobody is
- * told twice of one change, nor never. */
+/* alerts: evaluates the alert rules. Each pending or firing alert is a row, and each change
+ * of its state makes messages for the notifiers. Rows and messages are written in one
+ * transaction, so that each change is notified exactly once. */
 #include "alert_kinds.h"
 #include "clock.h"
 #include "console.h"
@@ -12,9 +12,9 @@
 
 enum { ENDED_KEPT = 1000 };
 
-static const char *const state_names[] = {[LIFE_CALM] = "resolved",
-                                          [LIFE_PENDING] = "pending",
-                                          [LIFE_FIRING] = "firing"};
+static const char *const state_names[] = {[LIFECYCLE_CALM] = "resolved",
+                                          [LIFECYCLE_PENDING] = "pending",
+                                          [LIFECYCLE_FIRING] = "firing"};
 
 static const struct alert_rule *rule_named(const struct settings *s,
                                            const char *name)
@@ -44,7 +44,7 @@ static void drop_active(struct active *a)
     free(a);
 }
 
-/* A silent source was so before we began to look. */
+/* A source that was silent before this start stays silent: do not wait for it anew. */
 static void remember(struct console *c, const struct alert_row *row)
 {
     const struct alert_rule *r = rule_named(c->daemon.settings, row->rule);
@@ -52,22 +52,24 @@ static void remember(struct console *c, const struct alert_row *row)
     int64_t since = now - (now_ms() - row->since_ms);
 
     if (r && r->when == ALERT_SOURCE_SILENT)
-        facts_remember(c->facts, TRACK_ACCEPTED, row->subject,
-                       since - r->silent_for_ms);
+        measurements_remember(c->measurements, TRACK_ACCEPTED, row->subject,
+                              since - r->silent_for_ms);
 }
 
 static void load_one(void *self, const struct alert_row *row)
 {
     struct console *c = self;
     struct active *a = add_active(c, row->rule, row->subject);
-    int64_t now = now_ms(); /* the clock may have been ahead */
+    int64_t now =
+        now_ms(); /* the clock may have been ahead when the row was written */
 
     a->n = row->n;
-    a->life = (struct life){
-        .state = strcmp(row->state, "firing") == 0 ? LIFE_FIRING : LIFE_PENDING,
+    a->lifecycle = (struct lifecycle){
+        .state = strcmp(row->state, "firing") == 0 ? LIFECYCLE_FIRING
+                                                   : LIFECYCLE_PENDING,
         .since_ms = row->since_ms < now ? row->since_ms : now,
         .fired_ms = row->fired_ms};
-    if (!c->judge_due_ms) /* our start, not an undo */
+    if (!c->judge_due_ms) /* at the start of the process, not after an undo */
         remember(c, row);
 }
 
@@ -102,14 +104,14 @@ static void write_row(struct console *c, struct active *a,
                       const struct alert_rule *rule, double value,
                       const char *summary)
 {
-    bool ended = a->life.state == LIFE_CALM;
+    bool ended = a->lifecycle.state == LIFECYCLE_CALM;
     struct alert_row row = {.n = a->n,
                             .rule = a->rule,
                             .subject = a->subject,
-                            .state = state_names[a->life.state],
+                            .state = state_names[a->lifecycle.state],
                             .severity = rule_severity(rule->severity),
-                            .since_ms = a->life.since_ms,
-                            .fired_ms = a->life.fired_ms,
+                            .since_ms = a->lifecycle.since_ms,
+                            .fired_ms = a->lifecycle.fired_ms,
                             .ended_ms = ended ? c->daemon.loop.now_ms : 0,
                             .value = value,
                             .summary = summary};
@@ -124,11 +126,11 @@ static void note_change(struct changes *changes, const struct alert_rule *rule,
                         const struct active *a, double value,
                         const char *summary)
 {
-    bool resolved = a->life.state == LIFE_CALM;
+    bool resolved = a->lifecycle.state == LIFECYCLE_CALM;
     struct change change = {.rule = rule,
                             .subject = gr_strdup(a->subject),
                             .resolved = resolved,
-                            .since_ms = a->life.since_ms,
+                            .since_ms = a->lifecycle.since_ms,
                             .value = value,
                             .summary = gr_strdup(summary)};
 
@@ -140,40 +142,41 @@ static void note_change(struct changes *changes, const struct alert_rule *rule,
 }
 
 static void step(struct console *c, const struct alert_rule *rule,
-                 const char *subject, const struct fact *fact,
+                 const char *subject, const struct measurement *measurement,
                  struct changes *changes)
 {
     struct active *a = find_active(c, rule->name, subject);
-    struct life life = a ? a->life : (struct life){0};
-    enum verdict verdict = rule_judge(rule, fact);
-    enum life_change change = rule_step(rule, &life, verdict,
-                                        c->daemon.loop.now_ms);
-    double value = fact ? fact->value : 0;
+    struct lifecycle lifecycle = a ? a->lifecycle : (struct lifecycle){0};
+    enum rule_verdict verdict = rule_judge(rule, measurement);
+    enum lifecycle_change change = rule_step(rule, &lifecycle, verdict,
+                                             c->daemon.loop.now_ms);
+    double value = measurement ? measurement->value : 0;
     struct buf summary;
 
-    if (!a && change != LIFE_SAME)
+    if (!a && change != LIFECYCLE_SAME)
         a = add_active(c, rule->name, subject);
-    if (a && fact && verdict != VERDICT_UNKNOWN) {
+    if (a && measurement && verdict != VERDICT_UNKNOWN) {
         a->value = value;
         a->valued = true;
     }
-    if (change == LIFE_SAME)
+    if (change == LIFECYCLE_SAME)
         return;
-    a->life = life;
+    a->lifecycle = lifecycle;
     buf_init(&summary, 1000);
-    rule_summary(rule, subject, fact, life.state != LIFE_CALM, &summary);
+    rule_summary(rule, subject, measurement, lifecycle.state != LIFECYCLE_CALM,
+                 &summary);
     write_row(c, a, rule, value, summary.len ? summary.data : "");
-    if (change == LIFE_FIRES || change == LIFE_RESOLVES)
+    if (change == LIFECYCLE_FIRES || change == LIFECYCLE_RESOLVES)
         note_change(changes, rule, a, value, summary.len ? summary.data : "");
     buf_fini(&summary);
     a->seen = true;
-    if (life.state == LIFE_CALM)
+    if (lifecycle.state == LIFECYCLE_CALM)
         drop_active(a);
 }
 
 /* ---- all of them ---- */
 
-/* We have looked long enough to say that a subject is gone, rather than not
+/* The process has run long enough to tell a subject that is gone from one that has not been
  * heard of yet. */
 static bool settled(const struct console *c, const struct alert_rule *rule)
 {
@@ -187,20 +190,21 @@ static bool settled(const struct console *c, const struct alert_rule *rule)
 static void judge(struct console *c, const struct alert_rule *rule,
                   struct changes *changes)
 {
-    struct fact_list facts;
+    struct measurement_list measurements;
     struct active *a, *next;
 
     LIST_FOREACH(a, &c->active, link)
     a->seen = false;
-    facts_of(c->facts, c->gather, c->daemon.settings, rule,
-             c->daemon.loop.mono_ms, &facts);
-    for (size_t i = 0; i < facts.count; i++) {
-        a = find_active(c, rule->name, facts.all[i].subject);
+    measurements_of(c->measurements, c->collector, c->daemon.settings, rule,
+                    c->daemon.loop.mono_ms, &measurements);
+    for (size_t i = 0; i < measurements.count; i++) {
+        a = find_active(c, rule->name, measurements.all[i].subject);
         if (a)
             a->seen = true;
-        step(c, rule, facts.all[i].subject, &facts.all[i], changes);
+        step(c, rule, measurements.all[i].subject, &measurements.all[i],
+             changes);
     }
-    fact_list_fini(&facts);
+    measurement_list_fini(&measurements);
     for (a = LIST_FIRST(&c->active); a; a = next) {
         next = LIST_NEXT(a, link);
         if (!a->seen && strcmp(a->rule, rule->name) == 0 && settled(c, rule))
@@ -208,7 +212,7 @@ static void judge(struct console *c, const struct alert_rule *rule,
     }
 }
 
-/* Their rules are no longer in the configuration: nobody is told. */
+/* End alerts whose rules are no longer in the configuration, without a notification. */
 static void end_ruleless(struct console *c)
 {
     struct active *a, *next;
@@ -219,7 +223,7 @@ static void end_ruleless(struct console *c)
         next = LIST_NEXT(a, link);
         if (rule_named(c->daemon.settings, a->rule))
             continue;
-        a->life.state = LIFE_CALM;
+        a->lifecycle.state = LIFECYCLE_CALM;
         write_row(c, a, &none, 0, "its rule is no longer there");
         drop_active(a);
     }
@@ -240,25 +244,26 @@ void alerts_judge(struct console *c)
     const struct settings *s = c->daemon.settings;
     struct changes changes = {0};
 
-    facts_take(c->facts, c->gather, longest_window(s), c->daemon.loop.mono_ms);
+    measurements_take(c->measurements, c->collector, longest_window(s),
+                      c->daemon.loop.mono_ms);
     end_ruleless(c);
     for (size_t i = 0; i < s->alert_count; i++)
         if (s->alerts[i].enabled && s->alerts[i].when != ALERT_DEAD_LETTER)
             judge(c, &s->alerts[i], &changes);
     if (changes.count)
         store_alerts_cut(&c->store, ENDED_KEPT);
-    changes_tell(c, &changes);
+    changes_notify(c, &changes);
 }
 
 /* ---- for readers ---- */
 
-struct listing {
+struct alert_listing {
     const struct console *c;
     json_t *out;
 };
 
-/* A row is written when its state changes; while it is active, its value now is
- * in memory. */
+/* A row has the value of its last change; the present value of an active alert is in
+ * memory. */
 static void put_present(const struct console *c, struct alert_row *row,
                         struct buf *summary)
 {
@@ -269,11 +274,11 @@ static void put_present(const struct console *c, struct alert_row *row,
         return;
     LIST_FOREACH(a, &c->active, link)
     {
-        struct fact fact = {.value = a->value, .known = true};
+        struct measurement measurement = {.value = a->value, .known = true};
 
         if (a->n != row->n || !a->valued)
             continue;
-        rule_summary(rule, a->subject, &fact, true, summary);
+        rule_summary(rule, a->subject, &measurement, true, summary);
         row->value = a->value;
         row->summary = summary->data;
     }
@@ -281,7 +286,7 @@ static void put_present(const struct console *c, struct alert_row *row,
 
 static void add_json(void *self, const struct alert_row *stored)
 {
-    struct listing *l = self;
+    struct alert_listing *l = self;
     struct alert_row now = *stored, *a = &now;
     struct buf summary;
 
@@ -303,7 +308,7 @@ json_t *alerts_json(struct console *c, int64_t limit)
     json_t *out = json_array();
 
     store_alerts_recent(&c->store, limit, add_json,
-                        &(struct listing){.c = c, .out = out});
+                        &(struct alert_listing){.c = c, .out = out});
     return out;
 }
 
@@ -316,7 +321,7 @@ int alerts_firing(const struct console *c, const char *severity)
     {
         const struct alert_rule *r = rule_named(c->daemon.settings, a->rule);
 
-        n += r && a->life.state == LIFE_FIRING &&
+        n += r && a->lifecycle.state == LIFECYCLE_FIRING &&
              strcmp(rule_severity(r->severity), severity) == 0;
     }
     return n;

@@ -1,7 +1,6 @@
-/* command: a notifier that is a program. No shell: its words go as they are. It
- * is started in a process group of its own, with no file of ours open and
- * nothing of our environment but PATH, HOME, LANG and TZ; the secrets in there
- * are not its business. */
+/* command: runs a notifier that is a program. It is started without a shell, with its
+ * arguments unchanged, in its own process group. It inherits no open file, and of the
+ * environment only PATH, HOME, LANG and TZ, so that it does not get the secrets in there. */
 #include "clock.h"
 #include "notify_parts.h"
 #include <errno.h>
@@ -17,8 +16,8 @@
 
 enum { ENV_MAX = 12 };
 
-/* What it reads: a file in memory, so that one that does not read blocks
- * nobody. -1: there is no room. */
+/* Its standard input: a file in memory, so that a program that does not read it blocks
+ * nothing. -1: memory is exhausted. */
 static int stdin_of(const char *body)
 {
     int fd = memfd_create("grapnel-alert", MFD_CLOEXEC);
@@ -64,13 +63,16 @@ static int spawn(struct job *j, const struct notifier *how, char **env, int in)
         words[i] = how->exec.items[i];
     sigemptyset(&none);
     sigemptyset(&defaults);
-    sigaddset(&defaults, SIGPIPE); /* we ignore it; it should not */
+    sigaddset(
+        &defaults,
+        SIGPIPE); /* ignored in this process; the program should get the default */
     posix_spawn_file_actions_init(&files);
     posix_spawn_file_actions_adddup2(&files, in, 0);
     posix_spawn_file_actions_addopen(&files, 1, "/dev/null", O_WRONLY, 0);
     posix_spawn_file_actions_addclosefrom_np(&files, 3);
     posix_spawnattr_init(&attr);
-    posix_spawnattr_setsigmask(&attr, &none); /* the loop blocks some */
+    posix_spawnattr_setsigmask(&attr,
+                               &none); /* the loop has blocked some signals */
     posix_spawnattr_setsigdefault(&attr, &defaults);
     posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSIGMASK |
                                         POSIX_SPAWN_SETSIGDEF |
@@ -98,7 +100,7 @@ bool command_start(struct job *j, const struct notifier *how,
     if (rc == 0)
         return true;
     j->pid = 0;
-    snprintf(j->end.why, sizeof j->end.why, "%.100s can't be run: %s",
+    snprintf(j->end.why, sizeof j->end.why, "cannot run %.100s: %s",
              how->exec.items[0], strerror(rc));
     return false;
 }

@@ -1,17 +1,18 @@
-/* console: what this process has in memory. loop.c tells its turn. */
+/* console: the state of this process in memory. Only files of this folder include it. */
 #ifndef CONSOLE_CONSOLE_H
 #define CONSOLE_CONSOLE_H
 
+#include "collector.h"
+#include "console_http.h"
 #include "daemon.h"
-#include "facts.h"
 #include "forward.h"
-#include "gather.h"
-#include "http.h"
+#include "measurements.h"
 #include "notify.h"
 #include "prometheus.h"
 #include "rules.h"
 #include "store.h"
 #include "ulid.h"
+#include <sys/queue.h>
 
 enum console_metric {
     M_FRAMES,
@@ -38,41 +39,42 @@ enum console_family {
     F_COUNT,
 };
 
-/* One that is pending or fires; its row is in `alerts`. */
+/* A pending or firing alert; its row is in `alerts`. */
 struct active {
     LIST_ENTRY(active) link;
     int64_t n;
     char rule[NAME_MAX_BYTES + 1], subject[NAME_MAX_BYTES + 1];
-    struct life life;
-    bool seen;    /* its subject is there, in this judgement */
-    bool valued;  /* since our start: `value` is the present one, and so … */
-    double value; /* … newer than the row's, which is of its last change */
+    struct lifecycle lifecycle;
+    bool seen;   /* its subject exists, in the present evaluation */
+    bool valued; /* evaluated since this start: `value` is the present one … */
+    double value; /* … and newer than the row's, which is of the last change */
 };
 LIST_HEAD(active_list, active);
 
-/* Who is still to be tried for `alerts_test`. */
+/* Notifiers that `alerts_test` has still to try. */
 struct tests {
     char (*names)[NAME_MAX_BYTES + 1]; /* of notifiers */
     bool *begun;
     size_t count, done;
     json_t *results;
-    char *text, *body; /* what they are told */
+    char *text, *body; /* the text of the test */
     char id[40];
 };
 
 struct console {
     struct daemon daemon;
     struct store store;
-    struct gather *gather;
-    struct facts *facts;
+    struct collector *collector;
+    struct measurements *measurements;
     struct forward *forward;
-    struct http *http;
+    struct console_http *http;
     struct notify *notify;
     struct active_list active;
     struct tests tests;
     struct ulid ids;
-    void *dlqd;           /* DEALER to its control socket */
-    int64_t asked_ms;     /* mono: dlqd was asked for deaths; 0: no */
+    zsock_t *dlqd; /* DEALER to its control socket */
+    int64_t
+        asked_ms; /* mono: when dlqd was asked for dead letters; 0: no request is open */
     bool ask_again;       /* there are more */
     int64_t judge_due_ms; /* mono */
     int64_t look_due_ms;  /* mono: for new processes */
@@ -80,19 +82,25 @@ struct console {
     int64_t metrics[M_COUNT];
 };
 
-extern const struct daemon_plan console_plan;
-extern const struct metric console_metrics[];
-extern const struct metric_family console_families[];
-extern const struct control_command console_commands[];
+/* turn.c: the callbacks of this process (daemon.h), and its control commands */
+void console_open(void *self);
+int console_work(void *self);
+void console_after_commit(void *self);
+void console_undo(void *self);
+void console_reload(void *self, struct settings *fresh);
+void console_close(void *self);
+void console_measure(void *self);
+json_t *console_ask_alerts(void *self, json_t *args, char why[200]);
+json_t *console_ask_trace(void *self, json_t *args, char why[200]);
 
-/* alerts.c: rules judged, rows written */
+/* alerts.c: evaluates rules, writes rows */
 void alerts_load(struct console *c); /* from disk, also after an undo */
 void alerts_close(struct console *c);
 void alerts_judge(struct console *c);
 json_t *alerts_json(struct console *c, int64_t limit);
 int alerts_firing(const struct console *c, const char *severity);
 
-/* tell.c: what changed as messages for notifiers */
+/* notifications.c: changes of alerts as messages for notifiers */
 struct change {
     const struct alert_rule *rule;
     char *subject; /* owned, as are these: */
@@ -107,23 +115,25 @@ struct changes {
     size_t count;
 };
 void changes_add(struct changes *l, const struct change *c);
-/* One row for each notifier that wants any of them; empties the list. */
-void changes_tell(struct console *c, struct changes *l);
-/* Rows: results of what was sent. Returns ms to sleep at most. */
-int tell_work(struct console *c);
-/* Sockets: begin what is due, go on with what is under way. */
-void tell_tell(struct console *c);
-json_t *tell_test(void *self, json_t *args, char why[200]);
+/* Add one row for each notifier that is subscribed to any of the changes; empties the list. */
+void changes_notify(struct console *c, struct changes *l);
+/* In the transaction: store the results of what was sent. Returns the longest sleep, ms. */
+int notifications_work(struct console *c);
+/* After the commit: start what is due, continue what has started. */
+void notifications_flush(struct console *c);
+json_t *notifications_test(void *self, json_t *args, char why[200]);
 void tests_fini(struct tests *t);
 
-/* deaths.c: each dead letter as it comes */
-void deaths_open(struct console *c);
-void deaths_close(struct console *c);
-void deaths_due(struct console *c); /* a judgement: ask, if a rule wants them */
-void deaths_work(struct console *c);
-void deaths_tell(struct console *c);
+/* dead_letter_alerts.c: one message for each new dead letter */
+void dead_letter_alerts_open(struct console *c);
+void dead_letter_alerts_close(struct console *c);
+void dead_letter_alerts_due(
+    struct console *c); /* at an evaluation: ask dlqd, if a rule needs it */
+void dead_letter_alerts_work(struct console *c);
+void dead_letter_alerts_flush(struct console *c);
 
-/* slo.c */
+/* slo.c: the unit of gauges that are ratios or quantiles: parts of this many */
+enum { SLO_PER = 1000000 };
 void slo_measure(struct console *c);
 
 #endif

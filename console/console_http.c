@@ -1,4 +1,4 @@
-#include "http.h"
+#include "console_http.h"
 #include "clock.h"
 #include "listen.h"
 #include "log.h"
@@ -21,45 +21,47 @@ enum {
     HOST_MAX_BYTES = 255,
 };
 
-struct connection {
+struct http_client {
     struct waiter waiter; /* first */
     int fd;
     size_t held_bytes; /* of the response that it reads */
 };
 
-struct http {
+struct console_http {
     struct MHD_Daemon *mhd;
     page_fn *page;
     void *self;
     const char *listen; /* the host of console.listen */
-    const struct text_list *hosts;
-    struct waiters waiting; /* all that are open, but for what we have shut */
+    const struct string_list *hosts;
+    struct waiters
+        waiting; /* all open connections except those that this process has shut down */
     int64_t open, mono_ms;
     size_t held_bytes;
     int fd;
     /* One of CONNECTIONS_MAX was closed: libmicrohttpd looks for new ones only
      * when it is run again. */
-    bool room_made;
+    bool slot_freed;
 };
 
 /* ---- connections ---- */
 
-static struct connection *connection_of(struct MHD_Connection *c)
+static struct http_client *connection_of(struct MHD_Connection *c)
 {
     return MHD_get_connection_info(c, MHD_CONNECTION_INFO_SOCKET_CONTEXT)
         ->socket_context;
 }
 
-/* libmicrohttpd then finds a client that has gone, and frees what it holds. */
-static void cut(struct http *h, struct waiter *w)
+/* libmicrohttpd then sees a closed connection, and frees its memory. */
+static void cut(struct console_http *h, struct waiter *w)
 {
-    shutdown(((struct connection *)(void *)w)->fd, SHUT_RDWR);
+    shutdown(((struct http_client *)(void *)w)->fd, SHUT_RDWR);
     waiters_end(&h->waiting, w);
 }
 
-static struct connection *arrived(struct http *h, struct MHD_Connection *c)
+static struct http_client *arrived(struct console_http *h,
+                                   struct MHD_Connection *c)
 {
-    struct connection *k = gr_alloc(sizeof *k);
+    struct http_client *k = gr_alloc(sizeof *k);
     struct waiter *longest;
 
     k->fd = MHD_get_connection_info(c, MHD_CONNECTION_INFO_CONNECTION_FD)
@@ -75,8 +77,8 @@ static struct connection *arrived(struct http *h, struct MHD_Connection *c)
 static void on_connection(void *cls, struct MHD_Connection *c, void **context,
                           enum MHD_ConnectionNotificationCode what)
 {
-    struct http *h = cls;
-    struct connection *k = *context;
+    struct console_http *h = cls;
+    struct http_client *k = *context;
 
     if (what == MHD_CONNECTION_NOTIFY_STARTED) {
         *context = arrived(h, c);
@@ -84,7 +86,7 @@ static void on_connection(void *cls, struct MHD_Connection *c, void **context,
     }
     waiters_end(&h->waiting, &k->waiter);
     h->held_bytes -= k->held_bytes;
-    h->room_made |= h->open-- >= CONNECTIONS_MAX;
+    h->slot_freed |= h->open-- >= CONNECTIONS_MAX;
     free(k);
     *context = NULL;
 }
@@ -93,8 +95,8 @@ static void on_connection(void *cls, struct MHD_Connection *c, void **context,
 static void on_completed(void *cls, struct MHD_Connection *c, void **context,
                          enum MHD_RequestTerminationCode why)
 {
-    struct http *h = cls;
-    struct connection *k = connection_of(c);
+    struct console_http *h = cls;
+    struct http_client *k = connection_of(c);
 
     (void)context, (void)why;
     h->held_bytes -= k->held_bytes;
@@ -103,8 +105,8 @@ static void on_completed(void *cls, struct MHD_Connection *c, void **context,
         waiters_begin(&h->waiting, &k->waiter, h->mono_ms);
 }
 
-/* A response of so many bytes is on its way. */
-static void hold(struct http *h, struct connection *k, size_t bytes)
+/* A response of this many bytes is being sent. */
+static void hold(struct console_http *h, struct http_client *k, size_t bytes)
 {
     struct waiter *w, *next;
 
@@ -115,12 +117,12 @@ static void hold(struct http *h, struct connection *k, size_t bytes)
     if (h->held_bytes <= HELD_MAX_BYTES)
         return;
     for (w = TAILQ_FIRST(&h->waiting); w; w = next) {
-        struct connection *other = (struct connection *)(void *)w;
+        struct http_client *other = (struct http_client *)(void *)w;
 
         next = TAILQ_NEXT(w, link);
         if (other == k || !other->held_bytes)
             continue;
-        cut(h, w); /* its bytes are freed, and counted, in a run soon */
+        cut(h, w); /* a later run frees its bytes and counts them */
         return;
     }
 }
@@ -145,7 +147,7 @@ static bool is_address(int family, const char *text, size_t n)
 }
 
 bool http_host_known(const char *value, const char *listen,
-                     const struct text_list *hosts)
+                     const struct string_list *hosts)
 {
     size_t n = strcspn(value, ":");
     const char *end;
@@ -188,7 +190,7 @@ static enum MHD_Result on_header(void *cls, enum MHD_ValueKind kind,
     return MHD_YES;
 }
 
-static void fail(struct page *p, unsigned status, const char *code,
+static void fail(struct http_page *p, unsigned status, const char *code,
                  const char *message)
 {
     p->status = status;
@@ -196,8 +198,8 @@ static void fail(struct page *p, unsigned status, const char *code,
                code, message);
 }
 
-/* The value is shown when it is made of a name's letters only. */
-static void fail_host(struct page *p, const char *value)
+/* Show the value only if it consists of characters that names have. */
+static void fail_host(struct http_page *p, const char *value)
 {
     size_t n = strlen(value);
     char *message;
@@ -205,16 +207,16 @@ static void fail_host(struct page *p, const char *value)
                  n == strspn(value, "abcdefghijklmnopqrstuvwxyz0123456789"
                                     "ABCDEFGHIJKLMNOPQRSTUVWXYZ-._:[]");
 
-    message = gr_printf("Host%s%s is not a name of this console; add it to "
-                        "console.hosts, or use an address",
+    message = gr_printf("Host%s%s is not a name of this console: add it to "
+                        "console.hosts, or use an IP address",
                         plain ? " " : "", plain ? value : "");
     fail(p, MHD_HTTP_MISDIRECTED_REQUEST, "host_unknown", message);
     free(message);
 }
 
-/* A client of HTTP/1.0 may name no host; a browser always does. */
-static bool host_is_fine(const struct http *h, struct MHD_Connection *c,
-                         const char *version, struct page *p)
+/* HTTP/1.0 clients may omit the host; browsers never do. */
+static bool host_is_fine(const struct console_http *h, struct MHD_Connection *c,
+                         const char *version, struct http_page *p)
 {
     struct host_headers all = {0};
 
@@ -233,8 +235,8 @@ static bool host_is_fine(const struct http *h, struct MHD_Connection *c,
 
 /* ---- requests ---- */
 
-/* All of them are looked at, whichever fits; SHA-256 makes their lengths and
- * bytes equal in time. */
+/* Compare with all of them, also after a match: comparing SHA-256 digests takes the same
+ * time whatever the tokens are. */
 bool http_token_known(char *const *tokens, size_t count, const char *token)
 {
     unsigned char want[SHA256_DIGEST_LENGTH], got[SHA256_DIGEST_LENGTH];
@@ -259,15 +261,15 @@ static const char *bearer_of(struct MHD_Connection *c)
     return v + strspn(v, " ");
 }
 
-static enum MHD_Result say(struct http *h, struct MHD_Connection *c,
-                           struct page *p)
+static enum MHD_Result respond(struct console_http *h, struct MHD_Connection *c,
+                               struct http_page *p)
 {
     size_t n = p->text.len;
     struct MHD_Response *r;
     enum MHD_Result done;
     char *text = buf_take(&p->text);
 
-    if (!text) { /* more numbers than a page holds */
+    if (!text) { /* the metrics exceed the size of a page */
         n = 0;
         p->status = MHD_HTTP_INTERNAL_SERVER_ERROR;
     }
@@ -292,28 +294,28 @@ static enum MHD_Result on_call(void *cls, struct MHD_Connection *c,
                                const char *version, const char *data,
                                size_t *data_bytes, void **context)
 {
-    struct http *h = cls;
-    struct page p = {.status = MHD_HTTP_OK,
-                     .type = "application/json; charset=utf-8"};
+    struct console_http *h = cls;
+    struct http_page p = {.status = MHD_HTTP_OK,
+                          .type = "application/json; charset=utf-8"};
 
     (void)data;
-    if (!*context) { /* the head is here; its end is told next */
+    if (!*context) { /* the head is complete; the next call reports its end */
         *context = h;
         return MHD_YES;
     }
-    if (*data_bytes) { /* a body means nothing here */
+    if (*data_bytes) { /* a body is read and ignored */
         *data_bytes = 0;
         return MHD_YES;
     }
     buf_init(&p.text, PAGE_MAX_BYTES);
-    /* Of an answer to HEAD libmicrohttpd leaves the body out by itself. */
+    /* libmicrohttpd leaves out the body of a response to HEAD. */
     if (!host_is_fine(h, c, version, &p))
         ;
     else if (strcmp(method, "GET") == 0 || strcmp(method, "HEAD") == 0)
         h->page(h->self, url, bearer_of(c), &p);
     else
         fail(&p, MHD_HTTP_METHOD_NOT_ALLOWED, "method_not_allowed", "only GET");
-    return say(h, c, &p);
+    return respond(h, c, &p);
 }
 
 GR_PRINTF(2, 0)
@@ -322,7 +324,7 @@ static void mhd_says(void *cls, const char *format, va_list args)
     char text[256];
 
     (void)cls;
-    if (!log_wants(LOG_DEBUG))
+    if (!log_is_on(LEVEL_DEBUG))
         return;
     vsnprintf(text, sizeof text, format, args);
     text[strcspn(text, "\n")] = 0;
@@ -331,9 +333,10 @@ static void mhd_says(void *cls, const char *format, va_list args)
 
 /* ---- opening, turning, closing ---- */
 
-struct http *http_open(const char *host, int port, page_fn *page, void *self)
+struct console_http *http_open(const char *host, int port, page_fn *page,
+                               void *self)
 {
-    struct http *h = gr_alloc(sizeof *h);
+    struct console_http *h = gr_alloc(sizeof *h);
     int fd = listen_on("console.listen", host, port, NULL, NULL);
 
     h->page = page;
@@ -350,18 +353,18 @@ struct http *http_open(const char *host, int port, page_fn *page, void *self)
         on_connection, h, MHD_OPTION_NOTIFY_COMPLETED, on_completed, h,
         MHD_OPTION_SIGPIPE_HANDLED_BY_APP, 1, MHD_OPTION_END);
     if (!h->mhd)
-        die(EXIT_UNAVAILABLE, "libmicrohttpd does not start on %s:%d", host,
+        die(EXIT_UNAVAILABLE, "libmicrohttpd cannot start on %s:%d", host,
             port);
     h->fd = MHD_get_daemon_info(h->mhd, MHD_DAEMON_INFO_EPOLL_FD)->epoll_fd;
     return h;
 }
 
-void http_set_hosts(struct http *h, const struct text_list *hosts)
+void http_set_hosts(struct console_http *h, const struct string_list *hosts)
 {
     h->hosts = hosts;
 }
 
-void http_close(struct http *h)
+void http_close(struct console_http *h)
 {
     if (!h)
         return;
@@ -369,12 +372,12 @@ void http_close(struct http *h)
     free(h);
 }
 
-int http_fd(const struct http *h)
+int http_fd(const struct console_http *h)
 {
     return h->fd;
 }
 
-int http_run(struct http *h, int64_t now_ms)
+int http_run(struct console_http *h, int64_t now_ms)
 {
     MHD_UNSIGNED_LONG_LONG more_ms = 1;
     struct waiter *w;
@@ -386,8 +389,8 @@ int http_run(struct http *h, int64_t now_ms)
         more_ms = 1;
     while ((w = waiters_overdue(&h->waiting, now_ms, LIMIT_MS, &due_ms)))
         cut(h, w);
-    if (h->room_made)
+    if (h->slot_freed)
         due_ms = 0;
-    h->room_made = false;
+    h->slot_freed = false;
     return more_ms ? due_ms : 0;
 }

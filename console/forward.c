@@ -2,14 +2,11 @@
 #include "alloc.h"
 #include "log.h"
 #include "monitors.h"
+#include <czmq.h>
 #include <dirent.h>
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
-/* When we are slow, frames are lost, and no process waits: ZeroMQ drops at this
- * mark. */
+/* If the console is slow, ZeroMQ drops frames at this mark, so that no process waits for
+ * it. */
 enum { FRAMES_KEPT = 1000, ONE_MAX_BYTES = 1024 * 1024 };
 
 struct connected {
@@ -19,36 +16,24 @@ struct connected {
 };
 
 struct forward {
-    void *in;
+    zsock_t *in;
     struct monitors *out;
     char *run_dir;
     struct connected *all;
 };
 
-static void *make_socket(void *zmq, int kind)
-{
-    void *s = zmq_socket(zmq, kind);
-    int none = 0, most = FRAMES_KEPT;
-    int64_t bytes = ONE_MAX_BYTES;
-
-    if (!s)
-        die(EXIT_UNAVAILABLE, "no socket: %s", zmq_strerror(errno));
-    zmq_setsockopt(s, ZMQ_LINGER, &none, sizeof none);
-    zmq_setsockopt(s, ZMQ_RCVHWM, &most, sizeof most);
-    zmq_setsockopt(s, ZMQ_MAXMSGSIZE, &bytes, sizeof bytes);
-    return s;
-}
-
-struct forward *forward_open(void *zmq, const char *run_dir,
-                             const char *publish)
+struct forward *forward_open(const char *run_dir, const char *publish)
 {
     struct forward *f = gr_alloc(sizeof *f);
 
     f->run_dir = gr_strdup(run_dir);
-    f->in = make_socket(zmq, ZMQ_XSUB);
+    f->in = zsock_new(ZMQ_SUB);
+    zsock_set_rcvtimeo(f->in, 0);
+    zsock_set_rcvhwm(f->in, FRAMES_KEPT);
+    zsock_set_maxmsgsize(f->in, ONE_MAX_BYTES);
+    zsock_set_subscribe(
+        f->in, ""); /* also without a monitor: the console itself reads them */
     f->out = monitors_open(publish);
-    /* All frames, also when no monitor is there: we read them too. */
-    zmq_send(f->in, "\1", 1, ZMQ_DONTWAIT);
     return f;
 }
 
@@ -58,7 +43,7 @@ void forward_close(struct forward *f)
 
     if (!f)
         return;
-    zmq_close(f->in);
+    zsock_destroy(&f->in);
     monitors_close(f->out);
     while ((c = f->all)) {
         f->all = c->next;
@@ -68,7 +53,7 @@ void forward_close(struct forward *f)
     free(f);
 }
 
-void *forward_in(struct forward *f)
+zsock_t *forward_in(struct forward *f)
 {
     return f->in;
 }
@@ -82,12 +67,10 @@ struct monitors *forward_out(struct forward *f)
 
 static void reconnect(struct forward *f, const char *name, bool on)
 {
-    char *address = gr_printf("ipc://%s/%s.metrics", f->run_dir, name);
-
-    if ((on ? zmq_connect : zmq_disconnect)(f->in, address) != 0)
-        log_warn(NULL, "a process's metrics can't be read", LS("peer", name),
-                 LS("error", zmq_strerror(errno)));
-    free(address);
+    if ((on ? zsock_connect : zsock_disconnect)(f->in, "ipc://%s/%s.metrics",
+                                                f->run_dir, name) != 0)
+        log_warn(NULL, "the metrics of a process cannot be read",
+                 LS("peer", name), LS("error", zmq_strerror(errno)));
 }
 
 static void note(struct forward *f, const char *name, size_t n)
@@ -141,13 +124,11 @@ void forward_look(struct forward *f,
 
 /* ---- frames ---- */
 
-bool forward_take(struct forward *f, zmq_msg_t *msg)
+zframe_t *forward_take(struct forward *f)
 {
-    zmq_msg_init(msg);
-    if (zmq_msg_recv(msg, f->in, ZMQ_DONTWAIT) < 0) {
-        zmq_msg_close(msg);
-        return false;
-    }
-    monitors_send(f->out, zmq_msg_data(msg), zmq_msg_size(msg));
-    return true;
+    zframe_t *frame = zframe_recv(f->in);
+
+    if (frame)
+        monitors_send(f->out, zframe_data(frame), zframe_size(frame));
+    return frame;
 }

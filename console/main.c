@@ -1,25 +1,131 @@
 #include "console.h"
 
-/* console: reads what all others say of themselves. Delivery never needs it.
+static const struct metric metrics[] = {
+    [M_FRAMES] = {"grapnel_console_frames_total", METRIC_COUNTER, "frames",
+                  "of numbers that were taken and forwarded"},
+    [M_SENSELESS] = {"grapnel_console_senseless_total", METRIC_COUNTER,
+                     "frames", "that made no sense"},
+    [M_SUBSCRIBERS] = {"grapnel_console_subscribers", METRIC_GAUGE, "monitors",
+                       "connected to metrics.publish"},
+    [M_MONITORS_REFUSED] = {"grapnel_console_monitors_refused_total",
+                            METRIC_COUNTER, "connections",
+                            "to metrics.publish, closed because they broke "
+                            "the protocol or its bounds"},
+    [M_FRAMES_DROPPED] = {"grapnel_console_frames_dropped_total",
+                          METRIC_COUNTER, "frames",
+                          "that a monitor lost because it reads too slowly"},
+    [M_TOLD] = {"grapnel_notifications_told_total", METRIC_COUNTER,
+                "notifications", "that their notifier took"},
+    [M_NOT_TOLD] = {"grapnel_notifications_failed_total", METRIC_COUNTER,
+                    "tries", "that it did not take"},
+    [M_GIVEN_UP] = {"grapnel_notifications_given_up_total", METRIC_COUNTER,
+                    "notifications", "after a day"},
+    [M_UNTOLD] = {"grapnel_notifications_waiting", METRIC_GAUGE,
+                  "notifications", "not taken yet"},
+    [M_COUNT] = {0},
+};
+
+static const struct metric_family families[] = {
+    [F_FIRING] = {.name = "grapnel_alerts_firing",
+                  .kind = METRIC_GAUGE,
+                  .unit = "alerts",
+                  .help = "that fire now",
+                  .labels = {"severity"}},
+    [F_SLO_SUCCESS] = {.name = "grapnel_slo_delivery_success_ratio",
+                       .kind = METRIC_GAUGE,
+                       .unit = "",
+                       .help = "delivered of all that ended, last hour; goal "
+                               "0.999",
+                       .per = SLO_PER},
+    [F_SLO_P95] =
+        {.name = "grapnel_slo_end_to_end_p95_seconds",
+         .kind = METRIC_GAUGE,
+         .unit = "seconds",
+         .help = "from the HTTP request to the endpoint's 2xx, last hour; "
+                 "goal 5",
+         .per = SLO_PER},
+    [F_SLO_P99] = {.name = "grapnel_slo_end_to_end_p99_seconds",
+                   .kind = METRIC_GAUGE,
+                   .unit = "seconds",
+                   .help = "the same, 99 of 100",
+                   .per = SLO_PER},
+    [F_SLO_DEDUPE] = {.name = "grapnel_slo_dedupe_hit_ratio",
+                      .kind = METRIC_GAUGE,
+                      .unit = "",
+                      .help = "duplicates of all events taken, last hour",
+                      .per = SLO_PER},
+    [F_MEAN_RETRIES] = {.name = "grapnel_endpoint_mean_retries",
+                        .kind = METRIC_GAUGE,
+                        .unit = "retries",
+                        .help = "of a delivery that ended, last hour",
+                        .labels = {"endpoint"},
+                        .per = SLO_PER},
+    [F_MEAN_WAIT] = {.name = "grapnel_endpoint_mean_retry_wait_seconds",
+                     .kind = METRIC_GAUGE,
+                     .unit = "seconds",
+                     .help = "before a retry, last hour",
+                     .labels = {"endpoint"},
+                     .per = SLO_PER},
+    [F_RETRY_SUCCESS] = {.name = "grapnel_endpoint_retry_success_ratio",
+                         .kind = METRIC_GAUGE,
+                         .unit = "",
+                         .help = "retries that delivered, last hour",
+                         .labels = {"endpoint"},
+                         .per = SLO_PER},
+    [F_COUNT] = {0},
+};
+
+static const struct control_command commands[] = {
+    {"trace", "id", "nothing: the console sees no event", console_ask_trace},
+    {"alerts", "limit", "pending and firing ones, then those that ended",
+     console_ask_alerts},
+    {"alerts_test", "name", "tell its notifiers a test; waits for the outcome",
+     notifications_test},
+    {0},
+};
+
+/* The console has no durable link: these tables stay empty. */
+static const struct links_ops links_ops = {0};
+
+static const struct daemon_plan plan = {
+    .process = "console",
+    .default_name = "console",
+    .summary = "collects metrics, serves them to Prometheus, and sends alerts",
+    .schema = &console_schema,
+    .links = &links_ops,
+    .commands = commands,
+    .metrics = metrics,
+    .families = families,
+    .open = console_open,
+    .work = console_work,
+    .after_commit = console_after_commit,
+    .undo = console_undo,
+    .reload = console_reload,
+    .close = console_close,
+    .measure = console_measure,
+};
+
+/* console: collects the metrics of all processes, serves them to Prometheus, evaluates alert
+ * rules and notifies. Delivery never depends on it.
  *
- * Promises  nothing that an event depends on; what it told or has still to tell
- *           of alerts survives its restarts
- * Reads     the PUB sockets of all processes in run_dir; dlqd's deaths, over its
+ * Promises  nothing that an event depends on; alerts and unsent notifications survive
+ *           a restart
+ * Reads     the PUB sockets of all processes in run_dir; dlqd's dead letters, over its
  *           control socket
  * Writes    console.db; metrics.publish; HTTP on console.listen; notifiers
  * Refuses   notifiers at private addresses, unless allowed (P8); alerts over
  *           HTTP without a token
- * kill -9   costs the rates of the last windows; a notification may be told a
- *           second time, with the same id
+ * kill -9   loses the rates of the last windows; may send a notification a second
+ *           time, with the same id
  * Exits     64 usage, 69 locked or an address taken, 74 storage, 78
  *           configuration */
 int main(int argc, char **argv)
 {
     static struct console c;
-    struct daemon_plan plan = console_plan;
+    struct daemon_plan mine = plan;
 
-    plan.self = &c;
-    plan.metric_values = c.metrics;
-    daemon_start(&c.daemon, &plan, argc, argv);
+    mine.self = &c;
+    mine.metric_values = c.metrics;
+    daemon_start(&c.daemon, &mine, argc, argv);
     return daemon_run(&c.daemon);
 }

@@ -24,7 +24,7 @@ enum {
     IN_MAX_BYTES = 512,   /* a whole frame of a monitor, with its header */
     LIMIT_MS = 30 * 1000,
     EVENTS_AT_ONCE = 64,
-    READS_AT_ONCE = 4, /* of one monitor in a run: a flood waits its turn */
+    READS_AT_ONCE = 4, /* per monitor and run: a flood delays only itself */
     ACCEPTS_AT_ONCE = 64,
     IOV_AT_ONCE = 16,
     CONTEXT_MAX_BYTES = 16, /* of a PING */
@@ -53,7 +53,7 @@ struct topic {
 
 enum stage { STAGE_GREETING, STAGE_READY, STAGE_OPEN };
 
-/* It waits (waiters.h) until it is subscribed, and while it does not read. */
+/* Waiting (waiters.h): until it has subscribed, and while it does not read. */
 struct monitor {
     struct waiter waiter; /* first */
     LIST_ENTRY(monitor) link;
@@ -66,7 +66,7 @@ struct monitor {
     STAILQ_HEAD(, queued) queue;
     size_t queue_bytes;
     size_t sent_bytes; /* of the first in the queue */
-    bool wants_out;
+    bool watches_out;
 };
 
 struct monitors {
@@ -92,10 +92,11 @@ static int listen_at_path(const char *address, const char *path)
             "%zu bytes",
             address, sizeof a.sun_path - 1);
     memcpy(a.sun_path, path, n);
-    unlink(path); /* of a run before: the lock of this process's name is ours */
+    unlink(
+        path); /* left by an earlier start: this process holds the lock of its name */
     if (fd < 0 || bind(fd, (struct sockaddr *)&a, sizeof a) != 0 ||
         listen(fd, MONITORS_MAX) != 0)
-        die(EXIT_UNAVAILABLE, "metrics.publish: can't bind %s: %s", address,
+        die(EXIT_UNAVAILABLE, "metrics.publish: cannot bind %s: %s", address,
             strerror(errno));
     return fd;
 }
@@ -189,7 +190,7 @@ static void monitor_free(struct monitors *m, struct monitor *k)
     free(k);
 }
 
-/* Which side acts next? A wait that goes on is not renewed. */
+/* Update whether the monitor has to act next. A wait that continues is not renewed. */
 static void judge_wait(struct monitors *m, struct monitor *k)
 {
     bool waits = !k->topic_count || !STAILQ_EMPTY(&k->queue);
@@ -200,18 +201,18 @@ static void judge_wait(struct monitors *m, struct monitor *k)
         waiters_end(&m->waiting, &k->waiter);
 }
 
-static void want_out(struct monitors *m, struct monitor *k, bool out)
+static void watch_out(struct monitors *m, struct monitor *k, bool out)
 {
     struct epoll_event e = {.events = EPOLLIN | (out ? EPOLLOUT : 0u),
                             .data.ptr = k};
 
-    if (k->wants_out == out)
+    if (k->watches_out == out)
         return;
-    k->wants_out = out;
+    k->watches_out = out;
     epoll_ctl(m->epoll, EPOLL_CTL_MOD, k->fd, &e);
 }
 
-/* As much as the socket takes. false: the connection is broken. */
+/* Write as much as the socket takes. false: the connection is broken. */
 static bool flush(struct monitors *m, struct monitor *k)
 {
     bool moved = false;
@@ -247,10 +248,11 @@ static bool flush(struct monitors *m, struct monitor *k)
             k->sent_bytes = rest;
         }
     }
-    if (moved && k->topic_count) /* it reads: what is left waits from now on */
+    if (moved &&
+        k->topic_count) /* it has read: the wait for the rest begins now */
         waiters_end(&m->waiting, &k->waiter);
     judge_wait(m, k);
-    want_out(m, k, !STAILQ_EMPTY(&k->queue));
+    watch_out(m, k, !STAILQ_EMPTY(&k->queue));
     return true;
 }
 
@@ -293,7 +295,7 @@ static const unsigned char greeting[GREETING_BYTES] = {
 static const unsigned char ready[] =
     "\x05READY\x0bSocket-Type\x00\x00\x00\x03PUB";
 
-/* Is it ZMTP 3.x without security? false: it is not, as far as that is known. */
+/* Whether the bytes so far can be ZMTP 3.x without security. */
 static bool greeting_is_fine(const unsigned char *p, size_t n)
 {
     if (n >= 1 && p[0] != 0xff)
@@ -305,7 +307,7 @@ static bool greeting_is_fine(const unsigned char *p, size_t n)
     return n < 32 || memcmp(p + 12, greeting + 12, 20) == 0;
 }
 
-/* A command's name, and what stands behind it. */
+/* The name of a command, and the bytes after it. */
 static bool is_command(const unsigned char *p, size_t n, const char *name)
 {
     size_t length = strlen(name);
@@ -313,7 +315,7 @@ static bool is_command(const unsigned char *p, size_t n, const char *name)
     return n > length && p[0] == length && memcmp(p + 1, name, length) == 0;
 }
 
-/* Behind "\5READY": properties. Only a SUB or XSUB is let in. */
+/* After "\5READY": properties. Only SUB and XSUB are accepted. */
 static bool ready_is_fine(const unsigned char *p, size_t n)
 {
     static const char type[] = "socket-type";
@@ -348,7 +350,7 @@ static bool pong(struct monitors *m, struct monitor *k, const unsigned char *p,
 
     if (n < 2 || n - 2 > CONTEXT_MAX_BYTES)
         return false;
-    /* One that does not read the last one gets no other. */
+    /* No further PONG until the last one has been read. */
     if (k->queue_bytes > MONITOR_QUEUE_MAX_BYTES / 1024)
         return true;
     memcpy(out + 5, p + 2, n - 2);
@@ -394,7 +396,7 @@ static bool take_frame(struct monitors *m, struct monitor *k, int flags,
         k->stage = STAGE_OPEN;
         return true;
     }
-    if (command) /* of those that are not for us none is an error but ERROR */
+    if (command) /* other commands are ignored, except ERROR */
         return is_command(p, n, "PING")    ? pong(m, k, p + 5, n - 5)
                : is_command(p, n, "ERROR") ? false
                                            : !is_command(p, n, "SUBSCRIBE");
@@ -407,8 +409,7 @@ static bool take_frame(struct monitors *m, struct monitor *k, int flags,
     return p[0] == 0;
 }
 
-/* What is understood of it. *used = 0: more is needed. false: the connection
- * ends. */
+/* Parse the bytes so far. *used = 0: more are needed. false: close the connection. */
 static bool take_part(struct monitors *m, struct monitor *k,
                       const unsigned char *p, size_t n, size_t *used)
 {
@@ -433,7 +434,7 @@ static bool take_part(struct monitors *m, struct monitor *k,
     body = p[header - 1];
     for (size_t i = 1; i + 1 < header; i++)
         if (p[i] && !(i == header - 2 && p[i] == 1))
-            return false; /* longer than we read */
+            return false; /* longer than is accepted */
     if (header > 2)
         body += (size_t)p[header - 2] << 8;
     if (header + body > IN_MAX_BYTES)
@@ -460,7 +461,7 @@ static bool take_all(struct monitors *m, struct monitor *k)
     return true;
 }
 
-/* false: it is gone, or broke a bound (and is counted). */
+/* false: the monitor has closed, or exceeded a limit (and is counted). */
 static bool hear(struct monitors *m, struct monitor *k)
 {
     for (int i = 0; i < READS_AT_ONCE; i++) {
@@ -482,7 +483,7 @@ static bool hear(struct monitors *m, struct monitor *k)
 
 /* ---- all of them ---- */
 
-static void make_room(struct monitors *m)
+static void make_space(struct monitors *m)
 {
     struct waiter *longest = waiters_crowded(&m->waiting, m->open,
                                              MONITORS_MAX);
@@ -491,7 +492,7 @@ static void make_room(struct monitors *m)
         monitor_free(m, (struct monitor *)(void *)longest);
 }
 
-/* Our greeting goes first. */
+/* The publisher greets first. */
 static void arrive(struct monitors *m, int fd)
 {
     struct monitor *k = gr_alloc(sizeof *k);
@@ -511,11 +512,10 @@ static void arrive(struct monitors *m, int fd)
     if (!flush(m, k))
         monitor_free(m, k);
     else
-        make_room(m);
+        make_space(m);
 }
 
-/* When all connections are taken by monitors that read, one that comes is
- * closed at once. */
+/* When all connections belong to monitors that read, a new one is closed at once. */
 static void accept_some(struct monitors *m)
 {
     for (int i = 0; i < ACCEPTS_AT_ONCE; i++) {
@@ -530,8 +530,8 @@ static void accept_some(struct monitors *m)
     }
 }
 
-/* Each event is of another connection, and only that one, or one that waits, is
- * freed: accepting, which may free another, comes last. */
+/* Each event belongs to another connection, and frees only that one or one that waits.
+ * Accepting may free any connection, so it comes last. */
 int monitors_run(struct monitors *m, int64_t now_ms)
 {
     struct epoll_event events[EVENTS_AT_ONCE];
@@ -566,8 +566,8 @@ static bool is_subscribed(const struct monitor *k, const void *p, size_t n)
     return false;
 }
 
-static bool has_room(const struct monitors *m, const struct monitor *k,
-                     size_t n)
+static bool has_capacity(const struct monitors *m, const struct monitor *k,
+                         size_t n)
 {
     return k->queue_bytes + n <= MONITOR_QUEUE_MAX_BYTES &&
            m->queue_bytes + n <= MONITORS_QUEUE_MAX_BYTES;
@@ -582,16 +582,16 @@ void monitors_send(struct monitors *m, const void *p, size_t n)
         next = LIST_NEXT(k, link);
         if (!is_subscribed(k, p, n))
             continue;
-        if (!has_room(m, k, n)) {
+        if (!has_capacity(m, k, n)) {
             m->dropped++;
             continue;
         }
         if (!frame) {
             frame = make_frame(0, p, n);
-            frame->users = 1; /* ours, until all have it */
+            frame->users = 1; /* held here until all monitors have it */
         }
         queue(m, k, frame);
-        if (!k->wants_out && !flush(m, k))
+        if (!k->watches_out && !flush(m, k))
             monitor_free(m, k);
     }
     if (frame && --frame->users == 0)

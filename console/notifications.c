@@ -1,7 +1,8 @@
-/* tell: what changed becomes one message for each notifier; each is a row until
- * it was taken, and tried again with backoff meanwhile. */
+/* notifications: makes one message for each notifier from the changes of alerts. A message is
+ * a row until the notifier has accepted it, and is retried with backoff. */
 #include "alert_kinds.h"
 #include "clock.h"
+#include "conf.h"
 #include "console.h"
 #include "json_text.h"
 #include "log.h"
@@ -11,14 +12,14 @@
 #include <string.h>
 
 enum {
-    SAID_MOST = 50, /* changes in one message; the rest are counted */
+    SAID_MAX = 50, /* changes that one message lists; the rest are counted */
     TEXT_MAX_BYTES_HERE = 256 * 1024,
-    SUBJECT_BYTES = 300, /* then names of rules are only counted */
+    SUBJECT_BYTES = 300, /* from here on names of rules are only counted */
     RETRY_FIRST_MS = 5 * 1000,
     RETRY_FACTOR = 3,
 };
-#define RETRY_MOST_MS HOUR_MS
-#define RETRY_LAST_MS DAY_MS /* then it is given up, loudly */
+#define RETRY_MAX_MS  HOUR_MS
+#define RETRY_LAST_MS DAY_MS /* then it is given up, with an error in the log */
 
 /* ---- a list of changes ---- */
 
@@ -41,7 +42,7 @@ static void changes_fini(struct changes *l)
 
 static bool goes_to(const struct alert_rule *r, const char *notifier)
 {
-    return r->notify.count == 0 || text_list_has(&r->notify, notifier);
+    return r->notify.count == 0 || string_list_has(&r->notify, notifier);
 }
 
 /* ---- a message ---- */
@@ -72,7 +73,7 @@ struct draft {
     int firing, resolved, said, severity, name_count;
 };
 
-/* Names of rules have no spaces in them. */
+/* Names of rules contain no spaces. */
 static bool has_name(const struct draft *d, const char *name)
 {
     size_t n = strlen(name);
@@ -95,7 +96,7 @@ static void add_name(struct draft *d, const char *name)
     d->name_count++;
 }
 
-/* A subject is one line: so many names as fit, and how many more there are. */
+/* A subject is one line: as many names as fit, and the number of the others. */
 static void put_names(struct draft *d)
 {
     const char *at = d->names.data;
@@ -118,7 +119,7 @@ static void draft_add(struct draft *d, const struct change *c)
     if (c->rule->severity > d->severity)
         d->severity = c->rule->severity;
     add_name(d, c->rule->name);
-    if (d->said++ >= SAID_MOST)
+    if (d->said++ >= SAID_MAX)
         return;
     buf_printf(&d->text, "%s %s *%s* %s\n", c->resolved ? "✓" : "✗",
                c->resolved ? "resolved" : rule_severity(c->rule->severity),
@@ -140,9 +141,9 @@ static void draft_end(struct draft *d, const char *id, int64_t now,
                    d->resolved);
     buf_puts(&d->subject, ": ");
     put_names(d);
-    if (d->said > SAID_MOST)
+    if (d->said > SAID_MAX)
         buf_printf(&d->text, "and %d more: grapnel alerts\n",
-                   d->said - SAID_MOST);
+                   d->said - SAID_MAX);
     buf_init(&chat, 5 * TEXT_MAX_BYTES_HERE); /* of one, at most five */
     chat_text(&chat, d->text.data);
     doc = json_pack("{s:i, s:s, s:o, s:o, s:o}", "version", 1, "id", id, "time",
@@ -183,8 +184,8 @@ static void make_id(struct console *c, char id[40])
     snprintf(id, 40, "ntf_%s", ulid);
 }
 
-static void tell_one(struct console *c, const struct notifier *to,
-                     const struct changes *l)
+static void notify_one(struct console *c, const struct notifier *to,
+                       const struct changes *l)
 {
     struct notification_row row = {.notifier = to->name,
                                    .made_ms = c->daemon.loop.now_ms,
@@ -207,12 +208,12 @@ static void tell_one(struct console *c, const struct notifier *to,
     draft_fini(&d);
 }
 
-void changes_tell(struct console *c, struct changes *l)
+void changes_notify(struct console *c, struct changes *l)
 {
     const struct settings *s = c->daemon.settings;
 
     for (size_t i = 0; i < s->notifier_count && l->count; i++)
-        tell_one(c, &s->notifiers[i], l);
+        notify_one(c, &s->notifiers[i], l);
     changes_fini(l);
 }
 
@@ -222,9 +223,9 @@ static int64_t backoff(int64_t attempts)
 {
     int64_t wait = RETRY_FIRST_MS;
 
-    while (--attempts > 0 && wait < RETRY_MOST_MS)
+    while (--attempts > 0 && wait < RETRY_MAX_MS)
         wait *= RETRY_FACTOR;
-    return wait < RETRY_MOST_MS ? wait : RETRY_MOST_MS;
+    return wait < RETRY_MAX_MS ? wait : RETRY_MAX_MS;
 }
 
 static void try_again(struct console *c, const struct notify_end *e)
@@ -243,8 +244,7 @@ static void try_again(struct console *c, const struct notify_end *e)
     if (row.made_ms < retention_before(r, now, RETRY_LAST_MS) ||
         row.made_ms > retention_after(r, now, RETRY_LAST_MS)) {
         log_warn(NULL,
-                 "a notifier could not be reached for a day; its notification "
-                 "is dropped",
+                 "a notifier failed for a day; its notification is discarded",
                  LS("notifier", e->notifier), LS("subject", row.subject),
                  LS("error", e->why));
         store_done(&c->store);
@@ -255,7 +255,7 @@ static void try_again(struct console *c, const struct notify_end *e)
     store_done(&c->store);
     store_notification_again(&c->store, e->n, attempts,
                              now + backoff(attempts));
-    log_warn(NULL, "a notifier could not be reached; it is tried again",
+    log_warn(NULL, "a notifier failed; it is tried again",
              LS("notifier", e->notifier), LS("error", e->why),
              LI("attempts", attempts),
              LT("next_attempt_at", c->daemon.loop.now_ms + backoff(attempts)));
@@ -270,8 +270,8 @@ static void end_test(struct console *c, const struct notify_end *e)
     c->tests.done++;
 }
 
-/* A turn that is rolled back would forget what was told: it is told again, with
- * the same id, by which its receiver drops it. */
+/* After a rolled back turn the message is sent again with the same id, by which its receiver
+ * recognises the duplicate. */
 static void take_ends(struct console *c)
 {
     struct notify_end e;
@@ -287,12 +287,7 @@ static void take_ends(struct console *c)
     }
 }
 
-static int sooner(int a, int b)
-{
-    return a < 0 ? b : b < 0 ? a : a < b ? a : b;
-}
-
-int tell_work(struct console *c)
+int notifications_work(struct console *c)
 {
     const struct settings *s = c->daemon.settings;
     struct notification_row row;
@@ -301,9 +296,9 @@ int tell_work(struct console *c)
 
     take_ends(c);
     if (c->tests.count && c->tests.done == c->tests.count) {
-        json_t *answer = json_pack("{s:O}", "results", c->tests.results);
+        json_t *reply = json_pack("{s:O}", "results", c->tests.results);
 
-        control_answer(c->daemon.control, answer, NULL);
+        control_reply(c->daemon.control, reply, NULL);
         tests_fini(&c->tests);
     }
     for (size_t i = 0; i < s->notifier_count; i++) {
@@ -311,7 +306,7 @@ int tell_work(struct console *c)
                                     &due))
             store_done(&c->store);
         else if (due >= 0)
-            ms = sooner(ms, due - now < 60000 ? (int)(due - now) : 60000);
+            ms = loop_sooner(ms, due - now < 60000 ? (int)(due - now) : 60000);
     }
     return ms;
 }
@@ -374,7 +369,7 @@ static void begin_test(struct console *c, size_t i)
                                    .now_ms = c->daemon.loop.now_ms});
 }
 
-void tell_tell(struct console *c)
+void notifications_flush(struct console *c)
 {
     const struct settings *s = c->daemon.settings;
     int ms;
@@ -417,8 +412,8 @@ static const struct alert_rule *rule_named(const struct settings *s,
     return NULL;
 }
 
-static void say_unknown(const struct settings *s, const char *name,
-                        char why[200])
+static void explain_unknown(const struct settings *s, const char *name,
+                            char why[200])
 {
     struct conf_near near = {.text = name};
     char hint[100];
@@ -431,7 +426,7 @@ static void say_unknown(const struct settings *s, const char *name,
              conf_near_hint(&near, hint));
 }
 
-json_t *tell_test(void *self, json_t *args, char why[200])
+json_t *notifications_test(void *self, json_t *args, char why[200])
 {
     struct console *c = self;
     const struct settings *s = c->daemon.settings;
@@ -440,11 +435,11 @@ json_t *tell_test(void *self, json_t *args, char why[200])
     json_t *doc;
 
     if (!name || (!rule && !notifier_named(s, name))) {
-        say_unknown(s, name ? name : "", why);
+        explain_unknown(s, name ? name : "", why);
         return NULL;
     }
     if (control_waiting(c->daemon.control)) {
-        snprintf(why, 200, "another test, or a backup, is under way");
+        snprintf(why, 200, "another test or a backup is already in progress");
         return NULL;
     }
     for (size_t i = 0; i < s->notifier_count; i++)

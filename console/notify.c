@@ -20,7 +20,7 @@ struct notify *notify_open(void)
 
     if (curl_global_init(CURL_GLOBAL_DEFAULT) != 0 ||
         !(n->multi = curl_multi_init()))
-        die(EXIT_UNAVAILABLE, "libcurl does not start");
+        die(EXIT_UNAVAILABLE, "libcurl cannot start");
     return n;
 }
 

@@ -1,9 +1,9 @@
-/* notify: tells people: a webhook, a mail, a command. Never blocks; one at a
- * time for each notifier, so that one that hangs holds up nothing but itself.
+/* notify: sends notifications by webhook, mail or command. It never blocks. Each notifier
+ * sends one at a time, so that one that hangs delays only itself.
  *
- * A webhook's and a mail server's address is guarded like an endpoint's (P8):
- * nothing private is reached unless allow_private says so. A command is run
- * without a shell, with an environment of its own. */
+ * The addresses of webhooks and mail servers are checked like those of endpoints (P8): a
+ * private address needs allow_private. A command is run without a shell, with an environment
+ * of its own. */
 #ifndef CONSOLE_NOTIFY_H
 #define CONSOLE_NOTIFY_H
 
@@ -13,7 +13,7 @@
 struct notify;
 
 struct message {
-    int64_t n; /* what notify_ended() names it by; 0: a test */
+    int64_t n; /* the id that notify_ended() returns; 0: a test */
     const char *id;
     const char *severity, *state, *alerts, *subject, *text, *body;
     int64_t now_ms;
@@ -27,17 +27,16 @@ struct notify_end {
 };
 
 struct notify *notify_open(void);
-/* What is under way is broken off; it is told again after the next start. */
+/* Abort what has not ended; it is sent again after the next start. */
 void notify_close(struct notify *n);
 
 bool notify_busy(const struct notify *n, const char *notifier);
-/* Everything is copied. It must not be busy. */
+/* Everything is copied. The notifier must be idle. */
 void notify_begin(struct notify *n, const struct notifier *how,
                   const struct message *m);
-/* Go on. Returns ms until it wants to be called again; -1: nothing is under
- * way. */
+/* Continue. Returns ms until it must be called again; -1: nothing is being sent. */
 int notify_run(struct notify *n, int64_t mono_now_ms);
-/* One that ended; false: none (any more). */
+/* The next one that has ended; false: there is no further one. */
 bool notify_ended(struct notify *n, struct notify_end *out);
 
 #endif

@@ -26,7 +26,7 @@ struct job {
     int64_t due_ms; /* mono: then it is killed */
 };
 
-/* send.c: the easy handle, ready for the multi. */
+/* notify_send.c: the easy handle, ready for the multi. */
 void send_prepare(struct job *j, const struct notifier *how,
                   const struct message *m);
 void send_end(struct job *j, CURLcode code);
@@ -34,7 +34,7 @@ void send_end(struct job *j, CURLcode code);
 /* command.c. false: it could not be started; `why` says so. */
 bool command_start(struct job *j, const struct notifier *how,
                    const struct message *m);
-/* Has it ended? Kills it when its time is over. */
+/* Has it ended? Kills it when its time has expired. */
 void command_look(struct job *j, int64_t mono_now_ms);
 void command_kill(struct job *j);
 

@@ -1,4 +1,4 @@
-/* send: a webhook and a mail, by libcurl. */
+/* notify_send: prepares a webhook or a mail as a libcurl transfer. */
 #include "clock.h"
 #include "notify_parts.h"
 #include "sign.h"
@@ -32,15 +32,14 @@ static size_t ignore(char *p, size_t size, size_t n, void *self)
     return size * n;
 }
 
-static void copy_guard(struct guard *g, const struct notifier *how)
+static void copy_guard(struct guard *g, const struct allow_private *allow)
 {
-    size_t n = how->allow_cidr_count;
+    size_t bytes = allow->count * sizeof *allow->cidrs;
 
-    g->allow_private = how->allow_private;
-    g->cidrs = gr_alloc((n + 1) * sizeof *g->cidrs);
-    for (size_t i = 0; i < n; i++)
-        g->cidrs[i] = how->allow_cidrs[i];
-    g->count = n;
+    g->allow = *allow;
+    g->allow.cidrs = gr_alloc(bytes + 1);
+    if (bytes)
+        memcpy(g->allow.cidrs, allow->cidrs, bytes);
 }
 
 static void prepare_common(struct job *j, const struct notifier *how)
@@ -49,8 +48,9 @@ static void prepare_common(struct job *j, const struct notifier *how)
 
     if (!e)
         die(EXIT_UNAVAILABLE, "libcurl has no memory");
-    copy_guard(&j->guard, how);
-    curl_easy_setopt(e, CURLOPT_PROXY, ""); /* the guard would see a proxy */
+    copy_guard(&j->guard, &how->allow_private);
+    curl_easy_setopt(e, CURLOPT_PROXY,
+                     ""); /* the guard would see the address of a proxy */
     curl_easy_setopt(e, CURLOPT_NOPROXY, "*");
     curl_easy_setopt(e, CURLOPT_FOLLOWLOCATION, 0L);
     curl_easy_setopt(e, CURLOPT_NETRC, (long)CURL_NETRC_IGNORED);
@@ -93,7 +93,7 @@ static void sign(struct job *j, const struct notifier *how,
     for (size_t i = 0; i < how->signing_secrets.count; i++)
         buf_printf(&secrets, "%s%s", i ? " " : "",
                    how->signing_secrets.items[i]);
-    /* The settings have checked them. */
+    /* The reader of the configuration has checked them. */
     if (secrets.len &&
         signer_init(&signer, (struct bytes){secrets.data, secrets.len}) ==
             GR_OK) {
@@ -130,16 +130,16 @@ static void prepare_webhook(struct job *j, const struct notifier *how,
 static size_t on_read(char *out, size_t size, size_t n, void *self)
 {
     struct job *j = self;
-    size_t most = size * n, left = j->payload.len - j->sent;
+    size_t max = size * n, left = j->payload.len - j->sent;
 
-    if (most > left)
-        most = left;
-    memcpy(out, j->payload.data + j->sent, most);
-    j->sent += most;
-    return most;
+    if (max > left)
+        max = left;
+    memcpy(out, j->payload.data + j->sent, max);
+    j->sent += max;
+    return max;
 }
 
-/* RFC 2047: a subject of any letters, in pieces of at most 75. */
+/* RFC 2047: a subject in any language, in encoded words of at most 75 characters. */
 static void put_subject(struct buf *out, const char *subject)
 {
     enum { PIECE = 42 };
@@ -150,7 +150,7 @@ static void put_subject(struct buf *out, const char *subject)
     for (size_t at = 0; at < n;) {
         size_t k = n - at < PIECE ? n - at : PIECE;
 
-        /* Not within a letter. */
+        /* Not within a character. */
         while (at + k < n && k > 1 && ((uint8_t)subject[at + k] & 0xc0) == 0x80)
             k--;
         EVP_EncodeBlock(piece, (const unsigned char *)subject + at, (int)k);
@@ -237,12 +237,12 @@ void send_end(struct job *j, CURLcode code)
     j->end.ok = code == CURLE_OK && (j->mail || status / 100 == 2);
     if (j->blocked)
         snprintf(j->end.why, sizeof j->end.why,
-                 "blocked: %s is a private address; set `allow_private: true` "
-                 "at the notifier to permit it",
+                 "blocked: %s is a private address; to permit it, set "
+                 "`allow_private: true` at the notifier",
                  j->address);
     else if (code != CURLE_OK)
         snprintf(j->end.why, sizeof j->end.why, "%s%s",
                  curl_easy_strerror(code), j->mail && status ? " (SMTP)" : "");
     else if (!j->end.ok)
-        snprintf(j->end.why, sizeof j->end.why, "it answered %ld", status);
+        snprintf(j->end.why, sizeof j->end.why, "it responded %ld", status);
 }

@@ -1,4 +1,4 @@
-/* prometheus: what was gathered in Prometheus' text format 0.0.4. */
+/* prometheus: writes the collected metrics in Prometheus' text format 0.0.4. */
 #include "prometheus.h"
 #include <math.h>
 
@@ -50,11 +50,11 @@ void prometheus_number(struct buf *out, const char *name, const char *key,
     put_number(out, v);
 }
 
-static void put_point_name(struct buf *out, const struct point *p,
-                           const char *suffix)
+static void put_series_name(struct buf *out, const struct collected *p,
+                            const char *suffix)
 {
     buf_printf(out, "%s%s{process=\"", p->item->name, suffix);
-    put_escaped(out, p->teller->name, true);
+    put_escaped(out, p->publisher->name, true);
     buf_puts(out, "\"");
     for (int i = 0; i < p->label_count; i++) {
         buf_printf(out, ",%s=\"", p->keys[i]);
@@ -63,23 +63,23 @@ static void put_point_name(struct buf *out, const struct point *p,
     }
 }
 
-static void put_histogram(struct buf *out, const struct point *p)
+static void put_histogram(struct buf *out, const struct collected *p)
 {
     double so_far = 0;
 
     for (int i = 0; i <= p->bounds; i++) {
         so_far += p->counts[i];
-        put_point_name(out, p, "_bucket");
+        put_series_name(out, p, "_bucket");
         if (i < p->bounds)
             buf_printf(out, ",le=\"%.9g\"} ", p->le[i]);
         else
             buf_puts(out, ",le=\"+Inf\"} ");
         put_number(out, so_far);
     }
-    put_point_name(out, p, "_sum");
+    put_series_name(out, p, "_sum");
     buf_puts(out, "} ");
     put_number(out, p->value);
-    put_point_name(out, p, "_count");
+    put_series_name(out, p, "_count");
     buf_puts(out, "} ");
     put_number(out, so_far);
 }
@@ -89,10 +89,10 @@ static void put_item(struct buf *out, const struct item *item,
 {
     bool said = false;
 
-    for (const struct point *p = item->points; p; p = p->next) {
+    for (const struct collected *p = item->series; p; p = p->next) {
         bool histogram = item->kind == METRIC_HISTOGRAM;
 
-        if (!point_fresh(p, mono_now_ms) || (histogram && !p->bounds))
+        if (!collected_fresh(p, mono_now_ms) || (histogram && !p->bounds))
             continue;
         if (!said)
             prometheus_about(out, item->name, item->kind, item->unit,
@@ -101,20 +101,20 @@ static void put_item(struct buf *out, const struct item *item,
         if (histogram) {
             put_histogram(out, p);
         } else {
-            put_point_name(out, p, "");
+            put_series_name(out, p, "");
             buf_puts(out, "} ");
             put_number(out, p->value);
         }
     }
 }
 
-void prometheus_text(struct gather *g, int64_t mono_now_ms, struct buf *out)
+void prometheus_text(struct collector *g, int64_t mono_now_ms, struct buf *out)
 {
-    for (const struct item *item = gather_items(g); item; item = item->next)
+    for (const struct item *item = collector_items(g); item; item = item->next)
         put_item(out, item, mono_now_ms);
     prometheus_about(out, "grapnel_up", METRIC_GAUGE, "",
                      "1: the process has published lately");
-    for (struct teller *t = gather_tellers(g); t; t = t->next)
+    for (struct publisher *t = collector_publishers(g); t; t = t->next)
         prometheus_number(out, "grapnel_up", "process", t->name,
-                          gather_hears(t, mono_now_ms));
+                          collector_hears(t, mono_now_ms));
 }

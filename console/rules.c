@@ -12,55 +12,59 @@ const char *rule_severity(int severity)
     return names[severity];
 }
 
-enum verdict rule_judge(const struct alert_rule *rule, const struct fact *fact)
+enum rule_verdict rule_judge(const struct alert_rule *rule,
+                             const struct measurement *measurement)
 {
     bool yes;
 
-    if (!fact)
+    if (!measurement)
         return VERDICT_NO;
-    if (!fact->known && !(fact->grows && fact->value > rule->above))
+    if (!measurement->known &&
+        !(measurement->grows && measurement->value > rule->above))
         return VERDICT_UNKNOWN;
     if (rule->silent_for_ms)
-        yes = fact->value * 1000 > (double)rule->silent_for_ms;
+        yes = measurement->value * 1000 > (double)rule->silent_for_ms;
     else if (alert_kinds[rule->when].unit == ALERT_UNIT_NONE)
-        yes = fact->value > 0;
+        yes = measurement->value > 0;
     else if (!isnan(rule->above))
-        yes = fact->value > rule->above;
+        yes = measurement->value > rule->above;
     else
-        yes = fact->value < rule->below;
+        yes = measurement->value < rule->below;
     return yes ? VERDICT_YES : VERDICT_NO;
 }
 
-static enum life_change step_yes(const struct alert_rule *rule,
-                                 struct life *life, int64_t now_ms)
+static enum lifecycle_change step_yes(const struct alert_rule *rule,
+                                      struct lifecycle *lifecycle,
+                                      int64_t now_ms)
 {
-    enum life_state before = life->state;
+    enum lifecycle_state before = lifecycle->state;
 
-    if (before == LIFE_FIRING)
-        return LIFE_SAME;
-    if (before == LIFE_CALM)
-        life->since_ms = now_ms;
-    life->state = LIFE_PENDING;
-    if (now_ms - life->since_ms < rule->for_ms)
-        return before == LIFE_CALM ? LIFE_BEGINS : LIFE_SAME;
-    life->state = LIFE_FIRING;
-    life->fired_ms = now_ms;
-    return LIFE_FIRES;
+    if (before == LIFECYCLE_FIRING)
+        return LIFECYCLE_SAME;
+    if (before == LIFECYCLE_CALM)
+        lifecycle->since_ms = now_ms;
+    lifecycle->state = LIFECYCLE_PENDING;
+    if (now_ms - lifecycle->since_ms < rule->for_ms)
+        return before == LIFECYCLE_CALM ? LIFECYCLE_BEGINS : LIFECYCLE_SAME;
+    lifecycle->state = LIFECYCLE_FIRING;
+    lifecycle->fired_ms = now_ms;
+    return LIFECYCLE_FIRES;
 }
 
-enum life_change rule_step(const struct alert_rule *rule, struct life *life,
-                           enum verdict verdict, int64_t now_ms)
+enum lifecycle_change rule_step(const struct alert_rule *rule,
+                                struct lifecycle *lifecycle,
+                                enum rule_verdict verdict, int64_t now_ms)
 {
-    enum life_state before = life->state;
+    enum lifecycle_state before = lifecycle->state;
 
     if (verdict == VERDICT_UNKNOWN)
-        return LIFE_SAME;
+        return LIFECYCLE_SAME;
     if (verdict == VERDICT_YES)
-        return step_yes(rule, life, now_ms);
-    life->state = LIFE_CALM;
-    return before == LIFE_FIRING    ? LIFE_RESOLVES
-           : before == LIFE_PENDING ? LIFE_PASSES
-                                    : LIFE_SAME;
+        return step_yes(rule, lifecycle, now_ms);
+    lifecycle->state = LIFECYCLE_CALM;
+    return before == LIFECYCLE_FIRING    ? LIFECYCLE_RESOLVES
+           : before == LIFECYCLE_PENDING ? LIFECYCLE_PASSES
+                                         : LIFECYCLE_SAME;
 }
 
 /* ---- in words ---- */
@@ -84,7 +88,8 @@ static void put_value(struct buf *out, enum alert_unit unit, double v)
     }
 }
 
-/* The kind's own words, with the rule's window in the place of `window`. */
+/* The kind's help up to a semicolon, with the rule's window instead of
+ * `window`. */
 static void put_help(struct buf *out, const struct alert_rule *rule)
 {
     const char *help = alert_kinds[rule->when].help, *tick;
@@ -102,32 +107,33 @@ static void put_help(struct buf *out, const struct alert_rule *rule)
             buf_put(out, tick + 1, n);
         help = end ? end + 1 : tick + 1;
     }
-    buf_puts(out, help);
+    buf_put(out, help, strcspn(help, ";"));
 }
 
 void rule_summary(const struct alert_rule *rule, const char *subject,
-                  const struct fact *fact, bool holds, struct buf *out)
+                  const struct measurement *measurement, bool holds,
+                  struct buf *out)
 {
     const struct alert_kind *k = &alert_kinds[rule->when];
     bool above = !isnan(rule->above);
 
     if (*subject)
         buf_printf(out, "%s %s: ", *k->per ? k->per : "", subject);
-    if (!fact) {
+    if (!measurement) {
         buf_puts(out, "no longer configured, or no longer reported");
         return;
     }
     if (k->unit == ALERT_UNIT_NONE) {
-        buf_puts(out, holds ? "" : "no longer so: ");
+        buf_puts(out, holds ? "" : "no longer true: ");
         put_help(out, rule);
         return;
     }
-    put_value(out, k->unit, fact->value);
-    buf_printf(out, " is %s%s ", holds ? "" : "no longer ",
+    put_help(out, rule);
+    buf_puts(out, ": ");
+    put_value(out, k->unit, measurement->value);
+    buf_printf(out, " (%s%s ", holds ? "" : "no longer ",
                above ? "above" : "below");
     put_value(out, k->unit, above ? rule->above : rule->below);
-    buf_puts(out, " (");
-    put_help(out, rule);
     buf_puts(out, ")");
 }
 

@@ -1,48 +1,51 @@
-/* rules: does a rule fire, and since when. Pure; times are wall clock, for they
- * are kept on disk.
+/* rules: decides whether an alert rule fires, and since when. Pure. Times are wall clock,
+ * because they are stored.
  *
  *            yes                 yes, for `for`
  *   CALM ─────────▶ PENDING ───────────────────▶ FIRING
  *     ▲                │ no                         │ no
- *     └────────────────┴────────────────────────────┘   (told: resolved)
+ *     └────────────────┴────────────────────────────┘   (notified: resolved)
  *
- * With `for: 0s` a calm one fires at once. What is not known changes nothing. */
+ * With `for: 0s` a calm rule fires at once. An unknown value changes nothing. */
 #ifndef CONSOLE_RULES_H
 #define CONSOLE_RULES_H
 
-#include "facts.h"
+#include "measurements.h"
 
-enum life_state { LIFE_CALM, LIFE_PENDING, LIFE_FIRING };
+enum lifecycle_state { LIFECYCLE_CALM, LIFECYCLE_PENDING, LIFECYCLE_FIRING };
 
-struct life {
-    enum life_state state;
-    int64_t since_ms; /* when it began to be so */
-    int64_t fired_ms; /* 0: it has not */
+struct lifecycle {
+    enum lifecycle_state state;
+    int64_t since_ms; /* when the condition became true */
+    int64_t fired_ms; /* 0: it has not fired */
 };
 
-enum life_change {
-    LIFE_SAME,
-    LIFE_BEGINS, /* calm → pending */
-    LIFE_FIRES,
-    LIFE_PASSES, /* pending → calm, without having fired */
-    LIFE_RESOLVES,
+enum lifecycle_change {
+    LIFECYCLE_SAME,
+    LIFECYCLE_BEGINS, /* calm → pending */
+    LIFECYCLE_FIRES,
+    LIFECYCLE_PASSES, /* pending → calm, without having fired */
+    LIFECYCLE_RESOLVES,
 };
 
-enum verdict { VERDICT_UNKNOWN, VERDICT_NO, VERDICT_YES };
+enum rule_verdict { VERDICT_UNKNOWN, VERDICT_NO, VERDICT_YES };
 
 /* `fact` NULL: its subject is no longer there. */
-enum verdict rule_judge(const struct alert_rule *rule, const struct fact *fact);
-enum life_change rule_step(const struct alert_rule *rule, struct life *life,
-                           enum verdict verdict, int64_t now_ms);
+enum rule_verdict rule_judge(const struct alert_rule *rule,
+                             const struct measurement *measurement);
+enum lifecycle_change rule_step(const struct alert_rule *rule,
+                                struct lifecycle *lifecycle,
+                                enum rule_verdict verdict, int64_t now_ms);
 
-/* "endpoint crm: 37 % is above 5 % (failed attempts of all attempts within 5m)";
+/* "endpoint crm: 37 % is above 5 % (the share of attempts within 5m that failed)";
  * one that has ended: "… 1.4 % is no longer above 5 % …". `fact`
  * NULL: its subject is no longer there. */
 void rule_summary(const struct alert_rule *rule, const char *subject,
-                  const struct fact *fact, bool holds, struct buf *out);
+                  const struct measurement *measurement, bool holds,
+                  struct buf *out);
 const char *rule_severity(int severity);
 /* For a chat, in which <!channel> calls everybody and <url|text> hides where it
- * leads: what strangers say is told with &, < and > as Slack wants them. */
+ * leads: what strangers say is told with &, < and > as Slack requires them. */
 void chat_text(struct buf *out, const char *text);
 
 #endif

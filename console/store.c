@@ -1,95 +1,72 @@
 #include "store.h"
 #include "clock.h"
+#include "stores.h"
 #include <string.h>
 
-#define ALERT_COLUMNS                                                   \
-    "n, rule, subject, state, severity, since_ms, fired_ms, ended_ms, " \
-    "value, summary "
-#define TOLD_COLUMNS                                                         \
-    "n, id, notifier, made_ms, next_ms, attempts, severity, state, alerts, " \
-    "subject, text, body "
+extern const char console_store_sql[];
+extern const char *const console_upgrades[];
+const struct db_schema console_schema = {.create = console_store_sql,
+                                         .steps = console_upgrades,
+                                         .count = CONSOLE_SCHEMA,
+                                         .program = "grapnel-console",
+                                         .table = "notifications"};
+
+#define ALERT "SELECT n, " ROW_NAMES(ALERT_COLUMNS) " FROM alerts "
+#define NOTIFICATION \
+    "SELECT n, " ROW_NAMES(NOTIFICATION_COLUMNS) " FROM notifications "
 
 void store_open(struct store *s, struct db *db)
 {
     s->db = db;
     s->alert_add = db_prepare(
-        db, "INSERT INTO alerts(rule, subject, state, severity, since_ms, "
-            "fired_ms, ended_ms, value, summary) VALUES(?2, ?3, ?4, ?5, ?6, "
-            "?7, ?8, ?9, ?10) RETURNING n");
+        db, ROW_INSERT("alerts", ALERT_COLUMNS) " RETURNING n");
     s->alert_set = db_prepare(
-        db, "UPDATE alerts SET state = ?4, since_ms = ?6, fired_ms = ?7, "
-            "ended_ms = ?8, value = ?9, summary = ?10 WHERE n = ?1");
-    s->alerts_active = db_prepare(db, "SELECT " ALERT_COLUMNS
-                                      "FROM alerts WHERE ended_ms = 0");
-    s->alerts_recent = db_prepare(db, "SELECT " ALERT_COLUMNS
-                                      "FROM alerts ORDER BY ended_ms = 0 DESC, "
-                                      "n DESC LIMIT ?");
+        db, "UPDATE alerts SET " ROW_SETS(ALERT_COLUMNS) " WHERE n = :n");
+    s->alerts_active = db_prepare(db, ALERT "WHERE ended_ms = 0");
+    s->alerts_recent = db_prepare(db, ALERT "ORDER BY ended_ms = 0 DESC, "
+                                            "n DESC LIMIT ?");
     s->alerts_cut = db_prepare(
         db, "DELETE FROM alerts WHERE ended_ms > 0 AND n <= (SELECT n FROM "
             "alerts WHERE ended_ms > 0 ORDER BY n DESC LIMIT 1 OFFSET ?)");
     s->told_add = db_prepare(
-        db, "INSERT INTO notifications(id, notifier, made_ms, next_ms, "
-            "attempts, severity, state, alerts, subject, text, body) "
-            "VALUES(?, ?, ?, ?, 0, ?, ?, ?, ?, ?, ?) RETURNING n");
-    s->told_next = db_prepare(db, "SELECT " TOLD_COLUMNS
-                                  "FROM notifications WHERE notifier = ? "
-                                  "ORDER BY n LIMIT 1");
+        db, ROW_INSERT("notifications", NOTIFICATION_COLUMNS) " RETURNING n");
+    s->told_next = db_prepare(db, NOTIFICATION
+                              "WHERE notifier = ? ORDER BY n LIMIT 1");
     s->told_again = db_prepare(db, "UPDATE notifications SET attempts = ?2, "
                                    "next_ms = ?3 WHERE n = ?1");
     s->told_drop = db_prepare(db, "DELETE FROM notifications WHERE n = ?");
     s->told_left = db_prepare(db, "SELECT count(*) FROM notifications");
     s->cursor_get = db_prepare(db, "SELECT value FROM cursors WHERE name = ?");
-    s->cursor_set = db_prepare(db,
-                               "INSERT OR REPLACE INTO cursors VALUES(?, ?)");
+    s->cursor_set = db_prepare(
+        db, "INSERT OR REPLACE INTO cursors(name, value) VALUES(?, ?)");
 }
 
 /* ---- alerts ---- */
 
-static void bind_alert(stmt *q, const struct alert_row *a)
-{
-    bind_i64(q, 1, a->n);
-    bind_text(q, 2, a->rule);
-    bind_text(q, 3, a->subject);
-    bind_text(q, 4, a->state);
-    bind_text(q, 5, a->severity);
-    bind_i64(q, 6, a->since_ms);
-    bind_i64(q, 7, a->fired_ms);
-    bind_i64(q, 8, a->ended_ms);
-    sqlite3_bind_double(q, 9, a->value);
-    bind_text(q, 10, a->summary);
-}
-
 int64_t store_alert_add(struct store *s, const struct alert_row *a)
 {
-    int64_t n = 0;
+    int i = 0;
 
-    bind_alert(s->alert_add, a);
-    if (db_step(s->db, s->alert_add))
-        n = col_i64(s->alert_add, 0);
-    db_done(s->alert_add);
-    return n;
+    ROW_BIND(ALERT_COLUMNS, s->alert_add, i, a);
+    return db_number(s->db, s->alert_add, 0);
 }
 
 void store_alert_set(struct store *s, const struct alert_row *a)
 {
-    bind_alert(s->alert_set, a);
+    int i = 0;
+
+    ROW_BIND(ALERT_COLUMNS, s->alert_set, i, a);
+    bind_i64(s->alert_set, ++i, a->n);
     db_run(s->db, s->alert_set);
 }
 
 static void each_alert(struct store *s, stmt *q, alert_each *each, void *self)
 {
     while (db_step(s->db, q)) {
-        struct alert_row a = {.n = col_i64(q, 0),
-                              .rule = col_text(q, 1),
-                              .subject = col_text(q, 2),
-                              .state = col_text(q, 3),
-                              .severity = col_text(q, 4),
-                              .since_ms = col_i64(q, 5),
-                              .fired_ms = col_i64(q, 6),
-                              .ended_ms = col_i64(q, 7),
-                              .value = sqlite3_column_double(q, 8),
-                              .summary = col_text(q, 9)};
+        struct alert_row a = {.n = col_i64(q, 0)};
+        int i = 1;
 
+        ROW_READ(ALERT_COLUMNS, q, i, &a);
         each(self, &a);
     }
     db_done(q);
@@ -115,29 +92,16 @@ void store_alerts_cut(struct store *s, int64_t kept)
 
 /* ---- notifications ---- */
 
-/* Longer than any wait of tell.c: then the clock was ahead as it was written. */
-#define WAIT_MOST_MS (2 * HOUR_MS)
+/* Longer than any wait of notifications.c: the clock was ahead when it was written. */
+#define WAIT_MAX_MS (2 * HOUR_MS)
 
 int64_t store_notification_add(struct store *s,
                                const struct notification_row *r)
 {
-    stmt *q = s->told_add;
-    int64_t n = 0;
+    int i = 0;
 
-    bind_text(q, 1, r->id);
-    bind_text(q, 2, r->notifier);
-    bind_i64(q, 3, r->made_ms);
-    bind_i64(q, 4, r->next_ms);
-    bind_text(q, 5, r->severity);
-    bind_text(q, 6, r->state);
-    bind_text(q, 7, r->alerts);
-    bind_text(q, 8, r->subject);
-    bind_text(q, 9, r->text);
-    bind_text(q, 10, r->body);
-    if (db_step(s->db, q))
-        n = col_i64(q, 0);
-    db_done(q);
-    return n;
+    ROW_BIND(NOTIFICATION_COLUMNS, s->told_add, i, r);
+    return db_number(s->db, s->told_add, 0);
 }
 
 bool store_notification_next(struct store *s, const char *notifier,
@@ -145,6 +109,7 @@ bool store_notification_next(struct store *s, const char *notifier,
                              int64_t *due_ms)
 {
     stmt *q = s->told_next;
+    int i = 1;
 
     *due_ms = -1;
     bind_text(q, 1, notifier);
@@ -152,19 +117,9 @@ bool store_notification_next(struct store *s, const char *notifier,
         db_done(q);
         return false;
     }
-    *out = (struct notification_row){.n = col_i64(q, 0),
-                                     .id = col_text(q, 1),
-                                     .notifier = col_text(q, 2),
-                                     .made_ms = col_i64(q, 3),
-                                     .next_ms = col_i64(q, 4),
-                                     .attempts = col_i64(q, 5),
-                                     .severity = col_text(q, 6),
-                                     .state = col_text(q, 7),
-                                     .alerts = col_text(q, 8),
-                                     .subject = col_text(q, 9),
-                                     .text = col_text(q, 10),
-                                     .body = col_text(q, 11)};
-    if (out->next_ms <= now_ms || out->next_ms - now_ms > WAIT_MOST_MS)
+    out->n = col_i64(q, 0);
+    ROW_READ(NOTIFICATION_COLUMNS, q, i, out);
+    if (out->next_ms <= now_ms || out->next_ms - now_ms > WAIT_MAX_MS)
         return true;
     *due_ms = out->next_ms;
     db_done(q);

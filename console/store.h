@@ -1,21 +1,43 @@
-/* store: console.db, every statement by its name. */
+/* store: the statements of console.db, a function for each. */
 #ifndef CONSOLE_STORE_H
 #define CONSOLE_STORE_H
 
-#include "db.h"
+#include "row.h"
 
+extern const struct db_schema console_schema;
+
+/* A row of `alerts`. */
+#define ALERT_COLUMNS(F, X) \
+    F(text, rule)           \
+    X(text, subject)        \
+    X(text, state)          \
+    X(text, severity)       \
+    X(i64, since_ms)        \
+    X(i64, fired_ms)        \
+    X(i64, ended_ms)        \
+    X(real, value)          \
+    X(text, summary)
 struct alert_row {
     int64_t n;
-    const char *rule, *subject, *state, *severity, *summary;
-    int64_t since_ms, fired_ms, ended_ms;
-    double value;
+    ROW_FIELDS(ALERT_COLUMNS)
 };
 
+/* A row of `notifications`. */
+#define NOTIFICATION_COLUMNS(F, X) \
+    F(text, id)                    \
+    X(text, notifier)              \
+    X(i64, made_ms)                \
+    X(i64, next_ms)                \
+    X(i64, attempts)               \
+    X(text, severity)              \
+    X(text, state)                 \
+    X(text, alerts)                \
+    X(text, subject)               \
+    X(text, text)                  \
+    X(text, body)
 struct notification_row {
     int64_t n;
-    const char *id, *notifier, *severity, *state, *alerts, *subject, *text,
-        *body;
-    int64_t made_ms, next_ms, attempts;
+    ROW_FIELDS(NOTIFICATION_COLUMNS)
 };
 
 struct store {
@@ -27,21 +49,21 @@ struct store {
 
 void store_open(struct store *s, struct db *db);
 
-/* Gives its n. */
+/* Returns its n. */
 int64_t store_alert_add(struct store *s, const struct alert_row *a);
 void store_alert_set(struct store *s, const struct alert_row *a);
-/* All that have not ended; what a row points at is good inside of `each`. */
+/* All that have not ended; the texts of a row are valid until `each` returns. */
 typedef void alert_each(void *self, const struct alert_row *a);
 void store_alerts_active(struct store *s, alert_each *each, void *self);
 /* Newest first. */
 void store_alerts_recent(struct store *s, int64_t limit, alert_each *each,
                          void *self);
-/* Only this many that have ended are kept. */
+/* Delete those that have ended, except the newest `kept`. */
 void store_alerts_cut(struct store *s, int64_t kept);
 
 int64_t store_notification_add(struct store *s,
                                const struct notification_row *r);
-/* The first of this notifier's, if it is due; read until store_done(). */
+/* The oldest of this notifier's, if it is due; valid until store_done(). */
 bool store_notification_next(struct store *s, const char *notifier,
                              int64_t now_ms, struct notification_row *out,
                              int64_t *due_ms);
@@ -51,7 +73,7 @@ void store_notification_again(struct store *s, int64_t n, int64_t attempts,
 void store_notification_drop(struct store *s, int64_t n);
 int64_t store_notifications_left(struct store *s);
 
-/* false: there is none. */
+/* false: the row does not exist. */
 bool store_cursor(struct store *s, const char *name, int64_t *value);
 void store_cursor_set(struct store *s, const char *name, int64_t value);
 

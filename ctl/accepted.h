@@ -2,10 +2,10 @@
 #ifndef CTL_ACCEPTED_H
 #define CTL_ACCEPTED_H
 
-#include "pages.h"
+#include "list.h"
 
 /* `filters`: as of the sequencer's question. Returns what to exit with. */
 int list_accepted(struct ctl *c, const json_t *filters,
-                  const struct listing *l);
+                  const struct page_listing *l);
 
 #endif

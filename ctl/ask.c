@@ -2,15 +2,9 @@
 #include "bounds.h"
 #include "clock.h"
 #include "control.h"
+#include <czmq.h>
 #include <dirent.h>
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/socket.h>
 #include <sys/un.h>
-#include <unistd.h>
-#include <zmq.h>
 
 static const char *const kinds[] = {"ingress", "sequencer", "deliverer", "dlqd",
                                     "console"};
@@ -101,7 +95,7 @@ bool process_listens(struct ctl *c, const char *process, char why[200])
     n = snprintf(at.sun_path, sizeof at.sun_path, "%s/%s.control", c->run_dir,
                  process);
     if (fd < 0 || n < 0 || (size_t)n >= sizeof at.sun_path) {
-        snprintf(why, 200, "run_dir is too long a path for a socket");
+        snprintf(why, 200, "the path of run_dir is too long for a socket");
         if (fd >= 0)
             close(fd);
         return false;
@@ -119,33 +113,33 @@ bool process_listens(struct ctl *c, const char *process, char why[200])
 json_t *ask(struct ctl *c, const char *process, const char *what, json_t *args,
             int timeout_ms, bool *unreachable, char why[200])
 {
-    json_t *answer = NULL;
+    json_t *reply = NULL;
 
     need_run_dir(c);
     *unreachable = !process_listens(c, process, why);
     if (!*unreachable)
-        answer = control_ask(c->zmq, c->run_dir, process, what, args,
-                             timeout_ms, unreachable, why);
+        reply = control_ask(c->run_dir, process, what, args, timeout_ms,
+                            unreachable, why);
     if (*unreachable && !*why)
-        snprintf(why, 200, "it does not answer");
+        snprintf(why, 200, "it does not respond");
     json_decref(args);
-    return answer;
+    return reply;
 }
 
 void ask_all(struct ctl *c, struct question *all, size_t count, int timeout_ms)
 {
-    void **sockets = gr_alloc((count + 1) * sizeof *sockets);
+    zsock_t **sockets = gr_alloc((count + 1) * sizeof *sockets);
     int64_t end_ms = mono_ms() + timeout_ms;
 
     need_run_dir(c);
     for (size_t i = 0; i < count; i++) {
         struct question *q = &all[i];
 
-        q->answer = NULL;
+        q->reply = NULL;
         q->unreachable = !process_listens(c, q->process, q->why);
         if (!q->unreachable)
-            sockets[i] = control_send(c->zmq, c->run_dir, q->process, q->what,
-                                      q->args, timeout_ms);
+            sockets[i] = control_send(c->run_dir, q->process, q->what, q->args,
+                                      timeout_ms);
         json_decref(q->args);
         q->args = NULL;
     }
@@ -156,9 +150,9 @@ void ask_all(struct ctl *c, struct question *all, size_t count, int timeout_ms)
             continue;
         left_ms = left_ms > 0 ? left_ms : 0;
         if (sockets[i])
-            zmq_setsockopt(sockets[i], ZMQ_RCVTIMEO, &left_ms, sizeof left_ms);
-        all[i].answer = control_take(sockets[i], &all[i].unreachable,
-                                     all[i].why);
+            zsock_set_rcvtimeo(sockets[i], left_ms);
+        all[i].reply = control_take(sockets[i], &all[i].unreachable,
+                                    all[i].why);
     }
     free(sockets);
 }
@@ -172,14 +166,14 @@ int complain_away(struct ctl *c, const char *process, const char *why)
 {
     if (is_forbidden(c))
         return complain(EXIT_UNAVAILABLE,
-                        "can't be reached: %s%s%s%s. Run this command as root, "
-                        "or as the user to whom run_dir belongs (%s)",
+                        "cannot be reached: %s%s%s%s. Run this command as "
+                        "root, or as the owner of run_dir (%s)",
                         process, *why ? " (" : "", why, *why ? ")" : "",
                         c->run_dir);
     return complain(EXIT_UNAVAILABLE,
-                    "can't be reached: %s%s%s%s. Start the pipeline, or name "
-                    "the configuration of the one that runs with -c, or its "
-                    "run_dir with --run-dir (this one is %s)",
+                    "cannot be reached: %s%s%s%s. Start the processes; if they "
+                    "run with another configuration or run_dir (this one is "
+                    "%s), use -c FILE or --run-dir DIR",
                     process, *why ? " (" : "", why, *why ? ")" : "",
                     c->run_dir);
 }
@@ -203,8 +197,8 @@ int complain_all_away(struct ctl *c, const json_t *rows, const char *key)
     }
     if (names.len && others) /* so it is the right run_dir */
         code = complain(EXIT_UNAVAILABLE,
-                        "can't be reached: %s. The other processes answer. "
-                        "Start what does not run; its log says why it ended",
+                        "cannot be reached: %s. The other processes respond. "
+                        "Start it; its log says why it ended",
                         names.data);
     else if (names.len)
         code = complain_away(c, names.data, "");

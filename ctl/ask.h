@@ -26,19 +26,19 @@ void processes_fini(struct processes *p);
  * behind. false: `why`. */
 bool process_listens(struct ctl *c, const char *process, char why[200]);
 
-/* Ask one; takes `args` over (may be NULL). Returns the answer for the caller
+/* Ask one; takes `args` over (may be NULL). Returns the reply for the caller
  * to free, or NULL: *unreachable says that it did not respond, else it refused,
  * and `why` says what. A process that isn't there costs no waiting. */
 json_t *ask(struct ctl *c, const char *process, const char *what, json_t *args,
             int timeout_ms, bool *unreachable, char why[200]);
 
-/* Several at once, so that those that don't answer cost their time only once:
+/* Several at once, so that those that don't respond cost their time only once:
  * `timeout_ms` at most for all of them. */
 struct question {
     const char *process, *what;
     json_t *args; /* taken over */
     /* as of ask(): */
-    json_t *answer;
+    json_t *reply;
     bool unreachable;
     char why[200];
 };

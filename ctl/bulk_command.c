@@ -1,5 +1,6 @@
-/* bulk: dlq retry, resolve and discard --all, and dlq stats. dlqd picks the dead letters
- * and moves each page in one transaction; here are the rate and the progress. */
+/* bulk_command: dlq retry, resolve and discard --all, and dlq stats. dlqd picks the
+ * dead letters and moves each page in one transaction; here are the rate and the
+ * progress. */
 #include "ask.h"
 #include "clock.h"
 #include "conf.h"
@@ -13,9 +14,9 @@
 
 enum {
     RATE_DEFAULT = 100, /* dead letters a second */
-    RATE_MOST = 100000,
+    RATE_MAX = 100000,
     PAGES_PER_S = 5,
-    PAGE_MOST = 500,
+    PAGE_MAX = 500,
 };
 
 static const char dlqd[] = "dlqd";
@@ -34,7 +35,7 @@ static const char *const filters[] = {"--endpoint", "--source", "--workspace",
 /* What is done to all of them. */
 struct deed {
     const char *ask;    /* of dlqd */
-    const char *done;   /* "requeued": the key of its answer, and the word */
+    const char *done;   /* "requeued": the key of its reply, and the word */
     const char *option; /* one more that goes with each page */
 };
 
@@ -62,7 +63,7 @@ static bool put_args(struct bulk *b)
         json_object_set_new(
             b->args, b->deed->option + strlen("--"),
             json_string(parsed_value(&b->c->parsed, b->deed->option))) != 0) {
-        complain(EXIT_USAGE, "%s: this is not UTF-8", b->deed->option);
+        complain(EXIT_USAGE, "%s is not UTF-8", b->deed->option);
         return false;
     }
     b->limit = INT64_MAX;
@@ -72,11 +73,11 @@ static bool put_args(struct bulk *b)
         json_object_set_new(b->args, "until_ms", json_integer(now_ms()));
     json_object_set_new(b->args, "who", json_string(user_name()));
     if (!text || (conf_parse_int(text, &b->rate, &why) == GR_OK &&
-                  b->rate >= 1 && b->rate <= RATE_MOST))
+                  b->rate >= 1 && b->rate <= RATE_MAX))
         return true;
     complain(EXIT_USAGE,
              "--rate: a whole number of dead letters a second, 1 to %d",
-             RATE_MOST);
+             RATE_MAX);
     return false;
 }
 
@@ -85,19 +86,19 @@ static json_t *page(struct bulk *b, const char *what, int *code)
 {
     bool unreachable;
     char why[200];
-    json_t *answer = ask(b->c, dlqd, what, json_incref(b->args), ASK_MS,
-                         &unreachable, why);
+    json_t *reply = ask(b->c, dlqd, what, json_incref(b->args), ASK_MS,
+                        &unreachable, why);
 
-    if (!answer)
+    if (!reply)
         *code = unreachable ? complain_away(b->c, dlqd, why)
                             : complain(EXIT_REFUSED, "%s", why);
-    return answer;
+    return reply;
 }
 
 /* Go on behind it; false: that was all. */
-static bool go_on(struct bulk *b, const json_t *answer)
+static bool go_on(struct bulk *b, const json_t *reply)
 {
-    json_t *next = json_object_get(answer, "next");
+    json_t *next = json_object_get(reply, "next");
 
     if (json_is_string(next))
         json_object_set(b->args, "after", next);
@@ -109,13 +110,13 @@ static bool count_all(struct bulk *b, int *code)
     bool more = true;
 
     while (more) {
-        json_t *answer = page(b, "dlq_count", code);
+        json_t *reply = page(b, "dlq_count", code);
 
-        if (!answer)
+        if (!reply)
             return false;
-        b->total += json_integer_value(json_object_get(answer, "count"));
-        more = go_on(b, answer);
-        json_decref(answer);
+        b->total += json_integer_value(json_object_get(reply, "count"));
+        more = go_on(b, reply);
+        json_decref(reply);
     }
     if (b->total > b->limit)
         b->total = b->limit;
@@ -146,25 +147,25 @@ static bool do_all(struct bulk *b, int *code)
     int64_t per_page = (b->rate + PAGES_PER_S - 1) / PAGES_PER_S;
     bool more = true;
 
-    if (per_page > PAGE_MOST)
-        per_page = PAGE_MOST;
+    if (per_page > PAGE_MAX)
+        per_page = PAGE_MAX;
     for (show(b); more && b->done < b->limit && !interrupted; show(b)) {
         int64_t missing = b->limit - b->done, before = b->done;
-        json_t *answer, *ids;
+        json_t *reply, *ids;
 
         json_object_set_new(
             b->args, "limit",
             json_integer(missing < per_page ? missing : per_page));
-        answer = page(b, b->deed->ask, code);
-        if (!answer)
+        reply = page(b, b->deed->ask, code);
+        if (!reply)
             return false;
-        ids = json_object_get(answer, b->deed->done);
+        ids = json_object_get(reply, b->deed->done);
         b->done += (int64_t)json_array_size(ids);
         if (b->ids)
             json_array_extend(b->ids, ids);
-        take_refused(b, json_object_get(answer, "refused"));
-        more = go_on(b, answer);
-        json_decref(answer);
+        take_refused(b, json_object_get(reply, "refused"));
+        more = go_on(b, reply);
+        json_decref(reply);
         if (more && !interrupted)
             usleep((useconds_t)((b->done - before) * 1000000 / b->rate));
     }
@@ -173,7 +174,7 @@ static bool do_all(struct bulk *b, int *code)
     return !interrupted;
 }
 
-static int say_done(const struct bulk *b)
+static int print_done(const struct bulk *b)
 {
     int code;
 
@@ -206,11 +207,11 @@ static int run_all(struct ctl *c, const struct deed *deed)
     done = put_args(&b) && count_all(&b, &code) && do_all(&b, &code);
     progress_end(&b.progress);
     if (done)
-        code = say_done(&b);
+        code = print_done(&b);
     else if (b.done || interrupted)
         complain(code,
-                 "%s%lld were %s before that; the same command goes "
-                 "on with the rest",
+                 "%s%lld were %s before that; the same command continues with "
+                 "the rest",
                  interrupted ? "interrupted; " : "", (long long)b.done,
                  deed->done);
     json_decref(b.args);

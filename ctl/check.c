@@ -1,5 +1,7 @@
 /* check: the configuration's errors and warnings, and which events go where. The
  * decision is route.c's, with which the sequencer decides, too. */
+#include "conf.h"
+#include "config.h"
 #include "ctl.h"
 #include "json_text.h"
 #include "profile.h"
@@ -47,7 +49,7 @@ static bool load(struct ctl *c)
 
 /* ---- which events go where ---- */
 
-static json_t *texts_json(const struct text_list *l)
+static json_t *strings_json(const struct string_list *l)
 {
     json_t *out = json_array();
 
@@ -67,40 +69,41 @@ static json_t *where_json(const struct where *where)
     if (!where->count)
         return json_null();
     buf_init(&text, ERRORS_MAX_BYTES);
-    where_say(where, &text);
+    where_print(where, &text);
     out = json_text((struct bytes){text.data, text.len});
     buf_fini(&text);
     return out;
 }
 
 /* One subscription: joined with an equal one, or added. `known` finds them by their text. */
-static void add_wish(json_t *wants, json_t *known,
-                     const struct text_list *types,
-                     const struct text_list *workspaces,
-                     const struct where *where, const char *endpoint)
+static void add_subscription(json_t *subscriptions, json_t *known,
+                             const struct string_list *types,
+                             const struct string_list *workspaces,
+                             const struct where *where, const char *endpoint)
 {
-    json_t *wish = json_pack("{s:o, s:o, s:o}", "types", texts_json(types),
-                             "workspaces", texts_json(workspaces), "where",
-                             where_json(where));
-    char *text = json_dumps(wish, JSON_COMPACT);
+    json_t *subscription = json_pack(
+        "{s:o, s:o, s:o}", "types", strings_json(types), "workspaces",
+        strings_json(workspaces), "where", where_json(where));
+    char *text = json_dumps(subscription, JSON_COMPACT);
     json_t *equal = json_object_get(known, text);
 
     if (!equal) {
-        equal = wish;
-        json_object_set_new(wish, "endpoints", json_array());
-        json_array_append(wants, wish);
-        json_object_set(known, text, wish);
+        equal = subscription;
+        json_object_set_new(subscription, "endpoints", json_array());
+        json_array_append(subscriptions, subscription);
+        json_object_set(known, text, subscription);
     }
     json_array_append_new(json_object_get(equal, "endpoints"),
                           json_string(endpoint));
     free(text);
-    json_decref(wish);
+    json_decref(subscription);
 }
 
 /* Every subscription that the sender's events can match. */
-static json_t *wants_json(const struct settings *s, const struct sender *sender)
+static json_t *subscriptions_json(const struct settings *s,
+                                  const struct sender *sender)
 {
-    json_t *wants = json_array(), *known = json_object();
+    json_t *subscriptions = json_array(), *known = json_object();
 
     for (size_t i = 0; i < s->endpoint_count; i++) {
         const struct endpoint_settings *e = &s->endpoints[i];
@@ -109,32 +112,32 @@ static json_t *wants_json(const struct settings *s, const struct sender *sender)
         if (!e->enabled)
             continue;
         if (route_has_own(s, e) && subscription_meets(&own, sender))
-            add_wish(wants, known, &e->types, &e->workspaces, &e->where,
-                     e->name);
+            add_subscription(subscriptions, known, &e->types, &e->workspaces,
+                             &e->where, e->name);
         for (size_t k = 0; k < s->route_count; k++) {
             const struct route *r = &s->routes[k];
             struct subscription w = route_subscription(r);
 
             if (route_names(r, e->name) && subscription_meets(&w, sender))
-                add_wish(wants, known, &r->types, &r->workspaces, &r->where,
-                         e->name);
+                add_subscription(subscriptions, known, &r->types,
+                                 &r->workspaces, &r->where, e->name);
         }
     }
     json_decref(known);
-    return wants;
+    return subscriptions;
 }
 
 /* A producer is a source of its name; it has no provider. */
 static void add_sender(json_t *sources, const struct settings *s,
                        const struct sender *sender, const char *provider)
 {
-    json_array_append_new(sources, json_pack("{s:s, s:s?, s:b, s:o}", "source",
-                                             sender->name, "provider", provider,
-                                             "producer", provider == NULL,
-                                             "wants", wants_json(s, sender)));
+    json_array_append_new(
+        sources, json_pack("{s:s, s:s?, s:b, s:o}", "source", sender->name,
+                           "provider", provider, "producer", provider == NULL,
+                           "subscriptions", subscriptions_json(s, sender)));
 }
 
-static json_t *names_json(const struct text_list *l)
+static json_t *names_json(const struct string_list *l)
 {
     json_t *out = json_array();
 
@@ -170,26 +173,28 @@ static json_t *plan_json(struct ctl *c)
                      names_json(&s->warnings));
 }
 
-static bool is_all(const json_t *texts)
+static bool is_all(const json_t *strings)
 {
-    const char *first = json_string_value(json_array_get(texts, 0));
+    const char *first = json_string_value(json_array_get(strings, 0));
 
-    return json_array_size(texts) == 1 && first && strcmp(first, "*") == 0;
+    return json_array_size(strings) == 1 && first && strcmp(first, "*") == 0;
 }
 
-static void print_wish(const char *kind, const char *source, const json_t *wish)
+static void print_subscription(const char *kind, const char *source,
+                               const json_t *subscription)
 {
-    const json_t *t = json_object_get(wish, "types");
-    const json_t *w = json_object_get(wish, "workspaces");
-    char *types = join_texts(t, SIZE_MAX),
-         *workspaces = join_texts(w, SIZE_MAX);
-    char *endpoints = join_texts(json_object_get(wish, "endpoints"), SIZE_MAX);
+    const json_t *t = json_object_get(subscription, "types");
+    const json_t *w = json_object_get(subscription, "workspaces");
+    char *types = join_strings(t, SIZE_MAX),
+         *workspaces = join_strings(w, SIZE_MAX);
+    char *endpoints = join_strings(json_object_get(subscription, "endpoints"),
+                                   SIZE_MAX);
 
     printf("%s %s → %s", kind, source, is_all(t) ? "all types" : types);
     if (!is_all(w))
         printf(" of workspaces %s", workspaces);
-    if (*text_of(wish, "where"))
-        printf(" where %s", text_of(wish, "where"));
+    if (*text_of(subscription, "where"))
+        printf(" where %s", text_of(subscription, "where"));
     printf(" → %s\n", endpoints);
     free(types);
     free(workspaces);
@@ -197,34 +202,36 @@ static void print_wish(const char *kind, const char *source, const json_t *wish)
 }
 
 /* A set of those who get anything. */
-static json_t *wanting(const json_t *plan)
+static json_t *subscribed(const json_t *plan)
 {
-    json_t *source, *wish, *name, *names = json_object();
+    json_t *source, *subscription, *name, *names = json_object();
     size_t i, k, n;
 
-    json_array_foreach(json_object_get(plan, "sources"), i, source)
-        json_array_foreach(json_object_get(source, "wants"), k, wish)
-            json_array_foreach(json_object_get(wish, "endpoints"), n, name)
-                json_object_set_new(names, json_string_value(name),
-                                    json_true());
+    json_array_foreach(
+        json_object_get(plan, "sources"), i,
+        source) json_array_foreach(json_object_get(source, "subscriptions"), k,
+                                   subscription)
+        json_array_foreach(json_object_get(subscription, "endpoints"), n, name)
+            json_object_set_new(names, json_string_value(name), json_true());
     return names;
 }
 
 static void print_plan(const json_t *plan)
 {
-    json_t *source, *wish, *endpoint, *names = wanting(plan);
+    json_t *source, *subscription, *endpoint, *names = subscribed(plan);
     size_t i, k;
 
     json_array_foreach(json_object_get(plan, "sources"), i, source)
     {
         const char *name = json_string_value(json_object_get(source, "source"));
-        json_t *wants = json_object_get(source, "wants");
+        json_t *subscriptions = json_object_get(source, "subscriptions");
         const char *kind = json_is_true(json_object_get(source, "producer"))
                                ? "producer"
                                : "source";
 
-        json_array_foreach(wants, k, wish) print_wish(kind, name, wish);
-        if (!json_array_size(wants))
+        json_array_foreach(subscriptions, k, subscription)
+            print_subscription(kind, name, subscription);
+        if (!json_array_size(subscriptions))
             printf("%s %s → no endpoint is subscribed: its events are stored "
                    "and numbered, not delivered\n",
                    kind, name);
@@ -235,7 +242,9 @@ static void print_plan(const json_t *plan)
             json_object_get(endpoint, "endpoint"));
 
         if (!json_is_true(json_object_get(endpoint, "enabled")))
-            printf("endpoint %s is disabled: it gets nothing\n", name);
+            printf("endpoint %s is switched off (enabled: false): it gets no "
+                   "events\n",
+                   name);
         else if (!json_object_get(names, name))
             printf("endpoint %s: no source or producer sends what it is "
                    "subscribed to\n",
@@ -244,7 +253,7 @@ static void print_plan(const json_t *plan)
     json_decref(names);
 }
 
-static void print_warnings(const struct text_list *warnings)
+static void print_warnings(const struct string_list *warnings)
 {
     for (size_t i = 0; i < warnings->count; i++)
         fprintf(stderr, "%s\n", warnings->items[i]);
@@ -253,12 +262,12 @@ static void print_warnings(const struct text_list *warnings)
 /* They are set in this shell; a process has those of its start. */
 static void print_variables(const json_t *variables)
 {
-    char *names = join_texts(variables, SIZE_MAX);
+    char *names = join_strings(variables, SIZE_MAX);
 
     if (json_array_size(variables))
         printf("\nSet in this shell: %s. A running process has the environment "
-               "of its start:\n`grapnel check --running` asks whether they are "
-               "set there. file:PATH needs no restart.\n",
+               "of its start:\n`grapnel check --running` checks whether they "
+               "are set there. file:PATH needs no restart.\n",
                names);
     free(names);
 }
@@ -299,7 +308,7 @@ static int check_provider(struct ctl *c, const char *name)
                              json_text_of(yaml.len ? yaml.data : "")));
     else
         printf("%s%s%s", text.data,
-               yaml.len ? "\nAs a source of its own:\n\n" : "",
+               yaml.len ? "\nThe same as provider: custom:\n\n" : "",
                yaml.len ? yaml.data : "");
     buf_fini(&text);
     buf_fini(&yaml);
@@ -315,20 +324,21 @@ int run_check(struct ctl *c)
     json_t *plan;
 
     if (running && (print || event || provider))
-        return complain(EXIT_USAGE, "--running goes with neither --print, "
-                                    "--event nor --provider");
+        return complain(
+            EXIT_USAGE,
+            "--running cannot be combined with --print, --event or --provider");
     if (provider && (print || event))
-        return complain(EXIT_USAGE,
-                        "--provider goes with neither --print nor --event");
+        return complain(
+            EXIT_USAGE,
+            "--provider cannot be combined with --print or --event");
     if (provider)
         return check_provider(c, provider);
     if (print && (c->json || event))
-        return complain(
-            EXIT_USAGE,
-            "--print is YAML: it goes with neither --json nor --event");
+        return complain(EXIT_USAGE, "--print prints YAML: it cannot be "
+                                    "combined with --json or --event");
     if (!event && (parsed_value(&c->parsed, "--source") ||
                    parsed_value(&c->parsed, "--type")))
-        return complain(EXIT_USAGE, "--source and --type go with --event FILE");
+        return complain(EXIT_USAGE, "--source and --type need --event FILE");
     if (running)
         return check_running(c);
     if (!load(c))

@@ -1,10 +1,11 @@
 /* check --event: what the pipeline would make of one body, by the code that the
  * processes decide with: its type, its workspace, its endpoints. */
 #include "clock.h"
+#include "conf.h"
 #include "ctl.h"
-#include "facts.h"
 #include "json_text.h"
 #include "published.h"
+#include "request_summary.h"
 #include "route.h"
 #include "sample.h"
 #include "table.h"
@@ -15,7 +16,7 @@
 enum { WHY_MAX_BYTES = 1024 * 1024 };
 
 /* By which of the two the event would come in. */
-struct sending {
+struct check_sending {
     const struct source *source;
     const struct producer *producer;
 };
@@ -35,17 +36,17 @@ static bool unknown_sender(const struct settings *s, const char *name)
 }
 
 /* false: a sentence was printed. */
-static bool choose_sender(struct ctl *c, struct sending *by)
+static bool choose_sender(struct ctl *c, struct check_sending *by)
 {
     const char *name = parsed_value(&c->parsed, "--source");
     const struct settings *s = c->settings;
 
-    *by = (struct sending){0};
+    *by = (struct check_sending){0};
     if (!name && s->source_count + s->producer_count != 1) {
-        complain(EXIT_USAGE,
-                 "which source? Say --source NAME: there are %zu sources and "
-                 "%zu producers",
-                 s->source_count, s->producer_count);
+        complain(
+            EXIT_USAGE,
+            "--source NAME is missing: there are %zu sources and %zu producers",
+            s->source_count, s->producer_count);
         return false;
     }
     if (!name && s->source_count)
@@ -57,16 +58,16 @@ static bool choose_sender(struct ctl *c, struct sending *by)
     if (!by->source && !by->producer)
         return unknown_sender(s, name);
     if (by->producer && parsed_value(&c->parsed, "--type")) {
-        complain(EXIT_USAGE,
-                 "%s is a producer, whose events name their type themselves: "
-                 "leave --type away",
-                 name);
+        complain(
+            EXIT_USAGE,
+            "%s is a producer, whose events contain their type: remove --type",
+            name);
         return false;
     }
     return true;
 }
 
-/* [{"endpoint":"crm","wants":true,"why":"by its own subscription"}, …] */
+/* [{"endpoint":"crm","subscribed":true,"why":"by its own subscription"}, …] */
 static json_t *routing_json(const struct settings *s, struct subject *subject,
                             const struct published *published)
 {
@@ -75,19 +76,21 @@ static json_t *routing_json(const struct settings *s, struct subject *subject,
     for (size_t i = 0; i < s->endpoint_count; i++) {
         const char *name = s->endpoints[i].name;
         struct buf why;
-        bool wants;
+        bool subscribed;
 
         buf_init(&why, WHY_MAX_BYTES);
-        wants = route_wants(s, &s->endpoints[i], subject, &why);
+        subscribed = route_is_subscribed(s, &s->endpoints[i], subject, &why);
         if (published && !published_for(published, name)) {
-            wants = false;
+            subscribed = false;
             buf_reset(&why);
-            buf_puts(&why, "the event names others in `endpoints`");
+            buf_puts(
+                &why,
+                "the event is for other endpoints (`endpoints` in its object)");
         }
         json_array_append_new(
-            out,
-            json_pack("{s:s, s:b, s:o}", "endpoint", name, "wants", (int)wants,
-                      "why", json_text((struct bytes){why.data, why.len})));
+            out, json_pack("{s:s, s:b, s:o}", "endpoint", name, "subscribed",
+                           (int)subscribed, "why",
+                           json_text((struct bytes){why.data, why.len})));
         buf_fini(&why);
     }
     return out;
@@ -99,13 +102,13 @@ static json_t *endpoints_json(const json_t *routing)
     size_t i;
 
     json_array_foreach(routing, i,
-                       r) if (json_is_true(json_object_get(r, "wants")))
+                       r) if (json_is_true(json_object_get(r, "subscribed")))
         json_array_append(out, json_object_get(r, "endpoint"));
     return out;
 }
 
 static json_t *source_event_json(struct ctl *c, const struct source *source,
-                                 const struct sample *sample)
+                                 const struct event_sample *sample)
 {
     struct bytes headers = {sample->headers.data, sample->headers.len};
     struct bytes body = {sample->body.data, sample->body.len};
@@ -113,10 +116,10 @@ static json_t *source_event_json(struct ctl *c, const struct source *source,
                               .provider = source->provider,
                               .headers = headers,
                               .body = body};
-    struct facts f;
+    struct request_summary f;
     json_t *out, *routing;
 
-    facts_read(&f, source, headers, body);
+    request_summary_read(&f, source, headers, body);
     subject.id = f.id.len ? f.id.data : NULL;
     subject.type = f.type.data;
     subject.workspace = f.workspace.data;
@@ -127,10 +130,10 @@ static json_t *source_event_json(struct ctl *c, const struct source *source,
         "producer", 0, "id", f.id.len ? json_text_of(f.id.data) : json_null(),
         "type", json_text_of(f.type.data), "workspace",
         json_text_of(f.workspace.data), "refused", json_text_or_null(f.refused),
-        "dedupe", facts_dedupe(&f, source, headers, body), "endpoints",
-        endpoints_json(routing), "routing", routing);
+        "dedupe", request_summary_dedupe(&f, source, headers, body),
+        "endpoints", endpoints_json(routing), "routing", routing);
     subject_fini(&subject);
-    facts_fini(&f);
+    request_summary_fini(&f);
     return out;
 }
 
@@ -198,7 +201,7 @@ static void print_dedupe(const json_t *event)
 
     json_array_foreach(json_object_get(event, "dedupe"), i, key)
     {
-        printf("%s", i ? "           or  " : "repeat if   ");
+        printf("%s", i ? "             or " : "duplicate if ");
         json_object_foreach(json_object_get(key, "keys"), name, value)
         {
             char *safe = harmless(json_is_string(value)
@@ -211,7 +214,7 @@ static void print_dedupe(const json_t *event)
         printf("was seen before\n");
     }
     if (!json_array_size(json_object_get(event, "dedupe")))
-        printf("repeat if   never: nothing tells it from another\n");
+        printf("duplicate if never: no idempotency key is in it\n");
 }
 
 static void print_routing(const json_t *event)
@@ -221,16 +224,18 @@ static void print_routing(const json_t *event)
 
     json_array_foreach(json_object_get(event, "routing"), i, r)
     {
-        bool wants = json_is_true(json_object_get(r, "wants"));
+        bool subscribed = json_is_true(json_object_get(r, "subscribed"));
 
         printf("%s %s: %s, %s\n", i ? "           " : "endpoints  ",
-               text_of(r, "endpoint"), wants ? "yes" : "no", text_of(r, "why"));
+               text_of(r, "endpoint"), subscribed ? "yes" : "no",
+               text_of(r, "why"));
     }
 }
 
 static void print_event(const json_t *event)
 {
-    char *endpoints = join_texts(json_object_get(event, "endpoints"), SIZE_MAX);
+    char *endpoints = join_strings(json_object_get(event, "endpoints"),
+                                   SIZE_MAX);
     const char *id = text_of(event, "id");
     const char *source = text_of(event, "source");
     const char *type = text_of(event, "type");
@@ -242,8 +247,8 @@ static void print_event(const json_t *event)
     printf("workspace   %s\n", text_of(event, "workspace"));
     print_dedupe(event);
     if (*text_of(event, "refused"))
-        printf("endpoints   none: it is refused, and becomes a dead letter: "
-               "%s\n",
+        printf("endpoints   none: the event is refused and becomes a dead "
+               "letter: %s\n",
                text_of(event, "refused"));
     else if (json_array_size(json_object_get(event, "routing")))
         print_routing(event);
@@ -254,7 +259,8 @@ static void print_event(const json_t *event)
 
 static void print_published(const json_t *event)
 {
-    char *endpoints = join_texts(json_object_get(event, "endpoints"), SIZE_MAX);
+    char *endpoints = join_strings(json_object_get(event, "endpoints"),
+                                   SIZE_MAX);
     const char *id = text_of(event, "id");
     const char *source = text_of(event, "source");
     const char *type = text_of(event, "type");
@@ -267,12 +273,12 @@ static void print_published(const json_t *event)
         printf("producer %s → %s → %s\n\n", source, type,
                *endpoints ? endpoints : "no endpoint");
         if (*id)
-            printf("id          %s, by its idempotency key %s: a request with "
-                   "this key gets this event\n",
+            printf("id          %s, from its idempotency key %s: each request "
+                   "with this key gets this id\n",
                    text_of(event, "event_id"), id);
         else
             printf("id          a new one for each request: the object has no "
-                   "\"id\" (a header Idempotency-Key is as good)\n");
+                   "\"id\" (or send a header Idempotency-Key)\n");
         printf("type        %s\n", type);
         printf("workspace   %s\n", text_of(event, "workspace"));
         print_routing(event);
@@ -302,15 +308,15 @@ static int print(const struct ctl *c, json_t *event)
 static int check_sample(struct ctl *c, const struct source *source,
                         struct bytes body)
 {
-    struct wish wish = {.type = parsed_value(&c->parsed, "--type"),
-                        .has_body = true,
-                        .given = body,
-                        .now_ms = now_ms()};
-    struct sample sample;
+    struct sample_options options = {.type = parsed_value(&c->parsed, "--type"),
+                                     .has_body = true,
+                                     .given = body,
+                                     .now_ms = now_ms()};
+    struct event_sample sample;
     char why[200];
     int code;
 
-    if (sample_make(&sample, source, &wish, why) == GR_OK)
+    if (sample_make(&sample, source, &options, why) == GR_OK)
         code = print(c, source_event_json(c, source, &sample));
     else
         code = complain(EXIT_REFUSED, "%s", why);
@@ -320,7 +326,7 @@ static int check_sample(struct ctl *c, const struct source *source,
 
 int check_event(struct ctl *c, const char *file)
 {
-    struct sending by;
+    struct check_sending by;
     struct bytes body;
     char *text;
     int code;

@@ -2,92 +2,90 @@
  * it, --help, the man page and what shells complete are made from it. */
 #include "ctl.h"
 
-#define LIST_TIMES                                                    \
-    {"--since", "WHEN", "from then on: 24h (so long ago) or a time"}, \
-        {"--until", "WHEN", "before then"},                           \
-    {                                                                 \
-        "--limit", "N", "at most so many, newest first (100)"         \
+#define LIST_TIMES                                                  \
+    {"--since", "WHEN", "from this time on: 24h (ago), or a time"}, \
+        {"--until", "WHEN", "before this time"},                    \
+    {                                                               \
+        "--limit", "N", "the newest N (100)"                        \
     }
 
 /* What `dlq retry`, `resolve` and `discard` take with --all. */
-#define LETTER_FILTERS                                          \
-    {"--all", NULL, "every dead letter that the filters take"}, \
-        {"--rate", "N", "so many a second (100)"},              \
-        {"--endpoint", "E", "for this endpoint"},               \
+#define DEAD_LETTER_FILTERS                                     \
+    {"--all", NULL, "all dead letters that match the filters"}, \
+        {"--rate", "N", "N per second (100)"},                  \
+        {"--endpoint", "E", "of this endpoint"},                \
         {"--source", "S", "from this source"},                  \
         {"--workspace", "W", "of this workspace"},              \
         {"--type", "T", "of this type"},                        \
-        {"--reason", "R", "dead for this reason"},              \
-        {"--since", "WHEN", "dead from then on"},               \
-        {"--until", "WHEN", "dead before then"},                \
+        {"--reason", "R", "with this reason"},                  \
+        {"--since", "WHEN", "dead-lettered from this time on"}, \
+        {"--until", "WHEN", "dead-lettered before this time"},  \
     {                                                           \
-        "--limit", "N", "at most so many (all)"                 \
+        "--limit", "N", "at most N (all)"                       \
     }
 
 const struct command ctl_commands[] = {
     {
         .name = "check",
         .args = "",
-        .summary = "validate the configuration, and say what will happen",
+        .summary = "check the configuration and show its routes",
         .help =
-            "Every error is printed, with file, line and column (exit 78). "
-            "Without errors it says\nfor each source which events go to which "
-            "endpoints, and warns of what is likely a\nmistake. --event: what "
-            "becomes of this event: its id, type, workspace, the keys by\n"
-            "which a duplicate is known, its endpoints; of a producer, also "
-            "whether /v1/events\naccepts it (exit 1 if not). --running asks "
-            "the "
-            "running processes\ninstead of reading the file here: each reads "
-            "it with the environment of its own start,\nand says what a "
-            "reload would change and what needs a restart. --provider: what "
-            "a\nbuilt-in profile does, and the same as `provider: custom`.",
+            "Prints every error with file, line and column (exit 78). Without "
+            "errors, it shows for\neach source which events go to which "
+            "endpoints, and warns of probable mistakes.\n--event shows where "
+            "one event goes: its id, type, workspace, idempotency keys "
+            "and\nendpoints; for a producer, also whether /v1/events accepts "
+            "it (exit 1 if not).\n--running asks the running processes instead "
+            "of reading the file here. Each process\nreads it with the "
+            "environment of its own start, and says what a reload would change "
+            "and\nwhat needs a restart.\n--provider shows what a built-in "
+            "profile does, and the same as `provider: custom`.",
         .examples = "  grapnel check\n"
                     "  grapnel check --running && grapnel reload\n"
                     "  grapnel check -c grapnel.yaml --print\n"
                     "  grapnel check --event body.json --source plane --type "
                     "issue.created\n"
                     "  grapnel check --provider github\n",
-        .options = {{"--event", "FILE", "a body (- for standard input)"},
-                    {"--source", "S", "the source or producer that sends it"},
-                    {"--type", "T",
-                     "its type, where a header carries it (Plane)"},
-                    {"--running", NULL,
-                     "ask the running processes what they make of it"},
-                    {"--print", NULL, "print the effective configuration"},
-                    {"--provider", "P", "print what its profile does"}},
+        .options =
+            {{"--event", "FILE", "the body of an event (-: standard input)"},
+             {"--source", "S", "the source or producer that sends it"},
+             {"--type", "T",
+              "its type, when the provider sends it in a header (Plane)"},
+             {"--running", NULL, "let the running processes check it"},
+             {"--print", NULL, "print the effective configuration"},
+             {"--provider", "P", "print its profile"}},
         .run = run_check,
     },
     {
         .name = "send",
         .args = "SOURCE",
-        .least = 1,
-        .most = 1,
-        .summary = "post a correctly signed event to ingress",
-        .help =
-            "The secret is the source's first one in the configuration. "
-            "Without --file the body looks\nlike one of the provider's, new "
-            "each time. For a provider that signs by a private key\n"
-            "(Discord, SendGrid, PayPal …) it signs by a key of your own; the "
-            "public half, which is\nprinted when the key is made, must be in "
-            "the source's secrets.",
+        .min = 1,
+        .max = 1,
+        .summary = "send a correctly signed event to ingress",
+        .help = "Signs with the source's first secret in the configuration. "
+                "Without --file, it makes a\nnew body that looks like one of "
+                "the provider's. For a provider that signs with a private\nkey "
+                "(such as Discord or PayPal), it signs with a key of your "
+                "own. Add the public key,\nwhich it prints when it creates the "
+                "key, to the source's secrets.",
         .examples = "  grapnel send plane\n"
                     "  grapnel send plane --type issue.created --workspace "
                     "acme --count 10\n"
                     "  grapnel send ledger --file body.json\n"
                     "  grapnel send discord --private-key test.pem\n",
-        .options = {{"--file", "F",
-                     "the body, as it is (- for standard input)"},
-                    {"--type", "T", "the event's type"},
-                    {"--workspace", "W", "its workspace"},
-                    {"--count", "N", "so many, one after the other (1)"},
-                    {"--private-key", "F",
-                     "PEM; made, and kept there, if there is no such file"}},
+        .options =
+            {{"--file", "F", "the body, unchanged (-: standard input)"},
+             {"--type", "T", "the type of the event"},
+             {"--workspace", "W", "the workspace of the event"},
+             {"--count", "N", "send N events, one after the other (1)"},
+             {"--private-key", "F",
+              "a private key in PEM; created if the file does not exist"}},
         .run = run_send,
     },
     {
         .name = "status",
         .args = "",
-        .summary = "how every process is: up, backlog, disk, counts",
+        .summary = "show the state of all processes: up, backlog, disk, counts",
         .help = "",
         .examples = "  grapnel status\n"
                     "  grapnel status --json | jq '.[] | select(.up | not)'\n",
@@ -96,34 +94,33 @@ const struct command ctl_commands[] = {
     {
         .name = "health",
         .args = "PROCESS…",
-        .least = 1,
-        .most = -1,
-        .summary = "is a process alive, or ready, within a second: for probes",
+        .min = 1,
+        .max = -1,
+        .summary = "check within a second whether a process is alive or ready",
         .help =
-            "Exits 0 if each responds, 69 if not: it is not running, or it "
-            "hangs, or it waits for its\ndisk. A restart mends nothing else, "
-            "so a process whose disk is full is alive. With --ready\nit must "
-            "be able to do its work, too: ingress must accept events, as "
-            "/readyz says, and no disk\nmay be full. Needs run_dir and nothing "
-            "else of the configuration.",
+            "Exits 0 if each process responds. Exits 69 if one does not: it is "
+            "not running, it hangs,\nor it waits for its disk. A process with "
+            "a full disk is alive, because a restart would\nnot help it. With "
+            "--ready, the process must also be able to do its work: ingress "
+            "must\naccept events (as /readyz says), and no disk may be full. "
+            "Needs only run_dir of the\nconfiguration.",
         .examples = "  grapnel health ingress\n"
                     "  grapnel health --run-dir /run/grapnel deliverer-1\n"
                     "  grapnel health --ready ingress sequencer --json\n",
-        .options = {{"--ready", NULL, "it must be able to do its work"}},
+        .options = {{"--ready", NULL, "it must also be able to do its work"}},
         .run = run_health,
     },
     {
         .name = "trace",
         .args = "ID",
-        .least = 1,
-        .most = 1,
-        .summary = "an event's whole history, from every process",
-        .help =
-            "ID is ours (evt_…), the provider's, of the event or of its "
-            "delivery, or a dead letter's (dlq_…).\nIf several events have the "
-            "same provider id, they are listed (exit 1). Requests "
-            "that\ningress refused are listed, too. A process that can't be "
-            "asked is named, and its part\nis missing.",
+        .min = 1,
+        .max = 1,
+        .summary = "show the history of an event, from all processes",
+        .help = "ID is an event's id (evt_…), the provider's event id or "
+                "delivery id, or a dead letter's\nid (dlq_…). If several "
+                "events have the same provider id, they are listed (exit 1), "
+                "as\nare refused requests with this id. If a process cannot be "
+                "reached, its part is missing,\nand the command says so.",
         .examples = "  grapnel trace evt_01JD3S6Q8W0N8M7V1T2X3Y4Z5A\n"
                     "  grapnel trace 4c6d9e0a-provider-id --json\n",
         .run = run_trace,
@@ -131,22 +128,21 @@ const struct command ctl_commands[] = {
     {
         .name = "show",
         .args = "EVENT",
-        .least = 1,
-        .most = 1,
-        .summary = "the request that brought an event: headers and body",
+        .min = 1,
+        .max = 1,
+        .summary = "show the request of an event: headers and body",
         .help =
-            "EVENT is ours (evt_…), the provider's, or a dead letter's "
-            "(dlq_…); duplicates, ignored and\nrefused events have one, too. "
-            "If the request held several events, the body of this one\nis "
-            "shown. It is there as long as the archive keeps it "
-            "(ingress.archive.keep). Headers\nthat hold a signature, a token, "
-            "a secret or a cookie are shown as …. For requests that\nwere "
-            "refused: rejects show.\nWith --attempt, the body is made of that "
-            "request. Method, URL and headers are those of that\ntime, kept "
-            "with an attempt that failed and rebuilt for one that delivered; "
-            "secrets and\nwhat the endpoint's configuration adds are shown as "
-            "…. Of the response: status, headers,\nand up to 16 KiB of its "
-            "body.",
+            "EVENT is an event's id (evt_…), the provider's id, or a dead "
+            "letter's id (dlq_…).\nDuplicates, ignored and refused events "
+            "have "
+            "a request, too; for a request that ingress\nrefused, use `rejects "
+            "show`. If the request contained several events, the body of "
+            "this\none is shown. Requests are stored for ingress.archive.keep. "
+            "Signatures, tokens, secrets\nand cookies are shown as ….\nWith "
+            "--attempt, it shows the request to the endpoint, with the method, "
+            "URL and headers\nof that time, and the response: status, headers, "
+            "and up to 16 KiB of its body. Secrets,\nand values that the "
+            "endpoint's configuration adds, are shown as ….",
         .examples =
             "  grapnel show evt_01JD3S6Q8W0N8M7V1T2X3Y4Z5A\n"
             "  grapnel show evt_01JD3S6Q8W0N8M7V1T2X3Y4Z5A --raw | jq .\n"
@@ -154,59 +150,59 @@ const struct command ctl_commands[] = {
             "  grapnel show evt_01JD3S6Q8W0N8M7V1T2X3Y4Z5A --attempt 2 "
             "--endpoint crm\n",
         .options = {{"--raw", NULL,
-                     "only the body, byte for byte (not to a terminal unless "
-                     "it is harmless)"},
+                     "only the body, byte for byte (to a terminal only if it "
+                     "is harmless text)"},
                     {"--headers", NULL, "only the headers"},
                     {"--attempt", "N",
-                     "instead, what attempt N sent, and what came back"},
-                    {"--endpoint", "E", "with --attempt: only at this one"}},
+                     "show attempt N instead: its request and the response"},
+                    {"--endpoint", "E", "with --attempt: of this endpoint"}},
         .run = run_show,
     },
     {
         .name = "events",
         .args = "",
-        .summary = "search what came in",
-        .help = "Status is accepted (only ingress has it so far), buffered, "
-                "routed, done, duplicate,\nignored, refused or expired. The "
-                "provider's id is that of the event, or of the delivery\n"
-                "that it came by (X-GitHub-Delivery, X-Plane-Delivery …); "
-                "with --id both are shown.",
+        .summary = "search events",
+        .help = "Status is accepted (stored by ingress, not yet processed by "
+                "the sequencer), buffered\n(waits for earlier events), routed, "
+                "done, duplicate, ignored, refused or expired. --id\ntakes the "
+                "provider's event id or delivery id (X-GitHub-Delivery, "
+                "X-Plane-Delivery …),\nand shows both.",
         .examples = "  grapnel events --workspace acme --since 1h\n"
                     "  grapnel events --status refused --json\n",
         .options = {{"--workspace", "W", "of this workspace"},
                     {"--source", "S", "of this source"},
                     {"--type", "T", "of this type"},
                     {"--endpoint", "E", "routed to this endpoint"},
-                    {"--status", "S", "in this status"},
-                    {"--id", "ID", "with this id of the provider's"},
+                    {"--status", "S", "with this status"},
+                    {"--id", "ID", "with this provider id"},
                     LIST_TIMES},
         .run = run_events,
     },
     {
         .name = "deliveries",
         .args = "",
-        .summary = "search what is delivered, or on its way",
-        .help = "Status is waiting, in_flight, retrying, delivered, dead; or "
-                "open, for the first three.",
+        .summary = "search deliveries",
+        .help = "Status is waiting, in_flight, retrying, delivered or dead; "
+                "open means one of the first\nthree.",
         .examples = "  grapnel deliveries --endpoint crm --status open\n"
                     "  grapnel deliveries --workspace acme --since 1h --json\n",
         .options = {{"--workspace", "W", "of this workspace"},
                     {"--source", "S", "from this source"},
                     {"--type", "T", "of this type"},
                     {"--endpoint", "E", "to this endpoint"},
-                    {"--status", "S", "in this status"},
+                    {"--status", "S", "with this status"},
                     LIST_TIMES},
         .run = run_deliveries,
     },
     {
         .name = "endpoints",
         .args = "[NAME]",
-        .most = 1,
-        .summary = "the state of each endpoint",
-        .help = "State is active, held (it worked, and refuses every event "
-                "now), paused, disabled, off\n(enabled: false) or removed. "
-                "Success and latency are of the last minutes. A halted\nlane "
-                "waits for a decision about its dead letter.",
+        .max = 1,
+        .summary = "show the state of each endpoint",
+        .help = "State is active, held (it worked before and now refuses every "
+                "event), paused, disabled,\noff (enabled: false) or removed. "
+                "Success and latency are those of the last minutes. A\nhalted "
+                "lane waits for a decision about its dead letter.",
         .examples = "  grapnel endpoints\n"
                     "  grapnel endpoints crm --json\n",
         .run = run_endpoints,
@@ -214,35 +210,36 @@ const struct command ctl_commands[] = {
     {
         .name = "endpoints pause",
         .args = "NAME",
-        .least = 1,
-        .most = 1,
-        .summary = "try nothing there until it is resumed",
-        .help = "Its deliveries wait meanwhile, and no retry budget runs out.",
+        .min = 1,
+        .max = 1,
+        .summary = "stop deliveries to an endpoint until it is resumed",
+        .help = "Its deliveries wait, and the wait does not count in their "
+                "retry budgets.",
         .examples = "  grapnel endpoints pause crm\n",
         .run = run_endpoints_pause,
     },
     {
         .name = "endpoints resume",
         .args = "NAME",
-        .least = 1,
-        .most = 1,
-        .summary = "try again one that is paused, disabled or held",
-        .help = "Each delivery that waits gets at least one more try. One that "
-                "is held and still refuses\neverything is held again after "
-                "ten refusals; `guard: off` turns that off.",
+        .min = 1,
+        .max = 1,
+        .summary = "resume an endpoint that is paused, disabled or held",
+        .help = "Each waiting delivery gets at least one more attempt. An "
+                "endpoint that still refuses\nevery event is held again after "
+                "ten refusals; `guard: off` switches that off.",
         .examples = "  grapnel endpoints resume crm\n",
         .run = run_endpoints_resume,
     },
     {
         .name = "endpoints test",
         .args = "NAME",
-        .least = 1,
-        .most = 1,
-        .summary = "send a signed test event to an endpoint, and show it all",
-        .help = "A deliverer sends it, by the endpoint's configuration in this "
-                "file: with its address\nguard, TLS, headers and signing "
-                "secrets, also while it is paused or not enabled. The\nevent "
-                "is of type grapnel.test and is in no history. Exit 1: the "
+        .min = 1,
+        .max = 1,
+        .summary = "send a signed test event to an endpoint, show the exchange",
+        .help = "A deliverer sends it with the endpoint's configuration from "
+                "this file (address checks,\nTLS, headers, signing secrets), "
+                "also while the endpoint is paused or switched off. The\nevent "
+                "has the type grapnel.test and is not stored. Exits 1 if the "
                 "response was not 2xx.",
         .examples = "  grapnel endpoints test crm\n"
                     "  grapnel endpoints test crm --json | jq '.response'\n",
@@ -251,100 +248,100 @@ const struct command ctl_commands[] = {
     {
         .name = "retry",
         .args = "EVENT",
-        .least = 1,
-        .most = 1,
-        .summary = "try a delivery that waits for its retry now",
-        .help =
-            "Its budget, attempts and order stay as they are: this is its next "
-            "attempt, earlier. With an\nopen circuit it is the next probe; "
-            "while its endpoint is paused or disabled, or no\ndeliverer runs, "
-            "the command says so, and it is tried when that has ended. In "
-            "an ordered\nlane it never overtakes an earlier event. Exits 1 "
-            "when the "
-            "event has no open delivery.",
+        .min = 1,
+        .max = 1,
+        .summary = "retry a waiting delivery now",
+        .help = "Makes the next attempt now; retry budget, number of attempts "
+                "and order do not change. If\nthe circuit breaker is open, it "
+                "is the next attempt of the endpoint. If the endpoint "
+                "is\npaused or disabled, or no deliverer runs, the command "
+                "says so, and the attempt follows\nwhen that has ended. In an "
+                "ordered lane, the delivery still waits for earlier "
+                "events.\nExits 1 if the event has no open delivery.",
         .examples = "  grapnel retry evt_01JD3S6Q8W0N8M7V1T2X3Y4Z5A\n"
                     "  grapnel retry evt_01JD3S6Q8W0N8M7V1T2X3Y4Z5A "
                     "--endpoint crm\n",
-        .options = {{"--endpoint", "E", "only the delivery to this one"}},
+        .options = {{"--endpoint", "E", "only the delivery to this endpoint"}},
         .run = run_retry,
     },
     {
         .name = "abandon",
         .args = "EVENT",
-        .least = 1,
-        .most = 1,
-        .summary = "give up a delivery that is still being tried",
+        .min = 1,
+        .max = 1,
+        .summary = "stop retrying a delivery",
         .help =
-            "It becomes a dead letter with the reason abandoned, and its "
-            "lane goes on, also with\n`on_dead: halt`. An attempt that is "
-            "under way may still reach the endpoint; if it\nsucceeds, "
-            "the dead letter becomes recovered. `grapnel dlq retry` sends it "
+            "The delivery becomes a dead letter with the reason abandoned, and "
+            "its lane continues,\nalso with `on_dead: halt`. An attempt in "
+            "progress may still reach the endpoint; if it\nsucceeds, the dead "
+            "letter becomes recovered. `grapnel dlq retry` sends it "
             "again.",
         .examples = "  grapnel abandon evt_01JD3S6Q8W0N8M7V1T2X3Y4Z5A "
                     "--endpoint crm --note obsolete\n",
-        .options = {{"--endpoint", "E", "the delivery to this one (needed)"},
-                    {"--note", "TEXT", "why (needed)"}},
+        .options = {{"--endpoint", "E",
+                     "the delivery to this endpoint (required)"},
+                    {"--note", "TEXT", "the reason (required)"}},
         .run = run_abandon,
     },
     {
         .name = "resend",
         .args = "EVENT",
-        .least = 1,
-        .most = 1,
+        .min = 1,
+        .max = 1,
         .summary = "deliver an event again",
-        .help =
-            "To every endpoint that had it or is subscribed to it today, or "
-            "to the one that is named. It keeps\nits id and number; receivers "
-            "that "
-            "deduplicate skip it. It carries grapnel-replay: 1 where an\n"
-            "earlier attempt may have arrived. A delivery that still waits for "
-            "a retry is tried now\ninstead, with the budget that it has.",
+        .help = "Sends the event to every endpoint that got it or is "
+                "subscribed to it now, or to the\nnamed one. The event keeps "
+                "its id and number, so receivers that skip duplicates "
+                "ignore\nit; the header grapnel-replay: 1 says that an earlier "
+                "attempt may have arrived. A\ndelivery that still waits for a "
+                "retry is tried now, with its present retry budget.",
         .examples = "  grapnel resend evt_01JD3S6Q8W0N8M7V1T2X3Y4Z5A\n"
                     "  grapnel resend evt_01JD3S6Q8W0N8M7V1T2X3Y4Z5A "
                     "--endpoint crm\n",
-        .options = {{"--endpoint", "E", "only to this one, subscribed or not"}},
+        .options = {{"--endpoint", "E",
+                     "only to this endpoint, subscribed or not"}},
         .run = run_resend,
     },
     {
         .name = "replay",
         .args = "",
-        .summary = "deliver again, from the archive, the events of a time",
+        .summary = "deliver the events of a period again, from the archive",
         .help =
-            "What was received from --since on, oldest first, at --rate. "
-            "Events keep their ids and\nnumbers and carry grapnel-replay: 1 "
-            "where an earlier attempt may have arrived;\nreceivers that "
-            "deduplicate skip them: --new-id is for that, and "
-            "makes each a new event\nwith a new number. A delivery that still "
-            "waits for a retry is tried now. Suppressed\nduplicates and "
-            "refused events are left out. It may be interrupted; it says how "
-            "to go on.",
+            "Sends the events received since --since, oldest first, at --rate. "
+            "They keep their ids\nand numbers, and have the header "
+            "grapnel-replay: 1 if an earlier attempt may have\narrived. "
+            "Receivers that skip duplicates ignore them; --new-id makes each a "
+            "new event\nwith a new number. A delivery that still waits for a "
+            "retry is tried now. Duplicates and\nrefused events are left out. "
+            "You can interrupt the command; it prints how to continue.",
         .examples = "  grapnel replay --since 2h --dry-run\n"
                     "  grapnel replay --since 2026-11-21T10:00:00Z --until "
                     "2026-11-21T11:00:00Z\n"
                     "  grapnel replay --since 7d --endpoint warehouse --rate "
                     "50\n",
-        .options = {{"--since", "WHEN", "received from then on (needed)"},
-                    {"--until", "WHEN", "received before then (now)"},
+        .options = {{"--since", "WHEN",
+                     "received from this time on (required)"},
+                    {"--until", "WHEN", "received before this time (now)"},
                     {"--endpoint", "E",
-                     "only to this one, and only what it is subscribed to"},
+                     "only to this endpoint, and only its subscribed events"},
                     {"--source", "S", "only from this source"},
-                    {"--workspace", "W", "only of these (* for any text)"},
+                    {"--workspace", "W",
+                     "only of matching workspaces (* is any text)"},
                     {"--type", "T", "only of this type"},
-                    {"--reason", "R", "only what is dead for this reason"},
-                    {"--limit", "N", "at most so many (all)"},
-                    {"--dry-run", NULL, "only count them"},
+                    {"--reason", "R", "only dead letters with this reason"},
+                    {"--limit", "N", "at most N (all)"},
+                    {"--dry-run", NULL, "only count the events"},
                     {"--new-id", NULL, "as new events"},
-                    {"--rate", "N", "so many a second (500)"}},
+                    {"--rate", "N", "N per second (500)"}},
         .run = run_replay,
     },
     {
         .name = "release",
         .args = "EVENT",
-        .least = 1,
-        .most = 1,
-        .summary = "deliver a suppressed duplicate",
-        .help = "It is routed as if it were not a duplicate. Exits 1 if the "
-                "event is not a suppressed\nduplicate.",
+        .min = 1,
+        .max = 1,
+        .summary = "deliver an event that was suppressed as a duplicate",
+        .help = "Exits 1 if the event is not a suppressed duplicate.",
         .examples = "  grapnel events --status duplicate\n"
                     "  grapnel release evt_01JD3S6Q8W0N8M7V1T2X3Y4Z5A\n",
         .run = run_release,
@@ -352,24 +349,26 @@ const struct command ctl_commands[] = {
     {
         .name = "workspaces",
         .args = "[W]",
-        .most = 1,
-        .summary = "each workspace's number, open gaps, what is held back",
-        .help = "With W also how many events of each type it had so far.",
+        .max = 1,
+        .summary =
+            "show each workspace's last number, open gaps, waiting events",
+        .help = "With W, it also shows the number of events of each type.",
         .examples = "  grapnel workspaces\n"
                     "  grapnel workspaces acme --json\n",
-        .options = {{"--limit", "N", "at most so many (100)"}},
+        .options = {{"--limit", "N", "at most N (100)"}},
         .run = run_workspaces,
     },
     {
         .name = "gaps",
         .args = "",
-        .summary = "numbers of sources that are or were missing",
-        .help = "Status is open (waited for), filled (they came after all), "
-                "skipped (time or buffer was\nover) or closed (by a person). "
-                "When a part of a gap comes, it is split.",
+        .summary = "show missing numbers of sources",
+        .help =
+            "Status is open (later events wait), filled (the events arrived), "
+            "skipped (the time or\nbuffer limit was reached) or closed (by an "
+            "operator). When some events of a gap arrive,\nthe gap is split.",
         .examples = "  grapnel gaps --open\n"
                     "  grapnel gaps --workspace acme --since 24h --json\n",
-        .options = {{"--open", NULL, "only those that are waited for"},
+        .options = {{"--open", NULL, "only open gaps"},
                     {"--source", "S", "of this source"},
                     {"--workspace", "W", "of this workspace"},
                     LIST_TIMES},
@@ -378,22 +377,22 @@ const struct command ctl_commands[] = {
     {
         .name = "gaps close",
         .args = "ID",
-        .least = 1,
-        .most = 1,
+        .min = 1,
+        .max = 1,
         .summary = "stop waiting for missing numbers",
-        .help =
-            "The events that the gap holds back are released; the missing ones "
-            "are delivered late if\nthey arrive.",
+        .help = "Releases the events that wait for the gap. If the missing "
+                "events arrive later, they are\ndelivered late.",
         .examples = "  grapnel gaps close gap_12 --note lost\n",
-        .options = {{"--note", "TEXT", "why (needed)"}},
+        .options = {{"--note", "TEXT", "the reason (required)"}},
         .run = run_gaps_close,
     },
     {
         .name = "dlq",
         .args = "",
-        .summary = "dead letters: events that could not be delivered",
-        .help = "Those that need a decision; --state all for all. In endpoint, "
-                "source, workspace, type\nand reason a * stands for any text.",
+        .summary = "list dead letters: deliveries that failed for good",
+        .help = "Lists those that need a decision; with --state all, all of "
+                "them. In endpoint, source,\nworkspace, type and reason, * "
+                "matches any text.",
         .examples =
             "  grapnel dlq\n"
             "  grapnel dlq --endpoint crm --reason rejected --since 24h\n"
@@ -401,20 +400,20 @@ const struct command ctl_commands[] = {
         .options =
             {{"--state", "S",
               "dead (default), requeued, recovered, resolved, discarded, all"},
-             {"--endpoint", "E", "for this endpoint"},
+             {"--endpoint", "E", "of this endpoint"},
              {"--source", "S", "from this source"},
              {"--workspace", "W", "of this workspace"},
              {"--type", "T", "of this type"},
-             {"--reason", "R", "dead for this reason"},
+             {"--reason", "R", "with this reason"},
              LIST_TIMES},
         .run = run_dlq,
     },
     {
         .name = "dlq show",
         .args = "ID",
-        .least = 1,
-        .most = 1,
-        .summary = "one dead letter with headers, body and history",
+        .min = 1,
+        .max = 1,
+        .summary = "show a dead letter with headers, body and history",
         .help = "",
         .examples = "  grapnel dlq show dlq_01JD3S6Q8W0N8M7V1T2X3Y4Z5A\n",
         .run = run_dlq_show,
@@ -422,171 +421,173 @@ const struct command ctl_commands[] = {
     {
         .name = "dlq retry",
         .args = "ID… | --all",
-        .most = -1,
-        .summary = "deliver dead letters again, each with a new budget",
-        .help =
-            "ID is a dead letter's (dlq_…), or an event's (evt_…) for all "
-            "of its dead letters.\nOne that is not dead is refused (exit 1; "
-            "the others are requeued all the same).\nWith --all the oldest "
-            "are first, at --rate; it may be interrupted at any time, and "
-            "the\nsame command continues with the rest. One that is "
-            "dead-lettered again meanwhile is left\nalone. With --to they "
-            "are sent to another endpoint, and are resolved by that; one "
-            "that\nfails there is a new dead letter.",
+        .max = -1,
+        .summary = "deliver dead letters again, with a new retry budget",
+        .help = "ID is a dead letter's id (dlq_…), or an event's id (evt_…) "
+                "for all of its dead letters.\nOne whose state is not dead is "
+                "refused (exit 1); the others are requeued. With --all,\nthe "
+                "oldest are first, at --rate. You can interrupt the command; "
+                "the same command\ncontinues with the rest. It skips a "
+                "delivery that became a dead letter again meanwhile.\nWith "
+                "--to, they are sent to another endpoint and become resolved; "
+                "a failure there makes\na new dead letter.",
         .examples = "  grapnel dlq retry dlq_01JD3S6Q8W0N8M7V1T2X3Y4Z5A\n"
                     "  grapnel dlq retry --all --endpoint crm --reason "
                     "budget_time --rate 50\n",
-        .options = {{"--to", "E", "to this endpoint instead"}, LETTER_FILTERS},
+        .options = {{"--to", "E", "send them to this endpoint instead"},
+                    DEAD_LETTER_FILTERS},
         .run = run_dlq_retry,
     },
     {
         .name = "dlq stats",
         .args = "",
-        .summary = "dead letters by state, endpoint, reason and fault",
-        .help =
-            "A fault is the endpoint's (it refused, or could not be "
-            "reached), the event's (it can't\nbe used, or came too late), or "
-            "the pipeline's (Grapnel's, or its operator's).",
+        .summary = "count dead letters by state, endpoint, reason and fault",
+        .help = "The fault is the endpoint's (it refused, or could not be "
+                "reached), the event's (it is\ninvalid, or came too late), or "
+                "the pipeline's (Grapnel's, or its operator's).",
         .examples = "  grapnel dlq stats --json\n",
         .run = run_dlq_stats,
     },
     {
         .name = "dlq resolve",
         .args = "ID | --all",
-        .most = 1,
-        .summary = "mark a dead letter as dealt with in another way",
-        .help = "ID is the dead letter's, or its event's if that has one only. "
-                "It is kept with the\nnote, and a lane that it halts goes on. "
-                "With --all and filters every dead letter that\nthey take, the "
-                "oldest first, at --rate; it may be interrupted, and the same "
-                "command\ngoes on with the rest.",
+        .max = 1,
+        .summary = "mark a dead letter as handled in another way",
+        .help = "ID is the dead letter's id, or the event's id if it has only "
+                "one dead letter. The dead\nletter is kept with the note, and "
+                "a lane that it halted continues. --all takes all that\nmatch "
+                "the filters, the oldest first, at --rate. You can interrupt "
+                "the command; the same\ncommand continues with the rest.",
         .examples =
             "  grapnel dlq resolve dlq_01JD3S6Q8W0N8M7V1T2X3Y4Z5A "
             "--note typed-in\n"
             "  grapnel dlq resolve --all --endpoint crm --until 7d --note "
             "typed-in\n",
-        .options = {{"--note", "T", "what was done (needed)"}, LETTER_FILTERS},
+        .options = {{"--note", "T", "what was done (required)"},
+                    DEAD_LETTER_FILTERS},
         .run = run_dlq_resolve,
     },
     {
         .name = "dlq discard",
         .args = "ID | --all",
-        .most = 1,
+        .max = 1,
         .summary = "mark a dead letter as no longer needed",
-        .help = "ID is the dead letter's, or its event's if that has one only. "
-                "It is kept with the\nnote, and a lane that it halts goes on. "
-                "With --all and filters every dead letter that\nthey take, the "
-                "oldest first, at --rate; it may be interrupted, and the same "
-                "command\ngoes on with the rest.",
+        .help = "ID is the dead letter's id, or the event's id if it has only "
+                "one dead letter. The dead\nletter is kept with the note, and "
+                "a lane that it halted continues. --all takes all that\nmatch "
+                "the filters, the oldest first, at --rate. You can interrupt "
+                "the command; the same\ncommand continues with the rest.",
         .examples =
             "  grapnel dlq discard dlq_01JD3S6Q8W0N8M7V1T2X3Y4Z5A "
             "--note test\n"
             "  grapnel dlq discard --all --endpoint crm --until 7d --note "
             "test\n",
-        .options = {{"--note", "T", "why (needed)"}, LETTER_FILTERS},
+        .options = {{"--note", "T", "the reason (required)"},
+                    DEAD_LETTER_FILTERS},
         .run = run_dlq_discard,
     },
     {
         .name = "rejects",
         .args = "",
-        .summary = "requests that ingress refused, and why",
-        .help = "The last thousand of each source and ingress process; rejects "
-                "show has their bodies.\nRequests that named no source of the "
-                "configuration are those of source -.",
+        .summary = "list requests that ingress refused, with the reason",
+        .help = "Lists the last thousand of each source and ingress process; "
+                "`rejects show` prints their\nbodies. Requests to an unknown "
+                "source have the source -.",
         .examples = "  grapnel rejects\n"
                     "  grapnel rejects --source plane --limit 10\n"
                     "  grapnel rejects --json | jq -r '.[].reason' | sort | "
                     "uniq -c\n",
         .options = {{"--source", "S", "of this source or producer"},
                     {"--id", "ID",
-                     "that a header names as the provider's delivery"},
+                     "with this delivery id of the provider in a header"},
                     LIST_TIMES},
         .run = run_rejects,
     },
     {
         .name = "rejects show",
         .args = "ID",
-        .least = 1,
-        .most = 1,
-        .summary = "one refused request: headers and body",
-        .help = "ID is that of the list (rej_…). Bodies are kept for a day, 64 "
-                "MiB at most in all. One\nthat was refused before its body "
-                "had come, or with 5xx, has none. Of the headers the\nfirst 2 "
-                "KiB are kept.",
+        .min = 1,
+        .max = 1,
+        .summary = "show a refused request: headers and body",
+        .help = "ID is the id in the list (rej_…). Bodies are kept for a day, "
+                "up to 64 MiB in total. A\nrequest that was refused before its "
+                "body arrived, or with 5xx, has none. The first 2 KiB\nof the "
+                "headers are kept.",
         .examples = "  grapnel rejects show rej_01JD3S6Q8W0N8M7V1T2X3Y4Z5A\n"
                     "  grapnel rejects show rej_01JD3S6Q8W0N8M7V1T2X3Y4Z5A "
                     "--raw | jq .\n",
         .options = {{"--raw", NULL,
-                     "only the body, byte for byte (not to a terminal unless "
-                     "it is harmless)"}},
+                     "only the body, byte for byte (to a terminal only if it "
+                     "is harmless text)"}},
         .run = run_rejects_show,
     },
     {
         .name = "retry-plan",
         .args = "POLICY",
-        .least = 1,
-        .most = 1,
-        .summary = "the waits of a retry policy, and when it gives up",
-        .help = "With --simulate: so many events are first tried as an outage "
-                "of the endpoint begins;\nwhat comes of them, and what load "
-                "the endpoint sees when it is back.",
+        .min = 1,
+        .max = 1,
+        .summary = "show the waits of a retry policy, and when it ends",
+        .help = "--simulate and --outage simulate N events whose first attempt "
+                "is at the start of an\noutage of the endpoint: how many are "
+                "delivered, and the load on the endpoint afterwards.",
         .examples = "  grapnel retry-plan default\n"
                     "  grapnel retry-plan strict --simulate 5000 --outage 30s\n"
                     "  grapnel retry-plan omise --json | jq '.gives_up'\n",
-        .options = {{"--simulate", "EVENTS", "how many fail together"},
-                    {"--outage", "D", "for how long (30s, 2h)"}},
+        .options = {{"--simulate", "EVENTS", "the number of events"},
+                    {"--outage", "D", "the length of the outage (30s, 2h)"}},
         .run = run_retry_plan,
     },
     {
         .name = "metrics",
         .args = "",
-        .summary = "what every process counts, as it publishes it",
-        .help = "Until it is interrupted; with --once, each process one time. "
-                "Every number is explained\nin docs/METRICS.md. With --json a "
-                "line for each frame; with --once one list of them.",
+        .summary = "print the metrics of all processes as they are published",
+        .help = "Runs until it is interrupted; with --once, it prints each "
+                "process once. docs/METRICS.md\nexplains the metrics. With "
+                "--json, it prints one line per frame; with --once, one list.",
         .examples = "  grapnel metrics --once | grep backlog\n"
                     "  grapnel metrics --json | jq -c "
                     "'[.process, .metrics]'\n",
-        .options = {{"--once", NULL, "each process one time, then end"}},
+        .options = {{"--once", NULL, "print each process once, then exit"}},
         .run = run_metrics,
     },
     {
         .name = "top",
         .args = "",
-        .summary = "rates, latencies, depths, endpoints, gaps, alerts, live",
+        .summary = "show rates, latencies, queues, endpoints and alerts, live",
         .help =
-            "q quits, h lists the keys: endpoints by trouble, rate, latency, "
-            "what waits, or name.\nNumbers come from what each process "
-            "publishes (metrics.interval), by the console's\naddress or, "
-            "without one, from each; the rest from control sockets. With "
-            "--once, or\n--json, one look, on no terminal; it waits until "
-            "rates are known (two intervals).",
+            "q quits, h lists the keys, which sort the endpoints by trouble, "
+            "rate, latency, waiting\ndeliveries or name. The numbers are the "
+            "metrics that the processes publish\n(metrics.interval), through "
+            "the console or, without one, from each process. With --once\nor "
+            "--json it prints one screen, also without a terminal, as soon as "
+            "rates are known (two\nintervals).",
         .examples = "  grapnel top\n"
                     "  grapnel top --once\n"
                     "  grapnel top --json | jq '.endpoints[] | "
                     "select(.trouble)'\n",
-        .options = {{"--once", NULL, "print one look, then end"}},
+        .options = {{"--once", NULL, "print one screen, then exit"}},
         .run = run_top,
     },
     {
         .name = "alerts",
         .args = "",
-        .summary = "what fires now, and what fired before",
-        .help = "Pending: it is so, but not yet for as long as the rule says.",
+        .summary = "list firing and past alerts",
+        .help = "State pending: the condition is met, but not yet for as long "
+                "as `for` of the rule says.",
         .examples = "  grapnel alerts\n"
                     "  grapnel alerts --json | jq '.[] | select(.state == "
                     "\"firing\")'\n",
-        .options = {{"--limit", "N", "at most so many (100)"}},
+        .options = {{"--limit", "N", "at most N (100)"}},
         .run = run_alerts,
     },
     {
         .name = "alerts test",
         .args = "NAME",
-        .least = 1,
-        .most = 1,
-        .summary = "tell an alert's notifiers a test, and wait for the outcome",
-        .help = "NAME is an alert's or a notifier's. Exit 1 when one could not "
-                "be told.",
+        .min = 1,
+        .max = 1,
+        .summary = "send a test to an alert's notifiers and show the result",
+        .help = "NAME is the name of an alert or a notifier. Exits 1 if a "
+                "notifier failed.",
         .examples = "  grapnel alerts test dlq-critical\n"
                     "  grapnel alerts test ops\n",
         .run = run_alerts_test,
@@ -594,11 +595,12 @@ const struct command ctl_commands[] = {
     {
         .name = "reload",
         .args = "",
-        .summary = "every process reads the configuration again",
-        .help = "All of them or none: if one has errors (exit 78), every "
-                "process keeps what it has. Each\nsays what changed and what "
-                "needs a restart. A process keeps the environment of its\n"
-                "start, so a new ${VAR} needs a restart; file:PATH does not.",
+        .summary = "make every process read the configuration again",
+        .help = "All processes reload, or none: if one finds errors, every "
+                "process keeps its\nconfiguration (exit 78). Each process says "
+                "what changed and what needs a restart. A\nprocess keeps the "
+                "environment of its start, so a new ${VAR} needs a restart; "
+                "file:PATH\ndoes not.",
         .examples = "  grapnel check --running\n"
                     "  grapnel reload\n"
                     "  grapnel reload --json | jq '.[] | {process, changed, "
@@ -608,43 +610,43 @@ const struct command ctl_commands[] = {
     {
         .name = "backup",
         .args = "DIR",
-        .least = 1,
-        .most = 1,
-        .summary = "a consistent copy of every database, while running",
-        .help = "DIR is made if need be (0700) and must hold no database yet. "
-                "It gets a copy of each\nprocess's database; the configuration "
-                "and the files of secrets are not in it.\nSee grapnel restore.",
+        .min = 1,
+        .max = 1,
+        .summary = "copy every database while the processes run",
+        .help = "DIR is created if it does not exist (mode 0700), and must not "
+                "contain databases. It gets\na consistent copy of each "
+                "process's database, but not the configuration or the "
+                "secrets.\nSee `grapnel restore`.",
         .examples = "  grapnel backup /var/backups/grapnel/$(date +%F)\n",
         .run = run_backup,
     },
     {
         .name = "verify",
         .args = "[PROCESS…]",
-        .most = -1,
-        .summary = "look through the databases for damage",
-        .help = "Each process looks through its own database at low priority "
-                "while it works; the file of\none that is down is read here. "
-                "SQLite's quick_check, and a checksum of each archived\n"
-                "request, event, task and dead letter. Processes do the same "
-                "once a day.\nExits 1 when anything is damaged, or could not "
-                "be looked through.",
+        .max = -1,
+        .summary = "check the databases for damage",
+        .help = "Each process checks its own database at low priority while it "
+                "works; the command itself\nchecks the file of a process that "
+                "is down. The checks are SQLite's quick_check and "
+                "the\nchecksums of archived requests, events, tasks and dead "
+                "letters. Each process does the\nsame once a day. Exits 1 if "
+                "anything is damaged or could not be checked.",
         .examples = "  grapnel verify\n"
                     "  grapnel verify sequencer\n"
                     "  grapnel verify --offline "
                     "/var/backups/grapnel/2026-11-21\n",
         .options = {{"--offline", "DIR",
-                     "the files of this folder, read only; no process is "
-                     "asked"}},
+                     "check the files in this folder, without changing them"}},
         .run = run_verify,
     },
     {
         .name = "version",
         .args = "",
-        .summary = "the version of this command and of every process that runs",
-        .help = "Processes keep the version with which they were started until "
-                "they are restarted. When\nversions differ it says which ones, "
-                "and what to do. Needs no configuration: without a\nrun_dir "
-                "only this command's own version is printed.",
+        .summary = "print the version of this command and of the processes",
+        .help = "A process keeps the version with which it was started until "
+                "its restart. When versions\ndiffer, the command says which, "
+                "and what to do. It needs no configuration: without a\nrun_dir "
+                "it prints only its own version.",
         .examples = "  grapnel version\n"
                     "  grapnel version --json | jq .mixed\n",
         .run = run_version,
@@ -652,21 +654,22 @@ const struct command ctl_commands[] = {
     {
         .name = "restore",
         .args = "DIR [PROCESS…]",
-        .least = 1,
-        .most = -1,
-        .summary = "put the copies of a backup in the place of the databases",
-        .help = "DIR is a folder of grapnel backup, or a copy of state_dir "
-                "that was made while all\nprocesses were stopped. Without a "
-                "PROCESS all copies in DIR are restored; there must be\none of "
-                "ingress, sequencer and dlqd at least. The processes must be "
-                "stopped. Run it\nas the user that owns state_dir.\n\n"
-                "The copies are checked before anything is changed. What they "
-                "replace is kept in\nstate_dir/replaced-TIME. What was stored "
-                "after the copies were made is lost; the\nsequencer begins a "
-                "new grapnel-series, as it gives numbers a second time.\n\n"
-                "After a snapshot of a whole disk or virtual machine was "
-                "rolled back, DIR is state_dir\nitself: nothing is copied, "
-                "but the processes learn that their databases are old.",
+        .min = 1,
+        .max = -1,
+        .summary = "replace the databases by the copies of a backup",
+        .help =
+            "Stop the processes first, and run the command as the user that "
+            "owns state_dir. DIR is a\nfolder of `grapnel backup`, or a copy "
+            "of state_dir that was made while all processes\nwere stopped. "
+            "Without PROCESS, it restores all copies in DIR, which must have "
+            "at least\none of ingress, sequencer and dlqd.\n\nThe copies are "
+            "checked before anything is changed. The replaced files are kept "
+            "in\nstate_dir/replaced-TIME. Data that was stored after the "
+            "copies were made is lost. The\nsequencer begins a new "
+            "grapnel-series, because it gives numbers a second time.\n\nAfter "
+            "a snapshot of a whole disk or virtual machine was rolled back, "
+            "use state_dir\nitself as DIR: nothing is copied, but the "
+            "processes learn that their databases are old.",
         .examples = "  grapnel restore /var/backups/grapnel/2026-11-21\n"
                     "  grapnel restore /var/backups/grapnel/2026-11-21 dlqd\n",
         .run = run_restore,

@@ -1,5 +1,7 @@
 #include "ask.h"
 #include "clock.h"
+#include "conf.h"
+#include "config.h"
 #include "table.h"
 #include "when.h"
 #include <ctype.h>
@@ -73,9 +75,9 @@ void need_run_dir(struct ctl *c)
     buf_init(&errors, ERRORS_MAX_BYTES);
     if (!find_run_dir(c, &errors))
         bad_settings(&errors,
-                     "this command needs run_dir, where the sockets of the "
-                     "processes are, and nothing else: --run-dir DIR or "
-                     "$GRAPNEL_RUN_DIR names it without a configuration");
+                     "this command needs only run_dir, the folder of the "
+                     "processes' sockets: --run-dir DIR or $GRAPNEL_RUN_DIR "
+                     "sets it without a configuration");
     buf_fini(&errors);
 }
 
@@ -190,7 +192,7 @@ void print_json(json_t *doc)
     json_decref(doc);
 }
 
-/* ---- texts out of answers ---- */
+/* ---- texts out of replies ---- */
 
 static const char *keep(char *text)
 {
@@ -271,25 +273,25 @@ bool put_limit(struct ctl *c, json_t *args)
     const char *why;
 
     if (text && (conf_parse_int(text, &limit, &why) != GR_OK || limit < 1)) {
-        complain(EXIT_USAGE,
-                 "--limit: a whole number from 1 is meant, not \"%s\"", text);
+        complain(EXIT_USAGE, "--limit: \"%s\" is not a whole number from 1 on",
+                 text);
         return false;
     }
     json_object_set_new(args, "limit", json_integer(limit));
     return true;
 }
 
-bool put_filters(struct ctl *c, json_t *args, const char *const *texts)
+bool put_filters(struct ctl *c, json_t *args, const char *const *strings)
 {
-    for (; *texts; texts++) {
-        const char *value = parsed_value(&c->parsed, *texts);
+    for (; *strings; strings++) {
+        const char *value = parsed_value(&c->parsed, *strings);
 
         if (value) {
-            json_object_set_new(args, *texts + strlen("--"),
+            json_object_set_new(args, *strings + strlen("--"),
                                 json_string(value));
         }
-        if (value && !json_object_get(args, *texts + strlen("--"))) {
-            complain(EXIT_USAGE, "%s: this is not UTF-8", *texts);
+        if (value && !json_object_get(args, *strings + strlen("--"))) {
+            complain(EXIT_USAGE, "%s is not UTF-8", *strings);
             return false;
         }
     }
@@ -316,7 +318,7 @@ const char *user_name(void)
 
 /* ---- files ---- */
 
-char *read_file(const char *path, size_t most, size_t *bytes)
+char *read_file(const char *path, size_t max, size_t *bytes)
 {
     FILE *f = strcmp(path, "-") == 0 ? stdin : fopen(path, "rb");
     struct buf b;
@@ -328,14 +330,14 @@ char *read_file(const char *path, size_t most, size_t *bytes)
         complain(EXIT_REFUSED, "%s: %s", path, strerror(errno));
         return NULL;
     }
-    buf_init(&b, most);
+    buf_init(&b, max);
     while ((n = fread(chunk, 1, sizeof chunk, f)) > 0 && !b.failed)
         buf_put(&b, chunk, n);
     bad = ferror(f);
     if (bad)
         complain(EXIT_REFUSED, "%s: %s", path, strerror(errno));
     else if (b.failed)
-        complain(EXIT_REFUSED, "%s: more than %zu bytes", path, most);
+        complain(EXIT_REFUSED, "%s: more than %zu bytes", path, max);
     if (f != stdin)
         fclose(f);
     if (bad || b.failed) {

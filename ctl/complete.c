@@ -59,13 +59,13 @@ static const struct {
     {"retry", WORDS_EVENT},
     {"abandon", WORDS_EVENT},
     {"resend", WORDS_EVENT},
-    {"release", WORDS_REPEAT},
+    {"release", WORDS_DUPLICATE},
     {"workspaces", WORDS_WORKSPACE},
     {"gaps close", WORDS_GAP},
-    {"dlq show", WORDS_LETTER},
-    {"dlq retry", WORDS_LETTER},
-    {"dlq resolve", WORDS_LETTER},
-    {"dlq discard", WORDS_LETTER},
+    {"dlq show", WORDS_DEAD_LETTER},
+    {"dlq retry", WORDS_DEAD_LETTER},
+    {"dlq resolve", WORDS_DEAD_LETTER},
+    {"dlq discard", WORDS_DEAD_LETTER},
     {"retry-plan", WORDS_POLICY},
     {"alerts test", WORDS_ALERT},
     {"backup", WORDS_FOLDER},
@@ -132,37 +132,38 @@ static const struct command *named(const struct command *commands,
     return found;
 }
 
-struct walk {
+struct completion_walk {
     const char *first, *second; /* words that are no options */
     int plain;                  /* how many of them */
-    const char *wants;          /* an option that waits for its value */
+    const char *option;         /* an option that waits for its value */
 };
 
 /* What stands before the cursor. Bash hands on "--endpoint=crm" as three words. */
-static struct walk walk(const struct command *commands,
-                        const char *const *words, int count,
-                        struct completion *out)
+static struct completion_walk walk(const struct command *commands,
+                                   const char *const *words, int count,
+                                   struct completion *out)
 {
-    struct walk w = {0};
+    struct completion_walk w = {0};
 
     for (int i = 0; i < count; i++) {
         const char *word = words[i];
 
-        if (w.wants && strcmp(word, "=") == 0)
+        if (w.option && strcmp(word, "=") == 0)
             continue;
-        if (w.wants) {
-            if (strcmp(w.wants, "-c") == 0 || strcmp(w.wants, "--config") == 0)
+        if (w.option) {
+            if (strcmp(w.option, "-c") == 0 ||
+                strcmp(w.option, "--config") == 0)
                 out->config = word;
-            if (strcmp(w.wants, "--run-dir") == 0)
+            if (strcmp(w.option, "--run-dir") == 0)
                 out->run_dir = word;
-            w.wants = NULL;
+            w.option = NULL;
         } else if (word[0] == '-' && word[1]) {
             if (strncmp(word, "--config=", 9) == 0)
                 out->config = word + 9;
             if (strncmp(word, "--run-dir=", 10) == 0)
                 out->run_dir = word + 10;
             if (takes_value(out->command, word))
-                w.wants = word;
+                w.option = word;
         } else {
             if (w.plain == 0)
                 w.first = word;
@@ -185,17 +186,17 @@ void complete_plan(const struct command *commands, const char *const *words,
                    int count, struct completion *out)
 {
     const char *cursor = count > 0 ? words[count - 1] : "", *equals;
-    struct walk w;
+    struct completion_walk w;
     int name_words;
 
     *out = (struct completion){.begun = cursor,
                                .words_given = words,
                                .given = count > 0 ? count - 1 : 0};
     w = walk(commands, words, out->given, out);
-    if (w.wants) {
+    if (w.option) {
         if (strcmp(cursor, "=") == 0)
             out->begun = "";
-        plan_value(out, w.wants);
+        plan_value(out, w.option);
         return;
     }
     equals = strchr(cursor, '=');
@@ -221,7 +222,7 @@ void complete_plan(const struct command *commands, const char *const *words,
     if (!out->command)
         return;
     name_words = strchr(out->command->name, ' ') ? 2 : 1;
-    if (out->command->most < 0 || w.plain - name_words < out->command->most)
+    if (out->command->max < 0 || w.plain - name_words < out->command->max)
         plan_value(out, NULL);
 }
 

@@ -19,8 +19,8 @@ enum words {
     WORDS_ALERT, /* or a notifier */
     WORDS_WORKSPACE,
     WORDS_EVENT,
-    WORDS_REPEAT, /* a suppressed event */
-    WORDS_LETTER,
+    WORDS_DUPLICATE, /* a suppressed event */
+    WORDS_DEAD_LETTER,
     WORDS_GAP,
     WORDS_PROCESS,
     WORDS_CHOICE, /* one of `choices` */

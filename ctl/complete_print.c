@@ -1,5 +1,5 @@
 /* complete_print: the words themselves. A shell waits for this at each press of a
- * key: what does not answer at once is left out, and nothing is complained of. */
+ * key: what does not respond at once is left out, and nothing is complained of. */
 #include "ask.h"
 #include "complete.h"
 #include "profile.h"
@@ -7,14 +7,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ANSWER_WITHIN_MS = 700, ERRORS_MAX_BYTES = 1024 * 1024 };
+enum { REPLY_WITHIN_MS = 700, ERRORS_MAX_BYTES = 1024 * 1024 };
 
 struct printer {
     struct ctl *c;
     const struct completion *plan;
 };
 
-static void say(const struct printer *p, const char *word, const char *means)
+static void offer(const struct printer *p, const char *word, const char *means)
 {
     if (!word || strncmp(word, p->plan->begun, strlen(p->plan->begun)) != 0 ||
         strpbrk(word, " \t\r\n"))
@@ -25,7 +25,7 @@ static void say(const struct printer *p, const char *word, const char *means)
 
 /* ---- commands and options ---- */
 
-static void say_commands(const struct printer *p)
+static void offer_commands(const struct printer *p)
 {
     const char *first = p->plan->first;
     size_t n = strlen(first);
@@ -34,10 +34,10 @@ static void say_commands(const struct printer *p)
         const char *space = strchr(c->name, ' ');
 
         if (!n && !space)
-            say(p, c->name, c->summary);
+            offer(p, c->name, c->summary);
         if (n && space && (size_t)(space - c->name) == n &&
             strncmp(c->name, first, n) == 0)
-            say(p, space + 1, c->summary);
+            offer(p, space + 1, c->summary);
     }
 }
 
@@ -49,28 +49,28 @@ static bool given(const struct printer *p, const char *option)
     return false;
 }
 
-static void say_options(const struct printer *p)
+static void offer_options(const struct printer *p)
 {
     const struct command *c = p->plan->command;
 
     for (const struct option_spec *o = c ? c->options : NULL; o && o->name; o++)
         if (!given(p, o->name))
-            say(p, o->name, o->help);
-    say(p, "--config", "the configuration");
-    say(p, "--run-dir", "where the sockets of the processes are");
-    say(p, "--json", "one JSON document on standard output");
-    say(p, "--local", "times in the local time zone");
-    say(p, "--help", "what it does, with examples");
+            offer(p, o->name, o->help);
+    offer(p, "--config", "the configuration");
+    offer(p, "--run-dir", "the folder of the processes' sockets");
+    offer(p, "--json", "print one JSON document");
+    offer(p, "--local", "print times in the local time zone");
+    offer(p, "--help", "show options and examples");
     if (!c)
-        say(p, "--version", "print the version");
+        offer(p, "--version", "print the version");
 }
 
-static void say_choices(const struct printer *p)
+static void offer_choices(const struct printer *p)
 {
     char *all = gr_strdup(p->plan->choices), *at = all, *word;
 
     while ((word = strsep(&at, " ")))
-        say(p, word, NULL);
+        offer(p, word, NULL);
     free(all);
 }
 
@@ -93,93 +93,93 @@ static json_t *ask_for(struct ctl *c, const char *process, const char *what,
     bool unreachable;
     char why[200];
 
-    return ask(c, process, what, args, ANSWER_WITHIN_MS, &unreachable, why);
+    return ask(c, process, what, args, REPLY_WITHIN_MS, &unreachable, why);
 }
 
-static void say_list(const struct printer *p, const json_t *list,
-                     const char *means)
+static void offer_list(const struct printer *p, const json_t *list,
+                       const char *means)
 {
     json_t *name;
     size_t i;
 
-    json_array_foreach(list, i, name) say(p, json_string_value(name), means);
+    json_array_foreach(list, i, name) offer(p, json_string_value(name), means);
 }
 
-static void say_names(const struct printer *p, const char *kind,
-                      const char *other)
+static void offer_names(const struct printer *p, const char *kind,
+                        const char *other)
 {
     json_t *names = known_names(p->c);
 
-    say_list(p, json_object_get(names, kind), NULL);
+    offer_list(p, json_object_get(names, kind), NULL);
     if (other)
-        say_list(p, json_object_get(names, other), NULL);
+        offer_list(p, json_object_get(names, other), NULL);
 }
 
 /* ---- what only the running system knows: the newest ---- */
 
-static void say_found(const struct printer *p, const char *process,
-                      const char *what, json_t *args, const char *list_in,
-                      const char *key, const char *means_key)
+static void offer_found(const struct printer *p, const char *process,
+                        const char *what, json_t *args, const char *list_in,
+                        const char *key, const char *means_key)
 {
-    json_t *answer = ask_for(p->c, process, what, args), *one, *list;
+    json_t *reply = ask_for(p->c, process, what, args), *one, *list;
     size_t i;
 
-    list = list_in ? json_object_get(answer, list_in) : answer;
+    list = list_in ? json_object_get(reply, list_in) : reply;
     json_array_foreach(list, i, one)
-        say(p, json_string_value(json_object_get(one, key)),
-            means_key ? text_of(one, means_key) : NULL);
-    json_decref(answer);
+        offer(p, json_string_value(json_object_get(one, key)),
+              means_key ? text_of(one, means_key) : NULL);
+    json_decref(reply);
 }
 
-static void say_processes(const struct printer *p)
+static void offer_processes(const struct printer *p)
 {
     struct processes found;
 
     processes_find(p->c, &found);
     for (size_t i = 0; i < found.count; i++)
-        say(p, found.names[i], NULL);
+        offer(p, found.names[i], NULL);
     processes_fini(&found);
 }
 
-static void say_words(const struct printer *p)
+static void offer_words(const struct printer *p)
 {
     switch (p->plan->words) {
     case WORDS_ENDPOINT:
-        say_names(p, "endpoints", NULL);
+        offer_names(p, "endpoints", NULL);
         break;
     case WORDS_SOURCE:
-        say_names(p, "sources", NULL);
+        offer_names(p, "sources", NULL);
         break;
     case WORDS_POLICY:
-        say_names(p, "policies", NULL);
+        offer_names(p, "policies", NULL);
         break;
     case WORDS_ALERT:
-        say_names(p, "alerts", "notifiers");
+        offer_names(p, "alerts", "notifiers");
         break;
     case WORDS_WORKSPACE:
-        say_found(p, "sequencer", "workspaces",
-                  json_pack("{s:i}", "limit", 100), NULL, "workspace", NULL);
+        offer_found(p, "sequencer", "workspaces",
+                    json_pack("{s:i}", "limit", 100), NULL, "workspace", NULL);
         break;
     case WORDS_EVENT:
-        say_found(p, "sequencer", "events", json_pack("{s:i}", "limit", 20),
-                  "events", "id", "type");
+        offer_found(p, "sequencer", "events", json_pack("{s:i}", "limit", 20),
+                    "events", "id", "type");
         break;
-    case WORDS_REPEAT:
-        say_found(p, "sequencer", "events",
-                  json_pack("{s:i,s:s}", "limit", 20, "status", "duplicate"),
-                  "events", "id", "type");
+    case WORDS_DUPLICATE:
+        offer_found(p, "sequencer", "events",
+                    json_pack("{s:i,s:s}", "limit", 20, "status", "duplicate"),
+                    "events", "id", "type");
         break;
     case WORDS_PROCESS:
-        say_processes(p);
+        offer_processes(p);
         break;
     case WORDS_GAP:
-        say_found(p, "sequencer", "gaps",
-                  json_pack("{s:i,s:b}", "limit", 20, "open", 1), "gaps", "id",
-                  "workspace");
+        offer_found(p, "sequencer", "gaps",
+                    json_pack("{s:i,s:b}", "limit", 20, "open", 1), "gaps",
+                    "id", "workspace");
         break;
-    case WORDS_LETTER:
-        say_found(p, "dlqd", "dlq", json_pack("{s:i}", "limit", 20), "letters",
-                  "id", "reason");
+    case WORDS_DEAD_LETTER:
+        offer_found(p, "dlqd", "dlq", json_pack("{s:i}", "limit", 20),
+                    "dead_letters", "id", "reason");
         break;
     default:
         break;
@@ -196,20 +196,20 @@ int complete_print(struct ctl *c, const char *const *words, int count)
         c->config = c->parsed.config = plan.config;
     c->parsed.run_dir = plan.run_dir;
     if (plan.first)
-        say_commands(&p);
+        offer_commands(&p);
     if (plan.options)
-        say_options(&p);
+        offer_options(&p);
     if (plan.words == WORDS_CHOICE)
-        say_choices(&p);
+        offer_choices(&p);
     else if (plan.words == WORDS_FILE)
         printf(":files\n");
     else if (plan.words == WORDS_FOLDER)
         printf(":folders\n");
     else if (plan.words == WORDS_PROVIDER)
         for (size_t i = 0; profile_name(i); i++)
-            say(&p, profile_name(i), NULL);
+            offer(&p, profile_name(i), NULL);
     else if (plan.words != WORDS_FREE && knows_run_dir(c))
-        say_words(&p);
+        offer_words(&p);
     complete_fini(&plan);
     return 0;
 }

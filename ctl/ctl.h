@@ -15,8 +15,7 @@ struct ctl {
     struct settings *settings; /* all of it or a part; NULL: not read */
     char *run_dir;             /* NULL: not looked up */
     json_t *names;             /* NULL: not asked for */
-    json_t *found;             /* the last answer that names.c looked at */
-    void *zmq;
+    json_t *found;             /* the last reply that names.c looked at */
     bool json, colour;
 };
 
@@ -82,9 +81,9 @@ int run_version(struct ctl *c);
 void need_run_dir(struct ctl *c);
 /* The same without output; false: it is not known. */
 bool find_run_dir(struct ctl *c, struct buf *errors);
-/* Read these top-level keys of the configuration (NULL at the end; without keys
- * all of them) with their secrets, or print what is wrong with them, and `why` the command needs them,
- * and exit 78. */
+/* Read these top-level keys of the configuration (NULL at the end; without keys all of
+ * them) with their secrets, or print what is wrong with them, and `why` the command
+ * needs them, and exit 78. */
 void need_settings(struct ctl *c, const char *const *keys, const char *why);
 /* What the configuration names: that of the running processes; if none responds,
  * that of the file. NULL: neither can be had. Belongs to `c`; see
@@ -116,7 +115,7 @@ const char *time_of(const json_t *object, const char *key);
 /* Put the options of the list into the args of a question: texts as they are,
  * --since and --until as since_ms and until_ms, --limit as a number. false: a
  * sentence was printed; exit 64. */
-bool put_filters(struct ctl *c, json_t *args, const char *const *texts);
+bool put_filters(struct ctl *c, json_t *args, const char *const *strings);
 /* --limit alone; put_filters() has it too. */
 bool put_limit(struct ctl *c, json_t *args);
 /* --limit, 100 without. Only after put_filters(). */
@@ -124,6 +123,6 @@ int64_t list_limit(const struct ctl *c);
 /* The user that runs this, for the history of its changes. */
 const char *user_name(void);
 /* A file's bytes, "-" for standard input. NULL: a sentence was printed. */
-char *read_file(const char *path, size_t most, size_t *bytes);
+char *read_file(const char *path, size_t max, size_t *bytes);
 
 #endif

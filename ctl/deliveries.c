@@ -1,35 +1,18 @@
 /* deliveries: search what is delivered, or on its way. */
+#include "list.h"
 #include "names.h"
-#include "pages.h"
-#include "table.h"
 
-static void print_deliveries(struct ctl *c, const json_t *list)
-{
-    static const char *const heads[] = {
-        "RECEIVED (UTC)", "EVENT", "ENDPOINT",  "STATUS",         "TRIES",
-        "ANSWER",         "TYPE",  "WORKSPACE", "NEXT TRY (UTC)", NULL};
-    struct table t;
-    json_t *d;
-    size_t i;
-
-    table_init(&t, heads);
-    json_array_foreach(list, i, d)
-    {
-        const char *answer = text_of(d, "last_http_status");
-
-        table_add(&t, PLAIN, "%s", time_of(d, "received_at"));
-        table_add(&t, PLAIN, "%s", text_of(d, "event_id"));
-        table_add(&t, PLAIN, "%s", text_of(d, "endpoint"));
-        table_add(&t, PLAIN, "%s", text_of(d, "status"));
-        table_add(&t, PLAIN, "%s", text_of(d, "attempts"));
-        table_add(&t, PLAIN, "%s", *answer ? answer : "-");
-        table_add(&t, PLAIN, "%s", text_of(d, "type"));
-        table_add(&t, PLAIN, "%s", text_of(d, "workspace"));
-        table_add(&t, PLAIN, "%s", time_of(d, "next_attempt_at"));
-    }
-    table_print(&t, stdout, c->colour, 0);
-    table_fini(&t);
-}
+static const struct column columns[] = {
+    {.head = "RECEIVED (UTC)", .key = "received_at", .kind = COLUMN_TIME},
+    {.head = "EVENT", .key = "event_id"},
+    {.head = "ENDPOINT", .key = "endpoint"},
+    {.head = "STATUS", .key = "status"},
+    {.head = "TRIES", .key = "attempts"},
+    {.head = "RESPONSE", .key = "last_http_status", .kind = COLUMN_OR_DASH},
+    {.head = "TYPE", .key = "type"},
+    {.head = "WORKSPACE", .key = "workspace"},
+    {.head = "NEXT TRY (UTC)", .key = "next_attempt_at", .kind = COLUMN_TIME},
+    {0}};
 
 int run_deliveries(struct ctl *c)
 {
@@ -39,13 +22,14 @@ int run_deliveries(struct ctl *c)
     int code = EXIT_USAGE;
 
     if (is_choice(c, "--status") && put_filters(c, args, filters))
-        code = list_pages(c, &(struct listing){.process = "sequencer",
-                                               .ask = "deliveries",
-                                               .key = "deliveries",
-                                               .args = args,
-                                               .filters = filters,
-                                               .print = print_deliveries,
-                                               .none = "No such deliveries."});
+        code = list_pages(
+            c, &(struct page_listing){.process = "sequencer",
+                                      .ask = "deliveries",
+                                      .key = "deliveries",
+                                      .args = args,
+                                      .filters = filters,
+                                      .columns = columns,
+                                      .none = "No deliveries found."});
     json_decref(args);
     return code;
 }

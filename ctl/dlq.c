@@ -1,7 +1,6 @@
 /* dlq: dead letters, of every dlqd. */
 #include "ask.h"
-#include "pages.h"
-#include "table.h"
+#include "list.h"
 #include "when.h"
 #include <stdlib.h>
 #include <string.h>
@@ -12,34 +11,23 @@ static const char dlqd[] = "dlqd";
 
 /* ---- list ---- */
 
-static void print_letters(struct ctl *c, const json_t *letters)
+static void dead_letter_state(struct table *t, const json_t *dead_letter)
 {
-    static const char *const heads[] = {
-        "DEAD SINCE (UTC)", "ID",    "ENDPOINT", "REASON", "TRIES",
-        "ANSWER",           "STATE", "EVENT",    NULL};
-    struct table t;
-    json_t *l;
-    size_t i;
+    const char *state = text_of(dead_letter, "state");
 
-    table_init(&t, heads);
-    json_array_foreach(letters, i, l)
-    {
-        const char *endpoint = text_of(l, "endpoint");
-        const char *status = text_of(l, "last_http_status");
-        const char *state = text_of(l, "state");
-
-        table_add(&t, PLAIN, "%s", time_of(l, "dead_at"));
-        table_add(&t, PLAIN, "%s", text_of(l, "id"));
-        table_add(&t, PLAIN, "%s", *endpoint ? endpoint : "-");
-        table_add(&t, PLAIN, "%s", text_of(l, "reason"));
-        table_add(&t, PLAIN, "%s", text_of(l, "attempts"));
-        table_add(&t, PLAIN, "%s", *status ? status : "-");
-        table_add(&t, strcmp(state, "dead") ? YELLOW : RED, "%s", state);
-        table_add(&t, PLAIN, "%s", text_of(l, "event_id"));
-    }
-    table_print(&t, stdout, c->colour, 0);
-    table_fini(&t);
+    table_add(t, strcmp(state, "dead") ? YELLOW : RED, "%s", state);
 }
+
+static const struct column columns[] = {
+    {.head = "DEAD SINCE (UTC)", .key = "dead_at", .kind = COLUMN_TIME},
+    {.head = "ID", .key = "id"},
+    {.head = "ENDPOINT", .key = "endpoint", .kind = COLUMN_OR_DASH},
+    {.head = "REASON", .key = "reason"},
+    {.head = "TRIES", .key = "attempts"},
+    {.head = "RESPONSE", .key = "last_http_status", .kind = COLUMN_OR_DASH},
+    {.head = "STATE", .cell = dead_letter_state},
+    {.head = "EVENT", .key = "event_id"},
+    {0}};
 
 static bool is_state(const char *state)
 {
@@ -51,9 +39,8 @@ static bool is_state(const char *state)
             return true;
     if (state)
         complain(EXIT_USAGE,
-                 "--state: a dead letter is never \"%s\"; it is dead, "
-                 "requeued, recovered, resolved or discarded; all "
-                 "for all",
+                 "--state: \"%s\" is not a state; it is dead, requeued, "
+                 "recovered, resolved, discarded or all",
                  state);
     return !state;
 }
@@ -69,13 +56,13 @@ int run_dlq(struct ctl *c)
     if (is_state(parsed_value(&c->parsed, "--state")) &&
         put_filters(c, args, filters))
         code = list_pages(
-            c, &(struct listing){.process = dlqd,
-                                 .ask = "dlq",
-                                 .key = "letters",
-                                 .args = args,
-                                 .filters = filters,
-                                 .print = print_letters,
-                                 .none = "No dead letters like that."});
+            c, &(struct page_listing){.process = dlqd,
+                                      .ask = "dlq",
+                                      .key = "dead_letters",
+                                      .args = args,
+                                      .filters = filters,
+                                      .columns = columns,
+                                      .none = "No dead letters found."});
     json_decref(args);
     return code;
 }
@@ -107,24 +94,11 @@ static void print_headers(const json_t *headers)
     }
 }
 
-static void print_history(struct ctl *c, const json_t *history)
-{
-    static const char *const heads[] = {"AT (UTC)", "STATE", "WHAT", NULL};
-    struct table t;
-    json_t *h;
-    size_t i;
-
-    printf("\nHistory\n");
-    table_init(&t, heads);
-    json_array_foreach(history, i, h)
-    {
-        table_add(&t, PLAIN, "%s", time_of(h, "at"));
-        table_add(&t, PLAIN, "%s", text_of(h, "to"));
-        table_add(&t, PLAIN, "%s", text_of(h, "what"));
-    }
-    table_print(&t, stdout, c->colour, 2);
-    table_fini(&t);
-}
+static const struct column history_columns[] = {
+    {.head = "AT (UTC)", .key = "at", .kind = COLUMN_TIME},
+    {.head = "STATE", .key = "to"},
+    {.head = "WHAT", .key = "what"},
+    {0}};
 
 /* Line ends stay, for a body is often laid out; the rest is made harmless. */
 static void print_body(const json_t *l)
@@ -134,7 +108,7 @@ static void print_body(const json_t *l)
     char *text, *line, *rest;
 
     if (!json_is_string(body)) {
-        printf("\nBody (no text; base64)\n%s\n", text_of(l, "body_b64"));
+        printf("\nBody (not text; base64)\n%s\n", text_of(l, "body_b64"));
         return;
     }
     printf("\nBody\n");
@@ -159,18 +133,18 @@ static void print_source(const json_t *l)
     free(names);
 }
 
-static void print_letter(struct ctl *c, const json_t *l)
+static void print_dead_letter(struct ctl *c, const json_t *l)
 {
     const char *endpoint = text_of(l, "endpoint");
 
     printf("%s%s%s  %s\n", colour_on(BOLD, c->colour), text_of(l, "id"),
            colour_off(BOLD, c->colour), text_of(l, "state"));
     printf("  %-10s %s\n", "endpoint",
-           *endpoint ? endpoint : "none: refused before it was routed");
+           *endpoint ? endpoint : "none: refused before routing");
     print_field(l, "reason", "reason");
     print_field(l, "attempts", "attempts");
     printf("  %-10s %s %s\n", "dead since", time_of(l, "dead_at"), when_zone());
-    print_field(l, "last_http_status", "answer");
+    print_field(l, "last_http_status", "response");
     print_field(l, "last_error", "error");
     print_field(l, "last_response", "response");
     print_field(l, "note", "note");
@@ -181,7 +155,8 @@ static void print_letter(struct ctl *c, const json_t *l)
     print_field(l, "sequence", "number");
     printf("  %-10s %s %s\n", "received", time_of(l, "received_at"),
            when_zone());
-    print_history(c, json_object_get(l, "history"));
+    printf("\nHistory\n");
+    print_rows(c, history_columns, json_object_get(l, "history"), 2);
     print_headers(json_object_get(l, "headers"));
     print_body(l);
 }
@@ -190,19 +165,19 @@ int run_dlq_show(struct ctl *c)
 {
     bool unreachable;
     char why[200];
-    json_t *letter = ask(c, dlqd, "dlq_show",
-                         json_pack("{s:s}", "id", c->parsed.args[0]), ASK_MS,
-                         &unreachable, why);
+    json_t *dead_letter = ask(c, dlqd, "dlq_show",
+                              json_pack("{s:s}", "id", c->parsed.args[0]),
+                              ASK_MS, &unreachable, why);
 
     if (unreachable)
         return complain_away(c, dlqd, why);
-    if (!letter)
+    if (!dead_letter)
         return complain(EXIT_REFUSED, "%s", why);
     if (c->json)
-        print_json(json_incref(letter));
+        print_json(json_incref(dead_letter));
     else
-        print_letter(c, letter);
-    json_decref(letter);
+        print_dead_letter(c, dead_letter);
+    json_decref(dead_letter);
     return 0;
 }
 
@@ -213,31 +188,32 @@ static int decide(struct ctl *c, const char *what,
 {
     const char *note = parsed_value(&c->parsed, "--note");
     bool all = parsed_value(&c->parsed, "--all") != NULL;
-    json_t *args, *letter;
+    json_t *args, *dead_letter;
     bool unreachable;
     char why[200];
 
     if (!note || !*note)
-        return complain(EXIT_USAGE, "say why, for those who look later: "
-                                    "--note TEXT");
+        return complain(EXIT_USAGE,
+                        "--note TEXT is missing: it tells others the reason");
     if (all == (c->parsed.arg_count > 0))
-        return complain(EXIT_USAGE, "name one dead letter, or say --all");
+        return complain(EXIT_USAGE, "give the id of one dead letter, or --all");
     if (all)
         return decide_all(c);
     args = json_pack("{s:s, s:s, s:s}", "id", c->parsed.args[0], "note", note,
                      "who", user_name());
     if (!args)
-        return complain(EXIT_USAGE, "--note: this is not UTF-8");
-    letter = ask(c, dlqd, what, args, ASK_MS, &unreachable, why);
+        return complain(EXIT_USAGE, "--note is not UTF-8");
+    dead_letter = ask(c, dlqd, what, args, ASK_MS, &unreachable, why);
     if (unreachable)
         return complain_away(c, dlqd, why);
-    if (!letter)
+    if (!dead_letter)
         return complain(EXIT_REFUSED, "%s", why);
     if (c->json)
-        print_json(json_incref(letter));
+        print_json(json_incref(dead_letter));
     else
-        printf("%s  %s\n", text_of(letter, "id"), text_of(letter, "state"));
-    json_decref(letter);
+        printf("%s  %s\n", text_of(dead_letter, "id"),
+               text_of(dead_letter, "state"));
+    json_decref(dead_letter);
     return 0;
 }
 
@@ -271,19 +247,19 @@ static int retry_page(struct ctl *c, json_t *ids, json_t *done, json_t *refused)
     char why[200];
     const char *to = parsed_value(&c->parsed, "--to");
     json_t *args = json_pack("{s:o, s:s}", "ids", ids, "who", user_name());
-    json_t *answer;
+    json_t *reply;
 
     if (to)
         json_object_set_new(args, "to", json_string(to));
-    answer = ask(c, dlqd, "dlq_retry", args, ASK_MS, &unreachable, why);
+    reply = ask(c, dlqd, "dlq_retry", args, ASK_MS, &unreachable, why);
 
     if (unreachable)
         return complain_away(c, dlqd, why);
-    if (!answer)
+    if (!reply)
         return complain(EXIT_REFUSED, "%s", why);
-    json_array_extend(done, json_object_get(answer, "requeued"));
-    json_array_extend(refused, json_object_get(answer, "refused"));
-    json_decref(answer);
+    json_array_extend(done, json_object_get(reply, "requeued"));
+    json_array_extend(refused, json_object_get(reply, "refused"));
+    json_decref(reply);
     return -1;
 }
 
@@ -296,11 +272,10 @@ int run_dlq_retry(struct ctl *c)
         return EXIT_REFUSED;
     if (parsed_value(&c->parsed, "--all"))
         return c->parsed.arg_count
-                   ? complain(EXIT_USAGE, "name dead letters, or say --all")
+                   ? complain(EXIT_USAGE, "give ids of dead letters, or --all")
                    : run_dlq_retry_all(c);
     if (!c->parsed.arg_count)
-        return complain(EXIT_USAGE,
-                        "which dead letters? Name them, or say --all");
+        return complain(EXIT_USAGE, "give ids of dead letters, or --all");
     done = json_array();
     refused = json_array();
     for (int i = 0; code < 0 && i < c->parsed.arg_count;) {

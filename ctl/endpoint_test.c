@@ -54,18 +54,18 @@ static json_t *ask_one(struct ctl *c, const struct endpoint_settings *e,
     struct processes p;
     char why[200] = "";
     bool unreachable = true;
-    json_t *answer = NULL;
+    json_t *reply = NULL;
 
     processes_find(c, &p);
     for (size_t i = 0; i < p.count && unreachable; i++)
         if (process_rank(p.names[i]) == process_rank("deliverer"))
-            answer = ask(c, p.names[i], "test", question(e),
-                         (int)e->timeout_ms + MARGIN_MS, &unreachable, why);
+            reply = ask(c, p.names[i], "test", question(e),
+                        (int)e->timeout_ms + MARGIN_MS, &unreachable, why);
     processes_fini(&p);
-    if (!answer)
+    if (!reply)
         *code = unreachable ? complain_away(c, "deliverer", why)
                             : complain(EXIT_REFUSED, "refused: %s", why);
-    return answer;
+    return reply;
 }
 
 /* ---- text output ---- */
@@ -162,28 +162,27 @@ int run_endpoints_test(struct ctl *c)
     static const char *const keys[] = {"endpoint_defaults", "endpoints",
                                        "retry_policies", "include", NULL};
     const struct endpoint_settings *e;
-    json_t *answer;
+    json_t *reply;
     bool delivered;
     int code = 0;
 
     need_settings(c, keys,
-                  "endpoints test sends as the configuration says, so it reads "
-                  "`endpoints`, `endpoint_defaults` and `retry_policies` with "
-                  "their secrets, and nothing else: run it where the secrets "
-                  "can be read");
+                  "endpoints test needs `endpoints`, `endpoint_defaults` and "
+                  "`retry_policies` of the configuration with their secrets: "
+                  "run it as a user and in an environment that can read them");
     e = find(c, c->parsed.args[0]);
     if (!e)
         return EXIT_REFUSED;
-    answer = ask_one(c, e, &code);
-    if (!answer)
+    reply = ask_one(c, e, &code);
+    if (!reply)
         return code;
-    json_object_set_new(answer, "endpoint", json_string(e->name));
-    delivered = strcmp(text_of(answer, "verdict"), "delivered") == 0;
+    json_object_set_new(reply, "endpoint", json_string(e->name));
+    delivered = strcmp(text_of(reply, "verdict"), "delivered") == 0;
     if (c->json) {
-        print_json(answer);
+        print_json(reply);
     } else {
-        print_exchange(c, answer);
-        json_decref(answer);
+        print_exchange(c, reply);
+        json_decref(reply);
     }
     return delivered ? 0 : EXIT_REFUSED;
 }

@@ -1,6 +1,6 @@
-/* endpoints: how each stands, and whether it is to be tried. */
+/* endpoints_command: how each stands, and whether it is to be tried. */
 #include "ask.h"
-#include "table.h"
+#include "list.h"
 #include "when.h"
 #include <string.h>
 
@@ -15,37 +15,65 @@ static enum colour state_colour(const char *state)
                : YELLOW;
 }
 
-static void add_number(struct table *t, const json_t *e, const char *key,
-                       double times, const char *unit)
+static void add_state(struct table *t, const json_t *e)
 {
-    const json_t *v = json_object_get(e, key);
+    const char *state = text_of(e, "state");
 
+    table_add(t, state_colour(state), "%s", state);
+}
+
+static void add_waiting(struct table *t, const json_t *e)
+{
+    table_add(t, PLAIN, "%s%s", text_of(e, "waiting"),
+              json_is_true(json_object_get(e, "waiting_more")) ? "+" : "");
+}
+
+static void add_number(struct table *t, const json_t *v, double times,
+                       const char *unit)
+{
     if (json_is_number(v))
         table_add(t, PLAIN, "%.4g%s", json_number_value(v) * times, unit);
     else
         table_add(t, PLAIN, "-");
 }
 
-static void add_row(struct table *t, const json_t *e)
+static void add_success(struct table *t, const json_t *e)
 {
-    const char *state = text_of(e, "state"), *home = text_of(e, "home");
-    const char *halted = text_of(e, "halted_lanes");
-    const char *breaker = text_of(e, "breaker");
+    add_number(t, json_object_get(e, "success_rate"), 100, " %");
+}
 
-    table_add(t, PLAIN, "%s", text_of(e, "name"));
-    table_add(t, state_colour(state), "%s", state);
-    table_add(t, PLAIN, "%s", *home ? home : "-");
-    table_add(t, PLAIN, "%s", text_of(e, "in_flight"));
-    table_add(t, PLAIN, "%s%s", text_of(e, "waiting"),
-              json_is_true(json_object_get(e, "waiting_more")) ? "+" : "");
-    table_add(t, PLAIN, "%s", text_of(e, "retrying"));
-    add_number(t, e, "success_rate", 100, " %");
-    add_number(t, e, "latency_ms", 1, " ms");
-    table_add(t, strcmp(breaker, "open") ? PLAIN : RED, "%s",
-              *breaker ? breaker : "-");
-    table_add(t, PLAIN, "%s", text_of(e, "ordered"));
+static void add_latency(struct table *t, const json_t *e)
+{
+    add_number(t, json_object_get(e, "latency_ms"), 1, " ms");
+}
+
+static void add_breaker(struct table *t, const json_t *e)
+{
+    const char *breaker = text_or_dash(e, "breaker");
+
+    table_add(t, strcmp(breaker, "open") ? PLAIN : RED, "%s", breaker);
+}
+
+static void add_halted(struct table *t, const json_t *e)
+{
+    const char *halted = text_of(e, "halted_lanes");
+
     table_add(t, strcmp(halted, "0") ? RED : PLAIN, "%s", halted);
 }
+
+static const struct column columns[] = {
+    {.head = "ENDPOINT", .key = "name"},
+    {.head = "STATE", .cell = add_state},
+    {.head = "HOME", .key = "owner", .kind = COLUMN_OR_DASH},
+    {.head = "IN FLIGHT", .key = "in_flight"},
+    {.head = "WAITING", .cell = add_waiting},
+    {.head = "RETRYING", .key = "retrying"},
+    {.head = "SUCCESS", .cell = add_success},
+    {.head = "LATENCY", .cell = add_latency},
+    {.head = "BREAKER", .cell = add_breaker},
+    {.head = "ORDERED", .key = "ordered"},
+    {.head = "HALTED", .cell = add_halted},
+    {0}};
 
 static void print_halts(struct ctl *c, const json_t *e)
 {
@@ -59,23 +87,16 @@ static void print_halts(struct ctl *c, const json_t *e)
         printf("%s%s: halted since %s%s%s by %s%s\n", colour_on(RED, c->colour),
                text_of(e, "name"), time_of(h, "since"),
                *workspace ? " in workspace " : "", workspace,
-               text_of(h, "letter_id"), colour_off(RED, c->colour));
+               text_of(h, "dead_letter_id"), colour_off(RED, c->colour));
     }
 }
 
 static void print_endpoints(struct ctl *c, const json_t *list)
 {
-    static const char *const heads[] = {
-        "ENDPOINT", "STATE",   "HOME",    "IN FLIGHT", "WAITING", "RETRYING",
-        "SUCCESS",  "LATENCY", "BREAKER", "ORDERED",   "HALTED",  NULL};
-    struct table t;
     json_t *e;
     size_t i;
 
-    table_init(&t, heads);
-    json_array_foreach(list, i, e) add_row(&t, e);
-    table_print(&t, stdout, c->colour, 0);
-    table_fini(&t);
+    print_rows(c, columns, list, 0);
     json_array_foreach(list, i, e)
     {
         const char *reason = text_of(e, "reason");
@@ -86,7 +107,7 @@ static void print_endpoints(struct ctl *c, const json_t *list)
                    text_of(e, "state"), time_of(e, "since"), when_zone(),
                    reason);
         else if (*failing)
-            printf("%s: nothing but failures since %s %s\n", text_of(e, "name"),
+            printf("%s: failing since %s %s\n", text_of(e, "name"),
                    time_of(e, "failing_since"), when_zone());
         print_halts(c, e);
     }
@@ -99,39 +120,39 @@ static json_t *ask_it(struct ctl *c, const char *what, const char *name,
 {
     bool unreachable;
     char why[200];
-    json_t *args = name ? json_pack("{s:s}", "name", name) : NULL, *answer;
+    json_t *args = name ? json_pack("{s:s}", "name", name) : NULL, *reply;
 
     if (who)
         json_object_set_new(args, "who", json_string(who));
-    answer = ask(c, sequencer, what, args, ASK_MS, &unreachable, why);
-    if (!answer)
+    reply = ask(c, sequencer, what, args, ASK_MS, &unreachable, why);
+    if (!reply)
         *code = unreachable ? complain_away(c, sequencer, why)
                             : complain(EXIT_REFUSED, "%s", why);
-    return answer;
+    return reply;
 }
 
-/* What only its home knows: the grant of this endpoint in the home's status.
- * `homes` keeps what each said. Borrowed; NULL: it can't be asked, or is no more
- * the home. */
-static const json_t *grant_of(struct ctl *c, json_t *homes, const json_t *e)
+/* What only its owner knows: the grant of this endpoint in the owner's status.
+ * `owners` keeps what each said. Borrowed; NULL: it can't be asked, or is no more
+ * the owner. */
+static const json_t *grant_of(struct ctl *c, json_t *owners, const json_t *e)
 {
-    const char *home = json_string_value(json_object_get(e, "home"));
+    const char *owner = json_string_value(json_object_get(e, "owner"));
     const char *name = json_string_value(json_object_get(e, "name"));
     json_t *grant;
     size_t i;
 
-    if (!home || !name)
+    if (!owner || !name)
         return NULL;
-    if (!json_object_get(homes, home)) {
+    if (!json_object_get(owners, owner)) {
         bool unreachable;
         char why[200];
-        json_t *answer = ask(c, home, "status", NULL, ASK_STATUS_MS,
-                             &unreachable, why);
+        json_t *reply = ask(c, owner, "status", NULL, ASK_STATUS_MS,
+                            &unreachable, why);
 
-        json_object_set_new(homes, home, answer ? answer : json_null());
+        json_object_set_new(owners, owner, reply ? reply : json_null());
     }
-    json_array_foreach(json_object_get(json_object_get(homes, home), "grants"),
-                       i, grant)
+    json_array_foreach(
+        json_object_get(json_object_get(owners, owner), "grants"), i, grant)
     {
         const char *to = json_string_value(json_object_get(grant, "endpoint"));
 
@@ -141,15 +162,15 @@ static const json_t *grant_of(struct ctl *c, json_t *homes, const json_t *e)
     return NULL;
 }
 
-static void ask_homes(struct ctl *c, json_t *list)
+static void ask_owners(struct ctl *c, json_t *list)
 {
     static const char *const keys[] = {"breaker", "window", "ramp"};
-    json_t *homes = json_object(), *e;
+    json_t *owners = json_object(), *e;
     size_t i;
 
     json_array_foreach(list, i, e)
     {
-        const json_t *grant = grant_of(c, homes, e);
+        const json_t *grant = grant_of(c, owners, e);
 
         for (size_t k = 0; k < COUNT_OF(keys); k++) {
             json_t *v = json_object_get(grant, keys[k]);
@@ -157,7 +178,7 @@ static void ask_homes(struct ctl *c, json_t *list)
             json_object_set_new(e, keys[k], v ? json_incref(v) : json_null());
         }
     }
-    json_decref(homes);
+    json_decref(owners);
 }
 
 int run_endpoints(struct ctl *c)
@@ -168,7 +189,7 @@ int run_endpoints(struct ctl *c)
 
     if (!list)
         return code;
-    ask_homes(c, list);
+    ask_owners(c, list);
     if (c->json && name)
         print_json(json_incref(json_array_get(list, 0)));
     else if (c->json)
@@ -199,10 +220,11 @@ static int change(struct ctl *c, const char *what, const char *said)
 int run_endpoints_pause(struct ctl *c)
 {
     return change(c, "endpoint_pause",
-                  "not tried: what is for it waits, without losing time");
+                  "paused: its deliveries wait, and the wait does not count in "
+                  "their retry budgets");
 }
 
 int run_endpoints_resume(struct ctl *c)
 {
-    return change(c, "endpoint_resume", "tried again");
+    return change(c, "endpoint_resume", "its deliveries are tried again");
 }

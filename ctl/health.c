@@ -24,9 +24,8 @@ static bool are_processes(const struct ctl *c)
     for (int i = 0; i < c->parsed.arg_count; i++)
         if (!is_process(c->parsed.args[i])) {
             complain(EXIT_USAGE,
-                     "%s is not the name of a process: ingress, sequencer, "
-                     "deliverer-1, dlqd, console, or one that --name gave it, "
-                     "such as ingress-2",
+                     "%s is not the name of a process, such as ingress, "
+                     "sequencer, deliverer-1, dlqd, console or ingress-2",
                      c->parsed.args[i]);
             return false;
         }
@@ -39,8 +38,8 @@ static json_t *row_of(const struct ctl *c, const struct question *q)
                             (int)!q->unreachable, "ready", 0);
     struct stat st;
 
-    if (q->answer)
-        json_object_update(row, q->answer);
+    if (q->reply)
+        json_object_update(row, q->reply);
     else if (q->unreachable && stat(c->run_dir, &st) != 0)
         json_object_set_new(row, "error", json_text_of(strerror(errno)));
     else if (q->unreachable)
@@ -91,7 +90,7 @@ int run_health(struct ctl *c)
     ask_all(c, all, count, HEALTH_MS);
     for (i = 0; i < count; i++) {
         json_array_append_new(rows, row_of(c, &all[i]));
-        json_decref(all[i].answer);
+        json_decref(all[i].reply);
     }
     free(all);
     json_array_foreach(rows, i, row)

@@ -1,4 +1,5 @@
 /* help: what --help prints, and the man page, from the table of commands. */
+#include "config.h"
 #include "ctl.h"
 #include "manual.h"
 #include "table.h"
@@ -18,18 +19,20 @@ static const struct {
     {"-c, --config", "FILE",
      "default $GRAPNEL_CONFIG, then /etc/grapnel/grapnel.yaml"},
     {"    --run-dir", "DIR",
-     "where the sockets of the processes are; default: run_dir of FILE"},
-    {"    --json", NULL, "one JSON document on standard output"},
+     "the folder of the processes' sockets; default: run_dir of FILE"},
+    {"    --json", NULL, "print one JSON document"},
     {"    --local", NULL, "print times in the local time zone, not in UTC"},
-    {"-h, --help", NULL, "this"},
+    {"-h, --help", NULL, "print this help"},
 };
 
 static const struct {
     const char *code, *help;
 } codes[] = {
-    {"0", "done"},           {"1", "not found or refused"},
-    {"64", "usage"},         {"69", "a process can't be reached"},
-    {"78", "configuration"},
+    {"0", "done"},
+    {"1", "not found or refused"},
+    {"64", "wrong command line"},
+    {"69", "a process cannot be reached"},
+    {"78", "the configuration has errors"},
 };
 
 /* Words are padded to `width` characters, which may be fewer than bytes. */
@@ -58,9 +61,8 @@ void help_all(void)
                      c->summary);
     printf("\n");
     print_globals();
-    printf("      --version\n\n"
-           "`grapnel COMMAND --help` tells more, with examples; so does man "
-           "grapnel.\nExit codes: ");
+    printf("      --version\n\n`grapnel COMMAND --help` shows options and "
+           "examples; so does man grapnel.\nExit codes:");
     for (size_t i = 0; i < COUNT_OF(codes); i++)
         printf("%s%s %s",
                i == 3 ? ",\n"
@@ -107,16 +109,17 @@ static void put_command(struct buf *b, const struct command *c)
 
 static void put_manual(struct buf *b)
 {
-    manual_begin(b, "grapnel", 1, "ask, search and steer a webhook pipeline");
+    manual_begin(b, "grapnel", 1,
+                 "operate Grapnel: check, trace, retry, back up");
     manual_section(b, "SYNOPSIS");
     manual_usage(b, "grapnel", "COMMAND [options]");
     manual_section(b, "DESCRIPTION");
     manual_text(b,
-                "Asks running daemons over their control sockets, reads the "
-                "configuration, and posts to ingress as a provider does. "
-                "Output is a table, with colours on a terminal "
-                "only; with --json it is one JSON document. Options may stand "
-                "anywhere behind the command's name.");
+                "The command asks the running processes over their control "
+                "sockets, reads the configuration, and sends events to ingress "
+                "as a provider does. Its output is a table, with colours on a "
+                "terminal; with --json it is one JSON document. Options may "
+                "follow the command's name in any place.");
     manual_section(b, "OPTIONS");
     for (size_t i = 0; i < COUNT_OF(globals); i++)
         manual_entry(b, globals[i].word + strspn(globals[i].word, " "),
@@ -129,11 +132,11 @@ static void put_manual(struct buf *b)
         manual_entry(b, codes[i].code, NULL, codes[i].help);
     manual_section(b, "ENVIRONMENT");
     manual_entry(b, "GRAPNEL_CONFIG", NULL,
-                 "the configuration, when --config is not given");
-    manual_entry(b, "GRAPNEL_RUN_DIR", NULL,
-                 "where the sockets of the processes are, when neither "
-                 "--run-dir nor --config is given");
-    manual_entry(b, "NO_COLOR", NULL, "if set, no colours");
+                 "the configuration, without --config");
+    manual_entry(
+        b, "GRAPNEL_RUN_DIR", NULL,
+        "the folder of the processes' sockets, without --run-dir and --config");
+    manual_entry(b, "NO_COLOR", NULL, "if set, output has no colours");
     manual_section(b, "SEE ALSO");
     manual_text(b, "grapnel.yaml(5), grapnel-ingress(8), grapnel-sequencer(8), "
                    "grapnel-deliverer(8), grapnel-dlqd(8), "

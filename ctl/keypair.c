@@ -44,8 +44,7 @@ static EVP_PKEY *read_key(FILE *in, const struct source *source,
     if (key && is_right(source->verify.scheme, key))
         return key;
     snprintf(why, 200,
-             "%.80s has no private key (PEM) such as source %.60s "
-             "needs",
+             "%.80s has no private key (PEM) of the kind for source %.60s",
              path, source->name);
     ERR_clear_error();
     EVP_PKEY_free(key);
@@ -82,7 +81,7 @@ EVP_PKEY *keypair_open(const struct source *source, const char *path,
     }
     key = generate(source->verify.scheme);
     if (!key) {
-        snprintf(why, 200, "libcrypto makes no key");
+        snprintf(why, 200, "libcrypto cannot create a key");
     } else if (path && !keep(key, path, why)) {
         EVP_PKEY_free(key);
         key = NULL;

@@ -1,12 +1,9 @@
 #include "complete.h"
+#include "config.h"
 #include "when.h"
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-#include <zmq.h>
+#include <czmq.h>
 
-static bool wants_colour(void)
+static bool use_colour(void)
 {
     const char *no = getenv("NO_COLOR"), *term = getenv("TERM");
 
@@ -14,7 +11,7 @@ static bool wants_colour(void)
 }
 
 /* What was asked for before any command runs; -1: run it. */
-static int answer_at_once(const struct parsed *p)
+static int run_at_once(const struct parsed *p)
 {
     if (p->version) {
         printf("grapnel %s\n", GRAPNEL_VERSION);
@@ -29,7 +26,8 @@ static int answer_at_once(const struct parsed *p)
         return 0;
     }
     if (!p->command) {
-        complain(EXIT_USAGE, "which command? `grapnel --help` lists them");
+        complain(EXIT_USAGE,
+                 "the command is missing; `grapnel --help` lists the commands");
         return EXIT_USAGE;
     }
     return -1;
@@ -49,9 +47,7 @@ static bool for_programs(struct ctl *c, int argc, char **argv, int *code)
         return true;
     }
     c->config = settings_path(NULL);
-    c->zmq = zmq_ctx_new();
     *code = complete_print(c, (const char *const *)argv + 2, argc - 2);
-    zmq_ctx_term(c->zmq);
     settings_free(c->settings);
     json_decref(c->names);
     json_decref(c->found);
@@ -76,6 +72,7 @@ int main(int argc, char **argv)
     char why[400];
     int code;
 
+    zsys_handler_set(NULL); /* Ctrl-C ends us, as always */
     if (argc > 1 && for_programs(&c, argc, argv, &code))
         return code;
     if (options_parse(ctl_commands, argc, argv, &c.parsed, why) != GR_OK) {
@@ -86,15 +83,13 @@ int main(int argc, char **argv)
         parsed_fini(&c.parsed);
         return EXIT_USAGE;
     }
-    code = answer_at_once(&c.parsed);
+    code = run_at_once(&c.parsed);
     if (code < 0) {
         c.config = settings_path(c.parsed.config);
         c.json = c.parsed.json;
         when_use_local(c.parsed.local);
-        c.colour = wants_colour();
-        c.zmq = zmq_ctx_new();
+        c.colour = use_colour();
         code = c.parsed.command->run(&c);
-        zmq_ctx_term(c.zmq);
         settings_free(c.settings);
         json_decref(c.names);
         json_decref(c.found);

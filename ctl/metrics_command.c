@@ -1,44 +1,35 @@
-/* metrics: what all processes publish, as it comes. Straight from their PUB
+/* metrics_command: what all processes publish, as it comes. Straight from their PUB
  * sockets, so that it needs no console. */
-#include "metrics.h"
 #include "ask.h"
 #include "clock.h"
-#include <stdlib.h>
-#include <string.h>
-#include <zmq.h>
+#include "metrics.h"
+#include <czmq.h>
 
 enum { CONNECT_MS = 2000 };
 
-static void *subscribe(struct ctl *c, const struct processes *p)
+static zsock_t *subscribe(struct ctl *c, const struct processes *p)
 {
-    void *sub = zmq_socket(c->zmq, ZMQ_SUB);
-    int none = 0;
+    zsock_t *sub = zsock_new(ZMQ_SUB);
 
-    zmq_setsockopt(sub, ZMQ_LINGER, &none, sizeof none);
-    zmq_setsockopt(sub, ZMQ_SUBSCRIBE, "", 0);
-    for (size_t i = 0; i < p->count; i++) {
-        char *address = gr_printf("ipc://%s/%s.metrics", c->run_dir,
-                                  p->names[i]);
-
-        zmq_connect(sub, address);
-        free(address);
-    }
+    zsock_set_subscribe(sub, "");
+    for (size_t i = 0; i < p->count; i++)
+        zsock_connect(sub, "ipc://%s/%s.metrics", c->run_dir, p->names[i]);
     return sub;
 }
 
 /* NULL: nothing came for `wait_ms`. */
-static json_t *next_frame(void *sub, int wait_ms)
+static json_t *next_frame(zsock_t *sub, int wait_ms)
 {
-    json_t *frame = NULL;
-    zmq_msg_t msg;
+    json_t *doc = NULL;
+    zframe_t *frame;
 
-    zmq_setsockopt(sub, ZMQ_RCVTIMEO, &wait_ms, sizeof wait_ms);
-    zmq_msg_init(&msg);
-    while (!frame && zmq_msg_recv(&msg, sub, 0) >= 0)
-        frame = metrics_frame_json(
-            (struct bytes){zmq_msg_data(&msg), zmq_msg_size(&msg)});
-    zmq_msg_close(&msg);
-    return frame;
+    zsock_set_rcvtimeo(sub, wait_ms);
+    while (!doc && (frame = zframe_recv(sub))) {
+        doc = metrics_frame_json(
+            (struct bytes){zframe_data(frame), zframe_size(frame)});
+        zframe_destroy(&frame);
+    }
+    return doc;
 }
 
 static void print_value(const json_t *v)
@@ -105,7 +96,7 @@ static bool heard(json_t *frames, const char *process)
     return false;
 }
 
-static int once(struct ctl *c, void *sub, const struct processes *p)
+static int once(struct ctl *c, zsock_t *sub, const struct processes *p)
 {
     int64_t end_ms = mono_ms() + 2 * metrics_interval_ms(c) + CONNECT_MS;
     int code = 0;
@@ -121,7 +112,7 @@ static int once(struct ctl *c, void *sub, const struct processes *p)
     }
     for (i = 0; i < p->count; i++)
         if (!heard(frames, p->names[i]))
-            code = complain_away(c, p->names[i], "it publishes nothing");
+            code = complain_away(c, p->names[i], "it publishes no metrics");
     if (c->json)
         print_json(json_incref(frames));
     else
@@ -134,7 +125,7 @@ int run_metrics(struct ctl *c)
 {
     struct processes p;
     json_t *frame;
-    void *sub;
+    zsock_t *sub;
     int code = 0;
 
     processes_find(c, &p);
@@ -146,7 +137,7 @@ int run_metrics(struct ctl *c)
             print_frame(c, frame);
             json_decref(frame);
         }
-    zmq_close(sub);
+    zsock_destroy(&sub);
     processes_fini(&p);
     return code;
 }

@@ -1,6 +1,7 @@
 #include "names.h"
 #include "ask.h"
 #include "complete.h"
+#include "conf.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -43,7 +44,7 @@ bool is_choice(struct ctl *c, const char *option)
 
     if (!near.text || is_word(choices, &near))
         return true;
-    complain(EXIT_USAGE, "%s: there is no \"%s\"%s; it is one of: %s", option,
+    complain(EXIT_USAGE, "%s: \"%s\" is unknown%s; write one of: %s", option,
              near.text, conf_near_hint(&near, hint), choices);
     return false;
 }
@@ -68,7 +69,7 @@ static bool is_in(const json_t *list, const char *key, struct conf_near *near)
     return false;
 }
 
-/* In an answer of the sequencer; true also when it can't be had. Kept in `c`, as the
+/* In a reply of the sequencer; true also when it can't be had. Kept in `c`, as the
  * nearest name lives in it. */
 static bool sequencer_has(struct ctl *c, const char *what, json_t *args,
                           const char *list, const char *key,
@@ -76,14 +77,13 @@ static bool sequencer_has(struct ctl *c, const char *what, json_t *args,
 {
     bool unreachable;
     char why[200];
-    json_t *answer = ask(c, "sequencer", what, args, ASK_STATUS_MS,
-                         &unreachable, why);
+    json_t *reply = ask(c, "sequencer", what, args, ASK_STATUS_MS, &unreachable,
+                        why);
     bool found = unreachable ||
-                 is_in(list ? json_object_get(answer, list) : answer, key,
-                       near);
+                 is_in(list ? json_object_get(reply, list) : reply, key, near);
 
     json_decref(c->found);
-    c->found = answer;
+    c->found = reply;
     return found;
 }
 
@@ -133,11 +133,9 @@ int unknown_filter(struct ctl *c, const char *const *options)
 
         if (!near.text || is_special(near.text) || is_there(c, *options, &near))
             continue;
-        return complain(EXIT_REFUSED,
-                        "nothing was found, and there is no %s "
-                        "\"%s\"%s",
-                        *options + strlen("--"), near.text,
-                        conf_near_hint(&near, hint));
+        return complain(
+            EXIT_REFUSED, "nothing was found: there is no %s \"%s\"%s",
+            *options + strlen("--"), near.text, conf_near_hint(&near, hint));
     }
     return 0;
 }

@@ -22,17 +22,17 @@ static json_t *ask_each(struct ctl *c, const char *what, int timeout_ms,
     for (size_t i = 0; i < p.count; i++) {
         bool unreachable;
         char why[200];
-        json_t *answer = ask(c, p.names[i], what,
-                             args_for ? args_for(p.names[i], arg) : NULL,
-                             timeout_ms, &unreachable, why);
+        json_t *reply = ask(c, p.names[i], what,
+                            args_for ? args_for(p.names[i], arg) : NULL,
+                            timeout_ms, &unreachable, why);
         json_t *row = json_pack("{s:s, s:b, s:b, s:o}", "process", p.names[i],
-                                "ok", answer != NULL, "reached", !unreachable,
+                                "ok", reply != NULL, "reached", !unreachable,
                                 "error",
-                                answer ? json_null() : json_text_of(why));
+                                reply ? json_null() : json_text_of(why));
 
-        json_object_update(row, answer);
+        json_object_update(row, reply);
         json_array_append_new(out, row);
-        json_decref(answer);
+        json_decref(reply);
     }
     processes_fini(&p);
     return out;
@@ -127,7 +127,7 @@ static char *make_folder(const char *dir, const char *run_dir)
     if ((!made && errno != EEXIST) ||
         (made && geteuid() == 0 && stat(run_dir, &st) == 0 &&
          chown(dir, st.st_uid, st.st_gid) != 0)) {
-        complain(EXIT_REFUSED, "%s can't be made: %s", dir, strerror(errno));
+        complain(EXIT_REFUSED, "cannot create %s: %s", dir, strerror(errno));
         return NULL;
     }
     path = realpath(dir, NULL);
@@ -136,7 +136,7 @@ static char *make_folder(const char *dir, const char *run_dir)
     } else if (holds_databases(path)) {
         complain(
             EXIT_REFUSED,
-            "%s holds databases already: choose a new folder for each backup",
+            "%s already contains databases: use a new folder for each backup",
             path);
     } else {
         return path;
@@ -146,7 +146,7 @@ static char *make_folder(const char *dir, const char *run_dir)
 }
 
 /* Senders before receivers: then a restored receiver may be ahead of its
- * sender, which the hop sorts out without a loss, but never behind what the
+ * sender, which the link sorts out without a loss, but never behind what the
  * sender has forgotten. */
 int run_backup(struct ctl *c)
 {

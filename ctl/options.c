@@ -30,7 +30,7 @@ static const struct {
 
 /* Words first, options after: which options are known depends on the command,
  * which may stand behind some of them. */
-struct reading {
+struct option_reading {
     const struct command *commands;
     int argc;
     char **argv;
@@ -95,7 +95,7 @@ static size_t split(const char *word, const char **value)
 
 /* ---- words ---- */
 
-static void take_words(struct reading *r)
+static void take_words(struct option_reading *r)
 {
     const char *value;
 
@@ -122,7 +122,7 @@ static void take_words(struct reading *r)
     }
 }
 
-static void unknown_command(struct reading *r, const char *word)
+static void unknown_command(struct option_reading *r, const char *word)
 {
     struct conf_near near = {.text = word};
     char hint[100];
@@ -152,7 +152,7 @@ static int name_words(const struct command *c, const char *const *args,
 }
 
 /* The longest name that fits, taken off the words. */
-static gr_rc find_command(struct reading *r)
+static gr_rc find_command(struct option_reading *r)
 {
     struct parsed *p = r->out;
     int best = 0;
@@ -179,7 +179,8 @@ static gr_rc find_command(struct reading *r)
 
 /* ---- options ---- */
 
-static gr_rc take_global(struct reading *r, int global, const char *value)
+static gr_rc take_global(struct option_reading *r, int global,
+                         const char *value)
 {
     switch ((enum global)global) {
     case GLOBAL_CONFIG:
@@ -206,7 +207,7 @@ static gr_rc take_global(struct reading *r, int global, const char *value)
 
 /* The second word of a name, mistyped, looks like an argument: "dlq shwo ID",
  * "endpoints puase crm". true: `why` says so. */
-static bool mistyped_second(struct reading *r)
+static bool mistyped_second(struct option_reading *r)
 {
     const struct command *c = r->out->command;
     size_t first = c ? strlen(c->name) : 0;
@@ -220,14 +221,15 @@ static bool mistyped_second(struct reading *r)
                 conf_near_try(&near, k->name + first + 1);
         if (!near.best)
             continue;
-        snprintf(r->why, 400, "grapnel %s does not take \"%.60s\"%s", c->name,
+        snprintf(r->why, 400, "grapnel %s has no argument \"%.60s\"%s", c->name,
                  near.text, conf_near_hint(&near, hint));
         return true;
     }
     return false;
 }
 
-static gr_rc unknown_option(struct reading *r, const char *word, size_t n)
+static gr_rc unknown_option(struct option_reading *r, const char *word,
+                            size_t n)
 {
     const struct command *c = r->out->command;
     char *name = gr_strndup(word, n), hint[100];
@@ -245,24 +247,24 @@ static gr_rc unknown_option(struct reading *r, const char *word, size_t n)
     return GR_REFUSE;
 }
 
-static gr_rc take_option(struct reading *r, int *i)
+static gr_rc take_option(struct option_reading *r, int *i)
 {
     const char *word = r->argv[*i], *value;
     size_t n = split(word, &value);
     int global = find_global(word, n);
     const struct option_spec *o = find_option(r->out->command, word, n);
-    bool wants;
+    bool takes_value;
 
     if (global < 0 && !o)
         return unknown_option(r, word, n);
-    wants = global >= 0 ? globals[global].value : o->value != NULL;
-    if (!wants && value) {
-        snprintf(r->why, 400, "%.*s takes no value", (int)n, word);
+    takes_value = global >= 0 ? globals[global].value : o->value != NULL;
+    if (!takes_value && value) {
+        snprintf(r->why, 400, "%.*s has no value", (int)n, word);
         return GR_REFUSE;
     }
-    if (wants && !value)
+    if (takes_value && !value)
         value = *i + 1 < r->argc ? r->argv[++*i] : NULL;
-    if (wants && !value) {
+    if (takes_value && !value) {
         snprintf(r->why, 400, "%.*s needs a value%s%s", (int)n, word,
                  o ? ": " : "", o ? o->value : "");
         return GR_REFUSE;
@@ -277,7 +279,7 @@ static gr_rc take_option(struct reading *r, int *i)
     return GR_OK;
 }
 
-static gr_rc take_options(struct reading *r)
+static gr_rc take_options(struct option_reading *r)
 {
     for (int i = 1; i < r->argc && strcmp(r->argv[i], "--") != 0; i++)
         if (is_option(r->argv[i]) && take_option(r, &i) != GR_OK)
@@ -285,27 +287,27 @@ static gr_rc take_options(struct reading *r)
     return GR_OK;
 }
 
-static void too_many(struct reading *r)
+static void too_many(struct option_reading *r)
 {
     const struct command *c = r->out->command;
 
     if (!mistyped_second(r))
-        snprintf(r->why, 400, "grapnel %s does not take \"%.60s\"", c->name,
-                 r->out->args[c->most]);
+        snprintf(r->why, 400, "grapnel %s has no argument \"%.60s\"", c->name,
+                 r->out->args[c->max]);
 }
 
-static gr_rc check_count(struct reading *r)
+static gr_rc check_count(struct option_reading *r)
 {
     const struct parsed *p = r->out;
     const struct command *c = p->command;
 
     if (!c || p->help || p->version)
         return GR_OK;
-    if (p->arg_count < c->least) {
+    if (p->arg_count < c->min) {
         snprintf(r->why, 400, "grapnel %s needs %s", c->name, c->args);
         return GR_REFUSE;
     }
-    if (c->most >= 0 && p->arg_count > c->most) {
+    if (c->max >= 0 && p->arg_count > c->max) {
         too_many(r);
         return GR_REFUSE;
     }
@@ -315,7 +317,7 @@ static gr_rc check_count(struct reading *r)
 gr_rc options_parse(const struct command *commands, int argc, char **argv,
                     struct parsed *out, char why[400])
 {
-    struct reading r = {commands, argc, argv, out, why};
+    struct option_reading r = {commands, argc, argv, out, why};
 
     *out = (struct parsed){0};
     take_words(&r);

@@ -19,7 +19,7 @@ struct option_spec {
 struct command {
     const char *name;
     const char *args; /* "ID…", "" for none */
-    int least, most;  /* words after the name; most -1: any number */
+    int min, max;     /* words after the name; most -1: any number */
     const char *summary;
     const char *help;     /* more, may be "" */
     const char *examples; /* lines */

@@ -32,13 +32,13 @@ static void add_next(struct plan *p, const struct retry_policy *policy,
     /* A budget of time is no bound of what chance does to one wait. */
     struct retry_policy free_of_time = *policy;
     struct plan_attempt a = {.wait_ms = next_ms - now_ms, .at_ms = next_ms - 1};
-    int64_t least = now_ms, most = now_ms;
+    int64_t min = now_ms, max = now_ms;
 
     free_of_time.max_duration_ms = 0;
-    next(&free_of_time, p->count, now_ms, 0, &least);
-    next(&free_of_time, p->count, now_ms, UINT64_MAX, &most);
-    a.least_ms = least - now_ms;
-    a.most_ms = most - now_ms;
+    next(&free_of_time, p->count, now_ms, 0, &min);
+    next(&free_of_time, p->count, now_ms, UINT64_MAX, &max);
+    a.min_ms = min - now_ms;
+    a.max_ms = max - now_ms;
     add(p, a);
 }
 
@@ -48,8 +48,8 @@ void plan_make(struct plan *p, const struct retry_policy *policy)
     int64_t now_ms = 1, next_ms = 0;
 
     *p = (struct plan){0};
-    even.jitter_full = false;
-    even.jitter_part = 0;
+    even.jitter.full = false;
+    even.jitter.part = 0;
     add(p, (struct plan_attempt){0});
     while ((p->end = next(&even, p->count, now_ms, 0, &next_ms)) ==
            BACKOFF_WAIT) {
@@ -104,12 +104,12 @@ static void note(struct load *l, int64_t after_ms)
     size_t second = (size_t)(after_ms / SECOND_MS);
 
     if (second >= l->second_count) {
-        size_t room = second + second / 2 + 64;
+        size_t capacity = second + second / 2 + 64;
 
-        l->seconds = gr_realloc(l->seconds, room * sizeof *l->seconds);
-        for (size_t i = l->second_count; i < room; i++)
+        l->seconds = gr_realloc(l->seconds, capacity * sizeof *l->seconds);
+        for (size_t i = l->second_count; i < capacity; i++)
             l->seconds[i] = 0;
-        l->second_count = room;
+        l->second_count = capacity;
     }
     l->seconds[second]++;
     l->delivered++;

@@ -1,5 +1,5 @@
 /* plan: what a retry policy comes to: its waits, its end, and the load of many
- * events that failed together. Pure; the waits are proto/backoff's, as the
+ * events that failed together. Pure; the waits are lib/webhook/backoff's, as the
  * deliverer's are, and chance is the same in every run. */
 #ifndef CTL_PLAN_H
 #define CTL_PLAN_H
@@ -9,10 +9,10 @@
 enum { PLAN_ATTEMPTS_MAX = 10000 };
 
 /* Attempt n begins `wait_ms` after the one before, which chance may make
- * anything from least_ms to most_ms; without chance that is at_ms after the
+ * anything from min_ms to max_ms; without chance that is at_ms after the
  * first. An endpoint is meant that fails at once, and always. */
 struct plan_attempt {
-    int64_t wait_ms, least_ms, most_ms, at_ms;
+    int64_t wait_ms, min_ms, max_ms, at_ms;
 };
 
 struct plan {
@@ -26,7 +26,7 @@ void plan_make(struct plan *p, const struct retry_policy *policy);
 void plan_fini(struct plan *p);
 
 /* `events` are first tried at the beginning of an outage, and each by its own
- * timers until the endpoint is back, or its budget is over. */
+ * timers until the endpoint is back, or its budget has expired. */
 struct load {
     int64_t delivered, dead;
     int64_t in_vain;        /* attempts during the outage */

@@ -1,4 +1,4 @@
-#include "pace.h"
+#include "rates.h"
 #include <math.h>
 #include <string.h>
 
@@ -9,17 +9,17 @@ struct sample {
     double total;
 };
 
-/* What a point's `past` is: one block, so that gather can free it. */
-struct past {
+/* What the `past` of a series is: one block, so that the collector can free it. */
+struct rate_past {
     int count, width; /* width: counts of each sample */
     struct sample all[KEPT];
     double counts[]; /* KEPT times `width` */
 };
 
-static struct past *past_of(struct point *p)
+static struct rate_past *past_of(struct collected *p)
 {
     int width = p->bounds ? p->bounds + 1 : 0;
-    struct past *k = p->past;
+    struct rate_past *k = p->past;
 
     if (k)
         return k;
@@ -29,7 +29,7 @@ static struct past *past_of(struct point *p)
     return k;
 }
 
-static void drop_oldest(struct past *k)
+static void drop_oldest(struct rate_past *k)
 {
     memmove(k->all, k->all + 1, (KEPT - 1) * sizeof *k->all);
     if (k->width)
@@ -39,23 +39,23 @@ static void drop_oldest(struct past *k)
 }
 
 /* `nothing`: as it was before it had counted anything. */
-static void keep(struct past *k, const struct point *p, int64_t time_ms,
-                 bool nothing)
+static void keep(struct rate_past *k, const struct collected *p,
+                 int64_t time_ms, bool nothing)
 {
     double *counts;
 
     if (k->count == KEPT)
         drop_oldest(k);
     counts = k->counts + k->count * k->width;
-    k->all[k->count++] = (struct sample){time_ms,
-                                         nothing ? p->base : point_total(p)};
+    k->all[k->count++] = (struct sample){time_ms, nothing ? p->base
+                                                          : collected_total(p)};
     for (int i = 0; i < k->width; i++)
         counts[i] = p->count_bases[i] + (nothing ? 0 : p->counts[i]);
 }
 
-static void take_point(struct point *p)
+static void take_one(struct collected *p)
 {
-    struct past *k = past_of(p);
+    struct rate_past *k = past_of(p);
     int64_t last = k->count ? k->all[k->count - 1].time_ms : 0;
 
     if (k->width != (p->bounds ? p->bounds + 1 : 0))
@@ -63,24 +63,24 @@ static void take_point(struct point *p)
     if (p->time_ms < last)
         k->count = 0; /* its clock was set back */
     /* A new one of a process that was heard before: it began at nothing. */
-    if (!k->count && p->teller->before_ms &&
-        p->teller->before_ms < p->time_ms && p->base >= 0)
-        keep(k, p, p->teller->before_ms, true);
+    if (!k->count && p->publisher->before_ms &&
+        p->publisher->before_ms < p->time_ms && p->base >= 0)
+        keep(k, p, p->publisher->before_ms, true);
     if (!k->count || p->time_ms - last >= APART_MS)
         keep(k, p, p->time_ms, false);
 }
 
-void pace_take(struct gather *g)
+void rates_take(struct collector *g)
 {
-    for (const struct item *item = gather_items(g); item; item = item->next)
-        for (struct point *p = item->points; p; p = p->next)
+    for (const struct item *item = collector_items(g); item; item = item->next)
+        for (struct collected *p = item->series; p; p = p->next)
             if (item->kind != METRIC_GAUGE)
-                take_point(p);
+                take_one(p);
 }
 
 /* The sample from which to count: the oldest in the window, else the newest
  * before now; -1. */
-static int since(const struct past *k, int64_t now_ms)
+static int since(const struct rate_past *k, int64_t now_ms)
 {
     for (int i = 0; k && i < k->count; i++)
         if (k->all[i].time_ms >= now_ms - WINDOW_MS &&
@@ -92,20 +92,20 @@ static int since(const struct past *k, int64_t now_ms)
     return -1;
 }
 
-double pace_of(const struct point *p)
+double rate_of(const struct collected *p)
 {
-    const struct past *k = p->past;
+    const struct rate_past *k = p->past;
     int i = since(k, p->time_ms);
 
     if (i < 0)
         return NAN;
-    return (point_total(p) - k->all[i].total) * 1000 /
+    return (collected_total(p) - k->all[i].total) * 1000 /
            (double)(p->time_ms - k->all[i].time_ms);
 }
 
-void spread_add(struct spread *s, const struct point *p)
+void spread_add(struct spread *s, const struct collected *p)
 {
-    const struct past *k = p->past;
+    const struct rate_past *k = p->past;
     int i = since(k, p->time_ms);
 
     if (i < 0 || !p->bounds || (s->bounds && s->bounds != p->bounds))

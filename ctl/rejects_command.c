@@ -1,7 +1,6 @@
-/* rejects: requests that were refused, from every ingress process. */
-#include "rejects.h"
+/* rejects_command: requests that were refused, from every ingress process. */
+#include "rejects_command.h"
 #include "ask.h"
-#include "table.h"
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -15,8 +14,8 @@ static int by_time(const void *left, const void *right)
                   json_string_value(json_object_get(*a, "at")));
 }
 
-/* The caller's; at most `most` of them. */
-static json_t *merged(const json_t *all, size_t most)
+/* The caller's; at most `max` of them. */
+static json_t *merged(const json_t *all, size_t max)
 {
     size_t n = json_array_size(all);
     const json_t **rows = gr_alloc(n * sizeof *rows);
@@ -25,7 +24,7 @@ static json_t *merged(const json_t *all, size_t most)
     for (size_t i = 0; i < n; i++)
         rows[i] = json_array_get(all, i);
     qsort(rows, n, sizeof *rows, by_time);
-    for (size_t i = 0; i < n && i < most; i++)
+    for (size_t i = 0; i < n && i < max; i++)
         json_array_append(out, (json_t *)(uintptr_t)rows[i]);
     free(rows);
     return out;
@@ -33,7 +32,7 @@ static json_t *merged(const json_t *all, size_t most)
 
 /* Each ingress adds its own. 0, or the exit code: every one must be heard, or
  * the list would seem to be whole. */
-static int gather(struct ctl *c, const json_t *args, json_t *all)
+static int collect(struct ctl *c, const json_t *args, json_t *all)
 {
     struct processes p;
     int code = 0;
@@ -42,23 +41,23 @@ static int gather(struct ctl *c, const json_t *args, json_t *all)
     for (size_t i = 0; i < p.count && !code; i++) {
         bool unreachable;
         char why[200];
-        json_t *answer, *rows;
+        json_t *reply, *rows;
         json_t *row;
         size_t k;
 
         if (process_rank(p.names[i]) != process_rank("ingress"))
             continue;
-        answer = ask(c, p.names[i], "rejects", json_deep_copy(args), ASK_MS,
-                     &unreachable, why);
-        rows = json_object_get(answer, "rejects");
+        reply = ask(c, p.names[i], "rejects", json_deep_copy(args), ASK_MS,
+                    &unreachable, why);
+        rows = json_object_get(reply, "rejects");
         if (unreachable)
             code = complain_away(c, p.names[i], why);
-        else if (!answer)
+        else if (!reply)
             code = complain(EXIT_REFUSED, "%s: %s", p.names[i], why);
         json_array_foreach(rows, k,
                            row) if (json_is_string(json_object_get(row, "at")))
             json_array_append(all, row);
-        json_decref(answer);
+        json_decref(reply);
     }
     processes_fini(&p);
     return code;
@@ -92,15 +91,15 @@ char *rejects_reason(struct ctl *c, const char *source)
     for (i = 0; i < p.count; i++) {
         bool unreachable;
         char why[200];
-        json_t *answer;
+        json_t *reply;
 
         if (process_rank(p.names[i]) != process_rank("ingress"))
             continue;
-        answer = ask(c, p.names[i], "rejects",
-                     json_pack("{s:s}", "source", source), ASK_STATUS_MS,
-                     &unreachable, why);
-        json_array_extend(all, json_object_get(answer, "rejects"));
-        json_decref(answer);
+        reply = ask(c, p.names[i], "rejects",
+                    json_pack("{s:s}", "source", source), ASK_STATUS_MS,
+                    &unreachable, why);
+        json_array_extend(all, json_object_get(reply, "rejects"));
+        json_decref(reply);
     }
     processes_fini(&p);
     list = merged(all, json_array_size(all));
@@ -129,7 +128,7 @@ json_t *rejects_with_id(struct ctl *c, const struct processes *p,
                                          .args = json_pack("{s:s}", "id", id)};
     ask_all(c, all, n, ASK_STATUS_MS);
     for (size_t i = 0; i < n; i++) {
-        json_array_foreach(json_object_get(all[i].answer, "rejects"), k, row)
+        json_array_foreach(json_object_get(all[i].reply, "rejects"), k, row)
         {
             /* An ingress of before knows no such filter. */
             const char *has = json_string_value(
@@ -138,7 +137,7 @@ json_t *rejects_with_id(struct ctl *c, const struct processes *p,
             if (has && strcmp(has, id) == 0)
                 json_array_append(found, row);
         }
-        json_decref(all[i].answer);
+        json_decref(all[i].reply);
     }
     free(all);
     list = merged(found, json_array_size(found));
@@ -146,32 +145,22 @@ json_t *rejects_with_id(struct ctl *c, const struct processes *p,
     return list;
 }
 
-void rejects_print(struct ctl *c, const json_t *rejects, int indent)
+static void reject_request(struct table *t, const json_t *reject)
 {
-    static const char *const heads[] = {"AT (UTC)", "SOURCE", "REASON",
-                                        "STATUS",   "REMOTE", "REQUEST",
-                                        "BODY",     "ID",     NULL};
-    struct table t;
-    json_t *r;
-    size_t i;
-
-    table_init(&t, heads);
-    json_array_foreach(rejects, i, r)
-    {
-        const char *source = text_of(r, "source");
-
-        table_add(&t, PLAIN, "%s", time_of(r, "at"));
-        table_add(&t, PLAIN, "%s", *source ? source : "-");
-        table_add(&t, PLAIN, "%s", text_of(r, "reason"));
-        table_add(&t, PLAIN, "%s", text_of(r, "status"));
-        table_add(&t, PLAIN, "%s", text_of(r, "remote"));
-        table_add(&t, PLAIN, "%s %s", text_of(r, "method"), text_of(r, "path"));
-        table_add(&t, PLAIN, "%s", text_of(r, "body_bytes"));
-        table_add(&t, PLAIN, "%s", *text_of(r, "id") ? text_of(r, "id") : "-");
-    }
-    table_print(&t, stdout, c->colour, indent);
-    table_fini(&t);
+    table_add(t, PLAIN, "%s %s", text_of(reject, "method"),
+              text_of(reject, "path"));
 }
+
+const struct column rejects_columns[] = {
+    {.head = "AT (UTC)", .key = "at", .kind = COLUMN_TIME},
+    {.head = "SOURCE", .key = "source", .kind = COLUMN_OR_DASH},
+    {.head = "REASON", .key = "reason"},
+    {.head = "STATUS", .key = "status"},
+    {.head = "REMOTE", .key = "remote"},
+    {.head = "REQUEST", .cell = reject_request},
+    {.head = "BODY", .key = "body_bytes"},
+    {.head = "ID", .key = "id", .kind = COLUMN_OR_DASH},
+    {0}};
 
 int run_rejects(struct ctl *c)
 {
@@ -184,17 +173,13 @@ int run_rejects(struct ctl *c)
         !is_known(c, "sources", "source", source))
         code = EXIT_REFUSED;
     if (!code)
-        code = gather(c, args, all);
+        code = collect(c, args, all);
     if (!code) {
         list = merged(all, (size_t)list_limit(c));
-        if (c->json)
-            print_json(json_incref(list));
-        else if (json_array_size(list))
-            rejects_print(c, list, 0);
-        else
-            printf("%s\n", parsed_value(&c->parsed, "--id")
-                               ? "Nothing with this id was refused."
-                               : "Nothing was refused.");
+        print_list(c, rejects_columns, list,
+                   parsed_value(&c->parsed, "--id")
+                       ? "No refused requests with this id."
+                       : "No refused requests.");
         json_decref(list);
     }
     json_decref(all);

@@ -1,9 +1,10 @@
-/* rejects: requests that ingress refused. */
-#ifndef CTL_REJECTS_H
-#define CTL_REJECTS_H
+/* rejects_command: requests that ingress refused. */
+#ifndef CTL_REJECTS_COMMAND_H
+#define CTL_REJECTS_COMMAND_H
 
 #include "ask.h"
 #include "ctl.h"
+#include "list.h"
 
 /* As whom `grapnel send` comes. */
 #define SEND_AGENT "grapnel-send/" GRAPNEL_VERSION
@@ -16,7 +17,6 @@ char *rejects_reason(struct ctl *c, const char *source);
  * ingress that can be asked. The caller's. */
 json_t *rejects_with_id(struct ctl *c, const struct processes *p,
                         const char *id);
-/* A table. */
-void rejects_print(struct ctl *c, const json_t *rejects, int indent);
+extern const struct column rejects_columns[];
 
 #endif

@@ -21,17 +21,17 @@ static json_t *ask_each(struct ctl *c, const char *what)
     for (size_t i = 0; i < p.count; i++) {
         bool unreachable;
         char why[200];
-        json_t *answer = ask(c, p.names[i], what, NULL, ASK_MS, &unreachable,
-                             why);
-        bool ok = answer && !json_array_size(json_object_get(answer, "errors"));
+        json_t *reply = ask(c, p.names[i], what, NULL, ASK_MS, &unreachable,
+                            why);
+        bool ok = reply && !json_array_size(json_object_get(reply, "errors"));
         json_t *row = json_pack("{s:s, s:b, s:b, s:o}", "process", p.names[i],
                                 "ok", (int)ok, "reached", (int)!unreachable,
                                 "error",
-                                answer ? json_null() : json_text_of(why));
+                                reply ? json_null() : json_text_of(why));
 
-        json_object_update(row, answer);
+        json_object_update(row, reply);
         json_array_append_new(rows, row);
-        json_decref(answer);
+        json_decref(reply);
     }
     processes_fini(&p);
     return rows;
@@ -91,7 +91,7 @@ static void print_lines(const json_t *rows, const char *key)
 
     json_object_foreach(lines, line, processes)
     {
-        char *safe = harmless(line), *names = join_texts(processes, SIZE_MAX);
+        char *safe = harmless(line), *names = join_strings(processes, SIZE_MAX);
         bool all = json_array_size(processes) == reached(rows);
 
         fprintf(stderr, "%s%s%s%s\n", safe, all ? "" : " (in ",
@@ -109,12 +109,11 @@ static void print_unset(const json_t *rows)
 
     json_object_foreach(unset, name, processes)
     {
-        char *names = join_texts(processes, SIZE_MAX);
+        char *names = join_strings(processes, SIZE_MAX);
 
         complain(0,
-                 "%s is not set in the environment of %s, which is fixed when "
-                 "a process starts: restart with it set, or write file:PATH "
-                 "in its place",
+                 "%s is not set in the environment of %s, which a process gets "
+                 "at its start: set it and restart, or use file:PATH",
                  name, names);
         free(names);
     }
@@ -151,8 +150,8 @@ static void print_row(struct ctl *c, const json_t *row, const char *done)
 
     if (!is_true(row, "reached"))
         return;
-    changes = join_texts(changed, SHOWN);
-    waiting = join_texts(restart, SIZE_MAX);
+    changes = join_strings(changed, SHOWN);
+    waiting = join_strings(restart, SIZE_MAX);
     printf("%-14s %s%s%s", text_of(row, "process"),
            colour_on(ok ? GREEN : RED, c->colour), ok ? done : "errors",
            colour_off(ok ? GREEN : RED, c->colour));
@@ -175,11 +174,10 @@ static void print_variables(const json_t *rows)
     json_array_foreach(rows, i, row) json_array_foreach(
         json_object_get(row, "variables"), k, name) if (!has(all, name))
         json_array_append(all, name);
-    names = join_texts(all, SIZE_MAX);
+    names = join_strings(all, SIZE_MAX);
     if (json_array_size(all))
         printf("\nFrom the environment of each process's start: %s. A new "
-               "value needs a restart;\nwith file:PATH in its place a reload "
-               "is enough.\n",
+               "value needs a restart;\nwith file:PATH, a reload is enough.\n",
                names);
     free(names);
     json_decref(all);
@@ -233,7 +231,6 @@ int run_reload(struct ctl *c)
         return report(c, ask_each(c, "reload"), "reloaded");
     }
     code = report(c, rows, "no errors");
-    complain(0, "nothing was reloaded: every process keeps the configuration "
-                "that it has");
+    complain(0, "nothing was reloaded: every process keeps its configuration");
     return code;
 }

@@ -1,5 +1,5 @@
-/* replay: resend and replay. Ingress has what came in, the sequencer knows what
- * it was; here they are put together, page by page, and paced. */
+/* replay_command: resend and replay. Ingress has what came in, the sequencer knows what
+ * it was; here they are put together, page by page, at a limited rate. */
 #include "ask.h"
 #include "bounds.h"
 #include "clock.h"
@@ -15,9 +15,9 @@
 
 enum {
     RATE_DEFAULT = 500, /* events a second */
-    RATE_MOST = 100000,
+    RATE_MAX = 100000,
     PAGES_PER_S = 5,
-    PAGE_MOST = 500,
+    PAGE_MAX = 500,
 };
 
 static const char sequencer[] = "sequencer";
@@ -49,12 +49,12 @@ static json_t *question(struct replay *r, const char *process, const char *what,
 {
     bool unreachable;
     char why[200];
-    json_t *answer = ask(r->c, process, what, args, ASK_MS, &unreachable, why);
+    json_t *reply = ask(r->c, process, what, args, ASK_MS, &unreachable, why);
 
-    if (!answer)
+    if (!reply)
         r->code = unreachable ? complain_away(r->c, process, why)
                               : complain(EXIT_REFUSED, "%s: %s", process, why);
-    return answer;
+    return reply;
 }
 
 static bool is_ingress(const char *name)
@@ -78,16 +78,16 @@ static bool send_to(struct replay *r, const char *ingress, json_t *events,
 {
     json_t *args = json_pack("{s:O,s:b,s:b,s:s}", "events", events, "new_id",
                              r->fresh, "always", always, "who", user_name());
-    json_t *answer;
+    json_t *reply;
 
     if (r->endpoint)
         json_object_set_new(args, "endpoint", json_string(r->endpoint));
-    answer = question(r, ingress, "resend", args);
-    if (!answer)
+    reply = question(r, ingress, "resend", args);
+    if (!reply)
         return false;
-    r->sent += (int64_t)json_array_size(json_object_get(answer, "resent"));
-    json_array_extend(missing, json_object_get(answer, "missing"));
-    json_decref(answer);
+    r->sent += (int64_t)json_array_size(json_object_get(reply, "resent"));
+    json_array_extend(missing, json_object_get(reply, "missing"));
+    json_decref(reply);
     return true;
 }
 
@@ -99,10 +99,10 @@ static bool judge_parts(struct replay *r, json_t *parts, json_t *chosen)
     size_t count_all = json_array_size(parts);
     bool good = true;
 
-    for (size_t i = 0; i < count_all && good; i += PAGE_MOST) {
+    for (size_t i = 0; i < count_all && good; i += PAGE_MAX) {
         json_t *some = json_array();
 
-        for (size_t k = i; k < i + PAGE_MOST && k < count_all; k++)
+        for (size_t k = i; k < i + PAGE_MAX && k < count_all; k++)
             json_array_append(some, json_array_get(parts, k));
         good = judge(r, some, chosen);
         json_decref(some);
@@ -136,7 +136,7 @@ static bool has_reason(const struct replay *r, const json_t *facts)
 static bool is_chosen(struct replay *r, const json_t *facts)
 {
     bool known = json_is_string(json_object_get(facts, "status"));
-    const json_t *wanted = json_object_get(facts, "wanted");
+    const json_t *subscribed = json_object_get(facts, "subscribed");
 
     if (!known && (r->workspace || r->type || r->reason)) {
         count(r, "unknown", 1);
@@ -146,11 +146,11 @@ static bool is_chosen(struct replay *r, const json_t *facts)
                   !fits(r->source, facts, "source") ||
                   !fits(r->type, facts, "type") || !has_reason(r, facts)))
         return false;
-    if (json_is_false(wanted)) {
+    if (json_is_false(subscribed)) {
         count(r, "not subscribed", 1);
         return false;
     }
-    r->unsure += r->endpoint && !json_is_true(wanted);
+    r->unsure += r->endpoint && !json_is_true(subscribed);
     return true;
 }
 
@@ -168,20 +168,20 @@ static void choose(struct replay *r, const json_t *id, const json_t *facts,
     r->matched++;
 }
 
-/* Which of these are to be sent: all that were let go, or that only the archive
+/* Which of these are to be sent: all that were released, or that only the archive
  * has. */
 static bool judge(struct replay *r, json_t *ids, json_t *chosen)
 {
-    json_t *args = json_pack("{s:O}", "ids", ids), *answer, *events, *facts;
+    json_t *args = json_pack("{s:O}", "ids", ids), *reply, *events, *facts;
     bool good;
     size_t i;
 
     if (r->endpoint)
         json_object_set_new(args, "endpoint", json_string(r->endpoint));
-    answer = question(r, sequencer, "facts", args);
-    good = answer != NULL;
+    reply = question(r, sequencer, "facts", args);
+    good = reply != NULL;
 
-    events = json_object_get(answer, "events");
+    events = json_object_get(reply, "events");
     json_array_foreach(events, i, facts)
     {
         const char *status = json_string_value(
@@ -195,11 +195,11 @@ static bool judge(struct replay *r, json_t *ids, json_t *chosen)
         else
             choose(r, json_array_get(ids, i), facts, chosen);
     }
-    json_decref(answer);
+    json_decref(reply);
     return good;
 }
 
-static void pace(const struct replay *r, int64_t n)
+static void limit_rate(const struct replay *r, int64_t n)
 {
     if (!r->dry && n && !interrupted)
         usleep((useconds_t)(n * 1000000 / r->rate));
@@ -209,7 +209,7 @@ static void pace(const struct replay *r, int64_t n)
 static bool send_chosen(struct replay *r, const char *ingress, json_t *chosen)
 {
     int64_t per_page = (r->rate + PAGES_PER_S - 1) / PAGES_PER_S;
-    size_t n = (size_t)(per_page < PAGE_MOST ? per_page : PAGE_MOST);
+    size_t n = (size_t)(per_page < PAGE_MAX ? per_page : PAGE_MAX);
     bool good = true;
 
     for (size_t i = 0; i < json_array_size(chosen) && good && !interrupted;
@@ -219,7 +219,7 @@ static bool send_chosen(struct replay *r, const char *ingress, json_t *chosen)
         for (size_t k = i; k < i + n && k < json_array_size(chosen); k++)
             json_array_append(some, json_array_get(chosen, k));
         good = send_to(r, ingress, some, false, r->missing);
-        pace(r, (int64_t)json_array_size(some));
+        limit_rate(r, (int64_t)json_array_size(some));
         json_decref(some);
     }
     return good;
@@ -231,7 +231,7 @@ static void show(struct replay *r)
     double span = (double)(r->until_ms - r->since_ms);
     double part = span > 0 ? (double)(r->at_ms - r->since_ms) / span : 0;
 
-    progress_show(&r->progress, part, "%lld %s, %.0f%% of the time asked for",
+    progress_show(&r->progress, part, "%lld %s, %.0f%% of the period",
                   (long long)(r->dry ? r->matched : r->sent),
                   r->dry ? "found" : "sent again", 100 * part);
 }
@@ -272,15 +272,15 @@ static bool replay_ingress(struct replay *r, const char *ingress)
     if (r->source && !strchr(r->source, '*'))
         json_object_set_new(args, "source", json_string(r->source));
     while (more && good && !interrupted && r->matched < r->limit) {
-        json_t *answer = question(r, ingress, "archive", json_incref(args));
-        json_t *next = json_object_get(answer, "next");
+        json_t *reply = question(r, ingress, "archive", json_incref(args));
+        json_t *next = json_object_get(reply, "next");
 
-        good = answer &&
-               replay_page(r, ingress, json_object_get(answer, "events"));
+        good = reply &&
+               replay_page(r, ingress, json_object_get(reply, "events"));
         more = json_is_integer(next);
         if (more)
             json_object_set(args, "after", next);
-        json_decref(answer);
+        json_decref(reply);
     }
     json_decref(args);
     return good;
@@ -325,7 +325,7 @@ static bool read_options(struct replay *r)
     r->rate = RATE_DEFAULT;
     r->until_ms = now_ms();
     if (!parsed_value(&c->parsed, "--since")) {
-        complain(EXIT_USAGE, "from when on? Say --since 1h, or --since "
+        complain(EXIT_USAGE, "--since is missing: write --since 1h or --since "
                              "2026-11-21T10:00:00Z");
         return false;
     }
@@ -337,10 +337,10 @@ static bool read_options(struct replay *r)
         return false;
     }
     if (!rate || (conf_parse_int(rate, &r->rate, &why) == GR_OK &&
-                  r->rate >= 1 && r->rate <= RATE_MOST))
+                  r->rate >= 1 && r->rate <= RATE_MAX))
         return true;
     complain(EXIT_USAGE, "--rate: a whole number of events a second, 1 to %d",
-             RATE_MOST);
+             RATE_MAX);
     return false;
 }
 
@@ -359,17 +359,17 @@ static void print_done(struct replay *r)
     printf("%lld %s\n", (long long)(r->dry ? r->matched : r->sent),
            r->dry ? "would be sent again" : "sent again");
     if (r->unsure)
-        printf("  of these %s may not want %lld: its subscription is judged by "
-               "their bodies as they are sent\n",
+        printf("  %s may not be subscribed to %lld of these: its conditions "
+               "are checked with each body when it is sent\n",
                r->endpoint, (long long)r->unsure);
     json_object_foreach(r->skipped, why, n)
         printf("  left out, %s: %lld\n", why, (long long)json_integer_value(n));
     if (json_array_size(r->missing))
-        printf("  purged from the archive meanwhile: %zu\n",
+        printf("  deleted from the archive meanwhile: %zu\n",
                json_array_size(r->missing));
 }
 
-static void say_where(const struct replay *r)
+static void print_where(const struct replay *r)
 {
     char at[RFC3339_BYTES];
 
@@ -377,7 +377,7 @@ static void say_where(const struct replay *r)
         return;
     rfc3339(at, r->at_ms);
     complain(EXIT_REFUSED,
-             "%lld were sent again before that; go on with --since %s",
+             "%lld were sent again before that; continue with --since %s",
              (long long)r->sent, at);
 }
 
@@ -409,7 +409,7 @@ int run_replay(struct ctl *c)
         fflush(stdout);
         r.code = r.matched ? 0 : unknown_filter(c, filters);
     } else {
-        say_where(&r);
+        print_where(&r);
     }
     processes_fini(&r.p);
     json_decref(r.skipped);
@@ -422,29 +422,28 @@ int run_replay(struct ctl *c)
 /* NULL: it can't be sent again, and a sentence was printed. */
 static json_t *one_event(struct replay *r, const char *id)
 {
-    json_t *ids = json_pack("[s]", id), *answer, *facts, *one = NULL;
+    json_t *ids = json_pack("[s]", id), *reply, *facts, *one = NULL;
     const char *status;
 
     if (!ids || strlen(id) != EVENT_ID_BYTES) {
         json_decref(ids);
-        r->code = complain(EXIT_REFUSED,
-                           "no event has the id %.60s: one is evt_ and 26 "
-                           "letters and digits; `grapnel trace` finds it by "
-                           "the provider's id, too",
-                           id);
-        return NULL;
-    }
-    answer = question(r, sequencer, "facts", json_pack("{s:o}", "ids", ids));
-    if (!answer)
-        return NULL;
-    facts = json_array_get(json_object_get(answer, "events"), 0);
-    status = json_string_value(json_object_get(facts, "status"));
-    if (status && strcmp(status, "duplicate") == 0)
         r->code = complain(
             EXIT_REFUSED,
-            "%s is a repeat of %s and was not delivered; `grapnel "
-            "release %s` lets it through",
-            id, text_of(facts, "duplicate_of"), id);
+            "%.60s is not an event id: evt_ and 26 letters and digits; "
+            "`grapnel trace` also finds events by the provider's id",
+            id);
+        return NULL;
+    }
+    reply = question(r, sequencer, "facts", json_pack("{s:o}", "ids", ids));
+    if (!reply)
+        return NULL;
+    facts = json_array_get(json_object_get(reply, "events"), 0);
+    status = json_string_value(json_object_get(facts, "status"));
+    if (status && strcmp(status, "duplicate") == 0)
+        r->code = complain(EXIT_REFUSED,
+                           "%s is a duplicate of %s and was not delivered; "
+                           "`grapnel release %s` delivers it",
+                           id, text_of(facts, "duplicate_of"), id);
     else if (status && strcmp(status, "split") == 0)
         r->code = complain(EXIT_REFUSED,
                            "%s is a request of several events; `grapnel trace "
@@ -452,8 +451,8 @@ static json_t *one_event(struct replay *r, const char *id)
                            id, id);
     else if (status && strcmp(status, "buffered") == 0)
         r->code = complain(EXIT_REFUSED,
-                           "%s is held back for its order and was not "
-                           "delivered yet; see `grapnel gaps --open`",
+                           "%s waits for earlier events and was not delivered "
+                           "yet; see `grapnel gaps --open`",
                            id);
     else if (status && strcmp(status, "routed") != 0)
         r->code = complain(EXIT_REFUSED,
@@ -464,7 +463,7 @@ static json_t *one_event(struct replay *r, const char *id)
         one = json_pack("{s:s}", "id", id);
     if (one && json_object_get(facts, "request"))
         json_object_set(one, "request", json_object_get(facts, "request"));
-    json_decref(answer);
+    json_decref(reply);
     return one;
 }
 
@@ -515,8 +514,8 @@ static void print_resent(const struct replay *r, const char *id,
         printf("%s is sent again%s%s.\n", id, r->endpoint ? " to " : "",
                r->endpoint ? r->endpoint : "");
     json_array_foreach(open, i, name)
-        printf("Its delivery to %s has not ended: its next attempt is now, "
-               "with the budget that it has.\n",
+        printf("Its delivery to %s has not ended; the next attempt is now, "
+               "with its present retry budget.\n",
                json_string_value(name));
 }
 
@@ -537,8 +536,8 @@ int run_resend(struct ctl *c)
     json_decref(one);
     if (r.code < 0 && !r.sent)
         r.code = complain(EXIT_REFUSED,
-                          "%s: the archive has no such event (any more); "
-                          "ingress.archive says how long it keeps them",
+                          "%s is not in the archive (any more); "
+                          "`ingress.archive` sets how long requests are kept",
                           id);
     if (r.code < 0 && c->json)
         print_json(json_pack("{s:s,s:b,s:o,s:O}", "id", id, "resent", true,

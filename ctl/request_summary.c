@@ -1,4 +1,4 @@
-#include "facts.h"
+#include "request_summary.h"
 #include "bounds.h"
 #include "json_text.h"
 #include "profile.h"
@@ -8,21 +8,21 @@
 typedef gr_rc read_fn(const struct source *source, struct subject *s,
                       struct buf *out, const char **why);
 
-static void read_one(struct facts *f, read_fn *read, const char *what,
+static void read_one(struct request_summary *f, read_fn *read, const char *what,
                      const struct source *source, struct subject *s,
                      struct buf *out)
 {
     const char *why = "";
 
     if (read(source, s, out, &why) != GR_OK && !*f->refused)
-        snprintf(f->refused, sizeof f->refused, "its %s can't be had: %s", what,
-                 why);
+        snprintf(f->refused, sizeof f->refused, "its %s could not be read: %s",
+                 what, why);
     buf_put(out, "", 0); /* readable as a string also when empty */
 }
 
 /* Of a request of several events the first is looked at. */
-static struct bytes first_event(struct facts *f, const struct source *source,
-                                struct bytes body)
+static struct bytes first_event(struct request_summary *f,
+                                const struct source *source, struct bytes body)
 {
     struct split parts = {0};
     const char *why = NULL;
@@ -40,14 +40,15 @@ static struct bytes first_event(struct facts *f, const struct source *source,
     return body;
 }
 
-void facts_read(struct facts *f, const struct source *source,
-                struct bytes headers, struct bytes body)
+void request_summary_read(struct request_summary *f,
+                          const struct source *source, struct bytes headers,
+                          struct bytes body)
 {
     struct subject s = {.source = source->name,
                         .provider = source->provider,
                         .headers = headers};
 
-    *f = (struct facts){0};
+    *f = (struct request_summary){0};
     s.body = first_event(f, source, body);
     buf_init(&f->id, TEXT_MAX_BYTES);
     buf_init(&f->type, TEXT_MAX_BYTES);
@@ -58,7 +59,7 @@ void facts_read(struct facts *f, const struct source *source,
     subject_fini(&s);
 }
 
-void facts_fini(struct facts *f)
+void request_summary_fini(struct request_summary *f)
 {
     buf_fini(&f->id);
     buf_fini(&f->type);
@@ -89,8 +90,9 @@ static json_t *key_json(const struct dedupe_key *key, struct subject *s)
     return json_pack("{s:o}", "keys", out);
 }
 
-json_t *facts_dedupe(const struct facts *f, const struct source *source,
-                     struct bytes headers, struct bytes body)
+json_t *request_summary_dedupe(const struct request_summary *f,
+                               const struct source *source,
+                               struct bytes headers, struct bytes body)
 {
     struct subject s = {.source = source->name,
                         .provider = source->provider,
@@ -98,7 +100,7 @@ json_t *facts_dedupe(const struct facts *f, const struct source *source,
                         .type = f->type.data,
                         .workspace = f->workspace.data,
                         .headers = headers};
-    struct facts unused = {0};
+    struct request_summary unused = {0};
     json_t *out = json_array();
 
     s.body = first_event(&unused, source, body);

@@ -1,10 +1,10 @@
-/* restore: put the copies of a backup in the place of the databases.
+/* restore: put the copies of a backup instead of the databases.
  *
  * All copies are made ready in state_dir/restore.new first: sound, of the right
  * process, stamped, without a -wal. Then they are moved into place under the
  * processes' locks, and what they replace is kept in state_dir/replaced-TIME.
  * While that is under way a file state_dir/restore.unfinished names the processes;
- * no process starts while it is there (proto/daemon.c), so no process works on a
+ * no process starts while it is there (lib/daemon/daemon.c), so no process works on a
  * mixture that a crash in the middle left. The same command continues from there. */
 #include "ask.h"
 #include "clock.h"
@@ -80,8 +80,7 @@ static bool find_all(struct restore *r)
     struct dirent *e;
 
     if (!dir) {
-        complain(EXIT_REFUSED, "%s can't be read: %s", r->from,
-                 strerror(errno));
+        complain(EXIT_REFUSED, "cannot read %s: %s", r->from, strerror(errno));
         return false;
     }
     while ((e = readdir(dir))) {
@@ -114,8 +113,8 @@ static bool is_complete(const struct restore *r)
     for (size_t i = 0; i < store_kind_count; i++)
         if (store_kinds[i].needed && !has_kind(r, &store_kinds[i])) {
             complain(EXIT_REFUSED,
-                     "%s holds no copy of %s (no file %s.db); name the "
-                     "processes to restore only those that it holds",
+                     "%s has no copy of %s (no file %s.db); to restore only "
+                     "the others, name them",
                      r->from, store_kinds[i].process, store_kinds[i].process);
             complete = false;
         }
@@ -197,7 +196,7 @@ static bool take_locks(const struct restore *r)
             if (read(fd, pid, sizeof pid - 1) > 0)
                 pid[strcspn(pid, "\n")] = 0;
             complain(EXIT_REFUSED,
-                     "%s runs (process %s): stop it first, and keep the "
+                     "%s is running (process %s): stop it, and keep the "
                      "supervisor from starting it",
                      r->copies[i].name, pid);
             good = false;
@@ -271,7 +270,7 @@ static bool copy_file(const char *from, const char *to)
     errno = in < 0 || out < 0 ? errno : 0;
     good = in >= 0 && out >= 0 && copy_bytes(in, out) && fsync(out) == 0;
     if (!good)
-        complain(EXIT_REFUSED, "%s can't be copied to %s: %s", from, to,
+        complain(EXIT_REFUSED, "cannot copy %s to %s: %s", from, to,
                  strerror(errno));
     if (in >= 0)
         close(in);
@@ -340,16 +339,19 @@ static bool make_all_ready(struct restore *r)
 
 /* ---- what is lost ---- */
 
-/* The number that the next request accepted gets; -1: the file can't say. */
+/* The number that the next accepted request gets; -1: the file does not contain it.
+ * Version 0.2.0 and earlier call the table hop_out. */
 static int64_t next_request(const char *path)
 {
+    static const char *const queries[] = {"SELECT max(next) FROM link_out",
+                                          "SELECT max(next) FROM hop_out"};
     sqlite3 *h = NULL;
     sqlite3_stmt *s = NULL;
     int64_t n = -1;
 
     if (sqlite3_open_v2(path, &h, SQLITE_OPEN_READWRITE, NULL) == SQLITE_OK &&
-        sqlite3_prepare_v2(h, "SELECT max(next) FROM hop_out", -1, &s, NULL) ==
-            SQLITE_OK &&
+        (sqlite3_prepare_v2(h, queries[0], -1, &s, NULL) == SQLITE_OK ||
+         sqlite3_prepare_v2(h, queries[1], -1, &s, NULL) == SQLITE_OK) &&
         sqlite3_step(s) == SQLITE_ROW)
         n = sqlite3_column_int64(s, 0);
     sqlite3_finalize(s);
@@ -401,7 +403,7 @@ static bool move(const char *from_dir, const char *name, const char *suffix,
     if (!good && moved && errno == ENOENT)
         good = true; /* there is no such file */
     if (!good)
-        complain(EXIT_REFUSED, "%s can't be moved to %s: %s", from, to,
+        complain(EXIT_REFUSED, "cannot move %s to %s: %s", from, to,
                  strerror(errno));
     free(from);
     free(to);
@@ -410,8 +412,8 @@ static bool move(const char *from_dir, const char *name, const char *suffix,
 
 static bool put_in_place(const struct restore *r, struct copy *c)
 {
-    /* The deliverer's .flying names tasks of the time that is lost. */
-    static const char *const beside[] = {".db-wal", ".db-shm", ".flying"};
+    /* The deliverer's .inflight names tasks of the time that is lost. */
+    static const char *const beside[] = {".db-wal", ".db-shm", ".inflight"};
     bool moved;
 
     if (!move(r->state_dir, c->name, ".db", r->aside, &c->replaced))
@@ -449,12 +451,11 @@ static bool remove_marker(const struct restore *r)
 {
     if (unlink(r->marker) == 0)
         return true;
-    complain(
-        EXIT_REFUSED,
-        "the databases are restored (the replaced files are in %s), but %s "
-        "can't be removed: %s; no process starts while it is there: "
-        "correct the cause and delete it",
-        r->aside, r->marker, strerror(errno));
+    complain(EXIT_REFUSED,
+             "the databases are restored (the replaced files are in %s), but "
+             "%s cannot be deleted: %s; no process starts while it exists: "
+             "correct the cause and delete it",
+             r->aside, r->marker, strerror(errno));
     return false;
 }
 
@@ -466,9 +467,10 @@ static bool swap(struct restore *r)
         return false;
     for (size_t i = 0; i < r->count; i++) {
         if (!put_in_place(r, &r->copies[i])) {
-            complain(EXIT_REFUSED,
-                     "the restore is not finished, and no process starts until "
-                     "it is: correct the cause and run the command again");
+            complain(
+                EXIT_REFUSED,
+                "the restore is not finished, and no process starts before it "
+                "is: correct the cause and run the command again");
             return false;
         }
         any = any || r->copies[i].replaced;
@@ -527,15 +529,15 @@ static void print_copies(struct ctl *ctl, const struct restore *r)
         putchar('\n');
     }
     rfc3339(since, oldest_ms);
-    printf("\nWhat was stored after %s (%s ago) is lost, unless a process that "
-           "was not restored\nstill has it.%s\n",
+    printf("\nData stored after %s (%s ago) is lost, unless a process that was "
+           "not restored\nstill has it.%s\n",
            since, human_ms(now_ms() - oldest_ms, ago),
            has_kind(r, store_kind_of("sequencer"))
                ? " The sequencer begins a new grapnel-series."
                : "");
     if (r->aside)
-        printf("The replaced files are in %s. Delete them when you need them "
-               "no more.\n",
+        printf("The replaced files are in %s. Delete them when you no longer "
+               "need them.\n",
                r->aside);
 }
 
@@ -593,8 +595,8 @@ static bool is_owner(const struct restore *r)
         return true;
     complain(EXIT_REFUSED,
              "state_dir: %s belongs to user %u, and this command runs as user "
-             "%u, whose files the processes could not open: run it as user %u "
-             "(runuser -u NAME -- grapnel restore …). Nothing was changed",
+             "%u: run it as user %u (runuser -u NAME -- grapnel restore …), so "
+             "that the processes can open the files. Nothing was changed",
              r->state_dir, (unsigned)st.st_uid, (unsigned)geteuid(),
              (unsigned)st.st_uid);
     return false;
@@ -612,13 +614,13 @@ int run_restore(struct ctl *c)
     r.staging = gr_printf("%s/restore.new", r.state_dir);
     r.marker = gr_printf("%s/restore.unfinished", r.state_dir);
     if (mkdir(r.state_dir, 0700) != 0 && errno != EEXIST)
-        complain(EXIT_REFUSED, "state_dir: %s can't be made: %s", r.state_dir,
+        complain(EXIT_REFUSED, "state_dir: cannot create %s: %s", r.state_dir,
                  strerror(errno));
     r.in_place = is_same_folder(r.from, r.state_dir);
     if (is_same_folder(r.from, r.staging))
         complain(EXIT_REFUSED,
-                 "%s is this command's own folder, which it empties first: "
-                 "name the folder of the backup",
+                 "%s is a working folder of this command, which it empties "
+                 "first: give the folder of the backup",
                  r.from);
     else if (is_owner(&r) && is_ready(&r, c->parsed.args + 1) &&
              (r.in_place || swap(&r)))

@@ -1,4 +1,4 @@
-/* acts: retry and abandon: what an operator does with a single open delivery. */
+/* retry_command: retry and abandon: what an operator does with a single open delivery. */
 #include "ask.h"
 #include "clock.h"
 #include "when.h"
@@ -16,24 +16,24 @@ static const char sequencer[] = "sequencer";
 /* ---- what came of a retry ---- */
 
 /* Of one deliverer's trace: the newest attempt after `before`, and what waits. */
-struct seen {
+struct seen_states {
     json_t *attempt, *waiting; /* borrowed; NULL: none */
 };
 
-static struct seen look(const json_t *answer, const char *endpoint,
-                        json_int_t before)
+static struct seen_states look(const json_t *reply, const char *endpoint,
+                               json_int_t before)
 {
-    struct seen s = {NULL, NULL};
+    struct seen_states s = {NULL, NULL};
     json_t *one;
     size_t i;
 
-    json_array_foreach(json_object_get(answer, "attempts"), i, one)
+    json_array_foreach(json_object_get(reply, "attempts"), i, one)
     {
         if (strcmp(text_of(one, "endpoint"), endpoint) == 0 &&
             json_integer_value(json_object_get(one, "n")) > before)
             s.attempt = one;
     }
-    json_array_foreach(json_object_get(answer, "waiting"), i, one)
+    json_array_foreach(json_object_get(reply, "waiting"), i, one)
     {
         if (strcmp(text_of(one, "endpoint"), endpoint) == 0)
             s.waiting = one;
@@ -47,7 +47,7 @@ static void follow(struct ctl *c, const char *id, json_t *delivery)
 {
     const char *endpoint = json_string_value(
         json_object_get(delivery, "endpoint"));
-    const char *home = json_string_value(
+    const char *owner = json_string_value(
         json_object_get(delivery, "deliverer"));
     json_int_t before = json_integer_value(
         json_object_get(delivery, "attempts"));
@@ -55,12 +55,12 @@ static void follow(struct ctl *c, const char *id, json_t *delivery)
     bool unreachable, ended = false;
     char why[200];
 
-    while (home && !ended && mono_ms() < end_ms) {
-        json_t *answer = ask(c, home, "trace", json_pack("{s:s}", "id", id),
-                             FOLLOW_MS, &unreachable, why);
-        struct seen s = look(answer, endpoint, before);
+    while (owner && !ended && mono_ms() < end_ms) {
+        json_t *reply = ask(c, owner, "trace", json_pack("{s:s}", "id", id),
+                            FOLLOW_MS, &unreachable, why);
+        struct seen_states s = look(reply, endpoint, before);
 
-        if (!answer) {
+        if (!reply) {
             json_object_set_new(delivery, "state", json_string("unreachable"));
             break;
         }
@@ -73,7 +73,7 @@ static void follow(struct ctl *c, const char *id, json_t *delivery)
                             json_object_get(s.waiting, "circuit"));
         }
         ended = s.attempt != NULL;
-        json_decref(answer);
+        json_decref(reply);
         if (!ended)
             usleep(LOOK_MS * 1000);
     }
@@ -87,7 +87,7 @@ static void print_attempt(const json_t *a)
                *error = text_of(a, "error"),
                *next = text_of(a, "next_attempt_at"),
                *reason = text_of(a, "reason");
-    bool waits = strcmp(text_of(a, "outcome"), "parked") == 0;
+    bool waits = strcmp(text_of(a, "outcome"), "retrying") == 0;
 
     printf("attempt %s: ", text_of(a, "n"));
     if (*status)
@@ -105,22 +105,22 @@ static void print_attempt(const json_t *a)
 static void print_due(const json_t *d)
 {
     const char *state = text_of(d, "state"), *circuit = text_of(d, "circuit"),
-               *home = text_of(d, "deliverer");
+               *owner = text_of(d, "deliverer");
 
     if (strcmp(state, "in_flight") == 0)
-        printf("its attempt is under way at %s\n", home);
+        printf("an attempt is in progress at %s\n", owner);
     else if (strcmp(state, "unreachable") == 0)
-        printf("due now, but %s does not respond: it is tried as soon as that "
-               "runs, or when another deliverer takes over\n",
-               home);
+        printf("due now, but %s does not respond; the attempt starts when it "
+               "runs again, or when another deliverer takes over\n",
+               owner);
     else if (*circuit && strcmp(circuit, "closed") != 0)
-        printf("due now at %s; the circuit of this endpoint is open, so one "
-               "delivery at a time is tried, and this one is next\n",
-               home);
+        printf("due now at %s; the circuit breaker of this endpoint is open, "
+               "so it gets one attempt at a time, and this one is next\n",
+               owner);
     else
-        printf("due now at %s; it goes as soon as the endpoint's "
-               "max_in_flight and rate_limit allow\n",
-               home);
+        printf("due now at %s; it starts as soon as the endpoint's "
+               "max_in_flight and rate_limit permit\n",
+               owner);
 }
 
 static void print_retried(const json_t *d)
@@ -148,7 +148,7 @@ static json_t *act(struct ctl *c, const char *what, json_t *args, int *code)
     const char *id = c->parsed.args[0];
     bool unreachable;
     char why[200];
-    json_t *answer;
+    json_t *reply;
 
     if (!args) {
         *code = complain(EXIT_USAGE, "the arguments are not UTF-8");
@@ -161,16 +161,15 @@ static json_t *act(struct ctl *c, const char *what, json_t *args, int *code)
         complain(0, "nothing was done");
         return NULL;
     }
-    answer = ask(c, sequencer, what, args, ASK_MS, &unreachable, why);
-    if (!answer && unreachable)
+    reply = ask(c, sequencer, what, args, ASK_MS, &unreachable, why);
+    if (!reply && unreachable)
         *code = complain(EXIT_UNAVAILABLE,
-                         "the sequencer did not respond in time (%s): whether "
-                         "this was done is not known; `grapnel trace %.60s` "
-                         "shows it",
+                         "the sequencer did not respond in time (%s), so the "
+                         "result is not known; `grapnel trace %.60s` shows it",
                          why, id);
-    else if (!answer)
+    else if (!reply)
         *code = complain(EXIT_REFUSED, "%s", why);
-    return answer;
+    return reply;
 }
 
 int run_retry(struct ctl *c)
@@ -178,7 +177,7 @@ int run_retry(struct ctl *c)
     const char *id = c->parsed.args[0],
                *endpoint = parsed_value(&c->parsed, "--endpoint");
     json_t *args = json_pack("{s:s,s:s}", "event", id, "who", user_name()),
-           *answer, *d;
+           *reply, *d;
     int code = EXIT_REFUSED;
     size_t i;
 
@@ -187,10 +186,10 @@ int run_retry(struct ctl *c)
         json_decref(args);
         args = NULL;
     }
-    answer = act(c, "retry", args, &code);
-    if (!answer)
+    reply = act(c, "retry", args, &code);
+    if (!reply)
         return code;
-    json_array_foreach(json_object_get(answer, "deliveries"), i, d)
+    json_array_foreach(json_object_get(reply, "deliveries"), i, d)
     {
         const char *result = text_of(d, "result");
 
@@ -204,8 +203,8 @@ int run_retry(struct ctl *c)
             print_retried(d);
     }
     if (c->json)
-        print_json(json_incref(answer));
-    json_decref(answer);
+        print_json(json_incref(reply));
+    json_decref(reply);
     return code;
 }
 
@@ -214,30 +213,31 @@ int run_abandon(struct ctl *c)
     const char *id = c->parsed.args[0],
                *endpoint = parsed_value(&c->parsed, "--endpoint"),
                *note = parsed_value(&c->parsed, "--note");
-    json_t *answer;
+    json_t *reply;
     int code = 0;
 
     if (!endpoint)
-        return complain(EXIT_USAGE, "the delivery to which endpoint? Name it "
-                                    "with --endpoint E");
+        return complain(
+            EXIT_USAGE,
+            "--endpoint E is missing: which delivery of the event?");
     if (!note || !*note)
-        return complain(EXIT_USAGE, "say why, for those who look later: "
-                                    "--note TEXT");
-    answer = act(c, "abandon",
-                 json_pack("{s:s,s:s,s:s,s:s}", "event", id, "endpoint",
-                           endpoint, "note", note, "who", user_name()),
-                 &code);
-    if (!answer)
+        return complain(EXIT_USAGE,
+                        "--note TEXT is missing: it tells others the reason");
+    reply = act(c, "abandon",
+                json_pack("{s:s,s:s,s:s,s:s}", "event", id, "endpoint",
+                          endpoint, "note", note, "who", user_name()),
+                &code);
+    if (!reply)
         return code;
     if (c->json) {
-        print_json(answer);
+        print_json(reply);
         return 0;
     }
     printf("%s is abandoned at %s: dead letter %s\n", id, endpoint,
-           text_of(answer, "letter_id"));
-    if (json_is_true(json_object_get(answer, "in_flight")))
-        printf("An attempt may be under way and still reach the endpoint; if "
-               "it succeeds, the dead letter becomes recovered.\n");
-    json_decref(answer);
+           text_of(reply, "dead_letter_id"));
+    if (json_is_true(json_object_get(reply, "in_flight")))
+        printf("An attempt in progress may still reach the endpoint; if it "
+               "succeeds, the dead letter becomes recovered.\n");
+    json_decref(reply);
     return 0;
 }

@@ -10,7 +10,7 @@
 #include <string.h>
 
 enum {
-    EVENTS_MOST = 1000000,
+    EVENTS_MAX = 1000000,
     ROWS = 24,      /* of a drawing */
     BAR_CELLS = 48, /* its longest bar */
     SHOWN = 40,     /* attempts in the table; --json has all */
@@ -56,9 +56,9 @@ static json_t *plan_json(const struct retry_policy *policy,
         json_array_append_new(
             attempts,
             json_pack("{s:I,s:I,s:I,s:I,s:I}", "n", (json_int_t)i + 1,
-                      "wait_ms", (json_int_t)a->wait_ms, "least_ms",
-                      (json_int_t)a->least_ms, "most_ms",
-                      (json_int_t)a->most_ms, "at_ms", (json_int_t)a->at_ms));
+                      "wait_ms", (json_int_t)a->wait_ms, "min_ms",
+                      (json_int_t)a->min_ms, "max_ms", (json_int_t)a->max_ms,
+                      "at_ms", (json_int_t)a->at_ms));
     }
     return json_pack("{s:s,s:s,s:o,s:{s:s,s:I,s:I}}", "policy", policy->name,
                      "backoff", kinds[policy->backoff], "attempts", attempts,
@@ -88,9 +88,9 @@ static json_t *load_json(const struct load *l, const struct load *even,
 
 /* ---- text output ---- */
 
-static void print_bar(int64_t n, int64_t most)
+static void print_bar(int64_t n, int64_t max)
 {
-    int cells = most > 0 ? (int)((n * BAR_CELLS + most - 1) / most) : 0;
+    int cells = max > 0 ? (int)((n * BAR_CELLS + max - 1) / max) : 0;
 
     for (int i = 0; i < cells; i++)
         printf("█");
@@ -100,7 +100,7 @@ static void print_waits(struct ctl *c, const struct plan *p)
 {
     static const char *const heads[] = {"ATTEMPT", "WAIT", "WITH JITTER",
                                         "AFTER THE FIRST", NULL};
-    char wait[32], least[32], most[32], at[32];
+    char wait[32], min[32], max[32], at[32];
     struct table t;
 
     table_init(&t, heads);
@@ -109,11 +109,11 @@ static void print_waits(struct ctl *c, const struct plan *p)
 
         table_add(&t, PLAIN, "%zu", i + 1);
         table_add(&t, PLAIN, "%s", i ? human_ms(a->wait_ms, wait) : "at once");
-        if (a->least_ms == a->most_ms)
+        if (a->min_ms == a->max_ms)
             table_add(&t, DIM, "none");
         else
-            table_add(&t, DIM, "%s to %s", human_ms(a->least_ms, least),
-                      human_ms(a->most_ms, most));
+            table_add(&t, DIM, "%s to %s", human_ms(a->min_ms, min),
+                      human_ms(a->max_ms, max));
         table_add(&t, PLAIN, "%s", i ? human_ms(a->at_ms, at) : "");
     }
     table_print(&t, stdout, c->colour, 0);
@@ -128,16 +128,15 @@ static void print_end(const struct retry_policy *policy, const struct plan *p)
 
     human_ms(p->attempts[p->count - 1].at_ms, at);
     if (p->cut)
-        printf("It goes on and on: after %zu attempts and %s there is no end "
-               "yet.\n",
+        printf("The retries do not end: there were %zu attempts in %s.\n",
                p->count, at);
     else if (p->end == BACKOFF_ATTEMPTS_USED)
-        printf("Gives up after attempt %zu, %s after the first: dead, "
-               "budget_attempts.\n",
+        printf("Dead letter after attempt %zu, %s after the first "
+               "(budget_attempts).\n",
                p->count, at);
     else
-        printf("Gives up after attempt %zu, %s after the first, as the next "
-               "would be past %s:\ndead, budget_time.\n",
+        printf("Dead letter after attempt %zu, %s after the first, because the "
+               "next would be after %s\n(budget_time).\n",
                p->count, at, human_ms(policy->max_duration_ms, budget));
 }
 
@@ -145,15 +144,15 @@ static void print_load(struct ctl *c, const struct load *l,
                        const struct load *even, int64_t events,
                        int64_t outage_ms)
 {
-    int64_t parts[ROWS], part_s = load_parts(l, parts, ROWS), most = 0;
+    int64_t parts[ROWS], part_s = load_parts(l, parts, ROWS), max = 0;
     char a[32], b[32], d[32];
 
     for (int i = 0; i < ROWS; i++)
-        most = parts[i] > most ? parts[i] : most;
+        max = parts[i] > max ? parts[i] : max;
     printf("\n%s%" PRId64 " events, and an outage of %s%s\n",
            colour_on(BOLD, c->colour), events, human_ms(outage_ms, a),
            colour_off(BOLD, c->colour));
-    printf("in vain %" PRId64 " attempts; dead %" PRId64 "; delivered %" PRId64
+    printf("failed %" PRId64 " attempts; dead %" PRId64 "; delivered %" PRId64
            "\n",
            l->in_vain, l->dead, l->delivered);
     if (!l->delivered)
@@ -167,31 +166,34 @@ static void print_load(struct ctl *c, const struct load *l,
            l->peak_per_s, even->peak_per_s);
     for (int i = 0; i < ROWS && i * part_s * SECOND_MS <= l->last_ms; i++) {
         printf("%10s  ", human_ms(i * part_s * SECOND_MS, a));
-        print_bar(parts[i], most);
+        print_bar(parts[i], max);
         printf(" %" PRId64 "\n", parts[i]);
     }
-    printf("\nThis is what the timers alone do. When an attempt gets through, "
-           "what waits is pulled\nforward and let go on a ramp.\n");
+    printf(
+        "\nThis shows the timers alone. In practice, the first success makes "
+        "Grapnel deliver the waiting\nevents at once, at a growing rate.\n");
 }
 
 /* ---- run ---- */
 
 /* --simulate and --outage. false: a sentence was printed. */
-static bool wishes(struct ctl *c, int64_t *events, int64_t *outage_ms)
+static bool simulation_options(struct ctl *c, int64_t *events,
+                               int64_t *outage_ms)
 {
     const char *simulate = parsed_value(&c->parsed, "--simulate");
     const char *outage = parsed_value(&c->parsed, "--outage"), *why = "";
 
     *events = *outage_ms = 0;
     if (!simulate != !outage) {
-        complain(EXIT_USAGE, "--simulate EVENTS and --outage D go together");
+        complain(EXIT_USAGE,
+                 "--simulate EVENTS and --outage D need each other");
         return false;
     }
     if (!simulate)
         return true;
     if (conf_parse_int(simulate, events, &why) != GR_OK || *events < 1 ||
-        *events > EVENTS_MOST) {
-        complain(EXIT_USAGE, "--simulate: a number from 1 to %d", EVENTS_MOST);
+        *events > EVENTS_MAX) {
+        complain(EXIT_USAGE, "--simulate: a number from 1 to %d", EVENTS_MAX);
         return false;
     }
     if (conf_parse_duration(outage, outage_ms, &why) != GR_OK ||
@@ -213,18 +215,17 @@ int run_retry_plan(struct ctl *c)
     struct plan plan;
     json_t *doc;
 
-    if (!wishes(c, &events, &outage_ms))
+    if (!simulation_options(c, &events, &outage_ms))
         return EXIT_USAGE;
-    need_settings(c, keys,
-                  "retry-plan reads `retry_policies` of the configuration, and "
-                  "nothing else");
+    need_settings(
+        c, keys, "retry-plan needs only `retry_policies` of the configuration");
     policy = find(c, c->parsed.args[0]);
     if (!policy)
         return EXIT_REFUSED;
     plan_make(&plan, policy);
     even_policy = *policy;
-    even_policy.jitter_full = false;
-    even_policy.jitter_part = 0;
+    even_policy.jitter.full = false;
+    even_policy.jitter.part = 0;
     load_make(&load, policy, events, outage_ms);
     load_make(&even, &even_policy, events, outage_ms);
     if (c->json) {

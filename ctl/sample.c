@@ -1,6 +1,7 @@
 #include "sample.h"
 #include "bounds.h"
 #include "clock.h"
+#include "conf.h"
 #include "headers.h"
 #include "profile.h"
 #include "signature.h"
@@ -9,16 +10,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct making {
-    struct sample *s;
+struct sample_making {
+    struct event_sample *s;
     const struct source *source;
-    const struct wish *w;
+    const struct sample_options *w;
     json_t *doc; /* of the body that we make; NULL when it is given, … */
     bool form;   /* … or a form: then the body grows as fields are put */
     char *why;
 };
 
-static void put_header(struct making *m, const char *name, const char *value)
+static void put_header(struct sample_making *m, const char *name,
+                       const char *value)
 {
     headers_put(&m->s->headers, name, (struct bytes){value, strlen(value)});
 }
@@ -79,7 +81,8 @@ static void put_pair(struct buf *out, const char *name, const char *value)
 
 /* Give a field its value, where the source looks for it; of several places,
  * the first. What is in a given body, or is a constant, stays what it is. */
-static void put_field(struct making *m, const struct expr *e, const char *value)
+static void put_field(struct sample_making *m, const struct expr *e,
+                      const char *value)
 {
     if (e->kind == EXPR_HEADER)
         put_header(m, e->text, value);
@@ -100,7 +103,7 @@ static void time_text(const struct verify *v, int64_t now_ms, char text[32])
                  v->time_unit == UNIT_MS ? now_ms : now_ms / 1000);
 }
 
-static void put_time(struct making *m)
+static void put_time(struct sample_making *m)
 {
     const struct verify *v = &m->source->verify;
     char text[32];
@@ -116,7 +119,7 @@ static void put_time(struct making *m)
 
 /* Where the signature stands in the body, the body is not signed: what is, and
  * it, are put into a given body, too. */
-static gr_rc open_given(struct making *m)
+static gr_rc open_given(struct sample_making *m)
 {
     if (!m->w->has_body || m->source->verify.signature.kind != EXPR_JSON ||
         !m->w->uuid)
@@ -124,8 +127,8 @@ static gr_rc open_given(struct making *m)
     m->doc = json_loadb(m->w->given.p, m->w->given.n, 0, NULL);
     if (!json_is_object(m->doc)) {
         snprintf(m->why, 200,
-                 "its signature belongs into the body, which is "
-                 "not a JSON object");
+                 "the provider signs inside the body, but this body is not a "
+                 "JSON object");
         return GR_REFUSE;
     }
     put_time(m);
@@ -133,7 +136,7 @@ static gr_rc open_given(struct making *m)
 }
 
 /* It signs the fields of a form. */
-static bool wants_form(const struct source *source)
+static bool takes_form(const struct source *source)
 {
     return signature_signs(source->verify.signed_content, "sorted_form");
 }
@@ -155,7 +158,7 @@ static char *event_in(struct bytes body)
 }
 
 /* "issue.updated" is event and action, where the source has both. */
-static void put_type(struct making *m)
+static void put_type(struct sample_making *m)
 {
     const struct source *source = m->source;
     const char *type = m->w->type, *dot;
@@ -181,7 +184,8 @@ static void put_type(struct making *m)
 }
 
 /* The rest of a body as the provider makes it. */
-static json_t *new_doc(const struct source *source, const struct wish *w)
+static json_t *new_doc(const struct source *source,
+                       const struct sample_options *w)
 {
     json_t *data = json_pack("{s:s, s:s, s:I}", "id", w->uuid, "name",
                              "Made by grapnel send", "sequence_id",
@@ -204,7 +208,7 @@ static json_t *new_doc(const struct source *source, const struct wish *w)
         "field", "name", "new_value", "Made by grapnel send");
 }
 
-static gr_rc put_body(struct making *m)
+static gr_rc put_body(struct sample_making *m)
 {
     char *text;
 
@@ -227,7 +231,7 @@ static gr_rc put_body(struct making *m)
     }
     if (!m->s->body.failed && !m->s->headers.failed)
         return GR_OK;
-    snprintf(m->why, 200, "it is too large, or no UTF-8");
+    snprintf(m->why, 200, "it is too large, or not UTF-8");
     return GR_REFUSE;
 }
 
@@ -238,16 +242,16 @@ static bool same_place(const struct expr *a, const struct expr *b)
 }
 
 /* A body of ours that is a form, or one that was given and is not JSON. */
-static bool looks_like_form(const struct making *m)
+static bool looks_like_form(const struct sample_making *m)
 {
     const char *p = m->w->given.p;
 
     if (!m->w->has_body)
         return m->form;
-    return wants_form(m->source) && m->w->given.n && *p != '{' && *p != '[';
+    return takes_form(m->source) && m->w->given.n && *p != '{' && *p != '[';
 }
 
-static bool has_workspace(struct making *m)
+static bool has_workspace(struct sample_making *m)
 {
     struct subject s = {.json = m->doc, .json_tried = true, .json_error = NULL};
     const char *why;
@@ -264,7 +268,7 @@ static bool has_workspace(struct making *m)
 
 /* Without --workspace as the provider has it: the example's own place for it, or
  * none where it mostly sends none. */
-static void put_workspace(struct making *m)
+static void put_workspace(struct sample_making *m)
 {
     const char *example = profile_words(m->source->profile).example_workspace;
 
@@ -274,7 +278,7 @@ static void put_workspace(struct making *m)
         put_field(m, &m->source->workspace, example ? example : "demo");
 }
 
-static void put_rest(struct making *m)
+static void put_rest(struct sample_making *m)
 {
     const struct source *source = m->source;
 
@@ -292,16 +296,17 @@ static void put_rest(struct making *m)
     put_time(m);
 }
 
-gr_rc sample_make(struct sample *s, const struct source *source,
-                  const struct wish *w, char why[200])
+gr_rc sample_make(struct event_sample *s, const struct source *source,
+                  const struct sample_options *w, char why[200])
 {
-    bool form = !w->has_body && wants_form(source);
-    struct making m = {.s = s,
-                       .source = source,
-                       .w = w,
-                       .why = why,
-                       .form = form,
-                       .doc = w->has_body || form ? NULL : new_doc(source, w)};
+    bool form = !w->has_body && takes_form(source);
+    struct sample_making m = {.s = s,
+                              .source = source,
+                              .w = w,
+                              .why = why,
+                              .form = form,
+                              .doc = w->has_body || form ? NULL
+                                                         : new_doc(source, w)};
     gr_rc rc;
 
     buf_init(&s->headers, HEADERS_MAX_BYTES);
@@ -320,7 +325,7 @@ gr_rc sample_make(struct sample *s, const struct source *source,
 /* ---- its signature ---- */
 
 struct signing_up {
-    struct sample *s;
+    struct event_sample *s;
     const struct source *source;
     struct subject subject;
     struct buf ts, id, token, url;
@@ -340,7 +345,7 @@ static gr_rc look(struct signing_up *u, const struct expr *e, struct buf *out,
     return e->kind == EXPR_NONE ? GR_OK : expr_value(e, &u->subject, out, why);
 }
 
-static gr_rc gather(struct signing_up *u, struct signing *g, const char **why)
+static gr_rc collect(struct signing_up *u, struct signing *g, const char **why)
 {
     const struct verify *v = &u->source->verify;
     const char *text = v->signed_content;
@@ -401,7 +406,7 @@ static gr_rc put_digest(struct signing_up *u)
 static gr_rc put_signature(struct signing_up *u, struct bytes text)
 {
     const struct verify *v = &u->source->verify;
-    struct sample *s = u->s;
+    struct event_sample *s = u->s;
     char *value = gr_strndup(text.p, text.n), *body = NULL;
     json_t *doc;
 
@@ -449,7 +454,7 @@ static gr_rc make_text(struct signing_up *u, EVP_PKEY *private_key,
     return rc;
 }
 
-gr_rc sample_sign(struct sample *s, const struct source *source,
+gr_rc sample_sign(struct event_sample *s, const struct source *source,
                   EVP_PKEY *private_key, char why[200])
 {
     struct signing_up u = {
@@ -458,7 +463,7 @@ gr_rc sample_sign(struct sample *s, const struct source *source,
         .subject = {.headers = held(&s->headers), .body = held(&s->body)}};
     struct signing g;
     struct buf text;
-    const char *reason = "what is signed can't be made";
+    const char *reason = "cannot build the signed text";
     gr_rc rc;
 
     buf_init(&u.ts, TEXT_MAX_BYTES);
@@ -468,13 +473,13 @@ gr_rc sample_sign(struct sample *s, const struct source *source,
     buf_init(&text, CONF_SECRET_MAX_BYTES);
     rc = put_digest(&u);
     if (rc == GR_OK)
-        rc = gather(&u, &g, &reason);
+        rc = collect(&u, &g, &reason);
     if (rc == GR_OK)
         rc = make_text(&u, private_key, &g, &text);
     if (rc == GR_OK)
         rc = put_signature(&u, held(&text));
     if (rc != GR_OK)
-        snprintf(why, 200, "it can't be signed: %s", reason);
+        snprintf(why, 200, "cannot sign it: %s", reason);
     if (text.data)
         explicit_bzero(text.data, text.cap);
     buf_fini(&u.ts);
@@ -486,7 +491,7 @@ gr_rc sample_sign(struct sample *s, const struct source *source,
     return rc;
 }
 
-void sample_fini(struct sample *s)
+void sample_fini(struct event_sample *s)
 {
     buf_fini(&s->headers);
     buf_fini(&s->body);

@@ -8,8 +8,8 @@
 
 enum { SAMPLE_BODY_BYTES = 64 * 1024 * 1024 };
 
-/* What is wished for; NULL for the default of the provider. */
-struct wish {
+/* What was asked for; NULL: the default of the provider. */
+struct sample_options {
     const char *type, *workspace;
     /* Makes the event unlike any other. NULL: nothing is made up, and only the
      * type is put into a header. */
@@ -19,19 +19,21 @@ struct wish {
     struct bytes given;
 };
 
-struct sample {
+struct event_sample {
     struct buf headers; /* packed (headers.h) */
     struct buf body;
-    struct buf query; /* behind the door's path; mostly empty */
+    struct buf query; /* after ingress's path; mostly empty */
 };
 
 /* GR_REFUSE: the source has no such field (`why`). sample_fini() in any case. */
-GR_MUST_CHECK gr_rc sample_make(struct sample *s, const struct source *source,
-                                const struct wish *w, char why[200]);
+GR_MUST_CHECK gr_rc sample_make(struct event_sample *s,
+                                const struct source *source,
+                                const struct sample_options *w, char why[200]);
 /* Add the signature: by the first secret, or by `private_key` (may be NULL)
  * where the provider signs by one. */
-GR_MUST_CHECK gr_rc sample_sign(struct sample *s, const struct source *source,
+GR_MUST_CHECK gr_rc sample_sign(struct event_sample *s,
+                                const struct source *source,
                                 EVP_PKEY *private_key, char why[200]);
-void sample_fini(struct sample *s);
+void sample_fini(struct event_sample *s);
 
 #endif

@@ -1,12 +1,12 @@
-/* send: make an event as a provider does, sign it, and post it to ingress. */
+/* send_command: make an event as a provider does, sign it, and post it to ingress. */
 #include "bounds.h"
 #include "clock.h"
 #include "conf.h"
 #include "ctl.h"
-#include "facts.h"
 #include "headers.h"
 #include "keypair.h"
-#include "rejects.h"
+#include "rejects_command.h"
+#include "request_summary.h"
 #include "sample.h"
 #include "table.h"
 #include <curl/curl.h>
@@ -16,16 +16,16 @@
 #include <sys/random.h>
 
 enum {
-    ANSWER_MAX_BYTES = 64 * 1024,
+    RESPONSE_TEXT_MAX_BYTES = 64 * 1024,
     CONNECT_MS = 5000,
     WHOLE_MS = 30000, /* ingress responds 503 by itself after 5 s */
-    COUNT_MOST = 1000000,
+    COUNT_MAX = 1000000,
 };
 
 struct sending {
     struct ctl *c;
     const struct source *source;
-    struct wish wish;
+    struct sample_options options;
     EVP_PKEY *private_key; /* NULL: it signs by the secret */
     char *public_key;      /* of a fresh one; else NULL */
     CURL *curl;
@@ -40,7 +40,7 @@ static void make_uuid(char out[37])
     unsigned char b[16];
 
     if (getrandom(b, sizeof b, 0) != sizeof b)
-        die(EXIT_UNAVAILABLE, "no random bytes");
+        die(EXIT_UNAVAILABLE, "cannot get random bytes");
     b[6] = (unsigned char)((b[6] & 0x0f) | 0x40);
     b[8] = (unsigned char)((b[8] & 0x3f) | 0x80);
     snprintf(out, 37,
@@ -51,7 +51,7 @@ static void make_uuid(char out[37])
 }
 
 /* Ingress as it is reached from here: "any address" is this machine. */
-static char *door_url(const struct settings *s, const char *path)
+static char *ingress_url(const struct settings *s, const char *path)
 {
     const char *host = s->ingress.host;
 
@@ -66,19 +66,21 @@ static char *door_url(const struct settings *s, const char *path)
 
 /* ---- what was asked for must be what it is ---- */
 
-static bool is_as_wished(const struct sending *s, const struct sample *sample)
+static bool is_as_asked(const struct sending *s,
+                        const struct event_sample *sample)
 {
-    const struct wish *w = &s->wish;
-    struct facts f;
+    const struct sample_options *w = &s->options;
+    struct request_summary f;
     bool ok = true;
 
-    facts_read(&f, s->source,
-               (struct bytes){sample->headers.data, sample->headers.len},
-               (struct bytes){sample->body.data, sample->body.len});
+    request_summary_read(
+        &f, s->source,
+        (struct bytes){sample->headers.data, sample->headers.len},
+        (struct bytes){sample->body.data, sample->body.len});
     if (w->type && strcmp(w->type, f.type.data) != 0) {
         ok = false;
         complain(EXIT_USAGE,
-                 "--type %s: this event's type is %s, which %s says; %s",
+                 "--type %s: the type of this event is %s, set by %s; %s",
                  w->type, f.type.data,
                  w->has_body ? "its body" : "the source's configuration",
                  w->has_body ? "change the file" : "choose one of its form");
@@ -86,23 +88,23 @@ static bool is_as_wished(const struct sending *s, const struct sample *sample)
     if (w->workspace && strcmp(w->workspace, f.workspace.data) != 0) {
         ok = false;
         complain(EXIT_USAGE,
-                 "--workspace %s: this event's workspace is %s, which %s says",
+                 "--workspace %s: the workspace of this event is %s, set by %s",
                  w->workspace, f.workspace.data,
                  w->has_body ? "its body" : "the source's configuration");
     }
-    facts_fini(&f);
+    request_summary_fini(&f);
     return ok;
 }
 
 /* ---- HTTP ---- */
 
-static size_t on_answer(char *data, size_t size, size_t n, void *self)
+static size_t on_response(char *data, size_t size, size_t n, void *self)
 {
     buf_put(self, data, size * n);
     return size * n; /* more than the bound is cut, not an error */
 }
 
-static struct curl_slist *curl_headers(const struct sample *sample)
+static struct curl_slist *curl_headers(const struct event_sample *sample)
 {
     struct bytes packed = {sample->headers.data, sample->headers.len};
     struct curl_slist *list = curl_slist_append(NULL, "Expect:");
@@ -120,8 +122,8 @@ static struct curl_slist *curl_headers(const struct sample *sample)
 }
 
 /* Returns the HTTP status, or 0 with `why`: no response. */
-static long post(struct sending *s, const struct sample *sample,
-                 struct buf *answer, char why[CURL_ERROR_SIZE])
+static long post(struct sending *s, const struct event_sample *sample,
+                 struct buf *response, char why[CURL_ERROR_SIZE])
 {
     struct curl_slist *headers = curl_headers(sample);
     CURL *h = s->curl;
@@ -141,8 +143,8 @@ static long post(struct sending *s, const struct sample *sample,
     curl_easy_setopt(h, CURLOPT_POSTFIELDS, sample->body.data);
     curl_easy_setopt(h, CURLOPT_POSTFIELDSIZE_LARGE,
                      (curl_off_t)sample->body.len);
-    curl_easy_setopt(h, CURLOPT_WRITEFUNCTION, on_answer);
-    curl_easy_setopt(h, CURLOPT_WRITEDATA, answer);
+    curl_easy_setopt(h, CURLOPT_WRITEFUNCTION, on_response);
+    curl_easy_setopt(h, CURLOPT_WRITEDATA, response);
     curl_easy_setopt(h, CURLOPT_ERRORBUFFER, why);
     if (curl_easy_perform(h) == CURLE_OK)
         curl_easy_getinfo(h, CURLINFO_RESPONSE_CODE, &status);
@@ -158,7 +160,7 @@ static void explain_401(const struct sending *s, const char *reason)
 {
     fflush(stdout);
     if (!reason)
-        fprintf(stderr, "The reason is in the log of ingress.\n");
+        fprintf(stderr, "The log of ingress has the reason.\n");
     else
         fprintf(stderr, "The reason: %s.\n", reason);
     if (reason && strcmp(reason, "signature_mismatch") != 0)
@@ -175,7 +177,8 @@ static void explain_401(const struct sending *s, const char *reason)
 }
 
 static json_t *result_json(const struct sending *s, long status,
-                           const json_t *answer, const struct facts *f)
+                           const json_t *response,
+                           const struct request_summary *f)
 {
     json_t *out = json_pack("{s:i, s:s, s:s, s:s, s:s}", "http_status",
                             (int)status, "url", s->url, "source",
@@ -187,12 +190,12 @@ static json_t *result_json(const struct sending *s, long status,
     if (out && status == 401 && s->reason)
         json_object_set_new(out, "reason", json_string(s->reason));
     if (out)
-        json_object_update(out, (json_t *)(uintptr_t)answer);
+        json_object_update(out, (json_t *)(uintptr_t)response);
     return out;
 }
 
 static void print_result(struct sending *s, long status, const struct buf *text,
-                         const struct facts *f)
+                         const struct request_summary *f)
 {
     char *safe = harmless(text->len ? text->data : "");
 
@@ -205,57 +208,58 @@ static void print_result(struct sending *s, long status, const struct buf *text,
     free(safe);
 }
 
-static void take_answer(struct sending *s, const struct sample *sample,
-                        long status, const struct buf *text)
+static void take_response(struct sending *s, const struct event_sample *sample,
+                          long status, const struct buf *text)
 {
-    json_t *answer = json_loadb(text->len ? text->data : "", text->len, 0,
-                                NULL);
-    struct facts f;
+    json_t *response = json_loadb(text->len ? text->data : "", text->len, 0,
+                                  NULL);
+    struct request_summary f;
 
     if (status == 401 && !s->reason)
         s->reason = rejects_reason(s->c, s->source->name);
-    facts_read(&f, s->source,
-               (struct bytes){sample->headers.data, sample->headers.len},
-               (struct bytes){sample->body.data, sample->body.len});
+    request_summary_read(
+        &f, s->source,
+        (struct bytes){sample->headers.data, sample->headers.len},
+        (struct bytes){sample->body.data, sample->body.len});
     if (s->c->json)
-        json_array_append_new(s->results, result_json(s, status, answer, &f));
+        json_array_append_new(s->results, result_json(s, status, response, &f));
     else
         print_result(s, status, text, &f);
     if (status == 200)
         s->accepted++;
     else if (s->refused++ == 0 && status == 401)
         explain_401(s, s->reason);
-    facts_fini(&f);
-    json_decref(answer);
+    request_summary_fini(&f);
+    json_decref(response);
 }
 
 /* One event. The exit code when it must end here, else -1. */
 static int send_one(struct sending *s)
 {
     char uuid[37], why[200], curl_why[CURL_ERROR_SIZE];
-    struct sample sample;
-    struct buf answer;
+    struct event_sample sample;
+    struct buf response;
     long status;
     int code = -1;
 
     make_uuid(uuid);
-    s->wish.uuid = uuid;
-    s->wish.now_ms = now_ms();
-    s->wish.n++;
-    buf_init(&answer, ANSWER_MAX_BYTES);
-    if (sample_make(&sample, s->source, &s->wish, why) != GR_OK ||
+    s->options.uuid = uuid;
+    s->options.now_ms = now_ms();
+    s->options.n++;
+    buf_init(&response, RESPONSE_TEXT_MAX_BYTES);
+    if (sample_make(&sample, s->source, &s->options, why) != GR_OK ||
         sample_sign(&sample, s->source, s->private_key, why) != GR_OK)
         code = complain(EXIT_REFUSED, "%s", why);
-    else if (!is_as_wished(s, &sample))
+    else if (!is_as_asked(s, &sample))
         code = EXIT_USAGE;
-    else if ((status = post(s, &sample, &answer, curl_why)) > 0)
-        take_answer(s, &sample, status, &answer);
+    else if ((status = post(s, &sample, &response, curl_why)) > 0)
+        take_response(s, &sample, status, &response);
     else
         code = complain(EXIT_UNAVAILABLE,
-                        "ingress at %s can't be reached: %s. Is it running "
+                        "ingress at %s cannot be reached: %s. Is it running "
                         "with this configuration? See `grapnel status`",
                         s->url, curl_why);
-    buf_fini(&answer);
+    buf_fini(&response);
     sample_fini(&sample);
     return code;
 }
@@ -270,9 +274,8 @@ static int finish(struct sending *s, int code, int64_t count)
     } else if (count > 1) {
         printf("%lld accepted, %lld refused\n", (long long)s->accepted,
                (long long)s->refused);
-        if (s->wish.has_body)
-            printf("All have the same body, so most may count as "
-                   "duplicates.\n");
+        if (s->options.has_body)
+            printf("All have the same body, so most may be duplicates.\n");
     }
     if (code >= 0)
         return code;
@@ -285,21 +288,20 @@ static bool read_count(struct ctl *c, int64_t *count)
 
     *count = 1;
     if (!text || (conf_parse_int(text, count, &why) == GR_OK && *count >= 1 &&
-                  *count <= COUNT_MOST))
+                  *count <= COUNT_MAX))
         return true;
-    complain(EXIT_USAGE, "--count: a number from 1 to %d is meant, not \"%s\"",
-             COUNT_MOST, text);
+    complain(EXIT_USAGE, "--count: must be a number from 1 to %d, not \"%s\"",
+             COUNT_MAX, text);
     return false;
 }
 
 /* Of a producer's tokens only hashes are kept, so it has to speak for itself. */
 static void show_how_to_publish(const struct ctl *c, const char *name)
 {
-    char *url = door_url(c->settings, "v1/events");
+    char *url = ingress_url(c->settings, "v1/events");
 
-    complain(
-        EXIT_REFUSED,
-        "%s is a producer, which publishes with a token of its own:", name);
+    complain(EXIT_REFUSED,
+             "%s is a producer: publish with its token instead:", name);
     fprintf(stderr,
             "  curl -H \"Authorization: Bearer $TOKEN\" %s \\\n"
             "    -d '{\"type\":\"invoice.paid\",\"workspace\":\"acme\","
@@ -360,8 +362,7 @@ static bool open_key(struct sending *s)
     if (!keypair_needed(s->source)) {
         if (path)
             complain(EXIT_USAGE,
-                     "source %s signs by its secret: there is no "
-                     "use for --private-key",
+                     "source %s signs with its secret: remove --private-key",
                      s->source->name);
         return !path;
     }
@@ -373,9 +374,9 @@ static bool open_key(struct sending *s)
     buf_init(&half, 16 * 1024);
     if (fresh && keypair_public(s->source, s->private_key, &half) == GR_OK)
         fprintf(stderr,
-                "Only the provider has its private key, so this is "
-                "signed by a new one%s%s.\nIngress accepts it when the "
-                "public half is in the secrets of source %s:\n%s\n",
+                "Only the provider has its private key, so this event is "
+                "signed with a new one%s%s.\nIngress accepts it when this "
+                "public key is in the secrets of source %s:\n%s\n",
                 path ? ", kept in " : "; --private-key FILE keeps it",
                 path ? path : "", s->source->name, half.data);
     if (fresh && half.data)
@@ -395,10 +396,10 @@ int run_send(struct ctl *c)
 
     if (!read_count(c, &count))
         return EXIT_USAGE;
-    need_settings(c, keys,
-                  "send signs as the provider does, so it reads `sources` with "
-                  "their secrets, and `ingress`, and nothing else: run it "
-                  "where the secrets can be read");
+    need_settings(
+        c, keys,
+        "send needs `sources` of the configuration with their secrets, and "
+        "`ingress`: run it as a user and in an environment that can read them");
     if (!find_source(c, &s.source))
         return EXIT_REFUSED;
     if (file) {
@@ -407,8 +408,8 @@ int run_send(struct ctl *c)
         body = read_file(file, SAMPLE_BODY_BYTES, &n);
         if (!body)
             return EXIT_REFUSED;
-        s.wish.has_body = true;
-        s.wish.given = (struct bytes){body, n};
+        s.options.has_body = true;
+        s.options.given = (struct bytes){body, n};
     }
     if (!open_key(&s)) {
         free(body);
@@ -417,10 +418,10 @@ int run_send(struct ctl *c)
                    ? EXIT_USAGE
                    : EXIT_REFUSED;
     }
-    s.wish.type = parsed_value(&c->parsed, "--type");
-    s.wish.workspace = parsed_value(&c->parsed, "--workspace");
+    s.options.type = parsed_value(&c->parsed, "--type");
+    s.options.workspace = parsed_value(&c->parsed, "--workspace");
     path = gr_printf("in/%s", s.source->name);
-    s.url = door_url(c->settings, path);
+    s.url = ingress_url(c->settings, path);
     free(path);
     s.results = json_array();
     curl_global_init(CURL_GLOBAL_DEFAULT);

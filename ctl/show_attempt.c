@@ -4,7 +4,7 @@
 #include "encoding.h"
 #include "headers.h"
 #include "json_text.h"
-#include "show.h"
+#include "show_command.h"
 #include "table.h"
 #include <stdlib.h>
 #include <string.h>
@@ -39,7 +39,7 @@ void show_responses(const json_t *attempts)
 /* ---- which ---- */
 
 /* Each deliverer adds those that it has made. */
-static json_t *gather(struct ctl *c, const char *id)
+static json_t *collect(struct ctl *c, const char *id)
 {
     json_t *all = json_array();
     struct processes p;
@@ -48,17 +48,18 @@ static json_t *gather(struct ctl *c, const char *id)
     for (size_t i = 0; i < p.count; i++) {
         bool unreachable;
         char why[200];
-        json_t *answer;
+        json_t *reply;
 
         if (process_rank(p.names[i]) != process_rank("deliverer"))
             continue;
-        answer = ask(c, p.names[i], "trace", json_pack("{s:s}", "id", id),
-                     ASK_STATUS_MS, &unreachable, why);
+        reply = ask(c, p.names[i], "trace", json_pack("{s:s}", "id", id),
+                    ASK_STATUS_MS, &unreachable, why);
         if (unreachable)
-            complain(0, "%s can't be asked; what it sent is missing here (%s)",
+            complain(0,
+                     "%s cannot be reached; its attempts are missing here (%s)",
                      p.names[i], why);
-        json_array_extend(all, json_object_get(answer, "attempts"));
-        json_decref(answer);
+        json_array_extend(all, json_object_get(reply, "attempts"));
+        json_decref(reply);
     }
     processes_fini(&p);
     return all;
@@ -195,7 +196,7 @@ static void print_header(const json_t *pair)
                *value = json_string_value(json_array_get(pair, 1));
     char *line = gr_printf("%s: %s", name ? name : "",
                            value ? value
-                                 : "(no process has its value any more)");
+                                 : "(no process stores its value any more)");
     char *safe = harmless(line);
 
     printf("> %s\n", safe);
@@ -215,20 +216,20 @@ static void print_sent(const json_t *attempt, const struct buf *body)
         json_array_foreach(json_object_get(request, "headers"), i, pair)
             print_header(pair);
     } else {
-        printf(
-            "> (its method, URL and headers are not kept: nothing was sent, or "
-            "by an older program, or too many kinds of requests are)\n");
+        printf("> (its method, URL and headers are not stored: nothing was "
+               "sent, an older version sent it, or there are too many kinds of "
+               "requests)\n");
     }
     printf(">\n");
     if (body)
         show_body((struct bytes){body->data ? body->data : "", body->len}, "> ",
                   SIZE_MAX);
     else
-        printf("> (no ingress has the body any more)\n");
+        printf("> (no ingress process has the body any more)\n");
 }
 
 /* Set-Cookie and the like are the endpoint's secrets. */
-static void print_answer_headers(const char *text)
+static void print_response_headers(const char *text)
 {
     char *copy = gr_strdup(text), *rest = copy, *line;
 
@@ -258,7 +259,7 @@ static void print_received(const json_t *attempt)
         printf("< (no response: %s)\n", text_of(attempt, "error"));
         return;
     }
-    print_answer_headers(headers ? headers : "");
+    print_response_headers(headers ? headers : "");
     printf("<\n");
     show_body(text_bytes(json_object_get(response, "body")), "< ", SIZE_MAX);
 }
@@ -333,14 +334,14 @@ int show_attempt(struct ctl *c, const char *id, const struct sent_from *from)
     if (conf_parse_int(text, &n, &why) != GR_OK || n < 1)
         return complain(EXIT_USAGE,
                         "--attempt: \"%s\" is not a number from 1 on", text);
-    all = gather(c, id);
+    all = collect(c, id);
     found = select_of(all, n, endpoint);
     json_array_foreach(found, i, a) fill_headers(a, from);
     if (!json_array_size(found))
         code = complain(
             EXIT_REFUSED,
-            "no deliverer has attempt %lld of %s%s%s: grapnel trace "
-            "lists its attempts; they are kept for history.keep",
+            "no deliverer has attempt %lld of %s%s%s; `grapnel trace` lists "
+            "the attempts, which are kept for history.keep",
             (long long)n, id, endpoint ? " at " : "", endpoint ? endpoint : "");
     else if (c->json)
         print_json(documents(found, from->body));

@@ -1,4 +1,4 @@
-#include "show.h"
+#include "show_command.h"
 #include "ask.h"
 #include "bounds.h"
 #include "encoding.h"
@@ -13,9 +13,9 @@
 
 /* ---- a body, piece by piece ---- */
 
-static bool add_piece(const json_t *answer, struct buf *raw)
+static bool add_piece(const json_t *reply, struct buf *raw)
 {
-    const json_t *text = json_object_get(answer, "body_b64");
+    const json_t *text = json_object_get(reply, "body_b64");
     size_t n = json_string_length(text);
     uint8_t *piece = gr_alloc(n + 1);
     int bytes = encoding_base64((struct bytes){json_string_value(text), n},
@@ -37,16 +37,16 @@ static json_t *ask_piece(struct ctl *c, const char *process, const char *what,
     return ask(c, process, what, all, ASK_MS, unreachable, why);
 }
 
-static void put_whole(json_t *answer, const struct buf *raw)
+static void put_whole(json_t *reply, const struct buf *raw)
 {
     struct bytes body = {raw->data ? raw->data : "", raw->len};
 
-    json_object_del(answer, "offset");
-    json_object_del(answer, "body_b64");
+    json_object_del(reply, "offset");
+    json_object_del(reply, "body_b64");
     if (utf8_valid(body))
-        json_object_set_new(answer, "body", json_text(body));
+        json_object_set_new(reply, "body", json_text(body));
     else
-        json_object_set_new(answer, "body_b64", encoding_base64_json(body));
+        json_object_set_new(reply, "body_b64", encoding_base64_json(body));
 }
 
 json_t *show_fetch(struct ctl *c, const char *process, const char *what,
@@ -69,7 +69,7 @@ json_t *show_fetch(struct ctl *c, const char *process, const char *what,
         put_whole(first, raw);
     } else if (has_body) { /* it went between two pieces */
         if (piece)
-            snprintf(why, 200, "its body could not be read whole");
+            snprintf(why, 200, "its body could not be read completely");
         json_decref(first);
         first = NULL;
     }
@@ -113,21 +113,21 @@ static void print_line(const char *p, size_t n, const char *mark)
     free(line);
 }
 
-/* Not in the middle of a letter. */
-static size_t cut_to(struct bytes body, size_t most)
+/* Not in the middle of a dead letter. */
+static size_t cut_to(struct bytes body, size_t max)
 {
     const unsigned char *p = body.p;
 
-    if (body.n <= most)
+    if (body.n <= max)
         return body.n;
-    while (most && (p[most] & 0xc0) == 0x80)
-        most--;
-    return most;
+    while (max && (p[max] & 0xc0) == 0x80)
+        max--;
+    return max;
 }
 
-void show_body(struct bytes body, const char *mark, size_t most)
+void show_body(struct bytes body, const char *mark, size_t max)
 {
-    size_t n = cut_to(body, most);
+    size_t n = cut_to(body, max);
     const char *p = body.p, *end = p + n;
 
     if (!utf8_valid((struct bytes){p, n})) {
@@ -165,9 +165,9 @@ int show_raw(struct bytes body)
 {
     if (isatty(STDOUT_FILENO) && !is_harmless(body))
         return complain(EXIT_REFUSED,
-                        "the body has control characters, or is not text, and "
-                        "could drive this terminal: write it to a file (--raw "
-                        "> FILE), or leave --raw away to see it made harmless");
+                        "the body has control characters or is not text, and "
+                        "could control this terminal: write it to a file "
+                        "(--raw > FILE), or show it escaped, without --raw");
     fwrite(body.p, 1, body.n, stdout);
     if (fflush(stdout) != 0)
         return complain(EXIT_REFUSED, "it could not be written");
@@ -215,14 +215,14 @@ static json_t *args_for(const json_t *event, const char *id)
     return json_pack("{s:s}", "id", ours);
 }
 
-/* Several ingress processes may have one of this id: repeats of an idempotency
+/* Several ingress processes may have one of this id: duplicates of an idempotency
  * key. Then the one of this event's time. */
-static bool is_better(const json_t *answer, const json_t *than,
+static bool is_better(const json_t *reply, const json_t *than,
                       const json_t *event)
 {
     const char *at = string_of(event, "received_at");
 
-    return !than || (strcmp(string_of(answer, "received_at"), at) == 0 &&
+    return !than || (strcmp(string_of(reply, "received_at"), at) == 0 &&
                      strcmp(string_of(than, "received_at"), at) != 0);
 }
 
@@ -242,35 +242,36 @@ static json_t *fetch_request(struct ctl *c, const json_t *event, const char *id,
     processes_find(c, &p);
     for (size_t i = 0; i < p.count; i++) {
         struct buf body;
-        json_t *answer;
+        json_t *reply;
         bool unreachable;
 
         if (process_rank(p.names[i]) != process_rank("ingress"))
             continue;
-        answer = show_fetch(c, p.names[i], "request", args, &body, &unreachable,
-                            why);
+        reply = show_fetch(c, p.names[i], "request", args, &body, &unreachable,
+                           why);
         if (unreachable) {
             away = p.names[i];
             memcpy(away_why, why, sizeof why);
         }
-        if (answer && is_better(answer, best, event)) {
+        if (reply && is_better(reply, best, event)) {
             struct buf swap = *raw;
 
             *raw = body;
             body = swap;
             json_decref(best);
-            best = json_incref(answer);
+            best = json_incref(reply);
         }
         buf_fini(&body);
-        json_decref(answer);
+        json_decref(reply);
     }
     if (!best)
-        *code = away ? complain_away(c, away, away_why)
-                     : complain(EXIT_REFUSED,
-                                "no ingress has the request of %s: it was "
-                                "removed after ingress.archive.keep, or never "
-                                "came",
-                                id);
+        *code =
+            away ? complain_away(c, away, away_why)
+                 : complain(
+                       EXIT_REFUSED,
+                       "no ingress process has the request of %s: it was "
+                       "deleted after ingress.archive.keep, or never arrived",
+                       id);
     processes_fini(&p);
     json_decref(args);
     return best;
@@ -383,9 +384,9 @@ static const char *wrong_options(const struct ctl *c)
                 (parsed_value(p, "--headers") != NULL) + c->json;
 
     if (forms > 1)
-        return "of --raw, --headers and --json only one";
+        return "--raw, --headers and --json cannot be combined";
     if (attempt && forms && !c->json)
-        return "--attempt goes with --json only";
+        return "--attempt cannot be combined with --raw or --headers";
     return !attempt && parsed_value(p, "--endpoint")
                ? "--endpoint needs --attempt"
                : NULL;
@@ -432,9 +433,8 @@ static void print_reject(struct ctl *c, const json_t *r, struct bytes body)
     if (json_is_true(json_object_get(r, "has_body")))
         show_body(body, "", SIZE_MAX);
     else
-        printf(
-            "(its body is not kept: it had not come whole, or is older than a "
-            "day, or others took its place)\n");
+        printf("(its body is not stored: it did not arrive completely, it is "
+               "older than a day, or newer ones replaced it)\n");
 }
 
 int run_rejects_show(struct ctl *c)

@@ -9,20 +9,20 @@
 
 enum { METRICS_PER_LINE = 4 };
 
-/* ---- gather ---- */
+/* ---- collect ---- */
 
 static json_t *ask_one(struct ctl *c, const char *name)
 {
     bool unreachable;
     char why[200];
-    json_t *answer = ask(c, name, "status", NULL, ASK_STATUS_MS, &unreachable,
-                         why);
+    json_t *reply = ask(c, name, "status", NULL, ASK_STATUS_MS, &unreachable,
+                        why);
 
-    if (!answer)
+    if (!reply)
         return json_pack("{s:s, s:b, s:o}", "process", name, "up", 0, "error",
                          json_text_of(why));
-    json_object_set_new(answer, "up", json_true());
-    return answer;
+    json_object_set_new(reply, "up", json_true());
+    return reply;
 }
 
 /* Rows that wait for others: what is not yet acknowledged on outgoing links. */
@@ -81,7 +81,7 @@ static json_t *ask_them(struct ctl *c)
 static void add_row(struct ctl *c, struct table *t, const json_t *s)
 {
     const json_t *store = json_object_get(s, "store");
-    char uptime[32], bytes[32], room[32];
+    char uptime[32], bytes[32], disk_free[32];
 
     table_add(t, PLAIN, "%s", text_of(s, "process"));
     if (!json_is_true(json_object_get(s, "up"))) {
@@ -102,15 +102,15 @@ static void add_row(struct ctl *c, struct table *t, const json_t *s)
                           bytes));
     table_add(
         t, PLAIN, "%s",
-        human_bytes(json_integer_value(json_object_get(store, "room_bytes")),
-                    room));
+        human_bytes(json_integer_value(json_object_get(store, "free_bytes")),
+                    disk_free));
 }
 
 static void print_table(struct ctl *c, const json_t *all)
 {
     static const char *const heads[] = {"PROCESS", "STATE",     "VERSION",
                                         "PID",     "UP FOR",    "BACKLOG",
-                                        "STORE",   "DISK ROOM", NULL};
+                                        "STORE",   "DISK FREE", NULL};
     struct table t;
     json_t *s;
     size_t i;
@@ -224,7 +224,7 @@ static void print_endpoints(struct ctl *c, const json_t *s)
         free(why);
     }
     if (more)
-        printf("%sand %lld endpoints more: grapnel endpoints%s\n",
+        printf("%sand %lld more endpoints: grapnel endpoints%s\n",
                colour_on(YELLOW, c->colour), (long long)more,
                colour_off(YELLOW, c->colour));
 }
@@ -249,16 +249,16 @@ static double rate(const json_t *all, const char *name)
 /* The largest value of a series without labels, in ms; -1: none says it. */
 static int64_t largest_ms(const json_t *all, const char *name)
 {
-    double most = -1;
+    double max = -1;
     json_t *s, *one;
     size_t i, k;
 
     json_array_foreach(all, i, s) json_array_foreach(
         json_object_get(s, "series"), k,
         one) if (strcmp(text_of(one, "name"), name) == 0 &&
-                 json_number_value(json_object_get(one, "value")) > most)
-        most = json_number_value(json_object_get(one, "value"));
-    return most < 0 ? -1 : (int64_t)(most * 1000);
+                 json_number_value(json_object_get(one, "value")) > max)
+        max = json_number_value(json_object_get(one, "value"));
+    return max < 0 ? -1 : (int64_t)(max * 1000);
 }
 
 static void print_rates(const json_t *all)
@@ -288,8 +288,9 @@ static void print_rates(const json_t *all)
     if (at_ingress > oldest)
         oldest = at_ingress;
     if (oldest >= 0)
-        printf("Waiting  the oldest event that is not final: %s\n",
-               oldest ? human_ms(oldest, age) : "none");
+        printf(
+            "Waiting  the oldest event whose deliveries have not ended: %s\n",
+            oldest ? human_ms(oldest, age) : "none");
 }
 
 static void print_all(struct ctl *c, const json_t *all)

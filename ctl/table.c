@@ -52,17 +52,17 @@ char *harmless(const char *text)
     return out;
 }
 
-char *join_texts(const json_t *texts, size_t most)
+char *join_strings(const json_t *strings, size_t max)
 {
-    size_t n = json_array_size(texts), i;
+    size_t n = json_array_size(strings), i;
     struct buf b;
     json_t *t;
 
     buf_init(&b, JOINED_MAX_BYTES);
-    json_array_foreach(texts, i, t) if (i < most)
+    json_array_foreach(strings, i, t) if (i < max)
         buf_printf(&b, "%s%s", i ? ", " : "", json_string_value(t));
-    if (n > most)
-        buf_printf(&b, " and %zu more", n - most);
+    if (n > max)
+        buf_printf(&b, " and %zu more", n - max);
     return b.failed ? gr_strdup("…") : buf_take(&b);
 }
 
@@ -77,10 +77,10 @@ size_t text_width(const char *text)
 
 static void add(struct table *t, enum colour colour, char *text)
 {
-    if (t->count == t->room) {
-        t->room = t->room ? 2 * t->room : 64;
-        t->cells = gr_realloc(t->cells, t->room * sizeof *t->cells);
-        t->colours = gr_realloc(t->colours, t->room * sizeof *t->colours);
+    if (t->count == t->capacity) {
+        t->capacity = t->capacity ? 2 * t->capacity : 64;
+        t->cells = gr_realloc(t->cells, t->capacity * sizeof *t->cells);
+        t->colours = gr_realloc(t->colours, t->capacity * sizeof *t->colours);
     }
     t->cells[t->count] = text;
     t->colours[t->count++] = colour;

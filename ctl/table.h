@@ -17,7 +17,7 @@ struct table {
     int columns;
     char **cells;
     enum colour *colours;
-    size_t count, room;
+    size_t count, capacity;
 };
 
 /* `heads`: names of the columns, NULL after the last. */
@@ -32,9 +32,9 @@ void table_print(const struct table *t, FILE *to, bool colour, int indent);
 /* A copy without control characters, each of them now `?`; invalid UTF-8 as it
  * is, since a terminal can't be driven by that. Caller frees. Pure. */
 char *harmless(const char *text);
-/* "issue.*, cycle.*": the first `most` texts of a JSON list, and how many more
+/* "issue.*, cycle.*": the first `max` texts of a JSON list, and how many more
  * there are. Caller frees. */
-char *join_texts(const struct json_t *texts, size_t most);
+char *join_strings(const struct json_t *strings, size_t max);
 /* Width in characters. */
 size_t text_width(const char *text);
 

@@ -4,15 +4,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct entry {
+struct timeline_entry {
     const char *at; /* RFC 3339, UTC, milliseconds: sorts as text */
     size_t n;
     json_t *doc;
 };
 
-void timeline_add(json_t *timeline, const json_t *answer)
+void timeline_add(json_t *timeline, const json_t *reply)
 {
-    json_array_extend(timeline, json_object_get(answer, "timeline"));
+    json_array_extend(timeline, json_object_get(reply, "timeline"));
 }
 
 static bool same(const json_t *a, const json_t *b, const char *key)
@@ -52,7 +52,7 @@ static const char *text(const json_t *object, const char *key)
     return s ? s : "";
 }
 
-/* "attempt 2 at crm: parked, answered 503" */
+/* "attempt 2 at crm: retrying, responded 503" */
 static json_t *attempt_entry(const json_t *attempt)
 {
     const char *error = text(attempt, "error");
@@ -70,12 +70,12 @@ static json_t *attempt_entry(const json_t *attempt)
 }
 
 void timeline_add_attempts(json_t *timeline, const json_t *event,
-                           const json_t *answer)
+                           const json_t *reply)
 {
     json_t *attempt, *told;
     size_t i;
 
-    json_array_foreach(json_object_get(answer, "attempts"), i, attempt)
+    json_array_foreach(json_object_get(reply, "attempts"), i, attempt)
     {
         told = told_of(event, attempt);
         if (told)
@@ -87,7 +87,7 @@ void timeline_add_attempts(json_t *timeline, const json_t *event,
 
 static int compare(const void *a, const void *b)
 {
-    const struct entry *x = a, *y = b;
+    const struct timeline_entry *x = a, *y = b;
     int times = strcmp(x->at, y->at);
 
     return times ? times : x->n < y->n ? -1 : 1;
@@ -96,14 +96,14 @@ static int compare(const void *a, const void *b)
 json_t *timeline_sorted(json_t *timeline)
 {
     size_t count = json_array_size(timeline), i;
-    struct entry *entries = gr_alloc(count * sizeof *entries);
+    struct timeline_entry *entries = gr_alloc(count * sizeof *entries);
     json_t *doc, *out = json_array();
 
     json_array_foreach(timeline, i, doc)
     {
         const char *at = json_string_value(json_object_get(doc, "at"));
 
-        entries[i] = (struct entry){at ? at : "", i, doc};
+        entries[i] = (struct timeline_entry){at ? at : "", i, doc};
     }
     qsort(entries, count, sizeof *entries, compare);
     for (i = 0; i < count; i++)

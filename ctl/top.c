@@ -1,28 +1,23 @@
-/* top: the pipeline, live. What is shown is made in top_facts.c and laid out in
+/* top: the pipeline, live. What is shown is made in top_data.c and laid out in
  * top_view.c; this is the loop around it. */
 #include "clock.h"
 #include "top_feed.h"
 #include "top_screen.h"
-#include <errno.h>
-#include <signal.h>
-#include <stdlib.h>
-#include <string.h>
+#include <czmq.h>
 #include <sys/ioctl.h>
-#include <unistd.h>
-#include <zmq.h>
 
 enum {
     DRAW_MS = 1000,
     COMPLETE_POLL_MS = 20,
     WIDTH_USUAL = 80,
-    WIDTH_MOST = 1000,
+    WIDTH_MAX = 1000,
     ALL_ROWS = 1000000,
 };
 
 struct top {
     struct feed *feed;
-    struct top_facts facts;
-    struct top_wish wish;
+    struct top_data facts;
+    struct top_options options;
     bool still, quit;
 };
 
@@ -51,37 +46,36 @@ static void look(struct top *t)
     if (t->still)
         return;
     feed_input(t->feed, &in);
-    top_facts_fini(&t->facts);
-    top_facts_build(&t->facts, &in);
+    top_data_fini(&t->facts);
+    top_data_build(&t->facts, &in);
 }
 
 static void draw(struct top *t)
 {
     struct top_page page;
 
-    screen_size(&t->wish.width, &t->wish.height);
-    if (t->wish.width < 1 || t->wish.height < 1)
+    screen_size(&t->options.width, &t->options.height);
+    if (t->options.width < 1 || t->options.height < 1)
         return;
-    t->wish.note = t->still ? "standing still; space goes on"
-                            : feed_from(t->feed);
-    top_view(&t->facts, &t->wish, &page);
-    t->wish.first = page.first;
+    t->options.note = t->still ? "paused; space continues" : feed_from(t->feed);
+    top_view(&t->facts, &t->options, &page);
+    t->options.first = page.first;
     screen_draw(&page);
     top_page_fini(&page);
 }
 
 static void scroll_by(struct top *t, int rows)
 {
-    if (rows < 0 && (size_t)-rows > t->wish.first)
-        t->wish.first = 0;
+    if (rows < 0 && (size_t)-rows > t->options.first)
+        t->options.first = 0;
     else
-        t->wish.first += (size_t)rows; /* the view knows the end */
+        t->options.first += (size_t)rows; /* the view knows the end */
 }
 
 static void take_key(struct top *t, int key)
 {
-    if (t->wish.help && key != 'q') {
-        t->wish.help = false;
+    if (t->options.help && key != 'q') {
+        t->options.help = false;
         return;
     }
     switch (key) {
@@ -90,7 +84,7 @@ static void take_key(struct top *t, int key)
         break;
     case 'h':
     case '?':
-        t->wish.help = true;
+        t->options.help = true;
         break;
     case ' ':
         t->still = !t->still;
@@ -102,31 +96,31 @@ static void take_key(struct top *t, int key)
         scroll_by(t, 1);
         break;
     case KEY_PAGE_UP:
-        scroll_by(t, -t->wish.height / 2);
+        scroll_by(t, -t->options.height / 2);
         break;
     case KEY_PAGE_DOWN:
-        scroll_by(t, t->wish.height / 2);
+        scroll_by(t, t->options.height / 2);
         break;
     case KEY_TO_BEGIN:
-        t->wish.first = 0;
+        t->options.first = 0;
         break;
     default:
-        if (top_sort_of(key, &t->wish.sort))
-            t->wish.first = 0;
+        if (top_sort_of(key, &t->options.sort))
+            t->options.first = 0;
     }
 }
 
-/* Until a key, a frame, an answer, or it is time. A terminal that is gone ends
+/* Until a key, a frame, a reply, or it is time. A terminal that is gone ends
  * it. */
 static void wait_for_news(struct top *t, int64_t ms)
 {
     zmq_pollitem_t items[FEED_POLL_MAX + 1] = {
         {.fd = STDIN_FILENO, .events = ZMQ_POLLIN | ZMQ_POLLERR}};
-    void *sockets[FEED_POLL_MAX];
+    zsock_t *sockets[FEED_POLL_MAX];
     int n = feed_sockets(t->feed, sockets);
 
     for (int i = 0; i < n; i++)
-        items[i + 1] = (zmq_pollitem_t){.socket = sockets[i],
+        items[i + 1] = (zmq_pollitem_t){.socket = zsock_resolve(sockets[i]),
                                         .events = ZMQ_POLLIN};
     if (zmq_poll(items, n + 1, ms > 0 ? (long)ms : 0) > 0 &&
         items[0].revents & ZMQ_POLLERR)
@@ -166,18 +160,18 @@ static int wide(void)
 
     if (n <= 0 && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0)
         n = size.ws_col;
-    return n > 0 && n <= WIDTH_MOST ? n : WIDTH_USUAL;
+    return n > 0 && n <= WIDTH_MAX ? n : WIDTH_USUAL;
 }
 
 static void print_page(struct ctl *c, struct top *t)
 {
     struct top_page page;
 
-    t->wish.width = wide();
-    t->wish.height = ALL_ROWS;
-    t->wish.keys = false;
-    t->wish.note = feed_from(t->feed);
-    top_view(&t->facts, &t->wish, &page);
+    t->options.width = wide();
+    t->options.height = ALL_ROWS;
+    t->options.keys = false;
+    t->options.note = feed_from(t->feed);
+    top_view(&t->facts, &t->options, &page);
     for (size_t i = 0; i < page.count; i++) {
         char *text = page.lines[i].text;
         size_t n = strlen(text);
@@ -191,7 +185,7 @@ static void print_page(struct ctl *c, struct top *t)
 }
 
 /* 69, naming all that are not heard. */
-static int complain_of(struct ctl *c, const struct top_facts *f)
+static int complain_of(struct ctl *c, const struct top_data *f)
 {
     json_t *rows = json_array();
     int code;
@@ -202,7 +196,7 @@ static int complain_of(struct ctl *c, const struct top_facts *f)
                             "up", f->processes[i].state == TOP_UP, "error",
                             f->processes[i].state == TOP_DOWN
                                 ? "not running"
-                                : "it publishes nothing"));
+                                : "it publishes no metrics"));
     code = complain_all_away(c, rows, "up");
     json_decref(rows);
     return code;
@@ -212,11 +206,11 @@ static int once(struct ctl *c, struct top *t)
 {
     while (!ended && !feed_complete(t->feed)) {
         feed_run(t->feed);
-        zmq_poll(NULL, 0, COMPLETE_POLL_MS);
+        zclock_sleep(COMPLETE_POLL_MS);
     }
     look(t);
     if (c->json)
-        print_json(top_facts_json(&t->facts));
+        print_json(top_data_json(&t->facts));
     else
         print_page(c, t);
     fflush(stdout);
@@ -225,7 +219,7 @@ static int once(struct ctl *c, struct top *t)
 
 int run_top(struct ctl *c)
 {
-    struct top t = {.wish = {.keys = true, .note = ""}};
+    struct top t = {.options = {.keys = true, .note = ""}};
     bool look_once = c->json || parsed_value(&c->parsed, "--once");
     char why[200];
     int code = 0;
@@ -241,6 +235,6 @@ int run_top(struct ctl *c)
         show(&t);
     screen_close();
     feed_close(t.feed);
-    top_facts_fini(&t.facts);
+    top_data_fini(&t.facts);
     return code;
 }

@@ -1,6 +1,6 @@
-#include "top_facts.h"
+#include "top_data.h"
 #include "clock.h"
-#include "pace.h"
+#include "rates.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,7 +10,7 @@
 static const double failing_part = 0.05;
 
 struct build {
-    struct top_facts *f;
+    struct top_data *f;
     const struct top_input *in;
     struct spread end_to_end;
 };
@@ -29,38 +29,39 @@ const char *top_state_name(enum top_state s)
 static double now_of(const struct build *b, const char *name,
                      const char *process, const char *label, const char *is)
 {
-    const struct item *item = gather_item(b->in->gather, name);
+    const struct item *item = collector_item(b->in->collector, name);
     double sum = NAN;
 
-    for (const struct point *p = item ? item->points : NULL; p; p = p->next)
-        if (point_fresh(p, b->in->mono_ms) &&
-            (!process || strcmp(p->teller->name, process) == 0) &&
-            (!label || strcmp(point_label(p, label), is) == 0))
+    for (const struct collected *p = item ? item->series : NULL; p; p = p->next)
+        if (collected_fresh(p, b->in->mono_ms) &&
+            (!process || strcmp(p->publisher->name, process) == 0) &&
+            (!label || strcmp(collected_label(p, label), is) == 0))
             sum = (isnan(sum) ? 0 : sum) + p->value;
     return sum;
 }
 
 static double largest(const struct build *b, const char *name)
 {
-    const struct item *item = gather_item(b->in->gather, name);
-    double most = NAN;
+    const struct item *item = collector_item(b->in->collector, name);
+    double max = NAN;
 
-    for (const struct point *p = item ? item->points : NULL; p; p = p->next)
-        if (point_fresh(p, b->in->mono_ms))
-            most = fmax(most, p->value); /* NAN gives way */
-    return most;
+    for (const struct collected *p = item ? item->series : NULL; p; p = p->next)
+        if (collected_fresh(p, b->in->mono_ms))
+            max = fmax(max, p->value); /* NAN gives way */
+    return max;
 }
 
-static double pace_sum(const struct build *b, const char *name)
+static double rate_sum(const struct build *b, const char *name)
 {
-    const struct item *item = gather_item(b->in->gather, name);
+    const struct item *item = collector_item(b->in->collector, name);
     double sum = NAN;
 
-    for (const struct point *p = item ? item->points : NULL; p; p = p->next) {
-        double pace = point_fresh(p, b->in->mono_ms) ? pace_of(p) : NAN;
+    for (const struct collected *p = item ? item->series : NULL; p;
+         p = p->next) {
+        double rate = collected_fresh(p, b->in->mono_ms) ? rate_of(p) : NAN;
 
-        if (!isnan(pace))
-            sum = (isnan(sum) ? 0 : sum) + pace;
+        if (!isnan(rate))
+            sum = (isnan(sum) ? 0 : sum) + rate;
     }
     return sum;
 }
@@ -68,11 +69,11 @@ static double pace_sum(const struct build *b, const char *name)
 static void spread_sum(const struct build *b, struct spread *s,
                        const char *name, const char *process)
 {
-    const struct item *item = gather_item(b->in->gather, name);
+    const struct item *item = collector_item(b->in->collector, name);
 
-    for (const struct point *p = item ? item->points : NULL; p; p = p->next)
-        if (point_fresh(p, b->in->mono_ms) &&
-            (!process || strcmp(p->teller->name, process) == 0))
+    for (const struct collected *p = item ? item->series : NULL; p; p = p->next)
+        if (collected_fresh(p, b->in->mono_ms) &&
+            (!process || strcmp(p->publisher->name, process) == 0))
             spread_add(s, p);
 }
 
@@ -88,31 +89,32 @@ static double plus(double a, double b)
 
 static void take_totals(struct build *b)
 {
-    struct top_facts *f = b->f;
+    struct top_data *f = b->f;
     static const char open[] = "grapnel_deliveries_open";
 
-    f->accepted = pace_sum(b, "grapnel_ingress_accepted_total");
-    f->refused = plus(pace_sum(b, "grapnel_ingress_refused_4xx_total"),
-                      pace_sum(b, "grapnel_ingress_refused_5xx_total"));
-    f->repeats = part(pace_sum(b, "grapnel_events_duplicate_total"),
-                      pace_sum(b, "grapnel_events_taken_total"));
-    f->delivered = pace_sum(b, "grapnel_deliveries_delivered_total");
-    f->dead = pace_sum(b, "grapnel_deliveries_dead_total");
-    f->attempts = pace_sum(b, "grapnel_attempts_total");
-    f->failed = part(plus(pace_sum(b, "grapnel_attempts_parked_total"),
-                          pace_sum(b, "grapnel_attempts_dead_total")),
+    f->accepted = rate_sum(b, "grapnel_ingress_accepted_total");
+    f->refused = plus(rate_sum(b, "grapnel_ingress_refused_4xx_total"),
+                      rate_sum(b, "grapnel_ingress_refused_5xx_total"));
+    f->duplicates = part(rate_sum(b, "grapnel_events_duplicate_total"),
+                         rate_sum(b, "grapnel_events_taken_total"));
+    f->delivered = rate_sum(b, "grapnel_deliveries_delivered_total");
+    f->dead = rate_sum(b, "grapnel_deliveries_dead_total");
+    f->attempts = rate_sum(b, "grapnel_attempts_total");
+    f->failed = part(plus(rate_sum(b, "grapnel_attempts_retrying_total"),
+                          rate_sum(b, "grapnel_attempts_dead_total")),
                      f->attempts);
     spread_sum(b, &b->end_to_end, "grapnel_end_to_end_seconds", NULL);
     f->p50_s = spread_quantile(&b->end_to_end, 0.5);
     f->p95_s = spread_quantile(&b->end_to_end, 0.95);
     f->p99_s = spread_quantile(&b->end_to_end, 0.99);
-    f->door = now_of(b, "grapnel_ingress_pending", NULL, NULL, NULL);
+    f->at_ingress = now_of(b, "grapnel_ingress_pending", NULL, NULL, NULL);
     f->to_sequencer = now_of(b, "grapnel_ingress_backlog", NULL, NULL, NULL);
     f->held = now_of(b, "grapnel_events_buffered", NULL, NULL, NULL);
     f->waiting = now_of(b, open, NULL, "status", "waiting");
     f->out = now_of(b, open, NULL, "status", "in_flight");
     f->retrying = now_of(b, open, NULL, "status", "retrying");
-    f->letters = now_of(b, "grapnel_dlqd_letters_dead", NULL, NULL, NULL);
+    f->dead_letters = now_of(b, "grapnel_dlqd_dead_letters_dead", NULL, NULL,
+                             NULL);
     f->oldest_s = fmax(
         now_of(b, "grapnel_oldest_open_seconds", NULL, NULL, NULL),
         largest(b, "grapnel_ingress_backlog_oldest_seconds"));
@@ -124,7 +126,8 @@ static void take_totals(struct build *b)
 static enum top_state state_of(const struct build *b,
                                const struct top_seen *seen, int64_t *silent_ms)
 {
-    const struct teller *t = gather_teller(b->in->gather, seen->name);
+    const struct publisher *t = collector_publisher(b->in->collector,
+                                                    seen->name);
     int64_t since = t && t->heard_ms ? t->heard_ms : b->in->began_mono_ms;
 
     *silent_ms = b->in->mono_ms - since;
@@ -143,9 +146,9 @@ static void take_process(struct build *b, const struct top_seen *seen)
     p->state = state_of(b, seen, &p->silent_ms);
     started = now_of(b, "grapnel_start_time_seconds", seen->name, NULL, NULL);
     p->up_s = (double)b->in->now_ms / 1000 - started;
-    p->backlog = now_of(b, "grapnel_hop_backlog", seen->name, NULL, NULL);
+    p->backlog = now_of(b, "grapnel_link_backlog", seen->name, NULL, NULL);
     p->store_bytes = now_of(b, "grapnel_store_bytes", seen->name, NULL, NULL);
-    p->room_bytes = now_of(b, "grapnel_store_room_bytes", seen->name, NULL,
+    p->free_bytes = now_of(b, "grapnel_store_free_bytes", seen->name, NULL,
                            NULL);
     spread_sum(b, &commits, "grapnel_commit_seconds", seen->name);
     p->commit_p99_s = spread_quantile(&commits, 0.99);
@@ -167,7 +170,7 @@ static int compare(const void *a, const void *b)
                   ((const struct top_endpoint *)b)->name);
 }
 
-static struct top_endpoint *find(const struct top_facts *f, const char *name)
+static struct top_endpoint *find(const struct top_data *f, const char *name)
 {
     struct top_endpoint key;
 
@@ -177,13 +180,14 @@ static struct top_endpoint *find(const struct top_facts *f, const char *name)
                              : NULL;
 }
 
-static void add_name(struct top_facts *f, size_t *room, const char *name)
+static void add_name(struct top_data *f, size_t *capacity, const char *name)
 {
     struct top_endpoint *e;
 
-    if (f->endpoint_count == *room) {
-        *room = *room ? 2 * *room : 64;
-        f->endpoints = gr_realloc(f->endpoints, *room * sizeof *f->endpoints);
+    if (f->endpoint_count == *capacity) {
+        *capacity = *capacity ? 2 * *capacity : 64;
+        f->endpoints = gr_realloc(f->endpoints,
+                                  *capacity * sizeof *f->endpoints);
     }
     e = &f->endpoints[f->endpoint_count++];
     *e = (struct top_endpoint){.rate = NAN,
@@ -195,7 +199,7 @@ static void add_name(struct top_facts *f, size_t *room, const char *name)
     snprintf(e->name, sizeof e->name, "%s", name);
 }
 
-static void sort_names(struct top_facts *f)
+static void sort_names(struct top_data *f)
 {
     size_t n = 0;
 
@@ -210,23 +214,24 @@ static void sort_names(struct top_facts *f)
 
 static void take_names(struct build *b)
 {
-    const struct item *item = gather_item(b->in->gather,
-                                          "grapnel_endpoint_attempts_total");
-    size_t room = 0, i;
+    const struct item *item = collector_item(b->in->collector,
+                                             "grapnel_endpoint_attempts_total");
+    size_t capacity = 0, i;
     json_t *e;
 
     for (const char *const *name = b->in->endpoints; name && *name; name++)
-        add_name(b->f, &room, *name);
+        add_name(b->f, &capacity, *name);
     json_array_foreach(b->in->endpoint_list, i, e)
     {
         const char *name = json_string_value(json_object_get(e, "name"));
 
         if (name)
-            add_name(b->f, &room, name);
+            add_name(b->f, &capacity, name);
     }
-    for (const struct point *p = item ? item->points : NULL; p; p = p->next)
-        if (point_fresh(p, b->in->mono_ms) && *point_label(p, "endpoint"))
-            add_name(b->f, &room, point_label(p, "endpoint"));
+    for (const struct collected *p = item ? item->series : NULL; p; p = p->next)
+        if (collected_fresh(p, b->in->mono_ms) &&
+            *collected_label(p, "endpoint"))
+            add_name(b->f, &capacity, collected_label(p, "endpoint"));
     sort_names(b->f);
 }
 
@@ -237,11 +242,11 @@ static double number_of(const json_t *o, const char *key)
     return json_is_number(v) ? json_number_value(v) : NAN;
 }
 
-static void take_answer(struct build *b, const json_t *answer)
+static void take_reply(struct build *b, const json_t *reply)
 {
-    const char *name = json_string_value(json_object_get(answer, "name"));
-    const char *state = json_string_value(json_object_get(answer, "state"));
-    const char *why = json_string_value(json_object_get(answer, "reason"));
+    const char *name = json_string_value(json_object_get(reply, "name"));
+    const char *state = json_string_value(json_object_get(reply, "state"));
+    const char *why = json_string_value(json_object_get(reply, "reason"));
     struct top_endpoint *e = name ? find(b->f, name) : NULL;
 
     if (!e || !state)
@@ -250,57 +255,60 @@ static void take_answer(struct build *b, const json_t *answer)
     snprintf(e->state, sizeof e->state, "%s", state);
     if (why && strcmp(state, "paused") != 0)
         snprintf(e->trouble, sizeof e->trouble, "%s", why);
-    e->in_flight = number_of(answer, "in_flight");
-    e->waiting = number_of(answer, "waiting");
-    e->waiting_more = json_is_true(json_object_get(answer, "waiting_more"));
-    e->retrying = number_of(answer, "retrying");
-    e->halted = number_of(answer, "halted_lanes");
-    e->no_home = json_is_null(json_object_get(answer, "home"));
+    e->in_flight = number_of(reply, "in_flight");
+    e->waiting = number_of(reply, "waiting");
+    e->waiting_more = json_is_true(json_object_get(reply, "waiting_more"));
+    e->retrying = number_of(reply, "retrying");
+    e->halted = number_of(reply, "halted_lanes");
+    e->no_owner = json_is_null(json_object_get(reply, "owner"));
 }
 
 /* Adds a gauge of each endpoint to the double at `offset` of it. */
 static void take_gauge(struct build *b, const char *name, size_t offset)
 {
-    const struct item *item = gather_item(b->in->gather, name);
+    const struct item *item = collector_item(b->in->collector, name);
 
-    for (const struct point *p = item ? item->points : NULL; p; p = p->next) {
-        struct top_endpoint *e = find(b->f, point_label(p, "endpoint"));
+    for (const struct collected *p = item ? item->series : NULL; p;
+         p = p->next) {
+        struct top_endpoint *e = find(b->f, collected_label(p, "endpoint"));
 
-        if (e && point_fresh(p, b->in->mono_ms))
+        if (e && collected_fresh(p, b->in->mono_ms))
             *(double *)((char *)e + offset) += p->value;
     }
 }
 
 static void take_attempts(struct build *b)
 {
-    const struct item *item = gather_item(b->in->gather,
-                                          "grapnel_endpoint_attempts_total");
+    const struct item *item = collector_item(b->in->collector,
+                                             "grapnel_endpoint_attempts_total");
 
-    for (const struct point *p = item ? item->points : NULL; p; p = p->next) {
-        struct top_endpoint *e = find(b->f, point_label(p, "endpoint"));
-        double pace = point_fresh(p, b->in->mono_ms) ? pace_of(p) : NAN;
-        const char *outcome = point_label(p, "outcome");
+    for (const struct collected *p = item ? item->series : NULL; p;
+         p = p->next) {
+        struct top_endpoint *e = find(b->f, collected_label(p, "endpoint"));
+        double rate = collected_fresh(p, b->in->mono_ms) ? rate_of(p) : NAN;
+        const char *outcome = collected_label(p, "outcome");
 
-        if (!e || isnan(pace))
+        if (!e || isnan(rate))
             continue;
-        e->rate = plus(e->rate, pace);
+        e->rate = plus(e->rate, rate);
         if (strcmp(outcome, "delivered") == 0)
-            e->good += pace;
+            e->good += rate;
         else if (strcmp(outcome, "released") != 0)
-            e->bad += pace;
+            e->bad += rate;
     }
 }
 
 static void take_latencies(struct build *b)
 {
-    const struct item *item = gather_item(b->in->gather,
-                                          "grapnel_attempt_seconds");
+    const struct item *item = collector_item(b->in->collector,
+                                             "grapnel_attempt_seconds");
     struct spread *all = gr_alloc((b->f->endpoint_count + 1) * sizeof *all);
 
-    for (const struct point *p = item ? item->points : NULL; p; p = p->next) {
-        struct top_endpoint *e = find(b->f, point_label(p, "endpoint"));
+    for (const struct collected *p = item ? item->series : NULL; p;
+         p = p->next) {
+        struct top_endpoint *e = find(b->f, collected_label(p, "endpoint"));
 
-        if (e && point_fresh(p, b->in->mono_ms))
+        if (e && collected_fresh(p, b->in->mono_ms))
             spread_add(&all[e - b->f->endpoints], p);
     }
     for (size_t i = 0; i < b->f->endpoint_count; i++)
@@ -337,8 +345,8 @@ static void judge(struct top_endpoint *e)
     } else if (e->failing_s > 0) {
         e->mark = MARK_TROUBLE;
         e->weight = 600;
-        snprintf(e->trouble, sizeof e->trouble, "only fails");
-    } else if (e->known && e->no_home && strcmp(e->state, "active") == 0) {
+        snprintf(e->trouble, sizeof e->trouble, "failing");
+    } else if (e->known && e->no_owner && strcmp(e->state, "active") == 0) {
         e->mark = MARK_WARNING;
         e->weight = 500;
         snprintf(e->trouble, sizeof e->trouble, "no deliverer");
@@ -357,11 +365,11 @@ static void judge(struct top_endpoint *e)
 
 static void take_endpoints(struct build *b)
 {
-    json_t *answer;
+    json_t *reply;
     size_t i;
 
     take_names(b);
-    json_array_foreach(b->in->endpoint_list, i, answer) take_answer(b, answer);
+    json_array_foreach(b->in->endpoint_list, i, reply) take_reply(b, reply);
     take_gauge(b, "grapnel_endpoint_disabled",
                offsetof(struct top_endpoint, disabled));
     take_gauge(b, "grapnel_endpoint_held", offsetof(struct top_endpoint, held));
@@ -397,7 +405,7 @@ static int64_t age_of(const struct build *b, const json_t *o, const char *key)
 
 static void take_gaps(struct build *b)
 {
-    struct top_facts *f = b->f;
+    struct top_data *f = b->f;
     json_t *g;
     size_t i;
 
@@ -421,7 +429,7 @@ static void take_gaps(struct build *b)
 
 static void take_alerts(struct build *b)
 {
-    struct top_facts *f = b->f;
+    struct top_data *f = b->f;
     json_t *a;
     size_t i;
 
@@ -443,11 +451,11 @@ static void take_alerts(struct build *b)
     }
 }
 
-void top_facts_build(struct top_facts *f, const struct top_input *in)
+void top_data_build(struct top_data *f, const struct top_input *in)
 {
     struct build b = {.f = f, .in = in};
 
-    *f = (struct top_facts){.now_ms = in->now_ms};
+    *f = (struct top_data){.now_ms = in->now_ms};
     snprintf(f->sequencer_why, sizeof f->sequencer_why, "%s",
              in->sequencer_why);
     snprintf(f->console_why, sizeof f->console_why, "%s", in->console_why);
@@ -458,7 +466,7 @@ void top_facts_build(struct top_facts *f, const struct top_input *in)
     take_alerts(&b);
 }
 
-void top_facts_fini(struct top_facts *f)
+void top_data_fini(struct top_data *f)
 {
     for (size_t i = 0; i < f->gap_count; i++) {
         free(f->gaps[i].id);
@@ -477,5 +485,5 @@ void top_facts_fini(struct top_facts *f)
     free(f->endpoints);
     free(f->gaps);
     free(f->alerts);
-    *f = (struct top_facts){0};
+    *f = (struct top_data){0};
 }

@@ -1,10 +1,10 @@
-/* top_facts: what `grapnel top` shows, as numbers. Pure: from what was published
+/* top_data: what `grapnel top` shows, as numbers. Pure: from what was published
  * and what was answered, to one struct that the view lays out. */
-#ifndef CTL_TOP_FACTS_H
-#define CTL_TOP_FACTS_H
+#ifndef CTL_TOP_DATA_H
+#define CTL_TOP_DATA_H
 
 #include "bounds.h"
-#include "gather.h"
+#include "collector.h"
 #include <jansson.h>
 
 enum top_state { TOP_UP, TOP_SILENT, TOP_DOWN };
@@ -15,9 +15,9 @@ struct top_seen {
     bool listens; /* somebody is behind its control socket */
 };
 
-/* Answers are borrowed; NULL: there is none (the reason is in its `why`). */
+/* Responses are borrowed; NULL: there is none (the reason is in its `why`). */
 struct top_input {
-    struct gather *gather;
+    struct collector *collector;
     const struct top_seen *seen;
     size_t seen_count;
     /* Of the configuration; NULL after the last. */
@@ -34,10 +34,10 @@ struct top_process {
     char name[NAME_MAX_BYTES + 1];
     enum top_state state;
     int64_t silent_ms; /* of TOP_SILENT */
-    double up_s, backlog, commit_p99_s, store_bytes, room_bytes;
+    double up_s, backlog, commit_p99_s, store_bytes, free_bytes;
 };
 
-/* How much it wants to be looked at. */
+/* How urgently it needs attention. */
 enum top_mark { MARK_NONE, MARK_WARNING, MARK_TROUBLE };
 
 struct top_endpoint {
@@ -50,7 +50,7 @@ struct top_endpoint {
     bool waiting_more; /* at least that many */
     /* Sums from which the above are made. */
     double good, bad, halted, disabled, held, failing_s, breaker;
-    bool no_home, known;
+    bool no_owner, known;
 };
 
 struct top_gap {
@@ -63,27 +63,28 @@ struct top_alert {
     int64_t age_ms;
 };
 
-struct top_facts {
+struct top_data {
     int64_t now_ms;
     /* Per second. */
     double accepted, refused, delivered, dead, attempts;
-    double repeats, failed; /* parts of one */
+    double duplicates, failed; /* parts of one */
     double p50_s, p95_s, p99_s;
     /* What waits, by stage. */
-    double door, to_sequencer, held, waiting, out, retrying, letters, oldest_s;
+    double at_ingress, to_sequencer, held, waiting, out, retrying, dead_letters,
+        oldest_s;
     double gaps_open;
     struct top_process *processes;
     struct top_endpoint *endpoints;
     struct top_gap *gaps;
     struct top_alert *alerts;
     size_t process_count, endpoint_count, gap_count, alert_count;
-    char sequencer_why[100], console_why[100]; /* "": it answers */
+    char sequencer_why[100], console_why[100]; /* "": it responds */
 };
 
-void top_facts_build(struct top_facts *f, const struct top_input *in);
-void top_facts_fini(struct top_facts *f);
+void top_data_build(struct top_data *f, const struct top_input *in);
+void top_data_fini(struct top_data *f);
 /* The caller's. */
-json_t *top_facts_json(const struct top_facts *f);
+json_t *top_data_json(const struct top_data *f);
 
 const char *top_state_name(enum top_state s);
 

@@ -1,18 +1,15 @@
 #include "top_feed.h"
 #include "clock.h"
 #include "control.h"
-#include "pace.h"
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <zmq.h>
+#include "rates.h"
+#include <czmq.h>
 
 enum {
     LOOK_MS = 1000,      /* who is there? */
     ASK_EVERY_MS = 2000, /* at most so often … */
     ASK_SHARE = 20, /* … and so that it costs the asked 1/20 of its time */
-    ANSWER_WITHIN_MS = 5000,
-    LIST_MOST = 100,
+    REPLY_WITHIN_MS = 5000,
+    LIST_MAX = 100,
     SLACK_MS = 1000,
 };
 
@@ -20,17 +17,17 @@ enum {
 struct asking {
     const char *process, *what;
     json_t *args;
-    void *req; /* NULL: nothing is under way */
+    zsock_t *req; /* NULL: nothing is under way */
     int64_t sent_ms, due_ms;
-    json_t *answer; /* NULL: `why` */
+    json_t *reply; /* NULL: `why` */
     char why[200];
     bool tried;
 };
 
 struct feed {
     struct ctl *c;
-    struct gather *gather;
-    void *sub;
+    struct collector *collector;
+    zsock_t *sub;
     bool through_console;
     bool console_mute; /* it forwarded nothing: the others are asked */
     int64_t began_ms, sub_began_ms, heard_ms, look_due_ms, stale_ms;
@@ -69,36 +66,27 @@ static void forget_connected(struct feed *f)
 
 static void subscribe(struct feed *f, bool through_console)
 {
-    int none = 0;
-
-    if (f->sub)
-        zmq_close(f->sub);
+    zsock_destroy(&f->sub);
     forget_connected(f);
-    f->sub = zmq_socket(f->c->zmq, ZMQ_SUB);
-    if (!f->sub)
-        die(EXIT_UNAVAILABLE, "no socket: %s", zmq_strerror(zmq_errno()));
-    zmq_setsockopt(f->sub, ZMQ_LINGER, &none, sizeof none);
-    zmq_setsockopt(f->sub, ZMQ_SUBSCRIBE, "", 0);
+    f->sub = zsock_new(ZMQ_SUB);
+    zsock_set_rcvtimeo(f->sub, 0);
+    zsock_set_subscribe(f->sub, "");
     f->through_console = through_console;
     f->sub_began_ms = mono_ms();
     if (through_console) {
         char *address = to_connect(f->publish);
 
-        zmq_connect(f->sub, address);
+        zsock_connect(f->sub, "%s", address);
         free(address);
     }
 }
 
 static void connect_to(struct feed *f, const char *process)
 {
-    char *address;
-
     for (size_t i = 0; i < f->connected_count; i++)
         if (strcmp(f->connected[i], process) == 0)
             return;
-    address = gr_printf("ipc://%s/%s.metrics", f->c->run_dir, process);
-    zmq_connect(f->sub, address);
-    free(address);
+    zsock_connect(f->sub, "ipc://%s/%s.metrics", f->c->run_dir, process);
     f->connected = gr_realloc(f->connected,
                               (f->connected_count + 1) * sizeof *f->connected);
     f->connected[f->connected_count++] = gr_strdup(process);
@@ -107,19 +95,18 @@ static void connect_to(struct feed *f, const char *process)
 static bool take_frames(struct feed *f)
 {
     bool any = false;
-    zmq_msg_t msg;
+    zframe_t *frame;
 
-    zmq_msg_init(&msg);
-    while (zmq_msg_recv(&msg, f->sub, ZMQ_DONTWAIT) >= 0) {
-        struct bytes frame = {zmq_msg_data(&msg), zmq_msg_size(&msg)};
+    while ((frame = zframe_recv(f->sub))) {
+        struct bytes b = {zframe_data(frame), zframe_size(frame)};
 
-        if (gather_frame(f->gather, frame, mono_ms()) == GR_OK)
+        if (collector_frame(f->collector, b, mono_ms()) == GR_OK)
             any = true;
+        zframe_destroy(&frame);
     }
-    zmq_msg_close(&msg);
     if (any) {
         f->heard_ms = mono_ms();
-        pace_take(f->gather);
+        rates_take(f->collector);
     }
     return any;
 }
@@ -138,14 +125,14 @@ static bool console_there(const struct feed *f)
  * to call everybody silent. */
 static void choose(struct feed *f, int64_t now)
 {
-    const struct teller *t = gather_teller(f->gather, console);
+    const struct publisher *t = collector_publisher(f->collector, console);
     bool there = console_there(f);
     int64_t last = f->heard_ms > f->sub_began_ms ? f->heard_ms
                                                  : f->sub_began_ms;
 
     if (f->through_console && there && now - last > f->stale_ms - SLACK_MS / 2)
         f->console_mute = true;
-    if (!f->through_console && t && gather_hears(t, now))
+    if (!f->through_console && t && collector_hears(t, now))
         f->console_mute = false;
     there = there && f->publish && !f->console_mute;
     if (f->through_console != there)
@@ -168,7 +155,7 @@ static void look(struct feed *f, int64_t now)
             f->processes.names[i],
             process_listens(f->c, f->processes.names[i], why)};
         if (!f->seen[i].listens)
-            gather_forget(f->gather, f->seen[i].name);
+            collector_forget(f->collector, f->seen[i].name);
     }
     choose(f, now);
 }
@@ -177,56 +164,42 @@ static void look(struct feed *f, int64_t now)
 
 static void give_up(struct asking *a, const char *why)
 {
-    if (a->req)
-        zmq_close(a->req);
-    a->req = NULL;
+    zsock_destroy(&a->req);
     a->tried = true;
-    json_decref(a->answer);
-    a->answer = NULL;
+    json_decref(a->reply);
+    a->reply = NULL;
     if (why != a->why)
         snprintf(a->why, sizeof a->why, "%s", why);
 }
 
 static void begin(struct feed *f, struct asking *a, int64_t now)
 {
-    char *address, *text;
-    int none = 0;
-
     a->due_ms = now + ASK_EVERY_MS;
     if (!process_listens(f->c, a->process, a->why)) {
         give_up(a, a->why);
         return;
     }
-    address = gr_printf("ipc://%s/%s.control", f->c->run_dir, a->process);
-    text = control_question(a->what, a->args);
     a->sent_ms = now;
-    a->req = zmq_socket(f->c->zmq, ZMQ_REQ);
-    zmq_setsockopt(a->req, ZMQ_LINGER, &none, sizeof none);
-    if (zmq_connect(a->req, address) != 0 ||
-        zmq_send(a->req, text, strlen(text), ZMQ_DONTWAIT) < 0)
-        give_up(a, "not to be reached");
-    free(text);
-    free(address);
+    a->req = control_send(f->c->run_dir, a->process, a->what, a->args, 0);
+    if (!a->req)
+        give_up(a, "cannot be reached");
 }
 
 static bool go_on(struct asking *a, int64_t now)
 {
-    json_t *answer;
-    zmq_msg_t msg;
+    json_t *reply;
+    bool unreachable;
 
-    zmq_msg_init(&msg);
-    if (zmq_msg_recv(&msg, a->req, ZMQ_DONTWAIT) < 0) {
-        zmq_msg_close(&msg);
-        if (now - a->sent_ms < ANSWER_WITHIN_MS)
+    if (!(zsock_events(a->req) & ZMQ_POLLIN)) {
+        if (now - a->sent_ms < REPLY_WITHIN_MS)
             return false;
-        give_up(a, "not answering");
+        give_up(a, "not responding");
         return true;
     }
-    answer = control_reading(
-        (struct bytes){zmq_msg_data(&msg), zmq_msg_size(&msg)}, a->why);
-    zmq_msg_close(&msg);
+    reply = control_take(a->req, &unreachable, a->why);
+    a->req = NULL;
     give_up(a, a->why);
-    a->answer = answer;
+    a->reply = reply;
     if (now + ASK_SHARE * (now - a->sent_ms) > a->due_ms)
         a->due_ms = now + ASK_SHARE * (now - a->sent_ms);
     return true;
@@ -262,16 +235,15 @@ struct feed *feed_open(struct ctl *c)
     f->publish = json_string_value(json_object_get(names, "metrics_publish"));
     f->began_ms = mono_ms();
     f->stale_ms = 2 * metrics_interval_ms(c) + SLACK_MS;
-    f->gather = gather_new(now_ms(), f->stale_ms);
+    f->collector = collector_new(now_ms(), f->stale_ms);
     f->asks[0] = (struct asking){.process = "sequencer", .what = "endpoints"};
     f->asks[1] = (struct asking){
         .process = "sequencer",
         .what = "gaps",
-        .args = json_pack("{s:b,s:i}", "open", 1, "limit", LIST_MOST)};
-    f->asks[2] = (struct asking){
-        .process = console,
-        .what = "alerts",
-        .args = json_pack("{s:i}", "limit", LIST_MOST)};
+        .args = json_pack("{s:b,s:i}", "open", 1, "limit", LIST_MAX)};
+    f->asks[2] = (struct asking){.process = console,
+                                 .what = "alerts",
+                                 .args = json_pack("{s:i}", "limit", LIST_MAX)};
     f->endpoints = gr_alloc((json_array_size(endpoints) + 1) *
                             sizeof *f->endpoints);
     for (i = 0; i < json_array_size(endpoints); i++)
@@ -288,10 +260,10 @@ void feed_close(struct feed *f)
         give_up(&f->asks[i], "");
         json_decref(f->asks[i].args);
     }
-    zmq_close(f->sub);
+    zsock_destroy(&f->sub);
     forget_connected(f);
     processes_fini(&f->processes);
-    gather_free(f->gather);
+    collector_free(f->collector);
     free(f->seen);
     free(f->endpoints);
     free(f);
@@ -313,22 +285,22 @@ bool feed_run(struct feed *f)
 void feed_input(struct feed *f, struct top_input *out)
 {
     *out = (struct top_input){
-        .gather = f->gather,
+        .collector = f->collector,
         .seen = f->seen,
         .seen_count = f->processes.count,
         .endpoints = f->endpoints,
-        .endpoint_list = f->asks[0].answer,
-        .gap_list = json_object_get(f->asks[1].answer, "gaps"),
-        .alert_list = json_object_get(f->asks[2].answer, "alerts"),
-        .sequencer_why = f->asks[1].answer ? "" : f->asks[1].why,
-        .console_why = f->asks[2].answer ? "" : f->asks[2].why,
+        .endpoint_list = f->asks[0].reply,
+        .gap_list = json_object_get(f->asks[1].reply, "gaps"),
+        .alert_list = json_object_get(f->asks[2].reply, "alerts"),
+        .sequencer_why = f->asks[1].reply ? "" : f->asks[1].why,
+        .console_why = f->asks[2].reply ? "" : f->asks[2].why,
         .began_mono_ms = f->began_ms,
         .mono_ms = mono_ms(),
         .now_ms = now_ms(),
         .stale_ms = f->stale_ms};
 }
 
-int feed_sockets(struct feed *f, void *sockets[FEED_POLL_MAX])
+int feed_sockets(struct feed *f, zsock_t *sockets[FEED_POLL_MAX])
 {
     int n = 0;
 
@@ -342,7 +314,7 @@ int feed_sockets(struct feed *f, void *sockets[FEED_POLL_MAX])
 /* Its second frame has come, or it has been silent for too long. */
 static bool heard_enough(const struct feed *f, const char *process)
 {
-    const struct teller *t = gather_teller(f->gather, process);
+    const struct publisher *t = collector_publisher(f->collector, process);
 
     return (t && t->before_ms) || mono_ms() - f->began_ms > 2 * f->stale_ms;
 }

@@ -2,7 +2,7 @@
  * null. */
 #include "clock.h"
 #include "json_text.h"
-#include "top_facts.h"
+#include "top_data.h"
 #include <math.h>
 
 static json_t *number(double v)
@@ -16,8 +16,8 @@ static json_t *process_json(const struct top_process *p)
                      "state", top_state_name(p->state), "up_s", number(p->up_s),
                      "backlog", number(p->backlog), "commit_p99_s",
                      number(p->commit_p99_s), "store_bytes",
-                     number(p->store_bytes), "room_bytes",
-                     number(p->room_bytes));
+                     number(p->store_bytes), "free_bytes",
+                     number(p->free_bytes));
 }
 
 static json_t *endpoint_json(const struct top_endpoint *e)
@@ -47,27 +47,28 @@ static json_t *alert_json(const struct top_alert *a)
                      json_text_of(a->summary), "age_ms", (json_int_t)a->age_ms);
 }
 
-static json_t *rates_json(const struct top_facts *f)
+static json_t *rates_json(const struct top_data *f)
 {
     return json_pack("{s:o,s:o,s:o,s:o,s:o,s:o,s:o}", "accepted_per_s",
                      number(f->accepted), "refused_per_s", number(f->refused),
                      "delivered_per_s", number(f->delivered), "dead_per_s",
                      number(f->dead), "attempts_per_s", number(f->attempts),
-                     "repeats_ratio", number(f->repeats), "failed_ratio",
+                     "duplicates_ratio", number(f->duplicates), "failed_ratio",
                      number(f->failed));
 }
 
-static json_t *depths_json(const struct top_facts *f)
+static json_t *depths_json(const struct top_data *f)
 {
-    return json_pack("{s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o}", "door",
-                     number(f->door), "to_sequencer", number(f->to_sequencer),
-                     "held", number(f->held), "waiting", number(f->waiting),
-                     "out", number(f->out), "retrying", number(f->retrying),
-                     "dead_letters", number(f->letters), "oldest_s",
-                     number(f->oldest_s), "gaps_open", number(f->gaps_open));
+    return json_pack("{s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o}", "ingress",
+                     number(f->at_ingress), "to_sequencer",
+                     number(f->to_sequencer), "held", number(f->held),
+                     "waiting", number(f->waiting), "out", number(f->out),
+                     "retrying", number(f->retrying), "dead_letters",
+                     number(f->dead_letters), "oldest_s", number(f->oldest_s),
+                     "gaps_open", number(f->gaps_open));
 }
 
-json_t *top_facts_json(const struct top_facts *f)
+json_t *top_data_json(const struct top_data *f)
 {
     json_t *processes = json_array(), *endpoints = json_array(),
            *gaps = json_array(), *alerts = json_array();

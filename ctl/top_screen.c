@@ -14,8 +14,8 @@ static SCREEN *screen;
 static gr_rc refuse(char why[200], const char *what)
 {
     snprintf(why, 200,
-             "top needs a terminal: %s. `grapnel top --once` prints one look, "
-             "with --json as a document",
+             "top needs a terminal: %s. `grapnel top --once` prints one "
+             "screen, with --json a document",
              what);
     return GR_REFUSE;
 }
@@ -37,16 +37,17 @@ gr_rc screen_open(bool colour, char why[200])
     int error;
 
     if (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO))
-        return refuse(why, "its input and output are none");
+        return refuse(why, "standard input and output are not terminals");
     if (!term || !*term)
-        return refuse(why, "TERM does not say which this one is");
-    snprintf(what, sizeof what, "nothing is known of \"%.40s\" (TERM)", term);
+        return refuse(why, "TERM is not set");
+    snprintf(what, sizeof what, "TERM is \"%.40s\", which is unknown", term);
     /* Asked first, as newterm() is not so tidy about what it can't do. */
     if (setupterm(term, STDOUT_FILENO, &error) != OK)
         return refuse(why, what);
     move = tigetstr("cup");
     del_curterm(cur_term);
-    snprintf(what, sizeof what, "\"%.40s\" (TERM) can't be drawn on", term);
+    snprintf(what, sizeof what, "TERM is \"%.40s\", which cannot show a screen",
+             term);
     if (!move || move == (char *)-1)
         return refuse(why, what);
     setlocale(LC_CTYPE, "");

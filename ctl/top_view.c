@@ -62,9 +62,9 @@ static const char *bytes(double v, short_text out)
 
 /* ---- lines ---- */
 
-struct page {
-    struct top_facts *f;
-    const struct top_wish *w;
+struct screen_page {
+    struct top_data *f;
+    const struct top_options *w;
     struct top_page *out;
 };
 
@@ -79,11 +79,11 @@ static size_t cut_at(const char *text, int width)
     return (size_t)(p - text);
 }
 
-static void say(struct page *p, enum colour colour, bool bar, const char *fmt,
-                ...) GR_PRINTF(4, 5);
+static void put_line(struct screen_page *p, enum colour colour, bool bar,
+                     const char *fmt, ...) GR_PRINTF(4, 5);
 
-static void say(struct page *p, enum colour colour, bool bar, const char *fmt,
-                ...)
+static void put_line(struct screen_page *p, enum colour colour, bool bar,
+                     const char *fmt, ...)
 {
     struct top_page *o = p->out;
     char *text = NULL, *safe;
@@ -98,16 +98,16 @@ static void say(struct page *p, enum colour colour, bool bar, const char *fmt,
     safe = harmless(text);
     safe[cut_at(safe, p->w->width)] = 0;
     free(text);
-    if (o->count == o->room) {
-        o->room = o->room ? 2 * o->room : 64;
-        o->lines = gr_realloc(o->lines, o->room * sizeof *o->lines);
+    if (o->count == o->capacity) {
+        o->capacity = o->capacity ? 2 * o->capacity : 64;
+        o->lines = gr_realloc(o->lines, o->capacity * sizeof *o->lines);
     }
     o->lines[o->count++] = (struct top_line){safe, colour, bar};
 }
 
 /* ---- the head ---- */
 
-static void say_title(struct page *p)
+static void put_title(struct screen_page *p)
 {
     size_t states[TOP_DOWN + 1] = {0};
     char at[WHEN_BYTES], others[64] = "";
@@ -118,73 +118,76 @@ static void say_title(struct page *p)
     if (states[TOP_SILENT] || states[TOP_DOWN])
         snprintf(others, sizeof others, ", %zu silent, %zu down",
                  states[TOP_SILENT], states[TOP_DOWN]);
-    say(p, *others ? RED : PLAIN, true,
-        "grapnel top  %.8s %s  %zu up%s  %zu alert%s  %s%*s", at + 11,
-        when_zone(), states[TOP_UP], others, p->f->alert_count,
-        p->f->alert_count == 1 ? "" : "s", p->w->note, p->w->width, "");
+    put_line(p, *others ? RED : PLAIN, true,
+             "grapnel top  %.8s %s  %zu up%s  %zu alert%s  %s%*s", at + 11,
+             when_zone(), states[TOP_UP], others, p->f->alert_count,
+             p->f->alert_count == 1 ? "" : "s", p->w->note, p->w->width, "");
 }
 
-static void say_totals(struct page *p)
+static void put_totals(struct screen_page *p)
 {
-    const struct top_facts *f = p->f;
+    const struct top_data *f = p->f;
     short_text a, b, c, d, e, g, h, i;
 
-    say(p, PLAIN, false,
-        "in %s/s  refused %s/s  repeats %s   delivered %s/s  dead %s/s",
-        count(f->accepted, a), count(f->refused, b), percent(f->repeats, c),
-        count(f->delivered, d), count(f->dead, e));
-    say(p, PLAIN, false,
-        "end to end p50 %s p95 %s p99 %s   attempts %s/s  failed %s",
-        seconds(f->p50_s, a), seconds(f->p95_s, b), seconds(f->p99_s, c),
-        count(f->attempts, d), percent(f->failed, e));
-    say(p, PLAIN, false,
+    put_line(p, PLAIN, false,
+             "in %s/s  refused %s/s  duplicates %s   delivered %s/s  dead %s/s",
+             count(f->accepted, a), count(f->refused, b),
+             percent(f->duplicates, c), count(f->delivered, d),
+             count(f->dead, e));
+    put_line(p, PLAIN, false,
+             "end to end p50 %s p95 %s p99 %s   attempts %s/s  failed %s",
+             seconds(f->p50_s, a), seconds(f->p95_s, b), seconds(f->p99_s, c),
+             count(f->attempts, d), percent(f->failed, e));
+    put_line(
+        p, PLAIN, false,
         "ingress %s > sequencer %s > held %s > waiting %s > out %s > retry %s "
         "| "
         "dead %s",
-        count(f->door, a), count(f->to_sequencer, b), count(f->held, c),
+        count(f->at_ingress, a), count(f->to_sequencer, b), count(f->held, c),
         count(f->waiting, d), count(f->out, e), count(f->retrying, g),
-        count(f->letters, h));
-    say(p, PLAIN, false, "oldest undelivered %s", seconds(f->oldest_s, i));
+        count(f->dead_letters, h));
+    put_line(p, PLAIN, false, "oldest undelivered %s", seconds(f->oldest_s, i));
 }
 
-/* ---- sections: a heading and rows, as many as there is room for ---- */
+/* ---- sections: a heading and rows, as many as there is space for ---- */
 
 struct section {
     size_t rows;  /* it has */
     size_t shown; /* it may show */
-    bool head;    /* there is room for its heading */
+    bool head;    /* there is space for its heading */
     size_t share; /* rows that it gets in a round */
-    void (*say_head)(struct page *p, const struct section *s);
-    void (*say_row)(struct page *p, size_t i);
+    void (*put_head)(struct screen_page *p, const struct section *s);
+    void (*put_row)(struct screen_page *p, size_t i);
 };
 
-static void say_process_head(struct page *p, const struct section *s)
+static void put_process_head(struct screen_page *p, const struct section *s)
 {
     char name[64] = "PROCESS";
 
     if (s->shown < s->rows)
         snprintf(name, sizeof name, "PROCESS %zu/%zu", s->shown, s->rows);
-    say(p, BOLD, true, "  %-16.16s %-12s %-9s %8s %8s %9s %9s%*s", name,
-        "STATE", "UP FOR", "BACKLOG", "COMMIT99", "STORE", "ROOM", p->w->width,
-        "");
+    put_line(p, BOLD, true, "  %-16.16s %-12s %-9s %8s %8s %9s %9s%*s", name,
+             "STATE", "UP FOR", "BACKLOG", "COMMIT99", "STORE", "FREE",
+             p->w->width, "");
 }
 
-static void say_process(struct page *p, size_t i)
+static void put_process(struct screen_page *p, size_t i)
 {
     const struct top_process *s = &p->f->processes[i];
     char state[64], silent[32];
-    short_text up, backlog, commit, store, room;
+    short_text up, backlog, commit, store, disk_free;
 
     if (s->state == TOP_SILENT)
         snprintf(state, sizeof state, "silent %s",
                  human_ms(s->silent_ms / SECOND_MS * SECOND_MS, silent));
     else
         snprintf(state, sizeof state, "%s", top_state_name(s->state));
-    say(p, s->state == TOP_UP ? PLAIN : RED, false,
-        "%c %-16.16s %-12s %-9s %8s %8s %9s %9s",
-        s->state == TOP_UP ? ' ' : '!', s->name, state, seconds(s->up_s, up),
-        count(s->backlog, backlog), seconds(s->commit_p99_s, commit),
-        bytes(s->store_bytes, store), bytes(s->room_bytes, room));
+    put_line(p, s->state == TOP_UP ? PLAIN : RED, false,
+             "%c %-16.16s %-12s %-9s %8s %8s %9s %9s",
+             s->state == TOP_UP ? ' ' : '!', s->name, state,
+             seconds(s->up_s, up), count(s->backlog, backlog),
+             seconds(s->commit_p99_s, commit), bytes(s->store_bytes, store),
+             bytes(s->free_bytes, disk_free));
 }
 
 static const char *const sort_names[] = {
@@ -194,7 +197,7 @@ static const char *const sort_names[] = {
 };
 
 /* The heading of a column carries * when the rows are sorted by it. */
-static const char *column(const struct page *p, enum top_sort sort,
+static const char *column(const struct screen_page *p, enum top_sort sort,
                           const char *name, short_text out)
 {
     snprintf(out, SHORT_BYTES, "%s%s", p->w->sort == sort ? "*" : "", name);
@@ -202,14 +205,14 @@ static const char *column(const struct page *p, enum top_sort sort,
 }
 
 /* What the window is wider than 80 goes to the names. */
-static int name_width(const struct page *p)
+static int name_width(const struct screen_page *p)
 {
     int more = p->w->width - 80;
 
     return 18 + (more > 45 ? 45 : more > 0 ? more : 0);
 }
 
-static void say_endpoint_head(struct page *p, const struct section *s)
+static void put_endpoint_head(struct screen_page *p, const struct section *s)
 {
     short_text name, rate, p95, waiting, trouble, of = "";
 
@@ -218,14 +221,14 @@ static void say_endpoint_head(struct page *p, const struct section *s)
                  p->out->first + s->shown, s->rows);
     snprintf(name, sizeof name, "%sENDPOINT%.20s",
              p->w->sort == SORT_NAME ? "*" : "", of);
-    say(p, BOLD, true, "  %-*s %7s %5s %7s %6s %8s %6s %s%*s", name_width(p),
-        name, column(p, SORT_RATE, "TRY/s", rate), "FAIL",
-        column(p, SORT_LATENCY, "P95", p95), "FLIGHT",
-        column(p, SORT_WAITING, "WAITING", waiting), "RETRY",
-        column(p, SORT_TROUBLE, "STATE", trouble), p->w->width, "");
+    put_line(p, BOLD, true, "  %-*s %7s %5s %7s %6s %8s %6s %s%*s",
+             name_width(p), name, column(p, SORT_RATE, "TRY/s", rate), "FAIL",
+             column(p, SORT_LATENCY, "P95", p95), "FLIGHT",
+             column(p, SORT_WAITING, "WAITING", waiting), "RETRY",
+             column(p, SORT_TROUBLE, "STATE", trouble), p->w->width, "");
 }
 
-static void say_endpoint(struct page *p, size_t i)
+static void put_endpoint(struct screen_page *p, size_t i)
 {
     static const enum colour colours[] = {
         [MARK_NONE] = PLAIN, [MARK_WARNING] = YELLOW, [MARK_TROUBLE] = RED};
@@ -234,46 +237,49 @@ static void say_endpoint(struct page *p, size_t i)
     short_text rate, fail, p95, flight, waiting, retry;
 
     count(e->waiting, waiting);
-    say(p, colours[e->mark], false, "%c %-*.*s %7s %5s %7s %6s %7s%s %6s %s",
-        " *!"[e->mark], width, width, e -> name, count(e->rate, rate),
-        percent(e->failed, fail), seconds(e->p95_s, p95),
-        count(e->in_flight, flight), waiting, e -> waiting_more ? "+" : " ",
-        count(e->retrying, retry),
-        *e->trouble ? e->trouble
-        : *e->state ? e->state
-                    : "-");
+    put_line(p, colours[e->mark], false,
+             "%c %-*.*s %7s %5s %7s %6s %7s%s %6s %s", " *!"[e->mark], width,
+             width, e -> name, count(e->rate, rate), percent(e->failed, fail),
+             seconds(e->p95_s, p95), count(e->in_flight, flight), waiting,
+             e -> waiting_more ? "+" : " ", count(e->retrying, retry),
+             *e->trouble ? e->trouble
+             : *e->state ? e->state
+                         : "-");
 }
 
-static void say_gap_head(struct page *p, const struct section *s)
+static void put_gap_head(struct screen_page *p, const struct section *s)
 {
     short_text n;
 
     (void)s;
     if (*p->f->sequencer_why)
-        say(p, BOLD, true, "  GAPS: the sequencer can't be asked: %s%*s",
-            p->f->sequencer_why, p->w->width, "");
+        put_line(p, BOLD, true,
+                 "  GAPS: the sequencer cannot be reached: %s%*s",
+                 p->f->sequencer_why, p->w->width, "");
     else
-        say(p, BOLD, true, "  GAPS  %s open%*s", count(p->f->gaps_open, n),
-            p->w->width, "");
+        put_line(p, BOLD, true, "  GAPS  %s open%*s", count(p->f->gaps_open, n),
+                 p->w->width, "");
 }
 
-static void say_gap(struct page *p, size_t i)
+static void put_gap(struct screen_page *p, size_t i)
 {
     const struct top_gap *g = &p->f->gaps[i];
     char age[32];
 
-    say(p, YELLOW, false, "* %-10s source %s, workspace %s: %s, for %s", g->id,
-        g->source, g->workspace, g->numbers,
-        human_ms(g->age_ms / SECOND_MS * SECOND_MS, age));
+    put_line(p, YELLOW, false, "* %-10s source %s, workspace %s: %s, for %s",
+             g->id, g->source, g->workspace, g->numbers,
+             human_ms(g->age_ms / SECOND_MS * SECOND_MS, age));
 }
 
-static void say_alert_head(struct page *p, const struct section *s)
+static void put_alert_head(struct screen_page *p, const struct section *s)
 {
     if (*p->f->console_why)
-        say(p, BOLD, true, "  ALERTS: nobody judges them: the console is %s%*s",
-            p->f->console_why, p->w->width, "");
+        put_line(p, BOLD, true,
+                 "  ALERTS are not evaluated: the console is %s%*s",
+                 p->f->console_why, p->w->width, "");
     else
-        say(p, BOLD, true, "  ALERTS  %zu firing%*s", s->rows, p->w->width, "");
+        put_line(p, BOLD, true, "  ALERTS  %zu firing%*s", s->rows, p->w->width,
+                 "");
 }
 
 static bool is_critical(const struct top_alert *a)
@@ -281,7 +287,7 @@ static bool is_critical(const struct top_alert *a)
     return strcmp(a->severity, "critical") == 0;
 }
 
-static void say_alert(struct page *p, size_t i)
+static void put_alert(struct screen_page *p, size_t i)
 {
     const struct top_alert *a = &p->f->alerts[i];
     bool critical = is_critical(a);
@@ -289,25 +295,26 @@ static void say_alert(struct page *p, size_t i)
     const char *subject = strstr(a->summary, a->subject) ? "" : a->subject;
     char age[32];
 
-    say(p, critical ? RED : YELLOW, false, "%c %s %s%s%s: %s, for %s",
-        critical ? '!' : '*', a->severity, a->name, *subject ? " " : "",
-        subject, a->summary, human_ms(a->age_ms / SECOND_MS * SECOND_MS, age));
+    put_line(p, critical ? RED : YELLOW, false, "%c %s %s%s%s: %s, for %s",
+             critical ? '!' : '*', a->severity, a->name, *subject ? " " : "",
+             subject, a->summary,
+             human_ms(a->age_ms / SECOND_MS * SECOND_MS, age));
 }
 
-/* First every heading, the most wanted first, then rows in rounds. */
-static void share_out(struct section *s, size_t n, size_t room)
+/* First every heading, the most urgent first, then rows in rounds. */
+static void share_out(struct section *s, size_t n, size_t capacity)
 {
     bool any = true;
 
-    for (size_t i = 0; i < n && room > 0; i++, room--)
+    for (size_t i = 0; i < n && capacity > 0; i++, capacity--)
         s[i].head = true;
-    while (room > 0 && any) {
+    while (capacity > 0 && any) {
         any = false;
         for (size_t i = 0; i < n; i++)
-            for (size_t k = 0; k < s[i].share && room > 0; k++)
+            for (size_t k = 0; k < s[i].share && capacity > 0; k++)
                 if (s[i].head && s[i].shown < s[i].rows) {
                     s[i].shown++;
-                    room--;
+                    capacity--;
                     any = true;
                 }
     }
@@ -350,7 +357,7 @@ static int compare_endpoints(const void *x, const void *y, void *arg)
 }
 
 /* Those in trouble first, else as they came. */
-static void sort_processes(struct top_facts *f)
+static void sort_processes(struct top_data *f)
 {
     struct top_process *sorted = gr_alloc((f->process_count + 1) *
                                           sizeof *sorted);
@@ -365,7 +372,7 @@ static void sort_processes(struct top_facts *f)
 }
 
 /* Critical ones first, else as they came. */
-static void sort_alerts(struct top_facts *f)
+static void sort_alerts(struct top_data *f)
 {
     struct top_alert *sorted = gr_alloc((f->alert_count + 1) * sizeof *sorted);
     size_t n = 0;
@@ -390,58 +397,59 @@ bool top_sort_of(int key, enum top_sort *out)
 
 /* ---- the page ---- */
 
-static void say_keys(struct page *p)
+static void put_keys(struct screen_page *p)
 {
-    say(p, PLAIN, true,
+    put_line(
+        p, PLAIN, true,
         "q quit  h help  sort by: t trouble  r rate  l latency  w waiting  n "
         "name%*s",
         p->w->width, "");
 }
 
-static void say_help(struct page *p)
+static void put_help(struct screen_page *p)
 {
     static const char *const lines[] = {
-        "Rates, shares and latencies are of the last 10 seconds (or of the",
-        "last two frames, if metrics.interval is longer). - is not known.",
+        "Rates, shares and latencies are of the last 10 seconds, or of the",
+        "last two frames if metrics.interval is longer. - means unknown.",
         "",
         "  t r l w n   sort endpoints by trouble, rate, p95, waiting, name",
-        "  up down     scroll them; also page up, page down, home",
-        "  space       stop, and go on",
-        "  h ?         this; any key goes back",
+        "  up down     scroll; also page up, page down, home",
+        "  space       pause, continue",
+        "  h ?         this help; any key closes it",
         "  q           quit",
         "",
         "ingress     read by ingress, not yet on disk",
-        "sequencer   accepted, not yet taken by the sequencer",
-        "held        held back for their order; `grapnel gaps --open`",
+        "sequencer   accepted, not yet processed by the sequencer",
+        "held        waiting for earlier events; `grapnel gaps --open`",
         "waiting, out, retry   deliveries; `grapnel deliveries --status open`",
         "dead        dead letters that need a decision; `grapnel dlq`",
-        "COMMIT99    99 of 100 commits took at most this",
-        "! trouble   * warning   silent: it runs, and publishes nothing",
+        "COMMIT99    99 of 100 commits took at most this time",
+        "! trouble   * warning   silent: runs, but publishes no metrics",
     };
 
     for (size_t i = 0; i < COUNT_OF(lines); i++)
-        say(p, PLAIN, false, "%s", lines[i]);
+        put_line(p, PLAIN, false, "%s", lines[i]);
 }
 
-static void say_sections(struct page *p)
+static void put_sections(struct screen_page *p)
 {
     struct section s[] = {
         {.rows = p->f->endpoint_count,
          .share = 2,
-         .say_head = say_endpoint_head,
-         .say_row = say_endpoint},
+         .put_head = put_endpoint_head,
+         .put_row = put_endpoint},
         {.rows = p->f->process_count,
          .share = 2,
-         .say_head = say_process_head,
-         .say_row = say_process},
+         .put_head = put_process_head,
+         .put_row = put_process},
         {.rows = p->f->alert_count,
          .share = 1,
-         .say_head = say_alert_head,
-         .say_row = say_alert},
+         .put_head = put_alert_head,
+         .put_row = put_alert},
         {.rows = p->f->gap_count,
          .share = 1,
-         .say_head = say_gap_head,
-         .say_row = say_gap},
+         .put_head = put_gap_head,
+         .put_row = put_gap},
     };
     static const int order[] = {1, 0, 3, 2};
     size_t used = p->out->count + p->w->keys, height = (size_t)p->w->height;
@@ -454,16 +462,16 @@ static void say_sections(struct page *p)
         const struct section *at = &s[order[i]];
 
         if (at->head)
-            at->say_head(p, at);
+            at->put_head(p, at);
         for (size_t k = 0; k < at->shown; k++)
-            at->say_row(p, k);
+            at->put_row(p, k);
     }
 }
 
-void top_view(struct top_facts *f, const struct top_wish *w,
+void top_view(struct top_data *f, const struct top_options *w,
               struct top_page *out)
 {
-    struct page p = {f, w, out};
+    struct screen_page p = {f, w, out};
     enum top_sort sort = w->sort;
 
     *out = (struct top_page){0};
@@ -472,17 +480,17 @@ void top_view(struct top_facts *f, const struct top_wish *w,
                 compare_endpoints, &sort);
     sort_processes(f);
     sort_alerts(f);
-    say_title(&p);
+    put_title(&p);
     if (w->help) {
-        say_help(&p);
+        put_help(&p);
         return;
     }
-    say_totals(&p);
-    say_sections(&p);
+    put_totals(&p);
+    put_sections(&p);
     while (w->keys && out->count + 1 < (size_t)w->height)
-        say(&p, PLAIN, false, "%s", "");
+        put_line(&p, PLAIN, false, "%s", "");
     if (w->keys)
-        say_keys(&p);
+        put_keys(&p);
 }
 
 void top_page_fini(struct top_page *p)

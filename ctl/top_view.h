@@ -4,7 +4,7 @@
 #define CTL_TOP_VIEW_H
 
 #include "table.h"
-#include "top_facts.h"
+#include "top_data.h"
 
 enum top_sort {
     SORT_TROUBLE,
@@ -15,8 +15,8 @@ enum top_sort {
     SORT_COUNT,
 };
 
-/* What the user wants to see. */
-struct top_wish {
+/* What the user asked to see. */
+struct top_options {
     int width, height; /* of the window, in characters */
     enum top_sort sort;
     size_t first; /* endpoints that were scrolled past */
@@ -33,12 +33,12 @@ struct top_line {
 
 struct top_page {
     struct top_line *lines;
-    size_t count, room;
-    size_t first; /* the wish's, as far as it could be followed */
+    size_t count, capacity;
+    size_t first; /* the one asked for, as far as it could be followed */
 };
 
 /* At most `height` lines. top_page_fini() after. Sorts f's lists. */
-void top_view(struct top_facts *f, const struct top_wish *w,
+void top_view(struct top_data *f, const struct top_options *w,
               struct top_page *out);
 void top_page_fini(struct top_page *p);
 

@@ -1,11 +1,11 @@
-/* trace: an event's whole life, from every process (P10). The sequencer knows
+/* trace_command: an event's whole life, from every process (P10). The sequencer knows
  * what the event is; the others add what they saw. */
 #include "ask.h"
 #include "bounds.h"
 #include "json_text.h"
-#include "rejects.h"
+#include "list.h"
+#include "rejects_command.h"
 #include "show_attempt.h"
-#include "table.h"
 #include "timeline.h"
 #include "trace_id.h"
 #include "when.h"
@@ -15,7 +15,7 @@
 struct tracing {
     struct ctl *c;
     const char *id; /* as it was asked for */
-    json_t *event;  /* the sequencer's answer; NULL: it has none */
+    json_t *event;  /* the sequencer's reply; NULL: it has none */
     json_t *timeline;
     json_t *unreachable; /* names */
     bool sequencer_away;
@@ -27,34 +27,34 @@ struct tracing {
 
 /* ---- several of one provider's id ---- */
 
-int trace_print_matches(struct ctl *c, json_t *answer)
+static void match_status(struct table *t, const json_t *event)
 {
-    static const char *const heads[] = {"ID",        "RECEIVED (UTC)", "TYPE",
-                                        "WORKSPACE", "STATUS",         NULL};
-    json_t *matches = json_object_get(answer, "matches"), *m;
-    struct table t;
-    size_t i;
+    const char *of = text_of(event, "duplicate_of");
+
+    table_add(t, PLAIN, "%s%s%s", text_of(event, "status"), *of ? " of " : "",
+              of);
+}
+
+int trace_print_matches(struct ctl *c, json_t *reply)
+{
+    static const struct column columns[] = {
+        {.head = "ID", .key = "id"},
+        {.head = "RECEIVED (UTC)", .key = "received_at", .kind = COLUMN_TIME},
+        {.head = "TYPE", .key = "type"},
+        {.head = "WORKSPACE", .key = "workspace"},
+        {.head = "STATUS", .cell = match_status},
+        {0}};
+    json_t *matches = json_object_get(reply, "matches");
 
     if (c->json) {
-        print_json(json_incref(answer));
+        print_json(json_incref(reply));
         return EXIT_REFUSED;
     }
-    table_init(&t, heads);
-    json_array_foreach(matches, i, m)
-    {
-        const char *of = text_of(m, "duplicate_of");
-
-        table_add(&t, PLAIN, "%s", text_of(m, "workspace"));
-        table_add(&t, PLAIN, "%s%s%s", text_of(m, "status"), *of ? " of " : "",
-                  of);
-    }
-    table_print(&t, stdout, c->colour, 0);
-    table_fini(&t);
+    print_rows(c, columns, matches, 0);
     fflush(stdout);
     return complain(
         EXIT_REFUSED,
-        "%zu events have this id of the provider's: trace one by its own "
-        "id (evt_…)",
+        "%zu events share this provider id; use one of the evt_ ids above",
         json_array_size(matches));
 }
 
@@ -69,16 +69,16 @@ static void ask_sequencer(struct tracing *t, const char *name, const char *id)
     timeline_add(t->timeline, t->event);
 }
 
-static void take_answer(struct tracing *t, struct question *q)
+static void take_reply(struct tracing *t, struct question *q)
 {
     if (q->unreachable)
         json_array_append_new(t->unreachable, json_string(q->process));
-    t->handed_on |= json_is_true(json_object_get(q->answer, "handed_on"));
-    if (json_object_get(q->answer, "body_bytes") && !t->stored)
-        t->stored = json_incref(q->answer);
-    timeline_add(t->timeline, q->answer);
-    timeline_add_attempts(t->timeline, t->event, q->answer);
-    json_decref(q->answer);
+    t->handed_on |= json_is_true(json_object_get(q->reply, "handed_on"));
+    if (json_object_get(q->reply, "body_bytes") && !t->stored)
+        t->stored = json_incref(q->reply);
+    timeline_add(t->timeline, q->reply);
+    timeline_add_attempts(t->timeline, t->event, q->reply);
+    json_decref(q->reply);
 }
 
 /* All but the sequencer, at once. */
@@ -110,7 +110,7 @@ static void ask_others(struct tracing *t, const struct processes *p,
     }
     ask_all(t->c, all, n, ASK_STATUS_MS);
     for (size_t i = 0; i < n; i++)
-        take_answer(t, &all[i]);
+        take_reply(t, &all[i]);
     free(all);
 }
 
@@ -127,23 +127,23 @@ static void ask_sequencers(struct tracing *t, const struct processes *p,
 static char *find_stored(struct tracing *t, const struct processes *p,
                          const char *id)
 {
-    json_t *found = json_array(), *answer;
+    json_t *found = json_array(), *reply;
     bool unreachable;
     char why[200], *ours = NULL;
 
     for (size_t i = 0; i < p->count; i++) {
         if (process_rank(p->names[i]) != process_rank("ingress"))
             continue;
-        answer = ask(t->c, p->names[i], "find", json_pack("{s:s}", "id", id),
-                     ASK_STATUS_MS, &unreachable, why);
-        json_array_extend(found, json_object_get(answer, "events"));
-        json_decref(answer);
+        reply = ask(t->c, p->names[i], "find", json_pack("{s:s}", "id", id),
+                    ASK_STATUS_MS, &unreachable, why);
+        json_array_extend(found, json_object_get(reply, "events"));
+        json_decref(reply);
     }
     if (json_array_size(found))
         ours = gr_strdup(
             json_string_value(json_array_get(json_array_get(found, 0), 0)));
     if (json_array_size(found) > 1)
-        complain(0, "%zu stored requests carry %s; this is the newest",
+        complain(0, "%zu stored requests have %s; this is the newest",
                  json_array_size(found), id);
     json_decref(found);
     return ours;
@@ -163,7 +163,7 @@ static void ask_them(struct tracing *t, const char *id)
         ask_others(t, &p, id);
     if (strncmp(t->id, "evt_", 4) != 0 && !json_object_get(t->event, "matches"))
         t->rejects = rejects_with_id(t->c, &p, t->id);
-    /* It may have come to it just now; else it is over and forgotten. */
+    /* It may have come to it just now; else its delivery has ended and was forgotten. */
     if (!t->event && t->handed_on && !t->sequencer_away)
         ask_sequencers(t, &p, id);
     processes_fini(&p);
@@ -188,7 +188,7 @@ static void print_head(struct ctl *c, const json_t *e)
            *number ? ", number " : "", number);
     printf("  received   %s %s\n", time_of(e, "received_at"), when_zone());
     if (*request)
-        printf("  request    %s, which carried several\n", request);
+        printf("  request    %s, which contained several events\n", request);
     printf("  status     %s%s%s%s%s\n", text_of(e, "status"),
            *reason ? ": " : "", reason, *of ? " of " : "", of);
 }
@@ -202,60 +202,38 @@ static enum colour status_colour(const char *status)
     return YELLOW;
 }
 
-static void print_attempts(struct ctl *c, const json_t *attempts)
+static void attempt_response(struct table *t, const json_t *attempt)
 {
-    static const char *const heads[] = {
-        "#", "AT (UTC)", "ANSWER", "TOOK", "DELIVERER", "ERROR", NULL};
-    struct table t;
-    json_t *a;
-    size_t i;
+    const char *status = text_of(attempt, "http_status");
 
-    if (!json_array_size(attempts))
-        return;
-    table_init(&t, heads);
-    json_array_foreach(attempts, i, a)
-    {
-        const char *status = text_of(a, "http_status");
-        char took[32];
-
-        table_add(&t, PLAIN, "%s", text_of(a, "n"));
-        table_add(&t, PLAIN, "%s", time_of(a, "at"));
-        table_add(&t, *status == '2' ? GREEN : YELLOW, "%s",
-                  *status && *status != '0' ? status : "none");
-        table_add(
-            &t, PLAIN, "%s",
-            human_ms(json_integer_value(json_object_get(a, "duration_ms")),
-                     took));
-        table_add(&t, PLAIN, "%s", text_of(a, "deliverer"));
-        table_add(&t, PLAIN, "%s", text_of(a, "error"));
-    }
-    table_print(&t, stdout, c->colour, 4);
-    table_fini(&t);
+    table_add(t, *status == '2' ? GREEN : YELLOW, "%s",
+              *status && *status != '0' ? status : "none");
 }
+
+static const struct column attempt_columns[] = {
+    {.head = "#", .key = "n"},
+    {.head = "AT (UTC)", .key = "at", .kind = COLUMN_TIME},
+    {.head = "RESPONSE", .cell = attempt_response},
+    {.head = "TOOK", .key = "duration_ms", .kind = COLUMN_DURATION},
+    {.head = "DELIVERER", .key = "deliverer"},
+    {.head = "ERROR", .key = "error"},
+    {0}};
 
 /* Of a request that carried several. */
 static void print_events(struct ctl *c, const json_t *events)
 {
-    static const char *const heads[] = {"ID",        "ITS ID", "TYPE",
-                                        "WORKSPACE", "STATUS", NULL};
-    struct table t;
-    json_t *e;
-    size_t i;
+    static const struct column columns[] = {
+        {.head = "ID", .key = "id"},
+        {.head = "ITS ID", .key = "provider_id"},
+        {.head = "TYPE", .key = "type"},
+        {.head = "WORKSPACE", .key = "workspace"},
+        {.head = "STATUS", .key = "status"},
+        {0}};
 
     if (!json_array_size(events))
         return;
     printf("\nEvents\n");
-    table_init(&t, heads);
-    json_array_foreach(events, i, e)
-    {
-        table_add(&t, PLAIN, "%s", text_of(e, "id"));
-        table_add(&t, PLAIN, "%s", text_of(e, "provider_id"));
-        table_add(&t, PLAIN, "%s", text_of(e, "type"));
-        table_add(&t, PLAIN, "%s", text_of(e, "workspace"));
-        table_add(&t, PLAIN, "%s", text_of(e, "status"));
-    }
-    table_print(&t, stdout, c->colour, 2);
-    table_fini(&t);
+    print_rows(c, columns, events, 2);
 }
 
 static void print_deliveries(struct ctl *c, const json_t *deliveries)
@@ -276,30 +254,24 @@ static void print_deliveries(struct ctl *c, const json_t *deliveries)
                colour_off(status_colour(status), c->colour),
                *next ? ", next attempt " : "",
                *next ? time_of(d, "next_attempt_at") : "");
-        print_attempts(c, json_object_get(d, "attempts"));
+        if (json_array_size(json_object_get(d, "attempts")))
+            print_rows(c, attempt_columns, json_object_get(d, "attempts"), 4);
         show_responses(json_object_get(d, "attempts"));
     }
 }
 
 static void print_timeline(struct ctl *c, const json_t *timeline)
 {
-    static const char *const heads[] = {"AT (UTC)", "PROCESS", "WHAT", NULL};
-    struct table t;
-    json_t *e;
-    size_t i;
+    static const struct column columns[] = {
+        {.head = "AT (UTC)", .key = "at", .kind = COLUMN_TIME},
+        {.head = "PROCESS", .key = "process"},
+        {.head = "WHAT", .key = "what"},
+        {0}};
 
     if (!json_array_size(timeline))
         return;
     printf("\nTimeline\n");
-    table_init(&t, heads);
-    json_array_foreach(timeline, i, e)
-    {
-        table_add(&t, PLAIN, "%s", time_of(e, "at"));
-        table_add(&t, PLAIN, "%s", text_of(e, "process"));
-        table_add(&t, PLAIN, "%s", text_of(e, "what"));
-    }
-    table_print(&t, stdout, c->colour, 2);
-    table_fini(&t);
+    print_rows(c, columns, timeline, 2);
 }
 
 static void print_unreachable(struct ctl *c, const json_t *names)
@@ -308,8 +280,8 @@ static void print_unreachable(struct ctl *c, const json_t *names)
     size_t i;
 
     json_array_foreach(names, i, name)
-        printf("\n%sNot asked: %s can't be reached; what it saw is missing "
-               "here.%s\n",
+        printf("\n%s%s cannot be reached, so its part of the history is "
+               "missing here.%s\n",
                colour_on(YELLOW, c->colour), json_string_value(name),
                colour_off(YELLOW, c->colour));
 }
@@ -328,10 +300,10 @@ static void print_stored(const struct tracing *t)
            human_bytes(
                json_integer_value(json_object_get(t->stored, "body_bytes")),
                bytes));
-    printf("  status     %s\n",
-           t->handed_on ? "handed to the sequencer"
-                        : "accepted: stored by ingress, not yet taken by the "
-                          "sequencer");
+    printf("  status     %s\n", t->handed_on
+                                    ? "processed by the sequencer"
+                                    : "accepted: stored by ingress, not yet "
+                                      "processed by the sequencer");
 }
 
 static void print_rejected(const struct tracing *t)
@@ -343,7 +315,7 @@ static void print_rejected(const struct tracing *t)
     printf("%s: ingress refused %zu request%s with this id of the "
            "provider's (grapnel rejects show ID)\n",
            t->id, n, n > 1 ? "s" : "");
-    rejects_print(t->c, t->rejects, 2);
+    print_rows(t->c, rejects_columns, t->rejects, 2);
 }
 
 /* true: all that is known of it is that it was refused. */
@@ -363,10 +335,11 @@ static void print_trace(struct tracing *t)
         print_deliveries(t->c, json_object_get(t->event, "deliveries"));
     } else {
         printf("%s: the sequencer %s.\n", t->id,
-               t->sequencer_away ? "can't be asked; this is what others saw"
-               : t->handed_on    ? "had it; it is over, and no more in the "
-                                   "history (history.keep)"
-                                 : "has not got it (yet)");
+               t->sequencer_away
+                   ? "cannot be reached; this is what the other processes have"
+               : t->handed_on ? "had it; it has ended and was deleted from the "
+                                "history (history.keep)"
+                              : "does not have it (yet)");
         print_stored(t);
     }
     print_timeline(t->c, t->timeline);
@@ -435,7 +408,7 @@ int run_trace(struct ctl *c)
     int code;
 
     if (!*c->parsed.args[0])
-        return complain(EXIT_USAGE, "the id of an event is needed");
+        return complain(EXIT_USAGE, "the id of an event is missing");
     id = trace_event_id(c->parsed.args[0]);
     t.id = id;
     ask_them(&t, id);

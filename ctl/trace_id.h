@@ -8,6 +8,6 @@
  * The caller's. */
 char *trace_event_id(const char *id);
 /* Several events have this id of the provider's. Prints them; the exit code. */
-int trace_print_matches(struct ctl *c, json_t *answer);
+int trace_print_matches(struct ctl *c, json_t *reply);
 
 #endif

@@ -1,5 +1,6 @@
-/* verify: is what the databases hold what was written? Each process looks through its own;
- * the file of one that is down, or in another folder, is looked through here. */
+/* verify_command: is what the databases hold what was written? Each process looks
+ * through its own; the file of one that is down, or in another folder, is looked
+ * through here. */
 #include "ask.h"
 #include "db_version.h"
 #include "json_text.h"
@@ -17,7 +18,7 @@
 enum { VERIFY_MS = 24 * 3600 * 1000 }; /* a large file, at low priority */
 
 /* Names of processes: those that were named, or all. */
-static bool is_wanted(const struct ctl *c, const char *name)
+static bool is_selected(const struct ctl *c, const char *name)
 {
     for (int i = 0; i < c->parsed.arg_count; i++)
         if (strcmp(c->parsed.args[i], name) == 0)
@@ -114,7 +115,7 @@ static json_t *of_all(struct ctl *c)
     need_run_dir(c);
     processes_find(c, &p);
     for (size_t i = 0; i < p.count; i++)
-        if (is_wanted(c, p.names[i]))
+        if (is_selected(c, p.names[i]))
             json_array_append_new(
                 rows, of_process(c, p.names[i], c->settings->state_dir));
     processes_fini(&p);
@@ -141,7 +142,7 @@ static json_t *of_folder(struct ctl *c, const char *dir)
     for (int i = 0; i < count; i++) {
         char *name = name_of(all[i]->d_name);
 
-        if (name && is_wanted(c, name)) {
+        if (name && is_selected(c, name)) {
             char *path = gr_printf("%s/%s", dir, all[i]->d_name);
 
             json_array_append_new(rows, of_file(path, name));
@@ -177,9 +178,9 @@ static void print_row(struct ctl *c, const json_t *row)
     json_array_foreach(json_object_get(row, "damaged"), i, one)
         printf("  %s %s: %s\n", text_of(one, "table"), text_of(one, "id"),
                text_of(one, "what"));
-    json_array_foreach(skipped, i, one)
-        printf("  %s: pages were not checked, as too much was being written\n",
-               json_string_value(one));
+    json_array_foreach(skipped, i, one) printf(
+        "  %s: pages were not checked, because too much was being written\n",
+        json_string_value(one));
 }
 
 int run_verify(struct ctl *c)

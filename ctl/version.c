@@ -49,7 +49,7 @@ void version_print_mixed(struct ctl *c, const json_t *rows)
         comma = ", ";
     }
     printf(". Restart %s with the installed version.\nUntil all run the same "
-           "one, what they send to each other may wait; nothing is lost.%s\n",
+           "version, messages between them may wait; nothing is lost.%s\n",
            others == 1 ? "it" : "them", colour_off(YELLOW, c->colour));
 }
 
@@ -61,13 +61,13 @@ static json_t *row_of(const struct question *q)
                             "version", "pid", "started_at", "error");
     static const char *const keys[] = {"version", "pid", "started_at"};
 
-    for (size_t i = 0; q->answer && i < COUNT_OF(keys); i++) {
-        json_t *v = json_object_get(q->answer, keys[i]);
+    for (size_t i = 0; q->reply && i < COUNT_OF(keys); i++) {
+        json_t *v = json_object_get(q->reply, keys[i]);
 
         if (v)
             json_object_set(row, keys[i], v);
     }
-    if (!q->answer)
+    if (!q->reply)
         json_object_set_new(row, "error", json_text_of(q->why));
     return row;
 }
@@ -85,7 +85,7 @@ static json_t *ask_them(struct ctl *c)
     ask_all(c, all, p.count, ASK_STATUS_MS);
     for (size_t i = 0; i < p.count; i++) {
         json_array_append_new(rows, row_of(&all[i]));
-        json_decref(all[i].answer);
+        json_decref(all[i].reply);
     }
     free(all);
     processes_fini(&p);
@@ -99,7 +99,7 @@ static void print_versions(struct ctl *c, const json_t *rows)
 
     printf("grapnel %s\n", GRAPNEL_VERSION);
     if (!c->run_dir)
-        printf("No process was asked: run_dir is not known; name it with "
+        printf("The processes are not shown: run_dir is unknown; set it with "
                "--run-dir DIR or $GRAPNEL_RUN_DIR.\n");
     json_array_foreach(rows, i, row)
     {

@@ -20,7 +20,7 @@ gr_rc when_parse(const char *text, int64_t now_ms, int64_t *ms, char why[200])
         return GR_OK;
     }
     snprintf(why, 200,
-             "\"%.60s\" is neither a duration (30m, 24h, 7d: so long ago) nor "
+             "\"%.60s\" is not a time: write a duration (30m, 24h, 7d: ago) or "
              "a time (2026-11-21T10:00:00Z)",
              text);
     return GR_REFUSE;

@@ -16,40 +16,43 @@ enum {
     OLD_CONNECTION_S = 600, /* so that certificates and names are looked at */
     CA_CACHE_S = 600,       /* the system's certificates are read anew */
     REQUEST_BUFFER_BYTES = 64 * 1024,
-    AFTER_OURS_MS = 250, /* libcurl's time for connecting is over after ours */
+    AFTER_OURS_MS =
+        250, /* libcurl's time-out for connecting is later than the one here */
 };
 
-/* ---- what libcurl asks of us ---- */
+/* ---- callbacks of libcurl ---- */
 
-/* Put what there is room for: the rest is not kept. */
-static void put_cut(struct buf *b, size_t most, const char *p, size_t n)
+/* Append as much as fits; the rest is dropped. */
+static void put_cut(struct buf *b, size_t max, const char *p, size_t n)
 {
-    size_t room = most - b->len;
+    size_t capacity = max - b->len;
 
-    buf_put(b, p, n < room ? n : room);
+    buf_put(b, p, n < capacity ? n : capacity);
 }
 
 static size_t on_body(char *p, size_t size, size_t count, void *self)
 {
-    struct flight *f = self;
+    struct transfer *f = self;
     size_t n = size * count;
 
-    f->answer_bytes += n;
+    f->response_bytes += n;
     put_cut(&f->response, RESPONSE_MAX_BYTES, p, n);
-    return f->answer_bytes > ANSWER_MAX_BYTES ? 0 : n; /* 0: enough of it */
+    return f->response_bytes > RESPONSE_READ_MAX_BYTES
+               ? 0
+               : n; /* 0: enough of it */
 }
 
-/* libcurl decodes chunks before it shows us the body. What is around them, sizes,
- * extensions and trailers, only its trace shows, in the bytes that came. */
+/* libcurl decodes chunks before it hands out the body. Sizes, extensions and trailers of
+ * chunks are only in its trace of received bytes. */
 static int on_raw(CURL *easy, curl_infotype kind, char *p, size_t n, void *self)
 {
-    struct flight *f = self;
+    struct transfer *f = self;
 
     (void)p;
     if (kind != CURLINFO_DATA_IN)
         return 0;
     /* What came before has been decoded. */
-    if (f->raw_bytes > f->answer_bytes + ANSWER_HEAD_MAX_COST)
+    if (f->raw_bytes > f->response_bytes + RESPONSE_HEAD_MAX_COST)
         curl_easy_setopt(easy, CURLOPT_NOPROGRESS, 0L); /* on_progress() */
     f->raw_bytes += n;
     return 0;
@@ -72,44 +75,44 @@ static bool is_chunked_line(const char *p, size_t n)
 
 static size_t on_header(char *p, size_t size, size_t count, void *self)
 {
-    struct flight *f = self;
+    struct transfer *f = self;
     size_t n = size * count;
     long status = 0;
 
     f->head_cost += n + HEADER_LINE_COST;
-    if (f->head_cost > ANSWER_HEAD_MAX_COST)
-        return 0;           /* too large: CURLE_WRITE_ERROR */
-    if (f->answer.answered) /* a trailer */
+    if (f->head_cost > RESPONSE_HEAD_MAX_COST)
+        return 0;            /* too large: CURLE_WRITE_ERROR */
+    if (f->result.responded) /* a trailer */
         return n;
     if (is_chunked_line(p, n)) /* on_raw() counts */
         curl_easy_setopt(f->easy, CURLOPT_VERBOSE, 1L);
-    /* A line of status: what came before was a 1xx, which is no answer yet. */
+    /* A status line: the lines before it were of a 1xx, which is not the response yet. */
     if (n > 5 && memcmp(p, "HTTP/", 5) == 0)
         buf_reset(&f->headers);
     if (n > 2 || (p[0] != '\r' && p[0] != '\n')) {
-        put_cut(&f->headers, ANSWER_HEADERS_MAX_BYTES, p, n);
+        put_cut(&f->headers, RESPONSE_HEADERS_MAX_BYTES, p, n);
         return n;
     }
-    /* The empty line: an answer's headers are complete. */
+    /* The empty line: a response's headers are complete. */
     curl_easy_getinfo(f->easy, CURLINFO_RESPONSE_CODE, &status);
     if (status >= 200) {
-        f->answer.answered = true;
-        f->answer.status = status;
+        f->result.responded = true;
+        f->result.status = status;
     }
     return n;
 }
 
-static void note_blocked(struct flight *f, const char *ip, int port)
+static void note_blocked(struct transfer *f, const char *ip, int port)
 {
-    f->answer.blocked = true;
-    f->answer.port = guard_allows_port(&f->config->guard, port) ? 0 : port;
-    snprintf(f->answer.address, sizeof f->answer.address, "%s", ip);
+    f->result.blocked = true;
+    f->result.port = guard_allows_port(&f->config->guard, port) ? 0 : port;
+    snprintf(f->result.address, sizeof f->result.address, "%s", ip);
 }
 
 static curl_socket_t on_open(void *self, curlsocktype purpose,
                              struct curl_sockaddr *to)
 {
-    struct flight *f = self;
+    struct transfer *f = self;
     int fd;
 
     (void)purpose;
@@ -122,18 +125,18 @@ static curl_socket_t on_open(void *self, curlsocktype purpose,
     }
     fd = socket(to->family, to->socktype | SOCK_CLOEXEC, to->protocol);
     if (fd < 0)
-        f->answer.starved = errno == EMFILE || errno == ENFILE ||
+        f->result.starved = errno == EMFILE || errno == ENFILE ||
                             errno == ENOBUFS || errno == ENOMEM;
     else
-        f->answer.opened = true;
+        f->result.opened = true;
     f->all->connections += fd >= 0;
     return fd < 0 ? CURL_SOCKET_BAD : fd;
 }
 
-/* We may have stood still since the turn began, in the middle of it. */
-static bool is_too_late(const struct flight *f)
+/* The process may have been stopped since the turn began. */
+static bool is_too_late(const struct transfer *f)
 {
-    return f->task && f->config->ordered != LANES_NONE &&
+    return f->task && f->config->settings.ordered != LANES_NONE &&
            mono_ms() >= *f->all->lease_until_ms;
 }
 
@@ -142,21 +145,21 @@ static bool is_too_late(const struct flight *f)
 static int on_request(void *self, char *ip, char *local_ip, int port,
                       int local_port)
 {
-    struct flight *f = self;
+    struct transfer *f = self;
 
     (void)local_ip;
     (void)local_port;
-    f->answer.opened = true;
-    f->answer.lost = !*ip; /* nobody is there any more: it was reset */
+    f->result.opened = true;
+    f->result.lost = !*ip; /* the connection was reset */
     /* This address decides; another of its host may have been refused before. */
-    f->answer.blocked = false;
+    f->result.blocked = false;
     if (*ip && !guard_allows_text(&f->config->guard, ip, port))
         note_blocked(f, ip, port);
     if (is_too_late(f))
-        f->interrupted = "our lease was over";
-    if (f->answer.lost || f->answer.blocked || f->interrupted)
+        f->interrupted = "the deliverer's lease has expired";
+    if (f->result.lost || f->result.blocked || f->interrupted)
         return CURL_PREREQFUNC_ABORT;
-    f->answer.sent = true;
+    f->result.sent = true;
     f->sends++;
     /* If this one is sent again, then on a new connection, which libcurl does
      * not take for dead a second time. */
@@ -167,7 +170,7 @@ static int on_request(void *self, char *ip, char *local_ip, int port,
 /* ---- options ---- */
 
 /* Those that are the same in all attempts. */
-static void set_fixed_options(struct flight *f)
+static void set_fixed_options(struct transfer *f)
 {
     CURL *e = f->easy;
 
@@ -217,9 +220,9 @@ static void set_blob(CURL *e, CURLoption option, const char *pem)
 
 /* An authority of the endpoint's own is trusted instead of the system's, so
  * its folder must not be looked into either. */
-static void set_tls(struct flight *f)
+static void set_tls(struct transfer *f)
 {
-    const struct tls *t = &f->config->tls;
+    const struct tls *t = &f->config->settings.tls;
 
     set_blob(f->easy, CURLOPT_CAINFO_BLOB, t->ca);
     set_blob(f->easy, CURLOPT_SSLCERT_BLOB, t->certificate);
@@ -227,29 +230,31 @@ static void set_tls(struct flight *f)
     curl_easy_setopt(f->easy, CURLOPT_CAPATH, t->ca ? NULL : f->all->capath);
 }
 
-/* libcurl takes its buffer for each request anew, and holds it until the answer
+/* libcurl takes its buffer for each request anew, and holds it until the response
  * is there. One that malloc has at hand (its cache ends at 1 KiB) is enough for
- * most answers; HTTP/2, which may come with TLS, has its flow control in it. */
+ * most responses; HTTP/2, which may come with TLS, has its flow control in it. */
 static long buffer_bytes(const char *url)
 {
     return strncasecmp(url, "http:", strlen("http:")) == 0 ? 1024 : 16 * 1024;
 }
 
 /* Those of the endpoint. */
-static void set_endpoint(struct flight *f)
+static void set_endpoint(struct transfer *f)
 {
     const struct endpoint_config *c = f->config;
 
-    curl_easy_setopt(f->easy, CURLOPT_URL, c->url); /* to send it again */
+    curl_easy_setopt(f->easy, CURLOPT_URL,
+                     c->settings.url); /* to send it again */
     curl_easy_setopt(f->easy, CURLOPT_CURLU, c->parsed);
-    curl_easy_setopt(f->easy, CURLOPT_BUFFERSIZE, buffer_bytes(c->url));
+    curl_easy_setopt(f->easy, CURLOPT_BUFFERSIZE,
+                     buffer_bytes(c->settings.url));
     curl_easy_setopt(f->easy, CURLOPT_CUSTOMREQUEST, c->put ? "PUT" : NULL);
     set_tls(f);
     f->prepared = c->id;
 }
 
 /* The task's own, for this attempt alone. */
-static void set_url(struct flight *f, struct bytes url)
+static void set_url(struct transfer *f, struct bytes url)
 {
     char *text = wire_dup(url);
 
@@ -259,7 +264,7 @@ static void set_url(struct flight *f, struct bytes url)
     f->prepared = 0;
 }
 
-void flight_prepare(struct flight *f)
+void transfer_prepare(struct transfer *f)
 {
     const struct endpoint_config *c = f->config;
     const struct task *t = f->task;
@@ -269,10 +274,10 @@ void flight_prepare(struct flight *f)
         set_endpoint(f);
     if (t->w.url.n)
         set_url(f, t->w.url);
-    /* So that each of a host's addresses gets its share; flights.c ends what
+    /* So that each of a host's addresses gets its share; transfers.c ends what
      * takes longer. */
     curl_easy_setopt(e, CURLOPT_CONNECTTIMEOUT_MS,
-                     (long)c->connect_timeout_ms + AFTER_OURS_MS);
+                     (long)c->settings.connect_timeout_ms + AFTER_OURS_MS);
     curl_easy_setopt(e, CURLOPT_FRESH_CONNECT, 0L);
     curl_easy_setopt(e, CURLOPT_VERBOSE, 0L); /* on_header() and on_raw() … */
     curl_easy_setopt(e, CURLOPT_NOPROGRESS, 1L); /* … set these two */
@@ -286,34 +291,35 @@ void flight_prepare(struct flight *f)
                         &c->signer, t->attempts + 1, f->signed_ms));
 }
 
-void flight_stood_still(struct flight *f)
+void transfer_stood_still(struct transfer *f)
 {
     int64_t since_ms = (mono_us() - f->began_us) / 1000;
 
-    if (!f->answer.sent)
-        curl_easy_setopt(
-            f->easy, CURLOPT_CONNECTTIMEOUT_MS,
-            (long)(since_ms + f->config->connect_timeout_ms + AFTER_OURS_MS));
+    if (!f->result.sent)
+        curl_easy_setopt(f->easy, CURLOPT_CONNECTTIMEOUT_MS,
+                         (long)(since_ms +
+                                f->config->settings.connect_timeout_ms +
+                                AFTER_OURS_MS));
 }
 
-/* ---- life ---- */
+/* ---- generation ---- */
 
-struct flight *flight_new(struct flights *fs)
+struct transfer *transfer_new(struct transfers *fs)
 {
-    struct flight *f = gr_alloc(sizeof *f);
+    struct transfer *f = gr_alloc(sizeof *f);
 
     f->all = fs;
     f->easy = curl_easy_init();
     if (!f->easy)
         die(EXIT_UNAVAILABLE, "libcurl is out of memory");
     request_init(&f->request);
-    buf_init(&f->headers, ANSWER_HEADERS_MAX_BYTES);
+    buf_init(&f->headers, RESPONSE_HEADERS_MAX_BYTES);
     buf_init(&f->response, RESPONSE_MAX_BYTES);
     set_fixed_options(f);
     return f;
 }
 
-void flight_free(struct flight *f)
+void transfer_free(struct transfer *f)
 {
     curl_easy_cleanup(f->easy);
     endpoint_config_drop(f->config);
@@ -323,7 +329,7 @@ void flight_free(struct flight *f)
     free(f);
 }
 
-static int64_t microseconds(const struct flight *f, CURLINFO what)
+static int64_t microseconds(const struct transfer *f, CURLINFO what)
 {
     curl_off_t us = 0;
 
@@ -331,15 +337,15 @@ static int64_t microseconds(const struct flight *f, CURLINFO what)
     return us > 0 ? us : 0;
 }
 
-static void read_timings(struct flight *f)
+static void read_timings(struct transfer *f)
 {
-    bool opened = f->answer.opened;
+    bool opened = f->result.opened;
 
     f->timings = (struct timings){
         .dns_us = opened ? microseconds(f, CURLINFO_NAMELOOKUP_TIME_T) : 0,
         .connect_us = microseconds(f, CURLINFO_CONNECT_TIME_T),
         .tls_us = microseconds(f, CURLINFO_APPCONNECT_TIME_T),
-        .first_byte_us = f->answer.answered
+        .first_byte_us = f->result.responded
                              ? microseconds(f, CURLINFO_STARTTRANSFER_TIME_T)
                              : 0,
         .total_us = mono_us() - f->began_us};
@@ -347,7 +353,7 @@ static void read_timings(struct flight *f)
 }
 
 /* In seconds; 7.88 makes a past date a large negative number. */
-static int64_t retry_after_ms(const struct flight *f)
+static int64_t retry_after_ms(const struct transfer *f)
 {
     curl_off_t wait_s = 0;
 
@@ -357,27 +363,27 @@ static int64_t retry_after_ms(const struct flight *f)
     return wait_s > DAY_MS / SECOND_MS ? DAY_MS : (int64_t)wait_s * SECOND_MS;
 }
 
-static void read_why_untrusted(struct flight *f)
+static void read_why_untrusted(struct transfer *f)
 {
     long result = 0;
 
     curl_easy_getinfo(f->easy, CURLINFO_SSL_VERIFYRESULT, &result);
     /* OpenSSL does not look at the name, libcurl does, and says nothing. */
-    snprintf(f->answer.tls, sizeof f->answer.tls, "%s",
+    snprintf(f->result.tls, sizeof f->result.tls, "%s",
              result == X509_V_OK || result == X509_V_ERR_UNSPECIFIED
-                 ? "it is for another name"
+                 ? "it is for another host name"
                  : X509_verify_cert_error_string(result));
 }
 
-void flight_read(struct flight *f, CURLcode code)
+void transfer_read(struct transfer *f, CURLcode code)
 {
     long os_errno = 0, connects = 0;
 
     curl_easy_getinfo(f->easy, CURLINFO_OS_ERRNO, &os_errno);
     curl_easy_getinfo(f->easy, CURLINFO_NUM_CONNECTS, &connects);
     curl_easy_getinfo(f->easy, CURLINFO_HTTP_VERSION, &f->http_version);
-    f->answer.code = code;
-    f->answer.os_errno = (int)os_errno;
+    f->result.code = code;
+    f->result.os_errno = (int)os_errno;
     if (code == CURLE_PEER_FAILED_VERIFICATION)
         read_why_untrusted(f);
     f->retry_after_ms = retry_after_ms(f);

@@ -8,13 +8,13 @@ enum { BEGIN_MAX = 512 /* attempts begun in one turn */ };
 
 /* ---- ends ---- */
 
-static enum health health_of(const struct flight *f)
+static enum health health_of(const struct transfer *f)
 {
-    const struct answer *a = &f->answer;
+    const struct transfer_result *a = &f->result;
 
     if (f->expired)
         return HEALTH_UNSENT;
-    if (f->interrupted && !a->answered)
+    if (f->interrupted && !a->responded)
         return HEALTH_UNKNOWN;
     switch (classify(a, &f->config->policy).verdict) {
     case VERDICT_DELIVERED:
@@ -22,7 +22,7 @@ static enum health health_of(const struct flight *f)
     case VERDICT_RETRY:
         return HEALTH_BAD;
     case VERDICT_DEAD:
-        if (!a->answered)
+        if (!a->responded)
             return HEALTH_REFUSED;
         return a->status >= 500                  ? HEALTH_BAD
                : classify_about_event(a->status) ? HEALTH_EVENT
@@ -33,105 +33,109 @@ static enum health health_of(const struct flight *f)
     return HEALTH_UNKNOWN;
 }
 
-/* A final status or a blocked address: the delivery would be dead. 410 disables the
- * endpoint, which holds the others back in another way. */
-static bool is_refused(const struct flight *f)
+/* A final status or a blocked address: the delivery would be dead. Not 410, which
+ * disables the endpoint. */
+static bool is_refused(const struct transfer *f)
 {
-    const struct answer *a = &f->answer;
+    const struct transfer_result *a = &f->result;
 
-    if (f->expired || (f->interrupted && !a->answered))
+    if (f->expired || (f->interrupted && !a->responded))
         return false;
     return classify(a, &f->config->policy).verdict == VERDICT_DEAD &&
-           !(a->answered && a->status == 410);
+           !(a->responded && a->status == 410);
 }
 
-static void on_opened(struct deliverer *d, struct endpoint *e)
+static void on_opened(struct deliverer *d, struct granted_endpoint *e)
 {
     d->metrics[METRIC_OPENED]++;
     e->recovered_ms = 0;
-    log_warn(
-        NULL,
-        "an endpoint fails continuously: one attempt at a time asks whether it "
-        "is back",
-        LS("endpoint", grants_of(e)->name), LI("failures", BREAKER_FAILURES));
+    log_warn(NULL,
+             "an endpoint fails continuously; it gets one attempt at a time "
+             "until one succeeds",
+             LS("endpoint", grants_of(e)->name),
+             LI("failures", BREAKER_FAILURES));
 }
 
-static void on_held(struct endpoint *e)
+static void on_held(struct granted_endpoint *e)
 {
     e->recovered_ms = 0;
     log_error(NULL,
-              "an endpoint that worked refuses every event: its deliveries are "
-              "held back, and one at a time is sent until one is accepted",
+              "an endpoint that worked now refuses every event; its deliveries "
+              "are held, and one at a time is sent until one is accepted",
               LS("endpoint", grants_of(e)->name),
-              LN("http_status", e->gate.hold.status),
+              LN("http_status", e->throttle.hold.status),
               LI("refusals", HOLD_REFUSALS));
 }
 
-/* All that was parked until now is due. */
-static void pull_forward(struct endpoint *e)
+/* All retries scheduled until now are due. */
+static void pull_forward(struct granted_endpoint *e)
 {
     e->recovered_ms = now_ms();
     if (e->rows > e->rows_here)
         endpoint_row_due(e, e->recovered_ms);
 }
 
-static void on_recovered(struct endpoint *e)
+static void on_recovered(struct granted_endpoint *e)
 {
     pull_forward(e);
-    log_info(NULL, "an endpoint is back: what waits for it goes on a ramp",
+    log_info(NULL,
+             "an endpoint works again; its waiting deliveries are sent at a "
+             "growing rate",
              LS("endpoint", grants_of(e)->name),
-             LI("away_ms", (mono_us() - e->gate.breaker.since_us) / 1000),
-             LI("parked", e->parked));
+             LI("away_ms", (mono_us() - e->throttle.breaker.since_us) / 1000),
+             LI("scheduled_retries", e->scheduled_retries));
 }
 
-static void tell_gate(struct deliverer *d, struct flight *f)
+static void update_throttle(struct deliverer *d, struct transfer *f)
 {
-    struct endpoint *e = &f->task->grant->endpoint;
-    struct gate_end end = {.health = health_of(f),
-                           .refused = is_refused(f),
-                           .status = f->answer.answered ? f->answer.status : 0,
-                           .probe = f->task->probe,
-                           .asked_ms = f->retry_after_ms,
-                           .random = random_id(),
-                           .now_us = mono_us(),
-                           .wall_ms = now_ms()};
-    /* Of a grant that is given back, the next home sees for itself. */
-    enum gate_news news = f->task->grant->state == GRANT_OPEN
-                              ? gate_ended(&e->gate, f->config, &end)
-                              : GATE_NOTHING;
+    struct granted_endpoint *e = &f->task->grant->endpoint;
+    struct throttle_end end = {.health = health_of(f),
+                               .refused = is_refused(f),
+                               .status = f->result.responded ? f->result.status
+                                                             : 0,
+                               .probe = f->task->probe,
+                               .asked_ms = f->retry_after_ms,
+                               .random = random_id(),
+                               .now_us = mono_us(),
+                               .wall_ms = now_ms()};
+    /* If the grant is being released, the next owner finds out itself. */
+    enum throttle_change news = f->task->grant->state == GRANT_OPEN
+                                    ? throttle_ended(&e->throttle, f->config,
+                                                     &end)
+                                    : THROTTLE_UNCHANGED;
 
-    f->held = gate_keeps(&e->gate, f->config, &end);
-    if (end.health == HEALTH_BAD && e->gate.breaker.state != BREAKER_CLOSED)
-        classify_text(&f->answer, e->failure);
+    f->held = throttle_keeps(&e->throttle, f->config, &end);
+    if (end.health == HEALTH_BAD && e->throttle.breaker.state != BREAKER_CLOSED)
+        classify_text(&f->result, e->failure);
     switch (news) {
-    case GATE_HELD:
+    case THROTTLE_HELD:
         on_held(e);
         break;
-    case GATE_OPENED:
+    case THROTTLE_OPENED:
         on_opened(d, e);
         break;
-    case GATE_RECOVERED:
+    case THROTTLE_RECOVERED:
         on_recovered(e);
         break;
-    case GATE_WELL:
+    case THROTTLE_CONFIRMED:
         pull_forward(e);
         break;
-    case GATE_NOTHING:
+    case THROTTLE_UNCHANGED:
         break;
     }
 }
 
 void begin_mark_ended(struct deliverer *d)
 {
-    for (struct flight *f = d->flights.ended.first; f; f = f->next) {
-        struct endpoint *e = &f->task->grant->endpoint;
+    for (struct transfer *f = d->transfers.ended.first; f; f = f->next) {
+        struct granted_endpoint *e = &f->task->grant->endpoint;
 
         if (f->task->state == TASK_ENDED)
             continue;
         f->task->state = TASK_ENDED;
         e->ended++;
         d->lane_ended = d->lane_ended || f->task->lane;
-        tell_gate(d, f);
+        update_throttle(d, f);
         endpoint_schedule(e, &d->schedule);
     }
 }
@@ -140,41 +144,43 @@ void begin_mark_ended(struct deliverer *d)
 
 static int in_flight(const struct deliverer *d)
 {
-    return d->flights.active.count + d->flights.ended.count;
+    return d->transfers.active.count + d->transfers.ended.count;
 }
 
-/* It may have as much as it leaves to others (a dynamic threshold, as switches
- * share their buffers): so there is always room for one more endpoint, however
- * slow these are. */
-static bool has_share(const struct deliverer *d, const struct endpoint *e)
+/* An endpoint may have as many attempts in flight as it leaves free for others (a
+ * dynamic threshold, as switches share their buffers). So there is always space for one
+ * more endpoint, however slow the others are. */
+static bool has_share(const struct deliverer *d,
+                      const struct granted_endpoint *e)
 {
     return e->in_flight < FLIGHTS_MAX - in_flight(d);
 }
 
-static void begin_one(struct deliverer *d, struct endpoint *e, struct task *t,
-                      bool chosen)
+static void begin_one(struct deliverer *d, struct granted_endpoint *e,
+                      struct task *t, bool chosen)
 {
-    t->state = TASK_FLYING;
+    t->state = TASK_IN_FLIGHT;
     t->lane = endpoint_lane(e, t);
     if (t->lane)
         lanes_take(&d->lanes, t->lane);
-    t->probe = gate_began(&e->gate, e->config, t->due_queue, mono_us());
+    t->probe = throttle_began(&e->throttle, e->config, t->due_queue, mono_us());
     d->metrics[METRIC_PROBES] += t->probe != 0;
     d->metrics[METRIC_PULLED] += t->pulled;
     e->in_flight++;
-    care_begins(d, t, chosen);
-    flight_begin(&d->flights, t, e->config, now_ms());
+    quarantine_began(d, t, chosen);
+    transfer_begin(&d->transfers, t, e->config, now_ms());
 }
 
-/* false: nobody may, for now. */
-static bool begin_in_turn(struct deliverer *d, struct endpoint **skipped)
+/* false: no endpoint may begin one now. */
+static bool begin_in_turn(struct deliverer *d,
+                          struct granted_endpoint **skipped)
 {
-    struct endpoint *e = d->schedule.first;
+    struct granted_endpoint *e = d->schedule.first;
     struct task *t;
 
     if (!e)
         return false;
-    if (e == *skipped) /* once round, and nobody could */
+    if (e == *skipped) /* each endpoint was asked, and none could begin one */
         return false;
     endpoint_rotate(e, &d->schedule);
     if (!has_share(d, e)) {
@@ -193,11 +199,11 @@ static bool begin_in_turn(struct deliverer *d, struct endpoint **skipped)
 }
 
 /* false: not now. */
-static bool begin_next(struct deliverer *d, struct endpoint **skipped)
+static bool begin_next(struct deliverer *d, struct granted_endpoint **skipped)
 {
     bool hold;
-    struct task *t = care_next(d, &hold);
-    struct endpoint *e = t ? &t->grant->endpoint : NULL;
+    struct task *t = quarantine_next(d, &hold);
+    struct granted_endpoint *e = t ? &t->grant->endpoint : NULL;
 
     if (t) {
         endpoint_remove(e, t);
@@ -210,12 +216,13 @@ static bool begin_next(struct deliverer *d, struct endpoint **skipped)
 
 void begin_attempts(struct deliverer *d)
 {
-    struct endpoint *skipped = NULL;
+    struct granted_endpoint *skipped = NULL;
 
     d->stuck = false;
     schedule_wake(&d->schedule, mono_us());
-    for (int n = 0; n < BEGIN_MAX && (d->schedule.first || d->care.count) &&
-                    flights_room(&d->flights) && grants_may_begin(d);
+    for (int n = 0;
+         n < BEGIN_MAX && (d->schedule.first || d->quarantine.count) &&
+         transfers_have_capacity(&d->transfers) && grants_may_begin(d);
          n++)
         if (!begin_next(d, &skipped)) {
             d->stuck = true;
@@ -225,13 +232,15 @@ void begin_attempts(struct deliverer *d)
 
 int begin_wait_ms(const struct deliverer *d)
 {
-    int care, gate;
+    int quarantine, throttle;
 
-    if (!grants_may_begin(d) || !flights_room(&d->flights))
-        return -1; /* an answer, of whomever, wakes us */
+    if (!grants_may_begin(d) || !transfers_have_capacity(&d->transfers))
+        return -1; /* a response, of whomever, wakes us */
     if (d->schedule.first && !d->stuck)
         return 0;
-    care = care_wait_ms(d);
-    gate = schedule_wait_ms(&d->schedule);
-    return care < 0 ? gate : gate < 0 || care < gate ? care : gate;
+    quarantine = quarantine_wait_ms(d);
+    throttle = schedule_wait_ms(&d->schedule);
+    return quarantine < 0                          ? throttle
+           : throttle < 0 || quarantine < throttle ? quarantine
+                                                   : throttle;
 }

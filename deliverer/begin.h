@@ -1,5 +1,5 @@
-/* begin: which attempts begin, and what their ends say of their endpoints.
- * Called in tell(): what is begun is on disk, or comes again after a crash. */
+/* begin: begins attempts, and updates their endpoints' throttles when they end. Called in
+ * after_commit(): a task that begins is on disk, or is received again after a crash. */
 #ifndef DELIVERER_BEGIN_H
 #define DELIVERER_BEGIN_H
 
@@ -7,10 +7,10 @@
 
 struct deliverer;
 
-/* What was answered makes way for the next at once: the endpoint is done with
- * it, whenever its outcome is committed. */
+/* An attempt that was answered frees its slot at once, before its outcome is committed:
+ * the endpoint has finished with it. */
 void begin_mark_ended(struct deliverer *d);
-/* Begin what may begin. */
+/* Begin all attempts that may begin. */
 void begin_attempts(struct deliverer *d);
 /* How long until begin_attempts() has something to do; -1: nothing. */
 int begin_wait_ms(const struct deliverer *d);

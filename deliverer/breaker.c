@@ -88,7 +88,7 @@ bool breaker_failure(struct breaker *b, uint64_t probe,
     return opens;
 }
 
-bool breaker_answered(struct breaker *b, uint64_t probe)
+bool breaker_responded(struct breaker *b, uint64_t probe)
 {
     if (b->state == BREAKER_CLOSED)
         b->failures = 0;

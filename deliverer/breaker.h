@@ -1,6 +1,6 @@
 /* breaker: an endpoint that fails repeatedly gets one attempt at a time. Pure.
  *
- *            BREAKER_FAILURES in a row           the gap is over
+ *            BREAKER_FAILURES in a row           the gap has ended
  *   CLOSED ─────────────────────────▶ OPEN ─────────────────────▶ PROBING
  *      ▲                              │  ▲                         │   │
  *      └──────── a success ───────────┘  └── it fails or refuses ──┘   │
@@ -52,7 +52,7 @@ bool breaker_failure(struct breaker *b, uint64_t probe,
                      uint64_t random, int64_t now_us);
 /* The endpoint rejected this event alone: failures are no longer consecutive.
  * true: this was the probe, and the breaker closes. */
-bool breaker_answered(struct breaker *b, uint64_t probe);
+bool breaker_responded(struct breaker *b, uint64_t probe);
 /* Another final status. Changes nothing unless it responds to the probe: the
  * breaker stays open, and the next gap is as after a failure. */
 void breaker_refused(struct breaker *b, uint64_t probe,

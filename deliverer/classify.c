@@ -17,35 +17,34 @@ static struct judgement by_status(long status, const struct retry_policy *p)
         return (struct judgement){VERDICT_DELIVERED, ""};
     if (status == 410)
         return (struct judgement){VERDICT_DEAD, "endpoint_gone"};
-    /* Never followed, and no policy can ask for it to be tried again: the
-     * endpoint has moved, and only a person can say that this is right. */
+    /* Redirects are never followed and never retried: the endpoint has moved, and a
+     * person must decide whether that is right. */
     if (status >= 300 && status < 400)
         return (struct judgement){VERDICT_DEAD, "rejected"};
     if (status_listed(p, status))
         return (struct judgement){VERDICT_RETRY, ""};
-    /* No answer that HTTP knows: nothing is dropped for what is unknown. */
+    /* A status that HTTP does not define: unknown, so it is retried, not dropped. */
     if ((status < 200 || status >= 600) && p->retry_on.network)
         return (struct judgement){VERDICT_RETRY, ""};
     return (struct judgement){VERDICT_DEAD, "rejected"};
 }
 
-/* Every code that libcurl has (7.88), what it comes to without an answer, and
- * how we say it (NULL: in libcurl's words). What a newer libcurl adds is NET:
- * nothing is dropped for what is unknown.
+/* Every code of libcurl 7.88, what it means without a response, and its text (NULL:
+ * libcurl's own). Codes that a newer libcurl adds are NET: retried, not dropped.
  *
  *   NET   between us and the endpoint: retried, if the policy lists `network`
  *   URL   before a socket was opened: the URL is no good, dead. After: NET
- *   OURS  says something about us, not the endpoint: counts as no attempt */
+ *   OURS  a failure of this process, not of the endpoint: not counted as an attempt */
 #define CODES(X)                                                               \
-    X(CURLE_OK, NET, "closed without an answer")                               \
-    X(CURLE_UNSUPPORTED_PROTOCOL, URL, "the answer was not HTTP")              \
-    X(CURLE_FAILED_INIT, OURS, "libcurl could not begin")                      \
-    X(CURLE_URL_MALFORMAT, URL, "the URL can't be used")                       \
+    X(CURLE_OK, NET, "closed without a response")                              \
+    X(CURLE_UNSUPPORTED_PROTOCOL, URL, "the response was not HTTP")            \
+    X(CURLE_FAILED_INIT, OURS, "libcurl could not start")                      \
+    X(CURLE_URL_MALFORMAT, URL, "the URL is not valid")                        \
     X(CURLE_NOT_BUILT_IN, OURS, NULL)                                          \
     X(CURLE_COULDNT_RESOLVE_PROXY, NET, "host not found")                      \
     X(CURLE_COULDNT_RESOLVE_HOST, NET, "host not found")                       \
     X(CURLE_COULDNT_CONNECT, NET, "could not connect")                         \
-    X(CURLE_WEIRD_SERVER_REPLY, NET, "the answer was not HTTP")                \
+    X(CURLE_WEIRD_SERVER_REPLY, NET, "the response was not HTTP")              \
     X(CURLE_REMOTE_ACCESS_DENIED, NET, NULL)                                   \
     X(CURLE_FTP_ACCEPT_FAILED, NET, NULL)                                      \
     X(CURLE_FTP_WEIRD_PASS_REPLY, NET, NULL)                                   \
@@ -53,33 +52,33 @@ static struct judgement by_status(long status, const struct retry_policy *p)
     X(CURLE_FTP_WEIRD_PASV_REPLY, NET, NULL)                                   \
     X(CURLE_FTP_WEIRD_227_FORMAT, NET, NULL)                                   \
     X(CURLE_FTP_CANT_GET_HOST, NET, NULL)                                      \
-    X(CURLE_HTTP2, NET, "HTTP/2 went wrong")                                   \
+    X(CURLE_HTTP2, NET, "HTTP/2 protocol error")                               \
     X(CURLE_FTP_COULDNT_SET_TYPE, NET, NULL)                                   \
-    X(CURLE_PARTIAL_FILE, NET, "the answer was cut short")                     \
+    X(CURLE_PARTIAL_FILE, NET, "the response was cut short")                   \
     X(CURLE_FTP_COULDNT_RETR_FILE, NET, NULL)                                  \
     X(CURLE_OBSOLETE20, NET, NULL)                                             \
     X(CURLE_QUOTE_ERROR, NET, NULL)                                            \
     X(CURLE_HTTP_RETURNED_ERROR, NET, NULL)                                    \
-    X(CURLE_WRITE_ERROR, NET, "the answer was too large")                      \
+    X(CURLE_WRITE_ERROR, NET, "the response was too large")                    \
     X(CURLE_OBSOLETE24, NET, NULL)                                             \
     X(CURLE_UPLOAD_FAILED, NET, NULL)                                          \
     X(CURLE_READ_ERROR, OURS, NULL)                                            \
-    X(CURLE_OUT_OF_MEMORY, NET, "the answer was too large")                    \
-    X(CURLE_OPERATION_TIMEDOUT, NET, "no answer in time")                      \
+    X(CURLE_OUT_OF_MEMORY, NET, "the response was too large")                  \
+    X(CURLE_OPERATION_TIMEDOUT, NET, "no response in time")                    \
     X(CURLE_OBSOLETE29, NET, NULL)                                             \
     X(CURLE_FTP_PORT_FAILED, NET, NULL)                                        \
     X(CURLE_FTP_COULDNT_USE_REST, NET, NULL)                                   \
     X(CURLE_OBSOLETE32, NET, NULL)                                             \
     X(CURLE_RANGE_ERROR, NET, NULL)                                            \
     X(CURLE_HTTP_POST_ERROR, NET, NULL)                                        \
-    X(CURLE_SSL_CONNECT_ERROR, NET, "TLS: no agreement")                       \
+    X(CURLE_SSL_CONNECT_ERROR, NET, "TLS: handshake failed")                   \
     X(CURLE_BAD_DOWNLOAD_RESUME, NET, NULL)                                    \
     X(CURLE_FILE_COULDNT_READ_FILE, NET, NULL)                                 \
     X(CURLE_LDAP_CANNOT_BIND, NET, NULL)                                       \
     X(CURLE_LDAP_SEARCH_FAILED, NET, NULL)                                     \
     X(CURLE_OBSOLETE40, NET, NULL)                                             \
     X(CURLE_FUNCTION_NOT_FOUND, NET, NULL)                                     \
-    X(CURLE_ABORTED_BY_CALLBACK, NET, "given up by us")                        \
+    X(CURLE_ABORTED_BY_CALLBACK, NET, "interrupted by Grapnel")                \
     X(CURLE_BAD_FUNCTION_ARGUMENT, OURS, NULL)                                 \
     X(CURLE_OBSOLETE44, NET, NULL)                                             \
     X(CURLE_INTERFACE_FAILED, NET, NULL)                                       \
@@ -89,22 +88,23 @@ static struct judgement by_status(long status, const struct retry_policy *p)
     X(CURLE_SETOPT_OPTION_SYNTAX, OURS, NULL)                                  \
     X(CURLE_OBSOLETE50, NET, NULL)                                             \
     X(CURLE_OBSOLETE51, NET, NULL)                                             \
-    X(CURLE_GOT_NOTHING, NET, "closed without an answer")                      \
+    X(CURLE_GOT_NOTHING, NET, "closed without a response")                     \
     X(CURLE_SSL_ENGINE_NOTFOUND, OURS, NULL)                                   \
     X(CURLE_SSL_ENGINE_SETFAILED, OURS, NULL)                                  \
-    X(CURLE_SEND_ERROR, NET, "connection broke off")                           \
-    X(CURLE_RECV_ERROR, NET, "connection broke off")                           \
+    X(CURLE_SEND_ERROR, NET, "connection closed unexpectedly")                 \
+    X(CURLE_RECV_ERROR, NET, "connection closed unexpectedly")                 \
     X(CURLE_OBSOLETE57, NET, NULL)                                             \
-    X(CURLE_SSL_CERTPROBLEM, NET, "our client certificate can't be used")      \
+    X(CURLE_SSL_CERTPROBLEM, NET,                                              \
+      "the client certificate of the endpoint's `tls` cannot be used")         \
     X(CURLE_SSL_CIPHER, OURS, NULL)                                            \
     X(CURLE_PEER_FAILED_VERIFICATION, NET,                                     \
-      "TLS: the certificate can't be trusted")                                 \
+      "TLS: the certificate is not trusted")                                   \
     X(CURLE_BAD_CONTENT_ENCODING, NET,                                         \
-      "the answer's encoding was not understood")                              \
+      "the response's encoding was not understood")                            \
     X(CURLE_OBSOLETE62, NET, NULL)                                             \
-    X(CURLE_FILESIZE_EXCEEDED, NET, "the answer was too large")                \
+    X(CURLE_FILESIZE_EXCEEDED, NET, "the response was too large")              \
     X(CURLE_USE_SSL_FAILED, NET, NULL)                                         \
-    X(CURLE_SEND_FAIL_REWIND, NET, "a connection that had been kept was dead") \
+    X(CURLE_SEND_FAIL_REWIND, NET, "a kept connection was closed")             \
     X(CURLE_SSL_ENGINE_INITFAILED, OURS, NULL)                                 \
     X(CURLE_LOGIN_DENIED, NET, NULL)                                           \
     X(CURLE_TFTP_NOTFOUND, NET, NULL)                                          \
@@ -116,30 +116,31 @@ static struct judgement by_status(long status, const struct retry_policy *p)
     X(CURLE_TFTP_NOSUCHUSER, NET, NULL)                                        \
     X(CURLE_OBSOLETE75, NET, NULL)                                             \
     X(CURLE_OBSOLETE76, NET, NULL)                                             \
-    X(CURLE_SSL_CACERT_BADFILE, OURS, "our CA file can't be used")             \
+    X(CURLE_SSL_CACERT_BADFILE, OURS,                                          \
+      "the CA file of the endpoint's `tls` cannot be used")                    \
     X(CURLE_REMOTE_FILE_NOT_FOUND, NET, NULL)                                  \
     X(CURLE_SSH, NET, NULL)                                                    \
-    X(CURLE_SSL_SHUTDOWN_FAILED, NET, "TLS: closed wrongly")                   \
+    X(CURLE_SSL_SHUTDOWN_FAILED, NET,                                          \
+      "TLS: closed without a close notification")                              \
     X(CURLE_AGAIN, NET, NULL)                                                  \
     X(CURLE_SSL_CRL_BADFILE, OURS, NULL)                                       \
-    X(CURLE_SSL_ISSUER_ERROR, NET, "TLS: the certificate can't be trusted")    \
+    X(CURLE_SSL_ISSUER_ERROR, NET, "TLS: the certificate is not trusted")      \
     X(CURLE_FTP_PRET_FAILED, NET, NULL)                                        \
     X(CURLE_RTSP_CSEQ_ERROR, NET, NULL)                                        \
     X(CURLE_RTSP_SESSION_ERROR, NET, NULL)                                     \
     X(CURLE_FTP_BAD_FILE_LIST, NET, NULL)                                      \
-    X(CURLE_CHUNK_FAILED, NET, "the answer was cut short")                     \
+    X(CURLE_CHUNK_FAILED, NET, "the response was cut short")                   \
     X(CURLE_NO_CONNECTION_AVAILABLE, NET, NULL)                                \
     X(CURLE_SSL_PINNEDPUBKEYNOTMATCH, NET,                                     \
-      "TLS: the certificate can't be trusted")                                 \
-    X(CURLE_SSL_INVALIDCERTSTATUS, NET,                                        \
-      "TLS: the certificate can't be trusted")                                 \
-    X(CURLE_HTTP2_STREAM, NET, "HTTP/2 went wrong")                            \
+      "TLS: the certificate is not trusted")                                   \
+    X(CURLE_SSL_INVALIDCERTSTATUS, NET, "TLS: the certificate is not trusted") \
+    X(CURLE_HTTP2_STREAM, NET, "HTTP/2 protocol error")                        \
     X(CURLE_RECURSIVE_API_CALL, NET, NULL)                                     \
     X(CURLE_AUTH_ERROR, NET, NULL)                                             \
     X(CURLE_HTTP3, NET, NULL)                                                  \
     X(CURLE_QUIC_CONNECT_ERROR, NET, NULL)                                     \
     X(CURLE_PROXY, OURS, NULL)                                                 \
-    X(CURLE_SSL_CLIENTCERT, NET, "a client certificate is asked for")          \
+    X(CURLE_SSL_CLIENTCERT, NET, "TLS: a client certificate is required")      \
     X(CURLE_UNRECOVERABLE_POLL, OURS, NULL)
 
 enum kind { NET, URL, OURS };
@@ -162,7 +163,7 @@ static struct code code_of(CURLcode code)
                                                               : unknown;
 }
 
-static struct judgement without_status(const struct answer *a,
+static struct judgement without_status(const struct transfer_result *a,
                                        const struct retry_policy *p)
 {
     /* An address that was refused decides only when no other was tried: a
@@ -180,9 +181,10 @@ static struct judgement without_status(const struct answer *a,
     return (struct judgement){VERDICT_DEAD, "rejected"};
 }
 
-struct judgement classify(const struct answer *a, const struct retry_policy *p)
+struct judgement classify(const struct transfer_result *a,
+                          const struct retry_policy *p)
 {
-    return a->answered ? by_status(a->status, p) : without_status(a, p);
+    return a->responded ? by_status(a->status, p) : without_status(a, p);
 }
 
 bool classify_about_event(long status)
@@ -200,13 +202,13 @@ static const char *connect_text(int os_errno)
     case EHOSTUNREACH:
         return "no route to the endpoint";
     case ETIMEDOUT:
-        return "no connection in time";
+        return "could not connect in time";
     default:
         return "could not connect";
     }
 }
 
-static const char *code_text(const struct answer *a)
+static const char *code_text(const struct transfer_result *a)
 {
     struct code c = code_of(a->code);
 
@@ -215,38 +217,40 @@ static const char *code_text(const struct answer *a)
     if (a->code == CURLE_COULDNT_CONNECT)
         return connect_text(a->os_errno);
     if (a->code == CURLE_OPERATION_TIMEDOUT && !a->sent)
-        return "no connection in time";
+        return "could not connect in time";
     if (c.kind == URL && !a->opened)
-        return "the URL can't be used";
+        return "the URL is not valid";
     return c.text ? c.text : curl_easy_strerror(a->code);
 }
 
 /* "blocked: 127.0.0.1 is a private address; set `allow_private: true` …" */
-static void blocked_text(const struct answer *a, char out[ERROR_TEXT_BYTES])
+static void blocked_text(const struct transfer_result *a,
+                         char out[ERROR_TEXT_BYTES])
 {
     if (a->port)
         snprintf(out, ERROR_TEXT_BYTES,
-                 "blocked: port %d is not among the endpoint's allowed_ports",
+                 "blocked: port %d is not in the endpoint's allowed_ports",
                  a->port);
     else
         snprintf(out, ERROR_TEXT_BYTES,
-                 "blocked: %s is a private address; set `allow_private: true` "
-                 "or its network at the endpoint to permit it",
+                 "blocked: %s is a private address; to permit it, set "
+                 "`allow_private: true` or its network at the endpoint",
                  *a->address ? a->address : "this");
 }
 
-void classify_text(const struct answer *a, char out[ERROR_TEXT_BYTES])
+void classify_text(const struct transfer_result *a, char out[ERROR_TEXT_BYTES])
 {
     out[0] = 0;
-    if (a->answered && a->status >= 200 && a->status < 300) {
+    if (a->responded && a->status >= 200 && a->status < 300) {
         if (a->code != CURLE_OK)
             snprintf(out, ERROR_TEXT_BYTES,
-                     "answered %ld; the body was not read to its end",
+                     "responded %ld; the body was not read completely",
                      a->status);
-    } else if (a->answered) {
-        snprintf(out, ERROR_TEXT_BYTES, "answered %ld", a->status);
+    } else if (a->responded) {
+        snprintf(out, ERROR_TEXT_BYTES, "responded %ld", a->status);
     } else if (a->starved) {
-        snprintf(out, ERROR_TEXT_BYTES, "our own limit of open files");
+        snprintf(out, ERROR_TEXT_BYTES,
+                 "the deliverer's limit of open files is reached (ulimit -n)");
     } else if (a->blocked &&
                (!a->opened || a->code == CURLE_ABORTED_BY_CALLBACK)) {
         blocked_text(a, out);
@@ -262,13 +266,13 @@ void classify_text(const struct answer *a, char out[ERROR_TEXT_BYTES])
 
 static const char *verdict_text(struct judgement j)
 {
-    static const char *const texts[] = {
+    static const char *const strings[] = {
         [VERDICT_DELIVERED] = "delivered",
         [VERDICT_RETRY] = "retried",
         [VERDICT_FAULT] = "our fault: tried again, counts as no attempt"};
 
     if (j.verdict != VERDICT_DEAD)
-        return texts[j.verdict];
+        return strings[j.verdict];
     return strcmp(j.reason, "endpoint_gone") == 0
                ? "dead, `endpoint_gone`; the endpoint is disabled"
                : "dead, `rejected`";
@@ -289,7 +293,7 @@ static void document_statuses(struct buf *out, const struct retry_policy *p)
                 {"5xx", 503},
                 {"no status that HTTP knows", 799}};
 
-    buf_puts(out, "\n| answer | with the policy `default` |\n|---|---|\n");
+    buf_puts(out, "\n| response | with the policy `default` |\n|---|---|\n");
     for (size_t i = 0; i < COUNT_OF(rows); i++)
         buf_printf(out, "| %s | %s |\n", rows[i].what,
                    verdict_text(by_status(rows[i].status, p)));
@@ -300,7 +304,7 @@ static void document_codes(struct buf *out, const struct retry_policy *p)
     buf_puts(out, "\n| libcurl's code | before a socket was opened | after | "
                   "as users see it |\n|---|---|---|---|\n");
     for (size_t i = 0; i < COUNT_OF(codes); i++) {
-        struct answer a = {.code = (CURLcode)i};
+        struct transfer_result a = {.code = (CURLcode)i};
         const char *before = verdict_text(without_status(&a, p));
 
         a.opened = a.sent = true;
@@ -317,11 +321,11 @@ void classify_document(struct buf *out, const struct retry_policy *p)
         "# What becomes of an attempt\n\n"
         "<!-- Written by classify_document() (deliverer/classify.c); "
         "test_deliverer_classify compares. -->\n\n"
-        "An answer whose headers came whole is judged by its status and "
+        "A response whose headers came whole is judged by its status and "
         "nothing else: an endpoint that has\n"
         "said 2xx has the event, whatever becomes of the body or the "
         "connection after that. A 1xx is no\n"
-        "answer yet. A retry outside of the policy's budget is dead, "
+        "response yet. A retry outside of the policy's budget is dead, "
         "`budget_attempts` or `budget_time`; one\n"
         "after the event's end is dead, `expired`.\n\n"
         "A response is read up to these bounds; past one of them the "
@@ -337,7 +341,7 @@ void classify_document(struct buf *out, const struct retry_policy *p)
         "are final in every policy.\n");
     document_statuses(out, p);
     buf_puts(out,
-             "\nWithout an answer, libcurl's code decides. \"Retried\" is so "
+             "\nWithout a response, libcurl's code decides. \"Retried\" is so "
              "with a policy that lists `network`;\nwith one that does not it "
              "is dead, `rejected`. Two things go before the code: an address "
              "or port\nthat is not allowed (dead, `blocked_address`, unless "

@@ -1,19 +1,18 @@
-/* classify: what became of one attempt. Pure.
+/* classify: the outcome of one attempt, by its response. Pure.
  *
- * Whoever has sent all headers of a 2xx answer has taken the event: what
- * happens to the connection after that is no reason to send it again. An
- * answer with a status is judged by it and nothing else; without one, by
- * libcurl's code. docs/OUTCOMES.md is the table. */
+ * An endpoint that has sent all headers of a 2xx response has accepted the event, whatever
+ * happens to the connection afterwards. A response is judged by its status alone; an
+ * attempt without a response by libcurl's code. docs/OUTCOMES.md has the table. */
 #ifndef DELIVERER_CLASSIFY_H
 #define DELIVERER_CLASSIFY_H
 
 #include "settings.h"
 #include <curl/curl.h>
 
-struct answer {
+struct transfer_result {
     CURLcode code;
-    bool answered;    /* the headers of a final answer were complete */
-    long status;      /* of that answer */
+    bool responded;   /* the headers of a final response were complete */
+    long status;      /* of that response */
     bool blocked;     /* an address was refused by guard.h */
     bool opened;      /* at least one socket was opened */
     bool sent;        /* connected, TLS and all: a request was begun */
@@ -26,7 +25,7 @@ struct answer {
     char tls[80];
 };
 
-enum verdict {
+enum attempt_verdict {
     VERDICT_DELIVERED,
     VERDICT_RETRY,
     VERDICT_DEAD,
@@ -34,11 +33,11 @@ enum verdict {
 };
 
 struct judgement {
-    enum verdict verdict;
+    enum attempt_verdict verdict;
     const char *reason; /* of a dead one, as users see it; "" otherwise */
 };
 
-struct judgement classify(const struct answer *a,
+struct judgement classify(const struct transfer_result *a,
                           const struct retry_policy *policy);
 
 /* This status rejects one event, not the endpoint's whole traffic: 400, 409, 413,
@@ -47,9 +46,9 @@ bool classify_about_event(long status);
 
 enum { ERROR_TEXT_BYTES = 160 };
 
-/* One short sentence for people; "" for a whole 2xx answer. Says nothing that
+/* One short sentence for people; "" for a whole 2xx response. Says nothing that
  * maps a private network: the kinds of failure, not their places. */
-void classify_text(const struct answer *a, char out[ERROR_TEXT_BYTES]);
+void classify_text(const struct transfer_result *a, char out[ERROR_TEXT_BYTES]);
 
 struct buf;
 void classify_document(struct buf *out, const struct retry_policy *by_default);

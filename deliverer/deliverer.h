@@ -1,30 +1,30 @@
-/* deliverer: what this process has in memory. loop.c tells its turn. */
+/* deliverer: what this process has in memory. turn.c is its turn. */
 #ifndef DELIVERER_DELIVERER_H
 #define DELIVERER_DELIVERER_H
 
 #include "attempt.h"
-#include "care.h"
 #include "daemon.h"
-#include "grants.h"
+#include "own_grants.h"
 #include "probe.h"
-#include "results.h"
+#include "quarantine.h"
+#include "result_log.h"
 #include "settle.h"
 #include "store.h"
 #include "task.h"
 #include "templates.h"
 
-/* Who sends us work and takes our results. */
+/* The peer that sends tasks and receives results. */
 #define SEQUENCER "sequencer"
 
 enum deliverer_metric {
     METRIC_ATTEMPTS,
     METRIC_DELIVERED,
-    METRIC_PARKED,
+    METRIC_RETRYING,
     METRIC_DEAD,
     METRIC_RELEASED,
     METRIC_IN_FLIGHT,
     METRIC_QUEUED,
-    METRIC_PARKED_ROWS,
+    METRIC_SCHEDULED_RETRIES,
     METRIC_CONNECTIONS,
     METRIC_REUSED,
     METRIC_REUSE,
@@ -54,15 +54,17 @@ struct deliverer {
     struct store store;
     struct grants grants;
     struct tasks tasks;
-    struct flights flights;
+    struct transfers transfers;
     struct results results;
     struct templates templates;
     struct probe probe;
     struct schedule schedule; /* whose turn it is */
     struct lanes lanes;       /* that have a request in flight */
-    struct care care;
-    bool lane_ended; /* one of them: it does not wait for company */
-    bool stuck; /* those in line have their share of what may be in flight */
+    struct quarantine quarantine;
+    bool
+        lane_ended; /* one of them is of a lane: its outcome is committed at once */
+    bool
+        stuck; /* all runnable endpoints have their share of the attempts in flight */
 
     /* The number of this turn. What changes in memory inside of a transaction
      * carries it, so that undo() knows what was not committed. */
@@ -72,19 +74,28 @@ struct deliverer {
     uint64_t settle_turn;      /* … it changed in this turn */
 
     bool full;       /* the last turn was rolled back: only outcomes now */
-    bool low;        /* little room left on the disk: no new tasks */
+    bool low;        /* little space left on the disk: no new tasks */
     bool settle_all; /* numbers ran out: everything to rows */
-    int64_t parked_rows;
-    int64_t tidy_ms; /* mono: look at room and history again */
+    int64_t scheduled_retries;
+    int64_t tidy_ms; /* mono: look at space and history again */
 
-    int64_t stop_ms;    /* mono: SIGTERM came; 0 */
-    int64_t drained_ms; /* mono: and since then all is drained; 0 */
+    int64_t stop_ms;     /* mono: SIGTERM came; 0 */
+    int64_t released_ms; /* mono: and since then all is released; 0 */
 
     int64_t metrics[METRIC_COUNT];
 };
 
-extern const struct daemon_plan deliverer_plan;
-extern const struct metric deliverer_metrics[];
-extern const struct metric_family deliverer_families[];
+/* turn.c: the callbacks of this process (daemon.h) */
+void deliverer_open(void *self);
+void deliverer_restored(void *self);
+void deliverer_frame(void *self, int kind, struct bytes frame);
+int deliverer_work(void *self);
+void deliverer_meanwhile(void *self);
+void deliverer_after_commit(void *self);
+void deliverer_undo(void *self);
+bool deliverer_stopped(void *self);
+void deliverer_close(void *self);
+void deliverer_measure(void *self);
+void deliverer_status(void *self, json_t *out);
 
 #endif

@@ -1,4 +1,4 @@
-#include "trace.h"
+#include "delivery_trace.h"
 #include "deliverer.h"
 #include "json_text.h"
 #include "outcome.h"
@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-struct trace {
+struct delivery_trace {
     struct deliverer *d;
     json_t *attempts, *waiting;
 };
@@ -25,7 +25,8 @@ json_t *trace_timings(const struct timings *t)
                      ms(t->total_us));
 }
 
-json_t *trace_answer(struct bytes headers, struct bytes body, int http_version)
+json_t *trace_response(struct bytes headers, struct bytes body,
+                       int http_version)
 {
     const char *version = http_version == CURL_HTTP_VERSION_2_0   ? "2"
                           : http_version == CURL_HTTP_VERSION_1_1 ? "1.1"
@@ -40,7 +41,7 @@ json_t *trace_answer(struct bytes headers, struct bytes body, int http_version)
 
 static void add_attempt(void *self, const struct attempt_row *row)
 {
-    struct trace *t = self;
+    struct delivery_trace *t = self;
 
     if (!row->attempt_id)
         return; /* given up untried: nothing happened at the endpoint */
@@ -60,10 +61,10 @@ static void add_attempt(void *self, const struct attempt_row *row)
                                ? row->request
                                : templates_find(t->d, row->template)),
             "timings", trace_timings(&row->timings), "response",
-            trace_answer(row->headers, row->response, row->http_version)));
+            trace_response(row->headers, row->response, row->http_version)));
 }
 
-static void put_waiting(struct trace *t, const struct grant *g,
+static void put_waiting(struct delivery_trace *t, const struct grant *g,
                         const char *state, uint64_t attempts, int64_t next_ms)
 {
     json_array_append_new(
@@ -72,24 +73,24 @@ static void put_waiting(struct trace *t, const struct grant *g,
                   json_text_of(g->name), "state", state, "attempts",
                   (json_int_t)attempts, "next_attempt_at", json_time(next_ms),
                   "deliverer", t->d->daemon.name, "circuit",
-                  breaker_state_name(g->endpoint.gate.breaker.state)));
+                  breaker_state_name(g->endpoint.throttle.breaker.state)));
 }
 
 static void add_row(void *self, const struct task_row *row)
 {
-    struct trace *t = self;
-    struct grant *g = grants_find(t->d, row->grant);
+    struct delivery_trace *t = self;
+    struct grant *g = grants_find(t->d, row->grant_id);
 
     /* Of a grant that was given back: only not purged yet. */
     if (!g || g->state != GRANT_OPEN ||
         tasks_find(&t->d->tasks, g, row->event_id))
         return;
-    put_waiting(t, g, row->parked ? "parked" : "queued", row->attempts,
+    put_waiting(t, g, row->retrying ? "retrying" : "queued", row->attempts,
                 row->next_ms);
 }
 
 struct search {
-    struct trace *trace;
+    struct delivery_trace *trace;
     const char *id;
 };
 
@@ -106,10 +107,10 @@ static void add_task(void *self, struct task *task)
 json_t *trace_event(void *self, json_t *args, char why[200])
 {
     const char *id = json_string_value(json_object_get(args, "id"));
-    struct trace t = {.d = self};
+    struct delivery_trace t = {.d = self};
 
     if (!id || !*id) {
-        snprintf(why, 200, "args.id: an event's id is needed");
+        snprintf(why, 200, "args.id is missing: the id of an event");
         return NULL;
     }
     t.attempts = json_array();

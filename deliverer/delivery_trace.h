@@ -1,6 +1,6 @@
-/* trace: what this deliverer knows of one event, for `grapnel trace`. */
-#ifndef DELIVERER_TRACE_H
-#define DELIVERER_TRACE_H
+/* delivery_trace: what this deliverer knows of one event, for `grapnel trace`. */
+#ifndef DELIVERER_DELIVERY_TRACE_H
+#define DELIVERER_DELIVERY_TRACE_H
 
 #include "attempt.h"
 #include <jansson.h>
@@ -11,6 +11,7 @@ json_t *trace_event(void *self, json_t *args, char why[200]);
 /* Of an attempt: how long its steps took, and what was answered (null: nothing
  * was). */
 json_t *trace_timings(const struct timings *t);
-json_t *trace_answer(struct bytes headers, struct bytes body, int http_version);
+json_t *trace_response(struct bytes headers, struct bytes body,
+                       int http_version);
 
 #endif

@@ -8,7 +8,7 @@
 
 enum {
     FETCH_MAX = 256,  /* due rows brought in at once, for one endpoint … */
-    FETCH_LEAST = 16, /* … and at least so many */
+    FETCH_MIN = 16,   /* … and at least so many */
     DAMAGED_MAX = 16, /* of one look; more are found by the next */
 };
 
@@ -45,22 +45,22 @@ static bool bring_in(void *self, const struct task_row *row)
     t->grant = f->grant;
     t->row = row->n;
     t->turn = f->d->turn;
-    t->parked = row->parked;
+    t->retrying = row->retrying;
     t->pulled = f->early && row->next_ms > f->now_ms;
     t->settled = true;
     t->attempts = row->attempts;
     t->first_ms = row->first_ms;
     t->next_ms = row->next_ms;
     t->held_ms = row->held_ms;
-    care_meets(f->d, t);
+    quarantine_hold(f->d, t);
     tasks_add(&f->d->tasks, t);
     endpoint_push(&f->grant->endpoint, t, true);
     f->grant->endpoint.rows_here++;
     return true;
 }
 
-/* The sequencer still has the event. It asks for each task that it has not heard of for
- * long, and gives one that is not here out again (sequencer/watch.c). */
+/* The sequencer still has the event. It asks about tasks without a result for long, and
+ * sends those again that are not here (sequencer/watch.c). */
 static void drop_damaged(struct fetch *f)
 {
     for (int i = 0; i < f->damaged_count; i++)
@@ -69,14 +69,14 @@ static void drop_damaged(struct fetch *f)
     f->damaged_count = 0;
 }
 
-static int fetch_count(const struct endpoint *e)
+static int fetch_count(const struct granted_endpoint *e)
 {
-    int n = e->gate.window.size;
+    int n = e->throttle.window.size;
 
-    return n > FETCH_MAX ? FETCH_MAX : n < FETCH_LEAST ? FETCH_LEAST : n;
+    return n > FETCH_MAX ? FETCH_MAX : n < FETCH_MIN ? FETCH_MIN : n;
 }
 
-int64_t due_most_ms(const struct deliverer *d, const struct endpoint *e)
+int64_t due_max_ms(const struct deliverer *d, const struct granted_endpoint *e)
 {
     return e->config ? d->daemon.loop.now_ms + HOUR_MS +
                            backoff_longest_ms(&e->config->policy)
@@ -87,15 +87,15 @@ int64_t due_most_ms(const struct deliverer *d, const struct endpoint *e)
 static bool hasten(struct deliverer *d, struct grant *g)
 {
     return g->endpoint.config &&
-           store_tasks_hasten(&d->store, g->id, due_most_ms(d, &g->endpoint),
+           store_tasks_hasten(&d->store, g->id, due_max_ms(d, &g->endpoint),
                               d->daemon.loop.now_ms, FETCH_MAX) == FETCH_MAX;
 }
 
-/* What is due; and when that is all in, what was parked when its endpoint
- * recovered. Those in memory may be among the rows: read past them. */
+/* Due retries; after all of these, the retries that were scheduled before the endpoint
+ * recovered. Rows whose tasks are in memory already are skipped. */
 static void fetch(struct deliverer *d, struct grant *g)
 {
-    struct endpoint *e = &g->endpoint;
+    struct granted_endpoint *e = &g->endpoint;
     struct fetch f = {.d = d, .grant = g, .now_ms = d->daemon.loop.now_ms};
     int limit = (int)e->rows_here + fetch_count(e);
     bool all = !hasten(d, g);
@@ -117,7 +117,7 @@ static void bring_one_in(void *self, const struct task_row *row)
 {
     struct fetch *f = self;
 
-    if (row->grant != f->grant->id)
+    if (row->grant_id != f->grant->id)
         return;
     f->found = !row->damaged;
     (void)bring_in(f, row);
@@ -135,10 +135,11 @@ bool due_bring(struct deliverer *d, struct grant *g, const char *event_id)
     return f.found;
 }
 
-static struct endpoint *endpoint_of(struct heap_item *item)
+static struct granted_endpoint *endpoint_of(struct heap_item *item)
 {
-    return (struct endpoint *)(void *)((char *)item -
-                                       offsetof(struct endpoint, alarm));
+    return (struct granted_endpoint *)(void *)((char *)item -
+                                               offsetof(struct granted_endpoint,
+                                                        alarm));
 }
 
 void due_work(struct deliverer *d)
@@ -157,7 +158,8 @@ int due_wait_ms(const struct deliverer *d)
     int64_t left;
 
     if (!item || d->full ||
-        tasks_full(&d->tasks)) /* what ends makes room, and wakes us */
+        tasks_full(
+            &d->tasks)) /* an attempt that ends frees space and calls this again */
         return -1;
     left = item->key - now_ms();
     return left < 0 ? 0 : left > MINUTE_MS ? (int)MINUTE_MS : (int)left;

@@ -8,7 +8,7 @@ void heap_fini(struct heap *h)
     *h = (struct heap){0};
 }
 
-static void place(struct heap *h, struct heap_item *item, size_t at)
+static void put_at(struct heap *h, struct heap_item *item, size_t at)
 {
     h->items[at] = item;
     item->at = at;
@@ -19,8 +19,8 @@ static void up(struct heap *h, struct heap_item *item)
     size_t at = item->at;
 
     for (; at > 1 && h->items[at / 2]->key > item->key; at /= 2)
-        place(h, h->items[at / 2], at);
-    place(h, item, at);
+        put_at(h, h->items[at / 2], at);
+    put_at(h, item, at);
 }
 
 static void down(struct heap *h, struct heap_item *item)
@@ -32,20 +32,20 @@ static void down(struct heap *h, struct heap_item *item)
             child++;
         if (h->items[child]->key >= item->key)
             break;
-        place(h, h->items[child], at);
+        put_at(h, h->items[child], at);
     }
-    place(h, item, at);
+    put_at(h, item, at);
 }
 
 void heap_put(struct heap *h, struct heap_item *item, int64_t key)
 {
     item->key = key;
     if (!item->at) {
-        if (h->count + 1 >= h->room) {
-            h->room = h->room ? 2 * h->room : 64;
-            h->items = gr_realloc(h->items, h->room * sizeof *h->items);
+        if (h->count + 1 >= h->capacity) {
+            h->capacity = h->capacity ? 2 * h->capacity : 64;
+            h->items = gr_realloc(h->items, h->capacity * sizeof *h->items);
         }
-        place(h, item, ++h->count);
+        put_at(h, item, ++h->count);
     }
     up(h, item);
     down(h, item);
@@ -62,7 +62,7 @@ void heap_drop(struct heap *h, struct heap_item *item)
     last = h->items[h->count--];
     if (last == item)
         return;
-    place(h, last, at);
+    put_at(h, last, at);
     up(h, last);
     down(h, last);
 }

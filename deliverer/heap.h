@@ -6,12 +6,12 @@
 
 struct heap_item {
     int64_t key;
-    size_t at; /* its place, from 1; 0: not in a heap */
+    size_t at; /* its slot, from 1; 0: not in a heap */
 };
 
 struct heap {
     struct heap_item **items; /* from 1 */
-    size_t count, room;
+    size_t count, capacity;
 };
 
 void heap_fini(struct heap *h);

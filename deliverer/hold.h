@@ -1,6 +1,5 @@
-/* hold: an endpoint that delivered before and now refuses event after event with the
- * same final status gets no more of them: most often a bad deployment, not bad events.
- * Pure.
+/* hold: stops sending to an endpoint that accepted events before and now refuses each one
+ * with the same final status: most often a bad deployment, not bad events. Pure.
  *
  * HOLD_REFUSALS refusals with the same status, without a success between them, begin a
  * hold. While it lasts the breaker is open (breaker.h), and a refusal does not end its
@@ -8,8 +7,8 @@
  * hold, and so does a status about one event alone that is not the status of the hold.
  *
  * An endpoint that never delivered is not held: its deliveries become dead letters at
- * once. The sequencer remembers who delivered and who is held, over restarts and moves
- * (`granted`); the count below the limit is forgotten. */
+ * once. The sequencer stores which endpoints have delivered and which are held, and sends
+ * that with `granted`; the count below the limit is forgotten at a restart. */
 #ifndef DELIVERER_HOLD_H
 #define DELIVERER_HOLD_H
 
@@ -33,8 +32,8 @@ void hold_restore(struct hold *h, bool healthy, int64_t status,
 bool hold_refused(struct hold *h, int64_t status, int64_t now_ms);
 /* The endpoint accepted an event (`delivered`), or judged one. */
 void hold_end(struct hold *h, bool delivered, int64_t now_ms);
-/* How long it has been held in all: the difference of two such numbers is time in
- * which we chose not to try, and counts for no delivery's budget. */
+/* How long it has been held in all. The difference of two such numbers is time in which
+ * no attempt was made on purpose; it does not count toward a delivery's budget. */
 int64_t hold_total_ms(const struct hold *h, int64_t now_ms);
 
 #endif

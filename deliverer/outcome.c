@@ -10,16 +10,14 @@
 #include <string.h>
 
 enum {
-    /* After a failure of our own (no descriptor, no memory): soon, not at once.
-     */
+    /* The wait after a failure of this process (no descriptor, no memory). */
     FAULT_WAIT_MS = 5000,
     FAULT_SPREAD_MS = 10000,
     /* Until a delivery that a held endpoint refused is tried again. */
-    HELD_LEAST_MS = 1000,
-    HELD_MOST_MS = 30 * 1000,
-    /* While others fly an outcome waits for company, up to so many, so long: a
-     * commit, its fsync and the frame behind it cost as much for one as for
-     * all of them. */
+    HELD_MIN_MS = 1000,
+    HELD_MAX_MS = 30 * 1000,
+    /* While other attempts are in flight, outcomes are batched, up to so many and so
+     * long: one commit, its fsync and its frame cost the same for all of them. */
     COMPANY_COUNT = 128,
     COMPANY_MS = 5,
 };
@@ -27,17 +25,17 @@ enum {
 const char *outcome_name(int outcome)
 {
     static const char *const names[] = {[OUTCOME_DELIVERED] = "delivered",
-                                        [OUTCOME_PARKED] = "parked",
+                                        [OUTCOME_RETRYING] = "retrying",
                                         [OUTCOME_DEAD] = "dead",
                                         [OUTCOME_RELEASED] = "released"};
 
     return outcome > 0 && outcome < (int)COUNT_OF(names) ? names[outcome] : "?";
 }
 
-/* ---- decide: values only, once per flight ---- */
+/* ---- decide: values only, once per transfer ---- */
 
 /* The budget begins later by as long as the endpoint was held since. */
-static int64_t budget_first_ms(const struct flight *f, int64_t total_ms,
+static int64_t budget_first_ms(const struct transfer *f, int64_t total_ms,
                                int64_t now)
 {
     int64_t first = f->first_ms + total_ms - f->held_ms;
@@ -45,7 +43,7 @@ static int64_t budget_first_ms(const struct flight *f, int64_t total_ms,
     return first < f->first_ms ? f->first_ms : first < now ? first : now;
 }
 
-static void decide_retry(struct flight *f, int64_t total_ms, int64_t now)
+static void decide_retry(struct transfer *f, int64_t total_ms, int64_t now)
 {
     static const char *const reasons[] = {
         [BACKOFF_WAIT] = "",
@@ -63,32 +61,32 @@ static void decide_retry(struct flight *f, int64_t total_ms, int64_t now)
                         .random = random_id() << 1};
     enum backoff_end end = backoff_next(&b, &f->next_ms);
 
-    f->outcome = end == BACKOFF_WAIT ? OUTCOME_PARKED : OUTCOME_DEAD;
+    f->outcome = end == BACKOFF_WAIT ? OUTCOME_RETRYING : OUTCOME_DEAD;
     f->reason = reasons[end];
 }
 
-/* Refused by an endpoint that refuses everything: that is no attempt of this
- * delivery's budget, and another one is the next probe. */
-static void decide_held(struct flight *f, int64_t now)
+/* Refused by a held endpoint: the attempt does not count toward the delivery's budget,
+ * and another delivery is the next probe. */
+static void decide_held(struct transfer *f, int64_t now)
 {
     int64_t wait_ms = backoff_wait_ms(&f->config->policy, 1);
     size_t at = strlen(f->error);
 
-    if (wait_ms < HELD_LEAST_MS)
-        wait_ms = HELD_LEAST_MS;
-    if (wait_ms > HELD_MOST_MS)
-        wait_ms = HELD_MOST_MS;
+    if (wait_ms < HELD_MIN_MS)
+        wait_ms = HELD_MIN_MS;
+    if (wait_ms > HELD_MAX_MS)
+        wait_ms = HELD_MAX_MS;
     f->attempts = f->task->attempts;
     f->first_ms = f->task->first_ms;
     f->held_ms = f->task->held_ms;
-    f->outcome = OUTCOME_PARKED;
+    f->outcome = OUTCOME_RETRYING;
     f->reason = "held";
     f->next_ms = now + wait_ms + (int64_t)(random_id() % (uint64_t)wait_ms);
     snprintf(f->error + at, sizeof f->error - at, "; the endpoint is held");
 }
 
 /* Nothing was tried. */
-static void decide_expired(struct flight *f)
+static void decide_expired(struct transfer *f)
 {
     f->attempts = f->task->attempts;
     f->first_ms = f->task->first_ms;
@@ -98,10 +96,10 @@ static void decide_expired(struct flight *f)
     snprintf(f->error, sizeof f->error, "the event expired before it was sent");
 }
 
-static void decide(struct flight *f, int64_t now)
+static void decide(struct transfer *f, int64_t now)
 {
     const struct task *t = f->task;
-    int64_t total_ms = hold_total_ms(&t->grant->endpoint.gate.hold, now);
+    int64_t total_ms = hold_total_ms(&t->grant->endpoint.throttle.hold, now);
 
     f->decided = true;
     f->reason = "";
@@ -111,13 +109,13 @@ static void decide(struct flight *f, int64_t now)
         return;
     }
     f->attempts = t->attempts + 1;
-    /* A first attempt after this one was by a clock that was ahead. */
+    /* A first attempt in the future was written by a wrong clock. */
     f->first_ms = t->first_ms && t->first_ms < f->at_ms ? t->first_ms
                                                         : f->at_ms;
     f->held_ms = t->first_ms && t->held_ms >= 0 ? t->held_ms : total_ms;
-    f->judgement = classify(&f->answer, &f->config->policy);
-    classify_text(&f->answer, f->error);
-    if (f->interrupted && !f->answer.answered) {
+    f->judgement = classify(&f->result, &f->config->policy);
+    classify_text(&f->result, f->error);
+    if (f->interrupted && !f->result.responded) {
         f->judgement.verdict = VERDICT_RETRY;
         f->outcome = OUTCOME_RELEASED;
         snprintf(f->error, sizeof f->error, "interrupted: %s", f->interrupted);
@@ -139,7 +137,7 @@ static void decide(struct flight *f, int64_t now)
         f->attempts = t->attempts;
         f->first_ms = t->first_ms;
         f->held_ms = t->held_ms;
-        f->outcome = OUTCOME_PARKED;
+        f->outcome = OUTCOME_RETRYING;
         f->next_ms = now + FAULT_WAIT_MS +
                      (int64_t)(random_id() % FAULT_SPREAD_MS);
         break;
@@ -151,10 +149,10 @@ static void decide(struct flight *f, int64_t now)
 
 /* ---- record: rows ---- */
 
-/* When it may be tried before its time, should its endpoint recover: not
- * before the endpoint said, nor a second time in a row, or a failing delivery
- * would spend its budget on the recoveries of others. */
-static int64_t early_ms(const struct flight *f, int64_t now)
+/* From when it may be tried early if its endpoint recovers: not before the time that the
+ * endpoint asked for, and not twice in a row, or a delivery that always fails would spend
+ * its budget on the recoveries of others. */
+static int64_t early_ms(const struct transfer *f, int64_t now)
 {
     if (f->task->pulled)
         return f->next_ms;
@@ -163,36 +161,36 @@ static int64_t early_ms(const struct flight *f, int64_t now)
     return now;
 }
 
-static void park(struct deliverer *d, struct flight *f)
+static void schedule_retry(struct deliverer *d, struct transfer *f)
 {
     struct task *t = f->task;
     struct task_row row = {.n = t->row,
-                           .grant = t->grant->id,
+                           .grant_id = t->grant->id,
                            .event_id = t->event_id,
                            .attempts = f->attempts,
                            .first_ms = f->first_ms,
                            .next_ms = f->next_ms,
                            .held_ms = f->held_ms,
                            .early_ms = early_ms(f, d->daemon.loop.now_ms),
-                           .parked = true,
+                           .retrying = true,
                            .message = {t->bytes, t->bytes_count}};
 
     if (t->row)
-        store_task_park(&d->store, &row);
+        store_task_retry(&d->store, &row);
     else
         rows_put(d, t, &row);
 }
 
-static void record(struct deliverer *d, struct flight *f)
+static void record(struct deliverer *d, struct transfer *f)
 {
     struct task *t = f->task;
     struct attempt_row row = {
         .attempt_id = f->attempt_id,
-        .grant = t->grant->id,
+        .grant_id = t->grant->id,
         .endpoint = t->grant->name,
         .event_id = t->event_id,
         .outcome = f->outcome,
-        .http_status = f->answer.answered ? f->answer.status : 0,
+        .http_status = f->result.responded ? f->result.status : 0,
         .error = f->error,
         .reason = f->reason,
         .at_ms = f->at_ms,
@@ -217,10 +215,10 @@ static void record(struct deliverer *d, struct flight *f)
     row.request = (struct bytes){sent.data ? sent.data : "", sent.len};
     results_put(d, &row);
     buf_fini(&sent);
-    /* Under a grant that is being given back nothing waits here: the sequencer
-     * has its counts and times with the result, and hands it to the next. */
-    if (f->outcome == OUTCOME_PARKED && t->grant->state == GRANT_OPEN)
-        park(d, f);
+    /* Under a grant that is being released no retry is scheduled here: the sequencer
+     * gets the counts and times with the result, and sends the task to the next owner. */
+    if (f->outcome == OUTCOME_RETRYING && t->grant->state == GRANT_OPEN)
+        schedule_retry(d, f);
     else if (t->row)
         store_task_gone(&d->store, t->row);
     rows_settled(d, t);
@@ -229,12 +227,12 @@ static void record(struct deliverer *d, struct flight *f)
 
 int outcome_wait_ms(const struct deliverer *d)
 {
-    const struct flight_list *ended = &d->flights.ended;
+    const struct transfer_list *ended = &d->transfers.ended;
     int64_t left_ms;
 
     if (!ended->first)
         return -1;
-    if (d->flights.active.count == 0 || ended->count >= COMPANY_COUNT ||
+    if (d->transfers.active.count == 0 || ended->count >= COMPANY_COUNT ||
         d->lane_ended || d->full)
         return 0;
     left_ms = ended->first->ended_ms + COMPANY_MS - d->daemon.loop.awake_ms;
@@ -245,20 +243,20 @@ int outcome_work(struct deliverer *d)
 {
     if (outcome_wait_ms(d) != 0)
         return 0;
-    for (struct flight *f = d->flights.ended.first; f; f = f->next) {
+    for (struct transfer *f = d->transfers.ended.first; f; f = f->next) {
         if (!f->decided)
             decide(f, d->daemon.loop.now_ms);
-        /* Final elsewhere by now: there is nothing to wait for. */
-        if (f->task->dropped && f->outcome == OUTCOME_PARKED)
+        /* Final elsewhere: no retry is needed. */
+        if (f->task->dropped && f->outcome == OUTCOME_RETRYING)
             f->outcome = OUTCOME_RELEASED;
         record(d, f);
     }
-    return d->flights.ended.count;
+    return d->transfers.ended.count;
 }
 
 void outcome_undo(struct deliverer *d)
 {
-    for (struct flight *f = d->flights.ended.first; f; f = f->next)
+    for (struct transfer *f = d->transfers.ended.first; f; f = f->next)
         f->recorded = false;
 }
 
@@ -266,7 +264,7 @@ void outcome_release(struct deliverer *d, const struct grant *g,
                      const char *event_id, uint64_t attempts, int64_t first_ms,
                      const char *why)
 {
-    struct attempt_row row = {.grant = g->id,
+    struct attempt_row row = {.grant_id = g->id,
                               .endpoint = g->name,
                               .event_id = event_id,
                               .outcome = OUTCOME_RELEASED,
@@ -284,11 +282,11 @@ void outcome_crashed(struct deliverer *d, const struct grant *g,
 {
     struct attempt_row row = {
         .attempt_id = random_id(),
-        .grant = g->id,
+        .grant_id = g->id,
         .endpoint = g->name,
         .event_id = event_id,
         .outcome = OUTCOME_DEAD,
-        .error = "our own process went down, twice, while this was all it did",
+        .error = "the deliverer crashed twice while this was its only attempt",
         .reason = "crashed_deliverer",
         .at_ms = d->daemon.loop.now_ms,
         .attempts = attempts + 1,
@@ -297,28 +295,28 @@ void outcome_crashed(struct deliverer *d, const struct grant *g,
 
     results_put(d, &row);
     d->metrics[METRIC_DEAD]++;
-    log_error(event_id, "given up: it takes its deliverer down",
+    log_error(event_id, "dead-lettered, because it crashes its deliverer",
               LS("endpoint", g->name));
 }
 
-/* ---- tell: memory and the log ---- */
+/* ---- after the commit: memory and the log ---- */
 
-static void log_outcome(const struct flight *f)
+static void log_outcome(const struct transfer *f)
 {
-    enum log_level level = f->outcome == OUTCOME_DELIVERED ? LOG_DEBUG
-                           : f->outcome == OUTCOME_DEAD    ? LOG_WARN
-                                                           : LOG_INFO;
+    enum log_level level = f->outcome == OUTCOME_DELIVERED ? LEVEL_DEBUG
+                           : f->outcome == OUTCOME_DEAD    ? LEVEL_WARN
+                                                           : LEVEL_INFO;
 
-    log_write(
-        level, f->task->event_id, outcome_name(f->outcome),
-        LOG_FIELDS(LS("endpoint", f->task->grant->name),
-                   LN("attempt", f->expired ? 0 : f->attempts),
-                   LN("http_status", f->answer.answered ? f->answer.status : 0),
-                   LI("duration_ms", f->duration_ms), LO("reason", f->reason),
-                   LO("error", f->error), LT("next_attempt_at", f->next_ms)));
+    log_write(level, f->task->event_id, outcome_name(f->outcome),
+              LOG_FIELDS(
+                  LS("endpoint", f->task->grant->name),
+                  LN("attempt", f->expired ? 0 : f->attempts),
+                  LN("http_status", f->result.responded ? f->result.status : 0),
+                  LI("duration_ms", f->duration_ms), LO("reason", f->reason),
+                  LO("error", f->error), LT("next_attempt_at", f->next_ms)));
 }
 
-static void count_for_endpoint(struct deliverer *d, const struct flight *f)
+static void count_for_endpoint(struct deliverer *d, const struct transfer *f)
 {
     struct metrics *m = d->daemon.metrics;
     const char *name = f->task->grant->name, *what = outcome_name(f->outcome);
@@ -329,15 +327,15 @@ static void count_for_endpoint(struct deliverer *d, const struct flight *f)
         series_add(METRIC_SERIES(m, FAMILY_RETRIES, name, what), 1);
     series_observe(METRIC_SERIES(m, FAMILY_ATTEMPT_SECONDS, name),
                    f->duration_ms);
-    if (f->outcome == OUTCOME_PARKED && wait_ms > 0)
+    if (f->outcome == OUTCOME_RETRYING && wait_ms > 0)
         series_add(METRIC_SERIES(m, FAMILY_RETRY_WAIT, name), wait_ms);
 }
 
-static void count_outcome(struct deliverer *d, const struct flight *f)
+static void count_outcome(struct deliverer *d, const struct transfer *f)
 {
     static const enum deliverer_metric metrics[] = {
         [OUTCOME_DELIVERED] = METRIC_DELIVERED,
-        [OUTCOME_PARKED] = METRIC_PARKED,
+        [OUTCOME_RETRYING] = METRIC_RETRYING,
         [OUTCOME_DEAD] = METRIC_DEAD,
         [OUTCOME_RELEASED] = METRIC_RELEASED};
 
@@ -347,18 +345,19 @@ static void count_outcome(struct deliverer *d, const struct flight *f)
         count_for_endpoint(d, f);
 }
 
-static void land(struct deliverer *d, struct flight *f)
+static void land(struct deliverer *d, struct transfer *f)
 {
     struct task *t = f->task;
-    struct endpoint *e = &t->grant->endpoint;
-    bool waits = f->outcome == OUTCOME_PARKED && t->grant->state == GRANT_OPEN;
+    struct granted_endpoint *e = &t->grant->endpoint;
+    bool waits = f->outcome == OUTCOME_RETRYING &&
+                 t->grant->state == GRANT_OPEN;
 
     log_outcome(f);
     count_outcome(d, f);
     if (t->row) {
         e->rows_here--;
         e->rows -= !waits;
-        grants_count_parked(d, t->grant, (int)waits - (int)t->parked);
+        grants_count_retries(d, t->grant, (int)waits - (int)t->retrying);
     }
     if (waits)
         endpoint_retry_due(e, f->next_ms);
@@ -367,20 +366,20 @@ static void land(struct deliverer *d, struct flight *f)
     e->blocked = false;
     if (t->lane)
         lanes_give(&d->lanes, t->lane);
-    care_ended(d, t);
-    flight_done(&d->flights, f);
+    quarantine_ended(d, t);
+    transfer_done(&d->transfers, f);
     tasks_drop(&d->tasks, t);
     endpoint_schedule(e, &d->schedule);
 }
 
-void outcome_tell(struct deliverer *d)
+void outcome_after_commit(struct deliverer *d)
 {
-    struct flight *f, *next;
+    struct transfer *f, *next;
 
-    for (f = d->flights.ended.first; f; f = next) {
+    for (f = d->transfers.ended.first; f; f = next) {
         next = f->next;
         if (f->recorded)
             land(d, f);
     }
-    d->lane_ended = d->lane_ended && d->flights.ended.count > 0;
+    d->lane_ended = d->lane_ended && d->transfers.ended.count > 0;
 }

@@ -1,8 +1,8 @@
-/* outcome: what an attempt came to, told to our disk, to the sequencer and to
- * the log, in this order.
+/* outcome: decides the outcome of an ended attempt, and writes it to the disk, to the
+ * sequencer and to the log, in this order.
  *
- * One transaction holds all of an outcome: the attempt, the parked row (or the
- * end of the task's row), and the result's number in the hop's log. Until it is
+ * One transaction holds all of an outcome: the attempt, the scheduled retry (or the
+ * end of the task's row), and the result's number in the link's log. Until it is
  * committed the attempt counts as in flight, and the result is kept here. */
 #ifndef DELIVERER_OUTCOME_H
 #define DELIVERER_OUTCOME_H
@@ -12,14 +12,14 @@
 struct deliverer;
 struct grant;
 
-/* Inside of the transaction: record what has ended, when it is time. Returns how
- * many. */
+/* Inside of the transaction: record the outcomes of ended attempts, if their batch is
+ * due. Returns how many. */
 int outcome_work(struct deliverer *d);
-/* How long what has ended may wait for company; -1: nothing has. */
+/* How long ended attempts may still wait for their batch; -1: none has ended. */
 int outcome_wait_ms(const struct deliverer *d);
 /* It was committed. */
-void outcome_tell(struct deliverer *d);
-/* It was not: record it again in the next turn. */
+void outcome_after_commit(struct deliverer *d);
+/* The transaction was rolled back: record them again in the next turn. */
 void outcome_undo(struct deliverer *d);
 
 /* Inside of the transaction: this delivery is given up untried. */
@@ -27,7 +27,7 @@ void outcome_release(struct deliverer *d, const struct grant *g,
                      const char *event_id, uint64_t attempts, int64_t first_ms,
                      const char *why);
 
-/* The same: it takes us down, and is dead. */
+/* The same: it crashed this process, and is dead. */
 void outcome_crashed(struct deliverer *d, const struct grant *g,
                      const char *event_id, uint64_t attempts, int64_t first_ms);
 

@@ -1,20 +1,20 @@
-/* The life of a grant, from the first task to its end. */
-#include "grants.h"
+/* own_grants: the states of a grant, from its first task to its end. */
+#include "own_grants.h"
 #include "clock.h"
 #include "deliverer.h"
 #include "grant.h"
-#include "grants_inside.h"
 #include "log.h"
+#include "own_grants_inside.h"
 #include "rows.h"
 #include "states.h"
 
-enum { PURGE_ROWS = 256 }; /* of a grant that is over, in one turn */
+enum { PURGE_ROWS = 256 }; /* of a grant that has ended, in one turn */
 
 static const struct state state_table[] = {
-    [GRANT_OPEN] = {"open", STATE_TO(GRANT_RECALLED)},
-    [GRANT_RECALLED] = {"recalled", STATE_TO(GRANT_DRAINED)},
-    [GRANT_DRAINED] = {"drained", STATE_TO(GRANT_OVER)},
-    [GRANT_OVER] = {"over", 0},
+    [GRANT_OPEN] = {"open", STATE_TO(GRANT_REVOKED)},
+    [GRANT_REVOKED] = {"revoked", STATE_TO(GRANT_RELEASED)},
+    [GRANT_RELEASED] = {"released", STATE_TO(GRANT_ENDED)},
+    [GRANT_ENDED] = {"ended", 0},
 };
 static const struct states grant_states = {"grant", state_table,
                                            COUNT_OF(state_table)};
@@ -31,7 +31,7 @@ static void move(struct deliverer *d, struct grant *g, enum grant_state to)
         g->closing_next = d->grants.closing;
         d->grants.closing = g;
     }
-    states_move(&grant_states, &g->state, to, NULL, g->name, NULL);
+    states_transition(&grant_states, &g->state, to, NULL, g->name, NULL);
     grants_write(d, g);
 }
 
@@ -41,18 +41,18 @@ struct grant *grants_take(struct deliverer *d, uint64_t id, struct bytes name)
 
     if (!g)
         g = grants_add(d, id, name);
-    if (!g->on_disk && g->state != GRANT_OVER)
+    if (!g->on_disk && g->state != GRANT_ENDED)
         grants_write(d, g);
-    /* We are leaving: what is given to us now is given back at once. */
+    /* This process is stopping: it releases at once what it is granted now. */
     if (d->daemon.loop.stopping)
-        grants_recall(d, g, "stopping");
+        grants_revoke(d, g, "stopping");
     return g;
 }
 
 /* ---- giving back ---- */
 
-/* What waits in memory is forgotten; its rows are purged later. */
-static void forget_queue(struct deliverer *d, struct endpoint *e)
+/* Drop its waiting tasks from memory; their rows are purged later. */
+static void forget_queue(struct deliverer *d, struct granted_endpoint *e)
 {
     struct task *t;
 
@@ -64,38 +64,38 @@ static void forget_queue(struct deliverer *d, struct endpoint *e)
     }
 }
 
-void grants_recall(struct deliverer *d, struct grant *g, const char *why)
+void grants_revoke(struct deliverer *d, struct grant *g, const char *why)
 {
     if (g->state != GRANT_OPEN)
         return;
-    log_info(NULL, "giving an endpoint back", LS("endpoint", g->name),
+    log_info(NULL, "releasing an endpoint", LS("endpoint", g->name),
              LS("reason", why), LI("in_flight", g->endpoint.in_flight),
              LI("rows", g->endpoint.rows));
-    grants_count_parked(d, g, -g->endpoint.parked);
-    move(d, g, GRANT_RECALLED);
-    g->endpoint.gate.breaker = (struct breaker){0};
+    grants_count_retries(d, g, -g->endpoint.scheduled_retries);
+    move(d, g, GRANT_REVOKED);
+    g->endpoint.throttle.breaker = (struct breaker){0};
     g->endpoint.recovered_ms = 0;
     forget_queue(d, &g->endpoint);
     grants_set_config(d, g, NULL);
 }
 
-void grants_recall_all(struct deliverer *d, const char *why)
+void grants_revoke_all(struct deliverer *d, const char *why)
 {
     for (struct grant *g = grants_next(d, NULL); g; g = grants_next(d, g))
-        grants_recall(d, g, why);
+        grants_revoke(d, g, why);
 }
 
-static void put_drained(struct deliverer *d, struct grant *g)
+static void put_released(struct deliverer *d, struct grant *g)
 {
     grants_touch(d, g);
-    g->drained_n = results_put_drained(d, g->id);
+    g->released_n = results_put_released(d, g->id);
 }
 
-void grants_drain_again(struct deliverer *d)
+void grants_release_again(struct deliverer *d)
 {
     for (struct grant *g = d->grants.closing; g; g = g->closing_next)
-        if (g->state == GRANT_DRAINED) {
-            put_drained(d, g);
+        if (g->state == GRANT_RELEASED) {
+            put_released(d, g);
             grants_write(d, g);
         }
 }
@@ -104,28 +104,28 @@ static void purge(struct deliverer *d, struct grant *g)
 {
     int n;
 
-    if (g->state < GRANT_DRAINED || g->endpoint.rows <= 0 ||
+    if (g->state < GRANT_RELEASED || g->endpoint.rows <= 0 ||
         loop_spent(&d->daemon.loop))
         return;
     n = store_tasks_purge(&d->store, g->id, PURGE_ROWS);
     g->endpoint.rows = n < PURGE_ROWS ? 0 : g->endpoint.rows - n;
 }
 
-/* One step of a grant that is not OPEN. true: nothing of it is left, on disk
- * or here. */
+/* One step of a grant that is not OPEN. true: nothing of it is left on disk or in
+ * memory. */
 static bool step(struct deliverer *d, struct grant *g, int64_t now)
 {
-    if (g->state == GRANT_RECALLED && g->endpoint.in_flight == 0) {
-        put_drained(d, g);
-        move(d, g, GRANT_DRAINED);
+    if (g->state == GRANT_REVOKED && g->endpoint.in_flight == 0) {
+        put_released(d, g);
+        move(d, g, GRANT_RELEASED);
     }
-    if (g->state == GRANT_DRAINED &&
-        hop_cursor(d->daemon.hop, SEQUENCER) >= g->drained_n) {
-        move(d, g, GRANT_OVER);
-        g->over_ms = now;
+    if (g->state == GRANT_RELEASED &&
+        links_cursor(d->daemon.links, SEQUENCER) >= g->released_n) {
+        move(d, g, GRANT_ENDED);
+        g->ended_ms = now;
     }
     purge(d, g);
-    if (g->state != GRANT_OVER || g->endpoint.rows > 0 || g->turn == d->turn)
+    if (g->state != GRANT_ENDED || g->endpoint.rows > 0 || g->turn == d->turn)
         return false;
     if (g->on_disk) {
         grants_touch(d, g);
@@ -133,7 +133,7 @@ static bool step(struct deliverer *d, struct grant *g, int64_t now)
         g->on_disk = false;
         return false;
     }
-    return now - g->over_ms >= grant_lease_ms();
+    return now - g->ended_ms >= grant_lease_ms();
 }
 
 void grants_work(struct deliverer *d)
@@ -152,10 +152,10 @@ void grants_work(struct deliverer *d)
     }
 }
 
-bool grants_all_drained(const struct deliverer *d)
+bool grants_all_released(const struct deliverer *d)
 {
     for (struct grant *g = grants_next(d, NULL); g; g = grants_next(d, g))
-        if (g->state < GRANT_DRAINED)
+        if (g->state < GRANT_RELEASED)
             return false;
     return true;
 }

@@ -1,7 +1,7 @@
-/* Grants as the disk has them: their rows, and memory read again from those. */
+/* own_grants_rows: writes the rows of grants, and reads memory from them. */
 #include "clock.h"
 #include "deliverer.h"
-#include "grants_inside.h"
+#include "own_grants_inside.h"
 #include "wire.h"
 #include <stdlib.h>
 
@@ -14,13 +14,13 @@ void grants_touch(struct deliverer *d, struct grant *g)
     g->turn = d->turn;
     g->kept.state = g->state;
     g->kept.on_disk = g->on_disk;
-    g->kept.drained_n = g->drained_n;
+    g->kept.released_n = g->released_n;
 }
 
 void grants_write(struct deliverer *d, struct grant *g)
 {
     grants_touch(d, g);
-    store_grant_put(&d->store, g->id, g->name, g->state, g->drained_n);
+    store_grant_put(&d->store, g->id, g->name, g->state, g->released_n);
     g->on_disk = true;
 }
 
@@ -37,18 +37,19 @@ static void find_closing(struct deliverer *d)
 }
 
 static void on_row(void *self, uint64_t id, const char *name, int state,
-                   uint64_t drained_n)
+                   uint64_t released_n)
 {
     struct deliverer *d = self;
     struct grant *g = grants_add(d, id, wire_text(name));
 
-    g->state = state >= GRANT_OPEN && state <= GRANT_OVER ? state : GRANT_OVER;
-    g->drained_n = drained_n;
+    g->state = state >= GRANT_OPEN && state <= GRANT_ENDED ? state
+                                                           : GRANT_ENDED;
+    g->released_n = released_n;
     g->on_disk = true;
-    g->over_ms = mono_ms();
+    g->ended_ms = mono_ms();
 }
 
-static void on_count(void *self, uint64_t id, int64_t count, int64_t parked,
+static void on_count(void *self, uint64_t id, int64_t count, int64_t retrying,
                      int64_t due_ms)
 {
     struct deliverer *d = self;
@@ -56,21 +57,21 @@ static void on_count(void *self, uint64_t id, int64_t count, int64_t parked,
 
     if (!g) { /* rows whose grant is gone: purge them */
         g = grants_add(d, id, wire_text("?"));
-        g->state = GRANT_OVER;
+        g->state = GRANT_ENDED;
     }
     g->endpoint.rows = count;
     g->endpoint.due_ms = due_ms;
-    if (parked)
-        gate_doubt(&g->endpoint.gate);
-    grants_count_parked(d, g, parked);
+    if (retrying)
+        throttle_doubt(&g->endpoint.throttle);
+    grants_count_retries(d, g, retrying);
 }
 
-void grants_count_parked(struct deliverer *d, struct grant *g, int64_t more)
+void grants_count_retries(struct deliverer *d, struct grant *g, int64_t more)
 {
     if (g->state != GRANT_OPEN)
         return;
-    g->endpoint.parked += more;
-    d->parked_rows += more;
+    g->endpoint.scheduled_retries += more;
+    d->scheduled_retries += more;
 }
 
 void grants_open(struct deliverer *d)
@@ -78,24 +79,22 @@ void grants_open(struct deliverer *d)
     store_grants(&d->store, on_row, d);
     store_task_counts(&d->store, on_count, d);
     find_closing(d);
-    d->grants.ask = d->grants.count > 0;
+    d->grants.ask = d->grants.ids.used > 0;
 }
 
 void grants_close(struct deliverer *d)
 {
     struct grant *g;
 
-    for (size_t i = 0; i < d->grants.room; i++)
-        while ((g = d->grants.table[i])) {
-            d->grants.table[i] = g->table_next;
-            endpoint_config_drop(g->endpoint.config);
-            free(g);
-        }
-    free(d->grants.table);
+    while ((g = LIST_FIRST(&d->grants.all))) {
+        endpoint_config_drop(g->endpoint.config);
+        grants_drop(d, g);
+    }
+    lookup_fini(&d->grants.ids);
     d->grants = (struct grants){0};
 }
 
-/* Memory as the disk has it. The queues were emptied before. */
+/* Read memory again from disk. The queues were emptied before. */
 void grants_undo(struct deliverer *d)
 {
     struct grant *g;
@@ -104,12 +103,13 @@ void grants_undo(struct deliverer *d)
         if (g->turn == d->turn) {
             g->state = g->kept.state;
             g->on_disk = g->kept.on_disk;
-            g->drained_n = g->kept.drained_n;
+            g->released_n = g->kept.released_n;
         }
-        g->endpoint.rows = g->endpoint.rows_here = g->endpoint.parked = 0;
+        g->endpoint.rows = g->endpoint.rows_here =
+            g->endpoint.scheduled_retries = 0;
         g->endpoint.due_ms = INT64_MAX;
     }
-    d->parked_rows = 0;
+    d->scheduled_retries = 0;
     store_task_counts(&d->store, on_count, d);
     find_closing(d);
     for (g = grants_next(d, NULL); g; g = grants_next(d, g))

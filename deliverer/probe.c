@@ -2,9 +2,9 @@
 #include "bounds.h"
 #include "clock.h"
 #include "deliverer.h"
+#include "delivery_trace.h"
 #include "headers.h"
 #include "json_text.h"
-#include "trace.h"
 #include "ulid.h"
 #include "wire.h"
 #include <openssl/evp.h>
@@ -39,7 +39,7 @@ static unsigned char *decode(const char *text, size_t *bytes)
 static struct endpoint_config *config_of(const char *text, char why[200])
 {
     struct endpoint_config *config = NULL;
-    const char *wrong = "args.config: base64 of a configuration is needed";
+    const char *wrong = "args.config is missing: base64 of a configuration";
     size_t n = 0;
     unsigned char *raw = decode(text, &n);
 
@@ -107,7 +107,7 @@ json_t *probe_ask(void *self, json_t *args, char why[200])
     const char *text = json_string_value(json_object_get(args, "config"));
 
     if (d->probe.task || control_waiting(d->daemon.control)) {
-        snprintf(why, 200, "another test, or a backup, is under way");
+        snprintf(why, 200, "another test or a backup is already in progress");
         return NULL;
     }
     if (d->daemon.loop.stopping) {
@@ -123,18 +123,18 @@ json_t *probe_ask(void *self, json_t *args, char why[200])
 
 /* ---- begin ---- */
 
-void probe_tell(struct deliverer *d)
+void probe_after_commit(struct deliverer *d)
 {
     struct probe *p = &d->probe;
 
     if (!p->config)
         return;
-    flight_begin(&d->flights, p->task, p->config, now_ms());
+    transfer_begin(&d->transfers, p->task, p->config, now_ms());
     endpoint_config_drop(p->config);
     p->config = NULL;
 }
 
-/* ---- answer ---- */
+/* ---- response ---- */
 
 /* What the endpoint's own configuration adds is as likely a token as not. */
 static bool is_own(const struct endpoint_config *c, const char *name)
@@ -172,7 +172,7 @@ static void add_node(json_t *out, const struct endpoint_config *c,
     free(copy);
 }
 
-static json_t *request_json(const struct flight *f)
+static json_t *request_json(const struct transfer *f)
 {
     json_t *headers = json_array();
 
@@ -181,8 +181,8 @@ static json_t *request_json(const struct flight *f)
                  f->request.text.data + f->request.lines[i]);
     return json_pack("{s:s,s:o,s:o,s:o}", "method",
                      f->config->put ? "PUT" : "POST", "url",
-                     json_text_of(f->config->url), "headers", headers, "body",
-                     json_text(f->task->w.body));
+                     json_text_of(f->config->settings.url), "headers", headers,
+                     "body", json_text(f->task->w.body));
 }
 
 static const char *verdict_name(const struct judgement *j)
@@ -195,37 +195,39 @@ static const char *verdict_name(const struct judgement *j)
     return names[j->verdict];
 }
 
-static json_t *exchange_json(const struct deliverer *d, const struct flight *f)
+static json_t *exchange_json(const struct deliverer *d,
+                             const struct transfer *f)
 {
-    struct judgement j = classify(&f->answer, &f->config->policy);
+    struct judgement j = classify(&f->result, &f->config->policy);
     char error[ERROR_TEXT_BYTES];
 
-    classify_text(&f->answer, error);
+    classify_text(&f->result, error);
     if (f->interrupted)
-        snprintf(error, sizeof error, "interrupted: we were stopping");
+        snprintf(error, sizeof error,
+                 "interrupted: the deliverer was stopping");
     return json_pack(
         "{s:s,s:s,s:s,s:o,s:o,s:o,s:o,s:o,s:i,s:o}", "event_id",
         f->task->event_id, "deliverer", d->daemon.name, "verdict",
         verdict_name(&j), "reason", json_text_or_null(j.reason), "http_status",
-        f->answer.answered ? json_integer(f->answer.status) : json_null(),
+        f->result.responded ? json_integer(f->result.status) : json_null(),
         "error", json_text_or_null(error), "timings",
         trace_timings(&f->timings), "request", request_json(f), "sends",
         f->sends, "response",
-        trace_answer((struct bytes){f->headers.data, f->headers.len},
-                     (struct bytes){f->response.data, f->response.len},
-                     (int)f->http_version));
+        trace_response((struct bytes){f->headers.data, f->headers.len},
+                       (struct bytes){f->response.data, f->response.len},
+                       (int)f->http_version));
 }
 
 void probe_work(struct deliverer *d)
 {
-    struct flight *f = d->flights.tested.first;
+    struct transfer *f = d->transfers.tested.first;
 
     if (d->probe.task && d->daemon.loop.stopping) /* it may not end any more */
-        control_answer(d->daemon.control, NULL, "it is stopping");
+        control_reply(d->daemon.control, NULL, "it is stopping");
     if (!f)
         return;
-    control_answer(d->daemon.control, exchange_json(d, f), NULL);
-    flight_test_done(&d->flights, f);
+    control_reply(d->daemon.control, exchange_json(d, f), NULL);
+    transfer_test_done(&d->transfers, f);
     task_free(d->probe.task);
     d->probe.task = NULL;
 }

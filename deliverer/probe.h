@@ -1,6 +1,6 @@
-/* probe: `grapnel endpoints test NAME`: one signed test event, sent as any
- * attempt is, with its exchange as the answer. It is no delivery: it has no
- * grant and no row, counts in no window, and a crash forgets it.
+/* probe: `grapnel endpoints test NAME`: one signed test event, sent like any
+ * attempt; the response to the command is what was sent and received. It is not a
+ * delivery: it has no grant and no row, is in no window, and a crash forgets it.
  *
  * The configuration comes with the question, so that an endpoint can be tested
  * before it is enabled, while it is paused, or before a reload. Who may ask can
@@ -14,17 +14,17 @@ struct deliverer;
 struct task;
 
 struct probe {
-    struct task *task;              /* owned; NULL: nobody has asked */
-    struct endpoint_config *config; /* until it flies */
+    struct task *task; /* owned; NULL: there is no command to respond to */
+    struct endpoint_config *config; /* until it is in flight */
 };
 
 /* {"config"}: base64 of endpoint_config → request, response, timings, verdict
  * (control.h). One at a time. */
 json_t *probe_ask(void *self, json_t *args, char why[200]);
-/* Inside of the transaction: answer, if it has ended. */
+/* Inside of the transaction: respond, if it has ended. */
 void probe_work(struct deliverer *d);
 /* Begin what was asked for. */
-void probe_tell(struct deliverer *d);
+void probe_after_commit(struct deliverer *d);
 void probe_close(struct deliverer *d);
 
 #endif

@@ -6,9 +6,7 @@ void ramp_begin(struct ramp *r, int64_t lost_ms, int64_t now_us)
 {
     int64_t ms = lost_ms * RAMP_PERCENT / 100;
 
-    ms = ms < RAMP_LEAST_MS  ? RAMP_LEAST_MS
-         : ms > RAMP_MOST_MS ? RAMP_MOST_MS
-                             : ms;
+    ms = ms < RAMP_MIN_MS ? RAMP_MIN_MS : ms > RAMP_MAX_MS ? RAMP_MAX_MS : ms;
     *r = (struct ramp){
         .on = true, .began_us = now_us, .double_us = ms * US_PER_MS};
 }

@@ -11,39 +11,39 @@
 /* More than a message can ask for: a request always fits. */
 enum { LINES_MAX_BYTES = 2 * MESSAGE_MAX_BYTES };
 
-void request_init(struct request *r)
+void request_init(struct outgoing_request *r)
 {
-    *r = (struct request){0};
+    *r = (struct outgoing_request){0};
     buf_init(&r->text, LINES_MAX_BYTES);
     buf_init(&r->covered, LINES_MAX_BYTES);
 }
 
-void request_fini(struct request *r)
+void request_fini(struct outgoing_request *r)
 {
     buf_fini(&r->text);
     buf_fini(&r->covered);
     free(r->lines);
     free(r->nodes);
-    *r = (struct request){0};
+    *r = (struct outgoing_request){0};
 }
 
 /* The line that begins here is the next one; when they are joined, one more of
  * the same node. */
-static void begin_line(struct request *r)
+static void begin_line(struct outgoing_request *r)
 {
     if (r->joining) {
         buf_puts(&r->text, "\r\n");
         return;
     }
-    if (r->count == r->room) {
-        r->room = r->room ? 2 * r->room : 32;
-        r->lines = gr_realloc(r->lines, r->room * sizeof *r->lines);
-        r->nodes = gr_realloc(r->nodes, r->room * sizeof *r->nodes);
+    if (r->count == r->capacity) {
+        r->capacity = r->capacity ? 2 * r->capacity : 32;
+        r->lines = gr_realloc(r->lines, r->capacity * sizeof *r->lines);
+        r->nodes = gr_realloc(r->nodes, r->capacity * sizeof *r->nodes);
     }
     r->lines[r->count++] = r->text.len;
 }
 
-static void end_line(struct request *r)
+static void end_line(struct outgoing_request *r)
 {
     if (!r->joining)
         buf_put(&r->text, "", 1);
@@ -59,8 +59,8 @@ static bool one_line(struct bytes value)
     return true;
 }
 
-static void put(struct request *r, const struct wire_task *t, const char *name,
-                struct bytes value)
+static void put(struct outgoing_request *r, const struct wire_task *t,
+                const char *name, struct bytes value)
 {
     char id[EVENT_ID_BYTES + 1];
 
@@ -83,13 +83,13 @@ static void put(struct request *r, const struct wire_task *t, const char *name,
     end_line(r);
 }
 
-static void put_text(struct request *r, const struct wire_task *t,
+static void put_text(struct outgoing_request *r, const struct wire_task *t,
                      const char *name, const char *value)
 {
     put(r, t, name, wire_text(value));
 }
 
-static void put_number(struct request *r, const struct wire_task *t,
+static void put_number(struct outgoing_request *r, const struct wire_task *t,
                        const char *name, uint64_t value)
 {
     char text[20], *first = text + sizeof text;
@@ -127,7 +127,7 @@ static bool reserved(const char *name)
 }
 
 /* Headers of others. Those also in `except` (packed) are skipped. */
-static void put_packed(struct request *r, const struct wire_task *t,
+static void put_packed(struct outgoing_request *r, const struct wire_task *t,
                        struct bytes packed, struct bytes except)
 {
     char name[256], id[EVENT_ID_BYTES + 1];
@@ -138,7 +138,7 @@ static void put_packed(struct request *r, const struct wire_task *t,
         wire_copy(name, sizeof name, n);
         if (n.n >= sizeof name || !headers_name_valid(name)) {
             wire_copy(id, sizeof id, t->event_id);
-            log_warn(id, "a header whose name is none is not sent");
+            log_warn(id, "a header with an invalid name is not sent");
             continue;
         }
         if (reserved(name) || headers_get(except, name, &other, NULL))
@@ -147,7 +147,7 @@ static void put_packed(struct request *r, const struct wire_task *t,
     }
 }
 
-static void put_signature(struct request *r, const struct wire_task *t,
+static void put_signature(struct outgoing_request *r, const struct wire_task *t,
                           const struct signer *signer, int64_t timestamp_s)
 {
     char *id = wire_dup(t->event_id);
@@ -163,7 +163,7 @@ static void put_signature(struct request *r, const struct wire_task *t,
 }
 
 /* Sorted by name, as grapnel-signature covers them. */
-static void put_ours(struct request *r, const struct wire_task *t,
+static void put_ours(struct outgoing_request *r, const struct wire_task *t,
                      uint64_t attempt)
 {
     char time[RFC3339_BYTES];
@@ -216,7 +216,8 @@ static void put_signed_line(struct buf *out, const char *line, size_t n)
 
 /* Covers the lines of ours from `from` on: read back, so that what is signed is what is
  * sent. */
-static void put_header_signature(struct request *r, const struct wire_task *t,
+static void put_header_signature(struct outgoing_request *r,
+                                 const struct wire_task *t,
                                  const struct signer *signer,
                                  int64_t timestamp_s, size_t from)
 {
@@ -256,7 +257,7 @@ static bool has(struct bytes own, struct bytes others, const char *name)
  * name with a dozen that mean something to it, for each node again: a tenth of
  * a request's time, for names that we know mean nothing to it. No value of ours
  * has a line break (one_line()), so that no stranger adds a line. */
-static void put_joined(struct request *r, const struct wire_task *t,
+static void put_joined(struct outgoing_request *r, const struct wire_task *t,
                        struct bytes own, const struct signer *signer,
                        uint64_t attempt, int64_t now_ms)
 {
@@ -276,7 +277,7 @@ static void put_joined(struct request *r, const struct wire_task *t,
 }
 
 /* Only now: the text may have moved while it grew. */
-static struct curl_slist *link_lines(struct request *r)
+static struct curl_slist *link_lines(struct outgoing_request *r)
 {
     for (size_t i = 0; i < r->count; i++) {
         r->nodes[i].data = r->text.data + r->lines[i];
@@ -285,8 +286,8 @@ static struct curl_slist *link_lines(struct request *r)
     return r->nodes;
 }
 
-struct curl_slist *request_headers(struct request *r, const struct wire_task *t,
-                                   struct bytes own,
+struct curl_slist *request_headers(struct outgoing_request *r,
+                                   const struct wire_task *t, struct bytes own,
                                    const struct signer *signer,
                                    uint64_t attempt, int64_t now_ms)
 {

@@ -14,22 +14,22 @@
 #include "wire.h"
 #include <curl/curl.h>
 
-struct request {
+struct outgoing_request {
     struct buf text;    /* the lines, each ended with 0 */
     struct buf covered; /* what grapnel-signature was made over (sign.h) */
     size_t *lines;      /* where they begin */
     struct curl_slist *nodes;
-    size_t count, room;
+    size_t count, capacity;
     bool joining; /* the next lines belong to the last node */
 };
 
-void request_init(struct request *r);
-void request_fini(struct request *r);
+void request_init(struct outgoing_request *r);
+void request_fini(struct outgoing_request *r);
 
 /* Build them for attempt number `attempt` (from 1) at `now_ms`. `own` are the
  * endpoint's headers, packed. Returns the list, which belongs to `r`. */
-struct curl_slist *request_headers(struct request *r, const struct wire_task *t,
-                                   struct bytes own,
+struct curl_slist *request_headers(struct outgoing_request *r,
+                                   const struct wire_task *t, struct bytes own,
                                    const struct signer *signer,
                                    uint64_t attempt, int64_t now_ms);
 

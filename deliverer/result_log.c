@@ -1,4 +1,4 @@
-#include "results.h"
+#include "result_log.h"
 #include "deliverer.h"
 #include "wire.h"
 
@@ -7,7 +7,7 @@ enum { MESSAGES_MAX_BYTES = 1024 * 1024 };
 
 void results_open(struct deliverer *d)
 {
-    hop_own_log(d->daemon.hop, SEQUENCER, WIRE_KIND_RESULT);
+    links_own_log(d->daemon.links, SEQUENCER, WIRE_KIND_RESULT);
     buf_init(&d->results.messages, MESSAGES_MAX_BYTES);
 }
 
@@ -19,12 +19,12 @@ void results_close(struct deliverer *d)
 static void put_message(void *self, const struct attempt_row *row)
 {
     struct buf *out = self;
-    struct wire_drained drained = {.grant = row->grant};
-    struct wire_missing missing = {.grant = row->grant,
+    struct wire_released released = {.grant = row->grant_id};
+    struct wire_missing missing = {.grant = row->grant_id,
                                    .endpoint = wire_text(row->endpoint),
                                    .event_id = wire_text(row->event_id),
                                    .task = row->attempts};
-    struct wire_result r = {.grant = row->grant,
+    struct wire_result r = {.grant = row->grant_id,
                             .endpoint = wire_text(row->endpoint),
                             .event_id = wire_text(row->event_id),
                             .attempt_id = row->attempt_id,
@@ -39,8 +39,8 @@ static void put_message(void *self, const struct attempt_row *row)
                             .next_ms = row->next_ms,
                             .sends = (uint64_t)row->sends};
 
-    if (row->outcome == OUTCOME_DRAINED) {
-        wire_put_drained(out, &drained);
+    if (row->outcome == OUTCOME_GRANT_RELEASED) {
+        wire_put_released(out, &released);
         return;
     }
     if (row->outcome == OUTCOME_MISSING) {
@@ -78,18 +78,18 @@ static void keep(struct deliverer *d, const struct attempt_row *row)
 
 void results_put(struct deliverer *d, struct attempt_row *row)
 {
-    row->n = hop_next(d->daemon.hop, SEQUENCER);
+    row->n = links_next(d->daemon.links, SEQUENCER);
     store_attempt_put(&d->store, row);
-    hop_put(d->daemon.hop, SEQUENCER, WIRE_KIND_RESULT, (int64_t)row->n);
+    links_put(d->daemon.links, SEQUENCER, WIRE_KIND_RESULT, (int64_t)row->n);
     keep(d, row);
 }
 
-uint64_t results_put_drained(struct deliverer *d, uint64_t grant)
+uint64_t results_put_released(struct deliverer *d, uint64_t grant)
 {
-    struct attempt_row row = {.grant = grant,
+    struct attempt_row row = {.grant_id = grant,
                               .endpoint = "",
                               .event_id = "",
-                              .outcome = OUTCOME_DRAINED,
+                              .outcome = OUTCOME_GRANT_RELEASED,
                               .error = "",
                               .reason = "",
                               .at_ms = d->daemon.loop.now_ms};
@@ -101,7 +101,7 @@ uint64_t results_put_drained(struct deliverer *d, uint64_t grant)
 void results_put_missing(struct deliverer *d, const struct grant *g,
                          const char *event_id, uint64_t task)
 {
-    struct attempt_row row = {.grant = g->id,
+    struct attempt_row row = {.grant_id = g->id,
                               .endpoint = g->name,
                               .event_id = event_id,
                               .outcome = OUTCOME_MISSING,

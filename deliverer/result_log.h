@@ -1,8 +1,8 @@
-/* results: the hop's log to the sequencer. Its rows are those of `attempts`,
+/* result_log: the link's log to the sequencer. Its rows are those of `attempts`,
  * whose numbers are the log's; those of the present turn are kept as messages
  * too, so that they leave without being read again. */
-#ifndef DELIVERER_RESULTS_H
-#define DELIVERER_RESULTS_H
+#ifndef DELIVERER_RESULT_LOG_H
+#define DELIVERER_RESULT_LOG_H
 
 #include "store.h"
 
@@ -25,11 +25,11 @@ void results_close(struct deliverer *d);
 void results_put(struct deliverer *d, struct attempt_row *row);
 /* Nothing is in flight under this grant, or ever will be. Returns its number.
  */
-uint64_t results_put_drained(struct deliverer *d, uint64_t grant);
+uint64_t results_put_released(struct deliverer *d, uint64_t grant);
 /* This delivery is not known here, though its task has been taken. */
 void results_put_missing(struct deliverer *d, const struct grant *g,
                          const char *event_id, uint64_t task);
-/* The hop's load (hop.h). */
+/* The durable link's load (links.h). */
 bool results_load(void *self, const char *peer, uint64_t n, int kind,
                   int64_t ref, struct buf *out);
 

@@ -5,13 +5,13 @@
 #include "log.h"
 
 enum {
-    /* A task that has not ended after this gets a row, so that the hop's place
+    /* A task that has not ended after this gets a row, so that the link's cursor
      * can move on; most end before and never cost one. */
     OPEN_MS = 500,
     OPEN_SPAN = 3072, /* the same when so many numbers wait behind it */
     /* So many of an endpoint's tasks that wait stay in memory when they get
      * rows: about what the sequencer hands out ahead. */
-    WAITING_LEAST = 256,
+    WAITING_MIN = 256,
     WAITING_TIMES = 2, /* of what may be in flight */
 };
 
@@ -35,8 +35,8 @@ gr_rc rows_number(struct deliverer *d, uint64_t n, uint64_t epoch)
     rc = settle_take(&d->settle, n, epoch);
     if (before > n && d->settle.taken == n)
         log_warn(NULL,
-                 "the sequencer gave these numbers to other messages before it "
-                 "came back from an older copy; they are taken again",
+                 "the sequencer came back from an older copy and uses these "
+                 "numbers again; the new messages are accepted",
                  LI("from_n", n), LI("to_n", before));
     return rc;
 }
@@ -47,10 +47,10 @@ void rows_none(struct deliverer *d, uint64_t n)
     settle_done(&d->settle, n);
 }
 
-void rows_begin_anew(struct deliverer *d, uint64_t place)
+void rows_begin_anew(struct deliverer *d, uint64_t cursor)
 {
     touch(d);
-    settle_init(&d->settle, place);
+    settle_init(&d->settle, cursor);
     store_settled_set(&d->store, &d->settle);
 }
 
@@ -69,7 +69,7 @@ void rows_settled(struct deliverer *d, struct task *t)
 
 static struct task_row row_of(const struct task *t)
 {
-    return (struct task_row){.grant = t->grant->id,
+    return (struct task_row){.grant_id = t->grant->id,
                              .event_id = t->event_id,
                              .attempts = t->attempts,
                              .first_ms = t->first_ms,
@@ -86,17 +86,17 @@ void rows_put(struct deliverer *d, struct task *t, const struct task_row *row)
     t->grant->endpoint.rows_here++;
 }
 
-void rows_gone(struct deliverer *d, struct grant *g, int64_t row, bool parked)
+void rows_gone(struct deliverer *d, struct grant *g, int64_t row, bool retrying)
 {
     store_task_gone(&d->store, row);
     g->endpoint.rows--;
-    grants_count_parked(d, g, -(int)parked);
+    grants_count_retries(d, g, -(int)retrying);
 }
 
 /* Forget it here: its row is enough, and is due at once. */
 static void evict(struct deliverer *d, struct task *t)
 {
-    struct endpoint *e = &t->grant->endpoint;
+    struct granted_endpoint *e = &t->grant->endpoint;
 
     endpoint_remove(e, t);
     e->rows_here--;
@@ -105,16 +105,16 @@ static void evict(struct deliverer *d, struct task *t)
     endpoint_schedule(e, &d->schedule);
 }
 
-static int kept_waiting(const struct endpoint *e)
+static int kept_waiting(const struct granted_endpoint *e)
 {
-    int n = e->config ? WAITING_TIMES * e->config->max_in_flight : 0;
+    int n = e->config ? WAITING_TIMES * e->config->settings.max_in_flight : 0;
 
-    return e->config && n < WAITING_LEAST ? WAITING_LEAST : n;
+    return e->config && n < WAITING_MIN ? WAITING_MIN : n;
 }
 
 void rows_write(struct deliverer *d, struct task *t)
 {
-    const struct endpoint *e = &t->grant->endpoint;
+    const struct granted_endpoint *e = &t->grant->endpoint;
     struct task_row row = row_of(t);
 
     if (row.next_ms <= 0)
@@ -127,23 +127,23 @@ void rows_write(struct deliverer *d, struct task *t)
 
 void rows_write_all(struct deliverer *d)
 {
-    while (d->tasks.open_first)
-        rows_write(d, d->tasks.open_first);
+    while (TAILQ_FIRST(&d->tasks.open))
+        rows_write(d, TAILQ_FIRST(&d->tasks.open));
 }
 
 void rows_keep(struct deliverer *d, struct task *t)
 {
-    struct endpoint *e = &t->grant->endpoint;
+    struct granted_endpoint *e = &t->grant->endpoint;
     struct task_row row = row_of(t);
 
-    row.parked = t->attempts > 0;
+    row.retrying = t->attempts > 0;
     row.early_ms = d->daemon.loop.now_ms;
-    if (row.next_ms <= 0 || row.next_ms > due_most_ms(d, e))
+    if (row.next_ms <= 0 || row.next_ms > due_max_ms(d, e))
         row.next_ms = d->daemon.loop.now_ms;
     store_task_put(&d->store, &row);
-    grants_count_parked(d, t->grant, row.parked);
-    if (row.parked)
-        gate_doubt(&e->gate);
+    grants_count_retries(d, t->grant, row.retrying);
+    if (row.retrying)
+        throttle_doubt(&e->throttle);
     e->rows++;
     endpoint_row_due(e, row.next_ms);
     endpoint_schedule(e, &d->schedule);
@@ -157,7 +157,7 @@ static void settle_old(struct deliverer *d)
     int64_t now = d->daemon.loop.mono_ms;
     struct task *t;
 
-    while ((t = d->tasks.open_first) &&
+    while ((t = TAILQ_FIRST(&d->tasks.open)) &&
            (d->settle_all || settle_span(&d->settle) > OPEN_SPAN ||
             (now - t->taken_ms >= OPEN_MS && !loop_spent(&d->daemon.loop))))
         rows_write(d, t);
@@ -170,19 +170,19 @@ void rows_work(struct deliverer *d)
         settle_old(d);
     if (d->settle_turn == d->turn && settle_ahead(&d->settle))
         store_settled_set(&d->store, &d->settle);
-    /* With nothing open, all that the hop has taken is done with; it knows of
+    /* With nothing open, all that the link has taken is done with; it knows of
      * numbers that never came here. */
-    hop_settle(d->daemon.hop, SEQUENCER,
-               settle_span(&d->settle) ? d->settle.base : INT64_MAX);
+    links_settle(d->daemon.links, SEQUENCER,
+                 settle_span(&d->settle) ? d->settle.base : INT64_MAX);
 }
 
 int rows_wait_ms(const struct deliverer *d)
 {
     int64_t left;
 
-    if (!d->tasks.open_first)
+    if (!TAILQ_FIRST(&d->tasks.open))
         return -1;
-    left = d->tasks.open_first->taken_ms + OPEN_MS - mono_ms();
+    left = TAILQ_FIRST(&d->tasks.open)->taken_ms + OPEN_MS - mono_ms();
     return left < 0 ? 0 : (int)left;
 }
 

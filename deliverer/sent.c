@@ -1,6 +1,6 @@
 #include "sent.h"
 #include "clock.h"
-#include "endpoint.h"
+#include "granted_endpoint.h"
 #include "headers.h"
 #include "json_text.h"
 #include "request.h"
@@ -105,23 +105,23 @@ static void put_url(struct buf *out, struct bytes to)
     buf_fini(&text);
 }
 
-static void pack(const struct flight *f, struct buf *out, bool template)
+static void pack(const struct transfer *f, struct buf *out, bool template)
 {
     const struct wire_task *t = &f->task->w;
 
     put(out, method, wire_text(f->config->put ? "PUT" : "POST"));
-    put_url(out, t->url.n ? t->url : wire_text(f->config->url));
+    put_url(out, t->url.n ? t->url : wire_text(f->config->settings.url));
     for (size_t i = 0; i < f->request.count; i++)
         put_node(out, f->config, f->request.text.data + f->request.lines[i],
                  template);
 }
 
-void sent_pack(const struct flight *f, struct buf *out)
+void sent_pack(const struct transfer *f, struct buf *out)
 {
     pack(f, out, false);
 }
 
-void sent_pack_template(const struct flight *f, struct buf *out)
+void sent_pack_template(const struct transfer *f, struct buf *out)
 {
     pack(f, out, true);
 }

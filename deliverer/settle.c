@@ -25,7 +25,7 @@ void settle_init(struct settle *s, uint64_t base)
     *s = (struct settle){.base = base, .taken = base};
 }
 
-/* Move the place over what is settled, clearing the bits for other numbers. */
+/* Move the cursor over what is settled, clearing the bits for other numbers. */
 static void advance(struct settle *s)
 {
     while (s->base < s->taken && get(s, s->base + 1)) {

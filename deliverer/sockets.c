@@ -7,7 +7,7 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
-enum { EVENTS_AT_ONCE = 512, ROOM_FIRST = 256 };
+enum { EVENTS_AT_ONCE = 512, FIRST_CAPACITY = 256 };
 
 void sockets_open(struct sockets *s)
 {
@@ -25,14 +25,16 @@ void sockets_close(struct sockets *s)
 
 static struct socket *at(struct sockets *s, int fd)
 {
-    size_t n = (size_t)fd, room = s->room ? s->room : ROOM_FIRST;
+    size_t n = (size_t)fd,
+           capacity = s->capacity ? s->capacity : FIRST_CAPACITY;
 
-    while (room <= n)
-        room *= 2;
-    if (room > s->room) {
-        s->of = gr_realloc(s->of, room * sizeof *s->of);
-        memset(s->of + s->room, 0, (room - s->room) * sizeof *s->of);
-        s->room = room;
+    while (capacity <= n)
+        capacity *= 2;
+    if (capacity > s->capacity) {
+        s->of = gr_realloc(s->of, capacity * sizeof *s->of);
+        memset(s->of + s->capacity, 0,
+               (capacity - s->capacity) * sizeof *s->of);
+        s->capacity = capacity;
     }
     return &s->of[n];
 }
@@ -53,14 +55,14 @@ static void set(struct sockets *s, int fd, struct socket *k, int what)
         log_warn(NULL, "epoll_ctl failed", LS("error", strerror(errno)));
 }
 
-void sockets_want(struct sockets *s, int fd, int what, bool kept)
+void sockets_watch(struct sockets *s, int fd, int what, bool kept)
 {
     struct socket *k = at(s, fd);
 
     if (what == CURL_POLL_REMOVE)
         what = CURL_POLL_NONE;
-    k->wanted = what != CURL_POLL_NONE;
-    if (!k->wanted && kept && k->in_epoll == CURL_POLL_IN)
+    k->watched = what != CURL_POLL_NONE;
+    if (!k->watched && kept && k->in_epoll == CURL_POLL_IN)
         return;
     if (k->in_epoll != what)
         set(s, fd, k, what);
@@ -81,7 +83,7 @@ int sockets_turn(struct sockets *s, CURLM *multi)
         int fd = events[i].data.fd, mask = 0;
         struct socket *k = at(s, fd);
 
-        if (!k->wanted) {
+        if (!k->watched) {
             if (k->in_epoll)
                 set(s, fd, k, CURL_POLL_NONE);
             continue;

@@ -1,9 +1,18 @@
 #include "store.h"
 #include "clock.h"
 #include "daemon.h"
+#include "stores.h"
 #include "sums.h"
 #include <stdio.h>
 #include <string.h>
+
+extern const char deliverer_store_sql[];
+extern const char *const deliverer_upgrades[];
+const struct db_schema deliverer_schema = {.create = deliverer_store_sql,
+                                           .steps = deliverer_upgrades,
+                                           .count = DELIVERER_SCHEMA,
+                                           .program = "grapnel-deliverer",
+                                           .table = "tasks"};
 
 static stmt *prepare(struct store *s, const char *sql)
 {
@@ -19,17 +28,17 @@ static int64_t one_number(struct store *s, const char *sql)
     return v;
 }
 
-/* The file's own id: in a transaction of its own, as it must be there before
- * the first beat names it. And what did not wait for a retry does not wait because
- * the clock was ahead when its row was written. */
+/* Write the id of this file in a transaction of its own, because the first heartbeat names
+ * it. Tasks that were never tried are due now, even if a clock that was ahead wrote a later
+ * time. */
 static void begin(struct store *s)
 {
     stmt *put = prepare(s, "INSERT OR IGNORE INTO meta (one, id) "
                            "VALUES (1, ?1)");
     stmt *hasten = prepare(s,
                            "UPDATE tasks SET next_ms = ?1 WHERE n IN (SELECT "
-                           "n FROM tasks INDEXED BY tasks_fresh WHERE "
-                           "parked = 0) AND next_ms > ?1");
+                           "n FROM tasks INDEXED BY tasks_untried WHERE "
+                           "retrying = 0) AND next_ms > ?1");
 
     db_begin(s->db);
     bind_i64(put, 1, (int64_t)random_id());
@@ -37,7 +46,9 @@ static void begin(struct store *s)
     bind_i64(hasten, 1, now_ms());
     db_run(s->db, hasten);
     if (db_commit(s->db) != GR_OK)
-        die(EXIT_STORAGE, "%s: the disk is full: a deliverer can't even begin",
+        die(EXIT_STORAGE,
+            "%s: the disk is full, so the deliverer cannot start: free disk "
+            "space, then start again",
             db_path(s->db));
     s->id = (uint64_t)one_number(s, "SELECT id FROM meta");
 }
@@ -45,31 +56,26 @@ static void begin(struct store *s)
 static void prepare_tasks(struct store *s)
 {
     s->sql.task_put = prepare(
-        s, "INSERT INTO tasks (n, grant_id, event_id, attempts, first_ms, "
-           "next_ms, parked, message, early_ms, held_ms, sum) "
-           "VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, "
-           "content_sum(?3, ?8))");
-    s->sql.task_park = prepare(s,
-                               "UPDATE tasks SET attempts = ?2, first_ms = ?3, "
-                               "next_ms = ?4, parked = 1, early_ms = ?5, "
-                               "held_ms = ?6 WHERE n = ?1");
+        s, ROW_INSERT_WITH("tasks", TASK_COLUMNS, ", sum",
+                           ", content_sum(:event_id, :message)"));
+    s->sql.task_retry = prepare(
+        s, "UPDATE tasks SET attempts = ?2, first_ms = ?3, "
+           "next_ms = ?4, retrying = 1, early_ms = ?5, "
+           "held_ms = ?6 WHERE n = ?1");
     s->sql.task_due_now = prepare(
         s, "UPDATE tasks SET next_ms = ?2 WHERE n = ?1 AND next_ms > ?2");
     s->sql.task_gone = prepare(s, "DELETE FROM tasks WHERE n = ?1");
-#define TASK_COLUMNS                                                        \
-    "n, grant_id, event_id, attempts, first_ms, next_ms, parked, message, " \
-    "ifnull(held_ms, -1), " DB_INTACT(SUM_TASKS)
+#define TASK \
+    "SELECT " ROW_NAMES(TASK_COLUMNS) ", " DB_INTACT(SUM_TASKS) " FROM tasks "
     s->sql.task_find = prepare(
-        s, "SELECT " TASK_COLUMNS " FROM tasks "
-           "INDEXED BY tasks_event WHERE event_id = ?1 AND grant_id = ?2");
-    s->sql.task_due = prepare(s, "SELECT " TASK_COLUMNS
-                                 " FROM tasks INDEXED BY tasks_due "
-                                 "WHERE grant_id = ?1 AND next_ms <= ?2 "
-                                 "ORDER BY next_ms, parked, n LIMIT ?3");
+        s, TASK "INDEXED BY tasks_event WHERE event_id = ?1 AND grant_id = ?2");
+    s->sql.task_due = prepare(s, TASK "INDEXED BY tasks_due "
+                                      "WHERE grant_id = ?1 AND next_ms <= ?2 "
+                                      "ORDER BY next_ms, retrying, n LIMIT ?3");
     s->sql.task_early = prepare(
-        s, "SELECT " TASK_COLUMNS " FROM tasks INDEXED BY tasks_early "
-           "WHERE grant_id = ?1 AND early_ms <= ?2 "
-           "AND parked = 1 ORDER BY early_ms, n LIMIT ?3");
+        s, TASK "INDEXED BY tasks_early "
+                "WHERE grant_id = ?1 AND early_ms <= ?2 "
+                "AND retrying = 1 ORDER BY early_ms, n LIMIT ?3");
     s->sql.task_next_due = prepare(
         s, "SELECT next_ms FROM tasks INDEXED BY tasks_due "
            "WHERE grant_id = ?1 AND next_ms > ?2 "
@@ -81,27 +87,23 @@ static void prepare_tasks(struct store *s)
     s->sql.tasks_purge = prepare(
         s, "DELETE FROM tasks WHERE n IN (SELECT n FROM tasks "
            "INDEXED BY tasks_due WHERE grant_id = ?1 LIMIT ?2)");
-    s->sql.tasks_of_event = prepare(s, "SELECT " TASK_COLUMNS
-                                       " FROM tasks WHERE event_id = ?1");
+    s->sql.tasks_of_event = prepare(s, TASK "WHERE event_id = ?1");
     s->sql.tasks_counts = prepare(s, "SELECT grant_id, count(*) FROM tasks "
                                      "INDEXED BY tasks_due GROUP BY grant_id");
-    s->sql.tasks_fresh = prepare(s, "SELECT count(*) FROM tasks "
-                                    "INDEXED BY tasks_fresh "
-                                    "WHERE grant_id = ?1 AND parked = 0");
+    s->sql.tasks_untried = prepare(s, "SELECT count(*) FROM tasks "
+                                      "INDEXED BY tasks_untried "
+                                      "WHERE grant_id = ?1 AND retrying = 0");
 }
 
 static void prepare_attempts(struct store *s)
 {
-    s->sql.attempt_put = prepare(
-        s, "INSERT INTO attempts VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, "
-           "?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, "
-           "?23, ?24, ?25, ?26)");
+    s->sql.attempt_put = prepare(s, ROW_INSERT("attempts", ATTEMPT_COLUMNS));
     s->sql.attempt_get = prepare(
-        s, "SELECT n, attempt_id, grant_id, endpoint, event_id, outcome, "
-           "http_status, error, reason, at_ms, duration_ms, attempts, "
-           "first_ms, next_ms, response, sends FROM attempts WHERE n = ?1");
+        s, "SELECT " ROW_NAMES(RESULT_COLUMNS) " FROM attempts WHERE n = ?1");
     s->sql.attempts_of_event = prepare(
-        s, "SELECT * FROM attempts WHERE event_id = ?1 ORDER BY n");
+        s,
+        "SELECT " ROW_NAMES(
+            ATTEMPT_COLUMNS) " FROM attempts WHERE event_id = ?1 ORDER BY n");
     s->sql.attempts_ages = prepare(
         s, "SELECT n, at_ms FROM attempts WHERE n > ?1 ORDER BY n LIMIT ?2");
     s->sql.attempts_purge = prepare(
@@ -112,12 +114,12 @@ static void prepare_attempts(struct store *s)
 static void prepare_rest(struct store *s)
 {
     s->sql.grant_put = prepare(
-        s, "INSERT INTO grants (id, endpoint, state, drained_n) "
+        s, "INSERT INTO grants (id, endpoint, state, released_n) "
            "VALUES (?1, ?2, ?3, ?4) ON CONFLICT (id) DO UPDATE SET "
-           "state = excluded.state, drained_n = excluded.drained_n");
+           "state = excluded.state, released_n = excluded.released_n");
     s->sql.grant_gone = prepare(s, "DELETE FROM grants WHERE id = ?1");
     s->sql.grants_all = prepare(
-        s, "SELECT id, endpoint, state, drained_n FROM grants");
+        s, "SELECT id, endpoint, state, released_n FROM grants");
     s->sql.template_add = prepare(s, "INSERT INTO templates (request, used_ms) "
                                      "VALUES (?1, ?2) RETURNING id");
     s->sql.template_used = prepare(
@@ -172,25 +174,18 @@ void store_restored(struct store *s)
 int64_t store_task_put(struct store *s, const struct task_row *row)
 {
     stmt *q = s->sql.task_put;
+    int i = 0;
 
+    ROW_BIND(TASK_COLUMNS, q, i, row);
     bind_i64(q, 1, s->next_task);
-    bind_i64(q, 2, (int64_t)row->grant);
-    bind_text(q, 3, row->event_id);
-    bind_i64(q, 4, (int64_t)row->attempts);
-    bind_i64(q, 5, row->first_ms);
-    bind_i64(q, 6, row->next_ms);
-    bind_i64(q, 7, row->parked);
-    bind_blob(q, 8, row->message);
-    bind_i64(q, 9, row->early_ms);
-    bind_i64(q, 10, row->held_ms);
     db_run(s->db, q);
     note_event(s, row->event_id);
     return s->next_task++;
 }
 
-void store_task_park(struct store *s, const struct task_row *row)
+void store_task_retry(struct store *s, const struct task_row *row)
 {
-    stmt *q = s->sql.task_park;
+    stmt *q = s->sql.task_retry;
 
     bind_i64(q, 1, row->n);
     bind_i64(q, 2, (int64_t)row->attempts);
@@ -217,16 +212,12 @@ void store_task_gone(struct store *s, int64_t n)
 /* Borrows from the statement: until it is stepped or done. */
 static struct task_row read_task(stmt *q)
 {
-    return (struct task_row){.n = col_i64(q, 0),
-                             .grant = (uint64_t)col_i64(q, 1),
-                             .event_id = col_text(q, 2),
-                             .attempts = (uint64_t)col_i64(q, 3),
-                             .first_ms = col_i64(q, 4),
-                             .next_ms = col_i64(q, 5),
-                             .parked = col_i64(q, 6) != 0,
-                             .message = col_blob(q, 7),
-                             .held_ms = col_i64(q, 8),
-                             .damaged = col_i64(q, 9) == 0};
+    struct task_row row = {0};
+    int i = 0;
+
+    ROW_READ(TASK_COLUMNS, q, i, &row);
+    row.damaged = !col_flag(q, i);
+    return row;
 }
 
 bool store_task_find(struct store *s, uint64_t grant, const char *event_id,
@@ -254,18 +245,18 @@ static bool some_rows(struct store *s, stmt *q, uint64_t grant, int64_t upto_ms,
                       int limit, due_row_fn *each, void *self)
 {
     struct task_row row;
-    bool room = true;
+    bool more = true;
     int count = 0;
 
     bind_i64(q, 1, (int64_t)grant);
     bind_i64(q, 2, upto_ms);
     bind_i64(q, 3, limit);
-    for (; room && db_step(s->db, q); count++) {
+    for (; more && db_step(s->db, q); count++) {
         row = read_task(q);
-        room = each(self, &row);
+        more = each(self, &row);
     }
     db_done(q);
-    return room && count < limit;
+    return more && count < limit;
 }
 
 bool store_tasks_due(struct store *s, uint64_t grant, int64_t now_ms, int limit,
@@ -292,11 +283,11 @@ int64_t store_next_due(struct store *s, uint64_t grant, int64_t now_ms)
     return due;
 }
 
-int store_tasks_hasten(struct store *s, uint64_t grant, int64_t most_ms,
+int store_tasks_hasten(struct store *s, uint64_t grant, int64_t max_ms,
                        int64_t now_ms, int limit)
 {
     bind_i64(s->sql.tasks_hasten, 1, (int64_t)grant);
-    bind_i64(s->sql.tasks_hasten, 2, most_ms);
+    bind_i64(s->sql.tasks_hasten, 2, max_ms);
     bind_i64(s->sql.tasks_hasten, 3, now_ms);
     bind_i64(s->sql.tasks_hasten, 4, limit);
     db_run(s->db, s->sql.tasks_hasten);
@@ -327,7 +318,7 @@ void store_tasks_of_event(struct store *s, const char *event_id,
 
 static int64_t fresh(struct store *s, uint64_t grant)
 {
-    stmt *q = s->sql.tasks_fresh;
+    stmt *q = s->sql.tasks_untried;
     int64_t count;
 
     bind_i64(q, 1, (int64_t)grant);
@@ -352,14 +343,14 @@ void store_task_counts(struct store *s, task_count_fn *each, void *self)
 /* ---- grants ---- */
 
 void store_grant_put(struct store *s, uint64_t id, const char *endpoint,
-                     int state, uint64_t drained_n)
+                     int state, uint64_t released_n)
 {
     stmt *q = s->sql.grant_put;
 
     bind_i64(q, 1, (int64_t)id);
     bind_text(q, 2, endpoint);
     bind_i64(q, 3, state);
-    bind_i64(q, 4, (int64_t)drained_n);
+    bind_i64(q, 4, (int64_t)released_n);
     db_run(s->db, q);
 }
 
@@ -384,86 +375,26 @@ void store_grants(struct store *s, grant_row_fn *each, void *self)
 void store_attempt_put(struct store *s, const struct attempt_row *row)
 {
     stmt *q = s->sql.attempt_put;
+    int i = 0;
 
-    bind_i64(q, 1, (int64_t)row->n);
-    bind_i64(q, 2, (int64_t)row->attempt_id);
-    bind_i64(q, 3, (int64_t)row->grant);
-    bind_text(q, 4, row->endpoint);
-    bind_text(q, 5, row->event_id);
-    bind_i64(q, 6, row->outcome);
-    bind_i64(q, 7, row->http_status);
-    bind_text(q, 8, row->error);
-    bind_text(q, 9, row->reason);
-    bind_i64(q, 10, row->at_ms);
-    bind_i64(q, 11, row->duration_ms);
-    bind_i64(q, 12, (int64_t)row->attempts);
-    bind_i64(q, 13, row->first_ms);
-    bind_i64(q, 14, row->next_ms);
-    bind_blob(q, 15, row->response);
-    bind_blob(q, 16, row->headers);
-    bind_i64(q, 17, row->timings.dns_us);
-    bind_i64(q, 18, row->timings.connect_us);
-    bind_i64(q, 19, row->timings.tls_us);
-    bind_i64(q, 20, row->timings.first_byte_us);
-    bind_i64(q, 21, row->timings.total_us);
-    bind_i64(q, 22, row->http_version);
-    bind_i64(q, 23, row->sends);
-    bind_blob(q, 24, row->request);
-    bind_i64(q, 25, row->template);
-    bind_i64(q, 26, row->stamp_s);
+    ROW_BIND(RESULT_COLUMNS, q, i, row);
+    ROW_BIND(DETAIL_COLUMNS, q, i, row);
+    ROW_BIND(TIMING_COLUMNS, q, i, &row->timings);
     db_run(s->db, q);
-}
-
-/* The columns that attempt_get and attempts_of_event begin with. */
-static struct attempt_row read_result(stmt *q)
-{
-    return (struct attempt_row){.n = (uint64_t)col_i64(q, 0),
-                                .attempt_id = (uint64_t)col_i64(q, 1),
-                                .grant = (uint64_t)col_i64(q, 2),
-                                .endpoint = col_text(q, 3),
-                                .event_id = col_text(q, 4),
-                                .outcome = (int)col_i64(q, 5),
-                                .http_status = col_i64(q, 6),
-                                .error = col_text(q, 7),
-                                .reason = col_text(q, 8),
-                                .at_ms = col_i64(q, 9),
-                                .duration_ms = col_i64(q, 10),
-                                .attempts = (uint64_t)col_i64(q, 11),
-                                .first_ms = col_i64(q, 12),
-                                .next_ms = col_i64(q, 13),
-                                .response = col_blob(q, 14)};
-}
-
-static struct attempt_row read_attempt(stmt *q)
-{
-    struct attempt_row row = read_result(q);
-
-    row.headers = col_blob(q, 15);
-    row.timings = (struct timings){.dns_us = col_i64(q, 16),
-                                   .connect_us = col_i64(q, 17),
-                                   .tls_us = col_i64(q, 18),
-                                   .first_byte_us = col_i64(q, 19),
-                                   .total_us = col_i64(q, 20)};
-    row.http_version = (int)col_i64(q, 21);
-    row.sends = (int)col_i64(q, 22);
-    row.request = col_blob(q, 23);
-    row.template = col_i64(q, 24);
-    row.stamp_s = col_i64(q, 25);
-    return row;
 }
 
 bool store_attempt_get(struct store *s, uint64_t n, attempt_row_fn *each,
                        void *self)
 {
     stmt *q = s->sql.attempt_get;
-    struct attempt_row row;
+    struct attempt_row row = {0};
     bool found;
+    int i = 0;
 
     bind_i64(q, 1, (int64_t)n);
     found = db_step(s->db, q);
     if (found) {
-        row = read_result(q);
-        row.sends = (int)col_i64(q, 15);
+        ROW_READ(RESULT_COLUMNS, q, i, &row);
         each(self, &row);
     }
     db_done(q);
@@ -478,7 +409,11 @@ void store_attempts_of_event(struct store *s, const char *event_id,
 
     bind_text(q, 1, event_id);
     while (db_step(s->db, q)) {
-        row = read_attempt(q);
+        int i = 0;
+
+        ROW_READ(RESULT_COLUMNS, q, i, &row);
+        ROW_READ(DETAIL_COLUMNS, q, i, &row);
+        ROW_READ(TIMING_COLUMNS, q, i, &row.timings);
         each(self, &row);
     }
     db_done(q);
@@ -488,7 +423,7 @@ int store_attempts_purge(struct store *s, int64_t before_ms, int64_t now_ms,
                          uint64_t acked, int limit, uint64_t *last)
 {
     stmt *q = s->sql.attempts_ages;
-    int64_t most_n = (int64_t)acked, n;
+    int64_t max_n = (int64_t)acked, n;
     int count = 0;
 
     ages_begin(&s->ages, before_ms);
@@ -498,11 +433,11 @@ int store_attempts_purge(struct store *s, int64_t before_ms, int64_t now_ms,
            ages_see(&s->ages, col_i64(q, 0), col_i64(q, 1), now_ms))
         ;
     db_done(q);
-    if (most_n > s->ages.old_n)
-        most_n = s->ages.old_n;
+    if (max_n > s->ages.old_n)
+        max_n = s->ages.old_n;
     *last = 0;
     q = s->sql.attempts_purge;
-    bind_i64(q, 1, most_n);
+    bind_i64(q, 1, max_n);
     bind_i64(q, 2, limit);
     for (; db_step(s->db, q); count++) {
         n = col_i64(q, 0);

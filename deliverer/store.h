@@ -7,26 +7,23 @@
 #include "ages.h"
 #include "attempt.h"
 #include "bounds.h"
-#include "db.h"
+#include "row.h"
 #include "settle.h"
 
-extern const char deliverer_store_sql[], deliverer_answers_sql[],
-    deliverer_early_sql[], deliverer_log_sql[], deliverer_fresh_sql[],
-    deliverer_sent_sql[], deliverer_held_sql[], deliverer_templates_sql[],
-    deliverer_sums_sql[];
+extern const struct db_schema deliverer_schema;
 
 struct store {
     struct db *db;
     uint64_t id;       /* 64 random bits, made with the file */
-    int64_t next_task; /* row number; grows within a run */
+    int64_t next_task; /* row number; grows within an epoch */
     /* No row is of a later event than this. Ids ascend in time, so that of a
      * new event nothing need be looked up. */
     char last_event[EVENT_ID_BYTES + 1];
     struct ages ages; /* of attempts */
     struct {
-        stmt *task_put, *task_park, *task_due_now, *task_gone, *task_find,
+        stmt *task_put, *task_retry, *task_due_now, *task_gone, *task_find,
             *task_due, *task_next_due, *task_early, *tasks_hasten, *tasks_purge,
-            *tasks_of_event, *tasks_counts, *tasks_fresh;
+            *tasks_of_event, *tasks_counts, *tasks_untried;
         stmt *grant_put, *grant_gone, *grants_all;
         stmt *attempt_put, *attempt_get, *attempts_of_event, *attempts_ages,
             *attempts_purge;
@@ -42,23 +39,27 @@ void store_restored(struct store *s);
 
 /* ---- tasks ---- */
 
+/* A row of `tasks`. */
+#define TASK_COLUMNS(F, X) \
+    F(i64, n)              \
+    X(u64, grant_id)       \
+    X(text, event_id)      \
+    X(u64, attempts)       \
+    X(i64, first_ms)       \
+    X(i64, next_ms)        \
+    X(flag, retrying)      \
+    X(blob, message)       \
+    X(i64, early_ms)       \
+    X(i64_known, held_ms)
 struct task_row {
-    int64_t n;
-    uint64_t grant;
-    const char *event_id;
-    uint64_t attempts;
-    int64_t first_ms, next_ms;
-    int64_t early_ms; /* written, never read: not pulled forward before */
-    int64_t held_ms;  /* as in struct task */
-    bool parked;
+    ROW_FIELDS(TASK_COLUMNS)
     bool damaged; /* read only: it is not what was written */
-    struct bytes message;
 };
 
 /* A new row; returns its number. */
 int64_t store_task_put(struct store *s, const struct task_row *row);
-/* It failed and waits: count, times, parked. */
-void store_task_park(struct store *s, const struct task_row *row);
+/* It failed and waits: count, times, scheduled retry. */
+void store_task_retry(struct store *s, const struct task_row *row);
 /* Due as of `now_ms`; nothing else changes. */
 void store_task_due_now(struct store *s, int64_t n, int64_t now_ms);
 void store_task_gone(struct store *s, int64_t n);
@@ -67,38 +68,38 @@ bool store_task_find(struct store *s, uint64_t grant, const char *event_id,
                      struct task_row *row);
 
 /* At most `limit` rows of the grant that are due, the longest due first; `each`
- * borrows, must not write, and says false when it has no room for this one.
+ * borrows, must not write, and says false when it has no space for this one.
  * Returns false when there may be more. */
 typedef bool due_row_fn(void *self, const struct task_row *row);
 bool store_tasks_due(struct store *s, uint64_t grant, int64_t now_ms, int limit,
                      due_row_fn *each, void *self);
 /* The same of those that are not due yet and may be tried early by `early_ms`;
- * the longest parked first. */
+ * the longest scheduled first. */
 bool store_tasks_early(struct store *s, uint64_t grant, int64_t early_ms,
                        int limit, due_row_fn *each, void *self);
 /* When the next after `now_ms` is due; INT64_MAX: none. */
 int64_t store_next_due(struct store *s, uint64_t grant, int64_t now_ms);
-/* Some that are due later than `most_ms` are due now; returns how many. */
-int store_tasks_hasten(struct store *s, uint64_t grant, int64_t most_ms,
+/* Some that are due later than `max_ms` are due now; returns how many. */
+int store_tasks_hasten(struct store *s, uint64_t grant, int64_t max_ms,
                        int64_t now_ms, int limit);
 /* Delete some of a grant's rows; returns how many. */
 int store_tasks_purge(struct store *s, uint64_t grant, int limit);
 typedef void task_row_fn(void *self, const struct task_row *row);
 void store_tasks_of_event(struct store *s, const char *event_id,
                           task_row_fn *each, void *self);
-/* All grants that have rows: count, how many are parked, and the first due. */
+/* All grants that have rows: count, how many are scheduled retries, and the first due. */
 typedef void task_count_fn(void *self, uint64_t grant, int64_t count,
-                           int64_t parked, int64_t due_ms);
+                           int64_t retrying, int64_t due_ms);
 void store_task_counts(struct store *s, task_count_fn *each, void *self);
 
 /* ---- grants ---- */
 
 /* Made, or changed. */
 void store_grant_put(struct store *s, uint64_t id, const char *endpoint,
-                     int state, uint64_t drained_n);
+                     int state, uint64_t released_n);
 void store_grant_gone(struct store *s, uint64_t id);
 typedef void grant_row_fn(void *self, uint64_t id, const char *endpoint,
-                          int state, uint64_t drained_n);
+                          int state, uint64_t released_n);
 void store_grants(struct store *s, grant_row_fn *each, void *self);
 
 /* ---- attempts ---- */
@@ -106,28 +107,49 @@ void store_grants(struct store *s, grant_row_fn *each, void *self);
 /* The outcome (beside enum outcome) of a row that is the end of its grant, and of one
  * that says that a delivery is not known; the number of its task stands as its
  * `attempts`. */
-enum { OUTCOME_DRAINED = 0, OUTCOME_MISSING = -1 };
+enum { OUTCOME_GRANT_RELEASED = 0, OUTCOME_MISSING = -1 };
 
+/* A row of `attempts`: what the result tells the sequencer, … */
+#define RESULT_COLUMNS(F, X) \
+    F(u64, n)                \
+    X(u64, attempt_id)       \
+    X(u64, grant_id)         \
+    X(text, endpoint)        \
+    X(text, event_id)        \
+    X(number, outcome)       \
+    X(i64, http_status)      \
+    X(text, error)           \
+    X(text, reason)          \
+    X(i64, at_ms)            \
+    X(i64, duration_ms)      \
+    X(u64, attempts)         \
+    X(i64, first_ms)         \
+    X(i64, next_ms)          \
+    X(blob, response)        \
+    X(number, sends)
+/* … and what only people ask for. */
+#define DETAIL_COLUMNS(F, X) \
+    F(blob, headers)         \
+    X(number, http_version)  \
+    X(blob, request)         \
+    X(i64, template)         \
+    X(i64, stamp_s)
+#define TIMING_COLUMNS(F, X) \
+    F(i64, dns_us)           \
+    X(i64, connect_us)       \
+    X(i64, tls_us)           \
+    X(i64, first_byte_us)    \
+    X(i64, total_us)
+#define ATTEMPT_COLUMNS(F, X) \
+    RESULT_COLUMNS(F, X) DETAIL_COLUMNS(X, X) TIMING_COLUMNS(X, X)
 struct attempt_row {
-    uint64_t n; /* in the hop's log */
-    uint64_t attempt_id, grant;
-    const char *endpoint, *event_id;
-    int outcome;
-    int64_t http_status;
-    const char *error, *reason;
-    int64_t at_ms, duration_ms;
-    uint64_t attempts;
-    int64_t first_ms, next_ms;
-    struct bytes response;
-    struct bytes headers; /* of the answer */
+    ROW_FIELDS(RESULT_COLUMNS)
+    ROW_FIELDS(DETAIL_COLUMNS)
     struct timings timings;
-    int http_version, sends;
-    struct bytes request; /* what was sent (sent.h); empty: not kept, or by … */
-    int64_t template, stamp_s; /* … templates.sql */
 };
 
 void store_attempt_put(struct store *s, const struct attempt_row *row);
-/* Calls `each` (borrowing) for row n, with what its result tells: of the answer
+/* Calls `each` (borrowing) for row n, with what its result tells: of the response
  * no headers and timings. false: it is gone. */
 typedef void attempt_row_fn(void *self, const struct attempt_row *row);
 bool store_attempt_get(struct store *s, uint64_t n, attempt_row_fn *each,

@@ -24,25 +24,25 @@ static bool known(struct deliverer *d, const struct task *t)
            store_task_find(&d->store, t->grant->id, t->event_id, &row);
 }
 
-/* A retry whose time passed elsewhere (its home was away, or the sequencer) is late,
- * and the gate hears of it. */
+/* A retry whose time passed elsewhere (its owner was away, or the sequencer) is late,
+ * and the throttle is told. */
 static bool note_late(struct deliverer *d, struct task *t)
 {
     int64_t late_ms = d->daemon.loop.now_ms - t->next_ms;
 
     if (t->attempts == 0 || t->next_ms <= 0)
         return false;
-    gate_late(&t->grant->endpoint.gate, late_ms, mono_us());
+    throttle_late(&t->grant->endpoint.throttle, late_ms, mono_us());
     return true;
 }
 
 static void keep_here(struct deliverer *d, struct task *t, uint64_t n)
 {
-    struct endpoint *e = &t->grant->endpoint;
+    struct granted_endpoint *e = &t->grant->endpoint;
 
     t->number = n;
     t->turn = d->turn;
-    care_meets(d, t);
+    quarantine_hold(d, t);
     t->taken_ms = d->daemon.loop.mono_ms;
     tasks_add(&d->tasks, t);
     tasks_open(&d->tasks, t);
@@ -60,18 +60,19 @@ static gr_rc take_task(struct deliverer *d, uint64_t n, struct bytes msg)
         return GR_REFUSE;
     }
     t->grant = grants_take(d, t->w.grant, t->w.endpoint);
-    if (t->grant->endpoint.gate.restored)
-        t->held_ms = hold_total_ms(&t->grant->endpoint.gate.hold,
+    if (t->grant->endpoint.throttle.restored)
+        t->held_ms = hold_total_ms(&t->grant->endpoint.throttle.hold,
                                    d->daemon.loop.now_ms);
     if (t->grant->state != GRANT_OPEN) {
-        rows_none(d, n); /* its end covers this one too */
+        rows_none(
+            d, n); /* the `released` of this grant also gives this task back */
         task_free(t);
     } else if (known(d, t)) {
         here = tasks_find(&d->tasks, t->grant, t->event_id);
         if (!here || here->settled || here->number != n)
             rows_none(d, n);
         task_free(t);
-    } else if (care_ends(d, t)) {
+    } else if (quarantine_ends(d, t)) {
         rows_none(d, n);
         task_free(t);
     } else if (t->next_ms > d->daemon.loop.now_ms || tasks_full(&d->tasks)) {
@@ -84,29 +85,29 @@ static gr_rc take_task(struct deliverer *d, uint64_t n, struct bytes msg)
     return GR_OK;
 }
 
-static gr_rc take_recalled(struct deliverer *d, uint64_t n, struct bytes msg)
+static gr_rc take_revoke(struct deliverer *d, uint64_t n, struct bytes msg)
 {
-    struct wire_recalled r;
+    struct wire_revoke r;
     struct grant *g;
 
     rows_none(d, n);
-    if (wire_get_recalled(&r, msg) != GR_OK || !r.grant)
+    if (wire_get_revoke(&r, msg) != GR_OK || !r.grant)
         return GR_REFUSE;
     /* One we do not know is answered too: the sequencer waits for it. */
     g = grants_take(d, r.grant, wire_text("?"));
-    grants_recall(d, g, "recalled");
+    grants_revoke(d, g, "revoked");
     return GR_OK;
 }
 
 /* ---- deliveries that are final elsewhere ---- */
 
-static const char final_elsewhere[] = "final elsewhere";
+static const char final_elsewhere[] = "ended elsewhere";
 
 static void drop_here(struct deliverer *d, struct task *t)
 {
     struct grant *g = t->grant;
 
-    if (t->state != TASK_WAITING) { /* what comes of it is the answer … */
+    if (t->state != TASK_WAITING) { /* what comes of it is the response … */
         t->dropped = true;
         if (!t->row && t->state != TASK_ENDED)
             rows_write(d, t); /* … also after a kill, when the drop is past */
@@ -115,7 +116,7 @@ static void drop_here(struct deliverer *d, struct task *t)
     outcome_release(d, g, t->event_id, t->attempts, t->first_ms,
                     final_elsewhere);
     if (t->row) {
-        rows_gone(d, g, t->row, t->parked);
+        rows_gone(d, g, t->row, t->retrying);
         g->endpoint.rows_here--;
     }
     endpoint_remove(&g->endpoint, t);
@@ -124,9 +125,8 @@ static void drop_here(struct deliverer *d, struct task *t)
     endpoint_schedule(&g->endpoint, &d->schedule);
 }
 
-/* What is neither here nor a row has ended, or never came (its task had ended
- * before it left): a second answer does no harm, none would keep its place in
- * the window. */
+/* A task that is neither in memory nor a row has ended, or was never received. A second
+ * response does no harm; without one the delivery would stay in the sequencer's window. */
 static void drop_row(struct deliverer *d, struct grant *g, const char *event_id)
 {
     struct task_row row;
@@ -136,7 +136,7 @@ static void drop_row(struct deliverer *d, struct grant *g, const char *event_id)
         outcome_release(d, g, event_id, 0, 0, final_elsewhere);
         return;
     }
-    rows_gone(d, g, row.n, row.parked);
+    rows_gone(d, g, row.n, row.retrying);
     outcome_release(d, g, event_id, row.attempts, row.first_ms,
                     final_elsewhere);
     endpoint_schedule(&g->endpoint, &d->schedule);
@@ -156,7 +156,7 @@ static gr_rc take_dropped(struct deliverer *d, uint64_t n, struct bytes msg)
     /* One that we do not know yet is answered too: it may be ours. */
     g = grants_take(d, w.grant, w.endpoint);
     if (g->state != GRANT_OPEN)
-        return GR_OK; /* its `drained` is the answer */
+        return GR_OK; /* its `released` is the response */
     t = tasks_find(&d->tasks, g, event_id);
     if (t)
         drop_here(d, t);
@@ -172,7 +172,7 @@ static gr_rc take_dropped(struct deliverer *d, uint64_t n, struct bytes msg)
 static void retry_row(struct deliverer *d, struct grant *g,
                       const char *event_id)
 {
-    struct endpoint *e = &g->endpoint;
+    struct granted_endpoint *e = &g->endpoint;
     int64_t now = d->daemon.loop.now_ms;
     struct task_row row;
     struct task *t;
@@ -203,7 +203,7 @@ static gr_rc take_retry_now(struct deliverer *d, uint64_t n, struct bytes msg)
 {
     char event_id[EVENT_ID_BYTES + 1];
     struct wire_retry_now w;
-    struct endpoint *e;
+    struct granted_endpoint *e;
     struct grant *g;
     struct task *t;
 
@@ -221,15 +221,15 @@ static gr_rc take_retry_now(struct deliverer *d, uint64_t n, struct bytes msg)
     else
         retry_row(d, g, event_id);
     /* With an open circuit this delivery is the next probe, and that is now. */
-    breaker_due(&e->gate.breaker, mono_us());
+    breaker_due(&e->throttle.breaker, mono_us());
     endpoint_schedule(e, &d->schedule);
     return GR_OK;
 }
 
 /* ---- deliveries that the sequencer asks about ---- */
 
-/* What waits, flies or has ended in this turn is known. What has ended before is in
- * our log before this answer, and the sequencer takes that first. */
+/* A task that waits, is in flight or has ended in this turn is known. What has ended
+ * before is in our log before this response, and the sequencer takes that first. */
 static gr_rc take_check(struct deliverer *d, uint64_t n, struct bytes msg)
 {
     char event_id[EVENT_ID_BYTES + 1];
@@ -243,7 +243,7 @@ static gr_rc take_check(struct deliverer *d, uint64_t n, struct bytes msg)
         return GR_REFUSE;
     wire_copy(event_id, sizeof event_id, w.event_id);
     g = grants_take(d, w.grant, w.endpoint);
-    if (g->state != GRANT_OPEN) /* its `drained` is the answer */
+    if (g->state != GRANT_OPEN) /* its `released` is the response */
         return GR_OK;
     if (tasks_find(&d->tasks, g, event_id) ||
         (g->endpoint.rows > 0 &&
@@ -253,7 +253,7 @@ static gr_rc take_check(struct deliverer *d, uint64_t n, struct bytes msg)
     return GR_OK;
 }
 
-/* ---- the hop ---- */
+/* ---- the link ---- */
 
 gr_rc take_message(void *self, const char *from, uint64_t n, struct bytes msg)
 {
@@ -264,11 +264,11 @@ gr_rc take_message(void *self, const char *from, uint64_t n, struct bytes msg)
         return GR_REFUSE;
     if ((d->full || d->low) && kind == WIRE_KIND_TASK)
         return GR_AGAIN;
-    /* Numbers that nobody holds move the hop's place past what we still have
+    /* Numbers that nobody holds move the link's cursor past what we still have
      * only here. */
     if (n > d->settle.taken + 1)
         rows_write_all(d);
-    switch (rows_number(d, n, hop_epoch(d->daemon.hop))) {
+    switch (rows_number(d, n, links_epoch(d->daemon.links))) {
     case GR_AGAIN:
         d->settle_all = true;
         return GR_AGAIN;
@@ -279,8 +279,8 @@ gr_rc take_message(void *self, const char *from, uint64_t n, struct bytes msg)
     }
     if (kind == WIRE_KIND_TASK)
         return take_task(d, n, msg);
-    if (kind == WIRE_KIND_RECALLED)
-        return take_recalled(d, n, msg);
+    if (kind == WIRE_KIND_REVOKE)
+        return take_revoke(d, n, msg);
     if (kind == WIRE_KIND_DROPPED)
         return take_dropped(d, n, msg);
     if (kind == WIRE_KIND_RETRY_NOW)
@@ -297,16 +297,16 @@ gr_rc take_message(void *self, const char *from, uint64_t n, struct bytes msg)
 void take_set_back(void *self, const char *peer, bool we_are_older)
 {
     struct deliverer *d = self;
-    struct hop_link link;
+    struct link_state link;
     int at = 0;
 
     (void)we_are_older;
     if (strcmp(peer, SEQUENCER) != 0)
         return;
     rows_write_all(d);
-    while (hop_links(d->daemon.hop, &at, &link))
+    while (links_each(d->daemon.links, &at, &link))
         if (!link.out && strcmp(link.peer, SEQUENCER) == 0)
             rows_begin_anew(d, link.done);
-    grants_recall_all(d, "the link was set back");
-    grants_drain_again(d);
+    grants_revoke_all(d, "the durable link was rewound");
+    grants_release_again(d);
 }

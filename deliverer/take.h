@@ -1,12 +1,12 @@
-/* take: what comes over the hop, and where it goes. */
+/* take: applies the messages of the sequencer's link: tasks, revocations, drops, retries, checks. */
 #ifndef DELIVERER_TAKE_H
 #define DELIVERER_TAKE_H
 
 #include "rc.h"
 
-/* The hop's apply (hop.h). */
+/* The durable link's apply (links.h). */
 gr_rc take_message(void *self, const char *from, uint64_t n, struct bytes msg);
-/* The hop's set_back. */
+/* The durable link's set_back. */
 void take_set_back(void *self, const char *peer, bool we_are_older);
 
 #endif

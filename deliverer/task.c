@@ -1,6 +1,6 @@
 #include "task.h"
 #include "alloc.h"
-#include "flying.h"
+#include "inflight.h"
 #include "siphash.h"
 #include <stdlib.h>
 #include <string.h>
@@ -22,7 +22,7 @@ struct task *task_new(struct bytes message)
         return NULL;
     }
     wire_copy(t->event_id, sizeof t->event_id, t->w.event_id);
-    t->slot = FLYING_NONE;
+    t->slot = INFLIGHT_NONE;
     t->attempts = t->w.attempts;
     t->first_ms = t->w.first_ms;
     t->next_ms = t->w.next_ms;
@@ -37,75 +37,43 @@ void task_free(struct task *t)
 
 bool tasks_full(const struct tasks *s)
 {
-    return s->count >= MEMORY_COUNT || s->bytes >= MEMORY_BYTES;
+    return s->ids.used >= MEMORY_COUNT || s->bytes >= MEMORY_BYTES;
+}
+
+void tasks_init(struct tasks *s)
+{
+    *s = (struct tasks){0};
+    TAILQ_INIT(&s->open);
 }
 
 void tasks_fini(struct tasks *s)
 {
-    for (size_t i = 0; i < s->room; i++)
-        while (s->table[i]) {
-            struct task *t = s->table[i];
+    struct task *t;
 
-            s->table[i] = t->hash_next;
-            task_free(t);
-        }
-    free(s->table);
-    *s = (struct tasks){0};
+    while ((t = LIST_FIRST(&s->all)))
+        tasks_drop(s, t);
+    lookup_fini(&s->ids);
 }
 
 /* Over the event's id, which a producer can choose by its idempotency key, and where its
  * grant is. */
-static uint64_t hash_of(const struct grant *grant, const char *event_id)
+static uint64_t key_of(const struct grant *grant, const char *event_id)
 {
     return hash_keyed_text((uint64_t)(uintptr_t)grant, event_id);
 }
 
-static struct task **slot_of(const struct tasks *s, const struct grant *grant,
-                             const char *event_id)
-{
-    return &s->table[hash_of(grant, event_id) & (s->room - 1)];
-}
-
-static void grow(struct tasks *s)
-{
-    struct tasks larger = {.room = s->room ? 2 * s->room : 1024};
-    struct task *t, **slot;
-
-    larger.table = gr_alloc(larger.room * sizeof *larger.table);
-    for (size_t i = 0; i < s->room; i++)
-        while ((t = s->table[i])) {
-            s->table[i] = t->hash_next;
-            slot = slot_of(&larger, t->grant, t->event_id);
-            t->hash_next = *slot;
-            *slot = t;
-        }
-    free(s->table);
-    s->table = larger.table;
-    s->room = larger.room;
-}
-
 void tasks_add(struct tasks *s, struct task *t)
 {
-    struct task **slot;
-
-    if (s->count >= s->room)
-        grow(s);
-    slot = slot_of(s, t->grant, t->event_id);
-    t->hash_next = *slot;
-    *slot = t;
-    s->count++;
+    lookup_add(&s->ids, key_of(t->grant, t->event_id), t);
+    LIST_INSERT_HEAD(&s->all, t, link);
     s->bytes += sizeof *t + t->bytes_count;
 }
 
 void tasks_drop(struct tasks *s, struct task *t)
 {
-    struct task **slot = slot_of(s, t->grant, t->event_id);
-
     tasks_close(s, t);
-    while (*slot != t)
-        slot = &(*slot)->hash_next;
-    *slot = t->hash_next;
-    s->count--;
+    lookup_remove(&s->ids, key_of(t->grant, t->event_id), t);
+    LIST_REMOVE(t, link);
     s->bytes -= sizeof *t + t->bytes_count;
     task_free(t);
 }
@@ -113,46 +81,32 @@ void tasks_drop(struct tasks *s, struct task *t)
 struct task *tasks_find(const struct tasks *s, const struct grant *grant,
                         const char *event_id)
 {
-    struct task *t = s->room ? *slot_of(s, grant, event_id) : NULL;
+    uint64_t key = key_of(grant, event_id);
+    struct task *t;
 
-    while (t && (t->grant != grant || strcmp(t->event_id, event_id) != 0))
-        t = t->hash_next;
-    return t;
+    for (size_t at = 0; (t = lookup_get(&s->ids, key, &at));)
+        if (t->grant == grant && strcmp(t->event_id, event_id) == 0)
+            return t;
+    return NULL;
 }
 
 void tasks_open(struct tasks *s, struct task *t)
 {
-    t->open_prev = s->open_last;
-    t->open_next = NULL;
-    if (s->open_last)
-        s->open_last->open_next = t;
-    else
-        s->open_first = t;
-    s->open_last = t;
+    t->open = true;
+    TAILQ_INSERT_TAIL(&s->open, t, open_link);
 }
 
 void tasks_close(struct tasks *s, struct task *t)
 {
-    if (!t->open_prev && !t->open_next && s->open_first != t)
-        return;
-    if (t->open_prev)
-        t->open_prev->open_next = t->open_next;
-    else
-        s->open_first = t->open_next;
-    if (t->open_next)
-        t->open_next->open_prev = t->open_prev;
-    else
-        s->open_last = t->open_prev;
-    t->open_prev = t->open_next = NULL;
+    if (t->open)
+        TAILQ_REMOVE(&s->open, t, open_link);
+    t->open = false;
 }
 
 void tasks_each(struct tasks *s, task_fn *each, void *self)
 {
-    struct task *t, *next;
-
-    for (size_t i = 0; i < s->room; i++)
-        for (t = s->table[i]; t; t = next) {
-            next = t->hash_next;
-            each(self, t);
-        }
+    for (struct task *t = LIST_FIRST(&s->all), *next; t; t = next) {
+        next = LIST_NEXT(t, link);
+        each(self, t);
+    }
 }

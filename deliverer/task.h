@@ -1,49 +1,52 @@
-/* task: one delivery that we have in memory, and the table that finds it.
+/* task: one delivery that this deliverer has in memory, and the table that finds it.
  *
- * Few are: those in flight, and those that wait for their turn and came just
- * now or are due just now. All others are rows (store.h) and nothing else.
+ * In memory are those in flight, and those that wait for their turn and came or became due
+ * just now. All others are rows only (store.h).
  *
- *            apply()                begin()              finished
- *   (hop) ───────────▶ WAITING ───────────────▶ FLYING ───────────▶ ENDED
+ *            take_message()         begin_one()          finished
+ *   (link) ───────────▶ WAITING ───────────────▶ IN_FLIGHT ──────────▶ ENDED
  *                       ▲   │                                         │ commit
  *            due, read  │   │ old, and many wait                      ▼
- *                      (row) ◀──────────── parked ──────────────── (gone)
+ *                      (row) ◀──────────── retry ──────────────── (gone)
  *
- * `number` is the task's in the hop's link; until it is settled, a crash makes
- * it come again. `row` is its row, once it has one. */
+ * `number` is the task's number in the sequencer's log; until it is settled, the task comes
+ * again after a crash. `row` is its row, once it has one. */
 #ifndef DELIVERER_TASK_H
 #define DELIVERER_TASK_H
 
-#include "endpoint.h"
+#include "granted_endpoint.h"
+#include "lookup.h"
 #include "rc.h"
 #include "wire.h"
+#include <sys/queue.h>
 
 struct grant;
-struct flight;
+struct transfer;
 
-enum task_state { TASK_WAITING, TASK_FLYING, TASK_ENDED };
+enum task_state { TASK_WAITING, TASK_IN_FLIGHT, TASK_ENDED };
 
 struct task {
-    struct task *hash_next;
-    struct task *next, *prev; /* its endpoint's queue, while WAITING */
-    struct task *open_next, *open_prev; /* while `number` is not settled */
+    LIST_ENTRY(task) link;       /* of all */
+    struct task *next, *prev;    /* its endpoint's queue, while WAITING */
+    TAILQ_ENTRY(task) open_link; /* while `open`: `number` is not settled */
+    bool open;
     struct grant *grant;
     enum task_state state;
     bool due_queue; /* which of the endpoint's two queues it is in */
     bool test;      /* of no delivery: `grapnel endpoints test` (probe.h) */
     bool pulled;    /* forward: before its time, as its endpoint is back */
-    uint64_t probe; /* FLYING: the breaker's number for it; 0 */
-    bool held;      /* only care_next() may begin it */
+    uint64_t probe; /* INFLIGHT: the breaker's number for it; 0 */
+    bool held;      /* only quarantine_next() may begin it */
     bool lost;      /* an earlier attempt was in flight at a crash */
-    bool dropped;   /* final elsewhere: whatever comes, it is not parked */
+    bool dropped;   /* final elsewhere: whatever comes, it gets no retry */
     uint64_t number;
-    uint64_t lane; /* FLYING, ENDED: its key (lanes.h); 0: none */
-    int slot;      /* of flying.h */
+    uint64_t lane; /* INFLIGHT, ENDED: its key (busy_lanes.h); 0: none */
+    int slot;      /* of inflight.h */
     bool settled;  /* number is on disk, or there never was one */
     uint64_t turn; /* in which it came here; begun after its commit */
     uint64_t closed_turn, row_turn; /* in which it was settled, got its row */
     int64_t row;                    /* 0: none */
-    bool parked;                    /* its row is a retry's */
+    bool retrying;                  /* its row is a retry's */
     int64_t taken_ms;               /* mono */
     uint64_t attempts;
     int64_t first_ms, next_ms;
@@ -55,9 +58,10 @@ struct task {
 };
 
 struct tasks {
-    struct task **table;
-    size_t count, room, bytes;
-    struct task *open_first, *open_last; /* not settled, in order of taking */
+    struct lookup ids;
+    LIST_HEAD(, task) all;
+    size_t bytes;
+    TAILQ_HEAD(, task) open; /* not settled, in order of taking */
 };
 
 /* Decode and copy. NULL: it does not decode, or names an event that can't be
@@ -65,6 +69,7 @@ struct tasks {
 struct task *task_new(struct bytes message);
 void task_free(struct task *t);
 
+void tasks_init(struct tasks *s);
 void tasks_fini(struct tasks *s);
 /* As many as memory is for: a new one goes to disk at once. */
 bool tasks_full(const struct tasks *s);

@@ -1,7 +1,7 @@
 #include "templates.h"
 #include "clock.h"
 #include "deliverer.h"
-#include "endpoint.h"
+#include "granted_endpoint.h"
 #include "headers.h"
 #include "sent.h"
 #include <ctype.h>
@@ -21,13 +21,13 @@ struct template
 
 /* ---- the key ---- */
 
-struct key {
+struct template_key {
     char bytes[KEY_MAX_BYTES];
     size_t n;
     bool too_long;
 };
 
-static void put(struct key *k, const void *p, size_t n)
+static void put(struct template_key *k, const void *p, size_t n)
 {
     if (n > sizeof k->bytes - k->n) {
         k->too_long = true;
@@ -39,7 +39,7 @@ static void put(struct key *k, const void *p, size_t n)
 }
 
 /* Letter case does not count. */
-static void put_name(struct key *k, struct bytes name)
+static void put_name(struct template_key *k, struct bytes name)
 {
     const unsigned char *p = name.p;
 
@@ -48,7 +48,7 @@ static void put_name(struct key *k, struct bytes name)
     put(k, "", 1);
 }
 
-static void put_text(struct key *k, struct bytes text)
+static void put_text(struct template_key *k, struct bytes text)
 {
     uint32_t n = (uint32_t)text.n;
 
@@ -57,7 +57,7 @@ static void put_text(struct key *k, struct bytes text)
 }
 
 /* All that the lines of request.c depend on, but for their varying values. */
-static void make_key(struct key *k, const struct flight *f)
+static void make_key(struct template_key *k, const struct transfer *f)
 {
     const struct wire_task *t = &f->task->w;
     const uint64_t numbers[] = {f->config->id, t->series,
@@ -80,7 +80,7 @@ static void make_key(struct key *k, const struct flight *f)
 }
 
 /* Of eight bytes at a time; a collision costs a look at all. */
-static size_t slot_of(const struct key *k)
+static size_t slot_of(const struct template_key *k)
 {
     uint64_t h = k->n, word;
 
@@ -141,8 +141,8 @@ void templates_undo(struct deliverer *d)
     templates_open(d);
 }
 
-/* Of the whole request, which takes longer. -1: there is no room for one more. */
-static int64_t find_or_add(struct deliverer *d, const struct flight *f)
+/* Of the whole request, which takes longer. -1: there is no space for one more. */
+static int64_t find_or_add(struct deliverer *d, const struct transfer *f)
 {
     struct templates *t = &d->templates;
     int64_t now = d->daemon.loop.now_ms, at = -1;
@@ -164,8 +164,8 @@ static int64_t find_or_add(struct deliverer *d, const struct flight *f)
     return at;
 }
 
-static struct template *find(struct deliverer *d, const struct flight *f,
-                             const struct key *k)
+static struct template *find(struct deliverer *d, const struct transfer *f,
+                             const struct template_key *k)
 {
     struct template_slot *slot = &d->templates.slots[slot_of(k)];
     int64_t at;
@@ -182,11 +182,11 @@ static struct template *find(struct deliverer *d, const struct flight *f,
     return &d->templates.all[at];
 }
 
-int64_t templates_note(struct deliverer *d, const struct flight *f)
+int64_t templates_note(struct deliverer *d, const struct transfer *f)
 {
     int64_t now = d->daemon.loop.now_ms;
     struct template *one;
-    struct key k;
+    struct template_key k;
 
     make_key(&k, f);
     one = k.too_long ? NULL : find(d, f, &k);

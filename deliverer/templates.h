@@ -35,9 +35,9 @@ struct templates {
 void templates_open(struct deliverer *d);
 void templates_close(struct deliverer *d);
 void templates_undo(struct deliverer *d);
-/* Inside of the transaction: the template of this flight's request; 0: none can be
+/* Inside of the transaction: the template of this transfer's request; 0: none can be
  * kept. */
-int64_t templates_note(struct deliverer *d, const struct flight *f);
+int64_t templates_note(struct deliverer *d, const struct transfer *f);
 /* Packed; empty: there is none. */
 struct bytes templates_find(const struct deliverer *d, int64_t id);
 /* Forget what no attempt after `before_ms` was made of. */

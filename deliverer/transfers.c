@@ -10,16 +10,16 @@
 
 enum {
     /* Rounds of reading until deadlines may be judged: more than one for each
-     * that flies, so that what never stops talking does not stop us. */
+     * that is in flight, so that what never stops talking does not stop us. */
     ROUNDS_MAX = 64,
     KEPT_CONNECTIONS = 1024,
-    STILL_LEAST_MS = 50,   /* shorter stalls are within a deadline's grain */
+    STILL_MIN_MS = 50,     /* shorter stalls are within a deadline's grain */
     STILL_HIDES_MS = 1000, /* of a stall the loop may take for waiting */
 };
 
 /* ---- lists ---- */
 
-static void list_add(struct flight_list *l, struct flight *f)
+static void list_add(struct transfer_list *l, struct transfer *f)
 {
     f->prev = l->last;
     f->next = NULL;
@@ -31,7 +31,7 @@ static void list_add(struct flight_list *l, struct flight *f)
     l->count++;
 }
 
-static void list_drop(struct flight_list *l, struct flight *f)
+static void list_drop(struct transfer_list *l, struct transfer *f)
 {
     if (f->prev)
         f->prev->next = f->next;
@@ -50,18 +50,18 @@ static void list_drop(struct flight_list *l, struct flight *f)
 static int on_socket(CURL *easy, curl_socket_t fd, int what, void *self,
                      void *known)
 {
-    struct flights *fs = self;
-    struct flight *f = NULL;
+    struct transfers *fs = self;
+    struct transfer *f = NULL;
 
     (void)known;
     curl_easy_getinfo(easy, CURLINFO_PRIVATE, &f);
-    sockets_want(&fs->sockets, fd, what, f && f->answer.sent);
+    sockets_watch(&fs->sockets, fd, what, f && f->result.sent);
     return 0;
 }
 
 static int on_timer(CURLM *multi, long in_ms, void *self)
 {
-    struct flights *fs = self;
+    struct transfers *fs = self;
 
     (void)multi;
     fs->timer_ms = in_ms < 0 ? -1 : mono_ms() + in_ms;
@@ -77,13 +77,13 @@ static const char *system_capath(void)
     return v->cainfo && access(v->cainfo, R_OK) == 0 ? NULL : v->capath;
 }
 
-void flights_open(struct flights *fs, const int64_t *lease_until_ms)
+void transfers_open(struct transfers *fs, const int64_t *lease_until_ms)
 {
-    *fs = (struct flights){.timer_ms = -1,
-                           .awake_ms = mono_ms(),
-                           .lease_until_ms = lease_until_ms};
+    *fs = (struct transfers){.timer_ms = -1,
+                             .awake_ms = mono_ms(),
+                             .lease_until_ms = lease_until_ms};
     if (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK)
-        die(EXIT_UNAVAILABLE, "libcurl can't be used");
+        die(EXIT_UNAVAILABLE, "libcurl cannot be used");
     fs->capath = system_capath();
     fs->multi = curl_multi_init();
     if (!fs->multi)
@@ -96,26 +96,26 @@ void flights_open(struct flights *fs, const int64_t *lease_until_ms)
     curl_multi_setopt(fs->multi, CURLMOPT_MAXCONNECTS, (long)KEPT_CONNECTIONS);
 }
 
-static void free_list(struct flight_list *l)
+static void free_list(struct transfer_list *l)
 {
-    struct flight *f;
+    struct transfer *f;
 
     while ((f = l->first)) {
         list_drop(l, f);
-        flight_free(f);
+        transfer_free(f);
     }
 }
 
-void flights_close(struct flights *fs)
+void transfers_close(struct transfers *fs)
 {
-    struct flight *f;
+    struct transfer *f;
 
-    flights_interrupt(fs, NULL, "we end");
+    transfers_interrupt(fs, NULL, "the deliverer ends");
     free_list(&fs->ended);
     free_list(&fs->tested);
     while ((f = fs->idle)) {
         fs->idle = f->next;
-        flight_free(f);
+        transfer_free(f);
     }
     heap_fini(&fs->deadlines);
     curl_multi_cleanup(fs->multi);
@@ -125,27 +125,27 @@ void flights_close(struct flights *fs)
 
 /* ---- begin ---- */
 
-bool flights_room(const struct flights *fs)
+bool transfers_have_capacity(const struct transfers *fs)
 {
     return fs->active.count + fs->ended.count < FLIGHTS_MAX;
 }
 
-static struct flight *take_idle(struct flights *fs)
+static struct transfer *take_idle(struct transfers *fs)
 {
-    struct flight *f = fs->idle;
+    struct transfer *f = fs->idle;
 
     if (!f)
-        return flight_new(fs);
+        return transfer_new(fs);
     fs->idle = f->next;
     f->next = NULL;
     return f;
 }
 
-static void reset(struct flight *f)
+static void reset(struct transfer *f)
 {
-    f->answer = (struct answer){0};
+    f->result = (struct transfer_result){0};
     f->timings = (struct timings){0};
-    f->answer_bytes = f->raw_bytes = f->head_cost = 0;
+    f->response_bytes = f->raw_bytes = f->head_cost = 0;
     f->http_version = 0;
     f->sends = 0;
     f->interrupted = NULL;
@@ -158,18 +158,18 @@ static void reset(struct flight *f)
     buf_reset(&f->response);
 }
 
-static void set_deadlines(struct flights *fs, struct flight *f)
+static void set_deadlines(struct transfers *fs, struct transfer *f)
 {
-    f->connect_by = fs->awake_ms + f->config->connect_timeout_ms;
-    f->end_by = fs->awake_ms + f->config->timeout_ms;
+    f->connect_by = fs->awake_ms + f->config->settings.connect_timeout_ms;
+    f->end_by = fs->awake_ms + f->config->settings.timeout_ms;
     heap_put(&fs->deadlines, &f->deadline,
              f->connect_by < f->end_by ? f->connect_by : f->end_by);
 }
 
-void flight_begin(struct flights *fs, struct task *t,
-                  struct endpoint_config *config, int64_t now_ms)
+void transfer_begin(struct transfers *fs, struct task *t,
+                    struct endpoint_config *config, int64_t now_ms)
 {
-    struct flight *f = take_idle(fs);
+    struct transfer *f = take_idle(fs);
 
     f->task = t;
     f->config = endpoint_config_use(config);
@@ -182,18 +182,18 @@ void flight_begin(struct flights *fs, struct task *t,
         return;
     }
     f->attempt_id = random_id();
-    flight_prepare(f);
+    transfer_prepare(f);
     set_deadlines(fs, f);
     list_add(&fs->active, f);
     if (curl_multi_add_handle(fs->multi, f->easy) != CURLM_OK)
-        die(EXIT_UNAVAILABLE, "libcurl takes no more requests");
+        die(EXIT_UNAVAILABLE, "libcurl accepts no more requests");
 }
 
 /* ---- end ---- */
 
-static void end(struct flights *fs, struct flight *f, CURLcode code)
+static void end(struct transfers *fs, struct transfer *f, CURLcode code)
 {
-    flight_read(f, code);
+    transfer_read(f, code);
     f->ended_ms = fs->awake_ms;
     curl_multi_remove_handle(fs->multi, f->easy);
     heap_drop(&fs->deadlines, &f->deadline);
@@ -204,20 +204,21 @@ static void end(struct flights *fs, struct flight *f, CURLcode code)
 /* Our own time for connecting ends before libcurl's. When it is libcurl's that is
  * over, we stood still in the middle of a call to it. Nothing was sent: it
  * connects once more. */
-static bool connects_again(struct flights *fs, struct flight *f, CURLcode code)
+static bool connects_again(struct transfers *fs, struct transfer *f,
+                           CURLcode code)
 {
-    if (code != CURLE_OPERATION_TIMEDOUT || f->answer.sent || f->put_off)
+    if (code != CURLE_OPERATION_TIMEDOUT || f->result.sent || f->put_off)
         return false;
     curl_multi_remove_handle(fs->multi, f->easy);
     f->put_off = true;
-    flight_prepare(f);
+    transfer_prepare(f);
     set_deadlines(fs, f);
     return curl_multi_add_handle(fs->multi, f->easy) == CURLM_OK;
 }
 
-static void take_ends(struct flights *fs)
+static void take_ends(struct transfers *fs)
 {
-    struct flight *f;
+    struct transfer *f;
     CURLMsg *m;
     int left;
 
@@ -230,7 +231,7 @@ static void take_ends(struct flights *fs)
     }
 }
 
-static void take_timer(struct flights *fs)
+static void take_timer(struct transfers *fs)
 {
     int running;
 
@@ -242,37 +243,37 @@ static void take_timer(struct flights *fs)
 
 /* ---- deadlines ---- */
 
-static struct flight *flight_of(struct heap_item *item)
+static struct transfer *transfer_of(struct heap_item *item)
 {
-    return (struct flight *)(void *)((char *)item -
-                                     offsetof(struct flight, deadline));
+    return (struct transfer *)(void *)((char *)item -
+                                       offsetof(struct transfer, deadline));
 }
 
-static bool one_is_over(const struct flights *fs)
+static bool deadline_has_passed(const struct transfers *fs)
 {
     const struct heap_item *first = heap_first(&fs->deadlines);
 
     return first && first->key <= fs->awake_ms;
 }
 
-static void end_overdue(struct flights *fs)
+static void end_overdue(struct transfers *fs)
 {
-    while (one_is_over(fs)) {
-        struct flight *f = flight_of(heap_first(&fs->deadlines));
+    while (deadline_has_passed(fs)) {
+        struct transfer *f = transfer_of(heap_first(&fs->deadlines));
 
-        if (f->answer.sent && f->end_by > fs->awake_ms)
+        if (f->result.sent && f->end_by > fs->awake_ms)
             heap_put(&fs->deadlines, &f->deadline, f->end_by);
         else
             end(fs, f, CURLE_OPERATION_TIMEDOUT);
     }
 }
 
-/* Nothing is over as long as something may be there to be read. */
-static void judge_deadlines(struct flights *fs)
+/* No deadline is judged while there may be bytes to read. */
+static void judge_deadlines(struct transfers *fs)
 {
     int rounds = 0;
 
-    while (one_is_over(fs) && rounds++ < ROUNDS_MAX &&
+    while (deadline_has_passed(fs) && rounds++ < ROUNDS_MAX &&
            sockets_turn(&fs->sockets, fs->multi) > 0) {
         take_timer(fs);
         take_ends(fs);
@@ -280,11 +281,11 @@ static void judge_deadlines(struct flights *fs)
     end_overdue(fs);
 }
 
-/* We may have stood still from the beginning of a wait, of which the loop counts
- * what it had asked for as awake; and who was under way needs a few more words
- * from the other side. So its deadlines move by that too, once: a machine that
- * stands still again and again does not keep an attempt for ever. */
-static void put_off(struct flights *fs, struct flight *f)
+/* The process may have been stopped during a wait, and the loop counts the time that it asked
+ * for as awake; and a handshake needs further round trips. So the deadlines of an attempt
+ * move by that time too, but only once: a machine that is stopped again and again must not
+ * extend an attempt for ever. */
+static void put_off(struct transfers *fs, struct transfer *f)
 {
     if (f->put_off)
         return;
@@ -295,30 +296,30 @@ static void put_off(struct flights *fs, struct flight *f)
 }
 
 /* Before anything is read: libcurl looks at its time for connecting first. */
-static void note_time(struct flights *fs, int64_t awake_ms)
+static void note_time(struct transfers *fs, int64_t awake_ms)
 {
     int64_t still_ms = mono_ms() - awake_ms;
 
     fs->awake_ms = awake_ms;
-    if (still_ms - fs->still_ms > STILL_LEAST_MS)
-        for (struct flight *f = fs->active.first; f; f = f->next) {
+    if (still_ms - fs->still_ms > STILL_MIN_MS)
+        for (struct transfer *f = fs->active.first; f; f = f->next) {
             put_off(fs, f);
-            flight_stood_still(f);
+            transfer_stood_still(f);
         }
     fs->still_ms = still_ms;
 }
 
-void flights_turn(struct flights *fs, int64_t awake_ms)
+void transfers_turn(struct transfers *fs, int64_t awake_ms)
 {
     note_time(fs, awake_ms);
     sockets_turn(&fs->sockets, fs->multi);
     take_timer(fs);
     take_ends(fs);
-    if (one_is_over(fs))
+    if (deadline_has_passed(fs))
         judge_deadlines(fs);
 }
 
-void flights_read(struct flights *fs)
+void transfers_read(struct transfers *fs)
 {
     sockets_turn(&fs->sockets, fs->multi);
     take_timer(fs);
@@ -330,7 +331,7 @@ static int at_most_a_minute(int64_t left)
     return left < 0 ? 0 : left > MINUTE_MS ? (int)MINUTE_MS : (int)left;
 }
 
-int flights_wait_ms(const struct flights *fs)
+int transfers_wait_ms(const struct transfers *fs)
 {
     const struct heap_item *first = heap_first(&fs->deadlines);
     int timer = fs->timer_ms < 0 ? -1
@@ -340,10 +341,10 @@ int flights_wait_ms(const struct flights *fs)
     return timer < 0 ? due : due < 0 || timer < due ? timer : due;
 }
 
-void flights_interrupt(struct flights *fs, const struct grant *grant,
-                       const char *why)
+void transfers_interrupt(struct transfers *fs, const struct grant *grant,
+                         const char *why)
 {
-    struct flight *f, *next;
+    struct transfer *f, *next;
 
     take_ends(fs);
     for (f = fs->active.first; f; f = next) {
@@ -356,11 +357,11 @@ void flights_interrupt(struct flights *fs, const struct grant *grant,
 }
 
 /* For its next attempt, unless it holds more memory than it will need: libcurl
- * keeps an answer's header lines until the next one. */
-static void put_away(struct flights *fs, struct flight *f)
+ * keeps a response's header lines until the next one. */
+static void put_away(struct transfers *fs, struct transfer *f)
 {
-    if (f->head_cost > ANSWER_HEADERS_MAX_BYTES) {
-        flight_free(f);
+    if (f->head_cost > RESPONSE_HEADERS_MAX_BYTES) {
+        transfer_free(f);
         return;
     }
     endpoint_config_drop(f->config);
@@ -370,13 +371,13 @@ static void put_away(struct flights *fs, struct flight *f)
     fs->idle = f;
 }
 
-void flight_done(struct flights *fs, struct flight *f)
+void transfer_done(struct transfers *fs, struct transfer *f)
 {
     list_drop(&fs->ended, f);
     put_away(fs, f);
 }
 
-void flight_test_done(struct flights *fs, struct flight *f)
+void transfer_test_done(struct transfers *fs, struct transfer *f)
 {
     list_drop(&fs->tested, f);
     put_away(fs, f);

@@ -1,15 +1,15 @@
 #include "window.h"
 
-void window_set(struct window *w, int most)
+void window_set(struct window *w, int max)
 {
-    if (w->size == w->most || w->size > most)
-        w->size = most;
-    w->most = most;
+    if (w->size == w->max || w->size > max)
+        w->size = max;
+    w->max = max;
 }
 
 void window_grow(struct window *w)
 {
-    if (w->size < w->most)
+    if (w->size < w->max)
         w->size++;
 }
 

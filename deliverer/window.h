@@ -10,11 +10,11 @@
 
 struct window {
     int size; /* at least 1 */
-    int most;
+    int max;
 };
 
 /* The most is this from now on; a size that was at the old most follows. */
-void window_set(struct window *w, int most);
+void window_set(struct window *w, int max);
 void window_grow(struct window *w);
 void window_shrink(struct window *w);
 /* One at a time again: what was down may be weak when it comes back. */

@@ -1,14 +1,14 @@
 #include "bulk.h"
+#include "dead_letter_list.h"
 #include "decide.h"
 #include "dlqd.h"
-#include "list.h"
 #include <stdlib.h>
 #include <string.h>
 
-/* What one answer may cost; the asker goes on from "next". */
+/* What one reply may cost; the asker goes on from "next". */
 enum {
     LOOKED_AT_MOST = 5000, /* index rows, some 5 ms */
-    RETRIED_MOST = 500,
+    RETRIED_MAX = 500,
 };
 
 /* A filter of dead letters: the only ones that can be retried. */
@@ -25,7 +25,7 @@ static bool read_dead(struct list_filter *f, json_t *args, char why[200])
 
 /* Walk from the oldest on; numbers into `n` when that is not NULL. Returns how
  * many were taken; *next is where to go on, NULL at the end. */
-static int walk(struct dlqd *d, const struct list_filter *f, int most,
+static int walk(struct dlqd *d, const struct list_filter *f, int max,
                 int64_t *n, json_t **next)
 {
     struct scan_row row;
@@ -41,7 +41,7 @@ static int walk(struct dlqd *d, const struct list_filter *f, int most,
                 n[count] = row.n;
             count++;
         }
-        if (count == most || i >= LOOKED_AT_MOST)
+        if (count == max || i >= LOOKED_AT_MOST)
             *next = list_cursor(&row);
     }
     store_scan_done(&d->store);
@@ -50,9 +50,9 @@ static int walk(struct dlqd *d, const struct list_filter *f, int most,
     return count;
 }
 
-/* What is done to each letter of a page; false: `why`. */
-typedef bool act_fn(struct dlqd *d, const char *id, const struct list_filter *f,
-                    char why[200]);
+/* What is done to each dead letter of a page; false: `why`. */
+typedef bool action_fn(struct dlqd *d, const char *id,
+                       const struct list_filter *f, char why[200]);
 
 static bool retry(struct dlqd *d, const char *id, const struct list_filter *f,
                   char why[200])
@@ -63,37 +63,39 @@ static bool retry(struct dlqd *d, const char *id, const struct list_filter *f,
 static bool resolve(struct dlqd *d, const char *id, const struct list_filter *f,
                     char why[200])
 {
-    return decide_letter(d, id, LETTER_RESOLVED, f->note, f->who, why);
+    return decide_dead_letter(d, id, DEAD_LETTER_RESOLVED, f->note, f->who,
+                              why);
 }
 
 static bool discard(struct dlqd *d, const char *id, const struct list_filter *f,
                     char why[200])
 {
-    return decide_letter(d, id, LETTER_DISCARDED, f->note, f->who, why);
+    return decide_dead_letter(d, id, DEAD_LETTER_DISCARDED, f->note, f->who,
+                              why);
 }
 
 /* One page, in the turn's transaction; ids of what was done stand in `key`. */
-static json_t *each(struct dlqd *d, const struct list_filter *f, act_fn *act,
-                    const char *key)
+static json_t *each(struct dlqd *d, const struct list_filter *f,
+                    action_fn *action, const char *key)
 {
-    int64_t n[RETRIED_MOST];
+    int64_t n[RETRIED_MAX];
     json_t *done = json_array(), *refused = json_array(), *next;
     int count;
 
-    count = walk(d, f, f->limit < RETRIED_MOST ? (int)f->limit : RETRIED_MOST,
-                 n, &next);
+    count = walk(d, f, f->limit < RETRIED_MAX ? (int)f->limit : RETRIED_MAX, n,
+                 &next);
     for (int i = 0; i < count; i++) {
-        struct letter l;
+        struct dead_letter l;
         char reason[200];
 
         if (!store_find_n(&d->store, n[i], &l))
             continue;
-        if (act(d, l.id, f, reason))
+        if (action(d, l.id, f, reason))
             json_array_append_new(done, json_string(l.id));
         else
             json_array_append_new(
                 refused, json_pack("{s:s,s:s}", "id", l.id, "why", reason));
-        letter_fini(&l);
+        dead_letter_fini(&l);
     }
     return json_pack("{s:o, s:o, s:o}", key, done, "refused", refused, "next",
                      next);
@@ -154,16 +156,16 @@ json_t *bulk_stats(void *self, json_t *args, char why[200])
 
     (void)args;
     (void)why;
-    for (int i = 0; i < LETTER_STATES; i++)
-        json_object_set_new(out, states_name(&letter_states, i),
-                            json_integer(d->metrics[M_LETTERS + i]));
+    for (int i = 0; i < DEAD_LETTER_STATES; i++)
+        json_object_set_new(out, states_name(&dead_letter_states, i),
+                            json_integer(d->metrics[M_DEAD_LETTERS + i]));
     store_tallies(&d->store);
     while (store_tallies_next(&d->store, &t)) {
-        if (t.state != LETTER_DEAD)
+        if (t.state != DEAD_LETTER_DEAD)
             continue;
         count_up(by_endpoint, t.endpoint, t.count);
         count_up(by_reason, t.reason, t.count);
-        count_up(by_fault, letter_fault(t.reason), t.count);
+        count_up(by_fault, dead_letter_fault(t.reason), t.count);
     }
     json_object_set_new(out, "by_endpoint", by_endpoint);
     json_object_set_new(out, "by_reason", by_reason);

@@ -13,7 +13,7 @@ json_t *bulk_resolve(void *self, json_t *args, char why[200]);
 json_t *bulk_discard(void *self, json_t *args, char why[200]);
 /* dlq_count: how many dead letters that would be; page by page as well. */
 json_t *bulk_count(void *self, json_t *args, char why[200]);
-/* dlq_stats: letters by state; the dead ones by endpoint, reason and fault. */
+/* dlq_stats: dead letters by state; the dead ones by endpoint, reason and fault. */
 json_t *bulk_stats(void *self, json_t *args, char why[200]);
 
 #endif

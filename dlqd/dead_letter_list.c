@@ -1,13 +1,13 @@
-#include "list.h"
+#include "dead_letter_list.h"
 #include "bulk.h"
 #include "clock.h"
-#include "deaths.h"
 #include "decide.h"
 #include "dlqd.h"
 #include "encoding.h"
 #include "glob.h"
 #include "json_text.h"
 #include "mask.h"
+#include "new_dead_letters.h"
 #include "profile.h"
 #include "redirect.h"
 #include "requeue.h"
@@ -17,13 +17,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What one answer may cost; the asker goes on from "next". */
+/* What one reply may cost; the asker goes on from "next". */
 enum {
     LIST_DEFAULT = 100,
-    LIST_MOST = 1000,
-    SCAN_MOST = 5000,           /* index rows looked at, some 5 ms */
-    ANSWER_BYTES = 1024 * 1024, /* of last responses and errors */
-    RETRY_MOST = 1000,
+    LIST_MAX = 1000,
+    SCAN_MAX = 5000,               /* index rows looked at, some 5 ms */
+    RESPONSES_BYTES = 1024 * 1024, /* of last responses and errors */
+    RETRY_MAX = 1000,
     NOTE_MAX_BYTES = 4000,
 };
 
@@ -34,18 +34,17 @@ static bool arg_text(json_t *v, const char *key, const char **out,
 {
     *out = json_string_value(v);
     if (!*out)
-        snprintf(why, 200, "\"%s\" must be a text", key);
+        snprintf(why, 200, "\"%s\" must be a string", key);
     return *out != NULL;
 }
 
-static bool arg_int(json_t *v, const char *key, int64_t least, int64_t *out,
+static bool arg_int(json_t *v, const char *key, int64_t min, int64_t *out,
                     char why[200])
 {
     *out = json_integer_value(v);
-    if (json_is_integer(v) && *out >= least)
+    if (json_is_integer(v) && *out >= min)
         return true;
-    snprintf(why, 200, "\"%s\" must be a whole number from %" PRId64, key,
-             least);
+    snprintf(why, 200, "\"%s\" must be a whole number from %" PRId64, key, min);
     return false;
 }
 
@@ -57,12 +56,12 @@ static bool read_state(struct list_filter *f, json_t *v, char why[200])
         f->state = NULL;
         return true;
     }
-    if (states_find(&letter_states, f->state) >= 0)
+    if (states_find(&dead_letter_states, f->state) >= 0)
         return true;
-    snprintf(why, 200, "no letter is ever \"%.40s\"; the states are", f->state);
-    for (int i = 0; i < LETTER_STATES; i++) {
+    snprintf(why, 200, "\"%.40s\" is not a state; the states are", f->state);
+    for (int i = 0; i < DEAD_LETTER_STATES; i++) {
         strncat(why, " ", 199 - strlen(why));
-        strncat(why, states_name(&letter_states, i), 199 - strlen(why));
+        strncat(why, states_name(&dead_letter_states, i), 199 - strlen(why));
     }
     strncat(why, " all", 199 - strlen(why));
     return false;
@@ -79,7 +78,7 @@ static bool read_cursor(json_t *v, const char *key, int64_t *ms, int64_t *n,
     if (sscanf(text, "%" SCNd64 ".%" SCNd64 "%n", ms, n, &end) == 2 &&
         end > 0 && text[end] == 0)
         return true;
-    snprintf(why, 200, "\"%s\" must be the \"next\" of an answer", key);
+    snprintf(why, 200, "\"%s\" must be the \"next\" of a reply", key);
     return false;
 }
 
@@ -89,18 +88,18 @@ static bool read_arg(struct list_filter *f, const char *key, json_t *v,
     const struct {
         const char *key;
         const char **text;
-    } texts[] = {{"endpoint", &f->endpoint},
-                 {"workspace", &f->workspace},
-                 {"type", &f->type},
-                 {"reason", &f->reason},
-                 {"source", &f->source},
-                 {"who", &f->who},
-                 {"to", &f->to},
-                 {"note", &f->note}};
+    } strings[] = {{"endpoint", &f->endpoint},
+                   {"workspace", &f->workspace},
+                   {"type", &f->type},
+                   {"reason", &f->reason},
+                   {"source", &f->source},
+                   {"who", &f->who},
+                   {"to", &f->to},
+                   {"note", &f->note}};
 
-    for (size_t i = 0; i < COUNT_OF(texts); i++)
-        if (strcmp(key, texts[i].key) == 0)
-            return arg_text(v, key, texts[i].text, why);
+    for (size_t i = 0; i < COUNT_OF(strings); i++)
+        if (strcmp(key, strings[i].key) == 0)
+            return arg_text(v, key, strings[i].text, why);
     if (strcmp(key, "state") == 0)
         return read_state(f, v, why);
     if (strcmp(key, "before") == 0)
@@ -113,10 +112,11 @@ static bool read_arg(struct list_filter *f, const char *key, json_t *v,
         return arg_int(v, key, 0, &f->until_ms, why);
     if (strcmp(key, "limit") == 0)
         return arg_int(v, key, 1, &f->limit, why);
-    snprintf(why, 200,
-             "unknown \"%.40s\"; dlq knows state endpoint workspace type "
-             "reason source since_ms until_ms limit before after to note who",
-             key);
+    snprintf(
+        why, 200,
+        "unknown argument \"%.40s\"; dlq has state endpoint workspace type "
+        "reason source since_ms until_ms limit before after to note who",
+        key);
     return false;
 }
 
@@ -125,15 +125,16 @@ bool list_filter_read(struct list_filter *f, json_t *args, char why[200])
     const char *key;
     json_t *v;
 
-    *f = (struct list_filter){.state = states_name(&letter_states, LETTER_DEAD),
-                              .until_ms = INT64_MAX,
-                              .limit = LIST_DEFAULT,
-                              .before_ms = INT64_MAX,
-                              .before_n = INT64_MAX};
+    *f = (struct list_filter){
+        .state = states_name(&dead_letter_states, DEAD_LETTER_DEAD),
+        .until_ms = INT64_MAX,
+        .limit = LIST_DEFAULT,
+        .before_ms = INT64_MAX,
+        .before_n = INT64_MAX};
     json_object_foreach(args, key,
                         v) if (!read_arg(f, key, v, why)) return false;
-    if (f->limit > LIST_MOST)
-        f->limit = LIST_MOST;
+    if (f->limit > LIST_MAX)
+        f->limit = LIST_MAX;
     if (f->until_ms < f->before_ms) {
         f->before_ms = f->until_ms;
         f->before_n = 0; /* rows begin at 1: none of that time */
@@ -155,17 +156,17 @@ bool list_filter_takes(const struct list_filter *f, const struct scan_row *row)
 
 /* ---- dlq ---- */
 
-/* Append letter `n`; returns how many bytes of strangers' text it has. */
-static size_t add_letter(struct dlqd *d, json_t *letters, int64_t n)
+/* Append dead letter `n`; returns how many bytes of strangers' text it has. */
+static size_t add_dead_letter(struct dlqd *d, json_t *dead_letters, int64_t n)
 {
-    struct letter l;
+    struct dead_letter l;
     size_t bytes;
 
     if (!store_find_n(&d->store, n, &l))
         return 0;
     bytes = l.last_response.n + strlen(l.last_error);
-    json_array_append_new(letters, letter_json(&l));
-    letter_fini(&l);
+    json_array_append_new(dead_letters, dead_letter_json(&l));
+    dead_letter_fini(&l);
     return bytes;
 }
 
@@ -177,36 +178,36 @@ json_t *list_cursor(const struct scan_row *last)
     return json_string(text);
 }
 
-static json_t *ask_list(void *self, json_t *args, char why[200])
+json_t *list_ask(void *self, json_t *args, char why[200])
 {
     struct dlqd *d = self;
     struct list_filter f;
     struct scan_row row;
-    json_t *letters, *next = NULL;
+    json_t *dead_letters, *next = NULL;
     size_t bytes = 0;
 
     if (!list_filter_read(&f, args, why))
         return NULL;
-    letters = json_array();
+    dead_letters = json_array();
     store_scan(&d->store, f.state, f.before_ms, f.before_n);
     for (int i = 0; !next && store_scan_next(&d->store, &row); i++) {
         if (row.dead_ms < f.since_ms)
             break;
         if (list_filter_takes(&f, &row))
-            bytes += add_letter(d, letters, row.n);
-        if ((int64_t)json_array_size(letters) >= f.limit || i >= SCAN_MOST ||
-            bytes >= ANSWER_BYTES)
+            bytes += add_dead_letter(d, dead_letters, row.n);
+        if ((int64_t)json_array_size(dead_letters) >= f.limit ||
+            i >= SCAN_MAX || bytes >= RESPONSES_BYTES)
             next = list_cursor(&row);
     }
     store_scan_done(&d->store);
-    return json_pack("{s:o, s:o}", "letters", letters, "next",
+    return json_pack("{s:o, s:o}", "dead_letters", dead_letters, "next",
                      next ? next : json_null());
 }
 
 /* ---- dlq_show ---- */
 
 /* evt_… or dlq_… of an event, without the endpoint. false: it is neither. */
-static bool event_of_letter(const char *id, char event[EVENT_ID_BYTES + 1])
+static bool event_of_dead_letter(const char *id, char event[EVENT_ID_BYTES + 1])
 {
     if (strlen(id) != EVENT_ID_BYTES ||
         (strncmp(id, "evt_", 4) != 0 && strncmp(id, "dlq_", 4) != 0))
@@ -215,26 +216,26 @@ static bool event_of_letter(const char *id, char event[EVENT_ID_BYTES + 1])
     return true;
 }
 
-/* By its own id, or by its event's when that has one letter only. */
-static bool find_letter(struct dlqd *d, const char *id, struct letter *l,
-                        char why[200])
+/* By its own id, or by its event's when that has one dead letter only. */
+static bool find_dead_letter(struct dlqd *d, const char *id,
+                             struct dead_letter *l, char why[200])
 {
-    struct letter other = {0};
+    struct dead_letter other = {0};
     char event[EVENT_ID_BYTES + 1];
     int count = 0;
 
     if (store_find(&d->store, wire_text(id), l))
         return true;
-    *l = (struct letter){0};
+    *l = (struct dead_letter){0};
     snprintf(why, 200, "there is no dead letter %.120s", id);
-    if (!event_of_letter(id, event))
+    if (!event_of_dead_letter(id, event))
         return false;
     store_event(&d->store, event);
     while (store_event_next(&d->store, &other)) {
         if (count++ == 0)
             *l = other;
         else
-            letter_fini(&other);
+            dead_letter_fini(&other);
     }
     if (count == 1)
         return true;
@@ -245,20 +246,19 @@ static bool find_letter(struct dlqd *d, const char *id, struct letter *l,
                  event, count, l->id);
     else
         snprintf(why, 200,
-                 "%s has no dead letter: `grapnel trace %s` shows what became "
-                 "of it",
+                 "%s has no dead letter; `grapnel trace %s` shows its history",
                  event, event);
-    letter_fini(l);
+    dead_letter_fini(l);
     return false;
 }
 
-static bool find_arg(struct dlqd *d, json_t *args, struct letter *l,
+static bool find_arg(struct dlqd *d, json_t *args, struct dead_letter *l,
                      char why[200])
 {
     const char *id;
 
     return arg_text(json_object_get(args, "id"), "id", &id, why) &&
-           find_letter(d, id, l, why);
+           find_dead_letter(d, id, l, why);
 }
 
 /* No column has it: the headers do. */
@@ -279,7 +279,8 @@ static json_t *delivery_id_json(const struct source *source,
     return json;
 }
 
-static void show_content(struct dlqd *d, json_t *out, const struct letter *l)
+static void show_content(struct dlqd *d, json_t *out,
+                         const struct dead_letter *l)
 {
     const struct source *source = settings_source(d->daemon.settings,
                                                   l->source);
@@ -298,12 +299,12 @@ static void show_content(struct dlqd *d, json_t *out, const struct letter *l)
     store_content_done(&d->store);
 }
 
-static json_t *history_json(struct dlqd *d, int64_t letter)
+static json_t *history_json(struct dlqd *d, int64_t dead_letter)
 {
     json_t *out = json_array();
     struct history_row row;
 
-    store_history(&d->store, letter);
+    store_history(&d->store, dead_letter);
     while (store_history_next(&d->store, &row))
         json_array_append_new(
             out,
@@ -313,16 +314,16 @@ static json_t *history_json(struct dlqd *d, int64_t letter)
     return out;
 }
 
-static json_t *ask_show(void *self, json_t *args, char why[200])
+json_t *list_ask_show(void *self, json_t *args, char why[200])
 {
     struct dlqd *d = self;
-    struct letter l;
+    struct dead_letter l;
     json_t *out;
 
     if (!find_arg(d, args, &l, why))
         return NULL;
-    out = letter_json(&l);
-    json_object_set_new(out, "life", json_integer(l.life));
+    out = dead_letter_json(&l);
+    json_object_set_new(out, "generation", json_integer(l.generation));
     json_object_set_new(out, "source", json_text_of(l.source));
     json_object_set_new(out, "provider_id", json_text_or_null(l.provider_id));
     json_object_set_new(out, "delivery_id", json_null());
@@ -332,7 +333,7 @@ static json_t *ask_show(void *self, json_t *args, char why[200])
     json_object_set_new(out, "received_at", json_time(l.received_ms));
     show_content(d, out, &l);
     json_object_set_new(out, "history", history_json(d, l.n));
-    letter_fini(&l);
+    dead_letter_fini(&l);
     return out;
 }
 
@@ -342,11 +343,11 @@ bool list_retry(struct dlqd *d, const char *id, const char *to, const char *who,
                 char why[200])
 {
     if (to && (!*to || strlen(to) > NAME_MAX_BYTES)) {
-        snprintf(why, 200, "\"to\": no endpoint has such a name");
+        snprintf(why, 200, "\"to\" is not the name of an endpoint");
         return false;
     }
-    return to ? redirect_letter(d, id, to, who, why)
-              : requeue_letter(d, id, who, why);
+    return to ? redirect_dead_letter(d, id, to, who, why)
+              : requeue_dead_letter(d, id, who, why);
 }
 
 /* What is retried, by its own id or its event's. */
@@ -367,21 +368,22 @@ static void retry_one(struct retrying *r, const char *id)
                               json_pack("{s:s, s:s}", "id", id, "why", reason));
 }
 
-enum { EVENT_LETTERS_MAX = 1000 };
+enum { EVENT_DEAD_LETTERS_MAX = 1000 };
 
 /* All dead letters of an event. Their ids are read first: the walk must have ended
  * before one of them is moved. */
 static void retry_event(struct retrying *r, const char *event_id)
 {
     json_t *ids = json_array(), *id;
-    struct letter l = {0};
+    struct dead_letter l = {0};
     size_t i;
 
     store_event(&r->d->store, event_id);
     while (store_event_next(&r->d->store, &l)) {
-        if (l.state == LETTER_DEAD && json_array_size(ids) < EVENT_LETTERS_MAX)
+        if (l.state == DEAD_LETTER_DEAD &&
+            json_array_size(ids) < EVENT_DEAD_LETTERS_MAX)
             json_array_append_new(ids, json_string(l.id));
-        letter_fini(&l);
+        dead_letter_fini(&l);
     }
     json_array_foreach(ids, i, id) retry_one(r, json_string_value(id));
     if (!json_array_size(ids))
@@ -392,7 +394,7 @@ static void retry_event(struct retrying *r, const char *event_id)
     json_decref(ids);
 }
 
-static json_t *ask_retry(void *self, json_t *args, char why[200])
+json_t *list_ask_retry(void *self, json_t *args, char why[200])
 {
     json_t *ids = json_object_get(args, "ids"), *id;
     struct retrying r = {
@@ -401,14 +403,13 @@ static json_t *ask_retry(void *self, json_t *args, char why[200])
         .who = json_string_value(json_object_get(args, "who"))};
     size_t i;
 
-    if (json_array_size(ids) < 1 || json_array_size(ids) > RETRY_MOST) {
-        snprintf(why, 200, "\"ids\" must be a list of 1 to %d letters",
-                 RETRY_MOST);
+    if (json_array_size(ids) < 1 || json_array_size(ids) > RETRY_MAX) {
+        snprintf(why, 200, "\"ids\" must be a list of 1 to %d ids", RETRY_MAX);
         return NULL;
     }
     json_array_foreach(ids, i, id) if (!json_is_string(id))
     {
-        snprintf(why, 200, "\"ids\" must be a list of texts");
+        snprintf(why, 200, "\"ids\" must be a list of strings");
         return NULL;
     }
     r.done = json_array();
@@ -440,40 +441,41 @@ static json_t *ask_decide(void *self, json_t *args, int state, char why[200])
 {
     struct dlqd *d = self;
     const char *who = json_string_value(json_object_get(args, "who")), *note;
-    struct letter before, l;
+    struct dead_letter before, l;
     json_t *out = NULL;
 
     if (!arg_text(json_object_get(args, "note"), "note", &note, why) ||
         !list_note_good(note, why) || !find_arg(d, args, &before, why))
         return NULL;
-    if (decide_letter(d, before.id, state, note, who, why) &&
+    if (decide_dead_letter(d, before.id, state, note, who, why) &&
         store_find(&d->store, wire_text(before.id), &l)) {
-        out = letter_json(&l);
-        letter_fini(&l);
+        out = dead_letter_json(&l);
+        dead_letter_fini(&l);
     }
-    letter_fini(&before);
+    dead_letter_fini(&before);
     return out;
 }
 
-static json_t *ask_resolve(void *self, json_t *args, char why[200])
+json_t *list_ask_resolve(void *self, json_t *args, char why[200])
 {
-    return ask_decide(self, args, LETTER_RESOLVED, why);
+    return ask_decide(self, args, DEAD_LETTER_RESOLVED, why);
 }
 
-static json_t *ask_discard(void *self, json_t *args, char why[200])
+json_t *list_ask_discard(void *self, json_t *args, char why[200])
 {
-    return ask_decide(self, args, LETTER_DISCARDED, why);
+    return ask_decide(self, args, DEAD_LETTER_DISCARDED, why);
 }
 
 /* ---- trace ---- */
 
-static void add_timeline(struct dlqd *d, const struct letter *l, json_t *out)
+static void add_timeline(struct dlqd *d, const struct dead_letter *l,
+                         json_t *out)
 {
     struct history_row row;
 
     store_history(&d->store, l->n);
     while (store_history_next(&d->store, &row)) {
-        char *what = gr_printf("letter %s (%s) %s: %s", l->id,
+        char *what = gr_printf("dead letter %s (%s) %s: %s", l->id,
                                l->endpoint ? l->endpoint : "not routed", row.to,
                                row.what);
 
@@ -485,10 +487,10 @@ static void add_timeline(struct dlqd *d, const struct letter *l, json_t *out)
     }
 }
 
-static json_t *ask_trace(void *self, json_t *args, char why[200])
+json_t *list_ask_trace(void *self, json_t *args, char why[200])
 {
     struct dlqd *d = self;
-    struct letter l;
+    struct dead_letter l;
     const char *id;
     json_t *out;
 
@@ -498,61 +500,7 @@ static json_t *ask_trace(void *self, json_t *args, char why[200])
     store_event(&d->store, id);
     while (store_event_next(&d->store, &l)) {
         add_timeline(d, &l, out);
-        letter_fini(&l);
+        dead_letter_fini(&l);
     }
     return json_pack("{s:o}", "timeline", out);
 }
-
-const struct control_command dlqd_commands[] = {
-    {"dlq",
-     "state endpoint workspace type reason source since_ms until_ms limit "
-     "before",
-     "letters, newest first: {\"letters\":[…],\"next\":…}; go on with "
-     "\"before\": next until that is null",
-     ask_list},
-    {"dlq_show", "id", "one letter with headers, body and history", ask_show},
-    {"dlq_retry", "ids to who",
-     "dead letters back to the sequencer: "
-     "{\"requeued\":[id…],\"refused\":[{\"id\",\"why\"}]}",
-     ask_retry},
-    {"dlq_retry_all",
-     "endpoint workspace type reason source since_ms until_ms limit after to "
-     "who",
-     "the oldest of these dead letters back to the sequencer: "
-     "{\"requeued\":[id…],\"refused\":[{\"id\",\"why\"}],\"next\":…}; go on "
-     "with "
-     "\"after\": next until that "
-     "is "
-     "null",
-     bulk_retry},
-    {"dlq_resolve_all",
-     "endpoint workspace type reason source since_ms until_ms limit after note "
-     "who",
-     "the oldest of these dead letters are dealt with: {\"resolved\":[id…],"
-     "\"refused\":[],\"next\":…}; go on with \"after\": next until that is "
-     "null",
-     bulk_resolve},
-    {"dlq_discard_all",
-     "endpoint workspace type reason source since_ms until_ms limit after note "
-     "who",
-     "the oldest of these dead letters are not wanted: {\"discarded\":[id…],"
-     "\"refused\":[],\"next\":…}; go on with \"after\": next until that is "
-     "null",
-     bulk_discard},
-    {"dlq_count",
-     "endpoint workspace type reason source since_ms until_ms limit after to "
-     "note who",
-     "how many that would be: {\"count\",\"next\"}; page by page as well",
-     bulk_count},
-    {"dlq_stats", "",
-     "letters by state, the dead ones by endpoint, reason and fault",
-     bulk_stats},
-    {"dlq_resolve", "id note who", "a dead letter was dealt with: the letter",
-     ask_resolve},
-    {"dlq_discard", "id note who", "a dead letter is not wanted: the letter",
-     ask_discard},
-    {"dlq_deaths", "after since_ms limit",
-     "letters that died, each time, in that order: go on with \"after\": next",
-     deaths_ask},
-    {"trace", "id", "what happened here to an event", ask_trace},
-    {0}};

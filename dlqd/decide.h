@@ -7,13 +7,13 @@
 /* dead → resolved or discarded, with its note, and the message to the
  * sequencer, whose lane it may halt: all or nothing. false: refused in any
  * other state, `why` says why. */
-bool decide_letter(struct dlqd *d, const char *id, int state, const char *note,
-                   const char *who, char why[200]);
+bool decide_dead_letter(struct dlqd *d, const char *id, int state,
+                        const char *note, const char *who, char why[200]);
 
-/* Hand messages to the hop, forget those that arrived; a bounded number. Returns
- * ms until it wants to be called again, negative for never. */
+/* Hand messages to the link, forget those that arrived; a bounded number. Returns
+ * ms until it must be called again, negative for never. */
 int decide_work(struct dlqd *d);
-/* hop.h's callback, for a row of `decisions`. */
+/* links.h's callback, for a row of `decisions`. */
 bool decide_load(struct dlqd *d, int64_t ref, struct buf *out);
 
 #endif

@@ -1,85 +1,159 @@
-#include "clock.h"
+#include "bulk.h"
+#include "dead_letter_list.h"
+#include "dead_letters.h"
 #include "dlqd.h"
-#include "keep.h"
+#include "new_dead_letters.h"
 #include "requeue.h"
-#include "stores.h"
-#include <string.h>
 
-extern const char dlqd_store_sql[], dlqd_redirects_sql[], dlqd_again_sql[],
-    dlqd_counted_sql[], dlqd_sums_sql[];
+static const struct metric metrics[] = {
+    [M_DEAD_LETTERS + DEAD_LETTER_DEAD] = {"grapnel_dlqd_dead_letters_dead",
+                                           METRIC_GAUGE, "dead_letters",
+                                           "dead, waiting for a decision"},
+    [M_DEAD_LETTERS +
+        DEAD_LETTER_REQUEUED] = {"grapnel_dlqd_dead_letters_requeued",
+                                 METRIC_GAUGE, "dead_letters",
+                                 "requeued, not yet final again"},
+    [M_DEAD_LETTERS +
+        DEAD_LETTER_RECOVERED] = {"grapnel_dlqd_dead_letters_recovered",
+                                  METRIC_GAUGE, "dead_letters",
+                                  "delivered after all, still kept"},
+    [M_DEAD_LETTERS +
+        DEAD_LETTER_RESOLVED] = {"grapnel_dlqd_dead_letters_resolved",
+                                 METRIC_GAUGE, "dead_letters",
+                                 "resolved by an operator, still kept"},
+    [M_DEAD_LETTERS +
+        DEAD_LETTER_DISCARDED] = {"grapnel_dlqd_dead_letters_discarded",
+                                  METRIC_GAUGE, "dead_letters",
+                                  "discarded by an operator, still kept"},
+    [M_MOVED + DEAD_LETTER_RESOLVED] = {"grapnel_dlqd_resolved_total",
+                                        METRIC_COUNTER, "dead_letters",
+                                        "resolved by an operator"},
+    [M_MOVED + DEAD_LETTER_DISCARDED] = {"grapnel_dlqd_discarded_total",
+                                         METRIC_COUNTER, "dead_letters",
+                                         "discarded by an operator"},
+    [M_MOVED +
+        DEAD_LETTER_DEAD] = {"grapnel_dlqd_received_total", METRIC_COUNTER,
+                             "dead_letters",
+                             "dead letters, each generation's; not those from "
+                             "before a restore or the loss of the database, "
+                             "which come again"},
+    [M_MOVED + DEAD_LETTER_REQUEUED] = {"grapnel_dlqd_requeued_total",
+                                        METRIC_COUNTER, "dead_letters",
+                                        "requeued by an operator"},
+    [M_MOVED +
+        DEAD_LETTER_RECOVERED] = {"grapnel_dlqd_recovered_total",
+                                  METRIC_COUNTER, "dead_letters",
+                                  "delivered after having been dead; not "
+                                  "those from before a restore or the loss "
+                                  "of the database, which come again"},
+    [M_DUPLICATES] = {"grapnel_dlqd_duplicates_total", METRIC_COUNTER,
+                      "messages", "said twice, counted once"},
+    [M_UNKNOWN] = {"grapnel_dlqd_unknown_total", METRIC_COUNTER, "messages",
+                   "recovered dead letters that are no longer kept"},
+    [M_PURGED] = {"grapnel_dlqd_purged_total", METRIC_COUNTER, "dead_letters",
+                  "dropped when dlq.keep had expired"},
+    [M_EXPIRING] = {"grapnel_dlqd_dead_letters_expiring", METRIC_GAUGE,
+                    "dead_letters",
+                    "dead ones that dlq.keep removes within a day, or within "
+                    "a tenth of its time; counted up to 100000"},
+    [M_COUNT] = {0},
+};
 
-static void open_dlqd(void *self)
-{
-    struct dlqd *d = self;
-
-    store_open(&d->store, d->daemon.db);
-    store_count(&d->store, &d->metrics[M_LETTERS]);
-    memcpy(d->committed, d->metrics, sizeof d->committed);
-    d->counted_since_ms = store_counted_since(&d->store);
-}
-
-static void restored(void *self)
-{
-    struct dlqd *d = self;
-
-    d->counted_since_ms = now_ms();
-    store_counted_since_set(&d->store, d->counted_since_ms);
-}
-
-static void reload(void *self, struct settings *fresh)
-{
-    struct dlqd *d = self;
-
-    (void)fresh;
-    d->purge_due_ms = 0; /* dlq.keep may have changed */
-}
+static const struct control_command commands[] = {
+    {"dlq",
+     "state endpoint workspace type reason source since_ms until_ms limit "
+     "before",
+     "dead letters, newest first: {\"dead_letters\":[…],\"next\":…}; go on "
+     "with "
+     "\"before\": next until that is null",
+     list_ask},
+    {"dlq_show", "id", "one dead letter with headers, body and history",
+     list_ask_show},
+    {"dlq_retry", "ids to who",
+     "dead letters back to the sequencer: "
+     "{\"requeued\":[id…],\"refused\":[{\"id\",\"why\"}]}",
+     list_ask_retry},
+    {"dlq_retry_all",
+     "endpoint workspace type reason source since_ms until_ms limit after to "
+     "who",
+     "the oldest of these dead letters back to the sequencer: "
+     "{\"requeued\":[id…],\"refused\":[{\"id\",\"why\"}],\"next\":…}; go on "
+     "with "
+     "\"after\": next until that "
+     "is "
+     "null",
+     bulk_retry},
+    {"dlq_resolve_all",
+     "endpoint workspace type reason source since_ms until_ms limit after note "
+     "who",
+     "the oldest of these dead letters are dealt with: {\"resolved\":[id…],"
+     "\"refused\":[],\"next\":…}; go on with \"after\": next until that is "
+     "null",
+     bulk_resolve},
+    {"dlq_discard_all",
+     "endpoint workspace type reason source since_ms until_ms limit after note "
+     "who",
+     "the oldest of these dead letters are not needed: {\"discarded\":[id…],"
+     "\"refused\":[],\"next\":…}; go on with \"after\": next until that is "
+     "null",
+     bulk_discard},
+    {"dlq_count",
+     "endpoint workspace type reason source since_ms until_ms limit after to "
+     "note who",
+     "how many that would be: {\"count\",\"next\"}; page by page as well",
+     bulk_count},
+    {"dlq_stats", "",
+     "dead letters by state, the dead ones by endpoint, reason and fault",
+     bulk_stats},
+    {"dlq_resolve", "id note who",
+     "a dead letter was dealt with: the dead letter", list_ask_resolve},
+    {"dlq_discard", "id note who",
+     "a dead letter is not needed: the dead letter", list_ask_discard},
+    {"dlq_new_dead_letters", "after since_ms limit",
+     "dead letters that died, each time, in that order: go on with \"after\": "
+     "next",
+     new_dead_letters_ask},
+    {"trace", "id", "what happened here to an event", list_ask_trace},
+    {0}};
 
 /* dlqd: keeps what could not be delivered, and why; sends it back on request.
  *
  * Promises  no dead letter is dropped silently: it is here with its event, its
- *           reason and the endpoint's last answer, until it was delivered
- *           after all, or dlq.keep is over (which is said in the log)
- * Reads     dead, recovered (from the sequencer, over the hop)
- * Writes    dlqd.db; requeued, decided (to the sequencer, over the hop)
+ *           reason and the endpoint's last response, until it was delivered
+ *           after all, or dlq.keep has expired (which is said in the log)
+ * Reads     dead, recovered (from the sequencer, over the link)
+ * Writes    dlqd.db; requeued, decided (to the sequencer, over the link)
  * Control   dlq dlq_show dlq_retry dlq_resolve dlq_discard trace, and those of every daemon
- * States    of a letter: dead, requeued, recovered, resolved, discarded (letter.h)
- * Refuses   a retry of a letter that is not dead; a message that it could not
- *           keep, which the hop sets aside with its bytes
+ * States    of a dead letter: dead, requeued, recovered, resolved, discarded (dead_letter.h)
+ * Refuses   a retry of a dead letter that is not dead; a message that it could not
+ *           keep, which the link sets aside with its bytes
  * kill -9   costs nothing: what was not committed is sent again, and counted
- *           once by letter, life and time of death
+ *           once by dead letter, generation and time of failure
  * Exits     64 usage, 69 locked or a socket taken, 74 storage, 78 configuration
  */
 int main(int argc, char **argv)
 {
     static struct dlqd d;
-    static const char *const steps[] = {dlqd_store_sql,     proto_hop_sql,
-                                        dlqd_redirects_sql, dlqd_again_sql,
-                                        dlqd_counted_sql,   dlqd_sums_sql};
-    STORE_HAS_STEPS(steps, DLQD_SCHEMA);
-    static const struct db_schema schema = {.steps = steps,
-                                            .count = COUNT_OF(steps),
-                                            .program = "grapnel-dlqd",
-                                            .table = "contents"};
-    static const struct hop_ops hop = {.apply = keep_apply,
-                                       .load = requeue_load,
-                                       .set_back = requeue_set_back};
+    static const struct links_ops links = {.apply = dead_letters_apply,
+                                           .load = requeue_load,
+                                           .set_back = requeue_set_back};
     static const struct daemon_plan plan = {
         .process = "dlqd",
         .default_name = "dlqd",
-        .summary = "keeps dead letters, and sends them back on request",
-        .schema = &schema,
-        .hop = &hop,
-        .commands = dlqd_commands,
-        .metrics = dlqd_metrics,
+        .summary = "keeps dead letters and sends them again on request",
+        .schema = &dlqd_schema,
+        .links = &links,
+        .commands = commands,
+        .metrics = metrics,
         .metric_values = d.metrics,
         .self = &d,
-        .open = open_dlqd,
-        .restored = restored,
+        .open = dlqd_open,
+        .restored = dlqd_restored,
         .work = dlqd_work,
-        .tell = dlqd_tell,
+        .after_commit = dlqd_after_commit,
         .undo = dlqd_undo,
         .measure = dlqd_measure,
-        .reload = reload,
+        .reload = dlqd_reload,
     };
 
     daemon_start(&d.daemon, &plan, argc, argv);

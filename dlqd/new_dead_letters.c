@@ -1,17 +1,17 @@
-#include "deaths.h"
+#include "new_dead_letters.h"
 #include "dlqd.h"
 #include "json_text.h"
 #include <stdio.h>
 #include <string.h>
 
-enum { LIMIT_MOST = 1000, SCAN_MOST = 5000 };
+enum { LIMIT_MAX = 1000, SCAN_MAX = 5000 };
 
-static json_t *death_json(struct dlqd *d, int64_t letter)
+static json_t *new_dead_letter_json(struct dlqd *d, int64_t dead_letter)
 {
-    struct letter l;
+    struct dead_letter l;
     json_t *out;
 
-    if (!store_find_n(&d->store, letter, &l))
+    if (!store_find_n(&d->store, dead_letter, &l))
         return NULL; /* purged meanwhile */
     out = json_pack(
         "{s:o, s:o, s:o, s:o, s:I, s:o, s:o}", "id", json_text_of(l.id),
@@ -19,13 +19,13 @@ static json_t *death_json(struct dlqd *d, int64_t letter)
         json_text_of(l.endpoint), "reason", json_text_of(l.reason),
         "http_status", (json_int_t)l.last_http_status, "error",
         json_text_of(l.last_error), "dead_at", json_time(l.dead_ms));
-    letter_fini(&l);
+    dead_letter_fini(&l);
     return out;
 }
 
 /* A file that was put back to an older copy has fewer changes than the asker has
  * seen: it goes on from what there is. An asker that has seen none says since when
- * it wants them. */
+ * it needs them. */
 static int64_t begin_of(struct dlqd *d, json_t *args)
 {
     json_t *after = json_object_get(args, "after"),
@@ -38,35 +38,35 @@ static int64_t begin_of(struct dlqd *d, json_t *args)
     return n < 0 || n > last ? last : n;
 }
 
-json_t *deaths_ask(void *self, json_t *args, char why[200])
+json_t *new_dead_letters_ask(void *self, json_t *args, char why[200])
 {
     struct dlqd *d = self;
-    json_t *limit = json_object_get(args, "limit"), *deaths;
-    int64_t most = limit ? json_integer_value(limit) : LIMIT_MOST;
+    json_t *limit = json_object_get(args, "limit"), *dead_letters;
+    int64_t max = limit ? json_integer_value(limit) : LIMIT_MAX;
     int64_t next = begin_of(d, args);
     struct change_row row;
     bool more = false;
 
-    if (most < 1 || most > LIMIT_MOST) {
+    if (max < 1 || max > LIMIT_MAX) {
         snprintf(why, 200, "\"limit\" must be a number from 1 to %d",
-                 LIMIT_MOST);
+                 LIMIT_MAX);
         return NULL;
     }
-    deaths = json_array();
+    dead_letters = json_array();
     store_changes(&d->store, next);
     for (int i = 0; !more && store_changes_next(&d->store, &row); i++) {
-        json_t *death = strcmp(row.to,
-                               states_name(&letter_states, LETTER_DEAD)) == 0
-                            ? death_json(d, row.letter)
-                            : NULL;
+        json_t *dead_letter = strcmp(row.to, states_name(&dead_letter_states,
+                                                         DEAD_LETTER_DEAD)) == 0
+                                  ? new_dead_letter_json(d, row.dead_letter)
+                                  : NULL;
 
-        if (death)
-            json_array_append_new(deaths, death);
+        if (dead_letter)
+            json_array_append_new(dead_letters, dead_letter);
         next = row.n;
-        more = (int64_t)json_array_size(deaths) >= most || i >= SCAN_MOST;
+        more = (int64_t)json_array_size(dead_letters) >= max || i >= SCAN_MAX;
     }
     store_changes_done(&d->store);
     return json_pack("{s:O?, s:o, s:I, s:b}", "after",
-                     json_object_get(args, "after"), "deaths", deaths, "next",
-                     (json_int_t)next, "more", more);
+                     json_object_get(args, "after"), "dead_letters",
+                     dead_letters, "next", (json_int_t)next, "more", more);
 }

@@ -7,54 +7,54 @@
 
 enum { AT_ONCE = 64, ACKNOWLEDGED = -1 };
 
-bool redirect_letter(struct dlqd *d, const char *id, const char *to,
-                     const char *who, char why[200])
+bool redirect_dead_letter(struct dlqd *d, const char *id, const char *to,
+                          const char *who, char why[200])
 {
-    struct letter l = {0};
+    struct dead_letter l = {0};
     bool may = store_find(&d->store, wire_text(id), &l);
-    struct redirect_row row = {.letter = l.n, .act = random_id()};
+    struct redirect_row row = {.dead_letter = l.n, .action_id = random_id()};
     char *note;
 
     if (may && !l.endpoint)
         snprintf(why, 200,
-                 "it was refused before it was routed: retry it when "
-                 "what it lacks can be had");
+                 "it was refused before routing: retry it when the cause is "
+                 "corrected");
     else if (may && strcmp(l.endpoint, to) == 0)
-        snprintf(why, 200, "that is where it died: retry it without --to");
+        snprintf(why, 200, "it failed at this endpoint: retry it without --to");
     if (may && (!l.endpoint || strcmp(l.endpoint, to) == 0)) {
-        letter_fini(&l);
+        dead_letter_fini(&l);
         return false;
     }
     if (may && content_damaged(d, &l, why)) {
-        letter_fini(&l);
+        dead_letter_fini(&l);
         return false;
     }
     note = gr_printf("sent to %s instead", to);
-    may = decide_letter(d, id, LETTER_RESOLVED, note, who, why);
+    may = decide_dead_letter(d, id, DEAD_LETTER_RESOLVED, note, who, why);
     if (may) {
         wire_copy(row.sequencer, sizeof row.sequencer, wire_text(l.sequencer));
         wire_copy(row.endpoint, sizeof row.endpoint, wire_text(to));
         store_redirect_add(&d->store, &row);
     }
     free(note);
-    letter_fini(&l);
+    dead_letter_fini(&l);
     return may;
 }
 
 int redirect_work(struct dlqd *d)
 {
     struct redirect_row rows[AT_ONCE];
-    struct hop *hop = d->daemon.hop;
+    struct links *links = d->daemon.links;
     int n = store_redirects(&d->store, AT_ONCE, rows), done = 0;
 
     for (int i = 0; i < n; i++) {
         const struct redirect_row *r = &rows[i];
 
-        if (!r->hop_n) {
+        if (!r->link_n) {
             store_redirect_at(&d->store, r->n,
-                              (int64_t)hop_next(hop, r->sequencer));
-            hop_put(hop, r->sequencer, ROW_REDIRECT, r->n);
-        } else if (hop_cursor(hop, r->sequencer) >= (uint64_t)r->hop_n) {
+                              (int64_t)links_next(links, r->sequencer));
+            links_put(links, r->sequencer, ROW_REDIRECT, r->n);
+        } else if (links_cursor(links, r->sequencer) >= (uint64_t)r->link_n) {
             store_redirect_at(&d->store, r->n, ACKNOWLEDGED);
             done++;
         }
@@ -62,13 +62,13 @@ int redirect_work(struct dlqd *d)
     return done == AT_ONCE ? 0 : -1;
 }
 
-static void put(struct buf *out, const struct letter *l,
+static void put(struct buf *out, const struct dead_letter *l,
                 const struct redirect_row *r, struct bytes headers,
                 struct bytes body)
 {
     struct wire_redirected m = {
-        .act = r->act,
-        .letter_id = wire_text(l->id),
+        .action_id = r->action_id,
+        .dead_letter_id = wire_text(l->id),
         .to = wire_text(r->endpoint),
         .event_id = wire_text(l->event_id),
         .source = wire_text(l->source),
@@ -89,13 +89,13 @@ bool redirect_load(struct dlqd *d, int64_t ref, struct buf *out)
 {
     struct bytes headers, body;
     struct redirect_row row;
-    struct letter l;
+    struct dead_letter l;
     bool found;
 
     if (!store_redirect(&d->store, ref, &row) ||
-        !store_find_n(&d->store, row.letter, &l))
+        !store_find_n(&d->store, row.dead_letter, &l))
         return false;
-    found = store_content(&d->store, row.letter, &headers, &body);
+    found = store_content(&d->store, row.dead_letter, &headers, &body);
     if (found && store_content_damaged(&d->store)) {
         db_damage_found(l.event_id, db_path(d->daemon.db), "contents");
         store_content_done(&d->store);
@@ -105,6 +105,6 @@ bool redirect_load(struct dlqd *d, int64_t ref, struct buf *out)
         put(out, &l, &row, headers, body);
         store_content_done(&d->store);
     }
-    letter_fini(&l);
+    dead_letter_fini(&l);
     return found;
 }

@@ -1,16 +1,16 @@
 #include "requeue.h"
 #include "db_sums.h"
+#include "dead_letters.h"
 #include "decide.h"
-#include "keep.h"
 #include "log.h"
 #include "redirect.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { AGAIN_MOST = 128 }; /* said again in one turn */
+enum { AGAIN_MAX = 128 }; /* said again in one turn */
 
-bool content_damaged(struct dlqd *d, const struct letter *l, char why[200])
+bool content_damaged(struct dlqd *d, const struct dead_letter *l, char why[200])
 {
     struct bytes headers, body;
     bool found = store_content(&d->store, l->n, &headers, &body);
@@ -24,40 +24,41 @@ bool content_damaged(struct dlqd *d, const struct letter *l, char why[200])
         strcmp(l->reason, "refused:damaged") != 0)
         return false;
     snprintf(why, 200,
-             "what is stored of it is damaged; `grapnel resend %s` sends the "
-             "event again from the archive of ingress",
+             "its stored data is damaged; `grapnel resend %s` sends the event "
+             "again from the archive of ingress",
              l->event_id);
     return true;
 }
 
-bool requeue_letter(struct dlqd *d, const char *id, const char *who,
-                    char why[200])
+bool requeue_dead_letter(struct dlqd *d, const char *id, const char *who,
+                         char why[200])
 {
-    struct letter l = {0};
+    struct dead_letter l = {0};
     bool have = store_find(&d->store, wire_text(id), &l), may;
 
-    may = letter_may_retry(have ? &l : NULL, why) &&
+    may = dead_letter_may_retry(have ? &l : NULL, why) &&
           !content_damaged(d, &l, why);
     if (may) {
         char *what = gr_printf("by %s", who ? who : "an operator");
 
-        keep_move(d, &l, LETTER_REQUEUED, what);
+        dead_letter_transition(d, &l, DEAD_LETTER_REQUEUED, what);
         free(what);
-        hop_put(d->daemon.hop, l.sequencer, ROW_REQUEUE,
-                store_requeue_add(&d->store, l.n, l.life));
-        log_info(l.event_id, "a letter is requeued", LS("dead_letter", l.id),
-                 LI("generation", l.life));
+        links_put(d->daemon.links, l.sequencer, ROW_REQUEUE,
+                  store_requeue_add(&d->store, l.n, l.generation));
+        log_info(l.event_id, "a dead letter is requeued",
+                 LS("dead_letter", l.id), LI("generation", l.generation));
     }
-    letter_fini(&l);
+    dead_letter_fini(&l);
     return may;
 }
 
-static void put_requeued(struct buf *out, const struct letter *l, int64_t life,
-                         struct bytes headers, struct bytes body)
+static void put_requeued(struct buf *out, const struct dead_letter *l,
+                         int64_t generation, struct bytes headers,
+                         struct bytes body)
 {
     struct wire_requeued m = {
-        .letter_id = wire_text(l->id),
-        .life = (uint64_t)life,
+        .dead_letter_id = wire_text(l->id),
+        .generation = (uint64_t)generation,
         .event_id = wire_text(l->event_id),
         .endpoint = wire_text(l->endpoint),
         .source = wire_text(l->source),
@@ -80,9 +81,9 @@ bool requeue_load(void *self, const char *peer, uint64_t n, int kind,
                   int64_t ref, struct buf *out)
 {
     struct dlqd *d = self;
-    struct letter l;
+    struct dead_letter l;
     struct bytes headers, body;
-    int64_t letter, life;
+    int64_t dead_letter, generation;
     bool found;
 
     (void)peer;
@@ -92,20 +93,20 @@ bool requeue_load(void *self, const char *peer, uint64_t n, int kind,
     if (kind == ROW_REDIRECT)
         return redirect_load(d, ref, out);
     if (kind != ROW_REQUEUE ||
-        !store_requeue_get(&d->store, ref, &letter, &life) ||
-        !store_find_n(&d->store, letter, &l))
+        !store_requeue_get(&d->store, ref, &dead_letter, &generation) ||
+        !store_find_n(&d->store, dead_letter, &l))
         return false;
-    found = store_content(&d->store, letter, &headers, &body);
+    found = store_content(&d->store, dead_letter, &headers, &body);
     if (found && store_content_damaged(&d->store)) {
         db_damage_found(l.event_id, db_path(d->daemon.db), "contents");
         store_content_done(&d->store);
         found = false;
     }
     if (found) {
-        put_requeued(out, &l, life, headers, body);
+        put_requeued(out, &l, generation, headers, body);
         store_content_done(&d->store);
     }
-    letter_fini(&l);
+    dead_letter_fini(&l);
     return found;
 }
 
@@ -122,8 +123,8 @@ void requeue_set_back(void *self, const char *peer, bool we_are_older)
     (void)we_are_older; /* it is all the same to a requeue */
     if (count)
         log_warn(NULL,
-                 "after an older copy came back, what was sent again and what "
-                 "was decided is said again",
+                 "after the restore of an older copy, requeues and decisions "
+                 "are sent again",
                  LS("peer", peer), LI("count", count));
 }
 
@@ -132,10 +133,10 @@ int requeue_work(struct dlqd *d)
     char sequencer[NAME_MAX_BYTES + 1];
     int64_t n;
 
-    for (int i = 0; i < AGAIN_MOST; i++) {
+    for (int i = 0; i < AGAIN_MAX; i++) {
         if (!store_requeue_unhanded(&d->store, &n, sequencer))
             return -1;
-        hop_put(d->daemon.hop, sequencer, ROW_REQUEUE, n);
+        links_put(d->daemon.links, sequencer, ROW_REQUEUE, n);
     }
     return 0;
 }

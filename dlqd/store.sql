@@ -1,43 +1,42 @@
--- dlqd's own tables. proto/hop.sql follows as the next step.
+-- dlqd.db: the dead letters.
 
--- One row for each delivery that failed for good, whatever became of it since.
--- `state` holds a name of letter_states (letter.c).
-CREATE TABLE letters (
+-- One row for each delivery that became a dead letter, in any state.
+CREATE TABLE dead_letters (
   n                INTEGER PRIMARY KEY,
-  id               TEXT NOT NULL UNIQUE,  -- dlq_…, the same in every life
-  life             INTEGER NOT NULL,
-  state            TEXT NOT NULL,
-  sequencer        TEXT NOT NULL,         -- who sent it and takes it back
+  id               TEXT NOT NULL UNIQUE,  -- dlq_…, the same in every generation
+  generation             INTEGER NOT NULL,
+  state            TEXT NOT NULL,         -- a name of dead_letter_states (dead_letter.c)
+  sequencer        TEXT NOT NULL,         -- the process that sent it and gets it back
   event_id         TEXT NOT NULL,
-  endpoint         TEXT,                  -- NULL: refused before routing
+  endpoint         TEXT,                  -- NULL: the event was refused before routing
   reason           TEXT NOT NULL,
   source           TEXT NOT NULL,
   provider_id      TEXT NOT NULL,
   type             TEXT NOT NULL,
   workspace        TEXT NOT NULL,
   received_ms      INTEGER NOT NULL,
-  sequence         INTEGER NOT NULL,      -- 0: it had none
+  sequence         INTEGER NOT NULL,      -- 0: the event has none
   previous         INTEGER NOT NULL,
   clock            TEXT NOT NULL,
-  attempts         INTEGER NOT NULL,      -- in all lives
-  first_ms         INTEGER NOT NULL,      -- 0: never tried
+  attempts         INTEGER NOT NULL,      -- in all generations
+  first_ms         INTEGER NOT NULL,      -- the first attempt; 0: there was none
   dead_ms          INTEGER NOT NULL,
-  last_http_status INTEGER NOT NULL,      -- 0: none
+  last_http_status INTEGER NOT NULL,      -- 0: there was no response
   last_error       TEXT NOT NULL,
   last_response    BLOB NOT NULL,
-  moved_ms         INTEGER NOT NULL,      -- when it came into this state
-  note             TEXT NOT NULL DEFAULT '' -- of who resolved or discarded it
+  moved_ms         INTEGER NOT NULL,      -- when `state` last changed
+  note             TEXT NOT NULL DEFAULT '', -- of the person who resolved or discarded it
+  sum              INTEGER                -- checksum (db_sums.h); NULL: made before there were any
 ) STRICT;
-
--- The list, newest first. All that a list filters by is in the index, so that
--- a scan past a million letters touches none of them.
-CREATE INDEX letters_newest ON letters
+-- For lists, newest first: it has all columns by which a list filters, so that a scan past a
+-- million dead letters reads the index alone.
+CREATE INDEX dead_letters_newest ON dead_letters
   (state, dead_ms, n, endpoint, workspace, type, reason, source);
-CREATE INDEX letters_by_event ON letters (event_id);
-CREATE INDEX letters_by_age ON letters (state, moved_ms);
+CREATE INDEX dead_letters_by_event ON dead_letters (event_id);
+CREATE INDEX dead_letters_by_age ON dead_letters (state, moved_ms);
 
--- How many letters there are of each kind, so that nobody has to count them:
--- kept by triggers, in the transaction of the change. Endpoint '' is none.
+-- How many dead letters there are of each kind. Triggers count them in the transaction of the
+-- change. Endpoint '': the event was refused before routing.
 CREATE TABLE tallies (
   state    TEXT NOT NULL,
   endpoint TEXT NOT NULL,
@@ -45,65 +44,93 @@ CREATE TABLE tallies (
   count    INTEGER NOT NULL,
   PRIMARY KEY (state, endpoint, reason)
 ) STRICT, WITHOUT ROWID;
-CREATE TRIGGER letters_come AFTER INSERT ON letters BEGIN
-  INSERT INTO tallies VALUES (new.state, ifnull(new.endpoint, ''), new.reason, 1)
+CREATE TRIGGER dead_letters_come AFTER INSERT ON dead_letters BEGIN
+  INSERT INTO tallies(state, endpoint, reason, count)
+    VALUES (new.state, ifnull(new.endpoint, ''), new.reason, 1)
     ON CONFLICT DO UPDATE SET count = count + 1;
 END;
-CREATE TRIGGER letters_go AFTER DELETE ON letters BEGIN
+CREATE TRIGGER dead_letters_go AFTER DELETE ON dead_letters BEGIN
   UPDATE tallies SET count = count - 1 WHERE state = old.state AND
     endpoint = ifnull(old.endpoint, '') AND reason = old.reason;
 END;
-CREATE TRIGGER letters_change AFTER UPDATE OF state, reason ON letters BEGIN
+CREATE TRIGGER dead_letters_change AFTER UPDATE OF state, reason ON dead_letters BEGIN
   UPDATE tallies SET count = count - 1 WHERE state = old.state AND
     endpoint = ifnull(old.endpoint, '') AND reason = old.reason;
-  INSERT INTO tallies VALUES (new.state, ifnull(new.endpoint, ''), new.reason, 1)
+  INSERT INTO tallies(state, endpoint, reason, count)
+    VALUES (new.state, ifnull(new.endpoint, ''), new.reason, 1)
     ON CONFLICT DO UPDATE SET count = count + 1;
 END;
 
--- What a retry sends. Beside the letters, so that neither a list nor a change
--- of state ever moves a body.
+-- What a retry sends: in a table of its own, so that neither a list nor a change of state
+-- reads a body.
 CREATE TABLE contents (
-  letter  INTEGER PRIMARY KEY REFERENCES letters (n),
+  dead_letter  INTEGER PRIMARY KEY REFERENCES dead_letters (n),
   headers BLOB NOT NULL,
-  body    BLOB NOT NULL
+  body    BLOB NOT NULL,
+  sum     INTEGER                         -- checksum, as above
 ) STRICT;
 
--- Each change of a letter's state, for ever as long as the letter.
+-- Each change of a dead letter's state. Rows are kept as long as their dead letter.
 CREATE TABLE history (
   n          INTEGER PRIMARY KEY,
-  letter     INTEGER NOT NULL REFERENCES letters (n),
+  dead_letter     INTEGER NOT NULL REFERENCES dead_letters (n),
   at_ms      INTEGER NOT NULL,
-  from_state TEXT NOT NULL,               -- '': it came
+  from_state TEXT NOT NULL,               -- '': the dead letter was new
   to_state   TEXT NOT NULL,
   what       TEXT NOT NULL
 ) STRICT;
-CREATE INDEX history_by_letter ON history (letter);
+CREATE INDEX history_by_dead_letter ON history (dead_letter);
 
--- The sequencer is told that nobody waits for a letter any more (its lane may be
--- halted by it). All that the message says, as the letter itself may be gone
--- when it leaves. Goes when it is acknowledged.
+-- Requeues on their way to the sequencer: the link's log refers to these rows. A row names the
+-- generation in which the dead letter was dead, as the dead letter may be in a later one when the message
+-- is sent. It is deleted when the dead letter leaves the state `requeued`; the log then sends nothing
+-- in its place. AUTOINCREMENT: the log may still refer to a deleted row.
+CREATE TABLE requeues (
+  n      INTEGER PRIMARY KEY AUTOINCREMENT,
+  dead_letter INTEGER NOT NULL,
+  generation   INTEGER NOT NULL,
+  handed INTEGER NOT NULL                 -- 0: not in the log yet (sent again after a restore)
+) STRICT;
+CREATE INDEX requeues_by_dead_letter ON requeues (dead_letter);
+CREATE INDEX requeues_unhanded ON requeues (n) WHERE handed = 0;
+
+-- Dead letters on their way to another endpoint: the link's log refers to these rows. The dead letter
+-- is resolved, and keeps its content until the sequencer has acknowledged the message. A row is
+-- kept as long as its dead letter, so that it can be sent again when the sequencer comes back
+-- from an older copy.
+CREATE TABLE redirects (
+  n         INTEGER PRIMARY KEY AUTOINCREMENT,
+  link_n    INTEGER NOT NULL,             -- number in the log; 0: not yet; -1: acknowledged
+  sequencer TEXT NOT NULL,
+  dead_letter    INTEGER NOT NULL,
+  endpoint  TEXT NOT NULL,                -- the other endpoint
+  action_id    INTEGER NOT NULL              -- 64 random bits: the sequencer applies it once
+) STRICT;
+CREATE INDEX redirects_by_dead_letter ON redirects (dead_letter);
+CREATE INDEX redirects_on_way ON redirects (n) WHERE link_n >= 0;
+
+-- Messages to the sequencer that a person has decided about a dead letter, so that a lane that it
+-- halts goes on. A row has all that the message needs, as the dead letter may be deleted before it is
+-- sent, and is deleted when the sequencer has acknowledged the message.
 CREATE TABLE decisions (
   n         INTEGER PRIMARY KEY AUTOINCREMENT,
-  hop_n     INTEGER NOT NULL,             -- 0: the hop hasn't got it yet
+  link_n    INTEGER NOT NULL,             -- number in the log; 0: not yet
   sequencer TEXT NOT NULL,
-  letter_id TEXT NOT NULL,
-  life      INTEGER NOT NULL,
+  dead_letter_id TEXT NOT NULL,
+  generation      INTEGER NOT NULL,
   event_id  TEXT NOT NULL,
   endpoint  TEXT NOT NULL,
   what      TEXT NOT NULL
 ) STRICT;
 
--- A requeue on its way: what the hop's log points at. It names the life in
--- which the letter was dead, since the letter itself may be in another by the
--- time the message leaves. It goes when the letter leaves the state requeued;
--- the hop's log then sends nothing in its place. `handed` 0: the hop hasn't got
--- it yet (said again after a restore). Never a number twice: the log may still
--- point at an old one.
-CREATE TABLE requeues (
-  n      INTEGER PRIMARY KEY AUTOINCREMENT,
-  letter INTEGER NOT NULL,
-  life   INTEGER NOT NULL,
-  handed INTEGER NOT NULL
+-- One row: dead letters from before `since_ms` (wall clock) are not counted as new ones (0: all
+-- are). It is the time at which this database was made, or was put back as a copy, as the
+-- sequencer then sends the dead letters of the last day again.
+CREATE TABLE counted (
+  one      INTEGER PRIMARY KEY CHECK (one = 1),
+  since_ms INTEGER NOT NULL
 ) STRICT;
-CREATE INDEX requeues_by_letter ON requeues (letter);
-CREATE INDEX requeues_unhanded ON requeues (n) WHERE handed = 0;
+INSERT INTO counted(one, since_ms)
+  VALUES (1, CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER));
+
+.read proto/links.sql

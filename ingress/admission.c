@@ -1,4 +1,4 @@
-#include "door.h"
+#include "admission.h"
 #include "clock.h"
 #include "handshake.h"
 #include "head.h"
@@ -17,72 +17,75 @@
 enum { US_PER_MS = 1000, US_PER_S = 1000000 };
 
 /* A restart would not help, so it is no error: the status stays 200. */
-static void say_stalled(struct ingress *g, struct request *r)
+static void log_stalled(struct ingress *g, struct request *r)
 {
-    buf_printf(&r->reply, "{\"status\":\"disk_stalled\",\"stalled_ms\":%lld}",
+    buf_printf(&r->own_body,
+               "{\"status\":\"disk_stalled\",\"stalled_ms\":%lld}",
                (long long)(mono_ms() - g->stalled_ms));
 }
 
 /* Answered here and now. */
-static enum answer admit_probe(struct ingress *g, struct request *r, bool ready)
+static enum response admit_probe(struct ingress *g, struct request *r,
+                                 bool ready)
 {
     if (strcmp(r->method, "GET") != 0 && strcmp(r->method, "HEAD") != 0)
-        return ANSWER_ONLY_GET;
+        return RESPONSE_ONLY_GET;
     if (!ready && g->stalled_ms)
-        say_stalled(g, r);
+        log_stalled(g, r);
     if (!ready)
-        return ANSWER_HEALTHY; /* that we answer is the answer */
+        return RESPONSE_HEALTHY; /* that we respond is the response */
     if (g->daemon.loop.stopping)
-        return ANSWER_STOPPING;
+        return RESPONSE_STOPPING;
     if (g->stalled_ms)
-        return ANSWER_DISK_STALLED;
-    return g->room.refusal ? g->room.refusal : ANSWER_HEALTHY;
+        return RESPONSE_DISK_STALLED;
+    return g->space.refusal ? g->space.refusal : RESPONSE_HEALTHY;
 }
 
 /* What holds for all that bring something. */
-static enum answer admit_body(struct ingress *g, const struct head_facts *facts)
+static enum response admit_body(struct ingress *g,
+                                const struct head_facts *facts)
 {
     if (facts->compressed)
-        return ANSWER_COMPRESSED;
+        return RESPONSE_COMPRESSED;
     if (g->daemon.loop.stopping)
-        return ANSWER_STOPPING;
+        return RESPONSE_STOPPING;
     if (g->stalled_ms)
-        return ANSWER_DISK_STALLED;
-    return g->room.refusal;
+        return RESPONSE_DISK_STALLED;
+    return g->space.refusal;
 }
 
-static enum answer admit_hook(struct ingress *g, struct request *r,
-                              const char *source,
-                              const struct head_facts *facts)
+static enum response admit_hook(struct ingress *g, struct request *r,
+                                const char *source,
+                                const struct head_facts *facts)
 {
     const struct source *s = settings_source(g->daemon.settings, source);
 
     if (!s)
-        return ANSWER_SOURCE_UNKNOWN;
+        return RESPONSE_SOURCE_UNKNOWN;
     memcpy(r->source, source, strlen(source) + 1); /* it is a name: it fits */
     if (strcmp(r->method, "HEAD") == 0 && s->verify.handshake == HANDSHAKE_HEAD)
-        return ANSWER_HANDSHAKE;
+        return RESPONSE_HANDSHAKE;
     if (strcmp(r->method, "POST") != 0)
-        return ANSWER_ONLY_POST;
-    r->door = DOOR_HOOK;
+        return RESPONSE_ONLY_POST;
+    r->kind = REQUEST_HOOK;
     return admit_body(g, facts);
 }
 
-static enum answer admit_event(struct ingress *g, struct request *r,
-                               enum request_door door,
-                               const struct head_facts *facts)
+static enum response admit_event(struct ingress *g, struct request *r,
+                                 enum request_kind kind,
+                                 const struct head_facts *facts)
 {
-    enum answer a;
+    enum response a;
 
     if (strcmp(r->method, "POST") != 0)
-        return ANSWER_ONLY_POST;
+        return RESPONSE_ONLY_POST;
     a = publish_admit(g, r);
-    r->door = door;
+    r->kind = kind;
     return a ? a : admit_body(g, facts);
 }
 
-enum answer door_admit(void *self, struct request *r,
-                       const struct head_facts *facts)
+enum response admission_check(void *self, struct request *r,
+                              const struct head_facts *facts)
 {
     struct ingress *g = self;
     const struct settings *s = g->daemon.settings;
@@ -94,20 +97,20 @@ enum answer door_admit(void *self, struct request *r,
     if (strncmp(r->path, "/in/", 4) == 0)
         return admit_hook(g, r, r->path + 4, facts);
     if (strcmp(r->path, "/v1/events") == 0)
-        return admit_event(g, r, DOOR_EVENT, facts);
+        return admit_event(g, r, REQUEST_EVENT, facts);
     if (strcmp(r->path, "/v1/events/batch") == 0)
-        return admit_event(g, r, DOOR_BATCH, facts);
+        return admit_event(g, r, REQUEST_BATCH, facts);
     if (strcmp(r->path, "/healthz") == 0)
         return admit_probe(g, r, false);
     if (strcmp(r->path, "/readyz") == 0)
         return admit_probe(g, r, true);
-    return ANSWER_PATH_UNKNOWN;
+    return RESPONSE_PATH_UNKNOWN;
 }
 
 /* ---- the body is here ---- */
 
-int64_t door_wait_us(const struct bucket *b, const struct rate *rate,
-                     int64_t count, int64_t now_us)
+int64_t admission_wait_us(const struct bucket *b, const struct rate *rate,
+                          int64_t count, int64_t now_us)
 {
     int64_t slack_us = rate->per_ms * US_PER_MS -
                        count * rate_interval_us(rate);
@@ -116,21 +119,21 @@ int64_t door_wait_us(const struct bucket *b, const struct rate *rate,
     return ready_us > now_us ? ready_us - now_us : 0;
 }
 
-void door_count(struct bucket *b, const struct rate *rate, int64_t count,
-                int64_t now_us)
+void admission_count(struct bucket *b, const struct rate *rate, int64_t count,
+                     int64_t now_us)
 {
     bucket_take(b, count * rate_interval_us(rate), now_us);
 }
 
-static struct doorway *doorway(struct door *d, const char *name)
+static struct admission_limit *limit_of(struct admission *d, const char *name)
 {
     for (size_t i = 0; i < d->count; i++)
-        if (strcmp(d->ways[i].name, name) == 0)
-            return &d->ways[i];
-    d->ways = gr_realloc(d->ways, (d->count + 1) * sizeof *d->ways);
-    d->ways[d->count] = (struct doorway){0};
-    snprintf(d->ways[d->count].name, sizeof d->ways->name, "%s", name);
-    return &d->ways[d->count++];
+        if (strcmp(d->limits[i].name, name) == 0)
+            return &d->limits[i];
+    d->limits = gr_realloc(d->limits, (d->count + 1) * sizeof *d->limits);
+    d->limits[d->count] = (struct admission_limit){0};
+    snprintf(d->limits[d->count].name, sizeof d->limits->name, "%s", name);
+    return &d->limits[d->count++];
 }
 
 /* Only what is genuine counts, or a forger could use a source's rate up. */
@@ -138,18 +141,19 @@ static bool within(struct ingress *g, struct request *r,
                    const struct rate *rate, int64_t count)
 {
     int64_t wait_us = rate->count
-                          ? door_wait_us(&doorway(&g->door, r->source)->bucket,
-                                         rate, count, g->daemon.loop.turn_us)
+                          ? admission_wait_us(
+                                &limit_of(&g->admission, r->source)->bucket,
+                                rate, count, g->daemon.loop.turn_us)
                           : 0;
 
     if (!wait_us)
         return true;
     r->retry_after_s = (int)((wait_us + US_PER_S - 1) / US_PER_S);
-    buf_reset(&r->reply);
-    buf_printf(&r->reply,
+    buf_reset(&r->own_body);
+    buf_printf(&r->own_body,
                "{\"error\":{\"code\":\"rate_limited\",\"message\":\"%lld more "
-               "now would exceed this source's rate_limit; nothing of it was "
-               "taken; send it again in %d s\"}}",
+               "events would exceed this source's rate_limit; nothing was "
+               "stored; send the request again in %d s\"}}",
                (long long)count, r->retry_after_s);
     return false;
 }
@@ -158,71 +162,72 @@ static void count_events(struct ingress *g, const struct request *r,
                          const struct rate *rate, int64_t count)
 {
     if (rate->count)
-        door_count(&doorway(&g->door, r->source)->bucket, rate, count,
-                   g->daemon.loop.turn_us);
+        admission_count(&limit_of(&g->admission, r->source)->bucket, rate,
+                        count, g->daemon.loop.turn_us);
 }
 
 /* A provider's handshake is answered here and now; it is no event. */
-static enum answer shake_hands(struct request *r, const struct source *source)
+static enum response shake_hands(struct request *r, const struct source *source)
 {
     const char *key = source->secrets.items[r->secret];
 
-    if (!handshake_answer(source->verify.handshake,
-                          (struct bytes){key, strlen(key)},
-                          (struct bytes){r->body.data, r->body.len}, &r->reply,
-                          &r->reply_type))
-        return ANSWER_NONE;
-    r->reply_status = r->reply.len ? 200 : 204;
-    return ANSWER_HANDSHAKE;
+    if (!handshake_response(source->verify.handshake,
+                            (struct bytes){key, strlen(key)},
+                            (struct bytes){r->body.data, r->body.len},
+                            &r->own_body, &r->own_type))
+        return RESPONSE_NONE;
+    r->own_status = r->own_body.len ? 200 : 204;
+    return RESPONSE_HANDSHAKE;
 }
 
 /* The configuration may have changed while the body came: the source is looked
  * up again. */
-static enum answer take_hook(struct ingress *g, struct request *r)
+static enum response take_hook(struct ingress *g, struct request *r)
 {
     const struct source *source = settings_source(g->daemon.settings,
                                                   r->source);
-    enum verdict v;
+    enum verification v;
 
     if (!source)
-        return ANSWER_SOURCE_UNKNOWN;
+        return RESPONSE_SOURCE_UNKNOWN;
     v = verify(source, (struct bytes){r->headers.data, r->headers.len},
                (struct bytes){r->body.data, r->body.len}, system_ms(),
                &r->secret);
     if (v != VERDICT_HOLDS)
-        return answer_to(v);
+        return response_to(v);
     if (!within(g, r, &source->rate_limit, 1))
-        return ANSWER_RATE_LIMITED;
+        return RESPONSE_RATE_LIMITED;
     count_events(g, r, &source->rate_limit, 1);
     return shake_hands(r, source);
 }
 
-enum answer door_pass(struct ingress *g, struct request *r, int64_t count)
+enum response admission_pass(struct ingress *g, struct request *r,
+                             int64_t count)
 {
     const struct producer *p = settings_producer(g->daemon.settings, r->source);
 
     count = count > 1 ? count : 1;
     if (!p)
-        return ANSWER_TOKEN_UNKNOWN;
+        return RESPONSE_TOKEN_UNKNOWN;
     if (!within(g, r, &p->rate_limit, count))
-        return ANSWER_RATE_LIMITED;
+        return RESPONSE_RATE_LIMITED;
     count_events(g, r, &p->rate_limit, count);
-    return ANSWER_NONE;
+    return RESPONSE_NONE;
 }
 
-static enum answer take_event(struct ingress *g, struct request *r)
+static enum response take_event(struct ingress *g, struct request *r)
 {
     const struct producer *p = settings_producer(g->daemon.settings, r->source);
-    enum answer a;
+    enum response a;
 
     if (!p)
-        return ANSWER_TOKEN_UNKNOWN;
+        return RESPONSE_TOKEN_UNKNOWN;
     /* Before it is read, so that a refused one costs little. */
     if (!within(g, r, &p->rate_limit, 1))
-        return ANSWER_RATE_LIMITED;
-    a = publish_take(g, r, r->door == DOOR_BATCH);
+        return RESPONSE_RATE_LIMITED;
+    a = publish_take(g, r, r->kind == REQUEST_BATCH);
     if (a ||
-        r->door == DOOR_EVENT) /* a batch counts when its lines are judged */
+        r->kind == REQUEST_EVENT) /* a batch counts when its lines are judged */
         count_events(g, r, &p->rate_limit, 1);
     return a;
 }
@@ -255,13 +260,14 @@ static void mask_tokens(struct ingress *g, struct request *r)
     r->headers = masked;
 }
 
-enum answer door_take(void *self, struct request *r)
+enum response admission_take(void *self, struct request *r)
 {
     struct ingress *g = self;
-    enum answer a = r->door == DOOR_HOOK ? take_hook(g, r) : take_event(g, r);
+    enum response a = r->kind == REQUEST_HOOK ? take_hook(g, r)
+                                              : take_event(g, r);
 
     if (!a && g->stalled_ms)
-        a = ANSWER_DISK_STALLED;
+        a = RESPONSE_DISK_STALLED;
     if (!a)
         mask_tokens(g, r);
     if (!a)
@@ -269,8 +275,8 @@ enum answer door_take(void *self, struct request *r)
     return a;
 }
 
-void door_fini(struct door *d)
+void admission_fini(struct admission *d)
 {
-    free(d->ways);
-    *d = (struct door){0};
+    free(d->limits);
+    *d = (struct admission){0};
 }

@@ -1,4 +1,4 @@
-#include "replay.h"
+#include "archive_replay.h"
 #include "clock.h"
 #include "ingress.h"
 #include "json_text.h"
@@ -8,9 +8,9 @@
 
 /* What one question may cost. */
 enum {
-    PAGE_MOST = 500,
-    LOOK_MOST = 5000, /* rows looked at, some 10 ms */
-    IDS_MOST = 500,
+    PAGE_MAX = 500,
+    LOOK_MAX = 5000, /* rows looked at, some 10 ms */
+    IDS_MAX = 500,
 };
 
 /* Rows stand in the order of their numbers, and times ascend with them but for
@@ -31,7 +31,7 @@ static int64_t number(json_t *args, const char *key, int64_t otherwise)
 /* The last row that is surely before all that were received from `ms` on. */
 static int64_t row_before(struct ingress *g, int64_t ms)
 {
-    int64_t lo = g->room.first_n - 1, hi = g->room.last_n, n, received_ms;
+    int64_t lo = g->space.first_n - 1, hi = g->space.last_n, n, received_ms;
 
     while (lo < hi) {
         int64_t mid = lo + (hi - lo) / 2;
@@ -47,7 +47,7 @@ static int64_t row_before(struct ingress *g, int64_t ms)
 
 /* ---- what there is ---- */
 
-struct page {
+struct replay_page {
     int64_t since_ms, until_ms, limit;
     const char *source;
     json_t *events;
@@ -58,7 +58,7 @@ struct page {
 
 static bool on_entry(void *arg, const struct archive_entry *e)
 {
-    struct page *p = arg;
+    struct replay_page *p = arg;
 
     p->looked++;
     if (e->received_ms >= p->until_ms + OUT_OF_ORDER_MS) {
@@ -73,29 +73,29 @@ static bool on_entry(void *arg, const struct archive_entry *e)
                                         (json_int_t)e->received_ms, e->source,
                                         json_time(e->received_ms)));
     return (int64_t)json_array_size(p->events) < p->limit &&
-           p->looked < LOOK_MOST;
+           p->looked < LOOK_MAX;
 }
 
 json_t *replay_archive(void *self, json_t *args, char why[200])
 {
     struct ingress *g = self;
-    struct page p = {
+    struct replay_page p = {
         .since_ms = number(args, "since_ms", 0),
         .until_ms = number(args, "until_ms", g->daemon.loop.now_ms),
-        .limit = number(args, "limit", PAGE_MOST),
+        .limit = number(args, "limit", PAGE_MAX),
         .source = json_string_value(json_object_get(args, "source")),
     };
     int64_t after = number(args, "after", -1), n, ms;
     bool more;
 
     if (p.limit < 1 || p.since_ms < 0 || p.until_ms < p.since_ms) {
-        snprintf(why, 200, "since_ms, until_ms: a span of time is needed");
+        snprintf(why, 200, "since_ms and until_ms are missing");
         return NULL;
     }
-    if (p.limit > PAGE_MOST)
-        p.limit = PAGE_MOST;
+    if (p.limit > PAGE_MAX)
+        p.limit = PAGE_MAX;
     if (after < 0 && json_is_true(json_object_get(args, "waiting")))
-        after = (int64_t)hop_cursor(g->daemon.hop, SEQUENCER);
+        after = (int64_t)links_cursor(g->daemon.links, SEQUENCER);
     else if (after < 0)
         after = row_before(g, p.since_ms);
     p.events = json_array();
@@ -109,20 +109,21 @@ json_t *replay_archive(void *self, json_t *args, char why[200])
 
 /* ---- send again ---- */
 
-struct sending {
+struct replay_sending {
     const char *endpoint, *who;
     bool fresh;  /* as new events */
-    bool always; /* to that endpoint, whether it wants it or not */
+    bool always; /* to that endpoint, whether it is subscribed to it or not */
     json_t *resent, *missing;
 };
 
-static void add(struct ingress *g, const struct sending *s, int64_t archived,
-                const char *event_id, char new_id[EVENT_ID_BYTES + 1])
+static void add(struct ingress *g, const struct replay_sending *s,
+                int64_t archived, const char *event_id,
+                char new_id[EVENT_ID_BYTES + 1])
 {
     struct replay_row row = {
-        .n = (int64_t)hop_next(g->daemon.hop, SEQUENCER),
+        .n = (int64_t)links_next(g->daemon.links, SEQUENCER),
         .archived = archived,
-        .act = random_id(),
+        .action_id = random_id(),
         .at_ms = g->daemon.loop.now_ms,
         .event_id = event_id,
         .new_id = new_id,
@@ -137,12 +138,13 @@ static void add(struct ingress *g, const struct sending *s, int64_t archived,
         ulid_next(&g->ids, row.at_ms, new_id + 4);
     }
     store_replay_add(&g->store.replays, &row);
-    hop_put(g->daemon.hop, SEQUENCER, KIND_ARCHIVED, row.n);
+    links_put(g->daemon.links, SEQUENCER, KIND_ARCHIVED, row.n);
     g->counts[COUNT_REPLAYED]++;
 }
 
 /* One is {"id"}, or {"id","request"}: an event of a request of several. */
-static void send_one(struct ingress *g, const struct sending *s, json_t *one)
+static void send_one(struct ingress *g, const struct replay_sending *s,
+                     json_t *one)
 {
     const char *id = json_string_value(json_object_get(one, "id"));
     const char *request = json_string_value(json_object_get(one, "request"));
@@ -164,8 +166,8 @@ static bool are_ids(json_t *events, char why[200])
     json_t *one;
     size_t i;
 
-    if (json_array_size(events) < 1 || json_array_size(events) > IDS_MOST) {
-        snprintf(why, 200, "\"events\" must be a list of 1 to %d", IDS_MOST);
+    if (json_array_size(events) < 1 || json_array_size(events) > IDS_MAX) {
+        snprintf(why, 200, "\"events\" must be a list of 1 to %d", IDS_MAX);
         return false;
     }
     json_array_foreach(events, i, one)
@@ -173,7 +175,7 @@ static bool are_ids(json_t *events, char why[200])
         const char *id = json_string_value(json_object_get(one, "id"));
 
         if (!id || strlen(id) != EVENT_ID_BYTES) {
-            snprintf(why, 200, "\"events\": each has an \"id\", evt_…");
+            snprintf(why, 200, "\"events\": each needs an \"id\", evt_…");
             return false;
         }
     }
@@ -184,7 +186,7 @@ json_t *replay_resend(void *self, json_t *args, char why[200])
 {
     struct ingress *g = self;
     json_t *events = json_object_get(args, "events"), *one;
-    struct sending s = {
+    struct replay_sending s = {
         .endpoint = json_string_value(json_object_get(args, "endpoint")),
         .who = json_string_value(json_object_get(args, "who")),
         .fresh = json_is_true(json_object_get(args, "new_id")),
@@ -195,12 +197,12 @@ json_t *replay_resend(void *self, json_t *args, char why[200])
     if (!are_ids(events, why))
         return NULL;
     if (s.endpoint && strlen(s.endpoint) > NAME_MAX_BYTES) {
-        snprintf(why, 200, "\"endpoint\": no endpoint has so long a name");
+        snprintf(why, 200, "\"endpoint\": the name is too long");
         return NULL;
     }
-    if (g->room.refusal) {
-        snprintf(why, 200, "there is no room on the disk (%s)",
-                 answer_facts(g->room.refusal)->reason);
+    if (g->space.refusal) {
+        snprintf(why, 200, "the disk is full (%s)",
+                 response_facts(g->space.refusal)->reason);
         return NULL;
     }
     s.resent = json_array();
@@ -215,7 +217,7 @@ json_t *replay_resend(void *self, json_t *args, char why[200])
 
 /* ---- trace ---- */
 
-struct telling {
+struct replay_lines {
     struct ingress *g;
     const char *id;
     json_t *timeline;
@@ -224,7 +226,7 @@ struct telling {
 
 static void on_replay(void *arg, const struct replay_row *r)
 {
-    struct telling *t = arg;
+    struct replay_lines *t = arg;
     char *what;
 
     if (strcmp(r->new_id, t->id) == 0)
@@ -243,9 +245,9 @@ static void on_replay(void *arg, const struct replay_row *r)
     t->any = true;
 }
 
-bool replay_tell(struct ingress *g, const char *event_id, json_t *timeline)
+bool replay_timeline(struct ingress *g, const char *event_id, json_t *timeline)
 {
-    struct telling t = {.g = g, .id = event_id, .timeline = timeline};
+    struct replay_lines t = {.g = g, .id = event_id, .timeline = timeline};
 
     store_replays_of(&g->store.replays, event_id, on_replay, &t);
     return t.any;

@@ -1,5 +1,5 @@
 #include "batches.h"
-#include "door.h"
+#include "admission.h"
 #include "ingress.h"
 #include "lines.h"
 #include "log.h"
@@ -71,24 +71,24 @@ static void leave(struct ingress *g, struct batch_queue *q, struct request *r)
 }
 
 static void refuse(struct ingress *g, struct batch_queue *q, struct request *r,
-                   enum answer a)
+                   enum response a)
 {
     leave(g, q, r);
-    batch_answer(g, r, a);
+    batch_respond(g, r, a);
 }
 
 /* ---- judging ---- */
 
 /* All of it is judged: may it be stored? The configuration may have changed meanwhile. */
-static enum answer judged(struct ingress *g, struct request *r)
+static enum response judged(struct ingress *g, struct request *r)
 {
     const struct lines *l = r->lines;
-    enum answer a;
+    enum response a;
 
     if (!l->count)
         return publish_malformed(r, "lines", "there is none");
-    a = door_pass(g, r, (int64_t)l->good);
-    return a ? a : l->good ? ANSWER_NONE : ANSWER_BATCH_REFUSED;
+    a = admission_pass(g, r, (int64_t)l->good);
+    return a ? a : l->good ? RESPONSE_NONE : RESPONSE_BATCH_REFUSED;
 }
 
 /* One piece. true: it is judged to its end, and may be stored. */
@@ -98,7 +98,7 @@ static bool judge(struct ingress *g, struct batch_queue *q, struct request *r,
     const struct settings *s = g->daemon.settings;
     const struct producer *p = settings_producer(s, r->source);
     enum lines_step step = LINES_END;
-    enum answer a;
+    enum response a;
 
     if (p)
         step = lines_read(
@@ -106,11 +106,11 @@ static bool judge(struct ingress *g, struct batch_queue *q, struct request *r,
             (struct bytes){r->body.data ? r->body.data : "", r->body.len},
             &left->count, &left->bytes);
     if (!p)
-        a = ANSWER_TOKEN_UNKNOWN;
+        a = RESPONSE_TOKEN_UNKNOWN;
     else if (step == LINES_TOO_MANY)
         a = publish_malformed(r, "lines", "a batch has at most 10000");
     else if (!http_hold(g->http, r))
-        a = ANSWER_BODIES_FULL;
+        a = RESPONSE_BODIES_FULL;
     else if (step == LINES_MORE)
         return false;
     else
@@ -130,11 +130,11 @@ static void store_piece(struct ingress *g, struct request *r,
                         struct budget *left)
 {
     struct lines *l = r->lines;
-    int64_t head = (int64_t)hop_next(g->daemon.hop, SEQUENCER), last_n;
+    int64_t head = (int64_t)links_next(g->daemon.links, SEQUENCER), last_n;
 
     while (left->count > 0 && left->bytes > 0 && l->inserted < l->count) {
         struct line *line = &l->items[l->inserted++];
-        enum answer a;
+        enum response a;
 
         if (line->refusal)
             continue;
@@ -144,8 +144,8 @@ static void store_piece(struct ingress *g, struct request *r,
         if (a)
             lines_refuse(l, line, a);
     }
-    last_n = (int64_t)hop_next(g->daemon.hop, SEQUENCER) - 1;
-    if (last_n < head) /* all are repeats */
+    last_n = (int64_t)links_next(g->daemon.links, SEQUENCER) - 1;
+    if (last_n < head) /* all are duplicates */
         return;
     store_head(&g->store, r->source, head, last_n, request_head(r));
     g->intake.stored_count += last_n - head + 1;
@@ -159,8 +159,8 @@ static void work_on(struct ingress *g, struct batch_queue *q,
 
     if (!r->lines->judged && !judge(g, q, r, left))
         return;
-    if (g->room.refusal) { /* since it was admitted, or since its last piece */
-        refuse(g, q, r, g->room.refusal);
+    if (g->space.refusal) { /* since it was admitted, or since its last piece */
+        refuse(g, q, r, g->space.refusal);
         return;
     }
     store_piece(g, r, left);
@@ -177,7 +177,7 @@ static void work_on(struct ingress *g, struct batch_queue *q,
 static void drop_overdue(struct ingress *g)
 {
     struct batch_queue *q, *next;
-    int64_t oldest_ms = g->daemon.loop.mono_ms - STORE_MOST_MS;
+    int64_t oldest_ms = g->daemon.loop.mono_ms - STORE_MAX_MS;
 
     for (q = TAILQ_FIRST(&g->intake.batches.queues); q; q = next) {
         struct request *r = TAILQ_FIRST(&q->requests), *behind;
@@ -186,7 +186,7 @@ static void drop_overdue(struct ingress *g)
         for (; r && r->taken_ms < oldest_ms; r = behind) {
             behind = TAILQ_NEXT(r, link);
             if (!r->lines->read_bytes)
-                refuse(g, q, r, ANSWER_STORE_SLOW);
+                refuse(g, q, r, RESPONSE_STORE_SLOW);
         }
     }
 }
@@ -197,7 +197,7 @@ void batches_work(struct ingress *g)
     struct budget left = {PIECE_COUNT, PIECE_BYTES};
 
     drop_overdue(g);
-    if (pace_pause_ms(&g->pace, g->daemon.loop.turn_us))
+    if (intake_rate_pause_ms(&g->intake_rate, g->daemon.loop.turn_us))
         return;
     while (!TAILQ_EMPTY(&b->queues) && left.count > 0 && left.bytes > 0 &&
            !db_full(g->daemon.db)) {
@@ -217,42 +217,45 @@ static void committed(struct ingress *g, struct request *r)
     struct lines *l = r->lines;
 
     for (; l->committed < l->inserted; l->committed++)
-        if (l->items[l->committed].refusal == ANSWER_KEY_REUSED)
-            rejects_note(&g->rejects, g, r, ANSWER_KEY_REUSED);
+        if (l->items[l->committed].refusal == RESPONSE_KEY_REUSED)
+            rejects_note(&g->rejects, g, r, RESPONSE_KEY_REUSED);
 }
 
-static void say_broken_off(struct ingress *g, struct request *r, enum answer a)
+static void respond_broken_off(struct ingress *g, struct request *r,
+                               enum response a)
 {
-    r->retry_after_s = answer_facts(a)->retry_after_s;
+    r->retry_after_s = response_facts(a)->retry_after_s;
     rejects_note(&g->rejects, g, r, a);
-    log_warn(NULL, "a batch was stored in part; its response says which lines",
-             LS("reason", answer_facts(a)->reason), LO("source", r->source),
+    log_warn(NULL,
+             "a batch was stored partly; its response lists the stored lines",
+             LS("reason", response_facts(a)->reason), LO("source", r->source),
              LS("client", r->remote), LI("lines", r->lines->count),
              LI("stored", r->lines->good));
 }
 
-void batch_answer(struct ingress *g, struct request *r, enum answer a)
+void batch_respond(struct ingress *g, struct request *r, enum response a)
 {
     struct lines *l = r->lines;
 
-    if (a == ANSWER_ACCEPTED)
+    if (a == RESPONSE_ACCEPTED)
         committed(g, r);
     else if (l->committed)
         lines_give_up(l, a);
-    if (a != ANSWER_ACCEPTED && a != ANSWER_BATCH_REFUSED && !l->committed) {
-        http_answer(g->http, r, a); /* nothing of it is stored */
+    if (a != RESPONSE_ACCEPTED && a != RESPONSE_BATCH_REFUSED &&
+        !l->committed) {
+        http_respond(g->http, r, a); /* nothing of it is stored */
         return;
     }
-    lines_print(l, &r->reply);
-    r->reply_type = "application/x-ndjson";
+    lines_print(l, &r->own_body);
+    r->own_type = "application/x-ndjson";
     r->event_count = (int64_t)l->good;
-    if (a != ANSWER_ACCEPTED && l->good)
-        say_broken_off(g, r, a);
+    if (a != RESPONSE_ACCEPTED && l->good)
+        respond_broken_off(g, r, a);
     if (l->good)
-        r->reply_status = l->good < l->count ? 207 : 200;
-    else if (a == ANSWER_ACCEPTED)
-        a = ANSWER_BATCH_REFUSED;
-    http_answer(g->http, r, l->good ? ANSWER_ACCEPTED : a);
+        r->own_status = l->good < l->count ? 207 : 200;
+    else if (a == RESPONSE_ACCEPTED)
+        a = RESPONSE_BATCH_REFUSED;
+    http_respond(g->http, r, l->good ? RESPONSE_ACCEPTED : a);
 }
 
 void batches_committed(struct ingress *g)
@@ -269,10 +272,11 @@ void batches_undo(struct ingress *g)
     struct request *r = g->intake.batches.piece;
 
     if (r)
-        refuse(g, queue_of(&g->intake.batches, r->source), r, ANSWER_DISK_FULL);
+        refuse(g, queue_of(&g->intake.batches, r->source), r,
+               RESPONSE_DISK_FULL);
 }
 
-void batches_give_up(struct ingress *g, enum answer why)
+void batches_give_up(struct ingress *g, enum response why)
 {
     struct batch_queue *q;
 

@@ -34,9 +34,9 @@ void batches_work(struct ingress *g);
 void batches_committed(struct ingress *g);
 void batches_undo(struct ingress *g);
 /* Respond to all: what is not stored will not be, for this reason. */
-void batches_give_up(struct ingress *g, enum answer why);
-/* Respond to one that is stored to its end (ANSWER_ACCEPTED), or of which the lines that
+void batches_give_up(struct ingress *g, enum response why);
+/* Respond to one that is stored to its end (RESPONSE_ACCEPTED), or of which the lines that
  * are not committed will not be stored. */
-void batch_answer(struct ingress *g, struct request *r, enum answer a);
+void batch_respond(struct ingress *g, struct request *r, enum response a);
 
 #endif

@@ -2,15 +2,15 @@
 #ifndef INGRESS_COUNTS_H
 #define INGRESS_COUNTS_H
 
-#include "answer.h"
 #include "metrics.h"
+#include "response.h"
 
 #define COUNTS(C)                                                             \
     C(REQUESTS, "requests_total", METRIC_COUNTER, "requests",                 \
-      "answered, whatever the answer")                                        \
+      "answered, whatever the response")                                      \
     C(ACCEPTED, "accepted_total", METRIC_COUNTER, "events",                   \
-      "kept on disk and answered 200")                                        \
-    C(REPEATED, "repeated_total", METRIC_COUNTER, "events",                   \
+      "kept on disk before the response 200")                                 \
+    C(DUPLICATES, "duplicates_total", METRIC_COUNTER, "events",               \
       "of producers, that were on disk already (idempotency keys)")           \
     C(ACCEPTED_BYTES, "accepted_bytes_total", METRIC_COUNTER, "bytes",        \
       "of their bodies")                                                      \
@@ -34,25 +34,23 @@
       "of the archive that are in use")                                       \
     C(BACKLOG, "backlog", METRIC_GAUGE, "events",                             \
       "kept and not yet handed on to the sequencer")                          \
-    C(PACED, "paced", METRIC_GAUGE, "",                                       \
+    C(RESPONSES_DELAYED, "responses_delayed", METRIC_GAUGE, "",               \
       "1: responses are delayed, as events wait longer than "                 \
       "ingress.target_delay")                                                 \
-    C(ROOM_BYTES, "room_bytes", METRIC_GAUGE, "bytes",                        \
+    C(FREE_BYTES, "free_bytes", METRIC_GAUGE, "bytes",                        \
       "free on the file system of the archive")
 
 enum count {
 #define C(NAME, name, kind, unit, help) COUNT_##NAME,
     COUNTS(C)
 #undef C
-    /* One counter for each answer's reason follows. */
-    COUNT_ANSWERS,
-    COUNT_COUNT = COUNT_ANSWERS + ANSWER_COUNT - 1
+    /* One counter for each response's reason follows. */
+    COUNT_RESPONSES,
+    COUNT_COUNT = COUNT_RESPONSES + RESPONSE_COUNT - 1
 };
 
 enum family { FAMILY_REJECTED, FAMILY_ACCEPTED, FAMILY_OLDEST, FAMILY_COUNT };
 
 /* Each ends with a NULL name. */
-extern const struct metric_family ingress_families[FAMILY_COUNT + 1];
-extern const struct metric ingress_metrics[COUNT_COUNT + 1];
 
 #endif

@@ -1,4 +1,4 @@
-/* framing: is a chunked body framed as RFC 9112 (section 7.1) wants it? Pure.
+/* framing: is a chunked body framed as RFC 9112 (section 7.1) requires? Pure.
  *
  * libmicrohttpd 0.9.75 decodes chunks, and takes a bare LF where a line ends with
  * CR LF. A proxy in front that reads the same bytes in another way would see other

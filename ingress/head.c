@@ -90,12 +90,12 @@ static bool digits(struct bytes b, uint64_t *out)
 }
 
 /* How often each header that we must understand is there. */
-struct seen {
+struct seen_fields {
     int host, length, coding, expect;
     bool length_fits, chunked;
 };
 
-static void look(const struct head_field *f, struct seen *seen,
+static void look(const struct head_field *f, struct seen_fields *seen,
                  struct head_facts *facts)
 {
     if (is(f->name, "host")) {
@@ -113,29 +113,29 @@ static void look(const struct head_field *f, struct seen *seen,
     }
 }
 
-enum answer head_check(const struct head *h, struct head_facts *facts)
+enum response head_check(const struct head *h, struct head_facts *facts)
 {
-    struct seen seen = {0};
+    struct seen_fields seen = {0};
     bool old = strcmp(h->version, "HTTP/1.0") == 0;
 
     *facts = (struct head_facts){0};
     if (h->count > HEAD_MAX_COUNT || h->bytes > HEAD_MAX_BYTES)
-        return ANSWER_HEAD_TOO_LARGE;
+        return RESPONSE_HEAD_TOO_LARGE;
     if (!line_fits(h) || !whole(h))
-        return ANSWER_HEAD_MALFORMED;
+        return RESPONSE_HEAD_MALFORMED;
     for (size_t i = 0; i < h->count; i++)
         look(&h->fields[i], &seen, facts);
     if (seen.length + seen.coding > 1 || (seen.coding && old) ||
         (seen.coding && !seen.chunked) || (seen.length && !seen.length_fits))
-        return ANSWER_LENGTH_AMBIGUOUS;
+        return RESPONSE_LENGTH_AMBIGUOUS;
     if (seen.host > 1)
-        return ANSWER_HOST_DOUBLED;
+        return RESPONSE_HOST_DOUBLED;
     if (!seen.host && !old)
-        return ANSWER_HOST_MISSING;
+        return RESPONSE_HOST_MISSING;
     facts->chunked = seen.coding > 0;
     facts->has_length = seen.length > 0;
     facts->expects &= !old;
-    return ANSWER_NONE;
+    return RESPONSE_NONE;
 }
 
 const char *head_path(const struct head *h)

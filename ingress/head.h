@@ -11,8 +11,8 @@
 #ifndef INGRESS_HEAD_H
 #define INGRESS_HEAD_H
 
-#include "answer.h"
 #include "rc.h"
+#include "response.h"
 
 enum {
     HEAD_MAX_BYTES = 16 * 1024,
@@ -40,8 +40,8 @@ struct head_facts {
     bool compressed;
 };
 
-/* ANSWER_NONE: fine, and `facts` is filled in. */
-enum answer head_check(const struct head *head, struct head_facts *facts);
+/* RESPONSE_NONE: fine, and `facts` is filled in. */
+enum response head_check(const struct head *head, struct head_facts *facts);
 
 /* The target's path, in place. A target in absolute form (http://host/path) must
  * be accepted too (RFC 9112, section 3.2.2); its authority is not used. */

@@ -24,15 +24,15 @@
 
 enum {
     /* Of each connection, for its head and a piece of its body. More than
-     * HEAD_MAX_BYTES, so that it is mostly we who answer 431, in our words. */
+     * HEAD_MAX_BYTES, so that it is mostly we who respond 431, in our words. */
     POOL_BYTES = 24 * 1024,
     SWALLOW_MAX_BYTES = 16 * 1024 * 1024,
-    OWN_FILES = 64,  /* databases, mailboxes, control; and some that may come */
-    HEAR_RUNS = 256, /* the library accepts about ten connections in one */
+    OWN_FILES = 64, /* databases, mailboxes, control; and some that may come */
+    HEAR_EPOCHS = 256, /* the library accepts about ten connections in one */
 };
 
 /* The library makes a list of the query's fields, of which nobody asks it, and
- * when it has no room for them it ends without a word, and without telling us.
+ * when it has no space for them it ends without a word, and without telling us.
  * So it gets to see one field. The text is in its own buffer, where it would put
  * zeroes; ours is a copy. */
 static void join_fields(const char *query)
@@ -50,17 +50,17 @@ static void *on_line(void *cls, const char *uri, struct MHD_Connection *c)
     const char *query = uri ? strchr(uri, '?') : NULL;
 
     h->heard++;
-    r->visitor = visitor_of(c);
+    r->connection = connection_of(c);
     r->raw_url_bytes = uri ? strlen(uri) : 0;
     if (query) {
         buf_puts(&r->query, query + 1);
         join_fields(query);
     }
     h->figures.body_bytes += (int64_t)r->body.cap;
-    if (r->visitor)
-        r->visitor->request = r;
-    if (r->visitor && r->visitor->visit == VISIT_BETWEEN)
-        visit_move(h, r->visitor, VISIT_READING);
+    if (r->connection)
+        r->connection->request = r;
+    if (r->connection && r->connection->state == CONNECTION_IDLE)
+        connection_transition(h, r->connection, CONNECTION_READING);
     return r;
 }
 
@@ -72,13 +72,13 @@ static void note_refusal(struct http *h, struct MHD_Connection *c,
         c, MHD_CONNECTION_INFO_HTTP_STATUS);
     unsigned status = info ? info->http_status : 0;
 
-    if (r->answer || status < 400)
+    if (r->response || status < 400)
         return;
-    memcpy(r->remote, r->visitor->remote, sizeof r->remote);
-    r->answer = status == 414 || status == 431 ? ANSWER_HEAD_TOO_LARGE
-                : r->begun                     ? ANSWER_LENGTH_AMBIGUOUS
-                                               : ANSWER_HEAD_MALFORMED;
-    h->ops.answered(h->self, r, r->answer);
+    memcpy(r->remote, r->connection->remote, sizeof r->remote);
+    r->response = status == 414 || status == 431 ? RESPONSE_HEAD_TOO_LARGE
+                  : r->begun                     ? RESPONSE_LENGTH_AMBIGUOUS
+                                                 : RESPONSE_HEAD_MALFORMED;
+    h->ops.responded(h->self, r, r->response);
 }
 
 static void on_completed(void *cls, struct MHD_Connection *c, void **context,
@@ -91,11 +91,11 @@ static void on_completed(void *cls, struct MHD_Connection *c, void **context,
     *context = NULL;
     if (!r)
         return;
-    if (r->visitor && r->visitor->visit != VISIT_CUT) {
+    if (r->connection && r->connection->state != CONNECTION_SHUT) {
         note_refusal(h, c, r);
-        visit_move(h, r->visitor, VISIT_BETWEEN);
-        r->visitor->kept = true;
-        r->visitor->read = false;
+        connection_transition(h, r->connection, CONNECTION_IDLE);
+        r->connection->kept = true;
+        r->connection->read = false;
     }
     request_part(h, r);
 }
@@ -106,35 +106,37 @@ static void on_completed(void *cls, struct MHD_Connection *c, void **context,
 static void on_bytes(void *self, int fd, const char *p, size_t n)
 {
     struct http *h = self;
-    struct visitor *v = (size_t)fd < h->by_fd_count ? h->by_fd[fd] : NULL;
-    struct request *r = v ? v->request : NULL;
+    struct connection *conn = (size_t)fd < h->by_fd_count ? h->by_fd[fd] : NULL;
+    struct request *r = conn ? conn->request : NULL;
 
-    if (!v)
+    if (!conn)
         return;
-    v->read_end = p + n;
-    v->read = true;
+    conn->read_end = p + n;
+    conn->read = true;
     if (!r || !r->chunked)
         return;
     framing_read(&r->framing, p, n);
-    if (r->framing.state == FRAMING_BAD && r->answer != ANSWER_CHUNKS_MALFORMED)
+    if (r->framing.state == FRAMING_BAD &&
+        r->response != RESPONSE_CHUNKS_MALFORMED)
         request_misframed(h, r);
 }
 
 /* The head has just been read: what the library has read behind it stands behind it
  * in its buffer. When it has read nothing since the request before, it has moved
  * its buffer, and we do not know where that ends. */
-static enum answer begin_framing(const struct http *h, struct request *r)
+static enum response begin_framing(const struct http *h, struct request *r)
 {
     const char *body = h->head.method + h->head.bytes;
 
     r->chunked = true;
-    if (!r->visitor || !r->visitor->read)
-        return ANSWER_CHUNKS_PIPELINED;
-    if (r->visitor->read_end < body || r->visitor->read_end > body + POOL_BYTES)
-        return ANSWER_CHUNKS_MALFORMED; /* not the library that we know */
-    framing_read(&r->framing, body, (size_t)(r->visitor->read_end - body));
-    return r->framing.state == FRAMING_BAD ? ANSWER_CHUNKS_MALFORMED
-                                           : ANSWER_NONE;
+    if (!r->connection || !r->connection->read)
+        return RESPONSE_CHUNKS_PIPELINED;
+    if (r->connection->read_end < body ||
+        r->connection->read_end > body + POOL_BYTES)
+        return RESPONSE_CHUNKS_MALFORMED; /* not the library that we know */
+    framing_read(&r->framing, body, (size_t)(r->connection->read_end - body));
+    return r->framing.state == FRAMING_BAD ? RESPONSE_CHUNKS_MALFORMED
+                                           : RESPONSE_NONE;
 }
 
 /* The library has seen the end of the body; so must we. */
@@ -193,25 +195,25 @@ static void pack_headers(struct request *r, const struct head *head)
 }
 
 /* Is a refused request answered only behind its end? libmicrohttpd closes the
- * connection after an answer that comes before it; so only where its length
+ * connection after a response that comes before it; so only where its length
  * can't be trusted, is too much to throw away, or where the client asks first. */
-static bool read_on(enum answer a, const struct head_facts *facts)
+static bool read_on(enum response a, const struct head_facts *facts)
 {
     bool body = facts->chunked || facts->length > 0;
 
-    if (answer_facts(a)->closes && a != ANSWER_STOPPING)
+    if (response_facts(a)->closes && a != RESPONSE_STOPPING)
         return false;
     return !(body && facts->expects) && facts->length <= SWALLOW_MAX_BYTES;
 }
 
-static enum answer judge(struct http *h, struct MHD_Connection *c,
-                         struct request *r, struct head_facts *facts)
+static enum response judge(struct http *h, struct MHD_Connection *c,
+                           struct request *r, struct head_facts *facts)
 {
     struct head *head = &h->head;
-    enum answer a;
+    enum response a;
 
-    if (r->visitor)
-        memcpy(r->remote, r->visitor->remote, sizeof r->remote);
+    if (r->connection)
+        memcpy(r->remote, r->connection->remote, sizeof r->remote);
     head->count = 0;
     head->parsed_strictly = LIBRARY_IS_STRICT;
     head->raw_url_bytes = r->raw_url_bytes;
@@ -228,7 +230,7 @@ static enum answer judge(struct http *h, struct MHD_Connection *c,
     a = h->ops.admit(h->self, r, facts);
     if (!a && facts->has_length &&
         facts->length > (uint64_t)h->bounds->max_body_bytes)
-        a = ANSWER_BODY_TOO_LARGE;
+        a = RESPONSE_BODY_TOO_LARGE;
     return a;
 }
 
@@ -238,56 +240,56 @@ static enum MHD_Result begin(struct http *h, struct MHD_Connection *c,
     struct head_facts facts;
 
     r->begun = true;
-    r->answer = judge(h, c, r, &facts);
+    r->response = judge(h, c, r, &facts);
     if (facts.chunked && !LIBRARY_IS_STRICT) {
-        enum answer wrong = begin_framing(h, r);
+        enum response wrong = begin_framing(h, r);
 
-        r->answer = wrong ? wrong : r->answer;
+        r->response = wrong ? wrong : r->response;
     }
-    if (!r->answer)
+    if (!r->response)
         return MHD_YES;
-    h->ops.answered(h->self, r, r->answer);
-    return read_on(r->answer, &facts) ? MHD_YES
-                                      : responses_say(h, c, r, r->answer);
+    h->ops.responded(h->self, r, r->response);
+    return read_on(r->response, &facts) ? MHD_YES
+                                        : responses_send(h, c, r, r->response);
 }
 
 static enum MHD_Result more(struct http *h, struct request *r,
                             const char *piece, size_t n)
 {
-    if (!r->answer) {
+    if (!r->response) {
         request_keep(h, r, piece, n);
         return MHD_YES;
     }
     r->swallowed_bytes += n;
     if (r->swallowed_bytes <= SWALLOW_MAX_BYTES)
         return MHD_YES;
-    if (r->visitor && r->visitor->visit != VISIT_CUT)
-        visit_cut(h, r->visitor, r->answer);
+    if (r->connection && r->connection->state != CONNECTION_SHUT)
+        connection_shut_with(h, r->connection, r->response);
     return MHD_NO;
 }
 
 static enum MHD_Result finish(struct http *h, struct MHD_Connection *c,
                               struct request *r)
 {
-    if (!is_framed(r) && r->answer != ANSWER_CHUNKS_MALFORMED)
+    if (!is_framed(r) && r->response != RESPONSE_CHUNKS_MALFORMED)
         request_misframed(h, r);
-    if (r->answer)
-        return responses_say(h, c, r, r->answer);
+    if (r->response)
+        return responses_send(h, c, r, r->response);
     if (r->taken)
         return MHD_YES;
-    if (r->visitor && r->visitor->visit == VISIT_CUT)
-        return MHD_NO; /* its time was over; it has been told so */
+    if (r->connection && r->connection->state == CONNECTION_SHUT)
+        return MHD_NO; /* its time had expired; it has been told so */
     r->received_ms = h->now_ms;
     r->taken_ms = h->mono_ms;
-    r->answer = h->ops.take(h->self, r);
+    r->response = h->ops.take(h->self, r);
     request_hold(h, r);
-    if (r->answer) {
-        h->ops.answered(h->self, r, r->answer);
-        return responses_say(h, c, r, r->answer);
+    if (r->response) {
+        h->ops.responded(h->self, r, r->response);
+        return responses_send(h, c, r, r->response);
     }
     r->taken = true;
-    if (r->visitor)
-        visit_move(h, r->visitor, VISIT_STANDING);
+    if (r->connection)
+        connection_transition(h, r->connection, CONNECTION_PROCESSING);
     return MHD_YES; /* and we are asked again by every run */
 }
 
@@ -312,14 +314,14 @@ static enum MHD_Result on_call(void *cls, struct MHD_Connection *c,
     return n ? more(h, r, data, n) : finish(h, c, r);
 }
 
-void http_answer(struct http *h, struct request *r, enum answer a)
+void http_respond(struct http *h, struct request *r, enum response a)
 {
     assert(r->taken && a);
-    r->answer = a;
+    r->response = a;
     r->taken = false;
-    h->answers++;
-    h->ops.answered(h->self, r, a);
-    if (!r->visitor)
+    h->responses_given++;
+    h->ops.responded(h->self, r, a);
+    if (!r->connection)
         request_free(h, r);
 }
 
@@ -332,7 +334,7 @@ static void mhd_says(void *cls, const char *format, va_list args)
     size_t n;
 
     (void)cls;
-    if (!log_wants(LOG_DEBUG))
+    if (!log_is_on(LEVEL_DEBUG))
         return;
     vsnprintf(text, sizeof text, format, args);
     n = strcspn(text, "\n");
@@ -341,38 +343,38 @@ static void mhd_says(void *cls, const char *format, va_list args)
 }
 
 /* Past the process's bound on open files nobody is accepted, and then nobody makes
- * room (visits.c). So the connections must stay below it, with some files left
+ * space (connections.c). So the connections must stay below it, with some files left
  * for ourselves. */
-static int64_t most_connections(const struct http_bounds *bounds)
+static int64_t max_connections(const struct http_bounds *bounds)
 {
     struct rlimit files;
-    int64_t most = bounds->max_connections, left;
+    int64_t max = bounds->max_connections, left;
 
     if (getrlimit(RLIMIT_NOFILE, &files) != 0 || files.rlim_cur > INT64_MAX / 2)
-        return most;
+        return max;
     left = (int64_t)files.rlim_cur - OWN_FILES;
-    if (left >= most)
-        return most;
-    most = left < 1 ? 1 : left;
+    if (left >= max)
+        return max;
+    max = left < 1 ? 1 : left;
     log_warn(NULL,
-             "this process may open too few files for ingress.max_connections; "
-             "raise its limit (ulimit -n)",
+             "the limit of open files is too low for ingress.max_connections; "
+             "raise it (ulimit -n)",
              LI("files", (int64_t)files.rlim_cur),
              LI("max_connections", bounds->max_connections),
-             LI("connections", most));
-    return most;
+             LI("connections", max));
+    return max;
 }
 
 struct http *http_open(const char *host, int port,
                        const struct http_bounds *bounds,
                        const struct http_ops *ops, void *self,
-                       listen_siblings *siblings, void *arg)
+                       listen_peers *peers, void *arg)
 {
     struct http *h = gr_alloc(sizeof *h);
-    int fd = listen_on("ingress.listen", host, port, siblings, arg);
+    int fd = listen_on("ingress.listen", host, port, peers, arg);
 
     h->bounds = bounds;
-    h->most_connections = most_connections(bounds);
+    h->max_connections = max_connections(bounds);
     h->ops = *ops;
     h->self = self;
     h->now_ms = now_ms();
@@ -386,15 +388,15 @@ struct http *http_open(const char *host, int port,
     h->mhd = MHD_start_daemon(
         MHD_USE_EPOLL | MHD_USE_ERROR_LOG, (uint16_t)port, NULL, NULL, on_call,
         h, MHD_OPTION_EXTERNAL_LOGGER, mhd_says, h, MHD_OPTION_LISTEN_SOCKET,
-        fd, MHD_OPTION_CONNECTION_LIMIT, (unsigned)h->most_connections,
+        fd, MHD_OPTION_CONNECTION_LIMIT, (unsigned)h->max_connections,
         MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)POOL_BYTES,
         MHD_OPTION_CONNECTION_TIMEOUT, 0u, MHD_OPTION_NOTIFY_CONNECTION,
-        visit_notify, h, MHD_OPTION_NOTIFY_COMPLETED, on_completed, h,
+        connection_notify, h, MHD_OPTION_NOTIFY_COMPLETED, on_completed, h,
         MHD_OPTION_URI_LOG_CALLBACK, on_line, h, MHD_OPTION_UNESCAPE_CALLBACK,
         leave_escaped, h, MHD_OPTION_SIGPIPE_HANDLED_BY_APP, 1,
         STRICTLY MHD_OPTION_END);
     if (!h->mhd)
-        die(EXIT_UNAVAILABLE, "libmicrohttpd does not start on %s:%d", host,
+        die(EXIT_UNAVAILABLE, "libmicrohttpd cannot start on %s:%d", host,
             port);
     h->epoll_fd =
         MHD_get_daemon_info(h->mhd, MHD_DAEMON_INFO_EPOLL_FD)->epoll_fd;
@@ -413,27 +415,27 @@ int http_run(struct http *h, int64_t now_wall_ms, int64_t now_mono_ms)
 
     h->now_ms = now_wall_ms;
     h->mono_ms = now_mono_ms;
-    /* One run makes an answer, the next writes it. */
+    /* One run makes a response, the next writes it. */
     run(h);
-    if (h->answers) {
-        h->answers = 0;
+    if (h->responses_given) {
+        h->responses_given = 0;
         run(h);
     }
     if (MHD_get_timeout(h->mhd, &more_ms) == MHD_NO)
         more_ms = 1;
-    due_ms = visits_time_out(h); /* what has come was read before */
-    if (h->room_made)
+    due_ms = connections_time_out(h); /* what has come was read before */
+    if (h->slot_freed)
         due_ms = 0;
-    h->room_made = false;
+    h->slot_freed = false;
     return more_ms ? due_ms : 0;
 }
 
-/* Who has come before is heard, and gets an answer: else the kernel resets him. */
+/* Who has come before is heard, and gets a response: else the kernel resets him. */
 static void hear_all(struct http *h)
 {
     uint64_t heard;
 
-    for (int i = 0; i < HEAR_RUNS; i++) {
+    for (int i = 0; i < HEAR_EPOCHS; i++) {
         heard = h->heard;
         run(h);
         if (heard == h->heard && i)
@@ -443,7 +445,7 @@ static void hear_all(struct http *h)
 
 void http_quiesce(struct http *h)
 {
-    struct visitor *v, *next;
+    struct connection *conn, *next;
     int fd;
 
     if (h->quiesced)
@@ -453,10 +455,11 @@ void http_quiesce(struct http *h)
     fd = MHD_quiesce_daemon(h->mhd);
     if (fd >= 0)
         close(fd);
-    for (v = visitor_waiting(TAILQ_FIRST(&h->waiting)); v; v = next) {
-        next = visitor_waiting(TAILQ_NEXT(&v->waiter, link));
-        if (v->visit == VISIT_BETWEEN)
-            visit_leave(h, v);
+    for (conn = connection_waiting(TAILQ_FIRST(&h->waiting)); conn;
+         conn = next) {
+        next = connection_waiting(TAILQ_NEXT(&conn->waiter, link));
+        if (conn->state == CONNECTION_IDLE)
+            connection_shut(h, conn);
     }
 }
 
@@ -466,18 +469,20 @@ struct http_figures http_figures(const struct http *h)
 }
 
 /* Whose request is still not whole is told why it goes no further. */
-static void say_stopping(struct http *h)
+static void respond_stopping(struct http *h)
 {
-    struct visitor *v, *next;
+    struct connection *conn, *next;
 
-    for (v = visitor_waiting(TAILQ_FIRST(&h->waiting)); v; v = next) {
-        next = visitor_waiting(TAILQ_NEXT(&v->waiter, link));
-        if (v->visit != VISIT_READING || !v->request)
+    for (conn = connection_waiting(TAILQ_FIRST(&h->waiting)); conn;
+         conn = next) {
+        next = connection_waiting(TAILQ_NEXT(&conn->waiter, link));
+        if (conn->state != CONNECTION_READING || !conn->request)
             continue;
-        if (!v->request->answer)
-            h->ops.answered(h->self, v->request, ANSWER_STOPPING);
-        visit_cut(h, v,
-                  v->request->answer ? v->request->answer : ANSWER_STOPPING);
+        if (!conn->request->response)
+            h->ops.responded(h->self, conn->request, RESPONSE_STOPPING);
+        connection_shut_with(h, conn,
+                             conn->request->response ? conn->request->response
+                                                     : RESPONSE_STOPPING);
     }
 }
 
@@ -485,7 +490,7 @@ void http_close(struct http *h)
 {
     if (!h)
         return;
-    say_stopping(h);
+    respond_stopping(h);
     MHD_stop_daemon(h->mhd);
     requests_free_spare(h);
     responses_free(h);

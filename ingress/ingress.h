@@ -2,20 +2,20 @@
 #ifndef INGRESS_INGRESS_H
 #define INGRESS_INGRESS_H
 
+#include "admission.h"
+#include "archive_space.h"
 #include "counts.h"
 #include "daemon.h"
-#include "door.h"
 #include "http.h"
-#include "intake.h"
-#include "pace.h"
+#include "intake_rate.h"
 #include "rejects.h"
-#include "room.h"
+#include "request_intake.h"
 #include "store.h"
 #include "ulid.h"
 
 #define SEQUENCER "sequencer" /* to whom events are handed on */
 
-enum { KIND_ARCHIVED = 1 }; /* of our rows on the hop */
+enum { KIND_ARCHIVED = 1 }; /* of our rows on the link */
 
 struct ingress {
     struct daemon daemon;
@@ -23,20 +23,22 @@ struct ingress {
     struct http *http;
     struct http_bounds bounds;
     struct intake intake;
-    struct room room;
-    struct pace pace;
+    struct archive_space space;
+    struct intake_rate intake_rate;
     int http_watch;       /* of the loop */
-    int64_t pace_said_ms; /* mono: last line of the log about it; 0 */
-    struct door door;
+    int64_t rate_said_ms; /* mono: last line of the log about it; 0 */
+    struct admission admission;
     struct rejects rejects;
     struct ulid ids;
-    struct { /* the sequencer's question that is to be answered; run 0: none */
+    struct
+    { /* the sequencer's question that is to be answered; epoch 0: none */
         char inbox[INBOX_MAX_BYTES + 1];
-        uint64_t run;
+        uint64_t epoch;
         int64_t stamp_ms;
-        uint64_t next; /* the answer; 0: what was received is not stored yet */
-        bool fresh;    /* it came in this turn */
-    } sounding;
+        uint64_t
+            next;   /* the response; 0: what was received is not stored yet */
+        bool fresh; /* it came in this turn */
+    } watermark;
     int64_t stall_ms;    /* so long a write may take before the disk stalls */
     int64_t stalled_ms;  /* mono: the disk has not ended a write since; 0 */
     int64_t stopping_ms; /* mono: when we began to stop; 0 */
@@ -44,5 +46,20 @@ struct ingress {
 };
 
 extern const struct daemon_plan ingress_plan; /* self is to be filled in */
+
+/* turn.c: the callbacks of this process (daemon.h) */
+void ingress_open(void *self);
+void ingress_frame(void *self, int kind, struct bytes frame);
+int ingress_work(void *self);
+void ingress_after_commit(void *self);
+void ingress_meanwhile(void *self);
+void ingress_undo(void *self);
+void ingress_reload(void *self, struct settings *fresh);
+bool ingress_stopped(void *self);
+void ingress_close(void *self);
+void ingress_measure(void *self);
+const char *ingress_state(void *self, bool *ready);
+bool ingress_load(void *self, const char *peer, uint64_t n, int kind,
+                  int64_t ref, struct buf *out);
 
 #endif

@@ -1,24 +1,24 @@
-#include "pace.h"
+#include "intake_rate.h"
 #include "bounds.h"
 #include "clock.h"
 
 enum {
     LOOK_MS = 100,
     SMOOTHING = 8,
-    PAUSE_MOST_US = 100 * 1000,
+    PAUSE_MAX_US = 100 * 1000,
     /* A response waits for one pause for each group of requests before it. */
-    RESPONSE_MOST_US = 1000 * 1000,
+    RESPONSE_MAX_US = 1000 * 1000,
     /* Time that a late wake-up has cost is made good up to this. */
     SLACK_US = 20 * 1000,
 };
 
-static int64_t clamp(int64_t v, int64_t least, int64_t most)
+static int64_t clamp(int64_t v, int64_t min, int64_t max)
 {
-    return v < least ? least : v > most ? most : v;
+    return v < min ? min : v > max ? max : v;
 }
 
 /* Only while events wait: a sequencer with nothing to take says nothing of its speed. */
-static void measure(struct pace *p, const struct pace_facts *f)
+static void measure(struct intake_rate *p, const struct intake_rate_facts *f)
 {
     int64_t took_ms = f->now_ms - p->looked_ms, now;
 
@@ -30,7 +30,7 @@ static void measure(struct pace *p, const struct pace_facts *f)
 
 /* On above the target, and off below half of it. In between the rate brings the wait back
  * to the target: half of what is taken at twice the target, five quarters below it. */
-static void decide(struct pace *p, const struct pace_facts *f)
+static void decide(struct intake_rate *p, const struct intake_rate_facts *f)
 {
     int64_t rate = p->per_s > 0 ? p->per_s : 1;
 
@@ -51,7 +51,7 @@ static void decide(struct pace *p, const struct pace_facts *f)
         p->allowed = 1;
 }
 
-void pace_look(struct pace *p, const struct pace_facts *f)
+void intake_rate_look(struct intake_rate *p, const struct intake_rate_facts *f)
 {
     if (p->looked_ms && f->now_ms - p->looked_ms < LOOK_MS)
         return;
@@ -61,24 +61,24 @@ void pace_look(struct pace *p, const struct pace_facts *f)
     decide(p, f);
 }
 
-void pace_stored(struct pace *p, int64_t now_us, int64_t events,
-                 int64_t connections)
+void intake_rate_stored(struct intake_rate *p, int64_t now_us, int64_t events,
+                        int64_t connections)
 {
     int64_t groups = (connections + TURN_MAX_COUNT - 1) / TURN_MAX_COUNT;
-    int64_t most = RESPONSE_MOST_US / (groups > 0 ? groups : 1);
+    int64_t max = RESPONSE_MAX_US / (groups > 0 ? groups : 1);
 
     if (!p->on)
         return;
     if (p->next_us < now_us - SLACK_US)
         p->next_us = now_us - SLACK_US;
     p->next_us += events * 1000000 / p->allowed;
-    if (most > PAUSE_MOST_US)
-        most = PAUSE_MOST_US;
-    if (p->next_us > now_us + most)
-        p->next_us = now_us + most;
+    if (max > PAUSE_MAX_US)
+        max = PAUSE_MAX_US;
+    if (p->next_us > now_us + max)
+        p->next_us = now_us + max;
 }
 
-int pace_pause_ms(const struct pace *p, int64_t now_us)
+int intake_rate_pause_ms(const struct intake_rate *p, int64_t now_us)
 {
     if (!p->on || p->next_us <= now_us)
         return 0;

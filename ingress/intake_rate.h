@@ -1,5 +1,5 @@
-/* pace: how fast requests are taken while events arrive faster than the sequencer takes
- * them. Pure.
+/* intake_rate: how fast requests are taken while events arrive faster than the sequencer
+ * takes them. Pure.
  *
  * What waits for the sequencer, divided by the rate at which it takes events, is how long
  * the next event will wait. Up to `ingress.target_delay` nothing is done, so a burst is
@@ -9,13 +9,14 @@
  *
  * A pause is short and bounded, so that even with `ingress.max_connections` requests
  * waiting a response is late by about a second at most. While the sequencer does not
- * respond there is no pace: events are safe here, and slower clients would not help. */
-#ifndef INGRESS_PACE_H
-#define INGRESS_PACE_H
+ * respond the rate has no limit: events are safe here, and slower clients would not
+ * help. */
+#ifndef INGRESS_INTAKE_RATE_H
+#define INGRESS_INTAKE_RATE_H
 
 #include "rc.h"
 
-struct pace {
+struct intake_rate {
     bool on;
     int64_t per_s; /* events the sequencer takes; an average; 0: not known */
     int64_t looked_ms; /* mono: last look; 0: none yet */
@@ -26,7 +27,7 @@ struct pace {
 };
 
 /* What is known at a look; ten times a second is enough. */
-struct pace_facts {
+struct intake_rate_facts {
     int64_t now_ms;    /* mono */
     uint64_t cursor;   /* the last event that the sequencer has */
     uint64_t backlog;  /* events behind it */
@@ -34,11 +35,11 @@ struct pace_facts {
     int64_t target_ms; /* ingress.target_delay */
 };
 
-void pace_look(struct pace *p, const struct pace_facts *f);
+void intake_rate_look(struct intake_rate *p, const struct intake_rate_facts *f);
 /* A turn has stored `events`, with so many connections open: when to read on. */
-void pace_stored(struct pace *p, int64_t now_us, int64_t events,
-                 int64_t connections);
+void intake_rate_stored(struct intake_rate *p, int64_t now_us, int64_t events,
+                        int64_t connections);
 /* How long requests are left alone, in ms, rounded up; 0: read them. */
-int pace_pause_ms(const struct pace *p, int64_t now_us);
+int intake_rate_pause_ms(const struct intake_rate *p, int64_t now_us);
 
 #endif

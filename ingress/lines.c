@@ -23,14 +23,14 @@ static void put_json(struct buf *out, json_t *value)
 
 /* {"error":{"code","message","line","field"}}; line and field where there are
  * any. */
-static void put_error(struct buf *out, enum answer a, size_t number,
+static void put_error(struct buf *out, enum response a, size_t number,
                       const char *field, const char *why)
 {
     const char *colon = *field ? ": " : *why ? " " : "";
     char *message = gr_printf("%s%s%s", *field ? field : "the body", colon,
                               why);
-    json_t *e = json_pack("{s:s,s:o}", "code", answer_facts(a)->code, "message",
-                          json_text_of(message));
+    json_t *e = json_pack("{s:s,s:o}", "code", response_facts(a)->code,
+                          "message", json_text_of(message));
 
     if (number)
         json_object_set_new(e, "line", json_integer((json_int_t)number));
@@ -40,8 +40,8 @@ static void put_error(struct buf *out, enum answer a, size_t number,
     put_json(out, json_pack("{s:o}", "error", e));
 }
 
-static enum answer wrong(struct buf *error, enum answer a, size_t number,
-                         const char *field, const char *why)
+static enum response wrong(struct buf *error, enum response a, size_t number,
+                           const char *field, const char *why)
 {
     put_error(error, a, number, field, why);
     return a;
@@ -49,38 +49,38 @@ static enum answer wrong(struct buf *error, enum answer a, size_t number,
 
 /* ---- one event ---- */
 
-static enum answer judge_names(const struct settings *s,
-                               const struct producer *p,
-                               const struct published *e, size_t number,
-                               struct buf *error)
+static enum response judge_names(const struct settings *s,
+                                 const struct producer *p,
+                                 const struct published *e, size_t number,
+                                 struct buf *error)
 {
-    static const enum answer answers[] = {
-        [PUBLISHED_GOOD] = ANSWER_NONE,
-        [PUBLISHED_WORKSPACE_FORBIDDEN] = ANSWER_WORKSPACE_FORBIDDEN,
-        [PUBLISHED_TYPE_FORBIDDEN] = ANSWER_TYPE_FORBIDDEN,
-        [PUBLISHED_UNKNOWN] = ANSWER_EVENT_MALFORMED,
+    static const enum response responses[] = {
+        [PUBLISHED_GOOD] = RESPONSE_NONE,
+        [PUBLISHED_WORKSPACE_FORBIDDEN] = RESPONSE_WORKSPACE_FORBIDDEN,
+        [PUBLISHED_TYPE_FORBIDDEN] = RESPONSE_TYPE_FORBIDDEN,
+        [PUBLISHED_UNKNOWN] = RESPONSE_EVENT_MALFORMED,
     };
     struct published_wrong w;
-    enum answer a = answers[published_judge(e, s, p, &w)];
+    enum response a = responses[published_judge(e, s, p, &w)];
 
     return a ? wrong(error, a, number, w.field, w.why) : a;
 }
 
-enum answer line_judge(const struct settings *s, const struct producer *p,
-                       struct bytes text, struct bytes key, size_t number,
-                       char event_id[EVENT_ID_BYTES + 1], struct buf *error)
+enum response line_judge(const struct settings *s, const struct producer *p,
+                         struct bytes text, struct bytes key, size_t number,
+                         char event_id[EVENT_ID_BYTES + 1], struct buf *error)
 {
     struct published_wrong w;
     struct published e;
-    enum answer a;
+    enum response a;
 
     event_id[0] = 0;
     if (published_read(&e, text, &w) != GR_OK) {
-        a = wrong(error, ANSWER_EVENT_MALFORMED, number, w.field, w.why);
+        a = wrong(error, RESPONSE_EVENT_MALFORMED, number, w.field, w.why);
     } else if (e.id && key.n &&
                (strlen(e.id) != key.n || memcmp(e.id, key.p, key.n) != 0)) {
-        a = wrong(error, ANSWER_EVENT_MALFORMED, number, "id",
-                  "is not what Idempotency-Key says");
+        a = wrong(error, RESPONSE_EVENT_MALFORMED, number, "id",
+                  "is different from Idempotency-Key");
     } else {
         a = judge_names(s, p, &e, number, error);
         if (e.id)
@@ -118,9 +118,9 @@ bool line_differs(struct bytes stored, struct bytes body)
 
 /* {"error":{"code","message","line"; without its end. Codes and messages are ours and need
  * no escaping. */
-static void begin_refusal(struct buf *error, enum answer a, size_t number)
+static void begin_refusal(struct buf *error, enum response a, size_t number)
 {
-    const struct answer_facts *f = answer_facts(a);
+    const struct response_facts *f = response_facts(a);
 
     buf_printf(error, "{\"error\":{\"code\":\"%s\",\"message\":\"%s\"", f->code,
                f->message);
@@ -130,7 +130,7 @@ static void begin_refusal(struct buf *error, enum answer a, size_t number)
 
 void line_reused(const char *first_id, size_t number, struct buf *error)
 {
-    begin_refusal(error, ANSWER_KEY_REUSED, number);
+    begin_refusal(error, RESPONSE_KEY_REUSED, number);
     buf_printf(error, ",\"id\":\"%s\"}}", first_id);
 }
 
@@ -229,7 +229,7 @@ enum lines_step lines_read(struct lines *l, const struct settings *s,
     return l->read_bytes < body.n ? LINES_MORE : LINES_END;
 }
 
-static void refuse(struct lines *l, struct line *line, enum answer a)
+static void refuse(struct lines *l, struct line *line, enum response a)
 {
     if (!line->refusal)
         l->good--;
@@ -237,7 +237,7 @@ static void refuse(struct lines *l, struct line *line, enum answer a)
     line->wrong_at = l->wrongs.len;
 }
 
-void lines_refuse(struct lines *l, struct line *line, enum answer a)
+void lines_refuse(struct lines *l, struct line *line, enum response a)
 {
     refuse(l, line, a);
     line_reused(line->event_id, line->number, &l->wrongs);
@@ -245,12 +245,12 @@ void lines_refuse(struct lines *l, struct line *line, enum answer a)
 }
 
 /* A key that was found to be reused may have been first used by what is not stored. */
-void lines_give_up(struct lines *l, enum answer why)
+void lines_give_up(struct lines *l, enum response why)
 {
     for (size_t i = l->committed; i < l->count; i++) {
         struct line *line = &l->items[i];
 
-        if (line->refusal && line->refusal != ANSWER_KEY_REUSED)
+        if (line->refusal && line->refusal != RESPONSE_KEY_REUSED)
             continue;
         refuse(l, line, why);
         begin_refusal(&l->wrongs, why, line->number);

@@ -3,11 +3,11 @@
 #include <stdio.h>
 #include <string.h>
 
-static struct MHD_Response *make(enum answer a, int retry_after_s,
+static struct MHD_Response *make(enum response a, int retry_after_s,
                                  const char *type, const char *body, size_t n,
                                  enum MHD_ResponseMemoryMode mode)
 {
-    const struct answer_facts *f = answer_facts(a);
+    const struct response_facts *f = response_facts(a);
     struct MHD_Response *r = MHD_create_response_from_buffer(
         n, (void *)(uintptr_t)body, mode);
     char seconds[16];
@@ -23,8 +23,8 @@ static struct MHD_Response *make(enum answer a, int retry_after_s,
     }
     if (f->closes)
         MHD_add_response_header(r, "Connection", "close");
-    if (answer_allow(a))
-        MHD_add_response_header(r, "Allow", answer_allow(a));
+    if (response_allow(a))
+        MHD_add_response_header(r, "Allow", response_allow(a));
     return r;
 }
 
@@ -34,13 +34,13 @@ enum { ACCEPTED_ID_AT = sizeof "{\"id\":\"" - 1 };
 static_assert(sizeof accepted_form - 1 == ACCEPTED_BYTES,
               "as request.accepted");
 
-/* The answer that is given most is always as long: each request keeps its own
+/* The response that is given most is always as long: each request keeps its own
  * from one use to the next, and only its id is written anew. */
 static struct MHD_Response *accepted_with(struct request *r)
 {
     if (!r->accepted_response) {
         memcpy(r->accepted, accepted_form, ACCEPTED_BYTES);
-        r->accepted_response = make(ANSWER_ACCEPTED, 0, "application/json",
+        r->accepted_response = make(RESPONSE_ACCEPTED, 0, "application/json",
                                     r->accepted, ACCEPTED_BYTES,
                                     MHD_RESPMEM_PERSISTENT);
     }
@@ -55,39 +55,38 @@ void responses_forget(struct request *r)
 }
 
 /* One that only this request gets. */
-static struct MHD_Response *own(const struct request *r, enum answer a)
+static struct MHD_Response *own(const struct request *r, enum response a)
 {
     return make(a, r->retry_after_s,
-                r->reply_type ? r->reply_type : "application/json",
-                r->reply.data, r->reply.len, MHD_RESPMEM_MUST_COPY);
+                r->own_type ? r->own_type : "application/json",
+                r->own_body.data, r->own_body.len, MHD_RESPMEM_MUST_COPY);
 }
 
-enum MHD_Result responses_say(struct http *h, struct MHD_Connection *c,
-                              struct request *r, enum answer a)
+enum MHD_Result responses_send(struct http *h, struct MHD_Connection *c,
+                               struct request *r, enum response a)
 {
-    struct MHD_Response *mine = r->reply.len ? own(r, a) : NULL;
-    struct MHD_Response *response = mine                   ? mine
-                                    : a == ANSWER_ACCEPTED ? accepted_with(r)
-                                                           : h->responses[a];
+    struct MHD_Response *mine = r->own_body.len ? own(r, a) : NULL;
+    struct MHD_Response *response = mine                     ? mine
+                                    : a == RESPONSE_ACCEPTED ? accepted_with(r)
+                                                             : h->responses[a];
     enum MHD_Result queued;
 
     queued = MHD_queue_response(
-        c, r->reply_status ? r->reply_status : answer_facts(a)->status,
-        response);
+        c, r->own_status ? r->own_status : response_facts(a)->status, response);
     if (mine) {
         MHD_destroy_response(mine);
-        request_answered(h, r);
+        request_responded(h, r);
     }
-    if (r->visitor && r->visitor->visit != VISIT_CUT)
-        visit_move(h, r->visitor, VISIT_ANSWERING);
+    if (r->connection && r->connection->state != CONNECTION_SHUT)
+        connection_transition(h, r->connection, CONNECTION_RESPONDING);
     return queued;
 }
 
 void responses_make(struct http *h)
 {
-    for (enum answer a = ANSWER_NONE + 1; a < ANSWER_COUNT; a++) {
-        const char *body = a == ANSWER_HEALTHY ? "{\"status\":\"ok\"}"
-                                               : answer_body(a);
+    for (enum response a = RESPONSE_NONE + 1; a < RESPONSE_COUNT; a++) {
+        const char *body = a == RESPONSE_HEALTHY ? "{\"status\":\"ok\"}"
+                                                 : response_body(a);
 
         h->responses[a] = make(a, 0, "application/json", body, strlen(body),
                                MHD_RESPMEM_PERSISTENT);
@@ -98,7 +97,7 @@ void responses_make(struct http *h)
 
 void responses_free(struct http *h)
 {
-    for (int i = 0; i < ANSWER_COUNT; i++)
+    for (int i = 0; i < RESPONSE_COUNT; i++)
         if (h->responses[i])
             MHD_destroy_response(h->responses[i]);
 }

@@ -1,4 +1,4 @@
-#include "siblings.h"
+#include "peers.h"
 #include "daemon.h"
 #include <dirent.h>
 #include <errno.h>
@@ -8,8 +8,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-/* A killed process leaves its socket's file behind, but nobody answers. */
-static bool answers(const char *folder, const char *file)
+/* A killed process leaves its socket's file behind, but nobody responds. */
+static bool responds(const char *folder, const char *file)
 {
     struct sockaddr_un at = {.sun_family = AF_UNIX};
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
@@ -33,7 +33,7 @@ static bool is_other_inbox(const char *file, const char *own)
            (strlen(own) != name_n || strncmp(file, own, name_n) != 0);
 }
 
-bool siblings_are_there(void *arg)
+bool peers_running(void *arg)
 {
     const struct daemon *d = arg;
     DIR *dir = opendir(d->settings->run_dir);
@@ -42,7 +42,7 @@ bool siblings_are_there(void *arg)
 
     while (dir && !any && (e = readdir(dir)))
         any = is_other_inbox(e->d_name, d->name) &&
-              answers(d->settings->run_dir, e->d_name);
+              responds(d->settings->run_dir, e->d_name);
     if (dir)
         closedir(dir);
     return any;

@@ -48,32 +48,32 @@ static void hide_token(struct request *r)
     r->headers = kept;
 }
 
-enum answer publish_admit(struct ingress *g, struct request *r)
+enum response publish_admit(struct ingress *g, struct request *r)
 {
     const struct settings *s = g->daemon.settings;
     const struct producer *p;
     struct bytes token;
 
     if (!s->producer_count)
-        return ANSWER_PRODUCERS_NONE;
+        return RESPONSE_PRODUCERS_NONE;
     if (!find_token(r, &token))
-        return ANSWER_TOKEN_MISSING;
+        return RESPONSE_TOKEN_MISSING;
     p = settings_token(s, token);
     if (!p)
-        return ANSWER_TOKEN_UNKNOWN;
+        return RESPONSE_TOKEN_UNKNOWN;
     snprintf(r->source, sizeof r->source, "%s", p->name);
     hide_token(r);
-    return ANSWER_NONE;
+    return RESPONSE_NONE;
 }
 
-enum answer publish_malformed(struct request *r, const char *field,
-                              const char *why)
+enum response publish_malformed(struct request *r, const char *field,
+                                const char *why)
 {
-    buf_printf(&r->reply,
+    buf_printf(&r->own_body,
                "{\"error\":{\"code\":\"bad_request\",\"message\":\"%s: %s\","
                "\"field\":\"%s\"}}",
                field, why, field);
-    return ANSWER_EVENT_MALFORMED;
+    return RESPONSE_EVENT_MALFORMED;
 }
 
 static bool find_key(const struct request *r, struct bytes *key, int *count)
@@ -82,8 +82,8 @@ static bool find_key(const struct request *r, struct bytes *key, int *count)
     return headers_get(request_head(r), "Idempotency-Key", key, count);
 }
 
-static enum answer take_one(struct ingress *g, struct request *r,
-                            const struct producer *p)
+static enum response take_one(struct ingress *g, struct request *r,
+                              const struct producer *p)
 {
     struct bytes key;
     int count = 0;
@@ -95,28 +95,29 @@ static enum answer take_one(struct ingress *g, struct request *r,
     return line_judge(
         g->daemon.settings, p,
         (struct bytes){r->body.data ? r->body.data : "", r->body.len}, key, 0,
-        r->event_id, &r->reply);
+        r->event_id, &r->own_body);
 }
 
 /* Its lines are judged later, in pieces. */
-static enum answer take_batch(struct request *r)
+static enum response take_batch(struct request *r)
 {
     struct bytes key;
     int count;
 
     if (find_key(r, &key, &count))
-        return publish_malformed(r, "Idempotency-Key",
-                                 "belongs into each line of a batch, as id");
+        return publish_malformed(
+            r, "Idempotency-Key",
+            "is not allowed for a batch: set id in each line");
     r->lines = lines_new();
-    return ANSWER_NONE;
+    return RESPONSE_NONE;
 }
 
 /* The configuration may have changed while the body came. */
-enum answer publish_take(struct ingress *g, struct request *r, bool batch)
+enum response publish_take(struct ingress *g, struct request *r, bool batch)
 {
     const struct producer *p = settings_producer(g->daemon.settings, r->source);
 
     if (!p)
-        return ANSWER_TOKEN_UNKNOWN;
+        return RESPONSE_TOKEN_UNKNOWN;
     return batch ? take_batch(r) : take_one(g, r, p);
 }

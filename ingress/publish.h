@@ -9,10 +9,10 @@
 struct ingress;
 
 /* As http_ops has them; both for requests to /v1 only. */
-enum answer publish_admit(struct ingress *g, struct request *r);
-enum answer publish_take(struct ingress *g, struct request *r, bool batch);
+enum response publish_admit(struct ingress *g, struct request *r);
+enum response publish_take(struct ingress *g, struct request *r, bool batch);
 /* 400, and what is wrong with this part of the request. Both are ours and need no escaping. */
-enum answer publish_malformed(struct request *r, const char *field,
-                              const char *why);
+enum response publish_malformed(struct request *r, const char *field,
+                                const char *why);
 
 #endif

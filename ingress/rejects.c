@@ -25,7 +25,7 @@ enum {
 struct reject {
     STAILQ_ENTRY(reject) link;
     int64_t at_ms, body_bytes;
-    enum answer answer;
+    enum response response;
     char remote[INET6_ADDRSTRLEN], method[16], path[PATH_KEPT_BYTES + 1];
     char id[REJECT_ID_BYTES + 1];
     char *delivery_id;        /* the provider's; NULL: none */
@@ -39,7 +39,7 @@ struct rejects_of {
     STAILQ_HEAD(, reject) waiting;
     size_t count;
     int64_t kept_bytes; /* of its bodies in the table */
-    struct series *counts[ANSWER_COUNT];
+    struct series *counts[RESPONSE_COUNT];
 };
 
 static struct rejects_of *of(struct rejects *j, const char *source)
@@ -76,9 +76,9 @@ static void drop_first(struct rejects *j, struct rejects_of *s)
 /* Of a refusal for what the client did, when all of its body had come. What we
  * could not do, it sends again. */
 static void keep_body(struct rejects *j, struct reject *e,
-                      const struct request *r, enum answer a)
+                      const struct request *r, enum response a)
 {
-    if (!r->received_ms || !r->body.len || answer_facts(a)->status >= 500 ||
+    if (!r->received_ms || !r->body.len || response_facts(a)->status >= 500 ||
         j->waiting_bytes + (int64_t)r->body.len > BODIES_WAITING_BYTES)
         return;
     buf_init(&e->body, r->body.len);
@@ -175,23 +175,23 @@ static void find_delivery_id(struct reject *e, struct ingress *g,
             return;
 }
 
-static void count(struct rejects_of *s, struct ingress *g, enum answer a)
+static void count(struct rejects_of *s, struct ingress *g, enum response a)
 {
     if (!s->counts[a])
         s->counts[a] = METRIC_SERIES(g->daemon.metrics, FAMILY_REJECTED,
-                                     s->source, answer_facts(a)->reason);
+                                     s->source, response_facts(a)->reason);
     series_add(s->counts[a], 1);
 }
 
 void rejects_note(struct rejects *j, struct ingress *g, const struct request *r,
-                  enum answer a)
+                  enum response a)
 {
     struct rejects_of *s = of(j, r->source);
     struct reject *e = gr_alloc(sizeof *e);
 
     count(s, g, a);
     e->at_ms = now_ms(); /* the loop may wait for the disk since long */
-    e->answer = a;
+    e->response = a;
     e->body_bytes = (int64_t)r->body.len;
     memcpy(e->remote, r->remote, sizeof e->remote);
     snprintf(e->method, sizeof e->method, "%s", r->method ? r->method : "");
@@ -216,8 +216,8 @@ static struct reject_row row_of(const struct rejects_of *s,
     return (struct reject_row){
         .source = s->source,
         .at_ms = e->at_ms,
-        .status = answer_facts(e->answer)->status,
-        .reason = answer_facts(e->answer)->reason,
+        .status = response_facts(e->response)->status,
+        .reason = response_facts(e->response)->reason,
         .remote = e->remote,
         .method = e->method,
         .path = e->path,
@@ -256,16 +256,16 @@ static void count_bodies(struct rejects *j, struct ingress *g)
 }
 
 /* So that so many bytes more fit: of the source that has most, the oldest go. */
-static void make_room(struct rejects *j, struct ingress *g, int64_t bytes)
+static void make_space(struct rejects *j, struct ingress *g, int64_t bytes)
 {
     while (j->kept_bytes + bytes > BODIES_KEPT_BYTES) {
-        struct rejects_of *most = j->sources;
+        struct rejects_of *max = j->sources;
 
-        for (struct rejects_of *s = most; s; s = s->next)
-            if (s->kept_bytes > most->kept_bytes)
-                most = s;
-        if (!most || !store_reject_body_drop_first(&g->store, most->source,
-                                                   count_gone, j))
+        for (struct rejects_of *s = max; s; s = s->next)
+            if (s->kept_bytes > max->kept_bytes)
+                max = s;
+        if (!max || !store_reject_body_drop_first(&g->store, max->source,
+                                                  count_gone, j))
             return;
     }
 }
@@ -277,7 +277,7 @@ static void write_body(struct rejects *j, struct ingress *g,
 
     if (!body.n)
         return;
-    make_room(j, g, (int64_t)body.n);
+    make_space(j, g, (int64_t)body.n);
     store_reject_body_add(&g->store, e->id, s->source, e->at_ms, body);
     count_kept(j, s->source, (int64_t)body.n);
 }
@@ -338,7 +338,7 @@ int rejects_work(struct rejects *j, struct ingress *g, bool now)
 
     if (!j->since_ms)
         return purge(j, g);
-    if (g->room.refusal) /* the room that is left is not for these */
+    if (g->space.refusal) /* the space that is left is not for these */
         return WRITE_MS;
     if (!now && due_ms > 0)
         return (int)due_ms;
@@ -385,14 +385,14 @@ json_t *rejects_json(struct ingress *g, const struct reject_row *row)
 
 void rejects_write_all(struct rejects *j, struct ingress *g)
 {
-    while (!g->room.refusal && write_some(j, g) == WRITE_COUNT)
+    while (!g->space.refusal && write_some(j, g) == WRITE_COUNT)
         ;
 }
 
 struct shown {
     struct ingress *g;
     json_t *list;
-    size_t most;
+    size_t max;
     int64_t since_ms, until_ms; /* 0: no bound */
     const char *source, *id;    /* NULL: any */
 };
@@ -408,7 +408,7 @@ static bool show(void *arg, const struct reject_row *row)
         (shown->until_ms && row->at_ms >= shown->until_ms))
         return true;
     json_array_append_new(shown->list, rejects_json(shown->g, row));
-    return json_array_size(shown->list) < shown->most;
+    return json_array_size(shown->list) < shown->max;
 }
 
 /* In the order of their coming; of several sources not. */
@@ -419,7 +419,7 @@ static int newer_first(const void *left, const void *right)
     return (a->at_ms < b->at_ms) - (a->at_ms > b->at_ms);
 }
 
-/* Those that could not be written, as there is no room. false: that is enough. */
+/* Those that could not be written, as there is no space. false: that is enough. */
 static bool show_waiting(const struct rejects *j, const char *source,
                          struct shown *shown)
 {
@@ -455,7 +455,7 @@ json_t *rejects_show(void *self, json_t *args, char why[200])
         .source = source,
         .id = json_string_value(json_object_get(args, "id")),
         .list = json_array(),
-        .most = SHOW_DEFAULT,
+        .max = SHOW_DEFAULT,
         .since_ms = json_integer_value(json_object_get(args, "since_ms")),
         .until_ms = json_integer_value(json_object_get(args, "until_ms")),
     };
@@ -464,7 +464,7 @@ json_t *rejects_show(void *self, json_t *args, char why[200])
     if (source && strcmp(source, "-") == 0) /* of no source that is known */
         shown.source = source = "";
     if (limit > 0)
-        shown.most = (size_t)limit;
+        shown.max = (size_t)limit;
     rejects_write_all(&g->rejects, g);
     if (!show_waiting(&g->rejects, source, &shown))
         ;

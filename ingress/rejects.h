@@ -3,7 +3,7 @@
  * had come whole, for a day, and 64 MiB at most in all: past it the source that
  * has most gives its oldest, so that a flood of one does not take another's.
  *
- * They are gathered in memory and written about once a second, so that a flood
+ * They are collected in memory and written about once a second, so that a flood
  * of them costs a bounded number of rows, and no commit of its own. A kill -9
  * costs those of the last second, and a full disk those of its turns; the
  * counters and the log have them. */
@@ -26,15 +26,15 @@ struct rejects {
 };
 
 void rejects_note(struct rejects *j, struct ingress *g, const struct request *r,
-                  enum answer a);
+                  enum response a);
 /* Inside the transaction: write what is due, a bounded number of rows. Returns
- * ms until it wants to be called again, -1 for never. */
+ * ms until it must be called again, -1 for never. */
 int rejects_work(struct rejects *j, struct ingress *g, bool now);
 /* After a rolled back turn. */
 void rejects_undo(struct rejects *j);
 void rejects_fini(struct rejects *j);
 
-/* For the control requests: write all that wait, if there is room. */
+/* For the control requests: write all that wait, if there is space. */
 void rejects_write_all(struct rejects *j, struct ingress *g);
 /* One of them, without its body. The caller's. */
 json_t *rejects_json(struct ingress *g, const struct reject_row *row);

@@ -6,25 +6,6 @@
 
 enum { CHAIN_MAX_BYTES = 4096 };
 
-static bool read_address(const char *text, uint8_t out[16])
-{
-    static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff};
-
-    if (inet_pton(AF_INET6, text, out) == 1)
-        return true;
-    memcpy(out, mapped, sizeof mapped);
-    return inet_pton(AF_INET, text, out + sizeof mapped) == 1;
-}
-
-static void print_address(const uint8_t a[16], char out[INET6_ADDRSTRLEN])
-{
-    static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff};
-    bool four = memcmp(a, mapped, sizeof mapped) == 0;
-
-    inet_ntop(four ? AF_INET : AF_INET6, a + (four ? 12 : 0), out,
-              INET6_ADDRSTRLEN);
-}
-
 static bool is_trusted(const struct cidr *trusted, size_t count,
                        const uint8_t address[16])
 {
@@ -35,7 +16,7 @@ static bool is_trusted(const struct cidr *trusted, size_t count,
 }
 
 /* All X-Forwarded-For are one list, in their order. */
-static void gather(struct bytes headers, struct buf *chain)
+static void collect(struct bytes headers, struct buf *chain)
 {
     static const char wanted[] = "x-forwarded-for";
     struct bytes name, value;
@@ -70,7 +51,7 @@ static bool read_item(const char *from, size_t n, uint8_t out[16])
     } else if ((end = strchr(p, ':')) && !strchr(end + 1, ':')) {
         *end = 0;
     }
-    return read_address(p, out);
+    return address_parse(out, p);
 }
 
 void remote_find(const struct cidr *trusted, size_t count, struct bytes headers,
@@ -79,11 +60,11 @@ void remote_find(const struct cidr *trusted, size_t count, struct bytes headers,
     uint8_t now[16], before[16];
     struct buf chain;
 
-    if (!count || !read_address(address, now) ||
+    if (!count || !address_parse(now, address) ||
         !is_trusted(trusted, count, now))
         return;
     buf_init(&chain, CHAIN_MAX_BYTES);
-    gather(headers, &chain);
+    collect(headers, &chain);
     for (size_t end = chain.failed ? 0 : chain.len; end;) {
         size_t from = end;
 
@@ -97,5 +78,5 @@ void remote_find(const struct cidr *trusted, size_t count, struct bytes headers,
         end = from ? from - 1 : 0;
     }
     buf_fini(&chain);
-    print_address(now, address);
+    address_text(address, now);
 }

@@ -1,4 +1,4 @@
-#include "intake.h"
+#include "request_intake.h"
 #include "clock.h"
 #include "ingress.h"
 #include "lines.h"
@@ -24,7 +24,7 @@ void intake_take(struct ingress *g, struct request *r)
     t->pending_count++;
 }
 
-void intake_sounding(struct intake *t)
+void intake_watermark_requested(struct intake *t)
 {
     t->ahead_arrival = t->arrivals;
     t->ahead_count = t->pending_count + t->batches.count;
@@ -37,22 +37,22 @@ void intake_leaves(struct intake *t, const struct request *r)
 }
 
 static void log_refusal(struct ingress *g, const struct request *r,
-                        enum answer a)
+                        enum response a)
 {
     struct intake *t = &g->intake;
     int64_t mono = g->daemon.loop.mono_ms;
 
     if (mono - t->lines_since_ms >= SECOND_MS) {
         if (t->lines > LINES_PER_SECOND)
-            log_warn(NULL, "refusals that were not logged",
+            log_warn(NULL, "refused requests that were not logged",
                      LI("count", t->lines - LINES_PER_SECOND));
         t->lines_since_ms = mono;
         t->lines = 0;
     }
     if (++t->lines > LINES_PER_SECOND)
         return;
-    log_warn(NULL, "refused", LS("reason", answer_facts(a)->reason),
-             LI("http_status", answer_facts(a)->status),
+    log_warn(NULL, "refused", LS("reason", response_facts(a)->reason),
+             LI("http_status", response_facts(a)->status),
              LO("source", r->source), LS("client", r->remote),
              LI("body_bytes", r->body.len));
 }
@@ -87,31 +87,31 @@ static void log_event(struct ingress *g, const struct request *r)
 
 static void log_accepted(struct ingress *g, const struct request *r)
 {
-    if (!r->lines && log_has_room(LOG_INFO))
+    if (!r->lines && log_has_capacity(LEVEL_INFO))
         log_event(g, r);
     for (size_t i = 0; r->lines && i < r->lines->count; i++)
-        if (!r->lines->items[i].refusal && log_has_room(LOG_INFO))
+        if (!r->lines->items[i].refusal && log_has_capacity(LEVEL_INFO))
             log_info(r->lines->items[i].event_id, "accepted",
                      LS("source", r->source), LS("client", r->remote),
                      LI("body_bytes", r->lines->items[i].text.n),
                      LI("duration_ms", mono_ms() - r->taken_ms));
 }
 
-static void answered(void *self, const struct request *r, enum answer a)
+static void responded(void *self, const struct request *r, enum response a)
 {
     struct ingress *g = self;
-    unsigned status = answer_facts(a)->status;
+    unsigned status = response_facts(a)->status;
 
     g->counts[COUNT_REQUESTS]++;
-    g->counts[COUNT_ANSWERS + a - 1]++;
-    if (a == ANSWER_ACCEPTED) {
+    g->counts[COUNT_RESPONSES + a - 1]++;
+    if (a == RESPONSE_ACCEPTED) {
         g->counts[COUNT_ACCEPTED] += r->event_count;
         series_add(METRIC_SERIES(g->daemon.metrics, FAMILY_ACCEPTED, r->source),
                    r->event_count);
         g->counts[COUNT_ACCEPTED_BYTES] += (int64_t)r->body.len;
         log_accepted(g, r);
     }
-    if (a == ANSWER_HANDSHAKE)
+    if (a == RESPONSE_HANDSHAKE)
         log_info(NULL, "a handshake was answered", LS("source", r->source));
     if (status == 200)
         return;
@@ -120,7 +120,8 @@ static void answered(void *self, const struct request *r, enum answer a)
     log_refusal(g, r, a);
 }
 
-const struct http_ops intake_http_ops = {door_admit, door_take, answered};
+const struct http_ops intake_http_ops = {admission_check, admission_take,
+                                         responded};
 
 /* ---- the turn ---- */
 
@@ -142,8 +143,8 @@ static struct request *next_pending(struct intake *t)
 }
 
 /* Row `n` has this idempotency key already, maybe since this very turn. */
-static enum answer judge_repeat(struct ingress *g, int64_t n, struct bytes body,
-                                int64_t *bytes)
+static enum response judge_duplicate(struct ingress *g, int64_t n,
+                                     struct bytes body, int64_t *bytes)
 {
     struct archive_row stored;
     bool found = store_request(&g->store, n, &stored);
@@ -152,14 +153,14 @@ static enum answer judge_repeat(struct ingress *g, int64_t n, struct bytes body,
     *bytes -= found ? (int64_t)stored.body.n : 0;
     store_request_done(&g->store);
     if (differs)
-        return ANSWER_KEY_REUSED;
-    g->counts[COUNT_REPEATED]++;
-    return ANSWER_NONE;
+        return RESPONSE_KEY_REUSED;
+    g->counts[COUNT_DUPLICATES]++;
+    return RESPONSE_NONE;
 }
 
-enum answer intake_store_row(struct ingress *g, const struct request *r,
-                             struct bytes body, char id[EVENT_ID_BYTES + 1],
-                             int64_t head, int64_t *bytes)
+enum response intake_store_row(struct ingress *g, const struct request *r,
+                               struct bytes body, char id[EVENT_ID_BYTES + 1],
+                               int64_t head, int64_t *bytes)
 {
     struct archive_row row = {
         .event_id = id,
@@ -176,17 +177,17 @@ enum answer intake_store_row(struct ingress *g, const struct request *r,
 
     *bytes -= (int64_t)(body.n + row.headers.n);
     if (earlier)
-        return judge_repeat(g, earlier, body, bytes);
+        return judge_duplicate(g, earlier, body, bytes);
     if (!id[0]) {
         memcpy(id, "evt_", 4);
         ulid_next(&g->ids, r->received_ms, id + 4);
     }
-    n = hop_next(g->daemon.hop, SEQUENCER);
+    n = links_next(g->daemon.links, SEQUENCER);
     row.n = (int64_t)n;
     store_insert(&g->store, &row);
-    hop_put(g->daemon.hop, SEQUENCER, KIND_ARCHIVED, (int64_t)n);
-    room_took(&g->room, (int64_t)n, (int64_t)(body.n + row.headers.n));
-    return ANSWER_NONE;
+    links_put(g->daemon.links, SEQUENCER, KIND_ARCHIVED, (int64_t)n);
+    space_took(&g->space, (int64_t)n, (int64_t)(body.n + row.headers.n));
+    return RESPONSE_NONE;
 }
 
 static void store(struct ingress *g, struct request *r, int64_t *bytes)
@@ -195,14 +196,14 @@ static void store(struct ingress *g, struct request *r, int64_t *bytes)
 
     r->refusal = intake_store_row(g, r, body, r->event_id, 0, bytes);
     if (r->refusal)
-        line_reused(r->event_id, 0, &r->reply);
+        line_reused(r->event_id, 0, &r->own_body);
     else
         r->event_count = 1;
     TAILQ_INSERT_TAIL(&g->intake.stored, r, link);
     g->intake.stored_count += r->event_count;
 }
 
-/* Half of those who stand at the door, the ones just answered among them, as they
+/* Half of those who stand at ingress, the ones just answered among them, as they
  * are back at once: while some are committed, the others are answered and read.
  * With all in one commit nothing is left to do beside it. */
 static int64_t share(const struct intake *t)
@@ -215,20 +216,20 @@ static int64_t share(const struct intake *t)
 static void store_pending(struct ingress *g)
 {
     struct intake *t = &g->intake;
-    int64_t most = g->pace.on ? t->pending_count : share(t);
+    int64_t max = g->intake_rate.on ? t->pending_count : share(t);
     int64_t bytes = TURN_MAX_BYTES;
 
-    if (most > TURN_MAX_COUNT)
-        most = TURN_MAX_COUNT;
-    for (; most && !TAILQ_EMPTY(&t->pending) && bytes > 0 &&
+    if (max > TURN_MAX_COUNT)
+        max = TURN_MAX_COUNT;
+    for (; max && !TAILQ_EMPTY(&t->pending) && bytes > 0 &&
            !db_full(g->daemon.db);
-         most--) {
+         max--) {
         struct request *r = next_pending(t);
 
-        if (g->daemon.loop.mono_ms - r->taken_ms > STORE_MOST_MS)
-            http_answer(g->http, r, ANSWER_STORE_SLOW);
-        else if (g->room.refusal) /* since it was admitted */
-            http_answer(g->http, r, g->room.refusal);
+        if (g->daemon.loop.mono_ms - r->taken_ms > STORE_MAX_MS)
+            http_respond(g->http, r, RESPONSE_STORE_SLOW);
+        else if (g->space.refusal) /* since it was admitted */
+            http_respond(g->http, r, g->space.refusal);
         else
             store(g, r, &bytes);
     }
@@ -243,20 +244,20 @@ void intake_work(struct ingress *g)
 
 /* `a`: what the commit came to. A response that was made before it holds only if
  * the commit did: the event that a reused key names may be of this very turn. */
-static void answer_one(struct ingress *g, struct request *r, enum answer a)
+static void respond_one(struct ingress *g, struct request *r, enum response a)
 {
     if (r->lines) {
-        batch_answer(g, r, a);
+        batch_respond(g, r, a);
         return;
     }
-    if (a != ANSWER_ACCEPTED)
-        buf_reset(&r->reply);
+    if (a != RESPONSE_ACCEPTED)
+        buf_reset(&r->own_body);
     else if (r->refusal)
         a = r->refusal;
-    http_answer(g->http, r, a);
+    http_respond(g->http, r, a);
 }
 
-static void answer_stored(struct ingress *g, enum answer a)
+static void respond_stored(struct ingress *g, enum response a)
 {
     struct request *r;
 
@@ -264,40 +265,40 @@ static void answer_stored(struct ingress *g, enum answer a)
     while ((r = TAILQ_FIRST(&g->intake.stored))) {
         TAILQ_REMOVE(&g->intake.stored, r, link);
         g->intake.told_count++;
-        answer_one(g, r, a);
+        respond_one(g, r, a);
     }
 }
 
-void intake_tell(struct ingress *g)
+void intake_flush(struct ingress *g)
 {
     g->counts[COUNT_COMMITS] += g->intake.stored_count > 0;
     g->intake.stored_count = 0;
     batches_committed(g);
     if (!TAILQ_EMPTY(&g->intake.stored))
-        answer_stored(g, ANSWER_ACCEPTED);
+        respond_stored(g, RESPONSE_ACCEPTED);
 }
 
 void intake_give_up(struct ingress *g, bool all)
 {
     struct intake *t = &g->intake;
-    int64_t oldest_ms = mono_ms() - STORE_MOST_MS;
+    int64_t oldest_ms = mono_ms() - STORE_MAX_MS;
     struct request *r;
 
     if (all)
-        batches_give_up(g, ANSWER_STORE_SLOW);
+        batches_give_up(g, RESPONSE_STORE_SLOW);
     while ((r = TAILQ_FIRST(&t->stored)) &&
            (all || (!r->lines && r->taken_ms <= oldest_ms))) {
         TAILQ_REMOVE(&t->stored, r, link);
-        answer_one(g, r, ANSWER_STORE_SLOW);
+        respond_one(g, r, RESPONSE_STORE_SLOW);
     }
     while ((r = TAILQ_FIRST(&t->pending)) && (all || r->taken_ms <= oldest_ms))
-        http_answer(g->http, next_pending(t), ANSWER_STORE_SLOW);
+        http_respond(g->http, next_pending(t), RESPONSE_STORE_SLOW);
 }
 
 void intake_undo(struct ingress *g)
 {
     batches_undo(g);
-    answer_stored(g, ANSWER_DISK_FULL);
+    respond_stored(g, RESPONSE_DISK_FULL);
 }
 
 bool intake_has_group(const struct intake *t)
@@ -320,12 +321,13 @@ bool intake_has_more(const struct ingress *g)
 {
     return !TAILQ_EMPTY(&g->intake.pending) ||
            !TAILQ_EMPTY(&g->intake.stored) ||
-           (g->intake.batches.count && !pace_pause_ms(&g->pace, mono_us()));
+           (g->intake.batches.count &&
+            !intake_rate_pause_ms(&g->intake_rate, mono_us()));
 }
 
 void intake_close(struct ingress *g)
 {
-    batches_give_up(g, ANSWER_STOPPING);
+    batches_give_up(g, RESPONSE_STOPPING);
     while (!TAILQ_EMPTY(&g->intake.pending))
-        http_answer(g->http, next_pending(&g->intake), ANSWER_STOPPING);
+        http_respond(g->http, next_pending(&g->intake), RESPONSE_STOPPING);
 }

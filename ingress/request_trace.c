@@ -1,11 +1,12 @@
-#include "trace.h"
+#include "request_trace.h"
+#include "archive_replay.h"
 #include "clock.h"
+#include "config.h"
 #include "headers.h"
 #include "ingress.h"
 #include "json_text.h"
 #include "mask.h"
-#include "replay.h"
-#include "show.h"
+#include "show_request.h"
 #include "wire.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,7 +25,7 @@ static char *received_text(struct ingress *g, const struct archived *row)
         (long long)row->body_bytes,
         source     ? settings_scheme_name(source->verify.scheme)
         : producer ? "its bearer token"
-                   : "a scheme that is no longer in the configuration",
+                   : "a scheme that is no longer configured",
         producer ? "token" : "secret", (long long)row->secret + 1);
 }
 
@@ -46,14 +47,14 @@ static json_t *replayed_only(struct ingress *g, const char *id, char why[200])
 {
     json_t *told = json_array();
 
-    if (replay_tell(g, id, told))
+    if (replay_timeline(g, id, told))
         return json_pack("{s:s,s:o}", "id", id, "timeline", told);
     snprintf(why, 200, "no event %.40s in the archive", id);
     json_decref(told);
     return NULL;
 }
 
-static json_t *on_trace(void *self, json_t *args, char why[200])
+json_t *trace_event(void *self, json_t *args, char why[200])
 {
     struct ingress *g = self;
     const char *id = json_string_value(json_object_get(args, "id"));
@@ -63,12 +64,12 @@ static json_t *on_trace(void *self, json_t *args, char why[200])
     bool handed_on;
 
     if (!id) {
-        snprintf(why, 200, "args.id: an event's id is needed");
+        snprintf(why, 200, "args.id is missing: the id of an event");
         return NULL;
     }
     if (!store_find(&g->store, id, &row))
         return replayed_only(g, id, why);
-    handed_on = (uint64_t)row.n <= hop_cursor(g->daemon.hop, SEQUENCER);
+    handed_on = (uint64_t)row.n <= links_cursor(g->daemon.links, SEQUENCER);
     out = json_pack("{s:s,s:s,s:o,s:s,s:I,s:b,s:I,s:o,s:o}", "id", id, "source",
                     row.source, "received_at", json_time(row.received_ms),
                     "remote", row.remote, "body_bytes",
@@ -77,7 +78,7 @@ static json_t *on_trace(void *self, json_t *args, char why[200])
                     mask_json(g->daemon.settings, row.source, row.headers),
                     "timeline", timeline(g, &row));
     store_found_done(&g->store);
-    replay_tell(g, event ? event : id, json_object_get(out, "timeline"));
+    replay_timeline(g, event ? event : id, json_object_get(out, "timeline"));
     return out;
 }
 
@@ -127,7 +128,7 @@ static bool on_row(void *arg, const struct archive_entry *e,
 
 /* Here no index has ids of providers, as the sequencer's has: the newest requests are
  * read. For when the sequencer can't be asked. */
-static json_t *on_find(void *self, json_t *args, char why[200])
+json_t *trace_find(void *self, json_t *args, char why[200])
 {
     struct ingress *g = self;
     const char *id = json_string_value(json_object_get(args, "id"));
@@ -135,7 +136,7 @@ static json_t *on_find(void *self, json_t *args, char why[200])
     char *quoted;
 
     if (!id || !*id || strlen(id) > TEXT_MAX_BYTES) {
-        snprintf(why, 200, "args.id: an id of the provider's is needed");
+        snprintf(why, 200, "args.id is missing: a provider's id");
         return NULL;
     }
     quoted = gr_printf("\"%s\"", id);
@@ -147,44 +148,3 @@ static json_t *on_find(void *self, json_t *args, char why[200])
     return json_pack("{s:o,s:I,s:o}", "events", f.events, "looked_at",
                      (json_int_t)f.rows, "back_to", json_time(f.back_to_ms));
 }
-
-const struct control_command ingress_commands[] = {
-    {"find", "id",
-     "the newest requests that carry this id of the provider's as the value of "
-     "a "
-     "header, or as a string in the body: {\"events\":[[id, received_ms, "
-     "source, "
-     "received_at]…],\"looked_at\":…,\"back_to\":…}",
-     on_find},
-    {"trace", "id event",
-     "what the archive has of a request, and how often the event was sent "
-     "again",
-     on_trace},
-    {"request", "id event offset as_sent",
-     "a request as it came (event: of several, the body of this one; as_sent: "
-     "of "
-     "a producer's, the body that endpoints get of the event with this id): "
-     "what "
-     "it is, headers with offset 0, and body_b64, a piece of its body_bytes at "
-     "offset",
-     show_request},
-    {"reject", "id offset", "the same of a request that was refused",
-     show_reject},
-    {"rejects", "source id since_ms until_ms limit",
-     "requests that were refused, newest first (id: of the provider's "
-     "delivery, "
-     "where a header has it)",
-     rejects_show},
-    {"archive", "since_ms until_ms source limit after waiting",
-     "what the archive has, oldest first (waiting: only what the sequencer has "
-     "not acknowledged): {\"events\":[[id, received_ms, source, "
-     "received_at]…],\"next\":…}; go on with \"after\": next until that is "
-     "null",
-     replay_archive},
-    {"resend", "events endpoint always new_id who",
-     "deliver these again ({\"id\"}, or {\"id\",\"request\"} for one of a "
-     "request of several): {\"resent\":[{\"id\",\"new_id\"}…],"
-     "\"missing\":[id…]}",
-     replay_resend},
-    {0},
-};

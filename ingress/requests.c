@@ -24,7 +24,7 @@ struct request *request_new(struct http *h)
     buf_init(&r->query, HEAD_MAX_BYTES);
     buf_init(&r->headers, HEADERS_MAX_BYTES);
     buf_init(&r->body, BODY_MAX_BYTES);
-    buf_init(&r->reply, BODY_MAX_BYTES);
+    buf_init(&r->own_body, BODY_MAX_BYTES);
     return r;
 }
 
@@ -43,14 +43,14 @@ static void hold(struct http *h, struct request *r, size_t bytes)
 
 void request_hold(struct http *h, struct request *r)
 {
-    hold(h, r, r->reply.cap + lines_bytes(r->lines));
+    hold(h, r, r->own_body.cap + lines_bytes(r->lines));
 }
 
-void request_answered(struct http *h, struct request *r)
+void request_responded(struct http *h, struct request *r)
 {
-    hold(h, r, r->reply.len);
+    hold(h, r, r->own_body.len);
     forget_body(h, r);
-    buf_fini(&r->reply);
+    buf_fini(&r->own_body);
     lines_free(r->lines);
     r->lines = NULL;
 }
@@ -60,7 +60,7 @@ static void destroy(struct request *r)
     buf_fini(&r->query);
     buf_fini(&r->headers);
     buf_fini(&r->body);
-    buf_fini(&r->reply);
+    buf_fini(&r->own_body);
     lines_free(r->lines);
     responses_forget(r);
     free(r);
@@ -69,8 +69,8 @@ static void destroy(struct request *r)
 /* What is rarely used, or is large, is given back. */
 static bool worth_keeping(const struct http *h, const struct request *r)
 {
-    return h->spare_count < SPARE_MAX_COUNT && !r->query.cap && !r->reply.cap &&
-           !r->lines && r->headers.cap <= SPARE_BUF_BYTES &&
+    return h->spare_count < SPARE_MAX_COUNT && !r->query.cap &&
+           !r->own_body.cap && !r->lines && r->headers.cap <= SPARE_BUF_BYTES &&
            r->body.cap <= SPARE_BUF_BYTES;
 }
 
@@ -80,7 +80,7 @@ static void wash(struct request *r)
     struct request clean = {.query = r->query,
                             .headers = r->headers,
                             .body = r->body,
-                            .reply = r->reply,
+                            .own_body = r->own_body,
                             .accepted_response = r->accepted_response};
 
     buf_reset(&clean.headers);
@@ -104,11 +104,11 @@ void request_free(struct http *h, struct request *r)
 
 void request_part(struct http *h, struct request *r)
 {
-    if (r->visitor)
-        r->visitor->request = NULL;
-    r->visitor = NULL;
+    if (r->connection)
+        r->connection->request = NULL;
+    r->connection = NULL;
     r->method = r->path = NULL;
-    if (!r->taken) /* else http_answer() will */
+    if (!r->taken) /* else http_respond() will */
         request_free(h, r);
 }
 
@@ -122,66 +122,67 @@ void requests_free_spare(struct http *h)
     }
 }
 
-static void refuse_rest(struct http *h, struct request *r, enum answer a)
+static void refuse_rest(struct http *h, struct request *r, enum response a)
 {
-    r->answer = a;
+    r->response = a;
     r->swallowed_bytes = r->body.len;
-    h->ops.answered(h->self, r, a);
+    h->ops.responded(h->self, r, a);
     forget_body(h, r);
 }
 
 void request_misframed(struct http *h, struct request *r)
 {
-    if (r->answer)
-        r->answer = ANSWER_CHUNKS_MALFORMED;
+    if (r->response)
+        r->response = RESPONSE_CHUNKS_MALFORMED;
     else
-        refuse_rest(h, r, ANSWER_CHUNKS_MALFORMED);
+        refuse_rest(h, r, RESPONSE_CHUNKS_MALFORMED);
 }
 
 /* Of those who hold more than their share of the bodies' memory, the one who has
  * kept us waiting longest gives way: for his body, or because he does not read a
- * large answer. false: all who do wait for us. */
+ * large response. false: all who do wait for us. */
 static bool one_gives_way(struct http *h)
 {
-    size_t share = (size_t)(BODIES_MAX_BYTES / h->most_connections);
+    size_t share = (size_t)(BODIES_MAX_BYTES / h->max_connections);
     struct waiter *w;
 
     TAILQ_FOREACH(w, &h->waiting, link)
     {
-        struct visitor *v = visitor_waiting(w);
-        struct request *r = v->request;
+        struct connection *conn = connection_waiting(w);
+        struct request *r = conn->request;
 
-        if (v->visit == VISIT_READING && r && r->body.cap > share) {
-            refuse_rest(h, r, ANSWER_BODIES_FULL);
+        if (conn->state == CONNECTION_READING && r && r->body.cap > share) {
+            refuse_rest(h, r, RESPONSE_BODIES_FULL);
             return true;
         }
-        if (v->visit == VISIT_ANSWERING && r && r->held_bytes > share) {
+        if (conn->state == CONNECTION_RESPONDING && r &&
+            r->held_bytes > share) {
             hold(h, r, 0);
-            visit_leave(h, v);
+            connection_shut(h, conn);
             return true;
         }
     }
     return false;
 }
 
-static bool is_over(const struct http *h)
+static bool has_ended(const struct http *h)
 {
     return h->figures.body_bytes > BODIES_MAX_BYTES + h->bounds->max_body_bytes;
 }
 
 /* Connections that hold large bodies and do not end them, however many, must not
  * keep out those who bring a small one, and end it. */
-static void make_room(struct http *h, struct request *r)
+static void make_space(struct http *h, struct request *r)
 {
-    while (!r->answer && is_over(h))
+    while (!r->response && has_ended(h))
         if (!one_gives_way(h))
-            refuse_rest(h, r, ANSWER_BODIES_FULL);
+            refuse_rest(h, r, RESPONSE_BODIES_FULL);
 }
 
 bool http_hold(struct http *h, struct request *r)
 {
     request_hold(h, r);
-    while (is_over(h))
+    while (has_ended(h))
         if (!one_gives_way(h))
             return false;
     return true;
@@ -193,10 +194,10 @@ void request_keep(struct http *h, struct request *r, const char *piece,
     size_t cap = r->body.cap;
 
     if (r->body.len + n > (size_t)h->bounds->max_body_bytes) {
-        refuse_rest(h, r, ANSWER_BODY_TOO_LARGE);
+        refuse_rest(h, r, RESPONSE_BODY_TOO_LARGE);
         return;
     }
     buf_put(&r->body, piece, n);
     h->figures.body_bytes += (int64_t)(r->body.cap - cap);
-    make_room(h, r);
+    make_space(h, r);
 }

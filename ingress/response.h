@@ -1,8 +1,8 @@
-/* answer: every answer that the door can give, declared once: its status, the
+/* response: every response that ingress can give, declared once: its status, the
  * code that the client sees, the reason that only the log and the counters
  * see, and what it means for the connection. */
-#ifndef INGRESS_ANSWER_H
-#define INGRESS_ANSWER_H
+#ifndef INGRESS_RESPONSE_H
+#define INGRESS_RESPONSE_H
 
 #include "rc.h"
 #include "verify.h"
@@ -12,14 +12,14 @@
  * refusals to authenticate look the same from outside, so that they help no
  * attacker. */
 #define WHO "the request could not be authenticated"
-#define ANSWERS(A)                                                             \
+#define RESPONSES(A)                                                           \
     A(ACCEPTED, 200, "", "accepted", "", 0, KEEP)                              \
     A(HEALTHY, 200, "", "healthy", "", 0, KEEP)                                \
     A(HANDSHAKE, 200, "", "handshake", "", 0, KEEP)                            \
     A(LENGTH_AMBIGUOUS, 400, "bad_request", "length_ambiguous",                \
       "the length of the body is not said once and clearly", 0, CLOSE)         \
     A(CHUNKS_MALFORMED, 400, "bad_request", "chunks_malformed",                \
-      "the chunked body is not framed as HTTP wants it: a chunk or a trailer " \
+      "the chunked body is not framed as HTTP requires: a chunk or a trailer " \
       "has a bad line, or a line that does not end with CR LF",                \
       0, CLOSE)                                                                \
     A(CHUNKS_PIPELINED, 400, "bad_request", "chunks_pipelined",                \
@@ -27,9 +27,9 @@
       "that one's response",                                                   \
       0, CLOSE)                                                                \
     A(HEAD_MALFORMED, 400, "bad_request", "head_malformed",                    \
-      "the request line or a header is not as HTTP wants it", 0, CLOSE)        \
+      "the request line or a header is not as HTTP requires", 0, CLOSE)        \
     A(HOST_MISSING, 400, "bad_request", "host_missing",                        \
-      "HTTP/1.1 wants one Host header", 0, CLOSE)                              \
+      "HTTP/1.1 requires one Host header", 0, CLOSE)                           \
     A(HOST_DOUBLED, 400, "bad_request", "host_doubled",                        \
       "there is more than one Host header", 0, CLOSE)                          \
     A(SIGNATURE_MISSING, 401, "unauthorized", "signature_missing", WHO, 0,     \
@@ -95,16 +95,16 @@
     A(BODIES_FULL, 503, "unavailable", "bodies_full",                          \
       "too many large requests at once; try again", 1, KEEP)
 
-enum answer {
-    ANSWER_NONE = 0, /* not decided yet */
+enum response {
+    RESPONSE_NONE = 0, /* not decided yet */
 #define A(NAME, status, code, reason, message, retry_after_s, close) \
-    ANSWER_##NAME,
-    ANSWERS(A)
+    RESPONSE_##NAME,
+    RESPONSES(A)
 #undef A
-        ANSWER_COUNT
+        RESPONSE_COUNT
 };
 
-struct answer_facts {
+struct response_facts {
     unsigned status;
     const char *code;   /* "" with status 200 */
     const char *reason; /* for the log and the counters */
@@ -113,14 +113,14 @@ struct answer_facts {
     bool closes;
 };
 
-const struct answer_facts *answer_facts(enum answer a);
+const struct response_facts *response_facts(enum response a);
 /* The 401 that goes with a verdict which is not HOLDS. */
-enum answer answer_to(enum verdict v);
+enum response response_to(enum verification v);
 
 /* What a 405 says in `Allow`; NULL for every other. */
-const char *answer_allow(enum answer a);
+const char *response_allow(enum response a);
 
 /* {"error":{"code":…,"message":…}}; "" for one that is no error. Static. */
-const char *answer_body(enum answer a);
+const char *response_body(enum response a);
 
 #endif

@@ -1,15 +1,15 @@
-#include "show.h"
+#include "show_request.h"
 #include "encoding.h"
 #include "ingress.h"
 #include "json_text.h"
 #include "mask.h"
 #include "published.h"
+#include "request_trace.h"
 #include "split.h"
-#include "trace.h"
 #include <stdio.h>
 #include <string.h>
 
-/* As base64 in one answer. A body may be as large as ingress.max_body. */
+/* As base64 in one response. A body may be as large as ingress.max_body. */
 enum { CHUNK_BYTES = 256 * 1024 };
 
 static int64_t offset_of(json_t *args)
@@ -117,7 +117,7 @@ json_t *show_request(void *self, json_t *args, char why[200])
     int64_t n;
 
     if (!id) {
-        snprintf(why, 200, "args.id: an event's id is needed");
+        snprintf(why, 200, "args.id is missing: the id of an event");
         return NULL;
     }
     n = store_number(&g->store, id);
@@ -126,7 +126,7 @@ json_t *show_request(void *self, json_t *args, char why[200])
     if (!store_request(&g->store, n, &row))
         snprintf(why, 200, "no request %.40s in the archive", id);
     else if (row.damaged)
-        snprintf(why, 200, "what is stored of request %.40s is damaged", id);
+        snprintf(why, 200, "the stored data of request %.40s is damaged", id);
     else if (event && !find_part(&row.body, row.event_id, event))
         snprintf(why, 200, "request %.40s has no event %.40s", id, event);
     else
@@ -146,7 +146,7 @@ json_t *show_reject(void *self, json_t *args, char why[200])
     json_t *out;
 
     if (!id || !*id) {
-        snprintf(why, 200, "args.id: the id of a refused request is needed");
+        snprintf(why, 200, "args.id is missing: the id of a refused request");
         return NULL;
     }
     rejects_write_all(&g->rejects, g);

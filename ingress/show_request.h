@@ -1,7 +1,7 @@
-/* show: control commands that hand out a request as it came, a chunk of its body
+/* show_request: control commands that hand out a request as it came, a chunk of its body
  * at a time: one that was accepted, and one that was refused. */
-#ifndef INGRESS_SHOW_H
-#define INGRESS_SHOW_H
+#ifndef INGRESS_SHOW_REQUEST_H
+#define INGRESS_SHOW_REQUEST_H
 
 #include <jansson.h>
 

@@ -1,22 +1,34 @@
 #include "store.h"
 #include "headers.h"
+#include "stores.h"
 #include "sums.h"
 #include <stdlib.h>
 #include <string.h>
 
-#define REJECT_COLUMNS                                                \
-    "SELECT source, n, at_ms, status, reason, remote, method, path,"  \
-    " body_bytes, headers, id, EXISTS (SELECT 1 FROM reject_bodies b" \
-    " WHERE b.id = rejects.id), delivery_id FROM rejects"
+extern const char ingress_store_sql[];
+extern const char *const ingress_upgrades[];
+/* Rows of a kilobyte or two, appended: with larger pages than SQLite's own a
+ * commit has half as many to write; with still larger ones more bytes. */
+enum { PAGE_BYTES = 8 * 1024 };
+const struct db_schema ingress_schema = {.create = ingress_store_sql,
+                                         .steps = ingress_upgrades,
+                                         .count = INGRESS_SCHEMA,
+                                         .page_bytes = PAGE_BYTES,
+                                         .program = "grapnel-ingress",
+                                         .table = "archive"};
+
+#define REJECT                                                                \
+    "SELECT " ROW_NAMES(                                                      \
+        REJECT_COLUMNS) ", EXISTS (SELECT 1 FROM reject_bodies b WHERE b.id " \
+                        "= rejects.id) FROM rejects"
 
 void store_open(struct store *s, struct db *db)
 {
     s->db = db;
     s->insert = db_prepare(
-        db, "INSERT INTO archive (n, event_id, source, received_ms, remote,"
-            " secret, headers, body, head, sum)"
-            " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9,"
-            " content_sum(?1, ?2, ?3, ?4, ?5, ?7, ?8, ?9))");
+        db, ROW_INSERT_WITH("archive", ARCHIVE_COLUMNS, ", sum",
+                            ", content_sum(:n, :event_id, :source, "
+                            ":received_ms, :remote, :headers, :body, :head)"));
     s->load = db_prepare(db, "SELECT event_id, source, received_ms, remote,"
                              " " ARCHIVE_HEADERS ", body, " ARCHIVE_INTACT
                              " FROM archive WHERE n = ?1");
@@ -42,15 +54,10 @@ void store_open(struct store *s, struct db *db)
     s->head_purge = db_prepare(
         db, "DELETE FROM heads WHERE n <= ?1 AND last_n <= ?1");
     s->reject = db_prepare(
-        db,
-        "INSERT OR REPLACE INTO rejects (source, slot, n, at_ms, status,"
-        " reason, remote, method, path, body_bytes, headers, id, delivery_id)"
-        " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12,"
-        " nullif(?13, ''))");
+        db, ROW_REPLACE_WITH("rejects", REJECT_COLUMNS, ", slot", ", :slot"));
     s->reject_at = db_prepare(
         db, "SELECT id FROM rejects WHERE source = ?1 AND slot = ?2");
-    s->reject_find = db_prepare(db,
-                                REJECT_COLUMNS " WHERE id = ?1 AND id <> ''");
+    s->reject_find = db_prepare(db, REJECT " WHERE id = ?1 AND id <> ''");
     s->body_put = db_prepare(db, "INSERT INTO reject_bodies (id, source, at_ms,"
                                  " body) VALUES (?1, ?2, ?3, ?4)");
     s->body_get = db_prepare(db,
@@ -68,10 +75,9 @@ void store_open(struct store *s, struct db *db)
     store_ids_open(&s->ids, db);
     store_replays_open(&s->replays, db);
     store_usage_open(&s->usage, db);
-    s->rejects = db_prepare(db, REJECT_COLUMNS " ORDER BY at_ms DESC, n DESC");
-    s->rejects_of = db_prepare(db, REJECT_COLUMNS
-                               " WHERE source = ?1 ORDER BY n DESC");
-    s->rejects_by = db_prepare(db, REJECT_COLUMNS
+    s->rejects = db_prepare(db, REJECT " ORDER BY at_ms DESC, n DESC");
+    s->rejects_of = db_prepare(db, REJECT " WHERE source = ?1 ORDER BY n DESC");
+    s->rejects_by = db_prepare(db, REJECT
                                " WHERE delivery_id = ?1 ORDER BY at_ms DESC");
 }
 
@@ -88,15 +94,9 @@ void store_close(struct store *s)
 
 void store_insert(struct store *s, const struct archive_row *row)
 {
-    bind_i64(s->insert, 1, row->n);
-    bind_text(s->insert, 2, row->event_id);
-    bind_text(s->insert, 3, row->source);
-    bind_i64(s->insert, 4, row->received_ms);
-    bind_text(s->insert, 5, row->remote);
-    bind_i64(s->insert, 6, row->secret);
-    bind_blob(s->insert, 7, row->headers);
-    bind_blob(s->insert, 8, row->body);
-    bind_i64(s->insert, 9, row->head);
+    int i = 0;
+
+    ROW_BIND(ARCHIVE_COLUMNS, s->insert, i, row);
     db_run(s->db, s->insert);
     store_ids_add(&s->ids, row->event_id, row->n);
     store_usage_add(&s->usage, row->source, row->n,
@@ -191,14 +191,14 @@ void store_ends(struct store *s, int64_t *first, int64_t *last,
     store_ids_newest(&s->ids, last_id);
 }
 
-int64_t store_purge(struct store *s, int64_t most_n, int64_t handed_n,
-                    int count, int64_t bytes)
+int64_t store_purge(struct store *s, int64_t max_n, int64_t handed_n, int count,
+                    int64_t bytes)
 {
     int64_t upto = 0;
 
     s->purged = 0;
     bind_i64(s->oldest, 1, 0);
-    bind_i64(s->oldest, 2, most_n);
+    bind_i64(s->oldest, 2, max_n);
     bind_i64(s->oldest, 3, count);
     while (bytes > 0 && db_step(s->db, s->oldest)) {
         if (store_replay_pins(&s->replays, col_i64(s->oldest, 0), handed_n))
@@ -266,14 +266,14 @@ static int find_doomed(struct store *s, const char *source, int64_t *at,
 }
 
 int64_t store_purge_source(struct store *s, const char *source, int64_t *at,
-                           int64_t most_n, int64_t handed_n, int count,
+                           int64_t max_n, int64_t handed_n, int count,
                            int64_t bytes)
 {
     struct doomed *doomed = gr_alloc((size_t)count * sizeof *doomed);
     int n;
 
     bind_i64(s->oldest, 1, *at);
-    bind_i64(s->oldest, 2, most_n);
+    bind_i64(s->oldest, 2, max_n);
     bind_i64(s->oldest, 3, count);
     n = find_doomed(s, source, at, handed_n, bytes, doomed);
     for (int i = 0; i < n; i++)
@@ -282,14 +282,14 @@ int64_t store_purge_source(struct store *s, const char *source, int64_t *at,
     return db_full(s->db) ? 0 : n;
 }
 
-void store_ages(struct store *s, int64_t before_ms, int64_t now_ms, int most,
+void store_ages(struct store *s, int64_t before_ms, int64_t now_ms, int max,
                 struct ages *ages)
 {
     stmt *q = s->ages;
 
     ages_begin(ages, before_ms);
     bind_i64(q, 1, ages->seen_n);
-    bind_i64(q, 2, most);
+    bind_i64(q, 2, max);
     while (db_step(s->db, q) &&
            ages_see(ages, col_i64(q, 0), col_i64(q, 1), now_ms))
         ;
@@ -324,39 +324,21 @@ void store_found_done(struct store *s)
 
 void store_reject(struct store *s, const struct reject_row *row)
 {
-    bind_text(s->reject, 1, row->source);
-    bind_i64(s->reject, 2, row->n % REJECTS_KEPT);
-    bind_i64(s->reject, 3, row->n);
-    bind_i64(s->reject, 4, row->at_ms);
-    bind_i64(s->reject, 5, row->status);
-    bind_text(s->reject, 6, row->reason);
-    bind_text(s->reject, 7, row->remote);
-    bind_text(s->reject, 8, row->method);
-    bind_text(s->reject, 9, row->path);
-    bind_i64(s->reject, 10, row->body_bytes);
-    bind_blob(s->reject, 11, row->headers);
-    bind_text(s->reject, 12, row->id);
-    bind_text(s->reject, 13, row->delivery_id);
+    int i = 0;
+
+    ROW_BIND(REJECT_COLUMNS, s->reject, i, row);
+    bind_i64(s->reject, ++i, row->n % REJECTS_KEPT);
     db_run(s->db, s->reject);
 }
 
 static struct reject_row read_reject(stmt *q)
 {
-    return (struct reject_row){
-        .source = col_text(q, 0),
-        .n = col_i64(q, 1),
-        .at_ms = col_i64(q, 2),
-        .status = col_i64(q, 3),
-        .reason = col_text(q, 4),
-        .remote = col_text(q, 5),
-        .method = col_text(q, 6),
-        .path = col_text(q, 7),
-        .body_bytes = col_i64(q, 8),
-        .headers = col_blob(q, 9),
-        .id = col_text(q, 10),
-        .has_body = col_i64(q, 11) != 0,
-        .delivery_id = col_text(q, 12),
-    };
+    struct reject_row row;
+    int i = 0;
+
+    ROW_READ(REJECT_COLUMNS, q, i, &row);
+    row.has_body = col_flag(q, i);
+    return row;
 }
 
 int64_t store_reject_last(struct store *s, const char *source)

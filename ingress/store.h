@@ -5,16 +5,14 @@
 
 #include "ages.h"
 #include "bounds.h"
-#include "db.h"
 #include "http.h"
+#include "row.h"
 #include "store_ids.h"
 #include "store_replays.h"
 #include "store_usage.h"
 #include "wire.h"
 
-extern const char ingress_store_sql[], ingress_rejects_sql[],
-    ingress_reject_bodies_sql[], ingress_reject_deliveries_sql[],
-    ingress_heads_sql[], ingress_sums_sql[];
+extern const struct db_schema ingress_schema;
 
 enum {
     REJECTS_KEPT = 1000,  /* of each source */
@@ -34,14 +32,20 @@ struct store {
     int64_t purged; /* rows that store_purge() has deleted */
 };
 
+/* A row of `archive`. */
+#define ARCHIVE_COLUMNS(F, X) \
+    F(i64, n)                 \
+    X(text, event_id)         \
+    X(text, source)           \
+    X(i64, received_ms)       \
+    X(text, remote)           \
+    X(number, secret)         \
+    X(blob, headers)          \
+    X(blob, body)             \
+    X(i64, head)
 struct archive_row {
-    int64_t n, received_ms;
-    const char *event_id, *source, *remote;
-    int secret;
-    struct bytes headers, body;
-    int64_t
-        head; /* written: its headers are those of store_head(); 0: its own */
-    bool damaged; /* read only: it is not what was written */
+    ROW_FIELDS(ARCHIVE_COLUMNS) /* `head`: written, not read */
+    bool damaged;               /* read only: it is not what was written */
 };
 
 void store_open(struct store *s, struct db *db);
@@ -71,21 +75,21 @@ bool store_load(struct store *s, int64_t n, struct buf *out);
 void store_ends(struct store *s, int64_t *first, int64_t *last,
                 char last_id[EVENT_ID_BYTES + 1]);
 
-/* Purge rows from the front: none above `most_n`, none that a replay above
+/* Purge rows from the front: none above `max_n`, none that a replay above
  * `handed_n` (the last that was handed on) needs, at most `count` rows and
  * about `bytes` of content. Returns the highest number purged, 0 for none. */
-int64_t store_purge(struct store *s, int64_t most_n, int64_t handed_n,
-                    int count, int64_t bytes);
+int64_t store_purge(struct store *s, int64_t max_n, int64_t handed_n, int count,
+                    int64_t bytes);
 
-/* Of the rows behind `*at` up to `most_n`, looks at up to `count`, or about `bytes` of
+/* Of the rows behind `*at` up to `max_n`, looks at up to `count`, or about `bytes` of
  * content, and deletes those of this source, none that a replay above `handed_n` needs.
  * Moves `*at` on. Returns how many it has deleted. */
 int64_t store_purge_source(struct store *s, const char *source, int64_t *at,
-                           int64_t most_n, int64_t handed_n, int count,
+                           int64_t max_n, int64_t handed_n, int count,
                            int64_t bytes);
 
-/* Looks at `most` rows more for those of before `before_ms`. */
-void store_ages(struct store *s, int64_t before_ms, int64_t now_ms, int most,
+/* Looks at `max` rows more for those of before `before_ms`. */
+void store_ages(struct store *s, int64_t before_ms, int64_t now_ms, int max,
                 struct ages *ages);
 
 /* For trace. The row is borrowed until store_found_done(). */
@@ -100,15 +104,23 @@ void store_found_done(struct store *s);
 
 /* ---- refused requests ---- */
 
+/* A row of `rejects`. */
+#define REJECT_COLUMNS(F, X) \
+    F(text, source)          \
+    X(i64, n)                \
+    X(i64, at_ms)            \
+    X(i64, status)           \
+    X(text, reason)          \
+    X(text, remote)          \
+    X(text, method)          \
+    X(text, path)            \
+    X(i64, body_bytes)       \
+    X(blob, headers)         \
+    X(text, id)              \
+    X(text_or_null, delivery_id)
 struct reject_row {
-    const char *source;
-    int64_t n, at_ms, status;
-    const char *reason, *remote, *method, *path;
-    int64_t body_bytes;
-    struct bytes headers;
-    const char *id;          /* "" : of before there were any */
-    bool has_body;           /* read only: its body is kept */
-    const char *delivery_id; /* the provider's; "": none that a header names */
+    ROW_FIELDS(REJECT_COLUMNS)
+    bool has_body; /* read only: its body is kept */
 };
 
 /* Overwrites the one whose place it takes. */

@@ -1,9 +1,9 @@
 /* store_ids: where an event is in the archive, by its id; a part of store.
  *
- * An index of every id was a sixth of what the door wrote
+ * An index of every id was a sixth of what ingress wrote
  * (docs/decisions/0021). Ids made from an idempotency key are in no order, so
  * each of them has an entry in archive_ids. Ids made from time ascend with the
- * row's number (base/ulid.h; over restarts too, resume_ids in loop.c), so of
+ * row's number (lib/base/ulid.h; over restarts too, resume_ids in turn.c), so of
  * them one is entered when the last entry is IDS_APART numbers behind. Then each
  * of the others is in the IDS_APART numbers that begin at the last entry that is
  * not above it: further on, it would have been entered itself. An entry comes and
@@ -13,8 +13,6 @@
 
 #include "bounds.h"
 #include "db.h"
-
-extern const char ingress_ids_sql[];
 
 enum { IDS_APART = 64 };
 

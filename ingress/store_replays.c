@@ -2,10 +2,7 @@
 #include "published.h"
 #include "sums.h"
 
-#define COLUMNS                                                                \
-    "SELECT n, archived, act, at_ms, event_id, new_id, endpoint, who, always " \
-    "FROM "                                                                    \
-    "replays "
+#define REPLAY "SELECT " ROW_NAMES(REPLAY_COLUMNS) " FROM replays "
 
 /* As ARCHIVE_INTACT, beside the columns of a replay. */
 #define REPLAYED_INTACT                                                     \
@@ -17,18 +14,16 @@
 void store_replays_open(struct store_replays *s, struct db *db)
 {
     s->db = db;
-    s->add = db_prepare(
-        db, "INSERT INTO replays (n, archived, act, at_ms, event_id, new_id,"
-            " endpoint, who, always)"
-            " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)");
+    s->add = db_prepare(db, ROW_INSERT("replays", REPLAY_COLUMNS));
     s->load = db_prepare(
-        db, "SELECT r.act, r.at_ms, archive.event_id, r.event_id, r.new_id,"
-            " r.endpoint, archive.source, received_ms,"
-            " remote, " ARCHIVE_HEADERS ", body, r.always, " REPLAYED_INTACT
-            " FROM replays r JOIN archive ON archive.n = r.archived"
-            " WHERE r.n = ?1");
-    s->of_event = db_prepare(db, COLUMNS "WHERE event_id = ?1 ORDER BY n");
-    s->by_new = db_prepare(db, COLUMNS "WHERE new_id = ?1 AND new_id <> ''");
+        db,
+        "SELECT r.action_id, r.at_ms, archive.event_id, r.event_id, r.new_id,"
+        " r.endpoint, archive.source, received_ms,"
+        " remote, " ARCHIVE_HEADERS ", body, r.always, " REPLAYED_INTACT
+        " FROM replays r JOIN archive ON archive.n = r.archived"
+        " WHERE r.n = ?1");
+    s->of_event = db_prepare(db, REPLAY "WHERE event_id = ?1 ORDER BY n");
+    s->by_new = db_prepare(db, REPLAY "WHERE new_id = ?1 AND new_id <> ''");
     s->pins = db_prepare(
         db, "SELECT 1 FROM replays WHERE archived = ?1 AND n > ?2 LIMIT 1");
     s->cut = db_prepare(db, "DELETE FROM replays WHERE n <= ?1");
@@ -47,15 +42,9 @@ void store_replays_open(struct store_replays *s, struct db *db)
 
 void store_replay_add(struct store_replays *s, const struct replay_row *r)
 {
-    bind_i64(s->add, 1, r->n);
-    bind_i64(s->add, 2, r->archived);
-    bind_i64(s->add, 3, (int64_t)r->act);
-    bind_i64(s->add, 4, r->at_ms);
-    bind_text(s->add, 5, r->event_id);
-    bind_text(s->add, 6, r->new_id);
-    bind_text(s->add, 7, r->endpoint);
-    bind_text(s->add, 8, r->who);
-    bind_i64(s->add, 9, r->always);
+    int i = 0;
+
+    ROW_BIND(REPLAY_COLUMNS, s->add, i, r);
     db_run(s->db, s->add);
 }
 
@@ -72,7 +61,7 @@ bool store_replay_load(struct store_replays *s, int64_t n, struct buf *out)
     }
     if (found) {
         struct wire_replayed m = {
-            .act = (uint64_t)col_i64(q, 0),
+            .action_id = (uint64_t)col_i64(q, 0),
             .at_ms = col_i64(q, 1),
             .request_id = wire_text(col_text(q, 2)),
             .event_id = wire_text(col_text(q, 3)),
@@ -96,16 +85,13 @@ static void each(struct store_replays *s, stmt *q, const char *event_id,
                  replay_fn *fn, void *arg)
 {
     bind_text(q, 1, event_id);
-    while (db_step(s->db, q))
-        fn(arg, &(struct replay_row){.n = col_i64(q, 0),
-                                     .archived = col_i64(q, 1),
-                                     .act = (uint64_t)col_i64(q, 2),
-                                     .at_ms = col_i64(q, 3),
-                                     .event_id = col_text(q, 4),
-                                     .new_id = col_text(q, 5),
-                                     .endpoint = col_text(q, 6),
-                                     .who = col_text(q, 7),
-                                     .always = col_i64(q, 8) != 0});
+    while (db_step(s->db, q)) {
+        struct replay_row r;
+        int i = 0;
+
+        ROW_READ(REPLAY_COLUMNS, q, i, &r);
+        fn(arg, &r);
+    }
     db_done(q);
 }
 

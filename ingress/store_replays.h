@@ -3,11 +3,11 @@
 #define INGRESS_STORE_REPLAYS_H
 
 #include "bounds.h"
-#include "db.h"
+#include "row.h"
 #include "sums.h"
 #include "wire.h"
 
-/* A row's headers, wherever they are (heads.sql). */
+/* A row's headers, wherever they are (heads in store.sql). */
 #define ARCHIVE_HEADERS                                                   \
     "CASE WHEN head = 0 THEN headers ELSE (SELECT h.headers FROM heads h" \
     " WHERE h.n = archive.head) END"
@@ -16,20 +16,25 @@
     "(" DB_INTACT(SUM_ARCHIVE) " AND (head = 0 OR (SELECT " DB_INTACT( \
         SUM_HEADS) " FROM heads WHERE n = archive.head)))"
 
-extern const char ingress_replays_sql[];
-
 struct store_replays {
     struct db *db;
     stmt *add, *load, *of_event, *by_new, *pins, *cut, *last_new;
     stmt *from, *page, *newest;
 };
 
+/* A row of `replays`. */
+#define REPLAY_COLUMNS(F, X) \
+    F(i64, n)                \
+    X(i64, archived)         \
+    X(u64, action_id)        \
+    X(i64, at_ms)            \
+    X(text, event_id)        \
+    X(text, new_id)          \
+    X(text, endpoint)        \
+    X(flag, always)          \
+    X(text, who)
 struct replay_row {
-    int64_t n, archived;
-    uint64_t act;
-    int64_t at_ms;
-    const char *event_id, *new_id, *endpoint, *who;
-    bool always;
+    ROW_FIELDS(REPLAY_COLUMNS)
 };
 
 void store_replays_open(struct store_replays *s, struct db *db);

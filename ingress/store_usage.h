@@ -1,16 +1,15 @@
 /* store_usage: how many bytes of the archive each source has, so that one that floods
  * deletes its own processed requests before those of others; a part of store.
  *
- * Kept in memory, and written about once a second and with each purge; at a start, and after
- * a rolled back turn, the rows that came since are counted anew. Rows that an older program
- * stored count for nobody: nothing walks the archive, and they are the oldest. */
+ * Kept in memory, and written about once a second and with each purge; at a start, and
+ * after a rolled back turn, the rows that came since are counted anew. Rows that an
+ * older program stored count for nobody: nothing walks the archive, and they are the
+ * oldest. */
 #ifndef INGRESS_STORE_USAGE_H
 #define INGRESS_STORE_USAGE_H
 
 #include "bounds.h"
 #include "db.h"
-
-extern const char ingress_usage_sql[];
 
 /* What a row takes beside its headers and its body. */
 #define ARCHIVE_ROW_BYTES  100

@@ -9,7 +9,7 @@
 
 enum { TIME_DIGITS_MAX = 15 };
 
-const char *verdict_name(enum verdict v)
+const char *verdict_name(enum verification v)
 {
     static const char *const names[] = {
 #define V(NAME, text) text,
@@ -48,9 +48,10 @@ static struct bytes strip(struct bytes b)
 }
 
 /* The value of an expression, into `into` unless it is a header's. */
-static enum verdict look(struct judging *j, const struct expr *e,
-                         struct buf *into, struct bytes *value,
-                         enum verdict missing, enum verdict malformed)
+static enum verification look(struct judging *j, const struct expr *e,
+                              struct buf *into, struct bytes *value,
+                              enum verification missing,
+                              enum verification malformed)
 {
     const char *why = expr_not_there;
     int count;
@@ -69,9 +70,9 @@ static enum verdict look(struct judging *j, const struct expr *e,
     return VERDICT_HOLDS;
 }
 
-static enum verdict find_signature(struct judging *j, struct bytes *value)
+static enum verification find_signature(struct judging *j, struct bytes *value)
 {
-    const struct text_list *names = &j->v->headers;
+    const struct string_list *names = &j->v->headers;
     int count;
 
     for (size_t i = 0; i < names->count; i++) {
@@ -150,7 +151,7 @@ static bool add_pair(struct judging *j, struct bytes item)
     return true;
 }
 
-static enum verdict read_signatures(struct judging *j, struct bytes value)
+static enum verification read_signatures(struct judging *j, struct bytes value)
 {
     const struct form *f = &j->v->form;
     bool good = true;
@@ -169,8 +170,8 @@ static enum verdict read_signatures(struct judging *j, struct bytes value)
 /* ---- time ---- */
 
 /* ^[1-9][0-9]{0,14}$, so that nothing overflows and nothing has two spellings. */
-static enum verdict parse_time(struct bytes text, enum time_unit unit,
-                               int64_t *ms)
+static enum verification parse_time(struct bytes text, enum time_unit unit,
+                                    int64_t *ms)
 {
     const char *p = text.p;
     int64_t value = 0;
@@ -207,9 +208,9 @@ static bool time_comes_first(const struct verify *v)
            signature_signs(v->signed_content, "ts");
 }
 
-static enum verdict find_time(struct judging *j)
+static enum verification find_time(struct judging *j)
 {
-    enum verdict verdict = VERDICT_HOLDS;
+    enum verification verdict = VERDICT_HOLDS;
 
     if (j->v->time.kind == EXPR_NONE)
         j->signing.ts = j->ts;
@@ -266,7 +267,7 @@ static bool make_url(struct judging *j, bool port)
     return !j->url.failed;
 }
 
-static enum verdict find_id(struct judging *j)
+static enum verification find_id(struct judging *j)
 {
     const struct expr *e = j->v->id.kind != EXPR_NONE ? &j->v->id
                                                       : &j->source->id;
@@ -277,7 +278,7 @@ static enum verdict find_id(struct judging *j)
                 VERDICT_ID_MALFORMED);
 }
 
-static enum verdict find_token(struct judging *j)
+static enum verification find_token(struct judging *j)
 {
     if (!signature_signs(j->v->signed_content, "token"))
         return VERDICT_HOLDS;
@@ -286,7 +287,7 @@ static enum verdict find_token(struct judging *j)
 }
 
 /* A digest of the body beside it, in what is signed: it must be right. */
-static enum verdict check_digest(struct judging *j)
+static enum verification check_digest(struct judging *j)
 {
     static const struct expr digest = {.kind = EXPR_BODY_SHA256};
     struct bytes given;
@@ -327,7 +328,7 @@ static int fitting_secret(struct judging *j)
     return fits;
 }
 
-static enum verdict check_signature(struct judging *j, int *secret)
+static enum verification check_signature(struct judging *j, int *secret)
 {
     bool url = signature_signs(j->v->signed_content, "url");
 
@@ -341,11 +342,11 @@ static enum verdict check_signature(struct judging *j, int *secret)
 
 /* ---- all of it ---- */
 
-static enum verdict judge(struct judging *j, int *secret)
+static enum verification judge(struct judging *j, int *secret)
 {
     bool first = time_comes_first(j->v);
     struct bytes value;
-    enum verdict verdict;
+    enum verification verdict;
 
     verdict = find_signature(j, &value);
     if (verdict == VERDICT_HOLDS && j->v->refuses_empty_body &&
@@ -370,11 +371,11 @@ static enum verdict judge(struct judging *j, int *secret)
     return verdict;
 }
 
-enum verdict verify(const struct source *source, struct bytes headers,
-                    struct bytes body, int64_t now_ms, int *secret)
+enum verification verify(const struct source *source, struct bytes headers,
+                         struct bytes body, int64_t now_ms, int *secret)
 {
     struct judging j;
-    enum verdict verdict;
+    enum verification verdict;
     struct bytes method;
 
     /* Not the candidates: 4 KB that need no zeroes. */

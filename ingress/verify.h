@@ -24,17 +24,17 @@
     V(ID_MALFORMED, "id_malformed")               \
     V(BODY_MISSING, "body_missing")
 
-enum verdict {
+enum verification {
 #define V(NAME, text) VERDICT_##NAME,
     VERDICTS(V)
 #undef V
 };
 
-const char *verdict_name(enum verdict v);
+const char *verdict_name(enum verification v);
 
 /* `headers` is packed (headers.h). `*secret` is the index of the secret that
  * fits when it holds. */
-enum verdict verify(const struct source *source, struct bytes headers,
-                    struct bytes body, int64_t now_ms, int *secret);
+enum verification verify(const struct source *source, struct bytes headers,
+                         struct bytes body, int64_t now_ms, int *secret);
 
 #endif

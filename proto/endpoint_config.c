@@ -2,43 +2,26 @@
 #include "bounds.h"
 #include "headers.h"
 #include "le64.h"
-#include "wire.h"
-#include <arpa/inet.h>
+#include "settings_types.h"
+#include <assert.h>
+#include <stdlib.h>
 #include <string.h>
 
-static void join(const struct text_list *list, struct buf *out)
+/* ---- encode: PUT_<kind> sets the fields of a row from its member ---- */
+
+/* The fields that are made up of many values, until they are encoded. */
+struct scratch {
+    struct buf parts[8];
+    size_t count;
+};
+
+static struct buf *part(struct scratch *s)
 {
-    for (size_t i = 0; i < list->count; i++)
-        buf_printf(out, "%s%s", i ? " " : "", list->items[i]);
-}
+    struct buf *b = &s->parts[s->count++];
 
-/* IPv4 lives in the last 32 of 128 bits. */
-static void put_cidr(const struct cidr *c, struct buf *out)
-{
-    static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff};
-    bool v4 = c->prefix_bits >= 96 && memcmp(c->address, mapped, 12) == 0;
-    char text[INET6_ADDRSTRLEN] = "";
-
-    inet_ntop(v4 ? AF_INET : AF_INET6, c->address + (v4 ? 12 : 0), text,
-              sizeof text);
-    buf_printf(out, "%s/%d", text, c->prefix_bits - (v4 ? 96 : 0));
-}
-
-static void join_cidrs(const struct endpoint_settings *s, struct buf *out)
-{
-    for (size_t i = 0; i < s->allow_cidr_count; i++) {
-        buf_puts(out, i ? " " : "");
-        put_cidr(&s->allow_cidrs[i], out);
-    }
-}
-
-static void put_ports(const struct ports *p, struct buf *out)
-{
-    for (size_t i = 0; i < p->count; i++) {
-        uint8_t le[2] = {(uint8_t)p->items[i], (uint8_t)(p->items[i] >> 8)};
-
-        buf_put(out, le, sizeof le);
-    }
+    assert(s->count <= COUNT_OF(s->parts));
+    buf_init(b, HEADERS_MAX_BYTES);
+    return b;
 }
 
 static struct bytes view(const struct buf *b)
@@ -46,83 +29,267 @@ static struct bytes view(const struct buf *b)
     return (struct bytes){b->data ? b->data : "", b->len};
 }
 
-static void set_policy(struct wire_endpoint_config *c,
-                       const struct retry_policy *p)
+static struct bytes joined(struct scratch *s, const struct string_list *list)
 {
-    c->backoff = p->backoff;
-    c->first_wait_ms = p->first_wait_ms;
-    c->max_wait_ms = p->max_wait_ms;
-    c->factor_milli = (uint64_t)(p->factor * 1000 + 0.5);
-    c->repeat_last = p->repeat_last;
-    c->jitter_full = p->jitter_full;
-    c->jitter_milli = (uint64_t)(p->jitter_part * 1000 + 0.5);
-    c->max_attempts = (uint64_t)p->max_attempts;
-    c->max_duration_ms = p->max_duration_ms;
-    c->retry_network = p->retry_on.network;
-    c->retry_status = (struct bytes){p->retry_on.status,
-                                     sizeof p->retry_on.status};
-    c->respect_retry_after = p->respect_retry_after;
+    struct buf *b = part(s);
+
+    for (size_t i = 0; i < list->count; i++)
+        buf_printf(b, "%s%s", i ? " " : "", list->items[i]);
+    return view(b);
 }
 
-/* The fields that are made up of many. */
-struct parts {
-    struct buf headers, secrets, cidrs, schedule, ports;
-};
-
-static void parts_open(struct parts *b, const struct endpoint_settings *s)
+static struct bytes networks(struct scratch *s, const struct allow_private *a)
 {
-    buf_init(&b->headers, HEADERS_MAX_BYTES);
-    buf_init(&b->secrets, HEADERS_MAX_BYTES);
-    buf_init(&b->cidrs, HEADERS_MAX_BYTES);
-    buf_init(&b->schedule, HEADERS_MAX_BYTES);
-    buf_init(&b->ports, 2 * PORTS_MAX);
-    for (size_t i = 0; i < s->header_count; i++)
-        headers_put(&b->headers, s->headers[i].name,
-                    wire_text(s->headers[i].value));
-    join(&s->signing_secrets, &b->secrets);
-    join_cidrs(s, &b->cidrs);
-    for (size_t i = 0; i < s->policy->schedule_count; i++)
-        put_le64(&b->schedule, (uint64_t)s->policy->schedule_ms[i]);
-    put_ports(&s->allowed_ports, &b->ports);
+    struct buf *b = part(s);
+
+    for (size_t i = 0; i < a->count; i++) {
+        buf_puts(b, i ? " " : "");
+        network_put(&a->cidrs[i], b);
+    }
+    return view(b);
 }
 
-static void parts_close(struct parts *b)
+static struct bytes packed(struct scratch *s, const struct header_list *all)
 {
-    buf_fini(&b->headers);
-    buf_fini(&b->secrets);
-    buf_fini(&b->cidrs);
-    buf_fini(&b->schedule);
-    buf_fini(&b->ports);
+    struct buf *b = part(s);
+
+    for (size_t i = 0; i < all->count; i++)
+        headers_put(b, all->items[i].name, wire_text(all->items[i].value));
+    return view(b);
 }
 
-void endpoint_config_encode(const struct endpoint_settings *s, struct buf *out)
+static struct bytes ports(struct scratch *s, const struct ports *p)
 {
-    struct parts parts;
-    struct wire_endpoint_config c = {
-        .name = wire_text(s->name),
-        .url = wire_text(s->url),
-        .method = wire_text(s->method),
-        .allow_private = s->allow_private,
-        .timeout_ms = s->timeout_ms,
-        .connect_timeout_ms = s->connect_timeout_ms,
-        .max_in_flight = (uint64_t)s->max_in_flight,
-        .ordered = s->ordered,
-        .rate_count = (uint64_t)s->rate_limit.count,
-        .rate_per_ms = s->rate_limit.per_ms,
-        .breaker = s->breaker,
-        .guard = s->guard,
-        .tls_ca = wire_text(s->tls.ca),
-        .tls_certificate = wire_text(s->tls.certificate),
-        .tls_key = wire_text(s->tls.key),
-    };
+    struct buf *b = part(s);
 
-    parts_open(&parts, s);
-    set_policy(&c, s->policy);
-    c.headers = view(&parts.headers);
-    c.signing_secrets = view(&parts.secrets);
-    c.allow_cidrs = view(&parts.cidrs);
-    c.schedule = view(&parts.schedule);
-    c.allowed_ports = view(&parts.ports);
-    wire_put_endpoint_config(out, &c);
-    parts_close(&parts);
+    for (size_t i = 0; i < p->count; i++) {
+        uint8_t le[2] = {(uint8_t)p->items[i], (uint8_t)(p->items[i] >> 8)};
+
+        buf_put(b, le, sizeof le);
+    }
+    return view(b);
+}
+
+static struct bytes waits(struct scratch *s, const struct durations *d)
+{
+    struct buf *b = part(s);
+
+    for (size_t i = 0; i < d->count; i++)
+        put_le64(b, (uint64_t)d->ms[i]);
+    return view(b);
+}
+
+static uint64_t milli(double n)
+{
+    return (uint64_t)(n * 1000 + 0.5);
+}
+
+#define PUT_string(name)    w->name = wire_text(from->name);
+#define PUT_url(name)       w->name = wire_text(from->name);
+#define PUT_strings(name)   w->name = joined(s, &from->name);
+#define PUT_headers(name)   w->name = packed(s, &from->name);
+#define PUT_boolean(name)   w->name = from->name;
+#define PUT_switch(name)    w->name = from->name;
+#define PUT_choice(name)    w->name = (uint64_t)from->name;
+#define PUT_int(name)       w->name = (uint64_t)from->name;
+#define PUT_duration(name)  w->name = from->name;
+#define PUT_durations(name) w->name = waits(s, &from->name);
+#define PUT_number(name)    w->name##_milli = milli(from->name);
+#define PUT_rate(name)                            \
+    w->name##_count = (uint64_t)from->name.count; \
+    w->name##_per_ms = from->name.per_ms;
+#define PUT_allow_private(name)        \
+    w->allow_private = from->name.all; \
+    w->allow_cidrs = networks(s, &from->name);
+#define PUT_ports(name) w->name = ports(s, &from->name);
+#define PUT_tls(name)                                       \
+    w->tls_ca = wire_text(from->name.ca);                   \
+    w->tls_certificate = wire_text(from->name.certificate); \
+    w->tls_key = wire_text(from->name.key);
+#define PUT_jitter(name)              \
+    w->jitter_full = from->name.full; \
+    w->jitter_milli = milli(from->name.part);
+#define PUT_retry_on(name)                              \
+    w->retry_network = from->name.network;              \
+    w->retry_status = (struct bytes){from->name.status, \
+                                     sizeof from->name.status};
+#define PUT_policy(name) put_policy(w, from->policy, s);
+
+#define PUT_POLICY(F, KIND, NAME, ...) PUT_##KIND(NAME)
+
+static void put_policy(struct wire_endpoint_config *w,
+                       const struct retry_policy *from, struct scratch *s)
+{
+    RETRY_POLICY_SETTINGS(PUT_POLICY, )
+}
+
+#define PUT(F, TO, SCOPE, KIND, NAME, ...) PUT_TO_##TO(KIND, NAME)
+#define PUT_TO_DELIVERER(KIND, NAME)       PUT_##KIND(NAME)
+#define PUT_TO_SEQUENCER(KIND, NAME)
+
+static void put_endpoint(struct wire_endpoint_config *w,
+                         const struct endpoint_settings *from,
+                         struct scratch *s)
+{
+    ENDPOINT_SETTINGS(PUT, )
+}
+
+void endpoint_config_encode(const struct endpoint_settings *e, struct buf *out)
+{
+    struct wire_endpoint_config w;
+    struct scratch s = {.count = 0};
+
+    put_endpoint(&w, e, &s);
+    wire_put_endpoint_config(out, &w);
+    for (size_t i = 0; i < s.count; i++)
+        buf_fini(&s.parts[i]);
+}
+
+/* ---- decode: GET_<kind> sets a row's member from its fields ---- */
+
+/* What `x` is, within the bounds of its row; 0 too, where that means unset. */
+static bool number_is(uint64_t x, const struct conf_key *k, bool or_unset)
+{
+    if (x == 0 && or_unset)
+        return true;
+    return x <= INT64_MAX && (int64_t)x >= k->min &&
+           (!k->max || (int64_t)x <= k->max);
+}
+
+static bool word_is(uint64_t x, const struct conf_key *k)
+{
+    uint64_t n = 0;
+
+    while (k->choices[n])
+        n++;
+    return x < n;
+}
+
+static bool rate_is(uint64_t count, int64_t per_ms)
+{
+    return count <= RATE_COUNT_MAX &&
+           (!count || (per_ms >= 1 && per_ms <= DAY_MS));
+}
+
+static bool get_waits(struct durations *d, struct bytes w)
+{
+    const uint8_t *in = w.p;
+
+    if (w.n % 8 != 0)
+        return false;
+    d->ms = gr_alloc(w.n + 1);
+    for (; d->count < w.n / 8; d->count++)
+        d->ms[d->count] = (int64_t)get_le64(in + 8 * d->count);
+    return true;
+}
+
+static bool get_ports(struct ports *p, struct bytes w)
+{
+    const uint8_t *in = w.p;
+
+    if (w.n % 2 != 0 || w.n > 2 * PORTS_MAX)
+        return false;
+    for (; p->count < w.n / 2; p->count++)
+        p->items[p->count] = (uint16_t)(in[2 * p->count] | in[2 * p->count + 1]
+                                                               << 8);
+    return true;
+}
+
+static char *pem(struct bytes text)
+{
+    return text.n ? wire_dup(text) : NULL;
+}
+
+static void get_statuses(struct retry_on *r, struct bytes w)
+{
+    memcpy(r->status, w.p, w.n < sizeof r->status ? w.n : sizeof r->status);
+}
+
+/* The row's other columns: its bounds, its words. */
+#define ROW(...) (&(const struct conf_key){__VA_ARGS__})
+#define CHECK(what, good) \
+    if (!(good))          \
+        *why = "its " what " is out of bounds";
+
+#define GET_string(name, what, ...)        to->name = wire_dup(w->name);
+#define GET_url(name, what, ...)           to->name = wire_dup(w->name);
+#define GET_strings(name, what, ...)       /* joined, in w */
+#define GET_headers(name, what, ...)       /* packed, in w */
+#define GET_allow_private(name, what, ...) /* as text, in w */
+#define GET_boolean(name, what, ...)       to->name = w->name;
+#define GET_switch(name, what, ...)        to->name = w->name;
+#define GET_choice(name, what, ...)                 \
+    CHECK(what, word_is(w->name, ROW(__VA_ARGS__))) \
+    to->name = (int)w->name;
+#define GET_int(name, what, ...)                                \
+    CHECK(what, number_is(w->name, ROW(__VA_ARGS__), or_unset)) \
+    to->name = (int64_t)w->name;
+#define GET_duration(name, what, ...)                                     \
+    CHECK(what, number_is((uint64_t)w->name, ROW(__VA_ARGS__), or_unset)) \
+    to->name = w->name;
+#define GET_durations(name, what, ...) \
+    CHECK(what, get_waits(&to->name, w->name))
+#define GET_number(name, what, ...)                                          \
+    CHECK(what, number_is(w->name##_milli / 10, ROW(__VA_ARGS__), or_unset)) \
+    to->name = (double)w->name##_milli / 1000;
+#define GET_rate(name, what, ...)                           \
+    CHECK(what, rate_is(w->name##_count, w->name##_per_ms)) \
+    to->name = (struct rate){(int64_t)w->name##_count, w->name##_per_ms};
+#define GET_ports(name, what, ...) CHECK(what, get_ports(&to->name, w->name))
+#define GET_tls(name, what, ...)                                    \
+    to->name = (struct tls){.ca = pem(w->tls_ca),                   \
+                            .certificate = pem(w->tls_certificate), \
+                            .key = pem(w->tls_key)};
+#define GET_jitter(name, what, ...)                    \
+    to->name = (struct jitter){.full = w->jitter_full, \
+                               .part = (double)w->jitter_milli / 1000};
+#define GET_retry_on(name, what, ...)    \
+    to->name.network = w->retry_network; \
+    get_statuses(&to->name, w->retry_status);
+#define GET_policy(name, what, ...) to->policy = policy;
+
+#define GET_POLICY(F, KIND, NAME, KEY, DEFAULT, HELP, ...) \
+    GET_##KIND(NAME, KEY, __VA_ARGS__)
+
+static void get_policy(const struct wire_endpoint_config *w,
+                       struct retry_policy *to, const char **why)
+{
+    const bool or_unset = true;
+
+    RETRY_POLICY_SETTINGS(GET_POLICY, )
+    if (to->max_attempts == 0 && to->max_duration_ms == 0)
+        *why = "its retry policy has no limit";
+}
+
+#define GET(F, TO, SCOPE, KIND, NAME, KEY, DEFAULT, HELP, ...) \
+    GET_AT_##TO(KIND, NAME, KEY, __VA_ARGS__)
+#define GET_AT_DELIVERER(KIND, NAME, KEY, ...) \
+    GET_##KIND(NAME, KEY, __VA_ARGS__)
+#define GET_AT_SEQUENCER(KIND, NAME, KEY, ...)
+
+static void get_endpoint(const struct wire_endpoint_config *w,
+                         struct endpoint_settings *to,
+                         const struct retry_policy *policy, const char **why)
+{
+    const bool or_unset = false;
+
+    ENDPOINT_SETTINGS(GET, )
+}
+
+gr_rc endpoint_config_read(const struct wire_endpoint_config *w,
+                           struct endpoint_settings *e, struct retry_policy *p,
+                           const char **why)
+{
+    *why = NULL;
+    get_policy(w, p, why);
+    get_endpoint(w, e, p, why);
+    return *why ? GR_REFUSE : GR_OK;
+}
+
+void endpoint_config_free(struct endpoint_settings *e, struct retry_policy *p)
+{
+    if (e->tls.key)
+        explicit_bzero(e->tls.key, strlen(e->tls.key));
+    conf_fini(&settings_endpoint_section, e);
+    conf_fini(&settings_policy_section, p);
 }

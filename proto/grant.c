@@ -2,7 +2,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-enum { LEAST_LEASE_MS = 50 };
+enum { MIN_LEASE_MS = 50 };
 
 int64_t grant_lease_ms(void)
 {
@@ -18,16 +18,16 @@ int64_t grant_lease_ms(void)
     if (text) {
         errno = 0;
         ms = strtoll(text, &end, 10);
-        if (!errno && end != text && !*end && ms >= LEAST_LEASE_MS &&
+        if (!errno && end != text && !*end && ms >= MIN_LEASE_MS &&
             ms <= HOUR_MS)
             lease_ms = ms;
     }
     return lease_ms;
 }
 
-int64_t grant_beat_ms(void)
+int64_t grant_heartbeat_ms(void)
 {
-    return grant_lease_ms() * BEAT_MS / LEASE_MS;
+    return grant_lease_ms() * HEARTBEAT_MS / LEASE_MS;
 }
 
 int64_t grant_margin_ms(void)

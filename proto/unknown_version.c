@@ -1,4 +1,5 @@
-#include "other_version.h"
+/* The peers' frames of unknown versions that were already logged. */
+#include "unknown_version.h"
 #include "bounds.h"
 #include "log.h"
 #include <string.h>
@@ -7,7 +8,7 @@ static struct {
     char peer[NAME_MAX_BYTES + 1];
     int kind;
     uint64_t version;
-} said[OTHER_VERSIONS_MOST];
+} said[UNKNOWN_VERSIONS_MAX];
 static size_t said_count;
 
 static bool was_said(const char *peer, const struct wire_head *head)
@@ -19,19 +20,19 @@ static bool was_said(const char *peer, const struct wire_head *head)
     return false;
 }
 
-void other_version_warn(struct bytes peer, const struct wire_head *head)
+void unknown_version_warn(struct bytes peer, const struct wire_head *head)
 {
     char name[NAME_MAX_BYTES + 1];
 
     wire_copy(name, sizeof name, peer);
-    if (said_count == OTHER_VERSIONS_MOST || was_said(name, head))
+    if (said_count == UNKNOWN_VERSIONS_MAX || was_said(name, head))
         return;
     memcpy(said[said_count].peer, name, sizeof name);
     said[said_count].kind = head->kind;
     said[said_count++].version = head->version;
     log_warn(NULL,
-             "a peer runs another version of Grapnel: what it sends is not "
-             "understood here and waits there until both run the same version",
+             "a peer runs another version of Grapnel; its messages wait there "
+             "until both run the same version",
              LS("peer", name), LS("kind", wire_kind_name(head->kind)),
              LI("kind_number", head->kind), LI("version", head->version),
              LI("known_version", wire_known_version(head->kind)));

@@ -238,7 +238,7 @@ uint64_t wire_known_version(int kind)
     }
 }
 
-bool wire_is_other_version(struct wire_head *out, struct bytes in)
+bool wire_is_unknown_version(struct wire_head *out, struct bytes in)
 {
     struct cursor c = {in.p, (const uint8_t *)in.p + in.n, false};
     uint64_t kind, version;
@@ -246,7 +246,7 @@ bool wire_is_other_version(struct wire_head *out, struct bytes in)
     take_array(&c);
     kind = take_u64(&c);
     version = take_u64(&c);
-    if (c.bad || kind < 1 || kind > WIRE_KIND_MOST || version < 1)
+    if (c.bad || kind < 1 || kind > WIRE_KIND_MAX || version < 1)
         return false;
     *out = (struct wire_head){.kind = (int)kind, .version = version};
     out->from = take_str(&c);
@@ -291,16 +291,18 @@ char *wire_dup(struct bytes s)
 
 void wire_document(struct buf *out)
 {
-    buf_puts(out,
-             "# What crosses a process boundary\n\n"
-             "Made from `proto/schema.h`; do not edit. Each is a msgpack array "
-             "`[kind, version, field, …]`\nin this order. Decoding is strict: "
-             "known kind and version, exact field count, nothing behind.\n"
-             "A frame of another version is dropped, and a message of one "
-             "waits at its sender; the\nreceiver's log says so once.\n"
-             "\n## Frames: what a socket carries\n");
+    buf_puts(
+        out,
+        "# What crosses a process boundary\n\n"
+        "Made from `proto/schema.h`; do not edit. Each is a msgpack array "
+        "`[kind, version, field, …]`\nin this order; kinds are numbers, and "
+        "no name is sent. Decoding is strict: known kind and version,\n"
+        "exact field count, nothing behind.\n"
+        "A frame of another version is dropped, and a message of one "
+        "waits at its sender; the\nreceiver's log says so once.\n"
+        "\n## Frames: what a socket carries\n");
     WIRE_FRAMES(M)
-    buf_puts(out, "\n## Messages: what the durable hop carries\n");
+    buf_puts(out, "\n## Messages: what the durable link carries\n");
     WIRE_MESSAGES(M)
     buf_puts(out, "\n## Records: inside a bin field\n");
     WIRE_RECORDS(M)

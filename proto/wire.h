@@ -22,7 +22,7 @@ enum wire_kind {
 };
 
 /* New kinds get numbers up to this one: a larger number is not a frame. */
-enum { WIRE_KIND_MOST = 127 };
+enum { WIRE_KIND_MAX = 127 };
 
 /* A string field is NUL-safe: `p` need not end with 0. */
 typedef uint64_t wire_u64;
@@ -54,10 +54,10 @@ struct wire_head {
     wire_str
         from; /* its first field, when that is a string; of a frame: its sender */
 };
-/* It was written by a program of another version: a kind that is not known here, or a
- * known one of another version. false: it is of this version, or is no frame at all. */
-bool wire_is_other_version(struct wire_head *out, struct bytes in);
-/* The version of this kind that is known here; 0: none is. */
+/* Whether another version of Grapnel wrote it: its kind is unknown here, or this version
+ * of the kind is. false: it is of this version, or it is not a frame. */
+bool wire_is_unknown_version(struct wire_head *out, struct bytes in);
+/* The version of this kind that this program knows; 0: it does not know the kind. */
 uint64_t wire_known_version(int kind);
 
 /* Small helpers for fields. */

@@ -137,12 +137,13 @@ const char *backfill_wrong(const struct source *source, const struct gap_row *g)
     free(body);
     if (rc == GR_OK)
         return NULL;
-    log_warn(NULL,
-             "a gap's backfill is not called: its workspace or type would "
-             "change the path of order.backfill; put it behind a ?",
-             LS("source", g->source), LS("workspace", g->workspace),
-             LS("type", g->type), LI("first", g->span.first),
-             LI("last", g->span.last));
+    log_warn(
+        NULL,
+        "order.backfill is not called for a gap: its workspace or type would "
+        "change the path of the URL; put the placeholder after the ?",
+        LS("source", g->source), LS("workspace", g->workspace),
+        LS("type", g->type), LI("first", g->span.first),
+        LI("last", g->span.last));
     return "order.backfill was not called: the workspace or type would change "
            "the path of its URL";
 }
@@ -158,7 +159,9 @@ void backfill_ask(struct sequencer *q, const struct source *source,
         intake_own(q, e, "gap.opened", g->workspace, wire_text(body),
                    g->opened_ms + source->order.give_up_after_ms);
     else
-        log_error(NULL, "what is missing can't be asked for", LI("gap", g->id));
+        log_error(NULL,
+                  "the missing events cannot be requested from order.backfill",
+                  LI("gap", g->id));
     free(body);
     free(name);
 }

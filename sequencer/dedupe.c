@@ -75,7 +75,7 @@ void filter_fold(struct filter *f, uint64_t count)
 {
     uint64_t half = f->bit_count / 2;
 
-    for (; half >= FILTER_BITS_LEAST && half >= 16 * count; half /= 2) {
+    for (; half >= FILTER_BITS_MIN && half >= 16 * count; half /= 2) {
         for (uint64_t i = 0; i < half / 8; i++)
             f->bits[i] |= f->bits[half / 8 + i];
         f->bit_count = half;
@@ -104,7 +104,7 @@ int64_t key_class_span_ms(int class)
 
 int64_t key_class_ttl_ms(int class)
 {
-    int64_t ttl = class_ttl_ms[class], most = 3650 * DAY_MS;
+    int64_t ttl = class_ttl_ms[class], max = 3650 * DAY_MS;
 
-    return ttl < most ? ttl : most;
+    return ttl < max ? ttl : max;
 }

@@ -1,9 +1,9 @@
-/* dedupe: idempotency keys as numbers, and the filters that say quickly that a
- * key is not there. Pure; keys.c keeps both.
+/* dedupe: idempotency keys as numbers, and the filters that show quickly that a key was
+ * not seen. Pure; keys.c keeps both.
  *
- * A key is 96 bits of a SHA-256. 48 of them, behind the number of a generation,
- * are a row's id; the other 48 stand in the row, so that two keys that share
- * the first are not taken for the same. */
+ * A key is 96 bits of a SHA-256. 48 of them, after the number of a generation,
+ * are a row's id; the other 48 are in the row, so that two keys which share the first are
+ * not confused. */
 #ifndef SEQUENCER_DEDUPE_H
 #define SEQUENCER_DEDUPE_H
 
@@ -11,7 +11,7 @@
 #include "rc.h"
 
 struct key {
-    uint64_t hash;  /* 48 bits: its place */
+    uint64_t hash;  /* 48 bits: its position */
     uint64_t check; /* 48 bits more: that it is this one */
 };
 
@@ -21,8 +21,8 @@ enum {
      * being written stays in SQLite's cache. */
     GENERATION_KEYS = 1 << 19,
     /* 16 bits a key and 4 of them set: one in 400 is looked up in vain. */
-    FILTER_BITS_MOST = GENERATION_KEYS * 16,
-    FILTER_BITS_LEAST = 1 << 12,
+    FILTER_BITS_MAX = GENERATION_KEYS * 16,
+    FILTER_BITS_MIN = 1 << 12,
 };
 
 /* Over each part's text, each with its length, so that no two keys are told
@@ -59,7 +59,7 @@ enum {
 /* Of an idempotency key; never KEY_CLASS_SIGNED. */
 int key_class(int64_t ttl_ms);
 /* A generation of this class is closed at the latest when it is so old: then
- * it goes as a whole, not long after its last key is over. */
+ * it goes as a whole, not long after its last key has expired. */
 int64_t key_class_span_ms(int class);
 /* So long a key of this class is kept at most; of the last, ten years is taken. */
 int64_t key_class_ttl_ms(int class);

@@ -1,12 +1,11 @@
-/* dispatch: which delivery goes out when. A delivery is out when it is
- * unfinished and carries its endpoint's present grant. An endpoint has at most
- * its window out (window.h), so one that is slow or down costs its neighbours
+/* dispatch: decides which waiting delivery is given out when. A delivery is out while it
+ * carries its endpoint's present grant. An endpoint has at most
+ * its window out (dispatch_window.h), so one that is slow or down costs its neighbours
  * nothing: what does not fit waits here, on disk.
  *
  * Endpoints take turns, and within one its lanes do (lane.h): a few of each, so
  * that neither an endpoint nor a workspace with much waiting starves the rest.
  * Each pick is a search in an index of what waits, however much that is. */
-#include "acts.h"
 #include "backfill.h"
 #include "db_sums.h"
 #include "headers.h"
@@ -20,78 +19,49 @@
 #include <strings.h>
 
 enum {
-    /* What one deliverer holds in memory; it has room for twice as many tasks. */
-    ROOM_COUNT = 16384,
-    ROOM_BYTES = 48 * 1024 * 1024, /* of 64 MiB */
+    /* What one deliverer holds in memory; it has space for twice as many tasks. */
+    OWNER_MAX_COUNT = 16384,
+    OWNER_MAX_BYTES = 48 * 1024 * 1024, /* of 64 MiB */
     LINK_COUNT = 8192, /* rows waiting in the log to one deliverer */
-    PER_TURN = 256,
-    PER_LANE = 16,    /* of one lane, before it is the next one's turn */
-    SHARE_LEAST = 16, /* of one endpoint, likewise */
+    PER_TURN = SWEEP_MAX,
+    PER_LANE = 16,  /* of one lane, before it is the next one's turn */
+    SHARE_MIN = 16, /* of one endpoint, likewise */
 };
 
-int64_t delivery_ref(int64_t event, int64_t endpoint)
+static bool has_capacity(const struct sequencer *q, const struct endpoint *e)
 {
-    return event << EVENT_BITS_ENDPOINT | endpoint;
-}
-
-static bool has_room(const struct sequencer *q, const struct endpoint *e)
-{
-    return e->grant && e->home && e->settings && !e->recalling &&
+    return e->grant && e->owner && e->settings && !e->revoking &&
            !e->sweeping && e->laning == SETTLED && e->out < e->window.size &&
-           e->home->out < ROOM_COUNT && e->home->out_bytes < ROOM_BYTES &&
-           hop_backlog(q->d.hop, e->home->name) < LINK_COUNT;
+           e->owner->out < OWNER_MAX_COUNT &&
+           e->owner->out_bytes < OWNER_MAX_BYTES &&
+           links_backlog(q->d.links, e->owner->name) < LINK_COUNT;
 }
 
 bool dispatch_may(const struct sequencer *q, const struct endpoint *e)
 {
-    return has_room(q, e) && !e->waiting;
-}
-
-uint64_t dispatch_task(struct sequencer *q, struct endpoint *e, int64_t event,
-                       bool parked)
-{
-    uint64_t n = hop_next(q->d.hop, e->home->name);
-
-    hop_put(q->d.hop, e->home->name, WIRE_KIND_TASK,
-            delivery_ref(event, e->id));
-    if (!parked) { /* a parked one waits on the home's disk */
-        e->out++;
-        e->home->out++;
-        e->home->out_bytes += e->window.bytes;
-    }
-    return n;
-}
-
-static void give(struct sequencer *q, struct endpoint *e,
-                 const struct ready_row *r)
-{
-    bool parked = r->next_ms > q->d.loop.now_ms;
-    uint64_t out_n = dispatch_task(q, e, r->event, parked);
-
-    store_delivery_out(q->store, r->event, e->id,
-                       parked ? DELIVERY_RETRYING : DELIVERY_IN_FLIGHT,
-                       e->grant, out_n);
-    e->turn = r->lane;
+    return has_capacity(q, e) && !e->waiting;
 }
 
 /* Give out what may go, lane by lane, beginning behind the last that had its
  * turn. Returns how many. */
-static int give_out(struct sequencer *q, struct endpoint *e, int most)
+static int give_out(struct sequencer *q, struct endpoint *e, int max)
 {
     struct ready_row rows[PER_LANE];
     bool from_the_first = e->turn == INT64_MIN;
     int given = 0;
 
-    while (given < most && has_room(q, e)) {
-        int want = most - given < PER_LANE ? most - given : PER_LANE;
+    while (given < max && has_capacity(q, e)) {
+        int want = max - given < PER_LANE ? max - given : PER_LANE;
         int n, i = 0;
 
         if (e->turn == INT64_MIN)
             e->round_end = lanes_round_end(q, e);
         n = store_ready(q->store, e->id, e->turn, e->round_end, want, rows);
 
-        for (; i < n && has_room(q, e); i++, given++)
-            give(q, e, &rows[i]);
+        for (; i < n && has_capacity(q, e); i++, given++) {
+            delivery_give_out(q, e, rows[i].event, rows[i].next_ms);
+            e->turn = rows[i].lane;
+        }
         if (n > 0) {
             from_the_first = false;
         } else if (from_the_first) {
@@ -106,21 +76,16 @@ static int give_out(struct sequencer *q, struct endpoint *e, int most)
 }
 
 /* Deliveries under grants that ended wait again. Returns how many. */
-static int sweep(struct sequencer *q, struct endpoint *e, int most)
+static int sweep(struct sequencer *q, struct endpoint *e, int max)
 {
-    int64_t freed[PER_TURN];
     uint64_t grant = 0;
-    int n = 0, freed_count;
+    int n = 0;
 
     while ((grant = store_open_grant(q->store, e->id, grant)) != 0) {
         if (grant == e->grant)
             continue;
-        n += store_sweep(q->store, e->id, grant, grant != e->drained, most - n,
-                         freed, &freed_count);
-        for (int i = 0; i < freed_count; i++)
-            lanes_freed(q, e, freed[i]);
-        e->waiting = true;
-        if (n >= most)
+        n += deliveries_sweep(q, e, grant, grant != e->released, max - n);
+        if (n >= max)
             return n;
     }
     e->sweeping = false;
@@ -128,32 +93,19 @@ static int sweep(struct sequencer *q, struct endpoint *e, int most)
 }
 
 /* A removed endpoint's waiting deliveries become dead letters. */
-static int bury(struct sequencer *q, struct endpoint *e, int most)
+static int dead_letter_waiting(struct sequencer *q, struct endpoint *e, int max)
 {
+    static const struct delivery_cause removed = {.reason = "endpoint_removed"};
     int64_t events[PER_TURN];
-    struct delivery_row d;
-    int n = store_waiting(q->store, e->id, most, events);
+    struct delivery d;
+    int n = store_waiting(q->store, e->id, max, events);
 
     for (int i = 0; i < n; i++) {
-        char *error, *by;
-
-        if (!store_delivery(q->store, events[i], e->id, &d))
-            continue;
-        error = gr_strdup(d.error);
-        by = gr_strdup(d.deliverer);
-        store_delivery_done(q->store);
-        d.status = DELIVERY_DEAD;
-        d.behind = false;
-        d.error = error;
-        d.deliverer = by;
-        d.reason = "endpoint_removed";
-        store_delivery_set(q->store, &d);
-        letters_dead(q, &d, (struct bytes){"", 0});
-        q->metrics[METRIC_DEAD]++;
-        free(error);
-        free(by);
+        if (delivery_load(q->deliveries, events[i], e->id, &d))
+            delivery_move(q, e, &d, DELIVERY_DEAD, &removed);
+        delivery_fini(&d);
     }
-    if (n < most)
+    if (n < max)
         e->waiting = false;
     return n;
 }
@@ -165,25 +117,26 @@ static bool is_crowded(const struct endpoint *e)
 }
 
 /* It has something to do that takes rows. */
-static bool is_wanting(const struct sequencer *q, const struct endpoint *e)
+static bool has_deliveries_to_send(const struct sequencer *q,
+                                   const struct endpoint *e)
 {
-    return (e->sweeping && !e->recalling) ||
-           (e->laning != SETTLED && !e->recalling && e->settings) ||
-           (e->waiting && (has_room(q, e) || (!e->settings && !e->grant)));
+    return (e->sweeping && !e->revoking) ||
+           (e->laning != SETTLED && !e->revoking && e->settings) ||
+           (e->waiting && (has_capacity(q, e) || (!e->settings && !e->grant)));
 }
 
-static int serve(struct sequencer *q, struct endpoint *e, int most)
+static int serve(struct sequencer *q, struct endpoint *e, int max)
 {
     int n = 0;
 
-    if (e->sweeping && !e->recalling)
-        n += sweep(q, e, most);
-    if (n < most && e->laning != SETTLED && e->settings)
-        n += lanes_work(q, e, most - n);
-    if (n < most && e->waiting && !e->settings && !e->grant)
-        n += bury(q, e, most - n);
-    else if (n < most && e->waiting && has_room(q, e))
-        n += give_out(q, e, most - n);
+    if (e->sweeping && !e->revoking)
+        n += sweep(q, e, max);
+    if (n < max && e->laning != SETTLED && e->settings)
+        n += lanes_work(q, e, max - n);
+    if (n < max && e->waiting && !e->settings && !e->grant)
+        n += dead_letter_waiting(q, e, max - n);
+    else if (n < max && e->waiting && has_capacity(q, e))
+        n += give_out(q, e, max - n);
     return n;
 }
 
@@ -195,45 +148,45 @@ static void look_at_windows(struct sequencer *q)
     for (size_t i = 0; i < q->endpoint_count; i++) {
         struct endpoint *e = &q->endpoints[i];
 
-        if (!e->home || !e->settings)
+        if (!e->owner || !e->settings)
             continue;
         window_look(&e->window, q->d.loop.awake_ms,
-                    hop_round_trip_ms(q->d.hop, e->home->name),
+                    links_round_trip_ms(q->d.links, e->owner->name),
                     e->settings->max_in_flight);
-        e->home->out_bytes += e->out * e->window.bytes;
+        e->owner->out_bytes += e->out * e->window.bytes;
     }
 }
 
 int dispatch_work(struct sequencer *q)
 {
-    int left = PER_TURN, wanting = 0, share;
+    int left = PER_TURN, subscribed = 0, share;
     size_t count = q->endpoint_count;
 
     look_at_windows(q);
     for (size_t i = 0; i < count; i++)
-        wanting += is_wanting(q, &q->endpoints[i]);
-    share = wanting ? PER_TURN / wanting : 0;
-    if (share < SHARE_LEAST)
-        share = SHARE_LEAST;
+        subscribed += has_deliveries_to_send(q, &q->endpoints[i]);
+    share = subscribed ? PER_TURN / subscribed : 0;
+    if (share < SHARE_MIN)
+        share = SHARE_MIN;
     /* Whoever was not reached is first in the next turn. */
-    for (size_t k = 0; wanting > 0 && k < count && left > 0; k++) {
+    for (size_t k = 0; subscribed > 0 && k < count && left > 0; k++) {
         struct endpoint *e = &q->endpoints[q->turn++ % count];
 
-        if (is_wanting(q, e))
+        if (has_deliveries_to_send(q, e))
             left -= serve(q, e, share < left ? share : left);
     }
-    wanting = 0;
+    subscribed = 0;
     q->crowded = false;
     for (size_t i = 0; i < count; i++) {
         q->crowded = q->crowded || is_crowded(&q->endpoints[i]);
-        wanting += is_wanting(q, &q->endpoints[i]);
+        subscribed += has_deliveries_to_send(q, &q->endpoints[i]);
     }
-    return wanting ? 0 : -1;
+    return subscribed ? 0 : -1;
 }
 
 /* ---- the task, as it leaves ---- */
 
-static bool is_named(const struct text_list *names, struct bytes name)
+static bool is_named(const struct string_list *names, struct bytes name)
 {
     for (size_t i = 0; i < names->count; i++)
         if (strlen(names->items[i]) == name.n &&
@@ -262,7 +215,7 @@ static void pick_headers(const struct sequencer *q, const struct endpoint *e,
                          struct buf *out)
 {
     static char *content_type[] = {"content-type"};
-    const struct text_list always = {content_type, 1};
+    const struct string_list always = {content_type, 1};
     const struct source *source = settings_source(q->d.settings, source_name);
     struct bytes name, value;
     size_t at = 0;
@@ -280,7 +233,7 @@ static void pick_headers(const struct sequencer *q, const struct endpoint *e,
 }
 
 /* Rows can't be changed while a message is put together: the next turn does it. One
- * that finds no place here is missing at its deliverer, and comes again (watch.c). */
+ * that finds no space here is missing at its deliverer, and comes again (watch.c). */
 static void note_damaged(struct sequencer *q, int64_t event, int64_t endpoint)
 {
     if (q->damaged_count < (int)COUNT_OF(q->damaged))
@@ -290,34 +243,36 @@ static void note_damaged(struct sequencer *q, int64_t event, int64_t endpoint)
 
 void dispatch_damaged(struct sequencer *q)
 {
+    static const struct delivery_cause damaged = {
+        .reason = REASON_DAMAGED,
+        .error = "the stored data of the event is damaged"};
+
     for (; q->damaged_count; q->damaged_count--) {
         int64_t ref = q->damaged[q->damaged_count - 1];
         struct endpoint *e = endpoint_by_id(q, ref & (ENDPOINTS_MAX - 1));
-        struct delivery_row d;
-        bool there = e && store_delivery(q->store, ref >> EVENT_BITS_ENDPOINT,
-                                         e->id, &d);
+        struct delivery d;
 
-        if (there && d.status < DELIVERY_DELIVERED) {
-            acts_give_up(q, e, &d, REASON_DAMAGED,
-                         "what was stored of the event is damaged");
-            log_warn(NULL, "a delivery of a damaged event is a dead letter",
-                     LS("endpoint", e->name));
-        }
-        store_delivery_done(q->store);
+        if (!e)
+            continue;
+        if (delivery_load(q->deliveries, ref >> EVENT_BITS_ENDPOINT, e->id,
+                          &d) &&
+            d.status < DELIVERY_DELIVERED)
+            delivery_move(q, e, &d, DELIVERY_DEAD, &damaged);
+        delivery_fini(&d);
     }
 }
 
 /* false: an unfinished event has no body. Then nothing is sent rather than
  * something else. */
 static bool put_task(struct sequencer *q, const struct endpoint *e,
-                     const struct event_row *ev, const struct delivery_row *d,
+                     const struct event_row *ev, const struct delivery *d,
                      struct buf *out)
 {
     char number[24] = "";
     struct buf headers, url;
     struct bytes all, body;
     struct wire_task t = {
-        .grant = d->grant,
+        .grant = d->grant_id,
         .endpoint = wire_text(e->name),
         .event_id = wire_text(ev->id),
         .source = wire_text(ev->source),
@@ -330,7 +285,7 @@ static bool put_task(struct sequencer *q, const struct endpoint *e,
         .gap = wire_text(ev->gap),
         .late = ev->late,
         .series = q->series,
-        .replay = (d->life > 1 || d->act) && d->sent,
+        .replay = (d->generation > 1 || d->action_id) && d->sent,
         .attempts = (uint64_t)d->attempts,
         .budget_base = (uint64_t)d->earlier,
         .first_ms = endpoint_budget_ms(e, d->first_ms, d->paused_ms),
@@ -339,7 +294,7 @@ static bool put_task(struct sequencer *q, const struct endpoint *e,
 
     if (!store_body(q->store, d->event, &all, &body)) {
         store_body_done(q->store);
-        log_error(ev->id, "an unfinished event has no body: it is not sent");
+        log_error(ev->id, "an unfinished event has no body; it is not sent");
         return false;
     }
     if (store_body_damaged(q->store)) {
@@ -354,8 +309,9 @@ static bool put_task(struct sequencer *q, const struct endpoint *e,
     buf_init(&url, URL_MAX_BYTES);
     if (e->settings && e->settings->internal &&
         backfill_url(e->settings->url, body, &url) != GR_OK) {
-        /* Asked for by another template, or by a program that did not look. The
-         * deliverer can't use it, which makes a dead letter. */
+        /* An earlier URL template, or an earlier version of this program, made this request,
+         * and it does not fit the present URL. The deliverer refuses it, which makes a dead
+         * letter. */
         buf_reset(&url);
         buf_puts(&url, "unsafe:path");
     }
@@ -364,7 +320,7 @@ static bool put_task(struct sequencer *q, const struct endpoint *e,
     pick_headers(q, e, ev->source, all, &headers);
     t.headers = (struct bytes){headers.data ? headers.data : "", headers.len};
     t.body = body;
-    if (d->life == 1) /* what is sent again on somebody's word is wanted */
+    if (d->generation == 1) /* one that an operator reopened does not expire */
         t.expires_ms = publication_expires_ms(all);
     wire_put_task(out, &t);
     store_body_done(q->store);
@@ -373,25 +329,26 @@ static bool put_task(struct sequencer *q, const struct endpoint *e,
     return true;
 }
 
-/* Only what is still out as this very row: a row whose grant ended, or that
- * was given out again since, goes as an empty number. */
+/* Send it only if this row of the log is the latest task of the delivery. If the grant has
+ * ended, or the delivery was given out again since, an empty message is sent. */
 bool dispatch_load(struct sequencer *q, const char *peer, uint64_t n,
                    int64_t ref, struct buf *out)
 {
     struct endpoint *e = endpoint_by_id(q, ref & (ENDPOINTS_MAX - 1));
-    struct delivery_row d;
-    struct event_row ev;
+    struct delivery d = {0};
+    struct event_row ev = {0};
     size_t before = out->len;
     bool there;
 
-    if (!e || !e->home || strcmp(e->home->name, peer) != 0)
+    if (!e || !e->owner || strcmp(e->owner->name, peer) != 0)
         return false;
-    there = store_delivery(q->store, ref >> EVENT_BITS_ENDPOINT, e->id, &d) &&
-            d.status < DELIVERY_DELIVERED && d.grant == e->grant &&
+    there = delivery_load(q->deliveries, ref >> EVENT_BITS_ENDPOINT, e->id,
+                          &d) &&
+            d.status < DELIVERY_DELIVERED && d.grant_id == e->grant &&
             d.out_n == n && store_event(q->store, d.event, &ev) &&
             put_task(q, e, &ev, &d, out);
-    store_done(q->store);
-    store_delivery_done(q->store);
+    event_fini(&ev);
+    delivery_fini(&d);
     if (there)
         window_sent(&e->window, out->len - before);
     return there;
@@ -401,21 +358,21 @@ bool dispatch_load_dropped(struct sequencer *q, int64_t ref, struct buf *out)
 {
     struct endpoint *e = endpoint_by_id(q, ref & (ENDPOINTS_MAX - 1));
     struct wire_dropped m = {0};
-    struct delivery_row d;
-    struct event_row ev;
+    struct delivery d = {0};
+    struct event_row ev = {0};
     bool there = e && e->grant &&
-                 store_delivery(q->store, ref >> EVENT_BITS_ENDPOINT, e->id,
-                                &d) &&
+                 delivery_load(q->deliveries, ref >> EVENT_BITS_ENDPOINT, e->id,
+                               &d) &&
                  store_event(q->store, d.event, &ev);
 
     if (there) {
-        m.grant = e->grant; /* its home has the copy */
+        m.grant = e->grant; /* its owner has the copy */
         m.endpoint = wire_text(e->name);
         m.event_id = wire_text(ev.id);
         wire_put_dropped(out, &m);
     }
-    store_done(q->store);
-    store_delivery_done(q->store);
+    event_fini(&ev);
+    delivery_fini(&d);
     return there;
 }
 
@@ -426,14 +383,15 @@ bool dispatch_load_retry_now(struct sequencer *q, const char *peer, int64_t ref,
 {
     struct endpoint *e = endpoint_by_id(q, ref & (ENDPOINTS_MAX - 1));
     struct wire_retry_now m = {0};
-    struct delivery_row d;
-    struct event_row ev;
+    struct delivery d = {0};
+    struct event_row ev = {0};
     bool there;
 
-    if (!e || !e->grant || !e->home || strcmp(e->home->name, peer) != 0)
+    if (!e || !e->grant || !e->owner || strcmp(e->owner->name, peer) != 0)
         return false;
-    there = store_delivery(q->store, ref >> EVENT_BITS_ENDPOINT, e->id, &d) &&
-            d.status < DELIVERY_DELIVERED && d.grant == e->grant &&
+    there = delivery_load(q->deliveries, ref >> EVENT_BITS_ENDPOINT, e->id,
+                          &d) &&
+            d.status < DELIVERY_DELIVERED && d.grant_id == e->grant &&
             store_event(q->store, d.event, &ev);
     if (there) {
         m.grant = e->grant;
@@ -441,7 +399,7 @@ bool dispatch_load_retry_now(struct sequencer *q, const char *peer, int64_t ref,
         m.event_id = wire_text(ev.id);
         wire_put_retry_now(out, &m);
     }
-    store_done(q->store);
-    store_delivery_done(q->store);
+    event_fini(&ev);
+    delivery_fini(&d);
     return there;
 }

@@ -1,4 +1,4 @@
-#include "window.h"
+#include "dispatch_window.h"
 #include "clock.h"
 
 enum {
@@ -6,21 +6,21 @@ enum {
      * more commit. And a window must be larger than what is used, to find out whether
      * more can be used. */
     ROUND_TRIPS = 4,
-    ROUND_TRIP_MOST_MS = 250, /* a longer one is a stall, not the way */
+    ROUND_TRIP_MAX_MS = 250, /* a longer one is a stall, not the way */
     SMOOTHING = 8,
 };
 
-static int64_t least(int64_t a, int64_t b)
+static int64_t min(int64_t a, int64_t b)
 {
     return a < b ? a : b;
 }
 
-static int64_t most(int64_t a, int64_t b)
+static int64_t max(int64_t a, int64_t b)
 {
     return a > b ? a : b;
 }
 
-static void measure_rate(struct window *w, int64_t took_ms)
+static void measure_rate(struct dispatch_window *w, int64_t took_ms)
 {
     int64_t now = w->ended * SECOND_MS / took_ms;
 
@@ -30,19 +30,20 @@ static void measure_rate(struct window *w, int64_t took_ms)
         w->per_s -= (w->per_s - now + SMOOTHING - 1) / SMOOTHING;
 }
 
-static void set_size(struct window *w, int64_t round_trip_ms, int max_in_flight)
+static void set_size(struct dispatch_window *w, int64_t round_trip_ms,
+                     int max_in_flight)
 {
-    int64_t trip = least(round_trip_ms, ROUND_TRIP_MOST_MS);
+    int64_t trip = min(round_trip_ms, ROUND_TRIP_MAX_MS);
     int64_t ahead = ROUND_TRIPS * w->per_s * trip / SECOND_MS;
 
-    w->size = max_in_flight + most(WINDOW_LEAST, least(ahead, WINDOW_MOST));
+    w->size = max_in_flight + max(WINDOW_MIN, min(ahead, WINDOW_MAX));
     if (w->bytes)
-        w->size = least(w->size,
-                        most(WINDOW_MOST_BYTES / w->bytes, WINDOW_LEAST_TASKS));
+        w->size = min(w->size,
+                      max(WINDOW_TASKS_MAX_BYTES / w->bytes, WINDOW_MIN_TASKS));
 }
 
-void window_look(struct window *w, int64_t now_ms, int64_t round_trip_ms,
-                 int max_in_flight)
+void window_look(struct dispatch_window *w, int64_t now_ms,
+                 int64_t round_trip_ms, int max_in_flight)
 {
     if (w->looked_ms && now_ms - w->looked_ms < WINDOW_LOOK_MS)
         return;
@@ -53,7 +54,7 @@ void window_look(struct window *w, int64_t now_ms, int64_t round_trip_ms,
     set_size(w, round_trip_ms, max_in_flight);
 }
 
-void window_sent(struct window *w, size_t bytes)
+void window_sent(struct dispatch_window *w, size_t bytes)
 {
     if (!w->bytes)
         w->bytes = (int64_t)bytes;

@@ -1,15 +1,15 @@
-/* intake: one accepted request becomes an event: what it is, whether it is a
- * repeat, its number, and who gets it. All in the turn's transaction. */
-#include "blocks.h"
+/* event_intake: makes an event of an accepted request: parses it, finds duplicates, and
+ * numbers and routes it. All in the turn's transaction. */
 #include "clock.h"
 #include "headers.h"
+#include "intake_context.h"
 #include "keys.h"
 #include "log.h"
-#include "moves.h"
 #include "profile.h"
+#include "search_filters.h"
 #include "split.h"
 #include "store_order.h"
-#include "taking.h"
+#include "transitions.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,21 +28,21 @@ int64_t intake_number(struct sequencer *q)
     return q->next_event++;
 }
 
-/* ---- a repeat? ---- */
+/* ---- a duplicate? ---- */
 
 /* Event `n` came to this source. */
 static bool came_to(struct sequencer *q, int64_t n, const char *source)
 {
-    struct event_row earlier;
+    struct event_row earlier = {0};
     bool same = n && store_event(q->store, n, &earlier) &&
                 strcmp(earlier.source, source) == 0;
 
-    store_done(q->store);
+    event_fini(&earlier);
     return same;
 }
 
 /* The event that had this key before; 0: there is none. */
-static int64_t find_key(struct sequencer *q, const struct found_key *k,
+static int64_t find_key(struct sequencer *q, const struct parsed_key *k,
                         const struct event_row *ev)
 {
     int64_t n = keys_find(q->keys, k->key, ev->received_ms, k->ttl_ms, ev->n);
@@ -55,7 +55,7 @@ static int64_t find_key(struct sequencer *q, const struct found_key *k,
 
 /* The first event that has one of its keys; 0: there is none. `known` says which keys
  * were seen. */
-static int64_t find_keys(struct sequencer *q, const struct finding *f,
+static int64_t find_keys(struct sequencer *q, const struct parsed_event *f,
                          const struct event_row *ev, bool known[KEYS_MAX])
 {
     int64_t earlier = 0;
@@ -70,8 +70,8 @@ static int64_t find_keys(struct sequencer *q, const struct finding *f,
     return earlier;
 }
 
-/* New keys of a repeat lead to the first event. */
-static void add_keys(struct sequencer *q, const struct finding *f,
+/* New keys of a duplicate lead to the first event. */
+static void add_keys(struct sequencer *q, const struct parsed_event *f,
                      const struct event_row *ev, const bool known[KEYS_MAX],
                      int64_t earlier)
 {
@@ -92,11 +92,11 @@ static bool has_key_of_type(const struct dedupe *d)
 
 /* The same body under another type, while keys are kept that tell them apart by it:
  * Shopify sends one change under several topics. Never in another workspace. */
-static bool is_other_type(struct sequencer *q, const struct taking *t,
+static bool is_other_type(struct sequencer *q, const struct intake_context *t,
                           int64_t first)
 {
     const struct dedupe *d = &t->source->dedupe;
-    struct event_row earlier;
+    struct event_row earlier = {0};
     bool other = has_key_of_type(d) &&
                  keys_signed_since(q->keys, t->f.signed_part,
                                    t->ev->received_ms - d->ttl_ms);
@@ -106,17 +106,16 @@ static bool is_other_type(struct sequencer *q, const struct taking *t,
         other = strcmp(earlier.workspace, t->ev->workspace) == 0 &&
                 strcmp(earlier.type, t->ev->type) != 0 &&
                 t->ev->received_ms - earlier.received_ms <= d->ttl_ms;
-    store_done(q->store);
+    event_fini(&earlier);
     return other;
 }
 
-/* Remembers what is signed of it, from the first time on; returns the event that had
- * the same before, if this one may not take effect for that; 0: it may. `earlier`:
- * the event that its keys lead to. */
-static int64_t find_replay(struct sequencer *q, const struct taking *t,
+/* Store the digest of its signed part. Returns the earlier event with the same digest if this
+ * one is a replay of it, else 0. `earlier`: the event that its idempotency keys lead to. */
+static int64_t find_replay(struct sequencer *q, const struct intake_context *t,
                            int64_t earlier)
 {
-    const struct finding *f = &t->f;
+    const struct parsed_event *f = &t->f;
     int64_t first;
 
     if (!f->has_signed)
@@ -131,9 +130,9 @@ static int64_t find_replay(struct sequencer *q, const struct taking *t,
     return first;
 }
 
-/* The event that it repeats; 0: it is the first itself. One that is only replayed
- * leaves no keys: whoever sent it chose what is not signed of them. */
-static int64_t find_repeat(struct sequencer *q, struct taking *t)
+/* The event that it repeats; 0: it is the first itself. An event that is
+ * only replayed leaves no keys: their unsigned parts may be forged. */
+static int64_t find_duplicate(struct sequencer *q, struct intake_context *t)
 {
     bool known[KEYS_MAX] = {false};
     int64_t earlier = find_keys(q, &t->f, t->ev, known);
@@ -145,31 +144,31 @@ static int64_t find_repeat(struct sequencer *q, struct taking *t)
     return replay ? replay : earlier;
 }
 
-/* ---- a valid move? ---- */
+/* ---- a valid transition? ---- */
 
 /* With the states that are valid, so that a reader need not look them up. */
-static void say_invalid(struct taking *t, const struct state_rules *r,
-                        const char *from)
+static void note_invalid(struct intake_context *t, const struct state_rules *r,
+                         const char *from)
 {
     const char *object = t->f.object.data, *to = t->f.state.data;
     struct buf valid;
 
     buf_init(&valid, VALID_MAX_BYTES);
-    moves_valid_from(r, from, &valid);
+    transitions_valid_from(r, from, &valid);
     if (from)
         snprintf(t->reason, sizeof t->reason,
-                 "invalid_transition: object %s is %s, which can't become %s; "
-                 "valid is %s",
+                 "invalid_transition: object %s is %s, which cannot become %s; "
+                 "valid: %s",
                  object, from, to, valid.failed ? "…" : valid.data);
     else
         snprintf(t->reason, sizeof t->reason,
-                 "invalid_transition: object %s is new, and can't begin as %s; "
-                 "valid is %s",
+                 "invalid_transition: object %s is new and cannot start as %s; "
+                 "valid: %s",
                  object, to, valid.failed ? "…" : valid.data);
     buf_fini(&valid);
 }
 
-static bool moves(struct sequencer *q, struct taking *t)
+static bool transition(struct sequencer *q, struct intake_context *t)
 {
     const struct state_rules *r = t->source ? &t->source->states : NULL;
     const struct event_row *ev = t->ev;
@@ -180,13 +179,13 @@ static bool moves(struct sequencer *q, struct taking *t)
     if (!r || r->object.kind == EXPR_NONE)
         return true;
     from = store_object(q->order, ev->source, ev->workspace, t->f.object.data);
-    valid = t->forced || move_is_valid(r, from, to);
+    valid = t->forced || transition_is_valid(r, from, to);
     if (valid) {
         store_object_set(q->order, ev->source, ev->workspace, t->f.object.data,
                          to, q->d.loop.now_ms, state_is_last(r, to));
         store_transition_add(q->store, ev->n, t->f.object.data, from, to);
     } else {
-        say_invalid(t, r, from);
+        note_invalid(t, r, from);
     }
     free(from);
     return valid;
@@ -194,36 +193,33 @@ static bool moves(struct sequencer *q, struct taking *t)
 
 /* ---- one event ---- */
 
-/* It is let go: now it is a valid move or none, and gets its number. */
-void taking_go(struct sequencer *q, struct taking *t)
+/* It is released: its transition is judged now, and it gets its number. */
+void intake_route(struct sequencer *q, struct intake_context *t)
 {
-    if (moves(q, t)) {
+    if (transition(q, t)) {
         routing_route(q, t);
     } else {
-        t->ev->status = EVENT_IGNORED;
-        t->ev->reason = t->reason;
+        event_move(t->ev, EVENT_IGNORED, t->reason);
     }
 }
 
 /* Also of one that was seen before: what is kept in its row then stays. */
-static bool is_repeat(struct sequencer *q, struct taking *t)
+static bool is_duplicate(struct sequencer *q, struct intake_context *t)
 {
-    struct event_row earlier;
-    int64_t n = t->released ? 0 : find_repeat(q, t);
+    struct event_row earlier = {0};
+    int64_t n = t->released ? 0 : find_duplicate(q, t);
 
     if (!n)
         return false;
     if (store_event(q->store, n, &earlier)) /* the key may outlive the row */
         wire_copy(t->earlier_id, sizeof t->earlier_id, wire_text(earlier.id));
-    store_done(q->store);
+    event_fini(&earlier);
     t->ev->duplicate_of = t->earlier_id;
-    t->ev->status = EVENT_DUPLICATE;
-    if (t->replayed)
-        t->ev->reason = "replayed";
+    event_move(t->ev, EVENT_DUPLICATE, t->replayed ? "replayed" : NULL);
     return true;
 }
 
-void taking_decide(struct sequencer *q, struct taking *t)
+void intake_decide(struct sequencer *q, struct intake_context *t)
 {
     struct event_row *ev = t->ev;
 
@@ -232,25 +228,24 @@ void taking_decide(struct sequencer *q, struct taking *t)
     ev->type = t->f.type.len ? t->f.type.data : "unknown";
     ev->workspace = t->f.workspace.len ? t->f.workspace.data : "default";
     if (t->f.refused) {
-        ev->status = EVENT_REFUSED;
-        ev->reason = t->f.refused;
-    } else if (t->act) {
+        event_move(ev, EVENT_REFUSED, t->f.refused);
+    } else if (t->action_id) {
         routing_route(q, t);
-    } else if (!is_repeat(q, t) &&
-               /* What is forced had its place already. */
-               (t->forced || streams_place(q->streams, t->source, &t->f, ev,
-                                           t->life, &t->placing))) {
-        taking_go(q, t);
+    } else if (!is_duplicate(q, t) &&
+               /* A forced one had its position already. */
+               (t->forced || streams_admit(q->streams, t->source, &t->f, ev,
+                                           t->generation, &t->strings))) {
+        intake_route(q, t);
     }
 }
 
 /* The only line about an event that ends as it is taken. */
-static void log_end(const struct taking *t, enum log_level level,
+static void log_end(const struct intake_context *t, enum log_level level,
                     const char *what)
 {
     const struct event_row *ev = t->ev;
 
-    if (log_has_room(level))
+    if (log_has_capacity(level))
         log_write(level, ev->id, what,
                   LOG_FIELDS(LO("provider_id", ev->provider_id),
                              LS("source", ev->source),
@@ -261,7 +256,7 @@ static void log_end(const struct taking *t, enum log_level level,
                              LS("mode", profile_mode(t->source, t->subject))));
 }
 
-static void say(struct sequencer *q, const struct taking *t)
+static void say(struct sequencer *q, const struct intake_context *t)
 {
     const struct event_row *ev = t->ev;
 
@@ -269,15 +264,15 @@ static void say(struct sequencer *q, const struct taking *t)
     case EVENT_DUPLICATE:
         q->metrics[METRIC_DUPLICATES]++;
         q->metrics[METRIC_REPLAYS] += t->replayed;
-        log_end(t, t->replayed ? LOG_WARN : LOG_INFO, "duplicate");
+        log_end(t, t->replayed ? LEVEL_WARN : LEVEL_INFO, "duplicate");
         break;
     case EVENT_REFUSED:
         q->metrics[METRIC_REFUSED]++;
-        log_end(t, LOG_WARN, "refused");
+        log_end(t, LEVEL_WARN, "refused");
         break;
     case EVENT_IGNORED:
         q->metrics[METRIC_IGNORED]++;
-        log_end(t, LOG_INFO, "ignored");
+        log_end(t, LEVEL_INFO, "ignored");
         break;
     case EVENT_BUFFERED:
         log_debug(ev->id, "held", LS("workspace", ev->workspace),
@@ -286,60 +281,62 @@ static void say(struct sequencer *q, const struct taking *t)
     default:
         log_debug(ev->id, "routed", LS("workspace", ev->workspace),
                   LI("sequence", ev->sequence), LS("type", ev->type),
-                  LI("endpoints", t->wanted));
+                  LI("endpoints", t->endpoints));
     }
 }
 
-/* A dead letter now, or one no more. Of one that is held nothing yet: its life
- * is kept with its place. */
-static void tell_dlqd(struct sequencer *q, const struct taking *t)
+/* Tell dlqd that the event became a dead letter, or is no longer one. A buffered event
+ * reports later: its generation is stored with its position. */
+static void send_to_dlqd(struct sequencer *q, const struct intake_context *t)
 {
     bool dead = t->ev->status == EVENT_REFUSED ||
                 (t->ev->status == EVENT_IGNORED &&
                  t->source->states.invalid_is_dead);
 
     if (dead)
-        letters_refused(q, t->ev, t->life + 1);
-    else if (t->life && t->ev->status != EVENT_BUFFERED)
-        letters_recovered(q, t->ev->n, 0, t->life);
-    if (t->ev->status == EVENT_ROUTED && !t->wanted)
+        dead_letters_refused(q, t->ev, t->generation + 1);
+    else if (t->generation && t->ev->status != EVENT_BUFFERED)
+        dead_letters_recovered(q, t->ev->n, 0, t->generation);
+    if (t->ev->status == EVENT_ROUTED && !t->endpoints)
         event_maybe_ended(q, t->ev->n);
 }
 
-static void said(struct sequencer *q, struct taking *t)
+static void said(struct sequencer *q, struct intake_context *t)
 {
-    tell_dlqd(q, t);
+    send_to_dlqd(q, t);
     say(q, t);
     publication_fini(&t->published);
     buf_fini(&t->clock);
-    finding_fini(&t->f);
+    parsed_event_fini(&t->f);
 }
 
-/* Its row is there: what it is said to be may have changed. */
+/* Its row exists: its type or workspace may have changed. */
 static void set_event(struct sequencer *q, struct event_row *ev)
 {
     if (ev->status == EVENT_ROUTED || ev->status == EVENT_IGNORED)
-        ev->let_go_ms = q->d.loop.now_ms;
+        ev->released_ms = q->d.loop.now_ms;
     store_event_set(q->store, ev);
-    blocks_note(q->blocks, ev->n, BLOCK_TYPE, ev->type);
-    blocks_note(q->blocks, ev->n, BLOCK_WORKSPACE, ev->workspace);
+    search_filters_note(q->search_filters, ev->n, FILTER_TYPE, ev->type);
+    search_filters_note(q->search_filters, ev->n, FILTER_WORKSPACE,
+                        ev->workspace);
 }
 
-void taking_end(struct sequencer *q, struct taking *t)
+void intake_finish(struct sequencer *q, struct intake_context *t)
 {
     set_event(q, t->ev);
     said(q, t);
 }
 
-static void take_it(struct sequencer *q, struct taking *t);
+static void take_it(struct sequencer *q, struct intake_context *t);
 
 /* One event of a request of several. Its id is made from the request's, so it
  * is known when the request comes again after a restore. */
 static void take_part(struct sequencer *q, const struct event_row *request,
                       const struct subject *whole, struct bytes body,
-                      const struct found_signed *signed_part, size_t index)
+                      const struct parsed_signed *signed_part, size_t index)
 {
-    struct event_row ev = {.source = request->source,
+    struct event_row ev = {.status = EVENT_NEW,
+                           .source = request->source,
                            .received_ms = request->received_ms,
                            .taken_ms = q->d.loop.now_ms,
                            .reopened_ms = request->reopened_ms};
@@ -353,10 +350,10 @@ static void take_part(struct sequencer *q, const struct event_row *request,
     ev.id = id;
     ev.n = intake_number(q);
     store_part_add(q->store, ev.n, request->n);
-    take_it(q, &(struct taking){.ev = &ev,
-                                .subject = &subject,
-                                .whole = signed_part,
-                                .index = index});
+    take_it(q, &(struct intake_context){.ev = &ev,
+                                        .subject = &subject,
+                                        .whole = signed_part,
+                                        .index = index});
     streams_follow(q->streams);
     subject_fini(&subject);
 }
@@ -366,27 +363,26 @@ static void take_part(struct sequencer *q, const struct event_row *request,
 static void take_parts(struct sequencer *q, struct event_row *ev,
                        struct subject *subject, const struct source *source,
                        const struct split *parts, const struct buf *delivery,
-                       int64_t life)
+                       int64_t generation)
 {
-    struct found_signed signed_part;
+    struct parsed_signed signed_part;
     char reason[40];
 
     snprintf(reason, sizeof reason, "%zu events", parts->count);
     ev->type = "batch";
     ev->workspace = "default";
-    ev->status = EVENT_SPLIT;
-    ev->reason = reason;
+    event_move(ev, EVENT_SPLIT, reason);
     ev->delivery_id = delivery->data;
-    if (life)
+    if (generation)
         set_event(q, ev);
     else
         store_event_add(q->store, ev);
     subject->provider = source->provider;
-    finding_signed(&signed_part, source, subject);
+    parsed_event_signed(&signed_part, source, subject);
     for (size_t i = 0; i < parts->count; i++)
         take_part(q, ev, subject, parts->parts[i], &signed_part, i);
-    if (life)
-        letters_recovered(q, ev->n, 0, life);
+    if (generation)
+        dead_letters_recovered(q, ev->n, 0, generation);
     log_info(ev->id, "split", LS("source", ev->source),
              LI("events", parts->count));
 }
@@ -404,8 +400,8 @@ static bool carries_several(struct sequencer *q, const struct event_row *ev,
     return split_body(subject->body, parts, why) == GR_OK && parts->count;
 }
 
-/* Of a refused event what came, or a requeue could not read it again; else what
- * is handed on. */
+/* Store a refused event as it was received, so that a requeue can parse it again; store any
+ * other as it will be delivered. */
 static void keep_body(struct sequencer *q, const struct event_row *ev,
                       const struct subject *subject,
                       const struct publication *u, bool fresh)
@@ -424,8 +420,8 @@ static void keep_body(struct sequencer *q, const struct event_row *ev,
 
 /* By which delivery of the provider's it came. That of a request of several is the
  * request's. */
-static void find_delivery_id(struct sequencer *q, const struct taking *t,
-                             struct buf *out)
+static void find_delivery_id(struct sequencer *q,
+                             const struct intake_context *t, struct buf *out)
 {
     if (t->source && !(t->source->batch && store_part_of(q->store, t->ev->n)))
         profile_delivery_id(t->source, t->subject, out);
@@ -433,33 +429,35 @@ static void find_delivery_id(struct sequencer *q, const struct taking *t,
 
 /* A producer's event says all of itself. It needs no keys: its id is made from
  * its idempotency key. */
-static void find_published(struct taking *t)
+static void find_published(struct intake_context *t)
 {
     struct publication *u = &t->published;
 
     if (publication_read(u, t->subject->headers, t->subject->body, t->ev->id,
                          t->ev->received_ms) != GR_OK) {
-        finding_none(&t->f, u->why);
+        parsed_event_refuse(&t->f, u->why);
         return;
     }
-    finding_none(&t->f, NULL);
+    parsed_event_refuse(&t->f, NULL);
     buf_put(&t->f.id, u->key.p, u->key.n);
     buf_puts(&t->f.type, u->p.type);
     buf_puts(&t->f.workspace, u->p.workspace);
 }
 
-void taking_find(struct sequencer *q, struct taking *t, const char *unread)
+void intake_parse(struct sequencer *q, struct intake_context *t,
+                  const char *unread)
 {
     buf_init(&t->clock, 2 * CLOCK_MAX_BYTES);
     if (unread) {
-        finding_none(&t->f, unread);
+        parsed_event_refuse(&t->f, unread);
     } else if (t->source) {
         t->subject->provider = t->source->provider;
-        finding_make(&t->f, t->source, t->subject, t->whole, t->index);
+        parsed_event_make(&t->f, t->source, t->subject, t->whole, t->index);
     } else if (settings_producer(q->d.settings, t->ev->source)) {
         find_published(t);
     } else {
-        finding_none(&t->f, "its source is no longer in the configuration");
+        parsed_event_refuse(&t->f,
+                            "its source is no longer in the configuration");
     }
     find_delivery_id(q, t, &t->f.delivery_id);
 }
@@ -470,7 +468,7 @@ static bool has_key(struct bytes id)
            memcmp(id.p, KEYED_IDS_FROM, strlen(KEYED_IDS_FROM)) >= 0;
 }
 
-static void note_digest(struct sequencer *q, const struct taking *t)
+static void note_digest(struct sequencer *q, const struct intake_context *t)
 {
     uint8_t digest[PUBLISHED_DIGEST_BYTES];
 
@@ -480,7 +478,7 @@ static void note_digest(struct sequencer *q, const struct taking *t)
     store_digest_add(q->store, t->ev->n, (struct bytes){digest, sizeof digest});
 }
 
-static void take_it(struct sequencer *q, struct taking *t)
+static void take_it(struct sequencer *q, struct intake_context *t)
 {
     struct split parts;
     struct buf delivery;
@@ -493,38 +491,40 @@ static void take_it(struct sequencer *q, struct taking *t)
                                &unread)) {
         buf_init(&delivery, TEXT_MAX_BYTES);
         find_delivery_id(q, t, &delivery);
-        take_parts(q, t->ev, t->subject, t->source, &parts, &delivery, t->life);
+        take_parts(q, t->ev, t->subject, t->source, &parts, &delivery,
+                   t->generation);
         buf_fini(&delivery);
         split_fini(&parts);
         return;
     }
-    taking_find(q, t, unread);
+    intake_parse(q, t, unread);
     if (!t->whole && t->source && t->source->batch &&
         store_part_of(q->store, t->ev->n))
         t->f.has_signed = false; /* what was signed is its request's */
     if (t->refused)
         t->f.refused = t->refused;
-    taking_decide(q, t);
-    keep_body(q, t->ev, t->subject, &t->published, !t->life);
-    if (t->life)
+    intake_decide(q, t);
+    keep_body(q, t->ev, t->subject, &t->published, !t->generation);
+    if (t->generation)
         set_event(q, t->ev);
     else
         store_event_add(q->store, t->ev);
-    if (t->published.is && !t->life && !t->refused)
+    if (t->published.is && !t->generation && !t->refused)
         note_digest(q, t);
     said(q, t);
 }
 
-/* `life` 0: the event is new. Else its row is there, it was refused in that
- * life, and its letter was requeued. */
-void taking_take(struct sequencer *q, struct event_row *ev,
-                 struct subject *subject, int64_t life)
+/* `generation` 0: the event is new. Else its row is there, it was refused in that
+ * generation, and its dead letter was requeued. */
+void intake_take_event(struct sequencer *q, struct event_row *ev,
+                       struct subject *subject, int64_t generation)
 {
-    take_it(q, &(struct taking){.ev = ev, .subject = subject, .life = life});
+    take_it(q, &(struct intake_context){
+                   .ev = ev, .subject = subject, .generation = generation});
 }
 
 static const char key_reused[] =
-    "idempotency_key_reused: another event came with this key before";
+    "idempotency_key_reused: another event already has this key";
 
 /* Event `known` has this id already, because both came with one idempotency key. An
  * ingress refuses another body under a key that it knows; it does not know the keys
@@ -558,7 +558,7 @@ static gr_rc take_message(struct sequencer *q, const struct wire_accepted *m,
                           const struct wire_replayed *replayed,
                           const char *only)
 {
-    struct event_row ev = {0};
+    struct event_row ev = {.status = EVENT_NEW};
     struct subject subject = {.headers = m->headers, .body = m->body};
     char id[EVENT_ID_BYTES + 1], source[NAME_MAX_BYTES + 1];
     char first_id[EVENT_ID_BYTES + 1];
@@ -567,7 +567,7 @@ static gr_rc take_message(struct sequencer *q, const struct wire_accepted *m,
     if (m->event_id.n != EVENT_ID_BYTES || !m->source.n ||
         m->source.n > NAME_MAX_BYTES || !headers_valid(m->headers))
         return GR_REFUSE;
-    if (q->no_room)
+    if (q->disk_low)
         return GR_AGAIN;
     known = store_event_n(q->store, m->event_id);
     wire_copy(id, sizeof id, m->event_id);
@@ -584,13 +584,14 @@ static gr_rc take_message(struct sequencer *q, const struct wire_accepted *m,
     ev.reopened_ms = replayed ? q->d.loop.now_ms : 0;
     ev.n = intake_number(q);
     q->metrics[METRIC_TAKEN]++;
-    take_it(q, &(struct taking){.ev = &ev,
-                                .subject = &subject,
-                                .only = only,
-                                .damaged = m->damaged,
-                                .refused = known ? key_reused : NULL,
-                                .always = replayed && replayed->always,
-                                .act = replayed ? replayed->act : 0});
+    take_it(q, &(struct intake_context){
+                   .ev = &ev,
+                   .subject = &subject,
+                   .only = only,
+                   .damaged = m->damaged,
+                   .refused = known ? key_reused : NULL,
+                   .always = replayed && replayed->always,
+                   .action_id = replayed ? replayed->action_id : 0});
     streams_follow(q->streams);
     subject_fini(&subject);
     return GR_OK;
@@ -617,6 +618,7 @@ void intake_own(struct sequencer *q, struct endpoint *e, const char *type,
                 const char *workspace, struct bytes body, int64_t expires_ms)
 {
     struct event_row ev = {.n = intake_number(q),
+                           .status = EVENT_NEW,
                            .source = "grapnel",
                            .type = type,
                            .workspace = workspace,
@@ -627,13 +629,14 @@ void intake_own(struct sequencer *q, struct endpoint *e, const char *type,
 
     ulid_next(&q->ids, q->d.loop.now_ms, id + 4);
     ev.id = id;
+    event_move(&ev, EVENT_ROUTED, NULL);
     buf_init(&headers, 256);
     publication_put_expires(&headers, expires_ms);
     headers_put(&headers, "content-type", wire_text("application/json"));
     store_body_add(q->store, ev.n, (struct bytes){headers.data, headers.len},
                    body);
-    routing_give(q, e, &ev, lanes_workspace(q, workspace), q->next_place++, 1,
-                 0);
+    routing_give(q, e, &ev, lanes_workspace(q, workspace),
+                 q->next_route_order++, 1, 0);
     store_event_add(q->store, &ev);
     buf_fini(&headers);
 }

@@ -1,11 +1,11 @@
 #include "gaps.h"
 #include "backfill.h"
-#include "doors.h"
 #include "log.h"
+#include "watermarks.h"
 #include <stdio.h>
 #include <stdlib.h>
 
-static void say_gap(const struct gap_row *g, const char *what)
+static void log_gap(const struct gap_row *g, const char *what)
 {
     log_info(NULL, what, LI("gap", g->id), LS("source", g->source),
              LS("workspace", g->workspace), LI("first", g->span.first),
@@ -23,7 +23,7 @@ void gaps_open(struct streams *s, const struct stream *st,
                         .status = GAP_OPEN,
                         .opened_ms = s->q->d.loop.now_ms,
                         .note = source->order.observe ? "observed" : "",
-                        .due = doors_time(s->q->doors) +
+                        .due = watermarks_clock(s->q->watermarks) +
                                source->order.give_up_after_ms};
     bool asks = source->order.backfill && !source->order.observe;
     const char *wrong = asks ? backfill_wrong(source, &g) : NULL;
@@ -34,7 +34,7 @@ void gaps_open(struct streams *s, const struct stream *st,
     if (s->due >= 0 && g.due < s->due)
         s->due = g.due;
     s->q->metrics[METRIC_GAPS_OPENED]++;
-    say_gap(&g, "gap opened");
+    log_gap(&g, "gap opened");
     if (asks && !wrong)
         backfill_ask(s->q, source, &g);
 }
@@ -100,7 +100,7 @@ void gaps_fill(struct streams *s, const struct stream *st, int64_t number)
         if (g.span.first == g.span.last) {
             store_gap_end(s->q->order, g.id, GAP_FILLED, s->q->d.loop.now_ms,
                           NULL);
-            say_gap(&g, "gap filled");
+            log_gap(&g, "gap filled");
         } else {
             split(s, &g, number);
         }
@@ -116,8 +116,8 @@ void gaps_give_up(struct streams *s, int64_t id, const char *note)
     struct gap_row g;
 
     if (store_gap(s->q->order, id, &g) && g.status == GAP_OPEN) {
-        say_gap(&g, "gap given up");
-        if (*g.note) /* it was only observed: say so on */
+        log_gap(&g, "gap skipped: the time or buffer limit was reached");
+        if (*g.note) /* keep the note that the gap was only observed */
             note = NULL;
         store_gap_end(s->q->order, id, GAP_SKIPPED, s->q->d.loop.now_ms, note);
         s->q->metrics[METRIC_GAPS_SKIPPED]++;
@@ -154,7 +154,7 @@ gr_rc streams_close_gap(struct streams *s, int64_t id, const char *note,
     } else if (g.status != GAP_OPEN) {
         snprintf(why, 200, "gap %lld is not open", (long long)id);
     } else {
-        say_gap(&g, "gap closed by a person");
+        log_gap(&g, "gap closed by an operator");
         st = stream_by_id(s, g.stream);
         stream_ready(s, st);
         rc = GR_OK;
@@ -172,7 +172,7 @@ void gaps_abandon(struct streams *s, const struct stream *st)
 {
     int n = store_gaps_leave(s->q->order, st->id, GAP_SKIPPED,
                              s->q->d.loop.now_ms,
-                             "another order was configured");
+                             "the configuration of order changed");
 
     s->q->metrics[METRIC_GAPS_SKIPPED] += n;
     if (n)

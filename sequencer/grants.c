@@ -1,56 +1,65 @@
-/* grants: which deliverer is whose home. docs/ARCHITECTURE.md tells the
+/* grants: which deliverer owns which endpoint. docs/ARCHITECTURE.md describes the
  * protocol, tests/model/grants.pml is its specification. The rules, once more:
  *
- *   a grant is on disk before anything goes out under it
- *   it ends by `drained`, or by silence longer than the lease, the longest
- *   attempt and a margin, counted from our last answer; or with its home's disk
- *   what is not confirmed to a deliverer within its lease, it does not begin */
+ *   a grant is on disk before the first task is sent under it
+ *   it ends by `released`; by silence longer than the lease, the longest attempt and a
+ *   margin, counted from our last response; or when its owner loses its disk
+ *   a deliverer begins no attempt under a grant that was not confirmed within its lease */
 #include "clock.h"
-#include "grants_inside.h"
-#include "home.h"
+#include "endpoint_config.h"
+#include "grant.h"
+#include "le64.h"
 #include "log.h"
+#include "owner.h"
+#include "sequencer.h"
+#include "sha256.h"
 #include "store.h"
+#include <stdlib.h>
 #include <string.h>
 
-enum { CLOSER_LOOK_MS = 100 }; /* how often silence is judged, at the least */
+enum {
+    CLOSER_LOOK_MS = 100, /* how often silence is judged, at the least */
+    LONGEST_MIN_MS = 1000,
+};
 
 /* ---- a grant's end ---- */
 
 struct endpoint *grants_endpoint_under(struct sequencer *q, uint64_t grant,
-                                       const struct deliverer *d)
+                                       const struct deliverer_peer *d)
 {
     size_t i, at = 0;
 
     while ((i = lookup_next(&q->grants, grant, &at)) != LOOKUP_END)
-        if (q->endpoints[i].home == d)
+        if (q->endpoints[i].owner == d)
             return &q->endpoints[i];
     return NULL;
 }
 
 static void end_grant(struct sequencer *q, struct endpoint *e)
 {
-    if (e->home) {
-        e->home->out -= e->out;
-        if (e->home->out < 0)
-            e->home->out = 0;
+    if (e->owner) {
+        e->owner->out -= e->out;
+        if (e->owner->out < 0)
+            e->owner->out = 0;
     }
     lookup_drop(&q->grants, e->grant, (size_t)(e - q->endpoints));
-    e->home = NULL;
+    e->owner = NULL;
     e->grant = 0;
     e->out = 0;
-    e->recall = e->recalling = e->say_granted = false;
+    e->revoke = e->revoking = e->granted_pending = false;
     e->sweeping = true;
     store_endpoint_set(q->store, e->id, "", 0, 0);
     q->metrics[METRIC_GRANTS_ENDED]++;
-    q->place = true;
+    q->assign = true;
 }
 
-void grants_end_all(struct sequencer *q, struct deliverer *d, const char *why)
+void grants_end_all(struct sequencer *q, struct deliverer_peer *d,
+                    const char *why)
 {
     int count = 0;
 
     for (size_t i = 0; i < q->endpoint_count; i++) {
-        if (q->endpoints[i].grant && q->endpoints[i].home == d) {
+        if (q->endpoints[i].grant && q->endpoints[i].owner == d) {
             end_grant(q, &q->endpoints[i]);
             count++;
         }
@@ -61,23 +70,23 @@ void grants_end_all(struct sequencer *q, struct deliverer *d, const char *why)
                  LI("endpoints", count), LS("reason", why));
 }
 
-void grants_drained(struct sequencer *q, const char *from, uint64_t grant)
+void grants_released(struct sequencer *q, const char *from, uint64_t grant)
 {
-    struct deliverer *d = grants_deliverer(q, from);
+    struct deliverer_peer *d = deliverer_find_or_add(q, from);
     struct endpoint *e = grants_endpoint_under(q, grant, d);
 
     if (!e)
         return;
-    if (!e->recalling) /* it drains by itself: it is leaving */
-        d->leaving_run = d->run;
-    log_info(NULL, "drained", LS("endpoint", e->name), LS("deliverer", from));
+    if (!e->revoking) /* it releases its grants by itself: it is leaving */
+        d->leaving_epoch = d->epoch;
+    log_info(NULL, "released", LS("endpoint", e->name), LS("deliverer", from));
     if (!e->lossy)
-        e->drained = grant;
+        e->released = grant;
     end_grant(q, e);
 }
 
-/* Our numbering was set back with us: receivers must not compare. Once in a start:
- * every peer with newer rows says the same. */
+/* Our numbering was set back by a restored copy, so receivers must not compare new numbers
+ * with old ones. Once in a start, though every peer with newer rows reports it. */
 static void begin_series(struct sequencer *q)
 {
     if (q->series_begun)
@@ -87,7 +96,7 @@ static void begin_series(struct sequencer *q)
     q->metrics[METRIC_SERIES]++;
     store_meta_set(q->store, "series", (int64_t)q->series);
     log_warn(NULL,
-             "this database is an older copy: a new series of sequence numbers "
+             "this database is an older copy; a new series of sequence numbers "
              "begins",
              LI("series", q->series));
 }
@@ -100,10 +109,10 @@ void grants_restored(struct sequencer *q)
     for (size_t i = 0; i < q->endpoint_count; i++) {
         struct endpoint *e = &q->endpoints[i];
 
-        if (!e->grant || !e->home)
+        if (!e->grant || !e->owner)
             continue;
-        e->config = 0; /* recalled as if its configuration had changed */
-        store_endpoint_set(q->store, e->id, e->home->name, e->grant, 0);
+        e->config = 0; /* revoked as if its configuration had changed */
+        store_endpoint_set(q->store, e->id, e->owner->name, e->grant, 0);
     }
 }
 
@@ -114,97 +123,119 @@ void grants_set_back(struct sequencer *q, const char *peer, bool we_are_older)
     for (size_t i = 0; i < q->endpoint_count; i++) {
         struct endpoint *e = &q->endpoints[i];
 
-        if (!e->grant || !e->home || strcmp(e->home->name, peer) != 0)
+        if (!e->grant || !e->owner || strcmp(e->owner->name, peer) != 0)
             continue;
-        e->recall = true;
-        e->recalling = false; /* it may not know of that any more */
+        e->revoke = true;
+        e->revoking = false; /* it may not know of that any more */
     }
 }
 
-/* ---- homes ---- */
+/* ---- owners ---- */
 
-bool grants_is_here(const struct sequencer *q, const struct deliverer *d)
+/* All that an attempt needs, encoded into e->carried. */
+static void carry(struct endpoint *e)
 {
-    return d->beat_ms && d->run != d->leaving_run &&
-           q->d.loop.awake_ms - d->beat_ms < grant_lease_ms();
+    buf_reset(&e->carried);
+    endpoint_config_encode(e->settings, &e->carried);
 }
 
-/* Rendezvous hashing over those who are here since `healthy_ms` at least, and
- * the present home: a moment's silence is no reason to move away and back. */
-static struct deliverer *best_home(struct sequencer *q,
-                                   const struct endpoint *e, int64_t healthy_ms)
+static int64_t digest_of(const struct endpoint *e)
 {
-    struct deliverer *best = NULL;
-    uint64_t most = 0;
+    uint8_t raw[SHA256_BYTES];
+
+    sha256((struct bytes){e->carried.data, e->carried.len}, raw);
+    return (int64_t)(get_le64(raw) & INT64_MAX);
+}
+
+/* Rendezvous hashing over the present owner and the deliverers that have been here for at
+ * least `healthy_ms`, so that a short silence does not move endpoints away and back. */
+static struct deliverer_peer *
+best_owner(struct sequencer *q, const struct endpoint *e, int64_t healthy_ms)
+{
+    struct deliverer_peer *best = NULL;
+    uint64_t max = 0;
 
     for (size_t i = 0; i < q->deliverer_count; i++) {
-        struct deliverer *d = q->deliverers[i];
+        struct deliverer_peer *d = q->deliverers[i];
 
-        if (!grants_is_here(q, d))
+        if (!deliverer_is_here(q, d))
             continue;
-        if (d != e->home && q->d.loop.awake_ms - d->healthy_ms < healthy_ms)
+        if (d != e->owner && q->d.loop.awake_ms - d->healthy_ms < healthy_ms)
             continue;
-        if (!best || home_score(e->name, d->name) > most) {
+        if (!best || owner_score(e->name, d->name) > max) {
             best = d;
-            most = home_score(e->name, d->name);
+            max = owner_score(e->name, d->name);
         }
     }
     return best;
 }
 
 static void give_grant(struct sequencer *q, struct endpoint *e,
-                       struct deliverer *d)
+                       struct deliverer_peer *d)
 {
-    e->home = d;
+    e->owner = d;
     e->grant = random_id();
     lookup_put(&q->grants, e->grant, (size_t)(e - q->endpoints));
-    e->config = grants_digest(e);
-    e->say_granted = q->say_granted = true;
-    e->recalling = e->lossy = false;
+    e->config = digest_of(e);
+    e->granted_pending = q->granted_pending = true;
+    e->revoking = e->lossy = false;
     store_endpoint_set(q->store, e->id, d->name, e->grant, e->config);
     q->metrics[METRIC_GRANTS]++;
     log_info(NULL, "granted", LS("endpoint", e->name),
              LS("deliverer", d->name));
 }
 
-/* Homes for those who have none; joiners get what hashes to them. */
-static void place(struct sequencer *q)
+/* Gives each endpoint without an owner one; new deliverers get their share by hash. */
+static void assign(struct sequencer *q)
 {
     bool waiting = false;
 
     for (size_t i = 0; i < q->endpoint_count; i++) {
         struct endpoint *e = &q->endpoints[i];
-        struct deliverer *d;
+        struct deliverer_peer *d;
 
-        if (!endpoint_is_on(e) || e->recalling || e->recall)
+        if (!endpoint_is_on(e) || e->revoking || e->revoke)
             continue;
-        d = best_home(q, e, e->grant ? grant_lease_ms() : 0);
+        d = best_owner(q, e, e->grant ? grant_lease_ms() : 0);
         if (!e->grant && d)
             give_grant(q, e, d);
-        else if (e->grant && d && d != e->home && grants_is_here(q, e->home))
-            e->recall = true;
-        /* A young deliverer may be the better home when it has lasted. */
+        else if (e->grant && d && d != e->owner &&
+                 deliverer_is_here(q, e->owner))
+            e->revoke = true;
+        /* A young deliverer may be the better owner when it has lasted. */
         waiting = waiting || !e->grant ||
-                  best_home(q, e, 0) != best_home(q, e, grant_lease_ms());
+                  best_owner(q, e, 0) != best_owner(q, e, grant_lease_ms());
     }
-    q->place = waiting;
+    q->assign = waiting;
 }
 
-static void recall(struct sequencer *q)
+static void revoke(struct sequencer *q)
 {
     for (size_t i = 0; i < q->endpoint_count; i++) {
         struct endpoint *e = &q->endpoints[i];
 
-        if (!e->recall)
+        if (!e->revoke)
             continue;
-        e->recall = false;
-        if (!e->grant || e->recalling)
+        e->revoke = false;
+        if (!e->grant || e->revoking)
             continue;
-        e->recalling = true;
-        hop_put(q->d.hop, e->home->name, WIRE_KIND_RECALLED, (int64_t)e->grant);
-        log_info(NULL, "recalled", LS("endpoint", e->name),
-                 LS("deliverer", e->home->name));
+        e->revoking = true;
+        links_put(q->d.links, e->owner->name, WIRE_KIND_REVOKE,
+                  (int64_t)e->grant);
+        log_info(NULL, "revoked", LS("endpoint", e->name),
+                 LS("deliverer", e->owner->name));
     }
+}
+
+/* Once no attempt that began under the old, longer timeout can still run, use the present
+ * one. */
+static void forget_longest(struct sequencer *q)
+{
+    if (q->d.loop.mono_ms < q->shorten_ms ||
+        q->silence_ms == grant_silence_ms(q->longest_ms))
+        return;
+    store_meta_set(q->store, "longest_attempt_ms", q->longest_ms);
+    q->silence_ms = grant_silence_ms(q->longest_ms);
 }
 
 /* Silence is judged only when all heartbeats that have come were read (they come to the
@@ -212,29 +243,134 @@ static void recall(struct sequencer *q)
 static void judge_silence(struct sequencer *q)
 {
     for (size_t i = 0; i < q->deliverer_count; i++) {
-        struct deliverer *d = q->deliverers[i];
+        struct deliverer_peer *d = q->deliverers[i];
 
-        if (q->d.priority_empty && !d->say_pulse &&
-            q->d.loop.awake_ms - d->answered_ms > q->silence_ms)
+        if (q->d.priority_empty && !d->heartbeat_ack_pending &&
+            q->d.loop.awake_ms - d->acked_ms > q->silence_ms)
             grants_end_all(q, d,
-                           "it has been silent for longer than its lease");
+                           "no heartbeat of it came for its lease and the "
+                           "longest attempt");
     }
 }
 
 int grants_work(struct sequencer *q)
 {
-    int64_t homeless = 0, here = 0;
+    int64_t unowned = 0, here = 0;
 
     judge_silence(q);
-    grants_forget_longest(q);
-    recall(q);
-    if (q->place)
-        place(q);
+    forget_longest(q);
+    revoke(q);
+    if (q->assign)
+        assign(q);
     for (size_t i = 0; i < q->endpoint_count; i++)
-        homeless += endpoint_is_on(&q->endpoints[i]) && !q->endpoints[i].grant;
+        unowned += endpoint_is_on(&q->endpoints[i]) && !q->endpoints[i].grant;
     for (size_t i = 0; i < q->deliverer_count; i++)
-        here += grants_is_here(q, q->deliverers[i]);
-    q->metrics[METRIC_ENDPOINTS_HOMELESS] = homeless;
+        here += deliverer_is_here(q, q->deliverers[i]);
+    q->metrics[METRIC_ENDPOINTS_UNOWNED] = unowned;
     q->metrics[METRIC_DELIVERERS] = here;
     return CLOSER_LOOK_MS;
+}
+
+/* ---- the configuration ---- */
+
+/* What is in flight may have been begun under a longer timeout than today's, of
+ * this start or of the one before. */
+static void keep_longest(struct sequencer *q, int64_t longest_ms)
+{
+    int64_t before_ms = store_meta(q->store, "longest_attempt_ms");
+
+    q->longest_ms = longest_ms;
+    if (before_ms > longest_ms)
+        longest_ms = before_ms;
+    else if (before_ms < longest_ms)
+        store_meta_set(q->store, "longest_attempt_ms", longest_ms);
+    q->silence_ms = grant_silence_ms(longest_ms);
+    q->shorten_ms = mono_ms() + q->silence_ms;
+}
+
+void grants_forget_settings(struct sequencer *q)
+{
+    for (size_t i = 0; i < q->endpoint_count; i++)
+        q->endpoints[i].settings = NULL;
+    subscriptions_free(q->subscriptions);
+    q->subscriptions = NULL;
+    q->configure = true;
+}
+
+/* Each endpoint gets its settings, and is grouped with those of the same subscriptions.
+ * Returns the longest timeout of all. */
+static int64_t match(struct sequencer *q, const struct settings *s)
+{
+    int64_t longest_ms = LONGEST_MIN_MS;
+    size_t all = s->endpoint_count + s->backfill_count;
+    size_t *slots = gr_alloc(all * sizeof *slots);
+
+    for (size_t i = 0; i < all; i++) {
+        const struct endpoint_settings *es =
+            i < s->endpoint_count ? &s->endpoints[i]
+                                  : &s->backfills[i - s->endpoint_count];
+        struct endpoint *e = endpoint_find_or_add(q, es->name);
+
+        e->settings = es;
+        e->changed |= e->gone_after != 0;
+        e->gone_after = 0;
+        slots[i] = (size_t)(e - q->endpoints);
+        carry(e);
+        if (es->timeout_ms > longest_ms)
+            longest_ms = es->timeout_ms;
+    }
+    q->subscriptions = subscriptions_new(s, slots, q->endpoint_count);
+    free(slots);
+    return longest_ms;
+}
+
+/* After a start or a reload: whose configuration changed is revoked and gets
+ * a new grant that carries the new one. Rows only; the rest is the turn's. */
+void grants_configure(struct sequencer *q, const struct settings *s)
+{
+    if (endpoints_forget_gone(q))
+        grants_undo(q);
+    grants_forget_settings(q);
+    keep_longest(q, match(q, s));
+    for (size_t i = 0; i < q->endpoint_count; i++) {
+        struct endpoint *e = &q->endpoints[i];
+
+        e->waiting = true;
+        if (e->was_off && e->settings && e->settings->enabled)
+            endpoint_resumed(q, e);
+        e->was_off = e->settings && !e->settings->enabled;
+        if (!e->settings && !e->gone_after)
+            endpoint_note_gone(q, e);
+        lanes_configure(q, e);
+        if (!e->settings || !e->settings->guard)
+            endpoint_end_hold(q, e);
+        if (e->grant && (!endpoint_is_on(e) || digest_of(e) != e->config))
+            e->revoke = true;
+    }
+    q->assign = true;
+    q->configure = false;
+}
+
+/* ---- a start, and a rolled back turn ---- */
+
+void grants_open(struct sequencer *q)
+{
+    deliverers_load(q);
+    endpoints_load(q);
+    q->configure = true;
+}
+
+/* Reads endpoints and the store id of each deliverer from disk again (so a changed id is
+ * noticed again). When each deliverer was heard is in memory only and stays. A revocation
+ * that is forgotten here is repeated if it is still needed. */
+void grants_undo(struct sequencer *q)
+{
+    endpoints_unload(q);
+    grants_open(q);
+}
+
+void grants_close(struct sequencer *q)
+{
+    endpoints_unload(q);
+    deliverers_close(q);
 }

@@ -8,21 +8,21 @@
 enum {
     FORGET_PER_TURN = 512,
     GENERATION_ID_MAX = 32767,
-    KEPT_LEAST_MS = 8 * DAY_MS, /* the highest limit that a class has */
+    KEPT_MIN_MS = 8 * DAY_MS, /* the highest limit that a class has */
 };
 
 struct keys {
     struct store_keys *store;
     struct generation *all; /* oldest first */
-    size_t count, room;
+    size_t count, capacity;
     size_t filter_bytes;
 };
 
 static struct generation *append(struct keys *k)
 {
-    if (k->count == k->room) {
-        k->room = k->room ? 2 * k->room : 16;
-        k->all = gr_realloc(k->all, k->room * sizeof *k->all);
+    if (k->count == k->capacity) {
+        k->capacity = k->capacity ? 2 * k->capacity : 16;
+        k->all = gr_realloc(k->all, k->capacity * sizeof *k->all);
     }
     return &k->all[k->count++];
 }
@@ -42,7 +42,7 @@ static void take_filter(struct keys *k, struct generation *g)
 static void load_filter(struct keys *k, struct generation *g)
 {
     if (!g->closed) {
-        filter_init(&g->filter, FILTER_BITS_MOST);
+        filter_init(&g->filter, FILTER_BITS_MAX);
         store_keys_each(k->store, first_row(g), &g->filter);
     } else if (k->filter_bytes < FILTERS_MAX_BYTES) {
         store_keys_filter(k->store, g);
@@ -99,7 +99,7 @@ int64_t keys_find(struct keys *k, struct key key, int64_t received_ms,
         const struct generation *g = &k->all[i];
         int64_t event;
 
-        if (g->class == KEY_CLASS_SIGNED || g->over_ms < received_ms ||
+        if (g->class == KEY_CLASS_SIGNED || g->expires_ms < received_ms ||
             !filter_may_have(&g->filter, key))
             continue;
         event = store_keys_find(k->store, first_row(g), key,
@@ -169,7 +169,7 @@ static struct generation *open_one(struct keys *k, int class, int64_t now_ms)
     g = append(k);
     *g = (struct generation){
         .id = id, .class = class, .made_ms = now_ms, .dirty = true};
-    filter_init(&g->filter, FILTER_BITS_MOST);
+    filter_init(&g->filter, FILTER_BITS_MAX);
     take_filter(k, g);
     store_keys_generation_add(k->store, g);
     return g;
@@ -193,8 +193,8 @@ static void add(struct keys *k, int class, struct key key, int64_t event,
     filter_add(&g->filter, key);
     g->count++;
     g->dirty = true;
-    if (g->over_ms < received_ms + ttl_ms)
-        g->over_ms = received_ms + ttl_ms;
+    if (g->expires_ms < received_ms + ttl_ms)
+        g->expires_ms = received_ms + ttl_ms;
     if (g->count >= GENERATION_KEYS)
         close_one(k, g);
 }
@@ -223,17 +223,17 @@ static void bound_signed(struct keys *k)
         if (g->class != KEY_CLASS_SIGNED)
             continue;
         count++;
-        if (!oldest && g->closed && g->over_ms)
+        if (!oldest && g->closed && g->expires_ms)
             oldest = g;
-        count -= g->closed && !g->over_ms; /* it has ended already */
+        count -= g->closed && !g->expires_ms; /* it has ended already */
     }
     if (count <= SIGNED_GENERATIONS_MAX || !oldest)
         return;
-    oldest->over_ms = 0;
+    oldest->expires_ms = 0;
     store_keys_generation_set(k->store, oldest);
     log_warn(NULL,
              "digests of signed requests are forgotten before dedupe.replays "
-             "is over: there are more than are kept",
+             "has passed: there are more than are kept",
              LI("kept", (int64_t)SIGNED_GENERATIONS_MAX * GENERATION_KEYS));
 }
 
@@ -253,22 +253,22 @@ static void drop(struct keys *k, size_t i)
 static int64_t kept_ms(const struct generation *g)
 {
     int64_t ttl_ms = key_class_ttl_ms(g->class);
-    int64_t keep_ms = g->over_ms - g->made_ms;
+    int64_t keep_ms = g->expires_ms - g->made_ms;
 
-    if (keep_ms < KEPT_LEAST_MS)
-        keep_ms = KEPT_LEAST_MS;
+    if (keep_ms < KEPT_MIN_MS)
+        keep_ms = KEPT_MIN_MS;
     return keep_ms < ttl_ms ? keep_ms : ttl_ms;
 }
 
-/* Its last key is over by the receive time of all that is still to come, and by the
+/* Its last key has expired by the receive time of all that is still to come, and by the
  * time in which we ran. */
-static bool is_over(const struct generation *g, const struct retention *r,
-                    int64_t now_ms, int64_t done_ms)
+static bool has_expired(const struct generation *g, const struct retention *r,
+                        int64_t now_ms, int64_t done_ms)
 {
     int64_t keep_ms = kept_ms(g);
 
-    return g->closed && g->over_ms < done_ms &&
-           g->over_ms < retention_before(r, now_ms, keep_ms) + keep_ms;
+    return g->closed && g->expires_ms < done_ms &&
+           g->expires_ms < retention_before(r, now_ms, keep_ms) + keep_ms;
 }
 
 /* Rows first, in the order of their ids; then the generation itself. */
@@ -278,7 +278,7 @@ static bool forget(struct keys *k, const struct retention *r, int64_t now_ms,
     for (size_t i = 0; i < k->count; i++) {
         struct generation *g = &k->all[i];
 
-        if (!is_over(g, r, now_ms, done_ms))
+        if (!has_expired(g, r, now_ms, done_ms))
             continue;
         if (store_keys_forget(k->store, first_row(g), FORGET_PER_TURN) <
             FORGET_PER_TURN)

@@ -1,14 +1,14 @@
-/* keys: which idempotency keys were seen, and by which event.
+/* keys: which idempotency keys were seen, and with which event.
  *
- * Millions of them live at once, and every event asks for all of its own. So
- * they are kept in generations of at most GENERATION_KEYS: new keys go into one
- * small part of the table, which stays in SQLite's cache; of the closed ones a
- * filter (two bytes a key, in memory) says "not here" without a look at the
- * disk; and a generation goes as a whole, when its last key is over.
+ * Millions of keys are stored at once, and each event looks up all of its own. So they are
+ * stored in generations of at most GENERATION_KEYS. New keys go into one small part of the
+ * table, which stays in SQLite's cache. Each closed generation has a filter in memory (two
+ * bytes a key) that shows without a read of the disk that a key is not in it. A generation
+ * is deleted as a whole when its last key has expired.
  *
- * Memory: two bytes a key, up to FILTERS_MAX_BYTES; the filters of what is
- * beyond that, the oldest, are not loaded, and each of those generations costs
- * a search in the table instead. Rows and filters are in the turn's
+ * Memory: two bytes a key, up to FILTERS_MAX_BYTES; the filters of the
+ * oldest generations beyond that are not loaded, and each of these costs a search in the
+ * table instead. Rows and filters are in the turn's
  * transaction; after a rolled back turn call keys_undo(). */
 #ifndef SEQUENCER_KEYS_H
 #define SEQUENCER_KEYS_H
@@ -38,8 +38,8 @@ int64_t keys_find_signed(struct keys *k, struct key key, int64_t self);
 bool keys_signed_since(struct keys *k, struct key key, int64_t from_ms);
 void keys_add_signed(struct keys *k, struct key key, int64_t event,
                      int64_t received_ms, int64_t keep_ms, int64_t now_ms);
-/* Once a turn: write what changed, close what is full or old, forget what is
- * over at receive time `done_ms` (0: nothing). Bounded; true: there is more. */
+/* Once a turn: write changes, close generations that are full or old, and delete those
+ * that have expired at receive time `done_ms` (0: none). Bounded; true: there is more. */
 bool keys_work(struct keys *k, const struct retention *r, int64_t now_ms,
                int64_t done_ms);
 

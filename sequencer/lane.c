@@ -1,7 +1,8 @@
 #include "lane.h"
 
-/* Lanes of an older program's deliveries are below this, and are moved at the first start
- * (workspace_lanes.sql): 62 bits of a hash of the name, or less than 0 by as much. */
+/* Lanes of an older program's deliveries are below this, and are moved at the first
+ * start (upgrade/16-workspace_lanes.sql): 62 bits of a hash of the name, or less than
+ * 0 by as much. */
 #define LANES_BASE (INT64_C(1) << 62)
 
 int64_t lane_of(enum order_lanes ordered, int64_t workspace)

@@ -1,4 +1,4 @@
-/* lane: which of an endpoint's deliveries stand in one line. Pure.
+/* lane: the lane of a delivery: deliveries of one lane are made in order. Pure.
  *
  * A lane is a number, kept with the delivery:
  *   0     all of an endpoint that is `ordered: all`

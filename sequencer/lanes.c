@@ -1,15 +1,16 @@
 /* lanes: which delivery of an ordered endpoint waits for which.
  *
- * In a lane (lane.h) at most one delivery is not `behind`: its head, which waits
- * to go out, is out, or is final while a dropped copy of it may still be. Only
- * when it is final and no copy is out, the next by `place` steps up. That is
- * P5's half of the sequencer; the other is the grant's (grants.c): what carries
- * an ended grant is not out. tests/model/grants.pml has both.
+ * In a lane (lane.h) at most one delivery is not `behind`: its head, which waits to be
+ * sent, is at the deliverer, or is final while a dropped copy of it may still be there.
+ * Only when the head is final and no copy is out, the next delivery by `route_order`
+ * becomes the head. This is one half of promise P5
+ * (docs/PROMISES.md) in the sequencer; the other half is in grants.c: a delivery with an ended
+ * grant is not out. tests/model/grants.pml has both.
  *
- * A halted lane (`on_dead: halt`) lets only those step up that stand at or
- * before the letter which halts it: what an operator requeues.
+ * In a halted lane (`on_dead: halt`) only deliveries up to the dead letter that halts it
+ * become the head: those that an operator requeues.
  *
- * All of it is rows; memory knows only how many letters halt an endpoint. */
+ * All state is in rows; memory has only the number of halting dead letters. */
 #include "lane.h"
 #include "log.h"
 #include "store.h"
@@ -19,7 +20,7 @@
 
 enum { STRANGE_AT_ONCE = 64 };
 
-/* A removed one stays as it was: it may be back before what waits is buried. */
+/* A removed one stays as it was: it may be back before what waits is dead-lettered. */
 static enum order_lanes ordered(const struct endpoint *e)
 {
     if (e->settings)
@@ -29,12 +30,12 @@ static enum order_lanes ordered(const struct endpoint *e)
 
 struct workspace *lanes_workspace(struct sequencer *q, const char *name)
 {
-    return store_workspace(q->store, &q->workspaces, name, q->next_place);
+    return store_workspace(q->store, &q->workspaces, name, q->next_route_order);
 }
 
 int64_t lanes_round_end(const struct sequencer *q, const struct endpoint *e)
 {
-    return lane_of(ordered(e), q->next_place);
+    return lane_of(ordered(e), q->next_route_order);
 }
 
 int64_t lanes_of(const struct endpoint *e, const struct workspace *ws)
@@ -44,25 +45,25 @@ int64_t lanes_of(const struct endpoint *e, const struct workspace *ws)
 
 bool lanes_busy(struct sequencer *q, const struct endpoint *e, int64_t lane)
 {
-    int64_t place;
+    int64_t route_order;
 
     if (!lane_is_ordered(lane))
         return false;
-    /* While rows are still to come into this lane, nobody knows who is first. */
+    /* While rows are still being moved into this lane, its head is not known. */
     return e->laning == COLLECTING || store_lane_any(q->lanes, e->id, lane) ||
-           (e->halts && store_halted(q->lanes, e->id, lane, &place));
+           (e->halts && store_halted(q->lanes, e->id, lane, &route_order));
 }
 
 void lanes_freed(struct sequencer *q, struct endpoint *e, int64_t lane)
 {
-    int64_t event, place, halted;
+    int64_t event, route_order, halted;
 
     if (!lane_is_ordered(lane) || e->laning == COLLECTING ||
         store_lane_head(q->lanes, e->id, lane) ||
-        !store_lane_next(q->lanes, e->id, lane, &event, &place))
+        !store_lane_next(q->lanes, e->id, lane, &event, &route_order))
         return;
     if (e->halts && store_halted(q->lanes, e->id, lane, &halted) &&
-        place > halted)
+        route_order > halted)
         return;
     store_lane_step_up(q->lanes, event, e->id);
     e->waiting = true;
@@ -71,14 +72,14 @@ void lanes_freed(struct sequencer *q, struct endpoint *e, int64_t lane)
 /* ---- halts ---- */
 
 void lanes_halt(struct sequencer *q, struct endpoint *e, const char *event_id,
-                const struct delivery_row *d)
+                const struct delivery *d)
 {
     if (!lane_is_ordered(d->lane) || !e->settings || !e->settings->on_dead_halt)
         return;
     store_halt(q->lanes, &(struct halt_row){.event = d->event,
                                             .endpoint = e->id,
                                             .lane = d->lane,
-                                            .place = d->place,
+                                            .route_order = d->route_order,
                                             .at_ms = q->d.loop.now_ms});
     e->halts = store_halt_count(q->lanes, e->id);
     log_warn(event_id,
@@ -93,7 +94,7 @@ void lanes_unhalt(struct sequencer *q, struct endpoint *e, int64_t event,
         return;
     e->halts--;
     endpoint_resumed(q, e);
-    log_info(NULL, "a halted lane goes on", LS("endpoint", e->name),
+    log_info(NULL, "a halted lane continues", LS("endpoint", e->name),
              LI("lane", lane));
     lanes_freed(q, e, lane);
 }
@@ -157,7 +158,7 @@ void lanes_configure(struct sequencer *q, struct endpoint *e)
 
 /* Waiting deliveries that stand in a lane of another kind: into theirs, behind
  * each other. Returns how many. */
-static int collect(struct sequencer *q, struct endpoint *e, int most)
+static int collect(struct sequencer *q, struct endpoint *e, int max)
 {
     struct lane_range ranges[LANE_RANGES_MAX];
     struct lane_row rows[STRANGE_AT_ONCE];
@@ -165,7 +166,7 @@ static int collect(struct sequencer *q, struct endpoint *e, int most)
 
     for (int i = 0; i < 2 * count; i++) {
         do {
-            int want = most - n < STRANGE_AT_ONCE ? most - n : STRANGE_AT_ONCE;
+            int want = max - n < STRANGE_AT_ONCE ? max - n : STRANGE_AT_ONCE;
 
             got = store_lane_strange(q->lanes, e->id, i % 2, ranges[i / 2],
                                      want, rows);
@@ -177,17 +178,17 @@ static int collect(struct sequencer *q, struct endpoint *e, int most)
                 free(rows[k].workspace);
             }
             n += got;
-        } while (got > 0 && n < most);
+        } while (got > 0 && n < max);
     }
     return n;
 }
 
 /* In each lane the first steps up. Returns how many lanes were looked at. */
-static int line_up(struct sequencer *q, struct endpoint *e, int most)
+static int line_up(struct sequencer *q, struct endpoint *e, int max)
 {
     int n = 0;
 
-    for (; n < most; n++) {
+    for (; n < max; n++) {
         int64_t lane = store_lane_after(q->lanes, e->id, e->lined_up);
 
         if (lane < 0) {
@@ -200,23 +201,23 @@ static int line_up(struct sequencer *q, struct endpoint *e, int most)
     return n;
 }
 
-int lanes_work(struct sequencer *q, struct endpoint *e, int most)
+int lanes_work(struct sequencer *q, struct endpoint *e, int max)
 {
     int n = 0;
 
-    /* What is out stands in its old lane: it is recalled, as the configuration
-     * is another, and comes back first. */
-    if (e->sweeping || (e->laning == COLLECTING && e->recalling))
+    /* Deliveries at the deliverer are in their old lanes: wait until they have come back by
+     * the revocation that the new configuration caused. */
+    if (e->sweeping || (e->laning == COLLECTING && e->revoking))
         return 0;
     if (e->laning == COLLECTING) {
-        n = collect(q, e, most);
-        if (n >= most)
+        n = collect(q, e, max);
+        if (n >= max)
             return n;
         e->laning = LINING_UP;
         e->lined_up = -1;
     }
     if (e->laning == LINING_UP)
-        n += line_up(q, e, most - n);
+        n += line_up(q, e, max - n);
     if (e->laning == SETTLED) {
         e->waiting = true;
         if (e->settings)

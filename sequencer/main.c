@@ -1,23 +1,41 @@
-#include "loop_parts.h"
+/* sequencer: says what each event is, who gets it, and what became of it.
+ *
+ * Promises  each event once, a number without gaps in its workspace, never
+ *           given twice; each delivery ends delivered or dead, never forgotten
+ * Reads     accepted (ingress), result and released (deliverers), requeued
+ *           (dlqd), heartbeats
+ * Writes    sequencer.db; task, revoke, dropped (deliverers); dead, recovered
+ *           (dlqd); heartbeat_ack, granted, revoked
+ * Refuses   new events while its disk is nearly full; takes results to the end
+ * kill -9   costs nothing: what was not committed was not acknowledged, and
+ *           comes again */
+#include "actions.h"
+#include "log.h"
+#include "replay.h"
+#include "sequencer.h"
+#include "show_order.h"
 #include "store.h"
+#include "trace.h"
+#include "watermarks.h"
+#include <string.h>
 
 static const struct metric metrics[] = {
     [METRIC_TAKEN] = {"grapnel_events_taken_total", METRIC_COUNTER, "events",
                       "taken from ingress"},
     [METRIC_DUPLICATES] = {"grapnel_events_duplicate_total", METRIC_COUNTER,
-                           "events", "recognised as repeats"},
+                           "events", "recognised as duplicates"},
     [METRIC_REPLAYS] = {"grapnel_events_replayed_total", METRIC_COUNTER,
                         "events",
                         "sent again after their keys were forgotten "
-                        "(`dedupe.replays`); repeats, too"},
+                        "(`dedupe.replays`); duplicates, too"},
     [METRIC_REFUSED] = {"grapnel_events_refused_total", METRIC_COUNTER,
                         "events", "that lack a field they need"},
     [METRIC_ROUTED] = {"grapnel_events_routed_total", METRIC_COUNTER, "events",
                        "at least one endpoint is subscribed to them"},
-    [METRIC_UNWANTED] = {"grapnel_events_unwanted_total", METRIC_COUNTER,
-                         "events", "no endpoint is subscribed to them"},
+    [METRIC_UNMATCHED] = {"grapnel_events_unmatched_total", METRIC_COUNTER,
+                          "events", "no endpoint is subscribed to them"},
     [METRIC_DELIVERED] = {"grapnel_deliveries_delivered_total", METRIC_COUNTER,
-                          "deliveries", "answered 2xx"},
+                          "deliveries", "responded 2xx"},
     [METRIC_DEAD] = {"grapnel_deliveries_dead_total", METRIC_COUNTER,
                      "deliveries", "failed for good"},
     [METRIC_RETRIES] = {"grapnel_deliveries_retried_total", METRIC_COUNTER,
@@ -27,27 +45,28 @@ static const struct metric metrics[] = {
     [METRIC_MISSING] = {"grapnel_deliveries_missing_total", METRIC_COUNTER,
                         "deliveries",
                         "that their deliverer did not know; given out again"},
-    [METRIC_RECOVERED] = {"grapnel_letters_recovered_total", METRIC_COUNTER,
-                          "letters", "delivered after all"},
-    [METRIC_REQUEUED] = {"grapnel_letters_requeued_total", METRIC_COUNTER,
-                         "letters", "taken back from dlqd"},
+    [METRIC_RECOVERED] = {"grapnel_dead_letters_recovered_total",
+                          METRIC_COUNTER, "dead letters",
+                          "delivered after all"},
+    [METRIC_REQUEUED] = {"grapnel_dead_letters_requeued_total", METRIC_COUNTER,
+                         "dead letters", "taken back from dlqd"},
     [METRIC_REPLAYED] = {"grapnel_deliveries_replayed_total", METRIC_COUNTER,
                          "deliveries", "sent again by an operator"},
     [METRIC_OUT] = {"grapnel_deliveries_out", METRIC_GAUGE, "deliveries",
-                    "at deliverers, neither parked nor ended"},
+                    "at deliverers, neither waiting for a retry nor ended"},
     [METRIC_DELIVERERS] = {"grapnel_deliverers", METRIC_GAUGE, "processes",
-                           "that beat within their lease"},
-    [METRIC_ENDPOINTS_HOMELESS] = {"grapnel_endpoints_homeless", METRIC_GAUGE,
-                                   "endpoints", "enabled, without a home"},
+                           "that send heartbeats within their lease"},
+    [METRIC_ENDPOINTS_UNOWNED] = {"grapnel_endpoints_unowned", METRIC_GAUGE,
+                                  "endpoints", "enabled, without an owner"},
     [METRIC_ENDPOINTS_DISABLED] = {"grapnel_endpoints_disabled_total",
                                    METRIC_COUNTER, "times",
-                                   "an endpoint was disabled by its answers"},
-    [METRIC_LANES_HALTED] = {"grapnel_lanes_halted", METRIC_GAUGE, "letters",
-                             "dead ones that halt their lane"},
+                                   "an endpoint was disabled by its responses"},
+    [METRIC_LANES_HALTED] = {"grapnel_lanes_halted", METRIC_GAUGE,
+                             "dead letters", "dead ones that halt their lane"},
     [METRIC_GRANTS] = {"grapnel_grants_total", METRIC_COUNTER, "grants",
                        "given"},
     [METRIC_GRANTS_ENDED] = {"grapnel_grants_ended_total", METRIC_COUNTER,
-                             "grants", "drained or timed out"},
+                             "grants", "released or timed out"},
     [METRIC_SERIES] = {"grapnel_series_changed_total", METRIC_COUNTER, "times",
                        "numbering was set back by a restored copy"},
     [METRIC_LET_THROUGH] = {"grapnel_events_released_total", METRIC_COUNTER,
@@ -57,16 +76,17 @@ static const struct metric metrics[] = {
     [METRIC_EVENTS_LATE] = {"grapnel_events_late_total", METRIC_COUNTER,
                             "events", "that came after later ones had gone"},
     [METRIC_WOULD_HOLD] = {"grapnel_events_would_hold_total", METRIC_COUNTER,
-                           "events", "that order.observe would have held back"},
+                           "events", "that order.observe would have buffered"},
     [METRIC_BUFFERED] = {"grapnel_events_buffered", METRIC_GAUGE, "events",
-                         "held back for their order"},
+                         "buffered for their order"},
     [METRIC_GAPS_OPENED] = {"grapnel_gaps_opened_total", METRIC_COUNTER, "gaps",
                             "seen in sources' numbers"},
     [METRIC_GAP_NUMBERS_FILLED] = {"grapnel_gap_numbers_filled_total",
                                    METRIC_COUNTER, "numbers",
                                    "missing ones that came after all"},
-    [METRIC_GAPS_SKIPPED] = {"grapnel_gaps_skipped_total", METRIC_COUNTER,
-                             "gaps", "given up: time or buffer was over"},
+    [METRIC_GAPS_SKIPPED] =
+        {"grapnel_gaps_skipped_total", METRIC_COUNTER, "gaps",
+         "given up: the wait ended, or the buffer was full"},
     [METRIC_GAPS_CLOSED] = {"grapnel_gaps_closed_total", METRIC_COUNTER, "gaps",
                             "closed by a person"},
     [METRIC_GAPS_OPEN] = {"grapnel_gaps_open", METRIC_GAUGE, "gaps",
@@ -124,7 +144,7 @@ static const struct metric_family families[] = {
                      .kind = METRIC_GAUGE,
                      .unit = "",
                      .help = "1: it worked, and refuses every event now; its "
-                             "deliveries are held back",
+                             "deliveries are held",
                      .labels = {"endpoint"}},
     [FAMILY_WAITING] = {.name = "grapnel_endpoint_waiting_seconds",
                         .kind = METRIC_GAUGE,
@@ -137,49 +157,202 @@ static const struct metric_family families[] = {
     {0},
 };
 
-static const struct hop_ops hop = {.apply = loop_apply,
-                                   .load = loop_load,
-                                   .set_back = loop_set_back,
-                                   .urgent = loop_urgent};
+/* ---- commands ---- */
 
-/* sequencer: says what each event is, who gets it, and what became of it.
- *
- * Promises  each event once, a number without holes in its workspace, never
- *           given twice; each delivery ends delivered or dead, never forgotten
- * Reads     accepted (ingress), result and drained (deliverers), requeued
- *           (dlqd), beats
- * Writes    sequencer.db; task, recalled, dropped (deliverers); dead, recovered
- *           (dlqd); pulse, granted, voided
- * Refuses   new events while its disk is nearly full; takes results to the end
- * kill -9   costs nothing: what was not committed was not acknowledged, and
- *           comes again */
+static const struct control_command commands[] = {
+    {"trace", "id", "one event: what it is and how its deliveries stand",
+     trace_event},
+    {"events",
+     "source type workspace endpoint status id since_ms until_ms limit before",
+     "newest first (id: the provider's, of the event or its delivery): "
+     "{\"events\":[…],\"next\":…}; go on with \"before\": next "
+     "until that is null",
+     events_search},
+    {"deliveries",
+     "workspace source type endpoint status since_ms until_ms limit before",
+     "newest first: {\"deliveries\":[…],\"next\":…}; go on with \"before\": "
+     "next until that is null",
+     deliveries_search},
+    {"endpoints", "name",
+     "state, owner, what is out, waits and is scheduled for a retry; all "
+     "without a name",
+     endpoints_show},
+    {"endpoint_pause", "name who", "try nothing until it is resumed",
+     endpoints_pause},
+    {"endpoint_resume", "name who", "of one that is paused or disabled",
+     endpoints_resume},
+    {"retry", "event endpoint who",
+     "try open deliveries of an event now, their budgets unchanged: "
+     "{\"id\",\"deliveries\":[{\"endpoint\",\"status\",\"accepted\","
+     "\"result\",\"why\",\"attempts\",\"deliverer\"}]}",
+     actions_retry},
+    {"abandon", "event endpoint note who",
+     "give an open delivery up: a dead letter with the reason abandoned",
+     actions_abandon},
+    {"facts", "ids endpoint",
+     "status, source, type, workspace and parts of each of these events, the "
+     "reasons of its dead deliveries, and whether the endpoint is subscribed "
+     "to it",
+     replay_facts},
+    {"release", "event who", "release a suppressed duplicate", show_release},
+    {"gaps", "open source workspace since_ms until_ms limit before",
+     "numbers that are or were missing, newest first: "
+     "{\"gaps\":[…],\"next\":…}; go on with \"before\": next until that is "
+     "null",
+     show_gaps},
+    {"close_gap", "id note who", "wait no longer for what is missing",
+     show_close_gap},
+    {"workspaces", "workspace limit", "numbers, open gaps, what is buffered",
+     show_workspaces},
+    {0},
+};
+
+/* ---- messages of the links, and frames beside them ---- */
+
+static gr_rc apply(void *self, const char *from, uint64_t n, struct bytes msg)
+{
+    struct sequencer *q = self;
+    struct wire_accepted accepted;
+    struct wire_result result;
+    struct wire_released released;
+    struct wire_missing missing;
+    struct wire_requeued requeued;
+    struct wire_decided decided;
+    struct wire_replayed replayed;
+    struct wire_redirected redirected;
+
+    (void)n;
+    switch (wire_kind(msg)) {
+    case WIRE_KIND_ACCEPTED:
+        if (wire_get_accepted(&accepted, msg) != GR_OK)
+            return GR_REFUSE;
+        watermarks_event(q->watermarks, from, accepted.received_ms);
+        q->event_credit--;
+        return intake_accepted(q, &accepted);
+    case WIRE_KIND_RESULT:
+        return wire_get_result(&result, msg) == GR_OK
+                   ? results_take(q, from, &result)
+                   : GR_REFUSE;
+    case WIRE_KIND_RELEASED:
+        if (wire_get_released(&released, msg) != GR_OK)
+            return GR_REFUSE;
+        grants_released(q, from, released.grant);
+        return GR_OK;
+    case WIRE_KIND_MISSING:
+        return wire_get_missing(&missing, msg) == GR_OK
+                   ? results_missing(q, from, &missing)
+                   : GR_REFUSE;
+    case WIRE_KIND_REQUEUED:
+        return wire_get_requeued(&requeued, msg) == GR_OK
+                   ? dead_letters_requeued(q, &requeued)
+                   : GR_REFUSE;
+    case WIRE_KIND_DECIDED:
+        return wire_get_decided(&decided, msg) == GR_OK
+                   ? dead_letters_decided(q, &decided)
+                   : GR_REFUSE;
+    case WIRE_KIND_REPLAYED:
+        return wire_get_replayed(&replayed, msg) == GR_OK
+                   ? replay_taken(q, &replayed)
+                   : GR_REFUSE;
+    case WIRE_KIND_REDIRECTED:
+        return wire_get_redirected(&redirected, msg) == GR_OK
+                   ? replay_redirected(q, &redirected)
+                   : GR_REFUSE;
+    default:
+        return GR_REFUSE;
+    }
+}
+
+static bool load(void *self, const char *peer, uint64_t n, int kind,
+                 int64_t ref, struct buf *out)
+{
+    struct sequencer *q = self;
+    struct wire_revoke revoke = {.grant = (uint64_t)ref};
+
+    switch (kind) {
+    case WIRE_KIND_TASK:
+        return dispatch_load(q, peer, n, ref, out);
+    case WIRE_KIND_DROPPED:
+        return dispatch_load_dropped(q, ref, out);
+    case WIRE_KIND_RETRY_NOW:
+        return dispatch_load_retry_now(q, peer, ref, out);
+    case WIRE_KIND_CHECK:
+        return watch_load(q, n, ref, out);
+    case WIRE_KIND_REVOKE:
+        wire_put_revoke(out, &revoke);
+        return true;
+    default:
+        return dead_letters_load(q, kind, ref, out);
+    }
+}
+
+static void set_back(void *self, const char *peer, bool we_are_older)
+{
+    struct sequencer *q = self;
+
+    watermarks_set_back(q->watermarks, peer);
+    grants_set_back(q, peer, we_are_older);
+}
+
+/* Deliverers: their results make space for the next tasks, while the events that wait
+ * are safe in ingress. */
+static bool urgent(void *self, const char *peer)
+{
+    struct sequencer *q = self;
+
+    for (size_t i = 0; i < q->deliverer_count; i++)
+        if (strcmp(q->deliverers[i]->name, peer) == 0)
+            return true;
+    return false;
+}
+
+static void take_frame(void *self, int kind, struct bytes frame)
+{
+    struct sequencer *q = self;
+    struct wire_watermark watermark;
+    struct wire_heartbeat heartbeat;
+
+    if (kind == WIRE_KIND_HEARTBEAT &&
+        wire_get_heartbeat(&heartbeat, frame) == GR_OK)
+        deliverers_heartbeat(q, &heartbeat);
+    else if (kind == WIRE_KIND_WATERMARK &&
+             wire_get_watermark(&watermark, frame) == GR_OK)
+        watermarks_take(q->watermarks, &watermark);
+    else
+        log_warn(NULL, "a frame for another kind of process arrived; dropped",
+                 LS("kind", wire_kind_name(kind)));
+}
+
+static const struct links_ops links = {
+    .apply = apply, .load = load, .set_back = set_back, .urgent = urgent};
+
 int main(int argc, char **argv)
 {
     static struct sequencer q;
     const struct daemon_plan plan = {
         .process = "sequencer",
         .default_name = "sequencer",
-        .summary = "Numbers each workspace's events, routes them, and keeps "
-                   "every delivery's state.",
+        .summary = "numbers each workspace's events, routes them, and keeps "
+                   "the state of every delivery",
         .schema = &sequencer_schema,
-        .hop = &hop,
+        .links = &links,
         .priority_inbox = true,
-        .commands = sequencer_commands,
+        .commands = commands,
         .metrics = metrics,
         .families = families,
         .measure = measure,
         .metric_values = q.metrics,
         .self = &q,
-        .open = loop_open,
-        .restored = loop_restored,
-        .begin = loop_begin,
-        .has_time = loop_has_time,
-        .frame = loop_frame,
-        .work = loop_work,
-        .tell = loop_tell,
-        .undo = loop_undo,
-        .reload = loop_reload,
-        .close = loop_close,
+        .open = sequencer_open,
+        .restored = sequencer_restored,
+        .begin = sequencer_begin,
+        .has_time = sequencer_has_time,
+        .frame = take_frame,
+        .work = sequencer_work,
+        .after_commit = sequencer_after_commit,
+        .undo = sequencer_undo,
+        .reload = sequencer_reload,
+        .close = sequencer_close,
         .status = endpoints_troubles,
     };
 

@@ -6,7 +6,7 @@
  * that is made from an idempotency key is not. */
 static int64_t accepted_ms(struct sequencer *q, int64_t event, const char *id)
 {
-    struct event_row ev;
+    struct event_row ev = {0};
     struct ulid u;
     int64_t ms = 0;
 
@@ -14,7 +14,7 @@ static int64_t accepted_ms(struct sequencer *q, int64_t event, const char *id)
         return (int64_t)u.ms;
     if (store_event(q->store, event, &ev))
         ms = ev.received_ms;
-    store_done(q->store);
+    event_fini(&ev);
     return ms;
 }
 
@@ -40,7 +40,7 @@ static void measure_endpoints(struct sequencer *q)
         series_set(METRIC_SERIES(q->d.metrics, FAMILY_DISABLED, e->name),
                    e->state == ENDPOINT_DISABLED);
         series_set(METRIC_SERIES(q->d.metrics, FAMILY_HELD, e->name),
-                   e->held_ms != 0);
+                   e->state == ENDPOINT_HELD);
         waits_since_ms = e->settings->enabled ? endpoint_waits_since_ms(e) : 0;
         series_set(METRIC_SERIES(q->d.metrics, FAMILY_WAITING, e->name),
                    waits_since_ms && waits_since_ms < q->d.loop.now_ms
@@ -55,12 +55,12 @@ static void measure_endpoints(struct sequencer *q)
 static int64_t open_since_ms(struct sequencer *q, const struct open_figures *f)
 {
     int64_t since_ms = f->reopened_ms;
-    struct event_row ev;
+    struct event_row ev = {0};
 
     if (f->oldest_unopened && store_event(q->store, f->oldest_unopened, &ev) &&
         (!since_ms || ev.received_ms < since_ms))
         since_ms = ev.received_ms;
-    store_done(q->store);
+    event_fini(&ev);
     return since_ms;
 }
 

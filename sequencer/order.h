@@ -1,13 +1,13 @@
-/* order: what may go now, and what waits. Pure decisions; streams.c keeps the
- * rows.
+/* order: decides whether an event of a stream is released now, is late, or is buffered.
+ * Pure; streams.c stores the rows.
  *
- *              place < next                         late: goes at once, marked
- *   arrives ── place - next <= tolerance ────────▶  goes; next := place + 1
+ *              position < next                         late: goes at once, marked
+ *   arrives ── position - next <= tolerance ────────▶  goes; next := position + 1
  *              else                                 held, in the buffer
  *
- *   the first that is held goes when nothing is missing before it, or no more
- *   than is tolerated, or what is missing was given up: its time is over, a
- *   person closed it, the buffer is full. */
+ *   the first buffered event is released when no number before it is missing, or no more
+ *   than is tolerated, or the missing ones were given up: the wait has expired, a person
+ *   closed the gap, or the buffer is full. */
 #ifndef SEQUENCER_ORDER_H
 #define SEQUENCER_ORDER_H
 
@@ -17,7 +17,7 @@
 enum gap_status {
     GAP_OPEN = 0,
     GAP_FILLED = 1,  /* all of it came after all */
-    GAP_SKIPPED = 2, /* its time is over, or the buffer was full */
+    GAP_SKIPPED = 2, /* its time has expired, or the buffer was full */
     GAP_CLOSED = 3,  /* by a person */
 };
 
@@ -27,24 +27,23 @@ struct span {
 
 enum order_verdict { ORDER_GOES, ORDER_LATE, ORDER_HELD };
 
-/* An event comes with this number. `draining`: some of what is held may go
- * already, and goes first. */
+/* An event arrives with this number. `draining`: some buffered events may be released
+ * already, and are released first. */
 enum order_verdict order_arrives(int64_t next, int64_t number,
                                  int64_t tolerance, bool draining);
-/* The numbers that its coming shows to be missing. `high` is the highest seen
- * so far. */
+/* The numbers that are newly missing when this one arrives. `high` is the highest number so
+ * far. */
 struct span order_missing(int64_t high, int64_t number);
 
 enum order_head { HEAD_GOES, HEAD_WAITS, HEAD_GIVES_UP };
 
-/* The first that is held. `gap`: how what is missing before it stands. */
+/* The first buffered event. `gap`: the status of the gap before it. */
 enum order_head order_head(int64_t next, int64_t head, int64_t tolerance,
                            enum gap_status gap, bool full);
 
 /* ---- gaps ---- */
 
-/* What becomes of a gap when one of its numbers comes: that one, and what is
- * still missing before and behind it. */
+/* A gap when one of its numbers arrives: the numbers still missing before and after it. */
 struct split_gap {
     struct span before, behind;
 };

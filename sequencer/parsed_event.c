@@ -1,4 +1,4 @@
-#include "finding.h"
+#include "parsed_event.h"
 #include "bounds.h"
 #include "clock.h"
 #include "profile.h"
@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void init(struct finding *f)
+static void init(struct parsed_event *f)
 {
     memset(f, 0, sizeof *f);
     buf_init(&f->id, TEXT_MAX_BYTES);
@@ -19,7 +19,7 @@ static void init(struct finding *f)
     buf_init(&f->state, TEXT_MAX_BYTES);
 }
 
-void finding_fini(struct finding *f)
+void parsed_event_fini(struct parsed_event *f)
 {
     buf_fini(&f->id);
     buf_fini(&f->delivery_id);
@@ -29,7 +29,7 @@ void finding_fini(struct finding *f)
     buf_fini(&f->state);
 }
 
-void finding_none(struct finding *f, const char *why)
+void parsed_event_refuse(struct parsed_event *f, const char *why)
 {
     init(f);
     f->refused = why;
@@ -65,11 +65,12 @@ static bool names_source(const struct expr *parts, size_t count)
 /* The source is part of every key, or one tenant's ids would suppress another's
  * events. It is put in front of a key that does not name it, so that a key has the
  * same text whether the configuration names the source first or not at all. */
-static void add_key(struct finding *f, const struct expr *parts, size_t count,
-                    const char *kind, int64_t ttl_ms, struct subject *subject)
+static void add_key(struct parsed_event *f, const struct expr *parts,
+                    size_t count, const char *kind, int64_t ttl_ms,
+                    struct subject *subject)
 {
     static const struct expr source = {.kind = EXPR_SOURCE};
-    struct found_key key = {.ttl_ms = ttl_ms};
+    struct parsed_key key = {.ttl_ms = ttl_ms};
     bool whole = true, named = names_source(parts, count);
     struct buf text;
     size_t own;
@@ -92,7 +93,7 @@ static void add_key(struct finding *f, const struct expr *parts, size_t count,
 }
 
 static void find_keys(const struct source *source, struct subject *subject,
-                      struct finding *f)
+                      struct parsed_event *f)
 {
     static const struct expr same[] = {{.kind = EXPR_SOURCE},
                                        {.kind = EXPR_WORKSPACE},
@@ -124,20 +125,20 @@ static bool is_unique(const struct expr *e, struct subject *subject)
     return is;
 }
 
-void finding_signed(struct found_signed *f, const struct source *source,
-                    struct subject *request)
+void parsed_event_signed(struct parsed_signed *f, const struct source *source,
+                         struct subject *request)
 {
     const struct dedupe *d = &source->dedupe;
 
-    *f = (struct found_signed){0};
+    *f = (struct parsed_signed){0};
     if (!d->none && d->replays_ms > 0 && is_unique(&d->unique, request))
         f->has = signed_part_digest(source, request, f->digest) == GR_OK;
 }
 
 /* Of one secret's sources each has its own: a request is verified for each. */
 static void find_signed(const struct source *source,
-                        const struct found_signed *whole, size_t index,
-                        struct finding *f)
+                        const struct parsed_signed *whole, size_t index,
+                        struct parsed_event *f)
 {
     struct buf text;
 
@@ -152,9 +153,9 @@ static void find_signed(const struct source *source,
     buf_fini(&text);
 }
 
-/* ---- its place in a stream ---- */
+/* ---- its position in a stream ---- */
 
-static void refuse(struct finding *f, const char *what, const char *why)
+static void refuse(struct parsed_event *f, const char *what, const char *why)
 {
     snprintf(f->why, sizeof f->why, "%s: %s", what, why);
     f->refused = f->why;
@@ -195,15 +196,15 @@ static gr_rc number_us(const char *text, int64_t *us)
     return *p ? GR_REFUSE : GR_OK;
 }
 
-gr_rc finding_time(const char *text, int64_t *us)
+gr_rc parsed_event_time(const char *text, int64_t *us)
 {
     if (rfc3339_parse(text, strlen(text), RFC3339_FULL, us))
         return GR_OK;
     return number_us(text, us);
 }
 
-static void find_place(const struct source *source, struct subject *subject,
-                       struct finding *f)
+static void find_position(const struct source *source, struct subject *subject,
+                          struct parsed_event *f)
 {
     const struct order *o = &source->order;
     bool by_time = o->by == ORDER_TIMESTAMP;
@@ -217,7 +218,7 @@ static void find_place(const struct source *source, struct subject *subject,
     if (expr_value(by_time ? &o->timestamp : &o->sequence, subject, &text,
                    &why) != GR_OK) {
         refuse(f, what, why);
-    } else if (by_time && finding_time(text.data, &f->place) != GR_OK) {
+    } else if (by_time && parsed_event_time(text.data, &f->position) != GR_OK) {
         refuse(f, what,
                "the value is not a time (RFC 3339, or "
                "a number since 1970)");
@@ -226,17 +227,17 @@ static void find_place(const struct source *source, struct subject *subject,
         refuse(f, what, "the value is not a number from 0 to 10^18");
     } else {
         if (!by_time)
-            f->place = strtoll(text.data, NULL, 10);
-        f->placed = true;
+            f->position = strtoll(text.data, NULL, 10);
+        f->has_position = true;
     }
     buf_fini(&text);
 }
 
-/* ---- its move ---- */
+/* ---- its transition ---- */
 
 static void find_word(const struct expr *e, const char *what,
                       struct subject *subject, struct buf *out,
-                      struct finding *f)
+                      struct parsed_event *f)
 {
     const char *why = NULL;
 
@@ -246,8 +247,8 @@ static void find_word(const struct expr *e, const char *what,
         refuse(f, what, "the value is too long");
 }
 
-static void find_move(const struct source *source, struct subject *subject,
-                      struct finding *f)
+static void find_transition(const struct source *source,
+                            struct subject *subject, struct parsed_event *f)
 {
     const struct state_rules *r = &source->states;
 
@@ -258,11 +259,11 @@ static void find_move(const struct source *source, struct subject *subject,
         find_word(&r->state, "states.state", subject, &f->state, f);
 }
 
-void finding_make(struct finding *f, const struct source *source,
-                  struct subject *subject, const struct found_signed *whole,
-                  size_t index)
+void parsed_event_make(struct parsed_event *f, const struct source *source,
+                       struct subject *subject,
+                       const struct parsed_signed *whole, size_t index)
 {
-    struct found_signed own;
+    struct parsed_signed own;
     const char *why = NULL;
 
     init(f);
@@ -280,21 +281,21 @@ void finding_make(struct finding *f, const struct source *source,
     }
     if (!route_list_takes(&source->workspaces, f->workspace.data)) {
         f->refused = strcmp(f->workspace.data, "default") != 0
-                         ? "its source may not name its workspace"
-                         : "its source may not name workspace default; add "
-                           "default to the source's `workspaces` to accept "
-                           "events that name none";
+                         ? "its source may not send this workspace"
+                         : "its source may not send workspace default; to "
+                           "accept events without a workspace, add default to "
+                           "the source's `workspaces`";
         return;
     }
     subject->id = f->id.len ? f->id.data : NULL;
     subject->type = f->type.data;
     subject->workspace = f->workspace.data;
-    find_place(source, subject, f);
-    find_move(source, subject, f);
+    find_position(source, subject, f);
+    find_transition(source, subject, f);
     if (f->refused)
         return;
     find_keys(source, subject, f);
     if (!whole)
-        finding_signed(&own, source, subject);
+        parsed_event_signed(&own, source, subject);
     find_signed(source, whole ? whole : &own, index, f);
 }

@@ -13,7 +13,7 @@ struct publication {
     char why[200];            /* it can't be read */
 };
 
-/* GR_REFUSE: the object, which was whole at the door, can't be read: `why`.
+/* GR_REFUSE: the object, which was whole at ingress, can't be read: `why`.
  * publication_fini() in either case. */
 GR_MUST_CHECK gr_rc publication_read(struct publication *u,
                                      struct bytes headers, struct bytes body,

@@ -1,11 +1,11 @@
-/* replay: events that an operator sends again: from ingress's archive, or a
- * dead letter to another endpoint.
+/* replay: events that an operator sends again: from ingress's archive, or a dead letter
+ * to another endpoint.
  *
- * A delivery of it is opened once more: one life more, a new budget, the same
- * id and number, and grapnel-replay on each attempt. One that is still open is due
- * now (acts.h), with the budget that it has. One that is final while a copy of it is still out waits for the
- * answer to that (P5), on disk. An act has an id; said twice, as after a
- * restore, it is done once. */
+ * A delivery of it is opened once more: one generation more, a new budget, the same id
+ * and number, and grapnel-replay on each attempt. One that is still open is due now
+ * (actions.h), with the budget that it has. One that is final while a copy of it is
+ * still out waits for the response to that (P5), on disk. An action has an id; said
+ * twice, as after a restore, it is done once. */
 #ifndef SEQUENCER_REPLAY_H
 #define SEQUENCER_REPLAY_H
 
@@ -14,18 +14,11 @@
 #include "wire.h"
 
 struct sequencer;
-struct endpoint;
-struct delivery_row;
 
 gr_rc replay_taken(struct sequencer *q, const struct wire_replayed *m);
 gr_rc replay_redirected(struct sequencer *q, const struct wire_redirected *m);
 /* Those that wait for a copy. Returns how long it may sleep, -1: for ever. */
 int replay_work(struct sequencer *q);
-
-/* A final delivery of this row begins a new life; `act` 0: its letter was
- * requeued. In a lane it goes next. Writes the row. */
-void replay_wake(struct sequencer *q, struct delivery_row *d,
-                 struct endpoint *e, const char *workspace, uint64_t act);
 
 /* The control command: what is known of a list of events. */
 json_t *replay_facts(void *self, json_t *args, char why[200]);

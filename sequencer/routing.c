@@ -1,48 +1,36 @@
-/* routing: an event that goes gets its number, and deliveries to all that want
- * it. */
-#include "blocks.h"
+/* routing: gives a released event its number, and a delivery for each endpoint that is
+ * subscribed to it. */
+#include "delivery.h"
+#include "intake_context.h"
 #include "route.h"
 #include "store.h"
-#include "taking.h"
 #include <stdio.h>
 #include <string.h>
 
-enum { UNWANTED_BYTES = 300 };
+enum { UNMATCHED_BYTES = 300 };
 
 void routing_give(struct sequencer *q, struct endpoint *e,
                   const struct event_row *ev, struct workspace *ws,
-                  int64_t place, int64_t life, uint64_t act)
+                  int64_t route_order, int64_t generation, uint64_t action_id)
 {
     /* Of a replayed event that is not known here, nothing is known of what was
      * sent before. */
-    struct delivery_row d = {.event = ev->n,
-                             .endpoint = e->id,
-                             .place = place,
-                             .life = life,
-                             .act = act,
-                             .sent = act != 0,
-                             .reopened_ms = ev->reopened_ms};
+    struct delivery d = {.event = ev->n,
+                         .route_order = route_order,
+                         .generation = generation,
+                         .action_id = action_id,
+                         .sent = action_id != 0,
+                         .reopened_ms = ev->reopened_ms};
 
     if (ev->sequence)
         d.previous = workspace_routed(ws, e->id, ev->sequence);
-    d.lane = lanes_of(e, ws);
-    d.behind = lanes_busy(q, e, d.lane);
-    if (!d.behind && dispatch_may(q, e)) {
-        d.status = DELIVERY_IN_FLIGHT;
-        d.grant = e->grant;
-        d.out_n = dispatch_task(q, e, ev->n, false);
-    } else {
-        d.status = DELIVERY_WAITING;
-        e->waiting = e->waiting || !d.behind;
-    }
-    store_delivery_add(q->store, &d);
-    blocks_note_endpoint(q->blocks, ev->n, e->id);
+    delivery_add(q, e, ws, &d);
 }
 
-/* Why nobody wants it, as far as fits: it is asked once, when its body is still
- * there to be looked at. */
-static void say_unwanted(struct sequencer *q, struct subject *subject,
-                         char out[UNWANTED_BYTES])
+/* Why no endpoint is subscribed to it, as far as fits: it is asked once, when its body
+ * is still there to be looked at. */
+static void explain_unmatched(struct sequencer *q, struct subject *subject,
+                              char out[UNMATCHED_BYTES])
 {
     size_t at = 0;
 
@@ -51,23 +39,24 @@ static void say_unwanted(struct sequencer *q, struct subject *subject,
         const struct endpoint_settings *e = &q->d.settings->endpoints[i];
         struct buf why;
 
-        if (at + strlen(e->name) + 8 > UNWANTED_BYTES)
+        if (at + strlen(e->name) + 8 > UNMATCHED_BYTES)
             break;
-        buf_init(&why, UNWANTED_BYTES);
-        if (route_wants(q->d.settings, e, subject, &why)) {
+        buf_init(&why, UNMATCHED_BYTES);
+        if (route_is_subscribed(q->d.settings, e, subject, &why)) {
             buf_reset(&why);
-            buf_puts(&why, "the producer does not name it");
+            buf_puts(&why, "the producer did not list it in `endpoints`");
         }
         buf_put(&why, "", 1);
-        snprintf(out + at, UNWANTED_BYTES - at, "%s%s: %s", at ? "; " : "",
-                 e->name, why.failed ? "it does not want it" : why.data);
+        snprintf(out + at, UNMATCHED_BYTES - at, "%s%s: %s", at ? "; " : "",
+                 e->name,
+                 why.failed ? "it is not subscribed to this event" : why.data);
         at += strlen(out + at);
         buf_fini(&why);
     }
 }
 
 /* An operator may have named one, and the producer may have named some. */
-static bool is_meant(const struct taking *t, const struct endpoint *e)
+static bool is_meant(const struct intake_context *t, const struct endpoint *e)
 {
     const struct publication *u = &t->published;
 
@@ -76,66 +65,67 @@ static bool is_meant(const struct taking *t, const struct endpoint *e)
     return !u->is || published_for(&u->p, e->name);
 }
 
-/* Whether it wants it or not. */
-static int give_anyway(struct sequencer *q, struct taking *t,
-                       struct workspace *ws, int64_t place)
+/* Whether it is subscribed to it or not. */
+static int give_anyway(struct sequencer *q, struct intake_context *t,
+                       struct workspace *ws, int64_t route_order)
 {
     struct endpoint *e = endpoint_find(q, t->only);
 
     if (!e || !e->settings || e->settings->internal)
         return 0;
-    routing_give(q, e, t->ev, ws, place, t->life + 1, t->act);
+    routing_give(q, e, t->ev, ws, route_order, t->generation + 1, t->action_id);
     return 1;
 }
 
-static int give(struct sequencer *q, struct taking *t, struct workspace *ws,
-                int64_t place)
+static int give(struct sequencer *q, struct intake_context *t,
+                struct workspace *ws, int64_t route_order)
 {
-    const size_t *wanting;
+    const size_t *subscribed;
     size_t count = 0;
     int given = 0;
 
     if (t->only && t->always)
-        return give_anyway(q, t, ws, place);
-    wanting = q->subscriptions
-                  ? subscriptions_ask(q->subscriptions, t->subject, &count)
-                  : NULL;
+        return give_anyway(q, t, ws, route_order);
+    subscribed = q->subscriptions
+                     ? subscriptions_ask(q->subscriptions, t->subject, &count)
+                     : NULL;
     for (size_t i = 0; i < count; i++) {
-        struct endpoint *e = &q->endpoints[wanting[i]];
+        struct endpoint *e = &q->endpoints[subscribed[i]];
 
         if (!is_meant(t, e))
             continue;
-        routing_give(q, e, t->ev, ws, place, t->life + 1, t->act);
+        routing_give(q, e, t->ev, ws, route_order, t->generation + 1,
+                     t->action_id);
         given++;
     }
     return given;
 }
 
-/* Number the event and give it to everyone who wants it and, if it says who may
- * have it, is named. Returns how many. */
-static int number_and_give(struct sequencer *q, struct taking *t)
+/* Number the event and make a delivery for each subscribed endpoint; if the event names
+ * its endpoints, only for those. Returns how many. */
+static int number_and_give(struct sequencer *q, struct intake_context *t)
 {
     struct event_row *ev = t->ev;
     struct workspace *ws = lanes_workspace(q, ev->workspace);
-    int64_t place = q->next_place++;
-    int wanted;
+    int64_t route_order = q->next_route_order++;
+    int endpoints;
 
     ev->sequence = workspace_number(&q->workspaces, ws, ev->type);
     workspace_clock(ws, ev->type, CLOCK_MAX_BYTES, &t->clock);
     ev->clock = t->clock.data;
     t->subject->type = ev->type;
     t->subject->workspace = ev->workspace;
-    wanted = give(q, t, ws, place);
-    q->metrics[wanted ? METRIC_ROUTED : METRIC_UNWANTED]++;
-    return wanted;
+    endpoints = give(q, t, ws, route_order);
+    q->metrics[endpoints ? METRIC_ROUTED : METRIC_UNMATCHED]++;
+    return endpoints;
 }
 
-void routing_route(struct sequencer *q, struct taking *t)
+void routing_route(struct sequencer *q, struct intake_context *t)
 {
-    t->ev->status = EVENT_ROUTED;
-    t->wanted = number_and_give(q, t);
-    if (t->wanted)
+    event_move(t->ev, EVENT_ROUTED, NULL);
+    t->endpoints = number_and_give(q, t);
+    if (t->endpoints)
         return;
-    say_unwanted(q, t->subject, t->reason);
+    explain_unmatched(q, t->subject, t->reason);
     t->ev->reason = t->reason;
 }

@@ -1,11 +1,10 @@
 /* search: events and deliveries, newest first, a bounded number of rows for each
  * question; the asker goes on from "next". Blocks that can't have what is looked
- * for are passed over (blocks.h); what is rare by its status has an index; and
+ * for are passed over (search_filters.h); what is rare by its status has an index; and
  * nothing is open below the oldest that is. */
-#include "blocks.h"
-#include "event_json.h"
 #include "glob.h"
 #include "json_text.h"
+#include "search_filters.h"
 #include "store_search.h"
 #include <inttypes.h>
 #include <stdio.h>
@@ -13,49 +12,50 @@
 
 enum {
     LIMIT_USUAL = 100,
-    LIMIT_MOST = 1000,
-    LOOK_MOST = 5000,      /* rows looked at, some 10 ms */
-    SKIP_MOST = 1500,      /* blocks passed over, some 10 ms */
-    COUNTED_MOST = 100000, /* by store_open_figures() */
+    LIMIT_MAX = 1000,
+    LOOK_MAX = 5000,      /* rows looked at, some 10 ms */
+    SKIP_MAX = 1500,      /* blocks passed over, some 10 ms */
+    COUNTED_MAX = 100000, /* by store_open_figures() */
     ANY = -1,
 };
 
-struct wanted {
+struct query {
     const char *workspace, *source, *type, *endpoint, *status;
     int64_t only; /* the endpoint's id */
     int64_t since_ms, until_ms, limit;
-    struct block_question blocks;
+    struct filter_query filters;
     /* Go on below (event, endpoint_id). */
     int64_t event, endpoint_id;
-    int64_t least; /* not below this event */
+    int64_t min; /* not below this event */
     int looked, skipped;
     bool more; /* there is more below */
 };
 
 /* ---- the question ---- */
 
-static bool read_before(struct wanted *w, const char *text)
+static bool read_before(struct query *w, const char *text)
 {
     int end = 0;
 
     return sscanf(text, "%" SCNd64 ".%" SCNd64 ".%" SCNd64 "%n", &w->event,
-                  &w->endpoint_id, &w->least, &end) == 3 &&
+                  &w->endpoint_id, &w->min, &end) == 3 &&
            end > 0 && !text[end];
 }
 
-static json_t *cursor(const struct wanted *w)
+static json_t *cursor(const struct query *w)
 {
     char text[80];
 
     snprintf(text, sizeof text, "%" PRId64 ".%" PRId64 ".%" PRId64, w->event,
-             w->endpoint_id, w->least);
+             w->endpoint_id, w->min);
     return w->more ? json_string(text) : json_null();
 }
 
-static void ask_block(struct wanted *w, enum block_name what, const char *name)
+static void add_to_query(struct query *w, enum filter_kind what,
+                         const char *name)
 {
     if (name && !strchr(name, '*'))
-        block_ask(&w->blocks, what, name);
+        filter_query_add(&w->filters, what, name);
 }
 
 static const char *text_arg(json_t *args, const char *key)
@@ -72,11 +72,11 @@ static int64_t number_arg(json_t *args, const char *key, int64_t otherwise)
                : otherwise;
 }
 
-static bool read_wanted(struct wanted *w, json_t *args, char why[200])
+static bool read_query(struct query *w, json_t *args, char why[200])
 {
     const char *before = text_arg(args, "before");
 
-    *w = (struct wanted){
+    *w = (struct query){
         .workspace = text_arg(args, "workspace"),
         .source = text_arg(args, "source"),
         .type = text_arg(args, "type"),
@@ -89,60 +89,60 @@ static bool read_wanted(struct wanted *w, json_t *args, char why[200])
         .endpoint_id = INT64_MAX,
         .more = true,
     };
-    if (w->limit > LIMIT_MOST)
-        w->limit = LIMIT_MOST;
-    w->blocks.since_ms = w->since_ms;
-    w->blocks.until_ms = w->until_ms;
-    ask_block(w, BLOCK_SOURCE, w->source);
-    ask_block(w, BLOCK_TYPE, w->type);
-    ask_block(w, BLOCK_WORKSPACE, w->workspace);
+    if (w->limit > LIMIT_MAX)
+        w->limit = LIMIT_MAX;
+    w->filters.since_ms = w->since_ms;
+    w->filters.until_ms = w->until_ms;
+    add_to_query(w, FILTER_SOURCE, w->source);
+    add_to_query(w, FILTER_TYPE, w->type);
+    add_to_query(w, FILTER_WORKSPACE, w->workspace);
     if (!before || read_before(w, before))
         return true;
-    snprintf(why, 200, "\"before\" must be the \"next\" of an answer");
+    snprintf(why, 200, "\"before\" must be the \"next\" of a reply");
     return false;
 }
 
-/* Only what is open is wanted: where the oldest of it is. */
-static void from_oldest_open(struct sequencer *q, struct wanted *w)
+/* Only open ones are searched: where the oldest of it is. */
+static void from_oldest_open(struct sequencer *q, struct query *w)
 {
     struct open_figures open;
     int64_t all = 0;
 
-    if (w->least)
+    if (w->min)
         return;
     open = store_open_figures(q->store);
     for (int i = 0; i < DELIVERY_DELIVERED; i++)
         all += open.counts[i];
-    w->least = !open.oldest         ? INT64_MAX
-               : all < COUNTED_MOST ? open.oldest
-                                    : 1; /* not all of them were seen */
+    w->min = !open.oldest        ? INT64_MAX
+             : all < COUNTED_MAX ? open.oldest
+                                 : 1; /* not all of them were seen */
 }
 
 /* ---- the walk ---- */
 
 /* The next events to look at: from *least, and below w->event or what it becomes.
  * false: there are none (w->more false), or enough was passed over. */
-static bool next_span(struct sequencer *q, struct wanted *w, int64_t *least)
+static bool next_span(struct sequencer *q, struct query *w, int64_t *min)
 {
-    for (; w->skipped < SKIP_MOST; w->skipped++) {
+    for (; w->skipped < SKIP_MAX; w->skipped++) {
         int64_t n = store_event_below(q->search, w->event);
 
-        if (n < 1 || n < w->least) {
+        if (n < 1 || n < w->min) {
             w->more = false;
             return false;
         }
-        *least = n / BLOCK_EVENTS * BLOCK_EVENTS;
-        if (blocks_may_have(q->blocks, n, &w->blocks))
+        *min = n / FILTER_EVENTS * FILTER_EVENTS;
+        if (search_filters_may_match(q->search_filters, n, &w->filters))
             return true;
-        w->event = *least;
+        w->event = *min;
         w->endpoint_id = 0;
     }
     return false;
 }
 
-static bool enough(const struct wanted *w, const json_t *list)
+static bool enough(const struct query *w, const json_t *list)
 {
-    return w->looked >= LOOK_MOST || (int64_t)json_array_size(list) >= w->limit;
+    return w->looked >= LOOK_MAX || (int64_t)json_array_size(list) >= w->limit;
 }
 
 static bool takes(const char *glob, const char *text)
@@ -173,20 +173,14 @@ static int status_of(const char *name)
     return name ? -2 : ANY;
 }
 
-static bool has_endpoint(struct sequencer *q, const struct wanted *w,
+static bool has_endpoint(struct sequencer *q, const struct query *w,
                          const struct event_row *e)
 {
-    struct delivery_row d;
-    bool has;
-
-    if (!w->endpoint)
-        return true;
-    has = w->only && store_delivery(q->store, e->n, w->only, &d);
-    store_delivery_done(q->store);
-    return has;
+    return !w->endpoint ||
+           (w->only && delivery_exists(q->deliveries, e->n, w->only));
 }
 
-static void add_event(struct sequencer *q, const struct wanted *w,
+static void add_event(struct sequencer *q, const struct query *w,
                       const struct event_row *e, json_t *list)
 {
     enum event_end end;
@@ -201,32 +195,33 @@ static void add_event(struct sequencer *q, const struct wanted *w,
 }
 
 /* false: enough. */
-static bool look_at_events(struct sequencer *q, struct wanted *w, int status,
-                           int64_t least, json_t *list)
+static bool look_at_events(struct sequencer *q, struct query *w, int status,
+                           int64_t min, json_t *list)
 {
     struct event_row e;
 
-    store_events(q->search, status, least, w->event);
+    store_events(q->search, status, min, w->event);
     while (!enough(w, list) && store_events_next(q->search, &e)) {
         w->looked++;
         w->event = e.n;
         add_event(q, w, &e, list);
+        event_fini(&e);
     }
     store_events_done(q->search);
     if (enough(w, list))
         return false;
-    w->event = least;
+    w->event = min;
     return true;
 }
 
 /* All of its deliveries died of that, so it is among the dead ones. */
-static bool look_at_expired(struct sequencer *q, struct wanted *w,
-                            int64_t least, json_t *list)
+static bool look_at_expired(struct sequencer *q, struct query *w, int64_t min,
+                            json_t *list)
 {
     struct found_row r;
-    struct event_row e;
+    struct event_row e = {0};
 
-    store_walk(q->search, true, least, w->event, w->endpoint_id);
+    store_walk(q->search, true, min, w->event, w->endpoint_id);
     while (!enough(w, list) && store_walk_next(q->search, &r)) {
         w->looked++;
         w->event = r.event; /* once, whatever it had */
@@ -234,19 +229,19 @@ static bool look_at_expired(struct sequencer *q, struct wanted *w,
         if (strcmp(r.reason, "expired") == 0 &&
             store_event(q->store, r.event, &e))
             add_event(q, w, &e, list);
-        store_done(q->store);
+        event_fini(&e);
         store_walk_done(q->search);
-        store_walk(q->search, true, least, w->event, w->endpoint_id);
+        store_walk(q->search, true, min, w->event, w->endpoint_id);
     }
     store_walk_done(q->search);
     if (enough(w, list))
         return false;
-    w->event = least;
+    w->event = min;
     return true;
 }
 
 /* Of the endpoint, if one is named; false: there never was such a one. */
-static bool ask_endpoint(struct sequencer *q, struct wanted *w)
+static bool ask_endpoint(struct sequencer *q, struct query *w)
 {
     const struct endpoint *e;
 
@@ -255,32 +250,32 @@ static bool ask_endpoint(struct sequencer *q, struct wanted *w)
     e = endpoint_find(q, w->endpoint);
     w->only = e ? e->id : 0;
     if (e)
-        block_ask_endpoint(&w->blocks, e->id);
+        filter_query_add_endpoint(&w->filters, e->id);
     return e != NULL;
 }
 
-static void search_events(struct sequencer *q, struct wanted *w, int status,
+static void search_events(struct sequencer *q, struct query *w, int status,
                           json_t *list)
 {
     bool expired = w->status && strcmp(w->status, "expired") == 0;
-    int64_t least;
+    int64_t min;
 
     if (w->status && strcmp(w->status, "routed") == 0)
         from_oldest_open(q, w);
     w->more = ask_endpoint(q, w);
     if (w->more && status != ANY)
-        w->more = !look_at_events(q, w, status, w->least, list);
+        w->more = !look_at_events(q, w, status, w->min, list);
     else
-        while (w->more && next_span(q, w, &least) &&
-               (expired ? look_at_expired(q, w, least, list)
-                        : look_at_events(q, w, ANY, least, list)))
+        while (w->more && next_span(q, w, &min) &&
+               (expired ? look_at_expired(q, w, min, list)
+                        : look_at_events(q, w, ANY, min, list)))
             ;
 }
 
 /* By the provider's id, of an event or of a delivery: an index has them. */
 struct by_id {
     struct sequencer *q;
-    const struct wanted *w;
+    const struct query *w;
     json_t *list;
 };
 
@@ -295,18 +290,18 @@ static void on_same_id(void *arg, const struct event_row *e)
 json_t *events_search(void *self, json_t *args, char why[200])
 {
     struct sequencer *q = self;
-    struct wanted w;
+    struct query w;
     json_t *list;
     int status;
 
-    if (!read_wanted(&w, args, why))
+    if (!read_query(&w, args, why))
         return NULL;
     status = status_of(w.status);
     if (status == -2) {
         snprintf(why, 200,
-                 "status: it is buffered, routed, done, duplicate, ignored, "
-                 "refused or expired (accepted: only ingress has those), not "
-                 "\"%.40s\"",
+                 "status: \"%.40s\" is unknown; it is buffered, routed, done, "
+                 "duplicate, ignored, refused or expired (only ingress has "
+                 "accepted ones)",
                  w.status);
         return NULL;
     }
@@ -333,7 +328,7 @@ static bool is_status(const char *text)
     return found;
 }
 
-static bool has_status(const struct wanted *w, int status)
+static bool has_status(const struct query *w, int status)
 {
     return !w->status ||
            (strcmp(w->status, "open") == 0
@@ -341,7 +336,7 @@ static bool has_status(const struct wanted *w, int status)
                 : strcmp(w->status, delivery_status_name(status)) == 0);
 }
 
-static bool is_wanted(const struct wanted *w, const struct found_row *r)
+static bool is_match(const struct query *w, const struct found_row *r)
 {
     return has_status(w, r->status) && takes(w->endpoint, r->endpoint) &&
            takes(w->workspace, r->workspace) && takes(w->source, r->source) &&
@@ -368,23 +363,23 @@ static json_t *row_json(const struct found_row *r)
 }
 
 /* false: enough. */
-static bool look_at_deliveries(struct sequencer *q, struct wanted *w, bool dead,
-                               int64_t least, json_t *list)
+static bool look_at_deliveries(struct sequencer *q, struct query *w, bool dead,
+                               int64_t min, json_t *list)
 {
     struct found_row r;
 
-    store_walk(q->search, dead, least, w->event, w->endpoint_id);
+    store_walk(q->search, dead, min, w->event, w->endpoint_id);
     while (!enough(w, list) && store_walk_next(q->search, &r)) {
         w->looked++;
         w->event = r.event;
         w->endpoint_id = r.endpoint_id;
-        if (is_wanted(w, &r))
+        if (is_match(w, &r))
             json_array_append_new(list, row_json(&r));
     }
     store_walk_done(q->search);
     if (enough(w, list))
         return false;
-    w->event = least;
+    w->event = min;
     w->endpoint_id = 0;
     return true;
 }
@@ -392,17 +387,17 @@ static bool look_at_deliveries(struct sequencer *q, struct wanted *w, bool dead,
 json_t *deliveries_search(void *self, json_t *args, char why[200])
 {
     struct sequencer *q = self;
-    struct wanted w;
+    struct query w;
     bool dead;
     json_t *list;
-    int64_t least;
+    int64_t min;
 
-    if (!read_wanted(&w, args, why))
+    if (!read_query(&w, args, why))
         return NULL;
     if (w.status && !is_status(w.status)) {
         snprintf(why, 200,
-                 "status: it is waiting, in_flight, retrying, open (any of "
-                 "these), delivered or dead, not \"%.40s\"",
+                 "status: \"%.40s\" is unknown; it is waiting, in_flight, "
+                 "retrying, open (any of these), delivered or dead",
                  w.status);
         return NULL;
     }
@@ -411,8 +406,8 @@ json_t *deliveries_search(void *self, json_t *args, char why[200])
         from_oldest_open(q, &w);
     list = json_array();
     w.more = ask_endpoint(q, &w);
-    while (w.more && next_span(q, &w, &least) &&
-           look_at_deliveries(q, &w, dead, least, list))
+    while (w.more && next_span(q, &w, &min) &&
+           look_at_deliveries(q, &w, dead, min, list))
         ;
     return json_pack("{s:o,s:o}", "deliveries", list, "next", cursor(&w));
 }

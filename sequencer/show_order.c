@@ -1,30 +1,28 @@
 /* show_order: gaps, workspaces, and what a person says to them. */
-#include "doors.h"
+#include "show_order.h"
 #include "glob.h"
 #include "json_text.h"
-#include "show.h"
 #include "store.h"
 #include "store_order.h"
 #include "store_search.h"
 #include "streams.h"
+#include "watermarks.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum {
-    LIMIT_MOST = 10000,
+    LIMIT_MAX = 10000,
     LIMIT_USUAL = 100,
     NOTE_MAX_BYTES = 1000,
-    LOOK_MOST = 5000 /* gaps looked at, some 10 ms */
+    LOOK_MAX = 5000 /* gaps looked at, some 10 ms */
 };
 
 static int limit_of(json_t *args)
 {
     json_int_t limit = json_integer_value(json_object_get(args, "limit"));
 
-    return limit < 1            ? LIMIT_USUAL
-           : limit > LIMIT_MOST ? LIMIT_MOST
-                                : (int)limit;
+    return limit < 1 ? LIMIT_USUAL : limit > LIMIT_MAX ? LIMIT_MAX : (int)limit;
 }
 
 static const char *text_of(json_t *args, const char *name)
@@ -39,14 +37,14 @@ static const char *who_of(json_t *args)
     return who && *who ? who : "an operator";
 }
 
-/* ---- a suppressed repeat ---- */
+/* ---- a suppressed duplicate ---- */
 
 json_t *show_release(void *self, json_t *args, char why[200])
 {
     const char *id = text_of(args, "event");
 
     if (!id || !*id) {
-        snprintf(why, 200, "args.event: the id of an event is needed");
+        snprintf(why, 200, "args.event is missing: the id of an event");
         return NULL;
     }
     if (intake_release(self, id, who_of(args), why) != GR_OK)
@@ -77,7 +75,7 @@ struct listing {
 
 static json_t *gap_json(struct sequencer *q, const struct gap_row *g)
 {
-    const char *missing = doors_missing(q->doors);
+    const char *missing = watermarks_silent_ingress(q->watermarks);
     json_t *j = json_pack(
         "{s:o,s:o,s:o,s:o,s:I,s:I,s:s,s:o,s:o,s:o}", "id",
         json_sprintf("gap_%lld", (long long)g->id), "source",
@@ -106,7 +104,7 @@ static bool on_gap(void *arg, const struct gap_row *g)
     if (takes(l->source, g->source) && takes(l->workspace, g->workspace) &&
         g->opened_ms >= l->since_ms && g->opened_ms < l->until_ms)
         json_array_append_new(l->list, gap_json(l->q, g));
-    l->more = ++l->looked >= LOOK_MOST ||
+    l->more = ++l->looked >= LOOK_MAX ||
               (int64_t)json_array_size(l->list) >= l->limit;
     return !l->more;
 }
@@ -118,7 +116,7 @@ static bool read_before(const char *text, int64_t *below, char why[200])
     *below = text ? strtoll(text, &end, 10) : INT64_MAX;
     if (!text || (end != text && !*end))
         return true;
-    snprintf(why, 200, "\"before\" must be the \"next\" of an answer");
+    snprintf(why, 200, "\"before\" must be the \"next\" of a reply");
     return false;
 }
 
@@ -162,7 +160,7 @@ static void note_close(struct sequencer *q, int64_t id, const char *who,
     char *subject = gr_printf("gap %lld", (long long)id);
     char *what = gr_printf("closed by %s: %s", who, note);
 
-    store_act_add(q->search, q->d.loop.now_ms, subject, what);
+    store_action_add(q->search, q->d.loop.now_ms, subject, what);
     free(subject);
     free(what);
 }
@@ -174,10 +172,11 @@ json_t *show_close_gap(void *self, json_t *args, char why[200])
     int64_t id = text ? gap_id(text) : 0;
 
     if (!id)
-        snprintf(why, 200, "\"%.40s\" is no gap's id (see grapnel gaps)",
+        snprintf(why, 200,
+                 "\"%.40s\" is not the id of a gap (see grapnel gaps)",
                  text ? text : "");
     else if (!note || !*note || strlen(note) > NOTE_MAX_BYTES)
-        snprintf(why, 200, "a note of 1 to %d bytes is needed", NOTE_MAX_BYTES);
+        snprintf(why, 200, "the note must have 1 to %d bytes", NOTE_MAX_BYTES);
     else if (streams_close_gap(q->streams, id, note, why) == GR_OK) {
         note_close(q, id, who_of(args), note);
         return json_pack("{s:o,s:s}", "id",
@@ -243,7 +242,7 @@ json_t *show_workspaces(void *self, json_t *args, char why[200])
     json_t *out = json_array();
 
     store_workspace_list(q->order, name, limit_of(args), on_workspace, &s);
-    /* Held back from its first event on: it has no number yet. */
+    /* Buffered from its first event on: it has no number yet. */
     if (name && !s.count && store_held_count(q->order, name))
         on_workspace(&s, name, 0, "");
     for (size_t i = 0; i < s.count; i++) {

@@ -1,39 +1,68 @@
+/* The statements of sequencer.db, but for those of deliveries (delivery.c), of their lanes,
+ * of order, of idempotency keys, and of searches. */
 #include "store.h"
 #include "clock.h"
+#include "headers.h"
 #include "log.h"
-#include "store_inside.h"
+#include "publication.h"
 #include "stores.h"
+#include "sums.h"
 #include <stddef.h>
 #include <stdlib.h>
+#include <string.h>
 
-extern const char sequencer_store_sql[], sequencer_parts_sql[],
-    sequencer_order_sql[], sequencer_replay_sql[], sequencer_streams_sql[],
-    sequencer_answers_sql[], sequencer_gone_sql[], sequencer_digests_sql[],
-    sequencer_transitions_sql[], sequencer_letters_sql[],
-    sequencer_health_sql[], sequencer_guard_sql[], sequencer_delivery_ids_sql[],
-    sequencer_reopened_sql[], sequencer_workspace_lanes_sql[],
-    sequencer_signed_sql[], sequencer_heads_sql[], sequencer_sums_sql[];
-
-static const char *const steps[] = {
-    sequencer_store_sql,    proto_hop_sql,
-    sequencer_parts_sql,    sequencer_order_sql,
-    sequencer_replay_sql,   sequencer_streams_sql,
-    sequencer_answers_sql,  sequencer_gone_sql,
-    sequencer_digests_sql,  sequencer_transitions_sql,
-    sequencer_letters_sql,  sequencer_health_sql,
-    sequencer_guard_sql,    sequencer_delivery_ids_sql,
-    sequencer_reopened_sql, sequencer_workspace_lanes_sql,
-    sequencer_signed_sql,   sequencer_heads_sql,
-    sequencer_sums_sql};
-STORE_HAS_STEPS(steps, SEQUENCER_SCHEMA);
-const struct db_schema sequencer_schema = {.steps = steps,
-                                           .count = COUNT_OF(steps),
+extern const char sequencer_store_sql[];
+extern const char *const sequencer_upgrades[];
+const struct db_schema sequencer_schema = {.create = sequencer_store_sql,
+                                           .steps = sequencer_upgrades,
+                                           .count = SEQUENCER_SCHEMA,
                                            .program = "grapnel-sequencer",
                                            .table = "workspaces"};
 
+struct store {
+    struct db *db;
+    stmt *meta, *meta_set, *workspace, *workspace_set;
+    stmt *endpoints, *endpoint_add, *endpoint_set, *endpoint_state,
+        *endpoints_forget, *deliverers, *deliverer_set;
+    stmt *purge_look, *purge_event, *purge_part, *purge_digest,
+        *purge_transition, *purge_deliveries, *purge_attempts;
+    stmt *last_event, *event_add, *event_set, *event, *event_by_id, *event_n,
+        *event_ended, *event_end, *event_totals;
+    stmt *body_add, *body, *body_drop, *head_add, *head_drop;
+    struct buf last_head; /* the headers that were added last, … */
+    int64_t last_head_id; /* … and their row of heads; 0: they have none */
+    stmt *digest_add, *digest;
+    stmt *transition_add, *transition;
+    stmt *part_add, *part_of, *parts;
+    stmt *open_figures, *count_waiting, *count_retrying, *in_flight;
+    stmt *ready, *waiting, *open_grant, *out_after;
+    stmt *attempt_add, *attempts;
+    stmt *dead_letter_add, *dead_letter, *dead_letter_drop,
+        *dead_letter_pending, *dead_letter_dead;
+    stmt *reopening_add, *reopening_drop, *reopenings, *reopening_pending;
+};
+
 enum { ROUTED_MAX_BYTES = 16 * ENDPOINTS_MAX, CLOCK_ALL_BYTES = 1024 * 1024 };
 
+/* Shorter headers cost less than a row of their own. */
+enum { SHARED_MIN_BYTES = 512 };
+
+#define DUPLICATE "1" /* EVENT_DUPLICATE */
 #define BUFFERED  "3" /* EVENT_BUFFERED */
+/* enum event_end. Without deliveries it is done. */
+#define END_OF_EVENT                                                        \
+    "(SELECT CASE WHEN min(d.status) < 3 THEN 0 WHEN min(d.status = 4 AND " \
+    "d.reason = 'expired') THEN 2 ELSE 1 END FROM deliveries d WHERE "      \
+    "d.event = events.n)"
+#define EVENT_INTACT DB_INTACT(SUM_EVENTS)
+/* The body, the head that it shares, and its event are what was written. */
+#define BODY_INTACT                                                  \
+    DB_INTACT(SUM_BODIES)                                            \
+    " AND (head = 0 OR (SELECT " DB_INTACT(                          \
+        SUM_HEADS) " FROM heads WHERE id = bodies.head)) AND "       \
+                   "(SELECT " EVENT_INTACT " FROM events WHERE n = " \
+                   "?1)"
+
 #define AT(field) offsetof(struct store, field)
 
 static const struct db_statement statements[] = {
@@ -44,18 +73,12 @@ static const struct db_statement statements[] = {
     {AT(workspace_set), "INSERT OR REPLACE INTO workspaces(name, sequence, "
                         "clock, routed, lane) VALUES(?, ?, ?, ?, ?)"},
     {AT(endpoints),
-     "SELECT id, name, home, grant_id, config, ordered, state, since_ms, why, "
-     "failing_ms, warned, paused_ms, gone_after, failing_for_ms, "
-     "healthy, held_ms, held_status, resumed_ms FROM endpoints "
-     "ORDER BY id"},
+     "SELECT " ROW_NAMES(ENDPOINT_COLUMNS) " FROM endpoints ORDER BY id"},
     {AT(endpoint_add), "INSERT INTO endpoints(name) VALUES(?) RETURNING id"},
-    {AT(endpoint_set), "UPDATE endpoints SET home = ?2, grant_id = ?3, config "
+    {AT(endpoint_set), "UPDATE endpoints SET owner = ?2, grant_id = ?3, config "
                        "= ?4 WHERE id = ?1"},
     {AT(endpoint_state),
-     "UPDATE endpoints SET ordered = ?2, state = ?3, since_ms = ?4, why = ?5, "
-     "failing_ms = ?6, warned = ?7, paused_ms = ?8, gone_after = ?9, "
-     "failing_for_ms = ?10, healthy = ?11, held_ms = ?12, held_status = ?13, "
-     "resumed_ms = ?14 WHERE id = ?1"},
+     "UPDATE endpoints SET " ROW_SETS(ENDPOINT_STATE) " WHERE id = :id"},
     /* The highest id stays, so that none is given twice. */
     {AT(endpoints_forget),
      "DELETE FROM endpoints WHERE gone_after > 0 AND grant_id = 0 AND "
@@ -67,9 +90,11 @@ static const struct db_statement statements[] = {
     {AT(purge_look),
      "SELECT n, taken_ms, status = " BUFFERED
      " OR EXISTS (SELECT 1 FROM deliveries d WHERE d.event = events.n AND "
-     "(d.status < 3 OR d.grant_id <> 0)) OR EXISTS (SELECT 1 FROM letters l "
+     "(d.status < 3 OR d.grant_id <> 0)) OR EXISTS (SELECT 1 FROM dead_letters "
+     "l "
      "WHERE l.event = events.n) OR EXISTS (SELECT 1 FROM halts h WHERE h.event "
-     "= events.n) OR EXISTS (SELECT 1 FROM agains a WHERE a.event = events.n) "
+     "= events.n) OR EXISTS (SELECT 1 FROM reopenings a WHERE a.event = "
+     "events.n) "
      "FROM events WHERE n > ? ORDER BY n LIMIT ?"},
     {AT(purge_event), "DELETE FROM events WHERE n = ?"},
     {AT(purge_part), "DELETE FROM parts WHERE event = ?"},
@@ -77,6 +102,120 @@ static const struct db_statement statements[] = {
     {AT(purge_transition), "DELETE FROM transitions WHERE event = ?"},
     {AT(purge_deliveries), "DELETE FROM deliveries WHERE event = ?"},
     {AT(purge_attempts), "DELETE FROM attempts WHERE event = ?"},
+    {AT(last_event), "SELECT max(n) FROM events"},
+    {AT(event_add),
+     ROW_INSERT_WITH(
+         "events", EVENT_COLUMNS, ", source_sequence, delivery_id, sum",
+         ", :source_sequence, :delivery_id, content_sum(:n, :id, :source, "
+         ":provider_id, :type, :workspace, :received_ms, :sequence, :clock, "
+         ":source_sequence, :late, :gap, :delivery_id)")},
+    /* A checksum that is wrong stays wrong: it is also of columns that are not set
+     * here. */
+    {AT(event_set),
+     "UPDATE events SET " ROW_SETS(
+         EVENT_STATE) ", source_sequence = :source_sequence, delivery_id = "
+                      ":delivery_id, sum = CASE WHEN " EVENT_INTACT
+                      " THEN content_sum(n, id, source, :provider_id, :type, "
+                      ":workspace, received_ms, :sequence, :clock, "
+                      ":source_sequence, :late, :gap, :delivery_id) ELSE sum "
+                      "END WHERE n = :n"},
+    {AT(event), SELECT_EVENT " FROM events WHERE n = ?"},
+    {AT(event_by_id), SELECT_EVENT " FROM events WHERE id = ?"},
+    {AT(event_n), "SELECT n FROM events WHERE id = ?"},
+    {AT(event_ended),
+     "SELECT EXISTS (SELECT 1 FROM deliveries WHERE event = ?1 AND status < 3) "
+     "OR EXISTS (SELECT 1 FROM events WHERE n = ?1 AND status IN (" BUFFERED
+     ", " DUPLICATE "))"},
+    {AT(event_totals),
+     "SELECT count(*), ifnull(sum(status = 4), 0), ifnull(sum(attempts), 0), "
+     "ifnull(min(status = 4 AND reason = 'expired'), 0), "
+     "ifnull(max(reopened_ms), 0) FROM deliveries WHERE event = ?"},
+    {AT(event_end), "SELECT " END_OF_EVENT " FROM events WHERE n = ?"},
+    {AT(digest_add),
+     "INSERT OR REPLACE INTO event_digests(event, digest) VALUES(?, ?)"},
+    {AT(digest), "SELECT digest FROM event_digests WHERE event = ?"},
+    {AT(transition_add), "INSERT OR REPLACE INTO transitions(event, object, "
+                         "from_state, to_state) VALUES(?, ?, ?, ?)"},
+    {AT(transition), "SELECT object, from_state, to_state FROM transitions "
+                     "WHERE event = ?"},
+    {AT(part_add), "INSERT INTO parts(event, request) VALUES(?, ?)"},
+    {AT(part_of), "SELECT request FROM parts WHERE event = ?"},
+    {AT(parts), SELECT_EVENT
+     ", " END_OF_EVENT " FROM events WHERE n IN (SELECT event FROM parts WHERE "
+     "request = ?) ORDER BY n"},
+    {AT(body_add),
+     "INSERT OR IGNORE INTO bodies(event, headers, body, head, sum) "
+     "VALUES(?1, ?2, ?3, ?4, content_sum(?1, ?2, ?3, ?4))"},
+    {AT(body), "SELECT CASE WHEN head = 0 THEN headers ELSE CAST(headers || "
+               "(SELECT h.headers FROM heads h WHERE h.id = bodies.head) AS "
+               "BLOB) END, body, " BODY_INTACT " FROM bodies WHERE event = ?1"},
+    {AT(body_drop), "DELETE FROM bodies WHERE event = ? RETURNING head"},
+    {AT(head_add), "INSERT INTO heads(headers, sum) VALUES(?1, "
+                   "content_sum(?1)) RETURNING id"},
+    {AT(head_drop), "DELETE FROM heads WHERE id = ?1 AND NOT EXISTS (SELECT 1 "
+                    "FROM bodies WHERE head = ?1 AND head <> 0)"},
+    {AT(open_figures),
+     "SELECT status, count(*), min(event), min(iif(reopened_ms = 0, event, "
+     "NULL)), min(nullif(reopened_ms, 0)) FROM (SELECT * FROM (SELECT status, "
+     "event, reopened_ms FROM deliveries INDEXED BY deliveries_waiting WHERE "
+     "status = 0 LIMIT 100000) UNION ALL SELECT * FROM (SELECT status, event, "
+     "reopened_ms FROM deliveries INDEXED BY deliveries_out WHERE grant_id <> "
+     "0 AND status < 3 LIMIT 100000)) GROUP BY status"},
+    {AT(count_waiting),
+     "SELECT count(*) FROM (SELECT 1 FROM deliveries INDEXED BY "
+     "deliveries_waiting WHERE endpoint = ? AND status = 0 LIMIT ?)"},
+    {AT(count_retrying),
+     "SELECT count(*) FROM (SELECT 1 FROM deliveries INDEXED "
+     "BY deliveries_out WHERE endpoint = ? AND grant_id = ? "
+     "AND status = 2 AND grant_id <> 0 LIMIT ?)"},
+    {AT(in_flight),
+     "SELECT (SELECT count(*) FROM deliveries INDEXED BY deliveries_out WHERE "
+     "endpoint = ?1 AND grant_id = ?2 AND status = 1 AND grant_id <> 0) + "
+     "(SELECT count(*) FROM deliveries INDEXED BY deliveries_out WHERE "
+     "endpoint = ?1 AND grant_id = ?2 AND status >= 3 AND grant_id <> 0)"},
+    {AT(ready),
+     "SELECT event, next_ms, lane FROM deliveries INDEXED BY "
+     "deliveries_waiting WHERE endpoint = ? AND behind = 0 AND lane "
+     "> ? AND lane <= ? AND status = 0 ORDER BY lane, route_order LIMIT ?"},
+    {AT(waiting), "SELECT event FROM deliveries INDEXED BY deliveries_waiting "
+                  "WHERE endpoint = ? AND status = 0 LIMIT ?"},
+    {AT(open_grant),
+     "SELECT grant_id FROM deliveries INDEXED BY deliveries_out WHERE endpoint "
+     "= ? AND grant_id > ? AND grant_id <> 0 ORDER BY grant_id LIMIT 1"},
+    {AT(out_after),
+     "SELECT status, event, out_n, next_ms FROM deliveries INDEXED BY "
+     "deliveries_out WHERE endpoint = ?1 AND grant_id = ?2 AND grant_id <> 0 "
+     "AND (status, event) > (?3, ?4) ORDER BY status, event LIMIT ?5"},
+    {AT(attempt_add), "INSERT OR IGNORE INTO attempts(event, endpoint, "
+                      "attempt_id, n, at_ms, duration_ms, http_status, error, "
+                      "deliverer) VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?)"},
+    {AT(attempts),
+     "SELECT n, at_ms, duration_ms, http_status, error, deliverer FROM "
+     "attempts WHERE event = ? AND endpoint = ? ORDER BY n, at_ms"},
+    {AT(dead_letter_add),
+     ROW_INSERT_WITH("dead_letters", DEAD_LETTER_COLUMNS, ", link_n",
+                     ", :link_n") " RETURNING n"},
+    {AT(dead_letter),
+     "SELECT " ROW_NAMES(DEAD_LETTER_COLUMNS) " FROM dead_letters WHERE n = ?"},
+    {AT(dead_letter_dead),
+     "SELECT n FROM dead_letters WHERE event = ? AND endpoint = ? "
+     "AND generation = ? AND reason <> '' LIMIT 1"},
+    {AT(dead_letter_drop),
+     "DELETE FROM dead_letters WHERE n = (SELECT n FROM dead_letters WHERE "
+     "link_n <= ?1 "
+     "ORDER BY link_n LIMIT 1) AND at_ms NOT BETWEEN ?2 AND ?3 "
+     "RETURNING event, link_n"},
+    {AT(dead_letter_pending),
+     "SELECT 1 FROM dead_letters WHERE event = ? LIMIT 1"},
+    {AT(reopening_add),
+     "INSERT OR REPLACE INTO reopenings(event, endpoint, action_id) "
+     "VALUES(?, ?, ?)"},
+    {AT(reopening_drop),
+     "DELETE FROM reopenings WHERE event = ? AND endpoint = ?"},
+    {AT(reopenings),
+     "SELECT event, endpoint, action_id FROM reopenings WHERE event > ? "
+     "ORDER BY event LIMIT ?"},
+    {AT(reopening_pending), "SELECT 1 FROM reopenings WHERE event = ? LIMIT 1"},
 };
 
 struct store *store_open(struct db *db)
@@ -85,16 +224,13 @@ struct store *store_open(struct db *db)
 
     s->db = db;
     db_prepare_all(db, s, statements, COUNT_OF(statements));
-    store_prepare_events(s);
-    store_prepare_bodies(s);
-    store_prepare_deliveries(s);
-    store_prepare_letters(s);
+    buf_init(&s->last_head, 2 * HEADERS_MAX_BYTES);
     return s;
 }
 
 void store_close(struct store *s)
 {
-    store_close_bodies(s);
+    buf_fini(&s->last_head);
     free(s);
 }
 
@@ -114,7 +250,7 @@ void store_meta_set(struct store *s, const char *key, int64_t value)
 /* ---- workspaces ---- */
 
 struct workspace *store_workspace(struct store *s, struct workspaces *w,
-                                  const char *name, int64_t place)
+                                  const char *name, int64_t route_order)
 {
     struct workspace *ws = workspaces_find(w, name);
 
@@ -127,7 +263,7 @@ struct workspace *store_workspace(struct store *s, struct workspaces *w,
                        col_text(s->workspace, 1), col_blob(s->workspace, 2));
         ws->lane = col_i64(s->workspace, 3);
     } else {
-        ws->lane = place;
+        ws->lane = route_order;
         workspace_changed(w, ws);
     }
     db_done(s->workspace);
@@ -163,28 +299,14 @@ void store_workspaces(struct store *s, struct workspaces *w)
 
 void store_endpoints(struct store *s, endpoint_fn *fn, void *arg)
 {
-    stmt *q = s->endpoints;
+    while (db_step(s->db, s->endpoints)) {
+        struct endpoint_row e;
+        int i = 0;
 
-    while (db_step(s->db, q))
-        fn(arg, &(struct endpoint_row){.id = col_i64(q, 0),
-                                       .name = col_text(q, 1),
-                                       .home = col_text(q, 2),
-                                       .grant = (uint64_t)col_i64(q, 3),
-                                       .config = col_i64(q, 4),
-                                       .ordered = (int)col_i64(q, 5),
-                                       .state = (int)col_i64(q, 6),
-                                       .since_ms = col_i64(q, 7),
-                                       .why = col_text(q, 8),
-                                       .failing_ms = col_i64(q, 9),
-                                       .warned = (int)col_i64(q, 10),
-                                       .paused_ms = col_i64(q, 11),
-                                       .gone_after = col_i64(q, 12),
-                                       .failing_for_ms = col_i64(q, 13),
-                                       .healthy = col_i64(q, 14) != 0,
-                                       .held_ms = col_i64(q, 15),
-                                       .held_status = col_i64(q, 16),
-                                       .resumed_ms = col_i64(q, 17)});
-    db_done(q);
+        ROW_READ(ENDPOINT_COLUMNS, s->endpoints, i, &e);
+        fn(arg, &e);
+    }
+    db_done(s->endpoints);
 }
 
 int64_t store_endpoint_add(struct store *s, const char *name)
@@ -193,11 +315,11 @@ int64_t store_endpoint_add(struct store *s, const char *name)
     return db_number(s->db, s->endpoint_add, 0);
 }
 
-void store_endpoint_set(struct store *s, int64_t id, const char *home,
+void store_endpoint_set(struct store *s, int64_t id, const char *owner,
                         uint64_t grant, int64_t config)
 {
     bind_i64(s->endpoint_set, 1, id);
-    bind_text(s->endpoint_set, 2, home);
+    bind_text(s->endpoint_set, 2, owner);
     bind_i64(s->endpoint_set, 3, (int64_t)grant);
     bind_i64(s->endpoint_set, 4, config);
     db_run(s->db, s->endpoint_set);
@@ -205,23 +327,11 @@ void store_endpoint_set(struct store *s, int64_t id, const char *home,
 
 void store_endpoint_state(struct store *s, const struct endpoint_row *e)
 {
-    stmt *q = s->endpoint_state;
+    int i = 0;
 
-    bind_i64(q, 1, e->id);
-    bind_i64(q, 2, e->ordered);
-    bind_i64(q, 3, e->state);
-    bind_i64(q, 4, e->since_ms);
-    bind_text(q, 5, e->why);
-    bind_i64(q, 6, e->failing_ms);
-    bind_i64(q, 7, e->warned);
-    bind_i64(q, 8, e->paused_ms);
-    bind_i64(q, 9, e->gone_after);
-    bind_i64(q, 10, e->failing_for_ms);
-    bind_i64(q, 11, e->healthy);
-    bind_i64(q, 12, e->held_ms);
-    bind_i64(q, 13, e->held_status);
-    bind_i64(q, 14, e->resumed_ms);
-    db_run(s->db, q);
+    ROW_BIND(ENDPOINT_STATE, s->endpoint_state, i, e);
+    bind_i64(s->endpoint_state, ++i, e->id);
+    db_run(s->db, s->endpoint_state);
 }
 
 int store_endpoints_forget(struct store *s, int64_t next_event,
@@ -251,6 +361,557 @@ void store_deliverer_set(struct store *s, const char *name, uint64_t id)
     db_run(s->db, s->deliverer_set);
 }
 
+/* ---- events ---- */
+
+int64_t store_last_event(struct store *s)
+{
+    return db_number(s->db, s->last_event, 0);
+}
+
+/* events.delivery_id in store.sql */
+static void bind_rest(stmt *q, int *i, const struct event_row *e)
+{
+    const char *id = e->delivery_id, *other = e->provider_id;
+
+    if (e->numbered)
+        bind_i64(q, ++*i, e->source_sequence);
+    else
+        bind_null(q, ++*i);
+    if (id && *id && other && strcmp(id, other) == 0)
+        bind_text(q, ++*i, "");
+    else
+        bind_text_or_null(q, ++*i, id);
+}
+
+void store_event_add(struct store *s, const struct event_row *e)
+{
+    int i = 0;
+
+    ROW_BIND(EVENT_COLUMNS, s->event_add, i, e);
+    bind_rest(s->event_add, &i, e);
+    db_run(s->db, s->event_add);
+}
+
+void store_event_set(struct store *s, const struct event_row *e)
+{
+    int i = 0;
+
+    ROW_BIND(EVENT_STATE, s->event_set, i, e);
+    bind_rest(s->event_set, &i, e);
+    bind_i64(s->event_set, ++i, e->n);
+    db_run(s->db, s->event_set);
+}
+
+/* The texts of a row that was read become its own, in one piece. */
+static void own_strings(struct event_row *e)
+{
+    const char **strings[] = {&e->id,          &e->source, &e->provider_id,
+                              &e->delivery_id, &e->type,   &e->workspace,
+                              &e->clock,       &e->reason, &e->duplicate_of,
+                              &e->gap,         &e->note};
+    size_t bytes[COUNT_OF(strings)], all = 0;
+    char *to;
+
+    for (size_t i = 0; i < COUNT_OF(strings); i++)
+        all += bytes[i] = strlen(*strings[i]) + 1;
+    e->strings = to = gr_alloc(all);
+    for (size_t i = 0; i < COUNT_OF(strings); to += bytes[i++])
+        *strings[i] = memcpy(to, *strings[i], bytes[i]);
+}
+
+int store_read_event(stmt *q, struct event_row *e)
+{
+    int i = 0;
+
+    ROW_READ(EVENT_COLUMNS, q, i, e);
+    e->numbered = !col_null(q, i);
+    e->source_sequence = col_i64(q, i++);
+    e->delivery_id = col_text(q, i);
+    if (!*e->delivery_id && !col_null(q, i))
+        e->delivery_id = e->provider_id;
+    own_strings(e);
+    return i + 1;
+}
+
+static bool read_one(struct store *s, stmt *q, struct event_row *e)
+{
+    bool there = db_step(s->db, q);
+
+    *e = (struct event_row){0};
+    if (there)
+        store_read_event(q, e);
+    db_done(q);
+    return there;
+}
+
+bool store_event(struct store *s, int64_t n, struct event_row *e)
+{
+    bind_i64(s->event, 1, n);
+    return read_one(s, s->event, e);
+}
+
+bool store_event_by_id(struct store *s, struct bytes id, struct event_row *e)
+{
+    bind_str(s->event_by_id, 1, id);
+    return read_one(s, s->event_by_id, e);
+}
+
+int64_t store_event_n(struct store *s, struct bytes id)
+{
+    bind_str(s->event_n, 1, id);
+    return db_number(s->db, s->event_n, 0);
+}
+
+bool store_event_ended(struct store *s, int64_t event)
+{
+    bind_i64(s->event_ended, 1, event);
+    return db_number(s->db, s->event_ended, 0) == 0;
+}
+
+struct delivery_totals store_delivery_totals(struct store *s, int64_t event)
+{
+    struct delivery_totals t = {0};
+    stmt *q = s->event_totals;
+
+    bind_i64(q, 1, event);
+    if (db_step(s->db, q))
+        t = (struct delivery_totals){.endpoints = col_i64(q, 0),
+                                     .dead = col_i64(q, 1),
+                                     .attempts = col_i64(q, 2),
+                                     .expired = col_i64(q, 3) != 0,
+                                     .reopened_ms = col_i64(q, 4)};
+    db_done(q);
+    return t;
+}
+
+enum event_end store_event_end(struct store *s, int64_t event)
+{
+    bind_i64(s->event_end, 1, event);
+    return (enum event_end)db_number(s->db, s->event_end, 0);
+}
+
+/* ---- requests of several events ---- */
+
+static void each_event(struct store *s, stmt *q, part_fn *fn, void *arg)
+{
+    struct event_row e;
+
+    while (db_step(s->db, q)) {
+        int i = store_read_event(q, &e);
+
+        fn(arg, &e, (enum event_end)col_i64(q, i));
+        event_fini(&e);
+    }
+    db_done(q);
+}
+
+void store_part_add(struct store *s, int64_t event, int64_t request)
+{
+    bind_i64(s->part_add, 1, event);
+    bind_i64(s->part_add, 2, request);
+    db_run(s->db, s->part_add);
+}
+
+int64_t store_part_of(struct store *s, int64_t event)
+{
+    bind_i64(s->part_of, 1, event);
+    return db_number(s->db, s->part_of, 0);
+}
+
+void store_parts(struct store *s, int64_t request, part_fn *fn, void *arg)
+{
+    bind_i64(s->parts, 1, request);
+    each_event(s, s->parts, fn, arg);
+}
+
+/* ---- digests ---- */
+
+void store_digest_add(struct store *s, int64_t event, struct bytes digest)
+{
+    bind_i64(s->digest_add, 1, event);
+    bind_blob(s->digest_add, 2, digest);
+    db_run(s->db, s->digest_add);
+}
+
+bool store_digest_differs(struct store *s, int64_t event, struct bytes digest)
+{
+    bool differs = false;
+    struct bytes known;
+
+    bind_i64(s->digest, 1, event);
+    if (db_step(s->db, s->digest)) {
+        known = col_blob(s->digest, 0);
+        differs = known.n != digest.n ||
+                  memcmp(known.p, digest.p, digest.n) != 0;
+    }
+    db_done(s->digest);
+    return differs;
+}
+
+/* ---- transitions ---- */
+
+void store_transition_add(struct store *s, int64_t event, const char *object,
+                          const char *from, const char *to)
+{
+    bind_i64(s->transition_add, 1, event);
+    bind_text(s->transition_add, 2, object);
+    bind_text(s->transition_add, 3, from ? from : "");
+    bind_text(s->transition_add, 4, to);
+    db_run(s->db, s->transition_add);
+}
+
+bool store_transition(struct store *s, int64_t event, const char **object,
+                      const char **from, const char **to)
+{
+    bind_i64(s->transition, 1, event);
+    if (!db_step(s->db, s->transition))
+        return false;
+    *object = col_text(s->transition, 0);
+    *from = col_text(s->transition, 1);
+    *to = col_text(s->transition, 2);
+    return true;
+}
+
+void store_transition_done(struct store *s)
+{
+    db_done(s->transition);
+}
+
+/* ---- bodies ---- */
+
+void store_bodies_undo(struct store *s)
+{
+    s->last_head_id = 0;
+}
+
+/* What a published event has of its own stands first. */
+static size_t own_bytes(struct bytes headers)
+{
+    struct bytes name, value;
+    size_t at = 0;
+
+    return publication_expires_ms(headers) &&
+                   headers_next(headers, &at, &name, &value)
+               ? at
+               : 0;
+}
+
+/* The row of these headers, if the event before had the same; else 0. */
+static int64_t head_of(struct store *s, struct bytes headers)
+{
+    if (headers.n < SHARED_MIN_BYTES)
+        return 0;
+    if (headers.n != s->last_head.len ||
+        memcmp(headers.p, s->last_head.data, headers.n) != 0) {
+        buf_reset(&s->last_head);
+        buf_put(&s->last_head, headers.p, headers.n);
+        s->last_head_id = 0;
+        return 0;
+    }
+    if (!s->last_head_id) {
+        bind_blob(s->head_add, 1, headers);
+        s->last_head_id = db_number(s->db, s->head_add, 0);
+    }
+    return s->last_head_id;
+}
+
+/* If no body refers to it. */
+static void drop_head(struct store *s, int64_t head)
+{
+    bind_i64(s->head_drop, 1, head);
+    db_run(s->db, s->head_drop);
+    if (head == s->last_head_id && db_changes(s->db) > 0)
+        s->last_head_id = 0;
+}
+
+void store_body_add(struct store *s, int64_t event, struct bytes headers,
+                    struct bytes body)
+{
+    size_t own = own_bytes(headers);
+    int64_t head = head_of(
+        s, (struct bytes){(const char *)headers.p + own, headers.n - own});
+
+    if (head)
+        headers.n = own;
+    bind_i64(s->body_add, 1, event);
+    bind_blob(s->body_add, 2, headers);
+    bind_blob(s->body_add, 3, body);
+    bind_i64(s->body_add, 4, head);
+    db_run(s->db, s->body_add);
+    if (head && db_changes(s->db) == 0) /* the event has its body already */
+        drop_head(s, head);
+}
+
+bool store_body(struct store *s, int64_t event, struct bytes *headers,
+                struct bytes *body)
+{
+    bind_i64(s->body, 1, event);
+    if (!db_step(s->db, s->body))
+        return false;
+    *headers = col_blob(s->body, 0);
+    *body = col_blob(s->body, 1);
+    return true;
+}
+
+bool store_body_damaged(struct store *s)
+{
+    return col_i64(s->body, 2) == 0;
+}
+
+void store_body_done(struct store *s)
+{
+    db_done(s->body);
+}
+
+void store_body_drop(struct store *s, int64_t event)
+{
+    int64_t head;
+
+    bind_i64(s->body_drop, 1, event);
+    head = db_number(s->db, s->body_drop, 0);
+    if (head)
+        drop_head(s, head);
+}
+
+/* ---- deliveries ---- */
+
+/* The lesser of the two that are not 0. */
+static int64_t lesser(int64_t a, int64_t b)
+{
+    return !a || (b && b < a) ? b : a;
+}
+
+struct open_figures store_open_figures(struct store *s)
+{
+    struct open_figures f = {0};
+    stmt *q = s->open_figures;
+
+    while (db_step(s->db, q)) {
+        int64_t status = col_i64(q, 0);
+
+        if (status >= 0 && status < DELIVERY_DELIVERED)
+            f.counts[status] = col_i64(q, 1);
+        f.oldest = lesser(f.oldest, col_i64(q, 2));
+        f.oldest_unopened = lesser(f.oldest_unopened, col_i64(q, 3));
+        f.reopened_ms = lesser(f.reopened_ms, col_i64(q, 4));
+    }
+    db_done(q);
+    return f;
+}
+
+int store_ready(struct store *s, int64_t endpoint, int64_t after, int64_t to,
+                int max, struct ready_row *rows)
+{
+    stmt *q = s->ready;
+    int n = 0;
+
+    bind_i64(q, 1, endpoint);
+    bind_i64(q, 2, after);
+    bind_i64(q, 3, to);
+    bind_i64(q, 4, max);
+    for (; n < max && db_step(s->db, q); n++)
+        rows[n] = (struct ready_row){col_i64(q, 0), col_i64(q, 1),
+                                     col_i64(q, 2)};
+    db_done(q);
+    return n;
+}
+
+int store_waiting(struct store *s, int64_t endpoint, int max, int64_t *events)
+{
+    stmt *q = s->waiting;
+    int n = 0;
+
+    bind_i64(q, 1, endpoint);
+    bind_i64(q, 2, max);
+    for (; n < max && db_step(s->db, q); n++)
+        events[n] = col_i64(q, 0);
+    db_done(q);
+    return n;
+}
+
+uint64_t store_open_grant(struct store *s, int64_t endpoint, uint64_t after)
+{
+    bind_i64(s->open_grant, 1, endpoint);
+    bind_i64(s->open_grant, 2, (int64_t)after);
+    return (uint64_t)db_number(s->db, s->open_grant, 0);
+}
+
+int store_out_after(struct store *s, int64_t endpoint, uint64_t grant,
+                    const struct out_row *after, int max, struct out_row *rows)
+{
+    stmt *q = s->out_after;
+    int n = 0;
+
+    bind_i64(q, 1, endpoint);
+    bind_i64(q, 2, (int64_t)grant);
+    bind_i64(q, 3, after->status);
+    bind_i64(q, 4, after->event);
+    bind_i64(q, 5, max);
+    for (; n < max && db_step(s->db, q); n++)
+        rows[n] = (struct out_row){.status = col_i64(q, 0),
+                                   .event = col_i64(q, 1),
+                                   .out_n = (uint64_t)col_i64(q, 2),
+                                   .next_ms = col_i64(q, 3)};
+    db_done(q);
+    return n;
+}
+
+int64_t store_count_waiting(struct store *s, int64_t endpoint, int64_t max)
+{
+    bind_i64(s->count_waiting, 1, endpoint);
+    bind_i64(s->count_waiting, 2, max);
+    return db_number(s->db, s->count_waiting, 0);
+}
+
+int64_t store_count_retrying(struct store *s, int64_t endpoint, uint64_t grant,
+                             int64_t max)
+{
+    bind_i64(s->count_retrying, 1, endpoint);
+    bind_i64(s->count_retrying, 2, (int64_t)grant);
+    bind_i64(s->count_retrying, 3, max);
+    return db_number(s->db, s->count_retrying, 0);
+}
+
+int64_t store_count_in_flight(struct store *s, int64_t endpoint, uint64_t grant)
+{
+    bind_i64(s->in_flight, 1, endpoint);
+    bind_i64(s->in_flight, 2, (int64_t)grant);
+    return db_number(s->db, s->in_flight, 0);
+}
+
+void store_attempt_add(struct store *s, int64_t event, int64_t endpoint,
+                       const struct wire_result *r, const char *deliverer)
+{
+    stmt *q = s->attempt_add;
+
+    bind_i64(q, 1, event);
+    bind_i64(q, 2, endpoint);
+    bind_i64(q, 3, (int64_t)r->attempt_id);
+    bind_i64(q, 4, (int64_t)r->attempts);
+    bind_i64(q, 5, r->at_ms);
+    bind_i64(q, 6, r->duration_ms);
+    bind_i64(q, 7, (int64_t)r->http_status);
+    bind_str(q, 8, r->error);
+    bind_text(q, 9, deliverer);
+    db_run(s->db, q);
+}
+
+void store_attempts(struct store *s, int64_t event, int64_t endpoint,
+                    attempt_fn *fn, void *arg)
+{
+    stmt *q = s->attempts;
+
+    bind_i64(q, 1, event);
+    bind_i64(q, 2, endpoint);
+    while (db_step(s->db, q))
+        fn(arg, col_i64(q, 0), col_i64(q, 1), col_i64(q, 2), col_i64(q, 3),
+           col_text(q, 4), col_text(q, 5));
+    db_done(q);
+}
+
+/* ---- dead letters ---- */
+
+int64_t store_dead_letter_add(struct store *s, uint64_t link_n,
+                              const struct dead_letter_row *l)
+{
+    int i = 0;
+
+    ROW_BIND(DEAD_LETTER_COLUMNS, s->dead_letter_add, i, l);
+    bind_i64(s->dead_letter_add, ++i, (int64_t)link_n);
+    return db_number(s->db, s->dead_letter_add, 0);
+}
+
+bool store_dead_letter(struct store *s, int64_t n, struct dead_letter_row *l)
+{
+    stmt *q = s->dead_letter;
+    int i = 0;
+
+    bind_i64(q, 1, n);
+    if (!db_step(s->db, q)) {
+        db_done(q);
+        return false;
+    }
+    ROW_READ(DEAD_LETTER_COLUMNS, q, i, l);
+    l->n = n;
+    return true;
+}
+
+void store_dead_letter_done(struct store *s)
+{
+    db_done(s->dead_letter);
+}
+
+int64_t store_dead_letter_dead(struct store *s, int64_t event, int64_t endpoint,
+                               int64_t generation)
+{
+    bind_i64(s->dead_letter_dead, 1, event);
+    bind_i64(s->dead_letter_dead, 2, endpoint);
+    bind_i64(s->dead_letter_dead, 3, generation);
+    return db_number(s->db, s->dead_letter_dead, 0);
+}
+
+int64_t store_dead_letter_drop(struct store *s, uint64_t *link_n,
+                               int64_t from_ms, int64_t to_ms)
+{
+    stmt *q = s->dead_letter_drop;
+    int64_t event = 0;
+
+    bind_i64(q, 1, (int64_t)*link_n);
+    bind_i64(q, 2, from_ms);
+    bind_i64(q, 3, to_ms);
+    while (db_step(s->db, q)) {
+        event = col_i64(q, 0);
+        *link_n = (uint64_t)col_i64(q, 1);
+    }
+    db_done(q);
+    return event;
+}
+
+bool store_dead_letter_pending(struct store *s, int64_t event)
+{
+    bind_i64(s->dead_letter_pending, 1, event);
+    return db_number(s->db, s->dead_letter_pending, 0) != 0;
+}
+
+/* ---- what waits to be sent again ---- */
+
+void store_reopening_add(struct store *s, int64_t event, int64_t endpoint,
+                         uint64_t action_id)
+{
+    bind_i64(s->reopening_add, 1, event);
+    bind_i64(s->reopening_add, 2, endpoint);
+    bind_i64(s->reopening_add, 3, (int64_t)action_id);
+    db_run(s->db, s->reopening_add);
+}
+
+void store_reopening_drop(struct store *s, int64_t event, int64_t endpoint)
+{
+    bind_i64(s->reopening_drop, 1, event);
+    bind_i64(s->reopening_drop, 2, endpoint);
+    db_run(s->db, s->reopening_drop);
+}
+
+int store_reopenings(struct store *s, int64_t after, int max,
+                     struct reopening_row *rows)
+{
+    int n = 0;
+
+    bind_i64(s->reopenings, 1, after);
+    bind_i64(s->reopenings, 2, max);
+    for (; n < max && db_step(s->db, s->reopenings); n++)
+        rows[n] = (struct reopening_row){col_i64(s->reopenings, 0),
+                                         col_i64(s->reopenings, 1),
+                                         (uint64_t)col_i64(s->reopenings, 2)};
+    db_done(s->reopenings);
+    return n;
+}
+
+bool store_reopening_pending(struct store *s, int64_t event)
+{
+    bind_i64(s->reopening_pending, 1, event);
+    return db_number(s->db, s->reopening_pending, 0) != 0;
+}
+
 /* ---- retention ---- */
 
 static void forget_event(struct store *s, int64_t n)
@@ -273,17 +934,17 @@ static bool is_young(int64_t taken_ms, int64_t now_ms, int64_t before_ms)
     return taken_ms >= before_ms && taken_ms <= now_ms + DAY_MS;
 }
 
-bool store_purge(struct store *s, int64_t now_ms, int64_t before_ms, int most,
+bool store_purge(struct store *s, int64_t now_ms, int64_t before_ms, int max,
                  int64_t *at)
 {
     int64_t gone[TURN_MAX_COUNT];
     int looked = 0, n = 0;
     bool young = false;
 
-    if (most > (int)COUNT_OF(gone))
-        most = COUNT_OF(gone);
+    if (max > (int)COUNT_OF(gone))
+        max = COUNT_OF(gone);
     bind_i64(s->purge_look, 1, *at);
-    bind_i64(s->purge_look, 2, most);
+    bind_i64(s->purge_look, 2, max);
     for (; !young && db_step(s->db, s->purge_look); looked++) {
         int64_t taken_ms = col_i64(s->purge_look, 1);
 
@@ -296,5 +957,5 @@ bool store_purge(struct store *s, int64_t now_ms, int64_t before_ms, int most,
     db_done(s->purge_look);
     for (int i = 0; i < n; i++)
         forget_event(s, gone[i]);
-    return !young && looked == most;
+    return !young && looked == max;
 }

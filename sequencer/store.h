@@ -3,7 +3,8 @@
 #ifndef SEQUENCER_STORE_H
 #define SEQUENCER_STORE_H
 
-#include "db.h"
+#include "event.h"
+#include "row.h"
 #include "sequencer.h"
 
 /* Why an event is refused, or a delivery dead, of which what is stored is damaged. */
@@ -22,39 +23,19 @@ void store_meta_set(struct store *s, const char *key, int64_t value);
 
 /* ---- events ---- */
 
-struct event_row {
-    int64_t n;
-    const char *id, *source, *type, *workspace;
-    const char *provider_id,
-        *delivery_id; /* the provider's; "" or NULL: none */
-    int64_t received_ms, taken_ms;
-    int status;
-    uint64_t sequence; /* 0: none */
-    const char *clock, *reason, *duplicate_of;
-    bool numbered;           /* it has … */
-    int64_t source_sequence; /* … the source's own number */
-    bool late;
-    const char *gap;   /* let go past these numbers, "3-5" */
-    const char *note;  /* what order.observe saw, and the like */
-    int64_t let_go_ms; /* 0: it went at once, or has not gone */
-    /* When a person sent it again, after it was refused or a duplicate; 0. Its
-     * deliveries are as old as that. */
-    int64_t reopened_ms;
-};
-
-/* Of one that was routed: a delivery is open; all are final, or it has none; all
- * died of its expires_in. */
-enum event_end { END_OPEN, END_DONE, END_EXPIRED };
+/* A statement that begins with this is read by store_read_event(), which returns the
+ * number of the column behind. Call event_fini(). */
+#define SELECT_EVENT \
+    "SELECT " ROW_NAMES(EVENT_COLUMNS) ", source_sequence, delivery_id"
+int store_read_event(stmt *q, struct event_row *e);
 
 int64_t store_last_event(struct store *s);
 void store_event_add(struct store *s, const struct event_row *e);
 /* All but its number, id, source and times. */
 void store_event_set(struct store *s, const struct event_row *e);
-/* One event by number or id; false: none. Strings live until the next call of
- * the same function, or store_done(). */
+/* One event by number or id; false: there is none. Call event_fini() in any case. */
 bool store_event(struct store *s, int64_t n, struct event_row *e);
 bool store_event_by_id(struct store *s, struct bytes id, struct event_row *e);
-void store_done(struct store *s);
 /* Its number only; 0: none. */
 int64_t store_event_n(struct store *s, struct bytes id);
 
@@ -86,39 +67,47 @@ void store_transition_done(struct store *s);
 
 /* ---- workspaces ---- */
 
-/* From the cache or the table; made when there is none, with the lanes of `place`, the
- * next one in the order of routing. */
+/* From the cache or the table; made when there is none, with the lanes of
+ * `route_order`, the next one in the order of routing. */
 struct workspace *store_workspace(struct store *s, struct workspaces *w,
-                                  const char *name, int64_t place);
+                                  const char *name, int64_t route_order);
 /* Write what this turn changed. */
 void store_workspaces(struct store *s, struct workspaces *w);
 
 /* ---- endpoints and deliverers ---- */
 
+/* A row of `endpoints`; what store_endpoint_state() writes. */
+#define ENDPOINT_STATE(F, X) \
+    F(number, ordered)       \
+    X(number, state)         \
+    X(i64, since_ms)         \
+    X(text, why)             \
+    X(i64, failing_ms)       \
+    X(number, warned)        \
+    X(i64, paused_ms)        \
+    X(i64, gone_after)       \
+    X(i64, failing_for_ms)   \
+    X(flag, healthy)         \
+    X(i64, held_ms)          \
+    X(i64, held_status)      \
+    X(i64, resumed_ms)
+#define ENDPOINT_COLUMNS(F, X) \
+    F(i64, id)                 \
+    X(text, name)              \
+    X(text, owner)             \
+    X(u64, grant_id)           \
+    X(i64, config)             \
+    ENDPOINT_STATE(X, X)
 struct endpoint_row {
-    int64_t id;
-    const char *name, *home;
-    uint64_t grant;
-    int64_t config;
-    int ordered, state;
-    int64_t since_ms;
-    const char *why;
-    int64_t failing_ms;
-    int warned;
-    int64_t paused_ms;
-    int64_t gone_after;
-    int64_t failing_for_ms;
-    bool healthy;
-    int64_t held_ms, held_status;
-    int64_t resumed_ms;
+    ROW_FIELDS(ENDPOINT_COLUMNS)
 };
 
 typedef void endpoint_fn(void *arg, const struct endpoint_row *e);
 void store_endpoints(struct store *s, endpoint_fn *fn, void *arg);
 int64_t store_endpoint_add(struct store *s, const char *name);
-void store_endpoint_set(struct store *s, int64_t id, const char *home,
+void store_endpoint_set(struct store *s, int64_t id, const char *owner,
                         uint64_t grant, int64_t config);
-/* All but name, home, grant and config. */
+/* All but name, owner, grant and config. */
 void store_endpoint_state(struct store *s, const struct endpoint_row *e);
 /* Those removed of which no event that is held, and none from `next_event` on, has a
  * delivery; says their names, returns how many. */
@@ -131,31 +120,6 @@ void store_deliverer_set(struct store *s, const char *name, uint64_t store);
 
 /* ---- deliveries ---- */
 
-struct delivery_row {
-    int64_t event, endpoint;
-    int status;
-    uint64_t grant, out_n;
-    int64_t life;
-    uint64_t previous;
-    int64_t attempts, earlier, first_ms, next_ms;
-    int64_t at_ms, duration_ms, http_status;
-    const char *error, *reason, *deliverer;
-    int64_t lane, place;
-    bool behind;
-    int64_t paused_ms; /* its endpoint's, at first_ms */
-    uint64_t act;      /* replay.sql */
-    int64_t died;
-    bool sent;           /* an attempt may have reached the endpoint */
-    int64_t reopened_ms; /* when a person sent it again; 0: nobody did */
-};
-
-void store_delivery_add(struct store *s, const struct delivery_row *d);
-/* Strings live until store_delivery_done(). */
-bool store_delivery(struct store *s, int64_t event, int64_t endpoint,
-                    struct delivery_row *d);
-void store_delivery_done(struct store *s);
-/* All but event, endpoint, previous and place. */
-void store_delivery_set(struct store *s, const struct delivery_row *d);
 /* Of the first 100000 deliveries that wait, and of as many that are out. */
 struct open_figures {
     int64_t counts[DELIVERY_DELIVERED]; /* by status */
@@ -164,17 +128,6 @@ struct open_figures {
     int64_t reopened_ms;     /* when the first of the others was; 0 */
 };
 struct open_figures store_open_figures(struct store *s);
-/* Given out: status, grant, number. */
-void store_delivery_out(struct store *s, int64_t event, int64_t endpoint,
-                        int status, uint64_t grant, uint64_t out_n);
-/* Its next attempt is due at `next_ms`. */
-void store_delivery_due(struct store *s, int64_t event, int64_t endpoint,
-                        int64_t next_ms);
-/* It is in this generation, since a person sent it again. */
-void store_life_set(struct store *s, int64_t event, int64_t endpoint,
-                    int64_t life, int64_t reopened_ms);
-/* No delivery of this event is open, it is not held back, and no repeat that may
- * be let through. */
 /* Of all deliveries of one event. */
 struct delivery_totals {
     int64_t endpoints, dead, attempts;
@@ -183,46 +136,35 @@ struct delivery_totals {
     bool expired;    /* all of them died of expires_in */
 };
 struct delivery_totals store_delivery_totals(struct store *s, int64_t event);
+/* No delivery of this event is open, it is not buffered, and no duplicate that may
+ * be let through. */
 bool store_event_ended(struct store *s, int64_t event);
 enum event_end store_event_end(struct store *s, int64_t event);
 
-/* Up to `most` deliveries of an endpoint that may go out, lane by lane, in order,
+/* Up to `max` deliveries of an endpoint that may go out, lane by lane, in order,
  * of the lanes above `after`, up to `to`. Returns how many. */
 struct ready_row {
     int64_t event, next_ms, lane;
 };
 int store_ready(struct store *s, int64_t endpoint, int64_t after, int64_t to,
-                int most, struct ready_row *rows);
-/* Up to `most` that wait, those behind others too, in no order. */
-int store_waiting(struct store *s, int64_t endpoint, int most, int64_t *events);
-/* Those that carry this grant, by status and event, behind `after`; at most `most`.
+                int max, struct ready_row *rows);
+/* Up to `max` that wait, those behind others too, in no order. */
+int store_waiting(struct store *s, int64_t endpoint, int max, int64_t *events);
+/* Those that carry this grant, by status and event, behind `after`; at most `max`.
  * Returns how many. */
 int store_out_after(struct store *s, int64_t endpoint, uint64_t grant,
-                    const struct out_row *after, int most,
-                    struct out_row *rows);
+                    const struct out_row *after, int max, struct out_row *rows);
 /* The next grant above `after` that deliveries of this endpoint carry; 0: none. */
 uint64_t store_open_grant(struct store *s, int64_t endpoint, uint64_t after);
-/* Deliveries that carry an ended grant, at most `most`: open ones wait again, of
- * final ones no copy is out any more. Returns how many. `freed` has room for
- * `most`, and gets the ordered lanes of those that are final. `lossy`: an attempt
- * whose result never came may have reached the endpoint. */
-int store_sweep(struct store *s, int64_t endpoint, uint64_t grant, bool lossy,
-                int most, int64_t *freed, int *freed_count);
-/* Deliveries of an endpoint that wait, and that are parked at its home; counted
- * up to `most`. */
-int64_t store_count_waiting(struct store *s, int64_t endpoint, int64_t most);
-int64_t store_count_parked(struct store *s, int64_t endpoint, uint64_t grant,
-                           int64_t most);
-/* In its window: neither parked nor ended; with final ones whose dropped copy is
- * not answered for. */
+/* Deliveries of an endpoint that wait, and that wait for a retry at its owner; counted
+ * up to `max`. */
+int64_t store_count_waiting(struct store *s, int64_t endpoint, int64_t max);
+int64_t store_count_retrying(struct store *s, int64_t endpoint, uint64_t grant,
+                             int64_t max);
+/* In its window: neither waiting for a retry nor ended; with final ones whose dropped
+ * copy is not answered for. */
 int64_t store_count_in_flight(struct store *s, int64_t endpoint,
                               uint64_t grant);
-/* For each delivery of an event. */
-typedef void delivery_fn(void *arg, const struct delivery_row *d,
-                         const char *endpoint);
-void store_event_deliveries(struct store *s, int64_t event, delivery_fn *fn,
-                            void *arg);
-
 void store_attempt_add(struct store *s, int64_t event, int64_t endpoint,
                        const struct wire_result *r, const char *deliverer);
 typedef void attempt_fn(void *arg, int64_t n, int64_t at_ms,
@@ -231,50 +173,60 @@ typedef void attempt_fn(void *arg, int64_t n, int64_t at_ms,
 void store_attempts(struct store *s, int64_t event, int64_t endpoint,
                     attempt_fn *fn, void *arg);
 
-/* ---- letters ---- */
+/* ---- dead letters ---- */
 
-struct letter_row {
-    int64_t n, event, endpoint, life, at_ms;
-    int64_t attempts, first_ms, http_status;
-    const char *error, *reason; /* reason "": it is recovered, not dead */
-    struct bytes response;
+/* A row of `dead_letters`. `reason` "": it is recovered, not dead. */
+#define DEAD_LETTER_COLUMNS(F, X) \
+    F(i64, event)                 \
+    X(i64, endpoint)              \
+    X(i64, generation)            \
+    X(i64, at_ms)                 \
+    X(i64, attempts)              \
+    X(i64, first_ms)              \
+    X(i64, http_status)           \
+    X(text, error)                \
+    X(text, reason)               \
+    X(blob, response)
+struct dead_letter_row {
+    ROW_FIELDS(DEAD_LETTER_COLUMNS)
+    int64_t n;
 };
 
-/* As number `hop_n` of the link to dlqd; l->n is not read. Returns n. */
-int64_t store_letter_add(struct store *s, uint64_t hop_n,
-                         const struct letter_row *l);
-/* Strings and response borrowed until store_letter_done(). */
-bool store_letter(struct store *s, int64_t n, struct letter_row *l);
-void store_letter_done(struct store *s);
+/* As number `link_n` of the link to dlqd; l->n is not read. Returns n. */
+int64_t store_dead_letter_add(struct store *s, uint64_t link_n,
+                              const struct dead_letter_row *l);
+/* Strings and response borrowed until store_dead_letter_done(). */
+bool store_dead_letter(struct store *s, int64_t n, struct dead_letter_row *l);
+void store_dead_letter_done(struct store *s);
 /* The row that says how this generation became a dead letter; 0: not held. */
-int64_t store_letter_dead(struct store *s, int64_t event, int64_t endpoint,
-                          int64_t life);
-/* Forget the first row, unless its number is above `hop_n` or its time is between
- * these two. Returns its event, and its number in *hop_n; 0: there is none. */
-int64_t store_letter_drop(struct store *s, uint64_t *hop_n, int64_t from_ms,
-                          int64_t to_ms);
-bool store_letter_pending(struct store *s, int64_t event);
+int64_t store_dead_letter_dead(struct store *s, int64_t event, int64_t endpoint,
+                               int64_t generation);
+/* Forget the first row, unless its number is above `link_n` or its time is between
+ * these two. Returns its event, and its number in *link_n; 0: there is none. */
+int64_t store_dead_letter_drop(struct store *s, uint64_t *link_n,
+                               int64_t from_ms, int64_t to_ms);
+bool store_dead_letter_pending(struct store *s, int64_t event);
 
 /* ---- what waits to be sent again (replay.h) ---- */
 
-struct again_row {
+struct reopening_row {
     int64_t event, endpoint;
-    uint64_t act;
+    uint64_t action_id;
 };
-void store_again_add(struct store *s, int64_t event, int64_t endpoint,
-                     uint64_t act);
-void store_again_drop(struct store *s, int64_t event, int64_t endpoint);
-/* Of events above `after`, at most `most`; returns how many. */
-int store_agains(struct store *s, int64_t after, int most,
-                 struct again_row *rows);
-bool store_again_pending(struct store *s, int64_t event);
+void store_reopening_add(struct store *s, int64_t event, int64_t endpoint,
+                         uint64_t action_id);
+void store_reopening_drop(struct store *s, int64_t event, int64_t endpoint);
+/* Of events above `after`, at most `max`; returns how many. */
+int store_reopenings(struct store *s, int64_t after, int max,
+                     struct reopening_row *rows);
+bool store_reopening_pending(struct store *s, int64_t event);
 
 /* ---- retention ---- */
 
-/* Remove events taken before `before_ms` that are over: nothing of them is held
+/* Remove events taken before `before_ms` that have ended: nothing of them is held
  * back, open, out anywhere, to be sent again, or on its way to dlqd. Looks at
- * `most` rows above *at. Moves *at; false: the end was reached. */
-bool store_purge(struct store *s, int64_t now_ms, int64_t before_ms, int most,
+ * `max` rows above *at. Moves *at; false: the end was reached. */
+bool store_purge(struct store *s, int64_t now_ms, int64_t before_ms, int max,
                  int64_t *at);
 
 /* ---- requests of several events (split.h) ---- */

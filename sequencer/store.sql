@@ -1,136 +1,314 @@
--- sequencer: what each event is, who gets it, and how each delivery stands.
+-- sequencer.db: what each event is, which endpoints get it, and the state of each delivery.
+--
+--   events      events, their bodies, the events of one request
+--   duplicates  idempotency keys and digests
+--   order       workspaces, streams, buffered events, gaps, states of objects
+--   deliveries  endpoints, deliverers, deliveries, lanes that are halted, attempts
+--   dead letters, what people did, filters for searches
+
+-- ---- events ----
 
 CREATE TABLE meta (
   key   TEXT PRIMARY KEY,
   value INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
 
--- One row for each event taken, in the order of taking.
+-- One row for each event, in the order in which the sequencer stored them. A request that
+-- carried several events has a row of its own, too (`parts`).
 CREATE TABLE events (
-  n            INTEGER PRIMARY KEY,
-  id           TEXT NOT NULL,
-  source       TEXT NOT NULL,
-  provider_id  TEXT,               -- NULL: the provider gave none
-  type         TEXT NOT NULL,
-  workspace    TEXT NOT NULL,
-  received_ms  INTEGER NOT NULL,
-  taken_ms     INTEGER NOT NULL,
-  status       INTEGER NOT NULL,   -- enum event_status
-  sequence     INTEGER,            -- in its workspace; NULL: it took none
-  clock        TEXT,               -- numbers by type at that moment
-  reason       TEXT,               -- why it was refused
-  duplicate_of TEXT                -- id of the event that it repeats
+  n               INTEGER PRIMARY KEY,
+  id              TEXT NOT NULL,
+  source          TEXT NOT NULL,
+  provider_id     TEXT,               -- the provider's id of the event; NULL: it gave none
+  type            TEXT NOT NULL,
+  workspace       TEXT NOT NULL,
+  received_ms     INTEGER NOT NULL,   -- ingress had the whole request
+  taken_ms        INTEGER NOT NULL,   -- the sequencer stored this row
+  status          INTEGER NOT NULL,   -- enum event_status
+  sequence        INTEGER,            -- number in its workspace; NULL: it has none (yet)
+  clock           TEXT,               -- how many events of each type the workspace had then
+  reason          TEXT,               -- why it was refused
+  duplicate_of    TEXT,               -- id of the event of which it is a duplicate
+  source_sequence INTEGER,            -- the source's own number
+  late            INTEGER,            -- 1: later events of its stream were released before it
+  gap             TEXT,               -- "3-5": it was released though these numbers are missing
+  note            TEXT,               -- what `order.observe` noticed
+  released_ms     INTEGER,            -- when it was released from the buffer; NULL: never buffered
+  delivery_id     TEXT,               -- the provider's id of the delivery that brought it, if it
+                                      -- differs from `provider_id`; '': it is the same; NULL: there is
+                                      -- none, or the row of its request has it (`parts`), or the row
+                                      -- is older than this column, and provider_id may have it
+  reopened_ms     INTEGER,            -- when a person last sent it again, though it was refused or a
+                                      -- duplicate; its age counts from then; NULL: never
+  sum             INTEGER             -- checksum (db_sums.h); NULL: made before there were any
 ) STRICT;
 -- Ids are made from time, so this index grows at its end.
 CREATE UNIQUE INDEX events_id ON events(id);
 CREATE INDEX events_provider_id ON events(provider_id)
   WHERE provider_id IS NOT NULL;
+CREATE INDEX events_delivery_id ON events(delivery_id) WHERE delivery_id <> '';
+-- Rare kinds, for lists: neither routed events (0) nor requests of several events (8).
+CREATE INDEX events_odd ON events(status, n) WHERE status > 0 AND status < 8;
 
--- Headers and body, while somebody may still need them.
+-- Events that came in one request, and the row of that request.
+CREATE TABLE parts (
+  event   INTEGER PRIMARY KEY,
+  request INTEGER NOT NULL
+) STRICT;
+CREATE INDEX parts_request ON parts(request);
+
+-- Headers and body, as long as a delivery or a dead letter may need them.
 CREATE TABLE bodies (
   event   INTEGER PRIMARY KEY,
   headers BLOB NOT NULL,
-  body    BLOB NOT NULL
+  body    BLOB NOT NULL,
+  head    INTEGER NOT NULL DEFAULT 0, -- the row of `heads` with headers that it shares; `headers`
+                                      -- has then the other ones; 0: it shares none
+  sum     INTEGER                     -- checksum, as above
+) STRICT;
+CREATE INDEX bodies_head ON bodies(head) WHERE head <> 0;
+
+-- Headers that several events have word for word, because one request or connection brought
+-- them all. A row is deleted with the last body that refers to it.
+CREATE TABLE heads (
+  id      INTEGER PRIMARY KEY,
+  headers BLOB NOT NULL,
+  sum     INTEGER                     -- checksum, as above
 ) STRICT;
 
--- Idempotency keys: 16 bytes of a SHA-256 over what makes one up.
-CREATE TABLE keys (
-  key         BLOB PRIMARY KEY,
-  event       INTEGER NOT NULL,
-  received_ms INTEGER NOT NULL,
-  expires_ms  INTEGER NOT NULL
-) STRICT, WITHOUT ROWID;
-CREATE INDEX keys_expiry ON keys(expires_ms);
+-- ---- duplicates ----
 
--- One row for each workspace: last number, numbers by type, and the last number
--- that was routed to each endpoint (endpoint and number, 8 bytes each).
+-- Idempotency keys (dedupe.h). `k` is the number of the key's generation and 48 bits of the
+-- key, so that new rows are close together.
+CREATE TABLE keys (
+  k           INTEGER PRIMARY KEY,
+  rest        INTEGER NOT NULL,       -- 48 more bits of the key
+  event       INTEGER NOT NULL,
+  received_ms INTEGER NOT NULL
+) STRICT;
+-- Keys that are forgotten together.
+CREATE TABLE key_generations (
+  id      INTEGER PRIMARY KEY,
+  class   INTEGER NOT NULL,           -- how long its keys are kept; 5: they are digests of the signed
+                                      -- parts of requests (`dedupe.replays`)
+  count   INTEGER NOT NULL,
+  made_ms INTEGER NOT NULL,
+  expires_ms INTEGER NOT NULL,           -- no key of it matters to events received after this time
+  closed  INTEGER NOT NULL,           -- 1: new keys go into a later one
+  filter  BLOB                        -- of a closed one: which keys it may have
+) STRICT;
+CREATE INDEX key_generations_class ON key_generations(class);
+
+-- A digest of each event with an idempotency key (published_digest()), which tells a duplicate
+-- from another event with the same key. Events from before this table have none.
+CREATE TABLE event_digests (
+  event  INTEGER PRIMARY KEY,
+  digest BLOB NOT NULL
+) STRICT;
+
+-- ---- order ----
+
 CREATE TABLE workspaces (
   name     TEXT PRIMARY KEY,
-  sequence INTEGER NOT NULL,
-  clock    TEXT NOT NULL,
-  routed   BLOB NOT NULL
+  sequence INTEGER NOT NULL,          -- the last number
+  clock    TEXT NOT NULL,             -- how many events of each type it has had
+  routed   BLOB NOT NULL,             -- the last number routed to each endpoint: 8 bytes each for
+                                      -- endpoint and number
+  lane     INTEGER NOT NULL DEFAULT 0 -- the number of its lanes (lane.h). It ascends with new
+                                      -- workspaces, so that their deliveries are at the end of an index
 ) STRICT, WITHOUT ROWID;
 
--- Every endpoint that ever was, its home and grant (0: none).
+-- The ingress processes from which events have come.
+CREATE TABLE ingresses (
+  name TEXT PRIMARY KEY
+) STRICT, WITHOUT ROWID;
+
+-- Where each source's order numbers are found. When that changes, its streams begin anew with
+-- the next event, as numbers from before and after can't be compared.
+CREATE TABLE orders (
+  source TEXT PRIMARY KEY,
+  form   INTEGER NOT NULL,            -- digest of that configuration
+  epoch  INTEGER NOT NULL             -- how often it has changed
+) STRICT, WITHOUT ROWID;
+
+-- What one source numbers: its events of a workspace, or those of one type of it.
+CREATE TABLE streams (
+  id        INTEGER PRIMARY KEY,
+  source    TEXT NOT NULL,
+  workspace TEXT NOT NULL,
+  type      TEXT NOT NULL,            -- '': all types
+  kind      INTEGER NOT NULL,         -- enum order_by
+  next      INTEGER NOT NULL,         -- all events below this number were released or given up
+  high      INTEGER NOT NULL,         -- the highest number seen
+  held      INTEGER NOT NULL DEFAULT 0, -- how many rows it has in `buffer`
+  epoch     INTEGER NOT NULL DEFAULT 0  -- of its source (`orders`)
+) STRICT;
+CREATE UNIQUE INDEX streams_name ON streams(source, workspace, type, kind);
+CREATE INDEX streams_held ON streams(id) WHERE held > 0;
+CREATE INDEX streams_workspace ON streams(workspace) WHERE held > 0;
+
+-- Buffered events: numbers before theirs are missing.
+CREATE TABLE buffer (
+  stream   INTEGER NOT NULL,
+  position INTEGER NOT NULL,          -- its number, or its time in µs
+  event    INTEGER NOT NULL,
+  observed INTEGER NOT NULL,          -- 1: it was released; `order.observe` only notes what would be
+  due      INTEGER NOT NULL,          -- of a stream in time order: when it is released (watermark clock)
+  generation     INTEGER NOT NULL DEFAULT 0,-- generation of the dead letter that it was before; 0: none
+  PRIMARY KEY (stream, position, event)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX buffer_due ON buffer(due) WHERE due > 0;
+
+-- Missing numbers. Gaps of one stream never overlap.
+CREATE TABLE gaps (
+  id        INTEGER PRIMARY KEY,
+  stream    INTEGER NOT NULL,         -- below 0: of a stream that has begun anew since
+  source    TEXT NOT NULL,
+  workspace TEXT NOT NULL,
+  type      TEXT NOT NULL,
+  first     INTEGER NOT NULL,
+  last      INTEGER NOT NULL,
+  status    INTEGER NOT NULL,         -- enum gap_status
+  opened_ms INTEGER NOT NULL,
+  closed_ms INTEGER NOT NULL DEFAULT 0,
+  note      TEXT NOT NULL DEFAULT '',
+  due       INTEGER NOT NULL          -- when it is given up (watermark clock)
+) STRICT;
+CREATE INDEX gaps_first ON gaps(stream, first);
+CREATE INDEX gaps_due ON gaps(due) WHERE status = 0;
+CREATE INDEX gaps_workspace ON gaps(workspace) WHERE status = 0;
+CREATE INDEX gaps_opened ON gaps(opened_ms) WHERE status = 0;
+CREATE INDEX gaps_closed ON gaps(closed_ms) WHERE status <> 0;
+CREATE INDEX gaps_open ON gaps(id) WHERE status = 0;
+
+-- The state of each object, after its last valid transition.
+CREATE TABLE objects (
+  source    TEXT NOT NULL,
+  workspace TEXT NOT NULL,
+  object    TEXT NOT NULL,
+  state     TEXT NOT NULL,
+  moved_ms  INTEGER NOT NULL,
+  last      INTEGER NOT NULL,         -- 1: a final state, so that the object may be forgotten
+  PRIMARY KEY (source, workspace, object)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX objects_last ON objects(moved_ms) WHERE last = 1;
+
+-- The valid transition that an event made of its object's state, for `trace`. Events from before
+-- this table have none.
+CREATE TABLE transitions (
+  event      INTEGER PRIMARY KEY,
+  object     TEXT NOT NULL,
+  from_state TEXT NOT NULL,           -- '': the object was new
+  to_state   TEXT NOT NULL
+) STRICT;
+
+-- ---- deliveries ----
+
+-- Every endpoint, and removed ones as long as an event may have a delivery for them.
 CREATE TABLE endpoints (
-  id       INTEGER PRIMARY KEY,
-  name     TEXT NOT NULL UNIQUE,
-  home     TEXT NOT NULL DEFAULT '',
-  grant_id INTEGER NOT NULL DEFAULT 0,
-  config   INTEGER NOT NULL DEFAULT 0, -- digest of what the grant carried
-  ordered  INTEGER NOT NULL DEFAULT -1, -- as which (enum order_lanes) its waiting
-                                       -- deliveries stand in lanes; -1: being
-                                       -- put into others
-  state    INTEGER NOT NULL DEFAULT 0, -- enum endpoint_state
-  since_ms INTEGER NOT NULL DEFAULT 0, -- paused or disabled
-  why      TEXT NOT NULL DEFAULT '',   -- and why
-  failing_ms INTEGER NOT NULL DEFAULT 0, -- first of nothing but failures; 0
-  warned   INTEGER NOT NULL DEFAULT 0, -- how many warnings of that were given
-  paused_ms INTEGER NOT NULL DEFAULT 0 -- in all that it was paused or disabled
+  id             INTEGER PRIMARY KEY,
+  name           TEXT NOT NULL UNIQUE,
+  owner          TEXT NOT NULL DEFAULT '',    -- the deliverer that owns it; '': none
+  grant_id       INTEGER NOT NULL DEFAULT 0,  -- its owner's grant; 0: none
+  config         INTEGER NOT NULL DEFAULT 0,  -- digest of the configuration sent with the grant
+  ordered        INTEGER NOT NULL DEFAULT -1, -- by which enum order_lanes its waiting deliveries have
+                                              -- their lanes; -1: they are being put into others
+  state          INTEGER NOT NULL DEFAULT 0,  -- enum endpoint_state
+  since_ms       INTEGER NOT NULL DEFAULT 0,  -- paused or disabled since …
+  why            TEXT NOT NULL DEFAULT '',    -- … and why
+  failing_ms     INTEGER NOT NULL DEFAULT 0,  -- all attempts have failed since; 0: they have not
+  warned         INTEGER NOT NULL DEFAULT 0,  -- how many warnings were given of that
+  paused_ms      INTEGER NOT NULL DEFAULT 0,  -- for how long in all it was paused or disabled
+  gone_after     INTEGER NOT NULL DEFAULT 0,  -- removed: no event above this number has a delivery for
+                                              -- it; 0: it is not removed
+  failing_for_ms INTEGER NOT NULL DEFAULT 0,  -- how long all attempts have failed, without the time in
+                                              -- which its owner sent no heartbeats
+  healthy        INTEGER NOT NULL DEFAULT 0,  -- 1: an attempt has succeeded before
+  held_ms        INTEGER NOT NULL DEFAULT 0,  -- held since (hold.h of the deliverer); 0: it is not …
+  held_status    INTEGER NOT NULL DEFAULT 0,  -- … and the status with which it refuses all events
+  resumed_ms     INTEGER NOT NULL DEFAULT 0   -- when a pause, a hold or a halt last ended; 0: never.
+                                              -- Events from before are in no latency
 ) STRICT;
 
 CREATE TABLE deliverers (
   name  TEXT PRIMARY KEY,
-  store INTEGER NOT NULL               -- id of its database
+  store INTEGER NOT NULL                      -- id of its database (`meta` there)
 ) STRICT, WITHOUT ROWID;
 
--- One row for each event and endpoint that wants it. Out is a delivery that is
--- unfinished and carries its endpoint's present grant.
+-- One row for each event and endpoint that is subscribed to it. A delivery is with a deliverer
+-- when it is not final and its grant is the present one of its endpoint.
 CREATE TABLE deliveries (
-  event    INTEGER NOT NULL,
-  endpoint INTEGER NOT NULL,
-  status   INTEGER NOT NULL,           -- enum delivery_status
-  grant_id INTEGER NOT NULL DEFAULT 0, -- last given out under; 0: not given
-  out_n    INTEGER NOT NULL DEFAULT 0, -- and as which number of the hop
-  life     INTEGER NOT NULL DEFAULT 1, -- one more with each requeue
-  previous INTEGER NOT NULL DEFAULT 0, -- last sequence routed here before
-  lane     INTEGER NOT NULL,           -- lane.h: those of one go in order
-  place    INTEGER NOT NULL,           -- in its lane: the order of routing
-  behind   INTEGER NOT NULL DEFAULT 0, -- 1: waits for the one before it
-  attempts INTEGER NOT NULL DEFAULT 0,
-  earlier  INTEGER NOT NULL DEFAULT 0, -- of them in earlier lives
-  first_ms INTEGER NOT NULL DEFAULT 0, -- first attempt of this life, …
-  paused_ms INTEGER NOT NULL DEFAULT 0, -- … and its endpoint's paused_ms then
-  next_ms  INTEGER NOT NULL DEFAULT 0, -- a parked retry is due
-  at_ms    INTEGER NOT NULL DEFAULT 0, -- the last attempt: when, …
+  event       INTEGER NOT NULL,
+  endpoint    INTEGER NOT NULL,
+  status      INTEGER NOT NULL,               -- enum delivery_status; below 3: not final
+  grant_id    INTEGER NOT NULL DEFAULT 0,     -- under which it was last sent; 0: it is not sent …
+  out_n       INTEGER NOT NULL DEFAULT 0,     -- … and with which number of the link
+  generation        INTEGER NOT NULL DEFAULT 1,     -- from 1; one more with each requeue or replay
+  previous    INTEGER NOT NULL DEFAULT 0,     -- the number before it in its workspace at this endpoint
+  lane        INTEGER NOT NULL,               -- lane.h: deliveries of one lane are made in order
+  route_order INTEGER NOT NULL,               -- position in its lane: the order of routing
+  behind      INTEGER NOT NULL DEFAULT 0,     -- 1: it waits for the one before it in its lane
+  attempts    INTEGER NOT NULL DEFAULT 0,     -- in all generations
+  earlier     INTEGER NOT NULL DEFAULT 0,     -- of them in earlier generations
+  first_ms    INTEGER NOT NULL DEFAULT 0,     -- the first attempt of this generation …
+  paused_ms   INTEGER NOT NULL DEFAULT 0,     -- … and its endpoint's `paused_ms` then
+  next_ms     INTEGER NOT NULL DEFAULT 0,     -- its scheduled retry is due
+  at_ms       INTEGER NOT NULL DEFAULT 0,     -- the last attempt: its time, …
   duration_ms INTEGER NOT NULL DEFAULT 0,
   http_status INTEGER NOT NULL DEFAULT 0,
-  error     TEXT NOT NULL DEFAULT '',
-  reason    TEXT NOT NULL DEFAULT '',  -- of a dead one
-  deliverer TEXT NOT NULL DEFAULT '',
+  error       TEXT NOT NULL DEFAULT '',
+  reason      TEXT NOT NULL DEFAULT '',       -- why it is dead
+  deliverer   TEXT NOT NULL DEFAULT '',
+  action_id      INTEGER NOT NULL DEFAULT 0,     -- the last replay that opened it again, so that one that
+                                              -- is received twice is applied once; 0: none
+  died        INTEGER NOT NULL DEFAULT 0,     -- the last generation that ended with a dead letter
+  sent        INTEGER NOT NULL DEFAULT 1,     -- 0: no attempt can have reached its endpoint, so that a
+                                              -- retry is not marked as a replay
+  reopened_ms INTEGER NOT NULL DEFAULT 0,     -- when a person last sent it again after it was final; its
+                                              -- age counts from then; 0: never
   PRIMARY KEY (event, endpoint)
 ) STRICT, WITHOUT ROWID;
--- A delivery that nobody has is in the first of these, one that is out in the
--- second. Statuses below 3 are open.
--- `status` is there so that a count needs no look at the rows themselves.
+-- Deliveries that no deliverer has. The last two columns let counts and ages read the index alone.
 CREATE INDEX deliveries_waiting
-  ON deliveries(endpoint, behind, lane, place, status) WHERE status = 0;
--- Final ones are here as long as a dropped copy of them is not answered for.
-CREATE INDEX deliveries_out ON deliveries(endpoint, grant_id, status)
+  ON deliveries(endpoint, behind, lane, route_order, status, reopened_ms)
+  WHERE status = 0;
+-- Deliveries that a deliverer has. Final ones stay here until the deliverer has answered for a
+-- copy that it was told to drop.
+CREATE INDEX deliveries_out
+  ON deliveries(endpoint, grant_id, status, event, reopened_ms)
   WHERE grant_id <> 0;
--- All that stand in an ordered lane: its head (behind 0), then the rest. The plus
--- keeps SQLite from seeking by this condition instead of by the lane.
-CREATE INDEX deliveries_lane ON deliveries(endpoint, lane, behind, place)
+-- An ordered lane: its head (`behind` 0), then the rest. The plus keeps SQLite from seeking by
+-- this condition instead of by the lane.
+CREATE INDEX deliveries_lane ON deliveries(endpoint, lane, behind, route_order)
   WHERE +lane >= 0 AND (status < 3 OR grant_id <> 0);
+CREATE INDEX deliveries_dead ON deliveries(event, endpoint) WHERE status = 4;
 
--- Lanes that a dead letter halts (`on_dead: halt`), until somebody decides.
+-- Final deliveries to send again as soon as the deliverer has answered for the copy that it has.
+CREATE TABLE reopenings (
+  event    INTEGER NOT NULL,
+  endpoint INTEGER NOT NULL,
+  action_id   INTEGER NOT NULL,                  -- as in deliveries
+  PRIMARY KEY (event, endpoint)
+) STRICT, WITHOUT ROWID;
+
+-- Lanes that a dead letter halts (`on_dead: halt`), until a person has decided about it.
 CREATE TABLE halts (
-  event    INTEGER NOT NULL,           -- whose delivery is dead
+  event    INTEGER NOT NULL,                  -- the dead delivery
   endpoint INTEGER NOT NULL,
   lane     INTEGER NOT NULL,
-  place    INTEGER NOT NULL,
+  route_order INTEGER NOT NULL,
   at_ms    INTEGER NOT NULL,
   PRIMARY KEY (event, endpoint)
 ) STRICT, WITHOUT ROWID;
-CREATE INDEX halts_lane ON halts(endpoint, lane, place);
+CREATE INDEX halts_lane ON halts(endpoint, lane, route_order);
 
--- Attempts that did not deliver, and those that came late. The one that did
--- deliver stands in its delivery's row.
+-- Attempts that failed, and those whose result came late. The row of a delivery has the attempt
+-- that delivered it.
 CREATE TABLE attempts (
   event       INTEGER NOT NULL,
   endpoint    INTEGER NOT NULL,
   attempt_id  INTEGER NOT NULL,
-  n           INTEGER NOT NULL,
+  n           INTEGER NOT NULL,               -- the delivery's first, second … attempt
   at_ms       INTEGER NOT NULL,
   duration_ms INTEGER NOT NULL,
   http_status INTEGER NOT NULL,
@@ -139,16 +317,49 @@ CREATE TABLE attempts (
   PRIMARY KEY (event, endpoint, attempt_id)
 ) STRICT, WITHOUT ROWID;
 
--- Messages to dlqd; the link's log refers to these rows. letters.sql says how long
--- they are kept; an event's body is deleted with its last row.
-CREATE TABLE letters (
-  n        INTEGER PRIMARY KEY,
-  hop_n    INTEGER NOT NULL,
-  event    INTEGER NOT NULL,
-  endpoint INTEGER NOT NULL,           -- 0: refused before routing
-  life     INTEGER NOT NULL,
-  at_ms    INTEGER NOT NULL,
-  response BLOB NOT NULL
+-- ---- dead letters ----
+
+-- Messages to dlqd: the link's log refers to these rows. They are kept for a day after dlqd has
+-- acknowledged them, so that a dlqd that comes back from an older copy gets them again. As the
+-- delivery may be sent again meanwhile, each row says how its generation ended. An event's body
+-- is kept until its last row is deleted.
+CREATE TABLE dead_letters (
+  n           INTEGER PRIMARY KEY,
+  link_n      INTEGER NOT NULL,               -- number in the log
+  event       INTEGER NOT NULL,
+  endpoint    INTEGER NOT NULL,               -- 0: the event was refused before routing
+  generation        INTEGER NOT NULL,
+  at_ms       INTEGER NOT NULL,
+  response    BLOB NOT NULL,
+  reason      TEXT NOT NULL DEFAULT '',       -- '': recovered
+  attempts    INTEGER NOT NULL DEFAULT 0,
+  first_ms    INTEGER NOT NULL DEFAULT 0,
+  http_status INTEGER NOT NULL DEFAULT 0,
+  error       TEXT NOT NULL DEFAULT ''
 ) STRICT;
-CREATE INDEX letters_hop ON letters(hop_n);
-CREATE INDEX letters_event ON letters(event);
+CREATE INDEX dead_letters_link ON dead_letters(link_n);
+CREATE INDEX dead_letters_event ON dead_letters(event);
+
+-- ---- for people who ask ----
+
+-- Who did what, and when: pauses of endpoints, closed gaps, released duplicates. What the
+-- responses of an endpoint did to it is here, too.
+CREATE TABLE actions (
+  n       INTEGER PRIMARY KEY,
+  at_ms   INTEGER NOT NULL,
+  subject TEXT NOT NULL,                      -- "endpoint crm", "gap 12", "event evt_…"
+  what    TEXT NOT NULL
+) STRICT;
+CREATE INDEX actions_subject ON actions(subject, at_ms);
+CREATE INDEX actions_age ON actions(at_ms);
+
+-- Search filters: what the events of one block of numbers are about (search_filters.h), so that a search
+-- skips blocks in which nothing can match.
+CREATE TABLE search_filters (
+  block    INTEGER PRIMARY KEY,
+  min_ms INTEGER NOT NULL,                  -- the earliest of their receive times …
+  max_ms  INTEGER NOT NULL,                  -- … and the latest
+  names    BLOB NOT NULL                      -- a filter (dedupe.h)
+) STRICT;
+
+.read proto/links.sql

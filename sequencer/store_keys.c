@@ -17,19 +17,21 @@ struct store_keys *store_keys_open(struct db *db)
 
     s->db = db;
     s->generations = db_prepare(
-        db, "SELECT id, class, count, made_ms, over_ms, closed FROM "
+        db, "SELECT id, class, count, made_ms, expires_ms, closed FROM "
             "key_generations ORDER BY made_ms, id");
     s->filter = db_prepare(db,
                            "SELECT filter FROM key_generations WHERE id = ?");
     s->generation_add = db_prepare(
-        db, "INSERT INTO key_generations(id, class, count, made_ms, over_ms, "
-            "closed) VALUES(?, ?, 0, ?, 0, 0)");
+        db,
+        "INSERT INTO key_generations(id, class, count, made_ms, expires_ms, "
+        "closed) VALUES(?, ?, 0, ?, 0, 0)");
     s->generation_set = db_prepare(
         db,
-        "UPDATE key_generations SET count = ?2, over_ms = ?3 WHERE id = ?1");
+        "UPDATE key_generations SET count = ?2, expires_ms = ?3 WHERE id = ?1");
     s->generation_close = db_prepare(
-        db, "UPDATE key_generations SET count = ?2, over_ms = ?3, closed = 1, "
-            "filter = ?4 WHERE id = ?1");
+        db,
+        "UPDATE key_generations SET count = ?2, expires_ms = ?3, closed = 1, "
+        "filter = ?4 WHERE id = ?1");
     s->generation_drop = db_prepare(db,
                                     "DELETE FROM key_generations WHERE id = ?");
     s->find = db_prepare(db, "SELECT rest, event, received_ms FROM keys "
@@ -58,7 +60,7 @@ void store_keys_generations(struct store_keys *s, generation_fn *fn, void *arg)
                                .class = (int)col_i64(q, 1),
                                .count = col_i64(q, 2),
                                .made_ms = col_i64(q, 3),
-                               .over_ms = col_i64(q, 4),
+                               .expires_ms = col_i64(q, 4),
                                .closed = col_i64(q, 5) != 0};
 
         fn(arg, &g);
@@ -93,7 +95,7 @@ static void bind_figures(stmt *q, const struct generation *g)
 {
     bind_i64(q, 1, g->id);
     bind_i64(q, 2, g->count);
-    bind_i64(q, 3, g->over_ms);
+    bind_i64(q, 3, g->expires_ms);
 }
 
 void store_keys_generation_set(struct store_keys *s, const struct generation *g)
@@ -153,11 +155,11 @@ void store_keys_each(struct store_keys *s, int64_t first, struct filter *f)
     db_done(s->each);
 }
 
-int store_keys_forget(struct store_keys *s, int64_t first, int most)
+int store_keys_forget(struct store_keys *s, int64_t first, int max)
 {
     bind_i64(s->forget, 1, first);
     bind_i64(s->forget, 2, first | ROW_MASK);
-    bind_i64(s->forget, 3, most);
+    bind_i64(s->forget, 3, max);
     db_run(s->db, s->forget);
     return db_changes(s->db);
 }

@@ -8,7 +8,7 @@
 struct generation {
     int64_t id;
     int class;
-    int64_t count, made_ms, over_ms;
+    int64_t count, made_ms, expires_ms;
     bool closed;
     struct filter filter; /* none: it was not loaded */
     bool dirty;
@@ -25,7 +25,7 @@ void store_keys_generations(struct store_keys *s, generation_fn *fn, void *arg);
 void store_keys_filter(struct store_keys *s, struct generation *g);
 void store_keys_generation_add(struct store_keys *s,
                                const struct generation *g);
-/* count and over_ms */
+/* count and expires_ms */
 void store_keys_generation_set(struct store_keys *s,
                                const struct generation *g);
 void store_keys_generation_close(struct store_keys *s,
@@ -40,6 +40,6 @@ void store_keys_add(struct store_keys *s, int64_t first, struct key key,
 /* Puts all of them into a filter. */
 void store_keys_each(struct store_keys *s, int64_t first, struct filter *f);
 /* Returns how many went. */
-int store_keys_forget(struct store_keys *s, int64_t first, int most);
+int store_keys_forget(struct store_keys *s, int64_t first, int max);
 
 #endif

@@ -22,9 +22,9 @@ struct store_lanes *store_lanes_open(struct db *db)
     s->any = db_prepare(db, "SELECT 1 " IN_LANE "AND lane = ?2 LIMIT 1");
     s->head = db_prepare(db, "SELECT 1 " IN_LANE
                              "AND lane = ?2 AND behind = 0 LIMIT 1");
-    s->next = db_prepare(db, "SELECT event, place " IN_LANE
+    s->next = db_prepare(db, "SELECT event, route_order " IN_LANE
                              "AND lane = ?2 AND behind = 1 "
-                             "ORDER BY place LIMIT 1");
+                             "ORDER BY route_order LIMIT 1");
     s->step_up = db_prepare(db, "UPDATE deliveries SET behind = 0 WHERE "
                                 "event = ? AND endpoint = ?");
     s->after = db_prepare(db, "SELECT lane " IN_LANE
@@ -37,16 +37,16 @@ struct store_lanes *store_lanes_open(struct db *db)
     s->set = db_prepare(db, "UPDATE deliveries SET lane = ?3, behind = ?4 "
                             "WHERE event = ?1 AND endpoint = ?2");
     s->halt = db_prepare(db, "INSERT OR REPLACE INTO halts(event, endpoint, "
-                             "lane, place, at_ms) VALUES(?, ?, ?, ?, ?)");
+                             "lane, route_order, at_ms) VALUES(?, ?, ?, ?, ?)");
     s->unhalt = db_prepare(
         db, "DELETE FROM halts WHERE event = ? AND endpoint = ?");
     s->unhalt_all = db_prepare(db, "DELETE FROM halts WHERE endpoint = ?");
-    s->halted = db_prepare(db, "SELECT max(place) FROM halts WHERE "
+    s->halted = db_prepare(db, "SELECT max(route_order) FROM halts WHERE "
                                "endpoint = ? AND lane = ?");
     s->halt_count = db_prepare(db,
                                "SELECT count(*) FROM halts WHERE endpoint = ?");
     s->halts = db_prepare(
-        db, "SELECT h.event, h.endpoint, h.lane, h.place, h.at_ms, e.id, "
+        db, "SELECT h.event, h.endpoint, h.lane, h.route_order, h.at_ms, e.id, "
             "e.workspace FROM halts h LEFT JOIN events e ON e.n = h.event "
             "WHERE h.endpoint = ? ORDER BY h.at_ms, h.event LIMIT ?");
     s->halt_move = db_prepare(
@@ -82,7 +82,7 @@ bool store_lane_head(struct store_lanes *s, int64_t endpoint, int64_t lane)
 }
 
 bool store_lane_next(struct store_lanes *s, int64_t endpoint, int64_t lane,
-                     int64_t *event, int64_t *place)
+                     int64_t *event, int64_t *route_order)
 {
     bool there;
 
@@ -91,7 +91,7 @@ bool store_lane_next(struct store_lanes *s, int64_t endpoint, int64_t lane,
     there = db_step(s->db, s->next);
     if (there) {
         *event = col_i64(s->next, 0);
-        *place = col_i64(s->next, 1);
+        *route_order = col_i64(s->next, 1);
     }
     db_done(s->next);
     return there;
@@ -117,7 +117,7 @@ int64_t store_lane_after(struct store_lanes *s, int64_t endpoint, int64_t lane)
 }
 
 int store_lane_strange(struct store_lanes *s, int64_t endpoint, bool behind,
-                       struct lane_range range, int most, struct lane_row *rows)
+                       struct lane_range range, int max, struct lane_row *rows)
 {
     stmt *q = s->strange;
     int n = 0;
@@ -126,8 +126,8 @@ int store_lane_strange(struct store_lanes *s, int64_t endpoint, bool behind,
     bind_i64(q, 2, behind);
     bind_i64(q, 3, range.from);
     bind_i64(q, 4, range.to);
-    bind_i64(q, 5, most);
-    for (; n < most && db_step(s->db, q); n++)
+    bind_i64(q, 5, max);
+    for (; n < max && db_step(s->db, q); n++)
         rows[n] = (struct lane_row){col_i64(q, 0), gr_strdup(col_text(q, 1))};
     db_done(q);
     return n;
@@ -150,7 +150,7 @@ void store_halt(struct store_lanes *s, const struct halt_row *h)
     bind_i64(s->halt, 1, h->event);
     bind_i64(s->halt, 2, h->endpoint);
     bind_i64(s->halt, 3, h->lane);
-    bind_i64(s->halt, 4, h->place);
+    bind_i64(s->halt, 4, h->route_order);
     bind_i64(s->halt, 5, h->at_ms);
     db_run(s->db, s->halt);
 }
@@ -170,7 +170,7 @@ void store_unhalt_all(struct store_lanes *s, int64_t endpoint)
 }
 
 bool store_halted(struct store_lanes *s, int64_t endpoint, int64_t lane,
-                  int64_t *place)
+                  int64_t *route_order)
 {
     bool there;
 
@@ -178,7 +178,7 @@ bool store_halted(struct store_lanes *s, int64_t endpoint, int64_t lane,
     bind_i64(s->halted, 2, lane);
     there = db_step(s->db, s->halted) && !col_null(s->halted, 0);
     if (there)
-        *place = col_i64(s->halted, 0);
+        *route_order = col_i64(s->halted, 0);
     db_done(s->halted);
     return there;
 }
@@ -194,13 +194,13 @@ int64_t store_halt_count(struct store_lanes *s, int64_t endpoint)
     return n;
 }
 
-void store_halts(struct store_lanes *s, int64_t endpoint, int most, halt_fn *fn,
+void store_halts(struct store_lanes *s, int64_t endpoint, int max, halt_fn *fn,
                  void *arg)
 {
     stmt *q = s->halts;
 
     bind_i64(q, 1, endpoint);
-    bind_i64(q, 2, most);
+    bind_i64(q, 2, max);
     while (db_step(s->db, q))
         fn(arg, &(struct halt_row){col_i64(q, 0), col_i64(q, 1), col_i64(q, 2),
                                    col_i64(q, 3), col_i64(q, 4), col_text(q, 5),

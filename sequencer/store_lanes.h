@@ -10,34 +10,33 @@ struct store_lanes;
 struct store_lanes *store_lanes_open(struct db *db);
 void store_lanes_close(struct store_lanes *s);
 
-/* Something stands in this ordered lane: open, or a copy of it is out. */
+/* This ordered lane has a delivery that is open or whose copy is out. */
 bool store_lane_any(struct store_lanes *s, int64_t endpoint, int64_t lane);
 /* … in front: not behind another. */
 bool store_lane_head(struct store_lanes *s, int64_t endpoint, int64_t lane);
 /* The first of those behind; false: none. */
 bool store_lane_next(struct store_lanes *s, int64_t endpoint, int64_t lane,
-                     int64_t *event, int64_t *place);
+                     int64_t *event, int64_t *route_order);
 /* It is its turn now. */
 void store_lane_step_up(struct store_lanes *s, int64_t event, int64_t endpoint);
-/* The ordered lane after `lane` in which something stands; -1: none. */
+/* The next ordered lane after `lane` that has such a delivery; -1: none. */
 int64_t store_lane_after(struct store_lanes *s, int64_t endpoint, int64_t lane);
 
-/* Waiting deliveries in lanes of a range, at most `most`, with the workspace of
+/* Waiting deliveries in lanes of a range, at most `max`, with the workspace of
  * their events (copied; the caller frees). Returns how many. */
 struct lane_row {
     int64_t event;
     char *workspace;
 };
 int store_lane_strange(struct store_lanes *s, int64_t endpoint, bool behind,
-                       struct lane_range range, int most,
-                       struct lane_row *rows);
+                       struct lane_range range, int max, struct lane_row *rows);
 void store_lane_set(struct store_lanes *s, int64_t event, int64_t endpoint,
                     int64_t lane, bool behind);
 
 /* ---- halts ---- */
 
 struct halt_row {
-    int64_t event, endpoint, lane, place, at_ms;
+    int64_t event, endpoint, lane, route_order, at_ms;
     const char *event_id, *workspace; /* "" when the event is gone */
 };
 
@@ -45,15 +44,15 @@ void store_halt(struct store_lanes *s, const struct halt_row *h);
 /* false: it did not halt anything. */
 bool store_unhalt(struct store_lanes *s, int64_t event, int64_t endpoint);
 void store_unhalt_all(struct store_lanes *s, int64_t endpoint);
-/* The highest place of a halting letter; false: the lane is not halted. */
+/* The highest route order of a halting dead letter; false: the lane is not halted. */
 bool store_halted(struct store_lanes *s, int64_t endpoint, int64_t lane,
-                  int64_t *place);
+                  int64_t *route_order);
 int64_t store_halt_count(struct store_lanes *s, int64_t endpoint);
 /* Of one endpoint, oldest first. */
 typedef void halt_fn(void *arg, const struct halt_row *h);
-void store_halts(struct store_lanes *s, int64_t endpoint, int most, halt_fn *fn,
+void store_halts(struct store_lanes *s, int64_t endpoint, int max, halt_fn *fn,
                  void *arg);
-/* The halts of an endpoint stand in other lanes from now on. */
+/* Move the halts of an endpoint to other lanes. */
 void store_halt_move(struct store_lanes *s, int64_t event, int64_t endpoint,
                      int64_t lane);
 

@@ -1,20 +1,33 @@
+#include "store_order.h"
 #include "alloc.h"
-#include "store_order_inside.h"
 #include <stddef.h>
 #include <stdlib.h>
 
-#define STREAM_COLUMNS \
-    "id, source, workspace, type, kind, next, high, held, epoch"
+struct store_order {
+    struct db *db;
+    stmt *stream, *stream_by_id, *stream_add, *stream_set, *stream_held,
+        *held_count, *held_in;
+    stmt *epoch, *epoch_set;
+    stmt *held_add, *held_first, *held_drop, *held_upto, *held_due,
+        *held_hasten, *due_gap, *due_held;
+    stmt *gap_add, *gap_before, *gap_of, *gap, *gap_span, *gap_end, *gap_due,
+        *gaps_end, *gaps_leave, *gaps_hasten, *gap_figures, *gap_count, *gaps,
+        *open_gaps, *gaps_purge;
+    stmt *ingresses, *ingress_add, *ingress_drop;
+    stmt *object, *object_set, *objects_purge;
+    stmt *workspaces, *workspace;
+};
+
+#define STREAM "SELECT id, " ROW_NAMES(STREAM_COLUMNS) " FROM streams "
+#define GAP    "SELECT id, " ROW_NAMES(GAP_COLUMNS) " FROM gaps "
 
 #define AT(field) offsetof(struct store_order, field)
 
 static const struct db_statement statements[] = {
     {AT(stream),
-     "SELECT " STREAM_COLUMNS " FROM streams "
-     "WHERE source = ? AND workspace = ? AND type = ? AND kind = ?"},
-    {AT(stream_by_id), "SELECT " STREAM_COLUMNS " FROM streams WHERE id = ?"},
-    {AT(stream_add), "INSERT INTO streams(source, workspace, type, kind, next, "
-                     "high, epoch) VALUES(?, ?, ?, ?, ?, ?, ?) RETURNING id"},
+     STREAM "WHERE source = ? AND workspace = ? AND type = ? AND kind = ?"},
+    {AT(stream_by_id), STREAM "WHERE id = ?"},
+    {AT(stream_add), ROW_INSERT("streams", STREAM_COLUMNS) " RETURNING id"},
     {AT(epoch), "SELECT form, epoch FROM orders WHERE source = ?"},
     {AT(epoch_set),
      "INSERT OR REPLACE INTO orders(source, form, epoch) VALUES(?, ?, ?)"},
@@ -25,14 +38,15 @@ static const struct db_statement statements[] = {
     {AT(held_count), "SELECT sum(held) FROM streams WHERE held > 0"},
     {AT(held_in),
      "SELECT sum(held) FROM streams WHERE held > 0 AND workspace = ?"},
-    {AT(held_add), "INSERT INTO buffer(stream, place, event, observed, due, "
-                   "life) VALUES(?, ?, ?, ?, ?, ?)"},
-    {AT(held_first), "SELECT place, event, life, observed FROM buffer WHERE "
-                     "stream = ? ORDER BY place, event LIMIT 1"},
+    {AT(held_add), "INSERT INTO buffer(stream, position, event, observed, due, "
+                   "generation) VALUES(?, ?, ?, ?, ?, ?)"},
+    {AT(held_first),
+     "SELECT position, event, generation, observed FROM buffer WHERE "
+     "stream = ? ORDER BY position, event LIMIT 1"},
     {AT(held_drop),
-     "DELETE FROM buffer WHERE stream = ? AND place = ? AND event = ?"},
+     "DELETE FROM buffer WHERE stream = ? AND position = ? AND event = ?"},
     {AT(held_upto),
-     "SELECT max(place) FROM buffer WHERE stream = ? AND due <= ?"},
+     "SELECT max(position) FROM buffer WHERE stream = ? AND due <= ?"},
     {AT(held_due), "SELECT stream FROM buffer WHERE due > 0 AND due <= ? ORDER "
                    "BY due LIMIT ?"},
     {AT(held_hasten),
@@ -40,9 +54,9 @@ static const struct db_statement statements[] = {
      "?2 AND stream IN (SELECT id FROM streams WHERE source = ?1)"},
     {AT(due_gap), "SELECT min(due) FROM gaps WHERE status = 0"},
     {AT(due_held), "SELECT min(due) FROM buffer WHERE due > 0"},
-    {AT(doors), "SELECT name FROM doors ORDER BY name"},
-    {AT(door_add), "INSERT OR IGNORE INTO doors(name) VALUES(?)"},
-    {AT(door_drop), "DELETE FROM doors WHERE name = ?"},
+    {AT(ingresses), "SELECT name FROM ingresses ORDER BY name"},
+    {AT(ingress_add), "INSERT OR IGNORE INTO ingresses(name) VALUES(?)"},
+    {AT(ingress_drop), "DELETE FROM ingresses WHERE name = ?"},
     {AT(object), "SELECT state FROM objects WHERE source = ? AND workspace = ? "
                  "AND object = ?"},
     {AT(object_set), "INSERT OR REPLACE INTO objects(source, workspace, "
@@ -54,6 +68,36 @@ static const struct db_statement statements[] = {
      "SELECT name, sequence, clock FROM workspaces ORDER BY name LIMIT ?"},
     {AT(workspace),
      "SELECT name, sequence, clock FROM workspaces WHERE name = ?"},
+    {AT(gap_add), ROW_INSERT("gaps", GAP_COLUMNS) " RETURNING id"},
+    {AT(gap_before), GAP
+     "WHERE id = (SELECT max((SELECT id FROM (SELECT g.id, g.status "
+     "FROM gaps g WHERE g.stream = s.id AND g.first < ?4 ORDER BY g.first DESC "
+     "LIMIT 100) WHERE status <> 1 LIMIT 1)) FROM streams s WHERE s.source = "
+     "?1 AND s.workspace = ?2 AND s.type IN ('', ?3))"},
+    {AT(gap_of),
+     GAP "WHERE stream = ? AND first <= ? ORDER BY first DESC LIMIT 1"},
+    {AT(gap), GAP "WHERE id = ?"},
+    {AT(gap_span), "UPDATE gaps SET first = ?2, last = ?3 WHERE id = ?1"},
+    {AT(gap_end), "UPDATE gaps SET status = ?2, closed_ms = ?3, note = "
+                  "coalesce(?4, note) WHERE id = ?1"},
+    {AT(gap_due), "SELECT id, stream FROM gaps WHERE status = 0 AND due <= ? "
+                  "ORDER BY due LIMIT 1"},
+    {AT(gaps_end),
+     "UPDATE gaps SET status = ?2, closed_ms = ?3, note = CASE note WHEN '' "
+     "THEN ?4 ELSE note END WHERE stream = ?1 AND status = 0"},
+    {AT(gaps_leave), "UPDATE gaps SET stream = -stream WHERE stream = ?"},
+    {AT(gaps_hasten), "UPDATE gaps INDEXED BY gaps_due SET due = ?2 WHERE "
+                      "status = 0 AND due > ?2 AND source = ?1"},
+    {AT(gap_figures), "SELECT count(*), (SELECT min(opened_ms) FROM gaps WHERE "
+                      "status = 0) FROM (SELECT 1 FROM gaps INDEXED BY "
+                      "gaps_opened WHERE status = 0 LIMIT 10000)"},
+    {AT(gap_count),
+     "SELECT count(*) FROM gaps WHERE status = 0 AND workspace = ?"},
+    {AT(gaps), GAP "WHERE id < ? ORDER BY id DESC"},
+    {AT(open_gaps),
+     GAP "INDEXED BY gaps_open WHERE id < ? AND status = 0 ORDER BY id DESC"},
+    {AT(gaps_purge), "DELETE FROM gaps WHERE id IN (SELECT id FROM gaps WHERE "
+                     "status <> 0 AND closed_ms < ? LIMIT ?)"},
 };
 
 struct store_order *store_order_open(struct db *db)
@@ -62,7 +106,6 @@ struct store_order *store_order_open(struct db *db)
 
     s->db = db;
     db_prepare_all(db, s, statements, COUNT_OF(statements));
-    store_prepare_gaps(s);
     return s;
 }
 
@@ -75,17 +118,12 @@ void store_order_close(struct store_order *s)
 
 static bool read_stream(struct store_order *s, stmt *q, struct stream_row *r)
 {
+    int i = 1;
+
     if (!db_step(s->db, q))
         return false;
-    *r = (struct stream_row){.id = col_i64(q, 0),
-                             .source = col_text(q, 1),
-                             .workspace = col_text(q, 2),
-                             .type = col_text(q, 3),
-                             .kind = (int)col_i64(q, 4),
-                             .next = col_i64(q, 5),
-                             .high = col_i64(q, 6),
-                             .held = col_i64(q, 7),
-                             .epoch = col_i64(q, 8)};
+    r->id = col_i64(q, 0);
+    ROW_READ(STREAM_COLUMNS, q, i, r);
     return true;
 }
 
@@ -116,13 +154,9 @@ void store_stream_done(struct store_order *s)
 
 int64_t store_stream_add(struct store_order *s, const struct stream_row *r)
 {
-    bind_text(s->stream_add, 1, r->source);
-    bind_text(s->stream_add, 2, r->workspace);
-    bind_text(s->stream_add, 3, r->type);
-    bind_i64(s->stream_add, 4, r->kind);
-    bind_i64(s->stream_add, 5, r->next);
-    bind_i64(s->stream_add, 6, r->high);
-    bind_i64(s->stream_add, 7, r->epoch);
+    int i = 0;
+
+    ROW_BIND(STREAM_COLUMNS, s->stream_add, i, r);
     return db_number(s->db, s->stream_add, 0);
 }
 
@@ -177,11 +211,11 @@ void store_held_add(struct store_order *s, int64_t stream,
                     const struct held_row *h, int64_t due)
 {
     bind_i64(s->held_add, 1, stream);
-    bind_i64(s->held_add, 2, h->place);
+    bind_i64(s->held_add, 2, h->position);
     bind_i64(s->held_add, 3, h->event);
     bind_i64(s->held_add, 4, h->observed);
     bind_i64(s->held_add, 5, due);
-    bind_i64(s->held_add, 6, h->life);
+    bind_i64(s->held_add, 6, h->generation);
     db_run(s->db, s->held_add);
 }
 
@@ -203,7 +237,7 @@ void store_held_drop(struct store_order *s, int64_t stream,
                      const struct held_row *h)
 {
     bind_i64(s->held_drop, 1, stream);
-    bind_i64(s->held_drop, 2, h->place);
+    bind_i64(s->held_drop, 2, h->position);
     bind_i64(s->held_drop, 3, h->event);
     db_run(s->db, s->held_drop);
 }
@@ -215,14 +249,14 @@ int64_t store_held_upto(struct store_order *s, int64_t stream, int64_t judged)
     return db_number(s->db, s->held_upto, INT64_MIN);
 }
 
-int store_held_due(struct store_order *s, int64_t judged, int most,
+int store_held_due(struct store_order *s, int64_t judged, int max,
                    int64_t *streams)
 {
     int n = 0;
 
     bind_i64(s->held_due, 1, judged);
-    bind_i64(s->held_due, 2, most);
-    for (; n < most && db_step(s->db, s->held_due); n++)
+    bind_i64(s->held_due, 2, max);
+    for (; n < max && db_step(s->db, s->held_due); n++)
         streams[n] = col_i64(s->held_due, 0);
     db_done(s->held_due);
     return n;
@@ -243,25 +277,185 @@ int64_t store_next_due(struct store_order *s)
     return gap < held ? gap : held;
 }
 
-/* ---- doors ---- */
+/* ---- gaps ---- */
 
-void store_doors(struct store_order *s, door_fn *fn, void *arg)
+int64_t store_gap_add(struct store_order *s, const struct gap_row *g)
 {
-    while (db_step(s->db, s->doors))
-        fn(arg, col_text(s->doors, 0));
-    db_done(s->doors);
+    int i = 0;
+
+    ROW_BIND(GAP_FACTS, s->gap_add, i, g);
+    ROW_BIND(GAP_SPAN, s->gap_add, i, &g->span);
+    return db_number(s->db, s->gap_add, 0);
 }
 
-void store_door_add(struct store_order *s, const char *name)
+static void read_gap(stmt *q, struct gap_row *g)
 {
-    bind_text(s->door_add, 1, name);
-    db_run(s->db, s->door_add);
+    int i = 1;
+
+    g->id = col_i64(q, 0);
+    ROW_READ(GAP_FACTS, q, i, g);
+    ROW_READ(GAP_SPAN, q, i, &g->span);
 }
 
-void store_door_drop(struct store_order *s, const char *name)
+bool store_gap_of(struct store_order *s, int64_t stream, int64_t number,
+                  struct gap_row *g)
 {
-    bind_text(s->door_drop, 1, name);
-    db_run(s->db, s->door_drop);
+    db_done(s->gap_of);
+    bind_i64(s->gap_of, 1, stream);
+    bind_i64(s->gap_of, 2, number);
+    if (!db_step(s->db, s->gap_of))
+        return false;
+    read_gap(s->gap_of, g);
+    return g->span.last >= number;
+}
+
+bool store_gap_before(struct store_order *s, const char *source,
+                      const char *workspace, const char *type, int64_t number,
+                      struct gap_row *g)
+{
+    bind_text(s->gap_before, 1, source);
+    bind_text(s->gap_before, 2, workspace);
+    bind_text(s->gap_before, 3, type);
+    bind_i64(s->gap_before, 4, number);
+    if (!db_step(s->db, s->gap_before))
+        return false;
+    read_gap(s->gap_before, g);
+    return true;
+}
+
+void store_gap_before_done(struct store_order *s)
+{
+    db_done(s->gap_before);
+}
+
+bool store_gap(struct store_order *s, int64_t id, struct gap_row *g)
+{
+    db_done(s->gap);
+    bind_i64(s->gap, 1, id);
+    if (!db_step(s->db, s->gap))
+        return false;
+    read_gap(s->gap, g);
+    return true;
+}
+
+void store_gap_done(struct store_order *s)
+{
+    db_done(s->gap_of);
+    db_done(s->gap);
+}
+
+void store_gap_span(struct store_order *s, int64_t id, struct span span)
+{
+    bind_i64(s->gap_span, 1, id);
+    bind_i64(s->gap_span, 2, span.first);
+    bind_i64(s->gap_span, 3, span.last);
+    db_run(s->db, s->gap_span);
+}
+
+void store_gap_end(struct store_order *s, int64_t id, int status,
+                   int64_t closed_ms, const char *note)
+{
+    bind_i64(s->gap_end, 1, id);
+    bind_i64(s->gap_end, 2, status);
+    bind_i64(s->gap_end, 3, closed_ms);
+    bind_text(s->gap_end, 4, note);
+    db_run(s->db, s->gap_end);
+}
+
+int64_t store_gap_due(struct store_order *s, int64_t judged, int64_t *stream)
+{
+    int64_t id = 0;
+
+    bind_i64(s->gap_due, 1, judged);
+    if (db_step(s->db, s->gap_due)) {
+        id = col_i64(s->gap_due, 0);
+        *stream = col_i64(s->gap_due, 1);
+    }
+    db_done(s->gap_due);
+    return id;
+}
+
+int store_gaps_leave(struct store_order *s, int64_t stream, int status,
+                     int64_t closed_ms, const char *note)
+{
+    int n;
+
+    bind_i64(s->gaps_end, 1, stream);
+    bind_i64(s->gaps_end, 2, status);
+    bind_i64(s->gaps_end, 3, closed_ms);
+    bind_text(s->gaps_end, 4, note);
+    db_run(s->db, s->gaps_end);
+    n = db_changes(s->db);
+    bind_i64(s->gaps_leave, 1, stream);
+    db_run(s->db, s->gaps_leave);
+    return n;
+}
+
+void store_gaps_hasten(struct store_order *s, const char *source, int64_t due)
+{
+    bind_text(s->gaps_hasten, 1, source);
+    bind_i64(s->gaps_hasten, 2, due);
+    db_run(s->db, s->gaps_hasten);
+}
+
+void store_gap_figures(struct store_order *s, int64_t *open, int64_t *oldest_ms)
+{
+    *open = *oldest_ms = 0;
+    if (db_step(s->db, s->gap_figures)) {
+        *open = col_i64(s->gap_figures, 0);
+        *oldest_ms = col_i64(s->gap_figures, 1);
+    }
+    db_done(s->gap_figures);
+}
+
+int64_t store_gap_count(struct store_order *s, const char *workspace)
+{
+    bind_text(s->gap_count, 1, workspace);
+    return db_number(s->db, s->gap_count, 0);
+}
+
+void store_gaps(struct store_order *s, bool open_only, int64_t below,
+                gap_fn *fn, void *arg)
+{
+    stmt *q = open_only ? s->open_gaps : s->gaps;
+    struct gap_row g;
+    bool more = true;
+
+    bind_i64(q, 1, below);
+    while (more && db_step(s->db, q)) {
+        read_gap(q, &g);
+        more = fn(arg, &g);
+    }
+    db_done(q);
+}
+
+int store_gaps_purge(struct store_order *s, int64_t cutoff_ms, int max)
+{
+    bind_i64(s->gaps_purge, 1, cutoff_ms);
+    bind_i64(s->gaps_purge, 2, max);
+    db_run(s->db, s->gaps_purge);
+    return db_changes(s->db);
+}
+
+/* ---- ingress processes ---- */
+
+void store_ingresses(struct store_order *s, ingress_fn *fn, void *arg)
+{
+    while (db_step(s->db, s->ingresses))
+        fn(arg, col_text(s->ingresses, 0));
+    db_done(s->ingresses);
+}
+
+void store_ingress_add(struct store_order *s, const char *name)
+{
+    bind_text(s->ingress_add, 1, name);
+    db_run(s->db, s->ingress_add);
+}
+
+void store_ingress_drop(struct store_order *s, const char *name)
+{
+    bind_text(s->ingress_drop, 1, name);
+    db_run(s->db, s->ingress_drop);
 }
 
 /* ---- objects ---- */
@@ -295,10 +489,10 @@ void store_object_set(struct store_order *s, const char *source,
     db_run(s->db, q);
 }
 
-int store_objects_purge(struct store_order *s, int64_t cutoff_ms, int most)
+int store_objects_purge(struct store_order *s, int64_t cutoff_ms, int max)
 {
     bind_i64(s->objects_purge, 1, cutoff_ms);
-    bind_i64(s->objects_purge, 2, most);
+    bind_i64(s->objects_purge, 2, max);
     db_run(s->db, s->objects_purge);
     return db_changes(s->db);
 }

@@ -1,10 +1,10 @@
-/* store_order: the rows of streams, buffer, gaps, doors and objects. Inside the
+/* store_order: the rows of streams, buffer, gaps, ingress processes and objects. Inside the
  * turn's transaction. */
 #ifndef SEQUENCER_STORE_ORDER_H
 #define SEQUENCER_STORE_ORDER_H
 
-#include "db.h"
 #include "order.h"
+#include "row.h"
 
 struct store_order;
 
@@ -13,11 +13,19 @@ void store_order_close(struct store_order *s);
 
 /* ---- streams ---- */
 
+/* A row of `streams`. */
+#define STREAM_COLUMNS(F, X) \
+    F(text, source)          \
+    X(text, workspace)       \
+    X(text, type)            \
+    X(number, kind)          \
+    X(i64, next)             \
+    X(i64, high)             \
+    X(i64, held)             \
+    X(i64, epoch)
 struct stream_row {
     int64_t id;
-    const char *source, *workspace, *type;
-    int kind;
-    int64_t next, high, held, epoch;
+    ROW_FIELDS(STREAM_COLUMNS)
 };
 
 /* Strings are borrowed until store_stream_done(). */
@@ -42,7 +50,7 @@ int64_t store_held_count(struct store_order *s, const char *workspace);
 /* ---- buffer ---- */
 
 struct held_row {
-    int64_t place, event, life;
+    int64_t position, event, generation;
     bool observed;
 };
 
@@ -53,26 +61,37 @@ bool store_held_first(struct store_order *s, int64_t stream,
                       struct held_row *h);
 void store_held_drop(struct store_order *s, int64_t stream,
                      const struct held_row *h);
-/* By time: the last place whose wait was over at `judged`; INT64_MIN: none. */
+/* By time: the last position whose wait had ended at `judged`; INT64_MIN: none. */
 int64_t store_held_upto(struct store_order *s, int64_t stream, int64_t judged);
-/* Streams in which a wait was over, some of them again and again; how many. */
-int store_held_due(struct store_order *s, int64_t judged, int most,
+/* Streams in which a wait had ended, some of them again and again; how many. */
+int store_held_due(struct store_order *s, int64_t judged, int max,
                    int64_t *streams);
 /* None of this source's, by time, waits longer than until `due`. */
 void store_held_hasten(struct store_order *s, const char *source, int64_t due);
-/* When the next wait of any kind is over; INT64_MAX: there is none. */
+/* When the next wait of any kind ends; INT64_MAX: there is none. */
 int64_t store_next_due(struct store_order *s);
 
 /* ---- gaps ---- */
 
+/* A row of `gaps`. */
+#define GAP_FACTS(F, X) \
+    F(i64, stream)      \
+    X(text, source)     \
+    X(text, workspace)  \
+    X(text, type)       \
+    X(number, status)   \
+    X(i64, opened_ms)   \
+    X(i64, closed_ms)   \
+    X(text, note)       \
+    X(i64, due)
+#define GAP_SPAN(F, X) \
+    F(i64, first)      \
+    X(i64, last)
+#define GAP_COLUMNS(F, X) GAP_FACTS(F, X) GAP_SPAN(X, X)
 struct gap_row {
-    int64_t id, stream;
-    const char *source, *workspace, *type;
+    int64_t id;
+    ROW_FIELDS(GAP_FACTS)
     struct span span;
-    int status;
-    int64_t opened_ms, closed_ms;
-    const char *note;
-    int64_t due;
 };
 
 int64_t store_gap_add(struct store_order *s, const struct gap_row *g);
@@ -91,7 +110,7 @@ void store_gap_done(struct store_order *s);
 void store_gap_span(struct store_order *s, int64_t id, struct span span);
 void store_gap_end(struct store_order *s, int64_t id, int status,
                    int64_t closed_ms, const char *note);
-/* One whose wait was over at `judged`: its id and stream; 0: none. */
+/* A gap whose wait had ended at `judged`: its id and stream; 0: none. */
 int64_t store_gap_due(struct store_order *s, int64_t judged, int64_t *stream);
 /* End all open ones of a stream, and let none be one of that stream any more;
  * how many were open. */
@@ -106,15 +125,15 @@ int64_t store_gap_count(struct store_order *s, const char *workspace);
 typedef bool gap_fn(void *arg, const struct gap_row *g);
 void store_gaps(struct store_order *s, bool open_only, int64_t below,
                 gap_fn *fn, void *arg);
-/* Ended ones from before `cutoff_ms`, at most `most`; how many went. */
-int store_gaps_purge(struct store_order *s, int64_t cutoff_ms, int most);
+/* Ended ones from before `cutoff_ms`, at most `max`; how many went. */
+int store_gaps_purge(struct store_order *s, int64_t cutoff_ms, int max);
 
-/* ---- doors ---- */
+/* ---- ingress processes ---- */
 
-typedef void door_fn(void *arg, const char *name);
-void store_doors(struct store_order *s, door_fn *fn, void *arg);
-void store_door_add(struct store_order *s, const char *name);
-void store_door_drop(struct store_order *s, const char *name);
+typedef void ingress_fn(void *arg, const char *name);
+void store_ingresses(struct store_order *s, ingress_fn *fn, void *arg);
+void store_ingress_add(struct store_order *s, const char *name);
+void store_ingress_drop(struct store_order *s, const char *name);
 
 /* ---- objects ---- */
 
@@ -125,7 +144,7 @@ void store_object_set(struct store_order *s, const char *source,
                       const char *workspace, const char *object,
                       const char *state, int64_t at_ms, bool last);
 /* Those in a last state since before `cutoff_ms`; how many went. */
-int store_objects_purge(struct store_order *s, int64_t cutoff_ms, int most);
+int store_objects_purge(struct store_order *s, int64_t cutoff_ms, int max);
 
 /* ---- workspaces, for those who look ---- */
 

@@ -13,13 +13,12 @@ struct epoch {
 
 /* ---- the cache ---- */
 
-static size_t bucket_of(const char *source, const char *workspace,
-                        const char *type, int kind)
+static uint64_t key_of(const char *source, const char *workspace,
+                       const char *type, int kind)
 {
     uint64_t h = hash_keyed_text((uint64_t)kind, source);
 
-    return hash_keyed_text(hash_keyed_text(h, workspace), type) %
-           STREAM_BUCKETS;
+    return hash_keyed_text(hash_keyed_text(h, workspace), type);
 }
 
 static void stream_free(struct stream *st)
@@ -32,34 +31,30 @@ static void stream_free(struct stream *st)
 
 void stream_clear(struct streams *s)
 {
-    for (size_t b = 0; b < STREAM_BUCKETS; b++) {
-        while (s->buckets[b]) {
-            struct stream *st = s->buckets[b];
+    struct stream *st;
 
-            s->buckets[b] = st->next_in_bucket;
-            stream_free(st);
-        }
-    }
-    s->count = 0;
+    for (size_t at = 0; (st = lookup_walk(&s->cache, &at));)
+        stream_free(st);
+    lookup_fini(&s->cache);
     s->dirty = s->ready = s->ready_last = NULL;
 }
 
 static struct stream *cached(struct streams *s, const char *source,
                              const char *workspace, const char *type, int kind)
 {
-    struct stream *st = s->buckets[bucket_of(source, workspace, type, kind)];
+    uint64_t key = key_of(source, workspace, type, kind);
+    struct stream *st;
 
-    while (st &&
-           (st->kind != kind || strcmp(st->workspace, workspace) != 0 ||
-            strcmp(st->source, source) != 0 || strcmp(st->type, type) != 0))
-        st = st->next_in_bucket;
-    return st;
+    for (size_t at = 0; (st = lookup_get(&s->cache, key, &at));)
+        if (st->kind == kind && strcmp(st->workspace, workspace) == 0 &&
+            strcmp(st->source, source) == 0 && strcmp(st->type, type) == 0)
+            return st;
+    return NULL;
 }
 
 static struct stream *add(struct streams *s, const struct stream_row *r)
 {
     struct stream *st = gr_alloc(sizeof *st);
-    size_t b = bucket_of(r->source, r->workspace, r->type, r->kind);
 
     *st = (struct stream){.source = gr_strdup(r->source),
                           .workspace = gr_strdup(r->workspace),
@@ -70,10 +65,9 @@ static struct stream *add(struct streams *s, const struct stream_row *r)
                           .next = r->next,
                           .high = r->high,
                           .held = r->held,
-                          .judged = -1,
-                          .next_in_bucket = s->buckets[b]};
-    s->buckets[b] = st;
-    s->count++;
+                          .judged = -1};
+    lookup_add(&s->cache, key_of(r->source, r->workspace, r->type, r->kind),
+               st);
     return st;
 }
 
@@ -140,7 +134,8 @@ struct stream *stream_by_id(struct streams *s, int64_t id)
 
 /* ---- where the numbers come from ---- */
 
-/* It is stored. */
+/* A hash of the expressions that give the number. It is stored: never change how it is
+ * computed. */
 static int64_t form_of(const struct order *o)
 {
     struct buf text;
@@ -199,26 +194,26 @@ bool stream_is_old(const struct streams *s, const struct stream *st)
 
 /* ---- a stream begins ---- */
 
-/* Its places are to come; what they begin with. */
-static void begin(struct stream_row *r, const struct order *o, int64_t place,
+/* Its positions are to come; what they begin with. */
+static void begin(struct stream_row *r, const struct order *o, int64_t position,
                   bool at_first)
 {
     if (o->by == ORDER_TIMESTAMP)
         r->next = INT64_MIN + 1;
     else
-        r->next = at_first || o->start_first ? place : 1;
+        r->next = at_first || o->start_first ? position : 1;
     r->high = r->next - 1;
 }
 
-/* It begins at the first that is seen, whatever `start` says: it did not begin
- * now. */
+/* It begins at the first number that comes, whatever `start` says, because the numbering of
+ * the provider began earlier. */
 static void begin_anew(struct streams *s, struct stream *st,
-                       const struct source *source, int64_t place)
+                       const struct source *source, int64_t position)
 {
     struct stream_row r;
 
     gaps_abandon(s, st);
-    begin(&r, &source->order, place, true);
+    begin(&r, &source->order, position, true);
     st->epoch = epoch_of(s, st->source);
     st->next = r.next;
     st->high = r.high;
@@ -226,7 +221,7 @@ static void begin_anew(struct streams *s, struct stream *st,
 }
 
 struct stream *stream_of(struct streams *s, const struct source *source,
-                         const struct event_row *ev, int64_t place)
+                         const struct event_row *ev, int64_t position)
 {
     const struct order *o = &source->order;
     const char *type = o->by == ORDER_SEQUENCE && o->per_type ? ev->type : "";
@@ -242,13 +237,13 @@ struct stream *stream_of(struct streams *s, const struct source *source,
                                     .type = type,
                                     .kind = (int)o->by,
                                     .epoch = epoch_of(s, source->name)};
-            begin(&r, o, place, false);
+            begin(&r, o, position, false);
             r.id = store_stream_add(s->q->order, &r);
         }
         st = add(s, &r);
         store_stream_done(s->q->order);
     }
     if (stream_is_old(s, st) && !st->held)
-        begin_anew(s, st, source, place);
+        begin_anew(s, st, source, position);
     return st;
 }

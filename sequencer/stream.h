@@ -1,7 +1,7 @@
 /* stream: one stream and the cache of them. For streams.c and gaps.c only.
  *
- * A stream's row is its truth. It is read when one of its events comes, changed
- * here, and written once a turn by stream_write(). */
+ * A stream's row is read when one of its events arrives, changed here, and written once a
+ * turn by stream_write(). */
 #ifndef SEQUENCER_STREAM_H
 #define SEQUENCER_STREAM_H
 
@@ -11,14 +11,11 @@
 #include "store_order.h"
 #include "streams.h"
 
-enum { STREAM_BUCKETS = 65536 }; /* as many as streams are kept in memory */
-
 struct stream {
-    struct stream *next_in_bucket;
     struct stream *next_dirty, *next_ready;
     char *source, *workspace, *type;
     int kind;      /* enum order_by */
-    int64_t epoch; /* of its source, when it began (orders in streams.sql) */
+    int64_t epoch; /* of its source, when it began (orders in store.sql) */
     int64_t id, next, high, held;
     /* With times: the last that may go when all up to `judged` was judged. */
     int64_t upto, judged;
@@ -27,8 +24,7 @@ struct stream {
 
 struct streams {
     struct sequencer *q;
-    struct stream *buckets[STREAM_BUCKETS];
-    size_t count;
+    struct lookup cache;
     struct stream *dirty;
     struct stream *ready, *ready_last; /* something in it may go now */
     struct epoch *epochs;
@@ -41,12 +37,12 @@ struct streams {
 
 /* The stream of an event, begun with it when it is the first. */
 struct stream *stream_of(struct streams *s, const struct source *source,
-                         const struct event_row *ev, int64_t place);
+                         const struct event_row *ev, int64_t position);
 /* NULL: there is none. */
 struct stream *stream_by_id(struct streams *s, int64_t id);
-/* Its source's numbers are others than those it knows. */
+/* The configuration now takes the numbers of this source from another place. */
 bool stream_is_old(const struct streams *s, const struct stream *st);
-/* Its row is to be written. */
+/* Write its row at the end of the turn. */
 void stream_changed(struct streams *s, struct stream *st);
 /* Something in it may go now. NULL will do. */
 void stream_ready(struct streams *s, struct stream *st);

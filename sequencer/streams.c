@@ -1,19 +1,19 @@
 #include "streams.h"
 #include "clock.h"
-#include "doors.h"
-#include "finding.h"
 #include "gaps.h"
+#include "parsed_event.h"
+#include "watermarks.h"
 #include <stdio.h>
 #include <stdlib.h>
 
 enum {
     STREAMS_CACHED = 65536,
-    GO_PER_TURN = 128,   /* held events let go */
-    LOOK_PER_TURN = 256, /* waits that are over, streams looked at */
+    GO_PER_TURN = 128,   /* held events released */
+    LOOK_PER_TURN = 256, /* waits that have ended, streams looked at */
 };
 /* A time so far ahead of its arrival is a mistake. Were it believed, all that
  * come after it would be late for as long. */
-#define AHEAD_MOST_MS DAY_MS
+#define AHEAD_MAX_MS DAY_MS
 
 static void look_at_all(struct streams *s)
 {
@@ -50,11 +50,11 @@ void streams_undo(struct streams *s)
     load(s);
 }
 
-/* What waits, waits no longer than the configuration says now. */
+/* No event waits longer than the configuration says now. */
 static void hasten(struct streams *s, const struct source *source)
 {
     const struct order *o = &source->order;
-    int64_t now = doors_time(s->q->doors);
+    int64_t now = watermarks_clock(s->q->watermarks);
 
     if (o->by == ORDER_SEQUENCE)
         store_gaps_hasten(s->q->order, source->name, now + o->give_up_after_ms);
@@ -77,16 +77,18 @@ void streams_configure(struct streams *s)
 
 struct arriving {
     struct event_row *ev;
-    int64_t life;
-    struct placing *p;
+    int64_t generation;
+    struct position_strings *p;
 };
 
 static void hold(struct streams *s, struct stream *st, struct arriving *a,
-                 int64_t place, bool observed, int64_t due)
+                 int64_t position, bool observed, int64_t due)
 {
     struct event_row *ev = a->ev;
-    struct held_row h = {
-        .place = place, .event = ev->n, .life = a->life, .observed = observed};
+    struct held_row h = {.position = position,
+                         .event = ev->n,
+                         .generation = a->generation,
+                         .observed = observed};
 
     store_held_add(s->q->order, st->id, &h, due);
     st->held++;
@@ -95,23 +97,22 @@ static void hold(struct streams *s, struct stream *st, struct arriving *a,
         s->due = due;
     stream_changed(s, st);
     if (!observed)
-        ev->status = EVENT_BUFFERED;
+        event_move(ev, EVENT_BUFFERED, NULL);
 }
 
-/* The numbers between what may go next and this one, as far as they are
- * missing: what its way is over. */
+/* The numbers between the next one to be released and this one: the gap before it. */
 static void past(char text[SPAN_BYTES], const struct stream *st, int64_t number)
 {
     if (number > st->next)
         span_print(text, (struct span){st->next, number - 1});
 }
 
-static bool place_number(struct streams *s, const struct source *source,
+static bool admit_number(struct streams *s, const struct source *source,
                          struct stream *st, int64_t number, struct arriving *a)
 {
     const struct order *o = &source->order;
     struct event_row *ev = a->ev;
-    struct placing *p = a->p;
+    struct position_strings *p = a->p;
     enum order_verdict v = order_arrives(st->next, number, o->tolerance_gap,
                                          st->ready && !o->observe);
     struct span missing = order_missing(st->high, number);
@@ -125,8 +126,8 @@ static bool place_number(struct streams *s, const struct source *source,
     stream_changed(s, st);
     if (v == ORDER_LATE) {
         ev->late = !o->observe;
-        snprintf(p->note, sizeof p->note, "came late%s",
-                 o->observe ? ": would have been marked so" : "");
+        snprintf(p->note, sizeof p->note, "arrived late%s",
+                 o->observe ? " (only observed)" : "");
         s->q->metrics[METRIC_EVENTS_LATE]++;
     } else if (v == ORDER_HELD) {
         hold(s, st, a, number, o->observe, 0);
@@ -134,8 +135,8 @@ static bool place_number(struct streams *s, const struct source *source,
             stream_ready(s, st);
         if (o->observe) {
             past(p->gap, st, number);
-            snprintf(p->note, sizeof p->note,
-                     "would have been held: %s had not come", p->gap);
+            snprintf(p->note, sizeof p->note, "would have waited for %s",
+                     p->gap);
             s->q->metrics[METRIC_WOULD_HOLD]++;
         }
         return o->observe;
@@ -149,16 +150,17 @@ static bool place_number(struct streams *s, const struct source *source,
     return true;
 }
 
-static bool place_time(struct streams *s, const struct source *source,
+static bool admit_time(struct streams *s, const struct source *source,
                        struct stream *st, int64_t us, struct arriving *a)
 {
     const struct order *o = &source->order;
     struct event_row *ev = a->ev;
     bool behind = us < st->high;
 
-    if (us / 1000 - ev->received_ms > AHEAD_MOST_MS) {
-        snprintf(a->p->note, sizeof a->p->note,
-                 "its time is more than a day ahead: it has no place");
+    if (us / 1000 - ev->received_ms > AHEAD_MAX_MS) {
+        snprintf(
+            a->p->note, sizeof a->p->note,
+            "its time is more than a day in the future, so it is not ordered");
         return true;
     }
     if (us > st->high)
@@ -167,7 +169,7 @@ static bool place_time(struct streams *s, const struct source *source,
     if (o->observe) {
         if (behind) {
             snprintf(a->p->note, sizeof a->p->note,
-                     "came %lld ms after a later one",
+                     "arrived %lld ms after a later event",
                      (long long)((st->high - us) / 1000));
             s->q->metrics[METRIC_WOULD_HOLD]++;
         }
@@ -178,49 +180,51 @@ static bool place_time(struct streams *s, const struct source *source,
         s->q->metrics[METRIC_EVENTS_LATE]++;
         return true;
     }
-    hold(s, st, a, us, false, doors_time(s->q->doors) + o->window_ms);
+    hold(s, st, a, us, false,
+         watermarks_clock(s->q->watermarks) + o->window_ms);
     if (st->held > o->buffer)
         stream_ready(s, st);
     return false;
 }
 
-/* What it holds is of the numbers before, and goes first, with this one. */
-static bool place_behind_old(struct streams *s, const struct source *source,
-                             struct stream *st, int64_t place,
+/* The stream holds events of the old numbering: buffer this one behind them, then release
+ * all. */
+static bool admit_behind_old(struct streams *s, const struct source *source,
+                             struct stream *st, int64_t position,
                              struct arriving *a)
 {
-    hold(s, st, a, place, source->order.observe, 0);
+    hold(s, st, a, position, source->order.observe, 0);
     stream_ready(s, st);
     return source->order.observe;
 }
 
-bool streams_place(struct streams *s, const struct source *source,
-                   const struct finding *f, struct event_row *ev, int64_t life,
-                   struct placing *p)
+bool streams_admit(struct streams *s, const struct source *source,
+                   const struct parsed_event *f, struct event_row *ev,
+                   int64_t generation, struct position_strings *p)
 {
-    struct arriving a = {.ev = ev, .life = life, .p = p};
+    struct arriving a = {.ev = ev, .generation = generation, .p = p};
     struct stream *st;
 
-    *p = (struct placing){0};
-    if (!f->placed)
+    *p = (struct position_strings){0};
+    if (!f->has_position)
         return true;
-    st = stream_of(s, source, ev, f->place);
+    st = stream_of(s, source, ev, f->position);
     ev->note = p->note;
     if (source->order.by == ORDER_SEQUENCE) {
         ev->numbered = true;
-        ev->source_sequence = f->place;
+        ev->source_sequence = f->position;
     }
     if (stream_is_old(s, st))
-        return place_behind_old(s, source, st, f->place, &a);
+        return admit_behind_old(s, source, st, f->position, &a);
     if (source->order.by == ORDER_TIMESTAMP)
-        return place_time(s, source, st, f->place, &a);
-    return place_number(s, source, st, f->place, &a);
+        return admit_time(s, source, st, f->position, &a);
+    return admit_number(s, source, st, f->position, &a);
 }
 
 /* ---- what was held goes ---- */
 
-static void let_go(struct streams *s, struct stream *st,
-                   const struct held_row *h, int64_t from)
+static void release(struct streams *s, struct stream *st,
+                    const struct held_row *h, int64_t from)
 {
     char gap[SPAN_BYTES] = "";
 
@@ -228,17 +232,18 @@ static void let_go(struct streams *s, struct stream *st,
     st->held--;
     s->held--;
     stream_changed(s, st);
-    if (st->kind == ORDER_SEQUENCE && h->place > from)
-        span_print(gap, (struct span){from, h->place - 1});
+    if (st->kind == ORDER_SEQUENCE && h->position > from)
+        span_print(gap, (struct span){from, h->position - 1});
     if (st->kind == ORDER_TIMESTAMP)
         s->due = -1;
     if (!h->observed)
-        intake_let_go(s->q, h->event, h->life, gap);
+        intake_release_buffered(s->q, h->event, h->generation, gap);
 }
 
-/* The order that is asked for now is another one: all goes. */
-static bool is_over(const struct streams *s, const struct stream *st,
-                    const struct source *source, const struct held_row *h)
+/* The configuration asks for another order now: all buffered events are released. */
+static bool wait_has_ended(const struct streams *s, const struct stream *st,
+                           const struct source *source,
+                           const struct held_row *h)
 {
     const struct order *o = source ? &source->order : NULL;
 
@@ -251,11 +256,11 @@ static bool goes_by_number(struct streams *s, const struct stream *st,
                            const struct order *o, const struct held_row *h)
 {
     int64_t id = 0;
-    enum gap_status gap = h->place > st->next
-                              ? gaps_before(s, st, h->place, &id)
+    enum gap_status gap = h->position > st->next
+                              ? gaps_before(s, st, h->position, &id)
                               : GAP_FILLED;
 
-    switch (order_head(st->next, h->place, o->tolerance_gap, gap,
+    switch (order_head(st->next, h->position, o->tolerance_gap, gap,
                        st->held > o->buffer)) {
     case HEAD_WAITS:
         return false;
@@ -269,9 +274,9 @@ static bool goes_by_number(struct streams *s, const struct stream *st,
 
 /* Looked up once for each judgement: the index steps over all that are not due.
  * What is held meanwhile is due later. */
-static int64_t due_place(struct streams *s, struct stream *st)
+static int64_t due_position(struct streams *s, struct stream *st)
 {
-    int64_t judged = doors_judged(s->q->doors);
+    int64_t judged = watermarks_judged(s->q->watermarks);
 
     if (st->judged != judged)
         st->upto = store_held_upto(s->q->order, st->id, judged);
@@ -285,15 +290,16 @@ static bool goes(struct streams *s, struct stream *st, const struct held_row *h)
     const struct source *source = settings_source(s->q->d.settings, st->source);
     int64_t id = 0;
 
-    if (is_over(s, st, source, h)) {
-        if (st->kind == ORDER_SEQUENCE && h->place > st->next &&
-            gaps_before(s, st, h->place, &id) == GAP_OPEN)
-            gaps_give_up(s, id, "another order was configured");
+    if (wait_has_ended(s, st, source, h)) {
+        if (st->kind == ORDER_SEQUENCE && h->position > st->next &&
+            gaps_before(s, st, h->position, &id) == GAP_OPEN)
+            gaps_give_up(s, id, "the configuration of order changed");
         return true;
     }
     if (st->kind == ORDER_SEQUENCE)
         return goes_by_number(s, st, &source->order, h);
-    return st->held > source->order.buffer || h->place <= due_place(s, st);
+    return st->held > source->order.buffer ||
+           h->position <= due_position(s, st);
 }
 
 /* Returns how many went; *more: the budget was too small. */
@@ -312,9 +318,9 @@ static int drain(struct streams *s, struct stream *st, int budget, bool *more)
         }
         if (!goes(s, st, &h))
             return n;
-        if (h.place >= st->next)
-            st->next = st->kind == ORDER_SEQUENCE ? h.place + 1 : h.place;
-        let_go(s, st, &h, from);
+        if (h.position >= st->next)
+            st->next = st->kind == ORDER_SEQUENCE ? h.position + 1 : h.position;
+        release(s, st, &h, from);
         n++;
     }
     return n;
@@ -322,10 +328,10 @@ static int drain(struct streams *s, struct stream *st, int budget, bool *more)
 
 /* ---- once a turn ---- */
 
-/* Waits that are over. */
+/* Waits that have ended. */
 static bool judge(struct streams *s)
 {
-    int64_t judged = doors_judged(s->q->doors), stream = 0, id;
+    int64_t judged = watermarks_judged(s->q->watermarks), stream = 0, id;
     int64_t due[LOOK_PER_TURN];
     int n = 0, held;
 
@@ -372,18 +378,18 @@ void streams_follow(struct streams *s)
     }
 }
 
-bool streams_work(struct streams *s, bool no_room)
+bool streams_work(struct streams *s, bool disk_low)
 {
     bool more;
 
     stream_write(s); /* scan and judge look at rows */
-    if (no_room)
+    if (disk_low)
         return false;
     scan(s);
     more = judge(s);
     streams_follow(s);
     stream_write(s);
-    if (s->count > STREAMS_CACHED && !s->ready)
+    if (s->cache.used > STREAMS_CACHED && !s->ready)
         stream_clear(s);
     return more || s->ready || s->scanning;
 }

@@ -1,9 +1,9 @@
-/* streams: each source's events in the order that its configuration asks for
- * (order.h decides), what is held back for that, and what is missing.
+/* streams: releases each source's events in the order that its configuration asks for
+ * (order.h decides), and buffers events until missing ones have arrived.
  *
- * All of it is rows in the turn's transaction; what is here in memory is a cache
- * of streams, not more than STREAMS_CACHED between two turns. What is held has
- * its body on disk like any other event. After a rolled back turn call
+ * All state is in rows of the turn's transaction; memory only caches streams, at most
+ * STREAMS_CACHED between two turns. Buffered events have their bodies on disk like all
+ * others. After a rolled back turn call
  * streams_undo(). */
 #ifndef SEQUENCER_STREAMS_H
 #define SEQUENCER_STREAMS_H
@@ -14,7 +14,7 @@
 struct sequencer;
 struct streams;
 struct event_row;
-struct finding;
+struct parsed_event;
 struct source;
 
 struct streams *streams_open(struct sequencer *q);
@@ -24,31 +24,32 @@ void streams_undo(struct streams *s);
  * at all that is held. */
 void streams_configure(struct streams *s);
 
-/* What was found out about one event's place; texts for its row. */
-struct placing {
+/* What was found about one event's position; texts for its row. */
+struct position_strings {
     char gap[SPAN_BYTES];
     char note[SPAN_BYTES + 64];
 };
 
-/* Give the event its place: fills late, gap, note, source_sequence of its row.
- * true: it goes now. false: it is held back; its status is EVENT_BUFFERED, and
- * intake_let_go() is called with it, and `life`, when it may go. */
-bool streams_place(struct streams *s, const struct source *source,
-                   const struct finding *f, struct event_row *ev, int64_t life,
-                   struct placing *p);
+/* Give the event its position in its stream: fills late, gap, note, source_sequence of
+ * its row. true: it is released now. false: it is buffered; its status is
+ * EVENT_BUFFERED, and intake_release_buffered() is called with it, and `generation`,
+ * when it may go. */
+bool streams_admit(struct streams *s, const struct source *source,
+                   const struct parsed_event *f, struct event_row *ev,
+                   int64_t generation, struct position_strings *p);
 
-/* Let go what an event that came just now lets go. Bounded: the rest goes with
- * streams_work(). */
+/* Release the events that waited for the one that arrived just now. Bounded:
+ * streams_work() releases the rest. */
 void streams_follow(struct streams *s);
 
-/* Waits that are over, and what may go; `no_room`: nothing goes now. Bounded;
+/* End waits that have expired and release events; `disk_low`: release none. Bounded;
  * true: there is more. */
-bool streams_work(struct streams *s, bool no_room);
-/* Door time at which the next wait is over; INT64_MAX: none. */
+bool streams_work(struct streams *s, bool disk_low);
+/* The watermark clock at which the next wait ends; INT64_MAX: none. */
 int64_t streams_due(struct streams *s);
 int64_t streams_held(const struct streams *s);
 
-/* A person closes a gap: what it holds up goes. GR_REFUSE: `why`. */
+/* A person closes a gap: the events that waited for it are released. GR_REFUSE: `why`. */
 GR_MUST_CHECK gr_rc streams_close_gap(struct streams *s, int64_t id,
                                       const char *note, char why[200]);
 

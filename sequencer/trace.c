@@ -1,12 +1,29 @@
-/* trace: what this process knows of one event: what it is, who has it and who
- * has not and why, each attempt, what held it up. */
+/* trace: what this process knows of one event: what it is, who has it and who has not and
+ * why, each attempt, what held it up. */
 #include "trace.h"
-#include "event_json.h"
+#include "delivery.h"
 #include "json_text.h"
+#include "route.h"
+#include "sequencer.h"
+#include "store.h"
+#include "store_order.h"
 #include "store_search.h"
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+struct trace {
+    struct sequencer *q;
+    char *event_id;
+    json_t *timeline;
+    json_t *tried; /* the part of it that tells what was tried */
+    json_t *deliveries;
+    int count;
+    /* of the delivery being told */
+    json_t *attempts;
+    const char *endpoint;
+};
 
 enum { NAMES_MAX_BYTES = 4096, BEGUN_SHOWN = 3 };
 
@@ -26,7 +43,8 @@ static void add(json_t *list, const struct sequencer *q, int64_t at_ms,
     free(what);
 }
 
-void trace_say(struct trace *t, int64_t at_ms, const char *fmt, ...)
+GR_PRINTF(3, 4)
+static void add_line(struct trace *t, int64_t at_ms, const char *fmt, ...)
 {
     va_list ap;
 
@@ -36,13 +54,366 @@ void trace_say(struct trace *t, int64_t at_ms, const char *fmt, ...)
 }
 
 GR_PRINTF(3, 4)
-static void say_tried(struct trace *t, int64_t at_ms, const char *fmt, ...)
+static void add_tried(struct trace *t, int64_t at_ms, const char *fmt, ...)
 {
     va_list ap;
 
     va_start(ap, fmt);
     add(t->tried, t->q, at_ms, fmt, ap);
     va_end(ap);
+}
+
+/* When it went: then it got its number and was routed. */
+static int64_t gone_ms(const struct event_row *e)
+{
+    return e->released_ms ? e->released_ms : e->taken_ms;
+}
+
+/* ---- what people did ---- */
+
+struct told_actions {
+    struct trace *t;
+    const char *told; /* the subject, before what was done; "": it is plain */
+};
+
+static void on_action(void *arg, int64_t at_ms, const char *what)
+{
+    struct told_actions *a = arg;
+
+    add_line(a->t, at_ms, "%s%s%s", a->told, *a->told ? ": " : "", what);
+}
+
+static void add_acts_of(struct trace *t, const char *subject, const char *told,
+                        int64_t from_ms, int64_t to_ms)
+{
+    store_actions(t->q->search, subject, from_ms, to_ms, on_action,
+                  &(struct told_actions){t, told});
+}
+
+enum { WORD_BYTES = 8 };
+
+/* Its first word, as far as it fits. */
+static void action_word(void *arg, int64_t at_ms, const char *what)
+{
+    (void)at_ms;
+    snprintf(arg, WORD_BYTES, "%.*s", (int)strcspn(what, " :"), what);
+}
+
+static void add_hold_before(struct trace *t, const char *subject, int64_t at_ms)
+{
+    char word[WORD_BYTES] = "";
+
+    store_action_before(t->q->search, subject, at_ms, action_word, word);
+    if (strcmp(word, "paused") == 0 || strcmp(word, "disable") == 0)
+        store_action_before(t->q->search, subject, at_ms, on_action,
+                            &(struct told_actions){t, subject});
+}
+
+/* ---- how deliveries ended ---- */
+
+/* A row says only how it is now, so what it said before is kept in `actions` when a person
+ * sends it again. */
+
+/* The end that this row tells, the caller's; NULL: none. Of a delivery that was never
+ * sent its dead letter tells, of an abandoned one the action. */
+static char *end_of(const struct delivery *d, const char *endpoint)
+{
+    if (d->status == DELIVERY_DELIVERED)
+        return gr_printf("delivered to %s after %lld attempt(s)", endpoint,
+                         (long long)d->attempts);
+    if (d->status == DELIVERY_DEAD && d->at_ms &&
+        strcmp(d->reason, "abandoned") != 0)
+        return gr_printf("dead-lettered at %s: %s", endpoint, d->reason);
+    return NULL;
+}
+
+static char *end_subject_of(const char *event_id, const char *endpoint)
+{
+    return gr_printf("end of %s at %s", event_id, endpoint);
+}
+
+static void each_end(struct sequencer *q, const char *event_id,
+                     const struct delivery *d, const char *endpoint,
+                     action_fn *fn, void *arg)
+{
+    char *subject = end_subject_of(event_id, endpoint),
+         *end = end_of(d, endpoint);
+
+    if (d->reopened_ms)
+        store_actions(q->search, subject, 0, INT64_MAX, fn, arg);
+    if (end)
+        fn(arg, d->at_ms + d->duration_ms, end);
+    free(subject);
+    free(end);
+}
+
+void trace_keep_end(struct sequencer *q, const struct delivery *d,
+                    const char *endpoint)
+{
+    char *end = end_of(d, endpoint), *subject;
+    struct event_row ev = {0};
+
+    if (end && store_event(q->store, d->event, &ev)) {
+        subject = end_subject_of(ev.id, endpoint);
+        store_action_add(q->search, d->at_ms + d->duration_ms, subject, end);
+        free(subject);
+    }
+    event_fini(&ev);
+    free(end);
+}
+
+void trace_keep_refusal(struct sequencer *q, int64_t event)
+{
+    char *subject, *what;
+    struct event_row ev = {0};
+
+    if (store_event(q->store, event, &ev) &&
+        (ev.status == EVENT_REFUSED || ev.status == EVENT_IGNORED)) {
+        subject = gr_printf("event %s", ev.id);
+        what = gr_printf("%s: %s",
+                         ev.status == EVENT_REFUSED ? "refused" : "ignored",
+                         ev.reason);
+        store_action_add(q->search, gone_ms(&ev), subject, what);
+        free(subject);
+        free(what);
+    }
+    event_fini(&ev);
+}
+
+/* ---- the event itself ---- */
+
+static void add_gap(struct trace *t, const struct gap_row *g)
+{
+    char subject[32];
+    char *told = gr_printf("gap_%" PRId64 " (%" PRId64 "-%" PRId64 " missing)",
+                           g->id, g->span.first, g->span.last);
+
+    snprintf(subject, sizeof subject, "gap %" PRId64, g->id);
+    add_line(t, g->opened_ms, "%s: opened", told);
+    if (g->status == GAP_CLOSED)
+        add_acts_of(t, subject, told, 0, INT64_MAX);
+    else if (g->status != GAP_OPEN)
+        add_line(t, g->closed_ms, "%s: %s%s%s", told,
+                 g->status == GAP_FILLED
+                     ? "arrived later"
+                     : "skipped: time or buffer limit reached",
+                 *g->note ? ": " : "", g->note);
+    free(told);
+}
+
+/* The gap in front of it, when that held it back or was passed by it. */
+static void add_gap_before(struct trace *t, const struct event_row *e)
+{
+    struct gap_row g;
+
+    if (e->numbered && (*e->gap || e->status == EVENT_BUFFERED) &&
+        store_gap_before(t->q->order, e->source, e->workspace, e->type,
+                         e->source_sequence, &g))
+        add_gap(t, &g);
+    store_gap_before_done(t->q->order);
+}
+
+static void add_order(struct trace *t, const struct event_row *e)
+{
+    if (e->late)
+        add_line(t, gone_ms(e),
+                 "late: later events of its stream were already delivered");
+    else if (*e->note)
+        add_line(t, gone_ms(e), "%s", e->note);
+    if (*e->gap)
+        add_line(t, gone_ms(e), "released without waiting for %s", e->gap);
+    add_gap_before(t, e);
+}
+
+/* What people did with the event. */
+static void add_actions(struct trace *t, const struct event_row *e)
+{
+    char *subject = gr_printf("event %s", e->id);
+
+    add_acts_of(t, subject, "", 0, INT64_MAX);
+    free(subject);
+}
+
+/* What was found when it came: a duplicate, perhaps let through later. */
+static void add_duplicate(struct trace *t, const struct event_row *e)
+{
+    bool refused = strstr(e->reason, "idempotency_key_reused") != NULL;
+
+    if (refused)
+        add_line(t, e->taken_ms, "same idempotency key as %s", e->duplicate_of);
+    else if (e->status == EVENT_DUPLICATE || *e->duplicate_of)
+        add_line(t, e->taken_ms, "duplicate of %s: stored, not delivered",
+                 *e->duplicate_of ? e->duplicate_of
+                                  : "an event that is no longer stored");
+    add_actions(t, e);
+}
+
+static void add_transition(struct trace *t, const struct event_row *e)
+{
+    const char *object, *from, *to;
+
+    if (!store_transition(t->q->store, e->n, &object, &from, &to))
+        ;
+    else if (*from)
+        add_line(t, gone_ms(e), "state of %s: %s to %s", object, from, to);
+    else
+        add_line(t, gone_ms(e), "state of %s: starts as %s", object, to);
+    store_transition_done(t->q->store);
+}
+
+/* Version 0.2.0 and earlier noted "held back for …". */
+static bool was_buffered(const struct event_row *e)
+{
+    return e->released_ms && !*e->duplicate_of &&
+           (strncmp(e->note, "buffered for ", 13) == 0 ||
+            strncmp(e->note, "held back for ", 14) == 0);
+}
+
+static void add_event_itself(struct trace *t, const struct event_row *e)
+{
+    int64_t at_ms = gone_ms(e);
+
+    add_duplicate(t, e);
+    if (e->status == EVENT_BUFFERED || was_buffered(e))
+        add_line(t, e->taken_ms,
+                 "buffered: earlier events of its stream are missing");
+    add_order(t, e);
+    add_transition(t, e);
+    if (e->status == EVENT_SPLIT)
+        add_line(t, e->taken_ms, "a request with %s: each becomes an event",
+                 e->reason);
+    else if (e->status == EVENT_REFUSED)
+        add_line(t, at_ms, "refused: %s", e->reason);
+    else if (e->status == EVENT_IGNORED)
+        add_line(t, at_ms, "ignored: %s", e->reason);
+    else if (e->status == EVENT_ROUTED && !e->sequence)
+        add_line(t, at_ms, "made here: %s", e->type);
+    else if (e->status == EVENT_ROUTED)
+        add_line(t, at_ms, "sequenced: number %llu of workspace %s, type %s",
+                 (unsigned long long)e->sequence, e->workspace, e->type);
+}
+
+/* ---- to whom, and to whom not ---- */
+
+/* Rows do not say why: it is judged by the current configuration, and said to be when that
+ * is not the one of then. */
+
+enum { WHY_MAX_BYTES = 4096, UNROUTED_SHOWN = 20 };
+
+/* The event for route_is_subscribed(). Its body may be gone: then what looks into it can't
+ * be judged any more. */
+static void subject_of(struct trace *t, const struct event_row *e,
+                       struct subject *s)
+{
+    *s = (struct subject){
+        .source = e->source, .type = e->type, .workspace = e->workspace};
+    s->gone = !store_body(t->q->store, e->n, &s->headers, &s->body);
+}
+
+static void subject_done(struct trace *t, struct subject *s)
+{
+    subject_fini(s);
+    store_body_done(t->q->store);
+}
+
+static const char *as_of(const struct trace *t, const struct event_row *e)
+{
+    return gone_ms(e) < t->q->config_since_ms
+               ? " (by the current configuration, which changed after this "
+                 "event)"
+               : "";
+}
+
+static void add_given(struct trace *t, const struct event_row *e,
+                      struct subject *s, const struct endpoint *to,
+                      const struct delivery *d)
+{
+    const char *now = as_of(t, e);
+    struct buf why;
+
+    buf_init(&why, WHY_MAX_BYTES);
+    if (to->settings &&
+        route_is_subscribed(t->q->d.settings, to->settings, s, &why))
+        add_line(t, gone_ms(e), "routed to %s: %.*s%s", to->name, (int)why.len,
+                 why.data, now);
+    else if (d->action_id)
+        add_line(t, gone_ms(e), "an operator sent it to %s", to->name);
+    else if (to->settings && s->gone)
+        add_line(t, gone_ms(e),
+                 "routed to %s: the conditions of its subscription were met",
+                 to->name);
+    else
+        add_line(t, gone_ms(e),
+                 "routed to %s: by the configuration of that time", to->name);
+    buf_fini(&why);
+}
+
+static void add_unrouted(struct trace *t, const struct event_row *e,
+                         struct subject *s, const struct endpoint_settings *to)
+{
+    const char *now = as_of(t, e);
+    struct buf why;
+
+    buf_init(&why, WHY_MAX_BYTES);
+    if (!route_is_subscribed(t->q->d.settings, to, s, &why))
+        add_line(t, gone_ms(e), "not sent to %s: %.*s%s", to->name,
+                 (int)why.len, why.data ? why.data : "", now);
+    else if (settings_producer(t->q->d.settings, e->source))
+        add_line(
+            t, gone_ms(e),
+            "not sent to %s: its producer did not list it in `endpoints`%s",
+            to->name,
+            *now ? ", or it was subscribed to such events only later" : "");
+    else
+        add_line(t, gone_ms(e),
+                 "not sent to %s: it was subscribed to such events only later",
+                 to->name);
+    buf_fini(&why);
+}
+
+/* What paused or disabled its endpoint while it was on its way, and since when. */
+static void add_held_up(struct trace *t, const struct event_row *e,
+                        const struct endpoint *to, const struct delivery *d)
+{
+    int64_t from_ms = gone_ms(e), to_ms = d->status < DELIVERY_DELIVERED
+                                              ? INT64_MAX
+                                              : d->at_ms + d->duration_ms;
+    char *subject = gr_printf("endpoint %s", to->name);
+
+    add_hold_before(t, subject, from_ms);
+    if (to_ms >= from_ms)
+        add_acts_of(t, subject, subject, from_ms, to_ms);
+    free(subject);
+}
+
+static void add_routes(struct trace *t, const struct event_row *e)
+{
+    const struct settings *s = t->q->d.settings;
+    struct subject subject;
+    size_t unrouted = 0;
+
+    subject_of(t, e, &subject);
+    for (size_t i = 0; i < t->q->endpoint_count; i++) {
+        const struct endpoint *to = &t->q->endpoints[i];
+        struct delivery d;
+
+        if (delivery_load(t->q->deliveries, e->n, to->id, &d)) {
+            add_given(t, e, &subject, to, &d);
+            add_held_up(t, e, to, &d);
+        }
+        delivery_fini(&d);
+    }
+    for (size_t i = 0; i < s->endpoint_count; i++) {
+        struct endpoint *to = endpoint_find(t->q, s->endpoints[i].name);
+        bool has = to && delivery_exists(t->q->deliveries, e->n, to->id);
+
+        if (!has && !s->endpoints[i].internal && unrouted++ < UNROUTED_SHOWN)
+            add_unrouted(t, e, &subject, &s->endpoints[i]);
+    }
+    if (unrouted > UNROUTED_SHOWN)
+        add_line(t, gone_ms(e), "and not to %zu other endpoints",
+                 unrouted - UNROUTED_SHOWN);
+    subject_done(t, &subject);
 }
 
 /* ---- attempts and deliveries ---- */
@@ -68,19 +439,19 @@ static void on_attempt(void *arg, int64_t n, int64_t at_ms, int64_t duration_ms,
         t->attempts,
         attempt_json(n, at_ms, duration_ms, http_status, error, deliverer));
     if (*error)
-        say_tried(t, at_ms, "attempt %lld at %s by %s: %s", (long long)n,
+        add_tried(t, at_ms, "attempt %lld at %s by %s: %s", (long long)n,
                   t->endpoint, deliverer, error);
     else
-        say_tried(t, at_ms, "attempt %lld at %s by %s: answered %lld",
+        add_tried(t, at_ms, "attempt %lld at %s by %s: responded %lld",
                   (long long)n, t->endpoint, deliverer, (long long)http_status);
 }
 
 static void on_end(void *arg, int64_t at_ms, const char *what)
 {
-    say_tried(arg, at_ms, "%s", what);
+    add_tried(arg, at_ms, "%s", what);
 }
 
-static void on_delivery(void *arg, const struct delivery_row *d,
+static void on_delivery(void *arg, const struct delivery *d,
                         const char *endpoint)
 {
     struct trace *t = arg;
@@ -91,7 +462,7 @@ static void on_delivery(void *arg, const struct delivery_row *d,
     if (d->status == DELIVERY_DELIVERED)
         on_attempt(t, d->attempts, d->at_ms, d->duration_ms, d->http_status, "",
                    d->deliverer);
-    trace_ends(t->q, t->event_id, d, endpoint, on_end, t);
+    each_end(t->q, t->event_id, d, endpoint, on_end, t);
     json_array_append_new(
         t->deliveries,
         json_pack(
@@ -106,14 +477,14 @@ static void on_delivery(void *arg, const struct delivery_row *d,
 
 /* ---- requests of several events ---- */
 
-struct parts {
+struct trace_parts {
     json_t *list;
     bool ended; /* all of them */
 };
 
 static void on_part(void *arg, const struct event_row *e, enum event_end end)
 {
-    struct parts *p = arg;
+    struct trace_parts *p = arg;
 
     p->ended &= end != END_OPEN && e->status != EVENT_BUFFERED;
     json_array_append_new(
@@ -124,9 +495,10 @@ static void on_part(void *arg, const struct event_row *e, enum event_end end)
                            event_status_name(e, end)));
 }
 
-static struct parts parts_of(struct sequencer *q, const struct event_row *e)
+static struct trace_parts parts_of(struct sequencer *q,
+                                   const struct event_row *e)
 {
-    struct parts p = {.list = json_array(), .ended = true};
+    struct trace_parts p = {.list = json_array(), .ended = true};
 
     if (e->status == EVENT_SPLIT)
         store_parts(q->store, e->n, on_part, &p);
@@ -137,9 +509,12 @@ static struct parts parts_of(struct sequencer *q, const struct event_row *e)
 static json_t *request_of(struct sequencer *q, int64_t event)
 {
     int64_t n = store_part_of(q->store, event);
-    struct event_row e;
+    struct event_row e = {0};
+    json_t *id = n && store_event(q->store, n, &e) ? json_string(e.id)
+                                                   : json_null();
 
-    return n && store_event(q->store, n, &e) ? json_string(e.id) : json_null();
+    event_fini(&e);
+    return id;
 }
 
 /* ---- one event ---- */
@@ -151,18 +526,17 @@ static json_t *trace_row(struct sequencer *q, const struct event_row *e)
                       .timeline = json_array(),
                       .deliveries = json_array(),
                       .tried = json_array()};
-    struct parts parts = parts_of(q, e);
+    struct trace_parts parts = parts_of(q, e);
     json_t *out = event_json(e, parts.ended ? store_event_end(q->store, e->n)
                                             : END_OPEN);
-    int64_t n = e->n;
 
-    trace_event_itself(&t, e);
-    store_event_deliveries(q->store, e->n, on_delivery, &t);
+    add_event_itself(&t, e);
+    deliveries_of_event(q->deliveries, e->n, on_delivery, &t);
     if (e->status == EVENT_ROUTED && !t.count)
-        trace_say(&t, trace_gone_ms(e), "no endpoint wants it: done%s%s%s",
-                  *e->reason ? " (" : "", e->reason, *e->reason ? ")" : "");
+        add_line(&t, gone_ms(e), "no endpoint is subscribed to it: done%s%s%s",
+                 *e->reason ? " (" : "", e->reason, *e->reason ? ")" : "");
     else if (e->status == EVENT_ROUTED)
-        trace_routes(&t, e);
+        add_routes(&t, e);
     json_array_extend(t.timeline, t.tried); /* of one millisecond, later */
     json_decref(t.tried);
     free(t.event_id);
@@ -170,7 +544,7 @@ static json_t *trace_row(struct sequencer *q, const struct event_row *e)
     json_object_set_new(out, "deliveries", t.deliveries);
     json_object_set_new(out, "timeline", t.timeline);
     json_object_set_new(out, "events", parts.list);
-    json_object_set_new(out, "request", request_of(q, n)); /* `e` ends here */
+    json_object_set_new(out, "request", request_of(q, e->n));
     return out;
 }
 
@@ -213,7 +587,7 @@ static void add_begun(void *arg, const char *id)
 }
 
 /* An id that was not copied whole. */
-static void say_unknown(struct sequencer *q, const char *id, char why[200])
+static void explain_unknown(struct sequencer *q, const char *id, char why[200])
 {
     struct begun_so b = {.count = 0};
 
@@ -236,7 +610,7 @@ json_t *trace_event(void *self, json_t *args, char why[200])
     struct sequencer *q = self;
     const char *id = json_string_value(json_object_get(args, "id"));
     struct matches m = {.q = q, .list = json_array()};
-    struct event_row e;
+    struct event_row e = {0};
     json_t *out = NULL;
 
     if (!id || !*id) {
@@ -250,9 +624,9 @@ json_t *trace_event(void *self, json_t *args, char why[200])
         else if (json_array_size(m.list) > 1)
             out = json_pack("{s:O}", "matches", m.list);
         else
-            say_unknown(q, id, why);
+            explain_unknown(q, id, why);
     }
-    store_done(q->store);
+    event_fini(&e);
     json_decref(m.list);
     return out;
 }

@@ -1,6 +1,6 @@
 /* watch: the deliveries that a deliverer has had for longer than any attempt takes.
  * It is asked about each (`check`), in its log and so behind the task; for one that
- * it does not know it answers `missing`, in its own log and so behind every result
+ * it does not know it responds `missing`, in its own log and so behind every result
  * that it ever had. Such a delivery is given out again, loudly: nothing else would
  * ever end it. What waits there for a retry, a rate limit or its turn is known
  * there, and nothing is answered.
@@ -16,7 +16,7 @@ enum {
     /* In one look. An endpoint costs one more than its rows. */
     ROWS_PER_LOOK = 256,
     ROWS_AT_ONCE = 64,
-    BACKLOG_MOST = 1024, /* rows that wait to leave to its deliverer */
+    BACKLOG_MAX = 1024, /* rows that wait to leave to its deliverer */
 };
 
 /* Longer than any attempt, and than it takes to hear of it. */
@@ -25,24 +25,25 @@ static int64_t watch_after_ms(const struct sequencer *q)
     return q->silence_ms;
 }
 
-/* Since the mark before the last one so much time has passed: what was given out
- * below it is suspicious. */
-static void mark(struct sequencer *q, struct deliverer *d)
+/* Take a mark each time this period has passed: tasks given out before the previous mark are
+ * overdue. */
+static void mark(struct sequencer *q, struct deliverer_peer *d)
 {
     int64_t now = q->d.loop.awake_ms;
 
     if (d->watch_ms && now - d->watch_ms < watch_after_ms(q))
         return;
     d->watch_n = d->watch_ms ? d->watch_next : 0;
-    d->watch_next = hop_next(q->d.hop, d->name);
+    d->watch_next = links_next(q->d.links, d->name);
     d->watch_ms = now;
 }
 
 static bool may_ask(const struct sequencer *q, const struct endpoint *e)
 {
-    return e->grant && e->home && e->settings && !e->recalling && !e->recall &&
-           !e->sweeping && e->home->watch_n && grants_is_here(q, e->home) &&
-           hop_backlog(q->d.hop, e->home->name) < BACKLOG_MOST;
+    return e->grant && e->owner && e->settings && !e->revoking && !e->revoke &&
+           !e->sweeping && e->owner->watch_n &&
+           deliverer_is_here(q, e->owner) &&
+           links_backlog(q->d.links, e->owner->name) < BACKLOG_MAX;
 }
 
 static void ask(struct sequencer *q, struct endpoint *e,
@@ -51,27 +52,27 @@ static void ask(struct sequencer *q, struct endpoint *e,
     bool late = r->status != DELIVERY_RETRYING ||
                 r->next_ms < q->d.loop.now_ms - watch_after_ms(q);
 
-    if (!late || r->out_n >= e->home->watch_n)
+    if (!late || r->out_n >= e->owner->watch_n)
         return;
     /* A final one is a copy that is to be dropped: it is told so again. */
-    hop_put(q->d.hop, e->home->name,
-            r->status < DELIVERY_DELIVERED ? WIRE_KIND_CHECK
-                                           : WIRE_KIND_DROPPED,
-            delivery_ref(r->event, e->id));
+    links_put(q->d.links, e->owner->name,
+              r->status < DELIVERY_DELIVERED ? WIRE_KIND_CHECK
+                                             : WIRE_KIND_DROPPED,
+              delivery_ref(r->event, e->id));
 }
 
 /* Returns how many rows it looked at. */
-static int look(struct sequencer *q, struct endpoint *e, int most)
+static int look(struct sequencer *q, struct endpoint *e, int max)
 {
     struct out_row rows[ROWS_AT_ONCE];
     int n;
 
-    if (most > ROWS_AT_ONCE)
-        most = ROWS_AT_ONCE;
-    n = store_out_after(q->store, e->id, e->grant, &e->watched, most, rows);
+    if (max > ROWS_AT_ONCE)
+        max = ROWS_AT_ONCE;
+    n = store_out_after(q->store, e->id, e->grant, &e->watched, max, rows);
     for (int i = 0; i < n; i++)
         ask(q, e, &rows[i]);
-    e->watched = n < most ? (struct out_row){0} : rows[n - 1];
+    e->watched = n < max ? (struct out_row){0} : rows[n - 1];
     return n;
 }
 
@@ -96,23 +97,23 @@ bool watch_load(struct sequencer *q, uint64_t n, int64_t ref, struct buf *out)
 {
     struct endpoint *e = endpoint_by_id(q, ref & (ENDPOINTS_MAX - 1));
     struct wire_check m = {0};
-    struct delivery_row d;
-    struct event_row ev;
+    struct delivery d = {0};
+    struct event_row ev = {0};
     /* Given out again since? Then its new task is behind this. */
     bool there = e && e->grant &&
-                 store_delivery(q->store, ref >> EVENT_BITS_ENDPOINT, e->id,
-                                &d) &&
-                 d.status < DELIVERY_DELIVERED && d.grant == e->grant &&
+                 delivery_load(q->deliveries, ref >> EVENT_BITS_ENDPOINT, e->id,
+                               &d) &&
+                 d.status < DELIVERY_DELIVERED && d.grant_id == e->grant &&
                  d.out_n < n && store_event(q->store, d.event, &ev);
 
     if (there) {
-        m.grant = d.grant;
+        m.grant = d.grant_id;
         m.endpoint = wire_text(e->name);
         m.event_id = wire_text(ev.id);
         m.task = d.out_n;
         wire_put_check(out, &m);
     }
-    store_done(q->store);
-    store_delivery_done(q->store);
+    event_fini(&ev);
+    delivery_fini(&d);
     return there;
 }

@@ -1,21 +1,7 @@
 #include "workspace.h"
 #include "le64.h"
-#include "siphash.h"
 #include <stdlib.h>
 #include <string.h>
-
-enum { FIRST_BUCKETS = 1024 };
-
-static size_t hash(const char *s)
-{
-    return (size_t)hash_keyed_text(0, s);
-}
-
-void workspaces_init(struct workspaces *w)
-{
-    *w = (struct workspaces){.bucket_count = FIRST_BUCKETS};
-    w->buckets = gr_alloc(w->bucket_count * sizeof(struct workspace *));
-}
 
 static void workspace_free(struct workspace *ws)
 {
@@ -29,71 +15,36 @@ static void workspace_free(struct workspace *ws)
 
 void workspaces_clear(struct workspaces *w)
 {
-    for (size_t i = 0; i < w->bucket_count; i++) {
-        while (w->buckets[i]) {
-            struct workspace *ws = w->buckets[i];
+    struct workspace *ws;
 
-            w->buckets[i] = ws->next;
-            workspace_free(ws);
-        }
-    }
-    w->count = 0;
+    for (size_t at = 0; (ws = lookup_walk(&w->names, &at));)
+        workspace_free(ws);
+    lookup_fini(&w->names);
     w->dirty = NULL;
-}
-
-void workspaces_fini(struct workspaces *w)
-{
-    workspaces_clear(w);
-    free(w->buckets);
-    *w = (struct workspaces){0};
 }
 
 struct workspace *workspaces_find(struct workspaces *w, const char *name)
 {
-    struct workspace *ws = w->buckets[hash(name) % w->bucket_count];
+    uint64_t key = lookup_text(name);
+    struct workspace *ws;
 
-    while (ws && strcmp(ws->name, name) != 0)
-        ws = ws->next;
-    return ws;
-}
-
-static void grow(struct workspaces *w)
-{
-    struct workspace **old = w->buckets;
-    size_t old_count = w->bucket_count;
-
-    w->bucket_count *= 4;
-    w->buckets = gr_alloc(w->bucket_count * sizeof(struct workspace *));
-    for (size_t i = 0; i < old_count; i++) {
-        while (old[i]) {
-            struct workspace *ws = old[i];
-            size_t at = hash(ws->name) % w->bucket_count;
-
-            old[i] = ws->next;
-            ws->next = w->buckets[at];
-            w->buckets[at] = ws;
-        }
-    }
-    free(old);
+    for (size_t at = 0; (ws = lookup_get(&w->names, key, &at));)
+        if (strcmp(ws->name, name) == 0)
+            return ws;
+    return NULL;
 }
 
 struct workspace *workspaces_add(struct workspaces *w, const char *name)
 {
     struct workspace *ws = gr_alloc(sizeof *ws);
-    size_t at;
 
-    if (w->count >= w->bucket_count)
-        grow(w);
-    at = hash(name) % w->bucket_count;
     ws->name = gr_strdup(name);
-    ws->next = w->buckets[at];
-    w->buckets[at] = ws;
-    w->count++;
+    lookup_add(&w->names, lookup_text(name), ws);
     return ws;
 }
 
 /* Where `type` is, or would be. */
-static size_t place_of(const struct workspace *ws, const char *type,
+static size_t index_of(const struct workspace *ws, const char *type,
                        size_t type_bytes, bool *found)
 {
     size_t lo = 0, hi = ws->tally_count;
@@ -113,17 +64,17 @@ static size_t place_of(const struct workspace *ws, const char *type,
     return *found ? hi : lo;
 }
 
-/* The tally of `type`, made at its place when there is none. */
-static struct tally *tally_of(struct workspace *ws, const char *type,
-                              size_t type_bytes)
+/* The tally of `type`, made at its index when there is none. */
+static struct type_tally *tally_of(struct workspace *ws, const char *type,
+                                   size_t type_bytes)
 {
     bool found;
-    size_t at = place_of(ws, type, type_bytes, &found);
+    size_t at = index_of(ws, type, type_bytes, &found);
 
     if (!found && ws->tally_count >= TYPES_MAX) {
         type = "*";
         type_bytes = 1;
-        at = place_of(ws, type, type_bytes, &found);
+        at = index_of(ws, type, type_bytes, &found);
     }
     if (found)
         return &ws->tallies[at];
@@ -132,7 +83,7 @@ static struct tally *tally_of(struct workspace *ws, const char *type,
     memmove(&ws->tallies[at + 1], &ws->tallies[at],
             (ws->tally_count - at) * sizeof *ws->tallies);
     ws->tally_count++;
-    ws->tallies[at] = (struct tally){gr_strndup(type, type_bytes), 0};
+    ws->tallies[at] = (struct type_tally){gr_strndup(type, type_bytes), 0};
     return &ws->tallies[at];
 }
 
@@ -212,22 +163,22 @@ uint64_t workspace_number(struct workspaces *w, struct workspace *ws,
     return ++ws->sequence;
 }
 
-static void put_tally(struct buf *out, const struct tally *t)
+static void put_tally(struct buf *out, const struct type_tally *t)
 {
     put_type(out, t->type);
     buf_printf(out, "=%llu", (unsigned long long)t->count);
 }
 
-void workspace_clock(const struct workspace *ws, const char *type, size_t most,
+void workspace_clock(const struct workspace *ws, const char *type, size_t max,
                      struct buf *out)
 {
     size_t at = out->len;
 
-    for (size_t i = 0; i < ws->tally_count && out->len - at <= most; i++) {
+    for (size_t i = 0; i < ws->tally_count && out->len - at <= max; i++) {
         buf_put(out, ",", i ? 1 : 0);
         put_tally(out, &ws->tallies[i]);
     }
-    if (out->len - at <= most)
+    if (out->len - at <= max)
         return;
     out->len = at;
     for (size_t i = 0; i < ws->tally_count; i++)

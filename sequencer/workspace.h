@@ -5,6 +5,7 @@
 #define SEQUENCER_WORKSPACE_H
 
 #include "alloc.h"
+#include "lookup.h"
 #include "rc.h"
 
 enum {
@@ -13,7 +14,7 @@ enum {
     TYPES_MAX = 1024,
 };
 
-struct tally {
+struct type_tally {
     char *type;
     uint64_t count;
 };
@@ -27,23 +28,19 @@ struct workspace {
     char *name;
     int64_t lane; /* its number in lanes (lane.h) */
     uint64_t sequence;
-    struct tally *tallies; /* by type's name */
+    struct type_tally *tallies; /* by type's name */
     size_t tally_count;
     struct routed *routed;
     size_t routed_count;
     bool dirty;
-    struct workspace *next; /* in its bucket */
     struct workspace *next_dirty;
 };
 
 struct workspaces {
-    struct workspace **buckets;
-    size_t bucket_count, count;
+    struct lookup names;
     struct workspace *dirty;
 };
 
-void workspaces_init(struct workspaces *w);
-void workspaces_fini(struct workspaces *w);
 /* Forget all (after a rolled back turn, or when there are too many). */
 void workspaces_clear(struct workspaces *w);
 struct workspace *workspaces_find(struct workspaces *w, const char *name);
@@ -58,8 +55,8 @@ void workspace_changed(struct workspaces *w, struct workspace *ws);
 uint64_t workspace_number(struct workspaces *w, struct workspace *ws,
                           const char *type);
 /* "issue.created=7,issue.updated=12", by name. With more types than fit into
- * `most` bytes, only `type`'s own. */
-void workspace_clock(const struct workspace *ws, const char *type, size_t most,
+ * `max` bytes, only `type`'s own. */
+void workspace_clock(const struct workspace *ws, const char *type, size_t max,
                      struct buf *out);
 /* The last number routed to `endpoint` before, and from now on `sequence`. */
 uint64_t workspace_routed(struct workspace *ws, int64_t endpoint,

@@ -56,7 +56,7 @@ export_supervisor() {
 
 supervisorctl() { /usr/bin/supervisorctl -c "$supervisor_config" "$@"; }
 
-# The supervisor's pid; fails when there is none that answers.
+# The supervisor's pid; fails when there is none that responds.
 supervisor_pid() {
   local pid
   [ -S "$run_dir/supervisor.sock" ] || return 1

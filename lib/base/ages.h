@@ -1,9 +1,9 @@
-/* ages: which rows of a log are older than some moment, though the clock that
+/* ages: says which rows of a log are older than a given moment, although the clock that
  * wrote their times may have been wrong. Pure.
  *
- * Rows are seen in the order in which they were written. What was written before
- * an old row is old, whatever it says; and a row of a time that is still to come
- * says nothing, so that behind it, too, it is looked. */
+ * Rows are given in the order in which they were written. A row that was written before an
+ * old row is old, whatever its own time says. A row whose time is in the future proves
+ * nothing, so the search goes on behind it. */
 #ifndef BASE_AGES_H
 #define BASE_AGES_H
 

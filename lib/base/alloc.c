@@ -63,7 +63,7 @@ void buf_reset(struct buf *b)
         b->data[0] = 0;
 }
 
-static bool make_room(struct buf *b, size_t n)
+static bool make_space(struct buf *b, size_t n)
 {
     if (b->failed || n > b->max || b->len > b->max - n) {
         b->failed = true;
@@ -84,7 +84,7 @@ char *buf_add(struct buf *b, size_t n)
 {
     char *added;
 
-    if (!make_room(b, n))
+    if (!make_space(b, n))
         return NULL;
     added = b->data + b->len;
     b->len += n;

@@ -1,7 +1,7 @@
-/* alloc: small allocations that cannot fail, and a buffer with a bound.
+/* alloc: small allocations that cannot fail, and a buffer with a limit.
  *
- * Small allocations die() when memory is gone; anything whose size a stranger
- * chooses goes into a `struct buf` with a limit, which says so instead. */
+ * A small allocation ends the process (die()) when memory is exhausted. Data whose size a
+ * client chooses goes into a `struct buf`, which has a limit and reports that it is full. */
 #ifndef BASE_ALLOC_H
 #define BASE_ALLOC_H
 

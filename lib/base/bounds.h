@@ -1,7 +1,7 @@
-/* bounds: every bound of what crosses a process boundary, in one place. The
- * encoder checks them too, so that we never send what we would refuse. */
-#ifndef PROTO_BOUNDS_H
-#define PROTO_BOUNDS_H
+/* bounds: every limit of the data that crosses a process boundary, in one place. The
+ * encoder checks them as the decoder does, so that no process sends what its peer refuses. */
+#ifndef BASE_BOUNDS_H
+#define BASE_BOUNDS_H
 
 enum {
     NAME_MAX_BYTES = 63,   /* of processes, sources, endpoints … */
@@ -21,9 +21,9 @@ enum {
     /* A link's unacknowledged messages. */
     WINDOW_MAX_COUNT = 4096,
     WINDOW_MAX_BYTES = 16 * 1024 * 1024,
-    /* with room for what stands around the messages */
+    /* with space for what stands around the messages */
     FRAME_MAX_BYTES = MESSAGE_MAX_BYTES + BATCH_MAX_BYTES,
-    RUNS_MAX_COUNT = 16384, /* in one `runs` frame: the newest */
+    EPOCHS_MAX_COUNT = 16384, /* in one `runs` frame: the newest */
 
     /* A turn. */
     TURN_MAX_COUNT = 256,

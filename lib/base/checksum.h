@@ -1,5 +1,5 @@
 /* checksum: 64 bits over what is stored, to find what a disk has changed. Not against
- * anybody who wants to change it.
+ * deliberate changes.
  *
  * Each step is a bijection of the state and of the eight bytes that it takes, so a
  * change within eight aligned bytes (any flipped bit) is always found, any other but

@@ -62,26 +62,28 @@ int64_t system_ms(void)
 
 void clock_follow(void)
 {
-    int64_t ours, off, boot, most;
+    int64_t ours, off, boot, max;
 
     if (clk.test)
         return;
     ours = now_us();
     off = read_us(CLOCK_REALTIME) - ours;
     boot = read_us(CLOCK_BOOTTIME);
-    most = (boot - clk.followed_us) / SLEW_PART;
+    max = (boot - clk.followed_us) / SLEW_PART;
     clk.followed_us = boot;
     if ((off > STEP_MS * 1000 || off < -STEP_MS * 1000) != clk.stepped) {
         clk.stepped = !clk.stepped;
-        log_warn(NULL,
-                 clk.stepped ? "the system clock was stepped; following slowly"
-                             : "the system clock and ours agree again",
-                 LI("off_ms", off / 1000));
+        log_warn(
+            NULL,
+            clk.stepped
+                ? "the system clock was changed; event times follow it slowly"
+                : "event times agree with the system clock again",
+            LI("off_ms", off / 1000));
     }
-    if (off > most)
-        off = most;
-    if (off < -most)
-        off = -most;
+    if (off > max)
+        off = max;
+    if (off < -max)
+        off = -max;
     clk.wall_us += off;
 }
 

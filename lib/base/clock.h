@@ -1,10 +1,9 @@
-/* clock: the times, and a test clock behind them.
+/* clock: the wall clock, the monotonic clock, and a clock for tests behind both.
  *
- * now_ms() is the wall clock and the only time that is ever stored. Within a
- * run it is the wall clock at start plus CLOCK_BOOTTIME, so it never jumps: a
- * step of the system's clock is reported and then followed slowly, at most one
- * part in a hundred. mono_ms() is CLOCK_BOOTTIME: it also counts while the
- * machine sleeps, and says nothing outside this boot. */
+ * now_ms() is the wall clock, the only time that is stored. While a process runs it is the
+ * wall clock of its start plus CLOCK_BOOTTIME, so it never jumps: a step of the system's
+ * clock is logged and then followed slowly, by at most one part in a hundred. mono_ms() is
+ * CLOCK_BOOTTIME: it counts while the machine sleeps, and means nothing after a reboot. */
 #ifndef BASE_CLOCK_H
 #define BASE_CLOCK_H
 

@@ -1,5 +1,5 @@
-/* glob: patterns in which `*` stands for any text, the empty one too, and
- * every other character for itself. */
+/* glob: patterns in which `*` matches any text, also an empty one, and every other
+ * character matches itself. */
 #ifndef BASE_GLOB_H
 #define BASE_GLOB_H
 

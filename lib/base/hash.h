@@ -1,6 +1,6 @@
-/* hash: FNV-1a, 64 bits, of names. For what is stored, or must be the same in another
- * process or at another start. Tables use base/siphash.h: names that collide here are easy
- * to find. */
+/* hash: FNV-1a with 64 bits, for names. Use it for values that are stored, or that another
+ * process or a later start must compute again. Tables in memory use lib/base/siphash.h:
+ * names that collide here are easy to find. */
 #ifndef BASE_HASH_H
 #define BASE_HASH_H
 

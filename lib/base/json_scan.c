@@ -20,13 +20,13 @@ struct scan {
 
 /* What is looked for in the outermost object or list. `step` is as the pointer has it:
  * up to the next slash, with ~0 and ~1. */
-struct wanted {
+struct target {
     const char *step;
     size_t index; /* in a list; SIZE_MAX: the step is not a number */
     const unsigned char *from, *to; /* where it was found last; NULL: nowhere */
 };
 
-static bool value(struct scan *s, struct wanted *w);
+static bool value(struct scan *s, struct target *w);
 
 static bool is_at(const struct scan *s, unsigned char c)
 {
@@ -193,7 +193,7 @@ static bool word(struct scan *s, const char *text)
 
 /* Whether a name of an object is the pointer's step. Without escapes, so its bytes
  * are its characters. */
-static bool is_step(const struct wanted *w, const unsigned char *name, size_t n)
+static bool is_step(const struct target *w, const unsigned char *name, size_t n)
 {
     const char *step = w->step;
 
@@ -210,8 +210,8 @@ static bool is_step(const struct wanted *w, const unsigned char *name, size_t n)
     return !*step || *step == '/';
 }
 
-/* One value; noted where it is if it `is` the wanted one. */
-static bool element(struct scan *s, struct wanted *w, bool is)
+/* One value; noted where it is if it `is` the target. */
+static bool element(struct scan *s, struct target *w, bool is)
 {
     const unsigned char *from;
 
@@ -227,7 +227,7 @@ static bool element(struct scan *s, struct wanted *w, bool is)
     return true;
 }
 
-static bool member(struct scan *s, struct wanted *w)
+static bool member(struct scan *s, struct target *w)
 {
     const unsigned char *name;
     bool is;
@@ -241,7 +241,7 @@ static bool member(struct scan *s, struct wanted *w)
     return take(s, ':') && element(s, w, is);
 }
 
-static bool object(struct scan *s, struct wanted *w)
+static bool object(struct scan *s, struct target *w)
 {
     skip_blanks(s);
     if (take(s, '}'))
@@ -253,7 +253,7 @@ static bool object(struct scan *s, struct wanted *w)
     return take(s, '}');
 }
 
-static bool list(struct scan *s, struct wanted *w)
+static bool list(struct scan *s, struct target *w)
 {
     size_t i = 0;
 
@@ -267,7 +267,7 @@ static bool list(struct scan *s, struct wanted *w)
     return take(s, ']');
 }
 
-static bool value(struct scan *s, struct wanted *w)
+static bool value(struct scan *s, struct target *w)
 {
     bool good;
 
@@ -324,7 +324,7 @@ enum json_scanned json_scan(struct bytes text, const char *pointer,
 
     do {
         struct scan s = {.p = from, .end = to};
-        struct wanted w = {.from = NULL};
+        struct target w = {.from = NULL};
         const unsigned char *begin, *end;
 
         if (*pointer) {

@@ -1,9 +1,9 @@
-/* json_scan: finds one value in a JSON text without making a tree of it.
+/* json_scan: finds one value in a JSON text without building a tree of it.
  *
- * json_read() allocates a node for each value of the text. Where only a few fields
- * of a body are asked for, looking at the text is faster (docs/decisions/0031). What
- * this does not decide, Jansson does: so the two agree, and there is one that words
- * the errors. */
+ * json_read() allocates a node for each value of the text. When only a few fields of a body
+ * are needed, scanning the text is faster (docs/decisions/0031). Texts that this scanner
+ * cannot decide are left to Jansson, so that the two agree and only Jansson's errors are
+ * shown. */
 #ifndef BASE_JSON_SCAN_H
 #define BASE_JSON_SCAN_H
 

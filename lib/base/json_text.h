@@ -1,4 +1,4 @@
-/* json_text: strangers' bytes and our times as JSON values. */
+/* json_text: bytes from clients, and times, as JSON values. */
 #ifndef BASE_JSON_TEXT_H
 #define BASE_JSON_TEXT_H
 
@@ -15,7 +15,7 @@ json_t *json_read(struct bytes text, size_t flags, json_error_t *error);
 size_t utf8_character(const unsigned char *p, size_t n);
 /* Whole UTF-8, no surrogates, no over-long forms. NUL is allowed. */
 bool utf8_valid(struct bytes b);
-/* A JSON string; each byte that is no UTF-8 becomes U+FFFD, so that an answer
+/* A JSON string; each byte that is no UTF-8 becomes U+FFFD, so that a response
  * can always be given. The caller's. Never NULL. */
 json_t *json_text(struct bytes b);
 /* The same of a string; NULL is JSON's null. */

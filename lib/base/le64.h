@@ -1,5 +1,4 @@
-/* le64: a number of 64 bits as 8 bytes, the lowest first: so it stands in frames
- * and in rows. */
+/* le64: a 64-bit number as 8 bytes, lowest byte first, as frames and rows hold it. */
 #ifndef BASE_LE64_H
 #define BASE_LE64_H
 

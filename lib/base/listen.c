@@ -35,27 +35,26 @@ static int bind_at(const struct addrinfo *a, bool shared)
 /* Several ingress processes of one pipeline share their port, and the kernel
  * deals connections out among them. Any program of the same user that says
  * SO_REUSEPORT could share it too, and take what is meant for us; so unless we
- * know of a sibling, the port must be free at first. */
-static bool port_is_ours(const struct addrinfo *a, bool siblings)
+ * know of a peer process, the port must be free at first. */
+static bool port_is_ours(const struct addrinfo *a, bool peers)
 {
     int fd = bind_at(a, false);
 
     if (fd >= 0)
         close(fd);
-    return fd >= 0 || errno != EADDRINUSE || siblings;
+    return fd >= 0 || errno != EADDRINUSE || peers;
 }
 
-static int listen_at(const struct addrinfo *a, listen_siblings *siblings,
-                     void *arg)
+static int listen_at(const struct addrinfo *a, listen_peers *peers, void *arg)
 {
     int fd = -1, why = EADDRINUSE;
 
     for (int i = 0; fd < 0 && why == EADDRINUSE && i < TRIES; i++) {
         if (i)
             usleep(BETWEEN_MS * 1000);
-        if (!siblings)
+        if (!peers)
             fd = bind_at(a, false);
-        else if (port_is_ours(a, siblings(arg)))
+        else if (port_is_ours(a, peers(arg)))
             fd = bind_at(a, true);
         else
             errno = EADDRINUSE;
@@ -70,8 +69,8 @@ static int listen_at(const struct addrinfo *a, listen_siblings *siblings,
     return -1;
 }
 
-int listen_on(const char *key, const char *host, int port,
-              listen_siblings *siblings, void *arg)
+int listen_on(const char *key, const char *host, int port, listen_peers *peers,
+              void *arg)
 {
     struct addrinfo hints = {.ai_socktype = SOCK_STREAM,
                              .ai_flags = AI_PASSIVE | AI_NUMERICSERV};
@@ -83,11 +82,11 @@ int listen_on(const char *key, const char *host, int port,
     rc = getaddrinfo(host && *host ? host : NULL, service, &hints, &found);
     if (rc)
         die(EXIT_UNAVAILABLE, "%s: %s: %s", key, host, gai_strerror(rc));
-    fd = listen_at(found, siblings, arg);
+    fd = listen_at(found, peers, arg);
     if (fd < 0)
         die(EXIT_UNAVAILABLE,
             errno == EADDRINUSE ? "%s: %s:%d is in use by another program (%s)"
-                                : "%s: can't listen on %s:%d (%s)",
+                                : "%s: cannot listen on %s:%d (%s)",
             key, host, port, strerror(errno));
     freeaddrinfo(found);
     return fd;

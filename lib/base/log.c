@@ -22,11 +22,11 @@ static const char *const level_names[] = {"debug", "info", "warn", "error"};
 
 static struct {
     char process[64];
-    enum log_level least;
+    enum log_level min;
     bool json, torn; /* torn: a pipe took only the start of the last line */
     uint64_t dropped;
     int64_t mono_ms;
-} out = {.process = "grapnel", .least = LOG_INFO};
+} out = {.process = "grapnel", .min = LEVEL_INFO};
 
 /* Lines about events that may still be written in this second, and those that
  * were not: of debug and info, of warnings. */
@@ -49,12 +49,12 @@ static struct {
     int64_t tried_ms;
 } errors = {.fd = -1};
 
-void log_open(const char *process, enum log_level least, bool json)
+void log_open(const char *process, enum log_level min, bool json)
 {
     struct stat st;
 
     snprintf(out.process, sizeof out.process, "%s", process);
-    log_set(least, json);
+    log_set(min, json);
     /* A pipe or socket is ours alone (the supervisor made it); a terminal is
      * shared with the shell and keeps its flags. */
     if (fstat(STDERR_FILENO, &st) == 0 &&
@@ -63,29 +63,29 @@ void log_open(const char *process, enum log_level least, bool json)
               fcntl(STDERR_FILENO, F_GETFL) | O_NONBLOCK);
 }
 
-void log_set(enum log_level least, bool json)
+void log_set(enum log_level min, bool json)
 {
-    out.least = least;
+    out.min = min;
     out.json = json;
 }
 
-bool log_wants(enum log_level level)
+bool log_is_on(enum log_level level)
 {
-    return level >= out.least;
+    return level >= out.min;
 }
 
 /* ---- lines about events ---- */
 
 static bool unlimited(enum log_level level)
 {
-    return level == LOG_ERROR || out.least == LOG_DEBUG;
+    return level == LEVEL_ERROR || out.min == LEVEL_DEBUG;
 }
 
-bool log_has_room(enum log_level level)
+bool log_has_capacity(enum log_level level)
 {
-    int kind = level == LOG_WARN;
+    int kind = level == LEVEL_WARN;
 
-    if (!log_wants(level))
+    if (!log_is_on(level))
         return false;
     if (unlimited(level) || events.left[kind] > 0)
         return true;
@@ -93,22 +93,22 @@ bool log_has_room(enum log_level level)
     return false;
 }
 
-static bool take_room(enum log_level level)
+static bool take_capacity(enum log_level level)
 {
-    if (!log_has_room(level))
+    if (!log_has_capacity(level))
         return false;
     if (!unlimited(level))
-        events.left[level == LOG_WARN]--;
+        events.left[level == LEVEL_WARN]--;
     return true;
 }
 
-static void say_suppressed(void)
+static void log_suppressed(void)
 {
     uint64_t info = events.suppressed[0], warn = events.suppressed[1];
 
     events.suppressed[0] = events.suppressed[1] = 0;
     if (info || warn)
-        log_write(warn ? LOG_WARN : LOG_INFO, NULL,
+        log_write(warn ? LEVEL_WARN : LEVEL_INFO, NULL,
                   "suppressed lines about events: more than 100 in a second",
                   LOG_FIELDS(LI("info_lines", info), LI("warn_lines", warn)));
 }
@@ -201,7 +201,7 @@ static bool is_left_out(const struct log_field *f)
            (f->kind == LOG_TIME && !f->number);
 }
 
-/* false: there is no room for this field in the line. */
+/* false: there is no space for this field in the line. */
 static bool put_field(struct buf *b, struct log_field f)
 {
     size_t at = b->len;
@@ -289,11 +289,11 @@ void log_write(enum log_level level, const char *event, const char *what,
 {
     struct buf b;
 
-    if (!log_wants(level) || (event && !take_room(level)))
+    if (!log_is_on(level) || (event && !take_capacity(level)))
         return;
     pthread_mutex_lock(&lock);
     to_stderr(level, event, what, fields, &b);
-    if (level >= LOG_WARN && errors.path)
+    if (level >= LEVEL_WARN && errors.path)
         to_errors(&b);
     pthread_mutex_unlock(&lock);
     buf_fini(&b);
@@ -302,11 +302,12 @@ void log_write(enum log_level level, const char *event, const char *what,
 /* ---- log.errors ---- */
 
 /* Only standard error: the file is what fails. */
-static void say_of_file(enum log_level level, const char *what, const char *why)
+static void log_about_file(enum log_level level, const char *what,
+                           const char *why)
 {
     struct buf b;
 
-    if (!log_wants(level))
+    if (!log_is_on(level))
         return;
     to_stderr(level, NULL, what,
               LOG_FIELDS(LS("file", errors.path), LS("error", why),
@@ -318,17 +319,17 @@ static void say_of_file(enum log_level level, const char *what, const char *why)
 static void failed(const char *why)
 {
     if (!errors.failing)
-        say_of_file(LOG_WARN,
-                    "log.errors cannot be written: its lines are on standard "
-                    "error only, until it can",
-                    why);
+        log_about_file(LEVEL_WARN,
+                       "log.errors cannot be written; until it can, its lines "
+                       "are on standard error only",
+                       why);
     errors.failing = true;
 }
 
 static void works(void)
 {
     if (errors.failing)
-        say_of_file(LOG_WARN, "log.errors is written again", NULL);
+        log_about_file(LEVEL_WARN, "log.errors is written again", NULL);
     errors.failing = false;
     errors.lost = 0;
 }
@@ -340,7 +341,7 @@ static void to_errors(const struct buf *b)
         return;
     }
     errors.lost++;
-    failed(errno ? strerror(errno) : "the file took only a part of a line");
+    failed(errno ? strerror(errno) : "only a part of a line could be written");
 }
 
 /* Nonblocking, so that a FIFO without a reader does not stop the process. */
@@ -395,7 +396,7 @@ void log_turn(int64_t mono_ms)
         return;
     events.since_ms = mono_ms;
     events.left[0] = events.left[1] = LOG_EVENT_LINES;
-    say_suppressed();
+    log_suppressed();
 }
 
 void die(int code, const char *fmt, ...)

@@ -21,7 +21,7 @@
 
 #include "rc.h"
 
-enum log_level { LOG_DEBUG, LOG_INFO, LOG_WARN, LOG_ERROR };
+enum log_level { LEVEL_DEBUG, LEVEL_INFO, LEVEL_WARN, LEVEL_ERROR };
 
 enum { LOG_EVENT_LINES = 100 };
 
@@ -49,9 +49,9 @@ struct log_field {
         .key = (k), .kind = LOG_TIME, .number = (long long)(wall_ms)})
 
 /* `process` is copied. Standard error is where lines go. */
-void log_open(const char *process, enum log_level least, bool json);
+void log_open(const char *process, enum log_level min, bool json);
 /* The same for a process whose log is open; its name stays. */
-void log_set(enum log_level least, bool json);
+void log_set(enum log_level min, bool json);
 /* Write warnings and errors to this file as well (append; made 0600 by our
  * umask). NULL: no longer. Opens the file anew when it is the same, for
  * logrotate. A file that cannot be opened or written is reported once on
@@ -61,10 +61,10 @@ void log_errors_to(const char *path);
 /* Call about once a turn: begins a new second for lines about events. */
 void log_turn(int64_t mono_ms);
 
-bool log_wants(enum log_level level);
+bool log_is_on(enum log_level level);
 /* Would a line about an event be written now? If not, it is counted as
  * suppressed. Ask before work that only the line needs. */
-bool log_has_room(enum log_level level);
+bool log_has_capacity(enum log_level level);
 /* Lines that could not be written because the reader was away. */
 uint64_t log_dropped_count(void);
 
@@ -80,16 +80,16 @@ void log_write(enum log_level level, const char *event, const char *what,
             0                      \
         }                          \
     }
-#define log_debug(event, what, ...)                                     \
-    do {                                                                \
-        if (log_wants(LOG_DEBUG))                                       \
-            log_write(LOG_DEBUG, event, what, LOG_FIELDS(__VA_ARGS__)); \
+#define log_debug(event, what, ...)                                       \
+    do {                                                                  \
+        if (log_is_on(LEVEL_DEBUG))                                       \
+            log_write(LEVEL_DEBUG, event, what, LOG_FIELDS(__VA_ARGS__)); \
     } while (0)
 #define log_info(event, what, ...) \
-    log_write(LOG_INFO, event, what, LOG_FIELDS(__VA_ARGS__))
+    log_write(LEVEL_INFO, event, what, LOG_FIELDS(__VA_ARGS__))
 #define log_warn(event, what, ...) \
-    log_write(LOG_WARN, event, what, LOG_FIELDS(__VA_ARGS__))
+    log_write(LEVEL_WARN, event, what, LOG_FIELDS(__VA_ARGS__))
 #define log_error(event, what, ...) \
-    log_write(LOG_ERROR, event, what, LOG_FIELDS(__VA_ARGS__))
+    log_write(LEVEL_ERROR, event, what, LOG_FIELDS(__VA_ARGS__))
 
 #endif

@@ -28,11 +28,11 @@ static struct {
     int fd; /* -1: no service manager */
     struct sockaddr_un to;
     socklen_t to_bytes;
-    int64_t watchdog_ms;  /* half of what it allows; 0: it does not watch */
-    int64_t alive_ms;     /* mono: the last WATCHDOG=1 that was taken */
-    int64_t extended_ms;  /* mono: the last extension */
-    int64_t status_ms;    /* mono: the last status; 0: none */
-    int64_t stop_most_ms; /* of manager_stopping() */
+    int64_t watchdog_ms; /* half of what it allows; 0: it does not watch */
+    int64_t alive_ms;    /* mono: the last WATCHDOG=1 that was taken */
+    int64_t extended_ms; /* mono: the last extension */
+    int64_t status_ms;   /* mono: the last status; 0: none */
+    int64_t stop_max_ms; /* of manager_stopping() */
     bool owes_ready, owes_stopping;
     bool stopping;
     bool failed; /* which was logged */
@@ -84,8 +84,8 @@ void manager_open(void)
     m.watchdog_ms = 0;
     if (at && *at && !read_address(at))
         log_warn(NULL,
-                 "NOTIFY_SOCKET is not a path, or @ and a name: the service "
-                 "manager will not be told of anything",
+                 "NOTIFY_SOCKET is not a path or @NAME; the service manager "
+                 "gets no notifications",
                  LS("file", at));
     else if (at && *at)
         m.fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -111,7 +111,7 @@ bool manager_watches(void)
 /* ---- messages ---- */
 
 /* false: not taken; the manager is busy, or it has gone (it may come back). */
-static bool say(const char *text)
+static bool notify(const char *text)
 {
     if (sendto(m.fd, text, strlen(text), MSG_DONTWAIT | MSG_NOSIGNAL,
                (const struct sockaddr *)&m.to, m.to_bytes) >= 0) {
@@ -119,39 +119,39 @@ static bool say(const char *text)
         return true;
     }
     if (errno != EAGAIN && errno != ENOBUFS && !m.failed) {
-        log_warn(NULL, "the service manager can't be told how this process is",
+        log_warn(NULL, "the service manager cannot be notified",
                  LS("error", strerror(errno)));
         m.failed = true;
     }
     return false;
 }
 
-static void say_extended(const char *more, int64_t ms)
+static void notify_extended(const char *more, int64_t ms)
 {
     char text[MESSAGE_MAX];
 
     snprintf(text, sizeof text, "EXTEND_TIMEOUT_USEC=%lld%s%s",
              (long long)(ms * US_PER_MS), *more ? "\n" : "", more);
-    say(text);
+    notify(text);
 }
 
-static bool say_stopping(void)
+static bool notify_stopping(void)
 {
     char text[MESSAGE_MAX];
 
     snprintf(text, sizeof text,
              "STOPPING=1\nSTATUS=stopping\nEXTEND_TIMEOUT_USEC=%lld",
-             (long long)((m.stop_most_ms + MANAGER_EXTEND_MS) * US_PER_MS));
-    return say(text);
+             (long long)((m.stop_max_ms + MANAGER_EXTEND_MS) * US_PER_MS));
+    return notify(text);
 }
 
 /* What must arrive. */
 static void settle(void)
 {
     if (m.owes_ready)
-        m.owes_ready = !say("READY=1");
+        m.owes_ready = !notify("READY=1");
     if (m.owes_stopping)
-        m.owes_stopping = !say_stopping();
+        m.owes_stopping = !notify_stopping();
 }
 
 void manager_starting(const char *status)
@@ -161,7 +161,7 @@ void manager_starting(const char *status)
     if (m.fd < 0)
         return;
     snprintf(text, sizeof text, "STATUS=%s", status);
-    say_extended(text, MANAGER_EXTEND_MS);
+    notify_extended(text, MANAGER_EXTEND_MS);
 }
 
 void manager_ready(void)
@@ -182,16 +182,16 @@ void manager_reloading(void)
     clock_gettime(CLOCK_MONOTONIC, &now);
     snprintf(text, sizeof text, "RELOADING=1\nMONOTONIC_USEC=%lld",
              (long long)now.tv_sec * US_PER_S + now.tv_nsec / NS_PER_US);
-    say(text);
+    notify(text);
 }
 
-void manager_stopping(int64_t most_ms)
+void manager_stopping(int64_t max_ms)
 {
     if (m.fd < 0 || m.stopping)
         return;
     m.stopping = m.owes_stopping = true;
     m.owes_ready = false;
-    m.stop_most_ms = most_ms;
+    m.stop_max_ms = max_ms;
     settle();
 }
 
@@ -205,7 +205,7 @@ int manager_turn(int64_t mono_ms)
         return -1;
     settle();
     if (m.watchdog_ms && due_ms <= 0) {
-        if (!say("WATCHDOG=1"))
+        if (!notify("WATCHDOG=1"))
             return AGAIN_MS;
         m.alive_ms = mono_ms;
         due_ms = m.watchdog_ms;
@@ -225,17 +225,17 @@ void manager_waits(int64_t mono_ms, int64_t disk_ms)
     if (!disk_ms || mono_ms - disk_ms < WAITED_MS)
         return;
     if (m.stopping && mono_ms - m.extended_ms >= MANAGER_EXTEND_EVERY_MS) {
-        say_extended("", MANAGER_EXTEND_MS);
+        notify_extended("", MANAGER_EXTEND_MS);
         m.extended_ms = mono_ms;
     }
-    if (!manager_wants_status(mono_ms))
+    if (!manager_status_is_due(mono_ms))
         return;
     snprintf(text, sizeof text, "waiting for the disk for %lld s",
              (long long)(mono_ms - disk_ms) / SECOND_MS);
     manager_status(text, mono_ms);
 }
 
-bool manager_wants_status(int64_t mono_ms)
+bool manager_status_is_due(int64_t mono_ms)
 {
     return m.fd >= 0 &&
            (!m.status_ms || mono_ms - m.status_ms >= STATUS_EVERY_MS);
@@ -250,6 +250,6 @@ void manager_status(const char *text, int64_t mono_ms)
         return;
     snprintf(message, sizeof message, "STATUS=%.*s", STATUS_MAX_BYTES - 1,
              text);
-    if (say(message))
+    if (notify(message))
         snprintf(m.status, sizeof m.status, "%s", text);
 }

@@ -1,7 +1,7 @@
-/* manual: a man page (the man(7) macros) from the texts that --help has. Pure.
- * What is written between two calls is text: nothing in it is a macro. */
-#ifndef PROTO_MANUAL_H
-#define PROTO_MANUAL_H
+/* manual: writes a man page (the man(7) macros) from the texts of --help. Pure. The texts
+ * are escaped: no line of them is taken for a macro. */
+#ifndef BASE_MANUAL_H
+#define BASE_MANUAL_H
 
 #include "alloc.h"
 

@@ -4,7 +4,6 @@
 #include <string.h>
 
 enum {
-    COUNT_MAX = 1000000,
     SLACK_US = 20 * 1000,
     US_PER_MS = 1000,
 };
@@ -24,11 +23,12 @@ gr_rc rate_parse(const char *text, struct rate *r, const char **why)
     int64_t count = digits > 0 && digits < 10 ? atoll(text) : 0;
     int64_t per_ms = text[digits] == '/' ? unit_ms(text + digits + 1) : 0;
 
-    *why = "is not a rate like 50/s, 600/m or 1000/h";
+    *why = "is not a rate; write a number and a unit, such as 50/s, 600/m or "
+           "1000/h";
     if (digits == 0 || !per_ms)
         return GR_REFUSE;
-    *why = "must be from 1 to 1000000 in its time";
-    if (count < 1 || count > COUNT_MAX)
+    *why = "must be from 1 to 1000000 per unit of time";
+    if (count < 1 || count > RATE_COUNT_MAX)
         return GR_REFUSE;
     *r = (struct rate){.count = count, .per_ms = per_ms};
     return GR_OK;

@@ -1,13 +1,15 @@
-/* rate: so many in a time (`50/s`), and a bucket that keeps to it. Pure.
+/* rate: a rate such as `50/s`, and a bucket that enforces it. Pure.
  *
- * The bucket is a pace (GCRA): it remembers when the next may go if all went
- * evenly, and lets it go up to `slack` earlier. So nothing bursts after a rest,
- * and a loop that wakes a little late still comes to its full rate. Any time
- * that never goes back will do, in microseconds. */
-#ifndef PROTO_RATE_H
-#define PROTO_RATE_H
+ * The bucket uses GCRA: it stores when the next item may go if all items were evenly spaced,
+ * and permits it up to `slack` earlier. So a pause is not followed by a burst, and a loop
+ * that wakes a little late still reaches the full rate. Times are microseconds of any clock
+ * that never goes backwards. */
+#ifndef BASE_RATE_H
+#define BASE_RATE_H
 
 #include "rc.h"
+
+enum { RATE_COUNT_MAX = 1000000 };
 
 struct rate {
     int64_t count; /* 0: no limit */
@@ -15,7 +17,7 @@ struct rate {
 };
 
 struct bucket {
-    int64_t due_us; /* when the next goes, at an even pace; 0 at first */
+    int64_t due_us; /* when the next goes, evenly spaced; 0 at first */
 };
 
 /* "50/s", "600/m", "1000/h". GR_REFUSE: *why is what is wrong. */
@@ -23,7 +25,7 @@ GR_MUST_CHECK gr_rc rate_parse(const char *text, struct rate *r,
                                const char **why);
 /* From one to the next; 0 without a limit. */
 int64_t rate_interval_us(const struct rate *r);
-/* How much of its pace a bucket may make up for: one, or 20 ms' worth. */
+/* How much a late bucket may make up for: one, or 20 ms' worth. */
 int64_t rate_slack_us(const struct rate *r);
 
 /* One may go now. */

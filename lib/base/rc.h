@@ -1,7 +1,7 @@
 /* rc: what a call says to its caller, and the way out when our ground is gone.
  *
  * Three outcomes, named for the caller's next move. There is no code for "the
- * store failed" or "out of memory": those die(), which commit-then-tell makes
+ * store failed" or "out of memory": those die(), which "commit, then send" makes
  * safe, and the supervisor starts us again. */
 #ifndef BASE_RC_H
 #define BASE_RC_H
@@ -12,7 +12,7 @@
 
 typedef enum {
     GR_OK = 0,
-    GR_AGAIN,  /* not now: wait for room or for a peer, then repeat the call */
+    GR_AGAIN,  /* not now: wait for space or for a peer, then repeat the call */
     GR_REFUSE, /* this input is at fault: reject it or set it aside, go on */
 } gr_rc;
 

@@ -1,7 +1,7 @@
-/* siphash: a hash with a secret key, for tables whose keys come from outside: who does
- * not know the key cannot find names that fall into one bucket. The key is drawn at the
- * first use in a process and is in memory only, so no such hash may be stored or sent
- * (base/hash.h has those that are). docs/decisions/0051. */
+/* siphash: a hash with a secret key, for tables whose keys come from clients: a client that
+ * does not know the key cannot choose names that share a bucket. The key is drawn at the
+ * first use and exists in memory only, so these hashes are never stored or sent
+ * (lib/base/hash.h has those that may be). docs/decisions/0051. */
 #ifndef BASE_SIPHASH_H
 #define BASE_SIPHASH_H
 

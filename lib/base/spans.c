@@ -13,14 +13,14 @@ static int64_t length(const struct spans *s, int i)
  * all are long: a machine that is off every night has run for months since. */
 static void drop_one(struct spans *s)
 {
-    int least = 1;
+    int min = 1;
 
     for (int i = 2; i < s->count - 1; i++)
-        if (length(s, i) < length(s, least))
-            least = i;
-    if (length(s, least) >= STEP_MS)
-        least = 0;
-    for (int i = least; i + 1 < s->count; i++)
+        if (length(s, i) < length(s, min))
+            min = i;
+    if (length(s, min) >= STEP_MS)
+        min = 0;
+    for (int i = min; i + 1 < s->count; i++)
         s->at[i] = s->at[i + 1];
     s->count--;
 }
@@ -34,7 +34,7 @@ bool spans_see(struct spans *s, int64_t now_ms)
             s->at[s->count - 1].last_ms = now_ms;
         return false;
     }
-    if (s->count == SPANS_MOST)
+    if (s->count == SPANS_MAX)
         drop_one(s);
     s->at[s->count].first_ms = s->at[s->count].last_ms = now_ms;
     s->count++;

@@ -1,11 +1,12 @@
-/* spans: how old a time is, though the wall clock may have been wrong. Pure.
+/* spans: computes how old a stored time is, although the wall clock may have been wrong.
+ * Pure.
  *
- * A span is a stretch of wall time in which the clock ran without a step. Where the
- * clock says more than an hour more, or less, than it said last, a new span begins:
- * the process was down, or the clock was set, and nobody can tell which. So the time
- * between two spans counts toward no age. What is kept is then kept longer by as long
- * as we were down; a clock that is wrong for a while removes nothing too early, nor
- * does one that was behind and is put right. */
+ * A span is a period of wall time in which the clock ran without a step. When the clock
+ * differs by more than an hour from what the last reading predicts, a new span begins:
+ * either the process was down or the clock was set, and these cannot be told apart. The time
+ * between two spans therefore counts toward no age. Rows are kept longer by the time that
+ * the process was down; a clock that was wrong for a while, or that is corrected, removes
+ * nothing too early. */
 #ifndef BASE_SPANS_H
 #define BASE_SPANS_H
 
@@ -13,12 +14,12 @@
 #include <stdint.h>
 
 /* Three years of a machine that is off every night. */
-enum { SPANS_MOST = 1024 };
+enum { SPANS_MAX = 1024 };
 
 struct spans {
     struct {
         int64_t first_ms, last_ms; /* wall */
-    } at[SPANS_MOST];              /* oldest first */
+    } at[SPANS_MAX];               /* oldest first */
     int count;
 };
 

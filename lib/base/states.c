@@ -27,13 +27,13 @@ int states_find(const struct states *s, const char *name)
     return -1;
 }
 
-void states_move(const struct states *s, int *state, int to, const char *event,
-                 const char *who, int64_t *moved)
+void states_transition(const struct states *s, int *state, int to,
+                       const char *event, const char *who, int64_t *moved)
 {
     const char *old = states_name(s, *state), *new = states_name(s, to);
 
     if (!states_allow(s, *state, to)) {
-        log_error(event, "a move that is not allowed; this is a bug of ours",
+        log_error(event, "a transition that is not allowed; this is a bug",
                   LS(s->what, who), LS("from", old), LS("to", new));
         abort();
     }

@@ -19,7 +19,7 @@ static void make_random(struct ulid *u)
     while (n < 0 && errno == EINTR);
     if (n != (ssize_t)sizeof u->random)
         die(EXIT_UNAVAILABLE, "getrandom: %s", strerror(errno));
-    u->random[0] &= 0x7f; /* room to count up in */
+    u->random[0] &= 0x7f; /* space to count up in */
 }
 
 /* The random part plus one; false when it has run over. */

@@ -1,10 +1,9 @@
-/* ulid: ids that are made from time and sort by it: 48 bits of milliseconds,
- * then 80 random ones, as 26 letters of Crockford's base 32 (upper case, so
- * that sorting the text sorts the ids).
+/* ulid: ids that are made from time and sort by it: 48 bits of milliseconds and 80 random
+ * bits, as 26 letters of Crockford's base 32 (upper case, so that sorting the text sorts the
+ * ids).
  *
- * Within one maker ids always ascend: in the same millisecond, or when the
- * clock went back, the next is the last plus one. So an index over them is
- * appended to, not inserted into. */
+ * The ids of one maker always ascend: within one millisecond, or after the clock went
+ * backwards, the next id is the last one plus 1. So an index over them grows at its end. */
 #ifndef BASE_ULID_H
 #define BASE_ULID_H
 

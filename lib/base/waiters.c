@@ -37,7 +37,7 @@ struct waiter *waiters_overdue(const struct waiters *all, int64_t mono_ms,
 }
 
 struct waiter *waiters_crowded(const struct waiters *all, int64_t open,
-                               int64_t most)
+                               int64_t max)
 {
-    return most >= 16 && open > most - most / 16 ? TAILQ_FIRST(all) : NULL;
+    return max >= 16 && open > max - max / 16 ? TAILQ_FIRST(all) : NULL;
 }

@@ -1,10 +1,8 @@
-/* waiters: connections whose next step is their peer's, in the order in which that
- * wait began.
+/* waiters: connections whose next step is the peer's, in the order in which their wait began.
  *
- * Two bounds, so that connections that say nothing, or a byte a second, never
- * keep others out: each wait ends after a time, which a few bytes do not renew;
- * and when fifteen of sixteen connections are taken, the one that has kept us
- * waiting longest is closed for one that comes. */
+ * Two limits keep silent or very slow connections from blocking others. Each wait ends after
+ * a fixed time, which single bytes do not renew. When fifteen of sixteen connections are in
+ * use, the one that has waited longest is closed for each new one. */
 #ifndef BASE_WAITERS_H
 #define BASE_WAITERS_H
 
@@ -31,9 +29,9 @@ void waiters_end(struct waiters *all, struct waiter *w);
  * *left_ms is when the next one will have (-1: none waits). */
 struct waiter *waiters_overdue(const struct waiters *all, int64_t mono_ms,
                                int64_t limit_ms, int *left_ms);
-/* `open` of at most `most` connections are open: the one to close for the next
- * one that comes; NULL: there is enough room, or none waits. */
+/* `open` of at most `max` connections are open: the one to close for the next
+ * one that comes; NULL: there is enough space, or none waits. */
 struct waiter *waiters_crowded(const struct waiters *all, int64_t open,
-                               int64_t most);
+                               int64_t max);
 
 #endif

@@ -1,6 +1,6 @@
-/* worker: one function in a thread of its own, begun by the loop, one run at a
- * time. What it touches is its own from begin to end, and the loop's otherwise:
- * the hand-over orders their memory, and nothing else is shared. */
+/* worker: runs one function in its own thread, one run at a time, started by the loop. While
+ * it runs, the data it uses belongs to it, and otherwise to the loop; starting and ending a
+ * run orders their memory accesses. */
 #ifndef BASE_WORKER_H
 #define BASE_WORKER_H
 

@@ -1,4 +1,4 @@
-/* mask: "…" in the place of what must not be stored, or not be shown, of a request's
+/* mask: "…" instead of what must not be stored, or not be shown, of a request's
  * head. Pure.
  *
  * Stored are no shared tokens: where nothing is signed, a token opens the source to
@@ -6,8 +6,8 @@
  * the token goes; signatures stay. It is looked for where a source's `verify`, and that
  * of each built-in profile, says; as credentials of HTTP (Authorization); and, wherever
  * else, by its value. A token in a body stays there: a body is delivered as it came. */
-#ifndef PROTO_MASK_H
-#define PROTO_MASK_H
+#ifndef CONFIG_MASK_H
+#define CONFIG_MASK_H
 
 #include "settings.h"
 
@@ -31,7 +31,7 @@ void mask_text(const struct mask *m, struct bytes text, struct buf *out);
 /* Is there anything to be masked in a head of this source's? It costs less. */
 bool mask_has(const struct mask *m, struct bytes packed);
 
-/* [[name, value], …] for display: order and repeats as they came. The caller's. */
+/* [[name, value], …] for display: order and repeated names as they came. The caller's. */
 struct json_t *mask_json(const struct settings *settings, const char *source,
                          struct bytes packed);
 

@@ -2,7 +2,6 @@
 #include "bounds.h"
 #include "json_text.h"
 #include "settings_types.h"
-#include "settings_verify.h"
 #include <ctype.h>
 #include <string.h>
 #include <strings.h>
@@ -12,8 +11,8 @@ struct profile {
     struct verify verify; /* unset: the file says it */
     struct expr id, delivery_id, type, action, workspace, mode;
     struct dedupe dedupe;
-    struct text_list forward_headers;
-    struct text_list spellings; /* "create>created" */
+    struct string_list forward_headers;
+    struct string_list spellings; /* "create>created" */
     bool batch;
     struct example {
         char *type, *body, *workspace;
@@ -23,64 +22,46 @@ struct profile {
 
 /* ---- profiles.yaml ---- */
 
-#define AT(type, field)    .offset = offsetof(struct type, field)
-#define COUNT(type, field) .count_offset = offsetof(struct type, field)
-#define TEXT(key, field)                                       \
-    {                                                          \
-        .name = key, .type = &conf_as_text, AT(profile, field) \
-    }
-#define EXPR(key, field)                                           \
-    {                                                              \
-        .name = key, .type = &settings_as_expr, AT(profile, field) \
-    }
-#define TEXTS(key, field)                                       \
-    {                                                           \
-        .name = key, .type = &conf_as_texts, AT(profile, field) \
-    }
+static const struct conf_key example_keys[] = {
+    KEY(string, profile, example.type, "type", NULL, NULL),
+    KEY(string, profile, example.body, "body", NULL, NULL),
+    KEY(string, profile, example.workspace, "workspace", NULL, NULL),
+    {0},
+};
 
 static const struct conf_section example_section = {
     .name = "example",
-    .keys = (const struct conf_key[]){TEXT("type", example.type),
-                                      TEXT("body", example.body),
-                                      TEXT("workspace", example.workspace),
-                                      {0}},
+    .keys = example_keys,
+};
+
+static const struct conf_key profile_keys[] = {
+    KEY(string, profile, name, "name", NULL, NULL),
+    KEY(string, profile, title, "title", NULL, NULL),
+    KEY(string, profile, secret, "secret", NULL, NULL),
+    KEY(string, profile, failure, "failure", NULL, NULL),
+    KEY(string, profile, notes, "notes", NULL, NULL),
+    KEY(map, profile, verify, "verify", NULL, NULL, .section = &settings_verify,
+        .flags = CONF_OPTIONAL),
+    KEY(expr, profile, id, "id", NULL, NULL),
+    KEY(expr, profile, delivery_id, "delivery_id", NULL, NULL),
+    KEY(expr, profile, type, "type", NULL, NULL),
+    KEY(expr, profile, action, "action", NULL, NULL),
+    KEY(expr, profile, workspace, "workspace", NULL, NULL),
+    KEY(expr, profile, mode, "mode", NULL, NULL),
+    KEY(dedupe, profile, dedupe, "dedupe", NULL, NULL,
+        .section = &settings_dedupe),
+    KEY(strings, profile, forward_headers, "forward", NULL, NULL,
+        .check = wrong_forward_header),
+    KEY(strings, profile, spellings, "spellings", NULL, NULL),
+    KEY(boolean, profile, batch, "batch", NULL, NULL),
+    SECTION("example", &example_section, NULL),
+    {0},
 };
 
 static const struct conf_section profile_section = {
     .name = "profile",
     .size = sizeof(struct profile),
-    .keys = (const struct conf_key[]){TEXT("name", name),
-                                      TEXT("title", title),
-                                      TEXT("secret", secret),
-                                      TEXT("failure", failure),
-                                      TEXT("notes", notes),
-                                      {.name = "verify",
-                                       .type = &conf_as_map,
-                                       AT(profile, verify),
-                                       .section = &settings_verify,
-                                       .flags = CONF_OPTIONAL},
-                                      EXPR("id", id),
-                                      EXPR("delivery_id", delivery_id),
-                                      EXPR("type", type),
-                                      EXPR("action", action),
-                                      EXPR("workspace", workspace),
-                                      EXPR("mode", mode),
-                                      {.name = "dedupe",
-                                       .type = &settings_as_dedupe,
-                                       AT(profile, dedupe),
-                                       .section = &settings_dedupe},
-                                      {.name = "forward",
-                                       .type = &conf_as_texts,
-                                       AT(profile, forward_headers),
-                                       .check = wrong_forward_header},
-                                      TEXTS("spellings", spellings),
-                                      {.name = "batch",
-                                       .type = &conf_as_bool,
-                                       AT(profile, batch)},
-                                      {.name = "example",
-                                       .type = &conf_as_map,
-                                       .section = &example_section},
-                                      {0}},
+    .keys = profile_keys,
 };
 
 struct profiles {
@@ -88,17 +69,17 @@ struct profiles {
     size_t count;
 };
 
-static const struct conf_section profiles_section = {
-    .name = "profiles.yaml",
-    .keys = (const struct conf_key[]){{.name = "profiles",
-                                       .type = &conf_as_maps,
-                                       AT(profiles, all),
-                                       COUNT(profiles, count),
-                                       .section = &profile_section},
-                                      {0}},
+static const struct conf_key profiles_keys[] = {
+    LIST(profiles, all, count, "profiles", &profile_section, NULL),
+    {0},
 };
 
-extern const char proto_profiles_yaml[];
+static const struct conf_section profiles_section = {
+    .name = "profiles.yaml",
+    .keys = profiles_keys,
+};
+
+extern const char config_profiles_yaml[];
 
 /* Read once, for good. That it can be read is ours to see to. */
 static const struct profiles *profiles(void)
@@ -110,7 +91,7 @@ static const struct profiles *profiles(void)
     if (all.count)
         return &all;
     c = conf_open(NULL);
-    conf_read_text(c, "profiles.yaml", proto_profiles_yaml, &profiles_section,
+    conf_read_text(c, "profiles.yaml", config_profiles_yaml, &profiles_section,
                    &all);
     buf_init(&errors, 1024 * 1024);
     if (!conf_close(c, &errors))
@@ -178,7 +159,7 @@ static void fill_expr(struct expr *e, const struct expr *from)
         expr_copy(e, from);
 }
 
-/* A key made of an id needs an id; without any key nothing is a repeat. */
+/* A key made of an id needs an id; without any key nothing is a duplicate. */
 static bool key_can_be_had(const struct source *source,
                            const struct dedupe_key *key)
 {
@@ -249,7 +230,7 @@ void profile_fill(struct source *source)
     fill_dedupe(source, p);
     source->batch |= p->batch;
     for (size_t i = 0; i < p->forward_headers.count; i++)
-        text_list_add(&source->forward_headers, p->forward_headers.items[i]);
+        string_list_add(&source->forward_headers, p->forward_headers.items[i]);
 }
 
 /* ---- what an event is ---- */
@@ -262,7 +243,7 @@ static bool has_control(const char *p, size_t n)
     return false;
 }
 
-/* These texts become header values, columns and JSON. */
+/* These strings become header values, columns and JSON. */
 static const char *wrong_text(const char *p, size_t n)
 {
     if (has_control(p, n))
@@ -291,7 +272,7 @@ static gr_rc field(const struct expr *e, struct subject *s, struct buf *out,
 
 static gr_rc put_fallback(struct buf *out, const char *text, const char **why)
 {
-    *why = "no room for the value";
+    *why = "no space for the value";
     buf_puts(out, text);
     return out->failed ? GR_REFUSE : GR_OK;
 }

@@ -3,8 +3,8 @@
  * in), and the pure functions that apply it.
  *
  * `custom` knows nothing; its source says all of it. */
-#ifndef PROTO_PROFILE_H
-#define PROTO_PROFILE_H
+#ifndef CONFIG_PROFILE_H
+#define CONFIG_PROFILE_H
 
 #include "settings.h"
 

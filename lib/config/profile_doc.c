@@ -1,7 +1,7 @@
 #include "profile_doc.h"
 #include "settings_types.h"
-#include "settings_verify.h"
 #include "signature.h"
+#include "signed_part.h"
 #include <ctype.h>
 #include <string.h>
 
@@ -110,7 +110,7 @@ static void put_verified(struct buf *out, const struct verify *v)
     buf_printf(out, ", over `%s`", v->signed_content);
     put_time(out, v);
     if (v->handshake != HANDSHAKE_NONE)
-        buf_printf(out, "; %s is answered at the door",
+        buf_printf(out, "; %s is answered at ingress",
                    handshakes[v->handshake]);
 }
 
@@ -203,13 +203,13 @@ static void put_fields(struct buf *out, const struct source *s)
     if (s->batch)
         buf_puts(out, "\n- **one request**: a list, of which each element is "
                       "an event");
-    buf_puts(out, "\n- **a repeat**: ");
+    buf_puts(out, "\n- **a duplicate**: ");
     put_keys(out, &s->dedupe);
     buf_puts(out, "\n");
     put_replays(out, s);
 }
 
-static void put_forwarded(struct buf *out, const struct text_list *l)
+static void put_forwarded(struct buf *out, const struct string_list *l)
 {
     if (!l->count)
         return;
@@ -236,7 +236,7 @@ void profile_describe(const struct profile *p, struct buf *out)
         put_fields(out, s);
         put_forwarded(out, &s->forward_headers);
     }
-    put_line(out, "when we do not answer 2xx", w.failure);
+    put_line(out, "when we do not respond 2xx", w.failure);
     put_line(out, "note", w.notes);
 }
 
@@ -245,7 +245,7 @@ static void put_field(struct buf *out, const char *key, const struct expr *e)
     if (e->kind == EXPR_NONE)
         return;
     buf_printf(out, "%s:", key);
-    settings_as_expr.print(out, NULL, e, 0);
+    conf_as_expr.print(out, NULL, e, 0);
 }
 
 void profile_as_custom(const struct profile *p, struct buf *out)
@@ -268,7 +268,7 @@ void profile_as_custom(const struct profile *p, struct buf *out)
 static const char preamble[] =
     "# Providers\n"
     "\n"
-    "<!-- Written by profile_document() from proto/profiles.yaml; a test "
+    "<!-- Written by profile_document() from lib/config/profiles.yaml; a test "
     "compares. -->\n"
     "\n"
     "What each built-in profile does with the requests of its provider: paste "
@@ -284,11 +284,11 @@ static const char preamble[] =
     "(rotation). "
     "A signature, time or\n"
     "signed id that is missing, empty or there twice is refused, as is a time "
-    "too far off; the answer\n"
+    "too far off; the response\n"
     "is always the same 401, and the reason is in the log of ingress. No "
     "workspace found: `default`.\n"
     "No type found: `unknown`. Several expressions: the first that can be had. "
-    "A repeat is kept, not\n"
+    "A duplicate is kept, not\n"
     "delivered. `source` in a key is the source's name, `id` the id as found.\n"
     "\n"
     "| provider | | signed | time signed | id signed |\n"

@@ -1,7 +1,7 @@
 /* profile_doc: what a profile says, for people: docs/PROVIDERS.md and `grapnel
  * check --provider`, out of the table itself. */
-#ifndef PROTO_PROFILE_DOC_H
-#define PROTO_PROFILE_DOC_H
+#ifndef CONFIG_PROFILE_DOC_H
+#define CONFIG_PROFILE_DOC_H
 
 #include "profile.h"
 

@@ -1,4 +1,4 @@
-/* URLs, and addresses to listen at. */
+/* settings_addresses: URLs, addresses to listen at, and networks. */
 #include "settings_types.h"
 #include <arpa/inet.h>
 #include <string.h>
@@ -45,22 +45,22 @@ static const char *wrong_authority(const char *text, size_t n)
     size_t host;
 
     if (memchr(text, '@', n))
-        return "must not have a user or a password in it (use headers)";
+        return "must not contain a user or a password: use headers";
     if (n && *text == '[') {
         end = memchr(text, ']', n);
         if (!end || !is_ipv6(text + 1, (size_t)(end - text) - 1))
-            return "has no good address between [ and ]";
+            return "has no valid address between [ and ]";
         host = (size_t)(end - text) + 1;
     } else {
         host = strspn(text, HOST_LETTERS);
         if (host > n)
             host = n;
         if (host == 0)
-            return "has no good host name";
+            return "has no valid host name";
     }
     return rest_is_port(text + host, n - host)
                ? NULL
-               : "has no good host name, or no good port behind it";
+               : "has no valid host name, or no valid port after it";
 }
 
 const char *wrong_publish(const char *text)
@@ -68,18 +68,18 @@ const char *wrong_publish(const char *text)
     const char *rest = text + strlen("tcp://"), *colon;
 
     if (strncmp(text, "ipc://", 6) == 0)
-        return strchr("@*", text[6]) ? "names no file" : NULL;
+        return strchr("@*", text[6]) ? "has no path of a file" : NULL;
     if (strncmp(text, "tcp://", 6) != 0)
-        return "is no ZeroMQ address like tcp://127.0.0.1:7464 or "
+        return "is not a ZeroMQ address such as tcp://127.0.0.1:7464 or "
                "ipc:///run/grapnel/metrics";
     colon = strrchr(rest, ':');
     if (!colon || colon == rest || !is_port(colon + 1))
-        return "has no host, or no port behind it";
+        return "has no host, or no port after it";
     if (*rest == '['
             ? colon[-1] != ']' || !is_ipv6(rest + 1, (size_t)(colon - rest) - 2)
             : strncmp(rest, "*:", 2) != 0 &&
                   strspn(rest, HOST_LETTERS) != (size_t)(colon - rest))
-        return "has no good host name";
+        return "has no valid host name";
     return NULL;
 }
 
@@ -88,7 +88,7 @@ const char *wrong_host_name(const char *text)
     size_t n = strlen(text);
 
     if (n == 0 || n > 253 || *text == '.' || strspn(text, HOST_LETTERS) != n)
-        return "is not a host name like metrics.example.com (without scheme "
+        return "is not a host name such as metrics.example.com (without scheme "
                "and port)";
     return NULL;
 }
@@ -98,9 +98,9 @@ static const char *wrong_url_letters(const char *text)
     for (; *text; text++)
         if ((unsigned char)*text <= ' ' || (unsigned char)*text >= 127 ||
             strchr("\\\"<>^`{|}", *text))
-            return "has a letter that must be %-encoded in a URL";
+            return "has a character that must be %-encoded in a URL";
         else if (*text == '#')
-            return "has a fragment (#), which is never sent: leave it out";
+            return "has a fragment (#), which is never sent: remove it";
     return NULL;
 }
 
@@ -121,9 +121,9 @@ const char *wrong_url(const char *text)
 
 const char *wrong_public_url(const char *text)
 {
-    return strchr(text, '?') ? "must be without a query: what comes behind the "
-                               "? is taken from each request"
-                             : wrong_url(text);
+    return strchr(text, '?')
+               ? "must not have a query: Grapnel adds the query of each request"
+               : wrong_url(text);
 }
 
 /* `.` or `..`, as itself or %-encoded. */
@@ -171,7 +171,7 @@ const char *wrong_url_template(const char *text)
             if (strncmp(brace, names[n], strlen(names[n])) == 0)
                 break;
         if (n == COUNT_OF(names))
-            wrong = "may hold {source} {workspace} {type} {from} {to} {gap} "
+            wrong = "may contain {source} {workspace} {type} {from} {to} {gap} "
                     "and no other braces";
         else
             memset(brace, 'x', strlen(names[n]));
@@ -179,11 +179,11 @@ const char *wrong_url_template(const char *text)
     if (!wrong)
         wrong = wrong_url(plain);
     if (!wrong && has_dot_segment(plain))
-        wrong = "may not have . or .. as a part of its path";
+        wrong = "must not have . or .. in its path";
     if (!wrong && text[host]) {
         brace = strstr(plain, "://") + 3;
         if (strcspn(brace, "/?") > host - (size_t)(brace - plain))
-            wrong = "may not hold braces in the host";
+            wrong = "must not have braces in the host";
     }
     free(plain);
     return wrong;
@@ -192,7 +192,7 @@ const char *wrong_url_template(const char *text)
 static void read_url(const struct conf_value *v, const struct conf_key *k,
                      void *target)
 {
-    conf_as_text.read(v, k, target);
+    conf_as_string.read(v, k, target);
 }
 
 /* A query may hold a token. */
@@ -210,7 +210,7 @@ static void print_url(struct buf *out, const struct conf_key *k,
     free(shown);
 }
 
-const struct conf_type settings_as_url = {
+const struct conf_type conf_as_url = {
     .name = "URL",
     .read = read_url,
     .print = print_url,
@@ -259,7 +259,7 @@ static void read_listen(const struct conf_value *v, const struct conf_key *k,
             strrchr(text, ':') + 1, NULL, 10);
     else
         conf_error(v,
-                   "\"%.60s\" is no address:port like 127.0.0.1:8080 or "
+                   "\"%.60s\" is not address:port, such as 127.0.0.1:8080 or "
                    "[::1]:8080",
                    text);
     free(text);
@@ -276,9 +276,124 @@ static void print_listen(struct buf *out, const struct conf_key *k,
                *(const int *)settings_count_at(k, target));
 }
 
-const struct conf_type settings_as_listen = {
+const struct conf_type conf_as_listen = {
     .name = "address:port",
     .read = read_listen,
     .print = print_listen,
     .fini = settings_fini_pointer,
+};
+
+/* ======== networks: 10.0.0.0/8, fd00::/8; an address alone is the network of that one ======== */
+
+static void add_network(const struct conf_value *v, const char *meant,
+                        struct cidr **list, size_t *count)
+{
+    char *text = conf_scalar(v, meant);
+    const char *wrong;
+    struct cidr c;
+
+    if (!text)
+        return;
+    wrong = network_parse(&c, text);
+    if (wrong) {
+        conf_error(v, "\"%.60s\" %s", text, wrong);
+    } else {
+        *list = gr_realloc(*list, (*count + 1) * sizeof c);
+        (*list)[(*count)++] = c;
+    }
+    free(text);
+}
+
+static void add_networks(const struct conf_value *v, const char *meant,
+                         struct cidr **list, size_t *count)
+{
+    size_t n = conf_count(v);
+
+    for (size_t i = 0; i < n; i++) {
+        struct conf_value item = conf_item(v, i);
+
+        add_network(&item, meant, list, count);
+    }
+}
+
+static void put_networks(struct buf *out, const struct cidr *list, size_t n)
+{
+    buf_puts(out, " [");
+    for (size_t i = 0; i < n; i++) {
+        buf_puts(out, i ? ", \"" : "\"");
+        network_put(&list[i], out);
+        buf_puts(out, "\"");
+    }
+    buf_puts(out, "]\n");
+}
+
+/* ---- true, false, or networks ---- */
+
+static void read_private(const struct conf_value *v, const struct conf_key *k,
+                         void *target)
+{
+    struct allow_private *a = target;
+
+    (void)k;
+    a->all = conf_is_word(v, "true");
+    if (!a->all && !conf_is_word(v, "false"))
+        add_networks(v, "true, false, or a network", &a->cidrs, &a->count);
+}
+
+static void print_private(struct buf *out, const struct conf_key *k,
+                          const void *target, int indent)
+{
+    const struct allow_private *a = target;
+
+    (void)k, (void)indent;
+    if (a->count)
+        put_networks(out, a->cidrs, a->count);
+    else
+        buf_puts(out, a->all ? " true\n" : " false\n");
+}
+
+static void fini_private(const struct conf_key *k, void *target)
+{
+    struct allow_private *a = target;
+
+    (void)k;
+    free(a->cidrs);
+    *a = (struct allow_private){0};
+}
+
+const struct conf_type conf_as_allow_private = {
+    .name = "`true`, `false`, or a list of networks",
+    .read = read_private,
+    .print = print_private,
+    .fini = fini_private,
+};
+
+/* ---- a list of networks ---- */
+
+static void read_networks(const struct conf_value *v, const struct conf_key *k,
+                          void *target)
+{
+    add_networks(v, "a network such as 10.0.0.0/8", target,
+                 settings_count_at(k, target));
+}
+
+static void print_networks(struct buf *out, const struct conf_key *k,
+                           const void *target, int indent)
+{
+    (void)indent;
+    put_networks(out, *(struct cidr *const *)target,
+                 *(const size_t *)settings_count_at(k, target));
+}
+
+static void fini_networks(const struct conf_key *k, void *target)
+{
+    settings_fini_pointer(k, target);
+    *(size_t *)settings_count_at(k, target) = 0;
+}
+
+const struct conf_type conf_as_networks = {
+    .name = "list of networks",
+    .read = read_networks,
+    .print = print_networks,
+    .fini = fini_networks,
 };

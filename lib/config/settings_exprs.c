@@ -1,7 +1,106 @@
-/* settings_where: how conditions are written (where.h). */
+/* settings_exprs: how field expressions and conditions on them (where.h) are written. */
+#include "bounds.h"
 #include "settings_types.h"
 #include <stdlib.h>
 #include <string.h>
+
+bool settings_read_expr(const struct conf_value *v, struct expr *e)
+{
+    char *text = conf_string(v);
+    const char *why;
+    gr_rc rc;
+
+    if (!text)
+        return false;
+    rc = expr_parse(e, text, &why);
+    if (rc != GR_OK)
+        conf_error(v, "\"%.60s\" %s", text, why);
+    free(text);
+    return rc == GR_OK;
+}
+
+/* What the event's own fields are made of cannot be those fields. */
+static bool goes_in_circles(const struct expr *e)
+{
+    return e->kind == EXPR_ID || e->kind == EXPR_TYPE ||
+           e->kind == EXPR_WORKSPACE;
+}
+
+static void read_alternative(const struct conf_value *v, struct expr *e)
+{
+    if (settings_read_expr(v, e) && goes_in_circles(e))
+        conf_error(v,
+                   "must be a field of the request, not id, type or workspace");
+}
+
+/* One, or a list of which the first that can be had counts. */
+static void read_expr(const struct conf_value *v, const struct conf_key *k,
+                      void *target)
+{
+    size_t n = conf_is_list(v) ? conf_count(v) : 1;
+    struct expr *e = target;
+
+    (void)k;
+    if (n == 0)
+        conf_error(v, "must not be an empty list: remove the key");
+    for (size_t i = 0; i < n; i++) {
+        struct conf_value item = conf_is_list(v) ? conf_item(v, i) : *v;
+
+        if (i > 0 && e->kind == EXPR_NONE)
+            continue; /* the one before was wrong */
+        if (i > 0)
+            e = e->other = gr_alloc(sizeof *e);
+        read_alternative(&item, e);
+    }
+}
+
+void settings_print_expr(struct buf *out, const struct expr *e)
+{
+    struct buf text;
+
+    buf_init(&text, TEXT_MAX_BYTES + 16);
+    expr_print(e, &text);
+    conf_put_text(out, text.data ? text.data : "");
+    buf_fini(&text);
+}
+
+static void print_expr(struct buf *out, const struct conf_key *k,
+                       const void *target, int indent)
+{
+    const struct expr *e = target;
+    bool list = e->other != NULL;
+
+    (void)k, (void)indent;
+    buf_puts(out, list ? " [" : " ");
+    settings_print_expr(out, e);
+    for (e = e->other; e; e = e->other) {
+        buf_puts(out, ", ");
+        settings_print_expr(out, e);
+    }
+    buf_puts(out, list ? "]\n" : "\n");
+}
+
+static bool unset_expr(const struct conf_key *k, const void *target)
+{
+    (void)k;
+    return ((const struct expr *)target)->kind == EXPR_NONE;
+}
+
+static void fini_expr(const struct conf_key *k, void *target)
+{
+    (void)k;
+    expr_fini(target);
+}
+
+const struct conf_type conf_as_expr = {
+    .name = "field expression, or list of them",
+    .read = read_expr,
+    .print = print_expr,
+    .unset = unset_expr,
+    .fini = fini_expr,
+};
+
+/* ======== conditions ======== */
 
 static void add_test(struct where_field *f, enum test_kind kind)
 {
@@ -18,7 +117,7 @@ static void add_value(const struct conf_value *v, struct where_field *f)
     if (wrong)
         conf_error(v, "\"%.60s\" %s", text, wrong);
     if (text)
-        text_list_add(&t->values, text);
+        string_list_add(&t->values, text);
     free(text);
 }
 
@@ -46,8 +145,8 @@ static void read_tests(const struct conf_value *v, struct where_field *f)
             conf_near_try(&near, test_words[k]);
         if (kind == TEST_KINDS) {
             conf_error(&pair,
-                       "is none of exists, prefix, above, at_least, below, "
-                       "at_most%s",
+                       "is not a condition; write exists, prefix, above, "
+                       "at_least, below or at_most%s",
                        conf_near_hint(&near, hint));
             continue;
         }
@@ -55,7 +154,7 @@ static void read_tests(const struct conf_value *v, struct where_field *f)
         add_value(&pair, f);
     }
     if (n == 0)
-        conf_error(v, "must say something of the field");
+        conf_error(v, "must have at least one condition");
 }
 
 static void read_values(const struct conf_value *v, struct where_field *f)
@@ -95,7 +194,7 @@ static void read_where(const struct conf_value *v, const struct conf_key *k,
 
     (void)k;
     if (!conf_is_map(v)) {
-        conf_error(v, "is meant to be a map of fields and what they must be");
+        conf_error(v, "must be a map of fields and their values");
         return;
     }
     n = conf_pair_count(v);
@@ -105,10 +204,10 @@ static void read_where(const struct conf_value *v, const struct conf_key *k,
         read_field(&pair, target);
     }
     if (n == 0)
-        conf_error(v, "must name at least one field");
+        conf_error(v, "must have at least one field");
 }
 
-static void print_values(struct buf *out, const struct text_list *values)
+static void print_values(struct buf *out, const struct string_list *values)
 {
     buf_puts(out, "[");
     for (size_t i = 0; i < values->count; i++) {
@@ -164,7 +263,7 @@ static void fini_where(const struct conf_key *k, void *target)
     where_fini(target);
 }
 
-const struct conf_type settings_as_where = {
+const struct conf_type conf_as_where = {
     .name = "map of field expressions: a value, a list of them, or "
             "`{exists, prefix, above, at_least, below, at_most}`",
     .read = read_where,

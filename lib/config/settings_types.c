@@ -1,7 +1,10 @@
-/* What is wrong with a text; what several kinds of values need. */
+/* settings_types: names and other short strings, rates, and what several kinds of values need. */
 #include "settings_types.h"
 #include "bounds.h"
+#include "clock.h"
+#include "conf.h"
 #include "signature.h"
+#include <stdlib.h>
 #include <string.h>
 
 enum {
@@ -19,17 +22,17 @@ const char *wrong_name(const char *text)
     size_t n = strlen(text);
 
     if (n > NAME_MAX_BYTES)
-        return "is too long: a name has at most 63 letters";
+        return "is too long: a name has at most 63 characters";
     if (strspn(text, NAME_LETTERS "_-") != n || *text == '-' || *text == '_')
-        return "is no name: a-z, 0-9, _ and -, beginning with a letter or a "
-               "digit";
+        return "is not a name: use a-z, 0-9, _ and -, and begin with a letter "
+               "or a digit";
     return NULL;
 }
 
 const char *wrong_name_glob(const char *text)
 {
     if (strspn(text, NAME_LETTERS "_-*") != strlen(text))
-        return "is no name, nor a pattern of names with *";
+        return "is not a name or a pattern of names with *";
     return NULL;
 }
 
@@ -51,8 +54,8 @@ const char *wrong_method(const char *text)
 const char *wrong_run_dir(const char *path)
 {
     if (strlen(path) > RUN_DIR_MAX_BYTES)
-        return "is too long for sockets to lie in it: 80 letters at most, "
-               "with all folders above";
+        return "is too long for the path of a socket: at most 80 bytes, with "
+               "all folders above it";
     return NULL;
 }
 
@@ -64,14 +67,14 @@ const char *wrong_template(const char *text)
 }
 
 /* "open>paid": two names with one > between them. */
-const char *wrong_move(const char *text)
+const char *wrong_transition(const char *text)
 {
     const char *arrow = strchr(text, '>');
 
     if (wrong_line(text))
         return wrong_line(text);
     if (!arrow || strchr(arrow + 1, '>'))
-        return "must be two states with a > between them, like open>paid";
+        return "must be two states with a > between them, such as open>paid";
     return arrow == text || !arrow[1] ? "needs a state on both sides of the >"
                                       : NULL;
 }
@@ -97,3 +100,42 @@ void settings_fini_pointer(const struct conf_key *k, void *target)
     free(*p);
     *p = NULL;
 }
+
+static void read_rate(const struct conf_value *v, const struct conf_key *k,
+                      void *target)
+{
+    char *text = conf_scalar(v, "a rate such as 50/s");
+    const char *why;
+
+    (void)k;
+    if (text && rate_parse(text, target, &why) != GR_OK)
+        conf_error(v, "\"%.60s\" %s", text, why);
+    free(text);
+}
+
+static void print_rate(struct buf *out, const struct conf_key *k,
+                       const void *target, int indent)
+{
+    const struct rate *r = target;
+
+    (void)k, (void)indent;
+    buf_printf(out, " %lld/%s\n", (long long)r->count,
+               r->per_ms == SECOND_MS   ? "s"
+               : r->per_ms == MINUTE_MS ? "m"
+                                        : "h");
+}
+
+static bool unset_rate(const struct conf_key *k, const void *target)
+{
+    const struct rate *r = target;
+
+    (void)k;
+    return r->count == 0;
+}
+
+const struct conf_type conf_as_rate = {
+    .name = "rate such as `50/s` (`s`, `m` or `h`)",
+    .read = read_rate,
+    .print = print_rate,
+    .unset = unset_rate,
+};

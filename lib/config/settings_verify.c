@@ -1,7 +1,10 @@
-#include "settings_verify.h"
+/* settings_verify: the section `verify` of a source: by what its requests prove who sent them.
+ * Profiles are written in the same words (profiles.yaml). */
+#include "config.h"
 #include "profile.h"
 #include "settings_types.h"
 #include "signature.h"
+#include "signed_part.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -109,9 +112,9 @@ static void read_form(const struct conf_value *v, const struct conf_key *k,
 
     if (text && !parse_form(text, target)) {
         conf_error(v,
-                   "\"%.60s\" is none of: plain, prefix:TEXT, "
-                   "list:<separator>;<prefix>, "
-                   "kv:<separator>;<time's key>;<signature's key>",
+                   "\"%.60s\" is not a form; write plain, prefix:TEXT, "
+                   "list:<separator>;<prefix>, or kv:<separator>;<time's "
+                   "key>;<signature's key>",
                    text);
         fini_form(k, target);
     }
@@ -136,7 +139,7 @@ static void print_form(struct buf *out, const struct conf_key *k,
     free(text);
 }
 
-static const struct conf_type as_form = {
+static const struct conf_type conf_as_form = {
     .name = "`plain`, `prefix:TEXT`, `list:<separator>;<prefix>` or "
             "`kv:<separator>;<time's key>;<signature's key>`",
     .read = read_form,
@@ -170,7 +173,7 @@ static bool unset_tolerance(const struct conf_key *k, const void *target)
     return *(const int64_t *)target == 0;
 }
 
-const struct conf_type settings_as_tolerance = {
+const struct conf_type conf_as_tolerance = {
     .name = "duration, or `none`",
     .read = read_tolerance,
     .print = print_tolerance,
@@ -211,7 +214,7 @@ static bool unset_verify(const struct conf_key *k, const void *target)
     return verify_unset(target);
 }
 
-static const struct conf_type as_time = {
+static const struct conf_type conf_as_time = {
     .name = "section",
     .read = read_map,
     .print = print_map,
@@ -219,7 +222,7 @@ static const struct conf_type as_time = {
     .fini = fini_map,
 };
 
-const struct conf_type settings_as_verify = {
+const struct conf_type conf_as_verify = {
     .name = "section",
     .read = read_map,
     .print = print_map,
@@ -229,37 +232,28 @@ const struct conf_type settings_as_verify = {
 
 /* ---- the sections ---- */
 
+static const struct conf_key time_keys[] = {
+    KEY(expr, verify, time, "from", NULL,
+        "where the signed time is; not with `form: kv`, which contains it"),
+    KEY(choice, verify, time_unit, "unit", "s",
+        "seconds or milliseconds since 1970, or a text such as "
+        "`2026-11-22T10:30:00Z` (`rfc3339`)",
+        .choices = unit_words),
+    KEY(tolerance, verify, past_ms, "past", NULL,
+        "how old the time may be; default: `clock_skew`. `past` and `future` "
+        "together must be less than `dedupe.ttl`, so that a repeated request "
+        "is either too old or a duplicate",
+        .min = 1000, .max = PAST_MAX_MS),
+    KEY(tolerance, verify, future_ms, "future", NULL,
+        "how far the time may be ahead of this machine's clock; default: "
+        "`clock_skew`",
+        .min = 1000, .max = DAY_MS),
+    {0},
+};
+
 static const struct conf_section time_section = {
     .name = "time",
-    .keys =
-        (const struct conf_key[]){
-            {.name = "from",
-             .type = &settings_as_expr,
-             AT(verify, time),
-             .help = "where the request says when it was signed; absent with "
-                     "`form: kv`, whose time's key says it"},
-            {.name = "unit",
-             .type = &conf_as_choice,
-             AT(verify, time_unit),
-             .choices = unit_words,
-             .fallback = "s",
-             .help = "what it counts, since 1970; or a time as text"},
-            {.name = "past",
-             .type = &settings_as_tolerance,
-             AT(verify, past_ms),
-             .min = 1000,
-             .max = PAST_MAX_MS,
-             .help = "how old it may be; absent: `clock_skew`. Together with "
-                     "`future` less than `dedupe.ttl`, so that a request that "
-                     "is sent again is stale or a duplicate"},
-            {.name = "future",
-             .type = &settings_as_tolerance,
-             AT(verify, future_ms),
-             .min = 1000,
-             .max = DAY_MS,
-             .help = "how far ahead of us; absent: `clock_skew`"},
-            {0},
-        },
+    .keys = time_keys,
 };
 
 static bool can_be_first(const struct expr *e)
@@ -276,7 +270,7 @@ static void check_place(const struct conf_value *v, const char *key,
 {
     if (e->kind != EXPR_NONE && !can_be_first(e))
         conf_error_key(v, key,
-                       "must be taken from a header:, json:, form: or query:");
+                       "must be a header:, json:, form: or query: expression");
 }
 
 static void check_verify(const struct conf_value *v, void *target)
@@ -286,18 +280,23 @@ static void check_verify(const struct conf_value *v, void *target)
 
     if (!y->headers.count && !signature && !conf_has(v, "header") &&
         !conf_has(v, "signature"))
-        conf_error_key(v, "header", "is missing: where is the signature?");
+        conf_error_key(
+            v, "header",
+            "is missing: name the header with the signature, or set signature");
     if (y->headers.count && signature)
-        conf_error_key(v, "signature", "is said twice: header has it, too");
+        conf_error_key(v, "signature",
+                       "is set in addition to header: remove one of them");
     if (signature_signs(y->signed_content, "ts") && !conf_has(v, "time") &&
         y->form.kind != FORM_KV)
-        conf_error_key(v, "signed", "has {ts}, but time says not where it is");
+        conf_error_key(v, "signed",
+                       "has {ts}: set time.from to the field with the time");
     if (conf_has(v, "time") && y->time.kind == EXPR_NONE &&
         y->form.kind != FORM_KV)
-        conf_error_key(v, "time", "says not where it is: from is missing");
+        conf_error_key(v, "time",
+                       "is incomplete: set from to the field with the time");
     if (signature_signs(y->signed_content, "token") && !conf_has(v, "token"))
         conf_error_key(v, "signed",
-                       "has {token}, but token says not where it is");
+                       "has {token}: set token to the field with the token");
     check_place(v, "time", &y->time);
     check_place(v, "signature", &y->signature);
     check_place(v, "id", &y->id);
@@ -305,161 +304,76 @@ static void check_verify(const struct conf_value *v, void *target)
     check_place(v, "body_digest", &y->body_digest);
 }
 
+static const struct conf_key verify_keys[] = {
+    KEY(choice, verify, scheme, "scheme", "hmac-sha256",
+        "the algorithm. With `shared-token`, requests are not signed and "
+        "contain the secret itself. Grapnel stores and shows it as `…`, so no "
+        "other field can be read from the same place",
+        .choices = scheme_words),
+    KEY(strings, verify, headers, "header", NULL,
+        "the header with the signature; of several, the first that the "
+        "request has",
+        .check = wrong_header_token, .flags = CONF_FILLED,
+        .form = "name, or list of names"),
+    KEY(expr, verify, signature, "signature", NULL,
+        "where the signature is when it is not in a header, such as "
+        "`json:/signature`"),
+    KEY(form, verify, form, "form", "plain",
+        "the form of the header: one signature, a list of signatures, or "
+        "pairs of key and value"),
+    KEY(string, verify, prefix, "prefix", "\"\"",
+        "text before the signature, such as `sha256=`", .check = wrong_line,
+        .flags = CONF_EMPTY_OK),
+    KEY(choice, verify, encoding, "encoding", "hex",
+        "the encoding of the signature", .choices = encoding_words),
+    KEY(choice, verify, secret_encoding, "secret_encoding", "raw",
+        "the encoding of the secret: the key itself (`raw`), base64 or hex of "
+        "it, base64 after `whsec_` or `whpk_`, base64 of a "
+        "SubjectPublicKeyInfo (`spki`), or PEM of a public key or certificate",
+        .choices = key_words),
+    KEY(string, verify, signed_content, "signed", "\"{body}\"",
+        "the text that is signed", .check = wrong_template,
+        .form = "string with `{body} {ts} {id} {url} {method} "
+                "{sorted_form} {crc32} {webhook_id} {token}`"),
+    {.name = "time",
+     .type = &conf_as_time,
+     .section = &time_section,
+     .flags = CONF_OPTIONAL,
+     .help = "where `{ts}` is; a request with a time too far off is "
+             "refused"},
+    KEY(expr, verify, id, "id", NULL,
+        "where `{id}` is; default: the source's `id`"),
+    KEY(expr, verify, token, "token", NULL, "where `{token}` is"),
+    KEY(expr, verify, body_digest, "body_digest", NULL,
+        "where the SHA-256 of the body is, when the signature covers only the "
+        "digest; when a request has it, `{sorted_form}` is empty"),
+    KEY(either, verify, refuses_empty_body, "empty_body", "allowed",
+        "`refused`: refuse requests without a body, even when they are signed",
+        .choices = empty_body_words),
+    KEY(choice, verify, handshake, "handshake", "none",
+        "how ingress proves to the provider that the URL is yours: as for "
+        "Slack (`echo`), Zoom (`hmac-token`), Discord (`ping-pong`) or "
+        "Intercom (`head`)",
+        .choices = handshake_words),
+    {0},
+};
+
 const struct conf_section settings_verify = {
     .name = "verify",
-    .help = "How a request proves who sent it; for `provider: custom`.",
+    .help = "How requests are signed; only for `provider: custom`. `grapnel "
+            "check --provider NAME` prints a built-in profile in this form.",
     .check = check_verify,
-    .keys =
-        (const struct conf_key[]){
-            {.name = "scheme",
-             .type = &conf_as_choice,
-             AT(verify, scheme),
-             .choices = scheme_words,
-             .fallback = "hmac-sha256",
-             .help = "the algorithm; with `shared-token` the secret itself "
-                     "comes along, and nothing is signed: it is stored and "
-                     "shown as …, so no other field can be taken from there"},
-            {.name = "header",
-             .type = &conf_as_texts,
-             AT(verify, headers),
-             .check = wrong_header_token,
-             .flags = CONF_FILLED,
-             .form = "name, or list of names",
-             .help = "the header that carries the signature; of several the "
-                     "first that is there"},
-            {.name = "signature",
-             .type = &settings_as_expr,
-             AT(verify, signature),
-             .help = "or where else it is, like `json:/signature`"},
-            {.name = "form",
-             .type = &as_form,
-             AT(verify, form),
-             .fallback = "plain",
-             .help = "one signature, several, or pairs of key and value"},
-            {.name = "prefix",
-             .type = &conf_as_text,
-             AT(verify, prefix),
-             .check = wrong_line,
-             .fallback = "\"\"",
-             .flags = CONF_EMPTY_OK,
-             .help = "what stands before a signature, like `sha256=`"},
-            {.name = "encoding",
-             .type = &conf_as_choice,
-             AT(verify, encoding),
-             .choices = encoding_words,
-             .fallback = "hex",
-             .help = "of the signature"},
-            {.name = "secret_encoding",
-             .type = &conf_as_choice,
-             AT(verify, secret_encoding),
-             .choices = key_words,
-             .fallback = "raw",
-             .help =
-                 "what the secret's text is: the key itself, base64 or hex "
-                 "of it, base64 behind `whsec_` or `whpk_`, base64 of a "
-                 "SubjectPublicKeyInfo, PEM of a public key or certificate"},
-            {.name = "signed",
-             .type = &conf_as_text,
-             AT(verify, signed_content),
-             .check = wrong_template,
-             .fallback = "\"{body}\"",
-             .form = "text with `{body} {ts} {id} {url} {method} {sorted_form} "
-                     "{crc32} {webhook_id} {token}`",
-             .help = "what the signature is made over"},
-            {.name = "time",
-             .type = &as_time,
-             .section = &time_section,
-             .flags = CONF_OPTIONAL,
-             .help = "`{ts}`; a request further off than `clock_skew` is "
-                     "refused"},
-            {.name = "id",
-             .type = &settings_as_expr,
-             AT(verify, id),
-             .help = "`{id}`; absent: the source's id"},
-            {.name = "token",
-             .type = &settings_as_expr,
-             AT(verify, token),
-             .help = "`{token}`"},
-            {.name = "body_digest",
-             .type = &settings_as_expr,
-             AT(verify, body_digest),
-             .help = "where the SHA-256 of a body stands that is not signed "
-                     "itself; where it is there, `{sorted_form}` is empty"},
-            {.name = "empty_body",
-             .type = &conf_as_either,
-             AT(verify, refuses_empty_body),
-             .choices = empty_body_words,
-             .fallback = "allowed",
-             .help = "`refused`: a request without a body is refused, even if "
-                     "it is signed"},
-            {.name = "handshake",
-             .type = &conf_as_choice,
-             AT(verify, handshake),
-             .choices = handshake_words,
-             .fallback = "none",
-             .help =
-                 "what proves to the provider that the URL is ours: Slack's "
-                 "`echo`, Zoom's `hmac-token`, Discord's `ping-pong`, "
-                 "Intercom's `head`"},
-            {0},
-        },
+    .keys = verify_keys,
 };
 
 /* ---- what a profile brings ---- */
-
-bool verify_unset(const struct verify *v)
-{
-    return !v->headers.count && v->signature.kind == EXPR_NONE;
-}
 
 void settings_verify_forget(struct verify *v)
 {
     conf_fini(&settings_verify, v);
 }
 
-static char *copy_text(const char *text)
-{
-    return text ? gr_strdup(text) : NULL;
-}
-
-void verify_copy(struct verify *to, const struct verify *from)
-{
-    *to = *from;
-    to->headers = (struct text_list){0};
-    for (size_t i = 0; i < from->headers.count; i++)
-        text_list_add(&to->headers, from->headers.items[i]);
-    expr_copy(&to->signature, &from->signature);
-    to->form.prefix = copy_text(from->form.prefix);
-    to->form.ts_key = copy_text(from->form.ts_key);
-    to->form.sig_key = copy_text(from->form.sig_key);
-    to->prefix = copy_text(from->prefix);
-    to->signed_content = copy_text(from->signed_content);
-    expr_copy(&to->time, &from->time);
-    expr_copy(&to->id, &from->id);
-    expr_copy(&to->token, &from->token);
-    expr_copy(&to->body_digest, &from->body_digest);
-}
-
 /* ---- of a source ---- */
-
-bool verify_judges_time(const struct verify *v)
-{
-    return (v->time.kind != EXPR_NONE || v->form.kind == FORM_KV) &&
-           v->past_ms != TOLERANCE_NONE;
-}
-
-bool verify_signs_time(const struct verify *v)
-{
-    const struct expr *e = &v->time;
-
-    if (!verify_judges_time(v) || v->scheme == SCHEME_SHARED_TOKEN)
-        return false;
-    if (signature_signs(v->signed_content, "ts"))
-        return true;
-    for (; e && e->kind == EXPR_JSON; e = e->other)
-        ;
-    return !e && signature_signs(v->signed_content, "body");
-}
 
 /* A captured request is accepted for as long as its time is: its keys must be kept
  * longer than that, counted from the first time that it can come. */
@@ -475,7 +389,7 @@ static void check_ages(const struct conf_value *v, const struct source *s)
     if (future != TOLERANCE_NONE && past + future < s->dedupe.ttl_ms)
         return;
     buf_init(&text, 256);
-    buf_puts(&text, "keys are kept for ");
+    buf_puts(&text, "keys are remembered for ");
     conf_put_duration(&text, s->dedupe.ttl_ms);
     buf_puts(&text, ", but a signed request is accepted from ");
     if (future == TOLERANCE_NONE)
@@ -484,9 +398,9 @@ static void check_ages(const struct conf_value *v, const struct source *s)
         conf_put_duration(&text, future);
     buf_puts(&text, " before its time until ");
     conf_put_duration(&text, past);
-    buf_puts(&text, " after it: sent again behind that ttl it would take "
-                    "effect again. Set ttl above the sum, or lower clock_skew "
-                    "(custom: verify.time.past and future)");
+    buf_puts(&text, " after it, so a copy that is sent after the ttl would be "
+                    "delivered again. Set ttl above the sum, or lower "
+                    "clock_skew (custom: verify.time.past and future)");
     conf_error_key(v, conf_has(v, "dedupe") ? "dedupe" : "clock_skew", "%s",
                    text.data);
     buf_fini(&text);
@@ -500,16 +414,15 @@ static void check_needs(const struct conf_value *v, const struct source *s)
 
     if (signature_signs(text, "url") && !s->public_url)
         conf_error_key(v, "public_url",
-                       "is missing: the URL is part of what is signed, as the "
-                       "provider knows it");
+                       "is missing: this provider signs the URL; set it to the "
+                       "URL that the provider calls");
     if (signature_signs(text, "webhook_id") && !s->webhook_id)
-        conf_error_key(v, "webhook_id",
-                       "is missing: it is part of what is signed");
+        conf_error_key(v, "webhook_id", "is missing: this provider signs it");
     if (signature_signs(text, "id") &&
         (id->kind == EXPR_NONE || !can_be_first(id)))
         conf_error_key(v, "id",
-                       "is part of what is signed, and must be a header:, "
-                       "json:, form: or query:");
+                       "is signed, so it must be a header:, json:, form: or "
+                       "query: expression");
 }
 
 /* A shared token is not stored (mask.h), so no field of an event can be taken from
@@ -524,8 +437,8 @@ static void check_token(const struct conf_value *v, const char *key,
         if ((header && signature_is_in(verify, name)) ||
             (e->kind == EXPR_QUERY && signature_is_field(verify, name)))
             conf_error_key(v, key,
-                           "%s:%s may be the shared token, which is not "
-                           "stored: take it from another place",
+                           "%s:%s may contain the shared token, which is not "
+                           "stored: use another field",
                            header ? "header" : "query", e->text);
     }
 }
@@ -561,7 +474,7 @@ void settings_check_verify(const struct conf_value *v, struct source *s)
     for (size_t i = 0; i < s->secrets.count; i++)
         if (signature_key_new(&s->verify, s->secrets.items[i], &s->keys[i],
                               &why) != GR_OK)
-            conf_error_key(v, "secrets", "number %zu %s", i + 1, why);
+            conf_error_key(v, "secrets", "secret %zu %s", i + 1, why);
 }
 
 void settings_forget_keys(struct source *s)

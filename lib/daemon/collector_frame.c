@@ -1,6 +1,5 @@
-/* One frame of a process, read and taken. Whatever a frame lacks, or has that we do
- * not know, is passed over. */
-#include "gather_inside.h"
+/* Reads one metrics frame into the collector. Missing and unknown fields are ignored. */
+#include "collector_inside.h"
 #include <msgpack.h>
 #include <string.h>
 
@@ -48,12 +47,12 @@ static bool is_a(const msgpack_object *o, msgpack_object_type type)
     return o && o->type == type;
 }
 
-/* Less than `most` bytes, no NUL. */
-static bool get_text(const msgpack_object *o, char *out, size_t most)
+/* Less than `max` bytes, no NUL. */
+static bool get_text(const msgpack_object *o, char *out, size_t max)
 {
     size_t n = o && o->type == MSGPACK_OBJECT_STR ? o->via.str.size : 0;
 
-    if (!o || o->type != MSGPACK_OBJECT_STR || n >= most)
+    if (!o || o->type != MSGPACK_OBJECT_STR || n >= max)
         return false;
     memcpy(out, o->via.str.ptr, n);
     out[n] = 0;
@@ -62,24 +61,24 @@ static bool get_text(const msgpack_object *o, char *out, size_t most)
 
 /* ---- numbers ---- */
 
-/* What it has counted so far was before we heard of it. */
-static bool is_before_us(const struct point *p)
+/* What it has counted so far is older than the collector. */
+static bool is_before_us(const struct collected *p)
 {
-    return p->teller->before_us && p->item->kind != METRIC_GAUGE;
+    return p->publisher->before_us && p->item->kind != METRIC_GAUGE;
 }
 
-static void set(struct point *p, double value, bool before_us)
+static void set(struct collected *p, double value, bool before_us)
 {
     p->value = value;
-    p->time_ms = p->teller->time_ms;
+    p->time_ms = p->publisher->time_ms;
     if (before_us)
         p->base = -value;
 }
 
-static void take_numbers(struct gather *g, struct teller *t,
+static void take_numbers(struct collector *g, struct publisher *t,
                          const msgpack_object *map)
 {
-    static const struct gather_labels none;
+    static const struct collector_labels none;
     char name[128];
     double v;
     bool fresh;
@@ -87,19 +86,20 @@ static void take_numbers(struct gather *g, struct teller *t,
     for (uint32_t i = 0; i < map->via.map.size; i++) {
         const msgpack_object_kv *kv = &map->via.map.ptr[i];
         struct item *item;
-        struct point *p;
+        struct collected *p;
 
         if (!get_text(&kv->key, name, sizeof name) ||
-            !get_number(&kv->val, &v) || !(item = gather_make_item(g, name)) ||
-            !(p = gather_make_point(g, item, t, &none, &fresh)))
+            !get_number(&kv->val, &v) ||
+            !(item = collector_make_item(g, name)) ||
+            !(p = collector_make_series(g, item, t, &none, &fresh)))
             continue;
         set(p, v, fresh && is_before_us(p));
     }
 }
 
-static bool read_labels(const msgpack_object *map, struct gather_labels *out)
+static bool read_labels(const msgpack_object *map, struct collector_labels *out)
 {
-    *out = (struct gather_labels){0};
+    *out = (struct collector_labels){0};
     if (!is_a(map, MSGPACK_OBJECT_MAP) || map->via.map.size > METRIC_LABELS_MAX)
         return false;
     for (; out->count < (int)map->via.map.size; out->count++) {
@@ -108,13 +108,13 @@ static bool read_labels(const msgpack_object *map, struct gather_labels *out)
         if (!get_text(&kv->key, out->keys[out->count], sizeof out->keys[0]) ||
             !get_text(&kv->val, out->values[out->count],
                       sizeof out->values[0]) ||
-            !gather_valid_name(out->keys[out->count]))
+            !collector_valid_name(out->keys[out->count]))
             return false;
     }
     return true;
 }
 
-static void take_histogram(struct point *p, const msgpack_object *series,
+static void take_histogram(struct collected *p, const msgpack_object *series,
                            bool before_us)
 {
     const msgpack_object *le = get(series, "le"),
@@ -139,13 +139,13 @@ static void take_histogram(struct point *p, const msgpack_object *series,
     }
 }
 
-static void take_series(struct gather *g, struct teller *t,
+static void take_series(struct collector *g, struct publisher *t,
                         const msgpack_object *series)
 {
     const msgpack_object *sum = get(series, "sum");
-    struct gather_labels labels;
+    struct collector_labels labels;
     struct item *item;
-    struct point *p;
+    struct collected *p;
     char name[128];
     bool fresh, before_us;
     double v;
@@ -153,8 +153,8 @@ static void take_series(struct gather *g, struct teller *t,
     if (!get_text(get(series, "name"), name, sizeof name) ||
         !read_labels(get(series, "labels"), &labels) ||
         !get_number(sum ? sum : get(series, "value"), &v) ||
-        !(item = gather_make_item(g, name)) ||
-        !(p = gather_make_point(g, item, t, &labels, &fresh)))
+        !(item = collector_make_item(g, name)) ||
+        !(p = collector_make_series(g, item, t, &labels, &fresh)))
         return;
     before_us = fresh && is_before_us(p);
     if (sum)
@@ -162,7 +162,7 @@ static void take_series(struct gather *g, struct teller *t,
     set(p, v, before_us);
 }
 
-static void take_about(struct gather *g, const msgpack_object *about)
+static void take_about(struct collector *g, const msgpack_object *about)
 {
     static const char *const kinds[] = {[METRIC_COUNTER] = "counter",
                                         [METRIC_GAUGE] = "gauge",
@@ -178,7 +178,7 @@ static void take_about(struct gather *g, const msgpack_object *about)
             !get_text(&a->via.array.ptr[1], unit, sizeof unit) ||
             !get_text(&a->via.array.ptr[2], help, sizeof help))
             continue;
-        item = gather_make_item(g, name);
+        item = collector_make_item(g, name);
         if (!item || item->help)
             continue;
         item->unit = gr_strdup(unit);
@@ -191,15 +191,15 @@ static void take_about(struct gather *g, const msgpack_object *about)
 
 /* ---- the frame ---- */
 
-/* The head of a frame, and where its parts are; those are borrowed. */
+/* The head of a frame; its parts are borrowed from the frame. */
 struct said {
     char process[NAME_MAX_BYTES + 1], kind[NAME_MAX_BYTES + 1];
-    uint64_t run;
+    uint64_t epoch;
     int64_t time_ms, started_ms;
     const msgpack_object *numbers, *series, *about;
 };
 
-/* A time as one can be; outside of int64_t the cast would be undefined. */
+/* A possible time; outside of int64_t the cast would be undefined. */
 static bool get_ms(const msgpack_object *o, int64_t *ms)
 {
     double v;
@@ -212,7 +212,7 @@ static bool get_ms(const msgpack_object *o, int64_t *ms)
 
 static bool read_said(const msgpack_object *frame, struct said *s)
 {
-    const msgpack_object *run = get(frame, "run");
+    const msgpack_object *epoch = get(frame, "epoch");
     double version;
 
     *s = (struct said){.numbers = get(frame, "metrics"),
@@ -226,44 +226,44 @@ static bool read_said(const msgpack_object *frame, struct said *s)
         !is_a(s->numbers, MSGPACK_OBJECT_MAP) ||
         !is_a(s->series, MSGPACK_OBJECT_ARRAY) ||
         !is_a(s->about, MSGPACK_OBJECT_MAP) ||
-        !is_a(run, MSGPACK_OBJECT_POSITIVE_INTEGER))
+        !is_a(epoch, MSGPACK_OBJECT_POSITIVE_INTEGER))
         return false;
-    s->run = run->via.u64;
+    s->epoch = epoch->via.u64;
     return true;
 }
 
-/* Is it the same start of the process, and a new frame? */
-static void hear(struct gather *g, struct teller *t, const struct said *s,
+/* `again`: the same start of the process. `news`: a frame of another time. */
+static void hear(struct collector *g, struct publisher *t, const struct said *s,
                  int64_t mono_now_ms)
 {
-    bool again = t->run == s->run, news = t->time_ms != s->time_ms;
+    bool again = t->epoch == s->epoch, news = t->time_ms != s->time_ms;
 
     snprintf(t->kind, sizeof t->kind, "%s", s->kind);
     if (!again)
         t->before_ms = s->started_ms;
     else if (news)
         t->before_ms = t->time_ms;
-    if (!t->run)
+    if (!t->epoch)
         t->before_us = s->started_ms < g->began_ms;
     else if (!again || news)
         t->before_us = false; /* no longer its first words */
-    if (t->run && !again)
-        gather_carry_over(g, t);
+    if (t->epoch && !again)
+        collector_carry_over(g, t);
     if (t->before_us)
         t->before_ms = 0;
     t->heard = true;
-    t->run = s->run;
+    t->epoch = s->epoch;
     t->time_ms = s->time_ms;
     t->heard_ms = mono_now_ms;
 }
 
-static gr_rc take(struct gather *g, const msgpack_object *frame,
+static gr_rc take(struct collector *g, const msgpack_object *frame,
                   int64_t mono_now_ms)
 {
     struct said s;
-    struct teller *t;
+    struct publisher *t;
 
-    if (!read_said(frame, &s) || !(t = gather_make_teller(g, s.process)))
+    if (!read_said(frame, &s) || !(t = collector_make_publisher(g, s.process)))
         return GR_REFUSE;
     hear(g, t, &s, mono_now_ms);
     take_about(g, s.about);
@@ -273,7 +273,8 @@ static gr_rc take(struct gather *g, const msgpack_object *frame,
     return GR_OK;
 }
 
-gr_rc gather_frame(struct gather *g, struct bytes frame, int64_t mono_now_ms)
+gr_rc collector_frame(struct collector *g, struct bytes frame,
+                      int64_t mono_now_ms)
 {
     msgpack_unpacked got;
     gr_rc rc = GR_REFUSE;

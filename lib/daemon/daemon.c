@@ -1,15 +1,16 @@
 #include "daemon.h"
 #include "clock.h"
+#include "config.h"
 #include "daemon_health.h"
 #include "daemon_metrics.h"
 #include "daemon_options.h"
+#include "fallback.h"
 #include "json_text.h"
 #include "log.h"
 #include "manager.h"
-#include "other_version.h"
-#include "standin.h"
+#include "unknown_version.h"
 #include "wire.h"
-#include <errno.h>
+#include <czmq.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,13 +25,13 @@ enum {
     ERRORS_LOGGED = 100,
     FRAMES_PER_TURN = 256,
     RANDOM_AT_ONCE = 128,
-    OPEN_MOST_MS = 5000, /* of the database, without a word */
+    OPEN_MAX_MS = 5000, /* of the database, without a word */
     STOP_FULL_TURNS =
         20, /* at a full disk, about 5 s: then we go all the same */
 };
 
-/* Many at a time: a deliverer needs one for each attempt. A daemon is one
- * thread and does not fork, so none is given twice. */
+/* Reads many random numbers at a time, as a deliverer needs one for each attempt. A daemon
+ * does not fork and only its main thread calls this, so no number is returned twice. */
 static uint64_t random_bits(void)
 {
     static uint64_t drawn[RANDOM_AT_ONCE];
@@ -73,26 +74,26 @@ static void make_folder(const char *path, const char *key)
     struct stat st;
 
     if (mkdir(path, 0700) != 0 && errno != EEXIST)
-        die(EXIT_CONFIG, "%s: can't make %s: %s", key, path, strerror(errno));
+        die(EXIT_CONFIG, "%s: cannot create %s: %s", key, path,
+            strerror(errno));
     if (stat(path, &st) != 0 || !S_ISDIR(st.st_mode))
         die(EXIT_CONFIG, "%s: %s is not a folder", key, path);
     if (access(path, W_OK | X_OK) != 0)
-        die(EXIT_CONFIG, "%s: %s can't be written by this user", key, path);
+        die(EXIT_CONFIG, "%s: this user cannot write to %s", key, path);
     if (st.st_uid != geteuid())
         die(EXIT_CONFIG,
-            "%s: %s belongs to user %u, who could replace what is in it, and "
-            "this process runs as user %u: change its owner, or name another "
-            "folder",
+            "%s: %s belongs to user %u, and this process runs as user %u: "
+            "change the owner, or choose another folder",
             key, path, (unsigned)st.st_uid, (unsigned)geteuid());
     if (st.st_mode & (S_IWGRP | S_IWOTH))
         die(EXIT_CONFIG,
-            "%s: other users may write to %s (mode %04o) and replace what is "
-            "in it: chmod 0700 it, or name another folder",
+            "%s: other users may write to %s (mode %04o): run chmod 0700 on "
+            "it, or choose another folder",
             key, path, (unsigned)st.st_mode & 07777);
 }
 
-/* Held until the process ends, however it ends: a second instance would bind
- * our sockets away from under us without an error. */
+/* Held until the process ends, however it ends: a second instance would take over our
+ * sockets without an error. */
 static void take_lock(const char *state_dir, const char *name)
 {
     char *path = gr_printf("%s/%s.lock", state_dir, name);
@@ -100,7 +101,8 @@ static void take_lock(const char *state_dir, const char *name)
 
     if (fd < 0 && errno == ELOOP)
         die(EXIT_CONFIG,
-            "%s is a symbolic link, which a lock must not be: remove it", path);
+            "%s is a symbolic link; a lock file must not be one: remove it",
+            path);
     if (fd < 0)
         die(EXIT_STORAGE, "%s: %s", path, strerror(errno));
     if (flock(fd, LOCK_EX | LOCK_NB) != 0) {
@@ -110,8 +112,8 @@ static void take_lock(const char *state_dir, const char *name)
         pid[n > 0 ? n : 0] = 0;
         pid[strcspn(pid, "\n")] = 0;
         die(EXIT_UNAVAILABLE,
-            "another %s runs already (process %s holds %s): stop it first, "
-            "or give this one another --name",
+            "another %s is running (process %s holds %s): stop it, or start "
+            "this one with another --name",
             name, pid, path);
     }
     if (ftruncate(fd, 0) != 0 || dprintf(fd, "%d\n", (int)getpid()) < 0)
@@ -119,7 +121,7 @@ static void take_lock(const char *state_dir, const char *name)
     free(path);
 }
 
-/* Some databases are of today and some of a backup, or not there at all. */
+/* An interrupted restore: some databases are present ones, some from the backup, some missing. */
 static void refuse_unfinished_restore(const char *state_dir)
 {
     char *path = gr_printf("%s/restore.unfinished", state_dir);
@@ -137,10 +139,10 @@ static void refuse_unfinished_restore(const char *state_dir)
 static json_t *links_json(struct daemon *d)
 {
     json_t *out = json_array();
-    struct hop_link l;
+    struct link_state l;
     int at = 0;
 
-    while (hop_links(d->hop, &at, &l))
+    while (links_each(d->links, &at, &l))
         json_array_append_new(
             out,
             json_pack(
@@ -168,8 +170,8 @@ static json_t *on_status(void *self, json_t *args, char why[200])
         "process", d->name, "kind", d->plan->process, "version",
         GRAPNEL_VERSION, "pid", (int)getpid(), "started_at", at, "uptime_ms",
         (json_int_t)(now_ms() - d->started_ms), "store", "path", db_path(d->db),
-        "bytes", (json_int_t)db_size_bytes(d->db), "room_bytes",
-        (json_int_t)db_room_bytes(d->db), "schema_version",
+        "bytes", (json_int_t)db_size_bytes(d->db), "free_bytes",
+        (json_int_t)db_free_bytes(d->db), "schema_version",
         d->plan->schema->count, "links", links_json(d), "metrics",
         metrics_json(d->metrics), "rates",
         metrics_rates_json(d->metrics, d->loop.mono_ms), "series",
@@ -188,14 +190,13 @@ static void reopen_log(const struct settings *s)
 
 /* ---- reload ---- */
 
-/* The configuration as this process would read it now, compared with the one in
- * force. */
+/* The configuration that this process would read now, compared with the one in use. */
 struct fresh {
     struct settings *settings; /* NULL: `errors` */
-    struct text_list errors, unset, changed, restart;
+    struct string_list errors, unset, changed, restart;
 };
 
-static void split_lines(const struct buf *b, struct text_list *out)
+static void split_lines(const struct buf *b, struct string_list *out)
 {
     const char *at = b->data, *end = b->data + b->len;
 
@@ -204,7 +205,7 @@ static void split_lines(const struct buf *b, struct text_list *out)
         size_t n = (size_t)((stop ? stop : end) - at);
         char *line = gr_strndup(at, n);
 
-        text_list_add(out, line);
+        string_list_add(out, line);
         free(line);
         at += n + 1;
     }
@@ -227,22 +228,23 @@ static void fresh_read(struct fresh *f, const struct daemon *d)
 static void fresh_fini(struct fresh *f)
 {
     settings_free(f->settings);
-    text_list_fini(&f->errors);
-    text_list_fini(&f->unset);
-    text_list_fini(&f->changed);
-    text_list_fini(&f->restart);
+    string_list_fini(&f->errors);
+    string_list_fini(&f->unset);
+    string_list_fini(&f->changed);
+    string_list_fini(&f->restart);
 }
 
 static void log_errors(const struct fresh *f)
 {
-    log_warn(NULL, "the new configuration has errors; the old one stays",
+    log_warn(NULL,
+             "the new configuration has errors; the process keeps the old one",
              LI("errors", f->errors.count));
     for (size_t i = 0; i < f->errors.count && i < ERRORS_LOGGED; i++)
-        log_warn(NULL, "error in the configuration",
+        log_warn(NULL, "the configuration has an error",
                  LS("error", f->errors.items[i]));
 }
 
-/* Take it over; false: it has errors. */
+/* Use it from now on; false: it has errors. */
 static bool take_over(struct daemon *d, struct fresh *f)
 {
     struct settings *old = d->settings;
@@ -262,12 +264,13 @@ static bool take_over(struct daemon *d, struct fresh *f)
              LI("changes", f->changed.count),
              LI("warnings", d->settings->warnings.count));
     for (size_t i = 0; i < f->restart.count; i++)
-        log_warn(NULL, "a changed key takes effect only at the next start",
+        log_warn(NULL,
+                 "this key changed; the change takes effect after a restart",
                  LS("key", f->restart.items[i]));
     return true;
 }
 
-/* Read and take it over; false: it has errors. */
+/* Read and use it from now on; false: it has errors. */
 static bool reload(struct daemon *d, struct fresh *f)
 {
     bool reloaded;
@@ -288,7 +291,7 @@ static void on_hup(void *self)
     fresh_fini(&f);
 }
 
-static json_t *list_json(const struct text_list *l)
+static json_t *list_json(const struct string_list *l)
 {
     json_t *out = json_array();
 
@@ -308,7 +311,7 @@ static json_t *fresh_json(const struct daemon *d, const struct fresh *f,
                      list_json(&f->errors), "warnings",
                      list_json(f->settings ? &f->settings->warnings
                                : reloaded  ? &s->warnings
-                                           : &(struct text_list){0}),
+                                           : &(struct string_list){0}),
                      "unset", list_json(&f->unset), "changed",
                      list_json(&f->changed), "restart", list_json(&f->restart),
                      "variables", list_json(&s->variables));
@@ -351,11 +354,11 @@ static json_t *on_backup(void *self, json_t *args, char why[200])
     const char *path = json_string_value(json_object_get(args, "path"));
 
     if (!path || *path != '/') {
-        snprintf(why, 200, "args.path: an absolute path is needed");
+        snprintf(why, 200, "args.path must be an absolute path");
         return NULL;
     }
     if (control_waiting(d->control)) {
-        snprintf(why, 200, "a backup or a verification is under way");
+        snprintf(why, 200, "a backup or a verification is already in progress");
         return NULL;
     }
     if (db_backup_start(d->db, path, why) != GR_OK)
@@ -377,12 +380,12 @@ static void backup_step(struct daemon *d)
     if (rc == GR_AGAIN)
         return;
     if (rc == GR_OK && stat(d->backup_path, &st) == 0)
-        control_answer(d->control,
-                       json_pack("{s:s,s:I}", "path", d->backup_path, "bytes",
-                                 (json_int_t)st.st_size),
-                       NULL);
+        control_reply(d->control,
+                      json_pack("{s:s,s:I}", "path", d->backup_path, "bytes",
+                                (json_int_t)st.st_size),
+                      NULL);
     else
-        control_answer(d->control, NULL, why);
+        control_reply(d->control, NULL, why);
     free(d->backup_path);
     d->backup_path = NULL;
 }
@@ -400,14 +403,14 @@ static json_t *on_names(void *self, json_t *args, char why[200])
 }
 
 static const struct control_command common_commands[] = {
-    {"status", "", "how this process is", on_status},
+    {"status", "", "the state of this process", on_status},
     {"health", "", "whether it is ready, in one line", daemon_health_ask},
-    {"names", "", "of endpoints, sources, policies, alerts, notifiers",
+    {"names", "", "names of endpoints, sources, policies, alerts and notifiers",
      on_names},
-    {"check", "", "what a reload would do", on_check},
+    {"check", "", "the changes that a reload would make", on_check},
     {"reload", "", "read the configuration again", on_reload},
     {"backup", "path", "copy the database to a new file", on_backup},
-    {"verify", "", "look through the database for damage", daemon_verify_ask},
+    {"verify", "", "check the database for damage", daemon_verify_ask},
 };
 
 /* ---- the turn ---- */
@@ -417,51 +420,50 @@ static void take_frame(struct daemon *d, struct bytes frame, bool *full)
     int kind = wire_kind(frame);
     struct wire_head other;
 
-    if (wire_is_other_version(&other, frame))
-        other_version_warn(other.from, &other);
+    if (wire_is_unknown_version(&other, frame))
+        unknown_version_warn(other.from, &other);
     else if (kind == WIRE_KIND_BATCH || kind == WIRE_KIND_ACKED ||
-             kind == WIRE_KIND_RUNS) {
-        gr_rc rc = hop_receive(d->hop, frame);
+             kind == WIRE_KIND_EPOCHS) {
+        gr_rc rc = links_receive(d->links, frame);
 
         *full = rc == GR_AGAIN;
         if (rc == GR_REFUSE)
-            log_warn(NULL, "a frame of the hop makes no sense; dropped",
+            log_warn(NULL, "invalid frame on a durable link; dropped",
                      LS("kind", wire_kind_name(kind)),
                      LI("frame_bytes", frame.n));
     } else if (kind && d->plan->frame) {
         d->plan->frame(d->plan->self, kind, frame);
     } else {
-        log_warn(NULL, "a frame makes no sense; dropped",
-                 LI("frame_bytes", frame.n));
+        log_warn(NULL, "invalid frame; dropped", LI("frame_bytes", frame.n));
     }
 }
 
-/* Take frames of one inbox, `least` in any case. true: it is empty. */
-static bool take_from(struct daemon *d,
-                      gr_rc (*take)(struct mailbox *, zmq_msg_t *), int least,
-                      bool *full)
+/* Take frames of one inbox, `min` in any case. true: it is empty. */
+static bool take_from(struct daemon *d, zframe_t *(*take)(struct mailbox *),
+                      int min, bool *full)
 {
-    zmq_msg_t msg;
+    zframe_t *frame;
 
     for (int i = 0; i < FRAMES_PER_TURN && !*full; i++) {
-        if (i >= least &&
-            (hop_taken_count(d->hop) >= TURN_MAX_COUNT ||
-             hop_taken_bytes(d->hop) >= TURN_MAX_BYTES || loop_spent(&d->loop)))
+        if (i >= min && (links_taken_count(d->links) >= TURN_MAX_COUNT ||
+                         links_taken_bytes(d->links) >= TURN_MAX_BYTES ||
+                         loop_spent(&d->loop)))
             return false;
-        if (take(d->mailbox, &msg) != GR_OK)
+        frame = take(d->mailbox);
+        if (!frame)
             return true;
-        take_frame(d, (struct bytes){zmq_msg_data(&msg), zmq_msg_size(&msg)},
+        take_frame(d, (struct bytes){zframe_data(frame), zframe_size(frame)},
                    full);
-        zmq_msg_close(&msg);
+        zframe_destroy(&frame);
     }
     return false;
 }
 
-/* Bounded; true: there may be more. The priority inbox is read first. Whatever it took
- * of the turn, a frame of the other inbox is taken too, so that neither starves. */
+/* Bounded; true: there may be more. The priority inbox is read first. At least one frame
+ * of the other inbox is taken in any case, so that neither starves. */
 static bool take_frames(struct daemon *d)
 {
-    bool full = hop_resume(d->hop) == GR_AGAIN;
+    bool full = links_resume(d->links) == GR_AGAIN;
     bool has_time;
 
     d->inbox_empty = false;
@@ -479,20 +481,15 @@ static void check_stopped(struct daemon *d)
         return;
     if (d->plan->stopped && !d->plan->stopped(d->plan->self))
         return;
-    hop_stopped(d->hop);
+    links_stopped(d->links);
     db_note_written(d->db, d->loop.now_ms, true);
     retention_work(&d->retention, d->db, d->loop.now_ms, true);
     d->loop.done = true;
 }
 
-static int sooner(int a, int b)
-{
-    return b < 0 ? a : a < 0 ? b : a < b ? a : b;
-}
-
 void daemon_wake_in(struct daemon *d, int ms)
 {
-    d->wait_ms = sooner(d->wait_ms, ms);
+    d->wait_ms = loop_sooner(d->wait_ms, ms);
 }
 
 static int work(void *self)
@@ -506,7 +503,7 @@ static int work(void *self)
     more = take_frames(d);
     more = control_work(d->control, &d->loop) || more;
     d->wait_ms = d->plan->work ? d->plan->work(d->plan->self) : -1;
-    hop_work(d->hop);
+    links_work(d->links);
     if (metrics_due(d->metrics, d->loop.mono_ms))
         daemon_measure(d);
     check_stopped(d);
@@ -514,29 +511,30 @@ static int work(void *self)
     retention_work(&d->retention, d->db, d->loop.now_ms, false);
     if (more)
         d->wait_ms = 0;
-    return 0; /* tell() knows how long */
+    return 0; /* after_commit() knows how long */
 }
 
-static void tell(void *self)
+static void after_commit(void *self)
 {
     struct daemon *d = self;
 
     backup_step(d);
-    d->wait_ms = sooner(d->wait_ms, daemon_verify_step(d));
-    if (d->plan->tell)
-        d->plan->tell(d->plan->self);
-    d->wait_ms = sooner(d->wait_ms, hop_tell(d->hop));
-    control_tell(d->control);
+    d->wait_ms = loop_sooner(d->wait_ms, daemon_verify_step(d));
+    if (d->plan->after_commit)
+        d->plan->after_commit(d->plan->self);
+    d->wait_ms = loop_sooner(d->wait_ms, links_flush(d->links));
+    control_flush(d->control);
     if (d->loop.commit_us >= 0)
         series_observe(d->commits, d->loop.commit_us);
-    d->wait_ms = sooner(d->wait_ms, metrics_tell(d->metrics, d->loop.mono_ms));
-    d->wait_ms = sooner(d->wait_ms, daemon_health_turn(d));
+    d->wait_ms = loop_sooner(d->wait_ms,
+                             metrics_flush(d->metrics, d->loop.mono_ms));
+    d->wait_ms = loop_sooner(d->wait_ms, daemon_health_turn(d));
     if (db_backup_running(d->db) || d->loop.stopping)
-        d->wait_ms = sooner(d->wait_ms, db_backup_running(d->db) ? 0 : 20);
+        d->wait_ms = loop_sooner(d->wait_ms, db_backup_running(d->db) ? 0 : 20);
     d->loop.wait_ms = d->wait_ms;
 }
 
-/* While a thread commits, or, in the stand-in, while the loop waits for the disk. */
+/* While a thread commits, or, in the fallback thread, while the loop waits for the disk. */
 static void meanwhile(void *self)
 {
     struct daemon *d = self;
@@ -546,7 +544,7 @@ static void meanwhile(void *self)
     manager_waits(mono_ms(), d->loop.disk_ms);
 }
 
-/* In the stand-in of a process that has nothing else to do there. */
+/* In the fallback thread of a process that has nothing else to do there. */
 static void watch_disk(void *self)
 {
     struct daemon *d = self;
@@ -554,11 +552,11 @@ static void watch_disk(void *self)
     manager_waits(mono_ms(), d->loop.disk_ms);
 }
 
-static int full_peers(void *self, zmq_pollitem_t *items, int most)
+static int full_peers(void *self, zmq_pollitem_t *items, int max)
 {
     struct daemon *d = self;
 
-    return mailbox_full(d->mailbox, items, most);
+    return mailbox_full(d->mailbox, items, max);
 }
 
 static void undo(void *self)
@@ -568,10 +566,10 @@ static void undo(void *self)
     d->loop.done = false;
     if (d->loop.stopping && ++d->full_turns > STOP_FULL_TURNS)
         die(EXIT_STORAGE,
-            "%s: the disk stays full while stopping; what could not be "
-            "written is done again at the next start",
+            "%s: the disk is full, so the last changes could not be stored "
+            "before the stop; the process repeats them after the next start",
             db_path(d->db));
-    hop_undo(d->hop);
+    links_undo(d->links);
     metrics_undo(d->metrics);
     retention_undo(&d->retention);
     if (d->plan->undo)
@@ -610,12 +608,12 @@ static json_t *forward(void *self, json_t *args, char why[200])
         the_daemon->plan->self, args, why);
 }
 
-/* Until it is open nothing listens, so nobody can ask why. What takes so long may be a
- * large WAL or a new schema: a service manager that gave up would only have it done
- * again from the beginning. */
+/* Opening a database may take long (a large WAL, a new schema). No socket is bound yet, so
+ * the log is the only place to say so. The service manager is asked for more time: if it
+ * ended the process, the work would begin again. */
 static void warn_slow_open(void *path)
 {
-    log_warn(NULL, "opening the database takes long; does the disk stall?",
+    log_warn(NULL, "opening the database takes long; the disk may be stalled",
              LS("file", path));
     manager_starting("opening the database");
 }
@@ -623,13 +621,13 @@ static void warn_slow_open(void *path)
 static void open_db(struct daemon *d)
 {
     char *path = gr_printf("%s/%s.db", d->settings->state_dir, d->name);
-    struct standin *standin = standin_open(warn_slow_open, path, OPEN_MOST_MS,
-                                           MANAGER_EXTEND_EVERY_MS);
+    struct fallback *fallback = fallback_open(warn_slow_open, path, OPEN_MAX_MS,
+                                              MANAGER_EXTEND_EVERY_MS);
 
-    standin_begin(standin);
+    fallback_begin(fallback);
     d->db = db_open(path, d->plan->schema);
-    standin_end(standin);
-    standin_close(standin);
+    fallback_end(fallback);
+    fallback_close(fallback);
     free(path);
 }
 
@@ -641,39 +639,40 @@ static void starting(void *self)
 
 static void open_plan(struct daemon *d)
 {
-    struct standin *standin;
+    struct fallback *fallback;
 
     if (!d->plan->open)
         return;
-    standin = standin_open(starting, NULL, OPEN_MOST_MS,
-                           MANAGER_EXTEND_EVERY_MS);
-    standin_begin(standin);
+    fallback = fallback_open(starting, NULL, OPEN_MAX_MS,
+                             MANAGER_EXTEND_EVERY_MS);
+    fallback_begin(fallback);
     d->plan->open(d->plan->self);
-    standin_end(standin);
-    standin_close(standin);
+    fallback_end(fallback);
+    fallback_close(fallback);
 }
 
-/* What the file does not know any more others may know: who has newer rows says so
- * when we meet. After a restore of everything nobody has. */
+/* A peer with newer rows notices an older copy at the first contact. After a restore of
+ * all processes no peer has newer rows, so each start from a copy handles it here. */
 static void begin_as_copy(struct daemon *d)
 {
     char since[RFC3339_BYTES];
 
     rfc3339(since, db_copied_ms(d->db));
     log_warn(NULL,
-             "this database is a restored copy: what was stored after that "
-             "time is lost here, unless another process still has it",
+             "this database is a restored copy: data stored after that time is "
+             "lost here, unless another process still has it",
              LS("since", db_copied_ms(d->db) > 1 ? since : "unknown"),
              LS("file", db_path(d->db)),
              LS("copied_by", db_stamped(d->db) ? "grapnel" : "something else"));
     db_begin(d->db);
-    hop_restored(d->hop);
+    links_restored(d->links);
     if (d->plan->restored)
         d->plan->restored(d->plan->self);
     db_adopt(d->db);
     if (db_commit(d->db) != GR_OK)
         die(EXIT_STORAGE,
-            "%s: the disk is full: a restored copy needs room to begin with",
+            "%s: the disk is full; a restored copy needs free space to start: "
+            "free disk space, then start again",
             db_path(d->db));
 }
 
@@ -699,35 +698,33 @@ void daemon_start(struct daemon *d, const struct daemon_plan *plan, int argc,
     log_errors_to(d->settings->log_errors);
     if (d->settings->warnings.count)
         log_warn(NULL,
-                 "the configuration has warnings: `grapnel check` says them",
+                 "the configuration has warnings; `grapnel check` shows them",
                  LI("warnings", d->settings->warnings.count));
     manager_open();
     make_folder(d->settings->state_dir, "state_dir");
     make_folder(d->settings->run_dir, "run_dir");
     take_lock(d->settings->state_dir, d->name);
     refuse_unfinished_restore(d->settings->state_dir);
-    d->run = random_id();
+    d->epoch = random_id();
     d->started_ms = now_ms();
     open_db(d);
     retention_open(&d->retention, d->db, d->started_ms);
-    d->zmq = zmq_ctx_new();
-    d->mailbox = mailbox_open(d->zmq, d->settings->run_dir, d->name);
+    d->mailbox = mailbox_open(d->settings->run_dir, d->name);
     if (plan->priority_inbox)
         mailbox_open_priority(d->mailbox);
-    d->hop = hop_open(d->db, d->mailbox, plan->hop, d->run, plan->self);
+    d->links = links_open(d->db, d->mailbox, plan->links, d->epoch, plan->self);
     join_commands(d);
-    d->control = control_open(d->zmq, d->settings->run_dir, d->name,
-                              d->commands, d);
+    d->control = control_open(d->settings->run_dir, d->name, d->commands, d);
     daemon_metrics_open(d);
     daemon_verify_open(d);
     d->loop.self = d;
     d->loop.db = d->db;
     d->loop.work = work;
-    d->loop.tell = tell;
+    d->loop.after_commit = after_commit;
     d->loop.meanwhile = meanwhile;
-    d->loop.stand_in = plan->stands_in     ? meanwhile
-                       : manager_watches() ? watch_disk
-                                           : NULL;
+    d->loop.during_stall = plan->stands_in     ? meanwhile
+                           : manager_watches() ? watch_disk
+                                               : NULL;
     d->loop.undo = undo;
     d->loop.reload = on_hup;
     d->loop.more_items = full_peers;
@@ -740,9 +737,9 @@ void daemon_start(struct daemon *d, const struct daemon_plan *plan, int argc,
         begin_as_copy(d);
 }
 
-/* ZeroMQ leaves the files. One whose file is gone has ended in order; one that
- * left it behind is missed (console/forward.c, ctl/ask.c). The lock is ours until
- * we exit, so they are nobody else's. */
+/* ZeroMQ leaves the socket files. A process without the file has stopped in order; one
+ * that left it counts as missing (console/forward.c, ctl/ask.c). We hold the lock until
+ * we exit, so the files are ours. */
 static void take_sockets_away(const struct daemon *d)
 {
     static const char *const kinds[] = {"control", "metrics"};
@@ -767,9 +764,8 @@ int daemon_run(struct daemon *d)
     metrics_close(d->metrics);
     daemon_verify_close(d);
     control_close(d->control);
-    hop_close(d->hop);
+    links_close(d->links);
     mailbox_close(d->mailbox);
-    zmq_ctx_term(d->zmq);
     take_sockets_away(d);
     db_close(d->db);
     settings_free(d->settings);

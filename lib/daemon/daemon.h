@@ -2,17 +2,17 @@
  * configuration, its database, its sockets, its turn.
  *
  * daemon_start() is the table of contents of a start:
- *   options → configuration → lock → log → database → inbox → hop → control →
+ *   options → configuration → lock → log → database → inbox → links → control →
  *   metrics → ready
  * and daemon_run() is the loop. A process supplies a `struct daemon_plan`. */
-#ifndef PROTO_DAEMON_H
-#define PROTO_DAEMON_H
+#ifndef DAEMON_DAEMON_H
+#define DAEMON_DAEMON_H
 
 #include "bounds.h"
 #include "control.h"
 #include "daemon_verify.h"
 #include "db.h"
-#include "hop.h"
+#include "links.h"
 #include "loop.h"
 #include "mailbox.h"
 #include "metrics.h"
@@ -24,8 +24,8 @@ struct daemon_plan {
     const char *default_name; /* "deliverer-1" */
     const char *summary;      /* one line */
     const struct db_schema *schema;
-    const struct hop_ops *hop;
-    bool priority_inbox; /* bind one (mailbox.h); hop->urgent says for whom */
+    const struct links_ops *links;
+    bool priority_inbox; /* bind one (mailbox.h); links->urgent says for whom */
     const struct control_command *commands; /* beside the common ones */
     const struct metric *metrics;
     int64_t *metric_values;
@@ -35,28 +35,28 @@ struct daemon_plan {
     /* In the order of a start and of a turn. NULL is "nothing to do". */
     void (*open)(void *self); /* prepare statements, read memory from disk */
     /* After open(), inside a transaction of its own, when the database is a copy
-     * (db.h): what must not be taken for that of the time before begins anew.
+     * (db.h): begin anew all numbering that peers may have seen from the original.
      * The copy's stamp is cleared in the same transaction. */
     void (*restored)(void *self);
-    /* First in a turn, inside the transaction, and again after a reload in the
-     * middle of one: nothing is taken before it. */
+    /* First in a turn, inside the transaction, before any frame, and again after a
+     * reload in the middle of a turn. */
     void (*begin)(void *self);
-    /* Asked when the priority inbox was read in this turn: may a frame of the other inbox
-     * be taken, too? Its messages stay where they are otherwise, and their sender's window
-     * holds the sender back. NULL: yes. */
+    /* Called after the priority inbox was read in a turn: whether frames of the other inbox
+     * may be taken, too. If not, they wait there, and the link's window stops their
+     * sender. NULL: yes. */
     bool (*has_time)(void *self);
-    /* A frame that is not the hop's. Inside the transaction. */
+    /* A frame of another kind than the link's. Inside the transaction. */
     void (*frame)(void *self, int kind, struct bytes frame);
     /* Rows. Returns ms to sleep at most (see loop.h). Called after frames and
      * control requests of this turn were taken. */
     int (*work)(void *self);
-    void (*tell)(void *self);
+    void (*after_commit)(void *self);
     void (*meanwhile)(void *self); /* loop.h */
     bool stands_in; /* meanwhile() also while the loop waits for the disk */
-    void (*undo)(void *self); /* after a rolled back turn */
+    void (*undo)(void *self);                           /* after a rollback */
     void (*reload)(void *self, struct settings *fresh); /* takes it over */
-    /* Asked each turn while stopping: true when nothing is left to do and the
-     * process may go. NULL: at once. */
+    /* Called each turn while stopping: true when the process has finished its work and
+     * may exit. NULL: at once. */
     bool (*stopped)(void *self);
     void (*close)(void *self);
     /* Once per metrics.interval and for `status`, inside the transaction: set
@@ -64,8 +64,8 @@ struct daemon_plan {
     void (*measure)(void *self);
     /* For `status`: add fields. */
     void (*status)(void *self, json_t *out);
-    /* For `health`: what this process does, or what keeps it from doing it, in a few
-     * words (static); *ready is true before. NULL: "running". */
+    /* For `health`: what this process does, or what prevents it, in a few words (static);
+     * *ready is true on entry. NULL: "running". */
     const char *(*state)(void *self, bool *ready);
 };
 
@@ -74,16 +74,15 @@ struct daemon {
     struct settings *settings; /* the daemon's until reload */
     char name[NAME_MAX_BYTES + 1];
     char *config_path;
-    void *zmq;
     struct db *db;
     struct mailbox *mailbox;
-    struct hop *hop;
+    struct links *links;
     struct control *control;
     struct metrics *metrics;
     struct loop loop;
     struct retention retention;
     struct daemon_verify verify;
-    uint64_t run; /* random, this start */
+    uint64_t epoch; /* random, this start */
     int64_t started_ms;
     bool inbox_empty;    /* this turn took every frame that had come … */
     bool priority_empty; /* … to the priority inbox, if there is one */
@@ -104,7 +103,7 @@ void daemon_start(struct daemon *d, const struct daemon_plan *plan, int argc,
 /* Returns the exit code when the daemon has stopped. */
 int daemon_run(struct daemon *d);
 
-/* From tell(): the loop sleeps no longer than this before the next turn. */
+/* From after_commit(): the loop sleeps no longer than this before the next turn. */
 void daemon_wake_in(struct daemon *d, int ms);
 
 /* 64 random bits, never 0. */

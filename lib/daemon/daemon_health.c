@@ -20,11 +20,11 @@ struct health {
 
 static int64_t waiting(struct daemon *d)
 {
-    struct hop_link l;
+    struct link_state l;
     int64_t n = 0;
     int at = 0;
 
-    while (hop_links(d->hop, &at, &l))
+    while (links_each(d->links, &at, &l))
         if (l.out)
             n += (int64_t)(l.next - 1 - l.done);
     return n;
@@ -40,7 +40,7 @@ static struct health health(struct daemon *d)
     if (d->loop.stopping)
         h = (struct health){.state = "stopping", .waiting = h.waiting};
     else if (h.ready && d->full_ms && mono_ms() - d->full_ms < FULL_MS)
-        h = (struct health){.state = "the disk is full: nothing can be stored",
+        h = (struct health){.state = "the disk is full; nothing can be stored",
                             .waiting = h.waiting};
     return h;
 }
@@ -70,7 +70,7 @@ int daemon_health_turn(struct daemon *d)
 
     if (d->loop.stopping)
         manager_stopping(d->settings->shutdown_grace_ms);
-    if (manager_wants_status(d->loop.mono_ms)) {
+    if (manager_status_is_due(d->loop.mono_ms)) {
         h = health(d);
         snprintf(line, sizeof line, "%s; %lld waiting", h.state,
                  (long long)h.waiting);

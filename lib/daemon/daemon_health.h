@@ -1,14 +1,14 @@
-/* daemon_health: how a process is, in one line, for `grapnel health` and for the service
- * manager. */
-#ifndef PROTO_DAEMON_HEALTH_H
-#define PROTO_DAEMON_HEALTH_H
+/* daemon_health: the state of a process in one line, for `grapnel health` and for the
+ * service manager. */
+#ifndef DAEMON_DAEMON_HEALTH_H
+#define DAEMON_DAEMON_HEALTH_H
 
 #include <jansson.h>
 #include <stdbool.h>
 
 struct daemon;
 
-/* The control command `health`: ready, or what is in the way. */
+/* The control command `health`: ready, or the reason why not. */
 json_t *daemon_health_ask(void *daemon, json_t *args, char why[200]);
 /* The turn was rolled back: the disk is full. */
 void daemon_health_full(struct daemon *d);

@@ -1,7 +1,7 @@
-/* daemon_metrics: what every daemon measures of itself: its store, its commits,
- * its links. */
-#ifndef PROTO_DAEMON_METRICS_H
-#define PROTO_DAEMON_METRICS_H
+/* daemon_metrics: the metrics that every daemon has: of its store, its commits and its
+ * links. */
+#ifndef DAEMON_DAEMON_METRICS_H
+#define DAEMON_DAEMON_METRICS_H
 
 #include "daemon.h"
 

@@ -1,6 +1,7 @@
 #include "daemon_options.h"
 #include "alloc.h"
 #include "conf.h"
+#include "config.h"
 #include "daemon_metrics.h"
 #include "manual.h"
 #include <getopt.h>
@@ -19,29 +20,30 @@ static const struct {
     {"--config", 'c', "FILE",
      "default $GRAPNEL_CONFIG, then /etc/grapnel/grapnel.yaml"},
     {"--name", 'n', "NAME",
-     "which one, when several run: KIND or KIND-…; its state is NAME.db"},
-    {"--check", 0, NULL, "read the configuration, report, exit"},
-    {"--metrics", 0, NULL, "list what it publishes, exit"},
-    {"--man", 0, NULL, "print its man page, exit"},
-    {"--version", 0, NULL, "print the version, exit"},
-    {"--help", 'h', NULL, "this"},
+     "the name of this process when several of its kind run: KIND or KIND-…; "
+     "its database is NAME.db"},
+    {"--check", 0, NULL, "check the configuration, then exit"},
+    {"--metrics", 0, NULL, "print the list of its metrics, then exit"},
+    {"--man", 0, NULL, "print its man page, then exit"},
+    {"--version", 0, NULL, "print the version, then exit"},
+    {"--help", 'h', NULL, "print this help"},
 };
 
 static const struct {
     int code;
     const char *help;
 } codes[] = {
-    {0, "stopped by SIGTERM, or nothing was to be done"},
+    {0, "stopped by SIGTERM, or an option such as --check succeeded"},
     {EXIT_USAGE, "the command line is wrong"},
     {EXIT_UNAVAILABLE, "a port is in use, or another instance runs"},
-    {EXIT_STORAGE, "its database, or the disk"},
-    {EXIT_CONFIG, "the configuration has errors; all of them are printed"},
+    {EXIT_STORAGE, "an error of its database or the disk"},
+    {EXIT_CONFIG, "the configuration has errors; all are printed"},
 };
 
 static const char running[] =
-    "Runs in the foreground and logs to standard error. SIGTERM: takes nothing "
-    "new, lets what is in flight end, exits. SIGHUP: reads the configuration "
-    "again.";
+    "The process runs in the foreground and logs to standard error. On SIGTERM "
+    "it accepts no new work, waits for work in progress, and exits. On SIGHUP "
+    "it reads the configuration again.";
 
 static void put_examples(const struct daemon_plan *p, struct buf *b)
 {
@@ -67,8 +69,9 @@ static void put_usage(const struct daemon_plan *p, struct buf *b)
         else
             buf_printf(b, "      %-14s %s\n", name, table[i].help);
     }
-    buf_printf(b, "\nRuns in the foreground and logs to standard error. "
-                  "SIGTERM stops, SIGHUP reloads.\nExit codes: ");
+    buf_printf(
+        b, "\nThe process runs in the foreground and logs to standard error. "
+           "SIGTERM stops it, SIGHUP reloads its configuration.\nExit codes: ");
     for (size_t i = 0; i < COUNT_OF(codes); i++)
         buf_printf(b, "%s%d %s", i ? ",\n" : "", codes[i].code, codes[i].help);
     buf_puts(b, ".\n\nExamples\n");
@@ -87,8 +90,8 @@ static void put_manual(const struct daemon_plan *p, struct buf *b)
     manual_usage(b, name, "[options]");
     manual_section(b, "DESCRIPTION");
     manual_text(b, running);
-    manual_text(b, "It keeps its state in state_dir/NAME.db, which nobody else "
-                   "writes, and answers the grapnel command on "
+    manual_text(b, "The process keeps its state in state_dir/NAME.db, to which "
+                   "no other process writes. The grapnel command reaches it at "
                    "run_dir/NAME.control.");
     manual_section(b, "OPTIONS");
     for (size_t i = 0; i < COUNT_OF(table); i++) {
@@ -140,8 +143,8 @@ static bool is_name(const char *s)
     return n > 0 && n <= NAME_MAX_BYTES && !s[n] && *s != '_' && *s != '-';
 }
 
-/* Peers, tools/down and the command line tell from a name what it is: "deliverer",
- * or "deliverer-" and more, is a deliverer's. */
+/* A name says what kind of process it is, for peers, tools/down and the command line:
+ * "deliverer" or "deliverer-…" is a deliverer. */
 static bool is_name_of(const char *process, const char *name)
 {
     size_t n = strlen(process);
@@ -156,7 +159,7 @@ _Noreturn static void bad_usage(const struct daemon_plan *p, const char *what)
     exit(EXIT_USAGE);
 }
 
-/* getopt says ':' for a value that is missing, '?' for what it does not know. */
+/* getopt returns ':' for a missing value, '?' for an unknown option. */
 _Noreturn static void bad_option(const struct daemon_plan *p, int c,
                                  const char *word)
 {
@@ -225,15 +228,15 @@ struct daemon_options daemon_options_read(const struct daemon_plan *p, int argc,
         read_one(p, &o, table[at].name);
     }
     if (optind < argc)
-        bad_usage(p, "it takes no arguments, only options");
+        bad_usage(p, "a process takes options, but no arguments");
     if (!is_name(o.name))
         bad_usage(p, "a name is [a-z0-9][a-z0-9_-]*, at most 63 bytes");
     if (!is_name_of(p->process, o.name)) {
         char what[300];
 
         snprintf(what, sizeof what,
-                 "--name %s is not the name of this kind of process: use %s, "
-                 "or %s-… (such as %s-2)",
+                 "--name %s is not a name for this kind of process: use %s, or "
+                 "%s-… (such as %s-2)",
                  o.name, p->process, p->process, p->process);
         bad_usage(p, what);
     }

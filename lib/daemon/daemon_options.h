@@ -1,7 +1,7 @@
-/* daemon_options: a daemon's command line: one table, which is read, explained by
- * --help and by its man page. */
-#ifndef PROTO_DAEMON_OPTIONS_H
-#define PROTO_DAEMON_OPTIONS_H
+/* daemon_options: a daemon's command line, as one table for parsing, --help and the man
+ * page. */
+#ifndef DAEMON_DAEMON_OPTIONS_H
+#define DAEMON_DAEMON_OPTIONS_H
 
 #include "daemon.h"
 

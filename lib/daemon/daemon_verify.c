@@ -28,7 +28,7 @@ json_t *daemon_verify_ask(void *self, json_t *args, char why[200])
 
     (void)args;
     if (control_waiting(d->control)) {
-        snprintf(why, 200, "a backup or a verification is under way");
+        snprintf(why, 200, "a backup or a verification is already in progress");
         return NULL;
     }
     if (!d->verify.running)
@@ -37,7 +37,7 @@ json_t *daemon_verify_ask(void *self, json_t *args, char why[200])
     return control_later(d->control);
 }
 
-static void say_all(struct daemon *d, const json_t *result)
+static void log_all(struct daemon *d, const json_t *result)
 {
     json_t *list = json_object_get(result, "damaged"), *row;
     size_t i;
@@ -61,9 +61,9 @@ static void end(struct daemon *d, json_t *result)
              LI("rows", json_integer_value(json_object_get(result, "rows"))),
              LI("damaged",
                 json_integer_value(json_object_get(result, "damaged_count"))));
-    say_all(d, result);
+    log_all(d, result);
     if (d->verify.asked)
-        control_answer(d->control, json_incref(result), NULL);
+        control_reply(d->control, json_incref(result), NULL);
     d->verify.asked = false;
     d->verify.ended_ms = now_ms();
     d->verify.due_ms = mono_ms() + EVERY_MS;

@@ -1,7 +1,7 @@
-/* daemon_verify: a process looks through its own database: when it is asked (`grapnel
- * verify`), and once a day. */
-#ifndef PROTO_DAEMON_VERIFY_H
-#define PROTO_DAEMON_VERIFY_H
+/* daemon_verify: a process verifies its own database, on request (`grapnel verify`) and
+ * once a day. */
+#ifndef DAEMON_DAEMON_VERIFY_H
+#define DAEMON_DAEMON_VERIFY_H
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -14,13 +14,13 @@ struct daemon_verify {
     struct verifier *running; /* NULL: none is */
     bool asked;               /* a control request waits for its end */
     int64_t due_ms;           /* mono */
-    int64_t ended_ms;         /* wall, of the last that was whole; 0: none */
+    int64_t ended_ms;         /* wall, of the last complete one; 0: none */
 };
 
 void daemon_verify_open(struct daemon *d);
 /* Of the control command `verify`. */
 json_t *daemon_verify_ask(void *self, json_t *args, char why[200]);
-/* Between two turns. Returns in how many ms it wants to be called again. */
+/* Between two turns. Returns in how many ms it must be called again. */
 int daemon_verify_step(struct daemon *d);
 void daemon_verify_close(struct daemon *d);
 

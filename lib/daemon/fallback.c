@@ -1,4 +1,4 @@
-#include "standin.h"
+#include "fallback.h"
 #include "alloc.h"
 #include "clock.h"
 #include "log.h"
@@ -8,7 +8,7 @@
 
 enum { LOOK_MS = 250 }; /* between two looks at whether the loop waits */
 
-struct standin {
+struct fallback {
     void (*run)(void *arg);
     void *arg;
     int patience_ms, every_ms;
@@ -19,7 +19,7 @@ struct standin {
     bool stop;
 };
 
-static void sleep_for(struct standin *s, int ms)
+static void sleep_for(struct fallback *s, int ms)
 {
     struct timespec until;
 
@@ -30,9 +30,9 @@ static void sleep_for(struct standin *s, int ms)
     pthread_cond_timedwait(&s->wake, &s->lock, &until);
 }
 
-static void *standin_main(void *arg)
+static void *fallback_main(void *arg)
 {
-    struct standin *s = arg;
+    struct fallback *s = arg;
     bool due;
 
     pthread_mutex_lock(&s->lock);
@@ -46,10 +46,10 @@ static void *standin_main(void *arg)
     return NULL;
 }
 
-struct standin *standin_open(void (*run)(void *arg), void *arg, int patience_ms,
-                             int every_ms)
+struct fallback *fallback_open(void (*run)(void *arg), void *arg,
+                               int patience_ms, int every_ms)
 {
-    struct standin *s = gr_alloc(sizeof *s);
+    struct fallback *s = gr_alloc(sizeof *s);
     pthread_condattr_t monotonic;
 
     s->run = run;
@@ -61,12 +61,12 @@ struct standin *standin_open(void (*run)(void *arg), void *arg, int patience_ms,
     pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
     pthread_cond_init(&s->wake, &monotonic);
     pthread_condattr_destroy(&monotonic);
-    if (pthread_create(&s->thread, NULL, standin_main, s) != 0)
+    if (pthread_create(&s->thread, NULL, fallback_main, s) != 0)
         die(EXIT_UNAVAILABLE, "can't start a thread");
     return s;
 }
 
-void standin_close(struct standin *s)
+void fallback_close(struct fallback *s)
 {
     if (!s)
         return;
@@ -80,7 +80,7 @@ void standin_close(struct standin *s)
     free(s);
 }
 
-void standin_begin(struct standin *s)
+void fallback_begin(struct fallback *s)
 {
     if (!s)
         return;
@@ -89,7 +89,7 @@ void standin_begin(struct standin *s)
     pthread_mutex_unlock(&s->lock);
 }
 
-void standin_end(struct standin *s)
+void fallback_end(struct fallback *s)
 {
     if (!s)
         return;

@@ -1,25 +1,22 @@
 #include "loop.h"
 #include "clock.h"
+#include "fallback.h"
 #include "log.h"
-#include "standin.h"
-#include <assert.h>
-#include <errno.h>
+#include <czmq.h>
 #include <poll.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
-#include <unistd.h>
-#include <zmq.h>
 
 enum {
     TURN_US = 5000,
     STILL_MS = 100,     /* longer than this past what was asked: stood still */
     FULL_WAIT_MS = 250, /* between tries while the disk is full */
     PATIENCE_MS = 250,  /* in which the disk is slow, and does not stall */
-    STAND_IN_MS = 20,   /* between two stand-ins */
+    FALLBACK_MS = 20,   /* between two runs of the fallback thread */
     LOOK_US = 20,       /* while it commits; each time twice as long */
-    LOOK_MOST_US = 50 * 1000,
+    LOOK_MAX_US = 50 * 1000,
     UNWATCHED_MS = 10, /* the longest wait while LOOP_MORE_MAX is exceeded */
 };
 
@@ -42,6 +39,7 @@ void loop_prepare(struct loop *l)
         setrlimit(RLIMIT_NOFILE, &files);
     }
     loop_watch_fd(l, l->signal_fd);
+    zsys_handler_set(NULL);
 }
 
 static int watch(struct loop *l, void *socket, int fd)
@@ -53,9 +51,9 @@ static int watch(struct loop *l, void *socket, int fd)
     return l->watch_count++;
 }
 
-int loop_watch_socket(struct loop *l, void *zmq_socket)
+int loop_watch_socket(struct loop *l, zsock_t *socket)
 {
-    return watch(l, zmq_socket, -1);
+    return watch(l, zsock_resolve(socket), -1);
 }
 
 int loop_watch_fd(struct loop *l, int fd)
@@ -110,8 +108,8 @@ static void take_signals(struct loop *l)
     }
 }
 
-/* What comes meanwhile is looked at in crowds, at first after LOOK_US: whoever it
- * is waits for the next commit anyway. */
+/* During the commit new input is read in batches, at first after LOOK_US: it waits for
+ * the next commit anyway. */
 static gr_rc commit_and_read_on(struct loop *l)
 {
     struct timespec wait = {.tv_nsec = LOOK_US * 1000};
@@ -123,7 +121,7 @@ static gr_rc commit_and_read_on(struct loop *l)
     do {
         l->meanwhile(l->self);
         ppoll(&ended, 1, &wait, NULL);
-        if (wait.tv_nsec < LOOK_MOST_US * 1000)
+        if (wait.tv_nsec < LOOK_MAX_US * 1000)
             wait.tv_nsec *= 2;
     } while (!ended.revents);
     l->meanwhile(l->self);
@@ -131,16 +129,16 @@ static gr_rc commit_and_read_on(struct loop *l)
     return db_commit_end(l->db);
 }
 
-/* From here to its end nothing is touched but the database. */
+/* Until it ends, the loop uses only the database. */
 static void disk_begin(struct loop *l)
 {
     l->disk_ms = mono_ms();
-    standin_begin(l->standin);
+    fallback_begin(l->fallback);
 }
 
 static void disk_end(struct loop *l)
 {
-    standin_end(l->standin);
+    fallback_end(l->fallback);
     l->disk_ms = 0;
 }
 
@@ -161,8 +159,7 @@ static void tidy(struct loop *l)
     disk_end(l);
 }
 
-/* Reading the clock twice is nothing beside an fsync, and is not done for a
- * turn without rows. */
+/* Reads the clock twice, which is cheap beside an fsync, and only in turns with rows. */
 static gr_rc commit(struct loop *l)
 {
     int64_t begun_us = db_dirty(l->db) ? mono_us() : -1;
@@ -177,23 +174,23 @@ static int work(struct loop *l)
 {
     if (!l->db) {
         l->wait_ms = l->work(l->self);
-        l->tell(l->self);
+        l->after_commit(l->self);
         return l->wait_ms;
     }
     db_begin(l->db);
     l->read_on = false;
     l->wait_ms = l->work(l->self);
     if (commit(l) == GR_OK) { /* here we have promised */
-        l->tell(l->self);
+        l->after_commit(l->self);
         tidy(l);
         return l->wait_ms;
     }
-    log_warn(NULL, "the disk is full; this turn was taken back",
+    log_warn(NULL, "the disk is full; the last changes were rolled back",
              LS("file", db_path(l->db)),
-             LI("room_bytes", db_room_bytes(l->db)));
+             LI("free_bytes", db_free_bytes(l->db)));
     if (l->undo)
         l->undo(l->self);
-    tidy(l); /* may give room back */
+    tidy(l); /* may give space back */
     usleep(FULL_WAIT_MS * 1000);
     return 0;
 }
@@ -204,14 +201,19 @@ static int64_t past(int64_t took_ms, int64_t asked_ms)
                                                           : 0;
 }
 
+int loop_sooner(int a, int b)
+{
+    return a < 0 ? b : b < 0 ? a : a < b ? a : b;
+}
+
 void loop_run(struct loop *l)
 {
     int wait_ms = 0;
     int64_t slept_ms = mono_ms(), followed_ms = slept_ms, still_ms = 0;
 
-    if (l->stand_in)
-        l->standin = standin_open(l->stand_in, l->self, PATIENCE_MS,
-                                  STAND_IN_MS);
+    if (l->during_stall)
+        l->fallback = fallback_open(l->during_stall, l->self, PATIENCE_MS,
+                                    FALLBACK_MS);
     while (!l->done) {
         wait_for(l, wait_ms);
         l->mono_ms = mono_ms();
@@ -229,7 +231,7 @@ void loop_run(struct loop *l)
             followed_ms = l->mono_ms;
         }
     }
-    standin_close(l->standin);
-    l->standin = NULL;
+    fallback_close(l->fallback);
+    l->fallback = NULL;
     log_turn(l->mono_ms + SECOND_MS); /* what is not counted yet */
 }

@@ -1,16 +1,17 @@
-/* loop: the one loop. A turn waits, reads, works on rows, commits, tells.
+/* loop: the event loop of every daemon. A turn waits, reads, works on rows, commits, sends.
  *
  *   wait      for sockets, signals, or until the time that work() asked for
  *   work      rows only: take, record, claim (inside a transaction)
- *   commit    here we have promised (a process may read on meanwhile)
- *   tell      sockets only: answers, acknowledgements, frames, requests
+ *   commit    from here on it is promised (a process may read on meanwhile)
+ *   send      sockets only: responses, acknowledgements, frames, requests
  *
  * When the disk is full the turn is rolled back, `undo` reads memory again from
- * disk, and tell is not called. */
-#ifndef BASE_LOOP_H
-#define BASE_LOOP_H
+ * disk, and after_commit() is not called. */
+#ifndef DAEMON_LOOP_H
+#define DAEMON_LOOP_H
 
 #include "db.h"
+#include "ipc.h"
 #include "rc.h"
 #include <zmq.h>
 
@@ -25,26 +26,26 @@ struct loop {
     /* Returns how long the loop may sleep, in ms (0: there is more to do;
      * negative: until something comes). */
     int (*work)(void *self);
-    void (*tell)(void *self);
+    void (*after_commit)(void *self);
     void (*undo)(void *self);
     void (*reload)(void *self); /* SIGHUP, between turns; may be NULL */
     /* While a commit is under way, when work() has set `read_on`: reads from
-     * `read_on_fd` into memory. No rows, and no word of what this turn did. */
+     * `read_on_fd` into memory. It must not touch rows or send this turn's results. */
     void (*meanwhile)(void *self);
     /* Sockets to wait for beside the watches, in this wait only. Returns how many there
-     * are; beyond `most` none is written, and the wait is short. May be NULL. */
-    int (*more_items)(void *self, zmq_pollitem_t *items, int most);
+     * are; beyond `max` none is written, and the wait is short. May be NULL. */
+    int (*more_items)(void *self, zmq_pollitem_t *items, int max);
 
     /* The same while the loop waits for the disk in any other way (a small commit,
      * the WAL), after some 250 ms and then about each 20 ms, in a thread of
-     * standin.h. NULL: nothing is done then. */
-    void (*stand_in)(void *self);
+     * fallback.h. NULL: nothing is done then. */
+    void (*during_stall)(void *self);
 
     /* For the process to read. */
     int64_t now_ms, mono_ms; /* read once per turn, after the wait */
-    /* mono_ms less the time in which this process stood still: a turn that took
-     * too long, a wait that lasted longer than was asked for (stopped, swapped
-     * out, a laptop's lid). What others did not say meanwhile may be waiting. */
+    /* mono_ms minus the time in which this process stood still: a turn that took too
+     * long, a wait that lasted longer than asked for (stopped, swapped out, a closed
+     * laptop). Use it to judge the silence of peers: their frames may be waiting. */
     int64_t awake_ms;
     int64_t turn_us;   /* start of this turn's work, mono_us() */
     int64_t commit_us; /* how long its commit took; -1: it had no rows */
@@ -55,7 +56,7 @@ struct loop {
     bool done;    /* leave the loop after this turn */
     bool read_on; /* commit this turn in a thread, and call `meanwhile` */
     int read_on_fd;
-    int wait_ms; /* tell() may shorten or replace what work() returned */
+    int wait_ms; /* after_commit() may shorten or replace what work() returned */
 
     /* loop_watch_…() fills these. */
     struct {
@@ -66,20 +67,22 @@ struct loop {
     } watch[LOOP_WATCH_MAX];
     int watch_count;
     int signal_fd;
-    struct standin *standin; /* loop.c's */
+    struct fallback *fallback; /* loop.c's */
 };
 
 /* Block the signals we take (TERM, INT, HUP) and ignore SIGPIPE; call before
  * any thread starts, ZeroMQ's included. Also raises the soft limit of open
  * files to the hard one. */
 void loop_prepare(struct loop *loop);
-int loop_watch_socket(struct loop *loop, void *zmq_socket);
+int loop_watch_socket(struct loop *loop, zsock_t *socket);
 int loop_watch_fd(struct loop *loop, int fd);
-/* Did this watch wake the present turn? */
+/* Whether this watch woke the present turn. */
 bool loop_ready(const struct loop *loop, int watch);
-/* The turn has used its 5 ms: leave the rest for the next. */
+/* Whether the turn has used its 5 ms: leave the rest for the next turn. */
 bool loop_spent(const struct loop *loop);
-/* Until done is set. */
+/* Of two waits in ms, of which a negative one has no end, the shorter. */
+int loop_sooner(int a, int b);
+/* Runs turns until `done` is set. */
 void loop_run(struct loop *loop);
 
 #endif

@@ -1,14 +1,12 @@
 #include "metrics.h"
 #include "clock.h"
+#include "ipc.h"
 #include "log.h"
 #include "metrics_parts.h"
 #include "siphash.h"
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
-#include <zmq.h>
+#include <czmq.h>
 
-enum { BUCKETS = 4096, FRAME_MAX_BYTES = 1024 * 1024 };
+enum { FRAME_MAX_BYTES = 1024 * 1024 };
 
 const int64_t metric_latency_bounds_ms[] = {
     1,    2,    5,     10,    25,    50,     100,     250,     500,      1000,
@@ -44,26 +42,10 @@ static void open_families(struct metrics *m)
                                  : &t->common[i - m->own_count];
         f->last = &f->first;
     }
-    m->buckets = gr_alloc(BUCKETS * sizeof *m->buckets);
 }
 
-static void bind_pub(struct metrics *m, void *zmq, const char *run_dir)
-{
-    char *address = gr_printf("ipc://%s/%s.metrics", run_dir, m->name);
-    int none = 0;
-
-    m->pub = zmq_socket(zmq, ZMQ_PUB);
-    if (!m->pub)
-        die(EXIT_UNAVAILABLE, "no socket: %s", zmq_strerror(errno));
-    zmq_setsockopt(m->pub, ZMQ_LINGER, &none, sizeof none);
-    if (zmq_bind(m->pub, address) != 0)
-        die(EXIT_UNAVAILABLE, "can't bind %s: %s", address,
-            zmq_strerror(errno));
-    free(address);
-}
-
-struct metrics *metrics_open(void *zmq, const char *run_dir, const char *name,
-                             const char *kind, uint64_t run,
+struct metrics *metrics_open(const char *run_dir, const char *name,
+                             const char *kind, uint64_t epoch,
                              int64_t interval_ms,
                              const struct metrics_tables *tables)
 {
@@ -71,7 +53,7 @@ struct metrics *metrics_open(void *zmq, const char *run_dir, const char *name,
 
     m->name = gr_strdup(name);
     m->kind = gr_strdup(kind);
-    m->run = run;
+    m->epoch = epoch;
     m->started_ms = now_ms();
     m->interval_ms = interval_ms;
     m->tables = *tables;
@@ -85,7 +67,9 @@ struct metrics *metrics_open(void *zmq, const char *run_dir, const char *name,
     buf_init(&m->frame, FRAME_MAX_BYTES);
     buf_init(&m->part, FRAME_MAX_BYTES);
     metrics_begin(m);
-    bind_pub(m, zmq, run_dir);
+    m->pub = zsock_new(ZMQ_PUB);
+    zsock_set_sndtimeo(m->pub, 0);
+    ipc_bind(m->pub, run_dir, name, "metrics");
     return m;
 }
 
@@ -101,14 +85,14 @@ void metrics_close(struct metrics *m)
 {
     if (!m)
         return;
-    zmq_close(m->pub);
+    zsock_destroy(&m->pub);
     for (size_t i = 0; i < m->family_count; i++)
         for (struct series *s = m->families[i].first, *next; s; s = next) {
             next = s->next;
             free_series(s);
         }
     free(m->families);
-    free(m->buckets);
+    lookup_fini(&m->series);
     free(m->journal);
     free(m->saved);
     for (size_t i = 0; i < COUNT_OF(m->past); i++)
@@ -132,13 +116,13 @@ static int label_count(const struct metric_family *f)
 }
 
 /* Over the family and the values, each cut as it will be kept. */
-static size_t bucket_of(size_t family, const char *const *labels, int n)
+static uint64_t key_of(size_t family, const char *const *labels, int n)
 {
     uint64_t h = family;
 
     for (int i = 0; i < n; i++)
         h = hash_keyed(h, labels[i], strnlen(labels[i], METRIC_LABEL_BYTES));
-    return h % BUCKETS;
+    return h;
 }
 
 static bool has_labels(const struct series *s, const char *const *labels, int n)
@@ -176,10 +160,10 @@ static struct series *the_other(struct metrics *m, struct family *f, int n)
     if (!f->other) {
         f->other = new_series(m, f, other, n);
         f->other->other = true;
-        log_warn(NULL,
-                 "a metric has more label values than are kept apart; the "
-                 "rest count as \"other\"",
-                 LS("metric", f->is->name), LI("kept", METRIC_SERIES_MAX));
+        log_warn(
+            NULL,
+            "a metric has too many label values; the rest count as \"other\"",
+            LS("metric", f->is->name), LI("kept", METRIC_SERIES_MAX));
     }
     return f->other;
 }
@@ -189,16 +173,16 @@ static struct series *find(struct metrics *m, size_t family,
 {
     struct family *f = &m->families[family];
     int n = label_count(f->is);
-    struct series_list *bucket = &m->buckets[bucket_of(family, labels, n)];
+    uint64_t key = key_of(family, labels, n);
     struct series *s;
 
-    LIST_FOREACH(s, bucket, link)
-    if (s->family == f->is && has_labels(s, labels, n))
-        return s;
+    for (size_t at = 0; (s = lookup_get(&m->series, key, &at));)
+        if (s->family == f->is && has_labels(s, labels, n))
+            return s;
     if (f->count >= METRIC_SERIES_MAX)
         return the_other(m, f, n);
     s = new_series(m, f, labels, n);
-    LIST_INSERT_HEAD(bucket, s, link);
+    lookup_add(&m->series, key, s);
     return s;
 }
 
@@ -307,7 +291,7 @@ static void keep_past(struct metrics *m, int64_t mono_now_ms)
         values[i] = m->tables.values[i];
 }
 
-int metrics_tell(struct metrics *m, int64_t mono_now_ms)
+int metrics_flush(struct metrics *m, int64_t mono_now_ms)
 {
     if (metrics_due(m, mono_now_ms)) {
         metrics_publish(m);

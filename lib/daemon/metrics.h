@@ -1,6 +1,6 @@
-/* metrics: what a daemon counts, declared once in two tables, published as
- * msgpack on a PUB socket (run_dir/NAME.metrics) at an interval. docs/METRICS.md
- * says what a frame looks like and is made from the same tables.
+/* metrics: a daemon's metrics, declared once in two tables, published at an interval as
+ * msgpack on a PUB socket (run_dir/NAME.metrics). docs/METRICS.md describes a frame and
+ * is made from the same tables.
  *
  *   struct metric         one number: values[i] is the process's own, and `++`
  *                         is all that counting costs
@@ -11,10 +11,10 @@
  *                         addition here too
  *
  * Names and units are Prometheus': grapnel_WHAT_total for counters, seconds and
- * bytes, no unit in a label. What a turn counted is taken back with the turn,
- * when its commit fails; what tell() counts stays. */
-#ifndef PROTO_METRICS_H
-#define PROTO_METRICS_H
+ * bytes, no unit in a label. If a turn is rolled back, so is what it counted; what
+ * after_commit() counts stays. */
+#ifndef DAEMON_METRICS_H
+#define DAEMON_METRICS_H
 
 #include "alloc.h"
 #include "rc.h"
@@ -51,10 +51,10 @@ struct metric_family {
     const int64_t *bounds;
 };
 
-/* Of attempts and of events from end to end, in milliseconds: p99 under 10 ms,
- * p95 under 5 s, and the retries of hours can be read from them. */
+/* Bounds for attempts and for events end to end, in milliseconds: fine enough for a p99
+ * below 10 ms, wide enough for retries over hours. */
 extern const int64_t metric_latency_bounds_ms[];
-/* Of commits, in microseconds. */
+/* Bounds for commits, in microseconds. */
 extern const int64_t metric_commit_bounds_us[];
 
 struct metrics;
@@ -68,8 +68,8 @@ struct metrics_tables {
 };
 
 /* The tables are borrowed until the end. */
-struct metrics *metrics_open(void *zmq, const char *run_dir, const char *name,
-                             const char *kind, uint64_t run,
+struct metrics *metrics_open(const char *run_dir, const char *name,
+                             const char *kind, uint64_t epoch,
                              int64_t interval_ms,
                              const struct metrics_tables *tables);
 void metrics_close(struct metrics *m);
@@ -77,9 +77,8 @@ void metrics_close(struct metrics *m);
 /* ---- counting ---- */
 
 /* The series of families[family] with these label values, in the order of its
- * labels; made when it is new, the same ever after, there until
- * metrics_close(). `m` may be NULL (tests), and then so is the series, with
- * which the functions below do nothing. */
+ * labels; made on first use, valid until metrics_close(). If `m` is NULL (tests), the
+ * series is NULL, and the functions below do nothing with it. */
 struct series *metrics_series(struct metrics *m, int family,
                               const char *const *labels);
 #define METRIC_SERIES(m, family, ...) \
@@ -91,26 +90,25 @@ struct series *metrics_common(struct metrics *m, int family,
 
 void series_add(struct series *s, int64_t n);
 void series_observe(struct series *s, int64_t v); /* of a histogram */
-/* Of a gauge (or of a counter that is kept elsewhere), from the plan's
- * measure() only: a gauge that is not set there is
- * not published any more, until it is set again. "other" is the largest of those
- * it stands for: one that is in trouble must not be hidden by the next. */
+/* Sets a gauge (or a counter that is kept elsewhere), from the plan's measure() only: a
+ * gauge that is not set there is not published until it is set again. "other" gets the
+ * largest of its values, so that a high one is not hidden by the next. */
 void series_set(struct series *s, int64_t v);
 
 /* ---- the daemon's turn ---- */
 
-/* First thing in a turn: what follows is taken back by metrics_undo(). */
+/* First thing in a turn: metrics_undo() takes back what is counted after it. */
 void metrics_begin(struct metrics *m);
 void metrics_undo(struct metrics *m);
-/* It is time to publish: measure now, then metrics_measured(), inside the
+/* Whether it is time to publish: then measure, and call metrics_measured(), inside the
  * transaction. */
 bool metrics_due(const struct metrics *m, int64_t mono_now_ms);
 /* Before gauges are set. */
 void metrics_measure(struct metrics *m);
 /* Outside the transaction: publish when it is time. Returns ms until next. */
-int metrics_tell(struct metrics *m, int64_t mono_now_ms);
+int metrics_flush(struct metrics *m, int64_t mono_now_ms);
 
-/* ---- for others ---- */
+/* ---- reading ---- */
 
 /* For `status`: {name: value}, of single numbers. */
 json_t *metrics_json(const struct metrics *m);
@@ -119,10 +117,10 @@ json_t *metrics_json(const struct metrics *m);
 json_t *metrics_rates_json(const struct metrics *m, int64_t mono_now_ms);
 /* [{"name","labels":{…},"value"} or {…,"counts":[…],"sum"}] */
 json_t *metrics_series_json(struct metrics *m);
-/* The frame claims no more objects than it has bytes, and ends where it says: a
- * library may be let at it. */
+/* The frame claims no more objects than it has bytes, and ends where it says, so that the
+ * msgpack library may parse it. */
 bool metrics_frame_sound(struct bytes frame);
-/* The same frame as JSON, the caller's; NULL: it is none. */
+/* The same frame as JSON, the caller's; NULL: it is not a metrics frame. */
 json_t *metrics_frame_json(struct bytes frame);
 /* Its part of docs/METRICS.md. */
 void metrics_document(const char *process, const struct metrics_tables *tables,

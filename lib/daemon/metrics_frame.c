@@ -1,11 +1,10 @@
 /* metrics_frame: a daemon's numbers as frames, as JSON, as Markdown. */
 #include "clock.h"
 #include "metrics_parts.h"
+#include <czmq.h>
 #include <msgpack.h>
-#include <string.h>
-#include <zmq.h>
 
-/* More than this begins another frame with the same time. */
+/* Beyond this size another frame with the same time is begun. */
 enum { FRAME_BYTES = 256 * 1024 };
 
 static const char *const kind_names[] = {[METRIC_COUNTER] = "counter",
@@ -101,8 +100,8 @@ static void put_head(msgpack_packer *pk, const struct metrics *m,
     put_text(pk, m->name);
     put_text(pk, "kind");
     put_text(pk, m->kind);
-    put_text(pk, "run");
-    msgpack_pack_uint64(pk, m->run);
+    put_text(pk, "epoch");
+    msgpack_pack_uint64(pk, m->epoch);
     put_text(pk, "started_ms");
     msgpack_pack_int64(pk, m->started_ms);
     put_text(pk, "time_ms");
@@ -149,7 +148,7 @@ static void send_frame(struct metrics *m, int64_t time_ms, size_t count)
     msgpack_pack_array(&pk, count);
     buf_put(&m->frame, m->part.data, m->part.len);
     if (!m->frame.failed)
-        zmq_send(m->pub, m->frame.data, m->frame.len, ZMQ_DONTWAIT);
+        zsock_send(m->pub, "b", m->frame.data, m->frame.len);
     buf_reset(&m->part);
 }
 

@@ -1,13 +1,13 @@
 /* metrics_parts: what metrics.c and metrics_frame.c share. */
-#ifndef PROTO_METRICS_PARTS_H
-#define PROTO_METRICS_PARTS_H
+#ifndef DAEMON_METRICS_PARTS_H
+#define DAEMON_METRICS_PARTS_H
 
+#include "ipc.h"
+#include "lookup.h"
 #include "metrics.h"
-#include <sys/queue.h>
 
 struct series {
-    LIST_ENTRY(series) link; /* of its bucket */
-    struct series *next;     /* of its family, in the order of making */
+    struct series *next; /* of its family, in the order of making */
     struct metrics *metrics;
     const struct metric_family *family;
     char *labels[METRIC_LABELS_MAX];
@@ -18,7 +18,6 @@ struct series {
     int bounds;
     bool other; /* of its family: for all that are not kept apart */
 };
-LIST_HEAD(series_list, series);
 
 struct family {
     const struct metric_family *is;
@@ -28,21 +27,21 @@ struct family {
 };
 
 struct metrics {
-    void *pub;
+    zsock_t *pub;
     char *name, *kind;
-    uint64_t run;
+    uint64_t epoch;
     int64_t started_ms, interval_ms, due_ms;
     struct metrics_tables tables;
     size_t number_count, own_count, family_count;
     int64_t *saved; /* the numbers at the turn's begin */
     struct family *families;
-    struct series_list *buckets;
+    struct lookup series;
     uint64_t measuring;
     /* The numbers as they were published last, and the time before; for rates. */
     struct {
         int64_t *values, mono_ms; /* mono_ms 0: not yet */
     } past[2];
-    /* What this turn has added to series, to take it back. */
+    /* What this turn has added to series, for metrics_undo(). */
     struct {
         int64_t *cell, n;
     } * journal;
@@ -50,7 +49,7 @@ struct metrics {
     struct buf frame, part;
 };
 
-/* The series is there for readers: a gauge only when it was just set. */
+/* Whether the series is published: a gauge only if it was set in this measurement. */
 bool series_shown(const struct series *s);
 double series_scaled(const struct series *s, int64_t v);
 

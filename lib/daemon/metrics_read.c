@@ -1,11 +1,11 @@
-/* metrics_read: frames as others read them. */
+/* Reads metrics frames of other processes: checks them, and makes JSON of them. */
 #include "json_text.h"
 #include "metrics.h"
 #include <msgpack.h>
 
-/* Bytes still to come, and how many objects they must hold. The library takes
- * memory for as many as a frame claims; an object has at least one byte, so a
- * claim of more than there are bytes is a lie. */
+/* The bytes left, and how many objects they must contain. The library allocates memory
+ * for as many objects as a frame claims; an object has at least one byte, so a frame
+ * that claims more objects than it has bytes is malformed. */
 struct walk {
     const uint8_t *p, *end;
     size_t left;

@@ -3,7 +3,7 @@
 #include "log.h"
 
 enum {
-    /* A quarter: with the archive's half (room_share_bytes() in ingress/room.h) and a
+    /* A quarter: with the archive's half (room_share_bytes() in ingress/archive_space.h) and a
      * few deliverers on one disk a tenth of it is still free. */
     HISTORY_PART = 4,
     SAVE_MS = 60 * 1000,      /* in a transaction that writes anyway */
@@ -19,7 +19,7 @@ static void read_spans(struct spans *s, struct db *db)
     stmt *q = db_prepare(db, "SELECT first_ms, last_ms FROM clock_spans "
                              "ORDER BY n");
 
-    while (s->count < SPANS_MOST && db_step(db, q)) {
+    while (s->count < SPANS_MAX && db_step(db, q)) {
         s->at[s->count].first_ms = col_i64(q, 0);
         s->at[s->count].last_ms = col_i64(q, 1);
         s->count++;
@@ -27,7 +27,7 @@ static void read_spans(struct spans *s, struct db *db)
     db_done(q);
 }
 
-/* A database of before there were spans knows when it was written last. */
+/* A database older than spans has only the time at which it was last written. */
 static void begin_spans(struct spans *s, struct db *db)
 {
     stmt *q = db_prepare(db, "SELECT written_ms FROM file_origin");
@@ -37,7 +37,7 @@ static void begin_spans(struct spans *s, struct db *db)
         spans_see(s, written_ms);
 }
 
-static void say_step(int64_t last_ms, int64_t now_ms)
+static void log_step(int64_t last_ms, int64_t now_ms)
 {
     char last[RFC3339_BYTES];
     int64_t by_ms = now_ms - last_ms;
@@ -47,10 +47,10 @@ static void say_step(int64_t last_ms, int64_t now_ms)
         return;
     log_warn(NULL,
              by_ms > 0
-                 ? "this process was down for long, or the clock was set: the "
-                   "time since it ran last does not count for what is kept"
-                 : "the clock is behind the time at which this process ran "
-                   "last: what is kept is kept by the time it has run",
+                 ? "this process was down for long, or the clock was changed; "
+                   "the time since it last ran does not count for retention"
+                 : "the clock is behind the time when this process last ran; "
+                   "retention counts only the time that it has run",
              LS("ran_last", last), LI("step_s", by_ms / SECOND_MS));
 }
 
@@ -61,14 +61,15 @@ void retention_open(struct retention *r, struct db *db, int64_t now_ms)
     *r = (struct retention){.saved_ms = now_ms};
     db_exec(db, table_sql);
     r->clear = db_prepare(db, "DELETE FROM clock_spans");
-    r->add = db_prepare(db, "INSERT INTO clock_spans VALUES (?, ?, ?)");
+    r->add = db_prepare(
+        db, "INSERT INTO clock_spans(n, first_ms, last_ms) VALUES (?, ?, ?)");
     read_spans(&r->spans, db);
     if (!r->spans.count)
         begin_spans(&r->spans, db);
     last_ms = r->spans.count ? r->spans.at[r->spans.count - 1].last_ms : 0;
     r->unsaved = spans_see(&r->spans, now_ms);
     if (r->unsaved && last_ms)
-        say_step(last_ms, now_ms);
+        log_step(last_ms, now_ms);
 }
 
 static void save(struct retention *r, struct db *db)
@@ -128,10 +129,10 @@ int64_t retention_history(struct retention *r, struct db *db,
     if (!r->said_ms || now_ms - r->said_ms > HOUR_MS) {
         r->said_ms = now_ms;
         log_warn(NULL,
-                 "what is over is kept for less than history.keep: it has its "
-                 "share of the disk",
+                 "history is kept for less than history.keep, because it has "
+                 "used its share of the disk",
                  LI("used_bytes", db_used_bytes(db)),
-                 LI("room_bytes", db_room_bytes(db)));
+                 LI("free_bytes", db_free_bytes(db)));
     }
     return INT64_MAX;
 }

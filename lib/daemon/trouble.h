@@ -1,8 +1,8 @@
-/* trouble: an endpoint that is not delivered to as it should be, as `grapnel status`
- * shows it. The sequencer and each deliverer list those that they know in their
- * status: `troubles`, and how many `troubles_more` are not listed. */
-#ifndef PROTO_TROUBLE_H
-#define PROTO_TROUBLE_H
+/* trouble: an endpoint with a problem, as `grapnel status` shows it. The sequencer and
+ * each deliverer list the ones they know in their status: `troubles`, and in
+ * `troubles_more` the number of those not listed. */
+#ifndef DAEMON_TROUBLE_H
+#define DAEMON_TROUBLE_H
 
 #include "json_text.h"
 

@@ -19,7 +19,7 @@ enum {
 const char expr_not_there[] = "not there";
 static const char too_long[] = "the value is too long";
 static const char not_single[] =
-    "the field is an object or a list, no single value";
+    "the field is an object or a list, not a single value";
 
 /* ---- parsing ---- */
 
@@ -36,22 +36,22 @@ static const char *const words[] = {
 static const char *wrong_pointer(const char *text)
 {
     if (*text && *text != '/')
-        return "a JSON pointer begins with a slash: json:/type";
+        return "must begin with a slash after json:, such as json:/type";
     for (; *text; text++)
         if (*text == '~' && text[1] != '0' && text[1] != '1')
-            return "in a JSON pointer a ~ is written ~0 (and a / inside a "
-                   "name ~1)";
+            return "has a ~ that is not ~0 or ~1: in a JSON pointer, write ~0 "
+                   "for ~, and ~1 for a / in a name";
     return NULL;
 }
 
 static const char *wrong_header(const char *text)
 {
-    return headers_name_valid(text) ? NULL : "is no name of a header";
+    return headers_name_valid(text) ? NULL : "is not a header name";
 }
 
 static const char *wrong_const(const char *text)
 {
-    return *text ? NULL : "const: needs a text";
+    return *text ? NULL : "needs a text after const:";
 }
 
 static const char *wrong_field(const char *text)
@@ -77,9 +77,9 @@ static gr_rc parse_word(struct expr *e, const char *text, const char **why)
         e->kind = (enum expr_kind)i;
         return GR_OK;
     }
-    *why = "is no field expression: header:NAME, json:/pointer, form:NAME, "
-           "query:NAME, const:TEXT, or one of source provider id type "
-           "workspace body_sha256";
+    *why = "is not a field expression; write header:NAME, json:/pointer, "
+           "form:NAME, query:NAME, const:TEXT, or one of source provider id "
+           "type workspace body_sha256";
     return GR_REFUSE;
 }
 
@@ -171,7 +171,7 @@ static void find_text(struct subject *s)
 
 /* Dead letters are counted by their reason, so what was sent is no part of it:
  * jansson's words go up to where it cites. */
-static void say_no_json(struct subject *s, const char *text)
+static void note_json_error(struct subject *s, const char *text)
 {
     const char *cited = strstr(text, " near '");
     int n = cited ? (int)(cited - text) : (int)strlen(text);
@@ -196,7 +196,7 @@ static void parse_body(struct subject *s)
     if (!s->json && json_error_code(&error) == json_error_out_of_memory)
         die(EXIT_STORAGE, "out of memory");
     if (!s->json)
-        say_no_json(s, error.text);
+        note_json_error(s, error.text);
 }
 
 /* One step of a pointer: the name up to the next slash, ~1 and ~0 put back. */
@@ -344,7 +344,7 @@ static gr_rc from_header(const struct expr *e, struct subject *s,
     if (!headers_get(s->headers, e->text, &value, &count))
         return refuse(why, expr_not_there);
     if (count > 1)
-        return refuse(why, "the header came more than once");
+        return refuse(why, "the request has the header more than once");
     return put_all(out, value.p, value.n, why);
 }
 
@@ -357,7 +357,7 @@ static gr_rc from_fields(struct bytes form, const char *name, struct buf *out,
 
     buf_init(&value, form.n + 1);
     count = form_get(form, name, &value);
-    *why = "the field came more than once";
+    *why = "the request has the field more than once";
     if (count < 2)
         rc = put_all(out, value.data, value.len, why);
     buf_fini(&value);
@@ -392,14 +392,14 @@ static gr_rc from_const(const struct expr *e, struct subject *s,
 static gr_rc from_subject(const struct expr *e, struct subject *s,
                           struct buf *out, const char **why)
 {
-    const char *const texts[] = {
+    const char *const strings[] = {
         [EXPR_SOURCE] = s->source,
         [EXPR_PROVIDER] = s->provider,
         [EXPR_ID] = s->id,
         [EXPR_TYPE] = s->type,
         [EXPR_WORKSPACE] = s->workspace,
     };
-    const char *text = texts[e->kind] ? texts[e->kind] : "";
+    const char *text = strings[e->kind] ? strings[e->kind] : "";
 
     return put_all(out, text, strlen(text), why);
 }

@@ -1,14 +1,13 @@
-/* expr: a field expression, the small language by which the configuration
- * says where in a request something is found.
+/* expr: field expressions, the small language in which the configuration says where a
+ * request holds a value.
  *
  *   header:NAME   json:/pointer (RFC 6901)   form:NAME   query:NAME
  *   const:TEXT    source provider id type workspace body_sha256
  *
- * Where the body is a form with a field `payload` (GitHub's, Slack's), json:
- * looks into that. Several expressions in a list stand for the first of them
- * that can be had. */
-#ifndef PROTO_EXPR_H
-#define PROTO_EXPR_H
+ * If the body is a form with a field `payload` (GitHub's, Slack's), json: looks into that
+ * field. A list of expressions means the first one that has a value. */
+#ifndef EXPR_EXPR_H
+#define EXPR_EXPR_H
 
 #include "alloc.h"
 #include "rc.h"

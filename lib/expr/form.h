@@ -1,7 +1,7 @@
-/* form: application/x-www-form-urlencoded, as bodies and queries have it. Pure.
- * Lenient where senders are: a % without two hex digits stands for itself. */
-#ifndef PROTO_FORM_H
-#define PROTO_FORM_H
+/* form: application/x-www-form-urlencoded bodies and queries. Pure. Lenient, as senders are:
+ * a % that is not followed by two hexadecimal digits is itself. */
+#ifndef EXPR_FORM_H
+#define EXPR_FORM_H
 
 #include "alloc.h"
 #include "rc.h"

@@ -84,7 +84,7 @@ bool headers_get(struct bytes packed, const char *name, struct bytes *value,
     return found > 0;
 }
 
-static bool is_token_letter(char c)
+static bool is_token_dead_letter(char c)
 {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
            (c >= '0' && c <= '9') || (c && strchr("!#$%&'*+-.^_`|~", c));
@@ -95,7 +95,7 @@ bool headers_name_valid(const char *name)
     if (!*name)
         return false;
     for (; *name; name++)
-        if (!is_token_letter(*name))
+        if (!is_token_dead_letter(*name))
             return false;
     return true;
 }

@@ -1,11 +1,11 @@
-/* headers: a request's headers as one packed blob: order and repeats kept.
- * For each header: u32 name bytes, u32 value bytes (little endian), name,
+/* headers: the headers of a request as one packed blob that keeps order and repeated names.
+ * For each header: u32 length of the name, u32 length of the value (little endian), name,
  * value. Strict: a blob that does not parse to its end is refused.
  *
- * A name that begins with a colon is no header (those are tokens) but a part
- * of the request's line, as in HTTP/2: `:query`, what stands behind the ?. */
-#ifndef PROTO_HEADERS_H
-#define PROTO_HEADERS_H
+ * A name that begins with a colon is a part of the request line, as in HTTP/2; header names
+ * are tokens and cannot begin with one. `:query` is the text after the `?`. */
+#ifndef EXPR_HEADERS_H
+#define EXPR_HEADERS_H
 
 #include "alloc.h"
 #include "rc.h"

@@ -54,11 +54,11 @@ const char *where_wrong(enum test_kind kind, const char *value)
     case TEST_IN:
         return NULL;
     case TEST_PREFIX:
-        return *value ? NULL : "is the beginning of everything";
+        return *value ? NULL : "is an empty prefix, which matches everything";
     case TEST_EXISTS:
         return strcmp(value, "true") == 0 || strcmp(value, "false") == 0
                    ? NULL
-                   : "is neither true nor false";
+                   : "is not true or false";
     default:
         return read_number(value, &n) ? NULL : "is not a number";
     }
@@ -89,7 +89,7 @@ static bool passes(const struct where_test *t, bool there, const char *value)
     case TEST_EXISTS:
         return there == (strcmp(first, "true") == 0);
     case TEST_IN:
-        return value && text_list_has(&t->values, value);
+        return value && string_list_has(&t->values, value);
     case TEST_PREFIX:
         return value && strncmp(value, first, strlen(first)) == 0;
     default:
@@ -99,7 +99,7 @@ static bool passes(const struct where_test *t, bool there, const char *value)
 
 /* ---- words ---- */
 
-static void say_test(const struct where_test *t, struct buf *out)
+static void print_test(const struct where_test *t, struct buf *out)
 {
     static const char *const words[TEST_KINDS] = {
         [TEST_IN] = "is",
@@ -121,38 +121,40 @@ static void say_test(const struct where_test *t, struct buf *out)
         buf_printf(out, "%s %s", i ? " or" : "", t->values.items[i]);
 }
 
-static void say_field(const struct where_field *f, struct buf *out)
+static void print_field(const struct where_field *f, struct buf *out)
 {
     expr_print(&f->field, out);
     for (size_t i = 0; i < f->count; i++) {
         buf_puts(out, i ? " and " : " ");
-        say_test(&f->tests[i], out);
+        print_test(&f->tests[i], out);
     }
 }
 
-void where_say(const struct where *w, struct buf *out)
+void where_print(const struct where *w, struct buf *out)
 {
     for (size_t i = 0; i < w->count; i++) {
         buf_puts(out, i ? ", " : "");
-        say_field(&w->fields[i], out);
+        print_field(&w->fields[i], out);
     }
 }
 
 enum { VALUE_SHOWN = 60 };
 
-/* "json:/data/priority is high or urgent: it is low" */
-static void say_why(const struct where_field *f, bool there, const char *value,
-                    const char *reason, struct buf *why)
+/* "condition json:/data/priority is high or urgent not met: the value is low" */
+static void print_why(const struct where_field *f, bool there,
+                      const char *value, const char *reason, struct buf *why)
 {
     if (!why)
         return;
-    say_field(f, why);
+    buf_puts(why, "condition ");
+    print_field(f, why);
+    buf_puts(why, " not met: ");
     if (value)
-        buf_printf(why, ": it is %.*s", VALUE_SHOWN, value);
+        buf_printf(why, "the value is %.*s", VALUE_SHOWN, value);
     else if (there)
-        buf_printf(why, ": %s", reason);
+        buf_puts(why, reason);
     else
-        buf_puts(why, ": it is not there");
+        buf_puts(why, "the field is missing");
 }
 
 static bool field_holds(const struct where_field *f, struct subject *s,
@@ -173,7 +175,7 @@ static bool field_holds(const struct where_field *f, struct subject *s,
     for (size_t i = 0; i < f->count && holds; i++)
         holds = passes(&f->tests[i], there, value);
     if (!holds)
-        say_why(f, there || reason == s->json_error, value, reason, why);
+        print_why(f, there || reason == s->json_error, value, reason, why);
     buf_fini(&text);
     return holds;
 }
@@ -181,8 +183,8 @@ static bool field_holds(const struct where_field *f, struct subject *s,
 bool where_holds(const struct where *w, struct subject *s, struct buf *why)
 {
     if (s->gone && w->count && why)
-        buf_puts(why, "its `where` did not hold (what it looks at is no longer "
-                      "kept here)");
+        buf_puts(why, "condition of `where` not met (the event's data is no "
+                      "longer stored)");
     for (size_t i = 0; i < w->count; i++)
         if (s->gone || !field_holds(&w->fields[i], s, why))
             return false;
@@ -196,7 +198,7 @@ void where_fini(struct where *w)
 
         expr_fini(&f->field);
         for (size_t k = 0; k < f->count; k++)
-            text_list_fini(&f->tests[k].values);
+            string_list_fini(&f->tests[k].values);
         free(f->tests);
     }
     free(w->fields);

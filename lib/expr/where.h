@@ -11,11 +11,11 @@
  * fulfils `exists: false` and nothing else; an object or a list exists and is
  * equal to nothing. Values are compared as texts, and as numbers where a bound is
  * given; what is not a number is within no bound. */
-#ifndef PROTO_WHERE_H
-#define PROTO_WHERE_H
+#ifndef EXPR_WHERE_H
+#define EXPR_WHERE_H
 
-#include "conf.h" /* struct text_list */
 #include "expr.h"
+#include "string_list.h"
 
 enum test_kind {
     TEST_IN,
@@ -33,7 +33,7 @@ extern const char *const test_words[TEST_KINDS];
 
 struct where_test {
     enum test_kind kind;
-    struct text_list values; /* as written; one, but for TEST_IN */
+    struct string_list values; /* as written; one, but for TEST_IN */
 };
 
 /* All tests of one field. */
@@ -54,7 +54,7 @@ const char *where_wrong(enum test_kind kind, const char *value);
 /* All of it holds. If not, `why` (may be NULL) gets what does not, in words. */
 bool where_holds(const struct where *w, struct subject *s, struct buf *why);
 /* "json:/data/priority is high or urgent", into `out`. */
-void where_say(const struct where *w, struct buf *out);
+void where_print(const struct where *w, struct buf *out);
 void where_fini(struct where *w);
 
 #endif

@@ -2,7 +2,7 @@
 #include "glob.h"
 #include <string.h>
 
-bool route_list_takes(const struct text_list *globs, const char *text)
+bool route_list_takes(const struct string_list *globs, const char *text)
 {
     for (size_t i = 0; i < globs->count; i++)
         if (glob_match(globs->items[i], text))
@@ -10,7 +10,7 @@ bool route_list_takes(const struct text_list *globs, const char *text)
     return globs->count == 0;
 }
 
-bool route_lists_meet(const struct text_list *a, const struct text_list *b)
+bool route_lists_meet(const struct string_list *a, const struct string_list *b)
 {
     for (size_t i = 0; i < a->count; i++)
         for (size_t k = 0; k < b->count; k++)
@@ -29,7 +29,7 @@ bool subscription_meets(const struct subscription *w, const struct sender *s)
 /* Its types are whatever the provider sends. */
 struct sender route_source(const struct source *source)
 {
-    static const struct text_list all = {0};
+    static const struct string_list all = {0};
 
     return (struct sender){source->name, &all, &source->workspaces};
 }
@@ -77,7 +77,7 @@ struct subscription route_own_subscription(const struct endpoint_settings *e)
                                  &e->where};
 }
 
-static void say(struct buf *why, const char *label, const char *text)
+static void put_reason(struct buf *why, const char *label, const char *text)
 {
     if (why)
         buf_printf(why, "%s%s", label, text);
@@ -87,21 +87,22 @@ bool subscription_takes(const struct subscription *w, struct subject *s,
                         struct buf *why)
 {
     if (!route_list_takes(w->sources, s->source)) {
-        say(why, "not source ", s->source);
+        put_reason(why, "not subscribed to source ", s->source);
         return false;
     }
     if (!route_list_takes(w->types, s->type)) {
-        say(why, "not type ", s->type);
+        put_reason(why, "not subscribed to type ", s->type);
         return false;
     }
     if (!route_list_takes(w->workspaces, s->workspace)) {
-        say(why, "not workspace ", s->workspace);
+        put_reason(why, "not subscribed to workspace ", s->workspace);
         return false;
     }
     return where_holds(w->where, s, why);
 }
 
-/* `why` ends with what one subscription says: "its own: …", "route 2: …". */
+/* `why` ends with the reason of one subscription; that of a route begins with
+ * "route 2: ". */
 static bool judge(const struct subscription *w, struct subject *s, size_t route,
                   struct buf *why)
 {
@@ -111,8 +112,6 @@ static bool judge(const struct subscription *w, struct subject *s, size_t route,
         buf_puts(why, "; ");
     if (why && route)
         buf_printf(why, "route %zu: ", route);
-    else if (why)
-        buf_puts(why, "its own: ");
     if (!subscription_takes(w, s, why))
         return false;
     if (why) { /* what others said is of no interest any more */
@@ -125,14 +124,14 @@ static bool judge(const struct subscription *w, struct subject *s, size_t route,
     return true;
 }
 
-bool route_wants(const struct settings *settings,
-                 const struct endpoint_settings *endpoint, struct subject *s,
-                 struct buf *why)
+bool route_is_subscribed(const struct settings *settings,
+                         const struct endpoint_settings *endpoint,
+                         struct subject *s, struct buf *why)
 {
     struct subscription own = route_own_subscription(endpoint);
 
     if (!endpoint->enabled) {
-        say(why, "", "it is not enabled");
+        put_reason(why, "", "the endpoint is switched off (enabled: false)");
         return false;
     }
     if (route_has_own(settings, endpoint) && judge(&own, s, 0, why))

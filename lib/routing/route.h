@@ -1,35 +1,35 @@
-/* route: which endpoints want an event. Pure; the sequencer decides with it,
- * and `grapnel check` tells with it what the sequencer would decide.
+/* route: decides which endpoints are subscribed to an event. Pure. The sequencer decides with
+ * it, and `grapnel check` shows with it what the sequencer would decide.
  *
- * An endpoint wants what its own subscription or any route that names it wants.
- * A subscription is types, sources, workspaces and `where`, each of them "all"
- * when absent; an endpoint has none of its own when all are absent and a route
- * names it (else naming an endpoint in a route would narrow nothing). `enabled: false`
- * wants nothing. */
-#ifndef PROTO_ROUTE_H
-#define PROTO_ROUTE_H
+ * An endpoint is subscribed to an event if its own subscription matches, or if any route that
+ * names it matches. A subscription has types, sources, workspaces and `where`; a missing part
+ * matches everything. An endpoint whose own subscription is empty and that a route names has
+ * no subscription of its own: otherwise a route could narrow nothing. An endpoint with
+ * `enabled: false` is subscribed to nothing. */
+#ifndef ROUTING_ROUTE_H
+#define ROUTING_ROUTE_H
 
 #include "settings.h"
 
 struct subscription {
-    const struct text_list *sources, *types, *workspaces; /* globs */
+    const struct string_list *sources, *types, *workspaces; /* globs */
     const struct where *where;
 };
 
 /* What a source or a producer may send; a list without items is "all". */
 struct sender {
     const char *name;
-    const struct text_list *types, *workspaces;
+    const struct string_list *types, *workspaces;
 };
 
 /* `s` has source, type and workspace, and headers and body for `where`; its JSON
  * is parsed at most once. `why` (may be NULL) is an empty buffer that gets the
  * reason in words, of a yes and of a no. */
-bool route_wants(const struct settings *settings,
-                 const struct endpoint_settings *endpoint, struct subject *s,
-                 struct buf *why);
+bool route_is_subscribed(const struct settings *settings,
+                         const struct endpoint_settings *endpoint,
+                         struct subject *s, struct buf *why);
 
-/* What the endpoint itself says is a subscription (for `check`, which says where a wish comes from). */
+/* What the endpoint itself says is a subscription (for `check`, which says where a subscription comes from). */
 bool route_has_own(const struct settings *settings,
                    const struct endpoint_settings *endpoint);
 /* It narrows what it gets by itself. */
@@ -47,8 +47,8 @@ bool subscription_meets(const struct subscription *w, const struct sender *s);
 struct sender route_source(const struct source *source);
 struct sender route_producer(const struct producer *producer);
 /* One text fits both lists of globs. */
-bool route_lists_meet(const struct text_list *a, const struct text_list *b);
+bool route_lists_meet(const struct string_list *a, const struct string_list *b);
 /* Any of the globs; an empty list takes everything. */
-bool route_list_takes(const struct text_list *globs, const char *text);
+bool route_list_takes(const struct string_list *globs, const char *text);
 
 #endif

@@ -113,7 +113,7 @@ gr_rc split_body(struct bytes body, struct split *s, const char **why)
     else if (list && !count)
         *why = "the list of its events is empty";
     else if (count > PARTS_MAX_COUNT)
-        *why = "it carries more than 10000 events";
+        *why = "it has more than 10000 events";
     else if (!list)
         return GR_OK;
     else

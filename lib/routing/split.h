@@ -1,9 +1,9 @@
-/* split: a request that carries several events, taken apart. Pure.
+/* split: splits a request that carries several events. Pure.
  *
- * Its body is a JSON list, and each element is an event's body, byte for byte
- * as it was sent. */
-#ifndef SEQUENCER_SPLIT_H
-#define SEQUENCER_SPLIT_H
+ * Its body is a JSON list; each element is the body of one event, byte for byte as it was
+ * sent. */
+#ifndef ROUTING_SPLIT_H
+#define ROUTING_SPLIT_H
 
 #include "bounds.h"
 #include "rc.h"

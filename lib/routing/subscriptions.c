@@ -24,9 +24,9 @@ struct subscriptions {
     size_t under_count;
     size_t *always; /* entries that are judged for every event */
     size_t always_count;
-    bool *marked; /* by number: it is in `wanting` */
-    size_t *wanting;
-    size_t wanting_count;
+    bool *marked; /* by number: it is in `subscribed` */
+    size_t *subscribed;
+    size_t subscribed_count;
 };
 
 /* ---- making it ---- */
@@ -40,9 +40,9 @@ struct making {
 };
 
 /* What stands under a workspace has it: it is not compared again. */
-static const struct text_list any = {0};
+static const struct string_list any = {0};
 
-static bool is_literal(const struct text_list *globs)
+static bool is_literal(const struct string_list *globs)
 {
     for (size_t i = 0; i < globs->count; i++)
         if (strchr(globs->items[i], '*'))
@@ -60,7 +60,7 @@ static void add_under(struct subscriptions *all, const char *workspace)
 static void add_entry(struct subscriptions *all, struct subscription is,
                       size_t first)
 {
-    const struct text_list *in = is.workspaces;
+    const struct string_list *in = is.workspaces;
 
     if (first == all->number_count) /* nobody's */
         return;
@@ -169,13 +169,13 @@ struct subscriptions *subscriptions_new(const struct settings *s,
                                         const size_t *numbers, size_t end)
 {
     struct subscriptions *all = gr_alloc(sizeof *all);
-    size_t most = s->route_count + s->endpoint_count;
+    size_t max = s->route_count + s->endpoint_count;
     struct making m = {.all = all, .settings = s, .numbers = numbers};
 
-    all->entries = gr_alloc(most * sizeof *all->entries);
-    all->always = gr_alloc(most * sizeof *all->always);
+    all->entries = gr_alloc(max * sizeof *all->entries);
+    all->always = gr_alloc(max * sizeof *all->always);
     all->marked = gr_alloc(end * sizeof *all->marked);
-    all->wanting = gr_alloc(s->endpoint_count * sizeof *all->wanting);
+    all->subscribed = gr_alloc(s->endpoint_count * sizeof *all->subscribed);
     m.named = gr_alloc(s->endpoint_count * sizeof *m.named);
     add_all(&m);
     lookup_fini(&m.names);
@@ -192,7 +192,7 @@ void subscriptions_free(struct subscriptions *all)
     free(all->unders);
     free(all->always);
     free(all->marked);
-    free(all->wanting);
+    free(all->subscribed);
     free(all);
 }
 
@@ -208,7 +208,7 @@ static void judge(struct subscriptions *all, size_t entry, struct subject *s)
         if (all->marked[all->numbers[i]])
             continue;
         all->marked[all->numbers[i]] = true;
-        all->wanting[all->wanting_count++] = all->numbers[i];
+        all->subscribed[all->subscribed_count++] = all->numbers[i];
     }
 }
 
@@ -238,7 +238,7 @@ static int compare_numbers(const void *a, const void *b)
 const size_t *subscriptions_ask(struct subscriptions *all, struct subject *s,
                                 size_t *count)
 {
-    all->wanting_count = 0;
+    all->subscribed_count = 0;
     for (size_t i = 0; i < all->always_count; i++)
         judge(all, all->always[i], s);
     for (size_t i = first_under(all, s->workspace);
@@ -246,11 +246,11 @@ const size_t *subscriptions_ask(struct subscriptions *all, struct subject *s,
          strcmp(all->unders[i].workspace, s->workspace) == 0;
          i++)
         judge(all, all->unders[i].entry, s);
-    for (size_t i = 0; i < all->wanting_count; i++)
-        all->marked[all->wanting[i]] = false;
-    if (all->wanting_count > 1)
-        qsort(all->wanting, all->wanting_count, sizeof *all->wanting,
+    for (size_t i = 0; i < all->subscribed_count; i++)
+        all->marked[all->subscribed[i]] = false;
+    if (all->subscribed_count > 1)
+        qsort(all->subscribed, all->subscribed_count, sizeof *all->subscribed,
               compare_numbers);
-    *count = all->wanting_count;
-    return all->wanting;
+    *count = all->subscribed_count;
+    return all->subscribed;
 }

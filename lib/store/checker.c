@@ -48,7 +48,7 @@ static void *checker_main(void *arg)
         atomic_store(&c->leave, false);
         db_check(c->h, c->path, sql);
         if (atomic_load(&c->leave))
-            log_info(NULL, "too much is written to look through a table now",
+            log_info(NULL, "too much is being written to check a table now",
                      LS("file", c->path), LS("table", c->tables[i]));
         free(sql);
     }
@@ -61,7 +61,7 @@ struct checker *checker_open(const char *path)
 
     c->path = gr_strdup(path);
     if (sqlite3_open_v2(path, &c->h, SQLITE_OPEN_READWRITE, NULL) != SQLITE_OK)
-        die(EXIT_STORAGE, "%s: can't open a connection to check it: %s", path,
+        die(EXIT_STORAGE, "%s: cannot open a connection to check it: %s", path,
             c->h ? sqlite3_errmsg(c->h) : "out of memory");
     sqlite3_busy_timeout(c->h, 1000);
     sqlite3_wal_autocheckpoint(c->h, 0);

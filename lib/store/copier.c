@@ -11,7 +11,7 @@ struct copier {
     pthread_t thread;
     pthread_mutex_t lock; /* of what follows */
     pthread_cond_t wake, done;
-    bool wanted, copying, stop;
+    bool requested, copying, stop;
     int copied; /* pages of the present WAL that are in the file */
     int seen;   /* pages that it had when it was last asked about */
     /* The thread's own. */
@@ -22,8 +22,8 @@ void copier_check(const char *path, int rc)
 {
     if (rc == SQLITE_IOERR_FSYNC)
         die(EXIT_STORAGE,
-            "%s: fsync failed. Nothing that was promised is lost: it is in the "
-            "WAL, and is copied again at the next start",
+            "%s: fsync failed. Nothing is lost: the data is in the write-ahead "
+            "log and is copied again at the next start",
             path);
 }
 
@@ -32,7 +32,7 @@ static sqlite3 *open_beside(const char *path)
     sqlite3 *h = NULL;
 
     if (sqlite3_open_v2(path, &h, SQLITE_OPEN_READWRITE, NULL) != SQLITE_OK)
-        die(EXIT_STORAGE, "%s: can't open a second connection: %s", path,
+        die(EXIT_STORAGE, "%s: cannot open a second connection: %s", path,
             h ? sqlite3_errmsg(h) : "out of memory");
     sqlite3_extended_result_codes(h, 1);
     sqlite3_busy_timeout(h, 1000);
@@ -41,7 +41,7 @@ static sqlite3 *open_beside(const char *path)
      * and its checkpoints do nothing, without an error. */
     if (sqlite3_exec(h, "SELECT 1 FROM sqlite_schema", NULL, NULL, NULL) !=
         SQLITE_OK)
-        die(EXIT_STORAGE, "%s: can't be read: %s", path, sqlite3_errmsg(h));
+        die(EXIT_STORAGE, "cannot read %s: %s", path, sqlite3_errmsg(h));
     return h;
 }
 
@@ -55,7 +55,8 @@ static void warn(struct copier *c, int rc)
         return;
     c->warned_ms = mono_ms();
     log_warn(NULL,
-             "the WAL can't be copied into its file and grows; nothing is lost",
+             "the write-ahead log cannot be copied into its database and "
+             "grows; nothing is lost",
              LS("file", c->path), LS("error", sqlite3_errstr(rc)));
 }
 
@@ -86,11 +87,11 @@ static void *copier_main(void *arg)
 
     pthread_mutex_lock(&c->lock);
     while (!c->stop) {
-        if (!c->wanted) {
+        if (!c->requested) {
             pthread_cond_wait(&c->wake, &c->lock);
             continue;
         }
-        c->wanted = false;
+        c->requested = false;
         c->copying = true;
         pthread_mutex_unlock(&c->lock);
         copied = copy(c, h);
@@ -120,7 +121,7 @@ struct copier *copier_open(const char *path)
 static void wake(struct copier *c, bool stop)
 {
     pthread_mutex_lock(&c->lock);
-    c->wanted = true;
+    c->requested = true;
     c->stop = stop;
     pthread_cond_signal(&c->wake);
     pthread_mutex_unlock(&c->lock);
@@ -145,7 +146,7 @@ void copier_begin(struct copier *c)
 void copier_pause(struct copier *c)
 {
     pthread_mutex_lock(&c->lock);
-    c->wanted = false;
+    c->requested = false;
     while (c->copying)
         pthread_cond_wait(&c->done, &c->lock);
     pthread_mutex_unlock(&c->lock);
@@ -159,7 +160,7 @@ int copier_rest(struct copier *c, int wal_pages)
     if (wal_pages < c->seen)
         c->copied = 0;
     c->seen = wal_pages;
-    rest = c->wanted || c->copying ? -1 : wal_pages - c->copied;
+    rest = c->requested || c->copying ? -1 : wal_pages - c->copied;
     pthread_mutex_unlock(&c->lock);
     return rest;
 }

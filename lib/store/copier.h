@@ -1,7 +1,7 @@
-/* copier: the checkpoint thread of a SQLite file, with a connection of its own:
- * copies the WAL back into the file beside the writer, as far as it gets. */
-#ifndef BASE_COPIER_H
-#define BASE_COPIER_H
+/* copier: the checkpoint thread of a SQLite file, with a connection of its own. It copies
+ * the WAL into the file beside the writer, as far as it gets. */
+#ifndef STORE_COPIER_H
+#define STORE_COPIER_H
 
 #include <stdbool.h>
 

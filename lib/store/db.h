@@ -1,25 +1,28 @@
-/* db: a SQLite file with one writer, opened and migrated the way our promises
- * need it: WAL, synchronous=FULL, checkpoints off the commit path.
+/* db: a SQLite file with one writer, opened and upgraded as durability needs it: WAL,
+ * synchronous=FULL, checkpoints off the commit path.
  *
- * Nothing here returns an error but "the disk is full": everything else the
- * store can do wrong ends the process with exit code 74, and the next start
- * reads again what is really there. A full disk is sticky for the rest of the
- * transaction: statements do nothing from then on, db_commit() rolls back and
- * says GR_AGAIN, and the caller reads its memory again from disk. */
-#ifndef BASE_DB_H
-#define BASE_DB_H
+ * The only error that functions here return is "the disk is full". After any other error of
+ * the file the process exits with 74, and the next start reads what is really on disk. A
+ * full disk stays for the rest of the transaction: further statements do nothing,
+ * db_commit() rolls back and returns GR_AGAIN, and the caller reads its memory again from
+ * the file. */
+#ifndef STORE_DB_H
+#define STORE_DB_H
 
 #include "rc.h"
 #include <sqlite3.h>
 
 struct db;
 
-/* Steps forward only: steps[i] brings user_version from i to i+1. All that a file lacks
- * are made in one transaction, at its opening: a crash leaves the old schema or the new.
- * A file with a later version than COUNT is refused (exit 74) and not changed. */
+/* A store's schema, twice (docs/decisions/0060): a new file is made by `create`, and an
+ * older file brought forward by the steps that it lacks: steps[i] brings user_version
+ * from i to i+1. Either is one transaction, at the file's opening: a crash leaves the old
+ * schema or the new. A file with a later version than `count` is refused (exit 74) and
+ * not changed. db_origin.c makes its own tables. */
 struct db_schema {
+    const char *create; /* NULL: a new file takes all the steps */
     const char *const *steps;
-    int count;
+    int count;           /* of steps: today's version */
     const char *program; /* for messages: "grapnel-ingress" */
     int page_bytes;      /* of a new file; 0: SQLite's own */
     /* One that steps[0] makes, and no other kind of file has: a file without it
@@ -98,10 +101,10 @@ void db_verify_with(struct db *db, struct verifier *v);
 void db_tidy(struct db *db);
 /* Bytes that can still be written: free on the file's file system, and free
  * inside the file, which never shrinks. */
-int64_t db_room_bytes(struct db *db);
+int64_t db_free_bytes(struct db *db);
 /* Bytes of the file that hold something; its WAL is not counted. */
 int64_t db_used_bytes(struct db *db);
-/* Is that more than one `part`th of what there is room for? Others live on that
+/* Is that more than one `part`th of what there is space for? Others live on that
  * disk, too: what may be forgotten goes then, before its time. No, when the disk is
  * too full to forget anything. */
 bool db_over_share(struct db *db, int part);

@@ -12,9 +12,9 @@ bool db_says_damaged(int rc)
 void db_damaged(const char *path, const char *what)
 {
     die(EXIT_STORAGE,
-        "%s is damaged (%s). A copy of a live file is no backup: restore one "
-        "made by `grapnel backup`, or move this file and its -wal away to "
-        "begin empty",
+        "%s is damaged (%s). Restore a backup made by `grapnel backup` (a copy "
+        "of a live file is not a backup), or move this file and its -wal away "
+        "to start empty",
         path, what);
 }
 
@@ -37,7 +37,7 @@ void db_check(sqlite3 *h, const char *path, const char *pragma)
         db_damaged(path, sqlite3_errmsg(h));
     if (rc != SQLITE_OK && rc != SQLITE_BUSY && rc != SQLITE_LOCKED &&
         rc != SQLITE_INTERRUPT)
-        die(EXIT_STORAGE, "%s: can't be checked: %s", path, sqlite3_errmsg(h));
+        die(EXIT_STORAGE, "cannot check %s: %s", path, sqlite3_errmsg(h));
     if (verdict && strcmp(verdict, "ok") != 0)
         db_damaged(path, verdict);
     free(verdict);

@@ -1,7 +1,6 @@
-/* db_check: a SQLite file that is damaged is not used: the process ends (74) and
- * says the way out. */
-#ifndef BASE_DB_CHECK_H
-#define BASE_DB_CHECK_H
+/* db_check: refuses a damaged SQLite file: the process exits with 74 and says what to do. */
+#ifndef STORE_DB_CHECK_H
+#define STORE_DB_CHECK_H
 
 #include <sqlite3.h>
 #include <stdbool.h>

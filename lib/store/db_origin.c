@@ -9,14 +9,15 @@
  * FILE-start, which the first transaction of each start that writes replaces, and
  * the row file_start says which one belongs to these bytes. The row names the new one
  * and the one before it, and is committed before the new one takes its place: a crash
- * between the two is not mistaken for a copy. Without that file, or without room for
+ * between the two is not mistaken for a copy. Without that file, or without space for
  * it, nothing is concluded. (A start that has written nothing has nothing to lose, so
  * opening the file commits nothing, and a disk that stalls does not delay it.)
  * Only a snapshot of a whole volume or virtual machine that was rolled back cannot
  * be recognised: that file is rolled back with it. */
+#include "db_origin.h"
 #include "alloc.h"
 #include "clock.h"
-#include "db_inside.h"
+#include "db.h"
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -39,6 +40,15 @@ enum { WRITTEN_EVERY_MS = 10000 };
 
 struct origin {
     int64_t inode, born_ms;
+};
+
+struct db_origin {
+    struct db *db;
+    stmt *adopt, *note_start, *written;
+    int64_t copied_ms, written_ms;
+    bool stamped;
+    bool start_due;   /* FILE-start is to be replaced … */
+    bool start_noted; /* … and the open transaction says so */
 };
 
 /* A birth of 0: the file system does not know. */
@@ -66,7 +76,7 @@ static bool is_same(const struct origin *a, const struct origin *b)
 /* These bytes were written since the present FILE-start was made. */
 static bool is_of_this_start(struct db *db)
 {
-    char *path = gr_printf("%s-start", db->path);
+    char *path = gr_printf("%s-start", db_path(db));
     struct origin here = origin_of(path), now, old;
     stmt *read = db_prepare(db, "SELECT inode, born_ms, old_inode, old_born_ms "
                                 "FROM file_start WHERE one = 1");
@@ -82,15 +92,16 @@ static bool is_of_this_start(struct db *db)
     return is;
 }
 
-void db_origin_commits(struct db *db)
+void db_origin_commits(struct db_origin *o)
 {
+    struct db *db = o->db;
     struct origin made, old;
     char *path, *fresh;
     int fd;
 
-    if (!db->start_due || db->full || !db_dirty(db))
+    if (!o->start_due || db_full(db) || !db_dirty(db))
         return;
-    path = gr_printf("%s-start", db->path);
+    path = gr_printf("%s-start", db_path(db));
     fresh = gr_printf("%s.new", path);
     (void)unlink(fresh); /* of a start that crashed */
     fd = open(fresh, O_RDONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
@@ -98,94 +109,110 @@ void db_origin_commits(struct db *db)
     made = fd >= 0 ? origin_of(fresh) : old;
     if (fd >= 0)
         close(fd);
-    bind_i64(db->note_start, 1, made.inode);
-    bind_i64(db->note_start, 2, made.born_ms);
-    bind_i64(db->note_start, 3, old.inode);
-    bind_i64(db->note_start, 4, old.born_ms);
-    db_run(db, db->note_start);
-    db->start_noted = true;
+    bind_i64(o->note_start, 1, made.inode);
+    bind_i64(o->note_start, 2, made.born_ms);
+    bind_i64(o->note_start, 3, old.inode);
+    bind_i64(o->note_start, 4, old.born_ms);
+    db_run(db, o->note_start);
+    o->start_noted = true;
     free(path);
     free(fresh);
 }
 
-void db_origin_committed(struct db *db)
+void db_origin_committed(struct db_origin *o)
 {
     char *path, *fresh;
 
-    if (!db->start_noted)
+    if (!o->start_noted)
         return;
-    db->start_noted = db->start_due = false;
-    path = gr_printf("%s-start", db->path);
+    o->start_noted = o->start_due = false;
+    path = gr_printf("%s-start", db_path(o->db));
     fresh = gr_printf("%s.new", path);
-    (void)rename(fresh, path); /* it is absent where there was no room for it */
+    (void)rename(fresh,
+                 path); /* it is absent where there was no space for it */
     free(path);
     free(fresh);
+}
+
+void db_origin_rolled_back(struct db_origin *o)
+{
+    o->start_noted = false;
 }
 
 /* ---- the row about itself ---- */
 
-void db_origin_open(struct db *db)
+struct db_origin *db_origin_open(struct db *db)
 {
-    struct origin here = origin_of(db->path), noted;
+    struct db_origin *o = gr_alloc(sizeof *o);
+    struct origin here = origin_of(db_path(db)), noted;
     stmt *read, *add;
 
     db_exec(db, ORIGIN_TABLE START_TABLE);
     read = db_prepare(db, "SELECT inode, born_ms, written_ms, copied_ms "
                           "FROM file_origin WHERE one = 1");
-    add = db_prepare(db, "INSERT INTO file_origin VALUES (1, ?, ?, 0, 0)");
-    db->adopt = db_prepare(db, "UPDATE file_origin SET inode = ?, born_ms = ?, "
-                               "written_ms = ?, copied_ms = 0 WHERE one = 1");
-    db->written = db_prepare(
+    add = db_prepare(db, "INSERT INTO file_origin(one, inode, born_ms, "
+                         "written_ms, copied_ms) VALUES (1, ?, ?, 0, 0)");
+    o->adopt = db_prepare(db, "UPDATE file_origin SET inode = ?, born_ms = ?, "
+                              "written_ms = ?, copied_ms = 0 WHERE one = 1");
+    o->written = db_prepare(
         db, "UPDATE file_origin SET written_ms = ? WHERE one = 1");
-    db->note_start = db_prepare(
-        db, "INSERT OR REPLACE INTO file_start VALUES (1, ?, ?, ?, ?)");
-    db->start_due = true;
+    o->note_start = db_prepare(
+        db, "INSERT OR REPLACE INTO file_start(one, inode, born_ms, old_inode, "
+            "old_born_ms) VALUES (1, ?, ?, ?, ?)");
+    o->db = db;
+    o->start_due = true;
     if (!db_step(db, read)) {
         db_done(read);
         bind_i64(add, 1, here.inode);
         bind_i64(add, 2, here.born_ms);
         db_run(db, add);
-        return;
+        return o;
     }
     noted = (struct origin){col_i64(read, 0), col_i64(read, 1)};
-    db->stamped = col_i64(read, 3) != 0;
-    if (db->stamped)
-        db->copied_ms = col_i64(read, 3);
+    o->stamped = col_i64(read, 3) != 0;
+    if (o->stamped)
+        o->copied_ms = col_i64(read, 3);
     else if (!is_same(&here, &noted) || !is_of_this_start(db))
-        db->copied_ms = col_i64(read, 2) ? col_i64(read, 2) : 1;
+        o->copied_ms = col_i64(read, 2) ? col_i64(read, 2) : 1;
     db_done(read);
-    if (db->copied_ms) /* it stays a copy until it is adopted */
-        db->start_due = false;
+    if (o->copied_ms) /* it stays a copy until it is adopted */
+        o->start_due = false;
+    return o;
 }
 
-int64_t db_copied_ms(const struct db *db)
+void db_origin_close(struct db_origin *o)
 {
-    return db->copied_ms;
+    free(o);
 }
 
-bool db_stamped(const struct db *db)
+int64_t db_origin_copied_ms(const struct db_origin *o)
 {
-    return db->stamped;
+    return o->copied_ms;
 }
 
-void db_adopt(struct db *db)
+bool db_origin_stamped(const struct db_origin *o)
 {
-    struct origin here = origin_of(db->path);
-
-    bind_i64(db->adopt, 1, here.inode);
-    bind_i64(db->adopt, 2, here.born_ms);
-    bind_i64(db->adopt, 3, now_ms());
-    db_run(db, db->adopt);
-    db->start_due = true;
+    return o->stamped;
 }
 
-void db_note_written(struct db *db, int64_t now, bool last)
+void db_origin_adopt(struct db_origin *o)
 {
-    if (!last && (!db_dirty(db) || now - db->written_ms < WRITTEN_EVERY_MS))
+    struct origin here = origin_of(db_path(o->db));
+
+    bind_i64(o->adopt, 1, here.inode);
+    bind_i64(o->adopt, 2, here.born_ms);
+    bind_i64(o->adopt, 3, now_ms());
+    db_run(o->db, o->adopt);
+    o->start_due = true;
+}
+
+void db_origin_note_written(struct db_origin *o, int64_t now, bool last)
+{
+    if (!last && (!db_dirty(o->db) || now - o->written_ms < WRITTEN_EVERY_MS))
         return;
-    bind_i64(db->written, 1, now);
-    db_run(db, db->written);
-    db->written_ms = now;
+    bind_i64(o->written, 1, now);
+    db_run(o->db, o->written);
+    o->written_ms = now;
 }
 
 /* ---- copies ---- */
@@ -198,16 +225,17 @@ static int run(sqlite3 *h, const char *sql)
 /* The stamp that is there stays: it is of when the copy was made. */
 static int stamp(sqlite3 *h, int64_t copied_ms)
 {
-    char sql[400];
-
-    sqlite3_snprintf(
-        sizeof sql, sql,
+    char *sql = gr_printf(
         "BEGIN IMMEDIATE; " ORIGIN_TABLE
-        "INSERT OR IGNORE INTO file_origin VALUES (1, 0, 0, 0, 0);"
+        "INSERT OR IGNORE INTO file_origin(one, inode, born_ms, written_ms, "
+        "copied_ms) VALUES (1, 0, 0, 0, 0);"
         "UPDATE file_origin SET copied_ms = coalesce(nullif(copied_ms, 0), "
         "%lld); COMMIT",
         (long long)copied_ms);
-    return run(h, sql);
+    int rc = run(h, sql);
+
+    free(sql);
+    return rc;
 }
 
 gr_rc db_copy_finish(sqlite3 *h, int64_t copied_ms, char why[200])
@@ -219,7 +247,7 @@ gr_rc db_copy_finish(sqlite3 *h, int64_t copied_ms, char why[200])
         rc = run(h, "PRAGMA journal_mode = DELETE");
     if (rc == SQLITE_OK)
         return GR_OK;
-    sqlite3_snprintf(200, why, "the copy can't be stamped: %s",
+    sqlite3_snprintf(200, why, "the copy cannot be stamped: %s",
                      sqlite3_errmsg(h));
     return GR_REFUSE;
 }
@@ -271,10 +299,10 @@ gr_rc db_copy_prepare(const char *path, const char *table, int64_t *copied_ms,
 
     sqlite3_snprintf(sizeof sql, sql,
                      "SELECT count(*) FROM sqlite_schema WHERE type = 'table' "
-                     "AND name IN ('%q', 'hop_out')",
+                     "AND name IN ('%q', 'hop_out', 'link_out')",
                      table);
     if (sqlite3_open_v2(path, &h, SQLITE_OPEN_READWRITE, NULL) != SQLITE_OK)
-        sqlite3_snprintf(200, why, "it can't be opened: %s",
+        sqlite3_snprintf(200, why, "it cannot be opened: %s",
                          h ? sqlite3_errmsg(h) : "out of memory");
     else if (is_sound(h, why) == GR_OK) {
         if (number(h, sql) != 2)

@@ -48,8 +48,8 @@ void db_damage_found(const char *id, const char *path, const char *table)
 {
     atomic_fetch_add(&found_count, 1);
     log_error(id,
-              "what is stored of this event is damaged: it is not delivered. "
-              "Check the disk; `grapnel resend` sends the event again where "
+              "the stored data of this event is damaged; it is not delivered. "
+              "Check the disk; `grapnel resend` sends the event again if "
               "ingress still has the request",
               LS("file", path), LS("table", table));
 }
@@ -58,7 +58,7 @@ void db_damage_found_in(const char *path, const char *table, const char *what)
 {
     atomic_fetch_add(&found_count, 1);
     log_error(NULL,
-              "the database is damaged: stop this process, check the disk, and "
+              "the database is damaged; stop this process, check the disk, and "
               "restore a backup (`grapnel restore`)",
               LS("file", path), LS("table", table), LS("what", what));
 }

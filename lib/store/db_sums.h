@@ -1,10 +1,10 @@
-/* db_sums: rows that carry a checksum of what is in them.
+/* db_sums: rows that carry a checksum of their own columns.
  *
- * Such a table has a column `sum`, written with the row by the SQL function
- * content_sum() over its other columns, and compared when the row is read. A row of
- * before there were checksums has NULL there, and is believed. */
-#ifndef BASE_DB_SUMS_H
-#define BASE_DB_SUMS_H
+ * Such a table has a column `sum`. The SQL function content_sum() computes it from the other
+ * columns when the row is written, and it is compared when the row is read. Rows from before
+ * checksums existed have NULL there and are accepted. */
+#ifndef STORE_DB_SUMS_H
+#define STORE_DB_SUMS_H
 
 #include <sqlite3.h>
 #include <stdbool.h>

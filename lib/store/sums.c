@@ -7,8 +7,8 @@ const struct db_summed sums_all[] = {
     {"events", SUM_EVENTS, "id"},
     {"bodies", SUM_BODIES, "(SELECT id FROM events WHERE n = event)"},
     {"tasks", SUM_TASKS, "event_id"},
-    {"letters", SUM_LETTERS, "event_id"},
+    {"dead_letters", SUM_DEAD_LETTERS, "event_id"},
     {"contents", SUM_CONTENTS,
-     "(SELECT event_id FROM letters WHERE n = letter)"},
+     "(SELECT event_id FROM dead_letters WHERE n = dead_letter)"},
 };
 const size_t sums_count = COUNT_OF(sums_all);

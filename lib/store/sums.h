@@ -1,8 +1,8 @@
-/* sums: which tables carry checksums (db_sums.h), and over which columns. The same for
- * the processes, which write and read the rows, and for `grapnel verify`. A change of
- * a list makes every row that has a sum look damaged: add a table instead. */
-#ifndef PROTO_SUMS_H
-#define PROTO_SUMS_H
+/* sums: which tables carry checksums (db_sums.h), and over which columns; shared by the
+ * processes, which write and read the rows, and `grapnel verify`. Never change a list: every
+ * row with a checksum would look damaged. Add a table instead. */
+#ifndef STORE_SUMS_H
+#define STORE_SUMS_H
 
 #include "db_sums.h"
 #include <stddef.h>
@@ -16,10 +16,10 @@
 /* Headers that several rows of `archive` or `bodies` share. */
 #define SUM_HEADS "headers"
 #define SUM_TASKS "event_id, message"
-#define SUM_LETTERS                                                  \
+#define SUM_DEAD_LETTERS                                             \
     "id, event_id, endpoint, source, provider_id, type, workspace, " \
     "received_ms, sequence, previous, clock"
-#define SUM_CONTENTS "letter, headers, body"
+#define SUM_CONTENTS "dead_letter, headers, body"
 
 /* Those of all processes; a database has some of them. */
 extern const struct db_summed sums_all[];

@@ -11,12 +11,12 @@
 
 enum {
     ROWS_AT_ONCE = 256,
-    NAMED_MOST = 1000,
+    NAMED_MAX = 1000,
     BUSY_MS = 1000,
     /* ioprio_set(2): linux/ioprio.h is not in every libc's headers. */
     IOPRIO_WHO_PROCESS = 1,
     IOPRIO_IDLE = 3 << 13,
-    NICE_LEAST = 19,
+    NICE_MIN = 19,
 };
 
 struct look {
@@ -45,7 +45,7 @@ static int on_progress(void *arg)
 static void add(struct look *l, const char *table, const char *id,
                 const char *what)
 {
-    if (l->damaged_count++ < NAMED_MOST)
+    if (l->damaged_count++ < NAMED_MAX)
         json_array_append_new(l->damaged,
                               json_pack("{s:s, s:o, s:o}", "table", table, "id",
                                         id ? json_text_of(id) : json_null(),
@@ -96,7 +96,7 @@ static bool check_some(struct look *l, const char *table, sqlite3_stmt *q,
         count++;
         if (!sqlite3_column_int(q, 2))
             add(l, table, (const char *)sqlite3_column_text(q, 1),
-                "not what was written");
+                "wrong checksum");
     }
     l->rows += count;
     sqlite3_reset(q);
@@ -214,7 +214,7 @@ static void *verifier_main(void *arg)
     id_t self = (id_t)syscall(SYS_gettid);
 
     /* On Linux both are a thread's own. Refused: then at our usual priority. */
-    (void)setpriority(PRIO_PROCESS, self, NICE_LEAST);
+    (void)setpriority(PRIO_PROCESS, self, NICE_MIN);
     (void)syscall(SYS_ioprio_set, IOPRIO_WHO_PROCESS, 0, IOPRIO_IDLE);
     v->result = verify_file(v->path, v->sums, v->sum_count, &v->ends);
     atomic_store(&v->done, true);

@@ -1,8 +1,8 @@
-/* verifier: looks through a SQLite file for damage: SQLite's quick_check of each table, and
- * the checksums of rows (db_sums.h). Table by table, and rows in small groups, so that
- * the WAL can be begun anew in between. */
-#ifndef BASE_VERIFIER_H
-#define BASE_VERIFIER_H
+/* verifier: checks a SQLite file for damage: SQLite's quick_check of each table, and the
+ * checksums of rows (db_sums.h). It works table by table and in small groups of rows, so that
+ * the WAL can be restarted in between. */
+#ifndef STORE_VERIFIER_H
+#define STORE_VERIFIER_H
 
 #include "db_sums.h"
 #include <jansson.h>

@@ -2,7 +2,7 @@
 
 static int64_t limit_bytes(const struct wal *w)
 {
-    int64_t part = w->room_bytes / WAL_ROOM_PART;
+    int64_t part = w->free_bytes / WAL_FREE_PART;
 
     return part < WAL_LIMIT_BYTES ? part : WAL_LIMIT_BYTES;
 }
@@ -30,5 +30,5 @@ enum wal_step wal_step(const struct wal *w)
 
 bool wal_presses(const struct wal *w)
 {
-    return w->bytes >= WAL_MOST_BYTES || limit_bytes(w) < WAL_LIMIT_BYTES;
+    return w->bytes >= WAL_MAX_BYTES || limit_bytes(w) < WAL_LIMIT_BYTES;
 }

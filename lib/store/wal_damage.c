@@ -15,7 +15,7 @@ static uint32_t page_bytes_of(const char *db_path)
         n = (uint32_t)head[DB_PAGE_SIZE_AT] << 8 | head[DB_PAGE_SIZE_AT + 1];
     if (file)
         fclose(file);
-    return n == 1 ? WAL_PAGE_MOST_BYTES : n;
+    return n == 1 ? WAL_PAGE_MAX_BYTES : n;
 }
 
 /* From the first wrong frame on, which is read: a chain of its own begins behind each
@@ -88,15 +88,15 @@ void wal_damage_warn(const char *db_path)
 
     if (!wal_damage_find(db_path, &d))
         return;
-    log_warn(NULL,
-             d.certain
-                 ? "the write-ahead log is damaged: the commits from that "
-                   "frame on are lost in this file. What other processes still "
-                   "have is sent again. Check the disk, then run `grapnel "
-                   "verify`"
-                 : "the last commit in the write-ahead log is incomplete: the "
-                   "power failed while it was written, or the disk has damaged "
-                   "it. What other processes still have is sent again",
-             LS("file", db_path), LI("frame", d.frame),
-             LI("frames_lost", d.frames), LI("commits_lost", d.commits));
+    log_warn(
+        NULL,
+        d.certain
+            ? "the write-ahead log is damaged; this database has lost the "
+              "commits from that frame on. Other processes send again what "
+              "they still have. Check the disk, then run `grapnel verify`"
+            : "the last commit in the write-ahead log is incomplete: the power "
+              "failed during the write, or the disk damaged it. Other "
+              "processes send again what they still have",
+        LS("file", db_path), LI("frame", d.frame), LI("frames_lost", d.frames),
+        LI("commits_lost", d.commits));
 }

@@ -1,13 +1,12 @@
-/* wal_damage: is a write-ahead log that a crash left behind whole?
+/* wal_damage: says whether the write-ahead log that a crash left is whole.
  *
- * SQLite reads a WAL up to the first frame whose checksum is wrong, and takes that for
- * its end: so it is after a crash while a transaction was written. But a commit is
- * synced before the next one is written. Where a commit lies behind a wrong frame, and
- * valid frames behind that, the disk has changed what was on it, and SQLite drops all
- * commits from there on without a word.
+ * SQLite reads a WAL up to the first frame with a wrong checksum and takes that for its end.
+ * After a crash in the middle of a write that is right. But a commit is synced before the
+ * next one is written, so a wrong frame with a commit and further valid frames behind it was
+ * changed by the disk, and SQLite would drop all later commits silently.
  * Source of the format: https://www.sqlite.org/fileformat2.html#the_write_ahead_log */
-#ifndef BASE_WAL_DAMAGE_H
-#define BASE_WAL_DAMAGE_H
+#ifndef STORE_WAL_DAMAGE_H
+#define STORE_WAL_DAMAGE_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -40,7 +40,7 @@ static struct wal_sums add(struct wal_sums s, const uint8_t *p, size_t n,
 
 bool wal_file_is_page_size(uint32_t n)
 {
-    return n >= 512 && n <= WAL_PAGE_MOST_BYTES && (n & (n - 1)) == 0;
+    return n >= 512 && n <= WAL_PAGE_MAX_BYTES && (n & (n - 1)) == 0;
 }
 
 struct wal_file *wal_file_open(const char *db_path, bool *good)

@@ -1,8 +1,8 @@
-/* wal_file: the frames of a write-ahead log, read from the file without SQLite, which
- * would recover, lock and change it.
+/* wal_file: reads the frames of a write-ahead log without SQLite, which would recover, lock
+ * and change the file.
  * Source of the format: https://www.sqlite.org/fileformat2.html#the_write_ahead_log */
-#ifndef BASE_WAL_FILE_H
-#define BASE_WAL_FILE_H
+#ifndef STORE_WAL_FILE_H
+#define STORE_WAL_FILE_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -13,7 +13,7 @@ enum {
     WAL_FRAME_HEADER_BYTES = 24,
     WAL_SALTS_BYTES = 8,
     WAL_SUMS_BYTES = 8,
-    WAL_PAGE_MOST_BYTES = 65536,
+    WAL_PAGE_MAX_BYTES = 65536,
 };
 
 struct wal_sums {
@@ -26,7 +26,7 @@ struct wal_file {
     bool big_endian; /* its checksums are of big-endian words */
     uint8_t salts[WAL_SALTS_BYTES];
     struct wal_sums sums; /* what the next frame's checksum begins with */
-    uint8_t frame[WAL_FRAME_HEADER_BYTES + WAL_PAGE_MOST_BYTES];
+    uint8_t frame[WAL_FRAME_HEADER_BYTES + WAL_PAGE_MAX_BYTES];
 };
 
 /* Open the log of this database. NULL: there is none, or it has not even a header.

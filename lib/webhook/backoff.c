@@ -1,33 +1,35 @@
 #include "backoff.h"
 #include "clock.h"
 
+enum { SPAN_ATTEMPTS = 10000 };
+
 /* No wait is longer: keeps every sum far from an overflow. */
 #define LONGEST_WAIT_MS (366 * DAY_MS)
 
-static int64_t clamp(int64_t v, int64_t least, int64_t most)
+static int64_t clamp(int64_t v, int64_t min, int64_t max)
 {
-    return v < least ? least : v > most ? most : v;
+    return v < min ? min : v > max ? max : v;
 }
 
 static int64_t exponential_ms(const struct retry_policy *p, uint64_t attempts)
 {
-    double most = (double)(p->max_wait_ms > 0 ? p->max_wait_ms
-                                              : LONGEST_WAIT_MS);
+    double max = (double)(p->max_wait_ms > 0 ? p->max_wait_ms
+                                             : LONGEST_WAIT_MS);
     double wait = (double)p->first_wait_ms;
 
     /* Ends early: a wait that grows has reached its most after few steps. */
-    for (uint64_t i = 1; i < attempts && wait < most && p->factor > 1; i++)
+    for (uint64_t i = 1; i < attempts && wait < max && p->factor > 1; i++)
         wait *= p->factor;
-    return (int64_t)(wait < most ? wait : most);
+    return (int64_t)(wait < max ? wait : max);
 }
 
 static int64_t scheduled_ms(const struct retry_policy *p, uint64_t attempts)
 {
-    if (p->schedule_count == 0)
+    if (p->schedule.count == 0)
         return -1;
-    if (attempts > p->schedule_count)
-        return p->repeat_last ? p->schedule_ms[p->schedule_count - 1] : -1;
-    return p->schedule_ms[attempts - 1];
+    if (attempts > p->schedule.count)
+        return p->repeat_last ? p->schedule.ms[p->schedule.count - 1] : -1;
+    return p->schedule.ms[attempts - 1];
 }
 
 int64_t backoff_wait_ms(const struct retry_policy *p, uint64_t attempts)
@@ -43,6 +45,22 @@ int64_t backoff_wait_ms(const struct retry_policy *p, uint64_t attempts)
     return wait < 0 ? -1 : clamp(wait, 0, LONGEST_WAIT_MS);
 }
 
+int64_t backoff_span_ms(const struct retry_policy *p, bool late)
+{
+    int64_t span = 0, max = p->max_attempts ? p->max_attempts : SPAN_ATTEMPTS;
+
+    for (int64_t k = 1; k < max && k < SPAN_ATTEMPTS; k++) {
+        int64_t wait = backoff_wait_ms(p, (uint64_t)k);
+
+        if (wait < 0)
+            break;
+        span += wait + (late ? (int64_t)((double)wait * p->jitter.part) : 0);
+        if (p->max_duration_ms && span >= p->max_duration_ms)
+            return p->max_duration_ms;
+    }
+    return span;
+}
+
 int64_t backoff_longest_ms(const struct retry_policy *p)
 {
     int64_t asked = p->respect_retry_after ? RETRY_AFTER_MAX_MS / 10 * 11 : 0;
@@ -50,11 +68,11 @@ int64_t backoff_longest_ms(const struct retry_policy *p)
 
     if (p->backoff == BACKOFF_EXPONENTIAL)
         wait = p->max_wait_ms > 0 ? p->max_wait_ms : LONGEST_WAIT_MS;
-    for (size_t i = 0; i < p->schedule_count; i++)
-        if (wait < p->schedule_ms[i])
-            wait = p->schedule_ms[i];
+    for (size_t i = 0; i < p->schedule.count; i++)
+        if (wait < p->schedule.ms[i])
+            wait = p->schedule.ms[i];
     wait = clamp(wait, 0, LONGEST_WAIT_MS);
-    wait += (int64_t)((double)wait * p->jitter_part) + 1;
+    wait += (int64_t)((double)wait * p->jitter.part) + 1;
     return wait > asked ? wait : asked;
 }
 
@@ -69,10 +87,10 @@ static int64_t jittered_ms(const struct retry_policy *p, int64_t wait,
 {
     double u = fraction(random), w = (double)wait;
 
-    if (p->jitter_full)
+    if (p->jitter.full)
         return (int64_t)(u * (w + 1));
-    if (p->jitter_part > 0)
-        return (int64_t)(w * (1 + p->jitter_part * (2 * u - 1)) + 0.5);
+    if (p->jitter.part > 0)
+        return (int64_t)(w * (1 + p->jitter.part * (2 * u - 1)) + 0.5);
     return wait;
 }
 
@@ -85,7 +103,7 @@ static int64_t asked_ms(const struct backoff *b)
 
     if (!p->respect_retry_after)
         return 0;
-    if (p->jitter_full || p->jitter_part > 0)
+    if (p->jitter.full || p->jitter.part > 0)
         asked += (int64_t)(fraction(b->random) * (double)asked / 10);
     return asked;
 }

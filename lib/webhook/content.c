@@ -1,50 +1,51 @@
-/* content: a template and what its holes stand for, in pieces. */
+/* content: a template and what its placeholders stand for, in pieces. */
 #include "form.h"
 #include "signature.h"
 #include <stdio.h>
 #include <string.h>
 
-enum hole {
-    HOLE_BODY,
-    HOLE_TS,
-    HOLE_ID,
-    HOLE_URL,
-    HOLE_METHOD,
-    HOLE_SORTED_FORM,
-    HOLE_CRC32,
-    HOLE_WEBHOOK_ID,
-    HOLE_TOKEN,
-    HOLE_COUNT
+enum placeholder {
+    PLACEHOLDER_BODY,
+    PLACEHOLDER_TS,
+    PLACEHOLDER_ID,
+    PLACEHOLDER_URL,
+    PLACEHOLDER_METHOD,
+    PLACEHOLDER_SORTED_FORM,
+    PLACEHOLDER_CRC32,
+    PLACEHOLDER_WEBHOOK_ID,
+    PLACEHOLDER_TOKEN,
+    PLACEHOLDER_COUNT
 };
 
-static const char *const holes[] = {
-    [HOLE_BODY] = "body",     [HOLE_TS] = "ts",
-    [HOLE_ID] = "id",         [HOLE_URL] = "url",
-    [HOLE_METHOD] = "method", [HOLE_SORTED_FORM] = "sorted_form",
-    [HOLE_CRC32] = "crc32",   [HOLE_WEBHOOK_ID] = "webhook_id",
-    [HOLE_TOKEN] = "token",
+static const char *const placeholders[] = {
+    [PLACEHOLDER_BODY] = "body",     [PLACEHOLDER_TS] = "ts",
+    [PLACEHOLDER_ID] = "id",         [PLACEHOLDER_URL] = "url",
+    [PLACEHOLDER_METHOD] = "method", [PLACEHOLDER_SORTED_FORM] = "sorted_form",
+    [PLACEHOLDER_CRC32] = "crc32",   [PLACEHOLDER_WEBHOOK_ID] = "webhook_id",
+    [PLACEHOLDER_TOKEN] = "token",
 };
 
-static enum hole hole_named(const char *name, size_t n)
+static enum placeholder placeholder_named(const char *name, size_t n)
 {
-    enum hole h = 0;
+    enum placeholder h = 0;
 
-    while (h < HOLE_COUNT &&
-           (strlen(holes[h]) != n || memcmp(holes[h], name, n) != 0))
+    while (h < PLACEHOLDER_COUNT && (strlen(placeholders[h]) != n ||
+                                     memcmp(placeholders[h], name, n) != 0))
         h++;
     return h;
 }
 
-/* The next piece of the template: a hole, or a text up to the next one. */
-static const char *step(const char *at, enum hole *hole, struct bytes *text)
+/* The next piece of the template: a placeholder, or a text up to the next one. */
+static const char *step(const char *at, enum placeholder *placeholder,
+                        struct bytes *text)
 {
     const char *close = *at == '{' ? strchr(at, '}') : NULL;
     size_t n = 1;
 
-    *hole = HOLE_COUNT;
+    *placeholder = PLACEHOLDER_COUNT;
     if (close) {
         *text = (struct bytes){at + 1, (size_t)(close - at - 1)};
-        *hole = hole_named(text->p, text->n);
+        *placeholder = placeholder_named(text->p, text->n);
         return close + 1;
     }
     n += strcspn(at + 1, "{");
@@ -53,10 +54,10 @@ static const char *step(const char *at, enum hole *hole, struct bytes *text)
 }
 
 /* A signature that leaves out all of these proves nothing of what came. */
-static bool proves(enum hole h)
+static bool proves(enum placeholder h)
 {
-    return h == HOLE_BODY || h == HOLE_SORTED_FORM || h == HOLE_CRC32 ||
-           h == HOLE_TOKEN;
+    return h == PLACEHOLDER_BODY || h == PLACEHOLDER_SORTED_FORM ||
+           h == PLACEHOLDER_CRC32 || h == PLACEHOLDER_TOKEN;
 }
 
 gr_rc signature_template(const char *text, const char **why)
@@ -66,29 +67,29 @@ gr_rc signature_template(const char *text, const char **why)
 
     while (*text) {
         struct bytes piece;
-        bool is_hole = *text == '{' && strchr(text, '}');
-        enum hole h;
+        bool is_placeholder = *text == '{' && strchr(text, '}');
+        enum placeholder h;
 
         text = step(text, &h, &piece);
-        if (is_hole && h == HOLE_COUNT) {
-            *why = "has something between { and } that is none of body ts id "
+        if (is_placeholder && h == PLACEHOLDER_COUNT) {
+            *why = "has an unknown name between { and }; known are body ts id "
                    "url method sorted_form crc32 webhook_id token";
             return GR_REFUSE;
         }
         proof |= proves(h);
         pieces++;
     }
-    *why = "has too many pieces";
+    *why = "has too many parts";
     if (pieces > CONTENT_PARTS_MAX)
         return GR_REFUSE;
-    *why = "{body} is not in it (nor {sorted_form}, {crc32} or {token}), so "
-           "the signature would prove nothing";
+    *why = "needs {body}, {sorted_form}, {crc32} or {token}: without them the "
+           "signature proves nothing";
     return proof ? GR_OK : GR_REFUSE;
 }
 
 bool signature_signs(const char *text, const char *word)
 {
-    enum hole h, wanted = hole_named(word, strlen(word));
+    enum placeholder h, wanted = placeholder_named(word, strlen(word));
     struct bytes piece;
 
     while (text && *text) {
@@ -142,41 +143,41 @@ static uint32_t crc32_of(struct bytes b)
     return ~crc;
 }
 
-static gr_rc fill(struct content *c, enum hole hole, const struct signing *s,
-                  struct bytes *piece)
+static gr_rc fill(struct content *c, enum placeholder placeholder,
+                  const struct signing *s, struct bytes *piece)
 {
-    switch (hole) {
-    case HOLE_BODY:
+    switch (placeholder) {
+    case PLACEHOLDER_BODY:
         *piece = s->body;
         break;
-    case HOLE_TS:
+    case PLACEHOLDER_TS:
         *piece = s->ts;
         break;
-    case HOLE_ID:
+    case PLACEHOLDER_ID:
         *piece = s->id;
         break;
-    case HOLE_URL:
+    case PLACEHOLDER_URL:
         *piece = s->url;
         break;
-    case HOLE_METHOD:
+    case PLACEHOLDER_METHOD:
         *piece = s->method;
         break;
-    case HOLE_WEBHOOK_ID:
+    case PLACEHOLDER_WEBHOOK_ID:
         *piece = s->webhook_id;
         break;
-    case HOLE_TOKEN:
+    case PLACEHOLDER_TOKEN:
         *piece = s->token;
         break;
-    case HOLE_CRC32:
+    case PLACEHOLDER_CRC32:
         snprintf(c->crc32, sizeof c->crc32, "%u", crc32_of(s->body));
         *piece = (struct bytes){c->crc32, strlen(c->crc32)};
         break;
-    case HOLE_SORTED_FORM:
+    case PLACEHOLDER_SORTED_FORM:
         if (!s->no_form && form_sorted(s->body, &c->form) != GR_OK)
             return GR_REFUSE;
         *piece = (struct bytes){c->form.data, c->form.len};
         break;
-    case HOLE_COUNT: /* a text */
+    case PLACEHOLDER_COUNT: /* a text */
         break;
     }
     return GR_OK;
@@ -190,10 +191,11 @@ gr_rc content_make(struct content *c, const char *text, const struct signing *s)
     buf_init(&c->joined, SIZE_MAX / 2);
     while (*text) {
         struct bytes piece;
-        enum hole hole;
+        enum placeholder placeholder;
 
-        text = step(text, &hole, &piece);
-        if (c->count == CONTENT_PARTS_MAX || fill(c, hole, s, &piece) != GR_OK)
+        text = step(text, &placeholder, &piece);
+        if (c->count == CONTENT_PARTS_MAX ||
+            fill(c, placeholder, s, &piece) != GR_OK)
             return GR_REFUSE;
         if (piece.n)
             c->parts[c->count++] = piece;

@@ -15,11 +15,11 @@ static int hex_digit(char c)
     return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-int encoding_hex(struct bytes text, uint8_t *out, size_t most)
+int encoding_hex(struct bytes text, uint8_t *out, size_t max)
 {
     const char *p = text.p;
 
-    if (text.n % 2 || text.n / 2 > most)
+    if (text.n % 2 || text.n / 2 > max)
         return -1;
     for (size_t i = 0; i < text.n; i += 2) {
         int high = hex_digit(p[i]), low = hex_digit(p[i + 1]);
@@ -40,14 +40,14 @@ static int base64_digit(char c)
     return at ? (int)(at - digits) : -1;
 }
 
-int encoding_base64(struct bytes text, uint8_t *out, size_t most)
+int encoding_base64(struct bytes text, uint8_t *out, size_t max)
 {
     const char *p = text.p;
     size_t digits = text.n, n = 0;
     uint32_t held = 0;
     int bits = 0;
 
-    if (text.n == 0 || text.n % 4 || text.n / 4 * 3 > most + 2)
+    if (text.n == 0 || text.n % 4 || text.n / 4 * 3 > max + 2)
         return -1;
     while (digits && text.n - digits < 2 && p[digits - 1] == '=')
         digits--;
@@ -61,7 +61,7 @@ int encoding_base64(struct bytes text, uint8_t *out, size_t most)
         if (bits < 8)
             continue;
         bits -= 8;
-        if (n == most)
+        if (n == max)
             return -1;
         out[n++] = (uint8_t)(held >> bits);
     }

@@ -5,12 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Every address is looked at as 16 bytes; IPv4 as ::ffff:a.b.c.d. */
-struct range {
-    uint8_t address[16];
-    int prefix_bits;
-};
-
 #define V4(a, b, c, d, bits)                                                \
     {                                                                       \
         {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, a, b, c, d}, 96 + (bits) \
@@ -20,7 +14,7 @@ struct range {
         {__VA_ARGS__}, bits \
     }
 
-static const struct range blocked_v4[] = {
+static const struct cidr blocked_v4[] = {
     V4(0, 0, 0, 0, 8),        /* this network */
     V4(10, 0, 0, 0, 8),       /* private */
     V4(100, 64, 0, 0, 10),    /* carriers' NAT */
@@ -39,7 +33,7 @@ static const struct range blocked_v4[] = {
     V4(240, 0, 0, 0, 4),      /* reserved, broadcast */
 };
 
-static const struct range blocked_v6[] = {
+static const struct cidr blocked_v6[] = {
     V6(96, 0),                                  /* ::, ::1, IPv4-compatible */
     V6(96, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff), /* translated IPv4 (SIIT) */
     V6(48, 0, 0x64, 0xff, 0x9b, 0, 1), /* local NAT64: where it leads, the
@@ -57,22 +51,11 @@ static const struct range blocked_v6[] = {
     V6(8, 0xff),                       /* multicast */
 };
 
-static bool within(const uint8_t address[16], const uint8_t range[16],
-                   int prefix_bits)
-{
-    int whole = prefix_bits / 8, rest = prefix_bits % 8;
-    uint8_t mask = (uint8_t)(0xff << (8 - rest));
-
-    if (memcmp(address, range, (size_t)whole) != 0)
-        return false;
-    return rest == 0 || (address[whole] & mask) == (range[whole] & mask);
-}
-
-static bool within_any(const uint8_t address[16], const struct range *ranges,
-                       size_t count)
+static bool in_any(const uint8_t address[16], const struct cidr *networks,
+                   size_t count)
 {
     for (size_t i = 0; i < count; i++)
-        if (within(address, ranges[i].address, ranges[i].prefix_bits))
+        if (network_has(&networks[i], address))
             return true;
     return false;
 }
@@ -82,13 +65,6 @@ static void map_v4(uint8_t out[16], const void *v4)
     memset(out, 0, 10);
     memset(out + 10, 0xff, 2);
     memcpy(out + 12, v4, 4);
-}
-
-static bool is_v4(const uint8_t address[16])
-{
-    static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff};
-
-    return memcmp(address, mapped, sizeof mapped) == 0;
 }
 
 /* Where IPv6 is all there is, every public IPv4 endpoint is reached by
@@ -109,9 +85,9 @@ static bool is_private(const uint8_t address[16])
         map_v4(inside, address + 12);
         address = inside;
     }
-    if (is_v4(address))
-        return within_any(address, blocked_v4, COUNT_OF(blocked_v4));
-    return within_any(address, blocked_v6, COUNT_OF(blocked_v6));
+    if (address_is_v4(address))
+        return in_any(address, blocked_v4, COUNT_OF(blocked_v4));
+    return in_any(address, blocked_v6, COUNT_OF(blocked_v6));
 }
 
 bool guard_allows_port(const struct guard *g, int port)
@@ -124,12 +100,8 @@ bool guard_allows_port(const struct guard *g, int port)
 
 static bool allows(const struct guard *g, const uint8_t address[16])
 {
-    if (g->allow_private || !is_private(address))
-        return true;
-    for (size_t i = 0; i < g->count; i++)
-        if (within(address, g->cidrs[i].address, g->cidrs[i].prefix_bits))
-            return true;
-    return false;
+    return g->allow.all || !is_private(address) ||
+           in_any(address, g->allow.cidrs, g->allow.count);
 }
 
 bool guard_allows(const struct guard *g, const struct sockaddr *to)
@@ -168,57 +140,29 @@ int guard_describe(const struct sockaddr *to, char text[INET6_ADDRSTRLEN])
     return 0;
 }
 
-static bool parse(uint8_t out[16], const char *text)
-{
-    uint8_t v4[4];
-
-    if (inet_pton(AF_INET, text, v4) == 1) {
-        map_v4(out, v4);
-        return true;
-    }
-    return inet_pton(AF_INET6, text, out) == 1;
-}
-
 bool guard_allows_text(const struct guard *g, const char *text, int port)
 {
     uint8_t address[16];
 
-    return parse(address, text) && guard_allows_port(g, port) &&
+    return address_parse(address, text) && guard_allows_port(g, port) &&
            allows(g, address);
-}
-
-static bool parse_cidr(struct cidr *out, char *text)
-{
-    char *slash = strchr(text, '/'), *end;
-    bool v4 = strchr(text, ':') == NULL;
-    long most = v4 ? 32 : 128, bits = most;
-
-    if (slash) {
-        *slash = 0;
-        bits = strtol(slash + 1, &end, 10);
-        if (end == slash + 1 || *end || bits < 0 || bits > most)
-            return false;
-    }
-    if (!parse(out->address, text))
-        return false;
-    out->prefix_bits = (int)bits + (v4 ? 96 : 0);
-    return true;
 }
 
 gr_rc guard_init(struct guard *g, bool allow_private, struct bytes cidrs)
 {
     char *text = gr_strndup(cidrs.p ? cidrs.p : "", cidrs.n), *word, *rest;
+    struct allow_private *a = &g->allow;
     gr_rc rc = GR_OK;
 
-    *g = (struct guard){.allow_private = allow_private};
+    *g = (struct guard){.allow.all = allow_private};
     for (word = strtok_r(text, " ", &rest); word;
          word = strtok_r(NULL, " ", &rest)) {
-        g->cidrs = gr_realloc(g->cidrs, (g->count + 1) * sizeof *g->cidrs);
-        if (!parse_cidr(&g->cidrs[g->count], word)) {
+        a->cidrs = gr_realloc(a->cidrs, (a->count + 1) * sizeof *a->cidrs);
+        if (network_parse(&a->cidrs[a->count], word)) {
             rc = GR_REFUSE;
             break;
         }
-        g->count++;
+        a->count++;
     }
     free(text);
     return rc;
@@ -226,6 +170,6 @@ gr_rc guard_init(struct guard *g, bool allow_private, struct bytes cidrs)
 
 void guard_fini(struct guard *g)
 {
-    free(g->cidrs);
+    free(g->allow.cidrs);
     *g = (struct guard){0};
 }

@@ -68,9 +68,9 @@ static bool ping_pong(const json_t *doc, struct buf *reply)
     return json_integer_value(type) == 0 || json_integer_value(type) == 1;
 }
 
-bool handshake_answer(enum handshake_kind kind, struct bytes key,
-                      struct bytes body, struct buf *reply,
-                      const char **content_type)
+bool handshake_response(enum handshake_kind kind, struct bytes key,
+                        struct bytes body, struct buf *reply,
+                        const char **content_type)
 {
     bool yes = false;
     json_t *doc;

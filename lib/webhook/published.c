@@ -101,7 +101,7 @@ static gr_rc read_text(const json_t *value, const char *field, const char **out,
     if (!value)
         return refuse(w, field, "is missing");
     if (!text)
-        return refuse(w, field, "must be a text");
+        return refuse(w, field, "must be a string");
     if (!n)
         return refuse(w, field, "must not be empty");
     if (n > PUBLISHED_TEXT_MAX_BYTES)
@@ -131,9 +131,9 @@ static gr_rc read_expiry(const json_t *value, int64_t *ms,
 
     if (!json_is_string(value) ||
         conf_parse_duration(json_string_value(value), ms, &why) != GR_OK)
-        return refuse(w, "expires_in", "must be a duration like \"60s\"");
+        return refuse(w, "expires_in", "must be a duration such as \"60s\"");
     if (*ms <= 0)
-        return refuse(w, "expires_in", "must be longer than nothing");
+        return refuse(w, "expires_in", "must be longer than 0");
     return GR_OK;
 }
 
@@ -224,7 +224,7 @@ enum published_verdict published_judge(const struct published *p,
                                        const struct producer *producer,
                                        struct published_wrong *wrong)
 {
-    static const char why[] = "this producer may not name it";
+    static const char why[] = "this producer may not use it";
     const char *unknown = unknown_endpoint(settings, p);
     enum published_verdict v = PUBLISHED_GOOD;
 

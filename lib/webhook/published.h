@@ -1,11 +1,11 @@
-/* published: what a producer sends to POST /v1/events, or a line of a batch:
+/* published: the event of a producer, as POST /v1/events and each line of a batch have it:
  *
- *   {"type","workspace","data"}  and perhaps  "id", "endpoints", "expires_in"
+ *   {"type","workspace","data"}, and optionally "id", "endpoints", "expires_in"
  *
- * Read twice by the same code: at the door, to say at once what is wrong, and
- * behind it, to make the event's body. Pure. */
-#ifndef PROTO_PUBLISHED_H
-#define PROTO_PUBLISHED_H
+ * The same code reads it twice: ingress, to report what is wrong at once, and the sequencer,
+ * to make the event's body. Pure. */
+#ifndef WEBHOOK_PUBLISHED_H
+#define WEBHOOK_PUBLISHED_H
 
 #include "alloc.h"
 #include "bounds.h"
@@ -60,13 +60,13 @@ void published_body(const struct published *p, const char *event_id,
                     int64_t received_ms, struct buf *out);
 
 /* The id of an event with an idempotency key: made from producer and key, so
- * that a repeat has the same. It is no ULID (its first letter is none that a
+ * that a duplicate has the same. It is no ULID (its first letter is none that a
  * ULID begins with) and sorts behind all of them, from KEYED_IDS_FROM on. */
 #define KEYED_IDS_FROM "evt_8"
 void published_event_id(char out[EVENT_ID_BYTES + 1], const char *producer,
                         struct bytes key);
 
-/* A digest of what the object says, to tell a repeat of an idempotency key from
+/* A digest of what the object says, to tell a duplicate of an idempotency key from
  * its reuse for another event. The same for two bodies that differ only in white
  * space, in the order of an object's members, in the escapes of a string, or in
  * "id" at the top, which may be in a header instead. Numbers count as they are

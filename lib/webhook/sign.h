@@ -1,12 +1,12 @@
-/* sign: Standard Webhooks v1 (HMAC-SHA256, secrets `whsec_…`) and v1a (Ed25519,
- * keys `whsk_…`), any number at once.
+/* sign: signs deliveries by Standard Webhooks v1 (HMAC-SHA256, secrets `whsec_…`) and v1a
+ * (Ed25519, keys `whsk_…`), with any number of secrets at once.
  *
- * The signed content is "{id}.{timestamp}.{body}", the body byte for byte; the
- * header holds a "v1,<base64>" or "v1a,<base64>" for each secret with a space
- * between, so that a receiver may hold the old or the new one while they
- * change. Keys live in memory only, inside of OpenSSL's contexts. */
-#ifndef PROTO_SIGN_H
-#define PROTO_SIGN_H
+ * The signed content is "{id}.{timestamp}.{body}", the body byte for byte. The header has
+ * one "v1,<base64>" or "v1a,<base64>" for each secret, separated by spaces, so that a
+ * receiver may hold the old or the new secret while it is rotated. Keys exist in memory
+ * only, inside OpenSSL's contexts. */
+#ifndef WEBHOOK_SIGN_H
+#define WEBHOOK_SIGN_H
 
 #include "alloc.h"
 #include "rc.h"

@@ -1,4 +1,5 @@
 #include "signature.h"
+#include "conf.h"
 #include "encoding.h"
 #include "sha256.h"
 #include <openssl/crypto.h>
@@ -45,25 +46,25 @@ gr_rc signature_key(const struct verify *v, const char *secret, struct buf *out)
 {
     const char *text = secret;
     uint8_t *raw;
-    size_t most;
+    size_t max;
     int n;
 
     if (v->secret_encoding == KEY_WHSEC)
         text = behind(secret, "whsec_");
     else if (v->secret_encoding == KEY_WHPK)
         text = behind(secret, "whpk_");
-    most = strlen(text);
+    max = strlen(text);
     if (v->secret_encoding == KEY_RAW || v->secret_encoding == KEY_PEM) {
-        buf_put(out, text, most);
+        buf_put(out, text, max);
         return out->failed ? GR_REFUSE : GR_OK;
     }
-    raw = gr_alloc(most + 1);
+    raw = gr_alloc(max + 1);
     n = v->secret_encoding == KEY_HEX
-            ? encoding_hex((struct bytes){text, most}, raw, most)
-            : encoding_base64((struct bytes){text, most}, raw, most);
+            ? encoding_hex((struct bytes){text, max}, raw, max)
+            : encoding_base64((struct bytes){text, max}, raw, max);
     if (n > 0)
         buf_put(out, raw, (size_t)n);
-    OPENSSL_cleanse(raw, most);
+    OPENSSL_cleanse(raw, max);
     free(raw);
     return n > 0 && !out->failed ? GR_OK : GR_REFUSE;
 }
@@ -105,12 +106,13 @@ static EVP_PKEY *of_scheme(EVP_PKEY *key, enum scheme scheme)
 }
 
 static const char *const wrong_key[] = {
-    [SCHEME_ED25519] = "is no public key of Ed25519, encoded as "
-                       "secret_encoding says",
-    [SCHEME_ECDSA_P256] = "is no public key on P-256, encoded as "
-                          "secret_encoding says",
-    [SCHEME_RSA_SHA256] = "is no RSA public key or certificate of at most "
-                          "4096 bits, encoded as secret_encoding says",
+    [SCHEME_ED25519] = "is not an Ed25519 public key in the encoding that "
+                       "secret_encoding names",
+    [SCHEME_ECDSA_P256] =
+        "is not a P-256 public key in the encoding that secret_encoding names",
+    [SCHEME_RSA_SHA256] =
+        "is not an RSA public key or certificate of at most 4096 bits in the "
+        "encoding that secret_encoding names",
 };
 
 static EVP_PKEY *read_public(const struct verify *v, struct bytes raw)
@@ -136,7 +138,7 @@ gr_rc signature_key_new(const struct verify *v, const char *secret,
     gr_rc rc;
 
     buf_init(&raw, CONF_SECRET_MAX_BYTES);
-    *why = "is not encoded as secret_encoding says";
+    *why = "is not in the encoding that secret_encoding names";
     rc = signature_key(v, secret, &raw);
     bytes = (struct bytes){raw.data, raw.len};
     if (rc == GR_OK && !raw.len) {

@@ -1,7 +1,8 @@
-/* signature: what a scheme signs, the signature as a request carries it, and
- * the keys. Pure. Ingress verifies with it, `grapnel send` signs with it. */
-#ifndef PROTO_SIGNATURE_H
-#define PROTO_SIGNATURE_H
+/* signature: the signatures of providers: the content that a scheme signs, the signature as a
+ * request carries it, and the keys. Pure. Ingress verifies with it, `grapnel send` signs with
+ * it. */
+#ifndef WEBHOOK_SIGNATURE_H
+#define WEBHOOK_SIGNATURE_H
 
 #include "settings.h"
 #include <openssl/types.h>
@@ -19,7 +20,7 @@ enum {
 
 /* ---- what is signed ---- */
 
-/* What the holes of a template stand for; empty where there is none. */
+/* What the placeholders of a template stand for; empty where there is none. */
 struct signing {
     struct bytes ts, id, token, url, method, webhook_id, body;
     bool no_form; /* {sorted_form} is nothing: the body's digest stands
@@ -101,7 +102,7 @@ GR_MUST_CHECK gr_rc signature_sign(const struct verify *v,
                                    EVP_PKEY *private_key,
                                    struct content *content,
                                    struct candidate *out);
-/* As its header carries it: prefix, encoded bytes, and what the form wants
+/* As its header carries it: prefix, encoded bytes, and what the form needs
  * around them. Appended to `out`. */
 void signature_print(const struct verify *v, const struct candidate *c,
                      struct bytes ts, struct buf *out);

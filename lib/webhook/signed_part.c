@@ -1,11 +1,29 @@
 #include "signed_part.h"
 #include "bounds.h"
 #include "headers.h"
-#include "settings_verify.h"
 #include "signature.h"
 #include <openssl/evp.h>
 #include <string.h>
 #include <strings.h>
+
+bool verify_judges_time(const struct verify *v)
+{
+    return (v->time.kind != EXPR_NONE || v->form.kind == FORM_KV) &&
+           v->past_ms != TOLERANCE_NONE;
+}
+
+bool verify_signs_time(const struct verify *v)
+{
+    const struct expr *e = &v->time;
+
+    if (!verify_judges_time(v) || v->scheme == SCHEME_SHARED_TOKEN)
+        return false;
+    if (signature_signs(v->signed_content, "ts"))
+        return true;
+    for (; e && e->kind == EXPR_JSON; e = e->other)
+        ;
+    return !e && signature_signs(v->signed_content, "body");
+}
 
 bool signed_part_lasts(const struct source *source)
 {

@@ -12,11 +12,12 @@
  *
  * `${VAR}` in a text is taken from the environment, `$$` is a dollar. Aliases
  * work; an error in an aliased value is told where the value stands. */
-#ifndef BASE_CONF_H
-#define BASE_CONF_H
+#ifndef YAML_CONF_H
+#define YAML_CONF_H
 
 #include "alloc.h"
 #include "rc.h"
+#include "string_list.h"
 
 enum {
     CONF_FILE_MAX_BYTES = 16 * 1024 * 1024,
@@ -75,12 +76,15 @@ struct conf_key {
     const char *const *choices;         /* of conf_as_choice; NULL ends it */
     /* What is wrong with this text (a static sentence), or NULL. */
     const char *(*check)(const char *text);
+    /* The words of the section's `kind` with which this key has an effect, as bits
+     * of their index; 0: with all. */
+    unsigned with;
     unsigned flags;   /* enum conf_flag */
     const char *form; /* for the documentation, instead of the type's name */
     const char *help;
 };
 
-/* A name that is no key here, but deserves a better answer than "unknown". */
+/* A name that is no key here, but deserves a better response than "unknown". */
 struct conf_known {
     const char *name, *what;
 };
@@ -91,6 +95,8 @@ struct conf_section {
     size_t size; /* of its struct */
     const struct conf_key *keys;
     const struct conf_known *known; /* may be NULL; ends with no name */
+    const char
+        *kind; /* the key, a choice, that conf_key.with is about; or NULL */
     bool part; /* other keys are allowed here and are not read */
     /* Before the keys are read; may be NULL. */
     void (*init)(void *user, void *target);
@@ -98,16 +104,11 @@ struct conf_section {
     void (*check)(const struct conf_value *v, void *target);
 };
 
-struct text_list {
-    char **items;
-    size_t count;
-};
-
 /* Targets: */
-extern const struct conf_type conf_as_text;     /* char * */
+extern const struct conf_type conf_as_string;   /* char * */
 extern const struct conf_type conf_as_path;     /* char *, made absolute */
-extern const struct conf_type conf_as_texts;    /* struct text_list */
-extern const struct conf_type conf_as_bool;     /* bool */
+extern const struct conf_type conf_as_strings;  /* struct string_list */
+extern const struct conf_type conf_as_boolean;  /* bool */
 extern const struct conf_type conf_as_switch;   /* bool, written on or off */
 extern const struct conf_type conf_as_int;      /* int64_t */
 extern const struct conf_type conf_as_duration; /* int64_t, ms */
@@ -137,8 +138,8 @@ void conf_read_part(struct conf *c, const char *path, const char *named_at,
                     const struct conf_section *s, void *target);
 /* The environment variables that were used so far, and those of them that are not
  * set; each name once. */
-const struct text_list *conf_variables(const struct conf *c);
-const struct text_list *conf_unset_variables(const struct conf *c);
+const struct string_list *conf_variables(const struct conf *c);
+const struct string_list *conf_unset_variables(const struct conf *c);
 /* So far no error was found (warnings do not count). */
 bool conf_good(const struct conf *c);
 /* Print all errors, in the order of the files; true when there were none. */
@@ -154,7 +155,7 @@ void conf_error(const struct conf_value *v, const char *fmt, ...)
 /* The key `name` of this section is wrong, or missing. */
 void conf_error_key(const struct conf_value *v, const char *name,
                     const char *fmt, ...) GR_PRINTF(3, 4);
-/* The same, later, by a text (its address) that conf_as_text or conf_as_texts
+/* The same, later, by a text (its address) that conf_as_string or conf_as_strings
  * have read: for checks across sections. */
 void conf_error_at(struct conf *c, const char *text, const char *fmt, ...)
     GR_PRINTF(3, 4);
@@ -162,7 +163,7 @@ void conf_error_at(struct conf *c, const char *text, const char *fmt, ...)
 void conf_warn_at(struct conf *c, const char *text, const char *fmt, ...)
     GR_PRINTF(3, 4);
 /* The warnings so far, in the order of the files: lines like those of errors. */
-void conf_warnings(struct conf *c, struct text_list *out);
+void conf_warnings(struct conf *c, struct string_list *out);
 /* `path` is one of the files that were read. */
 bool conf_has_file(const struct conf *c, const char *path);
 /* "file:line:column" of such a text, into `out`. */
@@ -171,6 +172,9 @@ void conf_where(const struct conf *c, const char *text, struct buf *out);
 char *conf_beside(const struct conf *c, const char *text);
 /* `text` was read at `v`. */
 void conf_remember(const struct conf_value *v, const char *text);
+
+/* The value at `v` uses this variable of the environment; it is not set. */
+void conf_note_variable(const struct conf_value *v, const char *name, bool set);
 
 bool conf_has(const struct conf_value *v, const char *key);
 bool conf_is_list(const struct conf_value *v);
@@ -226,7 +230,7 @@ void conf_print(const struct conf_section *s, const void *target,
  * "endpoints.crm.url", "endpoints.crm added", "endpoints.crm removed". Values are
  * not given out; secrets are compared like all others. */
 void conf_diff(const struct conf_section *s, const void *a, const void *b,
-               struct text_list *out);
+               struct string_list *out);
 /* The count of a list of sections (conf_as_maps) at `target`. */
 size_t conf_maps_count(const struct conf_key *k, const void *target);
 /* A Markdown table of the section's keys, and those of deeper sections. */
@@ -237,9 +241,5 @@ void conf_document(const struct conf_section *s, const char *path,
 void conf_read_section(const struct conf_value *v, const struct conf_section *s,
                        void *target);
 const char *conf_file_folder(const struct conf_value *v);
-
-void text_list_fini(struct text_list *l);
-void text_list_add(struct text_list *l, const char *text);
-bool text_list_has(const struct text_list *l, const char *text);
 
 #endif

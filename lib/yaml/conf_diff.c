@@ -7,7 +7,7 @@ enum { VALUE_MAX_BYTES = 4 * 1024 * 1024 };
 
 struct diff {
     struct buf a, b; /* the two values as text */
-    struct text_list *out;
+    struct string_list *out;
 };
 
 static void diff_section(struct diff *d, const struct conf_section *s,
@@ -17,7 +17,7 @@ static void add(struct diff *d, const char *path, const char *what)
 {
     char *line = gr_printf("%s%s", path, what);
 
-    text_list_add(d->out, line);
+    string_list_add(d->out, line);
     free(line);
 }
 
@@ -167,7 +167,7 @@ static void diff_section(struct diff *d, const struct conf_section *s,
 }
 
 void conf_diff(const struct conf_section *s, const void *a, const void *b,
-               struct text_list *out)
+               struct string_list *out)
 {
     struct diff d = {.out = out};
 

@@ -41,7 +41,7 @@ static void put_kind(struct buf *out, const struct conf_key *k)
 static void put_default(struct buf *out, const struct conf_key *k)
 {
     if (k->flags & CONF_REQUIRED)
-        buf_puts(out, "needed");
+        buf_puts(out, "required");
     else if (k->fallback)
         buf_printf(out, "`%s`", k->fallback);
 }
@@ -71,8 +71,7 @@ void conf_document(const struct conf_section *s, const char *path,
 {
     if (s->help)
         buf_printf(out, "%s\n\n", s->help);
-    buf_puts(out, "| key | what it holds | default | meaning |\n"
-                  "|---|---|---|---|\n");
+    buf_puts(out, "| key | value | default | meaning |\n|---|---|---|---|\n");
     for (const struct conf_key *k = s->keys; k->name; k++)
         document_row(out, k);
     for (const struct conf_key *k = s->keys; k->name; k++)

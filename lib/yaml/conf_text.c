@@ -1,11 +1,12 @@
 /* conf_text: what stands between a YAML scalar and a text that was meant:
  * variables, words that YAML takes for something else, slips of the hand. */
-#include "conf_inside.h"
+#include "conf.h"
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <yaml.h>
 
 enum { VALUE_MAX_BYTES = 1024 * 1024, NEAR_MAX_BYTES = 40 };
 
@@ -31,8 +32,9 @@ static const char *put_variable(const struct conf_value *v, const char *s,
     const char *value;
 
     if (n == 0 || s[n] != '}') {
-        conf_error(v, "${ must be followed by a variable's name and } "
-                      "(a dollar is $$)");
+        conf_error(
+            v,
+            "has ${ without a variable name and }; write $$ for a dollar sign");
         return NULL;
     }
     name = gr_strndup(s, n);
@@ -60,7 +62,8 @@ static bool put_variables(const struct conf_value *v, const char *s,
             if (!s)
                 return false;
         } else {
-            conf_error(v, "write $$ for a dollar, ${NAME} for a variable");
+            conf_error(v, "has a single $; write $$ for a dollar sign, ${NAME} "
+                          "for a variable");
             return false;
         }
     }
@@ -185,15 +188,15 @@ static const char *what_is_there(const struct conf_value *v)
 static bool usable(const struct conf_value *v, const char *meant)
 {
     if (v->node->type != YAML_SCALAR_NODE) {
-        conf_error(v, "%s is meant, not %s", meant, what_is_there(v));
+        conf_error(v, "must be %s, not %s", meant, what_is_there(v));
         return false;
     }
     if (strlen(raw_text(v)) != v->node->data.scalar.length) {
-        conf_error(v, "has a zero byte");
+        conf_error(v, "contains a zero byte");
         return false;
     }
     if (is_plain(v) && is_null(raw_text(v))) {
-        conf_error(v, "has no value: %s is meant", meant);
+        conf_error(v, "has no value; it must be %s", meant);
         return false;
     }
     return true;
@@ -223,15 +226,16 @@ char *conf_string(const struct conf_value *v)
     if (v->node->type == YAML_SCALAR_NODE && is_plain(v)) {
         taken_for = bite(raw_text(v));
         if (taken_for) {
-            conf_error(v, "YAML takes this for %s; a text is meant: quote it",
+            conf_error(v,
+                       "is %s in YAML, but must be a string: put it in quotes",
                        taken_for);
             return NULL;
         }
     }
-    return conf_scalar(v, "a text");
+    return conf_scalar(v, "a string");
 }
 
-/* ---- texts for people ---- */
+/* ---- strings for people ---- */
 
 static bool is_safe_plain(const char *s)
 {
@@ -267,7 +271,7 @@ void conf_put_text(struct buf *out, const char *text)
 
 /* ---- near misses ---- */
 
-static size_t least(size_t a, size_t b, size_t c)
+static size_t min(size_t a, size_t b, size_t c)
 {
     size_t m = a < b ? a : b;
 
@@ -299,8 +303,8 @@ static size_t slips(const char *a, const char *b)
         d[0][j] = j;
     for (size_t i = 1; i <= n; i++)
         for (size_t j = 1; j <= m; j++) {
-            d[i][j] = least(d[i - 1][j] + 1, d[i][j - 1] + 1,
-                            d[i - 1][j - 1] + !same_letter(a[i - 1], b[j - 1]));
+            d[i][j] = min(d[i - 1][j] + 1, d[i][j - 1] + 1,
+                          d[i - 1][j - 1] + !same_letter(a[i - 1], b[j - 1]));
             if (swapped(a, b, i, j) && d[i - 2][j - 2] + 1 < d[i][j])
                 d[i][j] = d[i - 2][j - 2] + 1;
         }

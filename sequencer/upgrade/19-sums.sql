@@ -1,4 +1,4 @@
--- Checksums (base/db_sums.h). NULL: a row of before there were any.
+-- Checksums (lib/store/db_sums.h). NULL: a row of before there were any.
 ALTER TABLE events ADD COLUMN sum INTEGER;
 ALTER TABLE bodies ADD COLUMN sum INTEGER;
 ALTER TABLE heads ADD COLUMN sum INTEGER;

@@ -98,11 +98,11 @@ class Operator(threading.Thread):
 
     def run(self):
         while not self.done.wait(0.1):
-            letters, code = self.rig.cli("dlq", "--limit", "3")
-            if code == 0 and letters:
-                answer, _ = self.rig.cli(
-                    "dlq", "retry", *(x["id"] for x in letters))
-                self.requeued += len(answer["requeued"]) if answer else 0
+            dead_letters, code = self.rig.cli("dlq", "--limit", "3")
+            if code == 0 and dead_letters:
+                reply, _ = self.rig.cli(
+                    "dlq", "retry", *(x["id"] for x in dead_letters))
+                self.requeued += len(reply["requeued"]) if reply else 0
 
     def leave(self):
         self.done.set()
@@ -144,7 +144,7 @@ class Chaos(RigTest):
         self.assertEqual(supervisor.unasked, [])
         self.assertGreater(under_fire, EVENTS / 4, "too little load")
         print(f"kills {dict(supervisor.kills)} in {killed_s:.0f} s, "
-              f"{supervisor.wiped} with their disk; {operator.requeued} letters "
+              f"{supervisor.wiped} with their disk; {operator.requeued} dead letters "
               f"requeued; {under_fire} of {EVENTS} "
               f"answered under fire; {time.monotonic() - begun:.0f} s in all",
               file=sys.stderr)
@@ -153,19 +153,19 @@ class Chaos(RigTest):
         rig.settle(60)
         acks = load.acks()
         self.assertEqual(len(acks), EVENTS)
-        events, deliveries, letters = rig.facts()
-        checker.check_stores(acks, events, deliveries, letters).require()
+        events, deliveries, dead_letters = rig.facts()
+        checker.check_stores(acks, events, deliveries, dead_letters).require()
         self.check_series(rig)
         for name, asked in {"crm": acks, "audit": acks, "legal": [
                 a for a in acks if a["workspace"] in LEGAL]}.items():
-            ended = {x["event_id"] for x in letters if x["endpoint"] == name}
+            ended = {x["event_id"] for x in dead_letters if x["endpoint"] == name}
             verdict = checker.check(asked, rig.receiver.requests(f"/{name}"),
                                     PLANE_SECRET, ended=ended).require()
             print(f"{name}: {verdict}", file=sys.stderr)
             if name != "legal":
-                self.assertEqual(ended, set(), "a dead letter of a good answer")
+                self.assertEqual(ended, set(), "a dead letter of a good response")
         self.assertEqual({(x["endpoint"], x["reason"], x["state"])
-                          for x in letters}, {("legal", "rejected", "dead")})
+                          for x in dead_letters}, {("legal", "rejected", "dead")})
         self.check_links(rig)
         self.check_traces(rig, acks)
 
@@ -187,7 +187,7 @@ class Chaos(RigTest):
 
     def check_traces(self, rig, acks):
         """Did we receive it, did we process it, what did it change: of each the
-        answer of one command is what the load and the receiver saw."""
+        reply of one command is what the load and the receiver saw."""
         seen = collections.defaultdict(list)
         for request in rig.receiver.requests():
             seen[request.id, request.path[1:]].append(request)
@@ -204,10 +204,10 @@ class Chaos(RigTest):
                                     seen[ack["id"], delivery["endpoint"]])
 
     def check_received(self, ack, trace, told):
-        """Between the load's question and its answer, from there, signed."""
+        """Between the load's question and its reply, from there, signed."""
         at_ms = ms(trace["received_at"])
         self.assertLess(ack["sent_ms"] - SLACK_MS, at_ms, ack)
-        self.assertLess(at_ms, ack["answered_ms"] + SLACK_MS, ack)
+        self.assertLess(at_ms, ack["responded_ms"] + SLACK_MS, ack)
         self.assertEqual((trace["id"], trace["source"], trace["unreachable"]),
                          (ack["id"], "plane", []))
         self.assertEqual(told.count("received from 127.0.0.1 by source plane"),
@@ -215,7 +215,7 @@ class Chaos(RigTest):
         self.assertIn("verified by hmac-sha256, secret 1", told)
 
     def check_processed(self, ack, trace, told):
-        """Numbered once, and given to those who want it, and no others."""
+        """Numbered once, and given to the subscribed endpoints, and no others."""
         legal = ack["workspace"] in LEGAL
         self.assertEqual((trace["status"], trace["workspace"]),
                          ("done", ack["workspace"]))
@@ -226,7 +226,7 @@ class Chaos(RigTest):
         for name in ("crm", "audit"):
             self.assertIn(f"routed to {name}: by its own", told)
         self.assertIn("routed to legal: by its own" if legal else
-                      "not to legal: its own: not workspace", told)
+                      "not sent to legal: not subscribed to workspace", told)
 
     def check_delivery(self, trace, delivery, told, requests):
         said = collections.Counter(

@@ -52,7 +52,7 @@ class Content(RigTest):
         for request in rig.receiver.requests():
             self.assertNotIn(self.OTHER, request.body)
 
-    def letter(self, rig, event, reason):
+    def dead_letter(self, rig, event, reason):
         wait_for(lambda: [r for r in rig.cli("dlq")[0] if r["event_id"] == event],
                  what="the dead letter")
         one, = rig.cli("dlq")[0]
@@ -67,12 +67,12 @@ class Content(RigTest):
         rig["ingress"].stop()
         change_content(rig.state_dir / "ingress.db", self.MARK, self.OTHER)
         rig.start()
-        wait_for(rig.door_is_open, what="the door")
+        wait_for(rig.ingress_is_ready, what="ingress")
         rig.receiver.wait(rig.accept())
-        letter = self.letter(rig, event, "refused:damaged")
+        dead_letter = self.dead_letter(rig, event, "refused:damaged")
         self.check_not_delivered(rig)
         self.assertRegex(rig["ingress"].log(), f"event={event} .*is damaged")
-        done = rig.cli_text("dlq", "retry", letter)
+        done = rig.cli_text("dlq", "retry", dead_letter)
         self.assertEqual(done.returncode, 1)
         self.assertIn("damaged", done.stdout + done.stderr)
         self.assertNotEqual(rig.cli("show", event)[1], 0)
@@ -81,7 +81,7 @@ class Content(RigTest):
 
     def test_an_event_of_the_sequencer_and_the_archive_has_it(self):
         rig = self.rig()
-        rig.receiver.rules({"path": "/crm", "answers": [{"status": 200}]})
+        rig.receiver.rules({"path": "/crm", "responses": [{"status": 200}]})
         rig.start()
         rig["deliverer-1"].stop()
         event = rig.accept(self.body(rig))
@@ -90,7 +90,7 @@ class Content(RigTest):
         rig["sequencer"].stop()
         change_content(rig.state_dir / "sequencer.db", self.MARK, self.OTHER)
         rig.start()
-        self.letter(rig, event, "damaged")
+        self.dead_letter(rig, event, "damaged")
         rig.receiver.wait(rig.accept())
         self.check_not_delivered(rig)
         self.assertRegex(rig["sequencer"].log(), f"event={event} .*is damaged")
@@ -137,15 +137,15 @@ class Content(RigTest):
         rig = self.rig({"retry_policies": [{
             "name": "default", "first_wait": "1s", "max_wait": "1s",
             "jitter": "none", "max_attempts": 50}]})
-        rig.receiver.rules({"path": "/crm", "answers": [{"status": 503}]})
+        rig.receiver.rules({"path": "/crm", "responses": [{"status": 503}]})
         rig.start()
         event = rig.accept(self.body(rig))
         wait_for(lambda: rig.rows("deliverer-1",
-                                  "SELECT 1 FROM tasks WHERE parked = 1"),
-                 what="a parked retry")
+                                  "SELECT 1 FROM tasks WHERE retrying = 1"),
+                 what="a scheduled retry")
         rig["deliverer-1"].kill()
         change_content(rig.state_dir / "deliverer-1.db", self.MARK, self.OTHER)
-        rig.receiver.rules({"path": "/crm", "answers": [{"status": 200}]})
+        rig.receiver.rules({"path": "/crm", "responses": [{"status": 200}]})
         rig.start()
         wait_for(lambda: event in rig.receiver.delivered("/crm"), 120,
                  what="the delivery")
@@ -153,15 +153,15 @@ class Content(RigTest):
 
     def test_a_dead_letter(self):
         rig = self.rig()
-        rig.receiver.rules({"path": "/crm", "answers": [{"status": 400}]})
+        rig.receiver.rules({"path": "/crm", "responses": [{"status": 400}]})
         rig.start()
         event = rig.accept(self.body(rig))
-        letter = self.letter(rig, event, "rejected")
+        dead_letter = self.dead_letter(rig, event, "rejected")
         rig["dlqd"].stop()
         change_content(rig.state_dir / "dlqd.db", self.MARK, self.OTHER)
         rig.start()
-        rig.receiver.rules({"path": "/crm", "answers": [{"status": 200}]})
-        done = rig.cli_text("dlq", "retry", letter)
+        rig.receiver.rules({"path": "/crm", "responses": [{"status": 200}]})
+        done = rig.cli_text("dlq", "retry", dead_letter)
         self.assertEqual(done.returncode, 1)
         self.assertIn("damaged", done.stdout + done.stderr)
         self.assertEqual(rig.cli("resend", event)[1], 0)
@@ -175,12 +175,12 @@ class Wal(RigTest):
         """P2: dlqd's log of the last commits is damaged at its beginning. It warns,
         and the sequencer sends all of them again."""
         rig = self.rig()
-        rig.receiver.rules({"path": "/crm", "answers": [{"status": 400}]})
+        rig.receiver.rules({"path": "/crm", "responses": [{"status": 400}]})
         rig.start()
-        wait_for(rig.door_is_open, what="the door")
+        wait_for(rig.ingress_is_ready, what="ingress")
         for count in range(1, 25):
             rig.accept()
-            wait_for(lambda: len(rig.rows("dlqd", "SELECT n FROM letters")) ==
+            wait_for(lambda: len(rig.rows("dlqd", "SELECT n FROM dead_letters")) ==
                      count, what=f"dead letter {count}")
         rig["dlqd"].kill()
         wal = rig.state_dir / "dlqd.db-wal"
@@ -192,7 +192,7 @@ class Wal(RigTest):
         log = rig["dlqd"].log()
         self.assertIn("the write-ahead log is damaged", log)
         self.assertIn(f"frame={frames // 4 + 1} ", log)
-        wait_for(lambda: len(rig.rows("dlqd", "SELECT n FROM letters")) == 24,
+        wait_for(lambda: len(rig.rows("dlqd", "SELECT n FROM dead_letters")) == 24,
                  what="all dead letters to be there again")
         listed, _ = rig.cli("dlq", "--limit", "100")
         self.assertEqual({r["state"] for r in listed}, {"dead"})
@@ -214,9 +214,9 @@ class Verify(RigTest):
     def test_what_is_damaged_is_named(self):
         """By the process that runs, of one that is down, and of a copy. P2."""
         rig = self.rig(console=True)
-        rig.receiver.rules({"path": "/crm", "answers": [{"status": 200}]})
+        rig.receiver.rules({"path": "/crm", "responses": [{"status": 200}]})
         rig.start()
-        wait_for(rig.door_is_open, what="the door")
+        wait_for(rig.ingress_is_ready, what="ingress")
         good, code = rig.cli("verify")
         self.assertEqual((code, [r["ok"] for r in good]), (0, [True] * 5), good)
         self.assertEqual({r["by"] for r in good}, set(rig.daemons))
@@ -232,7 +232,7 @@ class Verify(RigTest):
         by_name = {r["process"]: r for r in found}
         self.assertEqual([n for n in by_name if not by_name[n]["ok"]], ["ingress"])
         self.assertEqual(by_name["ingress"]["damaged"], [
-            {"table": "archive", "id": event, "what": "not what was written"}])
+            {"table": "archive", "id": event, "what": "wrong checksum"}])
         self.assertEqual(by_name["ingress"]["damaged"], down[0]["damaged"])
         self.assertIn(event, rig.cli_text("verify").stdout)
         wait_for(lambda: rig.number("grapnel_damaged_total"), what="the number")
@@ -251,12 +251,12 @@ class Flips(RigTest):
 
     COUNT, STARTS = int(os.environ.get("GRAPNEL_FLIPS", 40)), 4
     SEED = int(os.environ.get("GRAPNEL_SEED", 4711))
-    TABLES = {  # what carries a checksum (proto/sums.h)
+    TABLES = {  # what carries a checksum (lib/store/sums.h)
         "ingress": {"archive": "event_id, source, received_ms, headers, body"},
         "sequencer": {"events": "id, source, type, workspace, sequence, clock",
                       "bodies": "event, headers, body"},
-        "dlqd": {"letters": "event_id, endpoint, type, workspace",
-                 "contents": "letter, headers, body"}}
+        "dlqd": {"dead_letters": "event_id, endpoint, type, workspace",
+                 "contents": "dead letter, headers, body"}}
 
     def content(self, folder, process):
         """What is stored; None: it can't be read."""
@@ -286,12 +286,12 @@ class Flips(RigTest):
         its state, without what belongs to no database."""
         rig = self.rig()
         rig.receiver.rules(
-            {"path": "/no", "answers": [{"status": 400}]},
-            {"path": "*", "answers": [{"status": 200}]})
+            {"path": "/no", "responses": [{"status": 400}]},
+            {"path": "*", "responses": [{"status": 200}]})
         rig.config["endpoints"] += [rig.endpoint("no"), rig.endpoint("later")]
         rig.write_config()
         rig.start()
-        wait_for(rig.door_is_open, what="the door")
+        wait_for(rig.ingress_is_ready, what="ingress")
         self.bodies = {}
         for n in range(25):
             body = rig.plane_body(mark=f"mark-{n}")
@@ -330,13 +330,13 @@ class Flips(RigTest):
         for _ in range(self.COUNT):
             process, name, at = self.one_flip(chance, kept, folder)
             after = self.content(folder, process)
-            answer, code = rig.cli("verify", process, "--offline", folder)
+            reply, code = rig.cli("verify", process, "--offline", folder)
             if code:
                 found += 1
             elif after != before[process]:
                 silent.append((name, at, len(before[process] - (after or set()))))
         # The last frame of a WAL may be torn by a crash. What was acknowledged to
-        # another process is missed there (hop.h).
+        # another process is missed there (links.h).
         silent = [s for s in silent if not self.is_last_frame(kept / s[0], s[1])]
         self.assertEqual(silent, [], f"seed {self.SEED}")
         print(f"{self.COUNT} flips, {found} found", file=sys.stderr)

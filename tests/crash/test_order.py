@@ -1,4 +1,4 @@
-"""Order under fire (P5, P6): what goes when, what is missing, what is a repeat,
+"""Order under fire (P5, P6): what goes when, what is missing, what is a duplicate,
 exactly as a simple model says; and what an ordered endpoint sees while everything
 is killed again and again."""
 
@@ -30,7 +30,7 @@ def source(**order):
 
 
 class Sender:
-    """Posts like a provider: each event until it is answered 200, each list on a
+    """Posts like a provider: each event until it gets 200, each list on a
     connection of its own."""
 
     def __init__(self, rig):
@@ -45,9 +45,9 @@ class Sender:
         while True:
             try:
                 connection.request("POST", "/in/ledger", body, headers)
-                answer = connection.getresponse()
-                answer.read()
-                if answer.status == 200:
+                response = connection.getresponse()
+                response.read()
+                if response.status == 200:
                     return
             except (OSError, http.client.HTTPException):
                 connection.close()
@@ -55,7 +55,7 @@ class Sender:
 
     def run(self, n, events):
         connection = http.client.HTTPConnection(
-            "127.0.0.1", self.rig.door_port, timeout=30)
+            "127.0.0.1", self.rig.ingress_port, timeout=30)
         for event in events:
             self.post(connection, event)
             self.sent[n] += 1
@@ -158,8 +158,8 @@ class Model:
     def drain(self, s, key):
         while s["held"]:
             n, _, id_ = s["held"][0]
-            hole = range(s["next"], n)
-            if len(hole) > self.tolerance and s["missing"][n - 1] == "open":
+            gap = range(s["next"], n)
+            if len(gap) > self.tolerance and s["missing"][n - 1] == "open":
                 if len(s["held"]) <= self.buffer:
                     return
                 for k in range(n - 1, s["next"] - 1, -1):
@@ -167,12 +167,12 @@ class Model:
                         break
                     s["missing"][k] = "skipped"
             s["held"].pop(0)
-            self.go(key, id_, f"{s['next']}-{n - 1}" if len(hole) else None,
+            self.go(key, id_, f"{s['next']}-{n - 1}" if len(gap) else None,
                     False)
             s["next"] = max(s["next"], n + 1)
 
     def give_up(self):
-        """All waits are over."""
+        """All waits have ended."""
         for key, s in self.streams.items():
             for n, status in s["missing"].items():
                 s["missing"][n] = "skipped" if status == "open" else status
@@ -232,7 +232,7 @@ class AsTheModel(RigTest):
             killer.wait_up()
         self.assertEqual(rig.cli("reload")[1], 0)
         wait_for(lambda: rig.cli("gaps", "--open")[0] == [],
-                 what="all waits to be over")
+                 what="all waits to end")
         rig.settle(120)
         self.judge_end(rig, model, what)
 
@@ -283,7 +283,7 @@ class AsTheModel(RigTest):
             for n, status in s["missing"].items()}, what)
 
     def judge_end(self, rig, model, what):
-        """Of two streams in one workspace nobody knows whose wait is over
+        """Of two streams in one workspace nobody knows whose wait has ended
         first."""
         model.give_up()
         self.assertEqual(rig.rows("sequencer", "SELECT 1 FROM events "
@@ -295,14 +295,14 @@ class AsTheModel(RigTest):
         see_in_order(self, rig, what)
 
     def test_what_goes_and_what_is_missing_is_what_the_model_says(self):
-        """P6: numbers, gaps, repeats, lateness; each event's place is in its own
+        """P6: numbers, gaps, duplicates, lateness; each event's position is in its own
         transaction, so kills change nothing."""
         for seed in range(1, 5):
             with self.subTest(seed=seed):
                 self.one(seed, kills=False)
 
     def test_the_same_under_kills_and_steps_of_the_clock(self):
-        """P3, P6: no wait is over for a step of the clock, nor longer."""
+        """P3, P6: no wait ends for a step of the clock, nor longer."""
         for seed in range(11, 14):
             with self.subTest(seed=seed):
                 self.one(seed, kills=True)
@@ -346,7 +346,7 @@ class Shuffled(RigTest):
         every lost number is a gap, nothing else is.
 
         Nothing is given up before all were sent, so that a slow machine makes
-        no gaps; then, still under kills, all waits are over soon."""
+        no gaps; then, still under kills, all waits have ended soon."""
         rig = self.rig({"sources": [source(start=1, give_up_after="1h")]})
         rig.config["endpoints"] = [rig.endpoint("crm", ordered="workspace")]
         rig.write_config()
@@ -363,7 +363,7 @@ class Shuffled(RigTest):
         count = killer.count
         killer.until(lambda: killer.count > count + 1)
         wait_for(lambda: rig.cli("gaps", "--open")[0] == [], 60,
-                 "all gaps to be over")
+                 "all gaps to end")
         rig.settle(180)
         self.judge(rig, {t: n for t, n in lost.items() if n})
 

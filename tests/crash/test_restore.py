@@ -34,7 +34,7 @@ class Restore(RigTest):
         rig.config["endpoints"].append(
             rig.endpoint("legal", workspaces=["ws-0000"], guard=False))
         rig.write_config()
-        rig.receiver.rules({"path": "/legal", "answers": [{"status": 400}]})
+        rig.receiver.rules({"path": "/legal", "responses": [{"status": 400}]})
         rig.start()
         self.some(rig, 200)
         load = self.load(rig, 400, rate=400)
@@ -149,7 +149,7 @@ class FromABackup(Restore):
         with self.subTest("a second one into the same folder is refused"):
             done = rig.cli_text("backup", self.backup)
             self.assertEqual(done.returncode, 1)
-            self.assertIn("holds databases already", done.stderr)
+            self.assertIn("already contains databases", done.stderr)
 
     def test_ingress(self):
         """P2, P4: the sequencer has what the archive has not any more."""
@@ -159,7 +159,7 @@ class FromABackup(Restore):
         self.put_back(rig, "ingress")
         rig.start("ingress")
         self.goes_on(rig)
-        self.says(rig, "a link was set back")
+        self.says(rig, "a durable link is rewound")
         self.assertGreater(self.links(rig, "set_back"), 0)
         self.all_known_and_done(rig, self.acks)
         with self.subTest("no id was given twice"):
@@ -179,7 +179,7 @@ class FromABackup(Restore):
         self.says(rig, "set back")
         self.assertGreater(self.links(rig, "set_back"), 0)
         self.all_known_and_done(rig, self.acks)
-        with self.subTest("numbers have no hole and no double"):
+        with self.subTest("numbers have no gap and no double"):
             self.numbers(rig)
         with self.subTest("a receiver can tell that numbering was set back"):
             last = rig.receiver.requests("/crm")[-1]
@@ -188,17 +188,17 @@ class FromABackup(Restore):
                                 last.headers["grapnel-series"])
 
     def test_sequencer_with_work_under_way(self):
-        """P2, P3: the same while deliveries are parked and come in."""
+        """P2, P3: the same while deliveries wait for a retry and come in."""
         rig = self.pipeline()
-        rig.receiver.rules({"path": "/crm", "answers": [{"status": 503}]},
-                           {"path": "/legal", "answers": [{"status": 400}]})
+        rig.receiver.rules({"path": "/crm", "responses": [{"status": 503}]},
+                           {"path": "/legal", "responses": [{"status": 400}]})
         self.some(rig, 200)
         load = self.load(rig, 200, rate=200)
         self.put_back(rig, "sequencer")
         rig.start("sequencer")
         load.result()
         self.acks += load.acks()
-        rig.receiver.rules({"path": "/legal", "answers": [{"status": 400}]})
+        rig.receiver.rules({"path": "/legal", "responses": [{"status": 400}]})
         self.goes_on(rig)
         self.all_known_and_done(rig, self.acks)
         self.numbers(rig)
@@ -213,24 +213,24 @@ class FromABackup(Restore):
     def test_deliverer(self):
         """P2, P3: the sequencer gives again what this one has forgotten."""
         rig = self.pipeline()
-        rig.receiver.rules({"path": "/crm", "answers": [{"status": 503}]},
-                           {"path": "/legal", "answers": [{"status": 400}]})
-        parked = self.some(rig, 200)
+        rig.receiver.rules({"path": "/crm", "responses": [{"status": 503}]},
+                           {"path": "/legal", "responses": [{"status": 400}]})
+        retrying = self.some(rig, 200)
         wait_for(lambda: rig.rows(
             "sequencer", "SELECT count(*) AS n FROM deliveries "
-            "WHERE status = 2")[0]["n"] > 100, what="parked retries")
+            "WHERE status = 2")[0]["n"] > 100, what="scheduled retries")
         self.put_back(rig, "deliverer-1")
         rig.start("deliverer-1")
-        rig.receiver.rules({"path": "/legal", "answers": [{"status": 400}]})
-        self.delivered(rig, parked)
+        rig.receiver.rules({"path": "/legal", "responses": [{"status": 400}]})
+        self.delivered(rig, retrying)
         self.goes_on(rig)
         self.says(rig, "set back")
         self.all_known_and_done(rig, self.acks)
 
-    def letters(self, rig):
+    def dead_letters(self, rig):
         """{event id: dead letter}, of those of `legal`."""
         return {r["event_id"]: r for r in rig.rows(
-            "dlqd", "SELECT * FROM letters WHERE endpoint = 'legal'")}
+            "dlqd", "SELECT * FROM dead_letters WHERE endpoint = 'legal'")}
 
     def test_dlqd(self):
         """P2: the sequencer holds dead letters for a day after dlqd has them, so a
@@ -241,27 +241,27 @@ class FromABackup(Restore):
         after = [a["id"] for a in self.some(rig, 200)  # 20 of them go to legal
                  if a["workspace"] == "ws-0000"]
         rig.settle()
-        all_of_them = self.letters(rig)
+        all_of_them = self.dead_letters(rig)
         self.assertEqual(len(after), 20)
         self.assertLessEqual(set(after), set(all_of_them))
         recovered, again, resolved, discarded = after[:4]
         for event in (recovered, again):
             if event == recovered:
                 rig.receiver.rules({"path": "/legal", "per": "event",
-                                    "answers": [{"status": 200}]})
+                                    "responses": [{"status": 200}]})
             else:
                 rig.receiver.rules({"path": "/legal",
-                                    "answers": [{"status": 404}]})
+                                    "responses": [{"status": 404}]})
             rig.cli("dlq", "retry", all_of_them[event]["id"])
             rig.settle()
         rig.cli("dlq", "resolve", all_of_them[resolved]["id"], "--note", "n")
         rig.cli("dlq", "discard", all_of_them[discarded]["id"], "--note", "n")
         rig.settle()
-        before = self.letters(rig)
-        self.assertEqual((before[recovered]["state"], before[again]["life"],
+        before = self.dead_letters(rig)
+        self.assertEqual((before[recovered]["state"], before[again]["generation"],
                           before[resolved]["state"]),
                          ("recovered", 2, "resolved"))
-        rig.receiver.rules({"path": "/legal", "answers": [{"status": 400}]})
+        rig.receiver.rules({"path": "/legal", "responses": [{"status": 400}]})
         for what in ("restored", "empty"):
             with self.subTest(what):
                 counted = self.counted(rig)
@@ -269,10 +269,10 @@ class FromABackup(Restore):
                 if what == "empty":
                     (rig.state_dir / "dlqd.db").unlink()
                 rig.start("dlqd")
-                wait_for(lambda: set(self.letters(rig)) >= set(before),
+                wait_for(lambda: set(self.dead_letters(rig)) >= set(before),
                          what="the dead letters to come again")
                 rig.settle()
-                self.same_letters(self.letters(rig), before)
+                self.same_dead_letters(self.dead_letters(rig), before)
                 # What comes again is counted as repeated, whatever became of it.
                 self.assertEqual((self.counted(rig)), dict.fromkeys(counted, 0))
                 self.assertEqual(self.links(rig, "lost"), 0)
@@ -286,35 +286,35 @@ class FromABackup(Restore):
         return {name: values[name] for name in (
             "grapnel_dlqd_received_total", "grapnel_dlqd_recovered_total")}
 
-    def same_letters(self, now, before):
+    def same_dead_letters(self, now, before):
         """What was decided is undone; everything else is as it was."""
         self.assertEqual(set(now), set(before))
-        for event, letter in before.items():
-            for column in ("id", "life", "reason", "attempts", "first_ms",
+        for event, dead_letter in before.items():
+            for column in ("id", "generation", "reason", "attempts", "first_ms",
                            "dead_ms", "last_http_status", "last_error",
                            "last_response", "previous", "sequence"):
-                self.assertEqual(now[event][column], letter[column], column)
+                self.assertEqual(now[event][column], dead_letter[column], column)
             self.assertEqual(now[event]["state"], {
                 "resolved": "dead", "discarded": "dead"}.get(
-                    letter["state"], letter["state"]))
+                    dead_letter["state"], dead_letter["state"]))
 
     def too_old(self, rig):
         """After a day they are gone, with their bodies: lost, loudly."""
-        held = rig.rows("sequencer", "SELECT count(*) AS n FROM letters")
+        held = rig.rows("sequencer", "SELECT count(*) AS n FROM dead_letters")
         self.assertGreater(held[0]["n"], 40)
         rig["sequencer"].stop()
-        rig.change("sequencer", "UPDATE letters SET at_ms = at_ms - 86400000")
+        rig.change("sequencer", "UPDATE dead_letters SET at_ms = at_ms - 86400000")
         rig.start("sequencer")
-        wait_for(lambda: not rig.rows("sequencer", "SELECT 1 FROM letters"),
+        wait_for(lambda: not rig.rows("sequencer", "SELECT 1 FROM dead_letters"),
                  what="the dead letters of yesterday to go")
         wait_for(lambda: not rig.rows(
-            "sequencer", "SELECT 1 FROM bodies UNION ALL SELECT 1 FROM hop_log "
-            "JOIN hop_out USING (link) WHERE peer = 'dlqd'"),
+            "sequencer", "SELECT 1 FROM bodies UNION ALL SELECT 1 FROM link_log "
+            "JOIN link_out USING (link) WHERE peer = 'dlqd'"),
             what="their bodies and numbers to go")
         self.put_back(rig, "dlqd")
         rig.start("dlqd")
         self.goes_on(rig)
-        self.says(rig, "messages are lost: their sender holds them no more")
+        self.says(rig, "messages are lost: their sender no longer has them")
         self.assertGreaterEqual(self.links(rig, "lost"), 20)
 
     def test_everything_at_once(self):
@@ -370,7 +370,8 @@ class FromABackup(Restore):
         fresh = self.some(rig, 100)
         self.delivered(rig, fresh)
         rig.settle()
-        self.says(rig, "the receiver came back behind what it acknowledged")
+        self.says(rig, "the receiver came back without messages that it had "
+                       "acknowledged")
         self.all_known_and_done(rig, self.acks)
 
 
@@ -382,20 +383,20 @@ class FromABackup(Restore):
         rig.wait_status(rig.accept())
         rig.settle()
         rig.stop()
-        place = rig.rows("deliverer-1", "SELECT n FROM hop_in WHERE "
+        place = rig.rows("deliverer-1", "SELECT n FROM link_in WHERE "
                          "peer = 'sequencer'")[0]["n"]
-        run = rig.rows("deliverer-1", "SELECT run FROM hop_in_runs "
-                       "ORDER BY first DESC LIMIT 1")[0]["run"]
+        epoch = rig.rows("deliverer-1", "SELECT epoch FROM link_in_epochs "
+                       "ORDER BY first DESC LIMIT 1")[0]["epoch"]
         bits = bytearray(4096 // 8)
         for n in range(place + 2, place + 5):
             bits[n % 4096 // 8] |= 1 << n % 8
         rig.change("deliverer-1", "INSERT OR REPLACE INTO settled (one, ahead) "
                    "VALUES (1, ?)", struct.pack("<Q", place) + bits +
-                   struct.pack("<QQ", 1, run))
+                   struct.pack("<QQ", 1, epoch))
         rig.start()
         for _ in range(5):
             rig.wait_status(rig.accept())
-        self.assertIn("they are taken again", rig["deliverer-1"].log())
+        self.assertIn("the new messages are accepted", rig["deliverer-1"].log())
 
 
 class Combinations(Restore):
@@ -449,10 +450,10 @@ class Combinations(Restore):
         self.delivered(rig, fresh)
         rig.settle()
         self.all_known_and_done(rig, before + fresh)
-        letters = {r["event_id"] for r in rig.rows(
-            "dlqd", "SELECT event_id FROM letters WHERE endpoint = 'legal'")}
+        dead_letters = {r["event_id"] for r in rig.rows(
+            "dlqd", "SELECT event_id FROM dead_letters WHERE endpoint = 'legal'")}
         self.assertEqual({a["id"] for a in before + fresh
-                          if a["workspace"] == "ws-0000"} - letters,
+                          if a["workspace"] == "ws-0000"} - dead_letters,
                          set(), "no dead letter")
 
 
@@ -478,15 +479,15 @@ class Command(Restore):
         gone = self.some(rig, 50)
         self.delivered(rig, gone)
         with self.subTest("processes run"):
-            self.refused(rig, "sequencer runs (process "
-                         f"{rig['sequencer'].pid}): stop it first",
-                         "dlqd runs")
+            self.refused(rig, "sequencer is running (process "
+                         f"{rig['sequencer'].pid}): stop it, and",
+                         "dlqd is running")
         rig.settle()
         rig.kill()
         with self.subTest("a copy is missing"):
             aside = self.backup / "dlqd.aside"
             (self.backup / "dlqd.db").rename(aside)
-            self.refused(rig, "holds no copy of dlqd")
+            self.refused(rig, "has no copy of dlqd")
             aside.rename(self.backup / "dlqd.db")
         with self.subTest("a copy is damaged"):
             whole = (self.backup / "sequencer.db").read_bytes()
@@ -552,9 +553,9 @@ class Command(Restore):
             + ":verify_asan_link_order=0"})
         self.assertEqual(done.returncode, 1, done)
         self.assertTrue(marker.exists())
-        self.assertIn(f"{marker} can't be removed: Input/output error",
+        self.assertIn(f"{marker} cannot be deleted: Input/output error",
                       done.stderr)
-        self.assertIn("no process starts while it is there: correct the cause "
+        self.assertIn("no process starts while it exists: correct the cause "
                       "and delete it", done.stderr)
         daemon = rig["sequencer"].start(wait=False)
         self.assertEqual(daemon.wait_exit(), STORAGE)
@@ -578,7 +579,7 @@ class Command(Restore):
         text = rig.cli_text("restore", self.backup, "dlqd", "sequencer")
         self.assertEqual(text.returncode, 0, text)
         self.assertRegex(text.stdout, r"sequencer +restored .*copied at 20")
-        self.assertRegex(text.stdout, r"What was stored after 20.* is lost")
+        self.assertRegex(text.stdout, r"Data stored after 20.* is lost")
         self.assertIn("a new grapnel-series", text.stdout)
         text = rig.cli_text("restore", self.backup, "dlqd")
         self.assertIn("is lost", text.stdout)
@@ -689,7 +690,7 @@ class RawCopy(Restore):
         for path in copies.iterdir():
             shutil.copy(path, rig.state_dir)
         daemon = rig[name].start(wait=False)
-        wait_for(lambda: not daemon.alive or daemon.answers(),
+        wait_for(lambda: not daemon.alive or daemon.responds(),
                  what=f"{name} to be up, or to refuse")
         if daemon.alive:
             return 0

@@ -70,8 +70,8 @@ class Storm(RigTest):
         self.everybody_up()
         begun = time.time() * 1000
         folder = self.rig_.folder / f"backup-{len(self.backups)}"
-        answer, code = self.rig_.cli("backup", folder)
-        self.assertEqual(code, 0, answer)
+        reply, code = self.rig_.cli("backup", folder)
+        self.assertEqual(code, 0, reply)
         self.backups.append((folder, begun))
         self.acts["backup"] += 1
 
@@ -79,8 +79,8 @@ class Storm(RigTest):
         """Of everything, or of these; from one of the last two backups."""
         folder, begun = self.dice.choice(self.backups[-2:])
         self.kill(names or list(self.rig_.daemons), "killed to restore")
-        answer, code = self.rig_.cli("restore", folder, *names)
-        self.assertEqual(code, 0, answer)
+        reply, code = self.rig_.cli("restore", folder, *names)
+        self.assertEqual(code, 0, reply)
         now = time.time() * 1000
         if not names or set(names) & {"ingress", "sequencer"}:
             self.lost.append((begun, now))
@@ -138,10 +138,10 @@ class Storm(RigTest):
     def kept(self, acks, windows):
         """Those that were answered outside of all windows."""
         return [a for a in acks if a.get("status") == 200 and not any(
-            begun <= a["answered_ms"] and a["sent_ms"] <= end
+            begun <= a["responded_ms"] and a["sent_ms"] <= end
             for begun, end in windows)]
 
-    def test_nothing_is_undelivered_and_no_letter_is_missing(self):
+    def test_nothing_is_undelivered_and_no_dead_letter_is_missing(self):
         rig, begun = self.rig_, time.monotonic()
         load = rig.load(count=int(RATE * SECONDS), workspaces=10, size=500,
                         rate=max(1, int(RATE)), timeout=5)
@@ -179,10 +179,10 @@ class Storm(RigTest):
         self.assertEqual(ids - {r["id"] for r in rows}, set(), "not known")
         self.assertEqual({(r["name"], r["status"]) for r in rows},
                          {("crm", 3), ("audit", 3), ("legal", 4)})
-        letters = {r["event_id"] for r in rig.rows(
-            "dlqd", "SELECT event_id FROM letters WHERE endpoint = 'legal'")}
+        dead_letters = {r["event_id"] for r in rig.rows(
+            "dlqd", "SELECT event_id FROM dead_letters WHERE endpoint = 'legal'")}
         refused = {a["id"] for a in kept if a["workspace"] in REFUSED}
-        self.assertEqual(refused - letters, set(), "no dead letter")
+        self.assertEqual(refused - dead_letters, set(), "no dead letter")
 
 
 if __name__ == "__main__":

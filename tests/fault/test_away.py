@@ -23,7 +23,7 @@ class Away(RigTest):
         return rig["sequencer"].log().count(" granted ")
 
     def stand_still(self, rig, name, load):
-        """For STILL_S; the door must take events meanwhile."""
+        """For STILL_S; ingress must take events meanwhile."""
         rig[name].pause()
         end = time.monotonic() + STILL_S
         taken = len(load.acks())
@@ -32,11 +32,11 @@ class Away(RigTest):
         return len(load.acks()) - taken
 
     def test_the_sequencer_stands_still(self):
-        """P1, P2, P4: longer than the lease. The door stays open; time in which
+        """P1, P2, P4: longer than the lease. Ingress stays open; time in which
         the sequencer stood still is not held against the deliverers."""
         rig = self.pipeline(deliverers=2)
         load = rig.load(count=2700, workspaces=10, rate=300)
-        rig.receiver.wait(count=900)  # some leases long: homes are settled
+        rig.receiver.wait(count=900)  # some leases long: owners are settled
         before = self.grants(rig)
         self.assertGreater(self.stand_still(rig, "sequencer", load), 300)
         load.result()
@@ -67,11 +67,11 @@ class Away(RigTest):
         load.result()
         rig.judge(load)
 
-    def test_dlqd_is_away_while_letters_come(self):
+    def test_dlqd_is_away_while_dead_letters_come(self):
         """P2: they wait for it; nothing else does."""
         rig = self.pipeline()
         rig["dlqd"].stop()
-        rig.receiver.rules({"path": "/crm", "answers": [
+        rig.receiver.rules({"path": "/crm", "responses": [
             {"status": 400, "times": 300}, {"status": 200}]})
         load = rig.load(count=400, workspaces=10)
         load.result()
@@ -79,13 +79,13 @@ class Away(RigTest):
         self.assertEqual(rig.cli_text("dlq").returncode, 69)
         rig["sequencer"].restart()  # they are on disk there
         rig.start()
-        wait_for(lambda: len(rig.rows("dlqd", "SELECT 1 FROM letters")) == 300,
+        wait_for(lambda: len(rig.rows("dlqd", "SELECT 1 FROM dead_letters")) == 300,
                  what="300 letters")
         rig.judge(load, contiguous=True)
         with self.subTest("each with its event"):
-            letter = rig.cli("dlq", "--limit", "1")[0][0]
-            shown, _ = rig.cli("dlq", "show", letter["id"])
-            request, = rig.receiver.requests(event=letter["event_id"])
+            dead_letter = rig.cli("dlq", "--limit", "1")[0][0]
+            shown, _ = rig.cli("dlq", "show", dead_letter["id"])
+            request, = rig.receiver.requests(event=dead_letter["event_id"])
             self.assertEqual(shown["body"].encode(), request.body)
 
 

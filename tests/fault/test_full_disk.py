@@ -1,5 +1,5 @@
-"""A disk that fills up, low and to the last byte, under load: the door says 503,
-nothing that was acknowledged is lost, and with room again it goes on by itself.
+"""A disk that fills up, low and to the last byte, under load: ingress says 503,
+nothing that was acknowledged is lost, and with space again it goes on by itself.
 
 The state lies on a small tmpfs, which needs the right to mount (CI has it)."""
 
@@ -17,7 +17,7 @@ from rig import RigTest, http_request, main, sign_plane, wait_for
 from steps import Steps
 
 # Three stores, each with a WAL that may grow to 32 MiB, must fit on it. The
-# door shuts at 5 % of it, the sequencer takes no events at 4 %.
+# ingress shuts at 5 % of it, the sequencer takes no events at 4 %.
 DISK_BYTES = 256 << 20
 
 
@@ -41,15 +41,15 @@ class FullDisk(RigTest):
             shutil.rmtree(path.parent, ignore_errors=True)
 
     def fill(self, rig, leave=0):
-        """Take what room there is, but for `leave` bytes."""
+        """Take what space there is, but for `leave` bytes."""
         with open(rig.state_dir / "ballast", "ab", buffering=0) as ballast:
             with contextlib.suppress(OSError):  # until it is full
-                while (room := self.room(rig)) > leave:
+                while (free := self.free_bytes(rig)) > leave:
                     size = os.fstat(ballast.fileno()).st_size
                     os.posix_fallocate(ballast.fileno(), size,
-                                       min(room - leave, 16 << 20))
+                                       min(free - leave, 16 << 20))
 
-    def room(self, rig):
+    def free_bytes(self, rig):
         disk = os.statvfs(rig.state_dir)
         return disk.f_bavail * disk.f_frsize
 
@@ -57,19 +57,19 @@ class FullDisk(RigTest):
         (rig.state_dir / "ballast").unlink()
 
     def refused(self, load, count):
-        """Wait for so many 503 among its answers."""
+        """Wait for so many 503 among its responses."""
         wait_for(lambda: sum(a.get("status") == 503 for a in load.acks())
                  >= count, what=f"{count} times 503")
 
     def check_503(self, rig):
         body = rig.plane_body()
-        status, headers, answer = rig.post(body)
-        self.assertEqual(status, 503, answer)
+        status, headers, response = rig.post(body)
+        self.assertEqual(status, 503, response)
         self.assertGreater(int(headers["Retry-After"]), 0)
-        self.assertIn("code", answer["error"])
-        status, _, _ = http_request(rig.door_port, "GET", "/readyz")
+        self.assertIn("code", response["error"])
+        status, _, _ = http_request(rig.ingress_port, "GET", "/readyz")
         self.assertEqual(status, 503)
-        status, _, _ = http_request(rig.door_port, "GET", "/healthz")
+        status, _, _ = http_request(rig.ingress_port, "GET", "/healthz")
         self.assertEqual(status, 200)
         status, _, _ = rig.post(body, headers={
             **sign_plane(body), "X-Plane-Signature": "0" * 64})
@@ -83,7 +83,7 @@ class FullDisk(RigTest):
         """P1, P2, P10: all of the disk is taken in the middle of the work,
         three times over."""
         rig = self.pipeline()
-        rig.receiver.rules({"path": "/crm", "per": "event", "answers": [
+        rig.receiver.rules({"path": "/crm", "per": "event", "responses": [
             {"status": 200, "delay_ms": 30}]})
         rig.start()
         loads = []
@@ -99,7 +99,7 @@ class FullDisk(RigTest):
             self.refused(load, 200)
             self.check_all_live(rig)
             self.free(rig)
-            wait_for(rig.door_is_open, what="the door to open by itself")
+            wait_for(rig.ingress_is_ready, what="ingress to accept again")
             rig.accept(rig.plane_body("after"))
             counts = load.result()["counts"]
             self.assertEqual(set(counts), {"200", "503"}, counts)
@@ -128,11 +128,11 @@ class FullDisk(RigTest):
         events = [json.dumps({"type": "invoice.paid", "workspace": "w",
                               "id": f"k{n}", "data": "x" * 4000})
                   for n in range(3000)]
-        answers = []
+        responses = []
 
         def send():
-            answers.append(http_request(
-                rig.door_port, "POST", "/v1/events/batch", "\n".join(events),
+            responses.append(http_request(
+                rig.ingress_port, "POST", "/v1/events/batch", "\n".join(events),
                 {"Authorization": "Bearer t0ken"}, timeout=120))
 
         disk.begin()
@@ -144,7 +144,7 @@ class FullDisk(RigTest):
         self.fill(rig)
         disk.end()
         thread.join()
-        status, headers, text = answers.pop()
+        status, headers, text = responses.pop()
         self.assertEqual(status, 207, text[:300])
         self.assertGreater(int(headers["Retry-After"]), 0)
         results = [json.loads(x) for x in text.splitlines()]
@@ -155,10 +155,10 @@ class FullDisk(RigTest):
         self.assertEqual({x["error"]["code"] for x in results[len(stored):]},
                          {"unavailable"})
         self.free(rig)
-        wait_for(rig.door_is_open, what="the door to open by itself")
+        wait_for(rig.ingress_is_ready, what="ingress to accept again")
         send()
-        self.assertEqual(answers[0][0], 200)
-        ids = [json.loads(x)["id"] for x in answers[0][2].splitlines()]
+        self.assertEqual(responses[0][0], 200)
+        ids = [json.loads(x)["id"] for x in responses[0][2].splitlines()]
         self.assertEqual(ids[:len(stored)], stored)
         self.assertEqual(self.ids(rig), ids)
 
@@ -167,11 +167,11 @@ class FullDisk(RigTest):
             "ingress", "SELECT event_id FROM archive ORDER BY n")]
 
     def test_outcomes_use_the_rest(self):
-        """P2: with little room the door is shut, and what was taken before is
+        """P2: with little space ingress is shut, and what was taken before is
         delivered all the same, though its retries go on for long: the logs of
-        the stores don't eat the room."""
+        the stores don't eat the space."""
         rig = self.pipeline()
-        rig.receiver.rules({"path": "/crm", "answers": [{"status": 503}]})
+        rig.receiver.rules({"path": "/crm", "responses": [{"status": 503}]})
         rig.config["retry_policies"][0].update(
             # The open circuit probes once in a twentieth of this: 50 times in
             # a second, and the 300 below take 6 s.
@@ -184,20 +184,20 @@ class FullDisk(RigTest):
         wait_for(lambda: {r.id for r in rig.receiver.requests()}
                  == {a["id"] for a in load.acks()}, what="a try of each")
         self.fill(rig, leave=DISK_BYTES * 3 // 100)
-        wait_for(lambda: not rig.door_is_open(), what="the door to shut")
+        wait_for(lambda: not rig.ingress_is_ready(), what="ingress to refuse")
         self.check_503(rig)
         rig.receiver.wait(count=len(rig.receiver.requests()) + 300, timeout=60)
-        rig.receiver.rules({"path": "/crm", "answers": [{"status": 200}]})
+        rig.receiver.rules({"path": "/crm", "responses": [{"status": 200}]})
         rig.settle()
-        self.assertLess(self.room(rig), DISK_BYTES // 20)
+        self.assertLess(self.free_bytes(rig), DISK_BYTES // 20)
         self.check_503(rig)
         self.free(rig)
-        wait_for(rig.door_is_open, what="the door to open by itself")
+        wait_for(rig.ingress_is_ready, what="ingress to accept again")
         rig.judge(load)
 
     def test_while_events_are_held(self):
         """P2, P6: what waits for its turn stays in the buffer when the turn that
-        lets it go is taken back; a gap that is said to be closed is. With room
+        lets it go is taken back; a gap that is said to be closed is. With space
         again all goes, once, in order."""
         rig = self.pipeline()
         rig.config["sources"][0]["order"] = {
@@ -208,17 +208,17 @@ class FullDisk(RigTest):
         rig.start()
         held = [rig.accept(rig.plane_body("w", seq=n)) for n in range(2, 202)]
         rig.wait_status(held[-1], "buffered")
-        rig["sequencer"].stop()  # so that its log has no room of its own
+        rig["sequencer"].stop()  # so that its log has no space of its own
         rig.start()
         gap, = rig.cli("gaps", "--open")[0]
         close = ["gaps", "close", gap["id"], "--note", "n"]
         self.fill(rig)
         closed = rig.cli(*close)[1] == 0
-        wait_for(lambda: not rig.door_is_open(), what="the door to shut")
+        wait_for(lambda: not rig.ingress_is_ready(), what="ingress to refuse")
         self.assertEqual(rig.post(rig.plane_body("w", seq=1))[0], 503)
         self.check_all_live(rig)
         self.free(rig)
-        wait_for(rig.door_is_open, what="the door to open by itself")
+        wait_for(rig.ingress_is_ready, what="ingress to accept again")
         self.assertEqual(rig.cli("gaps", "--open")[0], [] if closed else [gap])
         self.assertEqual(rig.cli(*close)[1], 1 if closed else 0)
         rig.receiver.wait(held[-1], timeout=60)
@@ -230,8 +230,8 @@ class FullDisk(RigTest):
         self.assertEqual(requests[0].headers["grapnel-gap"], "1-1")
 
     def test_an_archive_larger_than_its_disk(self):
-        """P1: what was handed on makes room for what comes, though neither
-        archive.keep nor archive.max_size asks for it: the door stays open."""
+        """P1: what was handed on makes space for what comes, though neither
+        archive.keep nor archive.max_size asks for it: ingress stays open."""
         rig = self.pipeline()
         rig.start()
         self.fill(rig, leave=48 << 20)
@@ -247,35 +247,35 @@ class FullDisk(RigTest):
                         f"SELECT count(*) AS n FROM {table} WHERE {where}")
         return row["n"]
 
-    def unwanted(self, rig, batch, lines=900):
-        """Events with much to remember, which are over at once."""
-        status, _, answer = http_request(
-            rig.door_port, "POST", "/v1/events/batch",
+    def unmatched(self, rig, batch, lines=900):
+        """Events with much to remember, which end at once."""
+        status, _, response = http_request(
+            rig.ingress_port, "POST", "/v1/events/batch",
             "\n".join(json.dumps({
                 "workspace": "u" * 250, "type": "t" * 250, "data": {},
                 "id": f"{batch}-{n}".rjust(250)}) for n in range(lines)),
             {"Authorization": "Bearer t0ken-of-ours"})
-        self.assertEqual(status, 200, answer)
+        self.assertEqual(status, 200, response)
         return lines
 
     def test_a_history_larger_than_its_disk(self):
-        """P1, P2: what is over makes room for what comes, long before
-        history.keep asks for it: the door stays open. What is not over stays."""
+        """P1, P2: what has ended makes space for what comes, long before
+        history.keep asks for it: ingress stays open. What is not over stays."""
         rig = self.pipeline()
         rig.config["producers"] = [{"name": "us", "tokens": ["t0ken-of-ours"]}]
         rig.config["endpoints"] = [rig.endpoint("crm", workspaces=["ws-*"])]
         rig.config["retry_policies"][0].update(
             first_wait="30m", max_wait="30m", jitter="none")
-        rig.receiver.rules({"path": "/crm", "answers": [
+        rig.receiver.rules({"path": "/crm", "responses": [
             {"status": 503}, {"status": 200, "body": "x" * 16_000}]})
         rig.write_config()
         rig.start()
         first = rig.accept()
-        parked = "status = 2"
-        wait_for(lambda: self.count(rig, "sequencer", "deliveries", parked),
-                 what="its retry to be parked")
+        retrying = "status = 2"
+        wait_for(lambda: self.count(rig, "sequencer", "deliveries", retrying),
+                 what="its retry to be scheduled")
         self.fill(rig, leave=112 << 20)
-        sent = sum(self.unwanted(rig, batch) for batch in range(20))
+        sent = sum(self.unmatched(rig, batch) for batch in range(20))
         load = rig.load(count=1500, workspaces=10, size=300)
         self.assertEqual(set(load.result()["counts"]), {"200"})
         rig.receiver.wait(count=1501)  # so all before it was taken, too
@@ -285,16 +285,16 @@ class FullDisk(RigTest):
                  self.count(rig, "deliverer-1", "attempts") < 1500,
                  what="a shorter history of attempts")
         self.assertIn("history.keep", rig["sequencer"].log())
-        self.assertTrue(rig.door_is_open())
+        self.assertTrue(rig.ingress_is_ready())
         self.assertEqual(
-            self.count(rig, "sequencer", "deliveries", parked), 1)
+            self.count(rig, "sequencer", "deliveries", retrying), 1)
         self.assertEqual(
             {r.id for r in rig.receiver.requests("/crm")},
             {first, *(a["id"] for a in load.acks())})
 
     def test_a_start_on_a_full_disk(self):
         """P3: killed while the disk is full, started while it still is: each
-        comes up and waits, or says 74; with room again all is delivered."""
+        comes up and waits, or says 74; with space again all is delivered."""
         rig = self.pipeline()
         rig.start()
         load = rig.load(count=900, workspaces=10, rate=300, size=2000)
@@ -306,7 +306,7 @@ class FullDisk(RigTest):
             daemon.start(wait=False)
         self.fill(rig)
         for daemon in rig.daemons.values():
-            wait_for(lambda: not daemon.alive or daemon.answers(),
+            wait_for(lambda: not daemon.alive or daemon.responds(),
                      what=f"{daemon.name} to be up, or not to be")
             if not daemon.alive:
                 self.assertEqual(daemon.wait_exit(), 74, daemon.log())

@@ -95,7 +95,7 @@ class Migration(RigTest):
             self.assertEqual(victim.wait_exit(), error, what)
         if self.is_whole(rig, name, what):
             self.earlier += 1
-            if error == errno.ENOSPC and "so its schema version" in victim.log()[said:]:
+            if error == errno.ENOSPC and "so the schema cannot be upgraded" in victim.log()[said:]:
                 self.told += 1
         victim.start()
         self.assertEqual(image(rig.state_dir, name), self.after[name], what)
@@ -156,7 +156,7 @@ class Migration(RigTest):
         victim = rig[name]
         said = len(victim.log())
         victim.spawn()  # ingress accepts nothing with so little space: it is up all the same
-        wait_for(lambda: not victim.alive or victim.answers(), what=name)
+        wait_for(lambda: not victim.alive or victim.responds(), what=name)
         if victim.alive:
             victim.kill()
         else:
@@ -170,8 +170,8 @@ class Migration(RigTest):
         self.assertEqual(image(rig.state_dir, name), self.after[name])
         victim.kill()
         version, now = self.before[name][0], self.after[name][0]
-        return earlier and (f"the disk is full, so its schema version {version} can't be "
-                            f"brought to {now}") in log
+        return earlier and ("the disk is full, so the schema cannot be upgraded from "
+                            f"version {version} to {now}") in log
 
 
 main()

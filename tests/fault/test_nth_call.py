@@ -1,7 +1,7 @@
 """P1, P2, P3 when one system call fails: the Nth write, sync or open of a file, the
 Nth accept or connect, the Nth malloc, in each process, from its start on. The process
 goes on, or it ends with a documented exit code and says why; after its next start
-nothing that was answered 200 is lost, and nothing is numbered twice.
+nothing that got 200 is lost, and nothing is numbered twice.
 
 N rises until a run passes in which the call was not made so often. As that takes an
 hour, this draws some of them: GRAPNEL_FAULTS (24) says how many, `all` goes through
@@ -38,11 +38,12 @@ FAULTS = {
 MOST = {"write": 90, "sync": 30, "open": 16, "accept": 4, "connect": 8}
 # 69: a socket can't be had; 74: storage. libzmq 4.3.4 ends the process by abort() when
 # it can't accept or open a connection for a reason that it does not expect, such as
-# EMFILE at an ipc address. It names its source file then.
+# EMFILE at an ipc address. It names its source file then. CZMQ does the same when there is
+# no memory, or no descriptor, for a socket.
 ENDS = {0, 69, 74}
 ABORTED = -6
 LIBRARY_ENDS = {"accept", "connect", "malloc"}
-WHY = re.compile(r"^\S+ error |\(src/\w+\.cpp:\d+\)|out of memory|bad_alloc", re.M)
+WHY = re.compile(r"^\S+ error |\(src/\w+\.cpp:\d+\)|src/z\w+\.c:\d+: |out of memory|bad_alloc", re.M)
 
 
 class NthCall(RigTest):
@@ -51,9 +52,9 @@ class NthCall(RigTest):
         rig.config["endpoints"] = [rig.endpoint("crm"), rig.endpoint("legal")]
         rig.write_config()
         rig.receiver.rules(
-            {"path": "/crm", "per": "event", "answers": [
+            {"path": "/crm", "per": "event", "responses": [
                 {"status": 503}, {"status": 200}]},
-            {"path": "/legal", "answers": [{"status": 400}]})
+            {"path": "/legal", "responses": [{"status": 400}]})
         self.hit = rig.folder / "hit"
         self.acked = []
         self.deaths = 0
@@ -68,14 +69,14 @@ class NthCall(RigTest):
                 + ":verify_asan_link_order=0"}
 
     def post(self, rig, victim, body):
-        """Until it is answered 200, as a provider does; or the victim is dead."""
+        """Until it gets 200, as a provider does; or the victim is dead."""
         while victim.alive:
             try:
-                status, _, answer = rig.post(body)
+                status, _, response = rig.post(body)
             except OSError:
                 status = None
             if status == 200:
-                self.acked.append(answer["id"])
+                self.acked.append(response["id"])
                 return True
             time.sleep(0.02)
         return False
@@ -85,9 +86,9 @@ class NthCall(RigTest):
         once more, as a duplicate."""
         gone = {event_number(r) for r in rig.receiver.requests("/crm")
                 if r.delivered}
-        letters = {x["event_id"] for x in rig.facts()[2]}
+        dead_letters = {x["event_id"] for x in rig.facts()[2]}
         dead = {event_number(r) for r in rig.receiver.requests("/legal")
-                if r.id in letters}
+                if r.id in dead_letters}
         return all(n in gone and n in dead for n in numbers)
 
     def try_one(self, rig, name, call, error, n):
@@ -121,7 +122,7 @@ class NthCall(RigTest):
 
     def judge(self, rig):
         rig.settle()
-        events, deliveries, letters = rig.facts()
+        events, deliveries, dead_letters = rig.facts()
         numbers = [(e["workspace"], e["sequence"]) for e in events
                    if e["sequence"] is not None]
         self.assertEqual(len(numbers), len(set(numbers)))

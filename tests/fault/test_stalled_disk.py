@@ -25,7 +25,7 @@ class StalledDisk(RigTest):
         self.env = {
             "LD_PRELOAD": program("rig-slowdisk.so"),
             "RIG_DISK": str(self.disk),
-            # The sanitizer's library wants to be first, and need not.
+            # The sanitizer's library asks to be first, which is not needed.
             "ASAN_OPTIONS": os.environ.get("ASAN_OPTIONS", "")
             + ":verify_asan_link_order=0"}
         if stall_ms:
@@ -41,33 +41,33 @@ class StalledDisk(RigTest):
     def held(self, name="held"):
         wait_for((self.disk / name).exists, what="a sync to begin")
 
-    def post(self, rig, key, answers=None):
+    def post(self, rig, key, responses=None):
         status, headers, text = http_request(
-            rig.door_port, "POST", "/v1/events",
+            rig.ingress_port, "POST", "/v1/events",
             json.dumps({**EVENT, "id": key}),
             {"Authorization": f"Bearer {TOKEN}"}, timeout=120)
-        answer = status, headers, json.loads(text)
-        if answers is not None:
-            answers.append(answer)
-        return answer
+        response = status, headers, json.loads(text)
+        if responses is not None:
+            responses.append(response)
+        return response
 
     def posting(self, rig, keys):
         """Posts each from a thread of its own; the list of what they get."""
-        answers = []
+        responses = []
         self.threads = [threading.Thread(target=self.post,
-                                         args=(rig, key, answers))
+                                         args=(rig, key, responses))
                         for key in keys]
         for thread in self.threads:
             thread.start()
-        return answers
+        return responses
 
     def get(self, rig, path):
-        status, headers, text = http_request(rig.door_port, "GET", path,
+        status, headers, text = http_request(rig.ingress_port, "GET", path,
                                              timeout=120)
         return status, json.loads(text)
 
-    def is_refused(self, answer):
-        status, headers, body = answer
+    def is_refused(self, response):
+        status, headers, body = response
         self.assertEqual(status, 503, body)
         self.assertIn("Retry-After", headers)
         self.assertEqual(body["error"]["code"], "unavailable")
@@ -92,18 +92,18 @@ class StalledDisk(RigTest):
         rig = self.pipeline(stall_ms=None)
         (self.disk / "hold").touch()
         begun = time.monotonic()
-        answers = self.posting(rig, ["a"])
+        responses = self.posting(rig, ["a"])
         self.held()
         self.assertEqual(self.get(rig, "/healthz"), (200, {"status": "ok"}))
-        wait_for(lambda: answers)
+        wait_for(lambda: responses)
         self.assertGreater(time.monotonic() - begun, 4.5)
-        self.is_refused(answers[0])
+        self.is_refused(responses[0])
         self.assertTrue((self.disk / "held").exists())
         self.says_so(rig)
         self.is_refused(self.post(rig, "b"))  # at once: the sync is still held
         self.assertTrue((self.disk / "held").exists())
         self.recovers(rig)
-        # The first was stored all the same; its repeat is known.
+        # The first was stored all the same; its duplicate is recognised.
         stored, = rig.rows("ingress", "SELECT event_id FROM archive")
         status, _, body = self.post(rig, "a")
         self.assertEqual((status, body["id"]), (200, stored["event_id"]))
@@ -122,22 +122,22 @@ class StalledDisk(RigTest):
         (self.disk / "hold").touch()
         first = self.posting(rig, ["k0"])
         self.held()
-        answers = self.posting(rig, keys[1:])
-        wait_for(lambda: len(answers) == 29)  # those of the queue behind it
+        responses = self.posting(rig, keys[1:])
+        wait_for(lambda: len(responses) == 29)  # those of the queue behind it
         wait_for(lambda: first)
-        for answer in [*first, *answers]:
-            self.is_refused(answer)
+        for response in [*first, *responses]:
+            self.is_refused(response)
         self.says_so(rig)
         self.go_on()
         wait_for(lambda: not self.stalls(rig))
         rig["ingress"].pause()
-        answers = self.posting(rig, keys)
+        responses = self.posting(rig, keys)
         time.sleep(0.2)  # to fill the sockets; fewer only test less
         (self.disk / "hold").touch()
         rig["ingress"].resume()
         self.held()
-        wait_for(lambda: len(answers) == 30)
-        self.assertIn(503, [a[0] for a in answers])
+        wait_for(lambda: len(responses) == 30)
+        self.assertIn(503, [a[0] for a in responses])
         self.says_so(rig)
         self.recovers(rig)
         self.assertEqual([self.post(rig, key)[0] for key in keys], 30 * [200])
@@ -153,7 +153,7 @@ class StalledDisk(RigTest):
 
         def fill():
             statuses.add(http_request(
-                rig.door_port, "POST", "/v1/events", body,
+                rig.ingress_port, "POST", "/v1/events", body,
                 {"Authorization": f"Bearer {TOKEN}"}, timeout=120)[0])
             return self.stalls(rig)
 
@@ -170,11 +170,11 @@ class StalledDisk(RigTest):
         rig["ingress"].stop()
         (self.disk / "hold").touch()
         rig["ingress"].start(env=self.env, wait=False)
-        answers = []
-        wait_for(rig.door_is_open)
-        answers = self.posting(rig, ["a"])
-        wait_for(lambda: answers)
-        self.is_refused(answers[0])
+        responses = []
+        wait_for(rig.ingress_is_ready)
+        responses = self.posting(rig, ["a"])
+        wait_for(lambda: responses)
+        self.is_refused(responses[0])
         self.says_so(rig)
         self.recovers(rig)
         self.assertEqual(self.post(rig, "a")[0], 200)

@@ -16,11 +16,11 @@ LONG = {"name": "default", "backoff": "fixed", "first_wait": "1h",
 
 def fails(count, *then, **how):
     """The first `count` attempts at /crm get 503, later ones 200."""
-    return {"path": "/crm", **how, "answers": [
+    return {"path": "/crm", **how, "responses": [
         {"status": 503, "times": count}, *(then or [{"status": 200}])]}
 
 
-class Acts(RigTest):
+class Actions(RigTest):
     def pipeline(self, *rules, policy=None, **endpoint):
         rig = self.rig()
         rig.config["retry_policies"] = [{**LONG, **(policy or {})}]
@@ -49,18 +49,18 @@ class Acts(RigTest):
         return events
 
     def retry(self, rig, event, *more):
-        answer, code = rig.cli("retry", event, *more)
-        delivery, = answer["deliveries"]
+        reply, code = rig.cli("retry", event, *more)
+        delivery, = reply["deliveries"]
         return delivery, code
 
     def requests(self, rig, event):
         return rig.receiver.requests("/crm", event=event)
 
-    def letters(self, rig, state="all"):
+    def dead_letters(self, rig, state="all"):
         return rig.cli("dlq", "--state", state)[0]
 
 
-class Retry(Acts):
+class Retry(Actions):
     def test_a_waiting_delivery_is_tried_now_with_its_own_budget(self):
         """P2: each retry is one attempt of the budget, and the last one ends it."""
         rig = self.pipeline(fails(4), policy={"max_attempts": 4})
@@ -69,7 +69,7 @@ class Retry(Acts):
         self.assertEqual((code, first["accepted"], first["result"]),
                          (0, True, "now"))
         self.assertEqual((first["attempt"]["n"], first["attempt"]["outcome"]),
-                         (2, "parked"))
+                         (2, "retrying"))
         said = rig.cli_text("retry", event)
         self.assertEqual(said.returncode, 0, said.stderr)
         self.assertIn("attempt 3: status 503, failed, next attempt at 20",
@@ -80,7 +80,7 @@ class Retry(Acts):
                       said.stdout)
         self.until(rig, event, "dead")
         self.assertEqual([r.headers["grapnel-attempt"]
-                          for r in self.requests(rig, event)],
+                          for r in rig.receiver.wait(event, count=4)],
                          ["1", "2", "3", "4"])
         self.assertNotIn("grapnel-replay", self.requests(rig, event)[-1].headers)
         self.assertIn("retry at crm asked for by",
@@ -146,13 +146,13 @@ class Retry(Acts):
                          [1, 1, 1, 2, 1])
 
     def test_while_an_attempt_is_under_way(self):
-        rig = self.pipeline({"path": "/crm", "answers": [
+        rig = self.pipeline({"path": "/crm", "responses": [
             {"action": "blackhole"}, {"status": 200}]}, timeout="3s")
         event = rig.accept()
         rig.receiver.wait(event)
         said = rig.cli_text("retry", event)
         self.assertEqual(said.returncode, 0, said.stderr)
-        self.assertIn("attempt is under way", said.stdout)
+        self.assertIn("attempt is in progress", said.stdout)
         self.assertEqual(len(self.requests(rig, event)), 1)
 
     def test_p5_it_does_not_pass_an_earlier_event_of_its_lane(self):
@@ -181,7 +181,7 @@ class Retry(Acts):
             self.assertIn(word, said.stderr)
 
 
-class Abandon(Acts):
+class Abandon(Actions):
     def abandon(self, rig, event, *more):
         return rig.cli("abandon", event, "--endpoint", "crm", "--note",
                        "obsolete", *more)
@@ -190,12 +190,12 @@ class Abandon(Acts):
         """P2: its reason, note and attempts are on record; it can be sent again."""
         rig = self.pipeline(fails(1))
         event, = self.waiting(rig)
-        answer, code = self.abandon(rig, event)
-        self.assertEqual((code, answer["in_flight"]), (0, False))
-        letter, = wait_for(lambda: self.letters(rig, "dead"))
-        self.assertEqual((letter["id"], letter["reason"], letter["attempts"]),
-                         (answer["letter_id"], "abandoned", 1))
-        self.assertIn("obsolete", letter["last_error"])
+        reply, code = self.abandon(rig, event)
+        self.assertEqual((code, reply["in_flight"]), (0, False))
+        dead_letter, = wait_for(lambda: self.dead_letters(rig, "dead"))
+        self.assertEqual((dead_letter["id"], dead_letter["reason"], dead_letter["attempts"]),
+                         (reply["dead_letter_id"], "abandoned", 1))
+        self.assertIn("obsolete", dead_letter["last_error"])
         self.assertIn("abandoned at crm by", str(rig.trace(event)["timeline"]))
         said = rig.cli_text("abandon", event, "--endpoint", "crm", "--note", "x")
         self.assertEqual(said.returncode, 1)
@@ -204,20 +204,20 @@ class Abandon(Acts):
         self.assertEqual(rig.cli("dlq", "retry", event)[1], 0)
         rig.receiver.wait(event, count=2)
         rig.settle()
-        self.assertEqual([x["state"] for x in self.letters(rig)], ["recovered"])
+        self.assertEqual([x["state"] for x in self.dead_letters(rig)], ["recovered"])
 
     def test_p5_a_lane_waits_for_the_attempt_that_is_under_way(self):
         """Also with on_dead: halt the lane goes on, and a requeue at once begins
         only when that attempt has ended."""
-        rig = self.pipeline({"path": "/crm", "answers": [
+        rig = self.pipeline({"path": "/crm", "responses": [
             {"status": 503, "delay_ms": 1500}, {"status": 200}]},
             ordered="workspace", on_dead="halt", timeout="5s")
         first = rig.accept(rig.plane_body("a"))
         rig.receiver.wait(first)
-        answer, code = self.abandon(rig, first)
-        self.assertEqual((code, answer["in_flight"]), (0, True))
+        reply, code = self.abandon(rig, first)
+        self.assertEqual((code, reply["in_flight"]), (0, True))
         second = rig.accept(rig.plane_body("a"))
-        wait_for(lambda: self.letters(rig, "dead"))
+        wait_for(lambda: self.dead_letters(rig, "dead"))
         self.assertEqual(rig.cli("dlq", "retry", first)[1], 0)
         rig.receiver.wait(first, count=2)
         rig.settle()
@@ -230,19 +230,19 @@ class Abandon(Acts):
         self.assertEqual((shown["halted_lanes"], shown["in_flight"]), (0, 0))
 
     def test_an_attempt_that_succeeds_after_all(self):
-        rig = self.pipeline({"path": "/crm", "answers": [
+        rig = self.pipeline({"path": "/crm", "responses": [
             {"status": 200, "delay_ms": 1000}]}, timeout="5s")
         event = rig.accept()
         rig.receiver.wait(event)
         said = rig.cli_text("abandon", event, "--endpoint", "crm", "--note", "x")
-        self.assertIn("may be under way", said.stdout)
-        wait_for(lambda: [x["state"] for x in self.letters(rig)] ==
+        self.assertIn("attempt in progress may", said.stdout)
+        wait_for(lambda: [x["state"] for x in self.dead_letters(rig)] ==
                  ["recovered"])
         self.assertEqual(self.delivery(rig, event)["status"], "delivered")
         self.assertEqual(rig.ask("sequencer", "endpoints")[0]["in_flight"], 0)
 
     def test_it_survives_every_process(self):
-        """P3: kill -9 of all after the answer; nothing is sent, the letter is
+        """P3: kill -9 of all after the response; nothing is sent, the dead letter is
         there, and its lane goes on."""
         rig = self.pipeline(fails(1), ordered="workspace")
         event, = self.waiting(rig, workspace="a")
@@ -253,8 +253,8 @@ class Abandon(Acts):
         rig["sequencer"].kill()
         rig.start()
         rig.wait_status(second)
-        letter, = wait_for(lambda: self.letters(rig, "dead"))
-        self.assertEqual(letter["event_id"], event)
+        dead_letter, = wait_for(lambda: self.dead_letters(rig, "dead"))
+        self.assertEqual(dead_letter["event_id"], event)
         self.assertEqual(len(self.requests(rig, event)), 1)
 
     def test_what_is_wrong_is_said(self):
@@ -267,14 +267,14 @@ class Abandon(Acts):
                 ((event, "--endpoint", "crn", "--note", "x"), 1,
                  "did you mean"),
                 ((event, "--endpoint", "crm", "--note", "x"), 1,
-                 "delivered to crm already")):
+                 "already delivered to crm")):
             said = rig.cli_text("abandon", *args)
             self.assertEqual(said.returncode, code, said)
             self.assertIn(word, said.stderr)
 
 
-class LateAnswer(Acts):
-    def test_the_answer_to_a_drop_of_an_earlier_life_ends_nothing(self):
+class LateAnswer(Actions):
+    def test_the_response_to_a_drop_of_an_earlier_generation_ends_nothing(self):
         """P5: abandoned, and sent again before its deliverer has read of that: it is
         out once."""
         rig = self.pipeline()
@@ -283,14 +283,14 @@ class LateAnswer(Acts):
         self.addCleanup(d.close)
         event = rig.accept(rig.plane_body())
         d.until(lambda: d.tasks(event), 30)
-        answer, code = rig.cli("abandon", event, "--endpoint", "crm", "--note", "x")
-        self.assertEqual(code, 0, answer)
+        reply, code = rig.cli("abandon", event, "--endpoint", "crm", "--note", "x")
+        self.assertEqual(code, 0, reply)
         # Its attempt ended before it reads that it is to drop the delivery.
         first, = d.tasks(event)
         d.report(first, "dead", status=400, reason="rejected")
         self.assertNotIn(DROPPED, [kind for kind, _ in d.got])
         d.flush()
-        wait_for(lambda: rig.cli("dlq", "retry", answer["letter_id"])[1] == 0,
+        wait_for(lambda: rig.cli("dlq", "retry", reply["dead_letter_id"])[1] == 0,
                  what="the dead letter to be sent again")
         d.until(lambda: len(d.tasks(event)) == 2)
         self.assertIn(DROPPED, [kind for kind, _ in d.got])

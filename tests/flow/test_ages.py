@@ -1,4 +1,4 @@
-"""Ages and latencies: what a person sent again, or held back, counts from then on, and
+"""Ages and latencies: what a person sent again, or buffered, counts from then on, and
 not from the day on which its event came."""
 
 import pathlib
@@ -34,7 +34,7 @@ class Ages(RigTest):
                  what=f"{count} dead letters")
 
     def refuse(self, rig, *names, status=400):
-        rig.receiver.rules(*({"path": f"/{n}", "answers": [{"status": status}]}
+        rig.receiver.rules(*({"path": f"/{n}", "responses": [{"status": status}]}
                              for n in names))
 
     def heard(self, rig):
@@ -114,7 +114,7 @@ class Ages(RigTest):
 
     def test_what_a_person_sent_again_is_not_a_latency(self):
         """A dead letter; an event that was refused, alone or as a batch; a duplicate
-        that is released, also if it is held back for its order."""
+        that is released, also if it is buffered for its order."""
         ledger = {"name": "ledger", "provider": "custom", "secrets": ["t0p"],
                   "verify": {"scheme": "shared-token", "header": "X-Token"},
                   "id": "json:/n", "type": "json:/type"}
@@ -147,7 +147,7 @@ class Ages(RigTest):
         self.assertLess(seconds, HOUR_S)
         self.assertEqual(count, 4)
 
-    def test_what_a_person_or_the_guard_held_back_is_not_a_latency(self):
+    def test_what_a_person_or_the_guard_held_is_not_a_latency(self):
         """A paused endpoint, one that was switched off, one that was held, and a lane
         that a dead letter halted. An endpoint that was down counts."""
         rig = self.rig(console=True)
@@ -164,7 +164,7 @@ class Ages(RigTest):
         rig.accept()
         rig.settle()
         rig.cli("endpoints", "pause", "paused")
-        rig.receiver.rules(*({"path": f"/{n}", "answers": [{"status": s}]}
+        rig.receiver.rules(*({"path": f"/{n}", "responses": [{"status": s}]}
                              for n, s in (("held", 404), ("lane", 400),
                                           ("down", 503), ("off", 503))))
         for _ in range(11):

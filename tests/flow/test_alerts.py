@@ -69,8 +69,8 @@ class Alerts(RigTest):
             {"name": "ops", "webhook": rig.receiver.url("/ops"),
              "allow_private": True, "signing_secrets": [SIGNING_SECRET]}]
         rig.write_config()
-        rig.receiver.rules({"path": "/ops", "answers": [{"status": 200}]},
-                           {"path": "/crm", "answers": [{"status": 400}]})
+        rig.receiver.rules({"path": "/ops", "responses": [{"status": 200}]},
+                           {"path": "/crm", "responses": [{"status": 400}]})
         return rig.start()
 
     def told(self, rig, path="/ops"):
@@ -106,7 +106,7 @@ class Alerts(RigTest):
             {"name": "dlq", "when": "dead_letters", "severity": "critical",
              "state": "firing", "value": 3, "above": 2})
         self.assertIn("dlq", body["text"])
-        self.assertIn("3 is above 2", body["text"])
+        self.assertIn(": 3 (above 2)", body["text"])
         # A restart, orderly or not, tells nobody anything.
         self.settle(rig)
         rig["console"].restart()
@@ -115,8 +115,8 @@ class Alerts(RigTest):
         [listed], code = rig.cli("alerts")
         self.assertEqual((listed["state"], listed["name"], code),
                          ("firing", "dlq", 0))
-        for letter in rig.cli("dlq")[0]:
-            rig.cli("dlq", "discard", letter["id"], "--note", "test")
+        for dead_letter in rig.cli("dlq")[0]:
+            rig.cli("dlq", "discard", dead_letter["id"], "--note", "test")
         wait_for(lambda: len(self.told(rig)) == 2)
         [alert] = self.told(rig)[1]["alerts"]
         self.assertEqual((alert["name"], alert["state"]), ("dlq", "resolved"))
@@ -133,10 +133,10 @@ class Alerts(RigTest):
              "allow_private": True})
         rig.write_config()
         rig.receiver.rules(
-            {"path": "/ops", "answers": [{"status": 500, "times": 2},
+            {"path": "/ops", "responses": [{"status": 500, "times": 2},
                                          {"status": 200}]},
-            {"path": "/crm", "answers": [{"status": 400}]},
-            {"path": "/other", "answers": [{"status": 200}]})
+            {"path": "/crm", "responses": [{"status": 400}]},
+            {"path": "/other", "responses": [{"status": 200}]})
         rig.cli("reload")
         self.kill_events(rig, 1)
         rig.receiver.wait(path="/other")
@@ -159,13 +159,13 @@ class Alerts(RigTest):
         self.settle(rig)
         rig["dlqd"].start()
 
-        def letters():
-            return [letter for body in self.told(rig)
-                    for alert in body["alerts"] for letter in alert["letters"]]
+        def dead_letters():
+            return [dead_letter for body in self.told(rig)
+                    for alert in body["alerts"] for dead_letter in alert["dead_letters"]]
 
-        wait_for(lambda: len(letters()) >= len(events))
+        wait_for(lambda: len(dead_letters()) >= len(events))
         self.settle(rig)
-        self.assertEqual(sorted(l["event_id"] for l in letters()),
+        self.assertEqual(sorted(l["event_id"] for l in dead_letters()),
                          sorted(events))
         alert = self.told(rig)[0]["alerts"][0]
         self.assertEqual((alert["endpoint"], alert["reason"]),
@@ -180,8 +180,8 @@ class Alerts(RigTest):
                        console=True)
         rig.config["notifiers"][0]["webhook"] = rig.receiver.url("/ops")
         rig.write_config()
-        rig.receiver.rules({"path": "/ops", "answers": [{"status": 200}]},
-                           {"path": "/crm", "answers": [{"status": 400}]})
+        rig.receiver.rules({"path": "/ops", "responses": [{"status": 200}]},
+                           {"path": "/crm", "responses": [{"status": 400}]})
         rig.start("ingress", "sequencer", "dlqd", "deliverer-1")
         events = self.kill_events(rig, 2)
         rig["dlqd"].stop()
@@ -190,8 +190,8 @@ class Alerts(RigTest):
         rig.start("dlqd", "console")
         rig.receiver.wait(path="/ops")
         self.settle(rig)
-        told = [letter["event_id"] for body in self.told(rig)
-                for alert in body["alerts"] for letter in alert["letters"]]
+        told = [dead_letter["event_id"] for body in self.told(rig)
+                for alert in body["alerts"] for dead_letter in alert["dead_letters"]]
         self.assertEqual(len(told), 1)
         self.assertIn(told[0], events)
 
@@ -211,7 +211,7 @@ class Alerts(RigTest):
                 else:
                     for path in rig.state_dir.glob("dlqd.db*"):
                         path.unlink()
-                dead = len(rig.rows("sequencer", "SELECT 1 FROM letters"))
+                dead = len(rig.rows("sequencer", "SELECT 1 FROM dead_letters"))
                 rig["dlqd"].start()
                 wait_for(lambda: rig.ask("dlqd", "dlq_stats")["dead"] == dead,
                          what=f"{dead} dead letters to come again")
@@ -226,8 +226,8 @@ class Alerts(RigTest):
         rig = self.with_alerts(
             [{"name": "dlq-more", "when": "dead_letters", "above": 0},
              {"name": "dlq", "when": "dead_letters", "above": 0}])
-        rig.receiver.rules({"path": "/ops", "answers": [{"status": 500}]},
-                           {"path": "/crm", "answers": [{"status": 400}]})
+        rig.receiver.rules({"path": "/ops", "responses": [{"status": 500}]},
+                           {"path": "/crm", "responses": [{"status": 400}]})
         wait_for(lambda: rig.number("grapnel_up", process="dlqd"))
         self.kill_events(rig, 1)
 
@@ -242,13 +242,13 @@ class Alerts(RigTest):
         self.kill_events(rig, 3)
         wait_for(lambda: [a["value"] for a in rig.cli("alerts")[0]] == [4, 4])
         for alert in rig.cli("alerts")[0]:
-            self.assertIn("4 is above 0", alert["summary"])
+            self.assertIn(": 4 (above 0)", alert["summary"])
         rig["console"].restart()  # the value is judged anew
         wait_for(lambda: [a["value"] for a in rig.cli("alerts")[0]] == [4, 4])
-        for letter in rig.cli("dlq")[0]:
-            rig.cli("dlq", "discard", letter["id"], "--note", "test")
+        for dead_letter in rig.cli("dlq")[0]:
+            rig.cli("dlq", "discard", dead_letter["id"], "--note", "test")
         last = wait_for(lambda: message("resolved"))
-        self.assertIn("0 is no longer above 0", last["text"])
+        self.assertIn(": 0 (no longer above 0)", last["text"])
         self.assertEqual(last["alerts"], "dlq-more dlq")
 
     def test_a_retried_dead_letter_is_not_a_latency(self):
@@ -267,7 +267,7 @@ class Alerts(RigTest):
         rig.receiver.wait(broken, path="/crm")
         wait_for(lambda: [l["endpoint"] for l in rig.cli("dlq")[0]] ==
                  ["crm", "crm"], what="both to be dead again")
-        rig.receiver.rules({"path": "/crm", "answers": [{"status": 200}]})
+        rig.receiver.rules({"path": "/crm", "responses": [{"status": 200}]})
         rig.cli("dlq", "retry", "--all")
         for event in [*events, broken]:
             rig.wait_status(event)
@@ -339,7 +339,7 @@ class Alerts(RigTest):
             [l for l in head if l.startswith("Subject:")][0]
             .split("?")[3]).decode()
         self.assertEqual(subject, "[Grapnel] 1 firing: dlq")
-        self.assertIn("1 is above 0", "\n".join(mail["lines"]))
+        self.assertIn(": 1 (above 0)", "\n".join(mail["lines"]))
 
     def test_nothing_private_is_reached_unless_allowed(self):  # P8
         rig = self.with_alerts([], [])

@@ -27,7 +27,7 @@ class BareShell(RigTest):
         rig = self.rig({"metrics": {"interval": "200ms"}}, console=True)
         rig.config["endpoints"].append(rig.endpoint("books"))
         rig.write_config()
-        rig.receiver.rules({"path": "/books", "answers": [{"status": 400}]})
+        rig.receiver.rules({"path": "/books", "responses": [{"status": 400}]})
         rig.start()
         event = rig.accept()
         rig.wait_status(event)
@@ -47,10 +47,10 @@ class BareShell(RigTest):
         """P10: neither a secret nor an error elsewhere in the file matters to
         commands that ask the running processes."""
         rig, event = self.pipeline()
-        letter, = rig.cli("dlq")[0]
+        dead_letter, = rig.cli("dlq")[0]
         for line in ("status", "events", "deliveries", "endpoints", "gaps",
                      "endpoints crm", "workspaces", "dlq", "dlq stats",
-                     f"dlq show {letter['id']}", "rejects", "rejects --source -",
+                     f"dlq show {dead_letter['id']}", "rejects", "rejects --source -",
                      "alerts", "alerts --limit 3", "metrics --once",
                      "top --once", f"trace {event}", "events --source plane",
                      "deliveries --endpoint crm", "endpoints pause crm",
@@ -122,14 +122,14 @@ class BareShell(RigTest):
         self.works(rig, "send", "plane", env=secret)
         said = self.works(rig, "send", "plane", code=78)
         self.assertIn("PLANE_SECRET is not set", said.stderr)
-        self.assertIn("send signs as the provider does", said.stderr)
+        self.assertIn("send needs `sources`", said.stderr)
         said = self.works(rig, "send", "plain", code=1, env=secret)
         self.assertIn("did you mean plane?", said.stderr)
         rig.config_path.write_text(rig.good.replace(
             "endpoints:", "endpoints:\n- {name: x, url: '${GRT_URL}'}", 1))
         said = self.works(rig, "endpoints", "test", "crm", code=78)
         self.assertIn("GRT_URL is not set", said.stderr)
-        self.assertIn("endpoints test sends as the configuration", said.stderr)
+        self.assertIn("endpoints test needs `endpoints`", said.stderr)
         said = self.works(rig, "check", code=78, env=secret)
         self.assertIn("GRT_URL is not set", said.stderr)
 

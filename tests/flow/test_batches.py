@@ -18,7 +18,7 @@ from steps import Steps
 TOKEN, OTHER = "t0ken-of-billing", "t0ken-of-crm"
 EVENT = {"type": "invoice.paid", "workspace": "acct_1"}
 COUNT = 4000  # several pieces
-SOUNDING, SOUNDED = 8, 9
+WATERMARK_REQUEST, WATERMARK = 8, 9
 
 
 def lines(count=COUNT, first=0, **more):
@@ -34,7 +34,7 @@ class Batch:
 
     def __init__(self, rig, events, token=TOKEN):
         body = "".join(json.dumps(e) + "\n" for e in events).encode()
-        self.socket = socket.create_connection(("127.0.0.1", rig.door_port))
+        self.socket = socket.create_connection(("127.0.0.1", rig.ingress_port))
         self.socket.sendall(
             b"POST /v1/events/batch HTTP/1.1\r\nHost: d\r\nConnection: close\r\n"
             b"Authorization: Bearer %s\r\nContent-Length: %d\r\n\r\n"
@@ -83,13 +83,13 @@ class Batches(RigTest):
         return batch
 
     def post(self, rig, event, token=OTHER):
-        answers = []
-        thread = threading.Thread(target=lambda: answers.append(http_request(
-            rig.door_port, "POST", "/v1/events", json.dumps(event),
+        responses = []
+        thread = threading.Thread(target=lambda: responses.append(http_request(
+            rig.ingress_port, "POST", "/v1/events", json.dumps(event),
             {"Authorization": f"Bearer {token}"}, timeout=120)))
         thread.start()
         self.addCleanup(thread.join)
-        return answers
+        return responses
 
     def test_others_are_stored_between_two_pieces(self):
         rig = self.pipeline()
@@ -124,7 +124,7 @@ class Batches(RigTest):
         self.assertLess(found.index(20_002), found.index(COUNT - 1))
 
     def test_killed_in_the_middle(self):
-        """A prefix is stored, as there was no response; the repeat is recognised."""
+        """A prefix is stored, as there was no response; the duplicate is recognised."""
         rig = self.pipeline()
         batch = self.begun(rig, keyed())
         rig.kill("ingress")
@@ -244,7 +244,7 @@ class Batches(RigTest):
 
     def test_no_watermark_before_all_of_it_is_stored(self):
         """P6: all that was received before the sequencer asked has a number below
-        `next`; and one question after the other does not put the answer off."""
+        `next`; and one question after the other does not put the response off."""
         rig = self.rig({"producers": [{"name": "billing", "tokens": [TOKEN]},
                                       {"name": "crm", "tokens": [OTHER]}]})
         rig.run_dir.mkdir(mode=0o700, exist_ok=True)
@@ -253,24 +253,24 @@ class Batches(RigTest):
         self.disk = Steps(rig)
         self.addCleanup(self.disk.end)
         batch = self.begun(rig, lines())
-        answers = []
+        responses = []
 
         def turn():
-            sequencer.send(SOUNDING, sequencer.run, 1000 + turn.asked)
+            sequencer.send(WATERMARK_REQUEST, sequencer.epoch, 1000 + turn.asked)
             turn.asked += 1
             while sequencer.pull.poll(0):
                 kind, _, _, _, *fields = unpack(sequencer.pull.recv())
-                if kind == SOUNDED:
-                    answers.append((fields, batch.has_response()))
-            return answers
+                if kind == WATERMARK:
+                    responses.append((fields, batch.has_response()))
+            return responses
 
         turn.asked = 0
         behind = Batch(rig, lines(1, first=10_000), OTHER)
         self.disk.until(lambda: turn() or batch.has_response(), "a response")
         self.disk.end()
         wait_for(turn)
-        (run, stamp, following), _ = answers[0]
-        self.assertEqual((run, stamp), (sequencer.run, 1000))
+        (epoch, stamp, following), _ = responses[0]
+        self.assertEqual((epoch, stamp), (sequencer.epoch, 1000))
         self.assertGreater(following, COUNT)
         self.assertEqual(batch.response()[0], 200)
         self.assertEqual(behind.response()[0], 200)

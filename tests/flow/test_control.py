@@ -16,12 +16,12 @@ PROCESSES = ["ingress", "sequencer", "deliverer-1", "dlqd", "console"]
 
 
 def raw(rig, process, question):
-    """The answer to these bytes, as JSON."""
+    """The reply to these bytes, as JSON."""
     with zmq.Context.instance().socket(zmq.REQ) as socket:
         socket.linger = 0
         socket.connect(f"ipc://{rig.run_dir}/{process}.control")
         socket.send(question)
-        assert socket.poll(30000), f"{process} does not answer {question}"
+        assert socket.poll(30000), f"{process} does not respond to {question}"
         return socket.recv_json()
 
 
@@ -37,7 +37,7 @@ class Control(RigTest):
     def test_the_documented_lines_ask_every_process(self):
         text = (ROOT / "docs" / "CONTROL.md").read_text()
         script = re.search(r"```python\n(.*?)```", text, re.S).group(1)
-        definition = script[:script.index("for letter in")]
+        definition = script[:script.index("for dead_letter in")]
         rig = self.rig(console=True).start()
         names = {}
         exec(definition, names)  # what the document says, and nothing else
@@ -48,8 +48,8 @@ class Control(RigTest):
             self.assertEqual(ask(rig.run_dir, process, "status")["kind"],
                              process.split("-")[0])
         self.assertEqual(
-            ask(rig.run_dir, "dlqd", "dlq", endpoint="crm")["letters"], [])
-        with self.assertRaisesRegex(RuntimeError, "does not know"):
+            ask(rig.run_dir, "dlqd", "dlq", endpoint="crm")["dead_letters"], [])
+        with self.assertRaisesRegex(RuntimeError, "has no request"):
             ask(rig.run_dir, "dlqd", "dlqq")
 
     def test_what_is_not_understood_is_refused_with_what_is_known(self):
@@ -58,7 +58,7 @@ class Control(RigTest):
             for question, why in [
                     (b'{"v":2,"ask":"ping"}', "this is control version 1"),
                     (b'{"ask":"ping"}', "this is control version 1"),
-                    (b'{"v":1,"ask":"nothing"}', "it knows ping status"),
+                    (b'{"v":1,"ask":"nothing"}', "it has ping status"),
                     (b'{"v":1,"ask":"ping","args":[]}', "a request is"),
                     (b'{"v":1,"ask":"ping","argz":{}}', "a request is"),
                     (b'{"v":1,"ask":"ping","args":{"x":1}}', "it has none"),
@@ -67,9 +67,9 @@ class Control(RigTest):
                     (b'{"v":1,"v":1,"ask":"ping"}', "not a JSON document"),
                     (b"\x00\xff", "not a JSON document"),
                     (b"", "not a JSON document")]:
-                answer = raw(rig, process, question)
-                self.assertEqual((answer["v"], answer["ok"]), (1, False))
-                self.assertIn(why, answer["error"])
+                reply = raw(rig, process, question)
+                self.assertEqual((reply["v"], reply["ok"]), (1, False))
+                self.assertIn(why, reply["error"])
             self.assertTrue(raw(rig, process, b'{"v":1,"ask":"ping"}')["ok"])
 
     def test_only_the_owner_of_run_dir_can_ask(self):
@@ -90,7 +90,7 @@ class Control(RigTest):
         rig.start()
         rig.wait_status(rig.accept())
         files = [p for p in rig.state_dir.rglob("*") if p.is_file()]
-        for end in ("db", "db-wal", "lock", "flying"):
+        for end in ("db", "db-wal", "lock", "inflight"):
             self.assertTrue(any(p.name.endswith("." + end) for p in files), end)
         for path in files:
             self.assertEqual(stat.S_IMODE(path.stat().st_mode) & 0o077, 0, path)
@@ -169,7 +169,7 @@ class Control(RigTest):
         documented = set(re.findall(r"^\|[^|]*\|", text, re.M))
         documented = set(re.findall(r"`([a-z_]+)`", " ".join(documented)))
         for process in PROCESSES:
-            known = re.search(r"it knows (.*)", raw(
+            known = re.search(r"it has (.*)", raw(
                 rig, process, b'{"v":1,"ask":"nothing"}')["error"]).group(1)
             known = known.split()
             if len(known) > 12:

@@ -1,4 +1,4 @@
-"""The door under those who mean no good: who stands in it, who floods it, and
+"""Ingress under attack: slow clients, floods, and
 what is kept of the refused. P1, P7."""
 
 import json
@@ -13,11 +13,11 @@ sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "rig"))
 from rig import PLANE_SECRET, RigTest, SLOW, http_request, main, program
 from rig import sign_plane, wait_for
 
-REQUEST = b"POST /in/plane HTTP/1.1\r\nHost: door\r\n"
+REQUEST = b"POST /in/plane HTTP/1.1\r\nHost: ingress\r\n"
 
 
-class Door(RigTest):
-    def door(self, sources=None, **ingress):
+class IngressTest(RigTest):
+    def start_ingress(self, sources=None, **ingress):
         config = {"ingress": ingress}
         if sources:
             config["sources"] = sources
@@ -28,24 +28,24 @@ class Door(RigTest):
         return rig.start("ingress")
 
     def connect(self, rig, says=b""):
-        s = socket.create_connection(("127.0.0.1", rig.door_port), 20 * SLOW)
+        s = socket.create_connection(("127.0.0.1", rig.ingress_port), 20 * SLOW)
         self.addCleanup(s.close)
         s.sendall(says)
         return s
 
     def say(self, rig, raw):
         s = self.connect(rig, raw)
-        answer = b""
-        while b"\r\n\r\n" not in answer:
-            answer += s.recv(65536) or self.fail(f"no answer: {answer}")
+        response = b""
+        while b"\r\n\r\n" not in response:
+            response += s.recv(65536) or self.fail(f"no response: {response}")
         s.close()
-        return int(answer.split()[1]), answer
+        return int(response.split()[1]), response
 
 
-class Crowds(Door):
+class Crowds(IngressTest):
     def test_those_who_only_stand_there_keep_nobody_out(self):
-        # No time-out helps here: who came first has to make room.
-        rig = self.door(max_connections=64, read_timeout="1h")
+        # No time-out helps here: who came first has to make space.
+        rig = self.start_ingress(max_connections=64, read_timeout="1h")
         for what in [b"", REQUEST,
                      REQUEST + b"Content-Length: 100\r\n\r\n{",
                      REQUEST + b"Transfer-Encoding: chunked\r\n\r\n5\r\nab"]:
@@ -57,7 +57,7 @@ class Crowds(Door):
                     s.close()
 
     def test_nor_when_there_may_be_more_after_a_reload(self):
-        rig = self.door(max_connections=64, read_timeout="1h")
+        rig = self.start_ingress(max_connections=64, read_timeout="1h")
         rig.config["ingress"]["max_connections"] = 1000
         rig.write_config()
         rig.cli("reload")
@@ -80,21 +80,21 @@ class Crowds(Door):
         del crowd
 
     def test_bodies_that_do_not_end_keep_nobody_out(self):
-        rig = self.door(read_timeout="1h")
+        rig = self.start_ingress(read_timeout="1h")
         crowd = [self.connect(rig, REQUEST + b"Content-Length: 1000001\r\n\r\n"
                               + b"a" * 1_000_000) for _ in range(70)]
         for _ in range(20):
             self.assertEqual(rig.post(rig.plane_body())[0], 200)
         for s in crowd:
             s.sendall(b"a")
-        answers = [s.recv(65536) for s in crowd]
-        statuses = [int(a.split()[1]) for a in answers]
+        responses = [s.recv(65536) for s in crowd]
+        statuses = [int(a.split()[1]) for a in responses]
         self.assertEqual(set(statuses), {401, 503})
         self.assertEqual(statuses[0], 503)  # who kept us waiting longest
-        self.assertIn(b"Retry-After: ", answers[0])
+        self.assertIn(b"Retry-After: ", responses[0])
 
     def test_thousands_of_connections_cost_a_bounded_memory(self):
-        rig = self.door(max_connections=1000, read_timeout="1h")
+        rig = self.start_ingress(max_connections=1000, read_timeout="1h")
         grown = []
         for _ in range(3):
             crowd = [self.connect(rig, REQUEST + b"X: " + b"y" * 15000)
@@ -113,14 +113,14 @@ class Crowds(Door):
         return int(status.partition("VmRSS:")[2].split()[0])
 
     def test_a_flood_of_connections_keeps_nobody_out(self):
-        rig = self.door(max_connections=256)
+        rig = self.start_ingress(max_connections=256)
         stop = threading.Event()
 
         def flood():
             while not stop.is_set():
                 for raw in (b"", b"\0\0\0", REQUEST, REQUEST + b"\r\n"):
                     with socket.socket() as s:
-                        s.connect(("127.0.0.1", rig.door_port))
+                        s.connect(("127.0.0.1", rig.ingress_port))
                         s.sendall(raw)
         threads = [threading.Thread(target=flood) for _ in range(4)]
         for t in threads:
@@ -134,9 +134,9 @@ class Crowds(Door):
                 t.join()
 
 
-class Strange(Door):
-    def test_what_is_strange_has_its_answer_from_the_table(self):
-        rig = self.door()
+class Strange(IngressTest):
+    def test_what_is_strange_has_its_response_from_the_table(self):
+        rig = self.start_ingress()
         body = b"\xff\xfe\x00{"
         signed = "".join(f"{k}: {v}\r\n" for k, v in
                          {**sign_plane(b'{"event":"x"}')}.items()).encode()
@@ -166,7 +166,7 @@ class Strange(Door):
         self.assertEqual(rig.post(rig.plane_body())[0], 200)
 
     def test_a_query_may_have_any_number_of_fields(self):
-        rig = self.door()
+        rig = self.start_ingress()
         body = rig.plane_body()
         for query in ("&" * 9000, "a=b&" * 2000 + "c"):
             self.assertEqual(rig.post(body, path="/in/plane?" + query,
@@ -175,12 +175,12 @@ class Strange(Door):
                             " ORDER BY n DESC LIMIT 1")
             self.assertIn(b":query" + query.encode(), row["headers"])
 
-    def test_a_refusal_is_the_answer_whatever_comes_after(self):
-        rig = self.door(read_timeout="1s")
+    def test_a_refusal_is_the_response_whatever_comes_after(self):
+        rig = self.start_ingress(read_timeout="1s")
         nowhere = REQUEST.replace(b"plane", b"nobody")
-        status, answer = self.say(
+        status, response = self.say(
             rig, nowhere + b"Content-Length: 100\r\n\r\nand no more")
-        self.assertEqual(status, 404, answer)
+        self.assertEqual(status, 404, response)
         s = self.connect(rig, REQUEST.replace(b"POST", b"PUT")
                          + b"Transfer-Encoding: chunked\r\n\r\n")
         piece = b"f4240\r\n" + b"a" * 1_000_000 + b"\r\n"
@@ -194,36 +194,36 @@ class Strange(Door):
         self.assertEqual(sorted(reasons), ["only_post", "source_unknown"])
 
     def test_a_trailer_changes_nothing(self):
-        rig = self.door()
+        rig = self.start_ingress()
         body = rig.plane_body()
         lines = "".join(f"{k}: {v}\r\n" for k, v in sign_plane(body).items())
-        status, answer = self.say(
+        status, response = self.say(
             rig, REQUEST + lines.encode() + b"Transfer-Encoding: chunked\r\n"
             b"Trailer: X-Late\r\n\r\n%x\r\n%s\r\n0\r\nX-Late: 1\r\n\r\n"
             % (len(body), body))
-        self.assertEqual(status, 200, answer)
+        self.assertEqual(status, 200, response)
         headers, = rig.rows("ingress", "SELECT headers FROM archive")
         self.assertNotIn(b"X-Late: 1", headers["headers"])
 
 
-class Rates(Door):
+class Rates(IngressTest):
     def test_a_source_is_kept_to_its_rate_and_a_forger_does_not_use_it_up(self):
-        rig = self.door(sources=[
+        rig = self.start_ingress(sources=[
             {"name": "plane", "provider": "plane", "secrets": [PLANE_SECRET],
              "rate_limit": "3/h"},
             {"name": "other", "provider": "plane", "secrets": [PLANE_SECRET]}])
         for _ in range(10):
             self.assertEqual(rig.post(b"{}", headers={})[0], 401)
-        answers = [rig.post(rig.plane_body()) for _ in range(5)]
-        self.assertEqual([a[0] for a in answers], [200] * 3 + [429] * 2)
-        self.assertEqual(answers[-1][2]["error"]["code"], "rate_limited")
-        self.assertIn(int(answers[-1][1]["Retry-After"]), range(1, 1201))
+        responses = [rig.post(rig.plane_body()) for _ in range(5)]
+        self.assertEqual([a[0] for a in responses], [200] * 3 + [429] * 2)
+        self.assertEqual(responses[-1][2]["error"]["code"], "rate_limited")
+        self.assertIn(int(responses[-1][1]["Retry-After"]), range(1, 1201))
         self.assertEqual(rig.post(rig.plane_body(), source="other")[0], 200)
 
 
-class Proxies(Door):
+class Proxies(IngressTest):
     def test_only_a_trusted_proxy_is_believed(self):
-        rig = self.door(trusted_proxies=["127.0.0.0/8", "10.0.0.0/8"])
+        rig = self.start_ingress(trusted_proxies=["127.0.0.0/8", "10.0.0.0/8"])
         event = self.accept(rig, "6.6.6.6, 203.0.113.9, 10.1.2.3")
         trace = rig.ask("ingress", "trace", id=event)
         self.assertEqual(trace["remote"], "203.0.113.9")
@@ -236,7 +236,7 @@ class Proxies(Door):
 
     def test_an_address_has_one_spelling_on_a_socket_of_both_kinds(self):
         rig = self.rig(deliverers=0)
-        rig.config["ingress"]["listen"] = f"[::]:{rig.door_port}"
+        rig.config["ingress"]["listen"] = f"[::]:{rig.ingress_port}"
         rig.write_config()
         try:
             socket.create_server(("::1", 0), family=socket.AF_INET6).close()
@@ -253,7 +253,7 @@ class Proxies(Door):
                                          "X-Forwarded-For": chain})
 
 
-class Workspaces(Door):
+class Workspaces(IngressTest):
     def test_a_source_may_name_only_its_own(self):
         rig = self.rig({"sources": [
             {"name": "plane", "provider": "plane", "secrets": [PLANE_SECRET],
@@ -263,20 +263,20 @@ class Workspaces(Door):
         bad = rig.accept(rig.plane_body("other"))
         rig.receiver.wait(good)
         trace = rig.wait_status(bad, "refused")
-        self.assertIn("may not name", trace["reason"])
-        letter = wait_for(lambda: rig.cli("dlq")[0])[0]
-        self.assertEqual((letter["event_id"], letter["endpoint"]), (bad, None))
-        self.assertIn("refused:", letter["reason"])
+        self.assertIn("may not send", trace["reason"])
+        dead_letter = wait_for(lambda: rig.cli("dlq")[0])[0]
+        self.assertEqual((dead_letter["event_id"], dead_letter["endpoint"]), (bad, None))
+        self.assertIn("refused:", dead_letter["reason"])
 
 
-class Rejects(Door):
+class Rejects(IngressTest):
     def test_what_was_refused_is_on_record_over_a_restart(self):
-        rig = self.door()
+        rig = self.start_ingress()
         body = rig.plane_body()
         self.assertEqual(rig.post(body, headers={})[0], 401)
         rig.post(body, headers={**sign_plane(b'{"event":"x"}'),
                                 "Authorization": "Basic s3cret"})
-        http_request(rig.door_port, "POST", "/in/nobody", b"x",
+        http_request(rig.ingress_port, "POST", "/in/nobody", b"x",
                      {"X-Gitlab-Token": "t0ken"})  # a slip in its URL
         for _ in range(2):
             rejects, code = rig.cli("rejects")
@@ -306,7 +306,7 @@ class Rejects(Door):
 
     def test_what_is_no_http_is_on_record_too(self):
         """Also what libmicrohttpd refuses by itself."""
-        rig = self.door()
+        rig = self.start_ingress()
         for raw in (REQUEST + b"X: a\0b\r\n\r\n",
                     REQUEST + b"Content-Length: -1\r\n\r\n",
                     REQUEST + b"X: " + b"y" * 18000 + b"\r\n\r\n",
@@ -321,7 +321,7 @@ class Rejects(Door):
             + [(431, "headers_too_large", "127.0.0.1")] * 2)
 
     def test_the_last_thousand_of_a_source_are_kept(self):
-        rig = self.door()
+        rig = self.start_ingress()
         s = self.connect(rig)
         one = REQUEST + b"Content-Length: 2\r\n\r\n{}"
         left = 1300
@@ -332,7 +332,7 @@ class Rejects(Door):
             while got.count(b"HTTP/1.1 401") < n:
                 got += s.recv(65536)
             left -= n
-        http_request(rig.door_port, "POST", "/in/nobody", b"x")
+        http_request(rig.ingress_port, "POST", "/in/nobody", b"x")
         rejects, _ = rig.cli("rejects", "--limit", "5000")
         self.assertEqual(len(rejects), 1001)
         rows, = rig.rows("ingress", "SELECT count(*) AS n FROM rejects")

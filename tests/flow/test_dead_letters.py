@@ -1,4 +1,4 @@
-"""The life of dead letters, by the command line alone."""
+"""The generation of dead letters, by the command line alone."""
 
 import contextlib
 import os
@@ -15,11 +15,11 @@ from rig import RigTest, main, program, wait_for
 
 
 class Letters(RigTest):
-    def dead(self, count, *answers):
+    def dead(self, count, *responses):
         """A pipeline in which so many events died at crm with 400."""
         rig = self.rig()
-        rig.receiver.rules({"path": "/crm", "answers": [
-            {"status": 400, "times": count}, *(answers or [{"status": 200}])]})
+        rig.receiver.rules({"path": "/crm", "responses": [
+            {"status": 400, "times": count}, *(responses or [{"status": 200}])]})
         rig.start()
         events = [rig.accept() for _ in range(count)]
         self.until(rig, dead=count)
@@ -27,7 +27,7 @@ class Letters(RigTest):
 
     def until(self, rig, **counts):
         wait_for(lambda: {k: self.stats(rig)[k] for k in counts} == counts,
-                 what=f"letters {counts}")
+                 what=f"dead letters {counts}")
 
     def stats(self, rig):
         stats, code = rig.cli("dlq", "stats")
@@ -77,14 +77,14 @@ class Traced(Letters):
         rig = self.rig()
         rig.config["endpoints"].append(rig.endpoint("erp"))
         rig.write_config()
-        rig.receiver.rules({"path": "/crm", "answers": [{"status": 400}]})
+        rig.receiver.rules({"path": "/crm", "responses": [{"status": 400}]})
         rig.start()
         one = rig.accept()
         self.until(rig, dead=1)
         for id_ in one, f"dlq_{one[4:]}":
             self.assertEqual(rig.cli("dlq", "show", id_)[0]["id"],
                              f"dlq_{one[4:]}-crm")
-        rig.receiver.rules({"path": "*", "answers": [{"status": 400}]})
+        rig.receiver.rules({"path": "*", "responses": [{"status": 400}]})
         two = rig.accept()
         self.until(rig, dead=3)
         for words in (["show"], ["resolve", "--note", "x"]):
@@ -123,15 +123,15 @@ class Bulk(Letters):
         self.assertEqual(self.stats(rig)["by_reason"], {"rejected": 40})
         self.assertEqual(self.stats(rig)["by_endpoint"], {"crm": 40})
         self.assertEqual(self.stats(rig)["by_fault"], {"endpoint": 40})
-        answer, code = rig.cli("dlq", "retry", "--all", "--rate", "1000")
+        reply, code = rig.cli("dlq", "retry", "--all", "--rate", "1000")
         self.assertEqual(code, 0)
-        self.assertEqual(len(answer["requeued"]), 40)
-        self.assertEqual(len(set(answer["requeued"])), 40)
+        self.assertEqual(len(reply["requeued"]), 40)
+        self.assertEqual(len(set(reply["requeued"])), 40)
         self.until(rig, dead=0, requeued=0, recovered=40)
         self.assertEqual(self.stats(rig)["by_reason"], {})
         for event in events:
-            self.assertEqual(len(rig.receiver.requests(event=event)), 2)
-        shown, _ = rig.cli("dlq", "show", answer["requeued"][0])
+            self.assertEqual(len(rig.receiver.wait(event, count=2)), 2)
+        shown, _ = rig.cli("dlq", "show", reply["requeued"][0])
         me = pwd.getpwuid(os.geteuid()).pw_name
         self.assertIn(f"by {me}", [h["what"] for h in shown["history"]])
         again, code = rig.cli("dlq", "retry", "--all")
@@ -144,7 +144,7 @@ class Bulk(Letters):
         self.assertEqual((said.returncode, said.stdout), (0, "12 requeued\n"))
         self.until(rig, dead=12, requeued=0)
         for event in events:
-            self.assertEqual(len(rig.receiver.requests(event=event)), 2)
+            self.assertEqual(len(rig.receiver.wait(event, count=2)), 2)
 
     def test_only_what_the_filters_take(self):
         rig, _ = self.dead(6)
@@ -183,15 +183,15 @@ class Bulk(Letters):
     def test_by_the_id_of_its_event(self):
         """All dead letters of an event are retried; one that has none says so."""
         rig, (event,) = self.dead(1)
-        answer, code = rig.cli("dlq", "retry", event)
-        self.assertEqual((code, len(answer["requeued"])), (0, 1))
+        reply, code = rig.cli("dlq", "retry", event)
+        self.assertEqual((code, len(reply["requeued"])), (0, 1))
         self.until(rig, dead=0, recovered=1)
-        answer, code = rig.cli("dlq", "retry", event)
-        self.assertEqual((code, answer["requeued"]), (1, []))
-        self.assertIn("no dead letter", answer["refused"][0]["why"])
+        reply, code = rig.cli("dlq", "retry", event)
+        self.assertEqual((code, reply["requeued"]), (1, []))
+        self.assertIn("no dead letter", reply["refused"][0]["why"])
 
     def test_an_interrupted_one_goes_on_later(self):
-        """P3: dlqd killed in between loses no letter and sends none twice."""
+        """P3: dlqd killed in between loses no dead letter and sends none twice."""
         rig, events = self.dead(30)
         rig.cli("dlq", "retry", "--all", "--limit", "10")
         rig["dlqd"].kill()
@@ -201,11 +201,11 @@ class Bulk(Letters):
         rig["dlqd"].start()
         rig.cli("dlq", "retry", "--all", "--rate", "1000")
         self.until(rig, dead=0, requeued=0, recovered=30)
-        for event in events:
-            self.assertEqual(len(rig.receiver.requests(event=event)), 2)
+        for event in events:  # the receiver writes its record with a delay
+            self.assertEqual(len(rig.receiver.wait(event, count=2)), 2)
 
     def test_two_operators_at_once_while_dlqd_dies(self):
-        """P3, P4: whoever asks, and whether the answer came or not, each letter
+        """P3, P4: whoever asks, and whether the response came or not, each dead letter
         is requeued once."""
         rig, events = self.dead(60)
         command = [program("grapnel"), "dlq", "-c", str(rig.config_path),
@@ -226,7 +226,7 @@ class Bulk(Letters):
         self.until(rig, dead=0, requeued=0, recovered=60)
         rig.settle()
         for event in events:
-            self.assertEqual(len(rig.receiver.requests(event=event)), 2)
+            self.assertEqual(len(rig.receiver.wait(event, count=2)), 2)
 
     def test_progress_on_a_terminal_and_an_end_in_between(self):
         rig, _ = self.dead(12)
@@ -248,7 +248,7 @@ class Bulk(Letters):
         process.stdout.close()
         os.close(screen)
         self.assertIn(b"\r", shown)
-        self.assertIn(b"the same command goes on with the rest", shown)
+        self.assertIn(b"the same command continues with the rest", shown)
         self.assertGreater(self.stats(rig)["dead"], 0)
         rig.cli("dlq", "retry", "--all", "--rate", "1000")
         self.until(rig, dead=0, requeued=0, recovered=12)
@@ -267,15 +267,15 @@ class Bulk(Letters):
 
 class Life(Letters):
     def said(self, rig, *args):
-        answer, code = rig.cli(*args)
+        reply, code = rig.cli(*args)
         self.assertEqual(code, 0, args)
-        return answer
+        return reply
 
-    def test_of_a_letter_by_the_command_line_alone(self):
+    def test_of_a_dead_letter_by_the_command_line_alone(self):
         """P2: sent, dead, found, looked at, retried, dead again, retried at
         another URL, recovered; others resolved and discarded; all on record."""
         rig = self.rig()
-        rig.receiver.rules({"path": "/crm", "answers": [
+        rig.receiver.rules({"path": "/crm", "responses": [
             {"status": 422, "body": "no such field"}]})
         rig.start()
         for n in range(3):
@@ -289,24 +289,24 @@ class Life(Letters):
             self.assertEqual(len(self.said(rig, "dlq", *filters)), 3, filters)
         for filters in (["--state", "resolved"], ["--reason", "budget_time"], ["--until", "1h"]):
             self.assertEqual(self.said(rig, "dlq", *filters), [], filters)
-        letter, = self.said(rig, "dlq", "--workspace", "team-0")
+        dead_letter, = self.said(rig, "dlq", "--workspace", "team-0")
         self.assertEqual(
-            {k: letter[k] for k in ("endpoint", "reason", "state", "attempts",
+            {k: dead_letter[k] for k in ("endpoint", "reason", "state", "attempts",
                                     "last_http_status", "last_response")},
             {"endpoint": "crm", "reason": "rejected", "state": "dead",
              "attempts": 1, "last_http_status": 422,
              "last_response": "no such field"})
-        shown = self.said(rig, "dlq", "show", letter["id"])
+        shown = self.said(rig, "dlq", "show", dead_letter["id"])
         self.assertIn(["X-Plane-Event", "issue"], shown["headers"])
         self.assertIn("team-0", shown["body"])
-        self.said(rig, "dlq", "retry", letter["id"])
+        self.said(rig, "dlq", "retry", dead_letter["id"])
         self.until(rig, dead=3, requeued=0)
-        shown = self.said(rig, "dlq", "show", letter["id"])
-        self.assertEqual((shown["attempts"], shown["life"]), (2, 2))
+        shown = self.said(rig, "dlq", "show", dead_letter["id"])
+        self.assertEqual((shown["attempts"], shown["generation"]), (2, 2))
         rig.config["endpoints"][0]["url"] = rig.receiver.url("/moved")
         rig.write_config()
         self.said(rig, "reload")
-        self.said(rig, "dlq", "retry", letter["id"])
+        self.said(rig, "dlq", "retry", dead_letter["id"])
         self.until(rig, dead=2, requeued=0, recovered=1)
         resolved, discarded = self.said(rig, "dlq")
         self.said(rig, "dlq", "resolve", resolved["id"], "--note", "by phone")
@@ -317,23 +317,23 @@ class Life(Letters):
             "dead", "requeued", "recovered", "resolved", "discarded")},
             {"dead": 0, "requeued": 0, "recovered": 1, "resolved": 1,
              "discarded": 1})
-        for wrong in (["retry", letter["id"]], ["retry", resolved["id"]],
+        for wrong in (["retry", dead_letter["id"]], ["retry", resolved["id"]],
                       ["resolve", discarded["id"], "--note", "again"],
-                      ["show", "dlq_nonsense"], ["retry", letter["event_id"]],
-                      ["retry", letter["id"][:-3]]):
+                      ["show", "dlq_nonsense"], ["retry", dead_letter["event_id"]],
+                      ["retry", dead_letter["id"][:-3]]):
             self.assertEqual(rig.cli_text("dlq", *wrong).returncode, 1, wrong)
         # An event's id finds its dead letter, when it has one.
-        self.assertEqual(self.said(rig, "dlq", "show", letter["event_id"])["id"],
-                         letter["id"])
-        history = self.said(rig, "dlq", "show", letter["id"])["history"]
+        self.assertEqual(self.said(rig, "dlq", "show", dead_letter["event_id"])["id"],
+                         dead_letter["id"])
+        history = self.said(rig, "dlq", "show", dead_letter["id"])["history"]
         self.assertEqual([h["to"] for h in history], [
             "dead", "requeued", "dead", "requeued", "recovered"])
-        told = [e["what"] for e in rig.trace(letter["event_id"])["timeline"]]
-        for words in ("attempt 3 at crm by deliverer-1: answered 200",
+        told = [e["what"] for e in rig.trace(dead_letter["event_id"])["timeline"]]
+        for words in ("attempt 3 at crm by deliverer-1: responded 200",
                       "recovered: delivered after the requeue"):
             self.assertIn(words, "\n".join(told))
         self.assertEqual([a["http_status"] for a in rig.trace(
-            letter["event_id"])["deliveries"][0]["attempts"]], [422, 422, 200])
+            dead_letter["event_id"])["deliveries"][0]["attempts"]], [422, 422, 200])
 
 
 class Redirect(Letters):
@@ -349,20 +349,20 @@ class Redirect(Letters):
         """P2: it is dealt with, and says how. The other endpoint never had it,
         so it is not marked as a replay."""
         rig, (event,) = self.dead_with_another(1)
-        letter, = rig.cli("dlq")[0]
-        answer, code = rig.cli("dlq", "retry", letter["id"], "--to", "spare")
-        self.assertEqual((code, answer["requeued"]), (0, [letter["id"]]))
+        dead_letter, = rig.cli("dlq")[0]
+        reply, code = rig.cli("dlq", "retry", dead_letter["id"], "--to", "spare")
+        self.assertEqual((code, reply["requeued"]), (0, [dead_letter["id"]]))
         request, = rig.receiver.wait(event, count=1, path="/spare")
         self.assertNotIn("grapnel-replay", request.headers)
-        shown, _ = rig.cli("dlq", "show", letter["id"])
+        shown, _ = rig.cli("dlq", "show", dead_letter["id"])
         self.assertEqual((shown["state"], shown["note"]),
                          ("resolved", "sent to spare instead"))
         rig.settle()
         self.assertEqual(len(rig.receiver.requests("/crm", event=event)), 1)
         wait_for(lambda: rig.rows(
-            "dlqd", "SELECT n FROM redirects WHERE hop_n >= 0") == [])
-        for to, word in (("crm", "died"), ("spear", "spare")):
-            said = rig.cli_text("dlq", "retry", letter["id"], "--to", to)
+            "dlqd", "SELECT n FROM redirects WHERE link_n >= 0") == [])
+        for to, word in (("crm", "failed at this endpoint"), ("spear", "spare")):
+            said = rig.cli_text("dlq", "retry", dead_letter["id"], "--to", to)
             self.assertEqual(said.returncode, 1)
             self.assertIn(word, said.stdout + said.stderr)
 
@@ -372,15 +372,15 @@ class Redirect(Letters):
         first, *rest = (x["id"] for x in rig.cli("dlq")[0])
         rig["deliverer-1"].kill()
         self.assertEqual(rig.cli("dlq", "retry", first)[1], 0)
-        answer, code = rig.cli("dlq", "retry", first, rest[0], "--to", "spare")
-        self.assertEqual((code, answer["requeued"]), (1, rest[:1]))
-        self.assertIn("requeued since", answer["refused"][0]["why"])
-        answer, code = rig.cli("dlq", "retry", "--all", "--to", "crm")
-        self.assertEqual((code, answer["requeued"],
-                          [x["id"] for x in answer["refused"]]),
+        reply, code = rig.cli("dlq", "retry", first, rest[0], "--to", "spare")
+        self.assertEqual((code, reply["requeued"]), (1, rest[:1]))
+        self.assertIn("requeued since", reply["refused"][0]["why"])
+        reply, code = rig.cli("dlq", "retry", "--all", "--to", "crm")
+        self.assertEqual((code, reply["requeued"],
+                          [x["id"] for x in reply["refused"]]),
                          (1, [], rest[1:]))
         said = rig.cli_text("dlq", "retry", "--all", "--to", "crm")
-        self.assertIn("1 were refused: that is where it died", said.stderr)
+        self.assertIn("1 were refused: it failed at this endpoint", said.stderr)
         rig["deliverer-1"].start()
         self.until(rig, dead=1, requeued=0, recovered=1, resolved=1)
 
@@ -388,17 +388,17 @@ class Redirect(Letters):
         """P2, P4: it is resolved here, so nobody else would see to it. (The
         link has carried something before: its place is not the first.)"""
         rig, (before, event) = self.dead_with_another(2)
-        letters = {x["event_id"]: x for x in rig.cli("dlq")[0]}
-        letter = letters[event]
-        rig.cli("dlq", "retry", letters[before]["id"], "--to", "spare")
+        dead_letters = {x["event_id"]: x for x in rig.cli("dlq")[0]}
+        dead_letter = dead_letters[event]
+        rig.cli("dlq", "retry", dead_letters[before]["id"], "--to", "spare")
         rig.receiver.wait(before, count=1, path="/spare")
         rig.settle()
         self.assertEqual(rig.cli("backup", rig.folder / "old")[1], 0)
-        rig.cli("dlq", "retry", letter["id"], "--to", "spare")
+        rig.cli("dlq", "retry", dead_letter["id"], "--to", "spare")
         rig.receiver.wait(event, count=1, path="/spare")
         rig.settle()
-        wait_for(lambda: rig.rows("dlqd", "SELECT hop_n FROM redirects") ==
-                 [{"hop_n": -1}] * 2)
+        wait_for(lambda: rig.rows("dlqd", "SELECT link_n FROM redirects") ==
+                 [{"link_n": -1}] * 2)
         rig["sequencer"].kill()
         for path in rig.state_dir.glob("sequencer.db*"):
             path.unlink()
@@ -410,13 +410,13 @@ class Redirect(Letters):
 
     def test_all_of_them_over_a_kill_each_once(self):
         """P3, P4: the sequencer was away, dlqd dies; and one more failure is a
-        letter of the other endpoint."""
+        dead letter of the other endpoint."""
         rig, events = self.dead_with_another(20)
-        rig.receiver.rules({"path": "/spare", "answers": [
+        rig.receiver.rules({"path": "/spare", "responses": [
             {"status": 400, "times": 1}, {"status": 200}]})
         rig["sequencer"].kill()
-        answer, code = rig.cli("dlq", "retry", "--all", "--to", "spare")
-        self.assertEqual((code, len(answer["requeued"])), (0, 20))
+        reply, code = rig.cli("dlq", "retry", "--all", "--to", "spare")
+        self.assertEqual((code, len(reply["requeued"])), (0, 20))
         rig["dlqd"].kill()
         rig.start()
         for event in events:

@@ -68,8 +68,8 @@ class OtherVersions(DelivererTest):
 
 
 class Ends(DelivererTest):
-    def test_every_answer_comes_to_its_end(self):
-        cases = {  # answer: outcome, reason, attempts
+    def test_every_response_comes_to_its_end(self):
+        cases = {  # response: outcome, reason, attempts
             "200": ({"status": 200}, "delivered", "", 1),
             "299": ({"status": 299}, "delivered", "", 1),
             "301": ({"status": 301, "headers": {"Location": "/x"}}, "dead",
@@ -88,8 +88,8 @@ class Ends(DelivererTest):
             "hole": ({"action": "blackhole"}, "dead", "budget_attempts", 3),
             "odd": ({"raw": "SSH-2.0-x\r\n"}, "dead", "budget_attempts", 3),
         }
-        self.r.receiver.rules(*({"path": f"/{name}", "answers": [answer]}
-                                for name, (answer, *_) in cases.items()))
+        self.r.receiver.rules(*({"path": f"/{name}", "responses": [response]}
+                                for name, (response, *_) in cases.items()))
         for i, name in enumerate(cases):
             self.grant(100 + i, f"/{name}", max_attempts=3, first_wait_ms=10,
                        timeout_ms=500)
@@ -185,7 +185,7 @@ class Ends(DelivererTest):
         self.assertEqual(r.body, b"")
         self.assertNotIn("content-type", r.headers)
 
-    def test_a_life_is_judged_by_its_own_budget(self):
+    def test_a_generation_is_judged_by_its_own_budget(self):
         self.rules({"status": 503})
         self.grant(max_attempts=2, first_wait_ms=10)
         self.task(1, attempts=7, base=6)  # one of two is used
@@ -195,11 +195,11 @@ class Ends(DelivererTest):
         self.assertEqual((two["attempts"], two["reason"]), (8, "budget_attempts"))
         self.assertEqual(len(self.requests(1, count=1)), 1)
 
-    def test_a_big_answer_is_cut_and_taken(self):
+    def test_a_big_response_is_cut_and_taken(self):
         self.rules({"status": 200, "body": "x" * 900000})
         self.r.receiver.rules(
-            {"path": "/crm", "answers": [{"status": 200, "body": "x" * 900000}]},
-            {"path": "/bad", "answers": [{"status": 400, "body": "y" * 900000}]})
+            {"path": "/crm", "responses": [{"status": 200, "body": "x" * 900000}]},
+            {"path": "/bad", "responses": [{"status": 400, "body": "y" * 900000}]})
         self.grant()
         self.grant(8, "/bad")
         self.task(1)
@@ -213,8 +213,8 @@ class Ends(DelivererTest):
 class Grants(DelivererTest):
     def test_nothing_begins_before_it_is_granted(self):
         self.task(1)
-        self.s.answers_wanted = False
-        self.s.until(lambda: any(G in b[3] for b in self.s.beats), 10 * SLOW)
+        self.s.answers_unconfigured = False
+        self.s.until(lambda: any(G in b[3] for b in self.s.heartbeats), 10 * SLOW)
         self.s.run_for(0.2)
         self.assertEqual(self.requests(), [])
         self.grant()
@@ -224,30 +224,30 @@ class Grants(DelivererTest):
         self.grant()
         self.task(1)
         self.ended(1)
-        self.s.pulses = False
+        self.s.heartbeat_acks = False
         self.s.run_for(LEASE_MS / 1000 * 1.3)
         self.task(2)
         self.s.run_for(0.3)
         self.assertEqual(self.requests(2), [])
-        self.s.pulses, self.s.answers_wanted = True, False
-        self.s.run_for(LEASE_MS / 1000)  # a pulse alone confirms nothing
+        self.s.heartbeat_acks, self.s.answers_unconfigured = True, False
+        self.s.run_for(LEASE_MS / 1000)  # a heartbeat_ack alone confirms nothing
         self.assertEqual(self.requests(2), [])
-        self.s.answers_wanted = True
+        self.s.answers_unconfigured = True
         self.ended(2)
 
-    def test_an_answer_to_an_old_beat_or_run_confirms_nothing(self):
-        self.s.answers_wanted = False
-        old = self.s.beats[-1]
+    def test_an_response_to_an_old_heartbeat_or_run_confirms_nothing(self):
+        self.s.answers_unconfigured = False
+        old = self.s.heartbeats[-1]
         self.s.run_for(LEASE_MS / 1000 * 1.3)
         self.s.grants[G] = ("crm", self.config())
         self.task(1)
-        self.s.say_granted(G, old)
-        _, run, stamp, _ = self.s.beats[-1]
-        self.s.say_granted(G, (0, run + 1, stamp, ()))
-        self.s.say_granted(G, (0, run, stamp + 3600000, ()))
+        self.s.send_granted(G, old)
+        _, epoch, stamp, _ = self.s.heartbeats[-1]
+        self.s.send_granted(G, (0, epoch + 1, stamp, ()))
+        self.s.send_granted(G, (0, epoch, stamp + 3600000, ()))
         self.s.run_for(0.3)
         self.assertEqual(self.requests(), [])
-        self.s.answers_wanted = True
+        self.s.answers_unconfigured = True
         self.ended(1)
 
     def test_a_frozen_deliverer_begins_nothing_when_it_wakes(self):
@@ -257,55 +257,55 @@ class Grants(DelivererTest):
         self.s.run_for(0.1)
         self.d.pause()
         self.task(2)
-        self.s.answers_wanted = False  # what waits in its inbox is all it gets
+        self.s.answers_unconfigured = False  # what waits in its inbox is all it gets
         self.s.run_for(LEASE_MS / 1000 * 1.5)
         self.d.resume()
         self.s.run_for(0.5)
         self.assertEqual(self.requests(2), [])
-        self.s.answers_wanted = True
+        self.s.answers_unconfigured = True
         self.ended(2)
 
-    def test_a_recall_waits_for_what_flies_and_forgets_the_rest(self):
+    def test_a_revoke_waits_for_requests_in_flight_and_forgets_the_rest(self):
         self.r.receiver.rules(
-            {"path": "/crm", "per": "event", "answers": [
+            {"path": "/crm", "per": "event", "responses": [
                 {"status": 200, "delay_ms": 400}]})
         self.grant(max_in_flight=2)
         for n in range(6):
             self.task(n)
         self.s.until(lambda: self.s.taken >= 6)
         self.s.run_for(0.1)
-        self.s.recall(G)
-        self.s.until(lambda: self.s.drained, 10 * SLOW)
-        self.assertEqual(self.s.drained, [G])
+        self.s.revoke(G)
+        self.s.until(lambda: self.s.released, 10 * SLOW)
+        self.assertEqual(self.s.released, [G])
         self.assertEqual(sorted(r["outcome"] for r in self.s.results),
                          ["delivered"] * 2)
-        self.task(9)  # under a grant that is over
-        self.s.say_granted(G)
+        self.task(9)  # under a grant that has ended
+        self.s.send_granted(G)
         self.s.run_for(0.3)
         self.assertEqual(len(self.requests(count=2)), 2)
         self.assertEqual(self.tasks(), 0)
 
-    def test_parked_retries_go_back_with_their_grant(self):
+    def test_scheduled_retries_go_back_with_their_grant(self):
         self.rules({"status": 503})
         self.grant(first_wait_ms=600000)
         for n in range(20):
             self.task(n)
         self.s.until(lambda: len(self.s.results) == 20, 10 * SLOW)
-        self.assertEqual({r["outcome"] for r in self.s.results}, {"parked"})
+        self.assertEqual({r["outcome"] for r in self.s.results}, {"retrying"})
         self.assertEqual(self.tasks(), 20)
-        self.s.recall(G)
-        self.s.until(lambda: self.s.drained, 10 * SLOW)
+        self.s.revoke(G)
+        self.s.until(lambda: self.s.released, 10 * SLOW)
         self.s.until(lambda: self.row(
             "SELECT (SELECT count(*) FROM tasks) + (SELECT count(*) FROM grants)")
             == 0)
 
-    def test_an_unknown_recall_is_answered(self):
-        self.s.recall(4711)
-        self.s.until(lambda: self.s.drained == [4711], 10 * SLOW)
+    def test_an_unknown_revoke_is_answered(self):
+        self.s.revoke(4711)
+        self.s.until(lambda: self.s.released == [4711], 10 * SLOW)
 
-    def test_what_is_voided_is_forgotten_and_drained(self):
+    def test_what_is_revoked_is_forgotten_and_released(self):
         self.task(1)
-        self.s.until(lambda: self.s.drained == [G], 10 * SLOW)
+        self.s.until(lambda: self.s.released == [G], 10 * SLOW)
         self.assertEqual(self.requests(), [])
         self.assertEqual(self.s.results, [])
 
@@ -314,7 +314,7 @@ class Grants(DelivererTest):
         self.grant(first_wait_ms=600000, max_in_flight=1)
         self.task(1)
         self.s.until(lambda: self.s.of(event(1)), 10 * SLOW)
-        self.s.drop(G, "crm", event(1))   # parked
+        self.s.drop(G, "crm", event(1))   # a retry is scheduled
         self.s.drop(G, "crm", event(99))  # never heard of
         self.s.until(lambda: len(self.s.of(event(1))) == 2 and
                      self.s.of(event(99)), 10 * SLOW)
@@ -337,7 +337,7 @@ class Grants(DelivererTest):
     def test_what_is_not_known_is_said_to_be_missing(self):
         """P2: and what is known is not: in flight, queued, waiting for a retry.
         What has ended is not known any more, but its result comes first."""
-        self.r.receiver.rules({"path": "/crm", "answers": [
+        self.r.receiver.rules({"path": "/crm", "responses": [
             {"status": 503, "times": 1}, {"status": 200, "times": 1},
             {"action": "blackhole"}]})
         self.grant(first_wait_ms=600000, max_in_flight=1, timeout_ms=60000)
@@ -360,7 +360,7 @@ class Grants(DelivererTest):
         self.d.kill()
 
     def test_one_that_hangs_costs_its_neighbours_nothing(self):
-        self.r.receiver.rules({"path": "/hole", "answers": [
+        self.r.receiver.rules({"path": "/hole", "responses": [
             {"action": "blackhole"}]})
         self.grant(1, "/hole", timeout_ms=60000, max_in_flight=4)
         self.grant(2, "/crm")
@@ -381,7 +381,7 @@ class Grants(DelivererTest):
         self.grant()
         self.task(1, attempts=1, first_ms=1, next_ms=int(time.time() * 1000) + 700)
         self.s.until(lambda: self.s.cursor == 1, 10 * SLOW)
-        self.assertEqual(self.row("SELECT parked FROM tasks"), 1)
+        self.assertEqual(self.row("SELECT retrying FROM tasks"), 1)
         self.assertEqual(self.requests(), [])
         self.ended(1)
         self.assertEqual(
@@ -389,11 +389,11 @@ class Grants(DelivererTest):
 
 
 class Crashes(DelivererTest):
-    def test_p3_p4_in_flight_and_parked_come_back(self):
+    def test_p3_p4_in_flight_and_scheduled_retries_come_back(self):
         self.r.receiver.rules(
-            {"path": "/hole", "per": "event", "answers": [
+            {"path": "/hole", "per": "event", "responses": [
                 {"action": "blackhole"}, {"status": 200}]},
-            {"path": "/crm", "per": "event", "answers": [
+            {"path": "/crm", "per": "event", "responses": [
                 {"status": 503}, {"status": 200}]})
         self.grant(1, "/hole", timeout_ms=60000)
         self.grant(2, "/crm", first_wait_ms=1500)
@@ -414,10 +414,10 @@ class Crashes(DelivererTest):
         self.assertEqual(self.tasks(), 0)
 
     def test_p5_what_has_ended_does_not_begin_again_after_a_crash(self):
-        # The first hangs and holds the place; the others end past it.
+        # The first hangs and holds the cursor; the others end past it.
         self.r.receiver.rules(
-            {"path": "/crm", "per": "event", "answers": [{"status": 200}]},
-            {"path": "/hole", "answers": [{"action": "blackhole"}]})
+            {"path": "/crm", "per": "event", "responses": [{"status": 200}]},
+            {"path": "/hole", "responses": [{"action": "blackhole"}]})
         self.grant(1, "/hole", timeout_ms=60000)
         self.grant(2, "/crm")
         for round_ in range(10):
@@ -461,18 +461,18 @@ class Crashes(DelivererTest):
         self.d.kill()
         self.r.change("deliverer-1", "UPDATE tasks SET next_ms = 1")
         before = len(self.requests(1, count=1))
-        self.s.pulses = False
+        self.s.heartbeat_acks = False
         self.d.start()
         self.s.run_for(1)
         self.assertEqual(len(self.requests(1, count=1)), before)
-        self.s.pulses = True
+        self.s.heartbeat_acks = True
         self.ended(1)
 
     def test_its_store_has_one_id_for_ever(self):
-        first = self.s.beats[-1]
+        first = self.s.heartbeats[-1]
         self.restart()
-        self.assertEqual(self.s.beats[-1][0], first[0])
-        self.assertNotEqual(self.s.beats[-1][1], first[1])
+        self.assertEqual(self.s.heartbeats[-1][0], first[0])
+        self.assertNotEqual(self.s.heartbeats[-1][1], first[1])
 
 
 class Stops(DelivererTest):
@@ -484,19 +484,19 @@ class Stops(DelivererTest):
         self.s.run_for(0.05)
         return self.d.exit_code
 
-    def test_what_flies_may_end_and_all_is_given_back(self):
+    def test_requests_in_flight_may_end_and_grants_are_released(self):
         self.rules({"status": 200, "delay_ms": 300})
         self.grant(max_in_flight=2)
         for n in range(5):
             self.task(n)
         self.s.run_for(0.15)
         self.assertEqual(self.stop(), 0)
-        self.assertEqual(self.s.drained, [G])
+        self.assertEqual(self.s.released, [G])
         self.assertEqual([r["outcome"] for r in self.s.results],
                          ["delivered"] * 2)
 
     def test_what_does_not_end_in_the_grace_is_broken_off(self):
-        self.r.receiver.rules({"path": "/crm", "answers": [
+        self.r.receiver.rules({"path": "/crm", "responses": [
             {"action": "blackhole"}]})
         self.grant(timeout_ms=60000)
         self.task(1)
@@ -504,7 +504,7 @@ class Stops(DelivererTest):
         began = time.monotonic()
         self.assertEqual(self.stop(), 0)
         self.assertLess(time.monotonic() - began, 4 * SLOW)
-        self.assertEqual(self.s.drained, [G])
+        self.assertEqual(self.s.released, [G])
         r, = self.s.of(event(1))
         self.assertEqual((r["outcome"], r["attempts"]), ("released", 1))
         self.assertNotEqual(r["attempt_id"], 0)
@@ -518,10 +518,10 @@ class Stops(DelivererTest):
         self.assertEqual(self.d.wait_exit(10), 0)
         self.assertEqual(self.row("SELECT state FROM grants"), 2)
         self.d.start()  # what it had to say is in its log
-        self.s.until(lambda: self.s.drained == [G], 10 * SLOW)
+        self.s.until(lambda: self.s.released == [G], 10 * SLOW)
 
-    def test_it_does_not_beat_while_it_leaves(self):
-        self.r.receiver.rules({"path": "/crm", "answers": [
+    def test_it_sends_no_heartbeat_while_it_leaves(self):
+        self.r.receiver.rules({"path": "/crm", "responses": [
             {"status": 200, "delay_ms": 900}]})
         self.grant()
         self.task(1)
@@ -529,13 +529,13 @@ class Stops(DelivererTest):
         self.d.asked_to_end = True
         self.d.signal(signal.SIGTERM)
         self.s.run_for(0.1)
-        beats = len(self.s.beats)
+        heartbeats = len(self.s.heartbeats)
         self.s.until(lambda: not self.d.alive, 20 * SLOW)
-        self.assertEqual(len(self.s.beats), beats)
+        self.assertEqual(len(self.s.heartbeats), heartbeats)
 
 
 class Many(DelivererTest):
-    def test_thousands_parked_cost_no_memory_and_come_back_in_time(self):
+    def test_thousands_of_scheduled_retries_cost_no_memory_and_are_made_in_time(self):
         count = 5000 if SLOW > 1 else 20000
         self.rules({"status": 503}, {"status": 200})
         # No breaker: each fails once, which is no outage.
@@ -553,12 +553,12 @@ class Many(DelivererTest):
         self.assertEqual(len(self.r.receiver.delivered()), count + 1)
 
     def test_five_thousand_in_flight(self):
-        """To receivers that are slow; and there is room for one more."""
+        """To receivers that are slow; and there is space for one more."""
         count = 5000
         self.r.receiver.rules(
-            {"path": "/slow", "answers": [
+            {"path": "/slow", "responses": [
                 {"status": 200, "delay_ms": 8000 * SLOW}]},
-            {"path": "/crm", "answers": [{"status": 200}]})
+            {"path": "/crm", "responses": [{"status": 200}]})
         self.grant(1, "/slow", timeout_ms=250000, connect_timeout_ms=100000,
                    max_in_flight=10000)
         self.grant(2, "/crm")
@@ -572,7 +572,7 @@ class Many(DelivererTest):
         self.s.until(lambda: self.s.counted >= count + 1, 60 * SLOW)
         self.assertEqual({r["outcome"] for r in self.s.results}, {"delivered"})
 
-    def test_p9_parked_rows_are_found_without_reading_them(self):
+    def test_p9_scheduled_retries_are_found_without_reading_their_rows(self):
         """Tens of thousands that wait, and one that is due: a start delivers
         it; what waits costs no memory."""
         count = 50000
@@ -587,7 +587,7 @@ class Many(DelivererTest):
             message, last = db.execute("SELECT message, n FROM tasks").fetchone()
             db.executemany(
                 "INSERT INTO tasks (n, grant_id, event_id, attempts, first_ms, "
-                "next_ms, parked, message, early_ms) "
+                "next_ms, retrying, message, early_ms) "
                 "VALUES (?, ?, ?, 1, 1, ?, 1, ?, ?)",
                 ((last + n, G, event(n), now if n == 1 else later + n,
                   message.replace(event(0).encode(), event(n).encode()),
@@ -598,7 +598,7 @@ class Many(DelivererTest):
         self.d.start()
         self.ended(1)
         status = self.r.ask("deliverer-1", "status")
-        self.assertEqual(status["parked"], count - 1)
+        self.assertEqual(status["scheduled_retries"], count - 1)
         self.assertEqual(len(self.requests(count=1)), 1)
         if SLOW == 1:
             self.assertLess(self.resident(), 64 * 1024)
@@ -616,10 +616,10 @@ class Many(DelivererTest):
         a, = told["attempts"]
         self.assertEqual((a["endpoint"], a["n"], a["http_status"], a["error"],
                           a["outcome"], a["deliverer"]),
-                         ("crm", 1, 503, "answered 503", "parked", "deliverer-1"))
+                         ("crm", 1, 503, "responded 503", "retrying", "deliverer-1"))
         w, = told["waiting"]
         self.assertEqual((w["state"], w["attempts"], w["next_attempt_at"]),
-                         ("parked", 1, a["next_attempt_at"]))
+                         ("retrying", 1, a["next_attempt_at"]))
         self.assertEqual(self.r.ask("deliverer-1", "trace", id="evt_none"),
                          {"id": "evt_none", "attempts": [], "waiting": []})
 

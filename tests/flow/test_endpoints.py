@@ -17,15 +17,15 @@ class Endpoints(RigTest):
     def pause(self, rig):
         shown, code = rig.cli("endpoints", "pause", "crm")
         self.assertEqual((code, shown["state"]), (0, "paused"))
-        wait_for(lambda: self.shown(rig)["home"] is None, what="it to be drained")
+        wait_for(lambda: self.shown(rig)["owner"] is None, what="it to be released")
 
     def test_a_paused_endpoint_is_not_tried(self):
-        """What comes, and what was parked, waits; a restart forgets nothing;
+        """What comes, and the scheduled retries, waits; a restart forgets nothing;
         resumed, all of it is delivered."""
         rig = self.rig({"retry_policies": [{
             "name": "default", "backoff": "fixed", "first_wait": "50ms",
             "jitter": "none", "max_attempts": 1000, "max_duration": "1h"}]})
-        rig.receiver.rules({"path": "/crm", "answers": [{"status": 503}]})
+        rig.receiver.rules({"path": "/crm", "responses": [{"status": 503}]})
         rig.start()
         events = [rig.accept() for _ in range(20)]
         rig.receiver.wait(count=40)
@@ -48,11 +48,11 @@ class Endpoints(RigTest):
 
     def test_a_pause_takes_nothing_from_a_budget(self):
         """P2: paused for longer than the whole budget, each is tried again, and
-        parked after that: the budget is what it was."""
+        retrying after that: the budget is what it was."""
         rig = self.rig({"retry_policies": [{
             "name": "default", "backoff": "fixed", "first_wait": "300ms",
             "jitter": "none", "max_duration": "4s"}]})
-        rig.receiver.rules({"path": "/crm", "answers": [{"status": 503}]})
+        rig.receiver.rules({"path": "/crm", "responses": [{"status": 503}]})
         rig.start()
         event = rig.accept()
         rig.receiver.wait(event)
@@ -75,7 +75,7 @@ class Endpoints(RigTest):
         rig = self.rig()
         rig.config["endpoints"].append(rig.endpoint("other"))
         rig.write_config()
-        rig.receiver.rules({"path": "/crm", "answers": [
+        rig.receiver.rules({"path": "/crm", "responses": [
             {"status": 410}, {"status": 200}]})
         rig.start()
         gone = rig.accept()
@@ -86,8 +86,8 @@ class Endpoints(RigTest):
             rig.receiver.wait(event, path="/other")
         wait_for(lambda: self.shown(rig)["waiting"] == len(later))
         self.assertEqual(rig.receiver.requests("/crm", later[0]), [])
-        letters, _ = rig.cli("dlq")
-        self.assertEqual([(x["event_id"], x["reason"]) for x in letters],
+        dead_letters, _ = rig.cli("dlq")
+        self.assertEqual([(x["event_id"], x["reason"]) for x in dead_letters],
                          [(gone, "endpoint_gone")])
         rig["sequencer"].restart()
         self.assertEqual(self.shown(rig)["state"], "disabled")
@@ -102,7 +102,7 @@ class Endpoints(RigTest):
             "jitter": "none", "max_attempts": 10}]})
         rig.config["endpoints"][0]["disable_after"] = "2s"
         rig.write_config()
-        rig.receiver.rules({"path": "/crm", "answers": [{"status": 500}]})
+        rig.receiver.rules({"path": "/crm", "responses": [{"status": 500}]})
         rig.start()
         first = rig.accept()
         rig.receiver.wait(first, count=3)
@@ -110,7 +110,7 @@ class Endpoints(RigTest):
         rig.receiver.rules()
         rig.wait_status(first)
         self.assertIsNone(self.shown(rig)["failing_since"])
-        rig.receiver.rules({"path": "/crm", "answers": [{"status": 500}]})
+        rig.receiver.rules({"path": "/crm", "responses": [{"status": 500}]})
 
         def disabled():
             rig.accept()
@@ -129,7 +129,7 @@ class Endpoints(RigTest):
     def test_a_paused_endpoint_does_not_fail(self):
         """Nobody tries it, so the metric, and an alert on it, say nothing."""
         rig = self.rig({"metrics": {"interval": "200ms"}}, console=True)
-        rig.receiver.rules({"path": "/crm", "answers": [{"status": 500}]})
+        rig.receiver.rules({"path": "/crm", "responses": [{"status": 500}]})
         rig.start()
         rig.accept()
 
@@ -174,7 +174,7 @@ class Endpoints(RigTest):
             "name": "default", "backoff": "fixed", "first_wait": "50ms",
             "jitter": "none", "max_attempts": 2}]})
         rig.env["GRAPNEL_TEST_LEASE_MS"] = "500"
-        rig.receiver.rules({"path": "/crm", "answers": [{"status": 500}]})
+        rig.receiver.rules({"path": "/crm", "responses": [{"status": 500}]})
         rig.start()
 
         def fail():
@@ -216,7 +216,7 @@ class Endpoints(RigTest):
         rig = self.rig()
         rig.config["endpoints"].append(rig.endpoint("off", enabled=False))
         rig.write_config()
-        rig.receiver.rules({"path": "/crm", "answers": [
+        rig.receiver.rules({"path": "/crm", "responses": [
             {"status": 400}, {"status": 200}]})
         rig.start()
         dead = rig.accept()
@@ -230,7 +230,7 @@ class Endpoints(RigTest):
         crm = self.shown(rig)
         self.assertEqual((crm["in_flight"], crm["waiting"], crm["retrying"],
                           crm["success_rate"]), (0, 0, 0, 0.5))
-        self.assertEqual((crm["home"], crm["breaker"]),
+        self.assertEqual((crm["owner"], crm["breaker"]),
                          ("deliverer-1", "closed"))
         for what in ["pause", "resume"]:
             self.assertEqual(rig.cli("endpoints", what, "nobody")[1], 1)
@@ -273,13 +273,13 @@ class Endpoints(RigTest):
         wait_for(lambda: self.shown(rig)["state"] == "active")
 
     def test_a_removed_endpoint(self):
-        """P2: what waits for it, the parked and the paused, becomes dead
+        """P2: what waits for it, the scheduled and the paused, becomes dead
         letters: endpoint_removed; there again, it gets what comes then."""
         rig = self.rig()
         rig.config["endpoint_defaults"] = {"ordered": "workspace"}
         rig.config["endpoints"].append(rig.endpoint("other"))
         rig.write_config()
-        rig.receiver.rules({"path": "/crm", "answers": [
+        rig.receiver.rules({"path": "/crm", "responses": [
             {"status": 503, "headers": {"Retry-After": "3000"}}]})
         rig.start()
         events = [rig.accept(rig.plane_body(f"w{i % 2}")) for i in range(8)]
@@ -290,10 +290,10 @@ class Endpoints(RigTest):
         rig.write_config()
         rig["sequencer"].reload()
 
-        def buried():
-            letters, _ = rig.cli("dlq", "--reason", "endpoint_removed")
-            return {x["event_id"] for x in letters} == set(events)
-        wait_for(buried)
+        def dead():
+            dead_letters, _ = rig.cli("dlq", "--reason", "endpoint_removed")
+            return {x["event_id"] for x in dead_letters} == set(events)
+        wait_for(dead)
         self.assertEqual(self.shown(rig)["state"], "removed")
         self.put_back(rig, kept)
         last = rig.accept()
@@ -302,13 +302,13 @@ class Endpoints(RigTest):
 
     def test_a_removed_endpoint_is_forgotten(self):
         """P2: with the last event that it had, not before; of that name there can
-        be one again, and one that dlqd still has a letter for is there to die of
+        be one again, and one that dlqd still has a dead letter for is there to die of
         it."""
         rig = self.rig()
         rig.config["history"] = {"keep": "1s"}
         rig.config["endpoints"].append(rig.endpoint("other"))
         kept = rig.config["endpoints"]
-        rig.receiver.rules({"path": "/crm", "answers": [
+        rig.receiver.rules({"path": "/crm", "responses": [
             {"status": 503, "headers": {"Retry-After": "3000"}}]})
         rig.write_config()
         rig.start()
@@ -317,7 +317,7 @@ class Endpoints(RigTest):
         rig.config["endpoints"] = kept[1:]
         rig.write_config()
         rig["sequencer"].reload()
-        letter = wait_for(lambda: rig.cli("dlq")[0], what="its letter")[0]
+        dead_letter = wait_for(lambda: rig.cli("dlq")[0], what="its dead letter")[0]
         row = "SELECT id, gone_after FROM endpoints WHERE name = 'crm'"
         self.assertEqual(rig.rows("sequencer", row)[0]["gone_after"], 1)
 
@@ -331,17 +331,17 @@ class Endpoints(RigTest):
         rig["sequencer"].start()
         wait_for(lambda: not rig.rows("sequencer", row), what="it to go")
         self.assertEqual(rig.cli("endpoints", "crm")[1], 1)
-        rig.cli("dlq", "retry", letter["id"])
+        rig.cli("dlq", "retry", dead_letter["id"])
         wait_for(lambda: rig.rows("sequencer", row), what="it to be back")
-        wait_for(lambda: rig.cli("dlq", "show", letter["id"])[0]["state"] ==
-                 "dead", what="its second death")
+        wait_for(lambda: rig.cli("dlq", "show", dead_letter["id"])[0]["state"] ==
+                 "dead", what="its second dead letter")
         self.assertEqual(self.shown(rig)["state"], "removed")
         self.put_back(rig, kept)
         last = rig.accept()
         rig.receiver.wait(last, path="/crm")
         rig.receiver.wait(last, path="/other")
         self.assertEqual(rig.rows("sequencer", row)[0]["gone_after"], 0)
-        rig.cli("dlq", "retry", letter["id"])
+        rig.cli("dlq", "retry", dead_letter["id"])
         self.assertIn(event, {r.id for r in rig.receiver.wait(event, 2, "/crm")})
 
 

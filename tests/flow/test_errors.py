@@ -91,17 +91,17 @@ class Errors(RigTest):
                     self.assertEqual(done.stderr.count(said), 1, done.stderr)
         with self.subTest("a file that is named, and missing"):
             done = rig.run(program("grapnel"), "check", "-c", "none.yaml")
-            self.assertIn("none.yaml: cannot be read", done.stderr)
+            self.assertIn("none.yaml: cannot read the file", done.stderr)
             self.assertNotIn("There is a grapnel.yaml here", done.stderr)
 
     def test_a_port_that_is_taken(self):
         rig = self.rig()
         with socket.socket() as other:
             other.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            other.bind(("127.0.0.1", rig.door_port))
+            other.bind(("127.0.0.1", rig.ingress_port))
             other.listen()
             log = self.ends(rig, "ingress", UNAVAILABLE)
-        self.assertIn(str(rig.door_port), log)
+        self.assertIn(str(rig.ingress_port), log)
 
     def test_a_second_instance(self):
         """69 and the other's process id; the first one is not disturbed."""
@@ -114,7 +114,7 @@ class Errors(RigTest):
                 second.start(wait=False)
                 self.assertEqual(second.wait_exit(), UNAVAILABLE)
                 self.assertIn(str(pid), second.log())
-                self.assertIn(f"another {name} runs", second.log())
+                self.assertIn(f"another {name} is running", second.log())
                 self.assertNotIn("Sanitizer", second.log())
         event = rig.accept()
         rig.receiver.wait(event)
@@ -214,7 +214,7 @@ class Errors(RigTest):
                 self.assertIn(said, done.stdout + done.stderr)
                 self.assertIn("Run this command as root", done.stderr)
                 self.assertNotIn(" down ", done.stdout)
-                self.assertNotIn("Start the pipeline", done.stderr)
+                self.assertNotIn("Start the processes", done.stderr)
 
     def test_one_that_was_killed(self):
         """69 also where its socket is left behind."""
@@ -228,7 +228,7 @@ class Errors(RigTest):
         with self.subTest("the others show that it is the right run_dir"):
             done = rig.cli_text("status")
             self.assertEqual(done.returncode, UNAVAILABLE)
-            self.assertIn("dlqd (not running). The other processes answer",
+            self.assertIn("dlqd (not running). The other processes respond",
                           done.stderr)
             self.assertNotIn("--run-dir", done.stderr)
         with self.subTest("the rest of a trace is told all the same"):
@@ -236,11 +236,11 @@ class Errors(RigTest):
             self.assertIn("delivered", done.stdout)
             self.assertIn("dlqd", done.stdout + done.stderr)
 
-    def test_the_door_is_shut(self):
+    def test_ingress_is_down(self):
         rig = self.rig()
         done = rig.cli_text("send", "plane")
         self.assertEqual(done.returncode, UNAVAILABLE, done.stderr)
-        self.assertIn(str(rig.door_port), done.stderr)
+        self.assertIn(str(rig.ingress_port), done.stderr)
 
     def test_send_and_check(self):
         """A good file passes; an event sent by `grapnel send` arrives."""
@@ -274,7 +274,7 @@ class Errors(RigTest):
         plan, _ = rig.cli("check")
         billing = next(s for s in plan["sources"] if s["source"] == "billing")
         self.assertEqual((billing["producer"], billing["provider"],
-                          billing["wants"][0]["endpoints"]),
+                          billing["subscriptions"][0]["endpoints"]),
                          (True, None, ["books"]))
 
     def test_what_no_one_sends_and_what_no_one_gets(self):
@@ -342,7 +342,7 @@ class Errors(RigTest):
 
         def publish(event):
             return http_request(
-                rig.door_port, "POST", "/v1/events", json.dumps(event).encode(),
+                rig.ingress_port, "POST", "/v1/events", json.dumps(event).encode(),
                 {"Authorization": "Bearer token-one"})
         good = {"type": "invoice.paid", "workspace": "acme",
                 "data": {"total": 12}, "id": "i-7"}
@@ -350,20 +350,20 @@ class Errors(RigTest):
         self.assertEqual(said.returncode, 0, said.stderr)
         self.assertIn("producer billing → invoice.paid → books, audit\n",
                       said.stdout)
-        answer = json.loads(check(good, "--json").stdout)
+        response = json.loads(check(good, "--json").stdout)
         status, _, accepted = publish(good)
         self.assertEqual(status, 200, accepted)
         accepted = json.loads(accepted)
         self.assertEqual(
-            (answer["producer"], answer["type"], answer["workspace"],
-             answer["event_id"], answer["refused"], answer["endpoints"]),
+            (response["producer"], response["type"], response["workspace"],
+             response["event_id"], response["refused"], response["endpoints"]),
             (True, "invoice.paid", "acme", accepted["id"], None,
              ["books", "audit"]))
-        self.assertIn("crm: no, its own: not source billing", said.stdout)
+        self.assertIn("crm: no, not subscribed to source billing", said.stdout)
         trace = rig.wait_status(accepted["id"])
         self.assertEqual({d["endpoint"] for d in trace["deliveries"]},
                          {"books", "audit"})
-        self.assertIn("crm: no, the event names others", check(
+        self.assertIn("crm: no, the event is for other endpoints", check(
             {**good, "endpoints": ["books"]}).stdout)
         for wrong, status, words in (
                 ({**good, "type": "user.new"}, 403, "type"),

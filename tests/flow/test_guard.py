@@ -11,7 +11,7 @@ FEW = 20  # dead letters that a bad deployment may cost
 
 
 class Guard(RigTest):
-    def working(self, answers=({"status": 404},), **endpoint):
+    def working(self, responses=({"status": 404},), **endpoint):
         """Runs with an endpoint that has delivered, and now does this."""
         rig = self.rig({"retry_policies": [{
             "name": "default", "backoff": "fixed", "first_wait": "1s",
@@ -21,7 +21,7 @@ class Guard(RigTest):
         rig.start()
         rig.accept()
         rig.settle()
-        rig.receiver.rules({"path": "/crm", "answers": list(answers)})
+        rig.receiver.rules({"path": "/crm", "responses": list(responses)})
         return rig
 
     def shown(self, rig):
@@ -95,7 +95,7 @@ class Guard(RigTest):
 
     def test_one_that_never_worked_is_not_held(self):
         rig = self.rig()
-        rig.receiver.rules({"path": "/crm", "answers": [{"status": 404}]})
+        rig.receiver.rules({"path": "/crm", "responses": [{"status": 404}]})
         rig.start()
         rig.load(count=30).result()
         wait_for(lambda: self.dead(rig) == 30, what="30 dead letters")

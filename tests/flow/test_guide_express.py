@@ -35,7 +35,7 @@ class Express(RigTest):
                      "/var/lib/grapnel": str(rig.state_dir),
                      "/run/grapnel": str(rig.run_dir),
                      "-g grapnel ": "",
-                     "127.0.0.1:8080": f"127.0.0.1:{rig.door_port}",
+                     "127.0.0.1:8080": f"127.0.0.1:{rig.ingress_port}",
                      "127.0.0.1:3000": f"127.0.0.1:{port}",
                      "listen(3000": f"listen({port}",
                      # Three events must arrive within it, also on a busy machine.

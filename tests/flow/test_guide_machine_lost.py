@@ -33,8 +33,8 @@ class MachineLost(RigTest):
             rig.endpoint("legal", workspaces=["ws-legal"])]
         rig.config["retry_policies"][0]["max_attempts"] = 100000
         rig.write_config()
-        rig.receiver.rules({"path": "/down", "answers": [{"status": 503}]},
-                           {"path": "/legal", "answers": [{"status": 400}]})
+        rig.receiver.rules({"path": "/down", "responses": [{"status": 503}]},
+                           {"path": "/legal", "responses": [{"status": 400}]})
         return rig.start()
 
     def guide(self, rig):
@@ -88,7 +88,7 @@ class MachineLost(RigTest):
         for folder in (rig.state_dir, rig.run_dir, self.etc, rig.folder / "backups"):
             shutil.rmtree(folder)
 
-        rig.receiver.rules({"path": "/legal", "answers": [{"status": 400}]})
+        rig.receiver.rules({"path": "/legal", "responses": [{"status": 400}]})
         printed = guide.run("On the new machine")
         self.assertIn("copied at", printed)
         guide.finish()

@@ -72,7 +72,7 @@ class Nginx(RigTest):
             replace={"/etc/grapnel": str(rig.folder), "/etc/nginx": str(self.nginx),
                      "/var/lib/grapnel": str(rig.state_dir),
                      "/run/grapnel": str(rig.run_dir),
-                     "127.0.0.1:8080": f"127.0.0.1:{rig.door_port}",
+                     "127.0.0.1:8080": f"127.0.0.1:{rig.ingress_port}",
                      "127.0.0.1:3000": f"127.0.0.1:{app}",
                      "listen 443": f"listen 127.0.0.1:{https}",
                      "hooks.example.com:443:": f"hooks.example.com:{https}:",

@@ -28,7 +28,7 @@ class Providers(RigTest):
                      "/var/lib/grapnel": str(rig.state_dir),
                      "/run/grapnel": str(rig.run_dir),
                      "-g grapnel ": "",
-                     "127.0.0.1:8080": f"127.0.0.1:{rig.door_port}",
+                     "127.0.0.1:8080": f"127.0.0.1:{rig.ingress_port}",
                      "127.0.0.1:3000": f"127.0.0.1:{(port := rig.ports.take())}",
                      '("127.0.0.1", 3000)': f'("127.0.0.1", {port})'},
             env={"GRAPNEL_CONFIG": str(rig.config_path),

@@ -58,7 +58,7 @@ class Health(RigTest):
         rig = self.rig(deliverers=0)
         rig["dlqd"].start()
         rig["dlqd"].pause()
-        self.assertIn("dlqd: it does not answer", self.health(rig, "dlqd", code=69))
+        self.assertIn("dlqd: it does not respond", self.health(rig, "dlqd", code=69))
         waiting = []
         with contextlib.suppress(BlockingIOError):
             while True:
@@ -115,7 +115,7 @@ class Health(RigTest):
                     ballast.write(bytes(4096))
 
         def probe(path):
-            return http_request(rig.door_port, "GET", path)[0]
+            return http_request(rig.ingress_port, "GET", path)[0]
         wait_for(lambda: probe("/readyz") == 503, what="ingress to refuse")
         self.assertEqual(probe("/healthz"), 200)
         self.assertRegex(self.health(rig, "ingress"),

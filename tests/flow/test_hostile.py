@@ -146,16 +146,16 @@ class Http2(Hostile):
         ])
 
     def test_frames_without_end(self):
-        answer = frame(HEADERS, 4, 1, STATUS_200)
+        response = frame(HEADERS, 4, 1, STATUS_200)
         self.each([
             ("settings", lambda c: floods(c, b"", frame(SETTINGS)), b"", "dead"),
             ("pings", lambda c: floods(c, b"", frame(PING, 0, 0, bytes(8))), b"",
              "dead"),
             ("window updates", lambda c: floods(
                 c, b"", frame(WINDOW, 0, 1, bytes([0, 0, 0, 1]))), b"", "dead"),
-            ("empty data", lambda c: floods(c, answer, frame(DATA, 0, 1)), b"",
+            ("empty data", lambda c: floods(c, response, frame(DATA, 0, 1)), b"",
              "delivered"),
-            ("data of a byte", lambda c: floods(c, answer, frame(DATA, 0, 1, b"x")),
+            ("data of a byte", lambda c: floods(c, response, frame(DATA, 0, 1, b"x")),
              b"", "delivered"),
             ("unknown frames", lambda c: floods(
                 c, b"", frame(0xaa, 0, 1, bytes(1000))), b"", "dead"),
@@ -180,7 +180,7 @@ class Http2(Hostile):
                 frame(HEADERS, 5, 1, b"\x48\x032zz")), b"", "dead"),
         ])
 
-    def test_no_room_for_the_body(self):
+    def test_no_memory_for_the_body(self):
         """SETTINGS_INITIAL_WINDOW_SIZE is 0, and no window is ever opened."""
         m = self.serve(http2_behaves(lambda c: None, struct.pack(">HI", 4, 0)),
                        tls=self.tls)
@@ -238,11 +238,11 @@ class Tls(Hostile):
 
 
 class NameServer:
-    """A name server on port 53 of a loopback address: `answer(name, count)` says
+    """A name server on port 53 of a loopback address: `response(name, count)` says
     the addresses, or None for silence; `asked` counts."""
 
-    def __init__(self, host, answer):
-        self.answer, self.asked = answer, {}
+    def __init__(self, host, response):
+        self.response, self.asked = response, {}
         self.sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         self.sock.bind((host, 53))
         threading.Thread(target=self.run, daemon=True).start()
@@ -261,7 +261,7 @@ class NameServer:
             kind = int.from_bytes(query[at + 1:at + 3], "big")
             name = ".".join(labels)
             self.asked[name] = count = self.asked.get(name, 0) + (kind == 1)
-            found = self.answer(name, count)
+            found = self.response(name, count)
             if found is None:
                 continue
             found = found if kind == 1 else []
@@ -295,11 +295,11 @@ def in_own_namespace(resolv_conf):
 class Names(Hostile):
     """Names under .test, which no real name server has (RFC 6761)."""
 
-    def asks(self, answer):
+    def asks(self, response):
         """The deliverer once more, with this for a name server."""
         host = f"127.53.{os.getpid() % 250}.{os.getpid() // 250 % 250 + 1}"
         try:
-            server = NameServer(host, answer)
+            server = NameServer(host, response)
         except OSError as error:
             self.skipTest(f"port 53 of a loopback address: {error}")
         self.addCleanup(server.close)
@@ -331,7 +331,7 @@ class Names(Hostile):
         """A time to live of 0, another response to each question, and both addresses
         in one."""
         inside = self.serve(lambda c: None, host="127.0.0.3")
-        m = self.serve(lambda c: (c.request(), c.answer()))
+        m = self.serve(lambda c: (c.request(), c.respond()))
         addresses = [["127.0.0.1"], ["127.0.0.3"], ["127.0.0.3", "127.0.0.1"],
                      ["127.0.0.1", "127.0.0.3"]]
         self.asks(lambda name, count: addresses[(int(name[1]) + count) % 4])

@@ -1,5 +1,5 @@
-"""The door, from outside: what it takes, what it refuses, and that it never
-hangs, whatever comes (tests of P1 and P7, and of every answer in the table)."""
+"""Ingress, from outside: what it takes, what it refuses, and that it never
+hangs, whatever comes (tests of P1 and P7, and of every response in the table)."""
 
 import concurrent.futures
 import hashlib
@@ -27,7 +27,7 @@ def plane_signature(body):
 
 
 def head(*lines, body=BODY, length=True, line="POST /in/plane HTTP/1.1",
-         host="Host: door"):
+         host="Host: ingress"):
     """A signed request's bytes up to its body; `lines` are more headers."""
     all_lines = [line, *([host] if host else []),
                  f"X-Plane-Signature: {plane_signature(body)}",
@@ -39,7 +39,7 @@ def chunk(piece, extension=b""):
     return b"%x%s\r\n%s\r\n" % (len(piece), extension, piece)
 
 
-class Answer:
+class Response:
     def __init__(self, raw):
         self.raw = raw
         self.status, self.headers, self.body, self.rest = None, {}, b"", b""
@@ -56,14 +56,14 @@ class Answer:
         return json.loads(self.body)["error"]["code"]
 
 
-class AtTheDoor(RigTest):
-    def door(self, **ingress):
+class IngressTest(RigTest):
+    def start_ingress(self, **ingress):
         rig = self.rig({"ingress": ingress}, deliverers=0)
         rig.start("ingress")
         return rig
 
     def connect(self, rig, timeout=20):
-        s = socket.create_connection(("127.0.0.1", rig.door_port),
+        s = socket.create_connection(("127.0.0.1", rig.ingress_port),
                                      timeout * SLOW)
         self.addCleanup(s.close)
         return s
@@ -89,53 +89,53 @@ class AtTheDoor(RigTest):
         return self.read_all(s) if end else s
 
     def ask(self, rig, *pieces, **how):
-        """The same with `Connection: close`d requests: one answer."""
-        return Answer(self.talk(rig, *pieces, **how))
+        """The same with `Connection: close`d requests: one response."""
+        return Response(self.talk(rig, *pieces, **how))
 
-    def read_answer(self, s):
+    def read_response(self, s):
         raw = b""
         while b"\r\n\r\n" not in raw:
             piece = s.recv(65536)
             if not piece:
-                return Answer(raw)
+                return Response(raw)
             raw += piece
-        a = Answer(raw)
+        a = Response(raw)
         while len(a.body) < int(a.headers.get("content-length", 0)):
             piece = s.recv(65536)
             if not piece:
                 break
-            a = Answer(a.raw + piece)
+            a = Response(a.raw + piece)
         return a
 
     def archived(self, rig):
         return rig.rows("ingress", "SELECT * FROM archive ORDER BY n")
 
 
-class Taken(AtTheDoor):
+class Taken(IngressTest):
     def test_a_200_means_that_the_raw_request_is_on_disk(self):
-        rig = self.door()
+        rig = self.start_ingress()
         a = self.ask(rig, head("X-Twice: 1", "x-twice: 2 ", "X-Empty:",
                                "X-Text: caf\xe9", "Connection: close"), BODY)
         self.assertEqual(a.status, 200)
-        answer = json.loads(a.body)
-        self.assertEqual(answer["status"], "accepted")
-        self.assertRegex(answer["id"], "^evt_[0-9A-HJKMNP-TV-Z]{26}$")
+        response = json.loads(a.body)
+        self.assertEqual(response["status"], "accepted")
+        self.assertRegex(response["id"], "^evt_[0-9A-HJKMNP-TV-Z]{26}$")
         rig["ingress"].kill()
         [row] = self.archived(rig)
-        self.assertEqual(row["event_id"], answer["id"])
+        self.assertEqual(row["event_id"], response["id"])
         self.assertEqual(bytes(row["body"]), BODY)
         self.assertEqual(row["source"], "plane")
         self.assertEqual(row["remote"], "127.0.0.1")
         self.assertLess(abs(row["received_ms"] / 1000 - time.time()), 60)
         self.assertEqual(unpack(bytes(row["headers"])), [
-            (b"Host", b"door"),
+            (b"Host", b"ingress"),
             (b"X-Plane-Signature", plane_signature(BODY).encode()),
             (b"Content-Length", b"%d" % len(BODY)), (b"X-Twice", b"1"),
             (b"x-twice", b"2"), (b"X-Empty", b""), (b"X-Text", b"caf\xe9"),
             (b"Connection", b"close")])
 
     def test_however_the_bytes_are_cut_it_is_the_same_request(self):
-        rig = self.door()
+        rig = self.start_ingress()
         whole = head("Connection: close") + BODY
         for size in (1, 3, 50):
             pieces = [whole[i:i + size] for i in range(0, len(whole), size)]
@@ -148,12 +148,12 @@ class Taken(AtTheDoor):
         self.assertEqual({bytes(r["body"]) for r in self.archived(rig)}, {BODY})
 
     def test_a_client_that_asks_first_is_told_to_go_on_or_not(self):
-        rig = self.door()
+        rig = self.start_ingress()
         s = self.connect(rig)
         s.sendall(head("Expect: 100-continue", "Connection: close"))
         self.assertEqual(s.recv(100), b"HTTP/1.1 100 Continue\r\n\r\n")
         s.sendall(BODY)
-        self.assertEqual(self.read_answer(s).status, 200)
+        self.assertEqual(self.read_response(s).status, 200)
         a = self.ask(rig, head("Expect: 100-continue",
                                line="POST /in/nobody HTTP/1.1"))
         self.assertEqual(a.status, 404)
@@ -162,7 +162,7 @@ class Taken(AtTheDoor):
         self.assertEqual((a.status, a.error()), (413, "too_large"))
 
     def test_many_requests_on_one_connection_are_all_answered_in_order(self):
-        rig = self.door()
+        rig = self.start_ingress()
         s = self.connect(rig)
         wrong = head().replace(b"X-Plane-Signature: ", b"X-Plane-Signature: 0")
         s.sendall((head() + BODY + wrong + BODY) * 200
@@ -174,8 +174,8 @@ class Taken(AtTheDoor):
         self.assertEqual(len(set(ids)), 201)
         self.assertEqual(ids, sorted(ids))
 
-    def test_who_leaves_before_the_answer_was_still_heard(self):
-        rig = self.door()
+    def test_who_leaves_before_the_response_was_still_heard(self):
+        rig = self.start_ingress()
         s = self.connect(rig)
         s.sendall(head() + BODY)
         s.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER,
@@ -191,13 +191,13 @@ class Taken(AtTheDoor):
         rig["ingress"].stop()
         rig["ingress"].start(env={
             "LD_PRELOAD": program("rig-slowdisk.so"), "RIG_DISK": str(disk),
-            # The sanitizer's library wants to be first, and need not.
+            # The sanitizer's library asks to be first, which is not needed.
             "ASAN_OPTIONS": os.environ.get("ASAN_OPTIONS", "")
             + ":verify_asan_link_order=0"})
         clients = [self.connect(rig) for _ in range(20)]
         for s in clients:  # it is accepted when this is answered
-            s.sendall(b"GET /healthz HTTP/1.1\r\nHost: door\r\n\r\n")
-            self.assertEqual(self.read_answer(s).status, 200)
+            s.sendall(b"GET /healthz HTTP/1.1\r\nHost: ingress\r\n\r\n")
+            self.assertEqual(self.read_response(s).status, 200)
         (disk / "hold").touch()
         rig["ingress"].pause()
         for s in clients:
@@ -206,9 +206,9 @@ class Taken(AtTheDoor):
         wait_for((disk / "held").exists, what="a sync to begin")
         return disk, clients
 
-    def test_no_answer_before_its_sync_but_others_are_read(self):
+    def test_no_response_before_its_sync_but_others_are_read(self):
         """P1. Who is refused need not wait for the disk."""
-        rig = self.door()
+        rig = self.start_ingress()
         disk, clients = self.group(rig)
         wrong = head("Connection: close").replace(b"Signature: ",
                                                   b"Signature: 0")
@@ -220,14 +220,14 @@ class Taken(AtTheDoor):
         ready, _, _ = select.select([*clients, late], [], [], 0)
         self.assertEqual(ready, [])
         (disk / "hold").unlink()
-        ids = {json.loads(self.read_answer(s).body)["id"]
+        ids = {json.loads(self.read_response(s).body)["id"]
                for s in [*clients, late]}
         self.assertEqual({r["event_id"] for r in self.archived(rig)}, ids)
         self.assertEqual(len(ids), 21)
 
     def test_who_waits_for_a_sync_that_fails_hears_no_200(self):
         """P1. What was written may be there after all, and is handed on."""
-        rig = self.door()
+        rig = self.start_ingress()
         disk, clients = self.group(rig)
         (disk / "fail").touch()
         (disk / "hold").unlink()
@@ -238,7 +238,7 @@ class Taken(AtTheDoor):
                          200)
 
     def test_what_was_cut_off_is_not_stored(self):
-        rig = self.door()
+        rig = self.start_ingress()
         for cut in (10, len(head()) - 2, len(head()) + 5):
             s = self.connect(rig)
             s.sendall((head() + BODY)[:cut])
@@ -255,8 +255,8 @@ class Taken(AtTheDoor):
         self.assertEqual(self.archived(rig), [])
 
 
-class WhoMayComeIn(AtTheDoor):
-    def test_a_bad_signature_gets_one_answer_whatever_is_wrong(self):
+class Admission(IngressTest):
+    def test_a_bad_signature_gets_one_response_whatever_is_wrong(self):
         rig = self.rig({"sources": [
             {"name": "ledger", "provider": "custom", "secrets": ["k"],
              "verify": {"scheme": "hmac-sha256", "header": "X-Signature",
@@ -281,16 +281,16 @@ class WhoMayComeIn(AtTheDoor):
             "timestamp_malformed": {**good, "X-Time": f"0{now}"},
             "timestamp_stale": signed(str(now - 400)),
         }
-        answers = set()
+        responses = set()
         for reason, headers in wrong.items():
-            status, got, answer = rig.post(BODY, "ledger", headers)
+            status, got, response = rig.post(BODY, "ledger", headers)
             got.pop("Date")
-            answers.add((status, json.dumps(answer), json.dumps(got)))
+            responses.add((status, json.dumps(response), json.dumps(got)))
             self.assertIn(f"reason={reason}", rig["ingress"].log())
-        self.assertEqual(len(answers), 1, answers)
-        [(status, answer, _)] = answers
+        self.assertEqual(len(responses), 1, responses)
+        [(status, response, _)] = responses
         self.assertEqual(status, 401)
-        self.assertEqual(json.loads(answer)["error"]["code"], "unauthorized")
+        self.assertEqual(json.loads(response)["error"]["code"], "unauthorized")
         self.assertEqual(rig.post(BODY, "ledger", good)[0], 200)
         self.assertEqual(rig.post(BODY, "ledger", signed(str(now + 200)))[0],
                          200)
@@ -298,7 +298,7 @@ class WhoMayComeIn(AtTheDoor):
                          401)
 
     def test_a_signature_in_a_trailer_does_not_count(self):
-        rig = self.door()
+        rig = self.start_ingress()
         unsigned = (b"POST /in/plane HTTP/1.1\r\nHost: x\r\n"
                     b"Transfer-Encoding: chunked\r\nConnection: close\r\n\r\n")
         a = self.ask(rig, unsigned + chunk(BODY) + b"0\r\nX-Plane-Signature: "
@@ -311,9 +311,9 @@ class WhoMayComeIn(AtTheDoor):
         self.assertNotIn(b"X-Late", bytes(self.archived(rig)[0]["headers"]))
 
 
-class Refused(AtTheDoor):
+class Refused(IngressTest):
     def test_paths_methods_and_encodings(self):
-        rig = self.door()
+        rig = self.start_ingress()
         post = "POST {} HTTP/1.1"
         for path in ("/", "/in/", "/in/nobody", "/in", "/in/plane/",
                      "/in//plane", "/in/../in/plane", "/in/%70lane",
@@ -359,7 +359,7 @@ class Refused(AtTheDoor):
                              (raw, all_said))
 
     def test_a_length_that_is_not_clear_is_refused(self):
-        rig = self.door()
+        rig = self.start_ingress()
         te, cl = "Transfer-Encoding: chunked", f"Content-Length: {len(BODY)}"
         for lines in ([te, cl], [cl, te], [cl, cl], [cl, "Content-Length: 0"],
                       ["Content-Length: 0", "Content-Length: 0"], [te, te],
@@ -382,7 +382,7 @@ class Refused(AtTheDoor):
         self.assertEqual(self.archived(rig), [])
 
     def test_chunks_that_make_no_sense_are_refused(self):
-        rig = self.door()
+        rig = self.start_ingress()
         start = head("Transfer-Encoding: chunked", length=False)
         for bad in (b"0_2e\r\n", b"0x1\r\na\r\n", b"-1\r\n", b"g\r\n", b"\r\n",
                     b" 5\r\n", b"5\r\nabcdefg\r\n0\r\n\r\n"):
@@ -398,7 +398,7 @@ class Refused(AtTheDoor):
     def test_lines_of_chunks_end_with_cr_lf(self):
         """A proxy in front that takes no bare LF for a line's end would see
         another end of the body, and another request behind it."""
-        rig = self.door()
+        rig = self.start_ingress()
         start = head("Transfer-Encoding: chunked", length=False)
         for at, piece in enumerate(self.FRAMED):
             for end in (b"\n", b"\r\r\n", b"\r", b" \r\n", b"\0\r\n"):
@@ -416,7 +416,7 @@ class Refused(AtTheDoor):
         self.assertEqual(self.archived(rig), [])
 
     def test_a_bare_lf_is_found_wherever_the_bytes_are_cut(self):
-        rig = self.door()
+        rig = self.start_ingress()
         start = head("Transfer-Encoding: chunked", length=False)
         for at in (1, 3, 5, 7, 9, 11, 12):
             bad = b"".join(self.FRAMED[:at] + [b"\n"] + self.FRAMED[at + 1:])
@@ -430,7 +430,7 @@ class Refused(AtTheDoor):
         self.assertEqual(self.archived(rig), [])
 
     def test_well_framed_chunks_are_taken_wherever_they_are_cut(self):
-        rig = self.door()
+        rig = self.start_ingress()
         start = head("Transfer-Encoding: chunked", "Connection: close",
                      length=False)
         good = b"".join(self.FRAMED)
@@ -444,13 +444,13 @@ class Refused(AtTheDoor):
         self.assertEqual({bytes(r["body"]) for r in self.archived(rig)}, {BODY})
 
     def test_chunked_requests_on_a_kept_connection(self):
-        rig = self.door()
+        rig = self.start_ingress()
         start = head("Transfer-Encoding: chunked", length=False)
         good = start + b"".join(self.FRAMED)
         s = self.connect(rig)
         for raw in (good, head() + BODY, good, good):
             s.sendall(raw)
-            self.assertEqual(self.read_answer(s).status, 200)
+            self.assertEqual(self.read_response(s).status, 200)
         # Others may be sent behind one without waiting for its response.
         s.sendall(good + head() + BODY + head("Connection: close") + BODY)
         raw = self.read_all(s)
@@ -463,13 +463,13 @@ class Refused(AtTheDoor):
         s = self.connect(rig)
         for raw in (good, head() + BODY):
             s.sendall(raw)
-            self.assertEqual(self.read_answer(s).status, 200)
+            self.assertEqual(self.read_response(s).status, 200)
         s.sendall(start + chunk(BODY) + b"0\r\n\n" + head() + BODY)
         raw = self.read_all(s)
         self.assertEqual(re.findall(rb"HTTP/1\.1 (\d{3}) ", raw), [b"400"])
 
     def test_headers_that_make_no_sense_are_refused(self):
-        rig = self.door()
+        rig = self.start_ingress()
         end = head()[:-2]
         for bad in (b"X-A: b\0c\r\n", b"X-A: b\r\n folded\r\n",
                     b"X-A: b\r\n\tfolded\r\n", b"X-A: b\rc\r\n", b"X-A: b\n",
@@ -484,7 +484,7 @@ class Refused(AtTheDoor):
         self.assertEqual(self.archived(rig), [])
 
     def test_lines_that_make_no_sense_are_refused(self):
-        rig = self.door()
+        rig = self.start_ingress()
         for line in ("POST /in/plane HTTP/1.32", "POST /in/plane HTTP/2.0",
                      "POST /in/plane HTTP/0.9", "POST /in/plane",
                      "P(ST /in/plane HTTP/1.1", "POST /in/pla\0ne HTTP/1.1",
@@ -502,7 +502,7 @@ class Refused(AtTheDoor):
         self.assertEqual(self.archived(rig), [])
 
     def test_headers_too_large_or_too_many_are_431(self):
-        rig = self.door()
+        rig = self.start_ingress()
         for lines in (["X-A: " + "a" * 20000], ["X-A: " + "a" * 1000000],
                       ["X-A: b"] * 200, ["X-A: b"] * 10000):
             a = self.ask(rig, head(*lines) + BODY)
@@ -514,7 +514,7 @@ class Refused(AtTheDoor):
         self.assertIn(a.status, (414, 431))
 
     def test_a_body_too_large_is_413_and_its_sender_hears_so(self):
-        rig = self.door(max_body="64KiB")
+        rig = self.start_ingress(max_body="64KiB")
         fits, over = b"a" * 65536, b"a" * 65537
         self.assertEqual(self.ask(rig, head("Connection: close", body=fits)
                                   + fits).status, 200)
@@ -534,9 +534,9 @@ class Refused(AtTheDoor):
         self.assertEqual(len(self.archived(rig)), 1)
 
 
-class Bounds(AtTheDoor):
+class Bounds(IngressTest):
     def test_a_slow_request_is_cut_whatever_it_trickles(self):
-        rig = self.door(read_timeout="1s")
+        rig = self.start_ingress(read_timeout="1s")
         slow = [
             (b"", b"POST /in/pl"),
             (b"POST /in/plane HTTP/1.1\r\n", b"X"),
@@ -555,11 +555,11 @@ class Bounds(AtTheDoor):
                     s.sendall(piece[i % len(piece):i % len(piece) + 1])
                     i += 1
                     raw = s.recv(1000)
-                    return Answer(raw), time.monotonic() - began
+                    return Response(raw), time.monotonic() - began
                 except TimeoutError:
                     pass
                 except ConnectionError:
-                    return Answer(b""), time.monotonic() - began
+                    return Response(b""), time.monotonic() - began
             self.fail(f"{start!r} was never cut")
 
         with concurrent.futures.ThreadPoolExecutor() as pool:
@@ -570,21 +570,21 @@ class Bounds(AtTheDoor):
         self.assertEqual(rig.post(BODY)[0], 200)
 
     def test_an_idle_connection_is_closed_without_a_word(self):
-        rig = self.door(read_timeout="1s")
+        rig = self.start_ingress(read_timeout="1s")
         s = self.connect(rig)
         s.sendall(head() + BODY)
-        self.assertEqual(self.read_answer(s).status, 200)
+        self.assertEqual(self.read_response(s).status, 200)
         self.assertEqual(self.read_all(s), b"")
 
     def test_past_max_connections_others_wait_and_are_served(self):
-        rig = self.door(max_connections=50, read_timeout="1s")
+        rig = self.start_ingress(max_connections=50, read_timeout="1s")
         idle = [self.connect(rig) for _ in range(120)]
         self.assertEqual(self.ask(rig, head("Connection: close")
                                   + BODY).status, 200)
         del idle
 
     def test_many_large_bodies_at_once_cannot_fill_the_memory(self):
-        rig = self.door(max_body="16MiB", read_timeout="60s")
+        rig = self.start_ingress(max_body="16MiB", read_timeout="60s")
         piece = b"a" * 1_000_000
         conns = [self.connect(rig) for _ in range(12)]
         for s in conns:
@@ -594,18 +594,18 @@ class Bounds(AtTheDoor):
                 s.sendall(piece)
         for s in conns:
             s.sendall(b"a")
-        statuses = [self.read_answer(s).status for s in conns]
+        statuses = [self.read_response(s).status for s in conns]
         self.assertIn(503, statuses)
         self.assertEqual(set(statuses), {401, 503})
         self.assertEqual(rig.post(BODY)[0], 200)
 
 
-class Ends(AtTheDoor):
+class Ends(IngressTest):
     def test_a_taken_port_is_said_in_one_sentence(self):
         rig = self.rig(deliverers=0)
         with socket.socket() as s:
             s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            s.bind(("127.0.0.1", rig.door_port))
+            s.bind(("127.0.0.1", rig.ingress_port))
             s.listen()
             rig["ingress"].spawn()
             self.assertEqual(rig["ingress"].wait_exit(), 69)
@@ -613,28 +613,28 @@ class Ends(AtTheDoor):
         self.assertIn("in use", rig["ingress"].log())
 
     def test_a_sigterm_ends_it_at_once_when_nobody_waits(self):
-        rig = self.door()
+        rig = self.start_ingress()
         s = self.connect(rig)
         s.sendall(head() + BODY)
-        self.assertEqual(self.read_answer(s).status, 200)
+        self.assertEqual(self.read_response(s).status, 200)
         began = time.monotonic()
         self.assertEqual(rig["ingress"].stop(), 0)
         self.assertLess(time.monotonic() - began, 2 * SLOW)
 
-    def test_who_spoke_before_a_sigterm_has_an_answer(self):
-        rig = self.door()
+    def test_who_spoke_before_a_sigterm_has_a_response(self):
+        rig = self.start_ingress()
         known = [self.connect(rig) for _ in range(10)]
         for s in known:
-            s.sendall(b"GET /healthz HTTP/1.1\r\nHost: door\r\n\r\n")
-            self.assertEqual(self.read_answer(s).status, 200)
+            s.sendall(b"GET /healthz HTTP/1.1\r\nHost: ingress\r\n\r\n")
+            self.assertEqual(self.read_response(s).status, 200)
         rig["ingress"].pause()
         new = [self.connect(rig) for _ in range(50)]
         for s in known + new:
             s.sendall(head() + BODY)
         rig["ingress"].signal(signal.SIGTERM)
         rig["ingress"].resume()
-        answers = [Answer(self.read_all(s)) for s in known + new]
-        self.assertEqual({a.status for a in answers}, {503})
+        responses = [Response(self.read_all(s)) for s in known + new]
+        self.assertEqual({a.status for a in responses}, {503})
         self.assertEqual(rig["ingress"].stop(), 0)
 
     def test_who_is_not_done_when_the_grace_ends_is_told(self):
@@ -644,12 +644,12 @@ class Ends(AtTheDoor):
         s.sendall(head()[:-2] + b"Expect: 100-continue\r\n\r\n")
         self.assertIn(b" 100 ", s.recv(100))  # so it is being read
         rig["ingress"].signal(signal.SIGTERM)
-        late = self.read_answer(s)
+        late = self.read_response(s)
         self.assertEqual((late.status, late.error()), (503, "unavailable"))
         self.assertIn("retry-after", late.headers)
 
     def test_a_request_under_way_is_finished_at_a_sigterm(self):
-        rig = self.door()
+        rig = self.start_ingress()
         s = self.connect(rig)
         kept = self.connect(rig)
         kept.sendall(head("Content-Length: 30", length=False) + b"a")
@@ -660,9 +660,9 @@ class Ends(AtTheDoor):
         with self.assertRaises(ConnectionRefusedError):
             self.connect(rig)
         s.sendall(BODY + head() + BODY)  # and one more, too late
-        taken = Answer(self.read_all(s))
+        taken = Response(self.read_all(s))
         self.assertEqual(taken.status, 200)
-        late = Answer(taken.rest)
+        late = Response(taken.rest)
         self.assertEqual((late.status, late.error()), (503, "unavailable"))
         self.assertIn("retry-after", late.headers)
         kept.close()
@@ -670,7 +670,7 @@ class Ends(AtTheDoor):
         self.assertEqual(len(self.archived(rig)), 1)
 
     def test_a_reload_changes_secrets_and_bounds(self):
-        rig = self.door()
+        rig = self.start_ingress()
         self.assertEqual(rig.post(BODY)[0], 200)
         rig.config["sources"][0]["secrets"] = ["another"]
         rig.config["ingress"]["max_body"] = "1KiB"
@@ -692,8 +692,8 @@ def unpack(packed):
     return out
 
 
-class NoRoom(AtTheDoor):
-    """When there is no room."""
+class NoRoom(IngressTest):
+    """When there is no space."""
 
     def test_a_backlog_that_fills_the_archive_is_503_until_it_is_handed_on(self):
         rig = self.rig({"ingress": {"archive": {"max_size": "2MiB"}}},
@@ -703,11 +703,11 @@ class NoRoom(AtTheDoor):
         statuses = [rig.post(body)[0] for _ in range(40)]
         self.assertEqual(set(statuses), {200, 503})
         self.assertEqual(statuses, sorted(statuses))
-        status, headers, answer = rig.post(BODY)
-        self.assertEqual((status, answer["error"]["code"]),
+        status, headers, response = rig.post(BODY)
+        self.assertEqual((status, response["error"]["code"]),
                          (503, "unavailable"))
         self.assertGreater(int(headers["Retry-After"]), 0)
-        self.assertFalse(rig.door_is_open())
+        self.assertFalse(rig.ingress_is_ready())
         rejects, _ = rig.cli("rejects", "--source", "plane")  # none is written
         self.assertEqual([r["reason"] for r in rejects],
                          ["backlog_full"] * (statuses.count(503) + 1))

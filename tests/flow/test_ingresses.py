@@ -30,7 +30,7 @@ class Ingresses(RigTest):
                  self.kept(rig, "ingress-2") > 50,
                  what="both to have taken some")
         rig["ingress-1"].kill()
-        # The first load may be over by now, if this test was slow to look.
+        # The first load may have ended by now, if this test was slow to look.
         before = self.kept(rig, "ingress-2")
         more = rig.load(count=1000, connections=32)
         wait_for(lambda: self.kept(rig, "ingress-2") > before + 100,
@@ -38,7 +38,7 @@ class Ingresses(RigTest):
         rig["ingress-1"].start()
         load.result()
         more.result()
-        # What was answered 200 by either is at the receiver.
+        # What got 200 by either is at the receiver.
         accepted = {a["id"] for a in load.acks() + more.acks() if a.get("id")}
         wait_for(lambda: accepted <= set(rig.receiver.delivered("/crm")),
                  60, "every accepted event to be delivered")
@@ -80,7 +80,7 @@ class Ingresses(RigTest):
                 taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
                 for option in options:
                     taken.setsockopt(socket.SOL_SOCKET, option, 1)
-                taken.bind(("127.0.0.1", rig.door_port))
+                taken.bind(("127.0.0.1", rig.ingress_port))
                 taken.listen()
                 rig["ingress"].spawn()
                 self.assertEqual(rig["ingress"].wait_exit(), 69)

@@ -60,7 +60,7 @@ class Install(RigTest):
         try:
             self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
             wait_for(lambda: grapnel("status").returncode == 0 and
-                     rig.door_is_open(), 30, "the installed pipeline")
+                     rig.ingress_is_ready(), 30, "the installed pipeline")
             said = grapnel("send", "plane", "--json")
             self.assertEqual(said.returncode, 0, said.stdout + said.stderr)
             rig.receiver.wait(path="/crm")

@@ -16,7 +16,7 @@ POLICY = {"name": "quick", "backoff": "fixed", "first_wait": "20ms",
           "jitter": "none", "max_attempts": 3, "max_duration": "1h",
           "retry_on": ["network", "5xx"]}
 ONCE = {"path": "/crm", "per": "event",
-        "answers": [{"status": 503}, {"status": 200}]}
+        "responses": [{"status": 503}, {"status": 200}]}
 
 
 class Lanes(RigTest):
@@ -62,10 +62,10 @@ class Lanes(RigTest):
     # one at a time
 
     def test_the_next_waits_for_the_one_before(self):
-        """P5: while a lane's first is unanswered, nothing else of it is sent;
+        """P5: while a lane's first is without a response, nothing else of it is sent;
         other lanes go on."""
         rig = self.pipeline()
-        rig.receiver.rules({"path": "/crm", "answers": [
+        rig.receiver.rules({"path": "/crm", "responses": [
             {"action": "blackhole"}, {"status": 200}]})
         first = rig.accept(rig.plane_body("a"))
         rig.receiver.wait(first)
@@ -97,7 +97,7 @@ class Lanes(RigTest):
         rig.start("ingress", "sequencer", "dlqd")
         load = rig.load(count=2000, workspaces=500, rate=0)
         load.result()
-        rig.receiver.rules({"path": "/crm", "answers": [
+        rig.receiver.rules({"path": "/crm", "responses": [
             {"status": 200, "delay_ms": 50}]})
         rig.start()
         rig.judge(load, timeout=120)
@@ -120,12 +120,12 @@ class Lanes(RigTest):
                 order = [r.id for r in rig.receiver.requests("/crm")]
                 self.assertLess(max(map(order.index, quiet)), 150)
 
-    # through deaths
+    # through dead letters
 
     def test_strict_through_kills(self):
         """P5, P3: kill -9 of each process in turn, under load."""
         rig = self.pipeline(deliverers=2)
-        rig.receiver.rules({"path": "/crm", "per": "event", "answers": [
+        rig.receiver.rules({"path": "/crm", "per": "event", "responses": [
             {"status": 503}, {"status": 200, "delay_ms": 5}]})
         load = rig.load(count=600, workspaces=12, rate=150)
         for name in ["deliverer-1", "sequencer", "deliverer-2", "dlqd",
@@ -139,9 +139,9 @@ class Lanes(RigTest):
         self.assert_no_overtaking(rig, delay_ms=5)
 
     def assert_no_overtaking(self, rig, ordered="workspace", delay_ms=0):
-        """P5 where an answer may have died with a process: an event may come
+        """P5 where a response may have died with a process: an event may come
         again, but never behind a later one of its lane, and none before the one
-        in front was answered (2xx answers take `delay_ms`)."""
+        in front was answered (2xx responses take `delay_ms`)."""
         before = {}
         for request in rig.receiver.requests("/crm"):
             lane = self.lane_of(request, ordered)
@@ -154,48 +154,48 @@ class Lanes(RigTest):
                     request.at_ms - request_before.at_ms, delay_ms, request)
             before[lane] = number, request
 
-    def test_strict_past_a_frozen_home(self):
+    def test_strict_past_a_frozen_owner(self):
         """P5: stopped past its lease its lanes move; awake again it sends
         nothing that the other has passed."""
         rig = self.pipeline(deliverers=2)
         rig.receiver.rules(ONCE)
         load = rig.load(count=400, workspaces=10, rate=200)
-        wait_for(lambda: self.endpoint(rig)["home"] and
+        wait_for(lambda: self.endpoint(rig)["owner"] and
                  len(rig.receiver.requests("/crm")) > 20)
-        home = self.endpoint(rig)["home"]
-        rig[home].pause()
-        wait_for(lambda: self.endpoint(rig)["home"] not in (home, None),
-                 what="another home")
-        rig[home].resume()
+        owner = self.endpoint(rig)["owner"]
+        rig[owner].pause()
+        wait_for(lambda: self.endpoint(rig)["owner"] not in (owner, None),
+                 what="another owner")
+        rig[owner].resume()
         load.result()
         rig.judge(load, timeout=120)
         self.assert_no_overtaking(rig)
 
     def test_one_that_stops_hands_its_lanes_over(self):
-        """P5: at a SIGTERM what was parked goes on elsewhere, in its place."""
+        """P5: at a SIGTERM the scheduled retries goes on elsewhere, in its order."""
         rig = self.pipeline(deliverers=2)
-        rig.receiver.rules({"path": "/crm", "per": "event", "answers": [
+        rig.receiver.rules({"path": "/crm", "per": "event", "responses": [
             {"status": 503, "times": 2}, {"status": 200}]})
         load = rig.load(count=200, workspaces=10, rate=100)
         wait_for(lambda: len(rig.receiver.requests("/crm")) > 20)
-        home = self.endpoint(rig)["home"]
-        self.assertEqual(rig[home].stop(), 0)
+        owner = self.endpoint(rig)["owner"]
+        self.assertEqual(rig[owner].stop(), 0)
         load.result()
         rig.judge(load, timeout=120)
         self.assert_in_order(rig)
 
-    # letters
+    # dead letters
 
     def dead_letter(self, rig, event):
         def found():
-            letters, _ = rig.cli("dlq", "--state", "all")
-            return [x for x in letters if x["event_id"] == event
+            dead_letters, _ = rig.cli("dlq", "--state", "all")
+            return [x for x in dead_letters if x["event_id"] == event
                     and x["state"] == "dead"]
         return wait_for(found, what=f"a dead letter of {event}")[0]
 
     def first_dies(self, rig):
         """Rules: the first event dies, all else is delivered."""
-        rig.receiver.rules({"path": "/crm", "answers": [
+        rig.receiver.rules({"path": "/crm", "responses": [
             {"status": 503, "times": POLICY["max_attempts"]}, {"status": 200}]})
 
     def test_past_a_dead_letter(self):
@@ -205,8 +205,8 @@ class Lanes(RigTest):
         self.first_dies(rig)
         first, second = (rig.accept(rig.plane_body("a")) for _ in range(2))
         rig.wait_status(second)
-        letter = self.dead_letter(rig, first)
-        self.assertEqual(rig.cli("dlq", "retry", letter["id"])[1], 0)
+        dead_letter = self.dead_letter(rig, first)
+        self.assertEqual(rig.cli("dlq", "retry", dead_letter["id"])[1], 0)
         rig.receiver.wait(first, count=POLICY["max_attempts"] + 1)
         rig.settle()
 
@@ -215,12 +215,12 @@ class Lanes(RigTest):
         rig = self.pipeline(retry_policy="quick")
         self.first_dies(rig)
         first = rig.accept(rig.plane_body("a"))
-        letter = self.dead_letter(rig, first)
-        rig.receiver.rules({"path": "/crm", "answers": [
+        dead_letter = self.dead_letter(rig, first)
+        rig.receiver.rules({"path": "/crm", "responses": [
             {"status": 200, "delay_ms": 400}, {"status": 200}]})
         rest = [rig.accept(rig.plane_body("a")) for _ in range(3)]
         rig.receiver.wait(rest[0])
-        self.assertEqual(rig.cli("dlq", "retry", letter["id"])[1], 0)
+        self.assertEqual(rig.cli("dlq", "retry", dead_letter["id"])[1], 0)
         rig.settle()
         order = [r.id for r in rig.receiver.requests("/crm")]
         self.assertEqual(order[POLICY["max_attempts"]:],
@@ -230,26 +230,26 @@ class Lanes(RigTest):
         """A lane that its first event halts, with one waiting behind."""
         self.first_dies(rig)
         first, second = (rig.accept(rig.plane_body("a")) for _ in range(2))
-        letter = self.dead_letter(rig, first)
+        dead_letter = self.dead_letter(rig, first)
         other = rig.accept(rig.plane_body("b"))
         rig.wait_status(other)
         shown, = self.endpoint(rig)["halted"]
         self.assertEqual((shown["workspace"], shown["event_id"],
-                          shown["letter_id"]), ("a", first, letter["id"]))
+                          shown["dead_letter_id"]), ("a", first, dead_letter["id"]))
         self.assertEqual(rig.receiver.requests("/crm", second), [])
-        return first, second, letter["id"]
+        return first, second, dead_letter["id"]
 
     def goes_on(self, rig, second):
         rig.wait_status(second)
         self.assertEqual(self.endpoint(rig)["halted"], [])
 
-    def test_a_halted_lane_goes_on_when_its_letter_is_delivered(self):
+    def test_a_halted_lane_goes_on_when_its_dead_letter_is_delivered(self):
         """P5: on_dead: halt; other lanes go on; a restart forgets nothing."""
         rig = self.pipeline(retry_policy="quick", on_dead="halt")
-        first, second, letter = self.halted(rig)
+        first, second, dead_letter = self.halted(rig)
         rig["sequencer"].restart()
         self.assertEqual(rig.receiver.requests("/crm", second), [])
-        self.assertEqual(rig.cli("dlq", "retry", letter)[1], 0)
+        self.assertEqual(rig.cli("dlq", "retry", dead_letter)[1], 0)
         self.goes_on(rig, second)
         rig.settle()
         order = [r.id for r in rig.receiver.requests("/crm") if
@@ -261,42 +261,42 @@ class Lanes(RigTest):
         for word, state in [("resolve", "resolved"), ("discard", "discarded")]:
             with self.subTest(word):
                 rig = self.pipeline(retry_policy="quick", on_dead="halt")
-                first, second, letter = self.halted(rig)
-                self.assertEqual(rig.cli("dlq", word, letter)[1], 64)
-                shown, code = rig.cli("dlq", word, letter, "--note", "by hand")
+                first, second, dead_letter = self.halted(rig)
+                self.assertEqual(rig.cli("dlq", word, dead_letter)[1], 64)
+                shown, code = rig.cli("dlq", word, dead_letter, "--note", "by hand")
                 self.assertEqual((code, shown["state"], shown["note"]),
                                  (0, state, "by hand"))
                 self.goes_on(rig, second)
-                self.assertEqual(rig.cli("dlq", "retry", letter)[1], 1)
+                self.assertEqual(rig.cli("dlq", "retry", dead_letter)[1], 1)
                 self.assertEqual(
-                    rig.cli("dlq", word, letter, "--note", "x")[1], 1)
+                    rig.cli("dlq", word, dead_letter, "--note", "x")[1], 1)
                 listed, _ = rig.cli("dlq", "--state", state)
-                self.assertEqual([x["id"] for x in listed], [letter])
+                self.assertEqual([x["id"] for x in listed], [dead_letter])
                 rig.settle()
                 self.assertEqual(rig.rows("dlqd", "SELECT * FROM decisions"), [])
                 self.assertIn("by hand", str(rig.trace(first)["timeline"]))
 
     def test_a_decision_reaches_a_sequencer_that_was_away(self):
-        """P5, P3: told over the hop, kill -9 of either end before it arrives."""
+        """P5, P3: told over the link, kill -9 of either end before it arrives."""
         rig = self.pipeline(retry_policy="quick", on_dead="halt")
-        _, second, letter = self.halted(rig)
+        _, second, dead_letter = self.halted(rig)
         rig["sequencer"].kill()
         self.assertEqual(
-            rig.cli("dlq", "discard", letter, "--note", "x")[1], 0)
+            rig.cli("dlq", "discard", dead_letter, "--note", "x")[1], 0)
         rig["dlqd"].restart()
         rig["sequencer"].start()
         self.goes_on(rig, second)
 
-    def test_a_halted_lane_goes_on_though_its_letter_is_lost(self):
-        """P5: with dlqd's disk the letter is gone; sent again and delivered, its
+    def test_a_halted_lane_goes_on_though_its_dead_letter_is_lost(self):
+        """P5: with dlqd's disk the dead letter is gone; sent again and delivered, its
         event lets the lane go on."""
         rig = self.pipeline(retry_policy="quick", on_dead="halt")
-        first, second, letter = self.halted(rig)
+        first, second, dead_letter = self.halted(rig)
         rig["dlqd"].kill()
         for path in rig.state_dir.glob("dlqd.db*"):
             path.unlink()
         rig["dlqd"].start()
-        self.assertEqual(rig.cli("dlq", "resolve", letter, "--note", "x")[1], 1)
+        self.assertEqual(rig.cli("dlq", "resolve", dead_letter, "--note", "x")[1], 1)
         self.assertEqual(
             rig.cli("resend", first, "--endpoint", "crm")[1], 0)
         self.goes_on(rig, second)
@@ -305,45 +305,45 @@ class Lanes(RigTest):
                  r.headers["grapnel-workspace"] == "a"]
         self.assertEqual(order[-2:], [first, second])
 
-    def test_a_halted_lane_stays_halted_when_its_letter_dies_again(self):
+    def test_a_halted_lane_stays_halted_when_its_dead_letter_dies_again(self):
         rig = self.pipeline(retry_policy="quick", on_dead="halt")
-        first, second, letter = self.halted(rig)
+        first, second, dead_letter = self.halted(rig)
         self.first_dies(rig)
-        self.assertEqual(rig.cli("dlq", "retry", letter)[1], 0)
+        self.assertEqual(rig.cli("dlq", "retry", dead_letter)[1], 0)
         rig.receiver.wait(first, count=2 * POLICY["max_attempts"])
         self.dead_letter(rig, first)
         wait_for(lambda: len(self.endpoint(rig)["halted"]) == 1)
         self.assertEqual(rig.receiver.requests("/crm", second), [])
 
-    def test_a_halted_lane_stays_halted_at_another_home(self):
-        """P5: a halt is the lane's, not its home's."""
+    def test_a_halted_lane_stays_halted_at_another_owner(self):
+        """P5: a halt is the lane's, not its owner's."""
         rig = self.pipeline(deliverers=2, retry_policy="quick", on_dead="halt")
-        _, second, letter = self.halted(rig)
-        home = self.endpoint(rig)["home"]
-        self.assertEqual(rig[home].stop(), 0)
+        _, second, dead_letter = self.halted(rig)
+        owner = self.endpoint(rig)["owner"]
+        self.assertEqual(rig[owner].stop(), 0)
         rig.receiver.wait(rig.accept(rig.plane_body("b")))
-        self.assertNotEqual(self.endpoint(rig)["home"], home)
+        self.assertNotEqual(self.endpoint(rig)["owner"], owner)
         self.assertEqual(rig.receiver.requests("/crm", second), [])
         self.assertEqual(
-            rig.cli("dlq", "resolve", letter, "--note", "x")[1], 0)
+            rig.cli("dlq", "resolve", dead_letter, "--note", "x")[1], 0)
         self.goes_on(rig, second)
 
     def test_a_halted_lane_of_an_endpoint_that_is_removed(self):
-        """P2, P5: what waits behind the letter is a letter, too. There again,
-        its lanes are free; the letters are sent when somebody says so."""
+        """P2, P5: what waits behind the dead letter is a dead letter, too. There again,
+        its lanes are free; the dead letters are sent when somebody says so."""
         rig = self.pipeline(retry_policy="quick", on_dead="halt")
         rig.config["endpoints"].append(rig.endpoint("other", types=["x.*"]))
-        first, second, letter = self.halted(rig)
+        first, second, dead_letter = self.halted(rig)
         kept = rig.config["endpoints"]
         for endpoints in (kept[1:], kept):
             rig.config["endpoints"] = endpoints
             rig.write_config()
             self.assertEqual(rig.cli("reload")[1], 0)
-            buried = self.dead_letter(rig, second)
-            self.assertEqual(buried["reason"], "endpoint_removed")
+            dead = self.dead_letter(rig, second)
+            self.assertEqual(dead["reason"], "endpoint_removed")
         third = rig.accept(rig.plane_body("a"))
         rig.wait_status(third)
-        for event, id_ in [(first, letter), (second, buried["id"])]:
+        for event, id_ in [(first, dead_letter), (second, dead["id"])]:
             self.assertEqual(rig.cli("dlq", "retry", id_)[1], 0)
             rig.wait_status(event)
         rig.settle()
@@ -382,7 +382,7 @@ class Lanes(RigTest):
         self.assertEqual(sum(map(len, lanes.values())), len(events))
 
     def test_a_requeue_while_its_endpoint_is_removed(self):
-        """P5: what is retried while a removed endpoint's home still has its
+        """P5: what is retried while a removed endpoint's owner still has its
         grant stands in its lane when the endpoint is back."""
         rig = self.pipeline(retry_policy="quick", start=False)
         rig.env["GRAPNEL_TEST_LEASE_MS"] = "60000"
@@ -391,14 +391,14 @@ class Lanes(RigTest):
         rig.start()
         self.first_dies(rig)
         first = rig.accept(rig.plane_body("a"))
-        letter = self.dead_letter(rig, first)
+        dead_letter = self.dead_letter(rig, first)
         rig["deliverer-1"].pause()
         kept = rig.config["endpoints"]
         rig.config["endpoints"] = kept[1:]
         rig.write_config()
         self.assertEqual(rig.ask("sequencer", "reload")["file"],
                          str(rig.config_path))
-        self.assertEqual(rig.cli("dlq", "retry", letter["id"])[1], 0)
+        self.assertEqual(rig.cli("dlq", "retry", dead_letter["id"])[1], 0)
         wait_for(lambda: "requeued" in rig["sequencer"].log(),
                  what="the sequencer to have it back")
         rig.config["endpoints"] = kept
@@ -419,7 +419,7 @@ class NewWorkspaces(RigTest):
     assert_in_order = Lanes.assert_in_order
 
     MIGRATION = (pathlib.Path(__file__).parents[2] / "sequencer" /
-                 "workspace_lanes.sql")
+                 "upgrade" / "16-workspace_lanes.sql")
 
     def load(self, rig, count):
         """`count` events, each the first of a workspace; their ids in order."""
@@ -460,7 +460,7 @@ class NewWorkspaces(RigTest):
         for ordered in ("none", "workspace"):
             with self.subTest(ordered=ordered):
                 rig = self.pipeline(ordered=ordered)
-                rig.receiver.rules({"path": "/crm", "answers": [
+                rig.receiver.rules({"path": "/crm", "responses": [
                     {"action": "blackhole"}, {"status": 200}]})
                 events = [rig.accept(rig.plane_body(f"w{i % 3}"))
                           for i in range(12)]

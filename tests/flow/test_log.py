@@ -36,17 +36,17 @@ class Log(RigTest):
                             "name": "default", "backoff": "fixed",
                             "first_wait": "20ms", "jitter": "none",
                             "max_attempts": 2}]}).start()
-        rig.receiver.rules({"path": "/crm", "answers": [{"action": "reset"}]})
+        rig.receiver.rules({"path": "/crm", "responses": [{"action": "reset"}]})
         event = rig.accept()
         wait_for(lambda: "finished" in lines(rig["sequencer"], event))
         rig.cli("endpoints", "pause", "crm")
-        status, _, answer = rig.post(
+        status, _, response = rig.post(
             json.dumps({"type": "a", "workspace": "w", "data": {},
                         "expires_in": "1ms"}).encode(), path="/v1/events",
             headers={"Authorization": "Bearer t0p"})
-        self.assertIn(status, (200, 202), answer)
+        self.assertIn(status, (200, 202), response)
         rig.cli("endpoints", "resume", "crm")
-        late = answer["id"]
+        late = response["id"]
         wait_for(lambda: "finished" in lines(rig["sequencer"], late))
         self.assertEqual(lines(rig["deliverer-1"], late)["dead"]["reason"],
                          "expired")
@@ -64,7 +64,7 @@ class Log(RigTest):
         rig.config["endpoints"].append(rig.endpoint("books"))
         rig.write_config()
         rig.start()
-        rig.receiver.rules({"path": "/books", "answers": [
+        rig.receiver.rules({"path": "/books", "responses": [
             {"status": 500}, {"status": 400}]})
         body = json.dumps({"id": "evt_theirs", "type": "charge.succeeded",
                            "account": "acct_1", "livemode": True})
@@ -101,15 +101,15 @@ class Log(RigTest):
         rig = self.rig()
         rig.step_clock(-6 * 3600)
         rig.start()
-        rig.receiver.rules({"path": "/crm", "answers": [{"status": 400}]})
+        rig.receiver.rules({"path": "/crm", "responses": [{"status": 400}]})
         event = rig.accept()
         wait_for(lambda: rig.cli("dlq")[0], what="the dead letter")
         rig.stop()
         rig.step_clock(0)
-        rig.receiver.rules({"path": "/crm", "answers": [{"status": 200}]})
+        rig.receiver.rules({"path": "/crm", "responses": [{"status": 200}]})
         rig.start()
-        letter, = rig.cli("dlq")[0]
-        rig.cli("dlq", "retry", letter["id"])
+        dead_letter, = rig.cli("dlq")[0]
+        rig.cli("dlq", "retry", dead_letter["id"])
         rig.receiver.wait(event)
         wait_for(lambda: lines(rig["sequencer"], event)["finished"]["dead"] == "0")
         self.assertLess(int(lines(rig["sequencer"], event)["finished"]
@@ -161,7 +161,7 @@ class Log(RigTest):
         for daemon in rig.daemons.values():
             daemon.reload()
             wait_for(lambda: "configuration reloaded" in daemon.log())
-        rig.receiver.rules({"path": "/crm", "answers": [{"status": 400}]})
+        rig.receiver.rules({"path": "/crm", "responses": [{"status": 400}]})
         event = rig.accept()
         file = folder / "errors.log"
         wait_for(lambda: f"deliverer-1 event={event} dead" in file.read_text())

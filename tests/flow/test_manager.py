@@ -120,7 +120,7 @@ class ALife(ManagerTest):
         rig.config_path.write_text("nonsense: true\n")
         rig["dlqd"].signal(signal.SIGHUP)
         manager.wait("READY=1", since=before)
-        self.assertIn("the old one stays", rig["dlqd"].log())
+        self.assertIn("keeps the old one", rig["dlqd"].log())
         rig.write_config()
 
     def test_a_start_that_takes_long_asks_for_time(self):
@@ -169,7 +169,7 @@ class ALife(ManagerTest):
                                    "WATCHDOG_USEC": "1000000"})
             self.assertEqual(rig["dlqd"].stop(), 0)
         self.assertEqual(rig["dlqd"].log().count("NOTIFY_SOCKET is not a path"), 4)
-        self.assertIn("the service manager can't be told", rig["dlqd"].log())
+        self.assertIn("the service manager cannot be notified", rig["dlqd"].log())
 
     def test_a_manager_that_does_not_read_blocks_nothing_and_gets_it_later(self):
         rig = self.rig()
@@ -217,7 +217,7 @@ class Watchdog(ManagerTest):
     def test_a_loop_that_hangs_is_silent(self):
         """Its thread alone is stopped: none of the others speaks for it."""
         rig = self.rig()
-        for name in ["ingress", "dlqd"]:  # with and without a stand-in of its own
+        for name in ["ingress", "dlqd"]:  # with and without a fallback thread of its own
             manager = self.manager(rig, name)
             self.start(rig, name, manager, WATCHDOG_USEC="200000")
             manager.wait("WATCHDOG=1", count=3)

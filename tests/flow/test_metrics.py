@@ -5,6 +5,7 @@ import json
 import os
 import pathlib
 import re
+import signal
 import subprocess
 import sys
 import threading
@@ -50,7 +51,7 @@ class Metrics(RigTest):
 
     def test_prometheus_can_read_what_the_console_serves(self):
         rig = self.whole()
-        rig.receiver.rules({"path": "/crm", "per": "event", "answers": [
+        rig.receiver.rules({"path": "/crm", "per": "event", "responses": [
             {"status": 503, "times": 1}, {"status": 200}]})
         events = [rig.accept(rig.plane_body("ws-1")) for _ in range(5)]
         for event in events:
@@ -69,7 +70,7 @@ class Metrics(RigTest):
                 ("grapnel_endpoint_attempts_total",
                  {"endpoint": "crm", "outcome": "delivered"}, 5),
                 ("grapnel_endpoint_attempts_total",
-                 {"endpoint": "crm", "outcome": "parked"}, 5),
+                 {"endpoint": "crm", "outcome": "retrying"}, 5),
                 ("grapnel_endpoint_retries_total",
                  {"endpoint": "crm", "outcome": "delivered"}, 5),
                 ("grapnel_attempt_seconds_count", {"endpoint": "crm"}, 10),
@@ -111,12 +112,12 @@ class Metrics(RigTest):
             "grapnel_ingress_backlog", "grapnel_events_buffered",
             "grapnel_deliveries_open", "grapnel_oldest_open_seconds",
             "grapnel_end_to_end_seconds", "grapnel_attempt_seconds",
-            "grapnel_commit_seconds", "grapnel_hop_window",
+            "grapnel_commit_seconds", "grapnel_link_window",
             "grapnel_events_duplicate_total", "grapnel_gaps_open",
             "grapnel_endpoint_retries_total", "grapnel_endpoint_mean_retries",
             "grapnel_endpoint_mean_retry_wait_seconds",
             "grapnel_endpoint_retry_success_ratio",
-            "grapnel_endpoint_breaker_open", "grapnel_dlqd_letters_dead",
+            "grapnel_endpoint_breaker_open", "grapnel_dlqd_dead_letters_dead",
             "grapnel_slo_delivery_success_ratio",
             "grapnel_slo_end_to_end_p95_seconds",
             "grapnel_slo_end_to_end_p99_seconds",
@@ -162,11 +163,23 @@ class Metrics(RigTest):
                          {"ingress", "sequencer", "dlqd", "deliverer-1"})
         text = rig.cli_text("metrics", "--once").stdout
         self.assertRegex(text, r"ingress +grapnel_ingress_accepted_total 0\n")
-        self.assertRegex(text, r'hop_backlog\{peer="sequencer"\} 0\n')
+        self.assertRegex(text, r'link_backlog\{peer="sequencer"\} 0\n')
         rig["dlqd"].kill()
         done = rig.cli_text("metrics", "--once")
         self.assertEqual(done.returncode, 69)
         self.assertIn("dlqd", done.stderr)
+
+    def test_a_signal_ends_a_command_that_waits_for_numbers(self):
+        rig = self.rig({"metrics": {"interval": "100ms"}}, deliverers=0).start("dlqd")
+        for signo in (signal.SIGINT, signal.SIGTERM):
+            child = subprocess.Popen(
+                [BUILD / "bin" / "grapnel", "-c", rig.config_path, "metrics"],
+                stdout=subprocess.PIPE, text=True)
+            self.addCleanup(child.kill)
+            with child.stdout:
+                self.assertIn("dlqd", child.stdout.readline())
+                child.send_signal(signo)
+                self.assertEqual(child.wait(timeout=30), -signo)
 
     def test_the_console_says_no_more_than_it_should(self):
         rig = self.rig({"console": {"tokens": ["a-token"]}}, console=True,

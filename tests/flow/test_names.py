@@ -100,9 +100,11 @@ class Providers(RigTest):
                          [(again, "duplicate", first), (first, "done", None)])
         said = rig.cli_text("trace", "d-1")
         self.assertIn(f"duplicate of {first}", said.stdout)
+        self.assertEqual([line.split()[0] for line in said.stdout.splitlines()],
+                         ["ID", again, first])
 
     def github(self, rig, delivery, body, source="github", **headers):
-        """(status, answer) of a request that GitHub's profile verifies."""
+        """(status, response) of a request that GitHub's profile verifies."""
         signature = hmac.new(b"s3cret", body, hashlib.sha256).hexdigest()
         return rig.post(body, source=source, headers={
             "Content-Type": "application/json", "X-GitHub-Event": "push",
@@ -129,8 +131,8 @@ class Providers(RigTest):
         """P10: the event's and the delivery's, each finds it; one that is both
         is shown as both; none of the event's is none."""
         rig = self.rig(self.sources()).start()
-        _, answer = self.github(rig, "g-1", b'{"n": "e-1"}', "both")
-        both = answer["id"]
+        _, response = self.github(rig, "g-1", b'{"n": "e-1"}', "both")
+        both = response["id"]
         rig.wait_status(both)
         for id in (both, "e-1", "g-1"):
             self.assertEqual(self.names(rig, id), (both, "e-1", "g-1"))
@@ -143,9 +145,9 @@ class Providers(RigTest):
             said = rig.cli_text("events", "--id", id).stdout
             self.assertIn("e-1", said)
             self.assertIn("g-1", said)
-        _, answer = self.github(rig, "g-2", b'{"n": "e-2"}')
-        rig.wait_status(answer["id"])
-        self.assertEqual(self.names(rig, "g-2"), (answer["id"], "g-2", "g-2"))
+        _, response = self.github(rig, "g-2", b'{"n": "e-2"}')
+        rig.wait_status(response["id"])
+        self.assertEqual(self.names(rig, "g-2"), (response["id"], "g-2", "g-2"))
         rows = rig.rows("sequencer", "SELECT provider_id, delivery_id FROM "
                         "events ORDER BY n")  # not stored twice
         self.assertEqual([tuple(r.values()) for r in rows],
@@ -157,7 +159,7 @@ class Providers(RigTest):
     def test_refused_and_duplicate_events_have_them_too(self):
         """Also one whose id can't be had; and a dead letter shows both."""
         rig = self.rig(self.sources())
-        rig.receiver.rules({"path": "/crm", "answers": [{"status": 400}]})
+        rig.receiver.rules({"path": "/crm", "responses": [{"status": 400}]})
         rig.start()
         ids = [self.github(rig, f"g-{i}", body, "both")[1]["id"]
                for i, body in enumerate((b'{"n": "e-1"}', b'{"n": "e-1" }',
@@ -172,24 +174,24 @@ class Providers(RigTest):
                                  for m in matches["matches"]]),
                          (1, [("g-1", ids[0]), ("g-0", None)]))
         for i in (0, 2):
-            letter = wait_for(lambda i=i: rig.cli("dlq", "show", ids[i])[0])
-            self.assertEqual((letter["provider_id"], letter["delivery_id"]),
+            dead_letter = wait_for(lambda i=i: rig.cli("dlq", "show", ids[i])[0])
+            self.assertEqual((dead_letter["provider_id"], dead_letter["delivery_id"]),
                              ("e-1" if i < 2 else None, f"g-{i}"))
             said = rig.cli_text("dlq", "show", ids[i]).stdout
             self.assertIn(f"delivery g-{i}", said)
 
     def test_of_a_request_of_several_the_request_has_it(self):
         rig = self.rig(self.sources()).start()
-        _, answer = self.github(rig, "g-1", b'[{"n": "e-1"}, {"n": "e-2"}]',
+        _, response = self.github(rig, "g-1", b'[{"n": "e-1"}, {"n": "e-2"}]',
                                 "many")
-        rig.wait_status(answer["id"])
-        self.assertEqual(self.names(rig, "g-1"), (answer["id"], None, "g-1"))
+        rig.wait_status(response["id"])
+        self.assertEqual(self.names(rig, "g-1"), (response["id"], None, "g-1"))
         part = rig.trace("e-2")
         self.assertEqual((part["request"], part["delivery_id"]),
-                         (answer["id"], None))
-        _, answer = self.github(rig, "g-2", b'{', "many")
-        rig.wait_status(answer["id"], "refused")
-        self.assertEqual(self.names(rig, "g-2")[0], answer["id"])
+                         (response["id"], None))
+        _, response = self.github(rig, "g-2", b'{', "many")
+        rig.wait_status(response["id"], "refused")
+        self.assertEqual(self.names(rig, "g-2")[0], response["id"])
 
     def test_what_ingress_refused_is_found_by_it(self):
         """P10: the provider says that it sent this delivery; `trace` says that
@@ -224,11 +226,11 @@ class Providers(RigTest):
         self.assertEqual(rig.cli("rejects", "--id", "g-2")[0][0]["reason"],
                          "source_unknown")
         # It came again, and was accepted.
-        _, answer = self.github(rig, "g-1", body)
-        rig.wait_status(answer["id"])
+        _, response = self.github(rig, "g-1", body)
+        rig.wait_status(response["id"])
         trace, _ = rig.cli("trace", "g-1")
         self.assertEqual((trace["id"], len(trace["rejects"])),
-                         (answer["id"], 1))
+                         (response["id"], 1))
         self.assertIn("ingress refused 1 request",
                       rig.cli_text("trace", "g-1").stdout)
 
@@ -243,7 +245,7 @@ class Providers(RigTest):
             self.assertEqual((code, trace["id"], trace["source"],
                               trace["handed_on"]), (69, event, "plane", False))
             said = rig.cli_text("trace", id)
-            self.assertIn("not yet taken by the sequencer", said.stdout)
+            self.assertIn("not yet processed by the sequencer", said.stdout)
             self.assertIn(event, said.stdout)
         self.assertEqual(rig.cli_text("trace", "d-9").returncode, 69)
         rig.start("sequencer")
@@ -258,7 +260,7 @@ class Subscribed(RigTest):
             rig.endpoint("issues", types=["issue.*"]),
             rig.endpoint("none", types=["nothing.*"]),
             rig.endpoint("urgent", where={"json:/data/priority": ["urgent"]})]
-        rig.receiver.rules({"path": "/crm", "answers": [
+        rig.receiver.rules({"path": "/crm", "responses": [
             {"status": 400, "times": 1}, {"status": 200}]})
         rig.write_config()
         rig.start()
@@ -268,11 +270,11 @@ class Subscribed(RigTest):
         rig.wait_status(project)
 
         def dry(*args):
-            answer, code = rig.cli("replay", "--since", "1h", "--dry-run",
+            response, code = rig.cli("replay", "--since", "1h", "--dry-run",
                                    *args)
             self.assertEqual(code, 0)
-            return (answer["matched"], answer["unsure"],
-                    answer["skipped"].get("not subscribed", 0))
+            return (response["matched"], response["unsure"],
+                    response["skipped"].get("not subscribed", 0))
         self.assertEqual(dry("--endpoint", "issues"), (1, 0, 1))
         self.assertEqual(dry("--endpoint", "none"), (0, 0, 2))
         self.assertEqual(dry("--endpoint", "urgent"), (2, 2, 0))
@@ -281,10 +283,10 @@ class Subscribed(RigTest):
         self.assertEqual(dry("--reason", "rejected"), (1, 0, 0))
         self.assertEqual(dry("--workspace", "a", "--type", "issue.*"),
                          (1, 0, 0))
-        answer, _ = rig.cli("replay", "--since", "1h", "--endpoint", "issues")
-        self.assertEqual(answer["replayed"], 1)
+        response, _ = rig.cli("replay", "--since", "1h", "--endpoint", "issues")
+        self.assertEqual(response["replayed"], 1)
         rig.receiver.wait(issue, count=2, path="/issues")
-        answer, _ = rig.cli("replay", "--since", "1h", "--reason", "rejected",
+        response, _ = rig.cli("replay", "--since", "1h", "--reason", "rejected",
                             "--endpoint", "crm")
         rig.receiver.wait(issue, count=2, path="/crm")
         rig.settle()

@@ -202,7 +202,7 @@ class OneEvent(RigTest):
                              401)
             moved = {**signed(body, old), "X-Time": str(now)}
             self.assertEqual(rig.post(body, "ledger", moved)[0], 401)
-        with self.subTest("its own id again: a repeat, taken and not sent"):
+        with self.subTest("its own id again: a duplicate, taken and not sent"):
             again = rig.accept(body, source="ledger",
                                headers=signed(body, now))
             trace = rig.wait_status(again, "duplicate")
@@ -211,7 +211,7 @@ class OneEvent(RigTest):
         self.assertEqual(len(rig.receiver.requests()), 1)
 
 
-class Repeats(RigTest):
+class Duplicates(RigTest):
     def test_the_same_body_again_is_kept_and_not_delivered(self):
         """P7: a replayed request takes no effect a second time, on record."""
         rig = self.rig().start()
@@ -237,7 +237,7 @@ class Repeats(RigTest):
                              "WHERE event_id = ?", again)
             self.assertEqual(kept["body"], body)
 
-    def test_repeats_that_come_at_once(self):
+    def test_duplicates_that_arrive_at_once(self):
         """P7: of many copies at the same moment, one takes effect."""
         rig = self.rig().start()
         body = rig.plane_body("ws-1")
@@ -250,7 +250,7 @@ class Repeats(RigTest):
 
 class Numbers(RigTest):
     def test_fifty_workspaces_at_once(self):
-        """P4: numbers from 1 without a hole, an unbroken chain of
+        """P4: numbers from 1 without a gap, an unbroken chain of
         grapnel-previous."""
         rig = self.rig().start()
         load = rig.load(count=1500, workspaces=50, size=600)
@@ -294,8 +294,8 @@ class Routes(RigTest):
         rig.write_config()
         return rig.start()
 
-    def test_each_endpoint_gets_what_it_wants(self):
-        """P2: an event reaches every endpoint that wants it; each endpoint's
+    def test_each_endpoint_gets_what_it_is_subscribed_to(self):
+        """P2: an event reaches every endpoint that is subscribed to it; each endpoint's
         grapnel-previous counts only what was routed to it."""
         rig = self.routed()
         sent = [("issue", "create", "acme-1"), ("issue", "update", "other"),
@@ -324,13 +324,13 @@ class Routes(RigTest):
         self.assertEqual({d["endpoint"] for d in trace["deliveries"]},
                          {"issues", "acme"})
 
-    def test_an_event_that_nobody_wants_is_done_and_on_record(self):
+    def test_an_event_without_a_subscribed_endpoint_is_done_and_on_record(self):
         """P2: never silence."""
         rig = self.routed()
         event = rig.accept(rig.plane_body("other", "create", "project"))
         trace = rig.wait_status(event, "done")
         self.assertEqual((trace["deliveries"], trace["sequence"]), ([], 1))
-        self.assertIn("no endpoint wants it",
+        self.assertIn("no endpoint is subscribed to it",
                       json.dumps(trace["timeline"]))
         rig.settle()
         self.assertEqual(rig.receiver.requests(), [])
@@ -353,30 +353,30 @@ class Refused(RigTest):
         trace = rig.wait_status(event, "refused")
         self.assertTrue(trace["reason"])
         self.assertEqual((trace["sequence"], trace["deliveries"]), (None, []))
-        letters = wait_for(lambda: rig.cli("dlq")[0], what="the letter")
-        letter, = letters
-        self.assertEqual((letter["event_id"], letter["endpoint"],
-                          letter["state"]), (event, None, "dead"))
-        self.assertRegex(letter["reason"], r"^refused")
-        shown, code = rig.cli("dlq", "show", letter["id"])
+        dead_letters = wait_for(lambda: rig.cli("dlq")[0], what="the dead letter")
+        dead_letter, = dead_letters
+        self.assertEqual((dead_letter["event_id"], dead_letter["endpoint"],
+                          dead_letter["state"]), (event, None, "dead"))
+        self.assertRegex(dead_letter["reason"], r"^refused")
+        shown, code = rig.cli("dlq", "show", dead_letter["id"])
         self.assertEqual((code, shown["body"]), (0, body.decode()))
         with self.subTest("nothing changed: it is refused again"):
-            _, code = rig.cli("dlq", "retry", letter["id"])
+            _, code = rig.cli("dlq", "retry", dead_letter["id"])
             self.assertEqual(code, 0)
-            wait_for(lambda: rig.cli("dlq", "show", letter["id"])[0]["life"]
-                     == 2 and rig.cli("dlq")[0], what="its second death")
+            wait_for(lambda: rig.cli("dlq", "show", dead_letter["id"])[0]["generation"]
+                     == 2 and rig.cli("dlq")[0], what="its second dead letter")
         with self.subTest("now it can be understood"):
             rig.config["sources"][0]["workspace"] = "const:all"
             rig.write_config()
             self.assertEqual(rig.cli("reload")[1], 0)
-            _, code = rig.cli("dlq", "retry", letter["id"])
+            _, code = rig.cli("dlq", "retry", dead_letter["id"])
             self.assertEqual(code, 0)
             request, = rig.receiver.wait(event)
             self.assertEqual((request.body, request.headers["content-type"],
                               request.headers["grapnel-workspace"]),
                              (body, "text/plain", "all"))
-            wait_for(lambda: rig.cli("dlq", "show", letter["id"])[0]["state"]
-                     == "recovered", what="the letter to be recovered")
+            wait_for(lambda: rig.cli("dlq", "show", dead_letter["id"])[0]["state"]
+                     == "recovered", what="the dead letter to be recovered")
             rig.wait_status(event, "done")
 
 
@@ -408,10 +408,10 @@ class Clocks(RigTest):
         self.assertTrue(is_signed(request))
 
     def test_no_wait_is_longer_because_the_clock_was_ahead(self):
-        """P2: what was parked by a clock that was a year ahead is tried when it is
-        right again, wherever it waits; and who is to hear of a death hears of it."""
+        """P2: the scheduled retries by a clock that was a year ahead is tried when it is
+        right again, wherever it waits; and who is to hear of a dead letter hears of it."""
         rig = self.rig({
-            "alerts": [{"name": "death", "when": "dead_letter"}]}, console=True)
+            "alerts": [{"name": "dead_letter", "when": "dead_letter"}]}, console=True)
         rig.config["notifiers"] = [{"name": "ops", "allow_private": True,
                                     "webhook": rig.receiver.url("/ops")}]
         rig.config["endpoints"] += [rig.endpoint("no")]
@@ -419,23 +419,23 @@ class Clocks(RigTest):
             first_wait="30m", max_wait="30m", jitter="none")
         rig.write_config()
         for end in rig.kill, rig.stop:  # it waits at the deliverer; it is given back
-            rig.receiver.rules(*({"path": path, "answers": [{"status": status}]}
+            rig.receiver.rules(*({"path": path, "responses": [{"status": status}]}
                                  for path, status in
                                  (("/crm", 503), ("/no", 400), ("/ops", 503))))
             rig.step_clock(400 * 86400)
             rig.start()
             wait_for(lambda: rig.rows("console", "SELECT 1 FROM cursors"),
-                     what="the console to ask for deaths")
+                     what="the console to ask for dead letters")
             event = rig.accept()
             wait_for(lambda: rig.rows("sequencer", (
                 "SELECT 1 FROM deliveries WHERE status = 2")) and
                 rig.rows("console", (
                     "SELECT 1 FROM notifications WHERE attempts > 0")),
-                what="a retry to be parked, and nobody told")
+                what="a retry to be scheduled, and nobody told")
             end()
             rig.step_clock(0)
             told = len(rig.receiver.requests("/ops"))
-            rig.receiver.rules({"path": "*", "answers": [{"status": 200}]})
+            rig.receiver.rules({"path": "*", "responses": [{"status": 200}]})
             rig.start()
             wait_for(lambda: event in rig.receiver.delivered("/crm"),
                      what="the retry")

@@ -35,7 +35,7 @@ class Reload(RigTest):
         """P2: a delivery that was being retried goes to the new address, its
         attempts counted on."""
         rig = self.rig()
-        rig.receiver.rules({"path": "/crm", "answers": [{"status": 503}]})
+        rig.receiver.rules({"path": "/crm", "responses": [{"status": 503}]})
         rig.config["retry_policies"][0].update(max_attempts=10000)
         rig.write_config()
         rig.start()
@@ -52,31 +52,31 @@ class Reload(RigTest):
         rig.receiver.wait(later, path="/moved")
         self.assertEqual(rig.receiver.requests("/crm", later), [])
 
-    def test_a_removed_endpoint_leaves_letters(self):
+    def test_a_removed_endpoint_leaves_dead_letters(self):
         """P2: what waits for an endpoint that is removed becomes a dead letter,
         endpoint_removed; once it is back a retry delivers it."""
         rig = self.rig()
         rig.config["endpoints"].append(rig.endpoint("gone"))
         rig.config["retry_policies"][0].update(max_attempts=10000)
         rig.write_config()
-        rig.receiver.rules({"path": "/gone", "answers": [{"status": 503}]})
+        rig.receiver.rules({"path": "/gone", "responses": [{"status": 503}]})
         rig.start()
         events = {rig.accept() for _ in range(20)}
         wait_for(lambda: {r.id for r in rig.receiver.requests("/gone")}
                  == events, what="a try of each")
         endpoint = rig.config["endpoints"].pop()
         self.reload(rig)
-        letters = wait_for(lambda: len(rig.cli("dlq")[0]) == 20
+        dead_letters = wait_for(lambda: len(rig.cli("dlq")[0]) == 20
                            and rig.cli("dlq")[0], what="20 letters")
-        self.assertEqual({x["reason"] for x in letters}, {"endpoint_removed"})
-        self.assertEqual({x["event_id"] for x in letters}, events)
-        self.assertGreaterEqual(min(x["attempts"] for x in letters), 1)
+        self.assertEqual({x["reason"] for x in dead_letters}, {"endpoint_removed"})
+        self.assertEqual({x["event_id"] for x in dead_letters}, events)
+        self.assertGreaterEqual(min(x["attempts"] for x in dead_letters), 1)
         rig.settle()
         with self.subTest("back again"):
-            rig.receiver.rules({"path": "/gone", "answers": [{"status": 200}]})
+            rig.receiver.rules({"path": "/gone", "responses": [{"status": 200}]})
             rig.config["endpoints"].append(endpoint)
             self.reload(rig)
-            _, code = rig.cli("dlq", "retry", *(x["id"] for x in letters))
+            _, code = rig.cli("dlq", "retry", *(x["id"] for x in dead_letters))
             self.assertEqual(code, 0)
             wait_for(lambda: set(rig.receiver.delivered("/gone")) == events,
                      what="all delivered")
@@ -95,7 +95,7 @@ class Reload(RigTest):
         for daemon in rig.daemons.values():
             daemon.reload()
         for daemon in rig.daemons.values():
-            wait_for(lambda: "the old one stays" in daemon.log(),
+            wait_for(lambda: "keeps the old one" in daemon.log(),
                      what=f"{daemon.name} to say so")
             self.assertIn("max_atempts", daemon.log())
         event = rig.accept()
@@ -140,7 +140,7 @@ class Reload(RigTest):
                         if name == "ingress" else ["metrics.interval"])
             if command == ("reload",):
                 changed = set()  # a second one only says what still waits
-        with self.subTest("the door is where it was"):
+        with self.subTest("ingress is where it was"):
             rig.receiver.wait(self.accept(rig, "plane_wh_2"))
         with self.subTest("for people"):
             said = rig.cli_text("reload")
@@ -157,10 +157,10 @@ class Reload(RigTest):
 
     def accept(self, rig, secret):
         body = rig.plane_body()
-        status, _, answer = rig.post(
+        status, _, response = rig.post(
             body, headers=sign_plane(body, secret))
-        self.assertEqual(status, 200, answer)
-        return answer["id"]
+        self.assertEqual(status, 200, response)
+        return response["id"]
 
     def test_another_run_dir_waits_for_a_restart(self):
         """A process that has reloaded still uses, and at its end removes, the
@@ -319,7 +319,7 @@ class Reload(RigTest):
         self.assertEqual(rig["dlqd"].log().splitlines()[-1], line)
 
     def test_no_error_is_cut_or_mangled(self):
-        """Long ones, many, and with letters that are not ASCII: whole in the
+        """Long ones, many, and with dead letters that are not ASCII: whole in the
         reload's output, and each in a line of the log."""
         rig = self.rig().start()
         rig.config["endpoints"] += [
@@ -334,7 +334,7 @@ class Reload(RigTest):
         for error in errors:
             self.assertIn(error + "\n", said.stderr)
         rig["dlqd"].reload()
-        wait_for(lambda: rig["dlqd"].log().count("error in the configuration")
+        wait_for(lambda: rig["dlqd"].log().count("the configuration has an error")
                  == len(errors), what="a line for each")
         for error in errors:
             self.assertIn(error.replace('"', '\\"'), rig["dlqd"].log())
@@ -390,12 +390,12 @@ class Reload(RigTest):
 class Stop(RigTest):
     def slow(self, grace):
         rig = self.rig({"shutdown_grace": grace})
-        rig.receiver.rules({"path": "/crm", "per": "event", "answers": [
+        rig.receiver.rules({"path": "/crm", "per": "event", "responses": [
             {"status": 200, "delay_ms": 1500}, {"status": 200}]})
         return rig.start()
 
     def test_what_is_in_flight_ends_within_the_grace(self):
-        """P4: a stop waits for the answer, and nothing is sent twice."""
+        """P4: a stop waits for the response, and nothing is sent twice."""
         rig = self.slow("20s")
         event = rig.accept()
         rig.receiver.wait(event)
@@ -446,7 +446,7 @@ class Stop(RigTest):
 class Start(RigTest):
     def test_in_any_order(self):
         """P3: each process waits for its peers; none ends because another is
-        late. The first event comes as soon as the door is open."""
+        late. The first event comes as soon as ingress accepts events."""
         rig = self.rig()
         names = list(rig.daemons)
         events = []
@@ -479,7 +479,7 @@ class Start(RigTest):
                  what="all to be delivered")
 
     def test_events_wait_for_the_sequencer(self):
-        """P1, P2: the door is open while all behind it is away."""
+        """P1, P2: ingress accepts events while all behind it is away."""
         rig = self.rig()
         rig.start("ingress")
         load = rig.load(count=1000, workspaces=10)

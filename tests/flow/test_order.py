@@ -1,4 +1,4 @@
-"""Order: numbers, gaps, times, states, repeats let through (P6)."""
+"""Order: numbers, gaps, times, states, duplicates let through (P6)."""
 
 import datetime
 import hashlib
@@ -169,8 +169,8 @@ class Numbers(OrderTest):
         event = self.send(rig, "seven", id="x")
         trace = rig.wait_status(event, "refused")
         self.assertIn("order.sequence", trace["reason"])
-        letter = wait_for(lambda: rig.cli("dlq")[0], what="the letter")[0]
-        self.assertRegex(letter["reason"], "^refused:order.sequence")
+        dead_letter = wait_for(lambda: rig.cli("dlq")[0], what="the dead letter")[0]
+        self.assertRegex(dead_letter["reason"], "^refused:order.sequence")
 
     def test_what_is_held_is_no_history(self):
         """P2: however long it is held, and however short history is kept."""
@@ -246,36 +246,36 @@ class Numbers(OrderTest):
 
     def test_one_that_was_refused_may_be_held(self):
         """P2: requeued, it waits for its turn like any other, with its body; its
-        letter stays open until it goes."""
+        dead letter stays open until it goes."""
         rig = self.ledger(order=by_number(sequence="json:/number"))
         refused = self.send(rig, 2)
-        letter = wait_for(lambda: rig.cli("dlq")[0], what="the letter")[0]
+        dead_letter = wait_for(lambda: rig.cli("dlq")[0], what="the dead letter")[0]
         self.reload(rig, **by_number())
-        self.assertEqual(rig.cli("dlq", "retry", letter["id"])[1], 0)
+        self.assertEqual(rig.cli("dlq", "retry", dead_letter["id"])[1], 0)
         rig.wait_status(refused, "buffered")
         rig.forget_dead_letters()
-        self.assertEqual(rig.cli("dlq", "show", letter["id"])[0]["state"],
+        self.assertEqual(rig.cli("dlq", "show", dead_letter["id"])[0]["state"],
                          "requeued")
         self.send(rig, 1)
         request, = rig.receiver.wait(refused)
         self.assertEqual((request.headers["grapnel-sequence"],
                           request.json()["seq"]), ("2", 2))
-        self.recovered(rig, letter)
+        self.recovered(rig, dead_letter)
 
-    def recovered(self, rig, letter):
-        wait_for(lambda: rig.cli("dlq", "show", letter["id"])[0]["state"]
-                 == "recovered", what="the letter to be recovered")
+    def recovered(self, rig, dead_letter):
+        wait_for(lambda: rig.cli("dlq", "show", dead_letter["id"])[0]["state"]
+                 == "recovered", what="the dead letter to be recovered")
 
-    def test_one_that_was_refused_may_be_a_repeat(self):
+    def test_one_that_was_refused_may_be_a_duplicate(self):
         """P2: then it is kept with its body, and can be let through."""
         rig = self.ledger(order=by_number(sequence="json:/number"))
         refused = self.send(rig, 1)
-        letter = wait_for(lambda: rig.cli("dlq")[0], what="the letter")[0]
+        dead_letter = wait_for(lambda: rig.cli("dlq")[0], what="the dead letter")[0]
         self.reload(rig, **by_number())
         first = self.send(rig, 1)
         rig.receiver.wait(first)
-        self.assertEqual(rig.cli("dlq", "retry", letter["id"])[1], 0)
-        self.recovered(rig, letter)
+        self.assertEqual(rig.cli("dlq", "retry", dead_letter["id"])[1], 0)
+        self.recovered(rig, dead_letter)
         self.assertEqual(rig.trace(refused)["duplicate_of"], first)
         rig.forget_dead_letters()
         self.assertEqual(rig.cli("release", refused)[1], 0)
@@ -283,8 +283,8 @@ class Numbers(OrderTest):
         self.assertEqual(request.headers["grapnel-late"], "1")
 
     def test_from_a_copy_of_before(self):
-        """P4, P6: what came since comes again from the door, into the streams,
-        buffers and keys of the copy: nothing is missing, a repeat is one."""
+        """P4, P6: what came since comes again from ingress, into the streams,
+        buffers and keys of the copy: nothing is missing, a duplicate is one."""
         rig = self.ledger(order=by_number(), endpoint={"ordered": "workspace"})
         first = self.send(rig, 1)
         rig.receiver.wait(first)
@@ -314,7 +314,7 @@ class Numbers(OrderTest):
         self.assertEqual(len({r.headers["grapnel-series"]
                               for r in (requests[0], requests[-1])}), 2)
 
-    def test_a_door_that_is_away_takes_no_time_from_a_gap(self):
+    def test_an_ingress_that_is_away_takes_no_time_from_a_gap(self):
         """P6: waited for in time in which it could have come."""
         rig = self.ledger(order=by_number(give_up_after="500ms"))
         rig["sequencer"].pause()
@@ -336,7 +336,7 @@ class Observe(OrderTest):
                          [(n, None, None) for n in [1, 3, 2, 5]])
         self.assertEqual(sorted(self.gaps(rig)),
                          [(2, 2, "filled"), (4, 4, "open")])
-        self.assertIn("would have been held: 2-2",
+        self.assertIn("would have waited for 2-2",
                       json.dumps(rig.trace(ids[1])["timeline"]))
 
 
@@ -394,15 +394,15 @@ class States(OrderTest):
                                   "ignored", "done"])
         trace = rig.trace(ids[4])
         self.assertEqual(trace["reason"],
-                         "invalid_transition: object o1 is paid, which can't "
-                         "become failed; valid is refunded")
-        self.assertIn("object o1 is open, which can't become refunded; valid "
-                      "is paid, failed", rig.trace(ids[1])["reason"])
-        self.assertIn("valid is refunded", rig.cli_text("trace", ids[4]).stdout)
+                         "invalid_transition: object o1 is paid, which cannot "
+                         "become failed; valid: refunded")
+        self.assertIn("object o1 is open, which cannot become refunded; "
+                      "valid: paid, failed", rig.trace(ids[1])["reason"])
+        self.assertIn("valid: refunded", rig.cli_text("trace", ids[4]).stdout)
         self.assertEqual(trace["sequence"], None)
         told = ["\n".join(e["what"] for e in rig.trace(i)["timeline"])
                 for i in ids]
-        self.assertIn("state of o1: begins as open", told[0])
+        self.assertIn("state of o1: starts as open", told[0])
         self.assertIn("state of o1: open to paid", told[2])
         self.assertIn("state of o1: paid to refunded", told[5])
         for invalid in (told[1], told[3], told[4]):
@@ -415,16 +415,16 @@ class States(OrderTest):
         rig = self.states(on_invalid="dead_letter")
         paid = self.send(rig, id="m1", object="o1", state="paid")
         trace = rig.wait_status(paid, "ignored")
-        self.assertIn("can't begin as paid; valid is open", trace["reason"])
-        letter = wait_for(lambda: rig.cli("dlq")[0], what="the letter")[0]
-        self.assertEqual((letter["reason"], letter["endpoint"]),
+        self.assertIn("cannot start as paid; valid: open", trace["reason"])
+        dead_letter = wait_for(lambda: rig.cli("dlq")[0], what="the dead letter")[0]
+        self.assertEqual((dead_letter["reason"], dead_letter["endpoint"]),
                          ("invalid_transition", None))
-        self.assertEqual(rig.cli("dlq", "retry", letter["id"])[1], 0)
+        self.assertEqual(rig.cli("dlq", "retry", dead_letter["id"])[1], 0)
         rig.receiver.wait(paid)
         refunded = self.send(rig, id="m2", object="o1", state="refunded")
         rig.receiver.wait(refunded)
-        wait_for(lambda: rig.cli("dlq", "show", letter["id"])[0]["state"]
-                 == "recovered", what="the letter to be recovered")
+        wait_for(lambda: rig.cli("dlq", "show", dead_letter["id"])[0]["state"]
+                 == "recovered", what="the dead letter to be recovered")
 
 
     def test_what_is_held_is_judged_by_the_rules_of_when_it_goes(self):
@@ -443,7 +443,7 @@ class States(OrderTest):
         self.assertEqual(rig.trace(held[0])["status"], "buffered")
         first = send(1, "open")
         rig.receiver.wait(held[0])
-        self.assertIn("object o1 is paid, which can't become open",
+        self.assertIn("object o1 is paid, which cannot become open",
                       rig.wait_status(held[1], "ignored")["reason"])
         last = send(5, "closed")
         rig.wait_status(last, "buffered")
@@ -456,9 +456,9 @@ class States(OrderTest):
         self.assertEqual(self.gaps(rig, "--open"), [])
 
 
-class Repeats(OrderTest):
-    def test_any_of_several_keys_tells_a_repeat(self):
-        """P7: keys that a repeat brings along lead to the first event too."""
+class Duplicates(OrderTest):
+    def test_any_of_several_keys_shows_a_duplicate(self):
+        """P7: keys that a duplicate brings along lead to the first event too."""
         rig = self.ledger(dedupe={"keys": [["source", "id"],
                                            ["source", "json:/other"]]})
         first = self.send(rig, id="a", other="x")
@@ -480,9 +480,9 @@ class Repeats(OrderTest):
             event = self.send(rig, id="a")
             rig.settle()
             return rig.trace(event)["status"] == "done" and event
-        self.assertNotEqual(wait_for(is_new, what="the key to be over"), first)
+        self.assertNotEqual(wait_for(is_new, what="the key to end"), first)
 
-    def test_the_same_body_within_the_window_is_a_repeat(self):
+    def test_the_same_body_within_the_window_is_a_duplicate(self):
         """Only where a window is set."""
         keys = {"keys": [["source", "header:X-Id"]]}
         rig = self.ledger(id="header:X-Id", dedupe={**keys, "window": "5m"})
@@ -504,7 +504,7 @@ class Repeats(OrderTest):
         self.assertEqual(rig.cli("reload")[1], 0)
         rig.receiver.wait(send("3"))
 
-    def test_a_suppressed_repeat_is_let_through(self):
+    def test_a_suppressed_duplicate_is_released(self):
         rig = self.ledger()
         self.send(rig, id="a")
         again = self.send(rig, id="a")
@@ -515,11 +515,11 @@ class Repeats(OrderTest):
         rig.wait_status(again, "done")
         done = rig.cli_text("release", again)
         self.assertEqual(done.returncode, 1)
-        self.assertIn("no suppressed repeat", done.stderr)
+        self.assertIn("not a suppressed duplicate", done.stderr)
 
 
     def test_one_is_let_through_in_the_turn_of_a_reload(self):
-        """P2: who wants it is asked of the new configuration."""
+        """P2: the new configuration decides which endpoints are subscribed."""
         rig = self.ledger()
         self.send(rig, id="a")
         again = self.send(rig, id="a")
@@ -532,16 +532,16 @@ class Repeats(OrderTest):
                 control.send_multipart([b"", json.dumps(
                     {"v": 1, "ask": question, "args": args}).encode()])
 
-            def answer():
-                self.assertTrue(control.poll(30000), "no answer")
+            def reply():
+                self.assertTrue(control.poll(30000), "no reply")
                 return json.loads(control.recv_multipart()[1])
             ask("ping")
-            answer()
+            reply()
             rig["sequencer"].pause()  # so that both come in one turn
             ask("reload")
             ask("release", event=again)
             rig["sequencer"].resume()
-            self.assertEqual([answer()["ok"] for _ in range(2)], [True, True])
+            self.assertEqual([reply()["ok"] for _ in range(2)], [True, True])
         rig.receiver.wait(again)
 
 
@@ -555,7 +555,7 @@ class Backfill(OrderTest):
             signing_secrets=[SIGNING_SECRET], allow_private=True)
         rig.write_config()
         path = "/fill/ledger?w=a%20%26b&from=1&to=2"
-        rig.receiver.rules({"path": "/fill/ledger", "answers": [
+        rig.receiver.rules({"path": "/fill/ledger", "responses": [
             {"status": 503, "times": 2}, {"status": 200}]})
         rig.start()
         held = self.send(rig, 3, team="a &b")
@@ -582,8 +582,8 @@ class Backfill(OrderTest):
         rig.write_config()
         rig.start()
         self.send(rig, 2)
-        letter = wait_for(lambda: rig.cli("dlq")[0], what="the letter")[0]
-        self.assertEqual((letter["reason"], letter["endpoint"]),
+        dead_letter = wait_for(lambda: rig.cli("dlq")[0], what="the dead letter")[0]
+        self.assertEqual((dead_letter["reason"], dead_letter["endpoint"]),
                          ("blocked_address", "backfill:ledger"))
         self.assertEqual(rig.receiver.requests("/fill?from=1"), [])
 
@@ -628,7 +628,7 @@ class Backfill(OrderTest):
             backfill=rig.receiver.url("/fill/{from}?w={workspace}"),
             allow_private=True)
         rig.write_config()
-        rig.receiver.rules({"path": "/fill/1", "answers": [{"status": 503}]})
+        rig.receiver.rules({"path": "/fill/1", "responses": [{"status": 503}]})
         rig.start()
         self.send(rig, 2, team="..")
         rig.receiver.wait(path="/fill/1?w=..")
@@ -641,8 +641,8 @@ class Backfill(OrderTest):
         event, = [d["event_id"] for d in rig.cli(
             "deliveries", "--endpoint", "backfill:ledger")[0]]
         rig.cli("retry", event)
-        letter = wait_for(lambda: rig.cli("dlq")[0], what="the dead letter")[0]
-        self.assertEqual((letter["reason"], letter["endpoint"]),
+        dead_letter = wait_for(lambda: rig.cli("dlq")[0], what="the dead letter")[0]
+        self.assertEqual((dead_letter["reason"], dead_letter["endpoint"]),
                          ("rejected", "backfill:ledger"))
         self.assertEqual({r.path for r in rig.receiver.requests()},
                          {"/fill/1?w=.."})
@@ -650,7 +650,7 @@ class Backfill(OrderTest):
 
 class Alerts(OrderTest):
     def test_open_gaps_and_halted_lanes_are_alerts(self):
-        """Rules about them fire, and are resolved when they are over."""
+        """Rules about them fire, and are resolved when they have ended."""
         rig = self.rig({"sources": [ledger(order=by_number())]}, console=True)
         rig.config["endpoints"] = [rig.endpoint(
             "crm", ordered="workspace", on_dead="halt")]
@@ -658,7 +658,7 @@ class Alerts(OrderTest):
             {"name": "gaps", "when": "open_gaps", "above": 0, "for": "0s"},
             {"name": "lanes", "when": "halted_lanes", "above": 0, "for": "0s"}]
         rig.write_config()
-        rig.receiver.rules({"path": "/crm", "answers": [
+        rig.receiver.rules({"path": "/crm", "responses": [
             {"status": 400}, {"status": 200}]})
         rig.start()
         self.send(rig, 1)
@@ -671,9 +671,9 @@ class Alerts(OrderTest):
         self.assertEqual((rig.number("grapnel_gaps_open"),
                           rig.number("grapnel_events_buffered"),
                           rig.number("grapnel_lanes_halted")), (1, 1, 1))
-        letter, = rig.cli("dlq")[0]
+        dead_letter, = rig.cli("dlq")[0]
         self.assertEqual(
-            rig.cli("dlq", "resolve", letter["id"], "--note", "x")[1], 0)
+            rig.cli("dlq", "resolve", dead_letter["id"], "--note", "x")[1], 0)
         self.send(rig, 2)
         rig.settle()
         wait_for(lambda: state("resolved", "gaps", "lanes"),

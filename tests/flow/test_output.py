@@ -12,7 +12,7 @@ from terminal import Terminal
 class Output(RigTest):
     def test_endpoints_test_keeps_line_breaks(self):
         rig = self.rig().start()
-        rig.receiver.rules({"path": "/crm", "answers": [
+        rig.receiver.rules({"path": "/crm", "responses": [
             {"status": 200, "body": "one\n\n  two\x1b[31m\r\nthree"}]})
         said = rig.cli_text("endpoints", "test", "crm").stdout
         self.assertIn("\n< one\n< \n<   two?[31m\n< three\n", said)
@@ -22,7 +22,7 @@ class Output(RigTest):
 
     def test_status_shows_rates_and_what_has_waited_longest(self):
         rig = self.rig({"metrics": {"interval": "200ms"}}).start()
-        rig.receiver.rules({"path": "/crm", "answers": [{"status": 503}]})
+        rig.receiver.rules({"path": "/crm", "responses": [{"status": 503}]})
 
         def told(pattern):
             rig.accept()
@@ -30,12 +30,12 @@ class Output(RigTest):
             return found and found[1]
         wait_for(lambda: float(told(r"Rates .*accepted ([\d.]+)/s") or 0) > 0)
         wait_for(lambda: float(told(r"Rates .*retried ([\d.]+)/s") or 0) > 0)
-        wait_for(lambda: told(r"Waiting .* not final: (\d.*)"))
+        wait_for(lambda: told(r"Waiting .* have not ended: (\d.*)"))
         rates = {p["process"]: p["rates"] for p in rig.cli("status")[0]}
         self.assertIn("grapnel_ingress_accepted_total", rates["ingress"])
         rig.receiver.rules()
         rig.settle()
-        wait_for(lambda: "not final: none" in rig.cli_text("status").stdout)
+        wait_for(lambda: "have not ended: none" in rig.cli_text("status").stdout)
 
     def test_status_names_the_endpoints_in_trouble(self):
         """One line each: since when, and why; nothing when all is well."""
@@ -55,7 +55,7 @@ class Output(RigTest):
         self.assertEqual(told(), [])
         self.assertEqual([p.get("troubles", []) for p in rig.cli("status")[0]],
                          4 * [[]])
-        rig.receiver.rules(*({"path": f"/{n}", "answers": [{"status": s}]}
+        rig.receiver.rules(*({"path": f"/{n}", "responses": [{"status": s}]}
                              for n, s in (("down", 503), ("gone", 410),
                                           ("held", 404))))
         rig.cli("endpoints", "pause", "paused")
@@ -63,7 +63,7 @@ class Output(RigTest):
             rig.accept()
         lines = wait_for(lambda: len(told()) == 4 and told(), what="four lines")
         for line, (name, state, why) in zip(lines, (
-                ("down", "failing", "answered 503"),
+                ("down", "failing", "responded 503"),
                 ("gone", "disabled", "410"), ("held", "held", "status 404"),
                 ("paused", "paused", "by "))):
             self.assertRegex(line, rf"^Endpoint {name}: {state} since "
@@ -76,7 +76,7 @@ class Output(RigTest):
             [("gone", "disabled"), ("held", "held"), ("paused", "paused")])
         down, = troubles["deliverer-1"]
         self.assertEqual((down["endpoint"], down["state"], down["reason"]),
-                         ("down", "failing", "answered 503"))
+                         ("down", "failing", "responded 503"))
         self.assertRegex(down["since"], r"^\d{4}-.*Z$")
         rig.receiver.rules()
         for name in "gone", "paused":
@@ -98,15 +98,15 @@ class Output(RigTest):
         rig = self.rig()
         rig.env["TZ"] = "IST-05:30"  # POSIX: five and a half hours ahead
         rig.start()
-        rig.receiver.rules({"path": "/crm", "answers": [{"status": 400}]})
+        rig.receiver.rules({"path": "/crm", "responses": [{"status": 400}]})
         event = rig.accept()
-        letter = wait_for(lambda: rig.cli("dlq")[0])[0]["id"]
+        dead_letter = wait_for(lambda: rig.cli("dlq")[0])[0]["id"]
         utc = rig.trace(event)["received_at"]
         hour, minute = int(utc[11:13]), int(utc[14:16])
         local = f"{(hour + 5 + (minute + 30) // 60) % 24:02d}:" \
                 f"{(minute + 30) % 60:02d}{utc[16:23]}+05:30"
         for words in (["events"], ["deliveries"], ["trace", event],
-                      ["dlq", "show", letter]):
+                      ["dlq", "show", dead_letter]):
             with self.subTest(words):
                 said = rig.cli_text(*words, "--local").stdout
                 self.assertIn(local, said)
@@ -136,7 +136,7 @@ class Output(RigTest):
 
     def test_progress_has_its_own_line(self):
         rig = self.rig()
-        rig.receiver.rules({"path": "/crm", "answers": [
+        rig.receiver.rules({"path": "/crm", "responses": [
             {"status": 400, "times": 12}, {"status": 200}]})
         rig.start()
         for _ in range(12):

@@ -22,11 +22,11 @@ class Overload(RigTest):
         rig.config["endpoints"] = [rig.endpoint("crm", max_in_flight=IN_FLIGHT)]
         rig.write_config()
         rig.start()
-        # The deliverer hears where results are wanted with its first one.
+        # The deliverer hears where to send results with its first one.
         for _ in range(2):
             rig.wait_status(rig.accept(rig.plane_body("ws-1")))
         before = self.finished(rig)
-        rig.receiver.rules({"path": "/crm", "answers": [
+        rig.receiver.rules({"path": "/crm", "responses": [
             {"status": 200, "delay_ms": 1000 + 15 * n} for n in range(IN_FLIGHT)]})
         waiting = [rig.accept(rig.plane_body("ws-1")) for _ in range(IN_FLIGHT)]
         wait_for(lambda: rig.receiver.stats()["paths"]["/crm"]["in_flight"]
@@ -79,7 +79,7 @@ class Overload(RigTest):
         for count in (127, 128, 129, 256):
             while len(clients) < count:
                 clients.append(socket.create_connection(
-                    ("127.0.0.1", rig.door_port), timeout=60))
+                    ("127.0.0.1", rig.ingress_port), timeout=60))
                 self.respond(clients[-1], request)
             rig["ingress"].pause()
             for client in clients:

@@ -29,12 +29,12 @@ CASES = {
         # a restart
         ({f"grapnel_ingress_refused_5xx_total{ING}": "0x3 9x20"}, 12)],
     "GrapnelSignatureFailures": [
-        ({f"grapnel_ingress_answered_signature_mismatch_total{ING}": "0+5x20"}, 15),
-        ({f"grapnel_ingress_answered_signature_mismatch_total{ING}": "0+1x20"}, 15)],
+        ({f"grapnel_ingress_responses_signature_mismatch_total{ING}": "0+5x20"}, 15),
+        ({f"grapnel_ingress_responses_signature_mismatch_total{ING}": "0+1x20"}, 15)],
     "GrapnelClock": [
-        ({f"grapnel_ingress_answered_timestamp_stale_total{ING}": "0+5x20",
+        ({f"grapnel_ingress_responses_timestamp_stale_total{ING}": "0+5x20",
           f"grapnel_ingress_requests_total{ING}": "0+10x20"}, 15),
-        ({f"grapnel_ingress_answered_timestamp_stale_total{ING}": "0+5x20",
+        ({f"grapnel_ingress_responses_timestamp_stale_total{ING}": "0+5x20",
           f"grapnel_ingress_requests_total{ING}": "0+1000x20",
           f"grapnel_start_time_seconds{ING}": "60x20"}, 15)],
     "GrapnelBacklogOld": [
@@ -46,14 +46,14 @@ CASES = {
                         ({f"grapnel_gaps_open{SEQ}": "2x3 0x17"}, 15)],
     "GrapnelLanesHalted": [({f"grapnel_lanes_halted{SEQ}": "1x20"}, 15),
                            ({f"grapnel_lanes_halted{SEQ}": "0x20"}, 15)],
-    "GrapnelDeadLetters": [({'grapnel_dlqd_letters_dead{process="dlqd"}': "1x20"}, 15),
-                           ({'grapnel_dlqd_letters_dead{process="dlqd"}': "0x20"}, 15)],
+    "GrapnelDeadLetters": [({'grapnel_dlqd_dead_letters_dead{process="dlqd"}': "1x20"}, 15),
+                           ({'grapnel_dlqd_dead_letters_dead{process="dlqd"}': "0x20"}, 15)],
     "GrapnelDeadLettersGrowing": [
         ({'grapnel_dlqd_received_total{process="dlqd"}': "0+1x70"}, 65),
         ({'grapnel_dlqd_received_total{process="dlqd"}': "5x70"}, 65)],
     "GrapnelDeadLettersExpiring": [
-        ({'grapnel_dlqd_letters_expiring{process="dlqd"}': "1x20"}, 15),
-        ({'grapnel_dlqd_letters_expiring{process="dlqd"}': "0x20"}, 15)],
+        ({'grapnel_dlqd_dead_letters_expiring{process="dlqd"}': "1x20"}, 15),
+        ({'grapnel_dlqd_dead_letters_expiring{process="dlqd"}': "0x20"}, 15)],
     "GrapnelEndpointFailing": [
         ({'grapnel_endpoint_failing_seconds{endpoint="crm"}': "4000x20"}, 15),
         ({'grapnel_endpoint_failing_seconds{endpoint="crm"}': "60x20"}, 15)],
@@ -65,15 +65,15 @@ CASES = {
     "GrapnelEndpointWaiting": [
         ({'grapnel_endpoint_waiting_seconds{endpoint="crm"}': "86000+60x20"}, 15),
         ({'grapnel_endpoint_waiting_seconds{endpoint="crm"}': "80000+60x20"}, 15)],
-    "GrapnelDiskLow": [({f"grapnel_store_room_bytes{SEQ}": f"{GIB // 2}x20"}, 15),
-                       ({f"grapnel_store_room_bytes{SEQ}": f"{2 * GIB}x20"}, 15)],
+    "GrapnelDiskLow": [({f"grapnel_store_free_bytes{SEQ}": f"{GIB // 2}x20"}, 15),
+                       ({f"grapnel_store_free_bytes{SEQ}": f"{2 * GIB}x20"}, 15)],
     "GrapnelDiskFilling": [
-        ({f"grapnel_store_room_bytes{SEQ}": f"{15 * GIB}-{20 << 20}x420"}, 410),
-        ({f"grapnel_store_room_bytes{SEQ}": f"{15 * GIB}-1000x420"}, 410)],
+        ({f"grapnel_store_free_bytes{SEQ}": f"{15 * GIB}-{20 << 20}x420"}, 410),
+        ({f"grapnel_store_free_bytes{SEQ}": f"{15 * GIB}-1000x420"}, 410)],
     "GrapnelDamagedData": [({f"grapnel_damaged_total{SEQ}": "0x5 1x20"}, 15),
                            ({f"grapnel_damaged_total{SEQ}": "1x20"}, 15)],
-    "GrapnelMessagesLost": [({f"grapnel_hop_lost_total{SEQ}": "0x5 7x20"}, 15),
-                            ({f"grapnel_hop_lost_total{SEQ}": "7x20"}, 15)],
+    "GrapnelMessagesLost": [({f"grapnel_link_lost_total{SEQ}": "0x5 7x20"}, 15),
+                            ({f"grapnel_link_lost_total{SEQ}": "7x20"}, 15)],
     "GrapnelNotificationsWaiting": [
         ({'grapnel_notifications_waiting{process="console"}': "3x30"}, 25),
         ({'grapnel_notifications_waiting{process="console"}': "3x5 0x25"}, 25)],

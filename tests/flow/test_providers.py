@@ -94,10 +94,10 @@ class Send(RigTest):
                                     source("github")]})
         self.assertEqual(
             rig.cli_text("send", "discord", "--private-key",
-                         "k.pem").returncode, 69)  # no door, but a key
+                         "k.pem").returncode, 69)  # no ingress, but a key
         done = rig.cli_text("send", "paypal", "--private-key", "k.pem")
         self.assertEqual(done.returncode, 1)
-        self.assertIn("no private key (PEM) such as source paypal needs",
+        self.assertIn("has no private key (PEM) of the kind for source paypal",
                       done.stderr)
         self.assertEqual((rig.folder / "k.pem").stat().st_mode & 0o777, 0o600)
         done = rig.cli_text("send", "github", "--private-key", "k.pem")
@@ -120,34 +120,34 @@ class Handshakes(RigTest):
                                     source("intercom")]}).start("ingress")
         slack = json.dumps({"type": "url_verification", "token": "x",
                             "challenge": "3eZbrw1aBm2rZgRNFdxV"}).encode()
-        status, headers, answer = rig.post(
+        status, headers, response = rig.post(
             slack, "slack", signed_v0(slack, "slack", "s3cret"))
-        self.assertEqual((status, answer), (200, b"3eZbrw1aBm2rZgRNFdxV"))
+        self.assertEqual((status, response), (200, b"3eZbrw1aBm2rZgRNFdxV"))
         self.assertTrue(headers["Content-Type"].startswith("text/plain"))
 
         zoom = json.dumps({"event": "endpoint.url_validation", "payload": {
             "plainToken": "qgg8vlvZRS6UYooatFL8Aw"}}).encode()
-        status, _, answer = rig.post(zoom, "zoom",
+        status, _, response = rig.post(zoom, "zoom",
                                      signed_v0(zoom, "zoom", "t0ken"))
         self.assertEqual(status, 200)
-        self.assertEqual(answer, {
+        self.assertEqual(response, {
             "plainToken": "qgg8vlvZRS6UYooatFL8Aw",
             "encryptedToken": hmac.new(b"t0ken", b"qgg8vlvZRS6UYooatFL8Aw",
                                        hashlib.sha256).hexdigest()})
 
         with self.subTest("a HEAD, where it is one"):
-            status, _, answer = http_request(rig.door_port, "HEAD",
+            status, _, response = http_request(rig.ingress_port, "HEAD",
                                              "/in/intercom")
-            self.assertEqual((status, answer), (200, b""))
-            status, headers, _ = http_request(rig.door_port, "HEAD", "/in/zoom")
+            self.assertEqual((status, response), (200, b""))
+            status, headers, _ = http_request(rig.ingress_port, "HEAD", "/in/zoom")
             self.assertEqual((status, headers["Allow"]), (405, "POST"))
 
         with self.subTest("only for those who sign"):
             for name, body in ("slack", slack), ("zoom", zoom):
-                status, _, answer = rig.post(body, name,
+                status, _, response = rig.post(body, name,
                                              signed_v0(body, name, "wrong"))
                 self.assertEqual(status, 401)
-                self.assertEqual(answer["error"]["code"], "unauthorized")
+                self.assertEqual(response["error"]["code"], "unauthorized")
 
         with self.subTest("an event of the same source is kept"):
             event = json.dumps({"type": "event_callback", "event_id": "Ev1",
@@ -219,7 +219,7 @@ class SeveralEvents(RigTest):
                 t["what"] for t in trace["timeline"]))
         self.assertIn(ids[2], rig.cli_text("trace", request).stdout)
 
-        with self.subTest("sent again, each is a repeat"):
+        with self.subTest("sent again, each is a duplicate"):
             again = self.take(rig, self.batch())
             trace = rig.wait_status(again, "done")
             self.assertEqual({e["status"] for e in trace["events"]},
@@ -249,7 +249,7 @@ class SeveralEvents(RigTest):
             wait_for(lambda: [x for x in rig.cli("dlq")[0]
                               if x["reason"].startswith("refused:")
                               and x["event_id"] in events],
-                     what=f"a letter for {body}")
+                     what=f"a dead letter for {body}")
 
     def test_a_request_is_done_when_all_of_its_events_are(self):
         """P6, P10: an element that waits for an earlier number holds only
@@ -290,7 +290,7 @@ class SeveralEvents(RigTest):
             first)
 
 
-class Repeats(RigTest):
+class Duplicates(RigTest):
     def test_a_replay_under_another_delivery_id_is_known(self):
         """P7: GitHub signs the body only, so its digest is a key, too."""
         rig = self.rig({"sources": [source("github", "gh")]}).start()
@@ -337,7 +337,7 @@ class Repeats(RigTest):
 
 def keeping_crc(body, other):
     """`other`, whose 64 `a`s are made of `a` and `c` so that its CRC-32 is that of
-    `body`. A CRC is linear: each letter that is changed flips the same bits of it
+    `body`. A CRC is linear: each dead letter that is changed flips the same bits of it
     whatever the others are, so this is 32 equations with 64 unknowns."""
     at = other.index(b"a" * 64)
     other = bytearray(other)

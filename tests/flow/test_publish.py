@@ -1,4 +1,4 @@
-"""Producers: POST /v1/events and /v1/events/batch, from the door to the
+"""Producers: POST /v1/events and /v1/events/batch, from ingress to the
 endpoint. P1, P2, P4 (an idempotency key), P7 (who may speak)."""
 
 import contextlib
@@ -30,7 +30,7 @@ class Publishing(RigTest):
         if token:
             headers["Authorization"] = f"Bearer {token}"
         status, answered, text = http_request(
-            rig.door_port, "POST", path, body, headers)
+            rig.ingress_port, "POST", path, body, headers)
         return status, answered, text.decode()
 
     def test_an_event_comes_to_the_endpoint_as_an_object_of_ours(self):
@@ -73,7 +73,7 @@ class Publishing(RigTest):
             self.assertNotIn(TOKEN.encode(), content, path)
             self.assertNotIn(b"a-token-of-nobody", content, path)
 
-    def test_a_repeat_has_the_same_id_and_is_one_event(self):
+    def test_a_duplicate_has_the_same_id_and_is_one_event(self):
         rig = self.pipeline()
         rig.start()
         ids = set()
@@ -119,7 +119,7 @@ class Publishing(RigTest):
         self.reused(rig, other, first, **key)
         self.reused(rig, {**other, "id": "order-7"}, first)
         self.reused(rig, {**EVENT, "type": "invoice.sent"}, first, **key)
-        # What is written differently, and means the same, is a repeat.
+        # What is written differently, and means the same, is a duplicate.
         spaced = json.dumps({"data": {"n": 1.10}, "id": "order-7", **EVENT},
                             indent=2)
         status, _, text = self.post(rig, spaced)
@@ -132,7 +132,7 @@ class Publishing(RigTest):
                          [("idempotency_key_reused", 422)] * 4)
         metrics = rig.ask("ingress", "status")["metrics"]
         self.assertEqual(metrics[
-            "grapnel_ingress_answered_idempotency_key_reused_total"], 1)
+            "grapnel_ingress_responses_idempotency_key_reused_total"], 1)
         rig.receiver.wait(first)
         self.assertEqual(rig.receiver.stats()["requests"], 1)
 
@@ -177,10 +177,10 @@ class Publishing(RigTest):
         self.assertEqual(refused[0]["duplicate_of"], first)
         self.assertIn("idempotency_key_reused", refused[0]["reason"])
         rig.receiver.wait(first)
-        letter = wait_for(lambda: rig.cli("dlq")[0])[0]
-        self.assertEqual(letter["event_id"], refused[0]["id"])
+        dead_letter = wait_for(lambda: rig.cli("dlq")[0])[0]
+        self.assertEqual(dead_letter["event_id"], refused[0]["id"])
         # An operator may deliver it all the same.
-        self.assertEqual(rig.cli("dlq", "retry", letter["id"])[1], 0)
+        self.assertEqual(rig.cli("dlq", "retry", dead_letter["id"])[1], 0)
         got = rig.receiver.wait(refused[0]["id"])[0]
         self.assertEqual(json.loads(got.body)["data"], {"n": 2})
 
@@ -198,22 +198,24 @@ class Publishing(RigTest):
         """The same rows in a file as the first four steps made it."""
         new = path.rename(path.with_suffix(".new"))
         with contextlib.closing(sqlite3.connect(path)) as db:
-            for step in ("ingress/store", "proto/hop", "ingress/rejects",
-                         "ingress/replays"):
+            for step in ("ingress/upgrade/01-store", "proto/upgrade/hop",
+                         "ingress/upgrade/03-rejects", "ingress/upgrade/04-replays"):
                 db.executescript((ROOT / f"{step}.sql").read_text())
             db.execute("ATTACH ? AS new", (str(new),))
             for table, in db.execute("SELECT name FROM main.sqlite_master "
                                      "WHERE type = 'table'").fetchall():
-                columns = ", ".join(row[1] for row in db.execute(
-                    f"PRAGMA main.table_info({table})"))
-                db.execute(f"INSERT INTO main.{table} "
-                           f"SELECT {columns} FROM new.{table}")
+                columns = [row[1] for row in db.execute(
+                    f"PRAGMA main.table_info({table})")]
+                now = table.replace("hop_", "link_").replace("_runs", "_epochs")
+                select = ", ".join({"run": "epoch", "act": "action_id"}.get(c, c)
+                                   for c in columns)
+                db.execute(f"INSERT INTO main.{table} SELECT {select} FROM new.{now}")
             db.commit()
             db.execute("PRAGMA user_version = 4")
 
     def test_ids_are_known_in_a_file_of_before(self):
-        """P7, P10: a repeat of a key answers the same id, and each event is
-        found, after the index of all ids went (ingress/ids.sql)."""
+        """P7, P10: a duplicate of a key responds to the same id, and each event is
+        found, after the index of all ids went (ingress/upgrade/05-ids.sql)."""
         rig = self.pipeline()
         rig.start("ingress")
         keys = [{"Idempotency_Key": f"order-{n}"} if n % 3 else {}
@@ -257,7 +259,7 @@ class Publishing(RigTest):
                 error = json.loads(text)["error"]
                 self.assertEqual((got, error["code"], error.get("field")),
                                  (status, code, field), text)
-        self.assertEqual(http_request(rig.door_port, "GET", "/v1/events")[0],
+        self.assertEqual(http_request(rig.ingress_port, "GET", "/v1/events")[0],
                          405)
 
     def test_send_says_how_a_producer_does_it(self):
@@ -314,8 +316,8 @@ class Publishing(RigTest):
         self.assertEqual(self.archived(rig), 10000)
         self.assertEqual(self.batch(rig, [EVENT] * 10001)[0], 400)
 
-    def test_of_answers_that_nobody_reads_nothing_is_left(self):
-        """A line of three bytes has an answer of a hundred."""
+    def test_of_responses_that_nobody_reads_nothing_is_left(self):
+        """A line of three bytes has a response of a hundred."""
         rig = self.pipeline()
         rig.start("ingress")
         body = b"{}\n" * 10000
@@ -324,7 +326,7 @@ class Publishing(RigTest):
             s = socket.socket()
             self.addCleanup(s.close)
             s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2048)
-            s.connect(("127.0.0.1", rig.door_port))
+            s.connect(("127.0.0.1", rig.ingress_port))
             s.sendall(b"POST /v1/events/batch HTTP/1.1\r\nHost: d\r\n"
                       b"Authorization: Bearer %s\r\nContent-Length: %d\r\n\r\n"
                       % (TOKEN.encode(), len(body)) + body)
@@ -354,40 +356,40 @@ class Publishing(RigTest):
 
     def test_it_is_not_tried_when_its_time_is_over(self):
         rig = self.pipeline()
-        rig.receiver.rules({"path": "/crm", "answers": [{"status": 503}]})
+        rig.receiver.rules({"path": "/crm", "responses": [{"status": 503}]})
         rig.start()
         _, _, text = self.post(rig, {**EVENT, "expires_in": "300ms"})
         event = json.loads(text)["id"]
-        letter = wait_for(lambda: [x for x in rig.cli("dlq")[0]
+        dead_letter = wait_for(lambda: [x for x in rig.cli("dlq")[0]
                                    if x["event_id"] == event])[0]
-        self.assertEqual(letter["reason"], "expired")
+        self.assertEqual(dead_letter["reason"], "expired")
         self.assertEqual(rig.trace(event)["status"], "expired")
         self.assertEqual([e["id"] for e in rig.cli(
             "events", "--status", "expired", "--endpoint", "crm")[0]], [event])
         for other in [("--status", "done"), ("--endpoint", "no-one")]:
             self.assertEqual(rig.cli("events", *other)[0], [])
-        # Somebody wants it all the same.
-        rig.receiver.rules({"path": "/crm", "answers": [{"status": 200}]})
-        self.assertEqual(rig.cli("dlq", "retry", letter["id"])[1], 0)
+        # An endpoint is subscribed to it all the same.
+        rig.receiver.rules({"path": "/crm", "responses": [{"status": 200}]})
+        self.assertEqual(rig.cli("dlq", "retry", dead_letter["id"])[1], 0)
         wait_for(lambda: event in rig.receiver.delivered())
 
-    def test_one_that_expired_before_anybody_could_take_it_is_a_letter(self):
+    def test_one_that_expired_before_anybody_could_take_it_is_a_dead_letter(self):
         rig = self.pipeline()
         rig.start("ingress")
         _, _, text = self.post(rig, {**EVENT, "expires_in": "1ms"})
         event = json.loads(text)["id"]
         rig.start()
-        letter = wait_for(lambda: [x for x in rig.cli("dlq")[0]
+        dead_letter = wait_for(lambda: [x for x in rig.cli("dlq")[0]
                                    if x["event_id"] == event])[0]
-        self.assertEqual(letter["reason"], "expired")
+        self.assertEqual(dead_letter["reason"], "expired")
         self.assertEqual(rig.receiver.stats()["requests"], 0)
 
     def test_it_is_kept_to_its_rate(self):
         rig = self.pipeline(rate_limit="5/h")
         rig.start("ingress")
-        answers = [self.post(rig, EVENT) for _ in range(7)]
-        self.assertEqual([a[0] for a in answers], [200] * 5 + [429] * 2)
-        self.assertIn("Retry-After", answers[-1][1])
+        responses = [self.post(rig, EVENT) for _ in range(7)]
+        self.assertEqual([a[0] for a in responses], [200] * 5 + [429] * 2)
+        self.assertIn("Retry-After", responses[-1][1])
         self.assertEqual(self.post(rig, EVENT, token="t0ken-of-crm")[0], 200)
 
     def archived(self, rig):

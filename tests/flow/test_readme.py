@@ -31,7 +31,7 @@ class Readme(RigTest):
         installed = (ROOT / "packaging/debian/grapnel.yaml").read_text()
         for old, new in {"/var/lib/grapnel": str(rig.state_dir),
                          "/run/grapnel": str(rig.run_dir),
-                         "127.0.0.1:8080": f"127.0.0.1:{rig.door_port}",
+                         "127.0.0.1:8080": f"127.0.0.1:{rig.ingress_port}",
                          "127.0.0.1:8081": f"127.0.0.1:{console}",
                          "127.0.0.1:7464": f"127.0.0.1:{publish}"}.items():
             self.assertIn(old, installed)

@@ -23,8 +23,8 @@ class RecoverTest(Base):
         return next((x for x in self.r.ask("deliverer-1", "status")["grants"]
                      if x["endpoint"] == g), {"breaker": "closed"})
 
-    def parked(self, count):
-        self.s.until(lambda: self.metric("grapnel_parked") >= count, 20 * SLOW)
+    def scheduled(self, count):
+        self.s.until(lambda: self.metric("grapnel_scheduled_retries") >= count, 20 * SLOW)
 
     def most_in(self, seconds, requests):
         at = sorted(r.at_ms for r in requests)
@@ -52,12 +52,12 @@ class Breaker(RecoverTest):
         self.assertEqual(self.metric("grapnel_breaker_opened_total"), 1)
         self.assertEqual(self.metric("grapnel_breakers_open"), 1)
 
-    def test_p9_when_it_is_back_what_was_parked_is_pulled_forward(self):
+    def test_p9_when_the_endpoint_is_back_scheduled_retries_are_pulled_forward(self):
         self.rules({"status": 503})
         self.grant(first_wait_ms=LONG_MS, max_in_flight=16)
         for n in range(1, 17):
             self.task(n)
-        self.parked(16)
+        self.scheduled(16)
         self.assertNotEqual(self.state()["breaker"], "closed")
         self.rules({"status": 200})
         self.task(100)  # whoever comes next asks
@@ -72,7 +72,7 @@ class Breaker(RecoverTest):
                              ["1", "2"])
 
     def down(self, count, **change):
-        """Wait until the breaker is open and `count` deliveries are parked."""
+        """Wait until the breaker is open and `count` deliveries wait for a retry."""
         self.rules({"status": 503})
         self.grant(first_wait_ms=LONG_MS, max_in_flight=16, **change)
         for n in range(1, count + 1):
@@ -80,7 +80,7 @@ class Breaker(RecoverTest):
         self.s.until(lambda: self.state()["breaker"] != "closed", 20 * SLOW)
 
     def test_p9_a_status_about_the_event_closes_the_breaker(self):
-        """A 422 in answer to the probe: the endpoint works again, so the other
+        """A 422 in response to the probe: the endpoint works again, so the other
         deliveries are tried, and not one each second."""
         self.down(40)
         self.rules({"status": 422})
@@ -94,7 +94,7 @@ class Breaker(RecoverTest):
         self.s.health = (1, 0, 0, 0)
         self.grant(first_wait_ms=500, max_attempts=1000, max_duration_ms=60000)
         self.task(1)
-        self.parked(1)
+        self.scheduled(1)
         self.d.kill()
         hour = 3600000
         with contextlib.closing(sqlite3.connect(
@@ -108,20 +108,20 @@ class Breaker(RecoverTest):
             return [r["outcome"] for r in self.s.of(event(1))
                     if r["at_ms"] >= started_ms]
         self.s.until(tried, 20 * SLOW)
-        self.assertEqual(tried()[0], "parked")
+        self.assertEqual(tried()[0], "retrying")
 
     def test_p9_over_a_start_too(self):
-        """What is parked is on disk, that the endpoint was down is not: the
+        """Scheduled retries are on disk, that the endpoint was down is not: the
         first success is taken for its recovery, once."""
         self.rules({"status": 503})
         self.grant(first_wait_ms=LONG_MS, max_in_flight=16)
         for n in range(1, 17):
             self.task(n)
-        self.parked(16)
+        self.scheduled(16)
         self.restart()
-        self.parked(16)
+        self.scheduled(16)
         self.task(100)  # not well yet
-        self.parked(17)
+        self.scheduled(17)
         self.rules({"status": 200})
         self.task(101)
         self.ended(*range(1, 17), 100, 101, timeout=60)
@@ -131,7 +131,7 @@ class Breaker(RecoverTest):
         self.rules({"status": 503, "headers": {"Retry-After": "50"}})
         self.grant(first_wait_ms=LONG_MS)
         self.task(1)
-        self.parked(1)
+        self.scheduled(1)
         self.rules({"status": 503})
         for n in range(2, 12):
             self.task(n)
@@ -141,19 +141,19 @@ class Breaker(RecoverTest):
         self.ended(*range(2, 12), 100, timeout=30)
         self.s.run_for(0.3)
         self.assertEqual(len(self.requests(1)), 1)
-        self.assertEqual(self.metric("grapnel_parked"), 1)
+        self.assertEqual(self.metric("grapnel_scheduled_retries"), 1)
 
     def test_p9_a_failing_delivery_is_not_pulled_twice_in_a_row(self):
         self.rules({"status": 503})
         self.grant(first_wait_ms=LONG_MS, max_in_flight=30)
         for n in range(1, 31):
             self.task(n)
-        self.parked(30)
+        self.scheduled(30)
         self.rules({"status": 200}, {"status": 503}, per="all")
         self.task(100)  # well; and then nothing is
         self.s.until(lambda: self.metric("grapnel_breaker_opened_total") == 2,
                      20 * SLOW)
-        self.parked(30)
+        self.scheduled(30)
         self.r.receiver.stats()  # what it holds back is written out
         twice = [n for n in range(1, 31) if len(self.requests(n)) == 2]
         self.assertGreaterEqual(len(twice), 1)
@@ -162,19 +162,19 @@ class Breaker(RecoverTest):
         self.task(200)
         self.ended(200, *(n for n in range(1, 31) if n not in twice), timeout=30)
         self.s.run_for(0.3)
-        self.assertEqual(self.metric("grapnel_parked"), len(twice))
+        self.assertEqual(self.metric("grapnel_scheduled_retries"), len(twice))
 
     def test_without_a_breaker_each_goes_at_its_own_time(self):
         self.rules({"status": 503})
         self.grant(first_wait_ms=LONG_MS, breaker=0)
         for n in range(100):
             self.task(n)
-        self.parked(100)
+        self.scheduled(100)
         self.rules({"status": 200})
         self.task(200)
         self.ended(200)
         self.s.run_for(0.3)
-        self.assertEqual(self.metric("grapnel_parked"), 100)
+        self.assertEqual(self.metric("grapnel_scheduled_retries"), 100)
         self.assertEqual(self.state()["breaker"], "closed")
 
     def test_a_lone_delivery_keeps_its_schedule(self):
@@ -198,7 +198,7 @@ class Breaker(RecoverTest):
         self.assertEqual(len(self.requests(count=180)), 180)
 
 
-class Pace(RecoverTest):
+class Rate(RecoverTest):
     def away_when_due(self, count, late_ms):
         """Retries that were all due at one moment, so long ago, when the
         deliverer was down; it still is."""
@@ -206,7 +206,7 @@ class Pace(RecoverTest):
         self.grant(first_wait_ms=LONG_MS, max_in_flight=count, breaker=0)
         for n in range(count):
             self.task(n)
-        self.parked(count)
+        self.scheduled(count)
         self.d.kill()
         self.r.change("deliverer-1", "UPDATE tasks SET next_ms = ?",
                       int(time.time() * 1000) - late_ms)
@@ -239,7 +239,7 @@ class Pace(RecoverTest):
 
         def waits(n):  # as far as it was said
             said = self.s.of(event(n))
-            return not said or said[-1]["outcome"] == "parked"
+            return not said or said[-1]["outcome"] == "retrying"
         self.s.until(lambda: not waits(0) or len(self.s.results) > 300,
                      20 * SLOW)
         for n in range(1000, 1100):

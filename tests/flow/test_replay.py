@@ -30,8 +30,8 @@ class Resend(Replay):
     def test_it_comes_again_as_it_was(self):
         """P4: the same id and number, marked; and who did it is on record."""
         rig, (event, other) = self.delivered(2)
-        answer, code = rig.cli("resend", event)
-        self.assertEqual((code, answer), (0, {"id": event, "resent": True,
+        reply, code = rig.cli("resend", event)
+        self.assertEqual((code, reply), (0, {"id": event, "resent": True,
                                               "endpoint": None,
                                               "tried_now": []}))
         first, again = rig.receiver.wait(event, count=2)
@@ -54,8 +54,8 @@ class Resend(Replay):
         """P3, P4: an answered resend takes effect exactly once."""
         rig, (event, *rest) = self.delivered(5)
         rig["sequencer"].kill()
-        answer = rig.ask("ingress", "resend", events=[{"id": event}], who="me")
-        self.assertEqual([x["id"] for x in answer["resent"]], [event])
+        reply = rig.ask("ingress", "resend", events=[{"id": event}], who="me")
+        self.assertEqual([x["id"] for x in reply["resent"]], [event])
         rig.kill()
         rig.start()
         rig.receiver.wait(event, count=2)
@@ -67,7 +67,7 @@ class Resend(Replay):
 
     def test_a_dead_one_recovers_by_it(self):
         rig = self.rig()
-        rig.receiver.rules({"path": "/crm", "answers": [
+        rig.receiver.rules({"path": "/crm", "responses": [
             {"status": 400, "times": 1}, {"status": 200}]})
         rig.start()
         event = rig.accept()
@@ -82,7 +82,7 @@ class Resend(Replay):
         self.assertEqual((stats()["dead"], stats()["recovered"]), (0, 1))
 
     def test_to_another_endpoint(self):
-        """One that never wanted it gets it on an operator's word."""
+        """One that was never subscribed to it gets it on an operator's word."""
         rig = self.rig()
         rig.config["endpoints"].append(
             rig.endpoint("shelf", types=["nothing.*"]))
@@ -102,11 +102,11 @@ class Resend(Replay):
     def test_what_cannot_be_sent_again_is_said(self):
         rig, (event,) = self.delivered()
         body = rig.plane_body()
-        first, repeat = rig.accept(body), rig.accept(body)
-        rig.wait_status(repeat, "duplicate")
-        for wrong, word in ((repeat, "release"),
+        first, duplicate = rig.accept(body), rig.accept(body)
+        rig.wait_status(duplicate, "duplicate")
+        for wrong, word in ((duplicate, "release"),
                             ("evt_00000000000000000000000000", "archive"),
-                            ("nonsense", "no event has the id nonsense")):
+                            ("nonsense", "nonsense is not an event id")):
             said = rig.cli_text("resend", wrong)
             self.assertEqual(said.returncode, 1, said)
             self.assertIn(word, said.stderr)
@@ -126,8 +126,8 @@ class OfATime(Replay):
         events = [rig.accept(rig.plane_body("ws-2")) for _ in range(12)]
         body = rig.plane_body("ws-3")
         events.append(rig.accept(body))
-        repeat = rig.accept(body)
-        rig.wait_status(repeat, "duplicate")
+        duplicate = rig.accept(body)
+        rig.wait_status(duplicate, "duplicate")
         rig.settle()
         span = ("--since", time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(
             since)) + f".{int(since % 1 * 1000):03}Z")
@@ -144,7 +144,7 @@ class OfATime(Replay):
             self.assertEqual(len(self.requests(rig, event)), 2)
         self.assertIn(len(self.requests(rig, events[12])), (2, 3))
         self.assertEqual(len(self.requests(rig, old)), 1)
-        self.assertEqual(self.requests(rig, repeat), [])
+        self.assertEqual(self.requests(rig, duplicate), [])
 
     def test_a_new_endpoint_gets_what_came_before_it(self):
         rig, events = self.delivered(8)
@@ -154,9 +154,9 @@ class OfATime(Replay):
         rig.write_config()
         self.assertEqual(rig.cli("reload")[1], 0)
         for name, count in (("late", 8), ("picky", 0)):
-            answer, code = rig.cli("replay", "--since", "1h", "--endpoint",
+            reply, code = rig.cli("replay", "--since", "1h", "--endpoint",
                                    name)
-            self.assertEqual((code, answer["replayed"]), (0, count))
+            self.assertEqual((code, reply["replayed"]), (0, count))
         rig.settle()
         for event in events:
             again, = rig.receiver.wait(event, count=1, path="/late")
@@ -166,8 +166,8 @@ class OfATime(Replay):
 
     def test_as_new_events(self):
         rig, events = self.delivered(5)
-        answer, code = rig.cli("replay", "--since", "1h", "--new-id")
-        self.assertEqual((code, answer["replayed"]), (0, 5))
+        reply, code = rig.cli("replay", "--since", "1h", "--new-id")
+        self.assertEqual((code, reply["replayed"]), (0, 5))
         rig.settle()
         rows, _ = rig.cli("events")
         self.assertEqual(len(rows), 10)
@@ -237,7 +237,7 @@ class Readers(Replay):
         rig = self.rig(deliverers=0).start()
         event = rig.accept()
         rig.load(count=1200, connections=16).result()
-        # Answers of 40 KiB that nobody fetches,
+        # Responses of 40 KiB that nobody fetches,
         listeners = [self.ask_and_not_listen(rig, "archive", 200, since_ms=0),
                      self.ask_and_not_listen(rig, "trace", 200, id=event)]
         # and a replay of all of it, which would take twenty minutes.

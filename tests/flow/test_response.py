@@ -1,4 +1,4 @@
-"""The answer: did we receive it, did we process it, what did it change; who was
+"""The response: did we receive it, did we process it, what did it change; who was
 not asked; and lists that find what is rare (P10)."""
 
 import hashlib
@@ -20,9 +20,9 @@ ME = pwd.getpwuid(os.geteuid()).pw_name
 CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f\x80-\x9f\u202a-\u202e]")
 
 
-class Answer(RigTest):
+class Response(RigTest):
     def ledger(self, **more):
-        """Numbered events; crm wants entries, audit wants all, legal none of
+        """Numbered events; crm is subscribed to entries, audit to all, legal to none of
         these."""
         rig = self.rig({"sources": [{
             "name": "ledger", "provider": "custom", "secrets": ["old", KEY],
@@ -52,15 +52,15 @@ class Answer(RigTest):
                          if process in (None, e["process"]))
 
 
-class Story(Answer):
+class Story(Response):
     def test_received_sequenced_routed_and_what_held_it_up(self):
         rig = self.ledger().start()
         self.assertEqual(rig.cli("endpoints", "pause", "audit")[1], 0)
         self.send(rig, 1)
         event = self.send(rig, 3)
         rig.wait_status(event, "buffered")
-        self.assertIn("gap_1 (2-2 missing): noticed", self.told(rig, event))
-        self.assertIn("held back", self.told(rig, event))
+        self.assertIn("gap_1 (2-2 missing): opened", self.told(rig, event))
+        self.assertIn("buffered", self.told(rig, event))
         self.assertEqual(rig.cli("gaps", "close", "gap_1", "--note",
                                  "never sent")[1], 0)
         rig.receiver.wait(event, path="/crm")
@@ -71,49 +71,49 @@ class Story(Answer):
         for words in ("received from 127.0.0.1 by source ledger",
                       "verified by hmac-sha256, secret 2",
                       f"gap_1 (2-2 missing): closed by {ME}: never sent",
-                      "let go past what is missing: 2",
+                      "released without waiting for 2",
                       "sequenced: number 2 of workspace t",
                       "routed to crm: by its own subscription",
-                      "not to legal: its own: not workspace t",
-                      "not to off: it is not enabled",
+                      "not sent to legal: not subscribed to workspace t",
+                      "not sent to off: the endpoint is switched off",
                       f"endpoint audit: paused by {ME}",
                       f"endpoint audit: resumed by {ME}",
-                      "attempt 1 at crm by deliverer-1: answered 200",
+                      "attempt 1 at crm by deliverer-1: responded 200",
                       "delivered to audit"):
             self.assertIn(words, said)
         with self.subTest("in the order in which it was"):
             at = [said.index(w) for w in
-                  ("received from", "held back", "closed by", "sequenced",
+                  ("received from", "buffered", "closed by", "sequenced",
                    "routed to crm", "attempt 1 at crm")]
             self.assertEqual(at, sorted(at))
         with self.subTest("not judged by what the configuration became"):
-            self.assertNotIn("today's configuration", said)
+            self.assertNotIn("by the current configuration", said)
             rig.config["endpoints"][2]["workspaces"] = ["other-*"]
             rig.write_config()
             self.assertEqual(rig.cli("reload")[1], 0)
-            wait_for(lambda: "not to legal: its own: not workspace t (by "
-                     "today's configuration" in self.told(rig, event))
+            wait_for(lambda: "not sent to legal: not subscribed to workspace t (by "
+                     "the current configuration" in self.told(rig, event))
 
     def test_what_people_did_to_it(self):
-        """A repeat let through, a letter retried, resolved; sent again."""
+        """A duplicate released, a dead letter retried, resolved; sent again."""
         rig = self.ledger()
-        rig.receiver.rules({"path": "/crm", "answers": [
+        rig.receiver.rules({"path": "/crm", "responses": [
             {"status": 400, "times": 2}, {"status": 200}]})
         rig.start()
         first = self.send(rig, 1)
         again = self.send(rig, 1)
         rig.wait_status(again, "duplicate")
-        self.assertIn(f"a repeat of {first}: kept", self.told(rig, again))
+        self.assertIn(f"duplicate of {first}: stored", self.told(rig, again))
         self.assertEqual(rig.cli("release", again)[1], 0)
         rig.receiver.wait(again, path="/crm")
         self.assertIn(f"released by {ME}", self.told(rig, again))
-        letters = wait_for(lambda: len(rig.cli("dlq")[0]) == 2 and
+        dead_letters = wait_for(lambda: len(rig.cli("dlq")[0]) == 2 and
                            rig.cli("dlq")[0])
-        for letter in letters:
-            if letter["event_id"] == first:
-                self.assertEqual(rig.cli("dlq", "retry", letter["id"])[1], 0)
+        for dead_letter in dead_letters:
+            if dead_letter["event_id"] == first:
+                self.assertEqual(rig.cli("dlq", "retry", dead_letter["id"])[1], 0)
             else:
-                self.assertEqual(rig.cli("dlq", "resolve", letter["id"],
+                self.assertEqual(rig.cli("dlq", "resolve", dead_letter["id"],
                                          "--note", "by hand")[1], 0)
         rig.receiver.wait(first, count=2, path="/crm")
         self.assertEqual(rig.cli("resend", first, "--endpoint", "legal")[1], 0)
@@ -150,13 +150,13 @@ class Story(Answer):
         self.assertEqual((code, trace["status"]), (0, "done"))
         self.assertEqual(sorted(trace["unreachable"]), ["deliverer-1", "dlqd"])
         said = rig.cli_text("trace", event)
-        self.assertIn("dlqd can't be reached", said.stdout)
+        self.assertIn("dlqd cannot be reached", said.stdout)
         rig["sequencer"].kill()
         trace, code = rig.cli("trace", event)
         self.assertEqual((code, trace["id"], trace["unreachable"]),
                          (69, event, ["sequencer", "dlqd"]))
         self.assertIn("received from", json.dumps(trace["timeline"]))
-        with self.subTest("what only the door has"):
+        with self.subTest("what only ingress has"):
             late = self.send(rig, 2)
             listed, code = rig.cli("events", "--status", "accepted")
             self.assertEqual((code, [(e["id"], e["status"], e["source"])
@@ -173,11 +173,11 @@ class Story(Answer):
         self.assertEqual(rig.cli("events", "--status", "accepted"), ([], 0))
 
     def test_strangers_text_can_not_command_a_terminal(self):
-        """Types, workspaces, headers, bodies, answers: all of it is a
+        """Types, workspaces, headers, bodies, responses: all of it is a
         stranger's."""
         evil = "\x1b]0;owned\x07\x1b[2J\x9b31m\x7f\r\x08"
         rig = self.ledger()
-        rig.receiver.rules({"path": "/crm", "answers": [
+        rig.receiver.rules({"path": "/crm", "responses": [
             {"status": 400, "body": f"no {evil}"}]})
         rig.start()
         for body in (
@@ -190,24 +190,24 @@ class Story(Answer):
             mac = hmac.new(KEY.encode(), body, hashlib.sha256).hexdigest()
             rig.accept(body, source="ledger", headers={
                 "X-Sig": mac, "X-Odd": "a\tb \x80", "Content-Type": "text/evil"})
-        letters = wait_for(lambda: len(rig.cli("dlq")[0]) == 4 and
+        dead_letters = wait_for(lambda: len(rig.cli("dlq")[0]) == 4 and
                            rig.cli("dlq")[0])
-        self.assertEqual({x["endpoint"] for x in letters}, {"crm", None}, letters)
-        event = next(x["event_id"] for x in letters if x["endpoint"])
+        self.assertEqual({x["endpoint"] for x in dead_letters}, {"crm", None}, dead_letters)
+        event = next(x["event_id"] for x in dead_letters if x["endpoint"])
         asked = [("trace", event), ("events",), ("deliveries",), ("dlq",),
                  ("workspaces",), ("workspaces", "t\u202e"), ("gaps",),
-                 *(("dlq", "show", x["id"]) for x in letters)]
+                 *(("dlq", "show", x["id"]) for x in dead_letters)]
         for args in asked:
             said = rig.cli_text(*args)
             self.assertEqual(said.returncode, 0, (args, said.stderr))
             found = CONTROLS.search(said.stdout)
             self.assertIsNone(found, (args, found, said.stdout))
         shown = "".join(rig.cli_text("dlq", "show", x["id"]).stdout
-                        for x in letters)
+                        for x in dead_letters)
         self.assertIn("??[31m no json", shown)  # a NUL ends no text
 
 
-class Lists(Answer):
+class Lists(Response):
     def test_what_is_rare_is_found_past_what_is_not(self):
         """Over many blocks of numbers, page by page, and after a restart."""
         rig = self.rig()
@@ -224,7 +224,7 @@ class Lists(Answer):
             self.assertEqual(code, 0)
             return [e["id"] for e in listed]
 
-        wait_for(lambda: len(rig.rows("sequencer", "SELECT b FROM blocks")) == 2)
+        wait_for(lambda: len(rig.rows("sequencer", "SELECT block FROM search_filters")) == 2)
         for again in (False, True):
             self.assertEqual(ids("--workspace", "rare"), [late, rare])
             self.assertEqual(ids("--workspace", "ra*"), [late, rare])
@@ -262,7 +262,7 @@ class Lists(Answer):
         old = rig.accept(rig.plane_body("rare", event="project"))
         rig.load(count=2100, workspaces=7, connections=8).result()
         wait_for(lambda: [e["id"] for e in rig.cli("events")[0]] == [old] and
-                 rig.rows("sequencer", "SELECT b FROM blocks") == [{"b": 0}],
+                 rig.rows("sequencer", "SELECT block FROM search_filters") == [{"block": 0}],
                  timeout=30, what="only one event, and its block")
 
 

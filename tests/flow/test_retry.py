@@ -13,29 +13,29 @@ POLICY = {"backoff": "exponential", "first_wait": "20ms", "factor": 2,
           "retry_on": ["network", 408, 425, 429, "5xx"],
           "respect_retry_after": True}
 RFC3339 = re.compile(r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$")
-LETTER_KEYS = {"id", "event_id", "endpoint", "reason", "state", "attempts",
+DEAD_LETTER_KEYS = {"id", "event_id", "endpoint", "reason", "state", "attempts",
                "first_at", "dead_at", "last_http_status", "last_error",
                "last_response", "note"}
 
 
 class Retries(RigTest):
-    def start(self, policy=None, answers=({"status": 200},), **endpoint):
+    def start(self, policy=None, responses=({"status": 200},), **endpoint):
         rig = self.rig()
         rig.config["retry_policies"] = [
             {"name": "quick", **POLICY, **(policy or {})}]
         rig.config["endpoints"] = [
             rig.endpoint("crm", retry_policy="quick", **endpoint)]
         rig.write_config()
-        rig.receiver.rules({"path": "/crm", "answers": list(answers)})
+        rig.receiver.rules({"path": "/crm", "responses": list(responses)})
         return rig.start()
 
-    def letter(self, rig, state="dead"):
-        """The one letter, when it is in this state."""
-        letters = wait_for(lambda: rig.cli("dlq", "--state", state)[0],
-                           what=f"a letter that is {state}")
-        self.assertEqual(len(letters), 1)
-        self.assertEqual(LETTER_KEYS - set(letters[0]), set())
-        return letters[0]
+    def dead_letter(self, rig, state="dead"):
+        """The one dead letter, when it is in this state."""
+        dead_letters = wait_for(lambda: rig.cli("dlq", "--state", state)[0],
+                           what=f"a dead letter that is {state}")
+        self.assertEqual(len(dead_letters), 1)
+        self.assertEqual(DEAD_LETTER_KEYS - set(dead_letters[0]), set())
+        return dead_letters[0]
 
     def attempts(self, rig, event):
         """None yet while the sequencer does not have the event."""
@@ -46,7 +46,7 @@ class Again(Retries):
     def test_503_until_it_is_200(self):
         """P2, P4: retried with the same webhook-id and body, each signed anew,
         each attempt on record."""
-        rig = self.start(answers=[{"status": 503, "times": 3},
+        rig = self.start(responses=[{"status": 503, "times": 3},
                                   {"status": 200}])
         event = rig.accept()
         requests = rig.receiver.wait(event, 4)
@@ -69,7 +69,7 @@ class Again(Retries):
 
     def test_a_connection_that_breaks(self):
         """P2: closed, reset or cut short, it is tried again."""
-        rig = self.start(answers=[
+        rig = self.start(responses=[
             {"action": "close"}, {"action": "reset"},
             {"action": "cut", "status": 503, "body": "half of"},
             {"raw": "SSH-2.0 hello\r\n"}, {"status": 200}])
@@ -82,9 +82,9 @@ class Again(Retries):
             self.assertIsNone(attempt["http_status"])
             self.assertTrue(attempt["error"])
 
-    def test_an_endpoint_that_never_answers(self):
+    def test_an_endpoint_that_never_responds(self):
         """P2: the time-out ends the attempt, and it is tried again."""
-        rig = self.start(answers=[{"action": "blackhole", "times": 2},
+        rig = self.start(responses=[{"action": "blackhole", "times": 2},
                                   {"status": 200}], timeout="300ms")
         event = rig.accept()
         requests = rig.receiver.wait(event, 3)
@@ -114,7 +114,7 @@ class Again(Retries):
 
     def test_retry_after_is_respected(self):
         """P9: an endpoint that says when is not asked before."""
-        rig = self.start(answers=[
+        rig = self.start(responses=[
             {"status": 429, "headers": {"Retry-After": "2"}},
             {"status": 200}])
         event = rig.accept()
@@ -131,7 +131,7 @@ class Again(Retries):
         rig.config["shutdown_grace"] = "200ms"
         rig.write_config()
         rig.receiver.rules(
-            {"path": "/hole", "answers": [{"action": "blackhole"}]})
+            {"path": "/hole", "responses": [{"action": "blackhole"}]})
         rig.start()
         load = rig.load(count=600, workspaces=5)
         load.result()
@@ -143,19 +143,19 @@ class Again(Retries):
 
 class Final(Retries):
     def test_400_is_a_dead_letter(self):
-        """P2: what can't succeed is not retried; the last answer is kept."""
-        rig = self.start(answers=[{"status": 400, "body": "no such field"}])
+        """P2: what can't succeed is not retried; the last reply is kept."""
+        rig = self.start(responses=[{"status": 400, "body": "no such field"}])
         event = rig.accept()
-        letter = self.letter(rig)
+        dead_letter = self.dead_letter(rig)
         self.assertEqual(
-            {k: letter[k] for k in ("event_id", "endpoint", "reason", "state",
+            {k: dead_letter[k] for k in ("event_id", "endpoint", "reason", "state",
                                     "attempts", "last_http_status",
                                     "last_response", "note")},
             {"event_id": event, "endpoint": "crm", "reason": "rejected",
              "state": "dead", "attempts": 1, "last_http_status": 400,
              "last_response": "no such field", "note": None})
-        self.assertRegex(letter["dead_at"], RFC3339)
-        self.assertRegex(letter["first_at"], RFC3339)
+        self.assertRegex(dead_letter["dead_at"], RFC3339)
+        self.assertRegex(dead_letter["first_at"], RFC3339)
         trace = rig.wait_status(event)
         delivery, = trace["deliveries"]
         self.assertEqual(delivery["status"], "dead")
@@ -163,43 +163,43 @@ class Final(Retries):
                          [400])
         self.assertIn("dlqd", {e["process"] for e in trace["timeline"]})
         with self.subTest("show has all of it"):
-            shown, code = rig.cli("dlq", "show", letter["id"])
+            shown, code = rig.cli("dlq", "show", dead_letter["id"])
             self.assertEqual(code, 0)
             self.assertEqual(shown["body"].encode(),
                              rig.receiver.wait(event, 1)[0].body)
-            said = rig.cli_text("dlq", "show", letter["id"])
+            said = rig.cli_text("dlq", "show", dead_letter["id"])
             for word in (event, "rejected", "no such field", "crm"):
                 self.assertIn(word, said.stdout)
         with self.subTest("an unknown one: 1, and a sentence"):
-            said = rig.cli_text("dlq", "show", letter["id"] + "x")
+            said = rig.cli_text("dlq", "show", dead_letter["id"] + "x")
             self.assertEqual(said.returncode, 1)
-            self.assertIn(letter["id"] + "x", said.stderr)
+            self.assertIn(dead_letter["id"] + "x", said.stderr)
         self.assertEqual(len(rig.receiver.requests("/crm")), 1)
 
     def test_a_redirect_is_not_followed(self):
         """P8: a 3xx is a failure for good."""
         rig = self.rig()
-        rig.receiver.rules({"path": "/crm", "answers": [
+        rig.receiver.rules({"path": "/crm", "responses": [
             {"status": 302, "headers": {"Location": rig.receiver.url("/x")}}]})
         rig.start()
         rig.accept()
-        letter = self.letter(rig)
-        self.assertEqual((letter["reason"], letter["last_http_status"]),
+        dead_letter = self.dead_letter(rig)
+        self.assertEqual((dead_letter["reason"], dead_letter["last_http_status"]),
                          ("rejected", 302))
         self.assertEqual(rig.receiver.requests("/x"), [])
 
     def test_gone(self):
         """P2: 410 has a reason of its own."""
-        rig = self.start(answers=[{"status": 410}])
+        rig = self.start(responses=[{"status": 410}])
         rig.accept()
-        self.assertEqual(self.letter(rig)["reason"], "endpoint_gone")
+        self.assertEqual(self.dead_letter(rig)["reason"], "endpoint_gone")
 
     def test_a_private_address_is_not_called(self):
         """P8: without allow_private loopback is out of reach."""
-        rig = self.start(answers=[{"status": 200}], allow_private=False)
+        rig = self.start(responses=[{"status": 200}], allow_private=False)
         rig.accept()
-        letter = self.letter(rig)
-        self.assertEqual((letter["reason"], letter["last_http_status"]),
+        dead_letter = self.dead_letter(rig)
+        self.assertEqual((dead_letter["reason"], dead_letter["last_http_status"]),
                          ("blocked_address", None))
         self.assertEqual(rig.receiver.requests(), [])
 
@@ -207,20 +207,20 @@ class Final(Retries):
         """P2: after max_attempts it is dead, budget_attempts."""
         rig = self.start({"max_attempts": 3}, [{"status": 503, "body": "x"}])
         event = rig.accept()
-        letter = self.letter(rig)
+        dead_letter = self.dead_letter(rig)
         self.assertEqual(
-            (letter["reason"], letter["attempts"], letter["last_http_status"],
-             letter["last_response"]), ("budget_attempts", 3, 503, "x"))
+            (dead_letter["reason"], dead_letter["attempts"], dead_letter["last_http_status"],
+             dead_letter["last_response"]), ("budget_attempts", 3, 503, "x"))
         rig.settle()
         self.assertEqual(len(rig.receiver.requests(event=event)), 3)
 
     def test_all_time_used(self):
-        """P2: when max_duration is over it is dead, budget_time."""
+        """P2: when max_duration has expired it is dead, budget_time."""
         rig = self.start({"max_attempts": 1000, "max_duration": "500ms"},
                          [{"status": 503}])
         event = rig.accept()
-        letter = self.letter(rig)
-        self.assertEqual(letter["reason"], "budget_time")
+        dead_letter = self.dead_letter(rig)
+        self.assertEqual(dead_letter["reason"], "budget_time")
         requests = rig.receiver.requests(event=event)
         self.assertGreater(len(requests), 2)
         self.assertLess(requests[-1].at_ms - requests[0].at_ms,
@@ -228,42 +228,42 @@ class Final(Retries):
 
 
 class Requeue(Retries):
-    def test_a_letter_that_is_delivered_after_all(self):
+    def test_a_dead_letter_that_is_delivered_after_all(self):
         """P2: dlq retry gives it a new budget; then it is recovered."""
         rig = self.start({"max_attempts": 2}, [{"status": 503, "times": 3},
                                                {"status": 200}])
         event = rig.accept()
-        letter = self.letter(rig)
-        self.assertEqual(letter["attempts"], 2)
-        answer, code = rig.cli("dlq", "retry", letter["id"])
-        self.assertEqual((code, answer["requeued"]), (0, [letter["id"]]))
+        dead_letter = self.dead_letter(rig)
+        self.assertEqual(dead_letter["attempts"], 2)
+        reply, code = rig.cli("dlq", "retry", dead_letter["id"])
+        self.assertEqual((code, reply["requeued"]), (0, [dead_letter["id"]]))
         requests = rig.receiver.wait(event, 4)
         self.assertEqual([r.headers["grapnel-attempt"] for r in requests],
                          ["1", "2", "3", "4"])
         self.assertEqual(requests[2].headers.get("grapnel-replay"), "1")
         self.assertEqual({r.headers["grapnel-sequence"] for r in requests},
                          {"1"})
-        recovered = self.letter(rig, "recovered")
-        self.assertEqual(recovered["id"], letter["id"])
+        recovered = self.dead_letter(rig, "recovered")
+        self.assertEqual(recovered["id"], dead_letter["id"])
         self.assertEqual(rig.cli("dlq")[0], [])
         trace = rig.wait_status(event)
         self.assertEqual(trace["deliveries"][0]["status"], "delivered")
         with self.subTest("it can't be requeued again: 1, and why"):
-            answer, code = rig.cli("dlq", "retry", letter["id"])
-            self.assertEqual((code, answer["requeued"]), (1, []))
-            self.assertIn("delivered", answer["refused"][0]["why"])
+            reply, code = rig.cli("dlq", "retry", dead_letter["id"])
+            self.assertEqual((code, reply["requeued"]), (1, []))
+            self.assertIn("delivered", reply["refused"][0]["why"])
 
     def test_what_was_never_sent_is_not_marked_as_a_replay(self):
         """A dead letter whose attempts cannot have reached the endpoint is
         retried without grapnel-replay, also when it moved in between."""
-        rig = self.start(answers=[{"status": 200}], allow_private=False)
+        rig = self.start(responses=[{"status": 200}], allow_private=False)
         event = rig.accept()
-        letter = self.letter(rig)
-        self.assertEqual(letter["reason"], "blocked_address")
+        dead_letter = self.dead_letter(rig)
+        self.assertEqual(dead_letter["reason"], "blocked_address")
         rig.config["endpoints"][0]["allow_private"] = True
         rig.write_config()
         self.assertEqual(rig.cli("reload")[1], 0)
-        self.assertEqual(rig.cli("dlq", "retry", letter["id"])[1], 0)
+        self.assertEqual(rig.cli("dlq", "retry", dead_letter["id"])[1], 0)
         request, = rig.receiver.wait(event, 1)
         self.assertNotIn("grapnel-replay", request.headers)
         with self.subTest("now it was sent: the next one is marked"):
@@ -272,32 +272,32 @@ class Requeue(Retries):
             self.assertEqual(rig.receiver.wait(event, 2)[1].headers.get(
                 "grapnel-replay"), "1")
 
-    def test_a_letter_that_dies_again(self):
-        """P2: the same letter, dead again, with all attempts counted; of
+    def test_a_dead_letter_that_dies_again(self):
+        """P2: the same dead letter, dead again, with all attempts counted; of
         several, only those that can be are requeued."""
-        rig = self.start(answers=[{"status": 400}])
+        rig = self.start(responses=[{"status": 400}])
         event = rig.accept()
-        letter = self.letter(rig)
-        answer, code = rig.cli("dlq", "retry", letter["id"], "dlq_nonsense")
+        dead_letter = self.dead_letter(rig)
+        reply, code = rig.cli("dlq", "retry", dead_letter["id"], "dlq_nonsense")
         self.assertEqual(code, 1)
-        self.assertEqual(answer["requeued"], [letter["id"]])
-        self.assertEqual(answer["refused"][0]["id"], "dlq_nonsense")
+        self.assertEqual(reply["requeued"], [dead_letter["id"]])
+        self.assertEqual(reply["refused"][0]["id"], "dlq_nonsense")
         rig.receiver.wait(event, 2)
         again = wait_for(lambda: [x for x in rig.cli("dlq")[0]
-                                  if x["attempts"] == 2], what="2nd death")[0]
+                                  if x["attempts"] == 2], what="2nd dead letter")[0]
         self.assertEqual((again["id"], again["state"], again["reason"]),
-                         (letter["id"], "dead", "rejected"))
-        with self.subTest("its history tells both lives"):
-            shown, _ = rig.cli("dlq", "show", letter["id"])
-            self.assertEqual(shown["life"], 2)
+                         (dead_letter["id"], "dead", "rejected"))
+        with self.subTest("its history tells both generations"):
+            shown, _ = rig.cli("dlq", "show", dead_letter["id"])
+            self.assertEqual(shown["generation"], 2)
             self.assertEqual([h["to"] for h in shown["history"]],
                              ["dead", "requeued", "dead"])
 
-    def test_letters_are_found_by_what_they_are(self):
-        rig = self.start(answers=[{"status": 400}])
+    def test_dead_letters_are_found_by_what_they_are(self):
+        rig = self.start(responses=[{"status": 400}])
         rig.accept(rig.plane_body("acme"))
         rig.accept(rig.plane_body("other", "create", "project"))
-        wait_for(lambda: len(rig.cli("dlq")[0]) == 2, what="two letters")
+        wait_for(lambda: len(rig.cli("dlq")[0]) == 2, what="two dead letters")
 
         def count(*args):
             found, code = rig.cli("dlq", *args)

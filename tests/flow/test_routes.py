@@ -45,12 +45,12 @@ class Routes(RigTest):
                              sorted(events[name]), name)
         said = " ".join(x["what"] for x in
                         rig.trace(next(iter(events["large"])))["timeline"])
-        self.assertIn("not to named", said)
+        self.assertIn("not sent to named", said)
         for event in events[None]:
             trace = rig.trace(event)
             self.assertEqual((trace["status"], trace["deliveries"]), ("done", []))
             self.assertIn("json:/data/points", trace["reason"])
-            self.assertIn("no endpoint wants it",
+            self.assertIn("no endpoint is subscribed to it",
                           " ".join(x["what"] for x in trace["timeline"]))
 
     def test_check_says_why(self):
@@ -69,13 +69,13 @@ class Routes(RigTest):
                                         for x in found["routing"]}
         self.assertEqual(check(priority="high"),
                          (["crm"], {"crm": "by its own subscription",
-                                    "log": "its own: not type issue.updated"}))
+                                    "log": "not subscribed to type issue.updated"}))
         endpoints, why = check(priority="low")
         self.assertEqual(endpoints, [])
-        self.assertEqual(why["crm"], "its own: json:/data/priority is high: "
-                                     "it is low")
+        self.assertEqual(why["crm"], "condition json:/data/priority is high "
+                                     "not met: the value is low")
         text = rig.cli_text("check", "--event", str(sample)).stdout
-        self.assertIn("crm: no, its own: json:/data/priority is high", text)
+        self.assertIn("crm: no, condition json:/data/priority is high", text)
         self.assertIn("where json:/data/priority is high",
                       rig.cli_text("check").stdout)
 
@@ -85,7 +85,7 @@ class Routes(RigTest):
         rig.config["endpoints"] = [rig.endpoint("crm"),
                                    rig.endpoint("log", types=["cycle.*"])]
         rig.write_config()
-        rig.receiver.rules({"path": "/crm", "per": "event", "answers": [
+        rig.receiver.rules({"path": "/crm", "per": "event", "responses": [
             {"status": 503, "times": 3}, {"status": 200}]})
         rig.start()
         before = rig.accept()

@@ -8,7 +8,7 @@ import zmq
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "rig"))
 import checker
-from fake_sequencer import BEAT, GRANTED, pack, unpack
+from fake_sequencer import HEARTBEAT, GRANTED, pack, unpack
 from rig import PLANE_SECRET, RigTest, main, wait_for
 
 ENDPOINTS = [f"to-{i}" for i in range(8)]
@@ -28,27 +28,27 @@ class Scale(RigTest):
                               **policy}.items() if v is not None}
         rig.write_config()
         rig.start()
-        self.homes_on(rig, *(d.name for d in rig.deliverers))
+        self.owners_on(rig, *(d.name for d in rig.deliverers))
         return rig
 
-    def homes(self, rig):
-        return {e["name"]: e["home"] for e in rig.ask("sequencer", "endpoints")}
+    def owners(self, rig):
+        return {e["name"]: e["owner"] for e in rig.ask("sequencer", "endpoints")}
 
-    def homes_on(self, rig, *names):
-        """Wait until each endpoint has a home, and these are all homes."""
-        wait_for(lambda: set(self.homes(rig).values()) == set(names),
-                 what=f"homes on {names}")
+    def owners_on(self, rig, *names):
+        """Wait until each endpoint has an owner, and these are all owners."""
+        wait_for(lambda: set(self.owners(rig).values()) == set(names),
+                 what=f"owners on {names}")
 
     def all_fail_once(self, rig):
-        rig.receiver.rules(*({"path": f"/{name}", "per": "event", "answers": [
+        rig.receiver.rules(*({"path": f"/{name}", "per": "event", "responses": [
             {"status": 503}, {"status": 200}]} for name in ENDPOINTS))
 
     def judge(self, rig, *loads):
         rig.settle()
         acks = [a for load in loads for a in load.acks()]
-        events, deliveries, letters = rig.facts()
-        checker.check_stores(acks, events, deliveries, letters).require()
-        self.assertEqual(letters, [])
+        events, deliveries, dead_letters = rig.facts()
+        checker.check_stores(acks, events, deliveries, dead_letters).require()
+        self.assertEqual(dead_letters, [])
         for name in ENDPOINTS:
             checker.check(acks, rig.receiver.requests(f"/{name}"),
                           PLANE_SECRET).require()
@@ -68,7 +68,7 @@ class Scale(RigTest):
             rig.add(name)
             rig.start(name)
         names = [d.name for d in rig.deliverers]
-        self.homes_on(rig, *names)
+        self.owners_on(rig, *names)
         more = rig.load(count=400, workspaces=10, first=10_001)
         load.result()
         more.result()
@@ -94,7 +94,7 @@ class Scale(RigTest):
             for n in range(len(rig.deliverers) + 1, upto + 1):
                 rig.add(f"deliverer-{n}")
             rig.start()
-            self.homes_on(rig, *(d.name for d in rig.deliverers))
+            self.owners_on(rig, *(d.name for d in rig.deliverers))
         load.result()
         rig.settle()
         for name in endpoints:
@@ -102,14 +102,14 @@ class Scale(RigTest):
             checker.check(load.acks(), requests, PLANE_SECRET).require()
             self.sent_once(rig, requests, 150)
 
-    def test_parked_retries_of_a_dead_one_keep_counts_and_times(self):
-        """P3: dead with its disk: what it had parked is tried at its time, as
+    def test_scheduled_retries_of_a_dead_deliverer_keep_counts_and_times(self):
+        """P3: dead with its disk: what its scheduled retries are made at its time, as
         its second attempt, by another."""
         rig = self.pipeline(2, backoff="fixed", first_wait="4s", factor=None,
                             max_wait=None, jitter="none")
         self.all_fail_once(rig)
         event = rig.accept()
-        due = wait_for(lambda: self.parked(rig), what="all parked")
+        due = wait_for(lambda: self.scheduled(rig), what="all retries scheduled")
         rig.kill("deliverer-2")
         for path in rig.state_dir.glob("deliverer-2.db*"):
             path.unlink()
@@ -120,8 +120,8 @@ class Scale(RigTest):
             self.assertEqual(second.headers["grapnel-attempt"], "2")
             self.assertGreaterEqual(second.at_ms, next_ms)
 
-    def parked(self, rig):
-        """{endpoint: when its retry is due}, when all are parked."""
+    def scheduled(self, rig):
+        """{endpoint: when its retry is due}, when all retries are scheduled."""
         rows = rig.rows("sequencer", "SELECT p.name, d.next_ms FROM deliveries "
                         "d JOIN endpoints p ON p.id = d.endpoint "
                         "WHERE d.status = 2")
@@ -134,16 +134,16 @@ class Scale(RigTest):
         rig.kill()
         rig.env["GRAPNEL_TEST_LEASE_MS"] = "60000"  # waited for: a failure
         rig.start()
-        self.homes_on(rig, "deliverer-1", "deliverer-2")
+        self.owners_on(rig, "deliverer-1", "deliverer-2")
         load = rig.load(count=1200, workspaces=10, rate=400)
         rig.receiver.wait(count=500)
         self.assertEqual(rig["deliverer-2"].stop(), 0)
-        self.homes_on(rig, "deliverer-1")
+        self.owners_on(rig, "deliverer-1")
         load.result()
         self.judge(rig, load)
 
     def test_one_that_dies_with_its_disk_loses_nothing(self):
-        """P3: kill -9, and its database is gone; parked retries included."""
+        """P3: kill -9, and its database is gone; scheduled retries included."""
         rig = self.pipeline(4)
         self.all_fail_once(rig)
         load = rig.load(count=500, workspaces=10, rate=250)
@@ -152,7 +152,7 @@ class Scale(RigTest):
         for path in rig.state_dir.glob("deliverer-2.db*"):
             path.unlink()
         rest = ["deliverer-1", "deliverer-3", "deliverer-4"]
-        self.homes_on(rig, *rest)
+        self.owners_on(rig, *rest)
         load.result()
         self.judge(rig, load)
         self.assertEqual(set(self.workers(rig)),
@@ -189,15 +189,15 @@ class Scale(RigTest):
         load = rig.load(count=1600, workspaces=10, rate=400)
         rig.receiver.wait(count=500)
         frozen = rig["deliverer-2"]
-        its = [e for e, home in self.homes(rig).items() if home == frozen.name]
+        its = [e for e, owner in self.owners(rig).items() if owner == frozen.name]
         frozen.pause()
-        self.homes_on(rig, "deliverer-1")
+        self.owners_on(rig, "deliverer-1")
         self.rest_of_what_was_handed_out(rig)
         before = len(rig.receiver.requests())
         thawed_ms = time.time() * 1000
         frozen.resume()
         load.result()
-        self.homes_on(rig, "deliverer-1", "deliverer-2")
+        self.owners_on(rig, "deliverer-1", "deliverer-2")
         self.judge(rig, load)
         again = rig.load(count=200, workspaces=10, first=10_001)
         again.result()
@@ -220,13 +220,13 @@ class Scale(RigTest):
         for left in (2, 1):
             rig.receiver.wait(count=len(rig.receiver.requests()) + 300)
             rig.kill(f"deliverer-{left + 1}")
-            self.homes_on(rig, *(f"deliverer-{i + 1}" for i in range(left)))
+            self.owners_on(rig, *(f"deliverer-{i + 1}" for i in range(left)))
         load.result()
         self.judge(rig, load)
 
-    def test_one_beat_is_enough_to_hear_of_thousands_of_grants(self):
+    def test_one_heartbeat_is_enough_to_hear_of_thousands_of_grants(self):
         """P4: more than the way to a deliverer holds at a time. Those that were
-        lost used to be asked for again, and lost again, beat by beat."""
+        lost used to be asked for again, and lost again, heartbeat by heartbeat."""
         count = 1200
         rig = self.rig()
         rig.env["GRAPNEL_TEST_LEASE_MS"] = "60000"
@@ -243,8 +243,8 @@ class Scale(RigTest):
         pull.rcvhwm = 64
         pull.bind(inbox)
         push.connect(f"ipc://{rig.run_dir}/sequencer.inbox")
-        push.send(pack(BEAT, 1, "deliverer-1", inbox, 1, 1, 1, 0, b""))
-        wait_for(lambda: all(e["home"] for e in
+        push.send(pack(HEARTBEAT, 1, "deliverer-1", inbox, 1, 1, 1, 0, b""))
+        wait_for(lambda: all(e["owner"] for e in
                              rig.ask("sequencer", "endpoints")),
                  what="all to be granted")
         heard = set()

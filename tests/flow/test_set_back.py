@@ -28,15 +28,15 @@ class SetBack(RigTest):
         rig.start()
         rig.wait_status(rig.accept())
         self.backup(rig)
-        rig.receiver.rules({"path": "/crm", "answers": [
+        rig.receiver.rules({"path": "/crm", "responses": [
             {"status": 200, "delay_ms": 60000}]})
         return rig, rig.accept()
 
     def test_only_results_were_set_back(self):
-        """The copy was made while an attempt flew. The deliverer gives all
+        """The copy was made while an attempt was in flight. The deliverer gives all
         back; it stays, so it must get its endpoints again."""
         rig = self.rig().start()
-        rig.receiver.rules({"path": "/crm", "answers": [
+        rig.receiver.rules({"path": "/crm", "responses": [
             {"status": 200, "delay_ms": 2000}, {"status": 200}]})
         first = rig.accept()
         wait_for(lambda: rig.rows(
@@ -44,8 +44,8 @@ class SetBack(RigTest):
         self.backup(rig)
         rig.wait_status(first)
         self.restore(rig, "sequencer")
-        # Its grants are recalled either by that, or by the restored sequencer.
-        wait_for(lambda: "came back behind what it acknowledged" in
+        # Its grants are revoked either by that, or by the restored sequencer.
+        wait_for(lambda: "came back without messages that it had" in
                  rig["deliverer-1"].log(),
                  what="the deliverer to hear of it")
         second = rig.accept()
@@ -57,7 +57,7 @@ class SetBack(RigTest):
         """P2: a task that came after the copy of its deliverer was made, and had
         no result: nobody else knows of it, and its link has forgotten it."""
         rig, second = self.newer_than_the_copy()
-        wait_for(lambda: rig.rows("sequencer", "SELECT 1 FROM hop_out WHERE "
+        wait_for(lambda: rig.rows("sequencer", "SELECT 1 FROM link_out WHERE "
                                   "peer = 'deliverer-1' AND cursor = 2"),
                  what="the task to be acknowledged")
         rig["deliverer-1"].kill()
@@ -65,16 +65,16 @@ class SetBack(RigTest):
         self.restore(rig, "deliverer-1")
         rig.wait_status(second)
 
-    def test_a_recall_was_set_back(self):
+    def test_a_revoke_was_set_back(self):
         """P2: the copy of its deliverer has not heard that an endpoint is to be
         given back; the sequencer waits for that."""
         rig, second = self.newer_than_the_copy()
         wait_for(lambda: rig.rows("deliverer-1", "SELECT 1 FROM tasks"),
                  what="the attempt's row")
         rig.cli("endpoints", "pause", "crm")
-        wait_for(lambda: rig.rows("sequencer", "SELECT 1 FROM hop_out WHERE "
+        wait_for(lambda: rig.rows("sequencer", "SELECT 1 FROM link_out WHERE "
                                   "peer = 'deliverer-1' AND cursor = 3"),
-                 what="the recall to be acknowledged")
+                 what="the revocation to be acknowledged")
         rig["deliverer-1"].kill()
         rig.receiver.rules()
         self.restore(rig, "deliverer-1")
@@ -82,45 +82,45 @@ class SetBack(RigTest):
         rig.wait_status(second)
 
     def test_only_a_requeue_was_set_back(self):
-        """P2: a letter that was requeued after the copy of the sequencer was
+        """P2: a dead letter that was requeued after the copy of the sequencer was
         made: there its delivery is dead, and dlqd waits for its end."""
         rig = self.rig()
         rig.env["GRAPNEL_TEST_LEASE_MS"] = "500"
-        rig.receiver.rules({"path": "/crm", "answers": [{"status": 400}]})
+        rig.receiver.rules({"path": "/crm", "responses": [{"status": 400}]})
         rig.start()
         events = [rig.accept(), rig.accept()]
-        wait_for(lambda: len(rig.cli("dlq")[0]) == 2, what="two letters")
-        letters = {x["event_id"]: x["id"] for x in rig.cli("dlq")[0]}
+        wait_for(lambda: len(rig.cli("dlq")[0]) == 2, what="two dead letters")
+        dead_letters = {x["event_id"]: x["id"] for x in rig.cli("dlq")[0]}
         rig.receiver.rules()
-        rig.cli("dlq", "retry", letters[events[0]])
+        rig.cli("dlq", "retry", dead_letters[events[0]])
         rig.receiver.wait(events[0], count=2)
         rig.settle()
         self.backup(rig)
         rig["deliverer-1"].kill()
-        rig.cli("dlq", "retry", letters[events[1]])
-        wait_for(lambda: rig.rows("dlqd", "SELECT 1 FROM hop_out WHERE "
+        rig.cli("dlq", "retry", dead_letters[events[1]])
+        wait_for(lambda: rig.rows("dlqd", "SELECT 1 FROM link_out WHERE "
                                   "cursor = 2"), what="it to be taken")
         self.restore(rig, "sequencer")
         rig["deliverer-1"].start()
-        wait_for(lambda: rig.cli("dlq", "show", letters[events[1]])[0]["state"]
+        wait_for(lambda: rig.cli("dlq", "show", dead_letters[events[1]])[0]["state"]
                  == "recovered", what="the second one to be delivered")
 
     def test_only_the_end_of_a_requeue_was_set_back(self):
-        """P2: the copy of dlqd was made while a requeued letter was tried; what
+        """P2: the copy of dlqd was made while a requeued dead letter was tried; what
         it came to is no more on its way."""
         rig = self.rig()
-        rig.receiver.rules({"path": "/crm", "answers": [
+        rig.receiver.rules({"path": "/crm", "responses": [
             {"status": 400, "times": 1}, {"status": 200}]})
         rig.start()
         event = rig.accept()
-        wait_for(lambda: rig.cli("dlq")[0], what="a letter")
-        letter = rig.cli("dlq")[0][0]["id"]
+        wait_for(lambda: rig.cli("dlq")[0], what="a dead letter")
+        dead_letter = rig.cli("dlq")[0][0]["id"]
 
         def state():
-            return rig.cli("dlq", "show", letter)[0]["state"]
+            return rig.cli("dlq", "show", dead_letter)[0]["state"]
         rig.cli("endpoints", "pause", "crm")
-        rig.cli("dlq", "retry", letter)
-        wait_for(lambda: rig.rows("dlqd", "SELECT 1 FROM hop_out WHERE "
+        rig.cli("dlq", "retry", dead_letter)
+        wait_for(lambda: rig.rows("dlqd", "SELECT 1 FROM link_out WHERE "
                                   "cursor = 1"), what="it to be taken")
         self.backup(rig)
         rig.cli("endpoints", "resume", "crm")

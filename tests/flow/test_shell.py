@@ -94,11 +94,11 @@ class Shell(RigTest):
         names = self.bash(rig, "alerts", "test", "")
         self.assertIn("dlq-critical", names)
         kinds = re.findall(r'"([a-z_0-9]+)", [A-Z]+, "',
-                           (ROOT / "proto/alert_kinds.h").read_text())
+                           (ROOT / "lib/settings/alert_kinds.h").read_text())
         self.assertGreater(len(kinds), 15)
         table = (ROOT / "docs/OPERATIONS.md").read_text()
         table = table[table.index("## When an alert comes"):]
-        rules = (ROOT / "proto/settings_alerts.c").read_text()
+        rules = (ROOT / "lib/config/settings_alerts.c").read_text()
         built_in = re.findall(r"when: ([a-z_0-9]+)", rules)
         told = set(re.findall(r"`([a-z_0-9-]+)`", table))
         self.assertEqual(set(names) - told, set())

@@ -35,15 +35,15 @@ class Show(RigTest):
         return done.stdout
 
     def post(self, rig, path, body, headers):
-        status, _, text = http_request(rig.door_port, "POST", path, body,
+        status, _, text = http_request(rig.ingress_port, "POST", path, body,
                                        headers)
         return status, json.loads(text)
 
     def accept(self, rig, body, path="/in/plane", **more):
-        status, answer = self.post(rig, path, body,
+        status, response = self.post(rig, path, body,
                                    {**sign(body), **more})
-        self.assertEqual(status, 200, answer)
-        return answer["id"]
+        self.assertEqual(status, 200, response)
+        return response["id"]
 
     def test_a_request_is_shown_as_it_came(self):
         rig = self.rig()
@@ -79,7 +79,7 @@ class Show(RigTest):
         self.assertEqual(rig.cli("show", event)[0]["body"].encode(), body)
         done = rig.cli_text("show", "evt_" + 26 * "0")
         self.assertEqual(done.returncode, 1)
-        self.assertIn("no ingress has", done.stderr)
+        self.assertIn("no ingress process has", done.stderr)
 
     def test_a_large_body_comes_in_pieces(self):
         rig = self.rig({"ingress": {"max_body": "3MiB"}}, deliverers=0)
@@ -127,9 +127,9 @@ class Show(RigTest):
         refused = self.accept(rig, json.dumps({"event": "issue"}).encode())
         parts = [b'{"event": "issue", "p": 1}', b'{"event":"issue",  "p":2}']
         whole = b"[" + b", ".join(parts) + b"]"
-        status, answer = self.post(rig, "/in/many", whole, sign(whole))
-        self.assertEqual(status, 200, answer)
-        events = wait_for(lambda: rig.trace(answer["id"]).get("events"))
+        status, response = self.post(rig, "/in/many", whole, sign(whole))
+        self.assertEqual(status, 200, response)
+        events = wait_for(lambda: rig.trace(response["id"]).get("events"))
         wait_for(lambda: rig.trace(duplicate)["status"] == "duplicate")
         self.assertEqual(self.bytes_of(rig, "show", duplicate, "--raw"), second)
         self.assertEqual(self.bytes_of(rig, "show", refused, "--raw"),
@@ -137,24 +137,24 @@ class Show(RigTest):
         self.assertEqual(
             [self.bytes_of(rig, "show", e["id"], "--raw") for e in events],
             parts)
-        self.assertEqual(self.bytes_of(rig, "show", answer["id"], "--raw"),
+        self.assertEqual(self.bytes_of(rig, "show", response["id"], "--raw"),
                          whole)
 
     def test_an_attempt_is_shown_as_it_was_sent(self):
         rig = self.rig(PRODUCERS)
-        rig.config["endpoints"][0]["headers"] = {"X-Door": "hush"}
+        rig.config["endpoints"][0]["headers"] = {"X-Shop": "hush"}
         rig.write_config()
-        rig.receiver.rules({"path": "/crm", "per": "event", "answers": [
+        rig.receiver.rules({"path": "/crm", "per": "event", "responses": [
             {"status": 503, "times": 1, "body": "no\x1b[2J " + 2000 * "x",
              "headers": {"Set-Cookie": "hush=1"}},
             {"status": 200, "body": "done"}]})
         rig.start()
-        status, answer = self.post(
+        status, response = self.post(
             rig, "/v1/events", json.dumps(
                 {"type": "t", "workspace": "w", "data": {"n": 1.10}}),
             {"Authorization": "Bearer t0ken", "X-Hush": "a"})
-        self.assertEqual(status, 200, answer)
-        event = answer["id"]
+        self.assertEqual(status, 200, response)
+        event = response["id"]
         failed, done = rig.receiver.wait(event, 2)
         wait_for(lambda: rig.trace(event)["status"] == "done")
         found, code = rig.cli("show", event, "--attempt", "1")
@@ -164,7 +164,7 @@ class Show(RigTest):
                          ("POST", rig.receiver.url("/crm")))
         headers = {k.lower(): v for k, v in sent["headers"]}
         self.assertEqual(headers["webhook-id"], event)
-        self.assertEqual({headers["x-door"], headers["webhook-signature"]},
+        self.assertEqual({headers["x-shop"], headers["webhook-signature"]},
                          {"\u2026"})
         self.assertEqual(headers["grapnel-attempt"],
                          failed.headers["grapnel-attempt"])
@@ -215,11 +215,11 @@ class Show(RigTest):
              "order": {"by": "sequence", "sequence": "json:/seq",
                        "give_up_after": "100ms"}}]})
         rig.config["endpoints"][0].update(
-            headers={"X-Door": "hush", "X-Api": "hush"},
+            headers={"X-Shop": "hush", "X-Api": "hush"},
             forward_headers=["X-Note", "X-Twice", "Content-Language"],
             method="PUT", url=rig.receiver.url("/crm?key=hush"))
         rig.write_config()
-        rig.receiver.rules({"path": "/crm", "answers": [
+        rig.receiver.rules({"path": "/crm", "responses": [
             {"status": 201, "body": 5000 * "y", "headers": {"X-Back": "b"}}]})
         rig.start()
         events = []
@@ -231,11 +231,11 @@ class Show(RigTest):
             signed = sign(body)
             if "X-PLANE-EVENT" in more:
                 del signed["X-Plane-Event"]
-            status, answer = self.post(rig, "/in/plane", body,
+            status, response = self.post(rig, "/in/plane", body,
                                        {**signed, **more})
-            self.assertEqual(status, 200, answer)
-            events.append(answer["id"])
-            rig.wait_status(answer["id"])
+            self.assertEqual(status, 200, response)
+            events.append(response["id"])
+            rig.wait_status(response["id"])
         for event in events:
             [request] = rig.receiver.wait(event)
             found, headers = self.sent(rig, event)
@@ -246,7 +246,7 @@ class Show(RigTest):
             came = {k.lower(): v for k, v in request.headers.items()}
             for name in ("host", "content-length", "accept-encoding", "accept"):
                 came.pop(name, None)
-            for name in ("x-door", "x-api", "webhook-signature",
+            for name in ("x-shop", "x-api", "webhook-signature",
                          "grapnel-signature"):
                 came[name] = "\u2026"
             self.assertEqual(dict(headers), came)
@@ -274,7 +274,7 @@ class Show(RigTest):
         # The same kind again is not stored again.
         count = len(rig.rows("deliverer-1", "SELECT * FROM templates"))
         rig.config["endpoints"][0].update(
-            headers={"X-Door": "hush", "X-Api": "hush"},
+            headers={"X-Shop": "hush", "X-Api": "hush"},
             url=rig.receiver.url("/crm?key=hush"))
         rig.write_config()
         self.assertEqual(rig.cli("reload")[1], 0)
@@ -291,7 +291,7 @@ class Show(RigTest):
         headers = dict(self.sent(rig, event)[1])
         self.assertIsNone(headers["grapnel-type"])
         self.assertEqual(headers["webhook-id"], event)
-        self.assertIn("grapnel-type: (no process has",
+        self.assertIn("grapnel-type: (no process stores",
                       rig.cli_text("show", event, "--attempt", "1").stdout)
 
     def test_kinds_of_requests_are_bounded(self):
@@ -316,9 +316,9 @@ class Show(RigTest):
         rig.wait_status(other)
         found, code = rig.cli("show", other, "--attempt", "1")
         self.assertEqual((code, found[0]["request"]), (0, None))
-        self.assertIn("are not kept", rig.cli_text(
+        self.assertIn("are not stored", rig.cli_text(
             "show", other, "--attempt", "1").stdout)
-        # What history.keep has passed makes room.
+        # What history.keep has passed makes space.
         rig["deliverer-1"].stop()
         rig.change("deliverer-1", "UPDATE templates SET used_ms = 1 WHERE id > 1")
         rig["deliverer-1"].start()

@@ -223,7 +223,7 @@ class Booted(RigTest):
             self.configure(nonsense=True)
             self.machine.run("systemctl", "reload", *units)
             for unit in units:
-                wait_for(lambda: "the old one stays" in self.journal("-u", unit))
+                wait_for(lambda: "keeps the old one" in self.journal("-u", unit))
                 wait_for(lambda: self.property(unit, "ActiveState") == "active")
         with self.subTest("an exit code that no restart mends"):
             self.machine.run("systemctl", "restart", "grapnel-dlqd.service")

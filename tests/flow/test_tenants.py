@@ -103,10 +103,10 @@ class AllowList(Tenants):
                self.send(rig, "anna", id="3", team="default")]
         for event in bad:
             trace = rig.wait_status(event, "refused")
-            self.assertIn("may not name workspace default", trace["reason"])
-        letters = wait_for(lambda: len(rig.cli("dlq")[0]) == 2
+            self.assertIn("may not send workspace default", trace["reason"])
+        dead_letters = wait_for(lambda: len(rig.cli("dlq")[0]) == 2
                            and rig.cli("dlq")[0], what="two dead letters")
-        self.assertEqual({m["event_id"] for m in letters}, set(bad))
+        self.assertEqual({m["event_id"] for m in dead_letters}, set(bad))
         for event in [self.send(rig, "bert", id="4"),
                       self.send(rig, "bert", id="5", team="default")]:
             rig.receiver.wait(event)

@@ -14,7 +14,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "rig"))
 from rig import RigTest, main, wait_for
 
 ROOT = pathlib.Path(__file__).parents[2]
-PROFILES = (ROOT / "proto/profiles.yaml").read_text().split("\n  - name: ")[1:]
+PROFILES = (ROOT / "lib/config/profiles.yaml").read_text().split("\n  - name: ")[1:]
 BASIC = base64.b64encode(b"provider:pass-w0rd").decode()
 STATES = {"object": "json:/o", "state": "json:/s", "initial": ["open"],
           "moves": ["open>closed"]}
@@ -72,11 +72,11 @@ class Short(RigTest):
         rig = self.rig({"sources": [{**source, "type": "json:/t",
                                      "id": "json:/n"}]}).start()
         path = "/in/short?p=t" + "&p=t" * 3900
-        status, _, answer = rig.post(b'{"t":"t","n":1}', path=path, headers={
+        status, _, response = rig.post(b'{"t":"t","n":1}', path=path, headers={
             "Content-Type": "application/json", "X-Pw": "t",
             "X-Kept": "kept"})
-        self.assertEqual(status, 200, answer)
-        shown, _ = rig.cli("show", answer["id"])
+        self.assertEqual(status, 200, response)
+        shown, _ = rig.cli("show", response["id"])
         headers = dict(shown["headers"])
         self.assertEqual(headers[":query"].count("p=…"), 3901)
         self.assertEqual(headers["X-Kept"], "kept")
@@ -92,7 +92,7 @@ class Tokens(RigTest):
         rig.config["endpoints"][0]["forward_headers"] = [
             "X-Again", "X-Pw", "X-Kept"]
         rig.write_config()
-        rig.receiver.rules({"path": "/crm", "per": "event", "answers": [
+        rig.receiver.rules({"path": "/crm", "per": "event", "responses": [
             {"status": 503, "times": 1}, {"status": 400}]})
         return rig.start()
 
@@ -105,10 +105,10 @@ class Tokens(RigTest):
         events = {}
         for source, token, path, headers in self.places.all:
             def accept(**body):
-                status, _, answer = self.post(
+                status, _, response = self.post(
                     rig, path, {"t": "t", "o": source["name"], **body}, headers)
-                self.assertEqual(status, 200, (source["name"], answer))
-                return answer["id"]
+                self.assertEqual(status, 200, (source["name"], response))
+                return response["id"]
             name = source["name"]
             ways = events[name] = {
                 "done": accept(n=1, s="open"), "duplicate": accept(n=1, s="x"),
@@ -122,7 +122,7 @@ class Tokens(RigTest):
                                 ("none?" + path, {}), ("/", headers)):
                 self.assertEqual(
                     self.post(rig, wrong, {}, {**headers, **more})[0], 404)
-            # And once more in a field that is not its place, in other letters.
+            # And once more in a field that is not its place, in other dead letters.
             more = "".join(f"%{ord(c):02x}" for c in token)
             self.post(rig, path + ("&" if "?" in path else "?") +
                       f"pw=x&x={more}", {}, headers)
@@ -144,7 +144,7 @@ class Tokens(RigTest):
         tokens = [token for _, token, *_ in self.places.all] + [
             "%63oded", "pass-w0rd"]
         self.assertGreaterEqual(len(tokens), 9)
-        letters = wait_for(lambda: (lambda l: len(l) >= 2 * len(events) and l)(
+        dead_letters = wait_for(lambda: (lambda l: len(l) >= 2 * len(events) and l)(
             rig.cli("dlq")[0]))
         rejects, _ = rig.cli("rejects", "--limit", "1000")
         self.assertGreaterEqual(len(rejects), 4 * len(events))
@@ -154,7 +154,7 @@ class Tokens(RigTest):
                  for args in (("trace", id, "--json"), ("show", id),
                               ("show", id, "--json"))]
         said += [rig.cli_text("dlq", "show", l["id"], "--json").stdout
-                 for l in letters]
+                 for l in dead_letters]
         said += [rig.cli_text("rejects", "show", r["id"]).stdout
                  for r in rejects]
         for token in tokens:
@@ -223,7 +223,7 @@ class Signatures(RigTest):
         rig.config["sources"].append(source)
         rig.config["endpoints"][0]["forward_headers"] = ["X-Proof", "X-Kept"]
         rig.write_config()
-        rig.receiver.rules({"path": "/crm", "answers": [
+        rig.receiver.rules({"path": "/crm", "responses": [
             {"status": 503, "headers": {"Retry-After": "3600"}}]})
         rig.start()
         body = b'{"n": 1}'

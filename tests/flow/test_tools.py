@@ -173,7 +173,7 @@ class Tools(unittest.TestCase):
         self.tool("down")
         text = self.config.read_text().replace("run_dir: run", "run_dir: " + "r" * 80)
         self.config.write_text(text)
-        self.assertIn("too long a path", self.tool("up", "--detach", code=1))
+        self.assertIn("is too long a path for a socket", self.tool("up", "--detach", code=1))
 
     def test_a_wrong_configuration_starts_nothing(self):
         self.config.write_text("state_dir: state\nsorces: []\n")

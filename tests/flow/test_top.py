@@ -35,8 +35,8 @@ class Top(RigTest):
         rig.config["retry_policies"][0].update(
             first_wait="10m", max_wait="10m", jitter="none")
         rig.write_config()
-        rig.receiver.rules({"path": "/crm", "answers": [{"status": 503}]},
-                           {"path": "/warehouse", "answers": [{"status": 200}]})
+        rig.receiver.rules({"path": "/crm", "responses": [{"status": 503}]},
+                           {"path": "/warehouse", "responses": [{"status": 200}]})
         rig.start()
         top = self.terminal(rig)
         top.wait("grapnel top", "6 up")
@@ -62,7 +62,7 @@ class Top(RigTest):
         top.press("l")
         top.wait(r"\*P95")
         top.press("?")
-        top.wait("space", "stop, and go on")
+        top.wait("space", "pause, continue")
         top.press("x")
         top.wait(r"\*P95")
         # Through the console, and without it.
@@ -75,7 +75,7 @@ class Top(RigTest):
         rig.kill("console")
         top.wait("by each process")
         top.wait("! console", "down")
-        top.wait("nobody judges them")
+        top.wait("are not evaluated")
         # One that stands still is silent, one that was killed is down; both
         # say so in the middle of it all, and nothing waits for them.
         rig["sequencer"].pause()
@@ -128,7 +128,7 @@ class Top(RigTest):
         self.assertEqual({p["state"] for p in look["processes"]}, {"up"})
         self.assertEqual(look["endpoints"][0]["state"], "active")
         self.assertEqual(look["rates"]["accepted_per_s"], 0)
-        # What waits at the door for a sequencer that is away.
+        # What waits at ingress for a sequencer that is away.
         rig.kill("sequencer")
         rig.accept()
 

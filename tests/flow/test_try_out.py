@@ -10,10 +10,10 @@ from misbehaver import Authority, Misbehaver
 from rig import RigTest, is_signed, main, program
 
 
-def answers(c):
+def responds(c):
     while True:
         c.request()
-        c.answer(200, "X-Told: yes\r\n", b"thanks")
+        c.respond(200, "X-Told: yes\r\n", b"thanks")
 
 
 class EndpointTest(RigTest):
@@ -28,10 +28,10 @@ class EndpointTest(RigTest):
         rig.write_config()
         rig.start()
         rig.receiver.rules(
-            {"path": "/ill", "answers": [{"status": 503, "body": "not today"}]},
-            {"path": "/moved", "answers": [
+            {"path": "/ill", "responses": [{"status": 503, "body": "not today"}]},
+            {"path": "/moved", "responses": [
                 {"status": 301, "headers": {"Location": "/x"}}]},
-            {"path": "/crm", "answers": [
+            {"path": "/crm", "responses": [
                 {"status": 200, "body": "thanks", "headers": {"X-A": "b"}}]})
         told, code = rig.cli("endpoints", "test", "crm")
         self.assertEqual((code, told["verdict"], told["http_status"],
@@ -78,16 +78,16 @@ class EndpointTest(RigTest):
             self.assertEqual(said.returncode, 69)
             self.assertIn("deliverer", said.stderr)
 
-    def test_one_that_never_answers(self):
+    def test_one_that_never_responds(self):
         rig = self.rig()
         rig.config["endpoints"] = [rig.endpoint("hole", timeout="300ms")]
         rig.write_config()
         rig.start()
         rig.receiver.rules({"path": "/hole",
-                            "answers": [{"action": "blackhole"}]})
+                            "responses": [{"action": "blackhole"}]})
         told, code = rig.cli("endpoints", "test", "hole")
         self.assertEqual((code, told["verdict"], told["error"]),
-                         (1, "retried", "no answer in time"))
+                         (1, "retried", "no response in time"))
 
     def test_a_deliverer_that_stops_meanwhile(self):
         """Whoever asked is told, and does not wait for the time-out."""
@@ -96,7 +96,7 @@ class EndpointTest(RigTest):
         rig.write_config()
         rig.start()
         rig.receiver.rules({"path": "/hole",
-                            "answers": [{"action": "blackhole"}]})
+                            "responses": [{"action": "blackhole"}]})
         asked = subprocess.Popen(
             [program("grapnel"), "-c", str(rig.config_path), "endpoints",
              "test", "hole"], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
@@ -112,7 +112,7 @@ class EndpointTest(RigTest):
         rig = self.rig()
         ca = Authority(rig.folder / "ca")
         ca.issue("client", "grapnel")
-        server = Misbehaver(answers, tls=ca.server("asks", "127.0.0.1",
+        server = Misbehaver(responds, tls=ca.server("asks", "127.0.0.1",
                                                    ask=True))
         self.addCleanup(server.close)
         tls = {"ca": "file:ca/ca.pem", "certificate": "file:ca/client.pem",
@@ -139,7 +139,7 @@ class EndpointTest(RigTest):
             rig.write_config()
             said = rig.cli_text("check")
             self.assertEqual(said.returncode, 78)
-            self.assertIn("tls.key: is not the key of this certificate",
+            self.assertIn("tls.key: is not the private key of this certificate",
                           said.stdout + said.stderr)
 
 

@@ -39,14 +39,14 @@ class Upgrade(RigTest):
         self.dead_letters_can_be_retried(rig)
         self.numbers_go_on(rig)
         self.what_is_missing_is_still_waited_for(rig)
-        self.a_repeat_is_recognised(rig)
+        self.a_duplicate_is_recognised(rig)
         self.the_past_can_be_asked_and_replayed(rig)
         rig.settle()
         rows, code = rig.cli("verify")
         self.assertEqual(code, 0, rows)
         for process in rig.daemons.values():
             for said in (" error ", "restored copy", "is damaged", "set aside",
-                         "can't be applied", "makes no sense", "are lost"):
+                         "cannot be applied", "invalid frame", "are lost"):
                 self.assertNotIn(said, process.log())
         requests = rig.receiver.requests()
         for event in facts["untaken"] + list(facts["waiting"]):
@@ -58,7 +58,7 @@ class Upgrade(RigTest):
         for name in PROCESSES:
             self.assertGreaterEqual(now[name], self.facts["schema_versions"][name])
             if now[name] > self.facts["schema_versions"][name]:
-                self.assertIn("the database has this version's schema now",
+                self.assertIn("the schema of the database was upgraded",
                               rig[name].log())
 
     def what_waited_is_delivered(self, rig):
@@ -75,11 +75,11 @@ class Upgrade(RigTest):
     def dead_letters_can_be_retried(self, rig):
         rows, _ = rig.cli("dlq")
         states = {row["id"]: row["state"] for row in rows}
-        for letter in self.facts["dead"].values():
-            self.assertEqual(states[letter], "dead")
-            self.assertEqual(rig.cli("dlq", "show", letter)[1], 0)
-        for letter in self.facts["resolved"]:
-            self.assertEqual(rig.cli("dlq", "show", letter)[0]["state"], "resolved")
+        for dead_letter in self.facts["dead"].values():
+            self.assertEqual(states[dead_letter], "dead")
+            self.assertEqual(rig.cli("dlq", "show", dead_letter)[1], 0)
+        for dead_letter in self.facts["resolved"]:
+            self.assertEqual(rig.cli("dlq", "show", dead_letter)[0]["state"], "resolved")
         _, code = rig.cli("dlq", "retry", "--all")
         self.assertEqual(code, 0)
         for event in self.facts["dead"]:
@@ -108,7 +108,7 @@ class Upgrade(RigTest):
                  if r.headers["grapnel-source"] == "ledger"]
         self.assertEqual(order, [second, self.facts["ledger-3"]])
 
-    def a_repeat_is_recognised(self, rig):
+    def a_duplicate_is_recognised(self, rig):
         published = self.facts["published"]
         self.assertEqual(publish(rig, published["key"], published["n"]),
                          published["id"])

@@ -36,7 +36,7 @@ class Watch(RigTest):
 
     def test_what_was_in_flight_or_waits_for_a_retry(self):
         rig = self.pipeline()
-        rig.receiver.rules({"path": "/crm", "answers": [
+        rig.receiver.rules({"path": "/crm", "responses": [
             {"status": 503, "times": 1}, {"action": "blackhole"}]})
         rig.start()
         events = [rig.accept() for _ in range(3)]
@@ -53,7 +53,7 @@ class Watch(RigTest):
     def test_a_lane_goes_on_in_order(self):
         """P5 too."""
         rig = self.pipeline(ordered="all")
-        rig.receiver.rules({"path": "/crm", "answers": [
+        rig.receiver.rules({"path": "/crm", "responses": [
             {"action": "blackhole"}]})
         rig.start()
         events = [rig.accept() for _ in range(3)]
@@ -72,13 +72,13 @@ class Watch(RigTest):
         rig.config["retry_policies"][0].update(first_wait="7s", max_wait="7s",
                                                jitter="none")
         rig.write_config()
-        rig.receiver.rules({"path": "/slow", "answers": [
+        rig.receiver.rules({"path": "/slow", "responses": [
             {"status": 503, "times": 1}, {"status": 200}]})
         rig.start()
         events = [rig.accept() for _ in range(35)]
         for event in events:
             rig.wait_status(event, timeout=30)
-        self.assertGreater(rig.rows("deliverer-1", "SELECT n FROM hop_in "
+        self.assertGreater(rig.rows("deliverer-1", "SELECT n FROM link_in "
                                     "WHERE peer = 'sequencer'")[0]["n"],
                            70, "nothing was asked")
         self.assertEqual(len(rig.receiver.requests("/crm")), 35)

@@ -11,9 +11,9 @@ from rig import RigTest, main, wait_for
 DAY_S = 86400
 KEPT = {  # what a process keeps for a while: one table of each kind
     "ingress": ["archive", "reject_bodies"],
-    "sequencer": ["events", "keys", "letters", "gaps", "acts"],
+    "sequencer": ["events", "keys", "dead_letters", "gaps", "actions"],
     "deliverer-1": ["attempts"],
-    "dlqd": ["letters"],
+    "dlqd": ["dead_letters"],
     "console": ["notifications"],
 }
 
@@ -25,7 +25,7 @@ class WrongClock(RigTest):
         rig = self.rig({
             "ingress": {"archive": {"keep": "7d"}}, "history": {"keep": "7d"},
             "dlq": {"keep": "7d"},
-            "alerts": [{"name": "death", "when": "dead_letter"}]}, console=True)
+            "alerts": [{"name": "dead_letter", "when": "dead_letter"}]}, console=True)
         rig.config["sources"].append(rig.config["sources"][0] | {
             "name": "ordered", "order": {
                 "by": "sequence", "sequence": "json:/data/number",
@@ -34,13 +34,13 @@ class WrongClock(RigTest):
         rig.config["notifiers"] = [{"name": "ops", "allow_private": True,
                                     "webhook": rig.receiver.url("/ops")}]
         rig.write_config()
-        rig.receiver.rules({"path": "/no", "answers": [{"status": 400}]},
-                           {"path": "/ops", "answers": [{"status": 503}]},
-                           {"path": "/crm", "answers": [{"status": 200}]})
+        rig.receiver.rules({"path": "/no", "responses": [{"status": 400}]},
+                           {"path": "/ops", "responses": [{"status": 503}]},
+                           {"path": "/crm", "responses": [{"status": 200}]})
         rig.step_clock(by_s)
         rig.start()
         wait_for(lambda: rig.rows("console", "SELECT 1 FROM cursors"),
-                 what="the console to ask for deaths")
+                 what="the console to ask for dead letters")
         self.body = rig.plane_body()
         self.event = rig.accept(self.body)
         self.assertEqual(rig.post(self.body, headers={})[0], 401)
@@ -66,7 +66,7 @@ class WrongClock(RigTest):
         end()
         rig.step_clock(by_s)
         rig.start()
-        wait_for(lambda: rig.door_is_open(), what="the door")
+        wait_for(lambda: rig.ingress_is_ready(), what="ingress")
         rig.accept()
         rig.settle()
         for process in KEPT:
@@ -92,7 +92,7 @@ class WrongClock(RigTest):
         self.again(rig, 0, rig.stop)
         self.check_all_is_there(rig, before)
         self.check_keys_are_there(rig)
-        self.assertIn("the clock was set", rig["ingress"].log())
+        self.assertIn("the clock was changed", rig["ingress"].log())
 
     def test_a_clock_that_was_behind_removes_nothing(self):
         rig = self.begin(-40 * DAY_S)
@@ -119,8 +119,8 @@ class WrongClock(RigTest):
         rig.write_config()
         self.again(rig, 0, rig.stop)
 
-        for table in ("ingress.archive", "deliverer-1.attempts", "dlqd.letters",
-                      "sequencer.letters"):
+        for table in ("ingress.archive", "deliverer-1.attempts", "dlqd.dead_letters",
+                      "sequencer.dead_letters"):
             # A reload is a reason to look again; without it dlqd does each minute.
             wait_for(lambda: rig.ask("dlqd", "reload") and
                      not self.counts(rig)[table], what=f"{table} to go")

@@ -1,7 +1,7 @@
 /* fuzz_configuration: a configuration file. It is read whole, or each fault of it
  * is told with the file's name; what is printed of a good one can be read. */
+#include "config.h"
 #include "fuzz.h"
-#include "settings.h"
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>

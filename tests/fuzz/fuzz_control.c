@@ -2,9 +2,7 @@
  * form of a request gets exactly one response, which is JSON. */
 #include "control.h"
 #include "fuzz.h"
-#include <errno.h>
-#include <unistd.h>
-#include <zmq.h>
+#include <czmq.h>
 
 static char folder[] = "/tmp/grapnel-fuzz-XXXXXX";
 
@@ -23,71 +21,53 @@ static const struct control_command commands[] = {
     {0},
 };
 
-static void *zmq, *dealer;
+static zsock_t *dealer;
 static struct control *control;
 
 static void leave(void)
 {
-    zmq_close(dealer);
+    zsock_destroy(&dealer);
     control_close(control);
-    zmq_ctx_term(zmq);
     rmdir(folder);
 }
 
 static void enter(void)
 {
-    char address[200];
-
-    if (zmq)
+    if (dealer)
         return;
     fuzz_check(mkdtemp(folder));
-    zmq = zmq_ctx_new();
-    control = control_open(zmq, folder, "fuzzed", commands, NULL);
-    dealer = zmq_socket(zmq, ZMQ_DEALER);
-    snprintf(address, sizeof address, "ipc://%s/fuzzed.control", folder);
-    fuzz_check(zmq_connect(dealer, address) == 0);
+    zsys_handler_set(NULL); /* libFuzzer has its own */
+    control = control_open(folder, "fuzzed", commands, NULL);
+    dealer = zsock_new(ZMQ_DEALER);
+    fuzz_check(zsock_connect(dealer, "ipc://%s/fuzzed.control", folder) == 0);
     atexit(leave);
-}
-
-/* libFuzzer's alarm interrupts what waits. */
-static int again(int rc)
-{
-    return rc < 0 && errno == EINTR;
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 {
     struct loop spent = {
         0}; /* its turn began long ago: one request at a time */
-    zmq_msg_t part;
+    zmsg_t *response;
+    zframe_t *text;
     json_t *doc;
-    int rc;
 
     if (n > 100000)
         return 0;
     enter();
-    fuzz_check(zmq_send(dealer, "", 0, ZMQ_SNDMORE) == 0);
-    fuzz_check(zmq_send(dealer, data, n, 0) == (int)n);
-    zmq_pollitem_t in = {control_socket(control), 0, ZMQ_POLLIN, 0};
-    do
-        rc = zmq_poll(&in, 1, 5000);
-    while (again(rc));
-    fuzz_check(rc == 1);
+    fuzz_check(zsock_send(dealer, "zb", data, n) == 0);
+    while (!(zsock_events(control_socket(control)) & ZMQ_POLLIN))
+        zclock_sleep(0); /* libFuzzer's alarm interrupts what waits longer */
     control_work(control, &spent);
-    control_tell(control);
-    zmq_msg_init(&part);
+    control_flush(control);
     do
-        rc = zmq_msg_recv(&part, dealer, 0);
-    while (again(rc));
-    fuzz_check(rc == 0 && zmq_msg_more(&part));
-    do
-        rc = zmq_msg_recv(&part, dealer, 0);
-    while (again(rc));
-    fuzz_check(rc > 0 && !zmq_msg_more(&part));
-    doc = json_loadb(zmq_msg_data(&part), zmq_msg_size(&part), JSON_ALLOW_NUL,
-                     NULL);
+        response = zmsg_recv(dealer);
+    while (!response && errno == EINTR);
+    fuzz_check(response && zmsg_size(response) == 2);
+    text = zmsg_last(response);
+    doc = json_loadb((const char *)zframe_data(text), zframe_size(text),
+                     JSON_ALLOW_NUL, NULL);
     fuzz_check(json_is_boolean(json_object_get(doc, "ok")));
     json_decref(doc);
-    zmq_msg_close(&part);
+    zmsg_destroy(&response);
     return 0;
 }

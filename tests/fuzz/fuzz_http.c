@@ -11,42 +11,42 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { RUNS_MAX = 200, STEP_MS = 500 };
+enum { EPOCHS_MAX = 200, STEP_MS = 500 };
 
 static struct http *http;
-static int port, taken, answered_taken;
+static int port, taken, responded_taken;
 static struct request_list waiting = TAILQ_HEAD_INITIALIZER(waiting);
 static const struct http_bounds bounds = {
     .max_body_bytes = 4096, .max_connections = 50, .read_timeout_ms = 10000};
 
-static enum answer admit(void *self, struct request *r,
-                         const struct head_facts *facts)
+static enum response admit(void *self, struct request *r,
+                           const struct head_facts *facts)
 {
     (void)self, (void)facts;
     if (strcmp(r->path, "/in/s") != 0)
-        return ANSWER_PATH_UNKNOWN;
+        return RESPONSE_PATH_UNKNOWN;
     if (strcmp(r->method, "POST") != 0)
-        return ANSWER_ONLY_POST;
+        return RESPONSE_ONLY_POST;
     snprintf(r->source, sizeof r->source, "s");
-    return ANSWER_NONE;
+    return RESPONSE_NONE;
 }
 
-static enum answer take(void *self, struct request *r)
+static enum response take(void *self, struct request *r)
 {
     (void)self;
     fuzz_check(r->body.len <= (size_t)bounds.max_body_bytes);
     taken++;
     TAILQ_INSERT_TAIL(&waiting, r, link);
-    return ANSWER_NONE;
+    return RESPONSE_NONE;
 }
 
-static void answered(void *self, const struct request *r, enum answer a)
+static void responded(void *self, const struct request *r, enum response a)
 {
     (void)self, (void)r;
-    fuzz_check(a > ANSWER_NONE && a < ANSWER_COUNT);
+    fuzz_check(a > RESPONSE_NONE && a < RESPONSE_COUNT);
 }
 
-static const struct http_ops ops = {admit, take, answered};
+static const struct http_ops ops = {admit, take, responded};
 
 static void leave(void)
 {
@@ -84,10 +84,10 @@ static void run(void)
     for (r = TAILQ_FIRST(&waiting); r; r = next) {
         next = TAILQ_NEXT(r, link);
         TAILQ_REMOVE(&waiting, r, link);
-        answered_taken++;
+        responded_taken++;
         snprintf(r->event_id, sizeof r->event_id,
                  "evt_01M7ZTFTJX2GJ88K9BVSR291WA");
-        http_answer(http, r, ANSWER_ACCEPTED);
+        http_respond(http, r, RESPONSE_ACCEPTED);
     }
     http_run(http, now_ms(), mono_ms());
 }
@@ -132,7 +132,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     buf_init(&got, 1 << 20);
     fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     fuzz_check(fd >= 0 && reach(fd, &to));
-    taken = answered_taken = 0;
+    taken = responded_taken = 0;
     for (size_t i = 1; i <= pieces && !closed; i++) {
         size_t until = in.n * i / pieces;
 
@@ -148,7 +148,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
         run();
     }
     shutdown(fd, SHUT_WR);
-    for (int i = 0; !closed && i < RUNS_MAX; i++) {
+    for (int i = 0; !closed && i < EPOCHS_MAX; i++) {
         run();
         closed = read_all(fd, &got);
         if (i > 10)
@@ -156,13 +156,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     }
     fuzz_check(closed);
     close(fd);
-    for (int i = 0; http_figures(http).connections && i < RUNS_MAX; i++) {
+    for (int i = 0; http_figures(http).connections && i < EPOCHS_MAX; i++) {
         run();
         clock_test_advance(STEP_MS);
     }
     fuzz_check(http_figures(http).connections == 0);
     fuzz_check(http_figures(http).busy == 0);
-    fuzz_check(taken == answered_taken);
+    fuzz_check(taken == responded_taken);
     if (got.len)
         fuzz_check(got.len > 12 && memcmp(got.data, "HTTP/1.", 7) == 0);
     buf_fini(&got);

@@ -1,12 +1,12 @@
 /* fuzz_metrics: frames of the metrics socket, several in a row, each with its
  * length (two bytes, little endian) before it. */
+#include "collector.h"
 #include "fuzz.h"
-#include "gather.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 {
     struct fuzz_input in = {data, n};
-    struct gather *g = gather_new(1700000000000LL, 10000);
+    struct collector *g = collector_new(1700000000000LL, 10000);
     int64_t now_ms = 1000;
 
     while (in.n >= 2) {
@@ -20,7 +20,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
         in.p += frame.n;
         in.n -= frame.n;
         bytes = fuzz_rest(&frame);
-        taken = gather_frame(g, bytes, now_ms) == GR_OK;
+        taken = collector_frame(g, bytes, now_ms) == GR_OK;
         if (taken) {
             json_t *json = metrics_frame_json(bytes);
 
@@ -30,8 +30,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
         free((void *)bytes.p);
         now_ms += 1000;
     }
-    for (const struct item *item = gather_items(g); item; item = item->next)
-        (void)gather_sum(g, item->name, now_ms);
-    gather_free(g);
+    for (const struct item *item = collector_items(g); item; item = item->next)
+        (void)collector_sum(g, item->name, now_ms);
+    collector_free(g);
     return 0;
 }

@@ -11,7 +11,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-enum { GREETING_BYTES = 64, RUNS_MAX = 100 };
+enum { GREETING_BYTES = 64, EPOCHS_MAX = 100 };
 
 static const unsigned char hello[] =
     "\xff\0\0\0\0\0\0\0\0\x7f\x03\0NULL\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0"
@@ -62,7 +62,7 @@ static bool put(int fd, const void *p, size_t n, struct buf *got)
     const unsigned char *at = p;
     size_t sent = 0;
 
-    for (int i = 0; sent < n && i < RUNS_MAX; i++) {
+    for (int i = 0; sent < n && i < EPOCHS_MAX; i++) {
         ssize_t k = send(fd, at + sent, n - sent, MSG_NOSIGNAL | MSG_DONTWAIT);
 
         if (k > 0)

@@ -8,6 +8,7 @@
  *
  * What each profile reads from a request (type, workspace, id, handshake) is read
  * from all of them, as from a request of somebody who knows the secret. */
+#include "config.h"
 #include "fuzz.h"
 #include "handshake.h"
 #include "headers.h"
@@ -26,7 +27,7 @@ enum { PROFILES_MAX = 64 };
 struct trial {
     struct settings *settings;
     const struct source *source;
-    struct sample sample;
+    struct event_sample sample;
     EVP_PKEY *key;
 };
 
@@ -65,9 +66,9 @@ static void open_trial(const char *provider)
 {
     struct trial *t = &trials[trial_count++];
     const struct source *probe = profile_source(profile_find(provider));
-    struct wish w = {.uuid = "7c9e6679-7425-40de-944b-e07fc1f90ae7",
-                     .n = 1,
-                     .now_ms = NOW_MS};
+    struct sample_options w = {.uuid = "7c9e6679-7425-40de-944b-e07fc1f90ae7",
+                               .n = 1,
+                               .now_ms = NOW_MS};
     struct buf secret;
     char why[200] = "";
     bool fresh;
@@ -124,8 +125,8 @@ static void try_reading(const struct source *source, struct bytes headers,
         fuzz_check(out.len > 0);
     else
         fuzz_check(why && *why);
-    (void)handshake_answer(source->verify.handshake, (struct bytes){"key", 3},
-                           body, &reply, &type);
+    (void)handshake_response(source->verify.handshake, (struct bytes){"key", 3},
+                             body, &reply, &type);
     buf_fini(&reply);
     buf_fini(&out);
     subject_fini(&s);
@@ -148,7 +149,7 @@ static void read_headers(struct fuzz_input *in, struct buf *headers)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 {
     struct fuzz_input in = {data, n};
-    enum verdict verdict;
+    enum verification verdict;
     struct trial *t;
     struct bytes body = {0};
     struct buf headers;

@@ -1,9 +1,9 @@
 /* fuzz_wire: frames, messages and records as another process would send them.
  *
  * Whatever is decoded can be encoded again, and decodes to the same bytes. */
+#include "epochs.h"
 #include "fuzz.h"
 #include "headers.h"
-#include "runs.h"
 #include "wire.h"
 
 #define M(number, NAME, name, version)                                         \
@@ -34,17 +34,17 @@ WIRE_RECORDS(M)
 static void try_packed(struct bytes in)
 {
     struct bytes name, value;
-    struct runs runs = {0};
+    struct epochs epochs = {0};
     size_t at = 0;
 
     if (headers_valid(in))
         while (headers_next(in, &at, &name, &value)) {
             fuzz_check(name.n <= in.n && value.n <= in.n);
         }
-    if (runs_get(&runs, in, in.n / 16) == GR_OK)
-        for (size_t i = 1; i < runs.count; i++)
-            fuzz_check(runs.list[i - 1].first < runs.list[i].first);
-    runs_fini(&runs);
+    if (epochs_get(&epochs, in, in.n / 16) == GR_OK)
+        for (size_t i = 1; i < epochs.count; i++)
+            fuzz_check(epochs.list[i - 1].first < epochs.list[i].first);
+    epochs_fini(&epochs);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
@@ -53,8 +53,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     struct bytes all = fuzz_rest(&in);
     struct wire_head other;
 
-    if (wire_is_other_version(&other, all))
-        fuzz_check(other.kind > 0 && other.kind <= WIRE_KIND_MOST &&
+    if (wire_is_unknown_version(&other, all))
+        fuzz_check(other.kind > 0 && other.kind <= WIRE_KIND_MAX &&
                    other.from.n < n &&
                    wire_known_version(other.kind) != other.version);
 

@@ -87,7 +87,7 @@ def monitors():
 
 
 def metrics():
-    frame = {'v': 1, 'process': 'deliverer-1', 'kind': 'deliverer', 'run': 7,
+    frame = {'v': 1, 'process': 'deliverer-1', 'kind': 'deliverer', 'epoch': 7,
              'started_ms': 1_700_000_000_000, 'time_ms': 1_700_000_001_000,
              'metrics': {'grapnel_a_total': 3, 'grapnel_b': -1},
              'series': [{'name': 'grapnel_c_total', 'labels': {'endpoint': 'crm'}, 'value': 2},
@@ -98,7 +98,7 @@ def metrics():
                        'grapnel_c_total': ['counter', '', 'x'],
                        'grapnel_d_seconds': ['histogram', 'seconds', 'x']}}
     later = dict(frame, time_ms=frame['time_ms'] + 1000, metrics={'grapnel_a_total': 9})
-    restarted = dict(later, run=8, started_ms=frame['time_ms'])
+    restarted = dict(later, epoch=8, started_ms=frame['time_ms'])
     for frames in ([frame], [frame, later], [frame, restarted, later]):
         yield b''.join(struct.pack('<H', len(packed)) + packed
                        for packed in map(msgpack.packb, frames))

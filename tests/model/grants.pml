@@ -3,12 +3,12 @@
  * deliverer/grants*.c. One sequencer, two deliverers, one ordered endpoint, two
  * deliveries of one lane.
  *
- * The hop is taken as hop.pml shows it: in order, once, rows of either end's disk.
- * Tasks that a killed deliverer had only in memory come again over the hop; so here
- * they are as if they had been on its disk. Plain frames (beats and their answers)
+ * The durable link is taken as link.pml shows it: in order, once, rows of either end's disk.
+ * Tasks that a killed deliverer had only in memory come again over the link; so here
+ * they are as if they had been on its disk. Plain frames (heartbeats and their answers)
  * are lost, and overtake each other.
  *
- * Time. A beat's stamp is its number. `over[d]` is the highest stamp whose lease
+ * Time. A heartbeat's stamp is its number. `over[d]` is the highest stamp whose lease
  * has passed on d's clock. It moves when d's own lease lapses, and the sequencer
  * may end the grants of a silent deliverer only when it covers every stamp that was
  * ever answered and nothing is in flight there: that is LEASE + longest attempt +
@@ -16,7 +16,7 @@
  * margin's business, not the model's.
  *
  * Faults, up to F in all: kill of the sequencer; kill of a deliverer, and then
- * possibly: its disk lost, or its end; a lapsed lease; silence; a lost frame; a beat
+ * possibly: its disk lost, or its end; a lapsed lease; silence; a lost frame; a heartbeat
  * too early; a planned move; SIGTERM; -DREQUEUE: an operator's requeue, and its
  * repetition. Of these kinds only if -DONLY= names them: -DONLY=ABANDON, an operator
  * abandons a delivery; with -DWATCH, GONE, a deliverer loses a delivery by a defect, and
@@ -31,13 +31,13 @@
  *   alone    when an attempt begins nothing else of the lane runs or may begin
  *   order    no request for the second before the first is final, and none for the
  *            first after one for the second (but what a requeue sends again)
- *   no loss  when nothing more can happen both are final, dead <=> a letter, and
+ *   no loss  when nothing more can happen both are final, dead <=> a dead letter, and
  *            nothing is held anywhere
  *   ends     every run comes to that point (-DENDS)
  *
  * Not here: a deliverer frozen between its look at the clock and its request (nobody
- * can prevent that; the endpoint can, by `grapnel-sequence`), aborting what flies at
- * the lease's end (it only shortens the wait), room and windows, several endpoints,
+ * can prevent that; the endpoint can, by `grapnel-sequence`), aborting requests in flight at
+ * the lease's end (it only shortens the wait), space and windows, several endpoints,
  * older copies of the sequencer's or a deliverer's database, lanes that a dead
  * letter halts (that only holds back).
  *
@@ -57,28 +57,28 @@
  * LONG watch_kill -DENDS -DWATCH -DF=2 -DONLY=GONE+KILL_D -DMAX_ATTEMPTS=1
  * LONG move_kill -DF=2 -DONLY=MOVED+KILL_D -DMAX_ATTEMPTS=1
  *
- * MUTANT M_FORGET_RECALLED -DREVERSE -DF=2 -DONLY=STOP+KILL_D -DMAX_ATTEMPTS=1
- * MUTANT M_RECALL_IN_MEMORY -DREVERSE -DF=2 -DONLY=MOVED+KILL_D -DMAX_ATTEMPTS=1
+ * MUTANT M_FORGET_REVOKED -DREVERSE -DF=2 -DONLY=STOP+KILL_D -DMAX_ATTEMPTS=1
+ * MUTANT M_REVOKE_IN_MEMORY -DREVERSE -DF=2 -DONLY=MOVED+KILL_D -DMAX_ATTEMPTS=1
  * MUTANT M_NO_ATTEMPT_WAIT -DF=2 -DONLY=LAPSE+SILENCE
  * MUTANT M_LAPSE_KEEPS_GRANTS -DF=2 -DONLY=LAPSE+SILENCE
- * MUTANT M_NO_LIFE -DREQUEUE -DF=2 -DONLY=WORD
+ * MUTANT M_NO_GENERATION -DREQUEUE -DF=2 -DONLY=WORD
  * MUTANT M_REQUEUE_BY_ID -DREQUEUE -DF=2 -DONLY=WORD
- * MUTANT M_NO_VOID -DENDS
- * MUTANT M_PARK_RECALLED -DENDS
+ * MUTANT M_NO_REVOKED -DENDS
+ * MUTANT M_RETRY_REVOKED -DENDS
  * MUTANT M_ABANDON_FREES -DONLY=ABANDON
- * MUTANT M_RELEASED_IN_ANY_LIFE -DREQUEUE -DF=2 -DONLY=ABANDON+WORD
+ * MUTANT M_RELEASED_IN_ANY_GENERATION -DREQUEUE -DF=2 -DONLY=ABANDON+WORD
  * MUTANT M_NO_WATCH -DWATCH -DF=2 -DONLY=GONE+ASKED
  * MUTANT M_CHECK_OVERTAKES -DWATCH -DF=2 -DONLY=GONE+ASKED
  * MUTANT M_MISSING_OVERTAKES -DWATCH -DF=2 -DONLY=GONE+ASKED
  * MUTANT M_MISSING_OF_ANY_TASK -DWATCH -DF=2 -DONLY=GONE+ASKED
  * MUTANT M_CONFIRM_ANY
  * MUTANT M_DIRECT_DLQ
- * MUTANT M_DRAINED_EARLY
+ * MUTANT M_RELEASED_EARLY
  * MUTANT M_FIRE_EARLY
  * MUTANT M_FORMER_DISK
- * MUTANT M_GRANTED_OF_OTHER_RUN
+ * MUTANT M_GRANTED_OF_OTHER_EPOCH
  * MUTANT M_GRANTED_WITHOUT_STAMP -DMAX_ATTEMPTS=1
- * MUTANT M_HOME_IN_MEMORY
+ * MUTANT M_OWNER_IN_MEMORY
  * MUTANT M_LATE_COUNTS
  * MUTANT M_LEASE_FROM_RECEIPT -DMAX_ATTEMPTS=1
  * MUTANT M_MOVE_NOW
@@ -87,11 +87,11 @@
  * MUTANT M_NO_LEAVING
  * MUTANT M_NO_SILENCE_WAIT
  * MUTANT M_NO_STORE_ID
- * MUTANT M_PULSE_OF_OTHER_RUN -DMAX_ATTEMPTS=1
+ * MUTANT M_HEARTBEAT_ACK_OF_OTHER_EPOCH -DMAX_ATTEMPTS=1
  *
  * UNNEEDED M_NO_DROP -O1 -DENDS
- * UNNEEDED M_TASK_AFTER_RECALL -DMAX_ATTEMPTS=1 -DENDS
- * UNNEEDED M_VOIDED_OF_OTHER_RUN -DMAX_ATTEMPTS=1 -DENDS
+ * UNNEEDED M_TASK_AFTER_REVOKE -DMAX_ATTEMPTS=1 -DENDS
+ * UNNEEDED M_REVOKED_OF_OTHER_EPOCH -DMAX_ATTEMPTS=1 -DENDS
  */
 #ifndef F
 #define F 1
@@ -122,53 +122,53 @@
 #define OPEN   0
 #define DELIV  1
 #define DEAD   2
-/* a letter */
+/* a dead letter */
 #define L_NONE      0
 #define L_DEAD      1
 #define L_REQUEUED  2
 #define L_RECOVERED 3
 /* what a deliverer has of a delivery */
 #define NONE    0
-#define WAIT    1 /* queued or parked */
+#define WAIT    1 /* queued or scheduled */
 #define CHECKED 2 /* looked at the lease; the request is not out */
 #define GOT_2XX 3 /* answered, not committed */
 #define GOT_NO  4
 
 #define NOBODY 2
 
-mtype = { TASK, RECALLED, DROPPED, DELIVERED, PARKED, DEAD_END, RELEASED, DRAINED,
-          PULSE, GRANTED, VOIDED, LETTER, RECOVERED, CHECK, MISSING };
+mtype = { TASK, REVOKE, DROPPED, DELIVERED, RETRYING, DEAD_END, RELEASED, GRANT_RELEASED,
+          HEARTBEAT_ACK, GRANTED, REVOKED, DEAD_LETTER, RECOVERED, CHECK, MISSING };
 
 typedef held { byte ph; byte gr; byte n } /* phase, grant, attempts made */
 typedef pair { held at[2] }
 
 /* The sequencer: on disk, in memory. */
-byte st[2], att[2], life[2];
+byte st[2], att[2], generation[2];
 byte outg[2];                    /* the grant under which it is out */
 #ifdef WATCH
 byte task[2];                    /* the number of its last task */
 #endif
-byte home = NOBODY, g, gstore;   /* g: grants given; gstore: the home's disk */
+byte owner = NOBODY, g, gstore;   /* g: grants given; gstore: the owner's disk */
 bool sup = 1, moving;
-byte known[2], brun[2], bstamp[2]; /* of the last beat */
+byte known[2], brun[2], bstamp[2]; /* of the last heartbeat */
 bool leaving[2];
 
 /* dlqd: on disk. */
-byte letter[2], lettered[2];
+byte dead_letter[2], dead_lettered[2];
 
 /* Deliverers: on disk, in memory. Sets of grants have a bit each. */
 pair has[2];
-byte store[2] = 1, marked[2], owed[2]; /* recalled; drained is still to be said */
+byte store[2] = 1, marked[2], owed[2]; /* revoked; released is still to be said */
 bool up[2] = 1, ended[2], stopping[2];
-byte runs[2] = 1, stamp[2], lease[2], conf[2]; /* stamp of the lease, 0: none */
+byte epochs[2] = 1, stamp[2], lease[2], conf[2]; /* stamp of the lease, 0: none */
 
-/* The hop's links, and the inboxes. */
+/* The durable link's links, and the inboxes. */
 chan tq[2] = [4] of { mtype, byte, byte, byte };  /* kind, delivery, grant, attempts */
 chan ob[2] = [6] of { mtype, byte, byte, byte };
-chan bt[2] = [2] of { byte, byte, byte, byte };   /* run, stamp, store, grant asked for */
-chan an[2] = [2] of { mtype, byte, byte, byte };  /* kind, run, stamp, grant */
+chan bt[2] = [2] of { byte, byte, byte, byte };   /* epoch, stamp, store, grant asked for */
+chan an[2] = [2] of { mtype, byte, byte, byte };  /* kind, epoch, stamp, grant */
 #ifdef REQUEUE
-chan lt = [3] of { mtype, byte, byte };           /* kind, delivery, life */
+chan lt = [3] of { mtype, byte, byte };           /* kind, delivery, generation */
 chan rq = [2] of { byte, byte };
 #endif
 
@@ -179,16 +179,16 @@ bool second_seen, ok_seen[2], again, resting;
 
 #define FAULT(kind) (f < F && ((ONLY) & (kind)))
 #define H(d, x)   has[d].at[x]
-#define FLIES(d, x) (H(d, x).ph >= CHECKED)
-#define BUSY(d)   (FLIES(d, 0) || FLIES(d, 1))
+#define IN_FLIGHT(d, x) (H(d, x).ph >= CHECKED)
+#define BUSY(d)   (IN_FLIGHT(d, 0) || IN_FLIGHT(d, 1))
 #define BIT(q)    (1 << (q))
 #define MARKED(d, q) ((marked[d] >> (q)) & 1)
 #define FINAL(x)  (st[x] != OPEN)
-#define OUT(x)    (home != NOBODY && outg[x] != 0 && outg[x] == g)
-#define ROOM(d, k) (len(ob[d]) + k <= 6)
+#define OUT(x)    (owner != NOBODY && outg[x] != 0 && outg[x] == g)
+#define HAS_SPACE(d, k) (len(ob[d]) + k <= 6)
 
 /* ---- mutants: each drops one rule ---- */
-#ifdef M_HOME_IN_MEMORY /* the grant is not on disk before its first task */
+#ifdef M_OWNER_IN_MEMORY /* the grant is not on disk before its first task */
 #define FORGET take_back()
 #else
 #define FORGET skip
@@ -203,27 +203,27 @@ bool second_seen, ok_seen[2], again, resting;
 #else
 #define GRANT_PASSED(d, s) PASSED(d, s)
 #endif
-#ifdef M_GRANTED_OF_OTHER_RUN /* `granted` counts in whatever run it comes */
-#define GRANT_RUN(d, r) true
+#ifdef M_GRANTED_OF_OTHER_EPOCH /* `granted` counts in whatever epoch it comes */
+#define GRANT_EPOCH(d, r) true
 #else
-#define GRANT_RUN(d, r) (r == runs[d])
+#define GRANT_EPOCH(d, r) (r == epochs[d])
 #endif
-#ifdef M_PULSE_OF_OTHER_RUN
-#define PULSE_RUN(d, r) true
+#ifdef M_HEARTBEAT_ACK_OF_OTHER_EPOCH
+#define HEARTBEAT_ACK_EPOCH(d, r) true
 #else
-#define PULSE_RUN(d, r) (r == runs[d])
+#define HEARTBEAT_ACK_EPOCH(d, r) (r == epochs[d])
 #endif
-#ifdef M_VOIDED_OF_OTHER_RUN
-#define VOID_RUN(d, r) true
+#ifdef M_REVOKED_OF_OTHER_EPOCH
+#define REVOKED_EPOCH(d, r) true
 #else
-#define VOID_RUN(d, r) (r == runs[d])
+#define REVOKED_EPOCH(d, r) (r == epochs[d])
 #endif
 #ifdef M_NO_ATTEMPT_WAIT /* taken back without waiting for the longest attempt */
 #define SILENT(d) (lease[d] == 0)
 #else
 #define SILENT(d) (lease[d] == 0 && !BUSY(d))
 #endif
-#ifdef M_NO_SILENCE_WAIT /* taken back at the first missing beat */
+#ifdef M_NO_SILENCE_WAIT /* taken back at the first missing heartbeat */
 #undef SILENT
 #define SILENT(d) true
 #endif
@@ -232,7 +232,7 @@ bool second_seen, ok_seen[2], again, resting;
 #else
 #define UNCONFIRM(d) conf[d] = 0
 #endif
-#ifdef M_FIRE_EARLY /* parked retries begin though nothing was confirmed */
+#ifdef M_FIRE_EARLY /* scheduled retries begin though nothing was confirmed */
 #define MAY(d, x) (conf[d] == H(d, x).gr && lease[d] != 0 || H(d, x).n > 0)
 #elif defined(M_CONFIRM_ANY) /* the lease is enough, the grant need not be confirmed */
 #define MAY(d, x) (lease[d] != 0)
@@ -242,80 +242,80 @@ bool second_seen, ok_seen[2], again, resting;
 #ifdef M_LATE_COUNTS /* results count whatever grant they name */
 #define PRESENT(d, q) true
 #else
-#define PRESENT(d, q) (home == d && q == g)
+#define PRESENT(d, q) (owner == d && q == g)
 #endif
 #ifdef M_NO_DROP /* a delivery that is final elsewhere is not dropped */
 #define DROP(x) skip
 #elif defined(M_NO_DROP_WAIT) /* it is, but the lane does not wait for the answer */
-#define DROP(x) tq[home]!DROPPED,x,g,0; outg[x] = 0
+#define DROP(x) tq[owner]!DROPPED,x,g,0; outg[x] = 0
 #else
-#define DROP(x) tq[home]!DROPPED,x,g,0
+#define DROP(x) tq[owner]!DROPPED,x,g,0
 #endif
-#ifdef M_NO_DROP_AGAIN /* a dropped one that parks is taken for the answer */
+#ifdef M_NO_DROP_AGAIN /* a dropped one with a scheduled retry is taken for the answer */
 #define DROP_AGAIN(x) outg[x] = 0
 #else
 #define DROP_AGAIN(x) DROP(x)
 #endif
-#ifdef M_MOVE_NOW /* the grant ends when it is recalled, not when it is drained */
+#ifdef M_MOVE_NOW /* the grant ends when it is revoked, not when it is released */
 #define MOVE take_back()
 #else
 #define MOVE moving = 1
 #endif
-#ifdef M_RECALL_IN_MEMORY /* the mark is not on disk */
+#ifdef M_REVOKE_IN_MEMORY /* the mark is not on disk */
 #define UNMARK(d) marked[d] = 0; owed[d] = 0
 #else
 #define UNMARK(d) skip
 #endif
-#ifdef M_FORGET_RECALLED /* the mark goes when `drained` is written */
-#define UNMARK_DRAINED(d) marked[d] = 0
+#ifdef M_FORGET_REVOKED /* the mark goes when `released` is written */
+#define UNMARK_RELEASED(d) marked[d] = 0
 #else
-#define UNMARK_DRAINED(d) skip
+#define UNMARK_RELEASED(d) skip
 #endif
-#ifdef M_TASK_AFTER_RECALL /* a task under a recalled grant is taken */
+#ifdef M_TASK_AFTER_REVOKE /* a task under a revoked grant is taken */
 #define REFUSED(d, q) false
 #else
 #define REFUSED(d, q) MARKED(d, q)
 #endif
-#ifdef M_DRAINED_EARLY /* `drained` does not wait for what flies */
-#define CAN_DRAIN(d) true
+#ifdef M_RELEASED_EARLY /* `released` does not wait for requests in flight */
+#define CAN_RELEASE(d) true
 #else
-#define CAN_DRAIN(d) (!BUSY(d))
+#define CAN_RELEASE(d) (!BUSY(d))
 #endif
-#ifdef M_PARK_RECALLED /* what ends under a recalled grant parks there */
+#ifdef M_RETRY_REVOKED /* what ends under a revoked grant schedules a retry there */
 #define GIVE_BACK(d, q) false
 #else
 #define GIVE_BACK(d, q) MARKED(d, q)
 #endif
-#ifdef M_DIRECT_DLQ /* the deliverer writes the letter itself */
-#define LETTER_BY_SEQUENCER(x) skip
-#define LETTER_BY_DELIVERER(x) letter[x] = L_DEAD
+#ifdef M_DIRECT_DLQ /* the deliverer writes the dead letter itself */
+#define DEAD_LETTER_BY_SEQUENCER(x) skip
+#define DEAD_LETTER_BY_DELIVERER(x) dead_letter[x] = L_DEAD
 #else
-#define LETTER_BY_SEQUENCER(x) to_dlqd(LETTER, x)
-#define LETTER_BY_DELIVERER(x) skip
+#define DEAD_LETTER_BY_SEQUENCER(x) to_dlqd(DEAD_LETTER, x)
+#define DEAD_LETTER_BY_DELIVERER(x) skip
 #endif
 #ifdef M_NO_STORE_ID /* a deliverer that lost its disk is taken for the one before */
 #define OTHER_DISK(i) false
 #else
 #define OTHER_DISK(i) (i > gstore)
 #endif
-#ifdef M_FORMER_DISK /* a beat from a disk that is no more ends grants too */
+#ifdef M_FORMER_DISK /* a heartbeat from a disk that is no more ends grants too */
 #undef OTHER_DISK
 #define OTHER_DISK(i) (i != gstore)
 #define FORMER(d, i) false
 #else
-#define FORMER(d, i) (i < known[d] || (home == d && i < gstore))
+#define FORMER(d, i) (i < known[d] || (owner == d && i < gstore))
 #endif
-#ifdef M_NO_LEAVING /* who drains by itself may be a home at once */
+#ifdef M_NO_LEAVING /* a deliverer that releases its grants by itself may be an owner at once */
 #define LEAVES(d) skip
 #else
 #define LEAVES(d) leaving[d] = 1
 #endif
 #ifdef M_ABANDON_FREES /* the lane does not wait for the copy of an abandoned one */
-#define ABANDONED(x) tq[home]!DROPPED,x,g,0; outg[x] = 0
+#define ABANDONED(x) tq[owner]!DROPPED,x,g,0; outg[x] = 0
 #else
-#define ABANDONED(x) tq[home]!DROPPED,x,g,0
+#define ABANDONED(x) tq[owner]!DROPPED,x,g,0
 #endif
-#ifdef M_RELEASED_IN_ANY_LIFE /* the answer to a drop also ends a later life's copy */
+#ifdef M_RELEASED_IN_ANY_GENERATION /* the answer to a drop also ends a later generation's copy */
 #define COUNTS(k, x) true
 #else
 #define COUNTS(k, x) (k != RELEASED || st[x] != OPEN)
@@ -323,7 +323,7 @@ bool second_seen, ok_seen[2], again, resting;
 #ifdef M_NO_WATCH /* nobody asks about what is out for too long */
 #define LATE(d, x) false
 #else
-#define LATE(d, x) (OUT(x) && home == d && up[d] && len(tq[d]) == 0 && len(ob[d]) == 0 && \
+#define LATE(d, x) (OUT(x) && owner == d && up[d] && len(tq[d]) == 0 && len(ob[d]) == 0 && \
                     H(d, x).ph == NONE)
 #endif
 #ifdef M_CHECK_OVERTAKES /* `check` is not behind the task */
@@ -343,17 +343,17 @@ bool second_seen, ok_seen[2], again, resting;
 #endif
 #ifdef M_REQUEUE_BY_ID /* a requeue is taken in any state */
 #define TAKES(x, l) (FINAL(x) && !OUT(x))
-#elif defined(M_NO_LIFE) /* it does not name the life */
+#elif defined(M_NO_GENERATION) /* it does not name the generation */
 #define TAKES(x, l) (st[x] == DEAD)
 #else
-#define TAKES(x, l) (st[x] == DEAD && life[x] == l)
+#define TAKES(x, l) (st[x] == DEAD && generation[x] == l)
 #endif
 
 /* ---- what must hold ---- */
 #define LANE(x) (!OUT(0) && !OUT(1) && (x == 0 || FINAL(0)))
 #define MAY_BEGIN(d, x) (up[d] && !stopping[d] && H(d, x).ph == WAIT && \
                          !MARKED(d, H(d, x).gr) && MAY(d, x))
-#define RUNS(d, x) (up[d] && (FLIES(d, x) || MAY_BEGIN(d, x)))
+#define RUNS(d, x) (up[d] && (IN_FLIGHT(d, x) || MAY_BEGIN(d, x)))
 #ifdef NO_ALONE /* to see what the endpoint itself would see */
 #define ALONE(d, x) skip
 #else
@@ -372,9 +372,9 @@ inline forget(d, x) { H(d, x).ph = NONE; H(d, x).gr = 0; H(d, x).n = 0 }
 inline to_dlqd(kind, x)
 {
 #ifdef REQUEUE
-  lt!kind,x,life[x]
+  lt!kind,x,generation[x]
 #else
-  letter[x] = (kind == LETTER -> L_DEAD : L_RECOVERED)
+  dead_letter[x] = (kind == DEAD_LETTER -> L_DEAD : L_RECOVERED)
 #endif
 }
 
@@ -386,14 +386,14 @@ end:
   do
   :: atomic { nempty(lt) -> lt?k,x,l;
        if
-       :: k == LETTER -> letter[x] = L_DEAD; lettered[x] = l
-       :: k == RECOVERED -> letter[x] = L_RECOVERED
+       :: k == DEAD_LETTER -> dead_letter[x] = L_DEAD; dead_lettered[x] = l
+       :: k == RECOVERED -> dead_letter[x] = L_RECOVERED
        fi;
        k = 0; x = 0; l = 0 }
-  /* An operator's word; the hop may repeat it after a restore. */
-  :: atomic { letter[0] == L_DEAD && empty(rq) && FAULT(WORD) ->
-       f++; words++; letter[0] = L_REQUEUED; rq!0,lettered[0];
-       if :: true :: FAULT(WORD) -> f++; rq!0,lettered[0] fi }
+  /* An operator's word; the link may repeat it after a restore. */
+  :: atomic { dead_letter[0] == L_DEAD && empty(rq) && FAULT(WORD) ->
+       f++; words++; dead_letter[0] = L_REQUEUED; rq!0,dead_lettered[0];
+       if :: true :: FAULT(WORD) -> f++; rq!0,dead_lettered[0] fi }
   od
 }
 #endif
@@ -401,15 +401,15 @@ end:
 /* ----------------------------------------------------------- sequencer */
 inline take_back() /* the grant ends: all its work, in one row's change */
 {
-  home = NOBODY; gstore = 0; outg[0] = 0; outg[1] = 0; moving = 0
+  owner = NOBODY; gstore = 0; outg[0] = 0; outg[1] = 0; moving = 0
 }
 
 inline choose(d)
 {
   g++;
   assert(g < 8); /* ends */
-  home = d; gstore = known[d];
-  if /* the configuration goes out unasked too, on the last beat */
+  owner = d; gstore = known[d];
+  if /* the configuration goes out unasked too, on the last heartbeat */
   :: nfull(an[d]) -> an[d]!GRANTED,brun[d],bstamp[d],g
   :: true
   fi
@@ -419,24 +419,24 @@ inline apply(d) /* the next row of d's log, one transaction */
 {
   ob[d]?k,x,q,n;
   if
-  :: k == DRAINED ->
+  :: k == GRANT_RELEASED ->
      if
-     :: home == d && q == g ->
+     :: owner == d && q == g ->
         if :: !moving -> LEAVES(d) :: else fi;
         take_back()
      :: else
      fi
-  :: k != DRAINED ->
+  :: k != GRANT_RELEASED ->
      now = PRESENT(d, q);
      if
      :: k == DELIVERED && st[x] != DELIV ->
-        if :: st[x] == DEAD || life[x] > 0 -> to_dlqd(RECOVERED, x) :: else fi;
+        if :: st[x] == DEAD || generation[x] > 0 -> to_dlqd(RECOVERED, x) :: else fi;
         set_state(x, DELIV);
         if :: OUT(x) && !now -> DROP(x) :: else fi
      :: k == DEAD_END && now && st[x] == OPEN ->
-        set_state(x, DEAD); LETTER_BY_SEQUENCER(x)
-     :: k == PARKED && now && st[x] == OPEN -> att[x] = n
-     :: k == PARKED && now && st[x] != OPEN && OUT(x) -> DROP_AGAIN(x)
+        set_state(x, DEAD); DEAD_LETTER_BY_SEQUENCER(x)
+     :: k == RETRYING && now && st[x] == OPEN -> att[x] = n
+     :: k == RETRYING && now && st[x] != OPEN && OUT(x) -> DROP_AGAIN(x)
      :: else /* kept as an attempt */
      fi;
      if
@@ -447,29 +447,29 @@ inline apply(d) /* the next row of d's log, one transaction */
         :: else
         fi
 #endif
-     :: k != MISSING && now && k != PARKED && COUNTS(k, x) -> outg[x] = 0
+     :: k != MISSING && now && k != RETRYING && COUNTS(k, x) -> outg[x] = 0
      :: else
      fi
   fi;
   k = 0; x = 0; q = 0; n = 0; now = 0
 }
 
-inline heed(d) /* a beat: r, s, its disk i, asking for q */
+inline heed(d) /* a heartbeat: r, s, its disk i, asking for q */
 {
   if
   :: FORMER(d, i)
   :: !FORMER(d, i) ->
      known[d] = i; leaving[d] = 0;
      brun[d] = r; bstamp[d] = s;
-     if :: home == d && OTHER_DISK(i) -> take_back() :: else fi;
-     if :: r == runs[d] && s > answered[d] -> answered[d] = s :: else fi;
+     if :: owner == d && OTHER_DISK(i) -> take_back() :: else fi;
+     if :: r == epochs[d] && s > answered[d] -> answered[d] = s :: else fi;
      if
-     :: q == 0 -> an[d]!PULSE,r,s,0
-     :: q != 0 && home == d && q == g -> an[d]!GRANTED,r,s,q
-#ifndef M_NO_VOID /* nobody says that a grant is over */
-     :: q != 0 && !(home == d && q == g) -> an[d]!VOIDED,r,s,q
+     :: q == 0 -> an[d]!HEARTBEAT_ACK,r,s,0
+     :: q != 0 && owner == d && q == g -> an[d]!GRANTED,r,s,q
+#ifndef M_NO_REVOKED /* nobody says that a grant has ended */
+     :: q != 0 && !(owner == d && q == g) -> an[d]!REVOKED,r,s,q
 #else
-     :: q != 0 && !(home == d && q == g) -> an[d]!PULSE,r,s,0
+     :: q != 0 && !(owner == d && q == g) -> an[d]!HEARTBEAT_ACK,r,s,0
 #endif
      fi
   fi;
@@ -483,7 +483,7 @@ inline dispatch(x)
   task[x]++;
 #endif
   assert(!(OUT(0) && OUT(1))); /* one out */
-  tq[home]!TASK,x,g,att[x]
+  tq[owner]!TASK,x,g,att[x]
 }
 
 inline silence(d)
@@ -493,11 +493,11 @@ inline silence(d)
 }
 
 #ifdef REQUEUE
-#define ROOM_FOR_LETTER nfull(lt)
+#define ROOM_FOR_DEAD_LETTER nfull(lt)
 #else
-#define ROOM_FOR_LETTER true
+#define ROOM_FOR_DEAD_LETTER true
 #endif
-#define ROOM_FOR_DROP (home == NOBODY || nfull(tq[home]))
+#define ROOM_FOR_DROP (owner == NOBODY || nfull(tq[owner]))
 
 #define SEQUENCER(d) \
   :: atomic { sup && up[d] && nempty(ob[d]) && ROOM_FOR_DROP -> apply(d) } \
@@ -507,15 +507,15 @@ inline silence(d)
        :: len(bt[d]) == 2 -> bt[d]?r,s,i,q; bt[d]!r,s,i,q; bt[d]?r,s,i,q \
        fi; \
        heed(d) } \
-  :: atomic { sup && home == NOBODY && known[d] != 0 && up[d] && !leaving[d] -> \
+  :: atomic { sup && owner == NOBODY && known[d] != 0 && up[d] && !leaving[d] -> \
        choose(d) } \
-  :: d_step { sup && home == d && !up[d] -> silence(d) } \
-  :: d_step { sup && home == d && up[d] && SILENT(d) && FAULT(SILENCE) -> f++; silence(d) } \
-  :: d_step { sup && home == d && !moving && known[1 - d] != 0 && nfull(tq[d]) && \
-       FAULT(MOVED) -> f++; tq[d]!RECALLED,0,g,0; MOVE }
+  :: d_step { sup && owner == d && !up[d] -> silence(d) } \
+  :: d_step { sup && owner == d && up[d] && SILENT(d) && FAULT(SILENCE) -> f++; silence(d) } \
+  :: d_step { sup && owner == d && !moving && known[1 - d] != 0 && nfull(tq[d]) && \
+       FAULT(MOVED) -> f++; tq[d]!REVOKE,0,g,0; MOVE }
 
 #define WATCHES(d, x) \
-  :: atomic { sup && nfull(tq[d]) && ROOM(d, 1) && OUT(x) && home == d && !moving && \
+  :: atomic { sup && nfull(tq[d]) && HAS_SPACE(d, 1) && OUT(x) && owner == d && !moving && \
        (LATE(d, x) || (st[x] == OPEN && FAULT(ASKED))) -> \
        if :: LATE(d, x) :: !LATE(d, x) -> f++ fi; \
        if :: st[x] == OPEN -> ASK(d, x) :: else -> DROP(x) fi }
@@ -524,7 +524,7 @@ inline silence(d)
 inline abandon(x)
 {
   f++;
-  set_state(x, DEAD); LETTER_BY_SEQUENCER(x);
+  set_state(x, DEAD); DEAD_LETTER_BY_SEQUENCER(x);
   if :: OUT(x) -> ABANDONED(x) :: else fi
 }
 
@@ -535,9 +535,9 @@ end:
   do
   SEQUENCER(0)
   SEQUENCER(1)
-  :: d_step { sup && home != NOBODY && nfull(tq[home]) && !moving &&
+  :: d_step { sup && owner != NOBODY && nfull(tq[owner]) && !moving &&
        !FINAL(0) && !OUT(0) && LANE(0) -> dispatch(0) }
-  :: d_step { sup && home != NOBODY && nfull(tq[home]) && !moving &&
+  :: d_step { sup && owner != NOBODY && nfull(tq[owner]) && !moving &&
        !FINAL(1) && !OUT(1) && LANE(1) -> dispatch(1) }
 #ifdef WATCH
   WATCHES(0, 0)
@@ -546,7 +546,7 @@ end:
   WATCHES(1, 1)
 #endif
 #if (ONLY) & ABANDON
-  :: atomic { sup && st[0] == OPEN && ROOM_FOR_DROP && ROOM_FOR_LETTER &&
+  :: atomic { sup && st[0] == OPEN && ROOM_FOR_DROP && ROOM_FOR_DEAD_LETTER &&
        FAULT(ABANDON) -> abandon(0) }
 #endif
 #ifdef REQUEUE
@@ -556,12 +556,12 @@ end:
        :: TAKES(x, n) ->
           reopened++;
           assert(st[x] == DEAD && reopened <= words); /* final */
-          st[x] = OPEN; life[x]++; att[x] = 0; again = 1
-       :: else /* refused: not dead, or not in that life */
+          st[x] = OPEN; generation[x]++; att[x] = 0; again = 1
+       :: else /* refused: not dead, or not in that generation */
        fi;
        x = 0; n = 0 }
 #endif
-  /* kill -9; frames to it die or not; a recall is forgotten */
+  /* kill -9; frames to it die or not; a revocation is forgotten */
   :: atomic { sup && FAULT(KILL_S) -> f++; sup = 0; moving = 0; FORGET;
        known[0] = 0; known[1] = 0; brun[0] = 0; brun[1] = 0;
        bstamp[0] = 0; bstamp[1] = 0; leaving[0] = 0; leaving[1] = 0;
@@ -578,7 +578,7 @@ inline forget_waiting(d, q)
   if :: H(d, 1).ph == WAIT && H(d, 1).gr == q -> forget(d, 1) :: else fi
 }
 /* `q` is a variable of its own: what it is copied from is cleared here. */
-inline mark(d, q) /* on disk: begin nothing more under q, say when it is drained */
+inline mark(d, q) /* on disk: begin nothing more under q, say when it is released */
 {
   if
   :: q != 0 && !MARKED(d, q) ->
@@ -596,38 +596,38 @@ inline take(d)
   :: k == TASK && stopping[d] -> mark(d, q) /* given back at once */
   :: k == TASK && !stopping[d] && REFUSED(d, q)
   :: k == TASK && !stopping[d] && !REFUSED(d, q) ->
-     assert(!FLIES(d, x)); /* alone */
+     assert(!IN_FLIGHT(d, x)); /* alone */
      H(d, x).ph = WAIT; H(d, x).gr = q; H(d, x).n = n
 #ifdef WATCH
   :: k == CHECK && !MARKED(d, q) && (H(d, x).ph == NONE || H(d, x).gr != q) ->
      ANSWER(d, x, q, n)
   :: k == CHECK && (MARKED(d, q) || (H(d, x).ph != NONE && H(d, x).gr == q))
 #endif
-  :: k == RECALLED -> mark(d, q)
+  :: k == REVOKE -> mark(d, q)
   :: k == DROPPED && H(d, x).ph == WAIT ->
      ob[d]!RELEASED,x,H(d, x).gr,0; forget(d, x)
   /* One that it does not have is answered too: else a lost one holds its lane. */
   :: k == DROPPED && H(d, x).ph == NONE && !MARKED(d, q) -> ob[d]!RELEASED,x,q,0
   :: k == DROPPED && H(d, x).ph == NONE && MARKED(d, q)
-  :: k == DROPPED && FLIES(d, x) /* what comes of it is the answer */
+  :: k == DROPPED && IN_FLIGHT(d, x) /* what comes of it is the answer */
   fi;
   k = 0; x = 0; q = 0; n = 0
 }
 
-inline hear(d) /* an answer to beat (r, s) */
+inline hear(d) /* an answer to heartbeat (r, s) */
 {
   if
   :: len(an[d]) >= 1 -> an[d]?k,r,s,q
   :: len(an[d]) == 2 -> an[d]?k,r,s,q; an[d]!k,r,s,q; an[d]?k,r,s,q
   fi;
   if
-  :: PULSE_RUN(d, r) && !PASSED(d, s) && s > lease[d] -> lease[d] = s
+  :: HEARTBEAT_ACK_EPOCH(d, r) && !PASSED(d, s) && s > lease[d] -> lease[d] = s
   :: else
   fi;
   if
-  :: k == GRANTED && GRANT_RUN(d, r) && !GRANT_PASSED(d, s) &&
+  :: k == GRANTED && GRANT_EPOCH(d, r) && !GRANT_PASSED(d, s) &&
      !MARKED(d, q) && !stopping[d] -> conf[d] = q
-  :: k == VOIDED && VOID_RUN(d, r) ->
+  :: k == REVOKED && REVOKED_EPOCH(d, r) ->
      forget_waiting(d, q);
      if :: conf[d] == q -> conf[d] = 0 :: else fi
   :: else
@@ -638,13 +638,13 @@ inline hear(d) /* an answer to beat (r, s) */
 #define UNCONFIRMED(d, x) (H(d, x).ph == WAIT && H(d, x).gr != conf[d])
 #define WANTS(d) (known[d] == 0 || leaving[d] || lease[d] == 0 || \
                   UNCONFIRMED(d, 0) || UNCONFIRMED(d, 1))
-inline beat(d)
+inline send_heartbeat(d)
 {
   stamp[d]++;
   if
-  :: UNCONFIRMED(d, 0) -> bt[d]!runs[d],stamp[d],store[d],H(d, 0).gr
-  :: UNCONFIRMED(d, 1) -> bt[d]!runs[d],stamp[d],store[d],H(d, 1).gr
-  :: !UNCONFIRMED(d, 0) && !UNCONFIRMED(d, 1) -> bt[d]!runs[d],stamp[d],store[d],0
+  :: UNCONFIRMED(d, 0) -> bt[d]!epochs[d],stamp[d],store[d],H(d, 0).gr
+  :: UNCONFIRMED(d, 1) -> bt[d]!epochs[d],stamp[d],store[d],H(d, 1).gr
+  :: !UNCONFIRMED(d, 0) && !UNCONFIRMED(d, 1) -> bt[d]!epochs[d],stamp[d],store[d],0
   fi
 }
 
@@ -663,27 +663,27 @@ inline post(d, x)
   :: H(d, x).ph = GOT_NO
   fi
 }
-inline commit(d, x) /* attempt, parked retry and result: one transaction */
+inline commit(d, x) /* attempt, scheduled retry and result: one transaction */
 {
   if
   :: H(d, x).ph == GOT_2XX -> ob[d]!DELIVERED,x,H(d, x).gr,0; forget(d, x)
   :: H(d, x).ph == GOT_NO && H(d, x).n + 1 < MAX_ATTEMPTS ->
-     ob[d]!PARKED,x,H(d, x).gr,H(d, x).n + 1;
+     ob[d]!RETRYING,x,H(d, x).gr,H(d, x).n + 1;
      if
      :: GIVE_BACK(d, H(d, x).gr) -> forget(d, x)
      :: else -> H(d, x).ph = WAIT; H(d, x).n++
      fi
   :: H(d, x).ph == GOT_NO && H(d, x).n + 1 >= MAX_ATTEMPTS ->
-     ob[d]!DEAD_END,x,H(d, x).gr,0; forget(d, x); LETTER_BY_DELIVERER(x)
+     ob[d]!DEAD_END,x,H(d, x).gr,0; forget(d, x); DEAD_LETTER_BY_DELIVERER(x)
   fi
 }
 
-/* What flew comes again, from its row or over the hop; not under a mark. */
+/* A task that was in flight is sent again, from its row or over the link; not under a mark. */
 inline after_kill(d, x)
 {
   if
-  :: FLIES(d, x) && !MARKED(d, H(d, x).gr) -> H(d, x).ph = WAIT
-  :: FLIES(d, x) && MARKED(d, H(d, x).gr) -> forget(d, x)
+  :: IN_FLIGHT(d, x) && !MARKED(d, H(d, x).gr) -> H(d, x).ph = WAIT
+  :: IN_FLIGHT(d, x) && MARKED(d, H(d, x).gr) -> forget(d, x)
   :: else
   fi
 }
@@ -693,10 +693,10 @@ inline kill(d)
   up[d] = 0; lease[d] = 0; conf[d] = 0; stopping[d] = 0;
   after_kill(d, 0); after_kill(d, 1)
 }
-/* A new run; stamps begin anew, as after a reboot. Frames to the old one die or not. */
+/* A new epoch; stamps begin anew, as after a reboot. Frames to the old one die or not. */
 inline start(d)
 {
-  up[d] = 1; runs[d]++; stamp[d] = 0; over[d] = 0; answered[d] = 0;
+  up[d] = 1; epochs[d]++; stamp[d] = 0; over[d] = 0; answered[d] = 0;
   if :: true :: nempty(an[d]) -> an[d]?_,_,_,_ fi
 }
 
@@ -705,25 +705,25 @@ proctype Deliverer(byte d)
   mtype k; byte x, q, n, r, s;
 end:
   do
-  :: atomic { up[d] && nempty(tq[d]) && ROOM(d, 1) -> take(d) }
+  :: atomic { up[d] && nempty(tq[d]) && HAS_SPACE(d, 1) -> take(d) }
   :: atomic { up[d] && nempty(an[d]) -> hear(d) }
   :: atomic { up[d] && !stopping[d] && sup && WANTS(d) && nfull(bt[d]) && empty(an[d]) &&
-       !(bt[d]??[eval(runs[d]),_,_,_]) -> beat(d) }
+       !(bt[d]??[eval(epochs[d]),_,_,_]) -> send_heartbeat(d) }
   :: d_step { MAY_BEGIN(d, 0) -> begin(d, 0) }
   :: d_step { MAY_BEGIN(d, 1) -> begin(d, 1) }
   :: atomic { up[d] && H(d, 0).ph == CHECKED -> post(d, 0) }
   :: atomic { up[d] && H(d, 1).ph == CHECKED -> post(d, 1) }
-  :: atomic { up[d] && H(d, 0).ph > CHECKED && ROOM(d, 1) -> commit(d, 0) }
-  :: atomic { up[d] && H(d, 1).ph > CHECKED && ROOM(d, 1) -> commit(d, 1) }
-  :: d_step { up[d] && owed[d] != 0 && CAN_DRAIN(d) && ROOM(d, 3) ->
+  :: atomic { up[d] && H(d, 0).ph > CHECKED && HAS_SPACE(d, 1) -> commit(d, 0) }
+  :: atomic { up[d] && H(d, 1).ph > CHECKED && HAS_SPACE(d, 1) -> commit(d, 1) }
+  :: d_step { up[d] && owed[d] != 0 && CAN_RELEASE(d) && HAS_SPACE(d, 3) ->
        q = 1;
        do
        :: q < 8 ->
-          if :: (owed[d] >> q) & 1 -> ob[d]!DRAINED,0,q,0 :: else fi;
+          if :: (owed[d] >> q) & 1 -> ob[d]!GRANT_RELEASED,0,q,0 :: else fi;
           q++
        :: q == 8 -> break
        od;
-       q = 0; owed[d] = 0; UNMARK_DRAINED(d) }
+       q = 0; owed[d] = 0; UNMARK_RELEASED(d) }
   /* SIGTERM: all grants go back, then it leaves. */
   :: d_step { up[d] && !stopping[d] && FAULT(STOP) -> f++; stopping[d] = 1;
        q = conf[d]; mark(d, q);
@@ -751,12 +751,12 @@ end:
        fi }
   :: atomic { !up[d] && !ended[d] -> start(d) }
   :: d_step { !up[d] && !ended[d] && !ended[1 - d] -> ended[d] = 1 }
-  /* the lease is over; a beat too early; a frame lost */
+  /* the lease has expired; a heartbeat too early; a frame lost */
   :: d_step { up[d] && lease[d] != 0 && FAULT(LAPSE) ->
        f++;
        if :: lease[d] > over[d] -> over[d] = lease[d] :: else fi;
        lease[d] = 0; UNCONFIRM(d) }
-  :: atomic { up[d] && !stopping[d] && nfull(bt[d]) && FAULT(EARLY) -> f++; beat(d) }
+  :: atomic { up[d] && !stopping[d] && nfull(bt[d]) && FAULT(EARLY) -> f++; send_heartbeat(d) }
   :: atomic { nempty(bt[d]) && FAULT(LOSS) -> f++; bt[d]?_,_,_,_ }
   :: atomic { nempty(an[d]) && FAULT(LOSS) -> f++; an[d]?_,_,_,_ }
   od
@@ -775,8 +775,8 @@ active proctype Judge()
   timeout ->
   assert(sup && FINAL(0) && FINAL(1) && !OUT(0) && !OUT(1) && !moving); /* no loss */
   assert(AT_REST(0) && AT_REST(1) && NO_WORDS); /* no loss */
-  assert((st[0] == DEAD) == (letter[0] == L_DEAD)); /* no loss */
-  assert((st[1] == DEAD) == (letter[1] == L_DEAD)); /* no loss */
+  assert((st[0] == DEAD) == (dead_letter[0] == L_DEAD)); /* no loss */
+  assert((st[1] == DEAD) == (dead_letter[1] == L_DEAD)); /* no loss */
   resting = 1
 }
 

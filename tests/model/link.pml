@@ -1,14 +1,14 @@
 /*
- * hop.pml: the durable hop, one link. Specification of proto/hop.[ch].
+ * link.pml: the durable link, one link. Specification of proto/links.[ch].
  *
- * A row is one byte: the run that wrote it and its value (RUN, VAL). Runs are
+ * A row is one byte: the epoch that wrote it and its value (EPOCH, VAL). Epochs are
  * counted here, 64 random bits in the product; all that is used of them is that
- * no two starts share one. A batch holds at most two rows. `runs` carries the
- * run of each row, where the product sends (run, first number). An older copy is
+ * no two starts share one. A batch holds at most two rows. `epochs` carries the
+ * epoch of each row, where the product sends (epoch, first number). An older copy is
  * at first the empty store, so a restore is also a lost disk and first contact.
  *
- * The receiver takes rows (taken) and commits its place (last) then or later: the
- * deliverer's held place. One that commits each turn never waits.
+ * The receiver takes rows (taken) and commits its cursor (last) then or later: the
+ * deliverer's held cursor. One that commits each turn never waits.
  *
  * -DOLDER: the sender may also be restored from a copy older by one row, and later
  * from the newer one.
@@ -49,33 +49,33 @@
  * LONG restored_twice_4_rows -DPLAIN -DN=4 -DR=2 -DC=0 -DL=0
  * LONG restored_older_newer -DOLDER -DR=2 -DC=0 -DL=0
  *
- * MUTANT M_MIXED_RUNS -O1 -DREVERSE -DT_REVERSE -DOLDER -DR=2 -DC=0 -DL=0
+ * MUTANT M_MIXED_EPOCHS -O1 -DREVERSE -DT_REVERSE -DOLDER -DR=2 -DC=0 -DL=0
  * MUTANT M_JUMP_ON_BATCH -DREVERSE -DT_REVERSE -DPLAIN -DN=4 -DR=2 -DC=0 -DL=0
  * MUTANT M_BELIEVE_ONCE -DLATE -DN=2 -DC=2
  * MUTANT M_BELIEVE_TWICE -DLATE -DN=2 -DT=2
  * MUTANT M_CURSOR_NOW -DLATE -DN=2 -DC=2
  * MUTANT M_NO_QUESTION -DN=2 -DR=1 -DENDS
  * MUTANT M_COMPARE_FIRST -DT_REVERSE -DR=1
- * MUTANT M_ACCEPT_HOLE
+ * MUTANT M_ACCEPT_GAP
  * MUTANT M_ACK_BEFORE_COMMIT
  * MUTANT M_NO_DEDUPE
  * MUTANT M_NO_PROBE
  * MUTANT M_PRUNE_ON_SEND
  * MUTANT M_NO_COUNT -DN=2 -DR=1
  * MUTANT M_NO_IDLE -DN=2 -DR=1
- * MUTANT M_RUN_KEPT -DN=2 -DR=1
+ * MUTANT M_EPOCH_KEPT -DN=2 -DR=1
  * MUTANT M_SILENT_START -DN=2 -DR=1
  * MUTANT M_NUMBER_ONLY -DPLAIN -DR=2 -DC=0 -DL=0
- * MUTANT M_NO_PREV_RUN -DPLAIN -DR=2 -DC=0 -DL=0
+ * MUTANT M_NO_PREV_EPOCH -DPLAIN -DR=2 -DC=0 -DL=0
  * MUTANT M_NO_IDENTITY -DPLAIN -DR=2 -DC=0 -DL=0
- * MUTANT M_NO_HOLE -DENDS
+ * MUTANT M_NO_GAP -DENDS
  * MUTANT M_BACK_FOR_EVER -DENDS
  * MUTANT M_IGNORE_BEHIND -DN=2 -DR=1 -DC=0 -DENDS
- * MUTANT M_NO_RUNS -DN=2 -DR=1 -DC=0 -DENDS
+ * MUTANT M_NO_EPOCHS -DN=2 -DR=1 -DC=0 -DENDS
  * MUTANT M_NO_FLOOR -DN=2 -DR=1 -DC=0 -DENDS
  * MUTANT M_BEYOND_END -DN=2 -DR=1 -DENDS
  * MUTANT M_TAKEN_KEPT -DN=2 -DR=1 -DENDS
- * MUTANT M_ACK_PLACE_ONLY -DN=2 -DR=1 -DENDS
+ * MUTANT M_ACK_CURSOR_ONLY -DN=2 -DR=1 -DENDS
  */
 #ifndef N
 #define N 3 /* rows written in all, at most V */
@@ -96,11 +96,11 @@
 #define V 4
 
 #define ROW(r, v) (((r) << 4) + (v))
-#define RUN(x)    ((x) >> 4)
+#define EPOCH(x)    ((x) >> 4)
 #define VAL(x)    ((x) & 15)
 #define BIT(v)    (1 << (v))
 
-mtype = { BATCH, RUNS };
+mtype = { BATCH, EPOCHS };
 typedef log { byte at[5] }
 
 /* The sender: on disk, an older copy of that, in memory. */
@@ -108,8 +108,8 @@ byte top, cur, low = 1; /* last number, cursor, lowest number still held */
 log s;
 byte c_top, c_cur, c_low = 1;
 log c_s;
-byte me = 1, sent, back; /* run; last number sent; the hole gone back for */
-/* Its question, and whether it awaits the answer since a place contradicted it, with
+byte me = 1, sent, back; /* epoch; last number sent; the gap rewound for */
+/* Its question, and whether it awaits the answer since a cursor contradicted it, with
  * the cursor of that moment. No start of a sender asks as another did, so one counter
  * does for all of them. */
 byte question, doubted;
@@ -125,9 +125,9 @@ byte c_app;
 byte taken;
 byte heard; /* the question of the last batch that it got */
 
-/* BATCH: first, count, prev run, rows, question, floor   RUNS: next, floor, -, rows */
+/* BATCH: first, count, prev epoch, rows, question, floor   EPOCHS: next, floor, -, rows */
 chan d = [2] of { mtype, byte, byte, byte, byte, byte, byte, byte };
-/* place: n, run; taken: n, run; hole; the question that it answers */
+/* cursor: n, epoch; taken: n, epoch; gap; the question that it answers */
 chan a = [2] of { byte, byte, byte, byte, bool, byte };
 #ifdef LATE
 chan late_d = [1] of { mtype, byte, byte, byte, byte, byte, byte, byte };
@@ -135,17 +135,17 @@ chan late_a = [T] of { byte, byte, byte, byte, bool, byte };
 #endif
 
 /* Ghosts. */
-byte runs = 1, vals, kills, losses, spent;
+byte epochs = 1, vals, kills, losses, spent;
 byte counted; /* lost aloud, a bit for each value */
 bool restored, s_copy, r_copy, resting;
 
 /* ---- mutants: each drops one rule ---- */
-#ifdef M_NUMBER_ONLY /* places and rows have no run */
+#ifdef M_NUMBER_ONLY /* cursors and rows have no epoch */
 #define SAME(x, y) true
 #else
 #define SAME(x, y) ((x) == (y))
 #endif
-#if defined(M_NO_PREV_RUN) /* a batch does not name the run before it */
+#if defined(M_NO_PREV_EPOCH) /* a batch does not name the epoch before it */
 #define SAME_PREV(x, y) true
 #else
 #define SAME_PREV(x, y) SAME(x, y)
@@ -153,14 +153,14 @@ bool restored, s_copy, r_copy, resting;
 #ifdef M_COMPARE_FIRST /* compared is the row before the batch only */
 #define SAME_TAKEN true
 #else
-#define SAME_TAKEN (taken < f || taken >= f + n || SAME(RUN(x), RUN(r.at[taken])))
+#define SAME_TAKEN (taken < f || taken >= f + n || SAME(EPOCH(x), EPOCH(r.at[taken])))
 #endif
 #define AGREES \
-  ((f - 1 > taken || SAME_PREV(p, RUN(r.at[f - 1]))) && SAME_TAKEN)
-#ifdef M_ACCEPT_HOLE /* what comes is taken, whatever is missing before it */
-#define HOLE false
+  ((f - 1 > taken || SAME_PREV(p, EPOCH(r.at[f - 1]))) && SAME_TAKEN)
+#ifdef M_ACCEPT_GAP /* what comes is taken, whatever is missing before it */
+#define GAP false
 #else
-#define HOLE (f > taken + 1)
+#define GAP (f > taken + 1)
 #endif
 #ifdef M_NO_DEDUPE /* numbers that it has are applied again */
 #define HAS(k) false
@@ -173,12 +173,12 @@ bool restored, s_copy, r_copy, resting;
 #define ONCE(v) skip
 #endif
 #ifdef M_ACK_BEFORE_COMMIT /* acknowledged is what was taken */
-#define PLACE taken
+#define CURSOR taken
 #else
-#define PLACE last
+#define CURSOR last
 #endif
-#ifdef M_ACK_PLACE_ONLY /* an answer does not say what was taken beyond the place */
-#define TAKEN PLACE
+#ifdef M_ACK_CURSOR_ONLY /* an answer does not say what was taken beyond the cursor */
+#define TAKEN CURSOR
 #else
 #define TAKEN taken
 #endif
@@ -187,7 +187,7 @@ bool restored, s_copy, r_copy, resting;
 #else
 #define PRUNABLE cur
 #endif
-#ifdef M_IGNORE_BEHIND /* a place below the cursor is taken for an old frame */
+#ifdef M_IGNORE_BEHIND /* a cursor below the cursor is taken for an old frame */
 #define BEHIND false
 #else
 #define BEHIND (n < cur)
@@ -195,19 +195,19 @@ bool restored, s_copy, r_copy, resting;
 #ifdef M_BEYOND_END /* only "I have more than you" is a disagreement */
 #define MINE(n, q) (n <= top)
 #else
-#define MINE(n, q) (n <= top && SAME(RUN(s.at[n]), q))
+#define MINE(n, q) (n <= top && SAME(EPOCH(s.at[n]), q))
 #endif
-#ifdef M_RUN_KEPT /* the run belongs to the store, not to the start */
-#define NEW_RUN skip
+#ifdef M_EPOCH_KEPT /* the epoch belongs to the store, not to the start */
+#define NEW_EPOCH skip
 #else
-#define NEW_RUN runs++; me = runs
+#define NEW_EPOCH epochs++; me = epochs
 #endif
-#ifdef M_MIXED_RUNS /* a batch goes on over the end of a run */
-#define ONE_RUN true
+#ifdef M_MIXED_EPOCHS /* a batch goes on over the end of an epoch */
+#define ONE_EPOCH true
 #else
-#define ONE_RUN (RUN(s.at[sent + 1]) == RUN(s.at[sent + 2]))
+#define ONE_EPOCH (EPOCH(s.at[sent + 1]) == EPOCH(s.at[sent + 2]))
 #endif
-#ifdef M_NO_HOLE /* the answer does not say that a batch was dropped */
+#ifdef M_NO_GAP /* the answer does not say that a batch was dropped */
 #define DROPPED false
 #else
 #define DROPPED h
@@ -217,10 +217,10 @@ bool restored, s_copy, r_copy, resting;
 #else
 #define REOPEN back = 0
 #endif
-#ifdef M_NO_RUNS /* in a disagreement nobody says anything */
+#ifdef M_NO_EPOCHS /* in a disagreement nobody says anything */
 #define DISAGREE skip
 #else
-#define DISAGREE tell_runs(low)
+#define DISAGREE send_epochs(low)
 #endif
 #ifdef M_SILENT_START /* an empty receiver begins where the sender is, uncounted */
 #define COUNT(v) if :: first_contact :: else -> counted = counted | BIT(v) fi
@@ -269,17 +269,17 @@ inline die(sender)
 
 /* ------------------------------------------------------------------ sender */
 
-inline tell_runs(floor) { d!RUNS,top + 1,floor,0,s.at[1],s.at[2],s.at[3],s.at[4] }
+inline send_epochs(floor) { d!EPOCHS,top + 1,floor,0,s.at[1],s.at[2],s.at[3],s.at[4] }
 
 #ifdef M_JUMP_ON_BATCH /* a batch at the floor moves any receiver there */
 #define TO_FLOOR sent = low - 1
 #elif defined(M_NO_FLOOR) /* nobody says that rows are held no more */
 #define TO_FLOOR skip
 #else
-#define TO_FLOOR tell_runs(low)
+#define TO_FLOOR send_epochs(low)
 #endif
 
-#define ASK d!BATCH,sent + 1,0,RUN(s.at[sent]),0,0,question,low
+#define ASK d!BATCH,sent + 1,0,EPOCH(s.at[sent]),0,0,question,low
 
 #ifdef M_NO_QUESTION /* in doubt it waits for what it will hear */
 #define QUESTION skip
@@ -303,7 +303,7 @@ inline tell_runs(floor) { d!RUNS,top + 1,floor,0,s.at[1],s.at[2],s.at[3],s.at[4]
 #define PROVEN (doubt && v == question && (!MINE(n, q) || !MINE(k, g) || BELOW))
 #endif
 
-/* Its place is (n, q), it has taken (k, g), h: it saw a hole, v: the question that
+/* Its cursor is (n, q), it has taken (k, g), h: it saw a gap, v: the question that
  * it answers. */
 inline heed()
 {
@@ -320,7 +320,7 @@ inline heed()
      if
      :: !MINE(n, q) || !MINE(k, g) -> DISAGREE
 #ifndef M_JUMP_ON_BATCH
-     :: MINE(n, q) && MINE(k, g) && k == 0 -> tell_runs(cur + 1) /* no place at all */
+     :: MINE(n, q) && MINE(k, g) && k == 0 -> send_epochs(cur + 1) /* no cursor at all */
 #endif
      :: MINE(n, q) && MINE(k, g) -> /* back as far as rows are held and not taken */
         cur = (n + 1 < low -> low - 1 : n);
@@ -341,7 +341,7 @@ inline heed()
   n = 0; q = 0; k = 0; g = 0; h = 0; v = 0
 }
 
-inline start_sender() { NEW_RUN; sent = cur; back = 0; doubt = 0; doubted = 0; die(true) }
+inline start_sender() { NEW_EPOCH; sent = cur; back = 0; doubt = 0; doubted = 0; die(true) }
 
 active proctype Sender()
 {
@@ -350,15 +350,15 @@ end:
   do
   :: d_step { vals < N -> vals++; top++; s.at[top] = ROW(me, vals) }
   :: atomic { nfull(d) && sent < top && sent < cur + W && sent + 1 >= low ->
-       d!BATCH,sent + 1,1,RUN(s.at[sent]),s.at[sent + 1],0,question,low; sent++ }
+       d!BATCH,sent + 1,1,EPOCH(s.at[sent]),s.at[sent + 1],0,question,low; sent++ }
 #ifndef PLAIN
   :: atomic { nfull(d) && sent + 1 < top && sent + 1 < cur + W &&
-       sent + 1 >= low && ONE_RUN ->
-       d!BATCH,sent + 1,2,RUN(s.at[sent]),s.at[sent + 1],s.at[sent + 2],question,low;
+       sent + 1 >= low && ONE_EPOCH ->
+       d!BATCH,sent + 1,2,EPOCH(s.at[sent]),s.at[sent + 1],s.at[sent + 2],question,low;
        sent = sent + 2 }
 #endif
-  /* A `runs` that finds no room is owed, and leaves before any batch: here the
-   * place is not read until there is room, as else batches could starve it. */
+  /* A `epochs` that finds no space is owed, and leaves before any batch: here the
+   * cursor is not read until there is space, as else batches could starve it. */
   :: atomic { nempty(a) && nfull(d) -> a?n,q,k,g,h,v; heed() }
 #ifdef LATE
   :: atomic { nempty(late_a) && nfull(d) -> late_a?n,q,k,g,h,v; heed() }
@@ -389,15 +389,15 @@ end:
 
 /* ---------------------------------------------------------------- receiver */
 
-inline answer(hole)
+inline answer(gap)
 {
   if
-  :: nfull(a) -> a!PLACE,RUN(r.at[PLACE]),TAKEN,RUN(r.at[TAKEN]),hole,heard
+  :: nfull(a) -> a!CURSOR,EPOCH(r.at[CURSOR]),TAKEN,EPOCH(r.at[TAKEN]),gap,heard
   :: full(a)
   fi
 }
 
-inline settle() /* one commit: the place, and all effects up to it */
+inline settle() /* one commit: the cursor, and all effects up to it */
 {
   do
   :: last < taken ->
@@ -426,10 +426,10 @@ inline agree()
   first_contact = (taken == 0);
   j = (taken < f - 1 -> taken : f - 1);
   do
-  :: j > 0 && !SAME(RUN(r.at[j]), RUN(t.at[j])) -> j--
-  :: j == 0 || SAME(RUN(r.at[j]), RUN(t.at[j])) -> break
+  :: j > 0 && !SAME(EPOCH(r.at[j]), EPOCH(t.at[j])) -> j--
+  :: j == 0 || SAME(EPOCH(r.at[j]), EPOCH(t.at[j])) -> break
   od;
-#ifdef M_TAKEN_KEPT /* going back moves the place, not what was taken */
+#ifdef M_TAKEN_KEPT /* a rewind moves the cursor, not what was taken */
   if :: last > j -> last = j :: else fi;
 #else
   do :: taken > j -> r.at[taken] = 0; taken-- :: taken <= j -> break od;
@@ -469,12 +469,12 @@ inline get()
 #endif
   if :: m == BATCH -> heard = z :: else fi;
   if
-  :: m == RUNS -> agree(); answer(0)
-  :: m == BATCH && HOLE -> answer(1)
-  :: m == BATCH && !HOLE && !AGREES -> answer(0)
-  :: m == BATCH && !HOLE && AGREES ->
-#ifdef M_MIXED_RUNS /* one run for all rows of a batch */
-     if :: n == 2 -> y = ROW(RUN(x), VAL(y)) :: else fi;
+  :: m == EPOCHS -> agree(); answer(0)
+  :: m == BATCH && GAP -> answer(1)
+  :: m == BATCH && !GAP && !AGREES -> answer(0)
+  :: m == BATCH && !GAP && AGREES ->
+#ifdef M_MIXED_EPOCHS /* one epoch for all rows of a batch */
+     if :: n == 2 -> y = ROW(EPOCH(x), VAL(y)) :: else fi;
 #endif
      if :: n >= 1 -> accept(x, f) :: else fi;
      if :: n == 2 -> accept(y, f + 1) :: else fi;
@@ -508,7 +508,7 @@ end:
 #ifndef M_NO_IDLE
   /* It says where it is, at its start and on a timer. */
   :: atomic { empty(d) && empty(a) && taken == last &&
-       (last != cur || RUN(r.at[last]) != RUN(s.at[last])) -> answer(0) }
+       (last != cur || EPOCH(r.at[last]) != EPOCH(s.at[last])) -> answer(0) }
 #endif
   :: atomic { kills < C -> kills++; start_receiver() }
   :: atomic { nempty(d) && losses < L -> losses++; d?_,_,_,_,_,_,_,_ }
@@ -532,7 +532,7 @@ active proctype Judge()
 {
   timeout ->
   assert(cur == top && last == top && taken == top); /* rest */
-  assert(SAME(RUN(r.at[last]), RUN(s.at[last]))); /* rest */
+  assert(SAME(EPOCH(r.at[last]), EPOCH(s.at[last]))); /* rest */
   assert(HELD(1) && HELD(2) && HELD(3) && HELD(4)); /* rest */
   resting = 1
 }

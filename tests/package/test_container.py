@@ -218,7 +218,7 @@ class Image(RigTest):
                 line.removeprefix("# ") for line in text[start:end].split("\n")) + \
                 text[end:]
         self.page = rig.ports.take()
-        text = text.replace("0.0.0.0:8080", f"127.0.0.1:{rig.door_port}")
+        text = text.replace("0.0.0.0:8080", f"127.0.0.1:{rig.ingress_port}")
         text = text.replace("0.0.0.0:8081", f"127.0.0.1:{self.page}")
         text = text.replace(":7464", f":{rig.ports.take()}")
         text = text.replace("http://app:3000/hooks", rig.receiver.url("/hooks"))
@@ -236,7 +236,7 @@ class Image(RigTest):
         for name, child in containers.children.items():
             self.assertIsNone(child.poll(), f"{name} ended")
         with contextlib.suppress(OSError):
-            return http_request(self.rig_.door_port, "GET", "/readyz")[0] == 200 and \
+            return http_request(self.rig_.ingress_port, "GET", "/readyz")[0] == 200 and \
                 all(containers.health(of) for of in healthy)
         return False
 

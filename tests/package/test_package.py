@@ -86,9 +86,9 @@ class Package(RigTest):
     def test_it_is_installed_upgraded_and_purged(self):
         for suite in SUITES:
             with self.subTest(suite=suite):
-                self.life(suite)
+                self.generation(suite)
 
-    def life(self, suite):
+    def generation(self, suite):
         rig = self.rig()
         self.log = self.enterContext(open(rig.folder / "processes.log", "ab"))
         self.addCleanup(self.show_log, rig.folder / "processes.log")
@@ -98,12 +98,12 @@ class Package(RigTest):
             self.skipTest(f"{suite}: {error}")
         deb = package()[0] if suite == roots.SUITE else self.built_in(suite, rig.folder)
         older = of_version(deb, "0.0.9-1", rig.folder, self.another_default)
-        ports = {8080: rig.door_port, 8081: rig.ports.take(), 7464: rig.ports.take()}
+        ports = {8080: rig.ingress_port, 8081: rig.ports.take(), 7464: rig.ports.take()}
 
         root.install(older)
         self.check_installed(root)
         self.use_ports(root, ports)
-        port = rig.door_port
+        port = rig.ingress_port
         processes = Processes(self, root, port)
         processes.start()  # with a configuration in which nothing is said yet
         self.assertEqual(http_request(port, "GET", "/healthz")[0], 200)
@@ -114,7 +114,7 @@ class Package(RigTest):
         processes.start()
         first = self.send(root)
         rig.receiver.wait(first, path="/hooks")
-        rig.receiver.rules({"path": "/hooks", "answers": [{"status": 503}]})
+        rig.receiver.rules({"path": "/hooks", "responses": [{"status": 503}]})
         second = self.send(root)
         rig.receiver.wait(second)
         edited = (root / CONFIG).read_text()
@@ -124,7 +124,7 @@ class Package(RigTest):
         self.assertTrue((root / f"{CONFIG}.dpkg-dist").exists())
         self.assertNotIn("0.0.9", root.run("dpkg-query", "-W", "grapnel"))
         processes.stop()  # systemd would have restarted them
-        rig.receiver.rules({"path": "/hooks", "answers": [{"status": 200}]})
+        rig.receiver.rules({"path": "/hooks", "responses": [{"status": 200}]})
         processes.start()
         subprocess.run(root.command("grapnel", "retry", second),
                        env=root.environment())  # it fails if the delivery was due first
@@ -257,14 +257,14 @@ class Booted(RigTest):
         config.mkdir()
         (config / "grapnel.yaml").write_text(
             f"state_dir: /var/lib/grapnel\nrun_dir: /run/grapnel\n"
-            f"ingress: {{listen: '127.0.0.1:{rig.door_port}'}}\n"
+            f"ingress: {{listen: '127.0.0.1:{rig.ingress_port}'}}\n"
             f"console: {{listen: '127.0.0.1:{rig.ports.take()}'}}\n"
             f"metrics: {{publish: 'tcp://127.0.0.1:{rig.ports.take()}'}}\n")
 
         self.dpkg("-i", f"/tmp/{older.name}")
         first = self.pids()
         self.assertEqual(set(first), set(UNITS))
-        self.assertEqual(http_request(rig.door_port, "GET", "/healthz")[0], 200)
+        self.assertEqual(http_request(rig.ingress_port, "GET", "/healthz")[0], 200)
         self.dpkg("-i", f"/tmp/{deb.name}")
         second = self.pids()
         self.assertEqual(set(second), set(UNITS))

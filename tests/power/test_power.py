@@ -45,9 +45,9 @@ class Power(RigTest):
             rig.endpoint("legal", workspaces=["ws-0000"])]
         rig.write_config()
         rig.receiver.rules(
-            {"path": "/crm", "per": "event", "answers": [
+            {"path": "/crm", "per": "event", "responses": [
                 {"status": 503}, {"status": 200}]},
-            {"path": "/legal", "answers": [{"status": 400}]})
+            {"path": "/legal", "responses": [{"status": 400}]})
         self.disk = Disk(rig.state_dir, journals)
         return rig.start()
 
@@ -65,7 +65,7 @@ class Power(RigTest):
         return name
 
     def suffer(self, rig, dice):
-        """Cuts under load, until the time is over. The load's acknowledgements,
+        """Cuts under load, until the time has expired. The load's acknowledgements,
         and how many cuts."""
         load = rig.load(count=EVENTS, workspaces=WORKSPACES, size=500,
                         rate=RATE, timeout=5)
@@ -94,20 +94,20 @@ class Power(RigTest):
         acks, cuts = self.suffer(rig, dice)
         rig.settle(90)
         taken = [a for a in acks if a.get("status") == 200]
-        print(f"{cuts} power cuts, {len(taken)} events answered 200",
+        print(f"{cuts} power cuts, {len(taken)} events that got 200",
               file=sys.stderr)
         self.assertGreater(len(taken), 50, "too little load")
-        events, deliveries, letters = rig.facts()
-        checker.check_stores(acks, events, deliveries, letters).require()
+        events, deliveries, dead_letters = rig.facts()
+        checker.check_stores(acks, events, deliveries, dead_letters).require()
         legal = [a for a in acks if a["workspace"] == "ws-0000"]
         for name, asked in {"crm": acks, "books": acks,
                             "legal": legal}.items():
-            ended = {x["event_id"] for x in letters if x["endpoint"] == name}
+            ended = {x["event_id"] for x in dead_letters if x["endpoint"] == name}
             verdict = checker.check(asked, rig.receiver.requests(f"/{name}"),
                                     PLANE_SECRET, ended=ended,
                                     ordered=name == "books").require()
             print(f"{name}: {verdict}", file=sys.stderr)
-        self.assertEqual({(x["endpoint"], x["reason"]) for x in letters},
+        self.assertEqual({(x["endpoint"], x["reason"]) for x in dead_letters},
                          {("legal", "rejected")})
         self.assertEqual(len({r.headers["grapnel-series"]
                               for r in rig.receiver.requests()}), 1)

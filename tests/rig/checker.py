@@ -1,7 +1,7 @@
 """The judge: did every acknowledged event come out, once in name and number?
 
 After Jepsen's total-queue: attempted are the events that were sent, acknowledged
-those answered 200, delivered those that the receiver answered 2xx.
+those that got 200, delivered those that the receiver responded 2xx.
 
     lost        acknowledged, and neither delivered nor ended otherwise
     unexpected  delivered, never attempted
@@ -9,9 +9,9 @@ those answered 200, delivered those that the receiver answered 2xx.
     recovered   delivered though the sender saw no 200 (allowed)
 
 and ours, each a problem: an event with two ids, an id with two events, another
-id than the door said; another body, workspace or number on another attempt;
-bytes that are not those that were signed at the door; in a workspace a number
-twice, or a hole; `grapnel-previous` that is not the number before; and, for the
+id than ingress said; another body, workspace or number on another attempt;
+bytes that are not those that were signed at ingress; in a workspace a number
+twice, or a gap; `grapnel-previous` that is not the number before; and, for the
 stores, an acknowledged event that is nowhere, or work that is not over.
 
     verdict = check(load.acks(), rig.receiver.requests("/crm"), PLANE_SECRET)
@@ -73,12 +73,12 @@ def event_number(request):
 
 def check(acks, requests, secret=None, ended=(), contiguous=True,
           chained=True, ordered=False):
-    """Judge one endpoint's requests against the door's answers.
+    """Judge one endpoint's requests against ingress's responses.
 
     `ended` holds ids of events that ended otherwise, as dead letters or refused.
     `contiguous`: the receiver was sent every numbered event, so its numbers have
-    no hole. `chained`: so does each grapnel-previous. `ordered`: in a workspace
-    the first 2xx answers come in the order of the numbers."""
+    no gap. `chained`: so does each grapnel-previous. `ordered`: in a workspace
+    the first 2xx responses come in the order of the numbers."""
     verdict = Verdict()
     sent = {a["n"]: a for a in acks}
     by_n = collections.defaultdict(list)
@@ -120,7 +120,7 @@ def _check_identity(verdict, ack, requests, secret):
             verdict.add(what, (ack["n"], shown if len(shown[0]) < 80 else ""))
     for request in requests[:1]:
         if ack.get("id") and request.id != ack["id"]:
-            verdict.add("another id than the door said", (request.id, ack["id"]))
+            verdict.add("another id than ingress said", (request.id, ack["id"]))
         if workspace(request)[1] != ack["workspace"]:
             verdict.add("wrong workspace", (request.id, workspace(request)[1],
                                             ack["workspace"]))
@@ -163,7 +163,7 @@ def _check_numbers(verdict, requests, contiguous, chained, ordered):
             if len({r.id for r in found}) > 1:
                 verdict.add("number of two events", (space, n))
             if contiguous and n != before + 1:
-                verdict.add("hole", (space, before, n))
+                verdict.add("gap", (space, before, n))
             previous = {r.headers.get("grapnel-previous") for r in found}
             if chained and previous != {str(before)}:
                 verdict.add("wrong grapnel-previous", (space, n, previous, before))
@@ -175,12 +175,12 @@ def _check_numbers(verdict, requests, contiguous, chained, ordered):
             before = n
 
 
-def check_stores(acks, events, deliveries, letters=None):
+def check_stores(acks, events, deliveries, dead_letters=None):
     """Conservation, at rest: accepted = delivered + dead + suppressed.
 
     `events` are {id, workspace, sequence, status}, `deliveries`
     {event, endpoint, status}, from the sequencer's database or the command
-    line; `letters` {event_id, endpoint} as dlqd has them."""
+    line; `dead_letters` {event_id, endpoint} as dlqd has them."""
     verdict = Verdict()
     known = {e["id"]: e for e in events}
     verdict.attempted = len(acks)
@@ -195,7 +195,7 @@ def check_stores(acks, events, deliveries, letters=None):
         if event["status"] not in FINAL_EVENTS:
             verdict.add("event that is not over", (event["id"], event["status"]))
     _check_stored_numbers(verdict, events)
-    _check_deliveries(verdict, known, deliveries, letters)
+    _check_deliveries(verdict, known, deliveries, dead_letters)
     return verdict
 
 
@@ -211,10 +211,10 @@ def _check_stored_numbers(verdict, events):
             verdict.add("number of two events", space)
         if max(numbers) != len(set(numbers)):
             missing = set(range(1, max(numbers) + 1)) - set(numbers)
-            verdict.add("hole", (space, sorted(missing)[:SHOWN]))
+            verdict.add("gap", (space, sorted(missing)[:SHOWN]))
 
 
-def _check_deliveries(verdict, known, deliveries, letters):
+def _check_deliveries(verdict, known, deliveries, dead_letters):
     seen = set()
     for d in deliveries:
         key = (d["event"], d["endpoint"])
@@ -226,10 +226,10 @@ def _check_deliveries(verdict, known, deliveries, letters):
             verdict.add("delivery without its event", key)
         if d["status"] not in FINAL_DELIVERIES:
             verdict.add("delivery that is not over", (*key, d["status"]))
-    if letters is None:
+    if dead_letters is None:
         return
     dead = {(d["event"], d["endpoint"]) for d in deliveries
             if d["status"] == "dead"}
-    kept = {(x["event_id"], x["endpoint"]) for x in letters}
+    kept = {(x["event_id"], x["endpoint"]) for x in dead_letters}
     for key in dead - kept:
-        verdict.add("dead without a letter", key)
+        verdict.add("dead without a dead letter", key)

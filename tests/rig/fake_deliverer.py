@@ -5,11 +5,11 @@ it is told to."""
 import os
 import time
 
-from fake_sequencer import (ACKED, BATCH, BEAT, GRANTED, RESULT, TASK,
+from fake_sequencer import (ACKED, BATCH, HEARTBEAT, GRANTED, RESULT, TASK,
                             FakeSequencer, unpack)
 
-BEAT_S = 0.2
-OUTCOMES = {"delivered": 1, "parked": 2, "dead": 3, "released": 4}
+HEARTBEAT_S = 0.2
+OUTCOMES = {"delivered": 1, "retrying": 2, "dead": 3, "released": 4}
 
 
 class FakeDeliverer(FakeSequencer):
@@ -19,12 +19,12 @@ class FakeDeliverer(FakeSequencer):
         super().__init__(run_dir, "sequencer", name)
         self.store = int.from_bytes(os.urandom(7), "little") | 1
         self.got = []  # (kind, fields) of the messages, in order
-        self.beat_at = 0
+        self.heartbeat_at = 0
 
     def turn(self, timeout_ms=10):
-        if time.monotonic() >= self.beat_at:
-            self.beat_at = time.monotonic() + BEAT_S
-            self.send(BEAT, self.store, self.run, int(time.monotonic() * 1000),
+        if time.monotonic() >= self.heartbeat_at:
+            self.heartbeat_at = time.monotonic() + HEARTBEAT_S
+            self.send(HEARTBEAT, self.store, self.epoch, int(time.monotonic() * 1000),
                       0, b"")
         super().turn(timeout_ms)
 

@@ -1,5 +1,5 @@
 """A sequencer of a hundred lines: the other end of a deliverer, for tests of
-its side of the grants. It speaks the hop and the frames of proto/schema.h, keeps
+its side of the grants. It speaks the link and the frames of proto/schema.h, keeps
 everything in memory, and does only what it is told."""
 
 import base64
@@ -10,13 +10,13 @@ import time
 import msgpack
 import zmq
 
-BATCH, ACKED, RUNS, BEAT, PULSE, GRANTED, VOIDED = 1, 2, 3, 4, 5, 6, 7
-TASK, RECALLED, DROPPED, RESULT, DRAINED, CONFIG = 33, 34, 35, 36, 37, 64
+BATCH, ACKED, EPOCHS, HEARTBEAT, HEARTBEAT_ACK, GRANTED, REVOKED = 1, 2, 3, 4, 5, 6, 7
+TASK, REVOKE, DROPPED, RESULT, RELEASED, CONFIG = 33, 34, 35, 36, 37, 64
 CHECK, MISSING = 48, 49
 RESULT_FIELDS = ("grant endpoint event_id attempt_id outcome attempts at_ms "
                  "duration_ms http_status reason error first_ms next_ms "
                  "response sends").split()
-OUTCOMES = {1: "delivered", 2: "parked", 3: "dead", 4: "released"}
+OUTCOMES = {1: "delivered", 2: "retrying", 3: "dead", 4: "released"}
 
 
 def pack(*fields):
@@ -67,19 +67,19 @@ class FakeSequencer:
         self.push.sndhwm = 0
         self.push.connect(f"ipc://{run_dir}/{peer}.inbox")
         self.peer = peer
-        self.run = int.from_bytes(os.urandom(7), "little") | 1
+        self.epoch = int.from_bytes(os.urandom(7), "little") | 1
         self.log = []          # messages, number from 1
         self.sent = self.cursor = self.taken = 0
-        self.place = 0         # of the deliverer's log
-        self.their_run = 0
-        self.results, self.drained, self.beats = [], [], []
+        self.applied = 0         # of the deliverer's log
+        self.their_epoch = 0
+        self.results, self.released, self.heartbeats = [], [], []
         self.missing = []      # (event, task, results before it)
         self.counted = 0
         self.grants = {}       # grant -> (endpoint, config)
         self.health = (0, 0, 0, 0)  # healthy, held since, status, in all
-        self.pulses = self.answers_wanted = True
+        self.heartbeat_acks = self.answers_unconfigured = True
         self.parse = True
-        self.voids = set()
+        self.revoked = set()
         self.asked_ms = 0
 
     # what it says
@@ -104,8 +104,8 @@ class FakeSequencer:
             packed_headers(headers or [("Content-Type", "application/json")]),
             body, expires_ms)
 
-    def recall(self, grant):
-        self.put(RECALLED, grant)
+    def revoke(self, grant):
+        self.put(REVOKE, grant)
 
     def drop(self, grant, endpoint, event):
         self.put(DROPPED, grant, endpoint, event)
@@ -115,61 +115,61 @@ class FakeSequencer:
 
     def grant(self, grant, endpoint, conf):
         self.grants[grant] = (endpoint, conf)
-        self.say_granted(grant)
+        self.send_granted(grant)
 
-    def say_granted(self, grant, beat=None):
-        if not self.beats:
+    def send_granted(self, grant, heartbeat=None):
+        if not self.heartbeats:
             return
-        _, run, stamp, _ = beat or self.beats[-1]
+        _, epoch, stamp, _ = heartbeat or self.heartbeats[-1]
         endpoint, conf = self.grants[grant]
-        self.send(GRANTED, run, stamp, grant, endpoint, conf, *self.health)
+        self.send(GRANTED, epoch, stamp, grant, endpoint, conf, *self.health)
 
-    def void(self, grant):
-        self.send(VOIDED, grant)
+    def say_revoked(self, grant):
+        self.send(REVOKED, grant)
 
     def send(self, kind, *fields):
         version = 2 if kind in (BATCH, ACKED) else 1
         self.push.send(pack(kind, version, self.name, self.inbox, *fields),
                        zmq.DONTWAIT)
 
-    # the hop
+    # the durable link
 
     def send_batches(self, limit=4096):
         while self.sent < len(self.log) and self.sent - self.cursor < limit:
             first = self.sent + 1
             some = self.log[self.sent:self.sent + 128]
             body = b"".join(struct.pack("<I", len(m)) + m for m in some)
-            self.send(BATCH, self.peer, self.run if first > 1 else 0, self.run,
+            self.send(BATCH, self.peer, self.epoch if first > 1 else 0, self.epoch,
                       first, len(some), body, 1)
             self.sent += len(some)
 
     def ask(self):
         first = self.cursor + 1
-        self.send(BATCH, self.peer, self.run if first > 1 else 0, self.run,
+        self.send(BATCH, self.peer, self.epoch if first > 1 else 0, self.epoch,
                   first, 0, b"", 1)
 
-    def on_acked(self, n, run, taken, taken_run, hole, _answers):
-        if n and run != self.run:
-            self.send(RUNS, self.peer, len(self.log) + 1, 1, taken, taken_run, 1,
-                      struct.pack("<QQ", self.run, 1))
+    def on_acked(self, n, epoch, taken, taken_epoch, gap, _answered_question):
+        if n and epoch != self.epoch:
+            self.send(EPOCHS, self.peer, len(self.log) + 1, 1, taken, taken_epoch, 1,
+                      struct.pack("<QQ", self.epoch, 1))
             return
         self.cursor, self.taken = n, taken
-        if hole or taken < self.sent and time.time() - self.asked_ms > 0.3:
+        if gap or taken < self.sent and time.time() - self.asked_ms > 0.3:
             self.asked_ms = time.time()
             self.sent = taken
 
-    def on_batch(self, run, first, count, messages, question):
+    def on_batch(self, epoch, first, count, messages, question):
         at = 0
         for k in range(count):
             n, = struct.unpack_from("<I", messages, at)
             m = messages[at + 4:at + 4 + n]
             at += 4 + n
-            if first + k == self.place + 1:
-                self.place += 1
+            if first + k == self.applied + 1:
+                self.applied += 1
                 self.apply(m)
-        self.their_run = run or self.their_run
-        self.send(ACKED, self.peer, self.place, self.their_run, self.place,
-                  self.their_run, int(first > self.place + 1), question)
+        self.their_epoch = epoch or self.their_epoch
+        self.send(ACKED, self.peer, self.applied, self.their_epoch, self.applied,
+                  self.their_epoch, int(first > self.applied + 1), question)
 
     def apply(self, m):
         self.counted += 1
@@ -182,8 +182,8 @@ class FakeSequencer:
             self.results.append(r)
         elif kind == MISSING:
             self.missing.append((fields[2], fields[3], len(self.results)))
-        elif kind == DRAINED:
-            self.drained.append(fields[0])
+        elif kind == RELEASED:
+            self.released.append(fields[0])
 
     # the turn
 
@@ -198,28 +198,28 @@ class FakeSequencer:
 
     def on_frame(self, frame):
         kind, _, _from, _inbox, *f = unpack(frame)
-        if kind == BEAT:
-            self.on_beat(*f)
+        if kind == HEARTBEAT:
+            self.on_heartbeat(*f)
         elif kind == ACKED:
             self.on_acked(*f[1:])
         elif kind == BATCH:
             self.on_batch(f[2], f[3], f[4], f[5], f[6])
-        elif kind == RUNS:
+        elif kind == EPOCHS:
             pass
 
-    def on_beat(self, store, run, stamp, count, wanted):
-        wanted = struct.unpack(f"<{count}Q", wanted)
-        self.beats.append((store, run, stamp, wanted))
-        if not self.pulses:
+    def on_heartbeat(self, store, epoch, stamp, count, unconfigured):
+        unconfigured = struct.unpack(f"<{count}Q", unconfigured)
+        self.heartbeats.append((store, epoch, stamp, unconfigured))
+        if not self.heartbeat_acks:
             return
-        self.send(PULSE, run, stamp)
-        if not self.answers_wanted:
+        self.send(HEARTBEAT_ACK, epoch, stamp)
+        if not self.answers_unconfigured:
             return
-        for g in wanted:
+        for g in unconfigured:
             if g in self.grants:
-                self.say_granted(g)
+                self.send_granted(g)
             else:
-                self.void(g)
+                self.say_revoked(g)
         if self.sent > self.taken:
             self.ask()
 

@@ -34,7 +34,7 @@ def unpack(rig, version):
             (into / name).write_bytes(archive.extractfile(name).read())
             (into / name).chmod(0o600)
     text = (rig.folder / "grapnel.yaml").read_text()
-    for name, port in (("RECEIVER", rig.receiver.port), ("INGRESS", rig.door_port),
+    for name, port in (("RECEIVER", rig.receiver.port), ("INGRESS", rig.ingress_port),
                        ("CONSOLE", rig.console_port),
                        ("PUBLISH", rig.publish.rsplit(":", 1)[1])):
         text = text.replace(f"@{name}@", str(port))

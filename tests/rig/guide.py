@@ -2,7 +2,7 @@
 
     guide = Guide(ROOT / "docs/guides/machine-lost.md", rig.folder,
                   replace={"/var/lib/grapnel": str(rig.state_dir),
-                           "hooks.example.com": f"127.0.0.1:{rig.door_port}"},
+                           "hooks.example.com": f"127.0.0.1:{rig.ingress_port}"},
                   commands={"systemctl": systemctl,
                             "runuser": 'shift 3; exec "$@"'})
     self.addCleanup(guide.close)

@@ -1,11 +1,11 @@
-/* rig-load: signed Plane webhooks at a door, and what the door said to each.
+/* rig-load: signed Plane webhooks at an ingress, and what ingress said to each.
  *
  *   rig-load --target URL --secret S [--count N | --seconds S] [--rate R]
  *            [--connections C] [--workspaces K] [--size BYTES] [--first N]
  *            [--timeout S] [--deadline S] [--acks FILE] [--json]
  *
- * Without --rate each connection sends its next event when it has the answer
- * to the last. With it events are due on a clock, whether or not the door
+ * Without --rate each connection sends its next event when it has the response
+ * to the last. With it events are due on a clock, whether or not ingress
  * keeps up, and latency counts from when one was due.
  *
  * Every body is unique: `n` counts from --first, and data.id is n under a
@@ -15,7 +15,7 @@
  *
  * --acks writes a JSON line for each event that was sent:
  *   {"n":7,"workspace":"ws-0007","signature":"<hex>","sent_ms":…,
- *    "answered_ms":…,"status":200,"id":"evt_…"}   or …"error":"reset"}
+ *    "responded_ms":…,"status":200,"id":"evt_…"}   or …"error":"reset"}
  * The signature is the HMAC of the body, so that a checker with the secret can
  * tell whether a body that comes out is the one that went in.
  *
@@ -88,10 +88,10 @@ struct load {
     struct connection *connections;
     struct text acks;
     int64_t started_us, ended_us;
-    int64_t issued, answered, waiting, unconnected;
+    int64_t issued, responded, waiting, unconnected;
     int64_t statuses[STATUSES], failures[FAILURES];
     uint32_t *latencies_us;
-    size_t latencies_room;
+    size_t latencies_capacity;
 };
 
 static volatile sig_atomic_t stopping;
@@ -216,7 +216,7 @@ static void flush_acks(struct load *l)
     l->acks.len = 0;
 }
 
-/* Called when the event of this connection is over, either way. */
+/* Called when the event of this connection has ended, either way. */
 static void put_ack(struct load *l, const struct connection *c, int status,
                     const char *id, size_t id_len, const char *error)
 {
@@ -226,7 +226,7 @@ static void put_ack(struct load *l, const struct connection *c, int status,
         return;
     text_fmt(&l->acks,
              "{\"n\":%lld,\"workspace\":\"ws-%04d\",\"signature\":\"%s\","
-             "\"sent_ms\":%lld.%03lld,\"answered_ms\":%lld.%03lld,",
+             "\"sent_ms\":%lld.%03lld,\"responded_ms\":%lld.%03lld,",
              (long long)c->n, (int)(c->n % l->o.workspaces), c->signature,
              (long long)(c->sent_wall_us / 1000),
              (long long)(c->sent_wall_us % 1000), (long long)(now / 1000),
@@ -247,15 +247,17 @@ static void put_ack(struct load *l, const struct connection *c, int status,
 
 static void put_latency(struct load *l, int64_t us)
 {
-    if ((size_t)l->answered == l->latencies_room) {
-        l->latencies_room = l->latencies_room ? 2 * l->latencies_room : 65536;
+    if ((size_t)l->responded == l->latencies_capacity) {
+        l->latencies_capacity = l->latencies_capacity
+                                    ? 2 * l->latencies_capacity
+                                    : 65536;
         l->latencies_us = realloc(l->latencies_us,
-                                  l->latencies_room * sizeof(uint32_t));
+                                  l->latencies_capacity * sizeof(uint32_t));
         if (!l->latencies_us)
             fail("out of memory");
     }
-    l->latencies_us[l->answered++] = us > (int64_t)UINT32_MAX ? UINT32_MAX
-                                                              : (uint32_t)us;
+    l->latencies_us[l->responded++] = us > (int64_t)UINT32_MAX ? UINT32_MAX
+                                                               : (uint32_t)us;
 }
 
 /* --- connections -------------------------------------------------------- */
@@ -345,7 +347,7 @@ static void send_event(struct load *l, struct connection *c, int64_t now_us)
     send_rest(l, c, now_us);
 }
 
-/* --- answers ------------------------------------------------------------ */
+/* --- responses ------------------------------------------------------------ */
 
 static const char *find(const char *at, size_t len, const char *what)
 {
@@ -357,8 +359,8 @@ static const char *find(const char *at, size_t len, const char *what)
     return NULL;
 }
 
-/* The text of "id" in the answer's body; NULL when there is none. */
-static const char *answer_id(const char *body, size_t len, size_t *id_len)
+/* The text of "id" in the response's body; NULL when there is none. */
+static const char *response_id(const char *body, size_t len, size_t *id_len)
 {
     const char *at = find(body, len, "\"id\"");
     const char *end;
@@ -371,8 +373,8 @@ static const char *answer_id(const char *body, size_t len, size_t *id_len)
     return at + 1;
 }
 
-/* 1: a whole answer was there; 0: not yet; -1: none that we can read. */
-static int take_answer(struct load *l, struct connection *c, int64_t now_us)
+/* 1: a whole response was there; 0: not yet; -1: none that we can read. */
+static int take_response(struct load *l, struct connection *c, int64_t now_us)
 {
     const char *end = memmem(c->in.at, c->in.len, "\r\n\r\n", 4);
     size_t head, body, id_len = 0;
@@ -391,7 +393,7 @@ static int take_answer(struct load *l, struct connection *c, int64_t now_us)
         return -1;
     if (c->in.len < head + body)
         return 0;
-    id = answer_id(c->in.at + head, body, &id_len);
+    id = response_id(c->in.at + head, body, &id_len);
     put_ack(l, c, (int)status, id, id_len, NULL);
     put_latency(l, now_us - c->due_us);
     l->statuses[status]++;
@@ -407,7 +409,7 @@ static int take_answer(struct load *l, struct connection *c, int64_t now_us)
 
 static void on_readable(struct load *l, struct connection *c, int64_t now_us)
 {
-    ssize_t n = recv(c->fd, text_room(&c->in, READ_BYTES), READ_BYTES, 0);
+    ssize_t n = recv(c->fd, text_reserve(&c->in, READ_BYTES), READ_BYTES, 0);
 
     if (n < 0 && errno == EAGAIN)
         return;
@@ -416,7 +418,7 @@ static void on_readable(struct load *l, struct connection *c, int64_t now_us)
         return;
     }
     c->in.len += (size_t)n;
-    if (c->stage != WAITING || take_answer(l, c, now_us) < 0)
+    if (c->stage != WAITING || take_response(l, c, now_us) < 0)
         on_failure(l, c, UNREADABLE, now_us);
 }
 
@@ -513,11 +515,11 @@ static int by_value(const void *a, const void *b)
 
 static double percentile_ms(const struct load *l, double share)
 {
-    int64_t at = (int64_t)((double)l->answered * share);
+    int64_t at = (int64_t)((double)l->responded * share);
 
-    if (!l->answered)
+    if (!l->responded)
         return 0;
-    return l->latencies_us[at < l->answered ? at : l->answered - 1] / 1000.0;
+    return l->latencies_us[at < l->responded ? at : l->responded - 1] / 1000.0;
 }
 
 static void print_counts(const struct load *l, const char *one,
@@ -543,21 +545,21 @@ static void print_counts(const struct load *l, const char *one,
 static void print_summary(struct load *l)
 {
     double seconds = (double)(l->ended_us - l->started_us) / 1e6;
-    double rate = seconds > 0 ? (double)l->answered / seconds : 0;
+    double rate = seconds > 0 ? (double)l->responded / seconds : 0;
     const char *format =
-        l->o.json ? "{\"sent\": %lld, \"answered\": %lld, \"unconnected\": "
+        l->o.json ? "{\"sent\": %lld, \"responded\": %lld, \"unconnected\": "
                     "%lld, \"seconds\": %.3f, \"rate\": %.1f, "
                     "\"latency_ms\": {\"p50\": %.3f, \"p90\": %.3f, "
                     "\"p99\": %.3f, \"max\": %.3f}, \"counts\": {"
-                  : "sent         %lld\nanswered     %lld\n"
+                  : "sent         %lld\nresponded    %lld\n"
                     "unconnected  %lld\nseconds      %.3f\n"
                     "rate         %.1f /s\nlatency      p50 %.3f ms  "
                     "p90 %.3f ms  p99 %.3f ms  max %.3f ms\ncounts       ";
 
-    qsort(l->latencies_us, (size_t)l->answered, sizeof(uint32_t), by_value);
+    qsort(l->latencies_us, (size_t)l->responded, sizeof(uint32_t), by_value);
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wformat-nonliteral"
-    printf(format, (long long)l->issued, (long long)l->answered,
+    printf(format, (long long)l->issued, (long long)l->responded,
            (long long)l->unconnected, seconds, rate, percentile_ms(l, 0.5),
            percentile_ms(l, 0.9), percentile_ms(l, 0.99),
            percentile_ms(l, 1.0));

@@ -1,5 +1,5 @@
 """The deliverer alone, between a sequencer that does as it is told and the
-rig's receiver, or whatever else answers."""
+rig's receiver, or whatever else responds."""
 
 from fake_sequencer import FakeSequencer, config
 from rig import SLOW, RigTest
@@ -21,7 +21,7 @@ class DelivererTest(RigTest):
         self.addCleanup(self.s.close)
         self.d = self.r["deliverer-1"]
         self.d.start()
-        self.s.until(lambda: self.s.beats)
+        self.s.until(lambda: self.s.heartbeats)
 
     def config(self, path="/crm", **change):
         return config(path[1:], self.r.receiver.url(path), **change)
@@ -37,7 +37,7 @@ class DelivererTest(RigTest):
         """The last result of each, when all have come to an end."""
         def last(n):
             of = self.s.of(event(n))
-            return of and of[-1]["outcome"] != "parked" and of[-1]
+            return of and of[-1]["outcome"] != "retrying" and of[-1]
         self.s.until(lambda: all(last(n) for n in numbers), timeout * SLOW)
         return [last(n) for n in numbers]
 
@@ -47,8 +47,8 @@ class DelivererTest(RigTest):
             self.r.receiver.wait(n and event(n), count, path)
         return self.r.receiver.requests(path, n and event(n))
 
-    def rules(self, *answers, path="/crm", per="event"):
-        self.r.receiver.rules({"path": path, "per": per, "answers": answers})
+    def rules(self, *responses, path="/crm", per="event"):
+        self.r.receiver.rules({"path": path, "per": per, "responses": responses})
 
     def row(self, sql):
         """The one value that a statement on its database says."""
@@ -60,9 +60,9 @@ class DelivererTest(RigTest):
         return self.row("SELECT count(*) FROM tasks")
 
     def restart(self):
-        """kill -9 and start; waits for its first beat."""
+        """kill -9 and start; waits for its first heartbeat."""
         self.d.kill()
         self.s.run_for(0.05)
-        beats = len(self.s.beats)
+        heartbeats = len(self.s.heartbeats)
         self.d.start()
-        self.s.until(lambda: len(self.s.beats) > beats, 10 * SLOW)
+        self.s.until(lambda: len(self.s.heartbeats) > heartbeats, 10 * SLOW)

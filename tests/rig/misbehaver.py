@@ -61,7 +61,7 @@ class Connection:
     def send(self, data):
         self.sock.sendall(data)
 
-    def answer(self, status=200, headers="", body=b""):
+    def respond(self, status=200, headers="", body=b""):
         self.send(f"HTTP/1.1 {status} Told\r\n{headers}"
                   f"Content-Length: {len(body)}\r\n\r\n".encode() + body)
 
@@ -185,7 +185,7 @@ class Authority:
         subprocess.run(["openssl", *words], check=True, capture_output=True)
 
     def issue(self, name, subject="localhost", days=2):
-        """(certificate, key): files. Negative `days`: it is over already."""
+        """(certificate, key): files. Negative `days`: it has expired already."""
         san = "IP:127.0.0.1" if subject == "127.0.0.1" else f"DNS:{subject}"
         (self.folder / f"{name}.ext").write_text(f"subjectAltName={san}\n")
         self.openssl("req", "-new", *self.new(name), "-subj",
@@ -233,7 +233,7 @@ class Authority:
 # ---- HTTP/2, as much as answering takes ----
 
 def http2(c, leave=None):
-    """Answers every request with 200. Headers are not looked into: the answer
+    """Responds to every request with 200. Headers are not looked into: the response
     needs no more than the number of its stream. `leave`: it says GOAWAY to the
     first request, having taken streams up to this one, and closes."""
     def frame(kind, flags, stream, payload=b""):
@@ -242,7 +242,7 @@ def http2(c, leave=None):
 
     if c.sock.selected_alpn_protocol() != "h2":
         c.request()
-        c.answer(505)
+        c.respond(505)
         return
     assert c.take(24) == b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
     frame(4, 0, 0)  # settings

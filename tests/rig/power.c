@@ -3,7 +3,7 @@
  * what a disk could hold after a power cut. A sync is journalled instead of done.
  * With RIG_POWER_FORGETS set, syncs are not even journalled: a disk that lies.
  *
- * A record: its letter, bytes of the path (u16), of the data (u32), the offset (u64),
+ * A record: its dead letter, bytes of the path (u16), of the data (u32), the offset (u64),
  * all little endian; path; data. Each is one write(), after what it tells of.
  *
  *   C the file is made    W bytes written at the offset    T cut or grown to it

@@ -6,13 +6,13 @@
  * It listens on 127.0.0.1 (port 0, the default, means a free one) and prints
  * the port on standard output when it is ready. Paths under /_rig are its own:
  *
- *   POST /_rig/rules        sets how it answers (rules.h); replaces all rules
+ *   POST /_rig/rules        sets how it responds (rules.h); replaces all rules
  *   POST /_rig/reset        no rules, no counts, nothing in memory
  *   GET  /_rig/stats        counts by path and status, connections
  *   GET  /_rig/requests?since=N&limit=M
  *                           requests in memory after number N (record.h)
  *
- * One thread, one epoll; an answer that must wait holds up its connection
+ * One thread, one epoll; a response that must wait holds up its connection
  * only. SIGTERM writes out the record and ends it. */
 #include "record.h"
 #include "rules.h"
@@ -44,7 +44,7 @@ struct connection {
     int fd;
     int64_t number;
     struct text in, out;
-    struct text held; /* the answer that isn't due yet */
+    struct text held; /* the response that isn't due yet */
     size_t head_len;  /* 0: not all of it is here */
     size_t body_len;
     /* The request that is being answered; its action, and when it is due.
@@ -54,7 +54,7 @@ struct connection {
     int close;
     int64_t due_us;
     struct connection *later, **later_link; /* the list of those not due */
-    int writing;                            /* epoll waits for room */
+    int writing;                            /* epoll waits for space */
 };
 
 struct receiver {
@@ -115,7 +115,7 @@ static void drop(struct receiver *r, struct connection *c)
     r->connections_open--;
 }
 
-static void wait_for_room(struct receiver *r, struct connection *c, int on)
+static void wait_for_space(struct receiver *r, struct connection *c, int on)
 {
     struct epoll_event e = {.events = EPOLLIN | (on ? EPOLLOUT : 0),
                             .data.ptr = c};
@@ -213,8 +213,8 @@ static int split_head(const char *head, size_t len, struct request *q)
     return 0;
 }
 
-static void plain_answer(struct connection *c, int status, const char *type,
-                         const char *body, size_t len)
+static void send_plain(struct connection *c, int status, const char *type,
+                       const char *body, size_t len)
 {
     text_fmt(&c->out,
              "HTTP/1.1 %d Told So\r\nContent-Type: %s\r\n"
@@ -226,7 +226,7 @@ static void plain_answer(struct connection *c, int status, const char *type,
 static void refuse(struct connection *c, int status, const char *why)
 {
     c->close = 1;
-    plain_answer(c, status, "text/plain", why, strlen(why));
+    send_plain(c, status, "text/plain", why, strlen(why));
 }
 
 /* --- the rig's own paths ------------------------------------------------ */
@@ -263,13 +263,13 @@ static void set_rules(struct receiver *r, struct connection *c,
     struct rules *rules = rules_parse(q->body, q->body_len, &reason);
 
     if (!rules) {
-        plain_answer(c, 400, "text/plain", reason, strlen(reason));
+        send_plain(c, 400, "text/plain", reason, strlen(reason));
         free(reason);
         return;
     }
     rules_free(r->rules);
     r->rules = rules;
-    plain_answer(c, 200, "application/json", "{}\n", 3);
+    send_plain(c, 200, "application/json", "{}\n", 3);
 }
 
 static void own_request(struct receiver *r, struct connection *c,
@@ -299,9 +299,9 @@ static void own_request(struct receiver *r, struct connection *c,
                     query_number(q, "limit", LIST_LIMIT_DEFAULT), &out);
     }
     if (out.len)
-        plain_answer(c, 200, "application/json", out.at, out.len);
+        send_plain(c, 200, "application/json", out.at, out.len);
     else
-        plain_answer(c, 404, "text/plain", "rules reset stats requests\n", 27);
+        send_plain(c, 404, "text/plain", "rules reset stats requests\n", 27);
     text_fini(&out);
 }
 
@@ -317,7 +317,7 @@ static void print_text(const char *at, size_t len)
     }
 }
 
-static void print_request(const struct request *q, const struct answer *a)
+static void print_request(const struct request *q, const struct response *a)
 {
     time_t seconds = q->at_us / 1000000;
     size_t shown = q->body_len < PRETTY_BODY_BYTES ? q->body_len
@@ -329,7 +329,7 @@ static void print_request(const struct request *q, const struct answer *a)
     strftime(when, sizeof when, "%H:%M:%S", &tm);
     printf("\n%s.%03d  %.*s %.*s  ", when, (int)(q->at_us / 1000 % 1000),
            (int)q->method_len, q->method, (int)q->path_len, q->path);
-    if (a->action == ANSWER && a->status)
+    if (a->action == RESPOND && a->status)
         printf("answered %d\n", a->status);
     else
         printf("%s\n", action_names[a->action]);
@@ -342,15 +342,15 @@ static void print_request(const struct request *q, const struct answer *a)
     fflush(stdout);
 }
 
-static void answer(struct receiver *r, struct connection *c,
-                   const struct request *q)
+static void respond(struct receiver *r, struct connection *c,
+                    const struct request *q)
 {
     const char *mark = memchr(q->path, '?', q->path_len);
     size_t path_len = mark ? (size_t)(mark - q->path) : q->path_len;
     size_t id_len;
     const char *id = header(q, "webhook-id", &id_len);
-    const struct answer *a = rules_pick(r->rules, q->path, path_len,
-                                        id ? id : "", id_len);
+    const struct response *a = rules_pick(r->rules, q->path, path_len,
+                                          id ? id : "", id_len);
 
     c->open = record_path(r->record, q->path, path_len);
     c->action = a->action;
@@ -407,7 +407,7 @@ static int take_request(struct receiver *r, struct connection *c)
         record_flush(r->record, INT64_MAX); /* who asks may read the file */
         own_request(r, c, &q);
     } else {
-        answer(r, c, &q);
+        respond(r, c, &q);
     }
     text_drop(&c->in, c->head_len + c->body_len);
     c->head_len = 0;
@@ -432,7 +432,7 @@ static int flush_out(struct receiver *r, struct connection *c)
         done += (size_t)n;
     }
     text_drop(&c->out, done);
-    wait_for_room(r, c, c->out.len > 0);
+    wait_for_space(r, c, c->out.len > 0);
     if (!c->out.len && c->close && !c->open) {
         drop(r, c);
         return -1;
@@ -473,7 +473,7 @@ static void advance(struct receiver *r, struct connection *c, int64_t now_us)
 
 static void read_some(struct receiver *r, struct connection *c, int64_t now_us)
 {
-    ssize_t n = recv(c->fd, text_room(&c->in, READ_BYTES), READ_BYTES, 0);
+    ssize_t n = recv(c->fd, text_reserve(&c->in, READ_BYTES), READ_BYTES, 0);
 
     if (n < 0 && errno == EAGAIN)
         return;

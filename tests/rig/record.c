@@ -24,7 +24,7 @@ struct path_stats {
     struct {
         int status; /* or -1 - action */
         int64_t count;
-    } answers[STATUSES];
+    } responses[STATUSES];
     size_t len;
     char path[];
 };
@@ -141,7 +141,7 @@ static void put_headers(struct text *t, const char *at, const char *end)
 }
 
 static void render(struct text *t, int64_t n, const struct request *q,
-                   const struct answer *a)
+                   const struct response *a)
 {
     t->len = 0;
     text_fmt(t, "{\"n\":%lld,\"at_ms\":%lld.%03lld,\"connection\":%lld,",
@@ -155,15 +155,15 @@ static void render(struct text *t, int64_t n, const struct request *q,
     put_headers(t, q->headers, q->headers + q->headers_len);
     text_str(t, "],\"body\":\"");
     text_base64(t, q->body, q->body_len);
-    if (a->action == ANSWER && a->status)
+    if (a->action == RESPOND && a->status)
         text_fmt(t, "\",\"status\":%d}", a->status);
     else
         text_fmt(t, "\",\"status\":null,\"action\":\"%s\"}",
-                 a->action == ANSWER ? "raw" : action_names[a->action]);
+                 a->action == RESPOND ? "raw" : action_names[a->action]);
 }
 
 void record_put(struct record *r, const struct request *q,
-                const struct answer *a)
+                const struct response *a)
 {
     int64_t n = ++r->last;
 
@@ -226,24 +226,24 @@ struct path_stats *record_path(struct record *r, const char *path, size_t len)
     return p;
 }
 
-static void count_answer(struct path_stats *p, const struct answer *a)
+static void count_response(struct path_stats *p, const struct response *a)
 {
-    int key = a->action == ANSWER ? a->status : -1 - (int)a->action;
+    int key = a->action == RESPOND ? a->status : -1 - (int)a->action;
 
     for (int i = 0; i < STATUSES; i++) {
-        if (!p->answers[i].count)
-            p->answers[i].status = key;
-        if (p->answers[i].status == key) {
-            p->answers[i].count++;
+        if (!p->responses[i].count)
+            p->responses[i].status = key;
+        if (p->responses[i].status == key) {
+            p->responses[i].count++;
             return;
         }
     }
 }
 
-void record_begin(struct path_stats *p, const struct answer *a)
+void record_begin(struct path_stats *p, const struct response *a)
 {
     p->requests++;
-    count_answer(p, a);
+    count_response(p, a);
     if (++p->in_flight > p->max_in_flight)
         p->max_in_flight = p->in_flight;
 }
@@ -263,8 +263,8 @@ static void put_path(struct text *out, const struct path_stats *p)
              "\"max_in_flight\":%lld,\"statuses\":{",
              (long long)p->requests, (long long)p->in_flight,
              (long long)p->max_in_flight);
-    for (int i = 0; i < STATUSES && p->answers[i].count; i++) {
-        int status = p->answers[i].status;
+    for (int i = 0; i < STATUSES && p->responses[i].count; i++) {
+        int status = p->responses[i].status;
 
         text_str(out, comma);
         if (status > 0)
@@ -272,7 +272,7 @@ static void put_path(struct text *out, const struct path_stats *p)
         else
             text_fmt(out,
                      "\"%s\":", status ? action_names[-1 - status] : "raw");
-        text_fmt(out, "%lld", (long long)p->answers[i].count);
+        text_fmt(out, "%lld", (long long)p->responses[i].count);
         comma = ",";
     }
     text_str(out, "}}");
@@ -306,7 +306,7 @@ void record_reset(struct record *r)
         for (struct path_stats *p = r->paths[i]; p; p = p->next) {
             p->requests = 0;
             p->max_in_flight = p->in_flight;
-            memset(p->answers, 0, sizeof p->answers);
+            memset(p->responses, 0, sizeof p->responses);
         }
     }
 }

@@ -25,7 +25,7 @@ struct record;
 struct record *record_open(const char *file, size_t keep);
 void record_close(struct record *r);
 void record_put(struct record *r, const struct request *q,
-                const struct answer *a);
+                const struct response *a);
 /* Write out what is older than 50 ms; returns how long it may be left alone,
  * -1 for as long as you like. */
 int64_t record_flush(struct record *r, int64_t now_us);
@@ -35,8 +35,8 @@ void record_list(struct record *r, int64_t since, int64_t limit,
                  struct text *out);
 
 struct path_stats *record_path(struct record *r, const char *path, size_t len);
-/* A request is open from its last byte in to its answer out. */
-void record_begin(struct path_stats *p, const struct answer *a);
+/* A request is open from its last byte in to its response out. */
+void record_begin(struct path_stats *p, const struct response *a);
 void record_end(struct path_stats *p);
 /* {"requests":N,"paths":{"/crm":{"requests":N,"statuses":{"200":N},
  *  "in_flight":N,"max_in_flight":N}}}, without the last brace. */

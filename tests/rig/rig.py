@@ -7,7 +7,7 @@
     class Retry(RigTest):
         def test_a_503_is_retried_until_it_is_a_200(self):
             rig = self.rig()
-            rig.receiver.rules({"path": "/crm", "per": "event", "answers": [
+            rig.receiver.rules({"path": "/crm", "per": "event", "responses": [
                 {"status": 503, "times": 2}, {"status": 200}]})
             rig.start()
             event = rig.accept(rig.plane_body("ws-1"))
@@ -61,7 +61,7 @@ SLOW = 5 if "san" in BUILD.name else 1  # what the sanitizers cost
 
 
 def wait_for(fact, timeout=15, what=None):
-    """The first truthy value of fact(), asked until `timeout` seconds are over."""
+    """The first truthy value of fact(), asked until `timeout` seconds have expired."""
     end = time.monotonic() + timeout * SLOW
     pause = 0.002
     while True:
@@ -231,7 +231,7 @@ class Daemon(Process):
                         "-c", str(self.rig.config_path), "-n", self.name]
         return super().spawn(env, stdout)
 
-    def answers(self):
+    def responds(self):
         """Its control socket is bound by a process that is there."""
         with socket.socket(socket.AF_UNIX) as s:
             try:
@@ -244,11 +244,11 @@ class Daemon(Process):
         if not self.alive:
             raise AssertionError(
                 f"{self.name} ended with {self.exit_code}:\n{self.log()[-2000:]}")
-        if not self.answers():
+        if not self.responds():
             return False
         if self.name == "console":
             return self.rig.console_is_open()
-        return self.name.split("-")[0] != "ingress" or self.rig.door_is_open()
+        return self.name.split("-")[0] != "ingress" or self.rig.ingress_is_ready()
 
     def start(self, wait=True, env=None):
         self.spawn(env)
@@ -318,9 +318,9 @@ class Receiver(Process):
         return f"http://127.0.0.1:{self.port}{path}"
 
     def ask(self, method, path, body=None):
-        status, _, answer = http_request(self.port, method, path, body)
-        assert status == 200, f"{path}: {status} {answer}"
-        return json.loads(answer)
+        status, _, response = http_request(self.port, method, path, body)
+        assert status == 200, f"{path}: {status} {response}"
+        return json.loads(response)
 
     def rules(self, *rules):
         self.ask("POST", "/_rig/rules", json.dumps(rules).encode())
@@ -352,7 +352,7 @@ class Receiver(Process):
         return self.requests(path, event)
 
     def delivered(self, path=None):
-        """{event id: first request of it that was answered 2xx}"""
+        """{event id: first request of it that got 2xx}"""
         first = {}
         for request in self.requests(path):
             if request.delivered:
@@ -393,8 +393,8 @@ def http_request(port, method, path, body=None, headers=None, timeout=30):
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=timeout)
     with contextlib.closing(connection):
         connection.request(method, path, body, headers or {})
-        answer = connection.getresponse()
-        return answer.status, dict(answer.getheaders()), answer.read()
+        response = connection.getresponse()
+        return response.status, dict(response.getheaders()), response.read()
 
 
 def sign_plane(body, secret=PLANE_SECRET):
@@ -439,7 +439,7 @@ class Rig:
         self.state_dir = self.folder / "state"
         self.config_path = self.folder / "grapnel.yaml"
         self.ports = Ports()
-        self.door_port = self.ports.take()
+        self.ingress_port = self.ports.take()
         self.env = {"PLANE_SECRET": PLANE_SECRET}
         self.receiver = Receiver(self).start()
         self.others = [self.receiver]  # receivers and loads
@@ -459,7 +459,7 @@ class Rig:
             "state_dir": "state",
             "run_dir": "run",
             "shutdown_grace": "5s",
-            "ingress": {"listen": f"127.0.0.1:{self.door_port}"},
+            "ingress": {"listen": f"127.0.0.1:{self.ingress_port}"},
             "sources": [{"name": "plane", "provider": "plane",
                          "secrets": ["${PLANE_SECRET}"]}],
             "endpoints": [self.endpoint("crm")],
@@ -489,7 +489,7 @@ class Rig:
             path.write_bytes(bytes(8))
             self.env.update({
                 "RIG_CLOCK": str(path), "LD_PRELOAD": program("rig-clock.so"),
-                # The sanitizer's library wants to be first, and need not.
+                # The sanitizer's library asks to be first, which is not needed.
                 "ASAN_OPTIONS": os.environ.get("ASAN_OPTIONS", "")
                 + ":verify_asan_link_order=0"})
         with open(path, "r+b", buffering=0) as clock:
@@ -567,20 +567,20 @@ class Rig:
         return self.others[-1]
 
     def load(self, **options):
-        """Start a load at the door; options as rig-load's. See Load."""
-        options = {"target": self.door("/in/plane"), "secret": PLANE_SECRET,
+        """Start a load at ingress; options as rig-load's. See Load."""
+        options = {"target": self.ingress_url("/in/plane"), "secret": PLANE_SECRET,
                    "connections": 16, **options}
         self.others.append(Load(self, f"load-{len(self.others)}", options))
         return self.others[-1].start()
 
-    # the door
+    # ingress
 
-    def door(self, path):
-        return f"http://127.0.0.1:{self.door_port}{path}"
+    def ingress_url(self, path):
+        return f"http://127.0.0.1:{self.ingress_port}{path}"
 
-    def door_is_open(self):
+    def ingress_is_ready(self):
         with contextlib.suppress(OSError):
-            return http_request(self.door_port, "GET", "/readyz")[0] == 200
+            return http_request(self.ingress_port, "GET", "/readyz")[0] == 200
         return False
 
     def plane_body(self, workspace="ws-1", action="update", event="issue",
@@ -595,20 +595,20 @@ class Rig:
         }).encode()
 
     def post(self, body, source="plane", headers=None, path=None):
-        """(status, headers, body as JSON or bytes) of a request to the door,
+        """(status, headers, body as JSON or bytes) of a request to ingress,
         signed as Plane's unless it brings headers."""
-        status, answered, answer = http_request(
-            self.door_port, "POST", path or f"/in/{source}", body,
+        status, answered, response = http_request(
+            self.ingress_port, "POST", path or f"/in/{source}", body,
             sign_plane(body) if headers is None else headers)
         with contextlib.suppress(ValueError):
-            answer = json.loads(answer)
-        return status, answered, answer
+            response = json.loads(response)
+        return status, answered, response
 
     def accept(self, body=None, **how):
         """Post what must be accepted; the event's id."""
-        status, _, answer = self.post(body or self.plane_body(), **how)
-        assert status == 200, f"the door said {status} {answer}"
-        return answer["id"]
+        status, _, response = self.post(body or self.plane_body(), **how)
+        assert status == 200, f"ingress said {status} {response}"
+        return response["id"]
 
     # questions
 
@@ -669,23 +669,23 @@ class Rig:
         """As if a day had gone by since dlqd has them: the sequencer keeps them
         no longer."""
         self["sequencer"].stop()
-        self.change("sequencer", "UPDATE letters SET at_ms = 1")
+        self.change("sequencer", "UPDATE dead_letters SET at_ms = 1")
         self.start("sequencer")
-        wait_for(lambda: not self.rows("sequencer", "SELECT 1 FROM letters"),
+        wait_for(lambda: not self.rows("sequencer", "SELECT 1 FROM dead_letters"),
                  what="the dead letters' rows to go")
 
     def ask(self, process, question, timeout=10, **args):
-        """A control request of our own, past the command line: the answer."""
+        """A control request of our own, past the command line: the reply."""
         context = zmq.Context.instance()
         with context.socket(zmq.REQ) as socket_:
             socket_.linger = 0
             socket_.connect(f"ipc://{self.run_dir}/{process}.control")
             socket_.send_json({"v": 1, "ask": question, "args": args})
             if not socket_.poll(timeout * SLOW * 1000):
-                raise AssertionError(f"{process} does not answer {question}")
-            answer = socket_.recv_json()
-        assert answer["ok"], f"{process}: {question}: {answer}"
-        return answer["answer"]
+                raise AssertionError(f"{process} does not respond to {question}")
+            reply = socket_.recv_json()
+        assert reply["ok"], f"{process}: {question}: {reply}"
+        return reply["reply"]
 
     # rest, and judgement
 
@@ -699,9 +699,9 @@ class Rig:
                                  ("sequencer", "dlqd")]:
             if not (self.state_dir / f"{sender}.db").exists():
                 continue
-            said = self.rows(sender, "SELECT next - 1 AS n FROM hop_out "
+            said = self.rows(sender, "SELECT next - 1 AS n FROM link_out "
                              "WHERE peer = ?", receiver)
-            heard = self.rows(receiver, "SELECT n FROM hop_in WHERE peer = ?",
+            heard = self.rows(receiver, "SELECT n FROM link_in WHERE peer = ?",
                               sender)
             said, heard = (rows[0]["n"] if rows else 0 for rows in (said, heard))
             if heard < said:
@@ -731,7 +731,7 @@ class Rig:
         return self
 
     def facts(self):
-        """(events, deliveries, letters) as they are stored; see check_stores."""
+        """(events, deliveries, dead letters) as they are stored; see check_stores."""
         events = self.rows("sequencer", """
             SELECT id, workspace, sequence, CASE status
               WHEN 1 THEN 'duplicate' WHEN 2 THEN 'refused'
@@ -746,18 +746,18 @@ class Rig:
               ELSE 'dead' END AS status
             FROM deliveries d JOIN events e ON e.n = d.event
             JOIN endpoints p ON p.id = d.endpoint""")
-        letters = self.rows("dlqd", "SELECT event_id, endpoint, state, reason "
-                            "FROM letters")
-        return events, deliveries, letters
+        dead_letters = self.rows("dlqd", "SELECT event_id, endpoint, state, reason "
+                            "FROM dead_letters")
+        return events, deliveries, dead_letters
 
     def judge(self, *loads, path="/crm", timeout=60, **how):
         """Settle, then have the checker judge these loads. Returns the verdict
         on the requests; see checker.check() for `how`."""
         self.settle(timeout)
         acks = [a for load in loads for a in load.acks()]
-        events, deliveries, letters = self.facts()
-        checker.check_stores(acks, events, deliveries, letters).require()
-        ended = {x["event_id"] for x in letters}
+        events, deliveries, dead_letters = self.facts()
+        checker.check_stores(acks, events, deliveries, dead_letters).require()
+        ended = {x["event_id"] for x in dead_letters}
         return checker.check(acks, self.receiver.requests(path), PLANE_SECRET,
                              ended=ended, **how).require()
 

@@ -20,7 +20,7 @@ struct rule {
     int per_event;
     int64_t taken;
     size_t count;
-    struct answer *answers;
+    struct response *responses;
     struct turn **turns; /* BUCKETS of them, when per_event */
 };
 
@@ -29,11 +29,11 @@ struct rules {
     struct rule *list;
 };
 
-const char *const action_names[] = {"answer", "cut",       "close",
-                                    "reset",  "blackhole", NULL};
+const char *const action_names[] = {"respond", "cut",       "close",
+                                    "reset",   "blackhole", NULL};
 
-static struct answer plain = {
-    .action = ANSWER,
+static struct response plain = {
+    .action = RESPOND,
     .status = 200,
     .times = 1,
     .bytes = {.at = (char[]){"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"},
@@ -67,7 +67,7 @@ static const char *status_words(int status)
     }
 }
 
-static const char *render(struct answer *a, json_t *headers, const char *body)
+static const char *render(struct response *a, json_t *headers, const char *body)
 {
     size_t promised = strlen(body) + (a->action == CUT);
     const char *name;
@@ -84,7 +84,7 @@ static const char *render(struct answer *a, json_t *headers, const char *body)
                                                : value;
 
             if (!json_is_string(one))
-                return "a header is a text or a list of texts";
+                return "a header is a text or a list of strings";
             text_str(&a->bytes, name);
             text_str(&a->bytes, ": ");
             text_str(&a->bytes, json_string_value(one));
@@ -100,9 +100,9 @@ static const char *render(struct answer *a, json_t *headers, const char *body)
     return NULL;
 }
 
-static const char *parse_answer(struct answer *a, json_t *json)
+static const char *parse_response(struct response *a, json_t *json)
 {
-    const char *action = "answer", *body = "", *raw = NULL;
+    const char *action = "respond", *body = "", *raw = NULL;
     json_t *headers = NULL;
     json_int_t delay_ms = 0, times = 1;
     int status = 200, at = 0;
@@ -113,12 +113,12 @@ static const char *parse_answer(struct answer *a, json_t *json)
                        &action, "status", &status, "headers", &headers, "body",
                        &body, "raw", &raw, "delay_ms", &delay_ms, "times",
                        &times, "close", &a->close))
-        return "an answer has only action status headers body raw delay_ms "
+        return "a response has only action status headers body raw delay_ms "
                "times close";
     while (action_names[at] && strcmp(action_names[at], action))
         at++;
     if (!action_names[at])
-        return "action is one of answer cut close reset blackhole";
+        return "action is one of respond cut close reset blackhole";
     if (delay_ms < 0 || times < 1 || status < 100 || status > 999)
         return "a delay, a count or a status out of range";
     a->action = (enum action)at;
@@ -138,28 +138,28 @@ static const char *parse_answer(struct answer *a, json_t *json)
 static const char *parse_rule(struct rule *rule, json_t *json)
 {
     const char *path, *per = "all";
-    json_t *answers;
+    json_t *responses;
     json_error_t error;
 
     if (json_unpack_ex(json, &error, JSON_STRICT, "{s:s, s?s, s:o}", "path",
-                       &path, "per", &per, "answers", &answers))
-        return "a rule has path, answers, and perhaps per";
+                       &path, "per", &per, "responses", &responses))
+        return "a rule has path, responses, and perhaps per";
     if (strcmp(per, "all") && strcmp(per, "event"))
         return "per is event or all";
-    if (!json_is_array(answers) || !json_array_size(answers))
-        return "answers is a list of at least one";
+    if (!json_is_array(responses) || !json_array_size(responses))
+        return "responses is a list of at least one";
     rule->path = strdup(path);
     rule->path_len = strlen(path);
     rule->prefix = rule->path_len && path[rule->path_len - 1] == '*';
     rule->path_len -= (size_t)rule->prefix;
     rule->per_event = per[0] == 'e';
-    rule->count = json_array_size(answers);
-    rule->answers = zeroed(rule->count, sizeof *rule->answers);
+    rule->count = json_array_size(responses);
+    rule->responses = zeroed(rule->count, sizeof *rule->responses);
     if (rule->per_event)
         rule->turns = zeroed(BUCKETS, sizeof(struct turn *));
     for (size_t i = 0; i < rule->count; i++) {
-        const char *wrong = parse_answer(&rule->answers[i],
-                                         json_array_get(answers, i));
+        const char *wrong = parse_response(&rule->responses[i],
+                                           json_array_get(responses, i));
 
         if (wrong)
             return wrong;
@@ -209,9 +209,9 @@ void rules_free(struct rules *rules)
     for (size_t i = 0; i < rules->count; i++) {
         struct rule *rule = &rules->list[i];
 
-        for (size_t k = 0; rule->answers && k < rule->count; k++)
-            text_fini(&rule->answers[k].bytes);
-        free(rule->answers);
+        for (size_t k = 0; rule->responses && k < rule->count; k++)
+            text_fini(&rule->responses[k].bytes);
+        free(rule->responses);
         free(rule->path);
         if (rule->turns)
             free_turns(rule);
@@ -245,8 +245,9 @@ static int fits(const struct rule *rule, const char *path, size_t len)
            !memcmp(rule->path, path, rule->path_len);
 }
 
-const struct answer *rules_pick(struct rules *rules, const char *path,
-                                size_t path_len, const char *id, size_t id_len)
+const struct response *rules_pick(struct rules *rules, const char *path,
+                                  size_t path_len, const char *id,
+                                  size_t id_len)
 {
     for (size_t i = 0; rules && i < rules->count; i++) {
         struct rule *rule = &rules->list[i];
@@ -257,9 +258,9 @@ const struct answer *rules_pick(struct rules *rules, const char *path,
             continue;
         taken = rule->per_event ? turn_of(rule, id, id_len) : &rule->taken;
         left = (*taken)++;
-        while (at + 1 < rule->count && left >= rule->answers[at].times)
-            left -= rule->answers[at++].times;
-        return &rule->answers[at];
+        while (at + 1 < rule->count && left >= rule->responses[at].times)
+            left -= rule->responses[at++].times;
+        return &rule->responses[at];
     }
     return &plain;
 }

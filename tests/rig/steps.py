@@ -18,7 +18,7 @@ class Steps:
         rig["ingress"].start(env={
             "LD_PRELOAD": program("rig-slowdisk.so"),
             "RIG_DISK": str(self.folder),
-            # The sanitizer's library wants to be first, and need not.
+            # The sanitizer's library asks to be first, which is not needed.
             "ASAN_OPTIONS": os.environ.get("ASAN_OPTIONS", "")
             + ":verify_asan_link_order=0",
             # A commit that waits for the test is not a disk that stalls.

@@ -36,9 +36,9 @@ def body_of(n):
 
 
 def ack(n, status=200, space="w"):
-    answer = {"status": status, "id": f"evt_{n}"} if status == 200 else \
+    response = {"status": status, "id": f"evt_{n}"} if status == 200 else \
         {"error": "reset"}
-    return {"n": n, "workspace": space, **answer,
+    return {"n": n, "workspace": space, **response,
             "signature": hmac.new(SECRET.encode(), body_of(n),
                                   hashlib.sha256).hexdigest()}
 
@@ -90,8 +90,8 @@ class Checker(unittest.TestCase):
         self.assertCaught("id of two events", [ack(1), ack(2)],
                           [Request(1, 1), Request(2, 2, event="evt_1")])
 
-    def test_the_id_is_the_door_s(self):
-        self.assertCaught("another id than the door said", [ack(1)],
+    def test_the_id_is_that_of_ingress(self):
+        self.assertCaught("another id than ingress said", [ack(1)],
                           [Request(1, 1, event="evt_x")])
 
     def test_an_event_has_one_number(self):
@@ -102,12 +102,12 @@ class Checker(unittest.TestCase):
         self.assertCaught("number of two events", [ack(1), ack(2)],
                           [Request(1, 1), Request(2, 1)])
 
-    def test_numbers_have_no_hole(self):
-        self.assertCaught("hole", [ack(1), ack(2)],
+    def test_numbers_have_no_gap(self):
+        self.assertCaught("gap", [ack(1), ack(2)],
                           [Request(1, 1), Request(2, 3, previous=1)])
 
     def test_numbers_begin_at_1(self):
-        self.assertCaught("hole", [ack(1)], [Request(1, 2)])
+        self.assertCaught("gap", [ack(1)], [Request(1, 2)])
 
     def test_every_workspace_counts_for_itself(self):
         self.judge([ack(1, space="a"), ack(2, space="b")],
@@ -148,8 +148,8 @@ class Stores(unittest.TestCase):
     deliveries = [{"event": "evt_1", "endpoint": "e", "status": "delivered"}]
 
     def assertCaught(self, problem, acks=(), events=events,
-                     deliveries=deliveries, letters=None):
-        verdict = check_stores(list(acks), events, deliveries, letters)
+                     deliveries=deliveries, dead_letters=None):
+        verdict = check_stores(list(acks), events, deliveries, dead_letters)
         self.assertIn(problem, verdict.problems, str(verdict))
         self.assertFalse(verdict.ok)
 
@@ -177,12 +177,12 @@ class Stores(unittest.TestCase):
         third = {**self.events[0], "id": "evt_3"}
         self.assertCaught("number of two events",
                           events=[self.events[0], third])
-        self.assertCaught("hole", events=[self.events[0],
+        self.assertCaught("gap", events=[self.events[0],
                                           {**third, "sequence": 3}])
 
-    def test_the_dead_have_letters(self):
+    def test_the_dead_have_dead_letters(self):
         dead = [{**self.deliveries[0], "status": "dead"}]
-        self.assertCaught("dead without a letter", deliveries=dead, letters=[])
+        self.assertCaught("dead without a dead letter", deliveries=dead, dead_letters=[])
         check_stores([], self.events, dead, [
             {"event_id": "evt_1", "endpoint": "e"}]).require()
 

@@ -1,4 +1,4 @@
-"""The two ends, receiver and load, against each other; the door is left out."""
+"""The two ends, receiver and load, against each other; ingress is left out."""
 
 import json
 import socket
@@ -34,23 +34,23 @@ class Ends(RigTest):
         self.assertEqual(request.status, 200)
         self.assertLess(abs(request.at_ms / 1000 - time.time()), 60)
 
-    def test_answers_are_taken_one_by_one(self):
-        self.receiver.rules({"path": "/x", "answers": [
+    def test_responses_are_taken_one_by_one(self):
+        self.receiver.rules({"path": "/x", "responses": [
             {"status": 503, "times": 2, "headers": {"Retry-After": "1"}},
             {"status": 400}, {"status": 200, "body": "ok"}]})
         self.assertEqual(self.statuses(5), [503, 503, 400, 200, 200])
         self.assertEqual(self.post()[2], b"ok")
         self.assertEqual(self.statuses(1, path="/y"), [200])
 
-    def test_each_event_has_answers_of_its_own(self):
-        self.receiver.rules({"path": "/*", "per": "event", "answers": [
+    def test_each_event_has_responses_of_its_own(self):
+        self.receiver.rules({"path": "/*", "per": "event", "responses": [
             {"status": 503}, {"status": 200}]})
         for event in "ab":
             how = {"headers": {"webhook-id": event}}
             self.assertEqual(self.statuses(3, **how), [503, 200, 200])
 
     def test_it_can_be_slow(self):
-        self.receiver.rules({"path": "/x", "answers": [{"delay_ms": 300}]})
+        self.receiver.rules({"path": "/x", "responses": [{"delay_ms": 300}]})
         begun = time.monotonic()
         self.assertEqual(self.post()[0], 200)
         self.assertGreaterEqual(time.monotonic() - begun, 0.3)
@@ -59,7 +59,7 @@ class Ends(RigTest):
         for action, error in {"close": OSError, "reset": OSError,
                               "cut": Exception}.items():
             with self.subTest(action):
-                self.receiver.rules({"path": "/x", "answers": [
+                self.receiver.rules({"path": "/x", "responses": [
                     {"action": action, "body": "not all of it"}]})
                 with self.assertRaises(error):
                     self.post()
@@ -67,20 +67,20 @@ class Ends(RigTest):
             self.receiver.stats()["paths"]["/x"]["statuses"],
             {"close": 1, "reset": 1, "cut": 1})
 
-    def test_it_can_never_answer(self):
-        self.receiver.rules({"path": "/x", "answers": [{"action": "blackhole"}]})
+    def test_it_can_never_respond(self):
+        self.receiver.rules({"path": "/x", "responses": [{"action": "blackhole"}]})
         with self.assertRaises(TimeoutError):
             http_request(self.receiver.port, "POST", "/x", b"", timeout=0.2)
         wait_for(lambda: self.receiver.stats()["paths"]["/x"]["in_flight"] == 0)
 
     def test_it_can_talk_nonsense(self):
-        self.receiver.rules({"path": "/x", "answers": [{"raw": "SSH-2.0\r\n"}]})
+        self.receiver.rules({"path": "/x", "responses": [{"raw": "SSH-2.0\r\n"}]})
         with self.assertRaises(Exception):
             self.post()
 
     def test_a_wrong_rule_is_refused_with_a_reason(self):
-        for rules in [b"{", b"{}", b'[{"path":"/x","answers":[]}]',
-                      b'[{"path":"/x","answers":[{"stauts":1}]}]']:
+        for rules in [b"{", b"{}", b'[{"path":"/x","responses":[]}]',
+                      b'[{"path":"/x","responses":[{"stauts":1}]}]']:
             status, _, reason = http_request(
                 self.receiver.port, "POST", "/_rig/rules", rules)
             self.assertEqual(status, 400)
@@ -88,14 +88,14 @@ class Ends(RigTest):
 
     def test_pipelined_requests_are_answered_in_order(self):
         self.receiver.rules(
-            {"path": "/slow", "answers": [{"delay_ms": 100, "body": "1"}]},
-            {"path": "/fast", "answers": [{"body": "2", "close": True}]})
+            {"path": "/slow", "responses": [{"delay_ms": 100, "body": "1"}]},
+            {"path": "/fast", "responses": [{"body": "2", "close": True}]})
         with socket.create_connection(("127.0.0.1", self.receiver.port)) as s:
             for path in ["slow", "fast"]:
                 s.sendall(f"POST /{path} HTTP/1.1\r\nHost: x\r\n"
                           "Content-Length: 2\r\n\r\n{}".encode())
-            answer = b"".join(iter(lambda: s.recv(4096), b""))
-        self.assertEqual([part[:1] for part in answer.split(b"\r\n\r\n")[1:]],
+            response = b"".join(iter(lambda: s.recv(4096), b""))
+        self.assertEqual([part[:1] for part in response.split(b"\r\n\r\n")[1:]],
                          [b"1", b"2"])
 
     def test_memory_of_requests_is_bounded(self):
@@ -105,9 +105,9 @@ class Ends(RigTest):
         other.start()
         for n in range(5):
             http_request(other.port, "POST", f"/{n}", b"")
-        answer = other.ask("GET", "/_rig/requests?since=0")
-        self.assertEqual((answer["first"], answer["last"]), (3, 5))
-        self.assertEqual([r["path"] for r in answer["requests"]],
+        response = other.ask("GET", "/_rig/requests?since=0")
+        self.assertEqual((response["first"], response["last"]), (3, 5))
+        self.assertEqual([r["path"] for r in response["requests"]],
                          ["/2", "/3", "/4"])
         self.assertEqual(
             len(other.ask("GET", "/_rig/requests?since=3&limit=1")["requests"]),
@@ -141,10 +141,10 @@ class Ends(RigTest):
 
     def test_a_load_keeps_its_rate(self):
         summary = self.load(seconds=2, rate=200).result()
-        self.assertAlmostEqual(summary["answered"], 400, delta=20)
+        self.assertAlmostEqual(summary["responded"], 400, delta=20)
 
     def test_a_load_survives_a_receiver_that_hangs_up(self):
-        self.receiver.rules({"path": "*", "answers": [
+        self.receiver.rules({"path": "*", "responses": [
             {"action": "reset", "times": 50}, {"action": "close", "times": 50},
             {"status": 503, "times": 50}, {"status": 200}]})
         load = self.load(count=300)
@@ -153,7 +153,7 @@ class Ends(RigTest):
         self.assertEqual(counts["reset"] + counts["closed"], 100)
         self.assertEqual(sum("error" in a for a in load.acks()), 100)
 
-    def test_a_load_waits_for_a_door_that_is_shut(self):
+    def test_a_load_waits_for_an_ingress_that_is_down(self):
         other = self.rig_.another_receiver("late")
         other.stop()
         load = self.load(count=50, target=other.url("/in/plane"))
@@ -163,8 +163,8 @@ class Ends(RigTest):
         self.assertEqual(summary["counts"], {"200": 50})
         self.assertGreater(summary["unconnected"], 0)
 
-    def test_a_load_gives_up_on_an_answer_that_does_not_come(self):
-        self.receiver.rules({"path": "*", "answers": [
+    def test_a_load_gives_up_on_an_response_that_does_not_come(self):
+        self.receiver.rules({"path": "*", "responses": [
             {"action": "blackhole"}, {"status": 200}]})
         counts = self.load(count=20, timeout=0.3).result()["counts"]
         self.assertEqual(counts, {"200": 19, "timeout": 1})

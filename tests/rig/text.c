@@ -18,17 +18,17 @@ void fail(const char *format, ...)
     exit(1);
 }
 
-char *text_room(struct text *t, size_t more)
+char *text_reserve(struct text *t, size_t more)
 {
-    if (t->room - t->len < more) {
-        size_t room = t->room ? t->room : 1024;
+    if (t->capacity - t->len < more) {
+        size_t capacity = t->capacity ? t->capacity : 1024;
 
-        while (room - t->len < more)
-            room *= 2;
-        t->at = realloc(t->at, room);
+        while (capacity - t->len < more)
+            capacity *= 2;
+        t->at = realloc(t->at, capacity);
         if (!t->at)
             fail("out of memory");
-        t->room = room;
+        t->capacity = capacity;
     }
     return t->at + t->len;
 }
@@ -37,7 +37,7 @@ void text_add(struct text *t, const void *bytes, size_t len)
 {
     if (!len)
         return;
-    memcpy(text_room(t, len), bytes, len);
+    memcpy(text_reserve(t, len), bytes, len);
     t->len += len;
 }
 
@@ -62,7 +62,7 @@ void text_fmt(struct text *t, const char *format, ...)
 
 void text_json(struct text *t, const char *bytes, size_t len)
 {
-    char *at = text_room(t, len * 6 + 2);
+    char *at = text_reserve(t, len * 6 + 2);
 
     *at++ = '"';
     for (size_t i = 0; i < len; i++) {
@@ -83,23 +83,23 @@ void text_json(struct text *t, const char *bytes, size_t len)
 
 void text_base64(struct text *t, const void *bytes, size_t len)
 {
-    static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
-                                  "abcdefghijklmnopqrstuvwxyz0123456789+/";
+    static const char dead_letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                                       "abcdefghijklmnopqrstuvwxyz0123456789+/";
     const unsigned char *in = bytes;
-    char *at = text_room(t, (len + 2) / 3 * 4);
+    char *at = text_reserve(t, (len + 2) / 3 * 4);
 
     for (; len >= 3; len -= 3, in += 3) {
-        *at++ = letters[in[0] >> 2];
-        *at++ = letters[(in[0] & 3) << 4 | in[1] >> 4];
-        *at++ = letters[(in[1] & 15) << 2 | in[2] >> 6];
-        *at++ = letters[in[2] & 63];
+        *at++ = dead_letters[in[0] >> 2];
+        *at++ = dead_letters[(in[0] & 3) << 4 | in[1] >> 4];
+        *at++ = dead_letters[(in[1] & 15) << 2 | in[2] >> 6];
+        *at++ = dead_letters[in[2] & 63];
     }
     if (len) {
         unsigned second = len == 2 ? in[1] : 0;
 
-        *at++ = letters[in[0] >> 2];
-        *at++ = letters[(in[0] & 3) << 4 | second >> 4];
-        *at++ = len == 2 ? letters[(second & 15) << 2] : '=';
+        *at++ = dead_letters[in[0] >> 2];
+        *at++ = dead_letters[(in[0] & 3) << 4 | second >> 4];
+        *at++ = len == 2 ? dead_letters[(second & 15) << 2] : '=';
         *at++ = '=';
     }
     t->len = (size_t)(at - t->at);

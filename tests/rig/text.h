@@ -9,16 +9,16 @@
 struct text {
     char *at;
     size_t len;
-    size_t room;
+    size_t capacity;
 };
 
-/* Room for `more` bytes behind what is there. The caller writes and moves len. */
-char *text_room(struct text *t, size_t more);
+/* Space for `more` bytes behind what is there. The caller writes and moves len. */
+char *text_reserve(struct text *t, size_t more);
 void text_add(struct text *t, const void *bytes, size_t len);
 void text_str(struct text *t, const char *s);
 void text_fmt(struct text *t, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
-/* Bytes as a quoted JSON string; a byte above 127 becomes its Latin-1 letter,
+/* Bytes as a quoted JSON string; a byte above 127 becomes its Latin-1 dead letter,
  * so that the line is always JSON and nothing of a strange header is lost. */
 void text_json(struct text *t, const char *bytes, size_t len);
 void text_base64(struct text *t, const void *bytes, size_t len);

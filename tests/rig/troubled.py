@@ -13,8 +13,8 @@ def troubled(rig, refused, **audit):
         rig.endpoint("legal", workspaces=refused)]
     rig.write_config()
     rig.receiver.rules(
-        {"path": "/crm", "per": "event", "answers": [
+        {"path": "/crm", "per": "event", "responses": [
             {"status": 503}, {"status": 200, "delay_ms": 5}]},
-        {"path": "/audit", "answers": [{"status": 200, "delay_ms": 20}]},
-        {"path": "/legal", "answers": [{"status": 400, "body": "no"}]})
+        {"path": "/audit", "responses": [{"status": 200, "delay_ms": 20}]},
+        {"path": "/legal", "responses": [{"status": 400, "body": "no"}]})
     return rig

@@ -1,6 +1,6 @@
 /* A source of one provider, out of a configuration as any process reads it. */
 #include "alloc.h"
-#include "settings.h"
+#include "config.h"
 #include <jansson.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -32,7 +32,7 @@ static inline void text(struct frame *f, const char *s)
     msgpack_pack_str_body(&f->pk, s, strlen(s));
 }
 
-static inline void begin(struct frame *f, const char *process, uint64_t run,
+static inline void begin(struct frame *f, const char *process, uint64_t epoch,
                          int64_t started_ms, int64_t time_ms)
 {
     msgpack_sbuffer_init(&f->bytes);
@@ -44,8 +44,8 @@ static inline void begin(struct frame *f, const char *process, uint64_t run,
     text(f, process);
     text(f, "kind");
     text(f, process);
-    text(f, "run");
-    msgpack_pack_uint64(&f->pk, run);
+    text(f, "epoch");
+    msgpack_pack_uint64(&f->pk, epoch);
     text(f, "started_ms");
     msgpack_pack_int64(&f->pk, started_ms);
     text(f, "time_ms");
@@ -64,20 +64,20 @@ static inline void about(struct frame *f, const char *name, const char *kind)
 }
 
 struct rig {
-    struct gather *g;
-    struct facts *f;
+    struct collector *g;
+    struct measurements *f;
     struct settings s;
     int64_t now; /* mono */
-    uint64_t run;
+    uint64_t epoch;
     int64_t started_ms;
 };
 
 static inline void give(struct rig *r, struct frame *f)
 {
-    assert_int_equal(gather_frame(r->g,
-                                  (struct bytes){f->bytes.data, f->bytes.size},
-                                  r->now),
-                     GR_OK);
+    assert_int_equal(
+        collector_frame(r->g, (struct bytes){f->bytes.data, f->bytes.size},
+                        r->now),
+        GR_OK);
     msgpack_sbuffer_destroy(&f->bytes);
 }
 
@@ -87,7 +87,7 @@ static inline void say(struct rig *r, const char *process, const char *name,
 {
     struct frame f;
 
-    begin(&f, process, r->run, r->started_ms, WALL + r->now);
+    begin(&f, process, r->epoch, r->started_ms, WALL + r->now);
     text(&f, "metrics");
     msgpack_pack_map(&f.pk, 1);
     text(&f, name);
@@ -103,9 +103,9 @@ static inline int setup(void **state)
 {
     struct rig *r = gr_alloc(sizeof *r);
 
-    r->g = gather_new(WALL, STALE);
-    r->f = facts_new(0);
-    r->run = 1;
+    r->g = collector_new(WALL, STALE);
+    r->f = measurements_new(0);
+    r->epoch = 1;
     r->started_ms = WALL + 1;
     *state = r;
     return 0;
@@ -115,46 +115,47 @@ static inline int teardown(void **state)
 {
     struct rig *r = *state;
 
-    gather_free(r->g);
-    facts_free(r->f);
+    collector_free(r->g);
+    measurements_free(r->f);
     free(r);
     return 0;
 }
 
 /* The fact of this subject now; NULL: there is none. */
-static inline const struct fact *
-fact_of(struct rig *r, const struct alert_rule *rule, const char *subject)
+static inline const struct measurement *
+measurement_of(struct rig *r, const struct alert_rule *rule,
+               const char *subject)
 {
-    static struct fact found;
-    struct fact_list l;
+    static struct measurement found;
+    struct measurement_list l;
     bool there = false;
 
-    facts_take(r->f, r->g, HOUR, r->now);
-    facts_of(r->f, r->g, &r->s, rule, r->now, &l);
+    measurements_take(r->f, r->g, HOUR, r->now);
+    measurements_of(r->f, r->g, &r->s, rule, r->now, &l);
     for (size_t i = 0; i < l.count; i++)
         if (strcmp(l.all[i].subject, subject) == 0) {
             found = l.all[i];
             there = true;
         }
-    fact_list_fini(&l);
+    measurement_list_fini(&l);
     return there ? &found : NULL;
 }
 
-static inline enum verdict judged(struct rig *r, const struct alert_rule *rule,
-                                  const char *subject)
+static inline enum rule_verdict
+judged(struct rig *r, const struct alert_rule *rule, const char *subject)
 {
-    return rule_judge(rule, fact_of(r, rule, subject));
+    return rule_judge(rule, measurement_of(r, rule, subject));
 }
 
 /* One series of one process; a label with a NULL value is left out. */
-static inline void say_series(struct rig *r, const char *process,
-                              const char *name, const char *kind,
-                              const char *const (*labels)[2], size_t count,
-                              int64_t value)
+static inline void publish_series(struct rig *r, const char *process,
+                                  const char *name, const char *kind,
+                                  const char *const (*labels)[2], size_t count,
+                                  int64_t value)
 {
     struct frame f;
 
-    begin(&f, process, r->run, r->started_ms, WALL + r->now);
+    begin(&f, process, r->epoch, r->started_ms, WALL + r->now);
     text(&f, "metrics");
     msgpack_pack_map(&f.pk, 0);
     text(&f, "series");

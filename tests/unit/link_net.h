@@ -1,19 +1,20 @@
-/* hop_net: a network of the test's own in place of proto/mailbox.c, so that which frame
+/* link_net: a network of the test's own instead of proto/mailbox.c, so that which frame
  * comes when is drawn from the seed and a run can be repeated. Include it before
- * hop_pair.h.
+ * link_pair.h.
  *
  * It loses, keeps and delays what ZeroMQ's PUSH and PULL over ipc may lose, keep and
  * delay. One pipe per sending process and address, in order. Of a sender that dies
  * some frames still arrive, and a receiver reads them after those of the successor if
  * it comes to that. Of a receiver that dies some frames are gone, and what was not yet
  * on its way is read by the next process at that address. Pipes are read in any order. */
-#ifndef UNIT_HOP_NET_H
-#define UNIT_HOP_NET_H
+#ifndef UNIT_LINK_NET_H
+#define UNIT_LINK_NET_H
 
 #include "alloc.h"
 #include "bounds.h"
 #include "mailbox.h"
 #include "seeded.h"
+#include <czmq.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -86,11 +87,10 @@ static inline bool net_step(void)
 
 /* ---- mailbox.h ---- */
 
-struct mailbox *mailbox_open(void *zmq, const char *run_dir, const char *name)
+struct mailbox *mailbox_open(const char *run_dir, const char *name)
 {
     struct mailbox *m = gr_alloc(sizeof *m);
 
-    (void)zmq;
     snprintf(m->name, sizeof m->name, "%s", name);
     snprintf(m->dir, sizeof m->dir, "%s", run_dir);
     mailbox_address_of(m, name, m->address);
@@ -132,7 +132,7 @@ const char *mailbox_address(const struct mailbox *m)
     return m->address;
 }
 
-void *mailbox_socket(struct mailbox *m)
+zsock_t *mailbox_socket(struct mailbox *m)
 {
     (void)m;
     return NULL;
@@ -148,7 +148,7 @@ const char *mailbox_priority_address(const struct mailbox *m)
     return m->address;
 }
 
-void *mailbox_priority_socket(struct mailbox *m)
+zsock_t *mailbox_priority_socket(struct mailbox *m)
 {
     (void)m;
     return NULL;
@@ -180,14 +180,14 @@ static inline struct net_pipe *net_find(const struct mailbox *m,
     return net_pipes[net_count++];
 }
 
-bool mailbox_room(struct mailbox *m, const char *address)
+bool mailbox_has_space(struct mailbox *m, const char *address)
 {
     return net_find(m, address)->count < NET_FRAMES_MAX;
 }
 
-int mailbox_full(struct mailbox *m, zmq_pollitem_t *items, int most)
+int mailbox_full(struct mailbox *m, zmq_pollitem_t *items, int max)
 {
-    (void)m, (void)items, (void)most;
+    (void)m, (void)items, (void)max;
     return 0;
 }
 
@@ -203,31 +203,31 @@ gr_rc mailbox_send(struct mailbox *m, const char *address, struct bytes frame)
     return GR_OK;
 }
 
-gr_rc mailbox_take(struct mailbox *m, zmq_msg_t *msg)
+zframe_t *mailbox_take(struct mailbox *m)
 {
     size_t first = net_count ? rig_random() % net_count : 0;
 
     for (size_t k = 0; k < net_count; k++) {
         size_t i = (first + k) % net_count;
         struct net_pipe *p = net_pipes[i];
+        zframe_t *frame;
 
         if (strcmp(p->to, m->address) != 0 || !p->arrived)
             continue;
-        zmq_msg_init_size(msg, p->frames[0].n);
-        memcpy(zmq_msg_data(msg), p->frames[0].p, p->frames[0].n);
+        frame = zframe_new(p->frames[0].p, p->frames[0].n);
         net_drop_frames(p, 0, 1);
         p->arrived--;
         if (!p->from && !p->count)
             net_remove(i);
-        return GR_OK;
+        return frame;
     }
-    return GR_AGAIN;
+    return NULL;
 }
 
-gr_rc mailbox_take_priority(struct mailbox *m, zmq_msg_t *msg)
+zframe_t *mailbox_take_priority(struct mailbox *m)
 {
-    (void)m, (void)msg;
-    return GR_AGAIN;
+    (void)m;
+    return NULL;
 }
 
 #endif

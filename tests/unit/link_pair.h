@@ -1,23 +1,24 @@
-/* hop_pair: processes with a real hop each, over real sockets and real files,
+/* link_pair: processes with a real links each, over real sockets and real files,
  * in one test process, driven turn by turn. The test stands between a mailbox
- * and its hop: it may drop, double and reorder frames, kill an end at any step
- * of a turn, and put an older file in an end's place.
+ * and its links: it may drop, double and reorder frames, kill an end at any step
+ * of a turn, and put an older file instead of an end's.
  *
  * Time is the test clock: it moves when nothing is on its way, so that waiting
  * costs nothing. */
-#ifndef UNIT_HOP_PAIR_H
-#define UNIT_HOP_PAIR_H
+#ifndef UNIT_LINK_PAIR_H
+#define UNIT_LINK_PAIR_H
 
 #include "bounds.h"
 #include "clock.h"
 #include "db.h"
-#include "hop.h"
+#include "epochs.h"
 #include "le64.h"
+#include "links.h"
 #include "log.h"
 #include "mailbox.h"
-#include "runs.h"
 #include "seeded.h"
 #include "wire.h"
+#include <czmq.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -49,10 +50,9 @@ struct frame {
 
 struct end {
     char name[32], dir[80], path[160];
-    void *zmq;
     struct db *db;
     struct mailbox *mailbox;
-    struct hop *hop;
+    struct links *links;
     stmt *insert, *archive_add, *archive_get;
 
     /* What the test wants of it. */
@@ -63,7 +63,7 @@ struct end {
     bool settle_by_hand;
     unsigned settle_pm; /* per mille of turns of a held link; 0: 300 */
     unsigned lose_pm, double_pm, reorder_pm; /* per mille of frames */
-    int no_room;       /* apply says GR_AGAIN this often */
+    int no_space;      /* apply says GR_AGAIN this often */
     int slow_ms;       /* apply takes so long */
     unsigned stand_pm; /* per mille of frames: it stands still before one */
     uint64_t refuse_value;
@@ -142,8 +142,8 @@ static inline gr_rc end_apply(void *self, const char *from, uint64_t n,
     uint64_t value = value_of(msg);
 
     clock_test_advance(e->slow_ms);
-    if (e->no_room > 0) {
-        e->no_room--;
+    if (e->no_space > 0) {
+        e->no_space--;
         return GR_AGAIN;
     }
     if (e->crash_value && value == e->crash_value)
@@ -160,18 +160,18 @@ static inline gr_rc end_apply(void *self, const char *from, uint64_t n,
     return GR_OK;
 }
 
-/* Some of what a held link has taken is written, and its place moves. */
+/* Some of what a held link has taken is written, and its cursor moves. */
 static inline void end_settle(struct end *e, size_t count)
 {
     for (size_t i = 0; i < count; i++)
         note_applied(e, e->hold_from, e->pending[i].n, e->pending[i].value);
     if (count == e->pending_count) { /* numbers without a message too */
-        hop_settle(e->hop, e->hold_from, UINT64_MAX);
+        links_settle(e->links, e->hold_from, UINT64_MAX);
         e->pending_count = 0;
         return;
     }
     if (count)
-        hop_settle(e->hop, e->hold_from, e->pending[count - 1].n);
+        links_settle(e->links, e->hold_from, e->pending[count - 1].n);
     e->pending_count -= count;
     memmove(e->pending, e->pending + count,
             e->pending_count * sizeof *e->pending);
@@ -201,12 +201,12 @@ static inline bool end_load(void *self, const char *peer, uint64_t n, int kind,
 static inline void end_set_back(void *self, const char *peer, bool we_are_older)
 {
     struct end *e = self;
-    struct hop_link l;
+    struct link_state l;
     int at = 0;
 
     (void)we_are_older;
     e->set_backs++;
-    while (hop_links(e->hop, &at, &l))
+    while (links_each(e->links, &at, &l))
         if (!l.out && strcmp(l.peer, peer) == 0)
             for (size_t i = 0; i < e->pending_count; i++)
                 if (e->pending[i].n <= l.next)
@@ -214,20 +214,20 @@ static inline void end_set_back(void *self, const char *peer, bool we_are_older)
     e->pending_count = 0;
 }
 
-static const struct hop_ops end_ops = {
+static const struct links_ops end_ops = {
     .apply = end_apply, .load = end_load, .set_back = end_set_back};
 
 static const char *const end_steps[] = {
     "CREATE TABLE applied(id INTEGER PRIMARY KEY, peer TEXT, n INTEGER,"
     "  value INTEGER);"
     "CREATE TABLE archive(n INTEGER PRIMARY KEY, kind INTEGER, value INTEGER)",
-    proto_hop_sql,
+    proto_links_sql,
 };
 static const struct db_schema end_schema = {.steps = end_steps, .count = 2};
 
-/* ---- life and death ---- */
+/* ---- generation and death ---- */
 
-static inline uint64_t fresh_run(void)
+static inline uint64_t fresh_epoch(void)
 {
     return (rig_random() & INT64_MAX) | 1;
 }
@@ -236,9 +236,8 @@ static inline void end_start(struct end *e)
 {
     assert_false(e->alive);
     e->alive = true;
-    e->zmq = zmq_ctx_new();
     e->db = db_open(e->path, &end_schema);
-#ifdef UNIT_HOP_NET_H /* the machine lives on: many worlds, no fsync */
+#ifdef UNIT_LINK_NET_H /* the machine lives on: many worlds, no fsync */
     db_exec(e->db, "PRAGMA synchronous = OFF");
 #endif
     e->insert = db_prepare(e->db, "INSERT INTO applied(peer, n, value) "
@@ -246,14 +245,14 @@ static inline void end_start(struct end *e)
     e->archive_add = db_prepare(e->db, "INSERT INTO archive VALUES(?, ?, ?)");
     e->archive_get = db_prepare(e->db,
                                 "SELECT kind, value FROM archive WHERE n = ?");
-    e->mailbox = mailbox_open(e->zmq, e->dir, e->name);
-    e->hop = hop_open(e->db, e->mailbox, &end_ops, fresh_run(), e);
+    e->mailbox = mailbox_open(e->dir, e->name);
+    e->links = links_open(e->db, e->mailbox, &end_ops, fresh_epoch(), e);
     if (e->own_to)
-        hop_own_log(e->hop, e->own_to, ARCHIVE_KIND);
+        links_own_log(e->links, e->own_to, ARCHIVE_KIND);
     if (e->keep_to)
-        hop_keep_log(e->hop, e->keep_to);
+        links_keep_log(e->links, e->keep_to);
     if (e->hold_from)
-        hop_hold(e->hop, e->hold_from);
+        links_hold(e->links, e->hold_from);
     e->pending_count = 0;
 }
 
@@ -262,9 +261,8 @@ static inline void end_kill(struct end *e)
 {
     assert_true(e->alive);
     e->alive = false;
-    hop_close(e->hop);
+    links_close(e->links);
     mailbox_close(e->mailbox);
-    zmq_ctx_term(e->zmq);
     db_close(e->db);
     for (size_t i = 0; i < e->held_count; i++)
         free(e->held[i].p);
@@ -285,11 +283,11 @@ static inline void end_restart(struct end *e)
     end_start(e);
 }
 
-/* Ends that are killed many times at one place would in the end suspect the
+/* Ends that are killed many times at one cursor would in the end quarantine the
  * message there; tests of something else do without. */
 static inline void end_calm(struct end *e)
 {
-    db_exec(e->db, "UPDATE hop_in SET start_n = -1, stalls = 0, trying = 0, "
+    db_exec(e->db, "UPDATE link_in SET start_n = -1, stalls = 0, trying = 0, "
                    "tries = 0");
 }
 
@@ -318,7 +316,7 @@ static inline void end_remove_store(struct end *e)
     unlink(beside);
 }
 
-/* The copy takes the store's place; NULL: an empty one does. */
+/* The copy replaces the store; NULL: an empty one does. */
 static inline void end_restore(struct end *e, const char *name)
 {
     char cp[600];
@@ -333,7 +331,7 @@ static inline void end_restore(struct end *e, const char *name)
     end_start(e);
 }
 
-/* ---- frames between mailbox and hop ---- */
+/* ---- frames between mailbox and link ---- */
 
 static inline void hold_frame(struct end *e, const void *p, size_t n)
 {
@@ -343,9 +341,9 @@ static inline void hold_frame(struct end *e, const void *p, size_t n)
     assert_true(e->held_count < FRAMES_HELD_MAX);
     memcpy(copy, p, n);
     if (at && chance_pm(e->reorder_pm)) {
-        size_t most = at < 16 ? at : 16;
+        size_t max = at < 16 ? at : 16;
 
-        at -= rig_random() % (most + 1);
+        at -= rig_random() % (max + 1);
     }
     memmove(e->held + at + 1, e->held + at,
             (e->held_count - at) * sizeof *e->held);
@@ -355,16 +353,16 @@ static inline void hold_frame(struct end *e, const void *p, size_t n)
 
 static inline bool end_read(struct end *e)
 {
-    zmq_msg_t msg;
+    zframe_t *frame;
     bool any = false;
 
-    while (e->held_count < 200 && mailbox_take(e->mailbox, &msg) == GR_OK) {
+    while (e->held_count < 200 && (frame = mailbox_take(e->mailbox))) {
         any = true;
         if (!chance_pm(e->lose_pm))
-            hold_frame(e, zmq_msg_data(&msg), zmq_msg_size(&msg));
+            hold_frame(e, zframe_data(frame), zframe_size(frame));
         if (chance_pm(e->double_pm))
-            hold_frame(e, zmq_msg_data(&msg), zmq_msg_size(&msg));
-        zmq_msg_close(&msg);
+            hold_frame(e, zframe_data(frame), zframe_size(frame));
+        zframe_destroy(&frame);
     }
     return any;
 }
@@ -372,17 +370,18 @@ static inline bool end_read(struct end *e)
 static inline void end_receive(struct end *e)
 {
     size_t k = 0;
-    bool full = hop_resume(e->hop) == GR_AGAIN;
+    bool full = links_resume(e->links) == GR_AGAIN;
 
     e->waits = full;
     for (; k < e->held_count && !full; k++) {
-        if (hop_taken_count(e->hop) >= TURN_MAX_COUNT ||
-            hop_taken_bytes(e->hop) >= TURN_MAX_BYTES)
+        if (links_taken_count(e->links) >= TURN_MAX_COUNT ||
+            links_taken_bytes(e->links) >= TURN_MAX_BYTES)
             break;
         if (chance_pm(e->stand_pm))
             clock_test_advance((int64_t)(rig_random() % 3000));
-        full = hop_receive(e->hop, (struct bytes){e->held[k].p,
-                                                  e->held[k].n}) == GR_AGAIN;
+        full = links_receive(e->links,
+                             (struct bytes){e->held[k].p, e->held[k].n}) ==
+               GR_AGAIN;
         free(e->held[k].p);
     }
     e->held_count -= k;
@@ -409,7 +408,7 @@ static inline bool end_turn_dying(struct end *e, void (*more)(struct end *),
                                      : rig_random() % (e->pending_count + 1));
     if (more)
         more(e);
-    hop_work(e->hop);
+    links_work(e->links);
     if (die_at == BEFORE_COMMIT) {
         end_restart(e);
         end_calm(e);
@@ -418,10 +417,10 @@ static inline bool end_turn_dying(struct end *e, void (*more)(struct end *),
     rc = db_commit(e->db);
     if (rc != GR_OK) {
         e->pending_count = 0;
-        hop_undo(e->hop);
+        links_undo(e->links);
     }
     if (die_at != AFTER_COMMIT && rc == GR_OK) {
-        int ms = hop_tell(e->hop);
+        int ms = links_flush(e->links);
 
         assert_true(ms >= 0 && ms <= 5000);
     }
@@ -450,7 +449,7 @@ static inline void both_turn(struct end *a, struct end *b)
         any = end_turn(b) || any;
     if ((a->alive && a->waits) || (b->alive && b->waits))
         clock_test_advance(IDLE_STEP_MS);
-#ifdef UNIT_HOP_NET_H
+#ifdef UNIT_LINK_NET_H
     if (!net_step() && !any)
         clock_test_advance(IDLE_STEP_MS);
 #else
@@ -459,11 +458,11 @@ static inline void both_turn(struct end *a, struct end *b)
         int n = 0;
 
         if (a->alive)
-            items[n++] = (zmq_pollitem_t){mailbox_socket(a->mailbox), -1,
-                                          ZMQ_POLLIN, 0};
+            items[n++] = (zmq_pollitem_t){
+                zsock_resolve(mailbox_socket(a->mailbox)), -1, ZMQ_POLLIN, 0};
         if (b->alive)
-            items[n++] = (zmq_pollitem_t){mailbox_socket(b->mailbox), -1,
-                                          ZMQ_POLLIN, 0};
+            items[n++] = (zmq_pollitem_t){
+                zsock_resolve(mailbox_socket(b->mailbox)), -1, ZMQ_POLLIN, 0};
         if (zmq_poll(items, n, 1) == 0)
             clock_test_advance(IDLE_STEP_MS);
     }
@@ -478,7 +477,7 @@ static uint64_t next_value = 1;
 static inline uint64_t end_put(struct end *e, const char *peer, int kind)
 {
     uint64_t value = next_value++;
-    uint64_t n = hop_next(e->hop, peer);
+    uint64_t n = links_next(e->links, peer);
     bool own = e->own_to && strcmp(e->own_to, peer) == 0;
 
     if (own || e->archives) {
@@ -488,9 +487,9 @@ static inline uint64_t end_put(struct end *e, const char *peer, int kind)
         db_run(e->db, e->archive_add);
     }
     if (own)
-        hop_put(e->hop, peer, ARCHIVE_KIND, (int64_t)n);
+        links_put(e->links, peer, ARCHIVE_KIND, (int64_t)n);
     else
-        hop_put(e->hop, peer, kind, (int64_t)value);
+        links_put(e->links, peer, kind, (int64_t)value);
     return value;
 }
 
@@ -501,7 +500,7 @@ static inline void end_write(struct end *e, const char *peer, int kind,
     db_begin(e->db);
     for (int i = 0; i < count; i++)
         end_put(e, peer, kind);
-    hop_work(e->hop);
+    links_work(e->links);
     assert_int_equal(db_commit(e->db), GR_OK);
 }
 
@@ -518,37 +517,39 @@ static inline int64_t end_number(struct end *e, const char *sql)
     return v;
 }
 
-static inline struct hop_link link_of(struct end *e, const char *peer, bool out)
+static inline struct link_state link_of(struct end *e, const char *peer,
+                                        bool out)
 {
-    struct hop_link l;
+    struct link_state l;
     int at = 0;
 
-    while (hop_links(e->hop, &at, &l))
+    while (links_each(e->links, &at, &l))
         if (l.out == out && strcmp(l.peer, peer) == 0)
             return l;
-    return (struct hop_link){0};
+    return (struct link_state){0};
 }
 
 /* Turns until the sender's log is acknowledged to its end and the receiver
  * stands there too. */
 static inline bool is_through(struct end *from, struct end *to)
 {
-    struct hop_link l;
+    struct link_state l;
     int at = 0;
 
-    if (hop_backlog(from->hop, to->name) || from->held_count || to->held_count)
+    if (links_backlog(from->links, to->name) || from->held_count ||
+        to->held_count)
         return false;
-    while (hop_links(to->hop, &at, &l))
+    while (links_each(to->links, &at, &l))
         if (!l.out && strcmp(l.peer, from->name) == 0)
-            return l.done + 1 == hop_next(from->hop, to->name) &&
+            return l.done + 1 == links_next(from->links, to->name) &&
                    l.next == l.done;
-    return hop_next(from->hop, to->name) == 1;
+    return links_next(from->links, to->name) == 1;
 }
 
 static inline void run_through(struct end *from, struct end *to)
 {
     int64_t begun_ms = mono_ms();
-    struct hop_link in;
+    struct link_state in;
 
     for (int i = 0; i < ROUNDS_MAX; i++) {
         both_turn(from, to);
@@ -561,9 +562,9 @@ static inline void run_through(struct end *from, struct end *to)
         "has taken %llu and stored %llu; frames unread: %zu and %zu; %lld ms; "
         "seed %llu",
         from->name, to->name,
-        (unsigned long long)hop_backlog(from->hop, to->name),
-        (unsigned long long)hop_cursor(from->hop, to->name),
-        (unsigned long long)hop_floor_of(from->hop, to->name),
+        (unsigned long long)links_backlog(from->links, to->name),
+        (unsigned long long)links_cursor(from->links, to->name),
+        (unsigned long long)links_floor_of(from->links, to->name),
         (unsigned long long)in.next, (unsigned long long)in.done,
         from->held_count, to->held_count, (long long)(mono_ms() - begun_ms),
         (unsigned long long)rig_seed);
@@ -596,8 +597,8 @@ static inline void assert_exactly(struct end *to, const char *peer,
 
 static inline void assert_no_alarm(struct end *from, struct end *to)
 {
-    struct hop_link out = link_of(from, to->name, true);
-    struct hop_link in = link_of(to, from->name, false);
+    struct link_state out = link_of(from, to->name, true);
+    struct link_state in = link_of(to, from->name, false);
 
     assert_int_equal(out.set_back, 0);
     assert_int_equal(in.set_back, 0);
@@ -617,10 +618,10 @@ static inline int pair_setup(void **state)
     struct pair *p = calloc(1, sizeof *p);
     const char *folder = getenv("TMPDIR");
 
-    snprintf(p->dir, sizeof p->dir, "%.40s/hop-XXXXXX",
+    snprintf(p->dir, sizeof p->dir, "%.40s/link-XXXXXX",
              folder ? folder : "/tmp");
     assert_non_null(mkdtemp(p->dir));
-    log_open("test", LOG_ERROR, false);
+    log_open("test", LEVEL_ERROR, false);
     clock_test_set(1700000000000);
     rig_seed = 88172645463325252ULL;
     next_value = 1;

@@ -13,7 +13,7 @@ static const struct retry_policy by_default = {.backoff = BACKOFF_EXPONENTIAL,
                                                .first_wait_ms = 5 * SECOND_MS,
                                                .max_wait_ms = 6 * HOUR_MS,
                                                .factor = 3,
-                                               .jitter_full = true,
+                                               .jitter.full = true,
                                                .max_attempts = 12,
                                                .max_duration_ms = 24 * HOUR_MS,
                                                .respect_retry_after = true};
@@ -21,7 +21,7 @@ static const struct retry_policy strict = {.backoff = BACKOFF_EXPONENTIAL,
                                            .first_wait_ms = SECOND_MS,
                                            .max_wait_ms = 60 * SECOND_MS,
                                            .factor = 2,
-                                           .jitter_full = true,
+                                           .jitter.full = true,
                                            .max_attempts = 12,
                                            .max_duration_ms = 24 * HOUR_MS,
                                            .respect_retry_after = true};
@@ -90,7 +90,7 @@ static void a_schedule_ends_or_repeats_its_last(void **state)
 {
     int64_t waits[] = {60000, 300000, 900000};
     struct retry_policy p = {
-        .backoff = BACKOFF_SCHEDULE, .schedule_ms = waits, .schedule_count = 3};
+        .backoff = BACKOFF_SCHEDULE, .schedule.ms = waits, .schedule.count = 3};
     uint64_t attempts;
     int64_t last_ms;
 
@@ -104,12 +104,12 @@ static void a_schedule_ends_or_repeats_its_last(void **state)
     /* 1, 6, 21, 36 … minutes; the last one inside of 1440. */
     assert_int_equal(attempts, 3 + 1 + (1440 - 21) / 15);
     assert_true(last_ms <= DAY_MS && last_ms + 900000 > DAY_MS);
-    p.schedule_count = 0;
+    p.schedule.count = 0;
     assert_int_equal(live(&p, &attempts, &last_ms), BACKOFF_ATTEMPTS_USED);
     assert_int_equal(attempts, 1);
 }
 
-static void whole_lives_keep_both_budgets(void **state)
+static void whole_generations_keep_both_budgets(void **state)
 {
     struct retry_policy p = by_default;
     uint64_t attempts;
@@ -127,7 +127,7 @@ static void whole_lives_keep_both_budgets(void **state)
         assert_int_equal(attempts, 12);
     }
     /* Without jitter: 5 s + 15 s + … + 3 × 6 h; a 13th would be past 24 h. */
-    p.jitter_full = false;
+    p.jitter.full = false;
     assert_int_equal(live(&p, &attempts, &last_ms), BACKOFF_ATTEMPTS_USED);
     assert_int_equal(attempts, 12);
     assert_int_equal(last_ms, (16400 + 3 * 21600) * SECOND_MS);
@@ -167,8 +167,8 @@ static void full_jitter_is_spread_evenly(void **state)
 static void proportional_jitter_stays_within_its_part(void **state)
 {
     struct retry_policy p = {
-        .backoff = BACKOFF_FIXED, .first_wait_ms = 100000, .jitter_part = 0.15};
-    int64_t next, least = INT64_MAX, most = 0;
+        .backoff = BACKOFF_FIXED, .first_wait_ms = 100000, .jitter.part = 0.15};
+    int64_t next, min = INT64_MAX, max = 0;
 
     (void)state;
     for (int i = 0; i < 10000; i++) {
@@ -178,11 +178,11 @@ static void proportional_jitter_stays_within_its_part(void **state)
                                            .random = next_random()},
                          &next),
             BACKOFF_WAIT);
-        least = next < least ? next : least;
-        most = next > most ? next : most;
+        min = next < min ? next : min;
+        max = next > max ? next : max;
     }
-    assert_in_range(least, 85000, 85100);
-    assert_in_range(most, 114900, 115000);
+    assert_in_range(min, 85000, 85100);
+    assert_in_range(max, 114900, 115000);
 }
 
 static int64_t asked(const struct retry_policy *p, int64_t retry_after_ms,
@@ -215,7 +215,7 @@ static void retry_after_only_lengthens(void **state)
     assert_int_equal(asked(&p, INT64_MAX, 0), RETRY_AFTER_MAX_MS);
     p.respect_retry_after = false;
     assert_int_equal(asked(&p, 120000, 0), 10000);
-    p.respect_retry_after = p.jitter_full = true;
+    p.respect_retry_after = p.jitter.full = true;
     for (int i = 0; i < 1000; i++)
         assert_in_range(asked(&p, 120000, 0), 120000, 132000);
 }
@@ -242,12 +242,12 @@ static void no_wait_is_longer_than_the_longest(void **state)
                                        .first_wait_ms = SECOND_MS,
                                        .max_wait_ms = MINUTE_MS,
                                        .factor = 2,
-                                       .jitter_part = .5,
+                                       .jitter.part = .5,
                                        .max_attempts = 9},
                               table = {
                                   .backoff = BACKOFF_SCHEDULE,
-                                  .schedule_ms = (int64_t *)(uintptr_t)steps,
-                                  .schedule_count = 3,
+                                  .schedule.ms = (int64_t *)(uintptr_t)steps,
+                                  .schedule.count = 3,
                                   .repeat_last = true};
     const struct retry_policy *all[] = {&by_default, &strict, &plain, &table};
 
@@ -268,17 +268,40 @@ static void no_wait_is_longer_than_the_longest(void **state)
     assert_true(backoff_longest_ms(&table) < 49 * HOUR_MS);
 }
 
+static void a_span_is_the_sum_of_waits_within_the_time_budget(void **state)
+{
+    struct retry_policy p = {
+        .backoff = BACKOFF_FIXED, .first_wait_ms = 100, .max_attempts = 5};
+
+    (void)state;
+    assert_int_equal(backoff_span_ms(&p, false), 400);
+    p.jitter.part = 0.1;
+    assert_int_equal(backoff_span_ms(&p, false), 400);
+    assert_int_equal(backoff_span_ms(&p, true), 440);
+    p.max_duration_ms = 250;
+    assert_int_equal(backoff_span_ms(&p, true), 250);
+    p = (struct retry_policy){
+        .backoff = BACKOFF_SCHEDULE,
+        .schedule = {.ms = (int64_t[]){100, 200, 300}, .count = 3}};
+    assert_int_equal(backoff_span_ms(&p, false), 600);
+    p.max_attempts = 3;
+    assert_int_equal(backoff_span_ms(&p, false), 300);
+    p.schedule.count = 0;
+    assert_int_equal(backoff_span_ms(&p, false), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(exponential_waits_grow_to_their_most),
         cmocka_unit_test(factors_that_do_not_grow_are_fixed_waits),
         cmocka_unit_test(a_schedule_ends_or_repeats_its_last),
-        cmocka_unit_test(whole_lives_keep_both_budgets),
+        cmocka_unit_test(whole_generations_keep_both_budgets),
         cmocka_unit_test(full_jitter_is_spread_evenly),
         cmocka_unit_test(proportional_jitter_stays_within_its_part),
         cmocka_unit_test(retry_after_only_lengthens),
         cmocka_unit_test(retry_after_never_leaves_the_budget),
+        cmocka_unit_test(a_span_is_the_sum_of_waits_within_the_time_budget),
         cmocka_unit_test(no_wait_is_longer_than_the_longest),
     };
 

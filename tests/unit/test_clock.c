@@ -221,6 +221,6 @@ int main(void)
         cmocka_unit_test(a_time_of_rfc_3339_is_read),
     };
 
-    log_open("test", LOG_ERROR, false);
+    log_open("test", LEVEL_ERROR, false);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

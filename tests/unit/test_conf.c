@@ -12,11 +12,11 @@
 
 struct thing {
     char *name;
-    int64_t wait_ms, room_bytes, count;
+    int64_t wait_ms, free_bytes, count;
     double share;
     bool on;
     int colour;
-    struct text_list words, keys;
+    struct string_list words, keys;
 };
 
 struct root {
@@ -33,7 +33,7 @@ static const struct conf_section thing_section = {
     .keys =
         (const struct conf_key[]){
             {.name = "name",
-             .type = &conf_as_text,
+             .type = &conf_as_string,
              .offset = offsetof(struct thing, name),
              .flags = CONF_REQUIRED,
              .help = "what it is called"},
@@ -45,7 +45,7 @@ static const struct conf_section thing_section = {
              .fallback = "10s"},
             {.name = "room",
              .type = &conf_as_size,
-             .offset = offsetof(struct thing, room_bytes),
+             .offset = offsetof(struct thing, free_bytes),
              .fallback = "1MiB"},
             {.name = "count",
              .type = &conf_as_int,
@@ -60,7 +60,7 @@ static const struct conf_section thing_section = {
              .max = 300,
              .fallback = "1.5"},
             {.name = "on",
-             .type = &conf_as_bool,
+             .type = &conf_as_boolean,
              .offset = offsetof(struct thing, on),
              .fallback = "true"},
             {.name = "colour",
@@ -69,11 +69,11 @@ static const struct conf_section thing_section = {
              .choices = colours,
              .fallback = "green"},
             {.name = "words",
-             .type = &conf_as_texts,
+             .type = &conf_as_strings,
              .offset = offsetof(struct thing, words),
              .fallback = "[a, b]"},
             {.name = "keys",
-             .type = &conf_as_texts,
+             .type = &conf_as_strings,
              .offset = offsetof(struct thing, keys),
              .flags = CONF_SECRET | CONF_FILLED},
             {0},
@@ -175,7 +175,7 @@ static void what_is_not_said_has_its_default(void **state)
     assert_int_equal(r.thing_count, 1);
     assert_string_equal(r.things[0].name, "x");
     assert_int_equal(r.things[0].wait_ms, 10000);
-    assert_int_equal(r.things[0].room_bytes, 1 << 20);
+    assert_int_equal(r.things[0].free_bytes, 1 << 20);
     assert_int_equal(r.things[0].count, 7);
     assert_true(r.things[0].share == 1.5);
     assert_true(r.things[0].on);
@@ -197,14 +197,15 @@ static void every_error_is_told_in_the_files_order(void **state)
                   "  - {nmae: x, count: 4x}\n"
                   "thing: {name: [x], on: maybe}\n"),
         "f.yaml:1:8: place: must not be empty\n"
-        "f.yaml:3:21: things[0].wait: \"10\" needs a unit: ms, s, m, h or d\n"
+        "f.yaml:3:21: things[0].wait: \"10\" needs a unit (ms, s, m, h or d), "
+        "such as 10s\n"
         "f.yaml:4:5: things[1].name: is missing: what it is called\n"
         "f.yaml:4:6: things[1].nmae: unknown key (did you mean name?)\n"
-        "f.yaml:4:22: things[1].count: \"4x\" has other text behind the "
+        "f.yaml:4:22: things[1].count: \"4x\" has text after the "
         "number\n"
-        "f.yaml:5:15: thing.name: a text is meant, not a list\n"
-        "f.yaml:5:24: thing.on: true or false is meant (these words, "
-        "unquoted)\n");
+        "f.yaml:5:15: thing.name: must be a string, not a list\n"
+        "f.yaml:5:24: thing.on: must be true or false, without "
+        "quotes\n");
 }
 
 static void keys_unknown_doubled_or_later_are_errors(void **state)
@@ -214,9 +215,9 @@ static void keys_unknown_doubled_or_later_are_errors(void **state)
     expect_error("thigns: []", "unknown key (did you mean things?)");
     expect_error("thing: {name: x, later: 1}", "thing.later: comes later");
     expect_error("place: a\nplace: b",
-                 "f.yaml:2:1: place: is set twice (first in line 1)");
-    expect_error("[a]: b", "a key must be a text");
-    expect_error("thing: {name: x, <<: {on: true}}", "merging maps");
+                 "f.yaml:2:1: place: is set twice (first on line 1)");
+    expect_error("[a]: b", "a key must be a string");
+    expect_error("thing: {name: x, <<: {on: true}}", "merge keys (<<)");
 }
 
 static void what_yaml_takes_for_something_else_must_be_quoted(void **state)
@@ -238,7 +239,7 @@ static void what_yaml_takes_for_something_else_must_be_quoted(void **state)
         char *good = gr_printf("things: [{name: '%s'}]", bitten[i]);
         char *bad = gr_printf("things:\n- name: %s", bitten[i]);
 
-        expect_error(bad, "a text is meant: quote it");
+        expect_error(bad, "must be a string: put it in quotes");
         assert_string_equal(errors_of(good), "");
         free(good);
         free(bad);
@@ -252,7 +253,7 @@ static void what_yaml_takes_for_something_else_must_be_quoted(void **state)
     expect_error("things: [{name: }]", "has no value");
     expect_error("things: [{name: ~}]", "has no value");
     expect_error("things: [{name: \"a\\0b\"}]", "zero byte");
-    expect_error("things: [{name: !!str yes}]", "quote it");
+    expect_error("things: [{name: !!str yes}]", "put it in quotes");
     expect_error("things: [{name: !foo x}]", "tags (!foo) are not supported");
 }
 
@@ -265,23 +266,23 @@ static void numbers_are_whole_and_within_bounds(void **state)
         {"count: 101", "count: must be at most 100"},
         {"count: -1", "must not be negative"},
         {"count: 08", "leading zero"},
-        {"count: 1.0", "has other text behind the number"},
-        {"count: '7'", "without quotes"},
+        {"count: 1.0", "has text after the number"},
+        {"count: '7'", "remove the quotes"},
         {"count: 99999999999999999999", "too large"},
         {"count: x", "is not a number"},
-        {"count: [1]", "a number is meant, not a list"},
+        {"count: [1]", "must be a number, not a list"},
         {"wait: 0s", "wait: must be at least 1ms"},
         {"wait: 8d", "wait: must be at most 7d"},
         {"wait: 10", "needs a unit"},
-        {"wait: 10sec", "is no duration"},
-        {"wait: 1h30m", "is no duration"},
-        {"wait: 10:30", "is no duration"},
-        {"wait: 1.5h", "is no duration"},
+        {"wait: 10sec", "is not a duration"},
+        {"wait: 1h30m", "is not a duration"},
+        {"wait: 10:30", "is not a duration"},
+        {"wait: 1.5h", "is not a duration"},
         {"wait: -5s", "must not be negative"},
         {"wait: 9223372036854775807d", "is too large"},
         {"wait: 9223372036854775807ms", "is too large"},
         {"wait: 36501d", "is too large"},
-        {"room: 1MB", "is no size"},
+        {"room: 1MB", "is not a size"},
         {"room: 1024", "needs a unit"},
         {"room: 9999999TiB", "is too large"},
         {"share: 0.4", "share: must be at least 0.5"},
@@ -289,13 +290,13 @@ static void numbers_are_whole_and_within_bounds(void **state)
         {"share: 1e1", "is not a number like"},
         {"share: nan", "is not a number like"},
         {"share: 1.", "is not a number like"},
-        {"on: yes", "true or false is meant"},
-        {"on: 'true'", "true or false is meant"},
-        {"colour: rad", "is none of: red, green (did you mean red?)"},
-        {"words: {a: b}", "a list is meant, not a map"},
+        {"on: yes", "must be true or false"},
+        {"on: 'true'", "must be true or false"},
+        {"colour: rad", "is not one of: red, green (did you mean red?)"},
+        {"words: {a: b}", "must be a list, not a map"},
         {"words:", "has no value"},
-        {"words: [a, [b]]", "words[1]: a text is meant, not a list"},
-        {"keys: []", "must not be an empty list: leave it out"},
+        {"words: [a, [b]]", "words[1]: must be a string, not a list"},
+        {"keys: []", "must not be an empty list: remove the key"},
     };
 
     (void)state;
@@ -328,10 +329,10 @@ static void variables_are_put_in_once(void **state)
     unsetenv("GRT_A");
     expect_error(good, "thing.name: the environment variable GRT_A is not set");
     expect_error("thing: {name: 'a$b'}", "write $$ for a dollar");
-    expect_error("thing: {name: '${'}", "must be followed by a variable's");
-    expect_error("thing: {name: '${A'}", "must be followed by a variable's");
-    expect_error("thing: {name: '${1A}'}", "must be followed by a variable's");
-    expect_error("thing: {name: '${A-x}'}", "must be followed by a variable's");
+    expect_error("thing: {name: '${'}", "has ${ without a variable name");
+    expect_error("thing: {name: '${A'}", "has ${ without a variable name");
+    expect_error("thing: {name: '${1A}'}", "has ${ without a variable name");
+    expect_error("thing: {name: '${A-x}'}", "has ${ without a variable name");
 }
 
 static void secrets_come_from_files_and_are_never_told(void **state)
@@ -352,12 +353,12 @@ static void secrets_come_from_files_and_are_never_told(void **state)
     buf_fini(&out);
     conf_fini(&root_section, &r);
 
-    expect_error("thing: {name: x, keys: 'file:none'}", "none cannot be read");
-    expect_error("thing: {name: x, keys: 'file:.'}", "cannot be read");
+    expect_error("thing: {name: x, keys: 'file:none'}", "cannot read ");
+    expect_error("thing: {name: x, keys: 'file:.'}", "cannot read ");
     write_file("key", "\n", 1);
     expect_error(good, "thing.keys: must not be empty");
     write_file("key", "a\0b", 3);
-    expect_error(good, "has a zero byte");
+    expect_error(good, "contains a zero byte");
     assert_null(strstr(errors_of("thing: {name: x, keys: [12345]}"), "12345"));
 }
 
@@ -369,8 +370,8 @@ static void aliases_work_even_in_circles(void **state)
                                   "  - *a\n"
                                   "  - {name: z, words: *w}\n"),
                         "");
-    expect_error("things: &a [*a]", "things[0]: a map is meant");
-    expect_error("thing: &a {name: *a}", "thing.name: a text is meant");
+    expect_error("things: &a [*a]", "things[0]: must be a map");
+    expect_error("thing: &a {name: *a}", "thing.name: must be a string");
     expect_error("thing: *nowhere", "not YAML");
 }
 
@@ -384,8 +385,9 @@ static void what_is_no_yaml_says_where(void **state)
     expect_error("a: [\n", "f.yaml:2:1: not YAML: ");
     expect_error("a:\n\t- b\n", "f.yaml:2:1: not YAML: ");
     expect_error("place: a\n\nplace: \xff\n", "f.yaml:3:1: not YAML: ");
-    expect_error("place: a\n---\nplace: b\n", "a second document begins here");
-    expect_error("- a\n", "f.yaml:1:1: a map is meant");
+    expect_error("place: a\n---\nplace: b\n",
+                 "a second YAML document begins here");
+    expect_error("- a\n", "f.yaml:1:1: must be a map");
     buf_init(&deep, 1 << 20);
     for (int i = 0; i < 50000; i++)
         buf_puts(&deep, "[");
@@ -403,8 +405,8 @@ static void a_file_that_cannot_be_read_is_one_sentence(void **state)
     buf_init(&errors, 1000);
     conf_read_file(c, "none.yaml", NULL, &root_section, &r);
     assert_false(conf_close(c, &errors));
-    assert_string_equal(errors.data, "none.yaml: cannot be read: No such file "
-                                     "or directory\n");
+    assert_string_equal(errors.data, "none.yaml: cannot read the file: No such "
+                                     "file or directory\n");
     buf_fini(&errors);
 }
 

@@ -1,8 +1,8 @@
 /* The rules that are there without being declared: what each is about, how bad it
  * is, and that it fires above its threshold, not at it, once, and resolves; on a
  * simulated clock, judged each minute. */
+#include "config.h"
 #include "console_rig.h"
-#include "settings.h"
 #include <unistd.h>
 
 /* What makes a rule fire, as its process says it. */
@@ -25,13 +25,13 @@ static const struct built_in {
     const char *process, *metric;
 } built_in[] = {
     {"dlq-warning", "warning", "dead_letters", 10, 0, 0, GAUGE, "dlqd",
-     "grapnel_dlqd_letters_dead"},
+     "grapnel_dlqd_dead_letters_dead"},
     {"dlq-critical", "critical", "dead_letters", 100, 0, 0, GAUGE, "dlqd",
-     "grapnel_dlqd_letters_dead"},
+     "grapnel_dlqd_dead_letters_dead"},
     {"dlq_growth_rate", "critical", "dead_letter_growth", 10, HOUR, 0, GROWTH,
      "dlqd", "grapnel_dlqd_received_total"},
     {"dlq_expiring", "warning", "dead_letters_expiring", 0, 0, 0, GAUGE, "dlqd",
-     "grapnel_dlqd_letters_expiring"},
+     "grapnel_dlqd_dead_letters_expiring"},
     {"webhook_backlog", "warning", "backlog", 1000, 0, 0, GAUGE, "sequencer",
      "grapnel_deliveries_open"},
     {"webhook_delivery_failure_rate", "warning", "delivery_failure_rate", 0.05,
@@ -59,7 +59,7 @@ static const struct built_in {
     {"process_silent", "critical", "process_silent", 30, 0, 0, SILENCE, "dlqd",
      NULL},
     {"disk_low", "critical", "disk_low", 2.0 * 1024 * 1024 * 1024, 0, 0, GAUGE,
-     "dlqd", "grapnel_store_room_bytes"},
+     "dlqd", "grapnel_store_free_bytes"},
     {"damaged_data", "critical", "damaged", 0, 0, 0, GAUGE, "dlqd",
      "grapnel_damaged_total"},
 };
@@ -136,25 +136,25 @@ static const char *subject_of(const struct built_in *b)
                                                : "";
 }
 
-static void say_outcomes(struct rig *r, const char *metric, int64_t good,
-                         int64_t bad)
+static void publish_outcomes(struct rig *r, const char *metric, int64_t good,
+                             int64_t bad)
 {
     const char *const delivered[][2] = {{"endpoint", "crm"},
                                         {"outcome", "delivered"}};
-    const char *const parked[][2] = {{"endpoint", "crm"},
-                                     {"outcome", "parked"}};
+    const char *const retrying[][2] = {{"endpoint", "crm"},
+                                       {"outcome", "retrying"}};
 
     /* Two processes, so that one's frame does not take back the other's. */
-    say_series(r, "deliverer-1", metric, "counter", delivered, 2, good);
-    say_series(r, "deliverer-2", metric, "counter", parked, 2, bad);
+    publish_series(r, "deliverer-1", metric, "counter", delivered, 2, good);
+    publish_series(r, "deliverer-2", metric, "counter", retrying, 2, bad);
 }
 
-static void say_latency(struct rig *r, int64_t quick, int64_t slow)
+static void publish_latency(struct rig *r, int64_t quick, int64_t slow)
 {
     const int64_t counts[] = {quick, 0, slow};
     struct frame f;
 
-    begin(&f, "sequencer", r->run, r->started_ms, WALL + r->now);
+    begin(&f, "sequencer", r->epoch, r->started_ms, WALL + r->now);
     text(&f, "metrics");
     msgpack_pack_map(&f.pk, 0);
     text(&f, "series");
@@ -180,8 +180,8 @@ static void say_latency(struct rig *r, int64_t quick, int64_t slow)
 
 /* `over` 0: all is well; 1: as much as is still well; 2: more. `base` is what has
  * been counted before. Returns what has been counted then. */
-static int64_t say_how(struct rig *r, const struct built_in *b, int over,
-                       int64_t base)
+static int64_t publish_how(struct rig *r, const struct built_in *b, int over,
+                           int64_t base)
 {
     const char *const crm[][2] = {{"endpoint", "crm"}};
     const char *const refused[][2] = {{"source", "plane"},
@@ -198,14 +198,14 @@ static int64_t say_how(struct rig *r, const struct built_in *b, int over,
         say(r, b->process, b->metric, "gauge", n);
         return 0;
     case PER_CRM:
-        say_series(r, b->process, b->metric, "gauge", crm, 1, n);
+        publish_series(r, b->process, b->metric, "gauge", crm, 1, n);
         return 0;
     case GROWTH:
         say(r, b->process, b->metric, "counter", base + n);
         return base + n;
     case RATE:
-        say_outcomes(r, b->metric, base + 1000 - (int64_t)(1000 * part),
-                     base + (int64_t)(1000 * part));
+        publish_outcomes(r, b->metric, base + 1000 - (int64_t)(1000 * part),
+                         base + (int64_t)(1000 * part));
         return base + 1000;
     case DUPLICATES:
         say(r, "sequencer", "grapnel_events_taken_total", "counter",
@@ -214,11 +214,12 @@ static int64_t say_how(struct rig *r, const struct built_in *b, int over,
             base / 100 + (int64_t)(1000 * part));
         return base + 1000;
     case LATENCY:
-        say_latency(r, base + (over < 2 ? 1000 : 0),
-                    base + (over < 2 ? 0 : 1000));
+        publish_latency(r, base + (over < 2 ? 1000 : 0),
+                        base + (over < 2 ? 0 : 1000));
         return base + 1000;
     case UNAUTHORIZED:
-        say_series(r, b->process, b->metric, "counter", refused, 2, base + n);
+        publish_series(r, b->process, b->metric, "counter", refused, 2,
+                       base + n);
         return base + n;
     case SILENCE:
         break;
@@ -226,61 +227,61 @@ static int64_t say_how(struct rig *r, const struct built_in *b, int over,
     return 0;
 }
 
-static enum life_change judge(struct rig *r, const struct built_in *b,
-                              struct life *life)
+static enum lifecycle_change judge(struct rig *r, const struct built_in *b,
+                                   struct lifecycle *lifecycle)
 {
     const struct alert_rule *rule = rule_named(b->name);
 
-    return rule_step(rule, life,
-                     rule_judge(rule, fact_of(r, rule, subject_of(b))),
+    return rule_step(rule, lifecycle,
+                     rule_judge(rule, measurement_of(r, rule, subject_of(b))),
                      WALL + r->now);
 }
 
 /* Silence is the one that comes of nothing being said. */
 static void judge_silence(struct rig *r, const struct built_in *b)
 {
-    struct life life = {0};
+    struct lifecycle lifecycle = {0};
 
     say(r, "dlqd", "grapnel_x", "gauge", 1);
     r->now += 30 * SECOND;
-    assert_int_equal(judge(r, b, &life), LIFE_SAME);
+    assert_int_equal(judge(r, b, &lifecycle), LIFECYCLE_SAME);
     r->now += SECOND;
-    assert_int_equal(judge(r, b, &life), LIFE_FIRES);
+    assert_int_equal(judge(r, b, &lifecycle), LIFECYCLE_FIRES);
     r->now += MINUTE;
-    assert_int_equal(judge(r, b, &life), LIFE_SAME);
+    assert_int_equal(judge(r, b, &lifecycle), LIFECYCLE_SAME);
     say(r, "dlqd", "grapnel_x", "gauge", 1);
-    assert_int_equal(judge(r, b, &life), LIFE_RESOLVES);
+    assert_int_equal(judge(r, b, &lifecycle), LIFECYCLE_RESOLVES);
 }
 
 /* Well, for longer than any window; at the threshold; above it; well again. */
 static void judge_all(struct rig *r, const struct built_in *b)
 {
     int64_t window = b->window_ms ? b->window_ms : MINUTE, base = 0;
-    struct life life = {0};
+    struct lifecycle lifecycle = {0};
 
     for (int64_t end = r->now + window + MINUTE; r->now < end;
          r->now += MINUTE) {
-        say_how(r, b, 0, base);
-        assert_int_equal(judge(r, b, &life), LIFE_SAME);
+        publish_how(r, b, 0, base);
+        assert_int_equal(judge(r, b, &lifecycle), LIFECYCLE_SAME);
     }
-    base = say_how(r, b, 1, base);
-    assert_int_equal(judge(r, b, &life), LIFE_SAME);
+    base = publish_how(r, b, 1, base);
+    assert_int_equal(judge(r, b, &lifecycle), LIFECYCLE_SAME);
     for (int64_t end = r->now + window + MINUTE; r->now < end;
          r->now += MINUTE) /* so that it is out of the window */
-        fact_of(r, rule_named(b->name), subject_of(b));
-    say_how(r, b, 2, base);
+        measurement_of(r, rule_named(b->name), subject_of(b));
+    publish_how(r, b, 2, base);
     if (b->for_ms) {
-        assert_int_equal(judge(r, b, &life), LIFE_BEGINS);
+        assert_int_equal(judge(r, b, &lifecycle), LIFECYCLE_BEGINS);
         r->now += b->for_ms;
-        say_how(r, b, 2, base);
+        publish_how(r, b, 2, base);
     }
-    assert_int_equal(judge(r, b, &life), LIFE_FIRES);
+    assert_int_equal(judge(r, b, &lifecycle), LIFECYCLE_FIRES);
     r->now += SECOND;
-    assert_int_equal(judge(r, b, &life), LIFE_SAME);
+    assert_int_equal(judge(r, b, &lifecycle), LIFECYCLE_SAME);
     r->now += window + MINUTE;
     if (b->how == GAUGE || b->how == PER_CRM)
-        say_how(r, b, 0, base);
-    assert_int_equal(judge(r, b, &life), LIFE_RESOLVES);
+        publish_how(r, b, 0, base);
+    assert_int_equal(judge(r, b, &lifecycle), LIFECYCLE_RESOLVES);
 }
 
 static void each_fires_above_its_threshold_once_and_resolves(void **state)

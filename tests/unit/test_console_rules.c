@@ -3,14 +3,14 @@
 #include "console_rig.h"
 
 /* Attempts at crm so far. */
-static void attempts(struct rig *r, int64_t delivered, int64_t parked)
+static void attempts(struct rig *r, int64_t delivered, int64_t retrying)
 {
     static const char name[] = "grapnel_endpoint_attempts_total";
-    const int64_t values[] = {delivered, parked};
-    static const char *const outcomes[] = {"delivered", "parked"};
+    const int64_t values[] = {delivered, retrying};
+    static const char *const outcomes[] = {"delivered", "retrying"};
     struct frame f;
 
-    begin(&f, "deliverer", r->run, r->started_ms, WALL + r->now);
+    begin(&f, "deliverer", r->epoch, r->started_ms, WALL + r->now);
     text(&f, "metrics");
     msgpack_pack_map(&f.pk, 0);
     text(&f, "series");
@@ -39,7 +39,7 @@ static void latency(struct rig *r, int64_t a, int64_t b, int64_t c)
     const int64_t counts[] = {a, b, c};
     struct frame f;
 
-    begin(&f, "sequencer", r->run, r->started_ms, WALL + r->now);
+    begin(&f, "sequencer", r->epoch, r->started_ms, WALL + r->now);
     text(&f, "metrics");
     msgpack_pack_map(&f.pk, 0);
     text(&f, "series");
@@ -78,58 +78,72 @@ static struct alert_rule rule_of(int when, double above)
 static void it_fires_once_it_was_so_for_long_enough(void **state)
 {
     struct alert_rule rule = rule_of(ALERT_BACKLOG, 10);
-    struct life life = {0};
+    struct lifecycle lifecycle = {0};
 
     (void)state;
     rule.for_ms = MINUTE;
-    assert_int_equal(rule_step(&rule, &life, VERDICT_NO, 0), LIFE_SAME);
-    assert_int_equal(rule_step(&rule, &life, VERDICT_YES, 1000), LIFE_BEGINS);
-    assert_int_equal(rule_step(&rule, &life, VERDICT_YES, 60999), LIFE_SAME);
-    assert_int_equal(rule_step(&rule, &life, VERDICT_YES, 61000), LIFE_FIRES);
-    assert_int_equal(life.since_ms, 1000);
-    assert_int_equal(life.fired_ms, 61000);
-    /* No repeats while nothing changes, nor when nothing is known. */
-    assert_int_equal(rule_step(&rule, &life, VERDICT_YES, 99000), LIFE_SAME);
-    assert_int_equal(rule_step(&rule, &life, VERDICT_UNKNOWN, HOUR), LIFE_SAME);
-    assert_int_equal(rule_step(&rule, &life, VERDICT_NO, HOUR), LIFE_RESOLVES);
-    assert_int_equal(rule_step(&rule, &life, VERDICT_NO, HOUR), LIFE_SAME);
+    assert_int_equal(rule_step(&rule, &lifecycle, VERDICT_NO, 0),
+                     LIFECYCLE_SAME);
+    assert_int_equal(rule_step(&rule, &lifecycle, VERDICT_YES, 1000),
+                     LIFECYCLE_BEGINS);
+    assert_int_equal(rule_step(&rule, &lifecycle, VERDICT_YES, 60999),
+                     LIFECYCLE_SAME);
+    assert_int_equal(rule_step(&rule, &lifecycle, VERDICT_YES, 61000),
+                     LIFECYCLE_FIRES);
+    assert_int_equal(lifecycle.since_ms, 1000);
+    assert_int_equal(lifecycle.fired_ms, 61000);
+    /* No duplicates while nothing changes, nor when nothing is known. */
+    assert_int_equal(rule_step(&rule, &lifecycle, VERDICT_YES, 99000),
+                     LIFECYCLE_SAME);
+    assert_int_equal(rule_step(&rule, &lifecycle, VERDICT_UNKNOWN, HOUR),
+                     LIFECYCLE_SAME);
+    assert_int_equal(rule_step(&rule, &lifecycle, VERDICT_NO, HOUR),
+                     LIFECYCLE_RESOLVES);
+    assert_int_equal(rule_step(&rule, &lifecycle, VERDICT_NO, HOUR),
+                     LIFECYCLE_SAME);
 }
 
 static void what_passes_before_is_nothing(void **state)
 {
     struct alert_rule rule = rule_of(ALERT_BACKLOG, 10);
-    struct life life = {0};
+    struct lifecycle lifecycle = {0};
 
     (void)state;
     rule.for_ms = MINUTE;
-    assert_int_equal(rule_step(&rule, &life, VERDICT_YES, 0), LIFE_BEGINS);
-    assert_int_equal(rule_step(&rule, &life, VERDICT_NO, 30000), LIFE_PASSES);
-    assert_int_equal(rule_step(&rule, &life, VERDICT_YES, 59000), LIFE_BEGINS);
-    assert_int_equal(rule_step(&rule, &life, VERDICT_YES, 61000), LIFE_SAME);
+    assert_int_equal(rule_step(&rule, &lifecycle, VERDICT_YES, 0),
+                     LIFECYCLE_BEGINS);
+    assert_int_equal(rule_step(&rule, &lifecycle, VERDICT_NO, 30000),
+                     LIFECYCLE_PASSES);
+    assert_int_equal(rule_step(&rule, &lifecycle, VERDICT_YES, 59000),
+                     LIFECYCLE_BEGINS);
+    assert_int_equal(rule_step(&rule, &lifecycle, VERDICT_YES, 61000),
+                     LIFECYCLE_SAME);
     rule.for_ms = 0;
-    life = (struct life){0};
-    assert_int_equal(rule_step(&rule, &life, VERDICT_YES, 0), LIFE_FIRES);
+    lifecycle = (struct lifecycle){0};
+    assert_int_equal(rule_step(&rule, &lifecycle, VERDICT_YES, 0),
+                     LIFECYCLE_FIRES);
 }
 
 static void a_threshold_is_above_or_below(void **state)
 {
     struct alert_rule rule = rule_of(ALERT_DISK_LOW, NAN);
-    struct fact fact = {.value = 10, .known = true};
+    struct measurement measurement = {.value = 10, .known = true};
 
     (void)state;
     rule.below = 10;
-    assert_int_equal(rule_judge(&rule, &fact), VERDICT_NO);
-    fact.value = 9.5;
-    assert_int_equal(rule_judge(&rule, &fact), VERDICT_YES);
+    assert_int_equal(rule_judge(&rule, &measurement), VERDICT_NO);
+    measurement.value = 9.5;
+    assert_int_equal(rule_judge(&rule, &measurement), VERDICT_YES);
     rule = rule_of(ALERT_BACKLOG, 10);
-    fact.value = 10;
-    assert_int_equal(rule_judge(&rule, &fact), VERDICT_NO);
-    fact.value = 11;
-    assert_int_equal(rule_judge(&rule, &fact), VERDICT_YES);
-    fact.known = false;
-    assert_int_equal(rule_judge(&rule, &fact), VERDICT_UNKNOWN);
-    fact.grows = true; /* it is at least 11, whatever else is not known */
-    assert_int_equal(rule_judge(&rule, &fact), VERDICT_YES);
+    measurement.value = 10;
+    assert_int_equal(rule_judge(&rule, &measurement), VERDICT_NO);
+    measurement.value = 11;
+    assert_int_equal(rule_judge(&rule, &measurement), VERDICT_YES);
+    measurement.known = false;
+    assert_int_equal(rule_judge(&rule, &measurement), VERDICT_UNKNOWN);
+    measurement.grows =
+        true; /* it is at least 11, whatever else is not known */
+    assert_int_equal(rule_judge(&rule, &measurement), VERDICT_YES);
     assert_int_equal(rule_judge(&rule, NULL), VERDICT_NO);
 }
 
@@ -147,19 +161,19 @@ static void a_rate_is_of_its_window_and_of_enough(void **state)
     r->now += MINUTE;
     attempts(r, 90, 10);
     assert_int_equal(judged(r, &rule, "crm"), VERDICT_YES);
-    assert_true(fabs(fact_of(r, &rule, "crm")->value - 0.1) < 1e-9);
+    assert_true(fabs(measurement_of(r, &rule, "crm")->value - 0.1) < 1e-9);
     /* Five minutes on, and all that was good. */
     for (int i = 1; i <= 6; i++) {
         r->now += MINUTE;
         attempts(r, 90 + 10 * i, 10);
-        facts_take(r->f, r->g, HOUR, r->now);
+        measurements_take(r->f, r->g, HOUR, r->now);
     }
     assert_int_equal(judged(r, &rule, "crm"), VERDICT_NO);
-    assert_true(fact_of(r, &rule, "crm")->value == 0);
+    assert_true(measurement_of(r, &rule, "crm")->value == 0);
     /* Nothing at all for a window: nothing fails. */
     r->now += 10 * MINUTE;
     assert_int_equal(judged(r, &rule, "crm"), VERDICT_NO);
-    assert_null(fact_of(r, &rule, "erp"));
+    assert_null(measurement_of(r, &rule, "erp"));
 }
 
 static void a_counter_goes_on_over_its_process_restart(void **state)
@@ -170,10 +184,10 @@ static void a_counter_goes_on_over_its_process_restart(void **state)
     rule.window_ms = HOUR;
     r->now = MINUTE;
     say(r, "dlqd", "grapnel_dlqd_received_total", "counter", 8);
-    r->run = 2;
+    r->epoch = 2;
     r->now += MINUTE;
     say(r, "dlqd", "grapnel_dlqd_received_total", "counter", 2);
-    assert_true(fact_of(r, &rule, "")->value == 10);
+    assert_true(measurement_of(r, &rule, "")->value == 10);
     assert_int_equal(judged(r, &rule, ""), VERDICT_UNKNOWN);
     r->now += MINUTE;
     say(r, "dlqd", "grapnel_dlqd_received_total", "counter", 3);
@@ -190,7 +204,7 @@ static void what_was_counted_before_us_is_not_ours_to_date(void **state)
     r->started_ms = WALL - HOUR;
     r->now = SECOND;
     say(r, "dlqd", "grapnel_dlqd_received_total", "counter", 5000);
-    assert_true(fact_of(r, &rule, "")->value == 0);
+    assert_true(measurement_of(r, &rule, "")->value == 0);
     r->now += SECOND;
     say(r, "dlqd", "grapnel_dlqd_received_total", "counter", 5011);
     assert_int_equal(judged(r, &rule, ""), VERDICT_YES);
@@ -202,11 +216,11 @@ static void a_gauge_of_a_silent_process_says_nothing(void **state)
     struct alert_rule rule = rule_of(ALERT_DEAD_LETTERS, 10);
 
     assert_int_equal(judged(r, &rule, ""), VERDICT_UNKNOWN);
-    say(r, "dlqd", "grapnel_dlqd_letters_dead", "gauge", 11);
+    say(r, "dlqd", "grapnel_dlqd_dead_letters_dead", "gauge", 11);
     assert_int_equal(judged(r, &rule, ""), VERDICT_YES);
     r->now += STALE + 1;
     assert_int_equal(judged(r, &rule, ""), VERDICT_UNKNOWN);
-    say(r, "dlqd", "grapnel_dlqd_letters_dead", "gauge", 9);
+    say(r, "dlqd", "grapnel_dlqd_dead_letters_dead", "gauge", 9);
     assert_int_equal(judged(r, &rule, ""), VERDICT_NO);
 }
 
@@ -218,13 +232,13 @@ static void a_quantile_is_of_its_window(void **state)
     r->now = MINUTE;
     latency(r, 100, 0, 0);
     assert_int_equal(judged(r, &rule, ""), VERDICT_NO);
-    assert_true(fabs(fact_of(r, &rule, "")->value - 0.95) < 1e-9);
+    assert_true(fabs(measurement_of(r, &rule, "")->value - 0.95) < 1e-9);
     r->now += MINUTE;
     latency(r, 100, 100, 0);
     assert_int_equal(judged(r, &rule, ""), VERDICT_YES); /* 9.1 s */
-    assert_true(fabs(fact_of(r, &rule, "")->value - 9.1) < 1e-9);
+    assert_true(fabs(measurement_of(r, &rule, "")->value - 9.1) < 1e-9);
     latency(r, 100, 100, 1000);
-    assert_true(fact_of(r, &rule, "")->value == 10); /* the last bound */
+    assert_true(measurement_of(r, &rule, "")->value == 10); /* the last bound */
 }
 
 static void
@@ -241,9 +255,9 @@ processes_are_missed_and_those_that_ended_in_order_are_not(void **state)
     r->now = 11 * SECOND;
     assert_int_equal(judged(r, &rule, "ingress"), VERDICT_YES);
     assert_int_equal(judged(r, &rule, "dlqd"), VERDICT_YES); /* never heard */
-    gather_forget(r->g, "console");
-    assert_null(fact_of(r, &rule, "console"));
-    gather_forget(r->g, "ingress"); /* there must be one */
+    collector_forget(r->g, "console");
+    assert_null(measurement_of(r, &rule, "console"));
+    collector_forget(r->g, "ingress"); /* there must be one */
     assert_int_equal(judged(r, &rule, "ingress"), VERDICT_YES);
     say(r, "ingress", "grapnel_x", "gauge", 1);
     assert_int_equal(judged(r, &rule, "ingress"), VERDICT_NO);
@@ -285,8 +299,9 @@ static void no_frame_does_harm(void **state)
     msgpack_pack_array(&f.pk, 0);
     about(&f, "grapnel_x_total", "counter");
     for (size_t n = 0; n < f.bytes.size; n++)
-        assert_int_equal(gather_frame(r->g, (struct bytes){f.bytes.data, n}, 0),
-                         GR_REFUSE);
+        assert_int_equal(
+            collector_frame(r->g, (struct bytes){f.bytes.data, n}, 0),
+            GR_REFUSE);
     for (int i = 0; i < 20000; i++) {
         char copy[512];
 
@@ -296,8 +311,9 @@ static void no_frame_does_harm(void **state)
             seed = seed * 1103515245 + 12345;
             copy[(seed >> 8) % f.bytes.size] = (char)(seed >> 16);
         }
-        if (gather_frame(r->g, (struct bytes){copy, f.bytes.size}, 0) == GR_OK)
-            facts_take(r->f, r->g, HOUR, 0);
+        if (collector_frame(r->g, (struct bytes){copy, f.bytes.size}, 0) ==
+            GR_OK)
+            measurements_take(r->f, r->g, HOUR, 0);
     }
     msgpack_sbuffer_destroy(&f.bytes);
 }
@@ -319,7 +335,8 @@ static void a_time_that_can_not_be_is_refused(void **state)
         text(&f, "about");
         msgpack_pack_map(&f.pk, 0);
         assert_int_equal(
-            gather_frame(r->g, (struct bytes){f.bytes.data, f.bytes.size}, 0),
+            collector_frame(r->g, (struct bytes){f.bytes.data, f.bytes.size},
+                            0),
             GR_REFUSE);
         msgpack_sbuffer_destroy(&f.bytes);
     }
@@ -332,13 +349,15 @@ static void a_summary_says_what_and_how_much(void **state)
 
     (void)state;
     buf_init(&b, 1000);
-    rule_summary(&rule, "crm", &(struct fact){.value = 0.37}, true, &b);
-    assert_string_equal(b.data, "endpoint crm: 37 % is above 5 % (failed "
-                                "attempts of all attempts within 5m)");
+    rule_summary(&rule, "crm", &(struct measurement){.value = 0.37}, true, &b);
+    assert_string_equal(b.data, "endpoint crm: the share of attempts within 5m "
+                                "that failed: 37 % (above 5 %)");
     buf_reset(&b);
-    rule_summary(&rule, "crm", &(struct fact){.value = 0.0136}, false, &b);
-    assert_string_equal(b.data, "endpoint crm: 1.36 % is no longer above 5 % "
-                                "(failed attempts of all attempts within 5m)");
+    rule_summary(&rule, "crm", &(struct measurement){.value = 0.0136}, false,
+                 &b);
+    assert_string_equal(b.data,
+                        "endpoint crm: the share of attempts within 5m that "
+                        "failed: 1.36 % (no longer above 5 %)");
     buf_reset(&b);
     rule_summary(&rule, "crm", NULL, false, &b);
     assert_string_equal(
@@ -346,13 +365,13 @@ static void a_summary_says_what_and_how_much(void **state)
     buf_reset(&b);
     rule = rule_of(ALERT_PROCESS_SILENT, NAN);
     rule.silent_for_ms = 30 * SECOND;
-    rule_summary(&rule, "dlqd", &(struct fact){.value = 31}, true, &b);
+    rule_summary(&rule, "dlqd", &(struct measurement){.value = 31}, true, &b);
     assert_string_equal(
-        b.data, "process dlqd: a process has published nothing for 30s");
+        b.data, "process dlqd: a process has published no metrics for 30s");
     buf_reset(&b);
-    rule_summary(&rule, "dlqd", &(struct fact){.value = 1}, false, &b);
-    assert_string_equal(b.data, "process dlqd: no longer so: a process has "
-                                "published nothing for 30s");
+    rule_summary(&rule, "dlqd", &(struct measurement){.value = 1}, false, &b);
+    assert_string_equal(b.data, "process dlqd: no longer true: a process has "
+                                "published no metrics for 30s");
     buf_fini(&b);
 }
 

@@ -45,7 +45,7 @@ static void commands_come_first(void **state)
     c = PLAN("endpoints", "pause", "crm", ""); /* it takes no second one */
     assert_int_equal(c.words, WORDS_FREE);
     c = PLAN("dlq", "retry", "dlq_1", ""); /* this does */
-    assert_int_equal(c.words, WORDS_LETTER);
+    assert_int_equal(c.words, WORDS_DEAD_LETTER);
     c = PLAN("no-such", "");
     assert_null(c.command);
 }
@@ -77,7 +77,7 @@ static void an_option_s_value_is_what_the_option_says(void **state)
     c = PLAN("dlq", "--end");
     assert_true(c.options);
     c = PLAN("dlq", "retry", "--all", ""); /* a flag has no value */
-    assert_int_equal(c.words, WORDS_LETTER);
+    assert_int_equal(c.words, WORDS_DEAD_LETTER);
 }
 
 static void the_configuration_may_be_named_anywhere(void **state)
@@ -113,7 +113,7 @@ static void every_command_is_told_about(void **state)
             assert_true(strcspn(line, "\n") <= 80);
         }
         assert_non_null(strstr(c->examples, c->name));
-        if (c->most && !complete_kind(c, NULL, &words, &choices))
+        if (c->max && !complete_kind(c, NULL, &words, &choices))
             fail_msg("%s: what are its arguments?", c->name);
         for (const struct option_spec *o = c->options; o->name; o++) {
             assert_true(*o->help);

@@ -11,7 +11,7 @@ static const struct retry_policy strict = {.backoff = BACKOFF_EXPONENTIAL,
                                            .first_wait_ms = SECOND_MS,
                                            .max_wait_ms = 60 * SECOND_MS,
                                            .factor = 2,
-                                           .jitter_full = true,
+                                           .jitter.full = true,
                                            .max_attempts = 12,
                                            .max_duration_ms = DAY_MS};
 
@@ -27,8 +27,8 @@ static void a_plan_has_each_wait_and_its_bounds(void **state)
     assert_int_equal(p.attempts[0].at_ms, 0);
     for (size_t i = 1; i < p.count; i++) {
         assert_int_equal(p.attempts[i].wait_ms, backoff_wait_ms(&strict, i));
-        assert_int_equal(p.attempts[i].least_ms, 0);
-        assert_int_equal(p.attempts[i].most_ms, p.attempts[i].wait_ms);
+        assert_int_equal(p.attempts[i].min_ms, 0);
+        assert_int_equal(p.attempts[i].max_ms, p.attempts[i].wait_ms);
         assert_int_equal(p.attempts[i].at_ms,
                          p.attempts[i - 1].at_ms + p.attempts[i].wait_ms);
     }
@@ -39,7 +39,7 @@ static void a_plan_ends_with_its_time(void **state)
 {
     struct retry_policy p = {.backoff = BACKOFF_FIXED,
                              .first_wait_ms = 10 * MINUTE_MS,
-                             .jitter_part = 0.15,
+                             .jitter.part = 0.15,
                              .max_duration_ms = HOUR_MS};
     struct plan plan;
 
@@ -47,8 +47,8 @@ static void a_plan_ends_with_its_time(void **state)
     plan_make(&plan, &p);
     assert_int_equal(plan.count, 7); /* at 0, 10 … 60 minutes */
     assert_int_equal(plan.end, BACKOFF_TIME_USED);
-    assert_int_equal(plan.attempts[1].least_ms, 510 * SECOND_MS);
-    assert_in_range(plan.attempts[1].most_ms, 690 * SECOND_MS - 1,
+    assert_int_equal(plan.attempts[1].min_ms, 510 * SECOND_MS);
+    assert_in_range(plan.attempts[1].max_ms, 690 * SECOND_MS - 1,
                     690 * SECOND_MS);
     plan_fini(&plan);
     p.first_wait_ms = 1; /* for a day: more than anyone reads */
@@ -67,7 +67,7 @@ static void jitter_takes_the_herd_apart(void **state)
     struct load with, without;
 
     (void)state;
-    even.jitter_full = false;
+    even.jitter.full = false;
     load_make(&with, &strict, 5000, 30 * SECOND_MS);
     load_make(&without, &even, 5000, 30 * SECOND_MS);
     assert_int_equal(with.delivered, 5000);

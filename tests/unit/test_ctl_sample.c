@@ -1,5 +1,5 @@
 /* What `send` makes is what the pipeline takes it for: the same profile, the
- * same expressions, and a signature by the same code as the door's. */
+ * same expressions, and a signature by the same code as ingress's. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -7,8 +7,9 @@
 #include <cmocka.h>
 
 #include "ask.h"
-#include "facts.h"
+#include "config.h"
 #include "headers.h"
+#include "request_summary.h"
 #include "sample.h"
 #include "signature.h"
 #include "table.h"
@@ -61,42 +62,42 @@ static int unload(void **state)
     return 0;
 }
 
-static void make(struct sample *s, const char *source, const char *type,
+static void make(struct event_sample *s, const char *source, const char *type,
                  const char *workspace, const char *body)
 {
     const struct source *from = settings_source(settings, source);
-    struct wish w = {.type = type,
-                     .workspace = workspace,
-                     .uuid = "u-1",
-                     .n = 1,
-                     .now_ms = 1700000000999,
-                     .has_body = body != NULL,
-                     .given = {body, body ? strlen(body) : 0}};
+    struct sample_options w = {.type = type,
+                               .workspace = workspace,
+                               .uuid = "u-1",
+                               .n = 1,
+                               .now_ms = 1700000000999,
+                               .has_body = body != NULL,
+                               .given = {body, body ? strlen(body) : 0}};
     char why[200];
 
     assert_int_equal(sample_make(s, from, &w, why), GR_OK);
     assert_int_equal(sample_sign(s, from, NULL, why), GR_OK);
 }
 
-static void is_taken_for(const struct sample *s, const char *source,
+static void is_taken_for(const struct event_sample *s, const char *source,
                          const char *id, const char *type,
                          const char *workspace)
 {
-    struct facts f;
+    struct request_summary f;
 
-    facts_read(&f, settings_source(settings, source),
-               (struct bytes){s->headers.data, s->headers.len},
-               (struct bytes){s->body.data, s->body.len});
+    request_summary_read(&f, settings_source(settings, source),
+                         (struct bytes){s->headers.data, s->headers.len},
+                         (struct bytes){s->body.data, s->body.len});
     assert_string_equal(f.refused, "");
     assert_string_equal(f.id.data, id);
     assert_string_equal(f.type.data, type);
     assert_string_equal(f.workspace.data, workspace);
-    facts_fini(&f);
+    request_summary_fini(&f);
 }
 
 static void a_plane_event_looks_like_planes(void **state)
 {
-    struct sample s;
+    struct event_sample s;
     json_t *doc;
 
     (void)state;
@@ -118,7 +119,7 @@ static void a_plane_event_looks_like_planes(void **state)
 
 static void a_custom_event_has_its_fields_where_the_source_looks(void **state)
 {
-    struct sample s;
+    struct event_sample s;
 
     (void)state;
     make(&s, "ledger", "invoice.paid", "acct_7", NULL);
@@ -129,7 +130,7 @@ static void a_custom_event_has_its_fields_where_the_source_looks(void **state)
 
 static void a_given_body_is_not_touched(void **state)
 {
-    struct sample s;
+    struct event_sample s;
 
     (void)state;
     make(&s, "plane", NULL, NULL,
@@ -140,10 +141,10 @@ static void a_given_body_is_not_touched(void **state)
     sample_fini(&s);
 }
 
-/* The door's side of it, for every profile: test_profiles.c. */
+/* Ingress's side of it, for every profile: test_profiles.c. */
 static void the_time_is_where_the_source_looks(void **state)
 {
-    struct sample s;
+    struct event_sample s;
     struct bytes ts;
 
     (void)state;
@@ -159,16 +160,16 @@ static void dedupe_keys_are_those_of_the_profile(void **state)
 {
     const struct source *source = settings_source(settings, "plane");
     struct bytes headers, body;
-    struct sample s;
-    struct facts f;
+    struct event_sample s;
+    struct request_summary f;
     json_t *keys, *key;
 
     (void)state;
     make(&s, "plane", NULL, NULL, "{}");
     headers = (struct bytes){s.headers.data, s.headers.len};
     body = (struct bytes){s.body.data, s.body.len};
-    facts_read(&f, source, headers, body);
-    keys = facts_dedupe(&f, source, headers, body);
+    request_summary_read(&f, source, headers, body);
+    keys = request_summary_dedupe(&f, source, headers, body);
     assert_int_equal(json_array_size(keys), 1);
     key = json_object_get(json_array_get(keys, 0), "keys");
     assert_string_equal(json_string_value(json_object_get(key, "source")),
@@ -177,7 +178,7 @@ static void dedupe_keys_are_those_of_the_profile(void **state)
         json_string_value(json_object_get(key, "body_sha256")),
         "44136fa355b3678a1146ad16f7e8649e94fb4fc21fe77e8310c060f61caaff8a");
     json_decref(keys);
-    facts_fini(&f);
+    request_summary_fini(&f);
     sample_fini(&s);
 }
 
@@ -237,29 +238,29 @@ static void timelines_become_one_story(void **state)
 /* An attempt that the sequencer has not heard of is told by its deliverer. */
 static void attempts_are_told_once(void **state)
 {
-    json_t *event, *answer, *all = json_array();
+    json_t *event, *reply, *all = json_array();
 
     (void)state;
     event = json_loads("{\"deliveries\":[{\"endpoint\":\"crm\",\"attempts\":["
                        "{\"n\":1,\"at\":\"t1\"}]}]}",
                        0, NULL);
-    answer = json_loads(
+    reply = json_loads(
         "{\"attempts\":["
-        "{\"endpoint\":\"crm\",\"n\":1,\"at\":\"t1\",\"outcome\":\"parked\"},"
-        "{\"endpoint\":\"crm\",\"n\":2,\"at\":\"t2\",\"outcome\":\"parked\","
-        "\"error\":\"answered 503\",\"deliverer\":\"deliverer-1\"}]}",
+        "{\"endpoint\":\"crm\",\"n\":1,\"at\":\"t1\",\"outcome\":\"retrying\"},"
+        "{\"endpoint\":\"crm\",\"n\":2,\"at\":\"t2\",\"outcome\":\"retrying\","
+        "\"error\":\"responded 503\",\"deliverer\":\"deliverer-1\"}]}",
         0, NULL);
-    timeline_add_attempts(all, event, answer);
+    timeline_add_attempts(all, event, reply);
     assert_int_equal(json_array_size(all), 1);
     assert_string_equal(
         json_string_value(json_object_get(json_array_get(all, 0), "what")),
-        "attempt 2 at crm: parked, answered 503");
+        "attempt 2 at crm: retrying, responded 503");
     json_array_clear(all);
-    timeline_add_attempts(all, NULL, answer);
+    timeline_add_attempts(all, NULL, reply);
     assert_int_equal(json_array_size(all), 2);
     json_decref(all);
     json_decref(event);
-    json_decref(answer);
+    json_decref(reply);
 }
 
 static void processes_are_told_in_the_order_of_the_pipeline(void **state)

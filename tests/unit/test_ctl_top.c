@@ -1,4 +1,4 @@
-/* `grapnel top`: from frames and answers to numbers, from numbers to lines that
+/* `grapnel top`: from frames and responses to numbers, from numbers to lines that
  * fit a window. No terminal, no socket, no clock. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -6,7 +6,7 @@
 /* cmocka needs the above first */
 #include <cmocka.h>
 
-#include "pace.h"
+#include "rates.h"
 #include "table.h"
 #include "top_view.h"
 #include <math.h>
@@ -102,9 +102,9 @@ static void histogram(struct frame *f, const char *name, const char *endpoint,
     msgpack_pack_double(pk, 1);
 }
 
-/* Gathers and frees it. */
-static void hear(struct gather *g, struct frame *f, const char *process,
-                 uint64_t run, int64_t started_ms, int64_t time_ms,
+/* Collects and frees it. */
+static void hear(struct collector *g, struct frame *f, const char *process,
+                 uint64_t epoch, int64_t started_ms, int64_t time_ms,
                  int64_t mono_now_ms)
 {
     msgpack_packer *pk = &f->pk;
@@ -116,8 +116,8 @@ static void hear(struct gather *g, struct frame *f, const char *process,
     text(pk, process);
     text(pk, "kind");
     text(pk, process);
-    text(pk, "run");
-    msgpack_pack_uint64(pk, run);
+    text(pk, "epoch");
+    msgpack_pack_uint64(pk, epoch);
     text(pk, "started_ms");
     msgpack_pack_int64(pk, started_ms);
     text(pk, "time_ms");
@@ -136,11 +136,11 @@ static void hear(struct gather *g, struct frame *f, const char *process,
     text(pk, "series");
     msgpack_pack_array(pk, (size_t)f->series);
     msgpack_sbuffer_write(&f->bytes, f->list.data, f->list.size);
-    assert_int_equal(gather_frame(g,
-                                  (struct bytes){f->bytes.data, f->bytes.size},
-                                  mono_now_ms),
-                     GR_OK);
-    pace_take(g);
+    assert_int_equal(
+        collector_frame(g, (struct bytes){f->bytes.data, f->bytes.size},
+                        mono_now_ms),
+        GR_OK);
+    rates_take(g);
     msgpack_sbuffer_destroy(&f->bytes);
     msgpack_sbuffer_destroy(&f->list);
     free(f);
@@ -149,15 +149,15 @@ static void hear(struct gather *g, struct frame *f, const char *process,
 /* ---- one look ---- */
 
 struct world {
-    struct gather *gather;
+    struct collector *collector;
     struct top_input in;
     json_t *endpoints, *gaps, *alerts;
 };
 
 static void open_world(struct world *w)
 {
-    *w = (struct world){.gather = gather_new(WALL, STALE)};
-    w->in = (struct top_input){.gather = w->gather,
+    *w = (struct world){.collector = collector_new(WALL, STALE)};
+    w->in = (struct top_input){.collector = w->collector,
                                .sequencer_why = "",
                                .console_why = "",
                                .now_ms = WALL,
@@ -166,32 +166,32 @@ static void open_world(struct world *w)
 
 static void close_world(struct world *w)
 {
-    gather_free(w->gather);
+    collector_free(w->collector);
     json_decref(w->endpoints);
     json_decref(w->gaps);
     json_decref(w->alerts);
 }
 
-static void accepted(struct world *w, uint64_t run, int64_t started_s,
+static void accepted(struct world *w, uint64_t epoch, int64_t started_s,
                      int64_t at_s, double total)
 {
     struct frame *f = begin();
 
     about(f, "grapnel_ingress_accepted_total", "counter");
     value(f, "grapnel_ingress_accepted_total", NULL, NULL, total);
-    hear(w->gather, f, "ingress", run, WALL + started_s * SECOND,
+    hear(w->collector, f, "ingress", epoch, WALL + started_s * SECOND,
          WALL + at_s * SECOND, at_s * SECOND);
     w->in.mono_ms = at_s * SECOND;
 }
 
 static double accepted_rate(struct world *w)
 {
-    struct top_facts f;
+    struct top_data f;
     double rate;
 
-    top_facts_build(&f, &w->in);
+    top_data_build(&f, &w->in);
     rate = f.accepted;
-    top_facts_fini(&f);
+    top_data_fini(&f);
     return rate;
 }
 
@@ -224,7 +224,7 @@ static void a_rate_is_of_the_last_ten_seconds_by_the_sender_s_clock(void **s)
 }
 
 static void attempts(struct world *w, int64_t at_s, const char *endpoint,
-                     double good, double parked)
+                     double good, double retrying)
 {
     struct frame *f = begin();
     static const char name[] = "grapnel_endpoint_attempts_total";
@@ -232,13 +232,13 @@ static void attempts(struct world *w, int64_t at_s, const char *endpoint,
     about(f, name, "counter");
     about(f, "grapnel_attempt_seconds", "histogram");
     value(f, name, "other-one", "delivered", 1);
-    if (good + parked > 0) {
+    if (good + retrying > 0) {
         value(f, name, endpoint, "delivered", good);
-        value(f, name, endpoint, "parked", parked);
+        value(f, name, endpoint, "retrying", retrying);
         histogram(f, "grapnel_attempt_seconds", endpoint, (int)good,
-                  (int)parked, 0);
+                  (int)retrying, 0);
     }
-    hear(w->gather, f, "deliverer-1", 7, WALL - SECOND, WALL + at_s * SECOND,
+    hear(w->collector, f, "deliverer-1", 7, WALL - SECOND, WALL + at_s * SECOND,
          at_s * SECOND);
     w->in.mono_ms = at_s * SECOND;
 }
@@ -246,13 +246,13 @@ static void attempts(struct world *w, int64_t at_s, const char *endpoint,
 static void an_endpoint_s_first_numbers_are_a_rate_at_once(void **s)
 {
     struct world w;
-    struct top_facts f;
+    struct top_data f;
 
     (void)s;
     open_world(&w);
     attempts(&w, 5, "crm", 0, 0);
     attempts(&w, 10, "crm", 30, 10); /* not there before: all of it is new */
-    top_facts_build(&f, &w.in);
+    top_data_build(&f, &w.in);
     assert_int_equal(f.endpoint_count, 2);
     assert_string_equal(f.endpoints[0].name, "crm");
     assert_float_equal(f.endpoints[0].rate, 8, 1e-9);
@@ -263,23 +263,23 @@ static void an_endpoint_s_first_numbers_are_a_rate_at_once(void **s)
     assert_string_equal(f.endpoints[1].name, "other-one");
     assert_float_equal(f.endpoints[1].rate, 0, 1e-9);
     assert_true(isnan(f.endpoints[1].p95_s));
-    top_facts_fini(&f);
+    top_data_fini(&f);
     close_world(&w);
 }
 
 /* ---- lines ---- */
 
-static struct top_page view(struct world *w, const struct top_wish *wish)
+static struct top_page view(struct world *w, const struct top_options *options)
 {
-    struct top_facts f;
+    struct top_data f;
     struct top_page page;
 
-    top_facts_build(&f, &w->in);
-    top_view(&f, wish, &page);
-    top_facts_fini(&f);
-    assert_true(page.count <= (size_t)wish->height);
+    top_data_build(&f, &w->in);
+    top_view(&f, options, &page);
+    top_data_fini(&f);
+    assert_true(page.count <= (size_t)options->height);
     for (size_t i = 0; i < page.count; i++)
-        assert_true(text_width(page.lines[i].text) <= (size_t)wish->width);
+        assert_true(text_width(page.lines[i].text) <= (size_t)options->width);
     return page;
 }
 
@@ -303,7 +303,7 @@ static void a_process_that_is_silent_or_gone_is_shown_as_such(void **s)
 {
     static const struct top_seen seen[] = {
         {"ingress", true}, {"sequencer", true}, {"deliverer-1", false}};
-    struct top_wish wish = {80, 24, .keys = true, .note = ""};
+    struct top_options options = {80, 24, .keys = true, .note = ""};
     const struct top_line *l;
     struct top_page page;
     struct world w;
@@ -314,7 +314,7 @@ static void a_process_that_is_silent_or_gone_is_shown_as_such(void **s)
     w.in.seen_count = 3;
     accepted(&w, 7, -100, 5, 1);
     accepted(&w, 7, -100, 20, 1);
-    page = view(&w, &wish);
+    page = view(&w, &options);
     assert_int_equal(page.count, 24);
     assert_non_null(line_with(&page, "1 up, 1 silent, 1 down"));
     l = line_with(&page, "! sequencer");
@@ -330,69 +330,69 @@ static void a_process_that_is_silent_or_gone_is_shown_as_such(void **s)
     close_world(&w);
 }
 
-static const char endpoint_answers[] =
-    "[{\"name\":\"fine\",\"state\":\"active\",\"home\":\"deliverer-1\","
+static const char endpoint_replies[] =
+    "[{\"name\":\"fine\",\"state\":\"active\",\"owner\":\"deliverer-1\","
     "  \"in_flight\":3,\"waiting\":10000,\"waiting_more\":true,"
     "  \"retrying\":4,\"halted_lanes\":0},"
-    " {\"name\":\"gone\",\"state\":\"disabled\",\"home\":null,"
-    "  \"reason\":\"answered 410\",\"in_flight\":0,\"waiting\":7},"
-    " {\"name\":\"halts\",\"state\":\"active\",\"home\":\"d\","
+    " {\"name\":\"gone\",\"state\":\"disabled\",\"owner\":null,"
+    "  \"reason\":\"responded 410\",\"in_flight\":0,\"waiting\":7},"
+    " {\"name\":\"halts\",\"state\":\"active\",\"owner\":\"d\","
     "  \"halted_lanes\":2,\"waiting\":5},"
-    " {\"name\":\"homeless\",\"state\":\"active\",\"home\":null,"
+    " {\"name\":\"unowned\",\"state\":\"active\",\"owner\":null,"
     "  \"waiting\":6},"
-    " {\"name\":\"rests\",\"state\":\"paused\",\"home\":null,\"waiting\":0}]";
+    " {\"name\":\"rests\",\"state\":\"paused\",\"owner\":null,\"waiting\":0}]";
 
 static void endpoints_are_sorted_by_trouble_or_as_asked(void **s)
 {
-    struct top_wish wish = {80, 24, .keys = true, .note = ""};
+    struct top_options options = {80, 24, .keys = true, .note = ""};
     struct frame *f = begin();
     struct top_page page;
     struct world w;
 
     (void)s;
     open_world(&w);
-    w.endpoints = json_loads(endpoint_answers, 0, NULL);
+    w.endpoints = json_loads(endpoint_replies, 0, NULL);
     w.in.endpoint_list = w.endpoints;
     value(f, "grapnel_endpoint_breaker_open", "broken", NULL, 1);
     value(f, "grapnel_endpoint_failing_seconds", "fails", NULL, 9);
-    hear(w.gather, f, "deliverer-1", 7, WALL, WALL + 1, 1);
+    hear(w.collector, f, "deliverer-1", 7, WALL, WALL + 1, 1);
     w.in.endpoints = (const char *const[]){"broken", "fails", "fine", NULL};
-    page = view(&w, &wish);
+    page = view(&w, &options);
     assert_true(row_of(&page, "! gone") > 0);
-    assert_non_null(strstr(line_with(&page, "! gone")->text, "disabled: answ"));
+    assert_non_null(strstr(line_with(&page, "! gone")->text, "disabled: resp"));
     assert_non_null(strstr(line_with(&page, "! halts")->text, "2 halted"));
     assert_non_null(strstr(line_with(&page, "! broken")->text, "breaker open"));
-    assert_non_null(strstr(line_with(&page, "! fails")->text, "only fails"));
+    assert_non_null(strstr(line_with(&page, "! fails")->text, "failing"));
     assert_non_null(
-        strstr(line_with(&page, "* homeless")->text, "no deliverer"));
+        strstr(line_with(&page, "* unowned")->text, "no deliverer"));
     assert_non_null(strstr(line_with(&page, "* rests")->text, "paused"));
     assert_non_null(strstr(line_with(&page, "  fine")->text, " 10.0k+ "));
     assert_int_equal(row_of(&page, "! halts"), row_of(&page, "! gone") + 1);
     assert_int_equal(row_of(&page, "! broken"), row_of(&page, "! gone") + 2);
     assert_int_equal(row_of(&page, "! fails"), row_of(&page, "! gone") + 3);
-    assert_int_equal(row_of(&page, "* homeless"), row_of(&page, "! gone") + 4);
+    assert_int_equal(row_of(&page, "* unowned"), row_of(&page, "! gone") + 4);
     assert_int_equal(row_of(&page, "* rests"), row_of(&page, "! gone") + 5);
     assert_int_equal(row_of(&page, "  fine"), row_of(&page, "! gone") + 6);
     top_page_fini(&page);
 
-    assert_true(top_sort_of('w', &wish.sort));
-    page = view(&w, &wish);
+    assert_true(top_sort_of('w', &options.sort));
+    page = view(&w, &options);
     assert_non_null(line_with(&page, "*WAITING"));
     assert_true(row_of(&page, "  fine") < row_of(&page, "! gone"));
-    assert_true(row_of(&page, "! gone") < row_of(&page, "* homeless"));
+    assert_true(row_of(&page, "! gone") < row_of(&page, "* unowned"));
     top_page_fini(&page);
-    assert_true(top_sort_of('n', &wish.sort));
-    page = view(&w, &wish);
+    assert_true(top_sort_of('n', &options.sort));
+    page = view(&w, &options);
     assert_non_null(line_with(&page, "*ENDPOINT"));
     assert_true(row_of(&page, "! broken") < row_of(&page, "! fails"));
     top_page_fini(&page);
-    assert_false(top_sort_of('x', &wish.sort));
+    assert_false(top_sort_of('x', &options.sort));
     close_world(&w);
 }
 
 static void many_endpoints_are_scrolled(void **s)
 {
-    struct top_wish wish = {80, 24, SORT_NAME, 1000, true, false, ""};
+    struct top_options options = {80, 24, SORT_NAME, 1000, true, false, ""};
     const char *names[301] = {NULL};
     struct top_page page;
     struct world w;
@@ -402,14 +402,14 @@ static void many_endpoints_are_scrolled(void **s)
     for (int i = 0; i < 300; i++)
         names[i] = gr_printf("e%03d", i);
     w.in.endpoints = names;
-    page = view(&w, &wish);
+    page = view(&w, &options);
     assert_non_null(line_with(&page, "e299"));
     assert_non_null(line_with(&page, "/300"));
     assert_null(line_with(&page, "e200"));
     assert_true(page.first > 280 && page.first < 300);
     top_page_fini(&page);
-    wish.first = 10;
-    page = view(&w, &wish);
+    options.first = 10;
+    page = view(&w, &options);
     assert_non_null(line_with(&page, "e010"));
     assert_null(line_with(&page, "e009"));
     assert_int_equal(page.first, 10);
@@ -421,7 +421,7 @@ static void many_endpoints_are_scrolled(void **s)
 
 static void gaps_and_alerts_can_t_drive_the_terminal(void **s)
 {
-    struct top_wish wish = {80, 24, .keys = true, .note = ""};
+    struct top_options options = {80, 24, .keys = true, .note = ""};
     struct top_page page;
     struct world w;
 
@@ -438,7 +438,7 @@ static void gaps_and_alerts_can_t_drive_the_terminal(void **s)
                          "ended-one", "state", "resolved");
     w.in.gap_list = w.gaps;
     w.in.alert_list = w.alerts;
-    page = view(&w, &wish);
+    page = view(&w, &options);
     for (size_t i = 0; i < page.count; i++)
         assert_null(strpbrk(page.lines[i].text, "\033\n"));
     assert_non_null(line_with(&page, "a?[2Jb?c: 3-5, for 1s"));
@@ -453,16 +453,16 @@ static void gaps_and_alerts_can_t_drive_the_terminal(void **s)
 
 static void who_can_t_be_asked_is_said(void **s)
 {
-    struct top_wish wish = {80, 24, .keys = true, .note = ""};
+    struct top_options options = {80, 24, .keys = true, .note = ""};
     struct top_page page;
     struct world w;
 
     (void)s;
     open_world(&w);
-    w.in.sequencer_why = "not answering";
+    w.in.sequencer_why = "not responding";
     w.in.console_why = "not running";
-    page = view(&w, &wish);
-    assert_non_null(line_with(&page, "the sequencer can't be asked: not ans"));
+    page = view(&w, &options);
+    assert_non_null(line_with(&page, "the sequencer cannot be reached: not"));
     assert_non_null(line_with(&page, "the console is not running"));
     top_page_fini(&page);
     close_world(&w);
@@ -484,10 +484,11 @@ static void it_fits_any_window(void **s)
         "an-endpoint-whose-name-is-longer-than-its-column-is-wide", NULL};
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
         for (int help = 0; help < 2; help++) {
-            struct top_wish wish = {sizes[i][0], sizes[i][1], .keys = true,
-                                    .help = help, .note = "by each process"};
+            struct top_options options = {sizes[i][0], sizes[i][1],
+                                          .keys = true, .help = help,
+                                          .note = "by each process"};
 
-            page = view(&w, &wish);
+            page = view(&w, &options);
             top_page_fini(&page);
         }
     close_world(&w);
@@ -495,21 +496,21 @@ static void it_fits_any_window(void **s)
 
 static void the_document_has_null_for_what_is_not_known(void **s)
 {
-    struct top_facts f;
+    struct top_data f;
     struct world w;
     json_t *doc;
 
     (void)s;
     open_world(&w);
     w.in.endpoints = (const char *const[]){"crm", NULL};
-    top_facts_build(&f, &w.in);
-    doc = top_facts_json(&f);
+    top_data_build(&f, &w.in);
+    doc = top_data_json(&f);
     assert_non_null(doc);
     assert_true(json_is_null(
         json_object_get(json_object_get(doc, "rates"), "accepted_per_s")));
     assert_int_equal(json_array_size(json_object_get(doc, "endpoints")), 1);
     json_decref(doc);
-    top_facts_fini(&f);
+    top_data_fini(&f);
     close_world(&w);
 }
 

@@ -9,6 +9,7 @@
 #include "daemon.h"
 #include "log.h"
 #include "wire.h"
+#include <czmq.h>
 #include <fcntl.h>
 #include <msgpack.h>
 #include <signal.h>
@@ -18,12 +19,11 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include <zmq.h>
 
 /* ---- the daemon ---- */
 
 static const char *const steps[] = {"CREATE TABLE t(v INTEGER, pad BLOB)",
-                                    proto_hop_sql};
+                                    proto_links_sql};
 static const struct db_schema schema = {.steps = steps, .count = 2};
 static struct daemon daemon_of_ours;
 static int64_t values[2] = {41, -1}, turns;
@@ -33,7 +33,7 @@ static gr_rc apply(void *self, const char *from, uint64_t n, struct bytes msg)
     (void)self, (void)from, (void)n, (void)msg;
     return GR_OK;
 }
-static const struct hop_ops ops = {.apply = apply};
+static const struct links_ops ops = {.apply = apply};
 static const struct metric metrics[] = {
     {"grapnel_test_things_total", METRIC_COUNTER, "things", "counted"},
     {"grapnel_test_level", METRIC_GAUGE, "", "measured"},
@@ -72,7 +72,7 @@ static json_t *on_look(void *self, json_t *args, char why[200])
     return json_pack("{s:I}", "turn", (json_int_t)turns);
 }
 
-/* With room for more than any process has. */
+/* With space for more than any process has. */
 static struct control_command commands[65] = {
     {"add", "by", "adds", on_add},
     {"look", "", "says in which turn", on_look},
@@ -96,7 +96,7 @@ static const struct daemon_plan plan = {
     .default_name = "tester",
     .summary = "Does nothing, as every daemon does.",
     .schema = &schema,
-    .hop = &ops,
+    .links = &ops,
     .commands = commands,
     .metrics = metrics,
     .metric_values = values,
@@ -109,7 +109,6 @@ static const struct daemon_plan plan = {
 
 static char dir[64], config[100], run_dir[100], said[65536];
 static int said_fd;
-static void *zmq;
 
 static void write_config(const char *state, const char *run)
 {
@@ -131,7 +130,6 @@ static int setup(void **state)
     snprintf(run_dir, sizeof run_dir, "%s/run", dir);
     snprintf(state_dir, sizeof state_dir, "%s/state", dir);
     write_config(state_dir, run_dir);
-    zmq = zmq_ctx_new();
     return 0;
 }
 
@@ -140,13 +138,12 @@ static int teardown(void **state)
     char rm[100];
 
     (void)state;
-    zmq_ctx_term(zmq);
     snprintf(rm, sizeof rm, "rm -rf %s", dir);
     return system(rm) == 0 ? 0 : -1;
 }
 
-/* A process of its own; no thread of ours may live at a fork, so `zmq` is not
- * used before its first ask(). */
+/* A process of its own; no thread of ours may live at a fork, so CZMQ's are
+ * ended before. */
 static pid_t begin(const char *const *args)
 {
     char *argv[10] = {"grapnel-tester"};
@@ -156,6 +153,7 @@ static pid_t begin(const char *const *args)
     for (; *args; args++)
         argv[argc++] = (char *)(uintptr_t)*args;
     assert_int_equal(pipe(ends), 0);
+    zsys_shutdown();
     pid = fork();
     if (pid == 0) {
         dup2(ends[1], STDERR_FILENO);
@@ -188,12 +186,12 @@ static int end_of(pid_t pid)
 static json_t *ask_for(const char *what, json_t *args, char why[200])
 {
     bool unreachable;
-    json_t *answer = control_ask(zmq, run_dir, "tester", what, args, 10000,
-                                 &unreachable, why);
+    json_t *reply = control_ask(run_dir, "tester", what, args, 10000,
+                                &unreachable, why);
 
     json_decref(args);
     assert_false(unreachable);
-    return answer;
+    return reply;
 }
 
 static int stop(pid_t pid)
@@ -226,7 +224,7 @@ static void a_wrong_command_line_is_64(void **state)
     assert_int_equal(end_of(BEGIN("-n", "../x")), EXIT_USAGE);
     assert_int_equal(end_of(BEGIN("-n", "")), EXIT_USAGE);
     assert_int_equal(end_of(BEGIN("-n", "sequencer")), EXIT_USAGE);
-    assert_non_null(strstr(said, "--name sequencer is not the name"));
+    assert_non_null(strstr(said, "--name sequencer is not a name"));
     assert_int_equal(end_of(BEGIN("-n", "tester2")), EXIT_USAGE);
     assert_int_equal(end_of(BEGIN("-n", "tester-2", "-c", config, "--check")),
                      0);
@@ -298,9 +296,7 @@ static void a_lock_goes_with_its_process(void **state)
     json_decref(ask_for("ping", NULL, why));
     kill(pid, SIGKILL);
     assert_int_equal(end_of(pid), -SIGKILL);
-    zmq_ctx_term(zmq);
     pid = BEGIN("-c", config);
-    zmq = zmq_ctx_new();
     json_decref(ask_for("ping", NULL, why));
     assert_int_equal(stop(pid), 0);
     assert_non_null(strstr(said, "stopped"));
@@ -308,7 +304,7 @@ static void a_lock_goes_with_its_process(void **state)
 
 /* ---- control ---- */
 
-static void control_answers_what_it_knows(void **state)
+static void control_replies_to_what_it_knows(void **state)
 {
     pid_t pid = BEGIN("-c", config);
     char why[200] = "";
@@ -381,26 +377,18 @@ static void every_command_is_known_however_many_there_are(void **state)
 
 static char *raw(const char *text, size_t n)
 {
-    void *req = zmq_socket(zmq, ZMQ_REQ);
-    char address[200];
-    int wait_ms = 5000, none = 0, got;
-    char *answer = calloc(1, 4096);
+    zsock_t *req = zsock_new(ZMQ_REQ);
+    char *reply;
 
-    snprintf(address, sizeof address, "ipc://%s/tester.control", run_dir);
-    zmq_setsockopt(req, ZMQ_RCVTIMEO, &wait_ms, sizeof wait_ms);
-    zmq_setsockopt(req, ZMQ_LINGER, &none, sizeof none);
-    zmq_connect(req, address);
-    zmq_send(req, text, n, 0);
-    got = zmq_recv(req, answer, 4095, 0);
-    zmq_close(req);
-    if (got < 0) {
-        free(answer);
-        return NULL;
-    }
-    return answer;
+    zsock_set_rcvtimeo(req, 5000);
+    zsock_connect(req, "ipc://%s/tester.control", run_dir);
+    zsock_send(req, "b", text, n);
+    reply = zstr_recv(req);
+    zsock_destroy(&req);
+    return reply;
 }
 
-static void garbage_is_answered_too(void **state)
+static void garbage_gets_a_reply_too(void **state)
 {
     static const struct bytes garbage[] = {
         {"", 0},
@@ -418,20 +406,20 @@ static void garbage_is_answered_too(void **state)
     (void)state;
     json_decref(ask_for("ping", NULL, why));
     for (size_t i = 0; i < COUNT_OF(garbage); i++) {
-        char *answer = raw(garbage[i].p, garbage[i].n);
-        json_t *doc = answer ? json_loads(answer, 0, NULL) : NULL;
+        char *reply = raw(garbage[i].p, garbage[i].n);
+        json_t *doc = reply ? json_loads(reply, 0, NULL) : NULL;
 
         assert_non_null(doc);
         assert_true(json_is_false(json_object_get(doc, "ok")));
         assert_true(json_is_string(json_object_get(doc, "error")));
         json_decref(doc);
-        free(answer);
+        free(reply);
     }
     assert_int_equal(stop(pid), 0);
 }
 
 /* A commit lies between them: whoever waits for it waits for one. */
-static void answers_that_take_long_take_a_turn_each(void **state)
+static void replies_that_take_long_take_a_turn_each(void **state)
 {
     enum { ASKED = 5 };
     pid_t pid = BEGIN("-c", config);
@@ -443,7 +431,7 @@ static void answers_that_take_long_take_a_turn_each(void **state)
     (void)state;
     json_decref(ask_for("ping", NULL, why));
     for (int i = 0; i < ASKED; i++)
-        asked[i] = control_send(zmq, run_dir, "tester", "look", NULL, 10000);
+        asked[i] = control_send(run_dir, "tester", "look", NULL, 10000);
     for (int i = 0; i < ASKED; i++) {
         json_t *a = control_take(asked[i], &unreachable, why);
 
@@ -479,10 +467,10 @@ static void nobody_there_is_unreachable(void **state)
     bool unreachable = false;
 
     (void)state;
-    assert_null(control_ask(zmq, run_dir, "tester", "ping", NULL, 100,
-                            &unreachable, why));
+    assert_null(
+        control_ask(run_dir, "tester", "ping", NULL, 100, &unreachable, why));
     assert_true(unreachable);
-    assert_non_null(strstr(why, "does not answer"));
+    assert_non_null(strstr(why, "does not respond"));
 }
 
 /* ---- backup, reload, frames, metrics ---- */
@@ -500,7 +488,7 @@ static void a_backup_is_a_store_of_its_own(void **state)
     assert_string_equal(json_string_value(json_object_get(a, "path")), path);
     json_decref(a);
     assert_null(ask_for("backup", json_pack("{s:s}", "path", path), why));
-    assert_non_null(strstr(why, "exists already"));
+    assert_non_null(strstr(why, "already exists"));
     assert_int_equal(stop(pid), 0);
     copy = db_open(path, &schema);
     db_close(copy);
@@ -527,32 +515,32 @@ static void a_reload_with_errors_keeps_the_old_one(void **state)
     kill(pid, SIGHUP);
     json_decref(ask_for("ping", NULL, why));
     assert_int_equal(stop(pid), 0);
-    assert_non_null(strstr(said, "the old one stays"));
+    assert_non_null(strstr(said, "keeps the old one"));
 }
 
 static void frames_that_make_no_sense_are_dropped_and_said(void **state)
 {
     pid_t pid = BEGIN("-c", config);
-    char why[200] = "", address[200];
-    void *push = zmq_socket(zmq, ZMQ_PUSH);
-    struct wire_voided v = {.grant = 1};
+    char why[200] = "";
+    zsock_t *push;
+    struct wire_revoked v = {.grant = 1};
     struct buf b;
 
     (void)state;
     json_decref(ask_for("ping", NULL, why));
-    snprintf(address, sizeof address, "ipc://%s/tester.inbox", run_dir);
-    assert_int_equal(zmq_connect(push, address), 0);
-    zmq_send(push, "", 0, 0);
-    zmq_send(push, "\x93\x01\x01\xc0", 4, 0);
+    push = zsock_new(ZMQ_PUSH);
+    assert_int_equal(zsock_connect(push, "ipc://%s/tester.inbox", run_dir), 0);
+    zstr_send(push, "");
+    zstr_send(push, "\x93\x01\x01\xc0");
     buf_init(&b, 1000);
-    wire_put_voided(&b, &v); /* a frame of ours, but none for this daemon */
-    zmq_send(push, b.data, b.len, 0);
+    wire_put_revoked(&b, &v); /* a frame of ours, but none for this daemon */
+    zsock_send(push, "b", b.data, b.len);
     buf_fini(&b);
     usleep(100000);
     json_decref(ask_for("ping", NULL, why));
-    zmq_close(push);
+    zsock_destroy(&push);
     assert_int_equal(stop(pid), 0);
-    assert_non_null(strstr(said, "makes no sense"));
+    assert_non_null(strstr(said, "invalid frame"));
 }
 
 static bool has(const msgpack_object *map, const char *key,
@@ -573,32 +561,32 @@ static bool has(const msgpack_object *map, const char *key,
 static void metrics_are_published(void **state)
 {
     pid_t pid = BEGIN("-c", config);
-    char address[200], frame[4096];
-    void *sub = zmq_socket(zmq, ZMQ_SUB);
-    int n, wait_ms = 20000;
+    zsock_t *sub = zsock_new(ZMQ_SUB);
+    zframe_t *frame;
     msgpack_unpacked got;
     const msgpack_object *v = NULL, *m = NULL;
 
     (void)state;
-    snprintf(address, sizeof address, "ipc://%s/tester.metrics", run_dir);
-    zmq_setsockopt(sub, ZMQ_SUBSCRIBE, "", 0);
-    zmq_setsockopt(sub, ZMQ_RCVTIMEO, &wait_ms, sizeof wait_ms);
-    zmq_connect(sub, address);
-    n = zmq_recv(sub, frame, sizeof frame, 0);
-    zmq_close(sub);
-    assert_true(n > 0);
+    zsock_set_subscribe(sub, "");
+    zsock_set_rcvtimeo(sub, 20000);
+    zsock_connect(sub, "ipc://%s/tester.metrics", run_dir);
+    frame = zframe_recv(sub);
+    zsock_destroy(&sub);
+    assert_non_null(frame);
     msgpack_unpacked_init(&got);
-    assert_int_equal(msgpack_unpack_next(&got, frame, (size_t)n, NULL),
+    assert_int_equal(msgpack_unpack_next(&got, (char *)zframe_data(frame),
+                                         zframe_size(frame), NULL),
                      MSGPACK_UNPACK_SUCCESS);
     assert_int_equal(got.data.type, MSGPACK_OBJECT_MAP);
     assert_true(has(&got.data, "v", &v) && v->via.u64 == 1);
     assert_true(has(&got.data, "process", &v));
-    assert_true(has(&got.data, "run", &v) && v->via.u64 != 0);
+    assert_true(has(&got.data, "epoch", &v) && v->via.u64 != 0);
     assert_true(has(&got.data, "time_ms", &v));
     assert_true(has(&got.data, "metrics", &m));
     assert_true(has(m, "grapnel_test_things_total", &v) && v->via.u64 == 41);
     assert_true(has(m, "grapnel_test_level", &v) && v->via.i64 == -1);
     msgpack_unpacked_destroy(&got);
+    zframe_destroy(&frame);
     assert_int_equal(stop(pid), 0);
 }
 
@@ -625,11 +613,11 @@ int main(void)
         T(a_path_too_long_for_a_socket_is_78),
         T(a_second_instance_is_69_and_harms_nothing),
         T(a_lock_goes_with_its_process),
-        T(control_answers_what_it_knows),
+        T(control_replies_to_what_it_knows),
         T(control_refuses_the_rest_by_name),
         T(every_command_is_known_however_many_there_are),
-        T(garbage_is_answered_too),
-        T(answers_that_take_long_take_a_turn_each),
+        T(garbage_gets_a_reply_too),
+        T(replies_that_take_long_take_a_turn_each),
         T(who_asked_of_a_turn_that_did_not_fit_is_told),
         T(nobody_there_is_unreachable),
         T(a_backup_is_a_store_of_its_own),
@@ -639,6 +627,6 @@ int main(void)
         T(ids_are_never_zero_and_fit_a_row),
     };
 
-    log_open("test", LOG_ERROR, false);
+    log_open("test", LEVEL_ERROR, false);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

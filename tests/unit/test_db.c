@@ -39,7 +39,7 @@ static int setup(void **state)
     snprintf(dir, sizeof dir, "/tmp/db-XXXXXX");
     assert_non_null(mkdtemp(dir));
     snprintf(file, sizeof file, "%s/x.db", dir);
-    log_open("test", LOG_ERROR, false);
+    log_open("test", LEVEL_ERROR, false);
     return 0;
 }
 
@@ -135,7 +135,7 @@ static void it_is_opened_the_way_our_promises_need(void **state)
                                 "pragma_journal_mode"),
                      1);
     assert_int_equal(number(db, "PRAGMA wal_autocheckpoint"), 0);
-    assert_true(db_room_bytes(db) > 0);
+    assert_true(db_free_bytes(db) > 0);
     assert_true(db_size_bytes(db) > 0);
     db_close(db);
 }
@@ -165,6 +165,53 @@ static void an_older_file_is_brought_forward_and_keeps_its_rows(void **state)
     assert_int_equal(number(db, "SELECT count(*) FROM t WHERE v = 'kept' AND "
                                 "more IS NULL"),
                      1);
+    db_close(db);
+}
+
+static void
+a_new_file_is_made_by_create_and_an_older_one_by_the_steps(void **state)
+{
+    struct db_schema today = schema, older = {.steps = steps, .count = 1};
+    struct db *db;
+
+    (void)state;
+    today.create = "CREATE TABLE made(by_create INTEGER)";
+    db = db_open(file, &today);
+    assert_int_equal(number(db, "PRAGMA user_version"), 4);
+    assert_int_equal(number(db, "SELECT count(*) FROM sqlite_schema "
+                                "WHERE name IN ('made', 't', 'u')"),
+                     1);
+    db_close(db);
+    db_close(db_open(file, &today)); /* it is not made again */
+    sh("rm %s*", file);
+    db_close(db_open(file, &older));
+    db = db_open(file, &today);
+    assert_int_equal(number(db, "PRAGMA user_version"), 4);
+    assert_int_equal(number(db, "SELECT count(*) FROM sqlite_schema "
+                                "WHERE name IN ('made', 't', 'u')"),
+                     2);
+    db_close(db);
+}
+
+static void open_with_a_bad_create(void)
+{
+    struct db_schema bad = schema;
+
+    bad.create = "CREATE TABLE a(x); CREATE TABLE a(x)";
+    db_close(db_open(file, &bad));
+}
+
+static void a_new_file_is_whole_or_empty(void **state)
+{
+    char said[4096];
+    struct db *db;
+
+    (void)state;
+    assert_int_equal(ends_with(open_with_a_bad_create, said), EXIT_STORAGE);
+    db = db_open(file, &(struct db_schema){.count = 0});
+    assert_int_equal(number(db, "PRAGMA user_version"), 0);
+    assert_int_equal(
+        number(db, "SELECT count(*) FROM sqlite_schema WHERE name = 'a'"), 0);
     db_close(db);
 }
 
@@ -200,11 +247,11 @@ static void open_as_another_kind(void)
 {
     struct db_schema other = schema;
 
-    other.table = "letters";
+    other.table = "dead_letters";
     db_close(db_open(file, &other));
 }
 
-/* As after a backup of one process was put in the place of another's. */
+/* As after a backup of one process was put instead of another's. */
 static void a_file_of_another_kind_is_refused_and_not_changed(void **state)
 {
     struct db_schema older = {.steps = steps, .count = 1, .table = "t"};
@@ -215,7 +262,7 @@ static void a_file_of_another_kind_is_refused_and_not_changed(void **state)
     db_close(db);
     assert_int_equal(ends_with(open_as_another_kind, said), EXIT_STORAGE);
     assert_non_null(strstr(said, "another kind of process"));
-    assert_non_null(strstr(said, "letters"));
+    assert_non_null(strstr(said, "dead_letters"));
     db = db_open(file, &older);
     assert_int_equal(number(db, "PRAGMA user_version"), 1);
     db_close(db);
@@ -543,7 +590,7 @@ static void a_commit_whose_fsync_fails_ends_the_process(void **state)
 
     (void)state;
     assert_int_equal(ends_with(failing_fsync, said), EXIT_STORAGE);
-    assert_non_null(strstr(said, "Nothing that was promised is lost"));
+    assert_non_null(strstr(said, "No accepted event is lost"));
     assert_int_equal(ends_with(failing_fsync_apart, said), EXIT_STORAGE);
     assert_non_null(strstr(said, "a commit failed"));
     db = db_open(file, &schema); /* neither done nor undone */
@@ -592,7 +639,7 @@ static void bad_block(void)
     struct db *db = db_open(file, &schema);
     stmt *s = inserter(db);
 
-    log_open("test", LOG_WARN, false);
+    log_open("test", LEVEL_WARN, false);
     db_begin(db);
     insert(db, s, 8000, 1000);
     if (db_commit(db) != GR_OK)
@@ -616,7 +663,8 @@ static void a_file_that_takes_no_copy_is_no_secret(void **state)
 
     (void)state;
     assert_int_equal(ends_with(bad_block, said), 0);
-    assert_non_null(strstr(said, "the WAL can't be copied into its file"));
+    assert_non_null(
+        strstr(said, "the write-ahead log cannot be copied into its"));
     db = db_open(file, &schema);
     assert_int_equal(number(db, "SELECT count(*) FROM t"), 8000);
     db_close(db);
@@ -792,7 +840,7 @@ static void a_backup_while_writing_is_whole(void **state)
     assert_int_equal(db_backup_start(db, to, why), GR_OK);
     assert_true(db_backup_running(db));
     assert_int_equal(db_backup_start(db, "/tmp/other", why), GR_REFUSE);
-    assert_non_null(strstr(why, "under way"));
+    assert_non_null(strstr(why, "in progress"));
     while ((rc = db_backup_step(db, why)) == GR_AGAIN) {
         db_begin(db);
         insert(db, s, 20, 900);
@@ -809,7 +857,7 @@ static void a_backup_while_writing_is_whole(void **state)
                     number(db, "SELECT count(*) FROM t"));
     db_close(copy);
     assert_int_equal(db_backup_start(db, to, why), GR_REFUSE);
-    assert_non_null(strstr(why, "exists already"));
+    assert_non_null(strstr(why, "already exists"));
     assert_int_equal(db_backup_start(db, "/nowhere/x", why), GR_REFUSE);
     assert_non_null(strstr(why, "/nowhere/x"));
     assert_false(db_backup_running(db));
@@ -849,7 +897,7 @@ static void a_wal_that_was_left_beside_a_backup_is_refused(void **state)
     assert_int_equal(ends_with(commit_and_die, said), 0);
     sh("cp %s %s", to, file);
     assert_int_equal(ends_with(just_open, said), EXIT_STORAGE);
-    assert_non_null(strstr(said, "Remove"));
+    assert_non_null(strstr(said, "Delete"));
     assert_non_null(strstr(said, "x.db-wal"));
     sh("rm %s-wal %s-shm", file, file);
     db = db_open(file, &schema);
@@ -996,7 +1044,7 @@ static void a_copy_is_prepared_for_its_place(void **state)
     assert_int_equal(db_copy_prepare(to, "t", &ms, why), GR_REFUSE);
     assert_non_null(strstr(why, "no table t"));
     db = db_open(to, &schema);
-    db_exec(db, "CREATE TABLE IF NOT EXISTS hop_out(n)");
+    db_exec(db, "CREATE TABLE IF NOT EXISTS link_out(n)");
     db_close(db);
     assert_int_equal(db_copy_prepare(to, "t", &ms, why), GR_OK);
     assert_true(ms > 0);
@@ -1015,6 +1063,8 @@ int main(void)
         T(it_is_opened_the_way_our_promises_need),
         T(it_knows_its_share_of_the_disk),
         T(an_older_file_is_brought_forward_and_keeps_its_rows),
+        T(a_new_file_is_made_by_create_and_an_older_one_by_the_steps),
+        T(a_new_file_is_whole_or_empty),
         T(all_steps_are_done_or_none),
         T(a_newer_file_is_refused),
         T(a_file_of_another_kind_is_refused_and_not_changed),

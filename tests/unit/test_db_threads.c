@@ -26,14 +26,14 @@ static void a_steady_writer_keeps_a_short_wal(void **state)
     static const char pad[1000];
     char dir[64] = "/tmp/dbt-XXXXXX", file[100], wal[110], rm[100];
     time_t until = time(NULL) + 5;
-    int64_t most = 0, rows = 0;
+    int64_t max = 0, rows = 0;
     struct stat st;
     struct db *db;
     stmt *s;
 
     (void)state;
     assert_non_null(mkdtemp(dir));
-    log_open("test", LOG_ERROR, false);
+    log_open("test", LEVEL_ERROR, false);
     snprintf(file, sizeof file, "%s/x.db", dir);
     snprintf(wal, sizeof wal, "%s-wal", file);
     db = db_open(file, &schema);
@@ -46,11 +46,11 @@ static void a_steady_writer_keeps_a_short_wal(void **state)
         }
         assert_int_equal(db_commit(db), GR_OK);
         db_tidy(db);
-        if (stat(wal, &st) == 0 && st.st_size > most)
-            most = st.st_size;
+        if (stat(wal, &st) == 0 && st.st_size > max)
+            max = st.st_size;
     }
     assert_true(rows * (int64_t)sizeof pad > 96 * 1024 * 1024);
-    assert_in_range(most, 1024 * 1024, 72 * 1024 * 1024);
+    assert_in_range(max, 1024 * 1024, 72 * 1024 * 1024);
     db_close(db);
     assert_int_not_equal(stat(wal, &st), 0); /* all is in the file */
     db = db_open(file, &schema);
@@ -95,7 +95,7 @@ static void a_reader_holds_nobody_up(void **state)
 
     (void)state;
     assert_non_null(mkdtemp(dir));
-    log_open("test", LOG_ERROR, false);
+    log_open("test", LEVEL_ERROR, false);
     snprintf(file, sizeof file, "%s/x.db", dir);
     snprintf(wal, sizeof wal, "%s-wal", file);
     db = db_open(file, &schema);
@@ -127,7 +127,7 @@ static void the_wal_is_copied_back_beside_the_writer(void **state)
 
     (void)state;
     assert_non_null(mkdtemp(dir));
-    log_open("test", LOG_ERROR, false);
+    log_open("test", LEVEL_ERROR, false);
     snprintf(file, sizeof file, "%s/x.db", dir);
     db = db_open(file, &schema);
     s = db_prepare(db, "INSERT INTO t(pad) VALUES(zeroblob(8000000))");
@@ -157,7 +157,7 @@ static void a_commit_in_a_thread_is_whole_at_its_end(void **state)
 
     (void)state;
     assert_non_null(mkdtemp(dir));
-    log_open("test", LOG_ERROR, false);
+    log_open("test", LEVEL_ERROR, false);
     snprintf(file, sizeof file, "%s/x.db", dir);
     db = db_open(file, &schema);
     s = db_prepare(db, "INSERT INTO t(pad) VALUES(zeroblob(1000))");
@@ -191,7 +191,7 @@ static void a_thread_that_has_hardly_begun_is_stopped(void **state)
 
     (void)state;
     assert_non_null(mkdtemp(dir));
-    log_open("test", LOG_ERROR, false);
+    log_open("test", LEVEL_ERROR, false);
     snprintf(file, sizeof file, "%s/x.db", dir);
     for (int i = 0; i < 100; i++)
         db_close(db_open(file, &schema));

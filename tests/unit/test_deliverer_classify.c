@@ -29,8 +29,9 @@ static struct retry_policy by_default(void)
     return p;
 }
 
-static void expect(const struct answer *a, const struct retry_policy *p,
-                   enum verdict verdict, const char *reason)
+static void expect(const struct transfer_result *a,
+                   const struct retry_policy *p, enum attempt_verdict verdict,
+                   const char *reason)
 {
     struct judgement j = classify(a, p);
     char text[ERROR_TEXT_BYTES];
@@ -45,9 +46,11 @@ static void expect(const struct answer *a, const struct retry_policy *p,
 }
 
 static void expect_status(long status, const struct retry_policy *p,
-                          enum verdict verdict, const char *reason)
+                          enum attempt_verdict verdict, const char *reason)
 {
-    expect(&(struct answer){.answered = true, .opened = true, .status = status},
+    expect(&(struct transfer_result){.responded = true,
+                                     .opened = true,
+                                     .status = status},
            p, verdict, reason);
 }
 
@@ -102,15 +105,15 @@ static void whole_headers_of_a_2xx_are_the_delivery(void **state)
 
     (void)state;
     for (size_t i = 0; i < COUNT_OF(after); i++) {
-        expect(&(struct answer){.code = after[i],
-                                .answered = true,
-                                .opened = true,
-                                .status = 204},
+        expect(&(struct transfer_result){.code = after[i],
+                                         .responded = true,
+                                         .opened = true,
+                                         .status = 204},
                &p, VERDICT_DELIVERED, "");
-        expect(&(struct answer){.code = after[i],
-                                .answered = true,
-                                .opened = true,
-                                .status = 400},
+        expect(&(struct transfer_result){.code = after[i],
+                                         .responded = true,
+                                         .opened = true,
+                                         .status = 400},
                &p, VERDICT_DEAD, "rejected");
     }
 }
@@ -135,7 +138,7 @@ static void every_code_has_its_end(void **state)
 
     (void)state;
     for (int code = 0; code < CURL_LAST + 20; code++) {
-        struct answer a = {.code = (CURLcode)code, .opened = true};
+        struct transfer_result a = {.code = (CURLcode)code, .opened = true};
 
         if (is_fault(code)) {
             expect(&a, &p, VERDICT_FAULT, "");
@@ -152,12 +155,13 @@ static void a_url_that_is_none_is_not_tried_again(void **state)
     struct retry_policy p = by_default();
 
     (void)state;
-    expect(&(struct answer){.code = CURLE_UNSUPPORTED_PROTOCOL}, &p,
+    expect(&(struct transfer_result){.code = CURLE_UNSUPPORTED_PROTOCOL}, &p,
            VERDICT_DEAD, "rejected");
-    expect(&(struct answer){.code = CURLE_URL_MALFORMAT}, &p, VERDICT_DEAD,
-           "rejected");
-    /* The same code after a connection: an answer that was not HTTP. */
-    expect(&(struct answer){.code = CURLE_UNSUPPORTED_PROTOCOL, .opened = true},
+    expect(&(struct transfer_result){.code = CURLE_URL_MALFORMAT}, &p,
+           VERDICT_DEAD, "rejected");
+    /* The same code after a connection: a response that was not HTTP. */
+    expect(&(struct transfer_result){.code = CURLE_UNSUPPORTED_PROTOCOL,
+                                     .opened = true},
            &p, VERDICT_RETRY, "");
 }
 
@@ -168,53 +172,58 @@ a_refused_address_is_told_apart_from_a_refused_connection(void **state)
     char text[ERROR_TEXT_BYTES];
 
     (void)state;
-    expect(&(struct answer){.code = CURLE_COULDNT_CONNECT, .blocked = true}, &p,
-           VERDICT_DEAD, "blocked_address");
-    expect(&(struct answer){.code = CURLE_ABORTED_BY_CALLBACK,
-                            .blocked = true,
-                            .opened = true},
+    expect(&(struct transfer_result){.code = CURLE_COULDNT_CONNECT,
+                                     .blocked = true},
+           &p, VERDICT_DEAD, "blocked_address");
+    expect(&(struct transfer_result){.code = CURLE_ABORTED_BY_CALLBACK,
+                                     .blocked = true,
+                                     .opened = true},
            &p, VERDICT_DEAD, "blocked_address");
     /* One of its addresses is public, and down. */
-    expect(&(struct answer){.code = CURLE_COULDNT_CONNECT,
-                            .blocked = true,
-                            .opened = true},
+    expect(&(struct transfer_result){.code = CURLE_COULDNT_CONNECT,
+                                     .blocked = true,
+                                     .opened = true},
            &p, VERDICT_RETRY, "");
-    expect(&(struct answer){.code = CURLE_COULDNT_CONNECT, .opened = true}, &p,
-           VERDICT_RETRY, "");
-    expect(&(struct answer){.code = CURLE_COULDNT_CONNECT, .starved = true}, &p,
-           VERDICT_FAULT, "");
+    expect(&(struct transfer_result){.code = CURLE_COULDNT_CONNECT,
+                                     .opened = true},
+           &p, VERDICT_RETRY, "");
+    expect(&(struct transfer_result){.code = CURLE_COULDNT_CONNECT,
+                                     .starved = true},
+           &p, VERDICT_FAULT, "");
     /* Reset as soon as it was open: libcurl can't say whose address it is. */
-    expect(&(struct answer){.code = CURLE_ABORTED_BY_CALLBACK,
-                            .opened = true,
-                            .lost = true},
+    expect(&(struct transfer_result){.code = CURLE_ABORTED_BY_CALLBACK,
+                                     .opened = true,
+                                     .lost = true},
            &p, VERDICT_RETRY, "");
-    classify_text(&(struct answer){.code = CURLE_ABORTED_BY_CALLBACK,
-                                   .opened = true,
-                                   .lost = true},
+    classify_text(&(struct transfer_result){.code = CURLE_ABORTED_BY_CALLBACK,
+                                            .opened = true,
+                                            .lost = true},
                   text);
-    assert_string_equal(text, "connection broke off");
-    classify_text(&(struct answer){.code = CURLE_COULDNT_CONNECT,
-                                   .opened = true,
-                                   .os_errno = ECONNREFUSED},
+    assert_string_equal(text, "connection closed unexpectedly");
+    classify_text(&(struct transfer_result){.code = CURLE_COULDNT_CONNECT,
+                                            .opened = true,
+                                            .os_errno = ECONNREFUSED},
                   text);
     assert_string_equal(text, "connection refused");
-    classify_text(&(struct answer){.answered = true, .status = 503}, text);
-    assert_string_equal(text, "answered 503");
-    classify_text(&(struct answer){.answered = true, .status = 200}, text);
+    classify_text(&(struct transfer_result){.responded = true, .status = 503},
+                  text);
+    assert_string_equal(text, "responded 503");
+    classify_text(&(struct transfer_result){.responded = true, .status = 200},
+                  text);
     assert_string_equal(text, "");
 }
 
 /* What people do about them differs: renew, rename, trust. */
 static void why_a_certificate_is_not_trusted_is_told(void **state)
 {
-    struct answer a = {.code = CURLE_PEER_FAILED_VERIFICATION,
-                       .opened = true,
-                       .tls = "certificate has expired"};
+    struct transfer_result a = {.code = CURLE_PEER_FAILED_VERIFICATION,
+                                .opened = true,
+                                .tls = "certificate has expired"};
     char text[ERROR_TEXT_BYTES];
 
     (void)state;
     classify_text(&a, text);
-    assert_string_equal(text, "TLS: the certificate can't be trusted: "
+    assert_string_equal(text, "TLS: the certificate is not trusted: "
                               "certificate has expired");
 }
 

@@ -11,7 +11,7 @@ static const char *const allowed[] = {
     "FROM grants",
     "FROM templates",
     "GROUP BY grant_id",
-    "BY tasks_fresh WHERE parked = 0) AND next_ms > ?1",
+    "BY tasks_untried WHERE retrying = 0) AND next_ms > ?1",
     NULL};
 
 static void open_all(struct db *db)
@@ -23,5 +23,5 @@ static void open_all(struct db *db)
 
 int main(void)
 {
-    return plans_main(deliverer_plan.schema, open_all, allowed);
+    return plans_main(&deliverer_schema, open_all, allowed);
 }

@@ -62,16 +62,16 @@ static int64_t ms_of(const char *rfc3339)
     return (int64_t)timegm(&tm) * 1000 + strtol(rest, NULL, 10);
 }
 
-static struct bytes body_of(const json_t *v, unsigned char room[4096])
+static struct bytes body_of(const json_t *v, unsigned char capacity[4096])
 {
     const char *text = member(v, "body_base64");
     size_t n = strlen(text), padding = 0;
-    int got = EVP_DecodeBlock(room, (const unsigned char *)text, (int)n);
+    int got = EVP_DecodeBlock(capacity, (const unsigned char *)text, (int)n);
 
     assert_true(got >= 0 && n < 4096);
     while (n && padding < 2 && text[n - 1 - padding] == '=')
         padding++;
-    return (struct bytes){room, (size_t)got - padding};
+    return (struct bytes){capacity, (size_t)got - padding};
 }
 
 static void open_signer(struct signer *s, const json_t *secrets)
@@ -93,7 +93,8 @@ static void open_signer(struct signer *s, const json_t *secrets)
 /* ---- what is sent ---- */
 
 /* The line of this name, and how often it is there. */
-static const char *sent(const struct request *r, const char *name, int *count)
+static const char *sent(const struct outgoing_request *r, const char *name,
+                        int *count)
 {
     static char value[4096];
     const char *found = NULL;
@@ -121,7 +122,7 @@ static const char *sent(const struct request *r, const char *name, int *count)
     return found;
 }
 
-static int count_ours(const struct request *r)
+static int count_ours(const struct outgoing_request *r)
 {
     const char *line = r->text.data + r->lines[r->count - 1];
     int n = 0;
@@ -135,7 +136,7 @@ static int count_ours(const struct request *r)
 static void check(const json_t *v)
 {
     const json_t *headers = json_object_get(v, "headers");
-    unsigned char room[4096];
+    unsigned char capacity[4096];
     struct wire_task t = {
         .event_id = text_of(v, "webhook-id"),
         .source = text_of(v, "grapnel-source"),
@@ -150,9 +151,9 @@ static void check(const json_t *v)
         .late = number_of(v, "grapnel-late"),
         .series = number_of(v, "grapnel-series"),
         .replay = number_of(v, "grapnel-replay"),
-        .body = body_of(v, room)};
+        .body = body_of(v, capacity)};
     struct signer signer;
-    struct request r;
+    struct outgoing_request r;
     int ours = 0;
     json_t *pair;
     size_t i;
@@ -229,7 +230,7 @@ static void nobody_else_sets_ours(void **state)
                           .workspace = wire_text("w")};
     struct buf packed;
     struct signer none, one;
-    struct request r;
+    struct outgoing_request r;
     int count;
 
     (void)state;

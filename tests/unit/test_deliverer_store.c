@@ -1,6 +1,6 @@
 /* P3, P4: a deliverer.db of before keeps its place in the log. */
 #include "clock.h"
-#include "hop.h"
+#include "links.h"
 #include "store.h"
 #include "wire.h"
 #include <setjmp.h>
@@ -13,18 +13,12 @@
 
 #include <cmocka.h>
 
-static const char *const steps[] = {
-    deliverer_store_sql, proto_hop_sql,      deliverer_answers_sql,
-    deliverer_early_sql, deliverer_log_sql,  deliverer_fresh_sql,
-    deliverer_sent_sql,  deliverer_held_sql, deliverer_templates_sql,
-    deliverer_sums_sql};
-
-enum { LAST = 10 };
-
 static struct db *open_at(const char *path, int version)
 {
-    struct db_schema schema = {.steps = steps, .count = version};
+    struct db_schema schema = deliverer_schema;
 
+    schema.create = NULL;
+    schema.count = version;
     return db_open(path, &schema);
 }
 
@@ -52,7 +46,7 @@ static void see(void *self, const struct attempt_row *row)
 {
     snprintf(self, 200, "%llu %s %s %d %llu %lld %d",
              (unsigned long long)row->n, row->endpoint, row->event_id,
-             row->outcome, (unsigned long long)row->grant,
+             row->outcome, (unsigned long long)row->grant_id,
              (long long)row->timings.total_us, row->sends);
 }
 
@@ -77,7 +71,7 @@ static void results_become_rows_of_the_log(void **state)
             "x'00', 3, x'01', 1, 2, 3, 4, 6, 2, 2)");
     db_close(db);
 
-    db = open_at(file, LAST);
+    db = db_open(file, &deliverer_schema);
     store_open(&store, db);
     assert_true(store_attempt_get(&store, 1, see, seen));
     assert_string_equal(seen, "1 crm evt_a 1 7 0 1");
@@ -101,7 +95,7 @@ static void only_what_is_acknowledged_is_purged(void **state)
     struct db *db;
 
     (void)state;
-    db = open_at(file, LAST);
+    db = db_open(file, &deliverer_schema);
     store_open(&store, db);
     db_begin(db);
     for (row.n = 3; row.n <= 7; row.n++)
@@ -131,14 +125,14 @@ static void only_what_is_acknowledged_is_purged(void **state)
 static void a_row_is_found_by_its_event(void **state)
 {
     static const char *const events[] = {"evt_b", "evt_d", "evt_c"};
-    struct task_row row = {.grant = 7};
+    struct task_row row = {.grant_id = 7};
     struct store store;
     struct db *db;
 
     (void)state;
     for (int start = 0; start < 2; start++) {
         store = (struct store){0};
-        db = open_at(file, LAST);
+        db = db_open(file, &deliverer_schema);
         store_open(&store, db);
         db_begin(db);
         for (int i = 0; i < 3; i++) {
@@ -156,12 +150,12 @@ static void a_row_is_found_by_its_event(void **state)
 }
 
 static void see_counts(void *self, uint64_t grant, int64_t count,
-                       int64_t parked, int64_t due_ms)
+                       int64_t retrying, int64_t due_ms)
 {
     char *out = self;
 
     snprintf(out + strlen(out), 200 - strlen(out), "%d: %d %d %d; ", (int)grant,
-             (int)count, (int)parked, (int)due_ms);
+             (int)count, (int)retrying, (int)due_ms);
 }
 
 static void rows_are_counted_by_grant(void **state)
@@ -172,16 +166,16 @@ static void rows_are_counted_by_grant(void **state)
     struct db *db;
 
     (void)state;
-    db = open_at(file, LAST);
+    db = db_open(file, &deliverer_schema);
     store_open(&store, db);
     db_begin(db);
     for (int i = 0; i < 5; i++) {
-        row.grant = i < 3 ? 7 : 8;
+        row.grant_id = i < 3 ? 7 : 8;
         row.next_ms = 100 - i;
-        row.parked = i % 2;
+        row.retrying = i % 2;
         row.n = store_task_put(&store, &row);
     }
-    store_task_park(&store, &row); /* the last */
+    store_task_retry(&store, &row); /* the last */
     store_task_counts(&store, see_counts, seen);
     assert_string_equal(seen, "7: 3 1 98; 8: 2 2 96; ");
     assert_int_equal(db_commit(db), GR_OK);
@@ -192,23 +186,23 @@ static void rows_are_counted_by_grant(void **state)
  * start, a retry when it is asked to be. */
 static void rows_of_a_time_to_come_are_hastened(void **state)
 {
-    struct task_row row = {.grant = 7, .event_id = "evt_a"};
+    struct task_row row = {.grant_id = 7, .event_id = "evt_a"};
     struct store store = {0};
     struct db *db;
     int64_t now = now_ms();
 
     (void)state;
-    db = open_at(file, LAST);
+    db = db_open(file, &deliverer_schema);
     store_open(&store, db);
     db_begin(db);
     for (int i = 0; i < 3; i++) {
         row.next_ms = now + i * DAY_MS;
-        row.parked = i != 2;
+        row.retrying = i != 2;
         store_task_put(&store, &row);
     }
     assert_int_equal(db_commit(db), GR_OK);
     db_close(db);
-    db = open_at(file, LAST);
+    db = db_open(file, &deliverer_schema);
     store_open(&store, db);
     assert_int_equal(store_next_due(&store, 7, now_ms()), now + DAY_MS);
     db_begin(db);

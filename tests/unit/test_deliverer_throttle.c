@@ -1,6 +1,6 @@
-/* P9: window, breaker, ramp and the gate of all three, on a simulated clock. */
+/* P9: window, breaker, ramp and the throttle of all three, on a simulated clock. */
 #include "clock.h"
-#include "endpoint.h"
+#include "granted_endpoint.h"
 #include "task.h"
 #include <setjmp.h>
 #include <stdarg.h>
@@ -18,7 +18,7 @@ static const struct retry_policy strict = {
     .first_wait_ms = 1000,
     .max_wait_ms = 60000,
     .factor = 2,
-    .jitter_full = true,
+    .jitter.full = true,
     .max_attempts = 12,
     .respect_retry_after = true,
 };
@@ -209,7 +209,7 @@ static void a_probe_that_was_not_sent_costs_no_time(void **state)
 /* ---- ramp ---- */
 
 /* When `count` have gone after so long an outage, and the most in a second. */
-static int64_t let_go(int count, int64_t lost_ms, int *most)
+static int64_t release(int count, int64_t lost_ms, int *max)
 {
     static int64_t went[100000];
     struct ramp r;
@@ -217,7 +217,7 @@ static int64_t let_go(int count, int64_t lost_ms, int *most)
     int64_t now = 0;
     int first = 0;
 
-    *most = 0;
+    *max = 0;
     ramp_begin(&r, lost_ms, 0);
     for (int i = 0; i < count; now += MS)
         for (; i < count && bucket_has(&b, 10 * MS, now); i++) {
@@ -225,30 +225,30 @@ static int64_t let_go(int count, int64_t lost_ms, int *most)
             went[i] = now;
             while (went[i] - went[first] >= S)
                 first++;
-            if (i - first + 1 > *most)
-                *most = i - first + 1;
+            if (i - first + 1 > *max)
+                *max = i - first + 1;
         }
     return now / MS;
 }
 
 static void five_thousand_after_half_a_minute(void **state)
 {
-    int most;
-    int64_t ms = let_go(5000, 30000, &most);
+    int max;
+    int64_t ms = release(5000, 30000, &max);
 
     (void)state;
     assert_in_range(ms, 15000, 26000);
-    assert_in_range(most, 100, 420);
+    assert_in_range(max, 100, 420);
 }
 
 static void after_a_blip_it_is_gone_in_a_moment(void **state)
 {
-    int most;
+    int max;
 
     (void)state;
-    assert_in_range(let_go(5000, 100, &most), 100, 1000);
-    assert_in_range(let_go(100000, 86400000, &most), 30000, 90000);
-    assert_true(most <= RAMP_LAST + 100);
+    assert_in_range(release(5000, 100, &max), 100, 1000);
+    assert_in_range(release(100000, 86400000, &max), 30000, 90000);
+    assert_true(max <= RAMP_LAST + 100);
 }
 
 static void a_ramp_ends(void **state)
@@ -265,51 +265,53 @@ static void a_ramp_ends(void **state)
     assert_false(r.on);
 }
 
-/* ---- the gate ---- */
+/* ---- the throttle ---- */
 
 static struct endpoint_config config(void)
 {
     return (struct endpoint_config){
-        .max_in_flight = 8, .breaker = true, .policy = strict};
+        .settings = {.max_in_flight = 8, .breaker = true}, .policy = strict};
 }
 
-static enum gate_news end(struct gate *g, const struct endpoint_config *c,
-                          enum health health, uint64_t probe, int64_t now)
+static enum throttle_change end(struct throttle *g,
+                                const struct endpoint_config *c,
+                                enum health health, uint64_t probe, int64_t now)
 {
-    return gate_ended(
-        g, c,
-        &(struct gate_end){.health = health, .probe = probe, .now_us = now});
+    return throttle_ended(g, c,
+                          &(struct throttle_end){
+                              .health = health, .probe = probe, .now_us = now});
 }
 
 static void trouble_and_recovery(void **state)
 {
     struct endpoint_config c = config();
-    struct gate g = {0};
+    struct throttle g = {0};
     uint64_t probe;
 
     (void)state;
-    gate_configure(&g, &c);
+    throttle_configure(&g, &c);
     for (int i = 1; i < BREAKER_FAILURES; i++)
-        assert_int_equal(end(&g, &c, HEALTH_BAD, 0, S), GATE_NOTHING);
-    assert_int_equal(end(&g, &c, HEALTH_UNKNOWN, 0, S), GATE_NOTHING);
-    assert_int_equal(end(&g, &c, HEALTH_BAD, 0, S), GATE_OPENED);
+        assert_int_equal(end(&g, &c, HEALTH_BAD, 0, S), THROTTLE_UNCHANGED);
+    assert_int_equal(end(&g, &c, HEALTH_UNKNOWN, 0, S), THROTTLE_UNCHANGED);
+    assert_int_equal(end(&g, &c, HEALTH_BAD, 0, S), THROTTLE_OPENED);
     assert_int_equal(g.window.size, 8 - BREAKER_FAILURES);
-    assert_true(gate_ready_us(&g, &c, false) > S);
-    probe = gate_began(&g, &c, false, 31 * S);
-    assert_int_equal(gate_ready_us(&g, &c, false), INT64_MAX);
-    assert_int_equal(gate_ready_us(&g, &c, true), INT64_MAX);
-    assert_int_equal(end(&g, &c, HEALTH_GOOD, probe, 31 * S), GATE_RECOVERED);
+    assert_true(throttle_ready_us(&g, &c, false) > S);
+    probe = throttle_began(&g, &c, false, 31 * S);
+    assert_int_equal(throttle_ready_us(&g, &c, false), INT64_MAX);
+    assert_int_equal(throttle_ready_us(&g, &c, true), INT64_MAX);
+    assert_int_equal(end(&g, &c, HEALTH_GOOD, probe, 31 * S),
+                     THROTTLE_RECOVERED);
     assert_int_equal(g.window.size, 1);
     assert_true(g.ramp.on);
-    (void)gate_began(&g, &c, false, 32 * S); /* all of it is on the ramp */
-    (void)gate_began(&g, &c, false, 32 * S);
-    assert_true(gate_ready_us(&g, &c, false) > 32 * S);
-    assert_true(gate_ready_us(&g, &c, true) > 32 * S);
+    (void)throttle_began(&g, &c, false, 32 * S); /* all of it is on the ramp */
+    (void)throttle_began(&g, &c, false, 32 * S);
+    assert_true(throttle_ready_us(&g, &c, false) > 32 * S);
+    assert_true(throttle_ready_us(&g, &c, true) > 32 * S);
 }
 
-static void open_it(struct gate *g, const struct endpoint_config *c)
+static void open_it(struct throttle *g, const struct endpoint_config *c)
 {
-    gate_configure(g, c);
+    throttle_configure(g, c);
     for (int i = 0; i < BREAKER_FAILURES; i++)
         (void)end(g, c, HEALTH_BAD, 0, S);
     assert_int_equal(g->breaker.state, BREAKER_OPEN);
@@ -318,29 +320,30 @@ static void open_it(struct gate *g, const struct endpoint_config *c)
 static void a_status_about_the_event_closes_the_breaker(void **state)
 {
     struct endpoint_config c = config();
-    struct gate g = {0};
+    struct throttle g = {0};
     uint64_t probe;
 
     (void)state;
     open_it(&g, &c);
-    assert_int_equal(end(&g, &c, HEALTH_EVENT, 0, 2 * S), GATE_NOTHING);
+    assert_int_equal(end(&g, &c, HEALTH_EVENT, 0, 2 * S), THROTTLE_UNCHANGED);
     assert_int_equal(g.breaker.state, BREAKER_OPEN); /* begun before */
-    probe = gate_began(&g, &c, false, 31 * S);
-    assert_int_equal(end(&g, &c, HEALTH_EVENT, probe, 31 * S), GATE_RECOVERED);
+    probe = throttle_began(&g, &c, false, 31 * S);
+    assert_int_equal(end(&g, &c, HEALTH_EVENT, probe, 31 * S),
+                     THROTTLE_RECOVERED);
     assert_int_equal(g.breaker.state, BREAKER_CLOSED);
     assert_true(g.ramp.on);
     /* And failures around it are not consecutive. */
     for (int i = 0; i < 3 * BREAKER_FAILURES; i++)
         assert_int_equal(
             end(&g, &c, i % 3 ? HEALTH_BAD : HEALTH_EVENT, 0, 40 * S),
-            GATE_NOTHING);
+            THROTTLE_UNCHANGED);
 }
 
 /* 404 and the like: the gaps are those of failures, not a second each. */
 static void another_final_status_keeps_the_breaker_open(void **state)
 {
     struct endpoint_config c = config();
-    struct gate g = {0};
+    struct throttle g = {0};
     int64_t now = S;
     int probes = 0;
 
@@ -350,9 +353,10 @@ static void another_final_status_keeps_the_breaker_open(void **state)
     for (; now < 601 * S; probes++) {
         uint64_t probe;
 
-        now = gate_ready_us(&g, &c, false);
-        probe = gate_began(&g, &c, false, now);
-        assert_int_equal(end(&g, &c, HEALTH_REFUSED, probe, now), GATE_NOTHING);
+        now = throttle_ready_us(&g, &c, false);
+        probe = throttle_began(&g, &c, false, now);
+        assert_int_equal(end(&g, &c, HEALTH_REFUSED, probe, now),
+                         THROTTLE_UNCHANGED);
         assert_int_equal(g.breaker.state, BREAKER_OPEN);
     }
     assert_in_range(probes, 100, 400); /* 3 s each, 1.5 at the least */
@@ -361,57 +365,57 @@ static void another_final_status_keeps_the_breaker_open(void **state)
 static void after_our_own_outage_only_retries_wait(void **state)
 {
     struct endpoint_config c = config();
-    struct gate g = {0};
+    struct throttle g = {0};
 
     (void)state;
-    gate_configure(&g, &c);
-    gate_late(&g, 999, S);
+    throttle_configure(&g, &c);
+    throttle_late(&g, 999, S);
     assert_false(g.ramp.on);
-    gate_late(&g, 60000, S);
-    (void)gate_began(&g, &c, true, S);
-    assert_true(gate_ready_us(&g, &c, true) > S);
-    assert_true(gate_ready_us(&g, &c, false) <= S);
-    gate_late(&g, 90000, 2 * S); /* one ramp is enough … */
+    throttle_late(&g, 60000, S);
+    (void)throttle_began(&g, &c, true, S);
+    assert_true(throttle_ready_us(&g, &c, true) > S);
+    assert_true(throttle_ready_us(&g, &c, false) <= S);
+    throttle_late(&g, 90000, 2 * S); /* one ramp is enough … */
     assert_int_equal(g.ramp.began_us, S);
-    gate_late(&g, 90000, 200 * S); /* … while it lasts */
+    throttle_late(&g, 90000, 200 * S); /* … while it lasts */
     assert_int_equal(g.ramp.began_us, 200 * S);
 }
 
-/* Parked before our time: the first success of any is a recovery, once, with a
+/* Scheduled before our start: the first success of any is a recovery, once, with a
  * ramp for what is pulled forward only. */
 static void the_first_success_in_doubt(void **state)
 {
     struct endpoint_config c = config();
-    struct gate g = {0};
+    struct throttle g = {0};
 
     (void)state;
-    gate_configure(&g, &c);
-    gate_doubt(&g);
-    assert_true(gate_ready_us(&g, &c, false) <= S);
-    assert_int_equal(end(&g, &c, HEALTH_BAD, 0, S), GATE_NOTHING);
-    assert_int_equal(end(&g, &c, HEALTH_GOOD, 0, S), GATE_WELL);
-    (void)gate_began(&g, &c, true, S);
-    (void)gate_began(&g, &c, true, S);
-    assert_true(gate_ready_us(&g, &c, true) > S);
-    assert_true(gate_ready_us(&g, &c, false) <= S);
-    assert_int_equal(end(&g, &c, HEALTH_GOOD, 0, S), GATE_NOTHING);
-    gate_doubt(&g);
-    c.breaker = false;
-    assert_int_equal(end(&g, &c, HEALTH_GOOD, 0, S), GATE_NOTHING);
+    throttle_configure(&g, &c);
+    throttle_doubt(&g);
+    assert_true(throttle_ready_us(&g, &c, false) <= S);
+    assert_int_equal(end(&g, &c, HEALTH_BAD, 0, S), THROTTLE_UNCHANGED);
+    assert_int_equal(end(&g, &c, HEALTH_GOOD, 0, S), THROTTLE_CONFIRMED);
+    (void)throttle_began(&g, &c, true, S);
+    (void)throttle_began(&g, &c, true, S);
+    assert_true(throttle_ready_us(&g, &c, true) > S);
+    assert_true(throttle_ready_us(&g, &c, false) <= S);
+    assert_int_equal(end(&g, &c, HEALTH_GOOD, 0, S), THROTTLE_UNCHANGED);
+    throttle_doubt(&g);
+    c.settings.breaker = false;
+    assert_int_equal(end(&g, &c, HEALTH_GOOD, 0, S), THROTTLE_UNCHANGED);
 }
 
 static void without_a_breaker_nothing_is_held(void **state)
 {
     struct endpoint_config c = config();
-    struct gate g = {0};
+    struct throttle g = {0};
 
     (void)state;
-    c.breaker = false;
-    gate_configure(&g, &c);
+    c.settings.breaker = false;
+    throttle_configure(&g, &c);
     for (int i = 0; i < 100; i++)
-        assert_int_equal(end(&g, &c, HEALTH_BAD, 0, S), GATE_NOTHING);
-    assert_true(gate_ready_us(&g, &c, true) <= S);
-    assert_int_equal(end(&g, &c, HEALTH_GOOD, 0, S), GATE_NOTHING);
+        assert_int_equal(end(&g, &c, HEALTH_BAD, 0, S), THROTTLE_UNCHANGED);
+    assert_true(throttle_ready_us(&g, &c, true) <= S);
+    assert_int_equal(end(&g, &c, HEALTH_GOOD, 0, S), THROTTLE_UNCHANGED);
     assert_false(g.ramp.on);
     assert_int_equal(g.window.size, 8);
 }
@@ -419,7 +423,7 @@ static void without_a_breaker_nothing_is_held(void **state)
 /* ---- the guard ---- */
 
 struct deployment {
-    struct gate g;
+    struct throttle g;
     struct endpoint_config c;
     int64_t now; /* us */
     int waiting, dead, kept, delivered, probes;
@@ -428,28 +432,28 @@ struct deployment {
 static void deploy(struct deployment *d, int waiting)
 {
     *d = (struct deployment){.c = config(), .now = S, .waiting = waiting};
-    d->c.holds = true;
-    gate_configure(&d->g, &d->c);
-    gate_restore(&d->g, &d->c, true, 0, 0, 0, d->now);
+    d->c.settings.guard = true;
+    throttle_configure(&d->g, &d->c);
+    throttle_restore(&d->g, &d->c, true, 0, 0, 0, d->now);
 }
 
 /* One attempt ends with this status; what a delivery becomes of it. */
 static void respond(struct deployment *d, uint64_t probe, int64_t status)
 {
     bool about = status == 422 || status == 400;
-    struct gate_end e = {.health = status == 200 ? HEALTH_GOOD
-                                   : about       ? HEALTH_EVENT
-                                                 : HEALTH_REFUSED,
-                         .refused = status != 200,
-                         .status = status,
-                         .probe = probe,
-                         .now_us = d->now,
-                         .wall_ms = d->now / MS};
+    struct throttle_end e = {.health = status == 200 ? HEALTH_GOOD
+                                       : about       ? HEALTH_EVENT
+                                                     : HEALTH_REFUSED,
+                             .refused = status != 200,
+                             .status = status,
+                             .probe = probe,
+                             .now_us = d->now,
+                             .wall_ms = d->now / MS};
 
-    (void)gate_ended(&d->g, &d->c, &e);
+    (void)throttle_ended(&d->g, &d->c, &e);
     if (status == 200)
         d->delivered++;
-    else if (gate_keeps(&d->g, &d->c, &e))
+    else if (throttle_keeps(&d->g, &d->c, &e))
         d->kept++;
     else
         d->dead++;
@@ -465,8 +469,8 @@ static void run_until(struct deployment *d, int64_t end, int64_t status)
 
         while (n < d->g.window.size &&
                n < d->waiting - d->dead - d->delivered &&
-               gate_ready_us(&d->g, &d->c, false) <= d->now) {
-            probes[n] = gate_began(&d->g, &d->c, false, d->now);
+               throttle_ready_us(&d->g, &d->c, false) <= d->now) {
+            probes[n] = throttle_began(&d->g, &d->c, false, d->now);
             d->probes += probes[n++] != 0;
         }
         d->now += 10 * MS;
@@ -504,7 +508,7 @@ static void without_the_guard_each_refusal_is_a_dead_letter(void **state)
 
     (void)state;
     deploy(&d, 1000);
-    d.c.holds = false;
+    d.c.settings.guard = false;
     run_until(&d, 600 * S, 404);
     assert_int_equal(d.dead, 1000);
     deploy(&d, 1000); /* and one that never worked is not guarded */
@@ -542,7 +546,7 @@ static void what_ends_a_hold(void **state)
     assert_true(d.g.hold.on);
     d.now = 100 * S;
     /* Another status about all events: still held. */
-    probe = gate_began(&d.g, &d.c, false, d.now);
+    probe = throttle_began(&d.g, &d.c, false, d.now);
     respond(&d, probe, 403);
     assert_true(d.g.hold.on);
     /* One about this event alone ends it, and that event is dead. */
@@ -550,7 +554,7 @@ static void what_ends_a_hold(void **state)
     d.dead = 0;
     respond(&d, 0, 422); /* not the probe: it was begun before */
     assert_true(d.g.hold.on);
-    probe = gate_began(&d.g, &d.c, false, d.now);
+    probe = throttle_began(&d.g, &d.c, false, d.now);
     respond(&d, probe, 422);
     assert_false(d.g.hold.on);
     assert_int_equal(d.dead, 2);
@@ -561,22 +565,23 @@ static void what_ends_a_hold(void **state)
 static void a_hold_is_restored(void **state)
 {
     struct endpoint_config c = config();
-    struct gate g = {0};
+    struct throttle g = {0};
 
     (void)state;
-    c.holds = true;
-    gate_configure(&g, &c);
-    gate_restore(&g, &c, true, 404, 5000, 700, 100 * S);
+    c.settings.guard = true;
+    throttle_configure(&g, &c);
+    throttle_restore(&g, &c, true, 404, 5000, 700, 100 * S);
     assert_true(g.hold.on);
-    assert_int_equal(gate_ready_us(&g, &c, false), 100 * S);
+    assert_int_equal(throttle_ready_us(&g, &c, false), 100 * S);
     assert_int_equal(hold_total_ms(&g.hold, 9000), 4700);
-    (void)end(&g, &c, HEALTH_GOOD, gate_began(&g, &c, false, 100 * S), 100 * S);
+    (void)end(&g, &c, HEALTH_GOOD, throttle_began(&g, &c, false, 100 * S),
+              100 * S);
     assert_false(g.hold.on);
-    gate_restore(&g, &c, true, 404, 5000, 700, 101 * S); /* old news */
+    throttle_restore(&g, &c, true, 404, 5000, 700, 101 * S); /* old news */
     assert_false(g.hold.on);
-    c.holds = false;
-    g = (struct gate){0};
-    gate_restore(&g, &c, true, 404, 5000, 700, 100 * S);
+    c.settings.guard = false;
+    g = (struct throttle){0};
+    throttle_restore(&g, &c, true, 404, 5000, 700, 100 * S);
     assert_false(g.hold.on);
 }
 
@@ -587,15 +592,15 @@ static void a_hold_without_a_breaker(void **state)
 
     (void)state;
     deploy(&d, 1000);
-    d.c.breaker = false;
+    d.c.settings.breaker = false;
     run_until(&d, 10 * S, 404);
     assert_true(d.g.hold.on);
     d.now = 100 * S;
-    (void)end(&d.g, &d.c, HEALTH_BAD, gate_began(&d.g, &d.c, false, d.now),
+    (void)end(&d.g, &d.c, HEALTH_BAD, throttle_began(&d.g, &d.c, false, d.now),
               d.now);
     assert_int_equal(d.g.breaker.state, BREAKER_OPEN);
     d.now = 200 * S;
-    respond(&d, gate_began(&d.g, &d.c, false, d.now), 200);
+    respond(&d, throttle_began(&d.g, &d.c, false, d.now), 200);
     assert_false(d.g.hold.on);
     assert_int_equal(d.g.window.size, 8);
 }
@@ -605,11 +610,11 @@ static void what_a_turn_took_waits_for_its_commit(void **state)
 {
     static struct task before, now;
     struct endpoint_config c = config();
-    struct endpoint e = {.config = &c};
+    struct granted_endpoint e = {.config = &c};
     struct lanes lanes = {0};
 
     (void)state;
-    gate_configure(&e.gate, &c);
+    throttle_configure(&e.throttle, &c);
     before.turn = 3;
     now.turn = 4;
     endpoint_push(&e, &before, false);
@@ -623,15 +628,15 @@ static void what_a_turn_took_waits_for_its_commit(void **state)
 static void a_rate_limit_holds_all(void **state)
 {
     struct endpoint_config c = config();
-    struct gate g = {0};
+    struct throttle g = {0};
 
     (void)state;
-    c.rate = (struct rate){10, SECOND_MS};
-    gate_configure(&g, &c);
-    (void)gate_began(&g, &c, false, S);
-    (void)gate_began(&g, &c, true, S);
-    assert_int_equal(gate_ready_us(&g, &c, false), S + 100 * MS);
-    assert_int_equal(gate_ready_us(&g, &c, true), S + 100 * MS);
+    c.settings.rate_limit = (struct rate){10, SECOND_MS};
+    throttle_configure(&g, &c);
+    (void)throttle_began(&g, &c, false, S);
+    (void)throttle_began(&g, &c, true, S);
+    assert_int_equal(throttle_ready_us(&g, &c, false), S + 100 * MS);
+    assert_int_equal(throttle_ready_us(&g, &c, true), S + 100 * MS);
 }
 
 int main(void)

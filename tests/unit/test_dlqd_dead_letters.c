@@ -1,6 +1,6 @@
 /* P2: a dead letter is kept with everything, once, and its requeue is one
  * transaction with the change of its state. On a real file, read again by a
- * fresh instance; the hop's link goes to a sequencer that is not there. */
+ * fresh instance; the link's link goes to a sequencer that is not there. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -8,18 +8,14 @@
 #include <cmocka.h>
 
 #include "clock.h"
+#include "dead_letters.h"
 #include "dlqd.h"
-#include "keep.h"
 #include "redirect.h"
 #include "requeue.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include <zmq.h>
-
-extern const char dlqd_store_sql[], dlqd_redirects_sql[], dlqd_again_sql[],
-    dlqd_counted_sql[], dlqd_sums_sql[];
 
 enum { NOW_MS = 1000000 };
 
@@ -29,41 +25,32 @@ struct rig {
     struct settings settings;
 };
 
-static const struct hop_ops ops = {
-    .apply = keep_apply, .load = requeue_load, .set_back = requeue_set_back};
+static const struct links_ops ops = {.apply = dead_letters_apply,
+                                     .load = requeue_load,
+                                     .set_back = requeue_set_back};
 
 static void rig_open(struct rig *r)
 {
-    static const char *steps[6];
-    static const struct db_schema schema = {.steps = steps, .count = 6};
     struct daemon *m = &r->d.daemon;
     char path[100];
 
-    steps[0] = dlqd_store_sql;
-    steps[1] = proto_hop_sql;
-    steps[2] = dlqd_redirects_sql;
-    steps[3] = dlqd_again_sql;
-    steps[4] = dlqd_counted_sql;
-    steps[5] = dlqd_sums_sql;
     memset(&r->d, 0, sizeof r->d);
     snprintf(path, sizeof path, "%s/dlqd.db", r->dir);
     m->settings = &r->settings;
     m->loop.now_ms = NOW_MS;
-    m->db = db_open(path, &schema);
-    m->zmq = zmq_ctx_new();
-    m->mailbox = mailbox_open(m->zmq, r->dir, "dlqd");
-    m->hop = hop_open(m->db, m->mailbox, &ops, random_id(), &r->d);
+    m->db = db_open(path, &dlqd_schema);
+    m->mailbox = mailbox_open(r->dir, "dlqd");
+    m->links = links_open(m->db, m->mailbox, &ops, random_id(), &r->d);
     store_open(&r->d.store, m->db);
-    store_count(&r->d.store, &r->d.metrics[M_LETTERS]);
+    store_count(&r->d.store, &r->d.metrics[M_DEAD_LETTERS]);
 }
 
 static void rig_close(struct rig *r)
 {
     struct daemon *m = &r->d.daemon;
 
-    hop_close(m->hop);
+    links_close(m->links);
     mailbox_close(m->mailbox);
-    zmq_ctx_term(m->zmq);
     db_close(m->db);
 }
 
@@ -99,10 +86,11 @@ static void again(struct rig *r)
     rig_open(r);
 }
 
-static struct wire_dead death(const char *id, uint64_t life, int64_t dead_ms)
+static struct wire_dead dead_letter(const char *id, uint64_t generation,
+                                    int64_t dead_ms)
 {
-    return (struct wire_dead){.letter_id = wire_text(id),
-                              .life = life,
+    return (struct wire_dead){.dead_letter_id = wire_text(id),
+                              .generation = generation,
                               .event_id = wire_text("evt_1"),
                               .endpoint = wire_text("crm"),
                               .reason = wire_text("rejected"),
@@ -114,7 +102,7 @@ static struct wire_dead death(const char *id, uint64_t life, int64_t dead_ms)
                               .sequence = 7,
                               .previous = 6,
                               .clock = wire_text("issue.created=7"),
-                              .attempts = 3 * life,
+                              .attempts = 3 * generation,
                               .first_ms = 600,
                               .dead_ms = dead_ms,
                               .last_http_status = 400,
@@ -129,14 +117,15 @@ static gr_rc apply(struct rig *r, struct buf *b)
     gr_rc rc;
 
     db_begin(r->d.daemon.db);
-    rc = keep_apply(&r->d, "sequencer", 1, (struct bytes){b->data, b->len});
-    hop_work(r->d.daemon.hop);
+    rc = dead_letters_apply(&r->d, "sequencer", 1,
+                            (struct bytes){b->data, b->len});
+    links_work(r->d.daemon.links);
     assert_int_equal(db_commit(r->d.daemon.db), GR_OK);
     buf_fini(b);
     return rc;
 }
 
-static gr_rc say_dead(struct rig *r, struct wire_dead m)
+static gr_rc send_dead(struct rig *r, struct wire_dead m)
 {
     struct buf b;
 
@@ -146,10 +135,10 @@ static gr_rc say_dead(struct rig *r, struct wire_dead m)
     return apply(r, &b);
 }
 
-static gr_rc say_recovered(struct rig *r, const char *id, uint64_t life)
+static gr_rc send_recovered(struct rig *r, const char *id, uint64_t generation)
 {
     struct wire_recovered m = {
-        .letter_id = wire_text(id), .life = life, .at_ms = 9};
+        .dead_letter_id = wire_text(id), .generation = generation, .at_ms = 9};
     struct buf b;
 
     buf_init(&b, MESSAGE_MAX_BYTES);
@@ -163,29 +152,29 @@ static bool requeue(struct rig *r, const char *id)
     bool done;
 
     db_begin(r->d.daemon.db);
-    done = requeue_letter(&r->d, id, "ada", why);
-    hop_work(r->d.daemon.hop);
+    done = requeue_dead_letter(&r->d, id, "ada", why);
+    links_work(r->d.daemon.links);
     assert_int_equal(db_commit(r->d.daemon.db), GR_OK);
     return done;
 }
 
 static int state_of(struct rig *r, const char *id)
 {
-    struct letter l;
+    struct dead_letter l;
     int state;
 
     assert_true(store_find(&r->d.store, wire_text(id), &l));
     state = l.state;
-    letter_fini(&l);
+    dead_letter_fini(&l);
     return state;
 }
 
-static int history_count(struct rig *r, int64_t letter)
+static int history_count(struct rig *r, int64_t dead_letter)
 {
     struct history_row row;
     int n = 0;
 
-    store_history(&r->d.store, letter);
+    store_history(&r->d.store, dead_letter);
     while (store_history_next(&r->d.store, &row))
         n++;
     return n;
@@ -195,9 +184,9 @@ static void a_dead_letter_is_kept_with_everything(void **state)
 {
     struct rig *r = *state;
     struct bytes headers, body;
-    struct letter l;
+    struct dead_letter l;
 
-    assert_int_equal(say_dead(r, death("dlq_1", 1, 900)), GR_OK);
+    assert_int_equal(send_dead(r, dead_letter("dlq_1", 1, 900)), GR_OK);
     again(r);
     assert_true(store_find(&r->d.store, wire_text("dlq_1"), &l));
     assert_string_equal(l.endpoint, "crm");
@@ -206,81 +195,81 @@ static void a_dead_letter_is_kept_with_everything(void **state)
     assert_int_equal(l.attempts, 3);
     assert_int_equal(l.last_response.n, 5);
     assert_memory_equal(l.last_response.p, "no\0pe", 5);
-    assert_int_equal(l.state, LETTER_DEAD);
+    assert_int_equal(l.state, DEAD_LETTER_DEAD);
     assert_true(store_content(&r->d.store, l.n, &headers, &body));
     assert_int_equal(body.n, 7);
     assert_memory_equal(body.p, "{\"a\":\0}", 7);
     store_content_done(&r->d.store);
     assert_int_equal(history_count(r, l.n), 1);
-    assert_int_equal(r->d.metrics[M_LETTERS + LETTER_DEAD], 1);
-    letter_fini(&l);
+    assert_int_equal(r->d.metrics[M_DEAD_LETTERS + DEAD_LETTER_DEAD], 1);
+    dead_letter_fini(&l);
 }
 
-static void a_letter_of_an_unrouted_event_has_no_endpoint(void **state)
+static void a_dead_letter_of_an_unrouted_event_has_no_endpoint(void **state)
 {
     struct rig *r = *state;
-    struct wire_dead m = death("dlq_1", 1, 900);
-    struct letter l;
+    struct wire_dead m = dead_letter("dlq_1", 1, 900);
+    struct dead_letter l;
 
     m.endpoint = wire_text("");
-    assert_int_equal(say_dead(r, m), GR_OK);
+    assert_int_equal(send_dead(r, m), GR_OK);
     assert_true(store_find(&r->d.store, wire_text("dlq_1"), &l));
     assert_null(l.endpoint);
-    letter_fini(&l);
+    dead_letter_fini(&l);
 }
 
-/* A letter's id may hold the names of its event and its endpoint. */
+/* A dead letter's id may hold the names of its event and its endpoint. */
 static void a_long_id_is_kept(void **state)
 {
     char id[200];
 
     memset(id, 'x', sizeof id - 1);
     id[sizeof id - 1] = 0;
-    assert_int_equal(say_dead(*state, death(id, 1, 900)), GR_OK);
-    assert_int_equal(state_of(*state, id), LETTER_DEAD);
+    assert_int_equal(send_dead(*state, dead_letter(id, 1, 900)), GR_OK);
+    assert_int_equal(state_of(*state, id), DEAD_LETTER_DEAD);
 }
 
 static void what_is_said_twice_counts_once(void **state)
 {
     struct rig *r = *state;
 
-    say_dead(r, death("dlq_1", 1, 900));
-    say_dead(r, death("dlq_1", 1, 900));
+    send_dead(r, dead_letter("dlq_1", 1, 900));
+    send_dead(r, dead_letter("dlq_1", 1, 900));
     assert_true(requeue(r, "dlq_1"));
-    say_dead(r, death("dlq_1", 1, 900));
-    assert_int_equal(state_of(r, "dlq_1"), LETTER_REQUEUED);
-    say_recovered(r, "dlq_1", 1);
-    say_recovered(r, "dlq_1", 1);
-    assert_int_equal(state_of(r, "dlq_1"), LETTER_RECOVERED);
+    send_dead(r, dead_letter("dlq_1", 1, 900));
+    assert_int_equal(state_of(r, "dlq_1"), DEAD_LETTER_REQUEUED);
+    send_recovered(r, "dlq_1", 1);
+    send_recovered(r, "dlq_1", 1);
+    assert_int_equal(state_of(r, "dlq_1"), DEAD_LETTER_RECOVERED);
     assert_int_equal(history_count(r, 1), 3);
-    assert_int_equal(r->d.metrics[M_REPEATED], 3);
-    assert_int_equal(r->d.metrics[M_MOVED + LETTER_DEAD], 1);
-    assert_int_equal(r->d.metrics[M_MOVED + LETTER_REQUEUED], 1);
-    assert_int_equal(r->d.metrics[M_MOVED + LETTER_RECOVERED], 1);
-    assert_int_equal(r->d.metrics[M_LETTERS + LETTER_DEAD], 0);
-    assert_int_equal(r->d.metrics[M_LETTERS + LETTER_RECOVERED], 1);
+    assert_int_equal(r->d.metrics[M_DUPLICATES], 3);
+    assert_int_equal(r->d.metrics[M_MOVED + DEAD_LETTER_DEAD], 1);
+    assert_int_equal(r->d.metrics[M_MOVED + DEAD_LETTER_REQUEUED], 1);
+    assert_int_equal(r->d.metrics[M_MOVED + DEAD_LETTER_RECOVERED], 1);
+    assert_int_equal(r->d.metrics[M_DEAD_LETTERS + DEAD_LETTER_DEAD], 0);
+    assert_int_equal(r->d.metrics[M_DEAD_LETTERS + DEAD_LETTER_RECOVERED], 1);
 }
 
-/* The message names the life that was dead, and carries the event. */
+/* The message names the generation that was dead, and carries the event. */
 static void a_requeue_and_its_message_are_one(void **state)
 {
     struct rig *r = *state;
     struct wire_requeued m;
     struct buf b;
 
-    say_dead(r, death("dlq_1", 4, 900));
+    send_dead(r, dead_letter("dlq_1", 4, 900));
     assert_true(requeue(r, "dlq_1"));
     assert_false(requeue(r, "dlq_1"));
     assert_false(requeue(r, "dlq_2"));
     again(r);
-    assert_int_equal(state_of(r, "dlq_1"), LETTER_REQUEUED);
-    assert_int_equal(hop_backlog(r->d.daemon.hop, "sequencer"), 1);
+    assert_int_equal(state_of(r, "dlq_1"), DEAD_LETTER_REQUEUED);
+    assert_int_equal(links_backlog(r->d.daemon.links, "sequencer"), 1);
     buf_init(&b, MESSAGE_MAX_BYTES);
     assert_true(requeue_load(&r->d, "sequencer", 1, ROW_REQUEUE, 1, &b));
     assert_int_equal(wire_get_requeued(&m, (struct bytes){b.data, b.len}),
                      GR_OK);
-    assert_true(wire_is(m.letter_id, "dlq_1"));
-    assert_int_equal(m.life, 4);
+    assert_true(wire_is(m.dead_letter_id, "dlq_1"));
+    assert_int_equal(m.generation, 4);
     assert_true(wire_is(m.endpoint, "crm"));
     assert_int_equal(m.sequence, 7);
     assert_int_equal(m.attempts, 12);
@@ -288,39 +277,39 @@ static void a_requeue_and_its_message_are_one(void **state)
     buf_fini(&b);
 }
 
-/* A requeue that is still on its way when the letter has a new life must not
- * bring that life's letter back without an operator's word. */
-static void a_requeue_of_an_older_life_is_sent_no_more(void **state)
+/* A requeue that is still on its way when the dead letter has a new generation must not
+ * bring that generation's dead letter back without an operator's word. */
+static void a_requeue_of_an_older_generation_is_sent_no_more(void **state)
 {
     struct rig *r = *state;
-    struct letter l;
+    struct dead_letter l;
     struct buf b;
 
-    say_dead(r, death("dlq_1", 1, 900));
+    send_dead(r, dead_letter("dlq_1", 1, 900));
     requeue(r, "dlq_1");
-    assert_int_equal(say_dead(r, death("dlq_1", 2, 950)), GR_OK);
+    assert_int_equal(send_dead(r, dead_letter("dlq_1", 2, 950)), GR_OK);
     again(r);
-    assert_int_equal(state_of(r, "dlq_1"), LETTER_DEAD);
+    assert_int_equal(state_of(r, "dlq_1"), DEAD_LETTER_DEAD);
     buf_init(&b, MESSAGE_MAX_BYTES);
     assert_false(requeue_load(&r->d, "sequencer", 1, ROW_REQUEUE, 1, &b));
     assert_true(requeue(r, "dlq_1"));
     assert_true(requeue_load(&r->d, "sequencer", 2, ROW_REQUEUE, 2, &b));
     buf_fini(&b);
     assert_true(store_find(&r->d.store, wire_text("dlq_1"), &l));
-    assert_int_equal(l.life, 2);
+    assert_int_equal(l.generation, 2);
     assert_int_equal(l.attempts, 6);
-    letter_fini(&l);
+    dead_letter_fini(&l);
 }
 
 static void a_late_success_recovers_a_dead_letter(void **state)
 {
     struct rig *r = *state;
 
-    say_dead(r, death("dlq_1", 1, 900));
-    assert_int_equal(say_recovered(r, "dlq_1", 1), GR_OK);
-    assert_int_equal(state_of(r, "dlq_1"), LETTER_RECOVERED);
+    send_dead(r, dead_letter("dlq_1", 1, 900));
+    assert_int_equal(send_recovered(r, "dlq_1", 1), GR_OK);
+    assert_int_equal(state_of(r, "dlq_1"), DEAD_LETTER_RECOVERED);
     assert_false(requeue(r, "dlq_1"));
-    assert_int_equal(say_recovered(r, "dlq_9", 1), GR_OK);
+    assert_int_equal(send_recovered(r, "dlq_9", 1), GR_OK);
     assert_int_equal(r->d.metrics[M_UNKNOWN], 1);
 }
 
@@ -329,43 +318,43 @@ static void after_a_restore_requeues_are_said_again(void **state)
 {
     struct rig *r = *state;
 
-    say_dead(r, death("dlq_1", 1, 900));
-    say_dead(r, death("dlq_2", 1, 900));
-    say_dead(r, death("dlq_3", 1, 900));
+    send_dead(r, dead_letter("dlq_1", 1, 900));
+    send_dead(r, dead_letter("dlq_2", 1, 900));
+    send_dead(r, dead_letter("dlq_3", 1, 900));
     requeue(r, "dlq_1");
     requeue(r, "dlq_2");
-    say_recovered(r, "dlq_2", 1);
+    send_recovered(r, "dlq_2", 1);
     db_begin(r->d.daemon.db);
     requeue_set_back(&r->d, "sequencer", false);
     assert_int_equal(db_commit(r->d.daemon.db), GR_OK);
     again(r);
     db_begin(r->d.daemon.db);
     assert_int_equal(requeue_work(&r->d), -1);
-    hop_work(r->d.daemon.hop);
+    links_work(r->d.daemon.links);
     assert_int_equal(db_commit(r->d.daemon.db), GR_OK);
-    assert_int_equal(hop_backlog(r->d.daemon.hop, "sequencer"), 3);
+    assert_int_equal(links_backlog(r->d.daemon.links, "sequencer"), 3);
     db_begin(r->d.daemon.db);
     assert_int_equal(requeue_work(&r->d), -1);
     assert_int_equal(db_commit(r->d.daemon.db), GR_OK);
-    assert_int_equal(hop_backlog(r->d.daemon.hop, "sequencer"), 3);
+    assert_int_equal(links_backlog(r->d.daemon.links, "sequencer"), 3);
 }
 
 static void work(struct rig *r)
 {
     db_begin(r->d.daemon.db);
     redirect_work(&r->d);
-    hop_work(r->d.daemon.hop);
+    links_work(r->d.daemon.links);
     assert_int_equal(db_commit(r->d.daemon.db), GR_OK);
 }
 
 static void acknowledge_all(struct rig *r)
 {
-    db_exec(r->d.daemon.db, "UPDATE hop_out SET cursor = next - 1");
+    db_exec(r->d.daemon.db, "UPDATE link_out SET cursor = next - 1");
     again(r);
     work(r);
 }
 
-/* Its letter stays with all until the sequencer has it; and then until it goes
+/* Its dead letter stays with all until the sequencer has it; and then until it goes
  * itself, should the sequencer not have it any more. */
 static void after_a_restore_a_redirect_is_said_again(void **state)
 {
@@ -374,44 +363,44 @@ static void after_a_restore_a_redirect_is_said_again(void **state)
     int64_t old[4];
     char why[200];
 
-    say_dead(r, death("dlq_1", 1, 900));
+    send_dead(r, dead_letter("dlq_1", 1, 900));
     db_begin(r->d.daemon.db);
-    assert_true(redirect_letter(&r->d, "dlq_1", "spare", "me", why));
+    assert_true(redirect_dead_letter(&r->d, "dlq_1", "spare", "me", why));
     assert_int_equal(db_commit(r->d.daemon.db), GR_OK);
     work(r);
-    assert_int_equal(hop_backlog(r->d.daemon.hop, "sequencer"), 1);
+    assert_int_equal(links_backlog(r->d.daemon.links, "sequencer"), 1);
     assert_int_equal(store_redirects(&r->d.store, 1, &row), 1);
-    assert_int_equal(
-        store_old(&r->d.store, LETTER_RESOLVED, NOW_MS + 1, INT64_MAX, old, 4),
-        0);
+    assert_int_equal(store_old(&r->d.store, DEAD_LETTER_RESOLVED, NOW_MS + 1,
+                               INT64_MAX, old, 4),
+                     0);
     acknowledge_all(r);
     assert_int_equal(store_redirects(&r->d.store, 1, &same), 0);
-    assert_int_equal(
-        store_old(&r->d.store, LETTER_RESOLVED, NOW_MS + 1, INT64_MAX, old, 4),
-        1);
+    assert_int_equal(store_old(&r->d.store, DEAD_LETTER_RESOLVED, NOW_MS + 1,
+                               INT64_MAX, old, 4),
+                     1);
     db_begin(r->d.daemon.db);
     requeue_set_back(&r->d, "sequencer", false);
     assert_int_equal(db_commit(r->d.daemon.db), GR_OK);
     work(r);
-    assert_int_equal(hop_backlog(r->d.daemon.hop, "sequencer"), 1);
+    assert_int_equal(links_backlog(r->d.daemon.links, "sequencer"), 1);
     assert_int_equal(store_redirects(&r->d.store, 1, &same), 1);
-    assert_int_equal(same.act, row.act);
+    assert_int_equal(same.action_id, row.action_id);
     acknowledge_all(r);
-    store_drop(&r->d.store, row.letter);
+    store_drop(&r->d.store, row.dead_letter);
     assert_false(store_redirect(&r->d.store, row.n, &row));
 }
 
 static void what_can_not_be_kept_is_refused(void **state)
 {
     struct rig *r = *state;
-    struct wire_dead m = death("", 1, 900);
+    struct wire_dead m = dead_letter("", 1, 900);
     struct buf b;
 
-    assert_int_equal(say_dead(r, m), GR_REFUSE);
-    m = death("dlq_1", 0, 900);
-    assert_int_equal(say_dead(r, m), GR_REFUSE);
-    m = death("dlq_1", UINT64_MAX, 900);
-    assert_int_equal(say_dead(r, m), GR_REFUSE);
+    assert_int_equal(send_dead(r, m), GR_REFUSE);
+    m = dead_letter("dlq_1", 0, 900);
+    assert_int_equal(send_dead(r, m), GR_REFUSE);
+    m = dead_letter("dlq_1", UINT64_MAX, 900);
+    assert_int_equal(send_dead(r, m), GR_REFUSE);
     buf_init(&b, 100);
     buf_puts(&b, "garbage");
     assert_int_equal(apply(r, &b), GR_REFUSE);
@@ -423,35 +412,35 @@ static void purge(struct rig *r)
     do {
         r->d.daemon.loop.mono_ms = 1;
         db_begin(r->d.daemon.db);
-        keep_purge(&r->d);
+        dead_letters_purge(&r->d);
         assert_int_equal(db_commit(r->d.daemon.db), GR_OK);
     } while (r->d.purge_due_ms == 0);
 }
 
-static void retention_never_drops_a_requeued_letter(void **state)
+static void retention_never_drops_a_requeued_dead_letter(void **state)
 {
     struct rig *r = *state;
-    struct letter l;
+    struct dead_letter l;
     char id[20];
 
     for (int i = 0; i < 200; i++) {
         snprintf(id, sizeof id, "dlq_%d", i);
-        say_dead(r, death(id, 1, 900));
+        send_dead(r, dead_letter(id, 1, 900));
     }
     requeue(r, "dlq_5");
     requeue(r, "dlq_6");
-    say_recovered(r, "dlq_6", 1);
+    send_recovered(r, "dlq_6", 1);
     purge(r);
     assert_int_equal(r->d.metrics[M_PURGED], 0);
     r->d.daemon.loop.now_ms += 1001;
     purge(r);
     assert_int_equal(r->d.metrics[M_PURGED], 199);
-    assert_int_equal(state_of(r, "dlq_5"), LETTER_REQUEUED);
+    assert_int_equal(state_of(r, "dlq_5"), DEAD_LETTER_REQUEUED);
     assert_false(store_find(&r->d.store, wire_text("dlq_6"), &l));
     again(r);
-    assert_int_equal(r->d.metrics[M_LETTERS + LETTER_DEAD], 0);
-    assert_int_equal(r->d.metrics[M_LETTERS + LETTER_REQUEUED], 1);
-    assert_int_equal(r->d.metrics[M_LETTERS + LETTER_RECOVERED], 0);
+    assert_int_equal(r->d.metrics[M_DEAD_LETTERS + DEAD_LETTER_DEAD], 0);
+    assert_int_equal(r->d.metrics[M_DEAD_LETTERS + DEAD_LETTER_REQUEUED], 1);
+    assert_int_equal(r->d.metrics[M_DEAD_LETTERS + DEAD_LETTER_RECOVERED], 0);
 }
 
 /* P2: the clock was years ahead when we started, or is set back while we run: a dead
@@ -463,7 +452,7 @@ static void a_clock_that_is_ahead_drops_nothing(void **state)
     const int64_t ahead = 1000 * DAY_MS, keep = 30 * DAY_MS;
 
     r->settings.dlq_keep_ms = keep;
-    say_dead(r, death("dlq_1", 1, 900));
+    send_dead(r, dead_letter("dlq_1", 1, 900));
     spans_see(&m->retention.spans, NOW_MS);
     clock_test_set(NOW_MS + ahead);
     m->loop.now_ms = NOW_MS + ahead;
@@ -491,11 +480,11 @@ static void the_list_is_newest_first_over_all_states(void **state)
 
     for (int i = 0; i < 9; i++) {
         snprintf(id, sizeof id, "dlq_%d", i);
-        say_dead(r, death(id, 1, 900 + i % 4));
+        send_dead(r, dead_letter(id, 1, 900 + i % 4));
         if (i % 3 == 0)
             requeue(r, id);
         if (i % 3 == 1)
-            say_recovered(r, id, 1);
+            send_recovered(r, id, 1);
     }
     store_scan(&r->d.store, NULL, INT64_MAX, INT64_MAX);
     while (store_scan_next(&r->d.store, &row)) {
@@ -519,16 +508,16 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         T(a_dead_letter_is_kept_with_everything),
-        T(a_letter_of_an_unrouted_event_has_no_endpoint),
+        T(a_dead_letter_of_an_unrouted_event_has_no_endpoint),
         T(a_long_id_is_kept),
         T(what_is_said_twice_counts_once),
         T(a_requeue_and_its_message_are_one),
-        T(a_requeue_of_an_older_life_is_sent_no_more),
+        T(a_requeue_of_an_older_generation_is_sent_no_more),
         T(a_late_success_recovers_a_dead_letter),
         T(after_a_restore_requeues_are_said_again),
         T(after_a_restore_a_redirect_is_said_again),
         T(what_can_not_be_kept_is_refused),
-        T(retention_never_drops_a_requeued_letter),
+        T(retention_never_drops_a_requeued_dead_letter),
         T(a_clock_that_is_ahead_drops_nothing),
         T(the_list_is_newest_first_over_all_states),
     };

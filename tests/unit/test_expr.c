@@ -3,7 +3,7 @@
 #include "expr.h"
 #include "headers.h"
 #include "profile.h"
-#include "settings_verify.h"
+#include "settings_types.h"
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -153,8 +153,8 @@ static void what_is_no_single_value_says_so(void **state)
 
     (void)state;
     request_init(&r, NULL, body);
-    assert_non_null(strstr(value(&r, "json:/list"), "no single value"));
-    assert_non_null(strstr(value(&r, "json:"), "no single value"));
+    assert_non_null(strstr(value(&r, "json:/list"), "not a single value"));
+    assert_non_null(strstr(value(&r, "json:"), "not a single value"));
     assert_non_null(strstr(value(&r, "header:x-twice"), "more than once"));
     request_fini(&r);
     request_init(&r, NULL, "{\"a\":");
@@ -246,12 +246,12 @@ static void fields_of_forms_and_queries_are_found(void **state)
     assert_string_equal(value(&r, "form:id"), "7");
     assert_string_equal(value(&r, "form:name"), "caf\xc3\xa9");
     assert_string_equal(value(&r, "form:two"),
-                        "!the field came more than once");
+                        "!the request has the field more than once");
     assert_string_equal(value(&r, "form:no"), "!not there");
     assert_string_equal(value(&r, "query:q"), "a b");
     assert_string_equal(value(&r, "query:none"), "!not there");
     assert_string_equal(value(&r, "query:twice"),
-                        "!the field came more than once");
+                        "!the request has the field more than once");
     assert_non_null(strstr(value(&r, "json:/id"), "not JSON"));
     request_fini(&r);
     form_init(&r, "id=7", "application/json");
@@ -265,7 +265,7 @@ static void fields_of_forms_and_queries_are_found(void **state)
     request_fini(&r);
 }
 
-/* One cut letter is no reason to refuse it all. */
+/* One cut dead letter is no reason to refuse it all. */
 static void half_a_surrogate_pair_spoils_no_other_field(void **state)
 {
     struct request r;
@@ -350,7 +350,7 @@ static void source_fini(struct source *s)
     free(s->dedupe.keys);
     expr_fini(&s->dedupe.unique);
     settings_verify_forget(&s->verify);
-    text_list_fini(&s->forward_headers);
+    string_list_fini(&s->forward_headers);
 }
 
 static const char *asked(gr_rc (*what)(const struct source *, struct subject *,
@@ -430,7 +430,7 @@ static void bytes_that_are_no_text_are_no_id(void **state)
 
     (void)state;
     source_init(&s, "custom");
-    assert_true(s.dedupe.none); /* there is no id to know a repeat by */
+    assert_true(s.dedupe.none); /* there is no id to recognise a duplicate by */
     assert_int_equal(expr_parse(&s.id, "header:X-Plane-Event", &why), GR_OK);
     assert_string_equal(asked(profile_event_id, &s, "caf\xc3\xa9", "{}"),
                         "caf\xc3\xa9");
@@ -439,7 +439,7 @@ static void bytes_that_are_no_text_are_no_id(void **state)
     source_fini(&s);
 }
 
-static void plane_knows_repeats_by_the_bodys_digest(void **state)
+static void plane_recognises_duplicates_by_the_bodys_digest(void **state)
 {
     struct source s;
 
@@ -450,8 +450,8 @@ static void plane_knows_repeats_by_the_bodys_digest(void **state)
     assert_int_equal(s.dedupe.keys[0].parts[1].kind, EXPR_BODY_SHA256);
     assert_int_equal(s.dedupe.ttl_ms, 3600 * 1000);
     assert_string_equal(s.verify.headers.items[0], "X-Plane-Signature");
-    assert_true(text_list_has(&s.forward_headers, "X-Plane-Event"));
-    assert_false(text_list_has(&s.forward_headers, "X-Plane-Signature"));
+    assert_true(string_list_has(&s.forward_headers, "X-Plane-Event"));
+    assert_false(string_list_has(&s.forward_headers, "X-Plane-Signature"));
     source_fini(&s);
 }
 
@@ -473,7 +473,7 @@ int main(void)
         cmocka_unit_test(planes_types_are_joined_and_evened_out),
         cmocka_unit_test(a_workspace_is_found_or_is_default_or_is_refused),
         cmocka_unit_test(bytes_that_are_no_text_are_no_id),
-        cmocka_unit_test(plane_knows_repeats_by_the_bodys_digest),
+        cmocka_unit_test(plane_recognises_duplicates_by_the_bodys_digest),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

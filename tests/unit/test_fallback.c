@@ -1,6 +1,6 @@
-/* The stand-in runs while the loop waits for long, and never beside it.
+/* The fallback thread runs while the loop waits for long, and never beside it.
  * grapnel-labels: threads */
-#include "standin.h"
+#include "fallback.h"
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -12,7 +12,7 @@
 enum { PATIENCE_MS = 20, EVERY_MS = 5 };
 
 /* Relaxed: it orders nothing, so that a tool that finds races still sees whether
- * `runs` is protected by standin_end(). */
+ * `runs` is protected by fallback_end(). */
 static atomic_int calls;
 
 static void count(void *arg)
@@ -24,30 +24,30 @@ static void count(void *arg)
 static void it_runs_while_the_loop_waits_for_long(void **state)
 {
     int runs = 0, before;
-    struct standin *s = standin_open(count, &runs, PATIENCE_MS, EVERY_MS);
+    struct fallback *s = fallback_open(count, &runs, PATIENCE_MS, EVERY_MS);
 
     (void)state;
-    standin_begin(s);
+    fallback_begin(s);
     while (atomic_load_explicit(&calls, memory_order_relaxed) < 2)
         usleep(1000); /* nothing here may look at `runs` */
-    standin_end(s);
+    fallback_end(s);
     before = runs;
     assert_true(before > 1);
     for (int i = 0; i < 1000; i++) { /* short waits: the loop works itself */
-        standin_begin(s);
-        standin_end(s);
+        fallback_begin(s);
+        fallback_end(s);
         count(&runs);
     }
     assert_int_equal(runs, before + 1000);
-    standin_close(s);
+    fallback_close(s);
 }
 
 static void without_one_nothing_is_done(void **state)
 {
     (void)state;
-    standin_begin(NULL);
-    standin_end(NULL);
-    standin_close(NULL);
+    fallback_begin(NULL);
+    fallback_end(NULL);
+    fallback_close(NULL);
 }
 
 int main(void)

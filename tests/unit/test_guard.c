@@ -214,7 +214,7 @@ static void ports_may_be_restricted(void **state)
     assert_false(guard_allows_text(&g, "10.0.0.1", 443));
     assert_true(guard_allows(&g, (struct sockaddr *)&six));
     assert_false(guard_allows(&g, (struct sockaddr *)&four));
-    g.allow_private = true; /* to every address, not to every port */
+    g.allow.all = true; /* to every address, not to every port */
     assert_false(guard_allows(&g, (struct sockaddr *)&four));
 }
 

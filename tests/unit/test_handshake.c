@@ -1,4 +1,4 @@
-/* handshake: what providers ask of a URL is answered as they want it; anything
+/* handshake: what providers ask of a URL is answered as they require; anything
  * else is an event (P2). */
 #include "handshake.h"
 #include <setjmp.h>
@@ -13,8 +13,9 @@ static const char *type;
 static bool asked(enum handshake_kind kind, const char *body)
 {
     buf_reset(&reply);
-    return handshake_answer(kind, (struct bytes){"key", 3},
-                            (struct bytes){body, strlen(body)}, &reply, &type);
+    return handshake_response(kind, (struct bytes){"key", 3},
+                              (struct bytes){body, strlen(body)}, &reply,
+                              &type);
 }
 
 static void slack_hears_its_challenge(void **state)
@@ -41,7 +42,7 @@ static void zoom_hears_its_token_and_its_hmac(void **state)
     assert_string_equal(type, "application/json");
 }
 
-static void a_token_is_quoted_in_the_answer(void **state)
+static void a_token_is_quoted_in_the_response(void **state)
 {
     (void)state;
     assert_true(asked(HANDSHAKE_HMAC_TOKEN,
@@ -90,7 +91,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(slack_hears_its_challenge),
         cmocka_unit_test(zoom_hears_its_token_and_its_hmac),
-        cmocka_unit_test(a_token_is_quoted_in_the_answer),
+        cmocka_unit_test(a_token_is_quoted_in_the_response),
         cmocka_unit_test(discord_hears_pong_or_nothing),
         cmocka_unit_test(what_is_no_handshake_is_an_event),
     };

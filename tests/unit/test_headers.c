@@ -1,4 +1,4 @@
-/* headers: the packed list keeps order and repeats, and is read strictly. */
+/* headers: the packed list keeps order and repeated names, and is read strictly. */
 #include "headers.h"
 #include <setjmp.h>
 #include <stdarg.h>
@@ -27,7 +27,7 @@ static void fill(struct buf *b)
     headers_put(b, "X-Empty", text(""));
 }
 
-static void order_and_repeats_are_kept(void **state)
+static void order_and_repeated_names_are_kept(void **state)
 {
     static const char *const names[] = {"Content-Type", "X-Twice", "x-twice",
                                         "X-Empty"};
@@ -112,7 +112,7 @@ static void a_name_is_a_token(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(order_and_repeats_are_kept),
+        cmocka_unit_test(order_and_repeated_names_are_kept),
         cmocka_unit_test(a_name_is_found_in_any_case_and_counted),
         cmocka_unit_test(every_cut_and_every_wrong_length_is_refused),
         cmocka_unit_test(nothing_is_a_list_of_none),

@@ -1,7 +1,7 @@
-/* The door's pure parts: whose request it is behind proxies, how many may come,
+/* Ingress's pure parts: whose request it is behind proxies, how many may come,
  * and a batch judged line by line. */
+#include "admission.h"
 #include "clock.h"
-#include "door.h"
 #include "headers.h"
 #include "lines.h"
 #include "remote.h"
@@ -61,9 +61,9 @@ static void only_trusted_proxies_are_believed(void **state)
 static bool goes(struct bucket *b, const struct rate *rate, int64_t count,
                  int64_t us)
 {
-    if (door_wait_us(b, rate, count, us))
+    if (admission_wait_us(b, rate, count, us))
         return false;
-    door_count(b, rate, count, us);
+    admission_count(b, rate, count, us);
     return true;
 }
 
@@ -75,9 +75,9 @@ static void a_batch_counts_as_its_events(void **state)
 
     (void)state;
     assert_true(goes(&b, &rate, 6, us));
-    assert_int_equal(door_wait_us(&b, &rate, 6, us), 200000);
+    assert_int_equal(admission_wait_us(&b, &rate, 6, us), 200000);
     assert_true(goes(&b, &rate, 4, us));
-    assert_int_equal(door_wait_us(&b, &rate, 1, us), 100000);
+    assert_int_equal(admission_wait_us(&b, &rate, 1, us), 100000);
     assert_true(goes(&b, &rate, 6, us + 600000));
 }
 
@@ -90,10 +90,10 @@ static void more_than_the_rate_go_at_its_full_measure(void **state)
 
     (void)state;
     assert_true(goes(&b, &rate, 1, us));
-    assert_int_equal(door_wait_us(&b, &rate, 50, us), 100000);
+    assert_int_equal(admission_wait_us(&b, &rate, 50, us), 100000);
     assert_true(goes(&b, &rate, 50, us + 100000));
-    assert_int_equal(door_wait_us(&b, &rate, 1, us + 100000), 4100000);
-    assert_int_equal(door_wait_us(&b, &rate, 50, us + 100000), 5000000);
+    assert_int_equal(admission_wait_us(&b, &rate, 1, us + 100000), 4100000);
+    assert_int_equal(admission_wait_us(&b, &rate, 50, us + 100000), 5000000);
 }
 
 static void a_burst_has_as_many_as_the_rate_names(void **state)
@@ -149,11 +149,11 @@ static void a_batch_is_judged_line_by_line(void **state)
     assert_int_equal(l->good, 1);
     assert_int_equal(l->items[0].number, 2);
     assert_int_equal(strlen(l->items[0].event_id), EVENT_ID_BYTES);
-    assert_int_equal(l->items[1].refusal, ANSWER_TYPE_FORBIDDEN);
-    assert_int_equal(l->items[2].refusal, ANSWER_EVENT_MALFORMED);
+    assert_int_equal(l->items[1].refusal, RESPONSE_TYPE_FORBIDDEN);
+    assert_int_equal(l->items[2].refusal, RESPONSE_EVENT_MALFORMED);
     l->items++, l->count = 1;
     prints(l, "{\"error\":{\"code\":\"forbidden\",\"message\":\"type: "
-              "this producer may not name it\",\"line\":4,\"field\":"
+              "this producer may not use it\",\"line\":4,\"field\":"
               "\"type\"}}\n");
     l->items--;
     lines_free(l);
@@ -218,11 +218,11 @@ static void the_rest_of_a_batch_is_given_up(void **state)
 
     (void)state;
     l->items = items, l->count = l->good = 5;
-    lines_refuse(l, &items[1], ANSWER_KEY_REUSED);
-    lines_refuse(l, &items[3], ANSWER_KEY_REUSED);
+    lines_refuse(l, &items[1], RESPONSE_KEY_REUSED);
+    lines_refuse(l, &items[3], RESPONSE_KEY_REUSED);
     l->committed = 2;
     l->inserted = 4;
-    lines_give_up(l, ANSWER_DISK_FULL);
+    lines_give_up(l, RESPONSE_DISK_FULL);
     assert_int_equal(l->good, 1);
 #define FULL(n)                                                           \
     "{\"error\":{\"code\":\"unavailable\",\"message\":\"the event could " \

@@ -1,9 +1,9 @@
-/* room: marks, and an archive that purges only what was handed on. */
+/* archive_space: marks, and an archive that purges only what was handed on. */
+#include "archive_space.h"
 #include "clock.h"
 #include "db.h"
-#include "hop.h"
 #include "ingress.h"
-#include "room.h"
+#include "links.h"
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -11,7 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include <zmq.h>
 
 #include <cmocka.h>
 
@@ -20,39 +19,40 @@ enum { MIB = 1024 * 1024 };
 static void the_mark_is_a_part_of_the_disk_but_not_a_large_one(void **state)
 {
     (void)state;
-    assert_int_equal(room_mark_bytes(20LL * MIB) / 1000, MIB / 1000);
-    assert_int_equal(room_mark_bytes(1000LL * 1024 * MIB), 256 * MIB);
-    assert_int_equal(room_mark_bytes(0), 0);
+    assert_int_equal(space_mark_bytes(20LL * MIB) / 1000, MIB / 1000);
+    assert_int_equal(space_mark_bytes(1000LL * 1024 * MIB), 256 * MIB);
+    assert_int_equal(space_mark_bytes(0), 0);
 }
 
 static void below_the_mark_or_over_the_size_is_a_refusal(void **state)
 {
-    struct room r = {.free_bytes = 100,
-                     .mark_bytes = 100,
-                     .most_bytes = 50,
-                     .used_bytes = 50};
+    struct archive_space r = {.free_bytes = 100,
+                              .mark_bytes = 100,
+                              .max_bytes = 50,
+                              .used_bytes = 50};
 
     (void)state;
-    assert_int_equal(room_judge(&r), ANSWER_NONE);
+    assert_int_equal(space_judge(&r), RESPONSE_NONE);
     r.used_bytes = 51;
-    assert_int_equal(room_judge(&r), ANSWER_BACKLOG_FULL);
+    assert_int_equal(space_judge(&r), RESPONSE_BACKLOG_FULL);
     r.free_bytes = 99;
-    assert_int_equal(room_judge(&r), ANSWER_DISK_LOW);
+    assert_int_equal(space_judge(&r), RESPONSE_DISK_LOW);
 }
 
 static void its_share_is_half_of_what_its_disk_can_give(void **state)
 {
-    struct room r = {.most_bytes = 50, .used_bytes = 10, .free_bytes = 1000};
+    struct archive_space r = {
+        .max_bytes = 50, .used_bytes = 10, .free_bytes = 1000};
 
     (void)state;
-    assert_int_equal(room_share_bytes(&r), 50);
+    assert_int_equal(space_share_bytes(&r), 50);
     r.free_bytes = 60;
-    assert_int_equal(room_share_bytes(&r), 35);
+    assert_int_equal(space_share_bytes(&r), 35);
 }
 
 /* ---- rows ---- */
 
-static char folder[] = "/tmp/gr-room-XXXXXX";
+static char folder[] = "/tmp/gr-space-XXXXXX";
 static struct store store;
 static const struct retention right_clock;
 
@@ -61,10 +61,10 @@ static int open_store(void **state)
     char *path;
 
     (void)state;
-    snprintf(folder, sizeof folder, "/tmp/gr-room-XXXXXX");
+    snprintf(folder, sizeof folder, "/tmp/gr-space-XXXXXX");
     assert_non_null(mkdtemp(folder));
     path = gr_printf("%s/i.db", folder);
-    store_open(&store, db_open(path, ingress_plan.schema));
+    store_open(&store, db_open(path, &ingress_schema));
     free(path);
     return 0;
 }
@@ -169,7 +169,7 @@ static void a_row_stays_until_its_replay_was_handed_on(void **state)
 {
     struct replay_row replay = {.n = 11,
                                 .archived = 4,
-                                .act = 1,
+                                .action_id = 1,
                                 .event_id = "evt_00000000000000000000000004",
                                 .new_id = "",
                                 .endpoint = "",
@@ -191,7 +191,7 @@ static void a_row_stays_until_its_replay_was_handed_on(void **state)
     buf_fini(&message);
 }
 
-static void what_was_purged_is_room_again(void **state)
+static void purged_space_is_free_again(void **state)
 {
     int64_t before, full;
 
@@ -210,77 +210,73 @@ static void what_was_purged_is_room_again(void **state)
 }
 
 /* P1: the sequencer was away until the disk was low, and has it all now. Of the
- * very last room nothing is taken to make more. */
-static void what_was_handed_on_makes_room_again(void **state)
+ * very last space nothing is taken to make more. */
+static void processed_requests_are_purged_when_the_disk_is_low(void **state)
 {
-    static const struct hop_ops nothing = {0};
+    static const struct links_ops nothing = {0};
     struct settings s = {.ingress.archive_max_bytes = 1024LL * MIB,
                          .ingress.archive_keep_ms = DAY_MS};
-    struct room r;
+    struct archive_space r;
     struct mailbox *mailbox;
-    struct hop *hop;
-    void *zmq = zmq_ctx_new();
+    struct links *links;
     int wait_ms;
 
     (void)state;
-    db_exec(store.db, "INSERT INTO hop_out(peer, next, cursor, floor) "
+    db_exec(store.db, "INSERT INTO link_out(peer, next, cursor, floor) "
                       "VALUES('sequencer', 21, 20, 1)");
-    mailbox = mailbox_open(zmq, folder, "ingress");
-    hop = hop_open(store.db, mailbox, &nothing, 1, NULL);
-    hop_own_log(hop, SEQUENCER, KIND_ARCHIVED);
+    mailbox = mailbox_open(folder, "ingress");
+    links = links_open(store.db, mailbox, &nothing, 1, NULL);
+    links_own_log(links, SEQUENCER, KIND_ARCHIVED);
     db_begin(store.db);
     for (int n = 1; n <= 20; n++)
         insert(n, 1, 100000);
-    r = (struct room){.refusal = ANSWER_DISK_LOW,
-                      .looked_ms = 1,
-                      .free_bytes = MIB,
-                      .mark_bytes = 2 * MIB,
-                      .used_bytes = db_used_bytes(store.db),
-                      .first_n = 1,
-                      .last_n = 20};
+    r = (struct archive_space){.refusal = RESPONSE_DISK_LOW,
+                               .looked_ms = 1,
+                               .free_bytes = MIB,
+                               .mark_bytes = 2 * MIB,
+                               .used_bytes = db_used_bytes(store.db),
+                               .first_n = 1,
+                               .last_n = 20};
     assert_int_equal(
-        room_work(&r, &store, hop, &s, &right_clock, 2, 2, &wait_ms), 0);
+        space_work(&r, &store, links, &s, &right_clock, 2, 2, &wait_ms), 0);
     r.disk_bytes = 100LL * MIB;
     assert_int_equal(
-        room_work(&r, &store, hop, &s, &right_clock, 2, 2, &wait_ms), 20);
-    assert_int_equal(r.refusal, ANSWER_NONE);
+        space_work(&r, &store, links, &s, &right_clock, 2, 2, &wait_ms), 20);
+    assert_int_equal(r.refusal, RESPONSE_NONE);
     commit();
-    hop_close(hop);
+    links_close(links);
     mailbox_close(mailbox);
-    zmq_ctx_term(zmq);
 }
 
 /* A turn may bring more than 256. */
 static void as_many_go_as_have_come(void **state)
 {
     enum { ROWS = 1000 };
-    static const struct hop_ops nothing = {0};
+    static const struct links_ops nothing = {0};
     struct settings s = {.ingress.archive_max_bytes = MIB / 4,
                          .ingress.archive_keep_ms = DAY_MS};
-    struct room r = {0};
+    struct archive_space r = {0};
     struct mailbox *mailbox;
-    struct hop *hop;
-    void *zmq = zmq_ctx_new();
+    struct links *links;
     int wait_ms;
 
     (void)state;
-    db_exec(store.db, "INSERT INTO hop_out(peer, next, cursor, floor) "
+    db_exec(store.db, "INSERT INTO link_out(peer, next, cursor, floor) "
                       "VALUES('sequencer', 1001, 1000, 1)");
-    mailbox = mailbox_open(zmq, folder, "ingress");
-    hop = hop_open(store.db, mailbox, &nothing, 1, NULL);
-    hop_own_log(hop, SEQUENCER, KIND_ARCHIVED);
-    room_open(&r, &store, &s);
+    mailbox = mailbox_open(folder, "ingress");
+    links = links_open(store.db, mailbox, &nothing, 1, NULL);
+    links_own_log(links, SEQUENCER, KIND_ARCHIVED);
+    space_open(&r, &store, &s);
     db_begin(store.db);
     for (int n = 1; n <= ROWS; n++) {
         insert(n, 1, 5000);
-        room_took(&r, n, 5000);
+        space_took(&r, n, 5000);
     }
-    assert_true(room_work(&r, &store, hop, &s, &right_clock, 2, 2, &wait_ms) >
-                ROWS - IDS_APART);
+    assert_true(space_work(&r, &store, links, &s, &right_clock, 2, 2,
+                           &wait_ms) > ROWS - IDS_APART);
     commit();
-    hop_close(hop);
+    links_close(links);
     mailbox_close(mailbox);
-    zmq_ctx_term(zmq);
 }
 
 static int64_t held_of(const char *source)
@@ -299,30 +295,29 @@ static int64_t held_of(const char *source)
 static void a_source_that_floods_deletes_its_own_first(void **state)
 {
     enum { ROWS = 210, EVERY = 21, LARGE = 100000 };
-    static const struct hop_ops nothing = {0};
+    static const struct links_ops nothing = {0};
     struct settings s = {.ingress.archive_max_bytes = 8LL * MIB,
                          .ingress.archive_keep_ms = DAY_MS};
-    struct room r = {0};
+    struct archive_space r = {0};
     struct mailbox *mailbox;
-    struct hop *hop;
-    void *zmq = zmq_ctx_new();
+    struct links *links;
     int wait_ms = 0;
 
     (void)state;
-    db_exec(store.db, "INSERT INTO hop_out(peer, next, cursor, floor) "
+    db_exec(store.db, "INSERT INTO link_out(peer, next, cursor, floor) "
                       "VALUES('sequencer', 211, 210, 1)");
-    mailbox = mailbox_open(zmq, folder, "ingress");
-    hop = hop_open(store.db, mailbox, &nothing, 1, NULL);
-    hop_own_log(hop, SEQUENCER, KIND_ARCHIVED);
+    mailbox = mailbox_open(folder, "ingress");
+    links = links_open(store.db, mailbox, &nothing, 1, NULL);
+    links_own_log(links, SEQUENCER, KIND_ARCHIVED);
     db_begin(store.db);
     for (int n = 1; n <= ROWS; n++)
         insert_of(n % EVERY == 1 ? "quiet" : "loud", n, 1,
                   n % EVERY == 1 ? 100 : LARGE);
     commit();
-    room_open(&r, &store, &s);
+    space_open(&r, &store, &s);
     for (int turn = 0; turn < 100 && !wait_ms; turn++) {
         db_begin(store.db);
-        room_work(&r, &store, hop, &s, &right_clock, 2, 2, &wait_ms);
+        space_work(&r, &store, links, &s, &right_clock, 2, 2, &wait_ms);
         commit();
     }
     assert_true(r.used_bytes <= s.ingress.archive_max_bytes);
@@ -343,9 +338,8 @@ static void a_source_that_floods_deletes_its_own_first(void **state)
                                      store.usage.sources[k].bytes);
         store_usage_close(&anew);
     }
-    hop_close(hop);
+    links_close(links);
     mailbox_close(mailbox);
-    zmq_ctx_term(zmq);
 }
 
 static void a_row_is_found_by_its_event_and_loaded_by_its_number(void **state)
@@ -386,10 +380,11 @@ int main(void)
         cmocka_unit_test_setup_teardown(
             a_row_stays_until_its_replay_was_handed_on, open_store,
             close_store),
-        cmocka_unit_test_setup_teardown(what_was_purged_is_room_again,
-                                        open_store, close_store),
-        cmocka_unit_test_setup_teardown(what_was_handed_on_makes_room_again,
-                                        open_store, close_store),
+        cmocka_unit_test_setup_teardown(purged_space_is_free_again, open_store,
+                                        close_store),
+        cmocka_unit_test_setup_teardown(
+            processed_requests_are_purged_when_the_disk_is_low, open_store,
+            close_store),
         cmocka_unit_test_setup_teardown(as_many_go_as_have_come, open_store,
                                         close_store),
         cmocka_unit_test_setup_teardown(

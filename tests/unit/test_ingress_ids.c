@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-enum { ROWS_MOST = 20000, MIB = 1024 * 1024 };
+enum { ROWS_MAX = 20000, MIB = 1024 * 1024 };
 
 /* Row n has rows[n]; an empty id: there is none. */
 struct archive {
@@ -21,7 +21,7 @@ struct archive {
     struct ulid ids;
     uint64_t random;
     int64_t now_ms, first_n, next_n;
-    char rows[ROWS_MOST][EVENT_ID_BYTES + 1];
+    char rows[ROWS_MAX][EVENT_ID_BYTES + 1];
 };
 
 static void open_with(struct archive *a, const struct db_schema *schema)
@@ -33,7 +33,7 @@ static void reopen(struct archive *a)
 {
     store_close(&a->store);
     db_close(a->store.db);
-    open_with(a, ingress_plan.schema);
+    open_with(a, &ingress_schema);
 }
 
 static struct archive *new_folder(void)
@@ -53,7 +53,7 @@ static int setup(void **state)
 {
     struct archive *a = new_folder();
 
-    open_with(a, ingress_plan.schema);
+    open_with(a, &ingress_schema);
     *state = a;
     return 0;
 }
@@ -73,12 +73,12 @@ static int teardown(void **state)
 }
 
 /* The same numbers in each run. */
-static int below(struct archive *a, int most)
+static int below(struct archive *a, int max)
 {
     a->random ^= a->random << 13;
     a->random ^= a->random >> 7;
     a->random ^= a->random << 17;
-    return (int)(a->random % (uint64_t)most);
+    return (int)(a->random % (uint64_t)max);
 }
 
 /* ---- rows ---- */
@@ -87,7 +87,7 @@ static void insert(struct archive *a, const char *id, size_t body_bytes)
 {
     char *body = gr_alloc(body_bytes + 1);
 
-    assert_true(a->next_n < ROWS_MOST);
+    assert_true(a->next_n < ROWS_MAX);
     memset(body, 'b', body_bytes);
     store_insert(&a->store, &(struct archive_row){.n = a->next_n,
                                                   .event_id = id,
@@ -286,7 +286,7 @@ static void rows_go_one_by_one(void **state)
 static void a_turn_that_was_taken_back_leaves_no_trace(void **state)
 {
     struct archive *a = *state;
-    struct room room = {0};
+    struct archive_space space = {0};
     int64_t next_n;
 
     db_begin(a->store.db);
@@ -298,7 +298,7 @@ static void a_turn_that_was_taken_back_leaves_no_trace(void **state)
     insert_timed(a, 40);
     insert_keyed(a, 2000);
     assert_int_equal(db_commit(a->store.db), GR_AGAIN);
-    room_undo(&room, &a->store);
+    space_undo(&space, &a->store);
     while (a->next_n > next_n)
         a->rows[--a->next_n][0] = 0;
     is_as_it_should_be(a);
@@ -311,12 +311,12 @@ static void a_turn_that_was_taken_back_leaves_no_trace(void **state)
 
 static void grow(struct archive *a)
 {
-    int most = below(a, 8) ? 5 : 150;
+    int max = below(a, 8) ? 5 : 150;
 
     if (below(a, 3))
-        insert_timed(a, 1 + below(a, most));
+        insert_timed(a, 1 + below(a, max));
     else
-        insert_keyed(a, 1 + below(a, most));
+        insert_keyed(a, 1 + below(a, max));
     if (below(a, 10) == 0)
         a->next_n += below(a, 100); /* replays took numbers */
 }
@@ -343,7 +343,7 @@ static void whatever_comes_and_goes(void **state)
 
 static void no_body_is_read_to_find_one(void **state)
 {
-    enum { BODY_BYTES = 100 * 1000, PAGES_MOST = 100 };
+    enum { BODY_BYTES = 100 * 1000, PAGES_MAX = 100 };
     struct archive *a = *state;
     char id[EVENT_ID_BYTES + 1];
     sqlite3 *h;
@@ -360,7 +360,7 @@ static void no_body_is_read_to_find_one(void **state)
     sqlite3_db_status(h, SQLITE_DBSTATUS_CACHE_MISS, &misses, &high, 1);
     assert_int_equal(store_number(&a->store, id), IDS_APART);
     sqlite3_db_status(h, SQLITE_DBSTATUS_CACHE_MISS, &misses, &high, 0);
-    assert_in_range(misses, 1, PAGES_MOST);
+    assert_in_range(misses, 1, PAGES_MAX);
 }
 
 /* ---- a file of before ---- */
@@ -383,14 +383,16 @@ static void insert_as_before(struct archive *a, stmt *s, bool keyed)
 static void a_file_with_the_index_of_before(void **state)
 {
     enum { BEFORE = 4 };
-    struct db_schema schema = *ingress_plan.schema;
+    struct db_schema schema = ingress_schema;
     struct archive *a = new_folder();
     struct db *db;
     stmt *s;
 
+    schema.create = NULL;
     schema.count = BEFORE;
     db = db_open(a->path, &schema);
-    s = db_prepare(db, "INSERT INTO archive VALUES"
+    s = db_prepare(db, "INSERT INTO archive (n, event_id, source, received_ms, "
+                       "remote, secret, headers, body) VALUES"
                        " (?1, ?2, 'plane', 0, '', 0, x'', x'00')");
     a->first_n = a->next_n = 1000; /* some went already */
     db_begin(db);
@@ -401,7 +403,7 @@ static void a_file_with_the_index_of_before(void **state)
     }
     assert_int_equal(db_commit(db), GR_OK);
     db_close(db);
-    open_with(a, ingress_plan.schema);
+    open_with(a, &ingress_schema);
     *state = a;
     is_as_it_should_be(a);
     db_begin(a->store.db);
@@ -414,12 +416,13 @@ static void a_file_with_the_index_of_before(void **state)
 
 static void a_file_of_before_with_nothing_in_it(void **state)
 {
-    struct db_schema schema = *ingress_plan.schema;
+    struct db_schema schema = ingress_schema;
     struct archive *a = new_folder();
 
+    schema.create = NULL;
     schema.count = 1;
     db_close(db_open(a->path, &schema));
-    open_with(a, ingress_plan.schema);
+    open_with(a, &ingress_schema);
     *state = a;
     is_as_it_should_be(a);
 }

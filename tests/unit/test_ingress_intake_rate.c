@@ -1,4 +1,4 @@
-/* The pace of ingress: full speed for a burst, then the rate at which the sequencer takes
+/* The intake rate of ingress: full speed for a burst, then the rate at which the sequencer takes
  * events, in short pauses; none while the sequencer does not respond. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -7,12 +7,12 @@
 /* cmocka needs the above first */
 #include <cmocka.h>
 
-#include "pace.h"
+#include "intake_rate.h"
 
 enum { TARGET_MS = 1000, RATE = 10000 };
 
 struct scene {
-    struct pace pace;
+    struct intake_rate intake_rate;
     int64_t now_ms;
     uint64_t accepted, taken;
 };
@@ -24,11 +24,12 @@ static void tenth(struct scene *s, uint64_t accepted, uint64_t taken,
     s->now_ms += 100;
     s->accepted += accepted;
     s->taken += taken;
-    pace_look(&s->pace, &(struct pace_facts){.now_ms = s->now_ms,
-                                             .cursor = s->taken,
-                                             .backlog = s->accepted - s->taken,
-                                             .responds = responds,
-                                             .target_ms = TARGET_MS});
+    intake_rate_look(&s->intake_rate, &(struct intake_rate_facts){
+                                          .now_ms = s->now_ms,
+                                          .cursor = s->taken,
+                                          .backlog = s->accepted - s->taken,
+                                          .responds = responds,
+                                          .target_ms = TARGET_MS});
 }
 
 static struct scene begin(void)
@@ -44,9 +45,9 @@ static struct scene overloaded(void)
 {
     struct scene s = begin();
 
-    for (int i = 0; i < 100 && !s.pace.on; i++)
+    for (int i = 0; i < 100 && !s.intake_rate.on; i++)
         tenth(&s, RATE / 5, RATE / 10, true);
-    assert_true(s.pace.on);
+    assert_true(s.intake_rate.on);
     return s;
 }
 
@@ -57,9 +58,10 @@ static void a_burst_is_taken_at_full_speed(void **state)
     (void)state;
     for (int i = 0; i < 9; i++) {
         tenth(&s, RATE / 5, RATE / 10, true);
-        assert_false(s.pace.on);
-        pace_stored(&s.pace, s.now_ms * 1000, 256, 64);
-        assert_int_equal(pace_pause_ms(&s.pace, s.now_ms * 1000), 0);
+        assert_false(s.intake_rate.on);
+        intake_rate_stored(&s.intake_rate, s.now_ms * 1000, 256, 64);
+        assert_int_equal(intake_rate_pause_ms(&s.intake_rate, s.now_ms * 1000),
+                         0);
     }
 }
 
@@ -70,11 +72,11 @@ beyond_the_target_events_are_taken_as_fast_as_they_leave(void **state)
     int64_t now_us = s.now_ms * 1000, stored = 0;
 
     (void)state;
-    assert_in_range(s.pace.wait_ms, TARGET_MS, TARGET_MS * 12 / 10);
+    assert_in_range(s.intake_rate.wait_ms, TARGET_MS, TARGET_MS * 12 / 10);
     for (int64_t end_us = now_us + 1000 * 1000; now_us < end_us;) {
-        pace_stored(&s.pace, now_us, 64, 64);
+        intake_rate_stored(&s.intake_rate, now_us, 64, 64);
         stored += 64;
-        now_us += 1000 * pace_pause_ms(&s.pace, now_us) + 100;
+        now_us += 1000 * intake_rate_pause_ms(&s.intake_rate, now_us) + 100;
     }
     assert_in_range(stored, RATE * 8 / 10, RATE * 11 / 10);
 }
@@ -84,10 +86,10 @@ static void it_ends_when_the_backlog_is_gone(void **state)
     struct scene s = overloaded();
 
     (void)state;
-    for (int i = 0; i < 30 && s.pace.on; i++)
+    for (int i = 0; i < 30 && s.intake_rate.on; i++)
         tenth(&s, RATE / 20, RATE / 10, true);
-    assert_false(s.pace.on);
-    assert_int_equal(pace_pause_ms(&s.pace, s.now_ms * 1000), 0);
+    assert_false(s.intake_rate.on);
+    assert_int_equal(intake_rate_pause_ms(&s.intake_rate, s.now_ms * 1000), 0);
 }
 
 static void without_a_sequencer_nobody_waits(void **state)
@@ -95,11 +97,11 @@ static void without_a_sequencer_nobody_waits(void **state)
     struct scene s = overloaded();
 
     (void)state;
-    pace_stored(&s.pace, s.now_ms * 1000, 1000, 64);
-    assert_true(pace_pause_ms(&s.pace, s.now_ms * 1000) > 0);
+    intake_rate_stored(&s.intake_rate, s.now_ms * 1000, 1000, 64);
+    assert_true(intake_rate_pause_ms(&s.intake_rate, s.now_ms * 1000) > 0);
     tenth(&s, RATE / 10, 0, false);
-    assert_false(s.pace.on);
-    assert_int_equal(pace_pause_ms(&s.pace, s.now_ms * 1000), 0);
+    assert_false(s.intake_rate.on);
+    assert_int_equal(intake_rate_pause_ms(&s.intake_rate, s.now_ms * 1000), 0);
 }
 
 /* However many wait, and however slow the sequencer is. */
@@ -112,11 +114,11 @@ static void a_pause_is_short(void **state)
     for (int i = 0; i < 100; i++)
         tenth(&s, 1000, 1, true);
     for (int i = 0; i < 10; i++)
-        pace_stored(&s.pace, now_us, 1000000, 64);
-    assert_in_range(pace_pause_ms(&s.pace, now_us), 1, 100);
-    s.pace.next_us = 0;
-    pace_stored(&s.pace, now_us, 1000000, 10240); /* 40 groups */
-    assert_in_range(pace_pause_ms(&s.pace, now_us), 1, 25);
+        intake_rate_stored(&s.intake_rate, now_us, 1000000, 64);
+    assert_in_range(intake_rate_pause_ms(&s.intake_rate, now_us), 1, 100);
+    s.intake_rate.next_us = 0;
+    intake_rate_stored(&s.intake_rate, now_us, 1000000, 10240); /* 40 groups */
+    assert_in_range(intake_rate_pause_ms(&s.intake_rate, now_us), 1, 25);
 }
 
 int main(void)

@@ -19,5 +19,5 @@ static void open_all(struct db *db)
 
 int main(void)
 {
-    return plans_main(ingress_plan.schema, open_all, allowed);
+    return plans_main(&ingress_schema, open_all, allowed);
 }

@@ -1,4 +1,4 @@
-/* verify: who may come in by the door (P7). */
+/* verify: who may come in (P7). */
 #include "alloc.h"
 #include "headers.h"
 #include "signature.h"
@@ -103,10 +103,10 @@ static struct sent request(const char *signature, const char *ts,
 
 static int fitted;
 
-static enum verdict judge_at(const struct source *s, struct sent *r,
-                             int64_t now_ms)
+static enum verification judge_at(const struct source *s, struct sent *r,
+                                  int64_t now_ms)
 {
-    enum verdict v;
+    enum verification v;
 
     fitted = -1;
     v = verify(s, (struct bytes){r->headers.data, r->headers.len}, r->body,
@@ -115,8 +115,8 @@ static enum verdict judge_at(const struct source *s, struct sent *r,
     return v;
 }
 
-static enum verdict judge(const char *signature, const char *ts,
-                          struct bytes body)
+static enum verification judge(const char *signature, const char *ts,
+                               struct bytes body)
 {
     struct source s = ledger();
     struct sent r = request(signature, ts, body);
@@ -124,8 +124,8 @@ static enum verdict judge(const char *signature, const char *ts,
     return judge_at(&s, &r, NOW_MS);
 }
 
-static enum verdict judge_signed(const char *ts, struct bytes body,
-                                 int64_t now_ms)
+static enum verification judge_signed(const char *ts, struct bytes body,
+                                      int64_t now_ms)
 {
     struct source s = ledger();
     char *signature = sign(&s, "one", ts, body);

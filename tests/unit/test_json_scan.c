@@ -57,7 +57,7 @@ static const char *found(const char *text, const char *pointer)
     return out;
 }
 
-static void pointers_lead_to_texts_of_values(void **state)
+static void pointers_lead_to_strings_of_values(void **state)
 {
     static const char text[] =
         " { \"a\" : [ 10 , {\"b\":\"x\"} , [ ] ] , \"\":1.50 ,"
@@ -436,7 +436,7 @@ static void a_long_pointer_reads_each_byte_once_a_step(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(pointers_lead_to_texts_of_values),
+        cmocka_unit_test(pointers_lead_to_strings_of_values),
         cmocka_unit_test(of_equal_names_the_last_counts),
         cmocka_unit_test(the_same_is_json_as_with_jansson),
         cmocka_unit_test(no_byte_hides_among_its_neighbours),

@@ -1,4 +1,4 @@
-/* Whatever bytes a stranger sends, an answer in JSON can be given. */
+/* Whatever bytes a stranger sends, a response in JSON can be given. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

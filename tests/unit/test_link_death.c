@@ -1,6 +1,6 @@
 /* An end that dies: at every step of every turn, in this process and for
  * real, and a message that takes its receiver down (P3, P4). */
-#include "hop_pair.h"
+#include "link_pair.h"
 #include <signal.h>
 #include <sys/wait.h>
 
@@ -108,16 +108,17 @@ static int child(const char *dir, int turns, uint64_t rows,
 {
     static struct end e;
 
-    log_open("child", LOG_ERROR, false);
+    log_open("child", LEVEL_ERROR, false);
     clock_test_set(1700000000000);
-    rig_seed ^= (uint64_t)getpid() << 20; /* each start is another run */
+    rig_seed ^= (uint64_t)getpid() << 20; /* each start is another epoch */
     e.crash_value = crash_value;
     end_make(&e, dir, "b");
     if (!crash_value)
         end_calm(&e);
     for (int idle = 0; idle < 60000;) {
         bool any = end_turn(&e);
-        zmq_pollitem_t item = {mailbox_socket(e.mailbox), -1, ZMQ_POLLIN, 0};
+        zmq_pollitem_t item = {zsock_resolve(mailbox_socket(e.mailbox)), -1,
+                               ZMQ_POLLIN, 0};
 
         clock_test_advance(5);
         if (turns > 0 && any && --turns == 0)
@@ -131,7 +132,7 @@ static int child(const char *dir, int turns, uint64_t rows,
     return CHILD_LATE;
 }
 
-/* Runs the child while we send; returns its wait status. */
+/* Epochs the child while we send; returns its wait status. */
 static int run_child(struct pair *p, int turns, int rows, int crash_value)
 {
     char arg[3][24];
@@ -199,7 +200,7 @@ static void
 a_message_that_crashes_is_set_aside_and_the_link_goes_on(void **state)
 {
     struct pair *p = *state;
-    struct hop_link l;
+    struct link_state l;
 
     end_make(&p->a, p->dir, "a");
     end_write(&p->a, "b", SMALL, 400);
@@ -211,8 +212,8 @@ a_message_that_crashes_is_set_aside_and_the_link_goes_on(void **state)
     assert_int_equal(l.set_back, 0);
     assert_int_equal(end_number(&p->b, "SELECT count(*) FROM applied"), 399);
     assert_int_equal(end_number(&p->b,
-                                "SELECT n FROM hop_unprocessable WHERE why = "
-                                "'it took the process down twice' AND "
+                                "SELECT n FROM link_unprocessable WHERE why = "
+                                "'it crashed the process twice' AND "
                                 "length(bytes) = 8"),
                      150);
     assert_int_equal(end_number(&p->b, "SELECT count(*) FROM applied "
@@ -220,8 +221,8 @@ a_message_that_crashes_is_set_aside_and_the_link_goes_on(void **state)
                      0);
 }
 
-/* Orderly stops are no suspicion, however many at the same place. */
-static void an_orderly_stop_suspects_nothing(void **state)
+/* Orderly stops are no suspicion, however many at the same cursor. */
+static void an_orderly_stop_quarantines_nothing(void **state)
 {
     struct pair *p = *state;
 
@@ -230,14 +231,14 @@ static void an_orderly_stop_suspects_nothing(void **state)
     run_through(&p->a, &p->b);
     for (int i = 0; i < 5; i++) {
         db_begin(p->b.db);
-        hop_stopped(p->b.hop);
+        links_stopped(p->b.links);
         assert_int_equal(db_commit(p->b.db), GR_OK);
         end_restart(&p->b);
-        assert_int_equal(end_number(&p->b, "SELECT stalls FROM hop_in"), 0);
+        assert_int_equal(end_number(&p->b, "SELECT stalls FROM link_in"), 0);
     }
     for (int i = 0; i < 5; i++)
         end_restart(&p->b);
-    assert_int_equal(end_number(&p->b, "SELECT stalls FROM hop_in"), 5);
+    assert_int_equal(end_number(&p->b, "SELECT stalls FROM link_in"), 5);
     /* suspected: applied one by one, and still all of them */
     end_write(&p->a, "b", SMALL, 600);
     run_through(&p->a, &p->b);
@@ -248,7 +249,8 @@ static void an_orderly_stop_suspects_nothing(void **state)
 /* A turn of both; waits a little for what is on its way. */
 static void turn_of(struct pair *p, int then_ms)
 {
-    zmq_pollitem_t item = {mailbox_socket(p->b.mailbox), -1, ZMQ_POLLIN, 0};
+    zmq_pollitem_t item = {zsock_resolve(mailbox_socket(p->b.mailbox)), -1,
+                           ZMQ_POLLIN, 0};
 
     end_turn(&p->a);
     zmq_poll(&item, 1, 2);
@@ -258,7 +260,7 @@ static void turn_of(struct pair *p, int then_ms)
 
 static int64_t tries_of(struct end *e)
 {
-    return end_number(e, "SELECT max(tries) FROM hop_in");
+    return end_number(e, "SELECT max(tries) FROM link_in");
 }
 
 /* As soon as it has noted that it tries a message, but within a second of its
@@ -275,12 +277,12 @@ static void be_killed_trying(struct pair *p)
 static void have_it_taken(struct pair *p)
 {
     while (p->b.pending_count == 0 &&
-           end_number(&p->b, "SELECT count(*) FROM hop_unprocessable") == 0)
+           end_number(&p->b, "SELECT count(*) FROM link_unprocessable") == 0)
         turn_of(p, 200);
 }
 
 /* Kills that fall into the trial of a message are not its doing: those after
- * its commit do not count, though its place is held, and of those soon after a
+ * its commit do not count, though its cursor is held, and of those soon after a
  * start only one. */
 static void who_is_killed_often_sets_no_innocent_aside(void **state)
 {
@@ -313,7 +315,7 @@ int main(int argc, char **argv)
         PAIR_TEST(a_held_receiver_dies_at_every_step),
         PAIR_TEST(a_receiver_that_is_killed_for_real),
         PAIR_TEST(a_message_that_crashes_is_set_aside_and_the_link_goes_on),
-        PAIR_TEST(an_orderly_stop_suspects_nothing),
+        PAIR_TEST(an_orderly_stop_quarantines_nothing),
         PAIR_TEST(who_is_killed_often_sets_no_innocent_aside),
     };
 

@@ -1,6 +1,6 @@
 /* Frames that nobody of ours would send: nothing crashes, nothing is applied
  * that was not said, and the link works afterwards. */
-#include "hop_pair.h"
+#include "link_pair.h"
 #include <time.h>
 
 static gr_rc give(struct end *e, const void *p, size_t n)
@@ -9,7 +9,7 @@ static gr_rc give(struct end *e, const void *p, size_t n)
     gr_rc rc;
 
     memcpy(exact, p, n);
-    rc = hop_receive(e->hop, (struct bytes){exact, n});
+    rc = links_receive(e->links, (struct bytes){exact, n});
     free(exact);
     return rc;
 }
@@ -23,7 +23,7 @@ static gr_rc give_batch(struct end *e, const struct wire_batch *b)
     wire_put_batch(&out, b);
     db_begin(e->db);
     rc = give(e, out.data, out.len);
-    hop_work(e->hop);
+    links_work(e->links);
     assert_int_equal(db_commit(e->db), GR_OK);
     buf_fini(&out);
     return rc;
@@ -35,7 +35,7 @@ static struct wire_batch good_batch(struct pair *p)
         .from = wire_text("a"),
         .inbox = wire_text(mailbox_address(p->a.mailbox)),
         .to = wire_text("b"),
-        .run = 5,
+        .epoch = 5,
         .first = 1};
 }
 
@@ -50,7 +50,7 @@ static void a_batch_for_another_is_refused(void **state)
     assert_int_equal(give_batch(&p->b, &b), GR_REFUSE);
     b.to = wire_text("");
     assert_int_equal(give_batch(&p->b, &b), GR_REFUSE);
-    assert_int_equal(end_number(&p->b, "SELECT count(*) FROM hop_in"), 0);
+    assert_int_equal(end_number(&p->b, "SELECT count(*) FROM link_in"), 0);
     b = good_batch(p);
     assert_int_equal(give_batch(&p->b, &b), GR_OK);
 }
@@ -78,9 +78,9 @@ static void a_batch_that_does_not_add_up_is_refused_whole(void **state)
     b.count = 2;
     assert_int_equal(give_batch(&p->b, &b), GR_REFUSE);
     b.count = 1;
-    b.run = 0;
+    b.epoch = 0;
     assert_int_equal(give_batch(&p->b, &b), GR_REFUSE);
-    b.run = 5;
+    b.epoch = 5;
     b.first = 0;
     assert_int_equal(give_batch(&p->b, &b), GR_REFUSE);
     b.first = UINT64_MAX;
@@ -97,8 +97,8 @@ static void a_batch_that_does_not_add_up_is_refused_whole(void **state)
     assert_int_equal(give_batch(&p->b, &b), GR_REFUSE);
     b.inbox = wire_text("ipc:///etc/passwd");
     assert_int_equal(give_batch(&p->b, &b), GR_REFUSE);
-    assert_int_equal(end_number(&p->b, "SELECT n FROM hop_in"), 0);
-    assert_int_equal(end_number(&p->b, "SELECT count(*) FROM hop_lost"), 0);
+    assert_int_equal(end_number(&p->b, "SELECT n FROM link_in"), 0);
+    assert_int_equal(end_number(&p->b, "SELECT count(*) FROM link_lost"), 0);
 }
 
 static void names_are_not_taken_without_end(void **state)
@@ -129,14 +129,14 @@ an_acknowledgement_of_what_was_never_sent_moves_nothing(void **state)
     end_write(&p->a, "b", SMALL, 10);
     a.inbox = wire_text(mailbox_address(p->b.mailbox));
     a.n = a.taken = 7;
-    a.run = a.taken_run = 12345;
+    a.epoch = a.taken_epoch = 12345;
     buf_init(&out, 10000);
     wire_put_acked(&out, &a);
     db_begin(p->a.db);
     assert_int_equal(give(&p->a, out.data, out.len), GR_OK);
-    hop_work(p->a.hop);
+    links_work(p->a.links);
     assert_int_equal(db_commit(p->a.db), GR_OK);
-    assert_int_equal(hop_cursor(p->a.hop, "b"), 0);
+    assert_int_equal(links_cursor(p->a.links, "b"), 0);
     buf_reset(&out);
     a.n = a.taken = UINT64_MAX;
     wire_put_acked(&out, &a);
@@ -147,7 +147,7 @@ an_acknowledgement_of_what_was_never_sent_moves_nothing(void **state)
     a.taken = 2;
     wire_put_acked(&out, &a);
     assert_int_equal(give(&p->a, out.data, out.len), GR_REFUSE);
-    hop_work(p->a.hop);
+    links_work(p->a.links);
     assert_int_equal(db_commit(p->a.db), GR_OK);
     buf_fini(&out);
     run_through(&p->a, &p->b);
@@ -167,10 +167,10 @@ static gr_rc apply_any(void *self, const char *from, uint64_t n,
     return msg.n % 7 == 3 ? GR_REFUSE : GR_OK;
 }
 
-static void open_with(struct end *e, const struct hop_ops *ops)
+static void open_with(struct end *e, const struct links_ops *ops)
 {
-    hop_close(e->hop);
-    e->hop = hop_open(e->db, e->mailbox, ops, fresh_run(), e);
+    links_close(e->links);
+    e->links = links_open(e->db, e->mailbox, ops, fresh_epoch(), e);
 }
 
 /* Frames as they really are, changed at random, to both ends. */
@@ -187,8 +187,8 @@ static void fuzz(struct pair *p, int64_t for_ms, bool invent)
 
             end_read(e);
             db_begin(e->db);
-            (void)!hop_resume(e->hop);
-            if (k == 0 && hop_backlog(e->hop, "b") < 100)
+            (void)!links_resume(e->links);
+            if (k == 0 && links_backlog(e->links, "b") < 100)
                 for (int i = 0; i < 5; i++)
                     end_put(e, "b", MIDDLING);
             for (size_t i = 0; i < e->held_count; i++) {
@@ -213,9 +213,9 @@ static void fuzz(struct pair *p, int64_t for_ms, bool invent)
                 free(f);
             }
             e->held_count = 0;
-            hop_work(e->hop);
+            links_work(e->links);
             assert_int_equal(db_commit(e->db), GR_OK);
-            hop_tell(e->hop);
+            links_flush(e->links);
             db_tidy(e->db);
         }
         clock_test_advance(10);
@@ -232,11 +232,11 @@ static int64_t fuzz_ms(void)
 
 static void changed_frames_break_nothing(void **state)
 {
-    static const struct hop_ops any = {
+    static const struct links_ops any = {
         .apply = apply_any, .load = end_load, .set_back = end_set_back};
     struct pair *p = *state;
 
-    log_open("test", LOG_ERROR + 1, false);
+    log_open("test", LEVEL_ERROR + 1, false);
     pair_start(p);
     open_with(&p->a, &any);
     open_with(&p->b, &any);

@@ -1,7 +1,7 @@
 /* A peer that is away costs disk, not memory: a million messages wait for it,
  * and all of them arrive in order.
  * grapnel-labels: slow */
-#include "hop_pair.h"
+#include "link_pair.h"
 
 /* Freed memory that AddressSanitizer keeps back is not ours to count. */
 const char *__asan_default_options(void);
@@ -45,7 +45,7 @@ static void a_million_messages_while_the_peer_is_away(void **state)
         db_tidy(p->a.db);
         clock_test_advance(200);
     }
-    assert_int_equal(hop_backlog(p->a.hop, "b"), MILLION);
+    assert_int_equal(links_backlog(p->a.links, "b"), MILLION);
     assert_in_range(resident_kib(), 0, before + 64 * 1024);
     end_start(&p->b);
     while (!is_through(&p->a, &p->b))
@@ -53,7 +53,7 @@ static void a_million_messages_while_the_peer_is_away(void **state)
     assert_in_range(resident_kib(), 0, before + 96 * 1024);
     assert_exactly(&p->b, "a", 1, MILLION + 10);
     assert_no_alarm(&p->a, &p->b);
-    assert_int_equal(end_number(&p->a, "SELECT count(*) FROM hop_log"), 0);
+    assert_int_equal(end_number(&p->a, "SELECT count(*) FROM link_log"), 0);
 }
 
 int main(void)

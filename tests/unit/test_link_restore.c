@@ -1,6 +1,6 @@
 /* Ends that come back from an older copy, or from none (P4): at least once,
  * in order, counted and said; what nobody holds is counted lost. */
-#include "hop_pair.h"
+#include "link_pair.h"
 
 /* The sender's archive is the truth: each of its rows was applied, the last
  * time in order, or is counted lost and was not. */
@@ -21,7 +21,7 @@ static void assert_whole(struct end *from, struct end *to, bool may_lose)
                  (long long)col_i64(s, 1));
         id = end_number(to, sql);
         snprintf(sql, sizeof sql,
-                 "SELECT count(*) FROM hop_lost WHERE from_n "
+                 "SELECT count(*) FROM link_lost WHERE from_n "
                  "<= %lld AND to_n >= %lld",
                  (long long)col_i64(s, 0), (long long)col_i64(s, 0));
         gone = end_number(to, sql) > 0;
@@ -102,7 +102,7 @@ static void an_older_sender_with_an_archive_and_a_held_receiver(void **state)
 /* The receiver comes back from a copy made when it had 40 rows of 60. */
 static void older_receiver(struct pair *p, enum after after, bool may_lose)
 {
-    struct hop_link in;
+    struct link_state in;
 
     pair_start(p);
     end_write(&p->a, "b", SMALL, 40);
@@ -117,9 +117,9 @@ static void older_receiver(struct pair *p, enum after after, bool may_lose)
     in = link_of(&p->b, "a", false);
     assert_int_equal(in.lost, may_lose ? 20 : 0);
     if (may_lose) {
-        assert_int_equal(end_number(&p->b, "SELECT from_n FROM hop_lost"), 41);
-        assert_int_equal(end_number(&p->b, "SELECT to_n FROM hop_lost"), 60);
-        assert_true(end_number(&p->b, "SELECT at_ms FROM hop_lost") >=
+        assert_int_equal(end_number(&p->b, "SELECT from_n FROM link_lost"), 41);
+        assert_int_equal(end_number(&p->b, "SELECT to_n FROM link_lost"), 60);
+        assert_true(end_number(&p->b, "SELECT at_ms FROM link_lost") >=
                     1700000000000);
     }
     assert_int_equal(link_of(&p->a, "b", true).set_back, 1);
@@ -178,8 +178,8 @@ static void an_empty_receiver(struct pair *p, enum after after, int64_t lost)
     run_through(&p->a, &p->b);
     if (p->a.own_to && lost) {
         db_begin(p->a.db);
-        hop_floor(p->a.hop, "b", 20);
-        hop_work(p->a.hop);
+        links_floor(p->a.links, "b", 20);
+        links_work(p->a.links);
         assert_int_equal(db_commit(p->a.db), GR_OK);
     }
     end_restore(&p->b, NULL);
@@ -241,8 +241,8 @@ static void an_empty_receiver_then_put_back_to_an_older_copy(void **state)
     end_write(&p->a, "b", SMALL, 50);
     run_through(&p->a, &p->b);
     db_begin(p->a.db);
-    hop_floor(p->a.hop, "b", 20);
-    hop_work(p->a.hop);
+    links_floor(p->a.links, "b", 20);
+    links_work(p->a.links);
     assert_int_equal(db_commit(p->a.db), GR_OK);
     end_restore(&p->b, NULL);
     run_through(&p->a, &p->b);
@@ -261,9 +261,9 @@ static void give_acked(struct end *e, const struct wire_acked *a)
     buf_init(&out, FRAME_MAX_BYTES);
     wire_put_acked(&out, a);
     db_begin(e->db);
-    assert_int_equal(hop_receive(e->hop, (struct bytes){out.data, out.len}),
+    assert_int_equal(links_receive(e->links, (struct bytes){out.data, out.len}),
                      GR_OK);
-    hop_work(e->hop);
+    links_work(e->links);
     assert_int_equal(db_commit(e->db), GR_OK);
     buf_fini(&out);
 }
@@ -280,8 +280,8 @@ static void old_acknowledgements_set_nothing_back(void **state)
     end_write(&p->a, "b", SMALL, 40);
     run_through(&p->a, &p->b);
     old.n = old.taken = 40;
-    old.run = old.taken_run = (uint64_t)end_number(
-        &p->b, "SELECT run FROM hop_in_runs");
+    old.epoch = old.taken_epoch = (uint64_t)end_number(
+        &p->b, "SELECT epoch FROM link_in_epochs");
     end_restart(&p->b);
     old.inbox = wire_text(mailbox_address(p->b.mailbox));
     end_write(&p->a, "b", SMALL, 20);
@@ -291,14 +291,14 @@ static void old_acknowledgements_set_nothing_back(void **state)
         clock_test_advance(1500);
     }
     old.n = old.taken = 0;
-    old.run = old.taken_run = 0;
+    old.epoch = old.taken_epoch = 0;
     for (int i = 0; i < 5; i++) {
         give_acked(&p->a, &old);
         clock_test_advance(1500);
         if (i == 2)
             run_through(&p->a, &p->b);
     }
-    assert_int_equal(hop_cursor(p->a.hop, "b"), 60);
+    assert_int_equal(links_cursor(p->a.links, "b"), 60);
     go_on(p);
     assert_no_alarm(&p->a, &p->b);
     assert_int_equal(p->a.set_backs + p->b.set_backs, 0);
@@ -316,7 +316,7 @@ static void an_old_disagreement_is_not_believed(void **state)
     run_through(&p->a, &p->b);
     old.inbox = wire_text(mailbox_address(p->b.mailbox));
     old.n = old.taken = 60;
-    old.run = old.taken_run = 77;
+    old.epoch = old.taken_epoch = 77;
     for (int i = 0; i < 5; i++) {
         give_acked(&p->a, &old);
         clock_test_advance(1500);
@@ -455,12 +455,12 @@ static void have_taken(struct pair *p, size_t count)
     assert_int_equal(p->b.pending_count, count);
 }
 
-/* What was taken and not settled is forgotten with its run, on disk by the turn
+/* What was taken and not settled is forgotten with its epoch, on disk by the turn
  * that takes such a row again: a turn that is taken back writes nothing. */
-static void a_run_that_was_never_settled_is_forgotten(void **state)
+static void an_epoch_that_was_never_settled_is_forgotten(void **state)
 {
     struct pair *p = *state;
-    struct hop_link l;
+    struct link_state l;
     int writes;
 
     p->b.hold_from = "a";
@@ -470,7 +470,7 @@ static void a_run_that_was_never_settled_is_forgotten(void **state)
     have_taken(p, 2);
     db_begin(p->b.db);
     end_settle(&p->b, 2);
-    hop_work(p->b.hop);
+    links_work(p->b.links);
     assert_int_equal(db_commit(p->b.db), GR_OK);
     end_copy(&p->a, "a.two");
     end_restart(&p->a);
@@ -478,15 +478,17 @@ static void a_run_that_was_never_settled_is_forgotten(void **state)
     end_restart(&p->a);
     end_write(&p->a, "b", SMALL, 1);
     have_taken(p, 2);
-    assert_int_equal(end_number(&p->b, "SELECT count(*) FROM hop_in_runs"), 3);
+    assert_int_equal(end_number(&p->b, "SELECT count(*) FROM link_in_epochs"),
+                     3);
     writes = sqlite3_total_changes(db_handle(p->b.db));
     p->b.pending_count = 0;
-    hop_undo(p->b.hop);
+    links_undo(p->b.links);
     assert_int_equal(sqlite3_total_changes(db_handle(p->b.db)), writes);
     end_restore(&p->a, "a.two");
     end_write(&p->a, "b", SMALL, 3);
     have_taken(p, 3);
-    assert_int_equal(end_number(&p->b, "SELECT count(*) FROM hop_in_runs"), 2);
+    assert_int_equal(end_number(&p->b, "SELECT count(*) FROM link_in_epochs"),
+                     2);
     p->b.settle_by_hand = false;
     run_through(&p->a, &p->b);
     end_restart(&p->b);
@@ -512,7 +514,7 @@ static void a_held_receiver_keeps_what_both_have(void **state)
     have_taken(p, 20);
     db_begin(p->b.db);
     end_settle(&p->b, 10);
-    hop_work(p->b.hop);
+    links_work(p->b.links);
     assert_int_equal(db_commit(p->b.db), GR_OK);
     end_copy(&p->a, "a.copy");
     end_write(&p->a, "b", SMALL, 10);
@@ -548,7 +550,7 @@ int main(void)
         PAIR_TEST(an_old_disagreement_is_not_believed),
         PAIR_TEST(an_empty_sender_begins_anew),
         PAIR_TEST(an_empty_sender_that_is_idle_says_so),
-        PAIR_TEST(a_run_that_was_never_settled_is_forgotten),
+        PAIR_TEST(an_epoch_that_was_never_settled_is_forgotten),
         PAIR_TEST(a_held_receiver_keeps_what_both_have),
         PAIR_TEST(everything_at_once_with_a_log),
         PAIR_TEST(everything_at_once_with_an_archive),

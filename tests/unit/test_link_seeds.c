@@ -4,9 +4,9 @@
  *
  * GRAPNEL_SEED=N runs that one alone; GRAPNEL_SEEDS=COUNT as many; GRAPNEL_SEED_SECONDS=S
  * goes on for so long, from a random seed on. */
-#include "hop_net.h"
+#include "link_net.h"
 
-#include "hop_pair.h"
+#include "link_pair.h"
 #include <time.h>
 
 enum { SEEDS = 30, ROWS_MAX = 400, QUIET_TURNS = 400 };
@@ -62,8 +62,9 @@ static void write_some(struct end *e)
 {
     for (int n = (int)(rig_random() % 9); n > 0 && world.rows_left > 0; n--)
         world.rows_left--, end_put(e, "b", SMALL);
-    if (world.floor_moves && chance_pm(50) && hop_next(e->hop, "b") > 1)
-        hop_floor(e->hop, "b", 1 + rig_random() % hop_next(e->hop, "b"));
+    if (world.floor_moves && chance_pm(50) && links_next(e->links, "b") > 1)
+        links_floor(e->links, "b",
+                    1 + rig_random() % links_next(e->links, "b"));
 }
 
 static void restore(struct end *e, bool is_a)
@@ -79,7 +80,7 @@ static void restore(struct end *e, bool is_a)
 }
 
 /* A copy, and perhaps soon after it the end comes back from it; or an older copy takes
- * its place now. */
+ * its cursor now. */
 static void restore_or_copy(struct end *e, bool is_a)
 {
     char name[40];
@@ -139,7 +140,7 @@ static void assert_world(struct pair *p, uint64_t seed)
                  "SELECT count(*) FROM applied WHERE value = %lld", value);
         count = end_number(&p->b, sql);
         snprintf(sql, sizeof sql,
-                 "SELECT count(*) FROM hop_lost WHERE from_n <= %lld "
+                 "SELECT count(*) FROM link_lost WHERE from_n <= %lld "
                  "AND to_n >= %lld",
                  n, n);
         gone = end_number(&p->b, sql);

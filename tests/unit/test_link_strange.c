@@ -1,6 +1,6 @@
-/* The hop between stores that do not belong together, and set backs in turns
+/* The durable link between stores that do not belong together, and set backs in turns
  * that are rolled back. */
-#include "hop_pair.h"
+#include "link_pair.h"
 
 static void fill_disk_when_set_back(struct end *e)
 {
@@ -8,7 +8,7 @@ static void fill_disk_when_set_back(struct end *e)
         return;
     db_exec(e->db, "PRAGMA max_page_count = 1");
     for (int i = 0; i < 5000; i++)
-        hop_put(e->hop, "b", SMALL, 999999);
+        links_put(e->links, "b", SMALL, 999999);
 }
 
 /* The process must hear of it again: what it did at that is undone too. */
@@ -34,7 +34,7 @@ static void a_set_back_that_is_rolled_back_is_told_again(void **state)
     assert_exactly(&p->b, "a", 11, 20);
 }
 
-/* b comes with the store of c, whose place is past what b has: rows that b never
+/* b comes with the store of c, whose cursor is past what b has: rows that b never
  * saw must not count as acknowledged. */
 static void a_place_in_the_log_to_another_is_not_believed(void **state)
 {

@@ -66,7 +66,7 @@ static int teardown(void **state)
 static void a_text_line_begins_with_the_event(void **state)
 {
     (void)state;
-    log_open("deliverer-1", LOG_INFO, false);
+    log_open("deliverer-1", LEVEL_INFO, false);
     log_info("evt_1", "delivered", LS("endpoint", "crm"), LI("attempt", -2));
     assert_string_equal(caught(), "2026-11-21T10:00:00.123Z info deliverer-1 "
                                   "event=evt_1 delivered endpoint=crm "
@@ -76,7 +76,7 @@ static void a_text_line_begins_with_the_event(void **state)
 static void what_could_mislead_is_quoted(void **state)
 {
     (void)state;
-    log_open("p", LOG_INFO, false);
+    log_open("p", LEVEL_INFO, false);
     log_warn(NULL, "odd\nwords", LS("a", ""), LS("b", "x y"), LS("c", "a=b"),
              LS("d", "\n2026 info p forged"), LS("e", "q\"\\"),
              LS("f", "\xff\x1b[0m"),
@@ -94,7 +94,7 @@ static void a_json_line_is_json_whatever_is_in_it(void **state)
     json_t *line;
 
     (void)state;
-    log_open("p", LOG_INFO, true);
+    log_open("p", LEVEL_INFO, true);
     log_info("evt_\"1", "wo\x01rd\xc3", LS("k\n", "\xed\xa0\x80v\t\"\\"),
              LI("n", 1LL << 60));
     line = json_loads(caught(), JSON_REJECT_DUPLICATES, NULL);
@@ -112,12 +112,12 @@ static void a_json_line_is_json_whatever_is_in_it(void **state)
 static void levels_below_the_least_are_not_written(void **state)
 {
     (void)state;
-    log_open("p", LOG_WARN, false);
+    log_open("p", LEVEL_WARN, false);
     log_debug(NULL, "one");
     log_info(NULL, "two");
     assert_string_equal(caught(), "");
-    assert_false(log_wants(LOG_INFO));
-    assert_true(log_wants(LOG_ERROR));
+    assert_false(log_is_on(LEVEL_INFO));
+    assert_true(log_is_on(LEVEL_ERROR));
 }
 
 static void a_long_line_is_cut_and_still_a_line(void **state)
@@ -131,15 +131,15 @@ static void a_long_line_is_cut_and_still_a_line(void **state)
     big[1024 * 1024 - 1] = 0;
     for (int i = 0; i < 40; i++)
         many[i] = LS("field", big);
-    log_open("p", LOG_INFO, false);
-    log_write(LOG_INFO, NULL, "much", many);
+    log_open("p", LEVEL_INFO, false);
+    log_write(LEVEL_INFO, NULL, "much", many);
     text = caught();
     assert_in_range(strlen(text), 4096, 33 * 1024);
     assert_string_equal(text + strlen(text) - 7, " cut=1\n");
     assert_ptr_equal(strchr(text, '\n'), text + strlen(text) - 1);
-    log_open("p", LOG_INFO, true);
+    log_open("p", LEVEL_INFO, true);
     many[1].key = "end"; /* JSON_REJECT_DUPLICATES is not asked here */
-    log_write(LOG_INFO, NULL, "much", many);
+    log_write(LEVEL_INFO, NULL, "much", many);
     text = caught();
     assert_string_equal(text + strlen(text) - 10, ",\"cut\":1}\n");
     json_decref(json_loads(text, 0, NULL));
@@ -153,7 +153,7 @@ a_full_pipe_blocks_nothing_and_what_is_dropped_is_counted(void **state)
     const char *text;
 
     (void)state;
-    log_open("p", LOG_INFO, false);
+    log_open("p", LEVEL_INFO, false);
     alarm(20); /* a write that blocks ends the test */
     for (int i = 0; i < 20000; i++)
         log_info(NULL, "a line of some length to fill the pipe", LI("i", i));
@@ -173,7 +173,7 @@ static void a_dead_pipe_kills_nothing(void **state)
 
     (void)state;
     signal(SIGPIPE, SIG_IGN); /* as loop_prepare() does */
-    log_open("p", LOG_INFO, false);
+    log_open("p", LEVEL_INFO, false);
     close(reader);
     reader = -1;
     log_info(NULL, "to nobody");
@@ -183,7 +183,7 @@ static void a_dead_pipe_kills_nothing(void **state)
 static void a_field_without_a_value_is_left_out(void **state)
 {
     (void)state;
-    log_open("p", LOG_INFO, false);
+    log_open("p", LEVEL_INFO, false);
     log_info(NULL, "w", LS("a", NULL), LS("b", ""), LI("n", 0), LT("c_at", 0),
              LT("d_at", 1795255200123));
     assert_string_equal(caught(),
@@ -205,10 +205,10 @@ static void lines_about_events_are_limited_and_counted(void **state)
     const char *text;
 
     (void)state;
-    log_open("p", LOG_INFO, false);
+    log_open("p", LEVEL_INFO, false);
     log_turn(1000);
     for (int i = 0; i < 250; i++) {
-        if (i % 2 == 0 || log_has_room(LOG_INFO))
+        if (i % 2 == 0 || log_has_capacity(LEVEL_INFO))
             log_info("evt_1", "accepted", LI("i", i));
         log_info(NULL, "not about an event");
         if (i < 103)
@@ -235,7 +235,7 @@ static void lines_about_events_are_limited_and_counted(void **state)
 static void at_level_debug_no_line_is_suppressed(void **state)
 {
     (void)state;
-    log_open("p", LOG_DEBUG, false);
+    log_open("p", LEVEL_DEBUG, false);
     log_turn(10000);
     for (int i = 0; i < 150; i++)
         log_info("evt_1", "accepted");
@@ -262,7 +262,7 @@ static void warnings_are_in_the_file_of_errors_too(void **state)
     assert_non_null(mkdtemp(folder));
     snprintf(path, sizeof path, "%s/errors", folder);
     snprintf(old, sizeof old, "%s/errors.1", folder);
-    log_open("p", LOG_INFO, false);
+    log_open("p", LEVEL_INFO, false);
     log_errors_to(path);
     log_info(NULL, "one");
     log_warn(NULL, "two");
@@ -295,7 +295,7 @@ static void a_missing_folder_is_reported_once_and_tried_again(void **state)
     assert_non_null(mkdtemp(folder));
     snprintf(below, sizeof below, "%s/log", folder);
     snprintf(path, sizeof path, "%s/log/errors", folder);
-    log_open("p", LOG_INFO, false);
+    log_open("p", LEVEL_INFO, false);
     log_turn(100000);
     log_errors_to(path);
     log_warn(NULL, "one");
@@ -323,7 +323,7 @@ static void a_full_disk_is_reported_once_and_ends_nothing(void **state)
     const char *text;
 
     (void)state;
-    log_open("p", LOG_INFO, false);
+    log_open("p", LEVEL_INFO, false);
     log_errors_to("/dev/full");
     for (int i = 0; i < 3; i++)
         log_warn(NULL, "one");
@@ -340,15 +340,15 @@ static void die_says_why_and_exits_with_the_code(void **state)
     pid_t pid;
 
     (void)state;
-    log_open("p", LOG_INFO, false);
+    log_open("p", LEVEL_INFO, false);
     pid = fork();
     if (pid == 0)
-        die(EXIT_STORAGE, "%s: no room\nfor two lines", "/x/y.db");
+        die(EXIT_STORAGE, "%s: no space\nfor two lines", "/x/y.db");
     assert_int_equal(waitpid(pid, &status, 0), pid);
     assert_true(WIFEXITED(status));
     assert_int_equal(WEXITSTATUS(status), EXIT_STORAGE);
     assert_string_equal(caught(), "2026-11-21T10:00:00.123Z error p /x/y.db: "
-                                  "no room for two lines\n");
+                                  "no space for two lines\n");
 }
 
 int main(void)

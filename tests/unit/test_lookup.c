@@ -1,4 +1,4 @@
-/* lookup: places by key. */
+/* lookup: slots and things by key. */
 #include "lookup.h"
 #include <setjmp.h>
 #include <stdarg.h>
@@ -8,12 +8,12 @@
 
 #include <cmocka.h>
 
-static bool has(const struct lookup *l, uint64_t key, size_t place)
+static bool has(const struct lookup *l, uint64_t key, size_t slot)
 {
     size_t i, at = 0;
 
     while ((i = lookup_next(l, key, &at)) != LOOKUP_END)
-        if (i == place)
+        if (i == slot)
             return true;
     return false;
 }
@@ -26,6 +26,30 @@ static void an_empty_one_has_nothing(void **state)
     (void)state;
     assert_true(lookup_next(&l, 7, &at) == LOOKUP_END);
     lookup_drop(&l, 7, 0);
+    lookup_fini(&l);
+}
+
+static void things_are_found_by_key_and_by_walking(void **state)
+{
+    struct lookup l = {0};
+    int things[100], *t;
+    size_t at, seen = 0;
+
+    (void)state;
+    for (int i = 0; i < 100; i++)
+        lookup_add(&l, (uint64_t)i % 50, &things[i]);
+    at = 0;
+    t = lookup_get(&l, 7, &at);
+    assert_true(t == &things[7] || t == &things[57]);
+    lookup_remove(&l, 7, t);
+    at = 0;
+    t = lookup_get(&l, 7, &at);
+    assert_true(t == &things[7] || t == &things[57]);
+    assert_null(lookup_get(&l, 7, &at));
+    for (at = 0; (t = lookup_walk(&l, &at));)
+        seen += t >= things && t < things + 100;
+    assert_int_equal(seen, 99);
+    assert_int_equal(l.used, 99);
     lookup_fini(&l);
 }
 
@@ -51,8 +75,8 @@ static void two_of_one_key_are_both_found(void **state)
  * when its neighbours go. */
 static void what_was_put_and_not_dropped_is_there(void **state)
 {
-    enum { KEYS = 60, PLACES = 8, STEPS = 5000 };
-    static bool there[KEYS][PLACES];
+    enum { KEYS = 60, SLOTS = 8, STEPS = 5000 };
+    static bool there[KEYS][SLOTS];
     struct lookup l = {0};
     size_t used = 0;
 
@@ -60,21 +84,21 @@ static void what_was_put_and_not_dropped_is_there(void **state)
     srandom(1);
     for (int step = 0; step < STEPS; step++) {
         uint64_t key = (uint64_t)random() % KEYS;
-        size_t place = (size_t)random() % PLACES;
-        bool *is = &there[key][place];
+        size_t slot = (size_t)random() % SLOTS;
+        bool *is = &there[key][slot];
 
         if (*is)
-            lookup_drop(&l, key, place);
+            lookup_drop(&l, key, slot);
         else if (random() % 8 == 0) /* so that it is never very full */
-            lookup_put(&l, key, place);
+            lookup_put(&l, key, slot);
         else
             continue;
         used += *is ? -1UL : 1;
         *is = !*is;
         assert_true(l.used == used);
-        for (size_t k = 0; k < KEYS * PLACES; k++)
-            assert_true(has(&l, k / PLACES, k % PLACES) ==
-                        there[k / PLACES][k % PLACES]);
+        for (size_t k = 0; k < KEYS * SLOTS; k++)
+            assert_true(has(&l, k / SLOTS, k % SLOTS) ==
+                        there[k / SLOTS][k % SLOTS]);
     }
     lookup_fini(&l);
 }
@@ -83,6 +107,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_empty_one_has_nothing),
+        cmocka_unit_test(things_are_found_by_key_and_by_walking),
         cmocka_unit_test(two_of_one_key_are_both_found),
         cmocka_unit_test(what_was_put_and_not_dropped_is_there),
     };

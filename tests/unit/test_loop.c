@@ -1,4 +1,4 @@
-/* Commit, then tell; undo when the disk is full; signals between turns. */
+/* Commit, then send; undo when the disk is full; signals between turns. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -29,7 +29,7 @@ static struct test {
     bool big;
 } t;
 
-static void say(const char *what)
+static void note(const char *what)
 {
     strncat(t.story, what, sizeof t.story - strlen(t.story) - 1);
 }
@@ -41,7 +41,7 @@ static int setup(void **state)
     snprintf(t.dir, sizeof t.dir, "/tmp/loop-XXXXXX");
     assert_non_null(mkdtemp(t.dir));
     snprintf(t.file, sizeof t.file, "%s/x.db", t.dir);
-    log_open("test", LOG_ERROR, false);
+    log_open("test", LEVEL_ERROR, false);
     loop_prepare(&t.loop); /* before the store's thread */
     t.db = db_open(t.file, &schema);
     t.insert = db_prepare(t.db, "INSERT INTO t VALUES(?, zeroblob(?))");
@@ -91,17 +91,17 @@ static void insert(int64_t bytes)
 static int work_once(void *self)
 {
     (void)self;
-    say("work ");
+    note("work ");
     insert(10);
     assert_int_equal(rows_seen_by_others(), t.turns);
     t.turns++;
     return 0;
 }
 
-static void tell_after_commit(void *self)
+static void after_commit(void *self)
 {
     (void)self;
-    say("tell ");
+    note("send ");
     assert_int_equal(rows_seen_by_others(), t.turns);
     t.loop.done = t.turns == 3;
 }
@@ -110,9 +110,9 @@ static void it_commits_then_tells(void **state)
 {
     (void)state;
     t.loop.work = work_once;
-    t.loop.tell = tell_after_commit;
+    t.loop.after_commit = after_commit;
     loop_run(&t.loop);
-    assert_string_equal(t.story, "work tell work tell work tell ");
+    assert_string_equal(t.story, "work send work send work send ");
 }
 
 /* ---- a full disk ---- */
@@ -120,7 +120,7 @@ static void it_commits_then_tells(void **state)
 static int work_big(void *self)
 {
     (void)self;
-    say("work ");
+    note("work ");
     if (++t.turns == 1) {
         sqlite3_exec(db_handle(t.db), "PRAGMA max_page_count = 10", NULL, NULL,
                      NULL);
@@ -131,17 +131,17 @@ static int work_big(void *self)
     return 0;
 }
 
-static void tell_and_leave(void *self)
+static void send_and_leave(void *self)
 {
     (void)self;
-    say("tell ");
+    note("send ");
     t.loop.done = true;
 }
 
 static void undo(void *self)
 {
     (void)self;
-    say("undo ");
+    note("undo ");
     assert_int_equal(rows_seen_by_others(), 0);
 }
 
@@ -149,10 +149,10 @@ static void a_turn_that_does_not_fit_is_undone_and_not_told(void **state)
 {
     (void)state;
     t.loop.work = work_big;
-    t.loop.tell = tell_and_leave;
+    t.loop.after_commit = send_and_leave;
     t.loop.undo = undo;
     loop_run(&t.loop);
-    assert_string_equal(t.story, "work undo work tell ");
+    assert_string_equal(t.story, "work undo work send ");
 }
 
 /* ---- reading on while it commits ---- */
@@ -160,7 +160,7 @@ static void a_turn_that_does_not_fit_is_undone_and_not_told(void **state)
 static int work_and_read_on(void *self)
 {
     (void)self;
-    say("work ");
+    note("work ");
     insert(10);
     t.turns++;
     t.loop.read_on = t.turns != 2;
@@ -175,11 +175,11 @@ static int work_big_and_read_on(void *self)
     return ms;
 }
 
-static void say_read_on(void *self)
+static void note_read_on(void *self)
 {
     (void)self;
     if (!strstr(t.story + strlen(t.story) - strlen("read "), "read "))
-        say("read ");
+        note("read ");
 }
 
 static void it_reads_on_while_it_commits_and_tells_after(void **state)
@@ -188,10 +188,10 @@ static void it_reads_on_while_it_commits_and_tells_after(void **state)
     assert_int_equal(pipe(t.pipe), 0);
     t.loop.read_on_fd = t.pipe[0];
     t.loop.work = work_and_read_on;
-    t.loop.tell = tell_after_commit;
-    t.loop.meanwhile = say_read_on;
+    t.loop.after_commit = after_commit;
+    t.loop.meanwhile = note_read_on;
     loop_run(&t.loop);
-    assert_string_equal(t.story, "work read tell work tell work read tell ");
+    assert_string_equal(t.story, "work read send work send work read send ");
     close(t.pipe[0]);
     close(t.pipe[1]);
 }
@@ -202,11 +202,11 @@ static void a_turn_that_does_not_fit_is_undone_after_reading_on(void **state)
     assert_int_equal(pipe(t.pipe), 0);
     t.loop.read_on_fd = t.pipe[0];
     t.loop.work = work_big_and_read_on;
-    t.loop.tell = tell_and_leave;
+    t.loop.after_commit = send_and_leave;
     t.loop.undo = undo;
-    t.loop.meanwhile = say_read_on;
+    t.loop.meanwhile = note_read_on;
     loop_run(&t.loop);
-    assert_string_equal(t.story, "work read undo work read tell ");
+    assert_string_equal(t.story, "work read undo work read send ");
     close(t.pipe[0]);
     close(t.pipe[1]);
 }
@@ -216,7 +216,7 @@ static void a_turn_that_does_not_fit_is_undone_after_reading_on(void **state)
 static int work_signals(void *self)
 {
     (void)self;
-    say(t.loop.stopping ? "stopping " : "work ");
+    note(t.loop.stopping ? "stopping " : "work ");
     switch (t.turns++) {
     case 0:
         kill(getpid(), SIGHUP);
@@ -230,7 +230,7 @@ static int work_signals(void *self)
     return -1; /* the signal wakes it */
 }
 
-static void tell_nothing(void *self)
+static void send_nothing(void *self)
 {
     (void)self;
 }
@@ -238,14 +238,14 @@ static void tell_nothing(void *self)
 static void reload(void *self)
 {
     (void)self;
-    say("reload ");
+    note("reload ");
 }
 
 static void signals_come_between_turns(void **state)
 {
     (void)state;
     t.loop.work = work_signals;
-    t.loop.tell = tell_nothing;
+    t.loop.after_commit = send_nothing;
     t.loop.reload = reload;
     loop_run(&t.loop);
     assert_string_equal(t.story, "work reload work stopping ");
@@ -297,7 +297,7 @@ static void a_descriptor_wakes_it(void **state)
     assert_int_equal(pipe(t.pipe), 0);
     t.watch = loop_watch_fd(&t.loop, t.pipe[0]);
     t.loop.work = work_watching;
-    t.loop.tell = tell_nothing;
+    t.loop.after_commit = send_nothing;
     loop_run(&t.loop);
     assert_in_range(mono_ms() - began, 0, 5000);
     close(t.pipe[0]);
@@ -330,7 +330,7 @@ static void it_sleeps_as_told_and_knows_when_it_stood_still(void **state)
 
     (void)state;
     t.loop.work = work_times;
-    t.loop.tell = tell_nothing;
+    t.loop.after_commit = send_nothing;
     loop_run(&t.loop);
     assert_in_range(mono_ms() - began, 150 + 2 * 40 - 5, 5000);
 }

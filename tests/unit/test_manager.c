@@ -53,7 +53,7 @@ static void without_a_manager_nothing_is_done(void **state)
     setenv("WATCHDOG_USEC", "2000000", 1);
     manager_open();
     assert_false(manager_watches());
-    assert_false(manager_wants_status(1));
+    assert_false(manager_status_is_due(1));
     manager_starting("");
     manager_ready();
     manager_reloading();

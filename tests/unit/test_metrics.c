@@ -7,14 +7,14 @@
 #include <cmocka.h>
 
 #include "metrics.h"
+#include <czmq.h>
 #include <msgpack.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include <zmq.h>
 
-enum { ATTEMPTS, SECONDS, PARKED };
+enum { ATTEMPTS, SECONDS, RETRYING };
 
 static const int64_t bounds[] = {10, 100, 0};
 static const struct metric_family families[] = {
@@ -30,11 +30,11 @@ static const struct metric_family families[] = {
                  .labels = {"endpoint"},
                  .per = 1000,
                  .bounds = bounds},
-    [PARKED] = {.name = "t_parked",
-                .kind = METRIC_GAUGE,
-                .unit = "tasks",
-                .help = "h",
-                .labels = {"endpoint"}},
+    [RETRYING] = {.name = "t_retrying",
+                  .kind = METRIC_GAUGE,
+                  .unit = "tasks",
+                  .help = "h",
+                  .labels = {"endpoint"}},
     {0},
 };
 static const struct metric numbers[] = {
@@ -42,10 +42,9 @@ static const struct metric numbers[] = {
 
 struct rig {
     char dir[64];
-    void *zmq;
     int64_t values[1];
     struct metrics *m;
-    char *frame; /* what an unpacked one points into */
+    zframe_t *frame; /* what an unpacked one points into */
 };
 
 static int setup(void **state)
@@ -55,8 +54,7 @@ static int setup(void **state)
 
     snprintf(r->dir, sizeof r->dir, "/tmp/metrics-XXXXXX");
     assert_non_null(mkdtemp(r->dir));
-    r->zmq = zmq_ctx_new();
-    r->m = metrics_open(r->zmq, r->dir, "t-1", "t", 7, 1000, &tables);
+    r->m = metrics_open(r->dir, "t-1", "t", 7, 1000, &tables);
     *state = r;
     return 0;
 }
@@ -67,11 +65,10 @@ static int teardown(void **state)
     char path[100];
 
     metrics_close(r->m);
-    zmq_ctx_term(r->zmq);
     snprintf(path, sizeof path, "%s/t-1.metrics", r->dir);
     unlink(path);
     rmdir(r->dir);
-    free(r->frame);
+    zframe_destroy(&r->frame);
     free(r);
     return 0;
 }
@@ -96,7 +93,7 @@ static void a_series_is_found_again_by_its_labels(void **state)
     struct series *crm = METRIC_SERIES(r->m, ATTEMPTS, "crm", "dead");
 
     assert_ptr_equal(crm, METRIC_SERIES(r->m, ATTEMPTS, "crm", "dead"));
-    assert_ptr_not_equal(crm, METRIC_SERIES(r->m, ATTEMPTS, "crm", "parked"));
+    assert_ptr_not_equal(crm, METRIC_SERIES(r->m, ATTEMPTS, "crm", "retrying"));
     /* Values that only run into each other are others. */
     assert_ptr_not_equal(METRIC_SERIES(r->m, ATTEMPTS, "a", "bc"),
                          METRIC_SERIES(r->m, ATTEMPTS, "ab", "c"));
@@ -147,11 +144,11 @@ static void a_gauge_that_is_not_measured_any_more_is_not_shown(void **state)
     struct rig *r = *state;
 
     metrics_measure(r->m);
-    series_set(METRIC_SERIES(r->m, PARKED, "crm"), 3);
-    series_set(METRIC_SERIES(r->m, PARKED, "erp"), 4);
+    series_set(METRIC_SERIES(r->m, RETRYING, "crm"), 3);
+    series_set(METRIC_SERIES(r->m, RETRYING, "erp"), 4);
     assert_non_null(strstr(shown(r, 1), "\"erp\"},\"value\":4}"));
     metrics_measure(r->m);
-    series_set(METRIC_SERIES(r->m, PARKED, "erp"), 5);
+    series_set(METRIC_SERIES(r->m, RETRYING, "erp"), 5);
     assert_non_null(strstr(shown(r, 0), "\"erp\"},\"value\":5}"));
     assert_string_equal(shown(r, 1), "");
 }
@@ -181,13 +178,13 @@ static void other_is_the_largest_of_a_gauge(void **state)
 
     for (int i = 0; i < METRIC_SERIES_MAX; i++) {
         snprintf(name, sizeof name, "e%d", i);
-        (void)METRIC_SERIES(r->m, PARKED, name);
+        (void)METRIC_SERIES(r->m, RETRYING, name);
     }
     for (int last = 2; last > 0; last--) {
         metrics_measure(r->m);
-        series_set(METRIC_SERIES(r->m, PARKED, "one more"), 0);
-        series_set(METRIC_SERIES(r->m, PARKED, "and another"), last);
-        series_set(METRIC_SERIES(r->m, PARKED, "and the last"), 0);
+        series_set(METRIC_SERIES(r->m, RETRYING, "one more"), 0);
+        series_set(METRIC_SERIES(r->m, RETRYING, "and another"), last);
+        series_set(METRIC_SERIES(r->m, RETRYING, "and the last"), 0);
         assert_non_null(
             strstr(shown(r, 0), last == 2 ? "\"value\":2}" : "\"value\":1}"));
     }
@@ -222,30 +219,27 @@ static const msgpack_object *at(const msgpack_object *map, const char *key)
 }
 
 /* Publishes until the subscription has arrived and the first frame with it. */
-static void first_frame(struct rig *r, void *sub, msgpack_unpacked *out)
+static void first_frame(struct rig *r, zsock_t *sub, msgpack_unpacked *out)
 {
-    char *bytes = malloc(1 << 20);
     int64_t mono = 0;
-    int n = -1;
 
-    for (int i = 0; i < 1000 && n < 0; i++) {
-        metrics_tell(r->m, mono += 1000);
-        n = zmq_recv(sub, bytes, 1 << 20, 0); /* waits 10 ms at most */
+    for (int i = 0; i < 1000 && !r->frame; i++) {
+        metrics_flush(r->m, mono += 1000);
+        r->frame = zframe_recv(sub); /* waits 10 ms at most */
     }
-    assert_in_range(n, 1, 1 << 20);
+    assert_non_null(r->frame);
     msgpack_unpacked_init(out);
-    assert_int_equal(msgpack_unpack_next(out, bytes, (size_t)n, NULL),
+    assert_int_equal(msgpack_unpack_next(out, (char *)zframe_data(r->frame),
+                                         zframe_size(r->frame), NULL),
                      MSGPACK_UNPACK_SUCCESS);
-    r->frame = bytes;
 }
 
 static void many_series_go_in_several_frames_of_one_time(void **state)
 {
     struct rig *r = *state;
-    void *sub = zmq_socket(r->zmq, ZMQ_SUB);
-    char address[100], name[64];
+    zsock_t *sub = zsock_new(ZMQ_SUB);
+    char name[64];
     msgpack_unpacked got;
-    int wait_ms = 10;
     uint32_t seen;
 
     for (int i = 0; i < METRIC_SERIES_MAX; i++) {
@@ -253,17 +247,16 @@ static void many_series_go_in_several_frames_of_one_time(void **state)
         series_observe(METRIC_SERIES(r->m, SECONDS, name), 1);
         series_add(METRIC_SERIES(r->m, ATTEMPTS, name, "delivered"), 1);
     }
-    snprintf(address, sizeof address, "ipc://%s/t-1.metrics", r->dir);
-    zmq_setsockopt(sub, ZMQ_SUBSCRIBE, "", 0);
-    zmq_setsockopt(sub, ZMQ_RCVTIMEO, &wait_ms, sizeof wait_ms);
-    assert_int_equal(zmq_connect(sub, address), 0);
+    zsock_set_subscribe(sub, "");
+    zsock_set_rcvtimeo(sub, 10);
+    assert_int_equal(zsock_connect(sub, "ipc://%s/t-1.metrics", r->dir), 0);
     first_frame(r, sub, &got);
-    assert_int_equal(at(&got.data, "run")->via.u64, 7);
+    assert_int_equal(at(&got.data, "epoch")->via.u64, 7);
     seen = at(&got.data, "series")->via.array.size;
     assert_in_range(seen, 100, 2 * METRIC_SERIES_MAX - 1);
     assert_int_equal(at(&got.data, "about")->via.map.size, 4);
     msgpack_unpacked_destroy(&got);
-    zmq_close(sub);
+    zsock_destroy(&sub);
 }
 
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)

@@ -2,7 +2,7 @@
  * each lived through from the first attempt to the end by a simulated clock. */
 #include "backoff.h"
 #include "clock.h"
-#include "settings.h"
+#include "config.h"
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -49,11 +49,11 @@ static const struct retry_policy *named(const char *name)
     return NULL;
 }
 
-enum { NONE, LEAST, MOST }; /* of the jitter */
+enum { NONE, MIN, MAX }; /* of the jitter */
 
 static uint64_t chance(int which)
 {
-    return which == LEAST ? 0 : which == MOST ? UINT64_MAX : 1ULL << 63;
+    return which == MIN ? 0 : which == MAX ? UINT64_MAX : 1ULL << 63;
 }
 
 /* An endpoint that always fails at once: the waits in s into `waits`, how many
@@ -106,20 +106,20 @@ static void omise_is_what_omise_publishes(void **state)
 
     (void)state;
     check("omise", NONE, BACKOFF_TIME_USED, want, COUNT_OF(want));
-    check("omise", MOST, BACKOFF_TIME_USED, want, COUNT_OF(want));
+    check("omise", MAX, BACKOFF_TIME_USED, want, COUNT_OF(want));
 }
 
 /* 10 m, 20 m … each ±15 %. */
 static void plane_is_what_plane_does(void **state)
 {
-    static const int64_t least[] = {510, 1020, 2040, 4080, 8160, 16320, 32640};
+    static const int64_t min[] = {510, 1020, 2040, 4080, 8160, 16320, 32640};
 
     (void)state;
-    check("plane", LEAST, BACKOFF_ATTEMPTS_USED, least, COUNT_OF(least));
-    for (size_t i = 0; i < COUNT_OF(least); i++)
+    check("plane", MIN, BACKOFF_ATTEMPTS_USED, min, COUNT_OF(min));
+    for (size_t i = 0; i < COUNT_OF(min); i++)
         assert_int_equal(backoff_wait_ms(named("plane"), i + 1),
                          M(10) * SECOND_MS << i);
-    check("plane-recommended", LEAST, BACKOFF_ATTEMPTS_USED,
+    check("plane-recommended", MIN, BACKOFF_ATTEMPTS_USED,
           (const int64_t[]){255, 510, 1020, 2040, 4080}, 5);
 }
 
@@ -136,9 +136,9 @@ static void default_and_strict_grow_to_their_most(void **state)
         assert_int_equal(backoff_wait_ms(named("strict"), i + 1),
                          strict[i] * SECOND_MS);
     }
-    check("strict", LEAST, BACKOFF_ATTEMPTS_USED, (const int64_t[11]){0}, 11);
+    check("strict", MIN, BACKOFF_ATTEMPTS_USED, (const int64_t[11]){0}, 11);
     /* At the most that chance can make of them, both budgets hold. */
-    check("default", MOST, BACKOFF_ATTEMPTS_USED, by_default, 11);
+    check("default", MAX, BACKOFF_ATTEMPTS_USED, by_default, 11);
 }
 
 static void what_they_retry(void **state)
@@ -168,7 +168,7 @@ static void what_they_retry(void **state)
     }
 }
 
-/* Whichever is over first; what would come after it is not waited for. */
+/* Whichever ends first; a wait that would end after it is not begun. */
 static void an_event_may_expire_before_its_budget(void **state)
 {
     struct backoff b = {.policy = named("omise"),

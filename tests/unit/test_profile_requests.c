@@ -3,6 +3,7 @@
  *
  * grapnel-links: ctl ingress */
 #include "clock.h"
+#include "config.h"
 #include "headers.h"
 #include "keypair.h"
 #include "profile.h"
@@ -27,7 +28,7 @@ struct trial {
     struct settings *settings;
     EVP_PKEY *key;
     const char *workspace; /* that is asked for; NULL: the example's own */
-    struct sample sample;
+    struct event_sample sample;
     struct buf headers; /* what is sent, in the end; with :query */
     int64_t now_ms;
     int secret; /* that fitted */
@@ -79,16 +80,16 @@ static void close_trial(struct trial *t)
 static void make(struct trial *t, struct bytes body, bool given)
 {
     struct source signer = *t->source;
-    struct wish w = {.uuid = "7c9e6679-7425-40de-944b-e07fc1f90ae7",
-                     .n = 1,
-                     .now_ms = NOW_MS,
-                     .workspace = t->workspace,
-                     .has_body = given,
-                     .given = body};
+    struct sample_options w = {.uuid = "7c9e6679-7425-40de-944b-e07fc1f90ae7",
+                               .n = 1,
+                               .now_ms = NOW_MS,
+                               .workspace = t->workspace,
+                               .has_body = given,
+                               .given = body};
     char why[200] = "";
     char *secrets[] = {t->source->secrets.items[1]};
 
-    signer.secrets = (struct text_list){secrets, 1};
+    signer.secrets = (struct string_list){secrets, 1};
     signer.keys = &t->source->keys[1];
     if (sample_make(&t->sample, t->source, &w, why) != GR_OK ||
         sample_sign(&t->sample, &signer, t->key, why) != GR_OK)
@@ -105,7 +106,7 @@ static void unmake(struct trial *t)
     buf_fini(&t->headers);
 }
 
-static enum verdict judged(struct trial *t)
+static enum verification judged(struct trial *t)
 {
     t->secret = -1;
     return verify(t->source, held(&t->headers), held(&t->sample.body),
@@ -114,7 +115,7 @@ static enum verdict judged(struct trial *t)
 
 #define EXPECT(t, cond, what)                                                \
     do {                                                                     \
-        enum verdict got_ = judged(t);                                       \
+        enum verification got_ = judged(t);                                  \
         if (!(cond))                                                         \
             fail_msg("%s, %s: %s", (t)->provider, what, verdict_name(got_)); \
     } while (0)
@@ -157,8 +158,8 @@ static void change(struct trial *t, const char *which, change_fn *fn,
     buf_init(&made, 1 << 20);
     while (headers_next(old, &at, &name, &value)) {
         char *n = gr_strndup(name.p, name.n), *v = gr_strndup(value.p, value.n);
-        char room[4096];
-        const char *to = is_name(name, which) ? fn(v, room) : v;
+        char capacity[4096];
+        const char *to = is_name(name, which) ? fn(v, capacity) : v;
 
         if (to)
             headers_put(&made, n, text(to));
@@ -305,8 +306,8 @@ static void what_is_stale_or_from_the_future_is_refused(void **state)
     for_each_profile(off_in_time);
 }
 
-static void without(struct trial *t, const char *name, enum verdict missing,
-                    enum verdict malformed)
+static void without(struct trial *t, const char *name,
+                    enum verification missing, enum verification malformed)
 {
     make(t, text(""), false);
     change(t, name, gone, false);
@@ -637,7 +638,7 @@ static void the_default_port_may_be_said_or_not(void **state)
     (void)state;
     for (size_t i = 0; i < 2; i++) {
         struct settings *sender = configured("square", secrets, urls[i], NULL);
-        struct wish w = {.uuid = "u", .now_ms = NOW_MS};
+        struct sample_options w = {.uuid = "u", .now_ms = NOW_MS};
 
         assert_int_equal(sample_make(&t.sample, &sender->sources[0], &w, why),
                          GR_OK);

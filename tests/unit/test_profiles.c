@@ -2,6 +2,7 @@
  * documentation and SDKs, and computed ones (P7).
  *
  * grapnel-links: ingress */
+#include "config.h"
 #include "headers.h"
 #include "profile.h"
 #include "profile_doc.h"
@@ -88,7 +89,7 @@ static struct settings *as_custom(const char *provider, const char *secret,
     return s;
 }
 
-static enum verdict judge_vector(const json_t *v, bool custom)
+static enum verification judge_vector(const json_t *v, bool custom)
 {
     const char *secrets[] = {member(v, "secret", ""), NULL};
     char *url = gr_strdup(member(v, "url", URL));
@@ -96,7 +97,7 @@ static enum verdict judge_vector(const json_t *v, bool custom)
     uint8_t bytes[1 << 16];
     struct settings *s;
     struct buf packed;
-    enum verdict got;
+    enum verification got;
     int secret;
 
     url[strcspn(url, "?")] = 0;
@@ -122,7 +123,7 @@ static void every_vector_is_judged_as_it_says(void **state)
     assert_int_equal(json_array_size(vectors), 109);
     json_array_foreach(vectors, i, v)
     {
-        enum verdict got = judge_vector(v, false);
+        enum verification got = judge_vector(v, false);
         bool valid = json_is_true(json_object_get(v, "valid"));
 
         if ((got == VERDICT_HOLDS) == valid)
@@ -174,7 +175,7 @@ static void custom_can_say_whatever_a_profile_says(void **state)
     (void)state;
     json_array_foreach(vectors, i, v)
     {
-        enum verdict got = judge_vector(v, custom);
+        enum verification got = judge_vector(v, custom);
         bool valid = json_is_true(json_object_get(v, "valid"));
 
         if ((got == VERDICT_HOLDS) != valid)

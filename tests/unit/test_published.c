@@ -25,7 +25,7 @@ static void what_is_wrong_is_said_with_its_field(void **state)
         {"[]", "", "must be an object"},
         {"7", "", "is not JSON"},
         {"{\"workspace\":\"w\",\"data\":1}", "type", "is missing"},
-        {"{\"type\":1,\"workspace\":\"w\",\"data\":1}", "type", "be a text"},
+        {"{\"type\":1,\"workspace\":\"w\",\"data\":1}", "type", "be a string"},
         {"{\"type\":\"\",\"workspace\":\"w\",\"data\":1}", "type", "be empty"},
         {"{\"type\":\"t\",\"data\":1}", "workspace", "is missing"},
         {"{\"type\":\"t\",\"workspace\":\"a\\nb\",\"data\":1}", "workspace",
@@ -38,7 +38,7 @@ static void what_is_wrong_is_said_with_its_field(void **state)
         {"{\"type\":\"t\",\"workspace\":\"w\",\"data\":1,\"dat\":2}", "",
          "unknown field \"dat\""},
         {"{\"type\":\"t\",\"workspace\":\"w\",\"data\":1,\"id\":5}", "id",
-         "be a text"},
+         "be a string"},
         {"{\"type\":\"t\",\"workspace\":\"w\",\"data\":1,\"endpoints\":\"a\"}",
          "endpoints", "list of names"},
         {"{\"type\":\"t\",\"workspace\":\"w\",\"data\":1,\"endpoints\":[]}",
@@ -49,7 +49,7 @@ static void what_is_wrong_is_said_with_its_field(void **state)
          "expires_in", "duration"},
         {"{\"type\":\"t\",\"workspace\":\"w\",\"data\":1,"
          "\"expires_in\":\"0s\"}",
-         "expires_in", "longer than nothing"},
+         "expires_in", "longer than 0"},
         {"{\"type\":\"t\",\"workspace\":\"w\",\"data\":1,"
          "\"expires_in\":\"9223372036854775807ms\"}",
          "expires_in", "duration"},

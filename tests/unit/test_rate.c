@@ -46,14 +46,14 @@ static void what_is_no_rate_is_refused(void **state)
 }
 
 /* How many went in each of `seconds`, asked each `step_us`. */
-static int most_in_a_second(const struct rate *r, int64_t step_us,
-                            int64_t rest_us, int *total)
+static int max_in_a_second(const struct rate *r, int64_t step_us,
+                           int64_t rest_us, int *total)
 {
     enum { SECONDS = 10 };
     static int64_t went[1000000];
     struct bucket b = {0};
     int64_t start = 5000000, slack = rate_slack_us(r);
-    int count = 0, most = 0, first = 0;
+    int count = 0, max = 0, first = 0;
 
     for (int64_t at = start; at < start + SECONDS * 1000000; at += step_us) {
         if (at - start > 3000000 && at - start < 3000000 + rest_us)
@@ -66,11 +66,11 @@ static int most_in_a_second(const struct rate *r, int64_t step_us,
     for (int i = 0; i < count; i++) {
         while (went[i] - went[first] >= 1000000)
             first++;
-        if (i - first + 1 > most)
-            most = i - first + 1;
+        if (i - first + 1 > max)
+            max = i - first + 1;
     }
     *total = count;
-    return most;
+    return max;
 }
 
 /* In no second more than the limit and what two per cent, or one, are; and no
@@ -79,19 +79,19 @@ static void the_bucket_keeps_its_rate(void **state)
 {
     static const int counts[] = {1, 7, 50, 999, 12000};
     static const int64_t steps[] = {100, 1000, 7000};
-    int total, most;
+    int total, max;
 
     (void)state;
     for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
         for (size_t k = 0; k < sizeof steps / sizeof *steps; k++) {
             struct rate r = {counts[i], SECOND_MS};
 
-            most = most_in_a_second(&r, steps[k], 0, &total);
-            assert_in_range(most, counts[i], counts[i] + 2 + counts[i] / 50);
+            max = max_in_a_second(&r, steps[k], 0, &total);
+            assert_in_range(max, counts[i], counts[i] + 2 + counts[i] / 50);
             assert_in_range(total, counts[i] * 99 / 10,
                             counts[i] * 10 + 2 + counts[i] / 50);
-            most = most_in_a_second(&r, steps[k], 4000000, &total);
-            assert_in_range(most, counts[i], counts[i] + 2 + counts[i] / 50);
+            max = max_in_a_second(&r, steps[k], 4000000, &total);
+            assert_in_range(max, counts[i], counts[i] + 2 + counts[i] / 50);
         }
 }
 

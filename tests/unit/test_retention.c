@@ -48,7 +48,7 @@ static int setup(void **state)
     snprintf(dir, sizeof dir, "/tmp/retention-XXXXXX");
     assert_non_null(mkdtemp(dir));
     snprintf(file, sizeof file, "%s/x.db", dir);
-    log_open("test", LOG_ERROR, false);
+    log_open("test", LEVEL_ERROR, false);
     open_at(start);
     return 0;
 }

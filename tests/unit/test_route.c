@@ -1,4 +1,4 @@
-/* Which endpoints want an event. */
+/* Which endpoints are subscribed to an event. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -8,12 +8,13 @@
 #include "glob.h"
 #include "route.h"
 
-static bool wants(const struct settings *s, const struct endpoint_settings *e,
-                  const char *source, const char *type, const char *workspace)
+static bool is_subscribed(const struct settings *s,
+                          const struct endpoint_settings *e, const char *source,
+                          const char *type, const char *workspace)
 {
     struct subject event = {
         .source = source, .type = type, .workspace = workspace};
-    bool yes = route_wants(s, e, &event, NULL);
+    bool yes = route_is_subscribed(s, e, &event, NULL);
 
     subject_fini(&event);
     return yes;
@@ -93,14 +94,14 @@ static void many_stars_are_no_trap(void **state)
     assert_false(glob_match(pattern, text));
 }
 
-static void an_endpoint_without_wishes_gets_everything(void **state)
+static void an_endpoint_without_subscriptions_gets_everything(void **state)
 {
     struct endpoint_settings e = {.name = "crm", .enabled = true};
     struct settings s = {.endpoints = &e, .endpoint_count = 1};
 
     (void)state;
-    assert_true(wants(&s, &e, "plane", "issue.created", "acme"));
-    assert_true(wants(&s, &e, "ledger", "unknown", "default"));
+    assert_true(is_subscribed(&s, &e, "plane", "issue.created", "acme"));
+    assert_true(is_subscribed(&s, &e, "ledger", "unknown", "default"));
 }
 
 static void a_disabled_endpoint_gets_nothing(void **state)
@@ -111,7 +112,7 @@ static void a_disabled_endpoint_gets_nothing(void **state)
         .endpoints = &e, .endpoint_count = 1, .routes = &r, .route_count = 1};
 
     (void)state;
-    assert_false(wants(&s, &e, "plane", "issue.created", "acme"));
+    assert_false(is_subscribed(&s, &e, "plane", "issue.created", "acme"));
 }
 
 static void types_sources_and_workspaces_must_all_fit(void **state)
@@ -124,14 +125,15 @@ static void types_sources_and_workspaces_must_all_fit(void **state)
     struct settings s = {.endpoints = &e, .endpoint_count = 1};
 
     (void)state;
-    assert_true(wants(&s, &e, "plane", "issue.created", "acme"));
-    assert_true(wants(&s, &e, "plane", "cycle.created", "acme"));
-    assert_false(wants(&s, &e, "plane", "cycle.deleted", "acme"));
-    assert_false(wants(&s, &e, "ledger", "issue.created", "acme"));
-    assert_false(wants(&s, &e, "plane", "issue.created", "other"));
+    assert_true(is_subscribed(&s, &e, "plane", "issue.created", "acme"));
+    assert_true(is_subscribed(&s, &e, "plane", "cycle.created", "acme"));
+    assert_false(is_subscribed(&s, &e, "plane", "cycle.deleted", "acme"));
+    assert_false(is_subscribed(&s, &e, "ledger", "issue.created", "acme"));
+    assert_false(is_subscribed(&s, &e, "plane", "issue.created", "other"));
 }
 
-static void a_named_endpoint_without_own_wishes_gets_what_routes_say(void **st)
+static void
+a_named_endpoint_without_own_subscriptions_gets_what_routes_say(void **st)
 {
     struct endpoint_settings e[] = {{.name = "crm", .enabled = true},
                                     {.name = "log", .enabled = true}};
@@ -146,14 +148,14 @@ static void a_named_endpoint_without_own_wishes_gets_what_routes_say(void **st)
 
     (void)st;
     assert_false(route_has_own(&s, &e[0]));
-    assert_true(wants(&s, &e[0], "plane", "project.created", "acme"));
-    assert_false(wants(&s, &e[0], "plane", "issue.created", "acme"));
-    assert_true(wants(&s, &e[0], "x", "issue.created", "vip"));
+    assert_true(is_subscribed(&s, &e[0], "plane", "project.created", "acme"));
+    assert_false(is_subscribed(&s, &e[0], "plane", "issue.created", "acme"));
+    assert_true(is_subscribed(&s, &e[0], "x", "issue.created", "vip"));
     assert_true(route_has_own(&s, &e[1]));
-    assert_true(wants(&s, &e[1], "plane", "issue.created", "acme"));
+    assert_true(is_subscribed(&s, &e[1], "plane", "issue.created", "acme"));
 }
 
-static void routes_add_to_own_wishes(void **state)
+static void routes_add_to_own_subscriptions(void **state)
 {
     struct endpoint_settings e = {
         .name = "crm", .enabled = true, .types = LIST("issue.*")};
@@ -162,9 +164,9 @@ static void routes_add_to_own_wishes(void **state)
         .endpoints = &e, .endpoint_count = 1, .routes = &r, .route_count = 1};
 
     (void)state;
-    assert_true(wants(&s, &e, "plane", "issue.created", "acme"));
-    assert_true(wants(&s, &e, "plane", "project.created", "acme"));
-    assert_false(wants(&s, &e, "plane", "cycle.created", "acme"));
+    assert_true(is_subscribed(&s, &e, "plane", "issue.created", "acme"));
+    assert_true(is_subscribed(&s, &e, "plane", "project.created", "acme"));
+    assert_false(is_subscribed(&s, &e, "plane", "cycle.created", "acme"));
 }
 
 static void a_yes_and_a_no_have_a_reason(void **state)
@@ -189,14 +191,15 @@ static void a_yes_and_a_no_have_a_reason(void **state)
 
     (void)state;
     buf_init(&why, 1000);
-    assert_false(route_wants(&s, &e, &event, &why));
+    assert_false(route_is_subscribed(&s, &e, &event, &why));
     buf_put(&why, "", 1);
-    assert_string_equal(why.data, "its own: not type cycle.created; route 1: "
-                                  "not source plane; route 2: header:X-P is "
-                                  "low: it is not there");
+    assert_string_equal(why.data,
+                        "not subscribed to type cycle.created; route "
+                        "1: not subscribed to source plane; route 2: condition "
+                        "header:X-P is low not met: the field is missing");
     buf_reset(&why);
     event.source = "ledger";
-    assert_true(route_wants(&s, &e, &event, &why));
+    assert_true(route_is_subscribed(&s, &e, &event, &why));
     buf_put(&why, "", 1);
     assert_string_equal(why.data, "by route 1");
     buf_fini(&why);
@@ -209,12 +212,12 @@ int main(void)
         cmocka_unit_test(everything_else_stands_for_itself),
         cmocka_unit_test(patterns_meet_when_one_text_fits_both),
         cmocka_unit_test(many_stars_are_no_trap),
-        cmocka_unit_test(an_endpoint_without_wishes_gets_everything),
+        cmocka_unit_test(an_endpoint_without_subscriptions_gets_everything),
         cmocka_unit_test(a_disabled_endpoint_gets_nothing),
         cmocka_unit_test(types_sources_and_workspaces_must_all_fit),
         cmocka_unit_test(
-            a_named_endpoint_without_own_wishes_gets_what_routes_say),
-        cmocka_unit_test(routes_add_to_own_wishes),
+            a_named_endpoint_without_own_subscriptions_gets_what_routes_say),
+        cmocka_unit_test(routes_add_to_own_subscriptions),
         cmocka_unit_test(a_yes_and_a_no_have_a_reason),
     };
 

@@ -119,7 +119,8 @@ static void keys_of_all_generations_are_there_after_a_reopen(void **state)
     }
 }
 
-static void a_generation_goes_as_a_whole_when_all_of_it_is_over(void **state)
+static void
+a_generation_is_deleted_as_a_whole_when_all_of_it_has_expired(void **state)
 {
     int turns = 0;
 
@@ -129,7 +130,7 @@ static void a_generation_goes_as_a_whole_when_all_of_it_is_over(void **state)
     keys_add(keys, key_of(9999), 9999, 1000, 7 * DAY_MS, 1000);
     keys_work(keys, &right_clock, HOUR_MS, 0); /* old: closed */
     assert_false(keys_work(keys, &right_clock, HOUR_MS,
-                           30000)); /* nothing is over yet */
+                           30000)); /* nothing has ended yet */
     assert_int_equal(keys_find(keys, key_of(5), 2000, MINUTE_MS, 0), 5);
     while (keys_work(keys, &right_clock, HOUR_MS, 2 * MINUTE_MS))
         assert_in_range(++turns, 1, 100);
@@ -195,7 +196,7 @@ static void too_many_digests_forget_the_oldest(void **state)
 
     (void)state;
     insert = db_prepare(db, "INSERT INTO key_generations(id, class, count, "
-                            "made_ms, over_ms, closed, filter) "
+                            "made_ms, expires_ms, closed, filter) "
                             "VALUES(?1, 5, 1, ?1, 1000000, 1, zeroblob(512))");
     for (int i = 1; i <= SIGNED_GENERATIONS_MAX + 2; i++) {
         bind_i64(insert, 1, i);
@@ -235,8 +236,8 @@ int main(void)
             keys_of_all_generations_are_there_after_a_reopen, set_up,
             tear_down),
         cmocka_unit_test_setup_teardown(
-            a_generation_goes_as_a_whole_when_all_of_it_is_over, set_up,
-            tear_down),
+            a_generation_is_deleted_as_a_whole_when_all_of_it_has_expired,
+            set_up, tear_down),
         cmocka_unit_test_setup_teardown(
             digests_are_found_as_long_as_they_are_kept, set_up, tear_down),
         cmocka_unit_test_setup_teardown(downtime_before_a_key_does_not_keep_it,

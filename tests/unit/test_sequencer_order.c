@@ -1,8 +1,8 @@
-/* What goes now and what waits; what is missing; an object's moves; times of
+/* What goes now and what waits; what is missing; an object's transitions; times of
  * events. P6. Pure. */
-#include "finding.h"
-#include "moves.h"
 #include "order.h"
+#include "parsed_event.h"
+#include "transitions.h"
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -18,7 +18,7 @@ static void what_is_next_goes_and_what_is_ahead_is_held(void **state)
     assert_int_equal(order_arrives(5, 6, 0, false), ORDER_HELD);
     assert_int_equal(order_arrives(5, 4, 0, false), ORDER_LATE);
     assert_int_equal(order_arrives(5, INT64_MAX, 0, false), ORDER_HELD);
-    /* A hole that is tolerated. */
+    /* A gap that is tolerated. */
     assert_int_equal(order_arrives(5, 7, 2, false), ORDER_GOES);
     assert_int_equal(order_arrives(5, 8, 2, false), ORDER_HELD);
     /* Behind those that are about to go. */
@@ -37,7 +37,7 @@ static void a_number_shows_what_is_missing_before_it(void **state)
     assert_true(span_is_empty(order_missing(4, 3)));
 }
 
-static void the_first_held_goes_when_its_gap_is_over(void **state)
+static void the_first_held_goes_when_its_gap_has_ended(void **state)
 {
     (void)state;
     assert_int_equal(order_head(5, 5, 0, GAP_FILLED, false), HEAD_GOES);
@@ -72,18 +72,19 @@ static void a_gap_splits_around_what_came(void **state)
 static void an_object_moves_as_the_rules_say(void **state)
 {
     char *initial[] = {"open"},
-         *moves[] = {"open>paid", "open>failed", "paid>refunded", "o>x"};
-    const struct state_rules r = {.initial = {initial, 1}, .moves = {moves, 4}};
+         *transitions[] = {"open>paid", "open>failed", "paid>refunded", "o>x"};
+    const struct state_rules r = {.initial = {initial, 1},
+                                  .transitions = {transitions, 4}};
 
     (void)state;
-    assert_true(move_is_valid(&r, NULL, "open"));
-    assert_false(move_is_valid(&r, NULL, "paid"));
-    assert_true(move_is_valid(&r, "open", "paid"));
-    assert_false(move_is_valid(&r, "open", "refunded"));
-    assert_false(move_is_valid(&r, "open", "open"));
-    assert_false(move_is_valid(&r, "paid", "open"));
-    assert_false(move_is_valid(&r, "op", "en>paid"));
-    assert_false(move_is_valid(&r, "open", "pai"));
+    assert_true(transition_is_valid(&r, NULL, "open"));
+    assert_false(transition_is_valid(&r, NULL, "paid"));
+    assert_true(transition_is_valid(&r, "open", "paid"));
+    assert_false(transition_is_valid(&r, "open", "refunded"));
+    assert_false(transition_is_valid(&r, "open", "open"));
+    assert_false(transition_is_valid(&r, "paid", "open"));
+    assert_false(transition_is_valid(&r, "op", "en>paid"));
+    assert_false(transition_is_valid(&r, "open", "pai"));
     assert_true(state_is_last(&r, "refunded"));
     assert_false(state_is_last(&r, "paid"));
 }
@@ -119,7 +120,7 @@ static void times_of_every_spelling(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
         int64_t us = -1;
-        gr_rc rc = finding_time(table[i].text, &us);
+        gr_rc rc = parsed_event_time(table[i].text, &us);
 
         if (table[i].us < 0 ? rc == GR_OK : rc != GR_OK || us != table[i].us)
             fail_msg("%s: %lld", table[i].text, (long long)us);
@@ -131,7 +132,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_next_goes_and_what_is_ahead_is_held),
         cmocka_unit_test(a_number_shows_what_is_missing_before_it),
-        cmocka_unit_test(the_first_held_goes_when_its_gap_is_over),
+        cmocka_unit_test(the_first_held_goes_when_its_gap_has_ended),
         cmocka_unit_test(a_gap_splits_around_what_came),
         cmocka_unit_test(an_object_moves_as_the_rules_say),
         cmocka_unit_test(times_of_every_spelling),

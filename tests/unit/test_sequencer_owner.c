@@ -1,4 +1,4 @@
-/* Homes: the same at every start, each deliverer with its share, and nobody moves
+/* Owners: the same at every start, each deliverer with its share, and nobody moves
  * who need not. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -6,23 +6,23 @@
 /* cmocka needs the above first */
 #include <cmocka.h>
 
-#include "home.h"
+#include "owner.h"
 #include <stdio.h>
 
 enum { ENDPOINTS = 4000, DELIVERERS_MAX = 5 };
 
-static int home_of(int endpoint, int deliverers)
+static int owner_of(int endpoint, int deliverers)
 {
     char name[32], deliverer[32];
-    uint64_t most = 0;
+    uint64_t max = 0;
     int best = -1;
 
     snprintf(name, sizeof name, "endpoint-%d", endpoint);
     for (int i = 0; i < deliverers; i++) {
         snprintf(deliverer, sizeof deliverer, "deliverer-%d", i + 1);
-        if (best < 0 || home_score(name, deliverer) > most) {
+        if (best < 0 || owner_score(name, deliverer) > max) {
             best = i;
-            most = home_score(name, deliverer);
+            max = owner_score(name, deliverer);
         }
     }
     return best;
@@ -31,15 +31,15 @@ static int home_of(int endpoint, int deliverers)
 static void a_score_is_the_same_in_every_release(void **state)
 {
     (void)state;
-    assert_int_equal(home_score("crm", "deliverer-1"), 0xeb9bdd6a8e767068ULL);
-    assert_int_equal(home_score("crm", "deliverer-2"), 0xb66c2da9dfa06f05ULL);
-    assert_int_equal(home_score("", ""), 0x37e2aaefca88ac51ULL);
+    assert_int_equal(owner_score("crm", "deliverer-1"), 0xeb9bdd6a8e767068ULL);
+    assert_int_equal(owner_score("crm", "deliverer-2"), 0xb66c2da9dfa06f05ULL);
+    assert_int_equal(owner_score("", ""), 0x37e2aaefca88ac51ULL);
 }
 
 static void where_one_name_ends_and_the_other_begins_counts(void **state)
 {
     (void)state;
-    assert_int_not_equal(home_score("ab", "c"), home_score("a", "bc"));
+    assert_int_not_equal(owner_score("ab", "c"), owner_score("a", "bc"));
 }
 
 static void each_deliverer_gets_its_share(void **state)
@@ -48,7 +48,7 @@ static void each_deliverer_gets_its_share(void **state)
 
     (void)state;
     for (int e = 0; e < ENDPOINTS; e++)
-        count[home_of(e, DELIVERERS_MAX)]++;
+        count[owner_of(e, DELIVERERS_MAX)]++;
     for (int d = 0; d < DELIVERERS_MAX; d++)
         assert_in_range(count[d], share * 9 / 10, share * 11 / 10);
 }
@@ -59,8 +59,8 @@ static void one_that_joins_takes_only_for_itself(void **state)
 
     (void)state;
     for (int e = 0; e < ENDPOINTS; e++) {
-        int before = home_of(e, DELIVERERS_MAX - 1);
-        int after = home_of(e, DELIVERERS_MAX);
+        int before = owner_of(e, DELIVERERS_MAX - 1);
+        int after = owner_of(e, DELIVERERS_MAX);
 
         if (before == after)
             continue;

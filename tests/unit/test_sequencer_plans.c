@@ -9,15 +9,16 @@
 
 static const char *const allowed[] = {
     /* Small tables, at a start. */
-    "FROM endpoints", "FROM deliverers", "FROM key_generations", "FROM doors",
-    "sum(held)",
+    "FROM endpoints", "FROM deliverers", "FROM key_generations",
+    "FROM ingresses", "sum(held)",
     /* What one event has, and what an operator asks for. */
-    "ORDER BY e.name", "FROM attempts WHERE event", "FROM halts h",
+    "ORDER BY name", "FROM attempts WHERE event", "FROM halts h",
     /* Bounded inside. */
     "SELECT status, count(*), min(event), min(", NULL};
 
 static struct {
     struct store *store;
+    struct deliveries *deliveries;
     struct store_order *order;
     struct store_lanes *lanes;
     struct store_keys *keys;
@@ -27,6 +28,7 @@ static struct {
 static void open_all(struct db *db)
 {
     all.store = store_open(db);
+    all.deliveries = deliveries_open(db);
     all.order = store_order_open(db);
     all.lanes = store_lanes_open(db);
     all.keys = store_keys_open(db);
@@ -41,6 +43,7 @@ int main(void)
     store_keys_close(all.keys);
     store_lanes_close(all.lanes);
     store_order_close(all.order);
+    deliveries_close(all.deliveries);
     store_close(all.store);
     return failed;
 }

@@ -7,13 +7,13 @@
 /* cmocka needs the above first */
 #include <cmocka.h>
 
-#include "window.h"
+#include "dispatch_window.h"
 
 enum { IN_FLIGHT = 32 };
 
 /* `looks` looks, between which deliveries end at a rate. Returns the size. */
-static int64_t run(struct window *w, int64_t *now_ms, int looks, int64_t per_s,
-                   int64_t round_trip_ms)
+static int64_t run(struct dispatch_window *w, int64_t *now_ms, int looks,
+                   int64_t per_s, int64_t round_trip_ms)
 {
     for (int i = 0; i < looks; i++) {
         *now_ms += WINDOW_LOOK_MS;
@@ -25,18 +25,18 @@ static int64_t run(struct window *w, int64_t *now_ms, int looks, int64_t per_s,
 
 static void a_quiet_endpoint_has_the_least(void **state)
 {
-    struct window w = {0};
+    struct dispatch_window w = {0};
     int64_t now_ms = 1;
 
     (void)state;
     window_look(&w, now_ms, 0, IN_FLIGHT);
-    assert_int_equal(w.size, IN_FLIGHT + WINDOW_LEAST);
-    assert_int_equal(run(&w, &now_ms, 10, 5, 1000), IN_FLIGHT + WINDOW_LEAST);
+    assert_int_equal(w.size, IN_FLIGHT + WINDOW_MIN);
+    assert_int_equal(run(&w, &now_ms, 10, 5, 1000), IN_FLIGHT + WINDOW_MIN);
 }
 
 static void it_grows_with_the_rate_and_the_round_trip(void **state)
 {
-    struct window fast = {0}, far = {0};
+    struct dispatch_window fast = {0}, far = {0};
     int64_t now_ms = 1, later_ms = 1;
 
     (void)state;
@@ -48,29 +48,29 @@ static void it_grows_with_the_rate_and_the_round_trip(void **state)
 /* The window is the limit: so many are out, and each takes the round trip. */
 static void it_grows_while_it_is_the_limit(void **state)
 {
-    struct window w = {0};
+    struct dispatch_window w = {0};
     int64_t now_ms = 1, size = run(&w, &now_ms, 1, 0, 20);
 
     (void)state;
     for (int i = 0; i < 6; i++)
         size = run(&w, &now_ms, 1, size * 1000 / 20, 20);
-    assert_int_equal(size, IN_FLIGHT + WINDOW_MOST);
+    assert_int_equal(size, IN_FLIGHT + WINDOW_MAX);
 }
 
 static void it_shrinks_when_the_rate_falls(void **state)
 {
-    struct window w = {0};
+    struct dispatch_window w = {0};
     int64_t now_ms = 1, high = run(&w, &now_ms, 3, 10000, 40), next;
 
     (void)state;
     next = run(&w, &now_ms, 1, 0, 40);
     assert_true(next < high && next > high / 2); /* one idle look is not much */
-    assert_int_equal(run(&w, &now_ms, 50, 0, 40), IN_FLIGHT + WINDOW_LEAST);
+    assert_int_equal(run(&w, &now_ms, 50, 0, 40), IN_FLIGHT + WINDOW_MIN);
 }
 
 static void its_size_does_not_depend_on_max_in_flight(void **state)
 {
-    struct window few = {0}, many = {0};
+    struct dispatch_window few = {0}, many = {0};
 
     (void)state;
     for (int64_t now_ms = 1; now_ms < 1000; now_ms += WINDOW_LOOK_MS) {
@@ -84,7 +84,7 @@ static void its_size_does_not_depend_on_max_in_flight(void **state)
 
 static void a_stall_is_not_taken_for_a_long_way(void **state)
 {
-    struct window w = {0};
+    struct dispatch_window w = {0};
     int64_t now_ms = 1;
 
     (void)state;
@@ -93,16 +93,16 @@ static void a_stall_is_not_taken_for_a_long_way(void **state)
 
 static void large_tasks_make_it_small(void **state)
 {
-    struct window w = {0};
+    struct dispatch_window w = {0};
     int64_t now_ms = 1;
 
     (void)state;
     window_sent(&w, 100 * 1000);
     assert_int_equal(run(&w, &now_ms, 3, 20000, 100),
-                     WINDOW_MOST_BYTES / (100 * 1000));
+                     WINDOW_TASKS_MAX_BYTES / (100 * 1000));
     for (int i = 0; i < 100; i++)
         window_sent(&w, 50 * 1000 * 1000);
-    assert_int_equal(run(&w, &now_ms, 1, 20000, 100), WINDOW_LEAST_TASKS);
+    assert_int_equal(run(&w, &now_ms, 1, 20000, 100), WINDOW_MIN_TASKS);
 }
 
 int main(void)

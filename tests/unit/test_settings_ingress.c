@@ -1,6 +1,6 @@
-/* What grapnel.yaml says of the door: producers and their tokens, proxies,
+/* What grapnel.yaml says of ingress: producers and their tokens, proxies,
  * limits. */
-#include "settings.h"
+#include "config.h"
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -13,7 +13,7 @@
 
 static struct settings *load(const char *text)
 {
-    char path[] = "/tmp/grapnel-door-XXXXXX";
+    char path[] = "/tmp/grapnel-ingress-XXXXXX";
     int fd = mkstemp(path);
     struct settings *s;
     struct buf errors;

@@ -187,7 +187,7 @@ static void malformed_signatures_are_refused(void **state)
                          GR_REFUSE);
 }
 
-/* A signature as long as a header can be finds no room, not somebody's stack. */
+/* A signature as long as a header can be finds no space, not somebody's stack. */
 static void no_signature_is_longer_than_its_place(void **state)
 {
     struct verify v = {.scheme = SCHEME_RSA_SHA256};

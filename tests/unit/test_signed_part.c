@@ -1,4 +1,5 @@
 /* What is signed of a request has one digest, however the rest is changed. P7. */
+#include "config.h"
 #include "configured.h"
 #include "headers.h"
 #include "profile.h"

@@ -28,15 +28,15 @@ static gr_rc split(const char *body)
     return rc;
 }
 
-static void expect(const char *body, const char *const *texts)
+static void expect(const char *body, const char *const *strings)
 {
     size_t n = 0;
 
     assert_int_equal(split(body), GR_OK);
-    for (; texts[n]; n++) {
+    for (; strings[n]; n++) {
         assert_true(n < parts.count);
-        assert_int_equal(parts.parts[n].n, strlen(texts[n]));
-        assert_memory_equal(parts.parts[n].p, texts[n], strlen(texts[n]));
+        assert_int_equal(parts.parts[n].n, strlen(strings[n]));
+        assert_memory_equal(parts.parts[n].p, strings[n], strlen(strings[n]));
     }
     assert_int_equal(parts.count, n);
     split_fini(&parts);
@@ -104,7 +104,7 @@ static void a_list_of_too_many_is_refused(void **state)
     body[n] = ']';
     body[n + 1] = 0;
     assert_int_equal(split(body), GR_REFUSE); /* one more than allowed */
-    assert_string_equal(why, "it carries more than 10000 events");
+    assert_string_equal(why, "it has more than 10000 events");
     body[n - 2] = ']';
     body[n - 1] = body[n] = ' ';
     assert_int_equal(split(body), GR_OK);

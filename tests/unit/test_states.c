@@ -36,9 +36,9 @@ static void an_allowed_move_is_made_and_counted(void **state)
     int bird = EGG;
 
     (void)state;
-    states_move(&birds, &bird, HEN, "evt_1", "b1", moved);
-    states_move(&birds, &bird, HEN, NULL, "b1", moved);
-    states_move(&birds, &bird, SOUP, NULL, "b1", NULL);
+    states_transition(&birds, &bird, HEN, "evt_1", "b1", moved);
+    states_transition(&birds, &bird, HEN, NULL, "b1", moved);
+    states_transition(&birds, &bird, SOUP, NULL, "b1", NULL);
     assert_int_equal(bird, SOUP);
     assert_int_equal(moved[HEN], 2);
     assert_int_equal(moved[SOUP], 0);
@@ -65,7 +65,7 @@ static void a_wrong_move_ends_the_process(void **state)
         int bird = SOUP;
 
         signal(SIGABRT, SIG_DFL); /* cmocka would take it */
-        states_move(&birds, &bird, EGG, NULL, "b1", NULL);
+        states_transition(&birds, &bird, EGG, NULL, "b1", NULL);
         _exit(0);
     }
     assert_int_equal(waitpid(pid, &status, 0), pid);

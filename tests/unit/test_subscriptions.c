@@ -1,4 +1,4 @@
-/* subscriptions: the same answer as route_wants(), with few of them judged. */
+/* subscriptions: the same response as route_is_subscribed(), with few of them judged. */
 #include "route.h"
 #include "subscriptions.h"
 #include <setjmp.h>
@@ -31,10 +31,10 @@ static struct where_field priority = {
     .count = 1};
 
 /* Of `n` words any, some perhaps twice; often none. */
-static struct text_list any_of(char **words, size_t n)
+static struct string_list any_of(char **words, size_t n)
 {
-    struct text_list list = {gr_alloc(WORDS * sizeof(char *)),
-                             below(2) ? below(WORDS) : 0};
+    struct string_list list = {gr_alloc(WORDS * sizeof(char *)),
+                               below(2) ? below(WORDS) : 0};
 
     for (size_t i = 0; i < list.count; i++)
         list.items[i] = words[below(n)];
@@ -99,7 +99,7 @@ static struct subject any_subject(void)
                             .body = {body, strlen(body)}};
 }
 
-/* Backwards: that is their order in the answer. */
+/* Backwards: that is their order in the response. */
 static void number(size_t *numbers, size_t n)
 {
     for (size_t i = 0; i < n; i++)
@@ -110,24 +110,24 @@ static size_t compare(const struct settings *s, struct subscriptions *all)
 {
     struct subject event = any_subject();
     size_t count, k = 0;
-    const size_t *wanting = subscriptions_ask(all, &event, &count);
+    const size_t *subscribed = subscriptions_ask(all, &event, &count);
 
     for (size_t i = s->endpoint_count; i-- > 0;) {
         const struct endpoint_settings *e = &s->endpoints[i];
 
-        if (e->internal || !route_wants(s, e, &event, NULL))
+        if (e->internal || !route_is_subscribed(s, e, &event, NULL))
             continue;
         assert_true(k < count);
-        assert_true(wanting[k++] == 2 * (s->endpoint_count - 1 - i));
+        assert_true(subscribed[k++] == 2 * (s->endpoint_count - 1 - i));
     }
     assert_true(k == count);
     subject_fini(&event);
     return count;
 }
 
-static void they_answer_as_each_endpoint_would(void **state)
+static void they_decide_as_each_endpoint_would(void **state)
 {
-    size_t wanted = 0;
+    size_t matches = 0;
 
     (void)state;
     srandom(20);
@@ -141,11 +141,11 @@ static void they_answer_as_each_endpoint_would(void **state)
         number(numbers, s.endpoint_count);
         all = subscriptions_new(&s, numbers, 2 * ENDPOINTS);
         for (int k = 0; k < ASKED; k++)
-            wanted += compare(&s, all);
+            matches += compare(&s, all);
         subscriptions_free(all);
         forget(e, r);
     }
-    assert_true(wanted > ROUNDS * ASKED / 4); /* else it shows nothing */
+    assert_true(matches > ROUNDS * ASKED / 4); /* else it shows nothing */
 }
 
 /* ---- thousands ---- */
@@ -153,9 +153,9 @@ static void they_answer_as_each_endpoint_would(void **state)
 enum { CUSTOMERS = 3000 };
 
 /* Whoever looks into such a list dies of it. */
-static const struct text_list deadly = {.items = NULL, .count = 1};
+static const struct string_list deadly = {.items = NULL, .count = 1};
 
-static char texts[CUSTOMERS][16];
+static char strings[CUSTOMERS][16];
 static char *items[CUSTOMERS + 1]; /* their names, and one of them again */
 static struct endpoint_settings e[CUSTOMERS];
 static size_t numbers[CUSTOMERS];
@@ -163,12 +163,12 @@ static size_t numbers[CUSTOMERS];
 static void make_customers(void)
 {
     for (size_t i = 0; i < CUSTOMERS; i++) {
-        snprintf(texts[i], sizeof texts[i], "c%zu", i);
-        items[i] = texts[i];
+        snprintf(strings[i], sizeof strings[i], "c%zu", i);
+        items[i] = strings[i];
         numbers[i] = i;
         e[i] = (struct endpoint_settings){.name = items[i], .enabled = true};
     }
-    items[CUSTOMERS] = texts[5];
+    items[CUSTOMERS] = strings[5];
 }
 
 static void only_those_of_its_workspace_are_judged(void **state)
@@ -181,12 +181,12 @@ static void only_those_of_its_workspace_are_judged(void **state)
     (void)state;
     make_customers();
     for (size_t i = 0; i < CUSTOMERS; i++)
-        e[i].workspaces = (struct text_list){&items[i], 1};
+        e[i].workspaces = (struct string_list){&items[i], 1};
     all = subscriptions_new(&s, numbers, CUSTOMERS);
     for (size_t i = 0; i < CUSTOMERS; i++)
         e[i].sources = deadly;
     for (size_t i = 0; i < CUSTOMERS; i++) {
-        e[i].sources = (struct text_list){0};
+        e[i].sources = (struct string_list){0};
         event.workspace = items[i];
         assert_true(*subscriptions_ask(all, &event, &count) == i);
         assert_true(count == 1);
@@ -208,7 +208,7 @@ static void a_route_is_judged_once_for_all_that_it_names(void **state)
                          .route_count = 1};
     struct subject event = {.source = "app", .type = "t", .workspace = "w"};
     struct subscriptions *all;
-    const size_t *wanting;
+    const size_t *subscribed;
     size_t count;
 
     (void)state;
@@ -217,17 +217,17 @@ static void a_route_is_judged_once_for_all_that_it_names(void **state)
     r.endpoints = deadly;
     for (size_t i = 0; i < CUSTOMERS; i++)
         e[i].sources = deadly;
-    wanting = subscriptions_ask(all, &event, &count);
+    subscribed = subscriptions_ask(all, &event, &count);
     assert_true(count == CUSTOMERS);
     for (size_t i = 0; i < CUSTOMERS; i++)
-        assert_true(wanting[i] == i);
+        assert_true(subscribed[i] == i);
     subscriptions_free(all);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(they_answer_as_each_endpoint_would),
+        cmocka_unit_test(they_decide_as_each_endpoint_would),
         cmocka_unit_test(only_those_of_its_workspace_are_judged),
         cmocka_unit_test(a_route_is_judged_once_for_all_that_it_names),
     };

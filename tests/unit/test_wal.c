@@ -17,7 +17,7 @@ static enum wal_step step(int bytes_mib, int rest_kib)
     return wal_step(&(struct wal){.piece_bytes = 512 * 1024,
                                   .bytes = (int64_t)bytes_mib * MIB,
                                   .rest_bytes = (int64_t)rest_kib * 1024,
-                                  .room_bytes = 100 * gib});
+                                  .free_bytes = 100 * gib});
 }
 
 static void a_short_one_is_copied_in_pieces(void **state)
@@ -34,7 +34,7 @@ static void past_the_limit_no_piece_is_longer_than_the_loops_rest(void **state)
     struct wal w = {.piece_bytes = WAL_PIECE_BYTES,
                     .bytes = 31 * MIB,
                     .rest_bytes = WAL_REST_BYTES + 1,
-                    .room_bytes = 100 * gib};
+                    .free_bytes = 100 * gib};
 
     (void)state;
     assert_int_equal(wal_step(&w), WAL_LEAVE);
@@ -63,7 +63,7 @@ static void a_reader_in_the_way_is_tried_again_a_while_later(void **state)
     struct wal w = {.piece_bytes = WAL_PIECE_BYTES,
                     .bytes = 40 * MIB,
                     .held_bytes = 40 * MIB - WAL_REST_BYTES + 1,
-                    .room_bytes = 100 * gib};
+                    .free_bytes = 100 * gib};
 
     (void)state;
     assert_int_equal(wal_step(&w), WAL_LEAVE);
@@ -71,34 +71,34 @@ static void a_reader_in_the_way_is_tried_again_a_while_later(void **state)
     assert_int_equal(wal_step(&w), WAL_BEGIN_ANEW);
 }
 
-static void the_last_room_of_a_disk_is_not_for_the_wal(void **state)
+static void the_last_space_of_a_disk_is_not_for_the_wal(void **state)
 {
     struct wal w = {.piece_bytes = MIB,
                     .bytes = 2 * MIB,
                     .rest_bytes = 2 * MIB,
-                    .room_bytes = 33 * MIB};
+                    .free_bytes = 33 * MIB};
 
     (void)state;
     assert_int_equal(wal_step(&w), WAL_COPY);
-    w.room_bytes = 32 * MIB;
+    w.free_bytes = 32 * MIB;
     assert_int_equal(wal_step(&w), WAL_BEGIN_ANEW);
     w.bytes = WAL_REST_BYTES;
-    w.room_bytes = 0;
+    w.free_bytes = 0;
     assert_int_equal(wal_step(&w), WAL_BEGIN_ANEW);
 }
 
 static void
 a_reader_goes_when_the_wal_is_huge_or_the_disk_is_small(void **state)
 {
-    struct wal w = {.bytes = 511 * (int64_t)MIB, .room_bytes = 100 * gib};
+    struct wal w = {.bytes = 511 * (int64_t)MIB, .free_bytes = 100 * gib};
 
     (void)state;
     assert_false(wal_presses(&w));
     w.bytes += MIB;
     assert_true(wal_presses(&w));
-    w = (struct wal){.bytes = 2 * MIB, .room_bytes = 511 * (int64_t)MIB};
+    w = (struct wal){.bytes = 2 * MIB, .free_bytes = 511 * (int64_t)MIB};
     assert_true(wal_presses(&w));
-    w.room_bytes += MIB;
+    w.free_bytes += MIB;
     assert_false(wal_presses(&w));
 }
 
@@ -110,7 +110,7 @@ int main(void)
         cmocka_unit_test(a_long_one_is_begun_anew_when_its_rest_is_short),
         cmocka_unit_test(a_very_long_one_is_begun_anew_whatever_its_rest_is),
         cmocka_unit_test(a_reader_in_the_way_is_tried_again_a_while_later),
-        cmocka_unit_test(the_last_room_of_a_disk_is_not_for_the_wal),
+        cmocka_unit_test(the_last_space_of_a_disk_is_not_for_the_wal),
         cmocka_unit_test(
             a_reader_goes_when_the_wal_is_huge_or_the_disk_is_small),
     };

@@ -1,6 +1,7 @@
 /* where: conditions on headers and JSON. */
 #include "bounds.h"
 #include "headers.h"
+#include "string_list.h"
 #include "where.h"
 #include <setjmp.h>
 #include <stdarg.h>
@@ -38,12 +39,12 @@ static bool holds_in(const char *json, const char *field, enum test_kind kind,
     headers_put(&headers, "X-Twice", (struct bytes){"2", 1});
     s.headers = (struct bytes){headers.data, headers.len};
     for (char *value; (value = strsep(&rest, ",")) != NULL;)
-        text_list_add(&test.values, value);
+        string_list_add(&test.values, value);
     assert_int_equal(expr_parse(&f.field, field, &why), GR_OK);
     holds = where_holds(&w, &s, NULL);
     subject_fini(&s);
     expr_fini(&f.field);
-    text_list_fini(&test.values);
+    string_list_fini(&test.values);
     buf_fini(&headers);
     free(copy);
     return holds;

@@ -39,8 +39,12 @@ static wire_i64 some_i64(const char *name)
 
 static wire_str some_str(const char *name)
 {
-    static char texts[64][400];
-    char *t = texts[counter++ % 64];
+    static char strings[64][400];
+    char *t = strings[counter++ % 64];
+
+    /* the golden files were made when it had this name */
+    if (strcmp(name, "dead_letter_id") == 0)
+        name = "letter_id";
 
     /* short, 8 and 16 bits of length */
     snprintf(t, 400, "%s-%llu%*s", name, (unsigned long long)counter,
@@ -285,7 +289,7 @@ static void no_kind_or_version_is_taken_for_another(void **state)
         buf_reset(&b);
         kinds[i].encode(&b);
         assert_false(
-            wire_is_other_version(&other, (struct bytes){b.data, b.len}));
+            wire_is_unknown_version(&other, (struct bytes){b.data, b.len}));
         for (size_t k = 0; k < COUNT_OF(kinds); k++)
             if (k != i)
                 assert_int_equal(decode_exact(&kinds[k], b.data, b.len),
@@ -295,7 +299,7 @@ static void no_kind_or_version_is_taken_for_another(void **state)
         b.data[head + 1]++;
         assert_int_equal(decode_exact(&kinds[i], b.data, b.len), GR_REFUSE);
         assert_true(
-            wire_is_other_version(&other, (struct bytes){b.data, b.len}));
+            wire_is_unknown_version(&other, (struct bytes){b.data, b.len}));
         assert_int_equal(other.kind, kinds[i].number);
         assert_int_equal(other.version, kinds[i].version + 1);
         b.data[head + 1]--;
@@ -371,12 +375,12 @@ static void changed_bytes_break_nothing(void **state)
 
 static void more_than_fits_is_said_by_the_buffer(void **state)
 {
-    struct wire_recalled v = {.grant = UINT64_MAX};
+    struct wire_revoke v = {.grant = UINT64_MAX};
     struct buf b;
 
     (void)state;
     buf_init(&b, 5);
-    wire_put_recalled(&b, &v);
+    wire_put_revoke(&b, &v);
     assert_true(b.failed);
     buf_fini(&b);
 }

@@ -43,7 +43,7 @@ def publish(rig, key, n):
     """The id that an event of a producer has."""
     body = json.dumps({"type": "invoice.paid", "workspace": "acct_1",
                        "data": {"n": n}}).encode()
-    status, _, text = http_request(rig.door_port, "POST", "/v1/events", body, {
+    status, _, text = http_request(rig.ingress_port, "POST", "/v1/events", body, {
         "Authorization": f"Bearer {TOKEN}", "Idempotency-Key": key})
     assert status == 200, text
     return json.loads(text)["id"]
@@ -71,10 +71,10 @@ def configure(rig):
         rig.endpoint("refuse", workspaces=["ws-refused"])]
     rig.write_config()
     rig.receiver.rules(
-        {"path": "/down", "answers": [{"status": 503}]},
-        {"path": "/lane", "answers": [{"status": 503}]},
-        {"path": "/slow", "answers": [{"action": "blackhole"}]},
-        {"path": "/refuse", "answers": [{"status": 400, "body": "never"}]})
+        {"path": "/down", "responses": [{"status": 503}]},
+        {"path": "/lane", "responses": [{"status": 503}]},
+        {"path": "/slow", "responses": [{"action": "blackhole"}]},
+        {"path": "/refuse", "responses": [{"status": 400, "body": "never"}]})
 
 
 def dead(rig, event):
@@ -118,14 +118,14 @@ def fill(rig):
     rig.receiver.wait(facts["ledger-1"])
     rig.wait_status(facts["ledger-3"], "buffered")
     refused = [accepted("ws-refused") for _ in range(3)]
-    letters = {event: dead(rig, event) for event in refused}
-    rig.cli("dlq", "retry", letters[refused[1]])
+    dead_letters = {event: dead(rig, event) for event in refused}
+    rig.cli("dlq", "retry", dead_letters[refused[1]])
     rig.receiver.wait(refused[1], count=2)
     dead(rig, refused[1])
-    _, code = rig.cli("dlq", "resolve", letters[refused[2]], "--note", "by hand")
+    _, code = rig.cli("dlq", "resolve", dead_letters[refused[2]], "--note", "by hand")
     assert code == 0
-    facts["dead"] = {event: letters[event] for event in refused[:2]}
-    facts["resolved"] = [letters[refused[2]]]
+    facts["dead"] = {event: dead_letters[event] for event in refused[:2]}
+    facts["resolved"] = [dead_letters[refused[2]]]
     for workspace, count in (("down", 2), ("lane", 3), ("slow", 2)):
         for _ in range(count):
             facts["waiting"][accepted(f"ws-{workspace}")] = workspace
@@ -176,7 +176,7 @@ def main():
             for name in PROCESSES}
         (out / "facts.json").write_text(json.dumps(facts, indent=1) + "\n")
         text = rig.config_path.read_text()
-        for port, name in ((rig.receiver.port, "RECEIVER"), (rig.door_port, "INGRESS"),
+        for port, name in ((rig.receiver.port, "RECEIVER"), (rig.ingress_port, "INGRESS"),
                            (rig.console_port, "CONSOLE"),
                            (rig.publish.rsplit(":", 1)[1], "PUBLISH")):
             text = text.replace(f"127.0.0.1:{port}", f"127.0.0.1:@{name}@")

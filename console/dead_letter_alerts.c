@@ -1,0 +1,239 @@
+/* dead_letter_alerts: notifies of each new dead letter, for rules with `when: dead_letter`.
+ *
+ * The console asks dlqd over its control socket for the dead letters after its cursor. The
+ * cursor is stored in the same transaction as the messages, so that each dead letter is
+ * notified exactly once, whichever process was down meanwhile, and dlqd never waits for the
+ * console. Without a cursor (at the first start, or if console.db was removed) it begins with
+ * the dead letters of the last day. */
+#include "clock.h"
+#include "console.h"
+#include "glob.h"
+#include "json_text.h"
+#include "log.h"
+#include <czmq.h>
+
+enum {
+    ASK_MAX = 500,
+    REPLY_WAIT_MS = 10 * 1000, /* then the request is repeated */
+    NAMED_MAX = 5,   /* dead letters of one message that its text names … */
+    DETAIL_MAX = 20, /* … and that its fields list */
+};
+
+#define FIRST_MS \
+    DAY_MS /* at the first start, older dead letters are not notified */
+
+static const char cursor_name[] = "deaths";
+
+void dead_letter_alerts_open(struct console *c)
+{
+    char *address = ipc_address(c->daemon.settings->run_dir, "dlqd", "control");
+
+    c->dlqd = zsock_new(ZMQ_DEALER);
+    zsock_set_rcvtimeo(c->dlqd, 0);
+    zsock_set_sndtimeo(c->dlqd, 0);
+    zsock_set_immediate(
+        c->dlqd,
+        1); /* requests are not queued for a dlqd that is not running */
+    if (zsock_connect(c->dlqd, "%s", address) != 0)
+        die(EXIT_UNAVAILABLE, "cannot connect to %s: %s", address,
+            zmq_strerror(errno));
+    free(address);
+}
+
+void dead_letter_alerts_close(struct console *c)
+{
+    zsock_destroy(&c->dlqd);
+}
+
+static bool needed(const struct settings *s)
+{
+    for (size_t i = 0; i < s->alert_count; i++)
+        if (s->alerts[i].enabled && s->alerts[i].when == ALERT_DEAD_LETTER)
+            return true;
+    return false;
+}
+
+void dead_letter_alerts_due(struct console *c)
+{
+    c->ask_again |= needed(c->daemon.settings);
+}
+
+/* ---- asking ---- */
+
+void dead_letter_alerts_flush(struct console *c)
+{
+    int64_t after, now = c->daemon.loop.mono_ms;
+    char *text, since[60] = "";
+
+    if (!c->ask_again || (c->asked_ms && now - c->asked_ms < REPLY_WAIT_MS))
+        return;
+    if (!store_cursor(&c->store, cursor_name, &after)) {
+        after = -1;
+        snprintf(since, sizeof since, ",\"since_ms\":%lld",
+                 (long long)(c->daemon.loop.now_ms - FIRST_MS));
+    }
+    text = gr_printf(
+        "{\"v\":1,\"ask\":\"dlq_new_dead_letters\",\"args\":{\"after\":%lld,"
+        "\"limit\":%d%s}}",
+        (long long)after, ASK_MAX, since);
+    if (zsock_send(c->dlqd, "zs", text) == 0) {
+        c->asked_ms = now;
+        c->ask_again = false;
+    }
+    free(text);
+}
+
+/* ---- groups: one endpoint, one reason ---- */
+
+struct death_group {
+    const char *endpoint, *reason;
+    json_t *dead_letters;
+    int64_t first_ms;
+    size_t count;
+};
+
+static const char *text_of(const json_t *o, const char *key)
+{
+    const char *s = json_string_value(json_object_get(o, key));
+
+    return s ? s : "";
+}
+
+static struct death_group *group_of(struct death_group **all, size_t *n,
+                                    const char *to, const char *reason)
+{
+    for (size_t i = 0; i < *n; i++)
+        if (strcmp((*all)[i].endpoint, to) == 0 &&
+            strcmp((*all)[i].reason, reason) == 0)
+            return &(*all)[i];
+    *all = gr_realloc(*all, (*n + 1) * sizeof **all);
+    (*all)[*n] = (struct death_group){
+        .endpoint = to, .reason = reason, .dead_letters = json_array()};
+    return &(*all)[(*n)++];
+}
+
+static void put_group(const struct death_group *g, struct buf *out)
+{
+    json_t *l;
+    size_t i;
+
+    buf_printf(out, "%zu %s to %s became dead letters: %s (", g->count,
+               g->count == 1 ? "delivery" : "deliveries",
+               *g->endpoint ? g->endpoint : "no endpoint", g->reason);
+    json_array_foreach(g->dead_letters, i, l)
+    {
+        if (i == NAMED_MAX)
+            break;
+        buf_printf(out, "%s%s: %.200s", i ? "; " : "", text_of(l, "event_id"),
+                   text_of(l, "error"));
+    }
+    if (g->count > NAMED_MAX)
+        buf_printf(out, "; and %zu more", g->count - NAMED_MAX);
+    buf_puts(out, ")");
+}
+
+static void notify_group(struct console *c, const struct alert_rule *rule,
+                         const struct death_group *g, struct changes *changes)
+{
+    struct alert_row row = {.rule = rule->name,
+                            .subject = g->endpoint,
+                            .state = "told",
+                            .severity = rule_severity(rule->severity),
+                            .since_ms = c->daemon.loop.now_ms,
+                            .fired_ms = c->daemon.loop.now_ms,
+                            .ended_ms = c->daemon.loop.now_ms,
+                            .value = (double)g->count};
+    struct change change = {.rule = rule,
+                            .subject = gr_strdup(g->endpoint),
+                            .since_ms = row.since_ms,
+                            .value = row.value};
+    struct buf summary;
+
+    buf_init(&summary, 8000);
+    put_group(g, &summary);
+    row.summary = summary.data;
+    store_alert_add(&c->store, &row);
+    change.summary = gr_strdup(summary.data);
+    change.detail = json_pack("{s:s, s:I, s:O}", "reason", g->reason, "count",
+                              (json_int_t)g->count, "dead_letters",
+                              g->dead_letters);
+    changes_add(changes, &change);
+    buf_fini(&summary);
+}
+
+static bool takes(const struct alert_rule *rule, const char *endpoint)
+{
+    for (size_t i = 0; i < rule->endpoints.count; i++)
+        if (glob_match(rule->endpoints.items[i], endpoint))
+            return true;
+    return rule->endpoints.count == 0;
+}
+
+static void notify_rule(struct console *c, const struct alert_rule *rule,
+                        json_t *dead_letters, struct changes *changes)
+{
+    struct death_group *groups = NULL, *g;
+    size_t n = 0, i;
+    json_t *l;
+
+    json_array_foreach(dead_letters, i, l)
+    {
+        const char *endpoint = text_of(l, "endpoint");
+
+        if (!takes(rule, endpoint))
+            continue;
+        g = group_of(&groups, &n, endpoint, text_of(l, "reason"));
+        if (g->count++ < DETAIL_MAX)
+            json_array_append(g->dead_letters, l);
+    }
+    for (i = 0; i < n; i++) {
+        notify_group(c, rule, &groups[i], changes);
+        json_decref(groups[i].dead_letters);
+    }
+    free(groups);
+}
+
+/* ---- the reply ---- */
+
+static void take(struct console *c, json_t *reply)
+{
+    json_t *dead_letters = json_object_get(reply, "dead_letters"),
+           *next = json_object_get(reply, "next"),
+           *after = json_object_get(reply, "after");
+    const struct settings *s = c->daemon.settings;
+    struct changes changes = {0};
+    int64_t now_at = -1;
+
+    store_cursor(&c->store, cursor_name, &now_at);
+    if (!json_is_array(dead_letters) || !json_is_integer(next) ||
+        json_integer_value(after) != now_at)
+        return; /* a reply to an earlier request */
+    for (size_t i = 0; i < s->alert_count && json_array_size(dead_letters); i++)
+        if (s->alerts[i].enabled && s->alerts[i].when == ALERT_DEAD_LETTER)
+            notify_rule(c, &s->alerts[i], dead_letters, &changes);
+    changes_notify(c, &changes);
+    if (json_integer_value(next) != now_at)
+        store_cursor_set(&c->store, cursor_name, json_integer_value(next));
+    c->ask_again |= json_is_true(json_object_get(reply, "more"));
+}
+
+void dead_letter_alerts_work(struct console *c)
+{
+    zmsg_t *msg;
+    json_t *doc;
+
+    while ((msg = zmsg_recv(c->dlqd))) { /* an empty frame, then the response */
+        zframe_t *text = zmsg_last(msg);
+
+        c->asked_ms = 0;
+        doc = json_loadb((const char *)zframe_data(text), zframe_size(text),
+                         JSON_ALLOW_NUL, NULL);
+        if (json_is_true(json_object_get(doc, "ok")))
+            take(c, json_object_get(doc, "reply"));
+        else
+            log_warn(NULL, "dlqd cannot be reached for new dead letters",
+                     LS("error", text_of(doc, "error")));
+        json_decref(doc);
+        zmsg_destroy(&msg);
+    }
+}

@@ -1,0 +1,228 @@
+/* turn: the console's start, its turn, and its replies to requests. */
+#include "clock.h"
+#include "console.h"
+#include "log.h"
+#include "monitors.h"
+#include <czmq.h>
+
+enum {
+    LOOK_MS = 1000,
+    FRAMES_PER_TURN = 64,
+    STALE_MS = 30 * 1000,
+    RECENT = 100, /* alerts of /api/alerts */
+};
+
+static void page(void *self, const char *path, const char *bearer,
+                 struct http_page *p);
+
+static int64_t stale_ms(const struct settings *s)
+{
+    int64_t three = 3 * s->metrics_interval_ms;
+
+    return three > STALE_MS ? three : STALE_MS;
+}
+
+void console_open(void *self)
+{
+    struct console *c = self;
+    const struct settings *s = c->daemon.settings;
+
+    store_open(&c->store, c->daemon.db);
+    c->collector = collector_new(c->daemon.started_ms, stale_ms(s));
+    c->measurements = measurements_new(mono_ms());
+    c->notify = notify_open();
+    LIST_INIT(&c->active);
+    alerts_load(c);
+    dead_letter_alerts_open(c);
+    c->forward = forward_open(s->run_dir, s->metrics_publish);
+    c->http = http_open(s->console.host, s->console.port, page, c);
+    http_set_hosts(c->http, &s->console.hosts);
+    loop_watch_socket(&c->daemon.loop, forward_in(c->forward));
+    loop_watch_fd(&c->daemon.loop, monitors_fd(forward_out(c->forward)));
+    loop_watch_socket(&c->daemon.loop, c->dlqd);
+    loop_watch_fd(&c->daemon.loop, http_fd(c->http));
+    /* Wait until every process has been heard. */
+    c->judge_due_ms = mono_ms() + s->console.evaluate_ms;
+    log_info(NULL, "listening", LS("host", s->console.host),
+             LI("port", s->console.port), LS("publish", s->metrics_publish));
+}
+
+/* ---- work ---- */
+
+static bool take_frames(struct console *c)
+{
+    for (int i = 0; i < FRAMES_PER_TURN; i++) {
+        zframe_t *frame = forward_take(c->forward);
+        gr_rc rc;
+
+        if (!frame)
+            return false;
+        rc = collector_frame(
+            c->collector,
+            (struct bytes){zframe_data(frame), zframe_size(frame)},
+            c->daemon.loop.mono_ms);
+        c->metrics[rc == GR_OK ? M_FRAMES : M_SENSELESS]++;
+        zframe_destroy(&frame);
+    }
+    return true;
+}
+
+/* A process that stopped in order is not missed. Rules still fire if no process of a
+ * required kind is left. */
+static void gone(void *self, const char *process)
+{
+    struct console *c = self;
+
+    collector_forget(c->collector, process);
+}
+
+static int until(int64_t due_ms, int64_t now_ms)
+{
+    return due_ms > now_ms ? (int)(due_ms - now_ms) : 0;
+}
+
+static void measure_monitors(struct console *c)
+{
+    const struct monitors *m = forward_out(c->forward);
+
+    c->metrics[M_SUBSCRIBERS] = monitors_subscribed(m);
+    c->metrics[M_MONITORS_REFUSED] = monitors_refused(m);
+    c->metrics[M_FRAMES_DROPPED] = monitors_dropped(m);
+}
+
+int console_work(void *self)
+{
+    struct console *c = self;
+    int64_t now = c->daemon.loop.mono_ms;
+    bool more = take_frames(c);
+    int ms;
+
+    ms = monitors_run(forward_out(c->forward), now);
+    measure_monitors(c);
+    if (now >= c->look_due_ms) {
+        forward_look(c->forward, gone, c);
+        c->look_due_ms = now + LOOK_MS;
+    }
+    c->http_wait_ms = http_run(c->http, now);
+    dead_letter_alerts_work(c);
+    if (now >= c->judge_due_ms && !more) {
+        alerts_judge(c);
+        dead_letter_alerts_due(c);
+        c->judge_due_ms = now + c->daemon.settings->console.evaluate_ms;
+    }
+    ms = loop_sooner(ms, notifications_work(c));
+    ms = loop_sooner(ms, c->http_wait_ms);
+    ms = loop_sooner(ms, until(c->judge_due_ms, now));
+    return more ? 0 : loop_sooner(ms, until(c->look_due_ms, now));
+}
+
+void console_after_commit(void *self)
+{
+    struct console *c = self;
+
+    dead_letter_alerts_flush(c);
+    notifications_flush(c);
+}
+
+void console_undo(void *self)
+{
+    alerts_load(self);
+}
+
+void console_measure(void *self)
+{
+    slo_measure(self);
+}
+
+void console_reload(void *self, struct settings *fresh)
+{
+    struct console *c = self;
+
+    http_set_hosts(c->http, &fresh->console.hosts);
+    c->judge_due_ms = c->daemon.loop.mono_ms + fresh->console.evaluate_ms;
+}
+
+void console_close(void *self)
+{
+    struct console *c = self;
+
+    http_close(c->http);
+    forward_close(c->forward);
+    dead_letter_alerts_close(c);
+    notify_close(c->notify);
+    tests_fini(&c->tests);
+    alerts_close(c);
+    measurements_free(c->measurements);
+    collector_free(c->collector);
+}
+
+/* ---- what is asked for ---- */
+
+static void fail(struct http_page *p, unsigned status, const char *code,
+                 const char *message)
+{
+    p->status = status;
+    buf_printf(&p->text, "{\"error\":{\"code\":\"%s\",\"message\":\"%s\"}}\n",
+               code, message);
+}
+
+static void page_alerts(struct console *c, const char *bearer,
+                        struct http_page *p)
+{
+    const struct string_list *tokens = &c->daemon.settings->console.tokens;
+    json_t *doc;
+    char *text;
+
+    if (!tokens->count) {
+        fail(p, 403, "no_tokens", "console.tokens is empty");
+        return;
+    }
+    if (!bearer || !http_token_known(tokens->items, tokens->count, bearer)) {
+        fail(p, 401, "unauthorized",
+             "Authorization: Bearer TOKEN is missing or wrong");
+        return;
+    }
+    doc = json_pack("{s:o}", "alerts", alerts_json(c, RECENT));
+    text = json_dumps(doc, JSON_COMPACT);
+    buf_puts(&p->text, text);
+    buf_puts(&p->text, "\n");
+    free(text);
+    json_decref(doc);
+}
+
+static void page(void *self, const char *path, const char *bearer,
+                 struct http_page *p)
+{
+    struct console *c = self;
+
+    if (strcmp(path, "/metrics") == 0) {
+        p->type = "text/plain; version=0.0.4; charset=utf-8";
+        prometheus_text(c->collector, c->daemon.loop.mono_ms, &p->text);
+    } else if (strcmp(path, "/healthz") == 0) {
+        buf_puts(&p->text, "{\"status\":\"ok\"}\n");
+    } else if (strcmp(path, "/api/alerts") == 0) {
+        page_alerts(c, bearer, p);
+    } else {
+        fail(p, 404, "not_found",
+             "not found; there are /metrics, /healthz and /api/alerts");
+    }
+}
+
+json_t *console_ask_alerts(void *self, json_t *args, char why[200])
+{
+    json_t *limit = json_object_get(args, "limit");
+    int64_t n = limit ? json_integer_value(limit) : RECENT;
+
+    if (n < 1 || n > 1000) {
+        snprintf(why, 200, "\"limit\" must be a number from 1 to 1000");
+        return NULL;
+    }
+    return json_pack("{s:o}", "alerts", alerts_json(self, n));
+}
+
+/* `grapnel trace` asks every process; the console knows nothing of events. */
+json_t *console_ask_trace(void *self, json_t *args, char why[200])
+{
+    (void)self, (void)args, (void)why;
+    return json_pack("{s:[]}", "timeline");
+}

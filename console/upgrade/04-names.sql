@@ -1,0 +1,1 @@
+-- New names of tables and columns.

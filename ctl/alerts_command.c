@@ -1,0 +1,90 @@
+/* alerts_command: what fires, what fired; and whether its notifiers can be reached. */
+#include "ask.h"
+#include "conf.h"
+#include "list.h"
+#include <string.h>
+
+enum { TEST_MS = 10 * 60 * 1000 };
+
+static enum colour colour_of(const json_t *a)
+{
+    if (strcmp(text_of(a, "state"), "firing") != 0)
+        return strcmp(text_of(a, "state"), "pending") == 0 ? YELLOW : DIM;
+    return strcmp(text_of(a, "severity"), "critical") == 0 ? RED : YELLOW;
+}
+
+static void alert_state(struct table *t, const json_t *alert)
+{
+    table_add(t, colour_of(alert), "%s", text_of(alert, "state"));
+}
+
+static const struct column columns[] = {
+    {.head = "STATE", .cell = alert_state},
+    {.head = "SEVERITY", .key = "severity"},
+    {.head = "ALERT", .key = "name"},
+    {.head = "SINCE (UTC)", .key = "since", .kind = COLUMN_TIME},
+    {.head = "WHAT", .key = "summary"},
+    {0}};
+
+/* NULL: *code is the exit code, and a sentence was printed. */
+static json_t *ask_console(struct ctl *c, const char *what, json_t *args,
+                           int timeout_ms, int *code)
+{
+    bool unreachable;
+    char why[200];
+    json_t *reply = ask(c, "console", what, args, timeout_ms, &unreachable,
+                        why);
+
+    if (unreachable)
+        *code = complain_away(c, "console", why);
+    else if (!reply)
+        *code = complain(EXIT_REFUSED, "%s", why);
+    return reply;
+}
+
+int run_alerts(struct ctl *c)
+{
+    const char *limit = parsed_value(&c->parsed, "--limit"), *why;
+    json_t *reply, *alerts, *args;
+    int64_t max = 100;
+    int code = 0;
+
+    if (limit &&
+        (conf_parse_int(limit, &max, &why) != GR_OK || max < 1 || max > 1000))
+        return complain(EXIT_USAGE, "--limit %s: a number from 1 to 1000",
+                        limit);
+    args = json_pack("{s:I}", "limit", (json_int_t)max);
+    reply = ask_console(c, "alerts", args, ASK_MS, &code);
+    if (!reply)
+        return code;
+    alerts = json_object_get(reply, "alerts");
+    print_list(c, columns, alerts, "No alert is firing, and none has fired.");
+    json_decref(reply);
+    return 0;
+}
+
+int run_alerts_test(struct ctl *c)
+{
+    json_t *args = json_pack("{s:s}", "name", c->parsed.args[0]), *reply, *r;
+    int code = 0;
+    size_t i;
+
+    reply = ask_console(c, "alerts_test", args, TEST_MS, &code);
+    if (!reply)
+        return code;
+    json_array_foreach(json_object_get(reply, "results"), i, r)
+    {
+        bool ok = json_is_true(json_object_get(r, "ok"));
+
+        if (!ok)
+            code = EXIT_REFUSED;
+        if (!c->json)
+            printf("%s  %s%s\n", text_of(r, "notifier"),
+                   ok ? "was notified" : "was not notified: ",
+                   ok ? "" : text_of(r, "why"));
+    }
+    if (c->json)
+        print_json(json_incref(json_object_get(reply, "results")));
+    json_decref(reply);
+    return code;
+}

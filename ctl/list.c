@@ -1,0 +1,160 @@
+/* list: tables of objects. Long lists are sent page by page, as one reply is bounded.
+ * What has come is printed before the next page is asked for, so that our memory is
+ * bounded, too, however long the list. */
+#include "list.h"
+#include "ask.h"
+#include "names.h"
+#include <stdio.h>
+
+/* Of the table of people: columns are as wide as these rows need. */
+enum { PAGE = 1000 };
+
+/* ---- a table ---- */
+
+static int64_t number_of(const json_t *row, const char *key)
+{
+    return json_integer_value(json_object_get(row, key));
+}
+
+static void add_cell(struct table *t, const struct column *k, const json_t *row)
+{
+    char text[32];
+
+    if (k->cell) {
+        k->cell(t, row);
+        return;
+    }
+    switch (k->kind) {
+    case COLUMN_TEXT:
+        table_add(t, PLAIN, "%s", text_of(row, k->key));
+        break;
+    case COLUMN_OR_DASH:
+        table_add(t, PLAIN, "%s", text_or_dash(row, k->key));
+        break;
+    case COLUMN_TIME:
+        table_add(t, PLAIN, "%s", time_of(row, k->key));
+        break;
+    case COLUMN_DURATION:
+        table_add(t, PLAIN, "%s", human_ms(number_of(row, k->key), text));
+        break;
+    case COLUMN_BYTES:
+        table_add(t, PLAIN, "%s", human_bytes(number_of(row, k->key), text));
+        break;
+    }
+}
+
+void print_rows(struct ctl *c, const struct column *columns, const json_t *rows,
+                int indent)
+{
+    const char *heads[TABLE_COLUMNS_MAX + 1] = {NULL};
+    struct table t;
+    json_t *row;
+    size_t i;
+
+    for (size_t k = 0; columns[k].head; k++)
+        heads[k] = columns[k].head;
+    table_init(&t, heads);
+    json_array_foreach(rows, i, row) for (const struct column *k = columns;
+                                          k->head; k++) add_cell(&t, k, row);
+    table_print(&t, stdout, c->colour, indent);
+    table_fini(&t);
+}
+
+void print_list(struct ctl *c, const struct column *columns, const json_t *list,
+                const char *none)
+{
+    if (c->json)
+        print_json(json_incref((json_t *)(uintptr_t)list));
+    else if (json_array_size(list))
+        print_rows(c, columns, list, 0);
+    else
+        printf("%s\n", none);
+}
+
+/* ---- page by page ---- */
+
+struct printing {
+    const struct page_listing *l;
+    struct ctl *c;
+    json_t *rows;  /* not printed yet */
+    int64_t count; /* printed */
+};
+
+static void print_page(struct printing *p)
+{
+    json_t *row;
+    size_t i;
+
+    if (!p->c->json && json_array_size(p->rows))
+        print_rows(p->c, p->l->columns, p->rows, 0);
+    json_array_foreach(p->rows, i, row)
+    {
+        if (p->c->json) {
+            printf("%s", p->count ? ",\n" : "[\n");
+            json_dumpf(row, stdout, JSON_INDENT(2));
+        }
+        p->count++;
+    }
+    json_array_clear(p->rows);
+}
+
+static void print_end(const struct printing *p)
+{
+    if (p->c->json)
+        printf("%s\n", p->count ? "\n]" : "[]");
+    else if (!p->count)
+        printf("%s\n", p->l->none);
+}
+
+/* One more page. *code: what to exit with if it went wrong. true: go on. */
+static bool next_page(struct printing *p, int64_t missing, int *code)
+{
+    const struct page_listing *l = p->l;
+    json_t *reply, *next;
+    bool unreachable, more;
+    char why[200];
+
+    json_object_set_new(l->args, "limit",
+                        json_integer(missing < PAGE ? missing : PAGE));
+    reply = ask(p->c, l->process, l->ask, json_incref(l->args), ASK_MS,
+                &unreachable, why);
+    if (!reply) {
+        *code = unreachable ? complain_away(p->c, l->process, why)
+                            : complain(EXIT_REFUSED, "%s", why);
+        return false;
+    }
+    json_array_extend(p->rows, json_object_get(reply, l->key));
+    next = json_object_get(reply, "next");
+    more = json_is_string(next);
+    if (more)
+        json_object_set(l->args, "before", next);
+    json_decref(reply);
+    return more;
+}
+
+int list_pages(struct ctl *c, const struct page_listing *l)
+{
+    struct printing p = {.l = l, .c = c, .rows = json_array()};
+    int64_t limit = list_limit(c), missing;
+    bool more = true;
+    int code = 0;
+
+    while (more &&
+           (missing = limit - p.count - (int64_t)json_array_size(p.rows)) > 0) {
+        more = next_page(&p, missing, &code);
+        if (json_array_size(p.rows) >= PAGE)
+            print_page(&p);
+    }
+    if (!code) { /* else what is printed is no whole document, and says so */
+        print_page(&p);
+        if (p.count || c->json)
+            print_end(&p);
+        fflush(stdout);
+        if (!p.count && l->filters)
+            code = unknown_filter(c, l->filters);
+        if (!p.count && !c->json && !code)
+            print_end(&p);
+    }
+    json_decref(p.rows);
+    return code;
+}

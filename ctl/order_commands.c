@@ -1,0 +1,159 @@
+/* order_commands: gaps, workspaces, and duplicates that are released. */
+#include "ask.h"
+#include "list.h"
+#include <stdlib.h>
+
+/* One question to the sequencer; NULL: `*code` says how to end. */
+static json_t *ask_sequencer(struct ctl *c, const char *what, json_t *args,
+                             int *code)
+{
+    bool unreachable;
+    char why[200];
+    json_t *reply = ask(c, "sequencer", what, args, ASK_MS, &unreachable, why);
+
+    if (unreachable)
+        *code = complain_away(c, "sequencer", why);
+    else if (!reply)
+        *code = complain(EXIT_REFUSED, "%s", why);
+    return reply;
+}
+
+/* ---- gaps ---- */
+
+static void gap_note(struct table *t, const json_t *gap)
+{
+    const char *missing = text_of(gap, "waits_for");
+
+    if (*missing)
+        table_add(t, PLAIN, "waits for %s, which does not respond", missing);
+    else
+        table_add(t, PLAIN, "%s", text_or_dash(gap, "note"));
+}
+
+static const struct column gap_columns[] = {
+    {.head = "OPENED (UTC)", .key = "opened_at", .kind = COLUMN_TIME},
+    {.head = "ID", .key = "id"},
+    {.head = "SOURCE", .key = "source"},
+    {.head = "WORKSPACE", .key = "workspace"},
+    {.head = "FROM", .key = "from"},
+    {.head = "TO", .key = "to"},
+    {.head = "STATUS", .key = "status"},
+    {.head = "NOTE", .cell = gap_note},
+    {0}};
+
+int run_gaps(struct ctl *c)
+{
+    static const char *const filters[] = {"--source", "--workspace", NULL};
+    json_t *args = json_object();
+    int code = EXIT_USAGE;
+
+    if (put_filters(c, args, filters)) {
+        json_object_set_new(args, "open",
+                            json_boolean(parsed_value(&c->parsed, "--open")));
+        code = list_pages(c, &(struct page_listing){.process = "sequencer",
+                                                    .ask = "gaps",
+                                                    .key = "gaps",
+                                                    .args = args,
+                                                    .filters = filters,
+                                                    .columns = gap_columns,
+                                                    .none = "No gaps."});
+    }
+    json_decref(args);
+    return code;
+}
+
+int run_gaps_close(struct ctl *c)
+{
+    const char *note = parsed_value(&c->parsed, "--note");
+    json_t *reply;
+    int code;
+
+    if (!note || !*note)
+        return complain(EXIT_USAGE, "gaps close: --note TEXT is missing: why "
+                                    "will the events not come?");
+    reply = ask_sequencer(c, "close_gap",
+                          json_pack("{s:s,s:s,s:s}", "id", c->parsed.args[0],
+                                    "note", note, "who", user_name()),
+                          &code);
+    if (!reply)
+        return code;
+    if (c->json)
+        print_json(json_incref(reply));
+    else
+        printf("%s is closed; the events that waited for it are released.\n",
+               text_of(reply, "id"));
+    json_decref(reply);
+    return 0;
+}
+
+/* ---- workspaces ---- */
+
+static void count_types(struct table *t, const json_t *workspace)
+{
+    table_add(t, PLAIN, "%zu",
+              json_object_size(json_object_get(workspace, "clock")));
+}
+
+static const struct column workspace_columns[] = {
+    {.head = "WORKSPACE", .key = "workspace"},
+    {.head = "NUMBER", .key = "sequence"},
+    {.head = "OPEN GAPS", .key = "open_gaps"},
+    {.head = "BUFFERED", .key = "buffered"},
+    {.head = "TYPES", .cell = count_types},
+    {0}};
+
+static void print_clock(const json_t *spaces)
+{
+    json_t *clock = json_object_get(json_array_get(spaces, 0), "clock"), *n;
+    const char *type;
+
+    json_object_foreach(clock, type, n)
+    {
+        char *safe = harmless(type);
+
+        printf("  %s  %s\n", text_of(clock, type), safe);
+        free(safe);
+    }
+}
+
+int run_workspaces(struct ctl *c)
+{
+    const char *name = c->parsed.arg_count ? c->parsed.args[0] : NULL;
+    json_t *args = json_object(), *reply;
+    int code;
+
+    if (!put_limit(c, args)) {
+        json_decref(args);
+        return EXIT_USAGE;
+    }
+    if (name)
+        json_object_set_new(args, "workspace", json_string(name));
+    reply = ask_sequencer(c, "workspaces", args, &code);
+    if (!reply)
+        return code;
+    print_list(c, workspace_columns, reply, "No workspaces yet.");
+    if (name && !c->json)
+        print_clock(reply);
+    json_decref(reply);
+    return 0;
+}
+
+/* ---- duplicates ---- */
+
+int run_release(struct ctl *c)
+{
+    int code;
+    json_t *reply = ask_sequencer(
+        c, "release",
+        json_pack("{s:s,s:s}", "event", c->parsed.args[0], "who", user_name()),
+        &code);
+
+    if (!reply)
+        return code;
+    if (c->json)
+        print_json(json_incref(reply));
+    else
+        printf("%s is released and will be delivered.\n", text_of(reply, "id"));
+    json_decref(reply);
+    return 0;
+}

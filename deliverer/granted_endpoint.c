@@ -1,0 +1,360 @@
+#include "granted_endpoint.h"
+#include "alloc.h"
+#include "clock.h"
+#include "endpoint_config.h"
+#include "grant.h"
+#include "headers.h"
+#include "task.h"
+#include "wire.h"
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { LANES_LOOKED_AT = 16 }; /* tasks of one queue */
+
+/* ---- configuration ---- */
+
+/* http or https, with a host and without a user; else NULL. */
+static CURLU *parse_url(const char *url)
+{
+    CURLU *u = curl_url();
+    char *scheme = NULL, *host = NULL, *user = NULL;
+    bool good;
+
+    if (!u)
+        die(EXIT_UNAVAILABLE, "out of memory");
+    good = curl_url_set(u, CURLUPART_URL, url, 0) == CURLUE_OK &&
+           curl_url_get(u, CURLUPART_SCHEME, &scheme, 0) == CURLUE_OK &&
+           curl_url_get(u, CURLUPART_HOST, &host, 0) == CURLUE_OK &&
+           curl_url_get(u, CURLUPART_USER, &user, 0) != CURLUE_OK &&
+           (strcmp(scheme, "http") == 0 || strcmp(scheme, "https") == 0);
+    curl_free(scheme);
+    curl_free(host);
+    curl_free(user);
+    if (good)
+        return u;
+    curl_url_cleanup(u);
+    return NULL;
+}
+
+/* What is used as it travels, and what follows from the settings. */
+static const char *derive(struct endpoint_config *c,
+                          const struct wire_endpoint_config *w)
+{
+    struct endpoint_settings *s = &c->settings;
+    const char *why = NULL;
+
+    c->put = wire_is(w->method, "PUT");
+    if (!c->put && !wire_is(w->method, "POST"))
+        why = "its method is not POST or PUT";
+    if (w->headers.n && !headers_valid(w->headers))
+        why = "its headers are not valid";
+    c->headers_bytes = w->headers.n;
+    c->headers = gr_alloc(w->headers.n + 1);
+    memcpy(c->headers, w->headers.p, w->headers.n);
+    if (s->connect_timeout_ms > s->timeout_ms)
+        s->connect_timeout_ms = s->timeout_ms;
+    c->parsed = parse_url(s->url);
+    if (!c->parsed)
+        why = "its URL is not valid: it must be http or https, without a user";
+    if (signer_init(&c->signer, w->signing_secrets) != GR_OK)
+        why = "one of its signing secrets is not valid";
+    if (guard_init(&c->guard, w->allow_private, w->allow_cidrs) != GR_OK)
+        why = "one of its allowed networks is not valid";
+    c->guard.ports = s->allowed_ports;
+    return why;
+}
+
+gr_rc endpoint_config_new(struct endpoint_config **out, struct bytes wire,
+                          const char **why)
+{
+    static uint64_t last_id;
+    struct endpoint_config *c;
+    struct wire_endpoint_config w;
+
+    if (wire_get_endpoint_config(&w, wire) != GR_OK) {
+        *why = "its configuration cannot be decoded";
+        return GR_REFUSE;
+    }
+    c = gr_alloc(sizeof *c);
+    c->users = 1;
+    c->id = ++last_id;
+    if (endpoint_config_read(&w, &c->settings, &c->policy, why) == GR_OK)
+        *why = derive(c, &w);
+    if (*why) {
+        endpoint_config_drop(c);
+        return GR_REFUSE;
+    }
+    *out = c;
+    return GR_OK;
+}
+
+struct endpoint_config *endpoint_config_use(struct endpoint_config *c)
+{
+    c->users++;
+    return c;
+}
+
+void endpoint_config_drop(struct endpoint_config *c)
+{
+    if (!c || --c->users > 0)
+        return;
+    signer_fini(&c->signer);
+    guard_fini(&c->guard);
+    if (c->headers)
+        explicit_bzero(c->headers, c->headers_bytes); /* may hold a token */
+    free(c->headers);
+    curl_url_cleanup(c->parsed);
+    endpoint_config_free(&c->settings, &c->policy);
+    free(c);
+}
+
+/* ---- queues ---- */
+
+void endpoint_push(struct granted_endpoint *e, struct task *t, bool due)
+{
+    struct queue *q = due ? &e->due : &e->fresh;
+
+    t->state = TASK_WAITING;
+    e->blocked = false;
+    t->due_queue = due;
+    t->prev = q->last;
+    t->next = NULL;
+    if (q->last)
+        q->last->next = t;
+    else
+        q->first = t;
+    q->last = t;
+    q->count++;
+}
+
+void endpoint_remove(struct granted_endpoint *e, struct task *t)
+{
+    struct queue *q = t->due_queue ? &e->due : &e->fresh;
+
+    if (t->prev)
+        t->prev->next = t->next;
+    else
+        q->first = t->next;
+    if (t->next)
+        t->next->prev = t->prev;
+    else
+        q->last = t->prev;
+    t->next = t->prev = NULL;
+    q->count--;
+}
+
+void endpoint_put_first(struct granted_endpoint *e, struct task *t)
+{
+    endpoint_remove(e, t);
+    t->due_queue = true;
+    t->next = e->due.first;
+    if (e->due.first)
+        e->due.first->prev = t;
+    else
+        e->due.last = t;
+    e->due.first = t;
+    e->due.count++;
+    e->due_next = true;
+    e->blocked = false;
+}
+
+static bool has_capacity(const struct granted_endpoint *e)
+{
+    return e->config && e->in_flight - e->ended < e->throttle.window.size;
+}
+
+static int64_t queue_ready_us(const struct granted_endpoint *e, bool due)
+{
+    const struct queue *q = due ? &e->due : &e->fresh;
+
+    return q->count ? throttle_ready_us(&e->throttle, e->config, due)
+                    : INT64_MAX;
+}
+
+/* When it can begin something; INT64_MAX: not by time alone. */
+static int64_t ready_us(const struct granted_endpoint *e)
+{
+    int64_t fresh, due;
+
+    if (!has_capacity(e) || e->blocked)
+        return INT64_MAX;
+    fresh = queue_ready_us(e, false);
+    due = queue_ready_us(e, true);
+    return fresh < due ? fresh : due;
+}
+
+uint64_t endpoint_lane(const struct granted_endpoint *e, const struct task *t)
+{
+    struct bytes all = {"", 0};
+
+    if (e->config->settings.ordered == LANES_NONE)
+        return 0;
+    return lane_key(t->w.grant, e->config->settings.ordered == LANES_ALL
+                                    ? all
+                                    : t->w.workspace);
+}
+
+static bool lane_free(const struct granted_endpoint *e, const struct task *t,
+                      const struct lanes *lanes)
+{
+    return e->config->settings.ordered == LANES_NONE ||
+           !lanes_busy(lanes, endpoint_lane(e, t));
+}
+
+bool endpoint_may_begin(const struct granted_endpoint *e, const struct task *t,
+                        const struct lanes *lanes, int64_t now_us)
+{
+    return has_capacity(e) && queue_ready_us(e, t->due_queue) <= now_us &&
+           lane_free(e, t, lanes);
+}
+
+/* Two tasks of one lane are rarely in memory, so looking at a few is enough. */
+static struct task *first_free(const struct granted_endpoint *e, bool due,
+                               const struct lanes *lanes, uint64_t turn)
+{
+    struct task *t = due ? e->due.first : e->fresh.first;
+
+    for (int n = 0; t && n < LANES_LOOKED_AT; t = t->next, n++)
+        if (!t->held && t->turn < turn && lane_free(e, t, lanes))
+            return t;
+    return NULL;
+}
+
+static bool came_in(const struct queue *q, uint64_t turn)
+{
+    return q->last && q->last->turn >= turn;
+}
+
+struct task *endpoint_next(struct granted_endpoint *e,
+                           const struct lanes *lanes, uint64_t turn,
+                           int64_t now_us)
+{
+    struct task *t = NULL;
+    bool due = e->due_next, tried = false;
+
+    for (int n = 0; has_capacity(e) && !t && n < 2; n++, due = !due)
+        if (queue_ready_us(e, due) <= now_us) {
+            tried = true;
+            t = first_free(e, due, lanes, turn);
+        }
+    e->blocked = tried && !t && !came_in(&e->fresh, turn) &&
+                 !came_in(&e->due, turn);
+    if (!t)
+        return NULL;
+    e->due_next = !t->due_queue;
+    endpoint_remove(e, t);
+    return t;
+}
+
+int endpoint_waiting(const struct granted_endpoint *e)
+{
+    return e->fresh.count + e->due.count;
+}
+
+bool endpoint_needs_rows(const struct granted_endpoint *e)
+{
+    return has_capacity(e) && e->due.count == 0 && e->rows > e->rows_here;
+}
+
+void endpoint_row_due(struct granted_endpoint *e, int64_t ms)
+{
+    if (ms < e->due_ms)
+        e->due_ms = ms;
+}
+
+void endpoint_retry_due(struct granted_endpoint *e, int64_t ms)
+{
+    endpoint_row_due(e, ms);
+    breaker_due(&e->throttle.breaker, mono_us() + (ms - now_ms()) * 1000);
+}
+
+/* ---- whose turn it is ---- */
+
+static void line_up(struct granted_endpoint *e, struct schedule *s)
+{
+    e->runnable_prev = s->last;
+    e->runnable_next = NULL;
+    if (s->last)
+        s->last->runnable_next = e;
+    else
+        s->first = e;
+    s->last = e;
+    e->runnable = true;
+}
+
+static void step_out(struct granted_endpoint *e, struct schedule *s)
+{
+    if (e->runnable_prev)
+        e->runnable_prev->runnable_next = e->runnable_next;
+    else
+        s->first = e->runnable_next;
+    if (e->runnable_next)
+        e->runnable_next->runnable_prev = e->runnable_prev;
+    else
+        s->last = e->runnable_prev;
+    e->runnable = false;
+}
+
+static void put_or_drop(struct heap *h, struct heap_item *item, bool in,
+                        int64_t key)
+{
+    if (!in)
+        heap_drop(h, item);
+    else if (!item->at || item->key != key)
+        heap_put(h, item, key);
+}
+
+void endpoint_schedule(struct granted_endpoint *e, struct schedule *s)
+{
+    int64_t at = ready_us(e);
+    bool waits = at > 0 && at < INT64_MAX && at > mono_us();
+    bool can = at < INT64_MAX && !waits;
+
+    if (can && !e->runnable)
+        line_up(e, s);
+    else if (!can && e->runnable)
+        step_out(e, s);
+    put_or_drop(&s->throttles, &e->throttle_alarm, waits, at);
+    put_or_drop(&s->alarms, &e->alarm, endpoint_needs_rows(e), e->due_ms);
+}
+
+void endpoint_rotate(struct granted_endpoint *e, struct schedule *s)
+{
+    if (!e->runnable)
+        return;
+    step_out(e, s);
+    line_up(e, s);
+}
+
+static struct granted_endpoint *by_throttle(struct heap_item *item)
+{
+    return (struct granted_endpoint *)(void *)((char *)item -
+                                               offsetof(struct granted_endpoint,
+                                                        throttle_alarm));
+}
+
+void schedule_wake(struct schedule *s, int64_t now_us)
+{
+    struct heap_item *item;
+
+    while ((item = heap_first(&s->throttles)) && item->key <= now_us)
+        endpoint_schedule(by_throttle(item), s);
+}
+
+int schedule_wait_ms(const struct schedule *s)
+{
+    struct heap_item *item = heap_first(&s->throttles);
+    int64_t left;
+
+    if (!item)
+        return -1;
+    left = (item->key - mono_us() + 999) / 1000;
+    return left < 0 ? 0 : left > MINUTE_MS ? (int)MINUTE_MS : (int)left;
+}
+
+void schedule_fini(struct schedule *s)
+{
+    heap_fini(&s->alarms);
+    heap_fini(&s->throttles);
+}

@@ -1,0 +1,365 @@
+/* turn: the deliverer's start, turn and end.
+ *
+ *   frames    tasks, revocations and drops of the link (take.c); heartbeat_acks and grants
+ *   work      outcomes of what has ended (outcome.c); rows for tasks that
+ *             take longer, the link's cursor (rows.c); grants that end (own_grants.c);
+ *             due rows (due.c); a step of housekeeping
+ *   commit    results are promised; tasks are ours. For a group of outcomes in
+ *             a thread; libcurl goes on meanwhile
+ *   send      memory follows; libcurl's sockets; begin what may begin; send the heartbeat
+ *
+ * An attempt is begun in deliverer_after_commit(), or while a later turn is committed, so a task is
+ * not begun before the commit of the turn it came in. */
+#include "begin.h"
+#include "clock.h"
+#include "deliverer.h"
+#include "delivery_trace.h"
+#include "due.h"
+#include "log.h"
+#include "outcome.h"
+#include "rows.h"
+#include "take.h"
+#include "trouble.h"
+#include "wire.h"
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    TIDY_EVERY_MS = 1000,
+    PURGE_ATTEMPTS = 256, /* in one step */
+    /* Under this no task is taken: what is left is for outcomes. Ingress and
+     * the sequencer stop earlier. */
+    DISK_LOW_BYTES = 4 * 1024 * 1024,
+    GROUP_COUNT = 16,   /* outcomes: the way to a thread and back is worth it */
+    ENDED_MAX = 512,    /* not committed: then nothing is begun meanwhile */
+    LAST_ACK_MS = 2000, /* wait for the sequencer to have our last words */
+};
+
+/* ---- start and end ---- */
+
+void deliverer_open(void *self)
+{
+    struct deliverer *d = self;
+    struct link_state link;
+    char *quarantine_path, *old_path;
+    int at = 0;
+
+    d->turn = 1;
+    store_open(&d->store, d->daemon.db);
+    results_open(d);
+    templates_open(d);
+    tasks_init(&d->tasks);
+    links_hold(d->daemon.links, SEQUENCER);
+    while (links_each(d->daemon.links, &at, &link))
+        if (!link.out && strcmp(link.peer, SEQUENCER) == 0)
+            settle_init(&d->settle, link.done);
+    store_settled_get(&d->store, &d->settle);
+    grants_open(d);
+    quarantine_path = gr_printf("%s/%s.inflight", d->daemon.settings->state_dir,
+                                d->daemon.name);
+    old_path = gr_printf("%s/%s.flying", d->daemon.settings->state_dir,
+                         d->daemon.name);
+    (void)rename(old_path, quarantine_path); /* its name until 0.2.0 */
+    quarantine_open(d, quarantine_path);
+    free(quarantine_path);
+    free(old_path);
+    transfers_open(&d->transfers, &d->grants.lease_until_ms);
+    loop_watch_fd(&d->daemon.loop, d->transfers.sockets.epoll);
+}
+
+void deliverer_restored(void *self)
+{
+    struct deliverer *d = self;
+
+    store_restored(&d->store);
+    settle_init(&d->settle, d->settle.base);
+    store_settled_set(&d->store, &d->settle);
+}
+
+void deliverer_close(void *self)
+{
+    struct deliverer *d = self;
+
+    transfers_close(&d->transfers);
+    probe_close(d);
+    results_close(d);
+    templates_close(d);
+    tasks_fini(&d->tasks);
+    grants_close(d);
+    schedule_fini(&d->schedule);
+    lanes_fini(&d->lanes);
+    quarantine_close(d);
+}
+
+void deliverer_frame(void *self, int kind, struct bytes frame)
+{
+    if (kind == WIRE_KIND_HEARTBEAT_ACK)
+        grants_heartbeat_ack(self, frame);
+    else if (kind == WIRE_KIND_GRANTED)
+        grants_granted(self, frame);
+    else if (kind == WIRE_KIND_REVOKED)
+        grants_revoked(self, frame);
+    else
+        log_warn(NULL, "a frame for another kind of process arrived; dropped",
+                 LS("kind", wire_kind_name(kind)));
+}
+
+/* ---- housekeeping ---- */
+
+static void purge_history(struct deliverer *d)
+{
+    struct links *links = d->daemon.links;
+    uint64_t last = 0;
+    int64_t now = d->daemon.loop.now_ms;
+    int64_t before_ms = retention_history(&d->daemon.retention, d->daemon.db,
+                                          d->daemon.settings, now);
+    int n = store_attempts_purge(&d->store, before_ms, now,
+                                 links_cursor(links, SEQUENCER), PURGE_ATTEMPTS,
+                                 &last);
+
+    if (n > 0)
+        links_floor(links, SEQUENCER, last + 1);
+    if (n == PURGE_ATTEMPTS)
+        d->tidy_ms = 0; /* there is more */
+    else
+        templates_purge(d,
+                        retention_before(&d->daemon.retention, now,
+                                         d->daemon.settings->history_keep_ms));
+}
+
+static void tidy(struct deliverer *d)
+{
+    bool low;
+
+    if (d->daemon.loop.mono_ms < d->tidy_ms || d->full)
+        return;
+    d->tidy_ms = d->daemon.loop.mono_ms + TIDY_EVERY_MS;
+    low = db_free_bytes(d->daemon.db) < DISK_LOW_BYTES;
+    if (low != d->low)
+        log_warn(NULL,
+                 low ? "little free disk space; no new tasks are accepted"
+                     : "there is free disk space again; tasks are accepted",
+                 LI("free_bytes", db_free_bytes(d->daemon.db)));
+    d->low = low;
+    purge_history(d);
+}
+
+/* ---- SIGTERM ---- */
+
+static void begin_to_stop(struct deliverer *d)
+{
+    if (!d->daemon.loop.stopping)
+        return;
+    if (!d->stop_ms)
+        d->stop_ms = d->daemon.loop.mono_ms;
+    grants_revoke_all(d, "stopping"); /* a turn may have been taken back */
+}
+
+/* Requests that do not end within the grace are broken off; what they were for
+ * is given back like the rest. */
+static void end_grace(struct deliverer *d)
+{
+    if (d->stop_ms && d->transfers.active.count > 0 &&
+        mono_ms() - d->stop_ms >= d->daemon.settings->shutdown_grace_ms) {
+        log_warn(NULL, "attempts did not end in time and were interrupted",
+                 LI("requests", d->transfers.active.count));
+        transfers_interrupt(&d->transfers, NULL, "the deliverer was stopping");
+    }
+}
+
+/* All grants are told as released, and the sequencer has that, or is away: then
+ * it finds it in our log when both are there again. */
+bool deliverer_stopped(void *self)
+{
+    struct deliverer *d = self;
+    int64_t now = mono_ms();
+
+    if (!d->stop_ms || !grants_all_released(d) || d->transfers.ended.count > 0)
+        return false;
+    if (!d->released_ms)
+        d->released_ms = now;
+    return links_backlog(d->daemon.links, SEQUENCER) == 0 ||
+           now - d->released_ms >= LAST_ACK_MS;
+}
+
+/* ---- the turn ---- */
+
+int deliverer_work(void *self)
+{
+    struct deliverer *d = self;
+
+    begin_to_stop(d);
+    d->daemon.loop.read_on = outcome_work(d) >= GROUP_COUNT;
+    probe_work(d);
+    quarantine_work(d);
+    rows_work(d);
+    grants_work(d);
+    due_work(d);
+    tidy(d);
+    return -1; /* deliverer_after_commit() knows */
+}
+
+/* While outcomes are committed, in a thread: of what is being committed, and of
+ * what this turn took, nothing is touched. A crash repeats what had ended and
+ * was not committed, so while a disk stalls it does not grow without end. */
+void deliverer_meanwhile(void *self)
+{
+    struct deliverer *d = self;
+
+    transfers_read(&d->transfers);
+    begin_mark_ended(d);
+    if (d->full || d->quarantine.count || d->transfers.ended.count >= ENDED_MAX)
+        return;
+    begin_attempts(d);
+    transfers_read(&d->transfers); /* send what was begun */
+    begin_mark_ended(d);
+}
+
+static void measure(struct deliverer *d)
+{
+    int64_t *m = d->metrics;
+
+    m[METRIC_IN_FLIGHT] = d->transfers.active.count;
+    m[METRIC_QUEUED] = (int64_t)d->tasks.ids.used - d->transfers.active.count -
+                       d->transfers.ended.count;
+    m[METRIC_SCHEDULED_RETRIES] = d->scheduled_retries;
+    m[METRIC_CONNECTIONS] = d->transfers.connections;
+    m[METRIC_REUSED] = d->transfers.reused;
+    m[METRIC_REUSE] = m[METRIC_ATTEMPTS]
+                          ? 100 * m[METRIC_REUSED] / m[METRIC_ATTEMPTS]
+                          : 0;
+    m[METRIC_RESENT] = d->transfers.resent;
+    m[METRIC_GRANTS] = (int64_t)d->grants.ids.used;
+    m[METRIC_CONFIRMED] = d->grants.confirmed;
+    m[METRIC_LEASE] = grants_may_begin(d);
+}
+
+/* How each endpoint that this deliverer owns stands. Open breakers are counted here,
+ * not where one opens: a turn that is taken back closes none of them again. */
+void deliverer_measure(void *self)
+{
+    struct deliverer *d = self;
+    struct metrics *m = d->daemon.metrics;
+    struct grant *g = NULL;
+
+    d->metrics[METRIC_OPEN] = 0;
+    while ((g = grants_next(d, g))) {
+        const struct granted_endpoint *e = &g->endpoint;
+        bool open = e->throttle.breaker.state != BREAKER_CLOSED;
+
+        d->metrics[METRIC_OPEN] += open;
+        if (!e->config)
+            continue;
+        series_set(METRIC_SERIES(m, FAMILY_BREAKER, g->name), open);
+        series_set(METRIC_SERIES(m, FAMILY_WINDOW, g->name),
+                   e->throttle.window.size);
+    }
+}
+
+static int wait_ms(struct deliverer *d)
+{
+    int ms = transfers_wait_ms(&d->transfers);
+
+    if (d->transfers.tested.count > 0)
+        return 0;
+    ms = loop_sooner(ms, outcome_wait_ms(d));
+    ms = loop_sooner(ms, begin_wait_ms(d));
+    ms = loop_sooner(ms, rows_wait_ms(d));
+    ms = loop_sooner(ms, due_wait_ms(d));
+    ms = loop_sooner(ms, grants_wait_ms(d));
+    return loop_sooner(ms, TIDY_EVERY_MS);
+}
+
+void deliverer_after_commit(void *self)
+{
+    struct deliverer *d = self;
+
+    d->turn++; /* what this one did is on disk */
+    d->full = false;
+    outcome_after_commit(d);
+    end_grace(d);
+    transfers_turn(&d->transfers, d->daemon.loop.awake_ms);
+    begin_mark_ended(d);
+    begin_attempts(d);
+    probe_after_commit(d);
+    transfers_turn(&d->transfers,
+                   d->daemon.loop.awake_ms); /* send what was begun */
+    begin_mark_ended(d);
+    grants_flush(d);
+    measure(d);
+    daemon_wake_in(&d->daemon, wait_ms(d));
+}
+
+/* The disk is full. What ended and could not be written stays in memory and is
+ * written first; nothing is begun or taken meanwhile. */
+void deliverer_undo(void *self)
+{
+    struct deliverer *d = self;
+
+    d->full = true;
+    outcome_undo(d);
+    templates_undo(d);
+    quarantine_undo(d);
+    rows_undo(d);
+    d->released_ms = 0;
+    d->turn++;
+}
+
+/* ---- what others may ask ---- */
+
+static json_t *grant_json(struct grant *g)
+{
+    const struct granted_endpoint *e = &g->endpoint;
+
+    return json_pack("{s:s,s:s,s:b,s:i,s:i,s:i,s:I,s:I,s:s,s:b,s:b}",
+                     "endpoint", g->name, "state", grant_state_name(g->state),
+                     "confirmed", e->config != NULL, "in_flight", e->in_flight,
+                     "window", e->throttle.window.size, "queued",
+                     endpoint_waiting(e), "rows", (json_int_t)e->rows,
+                     "scheduled_retries", (json_int_t)e->scheduled_retries,
+                     "breaker", breaker_state_name(e->throttle.breaker.state),
+                     "held", e->throttle.hold.on, "ramp", e->throttle.ramp.on);
+}
+
+/* Endpoints that fail. The sequencer lists those that are held. */
+static void put_troubles(const struct deliverer *d, json_t *out)
+{
+    json_t *list = json_array();
+    json_int_t more = 0;
+
+    for (struct grant *g = NULL; (g = grants_next(d, g));) {
+        const struct throttle *throttle = &g->endpoint.throttle;
+        int64_t open_ms = (mono_us() - throttle->breaker.since_us) / 1000;
+
+        if (g->state != GRANT_OPEN || throttle->hold.on ||
+            throttle->breaker.state == BREAKER_CLOSED)
+            continue;
+        if (json_array_size(list) < TROUBLES_SHOWN)
+            json_array_append_new(list, trouble_json(g->name, "failing",
+                                                     now_ms() - open_ms,
+                                                     g->endpoint.failure));
+        else
+            more++;
+    }
+    json_object_set_new(out, "troubles", list);
+    json_object_set_new(out, "troubles_more", json_integer(more));
+}
+
+void deliverer_status(void *self, json_t *out)
+{
+    enum { SHOWN = 100 };
+    struct deliverer *d = self;
+    json_t *grants = json_array();
+    struct grant *g = NULL;
+
+    for (int n = 0; n < SHOWN && (g = grants_next(d, g)); n++)
+        json_array_append_new(grants, grant_json(g));
+    json_object_set_new(out, "lease",
+                        json_string(grants_may_begin(d) ? "held" : "lapsed"));
+    json_object_set_new(out, "grants", grants);
+    json_object_set_new(out, "in_flight",
+                        json_integer(d->transfers.active.count));
+    json_object_set_new(out, "scheduled_retries",
+                        json_integer(d->scheduled_retries));
+    put_troubles(d, out);
+}

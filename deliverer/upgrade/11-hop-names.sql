@@ -1,0 +1,1 @@
+.read proto/upgrade/names.sql

@@ -1,0 +1,1 @@
+.read proto/upgrade/hop.sql

@@ -1,0 +1,230 @@
+#include "archive_space.h"
+#include "clock.h"
+#include "ingress.h"
+#include "links.h"
+#include "log.h"
+#include "retention.h"
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/statvfs.h>
+
+enum {
+    LOOK_MS = 1000,
+    MARK_PERCENT = 5,
+    MARK_MAX_MIB = 256,
+    PURGE_COUNT = 256, /* of one turn, or as many as have come since the last */
+    PURGE_ROOM_BYTES = 8 * 1024 * 1024, /* on the disk: what one may write */
+};
+
+int64_t space_mark_bytes(int64_t total_bytes)
+{
+    int64_t part = total_bytes / 100 * MARK_PERCENT;
+    int64_t max = MARK_MAX_MIB * 1024LL * 1024;
+
+    return part < max ? part : max;
+}
+
+enum response space_judge(const struct archive_space *r)
+{
+    if (r->free_bytes < r->mark_bytes)
+        return RESPONSE_DISK_LOW;
+    if (r->used_bytes > r->max_bytes)
+        return RESPONSE_BACKLOG_FULL;
+    return RESPONSE_NONE;
+}
+
+int64_t space_share_bytes(const struct archive_space *r)
+{
+    int64_t half = (r->used_bytes + r->free_bytes) / 2;
+
+    return half < r->max_bytes ? half : r->max_bytes;
+}
+
+static void look(struct archive_space *r, struct store *store)
+{
+    struct statvfs fs;
+
+    if (statvfs(db_path(store->db), &fs) == 0) {
+        r->mark_bytes = space_mark_bytes((int64_t)fs.f_blocks *
+                                         (int64_t)fs.f_frsize);
+        r->disk_bytes = (int64_t)fs.f_bavail * (int64_t)fs.f_frsize;
+    }
+    r->free_bytes = db_free_bytes(store->db);
+    r->used_bytes = db_used_bytes(store->db);
+}
+
+static void read_ends(struct archive_space *r, struct store *store)
+{
+    char id[EVENT_ID_BYTES + 1];
+
+    store_ends(store, &r->first_n, &r->last_n, id);
+    if (!r->last_n)
+        r->first_n = 1; /* none */
+}
+
+void space_open(struct archive_space *r, struct store *store,
+                const struct settings *s)
+{
+    r->max_bytes = s->ingress.archive_max_bytes;
+    read_ends(r, store);
+    look(r, store);
+    r->refusal = space_judge(r);
+}
+
+void space_took(struct archive_space *r, int64_t n, int64_t bytes)
+{
+    if (r->last_n < r->first_n)
+        r->first_n = n;
+    r->last_n = n;
+    r->brought++;
+    r->brought_bytes += bytes;
+    r->used_bytes += bytes;
+    r->free_bytes -= 2 * bytes; /* in the write-ahead log, then in the file */
+}
+
+void space_undo(struct archive_space *r, struct store *store)
+{
+    store_undo(store);
+    read_ends(r, store);
+    look(r, store);
+    r->purging = false;
+    r->flooder_at_n = 0; /* its rows are there again */
+    r->ages = (struct ages){0};
+}
+
+/* What the archive may have before processed requests are deleted for others to come. */
+static int64_t limit_bytes(const struct archive_space *r)
+{
+    return r->disk_bytes < PURGE_ROOM_BYTES ? r->max_bytes
+                                            : space_share_bytes(r);
+}
+
+/* What one step may delete: never less than what has come, or the archive would grow. */
+static int64_t max_rows(const struct archive_space *r)
+{
+    return r->brought > PURGE_COUNT ? r->brought : PURGE_COUNT;
+}
+
+static int64_t max_bytes(const struct archive_space *r)
+{
+    return r->brought_bytes > TURN_MAX_BYTES ? r->brought_bytes
+                                             : TURN_MAX_BYTES;
+}
+
+static void purged(struct archive_space *r, struct store *store)
+{
+    int64_t used = r->used_bytes;
+
+    r->used_bytes = db_used_bytes(store->db);
+    r->free_bytes += used - r->used_bytes;
+    r->purging = true;
+}
+
+/* A source that has more than half of it while others have something, too, deletes its own
+ * processed requests first. The last rows stay, as the next id is made from them. One
+ * bounded step, which also passes over rows of others; false: it has no more of its own. */
+static bool purge_flooder(struct archive_space *r, struct store *store,
+                          int64_t handed_n, int64_t *n)
+{
+    const char *name = store_usage_flooder(&store->usage, limit_bytes(r));
+    int64_t max_n = r->last_n - IDS_APART, at;
+
+    if (!name)
+        return false;
+    if (strcmp(r->flooder, name) != 0) {
+        snprintf(r->flooder, sizeof r->flooder, "%s", name);
+        r->flooder_at_n = 0;
+        log_info(NULL,
+                 "a source has more than half of the archive: its own oldest "
+                 "processed requests are deleted first",
+                 LS("source", name));
+    }
+    if (max_n > handed_n)
+        max_n = handed_n;
+    at = r->flooder_at_n;
+    *n = store_purge_source(store, r->flooder, &r->flooder_at_n, max_n,
+                            handed_n, (int)max_rows(r), max_bytes(r));
+    if (r->flooder_at_n == at)
+        return false;
+    purged(r, store);
+    return true;
+}
+
+/* Purge processed requests: the oldest first, because they are older than `keep`
+ * or the archive is above its share. A purge writes to the WAL first, so there is none
+ * when the disk is nearly full. */
+static int64_t purge(struct archive_space *r, struct store *store,
+                     struct links *links, int64_t before_ms, int64_t now_ms)
+{
+    bool full = r->used_bytes > limit_bytes(r);
+    int64_t handed_n = (int64_t)links_cursor(links, SEQUENCER),
+            max_n = handed_n;
+    int64_t first_n = r->first_n, upto, n = 0;
+
+    if (max_n > r->last_n)
+        max_n = r->last_n;
+    r->purging = false;
+    if (full && purge_flooder(r, store, handed_n, &n))
+        return n;
+    if (!full) {
+        store_ages(store, before_ms, now_ms, (int)max_rows(r), &r->ages);
+        if (max_n > r->ages.old_n)
+            max_n = r->ages.old_n;
+    }
+    if (first_n > max_n)
+        return 0;
+    upto = store_purge(store, max_n, handed_n, (int)max_rows(r), max_bytes(r));
+    if (!upto)
+        return 0;
+    links_floor(links, SEQUENCER, (uint64_t)upto + 1);
+    r->first_n = upto + 1;
+    purged(r, store);
+    return store->purged;
+}
+
+static void log_when_it_changes(struct archive_space *r)
+{
+    enum response now = space_judge(r);
+
+    if (now == r->refusal)
+        return;
+    if (now)
+        log_warn(NULL, "refusing new events",
+                 LS("reason", response_facts(now)->reason),
+                 LI("free_bytes", r->free_bytes),
+                 LI("mark_bytes", r->mark_bytes),
+                 LI("archive_bytes", r->used_bytes));
+    else
+        log_info(NULL, "accepting events again",
+                 LI("free_bytes", r->free_bytes),
+                 LI("archive_bytes", r->used_bytes));
+    r->refusal = now;
+}
+
+int64_t space_work(struct archive_space *r, struct store *store,
+                   struct links *links, const struct settings *s,
+                   const struct retention *retention, int64_t now_ms,
+                   int64_t mono_ms, int *wait_ms)
+{
+    int64_t gone = 0;
+    bool due = !r->looked_ms || mono_ms - r->looked_ms >= LOOK_MS;
+
+    r->max_bytes = s->ingress.archive_max_bytes;
+    due |= space_judge(r) != r->refusal; /* by count; is it so? */
+    if (due) {
+        look(r, store);
+        r->looked_ms = mono_ms;
+    }
+    if (due || r->purging || r->used_bytes > space_share_bytes(r))
+        gone = purge(
+            r, store, links,
+            retention_before(retention, now_ms, s->ingress.archive_keep_ms),
+            now_ms);
+    r->brought = r->brought_bytes = 0;
+    if (gone || mono_ms - store->usage.written_ms >= LOOK_MS)
+        store_usage_write(&store->usage, mono_ms);
+    log_when_it_changes(r);
+    *wait_ms = r->purging ? 0 : (int)(r->looked_ms + LOOK_MS - mono_ms);
+    return gone;
+}

@@ -1,0 +1,369 @@
+/* turn: ingress's start, turn and end. ingress_work() reads requests and inserts rows;
+ * ingress_after_commit() wakes those whose rows are on disk, and the next turn writes
+ * their responses. */
+#include "clock.h"
+#include "ingress.h"
+#include "log.h"
+#include "peers.h"
+#include "request_trace.h"
+#include "wire.h"
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    STALL_MS = 5000, /* a commit that takes longer: providers stop waiting */
+    AWAY_MS = 2000,  /* a peer that has not been heard for so long */
+    COPY_BYTES = 512 * 1024, /* of the WAL, which rows are only appended to */
+};
+
+static void set_bounds(struct ingress *g, const struct settings *s)
+{
+    g->bounds.max_body_bytes = s->ingress.max_body_bytes;
+    g->bounds.max_connections = s->ingress.max_connections;
+    g->bounds.read_timeout_ms = s->ingress.read_timeout_ms;
+}
+
+/* Ids ascend over restarts too: go on behind the last one that is on disk. */
+static void resume_ids(struct ingress *g)
+{
+    char id[EVENT_ID_BYTES + 1], replayed[EVENT_ID_BYTES + 1];
+    int64_t first, last;
+
+    store_ends(&g->store, &first, &last, id);
+    store_replays_last_id(&g->store.replays, replayed);
+    if (strcmp(replayed, id) > 0)
+        memcpy(id, replayed, sizeof id);
+    if (id[0] &&
+        (strncmp(id, "evt_", 4) != 0 || ulid_resume(&g->ids, id + 4) != GR_OK))
+        log_warn(NULL, "the last event id in the archive is not a Grapnel id",
+                 LS("event_id", id));
+}
+
+/* Tests shorten it. */
+static int64_t stall_ms(void)
+{
+    const char *text = getenv("GRAPNEL_TEST_STALL_MS");
+    int64_t ms = text ? strtoll(text, NULL, 10) : 0;
+
+    return ms > 0 ? ms : STALL_MS;
+}
+
+void ingress_open(void *self)
+{
+    struct ingress *g = self;
+    const struct settings *s = g->daemon.settings;
+
+    g->stall_ms = stall_ms();
+    db_copy_in_pieces(g->daemon.db, COPY_BYTES);
+    store_open(&g->store, g->daemon.db);
+    links_own_log(g->daemon.links, SEQUENCER, KIND_ARCHIVED);
+    resume_ids(g);
+    space_open(&g->space, &g->store, s);
+    intake_open(&g->intake);
+    set_bounds(g, s);
+    g->http = http_open(s->ingress.host, s->ingress.port, &g->bounds,
+                        &intake_http_ops, g, peers_running, &g->daemon);
+    g->http_watch = loop_watch_fd(&g->daemon.loop, http_fd(g->http));
+    g->daemon.loop.read_on_fd = http_fd(g->http);
+    log_info(NULL, "listening", LS("host", s->ingress.host),
+             LI("port", s->ingress.port));
+}
+
+static void publish(struct ingress *g)
+{
+    struct http_figures f = http_figures(g->http);
+
+    g->counts[COUNT_CONNECTIONS] = f.connections;
+    g->counts[COUNT_BODIES_BYTES] = f.body_bytes;
+    g->counts[COUNT_PENDING] = g->intake.pending_count +
+                               g->intake.batches.count;
+    g->counts[COUNT_ARCHIVE_ROWS] = g->space.last_n - g->space.first_n + 1;
+    g->counts[COUNT_ARCHIVE_BYTES] = g->space.used_bytes;
+    g->counts[COUNT_BACKLOG] = (int64_t)links_backlog(g->daemon.links,
+                                                      SEQUENCER);
+    g->counts[COUNT_RESPONSES_DELAYED] = g->intake_rate.on;
+    g->counts[COUNT_FREE_BYTES] = g->space.free_bytes;
+}
+
+/* Once per metrics.interval: takes a look at a row. */
+void ingress_measure(void *self)
+{
+    struct ingress *g = self;
+    int64_t ms = store_received_after(
+        &g->store, (int64_t)links_cursor(g->daemon.links, SEQUENCER));
+
+    series_set(METRIC_SERIES(g->daemon.metrics, FAMILY_OLDEST, NULL),
+               ms && ms < g->daemon.loop.now_ms ? g->daemon.loop.now_ms - ms
+                                                : 0);
+}
+
+/* A watermark request is answered when all that waited as it came has a number,
+ * batches to their end: rows say when their request was received. */
+static void store_pending(struct ingress *g)
+{
+    if (g->watermark.fresh)
+        intake_watermark_requested(&g->intake);
+    g->watermark.fresh = false;
+    intake_work(g);
+    if (!g->intake.ahead_count)
+        g->watermark.next = links_next(g->daemon.links, SEQUENCER);
+}
+
+/* ---- a disk that stalls ---- */
+
+static void look_for_stall(struct ingress *g)
+{
+    int64_t since_ms = g->daemon.loop.disk_ms;
+
+    if (!g->stalled_ms && mono_ms() - since_ms >= g->stall_ms) {
+        g->stalled_ms = since_ms;
+        log_warn(NULL,
+                 "the disk stalls: a write has not ended; ingress responds 503",
+                 LI("stalled_ms", mono_ms() - since_ms));
+    }
+    intake_give_up(g, g->stalled_ms != 0);
+}
+
+static void end_stall(struct ingress *g)
+{
+    if (!g->stalled_ms)
+        return;
+    log_info(NULL, "the disk responds again; accepting events",
+             LI("stalled_ms", mono_ms() - g->stalled_ms));
+    g->stalled_ms = 0;
+}
+
+/* The sequencer is there. */
+static bool responds(struct ingress *g)
+{
+    struct link_state l;
+    int at = 0;
+
+    while (links_each(g->daemon.links, &at, &l))
+        if (l.out && strcmp(l.peer, SEQUENCER) == 0)
+            return l.heard_ms && g->daemon.loop.mono_ms - l.heard_ms < AWAY_MS;
+    return false;
+}
+
+/* The sequencer is there and takes events. */
+static bool handing_on(struct ingress *g)
+{
+    return links_backlog(g->daemon.links, SEQUENCER) && responds(g);
+}
+
+/* Ten times a second is enough; intake_rate.c sees to that. */
+static void look_at_intake_rate(struct ingress *g)
+{
+    bool was_on = g->intake_rate.on;
+    int64_t mono_ms = g->daemon.loop.mono_ms;
+
+    intake_rate_look(
+        &g->intake_rate,
+        &(struct intake_rate_facts){
+            .now_ms = mono_ms,
+            .cursor = links_cursor(g->daemon.links, SEQUENCER),
+            .backlog = links_backlog(g->daemon.links, SEQUENCER),
+            .responds = responds(g) && !g->daemon.loop.stopping,
+            .target_ms = g->daemon.settings->ingress.target_delay_ms});
+    if (!g->intake_rate.on || was_on ||
+        (g->rate_said_ms && mono_ms - g->rate_said_ms < MINUTE_MS))
+        return;
+    g->rate_said_ms = mono_ms;
+    log_info(NULL,
+             "events arrive faster than the sequencer processes them; "
+             "responses are delayed",
+             LI("waiting", links_backlog(g->daemon.links, SEQUENCER)),
+             LI("taken_per_s", g->intake_rate.per_s),
+             LI("wait_ms", g->intake_rate.wait_ms));
+}
+
+/* Requests are read, and responses written, unless this is a pause; then the loop does not
+ * wake for them. Returns how long it may sleep, in ms. */
+static int turn_http(struct ingress *g)
+{
+    int pause_ms = intake_rate_pause_ms(&g->intake_rate, mono_us());
+
+    g->daemon.loop.watch[g->http_watch].events = pause_ms ? 0 : ZMQ_POLLIN;
+    return pause_ms ? pause_ms
+                    : http_run(g->http, g->daemon.loop.now_ms,
+                               g->daemon.loop.mono_ms);
+}
+
+/* While we stop batches are stored for half of shutdown_grace; in the rest of it their
+ * clients read which lines were. */
+static void end_batches(struct ingress *g)
+{
+    if (g->stopping_ms && g->daemon.loop.mono_ms - g->stopping_ms >=
+                              g->daemon.settings->shutdown_grace_ms / 2)
+        batches_give_up(g, RESPONSE_STOPPING);
+}
+
+int ingress_work(void *self)
+{
+    struct ingress *g = self;
+    struct loop *loop = &g->daemon.loop;
+    int http_ms = 0, space_ms, rejects_ms;
+    bool group;
+
+    end_stall(g);
+    if (loop->stopping && !g->stopping_ms) {
+        g->stopping_ms = loop->mono_ms;
+        http_quiesce(g->http);
+    }
+    end_batches(g);
+    g->counts[COUNT_PURGED] += space_work(
+        &g->space, &g->store, g->daemon.links, g->daemon.settings,
+        &g->daemon.retention, loop->now_ms, loop->mono_ms, &space_ms);
+    /* A group that was read during the last commit is on its way to the disk before
+     * ingress_meanwhile() writes the responses of that. */
+    look_at_intake_rate(g);
+    group = intake_has_group(&g->intake);
+    if (!group)
+        http_ms = turn_http(g);
+    store_pending(g);
+    intake_rate_stored(&g->intake_rate, mono_us(), g->intake.stored_count,
+                       g->counts[COUNT_CONNECTIONS]);
+    loop->read_on = intake_stored_group(&g->intake) && !g->intake_rate.on;
+    if (group && !loop->read_on) /* a full disk took less */
+        http_ms = turn_http(g);
+    rejects_ms = rejects_work(&g->rejects, g, loop->stopping);
+    publish(g);
+    return intake_has_more(g)
+               ? 0
+               : loop_sooner(loop_sooner(http_ms, space_ms), rejects_ms);
+}
+
+/* The sequencer asks what it has still to expect. */
+void ingress_frame(void *self, int kind, struct bytes frame)
+{
+    struct ingress *g = self;
+    struct wire_watermark_request s;
+
+    if (kind != WIRE_KIND_WATERMARK_REQUEST ||
+        wire_get_watermark_request(&s, frame) != GR_OK ||
+        !wire_is(s.from, SEQUENCER) ||
+        !mailbox_reaches(g->daemon.mailbox, s.inbox)) {
+        log_warn(NULL, "a frame for another kind of process arrived; dropped",
+                 LS("kind", wire_kind_name(kind)));
+        return;
+    }
+    /* Each asks about all that came before it: while one waits for a batch to be stored,
+     * the next would wait for those that came meanwhile, and so on. */
+    if (g->watermark.epoch == s.epoch && !g->watermark.next)
+        return;
+    wire_copy(g->watermark.inbox, sizeof g->watermark.inbox, s.inbox);
+    g->watermark.epoch = s.epoch;
+    g->watermark.stamp_ms = s.stamp_ms;
+    g->watermark.next = 0;
+    g->watermark.fresh = true;
+}
+
+/* After the commit: all that was received before it asked has a number below
+ * the next. Lost without harm, it asks again. */
+static void send_watermark(struct ingress *g)
+{
+    struct wire_watermark s = {
+        .from = wire_text(g->daemon.name),
+        .inbox = wire_text(mailbox_address(g->daemon.mailbox)),
+        .epoch = g->watermark.epoch,
+        .stamp_ms = g->watermark.stamp_ms,
+        .next = g->watermark.next};
+    struct buf out;
+
+    if (!g->watermark.epoch || !g->watermark.next)
+        return;
+    buf_init(&out, 1024);
+    wire_put_watermark(&out, &s);
+    if (mailbox_send(g->daemon.mailbox, g->watermark.inbox,
+                     (struct bytes){out.data, out.len}) == GR_OK)
+        g->watermark.epoch = 0;
+    buf_fini(&out);
+}
+
+void ingress_after_commit(void *self)
+{
+    intake_flush(self);
+    send_watermark(self);
+}
+
+/* Requests are read, judged and wait to be stored by the next turn. Rows are not
+ * touched: a thread commits them, or the loop itself, and this is its fallback thread. */
+void ingress_meanwhile(void *self)
+{
+    struct ingress *g = self;
+
+    look_for_stall(g);
+    http_run(g->http, now_ms(), mono_ms());
+}
+
+void ingress_undo(void *self)
+{
+    struct ingress *g = self;
+
+    g->watermark.next = 0;
+    space_undo(&g->space, &g->store);
+    rejects_undo(&g->rejects);
+    intake_undo(g);
+}
+
+void ingress_reload(void *self, struct settings *fresh)
+{
+    set_bounds(self, fresh);
+}
+
+/* What is not handed on is safe on disk, so an absent sequencer keeps nobody
+ * waiting; what is not answered waits for its commit. */
+bool ingress_stopped(void *self)
+{
+    struct ingress *g = self;
+
+    if (!intake_idle(g))
+        return false;
+    if (g->daemon.loop.mono_ms - g->stopping_ms >=
+        g->daemon.settings->shutdown_grace_ms)
+        return true;
+    return g->stopping_ms && !http_figures(g->http).busy && !handing_on(g);
+}
+
+/* As /readyz judges. A stall has ended when the loop can be asked. */
+const char *ingress_state(void *self, bool *ready)
+{
+    struct ingress *g = self;
+
+    *ready = !g->space.refusal;
+    switch (g->space.refusal) {
+    case RESPONSE_NONE:
+        return "accepting events";
+    case RESPONSE_DISK_LOW:
+        return "refusing events: little disk space is free";
+    case RESPONSE_BACKLOG_FULL:
+        return "refusing events: unprocessed requests fill "
+               "ingress.archive.max_size";
+    default:
+        return "refusing events: the disk is full";
+    }
+}
+
+void ingress_close(void *self)
+{
+    struct ingress *g = self;
+
+    intake_close(g);
+    http_run(g->http, now_ms(), mono_ms());
+    http_close(g->http);
+    rejects_fini(&g->rejects);
+    store_close(&g->store);
+    admission_fini(&g->admission);
+}
+
+bool ingress_load(void *self, const char *peer, uint64_t n, int kind,
+                  int64_t ref, struct buf *out)
+{
+    struct ingress *g = self;
+
+    (void)peer;
+    (void)n; /* the same as ref */
+    return kind == KIND_ARCHIVED &&
+           (store_load(&g->store, ref, out) ||
+            store_replay_load(&g->store.replays, ref, out));
+}

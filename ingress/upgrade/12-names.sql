@@ -1,0 +1,2 @@
+-- New names of tables and columns.
+ALTER TABLE replays RENAME COLUMN act TO action_id;

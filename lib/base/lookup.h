@@ -1,0 +1,51 @@
+/* lookup: the one hash table: finds slots of an array, or things by their address, by a
+ * key. A key is a number, a text's is lookup_text(); two things may have the same key, so
+ * the caller checks which one it found:
+ *
+ *   for (size_t at = 0; (i = lookup_next(&l, key, &at)) != LOOKUP_END;)
+ *       if (strcmp(all[i].name, name) == 0)
+ *           return &all[i];
+ *
+ *   for (size_t at = 0; (thing = lookup_get(&l, key, &at));)
+ *       if (strcmp(thing->name, name) == 0)
+ *           return thing;
+ *
+ * Memory only; zeroed memory is an empty one. */
+#ifndef BASE_LOOKUP_H
+#define BASE_LOOKUP_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define LOOKUP_END SIZE_MAX
+
+struct lookup_slot {
+    uint64_t key;
+    size_t after; /* the slot and 1; 0: free */
+};
+
+struct lookup {
+    struct lookup_slot *slots;
+    size_t capacity, used; /* capacity: 0, or a power of 2 */
+};
+
+uint64_t lookup_text(const char *text);
+void lookup_put(struct lookup *l, uint64_t key, size_t slot);
+/* The next slot of this key, or LOOKUP_END; `at` begins at 0. */
+size_t lookup_next(const struct lookup *l, uint64_t key, size_t *at);
+/* Nothing happens when it is not there. */
+void lookup_drop(struct lookup *l, uint64_t key, size_t slot);
+/* The same of things by their address, which stays as long as they are in it. A table has
+ * either slots or addresses. */
+void lookup_add(struct lookup *l, uint64_t key, const void *thing);
+void *lookup_get(const struct lookup *l, uint64_t key,
+                 size_t *at); /* or NULL */
+void lookup_remove(struct lookup *l, uint64_t key, const void *thing);
+/* All things, in no order; `at` begins at 0. Nothing may be added or removed
+ * meanwhile. */
+void *lookup_walk(const struct lookup *l, size_t *at);
+
+/* Empty again. */
+void lookup_fini(struct lookup *l);
+
+#endif

@@ -1,0 +1,498 @@
+/* settings: grapnel.yaml whole, with what it includes and what is built in. Its
+ * sections: settings_*.c; kinds of values: settings_types.c; reading by tables:
+ * lib/yaml/conf. */
+#include "config.h"
+#include "alert_kinds.h"
+#include "glob.h"
+#include "settings.h"
+#include "settings_types.h"
+#include <dirent.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* ---- which file ---- */
+
+static const char default_path[] = "/etc/grapnel/grapnel.yaml",
+                  local_name[] = "grapnel.yaml";
+
+const char *settings_path(const char *named)
+{
+    const char *set = getenv("GRAPNEL_CONFIG");
+
+    if (named)
+        return named;
+    return set && *set ? set : default_path;
+}
+
+/* By its address: whoever writes this path has named a file. */
+static void put_path_hint(const char *path, struct buf *out)
+{
+    char *folder;
+
+    if (path != default_path || access(path, R_OK) == 0)
+        return;
+    buf_puts(out, "There is no configuration: neither -c nor $GRAPNEL_CONFIG "
+                  "names a file, and /etc/grapnel/grapnel.yaml cannot be read");
+    folder = access(local_name, F_OK) == 0 ? getcwd(NULL, 0) : NULL;
+    if (folder)
+        buf_printf(out,
+                   ". The %s in this folder is read only when it is named: use "
+                   "-c %s, or export GRAPNEL_CONFIG=%s/%s\n",
+                   local_name, local_name, folder, local_name);
+    else
+        buf_puts(out, ": use -c FILE, or export GRAPNEL_CONFIG=FILE\n");
+    free(folder);
+}
+
+/* ---- the file as a whole ---- */
+
+/* Those that an included file may have, too. */
+#define LIST_KEYS                                                              \
+    LIST(settings, sources, source_count, "sources", &settings_source_section, \
+         "the senders of webhooks, each with its own URL and secret"),         \
+        LIST(settings, producers, producer_count, "producers",                 \
+             &settings_producer_section,                                       \
+             "your own services that may publish through `POST "               \
+             "/v1/events`"),                                                   \
+        LIST(settings, endpoints, endpoint_count, "endpoints",                 \
+             &settings_endpoint_section,                                       \
+             "the services that events are delivered to"),                     \
+        LIST(settings, routes, route_count, "routes", &settings_route_section, \
+             "subscriptions that several endpoints share"),                    \
+        LIST(settings, policies, policy_count, "retry_policies",               \
+             &settings_policy_section,                                         \
+             "when failed attempts are retried, and when Grapnel stops "       \
+             "retrying"),                                                      \
+        LIST(settings, alerts, alert_count, "alerts", &settings_alert_section, \
+             "the rules that notify you of problems"),                         \
+        LIST(settings, notifiers, notifier_count, "notifiers",                 \
+             &settings_notifier_section,                                       \
+             "how alerts are sent: webhook, e-mail or command")
+
+static const struct conf_key root_keys_all[] = {
+    KEY(path, settings, state_dir, "state_dir", "state",
+        "the folder of each process's database and lock file; on a local disk"),
+    KEY(path, settings, run_dir, "run_dir", "run",
+        "the folder of the sockets between processes; Grapnel creates it with "
+        "mode 0700",
+        .check = wrong_run_dir),
+    SECTION("log", &settings_log_section, "the log on standard error"),
+    KEY(duration, settings, shutdown_grace_ms, "shutdown_grace", "20s",
+        "how long a process waits after SIGTERM for requests and attempts in "
+        "progress",
+        .min = 0, .max = HOUR_MS),
+    SECTION("ingress", &settings_ingress_section,
+            "the process that receives webhooks over HTTP"),
+    KEY(map, settings, defaults, "endpoint_defaults", NULL,
+        "defaults for keys that an endpoint does not set",
+        .section = &settings_defaults_section),
+    LIST_KEYS,
+    SECTION("history", &settings_history_section,
+            "how long delivered events are kept"),
+    SECTION("dlq", &settings_dlq_section,
+            "the dead-letter queue: deliveries that failed for good"),
+    SECTION("metrics", &settings_metrics_section,
+            "the metrics that each process publishes"),
+    SECTION("console", &settings_console_section,
+            "the process that serves metrics to Prometheus and sends alerts"),
+    KEY(strings, settings, include, "include", NULL,
+        "more files. They may contain only sources, producers, endpoints, "
+        "routes, retry_policies, alerts and notifiers, which are added to the "
+        "lists of this file",
+        .form = "list of paths, with `*`"),
+    {0},
+};
+
+const struct conf_section settings_root_section = {
+    .name = "configuration",
+    .keys = root_keys_all,
+};
+
+#define MAIN_ONLY                                                        \
+    "is allowed only in the main file; an included file contains lists " \
+    "(sources, endpoints …)"
+
+static const struct conf_key list_keys[] = {
+    LIST_KEYS,
+    {0},
+};
+
+static const struct conf_section included_section = {
+    .name = "included file",
+    .keys = list_keys,
+    .known =
+        (const struct conf_known[]){
+            {"state_dir", MAIN_ONLY},
+            {"run_dir", MAIN_ONLY},
+            {"log", MAIN_ONLY},
+            {"shutdown_grace", MAIN_ONLY},
+            {"ingress", MAIN_ONLY},
+            {"endpoint_defaults", MAIN_ONLY},
+            {"history", MAIN_ONLY},
+            {"dlq", MAIN_ONLY},
+            {"metrics", MAIN_ONLY},
+            {"console", MAIN_ONLY},
+            {"include", MAIN_ONLY},
+            {0},
+        },
+};
+
+/* ---- included files ---- */
+
+/* Hidden files are an editor's, not the user's. */
+static bool is_wanted(const char *pattern, const char *name)
+{
+    return *name != '.' && glob_match(pattern, name);
+}
+
+/* One reading of the file: all of it, or a part. */
+struct reading {
+    struct conf *conf;
+    struct settings *settings;
+    const struct conf_section *root, *included;
+    void (*read)(struct conf *c, const char *path, const char *named_at,
+                 const struct conf_section *s, void *target);
+};
+
+/* `at` is the text that includes it; `front` of `path` is its folder. */
+static void read_match(const struct reading *r, const char *at,
+                       const char *path, int front, const char *name)
+{
+    char *match = gr_printf("%.*s%s", front, path, name);
+
+    r->read(r->conf, match, at, r->included, r->settings);
+    free(match);
+}
+
+/* A pattern may match nothing. In the order of names, so that errors and
+ * lists are the same everywhere. */
+static void read_matches(const struct reading *r, const char *at,
+                         const char *path, int front)
+{
+    char *folder = front ? gr_strndup(path, (size_t)front) : gr_strdup(".");
+    struct dirent **all = NULL;
+    int n = scandir(folder, &all, NULL, alphasort);
+
+    for (int i = 0; i < n; i++) {
+        if (is_wanted(path + front, all[i]->d_name))
+            read_match(r, at, path, front, all[i]->d_name);
+        free(all[i]);
+    }
+    free(all);
+    free(folder);
+}
+
+static bool star_in_folder(const char *written)
+{
+    const char *star = strchr(written, '*');
+
+    return star && strchr(star, '/');
+}
+
+static void read_included(const struct reading *r, const char *at)
+{
+    char *path = conf_beside(r->conf, at), *slash = strrchr(path, '/');
+    int front = slash ? (int)(slash + 1 - path) : 0;
+
+    if (star_in_folder(at))
+        conf_error_at(r->conf, at,
+                      "* is allowed only in the name of the file, not in the "
+                      "name of a folder");
+    else if (strchr(path + front, '*'))
+        read_matches(r, at, path, front);
+    else
+        r->read(r->conf, path, at, r->included, r->settings);
+    free(path);
+}
+
+/* ---- loading ---- */
+
+static char backfill_method[] = "POST";
+
+static const struct retry_policy *policy_named(const struct settings *s,
+                                               const char *name)
+{
+    for (size_t i = 0; i < s->policy_count; i++)
+        if (strcmp(s->policies[i].name, name) == 0)
+            return &s->policies[i];
+    return NULL;
+}
+
+/* As an endpoint of our own, with the rate of the defaults. */
+static void add_backfill(struct settings *s, const struct source *source)
+{
+    const struct order *o = &source->order;
+    struct endpoint_settings *e;
+
+    s->backfills = gr_realloc(s->backfills,
+                              (s->backfill_count + 1) * sizeof *s->backfills);
+    e = &s->backfills[s->backfill_count++];
+    *e = (struct endpoint_settings){
+        .name = gr_printf(BACKFILL_PREFIX "%s", source->name),
+        .url = o->backfill,
+        .signing_secrets = o->signing_secrets,
+        .method = backfill_method,
+        .allow_private = o->allow_private,
+        .enabled = true,
+        .internal = true,
+        .timeout_ms = s->defaults.timeout_ms,
+        .connect_timeout_ms = s->defaults.connect_timeout_ms,
+        .max_in_flight = s->defaults.max_in_flight,
+        .retry_policy = s->defaults.retry_policy,
+        .policy = s->defaults.policy,
+    };
+}
+
+/* Only when all is right: no pointer into the lists exists before. */
+static void resolve(struct settings *s)
+{
+    for (size_t i = 0; i < s->endpoint_count; i++) {
+        struct endpoint_settings *e = &s->endpoints[i];
+
+        if (!e->retry_policy)
+            e->retry_policy = gr_strdup(s->defaults.retry_policy);
+        e->policy = policy_named(s, e->retry_policy);
+    }
+    if (s->defaults.retry_policy)
+        s->defaults.policy = policy_named(s, s->defaults.retry_policy);
+    settings_hash_tokens(s->producers, s->producer_count);
+    for (size_t i = 0; i < s->source_count; i++)
+        if (s->sources[i].order.backfill)
+            add_backfill(s, &s->sources[i]);
+}
+
+static void read_files(const struct reading *r, const char *path)
+{
+    r->read(r->conf, path, NULL, r->root, r->settings);
+    for (size_t i = 0; i < r->settings->include.count; i++)
+        read_included(r, r->settings->include.items[i]);
+}
+
+/* A declared policy hides the built-in one of its name. */
+static void add_policies(struct conf *c, struct settings *s)
+{
+    size_t declared = s->policy_count;
+
+    conf_read_text(c, "built in", settings_built_in_policies, &included_section,
+                   s);
+    settings_check_policies(c, s, declared);
+    settings_drop_hidden(&settings_policy_section, s->policies, declared,
+                         &s->policy_count);
+}
+
+static void read_all(struct conf *c, struct settings *s, const char *path)
+{
+    const struct reading all = {c, s, &settings_root_section, &included_section,
+                                conf_read_file};
+    size_t alerts;
+
+    read_files(&all, path);
+    add_policies(c, s);
+    alerts = s->alert_count;
+    conf_read_text(c, "built in", settings_built_in_alerts, &included_section,
+                   s);
+    settings_check_across(c, s, alerts);
+    settings_warn(c, s);
+    settings_drop_hidden(&settings_alert_section, s->alerts, alerts,
+                         &s->alert_count);
+}
+
+static void copy_list(const struct string_list *from, struct string_list *to)
+{
+    for (size_t i = 0; i < from->count; i++)
+        string_list_add(to, from->items[i]);
+}
+
+/* Errors name the whole path, wherever a program was started, and the same one
+ * in all programs. A file that is missing is named as it would be found. */
+static char *whole_path(const char *path)
+{
+    char *whole = realpath(path, NULL), *folder;
+
+    if (whole || *path == '/')
+        return whole ? whole : gr_strdup(path);
+    folder = getcwd(NULL, 0);
+    whole = folder ? gr_printf("%s/%s", folder, path) : gr_strdup(path);
+    free(folder);
+    return whole;
+}
+
+/* `s` is freed when there were errors. */
+static struct settings *loaded(struct conf *c, struct settings *s,
+                               const char *path, struct buf *errors)
+{
+    copy_list(conf_variables(c), &s->variables);
+    conf_warnings(c, &s->warnings);
+    if (!conf_close(c, errors)) {
+        put_path_hint(path, errors);
+        settings_free(s);
+        return NULL;
+    }
+    resolve(s);
+    return s;
+}
+
+struct settings *settings_load_here(const char *path, struct buf *errors,
+                                    struct string_list *unset)
+{
+    struct settings *s = gr_alloc(sizeof *s);
+    struct conf *c = conf_open(s);
+
+    s->path = whole_path(path);
+    read_all(c, s, s->path);
+    copy_list(conf_unset_variables(c), unset);
+    return loaded(c, s, path, errors);
+}
+
+struct settings *settings_load(const char *path, struct buf *errors)
+{
+    struct string_list unset = {0};
+    struct settings *s = settings_load_here(path, errors, &unset);
+
+    string_list_fini(&unset);
+    return s;
+}
+
+static bool is_among(const char *const *words, const char *word)
+{
+    for (; *words; words++)
+        if (strcmp(*words, word) == 0)
+            return true;
+    return false;
+}
+
+/* Those of the section's keys that are meant, into `keys`. */
+static struct conf_section part_of(const struct conf_section *whole,
+                                   const char *const *names,
+                                   struct conf_key *keys)
+{
+    struct conf_section part = {
+        .name = whole->name, .keys = keys, .part = true};
+
+    for (const struct conf_key *k = whole->keys; k->name; k++)
+        if (is_among(names, k->name))
+            *keys++ = *k;
+    *keys = (struct conf_key){0};
+    return part;
+}
+
+struct settings *settings_load_part(const char *path, const char *const *keys,
+                                    struct buf *errors)
+{
+    struct conf_key root_keys[COUNT_OF(root_keys_all)],
+        included_keys[COUNT_OF(root_keys_all)];
+    const struct conf_section root = part_of(&settings_root_section, keys,
+                                             root_keys),
+                              included = part_of(&included_section, keys,
+                                                 included_keys);
+    struct settings *s = gr_alloc(sizeof *s);
+    struct conf *c = conf_open(s);
+    const struct reading part = {c, s, &root, &included, conf_read_part};
+
+    s->path = whole_path(path);
+    read_files(&part, s->path);
+    if (is_among(keys, "retry_policies"))
+        add_policies(c, s);
+    return loaded(c, s, path, errors);
+}
+
+/* What the profile gave, and what no key of a table owns. */
+static void free_source_rest(struct source *s)
+{
+    expr_fini(&s->action);
+    string_list_fini(&s->forward_headers);
+    settings_forget_keys(s);
+}
+
+void settings_free(struct settings *s)
+{
+    if (!s)
+        return;
+    for (size_t i = 0; i < s->source_count; i++)
+        free_source_rest(&s->sources[i]);
+    for (size_t i = 0; i < s->producer_count; i++)
+        free(s->producers[i].token_hashes);
+    for (size_t i = 0; i < s->backfill_count; i++)
+        free(s->backfills[i].name);
+    free(s->backfills);
+    string_list_fini(&s->variables);
+    string_list_fini(&s->warnings);
+    conf_fini(&settings_root_section, s);
+    free(s->path);
+    free(s);
+}
+
+/* ---- what a reload changes ---- */
+
+/* Keys that a process reads only at its start; `kind` NULL: every process. */
+static const struct {
+    const char *path, *kind;
+} start_keys[] = {
+    {"state_dir", NULL},
+    {"run_dir", NULL},
+    {"metrics.interval", NULL},
+    {"metrics.publish", "console"},
+    {"console.listen", "console"},
+    {"ingress.listen", "ingress"},
+    {"ingress.max_connections", "ingress"},
+};
+
+/* false: a change of this key does not concern such a process. */
+static bool concerns(const char *path, const char *kind, bool *at_start)
+{
+    *at_start = false;
+    for (size_t i = 0; i < COUNT_OF(start_keys); i++)
+        if (strcmp(start_keys[i].path, path) == 0) {
+            *at_start = true;
+            return !start_keys[i].kind || strcmp(start_keys[i].kind, kind) == 0;
+        }
+    return true;
+}
+
+void settings_compare(const struct settings *running,
+                      const struct settings *fresh, const char *kind,
+                      struct string_list *changed, struct string_list *restart)
+{
+    struct string_list all = {0};
+
+    conf_diff(&settings_root_section, running, fresh, &all);
+    for (size_t i = 0; i < all.count; i++) {
+        bool at_start;
+
+        if (concerns(all.items[i], kind, &at_start))
+            string_list_add(at_start ? restart : changed, all.items[i]);
+    }
+    string_list_fini(&all);
+}
+
+static void swap_text(char **a, char **b)
+{
+    char *was = *a;
+
+    *a = *b;
+    *b = was;
+}
+
+void settings_keep_start_values(struct settings *running,
+                                struct settings *fresh)
+{
+    swap_text(&running->state_dir, &fresh->state_dir);
+    swap_text(&running->run_dir, &fresh->run_dir);
+    fresh->metrics_interval_ms = running->metrics_interval_ms;
+    swap_text(&running->metrics_publish, &fresh->metrics_publish);
+    swap_text(&running->console.host, &fresh->console.host);
+    fresh->console.port = running->console.port;
+    swap_text(&running->ingress.host, &fresh->ingress.host);
+    fresh->ingress.port = running->ingress.port;
+    fresh->ingress.max_connections = running->ingress.max_connections;
+}
+
+/* ---- printing ---- */
+
+void settings_print(const struct settings *s, struct buf *out)
+{
+    buf_printf(out, "# The configuration in effect, from %s\n", s->path);
+    conf_print(&settings_root_section, s, out, 0, true);
+}

@@ -1,0 +1,144 @@
+/* What each process is told for itself: log, archive, limits, addresses. */
+#include "bounds.h"
+#include "settings_types.h"
+
+static const char *const level_words[] = {"debug", "info", "warn", "error",
+                                          NULL};
+static const char *const format_words[] = {"text", "json", NULL};
+
+static const struct conf_key log_keys[] = {
+    KEY(choice, settings, log_level, "level", "info",
+        "the lowest level that is written", .choices = level_words),
+    KEY(either, settings, log_json, "format", "text",
+        "the format of a log line", .choices = format_words),
+    KEY(path, settings, log_errors, "errors", NULL,
+        "a file that receives a copy of the warnings and errors of all "
+        "processes. A reload or SIGHUP reopens it, for logrotate"),
+    {0},
+};
+
+const struct conf_section settings_log_section = {
+    .name = "log",
+    .keys = log_keys,
+};
+
+static const struct conf_key archive_keys[] = {
+    KEY(duration, settings, ingress.archive_keep_ms, "keep", "30d",
+        "how long a raw request is kept after the sequencer has processed it",
+        .min = SECOND_MS, .max = LONG_MS),
+    KEY(size, settings, ingress.archive_max_bytes, "max_size", "50GiB",
+        "the limit of the archive; half of the disk space available to it, "
+        "when that is less. At the limit, the oldest processed requests are "
+        "deleted, starting with those of a source that has more than half of "
+        "the archive. Ingress responds 503 only when unprocessed requests "
+        "fill it",
+        .min = 64 * 1024),
+    {0},
+};
+
+static const struct conf_section archive_section = {
+    .name = "archive",
+    .keys = archive_keys,
+};
+
+static const struct conf_key ingress_keys[] = {
+    KEY(listen, settings, ingress.host, "listen", "127.0.0.1:8080",
+        "the address on which ingress listens; put a TLS proxy in front of it",
+        COUNT(settings, ingress.port)),
+    KEY(size, settings, ingress.max_body_bytes, "max_body", "1MiB",
+        "the largest request body; a larger one gets 413", .min = 1,
+        .max = BODY_MAX_BYTES),
+    KEY(int, settings, ingress.max_connections, "max_connections", "4096",
+        "the maximum number of open connections", .min = 1, .max = 1000000),
+    KEY(duration, settings, ingress.read_timeout_ms, "read_timeout", "10s",
+        "how long ingress waits for a complete request", .min = 100,
+        .max = HOUR_MS),
+    KEY(duration, settings, ingress.target_delay_ms, "target_delay", "500ms",
+        "overload protection: while accepted events wait longer than this for "
+        "the sequencer, ingress delays each response by up to about a second, "
+        "so that deliveries keep pace",
+        .min = 100, .max = HOUR_MS),
+    KEY(networks, settings, ingress.trusted_proxies, "trusted_proxies", NULL,
+        "the proxies whose `X-Forwarded-For` header is trusted",
+        COUNT(settings, ingress.trusted_proxy_count)),
+    SECTION("archive", &archive_section,
+            "the store of raw requests: every request that got a 200"),
+    {0},
+};
+
+const struct conf_section settings_ingress_section = {
+    .name = "ingress",
+    .help = "The process that receives webhooks over HTTP.",
+    .keys = ingress_keys,
+};
+
+static const struct conf_key history_keys[] = {
+    KEY(duration, settings, history_keep_ms, "keep", "30d",
+        "how long events, deliveries and attempts are kept after they have "
+        "ended. The oldest are deleted earlier when a database takes up a "
+        "quarter of the disk space available to it",
+        .min = SECOND_MS, .max = LONG_MS),
+    {0},
+};
+
+const struct conf_section settings_history_section = {
+    .name = "history",
+    .keys = history_keys,
+};
+
+static const struct conf_key dlq_keys[] = {
+    KEY(duration, settings, dlq_keep_ms, "keep", "30d",
+        "how long a dead letter is kept, also when nobody has decided about "
+        "it",
+        .min = SECOND_MS, .max = LONG_MS),
+    {0},
+};
+
+const struct conf_section settings_dlq_section = {
+    .name = "dlq",
+    .keys = dlq_keys,
+};
+
+static const struct conf_key metrics_keys[] = {
+    KEY(duration, settings, metrics_interval_ms, "interval", "5s",
+        "how often each process publishes its metrics", .min = 100,
+        .max = HOUR_MS),
+    KEY(string, settings, metrics_publish, "publish", "tcp://127.0.0.1:7464",
+        "the address at which grapnel-console publishes the metrics of all "
+        "processes, so that a monitor needs only this one. It is not "
+        "encrypted: everyone who can connect can read the metrics",
+        .check = wrong_publish, .form = "ZeroMQ address"),
+    {0},
+};
+
+const struct conf_section settings_metrics_section = {
+    .name = "metrics",
+    .keys = metrics_keys,
+};
+
+static const struct conf_key console_keys[] = {
+    KEY(listen, settings, console.host, "listen", "127.0.0.1:8081",
+        "the address that serves `/metrics` (no token needed) and "
+        "`/api/alerts`",
+        COUNT(settings, console.port)),
+    KEY(strings, settings, console.hosts, "hosts", NULL,
+        "host names, without port, under which browsers and Prometheus may "
+        "request the console. A request for any other name gets 421. "
+        "`localhost`, the name in `listen`, and every IP address are always "
+        "allowed",
+        .check = wrong_host_name, .form = "list of host names"),
+    KEY(strings, settings, console.tokens, "tokens", NULL,
+        "bearer tokens for `/api/alerts`; without a token in this list, "
+        "`/api/alerts` is closed",
+        .flags = CONF_SECRET | CONF_FILLED, .form = "list of secrets"),
+    KEY(duration, settings, console.evaluate_ms, "evaluate", "1m",
+        "how often alert rules are evaluated", .min = 100, .max = HOUR_MS),
+    {0},
+};
+
+const struct conf_section settings_console_section = {
+    .name = "console",
+    .help = "The process that serves metrics to Prometheus and sends alerts. "
+            "Deliveries continue without it.",
+    .keys = console_keys,
+};

@@ -1,0 +1,158 @@
+/* settings_types: what values of grapnel.yaml may be, beyond conf's own types;
+ * and what is wrong with a text, as a static sentence or NULL. */
+#ifndef CONFIG_SETTINGS_TYPES_H
+#define CONFIG_SETTINGS_TYPES_H
+
+#include "clock.h"
+#include "conf.h"
+#include "settings.h"
+
+/* One row of a table of keys:
+ *
+ *   KEY(duration, settings, shutdown_grace_ms, "shutdown_grace", "20s",
+ *       "how long …", .min = 0, .max = HOUR_MS)
+ *
+ * a value of this kind (conf_as_duration) goes into this member of this struct; then the
+ * key, its default as one would write it (NULL: none), what it means, and what else a
+ * struct conf_key has. */
+#define KEY(KIND, TYPE, MEMBER, NAME, DEFAULT, HELP, ...)             \
+    {                                                                 \
+        .name = NAME, .type = &conf_as_##KIND,                        \
+        .offset = offsetof(struct TYPE, MEMBER), .fallback = DEFAULT, \
+        .help = HELP, __VA_ARGS__                                     \
+    }
+/* Where a second target of the row goes: a list's count, the port of an address. */
+#define COUNT(TYPE, MEMBER) .count_offset = offsetof(struct TYPE, MEMBER)
+/* A section whose keys go into the struct around it. */
+#define SECTION(NAME, KEYS, HELP, ...)                                     \
+    {                                                                      \
+        .name = NAME, .type = &conf_as_map, .section = KEYS, .help = HELP, \
+        __VA_ARGS__                                                        \
+    }
+/* A list of sections, each a struct of its own. */
+#define LIST(TYPE, MEMBER, COUNT_MEMBER, NAME, ITEM, HELP)                  \
+    {                                                                       \
+        .name = NAME, .type = &conf_as_maps,                                \
+        .offset = offsetof(struct TYPE, MEMBER), COUNT(TYPE, COUNT_MEMBER), \
+        .section = ITEM, .help = HELP                                       \
+    }
+
+#define LONG_MS (3650 * DAY_MS)
+
+/* ---- kinds of values, beyond those of conf.h, and their targets ---- */
+
+/* settings_types.c */
+extern const struct conf_type conf_as_rate; /* struct rate */
+
+/* settings_addresses.c */
+extern const struct conf_type conf_as_url;           /* char * */
+extern const struct conf_type conf_as_listen;        /* char *host, port */
+extern const struct conf_type conf_as_networks;      /* struct cidr *, count */
+extern const struct conf_type conf_as_allow_private; /* struct allow_private */
+
+/* settings_exprs.c */
+extern const struct conf_type conf_as_expr;  /* struct expr */
+extern const struct conf_type conf_as_where; /* struct where */
+/* One expression: false after reporting what is wrong. */
+bool settings_read_expr(const struct conf_value *v, struct expr *e);
+void settings_print_expr(struct buf *out, const struct expr *e);
+
+/* settings_sources.c, settings_verify.c */
+extern const struct conf_type
+    conf_as_dedupe; /* struct dedupe, by its section */
+extern const struct conf_type
+    conf_as_verify; /* struct verify, by its section */
+extern const struct conf_type conf_as_tolerance; /* int64_t: TOLERANCE_NONE */
+
+/* Kinds of the list of endpoint settings that are written like another. */
+#define conf_as_policy conf_as_string
+#define conf_as_tls    conf_as_map
+
+/* The count of a list at `target`. */
+void *settings_count_at(const struct conf_key *k, const void *target);
+/* For a kind whose value is a pointer that is freed. */
+bool settings_unset_pointer(const struct conf_key *k, const void *target);
+void settings_fini_pointer(const struct conf_key *k, void *target);
+
+/* ---- sections ---- */
+
+extern const struct conf_section settings_root_section; /* config.c */
+
+/* settings_process.c */
+extern const struct conf_section settings_log_section;
+extern const struct conf_section settings_ingress_section;
+extern const struct conf_section settings_history_section;
+extern const struct conf_section settings_dlq_section;
+extern const struct conf_section settings_metrics_section;
+extern const struct conf_section settings_console_section;
+
+/* settings_sources.c */
+extern const struct conf_section settings_source_section;
+extern const struct conf_section settings_dedupe; /* struct dedupe */
+
+/* settings_verify.c */
+extern const struct conf_section settings_verify; /* struct verify */
+void settings_verify_forget(struct verify *v);
+/* With the profile filled in: do the secrets fit the scheme, and is all there
+ * that it needs? Makes source->keys. */
+void settings_check_verify(const struct conf_value *v, struct source *s);
+void settings_forget_keys(struct source *s);
+
+/* settings_producers.c */
+extern const struct conf_section settings_producer_section;
+/* Hash and forget the tokens of all producers. */
+void settings_hash_tokens(struct producer *producers, size_t count);
+
+/* settings_endpoints.c */
+extern const struct conf_section settings_defaults_section;
+extern const struct conf_section settings_endpoint_section;
+extern const struct conf_section settings_route_section;
+extern const char *const settings_ordered_words[]; /* enum order_lanes */
+
+/* settings_policies.c */
+extern const struct conf_section settings_policy_section;
+extern const char *const settings_backoff_words[]; /* enum backoff_kind */
+extern const char settings_built_in_policies[];
+
+/* settings_alerts.c */
+extern const struct conf_section settings_alert_section;
+extern const struct conf_section settings_notifier_section;
+extern const char settings_built_in_alerts[];
+
+/* ---- settings_checks.c: across sections ---- */
+
+/* The first `declared` are the file's; the rest is built in. */
+void settings_check_policies(struct conf *c, const struct settings *s,
+                             size_t declared);
+void settings_check_across(struct conf *c, const struct settings *s,
+                           size_t declared_alerts);
+/* A declared one wins over a built-in one of its name. */
+void settings_drop_hidden(const struct conf_section *section, void *items,
+                          size_t declared, size_t *count);
+/* What is allowed and likely a mistake. */
+void settings_warn(struct conf *c, const struct settings *s);
+
+/* ---- what is wrong with a string: a static sentence, or NULL ---- */
+
+/* settings_types.c */
+const char *wrong_name(const char *text);
+const char *wrong_name_glob(const char *text);
+const char *wrong_line(const char *text);
+const char *wrong_method(const char *text);
+const char *wrong_run_dir(const char *path);
+const char *wrong_template(const char *text);
+const char *wrong_transition(const char *text);
+
+/* settings_addresses.c */
+const char *wrong_url(const char *text);
+const char *wrong_public_url(const char *text);
+const char *wrong_url_template(const char *text);
+const char *wrong_publish(const char *text);
+const char *wrong_host_name(const char *text); /* without a port */
+
+/* settings_endpoints.c */
+const char *wrong_header_token(const char *text);
+const char *wrong_forward_header(const char *text);
+const char *wrong_signing_secret(const char *text);
+
+#endif

@@ -1,0 +1,344 @@
+#include "control.h"
+#include "alloc.h"
+#include "bounds.h"
+#include "clock.h"
+#include "log.h"
+#include <czmq.h>
+
+enum {
+    CONTROL_VERSION = 1,
+    REQUEST_MAX_BYTES = 1024 * 1024,
+    PER_TURN = 16,
+};
+
+struct reply {
+    zframe_t *to; /* ROUTER's name for the connection */
+    char *text;
+};
+
+struct control {
+    zsock_t *router;
+    char *name;
+    const struct control_command *commands;
+    void *self;
+    struct reply ready[PER_TURN + 1];
+    int ready_count;
+    zframe_t *current; /* whose request is handled; NULL: taken over */
+    zframe_t *waiter;  /* who waits for control_reply(); NULL: nobody */
+    size_t asked;
+    json_t *later; /* the value that control_later() returns */
+    int64_t started_ms;
+};
+
+struct control *control_open(const char *run_dir, const char *name,
+                             const struct control_command *commands, void *self)
+{
+    struct control *c = gr_alloc(sizeof *c);
+
+    c->name = gr_strdup(name);
+    c->commands = commands;
+    c->self = self;
+    c->later = json_object();
+    c->started_ms = now_ms();
+    c->router = zsock_new(ZMQ_ROUTER);
+    zsock_set_rcvtimeo(c->router, 0);
+    zsock_set_sndtimeo(c->router, 0);
+    zsock_set_maxmsgsize(c->router, REQUEST_MAX_BYTES);
+    ipc_bind(c->router, run_dir, name, "control");
+    return c;
+}
+
+void control_close(struct control *c)
+{
+    if (!c)
+        return;
+    for (int i = 0; i < c->ready_count; i++) {
+        zframe_destroy(&c->ready[i].to);
+        free(c->ready[i].text);
+    }
+    zframe_destroy(&c->waiter);
+    zsock_destroy(&c->router);
+    json_decref(c->later);
+    free(c->name);
+    free(c);
+}
+
+zsock_t *control_socket(struct control *c)
+{
+    return c->router;
+}
+
+/* ---- replies ---- */
+
+static char *reply_text(json_t *reply, const char *why)
+{
+    json_t *doc = reply ? json_pack("{s:i,s:b,s:o}", "v", CONTROL_VERSION, "ok",
+                                    1, "reply", reply)
+                        : json_pack("{s:i,s:b,s:s}", "v", CONTROL_VERSION, "ok",
+                                    0, "error", why);
+    char *text = doc ? json_dumps(doc, JSON_COMPACT) : NULL;
+
+    json_decref(doc);
+    return text ? text
+                : gr_strdup("{\"v\":1,\"ok\":false,\"error\":\"the response is "
+                            "not valid JSON\"}");
+}
+
+static void ready(struct control *c, zframe_t **to, json_t *reply,
+                  const char *why)
+{
+    c->ready[c->ready_count++] = (struct reply){.to = *to,
+                                                .text = reply_text(reply, why)};
+    *to = NULL;
+}
+
+void control_undo(struct control *c)
+{
+    for (int i = 0; i < c->ready_count; i++) {
+        free(c->ready[i].text);
+        c->ready[i].text = reply_text(NULL,
+                                      "the disk is full: nothing was changed; "
+                                      "free disk space, then try again");
+    }
+    control_flush(c);
+}
+
+void control_flush(struct control *c)
+{
+    for (int i = 0; i < c->ready_count; i++) {
+        struct reply *a = &c->ready[i];
+
+        /* A response to a client that has gone is dropped. */
+        zsock_send(c->router, "fzs", a->to, a->text);
+        zframe_destroy(&a->to);
+        free(a->text);
+    }
+    c->ready_count = 0;
+}
+
+json_t *control_later(struct control *c)
+{
+    c->waiter = c->current;
+    c->current = NULL;
+    return c->later;
+}
+
+size_t control_asked(const struct control *c)
+{
+    return c->asked;
+}
+
+bool control_waiting(const struct control *c)
+{
+    return c->waiter;
+}
+
+void control_reply(struct control *c, json_t *reply, const char *why)
+{
+    if (c->waiter)
+        ready(c, &c->waiter, reply, why);
+}
+
+/* ---- requests ---- */
+
+static json_t *pong(const struct control *c)
+{
+    char at[RFC3339_BYTES];
+
+    rfc3339(at, c->started_ms);
+    return json_pack("{s:s,s:s,s:i,s:s}", "process", c->name, "version",
+                     GRAPNEL_VERSION, "pid", (int)getpid(), "started_at", at);
+}
+
+static void list_known(const struct control *c, const char *ask, char why[200])
+{
+    struct buf b;
+
+    buf_init(&b, 199);
+    buf_printf(&b, "%s has no request \"%.40s\"; it has ping", c->name, ask);
+    for (const struct control_command *k = c->commands; k->name; k++)
+        buf_printf(&b, " %s", k->name);
+    snprintf(why, 200, "%s", b.data);
+    buf_fini(&b);
+}
+
+static bool has_word(const char *words, const char *word)
+{
+    size_t n = strlen(word);
+
+    for (const char *w = words; *w; w += strcspn(w, " ,")) {
+        w += strspn(w, " ,");
+        if (n && strcspn(w, " ,") == n && memcmp(w, word, n) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* An unknown filter is an error: without the filter, a command would act on
+ * everything. */
+static bool args_known(const char *ask, const char *known, json_t *args,
+                       char why[200])
+{
+    const char *key;
+    json_t *v;
+
+    json_object_foreach(args, key, v)
+    {
+        if (has_word(known, key))
+            continue;
+        snprintf(why, 200, "%s has no argument \"%.40s\"; it has %.100s", ask,
+                 key, *known ? known : "none");
+        return false;
+    }
+    return true;
+}
+
+static bool is_question(json_t *doc)
+{
+    const char *key;
+    json_t *v;
+
+    json_object_foreach(doc, key,
+                        v) if (!has_word("v ask args", key)) return false;
+    v = json_object_get(doc, "args");
+    return json_is_string(json_object_get(doc, "ask")) &&
+           (!v || json_is_object(v));
+}
+
+static json_t *handle(struct control *c, json_t *doc, char why[200])
+{
+    const char *ask = json_string_value(json_object_get(doc, "ask"));
+    json_t *args = json_object_get(doc, "args");
+
+    if (json_integer_value(json_object_get(doc, "v")) != CONTROL_VERSION) {
+        snprintf(why, 200, "this is control version %d: write {\"v\":%d,…}",
+                 CONTROL_VERSION, CONTROL_VERSION);
+        return NULL;
+    }
+    if (!is_question(doc)) {
+        snprintf(why, 200, "a request is {\"v\":1,\"ask\":NAME,\"args\":{…}}");
+        return NULL;
+    }
+    if (strcmp(ask, "ping") == 0)
+        return args_known(ask, "", args, why) ? pong(c) : NULL;
+    for (const struct control_command *k = c->commands; k->name; k++)
+        if (strcmp(k->name, ask) == 0) {
+            c->asked = (size_t)(k - c->commands);
+            return args_known(ask, k->args, args, why)
+                       ? k->fn(c->self, args, why)
+                       : NULL;
+        }
+    list_known(c, ask, why);
+    return NULL;
+}
+
+static void handle_text(struct control *c, struct bytes text)
+{
+    char why[200] = "the request failed";
+    json_error_t bad;
+    json_t *doc = json_loadb(text.p, text.n, JSON_REJECT_DUPLICATES, &bad);
+    json_t *reply = NULL;
+
+    if (doc)
+        reply = handle(c, doc, why);
+    else
+        snprintf(why, sizeof why, "not a JSON document: %.150s", bad.text);
+    if (reply != c->later)
+        ready(c, &c->current, reply, why);
+    json_decref(doc);
+}
+
+/* One message: [connection, empty, text]; others are dropped. false: none is there. */
+static bool take(struct control *c)
+{
+    zmsg_t *msg = zmsg_recv(c->router);
+    zframe_t *text;
+
+    if (!msg)
+        return false;
+    c->current = zmsg_unwrap(msg);
+    text = zmsg_first(msg);
+    if (zmsg_size(msg) == 1)
+        handle_text(c, (struct bytes){zframe_data(text), zframe_size(text)});
+    zframe_destroy(&c->current);
+    zmsg_destroy(&msg);
+    return true;
+}
+
+bool control_work(struct control *c, const struct loop *loop)
+{
+    do {
+        if (!take(c))
+            return false;
+    } while (c->ready_count < PER_TURN && !loop_spent(loop));
+    return true;
+}
+
+/* ---- client ---- */
+
+char *control_question(const char *ask, json_t *args)
+{
+    json_t *doc = json_pack("{s:i,s:s,s:O*}", "v", CONTROL_VERSION, "ask", ask,
+                            "args", args);
+    char *text = doc ? json_dumps(doc, JSON_COMPACT) : NULL;
+
+    json_decref(doc);
+    return text;
+}
+
+json_t *control_reading(struct bytes text, char why[200])
+{
+    /* A body may hold a NUL, which JSON can say. */
+    json_t *doc = json_loadb(text.p, text.n, JSON_ALLOW_NUL, NULL);
+    json_t *reply = json_incref(json_object_get(doc, "reply"));
+    const char *error = json_string_value(json_object_get(doc, "error"));
+
+    if (!reply)
+        snprintf(why, 200, "%s", error ? error : "its response is not valid");
+    json_decref(doc);
+    return reply;
+}
+
+zsock_t *control_send(const char *run_dir, const char *process, const char *ask,
+                      json_t *args, int timeout_ms)
+{
+    char *text = control_question(ask, args);
+    zsock_t *req = zsock_new(ZMQ_REQ);
+
+    zsock_set_rcvtimeo(req, timeout_ms);
+    zsock_set_sndtimeo(req, timeout_ms);
+    if (!text ||
+        zsock_connect(req, "ipc://%s/%s.control", run_dir, process) != 0 ||
+        zstr_send(req, text) != 0)
+        zsock_destroy(&req);
+    free(text);
+    return req;
+}
+
+json_t *control_take(zsock_t *req, bool *unreachable, char why[200])
+{
+    json_t *reply = NULL;
+    zframe_t *frame = NULL;
+
+    snprintf(why, 200, "it does not respond");
+    while (req && !frame) {
+        frame = zframe_recv(req);
+        if (!frame && errno != EINTR)
+            break;
+    }
+    *unreachable = !frame;
+    if (frame)
+        reply = control_reading(
+            (struct bytes){zframe_data(frame), zframe_size(frame)}, why);
+    zframe_destroy(&frame);
+    zsock_destroy(&req);
+    return reply;
+}
+
+json_t *control_ask(const char *run_dir, const char *process, const char *ask,
+                    json_t *args, int timeout_ms, bool *unreachable,
+                    char why[200])
+{
+    return control_take(control_send(run_dir, process, ask, args, timeout_ms),
+                        unreachable, why);
+}

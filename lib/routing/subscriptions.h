@@ -1,0 +1,25 @@
+/* subscriptions: finds the endpoints that are subscribed to an event among thousands. Pure.
+ *
+ * The result equals that of route_is_subscribed() for each endpoint, but few endpoints are
+ * tried. A subscription that names workspaces is indexed by each of them, so an event of one
+ * customer costs only what that customer's endpoints cost. A subscription without workspaces,
+ * or with a `*` in one, is tried for every event. A route is tried once for all endpoints
+ * that it names. */
+#ifndef ROUTING_SUBSCRIPTIONS_H
+#define ROUTING_SUBSCRIPTIONS_H
+
+#include "settings.h"
+
+struct subscriptions;
+
+/* Of settings->endpoints, which must not go before it. `numbers`: by which the
+ * caller knows each of them, all different, each below `end`. */
+struct subscriptions *subscriptions_new(const struct settings *settings,
+                                        const size_t *numbers, size_t end);
+void subscriptions_free(struct subscriptions *all);
+/* The numbers of those that are subscribed to it, ascending, each once, until the next call.
+ * `s` is as for route_is_subscribed(). */
+const size_t *subscriptions_ask(struct subscriptions *all, struct subject *s,
+                                size_t *count);
+
+#endif

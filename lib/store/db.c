@@ -1,0 +1,835 @@
+/* A database file: how it is opened and brought to today's schema, statements and
+ * transactions, its write-ahead log, the space that it takes, and backups. db_origin.c
+ * knows whether it is a copy. */
+#include "db.h"
+#include "alloc.h"
+#include "checker.h"
+#include "clock.h"
+#include "copier.h"
+#include "db_check.h"
+#include "db_origin.h"
+#include "db_sums.h"
+#include "db_version.h"
+#include "log.h"
+#include "verifier.h"
+#include "wal.h"
+#include "wal_damage.h"
+#include "worker.h"
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+enum { DB_STATEMENTS_MAX = 256, DB_BUSY_MS = 5000 };
+
+struct db {
+    sqlite3 *h;
+    char *path;
+    int wal_piece_bytes;
+    int page_bytes;
+    stmt *stmts[DB_STATEMENTS_MAX]; /* all that are prepared */
+    int stmt_count;
+    stmt *begin, *begin_read, *commit, *rollback, *free_pages, *all_pages;
+    struct db_origin *origin;
+    bool in_txn, full;
+    int changes_at_begin;
+    int commit_rc;            /* of the last COMMIT */
+    struct worker *committer; /* NULL until one is begun apart */
+    int wal_pages;
+    int wal_held; /* so many when a reader was in the way of beginning anew */
+    struct copier *copier;
+    struct verifier *verifier; /* borrowed; NULL: none is at work */
+    struct checker *checker;   /* NULL: the file was small */
+    struct {
+        sqlite3 *to; /* NULL: none is under way */
+        sqlite3_backup *job;
+        char *path;
+    } backup;
+};
+
+enum {
+    CACHE_KIB = 16 * 1024,
+    /* A file up to this size is checked in full before it is used; the check
+     * of a larger one would make a restart slow, so it is looked through
+     * while we work (checker.h). */
+    CHECK_BYTES = 64 * 1024 * 1024,
+    URI_MAX = 16 * 1024,
+};
+
+/* ---- errors ---- */
+
+static int64_t disk_free_bytes(const struct db *db)
+{
+    struct statvfs v;
+
+    if (statvfs(db->path, &v) != 0)
+        return 0;
+    return (int64_t)v.f_bavail * (int64_t)v.f_frsize;
+}
+
+enum { DISK_IS_FULL_BYTES = 64 * 1024 };
+
+static int last_errno(sqlite3_file *f)
+{
+    int why = 0;
+
+    if (f && f->pMethods)
+        f->pMethods->xFileControl(f, SQLITE_FCNTL_LAST_ERRNO, &why);
+    return why;
+}
+
+/* For SQLite only ENOSPC is a full disk; for us one of which we have had our share
+ * is, too. */
+static bool is_over_quota(struct db *db)
+{
+    sqlite3_file *file = NULL, *wal = NULL;
+
+    sqlite3_file_control(db->h, "main", SQLITE_FCNTL_FILE_POINTER, &file);
+    sqlite3_file_control(db->h, "main", SQLITE_FCNTL_JOURNAL_POINTER, &wal);
+    return last_errno(file) == EDQUOT || last_errno(wal) == EDQUOT;
+}
+
+/* A write, not an fsync: after that nobody knows what is on the disk. */
+static bool is_full(struct db *db, int rc)
+{
+    return (rc & 0xff) == SQLITE_FULL ||
+           (rc == SQLITE_IOERR_WRITE && is_over_quota(db));
+}
+
+/* SQLite calls it an I/O error when there is no space for its -shm. */
+static const char *disk_hint(struct db *db)
+{
+    return disk_free_bytes(db) < DISK_IS_FULL_BYTES
+               ? "The disk is full: free some space. "
+               : "";
+}
+
+_Noreturn static void failed(struct db *db, int rc, const char *doing)
+{
+    die(EXIT_STORAGE,
+        "%s: %s failed: %s (%s). %sNo accepted event is lost; the last changes "
+        "are repeated at the next start",
+        db->path, doing, sqlite3_errstr(rc), db->h ? sqlite3_errmsg(db->h) : "",
+        disk_hint(db));
+}
+
+/* ---- the write-ahead log: wal.h decides, the loop or the copier does it ---- */
+
+static int on_wal(void *arg, sqlite3 *h, const char *name, int pages)
+{
+    struct db *db = arg;
+
+    (void)h;
+    (void)name;
+    db->wal_pages = pages;
+    return SQLITE_OK;
+}
+
+static void wal_watch(struct db *db)
+{
+    sqlite3_wal_hook(db->h, on_wal, db);
+}
+
+/* So that the next commit begins the WAL anew: copies what is left of it. false: a
+ * reader is in the way; it is not waited for. */
+static bool wal_begin_anew(struct db *db)
+{
+    int rc;
+
+    sqlite3_busy_timeout(db->h, 0);
+    rc = sqlite3_wal_checkpoint_v2(db->h, NULL, SQLITE_CHECKPOINT_RESTART, NULL,
+                                   NULL);
+    sqlite3_busy_timeout(db->h, DB_BUSY_MS);
+    copier_check(db->path, rc);
+    db->wal_held = rc == SQLITE_OK ? 0 : db->wal_pages;
+    return rc == SQLITE_OK;
+}
+
+static int64_t bytes_of(const struct db *db, int pages)
+{
+    return (int64_t)pages * db->page_bytes;
+}
+
+static struct wal look(struct db *db)
+{
+    if (db->wal_pages < db->wal_held)
+        db->wal_held = 0;
+    return (struct wal){
+        .piece_bytes = db->wal_piece_bytes,
+        .bytes = bytes_of(db, db->wal_pages),
+        .held_bytes = bytes_of(db, db->wal_held),
+        .rest_bytes = bytes_of(db, copier_rest(db->copier, db->wal_pages)),
+        .free_bytes = disk_free_bytes(db)};
+}
+
+void db_copy_in_pieces(struct db *db, int bytes)
+{
+    db->wal_piece_bytes = bytes;
+}
+
+static void send_readers_away(struct db *db)
+{
+    checker_break(db->checker);
+    verifier_break(db->verifier);
+}
+
+void db_verify_with(struct db *db, struct verifier *v)
+{
+    db->verifier = v;
+}
+
+void db_tidy(struct db *db)
+{
+    struct wal wal;
+
+    if (db->wal_pages == 0)
+        return;
+    wal = look(db);
+    switch (wal_step(&wal)) {
+    case WAL_LEAVE:
+        break;
+    case WAL_COPY:
+        copier_begin(db->copier);
+        break;
+    case WAL_BEGIN_ANEW:
+        copier_pause(db->copier);
+        if (!wal_begin_anew(db) && wal_presses(&wal))
+            send_readers_away(db);
+        db->wal_pages = 0;
+        break;
+    }
+}
+
+/* ---- open ---- */
+
+static int number_of(struct db *db, const char *pragma)
+{
+    stmt *s = NULL;
+    int v = 0;
+    int rc = sqlite3_prepare_v2(db->h, pragma, -1, &s, NULL);
+
+    if (rc == SQLITE_OK && sqlite3_step(s) == SQLITE_ROW)
+        v = sqlite3_column_int(s, 0);
+    sqlite3_finalize(s);
+    if (db_says_damaged(rc))
+        db_damaged(db->path, sqlite3_errstr(rc));
+    if (rc != SQLITE_OK)
+        failed(db, rc, "reading what it is");
+    return v;
+}
+
+_Noreturn static void another_kind(const char *path, const char *table)
+{
+    die(EXIT_STORAGE,
+        "%s is the database of another kind of process (it has no table %s): "
+        "start this process with another --name, or put its own file here",
+        path, table);
+}
+
+/* Before anything is written to it: our tables among those of another kind of
+ * process would make one file of two. */
+static void refuse_another_kind(struct db *db, const char *table)
+{
+    char *has_table;
+
+    if (!table || number_of(db, "SELECT count(*) FROM sqlite_schema") == 0)
+        return;
+    has_table = gr_printf("SELECT count(*) FROM sqlite_schema WHERE type = "
+                          "'table' AND name = '%s'",
+                          table);
+    if (number_of(db, has_table) == 0)
+        another_kind(db->path, table);
+    free(has_table);
+}
+
+/* The same by the file alone, as it lies there: no log is copied into it. false: it is
+ * of this kind, or that can't be said. */
+static bool is_of_another_kind(const char *path, const char *table)
+{
+    char *sql = gr_printf(
+        "SELECT 1 FROM sqlite_schema WHERE NOT EXISTS (SELECT "
+        "1 FROM sqlite_schema WHERE type = 'table' AND name "
+        "= '%s')",
+        table);
+    struct buf uri;
+    sqlite3 *h = NULL;
+    stmt *s = NULL;
+    bool is = false;
+
+    buf_init(&uri, URI_MAX);
+    buf_puts(&uri, "file:");
+    for (; *path; path++) /* no byte of it has a meaning in the URI */
+        buf_printf(&uri, "%%%02x", (unsigned char)*path);
+    buf_puts(&uri, "?immutable=1");
+    if (sqlite3_open_v2(uri.data, &h,
+                        SQLITE_OPEN_READONLY | SQLITE_OPEN_URI |
+                            SQLITE_OPEN_NOMUTEX,
+                        NULL) == SQLITE_OK &&
+        sqlite3_prepare_v2(h, sql, -1, &s, NULL) == SQLITE_OK)
+        is = sqlite3_step(s) == SQLITE_ROW;
+    sqlite3_finalize(s);
+    sqlite3_close(h);
+    buf_fini(&uri);
+    free(sql);
+    return is;
+}
+
+/* Before SQLite opens it, which would copy a log into the file. */
+static void refuse_newer(const char *path, const struct db_schema *schema)
+{
+    int version = db_version_of(path);
+
+    if (version < 0) /* the list of steps has no entry for it */
+        db_damaged(path, "its schema version is below 0");
+    if (version <= schema->count)
+        return;
+    if (schema->table && is_of_another_kind(path, schema->table))
+        another_kind(path, schema->table);
+    die(EXIT_STORAGE,
+        "%s has schema version %d, this %s %s knows versions up to %d; "
+        "install the newer version or restore a backup made before the "
+        "upgrade. The file was not changed",
+        path, version, schema->program ? schema->program : "program",
+        GRAPNEL_VERSION, schema->count);
+}
+
+static void migrate_run(struct db *db, const char *sql, int from, int to)
+{
+    int rc = sqlite3_exec(db->h, sql, NULL, NULL, NULL);
+
+    if (db_says_damaged(rc))
+        db_damaged(db->path, sqlite3_errmsg(db->h));
+    if (rc != SQLITE_OK && is_full(db, rc))
+        die(EXIT_STORAGE,
+            "%s: the disk is full, so the schema cannot be upgraded from "
+            "version %d to %d. The file still has version %d: free disk space "
+            "and start again, or start the earlier version",
+            db->path, from, to, from);
+    if (rc != SQLITE_OK)
+        failed(db, rc, "upgrading its schema");
+}
+
+/* The tables and the version number are one transaction: after a crash or on a full
+ * disk the file is as the earlier version left it, and that version still opens it. */
+static void migrate(struct db *db, const struct db_schema *schema)
+{
+    int from = number_of(db, "PRAGMA user_version"), to = schema->count;
+    char *note = gr_printf("PRAGMA user_version = %d; COMMIT", to);
+    bool create = from == 0 && schema->create;
+
+    if (from < to) {
+        migrate_run(db, "BEGIN IMMEDIATE", from, to);
+        if (create)
+            migrate_run(db, schema->create, from, to);
+        for (int i = from; i < to && !create; i++)
+            migrate_run(db, schema->steps[i], from, to);
+        migrate_run(db, note, from, to);
+        if (from > 0)
+            log_info(NULL, "the schema of the database was upgraded",
+                     LS("file", db->path), LI("from_version", from),
+                     LI("to_version", to));
+    }
+    free(note);
+}
+
+static const char settings_sql[] =
+    "PRAGMA journal_mode = WAL;"
+    "PRAGMA synchronous = FULL;"
+    "PRAGMA temp_store = MEMORY;"
+    "PRAGMA secure_delete = OFF;"
+    "PRAGMA trusted_schema = OFF;"
+    "PRAGMA cell_size_check = ON;"
+    "PRAGMA mmap_size = 0;" /* an I/O error under mmap is a SIGBUS */
+    "PRAGMA journal_size_limit = 67108864;";
+
+/* Where the header says how it is written (2: with a WAL), and where it ends. */
+enum { HEADER_VERSION_AT = 18, HEADER_BYTES = 20 };
+
+/* A WAL names no file. One that was left beside a backup that was put here would be
+ * taken for its own: pages of two times in one file. But the header of a backup says
+ * that it has none. (Before SQLite opens it, as closing would drop its locks.) */
+static void refuse_strange_wal(const char *path)
+{
+    char *wal = gr_printf("%s-wal", path);
+    unsigned char header[HEADER_BYTES];
+    struct stat st;
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+
+    if (fd >= 0 && stat(wal, &st) == 0 && st.st_size > 0 &&
+        read(fd, header, sizeof header) == sizeof header &&
+        header[HEADER_VERSION_AT] == 1)
+        die(EXIT_STORAGE,
+            "%s is not the database of %s: a backup was put here, and the old "
+            "-wal was left. Delete %s-wal and %s-shm, or put the old database "
+            "back",
+            path, wal, path, path);
+    if (fd >= 0)
+        close(fd);
+    free(wal);
+}
+
+static sqlite3 *open_handle(const char *path)
+{
+    sqlite3 *h = NULL;
+    int rc;
+
+    /* Nobody asks for SQLite's memory statistics, and each allocation would
+     * take a lock for them. Refused, harmlessly, once SQLite has started. */
+    sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0);
+    rc = sqlite3_open_v2(
+        path, &h,
+        SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX, NULL);
+    if (rc != SQLITE_OK)
+        die(EXIT_STORAGE, "cannot open %s: %s", path,
+            h ? sqlite3_errmsg(h) : "out of memory");
+    sqlite3_extended_result_codes(h, 1);
+    sqlite3_busy_timeout(h, DB_BUSY_MS);
+    db_sums_register(h);
+    return h;
+}
+
+static void set_up(struct db *db, const struct db_schema *schema)
+{
+    char *sizes = gr_printf("PRAGMA page_size = %d; PRAGMA cache_size = -%d",
+                            schema->page_bytes, CACHE_KIB);
+
+    db_exec(db, sizes); /* a page size of 0 changes nothing */
+    free(sizes);
+    db_exec(db, settings_sql);
+    sqlite3_wal_autocheckpoint(db->h, 0);
+}
+
+static void prepare(struct db *db)
+{
+    db->begin = db_prepare(db, "BEGIN IMMEDIATE");
+    db->begin_read = db_prepare(db, "BEGIN DEFERRED");
+    db->commit = db_prepare(db, "COMMIT");
+    db->rollback = db_prepare(db, "ROLLBACK");
+    db->free_pages = db_prepare(db, "PRAGMA freelist_count");
+    db->all_pages = db_prepare(db, "PRAGMA page_count");
+}
+
+static void backup_end(struct db *db, bool keep);
+
+struct db *db_open(const char *path, const struct db_schema *schema)
+{
+    struct db *db = gr_alloc(sizeof *db);
+    struct stat st;
+    int64_t size_bytes = stat(path, &st) == 0 ? st.st_size : 0;
+
+    db->path = gr_strdup(path);
+    refuse_strange_wal(path);
+    refuse_newer(path, schema);
+    wal_damage_warn(path);
+    db->h = open_handle(path);
+    number_of(db, "PRAGMA user_version"); /* not a database at all? */
+    refuse_another_kind(db, schema->table);
+    set_up(db, schema);
+    if (size_bytes > 0 && size_bytes <= CHECK_BYTES)
+        db_check(db->h, path, "PRAGMA integrity_check(1)");
+    /* After a crash: it may have been one of fsync, and then what the WAL shows us
+     * need not be on the disk, nor what we would append behind it ever be found. */
+    (void)wal_begin_anew(db);
+    db->page_bytes = number_of(db, "PRAGMA page_size");
+    db->wal_piece_bytes = WAL_PIECE_BYTES;
+    migrate(db, schema);
+    db->origin = db_origin_open(db);
+    wal_watch(db);
+    prepare(db);
+    db->copier = copier_open(path);
+    if (size_bytes > CHECK_BYTES)
+        db->checker = checker_open(path);
+    return db;
+}
+
+void db_close(struct db *db)
+{
+    if (!db)
+        return;
+    backup_end(db, false);
+    worker_close(db->committer);
+    db_origin_close(db->origin);
+    checker_close(db->checker);
+    copier_close(db->copier);
+    for (int i = 0; i < db->stmt_count; i++)
+        sqlite3_finalize(db->stmts[i]);
+    sqlite3_close(db->h);
+    free(db->path);
+    free(db);
+}
+
+const char *db_path(const struct db *db)
+{
+    return db->path;
+}
+
+sqlite3 *db_handle(struct db *db)
+{
+    return db->h;
+}
+
+void db_exec(struct db *db, const char *sql)
+{
+    int rc = sqlite3_exec(db->h, sql, NULL, NULL, NULL);
+
+    if (db_says_damaged(rc))
+        db_damaged(db->path, sqlite3_errmsg(db->h));
+    if (rc != SQLITE_OK)
+        failed(db, rc, "preparing it");
+}
+
+/* ---- statements ---- */
+
+/* None returns an error: a full disk is remembered in db->full, anything else ends the
+ * process. */
+
+stmt *db_prepare(struct db *db, const char *sql)
+{
+    stmt *s = NULL;
+    int rc = sqlite3_prepare_v3(db->h, sql, -1, SQLITE_PREPARE_PERSISTENT, &s,
+                                NULL);
+
+    if (rc != SQLITE_OK)
+        die(EXIT_STORAGE, "%s: statement does not fit the schema: %s: %s",
+            db->path, sqlite3_errmsg(db->h), sql);
+    assert(db->stmt_count < DB_STATEMENTS_MAX);
+    db->stmts[db->stmt_count++] = s;
+    return s;
+}
+
+void db_prepare_all(struct db *db, void *into, const struct db_statement *list,
+                    size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        stmt **place = (stmt **)(void *)((char *)into + list[i].at);
+
+        *place = db_prepare(db, list[i].sql);
+    }
+}
+
+void bind_i64(stmt *s, int i, int64_t v)
+{
+    sqlite3_bind_int64(s, i, v);
+}
+
+void bind_text(stmt *s, int i, const char *v)
+{
+    sqlite3_bind_text(s, i, v, -1, SQLITE_STATIC);
+}
+
+void bind_str(stmt *s, int i, struct bytes v)
+{
+    sqlite3_bind_text64(s, i, v.n ? v.p : "", v.n, SQLITE_STATIC, SQLITE_UTF8);
+}
+
+void bind_blob(stmt *s, int i, struct bytes v)
+{
+    sqlite3_bind_blob64(s, i, v.n ? v.p : "", v.n, SQLITE_STATIC);
+}
+
+bool db_step(struct db *db, stmt *s)
+{
+    int rc;
+
+    if (db->in_txn && db->full)
+        return false;
+    rc = sqlite3_step(s);
+    if (rc == SQLITE_ROW)
+        return true;
+    if (rc == SQLITE_DONE)
+        return false;
+    if (!is_full(db, rc)) {
+        if (db_says_damaged(rc))
+            db_damaged(db->path, sqlite3_errmsg(db->h));
+        failed(db, rc, sqlite3_sql(s));
+    }
+    db->full = true;
+    return false;
+}
+
+void db_done(stmt *s)
+{
+    sqlite3_reset(s);
+}
+
+void db_run(struct db *db, stmt *s)
+{
+    while (db_step(db, s))
+        ;
+    db_done(s);
+}
+
+int64_t db_number(struct db *db, stmt *s, int64_t none)
+{
+    int64_t n = none;
+
+    while (db_step(db, s))
+        n = col_null(s, 0) ? none : col_i64(s, 0);
+    db_done(s);
+    return n;
+}
+
+int db_changes(struct db *db)
+{
+    return db->full ? 0 : sqlite3_changes(db->h);
+}
+
+int64_t col_i64(stmt *s, int i)
+{
+    return sqlite3_column_int64(s, i);
+}
+
+const char *col_text(stmt *s, int i)
+{
+    const char *t = (const char *)sqlite3_column_text(s, i);
+
+    return t ? t : "";
+}
+
+struct bytes col_blob(stmt *s, int i)
+{
+    const void *p = sqlite3_column_blob(s, i);
+
+    return (struct bytes){p ? p : "", (size_t)sqlite3_column_bytes(s, i)};
+}
+
+bool col_null(stmt *s, int i)
+{
+    return sqlite3_column_type(s, i) == SQLITE_NULL;
+}
+
+/* ---- transactions ---- */
+
+/* One writer, one transaction at a time; its commit may run in a thread of its own. A
+ * crash before the commit has returned leaves all of it or nothing. */
+
+void db_begin(struct db *db)
+{
+    assert(!db->in_txn);
+    db->full = false;
+    db->in_txn = true;
+    db->changes_at_begin = sqlite3_total_changes(db->h);
+    db_run(db, db->begin);
+}
+
+static void roll_back(struct db *db)
+{
+    /* SQLite may have rolled back by itself already. */
+    if (!sqlite3_get_autocommit(db->h)) {
+        sqlite3_step(db->rollback);
+        sqlite3_reset(db->rollback);
+    }
+    db->in_txn = false;
+    db_origin_rolled_back(db->origin);
+}
+
+static void run_commit(void *arg)
+{
+    struct db *db = arg;
+
+    db->commit_rc = SQLITE_FULL;
+    if (db->full)
+        return;
+    db->commit_rc = sqlite3_step(db->commit);
+    sqlite3_reset(db->commit);
+}
+
+static gr_rc judge_commit(struct db *db)
+{
+    if (db->commit_rc == SQLITE_DONE) {
+        db->in_txn = false;
+        db_origin_committed(db->origin);
+        return GR_OK;
+    }
+    /* Anything but a full disk leaves the commit neither done nor undone
+     * (fsync): stop, and read at the next start what is there. */
+    if (!is_full(db, db->commit_rc))
+        failed(db, db->commit_rc, "a commit");
+    db->full = true;
+    roll_back(db);
+    return GR_AGAIN;
+}
+
+gr_rc db_commit(struct db *db)
+{
+    assert(db->in_txn);
+    db_origin_commits(db->origin);
+    run_commit(db);
+    return judge_commit(db);
+}
+
+void db_commit_begin(struct db *db)
+{
+    assert(db->in_txn);
+    db_origin_commits(db->origin);
+    if (!db->committer)
+        db->committer = worker_open(run_commit, db);
+    worker_begin(db->committer);
+}
+
+int db_commit_fd(const struct db *db)
+{
+    return worker_fd(db->committer);
+}
+
+gr_rc db_commit_end(struct db *db)
+{
+    worker_end(db->committer);
+    return judge_commit(db);
+}
+
+void db_read_begin(struct db *db)
+{
+    assert(!db->in_txn);
+    db_run(db, db->begin_read);
+}
+
+void db_read_end(struct db *db)
+{
+    db_run(db, db->commit);
+}
+
+bool db_full(const struct db *db)
+{
+    return db->full;
+}
+
+bool db_dirty(const struct db *db)
+{
+    return sqlite3_total_changes(db->h) != db->changes_at_begin;
+}
+
+/* ---- space ---- */
+
+/* A turn that forgets writes first, to the WAL; the very last space is not for that. */
+enum { FORGET_FREE_BYTES = 8 * 1024 * 1024 };
+
+static int64_t pages_bytes(struct db *db, stmt *count)
+{
+    return db_number(db, count, 0) * db->page_bytes;
+}
+
+int64_t db_free_bytes(struct db *db)
+{
+    return disk_free_bytes(db) + pages_bytes(db, db->free_pages);
+}
+
+int64_t db_used_bytes(struct db *db)
+{
+    return pages_bytes(db, db->all_pages) - pages_bytes(db, db->free_pages);
+}
+
+bool db_over_share(struct db *db, int part)
+{
+    int64_t used = db_used_bytes(db);
+
+    return disk_free_bytes(db) >= FORGET_FREE_BYTES &&
+           used > (used + db_free_bytes(db)) / part;
+}
+
+int64_t db_size_bytes(const struct db *db)
+{
+    char *wal = gr_printf("%s-wal", db->path);
+    struct stat file, log;
+    int64_t n = stat(db->path, &file) == 0 ? file.st_size : 0;
+
+    if (stat(wal, &log) == 0)
+        n += log.st_size;
+    free(wal);
+    return n;
+}
+
+/* ---- backups ---- */
+
+enum { BACKUP_PAGES = 256 }; /* in one step, between two turns */
+
+/* Also when none is under way. !keep: the copy is removed. */
+static void backup_end(struct db *db, bool keep)
+{
+    if (!db->backup.to)
+        return;
+    sqlite3_backup_finish(db->backup.job);
+    sqlite3_close(db->backup.to);
+    if (!keep)
+        unlink(db->backup.path);
+    free(db->backup.path);
+    memset(&db->backup, 0, sizeof db->backup);
+}
+
+gr_rc db_backup_start(struct db *db, const char *path, char why[200])
+{
+    int rc;
+
+    if (db->backup.to) {
+        sqlite3_snprintf(200, why, "a backup to %s is already in progress",
+                         db->backup.path);
+        return GR_REFUSE;
+    }
+    if (access(path, F_OK) == 0) {
+        sqlite3_snprintf(200, why, "%s already exists", path);
+        return GR_REFUSE;
+    }
+    rc = sqlite3_open(path, &db->backup.to);
+    db->backup.path = gr_strdup(path);
+    if (rc == SQLITE_OK)
+        db->backup.job = sqlite3_backup_init(db->backup.to, "main", db->h,
+                                             "main");
+    if (!db->backup.job) {
+        sqlite3_snprintf(200, why, "%s: %s", path,
+                         sqlite3_errmsg(db->backup.to));
+        backup_end(db, false);
+        return GR_REFUSE;
+    }
+    return GR_OK;
+}
+
+gr_rc db_backup_step(struct db *db, char why[200])
+{
+    int rc = sqlite3_backup_step(db->backup.job, BACKUP_PAGES);
+
+    if (rc == SQLITE_DONE) {
+        gr_rc done;
+
+        sqlite3_backup_finish(db->backup.job);
+        db->backup.job = NULL;
+        done = db_copy_finish(db->backup.to, now_ms(), why);
+        backup_end(db, done == GR_OK);
+        return done;
+    }
+    if (rc == SQLITE_OK || rc == SQLITE_BUSY || rc == SQLITE_LOCKED)
+        return GR_AGAIN;
+    sqlite3_snprintf(200, why, "%s: %s", db->backup.path, sqlite3_errstr(rc));
+    backup_end(db, false);
+    return GR_REFUSE;
+}
+
+bool db_backup_running(const struct db *db)
+{
+    return db->backup.to != NULL;
+}
+
+/* ---- whether it is a copy ---- */
+
+int64_t db_copied_ms(const struct db *db)
+{
+    return db_origin_copied_ms(db->origin);
+}
+
+bool db_stamped(const struct db *db)
+{
+    return db_origin_stamped(db->origin);
+}
+
+void db_adopt(struct db *db)
+{
+    db_origin_adopt(db->origin);
+}
+
+void db_note_written(struct db *db, int64_t now_ms, bool last)
+{
+    db_origin_note_written(db->origin, now_ms, last);
+}

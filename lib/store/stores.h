@@ -1,0 +1,33 @@
+/* stores: the databases of Grapnel: the kind of process that each belongs to, and its schema
+ * version. Used by the processes, which upgrade their own, and by `grapnel restore` and
+ * `grapnel verify`, which read copies of all of them. */
+#ifndef STORE_STORES_H
+#define STORE_STORES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* Today's schema version of each: the number of steps in PROCESS/upgrade, which the build
+ * checks. A step never changes after a release (tests/golden/stores). */
+enum {
+    INGRESS_SCHEMA = 12,
+    SEQUENCER_SCHEMA = 21,
+    DELIVERER_SCHEMA = 12,
+    DLQD_SCHEMA = 8,
+    CONSOLE_SCHEMA = 4,
+};
+
+struct store_kind {
+    const char *process; /* "ingress" */
+    const char *program; /* "grapnel-ingress" */
+    const char *table;   /* that no other kind has */
+    int version;
+    bool needed; /* a backup without it can't be restored as a whole */
+};
+extern const struct store_kind store_kinds[];
+extern const size_t store_kind_count;
+
+/* Of a process or its copy, by name: "deliverer-2". NULL: there is no such kind. */
+const struct store_kind *store_kind_of(const char *process);
+
+#endif

@@ -1,0 +1,255 @@
+/* deliverers: the deliverers that are known, their heartbeats, and the frames that
+ * respond to them. These frames are not in the durable link: one that is lost is sent again
+ * with the next heartbeat. */
+#include "deliverers.h"
+#include "clock.h"
+#include "grant.h"
+#include "le64.h"
+#include "log.h"
+#include "sequencer.h"
+#include "store.h"
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    SEND_AGAIN_MS = 2
+}; /* until there may be space on the way to a deliverer */
+
+struct deliverer_peer *deliverer_find_or_add(struct sequencer *q,
+                                             const char *name)
+{
+    struct deliverer_peer *d;
+
+    for (size_t i = 0; i < q->deliverer_count; i++)
+        if (strcmp(q->deliverers[i]->name, name) == 0)
+            return q->deliverers[i];
+    d = gr_alloc(sizeof *d);
+    wire_copy(d->name, sizeof d->name, wire_text(name));
+    d->acked_ms = q->started_ms;
+    q->deliverers = gr_realloc(q->deliverers,
+                               (q->deliverer_count + 1) *
+                                   sizeof(struct deliverer_peer *));
+    q->deliverers[q->deliverer_count++] = d;
+    return d;
+}
+
+static void on_deliverer_row(void *arg, const char *name, uint64_t store)
+{
+    deliverer_find_or_add(arg, name)->store = store;
+}
+
+bool deliverer_is_here(const struct sequencer *q,
+                       const struct deliverer_peer *d)
+{
+    return d->heartbeat_ms && d->epoch != d->leaving_epoch &&
+           q->d.loop.awake_ms - d->heartbeat_ms < grant_lease_ms();
+}
+
+void deliverers_load(struct sequencer *q)
+{
+    for (size_t i = 0; i < q->deliverer_count; i++) {
+        q->deliverers[i]->out = 0;
+        q->deliverers[i]->store = 0;
+    }
+    store_deliverers(q->store, on_deliverer_row, q);
+}
+
+void deliverers_close(struct sequencer *q)
+{
+    for (size_t i = 0; i < q->deliverer_count; i++) {
+        free(q->deliverers[i]->unconfigured);
+        free(q->deliverers[i]);
+    }
+    free(q->deliverers);
+    q->deliverers = NULL;
+    q->deliverer_count = 0;
+}
+
+/* ---- heartbeats ---- */
+
+static void keep_unconfigured(struct deliverer_peer *d,
+                              const struct wire_heartbeat *b)
+{
+    const uint8_t *p = b->unconfigured.p;
+
+    free(d->unconfigured);
+    d->unconfigured_count = b->unconfigured.n / 8;
+    d->unconfigured = gr_alloc(d->unconfigured_count * sizeof *d->unconfigured);
+    for (size_t i = 0; i < d->unconfigured_count; i++, p += 8)
+        d->unconfigured[i] = get_le64(p);
+}
+
+/* A deliverer with another store id has lost the tasks of its grants. */
+static void judge_disk(struct sequencer *q, struct deliverer_peer *d,
+                       uint64_t store)
+{
+    if (d->store == store)
+        return;
+    if (d->store)
+        grants_end_all(q, d, "it came back with another database");
+    d->store = store;
+    store_deliverer_set(q->store, d->name, store);
+}
+
+/* Since when it has sent heartbeats without a break, and whether it is leaving. */
+static void judge_health(struct sequencer *q, struct deliverer_peer *d,
+                         uint64_t epoch, int64_t now)
+{
+    /* A deliverer that leaves sends no heartbeats: it released for another reason. */
+    if (d->leaving_epoch == epoch)
+        d->leaving_epoch = 0;
+    if (d->epoch == epoch && now - d->heartbeat_ms <= grant_lease_ms() &&
+        d->heartbeat_ms)
+        return;
+    d->healthy_ms = now;
+    q->assign = true;
+    if (d->epoch == epoch)
+        return;
+    log_info(NULL, "a deliverer registered", LS("deliverer", d->name));
+    /* One that stopped in order gave its grants back before. */
+    for (size_t i = 0; i < q->endpoint_count; i++)
+        if (q->endpoints[i].grant && q->endpoints[i].owner == d)
+            q->endpoints[i].lossy = true;
+}
+
+void deliverers_heartbeat(struct sequencer *q, const struct wire_heartbeat *b)
+{
+    char name[NAME_MAX_BYTES + 1];
+    int64_t now = q->d.loop.awake_ms;
+    struct deliverer_peer *d;
+
+    if (!b->from.n || b->from.n > NAME_MAX_BYTES || b->unconfigured.n % 8 ||
+        !b->store || !b->epoch || b->inbox.n > INBOX_MAX_BYTES)
+        return;
+    wire_copy(name, sizeof name, b->from);
+    d = deliverer_find_or_add(q, name);
+    judge_disk(q, d, b->store);
+    /* Two heartbeats further apart are the end of an outage: of the deliverer, or
+     * of the sequencer, whose clock `now` also stands while it is suspended. */
+    if (d->heartbeat_ms && now - d->heartbeat_ms <= grant_lease_ms())
+        endpoints_alive(q, d, now - d->heartbeat_ms);
+    judge_health(q, d, b->epoch, now);
+    d->epoch = b->epoch;
+    d->stamp_ms = b->stamp_ms;
+    d->heartbeat_ms = now;
+    d->heartbeat_ack_pending = true;
+    wire_copy(d->inbox, sizeof d->inbox, b->inbox);
+    keep_unconfigured(d, b);
+}
+
+/* ---- what we say ---- */
+
+static gr_rc send_frame(struct sequencer *q, const struct deliverer_peer *d,
+                        struct buf *b)
+{
+    gr_rc rc = b->failed ? GR_REFUSE
+                         : mailbox_send(q->d.mailbox, d->inbox,
+                                        (struct bytes){b->data, b->len});
+
+    buf_fini(b);
+    return rc;
+}
+
+static void send_heartbeat_ack(struct sequencer *q, struct deliverer_peer *d)
+{
+    struct wire_heartbeat_ack p = {
+        .from = wire_text(q->d.name),
+        .inbox = wire_text(mailbox_priority_address(q->d.mailbox)),
+        .epoch = d->epoch,
+        .stamp_ms = d->stamp_ms};
+    struct buf b;
+
+    buf_init(&b, FRAME_MAX_BYTES);
+    wire_put_heartbeat_ack(&b, &p);
+    /* It may arrive even if the send fails. */
+    d->acked_ms = q->d.loop.awake_ms + mono_ms() - q->d.loop.mono_ms;
+    (void)!send_frame(q, d, &b);
+    d->heartbeat_ack_pending = false;
+}
+
+static gr_rc send_granted(struct sequencer *q, const struct deliverer_peer *d,
+                          const struct endpoint *e)
+{
+    struct wire_granted g = {
+        .from = wire_text(q->d.name),
+        .inbox = wire_text(mailbox_priority_address(q->d.mailbox)),
+        .epoch = d->epoch,
+        .stamp_ms = d->stamp_ms,
+        .grant = e->grant,
+        .endpoint = wire_text(e->name),
+        .config = (struct bytes){e->carried.data, e->carried.len},
+        .healthy = e->healthy,
+        .held_since_ms = endpoint_held_ms(e),
+        .held_status = (uint64_t)e->held_status,
+        .held_ms = e->paused_ms};
+    struct buf b;
+
+    buf_init(&b, FRAME_MAX_BYTES);
+    wire_put_granted(&b, &g);
+    return send_frame(q, d, &b);
+}
+
+static void send_revoked(struct sequencer *q, struct deliverer_peer *d,
+                         uint64_t grant)
+{
+    struct wire_revoked v = {
+        .from = wire_text(q->d.name),
+        .inbox = wire_text(mailbox_priority_address(q->d.mailbox)),
+        .grant = grant};
+    struct buf b;
+
+    buf_init(&b, FRAME_MAX_BYTES);
+    wire_put_revoked(&b, &v);
+    (void)!send_frame(q, d, &b);
+}
+
+/* What it has asked about in its last heartbeat. */
+static void send_configurations(struct sequencer *q, struct deliverer_peer *d)
+{
+    for (size_t k = 0; k < d->unconfigured_count; k++) {
+        struct endpoint *e = grants_endpoint_under(q, d->unconfigured[k], d);
+
+        if (e)
+            e->granted_pending = q->granted_pending = true;
+        else
+            send_revoked(q, d,
+                         d->unconfigured[k]); /* not heard? It asks again */
+    }
+    d->unconfigured_count = 0;
+}
+
+/* As many as there is space for on the way to it. true: some are left. */
+static bool send_grants(struct sequencer *q, const struct deliverer_peer *d)
+{
+    for (size_t i = 0; i < q->endpoint_count; i++) {
+        struct endpoint *e = &q->endpoints[i];
+
+        if (e->owner != d || !e->granted_pending)
+            continue;
+        if (e->settings && send_granted(q, d, e) == GR_AGAIN)
+            return true;
+        e->granted_pending = false;
+    }
+    return false;
+}
+
+void deliverers_flush(struct sequencer *q)
+{
+    bool full = false;
+
+    for (size_t i = 0; i < q->deliverer_count; i++) {
+        struct deliverer_peer *d = q->deliverers[i];
+
+        if (!d->heartbeat_ack_pending)
+            continue;
+        send_heartbeat_ack(q, d);
+        send_configurations(q, d);
+    }
+    /* Skip offline deliverers; they ask for their configuration in their next heartbeat. */
+    for (size_t i = 0; q->granted_pending && i < q->deliverer_count; i++)
+        if (deliverer_is_here(q, q->deliverers[i]))
+            full = send_grants(q, q->deliverers[i]) || full;
+    q->granted_pending = full;
+    if (full)
+        daemon_wake_in(&q->d, SEND_AGAIN_MS);
+}

@@ -1,0 +1,497 @@
+#include "delivery.h"
+#include "lane.h"
+#include "log.h"
+#include "search_filters.h"
+#include "sequencer.h"
+#include "states.h"
+#include "store.h"
+#include "trace.h"
+#include <assert.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- the table of transitions ---- */
+
+#define FINAL (STATE_TO(DELIVERY_DELIVERED) | STATE_TO(DELIVERY_DEAD))
+
+static const struct state delivery_table[] = {
+    [DELIVERY_WAITING] = {"waiting", STATE_TO(DELIVERY_IN_FLIGHT) |
+                                         STATE_TO(DELIVERY_RETRYING) | FINAL},
+    [DELIVERY_IN_FLIGHT] = {"in_flight", STATE_TO(DELIVERY_WAITING) |
+                                             STATE_TO(DELIVERY_RETRYING) |
+                                             FINAL},
+    [DELIVERY_RETRYING] = {"retrying", STATE_TO(DELIVERY_WAITING) |
+                                           STATE_TO(DELIVERY_RETRYING) | FINAL},
+    [DELIVERY_DELIVERED] = {"delivered", STATE_TO(DELIVERY_WAITING)},
+    [DELIVERY_DEAD] = {"dead", STATE_TO(DELIVERY_WAITING) |
+                                   STATE_TO(DELIVERY_DELIVERED)},
+};
+static const struct states delivery_states = {"delivery", delivery_table,
+                                              COUNT_OF(delivery_table)};
+
+const char *delivery_status_name(int status)
+{
+    return states_name(&delivery_states, status);
+}
+
+static bool is_open(int status)
+{
+    return status < DELIVERY_DELIVERED;
+}
+
+/* What every row keeps to after a change. Of a debug build only: a row that a damaged
+ * disk has changed must not stop the pipeline. */
+static void check(const struct endpoint *e, const struct delivery *d)
+{
+#ifdef GRAPNEL_DEBUG
+    assert(d->endpoint == e->id);
+    assert(d->status != DELIVERY_WAITING || !d->grant_id);
+    assert(d->status == DELIVERY_WAITING || !is_open(d->status) || d->grant_id);
+    assert(!d->behind || d->status == DELIVERY_WAITING);
+    assert(d->status != DELIVERY_DEAD || *d->reason);
+    assert(d->died < d->generation && d->earlier <= d->attempts);
+    assert(e->out >= 0 && (!e->owner || e->owner->out >= 0));
+#else
+    (void)e;
+    (void)d;
+#endif
+}
+
+/* ---- statements ---- */
+
+struct deliveries {
+    struct db *db;
+    stmt *add, *load, *exists, *save, *give_out, *sweep, *of_event;
+};
+
+#define AT(field) offsetof(struct deliveries, field)
+
+static const struct db_statement statements[] = {
+    {AT(add), ROW_INSERT("deliveries", DELIVERY_NEW)},
+    {AT(load),
+     "SELECT " ROW_NAMES(
+         DELIVERY_COLUMNS) " FROM deliveries WHERE event = ? AND endpoint = ?"},
+    {AT(exists), "SELECT 1 FROM deliveries WHERE event = ? AND endpoint = ?"},
+    {AT(save),
+     "UPDATE deliveries SET " ROW_SETS(
+         DELIVERY_CHANGES) " WHERE event = :event AND endpoint = :endpoint"},
+    {AT(of_event),
+     "SELECT " ROW_NAMES(DELIVERY_COLUMNS) ", (SELECT name FROM endpoints "
+                                           "WHERE id = endpoint) AS "
+                                           "name FROM deliveries WHERE event = "
+                                           "? ORDER BY name"},
+    /* Two that change the status without reading the row. Each event is given out once
+     * at the least, and the index of those that wait says all that the change needs. */
+    {AT(give_out), "UPDATE deliveries SET status = ?3, grant_id = ?4, out_n = "
+                   "?5 WHERE event = ?1 AND endpoint = ?2"},
+    /* When a deliverer is lost, everything that it had comes back, a turn's worth at a
+     * time: WAITING is a transition of all open ones, and a final one only loses its
+     * grant. */
+    {AT(sweep),
+     "UPDATE deliveries SET grant_id = 0, out_n = 0, sent = sent OR ?4, status "
+     "= CASE WHEN status < 3 THEN 0 ELSE status END WHERE endpoint = ?1 AND "
+     "event IN (SELECT event FROM deliveries INDEXED BY deliveries_out WHERE "
+     "endpoint = ?1 AND grant_id = ?2 AND grant_id <> 0 LIMIT ?3) RETURNING "
+     "status, lane"},
+};
+
+struct deliveries *deliveries_open(struct db *db)
+{
+    struct deliveries *s = gr_alloc(sizeof *s);
+
+    s->db = db;
+    db_prepare_all(db, s, statements, COUNT_OF(statements));
+    return s;
+}
+
+void deliveries_close(struct deliveries *s)
+{
+    free(s);
+}
+
+/* ---- rows ---- */
+
+/* The number of the column behind. */
+static int read_row(stmt *q, struct delivery *d)
+{
+    int i = 0;
+
+    *d = (struct delivery){0};
+    ROW_READ(DELIVERY_COLUMNS, q, i, d);
+    return i;
+}
+
+void delivery_fini(struct delivery *d)
+{
+    ROW_FREE(DELIVERY_COLUMNS, d);
+    *d = (struct delivery){0};
+}
+
+bool delivery_load(struct deliveries *s, int64_t event, int64_t endpoint,
+                   struct delivery *d)
+{
+    bool there;
+
+    *d = (struct delivery){0};
+    bind_i64(s->load, 1, event);
+    bind_i64(s->load, 2, endpoint);
+    there = db_step(s->db, s->load);
+    if (there)
+        read_row(s->load, d);
+    db_done(s->load);
+    return there;
+}
+
+bool delivery_exists(struct deliveries *s, int64_t event, int64_t endpoint)
+{
+    bind_i64(s->exists, 1, event);
+    bind_i64(s->exists, 2, endpoint);
+    return db_number(s->db, s->exists, 0) != 0;
+}
+
+void deliveries_of_event(struct deliveries *s, int64_t event, delivery_fn *fn,
+                         void *arg)
+{
+    struct delivery d;
+
+    bind_i64(s->of_event, 1, event);
+    while (db_step(s->db, s->of_event)) {
+        int i = read_row(s->of_event, &d);
+
+        fn(arg, &d, col_text(s->of_event, i));
+        delivery_fini(&d);
+    }
+    db_done(s->of_event);
+}
+
+static void insert(struct sequencer *q, const struct delivery *d)
+{
+    struct deliveries *s = q->deliveries;
+    struct delivery row = *d;
+    int i = 0;
+
+    if (!row.generation)
+        row.generation = 1;
+    ROW_BIND(DELIVERY_NEW, s->add, i, &row);
+    db_run(s->db, s->add);
+    search_filters_note_endpoint(q->search_filters, d->event, d->endpoint);
+}
+
+void delivery_save(struct deliveries *s, const struct delivery *d)
+{
+    int i = 0;
+
+    ROW_BIND(DELIVERY_CHANGES, s->save, i, d);
+    bind_i64(s->save, ++i, d->event);
+    bind_i64(s->save, ++i, d->endpoint);
+    db_run(s->db, s->save);
+}
+
+static void set_text(char **text, const char *to)
+{
+    char *old = *text;
+
+    *text = gr_strdup(to); /* `to` may be the old one */
+    free(old);
+}
+
+/* For a line of the log. */
+static const char *event_id(struct sequencer *q, struct delivery *d)
+{
+    struct event_row ev = {0};
+
+    if (!*d->event_id && store_event(q->store, d->event, &ev))
+        wire_copy(d->event_id, sizeof d->event_id, wire_text(ev.id));
+    event_fini(&ev);
+    return d->event_id;
+}
+
+/* ---- copies at the deliverer ---- */
+
+int64_t delivery_ref(int64_t event, int64_t endpoint)
+{
+    return event << EVENT_BITS_ENDPOINT | endpoint;
+}
+
+bool delivery_is_out(const struct endpoint *e, const struct delivery *d)
+{
+    return d->grant_id && d->grant_id == e->grant && e->owner;
+}
+
+/* It has a slot of its endpoint's window. A scheduled retry has none: it waits on its
+ * deliverer's disk. A final one whose copy is to be dropped has one: an attempt may be
+ * under way. */
+static bool in_window(const struct endpoint *e, const struct delivery *d)
+{
+    return delivery_is_out(e, d) && d->status != DELIVERY_RETRYING;
+}
+
+static void enter_window(struct endpoint *e)
+{
+    e->out++;
+    e->owner->out++;
+}
+
+static void leave_window(struct endpoint *e)
+{
+    e->window.ended++;
+    if (e->out > 0)
+        e->out--;
+    if (e->owner && e->owner->out > 0)
+        e->owner->out--;
+}
+
+/* The grant that a delivery keeps as it becomes final: that of a copy which its deliverer
+ * is to drop. */
+static void drop_copy(struct sequencer *q, struct endpoint *e,
+                      struct delivery *d, bool reported)
+{
+    if (reported || !delivery_is_out(e, d))
+        d->grant_id = 0;
+    else
+        links_put(q->d.links, e->owner->name, WIRE_KIND_DROPPED,
+                  delivery_ref(d->event, e->id));
+}
+
+static uint64_t put_task(struct sequencer *q, struct endpoint *e, int64_t event,
+                         int status)
+{
+    uint64_t n = links_next(q->d.links, e->owner->name);
+
+    links_put(q->d.links, e->owner->name, WIRE_KIND_TASK,
+              delivery_ref(event, e->id));
+    if (status == DELIVERY_IN_FLIGHT) {
+        enter_window(e);
+        e->owner->out_bytes += e->window.bytes;
+    }
+    return n;
+}
+
+/* ---- new ones ---- */
+
+void delivery_add(struct sequencer *q, struct endpoint *e, struct workspace *ws,
+                  struct delivery *d)
+{
+    d->endpoint = e->id;
+    d->status = DELIVERY_WAITING;
+    d->lane = lanes_of(e, ws);
+    d->behind = lanes_busy(q, e, d->lane);
+    if (!d->behind && dispatch_may(q, e)) {
+        d->status = DELIVERY_IN_FLIGHT;
+        d->grant_id = e->grant;
+        d->out_n = put_task(q, e, d->event, d->status);
+    } else {
+        e->waiting = e->waiting || !d->behind;
+    }
+    insert(q, d);
+}
+
+void delivery_add_dead(struct sequencer *q, const struct delivery *d)
+{
+    assert(d->status == DELIVERY_DEAD);
+    insert(q, d);
+}
+
+/* ---- changes of status ---- */
+
+static void log_change(struct sequencer *q, const struct endpoint *e,
+                       struct delivery *d)
+{
+    switch (d->status) {
+    case DELIVERY_RETRYING:
+        if (log_has_capacity(LEVEL_INFO))
+            log_info(event_id(q, d), "retrying", LS("endpoint", e->name),
+                     LI("attempts", d->attempts),
+                     LN("http_status", d->http_status), LO("error", d->error),
+                     LT("next_attempt_at", d->next_ms));
+        break;
+    case DELIVERY_DELIVERED:
+        if (log_has_capacity(LEVEL_DEBUG))
+            log_debug(event_id(q, d), "delivered", LS("endpoint", e->name),
+                      LI("attempts", d->attempts));
+        break;
+    case DELIVERY_DEAD:
+        if (log_has_capacity(LEVEL_WARN))
+            log_warn(event_id(q, d), "dead", LS("endpoint", e->name),
+                     LS("reason", d->reason), LI("attempts", d->attempts),
+                     LN("http_status", d->http_status), LO("error", d->error));
+        break;
+    default:
+        break;
+    }
+}
+
+static void count_change(struct sequencer *q, const struct endpoint *e,
+                         struct delivery *d, bool had_died)
+{
+    switch (d->status) {
+    case DELIVERY_RETRYING:
+        q->metrics[METRIC_RETRIES]++;
+        break;
+    case DELIVERY_DELIVERED:
+        q->metrics[METRIC_DELIVERED]++;
+        q->metrics[METRIC_RECOVERED] += had_died;
+        if (!d->reopened_ms)
+            measure_delivered(q, e, d->event, event_id(q, d),
+                              d->at_ms + d->duration_ms);
+        break;
+    case DELIVERY_DEAD:
+        q->metrics[METRIC_DEAD]++;
+        break;
+    default:
+        break;
+    }
+}
+
+/* The row is written: those that waited for it. */
+static void after_final(struct sequencer *q, struct endpoint *e,
+                        const struct delivery *d, bool was_open)
+{
+    if (was_open)
+        event_maybe_ended(q, d->event);
+    if (!d->grant_id)
+        lanes_freed(q, e, d->lane);
+    if (d->status == DELIVERY_DELIVERED)
+        lanes_unhalt(q, e, d->event, d->lane);
+}
+
+void delivery_move(struct sequencer *q, struct endpoint *e, struct delivery *d,
+                   enum delivery_status to, const struct delivery_cause *why)
+{
+    bool was_open = is_open(d->status), had_slot = in_window(e, d);
+    int64_t dead_generation = d->status == DELIVERY_DEAD ? d->generation
+                                                         : d->died;
+
+    if (to == DELIVERY_WAITING) {
+        d->grant_id = d->out_n = 0;
+    } else if (!is_open(to)) {
+        d->behind = false;
+        d->next_ms = 0;
+        if (was_open) /* else its deliverer was told to drop its copy before */
+            drop_copy(q, e, d, why->reported);
+    }
+    if (to == DELIVERY_DEAD) {
+        set_text(&d->reason, why->reason);
+        set_text(&d->error, why->error ? why->error : d->error);
+    }
+    states_transition(&delivery_states, &d->status, (int)to,
+                      *d->event_id ? d->event_id : NULL, e->name, NULL);
+    if (had_slot && !in_window(e, d))
+        leave_window(e);
+    else if (!had_slot && in_window(e, d))
+        enter_window(e);
+    check(e, d);
+    delivery_save(q->deliveries, d);
+    log_change(q, e, d);
+    count_change(q, e, d, dead_generation != 0);
+    if (to == DELIVERY_DEAD) {
+        dead_letters_dead(
+            q, d, why->response.p ? why->response : (struct bytes){"", 0});
+        if (why->reported) /* an operator's decision halts no lane */
+            lanes_halt(q, e, event_id(q, d), d);
+    } else if (to == DELIVERY_DELIVERED && dead_generation) {
+        dead_letters_recovered(q, d->event, e->id, dead_generation);
+    }
+    if (!is_open(to))
+        after_final(q, e, d, was_open);
+    else if (to == DELIVERY_WAITING && d->behind)
+        lanes_freed(q, e, d->lane);
+    else if (to == DELIVERY_WAITING)
+        e->waiting = true;
+}
+
+/* Its row says which attempt delivered it, and will say it of the next generation. That
+ * attempt's own id is not known any more; a generation has one such. */
+static void keep_success(struct sequencer *q, const struct delivery *d)
+{
+    struct wire_result r = {.attempt_id = (uint64_t)-d->generation,
+                            .attempts = (uint64_t)d->attempts,
+                            .at_ms = d->at_ms,
+                            .duration_ms = d->duration_ms,
+                            .http_status = (uint64_t)d->http_status,
+                            .error = {"", 0}};
+
+    store_attempt_add(q->store, d->event, d->endpoint, &r, d->deliverer);
+}
+
+/* The lane may be of another kind than it was. */
+void delivery_reopen(struct sequencer *q, struct endpoint *e,
+                     struct delivery *d, const char *workspace,
+                     uint64_t action_id)
+{
+    trace_keep_end(q, d, e->name);
+    if (d->status == DELIVERY_DELIVERED)
+        keep_success(q, d);
+    else
+        d->died = d->generation;
+    d->lane = lanes_of(e, lanes_workspace(q, workspace));
+    /* A halted lane lets by what is no later than the dead letter that halts it. */
+    d->behind = lane_is_ordered(d->lane);
+    d->generation++;
+    d->action_id = action_id;
+    d->earlier = d->attempts;
+    d->first_ms = d->next_ms = d->paused_ms = 0;
+    d->reopened_ms = q->d.loop.now_ms;
+    /* dlqd has the dead letter that it requeued. Another one, which says why this died,
+     * may not have left yet. */
+    if (!action_id) {
+        set_text(&d->error, "");
+        set_text(&d->reason, "");
+    }
+    set_text(&d->deliverer, "");
+    delivery_move(q, e, d, DELIVERY_WAITING, &(struct delivery_cause){0});
+}
+
+void delivery_copy_gone(struct sequencer *q, struct endpoint *e,
+                        struct delivery *d)
+{
+    if (in_window(e, d))
+        leave_window(e);
+    d->grant_id = 0;
+    check(e, d);
+    delivery_save(q->deliveries, d);
+    lanes_freed(q, e, d->lane);
+}
+
+/* ---- many at once ---- */
+
+void delivery_give_out(struct sequencer *q, struct endpoint *e, int64_t event,
+                       int64_t next_ms)
+{
+    struct deliveries *s = q->deliveries;
+    int status = DELIVERY_WAITING;
+
+    states_transition(&delivery_states, &status,
+                      next_ms > q->d.loop.now_ms ? DELIVERY_RETRYING
+                                                 : DELIVERY_IN_FLIGHT,
+                      NULL, e->name, NULL);
+    bind_i64(s->give_out, 1, event);
+    bind_i64(s->give_out, 2, e->id);
+    bind_i64(s->give_out, 3, status);
+    bind_i64(s->give_out, 4, (int64_t)e->grant);
+    bind_i64(s->give_out, 5, (int64_t)put_task(q, e, event, status));
+    db_run(s->db, s->give_out);
+}
+
+int deliveries_sweep(struct sequencer *q, struct endpoint *e, uint64_t grant,
+                     bool lossy, int max)
+{
+    struct deliveries *s = q->deliveries;
+    int64_t freed[SWEEP_MAX];
+    int n = 0, freed_count = 0;
+
+    assert(grant != e->grant && max <= SWEEP_MAX);
+    bind_i64(s->sweep, 1, e->id);
+    bind_i64(s->sweep, 2, (int64_t)grant);
+    bind_i64(s->sweep, 3, max);
+    bind_i64(s->sweep, 4, lossy);
+    for (; db_step(s->db, s->sweep); n++)
+        if (!is_open((int)col_i64(s->sweep, 0)))
+            freed[freed_count++] = col_i64(s->sweep, 1);
+    db_done(s->sweep);
+    for (int i = 0; i < freed_count; i++)
+        lanes_freed(q, e, freed[i]);
+    e->waiting = true;
+    return n;
+}

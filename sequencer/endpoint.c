@@ -1,0 +1,496 @@
+/* endpoint: the rows of `endpoints`, and whether an endpoint is tried at all.
+ *
+ *   from      to        when
+ *   ACTIVE    PAUSED    an operator pauses it
+ *   ACTIVE    DISABLED  it responded 410, or failed for too long
+ *   ACTIVE    HELD      its deliverer holds it: it worked, and refuses every event now
+ *   HELD      ACTIVE    it accepts an event again, or an operator resumes it
+ *   HELD      PAUSED    as from ACTIVE
+ *   HELD      DISABLED  as from ACTIVE
+ *   PAUSED    DISABLED  the response to its last attempts
+ *   PAUSED    ACTIVE    an operator resumes it
+ *   DISABLED  ACTIVE    the same
+ *
+ * A paused or disabled endpoint has no grant: what was out comes back by a revocation, and
+ * waits here with what comes in. That time counts in no delivery's budget: the
+ * deliverer is sent a start of the budget that is later by the time paused since. */
+#include "endpoint.h"
+#include "backoff.h"
+#include "clock.h"
+#include "endpoint_config.h"
+#include "log.h"
+#include "sequencer.h"
+#include "states.h"
+#include "store.h"
+#include "store_lanes.h"
+#include "store_search.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    SAVE_FAILING_MS = 10 * 1000, /* a crash forgets at most so much of it */
+};
+
+/* Of the time after which it is disabled, in percent. */
+static const int warn_at[] = {50, 70, 90};
+
+/* ---- the table of transitions ---- */
+
+static const struct state endpoint_table[] = {
+    [ENDPOINT_ACTIVE] = {"active", STATE_TO(ENDPOINT_PAUSED) |
+                                       STATE_TO(ENDPOINT_DISABLED) |
+                                       STATE_TO(ENDPOINT_HELD)},
+    [ENDPOINT_PAUSED] = {"paused", STATE_TO(ENDPOINT_ACTIVE) |
+                                       STATE_TO(ENDPOINT_DISABLED)},
+    [ENDPOINT_DISABLED] = {"disabled", STATE_TO(ENDPOINT_ACTIVE)},
+    [ENDPOINT_HELD] = {"held", STATE_TO(ENDPOINT_ACTIVE) |
+                                   STATE_TO(ENDPOINT_PAUSED) |
+                                   STATE_TO(ENDPOINT_DISABLED)},
+};
+static const struct states endpoint_states = {"endpoint", endpoint_table,
+                                              COUNT_OF(endpoint_table)};
+
+const char *endpoint_state_name(const struct endpoint *e)
+{
+    return !e->settings ? "removed"
+           : !e->settings->enabled
+               ? "off"
+               : states_name(&endpoint_states, (int)e->state);
+}
+
+bool endpoint_is_stopped(const struct endpoint *e)
+{
+    return e->state == ENDPOINT_PAUSED || e->state == ENDPOINT_DISABLED;
+}
+
+bool endpoint_is_on(const struct endpoint *e)
+{
+    return e->settings && e->settings->enabled && !endpoint_is_stopped(e);
+}
+
+/* The only writer of e->state. `since_ms` and `why` are of the new one. */
+static void move(struct sequencer *q, struct endpoint *e,
+                 enum endpoint_state to, int64_t since_ms, const char *why)
+{
+    int64_t now = q->d.loop.now_ms;
+    int state = (int)e->state;
+
+    if (e->state != ENDPOINT_ACTIVE && now > e->since_ms)
+        e->paused_ms += now - e->since_ms;
+    states_transition(&endpoint_states, &state, (int)to, NULL, e->name, NULL);
+    e->state = to;
+    e->since_ms = since_ms;
+    snprintf(e->why, sizeof e->why, "%s", why);
+    if (to != ENDPOINT_HELD)
+        e->held_status = 0;
+    if (to == ENDPOINT_ACTIVE)
+        endpoint_resumed(q, e);
+    if (endpoint_is_stopped(e))
+        e->revoke = e->grant != 0;
+    e->changed = true;
+}
+
+void endpoint_resumed(struct sequencer *q, struct endpoint *e)
+{
+    e->resumed_ms = q->d.loop.now_ms;
+    e->changed = true;
+}
+
+int64_t endpoint_held_ms(const struct endpoint *e)
+{
+    return e->state == ENDPOINT_HELD ? e->since_ms : 0;
+}
+
+int64_t endpoint_waits_since_ms(const struct endpoint *e)
+{
+    return e->state == ENDPOINT_HELD && !endpoint_is_on(e) ? 0 : e->since_ms;
+}
+
+int64_t endpoint_paused_ms(const struct endpoint *e, int64_t at_ms)
+{
+    int64_t held_ms = endpoint_held_ms(e);
+
+    return e->paused_ms + (held_ms && at_ms > held_ms ? at_ms - held_ms : 0);
+}
+
+int64_t endpoint_budget_ms(const struct endpoint *e, int64_t first_ms,
+                           int64_t paused_ms)
+{
+    int64_t first = first_ms + endpoint_paused_ms(e, now_ms()) - paused_ms;
+
+    return !first_ms ? 0 : first < first_ms ? first_ms : first;
+}
+
+/* So that a trace can say what held an event up. */
+static void note_action(struct sequencer *q, const struct endpoint *e,
+                        const char *what, const char *by)
+{
+    char *subject = gr_printf("endpoint %s", e->name);
+    char *text = gr_printf("%s%s", what, by);
+
+    store_action_add(q->search, q->d.loop.now_ms, subject, text);
+    free(subject);
+    free(text);
+}
+
+void endpoint_pause(struct sequencer *q, struct endpoint *e, const char *who)
+{
+    char why[sizeof e->why];
+
+    if (endpoint_is_stopped(e))
+        return;
+    snprintf(why, sizeof why, "by %s", who);
+    move(q, e, ENDPOINT_PAUSED, q->d.loop.now_ms, why);
+    note_action(q, e, "paused by ", who);
+    log_info(NULL, "an endpoint is paused", LS("endpoint", e->name));
+}
+
+static void forget_failing(struct endpoint *e)
+{
+    e->failing_ms = e->failing_for_ms = e->failing_saved_ms = 0;
+    e->warned = 0;
+}
+
+void endpoint_resume(struct sequencer *q, struct endpoint *e, const char *who)
+{
+    if (!endpoint_waits_since_ms(e))
+        return;
+    if (e->state == ENDPOINT_HELD) {
+        e->revoke = e->grant != 0; /* a new grant tells its owner */
+    } else {
+        forget_failing(e);
+        e->waiting = q->assign = true;
+    }
+    move(q, e, ENDPOINT_ACTIVE, 0, "");
+    note_action(q, e, "resumed by ", who);
+    log_info(NULL, "an endpoint is resumed", LS("endpoint", e->name));
+}
+
+void endpoint_disable(struct sequencer *q, struct endpoint *e, const char *why)
+{
+    if (e->state == ENDPOINT_DISABLED)
+        return;
+    move(q, e, ENDPOINT_DISABLED, q->d.loop.now_ms, why);
+    note_action(q, e, "disabled: ", why);
+    q->metrics[METRIC_ENDPOINTS_DISABLED]++;
+    log_error(NULL,
+              "an endpoint is disabled; its deliveries wait for `grapnel "
+              "endpoints resume`",
+              LS("endpoint", e->name), LS("reason", why));
+}
+
+/* ---- held by its deliverer ---- */
+
+static void put_held(int64_t status, char *out, size_t n)
+{
+    if (status)
+        snprintf(out, n, "it refuses every event with status %lld",
+                 (long long)status);
+    else
+        snprintf(out, n, "its address or URL cannot be used for any event");
+}
+
+void endpoint_end_hold(struct sequencer *q, struct endpoint *e)
+{
+    if (e->state != ENDPOINT_HELD)
+        return;
+    move(q, e, ENDPOINT_ACTIVE, 0, "");
+    log_info(NULL, "an endpoint is no longer held", LS("endpoint", e->name));
+}
+
+void endpoint_note_hold(struct sequencer *q, struct endpoint *e,
+                        const struct wire_result *r)
+{
+    bool held = r->outcome == OUTCOME_RETRYING && wire_is(r->reason, "held");
+    bool judged = r->outcome == OUTCOME_DEAD && wire_is(r->reason, "rejected");
+    char what[sizeof e->why];
+
+    if (r->outcome == OUTCOME_DELIVERED && !e->healthy)
+        e->healthy = e->changed = true;
+    if (r->outcome == OUTCOME_DELIVERED || judged)
+        endpoint_end_hold(q, e);
+    if (!held || e->state != ENDPOINT_ACTIVE || !endpoint_is_on(e) ||
+        !e->settings->guard)
+        return;
+    /* The last attempts under a grant that is being revoked, perhaps because an
+     * operator ended the hold: the next owner sees for itself. */
+    if (e->revoke || e->revoking)
+        return;
+    put_held((int64_t)r->http_status, what, sizeof what);
+    move(q, e, ENDPOINT_HELD, r->at_ms, what);
+    e->held_status = (int64_t)r->http_status;
+    note_action(q, e, "held: ", what);
+    log_error(NULL,
+              "an endpoint that worked now refuses every event; its deliveries "
+              "are held",
+              LS("endpoint", e->name), LN("http_status", e->held_status));
+}
+
+/* ---- failing continuously ---- */
+
+void endpoints_alive(struct sequencer *q, const struct deliverer_peer *d,
+                     int64_t alive_ms)
+{
+    for (size_t i = 0; i < q->endpoint_count; i++) {
+        struct endpoint *e = &q->endpoints[i];
+
+        if (!e->failing_ms || e->owner != d || !e->grant || e->revoking ||
+            !endpoint_is_on(e))
+            continue;
+        e->failing_for_ms += alive_ms;
+        if (e->failing_for_ms - e->failing_saved_ms >= SAVE_FAILING_MS)
+            e->changed = true;
+    }
+}
+
+static void judge_failing(struct sequencer *q, struct endpoint *e)
+{
+    int64_t limit = e->settings->disable_after_ms,
+            budget = backoff_span_ms(e->settings->policy, false);
+    int64_t failing = e->failing_for_ms;
+    char why[80], for_text[32];
+
+    if (limit < budget)
+        limit = budget;
+    while (e->warned < (int)COUNT_OF(warn_at) &&
+           failing >= limit / 100 * warn_at[e->warned]) {
+        log_warn(NULL, "an endpoint fails continuously",
+                 LS("endpoint", e->name), LI("failing_ms", failing),
+                 LI("disable_after_ms", limit),
+                 LI("percent", warn_at[e->warned]));
+        e->warned++;
+        e->changed = true;
+    }
+    if (failing < limit || endpoint_is_stopped(e))
+        return;
+    rfc3339(for_text, e->failing_ms);
+    snprintf(why, sizeof why, "it has failed continuously since %s", for_text);
+    endpoint_disable(q, e, why);
+}
+
+static void tally(struct endpoint *e, bool delivered, int64_t duration_ms,
+                  int64_t now_ms)
+{
+    int64_t minute = now_ms / MINUTE_MS;
+    struct tally_minute *m = &e->minutes[minute % MINUTES_KEPT];
+
+    if (m->minute != minute)
+        *m = (struct tally_minute){.minute = minute};
+    m->delivered += delivered;
+    m->failed += !delivered;
+    m->duration_ms += delivered ? duration_ms : 0;
+}
+
+void endpoint_responded(struct sequencer *q, struct endpoint *e, bool delivered,
+                        int64_t duration_ms, int64_t at_ms)
+{
+    tally(e, delivered, duration_ms, q->d.loop.now_ms);
+    if (!e->settings)
+        return;
+    if (delivered) {
+        e->changed = e->changed || e->failing_ms;
+        forget_failing(e);
+        return;
+    }
+    if (!e->failing_ms) {
+        e->failing_ms = at_ms;
+        e->changed = true;
+    }
+    judge_failing(q, e);
+}
+
+/* ---- rows ---- */
+
+struct endpoint *endpoint_find(struct sequencer *q, const char *name)
+{
+    uint64_t key = lookup_text(name);
+    size_t i, at = 0;
+
+    while ((i = lookup_next(&q->names, key, &at)) != LOOKUP_END)
+        if (strcmp(q->endpoints[i].name, name) == 0)
+            return &q->endpoints[i];
+    return NULL;
+}
+
+struct endpoint *endpoint_by_id(struct sequencer *q, int64_t id)
+{
+    size_t lo = 0, hi = q->endpoint_count;
+
+    while (lo < hi) {
+        size_t mid = (lo + hi) / 2;
+
+        if (q->endpoints[mid].id < id)
+            lo = mid + 1;
+        else
+            hi = mid;
+    }
+    return lo < q->endpoint_count && q->endpoints[lo].id == id
+               ? &q->endpoints[lo]
+               : NULL;
+}
+
+/* Ids ascend: rows come by id, and a row that is added has the highest. */
+static struct endpoint *endpoint_new(struct sequencer *q, int64_t id,
+                                     const char *name)
+{
+    struct endpoint *e;
+
+    if (id >= ENDPOINTS_MAX)
+        die(EXIT_CONFIG,
+            "endpoints: too many; the maximum, including removed ones, is %d",
+            ENDPOINTS_MAX - 1);
+    q->endpoints = gr_realloc(q->endpoints,
+                              (q->endpoint_count + 1) * sizeof *q->endpoints);
+    e = &q->endpoints[q->endpoint_count++];
+    *e = (struct endpoint){.id = id,
+                           .sweeping = true,
+                           .waiting = true,
+                           .ordered = -1,
+                           .turn = INT64_MIN};
+    buf_init(&e->carried, ENDPOINT_CONFIG_MAX_BYTES);
+    wire_copy(e->name, sizeof e->name, wire_text(name));
+    lookup_put(&q->names, lookup_text(e->name), q->endpoint_count - 1);
+    return e;
+}
+
+struct endpoint *endpoint_find_or_add(struct sequencer *q, const char *name)
+{
+    struct endpoint *e = endpoint_find(q, name);
+
+    return e ? e : endpoint_new(q, store_endpoint_add(q->store, name), name);
+}
+
+void endpoint_note_gone(struct sequencer *q, struct endpoint *e)
+{
+    e->gone_after = q->next_event - 1;
+    e->changed = true;
+}
+
+struct endpoint *endpoint_adopt(struct sequencer *q, const char *name)
+{
+    struct endpoint *e = endpoint_find_or_add(q, name);
+
+    if (!e->settings)
+        endpoint_note_gone(q, e);
+    return e;
+}
+
+static void forget_actions(void *arg, const char *name)
+{
+    struct sequencer *q = arg;
+    char *subject = gr_printf("endpoint %s", name);
+
+    store_actions_drop(q->search, subject);
+    free(subject);
+}
+
+static void on_endpoint_row(void *arg, const struct endpoint_row *r)
+{
+    struct sequencer *q = arg;
+    struct endpoint *e = endpoint_new(q, r->id, r->name);
+
+    e->grant = r->grant_id;
+    e->config = r->config;
+    e->ordered = r->ordered;
+    e->held_status = r->held_status;
+    if (r->held_ms) {
+        e->state = ENDPOINT_HELD;
+        e->since_ms = r->held_ms;
+        put_held(r->held_status, e->why, sizeof e->why);
+    } else {
+        e->state = (enum endpoint_state)r->state;
+        e->since_ms = r->since_ms;
+        wire_copy(e->why, sizeof e->why, wire_text(r->why));
+    }
+    e->failing_ms = r->failing_ms;
+    e->failing_for_ms = e->failing_saved_ms = r->failing_for_ms;
+    e->healthy = r->healthy;
+    e->resumed_ms = r->resumed_ms;
+    e->warned = r->warned;
+    e->paused_ms = r->paused_ms;
+    e->gone_after = r->gone_after;
+    if (!r->grant_id)
+        return;
+    e->owner = deliverer_find_or_add(q, r->owner);
+    lookup_put(&q->grants, r->grant_id, q->endpoint_count - 1);
+}
+
+void endpoints_load(struct sequencer *q)
+{
+    store_endpoints(q->store, on_endpoint_row, q);
+    for (size_t i = 0; i < q->endpoint_count; i++) {
+        struct endpoint *e = &q->endpoints[i];
+
+        e->halts = store_halt_count(q->lanes, e->id);
+        if (!e->grant)
+            continue;
+        e->out = store_count_in_flight(q->store, e->id, e->grant);
+        e->owner->out += e->out;
+    }
+}
+
+void endpoints_unload(struct sequencer *q)
+{
+    for (size_t i = 0; i < q->endpoint_count; i++)
+        buf_fini(&q->endpoints[i].carried);
+    free(q->endpoints);
+    lookup_fini(&q->names);
+    lookup_fini(&q->grants);
+    subscriptions_free(q->subscriptions);
+    q->subscriptions = NULL;
+    q->endpoints = NULL;
+    q->endpoint_count = 0;
+}
+
+/* A held endpoint is active on disk, with the time since when it is held beside that. */
+static void save(struct sequencer *q, const struct endpoint *e)
+{
+    bool held = e->state == ENDPOINT_HELD;
+
+    store_endpoint_state(
+        q->store,
+        &(struct endpoint_row){.id = e->id,
+                               .ordered = e->ordered,
+                               .state = held ? ENDPOINT_ACTIVE : (int)e->state,
+                               .since_ms = held ? 0 : e->since_ms,
+                               .why = held ? "" : e->why,
+                               .failing_ms = e->failing_ms,
+                               .warned = e->warned,
+                               .paused_ms = e->paused_ms,
+                               .failing_for_ms = e->failing_for_ms,
+                               .healthy = e->healthy,
+                               .held_ms = endpoint_held_ms(e),
+                               .held_status = e->held_status,
+                               .resumed_ms = e->resumed_ms,
+                               .gone_after = e->gone_after});
+}
+
+void endpoints_save(struct sequencer *q)
+{
+    int64_t halts = 0;
+
+    for (size_t i = 0; i < q->endpoint_count; i++) {
+        struct endpoint *e = &q->endpoints[i];
+
+        halts += e->halts;
+        if (!e->changed)
+            continue;
+        e->changed = false;
+        e->failing_saved_ms = e->failing_for_ms;
+        save(q, e);
+    }
+    q->metrics[METRIC_LANES_HALTED] = halts;
+}
+
+/* Its id is never given again, so that nothing that still names it means another. */
+bool endpoints_forget_gone(struct sequencer *q)
+{
+    int count = store_endpoints_forget(q->store, q->next_event, forget_actions,
+                                       q);
+
+    if (count)
+        log_info(NULL, "removed endpoints without stored data were deleted",
+                 LI("count", count));
+    return count > 0;
+}

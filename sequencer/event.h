@@ -1,0 +1,93 @@
+/* event: the row of an event, its status, and its end.
+ *
+ *   from       to         when
+ *   NEW        ROUTED     it gets its number, and a delivery for each endpoint that is
+ *                         subscribed to it
+ *   NEW        DUPLICATE  another event had its idempotency key
+ *   NEW        REFUSED    a field that it needs is missing; a dead letter
+ *   NEW        BUFFERED   earlier events of its stream have not come (streams.h)
+ *   NEW        IGNORED    it is not a valid transition of its object
+ *   NEW        SPLIT      it is a request of several events, which have rows of their own
+ *   BUFFERED   ROUTED, IGNORED, REFUSED    it is released from the buffer
+ *   DUPLICATE  as from NEW                 an operator releases it
+ *   IGNORED    ROUTED, REFUSED             its dead letter is requeued: it is routed anyway
+ *   REFUSED    as from NEW                 its dead letter is requeued: judged again
+ *
+ * An event that is ROUTED has ended when its last delivery is final. */
+#ifndef SEQUENCER_EVENT_H
+#define SEQUENCER_EVENT_H
+
+#include "row.h"
+#include <jansson.h>
+
+struct sequencer;
+
+/* On disk forever, but for NEW. */
+enum event_status {
+    EVENT_ROUTED = 0,
+    EVENT_DUPLICATE = 1,
+    EVENT_REFUSED = 2,
+    EVENT_BUFFERED = 3,
+    EVENT_IGNORED = 4,
+    EVENT_SPLIT = 8,
+    EVENT_NEW = 9, /* not judged yet; never on disk */
+};
+
+/* A row of `events`: what it stays, … */
+#define EVENT_FIXED(F, X) \
+    F(i64, n)             \
+    X(text, id)           \
+    X(text, source)       \
+    X(i64, received_ms)   \
+    X(i64, taken_ms)
+/* … and what is set anew. */
+#define EVENT_STATE(F, X)         \
+    F(number, status)             \
+    X(u64_or_null, sequence)      \
+    X(text_or_null, clock)        \
+    X(text_or_null, reason)       \
+    X(text_or_null, provider_id)  \
+    X(text, type)                 \
+    X(text, workspace)            \
+    X(text_or_null, duplicate_of) \
+    X(flag_or_null, late)         \
+    X(text_or_null, gap)          \
+    X(text_or_null, note)         \
+    X(i64_or_null, released_ms)   \
+    X(i64_or_null, reopened_ms)
+#define EVENT_COLUMNS(F, X) EVENT_FIXED(F, X) EVENT_STATE(X, X)
+struct event_row {
+    ROW_FIELDS(EVENT_COLUMNS)
+    bool numbered;           /* it has … */
+    int64_t source_sequence; /* … the source's own number */
+    const char *delivery_id; /* the provider's; "" or NULL: none */
+    char *strings;           /* those of a row that was read; it owns them */
+};
+
+/* Of one that was routed: a delivery is open; all are final, or it has none; all
+ * died of its expires_in. */
+enum event_end { END_OPEN, END_DONE, END_EXPIRED };
+
+void event_fini(struct event_row *e);
+
+/* The only writer of an event's status, and of the reason for it (kept by the caller;
+ * NULL: there is none). A change that the table does not allow is a bug, and ends the
+ * process before it is on disk. The caller writes the row. */
+void event_move(struct event_row *e, enum event_status to, const char *reason);
+
+/* As people see it: a routed one is "routed", "done" or "expired". */
+const char *event_status_name(const struct event_row *e, enum event_end end);
+/* The same of an event whose deliveries do not matter. */
+const char *event_status_plain(int status);
+/* An event in lists, and at the head of its trace. */
+json_t *event_json(const struct event_row *e, enum event_end end);
+
+/* A delivery of this event has just become final, or it has none. When no other is
+ * open: log that it has finished, and drop its body if nothing needs it. A crash
+ * before the turn's commit repeats the line. */
+void event_maybe_ended(struct sequencer *q, int64_t event);
+/* How long it took: since its acceptance, or since a person sent it again, the event or one
+ * of its deliveries (`reopened_ms`; wall, 0: nobody did), whichever was last. */
+int64_t event_duration_ms(const struct event_row *ev, int64_t reopened_ms);
+
+#endif

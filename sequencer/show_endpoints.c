@@ -1,0 +1,191 @@
+/* show_endpoints: the control commands about endpoints, and their part of `status`. */
+#include "clock.h"
+#include "conf.h"
+#include "json_text.h"
+#include "sequencer.h"
+#include "store.h"
+#include "store_lanes.h"
+#include "trouble.h"
+#include <stdio.h>
+#include <string.h>
+
+enum {
+    COUNT_MAX = 10000, /* a longer line is not counted to its end */
+    HALTS_SHOWN = 100,
+};
+
+static void add_trouble(struct sequencer *q, const struct endpoint *e,
+                        int64_t since_ms, json_t *list)
+{
+    json_t *one = trouble_json(e->name, endpoint_state_name(e), since_ms,
+                               e->why);
+    int64_t waiting = store_count_waiting(q->store, e->id, COUNT_MAX);
+
+    json_object_set_new(one, "waiting", json_integer(waiting));
+    json_object_set_new(one, "waiting_more",
+                        json_boolean(waiting >= COUNT_MAX));
+    json_array_append_new(list, one);
+}
+
+void endpoints_troubles(void *self, json_t *out)
+{
+    struct sequencer *q = self;
+    json_t *list = json_array();
+    json_int_t more = 0;
+
+    for (size_t i = 0; i < q->endpoint_count; i++) {
+        const struct endpoint *e = &q->endpoints[i];
+        int64_t since_ms = endpoint_waits_since_ms(e);
+
+        if (!e->settings || !e->settings->enabled || !since_ms)
+            continue;
+        if (json_array_size(list) < TROUBLES_SHOWN)
+            add_trouble(q, e, since_ms, list);
+        else
+            more++;
+    }
+    json_object_set_new(out, "troubles", list);
+    json_object_set_new(out, "troubles_more", json_integer(more));
+}
+
+struct halts_json {
+    json_t *list;
+    const char *endpoint;
+};
+
+static void add_halt(void *arg, const struct halt_row *h)
+{
+    struct halts_json *j = arg;
+    char id[DEAD_LETTER_ID_BYTES];
+
+    dead_letter_id(id, h->event_id, j->endpoint);
+    json_array_append_new(
+        j->list, json_pack("{s:o,s:o,s:s,s:s}", "workspace",
+                           h->lane ? json_text_of(h->workspace) : json_null(),
+                           "since", json_time(h->at_ms), "event_id",
+                           h->event_id, "dead_letter_id", id));
+}
+
+static void add_rates(json_t *out, const struct endpoint *e, int64_t now_ms)
+{
+    int64_t delivered = 0, failed = 0, duration_ms = 0;
+
+    for (int i = 0; i < MINUTES_KEPT; i++) {
+        const struct tally_minute *m = &e->minutes[i];
+
+        if (now_ms / MINUTE_MS - m->minute >= MINUTES_KEPT)
+            continue;
+        delivered += m->delivered;
+        failed += m->failed;
+        duration_ms += m->duration_ms;
+    }
+    json_object_set_new(
+        out, "success_rate",
+        delivered + failed
+            ? json_real((double)delivered / (double)(delivered + failed))
+            : json_null());
+    json_object_set_new(out, "latency_ms",
+                        delivered
+                            ? json_real((double)duration_ms / (double)delivered)
+                            : json_null());
+}
+
+static json_t *endpoint_json(struct sequencer *q, const struct endpoint *e)
+{
+    static const char *const ordered[] = {[LANES_NONE] = "none",
+                                          [LANES_WORKSPACE] = "workspace",
+                                          [LANES_ALL] = "all"};
+    struct halts_json halts = {json_array(), e->name};
+    int64_t waiting = store_count_waiting(q->store, e->id, COUNT_MAX);
+    int64_t since_ms = endpoint_waits_since_ms(e);
+    json_t *out = json_pack(
+        "{s:s,s:s,s:o,s:o,s:o,s:s,s:o,s:I,s:I,s:b,s:I,s:I}", "name", e->name,
+        "state", endpoint_state_name(e), "since", json_time(since_ms), "reason",
+        json_text_or_null(since_ms ? e->why : ""), "failing_since",
+        json_time(e->failing_ms), "ordered",
+        e->settings ? ordered[e->settings->ordered] : "none", "owner",
+        e->owner ? json_string(e->owner->name) : json_null(), "in_flight",
+        (json_int_t)e->out, "waiting", (json_int_t)waiting, "waiting_more",
+        waiting >= COUNT_MAX, "retrying",
+        (json_int_t)store_count_retrying(q->store, e->id, e->grant, COUNT_MAX),
+        "halted_lanes", (json_int_t)e->halts);
+
+    json_object_set_new(out, "failing_seconds",
+                        json_real((double)e->failing_for_ms / 1000));
+    add_rates(out, e, q->d.loop.now_ms);
+    store_halts(q->lanes, e->id, HALTS_SHOWN, add_halt, &halts);
+    json_object_set_new(out, "halted", halts.list);
+    return out;
+}
+
+void endpoint_unknown(struct sequencer *q, const char *name, char why[200])
+{
+    const struct settings *s = q->d.settings;
+    struct conf_near near = {.text = name};
+    char hint[100];
+
+    for (size_t i = 0; i < s->endpoint_count; i++)
+        conf_near_try(&near, s->endpoints[i].name);
+    snprintf(why, 200, "the configuration has no endpoint \"%.63s\"%s", name,
+             conf_near_hint(&near, hint));
+}
+
+json_t *endpoints_show(void *self, json_t *args, char why[200])
+{
+    struct sequencer *q = self;
+    const char *name = json_string_value(json_object_get(args, "name"));
+    json_t *out = json_array();
+
+    for (size_t i = 0; i < q->endpoint_count; i++)
+        if (!name || strcmp(name, q->endpoints[i].name) == 0)
+            json_array_append_new(out, endpoint_json(q, &q->endpoints[i]));
+    if (name && !json_array_size(out)) {
+        endpoint_unknown(q, name, why);
+        json_decref(out);
+        return NULL;
+    }
+    return out;
+}
+
+static const char *who_of(json_t *args)
+{
+    const char *who = json_string_value(json_object_get(args, "who"));
+
+    return who && *who ? who : "an operator";
+}
+
+static struct endpoint *named(struct sequencer *q, json_t *args, char why[200])
+{
+    const char *name = json_string_value(json_object_get(args, "name"));
+    struct endpoint *e = name ? endpoint_find(q, name) : NULL;
+
+    if (e && e->settings)
+        return e;
+    if (name)
+        endpoint_unknown(q, name, why);
+    else
+        snprintf(why, 200, "args.name is missing: the name of an endpoint");
+    return NULL;
+}
+
+json_t *endpoints_pause(void *self, json_t *args, char why[200])
+{
+    struct sequencer *q = self;
+    struct endpoint *e = named(q, args, why);
+
+    if (!e)
+        return NULL;
+    endpoint_pause(q, e, who_of(args));
+    return endpoint_json(q, e);
+}
+
+json_t *endpoints_resume(void *self, json_t *args, char why[200])
+{
+    struct sequencer *q = self;
+    struct endpoint *e = named(q, args, why);
+
+    if (!e)
+        return NULL;
+    endpoint_resume(q, e, who_of(args));
+    return endpoint_json(q, e);
+}

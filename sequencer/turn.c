@@ -1,0 +1,301 @@
+/* turn: the sequencer's start and turn. Messages and requests are taken before work() is
+ * called; work() does on rows what follows from them and from time, and after_commit()
+ * sends what must not be sent before that is on disk. */
+#include "clock.h"
+#include "config.h"
+#include "keys.h"
+#include "log.h"
+#include "replay.h"
+#include "search_filters.h"
+#include "sequencer.h"
+#include "store.h"
+#include "store_lanes.h"
+#include "store_order.h"
+#include "store_search.h"
+#include "streams.h"
+#include "watermarks.h"
+#include <stdio.h>
+#include <string.h>
+#include <sys/statvfs.h>
+
+enum {
+    LOOK_MS = 1000,
+    PURGE_PER_TURN = 64,
+    ORDER_PER_TURN = 128,
+    EVENTS_MORE = 16, /* in a turn, than deliveries ended */
+    WORKSPACES_CACHED = 65536,
+    CONFIG_MAX_BYTES = 16 * 1024 * 1024,
+};
+
+/* Ingress refuses events first (at 5 % of the disk). The sequencer stops taking events later,
+ * and takes results to the end. */
+#define DISK_LOW_PART  25
+#define DISK_LOW_BYTES (192LL * 1024 * 1024)
+
+static bool is_disk_low(const struct sequencer *q)
+{
+    struct statvfs v;
+    int64_t mark;
+
+    if (statvfs(db_path(q->d.db), &v) != 0)
+        return true;
+    mark = (int64_t)v.f_blocks * (int64_t)v.f_frsize / DISK_LOW_PART;
+    return db_free_bytes(q->d.db) <
+           (mark < DISK_LOW_BYTES ? mark : DISK_LOW_BYTES);
+}
+
+/* While more deliveries wait than their endpoints' windows permit, events are taken as
+ * fast as deliveries end, and a few more: else the events, which ingress has safely, would
+ * take the time of the deliveries. A turn in which none ended leaves time for events,
+ * however many wait: then it is their endpoints that are slow. */
+bool sequencer_has_time(void *self)
+{
+    struct sequencer *q = self;
+    int ended = links_taken_count(q->d.links);
+
+    if (!q->crowded || !ended) {
+        q->event_credit = 0;
+        return true;
+    }
+    q->event_credit += ended + EVENTS_MORE;
+    if (q->event_credit > TURN_MAX_COUNT)
+        q->event_credit = TURN_MAX_COUNT;
+    return q->event_credit > 0;
+}
+
+static void count(struct sequencer *q)
+{
+    int64_t open, oldest_ms;
+
+    store_gap_figures(q->order, &open, &oldest_ms);
+    q->metrics[METRIC_GAPS_OPEN] = open;
+    /* After a step of the clock it may have been opened in what is to come. */
+    q->metrics[METRIC_GAP_OLDEST] = open && q->d.loop.now_ms > oldest_ms
+                                        ? (q->d.loop.now_ms - oldest_ms) / 1000
+                                        : 0;
+    q->metrics[METRIC_KEYS] = keys_count(q->keys);
+}
+
+static int64_t history_before(const struct sequencer *q)
+{
+    return retention_before(&q->d.retention, q->d.loop.now_ms,
+                            q->d.settings->history_keep_ms);
+}
+
+/* Once a second: the disk, and what may be forgotten. */
+static void look(struct sequencer *q)
+{
+    bool was_disk_low = q->disk_low;
+
+    q->looked_ms = q->d.loop.mono_ms;
+    q->disk_low = is_disk_low(q);
+    q->was_undone = false;
+    if (q->disk_low != was_disk_low)
+        log_warn(NULL, q->disk_low
+                           ? "the disk is nearly full; no new events are "
+                             "accepted until there is free space"
+                           : "there is free space again; events are accepted");
+    q->purge_keys = q->purge_events = q->purge_order = true;
+    search_filters_tidy(q->search_filters);
+    store_actions_forget(q->search, history_before(q), ORDER_PER_TURN);
+    count(q);
+}
+
+/* Events that have ended; where they must go early, no slower than new ones come. */
+static bool purge_events(struct sequencer *q)
+{
+    int64_t now = q->d.loop.now_ms;
+    int64_t before_ms = retention_history(&q->d.retention, q->d.db,
+                                          q->d.settings, now);
+    bool early = before_ms == INT64_MAX;
+    int max = early ? TURN_MAX_COUNT : PURGE_PER_TURN;
+
+    if (store_purge(q->store, now, before_ms, max, &q->purged_to))
+        return true;
+    if (now - q->purged_ms > (early ? 10 * MINUTE_MS : HOUR_MS)) {
+        q->purged_to = 0; /* look at those left behind */
+        q->purged_ms = now;
+    }
+    return false;
+}
+
+static bool purge(struct sequencer *q)
+{
+    int64_t cutoff = history_before(q);
+
+    q->purge_keys = keys_work(
+        q->keys, &q->d.retention, q->d.loop.now_ms,
+        q->purge_keys ? watermarks_received_ms(q->watermarks) : 0);
+    if (q->purge_order)
+        q->purge_order = store_gaps_purge(q->order, cutoff, ORDER_PER_TURN) +
+                             store_objects_purge(q->order, cutoff,
+                                                 ORDER_PER_TURN) >=
+                         ORDER_PER_TURN;
+    if (q->purge_events)
+        q->purge_events = purge_events(q);
+    return q->purge_keys || q->purge_events || q->purge_order;
+}
+
+/* Since when is it as it is? Trace judges by it what rows don't say. */
+static void date_configuration(struct sequencer *q)
+{
+    struct buf text;
+    struct key digest;
+
+    buf_init(&text, CONFIG_MAX_BYTES);
+    settings_print(q->d.settings, &text);
+    digest = key_make(text.data, text.len);
+    buf_fini(&text);
+    q->config_since_ms = store_meta(q->store, "config_since_ms");
+    if (store_meta(q->store, "config_digest") == (int64_t)digest.hash)
+        return;
+    q->config_since_ms = q->config_since_ms ? q->d.loop.now_ms : 1;
+    store_meta_set(q->store, "config_digest", (int64_t)digest.hash);
+    store_meta_set(q->store, "config_since_ms", q->config_since_ms);
+}
+
+/* After a start, a reload or a rolled back turn, first match the endpoints with the settings;
+ * nothing is routed or given out before. Inside the transaction, so that a full disk rolls it
+ * back as a whole. */
+void sequencer_begin(void *self)
+{
+    struct sequencer *q = self;
+
+    if (!q->configure)
+        return;
+    if (!q->series) { /* the first start */
+        q->series = random_id();
+        store_meta_set(q->store, "series", (int64_t)q->series);
+    }
+    date_configuration(q);
+    grants_configure(q, q->d.settings);
+    streams_configure(q->streams);
+}
+
+int sequencer_work(void *self)
+{
+    struct sequencer *q = self;
+    int wait_ms, more_ms, order_ms = -1, replay_ms;
+
+    watermarks_work(q->watermarks);
+    if (streams_work(q->streams, q->disk_low || q->was_undone))
+        order_ms = 0;
+    watermarks_due(q->watermarks, streams_due(q->streams));
+    q->metrics[METRIC_BUFFERED] = streams_held(q->streams);
+    wait_ms = grants_work(q);
+    dispatch_damaged(q);
+    watch_work(q);
+    replay_ms = replay_work(q);
+    wait_ms = loop_sooner(wait_ms, replay_ms);
+    more_ms = q->was_undone ? -1 : dispatch_work(q);
+    if (q->d.loop.mono_ms - q->looked_ms >= LOOK_MS)
+        look(q);
+    if (dead_letters_work(q) || purge(q))
+        more_ms = 0;
+    wait_ms = loop_sooner(
+        wait_ms, q->disk_low ? -1 : search_filters_work(q->search_filters));
+    store_workspaces(q->store, &q->workspaces);
+    endpoints_save(q);
+    if (q->next_route_order != q->saved_route_order) {
+        store_meta_set(q->store, "next_route_order", q->next_route_order - 1);
+        q->saved_route_order = q->next_route_order;
+    }
+    if (q->workspaces.names.used > WORKSPACES_CACHED)
+        workspaces_clear(&q->workspaces);
+    q->metrics[METRIC_OUT] = 0;
+    for (size_t i = 0; i < q->endpoint_count; i++)
+        q->metrics[METRIC_OUT] += q->endpoints[i].out;
+    return more_ms == 0 || order_ms == 0 ? 0 : wait_ms;
+}
+
+void sequencer_after_commit(void *self)
+{
+    struct sequencer *q = self;
+    int ms = watermarks_flush(q->watermarks);
+
+    deliverers_flush(q);
+    if (ms >= 0)
+        daemon_wake_in(&q->d, ms);
+}
+
+static void read_next_event(struct sequencer *q)
+{
+    int64_t last = store_last_event(q->store);
+
+    q->reserved_event = store_meta(q->store, "reserved_event");
+    q->next_event = (last > q->reserved_event ? last : q->reserved_event) + 1;
+}
+
+void sequencer_open(void *self)
+{
+    struct sequencer *q = self;
+
+    q->started_ms = mono_ms();
+    q->store = store_open(q->d.db);
+    q->deliveries = deliveries_open(q->d.db);
+    links_keep_log(q->d.links, "dlqd");
+    q->lanes = store_lanes_open(q->d.db);
+    q->next_route_order = q->saved_route_order =
+        store_meta(q->store, "next_route_order") + 1;
+    q->order = store_order_open(q->d.db);
+    q->search = store_search_open(q->d.db);
+    q->search_filters = search_filters_open(q);
+    q->keys = keys_open(q->d.db);
+    q->watermarks = watermarks_open(q);
+    q->streams = streams_open(q);
+    read_next_event(q);
+    q->series = (uint64_t)store_meta(q->store, "series");
+    grants_open(q);
+    q->reopenings = true; /* perhaps */
+}
+
+void sequencer_restored(void *self)
+{
+    grants_restored(self);
+}
+
+/* Memory as the disk has it. Who was heard when is not on disk and stays. */
+void sequencer_undo(void *self)
+{
+    struct sequencer *q = self;
+
+    workspaces_clear(&q->workspaces);
+    store_bodies_undo(q->store);
+    q->next_route_order = q->saved_route_order =
+        store_meta(q->store, "next_route_order") + 1;
+    keys_undo(q->keys);
+    watermarks_undo(q->watermarks);
+    streams_undo(q->streams);
+    search_filters_undo(q->search_filters);
+    q->config_since_ms = store_meta(q->store, "config_since_ms");
+    read_next_event(q);
+    q->series = (uint64_t)store_meta(q->store, "series");
+    q->series_begun = false;
+    q->reopenings = true;
+    q->reopenings_after = 0;
+    grants_undo(q);
+    q->disk_low = q->was_undone = true;
+}
+
+void sequencer_reload(void *self, struct settings *fresh)
+{
+    (void)fresh; /* the daemon's settings by the next turn */
+    grants_forget_settings(self);
+}
+
+void sequencer_close(void *self)
+{
+    struct sequencer *q = self;
+
+    grants_close(q);
+    workspaces_clear(&q->workspaces);
+    store_lanes_close(q->lanes);
+    streams_close(q->streams);
+    watermarks_close(q->watermarks);
+    keys_close(q->keys);
+    store_order_close(q->order);
+    search_filters_close(q->search_filters);
+    store_search_close(q->search);
+    deliveries_close(q->deliveries);
+    store_close(q->store);
+}

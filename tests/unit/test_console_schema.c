@@ -1,0 +1,8 @@
+/* console.db: store.sql and upgrade/ make the same schema. */
+#include "schemas.h"
+#include "store.h"
+
+int main(void)
+{
+    return schemas_main(&console_schema);
+}

@@ -1,0 +1,324 @@
+/* What delivery_move() does beside the status: the window, the copy at the deliverer,
+ * the lane, the dead letter. The table itself is tried pair by pair. */
+#include "delivery.h"
+#include "lane.h"
+#include "log.h"
+#include "search_filters.h"
+#include "sequencer.h"
+#include "store.h"
+#include "store_lanes.h"
+#include "store_search.h"
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+enum { GRANT = 77, LANE = 1 };
+
+static const struct delivery_cause reported = {.reported = true,
+                                               .reason = "rejected"},
+                                   decided = {.reason = "abandoned"};
+
+static char folder[40];
+static struct sequencer q;
+static struct endpoint endpoint;
+static struct deliverer_peer owner;
+static struct settings settings;
+
+static int begin(void **state)
+{
+    static const struct links_ops nothing = {0};
+    char *path;
+
+    (void)state;
+    log_open("sequencer", LEVEL_ERROR, false);
+    snprintf(folder, sizeof folder, "/tmp/gr-delivery-XXXXXX");
+    assert_non_null(mkdtemp(folder));
+    path = gr_printf("%s/sequencer.db", folder);
+    q = (struct sequencer){.endpoints = &endpoint, .endpoint_count = 1};
+    q.d.epoch = 7;
+    q.d.settings = &settings;
+    q.d.db = db_open(path, &sequencer_schema);
+    q.d.mailbox = mailbox_open(folder, "sequencer");
+    q.d.links = links_open(q.d.db, q.d.mailbox, &nothing, q.d.epoch, &q);
+    q.store = store_open(q.d.db);
+    q.deliveries = deliveries_open(q.d.db);
+    q.lanes = store_lanes_open(q.d.db);
+    q.search = store_search_open(q.d.db);
+    q.search_filters = search_filters_open(&q);
+    owner = (struct deliverer_peer){.name = "deliverer-1"};
+    endpoint = (struct endpoint){.id = 1,
+                                 .name = "billing",
+                                 .owner = &owner,
+                                 .grant = GRANT,
+                                 .resumed_ms = INT64_MAX};
+    db_begin(q.d.db);
+    free(path);
+    return 0;
+}
+
+static int end(void **state)
+{
+    char *command = gr_printf("rm -rf %s", folder);
+
+    (void)state;
+    workspaces_clear(&q.workspaces);
+    search_filters_close(q.search_filters);
+    store_search_close(q.search);
+    store_lanes_close(q.lanes);
+    deliveries_close(q.deliveries);
+    store_close(q.store);
+    links_close(q.d.links);
+    mailbox_close(q.d.mailbox);
+    db_close(q.d.db);
+    assert_int_equal(system(command), 0);
+    free(command);
+    return 0;
+}
+
+static void run(const char *sql)
+{
+    db_run(q.d.db, db_prepare(q.d.db, sql));
+}
+
+/* Delivery of event `n`, in its lane behind those with lower numbers. */
+static void add(int64_t n, int status, bool behind)
+{
+    bool out = status == DELIVERY_IN_FLIGHT || status == DELIVERY_RETRYING;
+    char *event = gr_printf("INSERT INTO events(n, id, source, type, "
+                            "workspace, received_ms, taken_ms, status) "
+                            "VALUES(%d, 'evt_%d', 's', 't', 'w', 0, 0, 0)",
+                            (int)n, (int)n);
+    char *row = gr_printf(
+        "INSERT INTO deliveries(event, endpoint, status, grant_id, lane, "
+        "route_order, behind) VALUES(%d, 1, %d, %d, %d, %d, %d)",
+        (int)n, status, out ? GRANT : 0, LANE, (int)n, behind);
+
+    run(event);
+    run(row);
+    if (status == DELIVERY_IN_FLIGHT)
+        endpoint.out = owner.out = endpoint.out + 1;
+    free(event);
+    free(row);
+}
+
+static struct delivery row_of(int64_t n)
+{
+    struct delivery d;
+
+    assert_true(delivery_load(q.deliveries, n, endpoint.id, &d));
+    return d;
+}
+
+static int64_t count(const char *sql)
+{
+    return db_number(q.d.db, db_prepare(q.d.db, sql), 0);
+}
+
+static void move(int64_t n, enum delivery_status to,
+                 const struct delivery_cause *why)
+{
+    struct delivery d = row_of(n);
+
+    delivery_move(&q, &endpoint, &d, to, why);
+    assert_int_equal(d.status, to);
+    delivery_fini(&d);
+}
+
+static void is(int64_t n, int status, uint64_t grant, bool behind)
+{
+    struct delivery d = row_of(n);
+
+    assert_int_equal(d.status, status);
+    assert_int_equal(d.grant_id, grant);
+    assert_int_equal(d.behind, behind);
+    delivery_fini(&d);
+}
+
+/* In a process of its own: does it end at this change? */
+static bool is_refused(int from, int to)
+{
+    pid_t pid = fork();
+    int status;
+
+    if (pid == 0) {
+        struct delivery d = {.event = 1, .endpoint = 1, .status = from};
+
+        signal(SIGABRT, SIG_DFL);
+        fclose(stderr);
+        d.error = gr_strdup("");
+        d.reason = gr_strdup("rejected");
+        d.deliverer = gr_strdup("");
+        d.generation = 1;
+        if (from == DELIVERY_IN_FLIGHT || from == DELIVERY_RETRYING)
+            d.grant_id = GRANT;
+        endpoint.out = owner.out = 1;
+        delivery_move(&q, &endpoint, &d, to, &reported);
+        _exit(0);
+    }
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_true(WIFSIGNALED(status) || WEXITSTATUS(status) == 0);
+    return WIFSIGNALED(status);
+}
+
+static void only_what_the_table_allows_reaches_the_disk(void **state)
+{
+    static const char *const allowed[] = {
+        [DELIVERY_WAITING] = "irdD",  [DELIVERY_IN_FLIGHT] = "wrdD",
+        [DELIVERY_RETRYING] = "wrdD", [DELIVERY_DELIVERED] = "w",
+        [DELIVERY_DEAD] = "wd",
+    };
+    static const char dead_letters[] = "wirdD";
+
+    (void)state;
+    /* delivery_give_out() alone leads from WAITING to the next two; it is
+     * tried in what_is_given_out_takes_a_slot(). */
+    for (int from = DELIVERY_WAITING; from <= DELIVERY_DEAD; from++) {
+        for (int to = DELIVERY_WAITING; to <= DELIVERY_DEAD; to++) {
+            if (from == DELIVERY_WAITING &&
+                (to == DELIVERY_IN_FLIGHT || to == DELIVERY_RETRYING))
+                continue;
+            assert_int_equal(is_refused(from, to),
+                             !strchr(allowed[from], dead_letters[to]));
+        }
+    }
+}
+
+static void what_is_given_out_takes_a_slot(void **state)
+{
+    (void)state;
+    add(1, DELIVERY_WAITING, false);
+    add(2, DELIVERY_WAITING, false);
+    delivery_give_out(&q, &endpoint, 1, 0);
+    is(1, DELIVERY_IN_FLIGHT, GRANT, false);
+    assert_int_equal(endpoint.out, 1);
+    q.d.loop.now_ms = 1000;
+    delivery_give_out(&q, &endpoint, 2, 2000); /* its retry waits there */
+    is(2, DELIVERY_RETRYING, GRANT, false);
+    assert_int_equal(endpoint.out, 1);
+    move(1, DELIVERY_RETRYING, &reported);
+    assert_int_equal(endpoint.out, 0);
+    assert_int_equal(owner.out, 0);
+    move(2, DELIVERY_WAITING, &reported);
+    is(2, DELIVERY_WAITING, 0, false);
+    assert_true(endpoint.waiting);
+}
+
+/* P5: nobody else of its lane goes while a copy may still be under way. */
+static void
+a_copy_that_is_out_keeps_slot_and_lane_until_it_is_gone(void **state)
+{
+    struct delivery d;
+
+    (void)state;
+    add(1, DELIVERY_IN_FLIGHT, false);
+    add(2, DELIVERY_WAITING, true);
+    move(1, DELIVERY_DEAD, &decided);
+    is(1, DELIVERY_DEAD, GRANT, false);
+    is(2, DELIVERY_WAITING, 0, true);
+    assert_int_equal(endpoint.out, 1);
+    d = row_of(1);
+    delivery_copy_gone(&q, &endpoint, &d);
+    delivery_fini(&d);
+    assert_int_equal(endpoint.out, 0);
+    is(1, DELIVERY_DEAD, 0, false);
+    is(2, DELIVERY_WAITING, 0, false);
+}
+
+static void a_retry_that_is_dropped_takes_a_slot_until_then(void **state)
+{
+    (void)state;
+    add(1, DELIVERY_RETRYING, false);
+    move(1, DELIVERY_DELIVERED, &(struct delivery_cause){0});
+    is(1, DELIVERY_DELIVERED, GRANT, false);
+    assert_int_equal(endpoint.out, 1);
+}
+
+static void a_reported_end_lets_the_next_of_the_lane_go(void **state)
+{
+    (void)state;
+    add(1, DELIVERY_IN_FLIGHT, false);
+    add(2, DELIVERY_WAITING, true);
+    move(1, DELIVERY_DELIVERED, &reported);
+    is(1, DELIVERY_DELIVERED, 0, false);
+    is(2, DELIVERY_WAITING, 0, false);
+    assert_int_equal(endpoint.out, 0);
+}
+
+/* The endpoint may be configured again before all of its deliveries are dead. */
+static void a_removed_endpoints_lane_keeps_a_head(void **state)
+{
+    (void)state;
+    endpoint.owner = NULL;
+    endpoint.grant = 0;
+    add(1, DELIVERY_WAITING, false);
+    add(2, DELIVERY_WAITING, true);
+    add(3, DELIVERY_WAITING, true);
+    move(1, DELIVERY_DEAD,
+         &(struct delivery_cause){.reason = "endpoint_removed"});
+    is(2, DELIVERY_WAITING, 0, false);
+    is(3, DELIVERY_WAITING, 0, true);
+}
+
+static void
+a_dead_letter_is_written_once_and_a_late_success_recovers_it(void **state)
+{
+    (void)state;
+    add(1, DELIVERY_IN_FLIGHT, false);
+    move(1, DELIVERY_DEAD, &reported);
+    assert_int_equal(count("SELECT count(*) FROM dead_letters"), 1);
+    assert_int_equal(q.metrics[METRIC_DEAD], 1);
+    move(1, DELIVERY_DELIVERED, &(struct delivery_cause){0});
+    assert_int_equal(count("SELECT count(*) FROM dead_letters"), 2);
+    assert_int_equal(q.metrics[METRIC_RECOVERED], 1);
+    assert_int_equal(q.metrics[METRIC_DELIVERED], 1);
+}
+
+static void an_ended_grant_frees_what_it_held(void **state)
+{
+    (void)state;
+    add(1, DELIVERY_IN_FLIGHT, false);
+    add(2, DELIVERY_WAITING, true);
+    move(1, DELIVERY_DEAD, &decided);
+    add(4, DELIVERY_RETRYING, false);
+    endpoint.owner = NULL;
+    endpoint.grant = 0;
+    assert_int_equal(deliveries_sweep(&q, &endpoint, GRANT, true, 64), 2);
+    is(1, DELIVERY_DEAD, 0, false);
+    is(2, DELIVERY_WAITING, 0, true); /* 4 is first in the lane again */
+    is(4, DELIVERY_WAITING, 0, false);
+    assert_int_equal(count("SELECT sent FROM deliveries WHERE event = 4"), 1);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(
+            only_what_the_table_allows_reaches_the_disk, begin, end),
+        cmocka_unit_test_setup_teardown(what_is_given_out_takes_a_slot, begin,
+                                        end),
+        cmocka_unit_test_setup_teardown(
+            a_copy_that_is_out_keeps_slot_and_lane_until_it_is_gone, begin,
+            end),
+        cmocka_unit_test_setup_teardown(
+            a_retry_that_is_dropped_takes_a_slot_until_then, begin, end),
+        cmocka_unit_test_setup_teardown(
+            a_reported_end_lets_the_next_of_the_lane_go, begin, end),
+        cmocka_unit_test_setup_teardown(a_removed_endpoints_lane_keeps_a_head,
+                                        begin, end),
+        cmocka_unit_test_setup_teardown(
+            a_dead_letter_is_written_once_and_a_late_success_recovers_it, begin,
+            end),
+        cmocka_unit_test_setup_teardown(an_ended_grant_frees_what_it_held,
+                                        begin, end),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
