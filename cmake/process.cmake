@@ -1,10 +1,17 @@
 # grapnel_process(<name> <library>…): a daemon's folder as the library <name>,
-# so that unit tests reach its pure files, and main.c as grapnel-<name>.
+# so that unit tests reach its pure files, and main.c as grapnel-<name>. A folder may have
+# sub-folders; a file of any of them includes a file of another by its name alone.
 function(grapnel_process name)
-  file(GLOB sources CONFIGURE_DEPENDS *.c)
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS *.c)
   list(FILTER sources EXCLUDE REGEX "/main\\.c$")
   add_library(${name} STATIC ${sources})
-  target_include_directories(${name} PUBLIC ${CMAKE_CURRENT_SOURCE_DIR})
+  set(folders ${CMAKE_CURRENT_SOURCE_DIR})
+  foreach(source ${sources})
+    get_filename_component(folder ${source} DIRECTORY)
+    list(APPEND folders ${folder})
+  endforeach()
+  list(REMOVE_DUPLICATES folders)
+  target_include_directories(${name} PUBLIC ${folders})
   target_link_libraries(${name} PUBLIC daemon ${ARGN})
   embed_store(${name})
   grapnel_target(${name})

@@ -1,5 +1,5 @@
--- What requests of one kind have in common (deliverer/templates.h), so that a delivered
--- attempt costs a number: packed (deliverer/sent.h), without secrets.
+-- What requests of one kind have in common (deliverer/store/templates.h), so that a delivered
+-- attempt costs a number: packed (deliverer/transfer/sent.h), without secrets.
 CREATE TABLE templates (
   id      INTEGER PRIMARY KEY AUTOINCREMENT,
   request BLOB NOT NULL,

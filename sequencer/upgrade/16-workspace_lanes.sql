@@ -1,4 +1,4 @@
--- Each workspace has a number, for the lanes of its deliveries (sequencer/lane.h): the
+-- Each workspace has a number, for the lanes of its deliveries (sequencer/dispatch/lane.h): the
 -- place of its first one, so that new workspaces' deliveries wait at the end of their
 -- index. It was a hash of the name before: a delivery of a new workspace then changed a
 -- page at random, and a backlog was read in random order.

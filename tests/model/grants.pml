@@ -20,7 +20,7 @@
  * too early; a planned move; SIGTERM; -DREQUEUE: an operator's requeue, and its
  * repetition. Of these kinds only if -DONLY= names them: -DONLY=ABANDON, an operator
  * abandons a delivery; with -DWATCH, GONE, a deliverer loses a delivery by a defect, and
- * ASKED, the watch (sequencer/watch.c) asks about one that is not late. All pairs of kinds are too many to search at once; -DF=2 is run with
+ * ASKED, the watch (sequencer/dispatch/watch.c) asks about one that is not late. All pairs of kinds are too many to search at once; -DF=2 is run with
  * -DONLY=, the pairs that a rule needs.
  *
  * Checked

@@ -234,7 +234,7 @@ static void retry_after_never_leaves_the_budget(void **state)
     assert_int_equal(asked(&p, 3600000, 50001), -1);
 }
 
-/* P2: what is due later was not made by this policy (deliverer/due.c). */
+/* P2: what is due later was not made by this policy (deliverer/tasks/due.c). */
 static void no_wait_is_longer_than_the_longest(void **state)
 {
     static const int64_t steps[] = {MINUTE_MS, 48 * HOUR_MS, HOUR_MS};

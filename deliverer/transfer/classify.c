@@ -319,7 +319,7 @@ void classify_document(struct buf *out, const struct retry_policy *p)
     buf_puts(
         out,
         "# What becomes of an attempt\n\n"
-        "<!-- Written by classify_document() (deliverer/classify.c); "
+        "<!-- Written by classify_document() (deliverer/transfer/classify.c); "
         "test_deliverer_classify compares. -->\n\n"
         "A response whose headers came whole is judged by its status and "
         "nothing else: an endpoint that has\n"

@@ -60,7 +60,7 @@ static bool bring_in(void *self, const struct task_row *row)
 }
 
 /* The sequencer still has the event. It asks about tasks without a result for long, and
- * sends those again that are not here (sequencer/watch.c). */
+ * sends those again that are not here (sequencer/dispatch/watch.c). */
 static void drop_damaged(struct fetch *f)
 {
     for (int i = 0; i < f->damaged_count; i++)

@@ -21,7 +21,7 @@ enum endpoint_state {
     ENDPOINT_ACTIVE = 0,
     ENDPOINT_PAUSED = 1,   /* by an operator */
     ENDPOINT_DISABLED = 2, /* by its responses */
-    ENDPOINT_HELD = 3,     /* by its deliverer (deliverer/hold.h) */
+    ENDPOINT_HELD = 3,     /* by its deliverer (deliverer/throttle/hold.h) */
 };
 
 enum {
