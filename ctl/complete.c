@@ -138,7 +138,7 @@ struct completion_walk {
     const char *option;         /* an option that waits for its value */
 };
 
-/* What stands before the cursor. Bash hands on "--endpoint=crm" as three words. */
+/* The words before the cursor. Bash passes "--endpoint=crm" as three words. */
 static struct completion_walk walk(const struct command *commands,
                                    const char *const *words, int count,
                                    struct completion *out)

@@ -1,4 +1,4 @@
-/* events: search what came in. */
+/* events: search the accepted events. */
 #include "accepted.h"
 #include "list.h"
 #include "names.h"

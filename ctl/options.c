@@ -29,7 +29,7 @@ static const struct {
 };
 
 /* Words first, options after: which options are known depends on the command,
- * which may stand behind some of them. */
+ * which may follow some of them. */
 struct option_reading {
     const struct command *commands;
     int argc;

@@ -1,5 +1,5 @@
-/* replay_command: resend and replay. Ingress has what came in, the sequencer knows what
- * it was; here they are put together, page by page, at a limited rate. */
+/* replay_command: resend and replay. Ingress has the requests, the sequencer knows their
+ * types and workspaces; this joins the two, page by page, at a limited rate. */
 #include "ask.h"
 #include "bounds.h"
 #include "clock.h"
@@ -71,8 +71,8 @@ static void count(struct replay *r, const char *why, int64_t n)
     json_object_set_new(r->skipped, why, json_integer(before + n));
 }
 
-/* Ask one ingress to send these again. false: it went wrong. What it has not
- * got stands in `missing`. */
+/* Ask one ingress to send these again. false: it failed. `missing` gets the
+ * events that it does not have. */
 static bool send_to(struct replay *r, const char *ingress, json_t *events,
                     bool always, json_t *missing)
 {

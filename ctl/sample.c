@@ -80,7 +80,7 @@ static void put_pair(struct buf *out, const char *name, const char *value)
 }
 
 /* Give a field its value, where the source looks for it; of several places,
- * the first. What is in a given body, or is a constant, stays what it is. */
+ * the first. Values in a given body, and constants, stay as they are. */
 static void put_field(struct sample_making *m, const struct expr *e,
                       const char *value)
 {
@@ -117,8 +117,8 @@ static void put_time(struct sample_making *m)
     put_field(m, &v->token, m->w->uuid);
 }
 
-/* Where the signature stands in the body, the body is not signed: what is, and
- * it, are put into a given body, too. */
+/* A signature in the body does not sign the body: the signed values and the
+ * signature are put into a given body, too. */
 static gr_rc open_given(struct sample_making *m)
 {
     if (!m->w->has_body || m->source->verify.signature.kind != EXPR_JSON ||

@@ -350,7 +350,7 @@ static bool find_source(struct ctl *c, const struct source **source)
     return false;
 }
 
-/* Who has only the public half can't sign: a pair of our own stands in for the
+/* The public half of a key cannot sign: a key pair of our own replaces the
  * provider's. false: a sentence was printed. */
 static bool open_key(struct sending *s)
 {

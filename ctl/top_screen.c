@@ -78,7 +78,7 @@ void screen_size(int *width, int *height)
     getmaxyx(stdscr, *height, *width);
 }
 
-/* Without colours what is in trouble is bold; it has a mark in any case. */
+/* Without colours, lines with trouble are bold; they have a mark in any case. */
 static attr_t look_of(const struct top_line *l)
 {
     attr_t a = l->bar ? A_REVERSE : A_NORMAL;

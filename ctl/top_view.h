@@ -1,5 +1,5 @@
-/* top_view: numbers as lines of text that fit a window. Pure; whoever draws them
- * knows nothing of what they say. */
+/* top_view: numbers as lines of text that fit a window. Pure; the code that draws them
+ * does not know what they mean. */
 #ifndef CTL_TOP_VIEW_H
 #define CTL_TOP_VIEW_H
 

@@ -32,7 +32,7 @@ static json_t *failed(const char *name, const char *error)
                      json_text_of(error));
 }
 
-/* What is in the tables of a later version is not known here. */
+/* This version does not know the tables of a later one. */
 static json_t *of_newer(const char *path, const char *name, int version,
                         int known)
 {

@@ -12,7 +12,7 @@ GR_MUST_CHECK gr_rc when_parse(const char *text, int64_t now_ms, int64_t *ms,
 
 /* How times are printed: UTC, or the local zone (--local; of $TZ). */
 void when_use_local(bool local);
-/* What stands behind a time, or in a column's heading: "UTC" or "local time". */
+/* The suffix of a time, or of a column's heading: "UTC" or "local time". */
 const char *when_zone(void);
 /* "2026-11-21 10:00:00.123", and with --local its offset, "+07:00", behind it. */
 enum { WHEN_BYTES = 64 };

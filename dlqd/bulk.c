@@ -74,7 +74,7 @@ static bool discard(struct dlqd *d, const char *id, const struct list_filter *f,
                               why);
 }
 
-/* One page, in the turn's transaction; ids of what was done stand in `key`. */
+/* One page, in the turn's transaction; the reply has the changed ids in `key`. */
 static json_t *each(struct dlqd *d, const struct list_filter *f,
                     action_fn *action, const char *key)
 {

@@ -5,7 +5,7 @@
 #include "control.h"
 
 /* dlq_retry_all: the oldest dead letters that a filter takes, at most `limit`, in
- * one transaction with their requeues. Whoever asks goes on with "after": next
+ * one transaction with their requeues. The caller asks again with "after": next
  * until that is null, and may stop at any time: the rest stays dead. */
 json_t *bulk_retry(void *self, json_t *args, char why[200]);
 /* dlq_resolve_all, dlq_discard_all: the same with a decision, which needs a `note`. */

@@ -132,7 +132,7 @@ void store_redirect_at(struct store *s, int64_t n, int64_t link_n);
 int store_redirects_again(struct store *s, const char *sequencer,
                           int64_t since_ms);
 
-/* A walk over the list, newest first, by what is in the index alone. `state`
+/* A walk over the list, newest first, that reads only the index. `state`
  * NULL: all. Begins below (before_ms, before_n). */
 struct scan_row {
     int64_t n, dead_ms;

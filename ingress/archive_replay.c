@@ -13,8 +13,8 @@ enum {
     IDS_MAX = 500,
 };
 
-/* Rows stand in the order of their numbers, and times ascend with them but for
- * steps of the clock and requests that came slowly. */
+/* Rows are in the order of their numbers, and times ascend with them except for
+ * steps of the clock and requests that arrived slowly. */
 #define OUT_OF_ORDER_MS (10 * MINUTE_MS)
 
 /* No time or number that a request names is larger, so that sums do not overflow. */

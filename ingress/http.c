@@ -121,7 +121,7 @@ static void on_bytes(void *self, int fd, const char *p, size_t n)
         request_misframed(h, r);
 }
 
-/* The head has just been read: what the library has read behind it stands behind it
+/* The head has just been read: bytes that the library has read after it follow it
  * in its buffer. When it has read nothing since the request before, it has moved
  * its buffer, and we do not know where that ends. */
 static enum response begin_framing(const struct http *h, struct request *r)

@@ -3,7 +3,7 @@
  * libmicrohttpd without a thread of its own, driven by http_run() from the
  * loop. A request whose body is whole is given away (`take`), stands still (not
  * read, not timed) and is answered later with http_respond(). While any stands,
- * http_run() asks to be called again at once: whoever takes one works on it in
+ * http_run() asks to be called again at once: the code that took one works on it in
  * each turn until it is answered.
  *
  * Bounds: size and count of headers (head.h), size of a body, bytes of all
@@ -33,7 +33,7 @@ enum { ACCEPTED_BYTES = 59 }; /* the body of a 200 */
 enum request_kind { REQUEST_HOOK, REQUEST_EVENT, REQUEST_BATCH };
 
 struct request {
-    TAILQ_ENTRY(request) link;     /* of whoever has taken it */
+    TAILQ_ENTRY(request) link;     /* of the code that took it */
     struct connection *connection; /* NULL: the client is gone */
     char source[NAME_MAX_BYTES + 1];
     char remote[INET6_ADDRSTRLEN];

@@ -109,7 +109,7 @@ static const struct daemon_plan plan = {
  * them, and hands them on to the sequencer.
  *
  * Promises  a 200 means that the raw request (all headers, raw body, time,
- *           source) is on disk, fsync done (P1); what is on disk is handed on
+ *           source) is on disk, fsync done (P1); a stored request is sent
  *           until the sequencer has it; a forged or stale request is refused
  *           with one and the same 401, its reason in log and counters (P7)
  * Reads     POST /in/SOURCE, /v1/events and /v1/events/batch; GET and HEAD

@@ -71,7 +71,7 @@ void remote_find(const struct cidr *trusted, size_t count, struct bytes headers,
         while (from && chain.data[from - 1] != ',')
             from--;
         if (!read_item(chain.data + from, end - from, before))
-            break; /* what stands before can't be believed either */
+            break; /* the addresses before it can't be believed either */
         memcpy(now, before, sizeof now);
         if (!is_trusted(trusted, count, now))
             break;

@@ -6,8 +6,8 @@
 #include <arpa/inet.h>
 
 /* `address` is the peer's, as text. When it is one of the trusted, it becomes
- * the last address of X-Forwarded-For that is none of them (each proxy adds the
- * one that it saw, so whatever stands before was written by a stranger). */
+ * the last address of X-Forwarded-For that is not trusted (each proxy adds the
+ * one that it saw, so a stranger wrote those before it). */
 void remote_find(const struct cidr *trusted, size_t count, struct bytes headers,
                  char address[INET6_ADDRSTRLEN]);
 

@@ -28,7 +28,7 @@ struct request *request_new(struct http *h)
     return r;
 }
 
-/* All bodies are counted by what they take, not by what is in them. */
+/* All bodies are counted by their capacity, not by their length. */
 static void forget_body(struct http *h, struct request *r)
 {
     h->figures.body_bytes -= (int64_t)r->body.cap;

@@ -13,7 +13,7 @@ void store_ids_open(struct store_ids *s, struct db *db)
     s->below = db_prepare(db, "SELECT event_id, n FROM archive_ids"
                               " WHERE event_id <= ?1"
                               " ORDER BY event_id DESC LIMIT 1");
-    /* The id stands before headers and body, so nothing is read of those. */
+    /* The id is before headers and body, so nothing is read of those. */
     s->among = db_prepare(db, "SELECT n FROM archive WHERE n > ?1 AND n < ?2"
                               " AND event_id = ?3 LIMIT 1");
     s->cut = db_prepare(db, "DELETE FROM archive_ids WHERE event_id IN"

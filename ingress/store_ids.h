@@ -23,7 +23,7 @@ struct store_ids {
 };
 
 void store_ids_open(struct store_ids *s, struct db *db);
-/* The turn was rolled back: go on from what is on the disk. */
+/* The turn was rolled back: go on from the rows on disk. */
 void store_ids_undo(struct store_ids *s);
 
 /* A row that is being inserted. */

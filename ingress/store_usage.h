@@ -43,7 +43,7 @@ struct store_usage {
 
 void store_usage_open(struct store_usage *u, struct db *db);
 void store_usage_close(struct store_usage *u);
-/* The turn was rolled back: go on from what is on the disk. */
+/* The turn was rolled back: go on from the rows on disk. */
 void store_usage_undo(struct store_usage *u);
 
 /* Row n is inserted, or deleted. */

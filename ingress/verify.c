@@ -201,7 +201,7 @@ static bool has_time(const struct verify *v)
 }
 
 /* The time is needed before the signature can be checked; where it is not
- * signed by itself, it may stand in the body, which is read only after. */
+ * signed by itself, it may be in the body, which is read only after. */
 static bool time_comes_first(const struct verify *v)
 {
     return v->time.kind == EXPR_NONE || v->time.kind == EXPR_HEADER ||

@@ -5,7 +5,7 @@
  * time that is missing, empty or there twice fails; bytes of fixed length are
  * compared in constant time, with every secret; the time's own text goes into
  * what is signed. The body is not parsed before its signature holds, but where
- * the scheme itself says so: Mailgun's signature stands in it, Twilio's is over
+ * the scheme itself says so: Mailgun's signature is in it, Twilio's is over
  * its fields. */
 #ifndef INGRESS_VERIFY_H
 #define INGRESS_VERIFY_H

@@ -174,7 +174,8 @@ static const struct control_command commands[] = {
      "next until that is null",
      deliveries_search},
     {"endpoints", "name",
-     "state, owner, what is out, waits and is scheduled for a retry; all "
+     "state, owner, deliveries assigned, waiting and scheduled for a retry; "
+     "all "
      "without a name",
      endpoints_show},
     {"endpoint_pause", "name who", "try nothing until it is resumed",

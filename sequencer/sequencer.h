@@ -161,7 +161,7 @@ gr_rc intake_release(struct sequencer *q, const char *id, const char *who,
 void intake_release_buffered(struct sequencer *q, int64_t n, int64_t generation,
                              const char *gap);
 
-/* dispatch.c: what goes out */
+/* dispatch.c: tasks for deliverers */
 /* The delivery may be sent in the turn that makes it. */
 bool dispatch_may(const struct sequencer *q, const struct endpoint *e);
 int dispatch_work(struct sequencer *q);

@@ -1,4 +1,5 @@
-/* Open addressing: whoever finds its slot taken has the next free one. */
+/* lookup: a hash table with open addressing; an entry whose slot is taken gets the
+ * next free one. */
 #include "lookup.h"
 #include "alloc.h"
 #include "siphash.h"
@@ -61,8 +62,8 @@ size_t lookup_next(const struct lookup *l, uint64_t key, size_t *at)
     return LOOKUP_END;
 }
 
-/* Who stands behind the gap, and is not at home there, moves up: else a search
- * for it would end at the gap. */
+/* Entries after the gap that are not in their own slot move up: else a search
+ * for them would end at the gap. */
 static void close_gap(struct lookup *l, size_t gap)
 {
     size_t mask = l->capacity - 1;

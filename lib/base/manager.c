@@ -59,7 +59,7 @@ static bool read_address(const char *text)
     return true;
 }
 
-/* Half of $WATCHDOG_USEC, ms. 0: not set, not for this process, or no number. */
+/* Half of $WATCHDOG_USEC, ms. 0: not set, not for this process, or not a number. */
 static int64_t read_watchdog(void)
 {
     const char *usec = getenv("WATCHDOG_USEC"), *pid = getenv("WATCHDOG_PID");

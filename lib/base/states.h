@@ -18,7 +18,7 @@ struct state {
 };
 
 struct states {
-    const char *what; /* what is in these states: "dead letter" */
+    const char *what; /* the noun that has these states: "dead letter" */
     const struct state *table;
     int count; /* at most 32 */
 };

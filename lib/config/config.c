@@ -26,7 +26,7 @@ const char *settings_path(const char *named)
     return set && *set ? set : default_path;
 }
 
-/* By its address: whoever writes this path has named a file. */
+/* Compares the pointer: a user who writes this very path has named a file. */
 static void put_path_hint(const char *path, struct buf *out)
 {
     char *folder;

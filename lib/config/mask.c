@@ -182,7 +182,7 @@ static bool starts(struct bytes value, const char *prefix)
            memcmp(value.p, prefix, strlen(prefix)) == 0;
 }
 
-/* What is in front of a token stays: its prefix, or the name of the credentials'
+/* The text before a token stays: its prefix, or the name of the credentials'
  * scheme. */
 static void put_token(const struct mask *m, struct bytes name,
                       struct bytes value, struct buf *out)

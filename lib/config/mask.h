@@ -1,8 +1,8 @@
 /* mask: "…" instead of what must not be stored, or not be shown, of a request's
  * head. Pure.
  *
- * Stored are no shared tokens: where nothing is signed, a token opens the source to
- * whoever reads a database or a backup. Of the header or query field that has one only
+ * Shared tokens are not stored: where nothing is signed, a token would open the source to
+ * every reader of a database or a backup. Of the header or query field that has one only
  * the token goes; signatures stay. It is looked for where a source's `verify`, and that
  * of each built-in profile, says; as credentials of HTTP (Authorization); and, wherever
  * else, by its value. A token in a body stays there: a body is delivered as it came. */

@@ -31,7 +31,7 @@ enum {
 };
 
 /* Reads many random numbers at a time, as a deliverer needs one for each attempt. A daemon
- * does not fork and only its main thread calls this, so no number is returned twice. */
+ * does not fork and only its main thread calls this, so it returns each number once. */
 static uint64_t random_bits(void)
 {
     static uint64_t drawn[RANDOM_AT_ONCE];

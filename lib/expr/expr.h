@@ -67,7 +67,7 @@ void subject_fini(struct subject *s);
 void subject_for_log(struct subject *s);
 
 /* The `why` of a field that the request simply does not have (or has empty, or
- * null), as against one that can't be had: body no JSON, an object where a text
+ * null), as against one that can't be had: a body that is not JSON, an object where a text
  * is meant, a header that came twice. Compare the pointer. */
 extern const char expr_not_there[];
 

@@ -93,7 +93,7 @@ static bool is_over_quota(struct db *db)
     return last_errno(file) == EDQUOT || last_errno(wal) == EDQUOT;
 }
 
-/* A write, not an fsync: after that nobody knows what is on the disk. */
+/* A write, not an fsync: after that the state of the disk is unknown. */
 static bool is_full(struct db *db, int rc)
 {
     return (rc & 0xff) == SQLITE_FULL ||

@@ -63,7 +63,7 @@ bool db_dirty(const struct db *db);
  * is step to the end and reset, for statements without rows. */
 typedef struct sqlite3_stmt stmt;
 stmt *db_prepare(struct db *db, const char *sql);
-/* A statement, and where its pointer stands in a struct (offsetof). */
+/* A statement, and the place of its pointer in a struct (offsetof). */
 struct db_statement {
     size_t at;
     const char *sql;
@@ -132,9 +132,9 @@ void db_note_written(struct db *db, int64_t now_ms, bool last);
 /* A copied file, open: give it a stamp (one that it has stays), and no -wal. */
 GR_MUST_CHECK gr_rc db_copy_finish(sqlite3 *h, int64_t copied_ms,
                                    char why[200]);
-/* The same of a file that no process has open, with what is in a -wal beside it;
- * but first that it is sound and has `table`. *copied_ms: since when what is in it
- * is old. GR_REFUSE: `why` says what is wrong; the file may have been changed. */
+/* The same of a file that no process has open, with the pages in a -wal beside it,
+ * after a check that it is sound and has `table`. *copied_ms: the time of its
+ * content. GR_REFUSE: `why` says what is wrong; the file may have been changed. */
 GR_MUST_CHECK gr_rc db_copy_prepare(const char *path, const char *table,
                                     int64_t *copied_ms, char why[200]);
 

@@ -20,7 +20,7 @@
  * F is for the first entry, X for the others. An entry is the type, TYPE of bind_TYPE(),
  * col_TYPE() and row_TYPE, and the column, whose name is also the field's; store.sql says
  * what it means. Values are named parameters: SQLite numbers them from 1, in the order in
- * which they first stand in the statement, and the lists are bound in that order. A
+ * which they first appear in the statement, and the lists are bound in that order. A
  * statement of a few columns is clearer without a list. */
 #ifndef STORE_ROW_H
 #define STORE_ROW_H

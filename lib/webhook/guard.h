@@ -18,7 +18,7 @@ struct guard {
 };
 
 /* `cidrs`: "10.0.0.0/8 fd00::/8 …", as wire_endpoint_config has it. GR_REFUSE:
- * one of them is none; `g` needs guard_fini() all the same. */
+ * one of them is not a network; `g` needs guard_fini() all the same. */
 GR_MUST_CHECK gr_rc guard_init(struct guard *g, bool allow_private,
                                struct bytes cidrs);
 void guard_fini(struct guard *g);

@@ -26,7 +26,7 @@ static gr_rc refuse(struct published_wrong *w, const char *field,
     return GR_REFUSE;
 }
 
-/* ---- where a value stands in the text ---- */
+/* ---- the place of a value in the text ---- */
 
 static const char *skip_blanks(const char *p)
 {

@@ -60,8 +60,8 @@ void published_body(const struct published *p, const char *event_id,
                     int64_t received_ms, struct buf *out);
 
 /* The id of an event with an idempotency key: made from producer and key, so
- * that a duplicate has the same. It is no ULID (its first letter is none that a
- * ULID begins with) and sorts behind all of them, from KEYED_IDS_FROM on. */
+ * that a duplicate has the same. It is not a ULID (no ULID begins with its first
+ * letter) and sorts behind all of them, from KEYED_IDS_FROM on. */
 #define KEYED_IDS_FROM "evt_8"
 void published_event_id(char out[EVENT_ID_BYTES + 1], const char *producer,
                         struct bytes key);

@@ -18,8 +18,8 @@ struct signer {
     int count;             /* 0: nothing is signed */
 };
 
-/* `secrets`: "whsec_… whsk_…". GR_REFUSE: one of them is none;
- * nothing is signed with half of what was meant. Call signer_fini()
+/* `secrets`: "whsec_… whsk_…". GR_REFUSE: one of them is not a secret;
+ * nothing is signed with half of the secrets. Call signer_fini()
  * in any case. */
 GR_MUST_CHECK gr_rc signer_init(struct signer *s, struct bytes secrets);
 void signer_fini(struct signer *s);

@@ -23,7 +23,7 @@ static size_t name_bytes(const char *s)
     return n;
 }
 
-/* `s` stands behind "${"; what is behind the "}" is returned, or NULL. */
+/* `s` is the text after "${". Returns the text after "}", or NULL. */
 static const char *put_variable(const struct conf_value *v, const char *s,
                                 struct buf *out)
 {

@@ -168,7 +168,7 @@ int dispatch_work(struct sequencer *q)
     share = subscribed ? PER_TURN / subscribed : 0;
     if (share < SHARE_MIN)
         share = SHARE_MIN;
-    /* Whoever was not reached is first in the next turn. */
+    /* The next turn begins with the first endpoint that this one did not reach. */
     for (size_t k = 0; subscribed > 0 && k < count && left > 0; k++) {
         struct endpoint *e = &q->endpoints[q->turn++ % count];
 

@@ -11,8 +11,8 @@
  *   PAUSED    ACTIVE    an operator resumes it
  *   DISABLED  ACTIVE    the same
  *
- * A paused or disabled endpoint has no grant: what was out comes back by a revocation, and
- * waits here with what comes in. That time counts in no delivery's budget: the
+ * A paused or disabled endpoint has no grant: a revocation brings its deliveries back, and
+ * they wait here with new ones. That time counts in no delivery's budget: the
  * deliverer is sent a start of the budget that is later by the time paused since. */
 #include "endpoint.h"
 #include "backoff.h"

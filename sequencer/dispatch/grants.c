@@ -273,7 +273,7 @@ int grants_work(struct sequencer *q)
 
 /* ---- the configuration ---- */
 
-/* What is in flight may have been begun under a longer timeout than today's, of
+/* Attempts in flight may have begun under a longer timeout than today's, of
  * this start or of the one before. */
 static void keep_longest(struct sequencer *q, int64_t longest_ms)
 {

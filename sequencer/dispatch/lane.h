@@ -21,7 +21,7 @@
 int64_t lane_of(enum order_lanes ordered, int64_t workspace);
 /* Its deliveries wait for each other's end. */
 bool lane_is_ordered(int64_t lane);
-/* Lanes that no delivery of such an endpoint stands in, each from..to. Returns how
+/* Lanes that no delivery of such an endpoint is in, each from..to. Returns how
  * many. */
 enum { LANE_RANGES_MAX = 5 };
 struct lane_range {

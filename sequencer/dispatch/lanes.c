@@ -156,8 +156,8 @@ void lanes_configure(struct sequencer *q, struct endpoint *e)
     e->laning = COLLECTING;
 }
 
-/* Waiting deliveries that stand in a lane of another kind: into theirs, behind
- * each other. Returns how many. */
+/* Moves waiting deliveries out of lanes of another kind into their own, in
+ * order. Returns how many. */
 static int collect(struct sequencer *q, struct endpoint *e, int max)
 {
     struct lane_range ranges[LANE_RANGES_MAX];

@@ -149,7 +149,7 @@ static void drop_damaged_body(struct reopening *a)
         store_body_drop(a->q->store, a->ev.n);
 }
 
-/* What endpoints get of a producer's event is not what came in. */
+/* Endpoints get a part of a producer's request as the body. */
 static void keep_body(struct reopening *a, const struct publication *u)
 {
     drop_damaged_body(a);

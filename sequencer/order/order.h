@@ -5,8 +5,8 @@
  *   arrives ── position - next <= tolerance ────────▶  goes; next := position + 1
  *              else                                 held, in the buffer
  *
- *   the first buffered event is released when no number before it is missing, or no more
- *   than is tolerated, or the missing ones were given up: the wait has expired, a person
+ *   the first buffered event is released when all numbers before it have arrived, or no more
+ *   are missing than is tolerated, or the missing ones were given up: the wait has expired, a person
  *   closed the gap, or the buffer is full. */
 #ifndef SEQUENCER_ORDER_H
 #define SEQUENCER_ORDER_H

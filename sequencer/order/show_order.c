@@ -242,7 +242,7 @@ json_t *show_workspaces(void *self, json_t *args, char why[200])
     json_t *out = json_array();
 
     store_workspace_list(q->order, name, limit_of(args), on_workspace, &s);
-    /* Buffered from its first event on: it has no number yet. */
+    /* Buffered from its first event on: it has no sequence yet. */
     if (name && !s.count && store_held_count(q->order, name))
         on_workspace(&s, name, 0, "");
     for (size_t i = 0; i < s.count; i++) {

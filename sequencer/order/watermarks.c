@@ -209,7 +209,7 @@ static bool look(struct watermarks *d)
     return all;
 }
 
-/* While something is waited for: what is due is counted from what is on disk. */
+/* Stored only while events wait: due times are counted from the stored clock. */
 static void keep(struct watermarks *d)
 {
     if (d->due == INT64_MAX || d->time - d->kept < KEPT_MS)

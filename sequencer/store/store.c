@@ -927,8 +927,8 @@ static void forget_event(struct store *s, int64_t n)
     store_body_drop(s, n);
 }
 
-/* Rows stand in the order of taking, so behind a young one all are. But not behind
- * one of a time that is still to come: then the clock was wrong. */
+/* Rows are in arrival order: stop at the first one that is too young. But go on after
+ * one whose time is in the future: then the clock was wrong. */
 static bool is_young(int64_t taken_ms, int64_t now_ms, int64_t before_ms)
 {
     return taken_ms >= before_ms && taken_ms <= now_ms + DAY_MS;

@@ -170,7 +170,7 @@ class Chaos(RigTest):
         self.check_traces(rig, acks)
 
     def check_series(self, rig):
-        """No number was set back: there is one series."""
+        """No sequence was set back: there is one series."""
         self.assertEqual(len({r.headers["grapnel-series"]
                               for r in rig.receiver.requests()}), 1)
 

@@ -46,7 +46,7 @@ class Away(RigTest):
         self.assertEqual(self.grants(rig), before)
 
     def test_ingress_stands_still(self):
-        """P1, P4: what was on its way is answered after, once."""
+        """P1, P4: requests that were sent meanwhile are answered after, once."""
         rig = self.pipeline()
         load = rig.load(count=900, workspaces=10, rate=300, timeout=30)
         rig.receiver.wait(count=100)

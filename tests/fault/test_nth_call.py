@@ -82,8 +82,8 @@ class NthCall(RigTest):
         return False
 
     def is_done(self, rig, numbers):
-        """By what is in the bodies: what was stored and not answered is accepted
-        once more, as a duplicate."""
+        """Compares bodies, not ids: a request that was stored and not answered is
+        accepted once more, as a duplicate."""
         gone = {event_number(r) for r in rig.receiver.requests("/crm")
                 if r.delivered}
         dead_letters = {x["event_id"] for x in rig.facts()[2]}

@@ -1,5 +1,5 @@
-"""Alerts: what fires is told once, to everybody who is to be told, whoever was
-away meanwhile; and what is right again is told, too."""
+"""Alerts: each notifier is sent each alert once when it fires and once when it ends,
+even if a process was down meanwhile."""
 
 import base64
 import json

@@ -157,7 +157,7 @@ class Outcomes(AttemptTest):
         self.assertEqual([x.id for x in m.requests], [event(1)])
 
     def test_responses_that_are_enough(self):
-        """Whoever has sent the whole head of a 2xx has the event."""
+        """An endpoint that has sent the whole head of a 2xx has the event."""
         head = b"HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n"
         cases = [
             ("closes after the head", says(head)),
@@ -168,9 +168,9 @@ class Outcomes(AttemptTest):
             ("two 1xx before it", says(
                 b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\n"
                 b"Link: </x>\r\n\r\nHTTP/1.1 204 None\r\n\r\n")),
-            ("a chunk that is none", says(
+            ("a malformed chunk", says(
                 b"HTTP/1.1 202 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n")),
-            ("an encoding that is none", says(
+            ("an unknown encoding", says(
                 b"HTTP/1.1 200 OK\r\nContent-Encoding: no-such\r\n"
                 b"Content-Length: 3\r\n\r\nabc")),
         ]
@@ -557,8 +557,8 @@ AROUND = [  # what a chunked response may carry besides its body
 
 
 class Hostile(AttemptTest):
-    """P2: whoever responses never to an end comes to his end, costs no memory,
-    and his neighbours nothing."""
+    """P2: a response without end is cut off, takes no memory, and does not delay
+    other endpoints."""
 
     def test_responses_without_end(self):
         ok, line = b"HTTP/1.1 200 OK\r\n", b"X-A: b\r\n"
@@ -577,7 +577,7 @@ class Hostile(AttemptTest):
                 b"Content-Length: 7\r\n\r\nabcde"), 503),
             ("a length below zero", stays(
                 b"HTTP/1.1 200 OK\r\nContent-Length: -5\r\n\r\n"), 0),
-            ("a status that is none", stays(
+            ("an impossible status", stays(
                 b"HTTP/1.1 0 Zero\r\nContent-Length: 0\r\n\r\n"), 0),
         ]
         good = self.serve(responds)

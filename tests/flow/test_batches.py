@@ -181,7 +181,7 @@ class Batches(RigTest):
         self.assertEqual(rig["ingress"].child.wait(30), 0)
 
     def test_the_disk_stalls_in_the_middle(self):
-        """What is in the last piece may be stored all the same; nothing says so."""
+        """The events of the last piece may be stored without a response that says so."""
         rig = self.pipeline(env={"GRAPNEL_TEST_STALL_MS": "500"})
         batch = self.begun(rig, lines())
         before = len(self.archived(rig))

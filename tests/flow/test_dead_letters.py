@@ -205,8 +205,8 @@ class Bulk(Letters):
             self.assertEqual(len(rig.receiver.wait(event, count=2)), 2)
 
     def test_two_operators_at_once_while_dlqd_dies(self):
-        """P3, P4: whoever asks, and whether the response came or not, each dead letter
-        is requeued once."""
+        """P3, P4: each dead letter is requeued once, by either operator, even if dlqd
+        dies before it replies."""
         rig, events = self.dead(60)
         command = [program("grapnel"), "dlq", "-c", str(rig.config_path),
                    "retry", "--all", "--rate", "200"]

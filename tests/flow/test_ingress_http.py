@@ -402,7 +402,7 @@ class Refused(IngressTest):
         start = head("Transfer-Encoding: chunked", length=False)
         for at, piece in enumerate(self.FRAMED):
             for end in (b"\n", b"\r\r\n", b"\r", b" \r\n", b"\0\r\n"):
-                # Blanks may stand behind an extension and a trailer.
+                # Blanks may follow an extension and a trailer.
                 if piece == b"\r\n" and (end != b" \r\n" or at not in (1, 11)):
                     bad = self.FRAMED[:at] + [end] + self.FRAMED[at + 1:]
                     self.refused_and_closed(rig, start + b"".join(bad))

@@ -211,7 +211,7 @@ class Lanes(RigTest):
         rig.settle()
 
     def test_a_requeue_goes_next(self):
-        """P5: before all that wait in its lane, behind what is out."""
+        """P5: a requeue is sent before all that wait in its lane, after those in flight."""
         rig = self.pipeline(retry_policy="quick")
         self.first_dies(rig)
         first = rig.accept(rig.plane_body("a"))
@@ -382,8 +382,8 @@ class Lanes(RigTest):
         self.assertEqual(sum(map(len, lanes.values())), len(events))
 
     def test_a_requeue_while_its_endpoint_is_removed(self):
-        """P5: what is retried while a removed endpoint's owner still has its
-        grant stands in its lane when the endpoint is back."""
+        """P5: a dead letter that is requeued while a removed endpoint's owner still
+        has its grant is in its lane when the endpoint is back."""
         rig = self.pipeline(retry_policy="quick", start=False)
         rig.env["GRAPNEL_TEST_LEASE_MS"] = "60000"
         rig.config["endpoints"].append(rig.endpoint("other", types=["x.*"]))

@@ -106,7 +106,7 @@ class Metrics(RigTest):
         documented = set(re.findall(
             r"`(grapnel_\w+)`", (ROOT / "docs" / "METRICS.md").read_text()))
         self.assertEqual(plain - documented, set())
-        # What it must show at least, whoever rearranges it.
+        # The dashboard shows at least these.
         self.assertEqual({
             "grapnel_ingress_accepted_total", "grapnel_ingress_rejected_total",
             "grapnel_ingress_backlog", "grapnel_events_buffered",

@@ -129,7 +129,7 @@ class Providers(RigTest):
 
     def test_an_event_has_both_ids_of_its_provider(self):
         """P10: the event's and the delivery's, each finds it; one that is both
-        is shown as both; none of the event's is none."""
+        is shown as both; an event without one shows none."""
         rig = self.rig(self.sources()).start()
         _, response = self.github(rig, "g-1", b'{"n": "e-1"}', "both")
         both = response["id"]

@@ -44,7 +44,7 @@ class OneEvent(RigTest):
         return event, request
 
     def test_it_arrives_byte_for_byte_and_signed(self):
-        """P4: the endpoint gets what came in, named, numbered and signed."""
+        """P4: the endpoint gets the body byte for byte, with id, sequence and signature."""
         rig = self.rig().start()
         body = rig.plane_body("ws-1", action="updated").replace(
             b'": ', b'":   ') + b" \n"
@@ -225,7 +225,7 @@ class Duplicates(RigTest):
                           trace["deliveries"]), (first, None, []))
         after = rig.accept(rig.plane_body("ws-1"))
         request, = rig.receiver.wait(after)
-        with self.subTest("it took no number"):
+        with self.subTest("it has no sequence"):
             self.assertEqual(request.headers["grapnel-sequence"], "2")
         rig.settle()
         self.assertEqual(rig.receiver.requests(event=again), [])

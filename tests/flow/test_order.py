@@ -50,8 +50,8 @@ class OrderTest(RigTest):
         self.assertEqual(rig.cli("reload")[1], 0)
 
     def order_of(self, rig):
-        """(source's number, ours, gap, late) as they stand in the traces of all
-        that was delivered, by our numbers."""
+        """(source's number, ours, gap, late) in the traces of all delivered events,
+        by our numbers."""
         rig.settle()
         got = {int(r.headers["grapnel-sequence"]): (
             int(r.headers["grapnel-source-sequence"]),

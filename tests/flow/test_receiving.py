@@ -222,7 +222,7 @@ class Receives:
             self.assertEqual(rig.cli("reload")[1], 0)
             self.one(rig, said="processed w 12")
             self.assertEqual(server.missing(), [])
-        with self.subTest("a test of the endpoint has no number"):
+        with self.subTest("a test of the endpoint has no sequence"):
             done = rig.cli_text("endpoints", "test", "crm")
             self.assertEqual(done.returncode, 0, done)
             self.assertRegex(server.log(), r"processed evt_\w+\n")

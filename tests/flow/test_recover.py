@@ -60,7 +60,7 @@ class Breaker(RecoverTest):
         self.scheduled(16)
         self.assertNotEqual(self.state()["breaker"], "closed")
         self.rules({"status": 200})
-        self.task(100)  # whoever comes next asks
+        self.task(100)  # the next attempt is the probe
         self.ended(*range(1, 17), 100, timeout=60)
         self.assertEqual(self.state()["breaker"], "closed")
         self.assertEqual(self.metric("grapnel_breakers_open"), 0)

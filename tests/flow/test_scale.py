@@ -207,8 +207,8 @@ class Scale(RigTest):
                 "sequencer", "SELECT count(*) AS n FROM deliveries WHERE "
                 "deliverer = 'deliverer-2' AND at_ms > ?", int(thawed_ms))
             self.assertGreater(row["n"], 0)
-        with self.subTest("of its own accord it sent nothing that another has "
-                          "delivered: at most what was on its way"):
+        with self.subTest("it sent at most its requests in flight again after "
+                          "another deliverer had delivered them"):
             requests = [(r.path, r.id) for r in rig.receiver.requests()]
             twice = set(requests[:before]) & set(requests[before:])
             self.assertLessEqual(len(twice), 32 * len(its))

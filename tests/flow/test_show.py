@@ -19,7 +19,7 @@ PRODUCERS = {"producers": [{"name": "billing", "tokens": ["t0ken"]}]}
 
 
 def sign(body):
-    """As sign_plane(), of a body that may be no JSON."""
+    """Like sign_plane(), for a body that may not be JSON."""
     return {"X-Plane-Event": "issue", "X-Plane-Delivery": str(uuid.uuid4()),
             "X-Plane-Signature": hmac.new(PLANE_SECRET.encode(), body,
                                           hashlib.sha256).hexdigest()}

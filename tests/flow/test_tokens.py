@@ -1,6 +1,5 @@
-"""P7: a shared token, which opens its source to whoever reads it, is in no database, no
-log and no backup, is shown by no command and goes to no endpoint; what is beside it
-stays."""
+"""P7: a shared token, with which every reader could send events, is in no database, log or
+backup; no command shows it and no endpoint gets it; the text beside it stays."""
 
 import base64
 import hashlib

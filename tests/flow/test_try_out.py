@@ -90,7 +90,7 @@ class EndpointTest(RigTest):
                          (1, "retried", "no response in time"))
 
     def test_a_deliverer_that_stops_meanwhile(self):
-        """Whoever asked is told, and does not wait for the time-out."""
+        """The client gets an error at once and does not wait for the timeout."""
         rig = self.rig()
         rig.config["endpoints"] = [rig.endpoint("hole", timeout="60s")]
         rig.write_config()

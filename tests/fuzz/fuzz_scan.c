@@ -17,7 +17,7 @@ static size_t steps(const char *pointer)
     return n ? n : 1;
 }
 
-/* What the text of the value stands for, against what is in the tree. */
+/* Compares the value that the scan found with the parsed tree. */
 static void try_scan(const char *pointer, struct bytes body, json_t *doc)
 {
     struct bytes value;

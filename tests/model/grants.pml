@@ -320,7 +320,7 @@ bool second_seen, ok_seen[2], again, resting;
 #else
 #define COUNTS(k, x) (k != RELEASED || st[x] != OPEN)
 #endif
-#ifdef M_NO_WATCH /* nobody asks about what is out for too long */
+#ifdef M_NO_WATCH /* nobody asks about deliveries that are out for too long */
 #define LATE(d, x) false
 #else
 #define LATE(d, x) (OUT(x) && owner == d && up[d] && len(tq[d]) == 0 && len(ob[d]) == 0 && \

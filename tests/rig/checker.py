@@ -64,7 +64,7 @@ class Verdict:
 
 
 def event_number(request):
-    """The load's `n` in a received body; None when it is none of the load's."""
+    """The load's `n` in a received body; None when the load did not send it."""
     try:
         return json.loads(request.body)["data"]["n"]
     except (ValueError, KeyError, TypeError):
@@ -153,7 +153,7 @@ def _check_numbers(verdict, requests, contiguous, chained, ordered):
     spaces = collections.defaultdict(lambda: collections.defaultdict(list))
     for request in requests:
         if number(request) is None:
-            verdict.add("no number", request)
+            verdict.add("no sequence", request)
         else:
             spaces[workspace(request)][number(request)].append(request)
     for space, numbers in spaces.items():

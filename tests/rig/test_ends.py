@@ -137,7 +137,7 @@ class Ends(RigTest):
                          {f"ws-{w:04}" for w in range(5)})
         verdict = check(acks, requests, PLANE_SECRET)
         self.assertEqual((verdict.lost, verdict.unexpected), ([], []))
-        self.assertIn("no number", verdict.problems)
+        self.assertIn("no sequence", verdict.problems)
 
     def test_a_load_keeps_its_rate(self):
         summary = self.load(seconds=2, rate=200).result()

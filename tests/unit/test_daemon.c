@@ -418,7 +418,7 @@ static void garbage_gets_a_reply_too(void **state)
     assert_int_equal(stop(pid), 0);
 }
 
-/* A commit lies between them: whoever waits for it waits for one. */
+/* A commit lies between them: each client waits for one commit. */
 static void replies_that_take_long_take_a_turn_each(void **state)
 {
     enum { ASKED = 5 };

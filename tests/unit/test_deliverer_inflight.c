@@ -1,5 +1,5 @@
-/* What is in flight, over crashes; and the lanes that have a request in
- * flight. P3, P5. */
+/* Tests of the file of attempts in flight over crashes, and of the lanes that have a
+ * request in flight. P3, P5. */
 #include "busy_lanes.h"
 #include "inflight.h"
 #include "quarantine.h"

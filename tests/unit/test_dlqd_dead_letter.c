@@ -124,7 +124,8 @@ static void a_filter_takes_what_fits_all_its_strings(void **state)
     row.workspace = "other";
     assert_false(list_filter_takes(&f, &row));
     row.workspace = "acme";
-    f.endpoint = "crm"; /* a dead letter without endpoint is none of crm's */
+    f.endpoint =
+        "crm"; /* a dead letter without endpoint does not belong to crm */
     assert_false(list_filter_takes(&f, &row));
 }
 

@@ -65,7 +65,7 @@ static void what_is_no_handshake_is_an_event(void **state)
 {
     static const char *const events[] = {
         "",
-        "no JSON",
+        "not JSON",
         "[]",
         "1",
         "{}",

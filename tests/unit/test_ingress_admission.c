@@ -47,7 +47,7 @@ static void only_trusted_proxies_are_believed(void **state)
     expect_remote("10.0.0.1", "1.2.3.4", NULL, "1.2.3.4");
     expect_remote("fd00::1", "1.2.3.4", NULL, "1.2.3.4");
     expect_remote("::ffff:10.0.0.1", "1.2.3.4", NULL, "1.2.3.4");
-    /* What stands before the first stranger was written by him. */
+    /* The first stranger wrote the addresses before its own. */
     expect_remote("10.0.0.1", "9.9.9.9, 1.2.3.4 ,10.7.7.7", NULL, "1.2.3.4");
     expect_remote("10.0.0.1", "9.9.9.9", "1.2.3.4, 10.7.7.7", "1.2.3.4");
     expect_remote("10.0.0.1", "10.1.1.1, 10.2.2.2", NULL, "10.1.1.1");

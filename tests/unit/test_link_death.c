@@ -246,7 +246,7 @@ static void an_orderly_stop_quarantines_nothing(void **state)
     assert_no_alarm(&p->a, &p->b);
 }
 
-/* A turn of both; waits a little for what is on its way. */
+/* A turn of both; waits a little for messages that were sent. */
 static void turn_of(struct pair *p, int then_ms)
 {
     zmq_pollitem_t item = {zsock_resolve(mailbox_socket(p->b.mailbox)), -1,

@@ -1,4 +1,4 @@
-/* One fact per line, the event's id first; whoever reads the log, or not. */
+/* Tests of the log: one fact per line, the event's id first, whether it is read or not. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

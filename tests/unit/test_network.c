@@ -1,4 +1,4 @@
-/* Networks as they are written in a configuration: read, written again, and what is in them. */
+/* Tests of networks of a configuration: parse, print, and test which addresses belong. */
 #include "network.h"
 #include <setjmp.h>
 #include <stdarg.h>

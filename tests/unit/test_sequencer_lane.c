@@ -1,4 +1,4 @@
-/* lane: which deliveries stand in one line. */
+/* Tests of lane: which deliveries wait for each other. */
 #include "lane.h"
 #include <setjmp.h>
 #include <stdarg.h>

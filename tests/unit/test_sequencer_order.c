@@ -93,7 +93,7 @@ static void times_of_every_spelling(void **state)
 {
     static const struct {
         const char *text;
-        int64_t us; /* -1: it is none */
+        int64_t us; /* -1: not a time */
     } table[] = {
         {"1970-01-01T00:00:00Z", 0},
         {"2000-02-29T12:00:00Z", 951825600000000},

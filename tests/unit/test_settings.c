@@ -955,7 +955,7 @@ static void secrets_are_never_printed(void **state)
     buf_fini(&out);
 }
 
-/* What is in effect says the same again, when the secrets are filled in. */
+/* The printed configuration reads back the same when the secrets are filled in. */
 static void what_is_printed_reads_back_the_same(void **state)
 {
     struct buf first, second;

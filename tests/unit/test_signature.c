@@ -136,7 +136,7 @@ static void holes_are_filled_and_nothing_else_is(void **state)
     assert_string_equal(content_of("{crc32}", &s), "1095738169");
     s.body = text("");
     assert_string_equal(content_of("{crc32}", &s), "0");
-    /* What is in the body is never taken for a part of the template. */
+    /* Braces in the body are never a part of the template. */
     s.body = text("{ts}");
     assert_string_equal(content_of("{body}", &s), "{ts}");
 }

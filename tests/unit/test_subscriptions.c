@@ -152,7 +152,7 @@ static void they_decide_as_each_endpoint_would(void **state)
 
 enum { CUSTOMERS = 3000 };
 
-/* Whoever looks into such a list dies of it. */
+/* A read of such a list crashes the test. */
 static const struct string_list deadly = {.items = NULL, .count = 1};
 
 static char strings[CUSTOMERS][16];
