@@ -1,7 +1,7 @@
-# grapnel_process(<name> <library>…): a daemon's folder as the library <name>,
-# so that unit tests reach its pure files, and main.c as grapnel-<name>. A folder may have
-# sub-folders; a file of any of them includes a file of another by its name alone.
-function(grapnel_process name)
+# grapnel_folder_library(<name> <library>…): a folder without its main.c as the library <name>.
+# A folder may have sub-folders; a file of any of them includes a file of another by its name
+# alone.
+function(grapnel_folder_library name)
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS *.c)
   list(FILTER sources EXCLUDE REGEX "/main\\.c$")
   add_library(${name} STATIC ${sources})
@@ -13,8 +13,14 @@ function(grapnel_process name)
   list(REMOVE_DUPLICATES folders)
   target_include_directories(${name} PUBLIC ${folders})
   target_link_libraries(${name} PUBLIC daemon ${ARGN})
-  embed_store(${name})
   grapnel_target(${name})
+endfunction()
+
+# grapnel_process(<name> <library>…): a daemon's folder as the library <name>,
+# so that unit tests reach its pure files, and main.c as grapnel-<name>.
+function(grapnel_process name)
+  grapnel_folder_library(${name} ${ARGN})
+  embed_store(${name})
   add_executable(grapnel-${name} main.c)
   target_link_libraries(grapnel-${name} PRIVATE ${name})
   grapnel_target(grapnel-${name})

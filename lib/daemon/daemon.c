@@ -738,8 +738,8 @@ void daemon_start(struct daemon *d, const struct daemon_plan *plan, int argc,
 }
 
 /* ZeroMQ leaves the socket files. A process without the file has stopped in order; one
- * that left it counts as missing (console/forward.c, ctl/ask.c). We hold the lock until
- * we exit, so the files are ours. */
+ * that left it counts as missing (console/forward.c, ctl/processes/ask.c). We hold the lock
+ * until we exit, so the files are ours. */
 static void take_sockets_away(const struct daemon *d)
 {
     static const char *const kinds[] = {"control", "metrics"};
