@@ -1,7 +1,7 @@
 -- Where an event is in the archive, by its id. Ids made from an idempotency key
 -- ('evt_8' and above) are all here. Those made from time ascend with n: of them
 -- only one of each 64 numbers is, and the others are looked for behind it
--- (ingress/store_ids.c). Every row here has its row in the archive.
+-- (ingress/archive/store_ids.c). Every row here has its row in the archive.
 CREATE TABLE archive_ids (
     event_id TEXT PRIMARY KEY,
     n INTEGER NOT NULL

@@ -1,5 +1,5 @@
 -- A refused request has an id of its own, and for a day its body: at most 64 MiB
--- in all, and those of the last thousand of each source (ingress/rejects.c). A row
+-- in all, and those of the last thousand of each source (ingress/intake/rejects.c). A row
 -- of before has no id.
 ALTER TABLE rejects ADD COLUMN id TEXT NOT NULL DEFAULT '';
 CREATE INDEX rejects_id ON rejects (id) WHERE id <> '';

@@ -1,4 +1,4 @@
--- How many bytes of the archive each source has (ingress/store_usage.h). Rows that are here
+-- How many bytes of the archive each source has (ingress/archive/store_usage.h). Rows that are here
 -- already count for nobody, so that nothing walks the archive: they are the oldest, and
 -- go first.
 CREATE TABLE usage (

@@ -33,7 +33,7 @@ bool signed_part_lasts(const struct source *source)
 }
 
 /* As the provider knows it, with the query that came; always without the default port,
- * which a signature may have or not (ingress/verify.c). */
+ * which a signature may have or not (ingress/intake/verify.c). */
 static void put_url(struct buf *out, const struct source *source,
                     struct bytes headers)
 {
