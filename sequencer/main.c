@@ -10,12 +10,21 @@
  * kill -9   costs nothing: what was not committed was not acknowledged, and
  *           comes again */
 #include "actions.h"
+#include "dead_letters.h"
+#include "dispatch.h"
+#include "event_trace.h"
+#include "intake.h"
 #include "log.h"
+#include "measure.h"
 #include "replay.h"
+#include "results.h"
+#include "search.h"
 #include "sequencer.h"
+#include "show_endpoints.h"
 #include "show_order.h"
 #include "store.h"
-#include "trace.h"
+#include "turn.h"
+#include "watch.h"
 #include "watermarks.h"
 #include <string.h>
 
@@ -69,14 +78,16 @@ static const struct metric metrics[] = {
                              "grants", "released or timed out"},
     [METRIC_SERIES] = {"grapnel_series_changed_total", METRIC_COUNTER, "times",
                        "numbering was set back by a restored copy"},
-    [METRIC_LET_THROUGH] = {"grapnel_events_released_total", METRIC_COUNTER,
-                            "events", "duplicates that an operator released"},
+    [METRIC_DUPLICATES_RELEASED] = {"grapnel_events_released_total",
+                                    METRIC_COUNTER, "events",
+                                    "duplicates that an operator released"},
     [METRIC_IGNORED] = {"grapnel_events_ignored_total", METRIC_COUNTER,
                         "events", "not a valid transition of their object"},
     [METRIC_EVENTS_LATE] = {"grapnel_events_late_total", METRIC_COUNTER,
                             "events", "that came after later ones had gone"},
-    [METRIC_WOULD_HOLD] = {"grapnel_events_would_hold_total", METRIC_COUNTER,
-                           "events", "that order.observe would have buffered"},
+    [METRIC_WOULD_BUFFER] = {"grapnel_events_would_hold_total", METRIC_COUNTER,
+                             "events",
+                             "that order.observe would have buffered"},
     [METRIC_BUFFERED] = {"grapnel_events_buffered", METRIC_GAUGE, "events",
                          "buffered for their order"},
     [METRIC_GAPS_OPENED] = {"grapnel_gaps_opened_total", METRIC_COUNTER, "gaps",
@@ -161,7 +172,7 @@ static const struct metric_family families[] = {
 
 static const struct control_command commands[] = {
     {"trace", "id", "one event: what it is and how its deliveries stand",
-     trace_event},
+     event_trace},
     {"events",
      "source type workspace endpoint status id since_ms until_ms limit before",
      "newest first (id: the provider's, of the event or its delivery): "

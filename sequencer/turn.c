@@ -1,8 +1,11 @@
 /* turn: the sequencer's start and turn. Messages and requests are taken before work() is
  * called; work() does on rows what follows from them and from time, and after_commit()
  * sends what must not be sent before that is on disk. */
+#include "turn.h"
 #include "clock.h"
 #include "config.h"
+#include "dead_letters.h"
+#include "dispatch.h"
 #include "keys.h"
 #include "log.h"
 #include "replay.h"
@@ -13,6 +16,7 @@
 #include "store_order.h"
 #include "store_search.h"
 #include "streams.h"
+#include "watch.h"
 #include "watermarks.h"
 #include <stdio.h>
 #include <string.h>
@@ -181,7 +185,7 @@ int sequencer_work(void *self)
     if (streams_work(q->streams, q->disk_low || q->was_undone))
         order_ms = 0;
     watermarks_due(q->watermarks, streams_due(q->streams));
-    q->metrics[METRIC_BUFFERED] = streams_held(q->streams);
+    q->metrics[METRIC_BUFFERED] = streams_buffered(q->streams);
     wait_ms = grants_work(q);
     dispatch_damaged(q);
     watch_work(q);

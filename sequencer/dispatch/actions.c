@@ -1,7 +1,9 @@
 #include "actions.h"
 #include "clock.h"
+#include "dead_letters.h"
 #include "json_text.h"
 #include "log.h"
+#include "show_endpoints.h"
 #include "store.h"
 #include "store_lanes.h"
 #include "store_search.h"
@@ -172,21 +174,6 @@ static const char *who_of(json_t *args)
     return who && *who ? who : "an operator";
 }
 
-GR_PRINTF(3, 4)
-static void note(struct sequencer *q, const char *event_id, const char *fmt,
-                 ...)
-{
-    char *subject = gr_printf("event %s", event_id), *what = NULL;
-    va_list ap;
-
-    va_start(ap, fmt);
-    if (vasprintf(&what, fmt, ap) >= 0)
-        store_action_add(q->search, q->d.loop.now_ms, subject, what);
-    va_end(ap);
-    free(what);
-    free(subject);
-}
-
 /* ---- retry ---- */
 
 static json_t *retry_one(struct sequencer *q, const char *event_id,
@@ -208,7 +195,8 @@ static json_t *retry_one(struct sequencer *q, const char *event_id,
     }
     p = prospect_of(q, e, d);
     actions_try_now(q, e, d);
-    note(q, event_id, "retry at %s asked for by %s", e->name, who);
+    store_action_note(q->search, q->d.loop.now_ms, "event", event_id,
+                      "retry at %s asked for by %s", e->name, who);
     log_info(event_id, "an operator retries a delivery now",
              LS("endpoint", e->name), LS("result", p.result),
              LI("attempts", d->attempts));
@@ -260,7 +248,8 @@ static bool abandon(struct sequencer *q, const char *event_id,
     delivery_move(
         q, e, d, DELIVERY_DEAD,
         &(struct delivery_cause){.reason = "abandoned", .error = error});
-    note(q, event_id, "abandoned at %s by %s: %s", e->name, who, text);
+    store_action_note(q->search, q->d.loop.now_ms, "event", event_id,
+                      "abandoned at %s by %s: %s", e->name, who, text);
     log_warn(event_id, "an operator abandoned a delivery",
              LS("endpoint", e->name), LS("note", text),
              LI("attempts", d->attempts));

@@ -1,5 +1,8 @@
 /* dead letters: dead letters on their way to dlqd, and what dlqd sends back. */
+#include "dead_letters.h"
 #include "db_sums.h"
+#include "intake.h"
+#include "lanes.h"
 #include "log.h"
 #include "profile.h"
 #include "store.h"
@@ -156,21 +159,6 @@ bool dead_letters_load(struct sequencer *q, int kind, int64_t ref,
     return there;
 }
 
-/* ---- bodies ---- */
-
-void body_drop_unneeded(struct sequencer *q, int64_t event)
-{
-    if (!store_dead_letter_pending(q->store, event) &&
-        !(q->reopenings && store_reopening_pending(q->store, event)))
-        store_body_drop(q->store, event);
-}
-
-void body_maybe_drop(struct sequencer *q, int64_t event)
-{
-    if (store_event_ended(q->store, event))
-        body_drop_unneeded(q, event);
-}
-
 /* What is dated outside of these goes. */
 static void kept(struct sequencer *q, int64_t *from_ms, int64_t *to_ms)
 {
@@ -200,7 +188,7 @@ bool dead_letters_work(struct sequencer *q)
         if (!event)
             break;
         floor = n + 1;
-        body_maybe_drop(q, event);
+        event_maybe_drop_body(q, event);
     }
     if (floor)
         links_floor(q->d.links, "dlqd", floor);
@@ -365,7 +353,7 @@ gr_rc dead_letters_requeued(struct sequencer *q, const struct wire_requeued *m)
                  LI("generation", m->generation + 1));
         return GR_OK;
     }
-    body_maybe_drop(q, event);
+    event_maybe_drop_body(q, event);
     log_warn(id, "a requeue was not taken: not dead in that generation",
              LS("endpoint", endpoint), LI("generation", m->generation));
     return GR_OK;

@@ -1,11 +1,15 @@
 #include "delivery.h"
+#include "dead_letters.h"
+#include "dispatch.h"
+#include "event_trace.h"
 #include "lane.h"
+#include "lanes.h"
 #include "log.h"
+#include "measure.h"
 #include "search_filters.h"
 #include "sequencer.h"
 #include "states.h"
 #include "store.h"
-#include "trace.h"
 #include <assert.h>
 #include <stddef.h>
 #include <stdlib.h>
@@ -62,7 +66,7 @@ static void check(const struct endpoint *e, const struct delivery *d)
 
 struct deliveries {
     struct db *db;
-    stmt *add, *load, *exists, *save, *give_out, *sweep, *of_event;
+    stmt *add, *load, *exists, *save, *dispatch, *sweep, *of_event;
 };
 
 #define AT(field) offsetof(struct deliveries, field)
@@ -83,7 +87,7 @@ static const struct db_statement statements[] = {
                                            "? ORDER BY name"},
     /* Two that change the status without reading the row. Each event is given out once
      * at the least, and the index of those that wait says all that the change needs. */
-    {AT(give_out), "UPDATE deliveries SET status = ?3, grant_id = ?4, out_n = "
+    {AT(dispatch), "UPDATE deliveries SET status = ?3, grant_id = ?4, out_n = "
                    "?5 WHERE event = ?1 AND endpoint = ?2"},
     /* When a deliverer is lost, everything that it had comes back, a turn's worth at a
      * time: WAITING is a transition of all open ones, and a final one only loses its
@@ -254,8 +258,8 @@ static void drop_copy(struct sequencer *q, struct endpoint *e,
                   delivery_ref(d->event, e->id));
 }
 
-static uint64_t put_task(struct sequencer *q, struct endpoint *e, int64_t event,
-                         int status)
+static uint64_t queue_task(struct sequencer *q, struct endpoint *e,
+                           int64_t event, int status)
 {
     uint64_t n = links_next(q->d.links, e->owner->name);
 
@@ -277,10 +281,10 @@ void delivery_add(struct sequencer *q, struct endpoint *e, struct workspace *ws,
     d->status = DELIVERY_WAITING;
     d->lane = lanes_of(e, ws);
     d->behind = lanes_busy(q, e, d->lane);
-    if (!d->behind && dispatch_may(q, e)) {
+    if (!d->behind && dispatch_at_once(q, e)) {
         d->status = DELIVERY_IN_FLIGHT;
         d->grant_id = e->grant;
-        d->out_n = put_task(q, e, d->event, d->status);
+        d->out_n = queue_task(q, e, d->event, d->status);
     } else {
         e->waiting = e->waiting || !d->behind;
     }
@@ -420,7 +424,7 @@ void delivery_reopen(struct sequencer *q, struct endpoint *e,
                      struct delivery *d, const char *workspace,
                      uint64_t action_id)
 {
-    trace_keep_end(q, d, e->name);
+    event_trace_keep_end(q, d, e->name);
     if (d->status == DELIVERY_DELIVERED)
         keep_success(q, d);
     else
@@ -456,7 +460,7 @@ void delivery_copy_gone(struct sequencer *q, struct endpoint *e,
 
 /* ---- many at once ---- */
 
-void delivery_give_out(struct sequencer *q, struct endpoint *e, int64_t event,
+void delivery_dispatch(struct sequencer *q, struct endpoint *e, int64_t event,
                        int64_t next_ms)
 {
     struct deliveries *s = q->deliveries;
@@ -466,12 +470,12 @@ void delivery_give_out(struct sequencer *q, struct endpoint *e, int64_t event,
                       next_ms > q->d.loop.now_ms ? DELIVERY_RETRYING
                                                  : DELIVERY_IN_FLIGHT,
                       NULL, e->name, NULL);
-    bind_i64(s->give_out, 1, event);
-    bind_i64(s->give_out, 2, e->id);
-    bind_i64(s->give_out, 3, status);
-    bind_i64(s->give_out, 4, (int64_t)e->grant);
-    bind_i64(s->give_out, 5, (int64_t)put_task(q, e, event, status));
-    db_run(s->db, s->give_out);
+    bind_i64(s->dispatch, 1, event);
+    bind_i64(s->dispatch, 2, e->id);
+    bind_i64(s->dispatch, 3, status);
+    bind_i64(s->dispatch, 4, (int64_t)e->grant);
+    bind_i64(s->dispatch, 5, (int64_t)queue_task(q, e, event, status));
+    db_run(s->db, s->dispatch);
 }
 
 int deliveries_sweep(struct sequencer *q, struct endpoint *e, uint64_t grant,

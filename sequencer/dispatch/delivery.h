@@ -148,7 +148,7 @@ void delivery_copy_gone(struct sequencer *q, struct endpoint *e,
 
 /* Give out one that waits: as IN_FLIGHT, or as RETRYING if its retry is due only at
  * `next_ms` (wall). */
-void delivery_give_out(struct sequencer *q, struct endpoint *e, int64_t event,
+void delivery_dispatch(struct sequencer *q, struct endpoint *e, int64_t event,
                        int64_t next_ms);
 /* Deliveries that carry an ended grant of this endpoint, at most `max` (up to
  * SWEEP_MAX): open ones wait again, and of final ones no copy is out any more. `lossy`:

@@ -6,9 +6,11 @@
  * Endpoints take turns, and within one its lanes do (lane.h): a few of each, so
  * that neither an endpoint nor a workspace with much waiting starves the rest.
  * Each pick is a search in an index of what waits, however much that is. */
+#include "dispatch.h"
 #include "backfill.h"
 #include "db_sums.h"
 #include "headers.h"
+#include "lanes.h"
 #include "log.h"
 #include "publication.h"
 #include "signature.h"
@@ -37,14 +39,14 @@ static bool has_capacity(const struct sequencer *q, const struct endpoint *e)
            links_backlog(q->d.links, e->owner->name) < LINK_COUNT;
 }
 
-bool dispatch_may(const struct sequencer *q, const struct endpoint *e)
+bool dispatch_at_once(const struct sequencer *q, const struct endpoint *e)
 {
     return has_capacity(q, e) && !e->waiting;
 }
 
 /* Give out what may go, lane by lane, beginning behind the last that had its
  * turn. Returns how many. */
-static int give_out(struct sequencer *q, struct endpoint *e, int max)
+static int dispatch_lanes(struct sequencer *q, struct endpoint *e, int max)
 {
     struct ready_row rows[PER_LANE];
     bool from_the_first = e->turn == INT64_MIN;
@@ -59,7 +61,7 @@ static int give_out(struct sequencer *q, struct endpoint *e, int max)
         n = store_ready(q->store, e->id, e->turn, e->round_end, want, rows);
 
         for (; i < n && has_capacity(q, e); i++, given++) {
-            delivery_give_out(q, e, rows[i].event, rows[i].next_ms);
+            delivery_dispatch(q, e, rows[i].event, rows[i].next_ms);
             e->turn = rows[i].lane;
         }
         if (n > 0) {
@@ -84,7 +86,7 @@ static int sweep(struct sequencer *q, struct endpoint *e, int max)
     while ((grant = store_open_grant(q->store, e->id, grant)) != 0) {
         if (grant == e->grant)
             continue;
-        n += deliveries_sweep(q, e, grant, grant != e->released, max - n);
+        n += deliveries_sweep(q, e, grant, grant != e->complete_grant, max - n);
         if (n >= max)
             return n;
     }
@@ -136,7 +138,7 @@ static int serve(struct sequencer *q, struct endpoint *e, int max)
     if (n < max && e->waiting && !e->settings && !e->grant)
         n += dead_letter_waiting(q, e, max - n);
     else if (n < max && e->waiting && has_capacity(q, e))
-        n += give_out(q, e, max - n);
+        n += dispatch_lanes(q, e, max - n);
     return n;
 }
 
@@ -264,9 +266,9 @@ void dispatch_damaged(struct sequencer *q)
 
 /* false: an unfinished event has no body. Then nothing is sent rather than
  * something else. */
-static bool put_task(struct sequencer *q, const struct endpoint *e,
-                     const struct event_row *ev, const struct delivery *d,
-                     struct buf *out)
+static bool encode_task(struct sequencer *q, const struct endpoint *e,
+                        const struct event_row *ev, const struct delivery *d,
+                        struct buf *out)
 {
     char number[24] = "";
     struct buf headers, url;
@@ -346,7 +348,7 @@ bool dispatch_load(struct sequencer *q, const char *peer, uint64_t n,
                           &d) &&
             d.status < DELIVERY_DELIVERED && d.grant_id == e->grant &&
             d.out_n == n && store_event(q->store, d.event, &ev) &&
-            put_task(q, e, &ev, &d, out);
+            encode_task(q, e, &ev, &d, out);
     event_fini(&ev);
     delivery_fini(&d);
     if (there)

@@ -122,16 +122,12 @@ int64_t endpoint_budget_ms(const struct endpoint *e, int64_t first_ms,
     return !first_ms ? 0 : first < first_ms ? first_ms : first;
 }
 
-/* So that a trace can say what held an event up. */
+/* A trace shows what delayed an event. */
 static void note_action(struct sequencer *q, const struct endpoint *e,
                         const char *what, const char *by)
 {
-    char *subject = gr_printf("endpoint %s", e->name);
-    char *text = gr_printf("%s%s", what, by);
-
-    store_action_add(q->search, q->d.loop.now_ms, subject, text);
-    free(subject);
-    free(text);
+    store_action_note(q->search, q->d.loop.now_ms, "endpoint", e->name, "%s%s",
+                      what, by);
 }
 
 void endpoint_pause(struct sequencer *q, struct endpoint *e, const char *who)

@@ -52,7 +52,8 @@ struct endpoint {
     int64_t config;     /* digest of `carried` */
     struct buf carried; /* the configuration, encoded */
     bool lossy; /* its owner crashed, or may have: a result may be missing */
-    uint64_t released;    /* the last ended grant whose results are all here */
+    uint64_t
+        complete_grant;   /* the last ended grant whose results are all here */
     bool revoke;          /* to be revoked in the next turn */
     bool revoking;        /* was; nothing more is given out under its grant */
     bool granted_pending; /* its owner is to hear of the grant */

@@ -8,6 +8,7 @@
 #include "clock.h"
 #include "endpoint_config.h"
 #include "grant.h"
+#include "lanes.h"
 #include "le64.h"
 #include "log.h"
 #include "owner.h"
@@ -81,7 +82,7 @@ void grants_released(struct sequencer *q, const char *from, uint64_t grant)
         d->leaving_epoch = d->epoch;
     log_info(NULL, "released", LS("endpoint", e->name), LS("deliverer", from));
     if (!e->lossy)
-        e->released = grant;
+        e->complete_grant = grant;
     end_grant(q, e);
 }
 

@@ -11,6 +11,7 @@
  * become the head: those that an operator requeues.
  *
  * All state is in rows; memory has only the number of halting dead letters. */
+#include "lanes.h"
 #include "lane.h"
 #include "log.h"
 #include "store.h"

@@ -1,5 +1,6 @@
 /* results: what deliverers report about deliveries: the results of attempts, and tasks
  * that they do not know. */
+#include "results.h"
 #include "log.h"
 #include "store.h"
 #include <stdlib.h>

@@ -7,6 +7,7 @@
  *
  * It is a net below the protocol, so it is cheap rather than quick: a bounded number
  * of rows is looked at each second, the endpoints in turn. */
+#include "watch.h"
 #include "grant.h"
 #include "log.h"
 #include "store.h"

@@ -124,11 +124,24 @@ static void log_finished(struct sequencer *q, int64_t n)
     event_fini(&ev);
 }
 
+void event_drop_body(struct sequencer *q, int64_t event)
+{
+    if (!store_dead_letter_pending(q->store, event) &&
+        !(q->reopenings && store_reopening_pending(q->store, event)))
+        store_body_drop(q->store, event);
+}
+
+void event_maybe_drop_body(struct sequencer *q, int64_t event)
+{
+    if (store_event_ended(q->store, event))
+        event_drop_body(q, event);
+}
+
 void event_maybe_ended(struct sequencer *q, int64_t event)
 {
     if (!store_event_ended(q->store, event))
         return;
     if (log_has_capacity(LEVEL_INFO))
         log_finished(q, event);
-    body_drop_unneeded(q, event);
+    event_drop_body(q, event);
 }

@@ -86,6 +86,10 @@ json_t *event_json(const struct event_row *e, enum event_end end);
  * open: log that it has finished, and drop its body if nothing needs it. A crash
  * before the turn's commit repeats the line. */
 void event_maybe_ended(struct sequencer *q, int64_t event);
+/* Drop the body of an event if nothing needs it any more … */
+void event_maybe_drop_body(struct sequencer *q, int64_t event);
+/* … and the same if it is known that no delivery of it is open. */
+void event_drop_body(struct sequencer *q, int64_t event);
 /* How long it took: since its acceptance, or since a person sent it again, the event or one
  * of its deliveries (`reopened_ms`; wall, 0: nobody did), whichever was last. */
 int64_t event_duration_ms(const struct event_row *ev, int64_t reopened_ms);

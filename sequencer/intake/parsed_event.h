@@ -14,6 +14,8 @@
 enum {
     KEYS_MAX = DEDUPE_KEYS_MAX + 1, /* with that of `window` */
     LABEL_MAX_BYTES = 255, /* of a type, a workspace, an object or a state */
+    /* Why an event is ignored, or why no endpoint is subscribed to it. */
+    EVENT_REASON_BYTES = 6 * (LABEL_MAX_BYTES + 1),
 };
 
 struct parsed_key {

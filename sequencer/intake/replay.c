@@ -1,10 +1,14 @@
 #include "replay.h"
 #include "actions.h"
+#include "dead_letters.h"
 #include "headers.h"
+#include "intake.h"
 #include "json_text.h"
+#include "lanes.h"
 #include "log.h"
 #include "publication.h"
 #include "route.h"
+#include "show_endpoints.h"
 #include "split.h"
 #include "store.h"
 #include <stdio.h>
@@ -179,7 +183,7 @@ static void send_again(struct reopening *a, const struct wire_replayed *m)
         open_one(a, e);
     else if (e || !*only)
         open_all(a, &u, e);
-    body_maybe_drop(q, a->ev.n);
+    event_maybe_drop_body(q, a->ev.n);
     q->metrics[METRIC_REPLAYED] += a->opened;
     publication_fini(&u);
     free(only);
@@ -289,7 +293,7 @@ gr_rc replay_redirected(struct sequencer *q, const struct wire_redirected *m)
     store_body_add(q->store, a.ev.n, m->headers, m->body);
     /* One that is gone is there again as a removed one: it dies of that. */
     open_one(&a, endpoint_adopt(q, to));
-    body_maybe_drop(q, a.ev.n);
+    event_maybe_drop_body(q, a.ev.n);
     q->metrics[METRIC_REPLAYED] += a.opened;
     say(&a, m->to);
     free(to);
@@ -326,9 +330,9 @@ int replay_work(struct sequencer *q)
 
     if (!q->reopenings)
         return -1;
-    if (q->d.loop.mono_ms - q->agains_ms < LOOK_MS)
+    if (q->d.loop.mono_ms - q->reopenings_ms < LOOK_MS)
         return LOOK_MS;
-    q->agains_ms = q->d.loop.mono_ms;
+    q->reopenings_ms = q->d.loop.mono_ms;
     n = store_reopenings(q->store, q->reopenings_after, LOOK_MAX, rows);
     for (int i = 0; i < n; i++)
         look(q, rows[i].event, rows[i].endpoint, rows[i].action_id);

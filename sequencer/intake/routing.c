@@ -1,25 +1,26 @@
-/* routing: gives a released event its number, and a delivery for each endpoint that is
- * subscribed to it. */
+/* routing: gives an event its number in its workspace, and a delivery for each endpoint that
+ * is subscribed to it. */
+#include "routing.h"
 #include "delivery.h"
-#include "intake_context.h"
+#include "lanes.h"
+#include "publication.h"
 #include "route.h"
-#include "store.h"
+#include "sequencer.h"
 #include <stdio.h>
 #include <string.h>
 
-enum { UNMATCHED_BYTES = 300 };
+enum { UNMATCHED_BYTES = 300 }; /* fewer than EVENT_REASON_BYTES */
 
-void routing_give(struct sequencer *q, struct endpoint *e,
-                  const struct event_row *ev, struct workspace *ws,
-                  int64_t route_order, int64_t generation, uint64_t action_id)
+void routing_add_delivery(struct sequencer *q, struct endpoint *e,
+                          const struct event_row *ev, struct workspace *ws,
+                          int64_t route_order, const struct routing_options *o)
 {
-    /* Of a replayed event that is not known here, nothing is known of what was
-     * sent before. */
+    /* Of an event that is replayed and unknown here, earlier attempts are unknown, too. */
     struct delivery d = {.event = ev->n,
                          .route_order = route_order,
-                         .generation = generation,
-                         .action_id = action_id,
-                         .sent = action_id != 0,
+                         .generation = o->generation + 1,
+                         .action_id = o->action_id,
+                         .sent = o->action_id != 0,
                          .reopened_ms = ev->reopened_ms};
 
     if (ev->sequence)
@@ -27,22 +28,22 @@ void routing_give(struct sequencer *q, struct endpoint *e,
     delivery_add(q, e, ws, &d);
 }
 
-/* Why no endpoint is subscribed to it, as far as fits: it is asked once, when its body
- * is still there to be looked at. */
-static void explain_unmatched(struct sequencer *q, struct subject *subject,
+/* Why no endpoint is subscribed to the event, as far as fits. It is asked now, as the body
+ * that conditions look into is dropped soon. */
+static void explain_unmatched(const struct settings *s, struct subject *subject,
                               char out[UNMATCHED_BYTES])
 {
     size_t at = 0;
 
     *out = 0;
-    for (size_t i = 0; i < q->d.settings->endpoint_count; i++) {
-        const struct endpoint_settings *e = &q->d.settings->endpoints[i];
+    for (size_t i = 0; i < s->endpoint_count; i++) {
+        const struct endpoint_settings *e = &s->endpoints[i];
         struct buf why;
 
         if (at + strlen(e->name) + 8 > UNMATCHED_BYTES)
             break;
         buf_init(&why, UNMATCHED_BYTES);
-        if (route_is_subscribed(q->d.settings, e, subject, &why)) {
+        if (route_is_subscribed(s, e, subject, &why)) {
             buf_reset(&why);
             buf_puts(&why, "the producer did not list it in `endpoints`");
         }
@@ -55,77 +56,56 @@ static void explain_unmatched(struct sequencer *q, struct subject *subject,
     }
 }
 
-/* An operator may have named one, and the producer may have named some. */
-static bool is_meant(const struct intake_context *t, const struct endpoint *e)
+static int add_deliveries(struct sequencer *q, const struct event_row *ev,
+                          struct subject *subject, struct workspace *ws,
+                          int64_t route_order, const struct routing_options *o)
 {
-    const struct publication *u = &t->published;
-
-    if (t->only && strcmp(e->name, t->only) != 0)
-        return false;
-    return !u->is || published_for(&u->p, e->name);
-}
-
-/* Whether it is subscribed to it or not. */
-static int give_anyway(struct sequencer *q, struct intake_context *t,
-                       struct workspace *ws, int64_t route_order)
-{
-    struct endpoint *e = endpoint_find(q, t->only);
-
-    if (!e || !e->settings || e->settings->internal)
-        return 0;
-    routing_give(q, e, t->ev, ws, route_order, t->generation + 1, t->action_id);
-    return 1;
-}
-
-static int give(struct sequencer *q, struct intake_context *t,
-                struct workspace *ws, int64_t route_order)
-{
-    const size_t *subscribed;
+    const struct publication *u = o->published;
+    const size_t *subscribed = NULL;
     size_t count = 0;
-    int given = 0;
+    int added = 0;
 
-    if (t->only && t->always)
-        return give_anyway(q, t, ws, route_order);
-    subscribed = q->subscriptions
-                     ? subscriptions_ask(q->subscriptions, t->subject, &count)
-                     : NULL;
+    if (o->only && o->always) {
+        struct endpoint *e = endpoint_find(q, o->only);
+
+        if (!e || !e->settings || e->settings->internal)
+            return 0;
+        routing_add_delivery(q, e, ev, ws, route_order, o);
+        return 1;
+    }
+    if (q->subscriptions)
+        subscribed = subscriptions_ask(q->subscriptions, subject, &count);
     for (size_t i = 0; i < count; i++) {
         struct endpoint *e = &q->endpoints[subscribed[i]];
 
-        if (!is_meant(t, e))
+        if ((o->only && strcmp(e->name, o->only) != 0) ||
+            (u && u->is && !published_for(&u->p, e->name)))
             continue;
-        routing_give(q, e, t->ev, ws, route_order, t->generation + 1,
-                     t->action_id);
-        given++;
+        routing_add_delivery(q, e, ev, ws, route_order, o);
+        added++;
     }
-    return given;
+    return added;
 }
 
-/* Number the event and make a delivery for each subscribed endpoint; if the event names
- * its endpoints, only for those. Returns how many. */
-static int number_and_give(struct sequencer *q, struct intake_context *t)
+int routing_route(struct sequencer *q, struct event_row *ev,
+                  struct subject *subject, const struct routing_options *o,
+                  struct buf *clock, char reason[EVENT_REASON_BYTES])
 {
-    struct event_row *ev = t->ev;
     struct workspace *ws = lanes_workspace(q, ev->workspace);
     int64_t route_order = q->next_route_order++;
     int endpoints;
 
+    event_move(ev, EVENT_ROUTED, NULL);
     ev->sequence = workspace_number(&q->workspaces, ws, ev->type);
-    workspace_clock(ws, ev->type, CLOCK_MAX_BYTES, &t->clock);
-    ev->clock = t->clock.data;
-    t->subject->type = ev->type;
-    t->subject->workspace = ev->workspace;
-    endpoints = give(q, t, ws, route_order);
+    workspace_clock(ws, ev->type, CLOCK_MAX_BYTES, clock);
+    ev->clock = clock->data;
+    subject->type = ev->type;
+    subject->workspace = ev->workspace;
+    endpoints = add_deliveries(q, ev, subject, ws, route_order, o);
     q->metrics[endpoints ? METRIC_ROUTED : METRIC_UNMATCHED]++;
+    if (!endpoints) {
+        explain_unmatched(q->d.settings, subject, reason);
+        ev->reason = reason;
+    }
     return endpoints;
-}
-
-void routing_route(struct sequencer *q, struct intake_context *t)
-{
-    event_move(t->ev, EVENT_ROUTED, NULL);
-    t->endpoints = number_and_give(q, t);
-    if (t->endpoints)
-        return;
-    explain_unmatched(q, t->subject, t->reason);
-    t->ev->reason = t->reason;
 }

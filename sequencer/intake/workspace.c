@@ -20,7 +20,7 @@ void workspaces_clear(struct workspaces *w)
     for (size_t at = 0; (ws = lookup_walk(&w->names, &at));)
         workspace_free(ws);
     lookup_fini(&w->names);
-    w->dirty = NULL;
+    SLIST_INIT(&w->dirty);
 }
 
 struct workspace *workspaces_find(struct workspaces *w, const char *name)
@@ -151,8 +151,7 @@ void workspace_changed(struct workspaces *w, struct workspace *ws)
     if (ws->dirty)
         return;
     ws->dirty = true;
-    ws->next_dirty = w->dirty;
-    w->dirty = ws;
+    SLIST_INSERT_HEAD(&w->dirty, ws, dirty_next);
 }
 
 uint64_t workspace_number(struct workspaces *w, struct workspace *ws,

@@ -7,6 +7,7 @@
 #include "alloc.h"
 #include "lookup.h"
 #include "rc.h"
+#include <sys/queue.h>
 
 enum {
     CLOCK_MAX_BYTES = 2048,
@@ -33,12 +34,12 @@ struct workspace {
     struct routed *routed;
     size_t routed_count;
     bool dirty;
-    struct workspace *next_dirty;
+    SLIST_ENTRY(workspace) dirty_next;
 };
 
 struct workspaces {
     struct lookup names;
-    struct workspace *dirty;
+    SLIST_HEAD(, workspace) dirty;
 };
 
 /* Forget all (after a rolled back turn, or when there are too many). */

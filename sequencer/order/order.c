@@ -8,8 +8,8 @@ enum order_verdict order_arrives(int64_t next, int64_t number,
     if (number < next)
         return ORDER_LATE;
     if (draining || number - next > tolerance)
-        return ORDER_HELD;
-    return ORDER_GOES;
+        return ORDER_BUFFER;
+    return ORDER_RELEASE;
 }
 
 struct span order_missing(int64_t high, int64_t number)
@@ -21,7 +21,7 @@ enum order_head order_head(int64_t next, int64_t head, int64_t tolerance,
                            enum gap_status gap, bool full)
 {
     if (head - next <= tolerance || gap != GAP_OPEN)
-        return HEAD_GOES;
+        return HEAD_RELEASE;
     return full ? HEAD_GIVES_UP : HEAD_WAITS;
 }
 

@@ -25,7 +25,7 @@ struct span {
     int64_t first, last; /* first > last: empty */
 };
 
-enum order_verdict { ORDER_GOES, ORDER_LATE, ORDER_HELD };
+enum order_verdict { ORDER_RELEASE, ORDER_LATE, ORDER_BUFFER };
 
 /* An event arrives with this number. `draining`: some buffered events may be released
  * already, and are released first. */
@@ -35,7 +35,7 @@ enum order_verdict order_arrives(int64_t next, int64_t number,
  * far. */
 struct span order_missing(int64_t high, int64_t number);
 
-enum order_head { HEAD_GOES, HEAD_WAITS, HEAD_GIVES_UP };
+enum order_head { HEAD_RELEASE, HEAD_WAITS, HEAD_GIVES_UP };
 
 /* The first buffered event. `gap`: the status of the gap before it. */
 enum order_head order_head(int64_t next, int64_t head, int64_t tolerance,

@@ -1,12 +1,14 @@
 /* show_order: gaps, workspaces, and what a person says to them. */
 #include "show_order.h"
 #include "glob.h"
+#include "intake.h"
 #include "json_text.h"
 #include "store.h"
 #include "store_order.h"
 #include "store_search.h"
 #include "streams.h"
 #include "watermarks.h"
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -154,22 +156,12 @@ static int64_t gap_id(const char *text)
     return *end || end == text || id < 1 ? 0 : id;
 }
 
-static void note_close(struct sequencer *q, int64_t id, const char *who,
-                       const char *note)
-{
-    char *subject = gr_printf("gap %lld", (long long)id);
-    char *what = gr_printf("closed by %s: %s", who, note);
-
-    store_action_add(q->search, q->d.loop.now_ms, subject, what);
-    free(subject);
-    free(what);
-}
-
 json_t *show_close_gap(void *self, json_t *args, char why[200])
 {
     struct sequencer *q = self;
     const char *text = text_of(args, "id"), *note = text_of(args, "note");
     int64_t id = text ? gap_id(text) : 0;
+    char name[24];
 
     if (!id)
         snprintf(why, 200,
@@ -178,7 +170,9 @@ json_t *show_close_gap(void *self, json_t *args, char why[200])
     else if (!note || !*note || strlen(note) > NOTE_MAX_BYTES)
         snprintf(why, 200, "the note must have 1 to %d bytes", NOTE_MAX_BYTES);
     else if (streams_close_gap(q->streams, id, note, why) == GR_OK) {
-        note_close(q, id, who_of(args), note);
+        snprintf(name, sizeof name, "%" PRId64, id);
+        store_action_note(q->search, q->d.loop.now_ms, "gap", name,
+                          "closed by %s: %s", who_of(args), note);
         return json_pack("{s:o,s:s}", "id",
                          json_sprintf("gap_%lld", (long long)id), "status",
                          "closed");
@@ -231,7 +225,7 @@ static json_t *space_json(struct sequencer *q, const struct space *s)
                      json_text_of(s->name), "sequence", (json_int_t)s->sequence,
                      "clock", clock_json(s->clock), "open_gaps",
                      (json_int_t)store_gap_count(q->order, s->name), "buffered",
-                     (json_int_t)store_held_count(q->order, s->name));
+                     (json_int_t)store_buffered_count(q->order, s->name));
 }
 
 json_t *show_workspaces(void *self, json_t *args, char why[200])
@@ -243,7 +237,7 @@ json_t *show_workspaces(void *self, json_t *args, char why[200])
 
     store_workspace_list(q->order, name, limit_of(args), on_workspace, &s);
     /* Buffered from its first event on: it has no sequence yet. */
-    if (name && !s.count && store_held_count(q->order, name))
+    if (name && !s.count && store_buffered_count(q->order, name))
         on_workspace(&s, name, 0, "");
     for (size_t i = 0; i < s.count; i++) {
         json_array_append_new(out, space_json(q, &s.all[i]));

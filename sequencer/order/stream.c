@@ -36,7 +36,8 @@ void stream_clear(struct streams *s)
     for (size_t at = 0; (st = lookup_walk(&s->cache, &at));)
         stream_free(st);
     lookup_fini(&s->cache);
-    s->dirty = s->ready = s->ready_last = NULL;
+    SLIST_INIT(&s->dirty);
+    STAILQ_INIT(&s->ready);
 }
 
 static struct stream *cached(struct streams *s, const char *source,
@@ -64,7 +65,7 @@ static struct stream *add(struct streams *s, const struct stream_row *r)
                           .id = r->id,
                           .next = r->next,
                           .high = r->high,
-                          .held = r->held,
+                          .buffered = r->held,
                           .judged = -1};
     lookup_add(&s->cache, key_of(r->source, r->workspace, r->type, r->kind),
                st);
@@ -76,22 +77,23 @@ void stream_changed(struct streams *s, struct stream *st)
     if (st->dirty)
         return;
     st->dirty = true;
-    st->next_dirty = s->dirty;
-    s->dirty = st;
+    SLIST_INSERT_HEAD(&s->dirty, st, dirty_next);
 }
 
 void stream_write(struct streams *s)
 {
-    for (; s->dirty; s->dirty = s->dirty->next_dirty) {
-        struct stream *st = s->dirty;
+    struct stream *st;
 
+    SLIST_FOREACH(st, &s->dirty, dirty_next)
+    {
         store_stream_set(s->q->order, &(struct stream_row){.id = st->id,
                                                            .next = st->next,
                                                            .high = st->high,
-                                                           .held = st->held,
+                                                           .held = st->buffered,
                                                            .epoch = st->epoch});
         st->dirty = false;
     }
+    SLIST_INIT(&s->dirty);
 }
 
 void stream_ready(struct streams *s, struct stream *st)
@@ -99,21 +101,16 @@ void stream_ready(struct streams *s, struct stream *st)
     if (!st || st->ready)
         return;
     st->ready = true;
-    st->next_ready = NULL;
-    if (s->ready_last)
-        s->ready_last->next_ready = st;
-    else
-        s->ready = st;
-    s->ready_last = st;
+    STAILQ_INSERT_TAIL(&s->ready, st, ready_next);
 }
 
 struct stream *stream_take_ready(struct streams *s)
 {
-    struct stream *st = s->ready;
+    struct stream *st = STAILQ_FIRST(&s->ready);
 
-    s->ready = st->next_ready;
-    if (!s->ready)
-        s->ready_last = NULL;
+    if (!st)
+        return NULL;
+    STAILQ_REMOVE_HEAD(&s->ready, ready_next);
     st->ready = false;
     return st;
 }
@@ -243,7 +240,7 @@ struct stream *stream_of(struct streams *s, const struct source *source,
         st = add(s, &r);
         store_stream_done(s->q->order);
     }
-    if (stream_is_old(s, st) && !st->held)
+    if (stream_is_old(s, st) && !st->buffered)
         begin_anew(s, st, source, position);
     return st;
 }

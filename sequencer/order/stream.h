@@ -10,13 +10,15 @@
 #include "store.h"
 #include "store_order.h"
 #include "streams.h"
+#include <sys/queue.h>
 
 struct stream {
-    struct stream *next_dirty, *next_ready;
+    SLIST_ENTRY(stream) dirty_next;
+    STAILQ_ENTRY(stream) ready_next;
     char *source, *workspace, *type;
     int kind;      /* enum order_by */
     int64_t epoch; /* of its source, when it began (orders in store.sql) */
-    int64_t id, next, high, held;
+    int64_t id, next, high, buffered;
     /* With times: the last that may go when all up to `judged` was judged. */
     int64_t upto, judged;
     bool dirty, ready;
@@ -25,12 +27,12 @@ struct stream {
 struct streams {
     struct sequencer *q;
     struct lookup cache;
-    struct stream *dirty;
-    struct stream *ready, *ready_last; /* something in it may go now */
+    SLIST_HEAD(, stream) dirty;  /* their rows are to be written */
+    STAILQ_HEAD(, stream) ready; /* an event of theirs may be released now */
     struct epoch *epochs;
     size_t epoch_count;
     int64_t due; /* -1: look */
-    int64_t held;
+    int64_t buffered;
     int64_t scanned; /* stream up to which all that hold were looked at */
     bool scanning;
 };

@@ -1,6 +1,7 @@
 #include "streams.h"
 #include "clock.h"
 #include "gaps.h"
+#include "intake.h"
 #include "parsed_event.h"
 #include "watermarks.h"
 #include <stdio.h>
@@ -24,7 +25,7 @@ static void look_at_all(struct streams *s)
 static void load(struct streams *s)
 {
     s->due = -1;
-    s->held = store_held_count(s->q->order, NULL);
+    s->buffered = store_buffered_count(s->q->order, NULL);
     look_at_all(s);
 }
 
@@ -33,6 +34,7 @@ struct streams *streams_open(struct sequencer *q)
     struct streams *s = gr_alloc(sizeof *s);
 
     s->q = q;
+    stream_clear(s);
     load(s);
     return s;
 }
@@ -59,7 +61,7 @@ static void hasten(struct streams *s, const struct source *source)
     if (o->by == ORDER_SEQUENCE)
         store_gaps_hasten(s->q->order, source->name, now + o->give_up_after_ms);
     else if (o->by == ORDER_TIMESTAMP)
-        store_held_hasten(s->q->order, source->name, now + o->window_ms);
+        store_buffered_hasten(s->q->order, source->name, now + o->window_ms);
     s->due = -1;
 }
 
@@ -85,14 +87,14 @@ static void hold(struct streams *s, struct stream *st, struct arriving *a,
                  int64_t position, bool observed, int64_t due)
 {
     struct event_row *ev = a->ev;
-    struct held_row h = {.position = position,
-                         .event = ev->n,
-                         .generation = a->generation,
-                         .observed = observed};
+    struct buffered_row h = {.position = position,
+                             .event = ev->n,
+                             .generation = a->generation,
+                             .observed = observed};
 
-    store_held_add(s->q->order, st->id, &h, due);
-    st->held++;
-    s->held++;
+    store_buffered_add(s->q->order, st->id, &h, due);
+    st->buffered++;
+    s->buffered++;
     if (due && s->due >= 0 && due < s->due)
         s->due = due;
     stream_changed(s, st);
@@ -129,22 +131,22 @@ static bool admit_number(struct streams *s, const struct source *source,
         snprintf(p->note, sizeof p->note, "arrived late%s",
                  o->observe ? " (only observed)" : "");
         s->q->metrics[METRIC_EVENTS_LATE]++;
-    } else if (v == ORDER_HELD) {
+    } else if (v == ORDER_BUFFER) {
         hold(s, st, a, number, o->observe, 0);
-        if (st->held > o->buffer || number < st->high)
+        if (st->buffered > o->buffer || number < st->high)
             stream_ready(s, st);
         if (o->observe) {
             past(p->gap, st, number);
             snprintf(p->note, sizeof p->note, "would have waited for %s",
                      p->gap);
-            s->q->metrics[METRIC_WOULD_HOLD]++;
+            s->q->metrics[METRIC_WOULD_BUFFER]++;
         }
         return o->observe;
     } else {
         past(p->gap, st, number);
         ev->gap = o->observe ? NULL : p->gap;
         st->next = number + 1;
-        if (st->held)
+        if (st->buffered)
             stream_ready(s, st);
     }
     return true;
@@ -171,7 +173,7 @@ static bool admit_time(struct streams *s, const struct source *source,
             snprintf(a->p->note, sizeof a->p->note,
                      "arrived %lld ms after a later event",
                      (long long)((st->high - us) / 1000));
-            s->q->metrics[METRIC_WOULD_HOLD]++;
+            s->q->metrics[METRIC_WOULD_BUFFER]++;
         }
         return true;
     }
@@ -182,7 +184,7 @@ static bool admit_time(struct streams *s, const struct source *source,
     }
     hold(s, st, a, us, false,
          watermarks_clock(s->q->watermarks) + o->window_ms);
-    if (st->held > o->buffer)
+    if (st->buffered > o->buffer)
         stream_ready(s, st);
     return false;
 }
@@ -224,13 +226,13 @@ bool streams_admit(struct streams *s, const struct source *source,
 /* ---- what was held goes ---- */
 
 static void release(struct streams *s, struct stream *st,
-                    const struct held_row *h, int64_t from)
+                    const struct buffered_row *h, int64_t from)
 {
     char gap[SPAN_BYTES] = "";
 
-    store_held_drop(s->q->order, st->id, h);
-    st->held--;
-    s->held--;
+    store_buffered_drop(s->q->order, st->id, h);
+    st->buffered--;
+    s->buffered--;
     stream_changed(s, st);
     if (st->kind == ORDER_SEQUENCE && h->position > from)
         span_print(gap, (struct span){from, h->position - 1});
@@ -243,7 +245,7 @@ static void release(struct streams *s, struct stream *st,
 /* The configuration asks for another order now: all buffered events are released. */
 static bool wait_has_ended(const struct streams *s, const struct stream *st,
                            const struct source *source,
-                           const struct held_row *h)
+                           const struct buffered_row *h)
 {
     const struct order *o = source ? &source->order : NULL;
 
@@ -253,7 +255,7 @@ static bool wait_has_ended(const struct streams *s, const struct stream *st,
 }
 
 static bool goes_by_number(struct streams *s, const struct stream *st,
-                           const struct order *o, const struct held_row *h)
+                           const struct order *o, const struct buffered_row *h)
 {
     int64_t id = 0;
     enum gap_status gap = h->position > st->next
@@ -261,7 +263,7 @@ static bool goes_by_number(struct streams *s, const struct stream *st,
                               : GAP_FILLED;
 
     switch (order_head(st->next, h->position, o->tolerance_gap, gap,
-                       st->held > o->buffer)) {
+                       st->buffered > o->buffer)) {
     case HEAD_WAITS:
         return false;
     case HEAD_GIVES_UP:
@@ -279,13 +281,14 @@ static int64_t due_position(struct streams *s, struct stream *st)
     int64_t judged = watermarks_judged(s->q->watermarks);
 
     if (st->judged != judged)
-        st->upto = store_held_upto(s->q->order, st->id, judged);
+        st->upto = store_buffered_upto(s->q->order, st->id, judged);
     st->judged = judged;
     return st->upto;
 }
 
 /* true: the first that is held goes. */
-static bool goes(struct streams *s, struct stream *st, const struct held_row *h)
+static bool goes(struct streams *s, struct stream *st,
+                 const struct buffered_row *h)
 {
     const struct source *source = settings_source(s->q->d.settings, st->source);
     int64_t id = 0;
@@ -298,18 +301,18 @@ static bool goes(struct streams *s, struct stream *st, const struct held_row *h)
     }
     if (st->kind == ORDER_SEQUENCE)
         return goes_by_number(s, st, &source->order, h);
-    return st->held > source->order.buffer ||
+    return st->buffered > source->order.buffer ||
            h->position <= due_position(s, st);
 }
 
 /* Returns how many went; *more: the budget was too small. */
 static int drain(struct streams *s, struct stream *st, int budget, bool *more)
 {
-    struct held_row h;
+    struct buffered_row h;
     int n = 0;
 
     *more = false;
-    while (st->held > 0 && store_held_first(s->q->order, st->id, &h)) {
+    while (st->buffered > 0 && store_buffered_first(s->q->order, st->id, &h)) {
         int64_t from = st->next;
 
         if (n == budget) {
@@ -347,7 +350,7 @@ static bool judge(struct streams *s)
         st = stream_by_id(s, stream);
         stream_ready(s, st);
     }
-    held = store_held_due(s->q->order, judged, LOOK_PER_TURN, due);
+    held = store_buffered_due(s->q->order, judged, LOOK_PER_TURN, due);
     for (int i = 0; i < held; i++)
         stream_ready(s, stream_by_id(s, due[i]));
     return n == LOOK_PER_TURN || held;
@@ -357,7 +360,7 @@ static bool judge(struct streams *s)
 static void scan(struct streams *s)
 {
     for (int i = 0; s->scanning && i < LOOK_PER_TURN; i++) {
-        s->scanned = store_stream_held(s->q->order, s->scanned);
+        s->scanned = store_stream_buffering(s->q->order, s->scanned);
         s->scanning = s->scanned != 0;
         if (s->scanning)
             stream_ready(s, stream_by_id(s, s->scanned));
@@ -367,11 +370,10 @@ static void scan(struct streams *s)
 void streams_follow(struct streams *s)
 {
     int left = GO_PER_TURN;
+    struct stream *st;
+    bool rest;
 
-    while (s->ready && left > 0) {
-        struct stream *st = stream_take_ready(s);
-        bool rest;
-
+    while (left > 0 && (st = stream_take_ready(s))) {
         left -= drain(s, st, left, &rest);
         if (rest)
             stream_ready(s, st);
@@ -389,9 +391,9 @@ bool streams_work(struct streams *s, bool disk_low)
     more = judge(s);
     streams_follow(s);
     stream_write(s);
-    if (s->cache.used > STREAMS_CACHED && !s->ready)
+    if (s->cache.used > STREAMS_CACHED && STAILQ_EMPTY(&s->ready))
         stream_clear(s);
-    return more || s->ready || s->scanning;
+    return more || !STAILQ_EMPTY(&s->ready) || s->scanning;
 }
 
 int64_t streams_due(struct streams *s)
@@ -401,7 +403,7 @@ int64_t streams_due(struct streams *s)
     return s->due;
 }
 
-int64_t streams_held(const struct streams *s)
+int64_t streams_buffered(const struct streams *s)
 {
-    return s->held;
+    return s->buffered;
 }

@@ -47,7 +47,7 @@ void streams_follow(struct streams *s);
 bool streams_work(struct streams *s, bool disk_low);
 /* The watermark clock at which the next wait ends; INT64_MAX: none. */
 int64_t streams_due(struct streams *s);
-int64_t streams_held(const struct streams *s);
+int64_t streams_buffered(const struct streams *s);
 
 /* A person closes a gap: the events that waited for it are released. GR_REFUSE: `why`. */
 GR_MUST_CHECK gr_rc streams_close_gap(struct streams *s, int64_t id,

@@ -1,20 +1,30 @@
-/* transitions: an object's events as transitions of its state. Pure.
- *
- * The order of arrival stops mattering: of two events that arrive in the wrong order, the
- * earlier one is no longer a valid transition. */
+/* transitions: an object's events as transitions of its state (`states` of a source). With
+ * them the order of arrival does not matter: of two events that arrive in the wrong order,
+ * the earlier one is no longer a valid transition. */
 #ifndef SEQUENCER_TRANSITIONS_H
 #define SEQUENCER_TRANSITIONS_H
 
 #include "alloc.h"
+#include "parsed_event.h"
 #include "settings.h"
 
-/* May an object whose state is `from` (NULL: it was never seen) move to `to`? */
+struct sequencer;
+struct event_row;
+
+/* Pure: may an object whose state is `from` (NULL: it was never seen) change to `to`? */
 bool transition_is_valid(const struct state_rules *r, const char *from,
                          const char *to);
-/* The states that would have been valid, "a, b"; "no other state" for none. */
+/* Pure: the states that are valid after `from`, "a, b"; "no other state" for none. */
 void transitions_valid_from(const struct state_rules *r, const char *from,
                             struct buf *out);
-/* No transition leads out of it. */
+/* Pure: no transition leads out of this state. */
 bool state_is_last(const struct state_rules *r, const char *state);
+
+/* Store the state that the event gives its object, inside the turn's transaction. false: the
+ * transition is invalid, and `reason` says why. A source without `states` permits all;
+ * `forced`: an operator has permitted it. */
+bool transition_apply(struct sequencer *q, const struct source *source,
+                      const struct event_row *ev, const struct parsed_event *f,
+                      bool forced, char reason[EVENT_REASON_BYTES]);
 
 #endif

@@ -2,6 +2,7 @@
  * question; the asker goes on from "next". Blocks that can't have what is looked
  * for are passed over (search_filters.h); what is rare by its status has an index; and
  * nothing is open below the oldest that is. */
+#include "search.h"
 #include "glob.h"
 #include "json_text.h"
 #include "search_filters.h"

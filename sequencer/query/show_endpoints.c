@@ -1,6 +1,8 @@
 /* show_endpoints: the control commands about endpoints, and their part of `status`. */
+#include "show_endpoints.h"
 #include "clock.h"
 #include "conf.h"
+#include "dead_letters.h"
 #include "json_text.h"
 #include "sequencer.h"
 #include "store.h"

@@ -272,13 +272,13 @@ struct workspace *store_workspace(struct store *s, struct workspaces *w,
 
 void store_workspaces(struct store *s, struct workspaces *w)
 {
+    struct workspace *ws;
     struct buf clock, routed;
 
     buf_init(&clock, CLOCK_ALL_BYTES);
     buf_init(&routed, ROUTED_MAX_BYTES);
-    for (; w->dirty; w->dirty = w->dirty->next_dirty) {
-        struct workspace *ws = w->dirty;
-
+    SLIST_FOREACH(ws, &w->dirty, dirty_next)
+    {
         buf_reset(&clock);
         buf_reset(&routed);
         workspace_clock(ws, "", CLOCK_ALL_BYTES, &clock);
@@ -291,6 +291,7 @@ void store_workspaces(struct store *s, struct workspaces *w)
         db_run(s->db, s->workspace_set);
         ws->dirty = false;
     }
+    SLIST_INIT(&w->dirty);
     buf_fini(&clock);
     buf_fini(&routed);
 }

@@ -5,11 +5,11 @@
 
 struct store_order {
     struct db *db;
-    stmt *stream, *stream_by_id, *stream_add, *stream_set, *stream_held,
-        *held_count, *held_in;
+    stmt *stream, *stream_by_id, *stream_add, *stream_set, *stream_buffering,
+        *buffered_count, *buffered_in;
     stmt *epoch, *epoch_set;
-    stmt *held_add, *held_first, *held_drop, *held_upto, *held_due,
-        *held_hasten, *due_gap, *due_held;
+    stmt *buffered_add, *buffered_first, *buffered_drop, *buffered_upto,
+        *buffered_due, *buffered_hasten, *due_gap, *due_buffered;
     stmt *gap_add, *gap_before, *gap_of, *gap, *gap_span, *gap_end, *gap_due,
         *gaps_end, *gaps_leave, *gaps_hasten, *gap_figures, *gap_count, *gaps,
         *open_gaps, *gaps_purge;
@@ -33,27 +33,30 @@ static const struct db_statement statements[] = {
      "INSERT OR REPLACE INTO orders(source, form, epoch) VALUES(?, ?, ?)"},
     {AT(stream_set), "UPDATE streams SET next = ?2, high = ?3, held = ?4, "
                      "epoch = ?5 WHERE id = ?1"},
-    {AT(stream_held), "SELECT id FROM streams INDEXED BY streams_held WHERE id "
-                      "> ? AND held > 0 ORDER BY id LIMIT 1"},
-    {AT(held_count), "SELECT sum(held) FROM streams WHERE held > 0"},
-    {AT(held_in),
+    {AT(stream_buffering),
+     "SELECT id FROM streams INDEXED BY streams_held WHERE id "
+     "> ? AND held > 0 ORDER BY id LIMIT 1"},
+    {AT(buffered_count), "SELECT sum(held) FROM streams WHERE held > 0"},
+    {AT(buffered_in),
      "SELECT sum(held) FROM streams WHERE held > 0 AND workspace = ?"},
-    {AT(held_add), "INSERT INTO buffer(stream, position, event, observed, due, "
-                   "generation) VALUES(?, ?, ?, ?, ?, ?)"},
-    {AT(held_first),
+    {AT(buffered_add),
+     "INSERT INTO buffer(stream, position, event, observed, due, "
+     "generation) VALUES(?, ?, ?, ?, ?, ?)"},
+    {AT(buffered_first),
      "SELECT position, event, generation, observed FROM buffer WHERE "
      "stream = ? ORDER BY position, event LIMIT 1"},
-    {AT(held_drop),
+    {AT(buffered_drop),
      "DELETE FROM buffer WHERE stream = ? AND position = ? AND event = ?"},
-    {AT(held_upto),
+    {AT(buffered_upto),
      "SELECT max(position) FROM buffer WHERE stream = ? AND due <= ?"},
-    {AT(held_due), "SELECT stream FROM buffer WHERE due > 0 AND due <= ? ORDER "
-                   "BY due LIMIT ?"},
-    {AT(held_hasten),
+    {AT(buffered_due),
+     "SELECT stream FROM buffer WHERE due > 0 AND due <= ? ORDER "
+     "BY due LIMIT ?"},
+    {AT(buffered_hasten),
      "UPDATE buffer INDEXED BY buffer_due SET due = ?2 WHERE due > 0 AND due > "
      "?2 AND stream IN (SELECT id FROM streams WHERE source = ?1)"},
     {AT(due_gap), "SELECT min(due) FROM gaps WHERE status = 0"},
-    {AT(due_held), "SELECT min(due) FROM buffer WHERE due > 0"},
+    {AT(due_buffered), "SELECT min(due) FROM buffer WHERE due > 0"},
     {AT(ingresses), "SELECT name FROM ingresses ORDER BY name"},
     {AT(ingress_add), "INSERT OR IGNORE INTO ingresses(name) VALUES(?)"},
     {AT(ingress_drop), "DELETE FROM ingresses WHERE name = ?"},
@@ -191,88 +194,91 @@ void store_stream_set(struct store_order *s, const struct stream_row *r)
     db_run(s->db, s->stream_set);
 }
 
-int64_t store_stream_held(struct store_order *s, int64_t after)
+int64_t store_stream_buffering(struct store_order *s, int64_t after)
 {
-    bind_i64(s->stream_held, 1, after);
-    return db_number(s->db, s->stream_held, 0);
+    bind_i64(s->stream_buffering, 1, after);
+    return db_number(s->db, s->stream_buffering, 0);
 }
 
-int64_t store_held_count(struct store_order *s, const char *workspace)
+int64_t store_buffered_count(struct store_order *s, const char *workspace)
 {
     if (!workspace)
-        return db_number(s->db, s->held_count, 0);
-    bind_text(s->held_in, 1, workspace);
-    return db_number(s->db, s->held_in, 0);
+        return db_number(s->db, s->buffered_count, 0);
+    bind_text(s->buffered_in, 1, workspace);
+    return db_number(s->db, s->buffered_in, 0);
 }
 
 /* ---- buffer ---- */
 
-void store_held_add(struct store_order *s, int64_t stream,
-                    const struct held_row *h, int64_t due)
+void store_buffered_add(struct store_order *s, int64_t stream,
+                        const struct buffered_row *h, int64_t due)
 {
-    bind_i64(s->held_add, 1, stream);
-    bind_i64(s->held_add, 2, h->position);
-    bind_i64(s->held_add, 3, h->event);
-    bind_i64(s->held_add, 4, h->observed);
-    bind_i64(s->held_add, 5, due);
-    bind_i64(s->held_add, 6, h->generation);
-    db_run(s->db, s->held_add);
+    bind_i64(s->buffered_add, 1, stream);
+    bind_i64(s->buffered_add, 2, h->position);
+    bind_i64(s->buffered_add, 3, h->event);
+    bind_i64(s->buffered_add, 4, h->observed);
+    bind_i64(s->buffered_add, 5, due);
+    bind_i64(s->buffered_add, 6, h->generation);
+    db_run(s->db, s->buffered_add);
 }
 
-bool store_held_first(struct store_order *s, int64_t stream, struct held_row *h)
+bool store_buffered_first(struct store_order *s, int64_t stream,
+                          struct buffered_row *h)
 {
-    stmt *q = s->held_first;
+    stmt *q = s->buffered_first;
     bool there;
 
     bind_i64(q, 1, stream);
     there = db_step(s->db, q);
     if (there)
-        *h = (struct held_row){col_i64(q, 0), col_i64(q, 1), col_i64(q, 2),
-                               col_i64(q, 3) != 0};
+        *h = (struct buffered_row){col_i64(q, 0), col_i64(q, 1), col_i64(q, 2),
+                                   col_i64(q, 3) != 0};
     db_done(q);
     return there;
 }
 
-void store_held_drop(struct store_order *s, int64_t stream,
-                     const struct held_row *h)
+void store_buffered_drop(struct store_order *s, int64_t stream,
+                         const struct buffered_row *h)
 {
-    bind_i64(s->held_drop, 1, stream);
-    bind_i64(s->held_drop, 2, h->position);
-    bind_i64(s->held_drop, 3, h->event);
-    db_run(s->db, s->held_drop);
+    bind_i64(s->buffered_drop, 1, stream);
+    bind_i64(s->buffered_drop, 2, h->position);
+    bind_i64(s->buffered_drop, 3, h->event);
+    db_run(s->db, s->buffered_drop);
 }
 
-int64_t store_held_upto(struct store_order *s, int64_t stream, int64_t judged)
+int64_t store_buffered_upto(struct store_order *s, int64_t stream,
+                            int64_t judged)
 {
-    bind_i64(s->held_upto, 1, stream);
-    bind_i64(s->held_upto, 2, judged);
-    return db_number(s->db, s->held_upto, INT64_MIN);
+    bind_i64(s->buffered_upto, 1, stream);
+    bind_i64(s->buffered_upto, 2, judged);
+    return db_number(s->db, s->buffered_upto, INT64_MIN);
 }
 
-int store_held_due(struct store_order *s, int64_t judged, int max,
-                   int64_t *streams)
+int store_buffered_due(struct store_order *s, int64_t judged, int max,
+                       int64_t *streams)
 {
     int n = 0;
 
-    bind_i64(s->held_due, 1, judged);
-    bind_i64(s->held_due, 2, max);
-    for (; n < max && db_step(s->db, s->held_due); n++)
-        streams[n] = col_i64(s->held_due, 0);
-    db_done(s->held_due);
+    bind_i64(s->buffered_due, 1, judged);
+    bind_i64(s->buffered_due, 2, max);
+    for (; n < max && db_step(s->db, s->buffered_due); n++)
+        streams[n] = col_i64(s->buffered_due, 0);
+    db_done(s->buffered_due);
     return n;
 }
 
-void store_held_hasten(struct store_order *s, const char *source, int64_t due)
+void store_buffered_hasten(struct store_order *s, const char *source,
+                           int64_t due)
 {
-    bind_text(s->held_hasten, 1, source);
-    bind_i64(s->held_hasten, 2, due);
-    db_run(s->db, s->held_hasten);
+    bind_text(s->buffered_hasten, 1, source);
+    bind_i64(s->buffered_hasten, 2, due);
+    db_run(s->db, s->buffered_hasten);
 }
 
 int64_t store_next_due(struct store_order *s)
 {
     int64_t gap = db_number(s->db, s->due_gap, INT64_MAX);
-    int64_t held = db_number(s->db, s->due_held, INT64_MAX);
+    int64_t held = db_number(s->db, s->due_buffered, INT64_MAX);
 
     return gap < held ? gap : held;
 }

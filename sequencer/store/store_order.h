@@ -43,31 +43,33 @@ int64_t store_order_epoch(struct store_order *s, const char *source,
 /* next, high, held and epoch */
 void store_stream_set(struct store_order *s, const struct stream_row *r);
 /* The next stream behind `after` that holds something; 0: none. */
-int64_t store_stream_held(struct store_order *s, int64_t after);
+int64_t store_stream_buffering(struct store_order *s, int64_t after);
 /* In all workspaces, or in one. */
-int64_t store_held_count(struct store_order *s, const char *workspace);
+int64_t store_buffered_count(struct store_order *s, const char *workspace);
 
 /* ---- buffer ---- */
 
-struct held_row {
+struct buffered_row {
     int64_t position, event, generation;
     bool observed;
 };
 
-void store_held_add(struct store_order *s, int64_t stream,
-                    const struct held_row *h, int64_t due);
+void store_buffered_add(struct store_order *s, int64_t stream,
+                        const struct buffered_row *h, int64_t due);
 /* The first of a stream; false: none. */
-bool store_held_first(struct store_order *s, int64_t stream,
-                      struct held_row *h);
-void store_held_drop(struct store_order *s, int64_t stream,
-                     const struct held_row *h);
+bool store_buffered_first(struct store_order *s, int64_t stream,
+                          struct buffered_row *h);
+void store_buffered_drop(struct store_order *s, int64_t stream,
+                         const struct buffered_row *h);
 /* By time: the last position whose wait had ended at `judged`; INT64_MIN: none. */
-int64_t store_held_upto(struct store_order *s, int64_t stream, int64_t judged);
+int64_t store_buffered_upto(struct store_order *s, int64_t stream,
+                            int64_t judged);
 /* Streams in which a wait had ended, some of them again and again; how many. */
-int store_held_due(struct store_order *s, int64_t judged, int max,
-                   int64_t *streams);
+int store_buffered_due(struct store_order *s, int64_t judged, int max,
+                       int64_t *streams);
 /* None of this source's, by time, waits longer than until `due`. */
-void store_held_hasten(struct store_order *s, const char *source, int64_t due);
+void store_buffered_hasten(struct store_order *s, const char *source,
+                           int64_t due);
 /* When the next wait of any kind ends; INT64_MAX: there is none. */
 int64_t store_next_due(struct store_order *s);
 

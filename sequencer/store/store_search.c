@@ -1,5 +1,7 @@
 #include "store_search.h"
 #include "store.h"
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 enum { ACTIONS_SHOWN = 100 };
@@ -269,6 +271,20 @@ void store_action_add(struct store_search *s, int64_t at_ms,
     bind_text(s->action_add, 2, subject);
     bind_text(s->action_add, 3, what);
     db_run(s->db, s->action_add);
+}
+
+void store_action_note(struct store_search *s, int64_t now_ms, const char *kind,
+                       const char *name, const char *fmt, ...)
+{
+    char *subject = gr_printf("%s %s", kind, name), *what = NULL;
+    va_list ap;
+
+    va_start(ap, fmt);
+    if (vasprintf(&what, fmt, ap) >= 0)
+        store_action_add(s, now_ms, subject, what);
+    va_end(ap);
+    free(what);
+    free(subject);
 }
 
 static void each_action(struct store_search *s, stmt *q, action_fn *fn,

@@ -73,6 +73,9 @@ void store_filter_endpoints(struct store_search *s, int64_t min, int64_t below,
 
 void store_action_add(struct store_search *s, int64_t at_ms,
                       const char *subject, const char *what);
+/* The same, now, for the subject "KIND NAME". */
+void store_action_note(struct store_search *s, int64_t now_ms, const char *kind,
+                       const char *name, const char *fmt, ...) GR_PRINTF(5, 6);
 typedef void action_fn(void *arg, int64_t at_ms, const char *what);
 /* Oldest first, of this time, both ends included; at most 100. */
 void store_actions(struct store_search *s, const char *subject, int64_t from_ms,

@@ -178,8 +178,8 @@ static void only_what_the_table_allows_reaches_the_disk(void **state)
     static const char dead_letters[] = "wirdD";
 
     (void)state;
-    /* delivery_give_out() alone leads from WAITING to the next two; it is
-     * tried in what_is_given_out_takes_a_slot(). */
+    /* delivery_dispatch() alone leads from WAITING to the next two; it is
+     * tried in a_dispatched_delivery_takes_a_slot(). */
     for (int from = DELIVERY_WAITING; from <= DELIVERY_DEAD; from++) {
         for (int to = DELIVERY_WAITING; to <= DELIVERY_DEAD; to++) {
             if (from == DELIVERY_WAITING &&
@@ -191,16 +191,16 @@ static void only_what_the_table_allows_reaches_the_disk(void **state)
     }
 }
 
-static void what_is_given_out_takes_a_slot(void **state)
+static void a_dispatched_delivery_takes_a_slot(void **state)
 {
     (void)state;
     add(1, DELIVERY_WAITING, false);
     add(2, DELIVERY_WAITING, false);
-    delivery_give_out(&q, &endpoint, 1, 0);
+    delivery_dispatch(&q, &endpoint, 1, 0);
     is(1, DELIVERY_IN_FLIGHT, GRANT, false);
     assert_int_equal(endpoint.out, 1);
     q.d.loop.now_ms = 1000;
-    delivery_give_out(&q, &endpoint, 2, 2000); /* its retry waits there */
+    delivery_dispatch(&q, &endpoint, 2, 2000); /* its retry waits there */
     is(2, DELIVERY_RETRYING, GRANT, false);
     assert_int_equal(endpoint.out, 1);
     move(1, DELIVERY_RETRYING, &reported);
@@ -302,8 +302,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(
             only_what_the_table_allows_reaches_the_disk, begin, end),
-        cmocka_unit_test_setup_teardown(what_is_given_out_takes_a_slot, begin,
-                                        end),
+        cmocka_unit_test_setup_teardown(a_dispatched_delivery_takes_a_slot,
+                                        begin, end),
         cmocka_unit_test_setup_teardown(
             a_copy_that_is_out_keeps_slot_and_lane_until_it_is_gone, begin,
             end),

@@ -14,15 +14,15 @@
 static void what_is_next_goes_and_what_is_ahead_is_held(void **state)
 {
     (void)state;
-    assert_int_equal(order_arrives(5, 5, 0, false), ORDER_GOES);
-    assert_int_equal(order_arrives(5, 6, 0, false), ORDER_HELD);
+    assert_int_equal(order_arrives(5, 5, 0, false), ORDER_RELEASE);
+    assert_int_equal(order_arrives(5, 6, 0, false), ORDER_BUFFER);
     assert_int_equal(order_arrives(5, 4, 0, false), ORDER_LATE);
-    assert_int_equal(order_arrives(5, INT64_MAX, 0, false), ORDER_HELD);
+    assert_int_equal(order_arrives(5, INT64_MAX, 0, false), ORDER_BUFFER);
     /* A gap that is tolerated. */
-    assert_int_equal(order_arrives(5, 7, 2, false), ORDER_GOES);
-    assert_int_equal(order_arrives(5, 8, 2, false), ORDER_HELD);
+    assert_int_equal(order_arrives(5, 7, 2, false), ORDER_RELEASE);
+    assert_int_equal(order_arrives(5, 8, 2, false), ORDER_BUFFER);
     /* Behind those that are about to go. */
-    assert_int_equal(order_arrives(5, 5, 0, true), ORDER_HELD);
+    assert_int_equal(order_arrives(5, 5, 0, true), ORDER_BUFFER);
     assert_int_equal(order_arrives(5, 4, 0, true), ORDER_LATE);
 }
 
@@ -40,14 +40,14 @@ static void a_number_shows_what_is_missing_before_it(void **state)
 static void the_first_held_goes_when_its_gap_has_ended(void **state)
 {
     (void)state;
-    assert_int_equal(order_head(5, 5, 0, GAP_FILLED, false), HEAD_GOES);
+    assert_int_equal(order_head(5, 5, 0, GAP_FILLED, false), HEAD_RELEASE);
     assert_int_equal(order_head(5, 7, 0, GAP_OPEN, false), HEAD_WAITS);
-    assert_int_equal(order_head(5, 7, 2, GAP_OPEN, false), HEAD_GOES);
-    assert_int_equal(order_head(5, 7, 0, GAP_SKIPPED, false), HEAD_GOES);
-    assert_int_equal(order_head(5, 7, 0, GAP_CLOSED, false), HEAD_GOES);
+    assert_int_equal(order_head(5, 7, 2, GAP_OPEN, false), HEAD_RELEASE);
+    assert_int_equal(order_head(5, 7, 0, GAP_SKIPPED, false), HEAD_RELEASE);
+    assert_int_equal(order_head(5, 7, 0, GAP_CLOSED, false), HEAD_RELEASE);
     assert_int_equal(order_head(5, 7, 0, GAP_OPEN, true), HEAD_GIVES_UP);
     /* The same number twice. */
-    assert_int_equal(order_head(5, 4, 0, GAP_OPEN, false), HEAD_GOES);
+    assert_int_equal(order_head(5, 4, 0, GAP_OPEN, false), HEAD_RELEASE);
 }
 
 static void a_gap_splits_around_what_came(void **state)

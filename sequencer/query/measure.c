@@ -1,3 +1,4 @@
+#include "measure.h"
 #include "store.h"
 #include "ulid.h"
 #include <string.h>

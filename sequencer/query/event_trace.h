@@ -9,11 +9,11 @@
 struct sequencer;
 
 /* It is about to be sent again: what its row says of its end is kept. */
-void trace_keep_end(struct sequencer *q, const struct delivery *d,
-                    const char *endpoint);
-void trace_keep_refusal(struct sequencer *q, int64_t event);
+void event_trace_keep_end(struct sequencer *q, const struct delivery *d,
+                          const char *endpoint);
+void event_trace_keep_refusal(struct sequencer *q, int64_t event);
 
 /* The control command. */
-json_t *trace_event(void *self, json_t *args, char why[200]);
+json_t *event_trace(void *self, json_t *args, char why[200]);
 
 #endif

@@ -1,6 +1,6 @@
 /* trace: what this process knows of one event: what it is, who has it and who has not and
  * why, each attempt, what held it up. */
-#include "trace.h"
+#include "event_trace.h"
 #include "delivery.h"
 #include "json_text.h"
 #include "route.h"
@@ -64,7 +64,7 @@ static void add_tried(struct trace *t, int64_t at_ms, const char *fmt, ...)
 }
 
 /* When it went: then it got its number and was routed. */
-static int64_t gone_ms(const struct event_row *e)
+static int64_t routed_ms(const struct event_row *e)
 {
     return e->released_ms ? e->released_ms : e->taken_ms;
 }
@@ -147,8 +147,8 @@ static void each_end(struct sequencer *q, const char *event_id,
     free(end);
 }
 
-void trace_keep_end(struct sequencer *q, const struct delivery *d,
-                    const char *endpoint)
+void event_trace_keep_end(struct sequencer *q, const struct delivery *d,
+                          const char *endpoint)
 {
     char *end = end_of(d, endpoint), *subject;
     struct event_row ev = {0};
@@ -162,7 +162,7 @@ void trace_keep_end(struct sequencer *q, const struct delivery *d,
     free(end);
 }
 
-void trace_keep_refusal(struct sequencer *q, int64_t event)
+void event_trace_keep_refusal(struct sequencer *q, int64_t event)
 {
     char *subject, *what;
     struct event_row ev = {0};
@@ -173,7 +173,7 @@ void trace_keep_refusal(struct sequencer *q, int64_t event)
         what = gr_printf("%s: %s",
                          ev.status == EVENT_REFUSED ? "refused" : "ignored",
                          ev.reason);
-        store_action_add(q->search, gone_ms(&ev), subject, what);
+        store_action_add(q->search, routed_ms(&ev), subject, what);
         free(subject);
         free(what);
     }
@@ -216,12 +216,12 @@ static void add_gap_before(struct trace *t, const struct event_row *e)
 static void add_order(struct trace *t, const struct event_row *e)
 {
     if (e->late)
-        add_line(t, gone_ms(e),
+        add_line(t, routed_ms(e),
                  "late: later events of its stream were already delivered");
     else if (*e->note)
-        add_line(t, gone_ms(e), "%s", e->note);
+        add_line(t, routed_ms(e), "%s", e->note);
     if (*e->gap)
-        add_line(t, gone_ms(e), "released without waiting for %s", e->gap);
+        add_line(t, routed_ms(e), "released without waiting for %s", e->gap);
     add_gap_before(t, e);
 }
 
@@ -255,9 +255,9 @@ static void add_transition(struct trace *t, const struct event_row *e)
     if (!store_transition(t->q->store, e->n, &object, &from, &to))
         ;
     else if (*from)
-        add_line(t, gone_ms(e), "state of %s: %s to %s", object, from, to);
+        add_line(t, routed_ms(e), "state of %s: %s to %s", object, from, to);
     else
-        add_line(t, gone_ms(e), "state of %s: starts as %s", object, to);
+        add_line(t, routed_ms(e), "state of %s: starts as %s", object, to);
     store_transition_done(t->q->store);
 }
 
@@ -271,7 +271,7 @@ static bool was_buffered(const struct event_row *e)
 
 static void add_event_itself(struct trace *t, const struct event_row *e)
 {
-    int64_t at_ms = gone_ms(e);
+    int64_t at_ms = routed_ms(e);
 
     add_duplicate(t, e);
     if (e->status == EVENT_BUFFERED || was_buffered(e))
@@ -318,7 +318,7 @@ static void subject_done(struct trace *t, struct subject *s)
 
 static const char *as_of(const struct trace *t, const struct event_row *e)
 {
-    return gone_ms(e) < t->q->config_since_ms
+    return routed_ms(e) < t->q->config_since_ms
                ? " (by the current configuration, which changed after this "
                  "event)"
                : "";
@@ -334,16 +334,16 @@ static void add_given(struct trace *t, const struct event_row *e,
     buf_init(&why, WHY_MAX_BYTES);
     if (to->settings &&
         route_is_subscribed(t->q->d.settings, to->settings, s, &why))
-        add_line(t, gone_ms(e), "routed to %s: %.*s%s", to->name, (int)why.len,
-                 why.data, now);
+        add_line(t, routed_ms(e), "routed to %s: %.*s%s", to->name,
+                 (int)why.len, why.data, now);
     else if (d->action_id)
-        add_line(t, gone_ms(e), "an operator sent it to %s", to->name);
+        add_line(t, routed_ms(e), "an operator sent it to %s", to->name);
     else if (to->settings && s->gone)
-        add_line(t, gone_ms(e),
+        add_line(t, routed_ms(e),
                  "routed to %s: the conditions of its subscription were met",
                  to->name);
     else
-        add_line(t, gone_ms(e),
+        add_line(t, routed_ms(e),
                  "routed to %s: by the configuration of that time", to->name);
     buf_fini(&why);
 }
@@ -356,16 +356,16 @@ static void add_unrouted(struct trace *t, const struct event_row *e,
 
     buf_init(&why, WHY_MAX_BYTES);
     if (!route_is_subscribed(t->q->d.settings, to, s, &why))
-        add_line(t, gone_ms(e), "not sent to %s: %.*s%s", to->name,
+        add_line(t, routed_ms(e), "not sent to %s: %.*s%s", to->name,
                  (int)why.len, why.data ? why.data : "", now);
     else if (settings_producer(t->q->d.settings, e->source))
         add_line(
-            t, gone_ms(e),
+            t, routed_ms(e),
             "not sent to %s: its producer did not list it in `endpoints`%s",
             to->name,
             *now ? ", or it was subscribed to such events only later" : "");
     else
-        add_line(t, gone_ms(e),
+        add_line(t, routed_ms(e),
                  "not sent to %s: it was subscribed to such events only later",
                  to->name);
     buf_fini(&why);
@@ -375,9 +375,9 @@ static void add_unrouted(struct trace *t, const struct event_row *e,
 static void add_held_up(struct trace *t, const struct event_row *e,
                         const struct endpoint *to, const struct delivery *d)
 {
-    int64_t from_ms = gone_ms(e), to_ms = d->status < DELIVERY_DELIVERED
-                                              ? INT64_MAX
-                                              : d->at_ms + d->duration_ms;
+    int64_t from_ms = routed_ms(e), to_ms = d->status < DELIVERY_DELIVERED
+                                                ? INT64_MAX
+                                                : d->at_ms + d->duration_ms;
     char *subject = gr_printf("endpoint %s", to->name);
 
     add_hold_before(t, subject, from_ms);
@@ -411,7 +411,7 @@ static void add_routes(struct trace *t, const struct event_row *e)
             add_unrouted(t, e, &subject, &s->endpoints[i]);
     }
     if (unrouted > UNROUTED_SHOWN)
-        add_line(t, gone_ms(e), "and not to %zu other endpoints",
+        add_line(t, routed_ms(e), "and not to %zu other endpoints",
                  unrouted - UNROUTED_SHOWN);
     subject_done(t, &subject);
 }
@@ -533,7 +533,8 @@ static json_t *trace_row(struct sequencer *q, const struct event_row *e)
     add_event_itself(&t, e);
     deliveries_of_event(q->deliveries, e->n, on_delivery, &t);
     if (e->status == EVENT_ROUTED && !t.count)
-        add_line(&t, gone_ms(e), "no endpoint is subscribed to it: done%s%s%s",
+        add_line(&t, routed_ms(e),
+                 "no endpoint is subscribed to it: done%s%s%s",
                  *e->reason ? " (" : "", e->reason, *e->reason ? ")" : "");
     else if (e->status == EVENT_ROUTED)
         add_routes(&t, e);
@@ -605,7 +606,7 @@ static void explain_unknown(struct sequencer *q, const char *id, char why[200])
     buf_fini(&b.names);
 }
 
-json_t *trace_event(void *self, json_t *args, char why[200])
+json_t *event_trace(void *self, json_t *args, char why[200])
 {
     struct sequencer *q = self;
     const char *id = json_string_value(json_object_get(args, "id"));

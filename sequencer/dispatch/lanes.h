@@ -1,0 +1,51 @@
+/* lanes: which delivery of an ordered endpoint waits for which.
+ *
+ * In an ordered lane (lane.h) at most one delivery is not `behind`: the head. It waits to be
+ * dispatched, or is at the deliverer, or is final while a dropped copy of it may still be
+ * there. When the head is final and no copy is out, the next delivery by `route_order`
+ * becomes the head. This is one half of promise P5 (docs/PROMISES.md) in the sequencer; the
+ * other half is in grants.c: a delivery with an ended grant is not out.
+ * tests/model/grants.pml has both.
+ *
+ * In a halted lane (`on_dead: halt`) only deliveries up to the dead letter that halts it
+ * become the head: those that an operator requeues.
+ *
+ * All state is in rows of the turn's transaction; memory has only the number of halting
+ * dead letters of each endpoint. */
+#ifndef SEQUENCER_LANES_H
+#define SEQUENCER_LANES_H
+
+#include "rc.h"
+
+struct sequencer;
+struct endpoint;
+struct delivery;
+struct workspace;
+
+/* The workspace of this name, with the number of its lanes; added if it is new. */
+struct workspace *lanes_workspace(struct sequencer *q, const char *name);
+/* The lane of a delivery of this workspace. */
+int64_t lanes_of(const struct endpoint *e, const struct workspace *ws);
+/* The last lane of a round that begins now. Lanes of later workspaces are above it, so a
+ * round ends, however many workspaces are added meanwhile. */
+int64_t lanes_round_end(const struct sequencer *q, const struct endpoint *e);
+/* A new delivery in this lane has to wait for others. */
+bool lanes_busy(struct sequencer *q, const struct endpoint *e, int64_t lane);
+/* A delivery has left this lane: the next one becomes the head. May be called for any lane,
+ * and more than once. */
+void lanes_freed(struct sequencer *q, struct endpoint *e, int64_t lane);
+
+/* A delivery was dead-lettered: halt its lane if the settings say so. */
+void lanes_halt(struct sequencer *q, struct endpoint *e, const char *event_id,
+                const struct delivery *d);
+/* It was delivered, or a person has decided: its lane continues. */
+void lanes_unhalt(struct sequencer *q, struct endpoint *e, int64_t event,
+                  int64_t lane);
+
+/* The endpoint has new settings, perhaps with another `ordered`. */
+void lanes_configure(struct sequencer *q, struct endpoint *e);
+/* Continue moving an endpoint's deliveries to other lanes; returns how many rows that
+ * took, at most `max`. */
+int lanes_work(struct sequencer *q, struct endpoint *e, int max);
+
+#endif
