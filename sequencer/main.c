@@ -1,14 +1,15 @@
-/* sequencer: says what each event is, who gets it, and what became of it.
+/* sequencer: numbers each event, decides which endpoints get it, and keeps the state of each
+ * delivery until it is final.
  *
- * Promises  each event once, a number without gaps in its workspace, never
- *           given twice; each delivery ends delivered or dead, never forgotten
- * Reads     accepted (ingress), result and released (deliverers), requeued
- *           (dlqd), heartbeats
- * Writes    sequencer.db; task, revoke, dropped (deliverers); dead, recovered
- *           (dlqd); heartbeat_ack, granted, revoked
- * Refuses   new events while its disk is nearly full; takes results to the end
- * kill -9   costs nothing: what was not committed was not acknowledged, and
- *           comes again */
+ * Promises  an event is processed once; the numbers of a workspace have no gaps, and
+ *           none is used twice; every delivery ends delivered or dead
+ * Reads     accepted (ingress); result, released, missing (deliverers); requeued,
+ *           decided, redirected (dlqd); replayed (ingress); heartbeat, watermark
+ * Writes    sequencer.db; task, revoke, dropped, check, retry_now (deliverers); dead,
+ *           recovered (dlqd); heartbeat_ack, granted, revoked, watermark_request
+ * Refuses   new events while its disk is nearly full; it still takes results
+ * kill -9   loses nothing: a message that was not committed was not acknowledged, and
+ *           its sender sends it again */
 #include "actions.h"
 #include "dead_letters.h"
 #include "dispatch.h"
@@ -53,7 +54,7 @@ static const struct metric metrics[] = {
                      "under a grant that had ended"},
     [METRIC_MISSING] = {"grapnel_deliveries_missing_total", METRIC_COUNTER,
                         "deliveries",
-                        "that their deliverer did not know; given out again"},
+                        "that their deliverer did not know; dispatched again"},
     [METRIC_RECOVERED] = {"grapnel_dead_letters_recovered_total",
                           METRIC_COUNTER, "dead letters",
                           "delivered after all"},
@@ -306,8 +307,8 @@ static void set_back(void *self, const char *peer, bool we_are_older)
     grants_set_back(q, peer, we_are_older);
 }
 
-/* Deliverers: their results make space for the next tasks, while the events that wait
- * are safe in ingress. */
+/* Deliverers first: their results make space for the next tasks, while waiting events are
+ * safe in ingress. */
 static bool urgent(void *self, const char *peer)
 {
     struct sequencer *q = self;

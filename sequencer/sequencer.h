@@ -1,5 +1,6 @@
-/* sequencer: the state of this process in memory, and the functions that its files share. Only
- * files of this folder include it. */
+/* sequencer: the state of this process in memory, and the numbers of its metrics. Only files of
+ * this folder include it. All of it belongs to the one thread of the daemon's loop, and can
+ * be made again from sequencer.db, but for the times at which peers were heard. */
 #ifndef SEQUENCER_SEQUENCER_H
 #define SEQUENCER_SEQUENCER_H
 
@@ -60,7 +61,7 @@ enum sequencer_family {
     FAMILY_END_TO_END,
     FAMILY_OPEN, /* by status */
     FAMILY_OLDEST,
-    FAMILY_DISABLED, /* by endpoint, as is what follows */
+    FAMILY_DISABLED, /* this and the next ones: by endpoint */
     FAMILY_FAILING,
     FAMILY_HELD,
     FAMILY_WAITING,
@@ -80,46 +81,44 @@ struct sequencer {
     struct endpoint *endpoints; /* by id */
     size_t endpoint_count;
     struct lookup names, grants; /* slots in `endpoints` */
-    /* Which endpoint is subscribed to what: slots in `endpoints`. NULL: `configure` is to be done. */
+    /* Slots in `endpoints`. NULL: sequencer_begin() has to match the settings first. */
     struct subscriptions *subscriptions;
     struct deliverer_peer **deliverers;
     size_t deliverer_count;
-    bool assign;          /* owners may have to change */
+    bool assign;          /* an endpoint may need another owner */
     bool configure;       /* endpoints are to be matched with the settings */
-    bool granted_pending; /* some deliverer is to hear of a grant */
+    bool granted_pending; /* a `granted` is to be sent */
     int64_t started_ms;   /* mono */
     int64_t longest_ms;   /* the longest timeout of the settings */
-    int64_t shorten_ms;   /* mono: when only that one counts */
-    int64_t silence_ms;   /* longest a grant may outlive our last response */
     int64_t
-        config_since_ms; /* wall: since when the configuration is as it is */
+        shorten_ms; /* mono: no attempt under a longer one can run any more */
+    int64_t silence_ms; /* a grant ends so long after our last heartbeat_ack */
+    int64_t config_since_ms; /* wall: the last change of the configuration */
     uint64_t series;
-    bool series_begun; /* in this start: this database is an older copy */
-    struct ulid ids;   /* of events of our own */
+    bool series_begun; /* in this start, as this database is an older copy */
+    struct ulid ids;   /* of internal events */
     int64_t next_event;
     int64_t damaged[64]; /* deliveries (delivery_ref()) of damaged events */
     int damaged_count;
-    int64_t next_route_order;  /* of the order in which events are routed */
-    int64_t saved_route_order; /* as it stands on disk */
+    int64_t next_route_order;  /* events get them in the order of routing */
+    int64_t saved_route_order; /* the value on disk */
     struct store_lanes *lanes;
-    int64_t reserved_event; /* numbers up to here are never given again */
+    int64_t reserved_event; /* numbers up to this one may have been used */
     int64_t looked_ms;      /* mono: last look at the disk and at retention */
-    bool was_undone;    /* a full disk took a turn back: give nothing out yet */
-    bool disk_low;      /* the disk is below its mark: take no events */
-    size_t turn;        /* counts turns, for taking turns */
-    size_t watch_turn;  /* the same, of watch.c */
-    int64_t watched_ms; /* mono: its last look */
-    bool
-        crowded; /* some deliveries waited as their endpoint's window was full */
-    int64_t event_credit; /* events that may be taken while it is so (loop.c) */
-    bool purge_keys, purge_events,
-        purge_order;   /* there may be something to forget */
-    int64_t purged_ms; /* wall: when `purged_to` began anew */
-    int64_t purged_to; /* events up to here were looked at for retention */
+    bool was_undone;        /* a turn was rolled back: dispatch nothing yet */
+    bool disk_low;          /* the disk is below its mark: take no events */
+    size_t turn;            /* the endpoint that dispatch.c serves next */
+    size_t watch_turn;      /* the endpoint that watch.c looks at next */
+    int64_t watched_ms;     /* mono: the last look of watch.c */
+    bool crowded; /* deliveries wait because their endpoint's window is full */
+    int64_t event_credit; /* events that may be taken meanwhile (turn.c) */
+    bool purge_keys, purge_events, purge_order; /* there may be rows to purge */
+    int64_t purged_ms; /* wall: the last time that `purged_to` was set to 0 */
+    int64_t purged_to; /* retention has checked the events up to this one */
     int64_t
-        dead_letters_ms; /* mono: the last look at what dlqd has acknowledged */
-    /* Deliveries wait to be sent again (replay.h): there may be some; mono: the
-     * last look; up to which event it came. */
+        dead_letters_ms; /* mono: the last look for rows that dlqd has acknowledged */
+    /* There may be deliveries that wait to be reopened (replay.h); mono: the last look for
+     * them; the event up to which that came. */
     bool reopenings;
     int64_t reopenings_ms, reopenings_after;
     int64_t metrics[METRIC_COUNT];

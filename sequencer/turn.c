@@ -1,6 +1,5 @@
-/* turn: the sequencer's start and turn. Messages and requests are taken before work() is
- * called; work() does on rows what follows from them and from time, and after_commit()
- * sends what must not be sent before that is on disk. */
+/* turn: the sequencer's start, turn and end. The daemon has applied the messages of a turn
+ * before it calls sequencer_work(), which does what follows from them and from time. */
 #include "turn.h"
 #include "clock.h"
 #include "config.h"
@@ -26,7 +25,8 @@ enum {
     LOOK_MS = 1000,
     PURGE_PER_TURN = 64,
     ORDER_PER_TURN = 128,
-    EVENTS_MORE = 16, /* in a turn, than deliveries ended */
+    EVENTS_MORE =
+        16, /* events taken in a turn beyond the deliveries that ended */
     WORKSPACES_CACHED = 65536,
     CONFIG_MAX_BYTES = 16 * 1024 * 1024,
 };
@@ -48,10 +48,10 @@ static bool is_disk_low(const struct sequencer *q)
            (mark < DISK_LOW_BYTES ? mark : DISK_LOW_BYTES);
 }
 
-/* While more deliveries wait than their endpoints' windows permit, events are taken as
- * fast as deliveries end, and a few more: else the events, which ingress has safely, would
- * take the time of the deliveries. A turn in which none ended leaves time for events,
- * however many wait: then it is their endpoints that are slow. */
+/* While deliveries wait for space in their endpoints' windows, take events only as fast as
+ * deliveries end, and a few more: the events are safe at ingress, and would take time from
+ * the deliveries. A turn in which no delivery ended has time for events, however many
+ * deliveries wait: then the endpoints are slow, not this process. */
 bool sequencer_has_time(void *self)
 {
     struct sequencer *q = self;
@@ -73,7 +73,7 @@ static void count(struct sequencer *q)
 
     store_gap_figures(q->order, &open, &oldest_ms);
     q->metrics[METRIC_GAPS_OPEN] = open;
-    /* After a step of the clock it may have been opened in what is to come. */
+    /* After a step of the clock the gap may have been opened in the future. */
     q->metrics[METRIC_GAP_OLDEST] = open && q->d.loop.now_ms > oldest_ms
                                         ? (q->d.loop.now_ms - oldest_ms) / 1000
                                         : 0;
@@ -86,7 +86,7 @@ static int64_t history_before(const struct sequencer *q)
                             q->d.settings->history_keep_ms);
 }
 
-/* Once a second: the disk, and what may be forgotten. */
+/* Once a second: check the disk, and look for rows to purge. */
 static void look(struct sequencer *q)
 {
     bool was_disk_low = q->disk_low;
@@ -105,7 +105,8 @@ static void look(struct sequencer *q)
     count(q);
 }
 
-/* Events that have ended; where they must go early, no slower than new ones come. */
+/* Purge events that have ended. If the disk requires it before history.keep has passed, purge
+ * them no more slowly than new ones are received. */
 static bool purge_events(struct sequencer *q)
 {
     int64_t now = q->d.loop.now_ms;
@@ -117,7 +118,7 @@ static bool purge_events(struct sequencer *q)
     if (store_purge(q->store, now, before_ms, max, &q->purged_to))
         return true;
     if (now - q->purged_ms > (early ? 10 * MINUTE_MS : HOUR_MS)) {
-        q->purged_to = 0; /* look at those left behind */
+        q->purged_to = 0; /* check those again that had not ended */
         q->purged_ms = now;
     }
     return false;
@@ -140,7 +141,8 @@ static bool purge(struct sequencer *q)
     return q->purge_keys || q->purge_events || q->purge_order;
 }
 
-/* Since when is it as it is? Trace judges by it what rows don't say. */
+/* Note when the configuration last changed. A trace explains old events by the current
+ * configuration, and says so if that is newer. */
 static void date_configuration(struct sequencer *q)
 {
     struct buf text;
@@ -158,9 +160,9 @@ static void date_configuration(struct sequencer *q)
     store_meta_set(q->store, "config_since_ms", q->config_since_ms);
 }
 
-/* After a start, a reload or a rolled back turn, first match the endpoints with the settings;
- * nothing is routed or given out before. Inside the transaction, so that a full disk rolls it
- * back as a whole. */
+/* After a start, a reload or a rolled back turn, first match the endpoints with the settings:
+ * nothing is routed or dispatched before. Inside the transaction, so that a full disk rolls
+ * it back as a whole. */
 void sequencer_begin(void *self)
 {
     struct sequencer *q = self;
@@ -250,7 +252,7 @@ void sequencer_open(void *self)
     read_next_event(q);
     q->series = (uint64_t)store_meta(q->store, "series");
     grants_open(q);
-    q->reopenings = true; /* perhaps */
+    q->reopenings = true; /* the first look finds out */
 }
 
 void sequencer_restored(void *self)
@@ -258,7 +260,7 @@ void sequencer_restored(void *self)
     grants_restored(self);
 }
 
-/* Memory as the disk has it. Who was heard when is not on disk and stays. */
+/* The times at which peers were heard are not on disk, and stay. */
 void sequencer_undo(void *self)
 {
     struct sequencer *q = self;
