@@ -52,8 +52,8 @@ static void remember(struct console *c, const struct alert_row *row)
     int64_t since = now - (now_ms() - row->since_ms);
 
     if (r && r->when == ALERT_SOURCE_SILENT)
-        measurements_remember(c->measurements, TRACK_ACCEPTED, row->subject,
-                              since - r->silent_for_ms);
+        tracks_remember(c->tracks, TRACK_ACCEPTED, row->subject,
+                        since - r->silent_for_ms);
 }
 
 static void load_one(void *self, const struct alert_row *row)
@@ -195,7 +195,7 @@ static void judge(struct console *c, const struct alert_rule *rule,
 
     LIST_FOREACH(a, &c->active, link)
     a->seen = false;
-    measurements_of(c->measurements, c->collector, c->daemon.settings, rule,
+    measurements_of(c->tracks, c->collector, c->daemon.settings, rule,
                     c->daemon.loop.mono_ms, &measurements);
     for (size_t i = 0; i < measurements.count; i++) {
         a = find_active(c, rule->name, measurements.all[i].subject);
@@ -244,8 +244,8 @@ void alerts_judge(struct console *c)
     const struct settings *s = c->daemon.settings;
     struct changes changes = {0};
 
-    measurements_take(c->measurements, c->collector, longest_window(s),
-                      c->daemon.loop.mono_ms);
+    tracks_take(c->tracks, c->collector, longest_window(s),
+                c->daemon.loop.mono_ms);
     end_ruleless(c);
     for (size_t i = 0; i < s->alert_count; i++)
         if (s->alerts[i].enabled && s->alerts[i].when != ALERT_DEAD_LETTER)

@@ -65,7 +65,7 @@ struct console {
     struct daemon daemon;
     struct store store;
     struct collector *collector;
-    struct measurements *measurements;
+    struct tracks *tracks;
     struct forward *forward;
     struct console_http *http;
     struct notify *notify;

@@ -1,263 +1,25 @@
+/* measurements: computes the present values of an alert rule from the collector and the
+ * tracks. */
 #include "measurements.h"
 #include "glob.h"
-#include "lookup.h"
-#include "siphash.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { SAMPLES = 128 };
-
-struct measure_sample {
-    int64_t ms;
-    double value;
-};
-
-/* One counter over time: a ring of samples, ascending. */
-struct track {
-    struct track *next; /* of its kind */
-    enum measurement_track kind;
-    char label[METRIC_LABEL_BYTES + 1];
-    double sum, last; /* sum: being added up */
-    int64_t grew_ms;
-    struct measure_sample ring[SAMPLES];
-    int first, count;
-};
-
-struct measurements {
-    int64_t began_ms;
-    struct track *kinds[TRACK_COUNT];
-    struct lookup labels;
-    int bounds; /* of the end-to-end histogram */
-    double le[METRIC_BOUNDS_MAX];
-};
-
-static const struct {
-    const char *metric, *by, *key, *values;
-} tracks[] = {
+static const struct track_spec tracks[] = {
 #define T(NAME, metric, by, key, values) {metric, by, key, values},
     MEASURE_TRACKS(T)
 #undef T
 };
 
-struct measurements *measurements_new(int64_t mono_now_ms)
+struct tracks *measurements_tracks(int64_t mono_now_ms)
 {
-    struct measurements *f = gr_alloc(sizeof *f);
-
-    f->began_ms = mono_now_ms;
-    return f;
+    return tracks_new(tracks, COUNT_OF(tracks), mono_now_ms);
 }
-
-void measurements_free(struct measurements *f)
-{
-    for (int i = 0; f && i < TRACK_COUNT; i++)
-        for (struct track *t = f->kinds[i], *next; t; t = next) {
-            next = t->next;
-            free(t);
-        }
-    if (f)
-        lookup_fini(&f->labels);
-    free(f);
-}
-
-static uint64_t key_of(enum measurement_track kind, const char *label)
-{
-    return hash_keyed_text((uint64_t)kind, label);
-}
-
-static struct track *find(const struct measurements *f,
-                          enum measurement_track kind, const char *label)
-{
-    struct track *t;
-
-    for (size_t at = 0; (t = lookup_get(&f->labels, key_of(kind, label), &at));)
-        if (t->kind == kind && strcmp(t->label, label) == 0)
-            return t;
-    return NULL;
-}
-
-static struct track *make(struct measurements *f, enum measurement_track kind,
-                          const char *label)
-{
-    struct track *t = find(f, kind, label);
-
-    if (t)
-        return t;
-    t = gr_alloc(sizeof *t);
-    t->kind = kind;
-    t->grew_ms = f->began_ms;
-    snprintf(t->label, sizeof t->label, "%s", label);
-    t->next = f->kinds[kind];
-    f->kinds[kind] = t;
-    lookup_add(&f->labels, key_of(kind, t->label), t);
-    return t;
-}
-
-/* ---- looking ---- */
-
-static bool one_of(const char *values, const char *text)
-{
-    char pattern[64];
-
-    while (*values) {
-        size_t n = strcspn(values, " ");
-
-        snprintf(pattern, sizeof pattern, "%.*s", (int)n, values);
-        if (glob_match(pattern, text))
-            return true;
-        values += n + strspn(values + n, " ");
-    }
-    return false;
-}
-
-static void add_up(struct measurements *f, const struct collector *g,
-                   enum measurement_track kind)
-{
-    const struct item *item = collector_item(g, tracks[kind].metric);
-
-    for (struct collected *p = item ? item->series : NULL; p; p = p->next)
-        if (!*tracks[kind].key ||
-            one_of(tracks[kind].values, collected_label(p, tracks[kind].key)))
-            make(f, kind, collected_label(p, tracks[kind].by))->sum +=
-                collected_total(p);
-}
-
-static void add_up_latency(struct measurements *f, const struct collector *g)
-{
-    const struct item *item = collector_item(g, "grapnel_end_to_end_seconds");
-    char index[16];
-
-    for (struct collected *p = item ? item->series : NULL; p; p = p->next) {
-        if (!p->bounds || (f->bounds && f->bounds != p->bounds))
-            continue;
-        f->bounds = p->bounds;
-        memcpy(f->le, p->le, (size_t)p->bounds * sizeof *p->le);
-        for (int i = 0; i <= p->bounds; i++) {
-            snprintf(index, sizeof index, "%d", i);
-            make(f, TRACK_END_TO_END, index)->sum += p->counts[i] +
-                                                     p->count_bases[i];
-        }
-    }
-}
-
-static void keep_sample(struct track *t, int64_t spacing_ms, int64_t now)
-{
-    int newest = (t->first + t->count - 1) % SAMPLES;
-
-    if (t->count && now - t->ring[newest].ms < spacing_ms)
-        return;
-    if (t->count == SAMPLES) {
-        t->first = (t->first + 1) % SAMPLES;
-        t->count--;
-    }
-    t->ring[(t->first + t->count++) % SAMPLES] = (struct measure_sample){
-        now, t->last};
-}
-
-void measurements_take(struct measurements *f, struct collector *g,
-                       int64_t longest_ms, int64_t mono_now_ms)
-{
-    for (int k = 0; k < TRACK_COUNT; k++)
-        for (struct track *t = f->kinds[k]; t; t = t->next)
-            t->sum = 0;
-    for (int k = 0; k < TRACK_END_TO_END; k++)
-        add_up(f, g, (enum measurement_track)k);
-    add_up_latency(f, g);
-    for (int k = 0; k < TRACK_COUNT; k++)
-        for (struct track *t = f->kinds[k]; t; t = t->next) {
-            if (t->sum > t->last)
-                t->grew_ms = mono_now_ms;
-            t->last = t->sum;
-            keep_sample(t, longest_ms / (SAMPLES - 8), mono_now_ms);
-        }
-}
-
-/* ---- asking ---- */
-
-static double growth(const struct track *t, int64_t since_ms)
-{
-    double then = 0; /* it was 0 before it was first seen */
-
-    if (!t)
-        return 0;
-    for (int i = 0; i < t->count; i++) {
-        const struct measure_sample *s = &t->ring[(t->first + i) % SAMPLES];
-
-        if (s->ms > since_ms)
-            break;
-        then = s->value;
-    }
-    /* The ring has been overwritten: use its oldest sample. */
-    if (t->count == SAMPLES && t->ring[t->first].ms > since_ms)
-        then = t->ring[t->first].value;
-    return t->last - then;
-}
-
-double measurements_growth(const struct measurements *f,
-                           enum measurement_track track, const char *label,
-                           int64_t window_ms, int64_t mono_now_ms)
-{
-    return growth(find(f, track, label), mono_now_ms - window_ms);
-}
-
-const char *measurements_labels(const struct measurements *f,
-                                enum measurement_track track, size_t *at)
-{
-    const struct track *t = f->kinds[track];
-
-    for (size_t i = 0; t && i < *at; i++)
-        t = t->next;
-    ++*at;
-    return t ? t->label : NULL;
-}
-
-/* Linear within a bucket, as Prometheus' histogram_quantile(); beyond the last bound, the
- * last bound. */
-double measurements_quantile(const struct measurements *f, double quantile,
-                             int64_t window_ms, int64_t mono_now_ms,
-                             double *count)
-{
-    double counts[METRIC_BOUNDS_MAX + 1], all = 0, rank, low = 0;
-    char index[16];
-
-    for (int i = 0; i <= f->bounds; i++) {
-        snprintf(index, sizeof index, "%d", i);
-        counts[i] = measurements_growth(f, TRACK_END_TO_END, index, window_ms,
-                                        mono_now_ms);
-        all += counts[i];
-    }
-    *count = all;
-    if (all <= 0 || !f->bounds)
-        return NAN;
-    rank = quantile * all;
-    for (int i = 0; i < f->bounds; i++) {
-        if (rank <= counts[i])
-            return low + (f->le[i] - low) * rank / counts[i];
-        rank -= counts[i];
-        low = f->le[i];
-    }
-    return low;
-}
-
-int64_t measurements_grew_ms(const struct measurements *f,
-                             enum measurement_track track, const char *label)
-{
-    const struct track *t = find(f, track, label);
-
-    return t ? t->grew_ms : f->began_ms;
-}
-
-void measurements_remember(struct measurements *f, enum measurement_track track,
-                           const char *label, int64_t mono_ms)
-{
-    make(f, track, label)->grew_ms = mono_ms;
-}
-
-/* ---- what rules are about ---- */
 
 struct measure_request {
-    const struct measurements *f;
+    const struct tracks *tracks;
     struct collector *g;
     const struct settings *s;
     const struct alert_rule *rule;
@@ -286,33 +48,41 @@ static bool is_selected(const struct string_list *globs, const char *name)
     return globs->count == 0;
 }
 
+/* 0: no process publishes it now. */
+static double present_sum(const struct measure_request *q, const char *metric)
+{
+    double sum = collector_sum(q->g, SERIES(metric), q->now);
+
+    return isnan(sum) ? 0 : sum;
+}
+
 /* The sum of a gauge; known while the process that publishes it is heard. */
 static void report_gauge(struct measure_request *q, const char *metric,
                          const char *kind)
 {
-    report(q, "", collector_sum(q->g, metric, q->now),
-           collector_item(q->g, metric) && collector_has(q->g, kind, q->now));
+    report(q, "", present_sum(q, metric),
+           collector_metric(q->g, metric) && collector_has(q->g, kind, q->now));
 }
 
 static void report_backlog(struct measure_request *q)
 {
     report(q, "",
-           collector_sum(q->g, "grapnel_ingress_backlog", q->now) +
-               collector_sum(q->g, "grapnel_deliveries_open", q->now),
+           present_sum(q, "grapnel_ingress_backlog") +
+               present_sum(q, "grapnel_deliveries_open"),
            collector_has(q->g, "ingress", q->now) &&
                collector_has(q->g, "sequencer", q->now));
 }
 
 static bool watched_long(const struct measure_request *q)
 {
-    return q->now - q->f->began_ms >= q->rule->window_ms;
+    return q->now - tracks_began_ms(q->tracks) >= q->rule->window_ms;
 }
 
 static void report_growth(struct measure_request *q,
                           enum measurement_track track, const char *label)
 {
     report(q, label,
-           measurements_growth(q->f, track, label, q->rule->window_ms, q->now),
+           tracks_growth(q->tracks, track, label, q->rule->window_ms, q->now),
            watched_long(q));
     q->out->all[q->out->count - 1].grows = true;
 }
@@ -331,25 +101,27 @@ static void report_rates(struct measure_request *q, enum measurement_track good,
 {
     int64_t window = q->rule->window_ms;
     const char *label;
-    size_t at = 0;
 
-    while ((label = measurements_labels(q->f, bad, &at)))
+    for (size_t i = 0; (label = tracks_label(q->tracks, bad, i)); i++)
         if (is_selected(&q->rule->endpoints, label)) {
-            double n = measurements_growth(q->f, bad, label, window, q->now);
+            double n = tracks_growth(q->tracks, bad, label, window, q->now);
 
             report_part(
                 q, label, n,
-                n + measurements_growth(q->f, good, label, window, q->now));
+                n + tracks_growth(q->tracks, good, label, window, q->now));
         }
 }
 
 static void report_latency(struct measure_request *q)
 {
-    double count, p95 = measurements_quantile(q->f, 0.95, q->rule->window_ms,
-                                              q->now, &count);
-    bool enough = count >= (double)q->rule->at_least;
+    struct histogram h;
+    bool enough;
 
-    report(q, "", enough ? p95 : 0, enough || watched_long(q));
+    tracks_histogram(q->tracks, TRACK_END_TO_END, "", q->rule->window_ms,
+                     q->now, &h);
+    enough = h.total >= (double)q->rule->at_least;
+    report(q, "", enough ? histogram_quantile(&h, 0.95) : 0,
+           enough || watched_long(q));
 }
 
 static void report_duplicates(struct measure_request *q)
@@ -357,16 +129,16 @@ static void report_duplicates(struct measure_request *q)
     int64_t window = q->rule->window_ms;
 
     report_part(q, "",
-                measurements_growth(q->f, TRACK_DUPLICATES, "", window, q->now),
-                measurements_growth(q->f, TRACK_TAKEN, "", window, q->now));
+                tracks_growth(q->tracks, TRACK_DUPLICATES, "", window, q->now),
+                tracks_growth(q->tracks, TRACK_TAKEN, "", window, q->now));
 }
 
 static void report_signatures(struct measure_request *q)
 {
     const char *label;
-    size_t at = 0;
 
-    while ((label = measurements_labels(q->f, TRACK_UNAUTHORIZED, &at)))
+    for (size_t i = 0; (label = tracks_label(q->tracks, TRACK_UNAUTHORIZED, i));
+         i++)
         if (is_selected(&q->rule->sources, label))
             report_growth(q, TRACK_UNAUTHORIZED, label);
 }
@@ -374,13 +146,11 @@ static void report_signatures(struct measure_request *q)
 static void report_each(struct measure_request *q, const char *metric,
                         const char *by)
 {
-    const struct item *item = collector_item(q->g, metric);
-
-    for (struct collected *p = item ? item->series : NULL; p; p = p->next) {
+    for (struct collected *p = NULL;
+         (p = collector_next(q->g, SERIES(metric), p, q->now));) {
         const char *subject = *by ? collected_label(p, by) : p->publisher->name;
 
-        if (collected_fresh(p, q->now) &&
-            (!*by || is_selected(&q->rule->endpoints, subject)))
+        if (!*by || is_selected(&q->rule->endpoints, subject))
             report(q, subject, p->value, true);
     }
 }
@@ -388,7 +158,7 @@ static void report_each(struct measure_request *q, const char *metric,
 static void report_silence_of(struct measure_request *q, const char *name,
                               bool ingress_up)
 {
-    int64_t since = measurements_grew_ms(q->f, TRACK_ACCEPTED, name);
+    int64_t since = tracks_grew_ms(q->tracks, TRACK_ACCEPTED, name);
 
     if (is_selected(&q->rule->sources, name))
         report(q, name, (double)(q->now - since) / 1000, ingress_up);
@@ -409,7 +179,7 @@ static void report_process_silence(struct measure_request *q)
 {
     static const char *const needed[] = {"ingress", "sequencer", "deliverer",
                                          "dlqd"};
-    int64_t began = q->f->began_ms;
+    int64_t began = tracks_began_ms(q->tracks);
 
     for (struct publisher *t = collector_publishers(q->g); t; t = t->next)
         if (t->heard)
@@ -424,11 +194,11 @@ static void report_process_silence(struct measure_request *q)
     }
 }
 
-void measurements_of(const struct measurements *f, struct collector *g,
+void measurements_of(const struct tracks *t, struct collector *g,
                      const struct settings *s, const struct alert_rule *rule,
                      int64_t mono_now_ms, struct measurement_list *out)
 {
-    struct measure_request q = {f, g, s, rule, mono_now_ms, out};
+    struct measure_request q = {t, g, s, rule, mono_now_ms, out};
 
     *out = (struct measurement_list){0};
     switch ((enum alert_when)rule->when) {

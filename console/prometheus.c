@@ -53,7 +53,7 @@ void prometheus_number(struct buf *out, const char *name, const char *key,
 static void put_series_name(struct buf *out, const struct collected *p,
                             const char *suffix)
 {
-    buf_printf(out, "%s%s{process=\"", p->item->name, suffix);
+    buf_printf(out, "%s%s{process=\"", p->metric->name, suffix);
     put_escaped(out, p->publisher->name, true);
     buf_puts(out, "\"");
     for (int i = 0; i < p->label_count; i++) {
@@ -84,19 +84,19 @@ static void put_histogram(struct buf *out, const struct collected *p)
     put_number(out, so_far);
 }
 
-static void put_item(struct buf *out, const struct item *item,
-                     int64_t mono_now_ms)
+static void put_metric(struct buf *out, const struct collected_metric *metric,
+                       int64_t mono_now_ms)
 {
     bool said = false;
 
-    for (const struct collected *p = item->series; p; p = p->next) {
-        bool histogram = item->kind == METRIC_HISTOGRAM;
+    for (const struct collected *p = metric->series; p; p = p->next) {
+        bool histogram = metric->kind == METRIC_HISTOGRAM;
 
         if (!collected_fresh(p, mono_now_ms) || (histogram && !p->bounds))
             continue;
         if (!said)
-            prometheus_about(out, item->name, item->kind, item->unit,
-                             item->help);
+            prometheus_about(out, metric->name, metric->kind, metric->unit,
+                             metric->help);
         said = true;
         if (histogram) {
             put_histogram(out, p);
@@ -110,8 +110,9 @@ static void put_item(struct buf *out, const struct item *item,
 
 void prometheus_text(struct collector *g, int64_t mono_now_ms, struct buf *out)
 {
-    for (const struct item *item = collector_items(g); item; item = item->next)
-        put_item(out, item, mono_now_ms);
+    for (const struct collected_metric *metric = collector_metrics(g); metric;
+         metric = metric->next)
+        put_metric(out, metric, mono_now_ms);
     prometheus_about(out, "grapnel_up", METRIC_GAUGE, "",
                      "1: the process has published lately");
     for (struct publisher *t = collector_publishers(g); t; t = t->next)

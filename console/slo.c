@@ -16,8 +16,8 @@ static void set(struct console *c, enum console_family f, const char *label,
 static double grown(const struct console *c, enum measurement_track track,
                     const char *label)
 {
-    return measurements_growth(c->measurements, track, label, WINDOW_MS,
-                               c->daemon.loop.mono_ms);
+    return tracks_growth(c->tracks, track, label, WINDOW_MS,
+                         c->daemon.loop.mono_ms);
 }
 
 static void measure_endpoint(struct console *c, const char *name)
@@ -39,20 +39,18 @@ static void measure_endpoint(struct console *c, const char *name)
 static void measure_levels(struct console *c)
 {
     double delivered = grown(c, TRACK_DELIVERED, ""),
-           dead = grown(c, TRACK_DEAD, ""), taken = grown(c, TRACK_TAKEN, ""),
-           count, p95, p99;
+           dead = grown(c, TRACK_DEAD, ""), taken = grown(c, TRACK_TAKEN, "");
+    struct histogram latency;
 
     if (delivered + dead > 0)
         set(c, F_SLO_SUCCESS, NULL, delivered / (delivered + dead));
     if (taken > 0)
         set(c, F_SLO_DEDUPE, NULL, grown(c, TRACK_DUPLICATES, "") / taken);
-    p95 = measurements_quantile(c->measurements, 0.95, WINDOW_MS,
-                                c->daemon.loop.mono_ms, &count);
-    p99 = measurements_quantile(c->measurements, 0.99, WINDOW_MS,
-                                c->daemon.loop.mono_ms, &count);
-    if (count > 0) {
-        set(c, F_SLO_P95, NULL, p95);
-        set(c, F_SLO_P99, NULL, p99);
+    tracks_histogram(c->tracks, TRACK_END_TO_END, "", WINDOW_MS,
+                     c->daemon.loop.mono_ms, &latency);
+    if (latency.total > 0) {
+        set(c, F_SLO_P95, NULL, histogram_quantile(&latency, 0.95));
+        set(c, F_SLO_P99, NULL, histogram_quantile(&latency, 0.99));
     }
 }
 
@@ -61,10 +59,8 @@ void slo_measure(struct console *c)
     static const int severities[] = {SEVERITY_INFO, SEVERITY_WARNING,
                                      SEVERITY_CRITICAL};
     const char *label;
-    size_t at = 0;
 
-    measurements_take(c->measurements, c->collector, WINDOW_MS,
-                      c->daemon.loop.mono_ms);
+    tracks_take(c->tracks, c->collector, WINDOW_MS, c->daemon.loop.mono_ms);
     for (size_t i = 0; i < COUNT_OF(severities); i++) {
         const char *name = rule_severity(severities[i]);
 
@@ -72,7 +68,7 @@ void slo_measure(struct console *c)
                    alerts_firing(c, name));
     }
     measure_levels(c);
-    while ((label = measurements_labels(c->measurements, TRACK_ENDED, &at)))
+    for (size_t i = 0; (label = tracks_label(c->tracks, TRACK_ENDED, i)); i++)
         measure_endpoint(c, label);
     c->metrics[M_UNTOLD] = store_notifications_left(&c->store);
 }

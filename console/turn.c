@@ -29,7 +29,7 @@ void console_open(void *self)
 
     store_open(&c->store, c->daemon.db);
     c->collector = collector_new(c->daemon.started_ms, stale_ms(s));
-    c->measurements = measurements_new(mono_ms());
+    c->tracks = measurements_tracks(mono_ms());
     c->notify = notify_open();
     LIST_INIT(&c->active);
     alerts_load(c);
@@ -152,7 +152,7 @@ void console_close(void *self)
     notify_close(c->notify);
     tests_fini(&c->tests);
     alerts_close(c);
-    measurements_free(c->measurements);
+    tracks_free(c->tracks);
     collector_free(c->collector);
 }
 

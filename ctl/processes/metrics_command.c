@@ -2,7 +2,7 @@
  * sockets, so that it needs no console. */
 #include "ask.h"
 #include "clock.h"
-#include "metrics.h"
+#include "metrics_frame.h"
 #include <czmq.h>
 
 enum { CONNECT_MS = 2000 };

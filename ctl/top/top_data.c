@@ -12,7 +12,6 @@ static const double failing_part = 0.05;
 struct build {
     struct top_data *f;
     const struct top_input *in;
-    struct spread end_to_end;
 };
 
 const char *top_state_name(enum top_state s)
@@ -25,56 +24,31 @@ const char *top_state_name(enum top_state s)
 
 /* ---- sums over what was published ---- */
 
-/* NAN when nobody publishes it now. `process`: of this one; NULL: of all. */
-static double now_of(const struct build *b, const char *name,
-                     const char *process, const char *label, const char *is)
+/* The next fresh series of a metric, after p. */
+static struct collected *next_of(const struct build *b, const char *name,
+                                 const struct collected *p)
 {
-    const struct item *item = collector_item(b->in->collector, name);
-    double sum = NAN;
-
-    for (const struct collected *p = item ? item->series : NULL; p; p = p->next)
-        if (collected_fresh(p, b->in->mono_ms) &&
-            (!process || strcmp(p->publisher->name, process) == 0) &&
-            (!label || strcmp(collected_label(p, label), is) == 0))
-            sum = (isnan(sum) ? 0 : sum) + p->value;
-    return sum;
+    return collector_next(b->in->collector, SERIES(name), p, b->in->mono_ms);
 }
 
-static double largest(const struct build *b, const char *name)
+/* NAN: no process publishes it now. */
+static double now_of(const struct build *b, const struct series_query *q)
 {
-    const struct item *item = collector_item(b->in->collector, name);
-    double max = NAN;
-
-    for (const struct collected *p = item ? item->series : NULL; p; p = p->next)
-        if (collected_fresh(p, b->in->mono_ms))
-            max = fmax(max, p->value); /* NAN gives way */
-    return max;
+    return collector_sum(b->in->collector, q, b->in->mono_ms);
 }
 
 static double rate_sum(const struct build *b, const char *name)
 {
-    const struct item *item = collector_item(b->in->collector, name);
-    double sum = NAN;
-
-    for (const struct collected *p = item ? item->series : NULL; p;
-         p = p->next) {
-        double rate = collected_fresh(p, b->in->mono_ms) ? rate_of(p) : NAN;
-
-        if (!isnan(rate))
-            sum = (isnan(sum) ? 0 : sum) + rate;
-    }
-    return sum;
+    return rates_sum(b->in->collector, SERIES(name), b->in->mono_ms);
 }
 
-static void spread_sum(const struct build *b, struct spread *s,
-                       const char *name, const char *process)
+static double largest(const struct build *b, const char *name)
 {
-    const struct item *item = collector_item(b->in->collector, name);
+    double max = NAN;
 
-    for (const struct collected *p = item ? item->series : NULL; p; p = p->next)
-        if (collected_fresh(p, b->in->mono_ms) &&
-            (!process || strcmp(p->publisher->name, process) == 0))
-            spread_add(s, p);
+    for (const struct collected *p = NULL; (p = next_of(b, name, p));)
+        max = fmax(max, p->value); /* NAN gives way */
+    return max;
 }
 
 static double part(double of, double all)
@@ -90,6 +64,7 @@ static double plus(double a, double b)
 static void take_totals(struct build *b)
 {
     struct top_data *f = b->f;
+    struct histogram end_to_end = {0};
     static const char open[] = "grapnel_deliveries_open";
 
     f->accepted = rate_sum(b, "grapnel_ingress_accepted_total");
@@ -103,22 +78,22 @@ static void take_totals(struct build *b)
     f->failed = part(plus(rate_sum(b, "grapnel_attempts_retrying_total"),
                           rate_sum(b, "grapnel_attempts_dead_total")),
                      f->attempts);
-    spread_sum(b, &b->end_to_end, "grapnel_end_to_end_seconds", NULL);
-    f->p50_s = spread_quantile(&b->end_to_end, 0.5);
-    f->p95_s = spread_quantile(&b->end_to_end, 0.95);
-    f->p99_s = spread_quantile(&b->end_to_end, 0.99);
-    f->at_ingress = now_of(b, "grapnel_ingress_pending", NULL, NULL, NULL);
-    f->to_sequencer = now_of(b, "grapnel_ingress_backlog", NULL, NULL, NULL);
-    f->held = now_of(b, "grapnel_events_buffered", NULL, NULL, NULL);
-    f->waiting = now_of(b, open, NULL, "status", "waiting");
-    f->out = now_of(b, open, NULL, "status", "in_flight");
-    f->retrying = now_of(b, open, NULL, "status", "retrying");
-    f->dead_letters = now_of(b, "grapnel_dlqd_dead_letters_dead", NULL, NULL,
-                             NULL);
-    f->oldest_s = fmax(
-        now_of(b, "grapnel_oldest_open_seconds", NULL, NULL, NULL),
-        largest(b, "grapnel_ingress_backlog_oldest_seconds"));
-    f->gaps_open = now_of(b, "grapnel_gaps_open", NULL, NULL, NULL);
+    rates_histogram(b->in->collector, SERIES("grapnel_end_to_end_seconds"),
+                    b->in->mono_ms, &end_to_end);
+    f->p50_s = histogram_quantile(&end_to_end, 0.5);
+    f->p95_s = histogram_quantile(&end_to_end, 0.95);
+    f->p99_s = histogram_quantile(&end_to_end, 0.99);
+    f->at_ingress = now_of(b, SERIES("grapnel_ingress_pending"));
+    f->to_sequencer = now_of(b, SERIES("grapnel_ingress_backlog"));
+    f->held = now_of(b, SERIES("grapnel_events_buffered"));
+    f->waiting = now_of(b, SERIES(open, .label = "status", .value = "waiting"));
+    f->out = now_of(b, SERIES(open, .label = "status", .value = "in_flight"));
+    f->retrying = now_of(b,
+                         SERIES(open, .label = "status", .value = "retrying"));
+    f->dead_letters = now_of(b, SERIES("grapnel_dlqd_dead_letters_dead"));
+    f->oldest_s = fmax(now_of(b, SERIES("grapnel_oldest_open_seconds")),
+                       largest(b, "grapnel_ingress_backlog_oldest_seconds"));
+    f->gaps_open = now_of(b, SERIES("grapnel_gaps_open"));
 }
 
 /* ---- processes ---- */
@@ -139,19 +114,24 @@ static enum top_state state_of(const struct build *b,
 static void take_process(struct build *b, const struct top_seen *seen)
 {
     struct top_process *p = &b->f->processes[b->f->process_count++];
-    struct spread commits = {0};
+    struct histogram commits = {0};
     double started;
 
     snprintf(p->name, sizeof p->name, "%s", seen->name);
     p->state = state_of(b, seen, &p->silent_ms);
-    started = now_of(b, "grapnel_start_time_seconds", seen->name, NULL, NULL);
+    started = now_of(
+        b, SERIES("grapnel_start_time_seconds", .process = seen->name));
     p->up_s = (double)b->in->now_ms / 1000 - started;
-    p->backlog = now_of(b, "grapnel_link_backlog", seen->name, NULL, NULL);
-    p->store_bytes = now_of(b, "grapnel_store_bytes", seen->name, NULL, NULL);
-    p->free_bytes = now_of(b, "grapnel_store_free_bytes", seen->name, NULL,
-                           NULL);
-    spread_sum(b, &commits, "grapnel_commit_seconds", seen->name);
-    p->commit_p99_s = spread_quantile(&commits, 0.99);
+    p->backlog = now_of(b,
+                        SERIES("grapnel_link_backlog", .process = seen->name));
+    p->store_bytes = now_of(
+        b, SERIES("grapnel_store_bytes", .process = seen->name));
+    p->free_bytes = now_of(
+        b, SERIES("grapnel_store_free_bytes", .process = seen->name));
+    rates_histogram(b->in->collector,
+                    SERIES("grapnel_commit_seconds", .process = seen->name),
+                    b->in->mono_ms, &commits);
+    p->commit_p99_s = histogram_quantile(&commits, 0.99);
 }
 
 static void take_processes(struct build *b)
@@ -214,8 +194,6 @@ static void sort_names(struct top_data *f)
 
 static void take_names(struct build *b)
 {
-    const struct item *item = collector_item(b->in->collector,
-                                             "grapnel_endpoint_attempts_total");
     size_t capacity = 0, i;
     json_t *e;
 
@@ -228,9 +206,9 @@ static void take_names(struct build *b)
         if (name)
             add_name(b->f, &capacity, name);
     }
-    for (const struct collected *p = item ? item->series : NULL; p; p = p->next)
-        if (collected_fresh(p, b->in->mono_ms) &&
-            *collected_label(p, "endpoint"))
+    for (const struct collected *p = NULL;
+         (p = next_of(b, "grapnel_endpoint_attempts_total", p));)
+        if (*collected_label(p, "endpoint"))
             add_name(b->f, &capacity, collected_label(p, "endpoint"));
     sort_names(b->f);
 }
@@ -266,27 +244,21 @@ static void take_reply(struct build *b, const json_t *reply)
 /* Adds a gauge of each endpoint to the double at `offset` of it. */
 static void take_gauge(struct build *b, const char *name, size_t offset)
 {
-    const struct item *item = collector_item(b->in->collector, name);
-
-    for (const struct collected *p = item ? item->series : NULL; p;
-         p = p->next) {
+    for (const struct collected *p = NULL; (p = next_of(b, name, p));) {
         struct top_endpoint *e = find(b->f, collected_label(p, "endpoint"));
 
-        if (e && collected_fresh(p, b->in->mono_ms))
+        if (e)
             *(double *)((char *)e + offset) += p->value;
     }
 }
 
 static void take_attempts(struct build *b)
 {
-    const struct item *item = collector_item(b->in->collector,
-                                             "grapnel_endpoint_attempts_total");
-
-    for (const struct collected *p = item ? item->series : NULL; p;
-         p = p->next) {
+    for (const struct collected *p = NULL;
+         (p = next_of(b, "grapnel_endpoint_attempts_total", p));) {
         struct top_endpoint *e = find(b->f, collected_label(p, "endpoint"));
-        double rate = collected_fresh(p, b->in->mono_ms) ? rate_of(p) : NAN;
         const char *outcome = collected_label(p, "outcome");
+        double rate = rate_of(p);
 
         if (!e || isnan(rate))
             continue;
@@ -300,19 +272,17 @@ static void take_attempts(struct build *b)
 
 static void take_latencies(struct build *b)
 {
-    const struct item *item = collector_item(b->in->collector,
-                                             "grapnel_attempt_seconds");
-    struct spread *all = gr_alloc((b->f->endpoint_count + 1) * sizeof *all);
+    struct histogram *all = gr_alloc((b->f->endpoint_count + 1) * sizeof *all);
 
-    for (const struct collected *p = item ? item->series : NULL; p;
-         p = p->next) {
+    for (const struct collected *p = NULL;
+         (p = next_of(b, "grapnel_attempt_seconds", p));) {
         struct top_endpoint *e = find(b->f, collected_label(p, "endpoint"));
 
-        if (e && collected_fresh(p, b->in->mono_ms))
-            spread_add(&all[e - b->f->endpoints], p);
+        if (e)
+            rate_histogram(p, &all[e - b->f->endpoints]);
     }
     for (size_t i = 0; i < b->f->endpoint_count; i++)
-        b->f->endpoints[i].p95_s = spread_quantile(&all[i], 0.95);
+        b->f->endpoints[i].p95_s = histogram_quantile(&all[i], 0.95);
     free(all);
 }
 

@@ -1,6 +1,8 @@
 #include "daemon_metrics.h"
 #include "db_sums.h"
+#include "ipc.h"
 #include "log.h"
+#include <czmq.h>
 
 enum {
     COMMON_COMMIT,
@@ -102,9 +104,11 @@ void daemon_metrics_open(struct daemon *d)
 {
     struct metrics_tables tables = daemon_metrics_tables(d->plan);
 
-    d->metrics = metrics_open(d->settings->run_dir, d->name, d->plan->process,
-                              d->epoch, d->settings->metrics_interval_ms,
-                              &tables);
+    zsock_t *pub = zsock_new(ZMQ_PUB);
+
+    ipc_bind(pub, d->settings->run_dir, d->name, "metrics");
+    d->metrics = metrics_open(pub, d->name, d->plan->process, d->epoch,
+                              d->settings->metrics_interval_ms, &tables);
     d->commits = metrics_common(d->metrics, COMMON_COMMIT, NULL);
 }
 

@@ -2,6 +2,7 @@
  * length (two bytes, little endian) before it. */
 #include "collector.h"
 #include "fuzz.h"
+#include "metrics_frame.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 {
@@ -30,8 +31,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
         free((void *)bytes.p);
         now_ms += 1000;
     }
-    for (const struct item *item = collector_items(g); item; item = item->next)
-        (void)collector_sum(g, item->name, now_ms);
+    for (const struct collected_metric *m = collector_metrics(g); m;
+         m = m->next)
+        (void)collector_sum(g, SERIES(m->name), now_ms);
     collector_free(g);
     return 0;
 }

@@ -65,7 +65,7 @@ static inline void about(struct frame *f, const char *name, const char *kind)
 
 struct rig {
     struct collector *g;
-    struct measurements *f;
+    struct tracks *tracks;
     struct settings s;
     int64_t now; /* mono */
     uint64_t epoch;
@@ -104,7 +104,7 @@ static inline int setup(void **state)
     struct rig *r = gr_alloc(sizeof *r);
 
     r->g = collector_new(WALL, STALE);
-    r->f = measurements_new(0);
+    r->tracks = measurements_tracks(0);
     r->epoch = 1;
     r->started_ms = WALL + 1;
     *state = r;
@@ -116,7 +116,7 @@ static inline int teardown(void **state)
     struct rig *r = *state;
 
     collector_free(r->g);
-    measurements_free(r->f);
+    tracks_free(r->tracks);
     free(r);
     return 0;
 }
@@ -130,8 +130,8 @@ measurement_of(struct rig *r, const struct alert_rule *rule,
     struct measurement_list l;
     bool there = false;
 
-    measurements_take(r->f, r->g, HOUR, r->now);
-    measurements_of(r->f, r->g, &r->s, rule, r->now, &l);
+    tracks_take(r->tracks, r->g, HOUR, r->now);
+    measurements_of(r->tracks, r->g, &r->s, rule, r->now, &l);
     for (size_t i = 0; i < l.count; i++)
         if (strcmp(l.all[i].subject, subject) == 0) {
             found = l.all[i];

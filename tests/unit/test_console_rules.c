@@ -166,7 +166,7 @@ static void a_rate_is_of_its_window_and_of_enough(void **state)
     for (int i = 1; i <= 6; i++) {
         r->now += MINUTE;
         attempts(r, 90 + 10 * i, 10);
-        measurements_take(r->f, r->g, HOUR, r->now);
+        tracks_take(r->tracks, r->g, HOUR, r->now);
     }
     assert_int_equal(judged(r, &rule, "crm"), VERDICT_NO);
     assert_true(measurement_of(r, &rule, "crm")->value == 0);
@@ -313,7 +313,7 @@ static void no_frame_does_harm(void **state)
         }
         if (collector_frame(r->g, (struct bytes){copy, f.bytes.size}, 0) ==
             GR_OK)
-            measurements_take(r->f, r->g, HOUR, 0);
+            tracks_take(r->tracks, r->g, HOUR, 0);
     }
     msgpack_sbuffer_destroy(&f.bytes);
 }

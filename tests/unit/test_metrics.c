@@ -6,6 +6,7 @@
 /* cmocka needs the above first */
 #include <cmocka.h>
 
+#include "ipc.h"
 #include "metrics.h"
 #include <czmq.h>
 #include <msgpack.h>
@@ -51,10 +52,12 @@ static int setup(void **state)
 {
     struct rig *r = gr_alloc(sizeof *r);
     struct metrics_tables tables = {numbers, r->values, families, NULL};
+    zsock_t *pub = zsock_new(ZMQ_PUB);
 
     snprintf(r->dir, sizeof r->dir, "/tmp/metrics-XXXXXX");
     assert_non_null(mkdtemp(r->dir));
-    r->m = metrics_open(r->dir, "t-1", "t", 7, 1000, &tables);
+    ipc_bind(pub, r->dir, "t-1", "metrics");
+    r->m = metrics_open(pub, "t-1", "t", 7, 1000, &tables);
     *state = r;
     return 0;
 }

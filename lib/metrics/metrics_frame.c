@@ -1,6 +1,6 @@
-/* Reads metrics frames of other processes: checks them, and makes JSON of them. */
+/* metrics_frame: checks the msgpack of a metrics frame, and makes JSON of it. */
+#include "metrics_frame.h"
 #include "json_text.h"
-#include "metrics.h"
 #include <msgpack.h>
 
 /* The bytes left, and how many objects they must contain. The library allocates memory
@@ -60,7 +60,7 @@ static bool walk_one(struct walk *w)
         return length(w, tag == 0xdc ? 2 : 4, &n) && claim(w, n);
     if (tag == 0xde || tag == 0xdf)
         return length(w, tag == 0xde ? 2 : 4, &n) && claim(w, 2 * n);
-    return false; /* nothing else is in a frame of ours */
+    return false; /* no other type is in a metrics frame */
 }
 
 bool metrics_frame_sound(struct bytes frame)

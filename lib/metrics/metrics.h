@@ -1,20 +1,20 @@
-/* metrics: a daemon's metrics, declared once in two tables, published at an interval as
- * msgpack on a PUB socket (run_dir/NAME.metrics). docs/METRICS.md describes a frame and
- * is made from the same tables.
+/* metrics: the metrics of one process, declared once in two tables, and published at an
+ * interval as msgpack on a PUB socket. docs/METRICS.md describes a frame and is generated
+ * from the same tables. Daemons count with this; collector.h reads what they publish.
  *
- *   struct metric         one number: values[i] is the process's own, and `++`
- *                         is all that counting costs
- *   struct metric_family  a number for each value of its labels (an endpoint, a
- *                         reason), or a histogram, or both; its series are made
- *                         when they are first named. Keep the `struct series *`
- *                         where the thing itself is kept; then counting is an
- *                         addition here too
+ *   struct metric         one number: values[i] belongs to the process, and `++` is all that
+ *                         counting costs
+ *   struct metric_family  a number for each value of its labels (an endpoint, a reason), or
+ *                         a histogram, or both; a series is made when its labels are first
+ *                         named. Keep the `struct series *` with the object that is counted,
+ *                         so that counting is an addition here too
  *
- * Names and units are Prometheus': grapnel_WHAT_total for counters, seconds and
- * bytes, no unit in a label. If a turn is rolled back, so is what it counted; what
- * after_commit() counts stays. */
-#ifndef DAEMON_METRICS_H
-#define DAEMON_METRICS_H
+ * Names and units are those of Prometheus: grapnel_WHAT_total for counters, seconds and
+ * bytes, no unit in a label. When a turn is rolled back, metrics_undo() takes back what it
+ * counted; what after_commit() counts stays. All of it is in memory: a new process starts
+ * at 0. */
+#ifndef METRICS_METRICS_H
+#define METRICS_METRICS_H
 
 #include "alloc.h"
 #include "rc.h"
@@ -32,10 +32,10 @@ struct metric {
 enum {
     METRIC_LABELS_MAX = 3,
     METRIC_BOUNDS_MAX = 24,
-    /* Of one family in one process. What is beyond counts as "other", so that
-     * no stranger's text makes a monitor grow without end. */
+    /* Of one family in one process. Further label values are counted as "other", so that
+     * text from outside cannot make a monitor grow without end. */
     METRIC_SERIES_MAX = 2000,
-    METRIC_LABEL_BYTES = 64, /* what is beyond is cut off */
+    METRIC_LABEL_BYTES = 64, /* a longer value is cut off */
 };
 
 struct metric_family {
@@ -44,10 +44,10 @@ struct metric_family {
     const char *unit;
     const char *help;
     const char *labels[METRIC_LABELS_MAX]; /* their names; NULL: no more */
-    int64_t per; /* what is counted here for one unit; 0: 1. Milliseconds of
-                    a metric in seconds: 1000 */
-    /* A histogram's: upper bounds as they are counted, ascending, ended with 0.
-     * Static. */
+    int64_t
+        per; /* counted parts of one unit; 0: 1. For a metric in seconds that is
+                    counted in milliseconds: 1000 */
+    /* Upper bounds of a histogram, in counted parts, ascending, ended with 0; static. */
     const int64_t *bounds;
 };
 
@@ -59,6 +59,7 @@ extern const int64_t metric_commit_bounds_us[];
 
 struct metrics;
 struct series;
+typedef struct _zsock_t zsock_t; /* of <czmq.h> */
 
 struct metrics_tables {
     const struct metric *numbers; /* ends with a NULL name; may be NULL */
@@ -67,10 +68,9 @@ struct metrics_tables {
     const struct metric_family *common;   /* every daemon's; may be NULL */
 };
 
-/* The tables are borrowed until the end. */
-struct metrics *metrics_open(const char *run_dir, const char *name,
-                             const char *kind, uint64_t epoch,
-                             int64_t interval_ms,
+/* `pub`: a bound PUB socket, owned from now on. The tables are borrowed until the end. */
+struct metrics *metrics_open(zsock_t *pub, const char *name, const char *kind,
+                             uint64_t epoch, int64_t interval_ms,
                              const struct metrics_tables *tables);
 void metrics_close(struct metrics *m);
 
@@ -97,32 +97,25 @@ void series_set(struct series *s, int64_t v);
 
 /* ---- the daemon's turn ---- */
 
-/* First thing in a turn: metrics_undo() takes back what is counted after it. */
+/* At the start of a turn: metrics_undo() takes back what is counted after it. */
 void metrics_begin(struct metrics *m);
 void metrics_undo(struct metrics *m);
-/* Whether it is time to publish: then measure, and call metrics_measured(), inside the
- * transaction. */
+/* Whether it is time to publish. If so, the daemon calls metrics_measure(), then sets its
+ * gauges, inside the transaction. */
 bool metrics_due(const struct metrics *m, int64_t mono_now_ms);
-/* Before gauges are set. */
 void metrics_measure(struct metrics *m);
-/* Outside the transaction: publish when it is time. Returns ms until next. */
+/* After the commit: publishes when it is time. Returns the ms until the next time. */
 int metrics_flush(struct metrics *m, int64_t mono_now_ms);
 
 /* ---- reading ---- */
 
 /* For `status`: {name: value}, of single numbers. */
 json_t *metrics_json(const struct metrics *m);
-/* Of each counter, per second, over the last one to two metrics.interval. Empty in
- * the first of them. */
+/* Of each counter, per second, over the last one to two intervals. Empty during the first. */
 json_t *metrics_rates_json(const struct metrics *m, int64_t mono_now_ms);
 /* [{"name","labels":{…},"value"} or {…,"counts":[…],"sum"}] */
 json_t *metrics_series_json(struct metrics *m);
-/* The frame claims no more objects than it has bytes, and ends where it says, so that the
- * msgpack library may parse it. */
-bool metrics_frame_sound(struct bytes frame);
-/* The same frame as JSON, the caller's; NULL: it is not a metrics frame. */
-json_t *metrics_frame_json(struct bytes frame);
-/* Its part of docs/METRICS.md. */
+/* Writes this process's section of docs/METRICS.md. */
 void metrics_document(const char *process, const struct metrics_tables *tables,
                       struct buf *out);
 
