@@ -1,6 +1,6 @@
 #!/usr/bin/env node
 'use strict';
-/* A receiver of Grapnel's deliveries: verifies, stores once, and finds what is missing.
+/* A receiver of Grapnel's deliveries: verifies, stores once, and finds missing events.
  *
  *   WEBHOOK_SECRETS='whsec_… whpk_…' node receiver.js serve --port 3000 --state receiver.log
  *   node receiver.js missing --state receiver.log --older 3600
@@ -18,12 +18,12 @@ const KEEP_S = 40 * 86400;      // longer than Grapnel may send an event again
 /* The request is not from our Grapnel, or not as it was sent. */
 class Refused extends Error {}
 
-// ---- who sent it, and is it whole? ----
+// ---- is the request genuine and complete? ----
 
 // Not trim(): that removes more than HTTP does.
 const bare = (value) => value.replace(/^[ \t]+|[ \t]+$/g, '');
 
-/* [[name, value], …] of rawHeaders, which has them as they came; headers joins some. */
+/* [[name, value], …] of rawHeaders, which has all received headers; `headers` joins some. */
 function pairs(raw) {
   const all = [];
   for (let i = 0; i < raw.length; i += 2)
@@ -37,7 +37,7 @@ function one(headers, name) {
   return values[0][1];
 }
 
-/* What grapnel-signature is made over: every header that begins with grapnel-, known or
+/* The text that grapnel-signature signs: each header that begins with grapnel-, known or
  * not. Node reads header values as Latin-1. */
 function signedText(headers, body) {
   const lines = [
@@ -75,7 +75,7 @@ function isSigned(value, text, secrets) {
   return good;
 }
 
-/* Throws Refused, or returns the headers that may be trusted. `headers`: pairs(). */
+/* Throws Refused, or returns the headers that are signed. `headers`: pairs(). */
 function verify(headers, body, secrets, nowS) {
   const time = one(headers, 'webhook-timestamp');
   if (!/^[0-9]{1,12}$/.test(time)) throw new Refused('webhook-timestamp is not a number');
@@ -91,9 +91,9 @@ function verify(headers, body, secrets, nowS) {
     headers.filter(([n]) => n.startsWith('grapnel-') || n === 'webhook-id'));
 }
 
-// ---- once, and in which order ----
+// ---- process once, detect losses ----
 
-/* The state is one file: a line for each request that was taken, with id, number and
+/* The state is one file: a line for each accepted request, with id, number and
  * body, so that a line is a transaction. It is on disk before the response, and read
  * again at the start. With a database use the tables of docs/RECEIVING.md instead. */
 class Store {
@@ -113,7 +113,7 @@ class Store {
     this.file = fs.openSync(path, 'a');
   }
 
-  /* Whole or not at all, also when the machine stops here. */
+  /* All or nothing, also when the machine stops here. */
   replace(path, lines) {
     const file = fs.openSync(path + '.new', 'w');
     fs.writeSync(file, lines.map((line) => JSON.stringify(line) + '\n').join(''));
@@ -130,7 +130,7 @@ class Store {
     return this.spaces.get(key);
   }
 
-  /* One that is not kept only raises the floor: numbers up to it count as come. */
+  /* A line that is not kept only raises the floor: numbers up to it count as arrived. */
   learn(line, keep) {
     if (keep && line.id) this.ids.add(line.id);
     if (!line.series) return;
@@ -144,7 +144,7 @@ class Store {
     }
   }
 
-  /* What to log. */
+  /* Returns the words to log. */
   take(h, body, nowS) {
     const id = h['webhook-id'], fresh = !this.ids.has(id);
     const line = {at: nowS, id, type: h['grapnel-type'], workspace: h['grapnel-workspace']};
@@ -155,7 +155,7 @@ class Store {
     return [fresh ? 'processed' : 'duplicate', id, ...notes];
   }
 
-  /* A line that was written in part would damage the next one: then the process ends. */
+  /* A partly written line would damage the next one: then the process ends. */
   append(line) {
     const data = Buffer.from(JSON.stringify(line) + '\n');
     try {
@@ -167,7 +167,7 @@ class Store {
     }
   }
 
-  /* Also of a duplicate: a restored Grapnel numbers the same event anew. */
+  /* Also for a duplicate: a restored Grapnel numbers the same event anew. */
   number(h, line) {
     const space = this.space(h['grapnel-series'], line.workspace);
     const sequence = Number(h['grapnel-sequence']), previous = Number(h['grapnel-previous']);
@@ -188,7 +188,7 @@ class Store {
     return notes;
   }
 
-  /* Numbers that an event names as the one before it, and that have not come. `unsure`:
+  /* Numbers that an event names as its previous one, and that have not arrived. `unsure`:
    * an earlier series has this number, so a restored Grapnel may mean that event. */
   missing(beforeS) {
     const found = new Map();
@@ -234,7 +234,7 @@ function serve(store, secrets, port) {
       } catch (why) {
         const refused = why instanceof Refused;
         log(refused ? 'refused' : 'failed', ...why.message.split(' '));
-        respond(response, refused ? 401 : 503); // 503: ours; send it again
+        respond(response, refused ? 401 : 503); // 503: our failure; Grapnel sends it again
       }
     });
   });

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A receiver of Grapnel's deliveries: verifies, stores once, and finds what is missing.
+"""A receiver of Grapnel's deliveries: verifies, stores once, and finds missing events.
 
     WEBHOOK_SECRETS='whsec_…' receiver.py serve --port 3000 --state receiver.db
     receiver.py missing --state receiver.db --older 3600
@@ -24,15 +24,15 @@ TOLERANCE_S = 300          # how far webhook-timestamp may be off
 BODY_MAX_BYTES = 1 << 20   # at least ingress.max_body of Grapnel
 KEEP_S = 40 * 86400        # longer than Grapnel may send an event again
 SCHEMA = """
-CREATE TABLE IF NOT EXISTS events (      -- what was processed: an id is here once
+CREATE TABLE IF NOT EXISTS events (      -- processed events: each id once
   id TEXT PRIMARY KEY, type TEXT, workspace TEXT, body BLOB, received_s INTEGER);
-CREATE TABLE IF NOT EXISTS numbers (     -- every number that came
+CREATE TABLE IF NOT EXISTS numbers (     -- each number that arrived
   series TEXT, workspace TEXT, sequence INTEGER, previous INTEGER, id TEXT,
   received_s INTEGER, PRIMARY KEY (series, workspace, sequence));
-CREATE TABLE IF NOT EXISTS starts (      -- numbers up to `floor` came before we looked
+CREATE TABLE IF NOT EXISTS starts (      -- numbers up to `floor` are not checked
   series TEXT, workspace TEXT, floor INTEGER, PRIMARY KEY (series, workspace));
 """
-# A number that an event names as the one before it, and that has not come. `unsure`: an
+# A number that an event names as its previous one, and that has not arrived. `unsure`: an
 # earlier series has this number, so a restored Grapnel may mean that event.
 MISSING = """
 SELECT n.series, n.workspace, n.previous, min(n.received_s) AS since_s,
@@ -50,7 +50,7 @@ class Refused(Exception):
     """The request is not from our Grapnel, or not as it was sent."""
 
 
-# ---- who sent it, and is it whole? ----
+# ---- is the request genuine and complete? ----
 
 def one(headers, name):
     values = [v.strip(" \t") for n, v in headers if n.lower() == name]
@@ -60,7 +60,7 @@ def one(headers, name):
 
 
 def signed_text(headers, body):
-    """What grapnel-signature is made over: every header that begins with grapnel-,
+    """The text that grapnel-signature signs: each header that begins with grapnel-,
     known or not. Header values are Latin-1 text, as http.server reads them."""
     lines = ["grapnel-signature v1",
              "webhook-id " + one(headers, "webhook-id"),
@@ -87,7 +87,7 @@ def is_signed(value, text, secrets):
 
 
 def verify(headers, body, secrets, now_s):
-    """Refused, or its headers that may be trusted. `headers`: pairs as they came."""
+    """Raises Refused, or returns the headers that are signed. `headers`: pairs as received."""
     time_text = one(headers, "webhook-timestamp")
     if not re.fullmatch("[0-9]{1,12}", time_text):
         raise Refused("webhook-timestamp is not a number")
@@ -103,7 +103,7 @@ def verify(headers, body, secrets, now_s):
             if n.lower().startswith("grapnel-") or n.lower() == "webhook-id"}
 
 
-# ---- once, and in which order ----
+# ---- process once, detect losses ----
 
 class Store:
     def __init__(self, path):
@@ -125,8 +125,8 @@ class Store:
                 raise
 
     def take(self, h, body, now_s):
-        """What to log. Number, id and effect are one transaction: after a crash all of
-        it is there, or Grapnel sends it again."""
+        """Returns the words to log. Number, id and effect are one transaction: after a
+        crash all of it is there, or Grapnel sends the event again."""
         with self.transaction() as db:
             notes = self.number(db, h, now_s) if "grapnel-sequence" in h else []
             new = db.execute(
@@ -138,11 +138,11 @@ class Store:
         return ["processed" if new else "duplicate", h["webhook-id"], *notes]
 
     def process(self, db, h, body):
-        """Your work, in the same transaction. What takes long, or happens elsewhere, is
-        only noted here (the row in `events`) and done later by somebody else."""
+        """Your work, in the same transaction. If it takes long or happens elsewhere, only
+        store it here (the row in `events`) and do it later."""
 
     def number(self, db, h, now_s):
-        """Also of a duplicate: a restored Grapnel numbers the same event anew."""
+        """Also for a duplicate: a restored Grapnel numbers the same event anew."""
         space = (h["grapnel-series"], h["grapnel-workspace"])
         sequence, previous = int(h["grapnel-sequence"]), int(h["grapnel-previous"])
         notes = [h["grapnel-workspace"], str(sequence)]
@@ -177,7 +177,7 @@ class Store:
             return [row for row in db.execute(MISSING) if row[3] <= before_s]
 
     def forget(self, before_s):
-        """What is older. Numbers below the newest of them count as come."""
+        """Deletes older rows. Numbers up to the highest deleted one count as arrived."""
         with self.transaction() as db:
             db.execute("""
                 UPDATE starts SET floor = max(floor, ifnull((
@@ -212,7 +212,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         except Refused as why:
             log("refused", *str(why).split(" "))
             return self.respond(401)
-        except Exception as why:  # ours: send it again
+        except Exception as why:  # our failure: Grapnel sends it again
             log("failed", *repr(why).split(" "))
             return self.respond(503)
         self.respond(204)
