@@ -2,16 +2,16 @@
 #ifndef DELIVERER_DELIVERER_H
 #define DELIVERER_DELIVERER_H
 
-#include "attempt.h"
 #include "daemon.h"
 #include "own_grants.h"
 #include "probe.h"
 #include "quarantine.h"
 #include "result_log.h"
-#include "settle.h"
 #include "store.h"
+#include "stored_numbers.h"
 #include "task.h"
 #include "templates.h"
+#include "transfer.h"
 
 /* The peer that sends tasks and receives results. */
 #define SEQUENCER "sequencer"
@@ -52,14 +52,14 @@ enum deliverer_family {
 struct deliverer {
     struct daemon daemon;
     struct store store;
-    struct grants grants;
+    struct own_grants own_grants;
     struct tasks tasks;
     struct transfers transfers;
-    struct results results;
+    struct result_log result_log;
     struct templates templates;
     struct probe probe;
-    struct schedule schedule; /* whose turn it is */
-    struct lanes lanes;       /* that have a request in flight */
+    struct schedule schedule;     /* whose turn it is */
+    struct busy_lanes busy_lanes; /* that have a request in flight */
     struct quarantine quarantine;
     bool
         lane_ended; /* one of them is of a lane: its outcome is committed at once */
@@ -69,18 +69,18 @@ struct deliverer {
     /* The number of this turn. What changes in memory inside of a transaction
      * carries it, so that undo() knows what was not committed. */
     uint64_t turn;
-    struct settle settle;      /* of the link from the sequencer */
-    struct settle settle_kept; /* as of the last commit, if … */
-    uint64_t settle_turn;      /* … it changed in this turn */
+    struct stored_numbers numbers;      /* of the link from the sequencer */
+    struct stored_numbers numbers_kept; /* as of the last commit, if … */
+    uint64_t numbers_turn;              /* … it changed in this turn */
 
-    bool full;       /* the last turn was rolled back: only outcomes now */
-    bool low;        /* little space left on the disk: no new tasks */
-    bool settle_all; /* numbers ran out: everything to rows */
+    bool full;      /* the last turn was rolled back: only outcomes now */
+    bool low;       /* little space left on the disk: no new tasks */
+    bool store_all; /* numbers ran out: everything to rows */
     int64_t scheduled_retries;
     int64_t tidy_ms; /* mono: look at space and history again */
 
-    int64_t stop_ms;     /* mono: SIGTERM came; 0 */
-    int64_t released_ms; /* mono: and since then all is released; 0 */
+    int64_t stop_ms;         /* mono: SIGTERM came; 0 */
+    int64_t all_released_ms; /* mono: and since then all is released; 0 */
 
     int64_t metrics[METRIC_COUNT];
 };

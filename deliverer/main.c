@@ -1,10 +1,11 @@
 #include "deliverer.h"
 #include "delivery_trace.h"
 #include "result_log.h"
-#include "take.h"
+#include "task_messages.h"
 
 static const struct control_command commands[] = {
-    {"trace", "id", "attempts of an event here, and what waits", trace_event},
+    {"trace", "id", "attempts of an event here, and what waits",
+     delivery_trace_event},
     {"test", "config", "send a test event by this configuration; the exchange",
      probe_ask},
     {0},
@@ -55,8 +56,9 @@ static const struct metric metrics[] = {
     [METRIC_COUNT] = {0},
 };
 
-static const struct links_ops links_ops = {
-    .apply = take_message, .load = results_load, .set_back = take_set_back};
+static const struct links_ops links_ops = {.apply = task_messages_apply,
+                                           .load = result_log_load,
+                                           .set_back = task_messages_set_back};
 
 static const struct metric_family families[] = {
     [FAMILY_ATTEMPTS] = {.name = "grapnel_endpoint_attempts_total",

@@ -1,6 +1,6 @@
 /* turn: the deliverer's start, turn and end.
  *
- *   frames    tasks, revocations and drops of the link (take.c); heartbeat_acks and grants
+ *   frames    tasks, revocations and drops of the link (task_messages.c); heartbeat_acks and grants
  *   work      outcomes of what has ended (outcome.c); rows for tasks that
  *             take longer, the link's cursor (rows.c); grants that end (own_grants.c);
  *             due rows (due.c); a step of housekeeping
@@ -18,7 +18,7 @@
 #include "log.h"
 #include "outcome.h"
 #include "rows.h"
-#include "take.h"
+#include "task_messages.h"
 #include "trouble.h"
 #include "wire.h"
 #include <stdlib.h>
@@ -46,15 +46,15 @@ void deliverer_open(void *self)
 
     d->turn = 1;
     store_open(&d->store, d->daemon.db);
-    results_open(d);
+    result_log_open(d);
     templates_open(d);
     tasks_init(&d->tasks);
     links_hold(d->daemon.links, SEQUENCER);
     while (links_each(d->daemon.links, &at, &link))
         if (!link.out && strcmp(link.peer, SEQUENCER) == 0)
-            settle_init(&d->settle, link.done);
-    store_settled_get(&d->store, &d->settle);
-    grants_open(d);
+            stored_numbers_init(&d->numbers, link.done);
+    store_numbers_get(&d->store, &d->numbers);
+    own_grants_open(d);
     quarantine_path = gr_printf("%s/%s.inflight", d->daemon.settings->state_dir,
                                 d->daemon.name);
     old_path = gr_printf("%s/%s.flying", d->daemon.settings->state_dir,
@@ -63,7 +63,7 @@ void deliverer_open(void *self)
     quarantine_open(d, quarantine_path);
     free(quarantine_path);
     free(old_path);
-    transfers_open(&d->transfers, &d->grants.lease_until_ms);
+    transfers_open(&d->transfers, &d->own_grants.lease_until_ms);
     loop_watch_fd(&d->daemon.loop, d->transfers.sockets.epoll);
 }
 
@@ -72,8 +72,8 @@ void deliverer_restored(void *self)
     struct deliverer *d = self;
 
     store_restored(&d->store);
-    settle_init(&d->settle, d->settle.base);
-    store_settled_set(&d->store, &d->settle);
+    stored_numbers_init(&d->numbers, d->numbers.base);
+    store_numbers_put(&d->store, &d->numbers);
 }
 
 void deliverer_close(void *self)
@@ -82,23 +82,23 @@ void deliverer_close(void *self)
 
     transfers_close(&d->transfers);
     probe_close(d);
-    results_close(d);
+    result_log_close(d);
     templates_close(d);
     tasks_fini(&d->tasks);
-    grants_close(d);
+    own_grants_close(d);
     schedule_fini(&d->schedule);
-    lanes_fini(&d->lanes);
+    busy_lanes_fini(&d->busy_lanes);
     quarantine_close(d);
 }
 
 void deliverer_frame(void *self, int kind, struct bytes frame)
 {
     if (kind == WIRE_KIND_HEARTBEAT_ACK)
-        grants_heartbeat_ack(self, frame);
+        own_grants_heartbeat_ack(self, frame);
     else if (kind == WIRE_KIND_GRANTED)
-        grants_granted(self, frame);
+        own_grants_granted(self, frame);
     else if (kind == WIRE_KIND_REVOKED)
-        grants_revoked(self, frame);
+        own_grants_revoked(self, frame);
     else
         log_warn(NULL, "a frame for another kind of process arrived; dropped",
                  LS("kind", wire_kind_name(kind)));
@@ -152,7 +152,7 @@ static void begin_to_stop(struct deliverer *d)
         return;
     if (!d->stop_ms)
         d->stop_ms = d->daemon.loop.mono_ms;
-    grants_revoke_all(d, "stopping"); /* a turn may have been taken back */
+    own_grants_revoke_all(d, "stopping"); /* a turn may have been taken back */
 }
 
 /* Requests that do not end within the grace are broken off; what they were for
@@ -174,12 +174,13 @@ bool deliverer_stopped(void *self)
     struct deliverer *d = self;
     int64_t now = mono_ms();
 
-    if (!d->stop_ms || !grants_all_released(d) || d->transfers.ended.count > 0)
+    if (!d->stop_ms || !own_grants_all_released(d) ||
+        d->transfers.ended.count > 0)
         return false;
-    if (!d->released_ms)
-        d->released_ms = now;
+    if (!d->all_released_ms)
+        d->all_released_ms = now;
     return links_backlog(d->daemon.links, SEQUENCER) == 0 ||
-           now - d->released_ms >= LAST_ACK_MS;
+           now - d->all_released_ms >= LAST_ACK_MS;
 }
 
 /* ---- the turn ---- */
@@ -193,7 +194,7 @@ int deliverer_work(void *self)
     probe_work(d);
     quarantine_work(d);
     rows_work(d);
-    grants_work(d);
+    own_grants_work(d);
     due_work(d);
     tidy(d);
     return -1; /* deliverer_after_commit() knows */
@@ -229,9 +230,9 @@ static void measure(struct deliverer *d)
                           ? 100 * m[METRIC_REUSED] / m[METRIC_ATTEMPTS]
                           : 0;
     m[METRIC_RESENT] = d->transfers.resent;
-    m[METRIC_GRANTS] = (int64_t)d->grants.ids.used;
-    m[METRIC_CONFIRMED] = d->grants.confirmed;
-    m[METRIC_LEASE] = grants_may_begin(d);
+    m[METRIC_GRANTS] = (int64_t)d->own_grants.ids.used;
+    m[METRIC_CONFIRMED] = d->own_grants.confirmed;
+    m[METRIC_LEASE] = own_grants_may_begin(d);
 }
 
 /* How each endpoint that this deliverer owns stands. Open breakers are counted here,
@@ -243,7 +244,7 @@ void deliverer_measure(void *self)
     struct grant *g = NULL;
 
     d->metrics[METRIC_OPEN] = 0;
-    while ((g = grants_next(d, g))) {
+    while ((g = own_grants_next(d, g))) {
         const struct granted_endpoint *e = &g->endpoint;
         bool open = e->throttle.breaker.state != BREAKER_CLOSED;
 
@@ -266,7 +267,7 @@ static int wait_ms(struct deliverer *d)
     ms = loop_sooner(ms, begin_wait_ms(d));
     ms = loop_sooner(ms, rows_wait_ms(d));
     ms = loop_sooner(ms, due_wait_ms(d));
-    ms = loop_sooner(ms, grants_wait_ms(d));
+    ms = loop_sooner(ms, own_grants_wait_ms(d));
     return loop_sooner(ms, TIDY_EVERY_MS);
 }
 
@@ -285,7 +286,7 @@ void deliverer_after_commit(void *self)
     transfers_turn(&d->transfers,
                    d->daemon.loop.awake_ms); /* send what was begun */
     begin_mark_ended(d);
-    grants_flush(d);
+    own_grants_flush(d);
     measure(d);
     daemon_wake_in(&d->daemon, wait_ms(d));
 }
@@ -301,7 +302,7 @@ void deliverer_undo(void *self)
     templates_undo(d);
     quarantine_undo(d);
     rows_undo(d);
-    d->released_ms = 0;
+    d->all_released_ms = 0;
     d->turn++;
 }
 
@@ -327,7 +328,7 @@ static void put_troubles(const struct deliverer *d, json_t *out)
     json_t *list = json_array();
     json_int_t more = 0;
 
-    for (struct grant *g = NULL; (g = grants_next(d, g));) {
+    for (struct grant *g = NULL; (g = own_grants_next(d, g));) {
         const struct throttle *throttle = &g->endpoint.throttle;
         int64_t open_ms = (mono_us() - throttle->breaker.since_us) / 1000;
 
@@ -352,10 +353,10 @@ void deliverer_status(void *self, json_t *out)
     json_t *grants = json_array();
     struct grant *g = NULL;
 
-    for (int n = 0; n < SHOWN && (g = grants_next(d, g)); n++)
+    for (int n = 0; n < SHOWN && (g = own_grants_next(d, g)); n++)
         json_array_append_new(grants, grant_json(g));
-    json_object_set_new(out, "lease",
-                        json_string(grants_may_begin(d) ? "held" : "lapsed"));
+    json_object_set_new(
+        out, "lease", json_string(own_grants_may_begin(d) ? "held" : "lapsed"));
     json_object_set_new(out, "grants", grants);
     json_object_set_new(out, "in_flight",
                         json_integer(d->transfers.active.count));

@@ -26,26 +26,27 @@ const char *grant_state_name(int state)
 
 static void move(struct deliverer *d, struct grant *g, enum grant_state to)
 {
-    grants_touch(d, g);
+    own_grants_touch(d, g);
     if (g->state == GRANT_OPEN) {
-        g->closing_next = d->grants.closing;
-        d->grants.closing = g;
+        g->closing_next = d->own_grants.closing;
+        d->own_grants.closing = g;
     }
     states_transition(&grant_states, &g->state, to, NULL, g->name, NULL);
-    grants_write(d, g);
+    own_grants_write(d, g);
 }
 
-struct grant *grants_take(struct deliverer *d, uint64_t id, struct bytes name)
+struct grant *own_grants_take(struct deliverer *d, uint64_t id,
+                              struct bytes name)
 {
-    struct grant *g = grants_find(d, id);
+    struct grant *g = own_grants_find(d, id);
 
     if (!g)
-        g = grants_add(d, id, name);
+        g = own_grants_add(d, id, name);
     if (!g->on_disk && g->state != GRANT_ENDED)
-        grants_write(d, g);
+        own_grants_write(d, g);
     /* This process is stopping: it releases at once what it is granted now. */
     if (d->daemon.loop.stopping)
-        grants_revoke(d, g, "stopping");
+        own_grants_revoke(d, g, "stopping");
     return g;
 }
 
@@ -59,44 +60,45 @@ static void forget_queue(struct deliverer *d, struct granted_endpoint *e)
     while ((t = e->fresh.first ? e->fresh.first : e->due.first)) {
         endpoint_remove(e, t);
         e->rows_here -= t->row != 0;
-        rows_settled(d, t);
+        rows_task_stored(d, t);
         tasks_drop(&d->tasks, t);
     }
 }
 
-void grants_revoke(struct deliverer *d, struct grant *g, const char *why)
+void own_grants_revoke(struct deliverer *d, struct grant *g, const char *why)
 {
     if (g->state != GRANT_OPEN)
         return;
     log_info(NULL, "releasing an endpoint", LS("endpoint", g->name),
              LS("reason", why), LI("in_flight", g->endpoint.in_flight),
              LI("rows", g->endpoint.rows));
-    grants_count_retries(d, g, -g->endpoint.scheduled_retries);
+    own_grants_count_retries(d, g, -g->endpoint.scheduled_retries);
     move(d, g, GRANT_REVOKED);
     g->endpoint.throttle.breaker = (struct breaker){0};
     g->endpoint.recovered_ms = 0;
     forget_queue(d, &g->endpoint);
-    grants_set_config(d, g, NULL);
+    own_grants_set_config(d, g, NULL);
 }
 
-void grants_revoke_all(struct deliverer *d, const char *why)
+void own_grants_revoke_all(struct deliverer *d, const char *why)
 {
-    for (struct grant *g = grants_next(d, NULL); g; g = grants_next(d, g))
-        grants_revoke(d, g, why);
+    for (struct grant *g = own_grants_next(d, NULL); g;
+         g = own_grants_next(d, g))
+        own_grants_revoke(d, g, why);
 }
 
 static void put_released(struct deliverer *d, struct grant *g)
 {
-    grants_touch(d, g);
-    g->released_n = results_put_released(d, g->id);
+    own_grants_touch(d, g);
+    g->released_n = result_log_put_released(d, g->id);
 }
 
-void grants_release_again(struct deliverer *d)
+void own_grants_release_again(struct deliverer *d)
 {
-    for (struct grant *g = d->grants.closing; g; g = g->closing_next)
+    for (struct grant *g = d->own_grants.closing; g; g = g->closing_next)
         if (g->state == GRANT_RELEASED) {
             put_released(d, g);
-            grants_write(d, g);
+            own_grants_write(d, g);
         }
 }
 
@@ -128,7 +130,7 @@ static bool step(struct deliverer *d, struct grant *g, int64_t now)
     if (g->state != GRANT_ENDED || g->endpoint.rows > 0 || g->turn == d->turn)
         return false;
     if (g->on_disk) {
-        grants_touch(d, g);
+        own_grants_touch(d, g);
         store_grant_gone(&d->store, g->id);
         g->on_disk = false;
         return false;
@@ -136,25 +138,26 @@ static bool step(struct deliverer *d, struct grant *g, int64_t now)
     return now - g->ended_ms >= grant_lease_ms();
 }
 
-void grants_work(struct deliverer *d)
+void own_grants_work(struct deliverer *d)
 {
-    struct grant *g, **link = &d->grants.closing;
+    struct grant *g, **link = &d->own_grants.closing;
     int64_t now = mono_ms();
 
-    grants_lapse(d, now);
+    own_grants_lapse(d, now);
     while ((g = *link)) {
         if (!step(d, g, now)) {
             link = &g->closing_next;
             continue;
         }
         *link = g->closing_next;
-        grants_drop(d, g);
+        own_grants_drop(d, g);
     }
 }
 
-bool grants_all_released(const struct deliverer *d)
+bool own_grants_all_released(const struct deliverer *d)
 {
-    for (struct grant *g = grants_next(d, NULL); g; g = grants_next(d, g))
+    for (struct grant *g = own_grants_next(d, NULL); g;
+         g = own_grants_next(d, g))
         if (g->state < GRANT_RELEASED)
             return false;
     return true;

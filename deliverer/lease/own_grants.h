@@ -52,7 +52,7 @@ struct grant {
     } kept;
 };
 
-struct grants {
+struct own_grants {
     LIST_HEAD(, grant) all;
     struct lookup ids;
     struct grant *closing;
@@ -65,43 +65,45 @@ struct grants {
     char inbox[INBOX_MAX_BYTES + 1];
 };
 
-void grants_open(struct deliverer *d); /* read them from disk */
-void grants_close(struct deliverer *d);
+void own_grants_open(struct deliverer *d); /* read them from disk */
+void own_grants_close(struct deliverer *d);
 
 /* The grant, made if need be; inside of the transaction. */
-struct grant *grants_take(struct deliverer *d, uint64_t id, struct bytes name);
-struct grant *grants_find(const struct deliverer *d, uint64_t id);
+struct grant *own_grants_take(struct deliverer *d, uint64_t id,
+                              struct bytes name);
+struct grant *own_grants_find(const struct deliverer *d, uint64_t id);
 /* Iterates over all: NULL begins and ends. */
-struct grant *grants_next(const struct deliverer *d, struct grant *g);
+struct grant *own_grants_next(const struct deliverer *d, struct grant *g);
 struct grant *
-grants_of(struct granted_endpoint *e); /* the grant of this endpoint */
+own_grants_of(struct granted_endpoint *e); /* the grant of this endpoint */
 
 /* Frames; inside of the transaction. */
-void grants_heartbeat_ack(struct deliverer *d, struct bytes frame);
-void grants_granted(struct deliverer *d, struct bytes frame);
-void grants_revoked(struct deliverer *d, struct bytes frame);
+void own_grants_heartbeat_ack(struct deliverer *d, struct bytes frame);
+void own_grants_granted(struct deliverer *d, struct bytes frame);
+void own_grants_revoked(struct deliverer *d, struct bytes frame);
 
 /* Begin no more attempts under it and end it with `released`. Does nothing if it is not
  * OPEN. `why` is for the log. */
-void grants_revoke(struct deliverer *d, struct grant *g, const char *why);
-void grants_revoke_all(struct deliverer *d, const char *why);
+void own_grants_revoke(struct deliverer *d, struct grant *g, const char *why);
+void own_grants_revoke_all(struct deliverer *d, const char *why);
 /* The log was set back: put `released` into it again where it was before. */
-void grants_release_again(struct deliverer *d);
+void own_grants_release_again(struct deliverer *d);
 
 /* Inside of the transaction: lapse, release, purge. */
-void grants_work(struct deliverer *d);
+void own_grants_work(struct deliverer *d);
 /* After the commit: the heartbeat. */
-void grants_flush(struct deliverer *d);
-int grants_wait_ms(const struct deliverer *d);
-void grants_undo(struct deliverer *d);
+void own_grants_flush(struct deliverer *d);
+int own_grants_wait_ms(const struct deliverer *d);
+void own_grants_undo(struct deliverer *d);
 
 /* The lease has not expired at this moment. */
-bool grants_may_begin(const struct deliverer *d);
+bool own_grants_may_begin(const struct deliverer *d);
 /* `released` of all grants is in the log. */
-bool grants_all_released(const struct deliverer *d);
+bool own_grants_all_released(const struct deliverer *d);
 
 /* Add `more` (may be below 0) to the number of its scheduled retries. */
-void grants_count_retries(struct deliverer *d, struct grant *g, int64_t more);
+void own_grants_count_retries(struct deliverer *d, struct grant *g,
+                              int64_t more);
 
 const char *grant_state_name(int state);
 

@@ -24,35 +24,36 @@ static int64_t lease_end_ms(int64_t stamp_ms)
     return stamp_ms + grant_lease_ms();
 }
 
-bool grants_may_begin(const struct deliverer *d)
+bool own_grants_may_begin(const struct deliverer *d)
 {
-    return mono_ms() < d->grants.lease_until_ms;
+    return mono_ms() < d->own_grants.lease_until_ms;
 }
 
-void grants_set_config(struct deliverer *d, struct grant *g,
-                       struct endpoint_config *config)
+void own_grants_set_config(struct deliverer *d, struct grant *g,
+                           struct endpoint_config *config)
 {
-    d->grants.confirmed += (config != NULL) - (g->endpoint.config != NULL);
+    d->own_grants.confirmed += (config != NULL) - (g->endpoint.config != NULL);
     endpoint_config_drop(g->endpoint.config);
     g->endpoint.config = config;
     endpoint_schedule(&g->endpoint, &d->schedule);
 }
 
-void grants_lapse(struct deliverer *d, int64_t now)
+void own_grants_lapse(struct deliverer *d, int64_t now)
 {
     int count = 0;
 
-    if (now < d->grants.lease_until_ms || d->grants.confirmed == 0)
+    if (now < d->own_grants.lease_until_ms || d->own_grants.confirmed == 0)
         return;
-    for (struct grant *g = grants_next(d, NULL); g; g = grants_next(d, g))
+    for (struct grant *g = own_grants_next(d, NULL); g;
+         g = own_grants_next(d, g))
         if (g->endpoint.config && lease_end_ms(g->stamp_ms) <= now) {
             if (g->endpoint.config->settings.ordered != LANES_NONE)
                 transfers_interrupt(&d->transfers, g,
                                     "the deliverer's lease has expired");
-            grants_set_config(d, g, NULL);
+            own_grants_set_config(d, g, NULL);
             count++;
         }
-    d->grants.ask = d->grants.ask || count;
+    d->own_grants.ask = d->own_grants.ask || count;
     if (count)
         log_warn(
             NULL,
@@ -68,7 +69,7 @@ static bool counts(const struct deliverer *d, uint64_t epoch, int64_t stamp_ms,
            lease_end_ms(stamp_ms) > now;
 }
 
-void grants_heartbeat_ack(struct deliverer *d, struct bytes frame)
+void own_grants_heartbeat_ack(struct deliverer *d, struct bytes frame)
 {
     struct wire_heartbeat_ack p;
     int64_t now = mono_ms();
@@ -79,11 +80,11 @@ void grants_heartbeat_ack(struct deliverer *d, struct bytes frame)
     }
     if (!counts(d, p.epoch, p.stamp_ms, now))
         return;
-    grants_lapse(d, now); /* what lapsed while we slept stays lapsed */
+    own_grants_lapse(d, now); /* what lapsed while we slept stays lapsed */
     if (mailbox_reaches(d->daemon.mailbox, p.inbox))
-        wire_copy(d->grants.inbox, sizeof d->grants.inbox, p.inbox);
-    if (lease_end_ms(p.stamp_ms) > d->grants.lease_until_ms)
-        d->grants.lease_until_ms = lease_end_ms(p.stamp_ms);
+        wire_copy(d->own_grants.inbox, sizeof d->own_grants.inbox, p.inbox);
+    if (lease_end_ms(p.stamp_ms) > d->own_grants.lease_until_ms)
+        d->own_grants.lease_until_ms = lease_end_ms(p.stamp_ms);
 }
 
 /* Retries that became due while this process was down, or without the sequencer, are
@@ -115,10 +116,10 @@ static void confirm(struct deliverer *d, struct grant *g,
     note_late(g);
     if (g->endpoint.rows > g->endpoint.rows_here)
         endpoint_row_due(&g->endpoint, now_ms()); /* look at them (due.c) */
-    grants_set_config(d, g, config);
+    own_grants_set_config(d, g, config);
 }
 
-void grants_granted(struct deliverer *d, struct bytes frame)
+void own_grants_granted(struct deliverer *d, struct bytes frame)
 {
     struct wire_granted w;
     struct grant *g;
@@ -130,21 +131,21 @@ void grants_granted(struct deliverer *d, struct bytes frame)
     }
     if (!counts(d, w.epoch, w.stamp_ms, mono_ms()))
         return;
-    g = grants_take(d, w.grant, w.endpoint);
+    g = own_grants_take(d, w.grant, w.endpoint);
     if (g->state == GRANT_OPEN && wire_is(w.endpoint, g->name))
         confirm(d, g, &w);
 }
 
-void grants_revoked(struct deliverer *d, struct bytes frame)
+void own_grants_revoked(struct deliverer *d, struct bytes frame)
 {
     struct wire_revoked v;
     struct grant *g;
 
     if (wire_get_revoked(&v, frame) != GR_OK)
         return;
-    g = grants_find(d, v.grant);
+    g = own_grants_find(d, v.grant);
     if (g)
-        grants_revoke(d, g, "the sequencer has ended it");
+        own_grants_revoke(d, g, "the sequencer has ended it");
 }
 
 /* ---- the heartbeat ---- */
@@ -159,8 +160,8 @@ static uint64_t put_unconfigured(const struct deliverer *d, struct buf *out)
 {
     uint64_t count = 0;
 
-    for (struct grant *g = grants_next(d, NULL); g && count < UNCONFIGURED_MAX;
-         g = grants_next(d, g))
+    for (struct grant *g = own_grants_next(d, NULL);
+         g && count < UNCONFIGURED_MAX; g = own_grants_next(d, g))
         if (is_unconfigured(g)) {
             put_le64(out, g->id);
             count++;
@@ -172,8 +173,8 @@ static uint64_t put_unconfigured(const struct deliverer *d, struct buf *out)
  * the inbox made of its name, which it always reads. */
 static void find_sequencer(const struct deliverer *d, char *to)
 {
-    if (grants_may_begin(d) && *d->grants.inbox)
-        memcpy(to, d->grants.inbox, sizeof d->grants.inbox);
+    if (own_grants_may_begin(d) && *d->own_grants.inbox)
+        memcpy(to, d->own_grants.inbox, sizeof d->own_grants.inbox);
     else
         mailbox_address_of(d->daemon.mailbox, SEQUENCER, to);
 }
@@ -205,30 +206,30 @@ static void send_heartbeat(struct deliverer *d, int64_t now)
     buf_fini(&unconfigured);
 }
 
-void grants_flush(struct deliverer *d)
+void own_grants_flush(struct deliverer *d)
 {
     int64_t now = mono_ms();
-    bool asks = d->grants.ask &&
-                now - d->grants.heartbeat_sent_ms >= ASK_GAP_MS;
+    bool asks = d->own_grants.ask &&
+                now - d->own_grants.heartbeat_sent_ms >= ASK_GAP_MS;
 
     /* A process that is stopping sends no heartbeats, so it gets no grants. */
-    if (d->daemon.loop.stopping || (now < d->grants.heartbeat_ms && !asks))
+    if (d->daemon.loop.stopping || (now < d->own_grants.heartbeat_ms && !asks))
         return;
     send_heartbeat(d, now);
-    d->grants.ask = false;
-    d->grants.heartbeat_sent_ms = now;
-    d->grants.heartbeat_ms = now + grant_heartbeat_ms();
+    d->own_grants.ask = false;
+    d->own_grants.heartbeat_sent_ms = now;
+    d->own_grants.heartbeat_ms = now + grant_heartbeat_ms();
 }
 
-int grants_wait_ms(const struct deliverer *d)
+int own_grants_wait_ms(const struct deliverer *d)
 {
-    int64_t now = mono_ms(), at = d->grants.heartbeat_ms;
+    int64_t now = mono_ms(), at = d->own_grants.heartbeat_ms;
 
     if (d->daemon.loop.stopping)
         return -1;
-    if (d->grants.ask)
-        at = d->grants.heartbeat_sent_ms + ASK_GAP_MS;
-    if (d->grants.lease_until_ms > now && d->grants.lease_until_ms < at)
-        at = d->grants.lease_until_ms;
+    if (d->own_grants.ask)
+        at = d->own_grants.heartbeat_sent_ms + ASK_GAP_MS;
+    if (d->own_grants.lease_until_ms > now && d->own_grants.lease_until_ms < at)
+        at = d->own_grants.lease_until_ms;
     return at <= now ? 0 : (int)(at - now);
 }

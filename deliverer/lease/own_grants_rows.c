@@ -7,7 +7,7 @@
 
 /* ---- changes ---- */
 
-void grants_touch(struct deliverer *d, struct grant *g)
+void own_grants_touch(struct deliverer *d, struct grant *g)
 {
     if (g->turn == d->turn)
         return;
@@ -17,9 +17,9 @@ void grants_touch(struct deliverer *d, struct grant *g)
     g->kept.released_n = g->released_n;
 }
 
-void grants_write(struct deliverer *d, struct grant *g)
+void own_grants_write(struct deliverer *d, struct grant *g)
 {
-    grants_touch(d, g);
+    own_grants_touch(d, g);
     store_grant_put(&d->store, g->id, g->name, g->state, g->released_n);
     g->on_disk = true;
 }
@@ -28,11 +28,12 @@ void grants_write(struct deliverer *d, struct grant *g)
 
 static void find_closing(struct deliverer *d)
 {
-    d->grants.closing = NULL;
-    for (struct grant *g = grants_next(d, NULL); g; g = grants_next(d, g))
+    d->own_grants.closing = NULL;
+    for (struct grant *g = own_grants_next(d, NULL); g;
+         g = own_grants_next(d, g))
         if (g->state != GRANT_OPEN) {
-            g->closing_next = d->grants.closing;
-            d->grants.closing = g;
+            g->closing_next = d->own_grants.closing;
+            d->own_grants.closing = g;
         }
 }
 
@@ -40,7 +41,7 @@ static void on_row(void *self, uint64_t id, const char *name, int state,
                    uint64_t released_n)
 {
     struct deliverer *d = self;
-    struct grant *g = grants_add(d, id, wire_text(name));
+    struct grant *g = own_grants_add(d, id, wire_text(name));
 
     g->state = state >= GRANT_OPEN && state <= GRANT_ENDED ? state
                                                            : GRANT_ENDED;
@@ -53,20 +54,21 @@ static void on_count(void *self, uint64_t id, int64_t count, int64_t retrying,
                      int64_t due_ms)
 {
     struct deliverer *d = self;
-    struct grant *g = grants_find(d, id);
+    struct grant *g = own_grants_find(d, id);
 
     if (!g) { /* rows whose grant is gone: purge them */
-        g = grants_add(d, id, wire_text("?"));
+        g = own_grants_add(d, id, wire_text("?"));
         g->state = GRANT_ENDED;
     }
     g->endpoint.rows = count;
     g->endpoint.due_ms = due_ms;
     if (retrying)
         throttle_doubt(&g->endpoint.throttle);
-    grants_count_retries(d, g, retrying);
+    own_grants_count_retries(d, g, retrying);
 }
 
-void grants_count_retries(struct deliverer *d, struct grant *g, int64_t more)
+void own_grants_count_retries(struct deliverer *d, struct grant *g,
+                              int64_t more)
 {
     if (g->state != GRANT_OPEN)
         return;
@@ -74,32 +76,32 @@ void grants_count_retries(struct deliverer *d, struct grant *g, int64_t more)
     d->scheduled_retries += more;
 }
 
-void grants_open(struct deliverer *d)
+void own_grants_open(struct deliverer *d)
 {
     store_grants(&d->store, on_row, d);
     store_task_counts(&d->store, on_count, d);
     find_closing(d);
-    d->grants.ask = d->grants.ids.used > 0;
+    d->own_grants.ask = d->own_grants.ids.used > 0;
 }
 
-void grants_close(struct deliverer *d)
+void own_grants_close(struct deliverer *d)
 {
     struct grant *g;
 
-    while ((g = LIST_FIRST(&d->grants.all))) {
+    while ((g = LIST_FIRST(&d->own_grants.all))) {
         endpoint_config_drop(g->endpoint.config);
-        grants_drop(d, g);
+        own_grants_drop(d, g);
     }
-    lookup_fini(&d->grants.ids);
-    d->grants = (struct grants){0};
+    lookup_fini(&d->own_grants.ids);
+    d->own_grants = (struct own_grants){0};
 }
 
 /* Read memory again from disk. The queues were emptied before. */
-void grants_undo(struct deliverer *d)
+void own_grants_undo(struct deliverer *d)
 {
     struct grant *g;
 
-    for (g = grants_next(d, NULL); g; g = grants_next(d, g)) {
+    for (g = own_grants_next(d, NULL); g; g = own_grants_next(d, g)) {
         if (g->turn == d->turn) {
             g->state = g->kept.state;
             g->on_disk = g->kept.on_disk;
@@ -112,6 +114,6 @@ void grants_undo(struct deliverer *d)
     d->scheduled_retries = 0;
     store_task_counts(&d->store, on_count, d);
     find_closing(d);
-    for (g = grants_next(d, NULL); g; g = grants_next(d, g))
+    for (g = own_grants_next(d, NULL); g; g = own_grants_next(d, g))
         endpoint_schedule(&g->endpoint, &d->schedule);
 }

@@ -5,39 +5,40 @@
 #include <stddef.h>
 #include <stdlib.h>
 
-struct grant *grants_find(const struct deliverer *d, uint64_t id)
+struct grant *own_grants_find(const struct deliverer *d, uint64_t id)
 {
     size_t at = 0;
 
-    return lookup_get(&d->grants.ids, id, &at); /* no id is given twice */
+    return lookup_get(&d->own_grants.ids, id, &at); /* no id is given twice */
 }
 
-struct grant *grants_next(const struct deliverer *d, struct grant *g)
+struct grant *own_grants_next(const struct deliverer *d, struct grant *g)
 {
-    return g ? LIST_NEXT(g, link) : LIST_FIRST(&d->grants.all);
+    return g ? LIST_NEXT(g, link) : LIST_FIRST(&d->own_grants.all);
 }
 
-struct grant *grants_of(struct granted_endpoint *e)
+struct grant *own_grants_of(struct granted_endpoint *e)
 {
     return (struct grant *)(void *)((char *)e -
                                     offsetof(struct grant, endpoint));
 }
 
-struct grant *grants_add(struct deliverer *d, uint64_t id, struct bytes name)
+struct grant *own_grants_add(struct deliverer *d, uint64_t id,
+                             struct bytes name)
 {
     struct grant *g = gr_alloc(sizeof *g);
 
     g->id = id;
     wire_copy(g->name, sizeof g->name, name);
     g->endpoint.due_ms = INT64_MAX;
-    LIST_INSERT_HEAD(&d->grants.all, g, link);
-    lookup_add(&d->grants.ids, id, g);
+    LIST_INSERT_HEAD(&d->own_grants.all, g, link);
+    lookup_add(&d->own_grants.ids, id, g);
     return g;
 }
 
-void grants_drop(struct deliverer *d, struct grant *g)
+void own_grants_drop(struct deliverer *d, struct grant *g)
 {
-    lookup_remove(&d->grants.ids, g->id, g);
+    lookup_remove(&d->own_grants.ids, g->id, g);
     LIST_REMOVE(g, link);
     free(g);
 }

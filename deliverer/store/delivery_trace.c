@@ -17,7 +17,7 @@ static json_t *ms(int64_t us)
     return us > 0 ? json_real((double)us / 1000) : json_null();
 }
 
-json_t *trace_timings(const struct timings *t)
+json_t *delivery_trace_timings(const struct timings *t)
 {
     return json_pack("{s:o,s:o,s:o,s:o,s:o}", "dns_ms", ms(t->dns_us),
                      "connect_ms", ms(t->connect_us), "tls_ms", ms(t->tls_us),
@@ -25,8 +25,8 @@ json_t *trace_timings(const struct timings *t)
                      ms(t->total_us));
 }
 
-json_t *trace_response(struct bytes headers, struct bytes body,
-                       int http_version)
+json_t *delivery_trace_response(struct bytes headers, struct bytes body,
+                                int http_version)
 {
     const char *version = http_version == CURL_HTTP_VERSION_2_0   ? "2"
                           : http_version == CURL_HTTP_VERSION_1_1 ? "1.1"
@@ -47,21 +47,22 @@ static void add_attempt(void *self, const struct attempt_row *row)
         return; /* given up untried: nothing happened at the endpoint */
     json_array_append_new(
         t->attempts,
-        json_pack(
-            "{s:o,s:I,s:o,s:o,s:o,s:I,s:s,s:o,s:o,s:s,s:i,s:o,s:o,s:o}",
-            "endpoint", json_text_of(row->endpoint), "n",
-            (json_int_t)row->attempts, "at", json_time(row->at_ms),
-            "http_status", json_number_or_null(row->http_status), "error",
-            json_text_or_null(row->error), "duration_ms",
-            (json_int_t)row->duration_ms, "outcome", outcome_name(row->outcome),
-            "reason", json_text_or_null(row->reason), "next_attempt_at",
-            json_time(row->next_ms), "deliverer", t->d->daemon.name, "sends",
-            row->sends, "request",
-            sent_json(row, row->request.n
-                               ? row->request
-                               : templates_find(t->d, row->template)),
-            "timings", trace_timings(&row->timings), "response",
-            trace_response(row->headers, row->response, row->http_version)));
+        json_pack("{s:o,s:I,s:o,s:o,s:o,s:I,s:s,s:o,s:o,s:s,s:i,s:o,s:o,s:o}",
+                  "endpoint", json_text_of(row->endpoint), "n",
+                  (json_int_t)row->attempts, "at", json_time(row->at_ms),
+                  "http_status", json_number_or_null(row->http_status), "error",
+                  json_text_or_null(row->error), "duration_ms",
+                  (json_int_t)row->duration_ms, "outcome",
+                  outcome_name(row->outcome), "reason",
+                  json_text_or_null(row->reason), "next_attempt_at",
+                  json_time(row->next_ms), "deliverer", t->d->daemon.name,
+                  "sends", row->sends, "request",
+                  sent_json(row, row->request.n
+                                     ? row->request
+                                     : templates_find(t->d, row->template)),
+                  "timings", delivery_trace_timings(&row->timings), "response",
+                  delivery_trace_response(row->headers, row->response,
+                                          row->http_version)));
 }
 
 static void put_waiting(struct delivery_trace *t, const struct grant *g,
@@ -79,7 +80,7 @@ static void put_waiting(struct delivery_trace *t, const struct grant *g,
 static void add_row(void *self, const struct task_row *row)
 {
     struct delivery_trace *t = self;
-    struct grant *g = grants_find(t->d, row->grant_id);
+    struct grant *g = own_grants_find(t->d, row->grant_id);
 
     /* Of a grant that was given back: only not purged yet. */
     if (!g || g->state != GRANT_OPEN ||
@@ -104,7 +105,7 @@ static void add_task(void *self, struct task *task)
                     task->attempts, task->next_ms);
 }
 
-json_t *trace_event(void *self, json_t *args, char why[200])
+json_t *delivery_trace_event(void *self, json_t *args, char why[200])
 {
     const char *id = json_string_value(json_object_get(args, "id"));
     struct delivery_trace t = {.d = self};

@@ -2,16 +2,16 @@
 #ifndef DELIVERER_DELIVERY_TRACE_H
 #define DELIVERER_DELIVERY_TRACE_H
 
-#include "attempt.h"
+#include "transfer.h"
 #include <jansson.h>
 
 /* {"id"} → {"attempts":[…], "waiting":[…]} (control.h). */
-json_t *trace_event(void *self, json_t *args, char why[200]);
+json_t *delivery_trace_event(void *self, json_t *args, char why[200]);
 
 /* Of an attempt: how long its steps took, and what was answered (null: nothing
  * was). */
-json_t *trace_timings(const struct timings *t);
-json_t *trace_response(struct bytes headers, struct bytes body,
-                       int http_version);
+json_t *delivery_trace_timings(const struct timings *t);
+json_t *delivery_trace_response(struct bytes headers, struct bytes body,
+                                int http_version);
 
 #endif

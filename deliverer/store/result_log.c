@@ -5,15 +5,15 @@
 /* More of one turn are read again from their rows. */
 enum { MESSAGES_MAX_BYTES = 1024 * 1024 };
 
-void results_open(struct deliverer *d)
+void result_log_open(struct deliverer *d)
 {
     links_own_log(d->daemon.links, SEQUENCER, WIRE_KIND_RESULT);
-    buf_init(&d->results.messages, MESSAGES_MAX_BYTES);
+    buf_init(&d->result_log.messages, MESSAGES_MAX_BYTES);
 }
 
-void results_close(struct deliverer *d)
+void result_log_close(struct deliverer *d)
 {
-    buf_fini(&d->results.messages);
+    buf_fini(&d->result_log.messages);
 }
 
 static void put_message(void *self, const struct attempt_row *row)
@@ -55,7 +55,7 @@ static void put_message(void *self, const struct attempt_row *row)
 /* In the order of their numbers, from the first of this turn on. */
 static void keep(struct deliverer *d, const struct attempt_row *row)
 {
-    struct results *r = &d->results;
+    struct result_log *r = &d->result_log;
     size_t before;
 
     if (r->turn != d->turn) {
@@ -64,7 +64,7 @@ static void keep(struct deliverer *d, const struct attempt_row *row)
         r->count = 0;
         buf_reset(&r->messages);
     }
-    if (r->count == RESULTS_KEPT || row->n != r->first + (uint64_t)r->count)
+    if (r->count == RESULT_LOG_KEPT || row->n != r->first + (uint64_t)r->count)
         return;
     before = r->messages.len;
     put_message(&r->messages, row);
@@ -76,7 +76,7 @@ static void keep(struct deliverer *d, const struct attempt_row *row)
     r->ends[r->count++] = r->messages.len;
 }
 
-void results_put(struct deliverer *d, struct attempt_row *row)
+void result_log_put(struct deliverer *d, struct attempt_row *row)
 {
     row->n = links_next(d->daemon.links, SEQUENCER);
     store_attempt_put(&d->store, row);
@@ -84,7 +84,7 @@ void results_put(struct deliverer *d, struct attempt_row *row)
     keep(d, row);
 }
 
-uint64_t results_put_released(struct deliverer *d, uint64_t grant)
+uint64_t result_log_put_released(struct deliverer *d, uint64_t grant)
 {
     struct attempt_row row = {.grant_id = grant,
                               .endpoint = "",
@@ -94,12 +94,12 @@ uint64_t results_put_released(struct deliverer *d, uint64_t grant)
                               .reason = "",
                               .at_ms = d->daemon.loop.now_ms};
 
-    results_put(d, &row);
+    result_log_put(d, &row);
     return row.n;
 }
 
-void results_put_missing(struct deliverer *d, const struct grant *g,
-                         const char *event_id, uint64_t task)
+void result_log_put_missing(struct deliverer *d, const struct grant *g,
+                            const char *event_id, uint64_t task)
 {
     struct attempt_row row = {.grant_id = g->id,
                               .endpoint = g->name,
@@ -110,14 +110,14 @@ void results_put_missing(struct deliverer *d, const struct grant *g,
                               .at_ms = d->daemon.loop.now_ms,
                               .attempts = task};
 
-    results_put(d, &row);
+    result_log_put(d, &row);
 }
 
-bool results_load(void *self, const char *peer, uint64_t n, int kind,
-                  int64_t ref, struct buf *out)
+bool result_log_load(void *self, const char *peer, uint64_t n, int kind,
+                     int64_t ref, struct buf *out)
 {
     struct deliverer *d = self;
-    struct results *r = &d->results;
+    struct result_log *r = &d->result_log;
     size_t i = (size_t)(n - r->first), begin;
 
     (void)peer;

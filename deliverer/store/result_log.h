@@ -6,31 +6,31 @@
 
 #include "store.h"
 
-enum { RESULTS_KEPT = 512 };
+enum { RESULT_LOG_KEPT = 512 };
 
 struct deliverer;
 struct grant;
 
-struct results {
+struct result_log {
     uint64_t turn;  /* in which the messages were made */
     uint64_t first; /* number of the first of them */
     int count;
-    size_t ends[RESULTS_KEPT];
+    size_t ends[RESULT_LOG_KEPT];
     struct buf messages; /* one behind the other */
 };
 
-void results_open(struct deliverer *d);
-void results_close(struct deliverer *d);
+void result_log_open(struct deliverer *d);
+void result_log_close(struct deliverer *d);
 /* Inside of the transaction: what an attempt came to. Sets row->n. */
-void results_put(struct deliverer *d, struct attempt_row *row);
+void result_log_put(struct deliverer *d, struct attempt_row *row);
 /* Nothing is in flight under this grant, or ever will be. Returns its number.
  */
-uint64_t results_put_released(struct deliverer *d, uint64_t grant);
+uint64_t result_log_put_released(struct deliverer *d, uint64_t grant);
 /* This delivery is not known here, though its task has been taken. */
-void results_put_missing(struct deliverer *d, const struct grant *g,
-                         const char *event_id, uint64_t task);
+void result_log_put_missing(struct deliverer *d, const struct grant *g,
+                            const char *event_id, uint64_t task);
 /* The durable link's load (links.h). */
-bool results_load(void *self, const char *peer, uint64_t n, int kind,
-                  int64_t ref, struct buf *out);
+bool result_log_load(void *self, const char *peer, uint64_t n, int kind,
+                     int64_t ref, struct buf *out);
 
 #endif

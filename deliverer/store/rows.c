@@ -7,8 +7,8 @@
 enum {
     /* A task that has not ended after this gets a row, so that the link's cursor
      * can move on; most end before and never cost one. */
-    OPEN_MS = 500,
-    OPEN_SPAN = 3072, /* the same when so many numbers wait behind it */
+    UNSTORED_MS = 500,
+    UNSTORED_SPAN = 3072, /* the same when so many numbers wait behind it */
     /* So many of an endpoint's tasks that wait stay in memory when they get
      * rows: about what the sequencer hands out ahead. */
     WAITING_MIN = 256,
@@ -20,20 +20,20 @@ enum {
 /* Before the first change of this turn. */
 static void touch(struct deliverer *d)
 {
-    if (d->settle_turn == d->turn)
+    if (d->numbers_turn == d->turn)
         return;
-    d->settle_turn = d->turn;
-    d->settle_kept = d->settle;
+    d->numbers_turn = d->turn;
+    d->numbers_kept = d->numbers;
 }
 
-gr_rc rows_number(struct deliverer *d, uint64_t n, uint64_t epoch)
+gr_rc rows_number_received(struct deliverer *d, uint64_t n, uint64_t epoch)
 {
-    uint64_t before = d->settle.taken;
+    uint64_t before = d->numbers.taken;
     gr_rc rc;
 
     touch(d);
-    rc = settle_take(&d->settle, n, epoch);
-    if (before > n && d->settle.taken == n)
+    rc = stored_numbers_receive(&d->numbers, n, epoch);
+    if (before > n && d->numbers.taken == n)
         log_warn(NULL,
                  "the sequencer came back from an older copy and uses these "
                  "numbers again; the new messages are accepted",
@@ -41,28 +41,28 @@ gr_rc rows_number(struct deliverer *d, uint64_t n, uint64_t epoch)
     return rc;
 }
 
-void rows_none(struct deliverer *d, uint64_t n)
+void rows_number_done(struct deliverer *d, uint64_t n)
 {
     touch(d);
-    settle_done(&d->settle, n);
+    stored_numbers_add(&d->numbers, n);
 }
 
-void rows_begin_anew(struct deliverer *d, uint64_t cursor)
+void rows_numbers_reset(struct deliverer *d, uint64_t cursor)
 {
     touch(d);
-    settle_init(&d->settle, cursor);
-    store_settled_set(&d->store, &d->settle);
+    stored_numbers_init(&d->numbers, cursor);
+    store_numbers_put(&d->store, &d->numbers);
 }
 
-void rows_settled(struct deliverer *d, struct task *t)
+void rows_task_stored(struct deliverer *d, struct task *t)
 {
-    if (t->settled)
+    if (t->stored)
         return;
     touch(d);
-    settle_done(&d->settle, t->number);
-    t->settled = true;
-    t->closed_turn = d->turn;
-    tasks_close(&d->tasks, t);
+    stored_numbers_add(&d->numbers, t->number);
+    t->stored = true;
+    t->stored_turn = d->turn;
+    tasks_remove_unstored(&d->tasks, t);
 }
 
 /* ---- rows ---- */
@@ -90,7 +90,7 @@ void rows_gone(struct deliverer *d, struct grant *g, int64_t row, bool retrying)
 {
     store_task_gone(&d->store, row);
     g->endpoint.rows--;
-    grants_count_retries(d, g, -(int)retrying);
+    own_grants_count_retries(d, g, -(int)retrying);
 }
 
 /* Forget it here: its row is enough, and is due at once. */
@@ -120,15 +120,15 @@ void rows_write(struct deliverer *d, struct task *t)
     if (row.next_ms <= 0)
         row.next_ms = t->next_ms = d->daemon.loop.now_ms;
     rows_put(d, t, &row);
-    rows_settled(d, t);
+    rows_task_stored(d, t);
     if (t->state == TASK_WAITING && e->fresh.count > kept_waiting(e))
         evict(d, t);
 }
 
 void rows_write_all(struct deliverer *d)
 {
-    while (TAILQ_FIRST(&d->tasks.open))
-        rows_write(d, TAILQ_FIRST(&d->tasks.open));
+    while (TAILQ_FIRST(&d->tasks.unstored))
+        rows_write(d, TAILQ_FIRST(&d->tasks.unstored));
 }
 
 void rows_keep(struct deliverer *d, struct task *t)
@@ -141,48 +141,49 @@ void rows_keep(struct deliverer *d, struct task *t)
     if (row.next_ms <= 0 || row.next_ms > due_max_ms(d, e))
         row.next_ms = d->daemon.loop.now_ms;
     store_task_put(&d->store, &row);
-    grants_count_retries(d, t->grant, row.retrying);
+    own_grants_count_retries(d, t->grant, row.retrying);
     if (row.retrying)
         throttle_doubt(&e->throttle);
     e->rows++;
     endpoint_row_due(e, row.next_ms);
     endpoint_schedule(e, &d->schedule);
-    d->grants.ask = d->grants.ask || !e->config;
+    d->own_grants.ask = d->own_grants.ask || !e->config;
 }
 
 /* ---- the turn ---- */
 
-static void settle_old(struct deliverer *d)
+static void store_old(struct deliverer *d)
 {
     int64_t now = d->daemon.loop.mono_ms;
     struct task *t;
 
-    while ((t = TAILQ_FIRST(&d->tasks.open)) &&
-           (d->settle_all || settle_span(&d->settle) > OPEN_SPAN ||
-            (now - t->taken_ms >= OPEN_MS && !loop_spent(&d->daemon.loop))))
+    while ((t = TAILQ_FIRST(&d->tasks.unstored)) &&
+           (d->store_all || stored_numbers_span(&d->numbers) > UNSTORED_SPAN ||
+            (now - t->taken_ms >= UNSTORED_MS && !loop_spent(&d->daemon.loop))))
         rows_write(d, t);
-    d->settle_all = false;
+    d->store_all = false;
 }
 
 void rows_work(struct deliverer *d)
 {
     if (!d->full)
-        settle_old(d);
-    if (d->settle_turn == d->turn && settle_ahead(&d->settle))
-        store_settled_set(&d->store, &d->settle);
+        store_old(d);
+    if (d->numbers_turn == d->turn && stored_numbers_past_cursor(&d->numbers))
+        store_numbers_put(&d->store, &d->numbers);
     /* With nothing open, all that the link has taken is done with; it knows of
      * numbers that never came here. */
     links_settle(d->daemon.links, SEQUENCER,
-                 settle_span(&d->settle) ? d->settle.base : INT64_MAX);
+                 stored_numbers_span(&d->numbers) ? d->numbers.base
+                                                  : INT64_MAX);
 }
 
 int rows_wait_ms(const struct deliverer *d)
 {
     int64_t left;
 
-    if (!TAILQ_FIRST(&d->tasks.open))
+    if (!TAILQ_FIRST(&d->tasks.unstored))
         return -1;
-    left = TAILQ_FIRST(&d->tasks.open)->taken_ms + OPEN_MS - mono_ms();
+    left = TAILQ_FIRST(&d->tasks.unstored)->taken_ms + UNSTORED_MS - mono_ms();
     return left < 0 ? 0 : (int)left;
 }
 
@@ -199,9 +200,9 @@ static void undo_one(void *self, struct task *t)
     }
     if (t->row && t->row_turn == d->turn)
         t->row = 0;
-    if (t->settled && t->closed_turn == d->turn) {
-        t->settled = false;
-        tasks_open(&d->tasks, t);
+    if (t->stored && t->stored_turn == d->turn) {
+        t->stored = false;
+        tasks_add_unstored(&d->tasks, t);
     }
 }
 
@@ -213,9 +214,9 @@ static void count_rows_here(void *self, struct task *t)
 
 void rows_undo(struct deliverer *d)
 {
-    if (d->settle_turn == d->turn)
-        d->settle = d->settle_kept;
+    if (d->numbers_turn == d->turn)
+        d->numbers = d->numbers_kept;
     tasks_each(&d->tasks, undo_one, d);
-    grants_undo(d);
+    own_grants_undo(d);
     tasks_each(&d->tasks, count_rows_here, d);
 }

@@ -12,16 +12,16 @@ struct grant;
 struct task;
 struct task_row;
 
-/* All inside of the transaction. Number n has come: as settle_take() says. */
-GR_MUST_CHECK gr_rc rows_number(struct deliverer *d, uint64_t n,
-                                uint64_t epoch);
+/* All inside of the transaction. Number n has come: as stored_numbers_receive() says. */
+GR_MUST_CHECK gr_rc rows_number_received(struct deliverer *d, uint64_t n,
+                                         uint64_t epoch);
 /* Of number n there is nothing to keep in memory. */
-void rows_none(struct deliverer *d, uint64_t n);
+void rows_number_done(struct deliverer *d, uint64_t n);
 /* The link was set back: numbers mean nothing any more. */
-void rows_begin_anew(struct deliverer *d, uint64_t cursor);
+void rows_numbers_reset(struct deliverer *d, uint64_t cursor);
 
 /* This task is on disk now: as a row, as its outcome, or as its grant's end. */
-void rows_settled(struct deliverer *d, struct task *t);
+void rows_task_stored(struct deliverer *d, struct task *t);
 /* Give it its first row. */
 void rows_put(struct deliverer *d, struct task *t, const struct task_row *row);
 /* Write a row for a task that has none. A waiting task may then leave memory. */

@@ -128,10 +128,10 @@ static void prepare_rest(struct store *s)
         s, "SELECT id, request, used_ms FROM templates");
     s->sql.templates_purge = prepare(
         s, "DELETE FROM templates WHERE used_ms < ?1");
-    s->sql.settled_set = prepare(
+    s->sql.numbers_put = prepare(
         s, "INSERT INTO settled (one, ahead) VALUES (1, ?1) "
            "ON CONFLICT (one) DO UPDATE SET ahead = excluded.ahead");
-    s->sql.settled_get = prepare(s, "SELECT ahead FROM settled");
+    s->sql.numbers_get = prepare(s, "SELECT ahead FROM settled");
 }
 
 static void note_event(struct store *s, const char *event_id)
@@ -483,18 +483,18 @@ int store_templates_purge(struct store *s, int64_t before_ms)
 
 /* ---- settled numbers ---- */
 
-void store_settled_set(struct store *s, const struct settle *settle)
+void store_numbers_put(struct store *s, const struct stored_numbers *settle)
 {
-    uint8_t saved[SETTLE_SAVED_MAX_BYTES];
-    size_t n = settle_save(settle, saved);
+    uint8_t saved[STORED_NUMBERS_MAX_BYTES];
+    size_t n = stored_numbers_save(settle, saved);
 
-    bind_blob(s->sql.settled_set, 1, (struct bytes){saved, n});
-    db_run(s->db, s->sql.settled_set);
+    bind_blob(s->sql.numbers_put, 1, (struct bytes){saved, n});
+    db_run(s->db, s->sql.numbers_put);
 }
 
-void store_settled_get(struct store *s, struct settle *settle)
+void store_numbers_get(struct store *s, struct stored_numbers *settle)
 {
-    if (db_step(s->db, s->sql.settled_get))
-        settle_load(settle, col_blob(s->sql.settled_get, 0));
-    db_done(s->sql.settled_get);
+    if (db_step(s->db, s->sql.numbers_get))
+        stored_numbers_load(settle, col_blob(s->sql.numbers_get, 0));
+    db_done(s->sql.numbers_get);
 }

@@ -5,10 +5,10 @@
 #define DELIVERER_STORE_H
 
 #include "ages.h"
-#include "attempt.h"
 #include "bounds.h"
 #include "row.h"
-#include "settle.h"
+#include "stored_numbers.h"
+#include "transfer.h"
 
 extern const struct db_schema deliverer_schema;
 
@@ -28,7 +28,7 @@ struct store {
         stmt *attempt_put, *attempt_get, *attempts_of_event, *attempts_ages,
             *attempts_purge;
         stmt *template_add, *template_used, *templates_all, *templates_purge;
-        stmt *settled_set, *settled_get;
+        stmt *numbers_put, *numbers_get;
     } sql;
 };
 
@@ -177,7 +177,7 @@ int store_templates_purge(struct store *s, int64_t before_ms);
 
 /* ---- settled numbers ---- */
 
-void store_settled_set(struct store *s, const struct settle *settle);
-void store_settled_get(struct store *s, struct settle *settle);
+void store_numbers_put(struct store *s, const struct stored_numbers *settle);
+void store_numbers_get(struct store *s, struct stored_numbers *settle);
 
 #endif

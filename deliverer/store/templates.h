@@ -12,7 +12,7 @@
 #ifndef DELIVERER_TEMPLATES_H
 #define DELIVERER_TEMPLATES_H
 
-#include "attempt.h"
+#include "transfer.h"
 
 enum { TEMPLATES_MAX = 1024, TEMPLATE_SLOTS = 256 };
 

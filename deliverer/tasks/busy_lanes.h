@@ -8,16 +8,16 @@
 #include "lookup.h"
 #include "rc.h"
 
-struct lanes {
+struct busy_lanes {
     struct lookup keys;
 };
 
 /* The key of the lane `text` of a grant; never 0. */
-uint64_t lane_key(uint64_t grant, struct bytes text);
+uint64_t busy_lanes_key(uint64_t grant, struct bytes text);
 
-void lanes_fini(struct lanes *l);
-bool lanes_busy(const struct lanes *l, uint64_t key);
-void lanes_take(struct lanes *l, uint64_t key); /* it was not busy */
-void lanes_give(struct lanes *l, uint64_t key);
+void busy_lanes_fini(struct busy_lanes *l);
+bool busy_lanes_has(const struct busy_lanes *l, uint64_t key);
+void busy_lanes_add(struct busy_lanes *l, uint64_t key); /* it was not busy */
+void busy_lanes_remove(struct busy_lanes *l, uint64_t key);
 
 #endif

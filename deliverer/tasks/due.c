@@ -47,12 +47,12 @@ static bool bring_in(void *self, const struct task_row *row)
     t->turn = f->d->turn;
     t->retrying = row->retrying;
     t->pulled = f->early && row->next_ms > f->now_ms;
-    t->settled = true;
+    t->stored = true;
     t->attempts = row->attempts;
     t->first_ms = row->first_ms;
     t->next_ms = row->next_ms;
     t->held_ms = row->held_ms;
-    quarantine_hold(f->d, t);
+    quarantine_mark(f->d, t);
     tasks_add(&f->d->tasks, t);
     endpoint_push(&f->grant->endpoint, t, true);
     f->grant->endpoint.rows_here++;
@@ -149,7 +149,7 @@ void due_work(struct deliverer *d)
     while (!d->full && !loop_spent(&d->daemon.loop) && !tasks_full(&d->tasks) &&
            (item = heap_first(&d->schedule.alarms)) &&
            item->key <= d->daemon.loop.now_ms)
-        fetch(d, grants_of(endpoint_of(item)));
+        fetch(d, own_grants_of(endpoint_of(item)));
 }
 
 int due_wait_ms(const struct deliverer *d)

@@ -116,7 +116,7 @@ static struct quarantined *find(struct quarantine *c, uint64_t grant,
 static struct grant *open_grant(struct deliverer *d,
                                 const struct quarantined *s)
 {
-    struct grant *g = grants_find(d, slot_of(&d->quarantine, s)->grant);
+    struct grant *g = own_grants_find(d, slot_of(&d->quarantine, s)->grant);
 
     return g && g->state == GRANT_OPEN ? g : NULL;
 }
@@ -125,23 +125,23 @@ static struct grant *open_grant(struct deliverer *d,
 static void clear(struct deliverer *d, struct quarantined *s)
 {
     const struct inflight_slot *slot = slot_of(&d->quarantine, s);
-    struct grant *g = grants_find(d, slot->grant);
+    struct grant *g = own_grants_find(d, slot->grant);
     struct task *t = g ? tasks_find(&d->tasks, g, slot->event_id) : NULL;
 
     if (t)
-        t->held = false;
+        t->quarantined = false;
     inflight_end(&d->quarantine.inflight, s->slot);
     remove_entry(&d->quarantine, s);
 }
 
-void quarantine_hold(struct deliverer *d, struct task *t)
+void quarantine_mark(struct deliverer *d, struct task *t)
 {
     struct quarantined *s = d->quarantine.count
                                 ? find(&d->quarantine, t->grant->id,
                                        t->event_id)
                                 : NULL;
 
-    t->held = s && slot_of(&d->quarantine, s)->crashes > 0;
+    t->quarantined = s && slot_of(&d->quarantine, s)->crashes > 0;
 }
 
 /* ---- rows of quarantined tasks ---- */
@@ -150,7 +150,7 @@ static void put_dead(struct deliverer *d, struct quarantined *s,
                      const struct grant *g, const char *event_id,
                      uint64_t attempts, int64_t first_ms)
 {
-    outcome_crashed(d, g, event_id, attempts, first_ms);
+    outcome_put_crashed(d, g, event_id, attempts, first_ms);
     s->dead = true;
     s->turn = d->turn;
 }
@@ -271,7 +271,7 @@ static struct task *first_able(struct deliverer *d, bool *pending)
             continue;
         t = tasks_find(&d->tasks, g, slot_of(&d->quarantine, s)->event_id);
         if (t && t->state == TASK_WAITING &&
-            endpoint_may_begin(&g->endpoint, t, &d->lanes, now_us))
+            endpoint_may_begin(&g->endpoint, t, &d->busy_lanes, now_us))
             return t;
         *pending = true;
     }

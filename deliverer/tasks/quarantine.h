@@ -58,7 +58,7 @@ void quarantine_work(struct deliverer *d);
 void quarantine_undo(struct deliverer *d);
 /* A waiting task is in memory now. Sets its `held` if only quarantine_next() may begin
  * it. */
-void quarantine_hold(struct deliverer *d, struct task *t);
+void quarantine_mark(struct deliverer *d, struct task *t);
 /* A task was received and has no row. true: it is dead, and its outcome is recorded. */
 bool quarantine_ends(struct deliverer *d, const struct task *t);
 

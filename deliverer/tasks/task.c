@@ -43,7 +43,7 @@ bool tasks_full(const struct tasks *s)
 void tasks_init(struct tasks *s)
 {
     *s = (struct tasks){0};
-    TAILQ_INIT(&s->open);
+    TAILQ_INIT(&s->unstored);
 }
 
 void tasks_fini(struct tasks *s)
@@ -71,7 +71,7 @@ void tasks_add(struct tasks *s, struct task *t)
 
 void tasks_drop(struct tasks *s, struct task *t)
 {
-    tasks_close(s, t);
+    tasks_remove_unstored(s, t);
     lookup_remove(&s->ids, key_of(t->grant, t->event_id), t);
     LIST_REMOVE(t, link);
     s->bytes -= sizeof *t + t->bytes_count;
@@ -90,17 +90,17 @@ struct task *tasks_find(const struct tasks *s, const struct grant *grant,
     return NULL;
 }
 
-void tasks_open(struct tasks *s, struct task *t)
+void tasks_add_unstored(struct tasks *s, struct task *t)
 {
-    t->open = true;
-    TAILQ_INSERT_TAIL(&s->open, t, open_link);
+    t->in_unstored = true;
+    TAILQ_INSERT_TAIL(&s->unstored, t, unstored_link);
 }
 
-void tasks_close(struct tasks *s, struct task *t)
+void tasks_remove_unstored(struct tasks *s, struct task *t)
 {
-    if (t->open)
-        TAILQ_REMOVE(&s->open, t, open_link);
-    t->open = false;
+    if (t->in_unstored)
+        TAILQ_REMOVE(&s->unstored, t, unstored_link);
+    t->in_unstored = false;
 }
 
 void tasks_each(struct tasks *s, task_fn *each, void *self)

@@ -59,9 +59,10 @@ static const char *derive(struct endpoint_config *c,
         why = "its URL is not valid: it must be http or https, without a user";
     if (signer_init(&c->signer, w->signing_secrets) != GR_OK)
         why = "one of its signing secrets is not valid";
-    if (guard_init(&c->guard, w->allow_private, w->allow_cidrs) != GR_OK)
+    if (guard_init(&c->address_guard, w->allow_private, w->allow_cidrs) !=
+        GR_OK)
         why = "one of its allowed networks is not valid";
-    c->guard.ports = s->allowed_ports;
+    c->address_guard.ports = s->allowed_ports;
     return why;
 }
 
@@ -100,7 +101,7 @@ void endpoint_config_drop(struct endpoint_config *c)
     if (!c || --c->users > 0)
         return;
     signer_fini(&c->signer);
-    guard_fini(&c->guard);
+    guard_fini(&c->address_guard);
     if (c->headers)
         explicit_bzero(c->headers, c->headers_bytes); /* may hold a token */
     free(c->headers);
@@ -190,20 +191,20 @@ uint64_t endpoint_lane(const struct granted_endpoint *e, const struct task *t)
 
     if (e->config->settings.ordered == LANES_NONE)
         return 0;
-    return lane_key(t->w.grant, e->config->settings.ordered == LANES_ALL
-                                    ? all
-                                    : t->w.workspace);
+    return busy_lanes_key(t->w.grant, e->config->settings.ordered == LANES_ALL
+                                          ? all
+                                          : t->w.workspace);
 }
 
 static bool lane_free(const struct granted_endpoint *e, const struct task *t,
-                      const struct lanes *lanes)
+                      const struct busy_lanes *lanes)
 {
     return e->config->settings.ordered == LANES_NONE ||
-           !lanes_busy(lanes, endpoint_lane(e, t));
+           !busy_lanes_has(lanes, endpoint_lane(e, t));
 }
 
 bool endpoint_may_begin(const struct granted_endpoint *e, const struct task *t,
-                        const struct lanes *lanes, int64_t now_us)
+                        const struct busy_lanes *lanes, int64_t now_us)
 {
     return has_capacity(e) && queue_ready_us(e, t->due_queue) <= now_us &&
            lane_free(e, t, lanes);
@@ -211,12 +212,12 @@ bool endpoint_may_begin(const struct granted_endpoint *e, const struct task *t,
 
 /* Two tasks of one lane are rarely in memory, so looking at a few is enough. */
 static struct task *first_free(const struct granted_endpoint *e, bool due,
-                               const struct lanes *lanes, uint64_t turn)
+                               const struct busy_lanes *lanes, uint64_t turn)
 {
     struct task *t = due ? e->due.first : e->fresh.first;
 
     for (int n = 0; t && n < LANES_LOOKED_AT; t = t->next, n++)
-        if (!t->held && t->turn < turn && lane_free(e, t, lanes))
+        if (!t->quarantined && t->turn < turn && lane_free(e, t, lanes))
             return t;
     return NULL;
 }
@@ -227,7 +228,7 @@ static bool came_in(const struct queue *q, uint64_t turn)
 }
 
 struct task *endpoint_next(struct granted_endpoint *e,
-                           const struct lanes *lanes, uint64_t turn,
+                           const struct busy_lanes *lanes, uint64_t turn,
                            int64_t now_us)
 {
     struct task *t = NULL;

@@ -33,7 +33,7 @@ struct endpoint_config {
     char *headers;                     /* the endpoint's own, packed */
     size_t headers_bytes;
     struct signer signer;
-    struct guard guard;
+    struct guard address_guard;
 };
 
 /* GR_REFUSE and `why` (a static sentence): the configuration can't be applied. */
@@ -82,11 +82,11 @@ void endpoint_put_first(struct granted_endpoint *e, struct task *t);
 /* The next task to begin, of those received before this turn; NULL: there is none, the
  * window is full, or the throttle is closed. */
 struct task *endpoint_next(struct granted_endpoint *e,
-                           const struct lanes *lanes, uint64_t turn,
+                           const struct busy_lanes *lanes, uint64_t turn,
                            int64_t now_us);
 /* May this waiting task begin now? */
 bool endpoint_may_begin(const struct granted_endpoint *e, const struct task *t,
-                        const struct lanes *lanes, int64_t now_us);
+                        const struct busy_lanes *lanes, int64_t now_us);
 /* The lane of this task; 0: it is in no lane. Only if the endpoint is confirmed. */
 uint64_t endpoint_lane(const struct granted_endpoint *e, const struct task *t);
 /* It could begin more attempts if its due rows were in memory. */

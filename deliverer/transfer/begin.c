@@ -52,7 +52,7 @@ static void on_opened(struct deliverer *d, struct granted_endpoint *e)
     log_warn(NULL,
              "an endpoint fails continuously; it gets one attempt at a time "
              "until one succeeds",
-             LS("endpoint", grants_of(e)->name),
+             LS("endpoint", own_grants_of(e)->name),
              LI("failures", BREAKER_FAILURES));
 }
 
@@ -62,7 +62,7 @@ static void on_held(struct granted_endpoint *e)
     log_error(NULL,
               "an endpoint that worked now refuses every event; its deliveries "
               "are held, and one at a time is sent until one is accepted",
-              LS("endpoint", grants_of(e)->name),
+              LS("endpoint", own_grants_of(e)->name),
               LN("http_status", e->throttle.hold.status),
               LI("refusals", HOLD_REFUSALS));
 }
@@ -81,7 +81,7 @@ static void on_recovered(struct granted_endpoint *e)
     log_info(NULL,
              "an endpoint works again; its waiting deliveries are sent at a "
              "growing rate",
-             LS("endpoint", grants_of(e)->name),
+             LS("endpoint", own_grants_of(e)->name),
              LI("away_ms", (mono_us() - e->throttle.breaker.since_us) / 1000),
              LI("scheduled_retries", e->scheduled_retries));
 }
@@ -104,7 +104,7 @@ static void update_throttle(struct deliverer *d, struct transfer *f)
                                                      &end)
                                     : THROTTLE_UNCHANGED;
 
-    f->held = throttle_keeps(&e->throttle, f->config, &end);
+    f->endpoint_held = throttle_keeps(&e->throttle, f->config, &end);
     if (end.health == HEALTH_BAD && e->throttle.breaker.state != BREAKER_CLOSED)
         classify_text(&f->result, e->failure);
     switch (news) {
@@ -162,7 +162,7 @@ static void begin_one(struct deliverer *d, struct granted_endpoint *e,
     t->state = TASK_IN_FLIGHT;
     t->lane = endpoint_lane(e, t);
     if (t->lane)
-        lanes_take(&d->lanes, t->lane);
+        busy_lanes_add(&d->busy_lanes, t->lane);
     t->probe = throttle_began(&e->throttle, e->config, t->due_queue, mono_us());
     d->metrics[METRIC_PROBES] += t->probe != 0;
     d->metrics[METRIC_PULLED] += t->pulled;
@@ -187,7 +187,7 @@ static bool begin_in_turn(struct deliverer *d,
         *skipped = *skipped ? *skipped : e;
         return true;
     }
-    t = endpoint_next(e, &d->lanes, d->turn, mono_us());
+    t = endpoint_next(e, &d->busy_lanes, d->turn, mono_us());
     if (t)
         begin_one(d, e, t, false);
     endpoint_schedule(e, &d->schedule);
@@ -222,7 +222,7 @@ void begin_attempts(struct deliverer *d)
     schedule_wake(&d->schedule, mono_us());
     for (int n = 0;
          n < BEGIN_MAX && (d->schedule.first || d->quarantine.count) &&
-         transfers_have_capacity(&d->transfers) && grants_may_begin(d);
+         transfers_have_capacity(&d->transfers) && own_grants_may_begin(d);
          n++)
         if (!begin_next(d, &skipped)) {
             d->stuck = true;
@@ -234,7 +234,7 @@ int begin_wait_ms(const struct deliverer *d)
 {
     int quarantine, throttle;
 
-    if (!grants_may_begin(d) || !transfers_have_capacity(&d->transfers))
+    if (!own_grants_may_begin(d) || !transfers_have_capacity(&d->transfers))
         return -1; /* a response, of whomever, wakes us */
     if (d->schedule.first && !d->stuck)
         return 0;

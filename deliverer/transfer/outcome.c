@@ -121,7 +121,7 @@ static void decide(struct transfer *f, int64_t now)
         snprintf(f->error, sizeof f->error, "interrupted: %s", f->interrupted);
         return;
     }
-    if (f->held) {
+    if (f->endpoint_held) {
         decide_held(f, now);
         return;
     }
@@ -213,7 +213,7 @@ static void record(struct deliverer *d, struct transfer *f)
     if (f->sends && (f->outcome != OUTCOME_DELIVERED || t->w.url.n))
         sent_pack(f, &sent);
     row.request = (struct bytes){sent.data ? sent.data : "", sent.len};
-    results_put(d, &row);
+    result_log_put(d, &row);
     buf_fini(&sent);
     /* Under a grant that is being released no retry is scheduled here: the sequencer
      * gets the counts and times with the result, and sends the task to the next owner. */
@@ -221,7 +221,7 @@ static void record(struct deliverer *d, struct transfer *f)
         schedule_retry(d, f);
     else if (t->row)
         store_task_gone(&d->store, t->row);
-    rows_settled(d, t);
+    rows_task_stored(d, t);
     f->recorded = true;
 }
 
@@ -260,9 +260,9 @@ void outcome_undo(struct deliverer *d)
         f->recorded = false;
 }
 
-void outcome_release(struct deliverer *d, const struct grant *g,
-                     const char *event_id, uint64_t attempts, int64_t first_ms,
-                     const char *why)
+void outcome_put_dropped(struct deliverer *d, const struct grant *g,
+                         const char *event_id, uint64_t attempts,
+                         int64_t first_ms, const char *why)
 {
     struct attempt_row row = {.grant_id = g->id,
                               .endpoint = g->name,
@@ -274,11 +274,12 @@ void outcome_release(struct deliverer *d, const struct grant *g,
                               .attempts = attempts,
                               .first_ms = first_ms};
 
-    results_put(d, &row);
+    result_log_put(d, &row);
 }
 
-void outcome_crashed(struct deliverer *d, const struct grant *g,
-                     const char *event_id, uint64_t attempts, int64_t first_ms)
+void outcome_put_crashed(struct deliverer *d, const struct grant *g,
+                         const char *event_id, uint64_t attempts,
+                         int64_t first_ms)
 {
     struct attempt_row row = {
         .attempt_id = random_id(),
@@ -293,7 +294,7 @@ void outcome_crashed(struct deliverer *d, const struct grant *g,
         .first_ms = first_ms ? first_ms : d->daemon.loop.now_ms,
         .sends = 1};
 
-    results_put(d, &row);
+    result_log_put(d, &row);
     d->metrics[METRIC_DEAD]++;
     log_error(event_id, "dead-lettered, because it crashes its deliverer",
               LS("endpoint", g->name));
@@ -357,7 +358,7 @@ static void land(struct deliverer *d, struct transfer *f)
     if (t->row) {
         e->rows_here--;
         e->rows -= !waits;
-        grants_count_retries(d, t->grant, (int)waits - (int)t->retrying);
+        own_grants_count_retries(d, t->grant, (int)waits - (int)t->retrying);
     }
     if (waits)
         endpoint_retry_due(e, f->next_ms);
@@ -365,7 +366,7 @@ static void land(struct deliverer *d, struct transfer *f)
     e->ended--;
     e->blocked = false;
     if (t->lane)
-        lanes_give(&d->lanes, t->lane);
+        busy_lanes_remove(&d->busy_lanes, t->lane);
     quarantine_ended(d, t);
     transfer_done(&d->transfers, f);
     tasks_drop(&d->tasks, t);

@@ -23,13 +23,14 @@ void outcome_after_commit(struct deliverer *d);
 void outcome_undo(struct deliverer *d);
 
 /* Inside of the transaction: this delivery is given up untried. */
-void outcome_release(struct deliverer *d, const struct grant *g,
-                     const char *event_id, uint64_t attempts, int64_t first_ms,
-                     const char *why);
+void outcome_put_dropped(struct deliverer *d, const struct grant *g,
+                         const char *event_id, uint64_t attempts,
+                         int64_t first_ms, const char *why);
 
 /* The same: it crashed this process, and is dead. */
-void outcome_crashed(struct deliverer *d, const struct grant *g,
-                     const char *event_id, uint64_t attempts, int64_t first_ms);
+void outcome_put_crashed(struct deliverer *d, const struct grant *g,
+                         const char *event_id, uint64_t attempts,
+                         int64_t first_ms);
 
 const char *outcome_name(int outcome);
 

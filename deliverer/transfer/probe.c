@@ -211,11 +211,12 @@ static json_t *exchange_json(const struct deliverer *d,
         verdict_name(&j), "reason", json_text_or_null(j.reason), "http_status",
         f->result.responded ? json_integer(f->result.status) : json_null(),
         "error", json_text_or_null(error), "timings",
-        trace_timings(&f->timings), "request", request_json(f), "sends",
-        f->sends, "response",
-        trace_response((struct bytes){f->headers.data, f->headers.len},
-                       (struct bytes){f->response.data, f->response.len},
-                       (int)f->http_version));
+        delivery_trace_timings(&f->timings), "request", request_json(f),
+        "sends", f->sends, "response",
+        delivery_trace_response(
+            (struct bytes){f->headers.data, f->headers.len},
+            (struct bytes){f->response.data, f->response.len},
+            (int)f->http_version));
 }
 
 void probe_work(struct deliverer *d)

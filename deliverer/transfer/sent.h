@@ -5,7 +5,7 @@
 #ifndef DELIVERER_SENT_H
 #define DELIVERER_SENT_H
 
-#include "attempt.h"
+#include "transfer.h"
 #include <jansson.h>
 
 enum { SENT_MAX_BYTES = 4096 };

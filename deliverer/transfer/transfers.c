@@ -1,8 +1,8 @@
-#include "attempt.h"
 #include "clock.h"
 #include "daemon.h"
 #include "log.h"
 #include "task.h"
+#include "transfer.h"
 #include "wire.h"
 #include <stdlib.h>
 #include <string.h>
@@ -149,7 +149,7 @@ static void reset(struct transfer *f)
     f->http_version = 0;
     f->sends = 0;
     f->interrupted = NULL;
-    f->held = false;
+    f->endpoint_held = false;
     f->expired = f->decided = f->recorded = f->put_off = false;
     f->attempt_id = 0;
     f->duration_ms = f->retry_after_ms = 0;

@@ -137,7 +137,7 @@ static void more_than_there_are_slots(void **state)
 static void lanes_are_busy_until_they_are_given_back(void **state)
 {
     enum { KEYS = 500, STEPS = 100000 };
-    struct lanes l = {0};
+    struct busy_lanes l = {0};
     uint64_t keys[KEYS];
     bool busy[KEYS] = {0};
     char text[16];
@@ -145,24 +145,25 @@ static void lanes_are_busy_until_they_are_given_back(void **state)
     (void)state;
     for (int i = 0; i < KEYS; i++) {
         snprintf(text, sizeof text, "ws-%d", i);
-        keys[i] = i < KEYS / 2 ? lane_key(1, (struct bytes){text, strlen(text)})
-                               : (uint64_t)i; /* neighbours in the table */
+        keys[i] = i < KEYS / 2
+                      ? busy_lanes_key(1, (struct bytes){text, strlen(text)})
+                      : (uint64_t)i; /* neighbours in the table */
     }
     srandom(3);
     for (int n = 0; n < STEPS; n++) {
         int i = (int)(random() % KEYS);
 
-        assert_int_equal(lanes_busy(&l, keys[i]), busy[i]);
+        assert_int_equal(busy_lanes_has(&l, keys[i]), busy[i]);
         if (busy[i])
-            lanes_give(&l, keys[i]);
+            busy_lanes_remove(&l, keys[i]);
         else
-            lanes_take(&l, keys[i]);
+            busy_lanes_add(&l, keys[i]);
         busy[i] = !busy[i];
     }
     for (int i = 0; i < KEYS; i++)
-        assert_int_equal(lanes_busy(&l, keys[i]), busy[i]);
-    lanes_fini(&l);
-    assert_false(lanes_busy(&l, 1));
+        assert_int_equal(busy_lanes_has(&l, keys[i]), busy[i]);
+    busy_lanes_fini(&l);
+    assert_false(busy_lanes_has(&l, 1));
 }
 
 /* Who kills us again and again, at any time, must not meet the same one twice. */

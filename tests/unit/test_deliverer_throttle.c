@@ -611,7 +611,7 @@ static void what_a_turn_took_waits_for_its_commit(void **state)
     static struct task before, now;
     struct endpoint_config c = config();
     struct granted_endpoint e = {.config = &c};
-    struct lanes lanes = {0};
+    struct busy_lanes lanes = {0};
 
     (void)state;
     throttle_configure(&e.throttle, &c);

@@ -1,4 +1,4 @@
-#include "attempt.h"
+#include "transfer.h"
 #include "bounds.h"
 #include "clock.h"
 #include "daemon.h"
@@ -105,7 +105,8 @@ static size_t on_header(char *p, size_t size, size_t count, void *self)
 static void note_blocked(struct transfer *f, const char *ip, int port)
 {
     f->result.blocked = true;
-    f->result.port = guard_allows_port(&f->config->guard, port) ? 0 : port;
+    f->result.port = guard_allows_port(&f->config->address_guard, port) ? 0
+                                                                        : port;
     snprintf(f->result.address, sizeof f->result.address, "%s", ip);
 }
 
@@ -116,7 +117,7 @@ static curl_socket_t on_open(void *self, curlsocktype purpose,
     int fd;
 
     (void)purpose;
-    if (!guard_allows(&f->config->guard, &to->addr)) {
+    if (!guard_allows(&f->config->address_guard, &to->addr)) {
         char ip[INET6_ADDRSTRLEN] = "";
         int port = guard_describe(&to->addr, ip);
 
@@ -153,7 +154,7 @@ static int on_request(void *self, char *ip, char *local_ip, int port,
     f->result.lost = !*ip; /* the connection was reset */
     /* This address decides; another of its host may have been refused before. */
     f->result.blocked = false;
-    if (*ip && !guard_allows_text(&f->config->guard, ip, port))
+    if (*ip && !guard_allows_text(&f->config->address_guard, ip, port))
         note_blocked(f, ip, port);
     if (is_too_late(f))
         f->interrupted = "the deliverer's lease has expired";

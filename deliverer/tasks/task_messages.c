@@ -1,4 +1,4 @@
-#include "take.h"
+#include "task_messages.h"
 #include "clock.h"
 #include "deliverer.h"
 #include "due.h"
@@ -42,13 +42,13 @@ static void keep_here(struct deliverer *d, struct task *t, uint64_t n)
 
     t->number = n;
     t->turn = d->turn;
-    quarantine_hold(d, t);
+    quarantine_mark(d, t);
     t->taken_ms = d->daemon.loop.mono_ms;
     tasks_add(&d->tasks, t);
-    tasks_open(&d->tasks, t);
+    tasks_add_unstored(&d->tasks, t);
     endpoint_push(e, t, note_late(d, t));
     endpoint_schedule(e, &d->schedule);
-    d->grants.ask = d->grants.ask || !e->config;
+    d->own_grants.ask = d->own_grants.ask || !e->config;
 }
 
 static gr_rc take_task(struct deliverer *d, uint64_t n, struct bytes msg)
@@ -56,28 +56,28 @@ static gr_rc take_task(struct deliverer *d, uint64_t n, struct bytes msg)
     struct task *t = task_new(msg), *here;
 
     if (!t) {
-        rows_none(d, n);
+        rows_number_done(d, n);
         return GR_REFUSE;
     }
-    t->grant = grants_take(d, t->w.grant, t->w.endpoint);
+    t->grant = own_grants_take(d, t->w.grant, t->w.endpoint);
     if (t->grant->endpoint.throttle.restored)
         t->held_ms = hold_total_ms(&t->grant->endpoint.throttle.hold,
                                    d->daemon.loop.now_ms);
     if (t->grant->state != GRANT_OPEN) {
-        rows_none(
+        rows_number_done(
             d, n); /* the `released` of this grant also gives this task back */
         task_free(t);
     } else if (known(d, t)) {
         here = tasks_find(&d->tasks, t->grant, t->event_id);
-        if (!here || here->settled || here->number != n)
-            rows_none(d, n);
+        if (!here || here->stored || here->number != n)
+            rows_number_done(d, n);
         task_free(t);
     } else if (quarantine_ends(d, t)) {
-        rows_none(d, n);
+        rows_number_done(d, n);
         task_free(t);
     } else if (t->next_ms > d->daemon.loop.now_ms || tasks_full(&d->tasks)) {
         rows_keep(d, t);
-        rows_none(d, n);
+        rows_number_done(d, n);
         task_free(t);
     } else {
         keep_here(d, t, n);
@@ -90,12 +90,12 @@ static gr_rc take_revoke(struct deliverer *d, uint64_t n, struct bytes msg)
     struct wire_revoke r;
     struct grant *g;
 
-    rows_none(d, n);
+    rows_number_done(d, n);
     if (wire_get_revoke(&r, msg) != GR_OK || !r.grant)
         return GR_REFUSE;
     /* One we do not know is answered too: the sequencer waits for it. */
-    g = grants_take(d, r.grant, wire_text("?"));
-    grants_revoke(d, g, "revoked");
+    g = own_grants_take(d, r.grant, wire_text("?"));
+    own_grants_revoke(d, g, "revoked");
     return GR_OK;
 }
 
@@ -113,14 +113,14 @@ static void drop_here(struct deliverer *d, struct task *t)
             rows_write(d, t); /* … also after a kill, when the drop is past */
         return;
     }
-    outcome_release(d, g, t->event_id, t->attempts, t->first_ms,
-                    final_elsewhere);
+    outcome_put_dropped(d, g, t->event_id, t->attempts, t->first_ms,
+                        final_elsewhere);
     if (t->row) {
         rows_gone(d, g, t->row, t->retrying);
         g->endpoint.rows_here--;
     }
     endpoint_remove(&g->endpoint, t);
-    rows_settled(d, t);
+    rows_task_stored(d, t);
     tasks_drop(&d->tasks, t);
     endpoint_schedule(&g->endpoint, &d->schedule);
 }
@@ -133,12 +133,12 @@ static void drop_row(struct deliverer *d, struct grant *g, const char *event_id)
 
     if (g->endpoint.rows == 0 ||
         !store_task_find(&d->store, g->id, event_id, &row)) {
-        outcome_release(d, g, event_id, 0, 0, final_elsewhere);
+        outcome_put_dropped(d, g, event_id, 0, 0, final_elsewhere);
         return;
     }
     rows_gone(d, g, row.n, row.retrying);
-    outcome_release(d, g, event_id, row.attempts, row.first_ms,
-                    final_elsewhere);
+    outcome_put_dropped(d, g, event_id, row.attempts, row.first_ms,
+                        final_elsewhere);
     endpoint_schedule(&g->endpoint, &d->schedule);
 }
 
@@ -149,12 +149,12 @@ static gr_rc take_dropped(struct deliverer *d, uint64_t n, struct bytes msg)
     struct grant *g;
     struct task *t;
 
-    rows_none(d, n);
+    rows_number_done(d, n);
     if (wire_get_dropped(&w, msg) != GR_OK || w.event_id.n > EVENT_ID_BYTES)
         return GR_REFUSE;
     wire_copy(event_id, sizeof event_id, w.event_id);
     /* One that we do not know yet is answered too: it may be ours. */
-    g = grants_take(d, w.grant, w.endpoint);
+    g = own_grants_take(d, w.grant, w.endpoint);
     if (g->state != GRANT_OPEN)
         return GR_OK; /* its `released` is the response */
     t = tasks_find(&d->tasks, g, event_id);
@@ -207,11 +207,11 @@ static gr_rc take_retry_now(struct deliverer *d, uint64_t n, struct bytes msg)
     struct grant *g;
     struct task *t;
 
-    rows_none(d, n);
+    rows_number_done(d, n);
     if (wire_get_retry_now(&w, msg) != GR_OK || w.event_id.n > EVENT_ID_BYTES)
         return GR_REFUSE;
     wire_copy(event_id, sizeof event_id, w.event_id);
-    g = grants_find(d, w.grant);
+    g = own_grants_find(d, w.grant);
     if (!g || g->state != GRANT_OPEN)
         return GR_OK; /* under its next grant the task comes as due */
     e = &g->endpoint;
@@ -237,25 +237,26 @@ static gr_rc take_check(struct deliverer *d, uint64_t n, struct bytes msg)
     struct task_row row;
     struct grant *g;
 
-    rows_none(d, n);
+    rows_number_done(d, n);
     if (wire_get_check(&w, msg) != GR_OK || w.event_id.n > EVENT_ID_BYTES ||
         !w.grant)
         return GR_REFUSE;
     wire_copy(event_id, sizeof event_id, w.event_id);
-    g = grants_take(d, w.grant, w.endpoint);
+    g = own_grants_take(d, w.grant, w.endpoint);
     if (g->state != GRANT_OPEN) /* its `released` is the response */
         return GR_OK;
     if (tasks_find(&d->tasks, g, event_id) ||
         (g->endpoint.rows > 0 &&
          store_task_find(&d->store, g->id, event_id, &row)))
         return GR_OK;
-    results_put_missing(d, g, event_id, w.task);
+    result_log_put_missing(d, g, event_id, w.task);
     return GR_OK;
 }
 
 /* ---- the link ---- */
 
-gr_rc take_message(void *self, const char *from, uint64_t n, struct bytes msg)
+gr_rc task_messages_apply(void *self, const char *from, uint64_t n,
+                          struct bytes msg)
 {
     struct deliverer *d = self;
     int kind = wire_kind(msg);
@@ -266,11 +267,11 @@ gr_rc take_message(void *self, const char *from, uint64_t n, struct bytes msg)
         return GR_AGAIN;
     /* Numbers that nobody holds move the link's cursor past what we still have
      * only here. */
-    if (n > d->settle.taken + 1)
+    if (n > d->numbers.taken + 1)
         rows_write_all(d);
-    switch (rows_number(d, n, links_epoch(d->daemon.links))) {
+    switch (rows_number_received(d, n, links_epoch(d->daemon.links))) {
     case GR_AGAIN:
-        d->settle_all = true;
+        d->store_all = true;
         return GR_AGAIN;
     case GR_REFUSE:
         return GR_OK; /* on disk since before a crash */
@@ -287,14 +288,14 @@ gr_rc take_message(void *self, const char *from, uint64_t n, struct bytes msg)
         return take_retry_now(d, n, msg);
     if (kind == WIRE_KIND_CHECK)
         return take_check(d, n, msg);
-    rows_none(d, n);
+    rows_number_done(d, n);
     return GR_REFUSE;
 }
 
 /* One end came back from an older copy. Numbers mean nothing any more, and
  * neither side can know what the other has of each grant: all that was taken is
  * given back, and what is unfinished comes again under new grants. */
-void take_set_back(void *self, const char *peer, bool we_are_older)
+void task_messages_set_back(void *self, const char *peer, bool we_are_older)
 {
     struct deliverer *d = self;
     struct link_state link;
@@ -306,7 +307,7 @@ void take_set_back(void *self, const char *peer, bool we_are_older)
     rows_write_all(d);
     while (links_each(d->daemon.links, &at, &link))
         if (!link.out && strcmp(link.peer, SEQUENCER) == 0)
-            rows_begin_anew(d, link.done);
-    grants_revoke_all(d, "the durable link was rewound");
-    grants_release_again(d);
+            rows_numbers_reset(d, link.done);
+    own_grants_revoke_all(d, "the durable link was rewound");
+    own_grants_release_again(d);
 }

@@ -1,4 +1,4 @@
-/* attempt: one request and its response, by libcurl, many at once.
+/* transfer: one request and its response, by libcurl, many at once.
  *
  * A transfer is an attempt from its begin until its outcome is committed
  * (attempt.c: one transfer; transfers.c: all of them). All of
@@ -15,8 +15,8 @@
  * before a byte of a response, libcurl sends it again (Curl_retry_request; up to
  * five times, on other kept connections). We make it once, on a new connection,
  * and count it (`resent`). That is why every attempt has the same webhook-id. */
-#ifndef DELIVERER_ATTEMPT_H
-#define DELIVERER_ATTEMPT_H
+#ifndef DELIVERER_TRANSFER_H
+#define DELIVERER_TRANSFER_H
 
 #include "alloc.h"
 #include "classify.h"
@@ -76,7 +76,8 @@ struct transfer {
     int64_t began_us, duration_ms, retry_after_ms;
     /* Its outcome (outcome.h); `recorded`: in the transaction that is open now. */
     bool decided, recorded;
-    bool held; /* refused, and tried again: its endpoint is held (hold.h) */
+    bool
+        endpoint_held; /* refused, and tried again: its endpoint is held (hold.h) */
     struct judgement judgement;
     int outcome;
     const char *reason;

@@ -1,17 +1,17 @@
-#include "settle.h"
+#include "stored_numbers.h"
 #include "le64.h"
 #include <string.h>
 
-static bool get(const struct settle *s, uint64_t n)
+static bool get(const struct stored_numbers *s, uint64_t n)
 {
-    uint64_t i = n % SETTLE_SPAN;
+    uint64_t i = n % STORED_NUMBERS_SPAN;
 
     return s->bits[i / 8] >> (i % 8) & 1;
 }
 
-static void set(struct settle *s, uint64_t n, bool value)
+static void set(struct stored_numbers *s, uint64_t n, bool value)
 {
-    uint64_t i = n % SETTLE_SPAN;
+    uint64_t i = n % STORED_NUMBERS_SPAN;
     uint8_t bit = (uint8_t)(1u << (i % 8));
 
     if (value)
@@ -20,13 +20,13 @@ static void set(struct settle *s, uint64_t n, bool value)
         s->bits[i / 8] &= (uint8_t)~bit;
 }
 
-void settle_init(struct settle *s, uint64_t base)
+void stored_numbers_init(struct stored_numbers *s, uint64_t base)
 {
-    *s = (struct settle){.base = base, .taken = base};
+    *s = (struct stored_numbers){.base = base, .taken = base};
 }
 
 /* Move the cursor over what is settled, clearing the bits for other numbers. */
-static void advance(struct settle *s)
+static void advance(struct stored_numbers *s)
 {
     while (s->base < s->taken && get(s, s->base + 1)) {
         s->base++;
@@ -34,7 +34,7 @@ static void advance(struct settle *s)
     }
 }
 
-static uint64_t epoch_of(const struct settle *s, uint64_t n)
+static uint64_t epoch_of(const struct stored_numbers *s, uint64_t n)
 {
     for (int i = s->epoch_count; i-- > 0;)
         if (s->epochs[i].first <= n)
@@ -43,7 +43,7 @@ static uint64_t epoch_of(const struct settle *s, uint64_t n)
 }
 
 /* Forget all numbers above `last`. */
-static void cut(struct settle *s, uint64_t last)
+static void cut(struct stored_numbers *s, uint64_t last)
 {
     for (; s->taken > last; s->taken--)
         set(s, s->taken, false);
@@ -52,7 +52,7 @@ static void cut(struct settle *s, uint64_t last)
 }
 
 /* Numbers from `first` on are of this epoch. false: they are of too many. */
-static bool note_epoch(struct settle *s, uint64_t first, uint64_t epoch)
+static bool note_epoch(struct stored_numbers *s, uint64_t first, uint64_t epoch)
 {
     int gone = 0;
 
@@ -66,13 +66,14 @@ static bool note_epoch(struct settle *s, uint64_t first, uint64_t epoch)
     s->epoch_count -= gone;
     memmove(s->epochs, s->epochs + gone,
             (size_t)s->epoch_count * sizeof s->epochs[0]);
-    if (s->epoch_count == SETTLE_EPOCHS)
+    if (s->epoch_count == STORED_NUMBERS_EPOCHS)
         return false;
-    s->epochs[s->epoch_count++] = (struct settle_epoch){first, epoch};
+    s->epochs[s->epoch_count++] = (struct number_epoch){first, epoch};
     return true;
 }
 
-gr_rc settle_take(struct settle *s, uint64_t n, uint64_t epoch)
+gr_rc stored_numbers_receive(struct stored_numbers *s, uint64_t n,
+                             uint64_t epoch)
 {
     if (n <= s->base)
         return GR_REFUSE;
@@ -86,7 +87,7 @@ gr_rc settle_take(struct settle *s, uint64_t n, uint64_t epoch)
     }
     if (s->base == s->taken) /* nothing is open: go there directly */
         s->base = s->taken = n - 1;
-    else if (n - s->base > SETTLE_SPAN)
+    else if (n - s->base > STORED_NUMBERS_SPAN)
         return GR_AGAIN;
     if (!note_epoch(s, s->taken + 1, epoch))
         return GR_AGAIN;
@@ -96,7 +97,7 @@ gr_rc settle_take(struct settle *s, uint64_t n, uint64_t epoch)
     return GR_OK;
 }
 
-void settle_done(struct settle *s, uint64_t n)
+void stored_numbers_add(struct stored_numbers *s, uint64_t n)
 {
     if (n <= s->base || n > s->taken)
         return;
@@ -104,25 +105,26 @@ void settle_done(struct settle *s, uint64_t n)
     advance(s);
 }
 
-uint64_t settle_span(const struct settle *s)
+uint64_t stored_numbers_span(const struct stored_numbers *s)
 {
     return s->taken - s->base;
 }
 
-bool settle_ahead(const struct settle *s)
+bool stored_numbers_past_cursor(const struct stored_numbers *s)
 {
-    for (int i = 0; i < SETTLE_BYTES; i++)
+    for (int i = 0; i < STORED_NUMBERS_BYTES; i++)
         if (s->bits[i])
             return true;
     return false;
 }
 
-size_t settle_save(const struct settle *s, uint8_t out[SETTLE_SAVED_MAX_BYTES])
+size_t stored_numbers_save(const struct stored_numbers *s,
+                           uint8_t out[STORED_NUMBERS_MAX_BYTES])
 {
-    uint8_t *p = out + 8 + SETTLE_BYTES;
+    uint8_t *p = out + 8 + STORED_NUMBERS_BYTES;
 
     set_le64(out, s->base);
-    memcpy(out + 8, s->bits, SETTLE_BYTES);
+    memcpy(out + 8, s->bits, STORED_NUMBERS_BYTES);
     for (int i = 0; i < s->epoch_count; i++, p += 16) {
         set_le64(p, s->epochs[i].first);
         set_le64(p + 8, s->epochs[i].epoch);
@@ -130,29 +132,32 @@ size_t settle_save(const struct settle *s, uint8_t out[SETTLE_SAVED_MAX_BYTES])
     return (size_t)(p - out);
 }
 
-static void load_epochs(struct settle *s, const uint8_t *in, size_t bytes)
+static void load_epochs(struct stored_numbers *s, const uint8_t *in,
+                        size_t bytes)
 {
     s->epoch_count = 0;
     for (; bytes >= 16; bytes -= 16, in += 16)
-        s->epochs[s->epoch_count++] = (struct settle_epoch){get_le64(in),
+        s->epochs[s->epoch_count++] = (struct number_epoch){get_le64(in),
                                                             get_le64(in + 8)};
 }
 
-void settle_load(struct settle *s, struct bytes saved)
+void stored_numbers_load(struct stored_numbers *s, struct bytes saved)
 {
     const uint8_t *in = saved.p;
     uint64_t base, last = 0;
 
-    if (saved.n < SETTLE_BYTES + 8 || saved.n > SETTLE_SAVED_MAX_BYTES)
+    if (saved.n < STORED_NUMBERS_BYTES + 8 ||
+        saved.n > STORED_NUMBERS_MAX_BYTES)
         return;
     base = get_le64(in);
-    for (uint64_t n = base + 1; n <= base + SETTLE_SPAN; n++)
-        if (n > s->base && n - s->base <= SETTLE_SPAN &&
-            (in[8 + n % SETTLE_SPAN / 8] >> (n % 8) & 1)) {
+    for (uint64_t n = base + 1; n <= base + STORED_NUMBERS_SPAN; n++)
+        if (n > s->base && n - s->base <= STORED_NUMBERS_SPAN &&
+            (in[8 + n % STORED_NUMBERS_SPAN / 8] >> (n % 8) & 1)) {
             set(s, n, true);
             last = n;
         }
     if (last > s->taken)
         s->taken = last;
-    load_epochs(s, in + 8 + SETTLE_BYTES, saved.n - 8 - SETTLE_BYTES);
+    load_epochs(s, in + 8 + STORED_NUMBERS_BYTES,
+                saved.n - 8 - STORED_NUMBERS_BYTES);
 }
