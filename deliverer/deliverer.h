@@ -1,8 +1,10 @@
-/* deliverer: what this process has in memory. turn.c is its turn. */
+/* deliverer: the memory of this process, and its callbacks for the daemon's loop (turn.c). */
 #ifndef DELIVERER_DELIVERER_H
 #define DELIVERER_DELIVERER_H
 
+#include "busy_lanes.h"
 #include "daemon.h"
+#include "lease.h"
 #include "own_grants.h"
 #include "probe.h"
 #include "quarantine.h"
@@ -11,7 +13,7 @@
 #include "stored_numbers.h"
 #include "task.h"
 #include "templates.h"
-#include "transfer.h"
+#include "transfers.h"
 
 /* The peer that sends tasks and receives results. */
 #define SEQUENCER "sequencer"
@@ -53,34 +55,34 @@ struct deliverer {
     struct daemon daemon;
     struct store store;
     struct own_grants own_grants;
+    struct lease lease;
     struct tasks tasks;
     struct transfers transfers;
     struct result_log result_log;
     struct templates templates;
     struct probe probe;
-    struct schedule schedule;     /* whose turn it is */
-    struct busy_lanes busy_lanes; /* that have a request in flight */
+    struct schedule schedule; /* which endpoint is next */
+    struct busy_lanes busy_lanes;
     struct quarantine quarantine;
-    bool
-        lane_ended; /* one of them is of a lane: its outcome is committed at once */
+    bool lane_ended; /* an ended attempt is of a lane: commit it at once */
     bool
         stuck; /* all runnable endpoints have their share of the attempts in flight */
 
-    /* The number of this turn. What changes in memory inside of a transaction
-     * carries it, so that undo() knows what was not committed. */
+    /* The number of this turn. Memory that changes inside the transaction is marked with
+     * it, so that undo() knows which changes were not committed. */
     uint64_t turn;
     struct stored_numbers numbers;      /* of the link from the sequencer */
     struct stored_numbers numbers_kept; /* as of the last commit, if … */
-    uint64_t numbers_turn;              /* … it changed in this turn */
+    uint64_t numbers_turn;              /* … they changed in this turn */
 
     bool full;      /* the last turn was rolled back: only outcomes now */
-    bool low;       /* little space left on the disk: no new tasks */
-    bool store_all; /* numbers ran out: everything to rows */
+    bool low;       /* little space is left on the disk: no new tasks */
+    bool store_all; /* too many numbers are past the cursor: write all rows */
     int64_t scheduled_retries;
-    int64_t tidy_ms; /* mono: look at space and history again */
+    int64_t tidy_ms; /* mono: check space and delete old attempts then */
 
-    int64_t stop_ms;         /* mono: SIGTERM came; 0 */
-    int64_t all_released_ms; /* mono: and since then all is released; 0 */
+    int64_t stop_ms;         /* mono: when SIGTERM was received; 0 */
+    int64_t all_released_ms; /* mono: when all grants were released; 0 */
 
     int64_t metrics[METRIC_COUNT];
 };

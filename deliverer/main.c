@@ -1,3 +1,4 @@
+/* main: the deliverer's commands, metrics and callbacks, and its manual. */
 #include "deliverer.h"
 #include "delivery_trace.h"
 #include "result_log.h"

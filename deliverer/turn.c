@@ -1,15 +1,16 @@
 /* turn: the deliverer's start, turn and end.
  *
- *   frames    tasks, revocations and drops of the link (task_messages.c); heartbeat_acks and grants
- *   work      outcomes of what has ended (outcome.c); rows for tasks that
- *             take longer, the link's cursor (rows.c); grants that end (own_grants.c);
+ *   frames    tasks and other messages of the link (task_messages.c); heartbeat_acks and
+ *             grants (lease.c)
+ *   work      outcomes of attempts that have ended (outcome.c); rows for tasks that
+ *             take longer, and the link's cursor (rows.c); the end of grants (own_grants.c);
  *             due rows (due.c); a step of housekeeping
- *   commit    results are promised; tasks are ours. For a group of outcomes in
- *             a thread; libcurl goes on meanwhile
- *   send      memory follows; libcurl's sockets; begin what may begin; send the heartbeat
+ *   commit    in a thread for a group of outcomes; libcurl goes on meanwhile
+ *   send      memory follows the commit; libcurl reads and writes; attempts begin; the
+ *             heartbeat is sent
  *
- * An attempt is begun in deliverer_after_commit(), or while a later turn is committed, so a task is
- * not begun before the commit of the turn it came in. */
+ * An attempt begins in deliverer_after_commit(), or while a later turn is committed, so a task
+ * does not begin before the commit of the turn in which it was received. */
 #include "begin.h"
 #include "clock.h"
 #include "deliverer.h"
@@ -27,12 +28,13 @@
 enum {
     TIDY_EVERY_MS = 1000,
     PURGE_ATTEMPTS = 256, /* in one step */
-    /* Under this no task is taken: what is left is for outcomes. Ingress and
-     * the sequencer stop earlier. */
+    /* With less, no task is accepted: the rest is for outcomes. Ingress and the
+     * sequencer stop earlier. */
     DISK_LOW_BYTES = 4 * 1024 * 1024,
-    GROUP_COUNT = 16,   /* outcomes: the way to a thread and back is worth it */
-    ENDED_MAX = 512,    /* not committed: then nothing is begun meanwhile */
-    LAST_ACK_MS = 2000, /* wait for the sequencer to have our last words */
+    GROUP_COUNT = 16, /* so many outcomes are worth a commit in a thread */
+    ENDED_MAX = 512,  /* uncommitted outcomes: then no attempt begins */
+    LAST_ACK_MS =
+        2000, /* at the end, wait for the sequencer's acknowledgement */
 };
 
 /* ---- start and end ---- */
@@ -48,6 +50,7 @@ void deliverer_open(void *self)
     store_open(&d->store, d->daemon.db);
     result_log_open(d);
     templates_open(d);
+    schedule_init(&d->schedule);
     tasks_init(&d->tasks);
     links_hold(d->daemon.links, SEQUENCER);
     while (links_each(d->daemon.links, &at, &link))
@@ -63,7 +66,7 @@ void deliverer_open(void *self)
     quarantine_open(d, quarantine_path);
     free(quarantine_path);
     free(old_path);
-    transfers_open(&d->transfers, &d->own_grants.lease_until_ms);
+    transfers_open(&d->transfers, &d->lease.until_ms);
     loop_watch_fd(&d->daemon.loop, d->transfers.sockets.epoll);
 }
 
@@ -94,11 +97,11 @@ void deliverer_close(void *self)
 void deliverer_frame(void *self, int kind, struct bytes frame)
 {
     if (kind == WIRE_KIND_HEARTBEAT_ACK)
-        own_grants_heartbeat_ack(self, frame);
+        lease_heartbeat_ack(self, frame);
     else if (kind == WIRE_KIND_GRANTED)
-        own_grants_granted(self, frame);
+        lease_granted(self, frame);
     else if (kind == WIRE_KIND_REVOKED)
-        own_grants_revoked(self, frame);
+        lease_revoked(self, frame);
     else
         log_warn(NULL, "a frame for another kind of process arrived; dropped",
                  LS("kind", wire_kind_name(kind)));
@@ -146,17 +149,8 @@ static void tidy(struct deliverer *d)
 
 /* ---- SIGTERM ---- */
 
-static void begin_to_stop(struct deliverer *d)
-{
-    if (!d->daemon.loop.stopping)
-        return;
-    if (!d->stop_ms)
-        d->stop_ms = d->daemon.loop.mono_ms;
-    own_grants_revoke_all(d, "stopping"); /* a turn may have been taken back */
-}
-
-/* Requests that do not end within the grace are broken off; what they were for
- * is given back like the rest. */
+/* Interrupt requests that do not end within the grace; their tasks are released with their
+ * grants. */
 static void end_grace(struct deliverer *d)
 {
     if (d->stop_ms && d->transfers.active.count > 0 &&
@@ -167,8 +161,8 @@ static void end_grace(struct deliverer *d)
     }
 }
 
-/* All grants are told as released, and the sequencer has that, or is away: then
- * it finds it in our log when both are there again. */
+/* `released` of all grants is committed, and the sequencer has acknowledged it, or does not
+ * respond: then it receives it after both processes have started again. */
 bool deliverer_stopped(void *self)
 {
     struct deliverer *d = self;
@@ -189,20 +183,25 @@ int deliverer_work(void *self)
 {
     struct deliverer *d = self;
 
-    begin_to_stop(d);
+    if (d->daemon.loop.stopping) {
+        if (!d->stop_ms)
+            d->stop_ms = d->daemon.loop.mono_ms;
+        own_grants_revoke_all(d, "stopping"); /* again after a rollback */
+    }
     d->daemon.loop.read_on = outcome_work(d) >= GROUP_COUNT;
     probe_work(d);
     quarantine_work(d);
     rows_work(d);
+    lease_expire(d);
     own_grants_work(d);
     due_work(d);
     tidy(d);
-    return -1; /* deliverer_after_commit() knows */
+    return -1; /* deliverer_after_commit() sets the wait */
 }
 
-/* While outcomes are committed, in a thread: of what is being committed, and of
- * what this turn took, nothing is touched. A crash repeats what had ended and
- * was not committed, so while a disk stalls it does not grow without end. */
+/* Called while outcomes are committed in a thread. It does not change these outcomes, and does
+ * not begin tasks that this turn received. A crash repeats attempts that have ended and are not
+ * committed, so their number is bounded while the disk stalls. */
 void deliverer_meanwhile(void *self)
 {
     struct deliverer *d = self;
@@ -232,11 +231,11 @@ static void measure(struct deliverer *d)
     m[METRIC_RESENT] = d->transfers.resent;
     m[METRIC_GRANTS] = (int64_t)d->own_grants.ids.used;
     m[METRIC_CONFIRMED] = d->own_grants.confirmed;
-    m[METRIC_LEASE] = own_grants_may_begin(d);
+    m[METRIC_LEASE] = lease_may_begin(d);
 }
 
-/* How each endpoint that this deliverer owns stands. Open breakers are counted here,
- * not where one opens: a turn that is taken back closes none of them again. */
+/* Breaker and window of each endpoint that this deliverer owns. Open breakers are counted here,
+ * not where one opens, because a rollback does not close a breaker. */
 void deliverer_measure(void *self)
 {
     struct deliverer *d = self;
@@ -267,7 +266,7 @@ static int wait_ms(struct deliverer *d)
     ms = loop_sooner(ms, begin_wait_ms(d));
     ms = loop_sooner(ms, rows_wait_ms(d));
     ms = loop_sooner(ms, due_wait_ms(d));
-    ms = loop_sooner(ms, own_grants_wait_ms(d));
+    ms = loop_sooner(ms, lease_wait_ms(d));
     return loop_sooner(ms, TIDY_EVERY_MS);
 }
 
@@ -275,7 +274,7 @@ void deliverer_after_commit(void *self)
 {
     struct deliverer *d = self;
 
-    d->turn++; /* what this one did is on disk */
+    d->turn++; /* the last one is on disk */
     d->full = false;
     outcome_after_commit(d);
     end_grace(d);
@@ -286,13 +285,13 @@ void deliverer_after_commit(void *self)
     transfers_turn(&d->transfers,
                    d->daemon.loop.awake_ms); /* send what was begun */
     begin_mark_ended(d);
-    own_grants_flush(d);
+    lease_flush(d);
     measure(d);
     daemon_wake_in(&d->daemon, wait_ms(d));
 }
 
-/* The disk is full. What ended and could not be written stays in memory and is
- * written first; nothing is begun or taken meanwhile. */
+/* The disk is full. Outcomes that could not be written stay in memory and are written first;
+ * until then no attempt begins and no task is accepted. */
 void deliverer_undo(void *self)
 {
     struct deliverer *d = self;
@@ -306,7 +305,7 @@ void deliverer_undo(void *self)
     d->turn++;
 }
 
-/* ---- what others may ask ---- */
+/* ---- status ---- */
 
 static json_t *grant_json(struct grant *g)
 {
@@ -322,7 +321,7 @@ static json_t *grant_json(struct grant *g)
                      "held", e->throttle.hold.on, "ramp", e->throttle.ramp.on);
 }
 
-/* Endpoints that fail. The sequencer lists those that are held. */
+/* Endpoints that fail. The sequencer lists the held ones. */
 static void put_troubles(const struct deliverer *d, json_t *out)
 {
     json_t *list = json_array();
@@ -355,8 +354,8 @@ void deliverer_status(void *self, json_t *out)
 
     for (int n = 0; n < SHOWN && (g = own_grants_next(d, g)); n++)
         json_array_append_new(grants, grant_json(g));
-    json_object_set_new(
-        out, "lease", json_string(own_grants_may_begin(d) ? "held" : "lapsed"));
+    json_object_set_new(out, "lease",
+                        json_string(lease_may_begin(d) ? "held" : "lapsed"));
     json_object_set_new(out, "grants", grants);
     json_object_set_new(out, "in_flight",
                         json_integer(d->transfers.active.count));

@@ -1,6 +1,6 @@
-/* own_grants: the grants that this deliverer has, and until when it may begin attempts
- * under them. docs/ARCHITECTURE.md ("Work: grants") and tests/model/grants.pml are
- * the specification.
+/* own_grants: the grants that this deliverer has, in memory and on disk, and the states
+ * that each passes through. docs/ARCHITECTURE.md ("Work: grants") and
+ * tests/model/grants.pml are the specification.
  *
  *        task, granted           revoke, revoked,            nothing in flight,
  *                                or SIGTERM                  `released` is put
@@ -9,10 +9,13 @@
  *   (none) ◀──────────────────────────── ENDED ◀────────────────────────────┘
  *          rows purged, a lease has passed        sequencer has `released`
  *
- * An OPEN grant is confirmed while its configuration is in memory: a `granted` of this
- * epoch brought it, and the lease has not lapsed since. Only then do attempts begin
- * under it. A grant that has ended is remembered for one lease:
- * a `granted` for it may still be in a pipe, and must not bring it back. */
+ * An OPEN grant is confirmed while its configuration is in memory (lease.h). Only then do
+ * attempts begin under it. A grant that has ended is remembered for one lease: a
+ * `granted` for it may still be in a pipe, and must not open it again.
+ *
+ * A grant's id, endpoint and state are a row, written in the turn's transaction, so a
+ * crash keeps them; what is below `endpoint` is in memory only. Functions that change
+ * state are called inside the transaction. */
 #ifndef DELIVERER_OWN_GRANTS_H
 #define DELIVERER_OWN_GRANTS_H
 
@@ -24,7 +27,7 @@
 
 struct deliverer;
 
-/* On disk: forever. */
+/* These numbers are on disk: they never change. */
 enum grant_state {
     GRANT_OPEN = 0,
     GRANT_REVOKED = 1,
@@ -33,17 +36,17 @@ enum grant_state {
 };
 
 struct grant {
-    LIST_ENTRY(grant) link;     /* of all */
-    struct grant *closing_next; /* of those that are not OPEN */
+    LIST_ENTRY(grant) link;         /* of all */
+    LIST_ENTRY(grant) closing_link; /* of those that are not OPEN */
     uint64_t id;
     char name[NAME_MAX_BYTES + 1]; /* of the endpoint */
     int state;                     /* enum grant_state */
     bool on_disk;
-    uint64_t released_n; /* number of its `released` in our log */
-    int64_t stamp_ms;    /* of the heartbeat that its confirmation answered */
+    uint64_t released_n; /* number of its `released` message in our log */
+    int64_t stamp_ms;    /* of the heartbeat whose response confirmed it */
     int64_t ended_ms;    /* mono: ENDED since */
     struct granted_endpoint endpoint;
-    /* As of the last commit, if anything changed in turn `turn`. */
+    /* The state of the last commit, if the grant changed in turn `turn`. */
     uint64_t turn;
     struct {
         int state;
@@ -54,53 +57,39 @@ struct grant {
 
 struct own_grants {
     LIST_HEAD(, grant) all;
+    LIST_HEAD(, grant) closing;
     struct lookup ids;
-    struct grant *closing;
-    int64_t confirmed;         /* how many have a configuration */
-    int64_t lease_until_ms;    /* mono; may begin while it is before this */
-    int64_t heartbeat_ms;      /* mono: the next heartbeat */
-    int64_t heartbeat_sent_ms; /* mono: the last one */
-    bool ask;                  /* some grant needs its configuration */
-    /* Where the sequencer receives heartbeats, by its last heartbeat_ack. */
-    char inbox[INBOX_MAX_BYTES + 1];
+    int64_t confirmed; /* how many have a configuration */
 };
 
-void own_grants_open(struct deliverer *d); /* read them from disk */
+void own_grants_open(struct deliverer *d); /* reads them from disk */
 void own_grants_close(struct deliverer *d);
-
-/* The grant, made if need be; inside of the transaction. */
-struct grant *own_grants_take(struct deliverer *d, uint64_t id,
-                              struct bytes name);
-struct grant *own_grants_find(const struct deliverer *d, uint64_t id);
-/* Iterates over all: NULL begins and ends. */
-struct grant *own_grants_next(const struct deliverer *d, struct grant *g);
-struct grant *
-own_grants_of(struct granted_endpoint *e); /* the grant of this endpoint */
-
-/* Frames; inside of the transaction. */
-void own_grants_heartbeat_ack(struct deliverer *d, struct bytes frame);
-void own_grants_granted(struct deliverer *d, struct bytes frame);
-void own_grants_revoked(struct deliverer *d, struct bytes frame);
-
-/* Begin no more attempts under it and end it with `released`. Does nothing if it is not
- * OPEN. `why` is for the log. */
-void own_grants_revoke(struct deliverer *d, struct grant *g, const char *why);
-void own_grants_revoke_all(struct deliverer *d, const char *why);
-/* The log was set back: put `released` into it again where it was before. */
-void own_grants_release_again(struct deliverer *d);
-
-/* Inside of the transaction: lapse, release, purge. */
-void own_grants_work(struct deliverer *d);
-/* After the commit: the heartbeat. */
-void own_grants_flush(struct deliverer *d);
-int own_grants_wait_ms(const struct deliverer *d);
+/* After a rollback, when the queues of tasks are empty: read states and counts again. */
 void own_grants_undo(struct deliverer *d);
 
-/* The lease has not expired at this moment. */
-bool own_grants_may_begin(const struct deliverer *d);
-/* `released` of all grants is in the log. */
-bool own_grants_all_released(const struct deliverer *d);
+/* The grant of this id; it is made and stored if it is new. `name`: of its endpoint. */
+struct grant *own_grants_take(struct deliverer *d, uint64_t id,
+                              struct bytes name);
+/* NULL: there is no such grant. */
+struct grant *own_grants_find(const struct deliverer *d, uint64_t id);
+/* Iterates over all grants: NULL begins and ends. */
+struct grant *own_grants_next(const struct deliverer *d, struct grant *g);
+struct grant *own_grants_of(struct granted_endpoint *e);
 
+/* Take over `config`: the grant is confirmed. NULL: it is not confirmed. */
+void own_grants_set_config(struct deliverer *d, struct grant *g,
+                           struct endpoint_config *config);
+/* Begin no more attempts under it, drop its waiting tasks, and end it with `released`.
+ * Does nothing if it is not OPEN. `why` is for the log. */
+void own_grants_revoke(struct deliverer *d, struct grant *g, const char *why);
+void own_grants_revoke_all(struct deliverer *d, const char *why);
+/* The log was rewound: put the `released` of each RELEASED grant into it again. */
+void own_grants_release_again(struct deliverer *d);
+/* Once a turn: release grants, delete their rows, and forget those that have ended. */
+void own_grants_work(struct deliverer *d);
+
+/* `released` of each grant is in the log. */
+bool own_grants_all_released(const struct deliverer *d);
 /* Add `more` (may be below 0) to the number of its scheduled retries. */
 void own_grants_count_retries(struct deliverer *d, struct grant *g,
                               int64_t more);

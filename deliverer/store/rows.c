@@ -147,7 +147,7 @@ void rows_keep(struct deliverer *d, struct task *t)
     e->rows++;
     endpoint_row_due(e, row.next_ms);
     endpoint_schedule(e, &d->schedule);
-    d->own_grants.ask = d->own_grants.ask || !e->config;
+    d->lease.ask = d->lease.ask || !e->config;
 }
 
 /* ---- the turn ---- */

@@ -1,9 +1,10 @@
+/* busy_lanes: a table of lane keys. */
 #include "busy_lanes.h"
 #include "siphash.h"
 
-uint64_t busy_lanes_key(uint64_t grant, struct bytes text)
+uint64_t busy_lanes_key(uint64_t grant, struct bytes lane)
 {
-    uint64_t h = hash_keyed(grant, text.p, text.n);
+    uint64_t h = hash_keyed(grant, lane.p, lane.n);
 
     return h ? h : 1;
 }

@@ -1,27 +1,28 @@
+/* due: reads due rows of tasks into the queues of their endpoints. */
 #include "due.h"
 #include "backoff.h"
 #include "clock.h"
 #include "db_sums.h"
 #include "deliverer.h"
 #include "log.h"
-#include <stddef.h>
 
 enum {
-    FETCH_MAX = 256,  /* due rows brought in at once, for one endpoint … */
+    FETCH_MAX = 256,  /* due rows read at once, for one endpoint … */
     FETCH_MIN = 16,   /* … and at least so many */
-    DAMAGED_MAX = 16, /* of one look; more are found by the next */
+    DAMAGED_MAX = 16, /* found in one look; more are found by the next */
 };
 
 struct fetch {
     struct deliverer *d;
     struct grant *grant;
     int64_t now_ms;
-    bool early; /* they are pulled forward */
-    bool found;
+    bool early;                   /* rows that are pulled forward */
+    bool found;                   /* for due_bring() */
     int64_t damaged[DAMAGED_MAX]; /* rows */
     int damaged_count;
 };
 
+/* Make a task of the row. false: memory is full, or there are too many damaged rows. */
 static bool bring_in(void *self, const struct task_row *row)
 {
     struct fetch *f = self;
@@ -36,7 +37,7 @@ static bool bring_in(void *self, const struct task_row *row)
         f->damaged[f->damaged_count++] = row->n;
         return true;
     }
-    if (tasks_full(&f->d->tasks)) /* they may be large: looked at for each */
+    if (tasks_full(&f->d->tasks)) /* asked for each: tasks may be large */
         return false;
     t = task_new(row->message);
     if (!t)
@@ -59,21 +60,15 @@ static bool bring_in(void *self, const struct task_row *row)
     return true;
 }
 
-/* The sequencer still has the event. It asks about tasks without a result for long, and
- * sends those again that are not here (sequencer/dispatch/watch.c). */
+/* Delete damaged rows: the sequencer still has the event. It asks about tasks that have had no
+ * result for long, and sends again those that this deliverer does not know
+ * (sequencer/dispatch/watch.c). */
 static void drop_damaged(struct fetch *f)
 {
     for (int i = 0; i < f->damaged_count; i++)
         store_task_gone(&f->d->store, f->damaged[i]);
     f->grant->endpoint.rows -= f->damaged_count;
     f->damaged_count = 0;
-}
-
-static int fetch_count(const struct granted_endpoint *e)
-{
-    int n = e->throttle.window.size;
-
-    return n > FETCH_MAX ? FETCH_MAX : n < FETCH_MIN ? FETCH_MIN : n;
 }
 
 int64_t due_max_ms(const struct deliverer *d, const struct granted_endpoint *e)
@@ -83,23 +78,22 @@ int64_t due_max_ms(const struct deliverer *d, const struct granted_endpoint *e)
                      : INT64_MAX;
 }
 
-/* true: perhaps there are more of them. */
-static bool hasten(struct deliverer *d, struct grant *g)
-{
-    return g->endpoint.config &&
-           store_tasks_hasten(&d->store, g->id, due_max_ms(d, &g->endpoint),
-                              d->daemon.loop.now_ms, FETCH_MAX) == FETCH_MAX;
-}
-
-/* Due retries; after all of these, the retries that were scheduled before the endpoint
+/* Read due retries; after all of these, the retries that were scheduled before the endpoint
  * recovered. Rows whose tasks are in memory already are skipped. */
 static void fetch(struct deliverer *d, struct grant *g)
 {
     struct granted_endpoint *e = &g->endpoint;
     struct fetch f = {.d = d, .grant = g, .now_ms = d->daemon.loop.now_ms};
-    int limit = (int)e->rows_here + fetch_count(e);
-    bool all = !hasten(d, g);
+    int count = e->throttle.window.size, limit;
+    bool all = true;
 
+    count = count > FETCH_MAX   ? FETCH_MAX
+            : count < FETCH_MIN ? FETCH_MIN
+                                : count;
+    limit = (int)e->rows_here + count;
+    if (e->config) /* times that a wrong clock wrote */
+        all = store_tasks_hasten(&d->store, g->id, due_max_ms(d, e), f.now_ms,
+                                 FETCH_MAX) < FETCH_MAX;
     all &= store_tasks_due(&d->store, g->id, f.now_ms, limit, bring_in, &f);
     if (all && e->recovered_ms) {
         f.early = true;
@@ -135,13 +129,6 @@ bool due_bring(struct deliverer *d, struct grant *g, const char *event_id)
     return f.found;
 }
 
-static struct granted_endpoint *endpoint_of(struct heap_item *item)
-{
-    return (struct granted_endpoint *)(void *)((char *)item -
-                                               offsetof(struct granted_endpoint,
-                                                        alarm));
-}
-
 void due_work(struct deliverer *d)
 {
     struct heap_item *item;
@@ -149,7 +136,8 @@ void due_work(struct deliverer *d)
     while (!d->full && !loop_spent(&d->daemon.loop) && !tasks_full(&d->tasks) &&
            (item = heap_first(&d->schedule.alarms)) &&
            item->key <= d->daemon.loop.now_ms)
-        fetch(d, own_grants_of(endpoint_of(item)));
+        fetch(d,
+              own_grants_of(HEAP_OWNER(item, struct granted_endpoint, alarm)));
 }
 
 int due_wait_ms(const struct deliverer *d)
@@ -157,9 +145,8 @@ int due_wait_ms(const struct deliverer *d)
     struct heap_item *item = heap_first(&d->schedule.alarms);
     int64_t left;
 
-    if (!item || d->full ||
-        tasks_full(
-            &d->tasks)) /* an attempt that ends frees space and calls this again */
+    /* When memory is full, the next attempt that ends frees space and wakes the loop. */
+    if (!item || d->full || tasks_full(&d->tasks))
         return -1;
     left = item->key - now_ms();
     return left < 0 ? 0 : left > MINUTE_MS ? (int)MINUTE_MS : (int)left;

@@ -1,5 +1,6 @@
 /* due: reads due rows into memory, as far as there is space and their endpoint can begin
- * them. */
+ * them. Called inside the transaction; it changes a row only if its time is impossible or
+ * its contents are damaged. */
 #ifndef DELIVERER_DUE_H
 #define DELIVERER_DUE_H
 
@@ -9,13 +10,14 @@ struct deliverer;
 struct granted_endpoint;
 struct grant;
 
+/* Once a turn: read the rows of endpoints whose next row is due. */
 void due_work(struct deliverer *d);
 /* How long until due_work() has something to do; -1: nothing. */
 int due_wait_ms(const struct deliverer *d);
 /* wall: the latest time at which a row can be due, by the longest wait of the endpoint's
- * policy. A row that is due later was written by a wrong clock, and is due now. */
+ * policy. A row with a later time was written by a wrong clock: it is due now. */
 int64_t due_max_ms(const struct deliverer *d, const struct granted_endpoint *e);
-/* Bring in the row of this event, whenever it is due. false: there is none. */
+/* Read the row of this event, even if it is not due. false: there is no such row. */
 bool due_bring(struct deliverer *d, struct grant *g, const char *event_id);
 
 #endif

@@ -1,3 +1,4 @@
+/* heap: a binary heap of pointers, from slot 1: the children of slot n are 2n and 2n + 1. */
 #include "heap.h"
 #include "alloc.h"
 #include <stdlib.h>

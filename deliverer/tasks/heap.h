@@ -1,8 +1,10 @@
-/* heap: which of many things is due first. The items live in their owners. */
+/* heap: finds which of many things is due first. An item is a member of the thing; the heap
+ * owns only its array of pointers. Memory only; a zeroed heap is empty. */
 #ifndef DELIVERER_HEAP_H
 #define DELIVERER_HEAP_H
 
 #include "rc.h"
+#include <stddef.h>
 
 struct heap_item {
     int64_t key;
@@ -14,10 +16,16 @@ struct heap {
     size_t count, capacity;
 };
 
+/* The thing of `type` whose `member` this item is. */
+#define HEAP_OWNER(item, type, member) \
+    ((type *)(void *)((char *)(item)-offsetof(type, member)))
+
 void heap_fini(struct heap *h);
-/* Put it in, or move it to where its new key belongs. */
+/* Put it in, or give it a new key. */
 void heap_put(struct heap *h, struct heap_item *item, int64_t key);
-void heap_drop(struct heap *h, struct heap_item *item); /* also if not in */
-struct heap_item *heap_first(const struct heap *h);     /* NULL: empty */
+/* Take it out; does nothing if it is not in the heap. */
+void heap_drop(struct heap *h, struct heap_item *item);
+/* The item with the least key; NULL: the heap is empty. */
+struct heap_item *heap_first(const struct heap *h);
 
 #endif

@@ -1,3 +1,4 @@
+/* inflight: maps the file of tasks in flight, and writes a slot for each attempt. */
 #include "inflight.h"
 #include "alloc.h"
 #include "log.h"
@@ -17,7 +18,7 @@ struct inflight_file {
     uint64_t magic;
     uint32_t crashes;
     uint32_t zero;
-    uint64_t begun; /* the last */
+    uint64_t begun; /* how many attempts were begun, over all starts */
     struct inflight_slot slots[INFLIGHT_SLOTS];
 };
 
@@ -50,15 +51,13 @@ static struct inflight_file *map(const char *path)
     return p == MAP_FAILED ? NULL : p;
 }
 
-static bool makes_sense(const struct inflight_slot *s)
-{
-    return s->state <= INFLIGHT_QUARANTINED && s->event_id[0] &&
-           memchr(s->event_id, 0, sizeof s->event_id);
-}
-
+/* Of each slot at a start. false: it is free now. */
 static bool quarantine_slot(struct inflight_slot *s)
 {
-    if (s->state == INFLIGHT_FREE || !makes_sense(s)) {
+    bool valid = s->state <= INFLIGHT_QUARANTINED && s->event_id[0] &&
+                 memchr(s->event_id, 0, sizeof s->event_id);
+
+    if (s->state == INFLIGHT_FREE || !valid) {
         *s = (struct inflight_slot){0};
         return false;
     }

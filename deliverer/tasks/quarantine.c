@@ -1,3 +1,4 @@
+/* quarantine: the list of tasks that were in flight at a crash, and which of them begins. */
 #include "quarantine.h"
 #include "clock.h"
 #include "deliverer.h"
@@ -16,8 +17,7 @@ static struct inflight_slot *slot_of(const struct quarantine *c,
 
 /* ---- open and close ---- */
 
-static const struct inflight_slot
-    *sorted; /* the slots by which qsort compares */
+static const struct inflight_slot *sorted; /* for by_crashes() */
 
 /* First tasks that were alone at a crash, then the last ones begun. */
 static int by_crashes(const void *a, const void *b)
@@ -32,19 +32,10 @@ static int by_crashes(const void *a, const void *b)
     return x->begun > y->begun ? -1 : 1;
 }
 
+/* `ms`, doubled so often, but at most `max` times. */
 static int64_t doubled(int64_t ms, uint32_t times, uint32_t max)
 {
     return ms << (times < max ? times : max);
-}
-
-static int64_t each_ms(const struct quarantine *c)
-{
-    uint32_t crashes = inflight_crashes(&c->inflight);
-    int64_t ms = c->count ? QUARANTINE_ALL_MS / c->count : QUARANTINE_EACH_MS;
-
-    if (ms > QUARANTINE_EACH_MS)
-        ms = QUARANTINE_EACH_MS;
-    return doubled(ms < 1 ? 1 : ms, crashes ? crashes - 1 : 0, 11);
 }
 
 int64_t quarantine_quiet_ms(uint32_t crashes)
@@ -61,6 +52,7 @@ void quarantine_open(struct deliverer *d, const char *path)
 {
     struct quarantine *c = &d->quarantine;
     const struct inflight_slot *slots;
+    uint32_t crashes;
 
     inflight_open(&c->inflight, path);
     c->alone = INFLIGHT_NONE;
@@ -73,13 +65,17 @@ void quarantine_open(struct deliverer *d, const char *path)
             c->tasks[c->count++] = (struct quarantined){.slot = i};
     sorted = slots;
     qsort(c->tasks, (size_t)c->count, sizeof *c->tasks, by_crashes);
-    c->each_ms = each_ms(c);
+    crashes = inflight_crashes(&c->inflight);
+    c->each_ms = c->count ? QUARANTINE_ALL_MS / c->count : QUARANTINE_EACH_MS;
+    if (c->each_ms > QUARANTINE_EACH_MS)
+        c->each_ms = QUARANTINE_EACH_MS;
+    c->each_ms = doubled(c->each_ms < 1 ? 1 : c->each_ms,
+                         crashes ? crashes - 1 : 0, 11);
     if (c->count)
         log_warn(NULL,
                  "after a crash, the attempts that were in progress are tried "
                  "first, one at a time",
-                 LI("requests", c->count),
-                 LI("crashes", inflight_crashes(&c->inflight)));
+                 LI("requests", c->count), LI("crashes", crashes));
 }
 
 void quarantine_close(struct deliverer *d)
@@ -121,7 +117,7 @@ static struct grant *open_grant(struct deliverer *d,
     return g && g->state == GRANT_OPEN ? g : NULL;
 }
 
-/* The task did not cause the crash, or belongs to another deliverer now. */
+/* Remove an entry: the task did not cause the crash, or belongs to another deliverer now. */
 static void clear(struct deliverer *d, struct quarantined *s)
 {
     const struct inflight_slot *slot = slot_of(&d->quarantine, s);
@@ -155,17 +151,6 @@ static void put_dead(struct deliverer *d, struct quarantined *s,
     s->turn = d->turn;
 }
 
-static void end_row(struct deliverer *d, struct quarantined *s, struct grant *g)
-{
-    const struct inflight_slot *slot = slot_of(&d->quarantine, s);
-    struct task_row row;
-
-    if (!store_task_find(&d->store, g->id, slot->event_id, &row))
-        return; /* it is sent again */
-    rows_gone(d, g, row.n, row.retrying);
-    put_dead(d, s, g, slot->event_id, row.attempts, row.first_ms);
-}
-
 struct past_attempts {
     uint64_t grant;
     bool ended;
@@ -179,17 +164,22 @@ static void see_attempt(void *self, const struct attempt_row *row)
                (row->grant_id == p->grant && row->outcome != OUTCOME_RETRYING);
 }
 
-/* true: keep it on the list. */
+/* Once for each entry: find its task, or end it. true: keep it on the list. */
 static bool look(struct deliverer *d, struct quarantined *s)
 {
     const struct inflight_slot *slot = slot_of(&d->quarantine, s);
     struct past_attempts past = {.grant = slot->grant};
     struct grant *g = open_grant(d, s);
+    struct task_row row;
 
     if (!g)
         return false;
     if (slot->crashes >= QUARANTINE_CRASHES) {
-        end_row(d, s, g);
+        /* A task without a row is sent again: quarantine_ends(). */
+        if (store_task_find(&d->store, g->id, slot->event_id, &row)) {
+            rows_gone(d, g, row.n, row.retrying);
+            put_dead(d, s, g, slot->event_id, row.attempts, row.first_ms);
+        }
         return true;
     }
     if (tasks_find(&d->tasks, g, slot->event_id) ||
@@ -201,21 +191,16 @@ static bool look(struct deliverer *d, struct quarantined *s)
     return !past.ended;
 }
 
-static bool is_done(const struct deliverer *d, const struct quarantined *s)
-{
-    return (s->dead && s->turn != d->turn) ||
-           (d->quarantine.lease_ms &&
-            mono_ms() - d->quarantine.lease_ms > QUARANTINE_FORGET_MS);
-}
-
 void quarantine_work(struct deliverer *d)
 {
     struct quarantine *c = &d->quarantine;
+    bool too_late = c->lease_ms &&
+                    mono_ms() - c->lease_ms > QUARANTINE_FORGET_MS;
 
     for (int i = c->count - 1; i >= 0; i--) {
         struct quarantined *s = &c->tasks[i];
 
-        if (is_done(d, s)) {
+        if (too_late || (s->dead && s->turn != d->turn)) {
             clear(d, s);
         } else if (!s->looked && !loop_spent(&d->daemon.loop)) {
             s->looked = true;
@@ -255,7 +240,7 @@ static bool nothing_in_flight(const struct deliverer *d)
     return d->transfers.active.count + d->transfers.ended.count == 0;
 }
 
-/* The first task that can begin; *pending: some can't begin yet. */
+/* The first task that can begin; *pending: some cannot begin yet. */
 static struct task *first_able(struct deliverer *d, bool *pending)
 {
     int64_t now_us = mono_us();
@@ -278,20 +263,14 @@ static struct task *first_able(struct deliverer *d, bool *pending)
     return NULL;
 }
 
-/* How long to wait for requests in flight, so that a late task is alone. */
-static int64_t empty_ms(const struct quarantine *c)
-{
-    return doubled(QUARANTINE_EMPTY_MS, inflight_crashes(&c->inflight), 7);
-}
-
-struct task *quarantine_next(struct deliverer *d, bool *hold)
+struct task *quarantine_next(struct deliverer *d, bool *wait)
 {
     struct quarantine *c = &d->quarantine;
     int64_t now = mono_ms();
     bool pending = false, free_way;
     struct task *t;
 
-    *hold = false;
+    *wait = false;
     if (!c->count && !c->patience_ms)
         return NULL;
     if (!c->lease_ms)
@@ -299,11 +278,13 @@ struct task *quarantine_next(struct deliverer *d, bool *hold)
     t = first_able(d, &pending);
     free_way = nothing_in_flight(d) ||
                (c->patience_ms && now >= c->patience_ms);
+    /* Let requests in flight end, so that a late task is alone. */
     if (t && !free_way && !c->patience_ms)
-        c->patience_ms = now + empty_ms(c);
+        c->patience_ms = now + doubled(QUARANTINE_EMPTY_MS,
+                                       inflight_crashes(&c->inflight), 7);
     if (!t && free_way)
         c->patience_ms = 0;
-    *hold = t || c->patience_ms ||
+    *wait = t || c->patience_ms ||
             (pending && now - c->lease_ms < QUARANTINE_WAIT_MS);
     return free_way ? t : NULL;
 }

@@ -8,7 +8,10 @@
  * together QUARANTINE_ALL_MS. A task that was alone at a crash is not tried before the
  * process has run for QUARANTINE_QUIET_MS without it. Both times double with each crash
  * in a row (the second one up to eight times its value), so that a crash with another
- * cause rarely meets the same task twice. */
+ * cause rarely meets the same task twice.
+ *
+ * begin.h asks it before each attempt. The list is read from the mapped file of inflight.h
+ * at a start, and a further crash leaves it there. */
 #ifndef DELIVERER_QUARANTINE_H
 #define DELIVERER_QUARANTINE_H
 
@@ -23,27 +26,27 @@ enum {
     QUARANTINE_EACH_MS = 100,
     QUARANTINE_WAIT_MS = 300, /* wait so long for tasks that are sent again */
     QUARANTINE_QUIET_MS = 1000,
-    QUARANTINE_FORGET_MS = 10 * 60 *
-                           1000, /* a task without a row leaves the list */
-    QUARANTINE_EMPTY_MS =
-        2000, /* let requests in flight end before a late task begins */
+    /* After this all leave the list, also those that were not tried. */
+    QUARANTINE_FORGET_MS = 10 * 60 * 1000,
+    /* Let requests in flight end before a late task begins. */
+    QUARANTINE_EMPTY_MS = 2000,
 };
 
 struct quarantined {
-    int slot;
-    bool looked; /* for its row */
+    int slot;    /* of inflight.h */
+    bool looked; /* its row was looked for */
     bool dead;   /* its outcome was recorded in turn `turn` */
     uint64_t turn;
 };
 
 struct quarantine {
     struct inflight inflight;
-    struct quarantined *tasks; /* not begun since; in order */
+    struct quarantined *tasks; /* not begun since the crash; the next first */
     int count;
-    int64_t each_ms;
-    int64_t lease_ms;    /* mono: since we may begin; 0 */
-    int64_t patience_ms; /* mono: the next may begin beside others; 0 */
-    int alone;           /* slot of what is alone in flight; INFLIGHT_NONE */
+    int64_t each_ms;     /* for one task before the next may begin beside it */
+    int64_t lease_ms;    /* mono: since when attempts may begin; 0 */
+    int64_t patience_ms; /* mono: when the next may begin beside others; 0 */
+    int alone;           /* slot of the only task in flight; INFLIGHT_NONE */
 };
 
 /* Pure: how long the process runs before it tries a task again that was alone at a
@@ -56,15 +59,15 @@ void quarantine_close(struct deliverer *d);
 void quarantine_work(struct deliverer *d);
 /* The transaction was not committed. */
 void quarantine_undo(struct deliverer *d);
-/* A waiting task is in memory now. Sets its `held` if only quarantine_next() may begin
- * it. */
+/* A waiting task is in memory now: set its `quarantined` if only quarantine_next() may
+ * begin it. */
 void quarantine_mark(struct deliverer *d, struct task *t);
 /* A task was received and has no row. true: it is dead, and its outcome is recorded. */
 bool quarantine_ends(struct deliverer *d, const struct task *t);
 
-/* The task that begins now, before all others. NULL and *hold: no task may begin. NULL
- * without *hold: no task is preferred. */
-struct task *quarantine_next(struct deliverer *d, bool *hold);
+/* The task that begins now, before all others. NULL and *wait: no task may begin. NULL
+ * without *wait: any task may begin. */
+struct task *quarantine_next(struct deliverer *d, bool *wait);
 /* A task begins: note it. `chosen`: quarantine_next() returned it. */
 void quarantine_began(struct deliverer *d, struct task *t, bool chosen);
 /* A task has ended, and its outcome is committed. */

@@ -1,3 +1,4 @@
+/* task: reads tasks from messages, and finds them by grant and event. */
 #include "task.h"
 #include "alloc.h"
 #include "inflight.h"
@@ -5,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Of all tasks in memory. */
+/* With so many tasks in memory, or so many bytes, new ones become rows. */
 enum { MEMORY_COUNT = 32 * 1024, MEMORY_BYTES = 64 * 1024 * 1024 };
 
 struct task *task_new(struct bytes message)
@@ -55,8 +56,7 @@ void tasks_fini(struct tasks *s)
     lookup_fini(&s->ids);
 }
 
-/* Over the event's id, which a producer can choose by its idempotency key, and where its
- * grant is. */
+/* A keyed hash, because a producer can choose the event's id by its idempotency key. */
 static uint64_t key_of(const struct grant *grant, const char *event_id)
 {
     return hash_keyed_text((uint64_t)(uintptr_t)grant, event_id);

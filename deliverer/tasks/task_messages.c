@@ -1,3 +1,5 @@
+/* task_messages: one function for each kind of message: task, revoke, dropped, retry_now,
+ * check. */
 #include "task_messages.h"
 #include "clock.h"
 #include "deliverer.h"
@@ -7,38 +9,27 @@
 #include "wire.h"
 #include <string.h>
 
-/* Retries of operators that are brought into memory ahead of their turn, for one
- * endpoint. */
-enum { BROUGHT_IN_MAX = 256 };
+/* Due tasks of one endpoint in memory up to which an operator's retry is read at once. */
+enum { READ_AT_ONCE_MAX = 256 };
 
 /* ---- tasks ---- */
 
-/* It is here already: from before a crash, or the link was set back. */
-static bool known(struct deliverer *d, const struct task *t)
+/* The event is a task or a row here. After a crash, or when the link was rewound, the
+ * sequencer sends tasks again. */
+static bool is_known(struct deliverer *d, const struct grant *g,
+                     const char *event_id)
 {
     struct task_row row;
 
-    if (tasks_find(&d->tasks, t->grant, t->event_id))
-        return true;
-    return t->grant->endpoint.rows > 0 &&
-           store_task_find(&d->store, t->grant->id, t->event_id, &row);
-}
-
-/* A retry whose time passed elsewhere (its owner was away, or the sequencer) is late,
- * and the throttle is told. */
-static bool note_late(struct deliverer *d, struct task *t)
-{
-    int64_t late_ms = d->daemon.loop.now_ms - t->next_ms;
-
-    if (t->attempts == 0 || t->next_ms <= 0)
-        return false;
-    throttle_late(&t->grant->endpoint.throttle, late_ms, mono_us());
-    return true;
+    return tasks_find(&d->tasks, g, event_id) ||
+           (g->endpoint.rows > 0 &&
+            store_task_find(&d->store, g->id, event_id, &row));
 }
 
 static void keep_here(struct deliverer *d, struct task *t, uint64_t n)
 {
     struct granted_endpoint *e = &t->grant->endpoint;
+    bool retry = t->attempts > 0 && t->next_ms > 0;
 
     t->number = n;
     t->turn = d->turn;
@@ -46,9 +37,13 @@ static void keep_here(struct deliverer *d, struct task *t, uint64_t n)
     t->taken_ms = d->daemon.loop.mono_ms;
     tasks_add(&d->tasks, t);
     tasks_add_unstored(&d->tasks, t);
-    endpoint_push(e, t, note_late(d, t));
+    /* Its time may have passed while its former owner or the sequencer was down. */
+    if (retry)
+        throttle_late(&e->throttle, d->daemon.loop.now_ms - t->next_ms,
+                      mono_us());
+    endpoint_push(e, t, retry);
     endpoint_schedule(e, &d->schedule);
-    d->own_grants.ask = d->own_grants.ask || !e->config;
+    d->lease.ask = d->lease.ask || !e->config;
 }
 
 static gr_rc take_task(struct deliverer *d, uint64_t n, struct bytes msg)
@@ -64,10 +59,9 @@ static gr_rc take_task(struct deliverer *d, uint64_t n, struct bytes msg)
         t->held_ms = hold_total_ms(&t->grant->endpoint.throttle.hold,
                                    d->daemon.loop.now_ms);
     if (t->grant->state != GRANT_OPEN) {
-        rows_number_done(
-            d, n); /* the `released` of this grant also gives this task back */
+        rows_number_done(d, n); /* the grant's `released` covers this task */
         task_free(t);
-    } else if (known(d, t)) {
+    } else if (is_known(d, t->grant, t->event_id)) {
         here = tasks_find(&d->tasks, t->grant, t->event_id);
         if (!here || here->stored || here->number != n)
             rows_number_done(d, n);
@@ -93,7 +87,8 @@ static gr_rc take_revoke(struct deliverer *d, uint64_t n, struct bytes msg)
     rows_number_done(d, n);
     if (wire_get_revoke(&r, msg) != GR_OK || !r.grant)
         return GR_REFUSE;
-    /* One we do not know is answered too: the sequencer waits for it. */
+    /* The sequencer waits for `released` also from a deliverer that does not know the
+     * grant. */
     g = own_grants_take(d, r.grant, wire_text("?"));
     own_grants_revoke(d, g, "revoked");
     return GR_OK;
@@ -107,10 +102,13 @@ static void drop_here(struct deliverer *d, struct task *t)
 {
     struct grant *g = t->grant;
 
-    if (t->state != TASK_WAITING) { /* what comes of it is the response … */
+    if (t->state !=
+        TASK_WAITING) { /* the result of its attempt is the response */
         t->dropped = true;
+        /* After a crash this message is not sent again, but the attempt is made again,
+         * so that there is a result. */
         if (!t->row && t->state != TASK_ENDED)
-            rows_write(d, t); /* … also after a kill, when the drop is past */
+            rows_write(d, t);
         return;
     }
     outcome_put_dropped(d, g, t->event_id, t->attempts, t->first_ms,
@@ -153,10 +151,11 @@ static gr_rc take_dropped(struct deliverer *d, uint64_t n, struct bytes msg)
     if (wire_get_dropped(&w, msg) != GR_OK || w.event_id.n > EVENT_ID_BYTES)
         return GR_REFUSE;
     wire_copy(event_id, sizeof event_id, w.event_id);
-    /* One that we do not know yet is answered too: it may be ours. */
+    /* Also from a deliverer that does not know the grant yet the sequencer waits for a
+     * response. */
     g = own_grants_take(d, w.grant, w.endpoint);
     if (g->state != GRANT_OPEN)
-        return GR_OK; /* its `released` is the response */
+        return GR_OK; /* the grant's `released` is the response */
     t = tasks_find(&d->tasks, g, event_id);
     if (t)
         drop_here(d, t);
@@ -178,9 +177,9 @@ static void retry_row(struct deliverer *d, struct grant *g,
     struct task *t;
 
     if (e->rows == 0 || !store_task_find(&d->store, g->id, event_id, &row))
-        return; /* it has ended, and the sequencer will hear of that */
+        return; /* it has ended: the sequencer receives the result */
     store_task_due_now(&d->store, row.n, now);
-    if (e->due.count >= BROUGHT_IN_MAX || tasks_full(&d->tasks) ||
+    if (e->due.count >= READ_AT_ONCE_MAX || tasks_full(&d->tasks) ||
         !due_bring(d, g, event_id)) {
         endpoint_row_due(e, now);
         return;
@@ -188,15 +187,6 @@ static void retry_row(struct deliverer *d, struct grant *g,
     t = tasks_find(&d->tasks, g, event_id);
     if (t)
         endpoint_put_first(e, t);
-}
-
-static void retry_task(struct deliverer *d, struct task *t)
-{
-    if (t->state != TASK_WAITING)
-        return; /* its attempt is under way */
-    if (t->row)
-        store_task_due_now(&d->store, t->row, d->daemon.loop.now_ms);
-    endpoint_put_first(&t->grant->endpoint, t);
 }
 
 static gr_rc take_retry_now(struct deliverer *d, uint64_t n, struct bytes msg)
@@ -213,14 +203,17 @@ static gr_rc take_retry_now(struct deliverer *d, uint64_t n, struct bytes msg)
     wire_copy(event_id, sizeof event_id, w.event_id);
     g = own_grants_find(d, w.grant);
     if (!g || g->state != GRANT_OPEN)
-        return GR_OK; /* under its next grant the task comes as due */
+        return GR_OK; /* under its next grant the task is sent as due */
     e = &g->endpoint;
     t = tasks_find(&d->tasks, g, event_id);
-    if (t)
-        retry_task(d, t);
-    else
+    if (!t) {
         retry_row(d, g, event_id);
-    /* With an open circuit this delivery is the next probe, and that is now. */
+    } else if (t->state == TASK_WAITING) {
+        if (t->row)
+            store_task_due_now(&d->store, t->row, d->daemon.loop.now_ms);
+        endpoint_put_first(e, t);
+    }
+    /* If the breaker is open, this delivery is the next probe, now. */
     breaker_due(&e->throttle.breaker, mono_us());
     endpoint_schedule(e, &d->schedule);
     return GR_OK;
@@ -228,13 +221,12 @@ static gr_rc take_retry_now(struct deliverer *d, uint64_t n, struct bytes msg)
 
 /* ---- deliveries that the sequencer asks about ---- */
 
-/* A task that waits, is in flight or has ended in this turn is known. What has ended
- * before is in our log before this response, and the sequencer takes that first. */
+/* A task that waits, is in flight or has ended in this turn is known. The result of a task
+ * that ended earlier is in the log before this response, so the sequencer applies it first. */
 static gr_rc take_check(struct deliverer *d, uint64_t n, struct bytes msg)
 {
     char event_id[EVENT_ID_BYTES + 1];
     struct wire_check w;
-    struct task_row row;
     struct grant *g;
 
     rows_number_done(d, n);
@@ -243,13 +235,9 @@ static gr_rc take_check(struct deliverer *d, uint64_t n, struct bytes msg)
         return GR_REFUSE;
     wire_copy(event_id, sizeof event_id, w.event_id);
     g = own_grants_take(d, w.grant, w.endpoint);
-    if (g->state != GRANT_OPEN) /* its `released` is the response */
-        return GR_OK;
-    if (tasks_find(&d->tasks, g, event_id) ||
-        (g->endpoint.rows > 0 &&
-         store_task_find(&d->store, g->id, event_id, &row)))
-        return GR_OK;
-    result_log_put_missing(d, g, event_id, w.task);
+    /* Otherwise the grant's `released` is the response. */
+    if (g->state == GRANT_OPEN && !is_known(d, g, event_id))
+        result_log_put_missing(d, g, event_id, w.task);
     return GR_OK;
 }
 
@@ -265,8 +253,8 @@ gr_rc task_messages_apply(void *self, const char *from, uint64_t n,
         return GR_REFUSE;
     if ((d->full || d->low) && kind == WIRE_KIND_TASK)
         return GR_AGAIN;
-    /* Numbers that nobody holds move the link's cursor past what we still have
-     * only here. */
+    /* A gap in the numbers moves the link's cursor past tasks that are only in memory:
+     * write them first. */
     if (n > d->numbers.taken + 1)
         rows_write_all(d);
     switch (rows_number_received(d, n, links_epoch(d->daemon.links))) {
@@ -292,9 +280,9 @@ gr_rc task_messages_apply(void *self, const char *from, uint64_t n,
     return GR_REFUSE;
 }
 
-/* One end came back from an older copy. Numbers mean nothing any more, and
- * neither side can know what the other has of each grant: all that was taken is
- * given back, and what is unfinished comes again under new grants. */
+/* One side was restored from an older copy, so the link's numbers changed their meaning, and
+ * neither side knows which tasks of a grant the other has. Release all grants; the sequencer
+ * sends unfinished tasks again under new ones. */
 void task_messages_set_back(void *self, const char *peer, bool we_are_older)
 {
     struct deliverer *d = self;

@@ -1,3 +1,4 @@
+/* breaker: the transitions of an endpoint's circuit breaker. */
 #include "breaker.h"
 #include "backoff.h"
 #include "clock.h"
@@ -37,14 +38,6 @@ bool breaker_success(struct breaker *b)
     return was_open;
 }
 
-/* From half of `ms` to one and a half of it. */
-static int64_t jittered_us(int64_t ms, uint64_t random)
-{
-    int64_t us = ms * US_PER_MS;
-
-    return us / 2 + (us > 0 ? (int64_t)(random % (uint64_t)us) : 0);
-}
-
 static int64_t gap_us(const struct breaker *b, const struct retry_policy *p,
                       int64_t asked_ms, uint64_t random)
 {
@@ -56,11 +49,13 @@ static int64_t gap_us(const struct breaker *b, const struct retry_policy *p,
         gap_ms = BREAKER_GAP_MAX_MS;
     if (asked_ms > BREAKER_ASKED_MAX_MS)
         asked_ms = BREAKER_ASKED_MAX_MS;
-    us = jittered_us(gap_ms, random);
+    /* Jitter: from half of the gap to one and a half of it. */
+    us = gap_ms * US_PER_MS;
+    us = us / 2 + (us > 0 ? (int64_t)(random % (uint64_t)us) : 0);
     return asked_ms * US_PER_MS > us ? asked_ms * US_PER_MS : us;
 }
 
-/* Any other probe is one of before a success. */
+/* Any other probe began before a success. */
 static bool is_the_probe(const struct breaker *b, uint64_t probe)
 {
     return b->state == BREAKER_PROBING && probe == b->probe;
@@ -79,7 +74,7 @@ bool breaker_failure(struct breaker *b, uint64_t probe,
         b->failed = 0;
         b->since_us = now_us;
     } else if (!is_the_probe(b, probe)) {
-        return false; /* begun before it opened: nothing new */
+        return false; /* it began before the breaker opened */
     } else {
         b->failed++;
     }

@@ -1,3 +1,5 @@
+/* granted_endpoint: reads an endpoint's configuration, chooses its next task, and keeps the
+ * list of endpoints that can begin an attempt. */
 #include "granted_endpoint.h"
 #include "alloc.h"
 #include "clock.h"
@@ -6,7 +8,6 @@
 #include "headers.h"
 #include "task.h"
 #include "wire.h"
-#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,7 +15,7 @@ enum { LANES_LOOKED_AT = 16 }; /* tasks of one queue */
 
 /* ---- configuration ---- */
 
-/* http or https, with a host and without a user; else NULL. */
+/* The URL, if it is http or https, with a host and without a user; else NULL. */
 static CURLU *parse_url(const char *url)
 {
     CURLU *u = curl_url();
@@ -37,7 +38,7 @@ static CURLU *parse_url(const char *url)
     return NULL;
 }
 
-/* What is used as it travels, and what follows from the settings. */
+/* Make from the settings what attempts need. Returns why that is impossible, or NULL. */
 static const char *derive(struct endpoint_config *c,
                           const struct wire_endpoint_config *w)
 {
@@ -112,36 +113,29 @@ void endpoint_config_drop(struct endpoint_config *c)
 
 /* ---- queues ---- */
 
+void endpoint_init(struct granted_endpoint *e)
+{
+    TAILQ_INIT(&e->fresh.tasks);
+    TAILQ_INIT(&e->due.tasks);
+    e->due_ms = INT64_MAX;
+}
+
 void endpoint_push(struct granted_endpoint *e, struct task *t, bool due)
 {
-    struct queue *q = due ? &e->due : &e->fresh;
+    struct task_queue *q = due ? &e->due : &e->fresh;
 
     t->state = TASK_WAITING;
-    e->blocked = false;
     t->due_queue = due;
-    t->prev = q->last;
-    t->next = NULL;
-    if (q->last)
-        q->last->next = t;
-    else
-        q->first = t;
-    q->last = t;
+    e->blocked = false;
+    TAILQ_INSERT_TAIL(&q->tasks, t, queue_link);
     q->count++;
 }
 
 void endpoint_remove(struct granted_endpoint *e, struct task *t)
 {
-    struct queue *q = t->due_queue ? &e->due : &e->fresh;
+    struct task_queue *q = t->due_queue ? &e->due : &e->fresh;
 
-    if (t->prev)
-        t->prev->next = t->next;
-    else
-        q->first = t->next;
-    if (t->next)
-        t->next->prev = t->prev;
-    else
-        q->last = t->prev;
-    t->next = t->prev = NULL;
+    TAILQ_REMOVE(&q->tasks, t, queue_link);
     q->count--;
 }
 
@@ -149,15 +143,16 @@ void endpoint_put_first(struct granted_endpoint *e, struct task *t)
 {
     endpoint_remove(e, t);
     t->due_queue = true;
-    t->next = e->due.first;
-    if (e->due.first)
-        e->due.first->prev = t;
-    else
-        e->due.last = t;
-    e->due.first = t;
+    TAILQ_INSERT_HEAD(&e->due.tasks, t, queue_link);
     e->due.count++;
     e->due_next = true;
     e->blocked = false;
+}
+
+struct task *endpoint_first(const struct granted_endpoint *e)
+{
+    return e->fresh.count ? TAILQ_FIRST(&e->fresh.tasks)
+                          : TAILQ_FIRST(&e->due.tasks);
 }
 
 static bool has_capacity(const struct granted_endpoint *e)
@@ -167,22 +162,10 @@ static bool has_capacity(const struct granted_endpoint *e)
 
 static int64_t queue_ready_us(const struct granted_endpoint *e, bool due)
 {
-    const struct queue *q = due ? &e->due : &e->fresh;
+    const struct task_queue *q = due ? &e->due : &e->fresh;
 
     return q->count ? throttle_ready_us(&e->throttle, e->config, due)
                     : INT64_MAX;
-}
-
-/* When it can begin something; INT64_MAX: not by time alone. */
-static int64_t ready_us(const struct granted_endpoint *e)
-{
-    int64_t fresh, due;
-
-    if (!has_capacity(e) || e->blocked)
-        return INT64_MAX;
-    fresh = queue_ready_us(e, false);
-    due = queue_ready_us(e, true);
-    return fresh < due ? fresh : due;
 }
 
 uint64_t endpoint_lane(const struct granted_endpoint *e, const struct task *t)
@@ -210,21 +193,26 @@ bool endpoint_may_begin(const struct granted_endpoint *e, const struct task *t,
            lane_free(e, t, lanes);
 }
 
-/* Two tasks of one lane are rarely in memory, so looking at a few is enough. */
-static struct task *first_free(const struct granted_endpoint *e, bool due,
+/* The first task of a queue that came before this turn and whose lane is free. Two tasks of
+ * one lane are rarely in memory, so looking at a few is enough. */
+static struct task *first_free(const struct task_queue *q,
+                               const struct granted_endpoint *e,
                                const struct busy_lanes *lanes, uint64_t turn)
 {
-    struct task *t = due ? e->due.first : e->fresh.first;
+    struct task *t = TAILQ_FIRST(&q->tasks);
 
-    for (int n = 0; t && n < LANES_LOOKED_AT; t = t->next, n++)
+    for (int n = 0; t && n < LANES_LOOKED_AT;
+         t = TAILQ_NEXT(t, queue_link), n++)
         if (!t->quarantined && t->turn < turn && lane_free(e, t, lanes))
             return t;
     return NULL;
 }
 
-static bool came_in(const struct queue *q, uint64_t turn)
+static bool has_task_of(const struct task_queue *q, uint64_t turn)
 {
-    return q->last && q->last->turn >= turn;
+    const struct task *last = TAILQ_LAST(&q->tasks, task_list);
+
+    return last && last->turn >= turn;
 }
 
 struct task *endpoint_next(struct granted_endpoint *e,
@@ -237,10 +225,10 @@ struct task *endpoint_next(struct granted_endpoint *e,
     for (int n = 0; has_capacity(e) && !t && n < 2; n++, due = !due)
         if (queue_ready_us(e, due) <= now_us) {
             tried = true;
-            t = first_free(e, due, lanes, turn);
+            t = first_free(due ? &e->due : &e->fresh, e, lanes, turn);
         }
-    e->blocked = tried && !t && !came_in(&e->fresh, turn) &&
-                 !came_in(&e->due, turn);
+    e->blocked = tried && !t && !has_task_of(&e->fresh, turn) &&
+                 !has_task_of(&e->due, turn);
     if (!t)
         return NULL;
     e->due_next = !t->due_queue;
@@ -251,11 +239,6 @@ struct task *endpoint_next(struct granted_endpoint *e,
 int endpoint_waiting(const struct granted_endpoint *e)
 {
     return e->fresh.count + e->due.count;
-}
-
-bool endpoint_needs_rows(const struct granted_endpoint *e)
-{
-    return has_capacity(e) && e->due.count == 0 && e->rows > e->rows_here;
 }
 
 void endpoint_row_due(struct granted_endpoint *e, int64_t ms)
@@ -272,31 +255,6 @@ void endpoint_retry_due(struct granted_endpoint *e, int64_t ms)
 
 /* ---- whose turn it is ---- */
 
-static void line_up(struct granted_endpoint *e, struct schedule *s)
-{
-    e->runnable_prev = s->last;
-    e->runnable_next = NULL;
-    if (s->last)
-        s->last->runnable_next = e;
-    else
-        s->first = e;
-    s->last = e;
-    e->runnable = true;
-}
-
-static void step_out(struct granted_endpoint *e, struct schedule *s)
-{
-    if (e->runnable_prev)
-        e->runnable_prev->runnable_next = e->runnable_next;
-    else
-        s->first = e->runnable_next;
-    if (e->runnable_next)
-        e->runnable_next->runnable_prev = e->runnable_prev;
-    else
-        s->last = e->runnable_prev;
-    e->runnable = false;
-}
-
 static void put_or_drop(struct heap *h, struct heap_item *item, bool in,
                         int64_t key)
 {
@@ -308,31 +266,32 @@ static void put_or_drop(struct heap *h, struct heap_item *item, bool in,
 
 void endpoint_schedule(struct granted_endpoint *e, struct schedule *s)
 {
-    int64_t at = ready_us(e);
-    bool waits = at > 0 && at < INT64_MAX && at > mono_us();
-    bool can = at < INT64_MAX && !waits;
+    int64_t fresh, due, at = INT64_MAX; /* INT64_MAX: not by time alone */
+    bool waits, can, needs_rows;
 
+    if (has_capacity(e) && !e->blocked) {
+        fresh = queue_ready_us(e, false);
+        due = queue_ready_us(e, true);
+        at = fresh < due ? fresh : due;
+    }
+    waits = at > 0 && at < INT64_MAX && at > mono_us();
+    can = at < INT64_MAX && !waits;
     if (can && !e->runnable)
-        line_up(e, s);
+        TAILQ_INSERT_TAIL(&s->runnable, e, runnable_link);
     else if (!can && e->runnable)
-        step_out(e, s);
+        TAILQ_REMOVE(&s->runnable, e, runnable_link);
+    e->runnable = can;
     put_or_drop(&s->throttles, &e->throttle_alarm, waits, at);
-    put_or_drop(&s->alarms, &e->alarm, endpoint_needs_rows(e), e->due_ms);
+    needs_rows = has_capacity(e) && e->due.count == 0 && e->rows > e->rows_here;
+    put_or_drop(&s->alarms, &e->alarm, needs_rows, e->due_ms);
 }
 
 void endpoint_rotate(struct granted_endpoint *e, struct schedule *s)
 {
     if (!e->runnable)
         return;
-    step_out(e, s);
-    line_up(e, s);
-}
-
-static struct granted_endpoint *by_throttle(struct heap_item *item)
-{
-    return (struct granted_endpoint *)(void *)((char *)item -
-                                               offsetof(struct granted_endpoint,
-                                                        throttle_alarm));
+    TAILQ_REMOVE(&s->runnable, e, runnable_link);
+    TAILQ_INSERT_TAIL(&s->runnable, e, runnable_link);
 }
 
 void schedule_wake(struct schedule *s, int64_t now_us)
@@ -340,7 +299,8 @@ void schedule_wake(struct schedule *s, int64_t now_us)
     struct heap_item *item;
 
     while ((item = heap_first(&s->throttles)) && item->key <= now_us)
-        endpoint_schedule(by_throttle(item), s);
+        endpoint_schedule(
+            HEAP_OWNER(item, struct granted_endpoint, throttle_alarm), s);
 }
 
 int schedule_wait_ms(const struct schedule *s)
@@ -352,6 +312,12 @@ int schedule_wait_ms(const struct schedule *s)
         return -1;
     left = (item->key - mono_us() + 999) / 1000;
     return left < 0 ? 0 : left > MINUTE_MS ? (int)MINUTE_MS : (int)left;
+}
+
+void schedule_init(struct schedule *s)
+{
+    *s = (struct schedule){0};
+    TAILQ_INIT(&s->runnable);
 }
 
 void schedule_fini(struct schedule *s)

@@ -1,3 +1,4 @@
+/* hold: counts refusals in a row, and the time for which an endpoint was held. */
 #include "hold.h"
 
 void hold_restore(struct hold *h, bool healthy, int64_t status,

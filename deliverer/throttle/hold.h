@@ -8,7 +8,8 @@
  *
  * An endpoint that never delivered is not held: its deliveries become dead letters at
  * once. The sequencer stores which endpoints have delivered and which are held, and sends
- * that with `granted`; the count below the limit is forgotten at a restart. */
+ * that with `granted`; the count below the limit is forgotten at a restart. throttle.h calls
+ * these functions. */
 #ifndef DELIVERER_HOLD_H
 #define DELIVERER_HOLD_H
 
@@ -17,20 +18,20 @@
 enum { HOLD_REFUSALS = 10 };
 
 struct hold {
-    bool healthy; /* it has delivered before */
-    bool on;
+    bool healthy;     /* the endpoint has accepted an event before */
+    bool on;          /* it is held */
     int refusals;     /* in a row, with this status … */
     int64_t status;   /* … or 0: without a response */
-    int64_t since_ms; /* wall: on since */
-    int64_t past_ms;  /* in all, before that; grows for ever */
+    int64_t since_ms; /* wall: when the hold began */
+    int64_t past_ms;  /* sum of all earlier holds */
 };
 
-/* What the sequencer knows: `since_ms` is 0 if the endpoint is not held. */
+/* Take over what the sequencer knows: `since_ms` is 0 if the endpoint is not held. */
 void hold_restore(struct hold *h, bool healthy, int64_t status,
                   int64_t since_ms, int64_t past_ms);
-/* A final refusal. true: the hold begins now. */
+/* The endpoint refused an event for good. true: the hold begins now. */
 bool hold_refused(struct hold *h, int64_t status, int64_t now_ms);
-/* The endpoint accepted an event (`delivered`), or judged one. */
+/* The endpoint accepted an event (`delivered`), or rejected one event alone. */
 void hold_end(struct hold *h, bool delivered, int64_t now_ms);
 /* How long it has been held in all. The difference of two such numbers is time in which
  * no attempt was made on purpose; it does not count toward a delivery's budget. */

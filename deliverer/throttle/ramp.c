@@ -1,3 +1,4 @@
+/* ramp: the growing rate after an outage. */
 #include "ramp.h"
 
 enum { US_PER_MS = 1000, US_PER_S = 1000000, DOUBLINGS = 8 };
@@ -24,7 +25,7 @@ int64_t ramp_interval_us(struct ramp *r, int64_t now_us)
         r->on = false;
         return 0;
     }
-    /* Straight from one power of two to the next. */
+    /* Linear from one power of two to the next. */
     part = passed % r->double_us;
     rate = (int64_t)RAMP_FIRST << whole;
     rate += rate * part / r->double_us;

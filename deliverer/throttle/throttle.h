@@ -1,10 +1,10 @@
-/* throttle: when the next attempt at an endpoint may begin, by its window, its
- * breaker, its rate limit and the ramp. Pure.
+/* throttle: says when the next attempt at an endpoint may begin, by its window, its breaker,
+ * its rate limit, the ramp and the hold. Pure: the caller gives the time and random numbers.
  *
- * There is one for each grant, in memory only, so a new start does not know that an
- * endpoint is failing. It doubts retries that were scheduled before the start: the
- * first success counts as a recovery, because these retries would otherwise wait for
- * their own times, which may be hours away.
+ * There is one for each grant, in memory only, so after a start it is not known whether an
+ * endpoint is failing. If there are retries that were scheduled before the start, the first
+ * success counts as a recovery, because these retries would otherwise wait for their own
+ * times, which may be hours away.
  *
  * One ramp serves two cases. After an outage of the endpoint all deliveries follow it.
  * After an outage of this process, or of the former owner, only late retries do: the
@@ -23,9 +23,9 @@ struct endpoint_config;
 /* What the end of an attempt says about its endpoint. */
 enum health {
     HEALTH_GOOD,    /* 2xx */
-    HEALTH_BAD,     /* no response, or one that says: not now */
+    HEALTH_BAD,     /* no response, or a status that the policy retries */
     HEALTH_EVENT,   /* it rejects this event alone: the endpoint works */
-    HEALTH_REFUSED, /* any other final status: it says nothing good */
+    HEALTH_REFUSED, /* any other final status */
     HEALTH_UNKNOWN, /* our own failure, or we interrupted it */
     HEALTH_UNSENT,  /* nothing was sent: the event had expired */
 };
@@ -34,7 +34,7 @@ enum throttle_change {
     THROTTLE_UNCHANGED,
     THROTTLE_OPENED,
     THROTTLE_RECOVERED,
-    THROTTLE_CONFIRMED, /* it was in doubt */
+    THROTTLE_CONFIRMED, /* the first success: pull forward older retries */
     THROTTLE_HELD, /* it refuses all events: refusals no longer end deliveries */
 };
 
@@ -49,47 +49,48 @@ struct throttle {
     struct bucket ramp_bucket;
     bool rated; /* there is a rate limit */
     bool
-        doubt; /* retries were scheduled before this process knew the endpoint */
+        doubt; /* throttle_doubt() was called, and no attempt succeeded since */
 };
 
-void throttle_configure(struct throttle *g, const struct endpoint_config *c);
+void throttle_configure(struct throttle *t, const struct endpoint_config *c);
 
 /* When the next attempt may begin, if the window has space; INT64_MAX: not before an
  * attempt ends. `late`: the attempt is a due retry. */
-int64_t throttle_ready_us(const struct throttle *g,
+int64_t throttle_ready_us(const struct throttle *t,
                           const struct endpoint_config *c, bool late);
-/* An attempt began. Returns the breaker's number for it. */
-uint64_t throttle_began(struct throttle *g, const struct endpoint_config *c,
+/* An attempt has begun. Returns its number if it is a probe, else 0 (breaker.h). */
+uint64_t throttle_began(struct throttle *t, const struct endpoint_config *c,
                         bool late, int64_t now_us);
 
+/* An attempt has ended. */
 struct throttle_end {
     enum health health;
-    bool refused;     /* a final status, but not 410; or blocked */
-    int64_t status;   /* of it; 0: there was no response */
-    uint64_t probe;   /* what throttle_began() said */
+    bool refused;     /* a final status, but not 410; or a blocked address */
+    int64_t status;   /* of the response; 0: there was no response */
+    uint64_t probe;   /* what throttle_began() returned */
     int64_t asked_ms; /* Retry-After; 0 */
     uint64_t random;
     int64_t now_us;
     int64_t wall_ms;
 };
-enum throttle_change throttle_ended(struct throttle *g,
+enum throttle_change throttle_ended(struct throttle *t,
                                     const struct endpoint_config *c,
                                     const struct throttle_end *end);
 
 /* After throttle_ended(): the endpoint is held, and this refusal does not end its
  * delivery. */
-bool throttle_keeps(const struct throttle *g, const struct endpoint_config *c,
+bool throttle_keeps(const struct throttle *t, const struct endpoint_config *c,
                     const struct throttle_end *end);
 /* What the sequencer knows of the endpoint (hold_restore()). Only the first call
  * counts: later the deliverer knows more than the sequencer. */
-void throttle_restore(struct throttle *g, const struct endpoint_config *c,
+void throttle_restore(struct throttle *t, const struct endpoint_config *c,
                       bool healthy, int64_t status, int64_t since_ms,
                       int64_t past_ms, int64_t now_us);
 
 /* There are retries that were scheduled before this process knew the endpoint. */
-void throttle_doubt(struct throttle *g);
+void throttle_doubt(struct throttle *t);
 
 /* Retries were late by `lost_ms`, and the endpoint was not the reason. */
-void throttle_late(struct throttle *g, int64_t lost_ms, int64_t now_us);
+void throttle_late(struct throttle *t, int64_t lost_ms, int64_t now_us);
 
 #endif

@@ -1,3 +1,4 @@
+/* window: grows by one for a success, shrinks by one for a failure. */
 #include "window.h"
 
 void window_set(struct window *w, int max)

@@ -1,10 +1,10 @@
-/* window: how many attempts one endpoint may have in flight, as it fares. Pure.
+/* window: how many attempts one endpoint may have in flight, by its successes and
+ * failures. Pure; throttle.h calls it.
  *
- * Postfix's queue manager is the model (per-destination concurrency): one more
- * for each success, one less for each failure, never more than the user said.
- * Unlike Postfix it begins at the most: the user named that number, and until
- * something fails there is no reason to doubt it. With `breaker: false` it stays
- * there. */
+ * Postfix's queue manager is the model (per-destination concurrency): one more for each
+ * success, one less for each failure, at most the endpoint's max_in_flight. Unlike Postfix
+ * it begins at that limit: the user chose it, and until an attempt fails there is no
+ * reason to doubt it. With `breaker: false` it stays there. */
 #ifndef DELIVERER_WINDOW_H
 #define DELIVERER_WINDOW_H
 
@@ -13,11 +13,11 @@ struct window {
     int max;
 };
 
-/* The most is this from now on; a size that was at the old most follows. */
+/* Set the limit; a size that was at the old limit moves with it. */
 void window_set(struct window *w, int max);
 void window_grow(struct window *w);
 void window_shrink(struct window *w);
-/* One at a time again: what was down may be weak when it comes back. */
+/* One attempt at a time: an endpoint that recovers may still be weak. */
 void window_restart(struct window *w);
 
 #endif

@@ -1,3 +1,4 @@
+/* begin: takes endpoints in turn and begins their next attempts. */
 #include "begin.h"
 #include "clock.h"
 #include "daemon.h"
@@ -45,28 +46,6 @@ static bool is_refused(const struct transfer *f)
            !(a->responded && a->status == 410);
 }
 
-static void on_opened(struct deliverer *d, struct granted_endpoint *e)
-{
-    d->metrics[METRIC_OPENED]++;
-    e->recovered_ms = 0;
-    log_warn(NULL,
-             "an endpoint fails continuously; it gets one attempt at a time "
-             "until one succeeds",
-             LS("endpoint", own_grants_of(e)->name),
-             LI("failures", BREAKER_FAILURES));
-}
-
-static void on_held(struct granted_endpoint *e)
-{
-    e->recovered_ms = 0;
-    log_error(NULL,
-              "an endpoint that worked now refuses every event; its deliveries "
-              "are held, and one at a time is sent until one is accepted",
-              LS("endpoint", own_grants_of(e)->name),
-              LN("http_status", e->throttle.hold.status),
-              LI("refusals", HOLD_REFUSALS));
-}
-
 /* All retries scheduled until now are due. */
 static void pull_forward(struct granted_endpoint *e)
 {
@@ -75,20 +54,10 @@ static void pull_forward(struct granted_endpoint *e)
         endpoint_row_due(e, e->recovered_ms);
 }
 
-static void on_recovered(struct granted_endpoint *e)
-{
-    pull_forward(e);
-    log_info(NULL,
-             "an endpoint works again; its waiting deliveries are sent at a "
-             "growing rate",
-             LS("endpoint", own_grants_of(e)->name),
-             LI("away_ms", (mono_us() - e->throttle.breaker.since_us) / 1000),
-             LI("scheduled_retries", e->scheduled_retries));
-}
-
 static void update_throttle(struct deliverer *d, struct transfer *f)
 {
-    struct granted_endpoint *e = &f->task->grant->endpoint;
+    struct grant *g = f->task->grant;
+    struct granted_endpoint *e = &g->endpoint;
     struct throttle_end end = {.health = health_of(f),
                                .refused = is_refused(f),
                                .status = f->result.responded ? f->result.status
@@ -99,23 +68,41 @@ static void update_throttle(struct deliverer *d, struct transfer *f)
                                .now_us = mono_us(),
                                .wall_ms = now_ms()};
     /* If the grant is being released, the next owner finds out itself. */
-    enum throttle_change news = f->task->grant->state == GRANT_OPEN
-                                    ? throttle_ended(&e->throttle, f->config,
-                                                     &end)
-                                    : THROTTLE_UNCHANGED;
+    enum throttle_change change = g->state == GRANT_OPEN
+                                      ? throttle_ended(&e->throttle, f->config,
+                                                       &end)
+                                      : THROTTLE_UNCHANGED;
 
     f->endpoint_held = throttle_keeps(&e->throttle, f->config, &end);
     if (end.health == HEALTH_BAD && e->throttle.breaker.state != BREAKER_CLOSED)
         classify_text(&f->result, e->failure);
-    switch (news) {
+    switch (change) {
     case THROTTLE_HELD:
-        on_held(e);
+        e->recovered_ms = 0;
+        log_error(
+            NULL,
+            "an endpoint that worked now refuses every event; its deliveries "
+            "are held, and one at a time is sent until one is accepted",
+            LS("endpoint", g->name), LN("http_status", e->throttle.hold.status),
+            LI("refusals", HOLD_REFUSALS));
         break;
     case THROTTLE_OPENED:
-        on_opened(d, e);
+        d->metrics[METRIC_OPENED]++;
+        e->recovered_ms = 0;
+        log_warn(NULL,
+                 "an endpoint fails continuously; it gets one attempt at a "
+                 "time until one succeeds",
+                 LS("endpoint", g->name), LI("failures", BREAKER_FAILURES));
         break;
     case THROTTLE_RECOVERED:
-        on_recovered(e);
+        pull_forward(e);
+        log_info(
+            NULL,
+            "an endpoint works again; its waiting deliveries are sent at a "
+            "growing rate",
+            LS("endpoint", g->name),
+            LI("away_ms", (mono_us() - e->throttle.breaker.since_us) / 1000),
+            LI("scheduled_retries", e->scheduled_retries));
         break;
     case THROTTLE_CONFIRMED:
         pull_forward(e);
@@ -127,7 +114,10 @@ static void update_throttle(struct deliverer *d, struct transfer *f)
 
 void begin_mark_ended(struct deliverer *d)
 {
-    for (struct transfer *f = d->transfers.ended.first; f; f = f->next) {
+    struct transfer *f;
+
+    TAILQ_FOREACH(f, &d->transfers.ended.all, link)
+    {
         struct granted_endpoint *e = &f->task->grant->endpoint;
 
         if (f->task->state == TASK_ENDED)
@@ -141,20 +131,6 @@ void begin_mark_ended(struct deliverer *d)
 }
 
 /* ---- begins ---- */
-
-static int in_flight(const struct deliverer *d)
-{
-    return d->transfers.active.count + d->transfers.ended.count;
-}
-
-/* An endpoint may have as many attempts in flight as it leaves free for others (a
- * dynamic threshold, as switches share their buffers). So there is always space for one
- * more endpoint, however slow the others are. */
-static bool has_share(const struct deliverer *d,
-                      const struct granted_endpoint *e)
-{
-    return e->in_flight < FLIGHTS_MAX - in_flight(d);
-}
 
 static void begin_one(struct deliverer *d, struct granted_endpoint *e,
                       struct task *t, bool chosen)
@@ -171,19 +147,24 @@ static void begin_one(struct deliverer *d, struct granted_endpoint *e,
     transfer_begin(&d->transfers, t, e->config, now_ms());
 }
 
-/* false: no endpoint may begin one now. */
+/* Let the next endpoint begin an attempt. *skipped: the first endpoint that could not begin one
+ * since the last that could. false: no endpoint can begin one now. */
 static bool begin_in_turn(struct deliverer *d,
                           struct granted_endpoint **skipped)
 {
-    struct granted_endpoint *e = d->schedule.first;
+    struct granted_endpoint *e = TAILQ_FIRST(&d->schedule.runnable);
+    int in_flight = d->transfers.active.count + d->transfers.ended.count;
     struct task *t;
 
     if (!e)
         return false;
-    if (e == *skipped) /* each endpoint was asked, and none could begin one */
+    if (e == *skipped) /* all endpoints were asked, and none of them could */
         return false;
     endpoint_rotate(e, &d->schedule);
-    if (!has_share(d, e)) {
+    /* An endpoint may have as many attempts in flight as it leaves free for others (a dynamic
+     * threshold, as switches share their buffers). So there is always space for one more
+     * endpoint, however slow the others are. */
+    if (e->in_flight >= TRANSFERS_MAX - in_flight) {
         *skipped = *skipped ? *skipped : e;
         return true;
     }
@@ -194,15 +175,15 @@ static bool begin_in_turn(struct deliverer *d,
     if (t)
         *skipped = NULL;
     else if (e->runnable && !*skipped)
-        *skipped = e; /* when this turn is committed */
+        *skipped = e; /* its tasks begin after this turn's commit */
     return true;
 }
 
 /* false: not now. */
 static bool begin_next(struct deliverer *d, struct granted_endpoint **skipped)
 {
-    bool hold;
-    struct task *t = quarantine_next(d, &hold);
+    bool wait;
+    struct task *t = quarantine_next(d, &wait);
     struct granted_endpoint *e = t ? &t->grant->endpoint : NULL;
 
     if (t) {
@@ -211,7 +192,7 @@ static bool begin_next(struct deliverer *d, struct granted_endpoint **skipped)
         endpoint_schedule(e, &d->schedule);
         return true;
     }
-    return !hold && begin_in_turn(d, skipped);
+    return !wait && begin_in_turn(d, skipped);
 }
 
 void begin_attempts(struct deliverer *d)
@@ -221,8 +202,9 @@ void begin_attempts(struct deliverer *d)
     d->stuck = false;
     schedule_wake(&d->schedule, mono_us());
     for (int n = 0;
-         n < BEGIN_MAX && (d->schedule.first || d->quarantine.count) &&
-         transfers_have_capacity(&d->transfers) && own_grants_may_begin(d);
+         n < BEGIN_MAX &&
+         (TAILQ_FIRST(&d->schedule.runnable) || d->quarantine.count) &&
+         transfers_have_capacity(&d->transfers) && lease_may_begin(d);
          n++)
         if (!begin_next(d, &skipped)) {
             d->stuck = true;
@@ -234,9 +216,9 @@ int begin_wait_ms(const struct deliverer *d)
 {
     int quarantine, throttle;
 
-    if (!own_grants_may_begin(d) || !transfers_have_capacity(&d->transfers))
-        return -1; /* a response, of whomever, wakes us */
-    if (d->schedule.first && !d->stuck)
+    if (!lease_may_begin(d) || !transfers_have_capacity(&d->transfers))
+        return -1; /* the next response or heartbeat_ack wakes the loop */
+    if (TAILQ_FIRST(&d->schedule.runnable) && !d->stuck)
         return 0;
     quarantine = quarantine_wait_ms(d);
     throttle = schedule_wait_ms(&d->schedule);

@@ -1,5 +1,6 @@
-/* begin: begins attempts, and updates their endpoints' throttles when they end. Called in
- * after_commit(): a task that begins is on disk, or is received again after a crash. */
+/* begin: begins attempts, and updates their endpoints' throttles when they end. Called after
+ * the commit, or while a later turn is committed: a task that begins is on disk, or the
+ * sequencer sends it again after a crash. */
 #ifndef DELIVERER_BEGIN_H
 #define DELIVERER_BEGIN_H
 
@@ -7,8 +8,8 @@
 
 struct deliverer;
 
-/* An attempt that was answered frees its slot at once, before its outcome is committed:
- * the endpoint has finished with it. */
+/* Mark ended transfers, so that each frees its place in its endpoint's window at once, before
+ * its outcome is committed: the endpoint has finished with it. */
 void begin_mark_ended(struct deliverer *d);
 /* Begin all attempts that may begin. */
 void begin_attempts(struct deliverer *d);

@@ -1,18 +1,15 @@
+/* classify: judges responses by status and libcurl's codes, and writes docs/OUTCOMES.md. */
 #include "classify.h"
 #include "alloc.h"
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
-static bool status_listed(const struct retry_policy *p, long status)
-{
-    if (status < 0 || status >= (long)sizeof p->retry_on.status * 8)
-        return false;
-    return p->retry_on.status[status / 8] >> (status % 8) & 1;
-}
-
 static struct judgement by_status(long status, const struct retry_policy *p)
 {
+    bool listed = status >= 0 && status < (long)sizeof p->retry_on.status * 8 &&
+                  p->retry_on.status[status / 8] >> (status % 8) & 1;
+
     if (status >= 200 && status < 300)
         return (struct judgement){VERDICT_DELIVERED, ""};
     if (status == 410)
@@ -21,7 +18,7 @@ static struct judgement by_status(long status, const struct retry_policy *p)
      * person must decide whether that is right. */
     if (status >= 300 && status < 400)
         return (struct judgement){VERDICT_DEAD, "rejected"};
-    if (status_listed(p, status))
+    if (listed)
         return (struct judgement){VERDICT_RETRY, ""};
     /* A status that HTTP does not define: unknown, so it is retried, not dropped. */
     if ((status < 200 || status >= 600) && p->retry_on.network)
@@ -33,7 +30,7 @@ static struct judgement by_status(long status, const struct retry_policy *p)
  * libcurl's own). Codes that a newer libcurl adds are NET: retried, not dropped.
  *
  *   NET   between us and the endpoint: retried, if the policy lists `network`
- *   URL   before a socket was opened: the URL is no good, dead. After: NET
+ *   URL   before a socket was opened: the URL is not usable, dead. After: NET
  *   OURS  a failure of this process, not of the endpoint: not counted as an attempt */
 #define CODES(X)                                                               \
     X(CURLE_OK, NET, "closed without a response")                              \
@@ -166,8 +163,8 @@ static struct code code_of(CURLcode code)
 static struct judgement without_status(const struct transfer_result *a,
                                        const struct retry_policy *p)
 {
-    /* An address that was refused decides only when no other was tried: a
-     * second, public one that is down may come back. */
+    /* A blocked address decides only if no other was tried: the host may have a second,
+     * public address that is down and recovers. */
     if (a->code == CURLE_ABORTED_BY_CALLBACK && a->blocked)
         return (struct judgement){VERDICT_DEAD, "blocked_address"};
     if (a->blocked && !a->opened)

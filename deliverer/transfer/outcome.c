@@ -1,3 +1,4 @@
+/* outcome: decides what an ended attempt means for its delivery, and records it. */
 #include "outcome.h"
 #include "backoff.h"
 #include "clock.h"
@@ -13,13 +14,13 @@ enum {
     /* The wait after a failure of this process (no descriptor, no memory). */
     FAULT_WAIT_MS = 5000,
     FAULT_SPREAD_MS = 10000,
-    /* Until a delivery that a held endpoint refused is tried again. */
+    /* How long a delivery waits that a held endpoint refused. */
     HELD_MIN_MS = 1000,
     HELD_MAX_MS = 30 * 1000,
     /* While other attempts are in flight, outcomes are batched, up to so many and so
      * long: one commit, its fsync and its frame cost the same for all of them. */
-    COMPANY_COUNT = 128,
-    COMPANY_MS = 5,
+    BATCH_COUNT = 128,
+    BATCH_MS = 5,
 };
 
 const char *outcome_name(int outcome)
@@ -32,18 +33,10 @@ const char *outcome_name(int outcome)
     return outcome > 0 && outcome < (int)COUNT_OF(names) ? names[outcome] : "?";
 }
 
-/* ---- decide: values only, once per transfer ---- */
+/* ---- decide: values only, once for each transfer ---- */
 
-/* The budget begins later by as long as the endpoint was held since. */
-static int64_t budget_first_ms(const struct transfer *f, int64_t total_ms,
-                               int64_t now)
-{
-    int64_t first = f->first_ms + total_ms - f->held_ms;
-
-    return first < f->first_ms ? f->first_ms : first < now ? first : now;
-}
-
-static void decide_retry(struct transfer *f, int64_t total_ms, int64_t now)
+/* `held_ms`: how long the endpoint has been held in all. */
+static void decide_retry(struct transfer *f, int64_t held_ms, int64_t now)
 {
     static const char *const reasons[] = {
         [BACKOFF_WAIT] = "",
@@ -52,9 +45,14 @@ static void decide_retry(struct transfer *f, int64_t total_ms, int64_t now)
         [BACKOFF_EXPIRED] = "expired"};
     const struct task *t = f->task;
     uint64_t base = t->w.budget_base;
+    /* The time for which the endpoint was held since does not count. */
+    int64_t first = f->first_ms + held_ms - f->held_ms;
+    int64_t budget_first_ms = first < f->first_ms ? f->first_ms
+                              : first < now       ? first
+                                                  : now;
     struct backoff b = {.policy = &f->config->policy,
                         .attempts = f->attempts > base ? f->attempts - base : 1,
-                        .first_ms = budget_first_ms(f, total_ms, now),
+                        .first_ms = budget_first_ms,
                         .now_ms = now,
                         .retry_after_ms = f->retry_after_ms,
                         .expires_ms = t->w.expires_ms,
@@ -85,34 +83,29 @@ static void decide_held(struct transfer *f, int64_t now)
     snprintf(f->error + at, sizeof f->error - at, "; the endpoint is held");
 }
 
-/* Nothing was tried. */
-static void decide_expired(struct transfer *f)
-{
-    f->attempts = f->task->attempts;
-    f->first_ms = f->task->first_ms;
-    f->judgement.verdict = VERDICT_DEAD;
-    f->outcome = OUTCOME_DEAD;
-    f->reason = "expired";
-    snprintf(f->error, sizeof f->error, "the event expired before it was sent");
-}
-
 static void decide(struct transfer *f, int64_t now)
 {
     const struct task *t = f->task;
-    int64_t total_ms = hold_total_ms(&t->grant->endpoint.throttle.hold, now);
+    int64_t held_ms = hold_total_ms(&t->grant->endpoint.throttle.hold, now);
 
     f->decided = true;
     f->reason = "";
     f->next_ms = 0;
-    if (f->expired) {
-        decide_expired(f);
+    if (f->expired) { /* nothing was sent */
+        f->attempts = t->attempts;
+        f->first_ms = t->first_ms;
+        f->judgement.verdict = VERDICT_DEAD;
+        f->outcome = OUTCOME_DEAD;
+        f->reason = "expired";
+        snprintf(f->error, sizeof f->error,
+                 "the event expired before it was sent");
         return;
     }
     f->attempts = t->attempts + 1;
     /* A first attempt in the future was written by a wrong clock. */
     f->first_ms = t->first_ms && t->first_ms < f->at_ms ? t->first_ms
                                                         : f->at_ms;
-    f->held_ms = t->first_ms && t->held_ms >= 0 ? t->held_ms : total_ms;
+    f->held_ms = t->first_ms && t->held_ms >= 0 ? t->held_ms : held_ms;
     f->judgement = classify(&f->result, &f->config->policy);
     classify_text(&f->result, f->error);
     if (f->interrupted && !f->result.responded) {
@@ -142,14 +135,14 @@ static void decide(struct transfer *f, int64_t now)
                      (int64_t)(random_id() % FAULT_SPREAD_MS);
         break;
     case VERDICT_RETRY:
-        decide_retry(f, total_ms, now);
+        decide_retry(f, held_ms, now);
         break;
     }
 }
 
 /* ---- record: rows ---- */
 
-/* From when it may be tried early if its endpoint recovers: not before the time that the
+/* When the retry may be made early, if its endpoint recovers: not before the time that the
  * endpoint asked for, and not twice in a row, or a delivery that always fails would spend
  * its budget on the recoveries of others. */
 static int64_t early_ms(const struct transfer *f, int64_t now)
@@ -205,7 +198,8 @@ static void record(struct deliverer *d, struct transfer *f)
         .sends = f->sends + t->lost};
     struct buf sent;
 
-    /* Of one that delivered only what can't be made again. */
+    /* The request of a delivered attempt can be made again from a template, unless the task
+     * has a URL of its own. */
     if (f->sends && f->outcome == OUTCOME_DELIVERED && !t->w.url.n)
         row.template = templates_note(d, f);
     row.stamp_s = f->signed_ms / SECOND_MS - f->at_ms / SECOND_MS;
@@ -230,23 +224,27 @@ int outcome_wait_ms(const struct deliverer *d)
     const struct transfer_list *ended = &d->transfers.ended;
     int64_t left_ms;
 
-    if (!ended->first)
+    if (!ended->count)
         return -1;
-    if (d->transfers.active.count == 0 || ended->count >= COMPANY_COUNT ||
+    if (d->transfers.active.count == 0 || ended->count >= BATCH_COUNT ||
         d->lane_ended || d->full)
         return 0;
-    left_ms = ended->first->ended_ms + COMPANY_MS - d->daemon.loop.awake_ms;
+    left_ms = TAILQ_FIRST(&ended->all)->ended_ms + BATCH_MS -
+              d->daemon.loop.awake_ms;
     return left_ms < 0 ? 0 : (int)left_ms;
 }
 
 int outcome_work(struct deliverer *d)
 {
+    struct transfer *f;
+
     if (outcome_wait_ms(d) != 0)
         return 0;
-    for (struct transfer *f = d->transfers.ended.first; f; f = f->next) {
+    TAILQ_FOREACH(f, &d->transfers.ended.all, link)
+    {
         if (!f->decided)
             decide(f, d->daemon.loop.now_ms);
-        /* Final elsewhere: no retry is needed. */
+        /* The delivery is final elsewhere: it needs no retry. */
         if (f->task->dropped && f->outcome == OUTCOME_RETRYING)
             f->outcome = OUTCOME_RELEASED;
         record(d, f);
@@ -256,8 +254,10 @@ int outcome_work(struct deliverer *d)
 
 void outcome_undo(struct deliverer *d)
 {
-    for (struct transfer *f = d->transfers.ended.first; f; f = f->next)
-        f->recorded = false;
+    struct transfer *f;
+
+    TAILQ_FOREACH(f, &d->transfers.ended.all, link)
+    f->recorded = false;
 }
 
 void outcome_put_dropped(struct deliverer *d, const struct grant *g,
@@ -317,12 +317,21 @@ static void log_outcome(const struct transfer *f)
                   LO("error", f->error), LT("next_attempt_at", f->next_ms)));
 }
 
-static void count_for_endpoint(struct deliverer *d, const struct transfer *f)
+static void count_outcome(struct deliverer *d, const struct transfer *f)
 {
+    static const enum deliverer_metric metrics[] = {
+        [OUTCOME_DELIVERED] = METRIC_DELIVERED,
+        [OUTCOME_RETRYING] = METRIC_RETRYING,
+        [OUTCOME_DEAD] = METRIC_DEAD,
+        [OUTCOME_RELEASED] = METRIC_RELEASED};
     struct metrics *m = d->daemon.metrics;
     const char *name = f->task->grant->name, *what = outcome_name(f->outcome);
     int64_t wait_ms = f->next_ms - d->daemon.loop.now_ms;
 
+    d->metrics[METRIC_ATTEMPTS]++;
+    d->metrics[metrics[f->outcome]]++;
+    if (!f->attempt_id) /* no request was made */
+        return;
     series_add(METRIC_SERIES(m, FAMILY_ATTEMPTS, name, what), 1);
     if (f->attempts > 1)
         series_add(METRIC_SERIES(m, FAMILY_RETRIES, name, what), 1);
@@ -332,21 +341,8 @@ static void count_for_endpoint(struct deliverer *d, const struct transfer *f)
         series_add(METRIC_SERIES(m, FAMILY_RETRY_WAIT, name), wait_ms);
 }
 
-static void count_outcome(struct deliverer *d, const struct transfer *f)
-{
-    static const enum deliverer_metric metrics[] = {
-        [OUTCOME_DELIVERED] = METRIC_DELIVERED,
-        [OUTCOME_RETRYING] = METRIC_RETRYING,
-        [OUTCOME_DEAD] = METRIC_DEAD,
-        [OUTCOME_RELEASED] = METRIC_RELEASED};
-
-    d->metrics[METRIC_ATTEMPTS]++;
-    d->metrics[metrics[f->outcome]]++;
-    if (f->attempt_id)
-        count_for_endpoint(d, f);
-}
-
-static void land(struct deliverer *d, struct transfer *f)
+/* Its outcome is committed: free the transfer and the task. */
+static void finish(struct deliverer *d, struct transfer *f)
 {
     struct task *t = f->task;
     struct granted_endpoint *e = &t->grant->endpoint;
@@ -377,10 +373,10 @@ void outcome_after_commit(struct deliverer *d)
 {
     struct transfer *f, *next;
 
-    for (f = d->transfers.ended.first; f; f = next) {
-        next = f->next;
+    for (f = TAILQ_FIRST(&d->transfers.ended.all); f; f = next) {
+        next = TAILQ_NEXT(f, link);
         if (f->recorded)
-            land(d, f);
+            finish(d, f);
     }
     d->lane_ended = d->lane_ended && d->transfers.ended.count > 0;
 }

@@ -1,3 +1,4 @@
+/* probe: makes a test event, sends it once, and shows the exchange as JSON. */
 #include "probe.h"
 #include "bounds.h"
 #include "clock.h"
@@ -15,7 +16,7 @@ static const char type[] = "grapnel.test";
 
 /* ---- ask ---- */
 
-/* NULL: it is no base64. The caller's. */
+/* NULL: it is not base64. The caller frees it. */
 static unsigned char *decode(const char *text, size_t *bytes)
 {
     size_t n = text ? strlen(text) : 0, padding = 0;
@@ -83,7 +84,7 @@ static struct task *task_of(int64_t now_ms)
     buf_init(&message, TEXT_MAX_BYTES);
     headers_put(&headers, "content-type", wire_text("application/json"));
     wire_put_task(&message,
-                  &(struct wire_task){.grant = 1, /* none: a task needs one */
+                  &(struct wire_task){.grant = 1, /* any: a task needs one */
                                       .endpoint = wire_text("test"),
                                       .event_id = wire_text(id),
                                       .source = wire_text("grapnel"),
@@ -136,68 +137,49 @@ void probe_after_commit(struct deliverer *d)
 
 /* ---- response ---- */
 
-/* What the endpoint's own configuration adds is as likely a token as not. */
-static bool is_own(const struct endpoint_config *c, const char *name)
-{
-    struct bytes value;
-
-    return headers_get((struct bytes){c->headers, c->headers_bytes}, name,
-                       &value, NULL);
-}
-
-/* "name: value", or "name;" of an empty one, or "name:" of one that libcurl is
- * not to send. */
+/* A line as libcurl gets it: "name: value", "name;" (the value is empty), or "name:" (libcurl
+ * must not send this header). The value of a header that the endpoint's configuration adds may
+ * be a token, and is not shown. */
 static void add_line(json_t *out, const struct endpoint_config *c,
                      const char *line)
 {
     size_t n = strcspn(line, ":;");
     char *name = gr_strndup(line, n);
     const char *value = strncmp(line + n, ": ", 2) == 0 ? line + n + 2 : "";
+    struct bytes own = {c->headers, c->headers_bytes}, own_value;
+    bool hide = headers_get(own, name, &own_value, NULL);
 
     if (line[n] == ';' || *value)
-        json_array_append_new(
-            out, json_pack("[o,o]", json_text_of(name),
-                           json_text_of(is_own(c, name) ? "…" : value)));
+        json_array_append_new(out, json_pack("[o,o]", json_text_of(name),
+                                             json_text_of(hide ? "…" : value)));
     free(name);
-}
-
-/* One line, or several. */
-static void add_node(json_t *out, const struct endpoint_config *c,
-                     const char *node)
-{
-    char *copy = gr_strdup(node), *rest = copy, *line;
-
-    while ((line = strsep(&rest, "\r")))
-        add_line(out, c, *line == '\n' ? line + 1 : line);
-    free(copy);
 }
 
 static json_t *request_json(const struct transfer *f)
 {
     json_t *headers = json_array();
 
-    for (size_t i = 0; i < f->request.count; i++)
-        add_node(headers, f->config,
-                 f->request.text.data + f->request.lines[i]);
+    for (size_t i = 0; i < f->request.count; i++) {
+        char *copy = gr_strdup(f->request.text.data + f->request.lines[i]);
+        char *rest = copy, *line;
+
+        while ((line = strsep(&rest, "\r"))) /* a node may have several lines */
+            add_line(headers, f->config, *line == '\n' ? line + 1 : line);
+        free(copy);
+    }
     return json_pack("{s:s,s:o,s:o,s:o}", "method",
                      f->config->put ? "PUT" : "POST", "url",
                      json_text_of(f->config->settings.url), "headers", headers,
                      "body", json_text(f->task->w.body));
 }
 
-static const char *verdict_name(const struct judgement *j)
-{
-    static const char *const names[] = {[VERDICT_DELIVERED] = "delivered",
-                                        [VERDICT_RETRY] = "retried",
-                                        [VERDICT_DEAD] = "dead",
-                                        [VERDICT_FAULT] = "our_fault"};
-
-    return names[j->verdict];
-}
-
 static json_t *exchange_json(const struct deliverer *d,
                              const struct transfer *f)
 {
+    static const char *const verdicts[] = {[VERDICT_DELIVERED] = "delivered",
+                                           [VERDICT_RETRY] = "retried",
+                                           [VERDICT_DEAD] = "dead",
+                                           [VERDICT_FAULT] = "our_fault"};
     struct judgement j = classify(&f->result, &f->config->policy);
     char error[ERROR_TEXT_BYTES];
 
@@ -205,25 +187,27 @@ static json_t *exchange_json(const struct deliverer *d,
     if (f->interrupted)
         snprintf(error, sizeof error,
                  "interrupted: the deliverer was stopping");
-    return json_pack(
-        "{s:s,s:s,s:s,s:o,s:o,s:o,s:o,s:o,s:i,s:o}", "event_id",
-        f->task->event_id, "deliverer", d->daemon.name, "verdict",
-        verdict_name(&j), "reason", json_text_or_null(j.reason), "http_status",
-        f->result.responded ? json_integer(f->result.status) : json_null(),
-        "error", json_text_or_null(error), "timings",
-        delivery_trace_timings(&f->timings), "request", request_json(f),
-        "sends", f->sends, "response",
-        delivery_trace_response(
-            (struct bytes){f->headers.data, f->headers.len},
-            (struct bytes){f->response.data, f->response.len},
-            (int)f->http_version));
+    return json_pack("{s:s,s:s,s:s,s:o,s:o,s:o,s:o,s:o,s:i,s:o}", "event_id",
+                     f->task->event_id, "deliverer", d->daemon.name, "verdict",
+                     verdicts[j.verdict], "reason", json_text_or_null(j.reason),
+                     "http_status",
+                     f->result.responded ? json_integer(f->result.status)
+                                         : json_null(),
+                     "error", json_text_or_null(error), "timings",
+                     delivery_trace_timings(&f->timings), "request",
+                     request_json(f), "sends", f->sends, "response",
+                     delivery_trace_response(
+                         (struct bytes){f->headers.data, f->headers.len},
+                         (struct bytes){f->response.data, f->response.len},
+                         (int)f->http_version));
 }
 
 void probe_work(struct deliverer *d)
 {
-    struct transfer *f = d->transfers.tested.first;
+    struct transfer *f = TAILQ_FIRST(&d->transfers.tested.all);
 
-    if (d->probe.task && d->daemon.loop.stopping) /* it may not end any more */
+    if (d->probe.task &&
+        d->daemon.loop.stopping) /* it may not end before the stop */
         control_reply(d->daemon.control, NULL, "it is stopping");
     if (!f)
         return;

@@ -1,10 +1,11 @@
-/* probe: `grapnel endpoints test NAME`: one signed test event, sent like any
- * attempt; the response to the command is what was sent and received. It is not a
- * delivery: it has no grant and no row, is in no window, and a crash forgets it.
+/* probe: sends one signed test event for `grapnel endpoints test NAME`, like any attempt, and
+ * responds with the request and the response. It is not a delivery: it has no grant and no
+ * row, is in no window, and a crash forgets it.
  *
- * The configuration comes with the question, so that an endpoint can be tested
- * before it is enabled, while it is paused, or before a reload. Who may ask can
- * read the configuration's file as well: the socket lies in run_dir (0700). */
+ * The command brings the configuration, so that an endpoint can be tested before it is
+ * enabled, while it is paused, or before a reload. Everyone who can send the command can also
+ * read the configuration's file: the socket is in run_dir (0700). The turn calls the other
+ * functions. */
 #ifndef DELIVERER_PROBE_H
 #define DELIVERER_PROBE_H
 
@@ -14,16 +15,16 @@ struct deliverer;
 struct task;
 
 struct probe {
-    struct task *task; /* owned; NULL: there is no command to respond to */
-    struct endpoint_config *config; /* until it is in flight */
+    struct task *task; /* owned; NULL: no command waits for a response */
+    struct endpoint_config *config; /* until the attempt begins */
 };
 
-/* {"config"}: base64 of endpoint_config → request, response, timings, verdict
- * (control.h). One at a time. */
+/* The command `test` (control.h): {"config"}, base64 of endpoint_config → request, response,
+ * timings, verdict. One at a time. NULL: `why`. */
 json_t *probe_ask(void *self, json_t *args, char why[200]);
-/* Inside of the transaction: respond, if it has ended. */
+/* Respond, if the attempt has ended. */
 void probe_work(struct deliverer *d);
-/* Begin what was asked for. */
+/* Begin the attempt, if a command came in this turn. */
 void probe_after_commit(struct deliverer *d);
 void probe_close(struct deliverer *d);
 

@@ -1,3 +1,4 @@
+/* request: writes the header lines of an attempt, and signs them. */
 #include "request.h"
 #include "bounds.h"
 #include "clock.h"
@@ -8,7 +9,7 @@
 #include <string.h>
 #include <strings.h>
 
-/* More than a message can ask for: a request always fits. */
+/* More than any message needs, so a request always fits. */
 enum { LINES_MAX_BYTES = 2 * MESSAGE_MAX_BYTES };
 
 void request_init(struct outgoing_request *r)
@@ -27,8 +28,7 @@ void request_fini(struct outgoing_request *r)
     *r = (struct outgoing_request){0};
 }
 
-/* The line that begins here is the next one; when they are joined, one more of
- * the same node. */
+/* A new line begins here: a node of its own, or, if `joining`, one more line of the last node. */
 static void begin_line(struct outgoing_request *r)
 {
     if (r->joining) {
@@ -49,31 +49,22 @@ static void end_line(struct outgoing_request *r)
         buf_put(&r->text, "", 1);
 }
 
-static bool one_line(struct bytes value)
-{
-    const unsigned char *p = value.p;
-
-    for (size_t i = 0; i < value.n; i++)
-        if (p[i] == '\r' || p[i] == '\n' || p[i] == 0)
-            return false;
-    return true;
-}
-
 static void put(struct outgoing_request *r, const struct wire_task *t,
                 const char *name, struct bytes value)
 {
+    const unsigned char *p = value.p;
     char id[EVENT_ID_BYTES + 1];
 
-    if (!one_line(value)) {
-        wire_copy(id, sizeof id, t->event_id);
-        log_warn(id, "a header with a line break is not sent",
-                 LS("header", name));
-        return;
-    }
+    for (size_t i = 0; i < value.n; i++)
+        if (p[i] == '\r' || p[i] == '\n' || p[i] == 0) {
+            wire_copy(id, sizeof id, t->event_id);
+            log_warn(id, "a header with a line break is not sent",
+                     LS("header", name));
+            return;
+        }
     begin_line(r);
     buf_puts(&r->text, name);
-    /* "name:" means to libcurl: not this header; "name;" means: an empty one.
-     */
+    /* To libcurl "name:" means: not this header; "name;" means: with an empty value. */
     if (value.n) {
         buf_puts(&r->text, ": ");
         buf_put(&r->text, value.p, value.n);
@@ -101,7 +92,7 @@ static void put_number(struct outgoing_request *r, const struct wire_task *t,
         (struct bytes){first, (size_t)(text + sizeof text - first)});
 }
 
-/* Names that are ours, or libcurl's, or the connection's. */
+/* Headers that only Grapnel, libcurl or the connection may set. */
 static bool reserved(const char *name)
 {
     static const char *const names[] = {"connection",
@@ -126,7 +117,7 @@ static bool reserved(const char *name)
     return strncasecmp(name, "grapnel-", 8) == 0;
 }
 
-/* Headers of others. Those also in `except` (packed) are skipped. */
+/* Headers of the endpoint or the event, packed. Those also in `except` are skipped. */
 static void put_packed(struct outgoing_request *r, const struct wire_task *t,
                        struct bytes packed, struct bytes except)
 {
@@ -197,8 +188,8 @@ static bool is_space(char c)
     return c == ' ' || c == '\t';
 }
 
-/* "name value\n" of a line "name: value": what is left of a value when HTTP has taken the
- * blanks around it away. */
+/* "name value\n" for a line "name: value", without the blanks around the value, which HTTP
+ * removes. */
 static void put_signed_line(struct buf *out, const char *line, size_t n)
 {
     const char *colon = memchr(line, ':', n), *value = colon + 1,
@@ -214,8 +205,8 @@ static void put_signed_line(struct buf *out, const char *line, size_t n)
     buf_puts(out, "\n");
 }
 
-/* Covers the lines of ours from `from` on: read back, so that what is signed is what is
- * sent. */
+/* Signs Grapnel's lines from `from` on. It reads the text back, so that exactly the sent
+ * lines are signed. */
 static void put_header_signature(struct outgoing_request *r,
                                  const struct wire_task *t,
                                  const struct signer *signer,
@@ -227,7 +218,7 @@ static void put_header_signature(struct outgoing_request *r,
         return;
     buf_reset(&r->covered);
     while (from < r->text.len) {
-        const char *line = r->text.data + from + 2; /* behind CR LF */
+        const char *line = r->text.data + from + 2; /* after CR LF */
         size_t left = r->text.len - from - 2;
         const char *end = memmem(line, left, "\r\n", 2);
         size_t n = end ? (size_t)(end - line) : left;
@@ -253,10 +244,10 @@ static bool has(struct bytes own, struct bytes others, const char *name)
            headers_get(others, name, &value, NULL);
 }
 
-/* Ours are lines of one node. libcurl sends a node as it is, and compares its
- * name with a dozen that mean something to it, for each node again: a tenth of
- * a request's time, for names that we know mean nothing to it. No value of ours
- * has a line break (one_line()), so that no stranger adds a line. */
+/* All of Grapnel's lines are one node. libcurl sends a node unchanged, but compares the name of
+ * each node with a dozen names that it handles itself: a tenth of a request's time, and none of
+ * Grapnel's names is among them. put() refuses values with a line break, so that strangers
+ * cannot add lines. */
 static void put_joined(struct outgoing_request *r, const struct wire_task *t,
                        struct bytes own, const struct signer *signer,
                        uint64_t attempt, int64_t now_ms)
@@ -264,9 +255,9 @@ static void put_joined(struct outgoing_request *r, const struct wire_task *t,
     size_t ours;
 
     put(r, t, "webhook-id", t->event_id);
-    r->text.data[--r->text.len] = 0; /* its end is not the node's */
+    r->text.data[--r->text.len] = 0; /* the node does not end here */
     r->joining = true;
-    if (!has(own, t->headers, "user-agent")) /* libcurl prints its own twice */
+    if (!has(own, t->headers, "user-agent"))
         put_text(r, t, "User-Agent", "Grapnel/" GRAPNEL_VERSION);
     put_signature(r, t, signer, now_ms / SECOND_MS);
     ours = r->text.len;
@@ -274,16 +265,6 @@ static void put_joined(struct outgoing_request *r, const struct wire_task *t,
     put_header_signature(r, t, signer, now_ms / SECOND_MS, ours);
     r->joining = false;
     end_line(r);
-}
-
-/* Only now: the text may have moved while it grew. */
-static struct curl_slist *link_lines(struct outgoing_request *r)
-{
-    for (size_t i = 0; i < r->count; i++) {
-        r->nodes[i].data = r->text.data + r->lines[i];
-        r->nodes[i].next = i + 1 < r->count ? &r->nodes[i + 1] : NULL;
-    }
-    return r->nodes;
 }
 
 struct curl_slist *request_headers(struct outgoing_request *r,
@@ -296,7 +277,7 @@ struct curl_slist *request_headers(struct outgoing_request *r,
     put_packed(r, t, own, (struct bytes){0});
     put_packed(r, t, t->headers, own);
     if (!has(own, t->headers,
-             "content-type")) { /* else libcurl would call it a form */
+             "content-type")) { /* libcurl's default is a form */
         begin_line(r);
         buf_puts(&r->text, "content-type:");
         end_line(r);
@@ -306,5 +287,10 @@ struct curl_slist *request_headers(struct outgoing_request *r,
     end_line(r);
     put_joined(r, t, own, signer, attempt, now_ms);
     assert(!r->text.failed && !r->covered.failed);
-    return link_lines(r);
+    /* Only now: the text may have moved while it grew. */
+    for (size_t i = 0; i < r->count; i++) {
+        r->nodes[i].data = r->text.data + r->lines[i];
+        r->nodes[i].next = i + 1 < r->count ? &r->nodes[i + 1] : NULL;
+    }
+    return r->nodes;
 }

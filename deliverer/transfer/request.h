@@ -1,11 +1,10 @@
-/* request: the headers of one attempt. Pure.
+/* request: makes the headers of one attempt. Pure; transfer.c calls it.
  *
- * In this order: what the endpoint's configuration adds, what the event brings
- * along (content type and the profile's event headers), and our own, which are sorted
- * by name and signed when the endpoint has signing secrets. A name
- * that a stranger must not set is skipped; a value that would break out of its
- * line (CR, LF, NUL: libcurl sends them as they are) is left out, with a
- * warning. The list lives inside of the request and is used again. */
+ * In this order: headers that the endpoint's configuration adds, headers of the event (content
+ * type and the profile's event headers), and Grapnel's own, which are sorted by name and signed
+ * if the endpoint has signing secrets. A header that strangers must not set is skipped; one
+ * whose value has CR, LF or NUL (libcurl would send them) is left out, with a warning. The
+ * request owns the list, and its memory is used again for the next attempt. */
 #ifndef DELIVERER_REQUEST_H
 #define DELIVERER_REQUEST_H
 
@@ -17,7 +16,7 @@
 struct outgoing_request {
     struct buf text;    /* the lines, each ended with 0 */
     struct buf covered; /* what grapnel-signature was made over (sign.h) */
-    size_t *lines;      /* where they begin */
+    size_t *lines;      /* where in `text` each node begins */
     struct curl_slist *nodes;
     size_t count, capacity;
     bool joining; /* the next lines belong to the last node */

@@ -1,3 +1,4 @@
+/* sent: packs a request without its secrets, and shows a packed one as JSON. */
 #include "sent.h"
 #include "clock.h"
 #include "granted_endpoint.h"
@@ -11,7 +12,7 @@
 #include <string.h>
 #include <strings.h>
 
-/* Our own marks in what is packed; no header has such a name. */
+/* Names of packed values that are not headers; no header has such a name. */
 static const char method[] = ":method", url[] = ":url";
 
 static void put(struct buf *out, const char *name, struct bytes value)
@@ -20,7 +21,7 @@ static void put(struct buf *out, const char *name, struct bytes value)
         headers_put(out, name, value);
 }
 
-/* What the endpoint's own configuration adds is as likely a token as not. */
+/* A header that the endpoint's configuration adds may be a token. */
 static bool is_secret(const struct endpoint_config *c, const char *name)
 {
     struct bytes value;
@@ -49,16 +50,8 @@ bool sent_is_constant(struct bytes name, struct bytes value)
            (is(name, "user-agent") && wire_is(value, agent));
 }
 
-/* In small letters, so that who chooses the name has fewer ways to. */
-static void put_mark(struct buf *out, char *mark)
-{
-    for (char *p = mark; *p; p++)
-        *p = (char)tolower((unsigned char)*p);
-    put(out, mark, (struct bytes){"", 0});
-}
-
-/* "name: value" of `n` bytes, "name;" of an empty one, or "name:" of one that
- * libcurl is not to send. */
+/* A line as libcurl gets it, of `n` bytes: "name: value", "name;" (the value is empty), or
+ * "name:" (libcurl must not send this header). */
 static void put_line(struct buf *out, const struct endpoint_config *c,
                      const char *line, size_t n, bool template)
 {
@@ -70,28 +63,19 @@ static void put_line(struct buf *out, const struct endpoint_config *c,
         return;
     memcpy(name, line, at);
     name[at] = 0;
-    if (is_secret(c, name))
+    if (is_secret(c, name)) {
         put(out, name, (struct bytes){"…", strlen("…")});
-    else if (template && !sent_is_constant((struct bytes){name, at}, value))
-        put_mark(out, mark);
-    else
+    } else if (template && !sent_is_constant((struct bytes){name, at}, value)) {
+        /* In lower case, so that strangers who choose names make fewer templates. */
+        for (char *p = name; *p; p++)
+            *p = (char)tolower((unsigned char)*p);
+        put(out, mark, (struct bytes){"", 0});
+    } else {
         put(out, name, value);
-}
-
-/* One line, or several. */
-static void put_node(struct buf *out, const struct endpoint_config *c,
-                     const char *node, bool template)
-{
-    while (*node) {
-        const char *end = strstr(node, "\r\n");
-        size_t n = end ? (size_t)(end - node) : strlen(node);
-
-        put_line(out, c, node, n, template);
-        node += end ? n + 2 : n;
     }
 }
 
-/* Its query may be a secret. */
+/* Without its query, which may be a secret. */
 static void put_url(struct buf *out, struct bytes to)
 {
     const char *query = memchr(to.p, '?', to.n);
@@ -111,9 +95,17 @@ static void pack(const struct transfer *f, struct buf *out, bool template)
 
     put(out, method, wire_text(f->config->put ? "PUT" : "POST"));
     put_url(out, t->url.n ? t->url : wire_text(f->config->settings.url));
-    for (size_t i = 0; i < f->request.count; i++)
-        put_node(out, f->config, f->request.text.data + f->request.lines[i],
-                 template);
+    for (size_t i = 0; i < f->request.count; i++) {
+        const char *line = f->request.text.data + f->request.lines[i];
+
+        while (*line) { /* a node of libcurl's list may have several lines */
+            const char *end = strstr(line, "\r\n");
+            size_t n = end ? (size_t)(end - line) : strlen(line);
+
+            put_line(out, f->config, line, n, template);
+            line += end ? n + 2 : n;
+        }
+    }
 }
 
 void sent_pack(const struct transfer *f, struct buf *out)
@@ -126,7 +118,7 @@ void sent_pack_template(const struct transfer *f, struct buf *out)
     pack(f, out, true);
 }
 
-/* What the attempt's own row says. */
+/* A value that a template does not have, by the attempt's row; null: it is the event's. */
 static json_t *value_json(const struct attempt_row *row, struct bytes name)
 {
     char text[24];
@@ -143,17 +135,6 @@ static json_t *value_json(const struct attempt_row *row, struct bytes name)
     return json_string(text);
 }
 
-static json_t *header_json(const struct attempt_row *row, struct bytes name,
-                           struct bytes value)
-{
-    const char *p = name.p;
-
-    if (*p != '=')
-        return json_pack("[o,o]", json_text(name), json_text(value));
-    name = (struct bytes){p + 1, name.n - 1};
-    return json_pack("[o,o]", json_text(name), value_json(row, name));
-}
-
 json_t *sent_json(const struct attempt_row *row, struct bytes packed)
 {
     json_t *headers, *out;
@@ -166,12 +147,22 @@ json_t *sent_json(const struct attempt_row *row, struct bytes packed)
     out = json_pack("{s:b,s:o}", "rebuilt", (int)!row->request.n, "headers",
                     headers);
     while (headers_next(packed, &at, &name, &value)) {
-        if (name.n && *(const char *)name.p == ':')
+        const char *p = name.p;
+
+        if (!name.n)
+            continue;
+        if (*p == ':') {
             json_object_set_new(out,
                                 name.n == sizeof url - 1 ? "url" : "method",
                                 json_text(value));
-        else if (name.n)
-            json_array_append_new(headers, header_json(row, name, value));
+        } else if (*p == '=') {
+            name = (struct bytes){p + 1, name.n - 1};
+            json_array_append_new(headers, json_pack("[o,o]", json_text(name),
+                                                     value_json(row, name)));
+        } else {
+            json_array_append_new(
+                headers, json_pack("[o,o]", json_text(name), json_text(value)));
+        }
     }
     return out;
 }

@@ -1,7 +1,7 @@
-/* sent: what was sent in an attempt, kept with it for who asks later: method, URL
- * without its query, and headers. Bounded, and without secrets: signatures, tokens
- * and all that the endpoint's own configuration adds are left out before they come
- * to the disk. The body is not in it; ingress has the request that it came from. */
+/* sent: packs the request of an attempt, so that `grapnel trace` can show it later: method,
+ * URL without its query, and headers. It is bounded and has no secrets: signatures, tokens and
+ * all headers that the endpoint's configuration adds are left out before they are stored. The
+ * body is not in it; ingress has the event's request. Pure. */
 #ifndef DELIVERER_SENT_H
 #define DELIVERER_SENT_H
 
@@ -10,19 +10,16 @@
 
 enum { SENT_MAX_BYTES = 4096 };
 
-/* Packed (headers.h), ":method" and ":url" first; what does not fit is cut off at
- * a whole header. */
+/* Packed (headers.h), ":method" and ":url" first; a header that does not fit is left out. */
 void sent_pack(const struct transfer *f, struct buf *out);
-/* The same as of all requests of its kind (templates.h): of a value that differs from
- * one to another there is only the name, behind a "=". */
+/* The same for a template (templates.h): a header whose value varies has an empty value, and
+ * "=" before its name. */
 void sent_pack_template(const struct transfer *f, struct buf *out);
-/* A value of a header that the event brings along is part of a template: it is the same
- * nearly always. */
+/* This value of a header is part of a template: nearly all events have the same. */
 bool sent_is_constant(struct bytes name, struct bytes value);
 
-/* {"method","url","rebuilt","headers":[[name, value]…]}; null for an empty one. Of a
- * template ("rebuilt": true) the values that the row does not say are null: they are
- * the event's. */
+/* {"method","url","rebuilt","headers":[[name, value]…]}; null if `packed` is empty. In a
+ * template ("rebuilt": true) values that are not in the row are null: they are the event's. */
 struct attempt_row;
 json_t *sent_json(const struct attempt_row *row, struct bytes packed);
 

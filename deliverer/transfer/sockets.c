@@ -1,3 +1,4 @@
+/* sockets: passes events of an epoll descriptor to libcurl. */
 #include "sockets.h"
 #include "alloc.h"
 #include "log.h"
@@ -70,7 +71,8 @@ void sockets_watch(struct sockets *s, int fd, int what, bool kept)
 
 int sockets_on_close(void *self, curl_socket_t fd)
 {
-    *at(self, fd) = (struct socket){0}; /* closing takes it out of the epoll */
+    *at(self,
+        fd) = (struct socket){0}; /* the kernel removes it from the epoll */
     return close(fd);
 }
 

@@ -1,9 +1,10 @@
-/* sockets: libcurl's, all in one epoll descriptor, which the loop watches.
+/* sockets: watches all sockets of libcurl with one epoll descriptor, which the loop watches.
+ * transfers.h calls it, and libcurl opens and closes the sockets.
  *
- * libcurl lets go of a socket after each response and takes it again for the next
- * request; a kept connection stays where it is meanwhile, so that neither costs
- * a system call. What an endpoint says there when nobody has asked (mostly that
- * it closes) takes it out. */
+ * After each response libcurl stops watching the socket, and watches it again for the next
+ * request. Meanwhile the socket of a kept connection stays in the epoll, so that neither
+ * costs a system call. If it reports an event meanwhile (mostly that the endpoint closes
+ * it), it is removed from the epoll. */
 #ifndef DELIVERER_SOCKETS_H
 #define DELIVERER_SOCKETS_H
 
@@ -23,12 +24,12 @@ struct sockets {
 
 void sockets_open(struct sockets *s);
 void sockets_close(struct sockets *s);
-/* libcurl asks to hear of this (CURL_POLL_…). `kept`: its connection is made,
- * and sockets_on_close() will be told of its end. */
+/* libcurl wants these events (CURL_POLL_…). `kept`: the connection is established, and libcurl
+ * calls sockets_on_close() at its end. */
 void sockets_watch(struct sockets *s, int fd, int what, bool kept);
 /* libcurl's CLOSESOCKETFUNCTION. */
 int sockets_on_close(void *self, curl_socket_t fd);
-/* Give libcurl what has come. Returns how many sockets had something. */
+/* Pass all pending events to libcurl. Returns how many sockets had an event. */
 int sockets_turn(struct sockets *s, CURLM *multi);
 
 #endif

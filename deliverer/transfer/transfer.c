@@ -1,8 +1,10 @@
+/* transfer: sets up libcurl for one request, and reads the response by its callbacks. */
 #include "transfer.h"
 #include "bounds.h"
 #include "clock.h"
 #include "daemon.h"
 #include "task.h"
+#include "transfers.h"
 #include <errno.h>
 #include <openssl/x509.h>
 #include <stdio.h>
@@ -13,11 +15,11 @@
 
 enum {
     IDLE_CONNECTION_S = 60, /* a connection idle for longer is not used again */
-    OLD_CONNECTION_S = 600, /* so that certificates and names are looked at */
-    CA_CACHE_S = 600,       /* the system's certificates are read anew */
+    OLD_CONNECTION_S = 600, /* then names and certificates are checked again */
+    CA_CACHE_S = 600,       /* the system's certificates are read again */
     REQUEST_BUFFER_BYTES = 64 * 1024,
-    AFTER_OURS_MS =
-        250, /* libcurl's time-out for connecting is later than the one here */
+    /* So much later than the time-out of transfers.c is libcurl's for connecting. */
+    AFTER_OURS_MS = 250,
 };
 
 /* ---- callbacks of libcurl ---- */
@@ -37,9 +39,7 @@ static size_t on_body(char *p, size_t size, size_t count, void *self)
 
     f->response_bytes += n;
     put_cut(&f->response, RESPONSE_MAX_BYTES, p, n);
-    return f->response_bytes > RESPONSE_READ_MAX_BYTES
-               ? 0
-               : n; /* 0: enough of it */
+    return f->response_bytes > RESPONSE_READ_MAX_BYTES ? 0 : n; /* 0: end it */
 }
 
 /* libcurl decodes chunks before it hands out the body. Sizes, extensions and trailers of
@@ -51,7 +51,7 @@ static int on_raw(CURL *easy, curl_infotype kind, char *p, size_t n, void *self)
     (void)p;
     if (kind != CURLINFO_DATA_IN)
         return 0;
-    /* What came before has been decoded. */
+    /* Earlier bytes were decoded already. */
     if (f->raw_bytes > f->response_bytes + RESPONSE_HEAD_MAX_COST)
         curl_easy_setopt(easy, CURLOPT_NOPROGRESS, 0L); /* on_progress() */
     f->raw_bytes += n;
@@ -66,15 +66,9 @@ static int on_progress(void *self, curl_off_t dl_total, curl_off_t dl,
     return 1;
 }
 
-static bool is_chunked_line(const char *p, size_t n)
-{
-    static const char name[] = "transfer-encoding:";
-
-    return n > sizeof name && strncasecmp(p, name, sizeof name - 1) == 0;
-}
-
 static size_t on_header(char *p, size_t size, size_t count, void *self)
 {
+    static const char chunked[] = "transfer-encoding:";
     struct transfer *f = self;
     size_t n = size * count;
     long status = 0;
@@ -84,9 +78,10 @@ static size_t on_header(char *p, size_t size, size_t count, void *self)
         return 0;            /* too large: CURLE_WRITE_ERROR */
     if (f->result.responded) /* a trailer */
         return n;
-    if (is_chunked_line(p, n)) /* on_raw() counts */
+    /* Then on_raw() counts. */
+    if (n > sizeof chunked && strncasecmp(p, chunked, sizeof chunked - 1) == 0)
         curl_easy_setopt(f->easy, CURLOPT_VERBOSE, 1L);
-    /* A status line: the lines before it were of a 1xx, which is not the response yet. */
+    /* A status line: the lines before it belong to a 1xx, which is not the response. */
     if (n > 5 && memcmp(p, "HTTP/", 5) == 0)
         buf_reset(&f->headers);
     if (n > 2 || (p[0] != '\r' && p[0] != '\n')) {
@@ -134,15 +129,8 @@ static curl_socket_t on_open(void *self, curlsocktype purpose,
     return fd < 0 ? CURL_SOCKET_BAD : fd;
 }
 
-/* The process may have been stopped since the turn began. */
-static bool is_too_late(const struct transfer *f)
-{
-    return f->task && f->config->settings.ordered != LANES_NONE &&
-           mono_ms() >= *f->all->lease_until_ms;
-}
-
-/* Before each request, also on a connection that is used again: it may have
- * been opened for an endpoint that is allowed more than this one. */
+/* Before each request, also on a connection that is used again: it may have been opened for
+ * an endpoint to which more addresses are allowed. */
 static int on_request(void *self, char *ip, char *local_ip, int port,
                       int local_port)
 {
@@ -152,32 +140,34 @@ static int on_request(void *self, char *ip, char *local_ip, int port,
     (void)local_port;
     f->result.opened = true;
     f->result.lost = !*ip; /* the connection was reset */
-    /* This address decides; another of its host may have been refused before. */
+    /* This address decides; another one of its host may have been refused before. */
     f->result.blocked = false;
     if (*ip && !guard_allows_text(&f->config->address_guard, ip, port))
         note_blocked(f, ip, port);
-    if (is_too_late(f))
+    /* The process may have been stopped since the turn began. */
+    if (f->task && f->config->settings.ordered != LANES_NONE &&
+        mono_ms() >= *f->all->lease_until_ms)
         f->interrupted = "the deliverer's lease has expired";
     if (f->result.lost || f->result.blocked || f->interrupted)
         return CURL_PREREQFUNC_ABORT;
     f->result.sent = true;
     f->sends++;
-    /* If this one is sent again, then on a new connection, which libcurl does
-     * not take for dead a second time. */
+    /* If libcurl sends this request again, then on a new connection: libcurl does not take
+     * that for dead a second time. */
     curl_easy_setopt(f->easy, CURLOPT_FRESH_CONNECT, 1L);
     return CURL_PREREQFUNC_OK;
 }
 
 /* ---- options ---- */
 
-/* Those that are the same in all attempts. */
+/* Options that are the same in all attempts. */
 static void set_fixed_options(struct transfer *f)
 {
     CURL *e = f->easy;
 
-    curl_easy_setopt(e, CURLOPT_PROXY, ""); /* else http_proxy decides … */
-    curl_easy_setopt(e, CURLOPT_NOPROXY,
-                     "*"); /* … and the guard sees a proxy */
+    /* With http_proxy of the environment on_open() would check the proxy's address. */
+    curl_easy_setopt(e, CURLOPT_PROXY, "");
+    curl_easy_setopt(e, CURLOPT_NOPROXY, "*");
     curl_easy_setopt(e, CURLOPT_PROTOCOLS_STR, "http,https");
     curl_easy_setopt(e, CURLOPT_FOLLOWLOCATION, 0L);
     curl_easy_setopt(e, CURLOPT_NETRC, (long)CURL_NETRC_IGNORED);
@@ -186,8 +176,8 @@ static void set_fixed_options(struct transfer *f)
     curl_easy_setopt(e, CURLOPT_DEBUGFUNCTION, on_raw);
     curl_easy_setopt(e, CURLOPT_DEBUGDATA, f);
     curl_easy_setopt(e, CURLOPT_XFERINFOFUNCTION, on_progress);
-    /* A name that does not resolve: leave its thread behind, do not wait for
-     * it, or one dead name server stops every endpoint. */
+    /* Do not wait for the thread that resolves a name, or one dead name server stops every
+     * endpoint. */
     curl_easy_setopt(e, CURLOPT_QUICK_EXIT, 1L);
     /* Offered in the TLS handshake only; a plain connection is HTTP/1.1. */
     curl_easy_setopt(e, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_2TLS);
@@ -219,50 +209,27 @@ static void set_blob(CURL *e, CURLoption option, const char *pem)
     curl_easy_setopt(e, option, pem ? &blob : NULL);
 }
 
-/* An authority of the endpoint's own is trusted instead of the system's, so
- * its folder must not be looked into either. */
-static void set_tls(struct transfer *f)
-{
-    const struct tls *t = &f->config->settings.tls;
-
-    set_blob(f->easy, CURLOPT_CAINFO_BLOB, t->ca);
-    set_blob(f->easy, CURLOPT_SSLCERT_BLOB, t->certificate);
-    set_blob(f->easy, CURLOPT_SSLKEY_BLOB, t->key);
-    curl_easy_setopt(f->easy, CURLOPT_CAPATH, t->ca ? NULL : f->all->capath);
-}
-
-/* libcurl takes its buffer for each request anew, and holds it until the response
- * is there. One that malloc has at hand (its cache ends at 1 KiB) is enough for
- * most responses; HTTP/2, which may come with TLS, has its flow control in it. */
-static long buffer_bytes(const char *url)
-{
-    return strncasecmp(url, "http:", strlen("http:")) == 0 ? 1024 : 16 * 1024;
-}
-
-/* Those of the endpoint. */
-static void set_endpoint(struct transfer *f)
+/* Options of the endpoint. */
+static void set_endpoint_options(struct transfer *f)
 {
     const struct endpoint_config *c = f->config;
+    const struct tls *tls = &c->settings.tls;
+    bool plain = strncasecmp(c->settings.url, "http:", strlen("http:")) == 0;
+    CURL *e = f->easy;
 
-    curl_easy_setopt(f->easy, CURLOPT_URL,
-                     c->settings.url); /* to send it again */
-    curl_easy_setopt(f->easy, CURLOPT_CURLU, c->parsed);
-    curl_easy_setopt(f->easy, CURLOPT_BUFFERSIZE,
-                     buffer_bytes(c->settings.url));
-    curl_easy_setopt(f->easy, CURLOPT_CUSTOMREQUEST, c->put ? "PUT" : NULL);
-    set_tls(f);
+    curl_easy_setopt(e, CURLOPT_URL, c->settings.url); /* to send it again */
+    curl_easy_setopt(e, CURLOPT_CURLU, c->parsed);
+    /* libcurl allocates its buffer for each request, and keeps it until the response is
+     * complete. A buffer of 1 KiB, up to which malloc has a cache, is enough for most
+     * responses; HTTP/2, which is possible with TLS, uses it for its flow control. */
+    curl_easy_setopt(e, CURLOPT_BUFFERSIZE, plain ? 1024L : 16 * 1024L);
+    curl_easy_setopt(e, CURLOPT_CUSTOMREQUEST, c->put ? "PUT" : NULL);
+    set_blob(e, CURLOPT_CAINFO_BLOB, tls->ca);
+    set_blob(e, CURLOPT_SSLCERT_BLOB, tls->certificate);
+    set_blob(e, CURLOPT_SSLKEY_BLOB, tls->key);
+    /* The endpoint's own authority is trusted instead of all the system's. */
+    curl_easy_setopt(e, CURLOPT_CAPATH, tls->ca ? NULL : f->all->capath);
     f->prepared = c->id;
-}
-
-/* The task's own, for this attempt alone. */
-static void set_url(struct transfer *f, struct bytes url)
-{
-    char *text = wire_dup(url);
-
-    curl_easy_setopt(f->easy, CURLOPT_CURLU, NULL);
-    curl_easy_setopt(f->easy, CURLOPT_URL, text); /* libcurl copies it */
-    free(text);
-    f->prepared = 0;
 }
 
 void transfer_prepare(struct transfer *f)
@@ -272,16 +239,22 @@ void transfer_prepare(struct transfer *f)
     CURL *e = f->easy;
 
     if (f->prepared != c->id)
-        set_endpoint(f);
-    if (t->w.url.n)
-        set_url(f, t->w.url);
-    /* So that each of a host's addresses gets its share; transfers.c ends what
-     * takes longer. */
+        set_endpoint_options(f);
+    if (t->w.url.n) { /* the task has a URL of its own */
+        char *url = wire_dup(t->w.url);
+
+        curl_easy_setopt(e, CURLOPT_CURLU, NULL);
+        curl_easy_setopt(e, CURLOPT_URL, url); /* libcurl copies it */
+        free(url);
+        f->prepared = 0;
+    }
+    /* libcurl divides this time among the addresses of a host; transfers.c ends attempts
+     * that take longer. */
     curl_easy_setopt(e, CURLOPT_CONNECTTIMEOUT_MS,
                      (long)c->settings.connect_timeout_ms + AFTER_OURS_MS);
     curl_easy_setopt(e, CURLOPT_FRESH_CONNECT, 0L);
-    curl_easy_setopt(e, CURLOPT_VERBOSE, 0L); /* on_header() and on_raw() … */
-    curl_easy_setopt(e, CURLOPT_NOPROGRESS, 1L); /* … set these two */
+    curl_easy_setopt(e, CURLOPT_VERBOSE, 0L);    /* on_header() sets it */
+    curl_easy_setopt(e, CURLOPT_NOPROGRESS, 1L); /* on_raw() sets it */
     curl_easy_setopt(e, CURLOPT_POSTFIELDS, (const char *)t->w.body.p);
     curl_easy_setopt(e, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)t->w.body.n);
     f->signed_ms = system_ms();
@@ -303,7 +276,7 @@ void transfer_stood_still(struct transfer *f)
                                 AFTER_OURS_MS));
 }
 
-/* ---- generation ---- */
+/* ---- one transfer ---- */
 
 struct transfer *transfer_new(struct transfers *fs)
 {
@@ -353,7 +326,7 @@ static void read_timings(struct transfer *f)
     f->duration_ms = (f->timings.total_us + 500) / 1000;
 }
 
-/* In seconds; 7.88 makes a past date a large negative number. */
+/* libcurl gives seconds; 7.88 makes a past date a large negative number. */
 static int64_t retry_after_ms(const struct transfer *f)
 {
     curl_off_t wait_s = 0;
@@ -369,7 +342,7 @@ static void read_why_untrusted(struct transfer *f)
     long result = 0;
 
     curl_easy_getinfo(f->easy, CURLINFO_SSL_VERIFYRESULT, &result);
-    /* OpenSSL does not look at the name, libcurl does, and says nothing. */
+    /* libcurl compares the name, not OpenSSL, and gives no reason. */
     snprintf(f->result.tls, sizeof f->result.tls, "%s",
              result == X509_V_OK || result == X509_V_ERR_UNSPECIFIED
                  ? "it is for another host name"

@@ -1,20 +1,16 @@
-/* transfer: one request and its response, by libcurl, many at once.
+/* transfer: one request to an endpoint and its response, made by libcurl. A transfer is an
+ * attempt from its beginning until its outcome is committed.
  *
- * A transfer is an attempt from its begin until its outcome is committed
- * (attempt.c: one transfer; transfers.c: all of them). All of
- * libcurl's sockets live in one epoll descriptor, which the loop watches; its
- * connections are kept and used again. Nothing is decided here: classify.h says
- * what a response means, backoff.h when the next attempt is due.
+ * transfers.h owns all transfers and calls these functions; outcome.h fills the part about
+ * the outcome. Nothing is decided here: classify.h says what a response means, backoff.h
+ * when the next attempt is due. All of it is in memory: after a crash the task is tried
+ * again (inflight.h).
  *
- * libcurl's time-outs are not used: libcurl judges them before it reads its sockets, by a
- * clock that runs while this process is stopped, so a response that has already arrived
- * would be a failure. The time-outs here are judged after all sockets were read, by the
- * loop's awake_ms.
- *
- * One POST may reach the endpoint twice: when a kept connection turns out dead
- * before a byte of a response, libcurl sends it again (Curl_retry_request; up to
- * five times, on other kept connections). We make it once, on a new connection,
- * and count it (`resent`). That is why every attempt has the same webhook-id. */
+ * One POST may reach the endpoint twice: when a kept connection turns out dead before a
+ * byte of a response arrived, libcurl sends the request again (Curl_retry_request; up to
+ * five times, on other kept connections). Here that happens once at most, on a new
+ * connection, and is counted (`resent`). That is why all attempts of an event have the
+ * same webhook-id. */
 #ifndef DELIVERER_TRANSFER_H
 #define DELIVERER_TRANSFER_H
 
@@ -23,12 +19,11 @@
 #include "granted_endpoint.h"
 #include "heap.h"
 #include "request.h"
-#include "sockets.h"
+#include <sys/queue.h>
 
 enum {
-    FLIGHTS_MAX = 12 * 1024,
-    /* A response's body is kept up to RESPONSE_MAX_BYTES, and read up to this,
-     * so that the connection can be used again; past it, it is closed. */
+    /* A response's body is kept up to RESPONSE_MAX_BYTES and read up to this, so that
+     * the connection can be used again; if there is more, the connection is closed. */
     RESPONSE_READ_MAX_BYTES = 256 * 1024,
     RESPONSE_HEADERS_MAX_BYTES = 16 * 1024, /* kept; the rest is cut off */
     /* A response's status and header lines, with those of 1xx responses and
@@ -40,44 +35,44 @@ enum {
 };
 
 struct task;
-struct grant;
 struct transfers;
 
-/* When each step was done, in µs since the attempt began; 0: there was none (a
+/* When each step was done, in µs since the attempt began; 0: the step was not needed (a
  * kept connection needs no address, no connecting and no TLS). */
 struct timings {
     int64_t dns_us, connect_us, tls_us, first_byte_us, total_us;
 };
 
 struct transfer {
-    struct transfer *next, *prev; /* active, ended or tested; idle: `next` */
+    TAILQ_ENTRY(transfer) link; /* of active, ended or tested transfers */
+    SLIST_ENTRY(transfer) idle_link;
     struct transfers *all;
-    struct task *task;
+    struct task *task;              /* borrowed until transfer_done() */
     struct endpoint_config *config; /* counted */
-    uint64_t prepared;              /* id of the config the handle is set for */
+    uint64_t prepared; /* id of the configuration that `easy` is set for */
     CURL *easy;
     struct outgoing_request request;
     struct buf headers, response; /* of the response, cut */
     size_t response_bytes;        /* of its body, decoded */
-    size_t raw_bytes;             /* of its body, if chunked, as it came */
+    size_t raw_bytes;             /* of its body, if chunked, as received */
     size_t head_cost;             /* of its status and header lines */
     struct transfer_result result;
     struct timings timings;
     long http_version;         /* CURL_HTTP_VERSION_…; 0 without a response */
     int sends;                 /* requests begun: 2 when it was resent */
     const char *interrupted;   /* by us, and why (static); NULL */
-    bool expired;              /* the event's time had expired: nothing sent */
-    struct heap_item deadline; /* in awake_ms */
-    int64_t connect_by, end_by; /* the two that it stands for, in turn */
-    bool put_off;               /* these were, by a stall */
-    int64_t ended_ms;           /* in awake_ms */
-    uint64_t attempt_id;        /* 0: nothing was tried */
-    int64_t at_ms, signed_ms;   /* by the loop's clock; in webhook-timestamp */
+    bool expired;              /* the event had expired: nothing was sent */
+    struct heap_item deadline; /* in awake_ms: one of the next two */
+    int64_t connect_by, end_by;
+    bool put_off;        /* these two were, because this process was stopped */
+    int64_t ended_ms;    /* in awake_ms */
+    uint64_t attempt_id; /* 0: nothing was tried */
+    int64_t at_ms, signed_ms; /* by the loop's clock; in webhook-timestamp */
     int64_t began_us, duration_ms, retry_after_ms;
     /* Its outcome (outcome.h); `recorded`: in the transaction that is open now. */
     bool decided, recorded;
     bool
-        endpoint_held; /* refused, and tried again: its endpoint is held (hold.h) */
+        endpoint_held; /* it was refused by an endpoint that is held (hold.h) */
     struct judgement judgement;
     int outcome;
     const char *reason;
@@ -86,64 +81,15 @@ struct transfer {
     char error[ERROR_TEXT_BYTES];
 };
 
-/* ---- one transfer (attempt.c) ---- */
-
+/* A transfer without a task; libcurl's handle has the options that never change. */
 struct transfer *transfer_new(struct transfers *fs);
 void transfer_free(struct transfer *f);
-/* Set libcurl's handle for its task and config. */
+/* Set libcurl's handle for its task and configuration. */
 void transfer_prepare(struct transfer *f);
-/* It ended: read what libcurl knows of it. */
+/* It has ended: read what libcurl knows of it. */
 void transfer_read(struct transfer *f, CURLcode code);
 /* The process was stopped: libcurl's time for connecting begins anew, so that it does
- * not end before the time-out here. */
+ * not end before the time-out of transfers.h. */
 void transfer_stood_still(struct transfer *f);
-
-/* ---- all of them (transfers.c) ---- */
-
-struct transfer_list {
-    struct transfer *first, *last;
-    int count;
-};
-
-struct transfers {
-    CURLM *multi;
-    struct sockets sockets;
-    int64_t timer_ms; /* mono time at which libcurl must be called; -1 */
-    int64_t awake_ms; /* of the loop, at the last turn … */
-    int64_t still_ms; /* … and how far mono time is past it */
-    struct heap deadlines;
-    struct transfer *idle;
-    struct transfer_list active, ended;
-    struct transfer_list tested; /* ended, of no delivery (probe.h) */
-    const char *capath;          /* of the system's certificates; may be NULL */
-    const int64_t *lease_until_ms;       /* mono; borrowed */
-    int64_t connections, reused, resent; /* so far */
-};
-
-/* After *lease_until_ms no request of an ordered lane is sent: another deliverer may
- * have the lane. */
-void transfers_open(struct transfers *fs, const int64_t *lease_until_ms);
-void transfers_close(struct transfers *fs);
-
-bool transfers_have_capacity(const struct transfers *fs);
-/* Begin an attempt: number `attempts + 1` of this task. Borrows the task,
- * which must stay until transfer_done(). If the event
- * has expired, nothing is sent and the transfer has ended at once. */
-void transfer_begin(struct transfers *fs, struct task *t,
-                    struct endpoint_config *config, int64_t now_ms);
-/* Let libcurl do what can be done now; transfers that end move to `ended`. */
-void transfers_turn(struct transfers *fs, int64_t awake_ms);
-/* The same, and no deadline is judged. */
-void transfers_read(struct transfers *fs);
-/* How long until transfers_turn() must be called; -1: until the descriptor is
- * ready. */
-int transfers_wait_ms(const struct transfers *fs);
-/* End active transfers of this grant, or (NULL) of all, without a response. */
-void transfers_interrupt(struct transfers *fs, const struct grant *grant,
-                         const char *why);
-/* The outcome of an ended transfer is on disk. */
-void transfer_done(struct transfers *fs, struct transfer *f);
-/* The same of one in `tested`. */
-void transfer_test_done(struct transfers *fs, struct transfer *f);
 
 #endif

@@ -1,47 +1,34 @@
+/* transfers: begins libcurl transfers, gives libcurl its turns, and ends transfers that are
+ * complete or too late. */
+#include "transfers.h"
 #include "clock.h"
 #include "daemon.h"
 #include "log.h"
 #include "task.h"
-#include "transfer.h"
 #include "wire.h"
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 enum {
-    /* Rounds of reading until deadlines may be judged: more than one for each
-     * that is in flight, so that what never stops talking does not stop us. */
+    /* Rounds of reading until deadlines are judged, so that endpoints that never stop
+     * sending do not stop this process. */
     ROUNDS_MAX = 64,
     KEPT_CONNECTIONS = 1024,
-    STILL_MIN_MS = 50,     /* shorter stalls are within a deadline's grain */
-    STILL_HIDES_MS = 1000, /* of a stall the loop may take for waiting */
+    STILL_MIN_MS = 50, /* a deadline need not be more exact than this */
+    STILL_HIDES_MS =
+        1000, /* of a stop that the loop may count as time spent waiting */
 };
-
-/* ---- lists ---- */
 
 static void list_add(struct transfer_list *l, struct transfer *f)
 {
-    f->prev = l->last;
-    f->next = NULL;
-    if (l->last)
-        l->last->next = f;
-    else
-        l->first = f;
-    l->last = f;
+    TAILQ_INSERT_TAIL(&l->all, f, link);
     l->count++;
 }
 
-static void list_drop(struct transfer_list *l, struct transfer *f)
+static void list_remove(struct transfer_list *l, struct transfer *f)
 {
-    if (f->prev)
-        f->prev->next = f->next;
-    else
-        l->first = f->next;
-    if (f->next)
-        f->next->prev = f->prev;
-    else
-        l->last = f->prev;
-    f->next = f->prev = NULL;
+    TAILQ_REMOVE(&l->all, f, link);
     l->count--;
 }
 
@@ -68,23 +55,22 @@ static int on_timer(CURLM *multi, long in_ms, void *self)
     return 0;
 }
 
-/* Its file of certificates is enough, and is cached between connections only
- * without the folder. */
-static const char *system_capath(void)
-{
-    const curl_version_info_data *v = curl_version_info(CURLVERSION_NOW);
-
-    return v->cainfo && access(v->cainfo, R_OK) == 0 ? NULL : v->capath;
-}
-
 void transfers_open(struct transfers *fs, const int64_t *lease_until_ms)
 {
+    const curl_version_info_data *v;
+
     *fs = (struct transfers){.timer_ms = -1,
                              .awake_ms = mono_ms(),
                              .lease_until_ms = lease_until_ms};
+    TAILQ_INIT(&fs->active.all);
+    TAILQ_INIT(&fs->ended.all);
+    TAILQ_INIT(&fs->tested.all);
     if (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK)
         die(EXIT_UNAVAILABLE, "libcurl cannot be used");
-    fs->capath = system_capath();
+    /* libcurl's file of certificates is enough if there is one, and only without the
+     * folder is it cached between connections. */
+    v = curl_version_info(CURLVERSION_NOW);
+    fs->capath = v->cainfo && access(v->cainfo, R_OK) == 0 ? NULL : v->capath;
     fs->multi = curl_multi_init();
     if (!fs->multi)
         die(EXIT_UNAVAILABLE, "libcurl is out of memory");
@@ -100,8 +86,8 @@ static void free_list(struct transfer_list *l)
 {
     struct transfer *f;
 
-    while ((f = l->first)) {
-        list_drop(l, f);
+    while ((f = TAILQ_FIRST(&l->all))) {
+        list_remove(l, f);
         transfer_free(f);
     }
 }
@@ -113,8 +99,8 @@ void transfers_close(struct transfers *fs)
     transfers_interrupt(fs, NULL, "the deliverer ends");
     free_list(&fs->ended);
     free_list(&fs->tested);
-    while ((f = fs->idle)) {
-        fs->idle = f->next;
+    while ((f = SLIST_FIRST(&fs->idle))) {
+        SLIST_REMOVE_HEAD(&fs->idle, idle_link);
         transfer_free(f);
     }
     heap_fini(&fs->deadlines);
@@ -127,18 +113,7 @@ void transfers_close(struct transfers *fs)
 
 bool transfers_have_capacity(const struct transfers *fs)
 {
-    return fs->active.count + fs->ended.count < FLIGHTS_MAX;
-}
-
-static struct transfer *take_idle(struct transfers *fs)
-{
-    struct transfer *f = fs->idle;
-
-    if (!f)
-        return transfer_new(fs);
-    fs->idle = f->next;
-    f->next = NULL;
-    return f;
+    return fs->active.count + fs->ended.count < TRANSFERS_MAX;
 }
 
 static void reset(struct transfer *f)
@@ -169,8 +144,12 @@ static void set_deadlines(struct transfers *fs, struct transfer *f)
 void transfer_begin(struct transfers *fs, struct task *t,
                     struct endpoint_config *config, int64_t now_ms)
 {
-    struct transfer *f = take_idle(fs);
+    struct transfer *f = SLIST_FIRST(&fs->idle);
 
+    if (f)
+        SLIST_REMOVE_HEAD(&fs->idle, idle_link);
+    else
+        f = transfer_new(fs);
     f->task = t;
     f->config = endpoint_config_use(config);
     f->at_ms = now_ms;
@@ -197,12 +176,12 @@ static void end(struct transfers *fs, struct transfer *f, CURLcode code)
     f->ended_ms = fs->awake_ms;
     curl_multi_remove_handle(fs->multi, f->easy);
     heap_drop(&fs->deadlines, &f->deadline);
-    list_drop(&fs->active, f);
+    list_remove(&fs->active, f);
     list_add(f->task->test ? &fs->tested : &fs->ended, f);
 }
 
-/* Our own time for connecting ends before libcurl's. When it is libcurl's that is
- * over, we stood still in the middle of a call to it. Nothing was sent: it
+/* The time-out for connecting here is shorter than libcurl's. If libcurl's has expired,
+ * this process was stopped inside a call to libcurl. Nothing was sent, so the transfer
  * connects once more. */
 static bool connects_again(struct transfers *fs, struct transfer *f,
                            CURLcode code)
@@ -243,12 +222,6 @@ static void take_timer(struct transfers *fs)
 
 /* ---- deadlines ---- */
 
-static struct transfer *transfer_of(struct heap_item *item)
-{
-    return (struct transfer *)(void *)((char *)item -
-                                       offsetof(struct transfer, deadline));
-}
-
 static bool deadline_has_passed(const struct transfers *fs)
 {
     const struct heap_item *first = heap_first(&fs->deadlines);
@@ -256,19 +229,7 @@ static bool deadline_has_passed(const struct transfers *fs)
     return first && first->key <= fs->awake_ms;
 }
 
-static void end_overdue(struct transfers *fs)
-{
-    while (deadline_has_passed(fs)) {
-        struct transfer *f = transfer_of(heap_first(&fs->deadlines));
-
-        if (f->result.sent && f->end_by > fs->awake_ms)
-            heap_put(&fs->deadlines, &f->deadline, f->end_by);
-        else
-            end(fs, f, CURLE_OPERATION_TIMEDOUT);
-    }
-}
-
-/* No deadline is judged while there may be bytes to read. */
+/* First read all that has arrived: a response that is here already is in time. */
 static void judge_deadlines(struct transfers *fs)
 {
     int rounds = 0;
@@ -278,7 +239,15 @@ static void judge_deadlines(struct transfers *fs)
         take_timer(fs);
         take_ends(fs);
     }
-    end_overdue(fs);
+    while (deadline_has_passed(fs)) {
+        struct transfer *f = HEAP_OWNER(heap_first(&fs->deadlines),
+                                        struct transfer, deadline);
+
+        if (f->result.sent && f->end_by > fs->awake_ms)
+            heap_put(&fs->deadlines, &f->deadline, f->end_by);
+        else
+            end(fs, f, CURLE_OPERATION_TIMEDOUT);
+    }
 }
 
 /* The process may have been stopped during a wait, and the loop counts the time that it asked
@@ -295,23 +264,20 @@ static void put_off(struct transfers *fs, struct transfer *f)
     heap_put(&fs->deadlines, &f->deadline, f->deadline.key + STILL_HIDES_MS);
 }
 
-/* Before anything is read: libcurl looks at its time for connecting first. */
-static void note_time(struct transfers *fs, int64_t awake_ms)
+void transfers_turn(struct transfers *fs, int64_t awake_ms)
 {
     int64_t still_ms = mono_ms() - awake_ms;
+    struct transfer *f;
 
     fs->awake_ms = awake_ms;
+    /* Before anything is read: libcurl judges its time for connecting first. */
     if (still_ms - fs->still_ms > STILL_MIN_MS)
-        for (struct transfer *f = fs->active.first; f; f = f->next) {
+        TAILQ_FOREACH(f, &fs->active.all, link)
+        {
             put_off(fs, f);
             transfer_stood_still(f);
         }
     fs->still_ms = still_ms;
-}
-
-void transfers_turn(struct transfers *fs, int64_t awake_ms)
-{
-    note_time(fs, awake_ms);
     sockets_turn(&fs->sockets, fs->multi);
     take_timer(fs);
     take_ends(fs);
@@ -347,8 +313,8 @@ void transfers_interrupt(struct transfers *fs, const struct grant *grant,
     struct transfer *f, *next;
 
     take_ends(fs);
-    for (f = fs->active.first; f; f = next) {
-        next = f->next;
+    for (f = TAILQ_FIRST(&fs->active.all); f; f = next) {
+        next = TAILQ_NEXT(f, link);
         if (grant && f->task->grant != grant)
             continue;
         f->interrupted = why;
@@ -356,8 +322,8 @@ void transfers_interrupt(struct transfers *fs, const struct grant *grant,
     }
 }
 
-/* For its next attempt, unless it holds more memory than it will need: libcurl
- * keeps a response's header lines until the next one. */
+/* Keep it for the next attempt, unless it has more memory than that will need: libcurl
+ * keeps a response's header lines until the next response. */
 static void put_away(struct transfers *fs, struct transfer *f)
 {
     if (f->head_cost > RESPONSE_HEADERS_MAX_BYTES) {
@@ -367,18 +333,17 @@ static void put_away(struct transfers *fs, struct transfer *f)
     endpoint_config_drop(f->config);
     f->config = NULL;
     f->task = NULL;
-    f->next = fs->idle;
-    fs->idle = f;
+    SLIST_INSERT_HEAD(&fs->idle, f, idle_link);
 }
 
 void transfer_done(struct transfers *fs, struct transfer *f)
 {
-    list_drop(&fs->ended, f);
+    list_remove(&fs->ended, f);
     put_away(fs, f);
 }
 
 void transfer_test_done(struct transfers *fs, struct transfer *f)
 {
-    list_drop(&fs->tested, f);
+    list_remove(&fs->tested, f);
     put_away(fs, f);
 }

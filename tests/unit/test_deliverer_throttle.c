@@ -614,6 +614,7 @@ static void what_a_turn_took_waits_for_its_commit(void **state)
     struct busy_lanes lanes = {0};
 
     (void)state;
+    endpoint_init(&e);
     throttle_configure(&e.throttle, &c);
     before.turn = 3;
     now.turn = 4;
