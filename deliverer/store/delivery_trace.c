@@ -1,3 +1,4 @@
+/* delivery_trace: reads attempts and waiting tasks of an event as JSON. */
 #include "delivery_trace.h"
 #include "deliverer.h"
 #include "json_text.h"
@@ -11,7 +12,7 @@ struct delivery_trace {
     json_t *attempts, *waiting;
 };
 
-/* In ms, three places: what a person compares. */
+/* In milliseconds, as people compare them. */
 static json_t *ms(int64_t us)
 {
     return us > 0 ? json_real((double)us / 1000) : json_null();
@@ -44,7 +45,7 @@ static void add_attempt(void *self, const struct attempt_row *row)
     struct delivery_trace *t = self;
 
     if (!row->attempt_id)
-        return; /* given up untried: nothing happened at the endpoint */
+        return; /* no request was made */
     json_array_append_new(
         t->attempts,
         json_pack("{s:o,s:I,s:o,s:o,s:o,s:I,s:s,s:o,s:o,s:s,s:i,s:o,s:o,s:o}",
@@ -82,7 +83,7 @@ static void add_row(void *self, const struct task_row *row)
     struct delivery_trace *t = self;
     struct grant *g = own_grants_find(t->d, row->grant_id);
 
-    /* Of a grant that was given back: only not purged yet. */
+    /* Rows of a grant that is not OPEN are only not purged yet. */
     if (!g || g->state != GRANT_OPEN ||
         tasks_find(&t->d->tasks, g, row->event_id))
         return;

@@ -1,15 +1,15 @@
-/* delivery_trace: what this deliverer knows of one event, for `grapnel trace`. */
+/* delivery_trace: tells `grapnel trace` what this deliverer knows of one event. It reads memory
+ * and committed rows, and changes nothing. */
 #ifndef DELIVERER_DELIVERY_TRACE_H
 #define DELIVERER_DELIVERY_TRACE_H
 
 #include "transfer.h"
 #include <jansson.h>
 
-/* {"id"} → {"attempts":[…], "waiting":[…]} (control.h). */
+/* The command `trace` (control.h): {"id"} → {"attempts":[…], "waiting":[…]}. NULL: `why`. */
 json_t *delivery_trace_event(void *self, json_t *args, char why[200]);
 
-/* Of an attempt: how long its steps took, and what was answered (null: nothing
- * was). */
+/* Of an attempt: how long its steps took, and its response (null: there was none). */
 json_t *delivery_trace_timings(const struct timings *t);
 json_t *delivery_trace_response(struct bytes headers, struct bytes body,
                                 int http_version);

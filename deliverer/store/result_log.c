@@ -1,8 +1,9 @@
+/* result_log: writes rows of `attempts`, and makes the messages of these rows. */
 #include "result_log.h"
 #include "deliverer.h"
 #include "wire.h"
 
-/* More of one turn are read again from their rows. */
+/* If one turn has more, the rest are read from their rows. */
 enum { MESSAGES_MAX_BYTES = 1024 * 1024 };
 
 void result_log_open(struct deliverer *d)
@@ -47,13 +48,15 @@ static void put_message(void *self, const struct attempt_row *row)
         wire_put_missing(out, &missing);
         return;
     }
-    if (row->outcome != OUTCOME_DELIVERED) /* of no use to the sequencer */
+    if (row->outcome !=
+        OUTCOME_DELIVERED) /* else the sequencer does not need it */
         r.response = row->response;
     wire_put_result(out, &r);
 }
 
-/* In the order of their numbers, from the first of this turn on. */
-static void keep(struct deliverer *d, const struct attempt_row *row)
+/* Keep the message of a row, so that it need not be read. The kept messages have consecutive
+ * numbers, from the first one of this turn. */
+static void keep_message(struct deliverer *d, const struct attempt_row *row)
 {
     struct result_log *r = &d->result_log;
     size_t before;
@@ -81,7 +84,7 @@ void result_log_put(struct deliverer *d, struct attempt_row *row)
     row->n = links_next(d->daemon.links, SEQUENCER);
     store_attempt_put(&d->store, row);
     links_put(d->daemon.links, SEQUENCER, WIRE_KIND_RESULT, (int64_t)row->n);
-    keep(d, row);
+    keep_message(d, row);
 }
 
 uint64_t result_log_put_released(struct deliverer *d, uint64_t grant)

@@ -1,6 +1,7 @@
-/* result_log: the link's log to the sequencer. Its rows are those of `attempts`,
- * whose numbers are the log's; those of the present turn are kept as messages
- * too, so that they leave without being read again. */
+/* result_log: the log of the link to the sequencer. Its rows are those of `attempts`, whose
+ * numbers are the log's. The messages of the present turn are kept in memory too, so that
+ * they are sent without reading their rows. A crash leaves the rows of committed turns; the
+ * link sends them again until they are acknowledged. */
 #ifndef DELIVERER_RESULT_LOG_H
 #define DELIVERER_RESULT_LOG_H
 
@@ -13,20 +14,20 @@ struct grant;
 
 struct result_log {
     uint64_t turn;  /* in which the messages were made */
-    uint64_t first; /* number of the first of them */
+    uint64_t first; /* number of the first message */
     int count;
     size_t ends[RESULT_LOG_KEPT];
-    struct buf messages; /* one behind the other */
+    struct buf messages; /* concatenated */
 };
 
 void result_log_open(struct deliverer *d);
 void result_log_close(struct deliverer *d);
-/* Inside of the transaction: what an attempt came to. Sets row->n. */
+/* Inside the transaction: the result of an attempt. Sets row->n. */
 void result_log_put(struct deliverer *d, struct attempt_row *row);
-/* Nothing is in flight under this grant, or ever will be. Returns its number.
- */
+/* The same: `released`, since no attempt is in flight under this grant and none will begin.
+ * Returns its number. */
 uint64_t result_log_put_released(struct deliverer *d, uint64_t grant);
-/* This delivery is not known here, though its task has been taken. */
+/* The same: this delivery is not known here, although its task was acknowledged. */
 void result_log_put_missing(struct deliverer *d, const struct grant *g,
                             const char *event_id, uint64_t task);
 /* The durable link's load (links.h). */

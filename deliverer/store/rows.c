@@ -1,3 +1,4 @@
+/* rows: writes, changes and deletes the rows of tasks, and stores the link's numbers. */
 #include "rows.h"
 #include "clock.h"
 #include "deliverer.h"
@@ -8,17 +9,17 @@ enum {
     /* A task that has not ended after this gets a row, so that the link's cursor
      * can move on; most end before and never cost one. */
     UNSTORED_MS = 500,
-    UNSTORED_SPAN = 3072, /* the same when so many numbers wait behind it */
-    /* So many of an endpoint's tasks that wait stay in memory when they get
-     * rows: about what the sequencer hands out ahead. */
+    UNSTORED_SPAN = 3072, /* the same if so many numbers are past the cursor */
+    /* So many WAITING tasks of an endpoint stay in memory when they get rows: about
+     * as many as the sequencer sends ahead. */
     WAITING_MIN = 256,
-    WAITING_TIMES = 2, /* of what may be in flight */
+    WAITING_TIMES = 2, /* the endpoint's max_in_flight */
 };
 
 /* ---- numbers ---- */
 
-/* Before the first change of this turn. */
-static void touch(struct deliverer *d)
+/* Call it before the first change of a turn, so that rows_undo() can restore the numbers. */
+static void note_kept(struct deliverer *d)
 {
     if (d->numbers_turn == d->turn)
         return;
@@ -31,7 +32,7 @@ gr_rc rows_number_received(struct deliverer *d, uint64_t n, uint64_t epoch)
     uint64_t before = d->numbers.taken;
     gr_rc rc;
 
-    touch(d);
+    note_kept(d);
     rc = stored_numbers_receive(&d->numbers, n, epoch);
     if (before > n && d->numbers.taken == n)
         log_warn(NULL,
@@ -43,13 +44,13 @@ gr_rc rows_number_received(struct deliverer *d, uint64_t n, uint64_t epoch)
 
 void rows_number_done(struct deliverer *d, uint64_t n)
 {
-    touch(d);
+    note_kept(d);
     stored_numbers_add(&d->numbers, n);
 }
 
 void rows_numbers_reset(struct deliverer *d, uint64_t cursor)
 {
-    touch(d);
+    note_kept(d);
     stored_numbers_init(&d->numbers, cursor);
     store_numbers_put(&d->store, &d->numbers);
 }
@@ -58,7 +59,7 @@ void rows_task_stored(struct deliverer *d, struct task *t)
 {
     if (t->stored)
         return;
-    touch(d);
+    note_kept(d);
     stored_numbers_add(&d->numbers, t->number);
     t->stored = true;
     t->stored_turn = d->turn;
@@ -93,36 +94,27 @@ void rows_gone(struct deliverer *d, struct grant *g, int64_t row, bool retrying)
     own_grants_count_retries(d, g, -(int)retrying);
 }
 
-/* Forget it here: its row is enough, and is due at once. */
-static void evict(struct deliverer *d, struct task *t)
+void rows_write(struct deliverer *d, struct task *t)
 {
     struct granted_endpoint *e = &t->grant->endpoint;
+    struct task_row row = row_of(t);
+    int stay = e->config ? WAITING_TIMES * e->config->settings.max_in_flight
+                         : 0;
 
+    if (e->config && stay < WAITING_MIN)
+        stay = WAITING_MIN;
+    if (row.next_ms <= 0)
+        row.next_ms = t->next_ms = d->daemon.loop.now_ms;
+    rows_put(d, t, &row);
+    rows_task_stored(d, t);
+    if (t->state != TASK_WAITING || e->fresh.count <= stay)
+        return;
+    /* Its row is enough, and is due at once. */
     endpoint_remove(e, t);
     e->rows_here--;
     endpoint_row_due(e, t->next_ms);
     tasks_drop(&d->tasks, t);
     endpoint_schedule(e, &d->schedule);
-}
-
-static int kept_waiting(const struct granted_endpoint *e)
-{
-    int n = e->config ? WAITING_TIMES * e->config->settings.max_in_flight : 0;
-
-    return e->config && n < WAITING_MIN ? WAITING_MIN : n;
-}
-
-void rows_write(struct deliverer *d, struct task *t)
-{
-    const struct granted_endpoint *e = &t->grant->endpoint;
-    struct task_row row = row_of(t);
-
-    if (row.next_ms <= 0)
-        row.next_ms = t->next_ms = d->daemon.loop.now_ms;
-    rows_put(d, t, &row);
-    rows_task_stored(d, t);
-    if (t->state == TASK_WAITING && e->fresh.count > kept_waiting(e))
-        evict(d, t);
 }
 
 void rows_write_all(struct deliverer *d)
@@ -152,26 +144,24 @@ void rows_keep(struct deliverer *d, struct task *t)
 
 /* ---- the turn ---- */
 
-static void store_old(struct deliverer *d)
+void rows_work(struct deliverer *d)
 {
     int64_t now = d->daemon.loop.mono_ms;
     struct task *t;
 
-    while ((t = TAILQ_FIRST(&d->tasks.unstored)) &&
-           (d->store_all || stored_numbers_span(&d->numbers) > UNSTORED_SPAN ||
-            (now - t->taken_ms >= UNSTORED_MS && !loop_spent(&d->daemon.loop))))
-        rows_write(d, t);
-    d->store_all = false;
-}
-
-void rows_work(struct deliverer *d)
-{
-    if (!d->full)
-        store_old(d);
+    if (!d->full) {
+        while ((t = TAILQ_FIRST(&d->tasks.unstored)) &&
+               (d->store_all ||
+                stored_numbers_span(&d->numbers) > UNSTORED_SPAN ||
+                (now - t->taken_ms >= UNSTORED_MS &&
+                 !loop_spent(&d->daemon.loop))))
+            rows_write(d, t);
+        d->store_all = false;
+    }
     if (d->numbers_turn == d->turn && stored_numbers_past_cursor(&d->numbers))
         store_numbers_put(&d->store, &d->numbers);
-    /* With nothing open, all that the link has taken is done with; it knows of
-     * numbers that never came here. */
+    /* If all received numbers are stored, the cursor moves to the last one that the link
+     * knows, which may belong to a message that was not given to this process. */
     links_settle(d->daemon.links, SEQUENCER,
                  stored_numbers_span(&d->numbers) ? d->numbers.base
                                                   : INT64_MAX);
@@ -193,7 +183,7 @@ static void undo_one(void *self, struct task *t)
 {
     struct deliverer *d = self;
 
-    if (t->state == TASK_WAITING) { /* it comes again, or is a row */
+    if (t->state == TASK_WAITING) { /* it is sent again, or has a row */
         endpoint_remove(&t->grant->endpoint, t);
         tasks_drop(&d->tasks, t);
         return;

@@ -1,3 +1,4 @@
+/* store: prepares and runs every statement on deliverer.db. */
 #include "store.h"
 #include "clock.h"
 #include "daemon.h"
@@ -140,24 +141,20 @@ static void note_event(struct store *s, const char *event_id)
         snprintf(s->last_event, sizeof s->last_event, "%s", event_id);
 }
 
-static void read_last_event(struct store *s)
-{
-    stmt *q = prepare(s, "SELECT max(event_id) FROM tasks");
-
-    if (db_step(s->db, q))
-        note_event(s, col_text(q, 0));
-    db_done(q);
-}
-
 void store_open(struct store *s, struct db *db)
 {
+    stmt *q;
+
     s->db = db;
     begin(s);
     prepare_tasks(s);
     prepare_attempts(s);
     prepare_rest(s);
     s->next_task = one_number(s, "SELECT max(n) FROM tasks") + 1;
-    read_last_event(s);
+    q = prepare(s, "SELECT max(event_id) FROM tasks");
+    if (db_step(s->db, q))
+        note_event(s, col_text(q, 0));
+    db_done(q);
 }
 
 void store_restored(struct store *s)
@@ -209,7 +206,7 @@ void store_task_gone(struct store *s, int64_t n)
     db_run(s->db, s->sql.task_gone);
 }
 
-/* Borrows from the statement: until it is stepped or done. */
+/* The row borrows from the statement until that is stepped or done. */
 static struct task_row read_task(stmt *q)
 {
     struct task_row row = {0};
@@ -234,13 +231,13 @@ bool store_task_find(struct store *s, uint64_t grant, const char *event_id,
     if (found) {
         *row = read_task(q);
         row->event_id = event_id;
-        row->message = (struct bytes){0}; /* gone with the statement */
+        row->message = (struct bytes){0}; /* it is freed with the statement */
     }
     db_done(q);
     return found;
 }
 
-/* By index order: of grant ?1 up to ?2, at most ?3. */
+/* In the order of the index: rows of grant ?1 up to ?2, at most ?3. */
 static bool some_rows(struct store *s, stmt *q, uint64_t grant, int64_t upto_ms,
                       int limit, due_row_fn *each, void *self)
 {
@@ -316,25 +313,18 @@ void store_tasks_of_event(struct store *s, const char *event_id,
     db_done(q);
 }
 
-static int64_t fresh(struct store *s, uint64_t grant)
-{
-    stmt *q = s->sql.tasks_untried;
-    int64_t count;
-
-    bind_i64(q, 1, (int64_t)grant);
-    count = db_step(s->db, q) ? col_i64(q, 0) : 0;
-    db_done(q);
-    return count;
-}
-
 void store_task_counts(struct store *s, task_count_fn *each, void *self)
 {
-    stmt *q = s->sql.tasks_counts;
+    stmt *q = s->sql.tasks_counts, *untried = s->sql.tasks_untried;
 
     while (db_step(s->db, q)) {
         uint64_t grant = (uint64_t)col_i64(q, 0);
+        int64_t count = col_i64(q, 1), fresh;
 
-        each(self, grant, col_i64(q, 1), col_i64(q, 1) - fresh(s, grant),
+        bind_i64(untried, 1, (int64_t)grant);
+        fresh = db_step(s->db, untried) ? col_i64(untried, 0) : 0;
+        db_done(untried);
+        each(self, grant, count, count - fresh,
              store_next_due(s, grant, INT64_MIN));
     }
     db_done(q);
@@ -481,20 +471,20 @@ int store_templates_purge(struct store *s, int64_t before_ms)
     return db_changes(s->db);
 }
 
-/* ---- settled numbers ---- */
+/* ---- stored numbers ---- */
 
-void store_numbers_put(struct store *s, const struct stored_numbers *settle)
+void store_numbers_put(struct store *s, const struct stored_numbers *numbers)
 {
     uint8_t saved[STORED_NUMBERS_MAX_BYTES];
-    size_t n = stored_numbers_save(settle, saved);
+    size_t n = stored_numbers_save(numbers, saved);
 
     bind_blob(s->sql.numbers_put, 1, (struct bytes){saved, n});
     db_run(s->db, s->sql.numbers_put);
 }
 
-void store_numbers_get(struct store *s, struct stored_numbers *settle)
+void store_numbers_get(struct store *s, struct stored_numbers *numbers)
 {
     if (db_step(s->db, s->sql.numbers_get))
-        stored_numbers_load(settle, col_blob(s->sql.numbers_get, 0));
+        stored_numbers_load(numbers, col_blob(s->sql.numbers_get, 0));
     db_done(s->sql.numbers_get);
 }

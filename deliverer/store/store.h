@@ -1,6 +1,6 @@
 /* store: every statement on deliverer.db, and nothing else. Writers are called
- * inside of a turn's transaction; like all of db.h they succeed, or the turn is
- * rolled back, or the process ends. */
+ * inside a turn's transaction; like all of db.h they succeed, or the turn is
+ * rolled back, or the process ends. Rows given to callbacks borrow from a statement. */
 #ifndef DELIVERER_STORE_H
 #define DELIVERER_STORE_H
 
@@ -16,8 +16,8 @@ struct store {
     struct db *db;
     uint64_t id;       /* 64 random bits, made with the file */
     int64_t next_task; /* row number; grows within an epoch */
-    /* No row is of a later event than this. Ids ascend in time, so that of a
-     * new event nothing need be looked up. */
+    /* The latest event that has a row. Ids ascend in time, so a later event need not be
+     * looked up. */
     char last_event[EVENT_ID_BYTES + 1];
     struct ages ages; /* of attempts */
     struct {
@@ -33,8 +33,8 @@ struct store {
 };
 
 void store_open(struct store *s, struct db *db);
-/* The database is a copy: it gets another id, inside of the transaction, so that
- * the sequencer ends all grants of the time before and gives its work again. */
+/* Inside the transaction, if the database is a copy: it gets another id, so that the
+ * sequencer ends all older grants and sends their deliveries under new ones. */
 void store_restored(struct store *s);
 
 /* ---- tasks ---- */
@@ -53,22 +53,22 @@ void store_restored(struct store *s);
     X(i64_known, held_ms)
 struct task_row {
     ROW_FIELDS(TASK_COLUMNS)
-    bool damaged; /* read only: it is not what was written */
+    bool damaged; /* as read: its checksum is wrong */
 };
 
 /* A new row; returns its number. */
 int64_t store_task_put(struct store *s, const struct task_row *row);
-/* It failed and waits: count, times, scheduled retry. */
+/* Its attempt failed and a retry is scheduled: count and times change. */
 void store_task_retry(struct store *s, const struct task_row *row);
-/* Due as of `now_ms`; nothing else changes. */
+/* Its retry is due at `now_ms`; nothing else changes. */
 void store_task_due_now(struct store *s, int64_t n, int64_t now_ms);
 void store_task_gone(struct store *s, int64_t n);
-/* The row of this event under this grant; borrows until the next call. */
+/* The row of this event under this grant, without its message; borrows `event_id`. */
 bool store_task_find(struct store *s, uint64_t grant, const char *event_id,
                      struct task_row *row);
 
 /* At most `limit` rows of the grant that are due, the longest due first; `each`
- * borrows, must not write, and says false when it has no space for this one.
+ * must not write, and returns false when it has no space for this one.
  * Returns false when there may be more. */
 typedef bool due_row_fn(void *self, const struct task_row *row);
 bool store_tasks_due(struct store *s, uint64_t grant, int64_t now_ms, int limit,
@@ -79,7 +79,7 @@ bool store_tasks_early(struct store *s, uint64_t grant, int64_t early_ms,
                        int limit, due_row_fn *each, void *self);
 /* When the next after `now_ms` is due; INT64_MAX: none. */
 int64_t store_next_due(struct store *s, uint64_t grant, int64_t now_ms);
-/* Some that are due later than `max_ms` are due now; returns how many. */
+/* Make at most `limit` rows due now that are due later than `max_ms`; returns how many. */
 int store_tasks_hasten(struct store *s, uint64_t grant, int64_t max_ms,
                        int64_t now_ms, int limit);
 /* Delete some of a grant's rows; returns how many. */
@@ -87,14 +87,15 @@ int store_tasks_purge(struct store *s, uint64_t grant, int limit);
 typedef void task_row_fn(void *self, const struct task_row *row);
 void store_tasks_of_event(struct store *s, const char *event_id,
                           task_row_fn *each, void *self);
-/* All grants that have rows: count, how many are scheduled retries, and the first due. */
+/* Of each grant that has rows: how many, how many of them are scheduled retries, and when the
+ * first is due. */
 typedef void task_count_fn(void *self, uint64_t grant, int64_t count,
                            int64_t retrying, int64_t due_ms);
 void store_task_counts(struct store *s, task_count_fn *each, void *self);
 
 /* ---- grants ---- */
 
-/* Made, or changed. */
+/* Insert the grant, or change its state. */
 void store_grant_put(struct store *s, uint64_t id, const char *endpoint,
                      int state, uint64_t released_n);
 void store_grant_gone(struct store *s, uint64_t id);
@@ -104,12 +105,11 @@ void store_grants(struct store *s, grant_row_fn *each, void *self);
 
 /* ---- attempts ---- */
 
-/* The outcome (beside enum outcome) of a row that is the end of its grant, and of one
- * that says that a delivery is not known; the number of its task stands as its
- * `attempts`. */
+/* Beside those of enum outcome: the row is a `released` message; the row is a `missing`
+ * message, whose `attempts` is the number of the task. */
 enum { OUTCOME_GRANT_RELEASED = 0, OUTCOME_MISSING = -1 };
 
-/* A row of `attempts`: what the result tells the sequencer, … */
+/* A row of `attempts`: columns that the sequencer receives, … */
 #define RESULT_COLUMNS(F, X) \
     F(u64, n)                \
     X(u64, attempt_id)       \
@@ -127,7 +127,7 @@ enum { OUTCOME_GRANT_RELEASED = 0, OUTCOME_MISSING = -1 };
     X(i64, next_ms)          \
     X(blob, response)        \
     X(number, sends)
-/* … and what only people ask for. */
+/* … and columns for `grapnel trace`. */
 #define DETAIL_COLUMNS(F, X) \
     F(blob, headers)         \
     X(number, http_version)  \
@@ -149,17 +149,16 @@ struct attempt_row {
 };
 
 void store_attempt_put(struct store *s, const struct attempt_row *row);
-/* Calls `each` (borrowing) for row n, with what its result tells: of the response
- * no headers and timings. false: it is gone. */
+/* Calls `each` for row n with RESULT_COLUMNS only. false: the row is gone. */
 typedef void attempt_row_fn(void *self, const struct attempt_row *row);
 bool store_attempt_get(struct store *s, uint64_t n, attempt_row_fn *each,
                        void *self);
 /* Oldest first. */
 void store_attempts_of_event(struct store *s, const char *event_id,
                              attempt_row_fn *each, void *self);
-/* Delete up to `limit` of the oldest that are from before `before_ms` and whose
- * result is acknowledged; looks at as many more. Returns how many; *last is the
- * highest number among them. */
+/* Delete up to `limit` of the oldest attempts that are from before `before_ms` and whose
+ * results up to number `acked` are acknowledged; it looks at `limit` more. Returns how many;
+ * *last is the highest number among them. */
 int store_attempts_purge(struct store *s, int64_t before_ms, int64_t now_ms,
                          uint64_t acked, int limit, uint64_t *last);
 
@@ -172,12 +171,13 @@ void store_template_used(struct store *s, int64_t id, int64_t used_ms);
 typedef void template_row_fn(void *self, int64_t id, struct bytes request,
                              int64_t used_ms);
 void store_templates(struct store *s, template_row_fn *each, void *self);
-/* Those that were used last before that; how many went. */
+/* Delete templates that were last used before that; returns how many. */
 int store_templates_purge(struct store *s, int64_t before_ms);
 
-/* ---- settled numbers ---- */
+/* ---- stored numbers (stored_numbers.h) ---- */
 
-void store_numbers_put(struct store *s, const struct stored_numbers *settle);
-void store_numbers_get(struct store *s, struct stored_numbers *settle);
+void store_numbers_put(struct store *s, const struct stored_numbers *numbers);
+/* Without a row `numbers` does not change. */
+void store_numbers_get(struct store *s, struct stored_numbers *numbers);
 
 #endif

@@ -1,3 +1,4 @@
+/* stored_numbers: a ring of bits past the cursor, and the epochs of these numbers. */
 #include "stored_numbers.h"
 #include "le64.h"
 #include <string.h>
@@ -25,7 +26,7 @@ void stored_numbers_init(struct stored_numbers *s, uint64_t base)
     *s = (struct stored_numbers){.base = base, .taken = base};
 }
 
-/* Move the cursor over what is settled, clearing the bits for other numbers. */
+/* Move the cursor over stored numbers, and clear their bits for later numbers. */
 static void advance(struct stored_numbers *s)
 {
     while (s->base < s->taken && get(s, s->base + 1)) {
@@ -34,24 +35,7 @@ static void advance(struct stored_numbers *s)
     }
 }
 
-static uint64_t epoch_of(const struct stored_numbers *s, uint64_t n)
-{
-    for (int i = s->epoch_count; i-- > 0;)
-        if (s->epochs[i].first <= n)
-            return s->epochs[i].epoch;
-    return 0;
-}
-
-/* Forget all numbers above `last`. */
-static void cut(struct stored_numbers *s, uint64_t last)
-{
-    for (; s->taken > last; s->taken--)
-        set(s, s->taken, false);
-    while (s->epoch_count && s->epochs[s->epoch_count - 1].first > last)
-        s->epoch_count--;
-}
-
-/* Numbers from `first` on are of this epoch. false: they are of too many. */
+/* Numbers from `first` on are of this epoch. false: there are too many epochs. */
 static bool note_epoch(struct stored_numbers *s, uint64_t first, uint64_t epoch)
 {
     int gone = 0;
@@ -72,20 +56,33 @@ static bool note_epoch(struct stored_numbers *s, uint64_t first, uint64_t epoch)
     return true;
 }
 
+static uint64_t epoch_of(const struct stored_numbers *s, uint64_t n)
+{
+    for (int i = s->epoch_count; i-- > 0;)
+        if (s->epochs[i].first <= n)
+            return s->epochs[i].epoch;
+    return 0;
+}
+
 gr_rc stored_numbers_receive(struct stored_numbers *s, uint64_t n,
                              uint64_t epoch)
 {
     if (n <= s->base)
         return GR_REFUSE;
-    if (n <= s->taken && epoch_of(s, n) != epoch)
-        cut(s, n - 1);
+    /* Another epoch wrote this number: forget it and all later ones. */
+    if (n <= s->taken && epoch_of(s, n) != epoch) {
+        for (; s->taken >= n; s->taken--)
+            set(s, s->taken, false);
+        while (s->epoch_count && s->epochs[s->epoch_count - 1].first >= n)
+            s->epoch_count--;
+    }
     if (n <= s->taken) {
         if (!get(s, n))
             return GR_OK;
         advance(s);
         return GR_REFUSE;
     }
-    if (s->base == s->taken) /* nothing is open: go there directly */
+    if (s->base == s->taken) /* all are stored: move the cursor there */
         s->base = s->taken = n - 1;
     else if (n - s->base > STORED_NUMBERS_SPAN)
         return GR_AGAIN;
@@ -132,15 +129,6 @@ size_t stored_numbers_save(const struct stored_numbers *s,
     return (size_t)(p - out);
 }
 
-static void load_epochs(struct stored_numbers *s, const uint8_t *in,
-                        size_t bytes)
-{
-    s->epoch_count = 0;
-    for (; bytes >= 16; bytes -= 16, in += 16)
-        s->epochs[s->epoch_count++] = (struct number_epoch){get_le64(in),
-                                                            get_le64(in + 8)};
-}
-
 void stored_numbers_load(struct stored_numbers *s, struct bytes saved)
 {
     const uint8_t *in = saved.p;
@@ -158,6 +146,8 @@ void stored_numbers_load(struct stored_numbers *s, struct bytes saved)
         }
     if (last > s->taken)
         s->taken = last;
-    load_epochs(s, in + 8 + STORED_NUMBERS_BYTES,
-                saved.n - 8 - STORED_NUMBERS_BYTES);
+    s->epoch_count = 0;
+    for (size_t at = 8 + STORED_NUMBERS_BYTES; at + 16 <= saved.n; at += 16)
+        s->epochs[s->epoch_count++] = (struct number_epoch){
+            get_le64(in + at), get_le64(in + at + 8)};
 }

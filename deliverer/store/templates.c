@@ -1,3 +1,4 @@
+/* templates: finds the template of a request by a key that costs little to make. */
 #include "templates.h"
 #include "clock.h"
 #include "deliverer.h"
@@ -10,7 +11,7 @@
 
 enum {
     KEY_MAX_BYTES = 1024,
-    USED_EVERY_MS = 60 * 60 * 1000, /* a write each */
+    USED_EVERY_MS = 60 * 60 * 1000, /* so often at most `used_ms` is written */
 };
 
 struct template
@@ -38,7 +39,7 @@ static void put(struct template_key *k, const void *p, size_t n)
     k->n += n;
 }
 
-/* Letter case does not count. */
+/* In lower case: names that differ only in case are the same. */
 static void put_name(struct template_key *k, struct bytes name)
 {
     const unsigned char *p = name.p;
@@ -56,7 +57,7 @@ static void put_text(struct template_key *k, struct bytes text)
     put(k, text.p, text.n);
 }
 
-/* All that the lines of request.c depend on, but for their varying values. */
+/* Everything that the lines of request.c depend on, except values that vary. */
 static void make_key(struct template_key *k, const struct transfer *f)
 {
     const struct wire_task *t = &f->task->w;
@@ -79,7 +80,7 @@ static void make_key(struct template_key *k, const struct transfer *f)
     }
 }
 
-/* Of eight bytes at a time; a collision costs a look at all. */
+/* Hashes eight bytes at a time. After a collision find_or_add() compares whole requests. */
 static size_t slot_of(const struct template_key *k)
 {
     uint64_t h = k->n, word;
@@ -95,7 +96,7 @@ static size_t slot_of(const struct template_key *k)
     return h % TEMPLATE_SLOTS;
 }
 
-/* ---- those that there are ---- */
+/* ---- the list ---- */
 
 static void add(struct templates *t, int64_t id, int64_t used_ms,
                 struct bytes request)
@@ -141,7 +142,8 @@ void templates_undo(struct deliverer *d)
     templates_open(d);
 }
 
-/* Of the whole request, which takes longer. -1: there is no space for one more. */
+/* The position in `all`, by the whole request, which takes longer than by its key. -1: there
+ * is no space for one more. */
 static int64_t find_or_add(struct deliverer *d, const struct transfer *f)
 {
     struct templates *t = &d->templates;

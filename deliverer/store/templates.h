@@ -1,14 +1,14 @@
-/* templates: what the requests of delivered attempts have in common, kept once: method,
- * URL, the names of the headers in their order, and the values that are always the same
- * (sent.h). The other values are those of the event and of the attempt's row, so that
- * what was sent can be told later, though an attempt costs only a number.
+/* templates: stores once what the requests of delivered attempts have in common: method, URL,
+ * the names of the headers in their order, and the values that are always the same (sent.h).
+ * The other values are those of the event and of the attempt's row. So a request can be shown
+ * later, although an attempt stores only the number of its template.
  *
- * A kind of request is known by a key: the endpoint's configuration, the source, the
- * names of the event's headers, and which of our own are there. There are few; names
- * are strangers' to choose, so beyond TEMPLATES_MAX no more are kept.
+ * The key of a template is: the endpoint's configuration, the source, the names of the event's
+ * headers, and which of Grapnel's own headers there are. There are few keys; but strangers
+ * choose the names of headers, so at most TEMPLATES_MAX templates are kept.
  *
- * New rows are in the turn's transaction; after a rolled back turn call
- * templates_undo(). */
+ * outcome.h calls it inside the transaction. All templates are in memory and in rows; after a
+ * rollback call templates_undo(). */
 #ifndef DELIVERER_TEMPLATES_H
 #define DELIVERER_TEMPLATES_H
 
@@ -29,18 +29,18 @@ struct templates {
     struct template *all;
     size_t count;
     struct template_slot
-        slots[TEMPLATE_SLOTS]; /* by the key's hash; the last */
+        slots[TEMPLATE_SLOTS]; /* the last template of each hash of a key */
 };
 
 void templates_open(struct deliverer *d);
 void templates_close(struct deliverer *d);
 void templates_undo(struct deliverer *d);
-/* Inside of the transaction: the template of this transfer's request; 0: none can be
- * kept. */
+/* The id of the template of this transfer's request; a new one if need be. 0: there is no
+ * space for one more. */
 int64_t templates_note(struct deliverer *d, const struct transfer *f);
-/* Packed; empty: there is none. */
+/* The template of this id, packed (sent.h); empty: it is gone. */
 struct bytes templates_find(const struct deliverer *d, int64_t id);
-/* Forget what no attempt after `before_ms` was made of. */
+/* Delete templates that no attempt since `before_ms` used. */
 void templates_purge(struct deliverer *d, int64_t before_ms);
 
 #endif
