@@ -1,3 +1,4 @@
+/* backfill: asks a source for missing events, by a request to its `order.backfill` URL. */
 #include "backfill.h"
 #include "bounds.h"
 #include "clock.h"
@@ -11,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* All that is not unreserved in RFC 3986. */
+/* Percent-encode all but the unreserved characters of RFC 3986. */
 static void put_escaped(struct buf *out, const char *text)
 {
     for (; *text; text++) {
@@ -33,9 +34,9 @@ static void put_value(struct buf *out, const json_t *body, const char *name,
         put_escaped(out, json_string_value(v));
 }
 
-/* ---- a path that stays where the template put it ---- */
+/* ---- values that would change the path ---- */
 
-/* One level of %-encoding less. A \ separates like a /: some servers take it so. */
+/* Remove one level of percent-encoding. */
 static void decode(char *text)
 {
     char *to = text;
@@ -54,6 +55,7 @@ static void decode(char *text)
     *to = 0;
 }
 
+/* A \ separates segments as a / does: some servers treat it so. */
 static bool has_dot_segment(const char *path)
 {
     while (*path) {
@@ -107,7 +109,8 @@ gr_rc backfill_url(const char *template, struct bytes body, struct buf *out)
                                                                   : GR_OK;
 }
 
-/* What the call says, and what its URL may say. The caller's; NULL: out of memory. */
+/* The body of the request; its fields are also the placeholders of the URL. The caller frees it;
+ * NULL: out of memory. */
 static char *call_body(const struct gap_row *g)
 {
     char *gap = gr_printf("gap_%lld", (long long)g->id), *body;

@@ -1,6 +1,9 @@
+/* gaps: records of the numbers that are missing in a stream. */
 #include "gaps.h"
 #include "backfill.h"
 #include "log.h"
+#include "sequencer.h"
+#include "store_order.h"
 #include "watermarks.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,8 +15,8 @@ static void log_gap(const struct gap_row *g, const char *what)
              LI("last", g->span.last));
 }
 
-void gaps_open(struct streams *s, const struct stream *st,
-               const struct source *source, struct span span)
+int64_t gaps_open(struct sequencer *q, const struct stream_row *st,
+                  const struct source *source, struct span span)
 {
     struct gap_row g = {.stream = st->id,
                         .source = st->source,
@@ -21,160 +24,135 @@ void gaps_open(struct streams *s, const struct stream *st,
                         .type = st->type,
                         .span = span,
                         .status = GAP_OPEN,
-                        .opened_ms = s->q->d.loop.now_ms,
+                        .opened_ms = q->d.loop.now_ms,
                         .note = source->order.observe ? "observed" : "",
-                        .due = watermarks_clock(s->q->watermarks) +
+                        .due = watermarks_clock(q->watermarks) +
                                source->order.give_up_after_ms};
     bool asks = source->order.backfill && !source->order.observe;
     const char *wrong = asks ? backfill_wrong(source, &g) : NULL;
 
     if (wrong)
         g.note = wrong;
-    g.id = store_gap_add(s->q->order, &g);
-    if (s->due >= 0 && g.due < s->due)
-        s->due = g.due;
-    s->q->metrics[METRIC_GAPS_OPENED]++;
+    g.id = store_gap_add(q->order, &g);
+    q->metrics[METRIC_GAPS_OPENED]++;
     log_gap(&g, "gap opened");
     if (asks && !wrong)
-        backfill_ask(s->q, source, &g);
+        backfill_ask(q, source, &g);
+    return g.due;
 }
 
-/* Numbers of a gap came: a part of it is its own, filled. */
-static void add_filled(struct streams *s, const struct gap_row *g,
-                       int64_t number)
-{
-    struct gap_row part = *g;
-
-    part.span = (struct span){number, number};
-    part.status = GAP_FILLED;
-    part.closed_ms = s->q->d.loop.now_ms;
-    store_gap_add(s->q->order, &part);
-}
-
-/* So that a gap that fills one by one is not a row for each number: the filled
- * part just before takes this number too. */
-static bool grow_filled(struct streams *s, const struct gap_row *g,
-                        int64_t number)
-{
-    struct gap_row before;
-
-    if (number != g->span.first ||
-        !store_gap_of(s->q->order, g->stream, number - 1, &before) ||
-        before.status != GAP_FILLED)
-        return false;
-    store_gap_span(s->q->order, before.id,
-                   (struct span){before.span.first, number});
-    return true;
-}
-
-static void split(struct streams *s, const struct gap_row *g, int64_t number)
+/* Take the number out of a gap of several: it becomes a filled gap of its own, or extends the
+ * filled gap just before, so that a gap that is filled number by number does not leave a row
+ * for each. What is left of the gap is one gap, or two. */
+static void split(struct sequencer *q, const struct gap_row *g, int64_t number)
 {
     struct split_gap parts = gap_split(g->span, number);
-    struct gap_row behind = *g;
+    struct gap_row part = *g, before;
 
-    if (!grow_filled(s, g, number))
-        add_filled(s, g, number);
+    if (number == g->span.first &&
+        store_gap_of(q->order, g->stream, number - 1, &before) &&
+        before.status == GAP_FILLED) {
+        store_gap_span(q->order, before.id,
+                       (struct span){before.span.first, number});
+    } else {
+        part.span = (struct span){number, number};
+        part.status = GAP_FILLED;
+        part.closed_ms = q->d.loop.now_ms;
+        store_gap_add(q->order, &part);
+    }
     if (span_is_empty(parts.before)) {
-        store_gap_span(s->q->order, g->id, parts.behind);
+        store_gap_span(q->order, g->id, parts.behind);
         return;
     }
-    store_gap_span(s->q->order, g->id, parts.before);
+    store_gap_span(q->order, g->id, parts.before);
     if (!span_is_empty(parts.behind)) {
-        behind.span = parts.behind;
-        store_gap_add(s->q->order, &behind);
+        part = *g;
+        part.span = parts.behind;
+        store_gap_add(q->order, &part);
     }
 }
 
-void gaps_fill(struct streams *s, const struct stream *st, int64_t number)
+bool gaps_fill(struct sequencer *q, const struct stream_row *st, int64_t number)
 {
-    struct gap_row row, g;
+    struct gap_row g;
+    bool found = store_gap_of(q->order, st->id, number, &g) &&
+                 g.status != GAP_FILLED;
 
-    if (store_gap_of(s->q->order, st->id, number, &row) &&
-        row.status != GAP_FILLED) {
-        g = row;
+    if (found) {
         g.source = st->source;
         g.workspace = st->workspace;
         g.type = st->type;
-        g.note = gr_strdup(row.note);
-        store_gap_done(s->q->order);
+        g.note = gr_strdup(g.note);
+        store_gap_done(q->order);
         if (g.span.first == g.span.last) {
-            store_gap_end(s->q->order, g.id, GAP_FILLED, s->q->d.loop.now_ms,
-                          NULL);
+            store_gap_end(q->order, g.id, GAP_FILLED, q->d.loop.now_ms, NULL);
             log_gap(&g, "gap filled");
         } else {
-            split(s, &g, number);
+            split(q, &g, number);
         }
         free((char *)(uintptr_t)g.note);
-        s->q->metrics[METRIC_GAP_NUMBERS_FILLED]++;
-        s->due = -1;
+        q->metrics[METRIC_GAP_NUMBERS_FILLED]++;
     }
-    store_gap_done(s->q->order);
+    store_gap_done(q->order);
+    return found;
 }
 
-void gaps_give_up(struct streams *s, int64_t id, const char *note)
+void gaps_give_up(struct sequencer *q, int64_t id, const char *note)
 {
     struct gap_row g;
 
-    if (store_gap(s->q->order, id, &g) && g.status == GAP_OPEN) {
+    if (store_gap(q->order, id, &g) && g.status == GAP_OPEN) {
         log_gap(&g, "gap skipped: the time or buffer limit was reached");
         if (*g.note) /* keep the note that the gap was only observed */
             note = NULL;
-        store_gap_end(s->q->order, id, GAP_SKIPPED, s->q->d.loop.now_ms, note);
-        s->q->metrics[METRIC_GAPS_SKIPPED]++;
-        s->due = -1;
+        store_gap_end(q->order, id, GAP_SKIPPED, q->d.loop.now_ms, note);
+        q->metrics[METRIC_GAPS_SKIPPED]++;
     }
-    store_gap_done(s->q->order);
+    store_gap_done(q->order);
 }
 
-enum gap_status gaps_before(struct streams *s, const struct stream *st,
-                            int64_t number, int64_t *id)
+gr_rc gaps_close(struct sequencer *q, int64_t id, const char *note,
+                 int64_t *stream, char why[200])
 {
     struct gap_row g;
-    /* Without a record nothing is waited for. */
-    enum gap_status status = GAP_SKIPPED;
-
-    *id = 0;
-    if (store_gap_of(s->q->order, st->id, number - 1, &g)) {
-        status = (enum gap_status)g.status;
-        *id = g.id;
-    }
-    store_gap_done(s->q->order);
-    return status;
-}
-
-gr_rc streams_close_gap(struct streams *s, int64_t id, const char *note,
-                        char why[200])
-{
-    struct gap_row g;
-    struct stream *st;
     gr_rc rc = GR_REFUSE;
 
-    if (!store_gap(s->q->order, id, &g)) {
+    if (!store_gap(q->order, id, &g)) {
         snprintf(why, 200, "there is no gap %lld", (long long)id);
     } else if (g.status != GAP_OPEN) {
         snprintf(why, 200, "gap %lld is not open", (long long)id);
     } else {
         log_gap(&g, "gap closed by an operator");
-        st = stream_by_id(s, g.stream);
-        stream_ready(s, st);
+        *stream = g.stream;
         rc = GR_OK;
     }
-    store_gap_done(s->q->order);
+    store_gap_done(q->order);
     if (rc == GR_OK) {
-        store_gap_end(s->q->order, id, GAP_CLOSED, s->q->d.loop.now_ms, note);
-        s->q->metrics[METRIC_GAPS_CLOSED]++;
-        s->due = -1;
+        store_gap_end(q->order, id, GAP_CLOSED, q->d.loop.now_ms, note);
+        q->metrics[METRIC_GAPS_CLOSED]++;
     }
     return rc;
 }
 
-void gaps_abandon(struct streams *s, const struct stream *st)
+void gaps_abandon(struct sequencer *q, int64_t stream)
 {
-    int n = store_gaps_leave(s->q->order, st->id, GAP_SKIPPED,
-                             s->q->d.loop.now_ms,
-                             "the configuration of order changed");
+    q->metrics[METRIC_GAPS_SKIPPED] += store_gaps_leave(
+        q->order, stream, GAP_SKIPPED, q->d.loop.now_ms,
+        "the configuration of order changed");
+}
 
-    s->q->metrics[METRIC_GAPS_SKIPPED] += n;
-    if (n)
-        s->due = -1;
+enum gap_status gaps_before(struct sequencer *q, int64_t stream, int64_t number,
+                            int64_t *id)
+{
+    struct gap_row g;
+    /* Without a record do not wait. */
+    enum gap_status status = GAP_SKIPPED;
+
+    *id = 0;
+    if (store_gap_of(q->order, stream, number - 1, &g)) {
+        status = (enum gap_status)g.status;
+        *id = g.id;
+    }
+    store_gap_done(q->order);
+    return status;
 }

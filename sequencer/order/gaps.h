@@ -1,26 +1,38 @@
-/* gaps: records of the numbers that are missing in a stream. Only stream.c and streams.c
- * call it. Gaps of one stream never overlap.
+/* gaps: records of the numbers that are missing in a stream. Gaps of one stream never overlap.
  *
- *            ┌──▶ FILLED    its numbers arrived; if only some did, the rest is another gap
- *   OPEN ────┼──▶ SKIPPED   its wait has ended, the buffer was full   ──▶ FILLED
- *            └──▶ CLOSED    by a person                             ──▶ FILLED
- */
+ *            ┌──▶ FILLED   its numbers arrived; if only some did, the rest is another gap
+ *   OPEN ────┼──▶ SKIPPED  its wait has expired, or the buffer is full  ──▶ FILLED
+ *            └──▶ CLOSED   a person closed it                           ──▶ FILLED
+ *
+ * Only streams.c calls it, inside the turn's transaction; all state is in rows. */
 #ifndef SEQUENCER_GAPS_H
 #define SEQUENCER_GAPS_H
 
-#include "stream.h"
+#include "order.h"
 
-void gaps_open(struct streams *s, const struct stream *st,
-               const struct source *source, struct span span);
-/* A number came that may be one of a gap's. */
-void gaps_fill(struct streams *s, const struct stream *st, int64_t number);
-/* End the wait for it; `note`: why, NULL or "". */
-void gaps_give_up(struct streams *s, int64_t id, const char *note);
-/* The status of the gap before `number`; id 0: there is no record of it. */
-enum gap_status gaps_before(struct streams *s, const struct stream *st,
-                            int64_t number, int64_t *id);
-/* The stream begins anew: all of its open ones are given up, and none is taken
- * for one of its new numbers. */
-void gaps_abandon(struct streams *s, const struct stream *st);
+struct sequencer;
+struct source;
+struct stream_row;
+
+/* These numbers are missing now: record them, and ask the source for them if it has
+ * `order.backfill`. Returns when the wait for them ends (watermark clock). */
+int64_t gaps_open(struct sequencer *q, const struct stream_row *st,
+                  const struct source *source, struct span span);
+/* This number has arrived. true: it belonged to a gap. */
+bool gaps_fill(struct sequencer *q, const struct stream_row *st,
+               int64_t number);
+/* End the wait for this gap; `note`: why, NULL or "". */
+void gaps_give_up(struct sequencer *q, int64_t id, const char *note);
+/* A person ends the wait for a gap, of *stream. GR_REFUSE: `why`. */
+GR_MUST_CHECK gr_rc gaps_close(struct sequencer *q, int64_t id,
+                               const char *note, int64_t *stream,
+                               char why[200]);
+/* The stream begins anew: give up its open gaps, and let the new numbers not match any old
+ * gap. */
+void gaps_abandon(struct sequencer *q, int64_t stream);
+
+/* The status of the gap before `number`; *id 0: there is no record of one. */
+enum gap_status gaps_before(struct sequencer *q, int64_t stream, int64_t number,
+                            int64_t *id);
 
 #endif

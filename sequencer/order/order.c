@@ -1,3 +1,4 @@
+/* order: decides whether an event of a stream is released now, is late, or is buffered. */
 #include "order.h"
 #include <inttypes.h>
 #include <stdio.h>

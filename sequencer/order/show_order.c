@@ -1,4 +1,4 @@
-/* show_order: gaps, workspaces, and what a person says to them. */
+/* show_order: the control commands about order: gaps, workspaces, duplicates. */
 #include "show_order.h"
 #include "glob.h"
 #include "intake.h"
@@ -144,7 +144,7 @@ json_t *show_gaps(void *self, json_t *args, char why[200])
                             : json_null());
 }
 
-/* "gap_12" or "12"; 0: neither. */
+/* "gap_12" or "12"; 0: it is not an id. */
 static int64_t gap_id(const char *text)
 {
     char *end;
@@ -236,7 +236,7 @@ json_t *show_workspaces(void *self, json_t *args, char why[200])
     json_t *out = json_array();
 
     store_workspace_list(q->order, name, limit_of(args), on_workspace, &s);
-    /* Buffered from its first event on: it has no sequence yet. */
+    /* If all its events are buffered, it has no row yet. */
     if (name && !s.count && store_buffered_count(q->order, name))
         on_workspace(&s, name, 0, "");
     for (size_t i = 0; i < s.count; i++) {

@@ -1,4 +1,4 @@
-/* show_order: the control commands about order: gaps, workspaces, duplicates. */
+/* show_order: the control commands `release`, `gaps`, `close_gap` and `workspaces`. */
 #ifndef SEQUENCER_SHOW_ORDER_H
 #define SEQUENCER_SHOW_ORDER_H
 

@@ -1,20 +1,293 @@
+/* streams: buffers and releases each source's events, in the order that it configures. */
 #include "streams.h"
 #include "clock.h"
 #include "gaps.h"
+#include "hash.h"
 #include "intake.h"
 #include "parsed_event.h"
+#include "sequencer.h"
+#include "siphash.h"
+#include "store.h"
+#include "store_order.h"
 #include "watermarks.h"
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/queue.h>
 
 enum {
     STREAMS_CACHED = 65536,
-    GO_PER_TURN = 128,   /* held events released */
-    LOOK_PER_TURN = 256, /* waits that have ended, streams looked at */
+    RELEASE_PER_TURN = 128, /* buffered events */
+    LOOK_PER_TURN = 256,    /* expired waits; streams looked at */
 };
-/* A time so far ahead of its arrival is a mistake. Were it believed, all that
- * come after it would be late for as long. */
+/* A time so far in the future is a mistake. If it were believed, all later events would be late
+ * for as long. */
 #define AHEAD_MAX_MS DAY_MS
+
+/* The present epoch of a configured source. */
+struct epoch {
+    char *source;
+    int64_t n;
+};
+
+struct stream {
+    SLIST_ENTRY(stream) dirty_next;
+    STAILQ_ENTRY(stream) ready_next;
+    char *source, *workspace, *type;
+    int kind;      /* enum order_by */
+    int64_t epoch; /* its source's, when it began (`orders` in store.sql) */
+    int64_t id, next, high, buffered;
+    /* In time order: the last position that may be released, as of `judged`. */
+    int64_t upto, judged;
+    bool dirty, ready;
+};
+
+struct streams {
+    struct sequencer *q;
+    struct lookup cache;
+    SLIST_HEAD(, stream) dirty;  /* their rows are to be written */
+    STAILQ_HEAD(, stream) ready; /* an event of theirs may be released now */
+    struct epoch *epochs;
+    size_t epoch_count;
+    int64_t due; /* when the next wait ends (watermark clock); -1: not known */
+    int64_t buffered;
+    int64_t scanned; /* scan() has looked at streams up to this one */
+    bool scanning;
+};
+
+/* ---- the cache: a stream's row is read when one of its events arrives, changed in memory, and
+ * written once a turn ---- */
+
+static uint64_t key_of(const char *source, const char *workspace,
+                       const char *type, int kind)
+{
+    uint64_t h = hash_keyed_text((uint64_t)kind, source);
+
+    return hash_keyed_text(hash_keyed_text(h, workspace), type);
+}
+
+/* When all rows are written, or after a rolled back turn. */
+static void clear(struct streams *s)
+{
+    struct stream *st;
+
+    for (size_t at = 0; (st = lookup_walk(&s->cache, &at));) {
+        free(st->source);
+        free(st->workspace);
+        free(st->type);
+        free(st);
+    }
+    lookup_fini(&s->cache);
+    SLIST_INIT(&s->dirty);
+    STAILQ_INIT(&s->ready);
+}
+
+static struct stream *cached(struct streams *s, const char *source,
+                             const char *workspace, const char *type, int kind)
+{
+    uint64_t key = key_of(source, workspace, type, kind);
+    struct stream *st;
+
+    for (size_t at = 0; (st = lookup_get(&s->cache, key, &at));)
+        if (st->kind == kind && strcmp(st->workspace, workspace) == 0 &&
+            strcmp(st->source, source) == 0 && strcmp(st->type, type) == 0)
+            return st;
+    return NULL;
+}
+
+static struct stream *add(struct streams *s, const struct stream_row *r)
+{
+    struct stream *st = gr_alloc(sizeof *st);
+
+    *st = (struct stream){.source = gr_strdup(r->source),
+                          .workspace = gr_strdup(r->workspace),
+                          .type = gr_strdup(r->type),
+                          .kind = r->kind,
+                          .epoch = r->epoch,
+                          .id = r->id,
+                          .next = r->next,
+                          .high = r->high,
+                          .buffered = r->held,
+                          .judged = -1};
+    lookup_add(&s->cache, key_of(r->source, r->workspace, r->type, r->kind),
+               st);
+    return st;
+}
+
+static struct stream_row row_of(const struct stream *st)
+{
+    return (struct stream_row){.id = st->id,
+                               .source = st->source,
+                               .workspace = st->workspace,
+                               .type = st->type,
+                               .kind = st->kind,
+                               .next = st->next,
+                               .high = st->high,
+                               .held = st->buffered,
+                               .epoch = st->epoch};
+}
+
+static void mark_dirty(struct streams *s, struct stream *st)
+{
+    if (st->dirty)
+        return;
+    st->dirty = true;
+    SLIST_INSERT_HEAD(&s->dirty, st, dirty_next);
+}
+
+static void write_dirty(struct streams *s)
+{
+    struct stream *st;
+
+    SLIST_FOREACH(st, &s->dirty, dirty_next)
+    {
+        const struct stream_row row = row_of(st);
+
+        store_stream_set(s->q->order, &row);
+        st->dirty = false;
+    }
+    SLIST_INIT(&s->dirty);
+}
+
+/* An event of it may be released now. `st` may be NULL. */
+static void mark_ready(struct streams *s, struct stream *st)
+{
+    if (!st || st->ready)
+        return;
+    st->ready = true;
+    STAILQ_INSERT_TAIL(&s->ready, st, ready_next);
+}
+
+/* NULL: there is no such stream. */
+static struct stream *find(struct streams *s, int64_t id)
+{
+    struct stream_row r;
+    struct stream *st = NULL;
+
+    if (store_stream_by_id(s->q->order, id, &r)) {
+        st = cached(s, r.source, r.workspace, r.type, r.kind);
+        if (!st)
+            st = add(s, &r);
+    }
+    store_stream_done(s->q->order);
+    return st;
+}
+
+/* ---- epochs: which expressions give the numbers ---- */
+
+/* A hash of the expressions that give an event's number. It is stored: never change how it is
+ * computed. */
+static int64_t form_of(const struct order *o)
+{
+    struct buf text;
+    uint64_t h;
+
+    buf_init(&text, TEXT_MAX_BYTES);
+    if (o->by != ORDER_ARRIVAL)
+        expr_print(o->by == ORDER_SEQUENCE ? &o->sequence : &o->timestamp,
+                   &text);
+    buf_put(&text, "", 1);
+    h = hash_text(HASH_BEGIN_SHORT + (uint64_t)(o->by * 2 + o->per_type),
+                  text.data);
+    buf_fini(&text);
+    return (int64_t)h;
+}
+
+static void free_epochs(struct streams *s)
+{
+    for (size_t i = 0; i < s->epoch_count; i++)
+        free(s->epochs[i].source);
+    free(s->epochs);
+    s->epochs = NULL;
+    s->epoch_count = 0;
+}
+
+/* After a change of the configuration, inside the turn's transaction: begin a new epoch for each
+ * source whose numbers are given by other expressions than before. */
+static void read_epochs(struct streams *s)
+{
+    const struct settings *set = s->q->d.settings;
+
+    free_epochs(s);
+    s->epochs = gr_alloc((set->source_count + 1) * sizeof *s->epochs);
+    s->epoch_count = set->source_count;
+    for (size_t i = 0; i < set->source_count; i++) {
+        const struct source *source = &set->sources[i];
+
+        s->epochs[i] = (struct epoch){
+            gr_strdup(source->name),
+            store_order_epoch(s->q->order, source->name,
+                              form_of(&source->order))};
+    }
+}
+
+/* -1: the source is not configured. */
+static int64_t epoch_of(const struct streams *s, const char *source)
+{
+    for (size_t i = 0; i < s->epoch_count; i++)
+        if (strcmp(s->epochs[i].source, source) == 0)
+            return s->epochs[i].n;
+    return -1;
+}
+
+/* It began when other expressions gave its source's numbers. */
+static bool is_old(const struct streams *s, const struct stream *st)
+{
+    return st->epoch != epoch_of(s, st->source);
+}
+
+/* ---- the beginning of a stream ---- */
+
+/* Set the first number that is expected. */
+static void begin(struct stream_row *r, const struct order *o, int64_t position,
+                  bool at_first)
+{
+    if (o->by == ORDER_TIMESTAMP)
+        r->next = INT64_MIN + 1;
+    else
+        r->next = at_first || o->start_first ? position : 1;
+    r->high = r->next - 1;
+}
+
+/* The stream of an event at this position; added if this is its first event. */
+static struct stream *stream_of(struct streams *s, const struct source *source,
+                                const struct event_row *ev, int64_t position)
+{
+    const struct order *o = &source->order;
+    const char *type = o->by == ORDER_SEQUENCE && o->per_type ? ev->type : "";
+    struct stream *st = cached(s, source->name, ev->workspace, type,
+                               (int)o->by);
+    struct stream_row r;
+
+    if (!st) {
+        if (!store_stream(s->q->order, source->name, ev->workspace, type,
+                          (int)o->by, &r)) {
+            r = (struct stream_row){.source = source->name,
+                                    .workspace = ev->workspace,
+                                    .type = type,
+                                    .kind = (int)o->by,
+                                    .epoch = epoch_of(s, source->name)};
+            begin(&r, o, position, false);
+            r.id = store_stream_add(s->q->order, &r);
+        }
+        st = add(s, &r);
+        store_stream_done(s->q->order);
+    }
+    if (is_old(s, st) && !st->buffered) {
+        /* It begins anew, at this number whatever `start` says, as the provider's numbering
+         * began earlier. */
+        gaps_abandon(s->q, st->id);
+        s->due = -1;
+        begin(&r, o, position, true);
+        st->epoch = epoch_of(s, st->source);
+        st->next = r.next;
+        st->high = r.high;
+        mark_dirty(s, st);
+    }
+    return st;
+}
+
+/* ---- start, configuration, end ---- */
 
 static void look_at_all(struct streams *s)
 {
@@ -34,25 +307,25 @@ struct streams *streams_open(struct sequencer *q)
     struct streams *s = gr_alloc(sizeof *s);
 
     s->q = q;
-    stream_clear(s);
+    clear(s);
     load(s);
     return s;
 }
 
 void streams_close(struct streams *s)
 {
-    stream_clear(s);
-    stream_epochs_free(s);
+    clear(s);
+    free_epochs(s);
     free(s);
 }
 
 void streams_undo(struct streams *s)
 {
-    stream_clear(s);
+    clear(s);
     load(s);
 }
 
-/* No event waits longer than the configuration says now. */
+/* No event waits longer than the present configuration permits. */
 static void hasten(struct streams *s, const struct source *source)
 {
     const struct order *o = &source->order;
@@ -69,13 +342,13 @@ void streams_configure(struct streams *s)
 {
     const struct settings *set = s->q->d.settings;
 
-    stream_epochs(s);
+    read_epochs(s);
     for (size_t i = 0; i < set->source_count; i++)
         hasten(s, &set->sources[i]);
     look_at_all(s);
 }
 
-/* ---- an event comes ---- */
+/* ---- an event arrives ---- */
 
 struct arriving {
     struct event_row *ev;
@@ -83,8 +356,9 @@ struct arriving {
     struct position_strings *p;
 };
 
-static void hold(struct streams *s, struct stream *st, struct arriving *a,
-                 int64_t position, bool observed, int64_t due)
+static void buffer_event(struct streams *s, struct stream *st,
+                         struct arriving *a, int64_t position, bool observed,
+                         int64_t due)
 {
     struct event_row *ev = a->ev;
     struct buffered_row h = {.position = position,
@@ -97,13 +371,14 @@ static void hold(struct streams *s, struct stream *st, struct arriving *a,
     s->buffered++;
     if (due && s->due >= 0 && due < s->due)
         s->due = due;
-    stream_changed(s, st);
+    mark_dirty(s, st);
     if (!observed)
         event_move(ev, EVENT_BUFFERED, NULL);
 }
 
 /* The numbers between the next one to be released and this one: the gap before it. */
-static void past(char text[SPAN_BYTES], const struct stream *st, int64_t number)
+static void note_gap(char text[SPAN_BYTES], const struct stream *st,
+                     int64_t number)
 {
     if (number > st->next)
         span_print(text, (struct span){st->next, number - 1});
@@ -118,36 +393,42 @@ static bool admit_number(struct streams *s, const struct source *source,
     enum order_verdict v = order_arrives(st->next, number, o->tolerance_gap,
                                          st->ready && !o->observe);
     struct span missing = order_missing(st->high, number);
+    const struct stream_row row = row_of(st);
+    int64_t due;
 
-    if (number <= st->high)
-        gaps_fill(s, st, number);
-    else if (!span_is_empty(missing))
-        gaps_open(s, st, source, missing);
+    if (number <= st->high) {
+        if (gaps_fill(s->q, &row, number))
+            s->due = -1;
+    } else if (!span_is_empty(missing)) {
+        due = gaps_open(s->q, &row, source, missing);
+        if (s->due >= 0 && due < s->due)
+            s->due = due;
+    }
     if (number > st->high)
         st->high = number;
-    stream_changed(s, st);
+    mark_dirty(s, st);
     if (v == ORDER_LATE) {
         ev->late = !o->observe;
         snprintf(p->note, sizeof p->note, "arrived late%s",
                  o->observe ? " (only observed)" : "");
         s->q->metrics[METRIC_EVENTS_LATE]++;
     } else if (v == ORDER_BUFFER) {
-        hold(s, st, a, number, o->observe, 0);
+        buffer_event(s, st, a, number, o->observe, 0);
         if (st->buffered > o->buffer || number < st->high)
-            stream_ready(s, st);
+            mark_ready(s, st);
         if (o->observe) {
-            past(p->gap, st, number);
+            note_gap(p->gap, st, number);
             snprintf(p->note, sizeof p->note, "would have waited for %s",
                      p->gap);
             s->q->metrics[METRIC_WOULD_BUFFER]++;
         }
         return o->observe;
     } else {
-        past(p->gap, st, number);
+        note_gap(p->gap, st, number);
         ev->gap = o->observe ? NULL : p->gap;
         st->next = number + 1;
         if (st->buffered)
-            stream_ready(s, st);
+            mark_ready(s, st);
     }
     return true;
 }
@@ -167,7 +448,7 @@ static bool admit_time(struct streams *s, const struct source *source,
     }
     if (us > st->high)
         st->high = us;
-    stream_changed(s, st);
+    mark_dirty(s, st);
     if (o->observe) {
         if (behind) {
             snprintf(a->p->note, sizeof a->p->note,
@@ -177,27 +458,16 @@ static bool admit_time(struct streams *s, const struct source *source,
         }
         return true;
     }
-    if (us < st->next) { /* a later one has gone */
+    if (us < st->next) { /* a later event was released */
         ev->late = true;
         s->q->metrics[METRIC_EVENTS_LATE]++;
         return true;
     }
-    hold(s, st, a, us, false,
-         watermarks_clock(s->q->watermarks) + o->window_ms);
+    buffer_event(s, st, a, us, false,
+                 watermarks_clock(s->q->watermarks) + o->window_ms);
     if (st->buffered > o->buffer)
-        stream_ready(s, st);
+        mark_ready(s, st);
     return false;
-}
-
-/* The stream holds events of the old numbering: buffer this one behind them, then release
- * all. */
-static bool admit_behind_old(struct streams *s, const struct source *source,
-                             struct stream *st, int64_t position,
-                             struct arriving *a)
-{
-    hold(s, st, a, position, source->order.observe, 0);
-    stream_ready(s, st);
-    return source->order.observe;
 }
 
 bool streams_admit(struct streams *s, const struct source *source,
@@ -216,14 +486,25 @@ bool streams_admit(struct streams *s, const struct source *source,
         ev->numbered = true;
         ev->source_sequence = f->position;
     }
-    if (stream_is_old(s, st))
-        return admit_behind_old(s, source, st, f->position, &a);
+    if (is_old(s, st)) {
+        /* It has buffered events of the old numbering: buffer this one after them, then
+         * release all. */
+        buffer_event(s, st, &a, f->position, source->order.observe, 0);
+        mark_ready(s, st);
+        return source->order.observe;
+    }
     if (source->order.by == ORDER_TIMESTAMP)
         return admit_time(s, source, st, f->position, &a);
     return admit_number(s, source, st, f->position, &a);
 }
 
-/* ---- what was held goes ---- */
+/* ---- buffered events are released ---- */
+
+static void give_up(struct streams *s, int64_t gap, const char *note)
+{
+    gaps_give_up(s->q, gap, note);
+    s->due = -1;
+}
 
 static void release(struct streams *s, struct stream *st,
                     const struct buffered_row *h, int64_t from)
@@ -233,7 +514,7 @@ static void release(struct streams *s, struct stream *st,
     store_buffered_drop(s->q->order, st->id, h);
     st->buffered--;
     s->buffered--;
-    stream_changed(s, st);
+    mark_dirty(s, st);
     if (st->kind == ORDER_SEQUENCE && h->position > from)
         span_print(gap, (struct span){from, h->position - 1});
     if (st->kind == ORDER_TIMESTAMP)
@@ -249,17 +530,18 @@ static bool wait_has_ended(const struct streams *s, const struct stream *st,
 {
     const struct order *o = source ? &source->order : NULL;
 
-    return !o || stream_is_old(s, st) || (int)o->by != st->kind ||
+    return !o || is_old(s, st) || (int)o->by != st->kind ||
            o->observe != h->observed ||
            (o->by == ORDER_SEQUENCE && o->per_type != (*st->type != 0));
 }
 
-static bool goes_by_number(struct streams *s, const struct stream *st,
-                           const struct order *o, const struct buffered_row *h)
+static bool may_release_number(struct streams *s, const struct stream *st,
+                               const struct order *o,
+                               const struct buffered_row *h)
 {
     int64_t id = 0;
     enum gap_status gap = h->position > st->next
-                              ? gaps_before(s, st, h->position, &id)
+                              ? gaps_before(s->q, st->id, h->position, &id)
                               : GAP_FILLED;
 
     switch (order_head(st->next, h->position, o->tolerance_gap, gap,
@@ -267,15 +549,15 @@ static bool goes_by_number(struct streams *s, const struct stream *st,
     case HEAD_WAITS:
         return false;
     case HEAD_GIVES_UP:
-        gaps_give_up(s, id, "the buffer was full");
+        give_up(s, id, "the buffer was full");
         return true;
     default:
         return true;
     }
 }
 
-/* Looked up once for each judgement: the index steps over all that are not due.
- * What is held meanwhile is due later. */
+/* Looked up once for each new value of the judged clock, as the index steps over all events that
+ * are not due. Events that are buffered meanwhile are due later. */
 static int64_t due_position(struct streams *s, struct stream *st)
 {
     int64_t judged = watermarks_judged(s->q->watermarks);
@@ -286,26 +568,27 @@ static int64_t due_position(struct streams *s, struct stream *st)
     return st->upto;
 }
 
-/* true: the first that is held goes. */
-static bool goes(struct streams *s, struct stream *st,
-                 const struct buffered_row *h)
+/* May the stream's first buffered event be released? */
+static bool may_release(struct streams *s, struct stream *st,
+                        const struct buffered_row *h)
 {
     const struct source *source = settings_source(s->q->d.settings, st->source);
     int64_t id = 0;
 
     if (wait_has_ended(s, st, source, h)) {
         if (st->kind == ORDER_SEQUENCE && h->position > st->next &&
-            gaps_before(s, st, h->position, &id) == GAP_OPEN)
-            gaps_give_up(s, id, "the configuration of order changed");
+            gaps_before(s->q, st->id, h->position, &id) == GAP_OPEN)
+            give_up(s, id, "the configuration of order changed");
         return true;
     }
     if (st->kind == ORDER_SEQUENCE)
-        return goes_by_number(s, st, &source->order, h);
+        return may_release_number(s, st, &source->order, h);
     return st->buffered > source->order.buffer ||
            h->position <= due_position(s, st);
 }
 
-/* Returns how many went; *more: the budget was too small. */
+/* Release events from the head of the buffer, at most `budget`. Returns how many; *more: the
+ * budget was too small. */
 static int drain(struct streams *s, struct stream *st, int budget, bool *more)
 {
     struct buffered_row h;
@@ -319,7 +602,7 @@ static int drain(struct streams *s, struct stream *st, int budget, bool *more)
             *more = true;
             return n;
         }
-        if (!goes(s, st, &h))
+        if (!may_release(s, st, &h))
             return n;
         if (h.position >= st->next)
             st->next = st->kind == ORDER_SEQUENCE ? h.position + 1 : h.position;
@@ -331,7 +614,7 @@ static int drain(struct streams *s, struct stream *st, int budget, bool *more)
 
 /* ---- once a turn ---- */
 
-/* Waits that have ended. */
+/* End the waits that have expired, by the judged clock. true: there may be more. */
 static bool judge(struct streams *s)
 {
     int64_t judged = watermarks_judged(s->q->watermarks), stream = 0, id;
@@ -346,37 +629,39 @@ static bool judge(struct streams *s)
         id = store_gap_due(s->q->order, judged, &stream);
         if (!id)
             break;
-        gaps_give_up(s, id, "");
-        st = stream_by_id(s, stream);
-        stream_ready(s, st);
+        give_up(s, id, "");
+        st = find(s, stream);
+        mark_ready(s, st);
     }
     held = store_buffered_due(s->q->order, judged, LOOK_PER_TURN, due);
     for (int i = 0; i < held; i++)
-        stream_ready(s, stream_by_id(s, due[i]));
+        mark_ready(s, find(s, due[i]));
     return n == LOOK_PER_TURN || held;
 }
 
-/* After a start or with another configuration. */
+/* After a start or a reload, look at each stream that has buffered events. */
 static void scan(struct streams *s)
 {
     for (int i = 0; s->scanning && i < LOOK_PER_TURN; i++) {
         s->scanned = store_stream_buffering(s->q->order, s->scanned);
         s->scanning = s->scanned != 0;
         if (s->scanning)
-            stream_ready(s, stream_by_id(s, s->scanned));
+            mark_ready(s, find(s, s->scanned));
     }
 }
 
 void streams_follow(struct streams *s)
 {
-    int left = GO_PER_TURN;
+    int left = RELEASE_PER_TURN;
     struct stream *st;
     bool rest;
 
-    while (left > 0 && (st = stream_take_ready(s))) {
+    while (left > 0 && (st = STAILQ_FIRST(&s->ready))) {
+        STAILQ_REMOVE_HEAD(&s->ready, ready_next);
+        st->ready = false;
         left -= drain(s, st, left, &rest);
         if (rest)
-            stream_ready(s, st);
+            mark_ready(s, st);
     }
 }
 
@@ -384,15 +669,15 @@ bool streams_work(struct streams *s, bool disk_low)
 {
     bool more;
 
-    stream_write(s); /* scan and judge look at rows */
+    write_dirty(s); /* scan() and judge() read rows */
     if (disk_low)
         return false;
     scan(s);
     more = judge(s);
     streams_follow(s);
-    stream_write(s);
+    write_dirty(s);
     if (s->cache.used > STREAMS_CACHED && STAILQ_EMPTY(&s->ready))
-        stream_clear(s);
+        clear(s);
     return more || !STAILQ_EMPTY(&s->ready) || s->scanning;
 }
 
@@ -406,4 +691,16 @@ int64_t streams_due(struct streams *s)
 int64_t streams_buffered(const struct streams *s)
 {
     return s->buffered;
+}
+
+gr_rc streams_close_gap(struct streams *s, int64_t id, const char *note,
+                        char why[200])
+{
+    int64_t stream;
+
+    if (gaps_close(s->q, id, note, &stream, why) != GR_OK)
+        return GR_REFUSE;
+    s->due = -1;
+    mark_ready(s, find(s, stream));
+    return GR_OK;
 }

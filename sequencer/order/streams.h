@@ -1,10 +1,9 @@
-/* streams: releases each source's events in the order that its configuration asks for
- * (order.h decides), and buffers events until missing ones have arrived.
+/* streams: releases each source's events in the order that its configuration asks for (order.h
+ * decides), and buffers events until missing ones have arrived or are given up.
  *
  * All state is in rows of the turn's transaction; memory only caches streams, at most
  * STREAMS_CACHED between two turns. Buffered events have their bodies on disk like all
- * others. After a rolled back turn call
- * streams_undo(). */
+ * others. After a rolled back turn call streams_undo(). */
 #ifndef SEQUENCER_STREAMS_H
 #define SEQUENCER_STREAMS_H
 
@@ -20,11 +19,11 @@ struct source;
 struct streams *streams_open(struct sequencer *q);
 void streams_close(struct streams *s);
 void streams_undo(struct streams *s);
-/* Inside a turn. The configuration may ask for another order than before: look
- * at all that is held. */
+/* Inside a turn: the configuration may ask for another order than before, so look at all
+ * buffered events. */
 void streams_configure(struct streams *s);
 
-/* What was found about one event's position; texts for its row. */
+/* Texts about an event's position, for its row. */
 struct position_strings {
     char gap[SPAN_BYTES];
     char note[SPAN_BYTES + 64];
@@ -38,14 +37,14 @@ bool streams_admit(struct streams *s, const struct source *source,
                    const struct parsed_event *f, struct event_row *ev,
                    int64_t generation, struct position_strings *p);
 
-/* Release the events that waited for the one that arrived just now. Bounded:
- * streams_work() releases the rest. */
+/* Release the events that waited for the one that arrived just now. Bounded; streams_work()
+ * releases the rest. */
 void streams_follow(struct streams *s);
 
-/* End waits that have expired and release events; `disk_low`: release none. Bounded;
- * true: there is more. */
+/* Once a turn: end waits that have expired, and release events; `disk_low`: release nothing.
+ * Bounded; true: there is more. */
 bool streams_work(struct streams *s, bool disk_low);
-/* The watermark clock at which the next wait ends; INT64_MAX: none. */
+/* The watermark clock at which the next wait ends; INT64_MAX: no event waits. */
 int64_t streams_due(struct streams *s);
 int64_t streams_buffered(const struct streams *s);
 

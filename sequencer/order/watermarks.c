@@ -1,3 +1,5 @@
+/* watermarks: the clock by which waits for missing events run, and the ingress processes that
+ * move it. */
 #include "watermarks.h"
 #include "clock.h"
 #include "log.h"
@@ -8,33 +10,34 @@
 #include <string.h>
 
 enum {
-    REQUEST_MS = 250,    /* between watermark requests … */
-    REQUEST_DUE_MS = 20, /* … and when a wait has ended */
-    SILENT_MS = 2000,    /* then it may be away: the watermark clock stands */
-    KEPT_MS = 250, /* the watermark clock on disk is at most so far behind */
+    REQUEST_MS = 250,    /* between watermark requests, */
+    REQUEST_DUE_MS = 20, /* and when a wait has ended */
+    SILENT_MS =
+        2000, /* an ingress that is silent for longer stops the watermark clock */
+    KEPT_MS = 250, /* the watermark clock on disk lags by at most this */
 };
 #define FORGOTTEN_MS HOUR_MS
 
 struct ingress_mark {
     char name[NAME_MAX_BYTES + 1];
     int64_t heard_ms;    /* awake time of its last response */
-    int64_t received_ms; /* of the last event that came by it; 0: none yet */
-    int64_t came_ms;     /* awake time at which that came */
-    int64_t shown;       /* the watermark clock */
-    uint64_t asked_n;    /* shows `asked` when this number was taken; 0: none */
-    int64_t asked;
-    bool missed; /* it was said that it is */
-    bool kept;   /* its row is there, or in the turn's transaction */
+    int64_t received_ms; /* of its last event; 0: none yet */
+    int64_t came_ms;     /* awake time at which that arrived */
+    int64_t shown;       /* watermark clock: it has shown this */
+    uint64_t asked_n;    /* once its rows before this one are here, … */
+    int64_t asked; /* … it has shown this; asked_n 0: no request is open */
+    bool missed;   /* a log line says that it does not respond */
+    bool kept;     /* it has a row */
 };
 
 struct watermarks {
     struct sequencer *q;
     struct ingress_mark *all;
     size_t count;
-    int64_t time, kept; /* the watermark clock, and as it is on disk */
-    int64_t ticked_ms;  /* awake */
-    int64_t since_ms;   /* awake: since when something is waited for; -1 */
-    int64_t due;
+    int64_t time, kept;   /* the watermark clock, and as it is on disk */
+    int64_t ticked_ms;    /* awake */
+    int64_t since_ms;     /* awake: since when an event waits; -1: none waits */
+    int64_t due;          /* the watermark clock at which the next wait ends */
     int64_t requested_ms; /* mono */
     int64_t requested; /* the watermark clock of the last watermark request */
 };
@@ -88,9 +91,9 @@ void watermarks_close(struct watermarks *d)
     free(d);
 }
 
-/* Time has passed all the same. Which rows are there is not known: each is
- * written again when its ingress brings something. What an ingress has shown, and how
- * far its events have come, may rest on messages that are taken back. */
+/* The clock keeps its time. Which rows exist is unknown, so each is written again with the next
+ * event of its ingress. What an ingress has shown, and which events it has sent, may depend
+ * on messages that were rolled back. */
 void watermarks_undo(struct watermarks *d)
 {
     d->kept = store_meta(d->q->store, "watermark_ms");
@@ -124,7 +127,7 @@ void watermarks_event(struct watermarks *d, const char *from,
         ingress->received_ms = received_ms;
 }
 
-/* The last number taken of this link. */
+/* The last number received by the link from this ingress. */
 static uint64_t taken_of(const struct watermarks *d, const char *name)
 {
     struct link_state link;
@@ -142,7 +145,7 @@ void watermarks_take(struct watermarks *d, const struct wire_watermark *s)
 
     wire_copy(name, sizeof name, s->from);
     ingress = find(d, name);
-    /* Of another start of ours: that one's the watermark clock. */
+    /* A response to an earlier start of this process has the clock of that start. */
     if (!ingress || s->epoch != d->q->d.epoch || s->stamp_ms > d->requested)
         return;
     ingress->heard_ms = awake(d);
@@ -162,7 +165,7 @@ static void show(struct watermarks *d, struct ingress_mark *ingress)
     ingress->asked_n = 0;
 }
 
-/* Since when we would have heard it, had it been there. */
+/* How long it has not responded while it was asked. */
 static int64_t silent_ms(const struct watermarks *d,
                          const struct ingress_mark *ingress)
 {
@@ -182,7 +185,7 @@ static void forget(struct watermarks *d, struct ingress_mark *ingress)
     *ingress = d->all[--d->count];
 }
 
-/* true: all of them response. */
+/* true: all ingress processes respond. */
 static bool look(struct watermarks *d)
 {
     bool all = true;
@@ -209,7 +212,7 @@ static bool look(struct watermarks *d)
     return all;
 }
 
-/* Stored only while events wait: due times are counted from the stored clock. */
+/* Store the clock only while events wait: their due times are compared with it. */
 static void keep(struct watermarks *d)
 {
     if (d->due == INT64_MAX || d->time - d->kept < KEPT_MS)
@@ -298,8 +301,8 @@ int64_t watermarks_judged(const struct watermarks *d)
     return judged;
 }
 
-/* An ingress that was quiet for an hour has nothing old to tell, or is away: what
- * it then brings may come too late to be known as a duplicate. */
+/* An ingress that sent no event for an hour has no old events, or is down: then a duplicate that
+ * it sends later may not be recognised. */
 int64_t watermarks_received_ms(const struct watermarks *d)
 {
     int64_t min = 0;

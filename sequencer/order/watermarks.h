@@ -10,7 +10,10 @@
  * watermark request with the watermark clock, and responds with the number of its next
  * row. When all rows before that number have been received, it has shown t.
  *
- * An ingress that has not responded for FORGOTTEN_MS is waited for no longer. */
+ * An ingress that has not responded for FORGOTTEN_MS is forgotten.
+ *
+ * Rows (names of ingress processes, the clock) are written inside the turn's transaction. A
+ * crash sets the clock back by at most KEPT_MS, and every ingress is asked again. */
 #ifndef SEQUENCER_WATERMARKS_H
 #define SEQUENCER_WATERMARKS_H
 
@@ -24,28 +27,29 @@ struct watermarks *watermarks_open(struct sequencer *q);
 void watermarks_close(struct watermarks *d);
 void watermarks_undo(struct watermarks *d);
 
-/* This ingress came back from an older copy (or we did): its numbers begin again
- * from lower ones, so a response that names a higher one counts no more. */
+/* This ingress, or this process, was restored from an older copy: row numbers begin again from
+ * lower ones, so a response with a higher one does not count any more. */
 void watermarks_set_back(struct watermarks *d, const char *name);
-/* An event came by this ingress. */
+/* This ingress has sent an event. */
 void watermarks_event(struct watermarks *d, const char *from,
                       int64_t received_ms);
+/* An ingress has responded to a watermark request. */
 void watermarks_take(struct watermarks *d, const struct wire_watermark *s);
 
-/* Time passes, and what the ingress processes answered counts. */
+/* Once a turn: advance the clock, if all ingress processes respond. */
 void watermarks_work(struct watermarks *d);
-/* The watermark clock at which the next wait ends; INT64_MAX: nothing is waited
- * for. */
+/* The watermark clock at which the next wait ends; INT64_MAX: no event waits. */
 void watermarks_due(struct watermarks *d, int64_t due);
-/* After the commit: ask. Returns how long the loop may sleep; -1: for ever. */
+/* After the commit: send requests that are due. Returns how long the loop may sleep (ms); -1: no
+ * limit. */
 int watermarks_flush(struct watermarks *d);
 
 int64_t watermarks_clock(struct watermarks *d);
+/* Waits that ended at or before this have been judged. */
 int64_t watermarks_judged(const struct watermarks *d);
-/* A receive time before which nothing is likely to come any more; 0: not
- * known. */
+/* A receive time before which no more events are expected; 0: not known. */
 int64_t watermarks_received_ms(const struct watermarks *d);
-/* An ingress that delays all waits; NULL: none. */
+/* An ingress that does not respond, and so delays all waits; NULL: all respond. */
 const char *watermarks_silent_ingress(const struct watermarks *d);
 
 #endif
