@@ -1,3 +1,4 @@
+/* actions: what an operator does with a single open delivery: try it now, or abandon it. */
 #include "actions.h"
 #include "clock.h"
 #include "dead_letters.h"
@@ -23,13 +24,13 @@ void actions_try_now(struct sequencer *q, struct endpoint *e,
 {
     d->next_ms = d->status == DELIVERY_RETRYING ? q->d.loop.now_ms : 0;
     delivery_save(q->deliveries, d);
-    /* One that is being revoked comes back, and goes out again as due. */
+    /* A delivery under a revoked grant comes back, and is then dispatched as due. */
     if (delivery_is_out(e, d) && !e->revoking)
         links_put(q->d.links, e->owner->name, WIRE_KIND_RETRY_NOW,
                   delivery_ref(d->event, e->id));
 }
 
-/* What becomes of the retry, and why, in words. */
+/* What the retry leads to, for the operator. */
 struct prospect {
     const char *result;
     char why[300];
@@ -155,7 +156,7 @@ static int64_t event_of(struct sequencer *q, json_t *args, char why[200])
     return n;
 }
 
-/* The endpoint of args.endpoint; false: it names none that there is. */
+/* The endpoint of args.endpoint; NULL: it is not given. false: there is no such endpoint. */
 static bool endpoint_of(struct sequencer *q, json_t *args,
                         struct endpoint **out, char why[200])
 {
@@ -237,7 +238,7 @@ json_t *actions_retry(void *self, json_t *args, char why[200])
 
 /* ---- abandon ---- */
 
-/* Returns true when an attempt may be under way. */
+/* Returns true when an attempt may be in flight. */
 static bool abandon(struct sequencer *q, const char *event_id,
                     struct endpoint *e, struct delivery *d, const char *text,
                     const char *who)

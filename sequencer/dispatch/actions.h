@@ -1,11 +1,11 @@
-/* actions: what an operator does with a single open delivery: try it now, or give it up.
+/* actions: what an operator does with a single open delivery: try it now, or abandon it.
  *
- * Both are stored before the response, so a kill -9 after it loses neither. A retry
- * makes the delivery due: here if it waits here, and by a message of the durable link
- * at the deliverer that has it; its budget and its attempts stay as they are, and in
- * an ordered lane it stays behind those before it. An abandoned delivery is dead at
- * once, with a dead letter; an attempt that is under way is waited for before its lane
- * goes on (P5), and still counts if it succeeds. */
+ * Both are stored before the response, so a kill -9 after it loses neither. A retry makes
+ * the delivery due: here if it waits here, and by a message of the durable link at the
+ * deliverer that has it. Its budget and its attempts do not change, and in an ordered lane
+ * it stays behind earlier deliveries. An abandoned delivery is dead at once, with a dead
+ * letter. If an attempt is in flight, its lane waits for the end of that (P5), and a success
+ * still counts. */
 #ifndef SEQUENCER_ACTIONS_H
 #define SEQUENCER_ACTIONS_H
 

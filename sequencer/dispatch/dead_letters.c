@@ -1,4 +1,4 @@
-/* dead letters: dead letters on their way to dlqd, and what dlqd sends back. */
+/* dead_letters: messages about dead letters: those to dlqd, and what dlqd sends back. */
 #include "dead_letters.h"
 #include "db_sums.h"
 #include "intake.h"
@@ -13,7 +13,7 @@
 enum {
     DROP_PER_TURN = 64,
     LOOK_MS = 1000,
-    KEEP_MS = 24 * 3600 * 1000, /* dead letters that dlqd has acknowledged */
+    KEEP_MS = 24 * 3600 * 1000, /* of messages that dlqd has acknowledged */
 };
 
 void dead_letter_id(char out[DEAD_LETTER_ID_BYTES], const char *event_id,
@@ -31,8 +31,8 @@ static void put(struct sequencer *q, int kind, const struct dead_letter_row *l)
     links_put(q->d.links, "dlqd", kind, store_dead_letter_add(q->store, n, l));
 }
 
-/* The row may be sent again when the delivery is in a later generation, so it copies
- * what dlqd shall know of this one. */
+/* The message may be sent when the delivery is in a later generation, so its row has all that
+ * it says. */
 void dead_letters_dead(struct sequencer *q, const struct delivery *d,
                        struct bytes response)
 {
@@ -79,7 +79,7 @@ void dead_letters_recovered(struct sequencer *q, int64_t event,
                                   .response = {"", 0}});
 }
 
-/* ---- as they leave ---- */
+/* ---- encoded as they leave ---- */
 
 static void put_dead(struct sequencer *q, const struct dead_letter_row *l,
                      const struct event_row *ev, const struct endpoint *e,
@@ -159,7 +159,7 @@ bool dead_letters_load(struct sequencer *q, int kind, int64_t ref,
     return there;
 }
 
-/* What is dated outside of these goes. */
+/* Rows whose time is outside of this range are deleted. */
 static void kept(struct sequencer *q, int64_t *from_ms, int64_t *to_ms)
 {
     struct retention *r = &q->d.retention;
@@ -196,9 +196,8 @@ bool dead_letters_work(struct sequencer *q)
     return i == DROP_PER_TURN;
 }
 
-/* ---- and back ---- */
+/* ---- from dlqd ---- */
 
-/* An event that we do not have: our database is older than the dead letter. */
 int64_t dead_letters_adopt(struct sequencer *q, const struct wire_requeued *m)
 {
     char *strings[] = {wire_dup(m->event_id),    wire_dup(m->source),
@@ -235,8 +234,8 @@ int64_t dead_letters_adopt(struct sequencer *q, const struct wire_requeued *m)
     return ev.n;
 }
 
-/* dlqd knows a generation's end by its time (dead_letter_died() in
- * dlqd/dead_letter.h), so what is still held is sent again as it was. */
+/* dlqd recognises a generation's end by its time (dead_letter_died() in
+ * dlqd/dead_letter.h), so repeat the message that is still stored, if there is one. */
 static void dead_again(struct sequencer *q, const struct delivery *d)
 {
     int64_t n = store_dead_letter_dead(q->store, d->event, d->endpoint,
@@ -251,8 +250,8 @@ static void dead_again(struct sequencer *q, const struct delivery *d)
     }
 }
 
-/* A requeue that is not for a delivery that is dead in that generation: one of us came
- * back from an older copy. dlqd must hear of an end all the same. */
+/* The delivery is not dead in the requeued generation: this process or dlqd was restored from
+ * an older copy. dlqd must still be told the end of that generation. */
 static void send_again(struct sequencer *q, const struct wire_requeued *m,
                        struct delivery *d)
 {
@@ -262,8 +261,8 @@ static void send_again(struct sequencer *q, const struct wire_requeued *m,
     } else if (d->status == DELIVERY_DEAD) {
         dead_again(q, d);
     } else if (d->generation <= (int64_t)m->generation) {
-        /* Open, with a dead letter behind it that we do not know of: it goes on as
-         * the generation after, and its end is that one's. */
+        /* It is open, and a dead letter of it is unknown here: continue it as the next
+         * generation, so that its end is that generation's. */
         d->died = (int64_t)m->generation;
         d->generation = d->died + 1;
         d->reopened_ms = q->d.loop.now_ms;
@@ -277,14 +276,14 @@ static bool reopen_dead(struct sequencer *q, const struct wire_requeued *m,
 {
     char *workspace;
 
-    /* A generation above ours: we came back from before its last dead letter. */
+    /* This database is from before the delivery's last dead letter. */
     if (d->status == DELIVERY_DEAD && d->generation < (int64_t)m->generation)
         d->generation = (int64_t)m->generation;
     if (d->status != DELIVERY_DEAD || d->generation != (int64_t)m->generation) {
         send_again(q, m, d);
         return false;
     }
-    if (d->grant_id) { /* abandoned, and an attempt may still be under way */
+    if (d->grant_id) { /* abandoned, and an attempt may still be in flight */
         store_reopening_add(q->store, d->event, e->id, 0);
         q->reopenings = true;
         return true;
@@ -319,7 +318,7 @@ static bool requeue(struct sequencer *q, const struct wire_requeued *m,
     return taken;
 }
 
-/* The same for an event that was refused before it had deliveries. */
+/* Requeue an event that was refused before it had deliveries. */
 static bool look_again(struct sequencer *q, const struct wire_requeued *m,
                        int64_t event)
 {
@@ -343,8 +342,8 @@ gr_rc dead_letters_requeued(struct sequencer *q, const struct wire_requeued *m)
     if (!event)
         event = dead_letters_adopt(q, m);
     store_body_add(q->store, event, m->headers, m->body);
-    /* An endpoint that is gone is there again as a removed one: the delivery
-     * dies of that, in words. */
+    /* An endpoint that was forgotten is added again, as a removed one: the delivery is then
+     * dead-lettered with that reason. */
     taken = *endpoint ? requeue(q, m, event, endpoint_adopt(q, endpoint))
                       : look_again(q, m, event);
     if (taken) {
@@ -359,8 +358,8 @@ gr_rc dead_letters_requeued(struct sequencer *q, const struct wire_requeued *m)
     return GR_OK;
 }
 
-/* Nobody waits for a dead letter any more: the lane that it halts goes on. Of one
- * that is not dead here we came back from an older copy; it is tried again. */
+/* If the delivery is not dead here, this database is an older copy; the delivery is tried
+ * again. */
 gr_rc dead_letters_decided(struct sequencer *q, const struct wire_decided *m)
 {
     int64_t event = store_event_n(q->store, m->event_id);

@@ -1,6 +1,6 @@
-/* deliverers: the deliverers that are known, their heartbeats, and the frames that
- * respond to them. These frames are not in the durable link: one that is lost is sent again
- * with the next heartbeat. */
+/* deliverers: the known deliverers, their heartbeats, and the frames that respond to them.
+ * These frames are not in the durable link: a lost one is sent again after the next
+ * heartbeat. */
 #include "deliverers.h"
 #include "clock.h"
 #include "grant.h"
@@ -11,9 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum {
-    SEND_AGAIN_MS = 2
-}; /* until there may be space on the way to a deliverer */
+enum { SEND_AGAIN_MS = 2 }; /* until a deliverer's pipe may have space */
 
 struct deliverer_peer *deliverer_find_or_add(struct sequencer *q,
                                              const char *name)
@@ -79,7 +77,7 @@ static void keep_unconfigured(struct deliverer_peer *d,
         d->unconfigured[i] = get_le64(p);
 }
 
-/* A deliverer with another store id has lost the tasks of its grants. */
+/* A deliverer with another database has lost the tasks of its grants. */
 static void judge_disk(struct sequencer *q, struct deliverer_peer *d,
                        uint64_t store)
 {
@@ -91,11 +89,11 @@ static void judge_disk(struct sequencer *q, struct deliverer_peer *d,
     store_deliverer_set(q->store, d->name, store);
 }
 
-/* Since when it has sent heartbeats without a break, and whether it is leaving. */
+/* Since when has it sent heartbeats without a break, and is it leaving? */
 static void judge_health(struct sequencer *q, struct deliverer_peer *d,
                          uint64_t epoch, int64_t now)
 {
-    /* A deliverer that leaves sends no heartbeats: it released for another reason. */
+    /* A deliverer that leaves sends no heartbeats: it released grants for another reason. */
     if (d->leaving_epoch == epoch)
         d->leaving_epoch = 0;
     if (d->epoch == epoch && now - d->heartbeat_ms <= grant_lease_ms() &&
@@ -106,7 +104,7 @@ static void judge_health(struct sequencer *q, struct deliverer_peer *d,
     if (d->epoch == epoch)
         return;
     log_info(NULL, "a deliverer registered", LS("deliverer", d->name));
-    /* One that stopped in order gave its grants back before. */
+    /* It crashed: before an orderly stop it would have released its grants. */
     for (size_t i = 0; i < q->endpoint_count; i++)
         if (q->endpoints[i].grant && q->endpoints[i].owner == d)
             q->endpoints[i].lossy = true;
@@ -124,8 +122,8 @@ void deliverers_heartbeat(struct sequencer *q, const struct wire_heartbeat *b)
     wire_copy(name, sizeof name, b->from);
     d = deliverer_find_or_add(q, name);
     judge_disk(q, d, b->store);
-    /* Two heartbeats further apart are the end of an outage: of the deliverer, or
-     * of the sequencer, whose clock `now` also stands while it is suspended. */
+    /* If the two heartbeats are further apart, the deliverer or the sequencer was down or
+     * suspended in between. */
     if (d->heartbeat_ms && now - d->heartbeat_ms <= grant_lease_ms())
         endpoints_alive(q, d, now - d->heartbeat_ms);
     judge_health(q, d, b->epoch, now);
@@ -137,7 +135,7 @@ void deliverers_heartbeat(struct sequencer *q, const struct wire_heartbeat *b)
     keep_unconfigured(d, b);
 }
 
-/* ---- what we say ---- */
+/* ---- frames to deliverers ---- */
 
 static gr_rc send_frame(struct sequencer *q, const struct deliverer_peer *d,
                         struct buf *b)
@@ -161,7 +159,7 @@ static void send_heartbeat_ack(struct sequencer *q, struct deliverer_peer *d)
 
     buf_init(&b, FRAME_MAX_BYTES);
     wire_put_heartbeat_ack(&b, &p);
-    /* It may arrive even if the send fails. */
+    /* Set before the send, as the frame may arrive even if that fails. */
     d->acked_ms = q->d.loop.awake_ms + mono_ms() - q->d.loop.mono_ms;
     (void)!send_frame(q, d, &b);
     d->heartbeat_ack_pending = false;
@@ -203,7 +201,7 @@ static void send_revoked(struct sequencer *q, struct deliverer_peer *d,
     (void)!send_frame(q, d, &b);
 }
 
-/* What it has asked about in its last heartbeat. */
+/* For the grants of which its last heartbeat asked the configuration. */
 static void send_configurations(struct sequencer *q, struct deliverer_peer *d)
 {
     for (size_t k = 0; k < d->unconfigured_count; k++) {
@@ -212,13 +210,13 @@ static void send_configurations(struct sequencer *q, struct deliverer_peer *d)
         if (e)
             e->granted_pending = q->granted_pending = true;
         else
-            send_revoked(q, d,
-                         d->unconfigured[k]); /* not heard? It asks again */
+            send_revoked(
+                q, d, d->unconfigured[k]); /* if this is lost, it asks again */
     }
     d->unconfigured_count = 0;
 }
 
-/* As many as there is space for on the way to it. true: some are left. */
+/* As many as its pipe has space for. true: some are left. */
 static bool send_grants(struct sequencer *q, const struct deliverer_peer *d)
 {
     for (size_t i = 0; i < q->endpoint_count; i++) {

@@ -1,4 +1,9 @@
-/* deliverers: the deliverers that are known, and their heartbeats. */
+/* deliverers: the known deliverers, and their heartbeats.
+ *
+ * deliverers_heartbeat() is called for each heartbeat, inside the turn's transaction;
+ * deliverers_flush() responds after its commit. A deliverer is known from its first
+ * heartbeat, or from a row that names it, until the process ends. After a crash the times
+ * of heartbeats are unknown, and the deliverers are given their lease once more. */
 #ifndef SEQUENCER_DELIVERERS_H
 #define SEQUENCER_DELIVERERS_H
 
@@ -8,36 +13,36 @@
 
 struct sequencer;
 
-/* A deliverer as we see it; memory only but for name and store. */
+/* One deliverer. Only its name and store are on disk. */
 struct deliverer_peer {
     char name[NAME_MAX_BYTES + 1];
     char inbox[INBOX_MAX_BYTES + 1];
     uint64_t store, epoch;
     int64_t stamp_ms;     /* of its last heartbeat, on its own clock */
     int64_t heartbeat_ms; /* mono: when that came; 0: not in this start */
-    int64_t acked_ms;     /* mono: when we last answered; our start at least */
+    int64_t acked_ms;     /* mono: our last heartbeat_ack, or our start */
     int64_t
         healthy_ms; /* mono: since when it has sent heartbeats without a break */
     uint64_t
-        leaving_epoch; /* this epoch of it released by itself: give it nothing */
+        leaving_epoch; /* in this epoch it released grants by itself: grant it nothing */
     bool heartbeat_ack_pending;
-    uint64_t *unconfigured; /* grants it asked about in the last heartbeat */
+    uint64_t *unconfigured; /* grants of which it needs the configuration */
     size_t unconfigured_count;
-    int64_t out;       /* tasks it has and has no scheduled retry for */
-    int64_t out_bytes; /* about; of all its endpoints */
-    /* watch.c: numbers below watch_n were given to it long ago; those below
-     * watch_next were at watch_ms (awake). */
+    int64_t out;       /* its tasks, without scheduled retries */
+    int64_t out_bytes; /* of these, estimated */
+    /* watch.c: tasks with link numbers below watch_n were queued long ago; those below
+     * watch_next had been queued at watch_ms (awake). */
     uint64_t watch_n, watch_next;
     int64_t watch_ms;
 };
 
-/* Made, in memory only, when it was never here. */
+/* Adds an unknown deliverer, in memory only. */
 struct deliverer_peer *deliverer_find_or_add(struct sequencer *q,
                                              const char *name);
-/* It sends heartbeats within its lease, and does not leave. */
+/* It sends heartbeats within its lease, and is not leaving. */
 bool deliverer_is_here(const struct sequencer *q,
                        const struct deliverer_peer *d);
-/* Which database each has, as our disk has it. */
+/* Read from disk which database each deliverer has. */
 void deliverers_load(struct sequencer *q);
 void deliverers_close(struct sequencer *q);
 

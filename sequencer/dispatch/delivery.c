@@ -1,3 +1,4 @@
+/* delivery: the rows of `deliveries`, and the only code that changes a delivery's status. */
 #include "delivery.h"
 #include "dead_letters.h"
 #include "dispatch.h"
@@ -44,8 +45,8 @@ static bool is_open(int status)
     return status < DELIVERY_DELIVERED;
 }
 
-/* What every row keeps to after a change. Of a debug build only: a row that a damaged
- * disk has changed must not stop the pipeline. */
+/* The invariants of a row, after each change. In debug builds only: a row that a damaged disk
+ * has changed must not stop the pipeline. */
 static void check(const struct endpoint *e, const struct delivery *d)
 {
 #ifdef GRAPNEL_DEBUG
@@ -85,13 +86,13 @@ static const struct db_statement statements[] = {
                                            "WHERE id = endpoint) AS "
                                            "name FROM deliveries WHERE event = "
                                            "? ORDER BY name"},
-    /* Two that change the status without reading the row. Each event is given out once
-     * at the least, and the index of those that wait says all that the change needs. */
+    /* This and the next statement change the status without reading the row. Every delivery
+     * is dispatched at least once, and the index of waiting deliveries has all columns that
+     * the change needs. */
     {AT(dispatch), "UPDATE deliveries SET status = ?3, grant_id = ?4, out_n = "
                    "?5 WHERE event = ?1 AND endpoint = ?2"},
-    /* When a deliverer is lost, everything that it had comes back, a turn's worth at a
-     * time: WAITING is a transition of all open ones, and a final one only loses its
-     * grant. */
+    /* When a deliverer is lost, all its deliveries come back, a bounded number in each turn:
+     * every open delivery may change to WAITING, and a final one only loses its grant. */
     {AT(sweep),
      "UPDATE deliveries SET grant_id = 0, out_n = 0, sent = sent OR ?4, status "
      "= CASE WHEN status < 3 THEN 0 ELSE status END WHERE endpoint = ?1 AND "
@@ -116,7 +117,7 @@ void deliveries_close(struct deliveries *s)
 
 /* ---- rows ---- */
 
-/* The number of the column behind. */
+/* Returns the number of the column after those of the row. */
 static int read_row(stmt *q, struct delivery *d)
 {
     int i = 0;
@@ -200,7 +201,7 @@ static void set_text(char **text, const char *to)
     free(old);
 }
 
-/* For a line of the log. */
+/* For a log line, read when it is first needed. */
 static const char *event_id(struct sequencer *q, struct delivery *d)
 {
     struct event_row ev = {0};
@@ -223,9 +224,9 @@ bool delivery_is_out(const struct endpoint *e, const struct delivery *d)
     return d->grant_id && d->grant_id == e->grant && e->owner;
 }
 
-/* It has a slot of its endpoint's window. A scheduled retry has none: it waits on its
- * deliverer's disk. A final one whose copy is to be dropped has one: an attempt may be
- * under way. */
+/* The delivery has a slot of its endpoint's window. A scheduled retry has no slot: it waits on
+ * the deliverer's disk. A final delivery whose copy is to be dropped has a slot, as an
+ * attempt may be in flight. */
 static bool in_window(const struct endpoint *e, const struct delivery *d)
 {
     return delivery_is_out(e, d) && d->status != DELIVERY_RETRYING;
@@ -246,8 +247,7 @@ static void leave_window(struct endpoint *e)
         e->owner->out--;
 }
 
-/* The grant that a delivery keeps as it becomes final: that of a copy which its deliverer
- * is to drop. */
+/* A delivery becomes final. It keeps its grant if the deliverer has a copy to drop. */
 static void drop_copy(struct sequencer *q, struct endpoint *e,
                       struct delivery *d, bool reported)
 {
@@ -348,7 +348,7 @@ static void count_change(struct sequencer *q, const struct endpoint *e,
     }
 }
 
-/* The row is written: those that waited for it. */
+/* The row is written: let its lane and its event continue. */
 static void after_final(struct sequencer *q, struct endpoint *e,
                         const struct delivery *d, bool was_open)
 {
@@ -372,7 +372,7 @@ void delivery_move(struct sequencer *q, struct endpoint *e, struct delivery *d,
     } else if (!is_open(to)) {
         d->behind = false;
         d->next_ms = 0;
-        if (was_open) /* else its deliverer was told to drop its copy before */
+        if (was_open) /* else its deliverer has been told to drop its copy */
             drop_copy(q, e, d, why->reported);
     }
     if (to == DELIVERY_DEAD) {
@@ -405,8 +405,9 @@ void delivery_move(struct sequencer *q, struct endpoint *e, struct delivery *d,
         e->waiting = true;
 }
 
-/* Its row says which attempt delivered it, and will say it of the next generation. That
- * attempt's own id is not known any more; a generation has one such. */
+/* The row has the attempt that delivered the present generation, and will have that of the
+ * next one. The attempt's own id is not stored; as a generation has one such attempt, its
+ * number serves as id. */
 static void keep_success(struct sequencer *q, const struct delivery *d)
 {
     struct wire_result r = {.attempt_id = (uint64_t)-d->generation,
@@ -419,7 +420,7 @@ static void keep_success(struct sequencer *q, const struct delivery *d)
     store_attempt_add(q->store, d->event, d->endpoint, &r, d->deliverer);
 }
 
-/* The lane may be of another kind than it was. */
+/* `ordered` may have changed since, so the lane is computed again. */
 void delivery_reopen(struct sequencer *q, struct endpoint *e,
                      struct delivery *d, const char *workspace,
                      uint64_t action_id)
@@ -430,15 +431,16 @@ void delivery_reopen(struct sequencer *q, struct endpoint *e,
     else
         d->died = d->generation;
     d->lane = lanes_of(e, lanes_workspace(q, workspace));
-    /* A halted lane lets by what is no later than the dead letter that halts it. */
+    /* Also in a halted lane: lanes_freed() passes deliveries up to the dead letter that
+     * halts it. */
     d->behind = lane_is_ordered(d->lane);
     d->generation++;
     d->action_id = action_id;
     d->earlier = d->attempts;
     d->first_ms = d->next_ms = d->paused_ms = 0;
     d->reopened_ms = q->d.loop.now_ms;
-    /* dlqd has the dead letter that it requeued. Another one, which says why this died,
-     * may not have left yet. */
+    /* After a requeue dlqd has the dead letter. Otherwise the message about it may not have
+     * left yet, and needs these. */
     if (!action_id) {
         set_text(&d->error, "");
         set_text(&d->reason, "");

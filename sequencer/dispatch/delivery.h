@@ -2,15 +2,15 @@
  * of `deliveries` and is the only one that changes a delivery's status.
  *
  *   from       to         when
- *   WAITING    IN_FLIGHT  it is given out to its endpoint's deliverer
+ *   WAITING    IN_FLIGHT  it is dispatched to its endpoint's deliverer
  *   WAITING    RETRYING   the same, before its scheduled retry is due
  *   IN_FLIGHT  RETRYING   an attempt failed, and another is scheduled
  *   RETRYING   RETRYING   the same again
- *   IN_FLIGHT  WAITING    its grant ended, or its deliverer released it or lost it
+ *   IN_FLIGHT  WAITING    its grant ended, or its deliverer returned it or lost it
  *   RETRYING   WAITING    the same
  *   any open   DELIVERED  an attempt succeeded
  *   DEAD       DELIVERED  an attempt succeeded, and its result came late
- *   any open   DEAD       no attempt is left, or somebody gave it up
+ *   any open   DEAD       no attempt is left, or a person abandoned it
  *   DELIVERED  WAITING    an operator sends it again
  *   DEAD       WAITING    the same
  *
@@ -33,7 +33,7 @@ struct sequencer;
 struct endpoint;
 struct workspace;
 
-/* On disk forever; those below DELIVERED are open. */
+/* These numbers are stored: never change them. Those below DELIVERED are open. */
 enum delivery_status {
     DELIVERY_WAITING = 0,
     DELIVERY_IN_FLIGHT = 1,
@@ -42,13 +42,13 @@ enum delivery_status {
     DELIVERY_DEAD = 4,
 };
 
-/* The columns of a row that are set when it is inserted and never change … */
+/* The columns that are set when a row is inserted and never change, … */
 #define DELIVERY_FIXED(F, X) \
     F(i64, event)            \
     X(i64, endpoint)         \
     X(u64, previous)         \
     X(i64, route_order)
-/* … what it is made of and what changes, … */
+/* … those that are also set later, … */
 #define DELIVERY_STATE(F, X) \
     F(number, status)        \
     X(u64, grant_id)         \
@@ -59,7 +59,7 @@ enum delivery_status {
     X(u64, action_id)        \
     X(flag, sent)            \
     X(i64, reopened_ms)
-/* … and what its attempts came to. */
+/* … and the results of its attempts. */
 #define DELIVERY_ATTEMPTS(F, X) \
     F(i64, attempts)            \
     X(i64, earlier)             \
@@ -76,11 +76,11 @@ enum delivery_status {
 #define DELIVERY_NEW(F, X)     DELIVERY_FIXED(F, X) DELIVERY_STATE(X, X)
 #define DELIVERY_CHANGES(F, X) DELIVERY_STATE(F, X) DELIVERY_ATTEMPTS(X, X)
 #define DELIVERY_COLUMNS(F, X) DELIVERY_FIXED(F, X) DELIVERY_CHANGES(X, X)
-/* The texts belong to it, and are not NULL after delivery_load(). `status` is written by
- * delivery_move() alone. */
+/* It owns its texts, which are not NULL after delivery_load(). Only delivery.c writes
+ * `status`. */
 struct delivery {
     ROW_FIELDS(DELIVERY_COLUMNS)
-    /* No column; "" until somebody needs it. */
+    /* Not a column; "" until a log line needs it. */
     char event_id[EVENT_ID_BYTES + 1];
 };
 
@@ -93,8 +93,8 @@ void deliveries_close(struct deliveries *s);
 bool delivery_load(struct deliveries *s, int64_t event, int64_t endpoint,
                    struct delivery *d);
 void delivery_fini(struct delivery *d);
-/* Write all but event, endpoint, previous and route_order. For what is no change of status:
- * delivery_move() writes the row, too. */
+/* Write all columns but DELIVERY_FIXED. For changes of status call delivery_move(), which
+ * writes the row. */
 void delivery_save(struct deliveries *s, const struct delivery *d);
 bool delivery_exists(struct deliveries *s, int64_t event, int64_t endpoint);
 /* For each delivery of an event, by the endpoint's name. `d` lives until `fn` returns. */
@@ -104,55 +104,56 @@ void deliveries_of_event(struct deliveries *s, int64_t event, delivery_fn *fn,
                          void *arg);
 
 const char *delivery_status_name(int status);
-/* A copy of it is out. */
+/* Its deliverer has it, or may have a copy of it. */
 bool delivery_is_out(const struct endpoint *e, const struct delivery *d);
-/* How messages of the link refer to a delivery. */
+/* The number by which rows of the link's log refer to a delivery. */
 int64_t delivery_ref(int64_t event, int64_t endpoint);
 
 /* ---- new ones ---- */
 
-/* Add a delivery to `e` of an event of this workspace, and give it out if it may go now.
- * `d` has its event, route_order, previous number and origin; the rest is filled in. */
+/* Add a delivery to `e` of an event of this workspace, and dispatch it at once if that is
+ * permitted. `d` has its event, route_order, previous number and origin; the rest is filled
+ * in. */
 void delivery_add(struct sequencer *q, struct endpoint *e, struct workspace *ws,
                   struct delivery *d);
-/* Add one that is dead already: dlqd has its dead letter, this database is older. */
+/* Add a delivery that is dead: dlqd has its dead letter, and this database is older. */
 void delivery_add_dead(struct sequencer *q, const struct delivery *d);
 
 /* ---- changes of status ---- */
 
 struct delivery_cause {
-    /* The deliverer of the endpoint reported it under the present grant. A copy that it
-     * had has ended with that. */
+    /* The endpoint's deliverer reported it under the present grant, and has no copy any
+     * more. */
     bool reported;
     const char *reason; /* to DEAD: one word of docs/OUTCOMES.md */
-    const char *error; /* to DEAD: a sentence; NULL: that of the last attempt */
-    struct bytes response; /* to DEAD: the last one, for the dead letter */
+    const char *error;  /* to DEAD: a sentence; NULL: keep the last attempt's */
+    struct bytes response; /* to DEAD: the last response, for the dead letter */
 };
 
-/* Change its status and write the row. Logs and counts it, tells the deliverer to drop a
- * copy that is out, hands a dead letter to dlqd, lets the next of its lane go, and ends
- * the event with its last delivery. A change that the table does not allow is a bug, and
- * ends the process before it is on disk. */
+/* Change its status and write the row. Logs and counts the change, tells the deliverer to drop
+ * a copy that is out, sends a dead letter to dlqd, makes the next delivery the head of the
+ * lane, and ends the event with its last delivery. A change that the table does not permit
+ * is a bug, and ends the process before it is on disk. */
 void delivery_move(struct sequencer *q, struct endpoint *e, struct delivery *d,
                    enum delivery_status to, const struct delivery_cause *why);
-/* A final delivery begins a new generation, in front of all that wait in its lane.
- * `action_id` is the operator's action; 0: its dead letter was requeued. */
+/* A final delivery begins a new generation, before all that wait in its lane. `action_id`: the
+ * operator's replay; 0: its dead letter was requeued. */
 void delivery_reopen(struct sequencer *q, struct endpoint *e,
                      struct delivery *d, const char *workspace,
                      uint64_t action_id);
-/* The copy of a final delivery that was out is gone. */
+/* The deliverer has dropped its copy of a final delivery. */
 void delivery_copy_gone(struct sequencer *q, struct endpoint *e,
                         struct delivery *d);
 
 /* ---- many at once ---- */
 
-/* Give out one that waits: as IN_FLIGHT, or as RETRYING if its retry is due only at
+/* Dispatch a waiting delivery: as IN_FLIGHT, or as RETRYING if its retry is due later, at
  * `next_ms` (wall). */
 void delivery_dispatch(struct sequencer *q, struct endpoint *e, int64_t event,
                        int64_t next_ms);
-/* Deliveries that carry an ended grant of this endpoint, at most `max` (up to
- * SWEEP_MAX): open ones wait again, and of final ones no copy is out any more. `lossy`:
- * an attempt whose result never came may have reached the endpoint. Returns how many. */
+/* Take back deliveries that carry this ended grant, at most `max` (up to SWEEP_MAX): open ones
+ * wait again, and final ones have no copy out any more. `lossy`: an attempt whose result
+ * was lost may have reached the endpoint. Returns how many. */
 enum { SWEEP_MAX = 256 };
 int deliveries_sweep(struct sequencer *q, struct endpoint *e, uint64_t grant,
                      bool lossy, int max);

@@ -1,11 +1,4 @@
-/* dispatch: decides which waiting delivery is given out when. A delivery is out while it
- * carries its endpoint's present grant. An endpoint has at most
- * its window out (dispatch_window.h), so one that is slow or down costs its neighbours
- * nothing: what does not fit waits here, on disk.
- *
- * Endpoints take turns, and within one its lanes do (lane.h): a few of each, so
- * that neither an endpoint nor a workspace with much waiting starves the rest.
- * Each pick is a search in an index of what waits, however much that is. */
+/* dispatch: decides which waiting delivery is sent to its endpoint's deliverer, and when. */
 #include "dispatch.h"
 #include "backfill.h"
 #include "db_sums.h"
@@ -21,13 +14,13 @@
 #include <strings.h>
 
 enum {
-    /* What one deliverer holds in memory; it has space for twice as many tasks. */
+    /* Tasks of one deliverer; its memory has space for twice as many. */
     OWNER_MAX_COUNT = 16384,
     OWNER_MAX_BYTES = 48 * 1024 * 1024, /* of 64 MiB */
-    LINK_COUNT = 8192, /* rows waiting in the log to one deliverer */
+    LINK_COUNT = 8192, /* unacknowledged rows in the log to one deliverer */
     PER_TURN = SWEEP_MAX,
-    PER_LANE = 16,  /* of one lane, before it is the next one's turn */
-    SHARE_MIN = 16, /* of one endpoint, likewise */
+    PER_LANE = 16,  /* of one lane, before the next lane has its turn */
+    SHARE_MIN = 16, /* of one endpoint, before the next endpoint has its turn */
 };
 
 static bool has_capacity(const struct sequencer *q, const struct endpoint *e)
@@ -44,8 +37,8 @@ bool dispatch_at_once(const struct sequencer *q, const struct endpoint *e)
     return has_capacity(q, e) && !e->waiting;
 }
 
-/* Give out what may go, lane by lane, beginning behind the last that had its
- * turn. Returns how many. */
+/* Dispatch deliveries lane by lane, beginning after the last lane that had its turn. Returns
+ * how many. */
 static int dispatch_lanes(struct sequencer *q, struct endpoint *e, int max)
 {
     struct ready_row rows[PER_LANE];
@@ -77,7 +70,7 @@ static int dispatch_lanes(struct sequencer *q, struct endpoint *e, int max)
     return given;
 }
 
-/* Deliveries under grants that ended wait again. Returns how many. */
+/* Take back deliveries under ended grants. Returns how many. */
 static int sweep(struct sequencer *q, struct endpoint *e, int max)
 {
     uint64_t grant = 0;
@@ -94,7 +87,7 @@ static int sweep(struct sequencer *q, struct endpoint *e, int max)
     return n;
 }
 
-/* A removed endpoint's waiting deliveries become dead letters. */
+/* Dead-letter the waiting deliveries of a removed endpoint. Returns how many. */
 static int dead_letter_waiting(struct sequencer *q, struct endpoint *e, int max)
 {
     static const struct delivery_cause removed = {.reason = "endpoint_removed"};
@@ -112,13 +105,13 @@ static int dead_letter_waiting(struct sequencer *q, struct endpoint *e, int max)
     return n;
 }
 
-/* Deliveries wait for it, and its window is full. */
+/* Deliveries wait because its window is full. */
 static bool is_crowded(const struct endpoint *e)
 {
     return e->waiting && e->grant && e->settings && e->out >= e->window.size;
 }
 
-/* It has something to do that takes rows. */
+/* serve() has something to do for it. */
 static bool has_deliveries_to_send(const struct sequencer *q,
                                    const struct endpoint *e)
 {
@@ -142,7 +135,7 @@ static int serve(struct sequencer *q, struct endpoint *e, int max)
     return n;
 }
 
-/* How much each endpoint may have out, and about how many bytes each deliverer has. */
+/* Set the window of each endpoint, and estimate how many bytes each deliverer has. */
 static void look_at_windows(struct sequencer *q)
 {
     for (size_t i = 0; i < q->deliverer_count; i++)
@@ -186,7 +179,7 @@ int dispatch_work(struct sequencer *q)
     return subscribed ? 0 : -1;
 }
 
-/* ---- the task, as it leaves ---- */
+/* ---- messages to deliverers, as they leave ---- */
 
 static bool is_named(const struct string_list *names, struct bytes name)
 {
@@ -197,8 +190,9 @@ static bool is_named(const struct string_list *names, struct bytes name)
     return false;
 }
 
-/* What the endpoint asked for, but for the header with the source's signature, whatever it
- * is called. Once the source is removed nobody knows which one that was: then none. */
+/* A header that the endpoint asks for is forwarded, unless it has the source's signature. When
+ * the source was removed, its signature's header is unknown, and no such header is
+ * forwarded. */
 static bool is_forwarded(const struct sequencer *q, const struct endpoint *e,
                          const struct source *source, const char *source_name,
                          struct bytes name)
@@ -210,8 +204,8 @@ static bool is_forwarded(const struct sequencer *q, const struct endpoint *e,
     return settings_producer(q->d.settings, source_name) != NULL;
 }
 
-/* Of all that came in: the content type, the source's event headers, and what
- * the endpoint asked for. */
+/* Forward the content type, the source's event headers, and the headers that the endpoint asks
+ * for. */
 static void pick_headers(const struct sequencer *q, const struct endpoint *e,
                          const char *source_name, struct bytes all,
                          struct buf *out)
@@ -234,8 +228,8 @@ static void pick_headers(const struct sequencer *q, const struct endpoint *e,
     }
 }
 
-/* Rows can't be changed while a message is put together: the next turn does it. One
- * that finds no space here is missing at its deliverer, and comes again (watch.c). */
+/* Rows cannot be changed while a message is encoded: the next turn does that. If there is no
+ * space here, the task is missing at its deliverer, and watch.c brings it back. */
 static void note_damaged(struct sequencer *q, int64_t event, int64_t endpoint)
 {
     if (q->damaged_count < (int)COUNT_OF(q->damaged))
@@ -264,8 +258,7 @@ void dispatch_damaged(struct sequencer *q)
     }
 }
 
-/* false: an unfinished event has no body. Then nothing is sent rather than
- * something else. */
+/* false: the event's body is missing or damaged, and nothing is sent. */
 static bool encode_task(struct sequencer *q, const struct endpoint *e,
                         const struct event_row *ev, const struct delivery *d,
                         struct buf *out)
@@ -322,7 +315,8 @@ static bool encode_task(struct sequencer *q, const struct endpoint *e,
     pick_headers(q, e, ev->source, all, &headers);
     t.headers = (struct bytes){headers.data ? headers.data : "", headers.len};
     t.body = body;
-    if (d->generation == 1) /* one that an operator reopened does not expire */
+    if (d->generation ==
+        1) /* a delivery that an operator reopened does not expire */
         t.expires_ms = publication_expires_ms(all);
     wire_put_task(out, &t);
     store_body_done(q->store);
@@ -331,8 +325,8 @@ static bool encode_task(struct sequencer *q, const struct endpoint *e,
     return true;
 }
 
-/* Send it only if this row of the log is the latest task of the delivery. If the grant has
- * ended, or the delivery was given out again since, an empty message is sent. */
+/* Only if this row of the log is the latest task of the delivery: the grant may have ended
+ * since, or the delivery may have been dispatched again. */
 bool dispatch_load(struct sequencer *q, const char *peer, uint64_t n,
                    int64_t ref, struct buf *out)
 {
@@ -368,7 +362,7 @@ bool dispatch_load_dropped(struct sequencer *q, int64_t ref, struct buf *out)
                  store_event(q->store, d.event, &ev);
 
     if (there) {
-        m.grant = e->grant; /* its owner has the copy */
+        m.grant = e->grant; /* its owner has a copy */
         m.endpoint = wire_text(e->name);
         m.event_id = wire_text(ev.id);
         wire_put_dropped(out, &m);
@@ -378,8 +372,8 @@ bool dispatch_load_dropped(struct sequencer *q, int64_t ref, struct buf *out)
     return there;
 }
 
-/* Only while the delivery is at that deliverer: under a later grant its task goes out
- * as due by itself. */
+/* Only while that deliverer has the delivery: under a later grant its task is dispatched as
+ * due. */
 bool dispatch_load_retry_now(struct sequencer *q, const char *peer, int64_t ref,
                              struct buf *out)
 {

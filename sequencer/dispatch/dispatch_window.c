@@ -1,12 +1,13 @@
+/* dispatch_window: computes how many tasks one endpoint may have at its deliverer. */
 #include "dispatch_window.h"
 #include "clock.h"
 
 enum {
-    /* A result takes longer than an acknowledgement: it waits for others and for one
-     * more commit. And a window must be larger than what is used, to find out whether
-     * more can be used. */
+    /* A result takes longer than an acknowledgement: it waits for others and for one more
+     * commit. And only a window that is larger than needed shows whether the endpoint can
+     * use more. */
     ROUND_TRIPS = 4,
-    ROUND_TRIP_MAX_MS = 250, /* a longer one is a stall, not the way */
+    ROUND_TRIP_MAX_MS = 250, /* a longer one is a stall of a process */
     SMOOTHING = 8,
 };
 

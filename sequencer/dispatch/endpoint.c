@@ -1,18 +1,18 @@
-/* endpoint: the rows of `endpoints`, and whether an endpoint is tried at all.
+/* endpoint: the rows of `endpoints`, and whether attempts are made for an endpoint.
  *
  *   from      to        when
  *   ACTIVE    PAUSED    an operator pauses it
  *   ACTIVE    DISABLED  it responded 410, or failed for too long
- *   ACTIVE    HELD      its deliverer holds it: it worked, and refuses every event now
+ *   ACTIVE    HELD      its deliverer holds it: it worked before, and refuses every event now
  *   HELD      ACTIVE    it accepts an event again, or an operator resumes it
  *   HELD      PAUSED    as from ACTIVE
  *   HELD      DISABLED  as from ACTIVE
- *   PAUSED    DISABLED  the response to its last attempts
+ *   PAUSED    DISABLED  by the response to an attempt that was in flight
  *   PAUSED    ACTIVE    an operator resumes it
  *   DISABLED  ACTIVE    the same
  *
  * A paused or disabled endpoint has no grant: a revocation brings its deliveries back, and
- * they wait here with new ones. That time counts in no delivery's budget: the
+ * they wait here with new ones. That time does not count in a budget: the
  * deliverer is sent a start of the budget that is later by the time paused since. */
 #include "endpoint.h"
 #include "backoff.h"
@@ -29,10 +29,11 @@
 #include <string.h>
 
 enum {
-    SAVE_FAILING_MS = 10 * 1000, /* a crash forgets at most so much of it */
+    SAVE_FAILING_MS =
+        10 * 1000, /* a crash loses at most so much of failing_for_ms */
 };
 
-/* Of the time after which it is disabled, in percent. */
+/* In percent of the time after which the endpoint is disabled. */
 static const int warn_at[] = {50, 70, 90};
 
 /* ---- the table of transitions ---- */
@@ -69,7 +70,7 @@ bool endpoint_is_on(const struct endpoint *e)
     return e->settings && e->settings->enabled && !endpoint_is_stopped(e);
 }
 
-/* The only writer of e->state. `since_ms` and `why` are of the new one. */
+/* The only writer of e->state. `since_ms` and `why` belong to the new state. */
 static void move(struct sequencer *q, struct endpoint *e,
                  enum endpoint_state to, int64_t since_ms, const char *why)
 {
@@ -176,7 +177,7 @@ void endpoint_disable(struct sequencer *q, struct endpoint *e, const char *why)
               LS("endpoint", e->name), LS("reason", why));
 }
 
-/* ---- held by its deliverer ---- */
+/* ---- holds ---- */
 
 static void put_held(int64_t status, char *out, size_t n)
 {
@@ -209,8 +210,8 @@ void endpoint_note_hold(struct sequencer *q, struct endpoint *e,
     if (!held || e->state != ENDPOINT_ACTIVE || !endpoint_is_on(e) ||
         !e->settings->guard)
         return;
-    /* The last attempts under a grant that is being revoked, perhaps because an
-     * operator ended the hold: the next owner sees for itself. */
+    /* These are the last attempts under a revoked grant. An operator may just have ended the
+     * hold, so let the next owner decide. */
     if (e->revoke || e->revoking)
         return;
     put_held((int64_t)r->http_status, what, sizeof what);
@@ -326,7 +327,8 @@ struct endpoint *endpoint_by_id(struct sequencer *q, int64_t id)
                : NULL;
 }
 
-/* Ids ascend: rows come by id, and a row that is added has the highest. */
+/* Keeps q->endpoints in the order of ids: rows are read in that order, and a new row has the
+ * highest id. */
 static struct endpoint *endpoint_new(struct sequencer *q, int64_t id,
                                      const char *name)
 {
@@ -439,7 +441,7 @@ void endpoints_unload(struct sequencer *q)
     q->endpoint_count = 0;
 }
 
-/* A held endpoint is active on disk, with the time since when it is held beside that. */
+/* On disk a held endpoint is active, and `held_ms` says since when it is held. */
 static void save(struct sequencer *q, const struct endpoint *e)
 {
     bool held = e->state == ENDPOINT_HELD;
@@ -479,7 +481,7 @@ void endpoints_save(struct sequencer *q)
     q->metrics[METRIC_LANES_HALTED] = halts;
 }
 
-/* Its id is never given again, so that nothing that still names it means another. */
+/* Ids are not used again, so that a row that still names one does not name another endpoint. */
 bool endpoints_forget_gone(struct sequencer *q)
 {
     int count = store_endpoints_forget(q->store, q->next_event, forget_actions,

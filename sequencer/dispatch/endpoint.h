@@ -1,8 +1,9 @@
-/* endpoint: the rows of `endpoints`, and whether an endpoint is tried at all. endpoint.c
+/* endpoint: the rows of `endpoints`, and whether attempts are made for an endpoint. endpoint.c
  * has the table of its states.
  *
- * sequencer.endpoints has all endpoints by id, also removed ones as long as a stored row
- * names them. Changes of a turn are written at its end. */
+ * sequencer.endpoints has all endpoints by id, also removed ones while a stored row names
+ * them. Pointers to them are valid until an endpoint is added. A turn's changes are written
+ * at its end, by endpoints_save(); after a rolled back turn all are read again. */
 #ifndef SEQUENCER_ENDPOINT_H
 #define SEQUENCER_ENDPOINT_H
 
@@ -16,7 +17,7 @@
 struct sequencer;
 struct deliverer_peer;
 
-/* On disk forever, but for HELD: there it is ACTIVE with `held_ms`. */
+/* These numbers are stored, so never change them; HELD is stored as ACTIVE with `held_ms`. */
 enum endpoint_state {
     ENDPOINT_ACTIVE = 0,
     ENDPOINT_PAUSED = 1,   /* by an operator */
@@ -25,7 +26,8 @@ enum endpoint_state {
 };
 
 enum {
-    EVENT_BITS_ENDPOINT = 20, /* of a delivery's ref: its endpoint's id */
+    EVENT_BITS_ENDPOINT =
+        20, /* bits of a delivery's ref for its endpoint's id */
     ENDPOINTS_MAX = 1 << EVENT_BITS_ENDPOINT,
 };
 
@@ -36,7 +38,7 @@ struct out_row {
 };
 
 enum { MINUTES_KEPT = 5 };
-/* What came back within one minute; memory only. */
+/* Results within one minute; in memory only. */
 struct tally_minute {
     int64_t minute;
     int64_t delivered, failed, duration_ms;
@@ -46,47 +48,50 @@ struct endpoint {
     int64_t id;
     char name[NAME_MAX_BYTES + 1];
     const struct endpoint_settings *settings; /* NULL: removed */
-    int64_t gone_after; /* 0, or removed: no event above it has a delivery */
+    int64_t
+        gone_after; /* removed: no later event has a delivery; 0: it is not removed */
     struct deliverer_peer *owner;
     uint64_t grant;
     int64_t config;     /* digest of `carried` */
     struct buf carried; /* the configuration, encoded */
-    bool lossy; /* its owner crashed, or may have: a result may be missing */
+    bool lossy; /* its owner may have crashed: a result may be missing */
     uint64_t
-        complete_grant;   /* the last ended grant whose results are all here */
-    bool revoke;          /* to be revoked in the next turn */
-    bool revoking;        /* was; nothing more is given out under its grant */
-    bool granted_pending; /* its owner is to hear of the grant */
-    int64_t out; /* tasks at its owner, neither waiting for a retry nor ended */
-    struct dispatch_window window; /* how many those may be */
-    bool waiting;                  /* there may be deliveries that may go out */
-    bool sweeping;          /* there may be some under grants that ended */
-    struct out_row watched; /* watch.c: the last that was looked at */
+        complete_grant; /* the last ended grant of which all results are known */
+    bool revoke;        /* to be revoked in the next turn */
+    bool revoking;      /* its grant is revoked: dispatch nothing under it */
+    bool granted_pending; /* `granted` is to be sent to its owner */
+    int64_t out;          /* tasks at its owner, without scheduled retries */
+    struct dispatch_window window; /* limits `out` */
+    bool waiting;                  /* there may be deliveries to dispatch */
+    bool sweeping;          /* there may be deliveries under ended grants */
+    struct out_row watched; /* watch.c: the last row that it looked at */
     /* Lanes (lanes.c). */
-    int ordered; /* enum order_lanes, as its deliveries stand; -1: in between */
-    int64_t turn; /* the last lane that was given out; INT64_MIN: a new round */
+    int ordered; /* enum order_lanes of its deliveries; -1: they are being moved */
+    int64_t
+        turn; /* the last lane that had its turn; INT64_MIN: begin a round */
     int64_t round_end; /* the last lane of this round */
     enum { SETTLED, COLLECTING, LINING_UP } laning;
-    int64_t lined_up; /* while LINING_UP: every lane up to this one is */
-    int64_t halts;    /* dead letters that halt a lane */
-    /* Whether it is tried. */
+    int64_t lined_up; /* while LINING_UP: lanes up to this one have a head */
+    int64_t halts;    /* how many dead letters halt a lane */
+    /* Whether attempts are made. */
     enum endpoint_state state; /* endpoint.c alone writes it */
     int64_t since_ms;          /* wall: of this state; 0: ACTIVE */
-    char why[80];              /* why it is not ACTIVE, by whom */
-    int64_t failing_ms;        /* wall: the first of consecutive failures; 0 */
-    /* How long it has failed since then, without the time in which its deliverer
-     * was away; and how much of that is on disk. */
+    char why[80];              /* why it is not ACTIVE, and who did it */
+    int64_t failing_ms; /* wall: the first of consecutive failures; 0: none */
+    /* How long it has failed since then, without the time in which its deliverer was
+     * away; and how much of that is on disk. */
     int64_t failing_for_ms, failing_saved_ms;
-    int warned;   /* of the warnings in endpoint.c, how many */
+    int warned;   /* how many of the warnings in endpoint.c were logged */
     bool healthy; /* it has delivered before: the guard may hold it */
     int64_t
-        held_status; /* HELD: the status with which it refuses all events; 0: none */
-    int64_t paused_ms; /* paused, disabled or held in all, before now */
-    /* Wall: when a pause, a hold or a halt of it last ended; 0. Events
-     * accepted before may have waited for that, so they are in no latency. */
+        held_status; /* HELD: the status with which it refuses; 0: no response */
+    int64_t
+        paused_ms; /* total time paused, disabled or held, up to `since_ms` */
+    /* Wall: when a pause, a hold or a halt last ended; 0: never. Events accepted before
+     * that may have waited for it, so no latency is measured for them. */
     int64_t resumed_ms;
-    bool was_off; /* in this start: it had `enabled: false` */
-    bool changed; /* one of these (or `ordered`) in this turn */
+    bool was_off; /* in this start it had `enabled: false` */
+    bool changed; /* its row is to be written at the end of the turn */
     struct tally_minute minutes[MINUTES_KEPT];
 };
 
@@ -94,59 +99,61 @@ struct endpoint {
 
 struct endpoint *endpoint_find(struct sequencer *q, const char *name);
 struct endpoint *endpoint_by_id(struct sequencer *q, int64_t id);
-/* Adds it, with a row, if it is unknown or was forgotten. */
+/* Adds an unknown endpoint, with a row. */
 struct endpoint *endpoint_find_or_add(struct sequencer *q, const char *name);
-/* The same for a delivery whose event exists: a new row is marked as removed. */
+/* The same for the delivery of a stored event: if the configuration does not name the
+ * endpoint, its row is marked as removed. */
 struct endpoint *endpoint_adopt(struct sequencer *q, const char *name);
-/* The configuration does not name it: up to now events may have deliveries for it. */
+/* The configuration does not name it any more: later events have no delivery to it. */
 void endpoint_note_gone(struct sequencer *q, struct endpoint *e);
-/* Forgets the rows of removed endpoints that no event is kept for. true: there were
- * some, and all must be read anew. */
+/* Delete the rows of removed endpoints to which no stored event has a delivery. true: there
+ * were some, and all endpoints must be read again. */
 bool endpoints_forget_gone(struct sequencer *q);
 void endpoints_load(struct sequencer *q);
 void endpoints_unload(struct sequencer *q);
-/* At the end of a turn: write those that have changed. */
+/* At the end of a turn: write changed rows. */
 void endpoints_save(struct sequencer *q);
 
-/* ---- is it tried? ---- */
+/* ---- are attempts made? ---- */
 
 /* It is configured, and neither paused nor disabled. */
 bool endpoint_is_on(const struct endpoint *e);
 /* Paused or disabled. */
 bool endpoint_is_stopped(const struct endpoint *e);
-/* Its state for people: also "removed" and "off" (`enabled: false`). */
+/* The state's name for people; "removed" and "off" (`enabled: false`) are names, too. */
 const char *endpoint_state_name(const struct endpoint *e);
 /* Wall: since when it is held; 0: it is not. */
 int64_t endpoint_held_ms(const struct endpoint *e);
-/* Since when it is paused, disabled or held, so that its deliveries wait for a person or
- * for its repair (wall); 0: it is tried. */
+/* Wall: since when it is paused, disabled or held, so that its deliveries wait for a person or
+ * for its repair; 0: attempts are made. */
 int64_t endpoint_waits_since_ms(const struct endpoint *e);
 
 /* An operator's actions; without effect if the endpoint is in that state already. */
 void endpoint_pause(struct sequencer *q, struct endpoint *e, const char *who);
 void endpoint_resume(struct sequencer *q, struct endpoint *e, const char *who);
 void endpoint_disable(struct sequencer *q, struct endpoint *e, const char *why);
-/* A result under its present grant: does its deliverer hold it? */
+/* A result under its present grant begins or ends a hold. */
 void endpoint_note_hold(struct sequencer *q, struct endpoint *e,
                         const struct wire_result *r);
 void endpoint_end_hold(struct sequencer *q, struct endpoint *e);
-/* Its pause, hold or halt has just ended. */
+/* A pause, a hold or a halt of it has just ended. */
 void endpoint_resumed(struct sequencer *q, struct endpoint *e);
 
-/* ---- results of attempts, and since when it fails ---- */
+/* ---- results of attempts ---- */
 
 void endpoint_responded(struct sequencer *q, struct endpoint *e, bool delivered,
                         int64_t duration_ms, int64_t at_ms);
-/* This deliverer has sent two heartbeats `alive_ms` apart: its endpoints could be
- * tried for so long. Only such time counts for `disable_after`. */
+/* This deliverer has sent two heartbeats `alive_ms` apart: it could make attempts during that
+ * time. Only such time counts for `disable_after`. */
 void endpoints_alive(struct sequencer *q, const struct deliverer_peer *d,
                      int64_t alive_ms);
 
 /* ---- budgets ---- */
 
-/* How long it was paused, disabled or held in all. */
+/* How long it has been paused, disabled or held in all, as of `at_ms` (wall). */
 int64_t endpoint_paused_ms(const struct endpoint *e, int64_t at_ms);
-/* The start of a delivery's budget, without the time for which the endpoint was paused. */
+/* The start of a delivery's budget, moved later by the time for which the endpoint was paused
+ * since its first attempt. */
 int64_t endpoint_budget_ms(const struct endpoint *e, int64_t first_ms,
                            int64_t paused_ms);
 

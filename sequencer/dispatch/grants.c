@@ -1,9 +1,10 @@
-/* grants: which deliverer owns which endpoint. docs/ARCHITECTURE.md describes the
- * protocol, tests/model/grants.pml is its specification. The rules, once more:
+/* grants: decides which deliverer owns which endpoint. docs/ARCHITECTURE.md describes the
+ * protocol, and tests/model/grants.pml specifies it. Its rules:
  *
  *   a grant is on disk before the first task is sent under it
- *   it ends by `released`; by silence longer than the lease, the longest attempt and a
- *   margin, counted from our last response; or when its owner loses its disk
+ *   it ends by `released`; by a silence of its owner that is longer than the lease, the
+ *   longest attempt and a margin, counted from our last heartbeat_ack; or when its owner
+ *   loses its disk
  *   a deliverer begins no attempt under a grant that was not confirmed within its lease */
 #include "clock.h"
 #include "endpoint_config.h"
@@ -19,11 +20,11 @@
 #include <string.h>
 
 enum {
-    CLOSER_LOOK_MS = 100, /* how often silence is judged, at the least */
+    CLOSER_LOOK_MS = 100, /* at most, between two checks for silence */
     LONGEST_MIN_MS = 1000,
 };
 
-/* ---- a grant's end ---- */
+/* ---- ends of grants ---- */
 
 struct endpoint *grants_endpoint_under(struct sequencer *q, uint64_t grant,
                                        const struct deliverer_peer *d)
@@ -78,7 +79,7 @@ void grants_released(struct sequencer *q, const char *from, uint64_t grant)
 
     if (!e)
         return;
-    if (!e->revoking) /* it releases its grants by itself: it is leaving */
+    if (!e->revoking) /* it was not asked to: it is leaving */
         d->leaving_epoch = d->epoch;
     log_info(NULL, "released", LS("endpoint", e->name), LS("deliverer", from));
     if (!e->lossy)
@@ -86,8 +87,8 @@ void grants_released(struct sequencer *q, const char *from, uint64_t grant)
     end_grant(q, e);
 }
 
-/* Our numbering was set back by a restored copy, so receivers must not compare new numbers
- * with old ones. Once in a start, though every peer with newer rows reports it. */
+/* A restored copy has set back the numbering, so receivers must not compare new numbers with
+ * old ones. Once in a start, though every peer with newer rows reports the copy. */
 static void begin_series(struct sequencer *q)
 {
     if (q->series_begun)
@@ -102,8 +103,7 @@ static void begin_series(struct sequencer *q)
              LI("series", q->series));
 }
 
-/* Which grants the deliverers had in the time that is lost is not known: they give
- * back all that are ours. */
+/* The grants of the lost time are unknown, so the deliverers have to release all. */
 void grants_restored(struct sequencer *q)
 {
     begin_series(q);
@@ -127,13 +127,13 @@ void grants_set_back(struct sequencer *q, const char *peer, bool we_are_older)
         if (!e->grant || !e->owner || strcmp(e->owner->name, peer) != 0)
             continue;
         e->revoke = true;
-        e->revoking = false; /* it may not know of that any more */
+        e->revoking = false; /* it may have lost the first `revoke` */
     }
 }
 
 /* ---- owners ---- */
 
-/* All that an attempt needs, encoded into e->carried. */
+/* Encode what the deliverer needs for attempts. */
 static void carry(struct endpoint *e)
 {
     buf_reset(&e->carried);
@@ -148,7 +148,7 @@ static int64_t digest_of(const struct endpoint *e)
     return (int64_t)(get_le64(raw) & INT64_MAX);
 }
 
-/* Rendezvous hashing over the present owner and the deliverers that have been here for at
+/* Rendezvous hashing over the present owner and the deliverers that have sent heartbeats for at
  * least `healthy_ms`, so that a short silence does not move endpoints away and back. */
 static struct deliverer_peer *
 best_owner(struct sequencer *q, const struct endpoint *e, int64_t healthy_ms)
@@ -186,7 +186,7 @@ static void give_grant(struct sequencer *q, struct endpoint *e,
              LS("deliverer", d->name));
 }
 
-/* Gives each endpoint without an owner one; new deliverers get their share by hash. */
+/* Grant each endpoint without an owner; move endpoints to new deliverers by their hash. */
 static void assign(struct sequencer *q)
 {
     bool waiting = false;
@@ -203,7 +203,7 @@ static void assign(struct sequencer *q)
         else if (e->grant && d && d != e->owner &&
                  deliverer_is_here(q, e->owner))
             e->revoke = true;
-        /* A young deliverer may be the better owner when it has lasted. */
+        /* A new deliverer may become the better owner when it is healthy for long enough. */
         waiting = waiting || !e->grant ||
                   best_owner(q, e, 0) != best_owner(q, e, grant_lease_ms());
     }
@@ -239,8 +239,8 @@ static void forget_longest(struct sequencer *q)
     q->silence_ms = grant_silence_ms(q->longest_ms);
 }
 
-/* Silence is judged only when all heartbeats that have come were read (they come to the
- * priority inbox), and time in which we stood still ourselves does not count. */
+/* Judge silence only when the priority inbox is empty, so that all heartbeats that have arrived
+ * were read. Time in which this process was suspended does not count. */
 static void judge_silence(struct sequencer *q)
 {
     for (size_t i = 0; i < q->deliverer_count; i++) {
@@ -298,8 +298,8 @@ void grants_forget_settings(struct sequencer *q)
     q->configure = true;
 }
 
-/* Each endpoint gets its settings, and is grouped with those of the same subscriptions.
- * Returns the longest timeout of all. */
+/* Give each endpoint its settings, and index the subscriptions. Returns the longest timeout of
+ * all. */
 static int64_t match(struct sequencer *q, const struct settings *s)
 {
     int64_t longest_ms = LONGEST_MIN_MS;
@@ -325,8 +325,6 @@ static int64_t match(struct sequencer *q, const struct settings *s)
     return longest_ms;
 }
 
-/* After a start or a reload: whose configuration changed is revoked and gets
- * a new grant that carries the new one. Rows only; the rest is the turn's. */
 void grants_configure(struct sequencer *q, const struct settings *s)
 {
     if (endpoints_forget_gone(q))
@@ -361,9 +359,9 @@ void grants_open(struct sequencer *q)
     q->configure = true;
 }
 
-/* Reads endpoints and the store id of each deliverer from disk again (so a changed id is
- * noticed again). When each deliverer was heard is in memory only and stays. A revocation
- * that is forgotten here is repeated if it is still needed. */
+/* Read endpoints and the database id of each deliverer from disk again, so that a changed id
+ * is noticed again. The times of heartbeats stay. A revocation that is forgotten here is
+ * repeated if it is still needed. */
 void grants_undo(struct sequencer *q)
 {
     endpoints_unload(q);

@@ -1,4 +1,8 @@
-/* grants: decides which deliverer owns which endpoint, and gives and ends grants. */
+/* grants: decides which deliverer owns which endpoint, and gives and ends grants.
+ *
+ * A grant is a row's column before its first task is sent, so a crash never leaves a
+ * deliverer with a grant that is unknown here. Calls that write rows are inside the turn's
+ * transaction. */
 #ifndef SEQUENCER_GRANTS_H
 #define SEQUENCER_GRANTS_H
 
@@ -13,23 +17,24 @@ void grants_open(struct sequencer *q);
 void grants_close(struct sequencer *q);
 /* After a rolled back turn. */
 void grants_undo(struct sequencer *q);
-/* After a start or a reload: each endpoint gets its settings. An endpoint whose
- * configuration changed is revoked and gets a new grant that carries the new one. Rows
- * only; the rest is the turn's. */
+/* After a start or a reload: give each endpoint its settings. The grant of an endpoint whose
+ * configuration changed is to be revoked; the next grant carries the new one. */
 void grants_configure(struct sequencer *q, const struct settings *s);
-/* The settings are about to change: nothing points at them until then. */
+/* The settings are about to be replaced: drop all pointers to them. */
 void grants_forget_settings(struct sequencer *q);
 /* Once a turn. Returns how long it may sleep (ms). */
 int grants_work(struct sequencer *q);
 
+/* A deliverer has released this grant: nothing is in flight under it any more. */
 void grants_released(struct sequencer *q, const char *from, uint64_t grant);
+/* The link to this peer was set back by a restored copy: revoke its grants. */
 void grants_set_back(struct sequencer *q, const char *peer, bool we_are_older);
-/* The database is a copy: in the transaction that says so. */
+/* This database is an older copy. In the transaction that notes this. */
 void grants_restored(struct sequencer *q);
 /* End all grants of this deliverer: its database is lost, or it is silent. */
 void grants_end_all(struct sequencer *q, struct deliverer_peer *d,
                     const char *why);
-/* NULL: `grant` is no present one of this deliverer. */
+/* NULL: this deliverer does not own an endpoint under `grant`. */
 struct endpoint *grants_endpoint_under(struct sequencer *q, uint64_t grant,
                                        const struct deliverer_peer *d);
 

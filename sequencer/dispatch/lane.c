@@ -1,8 +1,9 @@
+/* lane: computes the number of a delivery's lane. */
 #include "lane.h"
 
-/* Lanes of an older program's deliveries are below this, and are moved at the first
- * start (upgrade/16-workspace_lanes.sql): 62 bits of a hash of the name, or less than
- * 0 by as much. */
+/* Earlier versions computed lanes as 62 bits of a hash of the workspace's name, or the negative of
+ * that. They are nearer to 0 than this, and are moved at the first start
+ * (upgrade/16-workspace_lanes.sql). */
 #define LANES_BASE (INT64_C(1) << 62)
 
 int64_t lane_of(enum order_lanes ordered, int64_t workspace)

@@ -1,16 +1,4 @@
-/* lanes: which delivery of an ordered endpoint waits for which.
- *
- * In a lane (lane.h) at most one delivery is not `behind`: its head, which waits to be
- * sent, is at the deliverer, or is final while a dropped copy of it may still be there.
- * Only when the head is final and no copy is out, the next delivery by `route_order`
- * becomes the head. This is one half of promise P5
- * (docs/PROMISES.md) in the sequencer; the other half is in grants.c: a delivery with an ended
- * grant is not out. tests/model/grants.pml has both.
- *
- * In a halted lane (`on_dead: halt`) only deliveries up to the dead letter that halts it
- * become the head: those that an operator requeues.
- *
- * All state is in rows; memory has only the number of halting dead letters. */
+/* lanes: which delivery of an ordered endpoint waits for which. */
 #include "lanes.h"
 #include "lane.h"
 #include "log.h"
@@ -21,7 +9,8 @@
 
 enum { STRANGE_AT_ONCE = 64 };
 
-/* A removed one stays as it was: it may be back before what waits is dead-lettered. */
+/* A removed endpoint keeps its order: it may be configured again before its deliveries are
+ * dead-lettered. */
 static enum order_lanes ordered(const struct endpoint *e)
 {
     if (e->settings)
@@ -100,7 +89,7 @@ void lanes_unhalt(struct sequencer *q, struct endpoint *e, int64_t event,
     lanes_freed(q, e, lane);
 }
 
-/* ---- other lanes, after a reload ---- */
+/* ---- moves to other lanes, after a reload ---- */
 
 static void set_ordered(struct endpoint *e, int to)
 {
@@ -157,8 +146,7 @@ void lanes_configure(struct sequencer *q, struct endpoint *e)
     e->laning = COLLECTING;
 }
 
-/* Moves waiting deliveries out of lanes of another kind into their own, in
- * order. Returns how many. */
+/* Move waiting deliveries out of lanes that the endpoint no longer has. Returns how many. */
 static int collect(struct sequencer *q, struct endpoint *e, int max)
 {
     struct lane_range ranges[LANE_RANGES_MAX];
@@ -184,7 +172,7 @@ static int collect(struct sequencer *q, struct endpoint *e, int max)
     return n;
 }
 
-/* In each lane the first steps up. Returns how many lanes were looked at. */
+/* Make the first delivery of each lane its head. Returns how many lanes it looked at. */
 static int line_up(struct sequencer *q, struct endpoint *e, int max)
 {
     int n = 0;
@@ -206,8 +194,8 @@ int lanes_work(struct sequencer *q, struct endpoint *e, int max)
 {
     int n = 0;
 
-    /* Deliveries at the deliverer are in their old lanes: wait until they have come back by
-     * the revocation that the new configuration caused. */
+    /* Deliveries at the deliverer are in their old lanes. The new configuration has revoked
+     * its grant: wait until they have come back. */
     if (e->sweeping || (e->laning == COLLECTING && e->revoking))
         return 0;
     if (e->laning == COLLECTING) {

@@ -1,22 +1,21 @@
-/* results: what deliverers report about deliveries: the results of attempts, and tasks
- * that they do not know. */
+/* results: applies what deliverers report about deliveries. */
 #include "results.h"
 #include "log.h"
 #include "store.h"
 #include <stdlib.h>
 #include <string.h>
 
-/* One report at work. */
+/* One report, and the delivery that it is about. */
 struct report {
     const struct wire_result *r;
     const char *from;
     struct endpoint *e;
     struct delivery d;
-    bool present; /* it names the present grant, and the delivery is out */
+    bool present; /* the delivery is out under the grant that it names */
 };
 
-/* When its budget began: the true time, and how long its endpoint had been
- * paused by then. The deliverer was sent a start that is later by the pauses. */
+/* Note when the budget began, and how long the endpoint had been paused by then. The deliverer
+ * is sent a start that is later by the pauses since. */
 static void note_first(struct report *p)
 {
     if (p->d.first_ms || !p->r->first_ms)
@@ -61,7 +60,7 @@ static void on_dead(struct sequencer *q, struct report *p)
     free(reason);
 }
 
-/* An attempt that was made before an operator sent the event again says nothing about
+/* Its attempt was made before an operator sent the event again, so it is not a response to
  * that. */
 static bool is_from_before(const struct report *p)
 {
@@ -69,9 +68,9 @@ static bool is_from_before(const struct report *p)
            (int64_t)p->r->attempts <= p->d.earlier;
 }
 
-/* Whether its outcome counts. Under another grant than the present one only a success
- * counts. A report that a copy was dropped is about a final delivery; if the delivery is
- * open again, the present copy was given out later, and the report is ignored. */
+/* Whether its outcome counts. Under an ended grant only a success counts. A report that a copy
+ * was dropped is about a final delivery; if the delivery is open again, the present copy
+ * was dispatched later, and the report is ignored. */
 static bool counts(const struct report *p)
 {
     if (p->r->outcome == OUTCOME_DELIVERED)
@@ -103,8 +102,8 @@ static void settle(struct sequencer *q, struct report *p)
     }
 }
 
-/* Note the end of a copy that its deliverer was told to drop. If the deliverer reports a
- * scheduled retry, it did not drop the copy: it has not got the message yet, or lost it in a
+/* Note that the deliverer has dropped its copy of a final delivery. If it reports a scheduled
+ * retry, it did not drop the copy: it has not received the message yet, or lost it in a
  * crash. */
 static void take_drop(struct sequencer *q, struct report *p)
 {
@@ -118,7 +117,7 @@ static void take_drop(struct sequencer *q, struct report *p)
         delivery_copy_gone(q, p->e, &p->d);
 }
 
-/* The attempt was made, and has ended. */
+/* An attempt was made, and has ended. */
 static bool has_response(const struct wire_result *r)
 {
     return r->attempt_id && r->outcome != OUTCOME_RELEASED;
@@ -142,7 +141,7 @@ static void record(struct sequencer *q, struct report *p)
         settle(q, p);
     else
         delivery_save(q->deliveries, &p->d);
-    /* The attempt that delivered is in the delivery's own row. */
+    /* The attempt that delivered is stored in the delivery's own row. */
     if (r->attempt_id && !(settles && r->outcome == OUTCOME_DELIVERED))
         store_attempt_add(q->store, p->d.event, p->e->id, r, p->from);
 }
@@ -189,10 +188,11 @@ gr_rc results_missing(struct sequencer *q, const char *from,
 
     if (m->event_id.n != EVENT_ID_BYTES)
         return GR_REFUSE;
-    /* Given out again since it was asked about, or answered: nothing is amiss. */
+    /* If the delivery was dispatched again since it was asked about, or has its result, nothing
+     * is wrong. */
     if (find(q, &p, m->event_id, m->endpoint, m->grant) && p.present &&
         p.d.out_n == m->task) {
-        p.d.sent = true; /* who knows what was lost with it */
+        p.d.sent = true; /* the lost task may have been attempted */
         delivery_move(q, p.e, &p.d, DELIVERY_WAITING,
                       &(struct delivery_cause){.reported = true});
         q->metrics[METRIC_MISSING]++;

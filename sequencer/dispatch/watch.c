@@ -1,12 +1,4 @@
-/* watch: the deliveries that a deliverer has had for longer than any attempt takes.
- * It is asked about each (`check`), in its log and so behind the task; for one that
- * it does not know it responds `missing`, in its own log and so behind every result
- * that it ever had. Such a delivery is given out again, loudly: nothing else would
- * ever end it. What waits there for a retry, a rate limit or its turn is known
- * there, and nothing is answered.
- *
- * It is a net below the protocol, so it is cheap rather than quick: a bounded number
- * of rows is looked at each second, the endpoints in turn. */
+/* watch: asks deliverers about deliveries whose results are overdue. */
 #include "watch.h"
 #include "grant.h"
 #include "log.h"
@@ -14,19 +6,19 @@
 
 enum {
     EVERY_MS = 1000,
-    /* In one look. An endpoint costs one more than its rows. */
+    /* In one look. An endpoint counts as one more than its rows. */
     ROWS_PER_LOOK = 256,
     ROWS_AT_ONCE = 64,
-    BACKLOG_MAX = 1024, /* rows that wait to leave to its deliverer */
+    BACKLOG_MAX = 1024, /* unacknowledged rows in the log to the deliverer */
 };
 
-/* Longer than any attempt, and than it takes to hear of it. */
+/* Longer than any attempt and the way of its result. */
 static int64_t watch_after_ms(const struct sequencer *q)
 {
     return q->silence_ms;
 }
 
-/* Take a mark each time this period has passed: tasks given out before the previous mark are
+/* Take a mark each time this period has passed: tasks queued before the previous mark are
  * overdue. */
 static void mark(struct sequencer *q, struct deliverer_peer *d)
 {
@@ -55,7 +47,7 @@ static void ask(struct sequencer *q, struct endpoint *e,
 
     if (!late || r->out_n >= e->owner->watch_n)
         return;
-    /* A final one is a copy that is to be dropped: it is told so again. */
+    /* Of a final delivery it has a copy to drop: tell it again. */
     links_put(q->d.links, e->owner->name,
               r->status < DELIVERY_DELIVERED ? WIRE_KIND_CHECK
                                              : WIRE_KIND_DROPPED,
@@ -100,7 +92,7 @@ bool watch_load(struct sequencer *q, uint64_t n, int64_t ref, struct buf *out)
     struct wire_check m = {0};
     struct delivery d = {0};
     struct event_row ev = {0};
-    /* Given out again since? Then its new task is behind this. */
+    /* If the delivery was dispatched again since, its new task is after this message. */
     bool there = e && e->grant &&
                  delivery_load(q->deliveries, ref >> EVENT_BITS_ENDPOINT, e->id,
                                &d) &&

@@ -1,3 +1,4 @@
+/* dedupe: idempotency keys as numbers, and filters of keys. */
 #include "dedupe.h"
 #include "clock.h"
 #include "sha256.h"
@@ -42,10 +43,9 @@ void filter_fini(struct filter *f)
     *f = (struct filter){0};
 }
 
-/* The key's i-th bit. Both halves are bits of a SHA-256: as good as two hashes
- * that know nothing of each other (Kirsch, Mitzenmacher: two suffice). A
- * smaller filter takes fewer of the lower bits of the same number, which is why
- * one can be folded. */
+/* The key's i-th bit. Both halves are bits of a SHA-256, and so as good as two independent
+ * hashes (Kirsch and Mitzenmacher: two suffice). A smaller filter uses fewer of the lower
+ * bits of the same number, so a filter can be folded. */
 static uint64_t bit_of(const struct filter *f, struct key k, int i)
 {
     return (k.hash + (uint64_t)i * (k.check | 1)) & (f->bit_count - 1);

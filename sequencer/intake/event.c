@@ -1,5 +1,5 @@
-/* event: its status, and its end: when the last delivery is final, one log line says what
- * became of it, and its body is dropped. */
+/* event: the status of an event, and its end: when its last delivery is final, one log line
+ * has the result, and its body is dropped. */
 #include "event.h"
 #include "clock.h"
 #include "json_text.h"
@@ -30,7 +30,7 @@ static const struct state event_table[] = {
     [EVENT_NEW] = {"new",
                    JUDGED | STATE_TO(EVENT_DUPLICATE) | STATE_TO(EVENT_SPLIT)},
 };
-/* Beside the event's id the log names its source. */
+/* The log names an event's source next to its id. */
 static const struct states event_states = {"source", event_table,
                                            COUNT_OF(event_table)};
 
@@ -75,9 +75,9 @@ json_t *event_json(const struct event_row *e, enum event_end end)
         (int)e->late, "gap", json_text_or_null(e->gap));
 }
 
-/* ---- its end ---- */
+/* ---- the end of an event ---- */
 
-/* By its request, while that is still here. NULL: unknown. */
+/* The mode (test or live) that its request has, if that is still stored; NULL: unknown. */
 static const char *mode_of(struct sequencer *q, const struct event_row *ev)
 {
     const struct source *source = settings_source(q->d.settings, ev->source);

@@ -1,11 +1,12 @@
-/* event: the row of an event, its status, and its end.
+/* event: the row of an event, its status, and its end. The files that take events in or end
+ * deliveries call it, inside the turn's transaction.
  *
  *   from       to         when
  *   NEW        ROUTED     it gets its number, and a delivery for each endpoint that is
  *                         subscribed to it
  *   NEW        DUPLICATE  another event had its idempotency key
  *   NEW        REFUSED    a field that it needs is missing; a dead letter
- *   NEW        BUFFERED   earlier events of its stream have not come (streams.h)
+ *   NEW        BUFFERED   earlier events of its stream are missing (streams.h)
  *   NEW        IGNORED    it is not a valid transition of its object
  *   NEW        SPLIT      it is a request of several events, which have rows of their own
  *   BUFFERED   ROUTED, IGNORED, REFUSED    it is released from the buffer
@@ -22,7 +23,7 @@
 
 struct sequencer;
 
-/* On disk forever, but for NEW. */
+/* These numbers are stored: never change them. */
 enum event_status {
     EVENT_ROUTED = 0,
     EVENT_DUPLICATE = 1,
@@ -33,14 +34,14 @@ enum event_status {
     EVENT_NEW = 9, /* not judged yet; never on disk */
 };
 
-/* A row of `events`: what it stays, … */
+/* A row of `events`: the columns that never change, … */
 #define EVENT_FIXED(F, X) \
     F(i64, n)             \
     X(text, id)           \
     X(text, source)       \
     X(i64, received_ms)   \
     X(i64, taken_ms)
-/* … and what is set anew. */
+/* … and those that are set again when the event is processed again. */
 #define EVENT_STATE(F, X)         \
     F(number, status)             \
     X(u64_or_null, sequence)      \
@@ -58,40 +59,40 @@ enum event_status {
 #define EVENT_COLUMNS(F, X) EVENT_FIXED(F, X) EVENT_STATE(X, X)
 struct event_row {
     ROW_FIELDS(EVENT_COLUMNS)
-    bool numbered;           /* it has … */
-    int64_t source_sequence; /* … the source's own number */
-    const char *delivery_id; /* the provider's; "" or NULL: none */
-    char *strings;           /* those of a row that was read; it owns them */
+    bool numbered;           /* it has: */
+    int64_t source_sequence; /* the source's own number */
+    const char *delivery_id; /* the provider's; "" or NULL: unknown */
+    char *strings;           /* of a row that was read: it owns its texts */
 };
 
-/* Of one that was routed: a delivery is open; all are final, or it has none; all
- * died of its expires_in. */
+/* A routed event: a delivery is open; all are final, or there are none; all were dead-lettered
+ * because the event expired. */
 enum event_end { END_OPEN, END_DONE, END_EXPIRED };
 
 void event_fini(struct event_row *e);
 
-/* The only writer of an event's status, and of the reason for it (kept by the caller;
- * NULL: there is none). A change that the table does not allow is a bug, and ends the
- * process before it is on disk. The caller writes the row. */
+/* The only writer of an event's status and its reason (the caller owns the text; NULL: there is
+ * no reason). A change that the table does not permit is a bug, and ends the process before
+ * it is on disk. The caller writes the row. */
 void event_move(struct event_row *e, enum event_status to, const char *reason);
 
-/* As people see it: a routed one is "routed", "done" or "expired". */
+/* The status for people: a routed event is "routed", "done" or "expired". */
 const char *event_status_name(const struct event_row *e, enum event_end end);
 /* The same of an event whose deliveries do not matter. */
 const char *event_status_plain(int status);
-/* An event in lists, and at the head of its trace. */
+/* An event for lists, and for the beginning of its trace. */
 json_t *event_json(const struct event_row *e, enum event_end end);
 
-/* A delivery of this event has just become final, or it has none. When no other is
- * open: log that it has finished, and drop its body if nothing needs it. A crash
- * before the turn's commit repeats the line. */
+/* A delivery of this event has just become final, or the event has no deliveries. If no other
+ * delivery is open, log that the event has finished, and drop its body if nothing needs
+ * it. A crash before the turn's commit repeats the log line. */
 void event_maybe_ended(struct sequencer *q, int64_t event);
 /* Drop the body of an event if nothing needs it any more … */
 void event_maybe_drop_body(struct sequencer *q, int64_t event);
 /* … and the same if it is known that no delivery of it is open. */
 void event_drop_body(struct sequencer *q, int64_t event);
-/* How long it took: since its acceptance, or since a person sent it again, the event or one
- * of its deliveries (`reopened_ms`; wall, 0: nobody did), whichever was last. */
+/* How long it took, since it was accepted, or since a person last sent it or one of its
+ * deliveries (`reopened_ms`, wall; 0: never) again. */
 int64_t event_duration_ms(const struct event_row *ev, int64_t reopened_ms);
 
 #endif

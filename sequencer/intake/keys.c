@@ -1,3 +1,4 @@
+/* keys: which idempotency keys were seen, and with which event. */
 #include "keys.h"
 #include "clock.h"
 #include "log.h"
@@ -8,7 +9,7 @@
 enum {
     FORGET_PER_TURN = 512,
     GENERATION_ID_MAX = 32767,
-    KEPT_MIN_MS = 8 * DAY_MS, /* the highest limit that a class has */
+    KEPT_MIN_MS = 8 * DAY_MS, /* the longest ttl that limits a class */
 };
 
 struct keys {
@@ -27,7 +28,7 @@ static struct generation *append(struct keys *k)
     return &k->all[k->count++];
 }
 
-/* A row's id: the lower bits are the key's. */
+/* The first row id of a generation; the lower bits of an id are those of the key. */
 static int64_t first_row(const struct generation *g)
 {
     return g->id << KEY_HASH_BITS;
@@ -38,7 +39,7 @@ static void take_filter(struct keys *k, struct generation *g)
     k->filter_bytes += g->filter.bit_count / 8;
 }
 
-/* An open one's filter is made again from its rows; a closed one's is stored. */
+/* The filter of an open generation is made from its rows; that of a closed one is stored. */
 static void load_filter(struct keys *k, struct generation *g)
 {
     if (!g->closed) {
@@ -58,7 +59,8 @@ static void on_generation(void *arg, const struct generation *g)
 static void load(struct keys *k)
 {
     store_keys_generations(k->store, on_generation, k);
-    for (size_t i = k->count; i-- > 0;) /* the newest have their filters */
+    for (size_t i = k->count;
+         i-- > 0;) /* the newest first: memory may not suffice for all */
         load_filter(k, &k->all[i]);
 }
 
@@ -137,7 +139,7 @@ bool keys_signed_since(struct keys *k, struct key key, int64_t from_ms)
     return find_signed(k, key, 0, from_ms) != 0;
 }
 
-/* One that no row and no other generation has. */
+/* An id that is not in use. */
 static int64_t free_id(const struct keys *k)
 {
     int64_t highest = 0, id = 1;
@@ -156,7 +158,7 @@ static int64_t free_id(const struct keys *k)
     return id;
 }
 
-/* The open generation of this class, made when there is none. */
+/* The open generation of this class; made if it is missing. */
 static struct generation *open_one(struct keys *k, int class, int64_t now_ms)
 {
     struct generation *g;
@@ -211,7 +213,7 @@ void keys_add_signed(struct keys *k, struct key key, int64_t event,
     add(k, KEY_CLASS_SIGNED, key, event, received_ms, keep_ms, now_ms);
 }
 
-/* Too many digests: the oldest generation ends early. */
+/* If there are too many digests, let the oldest generation expire early. */
 static void bound_signed(struct keys *k)
 {
     struct generation *oldest = NULL;
@@ -225,7 +227,7 @@ static void bound_signed(struct keys *k)
         count++;
         if (!oldest && g->closed && g->expires_ms)
             oldest = g;
-        count -= g->closed && !g->expires_ms; /* it has ended already */
+        count -= g->closed && !g->expires_ms; /* it has expired already */
     }
     if (count <= SIGNED_GENERATIONS_MAX || !oldest)
         return;
@@ -247,9 +249,9 @@ static void drop(struct keys *k, size_t i)
     k->count--;
 }
 
-/* For how long a key of it is kept, at most. A class of keys that are kept for more than
- * 8 days has no useful limit: there it is the time from when the generation was made, or
- * all downtime since the installation would be added. */
+/* For how long a key of this generation is kept, at most. Classes for more than 8 days have no
+ * useful limit: for them count from when the generation was made, or all downtime since the
+ * installation would be added. */
 static int64_t kept_ms(const struct generation *g)
 {
     int64_t ttl_ms = key_class_ttl_ms(g->class);
@@ -260,8 +262,8 @@ static int64_t kept_ms(const struct generation *g)
     return keep_ms < ttl_ms ? keep_ms : ttl_ms;
 }
 
-/* Its last key has expired by the receive time of all that is still to come, and by the
- * time in which we ran. */
+/* Its last key has expired both by the receive times of events still to come (`done_ms`) and by
+ * the time in which this process ran. */
 static bool has_expired(const struct generation *g, const struct retention *r,
                         int64_t now_ms, int64_t done_ms)
 {
@@ -271,7 +273,8 @@ static bool has_expired(const struct generation *g, const struct retention *r,
            g->expires_ms < retention_before(r, now_ms, keep_ms) + keep_ms;
 }
 
-/* Rows first, in the order of their ids; then the generation itself. */
+/* Delete a bounded number of an expired generation's rows, and after the last the generation
+ * itself. */
 static bool forget(struct keys *k, const struct retention *r, int64_t now_ms,
                    int64_t done_ms)
 {

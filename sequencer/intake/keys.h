@@ -6,10 +6,10 @@
  * bytes a key) that shows without a read of the disk that a key is not in it. A generation
  * is deleted as a whole when its last key has expired.
  *
- * Memory: two bytes a key, up to FILTERS_MAX_BYTES; the filters of the
- * oldest generations beyond that are not loaded, and each of these costs a search in the
- * table instead. Rows and filters are in the turn's
- * transaction; after a rolled back turn call keys_undo(). */
+ * Memory: two bytes a key, up to FILTERS_MAX_BYTES. Beyond that the filters of the oldest
+ * generations are not loaded, and each lookup searches the table for these instead. Rows
+ * and filters are written in the turn's transaction; after a rolled back turn call
+ * keys_undo(). */
 #ifndef SEQUENCER_KEYS_H
 #define SEQUENCER_KEYS_H
 
@@ -25,21 +25,22 @@ struct keys *keys_open(struct db *db);
 void keys_close(struct keys *k);
 void keys_undo(struct keys *k);
 
-/* The event that had this key at most `ttl_ms` before or after this receive
- * time; 0: none. Never `self`. */
+/* The event that had this key at most `ttl_ms` before or after this receive time, other than
+ * `self`; 0: there is no such event. */
 int64_t keys_find(struct keys *k, struct key key, int64_t received_ms,
                   int64_t ttl_ms, int64_t self);
 void keys_add(struct keys *k, struct key key, int64_t event,
               int64_t received_ms, int64_t ttl_ms, int64_t now_ms);
-/* The same for digests of what is signed, which are apart from the keys. What is still
- * on disk is found, however old: a clock that was ahead makes nothing forgotten. */
+/* The same for digests of signed parts, which are stored apart from the keys. Every stored
+ * digest is found, however old, so that a clock that was ahead hides none. */
 int64_t keys_find_signed(struct keys *k, struct key key, int64_t self);
-/* This digest came at `from_ms` or later, by the receive time of its first event. */
+/* The first event with this digest was received at `from_ms` or later. */
 bool keys_signed_since(struct keys *k, struct key key, int64_t from_ms);
 void keys_add_signed(struct keys *k, struct key key, int64_t event,
                      int64_t received_ms, int64_t keep_ms, int64_t now_ms);
-/* Once a turn: write changes, close generations that are full or old, and delete those
- * that have expired at receive time `done_ms` (0: none). Bounded; true: there is more. */
+/* Once a turn: write changes, close generations that are full or old, and delete those that
+ * have expired at receive time `done_ms` (0: delete nothing). Bounded; true: there is
+ * more. */
 bool keys_work(struct keys *k, const struct retention *r, int64_t now_ms,
                int64_t done_ms);
 

@@ -1,3 +1,4 @@
+/* parsed_event: what a request says about its event, by its source's expressions. */
 #include "parsed_event.h"
 #include "bounds.h"
 #include "clock.h"
@@ -62,9 +63,9 @@ static bool names_source(const struct expr *parts, size_t count)
     return false;
 }
 
-/* The source is part of every key, or one tenant's ids would suppress another's
- * events. It is put in front of a key that does not name it, so that a key has the
- * same text whether the configuration names the source first or not at all. */
+/* The source is a part of every key, or one tenant's ids would suppress another's events. It is
+ * put before the parts of a key that does not name it, so that the text of a key is the same
+ * whether the configuration names the source first or not at all. */
 static void add_key(struct parsed_event *f, const struct expr *parts,
                     size_t count, const char *kind, int64_t ttl_ms,
                     struct subject *subject)
@@ -109,7 +110,7 @@ static void find_keys(const struct source *source, struct subject *subject,
         add_key(f, same, COUNT_OF(same), "window ", d->window_ms, subject);
 }
 
-/* ---- what is signed ---- */
+/* ---- the signed part ---- */
 
 static bool is_unique(const struct expr *e, struct subject *subject)
 {
@@ -135,7 +136,8 @@ void parsed_event_signed(struct parsed_signed *f, const struct source *source,
         f->has = signed_part_digest(source, request, f->digest) == GR_OK;
 }
 
-/* Of one secret's sources each has its own: a request is verified for each. */
+/* The source is a part of the key: sources may share a secret, and a request is verified for
+ * each of them. */
 static void find_signed(const struct source *source,
                         const struct parsed_signed *whole, size_t index,
                         struct parsed_event *f)
@@ -153,7 +155,7 @@ static void find_signed(const struct source *source,
     buf_fini(&text);
 }
 
-/* ---- its position in a stream ---- */
+/* ---- the position in a stream ---- */
 
 static void refuse(struct parsed_event *f, const char *what, const char *why)
 {
@@ -169,7 +171,7 @@ static bool all_digits(const char *p, size_t n)
     return n > 0;
 }
 
-/* The digits behind a point, as millionths; moves *p behind them. */
+/* The digits after a point, as millionths; moves *p past them. */
 static int64_t millionths(const char **p)
 {
     int64_t us = 0, unit = 100000;
@@ -181,7 +183,8 @@ static int64_t millionths(const char **p)
     return us;
 }
 
-/* By its size: seconds to the year 5138, milliseconds likewise. */
+/* The number of digits decides: up to 11 are seconds (to the year 5138), up to 14 milliseconds,
+ * more microseconds. */
 static gr_rc number_us(const char *text, int64_t *us)
 {
     size_t n = strspn(text, "0123456789");
@@ -233,7 +236,7 @@ static void find_position(const struct source *source, struct subject *subject,
     buf_fini(&text);
 }
 
-/* ---- its transition ---- */
+/* ---- the transition ---- */
 
 static void find_word(const struct expr *e, const char *what,
                       struct subject *subject, struct buf *out,

@@ -1,3 +1,4 @@
+/* publication: reads the event of a producer out of its request. */
 #include "publication.h"
 #include "headers.h"
 #include <stdio.h>
@@ -5,7 +6,7 @@
 #include <string.h>
 #include <strings.h>
 
-/* What endpoints get is JSON of ours, whatever the request's own type was. */
+/* Endpoints get JSON that is made here, whatever content type the request had. */
 static void copy_headers(struct bytes all, struct buf *out)
 {
     static const char type[] = "Content-Type", json[] = "application/json";

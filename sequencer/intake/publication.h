@@ -1,4 +1,4 @@
-/* publication: a producer's event, taken out of what it sent. */
+/* publication: a producer's event, read out of its request to `POST /events`. */
 #ifndef SEQUENCER_PUBLICATION_H
 #define SEQUENCER_PUBLICATION_H
 
@@ -6,23 +6,23 @@
 #include "settings.h"
 
 struct publication {
-    bool is; /* it is one, and could be read */
+    bool is; /* the event is a producer's, and could be read */
     struct published p;
-    struct bytes key;         /* the idempotency key; empty: none */
-    struct buf headers, body; /* what is kept of it and handed on */
-    char why[200];            /* it can't be read */
+    struct bytes key;         /* the idempotency key; empty: it has no key */
+    struct buf headers, body; /* as they are stored and delivered */
+    char why[200];            /* why it can't be read */
 };
 
-/* GR_REFUSE: the object, which was whole at ingress, can't be read: `why`.
+/* GR_REFUSE: the object, which was valid at ingress, can't be read: `why`. Call
  * publication_fini() in either case. */
 GR_MUST_CHECK gr_rc publication_read(struct publication *u,
                                      struct bytes headers, struct bytes body,
                                      const char *event_id, int64_t received_ms);
 void publication_fini(struct publication *u);
 
-/* The first of the headers that are kept says when it expires. */
+/* Add the header that says when the event expires; it must be the first one. */
 void publication_put_expires(struct buf *headers, int64_t at_ms);
-/* When an event with these headers, as they are kept, expires; 0: never. */
+/* When an event with these stored headers expires (wall); 0: never. */
 int64_t publication_expires_ms(struct bytes headers);
 
 #endif

@@ -1,3 +1,4 @@
+/* replay: applies an operator's decision to send an event again. */
 #include "replay.h"
 #include "actions.h"
 #include "dead_letters.h"
@@ -16,23 +17,23 @@
 #include <string.h>
 
 enum {
-    LOOK_MS = 100, /* at those that wait for a copy */
+    LOOK_MS = 100, /* between looks at deliveries that wait for a copy */
     LOOK_MAX = 64,
     FACTS_MAX = 500,
 };
 
-/* An event that is here, and what is to be done. */
+/* A stored event that is sent again. */
 struct reopening {
     struct sequencer *q;
     uint64_t action_id;
     struct event_row ev;
-    struct bytes headers, body; /* as they came in */
+    struct bytes headers, body; /* as they were received */
     int opened, tried_now;
 };
 
 /* ---- one delivery ---- */
 
-/* It never had one here. */
+/* A delivery that this event did not have before. */
 static void give(struct reopening *a, struct endpoint *e)
 {
     struct sequencer *q = a->q;
@@ -71,7 +72,7 @@ static void open_one(struct reopening *a, struct endpoint *e)
     delivery_fini(&d);
 }
 
-/* ---- which ---- */
+/* ---- to which endpoints ---- */
 
 struct marking {
     struct sequencer *q;
@@ -88,7 +89,7 @@ static void mark(void *arg, const struct delivery *d, const char *endpoint)
         m->marked[e - m->q->endpoints] = true;
 }
 
-/* those that are subscribed to it today. */
+/* Mark the endpoints that are subscribed to the event by the current configuration. */
 static void mark_subscribed(struct reopening *a, const struct publication *u,
                             bool *marked)
 {
@@ -109,8 +110,8 @@ static void mark_subscribed(struct reopening *a, const struct publication *u,
     subject_fini(&s);
 }
 
-/* All that had it, and those that are subscribed to it today; only `e`, unless that is
- * NULL. */
+/* Open the deliveries to endpoints that had the event or are subscribed to it today. `only`: to
+ * no other endpoint than this; NULL: to all. */
 static void open_all(struct reopening *a, const struct publication *u,
                      const struct endpoint *only)
 {
@@ -141,7 +142,7 @@ static void say(const struct reopening *a, struct bytes endpoint)
     free(to);
 }
 
-/* What the archive has replaces what was damaged here. */
+/* The copy in ingress's archive replaces a damaged body. */
 static void drop_damaged_body(struct reopening *a)
 {
     struct bytes headers, body;
@@ -153,7 +154,7 @@ static void drop_damaged_body(struct reopening *a)
         store_body_drop(a->q->store, a->ev.n);
 }
 
-/* Endpoints get a part of a producer's request as the body. */
+/* Store the body as it is delivered: of a producer's request that is only a part. */
 static void keep_body(struct reopening *a, const struct publication *u)
 {
     drop_damaged_body(a);
@@ -192,7 +193,7 @@ static void send_again(struct reopening *a, const struct wire_replayed *m)
 
 /* ---- from the archive ---- */
 
-/* The body of one event of a request of several. */
+/* Find the body of one event in a request that carries several. */
 static bool part_body(const struct wire_replayed *m, struct bytes *body)
 {
     char request[EVENT_ID_BYTES + 1], id[EVENT_ID_BYTES + 1];
@@ -260,7 +261,7 @@ gr_rc replay_taken(struct sequencer *q, const struct wire_replayed *m)
 
 /* ---- a dead letter, to another endpoint ---- */
 
-/* An event that we do not have: our database is older than the dead letter. */
+/* Add the event of a dead letter that is unknown here, as this database is older. */
 static bool adopt(struct reopening *a, const struct wire_redirected *m)
 {
     struct wire_requeued r = {.event_id = m->event_id,
@@ -291,7 +292,8 @@ gr_rc replay_redirected(struct sequencer *q, const struct wire_redirected *m)
         return GR_REFUSE;
     to = wire_dup(m->to);
     store_body_add(q->store, a.ev.n, m->headers, m->body);
-    /* One that is gone is there again as a removed one: it dies of that. */
+    /* An endpoint that was forgotten is added again, as a removed one: the delivery is then
+     * dead-lettered with that reason. */
     open_one(&a, endpoint_adopt(q, to));
     event_maybe_drop_body(q, a.ev.n);
     q->metrics[METRIC_REPLAYED] += a.opened;
@@ -301,7 +303,7 @@ gr_rc replay_redirected(struct sequencer *q, const struct wire_redirected *m)
     return GR_OK;
 }
 
-/* ---- those that wait for a copy ---- */
+/* ---- deliveries that wait for a copy ---- */
 
 static void look(struct sequencer *q, int64_t event, int64_t endpoint,
                  uint64_t action_id)
@@ -314,7 +316,7 @@ static void look(struct sequencer *q, int64_t event, int64_t endpoint,
 
     if (!there || !d.grant_id || d.status < DELIVERY_DELIVERED) {
         store_reopening_drop(q->store, event, endpoint);
-        /* A requeue (action_id 0) is only for what is still dead. */
+        /* A requeue (action_id 0) reopens only a delivery that is still dead. */
         if (there && d.status >= DELIVERY_DELIVERED &&
             (action_id || d.status == DELIVERY_DEAD))
             delivery_reopen(q, e, &d, ev.workspace, action_id);
@@ -341,7 +343,7 @@ int replay_work(struct sequencer *q)
     return LOOK_MS;
 }
 
-/* ---- what is known of them ---- */
+/* ---- facts about events ---- */
 
 static void on_part(void *arg, const struct event_row *e, enum event_end end)
 {
@@ -349,8 +351,8 @@ static void on_part(void *arg, const struct event_row *e, enum event_end end)
     json_array_append_new(arg, json_string(e->id));
 }
 
-/* Is the endpoint subscribed to it, whatever its `where`, and the list of endpoints
- * of a producer's event, would say of headers and body that are not kept here? */
+/* May the endpoint be subscribed to the event? Its `where` and a producer's list of endpoints
+ * need headers and body, which are not stored any more. */
 static bool may_be_subscribed(struct sequencer *q, const struct endpoint *to,
                               struct subject *s)
 {
@@ -370,8 +372,8 @@ static bool may_be_subscribed(struct sequencer *q, const struct endpoint *to,
     return subscribed && to->settings->enabled;
 }
 
-/* Would a replay to this endpoint send it? null: that is known only from its headers
- * and body, which the archive has. */
+/* Would a replay to this endpoint send it? null: only its headers and body tell, which the
+ * archive has. */
 static json_t *subscribed_json(struct sequencer *q, const struct event_row *e,
                                struct endpoint *to)
 {

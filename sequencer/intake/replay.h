@@ -1,11 +1,14 @@
-/* replay: events that an operator sends again: from ingress's archive, or a dead letter
- * to another endpoint.
+/* replay: events that an operator sends again: from ingress's archive, or a dead letter to
+ * another endpoint.
  *
- * A delivery of it is opened once more: one generation more, a new budget, the same id
- * and number, and grapnel-replay on each attempt. One that is still open is due now
- * (actions.h), with the budget that it has. One that is final while a copy of it is
- * still out waits for the response to that (P5), on disk. An action has an id; said
- * twice, as after a restore, it is done once. */
+ * A final delivery is reopened: a new generation with a new budget, the same id and number,
+ * and grapnel-replay on each attempt. An open delivery is due now (actions.h), with the
+ * budget that it has. A delivery that is final while a copy of it is still out waits on disk
+ * until the deliverer has answered for the copy (P5). An action has an id: if it is received
+ * twice, as after a restore, it is applied once.
+ *
+ * The first two are called for messages of durable links, inside the turn's transaction.
+ * GR_AGAIN: the disk is nearly full; GR_REFUSE: the message is malformed. */
 #ifndef SEQUENCER_REPLAY_H
 #define SEQUENCER_REPLAY_H
 
@@ -17,10 +20,11 @@ struct sequencer;
 
 gr_rc replay_taken(struct sequencer *q, const struct wire_replayed *m);
 gr_rc replay_redirected(struct sequencer *q, const struct wire_redirected *m);
-/* Those that wait for a copy. Returns how long it may sleep, -1: for ever. */
+/* Once a turn: reopen deliveries that waited for a copy. Returns how long the loop may sleep
+ * (ms); -1: no limit. */
 int replay_work(struct sequencer *q);
 
-/* The control command: what is known of a list of events. */
+/* The control command `facts`: what is known about a list of events. */
 json_t *replay_facts(void *self, json_t *args, char why[200]);
 
 #endif

@@ -1,3 +1,4 @@
+/* workspace: the numbers of each workspace, and their form on disk. */
 #include "workspace.h"
 #include "le64.h"
 #include <stdlib.h>
@@ -43,7 +44,7 @@ struct workspace *workspaces_add(struct workspaces *w, const char *name)
     return ws;
 }
 
-/* Where `type` is, or would be. */
+/* The index of `type`, or the one at which it would be inserted. */
 static size_t index_of(const struct workspace *ws, const char *type,
                        size_t type_bytes, bool *found)
 {
@@ -64,7 +65,7 @@ static size_t index_of(const struct workspace *ws, const char *type,
     return *found ? hi : lo;
 }
 
-/* The tally of `type`, made at its index when there is none. */
+/* The tally of `type`; made if it is missing. */
 static struct type_tally *tally_of(struct workspace *ws, const char *type,
                                    size_t type_bytes)
 {
@@ -87,8 +88,7 @@ static struct type_tally *tally_of(struct workspace *ws, const char *type,
     return &ws->tallies[at];
 }
 
-/* ',' and '=' hold the clock together, so in a type they are written as in a
- * URL; '%' for that. */
+/* ',' and '=' separate the parts of a clock, so they and '%' are percent-encoded in a type. */
 static void put_type(struct buf *out, const char *type)
 {
     for (; *type; type++) {
@@ -104,7 +104,7 @@ static int hex(char c)
     return c <= '9' ? c - '0' : (c & ~0x20) - 'A' + 10;
 }
 
-/* The other way, in place: it never gets longer. */
+/* Decode what put_type() wrote, in place. */
 static size_t unescape(char *type)
 {
     char *to = type;

@@ -1,6 +1,8 @@
-/* workspace: each workspace's numbers: the last sequence, how many of each type
- * (the clock), and the last number routed to each endpoint. A cache over the
- * table; what a turn changed is written once, at its end. */
+/* workspace: each workspace's numbers: its last sequence, how many events of each type it had
+ * (the clock), and the last number routed to each endpoint.
+ *
+ * The cache of the table `workspaces`: store.c reads rows into it, and writes those that a
+ * turn has changed at its end. After a crash the rows of the last commit are read again. */
 #ifndef SEQUENCER_WORKSPACE_H
 #define SEQUENCER_WORKSPACE_H
 
@@ -42,24 +44,24 @@ struct workspaces {
     SLIST_HEAD(, workspace) dirty;
 };
 
-/* Forget all (after a rolled back turn, or when there are too many). */
+/* Empty the cache: after a rolled back turn, or when there are too many. */
 void workspaces_clear(struct workspaces *w);
 struct workspace *workspaces_find(struct workspaces *w, const char *name);
 struct workspace *workspaces_add(struct workspaces *w, const char *name);
-/* Put back what workspace_clock() and workspace_routed_blob() wrote. */
+/* Read what workspace_clock() and workspace_routed_blob() wrote. */
 void workspace_read(struct workspace *ws, uint64_t sequence, const char *clock,
                     struct bytes routed);
 
 /* It is to be written at the end of the turn. */
 void workspace_changed(struct workspaces *w, struct workspace *ws);
-/* Pure: give the next number; counts the type. Marks it dirty. */
+/* The next number; counts the type, and marks the row as changed. */
 uint64_t workspace_number(struct workspaces *w, struct workspace *ws,
                           const char *type);
-/* "issue.created=7,issue.updated=12", by name. With more types than fit into
- * `max` bytes, only `type`'s own. */
+/* "issue.created=7,issue.updated=12", sorted by type. If that is longer than `max` bytes, only
+ * the part of `type`. */
 void workspace_clock(const struct workspace *ws, const char *type, size_t max,
                      struct buf *out);
-/* The last number routed to `endpoint` before, and from now on `sequence`. */
+/* Returns the last number routed to `endpoint`, and replaces it by `sequence`. */
 uint64_t workspace_routed(struct workspace *ws, int64_t endpoint,
                           uint64_t sequence);
 void workspace_routed_blob(const struct workspace *ws, struct buf *out);

@@ -1,5 +1,4 @@
-/* trace: what this process knows of one event: what it is, who has it and who has not and
- * why, each attempt, what held it up. */
+/* event_trace: all that this process knows about one event, as lines of a timeline. */
 #include "event_trace.h"
 #include "delivery.h"
 #include "json_text.h"
@@ -17,10 +16,10 @@ struct trace {
     struct sequencer *q;
     char *event_id;
     json_t *timeline;
-    json_t *tried; /* the part of it that tells what was tried */
+    json_t *tried; /* the part of it about attempts, appended at the end */
     json_t *deliveries;
     int count;
-    /* of the delivery being told */
+    /* Of the present delivery. */
     json_t *attempts;
     const char *endpoint;
 };
@@ -63,17 +62,17 @@ static void add_tried(struct trace *t, int64_t at_ms, const char *fmt, ...)
     va_end(ap);
 }
 
-/* When it went: then it got its number and was routed. */
+/* When it was released: then it got its number and was routed. */
 static int64_t routed_ms(const struct event_row *e)
 {
     return e->released_ms ? e->released_ms : e->taken_ms;
 }
 
-/* ---- what people did ---- */
+/* ---- actions of people ---- */
 
 struct told_actions {
     struct trace *t;
-    const char *told; /* the subject, before what was done; "": it is plain */
+    const char *told; /* the subject, as a prefix; "": no prefix */
 };
 
 static void on_action(void *arg, int64_t at_ms, const char *what)
@@ -92,7 +91,7 @@ static void add_acts_of(struct trace *t, const char *subject, const char *told,
 
 enum { WORD_BYTES = 8 };
 
-/* Its first word, as far as it fits. */
+/* The first word of an action, as far as it fits. */
 static void action_word(void *arg, int64_t at_ms, const char *what)
 {
     (void)at_ms;
@@ -109,13 +108,10 @@ static void add_hold_before(struct trace *t, const char *subject, int64_t at_ms)
                             &(struct told_actions){t, subject});
 }
 
-/* ---- how deliveries ended ---- */
+/* ---- ends of deliveries ---- */
 
-/* A row says only how it is now, so what it said before is kept in `actions` when a person
- * sends it again. */
-
-/* The end that this row tells, the caller's; NULL: none. Of a delivery that was never
- * sent its dead letter tells, of an abandoned one the action. */
+/* The end that this row has, as a sentence that the caller frees; NULL: no end. The dead letter
+ * says it for a delivery that was never sent, and the action for an abandoned one. */
 static char *end_of(const struct delivery *d, const char *endpoint)
 {
     if (d->status == DELIVERY_DELIVERED)
@@ -201,7 +197,7 @@ static void add_gap(struct trace *t, const struct gap_row *g)
     free(told);
 }
 
-/* The gap in front of it, when that held it back or was passed by it. */
+/* The gap before the event, if it waited for that or was released in spite of it. */
 static void add_gap_before(struct trace *t, const struct event_row *e)
 {
     struct gap_row g;
@@ -225,7 +221,6 @@ static void add_order(struct trace *t, const struct event_row *e)
     add_gap_before(t, e);
 }
 
-/* What people did with the event. */
 static void add_actions(struct trace *t, const struct event_row *e)
 {
     char *subject = gr_printf("event %s", e->id);
@@ -234,7 +229,7 @@ static void add_actions(struct trace *t, const struct event_row *e)
     free(subject);
 }
 
-/* What was found when it came: a duplicate, perhaps let through later. */
+/* Whether it was a duplicate when it arrived, perhaps released later. */
 static void add_duplicate(struct trace *t, const struct event_row *e)
 {
     bool refused = strstr(e->reason, "idempotency_key_reused") != NULL;
@@ -293,15 +288,15 @@ static void add_event_itself(struct trace *t, const struct event_row *e)
                  (unsigned long long)e->sequence, e->workspace, e->type);
 }
 
-/* ---- to whom, and to whom not ---- */
+/* ---- endpoints ---- */
 
-/* Rows do not say why: it is judged by the current configuration, and said to be when that
- * is not the one of then. */
+/* Rows do not have the reason of a route. It is judged by the current configuration, and the
+ * trace says so if that has changed since. */
 
 enum { WHY_MAX_BYTES = 4096, UNROUTED_SHOWN = 20 };
 
-/* The event for route_is_subscribed(). Its body may be gone: then what looks into it can't
- * be judged any more. */
+/* The event for route_is_subscribed(). If its body is gone, conditions on it cannot be judged
+ * any more. */
 static void subject_of(struct trace *t, const struct event_row *e,
                        struct subject *s)
 {
@@ -371,7 +366,7 @@ static void add_unrouted(struct trace *t, const struct event_row *e,
     buf_fini(&why);
 }
 
-/* What paused or disabled its endpoint while it was on its way, and since when. */
+/* What paused, held or disabled the endpoint while the delivery was open, and since when. */
 static void add_held_up(struct trace *t, const struct event_row *e,
                         const struct endpoint *to, const struct delivery *d)
 {
@@ -505,7 +500,7 @@ static struct trace_parts parts_of(struct sequencer *q,
     return p;
 }
 
-/* The id of the request that it came in, if there were several in that. */
+/* The id of its request, if that carried several events. */
 static json_t *request_of(struct sequencer *q, int64_t event)
 {
     int64_t n = store_part_of(q->store, event);
@@ -538,7 +533,8 @@ static json_t *trace_row(struct sequencer *q, const struct event_row *e)
                  *e->reason ? " (" : "", e->reason, *e->reason ? ")" : "");
     else if (e->status == EVENT_ROUTED)
         add_routes(&t, e);
-    json_array_extend(t.timeline, t.tried); /* of one millisecond, later */
+    json_array_extend(t.timeline,
+                      t.tried); /* in one millisecond, they come last */
     json_decref(t.tried);
     free(t.event_id);
     json_object_set_new(out, "clock", json_text_or_null(e->clock));
@@ -549,7 +545,7 @@ static json_t *trace_row(struct sequencer *q, const struct event_row *e)
     return out;
 }
 
-/* ---- which one ---- */
+/* ---- which event ---- */
 
 struct matches {
     struct sequencer *q;
@@ -587,7 +583,7 @@ static void add_begun(void *arg, const char *id)
         buf_printf(&b->names, "%s%s", b->count > 1 ? ", " : "", id);
 }
 
-/* An id that was not copied whole. */
+/* The id may have been copied only in part. */
 static void explain_unknown(struct sequencer *q, const char *id, char why[200])
 {
     struct begun_so b = {.count = 0};

@@ -1,10 +1,11 @@
+/* measure: the metrics that are not plain counters. */
 #include "measure.h"
 #include "store.h"
 #include "ulid.h"
 #include <string.h>
 
-/* Most ids are made from the time of acceptance, so that no row is read for it; one
- * that is made from an idempotency key is not. */
+/* Most ids contain the time of acceptance, so that no row has to be read; an id that is made from
+ * an idempotency key does not. */
 static int64_t accepted_ms(struct sequencer *q, int64_t event, const char *id)
 {
     struct event_row ev = {0};
@@ -52,7 +53,7 @@ static void measure_endpoints(struct sequencer *q)
     }
 }
 
-/* Since when the delivery that has been open for longest has been; 0: none is. */
+/* When the delivery that has been open for longest was opened; 0: none is open. */
 static int64_t open_since_ms(struct sequencer *q, const struct open_figures *f)
 {
     int64_t since_ms = f->reopened_ms;

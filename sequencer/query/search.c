@@ -1,7 +1,6 @@
-/* search: events and deliveries, newest first, a bounded number of rows for each
- * question; the asker goes on from "next". Blocks that can't have what is looked
- * for are passed over (search_filters.h); what is rare by its status has an index; and
- * nothing is open below the oldest that is. */
+/* search: lists events and deliveries, newest first. A search skips blocks that cannot have a
+ * match (search_filters.h), uses an index for rare statuses, and ends a search for open
+ * deliveries at the oldest one. */
 #include "search.h"
 #include "glob.h"
 #include "json_text.h"
@@ -14,8 +13,8 @@
 enum {
     LIMIT_USUAL = 100,
     LIMIT_MAX = 1000,
-    LOOK_MAX = 5000,      /* rows looked at, some 10 ms */
-    SKIP_MAX = 1500,      /* blocks passed over, some 10 ms */
+    LOOK_MAX = 5000,      /* rows read for one request, about 10 ms */
+    SKIP_MAX = 1500,      /* blocks skipped for one request, about 10 ms */
     COUNTED_MAX = 100000, /* by store_open_figures() */
     ANY = -1,
 };
@@ -25,14 +24,14 @@ struct query {
     int64_t only; /* the endpoint's id */
     int64_t since_ms, until_ms, limit;
     struct filter_query filters;
-    /* Go on below (event, endpoint_id). */
+    /* Continue below (event, endpoint_id). */
     int64_t event, endpoint_id;
-    int64_t min; /* not below this event */
+    int64_t min; /* the first event to search */
     int looked, skipped;
     bool more; /* there is more below */
 };
 
-/* ---- the question ---- */
+/* ---- the request ---- */
 
 static bool read_before(struct query *w, const char *text)
 {
@@ -103,7 +102,7 @@ static bool read_query(struct query *w, json_t *args, char why[200])
     return false;
 }
 
-/* Only open ones are searched: where the oldest of it is. */
+/* A search for open deliveries begins at the event of the oldest one. */
 static void from_oldest_open(struct sequencer *q, struct query *w)
 {
     struct open_figures open;
@@ -114,15 +113,16 @@ static void from_oldest_open(struct sequencer *q, struct query *w)
     open = store_open_figures(q->store);
     for (int i = 0; i < DELIVERY_DELIVERED; i++)
         all += open.counts[i];
-    w->min = !open.oldest        ? INT64_MAX
-             : all < COUNTED_MAX ? open.oldest
-                                 : 1; /* not all of them were seen */
+    w->min = !open.oldest ? INT64_MAX
+             : all < COUNTED_MAX
+                 ? open.oldest
+                 : 1; /* there may be older ones that were not counted */
 }
 
 /* ---- the walk ---- */
 
-/* The next events to look at: from *least, and below w->event or what it becomes.
- * false: there are none (w->more false), or enough was passed over. */
+/* The next events to look at: from *min, below w->event, which moves past skipped blocks. false:
+ * there are no more (w->more is false), or enough blocks were skipped. */
 static bool next_span(struct sequencer *q, struct query *w, int64_t *min)
 {
     for (; w->skipped < SKIP_MAX; w->skipped++) {
@@ -153,7 +153,7 @@ static bool takes(const char *glob, const char *text)
 
 /* ---- events ---- */
 
-/* How rows of this status are found: ANY of them, or a rare one. -2: there is no
+/* How to find events of this status: among ANY, or by the index of rare ones. -2: there is no
  * such status. */
 static int status_of(const char *name)
 {
@@ -195,7 +195,7 @@ static void add_event(struct sequencer *q, const struct query *w,
         json_array_append_new(list, event_json(e, end));
 }
 
-/* false: enough. */
+/* false: the response is complete. */
 static bool look_at_events(struct sequencer *q, struct query *w, int status,
                            int64_t min, json_t *list)
 {
@@ -215,7 +215,7 @@ static bool look_at_events(struct sequencer *q, struct query *w, int status,
     return true;
 }
 
-/* All of its deliveries died of that, so it is among the dead ones. */
+/* All deliveries of an expired event are dead, so search the index of dead ones. */
 static bool look_at_expired(struct sequencer *q, struct query *w, int64_t min,
                             json_t *list)
 {
@@ -225,7 +225,7 @@ static bool look_at_expired(struct sequencer *q, struct query *w, int64_t min,
     store_walk(q->search, true, min, w->event, w->endpoint_id);
     while (!enough(w, list) && store_walk_next(q->search, &r)) {
         w->looked++;
-        w->event = r.event; /* once, whatever it had */
+        w->event = r.event; /* skips its other deliveries */
         w->endpoint_id = 0;
         if (strcmp(r.reason, "expired") == 0 &&
             store_event(q->store, r.event, &e))
@@ -241,7 +241,7 @@ static bool look_at_expired(struct sequencer *q, struct query *w, int64_t min,
     return true;
 }
 
-/* Of the endpoint, if one is named; false: there never was such a one. */
+/* Restrict the search to the named endpoint. false: there is no such endpoint. */
 static bool ask_endpoint(struct sequencer *q, struct query *w)
 {
     const struct endpoint *e;
@@ -273,7 +273,7 @@ static void search_events(struct sequencer *q, struct query *w, int status,
             ;
 }
 
-/* By the provider's id, of an event or of a delivery: an index has them. */
+/* A search by the provider's id of the event or of its delivery, for which there is an index. */
 struct by_id {
     struct sequencer *q;
     const struct query *w;
@@ -363,7 +363,7 @@ static json_t *row_json(const struct found_row *r)
         json_time(open ? r->next_ms : 0));
 }
 
-/* false: enough. */
+/* false: the response is complete. */
 static bool look_at_deliveries(struct sequencer *q, struct query *w, bool dead,
                                int64_t min, json_t *list)
 {

@@ -1,3 +1,4 @@
+/* search_filters: filters by which a search skips blocks of events that cannot match. */
 #include "search_filters.h"
 #include "hash.h"
 #include "store_search.h"
@@ -7,17 +8,18 @@
 #include <string.h>
 
 enum {
-    BUILD_EVERY_MS = 20, /* 50,000 events a second; each costs a ms */
-    BITS_MAX = 4 * FILTER_EVENTS * 16, /* four names an event */
+    BUILD_EVERY_MS =
+        20, /* enough for 50,000 events a second; a filter takes 1 ms */
+    BITS_MAX = 4 * FILTER_EVENTS * 16, /* four names for each event */
     FORGET_MAX = 64,
-    TIDY_MAX = 64, /* blocks that have events, looked at in one go */
+    TIDY_MAX = 64, /* blocks looked at in one call */
 };
 
 struct search_filters {
     struct sequencer *q;
-    int64_t next;     /* all below are written, or have no events */
-    int64_t built_ms; /* mono: the last one */
-    int64_t tidied;   /* where search_filters_tidy() goes on */
+    int64_t next; /* all blocks before this are written, or have no events */
+    int64_t built_ms; /* mono: when the last filter was built */
+    int64_t tidied;   /* where search_filters_tidy() continues */
 };
 
 static void load(struct search_filters *k)
@@ -44,7 +46,7 @@ void search_filters_undo(struct search_filters *k)
     load(k);
 }
 
-/* With its bits well mixed (splitmix64). */
+/* A hash with well mixed bits (splitmix64). */
 static uint64_t mixed(uint64_t h, const char *text)
 {
     h = hash_name(h, text);
@@ -65,7 +67,7 @@ static struct key key_of(enum filter_kind what, const char *name)
 
 struct building {
     struct filter names;
-    uint64_t count; /* different ones */
+    uint64_t count; /* different names */
     int64_t last_endpoint;
     struct filter_row row;
 };
@@ -134,7 +136,8 @@ int search_filters_work(struct search_filters *k)
     if (now - k->built_ms < BUILD_EVERY_MS)
         return BUILD_EVERY_MS;
     first = store_event_from(k->q->search, k->next * FILTER_EVENTS);
-    k->next = first ? first / FILTER_EVENTS : whole; /* numbers are left out */
+    k->next = first ? first / FILTER_EVENTS
+                    : whole; /* a restart skips numbers */
     if (k->next >= whole) {
         k->next = whole;
         return -1;
@@ -144,8 +147,8 @@ int search_filters_work(struct search_filters *k)
     return k->next < whole ? BUILD_EVERY_MS : -1;
 }
 
-/* Round and round: one old event that is not over keeps its own block, not all
- * behind it. */
+/* Goes through all blocks again and again: an old event that is not purged keeps its own block,
+ * but not the later ones. */
 void search_filters_tidy(struct search_filters *k)
 {
     for (int i = 0; i < TIDY_MAX; i++) {
@@ -173,7 +176,7 @@ void search_filters_note(struct search_filters *k, int64_t event,
     struct filter f;
     struct key key;
 
-    if (b >= k->next) /* so it is, of nearly all */
+    if (b >= k->next) /* not built yet: the usual case */
         return;
     if (!store_filter(k->q->search, b, &row)) {
         store_filter_done(k->q->search);
@@ -202,7 +205,7 @@ void search_filters_note_endpoint(struct search_filters *k, int64_t event,
     search_filters_note(k, event, FILTER_ENDPOINT, text);
 }
 
-/* ---- asking ---- */
+/* ---- searching ---- */
 
 void filter_query_add_endpoint(struct filter_query *b, int64_t endpoint)
 {
@@ -222,7 +225,7 @@ void filter_query_add(struct filter_query *b, enum filter_kind what,
 static bool has_all(const struct filter_row *row,
                     const struct filter_query *question)
 {
-    /* Read only. */
+    /* The filter is only read. */
     struct filter f = {(uint8_t *)(uintptr_t)row->names.p, row->names.n * 8};
 
     if (row->max_ms < question->since_ms || row->min_ms >= question->until_ms)

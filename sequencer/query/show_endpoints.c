@@ -12,7 +12,7 @@
 #include <string.h>
 
 enum {
-    COUNT_MAX = 10000, /* a longer line is not counted to its end */
+    COUNT_MAX = 10000, /* waiting deliveries are counted up to here */
     HALTS_SHOWN = 100,
 };
 

@@ -1,5 +1,5 @@
-/* The statements of sequencer.db, but for those of deliveries (delivery.c), of their lanes,
- * of order, of idempotency keys, and of searches. */
+/* store: the statements for events, their bodies, workspaces, endpoints, attempts and dead
+ * letters. */
 #include "store.h"
 #include "clock.h"
 #include "headers.h"
@@ -29,8 +29,8 @@ struct store {
     stmt *last_event, *event_add, *event_set, *event, *event_by_id, *event_n,
         *event_ended, *event_end, *event_totals;
     stmt *body_add, *body, *body_drop, *head_add, *head_drop;
-    struct buf last_head; /* the headers that were added last, … */
-    int64_t last_head_id; /* … and their row of heads; 0: they have none */
+    struct buf last_head; /* the last headers that were added, … */
+    int64_t last_head_id; /* … and their row in `heads`; 0: they have no row */
     stmt *digest_add, *digest;
     stmt *transition_add, *transition;
     stmt *part_add, *part_of, *parts;
@@ -44,18 +44,18 @@ struct store {
 
 enum { ROUTED_MAX_BYTES = 16 * ENDPOINTS_MAX, CLOCK_ALL_BYTES = 1024 * 1024 };
 
-/* Shorter headers cost less than a row of their own. */
+/* Shorter headers take less space than a row of `heads`. */
 enum { SHARED_MIN_BYTES = 512 };
 
 #define DUPLICATE "1" /* EVENT_DUPLICATE */
 #define BUFFERED  "3" /* EVENT_BUFFERED */
-/* enum event_end. Without deliveries it is done. */
+/* enum event_end; an event without deliveries is done. */
 #define END_OF_EVENT                                                        \
     "(SELECT CASE WHEN min(d.status) < 3 THEN 0 WHEN min(d.status = 4 AND " \
     "d.reason = 'expired') THEN 2 ELSE 1 END FROM deliveries d WHERE "      \
     "d.event = events.n)"
 #define EVENT_INTACT DB_INTACT(SUM_EVENTS)
-/* The body, the head that it shares, and its event are what was written. */
+/* The checksums of the body, of the head that it shares, and of its event are right. */
 #define BODY_INTACT                                                  \
     DB_INTACT(SUM_BODIES)                                            \
     " AND (head = 0 OR (SELECT " DB_INTACT(                          \
@@ -79,7 +79,7 @@ static const struct db_statement statements[] = {
                        "= ?4 WHERE id = ?1"},
     {AT(endpoint_state),
      "UPDATE endpoints SET " ROW_SETS(ENDPOINT_STATE) " WHERE id = :id"},
-    /* The highest id stays, so that none is given twice. */
+    /* The row with the highest id stays, so that no id is used twice. */
     {AT(endpoints_forget),
      "DELETE FROM endpoints WHERE gone_after > 0 AND grant_id = 0 AND "
      "gone_after < (SELECT ifnull(min(n), ?1) FROM events) AND "
@@ -109,8 +109,7 @@ static const struct db_statement statements[] = {
          ", :source_sequence, :delivery_id, content_sum(:n, :id, :source, "
          ":provider_id, :type, :workspace, :received_ms, :sequence, :clock, "
          ":source_sequence, :late, :gap, :delivery_id)")},
-    /* A checksum that is wrong stays wrong: it is also of columns that are not set
-     * here. */
+    /* A wrong checksum stays wrong, as it covers columns that are not set here. */
     {AT(event_set),
      "UPDATE events SET " ROW_SETS(
          EVENT_STATE) ", source_sequence = :source_sequence, delivery_id = "
@@ -369,7 +368,7 @@ int64_t store_last_event(struct store *s)
     return db_number(s->db, s->last_event, 0);
 }
 
-/* events.delivery_id in store.sql */
+/* See events.delivery_id in store.sql. */
 static void bind_rest(stmt *q, int *i, const struct event_row *e)
 {
     const char *id = e->delivery_id, *other = e->provider_id;
@@ -403,7 +402,7 @@ void store_event_set(struct store *s, const struct event_row *e)
     db_run(s->db, s->event_set);
 }
 
-/* The texts of a row that was read become its own, in one piece. */
+/* Copy the texts of a row that was read into one allocation that it owns. */
 static void own_strings(struct event_row *e)
 {
     const char **strings[] = {&e->id,          &e->source, &e->provider_id,
@@ -585,7 +584,8 @@ void store_bodies_undo(struct store *s)
     s->last_head_id = 0;
 }
 
-/* What a published event has of its own stands first. */
+/* How many bytes of the headers, at their beginning, belong to this event alone: the expiry of a
+ * published one. */
 static size_t own_bytes(struct bytes headers)
 {
     struct bytes name, value;
@@ -597,7 +597,7 @@ static size_t own_bytes(struct bytes headers)
                : 0;
 }
 
-/* The row of these headers, if the event before had the same; else 0. */
+/* The row in `heads` of these headers, if the event before had the same ones; else 0. */
 static int64_t head_of(struct store *s, struct bytes headers)
 {
     if (headers.n < SHARED_MIN_BYTES)
@@ -616,7 +616,7 @@ static int64_t head_of(struct store *s, struct bytes headers)
     return s->last_head_id;
 }
 
-/* If no body refers to it. */
+/* Delete the head if no body refers to it. */
 static void drop_head(struct store *s, int64_t head)
 {
     bind_i64(s->head_drop, 1, head);
@@ -676,7 +676,7 @@ void store_body_drop(struct store *s, int64_t event)
 
 /* ---- deliveries ---- */
 
-/* The lesser of the two that are not 0. */
+/* The lesser of two numbers, of which 0 does not count. */
 static int64_t lesser(int64_t a, int64_t b)
 {
     return !a || (b && b < a) ? b : a;
@@ -874,7 +874,7 @@ bool store_dead_letter_pending(struct store *s, int64_t event)
     return db_number(s->db, s->dead_letter_pending, 0) != 0;
 }
 
-/* ---- what waits to be sent again ---- */
+/* ---- reopenings ---- */
 
 void store_reopening_add(struct store *s, int64_t event, int64_t endpoint,
                          uint64_t action_id)

@@ -1,5 +1,9 @@
-/* store: every row of sequencer.db, every statement. Inside the turn's
- * transaction unless it says otherwise. A full disk is the db's to notice. */
+/* store: the rows of sequencer.db: events, their bodies, workspaces, endpoints, attempts, dead
+ * letters. Deliveries are in delivery.h, lanes, order, keys and searches in the other
+ * store_*.h files.
+ *
+ * All calls are inside the turn's transaction. Write errors never return: db.h rolls back the
+ * turn if the disk is full, and ends the process otherwise. */
 #ifndef SEQUENCER_STORE_H
 #define SEQUENCER_STORE_H
 
@@ -7,7 +11,7 @@
 #include "row.h"
 #include "sequencer.h"
 
-/* Why an event is refused, or a delivery dead, of which what is stored is damaged. */
+/* The reason of an event or a dead letter whose stored data is damaged. */
 #define REASON_DAMAGED "damaged"
 
 struct store;
@@ -17,66 +21,66 @@ extern const struct db_schema sequencer_schema;
 struct store *store_open(struct db *db);
 void store_close(struct store *s);
 
-/* meta: 0 when it was never set. */
+/* A number by its name; 0: it was never set. */
 int64_t store_meta(struct store *s, const char *key);
 void store_meta_set(struct store *s, const char *key, int64_t value);
 
 /* ---- events ---- */
 
-/* A statement that begins with this is read by store_read_event(), which returns the
- * number of the column behind. Call event_fini(). */
+/* store_read_event() reads the columns of a statement that begins with this, and returns the
+ * number of the next column. Call event_fini(). */
 #define SELECT_EVENT \
     "SELECT " ROW_NAMES(EVENT_COLUMNS) ", source_sequence, delivery_id"
 int store_read_event(stmt *q, struct event_row *e);
 
 int64_t store_last_event(struct store *s);
 void store_event_add(struct store *s, const struct event_row *e);
-/* All but its number, id, source and times. */
+/* Write the columns EVENT_STATE, and those that are not in EVENT_COLUMNS. */
 void store_event_set(struct store *s, const struct event_row *e);
 /* One event by number or id; false: there is none. Call event_fini() in any case. */
 bool store_event(struct store *s, int64_t n, struct event_row *e);
 bool store_event_by_id(struct store *s, struct bytes id, struct event_row *e);
-/* Its number only; 0: none. */
+/* Only its number; 0: there is no such event. */
 int64_t store_event_n(struct store *s, struct bytes id);
 
 void store_body_add(struct store *s, int64_t event, struct bytes headers,
                     struct bytes body);
-/* Borrowed until store_body_done(). */
+/* Borrowed until store_body_done(), which is to be called in any case. false: it has no body. */
 bool store_body(struct store *s, int64_t event, struct bytes *headers,
                 struct bytes *body);
-/* Of the row that was read: it, or its event's, is not what was written. */
+/* The body that was just read, or its event, has a wrong checksum. */
 bool store_body_damaged(struct store *s);
 void store_body_done(struct store *s);
 void store_body_drop(struct store *s, int64_t event);
 /* After a rolled back turn. */
 void store_bodies_undo(struct store *s);
 
-/* What an event with an idempotency key says (published_digest()). */
+/* The digest of an event with an idempotency key (published_digest()). */
 void store_digest_add(struct store *s, int64_t event, struct bytes digest);
-/* Is that of this event known, and another? */
+/* true: the digest of this event is known, and differs. */
 bool store_digest_differs(struct store *s, int64_t event, struct bytes digest);
 
-/* The valid transition that an event made. `from` NULL: its object was new. */
+/* The valid transition of an event. `from` NULL: its object was new. */
 void store_transition_add(struct store *s, int64_t event, const char *object,
                           const char *from, const char *to);
-/* false: it made none. The texts are borrowed until store_transition_done();
- * `*from` is "" when the object was new. */
+/* false: the event has no transition. The texts are borrowed until store_transition_done(); *from
+ * is "" if the object was new. */
 bool store_transition(struct store *s, int64_t event, const char **object,
                       const char **from, const char **to);
 void store_transition_done(struct store *s);
 
 /* ---- workspaces ---- */
 
-/* From the cache or the table; made when there is none, with the lanes of
- * `route_order`, the next one in the order of routing. */
+/* From the cache, else from the table; an unknown workspace is added, with `route_order` (the
+ * next event's) as the number of its lanes. */
 struct workspace *store_workspace(struct store *s, struct workspaces *w,
                                   const char *name, int64_t route_order);
-/* Write what this turn changed. */
+/* Write the rows that this turn has changed. */
 void store_workspaces(struct store *s, struct workspaces *w);
 
 /* ---- endpoints and deliverers ---- */
 
-/* A row of `endpoints`; what store_endpoint_state() writes. */
+/* A row of `endpoints`. store_endpoint_state() writes the columns ENDPOINT_STATE. */
 #define ENDPOINT_STATE(F, X) \
     F(number, ordered)       \
     X(number, state)         \
@@ -107,10 +111,9 @@ void store_endpoints(struct store *s, endpoint_fn *fn, void *arg);
 int64_t store_endpoint_add(struct store *s, const char *name);
 void store_endpoint_set(struct store *s, int64_t id, const char *owner,
                         uint64_t grant, int64_t config);
-/* All but name, owner, grant and config. */
 void store_endpoint_state(struct store *s, const struct endpoint_row *e);
-/* Those removed of which no event that is held, and none from `next_event` on, has a
- * delivery; says their names, returns how many. */
+/* Delete removed endpoints to which no stored event has a delivery; calls `fn` with each name.
+ * Returns how many. */
 typedef void endpoint_name_fn(void *arg, const char *name);
 int store_endpoints_forget(struct store *s, int64_t next_event,
                            endpoint_name_fn *fn, void *arg);
@@ -120,49 +123,50 @@ void store_deliverer_set(struct store *s, const char *name, uint64_t store);
 
 /* ---- deliveries ---- */
 
-/* Of the first 100000 deliveries that wait, and of as many that are out. */
+/* Figures of the first 100000 deliveries that wait, and of as many that are out. */
 struct open_figures {
     int64_t counts[DELIVERY_DELIVERED]; /* by status */
-    int64_t oldest;                     /* event; 0: there is none */
-    int64_t oldest_unopened; /* of those that nobody has reopened; 0 */
-    int64_t reopened_ms;     /* when the first of the others was; 0 */
+    int64_t oldest;                     /* event; 0: no delivery is open */
+    int64_t
+        oldest_unopened; /* the same of deliveries that were never reopened */
+    int64_t reopened_ms; /* when the first of the others was reopened; 0 */
 };
 struct open_figures store_open_figures(struct store *s);
-/* Of all deliveries of one event. */
+/* Totals of all deliveries of one event. */
 struct delivery_totals {
     int64_t endpoints, dead, attempts;
     int64_t
-        reopened_ms; /* when a person sent one of them again last; 0: nobody did */
-    bool expired;    /* all of them died of expires_in */
+        reopened_ms; /* when a person last sent one of them again; 0: never */
+    bool expired;    /* all are dead because of `expires_in` */
 };
 struct delivery_totals store_delivery_totals(struct store *s, int64_t event);
-/* No delivery of this event is open, it is not buffered, and no duplicate that may
- * be let through. */
+/* No delivery of this event is open, and it is neither buffered nor a duplicate that a person may
+ * release. */
 bool store_event_ended(struct store *s, int64_t event);
 enum event_end store_event_end(struct store *s, int64_t event);
 
-/* Up to `max` deliveries of an endpoint that may go out, lane by lane, in order,
- * of the lanes above `after`, up to `to`. Returns how many. */
+/* Up to `max` deliveries of an endpoint that may be dispatched, in the order of lanes and within
+ * a lane of routing, in lanes above `after`, up to `to`. Returns how many. */
 struct ready_row {
     int64_t event, next_ms, lane;
 };
 int store_ready(struct store *s, int64_t endpoint, int64_t after, int64_t to,
                 int max, struct ready_row *rows);
-/* Up to `max` that wait, those behind others too, in no order. */
+/* Up to `max` waiting deliveries, in any order, also those behind others. */
 int store_waiting(struct store *s, int64_t endpoint, int max, int64_t *events);
-/* Those that carry this grant, by status and event, behind `after`; at most `max`.
- * Returns how many. */
+/* Deliveries that carry this grant, in the order of status and event, after `after`; at most
+ * `max`. Returns how many. */
 int store_out_after(struct store *s, int64_t endpoint, uint64_t grant,
                     const struct out_row *after, int max, struct out_row *rows);
-/* The next grant above `after` that deliveries of this endpoint carry; 0: none. */
+/* The next grant above `after` that a delivery of this endpoint carries; 0: no more. */
 uint64_t store_open_grant(struct store *s, int64_t endpoint, uint64_t after);
-/* Deliveries of an endpoint that wait, and that wait for a retry at its owner; counted
- * up to `max`. */
+/* How many deliveries of an endpoint wait here, and how many wait for a retry at its owner;
+ * counted up to `max`. */
 int64_t store_count_waiting(struct store *s, int64_t endpoint, int64_t max);
 int64_t store_count_retrying(struct store *s, int64_t endpoint, uint64_t grant,
                              int64_t max);
-/* In its window: neither waiting for a retry nor ended; with final ones whose dropped
- * copy is not answered for. */
+/* How many are in the endpoint's window: in flight, or final while its deliverer has not yet
+ * reported that it dropped its copy. */
 int64_t store_count_in_flight(struct store *s, int64_t endpoint,
                               uint64_t grant);
 void store_attempt_add(struct store *s, int64_t event, int64_t endpoint,
@@ -175,7 +179,7 @@ void store_attempts(struct store *s, int64_t event, int64_t endpoint,
 
 /* ---- dead letters ---- */
 
-/* A row of `dead_letters`. `reason` "": it is recovered, not dead. */
+/* A row of `dead_letters`: a message to dlqd. `reason` "": it is `recovered`, not `dead`. */
 #define DEAD_LETTER_COLUMNS(F, X) \
     F(i64, event)                 \
     X(i64, endpoint)              \
@@ -192,22 +196,22 @@ struct dead_letter_row {
     int64_t n;
 };
 
-/* As number `link_n` of the link to dlqd; l->n is not read. Returns n. */
+/* Add it as number `link_n` of the link to dlqd; l->n is ignored. Returns its n. */
 int64_t store_dead_letter_add(struct store *s, uint64_t link_n,
                               const struct dead_letter_row *l);
-/* Strings and response borrowed until store_dead_letter_done(). */
+/* false: there is no such row. Texts and response are borrowed until store_dead_letter_done(). */
 bool store_dead_letter(struct store *s, int64_t n, struct dead_letter_row *l);
 void store_dead_letter_done(struct store *s);
-/* The row that says how this generation became a dead letter; 0: not held. */
+/* The row about the dead letter of this generation; 0: it is not stored any more. */
 int64_t store_dead_letter_dead(struct store *s, int64_t event, int64_t endpoint,
                                int64_t generation);
-/* Forget the first row, unless its number is above `link_n` or its time is between
- * these two. Returns its event, and its number in *link_n; 0: there is none. */
+/* Delete the first row, unless its link number is above *link_n or its time is in this range.
+ * Returns its event, and its number in *link_n; 0: no row was deleted. */
 int64_t store_dead_letter_drop(struct store *s, uint64_t *link_n,
                                int64_t from_ms, int64_t to_ms);
 bool store_dead_letter_pending(struct store *s, int64_t event);
 
-/* ---- what waits to be sent again (replay.h) ---- */
+/* ---- reopenings: final deliveries that wait to be reopened (replay.h) ---- */
 
 struct reopening_row {
     int64_t event, endpoint;
@@ -216,25 +220,25 @@ struct reopening_row {
 void store_reopening_add(struct store *s, int64_t event, int64_t endpoint,
                          uint64_t action_id);
 void store_reopening_drop(struct store *s, int64_t event, int64_t endpoint);
-/* Of events above `after`, at most `max`; returns how many. */
+/* Those of events above `after`, at most `max`; returns how many. */
 int store_reopenings(struct store *s, int64_t after, int max,
                      struct reopening_row *rows);
 bool store_reopening_pending(struct store *s, int64_t event);
 
 /* ---- retention ---- */
 
-/* Remove events taken before `before_ms` that have ended: nothing of them is held
- * back, open, out anywhere, to be sent again, or on its way to dlqd. Looks at
- * `max` rows above *at. Moves *at; false: the end was reached. */
+/* Delete events that were taken in before `before_ms` and have ended: they are not buffered, and
+ * no delivery of them is open, out, to be reopened, halting a lane, or on its way to dlqd.
+ * Looks at `max` rows above *at, and moves *at. false: there are no more. */
 bool store_purge(struct store *s, int64_t now_ms, int64_t before_ms, int max,
                  int64_t *at);
 
 /* ---- requests of several events (split.h) ---- */
 
 void store_part_add(struct store *s, int64_t event, int64_t request);
-/* The row of the request that an event came in; 0: it came alone. */
+/* The row of the event's request, if that carried several; 0: it did not. */
 int64_t store_part_of(struct store *s, int64_t event);
-/* The events of a request, in the order in which they stood in it. */
+/* The events of a request, in its order. */
 typedef void part_fn(void *arg, const struct event_row *e, enum event_end end);
 void store_parts(struct store *s, int64_t request, part_fn *fn, void *arg);
 

@@ -1,3 +1,4 @@
+/* store_keys: the statements for idempotency keys and their generations. */
 #include "store_keys.h"
 #include <stdlib.h>
 #include <string.h>
@@ -74,7 +75,7 @@ void store_keys_filter(struct store_keys *s, struct generation *g)
     if (db_step(s->db, s->filter)) {
         struct bytes b = col_blob(s->filter, 0);
 
-        /* Our filters have a power of two as size: do not use another. */
+        /* The size of a filter is a power of two: ignore a damaged one. */
         if (b.n && !(b.n & (b.n - 1))) {
             filter_init(&g->filter, 8 * (uint64_t)b.n);
             memcpy(g->filter.bits, b.p, b.n);
@@ -133,8 +134,8 @@ int64_t store_keys_find(struct store_keys *s, int64_t first, struct key key,
     return event;
 }
 
-/* Another key with the same 48 bits loses its row: three in a billion. Its
- * repeat would then be delivered, which is the better mistake. */
+/* Another key with the same 48 bits loses its row: three in a billion. A duplicate of its event
+ * is then delivered, which is better than suppressing another event. */
 void store_keys_add(struct store_keys *s, int64_t first, struct key key,
                     int64_t event, int64_t received_ms)
 {

@@ -1,3 +1,4 @@
+/* store_lanes: the statements for lanes and halts. */
 #include "store_lanes.h"
 #include "alloc.h"
 #include <stdlib.h>
@@ -8,8 +9,8 @@ struct store_lanes {
     stmt *halt, *unhalt, *unhalt_all, *halted, *halt_count, *halts, *halt_move;
 };
 
-/* All that the index deliveries_lane holds; SQLite takes it only for the very
- * words of its condition. */
+/* The rows of the index deliveries_lane. SQLite uses it only if the query has the condition of the
+ * index literally. */
 #define IN_LANE                                                       \
     "FROM deliveries INDEXED BY deliveries_lane WHERE endpoint = ?1 " \
     "AND +lane >= 0 AND (status < 3 OR grant_id <> 0) "

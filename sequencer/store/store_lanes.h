@@ -1,4 +1,5 @@
-/* store_lanes: the statements of lanes and halts; a part of store. */
+/* store_lanes: the rows of lanes and halts, for lanes.c and those who show them. All calls are
+ * inside the turn's transaction. */
 #ifndef SEQUENCER_STORE_LANES_H
 #define SEQUENCER_STORE_LANES_H
 
@@ -12,18 +13,18 @@ void store_lanes_close(struct store_lanes *s);
 
 /* This ordered lane has a delivery that is open or whose copy is out. */
 bool store_lane_any(struct store_lanes *s, int64_t endpoint, int64_t lane);
-/* … in front: not behind another. */
+/* It has a head: a delivery that is not behind another. */
 bool store_lane_head(struct store_lanes *s, int64_t endpoint, int64_t lane);
-/* The first of those behind; false: none. */
+/* The first of the deliveries behind; false: there is none. */
 bool store_lane_next(struct store_lanes *s, int64_t endpoint, int64_t lane,
                      int64_t *event, int64_t *route_order);
-/* It is its turn now. */
+/* Make it the head of its lane. */
 void store_lane_step_up(struct store_lanes *s, int64_t event, int64_t endpoint);
-/* The next ordered lane after `lane` that has such a delivery; -1: none. */
+/* The next ordered lane after `lane` that has a delivery; -1: no more. */
 int64_t store_lane_after(struct store_lanes *s, int64_t endpoint, int64_t lane);
 
-/* Waiting deliveries in lanes of a range, at most `max`, with the workspace of
- * their events (copied; the caller frees). Returns how many. */
+/* Waiting deliveries in lanes of this range, at most `max`, with the workspace of their event
+ * (copied; the caller frees). Returns how many. */
 struct lane_row {
     int64_t event;
     char *workspace;
@@ -37,18 +38,18 @@ void store_lane_set(struct store_lanes *s, int64_t event, int64_t endpoint,
 
 struct halt_row {
     int64_t event, endpoint, lane, route_order, at_ms;
-    const char *event_id, *workspace; /* "" when the event is gone */
+    const char *event_id, *workspace; /* "": the event is deleted */
 };
 
 void store_halt(struct store_lanes *s, const struct halt_row *h);
-/* false: it did not halt anything. */
+/* false: it did not halt a lane. */
 bool store_unhalt(struct store_lanes *s, int64_t event, int64_t endpoint);
 void store_unhalt_all(struct store_lanes *s, int64_t endpoint);
 /* The highest route order of a halting dead letter; false: the lane is not halted. */
 bool store_halted(struct store_lanes *s, int64_t endpoint, int64_t lane,
                   int64_t *route_order);
 int64_t store_halt_count(struct store_lanes *s, int64_t endpoint);
-/* Of one endpoint, oldest first. */
+/* The halts of one endpoint, oldest first. */
 typedef void halt_fn(void *arg, const struct halt_row *h);
 void store_halts(struct store_lanes *s, int64_t endpoint, int max, halt_fn *fn,
                  void *arg);

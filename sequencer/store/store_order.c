@@ -1,3 +1,4 @@
+/* store_order: the statements for streams, buffered events, gaps, ingress processes and objects. */
 #include "store_order.h"
 #include "alloc.h"
 #include <stddef.h>

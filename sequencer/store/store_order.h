@@ -1,5 +1,5 @@
-/* store_order: the rows of streams, buffer, gaps, ingress processes and objects. Inside the
- * turn's transaction. */
+/* store_order: the rows of streams, buffered events, gaps, ingress processes and objects. All
+ * calls are inside the turn's transaction. */
 #ifndef SEQUENCER_STORE_ORDER_H
 #define SEQUENCER_STORE_ORDER_H
 
@@ -13,7 +13,7 @@ void store_order_close(struct store_order *s);
 
 /* ---- streams ---- */
 
-/* A row of `streams`. */
+/* A row of `streams`. `held`: how many events of it are buffered. */
 #define STREAM_COLUMNS(F, X) \
     F(text, source)          \
     X(text, workspace)       \
@@ -36,15 +36,14 @@ bool store_stream_by_id(struct store_order *s, int64_t id,
                         struct stream_row *r);
 void store_stream_done(struct store_order *s);
 int64_t store_stream_add(struct store_order *s, const struct stream_row *r);
-/* The epoch of a source's streams, a new one when `form` is another than it
- * was. */
+/* The epoch of a source's streams; a new one if `form` has changed. */
 int64_t store_order_epoch(struct store_order *s, const char *source,
                           int64_t form);
-/* next, high, held and epoch */
+/* Write next, high, held and epoch. */
 void store_stream_set(struct store_order *s, const struct stream_row *r);
-/* The next stream behind `after` that holds something; 0: none. */
+/* The next stream above `after` that has buffered events; 0: no more. */
 int64_t store_stream_buffering(struct store_order *s, int64_t after);
-/* In all workspaces, or in one. */
+/* How many events are buffered in one workspace; NULL: in all. */
 int64_t store_buffered_count(struct store_order *s, const char *workspace);
 
 /* ---- buffer ---- */
@@ -56,21 +55,21 @@ struct buffered_row {
 
 void store_buffered_add(struct store_order *s, int64_t stream,
                         const struct buffered_row *h, int64_t due);
-/* The first of a stream; false: none. */
+/* The first buffered event of a stream; false: there is none. */
 bool store_buffered_first(struct store_order *s, int64_t stream,
                           struct buffered_row *h);
 void store_buffered_drop(struct store_order *s, int64_t stream,
                          const struct buffered_row *h);
-/* By time: the last position whose wait had ended at `judged`; INT64_MIN: none. */
+/* In time order: the last position whose wait had ended at `judged`; INT64_MIN: none. */
 int64_t store_buffered_upto(struct store_order *s, int64_t stream,
                             int64_t judged);
-/* Streams in which a wait had ended, some of them again and again; how many. */
+/* Streams in which a wait had ended at `judged`, some more than once; returns how many. */
 int store_buffered_due(struct store_order *s, int64_t judged, int max,
                        int64_t *streams);
-/* None of this source's, by time, waits longer than until `due`. */
+/* In time order: let no event of this source wait longer than until `due`. */
 void store_buffered_hasten(struct store_order *s, const char *source,
                            int64_t due);
-/* When the next wait of any kind ends; INT64_MAX: there is none. */
+/* When the next wait of any kind ends; INT64_MAX: no event waits. */
 int64_t store_next_due(struct store_order *s);
 
 /* ---- gaps ---- */
@@ -97,12 +96,12 @@ struct gap_row {
 };
 
 int64_t store_gap_add(struct store_order *s, const struct gap_row *g);
-/* The gap of a stream that begins at or before `number` and reaches it; false:
- * none. Strings are borrowed until store_gap_done(). */
+/* The gap of a stream that contains `number`; false: there is none. Texts are borrowed until
+ * store_gap_done(). */
 bool store_gap_of(struct store_order *s, int64_t stream, int64_t number,
                   struct gap_row *g);
-/* The last one before `number`, of those that did not come after all, in the
- * stream that an event of these is in. Strings until store_gap_before_done(). */
+/* The last gap before `number` that is not filled, in the stream of such an event. Texts are
+ * borrowed until store_gap_before_done(). */
 bool store_gap_before(struct store_order *s, const char *source,
                       const char *workspace, const char *type, int64_t number,
                       struct gap_row *g);
@@ -112,22 +111,21 @@ void store_gap_done(struct store_order *s);
 void store_gap_span(struct store_order *s, int64_t id, struct span span);
 void store_gap_end(struct store_order *s, int64_t id, int status,
                    int64_t closed_ms, const char *note);
-/* A gap whose wait had ended at `judged`: its id and stream; 0: none. */
+/* A gap whose wait had ended at `judged`: its id, and its stream; 0: none. */
 int64_t store_gap_due(struct store_order *s, int64_t judged, int64_t *stream);
-/* End all open ones of a stream, and let none be one of that stream any more;
- * how many were open. */
+/* End all open gaps of a stream, and separate all gaps from it; returns how many were open. */
 int store_gaps_leave(struct store_order *s, int64_t stream, int status,
                      int64_t closed_ms, const char *note);
-/* No open one of this source waits longer than until `due`. */
+/* Let no open gap of this source wait longer than until `due`. */
 void store_gaps_hasten(struct store_order *s, const char *source, int64_t due);
 void store_gap_figures(struct store_order *s, int64_t *open,
                        int64_t *oldest_ms);
 int64_t store_gap_count(struct store_order *s, const char *workspace);
-/* Newest first, below this id, until `fn` says false. */
+/* Newest first, below this id, until `fn` returns false. */
 typedef bool gap_fn(void *arg, const struct gap_row *g);
 void store_gaps(struct store_order *s, bool open_only, int64_t below,
                 gap_fn *fn, void *arg);
-/* Ended ones from before `cutoff_ms`, at most `max`; how many went. */
+/* Delete gaps that ended before `cutoff_ms`, at most `max`; returns how many. */
 int store_gaps_purge(struct store_order *s, int64_t cutoff_ms, int max);
 
 /* ---- ingress processes ---- */
@@ -139,20 +137,20 @@ void store_ingress_drop(struct store_order *s, const char *name);
 
 /* ---- objects ---- */
 
-/* Its state, the caller's; NULL: it was never seen. */
+/* The state of an object, which the caller frees; NULL: it was never seen. */
 char *store_object(struct store_order *s, const char *source,
                    const char *workspace, const char *object);
 void store_object_set(struct store_order *s, const char *source,
                       const char *workspace, const char *object,
                       const char *state, int64_t at_ms, bool last);
-/* Those in a last state since before `cutoff_ms`; how many went. */
+/* Delete objects in a last state since before `cutoff_ms`, at most `max`; returns how many. */
 int store_objects_purge(struct store_order *s, int64_t cutoff_ms, int max);
 
-/* ---- workspaces, for those who look ---- */
+/* ---- workspaces, for lists ---- */
 
 typedef void workspace_fn(void *arg, const char *name, int64_t sequence,
                           const char *clock);
-/* `name` NULL: all of them, by name. */
+/* NULL: all, sorted by name. */
 void store_workspace_list(struct store_order *s, const char *name, int limit,
                           workspace_fn *fn, void *arg);
 

@@ -1,3 +1,4 @@
+/* store_search: the statements for searches, search filters and actions. */
 #include "store_search.h"
 #include "store.h"
 #include <stdarg.h>

@@ -1,5 +1,5 @@
-/* store_search: the statements that search events and deliveries; a part of store. They
- * only read, except those for search filters and actions. */
+/* store_search: searches of events and deliveries, and the rows of search filters and actions. All
+ * calls are inside the turn's transaction. */
 #ifndef SEQUENCER_STORE_SEARCH_H
 #define SEQUENCER_STORE_SEARCH_H
 
@@ -12,31 +12,31 @@ void store_search_close(struct store_search *s);
 
 /* ---- events, newest first ---- */
 
-/* Those with numbers from `min` and below `below`; or (`status` not -1) those
- * in a rare status. event_fini() each; end it with _done(). */
+/* Begin to read events from number `min`, below `below`; only those of a rare `status`, unless it
+ * is -1. Call event_fini() for each, and store_events_done() at the end. */
 void store_events(struct store_search *s, int status, int64_t min,
                   int64_t below);
 bool store_events_next(struct store_search *s, struct event_row *e);
 void store_events_done(struct store_search *s);
-/* The last number below `below`; 0: none. */
+/* The last event below `below`; 0: none. */
 int64_t store_event_below(struct store_search *s, int64_t below);
-/* The first from `n` on; 0: none. */
+/* The first event from `n` on; 0: none. */
 int64_t store_event_from(struct store_search *s, int64_t n);
-/* At most 100 events, newest first, that have this id of their provider's, or came by
- * a delivery that has it. */
-/* `e` lives until it returns. */
+/* At most 100 events, newest first, whose provider's id or delivery id is this. `e` is valid until
+ * `fn` returns. */
 typedef void event_fn(void *arg, const struct event_row *e);
 void store_by_provider_id(struct store_search *s, const char *provider_id,
                           event_fn *fn, void *arg);
 
-/* At most `max` ids of events that begin so; each is borrowed for the call. */
+/* At most `max` ids of events that begin with `prefix`; each is borrowed for the call. */
 typedef void id_fn(void *arg, const char *id);
 void store_by_prefix(struct store_search *s, const char *prefix, int max,
                      id_fn *fn, void *arg);
 
 /* ---- deliveries, newest first ---- */
 
-/* Below (event, endpoint), of events from `min`; `dead`: only these. */
+/* Begin to read deliveries below (event, endpoint), of events from `min`; `dead`: only dead
+ * ones. Texts are borrowed until the next call. */
 struct found_row {
     int64_t event, endpoint_id;
     const char *event_id, *source, *type, *workspace, *endpoint; /* borrowed */
@@ -60,11 +60,10 @@ bool store_filter(struct store_search *s, int64_t b, struct filter_row *row);
 void store_filter_done(struct store_search *s);
 void store_filter_put(struct store_search *s, const struct filter_row *row);
 int64_t store_filter_last(struct store_search *s); /* -1: none */
-/* At most `max` of these blocks; returns how many. */
+/* Delete the filters of blocks from `from`, below `below`, at most `max`; returns how many. */
 int store_filters_forget(struct store_search *s, int64_t from, int64_t below,
                          int max);
-/* Ids of endpoints that events of these numbers have deliveries for, each at
- * least once. */
+/* The ids of the endpoints of these events' deliveries, each at least once. */
 typedef void number_fn(void *arg, int64_t endpoint);
 void store_filter_endpoints(struct store_search *s, int64_t min, int64_t below,
                             number_fn *fn, void *arg);
@@ -77,14 +76,14 @@ void store_action_add(struct store_search *s, int64_t at_ms,
 void store_action_note(struct store_search *s, int64_t now_ms, const char *kind,
                        const char *name, const char *fmt, ...) GR_PRINTF(5, 6);
 typedef void action_fn(void *arg, int64_t at_ms, const char *what);
-/* Oldest first, of this time, both ends included; at most 100. */
+/* The actions of this time, both ends included, oldest first; at most 100. */
 void store_actions(struct store_search *s, const char *subject, int64_t from_ms,
                    int64_t to_ms, action_fn *fn, void *arg);
-/* The last one before `at_ms`. */
+/* The last action before `at_ms`. */
 void store_action_before(struct store_search *s, const char *subject,
                          int64_t at_ms, action_fn *fn, void *arg);
-/* Of before `cutoff_ms`, at most `max`, but not an endpoint's last: how many
- * went. */
+/* Delete actions from before `cutoff_ms`, at most `max`, but not an endpoint's last one; returns
+ * how many. */
 int store_actions_forget(struct store_search *s, int64_t cutoff_ms, int max);
 void store_actions_drop(struct store_search *s, const char *subject);
 
