@@ -7,6 +7,7 @@
  * the port on standard output when it is ready. Paths under /_rig are its own:
  *
  *   POST /_rig/rules        sets how it responds (rules.h); replaces all rules
+ *   POST /_rig/release      sends all delayed responses now
  *   POST /_rig/reset        no rules, no counts, nothing in memory
  *   GET  /_rig/stats        counts by path and status, connections
  *   GET  /_rig/requests?since=N&limit=M
@@ -272,6 +273,13 @@ static void set_rules(struct receiver *r, struct connection *c,
     send_plain(c, 200, "application/json", "{}\n", 3);
 }
 
+static void release(struct receiver *r)
+{
+    for (struct connection *c = r->later; c; c = c->later)
+        c->due_us = 0;
+    r->earliest_us = 0;
+}
+
 static void own_request(struct receiver *r, struct connection *c,
                         const struct request *q)
 {
@@ -281,7 +289,10 @@ static void own_request(struct receiver *r, struct connection *c,
         set_rules(r, c, q);
         return;
     }
-    if (is(q, "POST", "/_rig/reset")) {
+    if (is(q, "POST", "/_rig/release")) {
+        release(r);
+        text_str(&out, "{}\n");
+    } else if (is(q, "POST", "/_rig/reset")) {
         rules_free(r->rules);
         r->rules = NULL;
         record_reset(r->record);
@@ -301,7 +312,8 @@ static void own_request(struct receiver *r, struct connection *c,
     if (out.len)
         send_plain(c, 200, "application/json", out.at, out.len);
     else
-        send_plain(c, 404, "text/plain", "rules reset stats requests\n", 27);
+        send_plain(c, 404, "text/plain", "rules release reset stats requests\n",
+                   35);
     text_fini(&out);
 }
 

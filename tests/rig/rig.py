@@ -85,14 +85,17 @@ def program(name):
 
 
 def processes_of(folder):
-    """Command lines of the processes that know this folder, ours excepted."""
+    """Command lines of the processes that know this folder, except this one."""
     found = []
-    for path in pathlib.Path("/proc").glob("[0-9]*/cmdline"):
+    # Not glob("[0-9]*/cmdline"): it raises when a process ends meanwhile.
+    for pid in os.listdir("/proc"):
+        if not pid.isdigit() or int(pid) == os.getpid():
+            continue
         with contextlib.suppress(OSError):
-            words = path.read_bytes().replace(b"\0", b" ").decode(
-                errors="replace")
-            if str(folder) in words and int(path.parts[2]) != os.getpid():
-                found.append(f"{path.parts[2]} {words}")
+            words = pathlib.Path("/proc", pid, "cmdline").read_bytes().replace(
+                b"\0", b" ").decode(errors="replace")
+            if str(folder) in words:
+                found.append(f"{pid} {words}")
     return found
 
 
@@ -324,6 +327,10 @@ class Receiver(Process):
 
     def rules(self, *rules):
         self.ask("POST", "/_rig/rules", json.dumps(rules).encode())
+
+    def release(self):
+        """Send all responses that are delayed by `delay_ms` now."""
+        self.ask("POST", "/_rig/release", b"")
 
     def reset(self):
         self.ask("POST", "/_rig/reset", b"")
