@@ -1,9 +1,8 @@
-"""P1, P2, P3, P4, P10: signed events from many workspaces under load, while
-processes are killed with -9 at random, one, two and all at once, a deliverer
-now and then with its disk, and started again as the supervisor does it.
+"""P1, P2, P3, P4, P10: random kills under load, of one, two and all processes, lose no
+event, and traces stay right.
 
-The seed is printed. GRAPNEL_CHAOS_SEED repeats one, GRAPNEL_CHAOS_KILLS (200)
-and GRAPNEL_CHAOS_EVENTS (2000) make it longer or shorter."""
+The test prints its seed. GRAPNEL_CHAOS_SEED repeats one; GRAPNEL_CHAOS_KILLS (200)
+and GRAPNEL_CHAOS_EVENTS (2000) change its length."""
 
 import collections
 import concurrent.futures
@@ -116,7 +115,7 @@ class Chaos(RigTest):
             return names  # the power goes
         return dice.sample(names, 2 if how < 0.25 else 1)
 
-    def test_nothing_is_lost_and_nothing_is_numbered_twice(self):
+    def test_no_event_is_lost_and_no_sequence_is_given_twice(self):
         """P1, P2, P3, P4, P10 under kill -9."""
         print(f"\nGRAPNEL_CHAOS_SEED={SEED} GRAPNEL_CHAOS_KILLS={KILLS}",
               file=sys.stderr, flush=True)

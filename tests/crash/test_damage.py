@@ -1,5 +1,5 @@
-"""The disk changes a bit of what was written: what it costs is said, and what another
-process still has comes back. P2."""
+"""P2: a flipped bit on disk is reported, and data that another process still has is
+restored."""
 
 import contextlib
 import json
@@ -59,7 +59,7 @@ class Content(RigTest):
         self.assertEqual((one["event_id"], one["reason"]), (event, reason))
         return one["id"]
 
-    def test_an_archived_request(self):
+    def test_a_damaged_archived_request_is_not_delivered(self):
         """It was not handed on yet. The next event is delivered."""
         rig = self.rig().start()
         rig["sequencer"].stop()
@@ -79,7 +79,7 @@ class Content(RigTest):
         rig.settle()
         self.check_not_delivered(rig)
 
-    def test_an_event_of_the_sequencer_and_the_archive_has_it(self):
+    def test_a_damaged_event_is_restored_from_the_archive(self):
         rig = self.rig()
         rig.receiver.rules({"path": "/crm", "responses": [{"status": 200}]})
         rig.start()
@@ -99,7 +99,7 @@ class Content(RigTest):
         self.assertIn(self.MARK, request.body)
         self.check_not_delivered(rig)
 
-    def test_a_held_event(self):
+    def test_a_damaged_buffered_event_is_not_delivered(self):
         """What changed is a part of its row that is never written again. When the
         event is released, other parts of the row are, and that must not make it look
         intact."""
@@ -133,7 +133,7 @@ class Content(RigTest):
         self.assertEqual((code, [d["table"] for d in found[0]["damaged"]]),
                          (1, ["events"]), found)
 
-    def test_a_task_of_the_deliverer_and_the_sequencer_has_it(self):
+    def test_a_damaged_task_is_sent_again_by_the_sequencer(self):
         rig = self.rig({"retry_policies": [{
             "name": "default", "first_wait": "1s", "max_wait": "1s",
             "jitter": "none", "max_attempts": 50}]})
@@ -151,7 +151,7 @@ class Content(RigTest):
                  what="the delivery")
         self.check_not_delivered(rig)
 
-    def test_a_dead_letter(self):
+    def test_a_damaged_dead_letter_is_not_delivered(self):
         rig = self.rig()
         rig.receiver.rules({"path": "/crm", "responses": [{"status": 400}]})
         rig.start()
@@ -171,7 +171,7 @@ class Content(RigTest):
 
 
 class Wal(RigTest):
-    def test_dead_letters_behind_the_damage_come_again(self):
+    def test_dead_letters_of_a_damaged_wal_are_sent_again(self):
         """P2: dlqd's log of the last commits is damaged at its beginning. It warns,
         and the sequencer sends all of them again."""
         rig = self.rig()
@@ -197,7 +197,7 @@ class Wal(RigTest):
         listed, _ = rig.cli("dlq", "--limit", "100")
         self.assertEqual({r["state"] for r in listed}, {"dead"})
 
-    def test_a_crash_is_not_called_damage(self):
+    def test_a_crash_is_not_reported_as_damage(self):
         rig = self.rig().start()
         for _ in range(5):
             rig.accept()
@@ -211,7 +211,7 @@ class Wal(RigTest):
 class Verify(RigTest):
     MARK, OTHER = Content.MARK, Content.OTHER
 
-    def test_what_is_damaged_is_named(self):
+    def test_verify_names_the_damaged_rows(self):
         """By the process that runs, of one that is down, and of a copy. P2."""
         rig = self.rig(console=True)
         rig.receiver.rules({"path": "/crm", "responses": [{"status": 200}]})
@@ -322,7 +322,7 @@ class Flips(RigTest):
         flip(file, at, chance.randrange(8))
         return process, file.name, at
 
-    def test_a_flip_is_harmless_or_found(self):
+    def test_a_flipped_bit_is_harmless_or_reported(self):
         chance = random.Random(self.SEED)
         rig, kept = self.filled()
         folder, silent, found = rig.folder / "flipped", [], 0

@@ -1,6 +1,5 @@
-"""Order under fire (P5, P6): what goes when, what is missing, what is a duplicate,
-exactly as a simple model says; and what an ordered endpoint sees while everything
-is killed again and again."""
+"""P5, P6: releases, gaps and duplicates equal those of a simple model, and an ordered
+endpoint sees its order, while processes are killed."""
 
 import collections
 import hashlib
@@ -294,14 +293,14 @@ class AsTheModel(RigTest):
         self.judge_gaps(rig, model, what)
         see_in_order(self, rig, what)
 
-    def test_what_goes_and_what_is_missing_is_what_the_model_says(self):
+    def test_releases_and_gaps_equal_the_model_s(self):
         """P6: numbers, gaps, duplicates, lateness; each event's position is in its own
         transaction, so kills change nothing."""
         for seed in range(1, 5):
             with self.subTest(seed=seed):
                 self.one(seed, kills=False)
 
-    def test_the_same_under_kills_and_steps_of_the_clock(self):
+    def test_releases_and_gaps_equal_the_model_s_under_kills_and_clock_steps(self):
         """P3, P6: no wait ends for a step of the clock, nor longer."""
         for seed in range(11, 14):
             with self.subTest(seed=seed):
@@ -340,7 +339,7 @@ class Shuffled(RigTest):
                               "seq": i} for i in kept]
         return lists, lost
 
-    def test_a_hundred_shuffled_workspaces_under_kills(self):
+    def test_a_hundred_shuffled_workspaces_stay_in_order_under_kills(self):
         """P3, P5, P6: numbers shuffled within 50, 1 % lost, 3 % doubled, a
         kill -9 every second: an ordered endpoint sees each workspace in order,
         every lost number is a gap, nothing else is.

@@ -1,6 +1,5 @@
-"""`grapnel backup` while running, each process in turn put back to it later:
-the pipeline says what was set back and goes on, new events are delivered, and
-what still exists anywhere else comes back (P2, P3, P4)."""
+"""P2, P3, P4: after a restore of some or all processes the pipeline reports it and continues,
+and each event that another process still has is delivered."""
 
 import contextlib
 import itertools
@@ -136,7 +135,7 @@ class Restore(RigTest):
 
 
 class FromABackup(Restore):
-    def test_the_copies_are_whole(self):
+    def test_a_backup_has_complete_copies(self):
         """Each copy is a database of its own, sound, without a -wal."""
         rig = self.pipeline()
         for name in rig.daemons:
@@ -151,7 +150,7 @@ class FromABackup(Restore):
             self.assertEqual(done.returncode, 1)
             self.assertIn("already contains databases", done.stderr)
 
-    def test_ingress(self):
+    def test_a_restored_ingress_continues(self):
         """P2, P4: the sequencer has what the archive has not any more."""
         rig = self.pipeline()
         after = self.some(rig, 200)
@@ -166,7 +165,7 @@ class FromABackup(Restore):
             ids = [a["id"] for a in self.acks]
             self.assertEqual(len(set(ids)), len(ids))
 
-    def test_sequencer(self):
+    def test_a_restored_sequencer_continues(self):
         """P2, P4: ingress's archive and the deliverers' results bring it up to
         the present; numbers of the time between are of a new series."""
         rig = self.pipeline()
@@ -187,7 +186,7 @@ class FromABackup(Restore):
             self.assertNotEqual(first.headers["grapnel-series"],
                                 last.headers["grapnel-series"])
 
-    def test_sequencer_with_work_under_way(self):
+    def test_a_restored_sequencer_continues_with_work_in_progress(self):
         """P2, P3: the same while deliveries wait for a retry and come in."""
         rig = self.pipeline()
         rig.receiver.rules({"path": "/crm", "responses": [{"status": 503}]},
@@ -210,7 +209,7 @@ class FromABackup(Restore):
                 WHERE sequence IS NOT NULL GROUP BY workspace"""):
             self.assertEqual((row["n"], row["n"]), (row["d"], row["m"]), row)
 
-    def test_deliverer(self):
+    def test_a_restored_deliverer_continues(self):
         """P2, P3: the sequencer gives again what this one has forgotten."""
         rig = self.pipeline()
         rig.receiver.rules({"path": "/crm", "responses": [{"status": 503}]},
@@ -232,7 +231,7 @@ class FromABackup(Restore):
         return {r["event_id"]: r for r in rig.rows(
             "dlqd", "SELECT * FROM dead_letters WHERE endpoint = 'legal'")}
 
-    def test_dlqd(self):
+    def test_a_restored_dlqd_gets_its_dead_letters_again(self):
         """P2: the sequencer holds dead letters for a day after dlqd has them, so a
         restored dlqd gets them again, each once, whatever an operator did
         meanwhile; so does one that has lost its disk."""
@@ -317,7 +316,7 @@ class FromABackup(Restore):
         self.says(rig, "messages are lost: their sender no longer has them")
         self.assertGreaterEqual(self.links(rig, "lost"), 20)
 
-    def test_everything_at_once(self):
+    def test_all_processes_restored_from_one_backup_continue(self):
         """P3: all of it from the same backup: it works on. Events of after the
         backup exist nowhere; those before it are done."""
         rig = self.pipeline()
@@ -333,7 +332,7 @@ class FromABackup(Restore):
         self.all_known_and_done(rig, fresh)
         self.begins_anew(rig, gone + fresh)
 
-    def test_the_folder_was_copied_while_stopped(self):
+    def test_a_copy_of_a_stopped_folder_is_recognised(self):
         """P2: such a copy has no stamp: it is another file."""
         rig, before = self.small(20)
         copy = rig.folder / "copy"
@@ -355,7 +354,7 @@ class FromABackup(Restore):
         self.all_known_and_done(rig, before + fresh)
         self.begins_anew(rig, gone + fresh)
 
-    def test_all_but_ingress_lose_their_disk(self):
+    def test_the_archive_alone_restores_all_events(self):
         """P2, P3: the archive alone: the sequencer takes all of it anew, loudly,
         and new events are delivered."""
         rig = self.pipeline()
@@ -375,7 +374,7 @@ class FromABackup(Restore):
         self.all_known_and_done(rig, self.acks)
 
 
-    def test_numbers_that_were_finished_in_an_older_epoch(self):
+    def test_finished_numbers_of_an_older_epoch_do_not_hide_new_ones(self):
         """P2: the copy of the deliverer is some messages newer than that of the
         sequencer, and remembers that it has finished messages whose numbers the
         sequencer now gives to others."""
@@ -400,7 +399,7 @@ class FromABackup(Restore):
 
 
 class Combinations(Restore):
-    def test_copies_of_different_ages(self):
+    def test_copies_of_different_ages_work_together(self):
         """P2, P4: each process from one of two backups, or from a copy made at the
         end. What was accepted before the first is known and done, and what comes
         then is delivered, or has a dead letter. Some of the 81 combinations;
@@ -472,7 +471,7 @@ class Command(Restore):
             self.assertIn(word, done.stderr)
         self.assertEqual(self.files(rig), before, "something was changed")
 
-    def test_all_of_a_backup(self):
+    def test_restore_replaces_all_databases_or_none(self):
         """P2, P4: what it refuses changes nothing; what it replaces is kept; what
         it says is so."""
         rig = self.pipeline()
@@ -540,7 +539,7 @@ class Command(Restore):
         rig.settle()
         self.begins_anew(rig, gone + fresh)
 
-    def test_its_mark_can_not_be_removed(self):
+    def test_no_process_starts_while_a_restore_s_mark_cannot_be_removed(self):
         """P2: all is in place, and no process starts: it says which file, why,
         and what to do; after that they start."""
         rig, _ = self.small(5)
@@ -563,7 +562,7 @@ class Command(Restore):
         rig.start()
         self.goes_on(rig)
 
-    def test_one_process_and_a_folder_that_was_copied_after_a_crash(self):
+    def test_a_copied_folder_after_a_crash_includes_its_wal(self):
         """P2, P4: its -wal holds what was committed last."""
         self.unique, self.acks = 0, []
         rig = self.rig().start()
@@ -627,7 +626,7 @@ class Command(Restore):
             path.write_bytes(content)
         return gone
 
-    def test_a_folder_was_copied_over_the_files_with_cp(self):
+    def test_files_overwritten_with_cp_are_recognised_as_copies(self):
         """P2, P4: the files are the same; it is recognised all the same."""
         rig, before = self.small(5)
         gone = self.set_back(rig)
@@ -638,7 +637,7 @@ class Command(Restore):
         self.all_known_and_done(rig, before + fresh)
         self.begins_anew(rig, gone + fresh)
 
-    def test_a_snapshot_that_was_rolled_back(self):
+    def test_an_operator_can_declare_a_rolled_back_snapshot(self):
         """P2: the old bytes in the same files: nothing tells, so the operator
         does, by naming state_dir."""
         rig, before = self.small(5)
@@ -655,7 +654,7 @@ class Command(Restore):
 
 
 class RawCopy(Restore):
-    def test_a_raw_copy_of_a_live_database(self):
+    def test_a_raw_copy_of_a_live_database_works_or_is_refused(self):
         """`cp` of a live file and its -wal, put back: found damaged and refused
         with 74 and the way out, or it works."""
         rig = self.pipeline()

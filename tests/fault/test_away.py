@@ -1,4 +1,4 @@
-"""A process that stands still, and one that is away for a while."""
+"""A process is stopped for a while, for less or more than the lease."""
 
 import pathlib
 import sys
@@ -31,7 +31,7 @@ class Away(RigTest):
         rig[name].resume()
         return len(load.acks()) - taken
 
-    def test_the_sequencer_stands_still(self):
+    def test_ingress_accepts_while_the_sequencer_is_stopped(self):
         """P1, P2, P4: longer than the lease. Ingress stays open; time in which
         the sequencer stood still is not held against the deliverers."""
         rig = self.pipeline(deliverers=2)
@@ -45,7 +45,7 @@ class Away(RigTest):
         self.assertEqual(verdict.duplicated, [])
         self.assertEqual(self.grants(rig), before)
 
-    def test_ingress_stands_still(self):
+    def test_requests_to_a_stopped_ingress_are_answered_later(self):
         """P1, P4: requests that were sent meanwhile are answered after, once."""
         rig = self.pipeline()
         load = rig.load(count=900, workspaces=10, rate=300, timeout=30)
@@ -54,7 +54,7 @@ class Away(RigTest):
         self.assertEqual(load.result()["counts"], {"200": 900})
         self.assertEqual(rig.judge(load).duplicated, [])
 
-    def test_every_process_stands_still_in_turn(self):
+    def test_stopping_each_process_in_turn_loses_no_event(self):
         """P3: one after the other, for a moment, under load."""
         rig = self.pipeline(deliverers=2)
         load = rig.load(count=1500, workspaces=10, rate=300, timeout=30)
@@ -67,7 +67,7 @@ class Away(RigTest):
         load.result()
         rig.judge(load)
 
-    def test_dlqd_is_away_while_dead_letters_come(self):
+    def test_dead_letters_wait_for_a_dlqd_that_is_down(self):
         """P2: they wait for it; nothing else does."""
         rig = self.pipeline()
         rig["dlqd"].stop()

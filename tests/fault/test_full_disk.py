@@ -1,7 +1,7 @@
-"""A disk that fills up, low and to the last byte, under load: ingress says 503,
-nothing that was acknowledged is lost, and with space again it goes on by itself.
+"""When the disk fills up under load, ingress responds 503, no accepted event is lost, and the
+pipeline continues by itself when there is space again.
 
-The state lies on a small tmpfs, which needs the right to mount (CI has it)."""
+The databases are on a small tmpfs, which needs the right to mount (CI has it)."""
 
 import contextlib
 import json
@@ -79,7 +79,7 @@ class FullDisk(RigTest):
         for daemon in rig.daemons.values():
             self.assertTrue(daemon.alive, f"{daemon.name}: {daemon.log()}")
 
-    def test_to_the_last_byte(self):
+    def test_a_disk_full_to_the_last_byte_loses_no_accepted_event(self):
         """P1, P2, P10: all of the disk is taken in the middle of the work,
         three times over."""
         rig = self.pipeline()
@@ -117,7 +117,7 @@ class FullDisk(RigTest):
         for event in taken[::7]:
             self.assertEqual(rig.ask("ingress", "trace", id=event)["id"], event)
 
-    def test_in_the_middle_of_a_batch(self):
+    def test_a_disk_that_fills_during_a_batch_reports_only_stored_lines(self):
         """P1: the lines that are stored are called accepted, and no others; the
         batch goes through when it is sent again."""
         rig = self.pipeline(config={"producers": [
@@ -166,7 +166,7 @@ class FullDisk(RigTest):
         return [x["event_id"] for x in rig.rows(
             "ingress", "SELECT event_id FROM archive ORDER BY n")]
 
-    def test_outcomes_use_the_rest(self):
+    def test_outcomes_use_the_last_space(self):
         """P2: with little space ingress is shut, and what was taken before is
         delivered all the same, though its retries go on for long: the logs of
         the stores don't eat the space."""
@@ -195,7 +195,7 @@ class FullDisk(RigTest):
         wait_for(rig.ingress_is_ready, what="ingress to accept again")
         rig.judge(load)
 
-    def test_while_events_are_held(self):
+    def test_buffered_events_survive_a_full_disk(self):
         """P2, P6: what waits for its turn stays in the buffer when the turn that
         lets it go is taken back; a gap that is said to be closed is. With space
         again all goes, once, in order."""
@@ -229,7 +229,7 @@ class FullDisk(RigTest):
                          [str(n) for n in range(1, 201)])
         self.assertEqual(requests[0].headers["grapnel-gap"], "1-1")
 
-    def test_an_archive_larger_than_its_disk(self):
+    def test_a_full_archive_makes_space_for_new_requests(self):
         """P1: what was handed on makes space for what comes, though neither
         archive.keep nor archive.max_size asks for it: ingress stays open."""
         rig = self.pipeline()
@@ -258,7 +258,7 @@ class FullDisk(RigTest):
         self.assertEqual(status, 200, response)
         return lines
 
-    def test_a_history_larger_than_its_disk(self):
+    def test_a_full_history_makes_space_for_new_events(self):
         """P1, P2: what has ended makes space for what comes, long before
         history.keep asks for it: ingress stays open. What is not over stays."""
         rig = self.pipeline()
@@ -292,7 +292,7 @@ class FullDisk(RigTest):
             {r.id for r in rig.receiver.requests("/crm")},
             {first, *(a["id"] for a in load.acks())})
 
-    def test_a_start_on_a_full_disk(self):
+    def test_a_start_on_a_full_disk_waits_or_exits_74(self):
         """P3: killed while the disk is full, started while it still is: each
         comes up and waits, or says 74; with space again all is delivered."""
         rig = self.pipeline()

@@ -1,8 +1,7 @@
-"""P2, P3: a start that brings a database of an earlier version forward, and is killed or
-finds the disk full at any write or sync of it: the database has the earlier schema or the
-new one, whole, and the next start continues.
+"""P2, P3: a kill or a full disk at any write or sync of an upgrade leaves the earlier schema
+or the new one, complete, and the next start continues.
 
-Each call in turn takes minutes: this draws some; GRAPNEL_MIGRATIONS=all takes each."""
+All calls take minutes, so the test draws some; GRAPNEL_MIGRATIONS=all takes each."""
 
 import contextlib
 import errno
@@ -102,7 +101,7 @@ class Migration(RigTest):
         victim.kill()
         return hit.exists()
 
-    def test_killed_or_out_of_space_at_any_call(self):
+    def test_an_upgrade_survives_a_kill_or_a_full_disk_at_any_call(self):
         rig = self.machine()
         self.earlier = self.told = 0
         dice = random.Random(SEED)
@@ -128,7 +127,7 @@ class Migration(RigTest):
         self.assertGreater(self.told, 0)
         return hits
 
-    def test_too_little_space(self):
+    def test_an_upgrade_with_too_little_space_keeps_the_earlier_schema(self):
         """However little there is, the earlier schema stays whole, the log says what is
         in the way, and it starts when there is space."""
         rig = self.machine()

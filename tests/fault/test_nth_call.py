@@ -1,13 +1,10 @@
-"""P1, P2, P3 when one system call fails: the Nth write, sync or open of a file, the
-Nth accept or connect, the Nth malloc, in each process, from its start on. The process
-goes on, or it ends with a documented exit code and says why; after its next start
-nothing that got 200 is lost, and nothing is numbered twice.
+"""P1, P2, P3: after a failure of the Nth write, sync, open, accept, connect or malloc, a
+process continues or ends with a documented exit code, and no accepted event is lost.
 
-N rises until a run passes in which the call was not made so often. As that takes an
-hour, this draws some of them: GRAPNEL_FAULTS (24) says how many, `all` goes through
-them in order; GRAPNEL_FAULTS_SEED repeats a draw. GRAPNEL_FAULTS_ONE=ingress:write:28:7
-is one alone. Memory needs programs without sanitizers: those of build/dev, where
-there are some."""
+N rises until a run makes fewer calls than that. All of them take an hour, so the test
+draws some: GRAPNEL_FAULTS (24) says how many, `all` takes them in order;
+GRAPNEL_FAULTS_SEED repeats a draw; GRAPNEL_FAULTS_ONE=ingress:write:28:7 takes one.
+Failures of malloc need programs without sanitizers: those of build/dev, if there are."""
 
 import errno
 import json
@@ -131,7 +128,7 @@ class NthCall(RigTest):
         series = {r.headers["grapnel-series"] for r in rig.receiver.requests()}
         self.assertEqual(len(series), 1, "a fault is not a restore")
 
-    def test_a_call_that_fails_loses_nothing(self):
+    def test_a_failing_call_loses_no_event(self):
         """P1, P2, P3."""
         rig = self.pipeline()
         if ONE:
@@ -175,7 +172,7 @@ class Memory(NthCall):
         self.addCleanup(setattr, rigs, "BUILD", rigs.BUILD)
         rigs.BUILD = dev
 
-    def test_a_call_that_fails_loses_nothing(self):
+    def test_a_failing_allocation_loses_no_event(self):
         """P3: memory that can't be had."""
         print(f"\nGRAPNEL_FAULTS_SEED={SEED}", file=sys.stderr, flush=True)
         rig = self.pipeline()

@@ -1,5 +1,5 @@
-"""A disk that takes a write and does not end it. The ingress goes on with HTTP: it
-refuses with 503 and says why, and goes on by itself when the disk does. P1."""
+"""P1: while the disk does not complete a write, ingress refuses with 503, and continues
+when the disk does."""
 
 import json
 import os
@@ -88,7 +88,7 @@ class StalledDisk(RigTest):
         wait_for(lambda: self.get(rig, "/readyz")[0] == 200)
         self.assertEqual(self.get(rig, "/healthz"), (200, {"status": "ok"}))
 
-    def test_who_waits_for_a_commit_gets_503_after_five_seconds(self):
+    def test_a_request_gets_503_after_five_seconds_of_a_stalled_commit(self):
         rig = self.pipeline(stall_ms=None)
         (self.disk / "hold").touch()
         begun = time.monotonic()
@@ -115,7 +115,7 @@ class StalledDisk(RigTest):
         self.assertIn("store_slow", reasons)
         self.assertIn("disk_stalled", reasons)
 
-    def test_a_large_commit_too(self):
+    def test_a_stalled_large_commit_gives_503(self):
         """It is made by a thread, while the loop reads on."""
         rig = self.pipeline()
         keys = [f"k{n}" for n in range(30)]
@@ -144,7 +144,7 @@ class StalledDisk(RigTest):
         rows, = rig.rows("ingress", "SELECT count(*) AS n FROM archive")
         self.assertEqual(rows["n"], 30)
 
-    def test_a_checkpoint_that_stalls(self):
+    def test_a_stalled_checkpoint_gives_503(self):
         """The loop waits for the thread that copies the WAL."""
         rig = self.pipeline()
         (self.disk / "hold-db").touch()
@@ -164,7 +164,7 @@ class StalledDisk(RigTest):
         self.recovers(rig)
         self.assertEqual(self.post(rig, "b")[0], 200)
 
-    def test_a_first_commit_that_stalls(self):
+    def test_a_stalled_first_commit_gives_503(self):
         """The port is open, so somebody asks."""
         rig = self.pipeline()
         rig["ingress"].stop()
@@ -179,7 +179,7 @@ class StalledDisk(RigTest):
         self.recovers(rig)
         self.assertEqual(self.post(rig, "a")[0], 200)
 
-    def test_a_file_that_can_not_be_opened_for_long_is_logged(self):
+    def test_a_database_that_opens_slowly_is_logged(self):
         """Then the port is closed, and only the log can say why."""
         rig = self.pipeline()
         self.post(rig, "a")

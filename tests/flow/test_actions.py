@@ -1,5 +1,4 @@
-"""What an operator does with a single delivery that is still open: retry it now,
-abandon it; and what resend and replay do with one that waits for its retry."""
+"""Operators' actions on one open delivery: retry, abandon, resend and replay."""
 
 import pathlib
 import sys
@@ -61,7 +60,7 @@ class Actions(RigTest):
 
 
 class Retry(Actions):
-    def test_a_waiting_delivery_is_tried_now_with_its_own_budget(self):
+    def test_retry_makes_a_scheduled_retry_due_within_its_budget(self):
         """P2: each retry is one attempt of the budget, and the last one ends it."""
         rig = self.pipeline(fails(4), policy={"max_attempts": 4})
         event, = self.waiting(rig)
@@ -89,7 +88,7 @@ class Retry(Actions):
         self.assertEqual((code, over["accepted"]), (1, False))
         self.assertIn("dlq retry", over["why"])
 
-    def test_resend_and_replay_try_it_now(self):
+    def test_resend_and_replay_make_a_scheduled_retry_due(self):
         """A delivery that waits for its retry is not left alone."""
         rig = self.pipeline(fails(2))
         event, = self.waiting(rig)
@@ -101,7 +100,7 @@ class Retry(Actions):
         rig.wait_status(event)
         self.assertEqual(len(self.requests(rig, event)), 3)
 
-    def test_it_survives_every_process(self):
+    def test_a_confirmed_retry_survives_kills(self):
         """P3: a retry that was answered is made, though its deliverer was away and
         the sequencer is killed."""
         rig = self.pipeline(fails(3))
@@ -122,7 +121,7 @@ class Retry(Actions):
         rig.start("deliverer-1")
         rig.wait_status(other)
 
-    def test_of_an_endpoint_that_is_paused(self):
+    def test_retry_waits_for_a_paused_endpoint(self):
         rig = self.pipeline(fails(1))
         event, = self.waiting(rig)
         rig.cli("endpoints", "pause", "crm")
@@ -133,7 +132,7 @@ class Retry(Actions):
         rig.receiver.wait(event, count=2)
         rig.wait_status(event)
 
-    def test_with_an_open_circuit_it_is_the_next_probe(self):
+    def test_retry_is_the_next_probe_of_an_open_circuit_breaker(self):
         rig = self.pipeline(fails(6))
         events = self.waiting(rig, 5)  # as many failures as open it
         grant, = rig.ask("deliverer-1", "status")["grants"]
@@ -145,7 +144,7 @@ class Retry(Actions):
         self.assertEqual([len(self.requests(rig, e)) for e in events],
                          [1, 1, 1, 2, 1])
 
-    def test_while_an_attempt_is_under_way(self):
+    def test_retry_during_an_attempt_starts_no_second_one(self):
         rig = self.pipeline({"path": "/crm", "responses": [
             {"action": "blackhole"}, {"status": 200}]}, timeout="3s")
         event = rig.accept()
@@ -155,7 +154,7 @@ class Retry(Actions):
         self.assertIn("attempt is in progress", said.stdout)
         self.assertEqual(len(self.requests(rig, event)), 1)
 
-    def test_p5_it_does_not_pass_an_earlier_event_of_its_lane(self):
+    def test_p5_retry_does_not_overtake_an_earlier_event_of_its_lane(self):
         rig = self.pipeline(fails(1), ordered="workspace")
         first, = self.waiting(rig, workspace="a")
         second = rig.accept(rig.plane_body("a"))
@@ -167,7 +166,7 @@ class Retry(Actions):
         self.assertEqual([r.id for r in rig.receiver.requests("/crm")],
                          [first, first, second])
 
-    def test_what_there_is_nothing_to_retry_of(self):
+    def test_retry_refuses_unknown_and_final_deliveries(self):
         rig = self.pipeline()
         event = rig.accept()
         rig.wait_status(event)
@@ -186,7 +185,7 @@ class Abandon(Actions):
         return rig.cli("abandon", event, "--endpoint", "crm", "--note",
                        "obsolete", *more)
 
-    def test_a_waiting_one_is_a_dead_letter_at_once(self):
+    def test_abandon_makes_a_waiting_delivery_a_dead_letter_at_once(self):
         """P2: its reason, note and attempts are on record; it can be sent again."""
         rig = self.pipeline(fails(1))
         event, = self.waiting(rig)
@@ -206,7 +205,7 @@ class Abandon(Actions):
         rig.settle()
         self.assertEqual([x["state"] for x in self.dead_letters(rig)], ["recovered"])
 
-    def test_p5_a_lane_waits_for_the_attempt_that_is_under_way(self):
+    def test_p5_a_lane_waits_for_the_attempt_of_an_abandoned_delivery(self):
         """Also with on_dead: halt the lane goes on, and a requeue at once begins
         only when that attempt has ended."""
         rig = self.pipeline({"path": "/crm", "responses": [
@@ -229,7 +228,7 @@ class Abandon(Actions):
         shown = rig.ask("sequencer", "endpoints")[0]
         self.assertEqual((shown["halted_lanes"], shown["in_flight"]), (0, 0))
 
-    def test_an_attempt_that_succeeds_after_all(self):
+    def test_an_abandoned_delivery_that_succeeds_is_recovered(self):
         rig = self.pipeline({"path": "/crm", "responses": [
             {"status": 200, "delay_ms": 1000}]}, timeout="5s")
         event = rig.accept()
@@ -241,7 +240,7 @@ class Abandon(Actions):
         self.assertEqual(self.delivery(rig, event)["status"], "delivered")
         self.assertEqual(rig.ask("sequencer", "endpoints")[0]["in_flight"], 0)
 
-    def test_it_survives_every_process(self):
+    def test_a_confirmed_abandon_survives_kills(self):
         """P3: kill -9 of all after the response; nothing is sent, the dead letter is
         there, and its lane goes on."""
         rig = self.pipeline(fails(1), ordered="workspace")
@@ -257,7 +256,7 @@ class Abandon(Actions):
         self.assertEqual(dead_letter["event_id"], event)
         self.assertEqual(len(self.requests(rig, event)), 1)
 
-    def test_what_is_wrong_is_said(self):
+    def test_abandon_refuses_wrong_arguments(self):
         rig = self.pipeline()
         event = rig.accept()
         rig.wait_status(event)
@@ -274,7 +273,7 @@ class Abandon(Actions):
 
 
 class LateAnswer(Actions):
-    def test_the_response_to_a_drop_of_an_earlier_generation_ends_nothing(self):
+    def test_a_late_drop_report_does_not_end_a_later_generation(self):
         """P5: abandoned, and sent again before its deliverer has read of that: it is
         out once."""
         rig = self.pipeline()

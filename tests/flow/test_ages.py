@@ -1,5 +1,5 @@
-"""Ages and latencies: what a person sent again, or buffered, counts from then on, and
-not from the day on which its event came."""
+"""Ages and latencies of events that an operator sent again, or that were buffered, count
+from that moment."""
 
 import pathlib
 import sys
@@ -59,7 +59,7 @@ class Ages(RigTest):
         self.assertEqual([a["summary"] for a in rig.cli("alerts")[0]
                           if a["name"] == "waits"], [])
 
-    def test_a_dead_letter_waits_since_its_retry(self):
+    def test_the_age_of_a_requeued_delivery_counts_from_its_requeue(self):
         """Also one that died again and is retried again, and over a restart; an
         event that nobody retried waits since it came."""
         rig = self.long_ago(retry_policies=[{
@@ -93,7 +93,7 @@ class Ages(RigTest):
         wait_for(lambda: rig.number("grapnel_oldest_open_seconds") > AGO_S - HOUR_S,
                  what="the age of the one that waits since it came")
 
-    def test_an_event_sent_again_waits_since_then(self):
+    def test_the_age_of_a_resent_event_counts_from_the_resend(self):
         """To the endpoint that had it, and to one that never did."""
         rig = self.long_ago()
         event = rig.accept()
@@ -112,7 +112,7 @@ class Ages(RigTest):
                 rig.settle()
         self.assertEqual(self.latencies(rig), {"crm": (0, 0), "erp": (0, 0)})
 
-    def test_what_a_person_sent_again_is_not_a_latency(self):
+    def test_events_that_an_operator_sends_again_are_in_no_latency(self):
         """A dead letter; an event that was refused, alone or as a batch; a duplicate
         that is released, also if it is buffered for its order."""
         ledger = {"name": "ledger", "provider": "custom", "secrets": ["t0p"],
@@ -147,7 +147,7 @@ class Ages(RigTest):
         self.assertLess(seconds, HOUR_S)
         self.assertEqual(count, 4)
 
-    def test_what_a_person_or_the_guard_held_is_not_a_latency(self):
+    def test_deliveries_that_were_paused_or_held_are_in_no_latency(self):
         """A paused endpoint, one that was switched off, one that was held, and a lane
         that a dead letter halted. An endpoint that was down counts."""
         rig = self.rig(console=True)

@@ -92,7 +92,7 @@ class Alerts(RigTest):
         wait_for(lambda: frames() > seen + 30 and
                  rig.number("grapnel_notifications_waiting") == 0)
 
-    def test_what_fires_is_told_once_and_so_is_its_end(self):
+    def test_an_alert_is_sent_once_when_it_fires_and_once_when_it_ends(self):
         rig = self.with_alerts([{"name": "dlq", "when": "dead_letters",
                                  "above": 2, "severity": "critical"}])
         self.kill_events(rig, 3)
@@ -125,7 +125,7 @@ class Alerts(RigTest):
         [listed], _ = rig.cli("alerts")
         self.assertEqual(listed["state"], "resolved")
 
-    def test_a_notifier_that_is_down_blocks_nothing_and_is_told_later(self):
+    def test_a_notifier_that_is_down_blocks_no_other_and_gets_alerts_later(self):
         rig = self.with_alerts([{"name": "dlq", "when": "dead_letters",
                                  "above": 0}])
         rig.config["notifiers"].append(
@@ -147,7 +147,7 @@ class Alerts(RigTest):
         self.assertEqual(len({r.id for r in requests}), 1)
         self.assertEqual(len({r.body for r in requests}), 1)
 
-    def test_each_dead_letter_is_told_once_whoever_was_away(self):
+    def test_each_dead_letter_is_reported_once_though_processes_were_down(self):
         rig = self.with_alerts([{"name": "each", "when": "dead_letter"}])
         wait_for(lambda: rig.rows("console", "SELECT value FROM cursors"))
         events = self.kill_events(rig, 3)
@@ -172,7 +172,7 @@ class Alerts(RigTest):
                          ("crm", "rejected"))
         self.assertIn("400", alert["summary"])
 
-    def test_what_died_before_the_first_question_is_told(self):
+    def test_dead_letters_from_before_the_console_started_are_reported(self):
         """Also when console.db is new: it begins with the last day."""
         rig = self.rig({"alerts": only({"name": "each", "when": "dead_letter"}),
                         "notifiers": [{"name": "ops", "allow_private": True,
@@ -195,7 +195,7 @@ class Alerts(RigTest):
         self.assertEqual(len(told), 1)
         self.assertIn(told[0], events)
 
-    def test_dead_letters_that_come_again_are_no_growth(self):
+    def test_dead_letters_that_are_sent_again_do_not_count_as_new(self):
         """To a dlqd that was restored, and to one that has lost its database."""
         rig = self.with_alerts([{"name": "growth", "when": "dead_letter_growth",
                                  "above": 4, "window": "1h"}])
@@ -222,7 +222,7 @@ class Alerts(RigTest):
         self.settle(rig)
         self.assertEqual(rig.cli("alerts")[0], [])
 
-    def test_a_rule_is_named_and_its_value_is_the_present_one(self):
+    def test_an_alert_has_its_rule_s_name_and_its_present_value(self):
         rig = self.with_alerts(
             [{"name": "dlq-more", "when": "dead_letters", "above": 0},
              {"name": "dlq", "when": "dead_letters", "above": 0}])
@@ -251,7 +251,7 @@ class Alerts(RigTest):
         self.assertIn(": 0 (no longer above 0)", last["text"])
         self.assertEqual(last["alerts"], "dlq-more dlq")
 
-    def test_a_retried_dead_letter_is_not_a_latency(self):
+    def test_a_retried_dead_letter_is_in_no_latency(self):
         """Neither one of a delivery, nor one of an event that was refused."""
         rig = self.with_alerts([], sources=[
             {"name": "plane", "provider": "plane", "secrets": ["${PLANE_SECRET}"],
@@ -341,7 +341,7 @@ class Alerts(RigTest):
         self.assertEqual(subject, "[Grapnel] 1 firing: dlq")
         self.assertIn(": 1 (above 0)", "\n".join(mail["lines"]))
 
-    def test_nothing_private_is_reached_unless_allowed(self):  # P8
+    def test_notifiers_reach_private_addresses_only_if_allowed(self):  # P8
         rig = self.with_alerts([], [])
         rig.config["notifiers"] = [
             {"name": "inside", "webhook": rig.receiver.url("/ops")},
@@ -356,7 +356,7 @@ class Alerts(RigTest):
             self.assertIn("private", results[0]["why"])
         self.assertEqual(rig.receiver.requests("/ops"), [])
 
-    def test_a_process_that_falls_silent_is_missed_and_comes_back(self):
+    def test_a_silent_process_fires_an_alert_that_ends_when_it_returns(self):
         rig = self.with_alerts([{"name": "silent", "when": "process_silent",
                                  "silent_for": "1s"}])
         wait_for(lambda: rig.number("grapnel_up", process="sequencer"))
@@ -367,7 +367,7 @@ class Alerts(RigTest):
         wait_for(lambda: any(a["state"] == "resolved"
                              for b in self.told(rig) for a in b["alerts"]))
 
-    def test_a_rotated_secret_is_noticed(self):
+    def test_notifications_are_signed_with_a_rotated_secret(self):
         rig = self.with_alerts([{"name": "sig", "when": "signature_failures",
                                  "above": 3, "source": "plane"}])
         wait_for(lambda: rig.number("grapnel_up", process="ingress"))

@@ -1,5 +1,5 @@
-"""What an endpoint may do to us, each with a real socket that does it: what
-comes of the attempt, what is kept of it, and what is never called."""
+"""Each way in which an endpoint can behave in one attempt, with a real socket: the outcome,
+what is stored of it, and which addresses are never called."""
 
 import gzip
 import os
@@ -90,7 +90,7 @@ class AttemptTest(DelivererTest):
 class Outcomes(AttemptTest):
     """P2: every failure comes to its end, for the reason that it has."""
 
-    def test_responses_that_are_none(self):
+    def test_invalid_responses_are_retried(self):
         huge = b"X-Long: " + b"x" * 200_000 + b"\r\n"
         cases = [  # what it does, status, what is said of it
             ("closes at once", lambda c: None, 0, "closed|broke"),
@@ -123,7 +123,7 @@ class Outcomes(AttemptTest):
                                  ("dead", "budget_attempts", 2, status), r)
                 self.assertRegex(r["error"], error)
 
-    def test_a_connection_that_is_gone_before_the_request(self):
+    def test_a_connection_that_closes_before_the_request_is_retried(self):
         """P2: nobody knows whose address it was, so nothing is sent, and that is
         no reason to give the event up."""
         names = self.r.folder / "names"
@@ -141,7 +141,7 @@ class Outcomes(AttemptTest):
                               r["error"]), ("dead", "budget_attempts", 2,
                                             "connection closed unexpectedly"), r)
 
-    def test_what_goes_in_order_is_not_sent_past_the_lease(self):
+    def test_an_ordered_request_is_not_sent_after_the_lease(self):
         """P5: it stood still between its connect and its request, and by then
         another may be further."""
         stall = self.r.folder / "stall"
@@ -156,7 +156,7 @@ class Outcomes(AttemptTest):
         self.assertFalse(stall.exists())
         self.assertEqual([x.id for x in m.requests], [event(1)])
 
-    def test_responses_that_are_enough(self):
+    def test_a_complete_2xx_head_is_a_delivery(self):
         """An endpoint that has sent the whole head of a 2xx has the event."""
         head = b"HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n"
         cases = [
@@ -193,7 +193,7 @@ class Outcomes(AttemptTest):
                              ("dead", "rejected", status))
         self.assertEqual(other.connections, 0)
 
-    def test_no_connection(self):
+    def test_attempts_without_a_connection_are_retried(self):
         gone = self.serve(responds)
         gone.close()
         full = socket.socket()  # a backlog of one, and nobody accepts
@@ -217,7 +217,7 @@ class Outcomes(AttemptTest):
                 self.assertEqual((r["outcome"], r["reason"], r["error"]),
                                  ("dead", "budget_attempts", error))
 
-    def test_what_is_kept_of_a_response(self):
+    def test_status_headers_and_start_of_the_body_are_kept(self):
         """Status, headers, the first 16 KiB of the body as it came, and when
         each step was done; nothing is unpacked."""
         bomb = gzip.compress(b"0" * 50_000_000)
@@ -243,7 +243,7 @@ class Outcomes(AttemptTest):
         self.assertGreater(attempt["timings"]["total_ms"], 0)
         self.assertIsNone(attempt["timings"]["tls_ms"])
 
-    def test_retry_after_in_seconds_and_as_a_date(self):
+    def test_retry_after_lengthens_the_wait_in_seconds_and_as_a_date(self):
         """It only lengthens, and is capped by the budget."""
         def told(c):
             r = c.request()
@@ -272,7 +272,7 @@ class Outcomes(AttemptTest):
 
 
 class Time(AttemptTest):
-    def test_a_stall_makes_no_answered_request_a_timeout(self):
+    def test_a_response_that_arrives_during_a_stall_is_not_a_timeout(self):
         """The response comes while we stand still, past every time-out."""
         wait, go = [], []
 
@@ -295,7 +295,7 @@ class Time(AttemptTest):
             self.assertEqual((r["outcome"], r["attempts"]), ("delivered", 1), r)
         self.assertEqual(len(m.requests), 20)
 
-    def test_nor_does_a_disk_that_stalls(self):
+    def test_a_response_that_arrives_during_a_slow_commit_is_not_a_timeout(self):
         """The response comes while a commit waits for the disk."""
         wait, go = [], []
         disk = self.r.folder / "disk"
@@ -325,7 +325,7 @@ class Time(AttemptTest):
             self.assertEqual((r["outcome"], r["attempts"]), ("delivered", 1), r)
         self.assertEqual(len(m.requests), 20)
 
-    def test_requests_go_on_while_outcomes_are_committed(self):
+    def test_requests_continue_while_outcomes_are_committed(self):
         """P4: and nothing of them is told before the disk has them."""
         disk = self.r.folder / "disk"
         disk.mkdir()
@@ -360,7 +360,7 @@ class Time(AttemptTest):
             self.assertEqual((r["outcome"], r["attempts"]), ("delivered", 1), r)
         self.assertEqual(len(m.requests), 260)
 
-    def test_nor_of_a_connection_under_way_one(self):
+    def test_a_connect_that_completes_during_a_stall_is_not_a_timeout(self):
         """TLS takes the other side's word, which came while we stood still."""
         ca = Authority(self.r.folder / "ca")
         held, go = [], []
@@ -384,7 +384,7 @@ class Time(AttemptTest):
         r, = self.ended(1)
         self.assertEqual((r["outcome"], r["attempts"]), ("delivered", 1), r)
 
-    def test_an_event_that_expired_is_not_sent(self):
+    def test_an_expired_event_is_not_sent(self):
         """Neither is it waited for: dead now, with its reason."""
         m = self.serve(lambda c: (c.request(), c.respond(503)))
         now = int(time.time() * 1000)
@@ -399,7 +399,7 @@ class Time(AttemptTest):
 
 
 class Connections(AttemptTest):
-    def test_they_are_kept_and_the_rate_is_shown(self):
+    def test_connections_are_kept_and_their_reuse_is_measured(self):
         m = self.serve(responds)
         g, name = self.to(m.url(), max_in_flight=1)
         for n in range(10):
@@ -410,7 +410,7 @@ class Connections(AttemptTest):
         self.assertEqual(self.metric("grapnel_connections_reused_percent"), 90)
         self.assertEqual(self.metric("grapnel_connections_total"), 1)
 
-    def test_a_kept_connection_that_is_dead_costs_one_more_request(self):
+    def test_a_dead_kept_connection_costs_one_more_request(self):
         """P4: libcurl sends a POST again when a kept connection dies before an
         response. Once, on a new connection, with the same webhook-id; counted."""
         def dies(c):
@@ -432,7 +432,7 @@ class Connections(AttemptTest):
         self.assertEqual(self.attempts(2)[0]["sends"], 2)
         wait_for(lambda: self.metric("grapnel_attempts_resent_total") == 1)
 
-    def test_several_dead_ones_cost_no_more(self):
+    def test_several_dead_kept_connections_cost_one_more_request(self):
         """Not one of each that was kept."""
         served = []
 
@@ -456,7 +456,7 @@ class Connections(AttemptTest):
         self.assertEqual([q.connection > 4 for q in m.requests[4:]],
                          [False, True])
 
-    def test_ipv6(self):
+    def test_an_endpoint_with_an_ipv6_address_gets_events(self):
         try:
             m = self.serve(responds, host="::1")
         except OSError:
@@ -467,7 +467,7 @@ class Connections(AttemptTest):
             "blocked_address")
         self.assertEqual(len(m.requests), 1)
 
-    def test_http2_when_offered(self):
+    def test_http2_is_used_when_tls_offers_it(self):
         """One connection, many requests at once."""
         ca = Authority(self.r.folder / "ca")
         m = self.serve(http2, tls=ca.server("h2", "127.0.0.1",
@@ -482,7 +482,7 @@ class Connections(AttemptTest):
             self.attempts(3)[0]["response"]["http_version"], "2")
         self.assertIn("stream 39", [q.line for q in m.requests])
 
-    def test_http1_when_it_is_not(self):
+    def test_http1_is_used_when_tls_does_not_offer_http2(self):
         ca = Authority(self.r.folder / "ca")
         m = self.serve(responds, tls=ca.server("old", "127.0.0.1",
                                               alpn=["http/1.1"]))
@@ -491,7 +491,7 @@ class Connections(AttemptTest):
         self.assertTrue(m.requests[0].line.endswith("HTTP/1.1"))
 
 
-    def test_http2_that_goes_away(self):
+    def test_a_request_in_flight_at_a_goaway_is_made_again(self):
         """GOAWAY with our request in flight, which it has taken or not: it is
         made again, on another connection, with the same id."""
         ca = Authority(self.r.folder / "ca")
@@ -560,7 +560,7 @@ class Hostile(AttemptTest):
     """P2: a response without end is cut off, takes no memory, and does not delay
     other endpoints."""
 
-    def test_responses_without_end(self):
+    def test_responses_without_end_are_cut_off(self):
         ok, line = b"HTTP/1.1 200 OK\r\n", b"X-A: b\r\n"
         cases = [
             ("a head byte by byte", trickles(ok, b"x"), 0),
@@ -602,7 +602,7 @@ class Hostile(AttemptTest):
             f.write("5")
         return kib
 
-    def test_what_is_around_a_chunked_body_has_a_bound(self):
+    def test_extensions_and_trailers_of_chunks_are_bounded(self):
         """Its status counts; the rest is not waited for (the endpoint may take
         a minute), and costs no memory."""
         self.deliver(1000, self.serve(responds).url())
@@ -622,7 +622,7 @@ class Hostile(AttemptTest):
                     self.assertEqual(m.connections, 1)
                     self.assertLess(self.peak() - before, 20 * 1024)
 
-    def test_a_hundred_of_these_at_once(self):
+    def test_a_hundred_hostile_responses_do_not_delay_others(self):
         self.deliver(1000, self.serve(responds).url())
         self.peak()
         before = self.resident()
@@ -637,7 +637,7 @@ class Hostile(AttemptTest):
         self.deliver(1001, self.serve(responds).url())
         self.assertLess(self.resident() - before, 40 * 1024)
 
-    def test_a_head_that_is_too_large_is_no_response(self):
+    def test_a_too_large_head_is_not_a_response(self):
         head = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n"
         for n, (lines, outcome) in enumerate([
                 (b"X-A: %s\r\n" % (b"b" * 60_000), "delivered"),
@@ -661,7 +661,7 @@ class Hostile(AttemptTest):
         self.assertEqual((r["outcome"], r["attempts"], r["http_status"]),
                          ("delivered", 1, 200), r)
 
-    def test_an_response_before_the_body_was_read(self):
+    def test_a_response_before_the_body_was_read_counts(self):
         """Its status counts; what was not read to its end is no request in
         the way of the next."""
         body = b"x" * 1_000_000
@@ -704,7 +704,7 @@ class Tls(AttemptTest):
         super().setUp()
         self.ca = Authority(self.r.folder / "ca")
 
-    def test_what_is_not_trusted_is_retried_and_told(self):
+    def test_an_untrusted_certificate_is_retried_and_named(self):
         """Certificates get fixed; until then nothing is sent."""
         other = Authority(self.r.folder / "other", "other")
         good = self.ca.server("good", "127.0.0.1")
@@ -728,7 +728,7 @@ class Tls(AttemptTest):
                 self.assertRegex(r["error"], "^TLS: .*(" + error + ")")
                 self.assertEqual(m.requests, [])
 
-    def test_tls_that_is_none(self):
+    def test_a_server_without_tls_is_retried(self):
         for n, behave in enumerate([stays(b"HTTP/1.1 400 Bad\r\n\r\n"),
                                     lambda c: c.send(b"\x15\x03\x01\x00\x02\x02\x28"),
                                     lambda c: None]):
@@ -737,7 +737,7 @@ class Tls(AttemptTest):
             self.assertEqual((r["outcome"], r["reason"]),
                              ("dead", "budget_attempts"), r)
 
-    def test_a_client_certificate(self):
+    def test_a_client_certificate_is_shown_to_its_endpoint_only(self):
         """Shown to the endpoint that has one configured, and to no other."""
         certificate, key = self.ca.issue("client", "grapnel")
         shown = {"tls_certificate": pathlib.Path(certificate).read_bytes(),
@@ -751,7 +751,7 @@ class Tls(AttemptTest):
                          ("dead", "budget_attempts"), r)
         self.assertEqual([q.id for q in m.requests], [event(1)])
 
-    def test_p8_a_kept_connection_lends_no_one_its_certificate(self):
+    def test_p8_a_kept_connection_does_not_lend_its_certificate(self):
         """The same host and port, and a connection open: the other endpoint
         gets a connection of its own, and is refused."""
         certificate, key = self.ca.issue("client", "grapnel")
@@ -782,7 +782,7 @@ class Guard(AttemptTest):
         self.deliver(3, "https://localhost:1/")
         self.assertEqual((proxy.connections, len(m.requests)), (0, 1))
 
-    def test_a_name_that_comes_to_mean_another_address(self):
+    def test_a_name_that_changes_to_a_private_address_is_blocked(self):
         """DNS rebinding: allowed when it was looked at first, private when it
         is connected to. What counts is the socket's address."""
         inside = self.serve(responds, host="127.0.0.3")
@@ -813,7 +813,7 @@ class Guard(AttemptTest):
             self.assertEqual(r["outcome"], "delivered", r)
         self.assertEqual((inside.connections, len(m.requests)), (0, 2))
 
-    def test_ports_may_be_restricted(self):
+    def test_allowed_ports_restricts_the_port(self):
         m = self.serve(responds)
         other = (m.port + 1).to_bytes(2, "little")
         r = self.deliver(1, m.url(), allowed_ports=other)
@@ -824,7 +824,7 @@ class Guard(AttemptTest):
                          allowed_ports=other + m.port.to_bytes(2, "little"))
         self.assertEqual(r["outcome"], "delivered")
 
-    def test_only_http_and_https(self):
+    def test_only_http_and_https_are_used(self):
         """A grant with another scheme is never confirmed; nothing is opened."""
         m = self.serve(responds)
         for scheme in ("ftp", "gopher", "file", "dict", "telnet", "ldap"):

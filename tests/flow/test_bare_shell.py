@@ -1,5 +1,5 @@
-"""Commands in a shell that has no secrets, and beside a broken configuration:
-what cron, and `ssh host grapnel status`, have."""
+"""Commands from a shell without secrets, as cron and `ssh host grapnel status` have, and
+with errors in the configuration."""
 
 import os
 import pathlib
@@ -43,7 +43,7 @@ class BareShell(RigTest):
             self.assertEqual(said.returncode, code, said.stderr)
             return said
 
-    def test_commands_need_run_dir_and_nothing_else(self):
+    def test_commands_need_only_run_dir(self):
         """P10: neither a secret nor an error elsewhere in the file matters to
         commands that ask the running processes."""
         rig, event = self.pipeline()
@@ -77,7 +77,7 @@ class BareShell(RigTest):
                               capture_output=True, text=True, check=True,
                               timeout=60).stdout
 
-    def test_run_dir_is_found_in_an_order(self):
+    def test_run_dir_is_looked_up_in_a_fixed_order(self):
         """--run-dir, then the file named with -c, then $GRAPNEL_RUN_DIR, then
         the default file."""
         import os
@@ -112,7 +112,7 @@ class BareShell(RigTest):
             self.assertIn("GRT_NOT_SET is not set", said.stderr)
             self.assertIn("--run-dir", said.stderr)
 
-    def test_what_needs_secrets_needs_only_its_own(self):
+    def test_commands_with_secrets_need_only_their_own(self):
         """send reads sources, endpoints test reads endpoints, retry-plan reads
         policies; each says so when it cannot."""
         rig, _ = self.pipeline()

@@ -1,5 +1,5 @@
-"""A large batch of a producer is stored in pieces, one a turn: what others get
-meanwhile, and what is left of it when something happens in the middle. P1, P3, P4."""
+"""Ingress stores a large batch of a producer in pieces: other requests meanwhile, and
+interruptions in the middle. P1, P3, P4."""
 
 import json
 import pathlib
@@ -123,7 +123,7 @@ class Batches(RigTest):
         self.assertEqual(found[-3:], [10_000, 10_001, 10_002])
         self.assertLess(found.index(20_002), found.index(COUNT - 1))
 
-    def test_killed_in_the_middle(self):
+    def test_a_kill_in_the_middle_leaves_a_prefix_that_a_repeat_completes(self):
         """A prefix is stored, as there was no response; the duplicate is recognised."""
         rig = self.pipeline()
         batch = self.begun(rig, keyed())
@@ -142,7 +142,7 @@ class Batches(RigTest):
         rig.receiver.wait(count=COUNT)
         self.assertEqual(rig.receiver.stats()["requests"], COUNT)
 
-    def test_its_client_is_gone(self):
+    def test_a_batch_is_stored_completely_when_its_client_leaves(self):
         rig = self.pipeline()
         batch = self.begun(rig, lines())
         batch.socket.close()
@@ -165,7 +165,7 @@ class Batches(RigTest):
             self.assertEqual(x["error"]["code"], "unavailable")
         return results[-1]["error"]["message"]
 
-    def test_stopped_in_the_middle(self):
+    def test_a_stop_in_the_middle_reports_each_stored_line(self):
         """Half of shutdown_grace is for storing."""
         rig = self.pipeline(shutdown_grace="1s")
         batch = self.begun(rig, lines())
@@ -180,7 +180,7 @@ class Batches(RigTest):
                       self.says_what_is_stored(rig, batch))
         self.assertEqual(rig["ingress"].child.wait(30), 0)
 
-    def test_the_disk_stalls_in_the_middle(self):
+    def test_a_disk_stall_in_the_middle_reports_only_stored_lines(self):
         """The events of the last piece may be stored without a response that says so."""
         rig = self.pipeline(env={"GRAPNEL_TEST_STALL_MS": "500"})
         batch = self.begun(rig, lines())
@@ -195,7 +195,7 @@ class Batches(RigTest):
         self.assertEqual(self.archived(rig)[:before + 1],
                          list(range(before + 1)))
 
-    def test_a_key_that_came_meanwhile(self):
+    def test_a_key_used_by_another_request_meanwhile_is_a_duplicate(self):
         """One event, or two under one key: as if the batch had come later."""
         rig = self.pipeline()
         batch = self.begun(rig, keyed())
@@ -214,7 +214,7 @@ class Batches(RigTest):
         self.assertEqual(results[-2]["error"]["id"], ids[1])
         self.assertEqual(len(self.archived(rig)), COUNT)
 
-    def test_its_producer_is_removed_in_the_middle(self):
+    def test_a_begun_batch_is_stored_though_its_producer_is_removed(self):
         """It was judged before; what comes later is refused."""
         rig = self.pipeline()
         batch = self.begun(rig, lines())
@@ -226,7 +226,7 @@ class Batches(RigTest):
         self.assertEqual(batch.response()[0], 200)
         self.assertEqual(Batch(rig, lines(2)).response()[0], 401)
 
-    def test_one_that_can_not_begin_in_time_is_refused_whole(self):
+    def test_a_batch_that_cannot_begin_in_time_is_refused_completely(self):
         rig = self.pipeline()
         first = self.begun(rig, lines(10_000))
         second = Batch(rig, lines(3))
@@ -242,7 +242,7 @@ class Batches(RigTest):
         self.assertEqual(first.response()[0], 200)
         self.assertEqual(self.archived(rig), list(range(10_000)))
 
-    def test_no_watermark_before_all_of_it_is_stored(self):
+    def test_no_watermark_is_sent_before_a_batch_is_stored(self):
         """P6: all that was received before the sequencer asked has a number below
         `next`; and one question after the other does not put the response off."""
         rig = self.rig({"producers": [{"name": "billing", "tokens": [TOKEN]},

@@ -1,4 +1,4 @@
-"""The control protocol, by a few lines of Python: as docs/CONTROL.md has them."""
+"""The control protocol as docs/CONTROL.md describes it, used by a few lines of Python."""
 
 import json
 import os
@@ -52,7 +52,7 @@ class Control(RigTest):
         with self.assertRaisesRegex(RuntimeError, "has no request"):
             ask(rig.run_dir, "dlqd", "dlqq")
 
-    def test_what_is_not_understood_is_refused_with_what_is_known(self):
+    def test_unknown_requests_are_refused_with_the_known_ones(self):
         rig = self.rig(console=True).start()
         for process in PROCESSES:
             for question, why in [
@@ -95,7 +95,7 @@ class Control(RigTest):
         for path in files:
             self.assertEqual(stat.S_IMODE(path.stat().st_mode) & 0o077, 0, path)
 
-    def test_a_run_dir_that_was_there(self):
+    def test_a_run_dir_that_others_may_write_to_is_refused(self):
         """Open to be looked into: the sockets are the owner's all the same. Open
         to be written to, by a group or by all: other users could put a socket of
         theirs in its place."""

@@ -1,5 +1,5 @@
-"""Ingress under attack: slow clients, floods, and
-what is kept of the refused. P1, P7."""
+"""Ingress under attack: slow clients, floods, and the records of refused requests. P1,
+P7."""
 
 import json
 import os
@@ -43,7 +43,7 @@ class IngressTest(RigTest):
 
 
 class Crowds(IngressTest):
-    def test_those_who_only_stand_there_keep_nobody_out(self):
+    def test_idle_connections_do_not_keep_others_out(self):
         # No time-out helps here: who came first has to make space.
         rig = self.start_ingress(max_connections=64, read_timeout="1h")
         for what in [b"", REQUEST,
@@ -56,7 +56,7 @@ class Crowds(IngressTest):
                 for s in crowd:
                     s.close()
 
-    def test_nor_when_there_may_be_more_after_a_reload(self):
+    def test_idle_connections_do_not_keep_others_out_after_a_reload(self):
         rig = self.start_ingress(max_connections=64, read_timeout="1h")
         rig.config["ingress"]["max_connections"] = 1000
         rig.write_config()
@@ -65,7 +65,7 @@ class Crowds(IngressTest):
         self.assertEqual(rig.post(rig.plane_body())[0], 200)
         del crowd
 
-    def test_nor_when_the_process_may_open_few_files(self):
+    def test_idle_connections_do_not_keep_others_out_with_few_files(self):
         rig = self.rig({"ingress": {"read_timeout": "1h"}}, deliverers=0)
         few = rig.folder / "few"
         few.write_text("#!/bin/sh\nulimit -n 200\n"
@@ -79,7 +79,7 @@ class Crowds(IngressTest):
                       rig["ingress"].log())
         del crowd
 
-    def test_bodies_that_do_not_end_keep_nobody_out(self):
+    def test_bodies_without_end_do_not_keep_others_out(self):
         rig = self.start_ingress(read_timeout="1h")
         crowd = [self.connect(rig, REQUEST + b"Content-Length: 1000001\r\n\r\n"
                               + b"a" * 1_000_000) for _ in range(70)]
@@ -93,7 +93,7 @@ class Crowds(IngressTest):
         self.assertEqual(statuses[0], 503)  # who kept us waiting longest
         self.assertIn(b"Retry-After: ", responses[0])
 
-    def test_thousands_of_connections_cost_a_bounded_memory(self):
+    def test_thousands_of_connections_use_bounded_memory(self):
         rig = self.start_ingress(max_connections=1000, read_timeout="1h")
         grown = []
         for _ in range(3):
@@ -112,7 +112,7 @@ class Crowds(IngressTest):
         status = pathlib.Path(f"/proc/{process.pid}/status").read_text()
         return int(status.partition("VmRSS:")[2].split()[0])
 
-    def test_a_flood_of_connections_keeps_nobody_out(self):
+    def test_a_flood_of_connections_does_not_keep_others_out(self):
         rig = self.start_ingress(max_connections=256)
         stop = threading.Event()
 
@@ -135,7 +135,7 @@ class Crowds(IngressTest):
 
 
 class Strange(IngressTest):
-    def test_what_is_strange_has_its_response_from_the_table(self):
+    def test_malformed_requests_get_the_documented_responses(self):
         rig = self.start_ingress()
         body = b"\xff\xfe\x00{"
         signed = "".join(f"{k}: {v}\r\n" for k, v in
@@ -175,7 +175,7 @@ class Strange(IngressTest):
                             " ORDER BY n DESC LIMIT 1")
             self.assertIn(b":query" + query.encode(), row["headers"])
 
-    def test_a_refusal_is_the_response_whatever_comes_after(self):
+    def test_a_refusal_does_not_depend_on_later_bytes(self):
         rig = self.start_ingress(read_timeout="1s")
         nowhere = REQUEST.replace(b"plane", b"nobody")
         status, response = self.say(
@@ -193,7 +193,7 @@ class Strange(IngressTest):
         reasons = [r["reason"] for r in rig.cli("rejects")[0]]
         self.assertEqual(sorted(reasons), ["only_post", "source_unknown"])
 
-    def test_a_trailer_changes_nothing(self):
+    def test_trailers_have_no_effect(self):
         rig = self.start_ingress()
         body = rig.plane_body()
         lines = "".join(f"{k}: {v}\r\n" for k, v in sign_plane(body).items())
@@ -207,7 +207,7 @@ class Strange(IngressTest):
 
 
 class Rates(IngressTest):
-    def test_a_source_is_kept_to_its_rate_and_a_forger_does_not_use_it_up(self):
+    def test_rate_limit_counts_only_genuine_requests(self):
         rig = self.start_ingress(sources=[
             {"name": "plane", "provider": "plane", "secrets": [PLANE_SECRET],
              "rate_limit": "3/h"},
@@ -222,7 +222,7 @@ class Rates(IngressTest):
 
 
 class Proxies(IngressTest):
-    def test_only_a_trusted_proxy_is_believed(self):
+    def test_x_forwarded_for_counts_only_from_trusted_proxies(self):
         rig = self.start_ingress(trusted_proxies=["127.0.0.0/8", "10.0.0.0/8"])
         event = self.accept(rig, "6.6.6.6, 203.0.113.9, 10.1.2.3")
         trace = rig.ask("ingress", "trace", id=event)
@@ -234,7 +234,7 @@ class Proxies(IngressTest):
         self.assertEqual(rig.ask("ingress", "trace", id=event)["remote"],
                          "127.0.0.1")
 
-    def test_an_address_has_one_spelling_on_a_socket_of_both_kinds(self):
+    def test_ipv4_addresses_have_one_spelling_on_dual_sockets(self):
         rig = self.rig(deliverers=0)
         rig.config["ingress"]["listen"] = f"[::]:{rig.ingress_port}"
         rig.write_config()
@@ -254,7 +254,7 @@ class Proxies(IngressTest):
 
 
 class Workspaces(IngressTest):
-    def test_a_source_may_name_only_its_own(self):
+    def test_a_source_may_name_only_its_own_workspaces(self):
         rig = self.rig({"sources": [
             {"name": "plane", "provider": "plane", "secrets": [PLANE_SECRET],
              "workspaces": ["acct_*"]}]})
@@ -270,7 +270,7 @@ class Workspaces(IngressTest):
 
 
 class Rejects(IngressTest):
-    def test_what_was_refused_is_on_record_over_a_restart(self):
+    def test_refused_requests_are_listed_after_a_restart(self):
         rig = self.start_ingress()
         body = rig.plane_body()
         self.assertEqual(rig.post(body, headers={})[0], 401)
@@ -304,7 +304,7 @@ class Rejects(IngressTest):
         self.assertIn("signature_missing", text)
         self.assertIn("POST /in/nobody", text)
 
-    def test_what_is_no_http_is_on_record_too(self):
+    def test_requests_that_are_not_http_are_listed(self):
         """Also what libmicrohttpd refuses by itself."""
         rig = self.start_ingress()
         for raw in (REQUEST + b"X: a\0b\r\n\r\n",
@@ -320,7 +320,7 @@ class Rejects(IngressTest):
             + [(400, "head_malformed", "127.0.0.1")] * 2
             + [(431, "headers_too_large", "127.0.0.1")] * 2)
 
-    def test_the_last_thousand_of_a_source_are_kept(self):
+    def test_the_last_thousand_refused_requests_of_a_source_are_kept(self):
         rig = self.start_ingress()
         s = self.connect(rig)
         one = REQUEST + b"Content-Length: 2\r\n\r\n{}"

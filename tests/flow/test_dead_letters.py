@@ -1,4 +1,5 @@
-"""The generation of dead letters, by the command line alone."""
+"""Dead letters are found, retried, resolved, discarded and redirected by the command
+line."""
 
 import contextlib
 import os
@@ -42,7 +43,7 @@ class Traced(Letters):
                 if line["process"] == "sequencer"
                 and line["what"].startswith(words)]
 
-    def test_a_trace_tells_each_end_of_a_delivery(self):
+    def test_a_trace_shows_the_end_of_each_generation(self):
         """P10: of every generation, over restarts: it died twice, was delivered, was
         sent again, died, and was retried."""
         rig, (event,) = self.dead(1, {"status": 404}, {"status": 200},
@@ -71,7 +72,7 @@ class Traced(Letters):
                          + ["attempt", "delivered", "attempt", "dead-lettered",
                             "attempt", "delivered"])
 
-    def test_an_event_id_without_the_endpoint(self):
+    def test_an_event_id_identifies_its_only_dead_letter(self):
         """Of one dead letter it is enough; of several the message says what to
         write; nothing is said twice."""
         rig = self.rig()
@@ -96,7 +97,7 @@ class Traced(Letters):
             said = rig.cli_text(command, "evt_nope").stderr
             self.assertEqual(said.count("evt_nope"), 1, said)
 
-    def test_a_trace_tells_that_an_event_was_refused(self):
+    def test_a_trace_shows_that_an_event_was_refused(self):
         """P10: also after it was taken by another configuration."""
         rig = self.rig({"sources": [{
             "name": "plane", "provider": "plane", "secrets": ["${PLANE_SECRET}"],
@@ -117,7 +118,7 @@ class Traced(Letters):
 
 
 class Bulk(Letters):
-    def test_all_of_them(self):
+    def test_retry_all_sends_the_oldest_first_and_each_once(self):
         """P2: the oldest first, each once, and what it did is on record."""
         rig, events = self.dead(40)
         self.assertEqual(self.stats(rig)["by_reason"], {"rejected": 40})
@@ -137,7 +138,7 @@ class Bulk(Letters):
         again, code = rig.cli("dlq", "retry", "--all")
         self.assertEqual((code, again["requeued"]), (0, []))
 
-    def test_what_dies_again_is_left_alone(self):
+    def test_retry_all_does_not_send_what_dies_again(self):
         """P9: nothing is sent twice by one command."""
         rig, events = self.dead(12, {"status": 400})
         said = rig.cli_text("dlq", "retry", "--all", "--rate", "10")
@@ -146,7 +147,7 @@ class Bulk(Letters):
         for event in events:
             self.assertEqual(len(rig.receiver.wait(event, count=2)), 2)
 
-    def test_only_what_the_filters_take(self):
+    def test_retry_all_sends_only_matching_dead_letters(self):
         rig, _ = self.dead(6)
         none, code = rig.cli("dlq", "retry", "--all", "--endpoint", "other")
         self.assertEqual((code, none["requeued"]), (1, []))
@@ -155,7 +156,7 @@ class Bulk(Letters):
         self.assertEqual(len(two["requeued"]), 2)
         self.until(rig, dead=4, recovered=2)
 
-    def test_decisions_about_all_that_the_filters_take(self):
+    def test_resolve_and_discard_apply_to_all_matching_dead_letters(self):
         """P2: each with its note; over a kill -9 the same command goes on."""
         rig, events = self.dead(12)
         for command in ("resolve", "discard"):
@@ -180,7 +181,7 @@ class Bulk(Letters):
         again, code = rig.cli("dlq", "discard", "--all", "--note", "x")
         self.assertEqual((code, again["discarded"]), (0, []))
 
-    def test_by_the_id_of_its_event(self):
+    def test_an_event_id_retries_all_its_dead_letters(self):
         """All dead letters of an event are retried; one that has none says so."""
         rig, (event,) = self.dead(1)
         reply, code = rig.cli("dlq", "retry", event)
@@ -190,7 +191,7 @@ class Bulk(Letters):
         self.assertEqual((code, reply["requeued"]), (1, []))
         self.assertIn("no dead letter", reply["refused"][0]["why"])
 
-    def test_an_interrupted_one_goes_on_later(self):
+    def test_an_interrupted_retry_all_continues_later(self):
         """P3: dlqd killed in between loses no dead letter and sends none twice."""
         rig, events = self.dead(30)
         rig.cli("dlq", "retry", "--all", "--limit", "10")
@@ -204,7 +205,7 @@ class Bulk(Letters):
         for event in events:  # the receiver writes its record with a delay
             self.assertEqual(len(rig.receiver.wait(event, count=2)), 2)
 
-    def test_two_operators_at_once_while_dlqd_dies(self):
+    def test_two_operators_requeue_each_dead_letter_once(self):
         """P3, P4: each dead letter is requeued once, by either operator, even if dlqd
         dies before it replies."""
         rig, events = self.dead(60)
@@ -228,7 +229,7 @@ class Bulk(Letters):
         for event in events:
             self.assertEqual(len(rig.receiver.wait(event, count=2)), 2)
 
-    def test_progress_on_a_terminal_and_an_end_in_between(self):
+    def test_retry_all_shows_progress_and_can_be_interrupted(self):
         rig, _ = self.dead(12)
         screen, terminal = pty.openpty()
         process = subprocess.Popen(
@@ -253,7 +254,7 @@ class Bulk(Letters):
         rig.cli("dlq", "retry", "--all", "--rate", "1000")
         self.until(rig, dead=0, requeued=0, recovered=12)
 
-    def test_what_is_wrong_is_said(self):
+    def test_wrong_dlq_arguments_are_refused(self):
         rig, _ = self.dead(1)
         for args, word in ((["retry"], "--all"),
                            (["retry", "--all", "dlq_x"], "--all"),
@@ -271,7 +272,7 @@ class Life(Letters):
         self.assertEqual(code, 0, args)
         return reply
 
-    def test_of_a_dead_letter_by_the_command_line_alone(self):
+    def test_a_dead_letter_can_be_handled_by_the_command_line_alone(self):
         """P2: sent, dead, found, looked at, retried, dead again, retried at
         another URL, recovered; others resolved and discarded; all on record."""
         rig = self.rig()
@@ -345,7 +346,7 @@ class Redirect(Letters):
         self.assertEqual(rig.cli("reload")[1], 0)
         return rig, events
 
-    def test_to_another_endpoint(self):
+    def test_a_dead_letter_can_be_sent_to_another_endpoint(self):
         """P2: it is dealt with, and says how. The other endpoint never had it,
         so it is not marked as a replay."""
         rig, (event,) = self.dead_with_another(1)
@@ -366,7 +367,7 @@ class Redirect(Letters):
             self.assertEqual(said.returncode, 1)
             self.assertIn(word, said.stdout + said.stderr)
 
-    def test_what_cannot_be_is_said_and_the_rest_goes(self):
+    def test_dead_letters_that_cannot_be_redirected_are_named(self):
         """One that is being retried, one that died where it is to go."""
         rig, events = self.dead_with_another(3)
         first, *rest = (x["id"] for x in rig.cli("dlq")[0])
@@ -384,7 +385,7 @@ class Redirect(Letters):
         rig["deliverer-1"].start()
         self.until(rig, dead=1, requeued=0, recovered=1, resolved=1)
 
-    def test_a_sequencer_from_an_older_copy_hears_of_it_again(self):
+    def test_a_restored_sequencer_gets_redirects_again(self):
         """P2, P4: it is resolved here, so nobody else would see to it. (The
         link has carried something before: its place is not the first.)"""
         rig, (before, event) = self.dead_with_another(2)
@@ -408,7 +409,7 @@ class Redirect(Letters):
                           if d["endpoint"] == "spare"] == ["delivered"],
                  what="the delivery to be there again")
 
-    def test_all_of_them_over_a_kill_each_once(self):
+    def test_redirects_survive_kills_and_take_effect_once(self):
         """P3, P4: the sequencer was away, dlqd dies; and one more failure is a
         dead letter of the other endpoint."""
         rig, events = self.dead_with_another(20)

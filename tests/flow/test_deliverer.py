@@ -1,5 +1,5 @@
-"""The deliverer alone, between a sequencer that does as it is told and the
-rig's receiver: its side of the grants, every end of an attempt, its crashes."""
+"""One deliverer alone, between a scripted sequencer and the rig's receiver: its grants, the
+outcomes of its attempts, its crashes and stops."""
 
 import contextlib
 import os
@@ -68,7 +68,7 @@ class OtherVersions(DelivererTest):
 
 
 class Ends(DelivererTest):
-    def test_every_response_comes_to_its_end(self):
+    def test_every_response_has_its_outcome(self):
         cases = {  # response: outcome, reason, attempts
             "200": ({"status": 200}, "delivered", "", 1),
             "299": ({"status": 299}, "delivered", "", 1),
@@ -102,7 +102,7 @@ class Ends(DelivererTest):
                     self.assertTrue(r["error"])
         self.assertEqual(self.tasks(), 0)
 
-    def test_nobody_listens_and_no_such_host(self):
+    def test_unreachable_hosts_are_retried(self):
         for i, url in enumerate(["http://127.0.0.1:9/", "http://nothing.invalid/"]):
             self.s.grant(50 + i, f"e{i}", config(f"e{i}", url, max_attempts=1))
             self.s.task(50 + i, f"e{i}", event(i))
@@ -111,7 +111,7 @@ class Ends(DelivererTest):
         self.assertEqual(unknown["error"], "host not found")
         self.assertEqual((refused["sends"], unknown["sends"]), (0, 0))
 
-    def test_p8_private_addresses_are_dead_letters_and_nothing_is_sent(self):
+    def test_p8_private_addresses_are_dead_letters_without_a_request(self):
         port = self.r.receiver.port
         urls = [f"http://{host}:{port}/crm" for host in
                 ["127.0.0.1", "localhost", "2130706433", "0x7f.1", "127.1", "0",
@@ -126,7 +126,7 @@ class Ends(DelivererTest):
             self.assertEqual(r["sends"], 0)
         self.assertEqual(self.requests(), [])
 
-    def test_p8_a_kept_connection_lends_no_one_its_permission(self):
+    def test_p8_a_kept_connection_does_not_lend_its_permission(self):
         self.grant(1)
         self.task(1, 1)
         self.ended(1)
@@ -145,7 +145,7 @@ class Ends(DelivererTest):
         self.assertGreaterEqual(at[1] - at[0], 990)
         self.assertLess(at[2] - at[1], 900 * SLOW)
 
-    def test_what_is_sent(self):
+    def test_a_request_has_the_documented_headers_and_body(self):
         body = bytes(range(256)) * 20000  # 5 MB, every byte
         self.s.grant(G, "crm", self.config(
             secrets=f"{SIGNING_SECRET} {SIGNING_SECRET}", method="PUT",
@@ -195,7 +195,7 @@ class Ends(DelivererTest):
         self.assertEqual((two["attempts"], two["reason"]), (8, "budget_attempts"))
         self.assertEqual(len(self.requests(1, count=1)), 1)
 
-    def test_a_big_response_is_cut_and_taken(self):
+    def test_a_large_response_is_cut_and_counts(self):
         self.rules({"status": 200, "body": "x" * 900000})
         self.r.receiver.rules(
             {"path": "/crm", "responses": [{"status": 200, "body": "x" * 900000}]},
@@ -211,7 +211,7 @@ class Ends(DelivererTest):
 
 
 class Grants(DelivererTest):
-    def test_nothing_begins_before_it_is_granted(self):
+    def test_no_attempt_begins_before_its_grant_is_configured(self):
         self.task(1)
         self.s.answers_unconfigured = False
         self.s.until(lambda: any(G in b[3] for b in self.s.heartbeats), 10 * SLOW)
@@ -220,7 +220,7 @@ class Grants(DelivererTest):
         self.grant()
         self.assertEqual(self.ended(1)[0]["outcome"], "delivered")
 
-    def test_past_the_lease_nothing_begins_until_confirmed_again(self):
+    def test_no_attempt_begins_after_the_lease_until_confirmed_again(self):
         self.grant()
         self.task(1)
         self.ended(1)
@@ -235,7 +235,7 @@ class Grants(DelivererTest):
         self.s.answers_unconfigured = True
         self.ended(2)
 
-    def test_an_response_to_an_old_heartbeat_or_run_confirms_nothing(self):
+    def test_an_acknowledgement_of_an_old_heartbeat_or_epoch_is_ignored(self):
         self.s.answers_unconfigured = False
         old = self.s.heartbeats[-1]
         self.s.run_for(LEASE_MS / 1000 * 1.3)
@@ -250,7 +250,7 @@ class Grants(DelivererTest):
         self.s.answers_unconfigured = True
         self.ended(1)
 
-    def test_a_frozen_deliverer_begins_nothing_when_it_wakes(self):
+    def test_a_frozen_deliverer_begins_no_attempt_when_it_wakes(self):
         self.grant()
         self.task(1)
         self.ended(1)
@@ -303,7 +303,7 @@ class Grants(DelivererTest):
         self.s.revoke(4711)
         self.s.until(lambda: self.s.released == [4711], 10 * SLOW)
 
-    def test_what_is_revoked_is_forgotten_and_released(self):
+    def test_tasks_of_a_revoked_grant_are_forgotten_and_released(self):
         self.task(1)
         self.s.until(lambda: self.s.released == [G], 10 * SLOW)
         self.assertEqual(self.requests(), [])
@@ -334,7 +334,7 @@ class Grants(DelivererTest):
         self.assertEqual(self.requests(3), [])
         self.assertEqual(self.tasks(), 0)
 
-    def test_what_is_not_known_is_said_to_be_missing(self):
+    def test_an_unknown_delivery_is_reported_as_missing(self):
         """P2: and what is known is not: in flight, queued, waiting for a retry.
         What has ended is not known any more, but its result comes first."""
         self.r.receiver.rules({"path": "/crm", "responses": [
@@ -359,7 +359,7 @@ class Grants(DelivererTest):
         self.assertEqual(self.s.missing[-1][:2], (event(98), 18))
         self.d.kill()
 
-    def test_one_that_hangs_costs_its_neighbours_nothing(self):
+    def test_a_hanging_endpoint_does_not_delay_others(self):
         self.r.receiver.rules({"path": "/hole", "responses": [
             {"action": "blackhole"}]})
         self.grant(1, "/hole", timeout_ms=60000, max_in_flight=4)
@@ -389,7 +389,7 @@ class Grants(DelivererTest):
 
 
 class Crashes(DelivererTest):
-    def test_p3_p4_in_flight_and_scheduled_retries_come_back(self):
+    def test_p3_p4_tasks_in_flight_and_scheduled_retries_survive_a_crash(self):
         self.r.receiver.rules(
             {"path": "/hole", "per": "event", "responses": [
                 {"action": "blackhole"}, {"status": 200}]},
@@ -413,7 +413,7 @@ class Crashes(DelivererTest):
             self.assertEqual(first.body, second.body)
         self.assertEqual(self.tasks(), 0)
 
-    def test_p5_what_has_ended_does_not_begin_again_after_a_crash(self):
+    def test_p5_ended_tasks_do_not_begin_again_after_a_crash(self):
         # The first hangs and holds the cursor; the others end past it.
         self.r.receiver.rules(
             {"path": "/crm", "per": "event", "responses": [{"status": 200}]},
@@ -434,7 +434,7 @@ class Crashes(DelivererTest):
                 len(self.r.receiver.requests("/crm", r["event_id"])), 1)
         self.d.kill()
 
-    def test_p3_killed_at_any_time_each_ends_once(self):
+    def test_p3_each_task_ends_once_though_killed_at_any_time(self):
         self.rules({"status": 503}, {"status": 200}, per="event")
         self.grant(first_wait_ms=30, max_attempts=50)
         total = 0
@@ -453,7 +453,7 @@ class Crashes(DelivererTest):
         self.assertEqual(self.tasks(), 0)
         self.s.until(lambda: self.s.cursor == total)
 
-    def test_a_start_without_its_sequencer_begins_nothing(self):
+    def test_a_start_without_its_sequencer_begins_no_attempt(self):
         self.rules({"status": 503}, {"status": 200})
         self.grant(first_wait_ms=10**7)
         self.task(1)
@@ -468,7 +468,7 @@ class Crashes(DelivererTest):
         self.s.heartbeat_acks = True
         self.ended(1)
 
-    def test_its_store_has_one_id_for_ever(self):
+    def test_a_deliverer_s_database_keeps_its_id(self):
         first = self.s.heartbeats[-1]
         self.restart()
         self.assertEqual(self.s.heartbeats[-1][0], first[0])
@@ -484,7 +484,7 @@ class Stops(DelivererTest):
         self.s.run_for(0.05)
         return self.d.exit_code
 
-    def test_requests_in_flight_may_end_and_grants_are_released(self):
+    def test_a_stop_ends_requests_in_flight_and_releases_grants(self):
         self.rules({"status": 200, "delay_ms": 300})
         self.grant(max_in_flight=2)
         for n in range(5):
@@ -495,7 +495,7 @@ class Stops(DelivererTest):
         self.assertEqual([r["outcome"] for r in self.s.results],
                          ["delivered"] * 2)
 
-    def test_what_does_not_end_in_the_grace_is_broken_off(self):
+    def test_a_stop_aborts_requests_that_exceed_the_grace(self):
         self.r.receiver.rules({"path": "/crm", "responses": [
             {"action": "blackhole"}]})
         self.grant(timeout_ms=60000)
@@ -509,7 +509,7 @@ class Stops(DelivererTest):
         self.assertEqual((r["outcome"], r["attempts"]), ("released", 1))
         self.assertNotEqual(r["attempt_id"], 0)
 
-    def test_without_its_sequencer_it_ends_all_the_same(self):
+    def test_a_stop_ends_without_its_sequencer(self):
         self.grant()
         self.task(1)
         self.ended(1)
@@ -520,7 +520,7 @@ class Stops(DelivererTest):
         self.d.start()  # what it had to say is in its log
         self.s.until(lambda: self.s.released == [G], 10 * SLOW)
 
-    def test_it_sends_no_heartbeat_while_it_leaves(self):
+    def test_a_stopping_deliverer_sends_no_heartbeat(self):
         self.r.receiver.rules({"path": "/crm", "responses": [
             {"status": 200, "delay_ms": 900}]})
         self.grant()
@@ -535,7 +535,7 @@ class Stops(DelivererTest):
 
 
 class Many(DelivererTest):
-    def test_thousands_of_scheduled_retries_cost_no_memory_and_are_made_in_time(self):
+    def test_thousands_of_scheduled_retries_use_no_memory_and_are_in_time(self):
         count = 5000 if SLOW > 1 else 20000
         self.rules({"status": 503}, {"status": 200})
         # No breaker: each fails once, which is no outage.
@@ -552,7 +552,7 @@ class Many(DelivererTest):
             self.assertLess(self.resident() - before, 64 * 1024)
         self.assertEqual(len(self.r.receiver.delivered()), count + 1)
 
-    def test_five_thousand_in_flight(self):
+    def test_five_thousand_requests_can_be_in_flight(self):
         """To receivers that are slow; and there is space for one more."""
         count = 5000
         self.r.receiver.rules(
@@ -607,7 +607,7 @@ class Many(DelivererTest):
         status = pathlib.Path(f"/proc/{self.d.pid}/status").read_text()
         return int(status.split("VmRSS:")[1].split()[0])
 
-    def test_trace_tells_what_happened_here(self):
+    def test_trace_shows_the_attempts_of_a_deliverer(self):
         self.rules({"status": 503})
         self.grant(first_wait_ms=600000)
         self.task(1)

@@ -1,4 +1,4 @@
-"""Endpoints that are not to be tried: paused, disabled; and what is shown."""
+"""Endpoints that are paused, disabled or removed, and the output of `grapnel endpoints`."""
 
 import pathlib
 import sys
@@ -46,7 +46,7 @@ class Endpoints(RigTest):
         rig.settle()
         self.assertEqual(set(rig.receiver.delivered("/crm")), set(events))
 
-    def test_a_pause_takes_nothing_from_a_budget(self):
+    def test_a_pause_does_not_use_the_retry_budget(self):
         """P2: paused for longer than the whole budget, each is tried again, and
         retrying after that: the budget is what it was."""
         rig = self.rig({"retry_policies": [{
@@ -69,7 +69,7 @@ class Endpoints(RigTest):
                           "FROM deliveries d JOIN events e ON e.n = d.event")
         self.assertLess(first["first_ms"], began[0]["since_ms"], "the true one")
 
-    def test_410_disables(self):
+    def test_a_410_disables_the_endpoint(self):
         """P2: that delivery is dead, endpoint_gone; the others wait, and go out
         when it is resumed."""
         rig = self.rig()
@@ -95,7 +95,7 @@ class Endpoints(RigTest):
         rig.settle()
         self.assertEqual(set(rig.receiver.delivered("/crm")), set(later))
 
-    def test_nothing_but_failures_disables(self):
+    def test_continuous_failures_disable_the_endpoint(self):
         """After disable_after, with warnings before; a success begins anew."""
         rig = self.rig({"retry_policies": [{
             "name": "default", "backoff": "fixed", "first_wait": "50ms",
@@ -126,7 +126,7 @@ class Endpoints(RigTest):
         rig.settle()
         self.assertIn(last, rig.receiver.delivered("/crm"))
 
-    def test_a_paused_endpoint_does_not_fail(self):
+    def test_a_paused_endpoint_does_not_count_as_failing(self):
         """Nobody tries it, so the metric, and an alert on it, say nothing."""
         rig = self.rig({"metrics": {"interval": "200ms"}}, console=True)
         rig.receiver.rules({"path": "/crm", "responses": [{"status": 500}]})
@@ -140,7 +140,7 @@ class Endpoints(RigTest):
         wait_for(lambda: failing() == 0, what="the metric to be 0")
         self.assertGreater(self.shown(rig)["failing_seconds"], 0)
 
-    def test_what_waits_for_a_paused_endpoint_is_said_early(self):
+    def test_status_and_an_alert_report_deliveries_of_a_paused_endpoint(self):
         """It takes up the disk of everybody, and nothing bounds it: `status` says how
         much, and an alert fires after a day (here: a second)."""
         rig = self.rig({"metrics": {"interval": "200ms"}, "alerts": [
@@ -166,7 +166,7 @@ class Endpoints(RigTest):
         rig.receiver.wait(events[-1])
         wait_for(lambda: not firing(), what="the alert to resolve")
 
-    def test_our_own_outage_is_not_the_endpoints_failure(self):
+    def test_an_outage_of_grapnel_does_not_count_for_disable_after(self):
         """Only time in which Grapnel could have delivered counts for
         disable_after: not an outage of the deliverer, of the sequencer, or of
         both, nor a suspended machine."""
@@ -212,7 +212,7 @@ class Endpoints(RigTest):
             fail()
             self.assertEqual(self.shown(rig)["state"], "active")
 
-    def test_what_is_shown(self):
+    def test_endpoints_shows_state_and_figures(self):
         rig = self.rig()
         rig.config["endpoints"].append(rig.endpoint("off", enabled=False))
         rig.write_config()
@@ -255,7 +255,7 @@ class Endpoints(RigTest):
             rig.cli("deliveries", "--workspace", "ws-2")[0][0]["event_id"], alive)
         self.assertEqual(rig.cli("deliveries", "--status", "no")[1], 64)
 
-    def test_many_deliveries_are_found_page_by_page(self):
+    def test_many_deliveries_are_listed_page_by_page(self):
         rig = self.rig()
         rig.start()
         rig.load(count=1500, workspaces=3).result()
@@ -272,7 +272,7 @@ class Endpoints(RigTest):
         rig["sequencer"].reload()
         wait_for(lambda: self.shown(rig)["state"] == "active")
 
-    def test_a_removed_endpoint(self):
+    def test_deliveries_of_a_removed_endpoint_become_dead_letters(self):
         """P2: what waits for it, the scheduled and the paused, becomes dead
         letters: endpoint_removed; there again, it gets what comes then."""
         rig = self.rig()
@@ -300,7 +300,7 @@ class Endpoints(RigTest):
         rig.settle()
         self.assertEqual(set(rig.receiver.delivered("/crm")), {last})
 
-    def test_a_removed_endpoint_is_forgotten(self):
+    def test_a_removed_endpoint_is_forgotten_with_its_last_event(self):
         """P2: with the last event that it had, not before; of that name there can
         be one again, and one that dlqd still has a dead letter for is there to die of
         it."""

@@ -1,5 +1,5 @@
-"""What goes wrong at a start or on the command line: one clear sentence and
-the right exit code (sysexits.h)."""
+"""Errors at a start and on the command line: one clear sentence and the right exit code
+(sysexits.h)."""
 
 import json
 import os
@@ -25,7 +25,7 @@ class Errors(RigTest):
         self.assertNotIn("stopped", daemon.log())
         return daemon.log()
 
-    def test_a_typo_in_the_configuration(self):
+    def test_a_typo_is_reported_with_its_place_and_the_nearest_key(self):
         """Every process and the command line: 78, with file, line, column,
         key path and the near miss."""
         rig = self.rig()
@@ -41,7 +41,7 @@ class Errors(RigTest):
             self.assertIn("max_attempts", log)
         self.assertFalse(rig.state_dir.exists(), "half-configured")
 
-    def test_every_error_in_one_run(self):
+    def test_all_errors_are_reported_in_one_run(self):
         rig = self.rig()
         rig.config["shutdown_grace"] = "5 parsecs"
         rig.config["endpoints"][0]["typs"] = ["issue.*"]
@@ -52,20 +52,20 @@ class Errors(RigTest):
         for word in ["shutdown_grace", "typs", "provider"]:
             self.assertRegex(done.stderr, rf"grapnel\.yaml:\d+:\d+: .*{word}")
 
-    def test_a_variable_that_is_not_set(self):
+    def test_an_unset_variable_is_an_error(self):
         rig = self.rig()
         rig.config["sources"][0]["secrets"] = ["${NOT_SET_BY_ANYONE}"]
         rig.write_config()
         for name in DAEMONS:
             self.assertIn("NOT_SET_BY_ANYONE", self.ends(rig, name, CONFIG))
 
-    def test_no_configuration_at_all(self):
+    def test_a_missing_configuration_is_an_error(self):
         rig = self.rig()
         rig.config_path.unlink()
         log = self.ends(rig, "sequencer", CONFIG)
         self.assertIn(str(rig.config_path), log)
 
-    def test_no_configuration_is_named(self):
+    def test_an_unnamed_configuration_in_this_folder_is_mentioned(self):
         """A grapnel.yaml in the current folder is not read, but the error says
         that it is there and how to name it."""
         default = pathlib.Path("/etc/grapnel/grapnel.yaml")
@@ -94,7 +94,7 @@ class Errors(RigTest):
             self.assertIn("none.yaml: cannot read the file", done.stderr)
             self.assertNotIn("There is a grapnel.yaml here", done.stderr)
 
-    def test_a_port_that_is_taken(self):
+    def test_a_taken_port_is_an_error(self):
         rig = self.rig()
         with socket.socket() as other:
             other.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -103,7 +103,7 @@ class Errors(RigTest):
             log = self.ends(rig, "ingress", UNAVAILABLE)
         self.assertIn(str(rig.ingress_port), log)
 
-    def test_a_second_instance(self):
+    def test_a_second_instance_ends_with_the_first_one_s_pid(self):
         """69 and the other's process id; the first one is not disturbed."""
         rig = self.rig().start()
         for name in DAEMONS:
@@ -120,13 +120,13 @@ class Errors(RigTest):
         rig.receiver.wait(event)
         rig.wait_status(event)
 
-    def test_a_state_dir_that_can_not_be(self):
+    def test_an_unusable_state_dir_is_an_error(self):
         rig = self.rig()
         rig.state_dir.write_text("a file")
         for name in DAEMONS:
             self.assertIn("state", self.ends(rig, name, CONFIG))
 
-    def test_a_store_that_is_no_store(self):
+    def test_a_file_that_is_not_a_database_is_an_error(self):
         """74, which file, and the way out."""
         rig = self.rig()
         rig.state_dir.mkdir()
@@ -137,7 +137,7 @@ class Errors(RigTest):
                 self.assertIn(f"{name}.db is damaged", log)
                 self.assertIn("grapnel backup", log)
 
-    def test_a_name_of_another_kind(self):
+    def test_a_name_of_another_kind_of_process_is_refused(self):
         """64, before anything is made: deliverers, the sequencer and the others
         tell from a name what a process is."""
         rig = self.rig()
@@ -155,7 +155,7 @@ class Errors(RigTest):
                     self.assertIn(f"{kind}-", done.stderr)
         self.assertFalse(rig.state_dir.exists())
 
-    def test_a_store_of_another_kind(self):
+    def test_a_database_of_another_kind_of_process_is_refused(self):
         """74, and the file is as it was."""
         rig = self.rig(console=True).start()
         rig.stop()
@@ -171,7 +171,7 @@ class Errors(RigTest):
                     self.assertIn("of another kind of process", log)
                     self.assertEqual(path.read_bytes(), stores[other])
 
-    def test_wrong_words(self):
+    def test_unknown_words_are_usage_errors(self):
         rig = self.rig()
         for words, hint in {("stauts",): "status",
                             ("dlq", "shwo"): "show",
@@ -184,7 +184,7 @@ class Errors(RigTest):
                 self.assertIn(hint, done.stderr)
                 self.assertEqual(done.stdout, "")
 
-    def test_nothing_runs(self):
+    def test_a_command_names_the_process_that_does_not_run(self):
         """69, naming the process that can't be reached."""
         rig = self.rig()
         event = "evt_01JD3S6Q8W0N8M7V1T2X3Y4Z5A"
@@ -200,7 +200,7 @@ class Errors(RigTest):
                 self.assertIn("--run-dir", done.stderr)
 
     @unittest.skipIf(os.geteuid(), "only root can run a program as another user")
-    def test_a_run_dir_of_another_user(self):
+    def test_a_run_dir_of_another_user_is_not_reported_as_down(self):
         """Nobody can tell what runs there; it is not said to be down."""
         rig = self.rig().start()
         rig.folder.chmod(0o755)
@@ -216,7 +216,7 @@ class Errors(RigTest):
                 self.assertNotIn(" down ", done.stdout)
                 self.assertNotIn("Start the processes", done.stderr)
 
-    def test_one_that_was_killed(self):
+    def test_a_killed_process_is_reported_as_not_running(self):
         """69 also where its socket is left behind."""
         rig = self.rig().start()
         event = rig.accept()
@@ -236,13 +236,13 @@ class Errors(RigTest):
             self.assertIn("delivered", done.stdout)
             self.assertIn("dlqd", done.stdout + done.stderr)
 
-    def test_ingress_is_down(self):
+    def test_send_names_an_ingress_that_is_down(self):
         rig = self.rig()
         done = rig.cli_text("send", "plane")
         self.assertEqual(done.returncode, UNAVAILABLE, done.stderr)
         self.assertIn(str(rig.ingress_port), done.stderr)
 
-    def test_send_and_check(self):
+    def test_check_accepts_a_good_file_and_send_delivers(self):
         """A good file passes; an event sent by `grapnel send` arrives."""
         rig = self.rig().start()
         self.assertEqual(rig.cli_text("check").returncode, 0)
@@ -255,7 +255,7 @@ class Errors(RigTest):
                          ("issue.created", "acme"))
         wait_for(lambda: rig.cli("trace", request.id)[0]["status"] == "done")
 
-    def test_producers_are_sources_to_check(self):
+    def test_check_treats_producers_as_sources(self):
         """An endpoint that is subscribed to a producer gets its events, and is
         not called one that gets nothing."""
         rig = self.rig()
@@ -277,7 +277,7 @@ class Errors(RigTest):
                           billing["subscriptions"][0]["endpoints"]),
                          (True, None, ["books"]))
 
-    def test_what_no_one_sends_and_what_no_one_gets(self):
+    def test_check_warns_of_subscriptions_that_cannot_match(self):
         """A producer's types and workspaces are compared with subscriptions:
         both ends of what can not meet are warned of, at their line."""
         rig = self.rig()
@@ -322,7 +322,7 @@ class Errors(RigTest):
             rig.write_config()
             self.assertEqual(rig.cli_text("check").stderr, "")
 
-    def test_an_event_of_a_producer(self):
+    def test_check_event_predicts_the_response_to_a_producer(self):
         """check --event says what /v1/events responds, and who gets it."""
         rig = self.rig()
         rig.config["producers"] = [
@@ -382,7 +382,7 @@ class Errors(RigTest):
             self.assertEqual(said.returncode, 64)
             self.assertIn("--type", said.stderr)
 
-    def test_a_file_for_log_errors_that_can_not_be(self):
+    def test_an_unusable_log_errors_file_is_an_error(self):
         rig = self.rig()
         folder = rig.folder / "logs"
 
@@ -422,7 +422,7 @@ class Errors(RigTest):
             self.assertIn("log.errors: warning: ", said.stderr)
             self.assertIn("Permission denied", said.stderr)
 
-    def test_the_example(self):
+    def test_the_example_configuration_is_valid(self):
         """packaging/example.yaml is right, all of it."""
         example = pathlib.Path(__file__).parents[2] / "packaging/example.yaml"
         rig = self.rig()

@@ -1,5 +1,5 @@
-"""An endpoint that worked and then refuses everything: its deliveries are held
-back, not dead-lettered, until one of them is accepted."""
+"""An endpoint that worked and then refuses everything is held: its deliveries wait until
+one of them is accepted."""
 
 import pathlib
 import sys
@@ -42,7 +42,7 @@ class Guard(RigTest):
     def dead(self, rig):
         return rig.cli("dlq", "stats")[0]["dead"]
 
-    def test_a_bad_deployment(self):
+    def test_an_endpoint_that_refuses_everything_causes_few_dead_letters(self):
         """P2: few dead letters, over restarts of all processes too; when it is
         mended all others are delivered."""
         rig = self.working()
@@ -63,7 +63,7 @@ class Guard(RigTest):
         self.assertLessEqual(dead, FEW)
         self.assertEqual(len(set(rig.receiver.delivered("/crm"))), 401 - dead)
 
-    def test_what_an_operator_may_say(self):
+    def test_an_operator_can_resume_and_switch_off_the_guard(self):
         """resume tries all again, and it is held again; guard: off turns each
         refusal into a dead letter."""
         rig = self.working([{"status": 422}])
@@ -80,7 +80,7 @@ class Guard(RigTest):
         wait_for(lambda: self.dead(rig) == 60, what="all dead letters")
         self.assertEqual(self.shown(rig)["state"], "active")
 
-    def test_order_stays(self):
+    def test_held_deliveries_keep_their_order(self):
         """P5: what was held goes in its order."""
         rig = self.working(ordered="all")
         events = [rig.accept() for _ in range(20)]
@@ -93,7 +93,7 @@ class Guard(RigTest):
         delivered = list(rig.receiver.delivered("/crm"))[1:]
         self.assertEqual(delivered, [e for e in events if e not in died])
 
-    def test_one_that_never_worked_is_not_held(self):
+    def test_an_endpoint_that_never_worked_is_not_held(self):
         rig = self.rig()
         rig.receiver.rules({"path": "/crm", "responses": [{"status": 404}]})
         rig.start()

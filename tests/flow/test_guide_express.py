@@ -1,4 +1,5 @@
-"""The guide "From Express to Grapnel, in stages", run as it stands, with a real Node.js."""
+"""The commands of the guide "From Express to Grapnel, in stages" work, with a real
+Node.js."""
 
 import contextlib
 import os

@@ -1,5 +1,6 @@
-"""P2, P4: the guide "A machine is lost", run as it stands: a machine with a backup loses its
-disk, another one continues, and the provider sends the lost time again."""
+"""P2, P4: the commands of the guide "A machine is lost" work: a machine with a backup loses
+its disk, another one continues, and the provider sends the events of the lost time
+again."""
 
 import pathlib
 import shutil

@@ -1,4 +1,4 @@
-"""The guide "Going live behind nginx", run as it stands, with a real nginx."""
+"""The commands of the guide "Going live behind nginx" work, with a real nginx."""
 
 import os
 import pathlib

@@ -1,4 +1,4 @@
-"""The guide "Stripe, GitHub and Plane in ten minutes", run as it stands."""
+"""The commands of the guide "Stripe, GitHub and Plane in ten minutes" work."""
 
 import contextlib
 import os

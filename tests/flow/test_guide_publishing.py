@@ -1,4 +1,4 @@
-"""The guide "Publish events of your own services", run as it stands."""
+"""The commands of the guide "Publish events of your own services" work."""
 
 import pathlib
 import sys

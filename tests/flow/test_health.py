@@ -1,4 +1,5 @@
-"""grapnel health: an exit code within a second, whatever state a process is in."""
+"""`grapnel health` returns its exit code within a second, whatever state a process is
+in."""
 
 import contextlib
 import json
@@ -31,7 +32,7 @@ class Health(RigTest):
         self.assertEqual(bool(done.stderr), code != 0)
         return said.strip()
 
-    def test_it_is_alive_or_it_is_not(self):
+    def test_health_reports_whether_a_process_is_alive(self):
         rig = self.rig(console=True).start()
         for name in PROCESSES:
             self.assertRegex(self.health(rig, name), f"^{name}: .*; \\d+ waiting$")
@@ -53,7 +54,7 @@ class Health(RigTest):
         self.assertIn("deliverer-9: not running",
                       self.health(rig, "deliverer-9", code=69))
 
-    def test_of_a_process_that_hangs_it_does_not_wait(self):
+    def test_health_does_not_wait_for_a_hanging_process(self):
         """Also when so many have asked before that no connection is taken."""
         rig = self.rig(deliverers=0)
         rig["dlqd"].start()
@@ -75,7 +76,7 @@ class Health(RigTest):
             s.close()
         wait_for(lambda: "running" in self.health(rig, "dlqd"))
 
-    def test_names_and_folders_that_are_not_there(self):
+    def test_unknown_names_and_folders_are_errors(self):
         rig = self.rig()
         for name in ("ingres", "../ingress", "ingress/x", "", "Ingress"):
             done = rig.cli_text("health", name)
@@ -85,7 +86,7 @@ class Health(RigTest):
         self.assertIn("No such file or directory (run_dir is ",
                       self.health(rig, "ingress", code=69))
 
-    def test_neither_secrets_nor_a_good_configuration_are_needed(self):
+    def test_health_needs_neither_secrets_nor_a_valid_configuration(self):
         rig = self.rig(deliverers=0)
         rig["ingress"].start()
         text = rig.config_path.read_text()
@@ -94,7 +95,7 @@ class Health(RigTest):
         done = rig.cli_text("health", "ingress")
         self.assertEqual(done.returncode, 0, done.stderr)
 
-    def test_a_full_disk_is_alive_and_not_ready(self):
+    def test_a_process_with_a_full_disk_is_alive_and_not_ready(self):
         """A restart would not help, and /healthz and /readyz say the same."""
         rig = self.rig(deliverers=0)
         rig.state_dir.mkdir()

@@ -1,6 +1,5 @@
-"""P2, P8: endpoints that abuse HTTP/2 or TLS, and name servers that lie or never
-respond. An attempt ends, memory stays bounded, other endpoints get their events, and
-no address is connected to that may not be."""
+"""P2, P8: endpoints that abuse HTTP/2 or TLS and name servers that lie or stay silent
+cannot delay others, fill the memory, or lead to a private address."""
 
 import ctypes
 import os
@@ -118,7 +117,7 @@ class Http2(Hostile):
                 self.assertLess(self.peak_kib() - before, MEMORY_KIB)
                 self.neighbour_is_served(100 + n)
 
-    def test_heads_without_end(self):
+    def test_heads_without_end_are_cut_off(self):
         a_field = field(b"x-a", b"b" * 100)
         entry = b"\x40\x03x-b" + b"\x7f\x80\x1f" + b"b" * 4095  # 127 + 3968
         self.each([
@@ -145,7 +144,7 @@ class Http2(Hostile):
              b"", "delivered"),
         ])
 
-    def test_frames_without_end(self):
+    def test_frames_without_end_are_cut_off(self):
         response = frame(HEADERS, 4, 1, STATUS_200)
         self.each([
             ("settings", lambda c: floods(c, b"", frame(SETTINGS)), b"", "dead"),
@@ -161,7 +160,7 @@ class Http2(Hostile):
                 c, b"", frame(0xaa, 0, 1, bytes(1000))), b"", "dead"),
         ])
 
-    def test_frames_that_make_no_sense(self):
+    def test_malformed_frames_end_the_attempt(self):
         self.each([
             ("a promise that was declined", lambda c: c.send(
                 frame(PUSH, 4, 1, bytes([0, 0, 0, 2]) + b"\x82\x84\x87")
@@ -180,7 +179,7 @@ class Http2(Hostile):
                 frame(HEADERS, 5, 1, b"\x48\x032zz")), b"", "dead"),
         ])
 
-    def test_no_memory_for_the_body(self):
+    def test_an_endpoint_without_a_window_for_the_body_times_out(self):
         """SETTINGS_INITIAL_WINDOW_SIZE is 0, and no window is ever opened."""
         m = self.serve(http2_behaves(lambda c: None, struct.pack(">HI", 4, 0)),
                        tls=self.tls)
@@ -192,7 +191,7 @@ class Http2(Hostile):
 
 
 class Tls(Hostile):
-    def test_handshakes_that_do_not_end(self):
+    def test_handshakes_without_end_time_out(self):
         """Bytes in place of TLS, behind our ClientHello."""
         record = b"\x16\x03\x03"
         before = self.peak_kib()
@@ -221,7 +220,7 @@ class Tls(Hostile):
                 self.assertLess(self.peak_kib() - before, MEMORY_KIB)
                 self.neighbour_is_served(100 + n)
 
-    def test_a_chain_of_a_thousand_certificates(self):
+    def test_a_chain_of_a_thousand_certificates_is_refused(self):
         ca = Authority(self.r.folder / "ca")
         certificate, key = ca.issue("long", "127.0.0.1")
         chain = pathlib.Path(certificate).read_text() \
@@ -310,7 +309,7 @@ class Names(Hostile):
         self.neighbour = self.to(self.r.receiver.url("/neighbour"))
         return server
 
-    def test_name_servers_that_never_respond(self):
+    def test_silent_name_servers_do_not_delay_others(self):
         """Attempts end in their time, others are served, and a stop is not held
         up by the threads that still ask."""
         server = self.asks(lambda name, count: None)
@@ -327,7 +326,7 @@ class Names(Hostile):
         self.assertLess(len(os.listdir(f"/proc/{self.d.pid}/task")), 2 * count + 20)
         self.assertEqual(self.d.stop(timeout=5), 0)
 
-    def test_p8_a_name_that_means_another_address_each_time(self):
+    def test_p8_a_name_with_changing_addresses_reaches_no_private_one(self):
         """A time to live of 0, another response to each question, and both addresses
         in one."""
         inside = self.serve(lambda c: None, host="127.0.0.3")

@@ -1,5 +1,5 @@
-"""Ingress, from outside: what it takes, what it refuses, and that it never
-hangs, whatever comes (tests of P1 and P7, and of every response in the table)."""
+"""What ingress accepts and refuses over HTTP, with each documented response, and that it
+never hangs. P1, P7."""
 
 import concurrent.futures
 import hashlib
@@ -134,7 +134,7 @@ class Taken(IngressTest):
             (b"x-twice", b"2"), (b"X-Empty", b""), (b"X-Text", b"caf\xe9"),
             (b"Connection", b"close")])
 
-    def test_however_the_bytes_are_cut_it_is_the_same_request(self):
+    def test_requests_do_not_depend_on_how_bytes_are_cut(self):
         rig = self.start_ingress()
         whole = head("Connection: close") + BODY
         for size in (1, 3, 50):
@@ -147,7 +147,7 @@ class Taken(IngressTest):
         self.assertEqual(a.status, 200)
         self.assertEqual({bytes(r["body"]) for r in self.archived(rig)}, {BODY})
 
-    def test_a_client_that_asks_first_is_told_to_go_on_or_not(self):
+    def test_expect_100_continue_is_answered(self):
         rig = self.start_ingress()
         s = self.connect(rig)
         s.sendall(head("Expect: 100-continue", "Connection: close"))
@@ -174,7 +174,7 @@ class Taken(IngressTest):
         self.assertEqual(len(set(ids)), 201)
         self.assertEqual(ids, sorted(ids))
 
-    def test_who_leaves_before_the_response_was_still_heard(self):
+    def test_a_request_is_stored_though_its_client_has_left(self):
         rig = self.start_ingress()
         s = self.connect(rig)
         s.sendall(head() + BODY)
@@ -206,7 +206,7 @@ class Taken(IngressTest):
         wait_for((disk / "held").exists, what="a sync to begin")
         return disk, clients
 
-    def test_no_response_before_its_sync_but_others_are_read(self):
+    def test_a_200_waits_for_its_sync_while_others_are_read(self):
         """P1. Who is refused need not wait for the disk."""
         rig = self.start_ingress()
         disk, clients = self.group(rig)
@@ -225,7 +225,7 @@ class Taken(IngressTest):
         self.assertEqual({r["event_id"] for r in self.archived(rig)}, ids)
         self.assertEqual(len(ids), 21)
 
-    def test_who_waits_for_a_sync_that_fails_hears_no_200(self):
+    def test_a_failed_sync_gives_no_200(self):
         """P1. What was written may be there after all, and is handed on."""
         rig = self.start_ingress()
         disk, clients = self.group(rig)
@@ -237,7 +237,7 @@ class Taken(IngressTest):
         self.assertEqual(self.ask(rig, head("Connection: close"), BODY).status,
                          200)
 
-    def test_what_was_cut_off_is_not_stored(self):
+    def test_incomplete_requests_are_not_stored(self):
         rig = self.start_ingress()
         for cut in (10, len(head()) - 2, len(head()) + 5):
             s = self.connect(rig)
@@ -256,7 +256,7 @@ class Taken(IngressTest):
 
 
 class Admission(IngressTest):
-    def test_a_bad_signature_gets_one_response_whatever_is_wrong(self):
+    def test_each_bad_signature_gets_the_same_response(self):
         rig = self.rig({"sources": [
             {"name": "ledger", "provider": "custom", "secrets": ["k"],
              "verify": {"scheme": "hmac-sha256", "header": "X-Signature",
@@ -312,7 +312,7 @@ class Admission(IngressTest):
 
 
 class Refused(IngressTest):
-    def test_paths_methods_and_encodings(self):
+    def test_wrong_paths_methods_and_encodings_are_refused(self):
         rig = self.start_ingress()
         post = "POST {} HTTP/1.1"
         for path in ("/", "/in/", "/in/nobody", "/in", "/in/plane/",
@@ -358,7 +358,7 @@ class Refused(IngressTest):
         self.assertLessEqual({int(n) for n in said}, set(statuses),
                              (raw, all_said))
 
-    def test_a_length_that_is_not_clear_is_refused(self):
+    def test_an_unclear_length_is_refused(self):
         rig = self.start_ingress()
         te, cl = "Transfer-Encoding: chunked", f"Content-Length: {len(BODY)}"
         for lines in ([te, cl], [cl, te], [cl, cl], [cl, "Content-Length: 0"],
@@ -381,7 +381,7 @@ class Refused(IngressTest):
             + chunk(BODY) + b"0\r\n\r\n")
         self.assertEqual(self.archived(rig), [])
 
-    def test_chunks_that_make_no_sense_are_refused(self):
+    def test_malformed_chunks_are_refused(self):
         rig = self.start_ingress()
         start = head("Transfer-Encoding: chunked", length=False)
         for bad in (b"0_2e\r\n", b"0x1\r\na\r\n", b"-1\r\n", b"g\r\n", b"\r\n",
@@ -395,7 +395,7 @@ class Refused(IngressTest):
               b"%x" % (len(BODY) - 5), b"\r\n", BODY[5:], b"\r\n",
               b"000", b"\r\n", b"X-Late: 1", b"\r\n", b"\r\n"]
 
-    def test_lines_of_chunks_end_with_cr_lf(self):
+    def test_a_chunk_line_without_cr_lf_is_refused(self):
         """A proxy in front that takes no bare LF for a line's end would see
         another end of the body, and another request behind it."""
         rig = self.start_ingress()
@@ -415,7 +415,7 @@ class Refused(IngressTest):
         self.refused_and_closed(rig, nobody + b"1\na\r\n0\r\n\r\n")
         self.assertEqual(self.archived(rig), [])
 
-    def test_a_bare_lf_is_found_wherever_the_bytes_are_cut(self):
+    def test_a_bare_lf_is_found_however_bytes_are_cut(self):
         rig = self.start_ingress()
         start = head("Transfer-Encoding: chunked", length=False)
         for at in (1, 3, 5, 7, 9, 11, 12):
@@ -429,7 +429,7 @@ class Refused(IngressTest):
             self.assertEqual(a.status, 400, (at, a.raw))
         self.assertEqual(self.archived(rig), [])
 
-    def test_well_framed_chunks_are_taken_wherever_they_are_cut(self):
+    def test_valid_chunks_are_accepted_however_bytes_are_cut(self):
         rig = self.start_ingress()
         start = head("Transfer-Encoding: chunked", "Connection: close",
                      length=False)
@@ -443,7 +443,7 @@ class Refused(IngressTest):
             self.assertEqual(a.status, 200, (cut, a.raw))
         self.assertEqual({bytes(r["body"]) for r in self.archived(rig)}, {BODY})
 
-    def test_chunked_requests_on_a_kept_connection(self):
+    def test_chunked_requests_can_share_a_connection(self):
         rig = self.start_ingress()
         start = head("Transfer-Encoding: chunked", length=False)
         good = start + b"".join(self.FRAMED)
@@ -468,7 +468,7 @@ class Refused(IngressTest):
         raw = self.read_all(s)
         self.assertEqual(re.findall(rb"HTTP/1\.1 (\d{3}) ", raw), [b"400"])
 
-    def test_headers_that_make_no_sense_are_refused(self):
+    def test_malformed_headers_are_refused(self):
         rig = self.start_ingress()
         end = head()[:-2]
         for bad in (b"X-A: b\0c\r\n", b"X-A: b\r\n folded\r\n",
@@ -483,7 +483,7 @@ class Refused(IngressTest):
         self.refused_and_closed(rig, head(host="") + BODY)
         self.assertEqual(self.archived(rig), [])
 
-    def test_lines_that_make_no_sense_are_refused(self):
+    def test_malformed_request_lines_are_refused(self):
         rig = self.start_ingress()
         for line in ("POST /in/plane HTTP/1.32", "POST /in/plane HTTP/2.0",
                      "POST /in/plane HTTP/0.9", "POST /in/plane",
@@ -501,7 +501,7 @@ class Refused(IngressTest):
             self.assertNotRegex(self.talk(rig, junk), rb"HTTP/1\.1 [23]")
         self.assertEqual(self.archived(rig), [])
 
-    def test_headers_too_large_or_too_many_are_431(self):
+    def test_too_large_or_too_many_headers_are_431(self):
         rig = self.start_ingress()
         for lines in (["X-A: " + "a" * 20000], ["X-A: " + "a" * 1000000],
                       ["X-A: b"] * 200, ["X-A: b"] * 10000):
@@ -513,7 +513,7 @@ class Refused(IngressTest):
         a = self.ask(rig, head(line="POST /" + "a" * 60000 + " HTTP/1.1"))
         self.assertIn(a.status, (414, 431))
 
-    def test_a_body_too_large_is_413_and_its_sender_hears_so(self):
+    def test_a_too_large_body_is_413_and_the_client_reads_it(self):
         rig = self.start_ingress(max_body="64KiB")
         fits, over = b"a" * 65536, b"a" * 65537
         self.assertEqual(self.ask(rig, head("Connection: close", body=fits)
@@ -535,7 +535,7 @@ class Refused(IngressTest):
 
 
 class Bounds(IngressTest):
-    def test_a_slow_request_is_cut_whatever_it_trickles(self):
+    def test_a_slow_request_is_closed(self):
         rig = self.start_ingress(read_timeout="1s")
         slow = [
             (b"", b"POST /in/pl"),
@@ -569,21 +569,21 @@ class Bounds(IngressTest):
                 self.assertLess(took, 4 * SLOW)
         self.assertEqual(rig.post(BODY)[0], 200)
 
-    def test_an_idle_connection_is_closed_without_a_word(self):
+    def test_an_idle_connection_is_closed_without_a_response(self):
         rig = self.start_ingress(read_timeout="1s")
         s = self.connect(rig)
         s.sendall(head() + BODY)
         self.assertEqual(self.read_response(s).status, 200)
         self.assertEqual(self.read_all(s), b"")
 
-    def test_past_max_connections_others_wait_and_are_served(self):
+    def test_connections_above_the_maximum_wait_and_are_served(self):
         rig = self.start_ingress(max_connections=50, read_timeout="1s")
         idle = [self.connect(rig) for _ in range(120)]
         self.assertEqual(self.ask(rig, head("Connection: close")
                                   + BODY).status, 200)
         del idle
 
-    def test_many_large_bodies_at_once_cannot_fill_the_memory(self):
+    def test_many_large_bodies_use_bounded_memory(self):
         rig = self.start_ingress(max_body="16MiB", read_timeout="60s")
         piece = b"a" * 1_000_000
         conns = [self.connect(rig) for _ in range(12)]
@@ -601,7 +601,7 @@ class Bounds(IngressTest):
 
 
 class Ends(IngressTest):
-    def test_a_taken_port_is_said_in_one_sentence(self):
+    def test_a_taken_port_is_reported_in_one_sentence(self):
         rig = self.rig(deliverers=0)
         with socket.socket() as s:
             s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -612,7 +612,7 @@ class Ends(IngressTest):
             rig["ingress"].child = None  # as it should be
         self.assertIn("in use", rig["ingress"].log())
 
-    def test_a_sigterm_ends_it_at_once_when_nobody_waits(self):
+    def test_sigterm_ends_an_idle_ingress_at_once(self):
         rig = self.start_ingress()
         s = self.connect(rig)
         s.sendall(head() + BODY)
@@ -621,7 +621,7 @@ class Ends(IngressTest):
         self.assertEqual(rig["ingress"].stop(), 0)
         self.assertLess(time.monotonic() - began, 2 * SLOW)
 
-    def test_who_spoke_before_a_sigterm_has_a_response(self):
+    def test_requests_sent_before_sigterm_get_a_response(self):
         rig = self.start_ingress()
         known = [self.connect(rig) for _ in range(10)]
         for s in known:
@@ -637,7 +637,7 @@ class Ends(IngressTest):
         self.assertEqual({a.status for a in responses}, {503})
         self.assertEqual(rig["ingress"].stop(), 0)
 
-    def test_who_is_not_done_when_the_grace_ends_is_told(self):
+    def test_incomplete_requests_get_503_when_the_grace_ends(self):
         rig = self.rig({"shutdown_grace": "1s"}, deliverers=0)
         rig.start("ingress")
         s = self.connect(rig)
@@ -648,7 +648,7 @@ class Ends(IngressTest):
         self.assertEqual((late.status, late.error()), (503, "unavailable"))
         self.assertIn("retry-after", late.headers)
 
-    def test_a_request_under_way_is_finished_at_a_sigterm(self):
+    def test_a_request_in_progress_is_finished_after_sigterm(self):
         rig = self.start_ingress()
         s = self.connect(rig)
         kept = self.connect(rig)
@@ -695,7 +695,7 @@ def unpack(packed):
 class NoRoom(IngressTest):
     """When there is no space."""
 
-    def test_a_backlog_that_fills_the_archive_is_503_until_it_is_handed_on(self):
+    def test_a_full_archive_is_503_until_the_sequencer_takes_events(self):
         rig = self.rig({"ingress": {"archive": {"max_size": "2MiB"}}},
                        deliverers=0)
         rig.start("ingress")

@@ -1,4 +1,4 @@
-"""Several ingress processes on one port, before one sequencer. P1, P2, P3."""
+"""Several ingress processes share one port and one sequencer. P1, P2, P3."""
 
 import contextlib
 import pathlib
@@ -22,7 +22,7 @@ class Ingresses(RigTest):
     def kept(self, rig, name):
         return rig.rows(name, "SELECT count(*) AS n FROM archive")[0]["n"]
 
-    def test_both_take_events_and_one_may_be_killed_under_load(self):
+    def test_two_ingresses_accept_events_though_one_is_killed(self):
         rig = self.two()
         rig.start()
         load = rig.load(count=6000, connections=32)
@@ -48,7 +48,7 @@ class Ingresses(RigTest):
         self.assertEqual([r for r in document if r["status"] not in (408, 503)],
                          [])
 
-    def test_a_trace_finds_the_one_that_took_it(self):
+    def test_a_trace_finds_the_ingress_that_accepted_the_event(self):
         rig = self.two()
         rig.start()
         for event in [rig.accept() for _ in range(8)]:
@@ -56,7 +56,7 @@ class Ingresses(RigTest):
             what = {t["process"] for t in rig.trace(event)["timeline"]}
             self.assertEqual(len(what & {"ingress-1", "ingress-2"}), 1)
 
-    def test_what_both_refused_is_one_list(self):
+    def test_rejects_lists_the_requests_of_all_ingresses(self):
         rig = self.two()
         rig.start("ingress-1", "ingress-2")
         for _ in range(24):
@@ -72,7 +72,7 @@ class Ingresses(RigTest):
         rig["ingress-2"].kill()
         self.assertEqual(rig.cli("rejects")[1], 69)  # it would look whole
 
-    def test_another_programs_port_is_an_error(self):
+    def test_a_port_of_another_program_is_an_error(self):
         for options in [(), (socket.SO_REUSEPORT,)]:
             with self.subTest(options=options), \
                     contextlib.closing(socket.socket()) as taken:

@@ -1,5 +1,5 @@
-"""What is installed: all of it is there, and it runs from there, under the
-supervisor's configuration that is installed with it."""
+"""An installation is complete and works from its prefix, under the installed supervisor
+configuration."""
 
 import json
 import os
@@ -23,7 +23,7 @@ class Install(RigTest):
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         return prefix
 
-    def test_it_runs_from_a_fresh_prefix(self):
+    def test_grapnel_runs_from_a_fresh_prefix(self):
         rig = self.rig(console=True)
         prefix = self.install(rig)
         man = prefix / "share" / "man"
@@ -78,7 +78,7 @@ class Install(RigTest):
                                 "console"])
         self.assertEqual(text.count("(exit status 0)"), 5, text)
 
-    def test_tools_up_builds_all_that_is_installed(self):
+    def test_tools_up_builds_everything_that_is_installed(self):
         """By the targets that it names: no page or program may be missing."""
         up = (ROOT / "tools" / "up").read_text()
         targets = up.split("--target ")[1].split(")")[0].replace("\\", "").split()

@@ -1,4 +1,4 @@
-"""What the log says of each event, in which form, and where."""
+"""The log's lines about an event: which, in which form, and in which file."""
 
 import json
 import os
@@ -29,7 +29,7 @@ def lines(daemon, event):
 class Log(RigTest):
     STRIPE = {"name": "stripe", "provider": "stripe", "secrets": ["shh"]}
 
-    def test_what_there_was_not_is_left_out(self):
+    def test_absent_facts_are_left_out_of_log_lines(self):
         """No status where nobody responded, no attempt where none was made."""
         rig = self.rig({"producers": [{"name": "shop", "tokens": ["t0p"]}],
                         "retry_policies": [{
@@ -58,7 +58,7 @@ class Log(RigTest):
                         self.assertNotEqual(fields.get("attempt"), "0")
         self.assertEqual(lines(rig["deliverer-1"], event)["dead"]["attempt"], "2")
 
-    def test_a_line_when_it_is_accepted_and_one_when_it_has_finished(self):
+    def test_an_event_has_a_line_when_accepted_and_one_when_finished(self):
         rig = self.rig()
         rig.config["sources"].append(self.STRIPE)
         rig.config["endpoints"].append(rig.endpoint("books"))
@@ -96,7 +96,7 @@ class Log(RigTest):
         for at in times:
             self.assertRegex(at, r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$")
 
-    def test_after_a_retry_the_duration_is_that_of_the_retry(self):
+    def test_the_duration_after_a_requeue_counts_from_the_requeue(self):
         """Not of the days in which the dead letter waited for a person."""
         rig = self.rig()
         rig.step_clock(-6 * 3600)
@@ -115,7 +115,7 @@ class Log(RigTest):
         self.assertLess(int(lines(rig["sequencer"], event)["finished"]
                             ["duration_ms"]), 3600_000)
 
-    def test_one_that_goes_to_nobody_or_is_a_duplicate_has_its_line_too(self):
+    def test_duplicates_and_unsubscribed_events_have_a_line(self):
         rig = self.rig({"endpoints": []}).start()
         body = rig.plane_body()
         first = rig.post(body)[2]["id"]
@@ -128,7 +128,7 @@ class Log(RigTest):
                          (first, "plane"))
         self.assertNotIn("mode", line)
 
-    def test_a_flood_is_counted_and_not_written(self):
+    def test_repeated_lines_are_counted_and_suppressed(self):
         rig = self.rig().start()
         load = rig.load(count=1500, connections=16)
         load.result()
@@ -149,7 +149,7 @@ class Log(RigTest):
         self.assertLessEqual(max(per_second.values()), 200)
         self.assertLess(sum(per_second.values()), 1500)
 
-    def test_warnings_are_in_a_file_of_their_own_too(self):
+    def test_warnings_are_also_in_log_errors(self):
         """All processes write to it; logrotate moves it away and sends SIGHUP;
         a folder that is missing is no reason to stop."""
         rig = self.rig({"log": {"errors": "logs/errors.log"}})

@@ -1,5 +1,4 @@
-"""What each process tells the service manager that started it: a socket as systemd's,
-with the messages that sd_notify(3) documents."""
+"""Each process reports its state to the service manager by the messages of sd_notify(3)."""
 
 import ctypes
 import os
@@ -82,7 +81,7 @@ class ManagerTest(RigTest):
 
 
 class ALife(ManagerTest):
-    def test_each_is_ready_when_it_serves_reloads_and_stops(self):
+    def test_each_process_reports_ready_reloading_and_stopping(self):
         rig = self.rig(console=True)
         for name in PROCESSES:
             manager = self.manager(rig, name)
@@ -111,7 +110,7 @@ class ALife(ManagerTest):
             self.assertEqual(stopping[0]["EXTEND_TIMEOUT_USEC"], "65000000")
             self.assertEqual(len(stopping), 1)
 
-    def test_a_reload_that_is_refused_ends_too(self):
+    def test_a_refused_reload_reports_its_end(self):
         rig = self.rig()
         manager = self.manager(rig)
         self.start(rig, "dlqd", manager)
@@ -123,7 +122,7 @@ class ALife(ManagerTest):
         self.assertIn("keeps the old one", rig["dlqd"].log())
         rig.write_config()
 
-    def test_a_start_that_takes_long_asks_for_time(self):
+    def test_a_long_start_extends_its_timeout(self):
         """Killed for that, it would only begin again."""
         rig = self.rig(deliverers=0)
         disk = rig.folder / "disk"
@@ -147,13 +146,13 @@ class ALife(ManagerTest):
         manager.wait("READY=1")
         manager.wait("STATUS=accepting events; 1 waiting")
 
-    def test_an_abstract_socket(self):
+    def test_an_abstract_socket_works(self):
         rig = self.rig()
         manager = self.manager(rig, f"\0grapnel-test-{os.getpid()}")
         self.start(rig, "dlqd", manager)
         manager.wait("READY=1")
 
-    def test_the_status_says_what_it_does(self):
+    def test_the_status_text_says_what_the_process_does(self):
         rig = self.rig(deliverers=0)
         manager = self.manager(rig)
         self.start(rig, "ingress", manager)
@@ -161,7 +160,7 @@ class ALife(ManagerTest):
         rig.accept()
         manager.wait("STATUS=accepting events; 1 waiting")
 
-    def test_addresses_that_cannot_be_used_stop_nothing(self):
+    def test_unusable_notify_addresses_do_no_harm(self):
         rig = self.rig()
         for address in ["vsock:2:1234", "relative", "@", "/" + "x" * 200,
                         str(rig.folder / "nobody")]:
@@ -171,7 +170,7 @@ class ALife(ManagerTest):
         self.assertEqual(rig["dlqd"].log().count("NOTIFY_SOCKET is not a path"), 4)
         self.assertIn("the service manager cannot be notified", rig["dlqd"].log())
 
-    def test_a_manager_that_does_not_read_blocks_nothing_and_gets_it_later(self):
+    def test_a_manager_that_does_not_read_blocks_no_process(self):
         rig = self.rig()
         manager = self.manager(rig, reads=False)
         filler = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
@@ -188,7 +187,7 @@ class ALife(ManagerTest):
 
 
 class Watchdog(ManagerTest):
-    def test_it_is_kept_up_while_nothing_happens(self):
+    def test_the_watchdog_is_fed_while_idle(self):
         rig = self.rig(console=True)
         for name in PROCESSES:
             manager = self.manager(rig, name)
@@ -196,7 +195,7 @@ class Watchdog(ManagerTest):
             manager.wait("WATCHDOG=1", count=5)
             rig[name].stop()
 
-    def test_it_is_of_this_process_only(self):
+    def test_the_watchdog_applies_only_to_its_process(self):
         rig = self.rig()
         manager = self.manager(rig)
         env = {"WATCHDOG_USEC": "2000", "WATCHDOG_PID": "1"}
@@ -214,7 +213,7 @@ class Watchdog(ManagerTest):
         child.terminate()
         self.assertEqual(child.wait(60), 0)
 
-    def test_a_loop_that_hangs_is_silent(self):
+    def test_a_hanging_loop_does_not_feed_the_watchdog(self):
         """Its thread alone is stopped: none of the others speaks for it."""
         rig = self.rig()
         for name in ["ingress", "dlqd"]:  # with and without a fallback thread of its own
@@ -236,7 +235,7 @@ class Watchdog(ManagerTest):
         self.assertEqual(ctypes.CDLL(None, use_errno=True).ptrace(
             request, pid, None, None), 0, os.strerror(ctypes.get_errno()))
 
-    def test_a_disk_that_stalls_is_not_a_loop_that_hangs(self):
+    def test_a_stalled_disk_feeds_the_watchdog(self):
         """Neither a stop nor a restart would help."""
         rig = self.rig(deliverers=0)
         disk = rig.folder / "disk"

@@ -1,5 +1,5 @@
-"""One address has every process's numbers; Prometheus can read them; a dashboard
-asks for nothing that is not there."""
+"""The console has the metrics of all processes at one address, in a form that Prometheus
+and the dashboard can read."""
 
 import json
 import os
@@ -30,7 +30,7 @@ class Metrics(RigTest):
                              for p in PROCESSES), what="all to be heard")
         return rig
 
-    def test_one_address_has_the_numbers_of_every_process(self):
+    def test_one_address_has_the_metrics_of_all_processes(self):
         rig = self.whole()
         with zmq.Context.instance().socket(zmq.SUB) as sub:
             sub.linger = 0
@@ -125,13 +125,13 @@ class Metrics(RigTest):
         } - plain, set())
         json.loads(path.read_text())
 
-    def test_the_document_is_what_the_programs_say(self):
+    def test_metrics_md_matches_the_programs(self):
         done = subprocess.run([ROOT / "tools" / "docs", "--check"],
                               capture_output=True, text=True, timeout=120,
                               env={**os.environ, "GRAPNEL_BUILD": str(BUILD)})
         self.assertEqual((done.returncode, done.stderr), (0, ""), done.stdout)
 
-    def test_the_documented_subscriber_reads_numbers(self):
+    def test_the_documented_subscriber_reads_metrics(self):
         rig = self.whole()
         text = (ROOT / "docs" / "METRICS.md").read_text()
         script = re.search(r"```python\n(.*?)```", text, re.S).group(1)
@@ -155,7 +155,7 @@ class Metrics(RigTest):
         wait_for(lambda: all(any(w in line for line in lines) for w in wanted),
                  what=f"{wanted} to be printed")
 
-    def test_the_command_line_prints_them_without_a_console(self):
+    def test_grapnel_metrics_needs_no_console(self):
         rig = self.rig({"metrics": {"interval": "100ms"}}).start()
         frames, code = rig.cli("metrics", "--once")
         self.assertEqual(code, 0)
@@ -169,7 +169,7 @@ class Metrics(RigTest):
         self.assertEqual(done.returncode, 69)
         self.assertIn("dlqd", done.stderr)
 
-    def test_a_signal_ends_a_command_that_waits_for_numbers(self):
+    def test_a_signal_ends_a_command_that_waits_for_metrics(self):
         rig = self.rig({"metrics": {"interval": "100ms"}}, deliverers=0).start("dlqd")
         for signo in (signal.SIGINT, signal.SIGTERM):
             child = subprocess.Popen(
@@ -181,7 +181,7 @@ class Metrics(RigTest):
                 child.send_signal(signo)
                 self.assertEqual(child.wait(timeout=30), -signo)
 
-    def test_the_console_says_no_more_than_it_should(self):
+    def test_the_console_exposes_no_secrets(self):
         rig = self.rig({"console": {"tokens": ["a-token"]}}, console=True,
                        deliverers=0).start("console")
         self.assertEqual(rig.console_page("/healthz")[0], 200)
@@ -194,7 +194,7 @@ class Metrics(RigTest):
         other = self.rig(console=True, deliverers=0).start("console")
         self.assertEqual(other.console_page("/api/alerts", "a-token")[0], 403)
 
-    def test_delivery_never_needs_the_console(self):
+    def test_deliveries_do_not_need_the_console(self):
         rig = self.whole()
         rig["console"].kill()
         event = rig.accept(rig.plane_body("ws-1"))

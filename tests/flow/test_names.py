@@ -1,4 +1,5 @@
-"""What is found by which name, and what is said of a name that there is not."""
+"""Each id and name finds its event, and an unknown name is an error that names the nearest
+one."""
 
 import hashlib
 import hmac
@@ -11,7 +12,7 @@ from rig import RigTest, main, sign_plane, wait_for
 
 
 class Unknown(RigTest):
-    def test_an_unknown_name_is_an_error_with_the_nearest(self):
+    def test_an_unknown_name_is_an_error_with_the_nearest_name(self):
         """P10: each filter of each list; a pattern, and a name that is known and
         only finds nothing, are not errors."""
         rig = self.rig().start()
@@ -86,7 +87,7 @@ class Providers(RigTest):
         rows, _ = rig.cli("events", "--id", "d-2", "--status", "done")
         self.assertEqual(rows, [])
 
-    def test_of_two_with_one_id_the_duplicate_is_named(self):
+    def test_a_duplicate_is_named_beside_the_event_with_the_same_id(self):
         rig = self.rig().start()
         body = rig.plane_body()
         first = self.delivery(rig, "d-1", body)
@@ -156,7 +157,7 @@ class Providers(RigTest):
         rig.wait_status(event)
         self.assertEqual(self.names(rig, "d-1"), (event, None, "d-1"))
 
-    def test_refused_and_duplicate_events_have_them_too(self):
+    def test_refused_and_duplicate_events_have_both_ids(self):
         """Also one whose id can't be had; and a dead letter shows both."""
         rig = self.rig(self.sources())
         rig.receiver.rules({"path": "/crm", "responses": [{"status": 400}]})
@@ -180,7 +181,7 @@ class Providers(RigTest):
             said = rig.cli_text("dlq", "show", ids[i]).stdout
             self.assertIn(f"delivery g-{i}", said)
 
-    def test_of_a_request_of_several_the_request_has_it(self):
+    def test_the_delivery_id_of_a_split_request_is_the_request_s(self):
         rig = self.rig(self.sources()).start()
         _, response = self.github(rig, "g-1", b'[{"n": "e-1"}, {"n": "e-2"}]',
                                 "many")
@@ -193,7 +194,7 @@ class Providers(RigTest):
         rig.wait_status(response["id"], "refused")
         self.assertEqual(self.names(rig, "g-2")[0], response["id"])
 
-    def test_what_ingress_refused_is_found_by_it(self):
+    def test_a_refused_request_is_found_by_its_delivery_id(self):
         """P10: the provider says that it sent this delivery; `trace` says that
         it came and why it was refused."""
         rig = self.rig(self.sources()).start()
@@ -234,7 +235,7 @@ class Providers(RigTest):
         self.assertIn("ingress refused 1 request",
                       rig.cli_text("trace", "g-1").stdout)
 
-    def test_while_the_sequencer_is_down(self):
+    def test_events_are_found_while_the_sequencer_is_down(self):
         """P1, P10: what ingress has stored is shown, by our id and the
         provider's; the exit code still says who is missing."""
         rig = self.rig().start()
@@ -253,7 +254,7 @@ class Providers(RigTest):
 
 
 class Subscribed(RigTest):
-    def test_replay_counts_what_the_endpoint_is_subscribed_to(self):
+    def test_replay_counts_only_events_that_the_endpoint_gets(self):
         """Only events that it would get are counted and sent; filters narrow."""
         rig = self.rig()
         rig.config["endpoints"] += [

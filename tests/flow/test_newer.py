@@ -1,5 +1,5 @@
-"""A database of a newer version: every program refuses it, says which version it has and
-which are known, and changes not a byte of it, nor of the log that a crash left beside it."""
+"""Every program refuses a database of a newer version, names both versions, and changes
+neither it nor its write-ahead log."""
 
 import contextlib
 import hashlib
@@ -63,21 +63,21 @@ class Newer(RigTest):
             "newer version or restore a backup made before the upgrade")
         self.assertEqual(digests(rig.state_dir), before, name)
 
-    def test_each_program_refuses_it_and_changes_nothing(self):
+    def test_each_process_refuses_a_newer_database_unchanged(self):
         rig = self.pipeline()
         rig.stop()
         for name in PROCESSES:
             with self.subTest(name):
                 self.refused(rig, name, "file")
 
-    def test_also_when_only_the_log_says_it(self):
+    def test_a_newer_version_in_the_wal_is_refused(self):
         rig = self.pipeline()
         rig.kill()
         for name in PROCESSES:
             with self.subTest(name):
                 self.refused(rig, name, "log")
 
-    def test_restore_and_verify_say_so_and_change_nothing(self):
+    def test_restore_and_verify_refuse_newer_databases_unchanged(self):
         rig = self.pipeline()
         backup = rig.folder / "backup"
         _, code = rig.cli("backup", backup)

@@ -1,5 +1,5 @@
-"""One event through the whole pipeline: what the endpoint gets, what `trace`
-says, what `status` and the metrics show."""
+"""One event through the whole pipeline: the request at the endpoint, its trace, status and
+metrics."""
 
 import datetime
 import hashlib
@@ -43,7 +43,7 @@ class OneEvent(RigTest):
         request, = rig.receiver.wait(event)
         return event, request
 
-    def test_it_arrives_byte_for_byte_and_signed(self):
+    def test_an_event_arrives_byte_for_byte_and_signed(self):
         """P4: the endpoint gets the body byte for byte, with id, sequence and signature."""
         rig = self.rig().start()
         body = rig.plane_body("ws-1", action="updated").replace(
@@ -78,7 +78,7 @@ class OneEvent(RigTest):
             names = [name.lower() for name, _ in request.header_list]
             self.assertEqual(len(names), len(set(names)))
 
-    def test_a_trace_tells_its_whole_life(self):
+    def test_a_trace_shows_the_whole_history(self):
         """P10: one command says what it is, where it went, and when."""
         rig = self.rig().start()
         event, request = self.delivered(rig, rig.plane_body("ws-7"))
@@ -145,7 +145,7 @@ class OneEvent(RigTest):
             self.assertEqual(said.returncode, 69)
             self.assertIn("dlqd", said.stderr)
 
-    def test_each_process_publishes_what_it_counts(self):
+    def test_each_process_publishes_its_counters(self):
         rig = self.rig({"metrics": {"interval": "100ms"}}).start()
         event, _ = self.delivered(rig, rig.plane_body())
         rig.wait_status(event)
@@ -164,7 +164,7 @@ class OneEvent(RigTest):
                     self.assertRegex(metric, r"^grapnel_[a-z0-9_]+$")
                     self.assertIsInstance(value, int)
 
-    def test_a_source_of_ones_own(self):
+    def test_a_custom_source_verifies_its_scheme(self):
         """P7: a custom scheme over time and body holds; another is refused."""
         rig = self.rig({"sources": [{
             "name": "ledger", "provider": "custom", "secrets": ["s3cret"],
@@ -212,7 +212,7 @@ class OneEvent(RigTest):
 
 
 class Duplicates(RigTest):
-    def test_the_same_body_again_is_kept_and_not_delivered(self):
+    def test_a_duplicate_is_kept_and_not_delivered(self):
         """P7: a replayed request takes no effect a second time, on record."""
         rig = self.rig().start()
         body = rig.plane_body("ws-1")
@@ -237,7 +237,7 @@ class Duplicates(RigTest):
                              "WHERE event_id = ?", again)
             self.assertEqual(kept["body"], body)
 
-    def test_duplicates_that_arrive_at_once(self):
+    def test_of_simultaneous_duplicates_one_takes_effect(self):
         """P7: of many copies at the same moment, one takes effect."""
         rig = self.rig().start()
         body = rig.plane_body("ws-1")
@@ -249,7 +249,7 @@ class Duplicates(RigTest):
 
 
 class Numbers(RigTest):
-    def test_fifty_workspaces_at_once(self):
+    def test_sequences_have_no_gap_in_fifty_workspaces_at_once(self):
         """P4: numbers from 1 without a gap, an unbroken chain of
         grapnel-previous."""
         rig = self.rig().start()
@@ -267,7 +267,7 @@ class Numbers(RigTest):
         for numbers in spaces.values():
             self.assertEqual(sorted(numbers), list(range(1, 31)))
 
-    def test_a_clock_counts_each_type(self):
+    def test_grapnel_clock_counts_each_type(self):
         """P4: grapnel-clock says how many of each type there were so far."""
         rig = self.rig().start()
         clocks = []
@@ -324,7 +324,7 @@ class Routes(RigTest):
         self.assertEqual({d["endpoint"] for d in trace["deliveries"]},
                          {"issues", "acme"})
 
-    def test_an_event_without_a_subscribed_endpoint_is_done_and_on_record(self):
+    def test_an_event_without_a_subscribed_endpoint_is_recorded_as_done(self):
         """P2: never silence."""
         rig = self.routed()
         event = rig.accept(rig.plane_body("other", "create", "project"))
@@ -337,7 +337,7 @@ class Routes(RigTest):
 
 
 class Refused(RigTest):
-    def test_what_can_not_be_understood_is_a_dead_letter(self):
+    def test_an_event_that_cannot_be_parsed_is_a_dead_letter(self):
         """P2: an event whose field can't be had is kept, refused, with its
         reason; a retry after the configuration was changed delivers it."""
         source = {"name": "raw", "provider": "custom", "secrets": ["k"],
@@ -381,7 +381,7 @@ class Refused(RigTest):
 
 
 class Clocks(RigTest):
-    def test_signatures_are_of_the_senders_and_receivers_time(self):
+    def test_signature_times_follow_the_wall_clock(self):
         """P7: a step of the system's clock is followed slowly, in all that is
         ours. Who signs to us, and who judges what we sign, has that clock."""
         rig = self.rig({"sources": [{
@@ -407,7 +407,7 @@ class Clocks(RigTest):
                       range(before + 3600, int(time.time()) + 3602))
         self.assertTrue(is_signed(request))
 
-    def test_no_wait_is_longer_because_the_clock_was_ahead(self):
+    def test_retries_scheduled_by_a_wrong_clock_are_made_in_time(self):
         """P2: the scheduled retries by a clock that was a year ahead is tried when it is
         right again, wherever it waits; and who is to hear of a dead letter hears of it."""
         rig = self.rig({

@@ -1,4 +1,4 @@
-"""Reload, stop and start: what an operator does to a pipeline that works."""
+"""Reload, stop and start of a pipeline under load."""
 
 import itertools
 import json
@@ -31,7 +31,7 @@ class Reload(RigTest):
         rig.settle()
         self.assertEqual(rig.receiver.requests("/audit", before), [])
 
-    def test_a_changed_url_takes_effect_for_what_waits_too(self):
+    def test_a_changed_url_applies_to_waiting_deliveries(self):
         """P2: a delivery that was being retried goes to the new address, its
         attempts counted on."""
         rig = self.rig()
@@ -52,7 +52,7 @@ class Reload(RigTest):
         rig.receiver.wait(later, path="/moved")
         self.assertEqual(rig.receiver.requests("/crm", later), [])
 
-    def test_a_removed_endpoint_leaves_dead_letters(self):
+    def test_deliveries_of_a_removed_endpoint_become_dead_letters(self):
         """P2: what waits for an endpoint that is removed becomes a dead letter,
         endpoint_removed; once it is back a retry delivers it."""
         rig = self.rig()
@@ -105,7 +105,7 @@ class Reload(RigTest):
         rows, code = rig.cli(*args, **how)
         return {r["process"]: r for r in rows}, code
 
-    def test_each_process_says_what_changed_and_what_needs_a_restart(self):
+    def test_a_reload_reports_changed_keys_and_those_that_need_a_restart(self):
         """Keys, not values: also a secret's, which is compared and not shown."""
         rig = self.rig()
         (rig.folder / "secret").write_text("plane_wh_1\n")
@@ -162,7 +162,7 @@ class Reload(RigTest):
         self.assertEqual(status, 200, response)
         return response["id"]
 
-    def test_another_run_dir_waits_for_a_restart(self):
+    def test_a_changed_run_dir_waits_for_a_restart(self):
         """A process that has reloaded still uses, and at its end removes, the
         sockets of its start."""
         rig = self.rig().start()
@@ -173,7 +173,7 @@ class Reload(RigTest):
         self.assertEqual(rig["dlqd"].stop(), 0)
         self.assertFalse((rig.run_dir / "dlqd.control").exists())
 
-    def test_a_variable_that_the_processes_lack(self):
+    def test_a_variable_that_the_processes_lack_is_reported(self):
         """A shell that has it sees no error; the processes keep the environment
         of their start and say so, by name; a file needs no restart."""
         rig = self.rig().start()
@@ -204,7 +204,7 @@ class Reload(RigTest):
         self.assertEqual(rig.post(body, source="new", headers=sign_plane(
             body, "plane_wh_9"))[0], 200)
 
-    def test_a_secret_file_that_every_user_may_read(self):
+    def test_a_secret_file_that_every_user_may_read_is_a_warning(self):
         """A warning, not an error: the pipeline goes on. A certificate is no secret."""
         rig = self.rig()
         secret = rig.folder / "plane.secret"
@@ -235,7 +235,7 @@ class Reload(RigTest):
         self.assertIn("warnings=1", rig["sequencer"].log())
         rig.receiver.wait(rig.accept())
 
-    def test_warnings_and_errors_are_the_same_lines_everywhere(self):
+    def test_warnings_and_errors_are_the_same_lines_in_all_places(self):
         """check, check --running, reload, and the start of a process: warnings
         too, each line with the whole path, line, column and key."""
         rig = self.rig().start()
@@ -339,7 +339,7 @@ class Reload(RigTest):
         for error in errors:
             self.assertIn(error.replace('"', '\\"'), rig["dlqd"].log())
 
-    def test_a_sighup_while_it_starts_is_a_reload(self):
+    def test_a_sighup_during_a_start_is_a_reload(self):
         """A configuration that is a pipe says when it is read, and how often."""
         rig = self.rig()
         text = rig.config_path.read_text()
@@ -371,7 +371,7 @@ class Reload(RigTest):
                 daemon.kill()
                 daemon.log_path.unlink()
 
-    def test_a_reload_under_load_loses_nothing(self):
+    def test_reloads_under_load_lose_no_event(self):
         """P2, P4: twenty reloads, each with another address, while it runs."""
         rig = self.rig(deliverers=2).start()
         load = rig.load(count=1500, workspaces=10, rate=500)
@@ -394,7 +394,7 @@ class Stop(RigTest):
             {"status": 200, "delay_ms": 1500}, {"status": 200}]})
         return rig.start()
 
-    def test_what_is_in_flight_ends_within_the_grace(self):
+    def test_a_stop_waits_for_attempts_in_flight(self):
         """P4: a stop waits for the response, and nothing is sent twice."""
         rig = self.slow("20s")
         event = rig.accept()
@@ -405,7 +405,7 @@ class Stop(RigTest):
         rig.settle()
         self.assertEqual(len(rig.receiver.requests(event=event)), 1)
 
-    def test_what_does_not_end_is_tried_again_after(self):
+    def test_attempts_that_a_stop_aborts_are_made_again(self):
         """P3, P4: a stop in the middle of slow deliveries: exit 0, and the work
         goes on after the start."""
         rig = self.slow("100ms")
@@ -420,7 +420,7 @@ class Stop(RigTest):
         rig.settle()
         self.assertEqual(rig.cli("dlq", "--state", "all")[0], [])
 
-    def test_all_at_once_under_load(self):
+    def test_stopping_all_at_once_under_load_loses_no_event(self):
         """P1, P2: SIGTERM to everything at the same moment, three times."""
         rig = self.rig(deliverers=2).start()
         load = rig.load(count=1500, workspaces=10, rate=1000)
@@ -444,7 +444,7 @@ class Stop(RigTest):
 
 
 class Start(RigTest):
-    def test_in_any_order(self):
+    def test_processes_start_in_any_order(self):
         """P3: each process waits for its peers; none ends because another is
         late. The first event comes as soon as ingress accepts events."""
         rig = self.rig()

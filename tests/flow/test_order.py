@@ -1,4 +1,4 @@
-"""Order: numbers, gaps, times, states, duplicates let through (P6)."""
+"""P6: order by numbers and times, gaps, states of objects, and released duplicates."""
 
 import datetime
 import hashlib
@@ -67,7 +67,7 @@ class OrderTest(RigTest):
 
 
 class Numbers(OrderTest):
-    def test_what_comes_too_early_is_held_until_its_turn(self):
+    def test_an_early_event_is_buffered_until_the_missing_ones_arrive(self):
         """P6: held, on record, until what is missing has come."""
         rig = self.ledger(order=by_number())
         first = self.send(rig, 1)
@@ -88,7 +88,7 @@ class Numbers(OrderTest):
         self.assertEqual(self.gaps(rig, "--open"), [])
         self.assertEqual(rig.trace(early)["sequence"], 4)
 
-    def test_what_does_not_come_is_given_up_and_said(self):
+    def test_a_number_that_does_not_arrive_is_given_up_and_reported(self):
         """P6: the first event past a gap names it; what comes after is late."""
         rig = self.ledger(order=by_number(give_up_after="300ms"))
         for n in [1, 2, 5, 6, 8]:
@@ -124,7 +124,7 @@ class Numbers(OrderTest):
                            s["open_gaps"], s["buffered"]) for s in spaces],
                          [("t", 3, {"entry.made": 3}, 1, 2)])
 
-    def test_a_tolerated_hole_holds_nothing_back(self):
+    def test_a_tolerated_gap_does_not_delay_events(self):
         rig = self.ledger(order=by_number(tolerance_gap=2))
         for n in [1, 4]:
             self.send(rig, n)
@@ -139,7 +139,7 @@ class Numbers(OrderTest):
         rig.receiver.wait(held)
         self.assertEqual(self.order_of(rig)[-1], (8, "6-7", None))
 
-    def test_a_person_closes_a_gap(self):
+    def test_an_operator_can_close_a_gap(self):
         rig = self.ledger(order=by_number())
         held = self.send(rig, 3)
         rig.wait_status(held, "buffered")
@@ -155,7 +155,7 @@ class Numbers(OrderTest):
         self.assertEqual(rig.cli("gaps", "close", gap["id"], "--note", "x")[1],
                          1)
 
-    def test_streams_of_types_and_workspaces_are_apart(self):
+    def test_streams_of_types_and_workspaces_are_separate(self):
         rig = self.ledger(order=by_number(sequence_per="type", start="first"))
         for team, type_, n in [("a", "x", 7), ("a", "y", 1), ("b", "x", 3),
                                ("a", "x", 8), ("b", "x", 4)]:
@@ -164,7 +164,7 @@ class Numbers(OrderTest):
         self.assertEqual(len(rig.receiver.requests("/crm")), 5)
         self.assertEqual(self.gaps(rig), [])
 
-    def test_a_number_that_can_not_be_had_is_a_dead_letter(self):
+    def test_an_event_without_its_number_is_a_dead_letter(self):
         rig = self.ledger(order=by_number())
         event = self.send(rig, "seven", id="x")
         trace = rig.wait_status(event, "refused")
@@ -172,7 +172,7 @@ class Numbers(OrderTest):
         dead_letter = wait_for(lambda: rig.cli("dlq")[0], what="the dead letter")[0]
         self.assertRegex(dead_letter["reason"], "^refused:order.sequence")
 
-    def test_what_is_held_is_no_history(self):
+    def test_buffered_events_are_not_removed_as_history(self):
         """P2: however long it is held, and however short history is kept."""
         rig = self.ledger(order=by_number())
         rig.config["history"] = {"keep": "1s"}
@@ -187,7 +187,7 @@ class Numbers(OrderTest):
         self.send(rig, 1)
         rig.receiver.wait(held)
 
-    def test_what_is_held_survives_kills_and_a_change_of_the_order(self):
+    def test_buffered_events_survive_kills_and_a_change_of_order(self):
         """P3, P6: the buffer is in the event's own transaction."""
         rig = self.ledger(order=by_number())
         held = [self.send(rig, n) for n in [3, 4, 6]]
@@ -205,7 +205,7 @@ class Numbers(OrderTest):
         self.assertEqual(request.headers["grapnel-gap"], "5-5")
         self.assertEqual([n for n, _, _ in self.order_of(rig)], [1, 2, 3, 4, 6])
 
-    def test_numbers_that_are_others_begin_anew(self):
+    def test_a_changed_number_field_begins_new_streams(self):
         """P6: while a source is not ordered its numbers are not watched, and
         those of another field can't be compared: the stream begins anew with
         the first that is seen. What was held goes."""
@@ -236,7 +236,7 @@ class Numbers(OrderTest):
             (1, 2, "skipped"), (9, 9, "filled"), (10, 10, "filled"),
             (10, 10, "skipped")])
 
-    def test_a_shorter_wait_holds_for_gaps_that_are_open(self):
+    def test_a_shorter_wait_applies_to_open_gaps(self):
         rig = self.ledger(order=by_number())
         held = self.send(rig, 2)
         rig.wait_status(held, "buffered")
@@ -244,7 +244,7 @@ class Numbers(OrderTest):
         request, = rig.receiver.wait(held)
         self.assertEqual(request.headers["grapnel-gap"], "1-1")
 
-    def test_one_that_was_refused_may_be_held(self):
+    def test_a_requeued_refused_event_may_be_buffered(self):
         """P2: requeued, it waits for its turn like any other, with its body; its
         dead letter stays open until it goes."""
         rig = self.ledger(order=by_number(sequence="json:/number"))
@@ -266,7 +266,7 @@ class Numbers(OrderTest):
         wait_for(lambda: rig.cli("dlq", "show", dead_letter["id"])[0]["state"]
                  == "recovered", what="the dead letter to be recovered")
 
-    def test_one_that_was_refused_may_be_a_duplicate(self):
+    def test_a_requeued_refused_event_may_be_a_duplicate(self):
         """P2: then it is kept with its body, and can be let through."""
         rig = self.ledger(order=by_number(sequence="json:/number"))
         refused = self.send(rig, 1)
@@ -282,7 +282,7 @@ class Numbers(OrderTest):
         request, = rig.receiver.wait(refused)
         self.assertEqual(request.headers["grapnel-late"], "1")
 
-    def test_from_a_copy_of_before(self):
+    def test_a_restored_sequencer_keeps_the_order(self):
         """P4, P6: what came since comes again from ingress, into the streams,
         buffers and keys of the copy: nothing is missing, a duplicate is one."""
         rig = self.ledger(order=by_number(), endpoint={"ordered": "workspace"})
@@ -314,7 +314,7 @@ class Numbers(OrderTest):
         self.assertEqual(len({r.headers["grapnel-series"]
                               for r in (requests[0], requests[-1])}), 2)
 
-    def test_an_ingress_that_is_away_takes_no_time_from_a_gap(self):
+    def test_time_in_which_an_ingress_is_away_does_not_count_for_a_gap(self):
         """P6: waited for in time in which it could have come."""
         rig = self.ledger(order=by_number(give_up_after="500ms"))
         rig["sequencer"].pause()
@@ -328,7 +328,7 @@ class Numbers(OrderTest):
 
 
 class Observe(OrderTest):
-    def test_it_holds_nothing_and_records_what_it_would_have(self):
+    def test_observe_delays_no_event_and_records_what_would_have_waited(self):
         rig = self.ledger(order=by_number(observe=True))
         ids = [self.send(rig, n) for n in [1, 3, 2, 5]]
         wait_for(lambda: len(rig.receiver.requests("/crm")) == 4)
@@ -341,7 +341,7 @@ class Observe(OrderTest):
 
 
 class Times(OrderTest):
-    def test_events_of_a_window_go_in_the_order_of_their_times(self):
+    def test_events_of_a_window_are_released_in_time_order(self):
         """A shorter window holds for what is held, too."""
         by_time = {"by": "timestamp", "timestamp": "json:/at"}
         rig = self.ledger(order={**by_time, "window": "1h"})
@@ -383,7 +383,7 @@ class States(OrderTest):
         return self.send(rig, id=f"{object}-{state}-{rig.unique}",
                          object=object, state=state)
 
-    def test_only_valid_moves_are_delivered(self):
+    def test_only_valid_transitions_are_delivered(self):
         rig = self.states()
         moves = ["open", "refunded", "paid", "open", "failed", "refunded"]
         ids = [self.send(rig, id=f"m{i}", object="o1", state=s)
@@ -411,7 +411,7 @@ class States(OrderTest):
             "events", "--status", "ignored")[0]], [ids[4], ids[3], ids[1]])
         self.assertEqual(rig.cli("dlq")[0], [])
 
-    def test_an_invalid_move_can_be_forced(self):
+    def test_an_invalid_transition_can_be_forced(self):
         rig = self.states(on_invalid="dead_letter")
         paid = self.send(rig, id="m1", object="o1", state="paid")
         trace = rig.wait_status(paid, "ignored")
@@ -427,7 +427,7 @@ class States(OrderTest):
                  == "recovered", what="the dead letter to be recovered")
 
 
-    def test_what_is_held_is_judged_by_the_rules_of_when_it_goes(self):
+    def test_buffered_events_are_judged_by_the_rules_at_their_release(self):
         """A reload brings states, then another order, while events are held."""
         rig = self.ledger(order=by_number())
 
@@ -457,7 +457,7 @@ class States(OrderTest):
 
 
 class Duplicates(OrderTest):
-    def test_any_of_several_keys_shows_a_duplicate(self):
+    def test_any_of_several_keys_identifies_a_duplicate(self):
         """P7: keys that a duplicate brings along lead to the first event too."""
         rig = self.ledger(dedupe={"keys": [["source", "id"],
                                            ["source", "json:/other"]]})
@@ -518,7 +518,7 @@ class Duplicates(OrderTest):
         self.assertIn("not a suppressed duplicate", done.stderr)
 
 
-    def test_one_is_let_through_in_the_turn_of_a_reload(self):
+    def test_a_duplicate_can_be_released_in_the_turn_of_a_reload(self):
         """P2: the new configuration decides which endpoints are subscribed."""
         rig = self.ledger()
         self.send(rig, id="a")
@@ -546,7 +546,7 @@ class Duplicates(OrderTest):
 
 
 class Backfill(OrderTest):
-    def test_a_gap_is_asked_for_once_until_it_is_answered(self):
+    def test_backfill_calls_once_until_it_is_answered(self):
         """P6: signed like a webhook, with backoff, one call at a time."""
         rig = self.rig({"sources": [ledger(order=by_number())]})
         rig.config["sources"][0]["order"].update(
@@ -574,7 +574,7 @@ class Backfill(OrderTest):
         self.assertEqual(len(rig.receiver.requests(path)), 3)
         self.assertEqual([n for n, _, _ in self.order_of(rig)], [1, 2, 3])
 
-    def test_it_may_not_reach_the_private_network_by_default(self):
+    def test_backfill_does_not_reach_private_addresses_by_default(self):
         """P8."""
         rig = self.rig({"sources": [ledger(order=by_number())]})
         rig.config["sources"][0]["order"]["backfill"] = \
@@ -587,7 +587,7 @@ class Backfill(OrderTest):
                          ("blocked_address", "backfill:ledger"))
         self.assertEqual(rig.receiver.requests("/fill?from=1"), [])
 
-    def test_no_workspace_changes_the_path_of_the_call(self):
+    def test_a_workspace_cannot_change_the_path_of_a_backfill_call(self):
         """P8: none is called for a workspace that servers or clients take for a
         step up; the gap says so, and what waits for it goes as usual."""
         rig = self.rig({"sources": [ledger(order=by_number())]})
@@ -621,7 +621,7 @@ class Backfill(OrderTest):
         self.send(rig, 4, team="..")
         rig.receiver.wait(path="/fill?w=..")
 
-    def test_nor_does_one_that_is_asked_for_already(self):
+    def test_a_workspace_cannot_change_the_path_of_a_stored_backfill_call(self):
         """P8: by a program that did not look, or with another template."""
         rig = self.rig({"sources": [ledger(order=by_number())]})
         rig.config["sources"][0]["order"].update(

@@ -1,4 +1,4 @@
-"""How the command line prints what it found."""
+"""The output of the command line: columns, times, progress."""
 
 import pathlib
 import re
@@ -20,7 +20,7 @@ class Output(RigTest):
         self.assertRegex(said, r"\n< HTTP/1.1 200 [^\n]*\n< [^\n]")
         self.assertRegex(said, r"\n<\n< one\n")
 
-    def test_status_shows_rates_and_what_has_waited_longest(self):
+    def test_status_shows_rates_and_the_longest_wait(self):
         rig = self.rig({"metrics": {"interval": "200ms"}}).start()
         rig.receiver.rules({"path": "/crm", "responses": [{"status": 503}]})
 
@@ -94,7 +94,7 @@ class Output(RigTest):
             rig.start()
             rig.stop()
 
-    def test_times_in_the_local_zone(self):
+    def test_local_prints_times_in_the_local_zone(self):
         rig = self.rig()
         rig.env["TZ"] = "IST-05:30"  # POSIX: five and a half hours ahead
         rig.start()

@@ -1,5 +1,5 @@
-"""More events than can be delivered: results are applied before events, a deliverer that
-stands still gets no more than its window, and every connection that is ready is served."""
+"""With more events than can be delivered, results go before events, a stopped deliverer
+gets only its window, and every ready connection is served."""
 
 import pathlib
 import socket
@@ -17,7 +17,7 @@ class Overload(RigTest):
         return rig.rows("deliverer-1",
                         "SELECT count(*) AS n FROM attempts")[0]["n"]
 
-    def test_results_are_applied_before_events_that_came_first(self):
+    def test_results_are_applied_before_earlier_events(self):
         rig = self.rig({"log": {"level": "debug"}})
         rig.config["endpoints"] = [rig.endpoint("crm", max_in_flight=IN_FLIGHT)]
         rig.write_config()
@@ -49,7 +49,7 @@ class Overload(RigTest):
         self.assertLess(routed, 3 * 128, "events were applied before results")
         rig.settle()
 
-    def test_a_deliverer_that_stands_still_gets_a_window_and_no_more(self):
+    def test_a_stopped_deliverer_gets_at_most_its_window(self):
         rig = self.rig()
         rig.config["endpoints"] = [rig.endpoint("crm", max_in_flight=10)]
         rig.write_config()
@@ -66,7 +66,7 @@ class Overload(RigTest):
         rig["deliverer-1"].resume()
         rig.settle()
 
-    def test_every_connection_that_is_ready_at_once_is_served(self):
+    def test_all_connections_that_are_ready_at_once_are_served(self):
         """libmicrohttpd asks epoll for 128 events at a time, and in a thread of its
         own sleeps when it got exactly as many. Ours asks without waiting."""
         rig = self.rig(deliverers=0)

@@ -1,5 +1,5 @@
-"""packaging/prometheus/alerts.yml: promtool can read it, each alert fires when it should
-and only then, asks for nothing that METRICS.md does not name, and says what to do."""
+"""The rules of packaging/prometheus/alerts.yml are valid, fire when they should, use
+documented metrics, and link to instructions."""
 
 import pathlib
 import re
@@ -100,7 +100,7 @@ class Rules(unittest.TestCase):
         except FileNotFoundError:
             self.skipTest("promtool is not installed (Debian: prometheus)")
 
-    def test_promtool_can_read_it(self):
+    def test_promtool_accepts_the_rules(self):
         done = self.promtool("check", "rules", str(RULES))
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
 
@@ -145,7 +145,7 @@ class Rules(unittest.TestCase):
             done = self.promtool("test", "rules", file.name)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
 
-    def test_it_asks_for_nothing_that_the_documents_do_not_name(self):
+    def test_the_rules_use_only_documented_metrics(self):
         known = set(re.findall(r"`(grapnel_\w+)`",
                                (ROOT / "docs/METRICS.md").read_text()))
         for name, rule in alerts().items():
@@ -153,7 +153,7 @@ class Rules(unittest.TestCase):
             self.assertLessEqual(asked, known, name)
             self.assertTrue(asked or "up{" in rule["expr"], name)
 
-    def test_each_says_what_to_do(self):
+    def test_each_rule_links_to_its_instructions(self):
         found = anchors()
         for name, rule in alerts().items():
             self.assertIn(rule["labels"]["severity"], ("page", "ticket"), name)

@@ -1,6 +1,5 @@
-"""Every provider's way in: `grapnel send` signs for each, handshakes are
-answered, a request of several events becomes as many, and a replay under
-another delivery id is known."""
+"""Each provider profile: signatures by `grapnel send`, handshakes, requests with several
+events, and replays under another delivery id."""
 
 import base64
 import hashlib
@@ -68,7 +67,7 @@ class Send(RigTest):
         rig.write_config()
         rig["ingress"].reload()
 
-    def test_it_signs_for_every_profile(self):
+    def test_send_signs_for_every_profile(self):
         """P7: what the provider would sign is believed, and nothing else; and
         each event is understood and delivered without its signature."""
         self.assertEqual(len(SECRETS), 28)
@@ -89,7 +88,7 @@ class Send(RigTest):
                     if header not in ("webhook-signature", "grapnel-signature"):
                         self.assertNotRegex(header, "signature|token|hmac|sig$")
 
-    def test_a_private_key_of_another_kind_is_told(self):
+    def test_a_private_key_of_another_kind_is_refused(self):
         rig = self.rig({"sources": [source("discord"), source("paypal"),
                                     source("github")]})
         self.assertEqual(
@@ -103,7 +102,7 @@ class Send(RigTest):
         done = rig.cli_text("send", "github", "--private-key", "k.pem")
         self.assertEqual(done.returncode, 64)
 
-    def test_check_says_what_a_profile_does(self):
+    def test_check_explains_a_profile(self):
         rig = self.rig()
         text = rig.cli_text("check", "--provider", "github").stdout
         self.assertIn("X-Hub-Signature-256", text)
@@ -114,7 +113,7 @@ class Send(RigTest):
 
 
 class Handshakes(RigTest):
-    def test_they_are_answered_and_are_no_events(self):
+    def test_handshakes_are_answered_and_are_not_events(self):
         rig = self.rig({"sources": [source("slack", "s3cret"),
                                     source("zoom", "t0ken"),
                                     source("intercom")]}).start("ingress")
@@ -157,7 +156,7 @@ class Handshakes(RigTest):
         self.assertEqual(rig.rows("ingress", "SELECT source FROM archive"),
                          [{"source": "slack"}])
 
-    def test_discord_hears_pong(self):
+    def test_discord_gets_a_pong(self):
         rig = self.rig({"sources": [source("discord")]}).start("ingress")
         how = ["discord", "--private-key", "k.pem"]
         result, _ = rig.cli("send", *how)
@@ -192,7 +191,7 @@ class SeveralEvents(RigTest):
     def batch(self):
         return b"[ " + b" ,\r\n".join(self.ELEMENTS) + b" ]\n"
 
-    def test_each_is_an_event_of_its_own(self):
+    def test_each_element_of_a_request_is_an_event(self):
         """P2, P10: as many events as elements, each with its own id, type and
         workspace, byte for byte; the request's trace leads to them."""
         rig = self.hubspot_rig().start()
@@ -233,13 +232,13 @@ class SeveralEvents(RigTest):
             self.assertEqual([e["status"] for e in trace["events"]][0],
                              "duplicate")
 
-    def test_one_that_is_no_list_is_one_event(self):
+    def test_a_body_that_is_not_a_list_is_one_event(self):
         rig = self.hubspot_rig().start()
         event = self.take(rig, self.ELEMENTS[0])
         request, = rig.receiver.wait(event)
         self.assertEqual(request.body, self.ELEMENTS[0])
 
-    def test_what_cannot_be_taken_apart_is_a_dead_letter(self):
+    def test_a_request_that_cannot_be_split_is_a_dead_letter(self):
         """P2: never silence."""
         rig = self.hubspot_rig().start()
         for body in b"[]", b"no list", b"[1,", b'[{"eventId":{}}]':
@@ -272,7 +271,7 @@ class SeveralEvents(RigTest):
         self.assertEqual([r.body for r in rig.receiver.requests("/crm")][0],
                          b'{"n":1}')
 
-    def test_ids_are_the_same_when_the_request_comes_again(self):
+    def test_split_events_keep_their_ids_when_split_again(self):
         """P4: a sequencer that lost its disk takes the requests apart as
         before, and the receiver sees the same ids."""
         rig = self.hubspot_rig().start()
@@ -291,7 +290,7 @@ class SeveralEvents(RigTest):
 
 
 class Duplicates(RigTest):
-    def test_a_replay_under_another_delivery_id_is_known(self):
+    def test_a_replay_with_another_delivery_id_is_a_duplicate(self):
         """P7: GitHub signs the body only, so its digest is a key, too."""
         rig = self.rig({"sources": [source("github", "gh")]}).start()
         body = b'{"action":"opened","repository":{"full_name":"a/b"}}'
@@ -313,7 +312,7 @@ class Duplicates(RigTest):
             rig.wait_status(replay, "duplicate")["duplicate_of"], event)
 
 
-    def test_a_form_sent_again_in_other_bytes_is_known(self):
+    def test_a_form_sent_again_in_other_bytes_is_a_duplicate(self):
         """P7: Twilio signs the fields, and not how they are written."""
         rig = self.rig({"sources": [source("twilio", "t0k")]}).start()
         signed = PUBLIC_URL + "twilio" + "AccountSidAC1MessageStatussent"

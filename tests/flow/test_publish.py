@@ -1,5 +1,5 @@
-"""Producers: POST /v1/events and /v1/events/batch, from ingress to the
-endpoint. P1, P2, P4 (an idempotency key), P7 (who may speak)."""
+"""Producers publish by POST /v1/events and /v1/events/batch. P1, P2, P4 (idempotency keys),
+P7 (permissions)."""
 
 import contextlib
 import json
@@ -33,7 +33,7 @@ class Publishing(RigTest):
             rig.ingress_port, "POST", path, body, headers)
         return status, answered, text.decode()
 
-    def test_an_event_comes_to_the_endpoint_as_an_object_of_ours(self):
+    def test_an_endpoint_gets_a_published_event_as_our_object(self):
         rig = self.pipeline()
         rig.start()
         body = ('{"type":"invoice.paid", "workspace":"acct_1", '
@@ -60,7 +60,7 @@ class Publishing(RigTest):
         self.assertTrue(text.endswith(
             '"data":{"n": 1.10, "big": 12345678901234567890123}}'), text)
 
-    def test_no_token_is_kept_anywhere(self):
+    def test_no_token_is_stored(self):
         rig = self.pipeline()
         rig.start()
         self.post(rig, EVENT)
@@ -136,7 +136,7 @@ class Publishing(RigTest):
         rig.receiver.wait(first)
         self.assertEqual(rig.receiver.stats()["requests"], 1)
 
-    def test_two_bodies_of_one_key_in_one_commit(self):
+    def test_two_bodies_with_one_key_in_one_commit_are_told_apart(self):
         """The first may be in the same commit, or in the same batch."""
         rig = self.pipeline()
         rig.start("ingress")
@@ -155,7 +155,7 @@ class Publishing(RigTest):
         self.assertEqual(sorted(r["reason"] for r in rejects),
                          ["batch_refused"] + 2 * ["idempotency_key_reused"])
 
-    def test_the_other_body_of_a_key_may_come_in_by_another_ingress(self):
+    def test_a_reused_key_at_another_ingress_is_refused_by_the_sequencer(self):
         """That ingress can't know: the sequencer refuses it, on record."""
         rig = self.pipeline()
         rig.add("ingress-2")
@@ -184,7 +184,7 @@ class Publishing(RigTest):
         got = rig.receiver.wait(refused[0]["id"])[0]
         self.assertEqual(json.loads(got.body)["data"], {"n": 2})
 
-    def test_after_a_restart_ids_go_on_ascending_past_keyed_ones(self):
+    def test_ids_ascend_after_a_restart_despite_keyed_ids(self):
         rig = self.pipeline()
         rig.start("ingress")
         first = json.loads(self.post(rig, EVENT)[2])["id"]
@@ -213,7 +213,7 @@ class Publishing(RigTest):
             db.commit()
             db.execute("PRAGMA user_version = 4")
 
-    def test_ids_are_known_in_a_file_of_before(self):
+    def test_ids_of_an_older_database_are_found(self):
         """P7, P10: a duplicate of a key responds to the same id, and each event is
         found, after the index of all ids went (ingress/upgrade/05-ids.sql)."""
         rig = self.pipeline()
@@ -236,7 +236,7 @@ class Publishing(RigTest):
         self.assertGreater(json.loads(self.post(rig, EVENT)[2])["id"],
                            max(x for x in ids if x < "evt_8"))
 
-    def test_who_may_not_speak_or_name_is_refused(self):
+    def test_producers_are_refused_outside_their_permissions(self):
         rig = self.pipeline()
         rig.start("ingress")
         for body, more, status, code, field in [
@@ -262,12 +262,12 @@ class Publishing(RigTest):
         self.assertEqual(http_request(rig.ingress_port, "GET", "/v1/events")[0],
                          405)
 
-    def test_send_says_how_a_producer_does_it(self):
+    def test_send_explains_how_a_producer_publishes(self):
         done = self.pipeline().cli_text("send", "billing")
         self.assertEqual(done.returncode, 1)
         self.assertRegex(done.stderr, r"\n  curl .*Bearer.* http://\S+/v1/events")
 
-    def test_without_producers_it_is_forbidden(self):
+    def test_publishing_without_producers_is_forbidden(self):
         rig = self.rig()
         rig.start("ingress")
         status, _, text = self.post(rig, EVENT)
@@ -280,7 +280,7 @@ class Publishing(RigTest):
         status, headers, text = self.post(rig, text, "/v1/events/batch", **more)
         return status, [json.loads(line) for line in text.splitlines()]
 
-    def test_a_batch_is_answered_line_by_line(self):
+    def test_a_batch_has_a_response_line_for_each_line(self):
         rig = self.pipeline()
         rig.start()
         status, lines = self.batch(rig, [EVENT, EVENT, {**EVENT, "id": "k"}])
@@ -305,7 +305,7 @@ class Publishing(RigTest):
         self.assertEqual(len(lines), 2)
         self.assertEqual(rig.receiver.stats()["requests"], 4)
 
-    def test_ten_thousand_lines_are_the_most(self):
+    def test_a_batch_has_at_most_ten_thousand_lines(self):
         rig = self.pipeline()
         rig.config["ingress"]["max_body"] = "4MiB"
         rig.write_config()
@@ -316,7 +316,7 @@ class Publishing(RigTest):
         self.assertEqual(self.archived(rig), 10000)
         self.assertEqual(self.batch(rig, [EVENT] * 10001)[0], 400)
 
-    def test_of_responses_that_nobody_reads_nothing_is_left(self):
+    def test_unread_responses_leave_no_memory_behind(self):
         """A line of three bytes has a response of a hundred."""
         rig = self.pipeline()
         rig.start("ingress")
@@ -340,7 +340,7 @@ class Publishing(RigTest):
         return rig.ask("ingress", "status")["metrics"][
             "grapnel_ingress_bodies_bytes"]
 
-    def test_it_goes_only_to_the_endpoints_it_names(self):
+    def test_an_event_goes_only_to_the_endpoints_that_it_names(self):
         rig = self.pipeline()
         rig.config["endpoints"].append(rig.endpoint("erp"))
         rig.write_config()
@@ -354,7 +354,7 @@ class Publishing(RigTest):
         self.assertEqual([r.path for r in rig.receiver.requests()
                           if r.id == erp["id"]], ["/erp"])
 
-    def test_it_is_not_tried_when_its_time_is_over(self):
+    def test_an_expired_event_is_not_tried(self):
         rig = self.pipeline()
         rig.receiver.rules({"path": "/crm", "responses": [{"status": 503}]})
         rig.start()
@@ -373,7 +373,7 @@ class Publishing(RigTest):
         self.assertEqual(rig.cli("dlq", "retry", dead_letter["id"])[1], 0)
         wait_for(lambda: event in rig.receiver.delivered())
 
-    def test_one_that_expired_before_anybody_could_take_it_is_a_dead_letter(self):
+    def test_an_event_that_expires_while_waiting_is_a_dead_letter(self):
         rig = self.pipeline()
         rig.start("ingress")
         _, _, text = self.post(rig, {**EVENT, "expires_in": "1ms"})
@@ -384,7 +384,7 @@ class Publishing(RigTest):
         self.assertEqual(dead_letter["reason"], "expired")
         self.assertEqual(rig.receiver.stats()["requests"], 0)
 
-    def test_it_is_kept_to_its_rate(self):
+    def test_a_producer_is_limited_to_its_rate(self):
         rig = self.pipeline(rate_limit="5/h")
         rig.start("ingress")
         responses = [self.post(rig, EVENT) for _ in range(7)]
@@ -410,7 +410,7 @@ class Publishing(RigTest):
         self.assertEqual(self.batch(rig, [EVENT] * 40)[0], 200)
         self.assertEqual(self.post(rig, EVENT)[0], 429)
 
-    def test_a_batch_of_more_than_the_limit_is_taken_when_nothing_is_used_up(self):
+    def test_a_batch_above_the_limit_needs_the_whole_burst(self):
         rig = self.pipeline(rate_limit="100/h")
         rig.start("ingress")
         self.assertEqual(self.batch(rig, [EVENT] * 300)[0], 200)

@@ -1,5 +1,5 @@
-"""What a deliverer takes care of: a task that takes it down, and order lanes
-when it has lost its lease. P3, P5."""
+"""A deliverer isolates tasks that crash it, and keeps lanes in order when its lease
+expires. P3, P5."""
 
 import pathlib
 import sys
@@ -34,7 +34,7 @@ class CareTest(DelivererTest):
 
 
 class Crashing(CareTest):
-    def test_p3_a_task_that_crashes_its_deliverer_takes_itself_out(self):
+    def test_p3_a_task_that_crashes_its_deliverer_twice_is_a_dead_letter(self):
         self.r.receiver.rules(
             {"path": "/poison", "responses": [{"action": "blackhole"}]},
             {"path": "/hole", "per": "event", "responses": [
@@ -59,7 +59,7 @@ class Crashing(CareTest):
         self.came("/hole", 17)
         self.assertEqual(len(self.s.of(event(POISON))), 1)
 
-    def test_p3_also_when_it_is_a_scheduled_retry(self):
+    def test_p3_a_scheduled_retry_that_crashes_its_deliverer_is_a_dead_letter(self):
         self.r.receiver.rules({"path": "/poison", "per": "all", "responses": [
             {"status": 503}, {"action": "blackhole"}]})
         self.grant(1, "/poison", timeout_ms=60000, first_wait_ms=100)
@@ -97,7 +97,7 @@ class Crashing(CareTest):
         self.assertEqual(dead["reason"], "crashed_deliverer")
         self.assertFalse((self.r.state_dir / "deliverer-1.flying").exists())
 
-    def test_after_a_crash_what_was_in_flight_goes_one_by_one(self):
+    def test_tasks_in_flight_at_a_crash_are_tried_one_by_one(self):
         self.r.receiver.rules({"path": "/hole", "per": "event", "responses": [
             {"action": "blackhole"}, {"status": 200, "delay_ms": 20}]})
         self.grant(1, "/hole", timeout_ms=60000, max_in_flight=32)
@@ -114,7 +114,7 @@ class Crashing(CareTest):
         # One each 100 ms at the least: a few, on the slowest of machines.
         self.assertLessEqual(self.path("/hole")["max_in_flight"], 4)
 
-    def test_what_is_not_ours_any_more_holds_nobody_up(self):
+    def test_tasks_of_an_ended_grant_do_not_delay_others(self):
         self.r.receiver.rules({"path": "/hole", "responses": [
             {"action": "blackhole"}]})
         self.grant(1, "/hole", timeout_ms=60000)
@@ -129,7 +129,7 @@ class Crashing(CareTest):
         self.ended(100)
         self.assertEqual(self.path("/hole")["requests"], 10)
 
-    def test_slow_ones_hold_up_the_rest_for_a_moment_only(self):
+    def test_slow_quarantined_tasks_delay_others_only_briefly(self):
         self.r.receiver.rules({"path": "/hole", "responses": [
             {"action": "blackhole"}]})
         self.grant(1, "/hole", timeout_ms=300000)
@@ -145,7 +145,7 @@ class Crashing(CareTest):
 
 
 class Lanes(CareTest):
-    def test_p5_past_the_lease_a_lane_s_request_is_broken_off(self):
+    def test_p5_a_lane_s_request_is_aborted_when_the_lease_expires(self):
         self.r.receiver.rules({"path": "/*", "responses": [
             {"action": "blackhole"}]})
         self.grant(1, "/lane", timeout_ms=60000, ordered=1)

@@ -1,4 +1,5 @@
-"""The first event of README.md, run as it stands, with the package's configuration."""
+"""The commands of "The first event with the package" of README.md work, with the package's
+configuration."""
 
 import os
 import pathlib
@@ -17,7 +18,7 @@ class Readme(RigTest):
                 os.kill(int(line.split()[0]), signal.SIGTERM)
         wait_for(lambda: not any("receiver.py" in p for p in processes_of(rig.folder)))
 
-    def test_the_first_event(self):
+    def test_every_command_of_the_first_event(self):
         rig = self.rig()
         port = rig.ports.take()
         (rig.folder / "secrets").mkdir()
@@ -43,7 +44,7 @@ class Readme(RigTest):
                            "PATH": f"{BUILD / 'bin'}:/usr/bin:/bin"})
         self.addCleanup(guide.close)
         try:
-            guide.run("The first event")
+            guide.run("The first event with the package")
             event = wait_for(lambda: rig.cli("events")[0])[0]
             rig.wait_status(event["id"], "done")
             self.assertEqual(rig.trace(event["id"])["deliveries"][0]["status"],

@@ -1,6 +1,5 @@
-"""The receivers of examples/receiver, as docs/RECEIVING.md has them, behind a real pipeline
-and something in between that repeats, loses, delays and changes requests: their log says the
-right thing each time. P4, P7."""
+"""The example receivers of docs/RECEIVING.md, behind a pipeline and a proxy that repeats,
+loses, delays and changes requests, log the right result each time. P4, P7."""
 
 import base64
 import contextlib
@@ -161,7 +160,7 @@ class Receives:
     def again(self, rig, event):
         self.assertEqual(rig.cli("resend", event)[1], 0)
 
-    def test_p4_repeated_lost_and_out_of_order(self):
+    def test_p4_receivers_handle_repeated_lost_and_out_of_order_events(self):
         rig = self.began()
         between, server = self.between, self.server
         self.one(rig, said="processed w 1 starts-after=0")
@@ -276,7 +275,7 @@ class Receives:
             self.assertIn("refused webhook-timestamp is too far off",
                           server.log())
 
-    def test_p7_a_secret_is_changed(self):
+    def test_p7_a_secret_can_be_changed_without_a_refusal(self):
         """The sender signs with both meanwhile, so no request is refused."""
         rig = self.began()
         self.one(rig, said="processed w 1 starts-after=0")
@@ -291,7 +290,7 @@ class Receives:
         self.assertNotIn("refused", self.server.log())
         self.assertEqual(self.server.missing(), [])
 
-    def test_p4_a_new_series_after_a_restore(self):
+    def test_p4_receivers_handle_a_new_series_after_a_restore(self):
         rig = self.began()
         server, between = self.server, self.between
         for n in (1, 2):
@@ -341,7 +340,7 @@ class Receives:
         self.says(id, count=count + 1)
         return self.server.lines(id)[-1]
 
-    def test_p4_what_the_numbers_say(self):
+    def test_p4_receivers_report_what_the_numbers_mean(self):
         """Cases that a pipeline makes only now and then."""
         rig = self.rig(deliverers=0)
         port = rig.ports.take()
@@ -396,7 +395,7 @@ class Receives:
             self.assertEqual(say(14, 25, 24, "2", 2 * later_s),
                              "processed w 25")
 
-    def test_every_vector(self):
+    def test_receivers_agree_with_every_vector(self):
         vectors = json.loads((EXAMPLES / "vectors.json").read_text())
         judged = self.judge([v for v in vectors if self.can(v)])
         self.assertGreater(len(judged), 30)
@@ -469,7 +468,7 @@ class Node(Receives, RigTest):
         self.assertEqual(done.returncode, 0, done.stderr)
         return list(zip(vectors, json.loads(done.stdout)))
 
-    def test_the_page_s_keys_and_ed25519(self):
+    def test_the_documented_commands_make_keys_that_verify(self):
         """It holds no secret, only our public key."""
         rig = self.began()
         [commands] = [block for block in re.findall(
@@ -491,14 +490,14 @@ class Node(Receives, RigTest):
 
 
 class Document(unittest.TestCase):
-    def test_it_includes_the_files(self):
+    def test_the_document_includes_the_example_files(self):
         for language, path in (("python", "python/receiver.py"),
                                ("js", "node/receiver.js")):
             with self.subTest(path):
                 self.assertIn(f"\n```{language}\n" + (EXAMPLES / path).read_text()
                               + "```\n", PAGE)
 
-    def test_its_example_of_a_signature_is_a_vector(self):
+    def test_the_documented_request_is_a_vector(self):
         [v] = [v for v in json.loads((EXAMPLES / "vectors.json").read_text())
                if v["name"] == "every header"]
         self.assertIn(v["signed_text"], PAGE)

@@ -1,5 +1,5 @@
-"""An endpoint that is down, and back; and we ourselves away, and back: what is
-held, what is pulled forward, how fast it goes. P9."""
+"""P9: retries after an endpoint or Grapnel itself was down are due early and sent at a
+bounded, growing rate."""
 
 import contextlib
 import pathlib
@@ -32,7 +32,7 @@ class RecoverTest(Base):
 
 
 class Breaker(RecoverTest):
-    def test_p9_an_endpoint_that_only_fails_is_asked_by_one_at_a_time(self):
+    def test_p9_a_failing_endpoint_gets_one_probe_at_a_time(self):
         self.rules({"status": 503, "delay_ms": 20})
         self.grant(first_wait_ms=LONG_MS, max_in_flight=8)
         for n in range(200):
@@ -52,7 +52,7 @@ class Breaker(RecoverTest):
         self.assertEqual(self.metric("grapnel_breaker_opened_total"), 1)
         self.assertEqual(self.metric("grapnel_breakers_open"), 1)
 
-    def test_p9_when_the_endpoint_is_back_scheduled_retries_are_pulled_forward(self):
+    def test_p9_a_recovery_makes_scheduled_retries_due(self):
         self.rules({"status": 503})
         self.grant(first_wait_ms=LONG_MS, max_in_flight=16)
         for n in range(1, 17):
@@ -88,7 +88,7 @@ class Breaker(RecoverTest):
         self.ended(*range(1, 41), 100, timeout=25)
         self.assertEqual(self.state()["breaker"], "closed")
 
-    def test_p2_time_in_which_the_endpoint_was_held_is_not_in_a_budget(self):
+    def test_p2_held_time_does_not_use_a_retry_budget(self):
         """Held for an hour: a retry from before it has the budget that it had."""
         self.rules({"status": 503})
         self.s.health = (1, 0, 0, 0)
@@ -110,7 +110,7 @@ class Breaker(RecoverTest):
         self.s.until(tried, 20 * SLOW)
         self.assertEqual(tried()[0], "retrying")
 
-    def test_p9_over_a_start_too(self):
+    def test_p9_a_recovery_after_a_restart_makes_scheduled_retries_due(self):
         """Scheduled retries are on disk, that the endpoint was down is not: the
         first success is taken for its recovery, once."""
         self.rules({"status": 503})
@@ -127,7 +127,7 @@ class Breaker(RecoverTest):
         self.ended(*range(1, 17), 100, 101, timeout=60)
         self.assertEqual(self.metric("grapnel_pulled_forward_total"), 17)
 
-    def test_p9_not_before_the_endpoint_said(self):
+    def test_p9_a_recovery_respects_retry_after(self):
         self.rules({"status": 503, "headers": {"Retry-After": "50"}})
         self.grant(first_wait_ms=LONG_MS)
         self.task(1)
@@ -143,7 +143,7 @@ class Breaker(RecoverTest):
         self.assertEqual(len(self.requests(1)), 1)
         self.assertEqual(self.metric("grapnel_scheduled_retries"), 1)
 
-    def test_p9_a_failing_delivery_is_not_pulled_twice_in_a_row(self):
+    def test_p9_a_failing_delivery_is_not_made_due_twice_in_a_row(self):
         self.rules({"status": 503})
         self.grant(first_wait_ms=LONG_MS, max_in_flight=30)
         for n in range(1, 31):
@@ -164,7 +164,7 @@ class Breaker(RecoverTest):
         self.s.run_for(0.3)
         self.assertEqual(self.metric("grapnel_scheduled_retries"), len(twice))
 
-    def test_without_a_breaker_each_goes_at_its_own_time(self):
+    def test_without_a_breaker_each_retry_keeps_its_time(self):
         self.rules({"status": 503})
         self.grant(first_wait_ms=LONG_MS, breaker=0)
         for n in range(100):
@@ -187,7 +187,7 @@ class Breaker(RecoverTest):
         for a, b in zip(at, at[1:]):
             self.assertGreaterEqual(b - a, 199)
 
-    def test_p2_a_budget_ends_behind_an_open_breaker_too(self):
+    def test_p2_a_budget_ends_though_the_breaker_is_open(self):
         self.rules({"status": 503})
         self.grant(first_wait_ms=20, max_attempts=3)
         for n in range(60):
@@ -211,7 +211,7 @@ class Rate(RecoverTest):
         self.r.change("deliverer-1", "UPDATE tasks SET next_ms = ?",
                       int(time.time() * 1000) - late_ms)
 
-    def test_p9_a_rate_limit_is_kept(self):
+    def test_p9_rate_limit_holds_during_a_recovery(self):
         self.grant(rate_count=50, rate_per_ms=1000, max_in_flight=16)
         for n in range(120):
             self.task(n)
@@ -221,7 +221,7 @@ class Rate(RecoverTest):
         spent = requests[-1].at_ms - requests[0].at_ms
         self.assertGreaterEqual(spent, 1000 * (120 - 3) / 50 - 100)
 
-    def test_p9_after_an_outage_of_our_own_retries_go_on_a_ramp(self):
+    def test_p9_retries_after_an_outage_of_grapnel_are_spread(self):
         self.away_when_due(200, 3000)
         self.rules({"status": 200})
         self.d.start()

@@ -1,4 +1,4 @@
-"""What an operator sends again: one event, or all that came in a time."""
+"""`grapnel resend` sends one event again, and `grapnel replay` those of a period."""
 
 import contextlib
 import json
@@ -27,7 +27,7 @@ class Replay(RigTest):
 
 
 class Resend(Replay):
-    def test_it_comes_again_as_it_was(self):
+    def test_a_resent_event_has_the_same_id_and_sequence(self):
         """P4: the same id and number, marked; and who did it is on record."""
         rig, (event, other) = self.delivered(2)
         reply, code = rig.cli("resend", event)
@@ -50,7 +50,7 @@ class Resend(Replay):
                          [1, 2])
         self.assertEqual(len(self.requests(rig, other)), 1)
 
-    def test_once_however_often_a_process_dies(self):
+    def test_a_confirmed_resend_takes_effect_once_despite_kills(self):
         """P3, P4: an answered resend takes effect exactly once."""
         rig, (event, *rest) = self.delivered(5)
         rig["sequencer"].kill()
@@ -65,7 +65,7 @@ class Resend(Replay):
         for other in rest:
             self.assertEqual(len(self.requests(rig, other)), 1)
 
-    def test_a_dead_one_recovers_by_it(self):
+    def test_a_resend_recovers_a_dead_letter(self):
         rig = self.rig()
         rig.receiver.rules({"path": "/crm", "responses": [
             {"status": 400, "times": 1}, {"status": 200}]})
@@ -81,7 +81,7 @@ class Resend(Replay):
         rig.settle()
         self.assertEqual((stats()["dead"], stats()["recovered"]), (0, 1))
 
-    def test_to_another_endpoint(self):
+    def test_a_resend_can_name_another_endpoint(self):
         """One that was never subscribed to it gets it on an operator's word."""
         rig = self.rig()
         rig.config["endpoints"].append(
@@ -99,7 +99,7 @@ class Resend(Replay):
         self.assertEqual(said.returncode, 1)
         self.assertIn("shelf", said.stderr)
 
-    def test_what_cannot_be_sent_again_is_said(self):
+    def test_events_that_cannot_be_resent_are_named(self):
         rig, (event,) = self.delivered()
         body = rig.plane_body()
         first, duplicate = rig.accept(body), rig.accept(body)
@@ -117,7 +117,7 @@ class Resend(Replay):
 
 
 class OfATime(Replay):
-    def test_all_of_it_counted_first(self):
+    def test_replay_counts_before_it_sends(self):
         rig = self.rig().start()
         old = rig.accept()
         rig.wait_status(old)
@@ -146,7 +146,7 @@ class OfATime(Replay):
         self.assertEqual(len(self.requests(rig, old)), 1)
         self.assertEqual(self.requests(rig, duplicate), [])
 
-    def test_a_new_endpoint_gets_what_came_before_it(self):
+    def test_a_new_endpoint_can_get_earlier_events(self):
         rig, events = self.delivered(8)
         rig.config["endpoints"].append(rig.endpoint("late"))
         rig.config["endpoints"].append(
@@ -164,7 +164,7 @@ class OfATime(Replay):
             self.assertEqual(len(self.requests(rig, event)), 1)
             self.assertEqual(self.requests(rig, event, "/picky"), [])
 
-    def test_as_new_events(self):
+    def test_replay_can_make_new_events(self):
         rig, events = self.delivered(5)
         reply, code = rig.cli("replay", "--since", "1h", "--new-id")
         self.assertEqual((code, reply["replayed"]), (0, 5))
@@ -182,7 +182,7 @@ class OfATime(Replay):
                 said = [e["what"] for e in rig.trace(row["id"])["timeline"]]
                 self.assertTrue([s for s in said if s.startswith("made of")])
 
-    def test_what_only_the_archive_has(self):
+    def test_replay_sends_events_that_only_the_archive_has(self):
         """The sequencer has forgotten it: it is taken as it came, once."""
         rig, (event,) = self.delivered(
             config={"history": {"keep": "1s"}})
@@ -191,7 +191,7 @@ class OfATime(Replay):
         _, again = rig.receiver.wait(event, count=2)
         self.assertEqual(again.headers["grapnel-replay"], "1")
 
-    def test_usage(self):
+    def test_wrong_replay_arguments_are_usage_errors(self):
         rig = self.rig()
         for args in ((), ("--since", "nonsense"), ("--since", "1h", "--until",
                                                   "2h"),
@@ -233,7 +233,7 @@ class Readers(Replay):
                 {"v": 1, "ask": question, "args": args}).encode()])
         return reader
 
-    def test_who_reads_holds_up_no_writer(self):
+    def test_reading_the_archive_does_not_delay_writers(self):
         rig = self.rig(deliverers=0).start()
         event = rig.accept()
         rig.load(count=1200, connections=16).result()

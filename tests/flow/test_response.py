@@ -1,5 +1,5 @@
-"""The response: did we receive it, did we process it, what did it change; who was
-not asked; and lists that find what is rare (P10)."""
+"""P10: a trace says what happened to an event and which processes did not respond, and
+lists find rare events."""
 
 import hashlib
 import hmac
@@ -53,7 +53,7 @@ class Response(RigTest):
 
 
 class Story(Response):
-    def test_received_sequenced_routed_and_what_held_it_up(self):
+    def test_a_trace_shows_each_step_and_what_delayed_it(self):
         rig = self.ledger().start()
         self.assertEqual(rig.cli("endpoints", "pause", "audit")[1], 0)
         self.send(rig, 1)
@@ -94,7 +94,7 @@ class Story(Response):
             wait_for(lambda: "not sent to legal: not subscribed to workspace t (by "
                      "the current configuration" in self.told(rig, event))
 
-    def test_what_people_did_to_it(self):
+    def test_a_trace_shows_operators_actions(self):
         """A duplicate released, a dead letter retried, resolved; sent again."""
         rig = self.ledger()
         rig.receiver.rules({"path": "/crm", "responses": [
@@ -137,7 +137,7 @@ class Story(Response):
                 self.assertIn(word, said.stderr)
                 self.assertIsNone(CONTROLS.search(said.stderr))
 
-    def test_who_could_not_be_asked_is_said(self):
+    def test_a_trace_names_processes_that_do_not_respond(self):
         """In bounded time: one process is away, one stands still."""
         rig = self.ledger().start()
         event = self.send(rig, 1)
@@ -208,7 +208,7 @@ class Story(Response):
 
 
 class Lists(Response):
-    def test_what_is_rare_is_found_past_what_is_not(self):
+    def test_rare_events_are_found_among_many(self):
         """Over many blocks of numbers, page by page, and after a restart."""
         rig = self.rig()
         rig.config["endpoints"] = [rig.endpoint("crm", types=["issue.*"])]
@@ -251,7 +251,7 @@ class Lists(Response):
             found, _ = rig.cli("deliveries", "--workspace", "rare")
             self.assertEqual([d["event_id"] for d in found], [rare])
 
-    def test_what_is_forgotten_leaves_nothing_behind_an_old_event(self):
+    def test_removed_events_leave_no_search_rows_behind(self):
         """An event that waits for a year keeps itself, not what lists are found by of
         all that came and went since."""
         rig = self.rig({"history": {"keep": "1s"}})

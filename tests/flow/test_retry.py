@@ -1,4 +1,4 @@
-"""What is retried, when, how often, and what becomes of what is not."""
+"""What is retried, when and how often, and what becomes a dead letter instead."""
 
 import datetime
 import pathlib
@@ -43,7 +43,7 @@ class Retries(RigTest):
 
 
 class Again(Retries):
-    def test_503_until_it_is_200(self):
+    def test_a_503_is_retried_until_200(self):
         """P2, P4: retried with the same webhook-id and body, each signed anew,
         each attempt on record."""
         rig = self.start(responses=[{"status": 503, "times": 3},
@@ -67,7 +67,7 @@ class Again(Retries):
                 self.assertLess(wait, least + 1000 * SLOW)
         self.assertEqual(rig.cli("dlq", "--state", "all")[0], [])
 
-    def test_a_connection_that_breaks(self):
+    def test_a_broken_connection_is_retried(self):
         """P2: closed, reset or cut short, it is tried again."""
         rig = self.start(responses=[
             {"action": "close"}, {"action": "reset"},
@@ -82,7 +82,7 @@ class Again(Retries):
             self.assertIsNone(attempt["http_status"])
             self.assertTrue(attempt["error"])
 
-    def test_an_endpoint_that_never_responds(self):
+    def test_a_timeout_is_retried(self):
         """P2: the time-out ends the attempt, and it is tried again."""
         rig = self.start(responses=[{"action": "blackhole", "times": 2},
                                   {"status": 200}], timeout="300ms")
@@ -97,7 +97,7 @@ class Again(Retries):
         self.assertRegex(first["error"], "(?i)time")
         self.assertGreaterEqual(first["duration_ms"], 150)
 
-    def test_an_endpoint_that_is_not_there(self):
+    def test_a_refused_connection_is_retried(self):
         """P2: a refused connection is retried until somebody listens."""
         rig = self.start({"max_attempts": 1000})
         rig.receiver.stop()
@@ -122,7 +122,7 @@ class Again(Retries):
         self.assertGreaterEqual(b.at_ms - a.at_ms, 1990)
         rig.wait_status(event)
 
-    def test_a_slow_endpoint_does_not_hold_up_others(self):
+    def test_a_slow_endpoint_does_not_delay_others(self):
         """P2: a black hole with all of its window full, and a neighbour."""
         rig = self.rig()
         rig.config["endpoints"] = [
@@ -188,7 +188,7 @@ class Final(Retries):
                          ("rejected", 302))
         self.assertEqual(rig.receiver.requests("/x"), [])
 
-    def test_gone(self):
+    def test_a_410_is_a_dead_letter_with_its_own_reason(self):
         """P2: 410 has a reason of its own."""
         rig = self.start(responses=[{"status": 410}])
         rig.accept()
@@ -203,7 +203,7 @@ class Final(Retries):
                          ("blocked_address", None))
         self.assertEqual(rig.receiver.requests(), [])
 
-    def test_all_attempts_used(self):
+    def test_a_delivery_is_dead_after_max_attempts(self):
         """P2: after max_attempts it is dead, budget_attempts."""
         rig = self.start({"max_attempts": 3}, [{"status": 503, "body": "x"}])
         event = rig.accept()
@@ -214,7 +214,7 @@ class Final(Retries):
         rig.settle()
         self.assertEqual(len(rig.receiver.requests(event=event)), 3)
 
-    def test_all_time_used(self):
+    def test_a_delivery_is_dead_after_max_duration(self):
         """P2: when max_duration has expired it is dead, budget_time."""
         rig = self.start({"max_attempts": 1000, "max_duration": "500ms"},
                          [{"status": 503}])
@@ -228,7 +228,7 @@ class Final(Retries):
 
 
 class Requeue(Retries):
-    def test_a_dead_letter_that_is_delivered_after_all(self):
+    def test_a_requeued_dead_letter_that_is_delivered_is_recovered(self):
         """P2: dlq retry gives it a new budget; then it is recovered."""
         rig = self.start({"max_attempts": 2}, [{"status": 503, "times": 3},
                                                {"status": 200}])
@@ -253,7 +253,7 @@ class Requeue(Retries):
             self.assertEqual((code, reply["requeued"]), (1, []))
             self.assertIn("delivered", reply["refused"][0]["why"])
 
-    def test_what_was_never_sent_is_not_marked_as_a_replay(self):
+    def test_a_delivery_that_was_never_sent_is_not_marked_as_a_replay(self):
         """A dead letter whose attempts cannot have reached the endpoint is
         retried without grapnel-replay, also when it moved in between."""
         rig = self.start(responses=[{"status": 200}], allow_private=False)
@@ -272,7 +272,7 @@ class Requeue(Retries):
             self.assertEqual(rig.receiver.wait(event, 2)[1].headers.get(
                 "grapnel-replay"), "1")
 
-    def test_a_dead_letter_that_dies_again(self):
+    def test_a_requeued_dead_letter_can_be_dead_again(self):
         """P2: the same dead letter, dead again, with all attempts counted; of
         several, only those that can be are requeued."""
         rig = self.start(responses=[{"status": 400}])
@@ -293,7 +293,7 @@ class Requeue(Retries):
             self.assertEqual([h["to"] for h in shown["history"]],
                              ["dead", "requeued", "dead"])
 
-    def test_dead_letters_are_found_by_what_they_are(self):
+    def test_dead_letters_are_found_by_their_properties(self):
         rig = self.start(responses=[{"status": 400}])
         rig.accept(rig.plane_body("acme"))
         rig.accept(rig.plane_body("other", "create", "project"))

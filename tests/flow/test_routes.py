@@ -1,4 +1,5 @@
-"""Who gets what: `where`, routes, a reload; and why, or why not."""
+"""`where` conditions and routes select the endpoints of an event, and `check` and traces
+explain why."""
 
 import json
 import pathlib
@@ -9,7 +10,7 @@ from rig import RigTest, main, wait_for
 
 
 class Routes(RigTest):
-    def test_where(self):
+    def test_where_selects_events_by_json_and_headers(self):
         """P2, P10: conditions on JSON and headers; an endpoint once per event;
         the trace says who did not get it, and why nobody did."""
         rig = self.rig()
@@ -53,7 +54,7 @@ class Routes(RigTest):
             self.assertIn("no endpoint is subscribed to it",
                           " ".join(x["what"] for x in trace["timeline"]))
 
-    def test_check_says_why(self):
+    def test_check_explains_each_subscription(self):
         rig = self.rig()
         rig.config["endpoints"] = [
             rig.endpoint("crm", where={"json:/data/priority": "high"}),
@@ -79,7 +80,7 @@ class Routes(RigTest):
         self.assertIn("where json:/data/priority is high",
                       rig.cli_text("check").stdout)
 
-    def test_a_reload_is_for_new_events_only(self):
+    def test_new_routes_apply_only_to_new_events(self):
         """What was routed stays; what comes next follows the new routes."""
         rig = self.rig()
         rig.config["endpoints"] = [rig.endpoint("crm"),

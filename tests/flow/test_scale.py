@@ -1,4 +1,4 @@
-"""More deliverers and fewer: they join, leave, die, lose their disk, freeze."""
+"""Deliverers join, stop, die with their disk, and freeze, and no event is lost."""
 
 import pathlib
 import sys
@@ -59,7 +59,7 @@ class Scale(RigTest):
                         "FROM deliveries WHERE status = 3 GROUP BY deliverer")
         return {row["deliverer"]: row["n"] for row in rows}
 
-    def test_those_that_join_take_their_part(self):
+    def test_new_deliverers_get_their_share(self):
         """P2, P4: from two to four under load; each has endpoints, each
         delivers, and nothing is lost or sent twice."""
         rig = self.pipeline(2)
@@ -84,7 +84,7 @@ class Scale(RigTest):
             first = [r for r in requests if r.headers["grapnel-attempt"] == "1"]
             self.assertEqual(len(first), count, "moved, so sent twice")
 
-    def test_a_second_and_a_tenth(self):
+    def test_growing_to_ten_deliverers_loses_no_event(self):
         """P2, P4: one, then two, then ten, under load: nothing is lost and
         nothing is sent twice."""
         endpoints = [f"to-{i}" for i in range(60)]
@@ -128,7 +128,7 @@ class Scale(RigTest):
         return len(rows) == len(ENDPOINTS) and {
             r["name"]: r["next_ms"] for r in rows}
 
-    def test_one_that_stops_hands_over_at_once(self):
+    def test_a_stopping_deliverer_hands_over_at_once(self):
         """P2, P4: at a SIGTERM its endpoints move without a lease's wait."""
         rig = self.pipeline(2)
         rig.kill()
@@ -142,7 +142,7 @@ class Scale(RigTest):
         load.result()
         self.judge(rig, load)
 
-    def test_one_that_dies_with_its_disk_loses_nothing(self):
+    def test_a_deliverer_lost_with_its_disk_loses_no_event(self):
         """P3: kill -9, and its database is gone; scheduled retries included."""
         rig = self.pipeline(4)
         self.all_fail_once(rig)
@@ -158,7 +158,7 @@ class Scale(RigTest):
         self.assertEqual(set(self.workers(rig)),
                          {*rest, "deliverer-2"})
 
-    def test_one_that_returns_without_its_disk(self):
+    def test_a_deliverer_that_returns_without_its_disk_starts_anew(self):
         """P3: the same name with an empty database: its endpoints' work begins
         anew at once, for its former process is gone."""
         rig = self.pipeline(1)
@@ -182,7 +182,7 @@ class Scale(RigTest):
             "sequencer", "SELECT 1 FROM deliveries WHERE event <= ? AND "
             "status < 3 LIMIT 1", row["n"]), 60, "all before it delivered")
 
-    def test_one_that_freezes_and_thaws(self):
+    def test_a_frozen_deliverer_begins_no_attempt_under_old_grants(self):
         """P3, P4: stopped past its lease its endpoints move; awake again it
         begins nothing under the old grants, and gets its part anew."""
         rig = self.pipeline(2)
@@ -213,7 +213,7 @@ class Scale(RigTest):
             twice = set(requests[:before]) & set(requests[before:])
             self.assertLessEqual(len(twice), 32 * len(its))
 
-    def test_all_but_one_die_one_after_the_other(self):
+    def test_the_last_deliverer_takes_the_work_of_all_others(self):
         """P3: what the dead had always goes on with those that are left."""
         rig = self.pipeline(3)
         load = rig.load(count=900, workspaces=10, rate=200)
@@ -224,7 +224,7 @@ class Scale(RigTest):
         load.result()
         self.judge(rig, load)
 
-    def test_one_heartbeat_is_enough_to_hear_of_thousands_of_grants(self):
+    def test_one_heartbeat_brings_thousands_of_grants(self):
         """P4: more than the way to a deliverer holds at a time. Those that were
         lost used to be asked for again, and lost again, heartbeat by heartbeat."""
         count = 1200

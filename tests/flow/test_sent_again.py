@@ -1,5 +1,5 @@
-"""P7: a captured request that is sent again after its keys are forgotten, of a scheme
-that signs no time."""
+"""P7: a captured request that is sent again after its keys were removed takes no effect,
+for schemes that sign no time."""
 
 import base64
 import hashlib
@@ -111,7 +111,7 @@ class SentAgain(RigTest):
 
 
 class Providers(SentAgain):
-    def test_it_takes_no_effect_under_any_profile_that_remembers(self):
+    def test_a_replay_takes_no_effect_with_any_profile_with_replays(self):
         """Eight days later: every key of theirs is forgotten."""
         rig = self.long_ago(*(source(name) for name in BODIES), console=True)
         bodies = {n: json.dumps(b).encode() for n, b in BODIES.items()}
@@ -132,7 +132,7 @@ class Providers(SentAgain):
         with self.subTest("a new one is no replay"):
             rig.receiver.wait(self.send(rig, "square", b'{"event_id":"q2"}'))
 
-    def test_a_body_without_a_time_may_come_again(self):
+    def test_a_body_without_an_own_id_or_time_may_be_sent_again(self):
         """Nothing honest is suppressed for a month that would not be without it."""
         bodies = {"github": b'{"action":"member_added","team":{"id":1}}',
                   "bitbucket": b'{"push":{"changes":[]}}',
@@ -144,7 +144,7 @@ class Providers(SentAgain):
         for name, body in bodies.items():
             rig.receiver.wait(self.send(rig, name, body))
 
-    def test_it_is_off_where_the_file_says_so(self):
+    def test_replays_can_be_switched_off(self):
         rig = self.long_ago(source("square", dedupe={"replays": "none"}))
         body = b'{"event_id":"q1"}'
         rig.receiver.wait(self.send(rig, "square", body))
@@ -171,7 +171,7 @@ class Shopify(SentAgain):
                 self.is_replayed(rig, self.send(
                     rig, "shopify", self.BODY, type=topic), first)
 
-    def test_its_digest_outlives_the_event(self):
+    def test_a_digest_outlives_its_event(self):
         """history.keep removes the event before dedupe.replays has ended."""
         rig = self.long_ago(source("shopify"), history={"keep": "1s"})
         rig.receiver.wait(self.send(rig, "shopify", self.BODY))
@@ -184,7 +184,7 @@ class Shopify(SentAgain):
 
 
 class Honest(SentAgain):
-    def test_a_retry_of_what_was_refused_or_lost_is_accepted(self):
+    def test_a_retry_of_a_refused_or_lost_request_is_accepted(self):
         """P2: only what was accepted leaves a digest."""
         rig = self.long_ago(custom(
             workspaces=["a-*"], dedupe={"replays": "30d", "ttl": "1d"}))
@@ -207,7 +207,7 @@ class Honest(SentAgain):
         for b in (body, lost):
             rig.receiver.wait(self.ours(rig, b))
 
-    def test_its_digest_is_there_when_the_event_is(self):
+    def test_a_digest_is_stored_with_its_event(self):
         """P3: after a kill, and in a store that is put back to one of before the
         event, which comes again from ingress."""
         rig = self.long_ago(custom(dedupe={"replays": "30d", "ttl": "1d"}))
@@ -233,7 +233,7 @@ class Honest(SentAgain):
         self.later(rig)
         self.is_replayed(rig, self.ours(rig, b'{"n":1}'), first)
 
-    def test_what_is_not_signed_can_not_disguise_it(self):
+    def test_unsigned_changes_do_not_disguise_a_replay(self):
         """Another id and type at once; and it leaves no key of that id."""
         rig = self.long_ago(custom(dedupe={"replays": "30d", "ttl": "1d"}))
         first = self.ours(rig, b'{"n":1}')
@@ -245,7 +245,7 @@ class Honest(SentAgain):
         rig.receiver.wait(rig.accept(b'{"n":2}', source="ours", headers={
             "X-Sig": hexed(b'{"n":2}'), "X-Id": "guessed", "X-Type": "t"}))
 
-    def test_each_event_of_a_batch_is_known(self):
+    def test_a_replay_of_each_event_of_a_request_is_recognised(self):
         rig = self.long_ago(custom(batch=True, id="json:/n", dedupe={
             "replays": "30d", "ttl": "1d"}))
         body = b'[{"n":1},{"n":2}]'
@@ -258,7 +258,7 @@ class Honest(SentAgain):
             self.assertEqual(again["reason"], "replayed")
         rig.receiver.wait(self.ours(rig, b'{"n":1}'))
 
-    def test_any_ingress_may_get_it(self):
+    def test_a_replay_at_another_ingress_is_recognised(self):
         rig = self.rig({"sources": [source("square")]})
         rig.daemons["ingress-1"] = rig.daemons.pop("ingress")
         rig.daemons["ingress-1"].name = "ingress-1"

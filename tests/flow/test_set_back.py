@@ -1,4 +1,4 @@
-"""One process comes back from an older copy while the others run on."""
+"""One process starts from an older copy while the others run on."""
 
 import pathlib
 import shutil
@@ -32,7 +32,7 @@ class SetBack(RigTest):
             {"status": 200, "delay_ms": 60000}]})
         return rig, rig.accept()
 
-    def test_only_results_were_set_back(self):
+    def test_a_deliverer_older_than_its_results_gets_its_endpoints_back(self):
         """The copy was made while an attempt was in flight. The deliverer gives all
         back; it stays, so it must get its endpoints again."""
         rig = self.rig().start()
@@ -53,7 +53,7 @@ class SetBack(RigTest):
         rig.wait_status(second)
         rig.wait_status(first)
 
-    def test_only_tasks_were_set_back(self):
+    def test_a_deliverer_older_than_its_tasks_gets_them_again(self):
         """P2: a task that came after the copy of its deliverer was made, and had
         no result: nobody else knows of it, and its link has forgotten it."""
         rig, second = self.newer_than_the_copy()
@@ -65,7 +65,7 @@ class SetBack(RigTest):
         self.restore(rig, "deliverer-1")
         rig.wait_status(second)
 
-    def test_a_revoke_was_set_back(self):
+    def test_a_deliverer_older_than_a_revoke_releases_again(self):
         """P2: the copy of its deliverer has not heard that an endpoint is to be
         given back; the sequencer waits for that."""
         rig, second = self.newer_than_the_copy()
@@ -81,7 +81,7 @@ class SetBack(RigTest):
         rig.cli("endpoints", "resume", "crm")
         rig.wait_status(second)
 
-    def test_only_a_requeue_was_set_back(self):
+    def test_a_sequencer_older_than_a_requeue_gets_it_again(self):
         """P2: a dead letter that was requeued after the copy of the sequencer was
         made: there its delivery is dead, and dlqd waits for its end."""
         rig = self.rig()
@@ -105,7 +105,7 @@ class SetBack(RigTest):
         wait_for(lambda: rig.cli("dlq", "show", dead_letters[events[1]])[0]["state"]
                  == "recovered", what="the second one to be delivered")
 
-    def test_only_the_end_of_a_requeue_was_set_back(self):
+    def test_a_dlqd_older_than_a_requeue_s_end_learns_it_again(self):
         """P2: the copy of dlqd was made while a requeued dead letter was tried; what
         it came to is no more on its way."""
         rig = self.rig()

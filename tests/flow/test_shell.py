@@ -1,5 +1,5 @@
-"""What makes the command line pleasant: --help, man pages, what shells complete,
-and errors that know what was meant."""
+"""The command line explains itself: --help, manual pages, completion, and errors that name
+the nearest word."""
 
 import os
 import pathlib
@@ -60,7 +60,7 @@ class Shell(RigTest):
             self.assertEqual((done.returncode, done.stdout), (64, ""))
             self.assertIn("did you mean --check?", done.stderr)
 
-    def test_man_pages_are_sound_and_say_what_help_says(self):
+    def test_man_pages_are_valid_and_match_help(self):
         pages = sorted((BUILD / "packaging").glob("grapnel*.[158]"))
         self.assertEqual([p.name for p in pages], sorted(
             ["grapnel.1", "grapnel.yaml.5", *(f"grapnel-{n}.8" for n in DAEMONS)]))
@@ -89,7 +89,7 @@ class Shell(RigTest):
                      "- {name: plane-recommended"]:
             self.assertIn(line, text)
 
-    def test_what_each_alert_means_is_written(self):
+    def test_each_alert_is_documented(self):
         rig = self.rig()
         names = self.bash(rig, "alerts", "test", "")
         self.assertIn("dlq-critical", names)
@@ -104,7 +104,7 @@ class Shell(RigTest):
         self.assertEqual(set(names) - told, set())
         self.assertEqual(set(kinds) - set(built_in) - told, set())
 
-    def test_install(self):
+    def test_completions_and_man_pages_are_installed(self):
         rig = self.rig()
         done = said("cmake", "--install", str(BUILD), "--prefix",
                     str(rig.folder / "usr"))
@@ -118,7 +118,7 @@ class Shell(RigTest):
                      "share/doc/grapnel/examples/grapnel.yaml"]:
             self.assertTrue((rig.folder / "usr" / path).exists(), path)
 
-    def test_bash_completes(self):
+    def test_bash_completes_words_and_names(self):
         """Words of the command line; names from the running system, and from
         the configuration when nothing runs."""
         rig = self.rig()
@@ -149,7 +149,7 @@ class Shell(RigTest):
         self.assertEqual(self.bash(rig, "endpoints", "pause", "cr"), ["crm"])
         rig["sequencer"].resume()
 
-    def test_zsh_completes(self):
+    def test_zsh_completes_words_and_names(self):
         rig = self.rig()
         env = self.path(rig)
         rig.env = {k: env[k] for k in ("PATH", "HOME", "ZDOTDIR",
@@ -171,7 +171,7 @@ class Shell(RigTest):
         shell.press("\x15exit\n")
         shell.wait_exit()
 
-    def test_an_error_knows_what_was_meant(self):
+    def test_an_error_names_the_nearest_word(self):
         rig = self.rig(console=True).start()
         event = rig.accept()
         rig.wait_status(event)

@@ -1,5 +1,5 @@
-"""What came, as it came: `grapnel show`, `rejects show`. P10. Nothing that a
-stranger sent drives the terminal, and no secret is shown."""
+"""P10: `grapnel show` and `rejects show` print requests as received, without control
+characters and secrets."""
 
 import hashlib
 import hmac
@@ -45,7 +45,7 @@ class Show(RigTest):
         self.assertEqual(status, 200, response)
         return response["id"]
 
-    def test_a_request_is_shown_as_it_came(self):
+    def test_show_prints_the_request_as_received(self):
         rig = self.rig()
         rig.start()
         body = rig.plane_body("ws-1")
@@ -81,7 +81,7 @@ class Show(RigTest):
         self.assertEqual(done.returncode, 1)
         self.assertIn("no ingress process has", done.stderr)
 
-    def test_a_large_body_comes_in_pieces(self):
+    def test_a_large_body_is_read_in_pieces(self):
         rig = self.rig({"ingress": {"max_body": "3MiB"}}, deliverers=0)
         rig.start("ingress")
         body = json.dumps({"event": "issue", "x": "y" * 2500000}).encode()
@@ -90,7 +90,7 @@ class Show(RigTest):
         piece = rig.ask("ingress", "request", id=event)
         self.assertLess(len(piece["body_b64"]), 400000)
 
-    def test_nothing_drives_the_terminal(self):
+    def test_show_prints_no_control_characters(self):
         rig = self.rig(deliverers=0)
         rig.start("ingress")
         escape = b'{"event": "issue", "a": "\x1b]0;owned\x07 \xc2\x9b2J"}'
@@ -108,7 +108,7 @@ class Show(RigTest):
         self.assertEqual(self.bytes_of(rig, "show", binary, "--raw"), ESCAPE)
         self.assertIn("body_b64", rig.cli("show", binary)[0])
 
-    def test_duplicates_refused_events_and_those_of_a_batch(self):
+    def test_show_prints_duplicates_refused_and_split_events(self):
         rig = self.rig({"sources": [
             {"name": "plane", "provider": "plane", "secrets": ["plane_wh_rig"],
              "id": "header:X-Plane-Delivery", "workspace": "json:/w",
@@ -140,7 +140,7 @@ class Show(RigTest):
         self.assertEqual(self.bytes_of(rig, "show", response["id"], "--raw"),
                          whole)
 
-    def test_an_attempt_is_shown_as_it_was_sent(self):
+    def test_show_prints_an_attempt_as_sent(self):
         rig = self.rig(PRODUCERS)
         rig.config["endpoints"][0]["headers"] = {"X-Shop": "hush"}
         rig.write_config()
@@ -206,7 +206,7 @@ class Show(RigTest):
         sent = found[0]["request"]
         return found[0], [(k.lower(), v) for k, v in sent["headers"]]
 
-    def test_what_a_delivered_attempt_sent_is_rebuilt(self):
+    def test_show_rebuilds_a_delivered_attempt(self):
         """Each header that came in at the endpoint, with its value, but
         for secrets; of the URL and configuration of that time."""
         rig = self.rig({"sources": [
@@ -294,7 +294,7 @@ class Show(RigTest):
         self.assertIn("grapnel-type: (no process stores",
                       rig.cli_text("show", event, "--attempt", "1").stdout)
 
-    def test_kinds_of_requests_are_bounded(self):
+    def test_request_templates_are_bounded(self):
         """Names of headers are strangers' to choose; what can't be kept is said."""
         rig = self.rig()
         rig.start()

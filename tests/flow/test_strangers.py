@@ -1,6 +1,5 @@
-"""What strangers can do to the console's two addresses: connections that say
-nothing or read nothing, names that are not its own, subscriptions without end.
-Others are served meanwhile, memory is bounded, and SIGTERM ends it."""
+"""Attacks on the console's two addresses do not keep others out, use bounded memory, and do
+not prevent a stop."""
 
 import contextlib
 import os
@@ -68,7 +67,7 @@ class Strangers(RigTest):
 
 
 class Http(Strangers):
-    def test_connections_that_say_nothing_keep_nobody_out(self):
+    def test_silent_http_connections_do_not_keep_others_out(self):
         rig = self.console()
         for say in (b"", b"GET /met", b"GET /metrics HTTP/1.1\r\nHost: local"):
             with self.subTest(say):
@@ -76,7 +75,7 @@ class Http(Strangers):
                 self.assertEqual(rig.console_page("/healthz")[0], 200)
         rig["console"].stop(5)
 
-    def test_nor_do_those_that_read_nothing(self):
+    def test_http_connections_that_do_not_read_do_not_keep_others_out(self):
         rig = self.console()
         ask = b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n"
         self.before = self.status(rig, "VmRSS")
@@ -93,7 +92,7 @@ class Http(Strangers):
             text = b"".join(iter(lambda: s.recv(65536), b""))
         return int(text.split()[1]), text
 
-    def test_host_names_that_are_not_ours(self):
+    def test_foreign_host_names_are_refused(self):
         """DNS rebinding: a page of evil.example whose name comes to mean our
         address sends its own name in Host."""
         rig = self.console(hosts=["metrics.example", "Other.Example"])
@@ -148,7 +147,7 @@ class Monitors(Strangers):
             for _ in range(1 + total // len(some)):
                 s.sendall(some)
 
-    def test_subscriptions_without_end(self):
+    def test_subscriptions_without_end_use_bounded_memory(self):
         rig = self.console()
         sub = self.monitor(rig)
         self.hears(sub)
@@ -169,7 +168,7 @@ class Monitors(Strangers):
         self.assertEqual(rig.console_page("/healthz")[0], 200)
         rig["console"].stop(5)
 
-    def test_sigterm_in_the_middle_of_it(self):
+    def test_sigterm_ends_the_console_during_an_attack(self):
         rig = self.console()
         s = self.raw()
         s.settimeout(0.1)
@@ -182,7 +181,7 @@ class Monitors(Strangers):
                 sent += len(some)
         rig["console"].stop(5)
 
-    def test_connections_that_say_nothing_keep_nobody_out(self):
+    def test_silent_subscribers_do_not_keep_others_out(self):
         rig = self.console()
         sub = self.monitor(rig)
         self.hears(sub)
@@ -192,7 +191,7 @@ class Monitors(Strangers):
                 self.hears(sub)
                 self.hears(self.monitor(rig))
 
-    def test_connections_that_read_nothing_cost_a_bounded_amount(self):
+    def test_subscribers_that_do_not_read_use_bounded_memory(self):
         rig = self.console()
         rig.start("sequencer", "dlqd", "deliverer-1", "ingress")
         sub = self.monitor(rig)
@@ -204,7 +203,7 @@ class Monitors(Strangers):
         self.assertLess(self.rise(rig), 100 * 1024)
         rig["console"].stop(5)
 
-    def test_what_is_not_zeromq(self):
+    def test_connections_that_do_not_speak_zeromq_are_closed(self):
         rig = self.console()
         for what, say in [
                 ("HTTP", b"GET / HTTP/1.1\r\n\r\n" + bytes(64)),
@@ -224,7 +223,7 @@ class Monitors(Strangers):
                 self.assertTrue(self.is_closed(s))
         self.hears(self.monitor(rig))
 
-    def test_topics_and_byte_by_byte(self):
+    def test_subscriptions_select_by_prefix(self):
         """A prefix selects; a subscription that is cancelled hears no more."""
         rig = self.console()
         sub = self.monitor(rig)

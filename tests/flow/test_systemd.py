@@ -1,5 +1,5 @@
-"""The units of systemd: as they are installed, and, on a systemd of the test's own, as
-they run: in their sandbox, with all that a process does there."""
+"""The installed systemd units are right, and processes work under a real systemd in their
+sandbox."""
 
 import configparser
 import json
@@ -61,23 +61,23 @@ class Units(unittest.TestCase):
         return subprocess.run(["systemd-analyze", *words], cwd=self.folder,
                               capture_output=True, text=True)
 
-    def test_they_are_the_units_that_are_installed(self):
+    def test_the_installed_units_are_those_of_the_tree(self):
         self.assertEqual(sorted(p.name for p in self.folder.iterdir()),
                          sorted([*UNITS, "grapnel.target"]))
         for at in ("lib/sysusers.d", "lib/tmpfiles.d"):
             self.assertTrue((self.prefix / at / "grapnel.conf").exists())
 
-    def test_systemd_finds_nothing_wrong(self):
+    def test_systemd_analyze_verifies_the_units(self):
         done = self.analyze("verify", "--man=no", *UNITS, "grapnel.target")
         self.assertEqual((done.returncode, done.stdout + done.stderr), (0, ""))
 
-    def test_each_is_exposed_little(self):
+    def test_each_unit_has_a_low_exposure_score(self):
         for unit in UNITS:
             done = self.analyze("security", "--offline=true", "--no-pager", unit)
             level = re.search(r"Overall exposure level for \S+: ([\d.]+)", done.stdout)
             self.assertLess(float(level.group(1)), MOST_EXPOSED, done.stdout)
 
-    def test_what_an_exit_code_brings_about(self):
+    def test_exit_codes_decide_about_a_restart(self):
         """64 and 78, which the manual pages explain, need a person; no other does."""
         for unit in UNITS:
             service = parsed(self.folder / unit)["Service"]
@@ -86,13 +86,13 @@ class Units(unittest.TestCase):
             self.assertEqual(parsed(self.folder / unit)["Unit"]
                              ["StartLimitIntervalSec"], "0")
 
-    def test_programs_are_where_they_were_installed(self):
+    def test_units_start_the_installed_programs(self):
         for kind, unit in zip(KINDS, UNITS):
             name = "deliverer-%i" if kind == "deliverer" else kind
             self.assertEqual(parsed(self.folder / unit)["Service"]["ExecStart"],
                              f"{self.prefix}/bin/grapnel-{kind} -n {name}")
 
-    def test_none_needs_another_and_ingress_waits_for_none(self):
+    def test_no_unit_requires_another(self):
         for unit in UNITS:
             section = parsed(self.folder / unit)["Unit"]
             for key in ("Requires", "BindsTo", "Requisite"):
@@ -100,7 +100,7 @@ class Units(unittest.TestCase):
             self.assertEqual("grapnel" in section.get("After", ""),
                              "deliverer" in unit)
 
-    def test_the_target_has_all_of_them(self):
+    def test_the_target_has_all_units(self):
         also = parsed(self.folder / "grapnel.target")["Install"]["Also"].split()
         # The template, whose DefaultInstance is 1: Debian's deb-systemd-helper does not
         # know instances.
@@ -178,7 +178,7 @@ class Booted(RigTest):
     def pid(self, unit):
         return int(self.property(unit, "MainPID"))
 
-    def test_a_life_in_the_sandbox(self):
+    def test_processes_work_in_the_sandbox(self):
         machine = self.machine()
         units = [unit.replace("@", "@1") for unit in UNITS]
         self.ok("systemctl", "enable", "--now", "grapnel.target")
@@ -287,7 +287,7 @@ class Booted(RigTest):
                 return int(path.parts[2])
         raise AssertionError(f"no process {pid}")
 
-    def test_a_loop_that_hangs_is_killed_and_started_again(self):
+    def test_a_hanging_loop_is_killed_and_started_again(self):
         machine = self.machine()
         drop_in = machine.path("/etc/systemd/system/grapnel-.service.d")
         (drop_in / "watchdog.conf").write_text("[Service]\nWatchdogSec=2s\n")

@@ -1,4 +1,4 @@
-"""Tenants: what one source or workspace sends does not touch another's events."""
+"""Events of one source or workspace do not affect those of another."""
 
 import hashlib
 import hmac
@@ -47,13 +47,13 @@ class Keys(Tenants):
             trace = rig.wait_status(again, "duplicate")
             self.assertEqual(trace["duplicate_of"], event)
 
-    def test_an_id_of_one_source_suppresses_nothing_of_another(self):
+    def test_an_id_of_one_source_suppresses_no_event_of_another(self):
         self.is_apart(self.sources(keys=[["id"]]))
 
-    def test_nor_does_a_field(self):
+    def test_a_field_of_one_source_suppresses_no_event_of_another(self):
         self.is_apart(self.sources(keys=[["workspace", "json:/id"]]))
 
-    def test_naming_the_source_changes_no_key(self):
+    def test_naming_the_source_in_a_key_changes_no_key(self):
         rig = self.sources(keys=[["id"]])
         first = self.send(rig, "anna", id="7")
         rig.receiver.wait(first)
@@ -70,7 +70,7 @@ class OlderStore(Tenants):
     """A store whose keys all sources had in common goes on: it suppresses its own
     source's duplicates and nobody else's."""
 
-    def test_its_keys_count_for_the_source_that_brought_them(self):
+    def test_keys_of_an_older_database_count_only_for_their_source(self):
         rig = self.rig({"sources": [
             tenant(name, dedupe={"ttl": "1h", "keys": [["id"]]})
             for name in ("anna", "bert")]}).start()
@@ -91,7 +91,7 @@ class OlderStore(Tenants):
 
 
 class AllowList(Tenants):
-    def test_it_holds_for_default_too(self):
+    def test_the_default_workspace_needs_permission(self):
         """P2: an event that names no workspace is refused with a reason, unless
         `workspaces` has default."""
         rig = self.rig({"sources": [
@@ -111,7 +111,7 @@ class AllowList(Tenants):
                       self.send(rig, "bert", id="5", team="default")]:
             rig.receiver.wait(event)
 
-    def test_one_that_was_refused_is_no_duplicate_afterwards(self):
+    def test_a_refused_event_leaves_no_key(self):
         """P2: it left no key."""
         rig = self.rig({"sources": [tenant("anna", workspaces=["a-*"])]}).start()
         refused = self.send(rig, "anna", id="2")

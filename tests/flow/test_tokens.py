@@ -1,5 +1,5 @@
-"""P7: a shared token, with which every reader could send events, is in no database, log or
-backup; no command shows it and no endpoint gets it; the text beside it stays."""
+"""P7: no database, log or backup has a shared token, no command shows it and no endpoint
+gets it."""
 
 import base64
 import hashlib
@@ -65,7 +65,7 @@ class Places:
 
 
 class Short(RigTest):
-    def test_what_takes_the_place_of_a_short_token_is_longer(self):
+    def test_a_head_full_of_masked_tokens_is_stored_completely(self):
         """As many of them as a head may have: all of the head is stored."""
         source = custom("short", "t", signature=["header:X-Pw", "query:p"])
         rig = self.rig({"sources": [{**source, "type": "json:/t",
@@ -168,7 +168,7 @@ class Tokens(RigTest):
             self.assertEqual(request.headers["x-kept"], "kept")
             self.assertNotIn("x-pw", request.headers)
 
-    def test_the_rest_stays_and_show_says_what_is_masked(self):
+    def test_only_the_token_is_masked_and_show_names_it(self):
         rig = self.began()
         events = self.send_all(rig)
         queries = {"bearer": "a=1", "field": "a=1&pw=\u2026&b=2",
@@ -199,7 +199,7 @@ class Tokens(RigTest):
         self.assertIn("Basic \u2026".encode(), b"".join(stored))
         self.assertIn("a \u2026 b".encode(), b"".join(stored))
 
-    def test_signatures_and_other_sources_stay_as_they_came(self):
+    def test_signatures_and_other_sources_headers_are_not_masked(self):
         """Only tokens are masked: what a signature is in is stored as it was."""
         rig = self.rig().start("ingress")
         body = rig.plane_body()

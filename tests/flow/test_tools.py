@@ -1,4 +1,5 @@
-"""tools/up, down and scale, as a user runs them: everything under supervisord."""
+"""tools/up, tools/down and tools/scale start, stop and change a pipeline under
+supervisord."""
 
 import contextlib
 import ctypes
@@ -95,7 +96,7 @@ class Tools(unittest.TestCase):
             self.assertIsNone(self.pid(name))
         self.assertEqual({n: self.pid(n) for n in names}, before)
 
-    def test_what_dies_is_started_again_however_often(self):
+    def test_a_process_that_ends_is_always_started_again(self):
         self.tool("up", "--detach")
         for _ in range(5):  # with supervisord's default, the fourth is the last
             pid = self.pid("sequencer")
@@ -124,7 +125,7 @@ class Tools(unittest.TestCase):
             wait_for(lambda: self.pid("dlqd") == pid)
         self.assertNotIn("SIGHUP", self.logs())
 
-    def test_down_ends_what_a_killed_supervisor_left(self):
+    def test_down_ends_processes_of_a_killed_supervisor(self):
         self.tool("up", "--detach", GRAPNEL_DELIVERERS="2")
         supervisor = self.folder / "run" / "supervisord.pid"
         os.kill(int(supervisor.read_text()), signal.SIGKILL)
@@ -132,7 +133,7 @@ class Tools(unittest.TestCase):
         self.assertIn("Ending deliverer-2", self.tool("down"))
         self.assertNothingLeft()
 
-    def test_down_ends_where_nobody_asks_for_exit_codes(self):
+    def test_down_ends_where_no_parent_collects_exit_codes(self):
         """As in a container whose first process is `sleep`."""
         self.assertEqual(ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1), 0)
         self.addCleanup(ctypes.CDLL(None).prctl, PR_SET_CHILD_SUBREAPER, 0)
@@ -158,7 +159,7 @@ class Tools(unittest.TestCase):
         self.tool("down")
         self.assertNothingLeft()
 
-    def test_in_the_foreground_ctrl_c_stops_all(self):
+    def test_ctrl_c_stops_everything_in_the_foreground(self):
         with open(self.folder / "up.log", "w+") as log:
             up = subprocess.Popen([ROOT / "tools" / "up"], stdout=log, stderr=log,
                                   env=self.environment(), start_new_session=True)
@@ -168,19 +169,19 @@ class Tools(unittest.TestCase):
             self.assertEqual(up.wait(60), 0)
         self.assertNothingLeft()
 
-    def test_a_path_too_long_for_a_socket_is_said(self):
+    def test_a_too_long_socket_path_is_reported(self):
         self.tool("up", "--detach")
         self.tool("down")
         text = self.config.read_text().replace("run_dir: run", "run_dir: " + "r" * 80)
         self.config.write_text(text)
         self.assertIn("is too long a path for a socket", self.tool("up", "--detach", code=1))
 
-    def test_a_wrong_configuration_starts_nothing(self):
+    def test_a_wrong_configuration_starts_no_process(self):
         self.config.write_text("state_dir: state\nsorces: []\n")
         self.assertIn("sorces", self.tool("up", "--detach", code=1))
         self.assertNothingLeft()
 
-    def test_a_port_of_another_program_is_said_at_once(self):
+    def test_a_port_of_another_program_is_reported_at_once(self):
         self.tool("up", "--detach")
         self.tool("down")
         for block in ("ingress", "console"):
@@ -195,7 +196,7 @@ class Tools(unittest.TestCase):
                 self.config.write_text(text)
                 self.assertNothingLeft()
 
-    def test_scale_and_deliverers_want_a_number(self):
+    def test_scale_refuses_values_that_are_not_numbers(self):
         self.tool("scale", "none", code=64)
         self.tool("scale", "2", code=1)
         self.tool("up", "--detach", code=1, GRAPNEL_DELIVERERS="0")

@@ -28,7 +28,7 @@ class Top(RigTest):
         self.assertEqual(terminal.wait_exit(), 0, terminal.raw)
         self.assertNotIn(b"Sanitizer", terminal.raw)
 
-    def test_rates_trouble_and_a_process_that_dies(self):
+    def test_top_shows_rates_trouble_and_lost_processes(self):
         rig = self.rig({"metrics": {"interval": "200ms"}}, console=True,
                        deliverers=2)
         rig.config["endpoints"].append(rig.endpoint("warehouse"))
@@ -100,7 +100,7 @@ class Top(RigTest):
         self.assertIn("dlqd", done.stderr)
         self.assertRegex(done.stdout, r"! dlqd +down")
 
-    def test_terminals(self):
+    def test_top_checks_the_terminal(self):
         """A monochrome one will do. What can't be drawn on is refused; one look
         needs no terminal."""
         rig = self.rig({"metrics": {"interval": "200ms"}}).start()

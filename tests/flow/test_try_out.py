@@ -1,4 +1,5 @@
-"""What a user tries out before it matters: retry-plan and endpoints test."""
+"""`grapnel retry-plan` and `grapnel endpoints test` show the effect of a configuration in
+advance."""
 
 import os
 import pathlib
@@ -17,7 +18,7 @@ def responds(c):
 
 
 class EndpointTest(RigTest):
-    def test_a_signed_event_and_what_was_answered(self):
+    def test_endpoints_test_sends_a_signed_event_and_prints_the_response(self):
         """P8: sent by a deliverer, as any attempt; in no history."""
         rig = self.rig()
         rig.config["endpoints"] = [
@@ -78,7 +79,7 @@ class EndpointTest(RigTest):
             self.assertEqual(said.returncode, 69)
             self.assertIn("deliverer", said.stderr)
 
-    def test_one_that_never_responds(self):
+    def test_endpoints_test_reports_a_timeout(self):
         rig = self.rig()
         rig.config["endpoints"] = [rig.endpoint("hole", timeout="300ms")]
         rig.write_config()
@@ -89,7 +90,7 @@ class EndpointTest(RigTest):
         self.assertEqual((code, told["verdict"], told["error"]),
                          (1, "retried", "no response in time"))
 
-    def test_a_deliverer_that_stops_meanwhile(self):
+    def test_endpoints_test_fails_at_once_when_its_deliverer_stops(self):
         """The client gets an error at once and does not wait for the timeout."""
         rig = self.rig()
         rig.config["endpoints"] = [rig.endpoint("hole", timeout="60s")]
@@ -107,7 +108,7 @@ class EndpointTest(RigTest):
         self.assertEqual(asked.returncode, 1)
         self.assertIn("stopping", error)
 
-    def test_certificates_as_the_configuration_names_them(self):
+    def test_endpoints_test_uses_the_configured_certificates(self):
         """tls: an authority of its own, and a certificate to show."""
         rig = self.rig()
         ca = Authority(rig.folder / "ca")
@@ -144,7 +145,7 @@ class EndpointTest(RigTest):
 
 
 class RetryPlan(RigTest):
-    def test_a_plan_and_the_load_of_a_recovery(self):
+    def test_retry_plan_shows_the_retries_and_the_load_of_a_recovery(self):
         """P9: without a pipeline, from the configuration alone."""
         rig = self.rig()
         rig.write_config()

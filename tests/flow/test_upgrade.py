@@ -1,5 +1,5 @@
-"""P1, P2, P3, P4, P6, P7: what an earlier version left on the disk when its power failed is
-continued by this one: tests/golden/stores has the databases of each released version."""
+"""P1, P2, P3, P4, P6, P7: this version continues the databases of each released version, as
+a power cut left them (tests/golden/stores)."""
 
 import json
 import pathlib
@@ -26,7 +26,7 @@ class Upgrade(RigTest):
             with self.subTest(version):
                 check(self.machine(version))
 
-    def test_everything_continues(self):
+    def test_an_older_version_s_databases_continue(self):
         self.each(self.continues)
 
     def continues(self, rig):

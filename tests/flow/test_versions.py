@@ -1,5 +1,4 @@
-"""Which version it is: one number everywhere, and versions that differ are shown, with
-what to do."""
+"""All programs have one version number, and `status` names processes of another version."""
 
 import os
 import pathlib
@@ -28,13 +27,13 @@ def older(rig, kind):
 
 
 class Versions(RigTest):
-    def test_every_program_says_the_same(self):
+    def test_all_programs_have_the_same_version(self):
         for name in ["grapnel", *(f"grapnel-{kind}" for kind in KINDS)]:
             said = subprocess.run([program(name), "--version"], text=True,
                                   capture_output=True, check=True).stdout
             self.assertEqual(said, f"{name} {VERSION}\n")
 
-    def test_it_needs_no_configuration(self):
+    def test_version_needs_no_configuration(self):
         env = {k: v for k, v in os.environ.items() if not k.startswith("GRAPNEL_")}
         env["GRAPNEL_CONFIG"] = "/nowhere/grapnel.yaml"
         done = subprocess.run([program("grapnel"), "version"], env=env, text=True,
@@ -43,7 +42,7 @@ class Versions(RigTest):
         self.assertTrue(done.stdout.startswith(f"grapnel {VERSION}\n"), done.stdout)
         self.assertIn("--run-dir DIR", done.stdout)
 
-    def test_all_run_the_same(self):
+    def test_status_is_silent_when_all_versions_agree(self):
         rig = self.rig(console=True).start()
         said, code = rig.cli("version")
         self.assertEqual((said["version"], said["mixed"], code), (VERSION, False, 0))
@@ -52,7 +51,7 @@ class Versions(RigTest):
         self.assertNotIn("Mixed", rig.cli_text("version").stdout)
         self.assertNotIn("Mixed", rig.cli_text("status").stdout)
 
-    def test_one_process_was_not_restarted(self):
+    def test_status_names_a_process_that_was_not_restarted(self):
         rig = self.rig()
         rig["sequencer"].program = older(rig, "sequencer")
         rig.start()

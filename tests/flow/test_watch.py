@@ -1,5 +1,4 @@
-"""P2: a delivery that its deliverer has lost is given out again; one that only
-takes long there is left alone."""
+"""P2: a delivery that its deliverer has lost is assigned again, and a slow one is not."""
 
 import pathlib
 import sys
@@ -34,7 +33,7 @@ class Watch(RigTest):
         return [line for line in rig["sequencer"].log().splitlines()
                 if NOT_KNOWN in line]
 
-    def test_what_was_in_flight_or_waits_for_a_retry(self):
+    def test_lost_deliveries_are_assigned_again(self):
         rig = self.pipeline()
         rig.receiver.rules({"path": "/crm", "responses": [
             {"status": 503, "times": 1}, {"action": "blackhole"}]})
@@ -50,7 +49,7 @@ class Watch(RigTest):
         self.assertTrue(all(any(event in line for line in self.said(rig))
                             for event in events))
 
-    def test_a_lane_goes_on_in_order(self):
+    def test_a_lane_continues_in_order_after_a_lost_delivery(self):
         """P5 too."""
         rig = self.pipeline(ordered="all")
         rig.receiver.rules({"path": "/crm", "responses": [
@@ -64,7 +63,7 @@ class Watch(RigTest):
         self.assertEqual([r.id for r in rig.receiver.requests()],
                          [events[0], *events])
 
-    def test_what_only_takes_long_is_left_alone(self):
+    def test_slow_deliveries_are_not_assigned_again(self):
         """Behind a rate limit, and in the waits of a policy, for longer than any
         attempt takes: nothing is sent twice."""
         rig = self.pipeline(rate_limit="5/s")

@@ -1,5 +1,5 @@
-"""The clock was wrong when everything was started: nothing is removed for its age by
-that, in any process; and what is old is removed all the same. P2, P7."""
+"""P2, P7: a wrong clock at a start removes no data, and data that is really old is
+removed."""
 
 import json
 import pathlib
@@ -84,7 +84,7 @@ class WrongClock(RigTest):
         trace = rig.wait_status(again, "duplicate")
         self.assertEqual(trace["duplicate_of"], self.event)
 
-    def test_a_clock_that_was_ahead_removes_nothing(self):
+    def test_a_clock_that_was_ahead_removes_no_data(self):
         rig = self.begin(0)
         before = self.counts(rig)
         self.again(rig, 40 * DAY_S, rig.kill)
@@ -94,14 +94,14 @@ class WrongClock(RigTest):
         self.check_keys_are_there(rig)
         self.assertIn("the clock was changed", rig["ingress"].log())
 
-    def test_a_clock_that_was_behind_removes_nothing(self):
+    def test_a_clock_that_was_behind_removes_no_data(self):
         rig = self.begin(-40 * DAY_S)
         before = self.counts(rig)
         self.again(rig, 0, rig.kill)
         self.again(rig, 0, rig.stop)
         self.check_all_is_there(rig, before)
 
-    def test_a_clock_that_falls_behind_removes_nothing(self):
+    def test_a_clock_that_falls_behind_removes_no_data(self):
         rig = self.begin(0)
         before = self.counts(rig)
         self.again(rig, -40 * DAY_S, rig.kill)
@@ -109,7 +109,7 @@ class WrongClock(RigTest):
         self.check_all_is_there(rig, before)
         self.check_keys_are_there(rig)
 
-    def test_what_is_old_by_a_clock_that_was_right_goes(self):
+    def test_data_that_is_old_by_a_right_clock_is_removed(self):
         """After all of that, too: by the time in which the processes ran."""
         rig = self.begin(0)
         self.again(rig, 40 * DAY_S, rig.stop)

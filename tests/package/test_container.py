@@ -1,6 +1,5 @@
-"""The container image, built by buildah from the Dockerfile itself on a base image of the
-machine's own release, and what compose.yaml runs in it: each process as the first of a
-process namespace, without root, on a root file system that is read only."""
+"""The container image, built by buildah from the Dockerfile, and the processes that
+compose.yaml runs in it, without root and on a read-only file system."""
 
 import contextlib
 import json
@@ -149,7 +148,7 @@ class Containers:
 
 
 class Compose(unittest.TestCase):
-    def test_files_say_what_the_specification_knows(self):
+    def test_compose_files_use_only_known_keys(self):
         for name in ("compose.yaml", "compose.all-in-one.yaml"):
             document = compose(name)
             self.assertEqual(
@@ -177,7 +176,7 @@ class Compose(unittest.TestCase):
         for name in ("compose.yaml", "compose.all-in-one.yaml"):
             run("docker", "compose", "-f", FOLDER / name, "config", "-q")
 
-    def test_what_is_not_copied_into_the_build(self):
+    def test_the_build_context_excludes_private_files(self):
         ignored = (ROOT / ".dockerignore").read_text().split("\n")
         for path in (".git", ".grapnel", "grapnel.yaml", "build", "state", "run",
                      "packaging/container/secrets"):
@@ -240,7 +239,7 @@ class Image(RigTest):
                 all(containers.health(of) for of in healthy)
         return False
 
-    def test_one_process_in_each_container(self):
+    def test_the_image_runs_one_process_in_each_container(self):
         self.images.build("grapnel", self.context)
         containers = Containers(self, self.images, "grapnel", self.files())
         self.assertEqual(containers.config["User"], "grapnel")
@@ -270,7 +269,7 @@ class Image(RigTest):
         for name in services:
             self.assertEqual(containers.stop(name), 0, name)
 
-    def test_all_in_one_container(self):
+    def test_the_image_runs_all_processes_in_one_container(self):
         self.images.build("grapnel:all-in-one", self.context, "--target", "all-in-one")
         containers = Containers(self, self.images, "grapnel:all-in-one", self.files())
         containers.start("grapnel")

@@ -1,5 +1,5 @@
-"""The Debian package: lintian, installation, start, upgrade, removal and purge in a
-fresh root, as a user does them."""
+"""The Debian package: lintian, installation, start, upgrade, removal and purge in a fresh
+root."""
 
 import contextlib
 import os
@@ -83,7 +83,7 @@ class Package(RigTest):
             self.assertEqual(found.returncode, 0, found.stdout + found.stderr)
             self.assertNotRegex(found.stdout, "(?m)^[EW]:")
 
-    def test_it_is_installed_upgraded_and_purged(self):
+    def test_the_package_is_installed_upgraded_and_purged(self):
         for suite in SUITES:
             with self.subTest(suite=suite):
                 self.generation(suite)

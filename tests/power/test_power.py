@@ -1,10 +1,9 @@
-"""P1, P2, P3, P4 when the power is cut: signed events under load; again and again
-all processes end in one moment, or one of them does (its machine's power), and
-their disk holds what a disk could hold then (disk.py). Nothing that was answered
-200 is lost, nothing is numbered twice. A disk that ignores syncs must be found.
+"""P1, P2, P3, P4: power cuts of one process or all under load lose no event that was
+answered with 200, and no sequence is given twice.
 
-The seed is printed. GRAPNEL_POWER_SEED repeats one; GRAPNEL_POWER_SECONDS (30) and
-GRAPNEL_POWER_CUTS (no bound) say how long."""
+At each cut the processes end in one moment, and their disk gets a content that it could
+have had then (disk.py). The test prints its seed. GRAPNEL_POWER_SEED repeats one;
+GRAPNEL_POWER_SECONDS (30) and GRAPNEL_POWER_CUTS (no bound) set the length."""
 
 import os
 import pathlib
@@ -86,7 +85,7 @@ class Power(RigTest):
         load.stop()
         return load.acks(), cuts
 
-    def test_a_power_cut_loses_nothing_that_was_answered_200(self):
+    def test_a_power_cut_loses_no_request_that_was_answered_200(self):
         """P1, P2, P3, P4."""
         print(f"\nGRAPNEL_POWER_SEED={SEED}", file=sys.stderr, flush=True)
         dice = random.Random(SEED)
@@ -117,7 +116,7 @@ class Power(RigTest):
                     (link["lost"], link["set_back"], link["unprocessable"]),
                     (0, 0, 0), (row["process"], link))
 
-    def test_a_disk_that_ignores_syncs_is_found(self):
+    def test_a_disk_that_ignores_syncs_is_detected(self):
         """The negative control: this test can fail."""
         rig = self.pipeline(RIG_POWER_FORGETS="1")
         acked = [rig.accept() for _ in range(20)]

@@ -1,4 +1,4 @@
-"""The judge must not let pass what it is there to catch."""
+"""The judge of the rig finds each kind of error that it is there to find."""
 
 import hashlib
 import hmac
@@ -77,7 +77,7 @@ class Checker(unittest.TestCase):
         self.judge([ack(1)], [Request(1, 1, status=400)],
                    ended={"evt_1"}).require()
 
-    def test_an_event_that_nobody_sent_is_unexpected(self):
+    def test_an_unsent_event_is_unexpected(self):
         verdict = self.judge([ack(1)], [Request(1, 1), Request(9, 2)])
         self.assertEqual(len(verdict.unexpected), 1)
         self.assertFalse(verdict.ok)
@@ -109,12 +109,12 @@ class Checker(unittest.TestCase):
     def test_numbers_begin_at_1(self):
         self.assertCaught("gap", [ack(1)], [Request(1, 2)])
 
-    def test_every_workspace_counts_for_itself(self):
+    def test_every_workspace_has_its_own_numbers(self):
         self.judge([ack(1, space="a"), ack(2, space="b")],
                    [Request(1, 1, space="a"), Request(2, 1, space="b")]
                    ).require()
 
-    def test_every_series_counts_for_itself(self):
+    def test_every_series_has_its_own_numbers(self):
         self.judge([ack(1), ack(2)],
                    [Request(1, 1), Request(2, 1, series="b")]).require()
 
@@ -126,7 +126,7 @@ class Checker(unittest.TestCase):
         self.assertCaught("event with two bodies", [ack(1)], [
             Request(1, 1), Request(1, 1, body=body_of(1) + b" ")])
 
-    def test_the_bytes_are_those_that_came_in(self):
+    def test_the_bytes_are_those_that_were_sent(self):
         self.assertCaught("not the bytes that were sent in", [ack(1)],
                           [Request(1, 1, body=body_of(1) + b" ")])
 
@@ -134,7 +134,7 @@ class Checker(unittest.TestCase):
         self.assertCaught("wrong grapnel-previous", [ack(1), ack(2)],
                           [Request(1, 1), Request(2, 2, previous=0)])
 
-    def test_order_is_asked_for_where_it_is_promised(self):
+    def test_order_is_checked_where_it_is_promised(self):
         acks = [ack(1), ack(2)]
         requests = [Request(1, 1, at_ms=9), Request(2, 2, at_ms=5)]
         self.judge(acks, requests).require()
@@ -162,25 +162,25 @@ class Stores(unittest.TestCase):
             check_stores([ack(3)], self.events, self.deliveries).lost,
             ["evt_3"])
 
-    def test_work_must_be_over(self):
+    def test_all_work_must_have_ended(self):
         self.assertCaught("event that is not over", events=[
             {**self.events[0], "status": "routed"}])
         self.assertCaught("delivery that is not over", deliveries=[
             {**self.deliveries[0], "status": "retrying"}])
 
-    def test_nothing_is_there_twice(self):
+    def test_no_row_exists_twice(self):
         self.assertCaught("event stored twice", events=2 * self.events)
         self.assertCaught("delivery stored twice",
                           deliveries=2 * self.deliveries)
 
-    def test_numbers_are_there_once_and_all(self):
+    def test_each_number_exists_once(self):
         third = {**self.events[0], "id": "evt_3"}
         self.assertCaught("number of two events",
                           events=[self.events[0], third])
         self.assertCaught("gap", events=[self.events[0],
                                           {**third, "sequence": 3}])
 
-    def test_the_dead_have_dead_letters(self):
+    def test_dead_deliveries_have_dead_letters(self):
         dead = [{**self.deliveries[0], "status": "dead"}]
         self.assertCaught("dead without a dead letter", deliveries=dead, dead_letters=[])
         check_stores([], self.events, dead, [

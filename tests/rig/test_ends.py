@@ -1,5 +1,6 @@
-"""The two ends, receiver and load, against each other; ingress is left out."""
+"""The rig's receiver and load generator, connected directly."""
 
+import concurrent.futures
 import json
 import socket
 import time
@@ -20,10 +21,10 @@ class Ends(RigTest):
     def statuses(self, count, **how):
         return [self.post(**how)[0] for _ in range(count)]
 
-    def test_without_a_rule_all_is_well(self):
+    def test_without_a_rule_each_response_is_2xx(self):
         self.assertEqual(self.post()[0], 200)
 
-    def test_a_request_is_recorded_as_it_came(self):
+    def test_a_request_is_recorded_as_received(self):
         body = bytes(range(256))
         self.post("/a?b=c", body, {"Webhook-Id": "evt_1", "X-Two": "caf\xe9 \""})
         request, = self.receiver.wait("evt_1")
@@ -34,7 +35,7 @@ class Ends(RigTest):
         self.assertEqual(request.status, 200)
         self.assertLess(abs(request.at_ms / 1000 - time.time()), 60)
 
-    def test_responses_are_taken_one_by_one(self):
+    def test_responses_of_a_rule_are_used_in_order(self):
         self.receiver.rules({"path": "/x", "responses": [
             {"status": 503, "times": 2, "headers": {"Retry-After": "1"}},
             {"status": 400}, {"status": 200, "body": "ok"}]})
@@ -49,13 +50,21 @@ class Ends(RigTest):
             how = {"headers": {"webhook-id": event}}
             self.assertEqual(self.statuses(3, **how), [503, 200, 200])
 
-    def test_it_can_be_slow(self):
+    def test_the_receiver_can_be_slow(self):
         self.receiver.rules({"path": "/x", "responses": [{"delay_ms": 300}]})
         begun = time.monotonic()
         self.assertEqual(self.post()[0], 200)
         self.assertGreaterEqual(time.monotonic() - begun, 0.3)
 
-    def test_it_can_hang_up(self):
+    def test_the_receiver_releases_delayed_responses(self):
+        self.receiver.rules({"path": "/x", "responses": [{"delay_ms": 60000}]})
+        with concurrent.futures.ThreadPoolExecutor() as pool:
+            response = pool.submit(self.post)
+            self.receiver.wait()
+            self.receiver.release()
+            self.assertEqual(response.result(timeout=10)[0], 200)
+
+    def test_the_receiver_can_hang_up(self):
         for action, error in {"close": OSError, "reset": OSError,
                               "cut": Exception}.items():
             with self.subTest(action):
@@ -67,13 +76,13 @@ class Ends(RigTest):
             self.receiver.stats()["paths"]["/x"]["statuses"],
             {"close": 1, "reset": 1, "cut": 1})
 
-    def test_it_can_never_respond(self):
+    def test_the_receiver_can_stay_silent(self):
         self.receiver.rules({"path": "/x", "responses": [{"action": "blackhole"}]})
         with self.assertRaises(TimeoutError):
             http_request(self.receiver.port, "POST", "/x", b"", timeout=0.2)
         wait_for(lambda: self.receiver.stats()["paths"]["/x"]["in_flight"] == 0)
 
-    def test_it_can_talk_nonsense(self):
+    def test_the_receiver_can_send_malformed_responses(self):
         self.receiver.rules({"path": "/x", "responses": [{"raw": "SSH-2.0\r\n"}]})
         with self.assertRaises(Exception):
             self.post()
@@ -120,7 +129,7 @@ class Ends(RigTest):
             "target": self.receiver.url("/in/plane"), "connections": 8,
             "workspaces": 5, **options})
 
-    def test_a_load_is_signed_unique_and_written_down(self):
+    def test_a_load_is_signed_unique_and_recorded(self):
         load = self.load(count=500, size=700)
         summary = load.result()
         self.assertEqual(summary["counts"], {"200": 500})
@@ -163,7 +172,7 @@ class Ends(RigTest):
         self.assertEqual(summary["counts"], {"200": 50})
         self.assertGreater(summary["unconnected"], 0)
 
-    def test_a_load_gives_up_on_an_response_that_does_not_come(self):
+    def test_a_load_gives_up_on_a_missing_response(self):
         self.receiver.rules({"path": "*", "responses": [
             {"action": "blackhole"}, {"status": 200}]})
         counts = self.load(count=20, timeout=0.3).result()["counts"]
@@ -171,12 +180,12 @@ class Ends(RigTest):
 
 
 class Helpers(RigTest):
-    def test_configuration_is_laid_over_the_default(self):
+    def test_configuration_overrides_the_default(self):
         self.assertEqual(merged({"a": {"b": 1, "c": 2}, "d": 3},
                                 {"a": {"b": 4}, "d": None}),
                          {"a": {"b": 4, "c": 2}})
 
-    def test_standard_webhooks_signatures_are_told_apart(self):
+    def test_wrong_standard_webhooks_signatures_are_refused(self):
         class Request:  # the SDKs' test vector
             body = b'{"test": 2432232314}'
             headers = {

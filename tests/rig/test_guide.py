@@ -1,4 +1,4 @@
-"""The runner of guides must run what is there, and must not pass over a failure."""
+"""The runner of guides runs every block and reports every failure."""
 
 import pathlib
 import tempfile
@@ -96,7 +96,7 @@ class Guides(unittest.TestCase):
         with self.assertRaisesRegex(AssertionError, "not printed: good night"):
             guide.run()
 
-    def test_what_was_not_run_or_not_replaced_is_a_failure(self):
+    def test_a_block_that_was_not_run_or_replaced_is_a_failure(self):
         guide = self.whole()
         guide.run("One")
         with self.assertRaisesRegex(AssertionError, "never run: .*Two"):
