@@ -12,14 +12,14 @@
 
 struct ages {
     int64_t before_ms;
-    int64_t seen_n; /* go on behind this one */
-    int64_t old_n;  /* up to here all are old */
+    int64_t seen_n; /* the search continues after this row */
+    int64_t old_n;  /* all rows up to this one are old */
 };
 
-/* Anew when the moment is earlier than before: the clock was put back, or rows are
+/* Start again when the moment is earlier than before: the clock was set back, or rows are
  * to be kept longer. */
 void ages_begin(struct ages *a, int64_t before_ms);
-/* The next row. false: it is young, and so are those behind it; see it again
+/* Looks at the next row. false: it is young, and so are the rows after it; look at it again
  * another time. */
 bool ages_see(struct ages *a, int64_t n, int64_t at_ms, int64_t now_ms);
 

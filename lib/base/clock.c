@@ -6,13 +6,13 @@
 
 enum { STEP_MS = 1000, SLEW_PART = 100 };
 
-/* What we write of RFC 3339: four digits of year, strftime pads none. */
+/* rfc3339() writes years of four digits only; strftime does not pad shorter ones. */
 #define YEAR_1000_MS (-30610224000000LL)
 #define YEAR_9999_MS 253402300799999LL
 
 static struct {
     bool started, test, stepped;
-    int64_t wall_us, boot_us; /* the same instant on both */
+    int64_t wall_us, boot_us; /* the same instant on both clocks */
     int64_t followed_us;      /* mono time of the last clock_follow() */
     int64_t test_ms;
 } clk;
@@ -103,7 +103,7 @@ void clock_test_off(void)
     clk.test = false;
 }
 
-/* Most are of the same second as the one before. */
+/* Most times are in the same second as the one before, so its text is kept. */
 void rfc3339(char out[RFC3339_BYTES], int64_t wall_ms)
 {
     static _Thread_local time_t last_s;
@@ -180,7 +180,7 @@ static bool read_date(struct reader *r, struct tm *tm)
     return day >= 1 && day <= days_of_month(year, month);
 }
 
-/* ".123456789": any number of digits, of which six count. */
+/* ".123456789": any number of digits, of which the first six count. */
 static bool read_fraction(struct reader *r, int64_t *us)
 {
     int64_t unit = 100000;
@@ -208,7 +208,7 @@ static bool read_time(struct reader *r, struct tm *tm, int64_t *us)
     return tm->tm_sec >= 0 && tm->tm_sec <= 60 && read_fraction(r, us);
 }
 
-/* In seconds east of UTC. */
+/* Seconds east of UTC. */
 static bool read_offset(struct reader *r, int *east_s)
 {
     int sign, hours, minutes;
@@ -246,7 +246,7 @@ bool rfc3339_parse(const char *text, size_t n, enum rfc3339_form form,
         return false;
     leap_second = tm.tm_sec == 60;
     s = (int64_t)timegm(&tm) - east_s;
-    /* A leap second is the last of a day in UTC. */
+    /* A leap second is the last second of a day in UTC. */
     if (r.p != r.end || (leap_second && s % (DAY_MS / SECOND_MS) != 0))
         return false;
     *wall_us = s * 1000000 + us;

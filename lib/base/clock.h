@@ -19,22 +19,22 @@
 int64_t now_ms(void);
 int64_t mono_ms(void);
 int64_t mono_us(void);
-/* The system's clock as it is, with its steps: only for what is compared with
- * somebody else's, as the time of a signature is. Never stored. */
+/* The system's clock with its steps. Only for comparing with the time of another machine,
+ * such as the time of a signature; never stored. */
 int64_t system_ms(void);
 
-/* Compare with the system's clock; call about once a second. Logs a step of
- * more than a second once. */
+/* Compares with the system's clock; call it about once a second. It logs a step of more
+ * than a second, once. */
 void clock_follow(void);
 
-/* Tests only: from now on both clocks stand still at `wall_ms` until advanced.
- * clock_test_off() gives the real ones back. */
+/* Only for tests: both clocks stop at `wall_ms`, and clock_test_advance() moves them.
+ * clock_test_off() returns to the real clocks. */
 void clock_test_set(int64_t wall_ms);
 void clock_test_advance(int64_t ms);
 void clock_test_off(void);
 
-/* RFC 3339, UTC, milliseconds: "2026-11-21T10:00:00.000Z". Of a time beyond
- * the years 1000 to 9999 the nearest one within. */
+/* Writes RFC 3339 in UTC with milliseconds: "2026-11-21T10:00:00.000Z". A time outside of
+ * the years 1000 to 9999 is written as the nearest one inside. */
 enum { RFC3339_BYTES = 32 };
 void rfc3339(char out[RFC3339_BYTES], int64_t wall_ms);
 /* Reads RFC 3339: a date, T or t or a space, a time, perhaps a fraction, Z or an

@@ -1,8 +1,8 @@
 #include "glob.h"
 #include <string.h>
 
-/* Only the last star is ever tried again: whatever an earlier one could take
- * instead, the last one can take too. */
+/* Only the last star needs to be tried again: any text that an earlier star could match
+ * instead, the last one can match too. */
 bool glob_match(const char *pattern, const char *text)
 {
     const char *star = NULL, *star_text = NULL;
@@ -31,8 +31,8 @@ static size_t smaller(size_t a, size_t b)
     return a < b ? a : b;
 }
 
-/* With a star in both, only what is before the first star and behind the last one
- * can exclude each other: whatever is between, the other's stars can take. */
+/* If both patterns have a star, only the texts before the first star and after the last one
+ * can exclude each other; the stars of one pattern match whatever the other has in between. */
 bool glob_meets(const char *a, const char *b)
 {
     const char *a_star = strchr(a, '*'), *b_star = strchr(b, '*');

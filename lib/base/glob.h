@@ -5,9 +5,10 @@
 
 #include "rc.h"
 
-/* Case counts. Time is bounded by the product of both lengths. */
+/* Whether the pattern matches the text. Case counts. The time is bounded by the product of
+ * both lengths. */
 bool glob_match(const char *pattern, const char *text);
-/* Is there a text that both patterns match? Time is bounded by their lengths, or
+/* Whether a text exists that both patterns match. The time is bounded by their lengths, or
  * by their product when one of them has no star. */
 bool glob_meets(const char *a, const char *b);
 

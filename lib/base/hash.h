@@ -6,7 +6,8 @@
 
 #include <stdint.h>
 
-/* Hashes made with either are on disk. The second lost its last digit once. */
+/* Hashes made with either start value are on disk. The second one lacks the last digit of
+ * FNV's by mistake. */
 #define HASH_BEGIN       14695981039346656037ULL
 #define HASH_BEGIN_SHORT 1469598103934665603ULL
 #define HASH_PRIME       1099511628211ULL
@@ -28,7 +29,7 @@ static inline uint64_t hash_end(uint64_t h)
     return hash_byte(h, 0xff);
 }
 
-/* One of several names: "ab", "c" is not "a", "bc". */
+/* Adds one of several names: "ab", "c" differs from "a", "bc". */
 static inline uint64_t hash_text(uint64_t h, const char *name)
 {
     return hash_end(hash_name(h, name));

@@ -7,7 +7,7 @@
 enum {
     DEPTH_MAX = 64,
     INT64_DIGITS = 19,
-    /* Together below the 308 digits of the largest double. */
+    /* Together fewer than the 308 digits of the largest double. */
     REAL_MAX_BYTES = 100,
     EXPONENT_MAX_DIGITS = 2,
 };
@@ -18,12 +18,13 @@ struct scan {
     bool escaped; /* the last string has a backslash */
 };
 
-/* What is looked for in the outermost object or list. `step` is as the pointer has it:
- * up to the next slash, with ~0 and ~1. */
+/* One step of the pointer, searched in the outermost object or list. `step` is as the
+ * pointer has it: up to the next slash, with ~0 and ~1. */
 struct target {
     const char *step;
-    size_t index; /* in a list; SIZE_MAX: the step is not a number */
-    const unsigned char *from, *to; /* where it was found last; NULL: nowhere */
+    size_t index; /* the index in a list; SIZE_MAX: the step is not a number */
+    const unsigned char *from,
+        *to; /* where it was found last; NULL: not found */
 };
 
 static bool value(struct scan *s, struct target *w);
@@ -58,7 +59,7 @@ static int hex_digit(unsigned char c)
     return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-/* The four digits behind \u; -1: they are not there. */
+/* The four digits after \u; -1: they are missing. */
 static int code_unit(struct scan *s)
 {
     int unit = 0;
@@ -74,7 +75,7 @@ static int code_unit(struct scan *s)
     return unit;
 }
 
-/* Behind the backslash. */
+/* Reads an escape, after its backslash. */
 static bool escape(struct scan *s)
 {
     int unit;
@@ -191,8 +192,8 @@ static bool word(struct scan *s, const char *text)
 
 /* ---- objects and lists ---- */
 
-/* Whether a name of an object is the pointer's step. Without escapes, so its bytes
- * are its characters. */
+/* Whether a name of an object equals the pointer's step. The name has no escapes, so its
+ * bytes are its characters. */
 static bool is_step(const struct target *w, const unsigned char *name, size_t n)
 {
     const char *step = w->step;
@@ -210,7 +211,7 @@ static bool is_step(const struct target *w, const unsigned char *name, size_t n)
     return !*step || *step == '/';
 }
 
-/* One value; noted where it is if it `is` the target. */
+/* Scans one value, and notes where it is if it `is` the target. */
 static bool element(struct scan *s, struct target *w, bool is)
 {
     const unsigned char *from;
@@ -304,7 +305,7 @@ static bool value(struct scan *s, struct target *w)
 
 /* ---- pointers ---- */
 
-/* 0 and numbers that do not begin with it, up to the next slash. */
+/* The number in a step: 0, or digits that do not begin with 0, up to the next slash. */
 static size_t step_index(const char *step)
 {
     size_t n = strspn(step, "0123456789");

@@ -35,7 +35,7 @@ size_t utf8_character(const unsigned char *p, size_t n)
     return 0;
 }
 
-/* Bytes from the start that are whole characters. */
+/* The number of bytes from the start that are whole characters. */
 static size_t good(struct bytes b)
 {
     size_t at = 0, bytes;
@@ -53,7 +53,7 @@ bool utf8_valid(struct bytes b)
 
 /* ---- reading ---- */
 
-/* The code unit that \uXXXX at `p` stands for; -1: there is none. */
+/* The code unit that \uXXXX at `p` means; -1: there is no such escape. */
 static int escaped_unit(const char *p, size_t n)
 {
     int unit = 0;
@@ -70,8 +70,8 @@ static int escaped_unit(const char *p, size_t n)
     return unit;
 }
 
-/* Writes U+FFFD over each half of a pair; how many there were. A backslash stands
- * only in strings, or the text is not JSON anyway. */
+/* Replaces each half of a surrogate pair by U+FFFD, and returns their number. Valid JSON
+ * has backslashes only in strings, so all of the text is searched. */
 static size_t mend(char *p, size_t n)
 {
     size_t mended = 0, step;

@@ -5,7 +5,7 @@
 #include "alloc.h"
 
 void put_le64(struct buf *out, uint64_t v);
-void set_le64(void *out, uint64_t v); /* 8 bytes from there */
+void set_le64(void *out, uint64_t v); /* Reads 8 bytes. */
 uint64_t get_le64(const void *p);
 
 #endif

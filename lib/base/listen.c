@@ -10,10 +10,11 @@
 
 enum { LISTEN_BACKLOG = 1024 };
 
-/* How often a bind is tried again that another ingress's own look has spoiled. */
+/* How often to try again when another ingress process that probes the port makes bind()
+ * fail. */
 enum { TRIES = 20, BETWEEN_MS = 25 };
 
-/* -1 with errno. */
+/* Returns -1 with errno set. */
 static int bind_at(const struct addrinfo *a, bool shared)
 {
     int fd, on = 1, why;
@@ -32,10 +33,10 @@ static int bind_at(const struct addrinfo *a, bool shared)
     return -1;
 }
 
-/* Several ingress processes of one pipeline share their port, and the kernel
- * deals connections out among them. Any program of the same user that says
- * SO_REUSEPORT could share it too, and take what is meant for us; so unless we
- * know of a peer process, the port must be free at first. */
+/* Several ingress processes of one pipeline share their port, and the kernel distributes
+ * connections among them. Any program of the same user that sets SO_REUSEPORT could share
+ * it too, and receive our connections. So unless a peer process is known, the port must be
+ * free at first. */
 static bool port_is_ours(const struct addrinfo *a, bool peers)
 {
     int fd = bind_at(a, false);

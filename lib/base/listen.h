@@ -4,11 +4,11 @@
 
 #include <stdbool.h>
 
-/* Is the one who has the port another process of ours? */
+/* Whether the process that uses the port is a peer of this one. */
 typedef bool listen_peers(void *arg);
 
-/* Exits 69 with the reason when it can't; `key` is the setting that names the
- * address: "ingress.listen". `peers` NULL: the port is for one alone. */
+/* Returns the socket, or exits 69 with the reason. `key` is the setting that names the
+ * address: "ingress.listen". `peers` NULL: no other process may use the port. */
 int listen_on(const char *key, const char *host, int port, listen_peers *peers,
               void *arg);
 

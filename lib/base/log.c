@@ -13,7 +13,7 @@
 
 enum {
     LINE_MAX_BYTES = 32 * 1024,
-    LINE_END_BYTES = 16,    /* of those, for `cut` and the line's end */
+    LINE_END_BYTES = 16,    /* of the line, for `cut` and the line's end */
     VALUE_MAX_BYTES = 2048, /* a longer text is cut */
     OPEN_AGAIN_MS = 10 * 1000,
 };
@@ -23,29 +23,30 @@ static const char *const level_names[] = {"debug", "info", "warn", "error"};
 static struct {
     char process[64];
     enum log_level min;
-    bool json, torn; /* torn: a pipe took only the start of the last line */
+    bool json,
+        torn; /* the last write put only the start of a line into the pipe */
     uint64_t dropped;
     int64_t mono_ms;
 } out = {.process = "grapnel", .min = LEVEL_INFO};
 
-/* Lines about events that may still be written in this second, and those that
- * were not: of debug and info, of warnings. */
+/* For debug and info together, and for warnings: how many lines about events may still be
+ * written in this second, and how many were suppressed. */
 static struct {
     int64_t since_ms;
     int left[2];
     uint64_t suppressed[2];
 } events = {.left = {LOG_EVENT_LINES, LOG_EVENT_LINES}};
 
-/* Threads of base/ log too (never about events). Recursive: memory that is gone
- * ends in die(), which logs. */
+/* Threads of base/ log too (never about events). The lock is recursive, because an
+ * allocation that fails while a line is written ends in die(), which logs. */
 static pthread_mutex_t lock = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
 
-/* log.errors. A reopened file takes the place of the old descriptor. */
+/* log.errors. A reopened file gets the number of the old descriptor. */
 static struct {
     char *path; /* NULL: not set */
     int fd;     /* -1: never opened yet */
     bool opened, failing, torn;
-    uint64_t lost; /* since it began to fail */
+    uint64_t lost; /* when it began to fail */
     int64_t tried_ms;
 } errors = {.fd = -1};
 
@@ -55,8 +56,8 @@ void log_open(const char *process, enum log_level min, bool json)
 
     snprintf(out.process, sizeof out.process, "%s", process);
     log_set(min, json);
-    /* A pipe or socket is ours alone (the supervisor made it); a terminal is
-     * shared with the shell and keeps its flags. */
+    /* A pipe or socket belongs to this process alone (the supervisor made it). A terminal
+     * is shared with the shell, so its flags are not changed. */
     if (fstat(STDERR_FILENO, &st) == 0 &&
         (S_ISFIFO(st.st_mode) || S_ISSOCK(st.st_mode)))
         fcntl(STDERR_FILENO, F_SETFL,
@@ -118,8 +119,8 @@ uint64_t log_dropped_count(void)
     return out.dropped;
 }
 
-/* U+0080 to U+009F drive some terminals as ESC and a letter do; in UTF-8 they are
- * 0xc2 and this byte. */
+/* U+0080 to U+009F control some terminals, as ESC and a letter do. In UTF-8 such a
+ * character is 0xc2 and this byte. */
 static bool is_c1(unsigned char second)
 {
     return second >= 0x80 && second <= 0x9f;
@@ -143,7 +144,7 @@ static void put_escaped(struct buf *b, const char *s)
     buf_puts(b, "\"");
 }
 
-/* Strangers' bytes become valid JSON, and never a line of their own. */
+/* Bytes from clients become valid JSON, and cannot begin a line of their own. */
 static void put_json_text(struct buf *b, const char *s)
 {
     json_t *repaired = NULL;
@@ -154,7 +155,7 @@ static void put_json_text(struct buf *b, const char *s)
     json_decref(repaired);
 }
 
-/* Text values are quoted only where a reader could otherwise go wrong. */
+/* Quotes a text value only if a reader could misread it otherwise. */
 static void put_plain_text(struct buf *b, const char *s)
 {
     bool plain = *s != 0;
@@ -223,7 +224,7 @@ static bool put_field(struct buf *b, struct log_field f)
     return false;
 }
 
-/* What happened, in text: words, whatever a path in them contains. */
+/* Writes the message itself without quotes, even if a path in it has spaces. */
 static void put_words(struct buf *b, const char *what)
 {
     buf_puts(b, " ");
@@ -258,10 +259,13 @@ static void put_line(struct buf *b, enum log_level level, const char *event,
 
 static void to_errors(const struct buf *b);
 
-/* All of it, or false: why is in errno; 0 when the line was torn. */
+/* Writes the whole line. false: errno says why not; errno is 0 if only its start was
+ * written. */
 static bool write_line(int fd, const struct buf *b, bool *torn)
 {
-    size_t skip = !*torn; /* the line begins with an end for a torn one */
+    size_t skip =
+        !*torn; /* the line begins with a line end, which completes a partly
+                           * written one */
     ssize_t n;
 
     do
@@ -301,7 +305,7 @@ void log_write(enum log_level level, const char *event, const char *what,
 
 /* ---- log.errors ---- */
 
-/* Only standard error: the file is what fails. */
+/* Writes to standard error only, because the file is what fails. */
 static void log_about_file(enum log_level level, const char *what,
                            const char *why)
 {
@@ -344,7 +348,7 @@ static void to_errors(const struct buf *b)
     failed(errno ? strerror(errno) : "only a part of a line could be written");
 }
 
-/* Nonblocking, so that a FIFO without a reader does not stop the process. */
+/* Nonblocking, so that opening a FIFO without a reader does not stop the process. */
 static void open_errors(void)
 {
     int fd = open(errors.path ? errors.path : "/dev/null",

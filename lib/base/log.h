@@ -1,21 +1,22 @@
-/* log: one fact per line, the event's id first, so that one grep over all
- * processes tells an event's whole life.
+/* log: one fact per line, the event's id first, so that one grep over the logs of all
+ * processes shows everything that happened to an event.
  *
  *   log_info(id, "delivered", LS("endpoint", name), LI("attempt", n));
  *   text:  2026-11-21T10:00:00.000Z info deliverer-1 event=evt_… delivered endpoint=crm attempt=1
  *   json:  {"time":"…","level":"info","process":"deliverer-1","event":"evt_…","what":"delivered","endpoint":"crm","attempt":1}
  *
- * Levels say what happens next: debug and info, nothing; warn, the peer or the
- * data is bad and we go on; error, we cannot keep a promise and die (die()).
- * A log pipe without a reader never blocks the process: lines are dropped and counted.
+ * A level says what follows: after debug and info, nothing; after warn, the process goes on
+ * although a peer or its data is bad; after error it ends, because it cannot keep a promise
+ * (die()). A log pipe without a reader never blocks the process: lines are dropped and
+ * counted.
  *
- * Lines that name an event come as fast as events do. So each process writes at
- * most LOG_EVENT_LINES of them a second at debug and info, as many warnings, and
- * then one line with the count of the rest. Errors are never suppressed, and at
- * level debug nothing is.
+ * Lines that name an event come as fast as events do. So each process writes at most
+ * LOG_EVENT_LINES of them a second at debug and info, as many warnings, and then one line
+ * with the number of the others. Errors are never suppressed, and at level debug nothing
+ * is.
  *
- * Keys mean the same in all processes; docs/OPERATIONS.md lists them. A duration
- * ends in _ms, a size in _bytes, a time in _at (LT). */
+ * Keys mean the same in all processes; docs/OPERATIONS.md lists them. A duration ends in
+ * _ms, a size in _bytes, a time in _at (LT). */
 #ifndef BASE_LOG_H
 #define BASE_LOG_H
 
@@ -32,8 +33,8 @@ struct log_field {
     long long number;
 };
 
-/* A text that is NULL, and a time that is 0, is left out; with LO an empty text,
- * too. `v` is evaluated twice by LO. */
+/* A text that is NULL and a time that is 0 are left out; with LO an empty text is left out,
+ * too. LO evaluates `v` twice. */
 #define LS(k, v) ((struct log_field){.key = (k), .kind = LOG_TEXT, .text = (v)})
 #define LO(k, v) LS(k, (v) && *(v) ? (v) : NULL)
 #define LI(k, v)         \
@@ -48,9 +49,9 @@ struct log_field {
     ((struct log_field){ \
         .key = (k), .kind = LOG_TIME, .number = (long long)(wall_ms)})
 
-/* `process` is copied. Standard error is where lines go. */
+/* `process` is copied. Lines go to standard error. */
 void log_open(const char *process, enum log_level min, bool json);
-/* The same for a process whose log is open; its name stays. */
+/* Changes level and format of an open log; the process's name stays. */
 void log_set(enum log_level min, bool json);
 /* Write warnings and errors to this file as well (append; made 0600 by our
  * umask). NULL: no longer. Opens the file anew when it is the same, for
@@ -62,10 +63,10 @@ void log_errors_to(const char *path);
 void log_turn(int64_t mono_ms);
 
 bool log_is_on(enum log_level level);
-/* Would a line about an event be written now? If not, it is counted as
- * suppressed. Ask before work that only the line needs. */
+/* Whether a line about an event would be written now. If not, it is counted as suppressed.
+ * Ask before work that only the line needs. */
 bool log_has_capacity(enum log_level level);
-/* Lines that could not be written because the reader was away. */
+/* The number of lines that were dropped because nothing read standard error in time. */
 uint64_t log_dropped_count(void);
 
 /* `event` may be NULL. `fields` ends with a field whose key is NULL. */

@@ -12,7 +12,7 @@ uint64_t lookup_text(const char *text)
     return hash_keyed_text(0, text);
 }
 
-/* `n` slots after the one where this key is at home. */
+/* The number of slots from the entry's own slot to this one. */
 static size_t slot_at(const struct lookup *l, uint64_t key, size_t n)
 {
     return ((key * 0x9e3779b97f4a7c15ULL >> 32) + n) & (l->capacity - 1);
@@ -27,7 +27,7 @@ static void put(struct lookup *l, struct lookup_slot s)
     l->slots[slot_at(l, s.key, n)] = s;
 }
 
-/* At most half of it is used: a search soon comes to a free slot. */
+/* At most half of the slots are used, so a search soon reaches a free one. */
 static void grow(struct lookup *l)
 {
     struct lookup_slot *old = l->slots;
@@ -62,8 +62,8 @@ size_t lookup_next(const struct lookup *l, uint64_t key, size_t *at)
     return LOOKUP_END;
 }
 
-/* Entries after the gap that are not in their own slot move up: else a search
- * for them would end at the gap. */
+/* Entries after the gap that are not in their own slot move up; a search for them would
+ * otherwise end at the gap. */
 static void close_gap(struct lookup *l, size_t gap)
 {
     size_t mask = l->capacity - 1;

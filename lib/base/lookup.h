@@ -31,21 +31,21 @@ struct lookup {
 
 uint64_t lookup_text(const char *text);
 void lookup_put(struct lookup *l, uint64_t key, size_t slot);
-/* The next slot of this key, or LOOKUP_END; `at` begins at 0. */
+/* Returns the next slot of this key, or LOOKUP_END; start with *at = 0. */
 size_t lookup_next(const struct lookup *l, uint64_t key, size_t *at);
-/* Nothing happens when it is not there. */
+/* Does nothing when the key and slot are not in it. */
 void lookup_drop(struct lookup *l, uint64_t key, size_t slot);
-/* The same of things by their address, which stays as long as they are in it. A table has
- * either slots or addresses. */
+/* The same for objects by their address, which must not change while they are in it. A
+ * table holds either slots or addresses. */
 void lookup_add(struct lookup *l, uint64_t key, const void *thing);
 void *lookup_get(const struct lookup *l, uint64_t key,
                  size_t *at); /* or NULL */
 void lookup_remove(struct lookup *l, uint64_t key, const void *thing);
-/* All things, in no order; `at` begins at 0. Nothing may be added or removed
+/* Returns all objects, in no order; start with *at = 0. Nothing may be added or removed
  * meanwhile. */
 void *lookup_walk(const struct lookup *l, size_t *at);
 
-/* Empty again. */
+/* Frees its memory; it is empty again. */
 void lookup_fini(struct lookup *l);
 
 #endif

@@ -17,8 +17,12 @@ enum {
     STATUS_EVERY_MS = 5 * 1000,
     STATUS_MAX_BYTES = 300,
     MESSAGE_MAX = 500,
-    AGAIN_MS = 100,       /* then a message that was not taken is sent again */
-    WAITED_MS = 5 * 1000, /* for the disk, before the status says so */
+    AGAIN_MS =
+        100, /* when to send again a message for which the manager had no space */
+    WAITED_MS =
+        5 *
+        1000, /* that the loop has waited for the disk, before the status says
+                           * so */
     US_PER_MS = 1000,
     US_PER_S = 1000 * 1000,
     NS_PER_US = 1000,
@@ -28,20 +32,21 @@ static struct {
     int fd; /* -1: no service manager */
     struct sockaddr_un to;
     socklen_t to_bytes;
-    int64_t watchdog_ms; /* half of what it allows; 0: it does not watch */
-    int64_t alive_ms;    /* mono: the last WATCHDOG=1 that was taken */
-    int64_t extended_ms; /* mono: the last extension */
-    int64_t status_ms;   /* mono: the last status; 0: none */
-    int64_t stop_max_ms; /* of manager_stopping() */
+    int64_t
+        watchdog_ms; /* half of the watchdog's limit; 0: there is no watchdog */
+    int64_t alive_ms;    /* mono: when the last WATCHDOG=1 was sent */
+    int64_t extended_ms; /* mono: when the last extension was sent */
+    int64_t status_ms;   /* mono: when the last status was sent; 0: never */
+    int64_t stop_max_ms; /* the argument of manager_stopping() */
     bool owes_ready, owes_stopping;
     bool stopping;
-    bool failed; /* which was logged */
+    bool failed; /* the errno that was logged */
     char status[STATUS_MAX_BYTES];
 } m = {.fd = -1};
 
 /* ---- the environment ---- */
 
-/* "/path", or "@name" in the abstract namespace. */
+/* $NOTIFY_SOCKET is "/path", or "@name" in the abstract namespace. */
 static bool read_address(const char *text)
 {
     size_t n = strlen(text);
@@ -110,7 +115,7 @@ bool manager_watches(void)
 
 /* ---- messages ---- */
 
-/* false: not taken; the manager is busy, or it has gone (it may come back). */
+/* false: it was not sent, because the manager is busy or has gone (it may come back). */
 static bool notify(const char *text)
 {
     if (sendto(m.fd, text, strlen(text), MSG_DONTWAIT | MSG_NOSIGNAL,
@@ -145,7 +150,7 @@ static bool notify_stopping(void)
     return notify(text);
 }
 
-/* What must arrive. */
+/* For messages that must arrive. */
 static void settle(void)
 {
     if (m.owes_ready)
@@ -177,8 +182,8 @@ void manager_reloading(void)
 
     if (m.fd < 0 || m.stopping)
         return;
-    /* The time is for managers that wait for the reload to end (Type=notify-reload);
-     * older ones pass over it. Of this clock, which ours is not. */
+    /* MONOTONIC_USEC is for managers that wait for the reload to end (Type=notify-reload);
+     * older ones ignore it. It must be of CLOCK_MONOTONIC, which mono_us() is not. */
     clock_gettime(CLOCK_MONOTONIC, &now);
     snprintf(text, sizeof text, "RELOADING=1\nMONOTONIC_USEC=%lld",
              (long long)now.tv_sec * US_PER_S + now.tv_nsec / NS_PER_US);

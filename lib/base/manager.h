@@ -23,28 +23,28 @@ enum {
 void manager_open(void);
 void manager_close(void);
 
-/* The manager kills this process when it is silent for too long. */
+/* Whether the manager kills this process when it does not report for too long. */
 bool manager_watches(void);
 
-/* What follows are states, in the order of a life. */
+/* The next ones report states of the process, in the order in which it reaches them. */
 void manager_starting(
-    const char *status);  /* it takes MANAGER_EXTEND_MS longer */
+    const char *status);  /* the start takes MANAGER_EXTEND_MS longer */
 void manager_ready(void); /* after the start, and after each reload */
 void manager_reloading(void);
-/* It ends, and may take so long beside MANAGER_EXTEND_MS. */
+/* the process ends, and may need this long beside MANAGER_EXTEND_MS */
 void manager_stopping(int64_t max_ms);
 
-/* From each turn: the watchdog, and what could not be sent. Returns the ms until it
- * has to be called again; -1: that does not matter. */
+/* Call it in each turn: it sends the watchdog's message, and what could not be sent before.
+ * Returns the ms until it must be called again; -1: it need not. */
 int manager_turn(int64_t mono_ms);
-/* From the fallback thread: the loop waits for the disk since disk_ms (mono). A process in
- * that state cannot be killed, and a restart would wait for the same disk, so the
- * watchdog is kept up and a stop takes longer; the status says for how long. */
+/* From the fallback thread: the loop has waited for the disk since disk_ms (mono). A
+ * process in that state cannot be killed, and a restart would wait for the same disk, so
+ * the watchdog is satisfied and a stop gets more time; the status says for how long. */
 void manager_waits(int64_t mono_ms, int64_t disk_ms);
 
-/* A new status may be sent: at most one in five seconds. */
+/* Whether a new status may be sent: at most one in five seconds. */
 bool manager_status_is_due(int64_t mono_ms);
-/* One line, in words. Sent if it is another than before. */
+/* One line of plain text. It is sent if it differs from the one before. */
 void manager_status(const char *text, int64_t mono_ms);
 
 #endif

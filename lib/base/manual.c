@@ -6,8 +6,9 @@
 
 enum { LINE_BYTES = 70 };
 
-/* So that what is copied from the page is what stood here: man turns these into
- * typographers' signs unless told otherwise. "…" becomes what every device has. */
+/* Text that is copied from the page must equal the original: unless escaped, man turns
+ * these characters into typographic ones. "…" becomes the escape that every output device
+ * can print. */
 static const struct {
     const char *plain, *page;
 } signs[] = {
@@ -33,7 +34,7 @@ static void put(struct buf *b, const char *text, size_t n)
     }
 }
 
-/* A line that begins so would be a macro. */
+/* A line that begins with one of these would be a macro. */
 static void begin_line(struct buf *b, const char *text)
 {
     if (*text == '.')
@@ -103,7 +104,7 @@ static void fill(struct buf *b, const char *text)
         buf_puts(b, "\n");
 }
 
-/* A heading begins one by itself. */
+/* A heading begins a new paragraph by itself. */
 static void paragraph(struct buf *b)
 {
     const char *last = b->data + b->len - 1;

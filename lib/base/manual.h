@@ -5,19 +5,19 @@
 
 #include "alloc.h"
 
-/* The head. The date is $SOURCE_DATE_EPOCH's, else today's. */
+/* Writes the head. The date is that of $SOURCE_DATE_EPOCH, or today. */
 void manual_begin(struct buf *b, const char *name, int section,
                   const char *summary);
 void manual_section(struct buf *b, const char *title);    /* .SH */
 void manual_subsection(struct buf *b, const char *title); /* .SS */
-/* A paragraph, filled anew; the text's own line ends mean nothing. */
+/* Writes paragraphs; line ends of the text have no meaning. */
 void manual_text(struct buf *b, const char *text);
-/* An entry of a list: the word in bold, its value in italics (or NULL). */
+/* Writes an entry of a list: the word in bold, its value in italics (NULL: none). */
 void manual_entry(struct buf *b, const char *word, const char *value,
                   const char *text);
-/* Lines as they are, as on a terminal. Two spaces of indentation are taken off. */
+/* Writes lines as on a terminal, without two spaces of their indentation. */
 void manual_lines(struct buf *b, const char *lines);
-/* "NAME OPTIONS…": the first in bold. */
+/* Writes "NAME OPTIONS…", the name in bold. */
 void manual_usage(struct buf *b, const char *name, const char *rest);
 
 #endif

@@ -26,7 +26,7 @@ void address_text(char out[INET6_ADDRSTRLEN], const uint8_t address[16])
         inet_ntop(AF_INET6, address, out, INET6_ADDRSTRLEN);
 }
 
-/* Digits only, and no leading zero. */
+/* Only digits, without a leading zero. */
 static bool parse_bits(const char *text, int max, int *bits)
 {
     size_t n = strspn(text, "0123456789");

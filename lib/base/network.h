@@ -7,7 +7,7 @@
 
 struct cidr {
     uint8_t address[16]; /* IPv4 as ::ffff:a.b.c.d */
-    int prefix_bits;     /* of those 128 */
+    int prefix_bits;     /* the length of the prefix, of 128 */
 };
 
 /* "10.0.0.1" or "fd00::1"; false: it is not an address. */
@@ -15,10 +15,10 @@ bool address_parse(uint8_t out[16], const char *text);
 void address_text(char out[INET6_ADDRSTRLEN], const uint8_t address[16]);
 bool address_is_v4(const uint8_t address[16]);
 
-/* "10.0.0.0/8" or "fd00::/8"; an address alone is the network of that one. What is wrong (a
- * static sentence), or NULL. */
+/* Reads "10.0.0.0/8" or "fd00::/8"; an address alone is the network of that one. Returns
+ * the reason why the text is wrong (static), or NULL. */
 const char *network_parse(struct cidr *out, const char *text);
-/* As network_parse() reads it. */
+/* Writes it as network_parse() reads it. */
 void network_put(const struct cidr *network, struct buf *out);
 bool network_has(const struct cidr *network, const uint8_t address[16]);
 

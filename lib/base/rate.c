@@ -34,7 +34,7 @@ gr_rc rate_parse(const char *text, struct rate *r, const char **why)
     return GR_OK;
 }
 
-/* Rounded up: never faster than what was said. */
+/* Rounded up, so that the rate is never exceeded. */
 int64_t rate_interval_us(const struct rate *r)
 {
     return r->count > 0 ? (r->per_ms * US_PER_MS + r->count - 1) / r->count : 0;

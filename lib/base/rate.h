@@ -17,22 +17,23 @@ struct rate {
 };
 
 struct bucket {
-    int64_t due_us; /* when the next goes, evenly spaced; 0 at first */
+    int64_t
+        due_us; /* when the next item is due if items are evenly spaced; 0 at first */
 };
 
-/* "50/s", "600/m", "1000/h". GR_REFUSE: *why is what is wrong. */
+/* Reads "50/s", "600/m" or "1000/h". GR_REFUSE: *why says what is wrong. */
 GR_MUST_CHECK gr_rc rate_parse(const char *text, struct rate *r,
                                const char **why);
-/* From one to the next; 0 without a limit. */
+/* The time from one item to the next; 0: no limit. */
 int64_t rate_interval_us(const struct rate *r);
-/* How much a late bucket may make up for: one, or 20 ms' worth. */
+/* How much time a late caller may make up for: one interval, or 20 ms. */
 int64_t rate_slack_us(const struct rate *r);
 
-/* One may go now. */
+/* Whether an item may go now. */
 bool bucket_has(const struct bucket *b, int64_t slack_us, int64_t now_us);
-/* One goes now; the next an interval later. */
+/* Counts an item that goes now. */
 void bucket_take(struct bucket *b, int64_t interval_us, int64_t now_us);
-/* When one may go; may be in the past. */
+/* When the next item may go; may be in the past. */
 int64_t bucket_ready_us(const struct bucket *b, int64_t slack_us);
 
 #endif

@@ -2,8 +2,8 @@
 #include <openssl/evp.h>
 #include <pthread.h>
 
-/* Looked up once: each EVP_sha256() would be looked up in a table behind a lock, which
- * for a short text costs as much as its digest. Until the process ends. */
+/* Looked up once and kept until the process ends: each call of EVP_sha256() would search a
+ * table behind a lock, which for a short text costs as much as its digest. */
 static EVP_MD *method;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 

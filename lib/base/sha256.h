@@ -7,10 +7,10 @@
 
 enum { SHA256_BYTES = 32 };
 
-/* Dies when libcrypto has no SHA-256. From any thread. */
+/* Ends the process when libcrypto has no SHA-256. Any thread may call it. */
 void sha256(struct bytes text, uint8_t out[SHA256_BYTES]);
 
-/* Appends two digits, small letters, for each byte. */
+/* Appends two digits, in lower case, for each byte. */
 void hex_put(const void *p, size_t n, struct buf *out);
 
 #endif

@@ -1,7 +1,8 @@
 #include "spans.h"
 #include "clock.h"
 
-/* Longer than a restart takes; what it may lead astray is as little. */
+/* Longer than a restart takes; a step of the clock that is shorter makes an age wrong by no
+ * more than this. */
 #define STEP_MS HOUR_MS
 
 static int64_t length(const struct spans *s, int i)
@@ -9,8 +10,9 @@ static int64_t length(const struct spans *s, int i)
     return s->at[i].last_ms - s->at[i].first_ms;
 }
 
-/* Never the newest, which goes on. The oldest, behind which no step is known, only when
- * all are long: a machine that is off every night has run for months since. */
+/* Removes one span: never the newest, which still grows. The oldest, before which no step
+ * is known, is removed only if all are long: then the machine has run for months and is off
+ * every night. */
 static void drop_one(struct spans *s)
 {
     int min = 1;
@@ -46,8 +48,8 @@ static int64_t earlier(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-/* Back through the spans, as far as `keep_ms` reaches. A date may lie in several of
- * them where the clock was set back: the earliest moment is right for all. */
+/* Goes back through the spans as far as `keep_ms` reaches. If the clock was set back, a
+ * date may lie in several spans: the earliest moment is right for all of them. */
 int64_t spans_before(const struct spans *s, int64_t now_ms, int64_t keep_ms)
 {
     int64_t at = now_ms, left = keep_ms, before = now_ms - keep_ms;
@@ -57,7 +59,7 @@ int64_t spans_before(const struct spans *s, int64_t now_ms, int64_t keep_ms)
 
         if (left <= ran)
             break;
-        before = earlier(before, s->at[i].first_ms); /* all of it is young */
+        before = earlier(before, s->at[i].first_ms); /* all rows are young */
         left -= ran;
         at = s->at[i - 1].last_ms;
     }

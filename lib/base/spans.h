@@ -13,7 +13,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Three years of a machine that is off every night. */
+/* Enough for three years of a machine that is off every night. */
 enum { SPANS_MAX = 1024 };
 
 struct spans {
@@ -23,14 +23,14 @@ struct spans {
     int count;
 };
 
-/* The clock says this now. true: a new span has begun. Where there were too many, the
- * shortest former one is removed, and its time counts no more; but if all of them are
- * longer than an hour, the oldest is removed, or nothing would ever be old. */
+/* Notes that the clock says `now_ms`. true: a new span has begun. If there were too many,
+ * the shortest one before it is removed and its time no longer counts; if all of them are
+ * longer than an hour, the oldest is removed, because nothing would ever be old otherwise. */
 bool spans_see(struct spans *s, int64_t now_ms);
-/* What is dated before this moment is older than `keep_ms`. */
+/* The moment before which rows are older than `keep_ms`. */
 int64_t spans_before(const struct spans *s, int64_t now_ms, int64_t keep_ms);
-/* And what is dated behind this one, in time to come: a clock that was ahead wrote
- * it, and all of that is longer ago. INT64_MAX: none is. */
+/* The moment after which rows were written with a clock that was ahead, longer ago than
+ * that too. INT64_MAX: there are no such rows. */
 int64_t spans_after(const struct spans *s, int64_t now_ms, int64_t keep_ms);
 
 #endif

@@ -25,13 +25,12 @@ struct states {
 
 bool states_allow(const struct states *s, int from, int to);
 const char *states_name(const struct states *s, int state);
-/* -1: none of that name. */
+/* -1: there is no state of that name. */
 int states_find(const struct states *s, const char *name);
 
-/* Move *state to `to`: checks it, logs it with the event's id (at level debug;
- * `event` may be NULL; `who` is the thing's own name) and, when `moved` is not
- * NULL, counts it in moved[to]. The caller writes the row, in the transaction
- * now open. */
+/* Changes *state to `to`: checks it, logs it with the event's id (at level debug; `event`
+ * may be NULL; `who` is the name of the object) and, if `moved` is not NULL, counts it in
+ * moved[to]. The caller writes the row, in the open transaction. */
 void states_transition(const struct states *s, int *state, int to,
                        const char *event, const char *who, int64_t *moved);
 

@@ -12,9 +12,8 @@ struct string_list {
 };
 
 void string_list_fini(struct string_list *l);
-void string_list_add(struct string_list *l,
-                     const char *text);                   /* a copy of it */
-void string_list_give(struct string_list *l, char *text); /* takes it over */
+void string_list_add(struct string_list *l, const char *text); /* adds a copy */
+void string_list_give(struct string_list *l, char *text); /* takes ownership */
 bool string_list_has(const struct string_list *l, const char *text);
 
 #endif

@@ -19,10 +19,10 @@ static void make_random(struct ulid *u)
     while (n < 0 && errno == EINTR);
     if (n != (ssize_t)sizeof u->random)
         die(EXIT_UNAVAILABLE, "getrandom: %s", strerror(errno));
-    u->random[0] &= 0x7f; /* space to count up in */
+    u->random[0] &= 0x7f; /* a random start that leaves room to count up */
 }
 
-/* The random part plus one; false when it has run over. */
+/* Adds one to the random part; false: it has overflowed. */
 static bool count_up(struct ulid *u)
 {
     for (int i = (int)sizeof u->random - 1; i >= 0; i--)

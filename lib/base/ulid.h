@@ -16,12 +16,12 @@ struct ulid {
     uint8_t random[10]; /* of the last id */
 };
 
-/* The next id, ended with 0. `now_ms` is wall clock. */
+/* Writes the next id, ended with 0. `now_ms` is the wall clock. */
 void ulid_next(struct ulid *u, int64_t now_ms, char out[ULID_BYTES + 1]);
-/* Go on behind an id that was made before (the last one on disk). GR_REFUSE: it
- * is no id; `u` is as it was. */
+/* Continues after an id that was made before (the last one on disk). GR_REFUSE: it is not
+ * an id; `u` is unchanged. */
 GR_MUST_CHECK gr_rc ulid_resume(struct ulid *u, const char *text);
-/* 26 letters of the alphabet, nothing behind them. */
+/* Whether the text is 26 letters of the alphabet. */
 bool ulid_valid(const char *text);
 
 #endif

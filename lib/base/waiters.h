@@ -20,17 +20,17 @@ struct waiter {
 TAILQ_HEAD(waiters, waiter);
 
 void waiters_init(struct waiters *all);
-/* A wait begins, anew if it waits already. */
+/* Begins a wait, again if it waits already. */
 void waiters_begin(struct waiters *all, struct waiter *w, int64_t mono_ms);
-/* It waits no longer; also before its memory is freed. */
+/* Ends a wait; also call it before its memory is freed. */
 void waiters_end(struct waiters *all, struct waiter *w);
 
-/* The first one that has waited for `limit_ms`; NULL: there is not one, and
- * *left_ms is when the next one will have (-1: none waits). */
+/* The first connection that has waited for `limit_ms`. NULL: there is none, and *left_ms is
+ * the time until the next one will have (-1: none waits). */
 struct waiter *waiters_overdue(const struct waiters *all, int64_t mono_ms,
                                int64_t limit_ms, int *left_ms);
-/* `open` of at most `max` connections are open: the one to close for the next
- * one that comes; NULL: there is enough space, or none waits. */
+/* `open` of at most `max` connections are open. Returns the one to close for the next
+ * connection; NULL: there is enough space, or none waits. */
 struct waiter *waiters_crowded(const struct waiters *all, int64_t open,
                                int64_t max);
 

@@ -20,7 +20,7 @@ struct worker {
 static void wait_begun(struct worker *w)
 {
     while (sem_wait(&w->begun) != 0)
-        ; /* a signal came */
+        ; /* a signal interrupted it */
 }
 
 static void *worker_main(void *arg)

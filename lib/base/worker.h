@@ -6,12 +6,13 @@
 
 struct worker;
 
-/* Opened after loop_prepare(), which blocks the signals that we take. */
+/* Open it after loop_prepare(), which blocks the signals that the loop takes. */
 struct worker *worker_open(void (*run)(void *arg), void *arg);
-void worker_close(struct worker *w); /* no run is under way; NULL is fine */
+void worker_close(
+    struct worker *w); /* call it while no run is under way; NULL is allowed */
 
 void worker_begin(struct worker *w);
 int worker_fd(const struct worker *w); /* readable when the run has ended */
-void worker_end(struct worker *w);     /* waits until it has */
+void worker_end(struct worker *w);     /* waits until the run has ended */
 
 #endif

@@ -1,6 +1,6 @@
-/* settings: grapnel.yaml whole, with what it includes and what is built in. Its
- * sections: settings_*.c; kinds of values: settings_types.c; reading by tables:
- * lib/yaml/conf. */
+/* config: reads grapnel.yaml with the files that it includes and the built-in parts. Its
+ * sections are in settings_*.c, the kinds of values in settings_types.c, and the reading by
+ * tables is lib/yaml/conf. */
 #include "config.h"
 #include "alert_kinds.h"
 #include "glob.h"
@@ -26,7 +26,7 @@ const char *settings_path(const char *named)
     return set && *set ? set : default_path;
 }
 
-/* Compares the pointer: a user who writes this very path has named a file. */
+/* Compares the pointer, so a path that the user typed is not recognised as the default one. */
 static void put_path_hint(const char *path, struct buf *out)
 {
     char *folder;
@@ -48,7 +48,7 @@ static void put_path_hint(const char *path, struct buf *out)
 
 /* ---- the file as a whole ---- */
 
-/* Those that an included file may have, too. */
+/* The keys that an included file may have, too. */
 #define LIST_KEYS                                                              \
     LIST(settings, sources, source_count, "sources", &settings_source_section, \
          "the senders of webhooks, each with its own URL and secret"),         \
@@ -141,13 +141,13 @@ static const struct conf_section included_section = {
 
 /* ---- included files ---- */
 
-/* Hidden files are an editor's, not the user's. */
+/* Hidden files are those of an editor, not of the user. */
 static bool is_wanted(const char *pattern, const char *name)
 {
     return *name != '.' && glob_match(pattern, name);
 }
 
-/* One reading of the file: all of it, or a part. */
+/* One reading of the file: all keys, or some. */
 struct reading {
     struct conf *conf;
     struct settings *settings;
@@ -156,7 +156,7 @@ struct reading {
                  const struct conf_section *s, void *target);
 };
 
-/* `at` is the text that includes it; `front` of `path` is its folder. */
+/* `at` is the text that includes it; `front` is the length of the folder in `path`. */
 static void read_match(const struct reading *r, const char *at,
                        const char *path, int front, const char *name)
 {
@@ -166,8 +166,8 @@ static void read_match(const struct reading *r, const char *at,
     free(match);
 }
 
-/* A pattern may match nothing. In the order of names, so that errors and
- * lists are the same everywhere. */
+/* A pattern may match no file. Files are read in the order of their names, so that errors
+ * and lists are the same everywhere. */
 static void read_matches(const struct reading *r, const char *at,
                          const char *path, int front)
 {
@@ -220,7 +220,7 @@ static const struct retry_policy *policy_named(const struct settings *s,
     return NULL;
 }
 
-/* As an endpoint of our own, with the rate of the defaults. */
+/* Adds the backfill as a hidden endpoint, with the rate of the defaults. */
 static void add_backfill(struct settings *s, const struct source *source)
 {
     const struct order *o = &source->order;
@@ -245,7 +245,7 @@ static void add_backfill(struct settings *s, const struct source *source)
     };
 }
 
-/* Only when all is right: no pointer into the lists exists before. */
+/* Only when there are no errors: before that, no pointer into the lists exists. */
 static void resolve(struct settings *s)
 {
     for (size_t i = 0; i < s->endpoint_count; i++) {
@@ -270,7 +270,7 @@ static void read_files(const struct reading *r, const char *path)
         read_included(r, r->settings->include.items[i]);
 }
 
-/* A declared policy hides the built-in one of its name. */
+/* A declared policy replaces the built-in one of its name. */
 static void add_policies(struct conf *c, struct settings *s)
 {
     size_t declared = s->policy_count;
@@ -305,8 +305,8 @@ static void copy_list(const struct string_list *from, struct string_list *to)
         string_list_add(to, from->items[i]);
 }
 
-/* Errors name the whole path, wherever a program was started, and the same one
- * in all programs. A file that is missing is named as it would be found. */
+/* Errors name the absolute path, wherever a program was started. A missing file is named by
+ * the path at which it was expected. */
 static char *whole_path(const char *path)
 {
     char *whole = realpath(path, NULL), *folder;
@@ -363,7 +363,7 @@ static bool is_among(const char *const *words, const char *word)
     return false;
 }
 
-/* Those of the section's keys that are meant, into `keys`. */
+/* Selects those of the section's keys that are wanted, into `keys`. */
 static struct conf_section part_of(const struct conf_section *whole,
                                    const char *const *names,
                                    struct conf_key *keys)
@@ -398,7 +398,7 @@ struct settings *settings_load_part(const char *path, const char *const *keys,
     return loaded(c, s, path, errors);
 }
 
-/* What the profile gave, and what no key of a table owns. */
+/* Frees what the profile filled in, which belongs to no key of a table. */
 static void free_source_rest(struct source *s)
 {
     expr_fini(&s->action);
@@ -439,7 +439,7 @@ static const struct {
     {"ingress.max_connections", "ingress"},
 };
 
-/* false: a change of this key does not concern such a process. */
+/* false: a change of this key does not affect such a process. */
 static bool concerns(const char *path, const char *kind, bool *at_start)
 {
     *at_start = false;

@@ -5,46 +5,46 @@
 
 #include "settings.h"
 
-/* The file to read: `named` on the command line; if that is NULL, $GRAPNEL_CONFIG; if that is
- * not set, /etc/grapnel/grapnel.yaml. Never ./grapnel.yaml: what a command does must not
- * depend on the folder in which it is started. */
+/* The file to read: `named` on the command line, else $GRAPNEL_CONFIG, else
+ * /etc/grapnel/grapnel.yaml. Never ./grapnel.yaml: what a command does must not depend on
+ * the folder in which it is started. */
 const char *settings_path(const char *named);
-/* Read and check the file. On errors prints each to `errors` (a line each,
- * `file:line:column: key.path: what is wrong`, the file with its whole path) and
- * returns NULL. Environment and secret files are read here, once. Free with settings_free(). */
+/* Reads and checks the file. On errors it prints each to `errors` (a line each,
+ * `file:line:column: key.path: what is wrong`, the file with its absolute path) and returns
+ * NULL. Environment and secret files are read here, once. Free the result with
+ * settings_free(). */
 struct settings *settings_load(const char *path, struct buf *errors);
-/* The same; `unset` gets the names of variables that the file uses and that this
- * process's environment does not have. */
+/* The same; `unset` gets the names of variables that the file uses and that the environment
+ * of this process does not have. */
 struct settings *settings_load_here(const char *path, struct buf *errors,
                                     struct string_list *unset);
-/* Only these top-level keys (ending with NULL), of the file and of what it
- * includes, if `include` is one of them: errors elsewhere, and variables that
- * only other keys use, do not count. The rest is zero, and names in it are not
- * looked up, except retry policies. `retry_policies` brings the built-in ones. */
+/* Reads only these top-level keys (ending with NULL) of the file, and of the files that it
+ * includes if `include` is one of them. Errors elsewhere, and variables that only other
+ * keys use, do not count. The rest is zero, and names are not looked up, except those of
+ * retry policies. `retry_policies` adds the built-in ones. */
 struct settings *settings_load_part(const char *path, const char *const *keys,
                                     struct buf *errors);
 void settings_free(struct settings *s);
 
-/* What a process of this kind ("ingress") would change if it took `fresh` over:
- * keys (see conf_diff) that take effect at once, and those that it reads only at
- * its start. Adds to both lists. */
+/* Lists what would change in a process of this kind ("ingress") if it loaded `fresh`: keys
+ * (see conf_diff) that take effect at once, and keys that it reads only at its start. Adds
+ * to both lists. */
 void settings_compare(const struct settings *running,
                       const struct settings *fresh, const char *kind,
                       struct string_list *changed, struct string_list *restart);
-/* Before `fresh` replaces `running`: keep what is read only at a start, so that
- * the settings in force are what the process really uses, and the next
- * comparison says again that a restart is needed. `running` may then only be
- * freed. */
+/* Call it before `fresh` replaces `running`: copies what is read only at a start, so that
+ * the settings stay what the process really uses, and the next comparison says again that a
+ * restart is needed. Afterwards `running` may only be freed. */
 void settings_keep_start_values(struct settings *running,
                                 struct settings *fresh);
 
-/* "hmac-sha256" */
+/* The word in the file, such as "hmac-sha256". */
 const char *settings_scheme_name(enum scheme scheme);
-/* The effective configuration as YAML with comments, secrets as "…". */
+/* Prints the effective configuration as YAML with comments, secrets as "…". */
 void settings_print(const struct settings *s, struct buf *out);
-/* docs/CONFIGURATION.md, from the same tables. */
+/* Writes docs/CONFIGURATION.md, from the same tables. */
 void settings_document(struct buf *out);
-/* grapnel.yaml(5), from that. */
+/* Writes grapnel.yaml(5), from the same tables. */
 void settings_manual(struct buf *out);
 
 #endif

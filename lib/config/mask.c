@@ -8,8 +8,8 @@
 #include <string.h>
 #include <strings.h>
 
-/* A shorter token is masked only where it is known to be: its value may stand for
- * something else everywhere. */
+/* A shorter token is masked only in its known places: elsewhere the same text may have
+ * another meaning. */
 enum { FOUND_BY_VALUE_BYTES = 4 };
 
 static bool is(struct bytes name, const char *text)
@@ -31,7 +31,7 @@ struct verifies {
     size_t count;
 };
 
-/* Of the built-in profiles; `shared`: only those that take a shared token. */
+/* The `verify` of all built-in profiles; `shared`: only those with a shared token. */
 static const struct verifies *of_profiles(bool shared)
 {
     static struct verifies all[2];
@@ -51,8 +51,8 @@ static const struct verifies *of_profiles(bool shared)
 
 typedef bool place_fn(const struct verify *v, struct bytes name);
 
-/* `shared`: only where what is there is a token. Of a request whose source is not
- * known, it may be meant for any. */
+/* Whether `in` holds for the source or any profile. `shared`: only for schemes with a
+ * shared token. If the source is not known, the request may be meant for any of them. */
 static bool in_any(const struct mask *m, place_fn *in, bool shared,
                    struct bytes name)
 {
@@ -79,7 +79,7 @@ static bool has_credentials(struct bytes name)
     return is(name, "authorization") || is(name, "proxy-authorization");
 }
 
-/* Credentials are not a token where the source's own signature is in that header. */
+/* Credentials do not count as a token when the source's own signature is in that header. */
 static bool has_token(const struct mask *m, struct bytes name)
 {
     const struct verify *v = m->source ? &m->source->verify : NULL;
@@ -90,7 +90,7 @@ static bool has_token(const struct mask *m, struct bytes name)
            !(v && !is_shared(v) && signature_is_in(v, name));
 }
 
-/* Also by names that mean a secret in a query only. */
+/* Whether the name of a query field means a secret; these names mean one only in a query. */
 static bool looks_secret(struct bytes field)
 {
     static const char *const names[] = {"key", "sig", "auth", "code", "hmac"};
@@ -182,8 +182,7 @@ static bool starts(struct bytes value, const char *prefix)
            memcmp(value.p, prefix, strlen(prefix)) == 0;
 }
 
-/* The text before a token stays: its prefix, or the name of the credentials'
- * scheme. */
+/* Keeps the text before a token: its prefix, or the scheme of the credentials. */
 static void put_token(const struct mask *m, struct bytes name,
                       struct bytes value, struct buf *out)
 {
@@ -305,7 +304,7 @@ static void add_place(json_t *list, const char *before, struct bytes name)
     free(text);
 }
 
-/* Hides nothing; only looks. */
+/* Notes a field whose value is masked. */
 static void note_field(const void *arg, struct bytes name, struct bytes value,
                        struct bytes sent)
 {

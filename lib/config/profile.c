@@ -8,7 +8,7 @@
 
 struct profile {
     char *name, *title, *secret, *failure, *notes;
-    struct verify verify; /* unset: the file says it */
+    struct verify verify; /* unset: grapnel.yaml must have it */
     struct expr id, delivery_id, type, action, workspace, mode;
     struct dedupe dedupe;
     struct string_list forward_headers;
@@ -17,7 +17,8 @@ struct profile {
     struct example {
         char *type, *body, *workspace;
     } example;
-    struct source plain; /* of this profile, with nothing of its own */
+    struct source
+        plain; /* a source of this profile without settings of its own */
 };
 
 /* ---- profiles.yaml ---- */
@@ -81,7 +82,7 @@ static const struct conf_section profiles_section = {
 
 extern const char config_profiles_yaml[];
 
-/* Read once, for good. That it can be read is ours to see to. */
+/* Read once and kept. Errors in it are bugs of ours. */
 static const struct profiles *profiles(void)
 {
     static struct profiles all;
@@ -159,7 +160,7 @@ static void fill_expr(struct expr *e, const struct expr *from)
         expr_copy(e, from);
 }
 
-/* A key made of an id needs an id; without any key nothing is a duplicate. */
+/* A key made of an id needs an id; without any key, no event is a duplicate. */
 static bool key_can_be_had(const struct source *source,
                            const struct dedupe_key *key)
 {
@@ -200,7 +201,7 @@ static void fill_dedupe(struct source *source, const struct profile *p)
     d->none = d->count == 0 && d->replays_ms <= 0;
 }
 
-/* A clock_skew of the file counts more than what the profile says. */
+/* clock_skew in the file overrides the profile's. */
 static void fill_verify(struct source *source, const struct profile *p)
 {
     if (verify_unset(&source->verify) && !profile_is_custom(p)) {
@@ -217,8 +218,8 @@ void profile_fill(struct source *source)
 {
     const struct profile *p = source->profile;
 
-    /* An action belongs to the profile's own type; who says another type
-     * means all of it. */
+    /* The action belongs to the profile's own type; a source with another type has to name
+     * the action, too. */
     if (source->type.kind == EXPR_NONE)
         fill_expr(&source->action, &p->action);
     fill_expr(&source->id, &p->id);
@@ -351,7 +352,7 @@ static const char *usual_action(const struct profile *p, const char *action)
     return action;
 }
 
-/* Behind the event's name, if there is an action. */
+/* Appends the action, if there is one, to the event's name. */
 static gr_rc join_action(const struct source *source, struct subject *s,
                          struct buf *out, const char **why)
 {

@@ -1,61 +1,62 @@
-/* profile: what we know about a provider, so that its source needs only a
- * secret: one table that people can read and extend (profiles.yaml, compiled
- * in), and the pure functions that apply it.
+/* profile: what Grapnel knows about a provider, so that its source needs only a secret: one
+ * table that people can read and extend (profiles.yaml, compiled in), and the pure
+ * functions that apply it.
  *
- * `custom` knows nothing; its source says all of it. */
+ * `custom` has nothing; its source sets everything. */
 #ifndef CONFIG_PROFILE_H
 #define CONFIG_PROFILE_H
 
 #include "settings.h"
 
-/* How far a signed time may be off where neither the file nor the profile says. */
+/* The permitted difference to a signed time if neither the file nor the profile has one. */
 #define PROFILE_CLOCK_SKEW_MS (5 * 60 * 1000LL)
 
 struct profile;
 
 /* NULL: there is no such profile. */
 const struct profile *profile_find(const char *name);
-/* Names of all, in order; NULL past the end. */
+/* The names of all profiles, in order; NULL after the last. */
 const char *profile_name(size_t i);
-/* The file must bring the signature scheme itself. */
+/* Whether the file has to set the signature scheme itself. */
 bool profile_is_custom(const struct profile *p);
-/* A source that says nothing itself, as this profile fills it. Borrowed. */
+/* A source without settings of its own, as this profile fills it. Borrowed. */
 const struct source *profile_source(const struct profile *p);
 
-/* For people. All borrowed. */
+/* Its texts, for documents. All are borrowed. */
 struct profile_words {
     const char *name;
-    const char *title, *secret, *failure, *notes; /* "" where nothing is said */
-    const char *example_type, *example_body;      /* NULL: none */
-    const char *example_workspace;                /* NULL: any */
+    const char *title, *secret, *failure,
+        *notes; /* "" where the profile has no text */
+    const char *example_type, *example_body; /* NULL: none */
+    const char *example_workspace;           /* NULL: any */
 };
 struct profile_words profile_words(const struct profile *p);
 
-/* Give the source what its file left open: verify, expressions, dedupe keys
- * and their ttl, headers to forward. source->profile is set. */
+/* Fills what the file left open of a source: verify, expressions, idempotency keys and
+ * their ttl, headers to forward. source->profile is set before. */
 void profile_fill(struct source *source);
 
-/* What the event is. Each appends to `out` (give it TEXT_MAX_BYTES); `why` is
- * as in expr_value().
+/* The fields of an event. Each appends to `out` (give it TEXT_MAX_BYTES); `why` is as in
+ * expr_value().
  *
- * GR_REFUSE: the request has the field in a form that cannot be used (body no
- * JSON, an object where a text is meant, control characters, no UTF-8); the
- * event is a dead letter, `refused`. A field that is simply absent is `default`
- * (workspace), `unknown` (type), or nothing at all (id: GR_OK, `out` stays).
+ * GR_REFUSE: the request has the field in a form that cannot be used (the body is not JSON,
+ * an object where a text is expected, control characters, not UTF-8); the event becomes a
+ * dead letter, `refused`. A missing field becomes `default` (workspace) or `unknown`
+ * (type); a missing id is GR_OK and leaves `out` unchanged.
  *
- * The type joins the profile's event and action and evens out spellings:
- * issue + update is issue.updated. */
+ * The type joins the profile's event and action, with one spelling: issue + update is
+ * issue.updated. */
 GR_MUST_CHECK gr_rc profile_event_id(const struct source *source,
                                      struct subject *s, struct buf *out,
                                      const char **why);
-/* The provider's id of this delivery, to find the event by; nothing is decided by it,
- * so one that can't be used is left out: `out`, which must be empty, stays so. */
+/* The provider's id of this delivery, by which the event can be found. Nothing else depends
+ * on it, so an unusable one is left out: `out`, which must be empty, stays empty. */
 void profile_delivery_id(const struct source *source, struct subject *s,
                          struct buf *out);
 GR_MUST_CHECK gr_rc profile_type(const struct source *source, struct subject *s,
                                  struct buf *out, const char **why);
-/* For a log line: "live" or "test" (static) where the provider says which; else
- * NULL. `source` may be NULL. */
+/* For a log line: "live" or "test" (static) if the provider says which; else NULL. `source`
+ * may be NULL. */
 const char *profile_mode(const struct source *source, struct subject *s);
 
 GR_MUST_CHECK gr_rc profile_workspace(const struct source *source,

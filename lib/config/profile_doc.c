@@ -301,7 +301,7 @@ static bool has_time(const struct verify *v)
             signature_signs(v->signed_content, "body"));
 }
 
-/* The id itself, or the body that has it. */
+/* Whether the signature covers the id, or the body with the id in it. */
 static bool has_id(const struct source *s)
 {
     const char *text = s->verify.signed_content;

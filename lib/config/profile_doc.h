@@ -1,15 +1,15 @@
-/* profile_doc: what a profile says, for people: docs/PROVIDERS.md and `grapnel
- * check --provider`, out of the table itself. */
+/* profile_doc: describes a profile for people, from the profile itself: docs/PROVIDERS.md
+ * and `grapnel check --provider`. Pure. */
 #ifndef CONFIG_PROFILE_DOC_H
 #define CONFIG_PROFILE_DOC_H
 
 #include "profile.h"
 
-/* One of them, as Markdown. */
+/* Appends the description of one provider, as Markdown. */
 void profile_describe(const struct profile *p, struct buf *out);
-/* What a source of `provider: custom` would say to be like it, as YAML. */
+/* Appends the YAML of a source with `provider: custom` that works like it. */
 void profile_as_custom(const struct profile *p, struct buf *out);
-/* docs/PROVIDERS.md. */
+/* Writes docs/PROVIDERS.md. */
 void profile_document(struct buf *out);
 
 #endif

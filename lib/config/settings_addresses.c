@@ -26,7 +26,7 @@ static bool is_ipv6(const char *text, size_t n)
     return inet_pton(AF_INET6, copy, &a) == 1;
 }
 
-/* Behind the host: nothing, or a port. */
+/* Whether the text after the host is empty, or a port. */
 static bool rest_is_port(const char *rest, size_t n)
 {
     char port[8];
@@ -156,8 +156,8 @@ static bool has_dot_segment(const char *url)
     return false;
 }
 
-/* {source} and the like, behind the host: who is called is not for an event to
- * say. */
+/* Placeholders such as {source} may only be after the host: an event must not choose the
+ * server. */
 const char *wrong_url_template(const char *text)
 {
     static const char *const names[] = {"{source}", "{workspace}", "{type}",
@@ -227,7 +227,7 @@ static bool is_address(const char *text)
     return strcmp(text, "localhost") == 0 || inet_pton(AF_INET, text, &a) == 1;
 }
 
-/* The host's part of "host:port" or "[host]:port", or NULL. */
+/* The host of "host:port" or "[host]:port", or NULL. */
 static char *listen_host(const char *text)
 {
     const char *colon = strrchr(text, ':');

@@ -1,5 +1,5 @@
-/* settings_alerts: `alerts` and `notifiers` of grapnel.yaml, and the rules that
- * are there without being declared. */
+/* settings_alerts: the sections `alerts` and `notifiers` of grapnel.yaml, and the built-in
+ * rules. */
 #include "alert_kinds.h"
 #include "clock.h"
 #include "conf.h"
@@ -28,8 +28,8 @@ static const char *const severity_words[] = {[SEVERITY_INFO] = "info",
                                              [SEVERITY_CRITICAL] = "critical",
                                              NULL};
 
-/* What everybody should be told of. Another rule of the same name in the file
- * takes the place of one of these; `enabled: false` takes it away. */
+/* The built-in rules. A rule of the same name in the file replaces one of these; `enabled:
+ * false` removes it. */
 const char settings_built_in_alerts[] =
     "alerts:\n"
     "  - {name: dlq-warning, when: dead_letters, above: 10}\n"
@@ -64,7 +64,7 @@ const char settings_built_in_alerts[] =
 
 /* ---- a threshold ---- */
 
-/* 10, 5%, 10s, 1GiB: as a number; bare, or with the unit that `when` has. */
+/* 10, 5%, 10s, 1GiB: parses an amount, bare or with the unit of `when`. */
 static bool parse_amount(const char *text, double *out)
 {
     const char *why;
@@ -148,7 +148,7 @@ static void check_threshold(const struct conf_value *v,
                    k->word);
 }
 
-/* `value`: its target, set to "not there" when the rule has no use for it. */
+/* `value`: its target, set to "not there" when the rule does not use it. */
 static void check_used(const struct conf_value *v, const char *key, bool used,
                        int64_t *value, const struct alert_kind *k)
 {

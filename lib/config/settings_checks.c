@@ -1,5 +1,5 @@
-/* settings_checks: what no table of keys can say: names that are taken or meant across
- * sections (errors), and what is allowed and likely a mistake (warnings). */
+/* settings_checks: checks that a table of keys cannot express: names across sections
+ * (errors), and what is allowed but probably a mistake (warnings). */
 #include "alloc.h"
 #include "backoff.h"
 #include "glob.h"
@@ -80,7 +80,7 @@ static bool names_any(const void *first, size_t size, size_t count,
     return false;
 }
 
-/* The name at `text` must be one of these. */
+/* Reports a name that is not one of these. */
 static void check_reference(struct conf *c, const char *text, const void *first,
                             size_t size, size_t count, const char *what)
 {
@@ -123,7 +123,7 @@ static void check_policy_name(struct conf *c, const struct settings *s,
                         s->policy_count, "retry policy");
 }
 
-/* Each is a source of its name, and a token says which one speaks. */
+/* A producer is a source of its name, and a token identifies one producer. */
 static void check_producers(struct conf *c, const struct settings *s)
 {
     for (size_t i = 0; i < s->producer_count; i++) {
@@ -207,12 +207,12 @@ void settings_drop_hidden(const struct conf_section *section, void *items,
 /* ======== warnings ======== */
 
 enum {
-    LANE_BLOCKED_MS = HOUR_MS, /* from here on it is worth a warning */
+    LANE_BLOCKED_MS = HOUR_MS, /* a larger value gets a warning */
 };
 
 /* ---- private addresses ---- */
 
-/* The host of a URL; the caller's. */
+/* The host of a URL; the caller frees it. */
 static char *host_of(const char *url)
 {
     const char *at = strstr(url, "://"), *user;
@@ -239,7 +239,8 @@ static bool is_localhost(const char *host)
            (n == m || host[n - m - 1] == '.');
 }
 
-/* Written as a number, in whatever form; names are not looked up. */
+/* Whether a host that is written as a number, in any form, is blocked; names are not looked
+ * up. */
 static bool is_blocked(const struct guard *g, const char *host)
 {
     const struct addrinfo numeric = {.ai_flags = AI_NUMERICHOST,
@@ -325,7 +326,7 @@ static void check_lane(struct conf *c, const struct settings *s,
 
 /* ---- log.errors ---- */
 
-/* Beside the databases, by the name of one of Grapnel's own files. */
+/* Whether it would be among the databases, with the name of one of Grapnel's own files. */
 static bool is_own_name(const char *file)
 {
     static const char *const ends[] = {".db",       ".db-wal", ".db-shm",
@@ -349,7 +350,7 @@ static bool is_same_file(const char *a, const char *b)
            x.st_ino == y.st_ino;
 }
 
-/* Why lines can't be appended to this file, in `why`; false: they can. */
+/* Whether lines cannot be appended to this file; if so, `why` gets the reason. */
 static bool is_unusable(const struct conf *c, const struct settings *s,
                         const char *path, char why[PATH_MAX + 200])
 {
@@ -385,7 +386,7 @@ static bool is_unusable(const struct conf *c, const struct settings *s,
     return *why;
 }
 
-/* No error: a folder that is missing stops no process, and may come back. */
+/* A warning, because a missing folder stops no process and may come back. */
 static void check_log_errors(struct conf *c, const struct settings *s)
 {
     char why[PATH_MAX + 200];

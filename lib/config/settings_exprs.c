@@ -19,7 +19,7 @@ bool settings_read_expr(const struct conf_value *v, struct expr *e)
     return rc == GR_OK;
 }
 
-/* What the event's own fields are made of cannot be those fields. */
+/* An expression of which the event's own fields are made cannot use these fields. */
 static bool goes_in_circles(const struct expr *e)
 {
     return e->kind == EXPR_ID || e->kind == EXPR_TYPE ||
@@ -33,7 +33,7 @@ static void read_alternative(const struct conf_value *v, struct expr *e)
                    "must be a field of the request, not id, type or workspace");
 }
 
-/* One, or a list of which the first that can be had counts. */
+/* One expression, or a list of which the first with a value counts. */
 static void read_expr(const struct conf_value *v, const struct conf_key *k,
                       void *target)
 {

@@ -234,7 +234,7 @@ static void print_retry_on(struct buf *out, const struct conf_key *k,
         last = i;
         if (!has_status(r, i))
             continue;
-        /* A range ends with its hundred, so that 4xx and 5xx stay apart. */
+        /* A range ends at the end of its hundred, so that 4xx and 5xx are printed apart. */
         while ((last + 1) % 100 && has_status(r, last + 1))
             last++;
         put_range(out, i, last);
@@ -269,7 +269,7 @@ static void check_backoff(const struct conf_value *v,
                        "first_wait is longer than max_wait (default 6h)");
 }
 
-/* What a policy's kind of backoff does not use is not in effect. */
+/* Settings that a policy's kind of backoff does not use have no effect. */
 static void drop_unused(struct retry_policy *p)
 {
     if (p->backoff != BACKOFF_EXPONENTIAL) {

@@ -1,4 +1,5 @@
-/* What each process is told for itself: log, archive, limits, addresses. */
+/* settings_process: the sections of single processes, such as ingress, sequencer and dlq,
+ * and the settings of all processes. */
 #include "bounds.h"
 #include "settings_types.h"
 

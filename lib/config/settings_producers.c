@@ -1,4 +1,4 @@
-/* Producers: their section of grapnel.yaml, and whose token a text is. */
+/* settings_producers: the section `producers`, and finding the producer of a token. */
 #include "settings_types.h"
 #include "sha256.h"
 #include <openssl/crypto.h>
@@ -68,7 +68,7 @@ const struct conf_section settings_producer_section = {
     .keys = producer_keys,
 };
 
-/* In the token's place: with it a reload still sees that the token changed. */
+/* Replaces the token, so that a reload still notices that the token changed. */
 static char *fingerprint(const uint8_t hash[TOKEN_HASH_BYTES])
 {
     char text[2 * FINGERPRINT_BYTES + 1];

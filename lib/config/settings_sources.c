@@ -9,8 +9,8 @@
 
 /* ---- idempotency keys ---- */
 
-/* A key without any of these is the same for many events, and all of them but
- * the first would be taken for duplicates. */
+/* A key without any of these has the same value for many events, and all but the first
+ * would be duplicates. */
 static bool tells_events_apart(const struct dedupe_key *key)
 {
     for (size_t i = 0; i < key->count; i++)
@@ -183,7 +183,7 @@ static void print_start(struct buf *out, const struct conf_key *k,
 static const struct conf_type conf_as_start = {
     .name = "word", .read = read_start, .print = print_start};
 
-/* What the kind of order has no use for stays 0. */
+/* Settings that the kind of order does not use stay 0. */
 static void fill(struct order *o)
 {
     if (o->by == ORDER_SEQUENCE && !o->give_up_after_ms)
@@ -351,7 +351,7 @@ const struct conf_section settings_dedupe = {
     .keys = dedupe_keys,
 };
 
-/* What the file says of replays has to have a meaning with this scheme. */
+/* The replay protection in the file must make sense with this scheme. */
 static void check_replays(const struct conf_value *v, const struct source *s)
 {
     const struct dedupe *d = &s->dedupe;
@@ -404,7 +404,7 @@ static void check_own_verify(const struct conf_value *v, const struct source *s)
                        s->provider);
 }
 
-/* Reads what the file said, then lets the profile fill the rest. */
+/* Reads what the file has, then lets the profile fill the rest. */
 static void check_source(const struct conf_value *v, void *target)
 {
     struct source *s = target;

@@ -8,8 +8,8 @@
 #include <string.h>
 
 enum {
-    /* Sockets in it are called NAME.control and the supervisor's own gets a
-     * number behind; all of it must stay below sun_path's 108. */
+    /* Its sockets are called NAME.control, and the supervisor adds a number to that of its
+     * own; all paths must be shorter than the 108 bytes of sun_path. */
     RUN_DIR_MAX_BYTES = 80,
 };
 

@@ -1,5 +1,6 @@
-/* settings_types: what values of grapnel.yaml may be, beyond conf's own types;
- * and what is wrong with a text, as a static sentence or NULL. */
+/* settings_types: the kinds of values of grapnel.yaml beyond those of conf.h, and the
+ * functions that say what is wrong with a text: a static sentence, or NULL. Only files of
+ * lib/config use it, and proto, which checks the endpoint settings that it receives. */
 #ifndef CONFIG_SETTINGS_TYPES_H
 #define CONFIG_SETTINGS_TYPES_H
 
@@ -9,19 +10,19 @@
 
 /* One row of a table of keys:
  *
- *   KEY(duration, settings, shutdown_grace_ms, "shutdown_grace", "20s",
- *       "how long …", .min = 0, .max = HOUR_MS)
+ *   KEY(duration, settings, shutdown_grace_ms, "shutdown_grace", "20s", "how long …",
+ *       .min = 0, .max = HOUR_MS)
  *
- * a value of this kind (conf_as_duration) goes into this member of this struct; then the
- * key, its default as one would write it (NULL: none), what it means, and what else a
- * struct conf_key has. */
+ * A value of this kind (conf_as_duration) is stored in this member of this struct. Then
+ * follow the key, its default as a user would write it (NULL: none), its meaning, and the
+ * other members of a struct conf_key. */
 #define KEY(KIND, TYPE, MEMBER, NAME, DEFAULT, HELP, ...)             \
     {                                                                 \
         .name = NAME, .type = &conf_as_##KIND,                        \
         .offset = offsetof(struct TYPE, MEMBER), .fallback = DEFAULT, \
         .help = HELP, __VA_ARGS__                                     \
     }
-/* Where a second target of the row goes: a list's count, the port of an address. */
+/* The second target of a row: a list's count, the port of an address. */
 #define COUNT(TYPE, MEMBER) .count_offset = offsetof(struct TYPE, MEMBER)
 /* A section whose keys go into the struct around it. */
 #define SECTION(NAME, KEYS, HELP, ...)                                     \
@@ -53,7 +54,7 @@ extern const struct conf_type conf_as_allow_private; /* struct allow_private */
 /* settings_exprs.c */
 extern const struct conf_type conf_as_expr;  /* struct expr */
 extern const struct conf_type conf_as_where; /* struct where */
-/* One expression: false after reporting what is wrong. */
+/* Reads one expression; false: it has reported what is wrong. */
 bool settings_read_expr(const struct conf_value *v, struct expr *e);
 void settings_print_expr(struct buf *out, const struct expr *e);
 
@@ -64,13 +65,13 @@ extern const struct conf_type
     conf_as_verify; /* struct verify, by its section */
 extern const struct conf_type conf_as_tolerance; /* int64_t: TOLERANCE_NONE */
 
-/* Kinds of the list of endpoint settings that are written like another. */
+/* Kinds of endpoint settings that are written like another kind. */
 #define conf_as_policy conf_as_string
 #define conf_as_tls    conf_as_map
 
 /* The count of a list at `target`. */
 void *settings_count_at(const struct conf_key *k, const void *target);
-/* For a kind whose value is a pointer that is freed. */
+/* For a kind whose value is a pointer to free. */
 bool settings_unset_pointer(const struct conf_key *k, const void *target);
 void settings_fini_pointer(const struct conf_key *k, void *target);
 
@@ -93,14 +94,14 @@ extern const struct conf_section settings_dedupe; /* struct dedupe */
 /* settings_verify.c */
 extern const struct conf_section settings_verify; /* struct verify */
 void settings_verify_forget(struct verify *v);
-/* With the profile filled in: do the secrets fit the scheme, and is all there
- * that it needs? Makes source->keys. */
+/* With the profile filled in: checks that the secrets fit the scheme and that it has all
+ * that it needs. Makes source->keys. */
 void settings_check_verify(const struct conf_value *v, struct source *s);
 void settings_forget_keys(struct source *s);
 
 /* settings_producers.c */
 extern const struct conf_section settings_producer_section;
-/* Hash and forget the tokens of all producers. */
+/* Hashes the tokens of all producers, and forgets them. */
 void settings_hash_tokens(struct producer *producers, size_t count);
 
 /* settings_endpoints.c */
@@ -121,15 +122,15 @@ extern const char settings_built_in_alerts[];
 
 /* ---- settings_checks.c: across sections ---- */
 
-/* The first `declared` are the file's; the rest is built in. */
+/* The first `declared` rules are those of the file; the others are built in. */
 void settings_check_policies(struct conf *c, const struct settings *s,
                              size_t declared);
 void settings_check_across(struct conf *c, const struct settings *s,
                            size_t declared_alerts);
-/* A declared one wins over a built-in one of its name. */
+/* A declared policy replaces a built-in one of its name. */
 void settings_drop_hidden(const struct conf_section *section, void *items,
                           size_t declared, size_t *count);
-/* What is allowed and likely a mistake. */
+/* Warns about what is allowed but probably a mistake. */
 void settings_warn(struct conf *c, const struct settings *s);
 
 /* ---- what is wrong with a string: a static sentence, or NULL ---- */

@@ -1,5 +1,5 @@
-/* settings_verify: the section `verify` of a source: by what its requests prove who sent them.
- * Profiles are written in the same words (profiles.yaml). */
+/* settings_verify: the section `verify` of a source: how its requests prove who sent them.
+ * Profiles use the same keys (profiles.yaml). */
 #include "config.h"
 #include "profile.h"
 #include "settings_types.h"
@@ -61,7 +61,7 @@ static char *rest_or_null(const char *text)
     return *text ? gr_strdup(text) : NULL;
 }
 
-/* "kv", or "kv:<separator>;<time's key>;<signature's key>". */
+/* Parses "kv", or "kv:<separator>;<key of the time>;<key of the signature>". */
 static bool parse_kv(const char *text, struct form *f)
 {
     const char *keys, *second;
@@ -81,7 +81,7 @@ static bool parse_kv(const char *text, struct form *f)
     return true;
 }
 
-/* "list", or "list:<separator>;<prefix of an item>". */
+/* Parses "list", or "list:<separator>;<prefix of an item>". */
 static bool parse_list(const char *text, struct form *f)
 {
     f->kind = FORM_LIST;
@@ -375,8 +375,8 @@ void settings_verify_forget(struct verify *v)
 
 /* ---- of a source ---- */
 
-/* A captured request is accepted for as long as its time is: its keys must be kept
- * longer than that, counted from the first time that it can come. */
+/* A captured request is accepted for as long as its time is valid, so its idempotency keys
+ * must be kept longer than that, counted from its earliest arrival. */
 static void check_ages(const struct conf_value *v, const struct source *s)
 {
     const struct verify *y = &s->verify;
@@ -425,8 +425,8 @@ static void check_needs(const struct conf_value *v, const struct source *s)
                        "query: expression");
 }
 
-/* A shared token is not stored (mask.h), so no field of an event can be taken from
- * where it is: all events would have the same. */
+/* A shared token is not stored (mask.h), so an event's field must not be taken from its
+ * place: it would be the same for all events. */
 static void check_token(const struct conf_value *v, const char *key,
                         const struct verify *verify, const struct expr *e)
 {

@@ -11,8 +11,9 @@ enum {
     NUMBER_MAX_BYTES = 64,
     EXACT_BITS = 53,
     PARSE_FOR_LOG_MAX_BYTES = 16 * 1024,
-    /* A text read so many times has cost as much as a tree of it, whose values are
-     * found in no time: so many expressions cost at most twice a tree. */
+    /* After so many passes over the text, scanning has cost as much as building a tree, in
+     * which further values are found quickly. So many expressions cost at most twice a
+     * tree. */
     SCANS_MAX = 8,
 };
 
@@ -32,7 +33,7 @@ static const char *const words[] = {
     [EXPR_BODY_SHA256] = "body_sha256",
 };
 
-/* RFC 6901: empty, or begins with a slash; a tilde only as ~0 or ~1. */
+/* RFC 6901: empty, or beginning with a slash; a tilde only as ~0 or ~1. */
 static const char *wrong_pointer(const char *text)
 {
     if (*text && *text != '/')
@@ -154,7 +155,7 @@ static json_t *load(struct bytes text, size_t flags, json_error_t *error)
     return json_read(text, flags | JSON_DECODE_ANY | JSON_ALLOW_NUL, error);
 }
 
-/* Where the body's JSON is: in a form's field `payload`, or it is all. */
+/* The body's JSON: a form's field `payload`, or the whole body. */
 static void find_text(struct subject *s)
 {
     const char *first = s->body.p;
@@ -169,8 +170,8 @@ static void find_text(struct subject *s)
                                       s->payload.len};
 }
 
-/* Dead letters are counted by their reason, so what was sent is no part of it:
- * jansson's words go up to where it cites. */
+/* Dead letters are counted by their reason, so the reason must not contain what was sent:
+ * Jansson's message is cut before its quotation. */
 static void note_json_error(struct subject *s, const char *text)
 {
     const char *cited = strstr(text, " near '");
@@ -181,8 +182,8 @@ static void note_json_error(struct subject *s, const char *text)
     s->json_error = s->json_why;
 }
 
-/* One whole number too large for int64 somewhere in a body is no reason to
- * refuse it all: then all are read as doubles, and large ones are not given. */
+/* One integer too large for int64 is not a reason to refuse the whole body: all integers
+ * are then read as doubles, and large ones have no value. */
 static void parse_body(struct subject *s)
 {
     json_error_t error;
@@ -199,7 +200,7 @@ static void parse_body(struct subject *s)
         note_json_error(s, error.text);
 }
 
-/* One step of a pointer: the name up to the next slash, ~1 and ~0 put back. */
+/* One step of a pointer: the name up to the next slash, with ~1 and ~0 decoded. */
 static const char *step(const char *p, char *name)
 {
     for (; *p && *p != '/'; p++) {
@@ -285,7 +286,7 @@ static gr_rc put_json(const json_t *v, bool inexact, struct buf *out,
 
 /* ---- values, by kind ---- */
 
-/* The value whose text json_scan() found. */
+/* Writes the value whose text json_scan() found. */
 static gr_rc put_scanned(struct bytes text, struct buf *out, const char **why)
 {
     const char *p = text.p;

@@ -30,51 +30,53 @@ enum expr_kind {
 
 struct expr {
     enum expr_kind kind;
-    char *text;         /* a name, pointer or constant; owned; may be NULL */
-    struct expr *other; /* when this one can't be had; owned; may be NULL */
+    char *text; /* a name, pointer or constant; owned; may be NULL */
+    struct expr
+        *other; /* used when this one has no value; owned; may be NULL */
 };
 
-/* Parse; on GR_REFUSE `why` (a static sentence) says what is wrong. */
+/* Parses it; on GR_REFUSE `why` (a static sentence) says what is wrong. */
 GR_MUST_CHECK gr_rc expr_parse(struct expr *e, const char *text,
                                const char **why);
 void expr_fini(struct expr *e);
 void expr_copy(struct expr *to, const struct expr *from);
-/* As it was written, into `out`; of several the first. */
+/* Appends it as it was written; of a list, the first expression. */
 void expr_print(const struct expr *e, struct buf *out);
 
-/* What an expression is asked of. Everything is borrowed. `headers` is the
- * packed list of headers.h. What follows `body` belongs to the subject: call
- * subject_fini(). Values are looked for in the JSON's text (json_scan.h); `json`, a
- * tree, is made of it only when that does not decide or has become too much work. */
+/* The request in which an expression finds its value. Everything up to `body` is borrowed.
+ * `headers` is the packed list of headers.h. What follows `body` belongs to the subject:
+ * call subject_fini(). Values are searched in the JSON text (json_scan.h); a tree, `json`,
+ * is built only when the scanner cannot decide or has become too expensive. */
 struct subject {
     const char *source, *provider, *id, *type, *workspace;
     struct bytes headers, body;
     struct bytes
-        json_text; /* in the body, or in `payload`; from the first need on */
-    struct buf payload;   /* of a form; decoded */
-    size_t scanned_bytes; /* of json_text, by all looks at it */
+        json_text;      /* in the body or in `payload`; set when first needed */
+    struct buf payload; /* of a form; decoded */
+    size_t scanned_bytes; /* of json_text, by all scans */
     json_t *json;
     bool json_tried;
-    const char *json_error; /* static or inside json_why; NULL when it parses */
+    const char
+        *json_error; /* static or inside json_why; NULL: the text is JSON */
     char json_why[200];
-    bool json_inexact; /* it has whole numbers that no int64 holds */
-    bool gone;         /* headers and body are not kept any more */
+    bool json_inexact; /* it has integers that do not fit into int64 */
+    bool gone;         /* headers and body are no longer stored */
 };
 
 void subject_fini(struct subject *s);
-/* What is asked of it from now on is only for a log line: a body above 16 KiB is
- * not parsed for that. */
+/* From now on, values are only needed for a log line: a body above 16 KiB is not parsed for
+ * that. */
 void subject_for_log(struct subject *s);
 
-/* The `why` of a field that the request simply does not have (or has empty, or
- * null), as against one that can't be had: a body that is not JSON, an object where a text
- * is meant, a header that came twice. Compare the pointer. */
+/* The `why` of a field that the request does not have (or has empty, or null). Other
+ * reasons are errors: the body is not JSON, an object where a text is expected, a header
+ * that occurs twice. Compare the pointer. */
 extern const char expr_not_there[];
 
-/* Append the value's text to `out`: a string as it is, a number or boolean as
- * JSON writes it. Never empty. GR_REFUSE when it can't be had (`why`, a static
- * sentence, or the subject's json_error; of several the last one's); `out` is
- * then as before. */
+/* Appends the value's text to `out`: a string as it is, a number or boolean as JSON writes
+ * it. It is never empty. GR_REFUSE when there is no value: `why` is a static sentence or
+ * the subject's json_error (of a list, that of the last expression), and `out` is
+ * unchanged. */
 GR_MUST_CHECK gr_rc expr_value(const struct expr *e, struct subject *s,
                                struct buf *out, const char **why);
 

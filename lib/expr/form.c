@@ -4,7 +4,7 @@
 #include <string.h>
 #include <strings.h>
 
-/* The next field, as it was sent; `*at` begins at 0. */
+/* Finds the next field, as it was sent; `*at` begins at 0. */
 static bool next(struct bytes form, size_t *at, struct bytes *name,
                  struct bytes *value)
 {
@@ -155,8 +155,8 @@ static int by_name_and_value(const void *left, const void *right)
                  : compare(a->p + a->name, a->value, b->p + b->name, b->value);
 }
 
-/* All decoded behind each other in `text`, which does not move: its bound is
- * what it has. */
+/* All decoded names and values, one after the other in `text`, which is allocated once,
+ * because its size has a known limit. */
 static size_t decode_all(struct bytes form, struct buf *text,
                          struct field *fields)
 {

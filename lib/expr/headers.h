@@ -14,23 +14,22 @@ enum { HEADERS_FRONT_BYTES = 8 }; /* before each name */
 
 void headers_put(struct buf *packed, const char *name, struct bytes value);
 
-/* Walk: start with *at = 0; true while there is one more. Borrows. */
+/* Reads one header after the other: start with *at = 0; false after the last. Borrows. */
 bool headers_next(struct bytes packed, size_t *at, struct bytes *name,
                   struct bytes *value);
-/* The blob is whole. */
+/* Whether the blob can be read to its end. */
 bool headers_valid(struct bytes packed);
 
-/* First value of `name`, any letter case. `count`, if not NULL, gets how many
- * there are. false: none. */
+/* Finds the first value of `name`, in any letter case. `count`, if not NULL, gets how many
+ * there are. false: there is none. */
 bool headers_get(struct bytes packed, const char *name, struct bytes *value,
                  int *count);
 
-/* Its value proves who sent it, or opens something: not to be shown. By its name
- * alone: authorization, cookies, and all that speak of a signature, a token, a
- * secret, a key of an API or a password. */
+/* Whether a header with this name is secret and must not be shown: authorization, cookies,
+ * and names with signature, token, secret, API key or password in them. */
 bool headers_secret(struct bytes name);
 
-/* It can be a header's name: an HTTP token. */
+/* Whether it can be a header's name: an HTTP token. */
 bool headers_name_valid(const char *name);
 
 #endif

@@ -16,7 +16,7 @@ const char *const test_words[TEST_KINDS] = {
 
 /* ---- numbers ---- */
 
-/* Whole ones exactly, as ids and amounts in the smallest unit are. */
+/* Integers exactly, because ids and amounts in the smallest unit are integers. */
 struct number {
     bool whole;
     int64_t n;
@@ -27,7 +27,7 @@ static bool read_number(const char *text, struct number *out)
 {
     char *end;
 
-    /* Neither hexadecimal, nor spaces, nor infinity. */
+    /* Decimal only: hexadecimal, spaces and infinity are not numbers here. */
     if (!*text || text[strspn(text, "+-.0123456789eE")])
         return false;
     errno = 0;
@@ -38,7 +38,7 @@ static bool read_number(const char *text, struct number *out)
     return !*end && !errno;
 }
 
-/* Below 0, 0 or above 0. */
+/* Below 0, 0 or above 0, like strcmp(). */
 static int compare(const struct number *a, const struct number *b)
 {
     if (a->whole && b->whole)
@@ -80,7 +80,7 @@ static bool within(enum test_kind kind, const char *bound, const char *value)
                                    : order <= 0;
 }
 
-/* `value` NULL: it has no single value; `there` says whether it has any. */
+/* `value` NULL: the field has more than one value or none; `there` says whether it has any. */
 static bool passes(const struct where_test *t, bool there, const char *value)
 {
     const char *first = t->values.items[0];
@@ -140,7 +140,7 @@ void where_print(const struct where *w, struct buf *out)
 
 enum { VALUE_SHOWN = 60 };
 
-/* "condition json:/data/priority is high or urgent not met: the value is low" */
+/* Writes "condition json:/data/priority is high or urgent not met: the value is low". */
 static void print_why(const struct where_field *f, bool there,
                       const char *value, const char *reason, struct buf *why)
 {

@@ -26,7 +26,7 @@ bool subscription_meets(const struct subscription *w, const struct sender *s)
            route_lists_meet(w->workspaces, s->workspaces);
 }
 
-/* Its types are whatever the provider sends. */
+/* It may send any type. */
 struct sender route_source(const struct source *source)
 {
     static const struct string_list all = {0};
@@ -101,8 +101,7 @@ bool subscription_takes(const struct subscription *w, struct subject *s,
     return where_holds(w->where, s, why);
 }
 
-/* `why` ends with the reason of one subscription; that of a route begins with
- * "route 2: ". */
+/* `why` ends with the reason of one subscription; that of a route begins with "route 2: ". */
 static bool judge(const struct subscription *w, struct subject *s, size_t route,
                   struct buf *why)
 {
@@ -114,7 +113,7 @@ static bool judge(const struct subscription *w, struct subject *s, size_t route,
         buf_printf(why, "route %zu: ", route);
     if (!subscription_takes(w, s, why))
         return false;
-    if (why) { /* what others said is of no interest any more */
+    if (why) { /* reasons of other subscriptions are no longer needed */
         buf_reset(why);
         if (route)
             buf_printf(why, "by route %zu", route);

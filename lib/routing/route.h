@@ -16,39 +16,40 @@ struct subscription {
     const struct where *where;
 };
 
-/* What a source or a producer may send; a list without items is "all". */
+/* What a source or a producer may send; an empty list means all. */
 struct sender {
     const char *name;
     const struct string_list *types, *workspaces;
 };
 
-/* `s` has source, type and workspace, and headers and body for `where`; its JSON
- * is parsed at most once. `why` (may be NULL) is an empty buffer that gets the
- * reason in words, of a yes and of a no. */
+/* `s` has source, type and workspace, and headers and body for `where`; its JSON is parsed
+ * at most once. `why` (may be NULL) is an empty buffer that gets the reason in words, for
+ * both results. */
 bool route_is_subscribed(const struct settings *settings,
                          const struct endpoint_settings *endpoint,
                          struct subject *s, struct buf *why);
 
-/* What the endpoint itself says is a subscription (for `check`, which says where a subscription comes from). */
+/* Whether the endpoint's own settings are a subscription (for `check`, which says where a
+ * subscription comes from). */
 bool route_has_own(const struct settings *settings,
                    const struct endpoint_settings *endpoint);
-/* It narrows what it gets by itself. */
+/* Whether the endpoint's own settings restrict what it gets. */
 bool route_has_conditions(const struct endpoint_settings *endpoint);
 bool route_names(const struct route *route, const char *endpoint);
 struct subscription route_subscription(const struct route *route);
 struct subscription
 route_own_subscription(const struct endpoint_settings *endpoint);
-/* If not, `why` (may be NULL) gets what does not fit. */
+/* Whether the event matches. If not, `why` (may be NULL) gets the part that does not. */
 bool subscription_takes(const struct subscription *w, struct subject *s,
                         struct buf *why);
-/* May the sender send an event that the subscription takes? `where` can't be
- * judged without one, and counts as taken. */
+/* Whether the sender may send an event that matches. `where` needs an event, and is taken
+ * to match. */
 bool subscription_meets(const struct subscription *w, const struct sender *s);
 struct sender route_source(const struct source *source);
 struct sender route_producer(const struct producer *producer);
-/* One text fits both lists of globs. */
+/* Whether a text exists that matches both lists of globs. */
 bool route_lists_meet(const struct string_list *a, const struct string_list *b);
-/* Any of the globs; an empty list takes everything. */
+/* Whether the text matches any of the globs; an empty list matches everything. */
 bool route_list_takes(const struct string_list *globs, const char *text);
 
 #endif

@@ -22,7 +22,7 @@ static const char *skip_blanks(const char *p)
     return p;
 }
 
-/* Behind the string that begins at `p`. */
+/* Returns the position after the string that begins at `p`. */
 static const char *skip_string(const char *p)
 {
     for (p++; *p != '"'; p++)
@@ -31,7 +31,8 @@ static const char *skip_string(const char *p)
     return p + 1;
 }
 
-/* Behind the value that begins at `p`: at its comma, or the list's end. */
+/* Returns the position after the value that begins at `p`: its comma, or the end of the
+ * list. */
 static const char *skip_value(const char *p)
 {
     int depth = 0;
@@ -47,7 +48,7 @@ static const char *skip_value(const char *p)
     return p;
 }
 
-/* Of a list that is JSON. */
+/* Counts the elements of a list that is valid JSON. */
 static size_t count_parts(const char *list)
 {
     const char *p = skip_blanks(list + 1);
@@ -65,20 +66,20 @@ static struct bytes trimmed(const char *from, const char *to)
     return (struct bytes){from, (size_t)(to - from)};
 }
 
-/* Where the elements of this list are. It has been found to be JSON with `count` of
- * them, so none of the steps can leave it. */
+/* Finds the elements of a list. It is valid JSON with `count` of them, so no step can leave
+ * the text. */
 static void find_parts(const char *p, struct split *s)
 {
     p = skip_blanks(p);
     for (size_t i = 0; i < s->count; i++) {
-        const char *from = skip_blanks(p + 1); /* behind [ or , */
+        const char *from = skip_blanks(p + 1); /* after [ or , */
 
         p = skip_value(from);
         s->parts[i] = trimmed(from, p);
     }
 }
 
-/* false: the body is not JSON. *count: its elements; *list: it is a list. */
+/* false: the body is not JSON. *count gets its number of elements; *list: it is a list. */
 static bool look(struct bytes body, bool *list, size_t *count)
 {
     struct bytes whole;

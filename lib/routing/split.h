@@ -12,18 +12,18 @@ enum { PARTS_MAX_COUNT = 10000 };
 
 struct split {
     struct bytes *parts; /* into the body; the array is owned */
-    size_t count;        /* 0: the body is no list, but one event */
+    size_t count;        /* 0: the body is not a list, but one event */
 };
 
-/* GR_REFUSE: it can't be taken apart, and `why` (a static sentence) says why.
- * split_fini() in either case. */
+/* GR_REFUSE: it cannot be split, and `why` (a static sentence) says why. Call split_fini()
+ * in either case. */
 GR_MUST_CHECK gr_rc split_body(struct bytes body, struct split *s,
                                const char **why);
 void split_fini(struct split *s);
 
-/* The id of the event at `index`: made from the request's alone, so the same
- * whenever the request is taken apart again; and of the same time, so ids go on
- * ascending, nearly. */
+/* Writes the id of the event at `index`. It is made of the request's id alone, so it is the
+ * same whenever the request is split again, and it has the same time, so ids stay nearly
+ * ascending. */
 void split_id(char out[EVENT_ID_BYTES + 1], const char *request_id,
               size_t index);
 

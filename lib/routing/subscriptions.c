@@ -4,10 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* An endpoint's own, or a route's. */
+/* One subscription: an endpoint's own, or a route's. */
 struct entry {
     struct subscription is;
-    size_t first, count; /* whose: of `numbers` */
+    size_t first, count; /* its endpoints: a part of `numbers` */
 };
 
 struct under {
@@ -22,7 +22,7 @@ struct subscriptions {
     size_t number_count;
     struct under *unders; /* by workspace, then by entry */
     size_t under_count;
-    size_t *always; /* entries that are judged for every event */
+    size_t *always; /* entries that are tried for every event */
     size_t always_count;
     bool *marked; /* by number: it is in `subscribed` */
     size_t *subscribed;
@@ -39,7 +39,7 @@ struct making {
     size_t *named; /* by endpoint: the last route that names it; 0: none */
 };
 
-/* What stands under a workspace has it: it is not compared again. */
+/* Entries that are found by a workspace match it, so the workspace is not compared again. */
 static const struct string_list any = {0};
 
 static bool is_literal(const struct string_list *globs)
@@ -56,13 +56,13 @@ static void add_under(struct subscriptions *all, const char *workspace)
                                                      all->entry_count};
 }
 
-/* Its endpoints are the last of `numbers`, from `first` on. */
+/* Its endpoints are the last ones of `numbers`, from `first` on. */
 static void add_entry(struct subscriptions *all, struct subscription is,
                       size_t first)
 {
     const struct string_list *in = is.workspaces;
 
-    if (first == all->number_count) /* nobody's */
+    if (first == all->number_count) /* no endpoint */
         return;
     if (is_literal(in)) {
         all->unders = gr_realloc(all->unders, (all->under_count + in->count) *
@@ -85,7 +85,7 @@ static void add_endpoint(struct making *m, size_t i)
         m->all->numbers[m->all->number_count++] = m->numbers[i];
 }
 
-/* No two have the same name: the settings were checked. */
+/* Names are unique, because the settings were checked. */
 static size_t endpoint_named(const struct making *m, const char *name)
 {
     size_t i, at = 0;
@@ -147,7 +147,7 @@ static void sort_unders(struct subscriptions *all)
     all->under_count = n;
 }
 
-/* Routes first: what they name decides who has one of its own. */
+/* Routes first: an endpoint that a route names may have no subscription of its own. */
 static void add_all(struct making *m)
 {
     const struct settings *s = m->settings;

@@ -12,13 +12,13 @@
 
 struct subscriptions;
 
-/* Of settings->endpoints, which must not go before it. `numbers`: by which the
- * caller knows each of them, all different, each below `end`. */
+/* Makes an index of settings->endpoints, which must live longer. `numbers`: how the caller
+ * calls each of them, all different, each below `end`. */
 struct subscriptions *subscriptions_new(const struct settings *settings,
                                         const size_t *numbers, size_t end);
 void subscriptions_free(struct subscriptions *all);
-/* The numbers of those that are subscribed to it, ascending, each once, until the next call.
- * `s` is as for route_is_subscribed(). */
+/* The numbers of the endpoints that are subscribed to the event, ascending, each once;
+ * valid until the next call. `s` is as for route_is_subscribed(). */
 const size_t *subscriptions_ask(struct subscriptions *all, struct subject *s,
                                 size_t *count);
 

@@ -118,9 +118,9 @@ enum { LONGEST_ATTEMPT_MS = 5 * MINUTE_MS };
     X(F, SEQUENCER, OWN, boolean, enabled, "enabled", "true",                  \
       "`false`: the endpoint gets no new events")
 
-/* The same of a retry policy, all but its name. All of it goes to the deliverer, inside of
- * its endpoint's configuration. 0 where the kind of backoff has no use for it, and of a
- * budget that does not bind. */
+/* The list for a retry policy, without its name. All of it goes to the deliverer, inside of
+ * its endpoint's configuration. A member is 0 if the kind of backoff does not use it, or if
+ * a budget has no limit. */
 #define RETRY_POLICY_SETTINGS(X, F)                                          \
     X(F, choice, backoff, "backoff", "exponential",                          \
       "how the wait between attempts grows",                                 \
@@ -154,7 +154,7 @@ enum { LONGEST_ATTEMPT_MS = 5 * MINUTE_MS };
       "whether the response header `Retry-After` may lengthen the "          \
       "wait")
 
-/* The kinds of backoff with which a row has an effect. */
+/* The kinds of backoff for which a row has an effect. */
 #define WITH_GROWTH   1 << BACKOFF_EXPONENTIAL
 #define WITH_WAIT     1 << BACKOFF_EXPONENTIAL | 1 << BACKOFF_FIXED
 #define WITH_SCHEDULE 1 << BACKOFF_SCHEDULE
@@ -189,14 +189,14 @@ struct header_list {
     size_t count;
 };
 
-/* Which private addresses may be connected to. */
+/* Which private addresses Grapnel may connect to. */
 struct allow_private {
     bool all;
     struct cidr *cidrs; /* or these */
     size_t count;
 };
 
-/* To which an endpoint's URL may lead; none: all. */
+/* The ports that an endpoint's URL may have; empty: all. */
 enum { PORTS_MAX = 32 };
 struct ports {
     uint16_t items[PORTS_MAX];
@@ -205,7 +205,7 @@ struct ports {
 
 /* PEM strings; NULL where not set. */
 struct tls {
-    char *ca; /* trusted instead of the system's authorities */
+    char *ca; /* trusted instead of the authorities of the system */
     char *certificate, *key;
 };
 
@@ -226,10 +226,10 @@ struct durations {
 
 struct jitter {
     bool full;
-    double part; /* 15% is 0.15; 0 with full or none */
+    double part; /* 15% is 0.15; 0 with full jitter or none */
 };
 
-/* A set of outcomes that are tried again. Bit n of `status` is status n. */
+/* The outcomes that are retried. Bit n of `status` is status n. */
 struct retry_on {
     bool network;
     uint8_t status[600 / 8];
@@ -248,8 +248,9 @@ struct endpoint_settings {
 #define MEMBER(F, TO, SCOPE, KIND, NAME, ...) SETTING_##KIND(NAME)
     ENDPOINT_SETTINGS(MEMBER, )
 #undef MEMBER
-    const struct retry_policy *policy; /* the one that retry_policy names */
-    bool internal; /* of our own: never routed to (settings.backfills) */
+    const struct retry_policy *policy; /* the policy that retry_policy names */
+    bool
+        internal; /* a hidden endpoint: no event is routed to it (settings.backfills) */
 };
 
 #endif

@@ -1,8 +1,8 @@
-/* settings: what grapnel.yaml says, as structs; and looking things up in them. config.h
- * reads the file.
+/* settings: the contents of grapnel.yaml as structs, and looking things up in them.
+ * config.h reads the file.
  *
- * A `struct settings` never changes once loaded; SIGHUP loads another beside it
- * and swaps. All pointers inside belong to it. */
+ * A `struct settings` never changes after it was loaded. SIGHUP loads another one, which
+ * replaces it. All pointers inside belong to it. */
 #ifndef SETTINGS_SETTINGS_H
 #define SETTINGS_SETTINGS_H
 
@@ -27,12 +27,13 @@ struct dedupe {
     size_t count;
     int64_t ttl_ms;
     int64_t window_ms; /* 0: off */
-    /* How long the digest of what is signed is kept: 0 unset, or TOLERANCE_NONE. */
+    /* How long the digest of the signed part is kept: 0 unset, or TOLERANCE_NONE. */
     int64_t replays_ms;
-    struct expr unique; /* only of requests that have it; EXPR_NONE: of all */
+    struct expr
+        unique; /* only requests with this field have it; EXPR_NONE: all have it */
 };
 
-/* The endpoint of our own that a source's backfill is: this and its name. */
+/* A source's backfill is a hidden endpoint, with this and the source's name as its name. */
 #define BACKFILL_PREFIX "backfill:"
 
 enum order_by { ORDER_ARRIVAL, ORDER_SEQUENCE, ORDER_TIMESTAMP };
@@ -41,20 +42,22 @@ enum order_by { ORDER_ARRIVAL, ORDER_SEQUENCE, ORDER_TIMESTAMP };
 struct order {
     enum order_by by;
     struct expr sequence;
-    bool per_type;         /* a stream for each type of a workspace */
-    bool start_first;      /* else a stream begins at 1 */
-    int64_t tolerance_gap; /* so many missing numbers hold nothing back */
-    int64_t buffer;        /* events held in one stream */
+    bool per_type;    /* a stream for each type of a workspace */
+    bool start_first; /* otherwise a stream begins at 1 */
+    int64_t
+        tolerance_gap; /* the number of missing events that are tolerated without
+                            * buffering */
+    int64_t buffer;    /* the largest number of buffered events in one stream */
     int64_t give_up_after_ms;
-    bool observe; /* hold nothing, record what would have been held */
+    bool observe; /* do not buffer; record what would have been buffered */
     struct expr timestamp;
-    int64_t window_ms; /* with a timestamp: how long each is held */
+    int64_t window_ms; /* with a timestamp: how long each event is buffered */
     char *backfill;    /* URL, a template; NULL: none */
     struct string_list signing_secrets; /* of the backfill's calls */
     struct allow_private allow_private;
 };
 
-/* Events as moves of an object's state. */
+/* Events as transitions of an object's state. */
 struct state_rules {
     struct expr object, state; /* EXPR_NONE: the source has no states */
     struct string_list initial;
@@ -69,15 +72,14 @@ enum scheme {
     SCHEME_ED25519,
     SCHEME_ECDSA_P256,
     SCHEME_RSA_SHA256,
-    SCHEME_SHARED_TOKEN, /* the secret itself comes along; nothing is signed */
+    SCHEME_SHARED_TOKEN, /* the request contains the secret itself; it is not signed */
 };
 
 enum verify_encoding { ENCODING_HEX, ENCODING_BASE64 };
 enum time_unit { UNIT_S, UNIT_MS, UNIT_RFC3339 };
 
-/* What a secret's text is: the key as it is, base64 or hex of it, the same
- * behind `whsec_` or `whpk_` (which may be missing), base64 of a
- * SubjectPublicKeyInfo, or PEM of a public key or a certificate. */
+/* How a secret's text holds the key: as it is; as base64 or hex, perhaps after `whsec_` or
+ * `whpk_`; as base64 of a SubjectPublicKeyInfo; as PEM of a public key or a certificate. */
 enum key_encoding {
     KEY_RAW,
     KEY_BASE64,
@@ -88,7 +90,7 @@ enum key_encoding {
     KEY_PEM,
 };
 
-/* How a header holds signatures: one; several with a separator, of which those
+/* How a header holds signatures: one signature; several with a separator, of which those
  * with `prefix` count; or pairs of key and value. */
 enum form_kind { FORM_PLAIN, FORM_LIST, FORM_KV };
 
@@ -101,33 +103,37 @@ struct form {
 
 enum { TOLERANCE_NONE = -1 };
 
-/* What a provider asks for before it trusts a URL (handshake.h). */
+/* How a provider checks a URL before it trusts it (handshake.h). */
 enum handshake_kind {
     HANDSHAKE_NONE,
     HANDSHAKE_ECHO,       /* Slack: the challenge, as plain text */
-    HANDSHAKE_HMAC_TOKEN, /* Zoom: its token, and its HMAC by our secret */
+    HANDSHAKE_HMAC_TOKEN, /* Zoom: its token, and the HMAC of it by the secret */
     HANDSHAKE_PING_PONG,  /* Discord: PONG, or nothing at all */
-    HANDSHAKE_HEAD,       /* Intercom: 200 to a HEAD, which nobody signs */
+    HANDSHAKE_HEAD, /* Intercom: 200 to a HEAD request, which is not signed */
 };
 
-/* How a source's requests prove who sent them. */
+/* How requests of a source prove who sent them. */
 struct verify {
     enum scheme scheme;
-    struct string_list headers; /* that carry the signature; the first there */
-    struct expr signature;      /* or where else it is */
+    struct string_list
+        headers; /* the headers that may carry the signature; the first one
+                                 * that is there counts */
+    struct expr signature; /* or another place */
     struct form form;
-    char *prefix;                  /* before it, "" or NULL for none */
+    char *prefix;                  /* the text before it, "" or NULL for none */
     enum verify_encoding encoding; /* of the signature */
     enum key_encoding secret_encoding;
     char *signed_content; /* template: "{body}", "{ts}.{body}" … */
-    struct expr time;     /* where {ts} is; EXPR_NONE: in the form, if kv */
+    struct expr
+        time; /* where {ts} is; EXPR_NONE: in the form, or in the header if it
+                           * is kv */
     enum time_unit time_unit;
-    /* How old, how far ahead: 0 the source's clock_skew, or TOLERANCE_NONE. */
+    /* The permitted age and advance of {ts}; 0: the source's clock_skew, or TOLERANCE_NONE. */
     int64_t past_ms, future_ms;
     struct expr id;          /* {id}; EXPR_NONE: the source's */
     struct expr token;       /* {token} */
     struct expr body_digest; /* SHA-256 of a body that is not signed itself */
-    bool refuses_empty_body; /* even if it is signed */
+    bool refuses_empty_body; /* for a body that is signed, too */
     enum handshake_kind handshake;
 };
 
@@ -138,50 +144,54 @@ struct source {
     char *name;
     char *provider; /* profile's name */
     const struct profile *profile;
-    struct verify verify;        /* the profile's, or the file's for `custom` */
-    struct string_list secrets;  /* the keys themselves; none of them empty */
-    struct signature_key **keys; /* the same, ready for use; as many */
+    struct verify verify; /* of the profile, or of the file for `custom` */
+    struct string_list secrets; /* the keys themselves; none is empty */
+    struct signature_key *
+        *keys; /* the same keys, ready for use, in the same order */
     int64_t clock_skew_ms;
     char *public_url; /* as the provider knows it, without a query; or NULL */
     char *webhook_id; /* as the provider knows it; or NULL */
     /* EXPR_NONE where unset. */
     struct expr id, delivery_id, type, action, workspace, mode;
-    bool batch; /* the body is a list, and each element an event */
+    bool batch; /* the body is a list, and each element is an event */
     struct dedupe dedupe;
     struct order order;
     struct state_rules states;
     struct string_list forward_headers; /* the profile's event headers */
-    struct string_list workspaces;      /* globs it may name; none: all */
-    struct rate rate_limit;             /* of each ingress; count 0: none */
+    struct string_list
+        workspaces; /* globs of workspaces that it may name; empty: all */
+    struct rate rate_limit; /* in each ingress process; count 0: no limit */
 };
 
 enum { TOKEN_HASH_BYTES = 32 }; /* SHA-256 */
 
-/* One of our user's own services, that publishes through POST /v1/events. */
+/* A service of the user that publishes through POST /v1/events. */
 struct producer {
     char *name;
     struct string_list
-        tokens; /* once they are hashed only a fingerprint of each */
+        tokens; /* when they have been hashed, only a fingerprint of each */
     uint8_t (*token_hashes)[TOKEN_HASH_BYTES];
-    struct string_list workspaces, types; /* globs it may name; none: all */
+    struct string_list workspaces,
+        types; /* globs of workspaces that it may name; empty:
+                                           * all */
     struct rate rate_limit;
 };
 
 enum severity { SEVERITY_INFO, SEVERITY_WARNING, SEVERITY_CRITICAL };
 
-/* When somebody is told. What it is about: alert_kinds.h. */
+/* A rule of `alerts`. alert_kinds.h lists what it may be about. */
 struct alert_rule {
     char *name;
     int when;            /* enum alert_when */
     double above, below; /* in units, parts, seconds, bytes; NAN: not set */
-    int64_t for_ms;      /* it must be so for this long */
+    int64_t for_ms;      /* the condition must hold for this long */
     int64_t window_ms;
     int64_t silent_for_ms;
-    int64_t at_least; /* attempts or events, before a rate is judged */
+    int64_t at_least; /* the number of attempts or events that a rate needs */
     int severity;     /* enum severity */
     bool enabled;
-    struct string_list endpoints, sources; /* globs; none: all */
-    struct string_list notify;             /* names; none: all notifiers */
+    struct string_list endpoints, sources; /* globs; empty: all */
+    struct string_list notify;             /* names; empty: all notifiers */
 };
 
 /* Exactly one of webhook, email, exec. */
@@ -211,7 +221,7 @@ struct settings {
     char *state_dir, *run_dir;
     enum log_level log_level;
     bool log_json;
-    char *log_errors; /* file; NULL: none */
+    char *log_errors; /* a file; NULL: none */
     int64_t shutdown_grace_ms;
     struct {
         char *host; /* of `listen` */
@@ -231,7 +241,7 @@ struct settings {
     struct {
         char *host; /* of `listen` */
         int port;
-        struct string_list hosts; /* names that `Host` may have */
+        struct string_list hosts; /* names that the header `Host` may have */
         struct string_list tokens;
         int64_t evaluate_ms;
     } console;
@@ -245,8 +255,8 @@ struct settings {
     size_t producer_count;
     struct endpoint_settings *endpoints;
     size_t endpoint_count;
-    /* Who is asked for what is missing: `backfill:SOURCE` for each source that
-     * has order.backfill. Their strings belong to the sources. */
+    /* The endpoints of backfills: `backfill:SOURCE` for each source that has
+     * order.backfill. Their strings belong to the sources. */
     struct endpoint_settings *backfills;
     size_t backfill_count;
     struct route *routes;
@@ -255,17 +265,19 @@ struct settings {
     size_t policy_count;
     struct endpoint_settings defaults; /* what endpoints leave open */
     struct string_list include;
-    /* Lines, as of errors; also about files and folders of this moment. */
+    /* Lines like those of errors; also about files and folders as they are at the time of
+     * loading. */
     struct string_list warnings;
-    struct string_list variables; /* of the environment that the file uses */
+    struct string_list
+        variables; /* variables of the environment that the file uses */
 };
 
 const struct source *settings_source(const struct settings *s,
                                      const char *name);
 const struct producer *settings_producer(const struct settings *s,
                                          const char *name);
-/* Whose token this is, in a time that does not tell how near it came; NULL:
- * nobody's. */
+/* The producer of this token; NULL: there is none. The time that it takes does not reveal
+ * how similar the token is to a valid one. */
 const struct producer *settings_token(const struct settings *s,
                                       struct bytes token);
 
@@ -273,11 +285,11 @@ const struct endpoint_settings *settings_endpoint(const struct settings *s,
                                                   const char *name);
 
 /* {"endpoints":[…],"sources":[…],"policies":[…],"alerts":[…],"notifiers":[…],
- * "metrics_interval_ms":N,"metrics_publish":ADDRESS}: names are in the order of
- * the file, the built-in ones too. The caller's. */
+ * "metrics_interval_ms":N,"metrics_publish":ADDRESS}: names are in the order of the file,
+ * with the built-in ones. The caller owns it. */
 struct json_t *settings_names(const struct settings *s);
 
-/* Nothing is said of where a signature is. */
+/* Whether the file does not say where a signature is. */
 bool verify_unset(const struct verify *v);
 void verify_copy(struct verify *to, const struct verify *from);
 

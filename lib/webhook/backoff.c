@@ -3,7 +3,7 @@
 
 enum { SPAN_ATTEMPTS = 10000 };
 
-/* No wait is longer: keeps every sum far from an overflow. */
+/* No wait is longer, so that no sum overflows. */
 #define LONGEST_WAIT_MS (366 * DAY_MS)
 
 static int64_t clamp(int64_t v, int64_t min, int64_t max)
@@ -17,7 +17,7 @@ static int64_t exponential_ms(const struct retry_policy *p, uint64_t attempts)
                                              : LONGEST_WAIT_MS);
     double wait = (double)p->first_wait_ms;
 
-    /* Ends early: a wait that grows has reached its most after few steps. */
+    /* Ends early: a growing wait reaches its maximum after few steps. */
     for (uint64_t i = 1; i < attempts && wait < max && p->factor > 1; i++)
         wait *= p->factor;
     return (int64_t)(wait < max ? wait : max);
@@ -76,7 +76,7 @@ int64_t backoff_longest_ms(const struct retry_policy *p)
     return wait > asked ? wait : asked;
 }
 
-/* From 0 up to, but without, 1. */
+/* From 0 up to 1, without 1. */
 static double fraction(uint64_t random)
 {
     return (double)(random >> 11) / (double)(1ULL << 53);
@@ -94,8 +94,8 @@ static int64_t jittered_ms(const struct retry_policy *p, int64_t wait,
     return wait;
 }
 
-/* What the endpoint asked for: never less, at most a tenth more, so that all
- * that were told the same time do not come back at it. */
+/* The wait that the endpoint asked for: never less, and up to a tenth more, so that
+ * deliveries that were given the same time do not return all at once. */
 static int64_t asked_ms(const struct backoff *b)
 {
     const struct retry_policy *p = b->policy;

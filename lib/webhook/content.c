@@ -1,4 +1,4 @@
-/* content: a template and what its placeholders stand for, in pieces. */
+/* content: fills the template of a scheme with the parts of a request, in pieces. */
 #include "form.h"
 #include "signature.h"
 #include <stdio.h>
@@ -35,7 +35,7 @@ static enum placeholder placeholder_named(const char *name, size_t n)
     return h;
 }
 
-/* The next piece of the template: a placeholder, or a text up to the next one. */
+/* The next piece of the template: a placeholder, or the text up to the next one. */
 static const char *step(const char *at, enum placeholder *placeholder,
                         struct bytes *text)
 {
@@ -53,7 +53,7 @@ static const char *step(const char *at, enum placeholder *placeholder,
     return at + n;
 }
 
-/* A signature that leaves out all of these proves nothing of what came. */
+/* A signature over none of these proves nothing about the request. */
 static bool proves(enum placeholder h)
 {
     return h == PLACEHOLDER_BODY || h == PLACEHOLDER_SORTED_FORM ||
@@ -100,8 +100,8 @@ bool signature_signs(const char *text, const char *word)
     return false;
 }
 
-/* CRC-32 as zlib has it, eight bytes at a time; table[k] is what a byte comes
- * to with k zeroes behind it. */
+/* CRC-32 as in zlib, eight bytes at a time; table[k] is the value of a byte followed by k
+ * zero bytes. */
 enum { CRC_BYTES = 8 };
 
 static void make_tables(uint32_t table[CRC_BYTES][256])
@@ -119,7 +119,7 @@ static void make_tables(uint32_t table[CRC_BYTES][256])
                           table[k - 1][i] >> 8;
 }
 
-/* PayPal signs the decimal number of it. */
+/* PayPal signs the CRC as a decimal number. */
 static uint32_t crc32_of(struct bytes b)
 {
     static uint32_t table[CRC_BYTES][256];

@@ -36,19 +36,19 @@ static const struct cidr blocked_v4[] = {
 static const struct cidr blocked_v6[] = {
     V6(96, 0),                                  /* ::, ::1, IPv4-compatible */
     V6(96, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff), /* translated IPv4 (SIIT) */
-    V6(48, 0, 0x64, 0xff, 0x9b, 0, 1), /* local NAT64: where it leads, the
-                                          network decides */
-    V6(64, 1, 0),                      /* discard */
-    V6(64, 1, 0, 0, 0, 0, 0, 0, 1),    /* dummy */
-    V6(23, 0x20, 0x01),                /* protocol assignments, Teredo */
-    V6(32, 0x20, 0x01, 0x0d, 0xb8),    /* documentation */
-    V6(16, 0x20, 0x02),                /* 6to4: any IPv4 may be inside */
-    V6(20, 0x3f, 0xff),                /* documentation */
-    V6(16, 0x5f, 0x00),                /* segment routing */
-    V6(7, 0xfc),                       /* unique local */
-    V6(10, 0xfe, 0x80),                /* link-local */
-    V6(10, 0xfe, 0xc0),                /* site-local */
-    V6(8, 0xff),                       /* multicast */
+    V6(48, 0, 0x64, 0xff, 0x9b, 0,
+       1),        /* local NAT64: the network decides where it leads */
+    V6(64, 1, 0), /* discard */
+    V6(64, 1, 0, 0, 0, 0, 0, 0, 1), /* dummy */
+    V6(23, 0x20, 0x01),             /* protocol assignments, Teredo */
+    V6(32, 0x20, 0x01, 0x0d, 0xb8), /* documentation */
+    V6(16, 0x20, 0x02),             /* 6to4: any IPv4 may be inside */
+    V6(20, 0x3f, 0xff),             /* documentation */
+    V6(16, 0x5f, 0x00),             /* segment routing */
+    V6(7, 0xfc),                    /* unique local */
+    V6(10, 0xfe, 0x80),             /* link-local */
+    V6(10, 0xfe, 0xc0),             /* site-local */
+    V6(8, 0xff),                    /* multicast */
 };
 
 static bool in_any(const uint8_t address[16], const struct cidr *networks,
@@ -67,9 +67,8 @@ static void map_v4(uint8_t out[16], const void *v4)
     memcpy(out + 12, v4, 4);
 }
 
-/* Where IPv6 is all there is, every public IPv4 endpoint is reached by
- * 64:ff9b::a.b.c.d (NAT64, RFC 6052), and so is every private one: the IPv4
- * address inside counts. */
+/* Where only IPv6 is available, every IPv4 endpoint is reached by 64:ff9b::a.b.c.d (NAT64,
+ * RFC 6052), a private one as well: the IPv4 address inside counts. */
 static bool is_nat64(const uint8_t address[16])
 {
     static const uint8_t prefix[12] = {0, 0x64, 0xff, 0x9b};

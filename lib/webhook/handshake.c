@@ -55,8 +55,8 @@ static bool hmac_token(const json_t *doc, struct bytes key, struct buf *reply)
     return !reply->failed;
 }
 
-/* Of an interactions URL a ping is type 1, of an events URL type 0; there type
- * 1 is an event. */
+/* At an interactions URL a ping is type 1, at an events URL type 0; there type 1 is an
+ * event. */
 static bool ping_pong(const json_t *doc, struct buf *reply)
 {
     const json_t *type = json_object_get(doc, "type");

@@ -6,11 +6,13 @@
 
 #include "settings.h"
 
-enum { HANDSHAKE_MAX_BYTES = 16 * 1024 }; /* of a body that can be one */
+enum {
+    HANDSHAKE_MAX_BYTES = 16 * 1024
+}; /* of a body that can be a handshake */
 
-/* true: `body` is a handshake of this kind. `reply` gets the body of the
- * response: empty, the response is 204; else it is 200, of `*content_type`
- * (static). `key` is the secret by which the signature holds. */
+/* true: `body` is a handshake of this kind. `reply` gets the body of the response: if
+ * empty, the response is 204, otherwise 200 with `*content_type` (static). `key` is the
+ * secret with which the signature was verified. */
 bool handshake_response(enum handshake_kind kind, struct bytes key,
                         struct bytes body, struct buf *reply,
                         const char **content_type);

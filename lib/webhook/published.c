@@ -33,7 +33,7 @@ static const char *skip_blanks(const char *p)
     return p + strspn(p, " \t\r\n");
 }
 
-/* Behind the string that begins at `p`. */
+/* Returns the position after the string that begins at `p`. */
 static const char *skip_string(const char *p)
 {
     for (p++; *p != '"'; p++)
@@ -42,7 +42,7 @@ static const char *skip_string(const char *p)
     return p + 1;
 }
 
-/* Behind the value that begins at `p`: at its comma, or the object's end. */
+/* Returns the position after the value that begins at `p`: its comma, or the object's end. */
 static const char *skip_value(const char *p)
 {
     int depth = 0;
@@ -67,15 +67,14 @@ static bool is_data(const char *key, const char *end)
     return is;
 }
 
-/* The text of "data". Jansson has found the body to be an object that has it,
- * so none of the steps can leave it. Numbers and letters stay as they were
- * written. */
+/* The text of "data". Jansson has read the body as an object that has it, so no step can
+ * leave the text. Numbers and escapes stay as they were written. */
 static struct bytes find_data(const char *body)
 {
     const char *p = skip_blanks(body);
 
     for (;;) {
-        const char *key = skip_blanks(p + 1); /* behind { or , */
+        const char *key = skip_blanks(p + 1); /* after { or , */
         const char *end = skip_string(key);
         const char *value = skip_blanks(skip_blanks(end) + 1);
 
@@ -206,7 +205,7 @@ void published_fini(struct published *p)
     memset(p, 0, sizeof *p);
 }
 
-/* The first of its `endpoints` that the configuration does not have; or NULL. */
+/* The first of its `endpoints` that is not in the configuration; or NULL. */
 static const char *unknown_endpoint(const struct settings *s,
                                     const struct published *p)
 {
@@ -297,7 +296,8 @@ void published_event_id(char out[EVENT_ID_BYTES + 1], const char *producer,
     struct buf text;
 
     buf_init(&text, NAME_MAX_BYTES + 1 + TEXT_MAX_BYTES);
-    buf_put(&text, producer, strlen(producer) + 1); /* the 0 stands between */
+    buf_put(&text, producer,
+            strlen(producer) + 1); /* a 0 between producer and key */
     buf_put(&text, key.p, key.n);
     assert(!text.failed);
     sha256((struct bytes){text.data, text.len}, digest);
@@ -312,13 +312,13 @@ void published_event_id(char out[EVENT_ID_BYTES + 1], const char *producer,
 /* ---- what it says, however it is written ---- */
 
 enum {
-    /* {"a":1,"b":2} becomes a digest, and no escape becomes longer by more. */
+    /* {"a":1,"b":2} becomes a digest, and no escape grows by more. */
     DIGESTED_MAX_TIMES = 8,
 };
 
-/* A member of an object: where its canonical text is in the buffer. */
+/* A member of an object: the place of its canonical text in the buffer. */
 struct member {
-    const char *base; /* of the buffer, when they are sorted */
+    const char *base; /* the buffer, while members are sorted */
     size_t at, n;
 };
 
@@ -328,7 +328,7 @@ static void digest_of(EVP_MD_CTX *c, uint8_t out[SHA256_BYTES])
         die(EXIT_UNAVAILABLE, "libcrypto has no SHA-256");
 }
 
-/* A string with one spelling for each content. Only an escape has several. */
+/* Writes a string with one spelling for each content; only escapes have several. */
 static void put_string(struct buf *out, const char *p, const char *end)
 {
     json_error_t error;
@@ -353,8 +353,8 @@ static int by_text(const void *left, const void *right)
     return order ? order : (a->n > b->n) - (a->n < b->n);
 }
 
-/* Members in any order make the same text: their digest in one order. So deep
- * objects are not copied once for each level. */
+/* Members in any order give the same text: the digest of their sorted texts. A digest, so
+ * that deep objects are not copied once for each level. */
 static void put_sorted(struct buf *out, size_t from, struct member *members,
                        size_t count)
 {
@@ -376,7 +376,7 @@ static void put_sorted(struct buf *out, size_t from, struct member *members,
 
 static const char *put_value(struct buf *out, const char *p);
 
-/* Behind the object that begins at `p`. `top`: without its "id". */
+/* Returns the position after the object that begins at `p`. `top`: leave out its "id". */
 static const char *put_object(struct buf *out, const char *p, bool top)
 {
     struct member *members = NULL;
@@ -423,7 +423,8 @@ static const char *put_list(struct buf *out, const char *p)
     return p + 1;
 }
 
-/* The value that begins at `p`, which jansson has read. Behind it. */
+/* Writes the value that begins at `p`, which Jansson has read; returns the position after
+ * it. */
 static const char *put_value(struct buf *out, const char *p)
 {
     const char *end = p;

@@ -1,9 +1,10 @@
-/* published: the event of a producer, as POST /v1/events and each line of a batch have it:
+/* published: an event of a producer, as it is sent to POST /v1/events and in each line of a
+ * batch:
  *
  *   {"type","workspace","data"}, and optionally "id", "endpoints", "expires_in"
  *
- * The same code reads it twice: ingress, to report what is wrong at once, and the sequencer,
- * to make the event's body. Pure. */
+ * Ingress and the sequencer both read it with this code: ingress to report errors at once,
+ * the sequencer to make the body for endpoints. Pure. */
 #ifndef WEBHOOK_PUBLISHED_H
 #define WEBHOOK_PUBLISHED_H
 
@@ -15,30 +16,31 @@
 enum { PUBLISHED_TEXT_MAX_BYTES = 255 }; /* of id, type, workspace */
 
 struct published {
-    json_t *json; /* the object; owned. Texts below live in it */
+    json_t *json; /* the object, owned; the texts below are inside it */
     const char *type, *workspace;
-    const char *id;          /* NULL: none */
-    const json_t *endpoints; /* names of the only ones to get it; NULL: all */
-    int64_t expires_in_ms;   /* 0: it does not expire */
-    struct bytes data;       /* as it was written; into the body */
+    const char *id; /* NULL: none */
+    const json_t
+        *endpoints; /* names of the only endpoints that get it; NULL: all */
+    int64_t expires_in_ms; /* 0: it does not expire */
+    struct bytes data;     /* as it was written, for the body */
 };
 
-/* The first of the headers kept with an event that expires; its value is when,
- * in ms. No request can bring a header of this name. */
+/* The first of the stored headers of an event that expires; its value is the time, in ms. A
+ * request cannot contain a header of this name. */
 #define PUBLISHED_EXPIRES ":expires"
 
 struct published_wrong {
-    const char *field; /* "" : the body as a whole; static */
+    const char *field; /* "": the body as a whole; static */
     char why[120];
 };
 
-/* GR_REFUSE: `wrong` says what. published_fini() in either case. */
+/* GR_REFUSE: `wrong` says what is wrong. Call published_fini() in either case. */
 GR_MUST_CHECK gr_rc published_read(struct published *p, struct bytes body,
                                    struct published_wrong *wrong);
 void published_fini(struct published *p);
 
-/* May this producer send it? `wrong` says why not. PUBLISHED_UNKNOWN: `endpoints`
- * names one that the configuration does not have. */
+/* Whether this producer may send it; `wrong` says why not. PUBLISHED_UNKNOWN: `endpoints`
+ * names one that is not in the configuration. */
 enum published_verdict {
     PUBLISHED_GOOD,
     PUBLISHED_WORKSPACE_FORBIDDEN,
@@ -52,26 +54,25 @@ enum published_verdict published_judge(const struct published *p,
                                        const struct producer *producer,
                                        struct published_wrong *wrong);
 
-/* It may go to this endpoint. */
+/* Whether it may go to this endpoint. */
 bool published_for(const struct published *p, const char *endpoint);
 
-/* What endpoints get: {"id","type","workspace","timestamp","data"}. */
+/* Writes the body that endpoints get: {"id","type","workspace","timestamp","data"}. */
 void published_body(const struct published *p, const char *event_id,
                     int64_t received_ms, struct buf *out);
 
-/* The id of an event with an idempotency key: made from producer and key, so
- * that a duplicate has the same. It is not a ULID (no ULID begins with its first
- * letter) and sorts behind all of them, from KEYED_IDS_FROM on. */
+/* Writes the id of an event with an idempotency key: made of producer and key, so that a
+ * duplicate has the same id. It is not a ULID (no ULID begins with its first letter), and
+ * sorts after all of them, from KEYED_IDS_FROM on. */
 #define KEYED_IDS_FROM "evt_8"
 void published_event_id(char out[EVENT_ID_BYTES + 1], const char *producer,
                         struct bytes key);
 
-/* A digest of what the object says, to tell a duplicate of an idempotency key from
- * its reuse for another event. The same for two bodies that differ only in white
- * space, in the order of an object's members, in the escapes of a string, or in
- * "id" at the top, which may be in a header instead. Numbers count as they are
- * written, because endpoints get them so: 1.0 and 1.00 differ. `body` is what `p`
- * was read from. */
+/* A digest of the object's content, to tell a duplicate of an idempotency key from the use
+ * of the key for another event. It is the same for two bodies that differ only in white
+ * space, in the order of an object's members, in the escapes of a string, or in "id" at the
+ * top, which may be in a header instead. Numbers are compared as they are written, because
+ * endpoints get them so: 1.0 and 1.00 differ. `p` was read from `body`. */
 enum { PUBLISHED_DIGEST_BYTES = 16 };
 void published_digest(const struct published *p, struct bytes body,
                       uint8_t out[PUBLISHED_DIGEST_BYTES]);

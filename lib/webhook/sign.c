@@ -10,8 +10,8 @@
 
 enum {
     MAC_BYTES = 32,
-    HEAD_MAX_BYTES = 64 * 1024, /* an id is 30 */
-    SEED_BYTES = 32, /* of an Ed25519 key; the public half may follow */
+    HEAD_MAX_BYTES = 64 * 1024, /* the longest id; an event's has 30 bytes */
+    SEED_BYTES = 32, /* of an Ed25519 key; its public half may follow */
     SIGNATURE_BYTES = 64,
     SIGNATURE_TEXT_BYTES = 89,
     SECRET_MAX_BYTES = 4096,
@@ -37,7 +37,7 @@ static gr_rc open_mac(struct sign_key *k, const unsigned char *key, size_t n)
     return GR_OK;
 }
 
-/* 32 bytes are the seed; of 64 the other half must be its public key. */
+/* 32 bytes are the seed; in 64 bytes the second half must be its public key. */
 static gr_rc open_own(struct sign_key *k, const unsigned char *key, size_t n)
 {
     unsigned char public[SEED_BYTES];
@@ -60,8 +60,8 @@ static const struct {
     gr_rc (*open)(struct sign_key *k, const unsigned char *key, size_t n);
 } schemes[] = {{"whsec_", open_mac}, {"whsk_", open_own}};
 
-/* Strict base64 of 4-character groups, padded, as the specification's
- * libraries write it. Returns the bytes, or -1. */
+/* Strict base64, padded, as the libraries of the specification write it. Returns the number
+ * of bytes, or -1. */
 static int decode(unsigned char *out, const char *text, size_t n)
 {
     int bytes, padding = 0;
@@ -143,7 +143,7 @@ static void sign_v1(const struct sign_key *k, struct bytes head,
     unsigned char mac[MAC_BYTES];
     size_t n = 0;
 
-    /* Without a key: the one it has, from the beginning. */
+    /* Without a key argument: starts again with the key that it has. */
     if (EVP_MAC_init(k->mac, NULL, 0, NULL) != 1 ||
         EVP_MAC_update(k->mac, head.p, head.n) != 1 ||
         EVP_MAC_update(k->mac, body.p, body.n) != 1 ||
@@ -152,7 +152,7 @@ static void sign_v1(const struct sign_key *k, struct bytes head,
     put(out, "v1,", mac, sizeof mac);
 }
 
-/* Ed25519 reads its message twice, so it must be in one piece. */
+/* Ed25519 reads its message twice, so it must be contiguous. */
 static void sign_v1a(const struct sign_key *k, struct bytes head,
                      struct bytes body, struct buf *out)
 {
@@ -173,7 +173,7 @@ static void sign_v1a(const struct sign_key *k, struct bytes head,
     put(out, "v1a,", signature, sizeof signature);
 }
 
-/* Over `head` and `rest` in one. */
+/* Signs `head` and `rest` as one message. */
 static void sign_all(const struct signer *s, struct bytes head,
                      struct bytes rest, struct buf *out)
 {

@@ -15,29 +15,29 @@ struct sign_key;
 
 struct signer {
     struct sign_key *keys; /* owned */
-    int count;             /* 0: nothing is signed */
+    int count;             /* 0: deliveries are not signed */
 };
 
-/* `secrets`: "whsec_… whsk_…". GR_REFUSE: one of them is not a secret;
- * nothing is signed with half of the secrets. Call signer_fini()
- * in any case. */
+/* `secrets`: "whsec_… whsk_…". GR_REFUSE: one of them is not a secret; deliveries are never
+ * signed with only some of the secrets. Call signer_fini() in any case. */
 GR_MUST_CHECK gr_rc signer_init(struct signer *s, struct bytes secrets);
 void signer_fini(struct signer *s);
 
-/* Append the value of webhook-signature to `out`. */
+/* Appends the value of webhook-signature to `out`. */
 void signer_sign(const struct signer *s, const char *id, int64_t timestamp_s,
                  struct bytes body, struct buf *out);
 
-/* Append the value of grapnel-signature to `out`: a signature by each secret, as above, over
+/* Appends the value of grapnel-signature to `out`: a signature with each secret, as above,
+ * over
  *
- *     grapnel-signature v1\n
- *     webhook-id ID\n
- *     webhook-timestamp SECONDS\n
- *     body-sha256 64 hexadecimal digits\n
+ *   grapnel-signature v1\n
+ *   webhook-id ID\n
+ *   webhook-timestamp SECONDS\n
+ *   body-sha256 64 hexadecimal digits\n
  *
  * and `lines`: "name value\n" for each other header that begins with grapnel-, sorted by
- * name (docs/RECEIVING.md). It begins otherwise than what webhook-signature is made over, which
- * begins with an event's id, so neither signature can stand for the other. */
+ * name (docs/RECEIVING.md). The content of webhook-signature begins with an event's id, so
+ * neither signature is valid in place of the other. */
 void signer_sign_headers(const struct signer *s, const char *id,
                          int64_t timestamp_s, struct bytes body,
                          struct bytes lines, struct buf *out);

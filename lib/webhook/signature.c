@@ -12,12 +12,12 @@
 
 enum { MAC_MAX_BYTES = 64 };
 
-/* What each scheme is to libcrypto. `bytes` is the length that its signatures
- * have; 0: it depends on the key. */
+/* Each scheme in terms of libcrypto. `bytes` is the length of its signatures; 0: it depends
+ * on the key. */
 static const struct scheme_facts {
     const char *digest; /* NULL: the signature is over the content itself */
     size_t bytes;
-    const char *key_type; /* NULL: a secret that both have */
+    const char *key_type; /* NULL: a secret that both sides have */
 } schemes[] = {
     [SCHEME_HMAC_SHA256] = {"SHA256", 32, NULL},
     [SCHEME_HMAC_SHA1] = {"SHA1", 20, NULL},
@@ -71,7 +71,7 @@ gr_rc signature_key(const struct verify *v, const char *secret, struct buf *out)
 
 static EVP_MAC_CTX *new_mac(enum scheme scheme, struct bytes key)
 {
-    static EVP_MAC *hmac; /* for good: fetching it is slow */
+    static EVP_MAC *hmac; /* kept for good, because fetching it is slow */
     OSSL_PARAM params[] = {
         OSSL_PARAM_construct_utf8_string(
             "digest", (char *)(uintptr_t)schemes[scheme].digest, 0),
@@ -87,7 +87,7 @@ static EVP_MAC_CTX *new_mac(enum scheme scheme, struct bytes key)
     return ctx;
 }
 
-/* NULL: it is not a key of this type, or not of a size that we take. */
+/* NULL: the key is not of this type, or its size is not accepted. */
 static EVP_PKEY *of_scheme(EVP_PKEY *key, enum scheme scheme)
 {
     const char *type = schemes[scheme].key_type;
@@ -236,7 +236,7 @@ static size_t make_mac(struct signature_key *k, const struct content *content,
     return n;
 }
 
-/* In one piece, for Ed25519, which can't take it in several. */
+/* In one piece, for Ed25519, which does not accept several. */
 static struct bytes in_one(struct content *content)
 {
     struct buf *joined = &content->joined;
@@ -262,7 +262,7 @@ static void digest_content(struct content *content)
     content->digested = true;
 }
 
-/* Of ECDSA and RSA: by the content's digest. */
+/* ECDSA and RSA sign the content's digest. */
 static bool digest_fits(const struct signature_key *k, struct content *content,
                         const struct candidate *c)
 {
@@ -271,7 +271,7 @@ static bool digest_fits(const struct signature_key *k, struct content *content,
 
     if (!content->digested)
         digest_content(content);
-    /* RSA's padding is PKCS #1 v1.5 unless one asks for another. */
+    /* The default padding of RSA is PKCS #1 v1.5. */
     fits = ctx && EVP_PKEY_verify_init(ctx) == 1 &&
            EVP_PKEY_CTX_set_signature_md(ctx, EVP_sha256()) == 1 &&
            EVP_PKEY_verify(ctx, c->bytes, c->n, content->digest,
@@ -352,7 +352,7 @@ gr_rc signature_sign(const struct verify *v, struct signature_key *k,
     if (private_key)
         return sign_with(private_key, v->scheme, content, out);
     if (!k || !k->mac)
-        return GR_REFUSE; /* a token is not made, it is the secret itself */
+        return GR_REFUSE; /* a token is the secret itself */
     out->n = make_mac(k, content, out->bytes);
     return GR_OK;
 }

@@ -32,8 +32,8 @@ bool signed_part_lasts(const struct source *source)
     return v->scheme != SCHEME_SHARED_TOKEN && !verify_signs_time(v);
 }
 
-/* As the provider knows it, with the query that came; always without the default port,
- * which a signature may have or not (ingress/intake/verify.c). */
+/* The URL as the provider knows it, with the query of the request, and without the default
+ * port, which a signed URL may contain or not (ingress/intake/verify.c). */
 static void put_url(struct buf *out, const struct source *source,
                     struct bytes headers)
 {
@@ -56,7 +56,7 @@ static void put_url(struct buf *out, const struct source *source,
     }
 }
 
-/* Empty where there is none; verification has judged it. */
+/* Empty where there is none; verification has already checked it. */
 static struct bytes value_of(const struct expr *e, struct subject *subject,
                              struct buf *into)
 {

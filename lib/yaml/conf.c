@@ -1,6 +1,6 @@
 /* conf: one reading of a file and all that it includes: the walk along the tables of keys,
- * the files, and every error with its place. Kinds of values: conf_types.c; variables and
- * what YAML takes for something else: conf_text.c; printing: conf_print.c; comparing:
+ * the files, and every error with its position. Kinds of values are in conf_types.c,
+ * variables and unquoted values in conf_text.c, printing in conf_print.c, comparing in
  * conf_diff.c. */
 #include "conf.h"
 #include <assert.h>
@@ -15,16 +15,17 @@
 #include <yaml.h>
 
 struct conf_file {
-    char *name;   /* as errors say it */
+    char *name;   /* as errors name it */
     char *folder; /* absolute */
-    int order;    /* of its errors among those of other files */
-    const struct conf_key *fallback_of; /* it is this key's default */
+    int order;    /* its place among all files, by which errors are sorted */
+    const struct conf_key *fallback_of; /* the text is this key's default */
     yaml_document_t document;
     bool loaded;
 };
 
 struct position {
-    const char *text; /* never followed: an address to find the position by */
+    const char
+        *text; /* never dereferenced: an address that identifies the value */
     const struct conf_file *file;
     size_t line, column;
     char *path;
@@ -34,7 +35,7 @@ struct mistake {
     int file_order;
     size_t line, column, nth;
     char *message;
-    bool warning; /* nothing is refused for it */
+    bool warning; /* the file is accepted in spite of it */
 };
 
 struct conf {
@@ -168,7 +169,7 @@ struct conf_value conf_pair(const struct conf_value *v, size_t i)
     return pair;
 }
 
-/* The key at `i` is a text, and the first of its name. */
+/* Whether the key at `i` is a text, and the first one of its name. */
 static bool key_is_good(const struct conf_value *v, size_t i)
 {
     struct conf_value key = conf_pair_key(v, i);
@@ -206,7 +207,8 @@ size_t conf_pair_count(const struct conf_value *v)
 
 enum { MESSAGE_MAX_BYTES = 1024 };
 
-/* What a file says may hold anything; a line of ours stays one line. */
+/* Replaces line ends and control characters: text of the file must not begin a new line of
+ * the output. */
 static void make_printable(char *s)
 {
     for (; *s; s++)
@@ -252,11 +254,11 @@ static char *path_of(const struct conf_value *v)
 
     buf_init(&b, MESSAGE_MAX_BYTES);
     put_path(&b, v);
-    b.failed = false; /* a path too long is told as far as it fits */
+    b.failed = false; /* a path that is too long is cut */
     return buf_take(&b);
 }
 
-/* Where nothing is written, its section is the place to look at. */
+/* A missing value has the position of its section. */
 static const yaml_node_t *node_or_parent(const struct conf_value *v)
 {
     while (!v->node && v->parent)
@@ -346,7 +348,7 @@ void conf_error_at(struct conf *c, const char *text, const char *fmt, ...)
     va_list ap;
 
     if (!p)
-        return; /* a copy: its original is told */
+        return; /* a copy has the position of its original */
     va_start(ap, fmt);
     add_mistake(c, p->file, p->line, p->column,
                 sentence(p->file, p->line, p->column, p->path, fmt, ap));
@@ -378,7 +380,7 @@ void conf_where(const struct conf *c, const char *text, struct buf *out)
         buf_printf(out, "%s:%zu:%zu", p->file->name, p->line, p->column);
 }
 
-/* As the file's own name was given, so that errors name both alike. */
+/* Named relative to the first file as that was given, so that errors name both alike. */
 char *conf_beside(const struct conf *c, const char *text)
 {
     const struct position *p = position_of(c, text);
@@ -441,7 +443,7 @@ void conf_warnings(struct conf *c, struct string_list *out)
 
 /* ---- files: each made a tree of nodes ---- */
 
-enum { SEARCHED_LINES = 50 }; /* for what a syntax error comes from */
+enum { SEARCHED_LINES = 50 }; /* to find what caused a syntax error */
 
 static struct conf_file *file_new(struct conf *c, const char *name)
 {
@@ -536,14 +538,14 @@ static size_t lines_before(const char *text, size_t n)
     return lines;
 }
 
-/* Does an unquoted value begin at `at` with what YAML takes for something else? */
+/* Whether an unquoted value begins at `at` that YAML reads as another type. */
 static bool needs_quotes(const char *at)
 {
     return (at[0] == '$' && at[1] == '{') || *at == '*' || *at == '@' ||
            *at == '`' || *at == '%';
 }
 
-/* The first such value of the lines from `line` to `last` (from 1), or NULL. */
+/* The first such value in the lines from `line` to `last` (from 1), or NULL. */
 static const char *unquoted(const char *text, size_t line, size_t last)
 {
     char quote = 0, before = ' ';
@@ -568,7 +570,7 @@ static const char *unquoted(const char *text, size_t line, size_t last)
     return NULL;
 }
 
-/* "; quote it: \"${X}\"", or "". */
+/* Appends "; quote it: \"${X}\"", or nothing. */
 static void put_quote_hint(char out[100], const char *text, size_t line,
                            size_t last)
 {
@@ -580,7 +582,7 @@ static void put_quote_hint(char out[100], const char *text, size_t line,
     end += strcspn(at, *at == '$' ? "}\r\n" : " ,]}\r\n");
     if (*at == '$' && *end == '}')
         end++;
-    /* Quotes are around the whole value: "Bearer ${X}". */
+    /* Quotes must be around the whole value: "Bearer ${X}". */
     while (start > text && !strchr("[{,\n", start[-1]) &&
            (start[-1] != ':' || *start != ' '))
         start--;
@@ -590,8 +592,7 @@ static void put_quote_hint(char out[100], const char *text, size_t line,
     snprintf(out, 100, "; quote it: \"%.*s\"", (int)(end - start), start);
 }
 
-/* libyaml says where in two ways: by mark, or, for bytes that are no text, by
- * offset. */
+/* libyaml gives the position as a mark, or, for bytes that are not text, as an offset. */
 static void syntax_mistake(struct conf *c, const struct conf_file *f,
                            const yaml_parser_t *p, const struct buf *text)
 {
@@ -603,7 +604,7 @@ static void syntax_mistake(struct conf *c, const struct conf_file *f,
     size_t first = p->context ? p->context_mark.line + 1 : line;
     char hint[100] = "";
 
-    if (!p->problem) /* no mistake in the file, but no memory to read it */
+    if (!p->problem) /* memory was exhausted; the file is not at fault */
         die(EXIT_STORAGE, "out of memory");
     if (!bytes)
         put_quote_hint(hint, text->data ? text->data : "",
@@ -614,8 +615,7 @@ static void syntax_mistake(struct conf *c, const struct conf_file *f,
                           hint));
 }
 
-/* One document is meant: what follows it is no part of the configuration and
- * would be passed over silently. */
+/* The configuration is one document; a second one would be ignored silently. */
 static bool nothing_follows(struct conf *c, const struct conf_file *f,
                             yaml_parser_t *p, const struct buf *text)
 {
@@ -642,7 +642,7 @@ static bool is_standard_tag(const char *tag)
            strcmp(tag, YAML_MAP_TAG) == 0;
 }
 
-/* Our tables say what a value is; a tag could only contradict them. */
+/* The tables define the types, so a tag could only contradict them. */
 static void check_tags(struct conf *c, struct conf_file *f)
 {
     const yaml_node_t *n = f->document.nodes.start;
@@ -715,7 +715,7 @@ void conf_read_file(struct conf *c, const char *path, const char *named_at,
 
 /* ---- a part of a file ---- */
 
-/* The key that begins at `line`, without quotes; `n` of its bytes. */
+/* The length of the key that begins at `line`, without its quotes. */
 static const char *key_of(const char *line, size_t *n)
 {
     char quote = *line == '"' || *line == '\'' ? *line++ : 0;
@@ -736,13 +736,13 @@ static bool has_key(const struct conf_section *s, const char *line)
     return false;
 }
 
-/* A key of the file itself, not something that belongs to the key above it. */
+/* Whether the line begins a key at the top of the file. */
 static bool begins_key(char c)
 {
     return c && !strchr(" \t\r\n#-]}", c);
 }
 
-/* One flow map, like JSON: its lines say nothing on their own. */
+/* Whether the file is one flow map, like JSON, in which lines have no meaning. */
 static bool is_flow(const char *text)
 {
     for (; *text; text += *text != 0) {
@@ -754,8 +754,8 @@ static bool is_flow(const char *text)
     return false;
 }
 
-/* Blank every line that does not belong to a key of `s`; the rest keeps its
- * place, so that errors name the right line. */
+/* Blanks every line that does not belong to a key of `s`; the others stay where they are,
+ * so that errors name the right line. */
 static void keep_keys(char *text, const struct conf_section *s)
 {
     bool keep = false;
@@ -812,7 +812,7 @@ static struct conf_file *load_text(struct conf *c, const char *name,
     f->folder = gr_strdup(c->files[0]->folder ? c->files[0]->folder : "/");
     good = parse(c, f, &text);
     buf_fini(&text);
-    assert(good); /* compiled in: ours to get right */
+    assert(good); /* compiled in, so an error in it is a bug */
     (void)good;
     return f;
 }
@@ -876,7 +876,7 @@ static void check_keys(const struct conf_value *v, const struct conf_section *s)
     }
 }
 
-/* Defaults are read by the same code as the file, each parsed once. */
+/* Defaults are read by the same code as the file; each is parsed once. */
 static const struct conf_file *fallback_file(struct conf *c,
                                              const struct conf_key *k)
 {

@@ -1,4 +1,4 @@
-/* conf_diff: which keys differ between two structs that the same table filled. */
+/* conf_diff: finds the keys that differ between two structs that the same table filled. */
 #include "conf.h"
 #include <stdlib.h>
 #include <string.h>
@@ -21,7 +21,7 @@ static void add(struct diff *d, const char *path, const char *what)
     free(line);
 }
 
-/* With secrets: only compared, and never given out. */
+/* Includes secrets: it is only compared, never shown. */
 static void put_value(struct buf *out, const struct conf_key *k,
                       const void *target)
 {
@@ -76,8 +76,8 @@ static const char *item_at(const struct items *l, size_t i)
     return l->first + i * l->section->size;
 }
 
-/* Where `list` has the item that is number `i` of `other`, or its count. Items
- * mostly keep their order, so the search begins where the last one ended. */
+/* Where `list` has the item that is number `i` of `other`; or its count. Items mostly keep
+ * their order, so the search begins where the last one ended. */
 static size_t find(const struct items *list, size_t from,
                    const struct items *other, size_t i)
 {

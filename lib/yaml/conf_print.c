@@ -1,4 +1,4 @@
-/* conf_print: the tables as YAML that is in effect, and as documentation. */
+/* conf_print: prints the tables as effective YAML, and as documentation. */
 #include "conf.h"
 #include <stdlib.h>
 

@@ -1,5 +1,5 @@
-/* conf_text: what stands between a YAML scalar and a text that was meant:
- * variables, words that YAML takes for something else, slips of the hand. */
+/* conf_text: from a YAML scalar to the text that the user meant: variables, words that YAML
+ * reads as another type, typing mistakes. */
 #include "conf.h"
 #include <ctype.h>
 #include <stdio.h>
@@ -118,7 +118,7 @@ static bool is_number(const char *s)
     return *s == 0 && *end == 0;
 }
 
-/* 10:30 is 630 and 1:30.5 is 90.5, to YAML 1.1. */
+/* In YAML 1.1, 10:30 is 630 and 1:30.5 is 90.5. */
 static bool is_base_60(const char *s)
 {
     size_t parts = 0;
@@ -159,7 +159,7 @@ static const struct {
     {is_date, "a date"},
 };
 
-/* What YAML may take this unquoted text for, or NULL. */
+/* The type that YAML may read this unquoted text as, or NULL. */
 static const char *bite(const char *s)
 {
     for (size_t i = 0; i < COUNT_OF(bites); i++)
@@ -289,7 +289,8 @@ static bool swapped(const char *a, const char *b, size_t i, size_t j)
            same_letter(a[i - 2], b[j - 1]);
 }
 
-/* How many slips (a letter more, less, other, or two swapped) lie between. */
+/* The number of typing mistakes (a letter more, less or other, or two swapped) between two
+ * names. */
 static size_t slips(const char *a, const char *b)
 {
     size_t d[NEAR_MAX_BYTES + 1][NEAR_MAX_BYTES + 1];

@@ -164,9 +164,9 @@ static char *file_text(const char *path)
     return NULL;
 }
 
-/* Only a warning: as an error it would stop a pipeline for what it has done since long, and
- * where secrets are mounted into a container their modes are often not ours to choose. A
- * group may read it (root:grapnel, 0640). */
+/* Only a warning: an error would stop a pipeline that has worked so far, and the modes of
+ * secrets that are mounted into a container can often not be changed. A group may read it
+ * (root:grapnel, 0640). */
 static void warn_of_mode(const struct conf_value *v, const char *path,
                          const char *text)
 {
@@ -202,7 +202,7 @@ static char *secret_file(const struct conf_value *v, const struct conf_key *k,
     return text;
 }
 
-/* "file:" counts as it is written, not when a variable brings it. */
+/* "file:" has its meaning only if it is written, not if a variable contains it. */
 static bool names_file(const struct conf_value *v, const struct conf_key *k)
 {
     return (k->flags & CONF_SECRET) && v->node->type == YAML_SCALAR_NODE &&
@@ -300,7 +300,7 @@ static const struct unit size_units[] = {
 
 static const struct unit no_units[] = {{"", 1}, {0}};
 
-/* Digits, and where they end. */
+/* Reads digits, and returns where they end. */
 static gr_rc parse_digits(const char *text, int64_t *n, const char **end,
                           const char **why)
 {
@@ -342,7 +342,7 @@ static gr_rc parse_units(const char *text, const struct unit *units,
     return GR_REFUSE;
 }
 
-/* What is added to a time must leave it one. */
+/* A duration that is added to a time must not overflow it. */
 #define LONGEST_MS (36500LL * 24 * 60 * 60 * 1000)
 
 gr_rc conf_parse_duration(const char *text, int64_t *ms, const char **why)
@@ -381,7 +381,7 @@ static void put_units(struct buf *out, const struct unit *units, int64_t n)
 
 void conf_put_duration(struct buf *out, int64_t ms)
 {
-    /* Nobody says 0ms; seconds are the usual unit. */
+    /* 0 is written as 0s, because seconds are the usual unit. */
     if (ms == 0)
         buf_puts(out, "0s");
     else
@@ -398,7 +398,7 @@ static void put_int(struct buf *out, int64_t n)
     buf_printf(out, "%" PRId64, n);
 }
 
-/* One kind of whole number: how it is parsed and written. */
+/* A kind of integer: how it is parsed and printed. */
 struct whole {
     gr_rc (*parse)(const char *text, int64_t *n, const char **why);
     void (*put)(struct buf *out, int64_t n);
@@ -428,7 +428,7 @@ static bool in_bounds(const struct conf_value *v, const struct conf_key *k,
     return false;
 }
 
-/* A quoted number is a text, unless a variable made the quotes necessary. */
+/* A quoted number is a text, unless the quotes were necessary for a variable. */
 static bool is_quoted(const struct conf_value *v)
 {
     return v->node->type == YAML_SCALAR_NODE &&
@@ -459,7 +459,7 @@ static void print_whole(struct buf *out, const struct whole *w, int64_t n)
     buf_puts(out, "\n");
 }
 
-/* Nothing below the least can have been written: it was not. */
+/* A value below the minimum cannot have been read, so it was not set. */
 static bool unset_whole(const struct conf_key *k, const void *target)
 {
     return *(const int64_t *)target < k->min;
@@ -660,7 +660,7 @@ static void no_such_choice(const struct conf_value *v, const struct conf_key *k,
     buf_fini(&all);
 }
 
-/* The index of the word that stands here, or -1 after reporting. */
+/* The index of the word, or -1 after reporting an error. */
 static int chosen(const struct conf_value *v, const struct conf_key *k)
 {
     char *text = conf_string(v);
@@ -740,7 +740,7 @@ static void print_map(struct buf *out, const struct conf_key *k,
     conf_print(k->section, target, out, indent + 2, false);
 }
 
-/* Absent: what it needs is not there, or nothing of it is. */
+/* Absent: a required key is missing, or all keys are. */
 static bool unset_map(const struct conf_key *k, const void *target)
 {
     bool any = false;
@@ -771,7 +771,7 @@ const struct conf_type conf_as_map = {
     .fini = fini_map,
 };
 
-/* The list's count lies at another offset of the same struct. */
+/* The list's count is at another offset of the same struct. */
 static size_t *count_of(const struct conf_key *k, const void *target)
 {
     return (size_t *)((char *)(uintptr_t)target - k->offset + k->count_offset);
@@ -782,7 +782,7 @@ size_t conf_maps_count(const struct conf_key *k, const void *target)
     return *count_of(k, target);
 }
 
-/* Adds: a file that is included brings more of them. */
+/* Adds to the list, because an included file may have more items. */
 static void read_maps(const struct conf_value *v, const struct conf_key *k,
                       void *target)
 {
