@@ -1,3 +1,4 @@
+/* control: the control socket of a daemon, and the client that asks it. */
 #include "control.h"
 #include "alloc.h"
 #include "bounds.h"
@@ -9,6 +10,7 @@ enum {
     CONTROL_VERSION = 1,
     REQUEST_MAX_BYTES = 1024 * 1024,
     PER_TURN = 16,
+    TABLES_MAX = 2, /* of every daemon, and of the process */
 };
 
 struct reply {
@@ -16,28 +18,31 @@ struct reply {
     char *text;
 };
 
+struct commands {
+    const struct control_command *all;
+    void *self;
+};
+
 struct control {
     zsock_t *router;
     char *name;
-    const struct control_command *commands;
-    void *self;
+    struct commands tables[TABLES_MAX];
+    int table_count;
     struct reply ready[PER_TURN + 1];
     int ready_count;
-    zframe_t *current; /* whose request is handled; NULL: taken over */
-    zframe_t *waiter;  /* who waits for control_reply(); NULL: nobody */
-    size_t asked;
+    zframe_t
+        *current; /* the connection whose request is handled; NULL: it waits */
+    zframe_t
+        *waiter;   /* the connection that waits for control_reply(), or NULL */
     json_t *later; /* the value that control_later() returns */
     int64_t started_ms;
 };
 
-struct control *control_open(const char *run_dir, const char *name,
-                             const struct control_command *commands, void *self)
+struct control *control_open(const char *run_dir, const char *name)
 {
     struct control *c = gr_alloc(sizeof *c);
 
     c->name = gr_strdup(name);
-    c->commands = commands;
-    c->self = self;
     c->later = json_object();
     c->started_ms = now_ms();
     c->router = zsock_new(ZMQ_ROUTER);
@@ -46,6 +51,13 @@ struct control *control_open(const char *run_dir, const char *name,
     zsock_set_maxmsgsize(c->router, REQUEST_MAX_BYTES);
     ipc_bind(c->router, run_dir, name, "control");
     return c;
+}
+
+void control_add(struct control *c, const struct control_command *commands,
+                 void *self)
+{
+    assert(c->table_count < TABLES_MAX);
+    c->tables[c->table_count++] = (struct commands){commands, self};
 }
 
 void control_close(struct control *c)
@@ -123,11 +135,6 @@ json_t *control_later(struct control *c)
     return c->later;
 }
 
-size_t control_asked(const struct control *c)
-{
-    return c->asked;
-}
-
 bool control_waiting(const struct control *c)
 {
     return c->waiter;
@@ -156,8 +163,9 @@ static void list_known(const struct control *c, const char *ask, char why[200])
 
     buf_init(&b, 199);
     buf_printf(&b, "%s has no request \"%.40s\"; it has ping", c->name, ask);
-    for (const struct control_command *k = c->commands; k->name; k++)
-        buf_printf(&b, " %s", k->name);
+    for (int i = 0; i < c->table_count; i++)
+        for (const struct control_command *k = c->tables[i].all; k->name; k++)
+            buf_printf(&b, " %s", k->name);
     snprintf(why, 200, "%s", b.data);
     buf_fini(&b);
 }
@@ -221,13 +229,12 @@ static json_t *handle(struct control *c, json_t *doc, char why[200])
     }
     if (strcmp(ask, "ping") == 0)
         return args_known(ask, "", args, why) ? pong(c) : NULL;
-    for (const struct control_command *k = c->commands; k->name; k++)
-        if (strcmp(k->name, ask) == 0) {
-            c->asked = (size_t)(k - c->commands);
-            return args_known(ask, k->args, args, why)
-                       ? k->fn(c->self, args, why)
-                       : NULL;
-        }
+    for (int i = 0; i < c->table_count; i++)
+        for (const struct control_command *k = c->tables[i].all; k->name; k++)
+            if (strcmp(k->name, ask) == 0)
+                return args_known(ask, k->args, args, why)
+                           ? k->fn(c->tables[i].self, args, why)
+                           : NULL;
     list_known(c, ask, why);
     return NULL;
 }

@@ -5,7 +5,8 @@
  *   {"v":1,"ok":true,"reply":{…}}     {"v":1,"ok":false,"error":"…"}
  *
  * An unknown command or argument is refused with a list of the known ones. Replies
- * are sent after the commit of the turn that made them. */
+ * are sent after the commit of the turn that made them; a crash before it leaves the
+ * request without a reply, and nothing of it on disk. */
 #ifndef DAEMON_CONTROL_H
 #define DAEMON_CONTROL_H
 
@@ -15,45 +16,43 @@
 
 struct control;
 
-/* Handle one request inside the turn's transaction. Returns the reply (the
- * caller's now), or NULL with `why` filled in. To reply later, return
- * control_later(): then control_reply() must be called in a later turn. */
+/* Handles one request inside the turn's transaction. Returns the reply, which the caller
+ * owns from now on, or NULL with the reason in `why`. To reply later, return
+ * control_later(); then control_reply() must be called in a later turn. */
 typedef json_t *control_fn(void *self, json_t *args, char why[200]);
 
 struct control_command {
     const char *name;
-    const char *args; /* "id note": those it knows, "" for none; all others are
-                         refused */
+    const char *args; /* "id note": the arguments it accepts; "": none */
     const char *help;
     control_fn *fn;
 };
 
-/* `commands` ends with a NULL name. `ping` is built in: {"process","version",
- * "pid","started_at"}. */
-struct control *control_open(const char *run_dir, const char *name,
-                             const struct control_command *commands,
-                             void *self);
+/* Binds the socket. `ping` is built in: {"process","version","pid","started_at"}. */
+struct control *control_open(const char *run_dir, const char *name);
+/* Adds a table of commands, which ends with a NULL name and is borrowed until the end. They
+ * are called with `self`. */
+void control_add(struct control *c, const struct control_command *commands,
+                 void *self);
 void control_close(struct control *c);
 zsock_t *control_socket(struct control *c);
 
-/* Inside the transaction: handle requests, at least one, until the turn is spent, so
- * that queries do not delay those that wait for its commit. true: there is more. */
+/* Inside the transaction: handles requests, at least one, until the turn is spent, so that
+ * queries do not delay peers that wait for its commit. true: there are more. */
 bool control_work(struct control *c, const struct loop *loop);
-/* The turn was rolled back: its requests get the reply "disk full". */
+/* The turn was rolled back: its requests get the error "the disk is full". */
 void control_undo(struct control *c);
-/* After the commit: send the replies. */
+/* After the commit: sends the replies. */
 void control_flush(struct control *c);
 
-/* From inside a control_fn: which of `commands` is being asked. */
-size_t control_asked(const struct control *c);
-/* From inside a control_fn: keep the request open. One at a time per process: a
+/* From inside a control_fn: keeps the request open. There is at most one in a process: a
  * control_fn must refuse a second one (NULL, with `why`) while control_waiting(). */
 json_t *control_later(struct control *c);
 bool control_waiting(const struct control *c);
 void control_reply(struct control *c, json_t *reply, const char *why);
 
-/* Ask (the CLI's side): blocks up to timeout_ms. Returns the reply (caller
- * frees), or NULL with the reason in `why`; *unreachable: no process replied (else it
+/* For clients: asks and waits up to timeout_ms. Returns the reply, which the caller frees,
+ * or NULL with the reason in `why`; *unreachable: no process replied (otherwise it
  * refused). */
 json_t *control_ask(const char *run_dir, const char *process, const char *ask,
                     json_t *args, int timeout_ms, bool *unreachable,
@@ -65,8 +64,8 @@ zsock_t *control_send(const char *run_dir, const char *process, const char *ask,
                       json_t *args, int timeout_ms);
 json_t *control_take(zsock_t *req, bool *unreachable, char why[200]);
 
-/* For callers that must not wait: the text of a request (the caller's; borrows args), and
- * the contents of a reply's text, as above. */
+/* For clients that must not wait: the text of a request (owned by the caller; borrows
+ * args), and the reply in a text, as above. */
 char *control_question(const char *ask, json_t *args);
 json_t *control_reading(struct bytes text, char why[200]);
 

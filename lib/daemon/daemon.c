@@ -1,3 +1,5 @@
+/* daemon: the start, the turn and the stop of every process, and the control commands that all
+ * have. */
 #include "daemon.h"
 #include "clock.h"
 #include "config.h"
@@ -25,9 +27,10 @@ enum {
     ERRORS_LOGGED = 100,
     FRAMES_PER_TURN = 256,
     RANDOM_AT_ONCE = 128,
-    OPEN_MAX_MS = 5000, /* of the database, without a word */
+    OPEN_MAX_MS =
+        5000, /* to open the database before the log says that it takes long */
     STOP_FULL_TURNS =
-        20, /* at a full disk, about 5 s: then we go all the same */
+        20, /* at a full disk, about 5 s: then the process ends all the same */
 };
 
 /* Reads many random numbers at a time, as a deliverer needs one for each attempt. A daemon
@@ -47,7 +50,7 @@ static uint64_t random_bits(void)
 
 uint64_t random_id(void)
 {
-    uint64_t id = random_bits() & INT64_MAX; /* SQLite's integers */
+    uint64_t id = random_bits() & INT64_MAX; /* SQLite's integers are signed */
 
     return id ? id : 1;
 }
@@ -92,8 +95,8 @@ static void make_folder(const char *path, const char *key)
             key, path, (unsigned)st.st_mode & 07777);
 }
 
-/* Held until the process ends, however it ends: a second instance would take over our
- * sockets without an error. */
+/* Held until the process ends, however it ends: a second instance would take over the
+ * sockets of this one without an error. */
 static void take_lock(const char *state_dir, const char *name)
 {
     char *path = gr_printf("%s/%s.lock", state_dir, name);
@@ -181,7 +184,7 @@ static json_t *on_status(void *self, json_t *args, char why[200])
     return out;
 }
 
-/* Also with a new configuration that has errors: logrotate relies on it. */
+/* Also when the new configuration has errors, because logrotate relies on it. */
 static void reopen_log(const struct settings *s)
 {
     log_set(s->log_level, s->log_json);
@@ -244,7 +247,7 @@ static void log_errors(const struct fresh *f)
                  LS("error", f->errors.items[i]));
 }
 
-/* Use it from now on; false: it has errors. */
+/* Puts it into effect; false: it has errors. */
 static bool take_over(struct daemon *d, struct fresh *f)
 {
     struct settings *old = d->settings;
@@ -270,7 +273,7 @@ static bool take_over(struct daemon *d, struct fresh *f)
     return true;
 }
 
-/* Read and use it from now on; false: it has errors. */
+/* Reads it and puts it into effect; false: it has errors. */
 static bool reload(struct daemon *d, struct fresh *f)
 {
     bool reloaded;
@@ -278,7 +281,7 @@ static bool reload(struct daemon *d, struct fresh *f)
     manager_reloading();
     fresh_read(f, d);
     reloaded = take_over(d, f);
-    manager_ready(); /* with the old one as well */
+    manager_ready(); /* with the old one, too */
     return reloaded;
 }
 
@@ -300,7 +303,7 @@ static json_t *list_json(const struct string_list *l)
     return out;
 }
 
-/* `variables`: those of the environment in use, also when there are errors. */
+/* `variables`: the environment variables in use, also when there are errors. */
 static json_t *fresh_json(const struct daemon *d, const struct fresh *f,
                           bool reloaded)
 {
@@ -367,7 +370,7 @@ static json_t *on_backup(void *self, json_t *args, char why[200])
     return control_later(d->control);
 }
 
-/* A few pages between two turns. */
+/* Copies a few pages between two turns. */
 static void backup_step(struct daemon *d)
 {
     char why[200] = "the copy is gone";
@@ -390,9 +393,6 @@ static void backup_step(struct daemon *d)
     d->backup_path = NULL;
 }
 
-/* The process's commands get its own `self`, the common ones the daemon. */
-static json_t *forward(void *self, json_t *args, char why[200]);
-
 static json_t *on_names(void *self, json_t *args, char why[200])
 {
     struct daemon *d = self;
@@ -411,6 +411,7 @@ static const struct control_command common_commands[] = {
     {"reload", "", "read the configuration again", on_reload},
     {"backup", "path", "copy the database to a new file", on_backup},
     {"verify", "", "check the database for damage", daemon_verify_ask},
+    {0},
 };
 
 /* ---- the turn ---- */
@@ -581,33 +582,6 @@ static void undo(void *self)
 
 /* ---- start and run ---- */
 
-static void join_commands(struct daemon *d)
-{
-    const struct control_command *own = d->plan->commands;
-    size_t n = COUNT_OF(common_commands), k = 0, own_count = 0;
-
-    while (own && own[own_count].name)
-        own_count++;
-    d->commands = gr_alloc((n + own_count + 1) * sizeof *d->commands);
-    d->own_fn = gr_alloc((n + own_count + 1) * sizeof(control_fn *));
-    for (; k < n; k++)
-        d->commands[k] = common_commands[k];
-    for (; own && own->name; own++, k++) {
-        d->commands[k] = *own;
-        d->commands[k].fn = forward;
-        d->own_fn[k] = own->fn;
-    }
-}
-
-static struct daemon *the_daemon; /* for forward(): one per process */
-
-static json_t *forward(void *self, json_t *args, char why[200])
-{
-    (void)self;
-    return the_daemon->own_fn[control_asked(the_daemon->control)](
-        the_daemon->plan->self, args, why);
-}
-
 /* Opening a database may take long (a large WAL, a new schema). No socket is bound yet, so
  * the log is the only place to say so. The service manager is asked for more time: if it
  * ended the process, the work would begin again. */
@@ -682,7 +656,6 @@ void daemon_start(struct daemon *d, const struct daemon_plan *plan, int argc,
     struct daemon_options o = daemon_options_read(plan, argc, argv);
 
     *d = (struct daemon){.plan = plan};
-    the_daemon = d;
     loop_prepare(&d->loop); /* a SIGHUP from here on is kept */
     d->settings = load_or_exit(o.config);
     if (o.check) {
@@ -713,8 +686,10 @@ void daemon_start(struct daemon *d, const struct daemon_plan *plan, int argc,
     if (plan->priority_inbox)
         mailbox_open_priority(d->mailbox);
     d->links = links_open(d->db, d->mailbox, plan->links, d->epoch, plan->self);
-    join_commands(d);
-    d->control = control_open(d->settings->run_dir, d->name, d->commands, d);
+    d->control = control_open(d->settings->run_dir, d->name);
+    control_add(d->control, common_commands, d);
+    if (plan->commands)
+        control_add(d->control, plan->commands, plan->self);
     daemon_metrics_open(d);
     daemon_verify_open(d);
     d->loop.self = d;
@@ -770,8 +745,6 @@ int daemon_run(struct daemon *d)
     db_close(d->db);
     settings_free(d->settings);
     free(d->config_path);
-    free(d->commands);
-    free(d->own_fn);
     log_info(NULL, "stopped");
     manager_close();
     return 0;

@@ -88,8 +88,6 @@ struct daemon {
     bool priority_empty; /* … to the priority inbox, if there is one */
 
     /* daemon.c's own. */
-    struct control_command *commands; /* the common ones, then its own */
-    control_fn **own_fn;
     char *backup_path;
     struct series *commits; /* the histogram of commit times */
     int full_turns;         /* rolled back while stopping */

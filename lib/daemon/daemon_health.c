@@ -1,3 +1,4 @@
+/* daemon_health: one line about the state of a process. */
 #include "daemon_health.h"
 #include "clock.h"
 #include "daemon.h"
@@ -6,8 +7,8 @@
 #include <unistd.h>
 
 enum {
-    /* While the disk is full, what has to be written is tried again every 250 ms, so a
-     * turn that was rolled back longer ago says nothing about now. */
+    /* While the disk is full, the process tries to write every 250 ms, so a turn that was
+     * rolled back longer ago says nothing about now. */
     FULL_MS = 5 * 1000,
     LINE_MAX = 200,
 };

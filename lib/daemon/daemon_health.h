@@ -10,9 +10,9 @@ struct daemon;
 
 /* The control command `health`: ready, or the reason why not. */
 json_t *daemon_health_ask(void *daemon, json_t *args, char why[200]);
-/* The turn was rolled back: the disk is full. */
+/* Call it when a turn was rolled back because the disk is full. */
 void daemon_health_full(struct daemon *d);
-/* Tell the service manager. Returns the ms until the next call; -1: any. */
+/* Reports to the service manager. Returns the ms until the next call; -1: any time. */
 int daemon_health_turn(struct daemon *d);
 
 #endif

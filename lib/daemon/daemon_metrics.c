@@ -1,3 +1,4 @@
+/* daemon_metrics: declares and measures the metrics that every process has. */
 #include "daemon_metrics.h"
 #include "db_sums.h"
 #include "ipc.h"

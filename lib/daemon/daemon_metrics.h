@@ -7,7 +7,7 @@
 
 struct metrics_tables daemon_metrics_tables(const struct daemon_plan *plan);
 void daemon_metrics_open(struct daemon *d);
-/* Inside the transaction: the common gauges, then the process's own. */
+/* Inside the transaction: sets the common gauges, then those of the process. */
 void daemon_measure(struct daemon *d);
 
 #endif

@@ -1,3 +1,4 @@
+/* daemon_options: parses the command line of a daemon, and prints --help and the man page. */
 #include "daemon_options.h"
 #include "alloc.h"
 #include "conf.h"

@@ -10,7 +10,7 @@ struct daemon_options {
     bool check;
 };
 
-/* Exits on its own for --help, --man, --metrics, --version and every error. */
+/* Exits by itself for --help, --man, --metrics, --version and every error. */
 struct daemon_options daemon_options_read(const struct daemon_plan *p, int argc,
                                           char **argv);
 

@@ -1,3 +1,4 @@
+/* daemon_verify: runs a verification in steps between turns, and reports its result. */
 #include "daemon_verify.h"
 #include "clock.h"
 #include "daemon.h"
@@ -8,7 +9,7 @@
 
 enum { POLL_MS = 100 };
 
-#define FIRST_MS HOUR_MS /* after the start, which has other work */
+#define FIRST_MS HOUR_MS /* after the start, which has more urgent work */
 #define EVERY_MS DAY_MS
 
 void daemon_verify_open(struct daemon *d)

@@ -11,16 +11,16 @@ struct daemon;
 struct verifier;
 
 struct daemon_verify {
-    struct verifier *running; /* NULL: none is */
-    bool asked;               /* a control request waits for its end */
-    int64_t due_ms;           /* mono */
-    int64_t ended_ms;         /* wall, of the last complete one; 0: none */
+    struct verifier *running; /* NULL: no verification is running */
+    bool asked;               /* a control request waits for its result */
+    int64_t due_ms;           /* mono: when the next one is due */
+    int64_t ended_ms; /* wall: the end of the last complete one; 0: none */
 };
 
 void daemon_verify_open(struct daemon *d);
-/* Of the control command `verify`. */
+/* The control command `verify`. */
 json_t *daemon_verify_ask(void *self, json_t *args, char why[200]);
-/* Between two turns. Returns in how many ms it must be called again. */
+/* Call it between two turns. Returns the ms until it must be called again. */
 int daemon_verify_step(struct daemon *d);
 void daemon_verify_close(struct daemon *d);
 

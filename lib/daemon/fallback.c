@@ -1,3 +1,4 @@
+/* fallback: the thread that works while the loop waits for the disk. */
 #include "fallback.h"
 #include "alloc.h"
 #include "clock.h"

@@ -9,14 +9,14 @@
 
 struct fallback;
 
-/* `run` is called about every `every_ms` once the loop has waited for `patience_ms`.
- * Open it after loop_prepare(), which blocks the signals that the loop takes. */
+/* Calls `run` about every `every_ms` once the loop has waited for `patience_ms`. Open it
+ * after loop_prepare(), which blocks the signals that the loop takes. */
 struct fallback *fallback_open(void (*run)(void *arg), void *arg,
                                int patience_ms, int every_ms);
 void fallback_close(
-    struct fallback *s); /* not inside of begin and end; NULL is fine */
+    struct fallback *s); /* not between begin and end; NULL is allowed */
 
-/* NULL is fine for both. */
+/* NULL is allowed for both. */
 void fallback_begin(struct fallback *s);
 void fallback_end(struct fallback *s); /* returns when `run` does not run */
 

@@ -1,3 +1,4 @@
+/* loop: waits, runs one turn after the other, and commits. */
 #include "loop.h"
 #include "clock.h"
 #include "fallback.h"
@@ -11,11 +12,13 @@
 
 enum {
     TURN_US = 5000,
-    STILL_MS = 100,     /* longer than this past what was asked: stood still */
-    FULL_WAIT_MS = 250, /* between tries while the disk is full */
-    PATIENCE_MS = 250,  /* in which the disk is slow, and does not stall */
+    STILL_MS =
+        100, /* a turn or a wait that takes longer than expected by this: the
+                         * process stood still */
+    FULL_WAIT_MS = 250, /* between two tries while the disk is full */
+    PATIENCE_MS = 250,  /* until a slow disk counts as a stalled one */
     FALLBACK_MS = 20,   /* between two runs of the fallback thread */
-    LOOK_US = 20,       /* while it commits; each time twice as long */
+    LOOK_US = 20, /* between two reads during a commit; doubles each time */
     LOOK_MAX_US = 50 * 1000,
     UNWATCHED_MS = 10, /* the longest wait while LOOP_MORE_MAX is exceeded */
 };
@@ -108,8 +111,8 @@ static void take_signals(struct loop *l)
     }
 }
 
-/* During the commit new input is read in batches, at first after LOOK_US: it waits for
- * the next commit anyway. */
+/* During the commit it reads new input in batches, at first after LOOK_US: that input waits
+ * for the next commit anyway. */
 static gr_rc commit_and_read_on(struct loop *l)
 {
     struct timespec wait = {.tv_nsec = LOOK_US * 1000};
@@ -129,7 +132,7 @@ static gr_rc commit_and_read_on(struct loop *l)
     return db_commit_end(l->db);
 }
 
-/* Until it ends, the loop uses only the database. */
+/* Until the commit ends, the loop uses only the database. */
 static void disk_begin(struct loop *l)
 {
     l->disk_ms = mono_ms();
@@ -159,7 +162,8 @@ static void tidy(struct loop *l)
     disk_end(l);
 }
 
-/* Reads the clock twice, which is cheap beside an fsync, and only in turns with rows. */
+/* Reads the clock twice, which is cheap compared with an fsync, and only in turns with
+ * rows. */
 static gr_rc commit(struct loop *l)
 {
     int64_t begun_us = db_dirty(l->db) ? mono_us() : -1;
@@ -169,7 +173,7 @@ static gr_rc commit(struct loop *l)
     return rc;
 }
 
-/* One turn's transaction. Returns how long we may sleep. */
+/* One turn's transaction. Returns how long the loop may sleep. */
 static int work(struct loop *l)
 {
     if (!l->db) {
@@ -180,7 +184,7 @@ static int work(struct loop *l)
     db_begin(l->db);
     l->read_on = false;
     l->wait_ms = l->work(l->self);
-    if (commit(l) == GR_OK) { /* here we have promised */
+    if (commit(l) == GR_OK) { /* from here on the turn is durable */
         l->after_commit(l->self);
         tidy(l);
         return l->wait_ms;
@@ -190,7 +194,7 @@ static int work(struct loop *l)
              LI("free_bytes", db_free_bytes(l->db)));
     if (l->undo)
         l->undo(l->self);
-    tidy(l); /* may give space back */
+    tidy(l); /* may free space */
     usleep(FULL_WAIT_MS * 1000);
     return 0;
 }
@@ -233,5 +237,5 @@ void loop_run(struct loop *l)
     }
     fallback_close(l->fallback);
     l->fallback = NULL;
-    log_turn(l->mono_ms + SECOND_MS); /* what is not counted yet */
+    log_turn(l->mono_ms + SECOND_MS); /* time that was not yet added */
 }

@@ -23,22 +23,22 @@ enum {
 struct loop {
     void *self;
     struct db *db; /* may be NULL */
-    /* Returns how long the loop may sleep, in ms (0: there is more to do;
-     * negative: until something comes). */
+    /* Returns how long the loop may sleep, in ms (0: there is more to do; negative: until
+     * there is input). */
     int (*work)(void *self);
     void (*after_commit)(void *self);
     void (*undo)(void *self);
     void (*reload)(void *self); /* SIGHUP, between turns; may be NULL */
-    /* While a commit is under way, when work() has set `read_on`: reads from
-     * `read_on_fd` into memory. It must not touch rows or send this turn's results. */
+    /* During a commit, if work() has set `read_on`: reads from `read_on_fd` into memory. It
+     * must not touch rows or send this turn's results. */
     void (*meanwhile)(void *self);
-    /* Sockets to wait for beside the watches, in this wait only. Returns how many there
-     * are; beyond `max` none is written, and the wait is short. May be NULL. */
+    /* Sockets to wait for beside the watches, in this wait only. Returns their number; if
+     * they are more than `max`, none is written, and the wait is short. May be NULL. */
     int (*more_items)(void *self, zmq_pollitem_t *items, int max);
 
-    /* The same while the loop waits for the disk in any other way (a small commit,
-     * the WAL), after some 250 ms and then about each 20 ms, in a thread of
-     * fallback.h. NULL: nothing is done then. */
+    /* The same while the loop waits for the disk in any other way (a small commit, the
+     * WAL): after about 250 ms, and then about every 20 ms, in a thread of fallback.h. May
+     * be NULL. */
     void (*during_stall)(void *self);
 
     /* For the process to read. */
@@ -50,8 +50,8 @@ struct loop {
     int64_t turn_us;   /* start of this turn's work, mono_us() */
     int64_t commit_us; /* how long its commit took; -1: it had no rows */
     int64_t
-        disk_ms;   /* mono: the loop waits for the disk since; 0: it does not */
-    bool stopping; /* SIGTERM or SIGINT came; begin nothing new */
+        disk_ms; /* mono: when the loop began to wait for the disk; 0: it does not wait */
+    bool stopping; /* SIGTERM or SIGINT was received; begin nothing new */
     /* For the process to set. */
     bool done;    /* leave the loop after this turn */
     bool read_on; /* commit this turn in a thread, and call `meanwhile` */
@@ -70,17 +70,17 @@ struct loop {
     struct fallback *fallback; /* loop.c's */
 };
 
-/* Block the signals we take (TERM, INT, HUP) and ignore SIGPIPE; call before
- * any thread starts, ZeroMQ's included. Also raises the soft limit of open
- * files to the hard one. */
+/* Blocks the signals that the loop takes (TERM, INT, HUP) and ignores SIGPIPE; call it
+ * before any thread starts, ZeroMQ's included. It also raises the soft limit of open files
+ * to the hard one. */
 void loop_prepare(struct loop *loop);
 int loop_watch_socket(struct loop *loop, zsock_t *socket);
 int loop_watch_fd(struct loop *loop, int fd);
 /* Whether this watch woke the present turn. */
 bool loop_ready(const struct loop *loop, int watch);
-/* Whether the turn has used its 5 ms: leave the rest for the next turn. */
+/* Whether the turn has used its 5 ms; the rest is for the next turn. */
 bool loop_spent(const struct loop *loop);
-/* Of two waits in ms, of which a negative one has no end, the shorter. */
+/* The shorter one of two waits in ms; a negative one has no end. */
 int loop_sooner(int a, int b);
 /* Runs turns until `done` is set. */
 void loop_run(struct loop *loop);

@@ -1,3 +1,5 @@
+/* retention: stores the spans of time in which a process ran, and computes from them what may
+ * be deleted. */
 #include "retention.h"
 #include "clock.h"
 #include "log.h"
@@ -6,8 +8,8 @@ enum {
     /* A quarter: with the archive's half (room_share_bytes() in ingress/archive/archive_space.h) and a
      * few deliverers on one disk a tenth of it is still free. */
     HISTORY_PART = 4,
-    SAVE_MS = 60 * 1000,      /* in a transaction that writes anyway */
-    SAVE_IDLE_MS = 600 * 1000 /* in any */
+    SAVE_MS = 60 * 1000,      /* in a transaction that is written anyway */
+    SAVE_IDLE_MS = 600 * 1000 /* in any transaction */
 };
 
 static const char table_sql[] =
@@ -27,7 +29,7 @@ static void read_spans(struct spans *s, struct db *db)
     db_done(q);
 }
 
-/* A database older than spans has only the time at which it was last written. */
+/* A database that is older than spans has only the time when it was last written. */
 static void begin_spans(struct spans *s, struct db *db)
 {
     stmt *q = db_prepare(db, "SELECT written_ms FROM file_origin");

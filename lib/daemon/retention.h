@@ -19,28 +19,30 @@
 struct retention {
     struct spans spans;
     stmt *clear, *add;
-    bool unsaved;     /* a new span that is not on disk yet */
+    bool unsaved;     /* a new span that is not yet on disk */
     int64_t saved_ms; /* wall */
-    int64_t said_ms;  /* wall: when the log was last told; 0: never */
+    int64_t said_ms;  /* wall: when retention_history() last logged; 0: never */
 };
 
-/* Reads the spans and the clock. Once, at a start. */
+/* Reads the spans and the clock. Call it once, at the start. */
 void retention_open(struct retention *r, struct db *db, int64_t now_ms);
-/* Each turn, inside the transaction: notes that the process runs. `last`: store it now. */
+/* Call it in each turn, inside the transaction: notes that the process runs. `last`: stores
+ * it now. */
 void retention_work(struct retention *r, struct db *db, int64_t now_ms,
                     bool last);
-/* After a rollback. */
+/* Call it after a rollback. */
 void retention_undo(struct retention *r);
 
-/* Rows dated before this moment have been kept for `keep_ms`. */
+/* The moment before which rows have been kept for `keep_ms`. */
 int64_t retention_before(const struct retention *r, int64_t now_ms,
                          int64_t keep_ms);
-/* Rows dated after this moment were written with a clock that was ahead. */
+/* The moment after which rows were written with a clock that was ahead. */
 int64_t retention_after(const struct retention *r, int64_t now_ms,
                         int64_t keep_ms);
 
-/* What is dated before this moment goes, for history.keep. INT64_MAX: all that is
- * over, oldest first, whatever its date; ask again soon. Says so once an hour. */
+/* The moment before which finished rows go, for history.keep. INT64_MAX: the database has
+ * more than its share of the disk, so the oldest finished rows go, whatever their date; ask
+ * again soon. It logs that once an hour. */
 int64_t retention_history(struct retention *r, struct db *db,
                           const struct settings *s, int64_t now_ms);
 

@@ -37,7 +37,8 @@ static void enter(void)
         return;
     fuzz_check(mkdtemp(folder));
     zsys_handler_set(NULL); /* libFuzzer has its own */
-    control = control_open(folder, "fuzzed", commands, NULL);
+    control = control_open(folder, "fuzzed");
+    control_add(control, commands, NULL);
     dealer = zsock_new(ZMQ_DEALER);
     fuzz_check(zsock_connect(dealer, "ipc://%s/fuzzed.control", folder) == 0);
     atexit(leave);
