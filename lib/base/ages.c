@@ -1,3 +1,4 @@
+/* ages: a search for the newest row that is old enough. */
 #include "ages.h"
 #include "clock.h"
 

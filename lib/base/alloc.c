@@ -1,3 +1,4 @@
+/* alloc: allocations that end the process when memory is exhausted, and the bounded buffer. */
 #include "alloc.h"
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* checksum: the checksum of rows and frames. */
 #include "checksum.h"
 #include <endian.h>
 #include <string.h>

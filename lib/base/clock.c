@@ -1,3 +1,4 @@
+/* clock: reads the clocks, and parses and prints times and durations. */
 #include "clock.h"
 #include "log.h"
 #include <stdio.h>

@@ -1,3 +1,4 @@
+/* glob: matches a text against a pattern. */
 #include "glob.h"
 #include <string.h>
 

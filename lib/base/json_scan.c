@@ -1,3 +1,4 @@
+/* json_scan: walks a JSON text along a pointer. */
 #include "json_scan.h"
 #include "json_text.h"
 #include <stdint.h>

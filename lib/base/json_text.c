@@ -1,3 +1,4 @@
+/* json_text: makes JSON strings of bytes that may not be UTF-8. */
 #include "json_text.h"
 #include "alloc.h"
 #include "clock.h"

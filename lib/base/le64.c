@@ -1,3 +1,4 @@
+/* le64: reads and writes 64-bit numbers byte by byte. */
 #include "le64.h"
 
 void set_le64(void *out, uint64_t v)

@@ -1,3 +1,4 @@
+/* listen: binds a listening socket, and says which process has the port if it is in use. */
 #include "listen.h"
 #include "rc.h"
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* log: writes log lines without blocking, limits how many name an event, and reopens its file. */
 #include "log.h"
 #include "alloc.h"
 #include "clock.h"

@@ -1,4 +1,4 @@
-/* The service manager's socket: a datagram for each message, lines of KEY=VALUE. */
+/* manager: talks to the service manager's socket: a datagram for each message, lines of KEY=VALUE. */
 #include "manager.h"
 #include "alloc.h"
 #include "clock.h"

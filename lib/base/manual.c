@@ -1,3 +1,4 @@
+/* manual: writes the macros of a man page, with every text escaped. */
 #include "manual.h"
 #include <ctype.h>
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* network: parses addresses and networks, and compares them. */
 #include "network.h"
 #include <arpa/inet.h>
 #include <stdlib.h>

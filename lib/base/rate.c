@@ -1,3 +1,4 @@
+/* rate: parses rates, and spaces items evenly. */
 #include "rate.h"
 #include "clock.h"
 #include <stdlib.h>

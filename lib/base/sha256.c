@@ -1,3 +1,4 @@
+/* sha256: SHA-256 by OpenSSL, and hexadecimal digits. */
 #include "sha256.h"
 #include <openssl/evp.h>
 #include <pthread.h>

@@ -1,3 +1,4 @@
+/* siphash: SipHash, and a key that is drawn once in each process. */
 #include "siphash.h"
 #include "rc.h"
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* spans: adds readings of the clock to spans, and computes ages from them. */
 #include "spans.h"
 #include "clock.h"
 

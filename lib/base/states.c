@@ -1,3 +1,4 @@
+/* states: checks transitions against a table. */
 #include "states.h"
 #include "log.h"
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* string_list: adds to, searches and frees a list of strings. */
 #include "string_list.h"
 #include "alloc.h"
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* ulid: makes, parses and prints ids. */
 #include "ulid.h"
 #include <errno.h>
 #include <string.h>

@@ -1,3 +1,4 @@
+/* waiters: a list of waiting connections, the one that has waited longest first. */
 #include "waiters.h"
 #include "clock.h"
 

@@ -1,3 +1,4 @@
+/* worker: a thread that waits for its next run. */
 #include "worker.h"
 #include "alloc.h"
 #include "log.h"

@@ -1,3 +1,4 @@
+/* mask: finds secrets in headers and queries by place and by value, and replaces them. */
 #include "mask.h"
 #include "form.h"
 #include "headers.h"

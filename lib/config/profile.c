@@ -1,3 +1,5 @@
+/* profile: reads profiles.yaml, fills what a source leaves open, and reads the fields of an
+ * event. */
 #include "profile.h"
 #include "bounds.h"
 #include "json_text.h"

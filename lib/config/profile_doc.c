@@ -1,3 +1,4 @@
+/* profile_doc: writes the text about a provider from its profile. */
 #include "profile_doc.h"
 #include "settings_types.h"
 #include "signature.h"

@@ -1,3 +1,4 @@
+/* expr: parses field expressions, and finds their values in a request. */
 #include "expr.h"
 #include "form.h"
 #include "headers.h"

@@ -1,3 +1,4 @@
+/* form: walks the fields of a form, and decodes them. */
 #include "form.h"
 #include "headers.h"
 #include <stdlib.h>

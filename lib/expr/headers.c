@@ -1,3 +1,4 @@
+/* headers: packs and reads lists of headers, and decides which may be forwarded. */
 #include "headers.h"
 #include <string.h>
 #include <strings.h>

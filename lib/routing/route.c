@@ -1,3 +1,4 @@
+/* route: matches one event against subscriptions and routes. */
 #include "route.h"
 #include "glob.h"
 #include <string.h>

@@ -1,3 +1,4 @@
+/* split: finds the elements of a JSON list without building a tree of it. */
 #include "split.h"
 #include "alloc.h"
 #include "json_scan.h"

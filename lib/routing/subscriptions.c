@@ -1,3 +1,4 @@
+/* subscriptions: an index of endpoints by the workspaces that they name. */
 #include "subscriptions.h"
 #include "lookup.h"
 #include "route.h"

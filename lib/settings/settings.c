@@ -1,3 +1,4 @@
+/* settings: looks up sources, endpoints and policies by name. */
 #include "settings.h"
 #include "sha256.h"
 #include <jansson.h>

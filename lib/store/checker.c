@@ -1,3 +1,4 @@
+/* checker: a thread that runs SQLite's quick_check over one table after the other. */
 #include "checker.h"
 #include "alloc.h"
 #include "db_check.h"
@@ -11,7 +12,7 @@ struct checker {
     sqlite3 *h;
     pthread_t thread;
     atomic_bool stop;
-    atomic_bool leave; /* the table that it is at */
+    atomic_bool leave; /* the table that it is checking */
     char **tables;
     int count;
 };

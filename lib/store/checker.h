@@ -10,9 +10,9 @@
 struct checker;
 
 struct checker *checker_open(const char *path);
-/* Waits for its end, which comes soon. NULL will do. */
+/* Waits until it has ended, which takes a moment. NULL is allowed. */
 void checker_close(struct checker *c);
-/* Leave the table that it is at. NULL will do. */
+/* Makes it leave the table that it is checking. NULL is allowed. */
 void checker_break(struct checker *c);
 
 #endif

@@ -1,3 +1,4 @@
+/* copier: a thread that copies the write-ahead log into the database file. */
 #include "copier.h"
 #include "alloc.h"
 #include "clock.h"
@@ -9,12 +10,12 @@
 struct copier {
     char *path;
     pthread_t thread;
-    pthread_mutex_t lock; /* of what follows */
+    pthread_mutex_t lock; /* protects the members below */
     pthread_cond_t wake, done;
     bool requested, copying, stop;
     int copied; /* pages of the present WAL that are in the file */
-    int seen;   /* pages that it had when it was last asked about */
-    /* The thread's own. */
+    int seen;   /* pages of the WAL at the last question */
+    /* Used by the thread only. */
     int64_t warned_ms; /* mono; 0: never */
 };
 
@@ -37,15 +38,15 @@ static sqlite3 *open_beside(const char *path)
     sqlite3_extended_result_codes(h, 1);
     sqlite3_busy_timeout(h, 1000);
     sqlite3_wal_autocheckpoint(h, 0);
-    /* A connection that has read nothing yet does not know that there is a WAL,
-     * and its checkpoints do nothing, without an error. */
+    /* A connection that has not read anything does not know that there is a WAL; its
+     * checkpoints would do nothing, without an error. */
     if (sqlite3_exec(h, "SELECT 1 FROM sqlite_schema", NULL, NULL, NULL) !=
         SQLITE_OK)
         die(EXIT_STORAGE, "cannot read %s: %s", path, sqlite3_errmsg(h));
     return h;
 }
 
-/* Say once a minute that the WAL grows, and why. */
+/* Warns once a minute that the WAL grows, with the reason. */
 static void warn(struct copier *c, int rc)
 {
     bool usual = rc == SQLITE_OK || rc == SQLITE_BUSY || rc == SQLITE_LOCKED ||
@@ -60,10 +61,10 @@ static void warn(struct copier *c, int rc)
              LS("file", c->path), LS("error", sqlite3_errstr(rc)));
 }
 
-/* Pages that are copied now. A busy or full disk is no harm here: the WAL has
- * it all. Then the file is synced: SQLite does so only when the WAL was copied to
- * its end, which is the loop's part, and the loop would wait for all that we have
- * written (measured: 9 ms for each 32 MiB, now 1). */
+/* Copies pages. A busy or full disk does no harm here, because the WAL has everything. Then
+ * the file is synced: SQLite syncs it only when the whole WAL was copied, which is the
+ * loop's part, and the loop would have to wait for all that this thread has written
+ * (measured: 9 ms for each 32 MiB, now 1 ms). */
 static int copy(struct copier *c, sqlite3 *h)
 {
     sqlite3_file *file = NULL;

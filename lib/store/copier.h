@@ -7,19 +7,20 @@
 
 struct copier;
 
-/* Of a checkpoint: ends the process (74) where an fsync has failed, as a second one
- * may succeed without what the first has lost. All else is no harm, the WAL has it. */
+/* Checks the result of a checkpoint. It ends the process (74) after a failed fsync, because
+ * a second fsync may succeed without the data that the first one lost. Other errors do no
+ * harm, because the WAL has everything. */
 void copier_check(const char *path, int rc);
 
 struct copier *copier_open(const char *path);
 void copier_close(struct copier *c);
 
 void copier_begin(struct copier *c);
-/* Returns when it is not copying, nor will until it is begun again: of two
- * checkpoints at once SQLite refuses one. */
+/* Returns when it is not copying and will not copy until it is started again: SQLite
+ * refuses a second checkpoint beside a running one. */
 void copier_pause(struct copier *c);
-/* Of so many pages in the WAL, those that are not in the file yet; -1 while it is
- * at it. To be asked after every commit: fewer pages are a WAL begun anew. */
+/* Of so many pages in the WAL, the number that are not in the file yet; -1: it is copying.
+ * Ask after every commit: fewer pages than before mean that the WAL was restarted. */
 int copier_rest(struct copier *c, int wal_pages);
 
 #endif

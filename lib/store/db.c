@@ -1,6 +1,6 @@
-/* A database file: how it is opened and brought to today's schema, statements and
- * transactions, its write-ahead log, the space that it takes, and backups. db_origin.c
- * knows whether it is a copy. */
+/* db: opens a database file and brings its schema up to date; statements and transactions,
+ * the write-ahead log, the space on disk, and backups. db_origin.c decides whether the file
+ * is a copy. */
 #include "db.h"
 #include "alloc.h"
 #include "checker.h"
@@ -31,21 +31,21 @@ struct db {
     char *path;
     int wal_piece_bytes;
     int page_bytes;
-    stmt *stmts[DB_STATEMENTS_MAX]; /* all that are prepared */
+    stmt *stmts[DB_STATEMENTS_MAX]; /* all prepared statements */
     int stmt_count;
     stmt *begin, *begin_read, *commit, *rollback, *free_pages, *all_pages;
     struct db_origin *origin;
     bool in_txn, full;
     int changes_at_begin;
     int commit_rc;            /* of the last COMMIT */
-    struct worker *committer; /* NULL until one is begun apart */
+    struct worker *committer; /* NULL until a commit has run in a thread */
     int wal_pages;
-    int wal_held; /* so many when a reader was in the way of beginning anew */
+    int wal_held; /* pages, when a reader prevented the restart; else 0 */
     struct copier *copier;
-    struct verifier *verifier; /* borrowed; NULL: none is at work */
+    struct verifier *verifier; /* borrowed; NULL: no verification is running */
     struct checker *checker;   /* NULL: the file was small */
     struct {
-        sqlite3 *to; /* NULL: none is under way */
+        sqlite3 *to; /* NULL: no backup is running */
         sqlite3_backup *job;
         char *path;
     } backup;
@@ -53,9 +53,8 @@ struct db {
 
 enum {
     CACHE_KIB = 16 * 1024,
-    /* A file up to this size is checked in full before it is used; the check
-     * of a larger one would make a restart slow, so it is looked through
-     * while we work (checker.h). */
+    /* A file up to this size is checked in full before it is used. The check of a larger
+     * one would make a restart slow, so it is checked while the process works (checker.h). */
     CHECK_BYTES = 64 * 1024 * 1024,
     URI_MAX = 16 * 1024,
 };
@@ -82,8 +81,8 @@ static int last_errno(sqlite3_file *f)
     return why;
 }
 
-/* For SQLite only ENOSPC is a full disk; for us one of which we have had our share
- * is, too. */
+/* SQLite reports only ENOSPC as a full disk; here a database that has used its share counts
+ * as one, too. */
 static bool is_over_quota(struct db *db)
 {
     sqlite3_file *file = NULL, *wal = NULL;
@@ -93,14 +92,15 @@ static bool is_over_quota(struct db *db)
     return last_errno(file) == EDQUOT || last_errno(wal) == EDQUOT;
 }
 
-/* A write, not an fsync: after that the state of the disk is unknown. */
+/* The error is of a write, not of an fsync: after a failed fsync the state of the disk is
+ * unknown. */
 static bool is_full(struct db *db, int rc)
 {
     return (rc & 0xff) == SQLITE_FULL ||
            (rc == SQLITE_IOERR_WRITE && is_over_quota(db));
 }
 
-/* SQLite calls it an I/O error when there is no space for its -shm. */
+/* SQLite calls it an I/O error if there is no space for its -shm file. */
 static const char *disk_hint(struct db *db)
 {
     return disk_free_bytes(db) < DISK_IS_FULL_BYTES
@@ -134,8 +134,8 @@ static void wal_watch(struct db *db)
     sqlite3_wal_hook(db->h, on_wal, db);
 }
 
-/* So that the next commit begins the WAL anew: copies what is left of it. false: a
- * reader is in the way; it is not waited for. */
+/* Copies the rest of the WAL, so that the next commit restarts it. false: a reader prevents
+ * it; it does not wait for the reader. */
 static bool wal_begin_anew(struct db *db)
 {
     int rc;
@@ -230,8 +230,8 @@ _Noreturn static void another_kind(const char *path, const char *table)
         path, table);
 }
 
-/* Before anything is written to it: our tables among those of another kind of
- * process would make one file of two. */
+/* Checked before anything is written: tables of two kinds of process in one file would
+ * destroy both. */
 static void refuse_another_kind(struct db *db, const char *table)
 {
     char *has_table;
@@ -246,8 +246,8 @@ static void refuse_another_kind(struct db *db, const char *table)
     free(has_table);
 }
 
-/* The same by the file alone, as it lies there: no log is copied into it. false: it is
- * of this kind, or that can't be said. */
+/* Whether the file, as it is on disk, belongs to another kind of process. The WAL is not
+ * copied into it. false: it does not, or that cannot be decided. */
 static bool is_of_another_kind(const char *path, const char *table)
 {
     char *sql = gr_printf(
@@ -262,7 +262,7 @@ static bool is_of_another_kind(const char *path, const char *table)
 
     buf_init(&uri, URI_MAX);
     buf_puts(&uri, "file:");
-    for (; *path; path++) /* no byte of it has a meaning in the URI */
+    for (; *path; path++) /* no byte of the path has a meaning in a URI */
         buf_printf(&uri, "%%%02x", (unsigned char)*path);
     buf_puts(&uri, "?immutable=1");
     if (sqlite3_open_v2(uri.data, &h,
@@ -278,12 +278,12 @@ static bool is_of_another_kind(const char *path, const char *table)
     return is;
 }
 
-/* Before SQLite opens it, which would copy a log into the file. */
+/* Called before SQLite opens the file, because SQLite would copy a log into it. */
 static void refuse_newer(const char *path, const struct db_schema *schema)
 {
     int version = db_version_of(path);
 
-    if (version < 0) /* the list of steps has no entry for it */
+    if (version < 0) /* the version is not in the list of steps */
         db_damaged(path, "its schema version is below 0");
     if (version <= schema->count)
         return;
@@ -313,8 +313,8 @@ static void migrate_run(struct db *db, const char *sql, int from, int to)
         failed(db, rc, "upgrading its schema");
 }
 
-/* The tables and the version number are one transaction: after a crash or on a full
- * disk the file is as the earlier version left it, and that version still opens it. */
+/* The tables and the version number are one transaction: after a crash or at a full disk
+ * the file is as the earlier version left it, and that version can still open it. */
 static void migrate(struct db *db, const struct db_schema *schema)
 {
     int from = number_of(db, "PRAGMA user_version"), to = schema->count;
@@ -343,15 +343,17 @@ static const char settings_sql[] =
     "PRAGMA secure_delete = OFF;"
     "PRAGMA trusted_schema = OFF;"
     "PRAGMA cell_size_check = ON;"
-    "PRAGMA mmap_size = 0;" /* an I/O error under mmap is a SIGBUS */
+    "PRAGMA mmap_size = 0;" /* an I/O error under mmap would be a SIGBUS */
     "PRAGMA journal_size_limit = 67108864;";
 
-/* Where the header says how it is written (2: with a WAL), and where it ends. */
+/* The byte of the header that says how the file is written (2: with a WAL), and the
+ * header's length. */
 enum { HEADER_VERSION_AT = 18, HEADER_BYTES = 20 };
 
-/* A WAL names no file. One that was left beside a backup that was put here would be
- * taken for its own: pages of two times in one file. But the header of a backup says
- * that it has none. (Before SQLite opens it, as closing would drop its locks.) */
+/* A WAL does not name its file. One that is beside a restored backup would be taken for the
+ * backup's own, and the file would get pages of two times. But the header of a backup says
+ * that it has no WAL. (Checked before SQLite opens the file, because closing it here would
+ * drop SQLite's locks.) */
 static void refuse_strange_wal(const char *path)
 {
     char *wal = gr_printf("%s-wal", path);
@@ -377,8 +379,8 @@ static sqlite3 *open_handle(const char *path)
     sqlite3 *h = NULL;
     int rc;
 
-    /* Nobody asks for SQLite's memory statistics, and each allocation would
-     * take a lock for them. Refused, harmlessly, once SQLite has started. */
+    /* The memory statistics of SQLite are not used, and they would take a lock for each
+     * allocation. SQLite refuses this, harmlessly, if it has started already. */
     sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0);
     rc = sqlite3_open_v2(
         path, &h,
@@ -426,13 +428,13 @@ struct db *db_open(const char *path, const struct db_schema *schema)
     refuse_newer(path, schema);
     wal_damage_warn(path);
     db->h = open_handle(path);
-    number_of(db, "PRAGMA user_version"); /* not a database at all? */
+    number_of(db, "PRAGMA user_version"); /* perhaps it is not a database */
     refuse_another_kind(db, schema->table);
     set_up(db, schema);
     if (size_bytes > 0 && size_bytes <= CHECK_BYTES)
         db_check(db->h, path, "PRAGMA integrity_check(1)");
-    /* After a crash: it may have been one of fsync, and then what the WAL shows us
-     * need not be on the disk, nor what we would append behind it ever be found. */
+    /* After a crash: if an fsync had failed before, data that the WAL shows may be missing
+     * on disk, and data appended after it might never be found. */
     (void)wal_begin_anew(db);
     db->page_bytes = number_of(db, "PRAGMA page_size");
     db->wal_piece_bytes = WAL_PIECE_BYTES;
@@ -484,8 +486,8 @@ void db_exec(struct db *db, const char *sql)
 
 /* ---- statements ---- */
 
-/* None returns an error: a full disk is remembered in db->full, anything else ends the
- * process. */
+/* None of these functions returns an error: db->full remembers a full disk, and any other
+ * error ends the process. */
 
 stmt *db_prepare(struct db *db, const char *sql)
 {
@@ -604,8 +606,8 @@ bool col_null(stmt *s, int i)
 
 /* ---- transactions ---- */
 
-/* One writer, one transaction at a time; its commit may run in a thread of its own. A
- * crash before the commit has returned leaves all of it or nothing. */
+/* There is one writer, with one transaction at a time; the commit may run in a thread. A
+ * crash before the commit has returned leaves all of the transaction or nothing. */
 
 void db_begin(struct db *db)
 {
@@ -618,7 +620,7 @@ void db_begin(struct db *db)
 
 static void roll_back(struct db *db)
 {
-    /* SQLite may have rolled back by itself already. */
+    /* SQLite may have rolled back by itself. */
     if (!sqlite3_get_autocommit(db->h)) {
         sqlite3_step(db->rollback);
         sqlite3_reset(db->rollback);
@@ -645,8 +647,8 @@ static gr_rc judge_commit(struct db *db)
         db_origin_committed(db->origin);
         return GR_OK;
     }
-    /* Anything but a full disk leaves the commit neither done nor undone
-     * (fsync): stop, and read at the next start what is there. */
+    /* After any error but a full disk it is unknown whether the commit took place (fsync):
+     * the process ends, and the next start reads what is on disk. */
     if (!is_full(db, db->commit_rc))
         failed(db, db->commit_rc, "a commit");
     db->full = true;
@@ -705,7 +707,7 @@ bool db_dirty(const struct db *db)
 
 /* ---- space ---- */
 
-/* A turn that forgets writes first, to the WAL; the very last space is not for that. */
+/* A turn that deletes rows writes to the WAL first; it must not use the very last space. */
 enum { FORGET_FREE_BYTES = 8 * 1024 * 1024 };
 
 static int64_t pages_bytes(struct db *db, stmt *count)
@@ -747,7 +749,7 @@ int64_t db_size_bytes(const struct db *db)
 
 enum { BACKUP_PAGES = 256 }; /* in one step, between two turns */
 
-/* Also when none is under way. !keep: the copy is removed. */
+/* Also when no backup is running. !keep: removes the copy. */
 static void backup_end(struct db *db, bool keep)
 {
     if (!db->backup.to)

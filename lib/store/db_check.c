@@ -1,3 +1,4 @@
+/* db_check: ends the process when SQLite reports a damaged file. */
 #include "db_check.h"
 #include "alloc.h"
 #include "log.h"

@@ -5,11 +5,11 @@
 #include <sqlite3.h>
 #include <stdbool.h>
 
-/* Is that what this code of SQLite means? */
+/* Whether this result code of SQLite means a damaged file. */
 bool db_says_damaged(int rc);
 _Noreturn void db_damaged(const char *path, const char *what);
-/* With PRAGMA integrity_check or quick_check. A look that is interrupted finds
- * nothing. */
+/* Runs PRAGMA integrity_check or quick_check. A check that is interrupted reports no
+ * damage. */
 void db_check(sqlite3 *h, const char *path, const char *pragma);
 
 #endif

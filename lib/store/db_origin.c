@@ -1,4 +1,5 @@
-/* Whether a database file is the one that its process wrote last, or a copy of it.
+/* db_origin: decides whether a database file is the one that its process wrote
+ * last, or a copy of it.
  *
  * Each file holds a row about itself: which file it is (inode and time of birth),
  * when it was written last, and, in a copy, when that was made. A copy that
@@ -47,11 +48,11 @@ struct db_origin {
     stmt *adopt, *note_start, *written;
     int64_t copied_ms, written_ms;
     bool stamped;
-    bool start_due;   /* FILE-start is to be replaced … */
-    bool start_noted; /* … and the open transaction says so */
+    bool start_due;   /* FILE-start has to be replaced … */
+    bool start_noted; /* … and the open transaction has the row about it */
 };
 
-/* A birth of 0: the file system does not know. */
+/* A birth time of 0: the file system does not have it. */
 static struct origin origin_of(const char *path)
 {
     struct statx st;
@@ -73,7 +74,7 @@ static bool is_same(const struct origin *a, const struct origin *b)
 
 /* ---- the file beside it ---- */
 
-/* These bytes were written since the present FILE-start was made. */
+/* Whether these bytes were written after the present FILE-start was made. */
 static bool is_of_this_start(struct db *db)
 {
     char *path = gr_printf("%s-start", db_path(db));
@@ -103,7 +104,7 @@ void db_origin_commits(struct db_origin *o)
         return;
     path = gr_printf("%s-start", db_path(db));
     fresh = gr_printf("%s.new", path);
-    (void)unlink(fresh); /* of a start that crashed */
+    (void)unlink(fresh); /* left by a start that crashed */
     fd = open(fresh, O_RDONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     old = origin_of(path);
     made = fd >= 0 ? origin_of(fresh) : old;
@@ -128,8 +129,7 @@ void db_origin_committed(struct db_origin *o)
     o->start_noted = o->start_due = false;
     path = gr_printf("%s-start", db_path(o->db));
     fresh = gr_printf("%s.new", path);
-    (void)rename(fresh,
-                 path); /* it is absent where there was no space for it */
+    (void)rename(fresh, path); /* it is missing if there was no space for it */
     free(path);
     free(fresh);
 }
@@ -175,7 +175,7 @@ struct db_origin *db_origin_open(struct db *db)
     else if (!is_same(&here, &noted) || !is_of_this_start(db))
         o->copied_ms = col_i64(read, 2) ? col_i64(read, 2) : 1;
     db_done(read);
-    if (o->copied_ms) /* it stays a copy until it is adopted */
+    if (o->copied_ms) /* it stays a copy until db_adopt() */
         o->start_due = false;
     return o;
 }
@@ -222,7 +222,7 @@ static int run(sqlite3 *h, const char *sql)
     return sqlite3_exec(h, sql, NULL, NULL, NULL);
 }
 
-/* The stamp that is there stays: it is of when the copy was made. */
+/* A stamp that is there stays, because it has the time when the copy was made. */
 static int stamp(sqlite3 *h, int64_t copied_ms)
 {
     char *sql = gr_printf(
@@ -242,7 +242,7 @@ gr_rc db_copy_finish(sqlite3 *h, int64_t copied_ms, char why[200])
 {
     int rc = stamp(h, copied_ms);
 
-    /* It is a file of its own: no -wal that could be left behind. */
+    /* The file stands alone: it must not need a -wal, which could be left behind. */
     if (rc == SQLITE_OK)
         rc = run(h, "PRAGMA journal_mode = DELETE");
     if (rc == SQLITE_OK)

@@ -9,16 +9,17 @@
 struct db;
 struct db_origin;
 
-/* Outside of a transaction, when the schema is there: reads, and makes its tables. */
+/* Call it outside of a transaction, when the schema is there: it reads its tables, and
+ * makes them if they are missing. */
 struct db_origin *db_origin_open(struct db *db);
 void db_origin_close(struct db_origin *o);
-/* Before each commit, and after each that succeeded: the first one of a start that
- * writes replaces FILE-start. A rolled back one leaves it to the next. */
+/* Call these before each commit, and after each that succeeded: the first writing
+ * transaction of a start replaces FILE-start. If it is rolled back, the next one does it. */
 void db_origin_commits(struct db_origin *o);
 void db_origin_committed(struct db_origin *o);
 void db_origin_rolled_back(struct db_origin *o);
 
-/* As in db.h. */
+/* See db.h. */
 int64_t db_origin_copied_ms(const struct db_origin *o);
 bool db_origin_stamped(const struct db_origin *o);
 void db_origin_adopt(struct db_origin *o);

@@ -1,3 +1,4 @@
+/* db_sums: the SQL function content_sum(), and the check of a row against its checksum. */
 #include "db_sums.h"
 #include "checksum.h"
 #include "log.h"

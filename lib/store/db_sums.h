@@ -10,21 +10,23 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* In SQL: 1 when the row is as it was written. */
+/* The SQL expression that is 1 if the row is unchanged. */
 #define DB_INTACT(columns) "(sum IS NULL OR sum = content_sum(" columns "))"
 
-/* content_sum() on this connection. */
+/* Adds content_sum() to this connection. */
 void db_sums_register(sqlite3 *h);
 
-/* A table with checksums: what they are of, and how a row is named to a person. */
+/* A table with checksums: the columns that they cover, and the column by which a message
+ * names a row. */
 struct db_summed {
     const char *table, *columns, *label;
 };
 
-/* What was read is not what was written. Counted, and told in the log with `id`. */
+/* Call it for a row that differs from what was written. It counts, and logs `id`. */
 void db_damage_found(const char *id, const char *path, const char *table);
 /* The structure of a table is damaged. */
 void db_damage_found_in(const char *path, const char *table, const char *what);
-int64_t db_damage_count(void); /* since the start; any thread */
+int64_t
+db_damage_count(void); /* the number since the start; any thread may ask */
 
 #endif

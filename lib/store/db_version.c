@@ -1,10 +1,12 @@
+/* db_version: reads the schema version from a database file or its write-ahead log. */
 #include "db_version.h"
 #include "wal_file.h"
 #include <stdbool.h>
 #include <stddef.h>
 #include <string.h>
 
-/* In the first page. Source: https://www.sqlite.org/fileformat2.html#the_database_header */
+/* The offset in the first page. Source:
+ * https://www.sqlite.org/fileformat2.html#the_database_header */
 enum { VERSION_AT = 60, HEAD_BYTES = 64 };
 
 static const char magic[] = "SQLite format 3";
@@ -17,7 +19,7 @@ static int version_in(const uint8_t *page)
                  (uint32_t)p[2] << 8 | p[3]);
 }
 
-/* A log that was left by a crash may hold a migration that is not in the file yet. */
+/* A log that a crash left may contain a migration that is not in the file yet. */
 static int version_in_log(const char *path, int version)
 {
     bool good = false;

@@ -35,7 +35,7 @@
 #define ROW_VALUES(list)        list(ROW_VALUE_, ROW_NEXT_VALUE_)
 #define ROW_SETS(list)          list(ROW_SET_, ROW_NEXT_SET_)
 #define ROW_INSERT(table, list) ROW_INSERT_WITH(table, list, "", "")
-/* With more columns and their values, each behind a comma. */
+/* Adds columns and their values, each after a comma. */
 #define ROW_INSERT_WITH(table, list, names, values) \
     "INSERT INTO " ROW_INTO_(table, list, names, values)
 #define ROW_REPLACE_WITH(table, list, names, values) \
@@ -54,7 +54,7 @@
         __typeof__(row) row_p = (row);        \
         list(ROW_READ_, ROW_READ_);           \
     } while (0)
-/* What the row owns: fields of the types own, own_or_null and own_blob. */
+/* Frees what the row owns: fields of the types own, own_or_null and own_blob. */
 #define ROW_FREE(list, row)            \
     do {                               \
         __typeof__(row) row_p = (row); \

@@ -1,3 +1,4 @@
+/* stores: the list of databases. */
 #include "stores.h"
 #include "rc.h"
 #include <string.h>

@@ -7,8 +7,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Today's schema version of each: the number of steps in PROCESS/upgrade, which the build
- * checks. A step never changes after a release (tests/golden/stores). */
+/* The present schema version of each store: the number of steps in PROCESS/upgrade, which
+ * the build checks. A step never changes after a release (tests/golden/stores). */
 enum {
     INGRESS_SCHEMA = 12,
     SEQUENCER_SCHEMA = 21,
@@ -20,14 +20,15 @@ enum {
 struct store_kind {
     const char *process; /* "ingress" */
     const char *program; /* "grapnel-ingress" */
-    const char *table;   /* that no other kind has */
+    const char *table;   /* that only this kind has */
     int version;
-    bool needed; /* a backup without it can't be restored as a whole */
+    bool needed; /* a backup without it cannot be restored as a whole */
 };
 extern const struct store_kind store_kinds[];
 extern const size_t store_kind_count;
 
-/* Of a process or its copy, by name: "deliverer-2". NULL: there is no such kind. */
+/* The store of a process, or of its copy, by name: "deliverer-2". NULL: there is no such
+ * kind. */
 const struct store_kind *store_kind_of(const char *process);
 
 #endif

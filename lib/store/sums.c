@@ -1,3 +1,4 @@
+/* sums: the list of tables with checksums. */
 #include "sums.h"
 #include "rc.h"
 

@@ -21,7 +21,7 @@
     "received_ms, sequence, previous, clock"
 #define SUM_CONTENTS "dead_letter, headers, body"
 
-/* Those of all processes; a database has some of them. */
+/* The tables of all processes; a database has some of them. */
 extern const struct db_summed sums_all[];
 extern const size_t sums_count;
 

@@ -1,3 +1,4 @@
+/* verifier: checks pages and row checksums in small steps. */
 #include "verifier.h"
 #include "alloc.h"
 #include "json_text.h"
@@ -13,7 +14,7 @@ enum {
     ROWS_AT_ONCE = 256,
     NAMED_MAX = 1000,
     BUSY_MS = 1000,
-    /* ioprio_set(2): linux/ioprio.h is not in every libc's headers. */
+    /* For ioprio_set(2): not every libc's headers have linux/ioprio.h. */
     IOPRIO_WHO_PROCESS = 1,
     IOPRIO_IDLE = 3 << 13,
     NICE_MIN = 19,
@@ -52,7 +53,7 @@ static void add(struct look *l, const char *table, const char *id,
                                         "what", json_text_of(what)));
 }
 
-/* "NAME"; the names of our tables need no more. */
+/* Writes "NAME"; the names of our tables need no other quoting. */
 static void check_pages(struct look *l, const char *table)
 {
     char *sql = gr_printf("PRAGMA quick_check('%s')", table);
@@ -84,7 +85,7 @@ static bool has_sums(struct look *l, const struct db_summed *s)
     return has;
 }
 
-/* Some rows; each call is a transaction of its own. false: that was the last. */
+/* Checks some rows; each call is a transaction. false: there are no more. */
 static bool check_some(struct look *l, const char *table, sqlite3_stmt *q,
                        int64_t *at)
 {
@@ -100,7 +101,8 @@ static bool check_some(struct look *l, const char *table, sqlite3_stmt *q,
     }
     l->rows += count;
     sqlite3_reset(q);
-    /* A writer needs the WAL: the next group reads on, in a transaction of its own. */
+    /* A writer wants to restart the WAL: the next group of rows is read in another
+     * transaction. */
     if (rc == SQLITE_INTERRUPT && l->ends && !stopped(l)) {
         atomic_store(&l->ends->leave, false);
         return true;
@@ -213,7 +215,8 @@ static void *verifier_main(void *arg)
     struct verifier *v = arg;
     id_t self = (id_t)syscall(SYS_gettid);
 
-    /* On Linux both are a thread's own. Refused: then at our usual priority. */
+    /* On Linux both apply to one thread. If they are refused, the thread keeps its
+     * priority. */
     (void)setpriority(PRIO_PROCESS, self, NICE_MIN);
     (void)syscall(SYS_ioprio_set, IOPRIO_WHO_PROCESS, 0, IOPRIO_IDLE);
     v->result = verify_file(v->path, v->sums, v->sum_count, &v->ends);

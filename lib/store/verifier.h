@@ -10,23 +10,26 @@
 #include <stddef.h>
 
 struct verify_ends {
-    atomic_bool stop;  /* all of it */
-    atomic_bool leave; /* the table that it is at */
+    atomic_bool stop;  /* the number of all */
+    atomic_bool leave; /* the table that it is checking */
 };
 
-/* Of a file, in this thread. `ends` may be NULL. The caller's: {"file", "ok", "tables",
- * "rows", "damaged": [{"table", "id", "what"}], "skipped": [table]}; at most 1000 are
- * named, "damaged_count" counts all. A table is skipped when somebody made us leave it. */
+/* Checks a file in this thread. `ends` may be NULL. The caller owns the result: {"file",
+ * "ok", "tables", "rows", "damaged": [{"table", "id", "what"}], "skipped": [table]}; it
+ * names at most 1000, and "damaged_count" counts all. A table is skipped if verifier_skip()
+ * was called meanwhile. */
 json_t *verify_file(const char *path, const struct db_summed *sums,
                     size_t sum_count, struct verify_ends *ends);
 
-/* The same in a thread of its own, at the lowest priority of processor and disk. */
+/* The same in a thread, at the lowest priority for processor and disk. */
 struct verifier;
 struct verifier *verifier_open(const char *path, const struct db_summed *sums,
                                size_t sum_count);
-/* The result, the caller's; NULL: it is not done. */
+/* The result, owned by the caller; NULL: it is not finished. */
 json_t *verifier_take(struct verifier *v);
-void verifier_break(struct verifier *v); /* leave this table; NULL will do */
-void verifier_close(struct verifier *v); /* waits for its end; NULL will do */
+void verifier_break(
+    struct verifier *v); /* leaves the present table; NULL is allowed */
+void verifier_close(
+    struct verifier *v); /* waits until it has ended; NULL is allowed */
 
 #endif

@@ -1,3 +1,4 @@
+/* wal: the rules for copying and restarting a write-ahead log. */
 #include "wal.h"
 
 static int64_t limit_bytes(const struct wal *w)
@@ -22,7 +23,7 @@ enum wal_step wal_step(const struct wal *w)
     int64_t piece = w->piece_bytes;
 
     if (w->bytes >= WAL_LIMIT_BYTES && piece > WAL_REST_BYTES)
-        piece = WAL_REST_BYTES; /* so that the rest is short soon */
+        piece = WAL_REST_BYTES; /* so that the rest soon becomes short */
     if (begins_anew(w))
         return WAL_BEGIN_ANEW;
     return w->rest_bytes >= piece ? WAL_COPY : WAL_LEAVE;

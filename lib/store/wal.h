@@ -15,27 +15,29 @@
 #include "rc.h"
 
 enum {
-    /* Not copied: worth waking the thread. A page that is written again meanwhile is
-     * copied once; one that is written once gains nothing by waiting. */
+    /* Bytes that are not copied and are worth waking the thread. A page that is written
+     * again meanwhile is copied only once; waiting gains nothing for the others. */
     WAL_PIECE_BYTES = 4 * 1024 * 1024,
-    WAL_REST_BYTES = 1024 * 1024, /* not copied: short enough for the loop */
+    WAL_REST_BYTES =
+        1024 * 1024, /* bytes that are not copied and few enough for the loop */
     WAL_LIMIT_BYTES = 32 * 1024 * 1024,
-    /* So long it may be while the file is looked through (checker.h). */
+    /* The limit while the file is checked (checker.h). */
     WAL_MAX_BYTES = 512 * 1024 * 1024,
-    WAL_FREE_PART = 16, /* of the space that is left, when that is less */
+    WAL_FREE_PART = 16, /* of the space that is left, if that is less */
 };
 
 struct wal {
     int64_t piece_bytes; /* WAL_PIECE_BYTES, or less */
     int64_t bytes;       /* its length */
-    int64_t held_bytes;  /* so long when a reader was in the way; 0: none is */
-    int64_t rest_bytes;  /* not copied yet; negative: it is being copied */
-    int64_t free_bytes;  /* free on the disk */
+    int64_t
+        held_bytes; /* its length when a reader prevented the restart; 0: no reader did */
+    int64_t rest_bytes; /* not copied yet; negative: it is being copied */
+    int64_t free_bytes; /* free on the disk */
 };
 
 enum wal_step { WAL_LEAVE, WAL_COPY, WAL_BEGIN_ANEW };
 enum wal_step wal_step(const struct wal *w);
-/* It could not be begun anew: is it time to send the reader away? */
+/* It could not be restarted: is it time to interrupt the reader? */
 bool wal_presses(const struct wal *w);
 
 #endif

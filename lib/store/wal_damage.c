@@ -1,9 +1,14 @@
+/* wal_damage: walks the frames of a write-ahead log to find a damaged one. */
 #include "wal_damage.h"
 #include "log.h"
 #include "wal_file.h"
 #include <string.h>
 
-enum { DB_PAGE_SIZE_AT = 16 /* in a database's header; two bytes, 1: 65536 */ };
+enum {
+    DB_PAGE_SIZE_AT =
+        16 /* the page size in a database's header has two bytes; 1 means
+                             * 65536 */
+};
 
 static uint32_t page_bytes_of(const char *db_path)
 {
@@ -18,8 +23,8 @@ static uint32_t page_bytes_of(const char *db_path)
     return n == 1 ? WAL_PAGE_MAX_BYTES : n;
 }
 
-/* From the first wrong frame on, which is read: a chain of its own begins behind each
- * frame, as each holds the checksum that the next one's begins with. */
+/* Called at the first wrong frame, which was read. Each frame holds the checksum with which
+ * the next one's begins, so a new chain can begin after any frame. */
 static void count_behind(struct wal_file *w, struct wal_damage *out)
 {
     bool ended = wal_file_is_commit(w);
@@ -41,9 +46,9 @@ static void count_behind(struct wal_file *w, struct wal_damage *out)
     }
 }
 
-/* A wrong header makes all of it void. Its frames say themselves what belongs together;
- * of a log that was begun anew the old frames are still there, but its header is one
- * sector, which is written or not. */
+/* A wrong header makes the whole log void. Its frames still show which of them belong
+ * together. Frames from before a restart of the log are there, too, but the header is one
+ * sector, which is written completely or not at all. */
 static void count_all(struct wal_file *w, const char *db_path,
                       struct wal_damage *out)
 {
@@ -54,7 +59,7 @@ static void count_all(struct wal_file *w, const char *db_path,
     memcpy(w->salts, w->frame + 8, WAL_SALTS_BYTES);
     count_behind(w, out);
     out->certain = out->frames > 0;
-    out->frames += out->frames > 0; /* the first */
+    out->frames += out->frames > 0; /* the first frame */
 }
 
 static void look(struct wal_file *w, struct wal_damage *out)

@@ -12,18 +12,18 @@
 #include <stdint.h>
 
 struct wal_damage {
-    int64_t frame;   /* the first wrong one, from 1; 0: the header */
-    int64_t frames;  /* valid ones behind it */
-    int64_t commits; /* transactions that end at it or behind it */
-    /* true: a crash can't do that. false: the only commit behind it is the last one,
-     * which a power cut can leave written in part. */
+    int64_t frame;   /* the first wrong frame, from 1; 0: the header */
+    int64_t frames;  /* the number of valid frames after it */
+    int64_t commits; /* the number of transactions that end in it or after it */
+    /* true: a crash cannot cause it. false: the only commit after it is the last one, which
+     * a power cut can leave partly written. */
     bool certain;
 };
 
-/* Reads the -wal of this database, without SQLite; before SQLite opens it. true: valid
- * frames are behind a wrong one. false: none are, or there is no WAL to read. */
+/* Reads the -wal of this database, without SQLite, before SQLite opens it. true: there are
+ * valid frames after a wrong one. false: there are none, or there is no WAL. */
 bool wal_damage_find(const char *db_path, struct wal_damage *out);
-/* The same, and says so in the log. */
+/* The same, and logs a warning. */
 void wal_damage_warn(const char *db_path);
 
 #endif

@@ -1,10 +1,12 @@
+/* wal_file: reads the header and the frames of a write-ahead log. */
 #include "wal_file.h"
 #include "alloc.h"
 #include <endian.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define MAGIC 0x377f0682U /* its last bit: checksums are of big-endian words */
+#define MAGIC \
+    0x377f0682U /* its last bit says that checksums are of big-endian words */
 
 static uint32_t word(const uint8_t *p)
 {

@@ -25,24 +25,24 @@ struct wal_file {
     uint32_t page_bytes;
     bool big_endian; /* its checksums are of big-endian words */
     uint8_t salts[WAL_SALTS_BYTES];
-    struct wal_sums sums; /* what the next frame's checksum begins with */
+    struct wal_sums sums; /* the start value of the next frame's checksum */
     uint8_t frame[WAL_FRAME_HEADER_BYTES + WAL_PAGE_MAX_BYTES];
 };
 
-/* Open the log of this database. NULL: there is none, or it has not even a header.
- * *good: its header is whole, and the first frame is next. */
+/* Opens the log of this database. NULL: there is no log, or it is shorter than a header.
+ * good: its header is valid, and the first frame is next. */
 struct wal_file *wal_file_open(const char *db_path, bool *good);
-void wal_file_close(struct wal_file *w); /* NULL will do */
+void wal_file_close(struct wal_file *w); /* NULL is allowed */
 
-/* Read the next frame, whatever it holds; false: no whole one is left. */
+/* Reads the next frame, whatever it contains; false: no complete one is left. */
 bool wal_file_read(struct wal_file *w);
-/* The frame belongs to this log, and its checksum, begun with `before`, is right. */
+/* Whether the frame belongs to this log and its checksum, begun with `before`, is right. */
 bool wal_file_is_valid(const struct wal_file *w, struct wal_sums before);
-/* The frame's own checksum. */
+/* The checksum in the frame. */
 struct wal_sums wal_file_sums(const struct wal_file *w);
-/* The frame ends a transaction. */
+/* Whether the frame ends a transaction. */
 bool wal_file_is_commit(const struct wal_file *w);
-/* Which page it holds, from 1, and that page. */
+/* The number of its page, from 1, and the page's bytes. */
 uint32_t wal_file_page(const struct wal_file *w);
 const uint8_t *wal_file_bytes(const struct wal_file *w);
 

@@ -1,3 +1,4 @@
+/* backoff: the waits of a retry policy, with jitter, Retry-After and the limits of its budget. */
 #include "backoff.h"
 #include "clock.h"
 

@@ -1,3 +1,4 @@
+/* encoding: strict decoders of hexadecimal and base64, and the reading of key files. */
 #include "encoding.h"
 #include "alloc.h"
 #include <openssl/bio.h>

@@ -1,3 +1,4 @@
+/* guard: the lists of blocked networks, and the check of an address against them. */
 #include "guard.h"
 #include "alloc.h"
 #include <arpa/inet.h>

@@ -1,3 +1,4 @@
+/* handshake: recognises the check requests of providers, and writes their responses. */
 #include "handshake.h"
 #include <jansson.h>
 #include <openssl/evp.h>

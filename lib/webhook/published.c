@@ -1,3 +1,4 @@
+/* published: parses and checks published events, and writes their bodies. */
 #include "published.h"
 #include "clock.h"
 #include "conf.h"

@@ -1,3 +1,4 @@
+/* sign: reads signing keys, and makes the signature headers of a delivery. */
 #include "sign.h"
 #include "sha256.h"
 #include <inttypes.h>

@@ -1,3 +1,4 @@
+/* signature: verifies and makes signatures by the scheme of a source. */
 #include "signature.h"
 #include "conf.h"
 #include "encoding.h"

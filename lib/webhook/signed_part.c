@@ -1,3 +1,4 @@
+/* signed_part: digests of the parts of a request that its signature covers. */
 #include "signed_part.h"
 #include "bounds.h"
 #include "headers.h"
