@@ -14,46 +14,54 @@ static const struct control_command commands[] = {
 
 static const struct metric metrics[] = {
     [METRIC_ATTEMPTS] = {"grapnel_attempts_total", METRIC_COUNTER, "attempts",
-                         "requests made to endpoints that have ended"},
+                         "attempts that have ended"},
     [METRIC_DELIVERED] = {"grapnel_attempts_delivered_total", METRIC_COUNTER,
-                          "attempts", "responded 2xx"},
+                          "attempts", "attempts with a 2xx response"},
     [METRIC_RETRYING] = {"grapnel_attempts_retrying_total", METRIC_COUNTER,
-                         "attempts", "failed; a retry waits"},
+                         "attempts",
+                         "failed attempts after which a retry was scheduled"},
     [METRIC_DEAD] = {"grapnel_attempts_dead_total", METRIC_COUNTER, "attempts",
-                     "failed for good"},
-    [METRIC_RELEASED] = {"grapnel_attempts_released_total", METRIC_COUNTER,
-                         "attempts", "broken off, or final elsewhere"},
+                     "attempts that failed for good"},
+    [METRIC_RELEASED] =
+        {"grapnel_attempts_released_total", METRIC_COUNTER, "attempts",
+         "attempts that were aborted, or whose delivery ended elsewhere"},
     [METRIC_IN_FLIGHT] = {"grapnel_in_flight", METRIC_GAUGE, "attempts",
-                          "requests that are without a response now"},
+                          "attempts in progress"},
     [METRIC_QUEUED] = {"grapnel_queued", METRIC_GAUGE, "tasks",
-                       "in memory, waiting for their endpoint's turn"},
-    [METRIC_SCHEDULED_RETRIES] = {"grapnel_scheduled_retries", METRIC_GAUGE,
-                                  "tasks",
-                                  "on disk, waiting for their next try"},
+                       "tasks in memory that are ready to be attempted"},
+    [METRIC_SCHEDULED_RETRIES] =
+        {"grapnel_scheduled_retries", METRIC_GAUGE, "tasks",
+         "tasks on disk that wait for their next attempt"},
     [METRIC_CONNECTIONS] = {"grapnel_connections_total", METRIC_COUNTER,
-                            "connections", "opened"},
+                            "connections", "connections that were opened"},
     [METRIC_REUSED] = {"grapnel_connections_reused_total", METRIC_COUNTER,
-                       "attempts", "that went over a kept connection"},
-    [METRIC_REUSE] = {"grapnel_connections_reused_percent", METRIC_GAUGE,
-                      "percent", "of all attempts since the start"},
+                       "attempts", "attempts that used an open connection"},
+    [METRIC_REUSE] =
+        {"grapnel_connections_reused_percent", METRIC_GAUGE, "percent",
+         "share of all attempts since the start that used an open connection"},
     [METRIC_RESENT] = {"grapnel_attempts_resent_total", METRIC_COUNTER,
                        "attempts",
-                       "sent a second time, as a kept connection was dead"},
+                       "attempts whose request was sent a second time, because "
+                       "an open connection was dead"},
     [METRIC_OPENED] = {"grapnel_breaker_opened_total", METRIC_COUNTER,
-                       "endpoints", "began to fail, and only to fail"},
+                       "endpoints",
+                       "how often the circuit breaker of an endpoint opened"},
     [METRIC_OPEN] = {"grapnel_breakers_open", METRIC_GAUGE, "endpoints",
-                     "that are asked by one attempt at a time"},
-    [METRIC_PROBES] = {"grapnel_probes_total", METRIC_COUNTER, "attempts",
-                       "that asked whether such an endpoint is back"},
+                     "endpoints with an open circuit breaker, which get one "
+                     "attempt at a time"},
+    [METRIC_PROBES] =
+        {"grapnel_probes_total", METRIC_COUNTER, "attempts",
+         "attempts that probed an endpoint with an open circuit breaker"},
     [METRIC_PULLED] = {"grapnel_pulled_forward_total", METRIC_COUNTER, "tasks",
-                       "scheduled retries that were made early because their "
-                       "endpoint is back"},
+                       "scheduled retries that were made early, because their "
+                       "endpoint works again"},
     [METRIC_GRANTS] = {"grapnel_grants", METRIC_GAUGE, "grants",
-                       "held or being given back"},
+                       "grants that the deliverer holds or is releasing"},
     [METRIC_CONFIRMED] = {"grapnel_grants_confirmed", METRIC_GAUGE, "grants",
-                          "under which attempts may begin"},
-    [METRIC_LEASE] = {"grapnel_lease", METRIC_GAUGE, "",
-                      "1: the sequencer has responded in time"},
+                          "grants under which attempts may begin"},
+    [METRIC_LEASE] =
+        {"grapnel_lease", METRIC_GAUGE, "",
+         "1: the sequencer acknowledged a heartbeat within the lease"},
     [METRIC_COUNT] = {0},
 };
 
@@ -66,25 +74,25 @@ static const struct metric_family families[] = {
                          .kind = METRIC_COUNTER,
                          .unit = "attempts",
                          .help =
-                             "requests that have ended: delivered, retrying "
-                             "(a retry waits), dead, released",
+                             "attempts that have ended, by outcome: delivered, "
+                             "retrying (a retry is scheduled), dead, released",
                          .labels = {"endpoint", "outcome"}},
     [FAMILY_RETRIES] = {.name = "grapnel_endpoint_retries_total",
                         .kind = METRIC_COUNTER,
                         .unit = "attempts",
-                        .help = "of these, all but a delivery's first",
+                        .help = "attempts that have ended and were not the "
+                                "first of their delivery, by outcome",
                         .labels = {"endpoint", "outcome"}},
     [FAMILY_RETRY_WAIT] = {.name = "grapnel_endpoint_retry_wait_seconds_total",
                            .kind = METRIC_COUNTER,
                            .unit = "seconds",
-                           .help = "that retries were told to wait",
+                           .help = "sum of the waits of all scheduled retries",
                            .labels = {"endpoint"},
                            .per = 1000},
     [FAMILY_ATTEMPT_SECONDS] = {.name = "grapnel_attempt_seconds",
                                 .kind = METRIC_HISTOGRAM,
                                 .unit = "seconds",
-                                .help = "from the begin of an attempt to its "
-                                        "end",
+                                .help = "duration of an attempt",
                                 .labels = {"endpoint"},
                                 .per = 1000,
                                 .bounds = metric_latency_bounds_ms},
@@ -92,14 +100,14 @@ static const struct metric_family families[] = {
                         .kind = METRIC_GAUGE,
                         .unit = "",
                         .help =
-                            "1: it fails continuously, and gets one attempt "
-                            "at a time; said by its owner",
+                            "1: the circuit breaker is open; the endpoint "
+                            "fails continuously and gets one attempt at a time",
                         .labels = {"endpoint"}},
     [FAMILY_WINDOW] = {.name = "grapnel_endpoint_window",
                        .kind = METRIC_GAUGE,
                        .unit = "attempts",
-                       .help = "that may be in flight to it at once; said by "
-                               "its owner",
+                       .help =
+                           "attempts that may be in progress at the same time",
                        .labels = {"endpoint"}},
     [FAMILY_COUNT] = {0},
 };

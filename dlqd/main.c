@@ -6,56 +6,55 @@
 #include "requeue.h"
 
 static const struct metric metrics[] = {
-    [M_DEAD_LETTERS + DEAD_LETTER_DEAD] = {"grapnel_dlqd_dead_letters_dead",
-                                           METRIC_GAUGE, "dead_letters",
-                                           "dead, waiting for a decision"},
     [M_DEAD_LETTERS +
-        DEAD_LETTER_REQUEUED] = {"grapnel_dlqd_dead_letters_requeued",
-                                 METRIC_GAUGE, "dead_letters",
-                                 "requeued, not yet final again"},
-    [M_DEAD_LETTERS +
-        DEAD_LETTER_RECOVERED] = {"grapnel_dlqd_dead_letters_recovered",
-                                  METRIC_GAUGE, "dead_letters",
-                                  "delivered after all, still kept"},
-    [M_DEAD_LETTERS +
-        DEAD_LETTER_RESOLVED] = {"grapnel_dlqd_dead_letters_resolved",
-                                 METRIC_GAUGE, "dead_letters",
-                                 "resolved by an operator, still kept"},
-    [M_DEAD_LETTERS +
-        DEAD_LETTER_DISCARDED] = {"grapnel_dlqd_dead_letters_discarded",
-                                  METRIC_GAUGE, "dead_letters",
-                                  "discarded by an operator, still kept"},
-    [M_MOVED + DEAD_LETTER_RESOLVED] = {"grapnel_dlqd_resolved_total",
-                                        METRIC_COUNTER, "dead_letters",
-                                        "resolved by an operator"},
-    [M_MOVED + DEAD_LETTER_DISCARDED] = {"grapnel_dlqd_discarded_total",
-                                         METRIC_COUNTER, "dead_letters",
-                                         "discarded by an operator"},
+     DEAD_LETTER_DEAD] = {"grapnel_dlqd_dead_letters_dead", METRIC_GAUGE,
+                          "dead_letters",
+                          "dead letters that wait for a decision"},
+    [M_DEAD_LETTERS + DEAD_LETTER_REQUEUED] =
+        {"grapnel_dlqd_dead_letters_requeued", METRIC_GAUGE, "dead_letters",
+         "dead letters whose delivery was requeued and has not ended"},
+    [M_DEAD_LETTERS + DEAD_LETTER_RECOVERED] =
+        {"grapnel_dlqd_dead_letters_recovered", METRIC_GAUGE, "dead_letters",
+         "dead letters that were delivered later and are still stored"},
+    [M_DEAD_LETTERS + DEAD_LETTER_RESOLVED] =
+        {"grapnel_dlqd_dead_letters_resolved", METRIC_GAUGE, "dead_letters",
+         "dead letters that an operator resolved and that are still stored"},
+    [M_DEAD_LETTERS + DEAD_LETTER_DISCARDED] =
+        {"grapnel_dlqd_dead_letters_discarded", METRIC_GAUGE, "dead_letters",
+         "dead letters that an operator discarded and that are still stored"},
     [M_MOVED +
-        DEAD_LETTER_DEAD] = {"grapnel_dlqd_received_total", METRIC_COUNTER,
-                             "dead_letters",
-                             "dead letters, each generation's; not those from "
-                             "before a restore or the loss of the database, "
-                             "which come again"},
-    [M_MOVED + DEAD_LETTER_REQUEUED] = {"grapnel_dlqd_requeued_total",
-                                        METRIC_COUNTER, "dead_letters",
-                                        "requeued by an operator"},
+        DEAD_LETTER_RESOLVED] = {"grapnel_dlqd_resolved_total", METRIC_COUNTER,
+                                 "dead_letters",
+                                 "dead letters that an operator resolved"},
     [M_MOVED +
-        DEAD_LETTER_RECOVERED] = {"grapnel_dlqd_recovered_total",
+        DEAD_LETTER_DISCARDED] = {"grapnel_dlqd_discarded_total",
                                   METRIC_COUNTER, "dead_letters",
-                                  "delivered after having been dead; not "
-                                  "those from before a restore or the loss "
-                                  "of the database, which come again"},
+                                  "dead letters that an operator discarded"},
+    [M_MOVED + DEAD_LETTER_DEAD] =
+        {"grapnel_dlqd_received_total", METRIC_COUNTER, "dead_letters",
+         "received dead letters, one for each generation; without those that "
+         "are received again after a restore or the loss of the database"},
+    [M_MOVED +
+        DEAD_LETTER_REQUEUED] = {"grapnel_dlqd_requeued_total", METRIC_COUNTER,
+                                 "dead_letters",
+                                 "dead letters that an operator requeued"},
+    [M_MOVED + DEAD_LETTER_RECOVERED] =
+        {"grapnel_dlqd_recovered_total", METRIC_COUNTER, "dead_letters",
+         "dead letters that were delivered later; without those that are "
+         "reported again after a restore or the loss of the database"},
     [M_DUPLICATES] = {"grapnel_dlqd_duplicates_total", METRIC_COUNTER,
-                      "messages", "said twice, counted once"},
-    [M_UNKNOWN] = {"grapnel_dlqd_unknown_total", METRIC_COUNTER, "messages",
-                   "recovered dead letters that are no longer kept"},
-    [M_PURGED] = {"grapnel_dlqd_purged_total", METRIC_COUNTER, "dead_letters",
-                  "dropped when dlq.keep had expired"},
+                      "messages",
+                      "messages that were received twice and applied once"},
+    [M_UNKNOWN] =
+        {"grapnel_dlqd_unknown_total", METRIC_COUNTER, "messages",
+         "messages about recovered dead letters that are no longer stored"},
+    [M_PURGED] =
+        {"grapnel_dlqd_purged_total", METRIC_COUNTER, "dead_letters",
+         "dead letters that were removed because dlq.keep had expired"},
     [M_EXPIRING] = {"grapnel_dlqd_dead_letters_expiring", METRIC_GAUGE,
                     "dead_letters",
-                    "dead ones that dlq.keep removes within a day, or within "
-                    "a tenth of its time; counted up to 100000"},
+                    "dead letters that dlq.keep will remove within a day, or "
+                    "within a tenth of its time; counted up to 100000"},
     [M_COUNT] = {0},
 };
 

@@ -11,7 +11,7 @@ static const struct metric metrics[COUNT_COUNT + 1] = {
 #undef C
 #define A(NAME, status, code, reason, message, retry_after_s, close)           \
     {"grapnel_ingress_responses_" reason "_total", METRIC_COUNTER, "requests", \
-     "responded " #status " for this reason"},
+     "responses with status " #status " and reason " reason},
         RESPONSES(A)
 #undef A
             {0},
@@ -27,8 +27,7 @@ static const struct metric_family families[FAMILY_COUNT + 1] = {
     [FAMILY_ACCEPTED] = {.name = "grapnel_ingress_source_accepted_total",
                          .kind = METRIC_COUNTER,
                          .unit = "events",
-                         .help =
-                             "time to store a request, before the response 200",
+                         .help = "accepted events, by source",
                          .labels = {"source"}},
     [FAMILY_OLDEST] = {.name = "grapnel_ingress_backlog_oldest_seconds",
                        .kind = METRIC_GAUGE,

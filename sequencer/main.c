@@ -31,139 +31,153 @@
 
 static const struct metric metrics[] = {
     [METRIC_TAKEN] = {"grapnel_events_taken_total", METRIC_COUNTER, "events",
-                      "taken from ingress"},
+                      "events received from ingress"},
     [METRIC_DUPLICATES] = {"grapnel_events_duplicate_total", METRIC_COUNTER,
-                           "events", "recognised as duplicates"},
-    [METRIC_REPLAYS] = {"grapnel_events_replayed_total", METRIC_COUNTER,
-                        "events",
-                        "sent again after their keys were forgotten "
-                        "(`dedupe.replays`); duplicates, too"},
+                           "events",
+                           "events that were recognised as duplicates"},
+    [METRIC_REPLAYS] =
+        {"grapnel_events_replayed_total", METRIC_COUNTER, "events",
+         "duplicates that were recognised by `dedupe.replays`, after their "
+         "idempotency keys had expired; also counted as duplicates"},
     [METRIC_REFUSED] = {"grapnel_events_refused_total", METRIC_COUNTER,
-                        "events", "that lack a field they need"},
+                        "events", "events without a field that they need"},
     [METRIC_ROUTED] = {"grapnel_events_routed_total", METRIC_COUNTER, "events",
-                       "at least one endpoint is subscribed to them"},
+                       "events to which at least one endpoint is subscribed"},
     [METRIC_UNMATCHED] = {"grapnel_events_unmatched_total", METRIC_COUNTER,
-                          "events", "no endpoint is subscribed to them"},
+                          "events",
+                          "events to which no endpoint is subscribed"},
     [METRIC_DELIVERED] = {"grapnel_deliveries_delivered_total", METRIC_COUNTER,
-                          "deliveries", "responded 2xx"},
+                          "deliveries", "deliveries with a 2xx response"},
     [METRIC_DEAD] = {"grapnel_deliveries_dead_total", METRIC_COUNTER,
-                     "deliveries", "failed for good"},
+                     "deliveries", "deliveries that failed for good"},
     [METRIC_RETRIES] = {"grapnel_deliveries_retried_total", METRIC_COUNTER,
-                        "attempts", "failed, with another to come"},
+                        "attempts",
+                        "failed attempts after which a retry was scheduled"},
     [METRIC_LATE] = {"grapnel_results_late_total", METRIC_COUNTER, "results",
-                     "under a grant that had ended"},
+                     "results of attempts whose grant had ended"},
     [METRIC_MISSING] = {"grapnel_deliveries_missing_total", METRIC_COUNTER,
                         "deliveries",
-                        "that their deliverer did not know; dispatched again"},
+                        "deliveries that their deliverer did not know, and "
+                        "that were dispatched again"},
     [METRIC_RECOVERED] = {"grapnel_dead_letters_recovered_total",
                           METRIC_COUNTER, "dead letters",
-                          "delivered after all"},
-    [METRIC_REQUEUED] = {"grapnel_dead_letters_requeued_total", METRIC_COUNTER,
-                         "dead letters", "taken back from dlqd"},
+                          "dead letters that were delivered later"},
+    [METRIC_REQUEUED] =
+        {"grapnel_dead_letters_requeued_total", METRIC_COUNTER, "dead letters",
+         "dead letters that dlqd returned for another delivery"},
     [METRIC_REPLAYED] = {"grapnel_deliveries_replayed_total", METRIC_COUNTER,
-                         "deliveries", "sent again by an operator"},
+                         "deliveries",
+                         "deliveries that an operator sent again"},
     [METRIC_OUT] = {"grapnel_deliveries_out", METRIC_GAUGE, "deliveries",
-                    "at deliverers, neither waiting for a retry nor ended"},
-    [METRIC_DELIVERERS] = {"grapnel_deliverers", METRIC_GAUGE, "processes",
-                           "that send heartbeats within their lease"},
+                    "deliveries at deliverers that have not ended and do not "
+                    "wait for a retry"},
+    [METRIC_DELIVERERS] =
+        {"grapnel_deliverers", METRIC_GAUGE, "processes",
+         "deliverers that send heartbeats within their lease"},
     [METRIC_ENDPOINTS_UNOWNED] = {"grapnel_endpoints_unowned", METRIC_GAUGE,
-                                  "endpoints", "enabled, without an owner"},
-    [METRIC_ENDPOINTS_DISABLED] = {"grapnel_endpoints_disabled_total",
-                                   METRIC_COUNTER, "times",
-                                   "an endpoint was disabled by its responses"},
+                                  "endpoints",
+                                  "enabled endpoints without an owner"},
+    [METRIC_ENDPOINTS_DISABLED] =
+        {"grapnel_endpoints_disabled_total", METRIC_COUNTER, "times",
+         "how often an endpoint was disabled because of its responses"},
     [METRIC_LANES_HALTED] = {"grapnel_lanes_halted", METRIC_GAUGE,
-                             "dead letters", "dead ones that halt their lane"},
+                             "dead letters",
+                             "dead letters that halt their lane"},
     [METRIC_GRANTS] = {"grapnel_grants_total", METRIC_COUNTER, "grants",
-                       "given"},
-    [METRIC_GRANTS_ENDED] = {"grapnel_grants_ended_total", METRIC_COUNTER,
-                             "grants", "released or timed out"},
+                       "grants that were given to deliverers"},
+    [METRIC_GRANTS_ENDED] =
+        {"grapnel_grants_ended_total", METRIC_COUNTER, "grants",
+         "grants that deliverers released or that timed out"},
     [METRIC_SERIES] = {"grapnel_series_changed_total", METRIC_COUNTER, "times",
-                       "numbering was set back by a restored copy"},
+                       "how often a restored copy set the numbering back"},
     [METRIC_DUPLICATES_RELEASED] = {"grapnel_events_released_total",
                                     METRIC_COUNTER, "events",
                                     "duplicates that an operator released"},
-    [METRIC_IGNORED] = {"grapnel_events_ignored_total", METRIC_COUNTER,
-                        "events", "not a valid transition of their object"},
-    [METRIC_EVENTS_LATE] = {"grapnel_events_late_total", METRIC_COUNTER,
-                            "events", "that came after later ones had gone"},
-    [METRIC_WOULD_BUFFER] = {"grapnel_events_would_hold_total", METRIC_COUNTER,
-                             "events",
-                             "that order.observe would have buffered"},
+    [METRIC_IGNORED] =
+        {"grapnel_events_ignored_total", METRIC_COUNTER, "events",
+         "events that are not a valid transition of their object"},
+    [METRIC_EVENTS_LATE] =
+        {"grapnel_events_late_total", METRIC_COUNTER, "events",
+         "events that arrived after later events had been released"},
+    [METRIC_WOULD_BUFFER] =
+        {"grapnel_events_would_hold_total", METRIC_COUNTER, "events",
+         "events that order would have buffered without order.observe"},
     [METRIC_BUFFERED] = {"grapnel_events_buffered", METRIC_GAUGE, "events",
-                         "buffered for their order"},
+                         "events that are buffered for their order"},
     [METRIC_GAPS_OPENED] = {"grapnel_gaps_opened_total", METRIC_COUNTER, "gaps",
-                            "seen in sources' numbers"},
+                            "gaps that were found in the numbers of sources"},
     [METRIC_GAP_NUMBERS_FILLED] = {"grapnel_gap_numbers_filled_total",
                                    METRIC_COUNTER, "numbers",
-                                   "missing ones that came after all"},
-    [METRIC_GAPS_SKIPPED] =
-        {"grapnel_gaps_skipped_total", METRIC_COUNTER, "gaps",
-         "given up: the wait ended, or the buffer was full"},
+                                   "missing numbers that arrived later"},
+    [METRIC_GAPS_SKIPPED] = {"grapnel_gaps_skipped_total", METRIC_COUNTER,
+                             "gaps",
+                             "gaps that were skipped, because the wait ended "
+                             "or the buffer was full"},
     [METRIC_GAPS_CLOSED] = {"grapnel_gaps_closed_total", METRIC_COUNTER, "gaps",
-                            "closed by a person"},
+                            "gaps that an operator closed"},
     [METRIC_GAPS_OPEN] = {"grapnel_gaps_open", METRIC_GAUGE, "gaps",
-                          "whose numbers are waited for; counted up to 10000"},
+                          "open gaps; counted up to 10000"},
     [METRIC_GAP_OLDEST] = {"grapnel_gap_oldest_seconds", METRIC_GAUGE,
                            "seconds", "age of the oldest open gap"},
     [METRIC_KEYS] = {"grapnel_idempotency_keys", METRIC_GAUGE, "keys",
-                     "remembered"},
+                     "stored idempotency keys"},
     [METRIC_COUNT] = {0},
 };
 
 static const struct metric_family families[] = {
-    [FAMILY_END_TO_END] = {.name = "grapnel_end_to_end_seconds",
-                           .kind = METRIC_HISTOGRAM,
-                           .unit = "seconds",
-                           .help = "from the HTTP request to the endpoint's "
-                                   "2xx; not of what waited for a person or "
-                                   "the guard: dead letters that were "
-                                   "retried, events that were sent again, "
-                                   "endpoints that were paused, disabled, off "
-                                   "or held, halted lanes",
-                           .labels = {"endpoint"},
-                           .per = 1000,
-                           .bounds = metric_latency_bounds_ms},
+    [FAMILY_END_TO_END] =
+        {.name = "grapnel_end_to_end_seconds",
+         .kind = METRIC_HISTOGRAM,
+         .unit = "seconds",
+         .help = "time from the HTTP request to the 2xx response of the "
+                 "endpoint. It leaves out deliveries that waited for an "
+                 "operator or the guard: retried dead letters, events that "
+                 "were sent again, endpoints that were paused, disabled, off "
+                 "or held, and halted lanes",
+         .labels = {"endpoint"},
+         .per = 1000,
+         .bounds = metric_latency_bounds_ms},
     [FAMILY_OPEN] = {.name = "grapnel_deliveries_open",
                      .kind = METRIC_GAUGE,
                      .unit = "deliveries",
-                     .help = "neither delivered nor dead; counted up to "
-                             "100000",
+                     .help = "deliveries that are neither delivered nor dead, "
+                             "by status; counted up to 100000",
                      .labels = {"status"}},
     [FAMILY_OLDEST] = {.name = "grapnel_oldest_open_seconds",
                        .kind = METRIC_GAUGE,
                        .unit = "seconds",
                        .help =
-                           "since the oldest of these was accepted, or since "
-                           "a person sent it again",
+                           "age of the oldest open delivery, since its event "
+                           "was accepted or an operator sent it again",
                        .per = 1000},
     [FAMILY_DISABLED] = {.name = "grapnel_endpoint_disabled",
                          .kind = METRIC_GAUGE,
                          .unit = "",
                          .help =
-                             "1: it responded 410, or failed for too long; it "
-                             "waits for `grapnel endpoints resume`",
+                             "1: the endpoint responded 410 or failed for too "
+                             "long, and waits for `grapnel endpoints resume`",
                          .labels = {"endpoint"}},
-    [FAMILY_FAILING] = {.name = "grapnel_endpoint_failing_seconds",
-                        .kind = METRIC_GAUGE,
-                        .unit = "seconds",
-                        .help = "how long it has failed continuously, without "
-                                "the time in which its deliverer was away; 0 "
-                                "after a success, and while it is paused, "
-                                "disabled or switched off",
-                        .labels = {"endpoint"},
-                        .per = 1000},
+    [FAMILY_FAILING] =
+        {.name = "grapnel_endpoint_failing_seconds",
+         .kind = METRIC_GAUGE,
+         .unit = "seconds",
+         .help = "how long the endpoint has failed continuously, without the "
+                 "time in which no deliverer served it; 0 after a success, and "
+                 "while it is paused, disabled or switched off",
+         .labels = {"endpoint"},
+         .per = 1000},
     [FAMILY_HELD] = {.name = "grapnel_endpoint_held",
                      .kind = METRIC_GAUGE,
                      .unit = "",
-                     .help = "1: it worked, and refuses every event now; its "
-                             "deliveries are held",
+                     .help = "1: the endpoint worked before and now refuses "
+                             "every event; its deliveries are held",
                      .labels = {"endpoint"}},
     [FAMILY_WAITING] = {.name = "grapnel_endpoint_waiting_seconds",
                         .kind = METRIC_GAUGE,
                         .unit = "seconds",
-                        .help = "for how long it has been paused, disabled or "
-                                "held: its deliveries wait on disk without a "
-                                "limit; 0: it is tried",
+                        .help = "how long the endpoint has been paused, "
+                                "disabled or held; its deliveries wait on disk "
+                                "without a limit. 0: deliveries are attempted",
                         .labels = {"endpoint"},
                         .per = 1000},
     {0},

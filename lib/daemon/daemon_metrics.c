@@ -24,7 +24,7 @@ static const struct metric_family families[] = {
     [COMMON_COMMIT] = {.name = "grapnel_commit_seconds",
                        .kind = METRIC_HISTOGRAM,
                        .unit = "seconds",
-                       .help = "the duration of a commit, including fsync",
+                       .help = "duration of a commit, including fsync",
                        .per = 1000000,
                        .bounds = metric_commit_bounds_us},
     [COMMON_STARTED] = {.name = "grapnel_start_time_seconds",
