@@ -46,12 +46,12 @@ static void put_form(struct buf *out, const struct verify *v)
 
     buf_printf(out, " (%s", encoding);
     if (prefix && *prefix)
-        buf_printf(out, " behind `%s`", prefix);
+        buf_printf(out, " after `%s`", prefix);
     if (v->form.kind == FORM_KV)
         buf_printf(out, ", as `%s=…%c%s=…`", v->form.ts_key, v->form.separator,
                    v->form.sig_key);
     if (v->form.kind != FORM_PLAIN)
-        buf_puts(out, ", any of several");
+        buf_puts(out, "; one of several has to match");
     buf_puts(out, ")");
 }
 
@@ -61,7 +61,7 @@ static void put_tolerance(struct buf *out, const struct verify *v)
     int64_t future = v->future_ms ? v->future_ms : PROFILE_CLOCK_SKEW_MS;
 
     if (past == TOLERANCE_NONE) {
-        buf_puts(out, "which is not judged");
+        buf_puts(out, "of any age");
         return;
     }
     buf_puts(out, "at most ");
@@ -71,7 +71,7 @@ static void put_tolerance(struct buf *out, const struct verify *v)
         conf_put_duration(out, future);
         buf_puts(out, " ahead");
     } else {
-        buf_puts(out, " off");
+        buf_puts(out, " old or ahead");
     }
 }
 
@@ -81,12 +81,12 @@ static void put_time(struct buf *out, const struct verify *v)
         [UNIT_S] = "s", [UNIT_MS] = "ms", [UNIT_RFC3339] = "RFC 3339"};
 
     if (v->time.kind == EXPR_NONE && v->form.kind != FORM_KV) {
-        buf_puts(out, "; no time is signed");
+        buf_puts(out, "; a time is not signed");
         return;
     }
-    buf_puts(out, "; the time is ");
+    buf_puts(out, "; time: ");
     if (v->time.kind == EXPR_NONE)
-        buf_printf(out, "`%s` there", v->form.ts_key);
+        buf_printf(out, "`%s` in the same header", v->form.ts_key);
     else
         put_expr(out, &v->time);
     buf_printf(out, " (%s), ", units[v->time_unit]);
@@ -104,15 +104,14 @@ static void put_verified(struct buf *out, const struct verify *v)
     buf_puts(out, schemes[v->scheme]);
     put_place(out, v);
     if (v->scheme == SCHEME_SHARED_TOKEN) {
-        buf_puts(out, ", the secret itself; nothing is signed");
+        buf_puts(out, ", which is the secret itself; requests are not signed");
         return;
     }
     put_form(out, v);
     buf_printf(out, ", over `%s`", v->signed_content);
     put_time(out, v);
     if (v->handshake != HANDSHAKE_NONE)
-        buf_printf(out, "; %s is answered at ingress",
-                   handshakes[v->handshake]);
+        buf_printf(out, "; ingress responds to %s", handshakes[v->handshake]);
 }
 
 static void put_keys(struct buf *out, const struct dedupe *d)
@@ -153,18 +152,18 @@ static void put_replays(struct buf *out, const struct source *s)
 {
     const struct expr *e = &s->dedupe.unique;
 
-    buf_puts(out, "- **sent again later**: ");
+    buf_puts(out, "- **repeated later**: ");
     if (s->dedupe.replays_ms <= 0) {
         buf_puts(out, s->verify.scheme == SCHEME_SHARED_TOKEN
-                          ? "accepted, as nothing is signed\n"
+                          ? "accepted, because requests are not signed\n"
                       : verify_signs_time(&s->verify)
-                          ? "refused, as its time is too old\n"
-                          : "accepted when its keys are forgotten\n");
+                          ? "refused, because its time is too old\n"
+                          : "accepted after its keys have expired\n");
         return;
     }
-    buf_puts(out, "`replayed` for ");
+    buf_puts(out, "suppressed as `replayed` for ");
     conf_put_duration(out, s->dedupe.replays_ms);
-    buf_puts(out, ", if it has ");
+    buf_puts(out, ", if the request has ");
     for (; e; e = e->other) {
         struct expr one = {.kind = e->kind, .text = e->text};
 
@@ -183,13 +182,15 @@ static void put_fields(struct buf *out, const struct source *s)
     else
         put_expr(out, &s->id);
     if (s->delivery_id.kind != EXPR_NONE) {
-        buf_puts(out, "\n- **delivery id** (finds the event, too): ");
+        buf_puts(
+            out,
+            "\n- **delivery id** (`grapnel trace` finds the event by it): ");
         put_expr(out, &s->delivery_id);
     }
     buf_puts(out, "\n- **type**: ");
     put_expr(out, &s->type);
     if (s->action.kind != EXPR_NONE) {
-        buf_puts(out, ", and behind a dot ");
+        buf_puts(out, ", then a dot and ");
         put_expr(out, &s->action);
     }
     buf_puts(out, "\n- **workspace**: ");
@@ -202,8 +203,7 @@ static void put_fields(struct buf *out, const struct source *s)
         put_expr(out, &s->mode);
     }
     if (s->batch)
-        buf_puts(out, "\n- **one request**: a list, of which each element is "
-                      "an event");
+        buf_puts(out, "\n- **one request**: a list; each element is an event");
     buf_puts(out, "\n- **a duplicate**: ");
     put_keys(out, &s->dedupe);
     buf_puts(out, "\n");
@@ -214,7 +214,7 @@ static void put_forwarded(struct buf *out, const struct string_list *l)
 {
     if (!l->count)
         return;
-    buf_puts(out, "- **goes along to endpoints**: ");
+    buf_puts(out, "- **forwarded to endpoints**: ");
     for (size_t i = 0; i < l->count; i++) {
         buf_puts(out, i ? ", " : "");
         put_code(out, l->items[i]);
@@ -237,7 +237,7 @@ void profile_describe(const struct profile *p, struct buf *out)
         put_fields(out, s);
         put_forwarded(out, &s->forward_headers);
     }
-    put_line(out, "when we do not respond 2xx", w.failure);
+    put_line(out, "after a response that is not 2xx", w.failure);
     put_line(out, "note", w.notes);
 }
 
@@ -272,25 +272,32 @@ static const char preamble[] =
     "<!-- Written by profile_document() from lib/config/profiles.yaml; a test "
     "compares. -->\n"
     "\n"
-    "What each built-in profile does with the requests of its provider: paste "
-    "the lines into\n"
-    "`grapnel.yaml`, put the secret into the environment, and give the "
-    "provider the URL\n"
-    "`https://…/in/NAME`. `grapnel send NAME` tries the way in before the "
-    "provider does, and\n"
-    "`grapnel check --provider NAME` says what stands here, and how `provider: "
-    "custom` would say it.\n"
+    "What each built-in profile does with the requests of its provider. To "
+    "connect one, add the lines to\n"
+    "`grapnel.yaml`, put the secret into the file that they name, and give "
+    "the provider the URL\n"
+    "`https://…/in/NAME`. `grapnel send NAME` sends a signed example, so that "
+    "you can try the source before\n"
+    "the provider uses it. `grapnel check --provider NAME` prints the same "
+    "text as here, and the profile in\n"
+    "the form of `provider: custom`.\n"
     "\n"
-    "For all of them: several `secrets` may be given, any may match "
-    "(rotation). "
-    "A signature, time or\n"
-    "signed id that is missing, empty or there twice is refused, as is a time "
-    "too far off; the response\n"
-    "is always the same 401, and the reason is in the log of ingress. No "
-    "workspace found: `default`.\n"
-    "No type found: `unknown`. Several expressions: the first that can be had. "
-    "A duplicate is kept, not\n"
-    "delivered. `source` in a key is the source's name, `id` the id as found.\n"
+    "These rules apply to all of them:\n"
+    "\n"
+    "- A source may have several `secrets`, and a request is accepted when "
+    "one of them matches (for\n"
+    "  rotation).\n"
+    "- Ingress refuses a request if its signature, time or signed id is "
+    "missing, empty or there twice, or\n"
+    "  if the time differs too much. The response is always 401, and the log "
+    "of ingress has the reason.\n"
+    "- If a list of expressions is given, the first one with a value counts. "
+    "An event without a workspace\n"
+    "  belongs to `default`; an event without a type has the type "
+    "`unknown`.\n"
+    "- A duplicate is stored, but not delivered. In an idempotency key, "
+    "`source` is the source's name and\n"
+    "  `id` the event's id.\n"
     "\n"
     "| provider | | signed | time signed | id signed |\n"
     "|---|---|---|---|---|\n";
@@ -321,7 +328,7 @@ static void put_row(struct buf *out, const struct profile *p)
         return;
     buf_printf(
         out, "| [`%s`](#%s) | %s | %s | %s | %s |\n", w.name, w.name, w.title,
-        s->verify.scheme == SCHEME_SHARED_TOKEN ? "nothing"
+        s->verify.scheme == SCHEME_SHARED_TOKEN ? "not signed"
                                                 : schemes[s->verify.scheme],
         has_time(&s->verify) ? "yes" : "no", has_id(s) ? "yes" : "no");
 }
