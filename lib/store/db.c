@@ -648,7 +648,7 @@ static gr_rc judge_commit(struct db *db)
         return GR_OK;
     }
     /* After any error but a full disk it is unknown whether the commit took place (fsync):
-     * the process ends, and the next start reads what is on disk. */
+     * the process ends, and the next start reads the file. */
     if (!is_full(db, db->commit_rc))
         failed(db, db->commit_rc, "a commit");
     db->full = true;
