@@ -217,6 +217,11 @@ const char *text_of(const json_t *object, const char *key)
     return "";
 }
 
+int64_t integer_of(const json_t *object, const char *key)
+{
+    return json_integer_value(json_object_get(object, key));
+}
+
 const char *text_or_dash(const json_t *object, const char *key)
 {
     const char *text = text_of(object, key);

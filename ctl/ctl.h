@@ -104,7 +104,9 @@ void print_json(json_t *doc);
 /* The text of a key, made harmless for a terminal; "" when it has none. Lives
  * until the 16th call after this one. */
 const char *text_of(const json_t *object, const char *key);
-/* The same, "-" for none. */
+/* The integer of a key; 0 when it has none. */
+int64_t integer_of(const json_t *object, const char *key);
+/* The text of a key, "-" when it has none. */
 const char *text_or_dash(const json_t *object, const char *key);
 /* ", its id X, delivery Y" of an event: what its provider calls it; "" for neither.
  * The caller's. */

@@ -1,5 +1,5 @@
-/* check: the configuration's errors and warnings, and which events go where. The
- * decision is route.c's, with which the sequencer decides, too. */
+/* check: `grapnel check`: the errors and warnings of the configuration, and which events go to
+ * which endpoints, by route.c, with which the sequencer decides, too. */
 #include "conf.h"
 #include "config.h"
 #include "ctl.h"
@@ -16,19 +16,6 @@ enum { ERRORS_MAX_BYTES = 1024 * 1024 };
 
 /* ---- errors ---- */
 
-static json_t *lines_json(const char *text)
-{
-    json_t *out = json_array();
-
-    while (*text) {
-        size_t n = strcspn(text, "\n");
-
-        json_array_append_new(out, json_text((struct bytes){text, n}));
-        text += n + (text[n] == '\n');
-    }
-    return out;
-}
-
 /* true: no errors. */
 static bool load(struct ctl *c)
 {
@@ -37,11 +24,19 @@ static bool load(struct ctl *c)
     buf_init(&errors, ERRORS_MAX_BYTES);
     buf_put(&errors, "", 0);
     c->settings = settings_load(c->config, &errors);
-    if (!c->settings) {
+    if (!c->settings)
         fwrite(errors.data, 1, errors.len, stderr);
-        if (c->json)
-            print_json(json_pack("{s:s, s:b, s:o}", "file", c->config, "ok", 0,
-                                 "errors", lines_json(errors.data)));
+    if (!c->settings && c->json) {
+        json_t *lines = json_array();
+
+        for (const char *at = errors.data; *at;) {
+            size_t n = strcspn(at, "\n");
+
+            json_array_append_new(lines, json_text((struct bytes){at, n}));
+            at += n + (at[n] == '\n');
+        }
+        print_json(json_pack("{s:s, s:b, s:o}", "file", c->config, "ok", 0,
+                             "errors", lines));
     }
     buf_fini(&errors);
     return c->settings != NULL;
@@ -55,38 +50,36 @@ static json_t *strings_json(const struct string_list *l)
 
     for (size_t i = 0; i < l->count; i++)
         json_array_append_new(out, json_text_of(l->items[i]));
-    if (!l->count)
-        json_array_append_new(out, json_string("*"));
     return out;
 }
 
-/* In words; null without conditions. */
-static json_t *where_json(const struct where *where)
-{
-    struct buf text;
-    json_t *out;
-
-    if (!where->count)
-        return json_null();
-    buf_init(&text, ERRORS_MAX_BYTES);
-    where_print(where, &text);
-    out = json_text((struct bytes){text.data, text.len});
-    buf_fini(&text);
-    return out;
-}
-
-/* One subscription: joined with an equal one, or added. `known` finds them by their text. */
+/* One subscription; an equal one that is in the list already gets the endpoint instead.
+ * `known` finds them by their text. No types, no workspaces: all, written "*". */
 static void add_subscription(json_t *subscriptions, json_t *known,
                              const struct string_list *types,
                              const struct string_list *workspaces,
                              const struct where *where, const char *endpoint)
 {
     json_t *subscription = json_pack(
-        "{s:o, s:o, s:o}", "types", strings_json(types), "workspaces",
-        strings_json(workspaces), "where", where_json(where));
-    char *text = json_dumps(subscription, JSON_COMPACT);
-    json_t *equal = json_object_get(known, text);
+        "{s:o, s:o, s:n}", "types",
+        types->count ? strings_json(types) : json_pack("[s]", "*"),
+        "workspaces",
+        workspaces->count ? strings_json(workspaces) : json_pack("[s]", "*"),
+        "where");
+    json_t *equal;
+    struct buf condition;
+    char *text;
 
+    if (where->count) {
+        buf_init(&condition, ERRORS_MAX_BYTES);
+        where_print(where, &condition);
+        json_object_set_new(
+            subscription, "where",
+            json_text((struct bytes){condition.data, condition.len}));
+        buf_fini(&condition);
+    }
+    text = json_dumps(subscription, JSON_COMPACT);
+    equal = json_object_get(known, text);
     if (!equal) {
         equal = subscription;
         json_object_set_new(subscription, "endpoints", json_array());
@@ -99,9 +92,10 @@ static void add_subscription(json_t *subscriptions, json_t *known,
     json_decref(subscription);
 }
 
-/* Every subscription that the sender's events can match. */
-static json_t *subscriptions_json(const struct settings *s,
-                                  const struct sender *sender)
+/* A source with every subscription that its events can match. A producer is a source of its
+ * name, without a provider. */
+static void add_sender(json_t *sources, const struct settings *s,
+                       const struct sender *sender, const char *provider)
 {
     json_t *subscriptions = json_array(), *known = json_object();
 
@@ -124,26 +118,10 @@ static json_t *subscriptions_json(const struct settings *s,
         }
     }
     json_decref(known);
-    return subscriptions;
-}
-
-/* A producer is a source of its name; it has no provider. */
-static void add_sender(json_t *sources, const struct settings *s,
-                       const struct sender *sender, const char *provider)
-{
-    json_array_append_new(
-        sources, json_pack("{s:s, s:s?, s:b, s:o}", "source", sender->name,
-                           "provider", provider, "producer", provider == NULL,
-                           "subscriptions", subscriptions_json(s, sender)));
-}
-
-static json_t *names_json(const struct string_list *l)
-{
-    json_t *out = json_array();
-
-    for (size_t i = 0; i < l->count; i++)
-        json_array_append_new(out, json_text_of(l->items[i]));
-    return out;
+    json_array_append_new(sources, json_pack("{s:s, s:s?, s:b, s:o}", "source",
+                                             sender->name, "provider", provider,
+                                             "producer", provider == NULL,
+                                             "subscriptions", subscriptions));
 }
 
 static json_t *plan_json(struct ctl *c)
@@ -169,8 +147,8 @@ static json_t *plan_json(struct ctl *c)
                       (int)s->endpoints[i].enabled));
     return json_pack("{s:s, s:b, s:o, s:o, s:o, s:o}", "file", s->path, "ok", 1,
                      "sources", sources, "endpoints", endpoints, "variables",
-                     names_json(&s->variables), "warnings",
-                     names_json(&s->warnings));
+                     strings_json(&s->variables), "warnings",
+                     strings_json(&s->warnings));
 }
 
 static bool is_all(const json_t *strings)
@@ -201,85 +179,47 @@ static void print_subscription(const char *kind, const char *source,
     free(endpoints);
 }
 
-/* A set of those who get anything. */
-static json_t *subscribed(const json_t *plan)
-{
-    json_t *source, *subscription, *name, *names = json_object();
-    size_t i, k, n;
-
-    json_array_foreach(
-        json_object_get(plan, "sources"), i,
-        source) json_array_foreach(json_object_get(source, "subscriptions"), k,
-                                   subscription)
-        json_array_foreach(json_object_get(subscription, "endpoints"), n, name)
-            json_object_set_new(names, json_string_value(name), json_true());
-    return names;
-}
-
 static void print_plan(const json_t *plan)
 {
-    json_t *source, *subscription, *endpoint, *names = subscribed(plan);
-    size_t i, k;
+    json_t *source, *subscription, *endpoint, *name, *reached = json_object();
+    size_t i, k, n;
 
     json_array_foreach(json_object_get(plan, "sources"), i, source)
     {
-        const char *name = json_string_value(json_object_get(source, "source"));
         json_t *subscriptions = json_object_get(source, "subscriptions");
+        const char *from = json_string_value(json_object_get(source, "source"));
         const char *kind = json_is_true(json_object_get(source, "producer"))
                                ? "producer"
                                : "source";
 
         json_array_foreach(subscriptions, k, subscription)
-            print_subscription(kind, name, subscription);
+        {
+            print_subscription(kind, from, subscription);
+            json_array_foreach(json_object_get(subscription, "endpoints"), n,
+                               name)
+                json_object_set_new(reached, json_string_value(name),
+                                    json_true());
+        }
         if (!json_array_size(subscriptions))
             printf("%s %s → no endpoint is subscribed: its events are stored "
                    "and numbered, not delivered\n",
-                   kind, name);
+                   kind, from);
     }
     json_array_foreach(json_object_get(plan, "endpoints"), i, endpoint)
     {
-        const char *name = json_string_value(
+        const char *to = json_string_value(
             json_object_get(endpoint, "endpoint"));
 
         if (!json_is_true(json_object_get(endpoint, "enabled")))
             printf("endpoint %s is switched off (enabled: false): it gets no "
                    "events\n",
-                   name);
-        else if (!json_object_get(names, name))
+                   to);
+        else if (!json_object_get(reached, to))
             printf("endpoint %s: no source or producer sends what it is "
                    "subscribed to\n",
-                   name);
+                   to);
     }
-    json_decref(names);
-}
-
-static void print_warnings(const struct string_list *warnings)
-{
-    for (size_t i = 0; i < warnings->count; i++)
-        fprintf(stderr, "%s\n", warnings->items[i]);
-}
-
-/* They are set in this shell; a process has those of its start. */
-static void print_variables(const json_t *variables)
-{
-    char *names = join_strings(variables, SIZE_MAX);
-
-    if (json_array_size(variables))
-        printf("\nSet in this shell: %s. A running process has the environment "
-               "of its start:\n`grapnel check --running` checks whether they "
-               "are set there. file:PATH needs no restart.\n",
-               names);
-    free(names);
-}
-
-static void print_effective(struct ctl *c)
-{
-    struct buf out;
-
-    buf_init(&out, 16 * 1024 * 1024);
-    settings_print(c->settings, &out);
-    fwrite(out.data, 1, out.len, stdout);
-    buf_fini(&out);
+    json_decref(reached);
 }
 
 /* ---- a profile ---- */
@@ -321,6 +261,8 @@ int run_check(struct ctl *c)
     bool print = parsed_value(&c->parsed, "--print") != NULL;
     bool running = parsed_value(&c->parsed, "--running") != NULL;
     const char *provider = parsed_value(&c->parsed, "--provider");
+    char *variables;
+    struct buf yaml;
     json_t *plan;
 
     if (running && (print || event || provider))
@@ -346,7 +288,10 @@ int run_check(struct ctl *c)
     if (event)
         return check_event(c, event);
     if (print) {
-        print_effective(c);
+        buf_init(&yaml, 16 * 1024 * 1024);
+        settings_print(c->settings, &yaml);
+        fwrite(yaml.data, 1, yaml.len, stdout);
+        buf_fini(&yaml);
         return 0;
     }
     plan = plan_json(c);
@@ -354,7 +299,8 @@ int run_check(struct ctl *c)
         print_json(plan);
         return 0;
     }
-    print_warnings(&c->settings->warnings);
+    for (size_t i = 0; i < c->settings->warnings.count; i++)
+        fprintf(stderr, "%s\n", c->settings->warnings.items[i]);
     if (c->settings->warnings.count)
         printf("%s: no errors, %zu warning%s\n\n", c->settings->path,
                c->settings->warnings.count,
@@ -362,7 +308,13 @@ int run_check(struct ctl *c)
     else
         printf("%s: no errors\n\n", c->settings->path);
     print_plan(plan);
-    print_variables(json_object_get(plan, "variables"));
+    variables = join_strings(json_object_get(plan, "variables"), SIZE_MAX);
+    if (*variables)
+        printf("\nSet in this shell: %s. A running process has the environment "
+               "of its start:\n`grapnel check --running` checks whether they "
+               "are set there. file:PATH needs no restart.\n",
+               variables);
+    free(variables);
     json_decref(plan);
     return 0;
 }

@@ -1,5 +1,5 @@
-/* check --event: what the pipeline would make of one body, by the code that the
- * processes decide with: its type, its workspace, its endpoints. */
+/* check_event: `grapnel check --event`: what the pipeline would make of a body: type, workspace,
+ * idempotency keys and endpoints, by the code with which the processes decide. */
 #include "clock.h"
 #include "conf.h"
 #include "ctl.h"
@@ -15,48 +15,46 @@
 
 enum { WHY_MAX_BYTES = 1024 * 1024 };
 
-/* By which of the two the event would come in. */
+/* The sender of the event: one of the two is set. */
 struct check_sending {
     const struct source *source;
     const struct producer *producer;
 };
 
-static bool unknown_sender(const struct settings *s, const char *name)
-{
-    struct conf_near near = {.text = name};
-    char hint[100];
-
-    for (size_t i = 0; i < s->source_count; i++)
-        conf_near_try(&near, s->sources[i].name);
-    for (size_t i = 0; i < s->producer_count; i++)
-        conf_near_try(&near, s->producers[i].name);
-    complain(EXIT_USAGE, "the configuration has no source or producer \"%s\"%s",
-             name, conf_near_hint(&near, hint));
-    return false;
-}
-
-/* false: a sentence was printed. */
+/* The source or producer of --source, or the only one of the configuration. false: the reason
+ * was printed. */
 static bool choose_sender(struct ctl *c, struct check_sending *by)
 {
-    const char *name = parsed_value(&c->parsed, "--source");
     const struct settings *s = c->settings;
+    const char *name = parsed_value(&c->parsed, "--source");
+    struct conf_near near = {0};
+    char hint[100];
 
     *by = (struct check_sending){0};
     if (!name && s->source_count + s->producer_count != 1) {
-        complain(
-            EXIT_USAGE,
-            "--source NAME is missing: there are %zu sources and %zu producers",
-            s->source_count, s->producer_count);
+        complain(EXIT_USAGE,
+                 "--source NAME is missing: the configuration has %zu %s and "
+                 "%zu %s",
+                 s->source_count, s->source_count == 1 ? "source" : "sources",
+                 s->producer_count,
+                 s->producer_count == 1 ? "producer" : "producers");
         return false;
     }
-    if (!name && s->source_count)
-        name = s->sources[0].name;
-    else if (!name)
-        name = s->producers[0].name;
+    if (!name)
+        name = s->source_count ? s->sources[0].name : s->producers[0].name;
     by->source = settings_source(s, name);
     by->producer = settings_producer(s, name);
-    if (!by->source && !by->producer)
-        return unknown_sender(s, name);
+    if (!by->source && !by->producer) {
+        near.text = name;
+        for (size_t i = 0; i < s->source_count; i++)
+            conf_near_try(&near, s->sources[i].name);
+        for (size_t i = 0; i < s->producer_count; i++)
+            conf_near_try(&near, s->producers[i].name);
+        complain(EXIT_USAGE,
+                 "the configuration has no source or producer \"%s\"%s", name,
+                 conf_near_hint(&near, hint));
+        return false;
+    }
     if (by->producer && parsed_value(&c->parsed, "--type")) {
         complain(
             EXIT_USAGE,
@@ -137,7 +135,8 @@ static json_t *source_event_json(struct ctl *c, const struct source *source,
     return out;
 }
 
-/* Why /v1/events would refuse the object, and its status; 0: it takes it. */
+/* The status with which /v1/events would refuse the object, and the reason in `w`; 0: it would
+ * accept it. */
 static int judge_published(const struct settings *s, const struct producer *by,
                            struct bytes body, struct published *p,
                            struct published_wrong *w)
@@ -156,7 +155,7 @@ static int judge_published(const struct settings *s, const struct producer *by,
     return 403;
 }
 
-/* `refused` is null, or the sentence that the producer gets with `status`. */
+/* In the document, `refused` is null, or the error that the producer gets with `status`. */
 static json_t *published_json(const struct settings *s,
                               const struct producer *by, struct bytes body)
 {
@@ -193,30 +192,6 @@ static json_t *published_json(const struct settings *s,
 
 /* ---- text output ---- */
 
-static void print_dedupe(const json_t *event)
-{
-    json_t *key, *value;
-    const char *name;
-    size_t i;
-
-    json_array_foreach(json_object_get(event, "dedupe"), i, key)
-    {
-        printf("%s", i ? "             or " : "duplicate if ");
-        json_object_foreach(json_object_get(key, "keys"), name, value)
-        {
-            char *safe = harmless(json_is_string(value)
-                                      ? json_string_value(value)
-                                      : "(not in this file)");
-
-            printf("%s=%s ", name, safe);
-            free(safe);
-        }
-        printf("was seen before\n");
-    }
-    if (!json_array_size(json_object_get(event, "dedupe")))
-        printf("duplicate if never: no idempotency key is in it\n");
-}
-
 static void print_routing(const json_t *event)
 {
     json_t *r;
@@ -236,16 +211,32 @@ static void print_event(const json_t *event)
 {
     char *endpoints = join_strings(json_object_get(event, "endpoints"),
                                    SIZE_MAX);
-    const char *id = text_of(event, "id");
-    const char *source = text_of(event, "source");
-    const char *type = text_of(event, "type");
+    const char *id = text_of(event, "id"), *type = text_of(event, "type"),
+               *name;
+    json_t *key, *value;
+    size_t i;
 
-    printf("source %s → %s → %s\n\n", source, *type ? type : "?",
-           *endpoints ? endpoints : "no endpoint");
-    printf("id          %s\n", *id ? id : "none in this file");
+    printf("source %s → %s → %s\n\n", text_of(event, "source"),
+           *type ? type : "?", *endpoints ? endpoints : "no endpoint");
+    printf("id          %s\n", *id ? id : "this file contains no id");
     printf("type        %s\n", type);
     printf("workspace   %s\n", text_of(event, "workspace"));
-    print_dedupe(event);
+    json_array_foreach(json_object_get(event, "dedupe"), i, key)
+    {
+        printf("%s", i ? "             or " : "duplicate if ");
+        json_object_foreach(json_object_get(key, "keys"), name, value)
+        {
+            char *safe = harmless(json_is_string(value)
+                                      ? json_string_value(value)
+                                      : "(not in this file)");
+
+            printf("%s=%s ", name, safe);
+            free(safe);
+        }
+        printf("was seen before\n");
+    }
+    if (!json_array_size(json_object_get(event, "dedupe")))
+        printf("duplicate   never: this file contains no idempotency key\n");
     if (*text_of(event, "refused"))
         printf("endpoints   none: the event is refused and becomes a dead "
                "letter: %s\n",
@@ -304,41 +295,34 @@ static int print(const struct ctl *c, json_t *event)
     return code;
 }
 
-/* As the source's provider would send this body. */
-static int check_sample(struct ctl *c, const struct source *source,
-                        struct bytes body)
+int check_event(struct ctl *c, const char *file)
 {
     struct sample_options options = {.type = parsed_value(&c->parsed, "--type"),
                                      .has_body = true,
-                                     .given = body,
                                      .now_ms = now_ms()};
     struct event_sample sample;
-    char why[200];
-    int code;
-
-    if (sample_make(&sample, source, &options, why) == GR_OK)
-        code = print(c, source_event_json(c, source, &sample));
-    else
-        code = complain(EXIT_REFUSED, "%s", why);
-    sample_fini(&sample);
-    return code;
-}
-
-int check_event(struct ctl *c, const char *file)
-{
     struct check_sending by;
-    struct bytes body;
-    char *text;
+    char *text, why[200];
+    size_t n;
     int code;
 
     if (!choose_sender(c, &by))
         return EXIT_USAGE;
-    text = read_file(file, SAMPLE_BODY_BYTES, &body.n);
+    text = read_file(file, SAMPLE_BODY_BYTES, &n);
     if (!text)
         return EXIT_REFUSED;
-    body.p = text;
-    code = by.source ? check_sample(c, by.source, body)
-                     : print(c, published_json(c->settings, by.producer, body));
+    options.given = (struct bytes){text, n};
+    if (by.producer) {
+        code = print(c,
+                     published_json(c->settings, by.producer, options.given));
+    } else {
+        /* With the headers that its provider sends with such a body. */
+        if (sample_make(&sample, by.source, &options, why) == GR_OK)
+            code = print(c, source_event_json(c, by.source, &sample));
+        else
+            code = complain(EXIT_REFUSED, "%s", why);
+        sample_fini(&sample);
+    }
     free(text);
     return code;
 }

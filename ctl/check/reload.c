@@ -1,6 +1,6 @@
-/* reload, and check --running: the errors and warnings that the running processes
- * find in the configuration, each with the environment of its start, and what
- * would change. */
+/* reload: `grapnel reload` and `check --running`: the errors and warnings that the running
+ * processes find in the configuration, each with the environment of its start, and what a
+ * reload changes. */
 #include "ask.h"
 #include "json_text.h"
 #include "table.h"
@@ -8,10 +8,10 @@
 #include <string.h>
 
 enum {
-    SHOWN = 8, /* changes of a process in the text output; --json has all */
+    SHOWN = 8, /* changes of a process in the table; --json prints all */
 };
 
-/* One row for each process: what it answered, and `process reached ok error`. */
+/* One row for each process: the fields of its reply, and `process reached ok error`. */
 static json_t *ask_each(struct ctl *c, const char *what)
 {
     json_t *rows = json_array();
@@ -42,19 +42,10 @@ static bool is_true(const json_t *row, const char *key)
     return json_is_true(json_object_get(row, key));
 }
 
-static bool has(const json_t *list, const json_t *item)
-{
-    json_t *each;
-    size_t i;
-
-    json_array_foreach(list, i, each) if (json_equal(each, item)) return true;
-    return false;
-}
-
 /* ---- what is wrong ---- */
 
-/* {"an error":["ingress","dlqd"], …}: for each item of the lists `key` the
- * processes that have it, in the order of the rows. */
+/* {"an error":["ingress","dlqd"], …}: for each text in the lists `key` of the rows, the
+ * processes that have it. */
 static json_t *by_item(const json_t *rows, const char *key)
 {
     json_t *out = json_object(), *row, *item;
@@ -73,26 +64,19 @@ static json_t *by_item(const json_t *rows, const char *key)
     return out;
 }
 
-static size_t reached(const json_t *rows)
-{
-    json_t *row;
-    size_t i, n = 0;
-
-    json_array_foreach(rows, i, row) n += is_true(row, "reached");
-    return n;
-}
-
-/* Each line of the lists `key` once and whole; with the names of the processes
- * unless all of them have it. */
+/* Each line of the lists `key` once; with the names of the processes that have it, unless all
+ * that responded have it. */
 static void print_lines(const json_t *rows, const char *key)
 {
-    json_t *lines = by_item(rows, key), *processes;
+    json_t *lines = by_item(rows, key), *processes, *row;
+    size_t reached = 0, i;
     const char *line;
 
+    json_array_foreach(rows, i, row) reached += is_true(row, "reached");
     json_object_foreach(lines, line, processes)
     {
         char *safe = harmless(line), *names = join_strings(processes, SIZE_MAX);
-        bool all = json_array_size(processes) == reached(rows);
+        bool all = json_array_size(processes) == reached;
 
         fprintf(stderr, "%s%s%s%s\n", safe, all ? "" : " (in ",
                 all ? "" : names, all ? "" : ")");
@@ -164,28 +148,11 @@ static void print_row(struct ctl *c, const json_t *row, const char *done)
     free(waiting);
 }
 
-/* Every variable that any of them uses. */
-static void print_variables(const json_t *rows)
-{
-    json_t *all = json_array(), *row, *name;
-    char *names;
-    size_t i, k;
-
-    json_array_foreach(rows, i, row) json_array_foreach(
-        json_object_get(row, "variables"), k, name) if (!has(all, name))
-        json_array_append(all, name);
-    names = join_strings(all, SIZE_MAX);
-    if (json_array_size(all))
-        printf("\nFrom the environment of each process's start: %s. A new "
-               "value needs a restart;\nwith file:PATH, a reload is enough.\n",
-               names);
-    free(names);
-    json_decref(all);
-}
-
+/* Prints the replies; takes `rows` over. Returns the exit code. */
 static int report(struct ctl *c, json_t *rows, const char *done)
 {
-    json_t *row;
+    json_t *variables = by_item(rows, "variables"), *row;
+    const char *name, *comma = "";
     size_t i;
     int code;
 
@@ -193,13 +160,23 @@ static int report(struct ctl *c, json_t *rows, const char *done)
         print_json(json_incref(rows));
     } else {
         json_array_foreach(rows, i, row) print_row(c, row, done);
-        print_variables(rows);
+        if (json_object_size(variables)) {
+            printf("\nFrom the environment of each process's start: ");
+            json_object_foreach(variables, name, row)
+            {
+                printf("%s%s", comma, name);
+                comma = ", ";
+            }
+            printf(". A new value needs a restart;\nwith file:PATH, a reload "
+                   "is enough.\n");
+        }
     }
     fflush(stdout);
     print_lines(rows, "warnings");
     print_lines(rows, "errors");
     print_unset(rows);
     code = judge(c, rows);
+    json_decref(variables);
     json_decref(rows);
     return code;
 }
@@ -209,24 +186,18 @@ int check_running(struct ctl *c)
     return report(c, ask_each(c, "check"), "no errors");
 }
 
-static bool all_ok(const json_t *rows)
-{
-    json_t *row;
-    size_t i;
-
-    json_array_foreach(rows, i, row) if (is_true(row, "reached") &&
-                                         !is_true(row, "ok")) return false;
-    return true;
-}
-
-/* All processes or none: one that would refuse must not be left with an older
- * configuration than the others. */
+/* All processes reload, or none, so that they never run with different configurations because
+ * one of them found errors. */
 int run_reload(struct ctl *c)
 {
-    json_t *rows = ask_each(c, "check");
+    json_t *rows = ask_each(c, "check"), *row;
+    bool good = true;
+    size_t i;
     int code;
 
-    if (all_ok(rows)) {
+    json_array_foreach(rows, i, row)
+        good &= !is_true(row, "reached") || is_true(row, "ok");
+    if (good) {
         json_decref(rows);
         return report(c, ask_each(c, "reload"), "reloaded");
     }

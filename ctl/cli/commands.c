@@ -1,5 +1,5 @@
-/* commands: the one table of what `grapnel` can do. The command line is read by
- * it, --help, the man page and what shells complete are made from it. */
+/* commands: the one table of all commands. The command line, --help, the manual page and the
+ * completion of shells are made from it. */
 #include "ctl.h"
 
 #define LIST_TIMES                                                  \

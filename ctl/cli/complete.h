@@ -1,15 +1,14 @@
-/* complete: what may stand where the cursor is, for shells. complete_plan() is
- * pure and works by the table of commands; the names are looked up by
- * complete_print(), in the running system or, when nothing runs, in the
- * configuration. */
+/* complete: what may follow at the cursor of a shell. complete_plan() decides by the table of
+ * commands and is pure; complete_print() looks the names up in the running processes, or in the
+ * configuration when no process runs. */
 #ifndef CTL_COMPLETE_H
 #define CTL_COMPLETE_H
 
 #include "ctl.h"
 
-/* What a value is. */
+/* The kind of a value. */
 enum words {
-    WORDS_FREE, /* nothing can be said */
+    WORDS_FREE, /* any text: no completion */
     WORDS_FILE,
     WORDS_FOLDER,
     WORDS_ENDPOINT,
@@ -27,30 +26,32 @@ enum words {
 };
 
 struct completion {
-    const struct command *command; /* NULL: none was named yet */
-    const char *first;             /* a command's first word is to be ended */
-    bool options;                  /* options of the command may stand here */
+    const struct command *command; /* NULL: not named yet */
+    const char *
+        first; /* complete a command that begins with this word; "": any command */
+    bool options; /* an option may follow */
     enum words words;
     const char *choices; /* separated by spaces */
     char *head;          /* "--endpoint=", put before each word; owned */
-    const char *begun;   /* how it begins: only such words */
-    const char *config;  /* the file that was named, NULL */
-    const char *run_dir; /* the folder that was named, NULL */
-    const char *const *words_given; /* those before */
+    const char *begun;   /* the word begins with this */
+    const char *config;  /* of --config, or NULL */
+    const char *run_dir; /* of --run-dir, or NULL */
+    const char *const *words_given; /* before the cursor */
     int given;
 };
 
-/* `words` after the program's name; the last one is under the cursor, perhaps
- * "". Borrows them. complete_fini() after. */
+/* `words` follow the program's name; the last one is at the cursor and may be "". They are
+ * borrowed. The caller calls complete_fini(). */
 void complete_plan(const struct command *commands, const char *const *words,
                    int count, struct completion *out);
 void complete_fini(struct completion *c);
-/* What the value of an option, or an argument (NULL), of the command is.
- * false: nobody has said; the test sees to it. */
+/* The kind of the value of an option, or of the argument (`option` NULL), of the command.
+ * false: no table has it; a unit test checks that every option and argument is in one. */
 bool complete_kind(const struct command *command, const char *option,
                    enum words *out, const char **choices);
 
-/* A word a line, with a tab and what it means; or ":files", ":folders". */
+/* Prints a word per line, a tab and its meaning; or ":files" or ":folders". A shell waits for
+ * it at each press of a key: a process has 700 ms to respond, and no error is printed. */
 int complete_print(struct ctl *c, const char *const *words, int count);
 
 #endif

@@ -1,4 +1,4 @@
-/* help: what --help prints, and the man page, from the table of commands. */
+/* help: prints --help and the manual page from the table of commands. */
 #include "config.h"
 #include "ctl.h"
 #include "manual.h"
@@ -35,7 +35,7 @@ static const struct {
     {"78", "the configuration has errors"},
 };
 
-/* Words are padded to `width` characters, which may be fewer than bytes. */
+/* Pads to `width` characters, which differ from bytes in UTF-8. */
 static void print_option(int width, const char *indent, const char *word,
                          const char *value, const char *help)
 {

@@ -1,3 +1,4 @@
+/* names: checks the values of options against lists of words and against the names that exist. */
 #include "names.h"
 #include "ask.h"
 #include "complete.h"
@@ -5,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LOOKED_AT = 1000 }; /* of the newest events, for their types */
+enum { LOOKED_AT = 1000 }; /* workspaces, and newest events for their types */
 
 /* ---- words of a fixed list ---- */
 
@@ -18,7 +19,7 @@ static bool is_word(const char *choices, struct conf_near *near)
     while (!found && (word = strsep(&at, " "))) {
         found = strcmp(word, near->text) == 0;
         conf_near_try(near, word);
-        if (near->best == word) { /* it outlives the list */
+        if (near->best == word) { /* the hint outlives the list */
             snprintf(nearest, sizeof nearest, "%s", word);
             near->best = nearest;
         }
@@ -49,7 +50,7 @@ bool is_choice(struct ctl *c, const char *option)
     return false;
 }
 
-/* ---- names of what there is ---- */
+/* ---- names that exist ---- */
 
 static bool is_in(const json_t *list, const char *key, struct conf_near *near)
 {
@@ -69,8 +70,8 @@ static bool is_in(const json_t *list, const char *key, struct conf_near *near)
     return false;
 }
 
-/* In a reply of the sequencer; true also when it can't be had. Kept in `c`, as the
- * nearest name lives in it. */
+/* Whether a reply of the sequencer has the name; true if the sequencer does not respond. `c`
+ * keeps the reply, because the nearest name points into it. */
 static bool sequencer_has(struct ctl *c, const char *what, json_t *args,
                           const char *list, const char *key,
                           struct conf_near *near)
@@ -87,7 +88,7 @@ static bool sequencer_has(struct ctl *c, const char *what, json_t *args,
     return found;
 }
 
-/* Of a workspace the sequencer has a row for ever, of types the newest events. */
+/* The sequencer keeps a row of each workspace for ever; types are those of the newest events. */
 static bool is_there(struct ctl *c, const char *option, struct conf_near *near)
 {
     const json_t *names;
@@ -116,8 +117,8 @@ static bool is_there(struct ctl *c, const char *option, struct conf_near *near)
                  NULL, near);
 }
 
-/* Requests that named no source are those of source -. A backfill's endpoint has its
- * source's name. */
+/* Patterns, and names that no list has: "-" is the source of requests to an unknown source,
+ * and a backfill's endpoint is not in the configuration. */
 static bool is_special(const char *name)
 {
     return strchr(name, '*') || strcmp(name, "-") == 0 ||

@@ -1,18 +1,17 @@
-/* names: filters that name what there is not. A name may be unknown to the
- * configuration and still be that of an event, delivery or dead letter, of an
- * endpoint that was removed for example. So only a search that finds nothing
- * asks whether its names are known, and then it is an error with the nearest one. */
+/* names: explains a search that found nothing because a name in it does not exist. A name that
+ * is not in the configuration may still be that of an event, a delivery or a dead letter, for
+ * example of a removed endpoint. So only a search without results asks whether its names
+ * exist. For commands, after the search. */
 #ifndef CTL_NAMES_H
 #define CTL_NAMES_H
 
 #include "ctl.h"
 
-/* After a search with these options (as of put_filters()) that found nothing. 0: every
- * name in them is known, is a pattern, or can't be judged. Else prints which one is not
- * and returns 1. */
+/* Returns 0 if every value of these options is a known name, a pattern, or cannot be checked;
+ * else prints the unknown one with the nearest known name, and returns 1. */
 int unknown_filter(struct ctl *c, const char *const *options);
-/* The option's value is one of the words that shells complete it with, or it was not
- * given. false: prints them, with the nearest; exit 64. */
+/* Whether the option's value is one of the words that shells complete it with, or the option
+ * was not given. false: the error was printed; the command exits 64. */
 bool is_choice(struct ctl *c, const char *option);
 
 #endif

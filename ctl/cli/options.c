@@ -1,3 +1,4 @@
+/* options: reads the command line by the table of commands. */
 #include "options.h"
 #include "alloc.h"
 #include "conf.h"
@@ -6,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What every command takes. */
+/* The options of every command. */
 enum global {
     GLOBAL_CONFIG,
     GLOBAL_RUN_DIR,
@@ -28,8 +29,8 @@ static const struct {
     [GLOBAL_VERSION] = {"--version", NULL, false},
 };
 
-/* Words first, options after: which options are known depends on the command,
- * which may follow some of them. */
+/* Words are read first, then the options: the command decides which options exist, and its
+ * name may follow some of them. */
 struct option_reading {
     const struct command *commands;
     int argc;
@@ -58,8 +59,8 @@ static const struct option_spec *find_option(const struct command *c,
     return NULL;
 }
 
-/* Does any command have this option with a value? Needed to know, before the
- * command is known, whether the next word belongs to it. */
+/* Whether any command has this option with a value, so that, before the command is known, the
+ * next word is taken for its value. */
 static bool any_takes_value(const struct command *commands, const char *name,
                             size_t n)
 {
@@ -77,7 +78,7 @@ static bool is_option(const char *word)
     return word[0] == '-' && word[1];
 }
 
-/* "--name=value" or "-cvalue": where the name ends, and the value in it. */
+/* "--name=value" or "-cvalue": returns the bytes of the name; *value: the value, or NULL. */
 static size_t split(const char *word, const char **value)
 {
     const char *equals = strchr(word, '=');
@@ -122,53 +123,38 @@ static void take_words(struct option_reading *r)
     }
 }
 
-static void unknown_command(struct option_reading *r, const char *word)
-{
-    struct conf_near near = {.text = word};
-    char hint[100];
-
-    for (const struct command *c = r->commands; c->name; c++)
-        if (!strchr(c->name, ' '))
-            conf_near_try(&near, c->name);
-    if (strcmp(word, "help") == 0)
-        near.best = "--help";
-    snprintf(r->why, 400, "there is no command \"%.60s\"%s", word,
-             conf_near_hint(&near, hint));
-}
-
-/* Does `c` begin with these words? Returns how many of them are its name. */
-static int name_words(const struct command *c, const char *const *args,
-                      int count)
-{
-    const char *space = strchr(c->name, ' ');
-    size_t first = space ? (size_t)(space - c->name) : strlen(c->name);
-
-    if (count < 1 || strlen(args[0]) != first ||
-        memcmp(args[0], c->name, first) != 0)
-        return 0;
-    if (!space)
-        return 1;
-    return count > 1 && strcmp(args[1], space + 1) == 0 ? 2 : 0;
-}
-
-/* The longest name that fits, taken off the words. */
+/* Takes the longest name of a command off the words. Without words there is none, and no
+ * error. */
 static gr_rc find_command(struct option_reading *r)
 {
     struct parsed *p = r->out;
+    struct conf_near near = {0};
     int best = 0;
+    char hint[100];
 
     if (!p->arg_count)
         return GR_OK;
+    near.text = p->args[0];
     for (const struct command *c = r->commands; c->name; c++) {
-        int words = name_words(c, p->args, p->arg_count);
+        const char *space = strchr(c->name, ' ');
+        size_t first = space ? (size_t)(space - c->name) : strlen(c->name);
+        int words = space ? 2 : 1;
 
-        if (words > best) {
+        if (!space)
+            conf_near_try(&near, c->name);
+        if (words > best && words <= p->arg_count &&
+            strlen(p->args[0]) == first &&
+            memcmp(p->args[0], c->name, first) == 0 &&
+            (!space || strcmp(p->args[1], space + 1) == 0)) {
             best = words;
             p->command = c;
         }
     }
     if (!best) {
-        unknown_command(r, p->args[0]);
+        if (strcmp(near.text, "help") == 0)
+            near.best = "--help";
+        snprintf(r->why, 400, "there is no command \"%.60s\"%s", near.text,
+                 conf_near_hint(&near, hint));
         return GR_REFUSE;
     }
     p->arg_count -= best;
@@ -205,8 +191,8 @@ static gr_rc take_global(struct option_reading *r, int global,
     return GR_OK;
 }
 
-/* The second word of a name, mistyped, looks like an argument: "dlq shwo ID",
- * "endpoints puase crm". true: `why` says so. */
+/* A mistyped second word of a name looks like an argument: "dlq shwo ID",
+ * "endpoints puase crm". true: `why` contains the hint. */
 static bool mistyped_second(struct option_reading *r)
 {
     const struct command *c = r->out->command;
@@ -279,51 +265,32 @@ static gr_rc take_option(struct option_reading *r, int *i)
     return GR_OK;
 }
 
-static gr_rc take_options(struct option_reading *r)
-{
-    for (int i = 1; i < r->argc && strcmp(r->argv[i], "--") != 0; i++)
-        if (is_option(r->argv[i]) && take_option(r, &i) != GR_OK)
-            return GR_REFUSE;
-    return GR_OK;
-}
-
-static void too_many(struct option_reading *r)
-{
-    const struct command *c = r->out->command;
-
-    if (!mistyped_second(r))
-        snprintf(r->why, 400, "grapnel %s has no argument \"%.60s\"", c->name,
-                 r->out->args[c->max]);
-}
-
-static gr_rc check_count(struct option_reading *r)
-{
-    const struct parsed *p = r->out;
-    const struct command *c = p->command;
-
-    if (!c || p->help || p->version)
-        return GR_OK;
-    if (p->arg_count < c->min) {
-        snprintf(r->why, 400, "grapnel %s needs %s", c->name, c->args);
-        return GR_REFUSE;
-    }
-    if (c->max >= 0 && p->arg_count > c->max) {
-        too_many(r);
-        return GR_REFUSE;
-    }
-    return GR_OK;
-}
-
 gr_rc options_parse(const struct command *commands, int argc, char **argv,
                     struct parsed *out, char why[400])
 {
     struct option_reading r = {commands, argc, argv, out, why};
+    const struct command *c;
 
     *out = (struct parsed){0};
     take_words(&r);
-    if (find_command(&r) != GR_OK || take_options(&r) != GR_OK)
+    if (find_command(&r) != GR_OK)
         return GR_REFUSE;
-    return check_count(&r);
+    for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++)
+        if (is_option(argv[i]) && take_option(&r, &i) != GR_OK)
+            return GR_REFUSE;
+    c = out->command;
+    if (!c || out->help || out->version)
+        return GR_OK;
+    if (out->arg_count < c->min) {
+        snprintf(why, 400, "grapnel %s needs %s", c->name, c->args);
+        return GR_REFUSE;
+    }
+    if (c->max < 0 || out->arg_count <= c->max)
+        return GR_OK;
+    if (!mistyped_second(&r))
+        snprintf(why, 400, "grapnel %s has no argument \"%.60s\"", c->name,
+                 out->args[c->max]);
+    return GR_REFUSE;
 }
 
 void parsed_fini(struct parsed *p)

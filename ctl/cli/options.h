@@ -1,5 +1,5 @@
-/* options: the command line as data. Pure: reads argv by the commands' table,
- * prints nothing. */
+/* options: the command line as data. Pure: reads argv by the table of commands and prints
+ * nothing. */
 #ifndef CTL_OPTIONS_H
 #define CTL_OPTIONS_H
 
@@ -15,19 +15,19 @@ struct option_spec {
     const char *help;
 };
 
-/* One command. A name of two words ("dlq show") is one, too. */
+/* One command; its name has one or two words ("dlq show"). */
 struct command {
     const char *name;
     const char *args; /* "ID…", "" for none */
-    int min, max;     /* words after the name; most -1: any number */
+    int min, max;     /* words after the name; max -1: any number */
     const char *summary;
-    const char *help;     /* more, may be "" */
+    const char *help;     /* paragraphs below the summary; may be "" */
     const char *examples; /* lines */
     struct option_spec options[OPTIONS_MAX];
     int (*run)(struct ctl *c); /* the exit code */
 };
 
-/* The command line, understood. Borrows from argv. */
+/* What the command line says. Borrows from argv. */
 struct parsed {
     const struct command *command; /* NULL: none was named */
     const char *config;            /* NULL: not given */
@@ -38,13 +38,13 @@ struct parsed {
     int arg_count;
 };
 
-/* GR_REFUSE: `why` is one sentence, with the near miss where there is one.
- * `commands` ends with a NULL name. parsed_fini() in either case. */
+/* `commands` ends with a NULL name. GR_REFUSE: `why` is one sentence, with a near miss if there
+ * is one. The caller calls parsed_fini() in either case. */
 GR_MUST_CHECK gr_rc options_parse(const struct command *commands, int argc,
                                   char **argv, struct parsed *out,
                                   char why[400]);
 void parsed_fini(struct parsed *p);
-/* The value of an option of the command, NULL when it was not given. */
+/* The value of an option that the command declares; "" for a flag; NULL: it was not given. */
 const char *parsed_value(const struct parsed *p, const char *option);
 
 #endif

@@ -1,11 +1,11 @@
-/* restore: put the copies of a backup instead of the databases.
+/* restore: `grapnel restore`: replaces the databases by the copies of a backup.
  *
- * All copies are made ready in state_dir/restore.new first: sound, of the right
- * process, stamped, without a -wal. Then they are moved into place under the
- * processes' locks, and what they replace is kept in state_dir/replaced-TIME.
- * While that is under way a file state_dir/restore.unfinished names the processes;
- * no process starts while it is there (lib/daemon/daemon.c), so no process works on a
- * mixture that a crash in the middle left. The same command continues from there. */
+ * All copies are made ready in state_dir/restore.new first: checked, of the right process,
+ * stamped, without a -wal. Then they are moved into place while this command holds the locks of
+ * the processes, and the replaced files are moved to state_dir/replaced-TIME. Meanwhile
+ * state_dir/restore.unfinished names the processes; no process starts while this file exists
+ * (lib/daemon/daemon.c), so after a crash no process works with a mixture of old and new files.
+ * The same command continues an interrupted restore. */
 #include "ask.h"
 #include "clock.h"
 #include "db.h"
@@ -29,7 +29,7 @@ struct copy {
     char *name;  /* of the process */
     int version; /* of its schema */
     int64_t copied_ms, bytes;
-    int64_t lost; /* requests accepted since; -1: not known */
+    int64_t lost; /* requests accepted since the copy; -1: unknown */
     bool replaced;
 };
 
@@ -38,7 +38,7 @@ struct restore {
     char *staging, *marker, *aside;
     struct copy *copies;
     size_t count;
-    bool in_place; /* `from` is state_dir: they only get their stamp */
+    bool in_place; /* `from` is state_dir: the files are only stamped */
 };
 
 static bool is_there(const char *path)
@@ -48,14 +48,7 @@ static bool is_there(const char *path)
     return stat(path, &st) == 0;
 }
 
-static int64_t size_of(const char *path)
-{
-    struct stat st;
-
-    return stat(path, &st) == 0 ? st.st_size : 0;
-}
-
-/* ---- which ---- */
+/* ---- which copies ---- */
 
 static void add(struct restore *r, const char *name)
 {
@@ -73,11 +66,21 @@ static int compare(const void *a, const void *b)
     return strverscmp(x->name, y->name);
 }
 
-/* Every copy in the folder. */
+static bool has_kind(const struct restore *r, const struct store_kind *k)
+{
+    for (size_t i = 0; i < r->count; i++)
+        if (store_kind_of(r->copies[i].name) == k)
+            return true;
+    return false;
+}
+
+/* Every copy in the folder. false: it cannot be read, or a copy is missing without which the
+ * others are of no use. */
 static bool find_all(struct restore *r)
 {
     DIR *dir = opendir(r->from);
     struct dirent *e;
+    bool complete = true;
 
     if (!dir) {
         complain(EXIT_REFUSED, "cannot read %s: %s", r->from, strerror(errno));
@@ -95,21 +98,6 @@ static bool find_all(struct restore *r)
     }
     closedir(dir);
     qsort(r->copies, r->count, sizeof *r->copies, compare);
-    return true;
-}
-
-static bool has_kind(const struct restore *r, const struct store_kind *k)
-{
-    for (size_t i = 0; i < r->count; i++)
-        if (store_kind_of(r->copies[i].name) == k)
-            return true;
-    return false;
-}
-
-static bool is_complete(const struct restore *r)
-{
-    bool complete = true;
-
     for (size_t i = 0; i < store_kind_count; i++)
         if (store_kinds[i].needed && !has_kind(r, &store_kinds[i])) {
             complain(EXIT_REFUSED,
@@ -145,7 +133,7 @@ static bool take_named(struct restore *r, const char *const *names)
     return good;
 }
 
-/* One that was interrupted is finished before anything else. */
+/* Whether this restore includes all processes of an earlier one that was interrupted. */
 static bool finishes_earlier(const struct restore *r)
 {
     char *text, *name, *at = NULL;
@@ -179,7 +167,7 @@ static bool finishes_earlier(const struct restore *r)
     return good;
 }
 
-/* Held until we end. The name of a process that runs is in its lock. */
+/* Takes the locks of the processes and keeps them until this command exits. */
 static bool take_locks(const struct restore *r)
 {
     bool good = true;
@@ -206,7 +194,7 @@ static bool take_locks(const struct restore *r)
     return good;
 }
 
-/* Nothing is changed for a backup of a newer version: its processes are needed, too. */
+/* Refuses copies of a newer version, because this version could not start with them. */
 static bool are_known(const struct restore *r)
 {
     bool good = true;
@@ -231,7 +219,7 @@ static bool are_known(const struct restore *r)
     return good;
 }
 
-/* ---- making ready ---- */
+/* ---- make ready ---- */
 
 static bool sync_path(const char *path, int flags)
 {
@@ -245,30 +233,23 @@ static bool sync_path(const char *path, int flags)
     return good;
 }
 
-static bool copy_bytes(int in, int out)
-{
-    char *chunk = gr_alloc(COPY_BYTES);
-    ssize_t n;
-
-    while ((n = read(in, chunk, COPY_BYTES)) > 0)
-        if (write(out, chunk, (size_t)n) != n) {
-            errno = errno ? errno : ENOSPC;
-            n = -1;
-            break;
-        }
-    free(chunk);
-    return n == 0;
-}
-
 static bool copy_file(const char *from, const char *to)
 {
+    char *chunk = gr_alloc(COPY_BYTES);
     int in = open(from, O_RDONLY | O_CLOEXEC);
     int out = in < 0 ? -1
                      : open(to, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-    bool good;
+    bool good = out >= 0;
+    ssize_t n = 0;
 
-    errno = in < 0 || out < 0 ? errno : 0;
-    good = in >= 0 && out >= 0 && copy_bytes(in, out) && fsync(out) == 0;
+    if (good)
+        errno = 0;
+    while (good && (n = read(in, chunk, COPY_BYTES)) > 0)
+        if (write(out, chunk, (size_t)n) != n) {
+            errno = errno ? errno : ENOSPC;
+            good = false;
+        }
+    good = good && n == 0 && fsync(out) == 0;
     if (!good)
         complain(EXIT_REFUSED, "cannot copy %s to %s: %s", from, to,
                  strerror(errno));
@@ -276,31 +257,61 @@ static bool copy_file(const char *from, const char *to)
         close(in);
     if (out >= 0)
         close(out);
+    free(chunk);
     return good;
 }
 
-/* The copy, with the commits in a -wal beside it, which a folder that was copied
- * after a crash has. */
+/* The number that the next accepted request gets; -1: the file does not contain it.
+ * Version 0.2.0 and earlier call the table hop_out. */
+static int64_t next_request(const char *path)
+{
+    static const char *const queries[] = {"SELECT max(next) FROM link_out",
+                                          "SELECT max(next) FROM hop_out"};
+    sqlite3 *h = NULL;
+    sqlite3_stmt *s = NULL;
+    int64_t n = -1;
+
+    if (sqlite3_open_v2(path, &h, SQLITE_OPEN_READWRITE, NULL) == SQLITE_OK &&
+        (sqlite3_prepare_v2(h, queries[0], -1, &s, NULL) == SQLITE_OK ||
+         sqlite3_prepare_v2(h, queries[1], -1, &s, NULL) == SQLITE_OK) &&
+        sqlite3_step(s) == SQLITE_ROW)
+        n = sqlite3_column_int64(s, 0);
+    sqlite3_finalize(s);
+    sqlite3_close(h);
+    return n;
+}
+
+/* Copies the file, with the commits in a -wal beside it, which a folder has that was copied
+ * after a crash; checks and stamps it. Counts the accepted requests that are lost. */
 static bool make_ready(const struct restore *r, struct copy *c)
 {
+    const struct store_kind *kind = store_kind_of(c->name);
     char *from = gr_printf("%s/%s.db", r->from, c->name);
     char *from_wal = gr_printf("%s-wal", from);
+    char *now = gr_printf("%s/%s.db", r->state_dir, c->name);
     char *to = r->in_place ? gr_strdup(from)
                            : gr_printf("%s/%s.db", r->staging, c->name);
     char *to_wal = gr_printf("%s-wal", to), why[200];
+    struct stat st;
     bool good = r->in_place ||
                 (copy_file(from, to) &&
                  (!is_there(from_wal) || copy_file(from_wal, to_wal)));
 
-    if (good && db_copy_prepare(to, store_kind_of(c->name)->table,
-                                &c->copied_ms, why) != GR_OK) {
+    if (good && db_copy_prepare(to, kind->table, &c->copied_ms, why) != GR_OK) {
         complain(EXIT_REFUSED, "%s: %s", from, why);
         good = false;
     }
     good = good && sync_path(to, 0);
-    c->bytes = size_of(to);
+    c->bytes = stat(to, &st) == 0 ? st.st_size : 0;
+    if (good && !r->in_place && strcmp(kind->process, "ingress") == 0 &&
+        is_there(now)) {
+        int64_t has = next_request(now), had = next_request(to);
+
+        c->lost = has >= had && had >= 0 ? has - had : -1;
+    }
     free(from);
     free(from_wal);
+    free(now);
     free(to);
     free(to_wal);
     return good;
@@ -335,43 +346,6 @@ static bool make_all_ready(struct restore *r)
     if (!good && !r->in_place)
         empty_folder(r->staging);
     return good;
-}
-
-/* ---- what is lost ---- */
-
-/* The number that the next accepted request gets; -1: the file does not contain it.
- * Version 0.2.0 and earlier call the table hop_out. */
-static int64_t next_request(const char *path)
-{
-    static const char *const queries[] = {"SELECT max(next) FROM link_out",
-                                          "SELECT max(next) FROM hop_out"};
-    sqlite3 *h = NULL;
-    sqlite3_stmt *s = NULL;
-    int64_t n = -1;
-
-    if (sqlite3_open_v2(path, &h, SQLITE_OPEN_READWRITE, NULL) == SQLITE_OK &&
-        (sqlite3_prepare_v2(h, queries[0], -1, &s, NULL) == SQLITE_OK ||
-         sqlite3_prepare_v2(h, queries[1], -1, &s, NULL) == SQLITE_OK) &&
-        sqlite3_step(s) == SQLITE_ROW)
-        n = sqlite3_column_int64(s, 0);
-    sqlite3_finalize(s);
-    sqlite3_close(h);
-    return n;
-}
-
-static void count_lost(const struct restore *r, struct copy *c)
-{
-    char *now = gr_printf("%s/%s.db", r->state_dir, c->name);
-    char *then = gr_printf("%s/%s.db", r->staging, c->name);
-
-    if (strcmp(store_kind_of(c->name)->process, "ingress") == 0 &&
-        is_there(now)) {
-        int64_t has = next_request(now), had = next_request(then);
-
-        c->lost = has >= had && had >= 0 ? has - had : -1;
-    }
-    free(now);
-    free(then);
 }
 
 /* ---- into place ---- */
@@ -412,7 +386,7 @@ static bool move(const char *from_dir, const char *name, const char *suffix,
 
 static bool put_in_place(const struct restore *r, struct copy *c)
 {
-    /* The deliverer's .inflight names tasks of the time that is lost. */
+    /* The deliverer's .inflight names tasks that the copy does not have. */
     static const char *const beside[] = {".db-wal", ".db-shm", ".inflight"};
     bool moved;
 
@@ -446,19 +420,6 @@ static bool make_aside(struct restore *r)
     return false;
 }
 
-/* Everything is in place and on disk, also when this fails. */
-static bool remove_marker(const struct restore *r)
-{
-    if (unlink(r->marker) == 0)
-        return true;
-    complain(EXIT_REFUSED,
-             "the databases are restored (the replaced files are in %s), but "
-             "%s cannot be deleted: %s; no process starts while it exists: "
-             "correct the cause and delete it",
-             r->aside, r->marker, strerror(errno));
-    return false;
-}
-
 static bool swap(struct restore *r)
 {
     bool any = false;
@@ -476,8 +437,16 @@ static bool swap(struct restore *r)
         any = any || r->copies[i].replaced;
     }
     if (!sync_path(r->aside, O_DIRECTORY) ||
-        !sync_path(r->state_dir, O_DIRECTORY) || !remove_marker(r))
+        !sync_path(r->state_dir, O_DIRECTORY))
         return false;
+    if (unlink(r->marker) != 0) {
+        complain(EXIT_REFUSED,
+                 "the databases are restored (the replaced files are in %s), "
+                 "but %s cannot be deleted: %s; no process starts while it "
+                 "exists: correct the cause and delete it",
+                 r->aside, r->marker, strerror(errno));
+        return false;
+    }
     rmdir(r->staging);
     if (!any && rmdir(r->aside) == 0) {
         free(r->aside);
@@ -486,7 +455,7 @@ static bool swap(struct restore *r)
     return sync_path(r->state_dir, O_DIRECTORY);
 }
 
-/* ---- words ---- */
+/* ---- output ---- */
 
 static json_t *copies_json(const struct restore *r)
 {
@@ -541,36 +510,11 @@ static void print_copies(struct ctl *ctl, const struct restore *r)
                r->aside);
 }
 
-static int report(struct ctl *ctl, const struct restore *r)
-{
-    if (ctl->json)
-        print_json(json_pack("{s:o, s:o}", "replaced_files",
-                             r->aside ? json_string(r->aside) : json_null(),
-                             "processes", copies_json(r)));
-    else
-        print_copies(ctl, r);
-    return 0;
-}
-
-static void restore_fini(struct restore *r)
-{
-    for (size_t i = 0; i < r->count; i++)
-        free(r->copies[i].name);
-    free(r->copies);
-    free(r->staging);
-    free(r->marker);
-    free(r->aside);
-}
-
 static bool is_ready(struct restore *r, const char *const *names)
 {
-    if (!(*names ? take_named(r, names) : find_all(r) && is_complete(r)) ||
-        !finishes_earlier(r) || !are_known(r) || !take_locks(r) ||
-        !make_all_ready(r))
-        return false;
-    for (size_t i = 0; !r->in_place && i < r->count; i++)
-        count_lost(r, &r->copies[i]);
-    return true;
+    return (*names ? take_named(r, names) : find_all(r)) &&
+           finishes_earlier(r) && are_known(r) && take_locks(r) &&
+           make_all_ready(r);
 }
 
 static bool is_same_folder(const char *one, const char *other)
@@ -581,7 +525,7 @@ static bool is_same_folder(const char *one, const char *other)
            a.st_dev == b.st_dev;
 }
 
-/* The processes could not open what another user puts there. */
+/* The processes could not open files of another user. */
 static bool is_owner(const struct restore *r)
 {
     struct stat st;
@@ -623,8 +567,20 @@ int run_restore(struct ctl *c)
                  "first: give the folder of the backup",
                  r.from);
     else if (is_owner(&r) && is_ready(&r, c->parsed.args + 1) &&
-             (r.in_place || swap(&r)))
-        code = report(c, &r);
-    restore_fini(&r);
+             (r.in_place || swap(&r))) {
+        code = 0;
+        if (c->json)
+            print_json(json_pack("{s:o, s:o}", "replaced_files",
+                                 r.aside ? json_string(r.aside) : json_null(),
+                                 "processes", copies_json(&r)));
+        else
+            print_copies(c, &r);
+    }
+    for (size_t i = 0; i < r.count; i++)
+        free(r.copies[i].name);
+    free(r.copies);
+    free(r.staging);
+    free(r.marker);
+    free(r.aside);
     return code;
 }

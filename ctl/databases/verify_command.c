@@ -1,6 +1,5 @@
-/* verify_command: is what the databases hold what was written? Each process looks
- * through its own; the file of one that is down, or in another folder, is looked
- * through here. */
+/* verify_command: `grapnel verify`: checks the databases for damage. Each process checks its own;
+ * the file of a process that is down, or in another folder, is checked here. */
 #include "ask.h"
 #include "db_version.h"
 #include "json_text.h"
@@ -17,7 +16,7 @@
 
 enum { VERIFY_MS = 24 * 3600 * 1000 }; /* a large file, at low priority */
 
-/* Names of processes: those that were named, or all. */
+/* Whether the command line names this process, or no process. */
 static bool is_selected(const struct ctl *c, const char *name)
 {
     for (int i = 0; i < c->parsed.arg_count; i++)
@@ -30,20 +29,6 @@ static json_t *failed(const char *name, const char *error)
 {
     return json_pack("{s:s, s:b, s:o}", "process", name, "ok", false, "error",
                      json_text_of(error));
-}
-
-/* This version does not know the tables of a later one. */
-static json_t *of_newer(const char *path, const char *name, int version,
-                        int known)
-{
-    char *why = gr_printf("%s has schema version %d, this grapnel %s knows "
-                          "versions up to %d: verify it with the version that "
-                          "wrote it",
-                          path, version, GRAPNEL_VERSION, known);
-    json_t *row = failed(name, why);
-
-    free(why);
-    return row;
 }
 
 static json_t *of_known(const char *path, const char *name)
@@ -76,13 +61,21 @@ static json_t *of_file(const char *path, const char *name)
 {
     const struct store_kind *kind = store_kind_of(name);
     int version = db_version_of(path);
+    json_t *row;
+    char *why;
 
-    return kind && version > kind->version
-               ? of_newer(path, name, version, kind->version)
-               : of_known(path, name);
+    if (!kind || version <= kind->version)
+        return of_known(path, name);
+    why = gr_printf("%s has schema version %d, this grapnel %s knows "
+                    "versions up to %d: verify it with the version that "
+                    "wrote it",
+                    path, version, GRAPNEL_VERSION, kind->version);
+    row = failed(name, why);
+    free(why);
+    return row;
 }
 
-/* A process that is down: its file, if it has one. */
+/* Has the process check its database; if it is down, checks the file here. */
 static json_t *of_process(struct ctl *c, const char *name, const char *state)
 {
     char why[200];
@@ -122,15 +115,6 @@ static json_t *of_all(struct ctl *c)
     return rows;
 }
 
-/* NAME.db of a folder; the name without its end. */
-static char *name_of(const char *file)
-{
-    size_t n = strlen(file);
-
-    return n > 3 && strcmp(file + n - 3, ".db") == 0 ? gr_strndup(file, n - 3)
-                                                     : NULL;
-}
-
 static json_t *of_folder(struct ctl *c, const char *dir)
 {
     json_t *rows = json_array();
@@ -140,10 +124,14 @@ static json_t *of_folder(struct ctl *c, const char *dir)
     if (count < 0)
         complain(EXIT_REFUSED, "%s: %s", dir, strerror(errno));
     for (int i = 0; i < count; i++) {
-        char *name = name_of(all[i]->d_name);
+        const char *file = all[i]->d_name;
+        size_t n = strlen(file);
+        char *name = n > 3 && strcmp(file + n - 3, ".db") == 0
+                         ? gr_strndup(file, n - 3)
+                         : NULL;
 
         if (name && is_selected(c, name)) {
-            char *path = gr_printf("%s/%s", dir, all[i]->d_name);
+            char *path = gr_printf("%s/%s", dir, file);
 
             json_array_append_new(rows, of_file(path, name));
             free(path);

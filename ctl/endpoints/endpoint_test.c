@@ -1,14 +1,15 @@
-/* endpoints test: one signed test event to an endpoint, sent by a deliverer, so
- * with its guard, TLS and signatures, and the exchange as it was. */
+/* endpoint_test: `grapnel endpoints test`: has a deliverer send a signed test event to an
+ * endpoint, and prints the request and the response. */
 #include "ask.h"
 #include "conf.h"
 #include "endpoint_config.h"
+#include "exchange.h"
 #include "table.h"
 #include <openssl/evp.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* Beside the attempt's own time. */
+/* Added to the timeout of the attempt. */
 enum { MARGIN_MS = 10 * 1000 };
 
 static const struct endpoint_settings *find(struct ctl *c, const char *name)
@@ -27,6 +28,7 @@ static const struct endpoint_settings *find(struct ctl *c, const char *name)
     return NULL;
 }
 
+/* The endpoint's configuration with its secrets, which are wiped from this process. */
 static json_t *question(const struct endpoint_settings *e)
 {
     struct buf raw;
@@ -46,8 +48,8 @@ static json_t *question(const struct endpoint_settings *e)
     return args;
 }
 
-/* Any deliverer will do: the first that is there. NULL: *code says why not, and
- * a sentence was printed. */
+/* Asks the first deliverer that responds. NULL: the reason was printed, and *code is the exit
+ * code. */
 static json_t *ask_one(struct ctl *c, const struct endpoint_settings *e,
                        int *code)
 {
@@ -58,7 +60,7 @@ static json_t *ask_one(struct ctl *c, const struct endpoint_settings *e,
 
     processes_find(c, &p);
     for (size_t i = 0; i < p.count && unreachable; i++)
-        if (process_rank(p.names[i]) == process_rank("deliverer"))
+        if (process_is(p.names[i], "deliverer"))
             reply = ask(c, p.names[i], "test", question(e),
                         (int)e->timeout_ms + MARGIN_MS, &unreachable, why);
     processes_fini(&p);
@@ -68,67 +70,41 @@ static json_t *ask_one(struct ctl *c, const struct endpoint_settings *e,
     return reply;
 }
 
-/* ---- text output ---- */
-
-/* Line breaks stay; other control characters are made harmless. */
-static void print_lines(const json_t *object, const char *key, const char *mark)
-{
-    const char *text = json_string_value(json_object_get(object, key));
-    char *copy = gr_strdup(text ? text : ""), *rest = copy, *line;
-
-    while ((line = strsep(&rest, "\n"))) {
-        size_t n = strlen(line);
-        char *shown;
-
-        if (n && line[n - 1] == '\r')
-            line[n - 1] = 0;
-        shown = harmless(line);
-        if (*shown || rest)
-            printf("%s %s\n", mark, shown);
-        free(shown);
-    }
-    free(copy);
-}
-
-static void print_request(const json_t *request)
-{
-    json_t *header;
-    size_t i;
-
-    printf("> %s %s\n", text_of(request, "method"), text_of(request, "url"));
-    json_array_foreach(json_object_get(request, "headers"), i, header)
-    {
-        char *line = gr_printf("%s: %s",
-                               json_string_value(json_array_get(header, 0)),
-                               json_string_value(json_array_get(header, 1)));
-        char *shown = harmless(line);
-
-        printf("> %s\n", shown);
-        free(shown);
-        free(line);
-    }
-    printf(">\n");
-    print_lines(request, "body", ">");
-}
-
-static void print_response(const json_t *response)
-{
-    print_lines(response, "headers", "<");
-    printf("<\n");
-    print_lines(response, "body", "<");
-}
-
-static void print_timings(const json_t *t)
+static void print_exchange(struct ctl *c, const json_t *a)
 {
     static const char *const steps[][2] = {{"dns_ms", "address"},
                                            {"connect_ms", "connected"},
                                            {"tls_ms", "TLS"},
                                            {"first_byte_ms", "first byte"},
                                            {"total_ms", "all"}};
-    const char *comma = "";
+    const json_t *request = json_object_get(a, "request"),
+                 *response = json_object_get(a, "response");
+    const char *verdict = text_of(a, "verdict"), *error = text_of(a, "error");
+    const char *reason = text_of(a, "reason"), *comma = "";
+    const char *headers = json_string_value(
+        json_object_get(response, "headers"));
+    enum colour colour = strcmp(verdict, "delivered") == 0 ? GREEN : RED;
 
+    printf("> %s %s\n", text_of(request, "method"), text_of(request, "url"));
+    exchange_headers(json_object_get(request, "headers"), "> ");
+    printf(">\n");
+    exchange_body(exchange_bytes(json_object_get(request, "body")), "> ",
+                  SIZE_MAX);
+    printf("\n");
+    if (json_is_object(response)) {
+        exchange_header_lines(headers ? headers : "", "< ");
+        printf("<\n");
+        exchange_body(exchange_bytes(json_object_get(response, "body")), "< ",
+                      SIZE_MAX);
+        printf("\n");
+    }
+    printf("%s%s%s%s%s%s%s%s, sent by %s\n", colour_on(colour, c->colour),
+           verdict, colour_off(colour, c->colour), *reason ? " (" : "", reason,
+           *reason ? ")" : "", *error ? ": " : "", error,
+           text_of(a, "deliverer"));
     for (size_t i = 0; i < COUNT_OF(steps); i++) {
-        const json_t *ms = json_object_get(t, steps[i][0]);
+        const json_t *ms = json_object_get(json_object_get(a, "timings"),
+                                           steps[i][0]);
 
         if (!json_is_number(ms))
             continue;
@@ -136,25 +112,6 @@ static void print_timings(const json_t *t)
         comma = ", ";
     }
     printf("\n");
-}
-
-static void print_exchange(struct ctl *c, const json_t *a)
-{
-    const char *verdict = text_of(a, "verdict"), *error = text_of(a, "error");
-    const char *reason = text_of(a, "reason");
-    enum colour colour = strcmp(verdict, "delivered") == 0 ? GREEN : RED;
-
-    print_request(json_object_get(a, "request"));
-    printf("\n");
-    if (!json_is_null(json_object_get(a, "response"))) {
-        print_response(json_object_get(a, "response"));
-        printf("\n");
-    }
-    printf("%s%s%s%s%s%s%s%s, sent by %s\n", colour_on(colour, c->colour),
-           verdict, colour_off(colour, c->colour), *reason ? " (" : "", reason,
-           *reason ? ")" : "", *error ? ": " : "", error,
-           text_of(a, "deliverer"));
-    print_timings(json_object_get(a, "timings"));
 }
 
 int run_endpoints_test(struct ctl *c)

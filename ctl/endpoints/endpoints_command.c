@@ -1,25 +1,20 @@
-/* endpoints_command: how each stands, and whether it is to be tried. */
+/* endpoints_command: `grapnel endpoints`, `endpoints pause` and `endpoints resume`. */
 #include "ask.h"
 #include "list.h"
 #include "when.h"
 #include <string.h>
 
-static const char sequencer[] = "sequencer";
-
-static enum colour state_colour(const char *state)
-{
-    return strcmp(state, "active") == 0 ? GREEN
-           : strcmp(state, "disabled") == 0 || strcmp(state, "held") == 0 ||
-                   strcmp(state, "removed") == 0
-               ? RED
-               : YELLOW;
-}
-
 static void add_state(struct table *t, const json_t *e)
 {
     const char *state = text_of(e, "state");
+    bool bad = strcmp(state, "disabled") == 0 || strcmp(state, "held") == 0 ||
+               strcmp(state, "removed") == 0;
 
-    table_add(t, state_colour(state), "%s", state);
+    table_add(t,
+              strcmp(state, "active") == 0 ? GREEN
+              : bad                        ? RED
+                                           : YELLOW,
+              "%s", state);
 }
 
 static void add_waiting(struct table *t, const json_t *e)
@@ -64,7 +59,7 @@ static void add_halted(struct table *t, const json_t *e)
 static const struct column columns[] = {
     {.head = "ENDPOINT", .key = "name"},
     {.head = "STATE", .cell = add_state},
-    {.head = "HOME", .key = "owner", .kind = COLUMN_OR_DASH},
+    {.head = "OWNER", .key = "owner", .kind = COLUMN_OR_DASH},
     {.head = "IN FLIGHT", .key = "in_flight"},
     {.head = "WAITING", .cell = add_waiting},
     {.head = "RETRYING", .key = "retrying"},
@@ -75,26 +70,10 @@ static const struct column columns[] = {
     {.head = "HALTED", .cell = add_halted},
     {0}};
 
-static void print_halts(struct ctl *c, const json_t *e)
-{
-    json_t *h;
-    size_t i;
-
-    json_array_foreach(json_object_get(e, "halted"), i, h)
-    {
-        const char *workspace = text_of(h, "workspace");
-
-        printf("%s%s: halted since %s%s%s by %s%s\n", colour_on(RED, c->colour),
-               text_of(e, "name"), time_of(h, "since"),
-               *workspace ? " in workspace " : "", workspace,
-               text_of(h, "dead_letter_id"), colour_off(RED, c->colour));
-    }
-}
-
 static void print_endpoints(struct ctl *c, const json_t *list)
 {
-    json_t *e;
-    size_t i;
+    json_t *e, *h;
+    size_t i, k;
 
     print_rows(c, columns, list, 0);
     json_array_foreach(list, i, e)
@@ -109,31 +88,34 @@ static void print_endpoints(struct ctl *c, const json_t *list)
         else if (*failing)
             printf("%s: failing since %s %s\n", text_of(e, "name"),
                    time_of(e, "failing_since"), when_zone());
-        print_halts(c, e);
+        json_array_foreach(json_object_get(e, "halted"), k, h)
+        {
+            const char *workspace = text_of(h, "workspace");
+
+            printf("%s%s: halted since %s %s%s%s by %s%s\n",
+                   colour_on(RED, c->colour), text_of(e, "name"),
+                   time_of(h, "since"), when_zone(),
+                   *workspace ? " in workspace " : "", workspace,
+                   text_of(h, "dead_letter_id"), colour_off(RED, c->colour));
+        }
     }
 }
 
-/* Ask; NULL: a sentence was printed, and *code says what to exit with. */
-/* `who` does it; NULL: it changes nothing. */
+/* Asks the sequencer about this endpoint, or about all (NULL). `who`: the user that changes it,
+ * or NULL. NULL: the reason was printed, and *code is the exit code. */
 static json_t *ask_it(struct ctl *c, const char *what, const char *name,
                       const char *who, int *code)
 {
-    bool unreachable;
-    char why[200];
-    json_t *args = name ? json_pack("{s:s}", "name", name) : NULL, *reply;
+    json_t *args = name ? json_pack("{s:s}", "name", name) : NULL;
 
     if (who)
         json_object_set_new(args, "who", json_string(who));
-    reply = ask(c, sequencer, what, args, ASK_MS, &unreachable, why);
-    if (!reply)
-        *code = unreachable ? complain_away(c, sequencer, why)
-                            : complain(EXIT_REFUSED, "%s", why);
-    return reply;
+    return ask_needed(c, "sequencer", what, args, ASK_MS, code);
 }
 
-/* What only its owner knows: the grant of this endpoint in the owner's status.
- * `owners` keeps what each said. Borrowed; NULL: it can't be asked, or is no more
- * the owner. */
+/* The grant of this endpoint in the status of its owner, which alone knows the breaker.
+ * `owners` keeps the reply of each deliverer. Borrowed. NULL: the deliverer does not respond, or
+ * is no longer the owner. */
 static const json_t *grant_of(struct ctl *c, json_t *owners, const json_t *e)
 {
     const char *owner = json_string_value(json_object_get(e, "owner"));

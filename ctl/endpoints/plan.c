@@ -1,3 +1,4 @@
+/* plan: the attempts of a retry policy, and the load after an outage. */
 #include "plan.h"
 #include "alloc.h"
 #include "clock.h"
@@ -13,7 +14,7 @@ static void add(struct plan *p, struct plan_attempt a)
     p->attempts[p->count++] = a;
 }
 
-/* The first attempt is at 1: 0 would mean that there was none. */
+/* The first attempt is at 1 ms, because 0 means that there was no attempt. */
 static enum backoff_end next(const struct retry_policy *policy, uint64_t n,
                              int64_t now_ms, uint64_t random, int64_t *next_ms)
 {
@@ -26,37 +27,29 @@ static enum backoff_end next(const struct retry_policy *policy, uint64_t n,
     return backoff_next(&b, next_ms);
 }
 
-static void add_next(struct plan *p, const struct retry_policy *policy,
-                     int64_t now_ms, int64_t next_ms)
-{
-    /* A budget of time is no bound of what chance does to one wait. */
-    struct retry_policy free_of_time = *policy;
-    struct plan_attempt a = {.wait_ms = next_ms - now_ms, .at_ms = next_ms - 1};
-    int64_t min = now_ms, max = now_ms;
-
-    free_of_time.max_duration_ms = 0;
-    next(&free_of_time, p->count, now_ms, 0, &min);
-    next(&free_of_time, p->count, now_ms, UINT64_MAX, &max);
-    a.min_ms = min - now_ms;
-    a.max_ms = max - now_ms;
-    add(p, a);
-}
-
 void plan_make(struct plan *p, const struct retry_policy *policy)
 {
-    struct retry_policy even = *policy;
+    struct retry_policy even = *policy, endless = *policy;
     int64_t now_ms = 1, next_ms = 0;
 
     *p = (struct plan){0};
     even.jitter.full = false;
     even.jitter.part = 0;
+    endless.max_duration_ms = 0; /* does not cut the bounds of one wait */
     add(p, (struct plan_attempt){0});
     while ((p->end = next(&even, p->count, now_ms, 0, &next_ms)) ==
            BACKOFF_WAIT) {
+        int64_t min = now_ms, max = now_ms;
+
         p->cut = p->count == PLAN_ATTEMPTS_MAX;
         if (p->cut)
             return;
-        add_next(p, policy, now_ms, next_ms);
+        next(&endless, p->count, now_ms, 0, &min);
+        next(&endless, p->count, now_ms, UINT64_MAX, &max);
+        add(p, (struct plan_attempt){.wait_ms = next_ms - now_ms,
+                                     .min_ms = min - now_ms,
+                                     .max_ms = max - now_ms,
+                                     .at_ms = next_ms - 1});
         now_ms = next_ms;
     }
 }
@@ -79,10 +72,10 @@ static uint64_t chance(uint64_t *seed)
     return z ^ (z >> 31);
 }
 
-/* Waits of nothing would not come to an end in a time budget. */
+/* Waits of 0 ms would never use a time budget up. */
 enum { TRIES_MAX = 100000 };
 
-/* When it gets through, after the beginning of the outage; -1: never. */
+/* The time from the beginning of the outage to the success of one event, ms; -1: never. */
 static int64_t live(struct load *l, const struct retry_policy *policy,
                     int64_t outage_ms, uint64_t *seed)
 {

@@ -1,5 +1,5 @@
-/* retry-plan: the waits of a policy, its end, and the load that an endpoint
- * sees when it comes back: to read before choosing one. */
+/* retry_plan: `grapnel retry-plan`: the waits of a retry policy, its end, and the load that an
+ * endpoint gets after an outage. */
 #include "clock.h"
 #include "conf.h"
 #include "ctl.h"
@@ -13,7 +13,7 @@ enum {
     EVENTS_MAX = 1000000,
     ROWS = 24,      /* of a drawing */
     BAR_CELLS = 48, /* its longest bar */
-    SHOWN = 40,     /* attempts in the table; --json has all */
+    SHOWN = 40,     /* attempts in the table; --json prints all */
 };
 
 static const char *const kinds[] = {[BACKOFF_EXPONENTIAL] = "exponential",
@@ -36,13 +36,6 @@ static const struct retry_policy *find(struct ctl *c, const char *name)
     return NULL;
 }
 
-static const char *end_text(const struct plan *p)
-{
-    return p->cut                            ? "not yet"
-           : p->end == BACKOFF_ATTEMPTS_USED ? "budget_attempts"
-                                             : "budget_time";
-}
-
 /* ---- JSON ---- */
 
 static json_t *plan_json(const struct retry_policy *policy,
@@ -62,8 +55,11 @@ static json_t *plan_json(const struct retry_policy *policy,
     }
     return json_pack("{s:s,s:s,s:o,s:{s:s,s:I,s:I}}", "policy", policy->name,
                      "backoff", kinds[policy->backoff], "attempts", attempts,
-                     "gives_up", "reason", end_text(p), "attempts",
-                     (json_int_t)p->count, "after_ms",
+                     "gives_up", "reason",
+                     p->cut                            ? "not yet"
+                     : p->end == BACKOFF_ATTEMPTS_USED ? "budget_attempts"
+                                                       : "budget_time",
+                     "attempts", (json_int_t)p->count, "after_ms",
                      (json_int_t)p->attempts[p->count - 1].at_ms);
 }
 
@@ -87,14 +83,6 @@ static json_t *load_json(const struct load *l, const struct load *even,
 }
 
 /* ---- text output ---- */
-
-static void print_bar(int64_t n, int64_t max)
-{
-    int cells = max > 0 ? (int)((n * BAR_CELLS + max - 1) / max) : 0;
-
-    for (int i = 0; i < cells; i++)
-        printf("█");
-}
 
 static void print_waits(struct ctl *c, const struct plan *p)
 {
@@ -166,7 +154,9 @@ static void print_load(struct ctl *c, const struct load *l,
            l->peak_per_s, even->peak_per_s);
     for (int i = 0; i < ROWS && i * part_s * SECOND_MS <= l->last_ms; i++) {
         printf("%10s  ", human_ms(i * part_s * SECOND_MS, a));
-        print_bar(parts[i], max);
+        for (int64_t k = 0;
+             max > 0 && k < (parts[i] * BAR_CELLS + max - 1) / max; k++)
+            printf("█");
         printf(" %" PRId64 "\n", parts[i]);
     }
     printf(
@@ -176,7 +166,7 @@ static void print_load(struct ctl *c, const struct load *l,
 
 /* ---- run ---- */
 
-/* --simulate and --outage. false: a sentence was printed. */
+/* --simulate and --outage. false: the error was printed. */
 static bool simulation_options(struct ctl *c, int64_t *events,
                                int64_t *outage_ms)
 {
@@ -193,7 +183,8 @@ static bool simulation_options(struct ctl *c, int64_t *events,
         return true;
     if (conf_parse_int(simulate, events, &why) != GR_OK || *events < 1 ||
         *events > EVENTS_MAX) {
-        complain(EXIT_USAGE, "--simulate: a number from 1 to %d", EVENTS_MAX);
+        complain(EXIT_USAGE, "--simulate: \"%s\" is not a number from 1 to %d",
+                 simulate, EVENTS_MAX);
         return false;
     }
     if (conf_parse_duration(outage, outage_ms, &why) != GR_OK ||

@@ -1,4 +1,4 @@
-/* deliveries: search what is delivered, or on its way. */
+/* deliveries: `grapnel deliveries`: searches deliveries. */
 #include "list.h"
 #include "names.h"
 

@@ -1,22 +1,7 @@
-/* order_commands: gaps, workspaces, and duplicates that are released. */
+/* order_commands: `grapnel gaps`, `gaps close`, `workspaces` and `release`: the order of events. */
 #include "ask.h"
 #include "list.h"
 #include <stdlib.h>
-
-/* One question to the sequencer; NULL: `*code` says how to end. */
-static json_t *ask_sequencer(struct ctl *c, const char *what, json_t *args,
-                             int *code)
-{
-    bool unreachable;
-    char why[200];
-    json_t *reply = ask(c, "sequencer", what, args, ASK_MS, &unreachable, why);
-
-    if (unreachable)
-        *code = complain_away(c, "sequencer", why);
-    else if (!reply)
-        *code = complain(EXIT_REFUSED, "%s", why);
-    return reply;
-}
 
 /* ---- gaps ---- */
 
@@ -69,12 +54,13 @@ int run_gaps_close(struct ctl *c)
     int code;
 
     if (!note || !*note)
-        return complain(EXIT_USAGE, "gaps close: --note TEXT is missing: why "
-                                    "will the events not come?");
-    reply = ask_sequencer(c, "close_gap",
-                          json_pack("{s:s,s:s,s:s}", "id", c->parsed.args[0],
-                                    "note", note, "who", user_name()),
-                          &code);
+        return complain(EXIT_USAGE,
+                        "--note TEXT is missing: it tells others why "
+                        "the events will not arrive");
+    reply = ask_needed(c, "sequencer", "close_gap",
+                       json_pack("{s:s,s:s,s:s}", "id", c->parsed.args[0],
+                                 "note", note, "who", user_name()),
+                       ASK_MS, &code);
     if (!reply)
         return code;
     if (c->json)
@@ -102,24 +88,11 @@ static const struct column workspace_columns[] = {
     {.head = "TYPES", .cell = count_types},
     {0}};
 
-static void print_clock(const json_t *spaces)
-{
-    json_t *clock = json_object_get(json_array_get(spaces, 0), "clock"), *n;
-    const char *type;
-
-    json_object_foreach(clock, type, n)
-    {
-        char *safe = harmless(type);
-
-        printf("  %s  %s\n", text_of(clock, type), safe);
-        free(safe);
-    }
-}
-
 int run_workspaces(struct ctl *c)
 {
     const char *name = c->parsed.arg_count ? c->parsed.args[0] : NULL;
-    json_t *args = json_object(), *reply;
+    json_t *args = json_object(), *reply, *clock, *n;
+    const char *type;
     int code;
 
     if (!put_limit(c, args)) {
@@ -128,12 +101,19 @@ int run_workspaces(struct ctl *c)
     }
     if (name)
         json_object_set_new(args, "workspace", json_string(name));
-    reply = ask_sequencer(c, "workspaces", args, &code);
+    reply = ask_needed(c, "sequencer", "workspaces", args, ASK_MS, &code);
     if (!reply)
         return code;
     print_list(c, workspace_columns, reply, "No workspaces yet.");
+    clock = json_object_get(json_array_get(reply, 0), "clock");
     if (name && !c->json)
-        print_clock(reply);
+        json_object_foreach(clock, type, n)
+        {
+            char *safe = harmless(type);
+
+            printf("  %s  %s\n", text_of(clock, type), safe);
+            free(safe);
+        }
     json_decref(reply);
     return 0;
 }
@@ -143,10 +123,10 @@ int run_workspaces(struct ctl *c)
 int run_release(struct ctl *c)
 {
     int code;
-    json_t *reply = ask_sequencer(
-        c, "release",
+    json_t *reply = ask_needed(
+        c, "sequencer", "release",
         json_pack("{s:s,s:s}", "event", c->parsed.args[0], "who", user_name()),
-        &code);
+        ASK_MS, &code);
 
     if (!reply)
         return code;

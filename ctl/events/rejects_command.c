@@ -1,37 +1,15 @@
-/* rejects_command: requests that were refused, from every ingress process. */
+/* rejects_command: `grapnel rejects` and `rejects show`: requests that ingress refused. */
 #include "rejects_command.h"
 #include "ask.h"
+#include "exchange.h"
+#include "show_command.h"
+#include "when.h"
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
-/* RFC 3339 in UTC sorts as text. Newest first. */
-static int by_time(const void *left, const void *right)
-{
-    const json_t *const *a = left, *const *b = right;
-
-    return strcmp(json_string_value(json_object_get(*b, "at")),
-                  json_string_value(json_object_get(*a, "at")));
-}
-
-/* The caller's; at most `max` of them. */
-static json_t *merged(const json_t *all, size_t max)
-{
-    size_t n = json_array_size(all);
-    const json_t **rows = gr_alloc(n * sizeof *rows);
-    json_t *out = json_array();
-
-    for (size_t i = 0; i < n; i++)
-        rows[i] = json_array_get(all, i);
-    qsort(rows, n, sizeof *rows, by_time);
-    for (size_t i = 0; i < n && i < max; i++)
-        json_array_append(out, (json_t *)(uintptr_t)rows[i]);
-    free(rows);
-    return out;
-}
-
-/* Each ingress adds its own. 0, or the exit code: every one must be heard, or
- * the list would seem to be whole. */
+/* Appends the rejects of every ingress to `all`. Returns the exit code: if one does not
+ * respond, the list would be incomplete. */
 static int collect(struct ctl *c, const json_t *args, json_t *all)
 {
     struct processes p;
@@ -39,22 +17,14 @@ static int collect(struct ctl *c, const json_t *args, json_t *all)
 
     processes_find(c, &p);
     for (size_t i = 0; i < p.count && !code; i++) {
-        bool unreachable;
-        char why[200];
-        json_t *reply, *rows;
-        json_t *row;
+        json_t *reply, *row;
         size_t k;
 
-        if (process_rank(p.names[i]) != process_rank("ingress"))
+        if (!process_is(p.names[i], "ingress"))
             continue;
-        reply = ask(c, p.names[i], "rejects", json_deep_copy(args), ASK_MS,
-                    &unreachable, why);
-        rows = json_object_get(reply, "rejects");
-        if (unreachable)
-            code = complain_away(c, p.names[i], why);
-        else if (!reply)
-            code = complain(EXIT_REFUSED, "%s: %s", p.names[i], why);
-        json_array_foreach(rows, k,
+        reply = ask_needed(c, p.names[i], "rejects", json_deep_copy(args),
+                           ASK_MS, &code);
+        json_array_foreach(json_object_get(reply, "rejects"), k,
                            row) if (json_is_string(json_object_get(row, "at")))
             json_array_append(all, row);
         json_decref(reply);
@@ -93,7 +63,7 @@ char *rejects_reason(struct ctl *c, const char *source)
         char why[200];
         json_t *reply;
 
-        if (process_rank(p.names[i]) != process_rank("ingress"))
+        if (!process_is(p.names[i], "ingress"))
             continue;
         reply = ask(c, p.names[i], "rejects",
                     json_pack("{s:s}", "source", source), ASK_STATUS_MS,
@@ -102,7 +72,7 @@ char *rejects_reason(struct ctl *c, const char *source)
         json_decref(reply);
     }
     processes_fini(&p);
-    list = merged(all, json_array_size(all));
+    list = list_newest(all, "at", SIZE_MAX);
     json_array_foreach(list, i, reject)
     {
         if (reason || !is_sent(reject))
@@ -122,7 +92,7 @@ json_t *rejects_with_id(struct ctl *c, const struct processes *p,
     size_t n = 0, k;
 
     for (size_t i = 0; i < p->count; i++)
-        if (process_rank(p->names[i]) == process_rank("ingress"))
+        if (process_is(p->names[i], "ingress"))
             all[n++] = (struct question){.process = p->names[i],
                                          .what = "rejects",
                                          .args = json_pack("{s:s}", "id", id)};
@@ -130,7 +100,7 @@ json_t *rejects_with_id(struct ctl *c, const struct processes *p,
     for (size_t i = 0; i < n; i++) {
         json_array_foreach(json_object_get(all[i].reply, "rejects"), k, row)
         {
-            /* An ingress of before knows no such filter. */
+            /* Version 0.1 of ingress ignores this filter. */
             const char *has = json_string_value(
                 json_object_get(row, "delivery_id"));
 
@@ -140,7 +110,7 @@ json_t *rejects_with_id(struct ctl *c, const struct processes *p,
         json_decref(all[i].reply);
     }
     free(all);
-    list = merged(found, json_array_size(found));
+    list = list_newest(found, "at", SIZE_MAX);
     json_decref(found);
     return list;
 }
@@ -175,7 +145,7 @@ int run_rejects(struct ctl *c)
     if (!code)
         code = collect(c, args, all);
     if (!code) {
-        list = merged(all, (size_t)list_limit(c));
+        list = list_newest(all, "at", (size_t)list_limit(c));
         print_list(c, rejects_columns, list,
                    parsed_value(&c->parsed, "--id")
                        ? "No refused requests with this id."
@@ -183,6 +153,61 @@ int run_rejects(struct ctl *c)
         json_decref(list);
     }
     json_decref(all);
+    json_decref(args);
+    return code;
+}
+
+static void print_reject(struct ctl *c, const json_t *r, struct bytes body)
+{
+    printf("%s%s%s  refused: %s (%s)\n", colour_on(BOLD, c->colour),
+           text_of(r, "id"), colour_off(BOLD, c->colour), text_of(r, "reason"),
+           text_of(r, "status"));
+    printf("  at         %s %s, by %s\n", time_of(r, "at"), when_zone(),
+           text_of(r, "process"));
+    printf("  source     %s%s%s\n", text_or_dash(r, "source"),
+           *text_of(r, "delivery_id") ? ", delivery " : "",
+           text_of(r, "delivery_id"));
+    printf("  from       %s\n\n", text_of(r, "remote"));
+    printf("%s %s\n", text_of(r, "method"), text_of(r, "path"));
+    exchange_headers(json_object_get(r, "headers"), "");
+    printf("\n");
+    if (json_is_true(json_object_get(r, "has_body")))
+        exchange_body(body, "", SIZE_MAX);
+    else
+        printf("(its body is not stored: it did not arrive completely, it is "
+               "older than a day, or newer ones replaced it)\n");
+}
+
+int run_rejects_show(struct ctl *c)
+{
+    const char *id = c->parsed.args[0];
+    json_t *args = json_pack("{s:s}", "id", id), *r = NULL;
+    struct processes p;
+    struct buf raw = {0};
+    char why[200] = "";
+    bool unreachable = false;
+    int code = 0;
+
+    processes_find(c, &p);
+    for (size_t i = 0; i < p.count && !r && !code; i++) {
+        if (!process_is(p.names[i], "ingress"))
+            continue;
+        buf_fini(&raw);
+        r = show_fetch(c, p.names[i], "reject", args, &raw, &unreachable, why);
+        if (unreachable)
+            code = complain_away(c, p.names[i], why);
+    }
+    if (!r && !code)
+        code = complain(EXIT_REFUSED, "%s", why);
+    if (r && parsed_value(&c->parsed, "--raw"))
+        code = exchange_raw((struct bytes){raw.data ? raw.data : "", raw.len});
+    else if (r && c->json)
+        print_json(json_incref(r));
+    else if (r)
+        print_reject(c, r, (struct bytes){raw.data ? raw.data : "", raw.len});
+    processes_fini(&p);
+    buf_fini(&raw);
+    json_decref(r);
     json_decref(args);
     return code;
 }

@@ -1,4 +1,4 @@
-/* rejects_command: requests that ingress refused. */
+/* rejects_command: finds requests that ingress refused. For `send` and `trace`. */
 #ifndef CTL_REJECTS_COMMAND_H
 #define CTL_REJECTS_COMMAND_H
 
@@ -6,15 +6,15 @@
 #include "ctl.h"
 #include "list.h"
 
-/* As whom `grapnel send` comes. */
+/* The User-Agent of `grapnel send`. */
 #define SEND_AGENT "grapnel-send/" GRAPNEL_VERSION
 
-/* Why ingress refused, with 401, what `grapnel send` brought last for this
- * source. The caller's; NULL: no ingress can say it. */
+/* The reason of the last 401 that `grapnel send` got for this source. The caller's; NULL: no
+ * ingress reports one. */
 char *rejects_reason(struct ctl *c, const char *source);
 
-/* Those whose headers name this delivery of the provider's, newest first, of each
- * ingress that can be asked. The caller's. */
+/* The rejects with this delivery id of the provider, newest first, of each ingress that
+ * responds. The caller's. */
 json_t *rejects_with_id(struct ctl *c, const struct processes *p,
                         const char *id);
 extern const struct column rejects_columns[];

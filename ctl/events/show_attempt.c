@@ -1,23 +1,19 @@
+/* show_attempt: `grapnel show --attempt`: what was sent to an endpoint, and its response. */
 #include "show_attempt.h"
 #include "ask.h"
 #include "conf.h"
 #include "encoding.h"
+#include "exchange.h"
 #include "headers.h"
 #include "json_text.h"
-#include "show_command.h"
 #include "table.h"
+#include "when.h"
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
-/* Of a response, in trace. */
+/* Of a response body, in `grapnel trace`. */
 enum { RESPONSE_SHOWN_BYTES = 1024 };
-
-static struct bytes text_bytes(const json_t *text)
-{
-    return (struct bytes){json_is_string(text) ? json_string_value(text) : "",
-                          json_string_length(text)};
-}
 
 void show_responses(const json_t *attempts)
 {
@@ -26,31 +22,31 @@ void show_responses(const json_t *attempts)
 
     json_array_foreach(attempts, i, a)
     {
-        struct bytes body = text_bytes(
+        struct bytes body = exchange_bytes(
             json_object_get(json_object_get(a, "response"), "body"));
 
         if (!body.n)
             continue;
         printf("    Response to attempt %s\n", text_of(a, "n"));
-        show_body(body, "      ", RESPONSE_SHOWN_BYTES);
+        exchange_body(body, "      ", RESPONSE_SHOWN_BYTES);
     }
 }
 
-/* ---- which ---- */
-
-/* Each deliverer adds those that it has made. */
-static json_t *collect(struct ctl *c, const char *id)
+/* The attempts with this number, of each deliverer that has made one. */
+static json_t *collect(struct ctl *c, const char *id, int64_t n,
+                       const char *endpoint)
 {
-    json_t *all = json_array();
+    json_t *found = json_array();
     struct processes p;
 
     processes_find(c, &p);
     for (size_t i = 0; i < p.count; i++) {
         bool unreachable;
         char why[200];
-        json_t *reply;
+        json_t *reply, *a;
+        size_t k;
 
-        if (process_rank(p.names[i]) != process_rank("deliverer"))
+        if (!process_is(p.names[i], "deliverer"))
             continue;
         reply = ask(c, p.names[i], "trace", json_pack("{s:s}", "id", id),
                     ASK_STATUS_MS, &unreachable, why);
@@ -58,44 +54,18 @@ static json_t *collect(struct ctl *c, const char *id)
             complain(0,
                      "%s cannot be reached; its attempts are missing here (%s)",
                      p.names[i], why);
-        json_array_extend(all, json_object_get(reply, "attempts"));
+        json_array_foreach(
+            json_object_get(reply, "attempts"), k,
+            a) if (integer_of(a, "n") == n && *text_of(a, "endpoint") &&
+                   (!endpoint || strcmp(text_of(a, "endpoint"), endpoint) == 0))
+            json_array_append(found, a);
         json_decref(reply);
     }
     processes_fini(&p);
-    return all;
+    return found;
 }
 
-/* The caller's. */
-static json_t *select_of(const json_t *all, int64_t n, const char *endpoint)
-{
-    json_t *out = json_array(), *a;
-    size_t i;
-
-    json_array_foreach(all, i, a)
-    {
-        const char *name = json_string_value(json_object_get(a, "endpoint"));
-
-        if (json_integer_value(json_object_get(a, "n")) == n && name &&
-            (!endpoint || strcmp(name, endpoint) == 0))
-            json_array_append(out, a);
-    }
-    return out;
-}
-
-/* ---- what the deliverer does not keep ---- */
-
-static const json_t *delivery_of(const json_t *event, const char *endpoint)
-{
-    json_t *d;
-    size_t i;
-
-    json_array_foreach(json_object_get(event, "deliveries"), i,
-                       d) if (strcmp(text_of(d, "endpoint"), endpoint) ==
-                              0) return d;
-    return NULL;
-}
-
-/* As text; NULL: it has none. */
+/* An integer or a text as text; NULL for another value. */
 static json_t *as_text(const json_t *value)
 {
     char number[24];
@@ -108,7 +78,7 @@ static json_t *as_text(const json_t *value)
     return json_string(number);
 }
 
-/* Of our own headers, what the sequencer says of the event. */
+/* The value of one of our own headers, from what the sequencer knows of the event. */
 static json_t *event_value(const json_t *event, const char *endpoint,
                            const char *name)
 {
@@ -120,19 +90,23 @@ static json_t *event_value(const json_t *event, const char *endpoint,
         {"grapnel-clock", "clock"},
         {"grapnel-source-sequence", "source_sequence"},
         {"grapnel-gap", "gap"}};
-    json_t *previous;
+    json_t *previous = NULL, *d;
+    size_t i;
 
-    for (size_t i = 0; i < COUNT_OF(fields); i++)
+    for (i = 0; i < COUNT_OF(fields); i++)
         if (strcmp(name, fields[i][0]) == 0)
             return as_text(json_object_get(event, fields[i][1]));
     if (strcmp(name, "grapnel-previous") != 0)
         return NULL;
-    previous = as_text(
-        json_object_get(delivery_of(event, endpoint), "previous"));
+    json_array_foreach(json_object_get(event, "deliveries"), i,
+                       d) if (!previous &&
+                              strcmp(text_of(d, "endpoint"), endpoint) == 0)
+        previous = as_text(json_object_get(d, "previous"));
     return previous || !event ? previous : json_string("0");
 }
 
-/* Of the event's own headers, that went along, the one of this name and number. */
+/* The value of the header of the event's request with this name, after `number` others of that
+ * name. */
 static json_t *request_value(const json_t *request, const char *name,
                              size_t number)
 {
@@ -149,20 +123,8 @@ static json_t *request_value(const json_t *request, const char *name,
     return NULL;
 }
 
-static size_t count_before(const json_t *headers, size_t at, const char *name)
-{
-    size_t n = 0;
-
-    for (size_t i = 0; i < at; i++) {
-        const char *has = json_string_value(
-            json_array_get(json_array_get(headers, i), 0));
-
-        n += has && strcmp(has, name) == 0;
-    }
-    return n;
-}
-
-/* Put into what the deliverer left open; a value that nobody has any more stays null. */
+/* Fills in the values that the deliverer does not store; one that no process stores any more
+ * stays null. A header that occurs several times gets its values in their order. */
 static void fill_headers(json_t *attempt, const struct sent_from *from)
 {
     json_t *headers = json_object_get(json_object_get(attempt, "request"),
@@ -176,45 +138,40 @@ static void fill_headers(json_t *attempt, const struct sent_from *from)
     {
         const char *name = json_string_value(json_array_get(pair, 0));
         json_t *value;
+        size_t number = 0;
 
         if (!name || !endpoint || !json_is_null(json_array_get(pair, 1)))
             continue;
+        for (size_t k = 0; k < i; k++) {
+            const char *other = json_string_value(
+                json_array_get(json_array_get(headers, k), 0));
+
+            number += other && strcmp(other, name) == 0;
+        }
         value = strncmp(name, "grapnel-", 8) == 0
                     ? event_value(from->event, endpoint, name)
-                    : request_value(from->request, name,
-                                    count_before(headers, i, name));
+                    : request_value(from->request, name, number);
         if (value)
             json_array_set_new(pair, 1, value);
     }
 }
 
-/* ---- text output ---- */
-
-static void print_header(const json_t *pair)
+static void print_attempt(struct ctl *c, const json_t *a,
+                          const struct buf *body)
 {
-    const char *name = json_string_value(json_array_get(pair, 0)),
-               *value = json_string_value(json_array_get(pair, 1));
-    char *line = gr_printf("%s: %s", name ? name : "",
-                           value ? value
-                                 : "(no process stores its value any more)");
-    char *safe = harmless(line);
+    const json_t *request = json_object_get(a, "request"),
+                 *response = json_object_get(a, "response");
+    const char *headers = json_string_value(
+        json_object_get(response, "headers"));
 
-    printf("> %s\n", safe);
-    free(safe);
-    free(line);
-}
-
-static void print_sent(const json_t *attempt, const struct buf *body)
-{
-    const json_t *request = json_object_get(attempt, "request");
-    json_t *pair;
-    size_t i;
-
+    printf("%sattempt %s at %s%s, %s %s by %s: %s\n\n",
+           colour_on(BOLD, c->colour), text_of(a, "n"), text_of(a, "endpoint"),
+           colour_off(BOLD, c->colour), time_of(a, "at"), when_zone(),
+           text_of(a, "deliverer"), text_of(a, "outcome"));
     if (json_is_object(request)) {
         printf("> %s %s\n", text_of(request, "method"),
                text_of(request, "url"));
-        json_array_foreach(json_object_get(request, "headers"), i, pair)
-            print_header(pair);
+        exchange_headers(json_object_get(request, "headers"), "> ");
     } else {
         printf("> (its method, URL and headers are not stored: nothing was "
                "sent, an older version sent it, or there are too many kinds of "
@@ -222,63 +179,22 @@ static void print_sent(const json_t *attempt, const struct buf *body)
     }
     printf(">\n");
     if (body)
-        show_body((struct bytes){body->data ? body->data : "", body->len}, "> ",
-                  SIZE_MAX);
+        exchange_body((struct bytes){body->data ? body->data : "", body->len},
+                      "> ", SIZE_MAX);
     else
         printf("> (no ingress process has the body any more)\n");
-}
-
-/* Set-Cookie and the like are the endpoint's secrets. */
-static void print_response_headers(const char *text)
-{
-    char *copy = gr_strdup(text), *rest = copy, *line;
-
-    while ((line = strsep(&rest, "\n"))) {
-        size_t n = strcspn(line, ":");
-        char *safe;
-
-        line[strcspn(line, "\r")] = 0;
-        if (line[n] && headers_secret((struct bytes){line, n}))
-            line[n] = 0;
-        safe = harmless(line);
-        if (*safe)
-            printf("< %s%s\n", safe,
-                   headers_secret((struct bytes){line, n}) ? ": …" : "");
-        free(safe);
-    }
-    free(copy);
-}
-
-static void print_received(const json_t *attempt)
-{
-    const json_t *response = json_object_get(attempt, "response");
-    const char *headers = json_string_value(
-        json_object_get(response, "headers"));
-
+    printf("\n");
     if (!json_is_object(response)) {
-        printf("< (no response: %s)\n", text_of(attempt, "error"));
+        printf("< (no response: %s)\n", text_of(a, "error"));
         return;
     }
-    print_response_headers(headers ? headers : "");
+    exchange_header_lines(headers ? headers : "", "< ");
     printf("<\n");
-    show_body(text_bytes(json_object_get(response, "body")), "< ", SIZE_MAX);
+    exchange_body(exchange_bytes(json_object_get(response, "body")), "< ",
+                  SIZE_MAX);
 }
 
-static void print_attempt(struct ctl *c, const json_t *a,
-                          const struct buf *body)
-{
-    printf("%sattempt %s at %s%s, %s UTC by %s: %s\n\n",
-           colour_on(BOLD, c->colour), text_of(a, "n"), text_of(a, "endpoint"),
-           colour_off(BOLD, c->colour), time_of(a, "at"),
-           text_of(a, "deliverer"), text_of(a, "outcome"));
-    print_sent(a, body);
-    printf("\n");
-    print_received(a);
-}
-
-/* ---- the command ---- */
-
-/* Of secrets in the response's headers, as of those that are printed. */
+/* Masks values of Set-Cookie and the like: they are secrets of the endpoint. */
 static void hide_cookies(json_t *attempt)
 {
     json_t *response = json_object_get(attempt, "response");
@@ -303,55 +219,44 @@ static void hide_cookies(json_t *attempt)
     free(copy);
 }
 
-static json_t *documents(json_t *found, const struct buf *body)
-{
-    json_t *a;
-    size_t i;
-
-    json_array_foreach(found, i, a)
-    {
-        struct bytes sent = {body && body->data ? body->data : "",
-                             body ? body->len : 0};
-
-        hide_cookies(a);
-        if (body && utf8_valid(sent))
-            json_object_set_new(a, "sent_body", json_text(sent));
-        else if (body)
-            json_object_set_new(a, "sent_body_b64", encoding_base64_json(sent));
-    }
-    return json_incref(found);
-}
-
 int show_attempt(struct ctl *c, const char *id, const struct sent_from *from)
 {
     const char *text = parsed_value(&c->parsed, "--attempt"), *why;
     const char *endpoint = parsed_value(&c->parsed, "--endpoint");
-    json_t *all, *found, *a;
+    struct bytes sent = {"", 0};
+    json_t *found, *a;
     int64_t n;
     size_t i;
-    int code = 0;
 
     if (conf_parse_int(text, &n, &why) != GR_OK || n < 1)
         return complain(EXIT_USAGE,
                         "--attempt: \"%s\" is not a number from 1 on", text);
-    all = collect(c, id);
-    found = select_of(all, n, endpoint);
-    json_array_foreach(found, i, a) fill_headers(a, from);
-    if (!json_array_size(found))
-        code = complain(
+    found = collect(c, id, n, endpoint);
+    if (!json_array_size(found)) {
+        json_decref(found);
+        return complain(
             EXIT_REFUSED,
             "no deliverer has attempt %lld of %s%s%s; `grapnel trace` lists "
             "the attempts, which are kept for history.keep",
             (long long)n, id, endpoint ? " at " : "", endpoint ? endpoint : "");
-    else if (c->json)
-        print_json(documents(found, from->body));
-    else
-        json_array_foreach(found, i, a)
-        {
+    }
+    if (from->body && from->body->data)
+        sent = (struct bytes){from->body->data, from->body->len};
+    json_array_foreach(found, i, a)
+    {
+        fill_headers(a, from);
+        hide_cookies(a);
+        if (!c->json) {
             printf("%s", i ? "\n" : "");
             print_attempt(c, a, from->body);
+        } else if (from->body && utf8_valid(sent)) {
+            json_object_set_new(a, "sent_body", json_text(sent));
+        } else if (from->body) {
+            json_object_set_new(a, "sent_body_b64", encoding_base64_json(sent));
         }
+    }
+    if (c->json)
+        print_json(json_incref(found));
     json_decref(found);
-    json_decref(all);
-    return code;
+    return 0;
 }

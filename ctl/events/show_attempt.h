@@ -1,14 +1,15 @@
-/* show_attempt: one attempt of an event: what was sent, and what came back. */
+/* show_attempt: shows attempts of an event: what was sent, and the response. For `show` and
+ * `trace`. */
 #ifndef CTL_SHOW_ATTEMPT_H
 #define CTL_SHOW_ATTEMPT_H
 
 #include "ctl.h"
 
-/* What an attempt's request is made of, where the deliverer does not keep it whole. */
+/* The sources of the parts of a request that the deliverer does not store. */
 struct sent_from {
-    const json_t *event;    /* the sequencer's; NULL: it does not know it */
-    const json_t *request;  /* of ingress, with its headers; NULL: it is gone */
-    const struct buf *body; /* that was sent; NULL with `request` */
+    const json_t *event;    /* from the sequencer; NULL: unknown */
+    const json_t *request;  /* from ingress; NULL: deleted */
+    const struct buf *body; /* as it was sent; NULL if `request` is */
 };
 
 /* `--attempt N [--endpoint E]` of the event `id`. The exit code. */

@@ -1,17 +1,17 @@
+/* show_command: `grapnel show`: the request of an event as it came, or one of its attempts. */
 #include "show_command.h"
 #include "ask.h"
 #include "bounds.h"
 #include "encoding.h"
+#include "exchange.h"
 #include "json_text.h"
 #include "show_attempt.h"
 #include "table.h"
-#include "trace_id.h"
+#include "trace_command.h"
 #include "when.h"
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-/* ---- a body, piece by piece ---- */
 
 static bool add_piece(const json_t *reply, struct buf *raw)
 {
@@ -37,26 +37,13 @@ static json_t *ask_piece(struct ctl *c, const char *process, const char *what,
     return ask(c, process, what, all, ASK_MS, unreachable, why);
 }
 
-static void put_whole(json_t *reply, const struct buf *raw)
-{
-    struct bytes body = {raw->data ? raw->data : "", raw->len};
-
-    json_object_del(reply, "offset");
-    json_object_del(reply, "body_b64");
-    if (utf8_valid(body))
-        json_object_set_new(reply, "body", json_text(body));
-    else
-        json_object_set_new(reply, "body_b64", encoding_base64_json(body));
-}
-
 json_t *show_fetch(struct ctl *c, const char *process, const char *what,
                    json_t *args, struct buf *raw, bool *unreachable,
                    char why[200])
 {
     json_t *first = ask_piece(c, process, what, args, 0, unreachable, why);
     bool has_body = json_object_get(first, "body_b64");
-    size_t all = (size_t)json_integer_value(
-        json_object_get(first, "body_bytes"));
+    size_t all = (size_t)integer_of(first, "body_bytes");
     json_t *piece = json_incref(first);
 
     buf_init(raw, BODY_MAX_BYTES);
@@ -64,134 +51,33 @@ json_t *show_fetch(struct ctl *c, const char *process, const char *what,
         json_decref(piece);
         piece = ask_piece(c, process, what, args, raw->len, unreachable, why);
     }
-    json_decref(piece);
     if (has_body && raw->len == all) {
-        put_whole(first, raw);
-    } else if (has_body) { /* it went between two pieces */
+        struct bytes body = {raw->data ? raw->data : "", raw->len};
+
+        json_object_del(first, "offset");
+        json_object_del(first, "body_b64");
+        if (utf8_valid(body))
+            json_object_set_new(first, "body", json_text(body));
+        else
+            json_object_set_new(first, "body_b64", encoding_base64_json(body));
+    } else if (has_body) { /* it was deleted between two pieces */
         if (piece)
             snprintf(why, 200, "its body could not be read completely");
         json_decref(first);
         first = NULL;
     }
+    json_decref(piece);
     return first;
 }
 
-/* ---- text output ---- */
-
-void show_headers(const json_t *headers, const char *mark)
-{
-    json_t *pair;
-    size_t i;
-
-    json_array_foreach(headers, i, pair)
-    {
-        const char *name = json_string_value(json_array_get(pair, 0));
-        const char *value = json_string_value(json_array_get(pair, 1));
-        char *line = gr_printf("%s: %s", name ? name : "", value ? value : "");
-        char *safe = harmless(line);
-
-        printf("%s%s\n", mark, safe);
-        free(safe);
-        free(line);
-    }
-}
-
-static void print_line(const char *p, size_t n, const char *mark)
-{
-    char *line = gr_strndup(p, n), *safe;
-
-    for (size_t i = 0; i < n; i++) /* a NUL ends nothing here */
-        line[i] = p[i] ? p[i] : '?';
-    line[n] = 0;
-    if (n && line[n - 1] == '\r')
-        line[n - 1] = 0;
-    for (char *t = line; (t = strchr(t, '\t'));)
-        *t = ' ';
-    safe = harmless(line);
-    printf("%s%s\n", mark, safe);
-    free(safe);
-    free(line);
-}
-
-/* Not in the middle of a dead letter. */
-static size_t cut_to(struct bytes body, size_t max)
-{
-    const unsigned char *p = body.p;
-
-    if (body.n <= max)
-        return body.n;
-    while (max && (p[max] & 0xc0) == 0x80)
-        max--;
-    return max;
-}
-
-void show_body(struct bytes body, const char *mark, size_t max)
-{
-    size_t n = cut_to(body, max);
-    const char *p = body.p, *end = p + n;
-
-    if (!utf8_valid((struct bytes){p, n})) {
-        printf("%s(%zu bytes that are not UTF-8 text)\n", mark, body.n);
-        return;
-    }
-    while (p < end) {
-        const char *stop = memchr(p, '\n', (size_t)(end - p));
-        const char *to = stop ? stop : end;
-
-        print_line(p, (size_t)(to - p), mark);
-        p = stop ? stop + 1 : end;
-    }
-    if (n < body.n)
-        printf("%s… (%zu bytes more)\n", mark, body.n - n);
-}
-
-/* Line ends and tabs are harmless, too. */
-static bool is_harmless(struct bytes body)
-{
-    char *text = gr_strndup(body.p, body.n), *safe;
-    bool same = utf8_valid(body) && strlen(text) == body.n;
-
-    for (char *p = text; *p; p++)
-        if (*p == '\n' || *p == '\t')
-            *p = ' ';
-    safe = harmless(text);
-    same = same && strcmp(safe, text) == 0;
-    free(safe);
-    free(text);
-    return same;
-}
-
-int show_raw(struct bytes body)
-{
-    if (isatty(STDOUT_FILENO) && !is_harmless(body))
-        return complain(EXIT_REFUSED,
-                        "the body has control characters or is not text, and "
-                        "could control this terminal: write it to a file "
-                        "(--raw > FILE), or show it escaped, without --raw");
-    fwrite(body.p, 1, body.n, stdout);
-    if (fflush(stdout) != 0)
-        return complain(EXIT_REFUSED, "it could not be written");
-    return 0;
-}
-
-/* ---- a request ---- */
-
-/* What the sequencer says the event is; NULL: it does not know it, or can't be
- * asked. */
+/* What the sequencer knows of the event; NULL: nothing, or it does not respond. */
 static json_t *find_event(struct ctl *c, const char *id)
 {
-    struct processes p;
-    json_t *event = NULL;
     bool unreachable;
     char why[200];
 
-    processes_find(c, &p);
-    for (size_t i = 0; i < p.count && !event; i++)
-        if (process_rank(p.names[i]) == process_rank("sequencer"))
-            event = ask(c, p.names[i], "trace", json_pack("{s:s}", "id", id),
-                        ASK_MS, &unreachable, why);
-    processes_fini(&p);
-    return event;
+    return ask(c, "sequencer", "trace", json_pack("{s:s}", "id", id), ASK_MS,
+               &unreachable, why);
 }
 
 static const char *string_of(const json_t *o, const char *key)
@@ -201,41 +87,27 @@ static const char *string_of(const json_t *o, const char *key)
     return text ? text : "";
 }
 
-/* Under which id an ingress has it. One refused for its idempotency key came
- * under the id of the event that had come first with it. */
-static json_t *args_for(const json_t *event, const char *id)
-{
-    const char *request = string_of(event, "request");
-    const char *ours = *string_of(event, "id") ? string_of(event, "id") : id;
-
-    if (*request)
-        return json_pack("{s:s,s:s}", "id", request, "event", ours);
-    if (strstr(string_of(event, "reason"), "idempotency_key_reused"))
-        ours = string_of(event, "duplicate_of");
-    return json_pack("{s:s}", "id", ours);
-}
-
-/* Several ingress processes may have one of this id: duplicates of an idempotency
- * key. Then the one of this event's time. */
-static bool is_better(const json_t *reply, const json_t *than,
-                      const json_t *event)
-{
-    const char *at = string_of(event, "received_at");
-
-    return !than || (strcmp(string_of(reply, "received_at"), at) == 0 &&
-                     strcmp(string_of(than, "received_at"), at) != 0);
-}
-
-/* From the ingress that has it. `as_sent`: of a producer's, what endpoints get of
- * the event with this id; NULL: what came. NULL: *code, and a sentence was printed. */
+/* The request of an event, from the ingress process that has it. `as_sent` NULL: as it came;
+ * an event's id: as endpoints get this event, which differs for producers. NULL: the reason
+ * was printed, and *code is the exit code. */
 static json_t *fetch_request(struct ctl *c, const json_t *event, const char *id,
                              const char *as_sent, struct buf *raw, int *code)
 {
-    json_t *args = args_for(event, id), *best = NULL;
-    const char *away = NULL;
-    struct processes p;
+    const char *at = string_of(event, "received_at"),
+               *request = string_of(event, "request"),
+               *ours = *string_of(event, "id") ? string_of(event, "id") : id,
+               *away = NULL;
     char why[200], away_why[200] = "";
+    json_t *args, *best = NULL;
+    struct processes p;
 
+    if (*request)
+        args = json_pack("{s:s,s:s}", "id", request, "event", ours);
+    else if (strstr(string_of(event, "reason"), "idempotency_key_reused"))
+        /* It came with the id of the first event of its key. */
+        args = json_pack("{s:s}", "id", string_of(event, "duplicate_of"));
+    else
+        args = json_pack("{s:s}", "id", ours);
     if (as_sent)
         json_object_set_new(args, "as_sent", json_string(as_sent));
     buf_init(raw, BODY_MAX_BYTES);
@@ -245,7 +117,7 @@ static json_t *fetch_request(struct ctl *c, const json_t *event, const char *id,
         json_t *reply;
         bool unreachable;
 
-        if (process_rank(p.names[i]) != process_rank("ingress"))
+        if (!process_is(p.names[i], "ingress"))
             continue;
         reply = show_fetch(c, p.names[i], "request", args, &body, &unreachable,
                            why);
@@ -253,7 +125,11 @@ static json_t *fetch_request(struct ctl *c, const json_t *event, const char *id,
             away = p.names[i];
             memcpy(away_why, why, sizeof why);
         }
-        if (reply && is_better(reply, best, event)) {
+        /* Duplicates of an idempotency key have one id, also in several ingress
+         * processes: take the one that was received with this event. */
+        if (reply &&
+            (!best || (strcmp(string_of(reply, "received_at"), at) == 0 &&
+                       strcmp(string_of(best, "received_at"), at) != 0))) {
             struct buf swap = *raw;
 
             *raw = body;
@@ -264,31 +140,19 @@ static json_t *fetch_request(struct ctl *c, const json_t *event, const char *id,
         buf_fini(&body);
         json_decref(reply);
     }
-    if (!best)
-        *code =
-            away ? complain_away(c, away, away_why)
-                 : complain(
-                       EXIT_REFUSED,
-                       "no ingress process has the request of %s: it was "
-                       "deleted after ingress.archive.keep, or never arrived",
-                       id);
+    if (!best && away)
+        *code = complain_away(c, away, away_why);
+    else if (!best)
+        *code = complain(EXIT_REFUSED,
+                         "no ingress process has the request of %s: it was "
+                         "deleted after ingress.archive.keep, or never arrived",
+                         id);
     processes_fini(&p);
     json_decref(args);
     return best;
 }
 
-static void print_head(struct ctl *c, const json_t *r)
-{
-    printf("%s%s%s\n", colour_on(BOLD, c->colour), text_of(r, "id"),
-           colour_off(BOLD, c->colour));
-    printf("  source     %s\n", text_of(r, "source"));
-    printf("  received   %s %s from %s by %s\n", time_of(r, "received_at"),
-           when_zone(), text_of(r, "remote"), text_of(r, "process"));
-    printf("  body       %s bytes\n\n", text_of(r, "body_bytes"));
-}
-
-/* "X-Gitlab-Token, query:token": where the request had one. "" : nowhere. The
- * caller's. */
+/* "X-Gitlab-Token, query:token": the places of the tokens that ingress masked; the caller's. */
 static char *masked_places(const json_t *r)
 {
     char *all = gr_strdup("");
@@ -306,76 +170,45 @@ static char *masked_places(const json_t *r)
     return all;
 }
 
-static int print_raw(const json_t *r, struct bytes body)
-{
-    char *masked = masked_places(r);
-    int code = show_raw(body);
-
-    if (!code && *masked)
-        complain(0, "not in the body, and not stored: the token in %s", masked);
-    free(masked);
-    return code;
-}
-
+/* Prints the request in the form that the options ask for. Returns the exit code. */
 static int print_request(struct ctl *c, const json_t *r, struct bytes body)
 {
     bool headers = parsed_value(&c->parsed, "--headers");
-    char *masked;
+    char *masked = masked_places(r);
+    int code = 0;
 
-    if (parsed_value(&c->parsed, "--raw"))
-        return print_raw(r, body);
-    if (c->json) {
+    if (parsed_value(&c->parsed, "--raw")) {
+        code = exchange_raw(body);
+        if (!code && *masked)
+            complain(0, "not in the body, and not stored: the token in %s",
+                     masked);
+    } else if (c->json) {
         print_json(json_deep_copy(r));
-        return 0;
+    } else {
+        if (!headers) {
+            printf("%s%s%s\n", colour_on(BOLD, c->colour), text_of(r, "id"),
+                   colour_off(BOLD, c->colour));
+            printf("  source     %s\n", text_of(r, "source"));
+            printf("  received   %s %s from %s by %s\n",
+                   time_of(r, "received_at"), when_zone(), text_of(r, "remote"),
+                   text_of(r, "process"));
+            printf("  body       %s bytes\n\n", text_of(r, "body_bytes"));
+        }
+        exchange_headers(json_object_get(r, "headers"), "");
+        if (*masked)
+            printf("(the token in %s was masked before the request was "
+                   "stored)\n",
+                   masked);
+        if (!headers) {
+            printf("\n");
+            exchange_body(body, "", SIZE_MAX);
+        }
     }
-    if (!headers)
-        print_head(c, r);
-    show_headers(json_object_get(r, "headers"), "");
-    masked = masked_places(r);
-    if (*masked)
-        printf("(the token in %s was masked before the request was stored)\n",
-               masked);
     free(masked);
-    if (!headers) {
-        printf("\n");
-        show_body(body, "", SIZE_MAX);
-    }
-    return 0;
-}
-
-static int show_event(struct ctl *c, const json_t *event, const char *id)
-{
-    struct buf raw;
-    int code = 0;
-    json_t *r = fetch_request(c, event, id, NULL, &raw, &code);
-
-    if (r && json_object_get(event, "id"))
-        json_object_set(r, "id", json_object_get(event, "id"));
-    if (r)
-        code = print_request(c, r,
-                             (struct bytes){raw.data ? raw.data : "", raw.len});
-    json_decref(r);
-    buf_fini(&raw);
     return code;
 }
 
-static int show_one_attempt(struct ctl *c, const json_t *event, const char *id)
-{
-    const char *ours = *string_of(event, "id") ? string_of(event, "id") : id;
-    struct buf raw;
-    int code = 0;
-    json_t *r = fetch_request(c, event, id, ours, &raw, &code);
-
-    code = show_attempt(c, ours,
-                        &(struct sent_from){.event = event,
-                                            .request = r,
-                                            .body = r ? &raw : NULL});
-    json_decref(r);
-    buf_fini(&raw);
-    return code;
-}
-
-/* What of its options can't be together. */
+/* The error of options that cannot be combined; NULL: there is none. */
 static const char *wrong_options(const struct ctl *c)
 {
     const struct parsed *p = &c->parsed;
@@ -394,79 +227,37 @@ static const char *wrong_options(const struct ctl *c)
 
 int run_show(struct ctl *c)
 {
-    char *id = trace_event_id(c->parsed.args[0]);
-    json_t *event = NULL;
-    int code;
+    bool attempt = parsed_value(&c->parsed, "--attempt");
+    struct buf raw = {0};
+    json_t *event, *r;
+    const char *ours;
+    int code = 0;
+    char *id;
 
-    if (wrong_options(c)) {
-        free(id);
+    if (wrong_options(c))
         return complain(EXIT_USAGE, "%s", wrong_options(c));
-    }
+    id = trace_event_id(c->parsed.args[0]);
     event = find_event(c, id);
-    if (json_object_get(event, "matches"))
+    ours = *string_of(event, "id") ? string_of(event, "id") : id;
+    if (json_object_get(event, "matches")) {
         code = trace_print_matches(c, event);
-    else if (parsed_value(&c->parsed, "--attempt"))
-        code = show_one_attempt(c, event, id);
-    else
-        code = show_event(c, event, id);
+    } else {
+        r = fetch_request(c, event, id, attempt ? ours : NULL, &raw, &code);
+        if (attempt) {
+            code = show_attempt(c, ours,
+                                &(struct sent_from){.event = event,
+                                                    .request = r,
+                                                    .body = r ? &raw : NULL});
+        } else if (r) {
+            if (json_object_get(event, "id"))
+                json_object_set(r, "id", json_object_get(event, "id"));
+            code = print_request(
+                c, r, (struct bytes){raw.data ? raw.data : "", raw.len});
+        }
+        json_decref(r);
+        buf_fini(&raw);
+    }
     json_decref(event);
     free(id);
-    return code;
-}
-
-/* ---- a refused request ---- */
-
-static void print_reject(struct ctl *c, const json_t *r, struct bytes body)
-{
-    printf("%s%s%s  refused: %s (%s)\n", colour_on(BOLD, c->colour),
-           text_of(r, "id"), colour_off(BOLD, c->colour), text_of(r, "reason"),
-           text_of(r, "status"));
-    printf("  at         %s %s, by %s\n", time_of(r, "at"), when_zone(),
-           text_of(r, "process"));
-    printf("  source     %s%s%s\n", text_or_dash(r, "source"),
-           *text_of(r, "delivery_id") ? ", delivery " : "",
-           text_of(r, "delivery_id"));
-    printf("  from       %s\n\n", text_of(r, "remote"));
-    printf("%s %s\n", text_of(r, "method"), text_of(r, "path"));
-    show_headers(json_object_get(r, "headers"), "");
-    printf("\n");
-    if (json_is_true(json_object_get(r, "has_body")))
-        show_body(body, "", SIZE_MAX);
-    else
-        printf("(its body is not stored: it did not arrive completely, it is "
-               "older than a day, or newer ones replaced it)\n");
-}
-
-int run_rejects_show(struct ctl *c)
-{
-    const char *id = c->parsed.args[0];
-    json_t *args = json_pack("{s:s}", "id", id), *r = NULL;
-    struct processes p;
-    struct buf raw = {0};
-    char why[200] = "";
-    bool unreachable = false;
-    int code = 0;
-
-    processes_find(c, &p);
-    for (size_t i = 0; i < p.count && !r && !code; i++) {
-        if (process_rank(p.names[i]) != process_rank("ingress"))
-            continue;
-        buf_fini(&raw);
-        r = show_fetch(c, p.names[i], "reject", args, &raw, &unreachable, why);
-        if (unreachable)
-            code = complain_away(c, p.names[i], why);
-    }
-    if (!r && !code)
-        code = complain(EXIT_REFUSED, "%s", why);
-    if (r && parsed_value(&c->parsed, "--raw"))
-        code = show_raw((struct bytes){raw.data ? raw.data : "", raw.len});
-    else if (r && c->json)
-        print_json(json_incref(r));
-    else if (r)
-        print_reject(c, r, (struct bytes){raw.data ? raw.data : "", raw.len});
-    processes_fini(&p);
-    buf_fini(&raw);
-    json_decref(r);
-    json_decref(args);
     return code;
 }

@@ -1,3 +1,4 @@
+/* timeline: merges what several processes report of an event into one list, sorted by time. */
 #include "timeline.h"
 #include "alloc.h"
 #include <stdbool.h>
@@ -20,18 +21,7 @@ static bool same(const json_t *a, const json_t *b, const char *key)
     return json_equal(json_object_get(a, key), json_object_get(b, key));
 }
 
-/* The sequencer shows of an attempt what was reported to it; the deliverer, as long as
- * it is there, knows more of it. */
-static void enrich(json_t *told, const json_t *attempt)
-{
-    static const char *const keys[] = {"sends", "request", "timings",
-                                       "response", NULL};
-
-    for (size_t i = 0; keys[i]; i++)
-        if (json_object_get(attempt, keys[i]))
-            json_object_set(told, keys[i], json_object_get(attempt, keys[i]));
-}
-
+/* The sequencer's entry of this attempt; NULL: it has none. */
 static json_t *told_of(const json_t *event, const json_t *attempt)
 {
     json_t *delivery, *told;
@@ -72,16 +62,20 @@ static json_t *attempt_entry(const json_t *attempt)
 void timeline_add_attempts(json_t *timeline, const json_t *event,
                            const json_t *reply)
 {
+    static const char *const keys[] = {"sends", "request", "timings",
+                                       "response"};
     json_t *attempt, *told;
-    size_t i;
+    size_t i, k;
 
     json_array_foreach(json_object_get(reply, "attempts"), i, attempt)
     {
         told = told_of(event, attempt);
-        if (told)
-            enrich(told, attempt);
-        else
+        if (!told)
             json_array_append_new(timeline, attempt_entry(attempt));
+        for (k = 0; told && k < COUNT_OF(keys); k++)
+            if (json_object_get(attempt, keys[k]))
+                json_object_set(told, keys[k],
+                                json_object_get(attempt, keys[k]));
     }
 }
 

@@ -1,5 +1,6 @@
-/* trace_command: an event's whole life, from every process (P10). The sequencer knows
- * what the event is; the others add what they saw. */
+/* trace_command: `grapnel trace`: the history of an event from all processes (P10). The
+ * sequencer knows the event; the other processes add what they stored about it. */
+#include "trace_command.h"
 #include "ask.h"
 #include "bounds.h"
 #include "json_text.h"
@@ -7,25 +8,22 @@
 #include "rejects_command.h"
 #include "show_attempt.h"
 #include "timeline.h"
-#include "trace_id.h"
 #include "when.h"
 #include <stdlib.h>
 #include <string.h>
 
 struct tracing {
     struct ctl *c;
-    const char *id; /* as it was asked for */
-    json_t *event;  /* the sequencer's reply; NULL: it has none */
+    const char *id; /* as the user gave it */
+    json_t *event;  /* the sequencer's reply; NULL: unknown to it */
     json_t *timeline;
     json_t *unreachable; /* names */
     bool sequencer_away;
-    json_t *rejects; /* with this id; NULL: not asked for */
-    json_t *stored;  /* what ingress has of it; NULL: nothing, or not asked */
+    json_t *rejects; /* with this id; NULL: not searched */
+    json_t *stored;  /* the request in ingress; NULL: none found */
     bool handed_on;  /* the sequencer has acknowledged it */
-    char why[200];   /* what the sequencer said */
+    char why[200];   /* the reason why the sequencer sent no event */
 };
-
-/* ---- several of one provider's id ---- */
 
 static void match_status(struct table *t, const json_t *event)
 {
@@ -60,28 +58,7 @@ int trace_print_matches(struct ctl *c, json_t *reply)
 
 /* ---- ask ---- */
 
-static void ask_sequencer(struct tracing *t, const char *name, const char *id)
-{
-    t->event = ask(t->c, name, "trace", json_pack("{s:s}", "id", id), ASK_MS,
-                   &t->sequencer_away, t->why);
-    if (t->sequencer_away)
-        json_array_append_new(t->unreachable, json_string(name));
-    timeline_add(t->timeline, t->event);
-}
-
-static void take_reply(struct tracing *t, struct question *q)
-{
-    if (q->unreachable)
-        json_array_append_new(t->unreachable, json_string(q->process));
-    t->handed_on |= json_is_true(json_object_get(q->reply, "handed_on"));
-    if (json_object_get(q->reply, "body_bytes") && !t->stored)
-        t->stored = json_incref(q->reply);
-    timeline_add(t->timeline, q->reply);
-    timeline_add_attempts(t->timeline, t->event, q->reply);
-    json_decref(q->reply);
-}
-
-/* All but the sequencer, at once. */
+/* Asks all processes but the sequencer and the console, at the same time. */
 static void ask_others(struct tracing *t, const struct processes *p,
                        const char *id)
 {
@@ -93,12 +70,11 @@ static void ask_others(struct tracing *t, const struct processes *p,
 
     ours = ours ? ours : id;
     for (size_t i = 0; i < p->count; i++) {
-        int rank = process_rank(p->names[i]);
-        /* Ingress knows the request only, when several came in one. */
-        bool part = request && rank == process_rank("ingress");
+        /* Ingress knows only the request of an event that came with others. */
+        bool part = request && process_is(p->names[i], "ingress");
 
-        if (rank == process_rank("sequencer") ||
-            rank == process_rank("console")) /* it knows of no event */
+        if (process_is(p->names[i], "sequencer") ||
+            process_is(p->names[i], "console"))
             continue;
         all[n] = (struct question){
             .process = p->names[i],
@@ -109,21 +85,33 @@ static void ask_others(struct tracing *t, const struct processes *p,
         n++;
     }
     ask_all(t->c, all, n, ASK_STATUS_MS);
-    for (size_t i = 0; i < n; i++)
-        take_reply(t, &all[i]);
+    for (size_t i = 0; i < n; i++) {
+        struct question *q = &all[i];
+
+        if (q->unreachable)
+            json_array_append_new(t->unreachable, json_string(q->process));
+        t->handed_on |= json_is_true(json_object_get(q->reply, "handed_on"));
+        if (json_object_get(q->reply, "body_bytes") && !t->stored)
+            t->stored = json_incref(q->reply);
+        timeline_add(t->timeline, q->reply);
+        timeline_add_attempts(t->timeline, t->event, q->reply);
+        json_decref(q->reply);
+    }
     free(all);
 }
 
-static void ask_sequencers(struct tracing *t, const struct processes *p,
-                           const char *id)
+static void ask_sequencer(struct tracing *t, const char *id)
 {
-    for (size_t i = 0; i < p->count; i++)
-        if (process_rank(p->names[i]) == process_rank("sequencer"))
-            ask_sequencer(t, p->names[i], id);
+    t->event = ask(t->c, "sequencer", "trace", json_pack("{s:s}", "id", id),
+                   ASK_MS, &t->sequencer_away, t->why);
+    if (t->sequencer_away)
+        json_array_append_new(t->unreachable, json_string("sequencer"));
+    timeline_add(t->timeline, t->event);
 }
 
-/* An id of the provider's, while the sequencer, which has an index of them, is away:
- * the newest requests of each ingress. Ours, or NULL; the caller's. */
+/* Looks for a provider's id in the newest requests of each ingress, while the sequencer, which
+ * has an index of these ids, cannot be reached. Returns our id of the event, the caller's, or
+ * NULL. */
 static char *find_stored(struct tracing *t, const struct processes *p,
                          const char *id)
 {
@@ -132,7 +120,7 @@ static char *find_stored(struct tracing *t, const struct processes *p,
     char why[200], *ours = NULL;
 
     for (size_t i = 0; i < p->count; i++) {
-        if (process_rank(p->names[i]) != process_rank("ingress"))
+        if (!process_is(p->names[i], "ingress"))
             continue;
         reply = ask(t->c, p->names[i], "find", json_pack("{s:s}", "id", id),
                     ASK_STATUS_MS, &unreachable, why);
@@ -155,7 +143,7 @@ static void ask_them(struct tracing *t, const char *id)
     char *ours = NULL;
 
     processes_find(t->c, &p);
-    ask_sequencers(t, &p, id);
+    ask_sequencer(t, id);
     if (t->sequencer_away && strncmp(id, "evt_", 4) != 0)
         ours = find_stored(t, &p, id);
     id = ours ? ours : id;
@@ -163,9 +151,9 @@ static void ask_them(struct tracing *t, const char *id)
         ask_others(t, &p, id);
     if (strncmp(t->id, "evt_", 4) != 0 && !json_object_get(t->event, "matches"))
         t->rejects = rejects_with_id(t->c, &p, t->id);
-    /* It may have come to it just now; else its delivery has ended and was forgotten. */
+    /* The event may have arrived at the sequencer meanwhile. */
     if (!t->event && t->handed_on && !t->sequencer_away)
-        ask_sequencers(t, &p, id);
+        ask_sequencer(t, id);
     processes_fini(&p);
     free(ours);
     t->timeline = timeline_sorted(t->timeline);
@@ -219,23 +207,6 @@ static const struct column attempt_columns[] = {
     {.head = "ERROR", .key = "error"},
     {0}};
 
-/* Of a request that carried several. */
-static void print_events(struct ctl *c, const json_t *events)
-{
-    static const struct column columns[] = {
-        {.head = "ID", .key = "id"},
-        {.head = "ITS ID", .key = "provider_id"},
-        {.head = "TYPE", .key = "type"},
-        {.head = "WORKSPACE", .key = "workspace"},
-        {.head = "STATUS", .key = "status"},
-        {0}};
-
-    if (!json_array_size(events))
-        return;
-    printf("\nEvents\n");
-    print_rows(c, columns, events, 2);
-}
-
 static void print_deliveries(struct ctl *c, const json_t *deliveries)
 {
     json_t *d;
@@ -260,33 +231,7 @@ static void print_deliveries(struct ctl *c, const json_t *deliveries)
     }
 }
 
-static void print_timeline(struct ctl *c, const json_t *timeline)
-{
-    static const struct column columns[] = {
-        {.head = "AT (UTC)", .key = "at", .kind = COLUMN_TIME},
-        {.head = "PROCESS", .key = "process"},
-        {.head = "WHAT", .key = "what"},
-        {0}};
-
-    if (!json_array_size(timeline))
-        return;
-    printf("\nTimeline\n");
-    print_rows(c, columns, timeline, 2);
-}
-
-static void print_unreachable(struct ctl *c, const json_t *names)
-{
-    json_t *name;
-    size_t i;
-
-    json_array_foreach(names, i, name)
-        printf("\n%s%s cannot be reached, so its part of the history is "
-               "missing here.%s\n",
-               colour_on(YELLOW, c->colour), json_string_value(name),
-               colour_off(YELLOW, c->colour));
-}
-
-/* Of an event that the sequencer does not tell of: what ingress stored. */
+/* The request in ingress, of an event that the sequencer does not report. */
 static void print_stored(const struct tracing *t)
 {
     char bytes[32];
@@ -295,8 +240,9 @@ static void print_stored(const struct tracing *t)
         return;
     printf("  event      %s\n", text_of(t->stored, "id"));
     printf("  source     %s\n", text_of(t->stored, "source"));
-    printf("  received   %s UTC from %s, %s\n",
-           time_of(t->stored, "received_at"), text_of(t->stored, "remote"),
+    printf("  received   %s %s from %s, %s\n",
+           time_of(t->stored, "received_at"), when_zone(),
+           text_of(t->stored, "remote"),
            human_bytes(
                json_integer_value(json_object_get(t->stored, "body_bytes")),
                bytes));
@@ -306,19 +252,7 @@ static void print_stored(const struct tracing *t)
                                       "processed by the sequencer");
 }
 
-static void print_rejected(const struct tracing *t)
-{
-    size_t n = json_array_size(t->rejects);
-
-    if (!n)
-        return;
-    printf("%s: ingress refused %zu request%s with this id of the "
-           "provider's (grapnel rejects show ID)\n",
-           t->id, n, n > 1 ? "s" : "");
-    print_rows(t->c, rejects_columns, t->rejects, 2);
-}
-
-/* true: all that is known of it is that it was refused. */
+/* Whether nothing is known but that ingress refused requests with this id. */
 static bool only_rejected(const struct tracing *t)
 {
     return !t->event && !t->stored && !json_array_size(t->timeline) &&
@@ -327,13 +261,30 @@ static bool only_rejected(const struct tracing *t)
 
 static void print_trace(struct tracing *t)
 {
-    if (only_rejected(t)) {
-        ;
-    } else if (t->event) {
+    static const struct column event_columns[] = {
+        {.head = "ID", .key = "id"},
+        {.head = "PROVIDER ID", .key = "provider_id"},
+        {.head = "TYPE", .key = "type"},
+        {.head = "WORKSPACE", .key = "workspace"},
+        {.head = "STATUS", .key = "status"},
+        {0}};
+    static const struct column timeline_columns[] = {
+        {.head = "AT (UTC)", .key = "at", .kind = COLUMN_TIME},
+        {.head = "PROCESS", .key = "process"},
+        {.head = "WHAT", .key = "what"},
+        {0}};
+    const json_t *events = json_object_get(t->event, "events");
+    size_t rejects = json_array_size(t->rejects), i;
+    json_t *name;
+
+    if (t->event) {
         print_head(t->c, t->event);
-        print_events(t->c, json_object_get(t->event, "events"));
+        if (json_array_size(events)) {
+            printf("\nEvents\n");
+            print_rows(t->c, event_columns, events, 2);
+        }
         print_deliveries(t->c, json_object_get(t->event, "deliveries"));
-    } else {
+    } else if (!only_rejected(t)) {
         printf("%s: the sequencer %s.\n", t->id,
                t->sequencer_away
                    ? "cannot be reached; this is what the other processes have"
@@ -342,16 +293,26 @@ static void print_trace(struct tracing *t)
                               : "does not have it (yet)");
         print_stored(t);
     }
-    print_timeline(t->c, t->timeline);
-    printf("%s", json_array_size(t->rejects) && !only_rejected(t) ? "\n" : "");
-    print_rejected(t);
-    print_unreachable(t->c, t->unreachable);
+    if (json_array_size(t->timeline)) {
+        printf("\nTimeline\n");
+        print_rows(t->c, timeline_columns, t->timeline, 2);
+    }
+    if (rejects) {
+        printf("%s%s: ingress refused %zu request%s with this id of the "
+               "provider's (grapnel rejects show ID)\n",
+               only_rejected(t) ? "" : "\n", t->id, rejects,
+               rejects > 1 ? "s" : "");
+        print_rows(t->c, rejects_columns, t->rejects, 2);
+    }
+    json_array_foreach(t->unreachable, i, name)
+        printf("\n%s%s cannot be reached, so its part of the history is "
+               "missing here.%s\n",
+               colour_on(YELLOW, t->c->colour), json_string_value(name),
+               colour_off(YELLOW, t->c->colour));
 }
 
-/* ---- the command ---- */
-
-/* Everything about it as one document; of an event that only others know, its
- * fields are absent. */
+/* The document of --json. An event that the sequencer does not know has only the fields that
+ * ingress stores. */
 static json_t *document(struct tracing *t)
 {
     static const char *const stored[] = {"id",     "source",     "received_at",
@@ -362,7 +323,7 @@ static json_t *document(struct tracing *t)
     if (json_array_size(t->rejects))
         json_object_set(out, "rejects", t->rejects);
     if (!t->event && !t->sequencer_away &&
-        !only_rejected(t)) /* more is not known of it */
+        !only_rejected(t)) /* the status that ingress knows */
         json_object_set_new(out, "status",
                             json_string(t->handed_on ? "done" : "accepted"));
     for (size_t i = 0; !t->event && t->stored && i < COUNT_OF(stored); i++)
@@ -370,23 +331,6 @@ static json_t *document(struct tracing *t)
     json_object_set(out, "timeline", t->timeline);
     json_object_set(out, "unreachable", t->unreachable);
     return out;
-}
-
-static int finish(struct tracing *t)
-{
-    bool known = t->event || json_array_size(t->timeline) ||
-                 json_array_size(t->rejects);
-
-    if (known && t->c->json)
-        print_json(document(t));
-    else if (known)
-        print_trace(t);
-    fflush(stdout);
-    if (t->sequencer_away)
-        return complain_away(t->c, "sequencer", t->why);
-    if (!known)
-        return complain(EXIT_REFUSED, "%s", t->why);
-    return 0;
 }
 
 char *trace_event_id(const char *id)
@@ -404,18 +348,31 @@ int run_trace(struct ctl *c)
 {
     struct tracing t = {
         .c = c, .timeline = json_array(), .unreachable = json_array()};
-    char *id;
-    int code;
+    char *id = trace_event_id(c->parsed.args[0]);
+    bool known;
+    int code = 0;
 
-    if (!*c->parsed.args[0])
-        return complain(EXIT_USAGE, "the id of an event is missing");
-    id = trace_event_id(c->parsed.args[0]);
-    t.id = id;
-    ask_them(&t, id);
-    if (json_object_get(t.event, "matches"))
-        code = trace_print_matches(c, t.event);
-    else
-        code = finish(&t);
+    if (!*id) {
+        code = complain(EXIT_USAGE, "the id of an event is missing");
+    } else {
+        t.id = id;
+        ask_them(&t, id);
+        known = t.event || json_array_size(t.timeline) ||
+                json_array_size(t.rejects);
+        if (json_object_get(t.event, "matches")) {
+            code = trace_print_matches(c, t.event);
+        } else {
+            if (known && c->json)
+                print_json(document(&t));
+            else if (known)
+                print_trace(&t);
+            fflush(stdout);
+            if (t.sequencer_away)
+                code = complain_away(c, "sequencer", t.why);
+            else if (!known)
+                code = complain(EXIT_REFUSED, "%s", t.why);
+        }
+    }
     json_decref(t.event);
     json_decref(t.rejects);
     json_decref(t.stored);

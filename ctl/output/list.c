@@ -1,20 +1,17 @@
-/* list: tables of objects. Long lists are sent page by page, as one reply is bounded.
- * What has come is printed before the next page is asked for, so that our memory is
- * bounded, too, however long the list. */
+/* list: prints lists of JSON objects. A process sends a long list page by page, because one
+ * reply is bounded; each page is printed before the next one is requested, so that the memory of
+ * this command is bounded, too. */
 #include "list.h"
 #include "ask.h"
 #include "names.h"
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
-/* Of the table of people: columns are as wide as these rows need. */
+/* Rows of one page, and of one table: its columns are as wide as these rows need. */
 enum { PAGE = 1000 };
 
 /* ---- a table ---- */
-
-static int64_t number_of(const json_t *row, const char *key)
-{
-    return json_integer_value(json_object_get(row, key));
-}
 
 static void add_cell(struct table *t, const struct column *k, const json_t *row)
 {
@@ -35,10 +32,10 @@ static void add_cell(struct table *t, const struct column *k, const json_t *row)
         table_add(t, PLAIN, "%s", time_of(row, k->key));
         break;
     case COLUMN_DURATION:
-        table_add(t, PLAIN, "%s", human_ms(number_of(row, k->key), text));
+        table_add(t, PLAIN, "%s", human_ms(integer_of(row, k->key), text));
         break;
     case COLUMN_BYTES:
-        table_add(t, PLAIN, "%s", human_bytes(number_of(row, k->key), text));
+        table_add(t, PLAIN, "%s", human_bytes(integer_of(row, k->key), text));
         break;
     }
 }
@@ -69,6 +66,28 @@ void print_list(struct ctl *c, const struct column *columns, const json_t *list,
         print_rows(c, columns, list, 0);
     else
         printf("%s\n", none);
+}
+
+static int compare_rows(const void *left, const void *right, void *key)
+{
+    const json_t *const *a = left, *const *b = right;
+
+    return -strcmp(json_string_value(json_object_get(*a, key)),
+                   json_string_value(json_object_get(*b, key)));
+}
+
+json_t *list_newest(const json_t *rows, const char *key, size_t max)
+{
+    size_t n = json_array_size(rows);
+    json_t **all = gr_alloc((n + 1) * sizeof *all), *out = json_array();
+
+    for (size_t i = 0; i < n; i++)
+        all[i] = json_array_get(rows, i);
+    qsort_r(all, n, sizeof *all, compare_rows, (void *)(uintptr_t)key);
+    for (size_t i = 0; i < n && i < max; i++)
+        json_array_append(out, all[i]);
+    free(all);
+    return out;
 }
 
 /* ---- page by page ---- */
@@ -106,23 +125,17 @@ static void print_end(const struct printing *p)
         printf("%s\n", p->l->none);
 }
 
-/* One more page. *code: what to exit with if it went wrong. true: go on. */
+/* Asks for one more page. true: there are more. If it fails, *code is the exit code. */
 static bool next_page(struct printing *p, int64_t missing, int *code)
 {
     const struct page_listing *l = p->l;
     json_t *reply, *next;
-    bool unreachable, more;
-    char why[200];
+    bool more;
 
     json_object_set_new(l->args, "limit",
                         json_integer(missing < PAGE ? missing : PAGE));
-    reply = ask(p->c, l->process, l->ask, json_incref(l->args), ASK_MS,
-                &unreachable, why);
-    if (!reply) {
-        *code = unreachable ? complain_away(p->c, l->process, why)
-                            : complain(EXIT_REFUSED, "%s", why);
-        return false;
-    }
+    reply = ask_needed(p->c, l->process, l->ask, json_incref(l->args), ASK_MS,
+                       code);
     json_array_extend(p->rows, json_object_get(reply, l->key));
     next = json_object_get(reply, "next");
     more = json_is_string(next);
@@ -145,7 +158,7 @@ int list_pages(struct ctl *c, const struct page_listing *l)
         if (json_array_size(p.rows) >= PAGE)
             print_page(&p);
     }
-    if (!code) { /* else what is printed is no whole document, and says so */
+    if (!code) { /* else the document stays open, so that no program takes it for complete */
         print_page(&p);
         if (p.count || c->json)
             print_end(&p);

@@ -1,3 +1,4 @@
+/* progress: draws the progress bar of a command on standard error. */
 #include "progress.h"
 #include "clock.h"
 #include "table.h"

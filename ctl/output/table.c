@@ -1,3 +1,4 @@
+/* table: prints aligned columns with colours, and makes text harmless for a terminal. */
 #include "table.h"
 #include "clock.h"
 #include "when.h"
@@ -24,8 +25,8 @@ const char *colour_off(enum colour c, bool colour)
     return colour && c != PLAIN ? "\033[0m" : "";
 }
 
-/* Marks that turn the direction of what follows: U+061C, U+200E, U+200F, U+202A
- * to U+202E, U+2066 to U+2069. How many bytes such a one has here; 0: none. */
+/* The bytes of a mark that changes the direction of the text after it (U+061C, U+200E, U+200F,
+ * U+202A to U+202E, U+2066 to U+2069); 0: there is no such mark at `p`. */
 static int turns(const unsigned char *p)
 {
     if (p[0] == 0xd8 && p[1] == 0x9c)
@@ -86,20 +87,16 @@ static void add(struct table *t, enum colour colour, char *text)
     t->colours[t->count++] = colour;
 }
 
-/* "AT (UTC)" is "AT (local time)" with --local. */
-static char *head_text(const char *head)
-{
-    const char *zone = strstr(head, "(UTC)");
-
-    return zone ? gr_printf("%.*s(%s)", (int)(zone - head), head, when_zone())
-                : gr_strdup(head);
-}
-
 void table_init(struct table *t, const char *const *heads)
 {
     *t = (struct table){0};
-    for (; heads[t->columns]; t->columns++)
-        add(t, BOLD, head_text(heads[t->columns]));
+    for (; heads[t->columns]; t->columns++) {
+        const char *head = heads[t->columns], *zone = strstr(head, "(UTC)");
+
+        add(t, BOLD,
+            zone ? gr_printf("%.*s(%s)", (int)(zone - head), head, when_zone())
+                 : gr_strdup(head));
+    }
 }
 
 void table_fini(struct table *t)
@@ -124,16 +121,6 @@ void table_add(struct table *t, enum colour colour, const char *fmt, ...)
     free(text);
 }
 
-static void print_cell(const struct table *t, size_t i, size_t width, FILE *to,
-                       bool colour)
-{
-    bool last = (int)(i % (size_t)t->columns) == t->columns - 1;
-    size_t fill = last ? 0 : width - text_width(t->cells[i]) + 2;
-
-    fprintf(to, "%s%s%s%*s%s", colour_on(t->colours[i], colour), t->cells[i],
-            colour_off(t->colours[i], colour), (int)fill, "", last ? "\n" : "");
-}
-
 void table_print(const struct table *t, FILE *to, bool colour, int indent)
 {
     size_t width[TABLE_COLUMNS_MAX] = {0}, columns = (size_t)t->columns;
@@ -142,9 +129,15 @@ void table_print(const struct table *t, FILE *to, bool colour, int indent)
         if (text_width(t->cells[i]) > width[i % columns])
             width[i % columns] = text_width(t->cells[i]);
     for (size_t i = 0; i < t->count; i++) {
+        bool last = i % columns == columns - 1;
+        size_t fill = last ? 0
+                           : width[i % columns] - text_width(t->cells[i]) + 2;
+
         if (i % columns == 0)
             fprintf(to, "%*s", indent, "");
-        print_cell(t, i, width[i % columns], to, colour);
+        fprintf(to, "%s%s%s%*s%s", colour_on(t->colours[i], colour),
+                t->cells[i], colour_off(t->colours[i], colour), (int)fill, "",
+                last ? "\n" : "");
     }
 }
 

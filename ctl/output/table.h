@@ -1,5 +1,5 @@
-/* table: what people read: aligned columns, colours on a terminal only, and
- * nothing in it that could drive the terminal. */
+/* table: text for people: aligned columns, colours on a terminal only. Text from clients and
+ * endpoints cannot control the terminal. For all commands. */
 #ifndef CTL_TABLE_H
 #define CTL_TABLE_H
 
@@ -20,20 +20,20 @@ struct table {
     size_t count, capacity;
 };
 
-/* `heads`: names of the columns, NULL after the last. */
+/* `heads`: names of the columns, NULL after the last; copied. "(UTC)" in one is printed as
+ * "(local time)" with --local. */
 void table_init(struct table *t, const char *const *heads);
 void table_fini(struct table *t);
-/* The next cell, row by row. Copied. Strangers' text is made harmless. */
+/* Adds the next cell, row by row; a copy, as harmless() makes it. */
 void table_add(struct table *t, enum colour colour, const char *fmt, ...)
     GR_PRINTF(3, 4);
-/* Two spaces between columns; nothing behind the last. */
+/* Prints two spaces between columns, and none after the last. */
 void table_print(const struct table *t, FILE *to, bool colour, int indent);
 
-/* A copy without control characters, each of them now `?`; invalid UTF-8 as it
- * is, since a terminal can't be driven by that. Caller frees. Pure. */
+/* A copy in which each control character is `?`; the caller's. Invalid UTF-8 stays: it cannot
+ * control a terminal. Pure. */
 char *harmless(const char *text);
-/* "issue.*, cycle.*": the first `max` texts of a JSON list, and how many more
- * there are. Caller frees. */
+/* "issue.*, cycle.* and 3 more": the first `max` texts of a JSON list; the caller's. */
 char *join_strings(const struct json_t *strings, size_t max);
 /* Width in characters. */
 size_t text_width(const char *text);

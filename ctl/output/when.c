@@ -1,3 +1,4 @@
+/* when: reads times as people write them, and prints times in UTC or in the local zone. */
 #include "when.h"
 #include "clock.h"
 #include "conf.h"

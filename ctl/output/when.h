@@ -1,5 +1,4 @@
-/* when: a moment as people write it: how long ago, or RFC 3339; and as
- * they read it. */
+/* when: times as people write them (how long ago, or RFC 3339), and as they read them. */
 #ifndef CTL_WHEN_H
 #define CTL_WHEN_H
 

@@ -1,4 +1,5 @@
-/* alerts_command: what fires, what fired; and whether its notifiers can be reached. */
+/* alerts_command: `grapnel alerts` and `alerts test`: lists the alerts of the console, and has it
+ * send a test to notifiers. */
 #include "ask.h"
 #include "conf.h"
 #include "list.h"
@@ -6,16 +7,17 @@
 
 enum { TEST_MS = 10 * 60 * 1000 };
 
-static enum colour colour_of(const json_t *a)
-{
-    if (strcmp(text_of(a, "state"), "firing") != 0)
-        return strcmp(text_of(a, "state"), "pending") == 0 ? YELLOW : DIM;
-    return strcmp(text_of(a, "severity"), "critical") == 0 ? RED : YELLOW;
-}
-
 static void alert_state(struct table *t, const json_t *alert)
 {
-    table_add(t, colour_of(alert), "%s", text_of(alert, "state"));
+    bool firing = strcmp(text_of(alert, "state"), "firing") == 0;
+    bool pending = strcmp(text_of(alert, "state"), "pending") == 0;
+    bool critical = strcmp(text_of(alert, "severity"), "critical") == 0;
+
+    table_add(t,
+              firing && critical  ? RED
+              : firing || pending ? YELLOW
+                                  : DIM,
+              "%s", text_of(alert, "state"));
 }
 
 static const struct column columns[] = {
@@ -26,22 +28,6 @@ static const struct column columns[] = {
     {.head = "WHAT", .key = "summary"},
     {0}};
 
-/* NULL: *code is the exit code, and a sentence was printed. */
-static json_t *ask_console(struct ctl *c, const char *what, json_t *args,
-                           int timeout_ms, int *code)
-{
-    bool unreachable;
-    char why[200];
-    json_t *reply = ask(c, "console", what, args, timeout_ms, &unreachable,
-                        why);
-
-    if (unreachable)
-        *code = complain_away(c, "console", why);
-    else if (!reply)
-        *code = complain(EXIT_REFUSED, "%s", why);
-    return reply;
-}
-
 int run_alerts(struct ctl *c)
 {
     const char *limit = parsed_value(&c->parsed, "--limit"), *why;
@@ -51,10 +37,11 @@ int run_alerts(struct ctl *c)
 
     if (limit &&
         (conf_parse_int(limit, &max, &why) != GR_OK || max < 1 || max > 1000))
-        return complain(EXIT_USAGE, "--limit %s: a number from 1 to 1000",
+        return complain(EXIT_USAGE,
+                        "--limit: \"%s\" is not a number from 1 to 1000",
                         limit);
     args = json_pack("{s:I}", "limit", (json_int_t)max);
-    reply = ask_console(c, "alerts", args, ASK_MS, &code);
+    reply = ask_needed(c, "console", "alerts", args, ASK_MS, &code);
     if (!reply)
         return code;
     alerts = json_object_get(reply, "alerts");
@@ -69,7 +56,7 @@ int run_alerts_test(struct ctl *c)
     int code = 0;
     size_t i;
 
-    reply = ask_console(c, "alerts_test", args, TEST_MS, &code);
+    reply = ask_needed(c, "console", "alerts_test", args, TEST_MS, &code);
     if (!reply)
         return code;
     json_array_foreach(json_object_get(reply, "results"), i, r)

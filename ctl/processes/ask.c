@@ -1,3 +1,4 @@
+/* ask: finds the processes in run_dir and asks them over their control sockets. */
 #include "ask.h"
 #include "bounds.h"
 #include "clock.h"
@@ -8,10 +9,9 @@
 
 static const char *const kinds[] = {"ingress", "sequencer", "deliverer", "dlqd",
                                     "console"};
-enum { NEEDED = 4 }; /* of these; delivery does without the rest */
+enum { NEEDED = 4 }; /* the first four: delivery needs them */
 
-/* "deliverer-7" and "deliverer" are of the kind "deliverer". */
-static bool is_kind(const char *name, const char *kind)
+bool process_is(const char *name, const char *kind)
 {
     size_t n = strlen(kind);
 
@@ -21,7 +21,7 @@ static bool is_kind(const char *name, const char *kind)
 int process_rank(const char *name)
 {
     for (size_t i = 0; i < COUNT_OF(kinds); i++)
-        if (is_kind(name, kinds[i]))
+        if (process_is(name, kinds[i]))
             return (int)i;
     return COUNT_OF(kinds);
 }
@@ -41,14 +41,18 @@ static void add(struct processes *p, const char *name, size_t n)
     p->names[p->count++] = gr_strndup(name, n);
 }
 
-static void add_sockets(struct ctl *c, struct processes *p)
+void processes_find(struct ctl *c, struct processes *p)
 {
     static const char suffix[] = ".control";
-    DIR *dir = opendir(c->run_dir);
+    const size_t s = sizeof suffix - 1;
     struct dirent *e;
+    DIR *dir;
 
+    *p = (struct processes){0};
+    need_run_dir(c);
+    dir = opendir(c->run_dir);
     while (dir && (e = readdir(dir))) {
-        size_t n = strlen(e->d_name), s = sizeof suffix - 1;
+        size_t n = strlen(e->d_name);
 
         if (n > s && n - s <= NAME_MAX_BYTES &&
             strcmp(e->d_name + n - s, suffix) == 0)
@@ -56,18 +60,11 @@ static void add_sockets(struct ctl *c, struct processes *p)
     }
     if (dir)
         closedir(dir);
-}
-
-void processes_find(struct ctl *c, struct processes *p)
-{
-    *p = (struct processes){0};
-    need_run_dir(c);
-    add_sockets(c, p);
     for (size_t k = 0; k < NEEDED; k++) {
         bool there = false;
 
         for (size_t i = 0; i < p->count; i++)
-            there |= is_kind(p->names[i], kinds[k]);
+            there |= process_is(p->names[i], kinds[k]);
         if (!there && strcmp(kinds[k], "deliverer") == 0)
             add(p, "deliverer-1", strlen("deliverer-1"));
         else if (!there)
@@ -84,8 +81,8 @@ void processes_fini(struct processes *p)
     *p = (struct processes){0};
 }
 
-/* Asked before ZeroMQ is, which would go on trying, while we should wait for
- * nothing: not for a process that hangs, and accepts nobody any more, either. */
+/* Connects without ZeroMQ, which would retry until the timeout. Never blocks, also when the
+ * process hangs and its queue of connections is full (EAGAIN). */
 bool process_listens(struct ctl *c, const char *process, char why[200])
 {
     struct sockaddr_un at = {.sun_family = AF_UNIX};
@@ -123,6 +120,22 @@ json_t *ask(struct ctl *c, const char *process, const char *what, json_t *args,
     if (*unreachable && !*why)
         snprintf(why, 200, "it does not respond");
     json_decref(args);
+    return reply;
+}
+
+json_t *ask_needed(struct ctl *c, const char *process, const char *what,
+                   json_t *args, int timeout_ms, int *code)
+{
+    bool unreachable;
+    char why[200];
+    json_t *reply = ask(c, process, what, args, timeout_ms, &unreachable, why);
+
+    if (unreachable)
+        *code = complain_away(c, process, why);
+    else if (!reply && process_is(process, "ingress"))
+        *code = complain(EXIT_REFUSED, "%s: %s", process, why);
+    else if (!reply)
+        *code = complain(EXIT_REFUSED, "%s", why);
     return reply;
 }
 

@@ -1,19 +1,20 @@
-/* ask: which processes there are, and questions to them. */
+/* ask: finds the processes in run_dir and asks them over their control sockets. All commands
+ * use it. Every function that needs run_dir exits 78 when the configuration does not say it. */
 #ifndef CTL_ASK_H
 #define CTL_ASK_H
 
 #include "ctl.h"
 
 enum {
-    ASK_NAMES_MS = 700,       /* of use, but not needed */
-    ASK_STATUS_MS = 5 * 1000, /* a turn takes milliseconds */
+    ASK_NAMES_MS = 700, /* for hints and completion: a user waits for it */
+    ASK_STATUS_MS = 5 * 1000, /* what a process answers from memory */
     ASK_MS = 10 * 1000,
     ASK_LONG_MS = 10 * 60 * 1000, /* a backup of a large file */
 };
 
-/* Names, ingress first, then sequencer, deliverers, dlqd, others; each that has
- * a control socket in run_dir, and those that must be there: one ingress, the
- * sequencer, one dlqd, and "deliverer-1" when there is no deliverer at all. */
+/* Names of processes, ordered by process_rank(): each that has a control socket in run_dir,
+ * and those that delivery needs, running or not: ingress, sequencer, deliverer-1 and dlqd, if
+ * no process of that kind has a socket. */
 struct processes {
     char **names;
     size_t count;
@@ -22,39 +23,44 @@ struct processes {
 void processes_find(struct ctl *c, struct processes *p);
 void processes_fini(struct processes *p);
 
-/* Is anyone behind its control socket? A killed process leaves the socket's file
- * behind. false: `why`. */
+/* Whether the process accepts connections; a killed process leaves the file of its socket.
+ * false: `why` says the reason. Never blocks. */
 bool process_listens(struct ctl *c, const char *process, char why[200]);
 
-/* Ask one; takes `args` over (may be NULL). Returns the reply for the caller
- * to free, or NULL: *unreachable says that it did not respond, else it refused,
- * and `why` says what. A process that isn't there costs no waiting. */
+/* Ask one process; takes `args` over (may be NULL). Returns the reply, the caller's; or NULL
+ * with the reason in `why`: *unreachable: the process did not respond, else it refused. Does
+ * not wait for a process that is not running. */
 json_t *ask(struct ctl *c, const char *process, const char *what, json_t *args,
             int timeout_ms, bool *unreachable, char why[200]);
+/* The same for a reply without which the command ends: on NULL the reason was printed and
+ * *code is the exit code. */
+json_t *ask_needed(struct ctl *c, const char *process, const char *what,
+                   json_t *args, int timeout_ms, int *code);
 
-/* Several at once, so that those that don't respond cost their time only once:
- * `timeout_ms` at most for all of them. */
+/* Ask several processes at the same time; waits at most `timeout_ms` for all of them. */
 struct question {
     const char *process, *what;
     json_t *args; /* taken over */
-    /* as of ask(): */
+    /* set as ask() does: */
     json_t *reply;
     bool unreachable;
     char why[200];
 };
 void ask_all(struct ctl *c, struct question *all, size_t count, int timeout_ms);
 
-/* Whether this user may not look into run_dir, so that what runs is unknown. */
+/* Whether this user may not read run_dir, so that the state of the processes is unknown. */
 bool is_forbidden(const struct ctl *c);
 
-/* "can't be reached: sequencer (why)", with what to do, on standard error. Returns
- * 69. */
+/* Print that the process cannot be reached, and what to do. Returns 69. */
 int complain_away(struct ctl *c, const char *process, const char *why);
-/* The same for all of `rows` in which the boolean `key` is not true, in one
- * sentence. 0 when there is none. */
+/* The same in one sentence for all of `rows` ({"process", "error"}) whose boolean `key` is
+ * not true. Returns 0 if it is true in all. */
 int complain_all_away(struct ctl *c, const json_t *rows, const char *key);
 
-/* The order in which processes are listed. Pure. */
+/* "deliverer-7" and "deliverer" are of the kind "deliverer". Pure. */
+bool process_is(const char *name, const char *kind);
+/* The order in which processes are listed: ingress, sequencer, deliverer, dlqd, console,
+ * others. Pure. */
 int process_rank(const char *name);
 
 #endif

@@ -1,5 +1,5 @@
-/* health: is a process alive, and with --ready, can it do its work? For the probes of
- * supervisors, which wait a second or so and read an exit code. */
+/* health: `grapnel health`: whether processes are alive, or with --ready able to work, for the
+ * probes of supervisors, which wait about a second and read the exit code. */
 #include "ask.h"
 #include "json_text.h"
 #include <errno.h>
@@ -8,29 +8,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
-enum {
-    HEALTH_MS = 800
-}; /* with the start of this program less than a second */
-
-/* What a process may be called, so that it names a socket in run_dir. */
-static bool is_process(const char *name)
-{
-    return !name[strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789_-")] &&
-           process_rank(name) < process_rank("");
-}
-
-static bool are_processes(const struct ctl *c)
-{
-    for (int i = 0; i < c->parsed.arg_count; i++)
-        if (!is_process(c->parsed.args[i])) {
-            complain(EXIT_USAGE,
-                     "%s is not the name of a process, such as ingress, "
-                     "sequencer, deliverer-1, dlqd, console or ingress-2",
-                     c->parsed.args[i]);
-            return false;
-        }
-    return true;
-}
+/* The whole command takes less than a second, as supervisors require. */
+enum { HEALTH_MS = 800 };
 
 static json_t *row_of(const struct ctl *c, const struct question *q)
 {
@@ -44,7 +23,7 @@ static json_t *row_of(const struct ctl *c, const struct question *q)
         json_object_set_new(row, "error", json_text_of(strerror(errno)));
     else if (q->unreachable)
         json_object_set_new(row, "error", json_text_of(q->why));
-    else /* it responds, but does not know this, or its disk is full */
+    else /* it responds, but is too old for this request, or its disk is full */
         json_object_set_new(row, "state", json_text_of(q->why));
     return row;
 }
@@ -71,16 +50,22 @@ static void print_row(const struct ctl *c, const json_t *row, bool ready)
 
 int run_health(struct ctl *c)
 {
-    size_t count = (size_t)c->parsed.arg_count;
-    struct question *all;
-    json_t *rows = json_array(), *row;
+    size_t count = (size_t)c->parsed.arg_count, i;
     bool ready = parsed_value(&c->parsed, "--ready");
+    struct question *all;
+    json_t *rows, *row;
     int code = 0;
-    size_t i;
 
-    if (!are_processes(c)) {
-        json_decref(rows);
-        return EXIT_USAGE;
+    for (i = 0; i < count; i++) {
+        const char *name = c->parsed.args[i];
+
+        if (name[strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789_-")] ||
+            process_rank(name) == process_rank(""))
+            return complain(EXIT_USAGE,
+                            "%s is not the name of a process, such as ingress, "
+                            "sequencer, deliverer-1, dlqd, console or "
+                            "ingress-2",
+                            name);
     }
     need_run_dir(c);
     all = gr_alloc((count + 1) * sizeof *all);
@@ -88,6 +73,7 @@ int run_health(struct ctl *c)
         all[i] = (struct question){.process = c->parsed.args[i],
                                    .what = "health"};
     ask_all(c, all, count, HEALTH_MS);
+    rows = json_array();
     for (i = 0; i < count; i++) {
         json_array_append_new(rows, row_of(c, &all[i]));
         json_decref(all[i].reply);

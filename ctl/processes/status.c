@@ -1,4 +1,4 @@
-/* status: how every process is. */
+/* status: `grapnel status`: the state, counters and troubles of every process. */
 #include "ask.h"
 #include "json_text.h"
 #include "table.h"
@@ -25,153 +25,122 @@ static json_t *ask_one(struct ctl *c, const char *name)
     return reply;
 }
 
-/* Rows that wait for others: what is not yet acknowledged on outgoing links. */
-static int64_t backlog(const json_t *status)
-{
-    int64_t sum = 0;
-    json_t *link;
-    size_t i;
-
-    json_array_foreach(json_object_get(status, "links"), i, link)
-    {
-        const char *way = json_string_value(json_object_get(link, "direction"));
-
-        if (way && strcmp(way, "out") == 0)
-            sum += json_integer_value(json_object_get(link, "backlog"));
-    }
-    return sum;
-}
-
-static bool is_any_up(const json_t *all)
-{
-    json_t *s;
-    size_t i;
-
-    json_array_foreach(
-        all, i, s) if (json_is_true(json_object_get(s, "up"))) return true;
-    return false;
-}
-
-static bool is_there(const struct processes *p, const char *kind)
-{
-    for (size_t i = 0; i < p->count; i++)
-        if (process_rank(p->names[i]) == process_rank(kind))
-            return true;
-    return false;
-}
-
-/* The console may be missing on purpose, so it is asked for only when it has left
- * traces, or when nothing else runs. */
+/* The console may be missing on purpose: it is a row only if its socket exists, or if no
+ * process runs. */
 static json_t *ask_them(struct ctl *c)
 {
+    bool any_up = false, console = false;
+    json_t *all = json_array(), *s;
     struct processes p;
-    json_t *all = json_array();
+    size_t i;
 
     processes_find(c, &p);
-    for (size_t i = 0; i < p.count; i++)
+    for (i = 0; i < p.count; i++) {
         json_array_append_new(all, ask_one(c, p.names[i]));
-    if (!is_any_up(all) && !is_there(&p, "console"))
-        json_array_append_new(all, ask_one(c, "console"));
+        console |= process_is(p.names[i], "console");
+    }
     processes_fini(&p);
+    json_array_foreach(all, i, s)
+        any_up |= json_is_true(json_object_get(s, "up"));
+    if (!any_up && !console)
+        json_array_append_new(all, ask_one(c, "console"));
     return all;
 }
 
 /* ---- print ---- */
-
-static void add_row(struct ctl *c, struct table *t, const json_t *s)
-{
-    const json_t *store = json_object_get(s, "store");
-    char uptime[32], bytes[32], disk_free[32];
-
-    table_add(t, PLAIN, "%s", text_of(s, "process"));
-    if (!json_is_true(json_object_get(s, "up"))) {
-        table_add(t, RED, is_forbidden(c) ? "unknown" : "down");
-        for (int i = 0; i < 6; i++)
-            table_add(t, PLAIN, "-");
-        return;
-    }
-    table_add(t, GREEN, "up");
-    table_add(t, PLAIN, "%s", text_of(s, "version"));
-    table_add(t, PLAIN, "%s", text_of(s, "pid"));
-    table_add(
-        t, PLAIN, "%s",
-        human_ms(json_integer_value(json_object_get(s, "uptime_ms")), uptime));
-    table_add(t, PLAIN, "%lld", (long long)backlog(s));
-    table_add(t, PLAIN, "%s",
-              human_bytes(json_integer_value(json_object_get(store, "bytes")),
-                          bytes));
-    table_add(
-        t, PLAIN, "%s",
-        human_bytes(json_integer_value(json_object_get(store, "free_bytes")),
-                    disk_free));
-}
 
 static void print_table(struct ctl *c, const json_t *all)
 {
     static const char *const heads[] = {"PROCESS", "STATE",     "VERSION",
                                         "PID",     "UP FOR",    "BACKLOG",
                                         "STORE",   "DISK FREE", NULL};
+    char uptime[32], bytes[32], disk_free[32];
+    json_t *s, *link;
     struct table t;
-    json_t *s;
-    size_t i;
+    size_t i, k;
 
     table_init(&t, heads);
-    json_array_foreach(all, i, s) add_row(c, &t, s);
+    json_array_foreach(all, i, s)
+    {
+        const json_t *store = json_object_get(s, "store");
+        int64_t backlog = 0; /* sent on its links, not acknowledged yet */
+
+        table_add(&t, PLAIN, "%s", text_of(s, "process"));
+        if (!json_is_true(json_object_get(s, "up"))) {
+            table_add(&t, RED, is_forbidden(c) ? "unknown" : "down");
+            for (k = 2; heads[k]; k++)
+                table_add(&t, PLAIN, "-");
+            continue;
+        }
+        json_array_foreach(
+            json_object_get(s, "links"), k,
+            link) if (strcmp(text_of(link, "direction"), "out") == 0)
+            backlog += integer_of(link, "backlog");
+        table_add(&t, GREEN, "up");
+        table_add(&t, PLAIN, "%s", text_of(s, "version"));
+        table_add(&t, PLAIN, "%s", text_of(s, "pid"));
+        table_add(&t, PLAIN, "%s",
+                  human_ms(integer_of(s, "uptime_ms"), uptime));
+        table_add(&t, PLAIN, "%lld", (long long)backlog);
+        table_add(&t, PLAIN, "%s",
+                  human_bytes(integer_of(store, "bytes"), bytes));
+        table_add(&t, PLAIN, "%s",
+                  human_bytes(integer_of(store, "free_bytes"), disk_free));
+    }
     table_print(&t, stdout, c->colour, 0);
     table_fini(&t);
 }
 
-static bool ends_in(const char *name, size_t n, const char *suffix)
+/* Takes `suffix` off the end of a name of *n bytes, if it is there. */
+static bool cut_suffix(const char *name, size_t *n, const char *suffix)
 {
     size_t k = strlen(suffix);
 
-    return n > k && memcmp(name + n - k, suffix, k) == 0;
+    if (*n <= k || memcmp(name + *n - k, suffix, k) != 0)
+        return false;
+    *n -= k;
+    return true;
 }
 
-/* "grapnel_sequencer_events_taken_total" is "events_taken" beside its name. */
-static void print_metric(const char *name, const char *process, int64_t value)
-{
-    static const char ours[] = "grapnel_", total[] = "_total";
-    size_t kind = strcspn(process, "-"), n;
-    char bytes[32];
-
-    if (strncmp(name, ours, sizeof ours - 1) == 0)
-        name += sizeof ours - 1;
-    if (strncmp(name, process, kind) == 0 && name[kind] == '_')
-        name += kind + 1;
-    n = strlen(name);
-    if (ends_in(name, n, total))
-        n -= sizeof total - 1;
-    if (ends_in(name, n, "_bytes"))
-        printf("%.*s %s", (int)(n - strlen("_bytes")), name,
-               human_bytes(value, bytes));
-    else
-        printf("%.*s %lld", (int)n, name, (long long)value);
-}
-
-/* What is not 0, that is. */
+/* The metrics of a process that are not 0, by short names: the sequencer's
+ * "grapnel_sequencer_events_taken_total" is "events_taken". */
 static void print_metrics(const json_t *s)
 {
+    static const char ours[] = "grapnel_";
     const char *process = text_of(s, "process"), *name;
+    size_t kind = strcspn(process, "-");
     json_t *value;
-    int n = 0;
+    int count = 0;
 
     json_object_foreach(json_object_get(s, "metrics"), name, value)
     {
-        if (!json_integer_value(value))
+        int64_t v = json_integer_value(value);
+        char bytes[32];
+        size_t n;
+
+        if (!v)
             continue;
-        if (n % METRICS_PER_LINE == 0)
-            printf("%s%-14s", n ? ",\n" : "", n ? "" : process);
+        if (count % METRICS_PER_LINE == 0)
+            printf("%s%-14s", count ? ",\n" : "", count ? "" : process);
         else
             printf(", ");
-        print_metric(name, process, json_integer_value(value));
-        n++;
+        count++;
+        if (strncmp(name, ours, sizeof ours - 1) == 0)
+            name += sizeof ours - 1;
+        if (strncmp(name, process, kind) == 0 && name[kind] == '_')
+            name += kind + 1;
+        n = strlen(name);
+        cut_suffix(name, &n, "_total");
+        if (cut_suffix(name, &n, "_bytes"))
+            printf("%.*s %s", (int)n, name, human_bytes(v, bytes));
+        else
+            printf("%.*s %lld", (int)n, name, (long long)v);
     }
-    if (n)
+    if (count)
         printf("\n");
 }
 
-/* What a link has been through and an operator should know. */
+/* What has happened on a link that an operator should know. */
 static void print_troubles(struct ctl *c, const json_t *s)
 {
     static const char *const counts[] = {"lost", "set_back", "unprocessable"};
@@ -181,7 +150,7 @@ static void print_troubles(struct ctl *c, const json_t *s)
     json_array_foreach(json_object_get(s, "links"), i,
                        link) for (size_t k = 0; k < COUNT_OF(counts); k++)
     {
-        json_int_t n = json_integer_value(json_object_get(link, counts[k]));
+        int64_t n = integer_of(link, counts[k]);
 
         if (n)
             printf("%s%s: link %s %s: %lld %s%s\n",
@@ -192,44 +161,39 @@ static void print_troubles(struct ctl *c, const json_t *s)
     }
 }
 
-/* Of an endpoint that nobody tries: what it keeps on disk. */
-static void print_waiting(const json_t *trouble)
-{
-    json_int_t n = json_integer_value(json_object_get(trouble, "waiting"));
-    bool more = json_is_true(json_object_get(trouble, "waiting_more"));
-
-    if (n)
-        printf("; %lld%s %s on disk, without a limit", (long long)n,
-               more ? " or more" : "",
-               n == 1 ? "delivery waits" : "deliveries wait");
-}
-
-/* Endpoints that are held, disabled, paused or failing. */
+/* Endpoints that are held, disabled, paused or failing, and how many of their deliveries wait
+ * on disk. */
 static void print_endpoints(struct ctl *c, const json_t *s)
 {
-    json_int_t more = json_integer_value(json_object_get(s, "troubles_more"));
+    int64_t more = integer_of(s, "troubles_more");
     json_t *t;
     size_t i;
 
     json_array_foreach(json_object_get(s, "troubles"), i, t)
     {
+        int64_t n = integer_of(t, "waiting");
         char *why = harmless(text_of(t, "reason"));
 
         printf("%sEndpoint %s: %s since %s %s%s%s",
                colour_on(YELLOW, c->colour), text_of(t, "endpoint"),
                text_of(t, "state"), time_of(t, "since"), when_zone(),
                *why ? ": " : "", why);
-        print_waiting(t);
+        if (n)
+            printf("; %lld%s %s on disk, without a limit", (long long)n,
+                   json_is_true(json_object_get(t, "waiting_more")) ? " or more"
+                                                                    : "",
+                   n == 1 ? "delivery waits" : "deliveries wait");
         printf("%s\n", colour_off(YELLOW, c->colour));
         free(why);
     }
     if (more)
-        printf("%sand %lld more endpoints: grapnel endpoints%s\n",
+        printf("%sand %lld more %s: grapnel endpoints%s\n",
                colour_on(YELLOW, c->colour), (long long)more,
+               more == 1 ? "endpoint" : "endpoints",
                colour_off(YELLOW, c->colour));
 }
 
-/* Of all processes together, per second. -1: none says it yet. */
+/* The sum of a rate over all processes, per second. -1: no process reports it yet. */
 static double rate(const json_t *all, const char *name)
 {
     double sum = -1;
@@ -246,7 +210,7 @@ static double rate(const json_t *all, const char *name)
     return sum;
 }
 
-/* The largest value of a series without labels, in ms; -1: none says it. */
+/* The largest value of a series without labels, in ms. -1: no process reports it. */
 static int64_t largest_ms(const json_t *all, const char *name)
 {
     double max = -1;
@@ -293,30 +257,24 @@ static void print_rates(const json_t *all)
             oldest ? human_ms(oldest, age) : "none");
 }
 
-static void print_all(struct ctl *c, const json_t *all)
-{
-    json_t *s;
-    size_t i;
-
-    print_table(c, all);
-    version_print_mixed(c, all);
-    printf("\n");
-    print_rates(all);
-    json_array_foreach(all, i, s) print_endpoints(c, s);
-    printf("\n");
-    json_array_foreach(all, i, s) print_metrics(s);
-    json_array_foreach(all, i, s) print_troubles(c, s);
-}
-
 int run_status(struct ctl *c)
 {
-    json_t *all = ask_them(c);
+    json_t *all = ask_them(c), *s;
+    size_t i;
     int code;
 
-    if (c->json)
+    if (c->json) {
         print_json(json_incref(all));
-    else
-        print_all(c, all);
+    } else {
+        print_table(c, all);
+        version_print_mixed(c, all);
+        printf("\n");
+        print_rates(all);
+        json_array_foreach(all, i, s) print_endpoints(c, s);
+        printf("\n");
+        json_array_foreach(all, i, s) print_metrics(s);
+        json_array_foreach(all, i, s) print_troubles(c, s);
+    }
     fflush(stdout);
     code = complain_all_away(c, all, "up");
     json_decref(all);

@@ -1,3 +1,4 @@
+/* version: `grapnel version`, and the warning of mixed versions that `status` prints, too. */
 #include "version.h"
 #include "ask.h"
 #include "json_text.h"
@@ -55,25 +56,10 @@ void version_print_mixed(struct ctl *c, const json_t *rows)
 
 /* ---- grapnel version ---- */
 
-static json_t *row_of(const struct question *q)
-{
-    json_t *row = json_pack("{s:s, s:n, s:n, s:n, s:n}", "process", q->process,
-                            "version", "pid", "started_at", "error");
-    static const char *const keys[] = {"version", "pid", "started_at"};
-
-    for (size_t i = 0; q->reply && i < COUNT_OF(keys); i++) {
-        json_t *v = json_object_get(q->reply, keys[i]);
-
-        if (v)
-            json_object_set(row, keys[i], v);
-    }
-    if (!q->reply)
-        json_object_set_new(row, "error", json_text_of(q->why));
-    return row;
-}
-
+/* [{"process", "version", "pid", "started_at", "error"}, …] */
 static json_t *ask_them(struct ctl *c)
 {
+    static const char *const keys[] = {"version", "pid", "started_at"};
     json_t *rows = json_array();
     struct question *all;
     struct processes p;
@@ -84,7 +70,17 @@ static json_t *ask_them(struct ctl *c)
         all[i] = (struct question){.process = p.names[i], .what = "ping"};
     ask_all(c, all, p.count, ASK_STATUS_MS);
     for (size_t i = 0; i < p.count; i++) {
-        json_array_append_new(rows, row_of(&all[i]));
+        json_t *row = json_pack("{s:s, s:n, s:n, s:n, s:n}", "process",
+                                p.names[i], "version", "pid", "started_at",
+                                "error");
+
+        for (size_t k = 0; k < COUNT_OF(keys); k++)
+            if (json_object_get(all[i].reply, keys[k]))
+                json_object_set(row, keys[k],
+                                json_object_get(all[i].reply, keys[k]));
+        if (!all[i].reply)
+            json_object_set_new(row, "error", json_text_of(all[i].why));
+        json_array_append_new(rows, row);
         json_decref(all[i].reply);
     }
     free(all);

@@ -1,13 +1,13 @@
-/* version: which versions run, and what to do when they differ. */
+/* version: finds processes that run another version than this command. For all commands. */
 #ifndef CTL_VERSION_H
 #define CTL_VERSION_H
 
 #include "ctl.h"
 
-/* Some process of `rows` ({"process", "version"}; without a version it is not asked)
- * has another version than this command. */
+/* Whether a process of `rows` ({"process", "version"}; one without a version is skipped) has
+ * another version than this command. */
 bool version_is_mixed(const json_t *rows);
-/* Prints which ones, and what to do; nothing when all are the same. */
+/* Print these processes, and what to do; prints nothing if all have the same version. */
 void version_print_mixed(struct ctl *c, const json_t *rows);
 
 #endif

@@ -1,6 +1,5 @@
-/* bulk_command: dlq retry, resolve and discard --all, and dlq stats. dlqd picks the
- * dead letters and moves each page in one transaction; here are the rate and the
- * progress. */
+/* bulk_command: `grapnel dlq retry`, `resolve` and `discard` with --all. dlqd selects the dead
+ * letters and changes each page in one transaction; this limits the rate and shows progress. */
 #include "ask.h"
 #include "clock.h"
 #include "conf.h"
@@ -22,7 +21,6 @@ enum {
 static const char dlqd[] = "dlqd";
 static volatile sig_atomic_t interrupted;
 
-/* What was requeued stays so; the rest is said how to go on with. */
 static void on_signal(int signo)
 {
     (void)signo;
@@ -32,26 +30,28 @@ static void on_signal(int signo)
 static const char *const filters[] = {"--endpoint", "--source", "--workspace",
                                       "--type",     "--reason", NULL};
 
-/* What is done to all of them. */
+/* An action on all dead letters that match the filters. */
 struct deed {
-    const char *ask;    /* of dlqd */
-    const char *done;   /* "requeued": the key of its reply, and the word */
-    const char *option; /* one more that goes with each page */
+    const char *ask; /* the request to dlqd */
+    const char
+        *done; /* "requeued": the key of the reply, and the word to print */
+    const char *option; /* of the command line, sent with each page */
 };
 
-/* What a page costs and how far it came. */
+/* One run of an action. */
 struct bulk {
     struct ctl *c;
     const struct deed *deed;
-    json_t *args; /* of every page */
+    json_t *args; /* of the next page */
     int64_t rate, limit, total, done;
-    json_t *ids, *refused; /* all, for --json; else NULL */
+    json_t *ids, *refused; /* for --json; else NULL */
     int64_t refused_count;
-    char why[200]; /* the first of these was refused for */
+    char why[200]; /* the reason of the first refused one */
     struct progress progress;
 };
 
-/* --all is for what is dead now: what dies again meanwhile is left alone. */
+/* Leaves out dead letters that are created while the command runs, so that one that fails again
+ * is not retried for ever. */
 static bool put_args(struct bulk *b)
 {
     const char *text = parsed_value(&b->c->parsed, "--rate"), *why = "";
@@ -76,26 +76,13 @@ static bool put_args(struct bulk *b)
                   b->rate >= 1 && b->rate <= RATE_MAX))
         return true;
     complain(EXIT_USAGE,
-             "--rate: a whole number of dead letters a second, 1 to %d",
-             RATE_MAX);
+             "--rate: \"%s\" is not a whole number from 1 to %d (dead letters "
+             "per second)",
+             text, RATE_MAX);
     return false;
 }
 
-/* One question; NULL: *code says what to exit with. */
-static json_t *page(struct bulk *b, const char *what, int *code)
-{
-    bool unreachable;
-    char why[200];
-    json_t *reply = ask(b->c, dlqd, what, json_incref(b->args), ASK_MS,
-                        &unreachable, why);
-
-    if (!reply)
-        *code = unreachable ? complain_away(b->c, dlqd, why)
-                            : complain(EXIT_REFUSED, "%s", why);
-    return reply;
-}
-
-/* Go on behind it; false: that was all. */
+/* Prepares the next page. false: this was the last one. */
 static bool go_on(struct bulk *b, const json_t *reply)
 {
     json_t *next = json_object_get(reply, "next");
@@ -110,7 +97,8 @@ static bool count_all(struct bulk *b, int *code)
     bool more = true;
 
     while (more) {
-        json_t *reply = page(b, "dlq_count", code);
+        json_t *reply = ask_needed(b->c, dlqd, "dlq_count",
+                                   json_incref(b->args), ASK_MS, code);
 
         if (!reply)
             return false;
@@ -132,16 +120,6 @@ static void show(struct bulk *b)
                   b->deed->done);
 }
 
-static void take_refused(struct bulk *b, const json_t *refused)
-{
-    if (!b->refused_count && json_array_size(refused))
-        snprintf(b->why, sizeof b->why, "%s",
-                 text_of(json_array_get(refused, 0), "why"));
-    b->refused_count += (int64_t)json_array_size(refused);
-    if (b->refused)
-        json_array_extend(b->refused, (json_t *)(uintptr_t)refused);
-}
-
 static bool do_all(struct bulk *b, int *code)
 {
     int64_t per_page = (b->rate + PAGES_PER_S - 1) / PAGES_PER_S;
@@ -151,19 +129,26 @@ static bool do_all(struct bulk *b, int *code)
         per_page = PAGE_MAX;
     for (show(b); more && b->done < b->limit && !interrupted; show(b)) {
         int64_t missing = b->limit - b->done, before = b->done;
-        json_t *reply, *ids;
+        json_t *reply, *ids, *refused;
 
         json_object_set_new(
             b->args, "limit",
             json_integer(missing < per_page ? missing : per_page));
-        reply = page(b, b->deed->ask, code);
+        reply = ask_needed(b->c, dlqd, b->deed->ask, json_incref(b->args),
+                           ASK_MS, code);
         if (!reply)
             return false;
         ids = json_object_get(reply, b->deed->done);
         b->done += (int64_t)json_array_size(ids);
         if (b->ids)
             json_array_extend(b->ids, ids);
-        take_refused(b, json_object_get(reply, "refused"));
+        refused = json_object_get(reply, "refused");
+        if (!b->refused_count && json_array_size(refused))
+            snprintf(b->why, sizeof b->why, "%s",
+                     text_of(json_array_get(refused, 0), "why"));
+        b->refused_count += (int64_t)json_array_size(refused);
+        if (b->refused)
+            json_array_extend(b->refused, refused);
         more = go_on(b, reply);
         json_decref(reply);
         if (more && !interrupted)
@@ -184,8 +169,11 @@ static int print_done(const struct bulk *b)
     else
         printf("%lld %s\n", (long long)b->done, b->deed->done);
     if (b->refused_count)
-        complain(EXIT_REFUSED, "%lld were refused: %s",
-                 (long long)b->refused_count, b->why);
+        complain(EXIT_REFUSED, "%lld dead letter%s refused%s: %s",
+                 (long long)b->refused_count,
+                 b->refused_count == 1 ? " was" : "s were",
+                 b->refused_count == 1 ? "" : ", the first one because",
+                 b->why);
     fflush(stdout);
     code = b->total ? 0 : unknown_filter(b->c, filters);
     return b->refused_count ? EXIT_REFUSED : code;
@@ -210,10 +198,10 @@ static int run_all(struct ctl *c, const struct deed *deed)
         code = print_done(&b);
     else if (b.done || interrupted)
         complain(code,
-                 "%s%lld were %s before that; the same command continues with "
-                 "the rest",
+                 "%s%lld dead letter%s %s before that; the same command "
+                 "continues with the rest",
                  interrupted ? "interrupted; " : "", (long long)b.done,
-                 deed->done);
+                 b.done == 1 ? " was" : "s were", deed->done);
     json_decref(b.args);
     json_decref(b.ids);
     json_decref(b.refused);
@@ -233,51 +221,4 @@ int run_dlq_resolve_all(struct ctl *c)
 int run_dlq_discard_all(struct ctl *c)
 {
     return run_all(c, &(struct deed){"dlq_discard_all", "discarded", "--note"});
-}
-
-/* ---- stats ---- */
-
-static void print_counts(struct ctl *c, const json_t *counts, const char *head)
-{
-    const char *const heads[] = {head, "DEAD", NULL};
-    const char *key;
-    struct table t;
-    json_t *n;
-
-    if (!json_object_size(counts))
-        return;
-    printf("\n");
-    table_init(&t, heads);
-    json_object_foreach((json_t *)counts, key, n)
-    {
-        table_add(&t, PLAIN, "%s", *key ? key : "(not routed)");
-        table_add(&t, PLAIN, "%lld", (long long)json_integer_value(n));
-    }
-    table_print(&t, stdout, c->colour, 0);
-    table_fini(&t);
-}
-
-int run_dlq_stats(struct ctl *c)
-{
-    static const char *const states[] = {"dead", "requeued", "recovered",
-                                         "resolved", "discarded"};
-    bool unreachable;
-    char why[200];
-    json_t *stats = ask(c, dlqd, "dlq_stats", NULL, ASK_MS, &unreachable, why);
-
-    if (unreachable)
-        return complain_away(c, dlqd, why);
-    if (!stats)
-        return complain(EXIT_REFUSED, "%s", why);
-    if (c->json) {
-        print_json(stats);
-        return 0;
-    }
-    for (size_t i = 0; i < COUNT_OF(states); i++)
-        printf("%-10s %s\n", states[i], text_of(stats, states[i]));
-    print_counts(c, json_object_get(stats, "by_endpoint"), "ENDPOINT");
-    print_counts(c, json_object_get(stats, "by_reason"), "REASON");
-    print_counts(c, json_object_get(stats, "by_fault"), "FAULT OF");
-    json_decref(stats);
-    return 0;
 }

@@ -28,14 +28,14 @@ struct replay {
     bool dry, fresh;
     struct progress progress;
     int64_t since_ms, until_ms, rate;
-    struct processes p; /* those that are ingress have the archive */
+    struct processes p;
     int64_t sent, matched, unsure, limit, at_ms;
-    json_t *skipped; /* why: how many */
-    json_t *missing;
-    int code; /* to exit with; -1: all is well so far */
+    json_t *skipped; /* {"reason": number of events} */
+    json_t *missing; /* events that the archive no longer has */
+    int code;        /* the exit code; -1: no error yet */
 };
 
-/* What has come to an end, so that it is said what was done. */
+/* Set by a signal: the command then ends and prints how to continue. */
 static volatile sig_atomic_t interrupted;
 
 static void on_signal(int signo)
@@ -47,53 +47,40 @@ static void on_signal(int signo)
 static json_t *question(struct replay *r, const char *process, const char *what,
                         json_t *args)
 {
-    bool unreachable;
-    char why[200];
-    json_t *reply = ask(r->c, process, what, args, ASK_MS, &unreachable, why);
-
-    if (!reply)
-        r->code = unreachable ? complain_away(r->c, process, why)
-                              : complain(EXIT_REFUSED, "%s: %s", process, why);
-    return reply;
-}
-
-static bool is_ingress(const char *name)
-{
-    return process_rank(name) == process_rank("ingress");
+    return ask_needed(r->c, process, what, args, ASK_MS, &r->code);
 }
 
 /* ---- a page ---- */
 
-static void count(struct replay *r, const char *why, int64_t n)
+static void count(struct replay *r, const char *why)
 {
-    json_int_t before = json_integer_value(json_object_get(r->skipped, why));
-
-    json_object_set_new(r->skipped, why, json_integer(before + n));
+    json_object_set_new(r->skipped, why,
+                        json_integer(integer_of(r->skipped, why) + 1));
 }
 
-/* Ask one ingress to send these again. false: it failed. `missing` gets the
- * events that it does not have. */
+/* Makes one ingress send these events again. false: it failed. `missing` gets the events that
+ * it does not have. */
 static bool send_to(struct replay *r, const char *ingress, json_t *events,
-                    bool always, json_t *missing)
+                    bool always)
 {
     json_t *args = json_pack("{s:O,s:b,s:b,s:s}", "events", events, "new_id",
                              r->fresh, "always", always, "who", user_name());
     json_t *reply;
+    bool good;
 
     if (r->endpoint)
         json_object_set_new(args, "endpoint", json_string(r->endpoint));
     reply = question(r, ingress, "resend", args);
-    if (!reply)
-        return false;
     r->sent += (int64_t)json_array_size(json_object_get(reply, "resent"));
-    json_array_extend(missing, json_object_get(reply, "missing"));
+    json_array_extend(r->missing, json_object_get(reply, "missing"));
+    good = reply != NULL;
     json_decref(reply);
-    return true;
+    return good;
 }
 
 static bool judge(struct replay *r, json_t *ids, json_t *chosen);
 
-/* The events of a request of several, each by itself. */
+/* Judges each event of a request that contained several. */
 static bool judge_parts(struct replay *r, json_t *parts, json_t *chosen)
 {
     size_t count_all = json_array_size(parts);
@@ -132,14 +119,15 @@ static bool has_reason(const struct replay *r, const json_t *facts)
     return false;
 }
 
-/* Of an event that only the archive has, nothing but time and source is known. */
+/* Whether the event matches the options. If only the archive has it, just its time and source are
+ * known. */
 static bool is_chosen(struct replay *r, const json_t *facts)
 {
     bool known = json_is_string(json_object_get(facts, "status"));
     const json_t *subscribed = json_object_get(facts, "subscribed");
 
     if (!known && (r->workspace || r->type || r->reason)) {
-        count(r, "unknown", 1);
+        count(r, "unknown");
         return false;
     }
     if (known && (!fits(r->workspace, facts, "workspace") ||
@@ -147,29 +135,15 @@ static bool is_chosen(struct replay *r, const json_t *facts)
                   !fits(r->type, facts, "type") || !has_reason(r, facts)))
         return false;
     if (json_is_false(subscribed)) {
-        count(r, "not subscribed", 1);
+        count(r, "not subscribed");
         return false;
     }
     r->unsure += r->endpoint && !json_is_true(subscribed);
     return true;
 }
 
-static void choose(struct replay *r, const json_t *id, const json_t *facts,
-                   json_t *chosen)
-{
-    json_t *request = json_object_get(facts, "request"), *one;
-
-    if (r->matched >= r->limit || !is_chosen(r, facts))
-        return;
-    one = json_pack("{s:O}", "id", id);
-    if (json_is_string(request))
-        json_object_set(one, "request", request);
-    json_array_append_new(chosen, one);
-    r->matched++;
-}
-
-/* Which of these are to be sent: all that were released, or that only the archive
- * has. */
+/* Appends to `chosen` the events to send: those that were routed, or that only the archive
+ * has, and that match the options. */
 static bool judge(struct replay *r, json_t *ids, json_t *chosen)
 {
     json_t *args = json_pack("{s:O}", "ids", ids), *reply, *events, *facts;
@@ -187,22 +161,23 @@ static bool judge(struct replay *r, json_t *ids, json_t *chosen)
         const char *status = json_string_value(
             json_object_get(facts, "status"));
 
-        if (status && strcmp(status, "split") == 0)
+        if (status && strcmp(status, "split") == 0) {
             good = good &&
                    judge_parts(r, json_object_get(facts, "events"), chosen);
-        else if (status && strcmp(status, "routed") != 0)
-            count(r, status, 1);
-        else
-            choose(r, json_array_get(ids, i), facts, chosen);
+        } else if (status && strcmp(status, "routed") != 0) {
+            count(r, status);
+        } else if (r->matched < r->limit && is_chosen(r, facts)) {
+            json_t *one = json_pack("{s:O}", "id", json_array_get(ids, i));
+
+            if (json_is_string(json_object_get(facts, "request")))
+                json_object_set(one, "request",
+                                json_object_get(facts, "request"));
+            json_array_append_new(chosen, one);
+            r->matched++;
+        }
     }
     json_decref(reply);
     return good;
-}
-
-static void limit_rate(const struct replay *r, int64_t n)
-{
-    if (!r->dry && n && !interrupted)
-        usleep((useconds_t)(n * 1000000 / r->rate));
 }
 
 /* At most a page of `chosen` at a time, at the rate. */
@@ -218,28 +193,23 @@ static bool send_chosen(struct replay *r, const char *ingress, json_t *chosen)
 
         for (size_t k = i; k < i + n && k < json_array_size(chosen); k++)
             json_array_append(some, json_array_get(chosen, k));
-        good = send_to(r, ingress, some, false, r->missing);
-        limit_rate(r, (int64_t)json_array_size(some));
+        good = send_to(r, ingress, some, false);
+        if (!interrupted)
+            usleep((useconds_t)(json_array_size(some) * 1000000 /
+                                (size_t)r->rate));
         json_decref(some);
     }
     return good;
 }
 
-/* How many there are is not known before the end; which time they are from is. */
-static void show(struct replay *r)
+/* Handles a page of the archive, [[id, time]…], and shows how much of the period is done; the
+ * number of events in the period is not known before the end. */
+static bool replay_page(struct replay *r, const char *ingress,
+                        const json_t *events)
 {
-    double span = (double)(r->until_ms - r->since_ms);
-    double part = span > 0 ? (double)(r->at_ms - r->since_ms) / span : 0;
-
-    progress_show(&r->progress, part, "%lld %s, %.0f%% of the period",
-                  (long long)(r->dry ? r->matched : r->sent),
-                  r->dry ? "found" : "sent again", 100 * part);
-}
-
-/* Ids of a page of the archive; the time of the last. */
-static json_t *ids_of(struct replay *r, const json_t *events)
-{
-    json_t *ids = json_array(), *e;
+    double span = (double)(r->until_ms - r->since_ms), part = 0;
+    json_t *ids = json_array(), *chosen = json_array(), *e;
+    bool good;
     size_t i;
 
     json_array_foreach(events, i, e)
@@ -247,17 +217,14 @@ static json_t *ids_of(struct replay *r, const json_t *events)
         json_array_append(ids, json_array_get(e, 0));
         r->at_ms = json_integer_value(json_array_get(e, 1));
     }
-    return ids;
-}
-
-static bool replay_page(struct replay *r, const char *ingress, json_t *events)
-{
-    json_t *ids = ids_of(r, events), *chosen = json_array();
-    bool good = !json_array_size(ids) ||
-                (judge(r, ids, chosen) &&
-                 (r->dry || send_chosen(r, ingress, chosen)));
-
-    show(r);
+    good = !json_array_size(ids) ||
+           (judge(r, ids, chosen) &&
+            (r->dry || send_chosen(r, ingress, chosen)));
+    if (span > 0)
+        part = (double)(r->at_ms - r->since_ms) / span;
+    progress_show(&r->progress, part, "%lld %s, %.0f%% of the period",
+                  (long long)(r->dry ? r->matched : r->sent),
+                  r->dry ? "found" : "sent again", 100 * part);
     json_decref(ids);
     json_decref(chosen);
     return good;
@@ -339,8 +306,10 @@ static bool read_options(struct replay *r)
     if (!rate || (conf_parse_int(rate, &r->rate, &why) == GR_OK &&
                   r->rate >= 1 && r->rate <= RATE_MAX))
         return true;
-    complain(EXIT_USAGE, "--rate: a whole number of events a second, 1 to %d",
-             RATE_MAX);
+    complain(EXIT_USAGE,
+             "--rate: \"%s\" is not a whole number from 1 to %d (events per "
+             "second)",
+             rate, RATE_MAX);
     return false;
 }
 
@@ -369,18 +338,6 @@ static void print_done(struct replay *r)
                json_array_size(r->missing));
 }
 
-static void print_where(const struct replay *r)
-{
-    char at[RFC3339_BYTES];
-
-    if (r->dry || !r->sent)
-        return;
-    rfc3339(at, r->at_ms);
-    complain(EXIT_REFUSED,
-             "%lld were sent again before that; continue with --since %s",
-             (long long)r->sent, at);
-}
-
 int run_replay(struct ctl *c)
 {
     static const char *const filters[] = {"--source", "--workspace", "--type",
@@ -399,7 +356,7 @@ int run_replay(struct ctl *c)
     signal(SIGTERM, on_signal);
     processes_find(c, &r.p);
     for (size_t i = 0; i < r.p.count && good && !interrupted; i++)
-        if (is_ingress(r.p.names[i]))
+        if (process_is(r.p.names[i], "ingress"))
             good = replay_ingress(&r, r.p.names[i]);
     progress_end(&r.progress);
     if (interrupted)
@@ -408,8 +365,14 @@ int run_replay(struct ctl *c)
         print_done(&r);
         fflush(stdout);
         r.code = r.matched ? 0 : unknown_filter(c, filters);
-    } else {
-        print_where(&r);
+    } else if (!r.dry && r.sent) {
+        char at[RFC3339_BYTES];
+
+        rfc3339(at, r.at_ms);
+        complain(EXIT_REFUSED,
+                 "%lld event%s sent again before that; continue with --since "
+                 "%s",
+                 (long long)r.sent, r.sent == 1 ? " was" : "s were", at);
     }
     processes_fini(&r.p);
     json_decref(r.skipped);
@@ -419,7 +382,8 @@ int run_replay(struct ctl *c)
 
 /* ---- resend ---- */
 
-/* NULL: it can't be sent again, and a sentence was printed. */
+/* The event in the form that ingress expects. NULL: it cannot be sent again; the reason was
+ * printed. */
 static json_t *one_event(struct replay *r, const char *id)
 {
     json_t *ids = json_pack("[s]", id), *reply, *facts, *one = NULL;
@@ -467,22 +431,8 @@ static json_t *one_event(struct replay *r, const char *id)
     return one;
 }
 
-/* The first ingress that has it. */
-static void resend(struct replay *r, json_t *one)
-{
-    json_t *events = json_pack("[O]", one), *missing = json_array();
-
-    processes_find(r->c, &r->p);
-    for (size_t i = 0; i < r->p.count && r->code < 0 && !r->sent; i++)
-        if (is_ingress(r->p.names[i]))
-            send_to(r, r->p.names[i], events, r->endpoint != NULL, missing);
-    processes_fini(&r->p);
-    json_decref(events);
-    json_decref(missing);
-}
-
-/* Its deliveries that are open: a resend has these tried now, with the budgets that
- * they have, and sends the others again. Names of their endpoints; the caller's. */
+/* Endpoints of the event's deliveries that have not ended, the caller's. A resend makes their
+ * next attempt now, within the present retry budget. */
 static json_t *open_deliveries(struct replay *r, const char *id)
 {
     json_t *out = json_array(), *event, *d;
@@ -504,26 +454,12 @@ static json_t *open_deliveries(struct replay *r, const char *id)
     return out;
 }
 
-static void print_resent(const struct replay *r, const char *id,
-                         const json_t *open)
-{
-    json_t *name;
-    size_t i;
-
-    if (!r->endpoint || !json_array_size(open))
-        printf("%s is sent again%s%s.\n", id, r->endpoint ? " to " : "",
-               r->endpoint ? r->endpoint : "");
-    json_array_foreach(open, i, name)
-        printf("Its delivery to %s has not ended; the next attempt is now, "
-               "with its present retry budget.\n",
-               json_string_value(name));
-}
-
 int run_resend(struct ctl *c)
 {
     struct replay r = {.c = c, .code = -1};
     const char *id = c->parsed.args[0];
-    json_t *one, *open;
+    json_t *one, *open, *events, *name;
+    size_t i;
 
     r.endpoint = parsed_value(&c->parsed, "--endpoint");
     if (!is_endpoint(c, r.endpoint))
@@ -532,20 +468,34 @@ int run_resend(struct ctl *c)
     if (!one)
         return r.code;
     open = open_deliveries(&r, id);
-    resend(&r, one);
-    json_decref(one);
+    events = json_pack("[o]", one);
+    r.missing = json_array();
+    processes_find(c, &r.p);
+    for (i = 0; i < r.p.count && r.code < 0 && !r.sent; i++)
+        if (process_is(r.p.names[i], "ingress"))
+            send_to(&r, r.p.names[i], events, r.endpoint != NULL);
+    processes_fini(&r.p);
+    json_decref(events);
+    json_decref(r.missing);
     if (r.code < 0 && !r.sent)
         r.code = complain(EXIT_REFUSED,
                           "%s is not in the archive (any more); "
                           "`ingress.archive` sets how long requests are kept",
                           id);
-    if (r.code < 0 && c->json)
+    if (r.code < 0 && c->json) {
         print_json(json_pack("{s:s,s:b,s:o,s:O}", "id", id, "resent", true,
                              "endpoint",
                              r.endpoint ? json_string(r.endpoint) : json_null(),
                              "tried_now", open));
-    else if (r.code < 0)
-        print_resent(&r, id, open);
+    } else if (r.code < 0) {
+        if (!r.endpoint || !json_array_size(open))
+            printf("%s is sent again%s%s.\n", id, r.endpoint ? " to " : "",
+                   r.endpoint ? r.endpoint : "");
+        json_array_foreach(open, i, name)
+            printf("Its delivery to %s has not ended; the next attempt is now, "
+                   "with its present retry budget.\n",
+                   json_string_value(name));
+    }
     json_decref(open);
     return r.code < 0 ? 0 : r.code;
 }

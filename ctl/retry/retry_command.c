@@ -1,4 +1,4 @@
-/* retry_command: retry and abandon: what an operator does with a single open delivery. */
+/* retry_command: `grapnel retry` and `abandon`: change an open delivery. */
 #include "ask.h"
 #include "clock.h"
 #include "when.h"
@@ -7,15 +7,15 @@
 #include <unistd.h>
 
 enum {
-    FOLLOW_MS = 2000, /* how long the attempt is waited for */
+    FOLLOW_MS = 2000, /* the longest wait for the end of the attempt */
     LOOK_MS = 50,
 };
 
 static const char sequencer[] = "sequencer";
 
-/* ---- what came of a retry ---- */
+/* ---- the result of a retry ---- */
 
-/* Of one deliverer's trace: the newest attempt after `before`, and what waits. */
+/* From a deliverer's trace: the newest attempt after the first `before`, and the waiting task. */
 struct seen_states {
     json_t *attempt, *waiting; /* borrowed; NULL: none */
 };
@@ -41,8 +41,8 @@ static struct seen_states look(const json_t *reply, const char *endpoint,
     return s;
 }
 
-/* Puts "attempt" into the delivery when its attempt has ended in time, else what is
- * known of it at its deliverer as "state" and "circuit". */
+/* Adds "attempt" to the delivery if the attempt ends in time, else the "state" and "circuit" of
+ * its deliverer. */
 static void follow(struct ctl *c, const char *id, json_t *delivery)
 {
     const char *endpoint = json_string_value(
@@ -141,8 +141,8 @@ static void print_retried(const json_t *d)
 
 /* ---- commands ---- */
 
-/* One question that changes something. NULL: *code says what to exit with, and the
- * sentence whether it was done. */
+/* A request that changes something. NULL: *code is the exit code, and the printed reason says
+ * whether it was done. */
 static json_t *act(struct ctl *c, const char *what, json_t *args, int *code)
 {
     const char *id = c->parsed.args[0];
@@ -219,7 +219,7 @@ int run_abandon(struct ctl *c)
     if (!endpoint)
         return complain(
             EXIT_USAGE,
-            "--endpoint E is missing: which delivery of the event?");
+            "--endpoint E is missing: it says which delivery to abandon");
     if (!note || !*note)
         return complain(EXIT_USAGE,
                         "--note TEXT is missing: it tells others the reason");

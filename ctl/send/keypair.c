@@ -1,3 +1,4 @@
+/* keypair: makes, reads and stores the key pair with which `grapnel send` signs. */
 #include "keypair.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -19,29 +20,16 @@ bool keypair_needed(const struct source *source)
            s == SCHEME_RSA_SHA256;
 }
 
-static EVP_PKEY *generate(enum scheme scheme)
-{
-    if (scheme == SCHEME_ED25519)
-        return EVP_PKEY_Q_keygen(NULL, NULL, "ED25519");
-    if (scheme == SCHEME_ECDSA_P256)
-        return EVP_PKEY_Q_keygen(NULL, NULL, "EC", "P-256");
-    return EVP_PKEY_Q_keygen(NULL, NULL, "RSA", (size_t)RSA_BITS);
-}
-
-static bool is_right(enum scheme scheme, const EVP_PKEY *key)
-{
-    return EVP_PKEY_is_a(key, scheme == SCHEME_ED25519      ? "ED25519"
-                              : scheme == SCHEME_ECDSA_P256 ? "EC"
-                                                            : "RSA");
-}
-
 static EVP_PKEY *read_key(FILE *in, const struct source *source,
                           const char *path, char why[200])
 {
     EVP_PKEY *key = PEM_read_PrivateKey(in, NULL, NULL, NULL);
+    enum scheme s = source->verify.scheme;
 
     fclose(in);
-    if (key && is_right(source->verify.scheme, key))
+    if (key && EVP_PKEY_is_a(key, s == SCHEME_ED25519      ? "ED25519"
+                                  : s == SCHEME_ECDSA_P256 ? "EC"
+                                                           : "RSA"))
         return key;
     snprintf(why, 200,
              "%.80s has no private key (PEM) of the kind for source %.60s",
@@ -51,7 +39,7 @@ static EVP_PKEY *read_key(FILE *in, const struct source *source,
     return NULL;
 }
 
-/* Never over a file that is there. */
+/* Never overwrites a file. */
 static bool keep(EVP_PKEY *key, const char *path, char why[200])
 {
     int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
@@ -79,7 +67,12 @@ EVP_PKEY *keypair_open(const struct source *source, const char *path,
         snprintf(why, 200, "%.100s: %s", path, strerror(errno));
         return NULL;
     }
-    key = generate(source->verify.scheme);
+    if (source->verify.scheme == SCHEME_ED25519)
+        key = EVP_PKEY_Q_keygen(NULL, NULL, "ED25519");
+    else if (source->verify.scheme == SCHEME_ECDSA_P256)
+        key = EVP_PKEY_Q_keygen(NULL, NULL, "EC", "P-256");
+    else
+        key = EVP_PKEY_Q_keygen(NULL, NULL, "RSA", (size_t)RSA_BITS);
     if (!key) {
         snprintf(why, 200, "libcrypto cannot create a key");
     } else if (path && !keep(key, path, why)) {
@@ -87,20 +80,6 @@ EVP_PKEY *keypair_open(const struct source *source, const char *path,
         key = NULL;
     }
     return key;
-}
-
-static void put_hex(struct buf *out, const uint8_t *p, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        buf_printf(out, "%02x", p[i]);
-}
-
-static void put_base64(struct buf *out, const uint8_t *p, size_t n)
-{
-    uint8_t text[2 * PUBLIC_MAX_BYTES];
-
-    EVP_EncodeBlock(text, p, (int)n);
-    buf_puts(out, (const char *)text);
 }
 
 static gr_rc put_pem(EVP_PKEY *key, struct buf *out)
@@ -123,7 +102,7 @@ gr_rc keypair_public(const struct source *source, EVP_PKEY *key,
                      struct buf *out)
 {
     enum key_encoding encoding = source->verify.secret_encoding;
-    uint8_t raw[PUBLIC_MAX_BYTES], *p = raw;
+    uint8_t raw[PUBLIC_MAX_BYTES], text[2 * PUBLIC_MAX_BYTES], *p = raw;
     size_t n = sizeof raw;
     int der;
 
@@ -139,11 +118,13 @@ gr_rc keypair_public(const struct source *source, EVP_PKEY *key,
         n = (size_t)i2d_PUBKEY(key, &p);
     }
     if (encoding == KEY_HEX) {
-        put_hex(out, raw, n);
+        for (size_t i = 0; i < n; i++)
+            buf_printf(out, "%02x", raw[i]);
         return GR_OK;
     }
     if (encoding == KEY_WHPK)
         buf_puts(out, "whpk_");
-    put_base64(out, raw, n);
+    EVP_EncodeBlock(text, raw, (int)n);
+    buf_puts(out, (const char *)text);
     return GR_OK;
 }

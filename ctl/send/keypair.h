@@ -1,5 +1,4 @@
-/* keypair: the private key by which `grapnel send` signs for providers that
- * sign by one. */
+/* keypair: the private key with which `grapnel send` signs for providers that sign with one. */
 #ifndef CTL_KEYPAIR_H
 #define CTL_KEYPAIR_H
 
@@ -7,14 +6,14 @@
 #include "settings.h"
 #include <openssl/types.h>
 
-/* The source's requests are signed by a private key. */
+/* Whether the source's requests are signed with a private key. */
 bool keypair_needed(const struct source *source);
-/* Read the private key in `path`; where there is no such file, make a pair and
- * keep its private half there (mode 0600). NULL `path`: a fresh pair, kept
- * nowhere. `*fresh` says which. NULL: `why` says what is wrong. The caller's. */
+/* Reads the private key in `path`; if there is no such file, makes a pair and stores its private
+ * half there (mode 0600). `path` NULL: makes a pair and does not store it. *fresh: a pair was
+ * made. The caller's. NULL: the reason is in `why`. */
 EVP_PKEY *keypair_open(const struct source *source, const char *path,
                        bool *fresh, char why[200]);
-/* Its public half, as `secrets` of the source takes it. */
+/* The public half in the form of the source's `secrets`. */
 gr_rc keypair_public(const struct source *source, EVP_PKEY *key,
                      struct buf *out);
 

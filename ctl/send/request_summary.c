@@ -1,3 +1,4 @@
+/* request_summary: reads id, type, workspace and idempotency keys of a request. */
 #include "request_summary.h"
 #include "bounds.h"
 #include "json_text.h"
@@ -17,10 +18,10 @@ static void read_one(struct request_summary *f, read_fn *read, const char *what,
     if (read(source, s, out, &why) != GR_OK && !*f->refused)
         snprintf(f->refused, sizeof f->refused, "its %s could not be read: %s",
                  what, why);
-    buf_put(out, "", 0); /* readable as a string also when empty */
+    buf_put(out, "", 0); /* so that `data` is never NULL */
 }
 
-/* Of a request of several events the first is looked at. */
+/* The body, or the first event of a body that contains several. */
 static struct bytes first_event(struct request_summary *f,
                                 const struct source *source, struct bytes body)
 {

@@ -1,5 +1,5 @@
-/* request_summary: what the pipeline would take a request for: by the same profile and
- * the same expressions as the sequencer. Pure. */
+/* request_summary: what the sequencer will read from a request, by the same profile and
+ * expressions. Pure. For `send` and `check --event`. */
 #ifndef CTL_REQUEST_SUMMARY_H
 #define CTL_REQUEST_SUMMARY_H
 
@@ -7,12 +7,14 @@
 #include <jansson.h>
 
 struct request_summary {
-    struct buf id, type, workspace; /* id may be empty: it has none */
-    char refused[300]; /* why the event would be refused, "" when not */
-    size_t count;      /* events that the request carries */
+    struct buf id, type, workspace; /* id: empty if the request has none */
+    char refused
+        [300]; /* why the sequencer would refuse the event; "": it would not */
+    size_t count; /* events in the request */
 };
 
-/* `headers` packed, `body` raw; borrowed. request_summary_fini() in any case. */
+/* `headers` (packed, headers.h) and `body` are borrowed. The caller calls
+ * request_summary_fini(). */
 void request_summary_read(struct request_summary *f,
                           const struct source *source, struct bytes headers,
                           struct bytes body);

@@ -1,3 +1,4 @@
+/* sample: makes a request as the provider of a source sends it, and signs it. */
 #include "sample.h"
 #include "bounds.h"
 #include "clock.h"
@@ -146,22 +147,12 @@ static bool is_plane(const struct source *source)
     return strcmp(source->provider, "plane") == 0;
 }
 
-/* What a given body says of its event; Plane says it in a header, too. */
-static char *event_in(struct bytes body)
-{
-    json_t *doc = json_loadb(body.p, body.n, 0, NULL);
-    const char *event = json_string_value(json_object_get(doc, "event"));
-    char *out = gr_strdup(event ? event : "issue");
-
-    json_decref(doc);
-    return out;
-}
-
-/* "issue.updated" is event and action, where the source has both. */
+/* Puts the type; "issue.updated" is event and action, where the source has both. Plane sends the
+ * event of its body in a header, too. */
 static void put_type(struct sample_making *m)
 {
     const struct source *source = m->source;
-    const char *type = m->w->type, *dot;
+    const char *type = m->w->type, *dot, *text;
     char *event;
 
     if (!type && !m->w->uuid && !is_plane(source))
@@ -171,10 +162,15 @@ static void put_type(struct sample_making *m)
     if (!type)
         type = "test.sent";
     dot = source->action.kind == EXPR_NONE ? NULL : strrchr(type, '.');
-    if (!m->w->type && m->w->has_body && is_plane(source))
-        event = event_in(m->w->given);
-    else
+    if (!m->w->type && m->w->has_body && is_plane(source)) {
+        json_t *doc = json_loadb(m->w->given.p, m->w->given.n, 0, NULL);
+
+        text = json_string_value(json_object_get(doc, "event"));
+        event = gr_strdup(text ? text : "issue");
+        json_decref(doc);
+    } else {
         event = gr_strndup(type, dot ? (size_t)(dot - type) : strlen(type));
+    }
     put_field(m, &source->type, event);
     if (dot)
         put_field(m, &source->action, dot + 1);
@@ -235,22 +231,6 @@ static gr_rc put_body(struct sample_making *m)
     return GR_REFUSE;
 }
 
-static bool same_place(const struct expr *a, const struct expr *b)
-{
-    return a->kind == b->kind && a->text && b->text &&
-           strcmp(a->text, b->text) == 0;
-}
-
-/* A body of ours that is a form, or one that was given and is not JSON. */
-static bool looks_like_form(const struct sample_making *m)
-{
-    const char *p = m->w->given.p;
-
-    if (!m->w->has_body)
-        return m->form;
-    return takes_form(m->source) && m->w->given.n && *p != '{' && *p != '[';
-}
-
 static bool has_workspace(struct sample_making *m)
 {
     struct subject s = {.json = m->doc, .json_tried = true, .json_error = NULL};
@@ -266,33 +246,29 @@ static bool has_workspace(struct sample_making *m)
     return has;
 }
 
-/* Without --workspace as the provider has it: the example's own place for it, or
- * none where it mostly sends none. */
-static void put_workspace(struct sample_making *m)
-{
-    const char *example = profile_words(m->source->profile).example_workspace;
-
-    if (m->w->workspace)
-        put_field(m, &m->source->workspace, m->w->workspace);
-    else if (!has_workspace(m) && (!example || strcmp(example, "default") != 0))
-        put_field(m, &m->source->workspace, example ? example : "demo");
-}
-
+/* Puts everything else that the provider sends. Without --workspace, the workspace is at its
+ * place in the provider's example; it is left out if the provider mostly sends none. */
 static void put_rest(struct sample_making *m)
 {
     const struct source *source = m->source;
-
     const struct verify *v = &source->verify;
+    const char *example = profile_words(source->profile).example_workspace;
+    const char *given = m->w->given.p;
+    bool form = m->form || (m->w->has_body && takes_form(source) &&
+                            m->w->given.n && *given != '{' && *given != '[');
 
     put_header(m, "Content-Type",
-               looks_like_form(m) ? "application/x-www-form-urlencoded"
-                                  : "application/json");
+               form ? "application/x-www-form-urlencoded" : "application/json");
     if (is_plane(source))
         put_header(m, "X-Plane-Delivery", m->w->uuid);
     put_field(m, &source->id, m->w->uuid);
-    if (!same_place(&v->id, &source->id))
+    if (v->id.kind != source->id.kind || !v->id.text || !source->id.text ||
+        strcmp(v->id.text, source->id.text) != 0)
         put_field(m, &v->id, m->w->uuid);
-    put_workspace(m);
+    if (m->w->workspace)
+        put_field(m, &source->workspace, m->w->workspace);
+    else if (!has_workspace(m) && (!example || strcmp(example, "default") != 0))
+        put_field(m, &source->workspace, example ? example : "demo");
     put_time(m);
 }
 

@@ -1,5 +1,5 @@
-/* sample: a request as a source's provider would send it, signed. Pure but for
- * what it is given: time and uuid come from the caller. */
+/* sample: a signed request as the provider of a source sends it. Pure: time and UUID come from
+ * the caller. For `send`, `check --event` and tests. */
 #ifndef CTL_SAMPLE_H
 #define CTL_SAMPLE_H
 
@@ -8,21 +8,20 @@
 
 enum { SAMPLE_BODY_BYTES = 64 * 1024 * 1024 };
 
-/* What was asked for; NULL: the default of the provider. */
+/* The options of the user; NULL: the default of the provider. */
 struct sample_options {
     const char *type, *workspace;
-    /* Makes the event unlike any other. NULL: nothing is made up, and only the
-     * type is put into a header. */
+    /* Makes the event unique. NULL: the request gets only the header with the type. */
     const char *uuid;
     int64_t n, now_ms;
-    bool has_body; /* the body is given, and not touched */
+    bool has_body; /* the body is `given`, and stays unchanged */
     struct bytes given;
 };
 
 struct event_sample {
     struct buf headers; /* packed (headers.h) */
     struct buf body;
-    struct buf query; /* after ingress's path; mostly empty */
+    struct buf query; /* of the URL; often empty */
 };
 
 /* GR_REFUSE: the source has no such field (`why`). sample_fini() in any case. */

@@ -1,4 +1,5 @@
-/* send_command: make an event as a provider does, sign it, and post it to ingress. */
+/* send_command: `grapnel send`: makes an event as a provider does, signs it, and posts it to
+ * ingress. */
 #include "bounds.h"
 #include "clock.h"
 #include "conf.h"
@@ -18,7 +19,7 @@
 enum {
     RESPONSE_TEXT_MAX_BYTES = 64 * 1024,
     CONNECT_MS = 5000,
-    WHOLE_MS = 30000, /* ingress responds 503 by itself after 5 s */
+    WHOLE_MS = 30000, /* ingress responds 503 after 5 s at the latest */
     COUNT_MAX = 1000000,
 };
 
@@ -26,12 +27,12 @@ struct sending {
     struct ctl *c;
     const struct source *source;
     struct sample_options options;
-    EVP_PKEY *private_key; /* NULL: it signs by the secret */
-    char *public_key;      /* of a fresh one; else NULL */
+    EVP_PKEY *private_key; /* NULL: it signs with the secret */
+    char *public_key;      /* of a key that was just made, or NULL */
     CURL *curl;
     char *url;
-    char *reason;    /* of the first 401; NULL: none, or nobody says it */
-    json_t *results; /* of --json */
+    char *reason;    /* of the first 401, or NULL */
+    json_t *results; /* for --json */
     int64_t accepted, refused;
 };
 
@@ -50,7 +51,7 @@ static void make_uuid(char out[37])
              b[11], b[12], b[13], b[14], b[15]);
 }
 
-/* Ingress as it is reached from here: "any address" is this machine. */
+/* The URL of ingress from this machine: 127.0.0.1 if it listens at any address. */
 static char *ingress_url(const struct settings *s, const char *path)
 {
     const char *host = s->ingress.host;
@@ -64,8 +65,7 @@ static char *ingress_url(const struct settings *s, const char *path)
                      host, s->ingress.port, path);
 }
 
-/* ---- what was asked for must be what it is ---- */
-
+/* Whether the event has the type and workspace of the options. false: the error was printed. */
 static bool is_as_asked(const struct sending *s,
                         const struct event_sample *sample)
 {
@@ -96,41 +96,32 @@ static bool is_as_asked(const struct sending *s,
     return ok;
 }
 
-/* ---- HTTP ---- */
-
 static size_t on_response(char *data, size_t size, size_t n, void *self)
 {
     buf_put(self, data, size * n);
-    return size * n; /* more than the bound is cut, not an error */
-}
-
-static struct curl_slist *curl_headers(const struct event_sample *sample)
-{
-    struct bytes packed = {sample->headers.data, sample->headers.len};
-    struct curl_slist *list = curl_slist_append(NULL, "Expect:");
-    struct bytes name, value;
-    size_t at = 0;
-
-    while (headers_next(packed, &at, &name, &value)) {
-        char *line = gr_printf("%.*s: %.*s", (int)name.n, (const char *)name.p,
-                               (int)value.n, (const char *)value.p);
-
-        list = curl_slist_append(list, line);
-        free(line);
-    }
-    return list;
+    return size * n; /* drops what exceeds the limit of the buffer */
 }
 
 /* Returns the HTTP status, or 0 with `why`: no response. */
 static long post(struct sending *s, const struct event_sample *sample,
                  struct buf *response, char why[CURL_ERROR_SIZE])
 {
-    struct curl_slist *headers = curl_headers(sample);
+    struct bytes packed = {sample->headers.data, sample->headers.len}, name,
+                 value;
+    struct curl_slist *headers = curl_slist_append(NULL, "Expect:");
     CURL *h = s->curl;
     char *url = gr_printf("%s%s%s", s->url, sample->query.len ? "?" : "",
                           sample->query.len ? sample->query.data : "");
     long status = 0;
+    size_t at = 0;
 
+    while (headers_next(packed, &at, &name, &value)) {
+        char *line = gr_printf("%.*s: %.*s", (int)name.n, (const char *)name.p,
+                               (int)value.n, (const char *)value.p);
+
+        headers = curl_slist_append(headers, line);
+        free(line);
+    }
     *why = 0;
     curl_easy_setopt(h, CURLOPT_URL, url);
     curl_easy_setopt(h, CURLOPT_PROXY, "");
@@ -153,9 +144,7 @@ static long post(struct sending *s, const struct event_sample *sample,
     return status;
 }
 
-/* ---- the response ---- */
-
-/* Ingress says why to an operator, not to the sender. */
+/* Ingress reports the reason of a 401 to operators only, not in its response. */
 static void explain_401(const struct sending *s, const char *reason)
 {
     fflush(stdout);
@@ -176,44 +165,14 @@ static void explain_401(const struct sending *s, const char *reason)
             s->source->name, s->c->settings->path);
 }
 
-static json_t *result_json(const struct sending *s, long status,
-                           const json_t *response,
-                           const struct request_summary *f)
-{
-    json_t *out = json_pack("{s:i, s:s, s:s, s:s, s:s}", "http_status",
-                            (int)status, "url", s->url, "source",
-                            s->source->name, "type", f->type.data, "workspace",
-                            f->workspace.data);
-
-    if (out && s->public_key)
-        json_object_set_new(out, "public_key", json_string(s->public_key));
-    if (out && status == 401 && s->reason)
-        json_object_set_new(out, "reason", json_string(s->reason));
-    if (out)
-        json_object_update(out, (json_t *)(uintptr_t)response);
-    return out;
-}
-
-static void print_result(struct sending *s, long status, const struct buf *text,
-                         const struct request_summary *f)
-{
-    char *safe = harmless(text->len ? text->data : "");
-
-    printf("%s%ld%s %s  ", colour_on(status == 200 ? GREEN : RED, s->c->colour),
-           status, colour_off(status == 200 ? GREEN : RED, s->c->colour), safe);
-    if (*f->refused)
-        printf("(but the sequencer will refuse it: %s)\n", f->refused);
-    else
-        printf("(%s, workspace %s)\n", f->type.data, f->workspace.data);
-    free(safe);
-}
-
 static void take_response(struct sending *s, const struct event_sample *sample,
                           long status, const struct buf *text)
 {
-    json_t *response = json_loadb(text->len ? text->data : "", text->len, 0,
-                                  NULL);
+    const char *body = text->len ? text->data : "";
+    enum colour colour = status == 200 ? GREEN : RED;
     struct request_summary f;
+    json_t *row, *response;
+    char *safe;
 
     if (status == 401 && !s->reason)
         s->reason = rejects_reason(s->c, s->source->name);
@@ -221,19 +180,36 @@ static void take_response(struct sending *s, const struct event_sample *sample,
         &f, s->source,
         (struct bytes){sample->headers.data, sample->headers.len},
         (struct bytes){sample->body.data, sample->body.len});
-    if (s->c->json)
-        json_array_append_new(s->results, result_json(s, status, response, &f));
-    else
-        print_result(s, status, text, &f);
+    if (s->c->json) {
+        row = json_pack("{s:i, s:s, s:s, s:s, s:s}", "http_status", (int)status,
+                        "url", s->url, "source", s->source->name, "type",
+                        f.type.data, "workspace", f.workspace.data);
+        if (s->public_key)
+            json_object_set_new(row, "public_key", json_string(s->public_key));
+        if (status == 401 && s->reason)
+            json_object_set_new(row, "reason", json_string(s->reason));
+        response = json_loadb(body, text->len, 0, NULL);
+        json_object_update(row, response);
+        json_decref(response);
+        json_array_append_new(s->results, row);
+    } else {
+        safe = harmless(body);
+        printf("%s%ld%s %s  ", colour_on(colour, s->c->colour), status,
+               colour_off(colour, s->c->colour), safe);
+        if (*f.refused)
+            printf("(but the sequencer will refuse it: %s)\n", f.refused);
+        else
+            printf("(%s, workspace %s)\n", f.type.data, f.workspace.data);
+        free(safe);
+    }
     if (status == 200)
         s->accepted++;
     else if (s->refused++ == 0 && status == 401)
         explain_401(s, s->reason);
     request_summary_fini(&f);
-    json_decref(response);
 }
 
-/* One event. The exit code when it must end here, else -1. */
+/* Sends one event. Returns -1 to continue, else the exit code. */
 static int send_one(struct sending *s)
 {
     char uuid[37], why[200], curl_why[CURL_ERROR_SIZE];
@@ -290,28 +266,13 @@ static bool read_count(struct ctl *c, int64_t *count)
     if (!text || (conf_parse_int(text, count, &why) == GR_OK && *count >= 1 &&
                   *count <= COUNT_MAX))
         return true;
-    complain(EXIT_USAGE, "--count: must be a number from 1 to %d, not \"%s\"",
-             COUNT_MAX, text);
+    complain(EXIT_USAGE, "--count: \"%s\" is not a number from 1 to %d", text,
+             COUNT_MAX);
     return false;
 }
 
-/* Of a producer's tokens only hashes are kept, so it has to speak for itself. */
-static void show_how_to_publish(const struct ctl *c, const char *name)
-{
-    char *url = ingress_url(c->settings, "v1/events");
-
-    complain(EXIT_REFUSED,
-             "%s is a producer: publish with its token instead:", name);
-    fprintf(stderr,
-            "  curl -H \"Authorization: Bearer $TOKEN\" %s \\\n"
-            "    -d '{\"type\":\"invoice.paid\",\"workspace\":\"acme\","
-            "\"data\":{}}'\n",
-            url);
-    free(url);
-}
-
-/* Only sources were read; the names of producers are those of the running
- * processes, or of the file if it can be read whole. */
+/* Only the sources of the configuration were read: the names of producers come from the running
+ * processes, or from the file if all of it can be read. */
 static bool is_producer(struct ctl *c, const char *name)
 {
     json_t *sources, *known;
@@ -329,18 +290,27 @@ static bool is_producer(struct ctl *c, const char *name)
     return among;
 }
 
-/* false: a sentence was printed. */
+/* false: the reason was printed. Only hashes of a producer's tokens are stored, so a producer
+ * has to publish itself. */
 static bool find_source(struct ctl *c, const struct source **source)
 {
     const char *name = c->parsed.args[0];
     struct conf_near near = {.text = name};
-    char hint[100];
+    char hint[100], *url;
 
     *source = settings_source(c->settings, name);
     if (*source)
         return true;
     if (is_producer(c, name)) {
-        show_how_to_publish(c, name);
+        url = ingress_url(c->settings, "v1/events");
+        complain(EXIT_REFUSED,
+                 "%s is a producer: publish with its token instead:", name);
+        fprintf(stderr,
+                "  curl -H \"Authorization: Bearer $TOKEN\" %s \\\n"
+                "    -d '{\"type\":\"invoice.paid\",\"workspace\":\"acme\","
+                "\"data\":{}}'\n",
+                url);
+        free(url);
         return false;
     }
     for (size_t i = 0; i < c->settings->source_count; i++)
@@ -350,8 +320,8 @@ static bool find_source(struct ctl *c, const struct source **source)
     return false;
 }
 
-/* The public half of a key cannot sign: a key pair of our own replaces the
- * provider's. false: a sentence was printed. */
+/* Opens the key of --private-key, or makes one: the provider's own private key is not known.
+ * false: the reason was printed. */
 static bool open_key(struct sending *s)
 {
     const char *path = parsed_value(&s->c->parsed, "--private-key");
