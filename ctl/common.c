@@ -1,3 +1,5 @@
+/* common: what all commands share: run_dir, settings and names; errors; texts from replies; options
+ * of searches; files. ctl.h has the contracts. */
 #include "ask.h"
 #include "clock.h"
 #include "conf.h"
@@ -16,7 +18,7 @@ enum {
     ERRORS_MAX_BYTES = 1024 * 1024,
     KEPT_TEXTS = 16,
     LIST_DEFAULT = 100,
-    METRICS_INTERVAL_MS = 5000, /* metrics.interval, when it is not written */
+    METRICS_INTERVAL_MS = 5000, /* the default of metrics.interval */
 };
 
 int complain(int code, const char *fmt, ...)
@@ -29,7 +31,8 @@ int complain(int code, const char *fmt, ...)
         die(EXIT_STORAGE, "out of memory");
     va_end(ap);
     safe = harmless(text);
-    fflush(stdout); /* both may be one file: no error in the middle of a line */
+    fflush(
+        stdout); /* both may be one file: keeps the order of output and errors */
     fprintf(stderr, "grapnel: %s\n", safe);
     free(safe);
     free(text);
@@ -95,25 +98,12 @@ void need_settings(struct ctl *c, const char *const *keys, const char *why)
 
 /* ---- names ---- */
 
-static json_t *names_of_file(struct ctl *c)
-{
-    struct settings *s;
-    struct buf errors;
-    json_t *names = NULL;
-
-    buf_init(&errors, ERRORS_MAX_BYTES);
-    s = settings_load(c->config, &errors);
-    if (s)
-        names = settings_names(s);
-    settings_free(s);
-    buf_fini(&errors);
-    return names;
-}
-
 json_t *known_names(struct ctl *c)
 {
     static const char *const first = "sequencer";
+    struct settings *s;
     struct processes p;
+    struct buf ignored;
     bool unreachable;
     char why[200];
 
@@ -128,8 +118,14 @@ json_t *known_names(struct ctl *c)
             c->names = ask(c, p.names[i], "names", NULL, ASK_NAMES_MS,
                            &unreachable, why);
     processes_fini(&p);
-    if (!c->names)
-        c->names = names_of_file(c);
+    if (!c->names) {
+        buf_init(&ignored, ERRORS_MAX_BYTES);
+        s = settings_load(c->config, &ignored);
+        if (s)
+            c->names = settings_names(s);
+        settings_free(s);
+        buf_fini(&ignored);
+    }
     return c->names;
 }
 
@@ -141,41 +137,29 @@ int64_t metrics_interval_ms(struct ctl *c)
     return ms > 0 ? ms : METRICS_INTERVAL_MS;
 }
 
-/* In `list` of the names? The nearest one is noted. */
-static bool has_name(const json_t *names, const char *list,
-                     struct conf_near *near)
-{
-    json_t *name;
-    size_t i;
-
-    json_array_foreach(json_object_get(names, list), i, name)
-    {
-        if (strcmp(json_string_value(name), near->text) == 0)
-            return true;
-        conf_near_try(near, json_string_value(name));
-    }
-    return false;
-}
-
 bool is_known(struct ctl *c, const char *list, const char *what,
               const char *name)
 {
     struct conf_near near = {.text = name};
-    json_t *names;
+    json_t *names = name ? known_names(c) : NULL, *known;
     char hint[100];
+    size_t i;
 
-    if (!name)
+    if (!names)
         return true;
-    names = known_names(c);
-    if (!names || has_name(names, list, &near))
-        return true;
+    json_array_foreach(json_object_get(names, list), i, known)
+    {
+        if (strcmp(json_string_value(known), name) == 0)
+            return true;
+        conf_near_try(&near, json_string_value(known));
+    }
     complain(EXIT_REFUSED, "there is no %s \"%s\"%s", what, name,
              conf_near_hint(&near, hint));
     return false;
 }
 
-/* A backfill's endpoint is of the program's own making; it has its source's
- * name. */
+/* The endpoint of a backfill is not in the configuration; its name ends with that of its
+ * source. */
 bool is_endpoint(struct ctl *c, const char *name)
 {
     size_t n = strlen(BACKFILL_PREFIX);
@@ -192,7 +176,7 @@ void print_json(json_t *doc)
     json_decref(doc);
 }
 
-/* ---- texts out of replies ---- */
+/* ---- texts from replies ---- */
 
 static const char *keep(char *text)
 {

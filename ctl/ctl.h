@@ -1,4 +1,5 @@
-/* ctl.h: one run of the `grapnel` command, for this folder only. */
+/* ctl: the state of one run of `grapnel`, the commands, and what they share. Only files of this
+ * folder include it. */
 #ifndef CTL_CTL_H
 #define CTL_CTL_H
 
@@ -7,26 +8,26 @@
 #include "settings.h"
 #include <jansson.h>
 
-enum { EXIT_REFUSED = 1 }; /* not found, or refused */
+enum { EXIT_REFUSED = 1 }; /* not found, refused, or failed */
 
 struct ctl {
     struct parsed parsed;
-    const char *config;        /* the file's name, as given */
-    struct settings *settings; /* all of it or a part; NULL: not read */
-    char *run_dir;             /* NULL: not looked up */
-    json_t *names;             /* NULL: not asked for */
-    json_t *found;             /* the last reply that names.c looked at */
+    const char *config;        /* the name of the file */
+    struct settings *settings; /* all or a part; NULL: not read */
+    char *run_dir;             /* NULL: not read */
+    json_t *names;             /* of known_names(); NULL: not read */
+    json_t *found;             /* the last reply that names.c read */
     bool json, colour;
 };
 
-/* commands.c: the one table. Ends with a NULL name. */
+/* commands.c: the table of all commands. Ends with a NULL name. */
 extern const struct command ctl_commands[];
 /* help.c */
 void help_all(void);
 void help_one(const struct command *c);
 void help_manual(const char *page); /* "grapnel.yaml"; else of the command */
 
-/* The commands, each family in a file of its name. They return exit codes. */
+/* The commands. Each prints its results and errors and returns its exit code. */
 int run_check(struct ctl *c);
 int run_send(struct ctl *c);
 int run_status(struct ctl *c);
@@ -72,59 +73,57 @@ int run_backup(struct ctl *c);
 int run_restore(struct ctl *c);
 int run_version(struct ctl *c);
 
-/* ---- common to them (common.c) ---- */
+/* ---- for all commands (common.c) ---- */
 
-/* Set c->run_dir, where the control sockets are: --run-dir, or the key of the file
- * named with -c, or $GRAPNEL_RUN_DIR, or the key of the default file. Of the
- * file only this key is read, so that neither a missing secret nor an error
- * elsewhere gets in the way. On failure prints why and exits 78. */
+/* Sets c->run_dir, the folder of the control sockets: --run-dir, or run_dir of the file of -c,
+ * or $GRAPNEL_RUN_DIR, or run_dir of the default file. Reads only this key of the file, so that
+ * a missing secret or an error elsewhere does not matter. If there is none, prints the errors
+ * and exits 78. */
 void need_run_dir(struct ctl *c);
-/* The same without output; false: it is not known. */
+/* The same without output or exit. false: it is unknown; `errors` says why. */
 bool find_run_dir(struct ctl *c, struct buf *errors);
-/* Read these top-level keys of the configuration (NULL at the end; without keys all of
- * them) with their secrets, or print what is wrong with them, and `why` the command
- * needs them, and exit 78. */
+/* Reads these top-level keys of the configuration (NULL at the end; `keys` NULL: all) with their
+ * secrets into c->settings. On errors prints them and `why` the command needs the keys, and
+ * exits 78. */
 void need_settings(struct ctl *c, const char *const *keys, const char *why);
-/* What the configuration names: that of the running processes; if none responds,
- * that of the file. NULL: neither can be had. Belongs to `c`; see
- * settings_names(). */
+/* The names in the configuration of the running processes; if no process responds, those in the
+ * file. NULL: both failed. Belongs to `c`; settings_names() describes it. */
 json_t *known_names(struct ctl *c);
-/* The configuration has this name in `list` of known_names(). true also when
- * the names are not known, or `name` is NULL. Otherwise prints so, with the
- * nearest name; `what` is "endpoint" or "source". */
+/* Whether `list` of known_names() has this name; true also if the names are unknown or `name` is
+ * NULL. Else prints the error with the nearest name; `what` is "endpoint" or "source". */
 bool is_known(struct ctl *c, const char *list, const char *what,
               const char *name);
 bool is_endpoint(struct ctl *c, const char *name);
-/* How often processes publish numbers, ms; the default if that is not known. */
+/* The interval at which processes publish metrics, ms; the default if it is unknown. */
 int64_t metrics_interval_ms(struct ctl *c);
-/* "grapnel: …" on standard error. Returns `code`. */
+/* Prints "grapnel: …" on standard error, harmless for a terminal. Returns `code`. */
 int complain(int code, const char *fmt, ...) GR_PRINTF(2, 3);
-/* Print the one document of --json and free it. */
+/* Prints the one document of --json and frees it. */
 void print_json(json_t *doc);
-/* The text of a key, made harmless for a terminal; "" when it has none. Lives
- * until the 16th call after this one. */
+/* The text or integer of a key, harmless for a terminal; "" if it has neither. Valid until the
+ * 16th call after this one. */
 const char *text_of(const json_t *object, const char *key);
-/* The integer of a key; 0 when it has none. */
-int64_t integer_of(const json_t *object, const char *key);
-/* The text of a key, "-" when it has none. */
+/* The same, "-" instead of "". */
 const char *text_or_dash(const json_t *object, const char *key);
-/* ", its id X, delivery Y" of an event: what its provider calls it; "" for neither.
- * The caller's. */
+/* The integer of a key; 0 if it has none. */
+int64_t integer_of(const json_t *object, const char *key);
+/* ", its id X, delivery Y": the ids that the provider gave an event; "" if it has none. The
+ * caller's. */
 char *provider_names(const json_t *event);
-/* "2026-11-21 10:00:00.123" of an RFC 3339 text in `key`, "-" without one.
- * Lives as long as that of text_of(). */
+/* "2026-11-21 10:00:00.123" of the RFC 3339 text of a key; "-" if it has none. Valid as long as
+ * a result of text_of(). */
 const char *time_of(const json_t *object, const char *key);
-/* Put the options of the list into the args of a question: texts as they are,
- * --since and --until as since_ms and until_ms, --limit as a number. false: a
- * sentence was printed; exit 64. */
+/* Puts the options of a search into the arguments of a request: these as texts, --since and
+ * --until as since_ms and until_ms, --limit as a number. false: the error was printed; the
+ * command exits 64. */
 bool put_filters(struct ctl *c, json_t *args, const char *const *strings);
-/* --limit alone; put_filters() has it too. */
+/* --limit alone, as put_filters() puts it. */
 bool put_limit(struct ctl *c, json_t *args);
-/* --limit, 100 without. Only after put_filters(). */
+/* The number of --limit, or 100. Only after put_filters(), which checks it. */
 int64_t list_limit(const struct ctl *c);
-/* The user that runs this, for the history of its changes. */
+/* The name of the user that runs this command, for the history of changes. */
 const char *user_name(void);
-/* A file's bytes, "-" for standard input. NULL: a sentence was printed. */
+/* The bytes of a file, "-" for standard input; the caller's. NULL: the error was printed. */
 char *read_file(const char *path, size_t max, size_t *bytes);
 
 #endif

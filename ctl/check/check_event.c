@@ -258,7 +258,7 @@ static void print_published(const json_t *event)
 
     if (*text_of(event, "refused")) {
         printf("producer %s → refused with %lld: %s\n", source,
-               (long long)json_integer_value(json_object_get(event, "status")),
+               (long long)integer_of(event, "status"),
                text_of(event, "refused"));
     } else {
         printf("producer %s → %s → %s\n\n", source, type,

@@ -160,9 +160,8 @@ static void print_row(struct ctl *c, const json_t *row)
         printf(": %s\n", error);
     else
         printf("  %lld tables, %lld rows with a checksum, %s\n",
-               (long long)json_integer_value(json_object_get(row, "tables")),
-               (long long)json_integer_value(json_object_get(row, "rows")),
-               text_of(row, "file"));
+               (long long)integer_of(row, "tables"),
+               (long long)integer_of(row, "rows"), text_of(row, "file"));
     json_array_foreach(json_object_get(row, "damaged"), i, one)
         printf("  %s %s: %s\n", text_of(one, "table"), text_of(one, "id"),
                text_of(one, "what"));

@@ -45,7 +45,7 @@ static bool is_sent(const json_t *reject)
 
         if (name && value && strcasecmp(name, "User-Agent") == 0)
             return strcmp(value, SEND_AGENT) == 0 &&
-                   json_integer_value(json_object_get(reject, "status")) == 401;
+                   integer_of(reject, "status") == 401;
     }
     return false;
 }

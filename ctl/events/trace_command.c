@@ -243,9 +243,7 @@ static void print_stored(const struct tracing *t)
     printf("  received   %s %s from %s, %s\n",
            time_of(t->stored, "received_at"), when_zone(),
            text_of(t->stored, "remote"),
-           human_bytes(
-               json_integer_value(json_object_get(t->stored, "body_bytes")),
-               bytes));
+           human_bytes(integer_of(t->stored, "body_bytes"), bytes));
     printf("  status     %s\n", t->handed_on
                                     ? "processed by the sequencer"
                                     : "accepted: stored by ingress, not yet "

@@ -102,7 +102,7 @@ static bool count_all(struct bulk *b, int *code)
 
         if (!reply)
             return false;
-        b->total += json_integer_value(json_object_get(reply, "count"));
+        b->total += integer_of(reply, "count");
         more = go_on(b, reply);
         json_decref(reply);
     }

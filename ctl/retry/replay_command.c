@@ -281,7 +281,7 @@ static bool read_options(struct replay *r)
         json_t *limit = json_object();
         bool good = put_limit(c, limit);
 
-        r->limit = json_integer_value(json_object_get(limit, "limit"));
+        r->limit = integer_of(limit, "limit");
         json_decref(limit);
         if (!good)
             return false;

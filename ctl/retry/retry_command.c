@@ -30,7 +30,7 @@ static struct seen_states look(const json_t *reply, const char *endpoint,
     json_array_foreach(json_object_get(reply, "attempts"), i, one)
     {
         if (strcmp(text_of(one, "endpoint"), endpoint) == 0 &&
-            json_integer_value(json_object_get(one, "n")) > before)
+            integer_of(one, "n") > before)
             s.attempt = one;
     }
     json_array_foreach(json_object_get(reply, "waiting"), i, one)
@@ -49,8 +49,7 @@ static void follow(struct ctl *c, const char *id, json_t *delivery)
         json_object_get(delivery, "endpoint"));
     const char *owner = json_string_value(
         json_object_get(delivery, "deliverer"));
-    json_int_t before = json_integer_value(
-        json_object_get(delivery, "attempts"));
+    int64_t before = integer_of(delivery, "attempts");
     int64_t end_ms = mono_ms() + FOLLOW_MS;
     bool unreachable, ended = false;
     char why[200];

@@ -381,7 +381,7 @@ class Redirect(Letters):
                           [x["id"] for x in reply["refused"]]),
                          (1, [], rest[1:]))
         said = rig.cli_text("dlq", "retry", "--all", "--to", "crm")
-        self.assertIn("1 were refused: it failed at this endpoint", said.stderr)
+        self.assertIn("1 dead letter was refused: it failed at this endpoint", said.stderr)
         rig["deliverer-1"].start()
         self.until(rig, dead=1, requeued=0, recovered=1, resolved=1)
 
