@@ -1,5 +1,5 @@
-/* metrics_command: what all processes publish, as it comes. Straight from their PUB
- * sockets, so that it needs no console. */
+/* metrics_command: `grapnel metrics`: prints the metrics of all processes, from their own PUB
+ * sockets, without the console. */
 #include "ask.h"
 #include "clock.h"
 #include "metrics_frame.h"
@@ -7,17 +7,7 @@
 
 enum { CONNECT_MS = 2000 };
 
-static zsock_t *subscribe(struct ctl *c, const struct processes *p)
-{
-    zsock_t *sub = zsock_new(ZMQ_SUB);
-
-    zsock_set_subscribe(sub, "");
-    for (size_t i = 0; i < p->count; i++)
-        zsock_connect(sub, "ipc://%s/%s.metrics", c->run_dir, p->names[i]);
-    return sub;
-}
-
-/* NULL: nothing came for `wait_ms`. */
+/* The next frame; NULL: none came for `wait_ms`. */
 static json_t *next_frame(zsock_t *sub, int wait_ms)
 {
     json_t *doc = NULL;
@@ -80,7 +70,7 @@ static void print_frame(const struct ctl *c, json_t *frame)
     fflush(stdout);
 }
 
-/* Whose first frame has come. */
+/* Whether a frame of this process has come. */
 static bool heard(json_t *frames, const char *process)
 {
     json_t *f;
@@ -129,7 +119,10 @@ int run_metrics(struct ctl *c)
     int code = 0;
 
     processes_find(c, &p);
-    sub = subscribe(c, &p);
+    sub = zsock_new(ZMQ_SUB);
+    zsock_set_subscribe(sub, "");
+    for (size_t i = 0; i < p.count; i++)
+        zsock_connect(sub, "ipc://%s/%s.metrics", c->run_dir, p.names[i]);
     if (parsed_value(&c->parsed, "--once"))
         code = once(c, sub, &p);
     else

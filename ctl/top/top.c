@@ -1,5 +1,4 @@
-/* top: the pipeline, live. What is shown is made in top_data.c and laid out in
- * top_view.c; this is the loop around it. */
+/* top: `grapnel top`: the loop around top_feed (input), top_data (numbers) and top_view (lines). */
 #include "clock.h"
 #include "top_feed.h"
 #include "top_screen.h"
@@ -27,16 +26,6 @@ static void on_signal(int signo)
 {
     (void)signo;
     ended = 1;
-}
-
-/* Before curses, which then leaves these to us. */
-static void catch_signals(void)
-{
-    static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
-    struct sigaction action = {.sa_handler = on_signal};
-
-    for (size_t i = 0; i < COUNT_OF(signals); i++)
-        sigaction(signals[i], &action, NULL);
 }
 
 static void look(struct top *t)
@@ -110,8 +99,7 @@ static void take_key(struct top *t, int key)
     }
 }
 
-/* Until a key, a frame, a reply, or it is time. A terminal that is gone ends
- * it. */
+/* Waits for a key, a frame or a reply, for at most `ms`. Quits if the terminal has gone. */
 static void wait_for_news(struct top *t, int64_t ms)
 {
     zmq_pollitem_t items[FEED_POLL_MAX + 1] = {
@@ -149,25 +137,19 @@ static void show(struct top *t)
     }
 }
 
-/* ---- one look ---- */
+/* ---- one page ---- */
 
-/* Of the terminal that is written to; $COLUMNS wins, and shells do not export it. */
-static int wide(void)
-{
-    const char *columns = getenv("COLUMNS");
-    int n = columns ? (int)strtol(columns, NULL, 10) : 0;
-    struct winsize size;
-
-    if (n <= 0 && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0)
-        n = size.ws_col;
-    return n > 0 && n <= WIDTH_MAX ? n : WIDTH_USUAL;
-}
-
+/* Prints one page as wide as $COLUMNS, or as the terminal; shells do not export COLUMNS. */
 static void print_page(struct ctl *c, struct top *t)
 {
+    const char *columns = getenv("COLUMNS");
+    int width = columns ? (int)strtol(columns, NULL, 10) : 0;
     struct top_page page;
+    struct winsize size;
 
-    t->options.width = wide();
+    if (width <= 0 && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0)
+        width = size.ws_col;
+    t->options.width = width > 0 && width <= WIDTH_MAX ? width : WIDTH_USUAL;
     t->options.height = ALL_ROWS;
     t->options.keys = false;
     t->options.note = feed_from(t->feed);
@@ -184,26 +166,13 @@ static void print_page(struct ctl *c, struct top *t)
     top_page_fini(&page);
 }
 
-/* 69, naming all that are not heard. */
-static int complain_of(struct ctl *c, const struct top_data *f)
+/* Prints one page when the numbers are complete. Returns the exit code: 69 if a process
+ * publishes no metrics. */
+static int once(struct ctl *c, struct top *t)
 {
     json_t *rows = json_array();
     int code;
 
-    for (size_t i = 0; i < f->process_count; i++)
-        json_array_append_new(
-            rows, json_pack("{s:s,s:b,s:s}", "process", f->processes[i].name,
-                            "up", f->processes[i].state == TOP_UP, "error",
-                            f->processes[i].state == TOP_DOWN
-                                ? "not running"
-                                : "it publishes no metrics"));
-    code = complain_all_away(c, rows, "up");
-    json_decref(rows);
-    return code;
-}
-
-static int once(struct ctl *c, struct top *t)
-{
     while (!ended && !feed_complete(t->feed)) {
         feed_run(t->feed);
         zclock_sleep(COMPLETE_POLL_MS);
@@ -214,18 +183,32 @@ static int once(struct ctl *c, struct top *t)
     else
         print_page(c, t);
     fflush(stdout);
-    return complain_of(c, &t->facts);
+    for (size_t i = 0; i < t->facts.process_count; i++) {
+        const struct top_process *p = &t->facts.processes[i];
+
+        json_array_append_new(
+            rows, json_pack("{s:s,s:b,s:s}", "process", p->name, "up",
+                            p->state == TOP_UP, "error",
+                            p->state == TOP_DOWN ? "not running"
+                                                 : "it publishes no metrics"));
+    }
+    code = complain_all_away(c, rows, "up");
+    json_decref(rows);
+    return code;
 }
 
 int run_top(struct ctl *c)
 {
+    static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
+    struct sigaction action = {.sa_handler = on_signal};
     struct top t = {.options = {.keys = true, .note = ""}};
     bool look_once = c->json || parsed_value(&c->parsed, "--once");
     char why[200];
     int code = 0;
 
     need_run_dir(c);
-    catch_signals();
+    for (size_t i = 0; i < COUNT_OF(signals); i++)
+        sigaction(signals[i], &action, NULL); /* before curses sets its own */
     if (!look_once && screen_open(c->colour, why) != GR_OK)
         return complain(EXIT_USAGE, "%s", why);
     t.feed = feed_open(c);

@@ -1,12 +1,14 @@
+/* top_data: computes what `grapnel top` shows from metrics and replies. */
 #include "top_data.h"
 #include "clock.h"
+#include "json_text.h"
 #include "rates.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* From this part of failed attempts on an endpoint is marked. */
+/* The share of failed attempts from which an endpoint is marked. */
 static const double failing_part = 0.05;
 
 struct build {
@@ -22,7 +24,7 @@ const char *top_state_name(enum top_state s)
     return names[s];
 }
 
-/* ---- sums over what was published ---- */
+/* ---- sums over metrics ---- */
 
 /* The next fresh series of a metric, after p. */
 static struct collected *next_of(const struct build *b, const char *name,
@@ -40,15 +42,6 @@ static double now_of(const struct build *b, const struct series_query *q)
 static double rate_sum(const struct build *b, const char *name)
 {
     return rates_sum(b->in->collector, SERIES(name), b->in->mono_ms);
-}
-
-static double largest(const struct build *b, const char *name)
-{
-    double max = NAN;
-
-    for (const struct collected *p = NULL; (p = next_of(b, name, p));)
-        max = fmax(max, p->value); /* NAN gives way */
-    return max;
 }
 
 static double part(double of, double all)
@@ -91,58 +84,49 @@ static void take_totals(struct build *b)
     f->retrying = now_of(b,
                          SERIES(open, .label = "status", .value = "retrying"));
     f->dead_letters = now_of(b, SERIES("grapnel_dlqd_dead_letters_dead"));
-    f->oldest_s = fmax(now_of(b, SERIES("grapnel_oldest_open_seconds")),
-                       largest(b, "grapnel_ingress_backlog_oldest_seconds"));
+    f->oldest_s = now_of(b, SERIES("grapnel_oldest_open_seconds"));
+    for (const struct collected *p = NULL;
+         (p = next_of(b, "grapnel_ingress_backlog_oldest_seconds", p));)
+        f->oldest_s = fmax(f->oldest_s, p->value); /* fmax() ignores NAN */
     f->gaps_open = now_of(b, SERIES("grapnel_gaps_open"));
 }
 
 /* ---- processes ---- */
 
-static enum top_state state_of(const struct build *b,
-                               const struct top_seen *seen, int64_t *silent_ms)
-{
-    const struct publisher *t = collector_publisher(b->in->collector,
-                                                    seen->name);
-    int64_t since = t && t->heard_ms ? t->heard_ms : b->in->began_mono_ms;
-
-    *silent_ms = b->in->mono_ms - since;
-    if (!seen->listens)
-        return TOP_DOWN;
-    return *silent_ms > b->in->stale_ms ? TOP_SILENT : TOP_UP;
-}
-
-static void take_process(struct build *b, const struct top_seen *seen)
-{
-    struct top_process *p = &b->f->processes[b->f->process_count++];
-    struct histogram commits = {0};
-    double started;
-
-    snprintf(p->name, sizeof p->name, "%s", seen->name);
-    p->state = state_of(b, seen, &p->silent_ms);
-    started = now_of(
-        b, SERIES("grapnel_start_time_seconds", .process = seen->name));
-    p->up_s = (double)b->in->now_ms / 1000 - started;
-    p->backlog = now_of(b,
-                        SERIES("grapnel_link_backlog", .process = seen->name));
-    p->store_bytes = now_of(
-        b, SERIES("grapnel_store_bytes", .process = seen->name));
-    p->free_bytes = now_of(
-        b, SERIES("grapnel_store_free_bytes", .process = seen->name));
-    rates_histogram(b->in->collector,
-                    SERIES("grapnel_commit_seconds", .process = seen->name),
-                    b->in->mono_ms, &commits);
-    p->commit_p99_s = histogram_quantile(&commits, 0.99);
-}
-
 static void take_processes(struct build *b)
 {
-    b->f->processes = gr_alloc((b->in->seen_count + 1) *
-                               sizeof *b->f->processes);
-    for (size_t i = 0; i < b->in->seen_count; i++)
-        take_process(b, &b->in->seen[i]);
+    const struct top_input *in = b->in;
+
+    b->f->processes = gr_alloc((in->seen_count + 1) * sizeof *b->f->processes);
+    b->f->process_count = in->seen_count;
+    for (size_t i = 0; i < in->seen_count; i++) {
+        const char *name = in->seen[i].name;
+        const struct publisher *t = collector_publisher(in->collector, name);
+        struct top_process *p = &b->f->processes[i];
+        struct histogram commits = {0};
+
+        snprintf(p->name, sizeof p->name, "%s", name);
+        p->silent_ms = in->mono_ms -
+                       (t && t->heard_ms ? t->heard_ms : in->began_mono_ms);
+        p->state = !in->seen[i].listens          ? TOP_DOWN
+                   : p->silent_ms > in->stale_ms ? TOP_SILENT
+                                                 : TOP_UP;
+        p->up_s = (double)in->now_ms / 1000 -
+                  now_of(b,
+                         SERIES("grapnel_start_time_seconds", .process = name));
+        p->backlog = now_of(b, SERIES("grapnel_link_backlog", .process = name));
+        p->store_bytes = now_of(b,
+                                SERIES("grapnel_store_bytes", .process = name));
+        p->free_bytes = now_of(
+            b, SERIES("grapnel_store_free_bytes", .process = name));
+        rates_histogram(in->collector,
+                        SERIES("grapnel_commit_seconds", .process = name),
+                        in->mono_ms, &commits);
+        p->commit_p99_s = histogram_quantile(&commits, 0.99);
+    }
 }
 
-/* ---- endpoints: their names first, sorted, then what is known of each ---- */
+/* ---- endpoints ---- */
 
 static int compare(const void *a, const void *b)
 {
@@ -179,22 +163,11 @@ static void add_name(struct top_data *f, size_t *capacity, const char *name)
     snprintf(e->name, sizeof e->name, "%s", name);
 }
 
-static void sort_names(struct top_data *f)
-{
-    size_t n = 0;
-
-    if (!f->endpoint_count)
-        return;
-    qsort(f->endpoints, f->endpoint_count, sizeof *f->endpoints, compare);
-    for (size_t i = 1; i < f->endpoint_count; i++)
-        if (compare(&f->endpoints[n], &f->endpoints[i]) != 0)
-            f->endpoints[++n] = f->endpoints[i];
-    f->endpoint_count = n + 1;
-}
-
+/* Every endpoint of the configuration, of the sequencer and of the metrics, once, sorted. */
 static void take_names(struct build *b)
 {
-    size_t capacity = 0, i;
+    struct top_data *f = b->f;
+    size_t capacity = 0, n = 0, i;
     json_t *e;
 
     for (const char *const *name = b->in->endpoints; name && *name; name++)
@@ -210,7 +183,13 @@ static void take_names(struct build *b)
          (p = next_of(b, "grapnel_endpoint_attempts_total", p));)
         if (*collected_label(p, "endpoint"))
             add_name(b->f, &capacity, collected_label(p, "endpoint"));
-    sort_names(b->f);
+    if (!f->endpoint_count)
+        return;
+    qsort(f->endpoints, f->endpoint_count, sizeof *f->endpoints, compare);
+    for (i = 1; i < f->endpoint_count; i++)
+        if (compare(&f->endpoints[n], &f->endpoints[i]) != 0)
+            f->endpoints[++n] = f->endpoints[i];
+    f->endpoint_count = n + 1;
 }
 
 static double number_of(const json_t *o, const char *key)
@@ -218,27 +197,6 @@ static double number_of(const json_t *o, const char *key)
     const json_t *v = json_object_get(o, key);
 
     return json_is_number(v) ? json_number_value(v) : NAN;
-}
-
-static void take_reply(struct build *b, const json_t *reply)
-{
-    const char *name = json_string_value(json_object_get(reply, "name"));
-    const char *state = json_string_value(json_object_get(reply, "state"));
-    const char *why = json_string_value(json_object_get(reply, "reason"));
-    struct top_endpoint *e = name ? find(b->f, name) : NULL;
-
-    if (!e || !state)
-        return;
-    e->known = true;
-    snprintf(e->state, sizeof e->state, "%s", state);
-    if (why && strcmp(state, "paused") != 0)
-        snprintf(e->trouble, sizeof e->trouble, "%s", why);
-    e->in_flight = number_of(reply, "in_flight");
-    e->waiting = number_of(reply, "waiting");
-    e->waiting_more = json_is_true(json_object_get(reply, "waiting_more"));
-    e->retrying = number_of(reply, "retrying");
-    e->halted = number_of(reply, "halted_lanes");
-    e->no_owner = json_is_null(json_object_get(reply, "owner"));
 }
 
 /* Adds a gauge of each endpoint to the double at `offset` of it. */
@@ -286,7 +244,7 @@ static void take_latencies(struct build *b)
     free(all);
 }
 
-/* The worst that is so, in a word. Heavier is worse. */
+/* Sets the worst trouble of the endpoint in a few words; a worse one has a larger weight. */
 static void judge(struct top_endpoint *e)
 {
     char words[80];
@@ -339,7 +297,26 @@ static void take_endpoints(struct build *b)
     size_t i;
 
     take_names(b);
-    json_array_foreach(b->in->endpoint_list, i, reply) take_reply(b, reply);
+    json_array_foreach(b->in->endpoint_list, i, reply)
+    {
+        const char *name = json_string_value(json_object_get(reply, "name"));
+        const char *state = json_string_value(json_object_get(reply, "state"));
+        const char *why = json_string_value(json_object_get(reply, "reason"));
+        struct top_endpoint *e = name ? find(b->f, name) : NULL;
+
+        if (!e || !state)
+            continue;
+        e->known = true;
+        snprintf(e->state, sizeof e->state, "%s", state);
+        if (why && strcmp(state, "paused") != 0)
+            snprintf(e->trouble, sizeof e->trouble, "%s", why);
+        e->in_flight = number_of(reply, "in_flight");
+        e->waiting = number_of(reply, "waiting");
+        e->waiting_more = json_is_true(json_object_get(reply, "waiting_more"));
+        e->retrying = number_of(reply, "retrying");
+        e->halted = number_of(reply, "halted_lanes");
+        e->no_owner = json_is_null(json_object_get(reply, "owner"));
+    }
     take_gauge(b, "grapnel_endpoint_disabled",
                offsetof(struct top_endpoint, disabled));
     take_gauge(b, "grapnel_endpoint_held", offsetof(struct top_endpoint, held));
@@ -353,7 +330,7 @@ static void take_endpoints(struct build *b)
         judge(&b->f->endpoints[i]);
 }
 
-/* ---- gaps and alerts, as they were answered ---- */
+/* ---- gaps and alerts, from replies ---- */
 
 static char *copy(const json_t *o, const char *key)
 {
@@ -456,4 +433,79 @@ void top_data_fini(struct top_data *f)
     free(f->gaps);
     free(f->alerts);
     *f = (struct top_data){0};
+}
+
+/* ---- as JSON: unknown numbers are null ---- */
+
+static json_t *number(double v)
+{
+    return isfinite(v) ? json_real(v) : json_null();
+}
+
+static json_t *process_json(const struct top_process *p)
+{
+    return json_pack("{s:s,s:s,s:o,s:o,s:o,s:o,s:o}", "process", p->name,
+                     "state", top_state_name(p->state), "up_s", number(p->up_s),
+                     "backlog", number(p->backlog), "commit_p99_s",
+                     number(p->commit_p99_s), "store_bytes",
+                     number(p->store_bytes), "free_bytes",
+                     number(p->free_bytes));
+}
+
+static json_t *endpoint_json(const struct top_endpoint *e)
+{
+    return json_pack(
+        "{s:s,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o}", "endpoint", e->name, "state",
+        *e->state ? json_string(e->state) : json_null(), "trouble",
+        json_text_or_null(e->trouble), "attempts_per_s", number(e->rate),
+        "failed_ratio", number(e->failed), "p95_s", number(e->p95_s),
+        "in_flight", number(e->in_flight), "waiting", number(e->waiting),
+        "retrying", number(e->retrying));
+}
+
+json_t *top_data_json(const struct top_data *f)
+{
+    json_t *processes = json_array(), *endpoints = json_array(),
+           *gaps = json_array(), *alerts = json_array(), *rates, *depths;
+    char at[RFC3339_BYTES];
+
+    rfc3339(at, f->now_ms);
+    rates = json_pack("{s:o,s:o,s:o,s:o,s:o,s:o,s:o}", "accepted_per_s",
+                      number(f->accepted), "refused_per_s", number(f->refused),
+                      "delivered_per_s", number(f->delivered), "dead_per_s",
+                      number(f->dead), "attempts_per_s", number(f->attempts),
+                      "duplicates_ratio", number(f->duplicates), "failed_ratio",
+                      number(f->failed));
+    depths = json_pack("{s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o}", "ingress",
+                       number(f->at_ingress), "to_sequencer",
+                       number(f->to_sequencer), "held", number(f->held),
+                       "waiting", number(f->waiting), "out", number(f->out),
+                       "retrying", number(f->retrying), "dead_letters",
+                       number(f->dead_letters), "oldest_s", number(f->oldest_s),
+                       "gaps_open", number(f->gaps_open));
+    for (size_t i = 0; i < f->process_count; i++)
+        json_array_append_new(processes, process_json(&f->processes[i]));
+    for (size_t i = 0; i < f->endpoint_count; i++)
+        json_array_append_new(endpoints, endpoint_json(&f->endpoints[i]));
+    for (size_t i = 0; i < f->gap_count; i++)
+        json_array_append_new(
+            gaps, json_pack("{s:o,s:o,s:o,s:o,s:I}", "id",
+                            json_text_of(f->gaps[i].id), "source",
+                            json_text_of(f->gaps[i].source), "workspace",
+                            json_text_of(f->gaps[i].workspace), "numbers",
+                            json_text_of(f->gaps[i].numbers), "age_ms",
+                            (json_int_t)f->gaps[i].age_ms));
+    for (size_t i = 0; i < f->alert_count; i++)
+        json_array_append_new(
+            alerts, json_pack("{s:o,s:o,s:o,s:o,s:I}", "name",
+                              json_text_of(f->alerts[i].name), "severity",
+                              json_text_of(f->alerts[i].severity), "subject",
+                              json_text_of(f->alerts[i].subject), "summary",
+                              json_text_of(f->alerts[i].summary), "age_ms",
+                              (json_int_t)f->alerts[i].age_ms));
+    return json_pack("{s:s,s:o,s:{s:o,s:o,s:o},s:o,s:o,s:o,s:o,s:o}", "at", at,
+                     "rates", rates, "end_to_end", "p50_s", number(f->p50_s),
+                     "p95_s", number(f->p95_s), "p99_s", number(f->p99_s),
+                     "depths", depths, "processes", processes, "endpoints",
+                     endpoints, "gaps", gaps, "alerts", alerts);
 }

@@ -1,5 +1,5 @@
-/* top_data: what `grapnel top` shows, as numbers. Pure: from what was published
- * and what was answered, to one struct that the view lays out. */
+/* top_data: what `grapnel top` shows, as numbers and texts. Pure: from the collected metrics and
+ * the replies of processes it makes one struct, which top_view lays out or --json prints. */
 #ifndef CTL_TOP_DATA_H
 #define CTL_TOP_DATA_H
 
@@ -9,22 +9,21 @@
 
 enum top_state { TOP_UP, TOP_SILENT, TOP_DOWN };
 
-/* A process that is there, or should be. */
+/* A process that runs or should run. */
 struct top_seen {
     const char *name;
-    bool listens; /* somebody is behind its control socket */
+    bool listens; /* it accepts connections on its control socket */
 };
 
-/* Responses are borrowed; NULL: there is none (the reason is in its `why`). */
+/* Replies are borrowed; NULL: there is none, and the reason is in `*_why`. */
 struct top_input {
     struct collector *collector;
     const struct top_seen *seen;
     size_t seen_count;
-    /* Of the configuration; NULL after the last. */
-    const char *const *endpoints;
-    const json_t *endpoint_list; /* the sequencer's `endpoints` */
-    const json_t *gap_list;      /* its `gaps`, open ones */
-    const json_t *alert_list;    /* the console's `alerts` */
+    const char *const *endpoints; /* in the configuration; ends with NULL */
+    const json_t *endpoint_list;  /* the sequencer's `endpoints` */
+    const json_t *gap_list;       /* the open `gaps` of the sequencer */
+    const json_t *alert_list;     /* the console's `alerts` */
     const char *sequencer_why, *console_why;
     int64_t began_mono_ms, mono_ms, now_ms, stale_ms;
 };
@@ -42,13 +41,13 @@ enum top_mark { MARK_NONE, MARK_WARNING, MARK_TROUBLE };
 
 struct top_endpoint {
     char name[METRIC_LABEL_BYTES + 1];
-    char state[16]; /* "" : not known */
+    char state[16]; /* "": unknown */
     char trouble[80];
     enum top_mark mark;
-    double weight; /* the heavier the worse */
+    double weight; /* larger: worse */
     double rate, failed, p95_s, in_flight, waiting, retrying;
-    bool waiting_more; /* at least that many */
-    /* Sums from which the above are made. */
+    bool waiting_more; /* `waiting` or more */
+    /* Sums from which the above are computed. */
     double good, bad, halted, disabled, held, failing_s, breaker;
     bool no_owner, known;
 };
@@ -67,9 +66,9 @@ struct top_data {
     int64_t now_ms;
     /* Per second. */
     double accepted, refused, delivered, dead, attempts;
-    double duplicates, failed; /* parts of one */
+    double duplicates, failed; /* ratios */
     double p50_s, p95_s, p99_s;
-    /* What waits, by stage. */
+    /* Events and deliveries that wait, by stage. */
     double at_ingress, to_sequencer, held, waiting, out, retrying, dead_letters,
         oldest_s;
     double gaps_open;
@@ -83,7 +82,7 @@ struct top_data {
 
 void top_data_build(struct top_data *f, const struct top_input *in);
 void top_data_fini(struct top_data *f);
-/* The caller's. */
+/* The document of --json; unknown numbers are null. The caller's. */
 json_t *top_data_json(const struct top_data *f);
 
 const char *top_state_name(enum top_state s);

@@ -1,3 +1,4 @@
+/* top_feed: collects metrics and replies for `grapnel top` without waiting for any process. */
 #include "top_feed.h"
 #include "clock.h"
 #include "control.h"
@@ -5,21 +6,21 @@
 #include <czmq.h>
 
 enum {
-    LOOK_MS = 1000,      /* who is there? */
-    ASK_EVERY_MS = 2000, /* at most so often … */
-    ASK_SHARE = 20, /* … and so that it costs the asked 1/20 of its time */
+    LOOK_MS = 1000,      /* between two looks for processes */
+    ASK_EVERY_MS = 2000, /* between two requests, at least … */
+    ASK_SHARE = 20, /* … and so that they cost a process 1/20 of its time */
     REPLY_WITHIN_MS = 5000,
     LIST_MAX = 100,
     SLACK_MS = 1000,
 };
 
-/* One question that is asked over and over. */
+/* A request that is repeated. */
 struct asking {
     const char *process, *what;
     json_t *args;
-    zsock_t *req; /* NULL: nothing is under way */
+    zsock_t *req; /* NULL: no request is open */
     int64_t sent_ms, due_ms;
-    json_t *reply; /* NULL: `why` */
+    json_t *reply; /* NULL: `why` says the reason */
     char why[200];
     bool tried;
 };
@@ -29,22 +30,22 @@ struct feed {
     struct collector *collector;
     zsock_t *sub;
     bool through_console;
-    bool console_mute; /* it forwarded nothing: the others are asked */
+    bool console_mute; /* it forwards nothing */
     int64_t began_ms, sub_began_ms, heard_ms, look_due_ms, stale_ms;
     struct processes processes;
     struct top_seen *seen;
-    char **connected; /* of them, in this sub */
+    char **connected; /* processes that `sub` is connected to */
     size_t connected_count;
     struct asking asks[FEED_ASKS];
-    const char **endpoints; /* of the configuration */
-    const char *publish;    /* the console's address for numbers, or NULL */
+    const char **endpoints; /* in the configuration */
+    const char *publish;    /* metrics.publish, or NULL */
 };
 
 /* ---- frames ---- */
 
 static const char console[] = "console";
 
-/* An address to bind may say "any interface"; we are on this machine. */
+/* The address to connect to, from an address to bind, which may mean any interface. */
 static char *to_connect(const char *bound)
 {
     static const char *const any[] = {"tcp://*:", "tcp://0.0.0.0:"};
@@ -111,25 +112,19 @@ static bool take_frames(struct feed *f)
     return any;
 }
 
-/* ---- who is there ---- */
+/* ---- processes ---- */
 
-static bool console_there(const struct feed *f)
-{
-    for (size_t i = 0; i < f->processes.count; i++)
-        if (strcmp(f->seen[i].name, console) == 0)
-            return f->seen[i].listens;
-    return false;
-}
-
-/* One that is bound and forwards nothing, because it stands still, is no reason
- * to call everybody silent. */
+/* Subscribes to the console, or without one to each process. A console that runs and forwards
+ * nothing, because it hangs, is not used, so that the other processes do not seem silent. */
 static void choose(struct feed *f, int64_t now)
 {
     const struct publisher *t = collector_publisher(f->collector, console);
-    bool there = console_there(f);
     int64_t last = f->heard_ms > f->sub_began_ms ? f->heard_ms
                                                  : f->sub_began_ms;
+    bool there = false;
 
+    for (size_t i = 0; i < f->processes.count; i++)
+        there |= f->seen[i].listens && strcmp(f->seen[i].name, console) == 0;
     if (f->through_console && there && now - last > f->stale_ms - SLACK_MS / 2)
         f->console_mute = true;
     if (!f->through_console && t && collector_hears(t, now))
@@ -160,7 +155,7 @@ static void look(struct feed *f, int64_t now)
     choose(f, now);
 }
 
-/* ---- questions ---- */
+/* ---- requests ---- */
 
 static void give_up(struct asking *a, const char *why)
 {
@@ -205,22 +200,7 @@ static bool go_on(struct asking *a, int64_t now)
     return true;
 }
 
-static bool run_asks(struct feed *f, int64_t now)
-{
-    bool any = false;
-
-    for (int i = 0; i < FEED_ASKS; i++) {
-        struct asking *a = &f->asks[i];
-
-        if (a->req)
-            any |= go_on(a, now);
-        else if (now >= a->due_ms)
-            begin(f, a, now);
-    }
-    return any;
-}
-
-/* ---- all of it ---- */
+/* ---- the feed ---- */
 
 struct feed *feed_open(struct ctl *c)
 {
@@ -279,7 +259,15 @@ bool feed_run(struct feed *f)
         f->look_due_ms = now + LOOK_MS;
         any = true;
     }
-    return run_asks(f, now) || any;
+    for (int i = 0; i < FEED_ASKS; i++) {
+        struct asking *a = &f->asks[i];
+
+        if (a->req)
+            any |= go_on(a, now);
+        else if (now >= a->due_ms)
+            begin(f, a, now);
+    }
+    return any;
 }
 
 void feed_input(struct feed *f, struct top_input *out)
@@ -311,22 +299,20 @@ int feed_sockets(struct feed *f, zsock_t *sockets[FEED_POLL_MAX])
     return n;
 }
 
-/* Its second frame has come, or it has been silent for too long. */
-static bool heard_enough(const struct feed *f, const char *process)
-{
-    const struct publisher *t = collector_publisher(f->collector, process);
-
-    return (t && t->before_ms) || mono_ms() - f->began_ms > 2 * f->stale_ms;
-}
-
 bool feed_complete(const struct feed *f)
 {
+    bool late = mono_ms() - f->began_ms > 2 * f->stale_ms;
+
     for (int i = 0; i < FEED_ASKS; i++)
         if (!f->asks[i].tried)
             return false;
-    for (size_t i = 0; i < f->processes.count; i++)
-        if (f->seen[i].listens && !heard_enough(f, f->seen[i].name))
+    for (size_t i = 0; i < f->processes.count && !late; i++) {
+        const struct publisher *t = collector_publisher(f->collector,
+                                                        f->seen[i].name);
+
+        if (f->seen[i].listens && !(t && t->before_ms))
             return false;
+    }
     return true;
 }
 

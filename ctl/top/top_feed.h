@@ -1,6 +1,6 @@
-/* top_feed: where `grapnel top` has its numbers from: frames over one SUB socket,
- * and questions to control sockets. It never waits for anybody: a process that
- * stands still leaves its reply out, and the rest is shown. */
+/* top_feed: the input of `grapnel top`: metrics over one SUB socket, and replies from control
+ * sockets. It never waits: the reply of a process that hangs is missing, and everything else is
+ * shown. For top.c. */
 #ifndef CTL_TOP_FEED_H
 #define CTL_TOP_FEED_H
 
@@ -17,16 +17,16 @@ struct feed;
 
 struct feed *feed_open(struct ctl *c);
 void feed_close(struct feed *f);
-/* Take what has come, ask what is due. true: something is new. */
+/* Reads frames and replies, and sends the requests that are due. true: something is new. */
 bool feed_run(struct feed *f);
-/* What is known now. Borrows from the feed until the next feed_run(). */
+/* The present input; borrows from the feed until the next feed_run(). */
 void feed_input(struct feed *f, struct top_input *out);
-/* Sockets to wait for; returns how many. */
+/* The sockets to poll; returns their number. */
 int feed_sockets(struct feed *f, zsock_t *sockets[FEED_POLL_MAX]);
-/* Everybody who runs was heard, so often that rates are known, and every reply
- * has come or will not. */
+/* Every request has its reply or has failed, and every process that runs was heard often enough
+ * for rates, or was silent for too long. */
 bool feed_complete(const struct feed *f);
-/* "console" or "each process": who is listened to. */
+/* "by the console" or "by each process": the source of the metrics. */
 const char *feed_from(const struct feed *f);
 
 #endif

@@ -1,3 +1,4 @@
+/* top_screen: draws lines on a terminal and reads keys, with curses. */
 #include "top_screen.h"
 #include <curses.h>
 #include <locale.h>
@@ -20,16 +21,6 @@ static gr_rc refuse(char why[200], const char *what)
     return GR_REFUSE;
 }
 
-static void choose_colours(bool colour)
-{
-    if (!colour || !has_colors() || start_color() != OK)
-        return;
-    use_default_colors();
-    init_pair(RED, COLOR_RED, -1);
-    init_pair(GREEN, COLOR_GREEN, -1);
-    init_pair(YELLOW, COLOR_YELLOW, -1);
-}
-
 gr_rc screen_open(bool colour, char why[200])
 {
     const char *term = getenv("TERM"), *move;
@@ -41,7 +32,7 @@ gr_rc screen_open(bool colour, char why[200])
     if (!term || !*term)
         return refuse(why, "TERM is not set");
     snprintf(what, sizeof what, "TERM is \"%.40s\", which is unknown", term);
-    /* Asked first, as newterm() is not so tidy about what it can't do. */
+    /* Ask terminfo first: newterm() does not say what a terminal lacks. */
     if (setupterm(term, STDOUT_FILENO, &error) != OK)
         return refuse(why, what);
     move = tigetstr("cup");
@@ -60,7 +51,12 @@ gr_rc screen_open(bool colour, char why[200])
     keypad(stdscr, TRUE);
     set_escdelay(ESCAPE_MS);
     curs_set(0);
-    choose_colours(colour);
+    if (colour && has_colors() && start_color() == OK) {
+        use_default_colors();
+        init_pair(RED, COLOR_RED, -1);
+        init_pair(GREEN, COLOR_GREEN, -1);
+        init_pair(YELLOW, COLOR_YELLOW, -1);
+    }
     return GR_OK;
 }
 
@@ -78,25 +74,20 @@ void screen_size(int *width, int *height)
     getmaxyx(stdscr, *height, *width);
 }
 
-/* Without colours, lines with trouble are bold; they have a mark in any case. */
-static attr_t look_of(const struct top_line *l)
-{
-    attr_t a = l->bar ? A_REVERSE : A_NORMAL;
-
-    if (l->colour == BOLD || l->colour == RED)
-        a |= A_BOLD;
-    if (l->colour >= RED && has_colors() && COLOR_PAIRS > YELLOW)
-        a |= (attr_t)COLOR_PAIR(l->colour);
-    return a;
-}
-
 void screen_draw(const struct top_page *page)
 {
     erase();
     for (size_t i = 0; i < page->count; i++) {
         const struct top_line *l = &page->lines[i];
 
-        attrset(look_of(l));
+        attr_t look = l->bar ? A_REVERSE : A_NORMAL;
+
+        /* Without colours, trouble is bold; its line begins with a mark in any case. */
+        if (l->colour == BOLD || l->colour == RED)
+            look |= A_BOLD;
+        if (l->colour >= RED && has_colors() && COLOR_PAIRS > YELLOW)
+            look |= (attr_t)COLOR_PAIR(l->colour);
+        attrset(look);
         mvaddstr((int)i, 0, l->text);
     }
     attrset(A_NORMAL);

@@ -1,3 +1,4 @@
+/* top_view: lays numbers out as lines of text that fit a window. */
 #include "top_view.h"
 #include "clock.h"
 #include "when.h"
@@ -5,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- numbers in few characters; "-" for what is not known ---- */
+/* ---- numbers in few characters; "-" for unknown ones ---- */
 
 enum { SHORT_BYTES = 32 };
 typedef char short_text[SHORT_BYTES];
@@ -68,17 +69,6 @@ struct screen_page {
     struct top_page *out;
 };
 
-/* Where the character after `width` of them begins. */
-static size_t cut_at(const char *text, int width)
-{
-    const char *p = text;
-
-    for (int n = 0; *p; p++)
-        if (((unsigned char)*p & 0xc0) != 0x80 && n++ == width)
-            break;
-    return (size_t)(p - text);
-}
-
 static void put_line(struct screen_page *p, enum colour colour, bool bar,
                      const char *fmt, ...) GR_PRINTF(4, 5);
 
@@ -86,8 +76,9 @@ static void put_line(struct screen_page *p, enum colour colour, bool bar,
                      const char *fmt, ...)
 {
     struct top_page *o = p->out;
-    char *text = NULL, *safe;
+    char *text = NULL, *safe, *cut;
     va_list ap;
+    int n = 0;
 
     if (o->count == (size_t)p->w->height)
         return;
@@ -96,7 +87,10 @@ static void put_line(struct screen_page *p, enum colour colour, bool bar,
         die(EXIT_STORAGE, "out of memory");
     va_end(ap);
     safe = harmless(text);
-    safe[cut_at(safe, p->w->width)] = 0;
+    for (cut = safe; *cut; cut++) /* at `width` characters */
+        if (((unsigned char)*cut & 0xc0) != 0x80 && n++ == p->w->width)
+            break;
+    *cut = 0;
     free(text);
     if (o->count == o->capacity) {
         o->capacity = o->capacity ? 2 * o->capacity : 64;
@@ -149,13 +143,13 @@ static void put_totals(struct screen_page *p)
     put_line(p, PLAIN, false, "oldest undelivered %s", seconds(f->oldest_s, i));
 }
 
-/* ---- sections: a heading and rows, as many as there is space for ---- */
+/* ---- sections: a heading, and as many rows as fit ---- */
 
 struct section {
-    size_t rows;  /* it has */
-    size_t shown; /* it may show */
-    bool head;    /* there is space for its heading */
-    size_t share; /* rows that it gets in a round */
+    size_t rows;  /* all */
+    size_t shown; /* rows that fit */
+    bool head;    /* the heading fits */
+    size_t share; /* rows that it gets in each round */
     void (*put_head)(struct screen_page *p, const struct section *s);
     void (*put_row)(struct screen_page *p, size_t i);
 };
@@ -196,7 +190,7 @@ static const char *const sort_names[] = {
     [SORT_NAME] = "name",
 };
 
-/* The heading of a column carries * when the rows are sorted by it. */
+/* The heading of the column by which rows are sorted begins with *. */
 static const char *column(const struct screen_page *p, enum top_sort sort,
                           const char *name, short_text out)
 {
@@ -204,7 +198,7 @@ static const char *column(const struct screen_page *p, enum top_sort sort,
     return out;
 }
 
-/* What the window is wider than 80 goes to the names. */
+/* A window of more than 80 characters gives its additional width to the names. */
 static int name_width(const struct screen_page *p)
 {
     int more = p->w->width - 80;
@@ -282,16 +276,11 @@ static void put_alert_head(struct screen_page *p, const struct section *s)
                  "");
 }
 
-static bool is_critical(const struct top_alert *a)
-{
-    return strcmp(a->severity, "critical") == 0;
-}
-
 static void put_alert(struct screen_page *p, size_t i)
 {
     const struct top_alert *a = &p->f->alerts[i];
-    bool critical = is_critical(a);
-    /* Most summaries say of whom. */
+    bool critical = strcmp(a->severity, "critical") == 0;
+    /* Most summaries contain it. */
     const char *subject = strstr(a->summary, a->subject) ? "" : a->subject;
     char age[32];
 
@@ -301,7 +290,7 @@ static void put_alert(struct screen_page *p, size_t i)
              human_ms(a->age_ms / SECOND_MS * SECOND_MS, age));
 }
 
-/* First every heading, the most urgent first, then rows in rounds. */
+/* Gives space to every heading first, in order of urgency, then to rows in rounds. */
 static void share_out(struct section *s, size_t n, size_t capacity)
 {
     bool any = true;
@@ -320,7 +309,7 @@ static void share_out(struct section *s, size_t n, size_t capacity)
     }
 }
 
-/* ---- what goes first ---- */
+/* ---- order ---- */
 
 static int by(double a, double b)
 {
@@ -356,7 +345,7 @@ static int compare_endpoints(const void *x, const void *y, void *arg)
     return c ? c : strcmp(a->name, b->name);
 }
 
-/* Those in trouble first, else as they came. */
+/* Processes that are not up first; else the order stays. */
 static void sort_processes(struct top_data *f)
 {
     struct top_process *sorted = gr_alloc((f->process_count + 1) *
@@ -371,7 +360,7 @@ static void sort_processes(struct top_data *f)
     f->processes = sorted;
 }
 
-/* Critical ones first, else as they came. */
+/* Critical alerts first; else the order stays. */
 static void sort_alerts(struct top_data *f)
 {
     struct top_alert *sorted = gr_alloc((f->alert_count + 1) * sizeof *sorted);
@@ -379,7 +368,7 @@ static void sort_alerts(struct top_data *f)
 
     for (int pass = 0; pass < 2; pass++)
         for (size_t i = 0; i < f->alert_count; i++)
-            if (is_critical(&f->alerts[i]) == !pass)
+            if ((strcmp(f->alerts[i].severity, "critical") == 0) == !pass)
                 sorted[n++] = f->alerts[i];
     free(f->alerts);
     f->alerts = sorted;
@@ -396,15 +385,6 @@ bool top_sort_of(int key, enum top_sort *out)
 }
 
 /* ---- the page ---- */
-
-static void put_keys(struct screen_page *p)
-{
-    put_line(
-        p, PLAIN, true,
-        "q quit  h help  sort by: t trouble  r rate  l latency  w waiting  n "
-        "name%*s",
-        p->w->width, "");
-}
 
 static void put_help(struct screen_page *p)
 {
@@ -490,7 +470,10 @@ void top_view(struct top_data *f, const struct top_options *w,
     while (w->keys && out->count + 1 < (size_t)w->height)
         put_line(&p, PLAIN, false, "%s", "");
     if (w->keys)
-        put_keys(&p);
+        put_line(&p, PLAIN, true,
+                 "q quit  h help  sort by: t trouble  r rate  l latency  w "
+                 "waiting  n name%*s",
+                 w->width, "");
 }
 
 void top_page_fini(struct top_page *p)

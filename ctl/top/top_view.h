@@ -1,5 +1,4 @@
-/* top_view: numbers as lines of text that fit a window. Pure; the code that draws them
- * does not know what they mean. */
+/* top_view: lays numbers out as lines of text that fit a window. Pure; top_screen draws the lines. */
 #ifndef CTL_TOP_VIEW_H
 #define CTL_TOP_VIEW_H
 
@@ -15,14 +14,14 @@ enum top_sort {
     SORT_COUNT,
 };
 
-/* What the user asked to see. */
+/* The view that the user has chosen. */
 struct top_options {
     int width, height; /* of the window, in characters */
     enum top_sort sort;
-    size_t first; /* endpoints that were scrolled past */
-    bool keys;    /* a last line that tells the keys */
+    size_t first; /* the first endpoint to show */
+    bool keys;    /* the last line lists the keys */
     bool help;
-    const char *note; /* "", or what to say beside the title */
+    const char *note; /* beside the title; may be "" */
 };
 
 struct top_line {
@@ -34,15 +33,15 @@ struct top_line {
 struct top_page {
     struct top_line *lines;
     size_t count, capacity;
-    size_t first; /* the one asked for, as far as it could be followed */
+    size_t first; /* of the options, limited to the last page */
 };
 
-/* At most `height` lines. top_page_fini() after. Sorts f's lists. */
+/* Makes at most `height` lines; the caller calls top_page_fini(). Sorts the lists of `f`. */
 void top_view(struct top_data *f, const struct top_options *w,
               struct top_page *out);
 void top_page_fini(struct top_page *p);
 
-/* The order that this key asks for. false: none. */
+/* The order that this key selects. false: it selects none. */
 bool top_sort_of(int key, enum top_sort *out);
 
 #endif
