@@ -44,33 +44,26 @@ static void drop_active(struct active *a)
     free(a);
 }
 
-/* A source that was silent before this start stays silent: do not wait for it anew. */
-static void remember(struct console *c, const struct alert_row *row)
-{
-    const struct alert_rule *r = rule_named(c->daemon.settings, row->rule);
-    int64_t now = c->daemon.loop.mono_ms ? c->daemon.loop.mono_ms : mono_ms();
-    int64_t since = now - (now_ms() - row->since_ms);
-
-    if (r && r->when == ALERT_SOURCE_SILENT)
-        tracks_remember(c->tracks, TRACK_ACCEPTED, row->subject,
-                        since - r->silent_for_ms);
-}
-
 static void load_one(void *self, const struct alert_row *row)
 {
     struct console *c = self;
+    const struct alert_rule *r = rule_named(c->daemon.settings, row->rule);
     struct active *a = add_active(c, row->rule, row->subject);
-    int64_t now =
-        now_ms(); /* the clock may have been ahead when the row was written */
+    /* The clock may have been ahead when the row was written. */
+    int64_t wall = now_ms();
+    int64_t mono = c->daemon.loop.mono_ms ? c->daemon.loop.mono_ms : mono_ms();
 
     a->n = row->n;
     a->lifecycle = (struct lifecycle){
         .state = strcmp(row->state, "firing") == 0 ? LIFECYCLE_FIRING
                                                    : LIFECYCLE_PENDING,
-        .since_ms = row->since_ms < now ? row->since_ms : now,
+        .since_ms = row->since_ms < wall ? row->since_ms : wall,
         .fired_ms = row->fired_ms};
-    if (!c->judge_due_ms) /* at the start of the process, not after an undo */
-        remember(c, row);
+    /* A source that was silent before this start stays silent. After an undo, which is not a
+     * start, this is known already. */
+    if (!c->judge_due_ms && r && r->when == ALERT_SOURCE_SILENT)
+        tracks_remember(c->tracks, TRACK_ACCEPTED, row->subject,
+                        mono - (wall - row->since_ms) - r->silent_for_ms);
 }
 
 void alerts_load(struct console *c)
@@ -176,27 +169,23 @@ static void step(struct console *c, const struct alert_rule *rule,
 
 /* ---- all of them ---- */
 
-/* The process has run long enough to tell a subject that is gone from one that has not been
- * heard of yet. */
-static bool settled(const struct console *c, const struct alert_rule *rule)
-{
-    int64_t up_ms = c->daemon.loop.now_ms - c->daemon.started_ms;
-
-    return up_ms > rule->window_ms &&
-           up_ms > 2 * c->daemon.settings->metrics_interval_ms &&
-           up_ms > 2 * c->daemon.settings->console.evaluate_ms;
-}
-
+/* Evaluates one rule. A subject that is no longer measured ends its alert only after the process
+ * has run long enough to have heard of every subject. */
 static void judge(struct console *c, const struct alert_rule *rule,
                   struct changes *changes)
 {
+    const struct settings *s = c->daemon.settings;
+    int64_t up_ms = c->daemon.loop.now_ms - c->daemon.started_ms;
+    bool settled = up_ms > rule->window_ms &&
+                   up_ms > 2 * s->metrics_interval_ms &&
+                   up_ms > 2 * s->console.evaluate_ms;
     struct measurement_list measurements;
     struct active *a, *next;
 
     LIST_FOREACH(a, &c->active, link)
     a->seen = false;
-    measurements_of(c->tracks, c->collector, c->daemon.settings, rule,
-                    c->daemon.loop.mono_ms, &measurements);
+    measurements_of(c->tracks, c->collector, s, rule, c->daemon.loop.mono_ms,
+                    &measurements);
     for (size_t i = 0; i < measurements.count; i++) {
         a = find_active(c, rule->name, measurements.all[i].subject);
         if (a)
@@ -207,7 +196,7 @@ static void judge(struct console *c, const struct alert_rule *rule,
     measurement_list_fini(&measurements);
     for (a = LIST_FIRST(&c->active); a; a = next) {
         next = LIST_NEXT(a, link);
-        if (!a->seen && strcmp(a->rule, rule->name) == 0 && settled(c, rule))
+        if (!a->seen && strcmp(a->rule, rule->name) == 0 && settled)
             step(c, rule, a->subject, NULL, changes);
     }
 }
@@ -229,23 +218,16 @@ static void end_ruleless(struct console *c)
     }
 }
 
-static int64_t longest_window(const struct settings *s)
-{
-    int64_t longest = HOUR_MS;
-
-    for (size_t i = 0; i < s->alert_count; i++)
-        if (s->alerts[i].window_ms > longest)
-            longest = s->alerts[i].window_ms;
-    return longest;
-}
-
 void alerts_judge(struct console *c)
 {
     const struct settings *s = c->daemon.settings;
     struct changes changes = {0};
+    int64_t longest_ms = HOUR_MS;
 
-    tracks_take(c->tracks, c->collector, longest_window(s),
-                c->daemon.loop.mono_ms);
+    for (size_t i = 0; i < s->alert_count; i++)
+        if (s->alerts[i].window_ms > longest_ms)
+            longest_ms = s->alerts[i].window_ms;
+    tracks_take(c->tracks, c->collector, longest_ms, c->daemon.loop.mono_ms);
     end_ruleless(c);
     for (size_t i = 0; i < s->alert_count; i++)
         if (s->alerts[i].enabled && s->alerts[i].when != ALERT_DEAD_LETTER)

@@ -1,8 +1,6 @@
-/* command: runs a notifier that is a program. It is started without a shell, with its
- * arguments unchanged, in its own process group. It inherits no open file, and of the
- * environment only PATH, HOME, LANG and TZ, so that it does not get the secrets in there. */
+/* command: runs a notifier that is a program. */
+#include "command.h"
 #include "clock.h"
-#include "notify_parts.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -16,8 +14,8 @@
 
 enum { ENV_MAX = 12 };
 
-/* Its standard input: a file in memory, so that a program that does not read it blocks
- * nothing. -1: memory is exhausted. */
+/* The standard input of the program: a file in memory, so that this process need not wait for a
+ * program that does not read. -1: memory is exhausted. */
 static int stdin_of(const char *body)
 {
     int fd = memfd_create("grapnel-alert", MFD_CLOEXEC);
@@ -51,7 +49,8 @@ static void fill_env(char **env, const struct message *m)
     add_env(env, &n, "GRAPNEL_TEXT", m->subject);
 }
 
-static int spawn(struct job *j, const struct notifier *how, char **env, int in)
+static int spawn(struct command *c, const struct notifier *how, char **env,
+                 int in)
 {
     posix_spawn_file_actions_t files;
     posix_spawnattr_t attr;
@@ -63,76 +62,73 @@ static int spawn(struct job *j, const struct notifier *how, char **env, int in)
         words[i] = how->exec.items[i];
     sigemptyset(&none);
     sigemptyset(&defaults);
-    sigaddset(
-        &defaults,
-        SIGPIPE); /* ignored in this process; the program should get the default */
+    sigaddset(&defaults, SIGPIPE); /* which this process ignores */
     posix_spawn_file_actions_init(&files);
     posix_spawn_file_actions_adddup2(&files, in, 0);
     posix_spawn_file_actions_addopen(&files, 1, "/dev/null", O_WRONLY, 0);
     posix_spawn_file_actions_addclosefrom_np(&files, 3);
     posix_spawnattr_init(&attr);
-    posix_spawnattr_setsigmask(&attr,
-                               &none); /* the loop has blocked some signals */
+    posix_spawnattr_setsigmask(&attr, &none); /* the loop blocks signals */
     posix_spawnattr_setsigdefault(&attr, &defaults);
     posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSIGMASK |
                                         POSIX_SPAWN_SETSIGDEF |
                                         POSIX_SPAWN_SETPGROUP);
-    rc = posix_spawn(&j->pid, words[0], &files, &attr, words, env);
+    rc = posix_spawn(&c->pid, words[0], &files, &attr, words, env);
     posix_spawnattr_destroy(&attr);
     posix_spawn_file_actions_destroy(&files);
     free(words);
     return rc;
 }
 
-bool command_start(struct job *j, const struct notifier *how,
-                   const struct message *m)
+bool command_start(struct command *c, const struct notifier *how,
+                   const struct message *m, char why[200])
 {
     char *env[ENV_MAX] = {NULL};
     int in = stdin_of(m->body), rc = errno;
 
+    c->due_ms = mono_ms() + how->timeout_ms;
     if (in >= 0) {
         fill_env(env, m);
-        rc = spawn(j, how, env, in);
+        rc = spawn(c, how, env, in);
         close(in);
     }
     for (int i = 0; i < ENV_MAX; i++)
         free(env[i]);
     if (rc == 0)
         return true;
-    j->pid = 0;
-    snprintf(j->end.why, sizeof j->end.why, "cannot run %.100s: %s",
-             how->exec.items[0], strerror(rc));
+    c->pid = 0;
+    snprintf(why, 200, "cannot run %.100s: %s", how->exec.items[0],
+             strerror(rc));
     return false;
 }
 
-void command_kill(struct job *j)
+void command_kill(struct command *c)
 {
-    if (j->pid <= 0 || j->ended)
+    if (c->pid <= 0)
         return;
-    kill(-j->pid, SIGKILL);
-    waitpid(j->pid, NULL, 0);
-    j->ended = true;
+    kill(-c->pid, SIGKILL);
+    waitpid(c->pid, NULL, 0);
+    c->pid = 0;
 }
 
-void command_look(struct job *j, int64_t mono_now_ms)
+bool command_ended(struct command *c, int64_t mono_now_ms, bool *ok,
+                   char why[200])
 {
     int status = 0;
-    pid_t pid = waitpid(j->pid, &status, WNOHANG);
+    pid_t pid = waitpid(c->pid, &status, WNOHANG);
 
-    if (pid == 0 && mono_now_ms >= j->due_ms) {
-        command_kill(j);
-        snprintf(j->end.why, sizeof j->end.why,
-                 "it took longer than `timeout` and was killed");
-        return;
+    if (pid == 0 && mono_now_ms >= c->due_ms) {
+        command_kill(c);
+        snprintf(why, 200, "it took longer than `timeout` and was killed");
+        return true;
     }
     if (pid == 0)
-        return;
-    j->ended = true;
-    j->end.ok = pid == j->pid && WIFEXITED(status) && WEXITSTATUS(status) == 0;
-    if (pid == j->pid && WIFSIGNALED(status))
-        snprintf(j->end.why, sizeof j->end.why, "it was ended by signal %d",
-                 WTERMSIG(status));
-    else if (!j->end.ok)
-        snprintf(j->end.why, sizeof j->end.why, "it exited with %d",
-                 WEXITSTATUS(status));
+        return false;
+    *ok = pid == c->pid && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+    if (pid == c->pid && WIFSIGNALED(status))
+        snprintf(why, 200, "it was ended by signal %d", WTERMSIG(status));
+    else if (!*ok)
+        snprintf(why, 200, "it exited with %d", WEXITSTATUS(status));
+    c->pid = 0;
+    return true;
 }

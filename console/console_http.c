@@ -1,3 +1,4 @@
+/* console_http: serves the console's pages with libmicrohttpd. */
 #include "console_http.h"
 #include "clock.h"
 #include "listen.h"
@@ -33,8 +34,7 @@ struct console_http {
     void *self;
     const char *listen; /* the host of console.listen */
     const struct string_list *hosts;
-    struct waiters
-        waiting; /* all open connections except those that this process has shut down */
+    struct waiters waiting; /* open connections that were not shut down here */
     int64_t open, mono_ms;
     size_t held_bytes;
     int fd;
@@ -58,12 +58,22 @@ static void cut(struct console_http *h, struct waiter *w)
     waiters_end(&h->waiting, w);
 }
 
-static struct http_client *arrived(struct console_http *h,
-                                   struct MHD_Connection *c)
+static void on_connection(void *cls, struct MHD_Connection *c, void **context,
+                          enum MHD_ConnectionNotificationCode what)
 {
-    struct http_client *k = gr_alloc(sizeof *k);
+    struct console_http *h = cls;
+    struct http_client *k = *context;
     struct waiter *longest;
 
+    if (what != MHD_CONNECTION_NOTIFY_STARTED) {
+        waiters_end(&h->waiting, &k->waiter);
+        h->held_bytes -= k->held_bytes;
+        h->slot_freed |= h->open-- >= CONNECTIONS_MAX;
+        free(k);
+        *context = NULL;
+        return;
+    }
+    *context = k = gr_alloc(sizeof *k);
     k->fd = MHD_get_connection_info(c, MHD_CONNECTION_INFO_CONNECTION_FD)
                 ->connect_fd;
     waiters_begin(&h->waiting, &k->waiter, h->mono_ms);
@@ -71,24 +81,6 @@ static struct http_client *arrived(struct console_http *h,
     longest = waiters_crowded(&h->waiting, h->open, CONNECTIONS_MAX);
     if (longest)
         cut(h, longest);
-    return k;
-}
-
-static void on_connection(void *cls, struct MHD_Connection *c, void **context,
-                          enum MHD_ConnectionNotificationCode what)
-{
-    struct console_http *h = cls;
-    struct http_client *k = *context;
-
-    if (what == MHD_CONNECTION_NOTIFY_STARTED) {
-        *context = arrived(h, c);
-        return;
-    }
-    waiters_end(&h->waiting, &k->waiter);
-    h->held_bytes -= k->held_bytes;
-    h->slot_freed |= h->open-- >= CONNECTIONS_MAX;
-    free(k);
-    *context = NULL;
 }
 
 /* The wait for its next request begins. */
@@ -198,38 +190,35 @@ static void fail(struct http_page *p, unsigned status, const char *code,
                code, message);
 }
 
-/* Show the value only if it consists of characters that names have. */
-static void fail_host(struct http_page *p, const char *value)
-{
-    size_t n = strlen(value);
-    char *message;
-    bool plain = n && n <= HOST_MAX_BYTES &&
-                 n == strspn(value, "abcdefghijklmnopqrstuvwxyz0123456789"
-                                    "ABCDEFGHIJKLMNOPQRSTUVWXYZ-._:[]");
-
-    message = gr_printf("Host%s%s is not a name of this console: add it to "
-                        "console.hosts, or use an IP address",
-                        plain ? " " : "", plain ? value : "");
-    fail(p, MHD_HTTP_MISDIRECTED_REQUEST, "host_unknown", message);
-    free(message);
-}
-
-/* HTTP/1.0 clients may omit the host; browsers never do. */
+/* HTTP/1.0 clients may omit the host; browsers never do. An unknown name is shown in the response
+ * only if it consists of characters that names have. */
 static bool host_is_fine(const struct console_http *h, struct MHD_Connection *c,
                          const char *version, struct http_page *p)
 {
     struct host_headers all = {0};
+    char *message;
+    bool plain;
+    size_t n;
 
     MHD_get_connection_values(c, MHD_HEADER_KIND, on_header, &all);
     if (all.count == 0 && strcmp(version, "HTTP/1.0") == 0)
         return true;
-    if (all.count == 1 && http_host_known(all.value, h->listen, h->hosts))
-        return true;
-    if (all.count == 1)
-        fail_host(p, all.value);
-    else
+    if (all.count != 1) {
         fail(p, MHD_HTTP_BAD_REQUEST, "host_needed",
              "a request must have one Host header");
+        return false;
+    }
+    if (http_host_known(all.value, h->listen, h->hosts))
+        return true;
+    n = strlen(all.value);
+    plain = n && n <= HOST_MAX_BYTES &&
+            n == strspn(all.value, "abcdefghijklmnopqrstuvwxyz0123456789"
+                                   "ABCDEFGHIJKLMNOPQRSTUVWXYZ-._:[]");
+    message = gr_printf("Host%s%s is not a name of this console: add it to "
+                        "console.hosts, or use an IP address",
+                        plain ? " " : "", plain ? all.value : "");
+    fail(p, MHD_HTTP_MISDIRECTED_REQUEST, "host_unknown", message);
+    free(message);
     return false;
 }
 
@@ -248,17 +237,6 @@ bool http_token_known(char *const *tokens, size_t count, const char *token)
         known |= CRYPTO_memcmp(want, got, sizeof got) == 0;
     }
     return known;
-}
-
-static const char *bearer_of(struct MHD_Connection *c)
-{
-    const char *v = MHD_lookup_connection_value(c, MHD_HEADER_KIND,
-                                                "Authorization");
-
-    if (!v || strncasecmp(v, "Bearer ", 7) != 0)
-        return NULL;
-    v += 7;
-    return v + strspn(v, " ");
 }
 
 static enum MHD_Result respond(struct console_http *h, struct MHD_Connection *c,
@@ -297,6 +275,7 @@ static enum MHD_Result on_call(void *cls, struct MHD_Connection *c,
     struct console_http *h = cls;
     struct http_page p = {.status = MHD_HTTP_OK,
                           .type = "application/json; charset=utf-8"};
+    const char *bearer;
 
     (void)data;
     if (!*context) { /* the head is complete; the next call reports its end */
@@ -307,12 +286,17 @@ static enum MHD_Result on_call(void *cls, struct MHD_Connection *c,
         *data_bytes = 0;
         return MHD_YES;
     }
+    bearer = MHD_lookup_connection_value(c, MHD_HEADER_KIND, "Authorization");
+    if (bearer && strncasecmp(bearer, "Bearer ", 7) == 0)
+        bearer += 7 + strspn(bearer + 7, " ");
+    else
+        bearer = NULL;
     buf_init(&p.text, PAGE_MAX_BYTES);
     /* libmicrohttpd leaves out the body of a response to HEAD. */
     if (!host_is_fine(h, c, version, &p))
         ;
     else if (strcmp(method, "GET") == 0 || strcmp(method, "HEAD") == 0)
-        h->page(h->self, url, bearer_of(c), &p);
+        h->page(h->self, url, bearer, &p);
     else
         fail(&p, MHD_HTTP_METHOD_NOT_ALLOWED, "method_not_allowed", "only GET");
     return respond(h, c, &p);

@@ -19,8 +19,8 @@ enum {
     DETAIL_MAX = 20, /* … and that its fields list */
 };
 
-#define FIRST_MS \
-    DAY_MS /* at the first start, older dead letters are not notified */
+/* Older dead letters are not notified at the first start. */
+#define FIRST_MS DAY_MS
 
 static const char cursor_name[] = "deaths";
 
@@ -31,9 +31,7 @@ void dead_letter_alerts_open(struct console *c)
     c->dlqd = zsock_new(ZMQ_DEALER);
     zsock_set_rcvtimeo(c->dlqd, 0);
     zsock_set_sndtimeo(c->dlqd, 0);
-    zsock_set_immediate(
-        c->dlqd,
-        1); /* requests are not queued for a dlqd that is not running */
+    zsock_set_immediate(c->dlqd, 1); /* queue no request while dlqd is down */
     if (zsock_connect(c->dlqd, "%s", address) != 0)
         die(EXIT_UNAVAILABLE, "cannot connect to %s: %s", address,
             zmq_strerror(errno));
@@ -45,17 +43,13 @@ void dead_letter_alerts_close(struct console *c)
     zsock_destroy(&c->dlqd);
 }
 
-static bool needed(const struct settings *s)
-{
-    for (size_t i = 0; i < s->alert_count; i++)
-        if (s->alerts[i].enabled && s->alerts[i].when == ALERT_DEAD_LETTER)
-            return true;
-    return false;
-}
-
 void dead_letter_alerts_due(struct console *c)
 {
-    c->ask_again |= needed(c->daemon.settings);
+    const struct settings *s = c->daemon.settings;
+
+    for (size_t i = 0; i < s->alert_count; i++)
+        c->ask_again |= s->alerts[i].enabled &&
+                        s->alerts[i].when == ALERT_DEAD_LETTER;
 }
 
 /* ---- asking ---- */
@@ -112,26 +106,6 @@ static struct death_group *group_of(struct death_group **all, size_t *n,
     return &(*all)[(*n)++];
 }
 
-static void put_group(const struct death_group *g, struct buf *out)
-{
-    json_t *l;
-    size_t i;
-
-    buf_printf(out, "%zu %s to %s became dead letters: %s (", g->count,
-               g->count == 1 ? "delivery" : "deliveries",
-               *g->endpoint ? g->endpoint : "no endpoint", g->reason);
-    json_array_foreach(g->dead_letters, i, l)
-    {
-        if (i == NAMED_MAX)
-            break;
-        buf_printf(out, "%s%s: %.200s", i ? "; " : "", text_of(l, "event_id"),
-                   text_of(l, "error"));
-    }
-    if (g->count > NAMED_MAX)
-        buf_printf(out, "; and %zu more", g->count - NAMED_MAX);
-    buf_puts(out, ")");
-}
-
 static void notify_group(struct console *c, const struct alert_rule *rule,
                          const struct death_group *g, struct changes *changes)
 {
@@ -148,9 +122,22 @@ static void notify_group(struct console *c, const struct alert_rule *rule,
                             .since_ms = row.since_ms,
                             .value = row.value};
     struct buf summary;
+    size_t i;
 
     buf_init(&summary, 8000);
-    put_group(g, &summary);
+    buf_printf(&summary, "%zu %s to %s became %s: %s (", g->count,
+               g->count == 1 ? "delivery" : "deliveries",
+               *g->endpoint ? g->endpoint : "no endpoint",
+               g->count == 1 ? "a dead letter" : "dead letters", g->reason);
+    for (i = 0; i < NAMED_MAX && i < json_array_size(g->dead_letters); i++) {
+        const json_t *l = json_array_get(g->dead_letters, i);
+
+        buf_printf(&summary, "%s%s: %.200s", i ? "; " : "",
+                   text_of(l, "event_id"), text_of(l, "error"));
+    }
+    if (g->count > NAMED_MAX)
+        buf_printf(&summary, "; and %zu more", g->count - NAMED_MAX);
+    buf_puts(&summary, ")");
     row.summary = summary.data;
     store_alert_add(&c->store, &row);
     change.summary = gr_strdup(summary.data);
@@ -159,14 +146,6 @@ static void notify_group(struct console *c, const struct alert_rule *rule,
                               g->dead_letters);
     changes_add(changes, &change);
     buf_fini(&summary);
-}
-
-static bool takes(const struct alert_rule *rule, const char *endpoint)
-{
-    for (size_t i = 0; i < rule->endpoints.count; i++)
-        if (glob_match(rule->endpoints.items[i], endpoint))
-            return true;
-    return rule->endpoints.count == 0;
 }
 
 static void notify_rule(struct console *c, const struct alert_rule *rule,
@@ -180,7 +159,11 @@ static void notify_rule(struct console *c, const struct alert_rule *rule,
     {
         const char *endpoint = text_of(l, "endpoint");
 
-        if (!takes(rule, endpoint))
+        bool selected = rule->endpoints.count == 0;
+
+        for (size_t k = 0; k < rule->endpoints.count; k++)
+            selected |= glob_match(rule->endpoints.items[k], endpoint);
+        if (!selected)
             continue;
         g = group_of(&groups, &n, endpoint, text_of(l, "reason"));
         if (g->count++ < DETAIL_MAX)

@@ -1,3 +1,4 @@
+/* forward: reads the metrics of all processes and publishes them at one address. */
 #include "forward.h"
 #include "alloc.h"
 #include "log.h"
@@ -63,7 +64,7 @@ struct monitors *forward_out(struct forward *f)
     return f->out;
 }
 
-/* ---- who is there ---- */
+/* ---- processes ---- */
 
 static void reconnect(struct forward *f, const char *name, bool on)
 {

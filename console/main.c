@@ -1,3 +1,4 @@
+/* main: the tables of the console: metrics, control commands and callbacks. */
 #include "console.h"
 
 static const struct metric metrics[] = {

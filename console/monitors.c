@@ -1,3 +1,4 @@
+/* monitors: the publisher of metrics, at the ZMTP protocol over plain sockets. */
 #include "monitors.h"
 #include "alloc.h"
 #include "clock.h"
@@ -92,8 +93,7 @@ static int listen_at_path(const char *address, const char *path)
             "%zu bytes",
             address, sizeof a.sun_path - 1);
     memcpy(a.sun_path, path, n);
-    unlink(
-        path); /* left by an earlier start: this process holds the lock of its name */
+    unlink(path); /* of an earlier start: this process holds the lock */
     if (fd < 0 || bind(fd, (struct sockaddr *)&a, sizeof a) != 0 ||
         listen(fd, MONITORS_MAX) != 0)
         die(EXIT_UNAVAILABLE, "metrics.publish: cannot bind %s: %s", address,
@@ -190,32 +190,11 @@ static void monitor_free(struct monitors *m, struct monitor *k)
     free(k);
 }
 
-/* Update whether the monitor has to act next. A wait that continues is not renewed. */
-static void judge_wait(struct monitors *m, struct monitor *k)
-{
-    bool waits = !k->topic_count || !STAILQ_EMPTY(&k->queue);
-
-    if (waits && !k->waiter.waits)
-        waiters_begin(&m->waiting, &k->waiter, m->mono_ms);
-    else if (!waits)
-        waiters_end(&m->waiting, &k->waiter);
-}
-
-static void watch_out(struct monitors *m, struct monitor *k, bool out)
-{
-    struct epoll_event e = {.events = EPOLLIN | (out ? EPOLLOUT : 0u),
-                            .data.ptr = k};
-
-    if (k->watches_out == out)
-        return;
-    k->watches_out = out;
-    epoll_ctl(m->epoll, EPOLL_CTL_MOD, k->fd, &e);
-}
-
 /* Write as much as the socket takes. false: the connection is broken. */
 static bool flush(struct monitors *m, struct monitor *k)
 {
-    bool moved = false;
+    struct epoll_event e = {.data.ptr = k};
+    bool moved = false, waits, out;
 
     while (!STAILQ_EMPTY(&k->queue)) {
         struct iovec v[IOV_AT_ONCE];
@@ -248,11 +227,19 @@ static bool flush(struct monitors *m, struct monitor *k)
             k->sent_bytes = rest;
         }
     }
-    if (moved &&
-        k->topic_count) /* it has read: the wait for the rest begins now */
+    if (moved && k->topic_count) /* it has read: its wait begins again */
         waiters_end(&m->waiting, &k->waiter);
-    judge_wait(m, k);
-    watch_out(m, k, !STAILQ_EMPTY(&k->queue));
+    out = !STAILQ_EMPTY(&k->queue);
+    waits = !k->topic_count || out; /* the monitor has to act next */
+    if (waits && !k->waiter.waits)  /* a wait that continues is not renewed */
+        waiters_begin(&m->waiting, &k->waiter, m->mono_ms);
+    else if (!waits)
+        waiters_end(&m->waiting, &k->waiter);
+    if (k->watches_out != out) {
+        e.events = EPOLLIN | (out ? EPOLLOUT : 0u);
+        k->watches_out = out;
+        epoll_ctl(m->epoll, EPOLL_CTL_MOD, k->fd, &e);
+    }
     return true;
 }
 
@@ -284,7 +271,7 @@ static struct shared *make_frame(unsigned char flags, const void *p, size_t n)
     return f;
 }
 
-/* ---- what a monitor says ---- */
+/* ---- the frames of a monitor ---- */
 
 static const unsigned char greeting[GREETING_BYTES] = {
     0xff, 0,   0,   0,   0, 0, 0, 0, 0, 0x7f, /* signature */
@@ -371,18 +358,6 @@ static bool subscribe(struct monitors *m, struct monitor *k,
     return true;
 }
 
-static void cancel(struct monitors *m, struct monitor *k,
-                   const unsigned char *p, size_t n)
-{
-    for (size_t i = 0; i < k->topic_count; i++) {
-        if (k->topics[i].n != n || memcmp(k->topics[i].bytes, p, n) != 0)
-            continue;
-        k->topics[i] = k->topics[--k->topic_count];
-        m->subscribed -= k->topic_count == 0;
-        return;
-    }
-}
-
 /* A whole frame. false: the connection ends. */
 static bool take_frame(struct monitors *m, struct monitor *k, int flags,
                        const unsigned char *p, size_t n)
@@ -404,9 +379,16 @@ static bool take_frame(struct monitors *m, struct monitor *k, int flags,
         return false;
     if (p[0] == 1)
         return subscribe(m, k, p + 1, n - 1);
-    if (p[0] == 0)
-        cancel(m, k, p + 1, n - 1);
-    return p[0] == 0;
+    if (p[0] != 0)
+        return false;
+    for (size_t i = 0; i < k->topic_count; i++)
+        if (k->topics[i].n == n - 1 &&
+            memcmp(k->topics[i].bytes, p + 1, n - 1) == 0) {
+            k->topics[i] = k->topics[--k->topic_count];
+            m->subscribed -= k->topic_count == 0;
+            break;
+        }
+    return true;
 }
 
 /* Parse the bytes so far. *used = 0: more are needed. false: close the connection. */
@@ -483,21 +465,13 @@ static bool hear(struct monitors *m, struct monitor *k)
 
 /* ---- all of them ---- */
 
-static void make_space(struct monitors *m)
-{
-    struct waiter *longest = waiters_crowded(&m->waiting, m->open,
-                                             MONITORS_MAX);
-
-    if (longest)
-        monitor_free(m, (struct monitor *)(void *)longest);
-}
-
 /* The publisher greets first. */
 static void arrive(struct monitors *m, int fd)
 {
     struct monitor *k = gr_alloc(sizeof *k);
     struct epoll_event e = {.events = EPOLLIN, .data.ptr = k};
     struct shared *hello = gr_alloc(sizeof *hello + sizeof greeting);
+    struct waiter *longest;
     int on = 1;
 
     memcpy(hello->bytes, greeting, sizeof greeting);
@@ -509,25 +483,13 @@ static void arrive(struct monitors *m, int fd)
     m->open++;
     epoll_ctl(m->epoll, EPOLL_CTL_ADD, fd, &e);
     queue(m, k, hello);
-    if (!flush(m, k))
+    if (!flush(m, k)) {
         monitor_free(m, k);
-    else
-        make_space(m);
-}
-
-/* When all connections belong to monitors that read, a new one is closed at once. */
-static void accept_some(struct monitors *m)
-{
-    for (int i = 0; i < ACCEPTS_AT_ONCE; i++) {
-        int fd = accept4(m->listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
-
-        if (fd < 0)
-            return;
-        if (m->open < MONITORS_MAX)
-            arrive(m, fd);
-        else
-            close(fd);
+        return;
     }
+    longest = waiters_crowded(&m->waiting, m->open, MONITORS_MAX);
+    if (longest)
+        monitor_free(m, (struct monitor *)(void *)longest);
 }
 
 /* Each event belongs to another connection, and frees only that one or one that waits.
@@ -552,25 +514,18 @@ int monitors_run(struct monitors *m, int64_t now_ms)
     }
     while ((w = waiters_overdue(&m->waiting, now_ms, LIMIT_MS, &left_ms)))
         monitor_free(m, (struct monitor *)(void *)w);
-    if (comes)
-        accept_some(m);
+    /* When all connections belong to monitors that read, a new one is closed at once. */
+    for (int i = 0; comes && i < ACCEPTS_AT_ONCE; i++) {
+        int fd = accept4(m->listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+
+        if (fd < 0)
+            break;
+        if (m->open < MONITORS_MAX)
+            arrive(m, fd);
+        else
+            close(fd);
+    }
     return n == EVENTS_AT_ONCE || comes ? 0 : left_ms;
-}
-
-static bool is_subscribed(const struct monitor *k, const void *p, size_t n)
-{
-    for (size_t i = 0; i < k->topic_count; i++)
-        if (k->topics[i].n <= n &&
-            memcmp(k->topics[i].bytes, p, k->topics[i].n) == 0)
-            return true;
-    return false;
-}
-
-static bool has_capacity(const struct monitors *m, const struct monitor *k,
-                         size_t n)
-{
-    return k->queue_bytes + n <= MONITOR_QUEUE_MAX_BYTES &&
-           m->queue_bytes + n <= MONITORS_QUEUE_MAX_BYTES;
 }
 
 void monitors_send(struct monitors *m, const void *p, size_t n)
@@ -579,10 +534,16 @@ void monitors_send(struct monitors *m, const void *p, size_t n)
     struct monitor *k, *next;
 
     for (k = LIST_FIRST(&m->all); k; k = next) {
+        bool subscribed = false;
+
         next = LIST_NEXT(k, link);
-        if (!is_subscribed(k, p, n))
+        for (size_t i = 0; i < k->topic_count; i++)
+            subscribed |= k->topics[i].n <= n &&
+                          memcmp(k->topics[i].bytes, p, k->topics[i].n) == 0;
+        if (!subscribed)
             continue;
-        if (!has_capacity(m, k, n)) {
+        if (k->queue_bytes + n > MONITOR_QUEUE_MAX_BYTES ||
+            m->queue_bytes + n > MONITORS_QUEUE_MAX_BYTES) {
             m->dropped++;
             continue;
         }

@@ -29,17 +29,6 @@ void changes_add(struct changes *l, const struct change *c)
     l->all[l->count++] = *c;
 }
 
-static void changes_fini(struct changes *l)
-{
-    for (size_t i = 0; i < l->count; i++) {
-        free(l->all[i].subject);
-        free(l->all[i].summary);
-        json_decref(l->all[i].detail);
-    }
-    free(l->all);
-    *l = (struct changes){0};
-}
-
 static bool goes_to(const struct alert_rule *r, const char *notifier)
 {
     return r->notify.count == 0 || string_list_has(&r->notify, notifier);
@@ -73,8 +62,8 @@ struct draft {
     int firing, resolved, said, severity, name_count;
 };
 
-/* Names of rules contain no spaces. */
-static bool has_name(const struct draft *d, const char *name)
+/* Adds the name of a rule, once; names contain no spaces. */
+static void add_name(struct draft *d, const char *name)
 {
     size_t n = strlen(name);
 
@@ -82,16 +71,9 @@ static bool has_name(const struct draft *d, const char *name)
         size_t k = strcspn(at, " ");
 
         if (k == n && memcmp(at, name, n) == 0)
-            return true;
+            return;
         at += k + (at[k] == ' ');
     }
-    return false;
-}
-
-static void add_name(struct draft *d, const char *name)
-{
-    if (has_name(d, name))
-        return;
     buf_printf(&d->names, "%s%s", d->names.len ? " " : "", name);
     d->name_count++;
 }
@@ -161,21 +143,6 @@ static void draft_end(struct draft *d, const char *id, int64_t now,
     row->body = *body;
 }
 
-static void draft_init(struct draft *d)
-{
-    *d = (struct draft){.alerts = json_array()};
-    buf_init(&d->subject, 1000);
-    buf_init(&d->text, TEXT_MAX_BYTES_HERE);
-    buf_init(&d->names, TEXT_MAX_BYTES_HERE);
-}
-
-static void draft_fini(struct draft *d)
-{
-    buf_fini(&d->subject);
-    buf_fini(&d->text);
-    buf_fini(&d->names);
-}
-
 static void make_id(struct console *c, char id[40])
 {
     char ulid[ULID_BYTES + 1];
@@ -190,10 +157,12 @@ static void notify_one(struct console *c, const struct notifier *to,
     struct notification_row row = {.notifier = to->name,
                                    .made_ms = c->daemon.loop.now_ms,
                                    .next_ms = c->daemon.loop.now_ms};
-    struct draft d;
+    struct draft d = {.alerts = json_array()};
     char id[40], *body = NULL;
 
-    draft_init(&d);
+    buf_init(&d.subject, 1000);
+    buf_init(&d.text, TEXT_MAX_BYTES_HERE);
+    buf_init(&d.names, TEXT_MAX_BYTES_HERE);
     for (size_t i = 0; i < l->count; i++)
         if (goes_to(l->all[i].rule, to->name))
             draft_add(&d, &l->all[i]);
@@ -205,7 +174,9 @@ static void notify_one(struct console *c, const struct notifier *to,
         json_decref(d.alerts);
     }
     free(body);
-    draft_fini(&d);
+    buf_fini(&d.subject);
+    buf_fini(&d.text);
+    buf_fini(&d.names);
 }
 
 void changes_notify(struct console *c, struct changes *l)
@@ -214,7 +185,13 @@ void changes_notify(struct console *c, struct changes *l)
 
     for (size_t i = 0; i < s->notifier_count && l->count; i++)
         notify_one(c, &s->notifiers[i], l);
-    changes_fini(l);
+    for (size_t i = 0; i < l->count; i++) {
+        free(l->all[i].subject);
+        free(l->all[i].summary);
+        json_decref(l->all[i].detail);
+    }
+    free(l->all);
+    *l = (struct changes){0};
 }
 
 /* ---- results ---- */
@@ -270,12 +247,16 @@ static void end_test(struct console *c, const struct notify_end *e)
     c->tests.done++;
 }
 
-/* After a rolled back turn the message is sent again with the same id, by which its receiver
- * recognises the duplicate. */
-static void take_ends(struct console *c)
+int notifications_work(struct console *c)
 {
+    const struct settings *s = c->daemon.settings;
+    struct notification_row row;
     struct notify_end e;
+    int64_t now = c->daemon.loop.now_ms, due;
+    int ms = -1;
 
+    /* If this turn is rolled back, the message is sent again with the same id, by which its
+     * receiver recognises the duplicate. */
     while (notify_ended(c->notify, &e)) {
         c->metrics[e.ok ? M_TOLD : M_NOT_TOLD]++;
         if (e.n == 0)
@@ -285,16 +266,6 @@ static void take_ends(struct console *c)
         else
             try_again(c, &e);
     }
-}
-
-int notifications_work(struct console *c)
-{
-    const struct settings *s = c->daemon.settings;
-    struct notification_row row;
-    int64_t now = c->daemon.loop.now_ms, due;
-    int ms = -1;
-
-    take_ends(c);
     if (c->tests.count && c->tests.done == c->tests.count) {
         json_t *reply = json_pack("{s:O}", "results", c->tests.results);
 
@@ -385,14 +356,6 @@ void notifications_flush(struct console *c)
 
 /* ---- a test ---- */
 
-static void tests_add(struct tests *t, const char *name)
-{
-    t->names = gr_realloc(t->names, (t->count + 1) * sizeof *t->names);
-    t->begun = gr_realloc(t->begun, (t->count + 1) * sizeof *t->begun);
-    snprintf(t->names[t->count], sizeof *t->names, "%s", name);
-    t->begun[t->count++] = false;
-}
-
 void tests_fini(struct tests *t)
 {
     free(t->names);
@@ -403,63 +366,59 @@ void tests_fini(struct tests *t)
     *t = (struct tests){0};
 }
 
-static const struct alert_rule *rule_named(const struct settings *s,
-                                           const char *name)
-{
-    for (size_t i = 0; i < s->alert_count; i++)
-        if (strcmp(s->alerts[i].name, name) == 0)
-            return &s->alerts[i];
-    return NULL;
-}
-
-static void explain_unknown(const struct settings *s, const char *name,
-                            char why[200])
-{
-    struct conf_near near = {.text = name};
-    char hint[100];
-
-    for (size_t i = 0; i < s->alert_count; i++)
-        conf_near_try(&near, s->alerts[i].name);
-    for (size_t i = 0; i < s->notifier_count; i++)
-        conf_near_try(&near, s->notifiers[i].name);
-    snprintf(why, 200, "there is no alert and no notifier \"%.60s\"%s", name,
-             conf_near_hint(&near, hint));
-}
-
+/* The control command `alerts_test`: replies when all notifiers of the alert, or this one
+ * notifier, have been tried. */
 json_t *notifications_test(void *self, json_t *args, char why[200])
 {
     struct console *c = self;
+    struct tests *t = &c->tests;
     const struct settings *s = c->daemon.settings;
     const char *name = json_string_value(json_object_get(args, "name"));
-    const struct alert_rule *rule = name ? rule_named(s, name) : NULL;
+    struct conf_near near = {.text = name ? name : ""};
+    const struct alert_rule *rule = NULL;
+    char hint[100];
     json_t *doc;
 
-    if (!name || (!rule && !notifier_named(s, name))) {
-        explain_unknown(s, name ? name : "", why);
+    for (size_t i = 0; i < s->alert_count; i++) {
+        if (!rule && strcmp(s->alerts[i].name, near.text) == 0)
+            rule = &s->alerts[i];
+        conf_near_try(&near, s->alerts[i].name);
+    }
+    if (!rule && !notifier_named(s, near.text)) {
+        for (size_t i = 0; i < s->notifier_count; i++)
+            conf_near_try(&near, s->notifiers[i].name);
+        snprintf(why, 200, "there is no alert and no notifier \"%.60s\"%s",
+                 near.text, conf_near_hint(&near, hint));
         return NULL;
     }
     if (control_waiting(c->daemon.control)) {
         snprintf(why, 200, "another test or a backup is already in progress");
         return NULL;
     }
-    for (size_t i = 0; i < s->notifier_count; i++)
-        if (rule ? goes_to(rule, s->notifiers[i].name)
-                 : strcmp(s->notifiers[i].name, name) == 0)
-            tests_add(&c->tests, s->notifiers[i].name);
-    if (!c->tests.count) {
+    for (size_t i = 0; i < s->notifier_count; i++) {
+        const char *to = s->notifiers[i].name;
+
+        if (rule ? !goes_to(rule, to) : strcmp(to, name) != 0)
+            continue;
+        t->names = gr_realloc(t->names, (t->count + 1) * sizeof *t->names);
+        t->begun = gr_realloc(t->begun, (t->count + 1) * sizeof *t->begun);
+        snprintf(t->names[t->count], sizeof *t->names, "%s", to);
+        t->begun[t->count++] = false;
+    }
+    if (!t->count) {
         snprintf(why, 200, "%.60s has no notifier: add one under `notifiers`",
                  name);
         return NULL;
     }
-    make_id(c, c->tests.id);
-    c->tests.results = json_array();
-    c->tests.text = gr_printf("A test of %s, sent by an operator. Nothing is "
-                              "wrong.\n",
-                              name);
+    make_id(c, t->id);
+    t->results = json_array();
+    t->text = gr_printf("A test of %s, sent by an operator. Nothing is "
+                        "wrong.\n",
+                        name);
     doc = json_pack("{s:i, s:s, s:o, s:b, s:s, s:[]}", "version", 1, "id",
-                    c->tests.id, "time", json_time(now_ms()), "test", 1, "text",
-                    c->tests.text, "alerts");
-    c->tests.body = json_dumps(doc, JSON_COMPACT);
+                    t->id, "time", json_time(now_ms()), "test", 1, "text",
+                    t->text, "alerts");
+    t->body = json_dumps(doc, JSON_COMPACT);
     json_decref(doc);
     return control_later(c->daemon.control);
 }

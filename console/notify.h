@@ -1,9 +1,9 @@
-/* notify: sends notifications by webhook, mail or command. It never blocks. Each notifier
- * sends one at a time, so that one that hangs delays only itself.
+/* notify: sends notifications by webhook, mail or command. It never blocks. Each notifier sends one
+ * at a time, so that one that hangs delays only itself. For notifications.c, after the commit;
+ * what a crash interrupts is sent again, with the same id.
  *
- * The addresses of webhooks and mail servers are checked like those of endpoints (P8): a
- * private address needs allow_private. A command is run without a shell, with an environment
- * of its own. */
+ * The addresses of webhooks and mail servers are checked like those of endpoints (P8): a private
+ * address needs allow_private. */
 #ifndef CONSOLE_NOTIFY_H
 #define CONSOLE_NOTIFY_H
 

@@ -1,3 +1,4 @@
+/* rules: judges alert rules and words their summaries. */
 #include "rules.h"
 #include "conf.h"
 #include <math.h>
@@ -33,12 +34,20 @@ enum rule_verdict rule_judge(const struct alert_rule *rule,
     return yes ? VERDICT_YES : VERDICT_NO;
 }
 
-static enum lifecycle_change step_yes(const struct alert_rule *rule,
-                                      struct lifecycle *lifecycle,
-                                      int64_t now_ms)
+enum lifecycle_change rule_step(const struct alert_rule *rule,
+                                struct lifecycle *lifecycle,
+                                enum rule_verdict verdict, int64_t now_ms)
 {
     enum lifecycle_state before = lifecycle->state;
 
+    if (verdict == VERDICT_UNKNOWN)
+        return LIFECYCLE_SAME;
+    if (verdict == VERDICT_NO) {
+        lifecycle->state = LIFECYCLE_CALM;
+        return before == LIFECYCLE_FIRING    ? LIFECYCLE_RESOLVES
+               : before == LIFECYCLE_PENDING ? LIFECYCLE_PASSES
+                                             : LIFECYCLE_SAME;
+    }
     if (before == LIFECYCLE_FIRING)
         return LIFECYCLE_SAME;
     if (before == LIFECYCLE_CALM)
@@ -49,22 +58,6 @@ static enum lifecycle_change step_yes(const struct alert_rule *rule,
     lifecycle->state = LIFECYCLE_FIRING;
     lifecycle->fired_ms = now_ms;
     return LIFECYCLE_FIRES;
-}
-
-enum lifecycle_change rule_step(const struct alert_rule *rule,
-                                struct lifecycle *lifecycle,
-                                enum rule_verdict verdict, int64_t now_ms)
-{
-    enum lifecycle_state before = lifecycle->state;
-
-    if (verdict == VERDICT_UNKNOWN)
-        return LIFECYCLE_SAME;
-    if (verdict == VERDICT_YES)
-        return step_yes(rule, lifecycle, now_ms);
-    lifecycle->state = LIFECYCLE_CALM;
-    return before == LIFECYCLE_FIRING    ? LIFECYCLE_RESOLVES
-           : before == LIFECYCLE_PENDING ? LIFECYCLE_PASSES
-                                         : LIFECYCLE_SAME;
 }
 
 /* ---- in words ---- */

@@ -30,22 +30,21 @@ enum lifecycle_change {
 
 enum rule_verdict { VERDICT_UNKNOWN, VERDICT_NO, VERDICT_YES };
 
-/* `fact` NULL: its subject is no longer there. */
+/* `measurement` NULL: its subject no longer exists. */
 enum rule_verdict rule_judge(const struct alert_rule *rule,
                              const struct measurement *measurement);
 enum lifecycle_change rule_step(const struct alert_rule *rule,
                                 struct lifecycle *lifecycle,
                                 enum rule_verdict verdict, int64_t now_ms);
 
-/* "endpoint crm: 37 % is above 5 % (the share of attempts within 5m that failed)";
- * one that has ended: "… 1.4 % is no longer above 5 % …". `fact`
- * NULL: its subject is no longer there. */
+/* "endpoint crm: the share of attempts within 5m that failed: 37 % (above 5 %)"; `holds` false:
+ * "… (no longer above 5 %)". `measurement` NULL: its subject no longer exists. */
 void rule_summary(const struct alert_rule *rule, const char *subject,
                   const struct measurement *measurement, bool holds,
                   struct buf *out);
 const char *rule_severity(int severity);
-/* For a chat, in which <!channel> calls everybody and <url|text> hides where it
- * leads: what strangers say is told with &, < and > as Slack requires them. */
+/* Escapes &, < and > as Slack requires, so that text from clients and endpoints cannot notify a
+ * whole channel (<!channel>) or disguise a link (<url|text>). */
 void chat_text(struct buf *out, const char *text);
 
 #endif

@@ -1,3 +1,4 @@
+/* store: the statements of console.db. */
 #include "store.h"
 #include "clock.h"
 #include "stores.h"
@@ -92,7 +93,7 @@ void store_alerts_cut(struct store *s, int64_t kept)
 
 /* ---- notifications ---- */
 
-/* Longer than any wait of notifications.c: the clock was ahead when it was written. */
+/* Longer than any wait of notifications.c: a later time was written with a clock that was ahead. */
 #define WAIT_MAX_MS (2 * HOUR_MS)
 
 int64_t store_notification_add(struct store *s,

@@ -15,20 +15,15 @@ enum {
 static void page(void *self, const char *path, const char *bearer,
                  struct http_page *p);
 
-static int64_t stale_ms(const struct settings *s)
-{
-    int64_t three = 3 * s->metrics_interval_ms;
-
-    return three > STALE_MS ? three : STALE_MS;
-}
-
 void console_open(void *self)
 {
     struct console *c = self;
     const struct settings *s = c->daemon.settings;
+    int64_t three = 3 * s->metrics_interval_ms;
 
     store_open(&c->store, c->daemon.db);
-    c->collector = collector_new(c->daemon.started_ms, stale_ms(s));
+    c->collector = collector_new(c->daemon.started_ms,
+                                 three > STALE_MS ? three : STALE_MS);
     c->tracks = measurements_tracks(mono_ms());
     c->notify = notify_open();
     LIST_INIT(&c->active);
@@ -81,24 +76,18 @@ static int until(int64_t due_ms, int64_t now_ms)
     return due_ms > now_ms ? (int)(due_ms - now_ms) : 0;
 }
 
-static void measure_monitors(struct console *c)
-{
-    const struct monitors *m = forward_out(c->forward);
-
-    c->metrics[M_SUBSCRIBERS] = monitors_subscribed(m);
-    c->metrics[M_MONITORS_REFUSED] = monitors_refused(m);
-    c->metrics[M_FRAMES_DROPPED] = monitors_dropped(m);
-}
-
 int console_work(void *self)
 {
     struct console *c = self;
+    struct monitors *out = forward_out(c->forward);
     int64_t now = c->daemon.loop.mono_ms;
     bool more = take_frames(c);
     int ms;
 
-    ms = monitors_run(forward_out(c->forward), now);
-    measure_monitors(c);
+    ms = monitors_run(out, now);
+    c->metrics[M_SUBSCRIBERS] = monitors_subscribed(out);
+    c->metrics[M_MONITORS_REFUSED] = monitors_refused(out);
+    c->metrics[M_FRAMES_DROPPED] = monitors_dropped(out);
     if (now >= c->look_due_ms) {
         forward_look(c->forward, gone, c);
         c->look_due_ms = now + LOOK_MS;
@@ -156,7 +145,7 @@ void console_close(void *self)
     collector_free(c->collector);
 }
 
-/* ---- what is asked for ---- */
+/* ---- requests ---- */
 
 static void fail(struct http_page *p, unsigned status, const char *code,
                  const char *message)

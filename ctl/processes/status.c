@@ -107,14 +107,15 @@ static bool cut_suffix(const char *name, size_t *n, const char *suffix)
 static void print_metrics(const json_t *s)
 {
     static const char ours[] = "grapnel_";
-    const char *process = text_of(s, "process"), *name;
+    const char *process = text_of(s, "process"), *key;
     size_t kind = strcspn(process, "-");
     json_t *value;
     int count = 0;
 
-    json_object_foreach(json_object_get(s, "metrics"), name, value)
+    json_object_foreach(json_object_get(s, "metrics"), key, value)
     {
         int64_t v = json_integer_value(value);
+        const char *name = key;
         char bytes[32];
         size_t n;
 
