@@ -245,7 +245,7 @@ static gr_rc take_option(struct option_reading *r, int *i)
         return unknown_option(r, word, n);
     takes_value = global >= 0 ? globals[global].value : o->value != NULL;
     if (!takes_value && value) {
-        snprintf(r->why, 400, "%.*s has no value", (int)n, word);
+        snprintf(r->why, 400, "%.*s takes no value", (int)n, word);
         return GR_REFUSE;
     }
     if (takes_value && !value)

@@ -104,7 +104,10 @@ static json_t *of_all(struct ctl *c)
     json_t *rows = json_array();
     struct processes p;
 
-    need_settings(c, keys, "the file of a process that is down is looked for");
+    need_settings(
+        c, keys,
+        "verify needs only `state_dir` of the configuration, the folder of "
+        "the databases of processes that are down");
     need_run_dir(c);
     processes_find(c, &p);
     for (size_t i = 0; i < p.count; i++)
@@ -178,7 +181,7 @@ int run_verify(struct ctl *c)
     size_t i;
 
     if (json_array_size(rows) == 0)
-        code = complain(EXIT_REFUSED, "no database to verify%s%s",
+        code = complain(EXIT_REFUSED, "there is no database to verify%s%s",
                         dir ? " in " : "", dir ? dir : "");
     json_array_foreach(rows, i,
                        row) if (!json_is_true(json_object_get(row, "ok")))

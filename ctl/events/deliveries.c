@@ -7,11 +7,13 @@ static const struct column columns[] = {
     {.head = "EVENT", .key = "event_id"},
     {.head = "ENDPOINT", .key = "endpoint"},
     {.head = "STATUS", .key = "status"},
-    {.head = "TRIES", .key = "attempts"},
+    {.head = "ATTEMPTS", .key = "attempts"},
     {.head = "RESPONSE", .key = "last_http_status", .kind = COLUMN_OR_DASH},
     {.head = "TYPE", .key = "type"},
     {.head = "WORKSPACE", .key = "workspace"},
-    {.head = "NEXT TRY (UTC)", .key = "next_attempt_at", .kind = COLUMN_TIME},
+    {.head = "NEXT ATTEMPT (UTC)",
+     .key = "next_attempt_at",
+     .kind = COLUMN_TIME},
     {0}};
 
 int run_deliveries(struct ctl *c)

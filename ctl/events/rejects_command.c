@@ -126,7 +126,7 @@ const struct column rejects_columns[] = {
     {.head = "SOURCE", .key = "source", .kind = COLUMN_OR_DASH},
     {.head = "REASON", .key = "reason"},
     {.head = "STATUS", .key = "status"},
-    {.head = "REMOTE", .key = "remote"},
+    {.head = "CLIENT", .key = "remote"},
     {.head = "REQUEST", .cell = reject_request},
     {.head = "BODY", .key = "body_bytes"},
     {.head = "ID", .key = "id", .kind = COLUMN_OR_DASH},

@@ -62,7 +62,7 @@ json_t *show_fetch(struct ctl *c, const char *process, const char *what,
             json_object_set_new(first, "body_b64", encoding_base64_json(body));
     } else if (has_body) { /* it was deleted between two pieces */
         if (piece)
-            snprintf(why, 200, "its body could not be read completely");
+            snprintf(why, 200, "the body was deleted while it was read");
         json_decref(first);
         first = NULL;
     }

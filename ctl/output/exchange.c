@@ -104,6 +104,6 @@ int exchange_raw(struct bytes body)
                         "(--raw > FILE), or show it escaped, without --raw");
     fwrite(body.p, 1, body.n, stdout);
     if (fflush(stdout) != 0)
-        return complain(EXIT_REFUSED, "it could not be written");
+        return complain(EXIT_REFUSED, "the body could not be written");
     return 0;
 }

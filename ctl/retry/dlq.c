@@ -25,7 +25,7 @@ static const struct column columns[] = {
     {.head = "ID", .key = "id"},
     {.head = "ENDPOINT", .key = "endpoint", .kind = COLUMN_OR_DASH},
     {.head = "REASON", .key = "reason"},
-    {.head = "TRIES", .key = "attempts"},
+    {.head = "ATTEMPTS", .key = "attempts"},
     {.head = "RESPONSE", .key = "last_http_status", .kind = COLUMN_OR_DASH},
     {.head = "STATE", .cell = dead_letter_state},
     {.head = "EVENT", .key = "event_id"},

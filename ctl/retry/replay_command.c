@@ -300,7 +300,7 @@ static bool read_options(struct replay *r)
         !read_time(c, "--until", &r->until_ms))
         return false;
     if (r->until_ms < r->since_ms) {
-        complain(EXIT_USAGE, "--until is before --since");
+        complain(EXIT_USAGE, "--until: the time is before that of --since");
         return false;
     }
     if (!rate || (conf_parse_int(rate, &r->rate, &why) == GR_OK &&

@@ -227,7 +227,8 @@ static gr_rc put_body(struct sample_making *m)
     }
     if (!m->s->body.failed && !m->s->headers.failed)
         return GR_OK;
-    snprintf(m->why, 200, "it is too large, or not UTF-8");
+    snprintf(m->why, 200,
+             "the body is too large, or a value in it is not UTF-8");
     return GR_REFUSE;
 }
 
@@ -455,7 +456,7 @@ gr_rc sample_sign(struct event_sample *s, const struct source *source,
     if (rc == GR_OK)
         rc = put_signature(&u, held(&text));
     if (rc != GR_OK)
-        snprintf(why, 200, "cannot sign it: %s", reason);
+        snprintf(why, 200, "cannot sign the event: %s", reason);
     if (text.data)
         explicit_bzero(text.data, text.cap);
     buf_fini(&u.ts);

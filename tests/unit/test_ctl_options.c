@@ -95,7 +95,7 @@ static void what_is_wrong_is_said_with_the_near_miss(void **state)
         {{"grapnel", "status", "--jsn"}, "did you mean --json"},
         {{"grapnel", "status", "--limit", "3"}, "no option --limit"},
         {{"grapnel", "dlq", "--limit"}, "needs a value"},
-        {{"grapnel", "status", "--json=yes"}, "has no value"},
+        {{"grapnel", "status", "--json=yes"}, "takes no value"},
         {{"grapnel", "dlq", "--limit=1", "--limit=2"}, "given twice"},
         {{"grapnel", "trace"}, "needs ID"},
         {{"grapnel", "send"}, "needs SOURCE"},
