@@ -160,7 +160,7 @@ bool dead_letters_load(struct sequencer *q, int kind, int64_t ref,
 }
 
 /* Rows whose time is outside of this range are deleted. */
-static void kept(struct sequencer *q, int64_t *from_ms, int64_t *to_ms)
+static void kept_range(struct sequencer *q, int64_t *from_ms, int64_t *to_ms)
 {
     struct retention *r = &q->d.retention;
     int64_t now = q->d.loop.now_ms, keep = q->d.settings->dlq_keep_ms;
@@ -181,7 +181,7 @@ bool dead_letters_work(struct sequencer *q)
 
     if (q->dead_letters_ms && q->d.loop.mono_ms - q->dead_letters_ms < LOOK_MS)
         return false;
-    kept(q, &from_ms, &to_ms);
+    kept_range(q, &from_ms, &to_ms);
     for (; i < DROP_PER_TURN; i++) {
         n = links_cursor(q->d.links, "dlqd");
         event = store_dead_letter_drop(q->store, &n, from_ms, to_ms);
@@ -236,7 +236,7 @@ int64_t dead_letters_adopt(struct sequencer *q, const struct wire_requeued *m)
 
 /* dlqd recognises a generation's end by its time (dead_letter_died() in
  * dlqd/dead_letter.h), so repeat the message that is still stored, if there is one. */
-static void dead_again(struct sequencer *q, const struct delivery *d)
+static void repeat_dead(struct sequencer *q, const struct delivery *d)
 {
     int64_t n = store_dead_letter_dead(q->store, d->event, d->endpoint,
                                        d->generation);
@@ -252,14 +252,14 @@ static void dead_again(struct sequencer *q, const struct delivery *d)
 
 /* The delivery is not dead in the requeued generation: this process or dlqd was restored from
  * an older copy. dlqd must still be told the end of that generation. */
-static void send_again(struct sequencer *q, const struct wire_requeued *m,
-                       struct delivery *d)
+static void send_end(struct sequencer *q, const struct wire_requeued *m,
+                     struct delivery *d)
 {
     if (d->status == DELIVERY_DELIVERED) {
         dead_letters_recovered(q, d->event, d->endpoint,
                                (int64_t)m->generation);
     } else if (d->status == DELIVERY_DEAD) {
-        dead_again(q, d);
+        repeat_dead(q, d);
     } else if (d->generation <= (int64_t)m->generation) {
         /* It is open, and a dead letter of it is unknown here: continue it as the next
          * generation, so that its end is that generation's. */
@@ -280,7 +280,7 @@ static bool reopen_dead(struct sequencer *q, const struct wire_requeued *m,
     if (d->status == DELIVERY_DEAD && d->generation < (int64_t)m->generation)
         d->generation = (int64_t)m->generation;
     if (d->status != DELIVERY_DEAD || d->generation != (int64_t)m->generation) {
-        send_again(q, m, d);
+        send_end(q, m, d);
         return false;
     }
     if (d->grant_id) { /* abandoned, and an attempt may still be in flight */
@@ -319,8 +319,8 @@ static bool requeue(struct sequencer *q, const struct wire_requeued *m,
 }
 
 /* Requeue an event that was refused before it had deliveries. */
-static bool look_again(struct sequencer *q, const struct wire_requeued *m,
-                       int64_t event)
+static bool requeue_refused(struct sequencer *q, const struct wire_requeued *m,
+                            int64_t event)
 {
     if (intake_reprocess(q, event, (int64_t)m->generation) == GR_OK)
         return true;
@@ -345,7 +345,7 @@ gr_rc dead_letters_requeued(struct sequencer *q, const struct wire_requeued *m)
     /* An endpoint that was forgotten is added again, as a removed one: the delivery is then
      * dead-lettered with that reason. */
     taken = *endpoint ? requeue(q, m, event, endpoint_adopt(q, endpoint))
-                      : look_again(q, m, event);
+                      : requeue_refused(q, m, event);
     if (taken) {
         q->metrics[METRIC_REQUEUED]++;
         log_info(id, "requeued", LS("endpoint", endpoint),

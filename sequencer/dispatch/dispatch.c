@@ -228,15 +228,6 @@ static void pick_headers(const struct sequencer *q, const struct endpoint *e,
     }
 }
 
-/* Rows cannot be changed while a message is encoded: the next turn does that. If there is no
- * space here, the task is missing at its deliverer, and watch.c brings it back. */
-static void note_damaged(struct sequencer *q, int64_t event, int64_t endpoint)
-{
-    if (q->damaged_count < (int)COUNT_OF(q->damaged))
-        q->damaged[q->damaged_count++] = delivery_ref(event, endpoint);
-    daemon_wake_in(&q->d, 0);
-}
-
 void dispatch_damaged(struct sequencer *q)
 {
     static const struct delivery_cause damaged = {
@@ -295,7 +286,12 @@ static bool encode_task(struct sequencer *q, const struct endpoint *e,
     if (store_body_damaged(q->store)) {
         store_body_done(q->store);
         db_damage_found(ev->id, db_path(q->d.db), "bodies");
-        note_damaged(q, d->event, e->id);
+        /* Rows cannot be changed while a message is encoded: the next turn does that. If
+         * there is no space here, the task is missing at its deliverer, and watch.c
+         * brings it back. */
+        if (q->damaged_count < (int)COUNT_OF(q->damaged))
+            q->damaged[q->damaged_count++] = delivery_ref(d->event, e->id);
+        daemon_wake_in(&q->d, 0);
         return false;
     }
     if (ev->numbered)

@@ -133,13 +133,6 @@ void grants_set_back(struct sequencer *q, const char *peer, bool we_are_older)
 
 /* ---- owners ---- */
 
-/* Encode what the deliverer needs for attempts. */
-static void carry(struct endpoint *e)
-{
-    buf_reset(&e->carried);
-    endpoint_config_encode(e->settings, &e->carried);
-}
-
 static int64_t digest_of(const struct endpoint *e)
 {
     uint8_t raw[SHA256_BYTES];
@@ -316,7 +309,8 @@ static int64_t match(struct sequencer *q, const struct settings *s)
         e->changed |= e->gone_after != 0;
         e->gone_after = 0;
         slots[i] = (size_t)(e - q->endpoints);
-        carry(e);
+        buf_reset(&e->carried); /* all that its deliverer needs */
+        endpoint_config_encode(es, &e->carried);
         if (es->timeout_ms > longest_ms)
             longest_ms = es->timeout_ms;
     }

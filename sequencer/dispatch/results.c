@@ -14,16 +14,6 @@ struct report {
     bool present; /* the delivery is out under the grant that it names */
 };
 
-/* Note when the budget began, and how long the endpoint had been paused by then. The deliverer
- * is sent a start that is later by the pauses since. */
-static void note_first(struct report *p)
-{
-    if (p->d.first_ms || !p->r->first_ms)
-        return;
-    p->d.first_ms = p->r->first_ms;
-    p->d.paused_ms = endpoint_paused_ms(p->e, p->r->at_ms);
-}
-
 static void note_attempt(struct report *p)
 {
     struct delivery *d = &p->d;
@@ -83,8 +73,13 @@ static bool counts(const struct report *p)
 static void settle(struct sequencer *q, struct report *p)
 {
     note_attempt(p);
-    if (p->r->outcome != OUTCOME_DELIVERED)
-        note_first(p);
+    /* The budget begins with the first attempt. Note how long the endpoint had been paused by
+     * then: the deliverer is sent a start that is later by the pauses since. */
+    if (p->r->outcome != OUTCOME_DELIVERED && !p->d.first_ms &&
+        p->r->first_ms) {
+        p->d.first_ms = p->r->first_ms;
+        p->d.paused_ms = endpoint_paused_ms(p->e, p->r->at_ms);
+    }
     switch (p->r->outcome) {
     case OUTCOME_DELIVERED:
         move(q, p, DELIVERY_DELIVERED, NULL);

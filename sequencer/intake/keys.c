@@ -39,18 +39,6 @@ static void take_filter(struct keys *k, struct generation *g)
     k->filter_bytes += g->filter.bit_count / 8;
 }
 
-/* The filter of an open generation is made from its rows; that of a closed one is stored. */
-static void load_filter(struct keys *k, struct generation *g)
-{
-    if (!g->closed) {
-        filter_init(&g->filter, FILTER_BITS_MAX);
-        store_keys_each(k->store, first_row(g), &g->filter);
-    } else if (k->filter_bytes < FILTERS_MAX_BYTES) {
-        store_keys_filter(k->store, g);
-    }
-    take_filter(k, g);
-}
-
 static void on_generation(void *arg, const struct generation *g)
 {
     *append(arg) = *g;
@@ -61,7 +49,17 @@ static void load(struct keys *k)
     store_keys_generations(k->store, on_generation, k);
     for (size_t i = k->count;
          i-- > 0;) /* the newest first: memory may not suffice for all */
-        load_filter(k, &k->all[i]);
+    {
+        struct generation *g = &k->all[i];
+
+        if (!g->closed) {
+            filter_init(&g->filter, FILTER_BITS_MAX);
+            store_keys_each(k->store, first_row(g), &g->filter);
+        } else if (k->filter_bytes < FILTERS_MAX_BYTES) {
+            store_keys_filter(k->store, g);
+        }
+        take_filter(k, g);
+    }
 }
 
 static void unload(struct keys *k)

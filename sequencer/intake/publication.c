@@ -46,14 +46,6 @@ int64_t publication_expires_ms(struct bytes headers)
     return strtoll(text, NULL, 10);
 }
 
-static void find_key(struct publication *u, struct bytes headers)
-{
-    if (u->p.id)
-        u->key = (struct bytes){u->p.id, strlen(u->p.id)};
-    else if (!headers_get(headers, "Idempotency-Key", &u->key, NULL))
-        u->key = (struct bytes){"", 0};
-}
-
 gr_rc publication_read(struct publication *u, struct bytes headers,
                        struct bytes body, const char *event_id,
                        int64_t received_ms)
@@ -68,7 +60,10 @@ gr_rc publication_read(struct publication *u, struct bytes headers,
                  *wrong.field ? ": " : "the body ", wrong.why);
         return GR_REFUSE;
     }
-    find_key(u, headers);
+    if (u->p.id)
+        u->key = (struct bytes){u->p.id, strlen(u->p.id)};
+    else if (!headers_get(headers, "Idempotency-Key", &u->key, NULL))
+        u->key = (struct bytes){"", 0};
     if (u->p.expires_in_ms)
         publication_put_expires(&u->headers, received_ms + u->p.expires_in_ms);
     copy_headers(headers, &u->headers);

@@ -33,38 +33,26 @@ struct reopening {
 
 /* ---- one delivery ---- */
 
-/* A delivery that this event did not have before. */
-static void give(struct reopening *a, struct endpoint *e)
-{
-    struct sequencer *q = a->q;
-    struct delivery d = {.event = a->ev.n,
-                         .route_order = q->next_route_order++,
-                         .action_id = a->action_id,
-                         .reopened_ms = q->d.loop.now_ms};
-
-    delivery_add(q, e, lanes_workspace(q, a->ev.workspace), &d);
-    a->opened++;
-}
-
-static void reopen_later(struct reopening *a, struct endpoint *e)
-{
-    store_reopening_add(a->q->store, a->ev.n, e->id, a->action_id);
-    a->q->reopenings = true;
-    a->opened++;
-}
-
 static void open_one(struct reopening *a, struct endpoint *e)
 {
     struct sequencer *q = a->q;
     struct delivery d;
 
     if (!delivery_load(q->deliveries, a->ev.n, e->id, &d)) {
-        give(a, e);
+        d = (struct delivery){.event = a->ev.n,
+                              .route_order = q->next_route_order++,
+                              .action_id = a->action_id,
+                              .reopened_ms = q->d.loop.now_ms};
+        delivery_add(q, e, lanes_workspace(q, a->ev.workspace), &d);
+        a->opened++;
     } else if (d.status < DELIVERY_DELIVERED) {
         actions_try_now(q, e, &d);
         a->tried_now++;
     } else if (d.action_id != a->action_id && d.grant_id) {
-        reopen_later(a, e);
+        /* Its deliverer has a copy: replay_work() reopens it. */
+        store_reopening_add(q->store, a->ev.n, e->id, a->action_id);
+        q->reopenings = true;
+        a->opened++;
     } else if (d.action_id != a->action_id) {
         delivery_reopen(q, e, &d, a->ev.workspace, a->action_id);
         a->opened++;
@@ -142,22 +130,16 @@ static void say(const struct reopening *a, struct bytes endpoint)
     free(to);
 }
 
-/* The copy in ingress's archive replaces a damaged body. */
-static void drop_damaged_body(struct reopening *a)
+/* Store the body as it is delivered: of a producer's request that is only a part. */
+static void keep_body(struct reopening *a, const struct publication *u)
 {
     struct bytes headers, body;
     bool damaged = store_body(a->q->store, a->ev.n, &headers, &body) &&
                    store_body_damaged(a->q->store);
 
     store_body_done(a->q->store);
-    if (damaged)
+    if (damaged) /* the copy in ingress's archive replaces it */
         store_body_drop(a->q->store, a->ev.n);
-}
-
-/* Store the body as it is delivered: of a producer's request that is only a part. */
-static void keep_body(struct reopening *a, const struct publication *u)
-{
-    drop_damaged_body(a);
     if (u->is)
         store_body_add(a->q->store, a->ev.n,
                        (struct bytes){u->headers.data, u->headers.len},
@@ -214,11 +196,6 @@ static bool part_body(const struct wire_replayed *m, struct bytes *body)
     return found;
 }
 
-static bool same(struct bytes a, struct bytes b)
-{
-    return a.n == b.n && memcmp(a.p, b.p, a.n) == 0;
-}
-
 static gr_rc take_as_new(struct sequencer *q, const struct wire_replayed *m,
                          struct bytes body)
 {
@@ -245,7 +222,8 @@ gr_rc replay_taken(struct sequencer *q, const struct wire_replayed *m)
         return GR_REFUSE;
     if (q->disk_low)
         return GR_AGAIN;
-    if (!same(m->event_id, m->request_id) && !part_body(m, &body))
+    if (memcmp(m->event_id.p, m->request_id.p, EVENT_ID_BYTES) != 0 &&
+        !part_body(m, &body))
         return GR_REFUSE;
     if (m->new_id.n || !store_event_by_id(q->store, m->event_id, &a.ev))
         return take_as_new(q, m, body);

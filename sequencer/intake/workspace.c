@@ -4,22 +4,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void workspace_free(struct workspace *ws)
-{
-    for (size_t i = 0; i < ws->tally_count; i++)
-        free(ws->tallies[i].type);
-    free(ws->tallies);
-    free(ws->routed);
-    free(ws->name);
-    free(ws);
-}
-
 void workspaces_clear(struct workspaces *w)
 {
     struct workspace *ws;
 
-    for (size_t at = 0; (ws = lookup_walk(&w->names, &at));)
-        workspace_free(ws);
+    for (size_t at = 0; (ws = lookup_walk(&w->names, &at));) {
+        for (size_t i = 0; i < ws->tally_count; i++)
+            free(ws->tallies[i].type);
+        free(ws->tallies);
+        free(ws->routed);
+        free(ws->name);
+        free(ws);
+    }
     lookup_fini(&w->names);
     SLIST_INIT(&w->dirty);
 }

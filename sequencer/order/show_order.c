@@ -219,15 +219,6 @@ static json_t *clock_json(const char *clock)
     return out;
 }
 
-static json_t *space_json(struct sequencer *q, const struct space *s)
-{
-    return json_pack("{s:o,s:I,s:o,s:I,s:I}", "workspace",
-                     json_text_of(s->name), "sequence", (json_int_t)s->sequence,
-                     "clock", clock_json(s->clock), "open_gaps",
-                     (json_int_t)store_gap_count(q->order, s->name), "buffered",
-                     (json_int_t)store_buffered_count(q->order, s->name));
-}
-
 json_t *show_workspaces(void *self, json_t *args, char why[200])
 {
     struct sequencer *q = self;
@@ -240,9 +231,18 @@ json_t *show_workspaces(void *self, json_t *args, char why[200])
     if (name && !s.count && store_buffered_count(q->order, name))
         on_workspace(&s, name, 0, "");
     for (size_t i = 0; i < s.count; i++) {
-        json_array_append_new(out, space_json(q, &s.all[i]));
-        free(s.all[i].name);
-        free(s.all[i].clock);
+        struct space *ws = &s.all[i];
+
+        json_array_append_new(
+            out,
+            json_pack(
+                "{s:o,s:I,s:o,s:I,s:I}", "workspace", json_text_of(ws->name),
+                "sequence", (json_int_t)ws->sequence, "clock",
+                clock_json(ws->clock), "open_gaps",
+                (json_int_t)store_gap_count(q->order, ws->name), "buffered",
+                (json_int_t)store_buffered_count(q->order, ws->name)));
+        free(ws->name);
+        free(ws->clock);
     }
     free(s.all);
     if (name && !json_array_size(out)) {

@@ -325,26 +325,25 @@ void streams_undo(struct streams *s)
     load(s);
 }
 
-/* No event waits longer than the present configuration permits. */
-static void hasten(struct streams *s, const struct source *source)
-{
-    const struct order *o = &source->order;
-    int64_t now = watermarks_clock(s->q->watermarks);
-
-    if (o->by == ORDER_SEQUENCE)
-        store_gaps_hasten(s->q->order, source->name, now + o->give_up_after_ms);
-    else if (o->by == ORDER_TIMESTAMP)
-        store_buffered_hasten(s->q->order, source->name, now + o->window_ms);
-    s->due = -1;
-}
-
 void streams_configure(struct streams *s)
 {
     const struct settings *set = s->q->d.settings;
+    int64_t now = watermarks_clock(s->q->watermarks);
 
     read_epochs(s);
-    for (size_t i = 0; i < set->source_count; i++)
-        hasten(s, &set->sources[i]);
+    /* No event waits longer than the present configuration permits. */
+    for (size_t i = 0; i < set->source_count; i++) {
+        const struct source *source = &set->sources[i];
+        const struct order *o = &source->order;
+
+        if (o->by == ORDER_SEQUENCE)
+            store_gaps_hasten(s->q->order, source->name,
+                              now + o->give_up_after_ms);
+        else if (o->by == ORDER_TIMESTAMP)
+            store_buffered_hasten(s->q->order, source->name,
+                                  now + o->window_ms);
+    }
+    s->due = -1;
     look_at_all(s);
 }
 

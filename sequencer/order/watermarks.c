@@ -212,15 +212,6 @@ static bool look(struct watermarks *d)
     return all;
 }
 
-/* Store the clock only while events wait: their due times are compared with it. */
-static void keep(struct watermarks *d)
-{
-    if (d->due == INT64_MAX || d->time - d->kept < KEPT_MS)
-        return;
-    store_meta_set(d->q->store, "watermark_ms", d->time);
-    d->kept = d->time;
-}
-
 void watermarks_due(struct watermarks *d, int64_t due)
 {
     if (due == INT64_MAX)
@@ -228,7 +219,11 @@ void watermarks_due(struct watermarks *d, int64_t due)
     else if (d->since_ms < 0)
         d->since_ms = awake(d);
     d->due = due;
-    keep(d);
+    /* Store the clock only while events wait: their due times are compared with it. */
+    if (due == INT64_MAX || d->time - d->kept < KEPT_MS)
+        return;
+    store_meta_set(d->q->store, "watermark_ms", d->time);
+    d->kept = d->time;
 }
 
 void watermarks_work(struct watermarks *d)

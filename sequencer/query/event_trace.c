@@ -82,8 +82,8 @@ static void on_action(void *arg, int64_t at_ms, const char *what)
     add_line(a->t, at_ms, "%s%s%s", a->told, *a->told ? ": " : "", what);
 }
 
-static void add_acts_of(struct trace *t, const char *subject, const char *told,
-                        int64_t from_ms, int64_t to_ms)
+static void add_actions_of(struct trace *t, const char *subject,
+                           const char *told, int64_t from_ms, int64_t to_ms)
 {
     store_actions(t->q->search, subject, from_ms, to_ms, on_action,
                   &(struct told_actions){t, told});
@@ -98,7 +98,7 @@ static void action_word(void *arg, int64_t at_ms, const char *what)
     snprintf(arg, WORD_BYTES, "%.*s", (int)strcspn(what, " :"), what);
 }
 
-static void add_hold_before(struct trace *t, const char *subject, int64_t at_ms)
+static void add_stop_before(struct trace *t, const char *subject, int64_t at_ms)
 {
     char word[WORD_BYTES] = "";
 
@@ -187,7 +187,7 @@ static void add_gap(struct trace *t, const struct gap_row *g)
     snprintf(subject, sizeof subject, "gap %" PRId64, g->id);
     add_line(t, g->opened_ms, "%s: opened", told);
     if (g->status == GAP_CLOSED)
-        add_acts_of(t, subject, told, 0, INT64_MAX);
+        add_actions_of(t, subject, told, 0, INT64_MAX);
     else if (g->status != GAP_OPEN)
         add_line(t, g->closed_ms, "%s: %s%s%s", told,
                  g->status == GAP_FILLED
@@ -221,18 +221,11 @@ static void add_order(struct trace *t, const struct event_row *e)
     add_gap_before(t, e);
 }
 
-static void add_actions(struct trace *t, const struct event_row *e)
-{
-    char *subject = gr_printf("event %s", e->id);
-
-    add_acts_of(t, subject, "", 0, INT64_MAX);
-    free(subject);
-}
-
 /* Whether it was a duplicate when it arrived, perhaps released later. */
 static void add_duplicate(struct trace *t, const struct event_row *e)
 {
     bool refused = strstr(e->reason, "idempotency_key_reused") != NULL;
+    char *subject = gr_printf("event %s", e->id);
 
     if (refused)
         add_line(t, e->taken_ms, "same idempotency key as %s", e->duplicate_of);
@@ -240,7 +233,8 @@ static void add_duplicate(struct trace *t, const struct event_row *e)
         add_line(t, e->taken_ms, "duplicate of %s: stored, not delivered",
                  *e->duplicate_of ? e->duplicate_of
                                   : "an event that is no longer stored");
-    add_actions(t, e);
+    add_actions_of(t, subject, "", 0, INT64_MAX);
+    free(subject);
 }
 
 static void add_transition(struct trace *t, const struct event_row *e)
@@ -319,7 +313,7 @@ static const char *as_of(const struct trace *t, const struct event_row *e)
                : "";
 }
 
-static void add_given(struct trace *t, const struct event_row *e,
+static void add_route(struct trace *t, const struct event_row *e,
                       struct subject *s, const struct endpoint *to,
                       const struct delivery *d)
 {
@@ -367,17 +361,18 @@ static void add_unrouted(struct trace *t, const struct event_row *e,
 }
 
 /* What paused, held or disabled the endpoint while the delivery was open, and since when. */
-static void add_held_up(struct trace *t, const struct event_row *e,
-                        const struct endpoint *to, const struct delivery *d)
+static void add_endpoint_stops(struct trace *t, const struct event_row *e,
+                               const struct endpoint *to,
+                               const struct delivery *d)
 {
     int64_t from_ms = routed_ms(e), to_ms = d->status < DELIVERY_DELIVERED
                                                 ? INT64_MAX
                                                 : d->at_ms + d->duration_ms;
     char *subject = gr_printf("endpoint %s", to->name);
 
-    add_hold_before(t, subject, from_ms);
+    add_stop_before(t, subject, from_ms);
     if (to_ms >= from_ms)
-        add_acts_of(t, subject, subject, from_ms, to_ms);
+        add_actions_of(t, subject, subject, from_ms, to_ms);
     free(subject);
 }
 
@@ -393,8 +388,8 @@ static void add_routes(struct trace *t, const struct event_row *e)
         struct delivery d;
 
         if (delivery_load(t->q->deliveries, e->n, to->id, &d)) {
-            add_given(t, e, &subject, to, &d);
-            add_held_up(t, e, to, &d);
+            add_route(t, e, &subject, to, &d);
+            add_endpoint_stops(t, e, to, &d);
         }
         delivery_fini(&d);
     }
@@ -490,16 +485,6 @@ static void on_part(void *arg, const struct event_row *e, enum event_end end)
                            event_status_name(e, end)));
 }
 
-static struct trace_parts parts_of(struct sequencer *q,
-                                   const struct event_row *e)
-{
-    struct trace_parts p = {.list = json_array(), .ended = true};
-
-    if (e->status == EVENT_SPLIT)
-        store_parts(q->store, e->n, on_part, &p);
-    return p;
-}
-
 /* The id of its request, if that carried several events. */
 static json_t *request_of(struct sequencer *q, int64_t event)
 {
@@ -521,10 +506,13 @@ static json_t *trace_row(struct sequencer *q, const struct event_row *e)
                       .timeline = json_array(),
                       .deliveries = json_array(),
                       .tried = json_array()};
-    struct trace_parts parts = parts_of(q, e);
-    json_t *out = event_json(e, parts.ended ? store_event_end(q->store, e->n)
-                                            : END_OPEN);
+    struct trace_parts parts = {.list = json_array(), .ended = true};
+    json_t *out;
 
+    if (e->status == EVENT_SPLIT)
+        store_parts(q->store, e->n, on_part, &parts);
+    out = event_json(e,
+                     parts.ended ? store_event_end(q->store, e->n) : END_OPEN);
     add_event_itself(&t, e);
     deliveries_of_event(q->deliveries, e->n, on_delivery, &t);
     if (e->status == EVENT_ROUTED && !t.count)

@@ -492,19 +492,6 @@ enum event_end store_event_end(struct store *s, int64_t event)
 
 /* ---- requests of several events ---- */
 
-static void each_event(struct store *s, stmt *q, part_fn *fn, void *arg)
-{
-    struct event_row e;
-
-    while (db_step(s->db, q)) {
-        int i = store_read_event(q, &e);
-
-        fn(arg, &e, (enum event_end)col_i64(q, i));
-        event_fini(&e);
-    }
-    db_done(q);
-}
-
 void store_part_add(struct store *s, int64_t event, int64_t request)
 {
     bind_i64(s->part_add, 1, event);
@@ -520,8 +507,16 @@ int64_t store_part_of(struct store *s, int64_t event)
 
 void store_parts(struct store *s, int64_t request, part_fn *fn, void *arg)
 {
+    struct event_row e;
+
     bind_i64(s->parts, 1, request);
-    each_event(s, s->parts, fn, arg);
+    while (db_step(s->db, s->parts)) {
+        int i = store_read_event(s->parts, &e);
+
+        fn(arg, &e, (enum event_end)col_i64(s->parts, i));
+        event_fini(&e);
+    }
+    db_done(s->parts);
 }
 
 /* ---- digests ---- */
