@@ -99,7 +99,7 @@ void ingress_measure(void *self)
 
 /* A watermark request is answered when all that waited as it came has a number,
  * batches to their end: rows say when their request was received. */
-static void store_pending(struct ingress *g)
+static void work_on_requests(struct ingress *g)
 {
     if (g->watermark.fresh)
         intake_watermark_requested(&g->intake);
@@ -220,7 +220,7 @@ int ingress_work(void *self)
     group = intake_has_group(&g->intake);
     if (!group)
         http_ms = turn_http(g);
-    store_pending(g);
+    work_on_requests(g);
     intake_rate_stored(&g->intake_rate, mono_us(), g->intake.stored_count,
                        g->counts[COUNT_CONNECTIONS]);
     loop->read_on = intake_stored_group(&g->intake) && !g->intake_rate.on;

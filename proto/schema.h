@@ -152,7 +152,7 @@
     F(str, event_id, "due now; its budget and its count stay as they are")
 
 #define WIRE_CHECK(F) /* sequencer -> deliverer: is this delivery known? */ \
-    F(u64, grant, "under which it was given out")                           \
+    F(u64, grant, "under which it was dispatched")                          \
     F(str, endpoint, "")                                                    \
     F(str, event_id, "if it is unknown, send `missing`")                    \
     F(u64, task, "number of its task in this log")
@@ -351,7 +351,9 @@ enum outcome {
     OUTCOME_DELIVERED = 1, /* the endpoint responded 2xx */
     OUTCOME_RETRYING = 2,  /* failed; a retry waits until next_ms */
     OUTCOME_DEAD = 3,      /* failed for good, with a reason */
-    OUTCOME_RELEASED = 4,  /* not tried, or given up unended */
+    /* The task comes back: it was not tried, or its attempt was broken off. Users see it as
+     * "released". */
+    OUTCOME_RETURNED = 4,
 };
 
 #endif

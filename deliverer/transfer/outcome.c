@@ -28,7 +28,7 @@ const char *outcome_name(int outcome)
     static const char *const names[] = {[OUTCOME_DELIVERED] = "delivered",
                                         [OUTCOME_RETRYING] = "retrying",
                                         [OUTCOME_DEAD] = "dead",
-                                        [OUTCOME_RELEASED] = "released"};
+                                        [OUTCOME_RETURNED] = "released"};
 
     return outcome > 0 && outcome < (int)COUNT_OF(names) ? names[outcome] : "?";
 }
@@ -110,7 +110,7 @@ static void decide(struct transfer *f, int64_t now)
     classify_text(&f->result, f->error);
     if (f->interrupted && !f->result.responded) {
         f->judgement.verdict = VERDICT_RETRY;
-        f->outcome = OUTCOME_RELEASED;
+        f->outcome = OUTCOME_RETURNED;
         snprintf(f->error, sizeof f->error, "interrupted: %s", f->interrupted);
         return;
     }
@@ -246,7 +246,7 @@ int outcome_work(struct deliverer *d)
             decide(f, d->daemon.loop.now_ms);
         /* The delivery is final elsewhere: it needs no retry. */
         if (f->task->dropped && f->outcome == OUTCOME_RETRYING)
-            f->outcome = OUTCOME_RELEASED;
+            f->outcome = OUTCOME_RETURNED;
         record(d, f);
     }
     return d->transfers.ended.count;
@@ -267,7 +267,7 @@ void outcome_put_dropped(struct deliverer *d, const struct grant *g,
     struct attempt_row row = {.grant_id = g->id,
                               .endpoint = g->name,
                               .event_id = event_id,
-                              .outcome = OUTCOME_RELEASED,
+                              .outcome = OUTCOME_RETURNED,
                               .error = why,
                               .reason = "dropped",
                               .at_ms = d->daemon.loop.now_ms,
@@ -323,7 +323,7 @@ static void count_outcome(struct deliverer *d, const struct transfer *f)
         [OUTCOME_DELIVERED] = METRIC_DELIVERED,
         [OUTCOME_RETRYING] = METRIC_RETRYING,
         [OUTCOME_DEAD] = METRIC_DEAD,
-        [OUTCOME_RELEASED] = METRIC_RELEASED};
+        [OUTCOME_RETURNED] = METRIC_RELEASED};
     struct metrics *m = d->daemon.metrics;
     const char *name = f->task->grant->name, *what = outcome_name(f->outcome);
     int64_t wait_ms = f->next_ms - d->daemon.loop.now_ms;

@@ -1,7 +1,7 @@
 /* dead_letters: messages about dead letters: those to dlqd, and what dlqd sends back. */
 #include "dead_letters.h"
 #include "db_sums.h"
-#include "intake.h"
+#include "event_intake.h"
 #include "lanes.h"
 #include "log.h"
 #include "profile.h"

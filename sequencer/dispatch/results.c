@@ -65,7 +65,7 @@ static bool counts(const struct report *p)
 {
     if (p->r->outcome == OUTCOME_DELIVERED)
         return p->d.status != DELIVERY_DELIVERED && !is_from_before(p);
-    if (p->r->outcome == OUTCOME_RELEASED && wire_is(p->r->reason, "dropped"))
+    if (p->r->outcome == OUTCOME_RETURNED && wire_is(p->r->reason, "dropped"))
         return false;
     return p->present;
 }
@@ -115,7 +115,7 @@ static void take_drop(struct sequencer *q, struct report *p)
 /* An attempt was made, and has ended. */
 static bool has_response(const struct wire_result *r)
 {
-    return r->attempt_id && r->outcome != OUTCOME_RELEASED;
+    return r->attempt_id && r->outcome != OUTCOME_RETURNED;
 }
 
 static void record(struct sequencer *q, struct report *p)
@@ -165,7 +165,7 @@ gr_rc results_take(struct sequencer *q, const char *from,
     char id[EVENT_ID_BYTES + 1];
 
     if (r->event_id.n != EVENT_ID_BYTES || r->outcome < OUTCOME_DELIVERED ||
-        r->outcome > OUTCOME_RELEASED)
+        r->outcome > OUTCOME_RETURNED)
         return GR_REFUSE;
     wire_copy(id, sizeof id, r->event_id);
     if (find(q, &p, r->event_id, r->endpoint, r->grant))

@@ -1,5 +1,5 @@
 /* duplicates: finds the earlier event of which an event is a duplicate, by its idempotency
- * keys or by the signed part of its request. intake.c calls it once for each event, inside
+ * keys or by the signed part of its request. event_intake.c calls it once for each event, inside
  * the turn's transaction. */
 #ifndef SEQUENCER_DUPLICATES_H
 #define SEQUENCER_DUPLICATES_H

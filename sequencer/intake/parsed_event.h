@@ -1,5 +1,5 @@
 /* parsed_event: what one request says about its event: id, type, workspace, the keys by which a
- * duplicate is recognised, its position in its stream, its object's state. Pure; intake.c
+ * duplicate is recognised, its position in its stream, its object's state. Pure; event_intake.c
  * calls it.
  *
  * An event that lacks a field that the source's configuration needs is refused; `refused`

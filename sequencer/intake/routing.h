@@ -1,5 +1,5 @@
 /* routing: gives an event its number in its workspace, and a delivery for each endpoint that
- * is subscribed to it. intake.c calls it, inside the turn's transaction. */
+ * is subscribed to it. event_intake.c calls it, inside the turn's transaction. */
 #ifndef SEQUENCER_ROUTING_H
 #define SEQUENCER_ROUTING_H
 

@@ -2,7 +2,7 @@
 #include "backfill.h"
 #include "bounds.h"
 #include "clock.h"
-#include "intake.h"
+#include "event_intake.h"
 #include "log.h"
 #include "sequencer.h"
 #include "store_order.h"

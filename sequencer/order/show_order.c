@@ -1,7 +1,7 @@
 /* show_order: the control commands about order: gaps, workspaces, duplicates. */
 #include "show_order.h"
+#include "event_intake.h"
 #include "glob.h"
-#include "intake.h"
 #include "json_text.h"
 #include "store.h"
 #include "store_order.h"

@@ -1,9 +1,9 @@
 /* streams: buffers and releases each source's events, in the order that it configures. */
 #include "streams.h"
 #include "clock.h"
+#include "event_intake.h"
 #include "gaps.h"
 #include "hash.h"
-#include "intake.h"
 #include "parsed_event.h"
 #include "sequencer.h"
 #include "siphash.h"

@@ -1,12 +1,12 @@
-/* intake: takes events in. Parses each accepted request, finds duplicates, asks for its
+/* event_intake: takes events in. Parses each accepted request, finds duplicates, asks for its
  * position in its stream, routes it, and stores its row and body. A stored event goes the
  * same way again when it leaves the buffer, when its dead letter is requeued, or when an
  * operator overrides what was decided about it.
  *
  * Called for messages of the durable link and for control requests, inside the turn's
  * transaction: after a crash before its commit, the sender sends the message again. */
-#ifndef SEQUENCER_INTAKE_H
-#define SEQUENCER_INTAKE_H
+#ifndef SEQUENCER_EVENT_INTAKE_H
+#define SEQUENCER_EVENT_INTAKE_H
 
 #include "rc.h"
 #include "wire.h"

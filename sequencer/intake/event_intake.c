@@ -1,5 +1,5 @@
-/* intake: takes events in: parses, judges, routes and stores each one. */
-#include "intake.h"
+/* event_intake: takes events in: parses, judges, routes and stores each one. */
+#include "event_intake.h"
 #include "clock.h"
 #include "db_sums.h"
 #include "dead_letters.h"
@@ -26,7 +26,7 @@
 enum { RESERVED_COUNT = 1024 };
 
 /* One event at work, from its request or its row to its status. */
-struct intake {
+struct event_intake {
     struct event_row *ev;
     struct subject *subject;
     const struct source *source; /* NULL: it is not configured any more */
@@ -69,7 +69,7 @@ int64_t intake_number(struct sequencer *q)
 
 /* The delivery by which the provider sent it. Events of one request have none: the row of
  * their request has it. */
-static void find_delivery_id(struct sequencer *q, const struct intake *t,
+static void find_delivery_id(struct sequencer *q, const struct event_intake *t,
                              struct buf *out)
 {
     if (t->source && !(t->source->batch && store_part_of(q->store, t->ev->n)))
@@ -78,7 +78,7 @@ static void find_delivery_id(struct sequencer *q, const struct intake *t,
 
 /* A producer's event has all fields in its body. It needs no keys: its id is made from its
  * idempotency key. */
-static void parse_published(struct intake *t)
+static void parse_published(struct event_intake *t)
 {
     struct publication *u = &t->published;
 
@@ -95,7 +95,8 @@ static void parse_published(struct intake *t)
 
 /* Parse its request by the current configuration. `unread`: why that is impossible. Call
  * end_intake() in any case. */
-static void parse(struct sequencer *q, struct intake *t, const char *unread)
+static void parse(struct sequencer *q, struct event_intake *t,
+                  const char *unread)
 {
     buf_init(&t->clock, 2 * CLOCK_MAX_BYTES);
     if (unread) {
@@ -112,7 +113,7 @@ static void parse(struct sequencer *q, struct intake *t, const char *unread)
     find_delivery_id(q, t, &t->f.delivery_id);
 }
 
-static void route(struct sequencer *q, struct intake *t)
+static void route(struct sequencer *q, struct event_intake *t)
 {
     const struct routing_options o = {.published = &t->published,
                                       .only = t->only,
@@ -125,7 +126,7 @@ static void route(struct sequencer *q, struct intake *t)
 }
 
 /* The event is released: its transition is judged now, and it gets its number. */
-static void route_if_valid(struct sequencer *q, struct intake *t)
+static void route_if_valid(struct sequencer *q, struct event_intake *t)
 {
     if (transition_apply(q, t->source, t->ev, &t->f, t->forced, t->reason))
         route(q, t);
@@ -134,7 +135,7 @@ static void route_if_valid(struct sequencer *q, struct intake *t)
 }
 
 /* Also asked of an event that was received before: the row of a duplicate stays. */
-static bool is_duplicate(struct sequencer *q, struct intake *t)
+static bool is_duplicate(struct sequencer *q, struct event_intake *t)
 {
     struct event_row earlier = {0};
     int64_t n = t->not_duplicate
@@ -152,7 +153,7 @@ static bool is_duplicate(struct sequencer *q, struct intake *t)
 }
 
 /* Decide whether it is refused, a duplicate, buffered, ignored or routed. */
-static void decide(struct sequencer *q, struct intake *t)
+static void decide(struct sequencer *q, struct event_intake *t)
 {
     struct event_row *ev = t->ev;
 
@@ -174,7 +175,7 @@ static void decide(struct sequencer *q, struct intake *t)
 }
 
 /* The only line about an event that ends here. */
-static void log_end(const struct intake *t, enum log_level level,
+static void log_end(const struct event_intake *t, enum log_level level,
                     const char *what)
 {
     const struct event_row *ev = t->ev;
@@ -190,7 +191,7 @@ static void log_end(const struct intake *t, enum log_level level,
                              LS("mode", profile_mode(t->source, t->subject))));
 }
 
-static void log_status(struct sequencer *q, const struct intake *t)
+static void log_status(struct sequencer *q, const struct event_intake *t)
 {
     const struct event_row *ev = t->ev;
 
@@ -222,7 +223,7 @@ static void log_status(struct sequencer *q, const struct intake *t)
 /* The event's row is written: log it, tell dlqd whether it is a dead letter, and free what
  * parse() made. A buffered event is reported when it is released: its generation is stored
  * with its position. */
-static void end_intake(struct sequencer *q, struct intake *t)
+static void end_intake(struct sequencer *q, struct event_intake *t)
 {
     const struct event_row *ev = t->ev;
 
@@ -252,7 +253,7 @@ static void set_event(struct sequencer *q, struct event_row *ev)
 
 /* ---- a request, of one event or of several ---- */
 
-static void take_event(struct sequencer *q, struct intake *t);
+static void take_event(struct sequencer *q, struct event_intake *t);
 
 /* One event of a request that carries several. Its id is made from that of the request, so
  * that it is recognised when the request comes again after a restore. */
@@ -275,17 +276,17 @@ static void take_part(struct sequencer *q, const struct event_row *request,
     ev.id = id;
     ev.n = intake_number(q);
     store_part_add(q->store, ev.n, request->n);
-    take_event(q, &(struct intake){.ev = &ev,
-                                   .subject = &subject,
-                                   .whole = signed_part,
-                                   .index = index});
+    take_event(q, &(struct event_intake){.ev = &ev,
+                                         .subject = &subject,
+                                         .whole = signed_part,
+                                         .index = index});
     streams_follow(q->streams);
     subject_fini(&subject);
 }
 
 /* A request that carries several events has a row of its own, which says when and by which
  * delivery it was received. Each of its events is taken in like any other. */
-static void take_parts(struct sequencer *q, struct intake *t,
+static void take_parts(struct sequencer *q, struct event_intake *t,
                        const struct split *parts)
 {
     struct event_row *ev = t->ev;
@@ -317,7 +318,7 @@ static void take_parts(struct sequencer *q, struct intake *t,
 
 /* Store a refused event as it was received, so that a requeue can parse it again; store any
  * other as it will be delivered. */
-static void store_body_of(struct sequencer *q, const struct intake *t)
+static void store_body_of(struct sequencer *q, const struct event_intake *t)
 {
     const struct publication *u = &t->published;
     bool encoded_here = u->is && t->ev->status != EVENT_REFUSED;
@@ -342,7 +343,7 @@ static bool has_keyed_id(struct bytes id)
 
 /* Parse, decide, write. `generation` 0: the event is new. Else its row exists: it was refused
  * in that generation, and its dead letter was requeued. */
-static void take_event(struct sequencer *q, struct intake *t)
+static void take_event(struct sequencer *q, struct event_intake *t)
 {
     uint8_t digest[PUBLISHED_DIGEST_BYTES];
     struct split parts = {0};
@@ -444,14 +445,14 @@ static gr_rc take_message(struct sequencer *q, const struct wire_accepted *m,
     ev.reopened_ms = replayed ? q->d.loop.now_ms : 0;
     ev.n = intake_number(q);
     q->metrics[METRIC_TAKEN]++;
-    take_event(
-        q, &(struct intake){.ev = &ev,
-                            .subject = &subject,
-                            .only = only,
-                            .damaged = m->damaged,
-                            .refused = known ? key_reused : NULL,
-                            .always = replayed && replayed->always,
-                            .action_id = replayed ? replayed->action_id : 0});
+    take_event(q, &(struct event_intake){
+                      .ev = &ev,
+                      .subject = &subject,
+                      .only = only,
+                      .damaged = m->damaged,
+                      .refused = known ? key_reused : NULL,
+                      .always = replayed && replayed->always,
+                      .action_id = replayed ? replayed->action_id : 0});
     streams_follow(q->streams);
     subject_fini(&subject);
     return GR_OK;
@@ -537,7 +538,7 @@ static void stored_event_fini(struct sequencer *q, struct stored_event *a)
 
 /* Process it as an operator decided. */
 static void override(struct sequencer *q, struct stored_event *a,
-                     struct intake *t)
+                     struct event_intake *t)
 {
     t->source = settings_source(q->d.settings, a->ev.source);
     parse(q, t, a->damaged ? REASON_DAMAGED : NULL);
@@ -551,7 +552,7 @@ gr_rc intake_reprocess(struct sequencer *q, int64_t n, int64_t generation)
     struct stored_event a;
     bool there = stored_event_init(q, &a, n);
     bool was_ignored = there && a.ev.status == EVENT_IGNORED;
-    struct intake t = {
+    struct event_intake t = {
         .ev = &a.ev, .subject = &a.subject, .generation = generation};
 
     if (!there || (a.ev.status != EVENT_REFUSED && !was_ignored)) {
@@ -575,7 +576,7 @@ gr_rc intake_release(struct sequencer *q, const char *id, const char *who,
 {
     int64_t n = store_event_n(q->store, wire_text(id));
     struct stored_event a;
-    struct intake t = {
+    struct event_intake t = {
         .ev = &a.ev, .subject = &a.subject, .not_duplicate = true};
     gr_rc rc = GR_REFUSE;
 
@@ -604,7 +605,7 @@ void intake_release_buffered(struct sequencer *q, int64_t n, int64_t generation,
                              const char *gap)
 {
     struct stored_event a;
-    struct intake t = {
+    struct event_intake t = {
         .ev = &a.ev, .subject = &a.subject, .generation = generation};
     bool there = stored_event_init(q, &a, n);
 
