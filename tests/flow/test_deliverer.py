@@ -268,13 +268,16 @@ class Grants(DelivererTest):
     def test_a_revoke_waits_for_requests_in_flight_and_forgets_the_rest(self):
         self.r.receiver.rules(
             {"path": "/crm", "per": "event", "responses": [
-                {"status": 200, "delay_ms": 400}]})
-        self.grant(max_in_flight=2)
+                {"status": 200, "delay_ms": 60000}]})
+        self.grant(max_in_flight=2, timeout_ms=60000)
         for n in range(6):
             self.task(n)
         self.s.until(lambda: self.s.taken >= 6)
-        self.s.run_for(0.1)
+        self.in_flight(2)
         self.s.revoke(G)
+        self.s.until(lambda: self.s.taken >= 7, 10 * SLOW)
+        self.assertEqual(self.s.released, [])
+        self.r.receiver.release()
         self.s.until(lambda: self.s.released, 10 * SLOW)
         self.assertEqual(self.s.released, [G])
         self.assertEqual(sorted(r["outcome"] for r in self.s.results),
@@ -311,7 +314,7 @@ class Grants(DelivererTest):
 
     def test_a_dropped_delivery_is_released(self):
         self.rules({"status": 503})
-        self.grant(first_wait_ms=600000, max_in_flight=1)
+        self.grant(first_wait_ms=600000, max_in_flight=1, timeout_ms=60000)
         self.task(1)
         self.s.until(lambda: self.s.of(event(1)), 10 * SLOW)
         self.s.drop(G, "crm", event(1))   # a retry is scheduled
@@ -322,12 +325,14 @@ class Grants(DelivererTest):
             r = self.s.of(e)[-1]
             self.assertEqual((r["outcome"], r["attempt_id"], r["attempts"]),
                              ("released", 0, attempts))
-        self.rules({"status": 503, "delay_ms": 300})
+        self.rules({"status": 503, "delay_ms": 60000})
         self.task(2)
         self.task(3)
-        self.s.run_for(0.15)
+        self.in_flight(1)
         self.s.drop(G, "crm", event(2))   # in flight
         self.s.drop(G, "crm", event(3))   # waiting
+        self.ended(3)
+        self.r.receiver.release()
         two, three = self.ended(2, 3)
         self.assertEqual((two["outcome"], two["http_status"]), ("released", 503))
         self.assertEqual((three["outcome"], three["attempt_id"]), ("released", 0))
@@ -476,21 +481,31 @@ class Crashes(DelivererTest):
 
 
 class Stops(DelivererTest):
-    def stop(self):
-        """SIGTERM, and turn until it has ended; its exit code."""
+    def stopping(self):
+        """SIGTERM, and turn until the deliverer has noticed."""
         self.d.asked_to_end = True
         self.d.signal(signal.SIGTERM)
+        self.s.until(lambda: " stopping" in self.d.log(), 10 * SLOW)
+
+    def stop(self):
+        """SIGTERM, and turn until it has ended; its exit code."""
+        self.stopping()
+        return self.stopped()
+
+    def stopped(self):
         self.s.until(lambda: not self.d.alive, 20 * SLOW)
         self.s.run_for(0.05)
         return self.d.exit_code
 
     def test_a_stop_ends_requests_in_flight_and_releases_grants(self):
-        self.rules({"status": 200, "delay_ms": 300})
-        self.grant(max_in_flight=2)
+        self.rules({"status": 200, "delay_ms": 60000})
+        self.grant(max_in_flight=2, timeout_ms=60000)
         for n in range(5):
             self.task(n)
-        self.s.run_for(0.15)
-        self.assertEqual(self.stop(), 0)
+        self.in_flight(2)
+        self.stopping()
+        self.r.receiver.release()
+        self.assertEqual(self.stopped(), 0)
         self.assertEqual(self.s.released, [G])
         self.assertEqual([r["outcome"] for r in self.s.results],
                          ["delivered"] * 2)
@@ -500,7 +515,7 @@ class Stops(DelivererTest):
             {"action": "blackhole"}]})
         self.grant(timeout_ms=60000)
         self.task(1)
-        self.s.run_for(0.2)
+        self.in_flight(1)
         began = time.monotonic()
         self.assertEqual(self.stop(), 0)
         self.assertLess(time.monotonic() - began, 4 * SLOW)
@@ -522,15 +537,16 @@ class Stops(DelivererTest):
 
     def test_a_stopping_deliverer_sends_no_heartbeat(self):
         self.r.receiver.rules({"path": "/crm", "responses": [
-            {"status": 200, "delay_ms": 900}]})
-        self.grant()
+            {"status": 200, "delay_ms": 60000}]})
+        self.grant(timeout_ms=60000)
         self.task(1)
-        self.s.run_for(0.2)
-        self.d.asked_to_end = True
-        self.d.signal(signal.SIGTERM)
-        self.s.run_for(0.1)
+        self.in_flight(1)
+        self.stopping()
+        self.s.run_for(0.1)  # a heartbeat from before may be in the pipe
         heartbeats = len(self.s.heartbeats)
-        self.s.until(lambda: not self.d.alive, 20 * SLOW)
+        self.s.run_for(LEASE_MS / 1000)
+        self.r.receiver.release()
+        self.stopped()
         self.assertEqual(len(self.s.heartbeats), heartbeats)
 
 

@@ -1,5 +1,4 @@
-"""The deliverer alone, between a sequencer that does as it is told and the
-rig's receiver, or whatever else responds."""
+"""A test case with one deliverer between a scripted sequencer and the rig's receiver."""
 
 from fake_sequencer import FakeSequencer, config
 from rig import SLOW, RigTest
@@ -46,6 +45,11 @@ class DelivererTest(RigTest):
         if count:
             self.r.receiver.wait(n and event(n), count, path)
         return self.r.receiver.requests(path, n and event(n))
+
+    def in_flight(self, count, path="/crm"):
+        """Wait until the receiver has so many requests that it has not answered."""
+        self.s.until(lambda: self.r.receiver.stats()["paths"].get(path, {}).get(
+            "in_flight") == count, 10 * SLOW)
 
     def rules(self, *responses, path="/crm", per="event"):
         self.r.receiver.rules({"path": path, "per": per, "responses": responses})

@@ -86,7 +86,7 @@ static void factors_that_do_not_grow_are_fixed_waits(void **state)
     assert_int_equal(backoff_wait_ms(&p, 99), 700);
 }
 
-static void a_schedule_ends_or_repeats_its_last(void **state)
+static void a_schedule_ends_or_repeats_its_last_wait(void **state)
 {
     int64_t waits[] = {60000, 300000, 900000};
     struct retry_policy p = {
@@ -109,7 +109,7 @@ static void a_schedule_ends_or_repeats_its_last(void **state)
     assert_int_equal(attempts, 1);
 }
 
-static void whole_generations_keep_both_budgets(void **state)
+static void retries_of_a_generation_keep_both_budgets(void **state)
 {
     struct retry_policy p = by_default;
     uint64_t attempts;
@@ -164,7 +164,7 @@ static void full_jitter_is_spread_evenly(void **state)
     assert_in_range(sum / N, 7900, 8100);
 }
 
-static void proportional_jitter_stays_within_its_part(void **state)
+static void proportional_jitter_stays_within_its_bounds(void **state)
 {
     struct retry_policy p = {
         .backoff = BACKOFF_FIXED, .first_wait_ms = 100000, .jitter.part = 0.15};
@@ -295,10 +295,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(exponential_waits_grow_to_their_most),
         cmocka_unit_test(factors_that_do_not_grow_are_fixed_waits),
-        cmocka_unit_test(a_schedule_ends_or_repeats_its_last),
-        cmocka_unit_test(whole_generations_keep_both_budgets),
+        cmocka_unit_test(a_schedule_ends_or_repeats_its_last_wait),
+        cmocka_unit_test(retries_of_a_generation_keep_both_budgets),
         cmocka_unit_test(full_jitter_is_spread_evenly),
-        cmocka_unit_test(proportional_jitter_stays_within_its_part),
+        cmocka_unit_test(proportional_jitter_stays_within_its_bounds),
         cmocka_unit_test(retry_after_only_lengthens),
         cmocka_unit_test(retry_after_never_leaves_the_budget),
         cmocka_unit_test(a_span_is_the_sum_of_waits_within_the_time_budget),

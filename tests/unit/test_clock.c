@@ -31,7 +31,7 @@ static void pass_ms(int64_t ms)
     boot_us += ms * 1000;
 }
 
-static void time_passes_on_both(void **state)
+static void both_clocks_advance(void **state)
 {
     int64_t now = now_ms(), mono = mono_ms();
 
@@ -73,7 +73,7 @@ static void a_step_is_followed_slowly(void **state)
     }
 }
 
-static void sleep_of_the_machine_is_time_too(void **state)
+static void suspended_time_counts(void **state)
 {
     int64_t now = now_ms();
 
@@ -213,9 +213,9 @@ static void a_time_of_rfc_3339_is_read(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(time_passes_on_both),
+        cmocka_unit_test(both_clocks_advance),
         cmocka_unit_test(a_step_is_followed_slowly),
-        cmocka_unit_test(sleep_of_the_machine_is_time_too),
+        cmocka_unit_test(suspended_time_counts),
         cmocka_unit_test(the_test_clock_stands_until_advanced),
         cmocka_unit_test(a_time_is_written_as_rfc_3339),
         cmocka_unit_test(a_time_of_rfc_3339_is_read),

@@ -163,7 +163,7 @@ static void expect_error(const char *text, const char *error)
         fail_msg("%s\ngives \"%s\"\nnot   \"%s\"", text, got, error);
 }
 
-static void what_is_not_said_has_its_default(void **state)
+static void absent_keys_have_their_default(void **state)
 {
     struct root r;
     struct buf errors;
@@ -187,7 +187,7 @@ static void what_is_not_said_has_its_default(void **state)
     free(here);
 }
 
-static void every_error_is_told_in_the_files_order(void **state)
+static void errors_are_reported_in_file_order(void **state)
 {
     (void)state;
     assert_string_equal(
@@ -208,7 +208,7 @@ static void every_error_is_told_in_the_files_order(void **state)
         "quotes\n");
 }
 
-static void keys_unknown_doubled_or_later_are_errors(void **state)
+static void unknown_duplicate_and_future_keys_are_errors(void **state)
 {
     (void)state;
     expect_error("foo: 1", "foo: unknown key\n");
@@ -220,7 +220,7 @@ static void keys_unknown_doubled_or_later_are_errors(void **state)
     expect_error("thing: {name: x, <<: {on: true}}", "merge keys (<<)");
 }
 
-static void what_yaml_takes_for_something_else_must_be_quoted(void **state)
+static void ambiguous_yaml_scalars_must_be_quoted(void **state)
 {
     static const char *const bitten[] = {
         "yes",   "No",           "on",         "OFF",  "true", "y",
@@ -308,7 +308,7 @@ static void numbers_are_whole_and_within_bounds(void **state)
     }
 }
 
-static void variables_are_put_in_once(void **state)
+static void variables_are_expanded_once(void **state)
 {
     struct root r;
     struct buf errors;
@@ -335,7 +335,7 @@ static void variables_are_put_in_once(void **state)
     expect_error("thing: {name: '${A-x}'}", "has ${ without a variable name");
 }
 
-static void secrets_come_from_files_and_are_never_told(void **state)
+static void secrets_are_read_from_files_and_never_printed(void **state)
 {
     struct root r;
     struct buf out;
@@ -362,7 +362,7 @@ static void secrets_come_from_files_and_are_never_told(void **state)
     assert_null(strstr(errors_of("thing: {name: x, keys: [12345]}"), "12345"));
 }
 
-static void aliases_work_even_in_circles(void **state)
+static void cyclic_aliases_are_handled(void **state)
 {
     (void)state;
     assert_string_equal(errors_of("things:\n"
@@ -375,7 +375,7 @@ static void aliases_work_even_in_circles(void **state)
     expect_error("thing: *nowhere", "not YAML");
 }
 
-static void what_is_no_yaml_says_where(void **state)
+static void a_yaml_syntax_error_has_its_place(void **state)
 {
     struct buf deep;
 
@@ -466,7 +466,7 @@ static void durations_and_sizes_print_in_their_largest_unit(void **state)
     buf_fini(&b);
 }
 
-static void a_slip_of_the_hand_is_near_and_another_word_is_not(void **state)
+static void a_typo_is_near_and_another_word_is_not(void **state)
 {
     static const struct {
         const char *text, *best;
@@ -497,19 +497,19 @@ static void a_slip_of_the_hand_is_near_and_another_word_is_not(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_is_not_said_has_its_default),
-        cmocka_unit_test(every_error_is_told_in_the_files_order),
-        cmocka_unit_test(keys_unknown_doubled_or_later_are_errors),
-        cmocka_unit_test(what_yaml_takes_for_something_else_must_be_quoted),
+        cmocka_unit_test(absent_keys_have_their_default),
+        cmocka_unit_test(errors_are_reported_in_file_order),
+        cmocka_unit_test(unknown_duplicate_and_future_keys_are_errors),
+        cmocka_unit_test(ambiguous_yaml_scalars_must_be_quoted),
         cmocka_unit_test(numbers_are_whole_and_within_bounds),
-        cmocka_unit_test(variables_are_put_in_once),
-        cmocka_unit_test(secrets_come_from_files_and_are_never_told),
-        cmocka_unit_test(aliases_work_even_in_circles),
-        cmocka_unit_test(what_is_no_yaml_says_where),
+        cmocka_unit_test(variables_are_expanded_once),
+        cmocka_unit_test(secrets_are_read_from_files_and_never_printed),
+        cmocka_unit_test(cyclic_aliases_are_handled),
+        cmocka_unit_test(a_yaml_syntax_error_has_its_place),
         cmocka_unit_test(a_file_that_cannot_be_read_is_one_sentence),
         cmocka_unit_test(what_is_printed_reads_back_the_same),
         cmocka_unit_test(durations_and_sizes_print_in_their_largest_unit),
-        cmocka_unit_test(a_slip_of_the_hand_is_near_and_another_word_is_not),
+        cmocka_unit_test(a_typo_is_near_and_another_word_is_not),
     };
 
     return cmocka_run_group_tests(tests, make_folder, remove_folder);

@@ -101,7 +101,7 @@ static const struct alert_rule *rule_named(const char *name)
     return NULL;
 }
 
-static void they_are_as_they_are_known(void **state)
+static void built_in_alerts_are_as_documented(void **state)
 {
     (void)state;
     assert_int_equal(settings->alert_count, COUNT_OF(built_in));
@@ -284,7 +284,7 @@ static void judge_all(struct rig *r, const struct built_in *b)
     assert_int_equal(judge(r, b, &lifecycle), LIFECYCLE_RESOLVES);
 }
 
-static void each_fires_above_its_threshold_once_and_resolves(void **state)
+static void each_alert_fires_once_above_its_threshold_and_resolves(void **state)
 {
     for (size_t i = 0; i < COUNT_OF(built_in); i++) {
         setup(state);
@@ -299,8 +299,9 @@ static void each_fires_above_its_threshold_once_and_resolves(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(they_are_as_they_are_known),
-        cmocka_unit_test(each_fires_above_its_threshold_once_and_resolves),
+        cmocka_unit_test(built_in_alerts_are_as_documented),
+        cmocka_unit_test(
+            each_alert_fires_once_above_its_threshold_and_resolves),
     };
 
     return cmocka_run_group_tests(tests, read_settings, drop_settings);

@@ -75,7 +75,7 @@ static struct alert_rule rule_of(int when, double above)
 
 /* ---- rules ---- */
 
-static void it_fires_once_it_was_so_for_long_enough(void **state)
+static void an_alert_fires_after_its_duration(void **state)
 {
     struct alert_rule rule = rule_of(ALERT_BACKLOG, 10);
     struct lifecycle lifecycle = {0};
@@ -103,7 +103,7 @@ static void it_fires_once_it_was_so_for_long_enough(void **state)
                      LIFECYCLE_SAME);
 }
 
-static void what_passes_before_is_nothing(void **state)
+static void a_condition_that_ends_early_does_not_fire(void **state)
 {
     struct alert_rule rule = rule_of(ALERT_BACKLOG, 10);
     struct lifecycle lifecycle = {0};
@@ -176,7 +176,7 @@ static void a_rate_is_of_its_window_and_of_enough(void **state)
     assert_null(measurement_of(r, &rule, "erp"));
 }
 
-static void a_counter_goes_on_over_its_process_restart(void **state)
+static void a_counter_continues_over_a_restart(void **state)
 {
     struct rig *r = *state;
     struct alert_rule rule = rule_of(ALERT_DEAD_LETTER_GROWTH, 10);
@@ -196,7 +196,7 @@ static void a_counter_goes_on_over_its_process_restart(void **state)
     assert_int_equal(judged(r, &rule, ""), VERDICT_NO);
 }
 
-static void what_was_counted_before_us_is_not_ours_to_date(void **state)
+static void counts_from_before_the_console_started_are_ignored(void **state)
 {
     struct rig *r = *state;
     struct alert_rule rule = rule_of(ALERT_DEAD_LETTER_GROWTH, 10);
@@ -210,7 +210,7 @@ static void what_was_counted_before_us_is_not_ours_to_date(void **state)
     assert_int_equal(judged(r, &rule, ""), VERDICT_YES);
 }
 
-static void a_gauge_of_a_silent_process_says_nothing(void **state)
+static void a_gauge_of_a_silent_process_is_ignored(void **state)
 {
     struct rig *r = *state;
     struct alert_rule rule = rule_of(ALERT_DEAD_LETTERS, 10);
@@ -263,7 +263,7 @@ processes_are_missed_and_those_that_ended_in_order_are_not(void **state)
     assert_int_equal(judged(r, &rule, "ingress"), VERDICT_NO);
 }
 
-static void a_source_is_silent_since_it_last_spoke(void **state)
+static void a_process_is_silent_since_its_last_frame(void **state)
 {
     struct rig *r = *state;
     struct alert_rule rule = rule_of(ALERT_SOURCE_SILENT, NAN);
@@ -284,7 +284,7 @@ static void a_source_is_silent_since_it_last_spoke(void **state)
     assert_int_equal(judged(r, &rule, "billing"), VERDICT_YES);
 }
 
-static void no_frame_does_harm(void **state)
+static void malformed_frames_do_no_harm(void **state)
 {
     struct rig *r = *state;
     struct frame f;
@@ -318,7 +318,7 @@ static void no_frame_does_harm(void **state)
     msgpack_sbuffer_destroy(&f.bytes);
 }
 
-static void a_time_that_can_not_be_is_refused(void **state)
+static void an_impossible_time_is_refused(void **state)
 {
     static const int64_t bad[] = {-1, INT64_MIN, INT64_MAX};
     struct rig *r = *state;
@@ -342,7 +342,7 @@ static void a_time_that_can_not_be_is_refused(void **state)
     }
 }
 
-static void a_summary_says_what_and_how_much(void **state)
+static void a_summary_has_subject_and_value(void **state)
 {
     struct alert_rule rule = rule_of(ALERT_DELIVERY_FAILURE_RATE, 0.05);
     struct buf b;
@@ -375,7 +375,7 @@ static void a_summary_says_what_and_how_much(void **state)
     buf_fini(&b);
 }
 
-static void what_strangers_say_commands_no_chat(void **state)
+static void foreign_text_cannot_format_chat_messages(void **state)
 {
     struct buf b;
 
@@ -392,20 +392,20 @@ static void what_strangers_say_commands_no_chat(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        T(it_fires_once_it_was_so_for_long_enough),
-        T(what_passes_before_is_nothing),
+        T(an_alert_fires_after_its_duration),
+        T(a_condition_that_ends_early_does_not_fire),
         T(a_threshold_is_above_or_below),
         T(a_rate_is_of_its_window_and_of_enough),
-        T(a_counter_goes_on_over_its_process_restart),
-        T(what_was_counted_before_us_is_not_ours_to_date),
-        T(a_gauge_of_a_silent_process_says_nothing),
+        T(a_counter_continues_over_a_restart),
+        T(counts_from_before_the_console_started_are_ignored),
+        T(a_gauge_of_a_silent_process_is_ignored),
         T(a_quantile_is_of_its_window),
         T(processes_are_missed_and_those_that_ended_in_order_are_not),
-        T(a_source_is_silent_since_it_last_spoke),
-        T(no_frame_does_harm),
-        T(a_time_that_can_not_be_is_refused),
-        T(a_summary_says_what_and_how_much),
-        T(what_strangers_say_commands_no_chat),
+        T(a_process_is_silent_since_its_last_frame),
+        T(malformed_frames_do_no_harm),
+        T(an_impossible_time_is_refused),
+        T(a_summary_has_subject_and_value),
+        T(foreign_text_cannot_format_chat_messages),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

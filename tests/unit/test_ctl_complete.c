@@ -50,7 +50,7 @@ static void commands_come_first(void **state)
     assert_null(c.command);
 }
 
-static void an_option_s_value_is_what_the_option_says(void **state)
+static void an_option_completes_its_own_values(void **state)
 {
     struct completion c = PLAN("dlq", "--endpoint", "c");
 
@@ -99,7 +99,7 @@ static void the_configuration_may_be_named_anywhere(void **state)
     assert_string_equal(c.first, "");
 }
 
-static void every_command_is_told_about(void **state)
+static void every_command_has_a_help_line(void **state)
 {
     (void)state;
     for (const struct command *c = ctl_commands; c->name; c++) {
@@ -127,9 +127,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(commands_come_first),
-        cmocka_unit_test(an_option_s_value_is_what_the_option_says),
+        cmocka_unit_test(an_option_completes_its_own_values),
         cmocka_unit_test(the_configuration_may_be_named_anywhere),
-        cmocka_unit_test(every_command_is_told_about),
+        cmocka_unit_test(every_command_has_a_help_line),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

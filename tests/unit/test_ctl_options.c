@@ -14,7 +14,7 @@
     options_parse(ctl_commands, COUNT_OF(((char *[]){__VA_ARGS__})), \
                   (char *[]){__VA_ARGS__, NULL}, p, why)
 
-static void options_stand_anywhere(void **state)
+static void options_may_be_anywhere(void **state)
 {
     struct parsed p;
     char why[400];
@@ -51,7 +51,7 @@ static void a_command_may_have_two_words(void **state)
     parsed_fini(&p);
 }
 
-static void an_option_may_stand_before_the_command(void **state)
+static void an_option_may_precede_the_command(void **state)
 {
     struct parsed p;
     char why[400];
@@ -82,7 +82,7 @@ static void a_dash_is_a_word_and_two_end_the_options(void **state)
     parsed_fini(&p);
 }
 
-static void what_is_wrong_is_said_with_the_near_miss(void **state)
+static void an_error_names_the_nearest_word(void **state)
 {
     static const struct {
         char *argv[6];
@@ -120,7 +120,7 @@ static void what_is_wrong_is_said_with_the_near_miss(void **state)
     }
 }
 
-static void help_needs_nothing_else(void **state)
+static void help_needs_no_other_argument(void **state)
 {
     struct parsed p;
     char why[400];
@@ -170,7 +170,7 @@ static void every_example_parses(void **state)
 
 /* ---- when ---- */
 
-static void a_moment_is_a_time_or_so_long_ago(void **state)
+static void a_moment_is_a_time_or_an_age(void **state)
 {
     static const struct {
         const char *text;
@@ -197,7 +197,7 @@ static void a_moment_is_a_time_or_so_long_ago(void **state)
     }
 }
 
-static void what_is_no_moment_is_refused(void **state)
+static void an_invalid_moment_is_refused(void **state)
 {
     static const char *const bad[] = {"",
                                       "yesterday",
@@ -225,15 +225,15 @@ static void what_is_no_moment_is_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(options_stand_anywhere),
+        cmocka_unit_test(options_may_be_anywhere),
         cmocka_unit_test(a_command_may_have_two_words),
-        cmocka_unit_test(an_option_may_stand_before_the_command),
+        cmocka_unit_test(an_option_may_precede_the_command),
         cmocka_unit_test(a_dash_is_a_word_and_two_end_the_options),
-        cmocka_unit_test(what_is_wrong_is_said_with_the_near_miss),
-        cmocka_unit_test(help_needs_nothing_else),
+        cmocka_unit_test(an_error_names_the_nearest_word),
+        cmocka_unit_test(help_needs_no_other_argument),
         cmocka_unit_test(every_example_parses),
-        cmocka_unit_test(a_moment_is_a_time_or_so_long_ago),
-        cmocka_unit_test(what_is_no_moment_is_refused),
+        cmocka_unit_test(a_moment_is_a_time_or_an_age),
+        cmocka_unit_test(an_invalid_moment_is_refused),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -61,7 +61,7 @@ static void a_plan_ends_with_its_time(void **state)
 
 /* The design's figure: by timers alone 5,000 events of a 30 s outage take 59 s;
  * without jitter they all come back at the same moment. */
-static void jitter_takes_the_herd_apart(void **state)
+static void jitter_spreads_the_retries(void **state)
 {
     struct retry_policy even = strict;
     struct load with, without;
@@ -80,7 +80,7 @@ static void jitter_takes_the_herd_apart(void **state)
     load_fini(&without);
 }
 
-static void every_event_is_somewhere(void **state)
+static void every_event_of_a_plan_is_counted(void **state)
 {
     struct retry_policy p = strict;
     int64_t parts[7], sum = 0;
@@ -107,8 +107,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_plan_has_each_wait_and_its_bounds),
         cmocka_unit_test(a_plan_ends_with_its_time),
-        cmocka_unit_test(jitter_takes_the_herd_apart),
-        cmocka_unit_test(every_event_is_somewhere),
+        cmocka_unit_test(jitter_spreads_the_retries),
+        cmocka_unit_test(every_event_of_a_plan_is_counted),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -95,7 +95,7 @@ static void is_taken_for(const struct event_sample *s, const char *source,
     request_summary_fini(&f);
 }
 
-static void a_plane_event_looks_like_planes(void **state)
+static void a_sample_for_plane_looks_like_plane_s(void **state)
 {
     struct event_sample s;
     json_t *doc;
@@ -117,7 +117,7 @@ static void a_plane_event_looks_like_planes(void **state)
     sample_fini(&s);
 }
 
-static void a_custom_event_has_its_fields_where_the_source_looks(void **state)
+static void a_custom_sample_has_its_fields_where_the_source_looks(void **state)
 {
     struct event_sample s;
 
@@ -128,7 +128,7 @@ static void a_custom_event_has_its_fields_where_the_source_looks(void **state)
     sample_fini(&s);
 }
 
-static void a_given_body_is_not_touched(void **state)
+static void a_given_body_is_not_changed(void **state)
 {
     struct event_sample s;
 
@@ -195,7 +195,7 @@ static void strangers_text_cannot_drive_a_terminal(void **state)
     free(safe);
 }
 
-static void amounts_are_told_shortly(void **state)
+static void amounts_are_printed_briefly(void **state)
 {
     char out[32];
 
@@ -209,7 +209,7 @@ static void amounts_are_told_shortly(void **state)
     assert_string_equal(human_ms(90000000, out), "1d 1h");
 }
 
-static void timelines_become_one_story(void **state)
+static void timelines_are_merged_by_time(void **state)
 {
     json_t *all = json_array(), *a, *b;
 
@@ -236,7 +236,7 @@ static void timelines_become_one_story(void **state)
 }
 
 /* An attempt that the sequencer has not heard of is told by its deliverer. */
-static void attempts_are_told_once(void **state)
+static void attempts_are_shown_once(void **state)
 {
     json_t *event, *reply, *all = json_array();
 
@@ -263,7 +263,7 @@ static void attempts_are_told_once(void **state)
     json_decref(reply);
 }
 
-static void processes_are_told_in_the_order_of_the_pipeline(void **state)
+static void processes_are_shown_in_pipeline_order(void **state)
 {
     (void)state;
     assert_true(process_rank("ingress-2") < process_rank("sequencer"));
@@ -275,16 +275,16 @@ static void processes_are_told_in_the_order_of_the_pipeline(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_plane_event_looks_like_planes),
-        cmocka_unit_test(a_custom_event_has_its_fields_where_the_source_looks),
-        cmocka_unit_test(a_given_body_is_not_touched),
+        cmocka_unit_test(a_sample_for_plane_looks_like_plane_s),
+        cmocka_unit_test(a_custom_sample_has_its_fields_where_the_source_looks),
+        cmocka_unit_test(a_given_body_is_not_changed),
         cmocka_unit_test(the_time_is_where_the_source_looks),
         cmocka_unit_test(dedupe_keys_are_those_of_the_profile),
         cmocka_unit_test(strangers_text_cannot_drive_a_terminal),
-        cmocka_unit_test(amounts_are_told_shortly),
-        cmocka_unit_test(timelines_become_one_story),
-        cmocka_unit_test(attempts_are_told_once),
-        cmocka_unit_test(processes_are_told_in_the_order_of_the_pipeline),
+        cmocka_unit_test(amounts_are_printed_briefly),
+        cmocka_unit_test(timelines_are_merged_by_time),
+        cmocka_unit_test(attempts_are_shown_once),
+        cmocka_unit_test(processes_are_shown_in_pipeline_order),
     };
 
     return cmocka_run_group_tests(tests, load, unload);

@@ -263,7 +263,7 @@ static void a_path_too_long_for_a_socket_is_78(void **state)
 
 /* ---- one instance ---- */
 
-static void a_second_instance_is_69_and_harms_nothing(void **state)
+static void a_second_instance_exits_69_without_harm(void **state)
 {
     pid_t first = BEGIN("-c", config), second;
     int first_fd = said_fd;
@@ -287,7 +287,7 @@ static void a_second_instance_is_69_and_harms_nothing(void **state)
     assert_int_equal(end_of(BEGIN("-c", config, "--check")), 0);
 }
 
-static void a_lock_goes_with_its_process(void **state)
+static void a_lock_ends_with_its_process(void **state)
 {
     pid_t pid = BEGIN("-c", config);
     char why[200];
@@ -334,7 +334,7 @@ static void control_replies_to_what_it_knows(void **state)
     assert_int_equal(stop(pid), 0);
 }
 
-static void control_refuses_the_rest_by_name(void **state)
+static void control_refuses_unknown_requests_by_name(void **state)
 {
     pid_t pid = BEGIN("-c", config);
     char why[200] = "", big[3000];
@@ -446,7 +446,7 @@ static void replies_that_take_long_take_a_turn_each(void **state)
     }
 }
 
-static void who_asked_of_a_turn_that_did_not_fit_is_told(void **state)
+static void a_request_of_a_rolled_back_turn_gets_an_error(void **state)
 {
     pid_t pid = BEGIN("-c", config);
     char why[200] = "";
@@ -461,7 +461,7 @@ static void who_asked_of_a_turn_that_did_not_fit_is_told(void **state)
     assert_int_equal(stop(pid), 0);
 }
 
-static void nobody_there_is_unreachable(void **state)
+static void an_absent_process_is_unreachable(void **state)
 {
     char why[200] = "";
     bool unreachable = false;
@@ -475,7 +475,7 @@ static void nobody_there_is_unreachable(void **state)
 
 /* ---- backup, reload, frames, metrics ---- */
 
-static void a_backup_is_a_store_of_its_own(void **state)
+static void a_backup_is_a_complete_database(void **state)
 {
     pid_t pid = BEGIN("-c", config);
     char why[200] = "", path[120];
@@ -518,7 +518,7 @@ static void a_reload_with_errors_keeps_the_old_one(void **state)
     assert_non_null(strstr(said, "keeps the old one"));
 }
 
-static void frames_that_make_no_sense_are_dropped_and_said(void **state)
+static void malformed_frames_are_dropped_and_logged(void **state)
 {
     pid_t pid = BEGIN("-c", config);
     char why[200] = "";
@@ -611,18 +611,18 @@ int main(void)
         T(a_configuration_that_is_missing_or_wrong_is_78),
         T(a_configuration_can_be_checked_alone),
         T(a_path_too_long_for_a_socket_is_78),
-        T(a_second_instance_is_69_and_harms_nothing),
-        T(a_lock_goes_with_its_process),
+        T(a_second_instance_exits_69_without_harm),
+        T(a_lock_ends_with_its_process),
         T(control_replies_to_what_it_knows),
-        T(control_refuses_the_rest_by_name),
+        T(control_refuses_unknown_requests_by_name),
         T(every_command_is_known_however_many_there_are),
         T(garbage_gets_a_reply_too),
         T(replies_that_take_long_take_a_turn_each),
-        T(who_asked_of_a_turn_that_did_not_fit_is_told),
-        T(nobody_there_is_unreachable),
-        T(a_backup_is_a_store_of_its_own),
+        T(a_request_of_a_rolled_back_turn_gets_an_error),
+        T(an_absent_process_is_unreachable),
+        T(a_backup_is_a_complete_database),
         T(a_reload_with_errors_keeps_the_old_one),
-        T(frames_that_make_no_sense_are_dropped_and_said),
+        T(malformed_frames_are_dropped_and_logged),
         T(metrics_are_published),
         T(ids_are_never_zero_and_fit_a_row),
     };

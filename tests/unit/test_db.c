@@ -123,7 +123,7 @@ static void just_open(void)
 
 /* ---- open and migrate ---- */
 
-static void it_is_opened_the_way_our_promises_need(void **state)
+static void a_database_is_opened_with_the_required_settings(void **state)
 {
     struct db *db = db_open(file, &schema);
 
@@ -140,7 +140,7 @@ static void it_is_opened_the_way_our_promises_need(void **state)
     db_close(db);
 }
 
-static void it_knows_its_share_of_the_disk(void **state)
+static void a_database_knows_its_share_of_the_disk(void **state)
 {
     struct db *db = db_open(file, &schema);
 
@@ -151,7 +151,7 @@ static void it_knows_its_share_of_the_disk(void **state)
     db_close(db);
 }
 
-static void an_older_file_is_brought_forward_and_keeps_its_rows(void **state)
+static void an_older_file_is_upgraded_and_keeps_its_rows(void **state)
 {
     struct db_schema older = {.steps = steps, .count = 1};
     struct db *db = db_open(file, &older);
@@ -201,7 +201,7 @@ static void open_with_a_bad_create(void)
     db_close(db_open(file, &bad));
 }
 
-static void a_new_file_is_whole_or_empty(void **state)
+static void a_new_file_is_complete_or_empty(void **state)
 {
     char said[4096];
     struct db *db;
@@ -226,7 +226,7 @@ static void open_with_a_bad_step(void)
     db_close(db_open(file, &(struct db_schema){.steps = bad, .count = 3}));
 }
 
-static void all_steps_are_done_or_none(void **state)
+static void an_upgrade_makes_all_steps_or_none(void **state)
 {
     static const char *const good[] = {"CREATE TABLE a(x)"};
     char said[4096];
@@ -307,7 +307,7 @@ static void make_file(int rows)
     db_close(db);
 }
 
-static void what_is_no_database_is_refused(void **state)
+static void a_file_that_is_not_a_database_is_refused(void **state)
 {
     char said[4096];
 
@@ -349,7 +349,7 @@ static void open_and_wait(void)
         poll(NULL, 0, 1000);
 }
 
-static void a_large_file_is_looked_through_while_it_is_used(void **state)
+static void a_large_file_is_checked_while_it_is_used(void **state)
 {
     char said[4096];
 
@@ -418,7 +418,7 @@ static void a_raw_copy_of_a_live_file_is_refused_or_works(void **state)
 
 /* ---- full ---- */
 
-static void a_full_disk_takes_the_turn_back(void **state)
+static void a_full_disk_rolls_the_turn_back(void **state)
 {
     struct db *db = db_open(file, &schema);
     stmt *s = inserter(db);
@@ -656,7 +656,7 @@ static void bad_block(void)
 }
 
 /* The WAL has it all, but who looks after the machine must hear of it. */
-static void a_file_that_takes_no_copy_is_no_secret(void **state)
+static void a_failing_checkpoint_is_logged(void **state)
 {
     char said[4096];
     struct db *db;
@@ -745,7 +745,7 @@ a_wal_that_is_found_is_copied_before_anything_is_written(void **state)
 
 /* ---- what was committed survives kill -9 ---- */
 
-static void a_kill_loses_nothing_that_was_committed(void **state)
+static void a_kill_loses_no_committed_row(void **state)
 {
     int ends[2];
     int64_t said = 0, n;
@@ -783,7 +783,7 @@ static void a_kill_loses_nothing_that_was_committed(void **state)
 
 /* ---- statements ---- */
 
-static void values_come_back_as_they_went(void **state)
+static void values_survive_a_round_trip(void **state)
 {
     struct db *db = db_open(file, &schema);
     stmt *put = db_prepare(db, "INSERT INTO t(id, v, pad) VALUES(?, ?, ?)");
@@ -820,7 +820,7 @@ static void values_come_back_as_they_went(void **state)
 
 /* ---- backup ---- */
 
-static void a_backup_while_writing_is_whole(void **state)
+static void a_backup_during_writes_is_complete(void **state)
 {
     struct db *db = db_open(file, &schema), *copy;
     stmt *s = inserter(db);
@@ -864,7 +864,7 @@ static void a_backup_while_writing_is_whole(void **state)
     db_close(db);
 }
 
-static void a_backup_that_is_cut_short_leaves_nothing(void **state)
+static void an_interrupted_backup_leaves_no_file(void **state)
 {
     struct db *db = db_open(file, &schema);
     stmt *s = inserter(db);
@@ -1020,7 +1020,7 @@ static void start_on_a_full_disk(void)
     _exit(0);
 }
 
-static void only_a_start_that_has_written_is_one(void **state)
+static void only_a_start_that_has_written_adopts_a_copy(void **state)
 {
     char said[4096];
     bool stamped;
@@ -1060,35 +1060,35 @@ int main(void)
 {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
     const struct CMUnitTest tests[] = {
-        T(it_is_opened_the_way_our_promises_need),
-        T(it_knows_its_share_of_the_disk),
-        T(an_older_file_is_brought_forward_and_keeps_its_rows),
+        T(a_database_is_opened_with_the_required_settings),
+        T(a_database_knows_its_share_of_the_disk),
+        T(an_older_file_is_upgraded_and_keeps_its_rows),
         T(a_new_file_is_made_by_create_and_an_older_one_by_the_steps),
-        T(a_new_file_is_whole_or_empty),
-        T(all_steps_are_done_or_none),
+        T(a_new_file_is_complete_or_empty),
+        T(an_upgrade_makes_all_steps_or_none),
         T(a_newer_file_is_refused),
         T(a_file_of_another_kind_is_refused_and_not_changed),
         T(a_version_below_0_is_damage),
-        T(what_is_no_database_is_refused),
+        T(a_file_that_is_not_a_database_is_refused),
         T(a_torn_file_is_refused),
         T(changed_bytes_inside_are_found),
-        T(a_large_file_is_looked_through_while_it_is_used),
+        T(a_large_file_is_checked_while_it_is_used),
         T(a_raw_copy_of_a_live_file_is_refused_or_works),
-        T(a_full_disk_takes_the_turn_back),
+        T(a_full_disk_rolls_the_turn_back),
         T(a_disk_that_refuses_writes_is_a_full_one),
         T(any_other_error_ends_the_process),
         T(a_commit_whose_fsync_fails_ends_the_process),
-        T(a_file_that_takes_no_copy_is_no_secret),
+        T(a_failing_checkpoint_is_logged),
         T(a_checkpoint_whose_fsync_fails_ends_the_process),
         T(a_wal_that_is_found_is_copied_before_anything_is_written),
-        T(a_kill_loses_nothing_that_was_committed),
-        T(values_come_back_as_they_went),
-        T(a_backup_while_writing_is_whole),
-        T(a_backup_that_is_cut_short_leaves_nothing),
+        T(a_kill_loses_no_committed_row),
+        T(values_survive_a_round_trip),
+        T(a_backup_during_writes_is_complete),
+        T(an_interrupted_backup_leaves_no_file),
         T(a_wal_that_was_left_beside_a_backup_is_refused),
         T(a_copy_is_known_until_it_is_adopted),
         T(old_bytes_in_the_same_file_are_a_copy),
-        T(only_a_start_that_has_written_is_one),
+        T(only_a_start_that_has_written_adopts_a_copy),
         T(a_copy_is_prepared_for_its_place),
     };
 

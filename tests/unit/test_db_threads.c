@@ -86,7 +86,7 @@ static void write_mib(struct db *db, stmt *s, int mib)
 }
 
 /* Were it waited for, this would take a quarter of an hour. */
-static void a_reader_holds_nobody_up(void **state)
+static void a_reader_does_not_delay_writers(void **state)
 {
     char dir[64] = "/tmp/dbt-XXXXXX", file[100], wal[110], rm[100];
     sqlite3 *reader;
@@ -203,7 +203,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_steady_writer_keeps_a_short_wal),
-        cmocka_unit_test(a_reader_holds_nobody_up),
+        cmocka_unit_test(a_reader_does_not_delay_writers),
         cmocka_unit_test(the_wal_is_copied_back_beside_the_writer),
         cmocka_unit_test(a_commit_in_a_thread_is_whole_at_its_end),
         cmocka_unit_test(a_thread_that_has_hardly_begun_is_stopped),

@@ -54,7 +54,7 @@ static void expect_status(long status, const struct retry_policy *p,
            p, verdict, reason);
 }
 
-static void every_status_has_its_end(void **state)
+static void every_status_has_an_outcome(void **state)
 {
     struct retry_policy p = by_default();
 
@@ -92,7 +92,7 @@ static void a_policy_decides_what_is_tried_again(void **state)
     expect_status(410, &broad, VERDICT_DEAD, "endpoint_gone");
 }
 
-static void whole_headers_of_a_2xx_are_the_delivery(void **state)
+static void complete_headers_of_a_2xx_are_a_delivery(void **state)
 {
     static const CURLcode after[] = {CURLE_OK,
                                      CURLE_PARTIAL_FILE,
@@ -132,7 +132,7 @@ static bool is_fault(int code)
 }
 
 /* docs/OUTCOMES.md: an unknown failure is tried again, never dropped. */
-static void every_code_has_its_end(void **state)
+static void every_curl_code_has_an_outcome(void **state)
 {
     struct retry_policy p = by_default(), never = {0};
 
@@ -150,7 +150,7 @@ static void every_code_has_its_end(void **state)
     }
 }
 
-static void a_url_that_is_none_is_not_tried_again(void **state)
+static void an_invalid_url_is_not_retried(void **state)
 {
     struct retry_policy p = by_default();
 
@@ -214,7 +214,7 @@ a_refused_address_is_told_apart_from_a_refused_connection(void **state)
 }
 
 /* What people do about them differs: renew, rename, trust. */
-static void why_a_certificate_is_not_trusted_is_told(void **state)
+static void the_reason_of_an_untrusted_certificate_is_reported(void **state)
 {
     struct transfer_result a = {.code = CURLE_PEER_FAILED_VERIFICATION,
                                 .opened = true,
@@ -228,7 +228,7 @@ static void why_a_certificate_is_not_trusted_is_told(void **state)
 }
 
 /* GRAPNEL_WRITE_DOCS=1 writes it anew. */
-static void the_table_in_the_docs_is_the_one_in_the_code(void **state)
+static void the_document_matches_the_code(void **state)
 {
     const char *here = __FILE__;
     char *path = gr_printf("%.*s/../../docs/OUTCOMES.md",
@@ -260,15 +260,15 @@ static void the_table_in_the_docs_is_the_one_in_the_code(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_status_has_its_end),
+        cmocka_unit_test(every_status_has_an_outcome),
         cmocka_unit_test(a_policy_decides_what_is_tried_again),
-        cmocka_unit_test(whole_headers_of_a_2xx_are_the_delivery),
-        cmocka_unit_test(every_code_has_its_end),
-        cmocka_unit_test(a_url_that_is_none_is_not_tried_again),
+        cmocka_unit_test(complete_headers_of_a_2xx_are_a_delivery),
+        cmocka_unit_test(every_curl_code_has_an_outcome),
+        cmocka_unit_test(an_invalid_url_is_not_retried),
         cmocka_unit_test(
             a_refused_address_is_told_apart_from_a_refused_connection),
-        cmocka_unit_test(why_a_certificate_is_not_trusted_is_told),
-        cmocka_unit_test(the_table_in_the_docs_is_the_one_in_the_code),
+        cmocka_unit_test(the_reason_of_an_untrusted_certificate_is_reported),
+        cmocka_unit_test(the_document_matches_the_code),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

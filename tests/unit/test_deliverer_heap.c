@@ -25,7 +25,7 @@ static void expect_first(const struct heap *h, const struct heap_item *items)
         assert_null(first);
 }
 
-static void the_first_is_always_the_least(void **state)
+static void the_first_item_of_a_heap_is_the_smallest(void **state)
 {
     static struct heap_item items[N];
     struct heap h = {0};
@@ -45,7 +45,7 @@ static void the_first_is_always_the_least(void **state)
     heap_fini(&h);
 }
 
-static void all_come_out_in_order(void **state)
+static void a_heap_yields_all_items_in_order(void **state)
 {
     static struct heap_item items[N];
     struct heap h = {0};
@@ -69,8 +69,8 @@ static void all_come_out_in_order(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_first_is_always_the_least),
-        cmocka_unit_test(all_come_out_in_order),
+        cmocka_unit_test(the_first_item_of_a_heap_is_the_smallest),
+        cmocka_unit_test(a_heap_yields_all_items_in_order),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

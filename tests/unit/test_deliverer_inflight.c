@@ -83,7 +83,7 @@ static void tasks_in_flight_are_known_after_a_crash(void **state)
     inflight_close(&f);
 }
 
-static void nonsense_is_nothing(void **state)
+static void a_malformed_file_of_attempts_is_empty(void **state)
 {
     static char noise[64 * 1024];
     struct inflight f;
@@ -102,7 +102,7 @@ static void nonsense_is_nothing(void **state)
     inflight_close(&f);
 }
 
-static void without_a_file_it_does_nothing(void **state)
+static void without_a_file_no_attempt_is_noted(void **state)
 {
     struct inflight f;
     int slot;
@@ -119,7 +119,7 @@ static void without_a_file_it_does_nothing(void **state)
     inflight_close(&f);
 }
 
-static void more_than_there_are_slots(void **state)
+static void more_attempts_than_slots_are_counted(void **state)
 {
     struct inflight f;
     char id[32];
@@ -167,7 +167,7 @@ static void lanes_are_busy_until_they_are_given_back(void **state)
 }
 
 /* Who kills us again and again, at any time, must not meet the same one twice. */
-static void who_was_alone_in_a_crash_waits_longer_after_each(void **state)
+static void a_task_alone_in_a_crash_waits_longer_each_time(void **state)
 {
     (void)state;
     assert_int_equal(quarantine_quiet_ms(1), QUARANTINE_QUIET_MS);
@@ -181,10 +181,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(tasks_in_flight_are_known_after_a_crash),
-        cmocka_unit_test(nonsense_is_nothing),
-        cmocka_unit_test(without_a_file_it_does_nothing),
-        cmocka_unit_test(more_than_there_are_slots),
-        cmocka_unit_test(who_was_alone_in_a_crash_waits_longer_after_each),
+        cmocka_unit_test(a_malformed_file_of_attempts_is_empty),
+        cmocka_unit_test(without_a_file_no_attempt_is_noted),
+        cmocka_unit_test(more_attempts_than_slots_are_counted),
+        cmocka_unit_test(a_task_alone_in_a_crash_waits_longer_each_time),
         cmocka_unit_test(lanes_are_busy_until_they_are_given_back),
     };
     int fd = mkstemp(path), failed;

@@ -198,7 +198,7 @@ static json_t *load_vectors(void)
     return all;
 }
 
-static void the_vectors_are_what_is_sent(void **state)
+static void sent_requests_equal_the_vectors(void **state)
 {
     json_t *all = load_vectors(), *v;
     int checked = 0;
@@ -219,7 +219,7 @@ static void the_vectors_are_what_is_sent(void **state)
 
 /* ---- names that are ours ---- */
 
-static void nobody_else_sets_ours(void **state)
+static void only_grapnel_sets_its_headers(void **state)
 {
     static const char *const names[] = {
         "grapnel-signature", "Grapnel-Signature", "grapnel-sequence",
@@ -258,8 +258,8 @@ static void nobody_else_sets_ours(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_vectors_are_what_is_sent),
-        cmocka_unit_test(nobody_else_sets_ours),
+        cmocka_unit_test(sent_requests_equal_the_vectors),
+        cmocka_unit_test(only_grapnel_sets_its_headers),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -184,7 +184,7 @@ static void rows_are_counted_by_grant(void **state)
 
 /* P2: written by a clock that was ahead: what waited for no retry is due at the next
  * start, a retry when it is asked to be. */
-static void rows_of_a_time_to_come_are_hastened(void **state)
+static void retries_of_a_clock_that_was_ahead_are_hastened(void **state)
 {
     struct task_row row = {.grant_id = 7, .event_id = "evt_a"};
     struct store store = {0};
@@ -221,7 +221,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         T(results_become_rows_of_the_log),
         T(only_what_is_acknowledged_is_purged), T(a_row_is_found_by_its_event),
-        T(rows_are_counted_by_grant), T(rows_of_a_time_to_come_are_hastened)};
+        T(rows_are_counted_by_grant),
+        T(retries_of_a_clock_that_was_ahead_are_hastened)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

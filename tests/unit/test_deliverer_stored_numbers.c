@@ -14,7 +14,7 @@ static void take(struct stored_numbers *s, uint64_t n)
     assert_int_equal(stored_numbers_receive(s, n, EPOCH), GR_OK);
 }
 
-static void the_place_moves_only_over_what_is_settled(void **state)
+static void the_cursor_moves_only_over_settled_numbers(void **state)
 {
     struct stored_numbers s;
 
@@ -35,7 +35,7 @@ static void the_place_moves_only_over_what_is_settled(void **state)
     assert_false(stored_numbers_past_cursor(&s));
 }
 
-static void what_is_settled_is_skipped_when_it_comes_again(void **state)
+static void settled_numbers_are_skipped_when_sent_again(void **state)
 {
     struct stored_numbers s;
 
@@ -52,7 +52,7 @@ static void what_is_settled_is_skipped_when_it_comes_again(void **state)
     take(&s, 3);
 }
 
-static void numbers_that_nobody_holds_hold_nothing_up(void **state)
+static void lost_numbers_do_not_delay_the_cursor(void **state)
 {
     struct stored_numbers s;
 
@@ -199,9 +199,9 @@ static void random_orders_agree_with_a_plain_list(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_place_moves_only_over_what_is_settled),
-        cmocka_unit_test(what_is_settled_is_skipped_when_it_comes_again),
-        cmocka_unit_test(numbers_that_nobody_holds_hold_nothing_up),
+        cmocka_unit_test(the_cursor_moves_only_over_settled_numbers),
+        cmocka_unit_test(settled_numbers_are_skipped_when_sent_again),
+        cmocka_unit_test(lost_numbers_do_not_delay_the_cursor),
         cmocka_unit_test(too_far_ahead_is_asked_to_wait),
         cmocka_unit_test(the_bits_survive_a_restart),
         cmocka_unit_test(a_number_of_another_epoch_is_another_message),

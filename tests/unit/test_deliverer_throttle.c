@@ -25,7 +25,7 @@ static const struct retry_policy strict = {
 
 /* ---- window ---- */
 
-static void the_window_follows_what_happens(void **state)
+static void the_window_follows_successes_and_failures(void **state)
 {
     struct window w = {0};
 
@@ -60,7 +60,7 @@ static void fail_times(struct breaker *b, int times, int64_t now)
         (void)breaker_failure(b, 0, &strict, 0, 0, now);
 }
 
-static void failures_in_a_row_open_it(void **state)
+static void failures_in_a_row_open_the_breaker(void **state)
 {
     struct breaker b = {0};
 
@@ -94,7 +94,7 @@ static void one_probe_at_a_time(void **state)
 }
 
 /* A probe of before a success is not the probe of now. */
-static void an_old_probe_opens_no_second_way(void **state)
+static void the_end_of_an_old_probe_allows_no_second_probe(void **state)
 {
     struct breaker b = {0};
     uint64_t old;
@@ -110,7 +110,7 @@ static void an_old_probe_opens_no_second_way(void **state)
     assert_int_equal(b.state, BREAKER_PROBING);
 }
 
-static void any_success_closes_it(void **state)
+static void any_success_closes_the_breaker(void **state)
 {
     struct breaker b = {0};
 
@@ -126,7 +126,7 @@ static void any_success_closes_it(void **state)
 
 /* The k-th gap is from half to one and a half of a twentieth of the k-th wait,
  * and so is its mean; never more than half a minute and a half. */
-static void gaps_grow_with_the_policy_and_have_jitter(void **state)
+static void waits_between_probes_grow_and_have_jitter(void **state)
 {
     enum { RUNS = 2000, PROBES = 12 };
     double sum[PROBES] = {0};
@@ -171,7 +171,7 @@ static void a_lone_delivery_keeps_its_schedule(void **state)
     assert_int_equal(breaker_ready_us(&b), S + 3 * MS);
 }
 
-static void what_the_endpoint_asked_for_holds_all(void **state)
+static void retry_after_delays_the_probe(void **state)
 {
     struct breaker b = {0};
 
@@ -184,7 +184,7 @@ static void what_the_endpoint_asked_for_holds_all(void **state)
     assert_int_equal(breaker_ready_us(&b), 30 * S + BREAKER_ASKED_MAX_MS * MS);
 }
 
-static void a_probe_that_says_nothing_is_followed_by_another(void **state)
+static void an_inconclusive_probe_is_followed_by_another(void **state)
 {
     struct breaker b = {0};
 
@@ -231,7 +231,7 @@ static int64_t release(int count, int64_t lost_ms, int *max)
     return now / MS;
 }
 
-static void five_thousand_after_half_a_minute(void **state)
+static void the_ramp_sends_five_thousand_within_half_a_minute(void **state)
 {
     int max;
     int64_t ms = release(5000, 30000, &max);
@@ -241,7 +241,7 @@ static void five_thousand_after_half_a_minute(void **state)
     assert_in_range(max, 100, 420);
 }
 
-static void after_a_blip_it_is_gone_in_a_moment(void **state)
+static void the_ramp_after_a_short_outage_ends_at_once(void **state)
 {
     int max;
 
@@ -362,7 +362,7 @@ static void another_final_status_keeps_the_breaker_open(void **state)
     assert_in_range(probes, 100, 400); /* 3 s each, 1.5 at the least */
 }
 
-static void after_our_own_outage_only_retries_wait(void **state)
+static void after_an_outage_of_grapnel_only_retries_wait(void **state)
 {
     struct endpoint_config c = config();
     struct throttle g = {0};
@@ -383,7 +383,7 @@ static void after_our_own_outage_only_retries_wait(void **state)
 
 /* Scheduled before our start: the first success of any is a recovery, once, with a
  * ramp for what is pulled forward only. */
-static void the_first_success_in_doubt(void **state)
+static void the_first_success_after_a_start_may_be_a_recovery(void **state)
 {
     struct endpoint_config c = config();
     struct throttle g = {0};
@@ -404,7 +404,7 @@ static void the_first_success_in_doubt(void **state)
     assert_int_equal(end(&g, &c, HEALTH_GOOD, 0, S), THROTTLE_UNCHANGED);
 }
 
-static void without_a_breaker_nothing_is_held(void **state)
+static void without_a_breaker_no_retry_waits(void **state)
 {
     struct endpoint_config c = config();
     struct throttle g = {0};
@@ -517,7 +517,7 @@ static void without_the_guard_each_refusal_is_a_dead_letter(void **state)
     assert_int_equal(d.dead, 1000);
 }
 
-static void only_the_same_status_in_a_row_holds(void **state)
+static void only_the_same_status_in_a_row_holds_an_endpoint(void **state)
 {
     struct deployment d;
 
@@ -606,7 +606,7 @@ static void a_hold_without_a_breaker(void **state)
 }
 
 /* While a turn is committed attempts may begin, but not those that it took. */
-static void what_a_turn_took_waits_for_its_commit(void **state)
+static void tokens_of_a_turn_wait_for_its_commit(void **state)
 {
     static struct task before, now;
     struct endpoint_config c = config();
@@ -626,7 +626,7 @@ static void what_a_turn_took_waits_for_its_commit(void **state)
     assert_ptr_equal(endpoint_next(&e, &lanes, 5, S), &now);
 }
 
-static void a_rate_limit_holds_all(void **state)
+static void a_rate_limit_applies_to_all_attempts(void **state)
 {
     struct endpoint_config c = config();
     struct throttle g = {0};
@@ -643,33 +643,33 @@ static void a_rate_limit_holds_all(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_window_follows_what_happens),
-        cmocka_unit_test(failures_in_a_row_open_it),
+        cmocka_unit_test(the_window_follows_successes_and_failures),
+        cmocka_unit_test(failures_in_a_row_open_the_breaker),
         cmocka_unit_test(one_probe_at_a_time),
-        cmocka_unit_test(an_old_probe_opens_no_second_way),
-        cmocka_unit_test(any_success_closes_it),
-        cmocka_unit_test(gaps_grow_with_the_policy_and_have_jitter),
+        cmocka_unit_test(the_end_of_an_old_probe_allows_no_second_probe),
+        cmocka_unit_test(any_success_closes_the_breaker),
+        cmocka_unit_test(waits_between_probes_grow_and_have_jitter),
         cmocka_unit_test(a_lone_delivery_keeps_its_schedule),
-        cmocka_unit_test(what_the_endpoint_asked_for_holds_all),
-        cmocka_unit_test(a_probe_that_says_nothing_is_followed_by_another),
+        cmocka_unit_test(retry_after_delays_the_probe),
+        cmocka_unit_test(an_inconclusive_probe_is_followed_by_another),
         cmocka_unit_test(a_probe_that_was_not_sent_costs_no_time),
         cmocka_unit_test(a_status_about_the_event_closes_the_breaker),
         cmocka_unit_test(another_final_status_keeps_the_breaker_open),
-        cmocka_unit_test(five_thousand_after_half_a_minute),
-        cmocka_unit_test(after_a_blip_it_is_gone_in_a_moment),
+        cmocka_unit_test(the_ramp_sends_five_thousand_within_half_a_minute),
+        cmocka_unit_test(the_ramp_after_a_short_outage_ends_at_once),
         cmocka_unit_test(a_ramp_ends),
         cmocka_unit_test(trouble_and_recovery),
-        cmocka_unit_test(after_our_own_outage_only_retries_wait),
-        cmocka_unit_test(the_first_success_in_doubt),
-        cmocka_unit_test(without_a_breaker_nothing_is_held),
+        cmocka_unit_test(after_an_outage_of_grapnel_only_retries_wait),
+        cmocka_unit_test(the_first_success_after_a_start_may_be_a_recovery),
+        cmocka_unit_test(without_a_breaker_no_retry_waits),
         cmocka_unit_test(a_bad_deployment_costs_few_dead_letters),
         cmocka_unit_test(without_the_guard_each_refusal_is_a_dead_letter),
-        cmocka_unit_test(only_the_same_status_in_a_row_holds),
+        cmocka_unit_test(only_the_same_status_in_a_row_holds_an_endpoint),
         cmocka_unit_test(what_ends_a_hold),
         cmocka_unit_test(a_hold_is_restored),
         cmocka_unit_test(a_hold_without_a_breaker),
-        cmocka_unit_test(what_a_turn_took_waits_for_its_commit),
-        cmocka_unit_test(a_rate_limit_holds_all),
+        cmocka_unit_test(tokens_of_a_turn_wait_for_its_commit),
+        cmocka_unit_test(a_rate_limit_applies_to_all_attempts),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -85,7 +85,7 @@ static void only_a_dead_letter_is_retried(void **state)
     assert_non_null(strstr(why, "no such dead letter"));
 }
 
-static void json_says_null_where_there_is_nothing(void **state)
+static void absent_values_are_null_in_json(void **state)
 {
     struct dead_letter l = {.id = "dlq_1",
                             .event_id = "evt_1",
@@ -110,7 +110,7 @@ static void json_says_null_where_there_is_nothing(void **state)
 
 /* ---- filters ---- */
 
-static void a_filter_takes_what_fits_all_its_strings(void **state)
+static void a_filter_matches_all_its_strings(void **state)
 {
     struct list_filter f = {.type = "issue.*", .workspace = "acme"};
     struct scan_row row = {.type = "issue.created",
@@ -140,7 +140,7 @@ static bool reads(struct list_filter *f, const char *text, char why[200])
     return ok;
 }
 
-static void a_list_is_of_the_dead_unless_told(void **state)
+static void a_list_has_dead_ones_by_default(void **state)
 {
     struct list_filter f;
     char why[200];
@@ -161,7 +161,7 @@ static void a_list_is_of_the_dead_unless_told(void **state)
     assert_int_equal(f.before_n, 0);
 }
 
-static void a_bad_filter_is_refused_in_words(void **state)
+static void a_bad_filter_is_refused_with_a_reason(void **state)
 {
     static const struct {
         const char *args, *says;
@@ -196,10 +196,10 @@ int main(void)
             a_second_dead_letter_in_one_generation_is_not_a_duplicate),
         cmocka_unit_test(a_success_counts_once_and_may_be_late),
         cmocka_unit_test(only_a_dead_letter_is_retried),
-        cmocka_unit_test(json_says_null_where_there_is_nothing),
-        cmocka_unit_test(a_filter_takes_what_fits_all_its_strings),
-        cmocka_unit_test(a_list_is_of_the_dead_unless_told),
-        cmocka_unit_test(a_bad_filter_is_refused_in_words),
+        cmocka_unit_test(absent_values_are_null_in_json),
+        cmocka_unit_test(a_filter_matches_all_its_strings),
+        cmocka_unit_test(a_list_has_dead_ones_by_default),
+        cmocka_unit_test(a_bad_filter_is_refused_with_a_reason),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

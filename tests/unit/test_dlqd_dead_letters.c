@@ -180,7 +180,7 @@ static int history_count(struct rig *r, int64_t dead_letter)
     return n;
 }
 
-static void a_dead_letter_is_kept_with_everything(void **state)
+static void a_dead_letter_is_stored_completely(void **state)
 {
     struct rig *r = *state;
     struct bytes headers, body;
@@ -229,7 +229,7 @@ static void a_long_id_is_kept(void **state)
     assert_int_equal(state_of(*state, id), DEAD_LETTER_DEAD);
 }
 
-static void what_is_said_twice_counts_once(void **state)
+static void a_repeated_message_counts_once(void **state)
 {
     struct rig *r = *state;
 
@@ -251,7 +251,7 @@ static void what_is_said_twice_counts_once(void **state)
 }
 
 /* The message names the generation that was dead, and carries the event. */
-static void a_requeue_and_its_message_are_one(void **state)
+static void a_requeue_and_its_message_are_one_transaction(void **state)
 {
     struct rig *r = *state;
     struct wire_requeued m;
@@ -279,7 +279,7 @@ static void a_requeue_and_its_message_are_one(void **state)
 
 /* A requeue that is still on its way when the dead letter has a new generation must not
  * bring that generation's dead letter back without an operator's word. */
-static void a_requeue_of_an_older_generation_is_sent_no_more(void **state)
+static void a_requeue_of_an_older_generation_is_not_sent(void **state)
 {
     struct rig *r = *state;
     struct dead_letter l;
@@ -314,7 +314,7 @@ static void a_late_success_recovers_a_dead_letter(void **state)
 }
 
 /* After a restore the waiting requeues are said again, each once. */
-static void after_a_restore_requeues_are_said_again(void **state)
+static void after_a_restore_requeues_are_sent_again(void **state)
 {
     struct rig *r = *state;
 
@@ -356,7 +356,7 @@ static void acknowledge_all(struct rig *r)
 
 /* Its dead letter stays with all until the sequencer has it; and then until it goes
  * itself, should the sequencer not have it any more. */
-static void after_a_restore_a_redirect_is_said_again(void **state)
+static void after_a_restore_redirects_are_sent_again(void **state)
 {
     struct rig *r = *state;
     struct redirect_row row, same;
@@ -390,7 +390,7 @@ static void after_a_restore_a_redirect_is_said_again(void **state)
     assert_false(store_redirect(&r->d.store, row.n, &row));
 }
 
-static void what_can_not_be_kept_is_refused(void **state)
+static void an_unstorable_dead_letter_is_refused(void **state)
 {
     struct rig *r = *state;
     struct wire_dead m = dead_letter("", 1, 900);
@@ -445,7 +445,7 @@ static void retention_never_drops_a_requeued_dead_letter(void **state)
 
 /* P2: the clock was years ahead when we started, or is set back while we run: a dead
  * letter goes when we have run for dlq.keep since. */
-static void a_clock_that_is_ahead_drops_nothing(void **state)
+static void a_clock_that_is_ahead_removes_no_dead_letter(void **state)
 {
     struct rig *r = *state;
     struct daemon *m = &r->d.daemon;
@@ -507,18 +507,18 @@ static void the_list_is_newest_first_over_all_states(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        T(a_dead_letter_is_kept_with_everything),
+        T(a_dead_letter_is_stored_completely),
         T(a_dead_letter_of_an_unrouted_event_has_no_endpoint),
         T(a_long_id_is_kept),
-        T(what_is_said_twice_counts_once),
-        T(a_requeue_and_its_message_are_one),
-        T(a_requeue_of_an_older_generation_is_sent_no_more),
+        T(a_repeated_message_counts_once),
+        T(a_requeue_and_its_message_are_one_transaction),
+        T(a_requeue_of_an_older_generation_is_not_sent),
         T(a_late_success_recovers_a_dead_letter),
-        T(after_a_restore_requeues_are_said_again),
-        T(after_a_restore_a_redirect_is_said_again),
-        T(what_can_not_be_kept_is_refused),
+        T(after_a_restore_requeues_are_sent_again),
+        T(after_a_restore_redirects_are_sent_again),
+        T(an_unstorable_dead_letter_is_refused),
         T(retention_never_drops_a_requeued_dead_letter),
-        T(a_clock_that_is_ahead_drops_nothing),
+        T(a_clock_that_is_ahead_removes_no_dead_letter),
         T(the_list_is_newest_first_over_all_states),
     };
 

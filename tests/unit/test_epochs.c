@@ -41,7 +41,7 @@ static void an_epoch_reaches_to_the_next(void **state)
     epochs_fini(&r);
 }
 
-static void what_is_needed_is_never_forgotten(void **state)
+static void needed_epochs_are_never_forgotten(void **state)
 {
     struct epochs r = EPOCHS(11, 1, 22, 5, 33, 9, 44, 12);
 
@@ -69,7 +69,7 @@ static void check_common(struct epochs a, uint64_t a_last, struct epochs b,
     epochs_fini(&b);
 }
 
-static void the_last_row_that_both_have(void **state)
+static void the_last_common_row_is_found(void **state)
 {
     (void)state;
     check_common(EPOCHS(1, 1), 7, EPOCHS(1, 1, 2, 6), 6, 5);
@@ -82,7 +82,7 @@ static void the_last_row_that_both_have(void **state)
     check_common((struct epochs){0}, 0, EPOCHS(2, 4), 7, 0);
 }
 
-static void bytes_there_and_back(void **state)
+static void epochs_survive_a_round_trip(void **state)
 {
     struct epochs r = EPOCHS(0x1122334455667788, 1, 2, 0xffffffff), back = {0};
     struct buf b;
@@ -131,7 +131,7 @@ static void only_what_could_be_a_list_is_taken(void **state)
     }
 }
 
-static void of_too_many_the_newest_are_told(void **state)
+static void of_too_many_epochs_the_newest_are_sent(void **state)
 {
     struct epochs r = {0}, back = {0};
     struct buf b;
@@ -154,11 +154,11 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_epoch_reaches_to_the_next),
-        cmocka_unit_test(what_is_needed_is_never_forgotten),
-        cmocka_unit_test(the_last_row_that_both_have),
-        cmocka_unit_test(bytes_there_and_back),
+        cmocka_unit_test(needed_epochs_are_never_forgotten),
+        cmocka_unit_test(the_last_common_row_is_found),
+        cmocka_unit_test(epochs_survive_a_round_trip),
         cmocka_unit_test(only_what_could_be_a_list_is_taken),
-        cmocka_unit_test(of_too_many_the_newest_are_told),
+        cmocka_unit_test(of_too_many_epochs_the_newest_are_sent),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

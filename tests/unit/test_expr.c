@@ -70,7 +70,7 @@ static const char *value(struct request *r, const char *expression)
     return out;
 }
 
-static void what_is_written_prints_the_same(void **state)
+static void a_printed_expression_reads_the_same(void **state)
 {
     static const char *const all[] = {
         "header:X-Id", "json:/a/0", "json:",     "const:a b",
@@ -93,7 +93,7 @@ static void what_is_written_prints_the_same(void **state)
     buf_fini(&b);
 }
 
-static void what_is_no_expression_is_refused(void **state)
+static void an_invalid_expression_is_refused(void **state)
 {
     static const char *const all[] = {
         "",         "Source", "header:", "header:a b", "json:a", "json:~",
@@ -131,7 +131,7 @@ static void json_pointers_are_those_of_rfc_6901(void **state)
     request_fini(&r);
 }
 
-static void what_is_absent_null_or_empty_is_not_there(void **state)
+static void absent_null_and_empty_fields_are_absent(void **state)
 {
     static const char *const all[] = {
         "json:/none",   "json:/null",     "json:/empty",  "json:/list/2",
@@ -147,7 +147,7 @@ static void what_is_absent_null_or_empty_is_not_there(void **state)
     request_fini(&r);
 }
 
-static void what_is_no_single_value_says_so(void **state)
+static void a_field_with_several_values_is_an_error(void **state)
 {
     struct request r;
 
@@ -189,7 +189,7 @@ static void a_number_too_large_spoils_only_itself(void **state)
     request_fini(&r);
 }
 
-static void words_name_what_is_known_of_the_event(void **state)
+static void words_name_the_event_s_own_fields(void **state)
 {
     struct request r;
 
@@ -277,7 +277,7 @@ static void half_a_surrogate_pair_spoils_no_other_field(void **state)
     request_fini(&r);
 }
 
-static void json_in_a_form_stands_in_its_payload(void **state)
+static void json_in_a_form_is_read_from_its_payload(void **state)
 {
     struct request r;
 
@@ -295,7 +295,7 @@ static void json_in_a_form_stands_in_its_payload(void **state)
     request_fini(&r);
 }
 
-static void of_several_the_first_that_can_be_had_counts(void **state)
+static void the_first_available_expression_counts(void **state)
 {
     struct expr third = {.kind = EXPR_CONST, .text = (char[]){"last"}};
     struct expr second = {.kind = EXPR_JSON, .text = (char[]){"/type"}};
@@ -374,7 +374,7 @@ static const char *asked(gr_rc (*what)(const struct source *, struct subject *,
     return out;
 }
 
-static void planes_types_are_joined_and_evened_out(void **state)
+static void plane_s_types_are_joined_and_normalised(void **state)
 {
     static const struct {
         const char *event, *json, *type;
@@ -423,7 +423,7 @@ static void a_workspace_is_found_or_is_default_or_is_refused(void **state)
     source_fini(&s);
 }
 
-static void bytes_that_are_no_text_are_no_id(void **state)
+static void bytes_that_are_not_text_are_not_an_id(void **state)
 {
     struct source s;
     const char *why;
@@ -458,21 +458,21 @@ static void plane_recognises_duplicates_by_the_bodys_digest(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_is_written_prints_the_same),
-        cmocka_unit_test(what_is_no_expression_is_refused),
+        cmocka_unit_test(a_printed_expression_reads_the_same),
+        cmocka_unit_test(an_invalid_expression_is_refused),
         cmocka_unit_test(json_pointers_are_those_of_rfc_6901),
-        cmocka_unit_test(what_is_absent_null_or_empty_is_not_there),
-        cmocka_unit_test(what_is_no_single_value_says_so),
+        cmocka_unit_test(absent_null_and_empty_fields_are_absent),
+        cmocka_unit_test(a_field_with_several_values_is_an_error),
         cmocka_unit_test(a_number_too_large_spoils_only_itself),
-        cmocka_unit_test(words_name_what_is_known_of_the_event),
+        cmocka_unit_test(words_name_the_event_s_own_fields),
         cmocka_unit_test(a_value_that_does_not_fit_leaves_the_buffer_as_it_was),
         cmocka_unit_test(fields_of_forms_and_queries_are_found),
         cmocka_unit_test(half_a_surrogate_pair_spoils_no_other_field),
-        cmocka_unit_test(json_in_a_form_stands_in_its_payload),
-        cmocka_unit_test(of_several_the_first_that_can_be_had_counts),
-        cmocka_unit_test(planes_types_are_joined_and_evened_out),
+        cmocka_unit_test(json_in_a_form_is_read_from_its_payload),
+        cmocka_unit_test(the_first_available_expression_counts),
+        cmocka_unit_test(plane_s_types_are_joined_and_normalised),
         cmocka_unit_test(a_workspace_is_found_or_is_default_or_is_refused),
-        cmocka_unit_test(bytes_that_are_no_text_are_no_id),
+        cmocka_unit_test(bytes_that_are_not_text_are_not_an_id),
         cmocka_unit_test(plane_recognises_duplicates_by_the_bodys_digest),
     };
 

@@ -21,7 +21,7 @@ static void count(void *arg)
     atomic_fetch_add_explicit(&calls, 1, memory_order_relaxed);
 }
 
-static void it_runs_while_the_loop_waits_for_long(void **state)
+static void the_fallback_runs_while_the_loop_waits(void **state)
 {
     int runs = 0, before;
     struct fallback *s = fallback_open(count, &runs, PATIENCE_MS, EVERY_MS);
@@ -42,7 +42,7 @@ static void it_runs_while_the_loop_waits_for_long(void **state)
     fallback_close(s);
 }
 
-static void without_one_nothing_is_done(void **state)
+static void without_a_fallback_no_thread_runs(void **state)
 {
     (void)state;
     fallback_begin(NULL);
@@ -53,8 +53,8 @@ static void without_one_nothing_is_done(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(it_runs_while_the_loop_waits_for_long),
-        cmocka_unit_test(without_one_nothing_is_done),
+        cmocka_unit_test(the_fallback_runs_while_the_loop_waits),
+        cmocka_unit_test(without_a_fallback_no_thread_runs),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

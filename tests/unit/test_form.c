@@ -61,7 +61,7 @@ static void a_field_is_found_and_decoded(void **state)
     assert_string_equal(out.data, "1");
 }
 
-static void what_is_no_code_stands_for_itself(void **state)
+static void invalid_percent_codes_are_literal(void **state)
 {
     (void)state;
     assert_int_equal(get("a=100%", "a"), 1);
@@ -75,7 +75,7 @@ static void what_is_no_code_stands_for_itself(void **state)
     assert_memory_equal(out.data, "\0b", 2);
 }
 
-static void fields_are_sorted_by_name_and_value_and_said_once(void **state)
+static void form_fields_are_sorted_and_unique(void **state)
 {
     (void)state;
     assert_string_equal(sorted(""), "");
@@ -155,8 +155,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_field_is_found_and_decoded),
-        cmocka_unit_test(what_is_no_code_stands_for_itself),
-        cmocka_unit_test(fields_are_sorted_by_name_and_value_and_said_once),
+        cmocka_unit_test(invalid_percent_codes_are_literal),
+        cmocka_unit_test(form_fields_are_sorted_and_unique),
         cmocka_unit_test(a_form_of_too_many_fields_is_refused),
         cmocka_unit_test(only_a_form_is_a_form),
         cmocka_unit_test(only_the_values_of_some_fields_are_hidden),

@@ -149,7 +149,7 @@ static void no_spelling_of_loopback_gets_through(void **state)
     }
 }
 
-static void what_is_no_internet_address_is_refused(void **state)
+static void only_internet_addresses_are_allowed(void **state)
 {
     struct sockaddr_un local = {.sun_family = AF_UNIX};
 
@@ -218,7 +218,7 @@ static void ports_may_be_restricted(void **state)
     assert_false(guard_allows(&g, (struct sockaddr *)&four));
 }
 
-static void a_network_that_is_none_is_refused_whole(void **state)
+static void an_invalid_network_refuses_the_whole_list(void **state)
 {
     static const char *const bad[] = {"10.0.0.0/33", "10.0.0.0/-1", "::/129",
                                       "10.0.0/8",    "10.0.0.0/",   "x",
@@ -240,11 +240,11 @@ int main(void)
         cmocka_unit_test(every_blocked_range_is_refused_at_both_ends),
         cmocka_unit_test(their_neighbours_are_allowed),
         cmocka_unit_test(no_spelling_of_loopback_gets_through),
-        cmocka_unit_test(what_is_no_internet_address_is_refused),
+        cmocka_unit_test(only_internet_addresses_are_allowed),
         cmocka_unit_test(an_operator_may_open_everything),
         cmocka_unit_test(an_operator_may_open_some_networks_only),
         cmocka_unit_test(ports_may_be_restricted),
-        cmocka_unit_test(a_network_that_is_none_is_refused_whole),
+        cmocka_unit_test(an_invalid_network_refuses_the_whole_list),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -18,7 +18,7 @@ static bool asked(enum handshake_kind kind, const char *body)
                               &type);
 }
 
-static void slack_hears_its_challenge(void **state)
+static void slack_gets_its_challenge(void **state)
 {
     (void)state;
     assert_true(asked(HANDSHAKE_ECHO,
@@ -29,7 +29,7 @@ static void slack_hears_its_challenge(void **state)
 }
 
 /* HMAC-SHA256 of qgg8vlvZRS6UYooatFL8Aw by the key `key`. */
-static void zoom_hears_its_token_and_its_hmac(void **state)
+static void zoom_gets_its_token_and_hmac(void **state)
 {
     (void)state;
     assert_true(asked(HANDSHAKE_HMAC_TOKEN,
@@ -51,7 +51,7 @@ static void a_token_is_quoted_in_the_response(void **state)
     assert_non_null(strstr(reply.data, "{\"plainToken\":\"a\\\"b\","));
 }
 
-static void discord_hears_pong_or_nothing(void **state)
+static void discord_gets_a_pong(void **state)
 {
     (void)state;
     assert_true(asked(HANDSHAKE_PING_PONG, "{\"type\":1}"));
@@ -61,7 +61,7 @@ static void discord_hears_pong_or_nothing(void **state)
     assert_int_equal(reply.len, 0);
 }
 
-static void what_is_no_handshake_is_an_event(void **state)
+static void any_other_request_is_an_event(void **state)
 {
     static const char *const events[] = {
         "",
@@ -89,11 +89,11 @@ static void what_is_no_handshake_is_an_event(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(slack_hears_its_challenge),
-        cmocka_unit_test(zoom_hears_its_token_and_its_hmac),
+        cmocka_unit_test(slack_gets_its_challenge),
+        cmocka_unit_test(zoom_gets_its_token_and_hmac),
         cmocka_unit_test(a_token_is_quoted_in_the_response),
-        cmocka_unit_test(discord_hears_pong_or_nothing),
-        cmocka_unit_test(what_is_no_handshake_is_an_event),
+        cmocka_unit_test(discord_gets_a_pong),
+        cmocka_unit_test(any_other_request_is_an_event),
     };
     int failed;
 

@@ -11,7 +11,7 @@
 #include <openssl/evp.h>
 #include <stdint.h>
 
-static void it_is_fnv_1a(void **state)
+static void the_hash_is_fnv_1a(void **state)
 {
     (void)state;
     assert_int_equal(hash_name(HASH_BEGIN, ""), 0xcbf29ce484222325ULL);
@@ -35,7 +35,7 @@ static void where_a_name_ends_counts(void **state)
 }
 
 /* Of the bytes 0, 1, 2, …: from the authors' reference (SipHash-2-4). */
-static void it_is_siphash(void **state)
+static void the_hash_is_siphash(void **state)
 {
     static const struct {
         size_t n;
@@ -83,7 +83,7 @@ static uint64_t libcrypto_siphash13(const uint8_t key[16], const uint8_t *p,
     return v;
 }
 
-static void with_fewer_rounds_it_is_what_libcrypto_says(void **state)
+static void siphash_equals_libcrypto_s(void **state)
 {
     const struct siphash_key key = {0x0706050403020100ULL,
                                     0x0f0e0d0c0b0a0908ULL};
@@ -99,7 +99,7 @@ static void with_fewer_rounds_it_is_what_libcrypto_says(void **state)
                          libcrypto_siphash13(raw, bytes, n));
 }
 
-static void with_the_key_of_the_process_it_is_a_secret(void **state)
+static void siphash_with_the_process_key_is_unpredictable(void **state)
 {
     uint64_t ab = hash_keyed_text(0, "ab"), a = hash_keyed_text(0, "a");
 
@@ -114,12 +114,12 @@ static void with_the_key_of_the_process_it_is_a_secret(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(it_is_fnv_1a),
+        cmocka_unit_test(the_hash_is_fnv_1a),
         cmocka_unit_test(a_byte_is_not_signed),
         cmocka_unit_test(where_a_name_ends_counts),
-        cmocka_unit_test(it_is_siphash),
-        cmocka_unit_test(with_fewer_rounds_it_is_what_libcrypto_says),
-        cmocka_unit_test(with_the_key_of_the_process_it_is_a_secret),
+        cmocka_unit_test(the_hash_is_siphash),
+        cmocka_unit_test(siphash_equals_libcrypto_s),
+        cmocka_unit_test(siphash_with_the_process_key_is_unpredictable),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

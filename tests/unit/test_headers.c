@@ -89,7 +89,7 @@ static void every_cut_and_every_wrong_length_is_refused(void **state)
     buf_fini(&b);
 }
 
-static void nothing_is_a_list_of_none(void **state)
+static void no_bytes_are_an_empty_list(void **state)
 {
     struct bytes value;
 
@@ -115,7 +115,7 @@ int main(void)
         cmocka_unit_test(order_and_repeated_names_are_kept),
         cmocka_unit_test(a_name_is_found_in_any_case_and_counted),
         cmocka_unit_test(every_cut_and_every_wrong_length_is_refused),
-        cmocka_unit_test(nothing_is_a_list_of_none),
+        cmocka_unit_test(no_bytes_are_an_empty_list),
         cmocka_unit_test(a_name_is_a_token),
     };
 

@@ -39,7 +39,7 @@ static void expect_remote(const char *peer, const char *first,
     buf_fini(&headers);
 }
 
-static void only_trusted_proxies_are_believed(void **state)
+static void x_forwarded_for_counts_only_from_trusted_proxies(void **state)
 {
     (void)state;
     expect_remote("192.0.2.1", "1.2.3.4", NULL, "192.0.2.1");
@@ -82,7 +82,7 @@ static void a_batch_counts_as_its_events(void **state)
 }
 
 /* It would never fit: it goes when nothing is used up, and is paid for after. */
-static void more_than_the_rate_go_at_its_full_measure(void **state)
+static void a_request_above_the_rate_needs_a_full_bucket(void **state)
 {
     const struct rate rate = {10, 1000};
     struct bucket b = {0};
@@ -207,7 +207,7 @@ static void a_batch_has_a_bound(void **state)
 
 /* What is committed stays; a key that was reused in what is not may be free again; what was
  * wrong is wrong. */
-static void the_rest_of_a_batch_is_given_up(void **state)
+static void the_uncommitted_rest_of_a_batch_is_refused(void **state)
 {
     struct line items[] = {{.number = 1, .event_id = "evt_1"},
                            {.number = 2, .event_id = "evt_2"},
@@ -238,14 +238,14 @@ static void the_rest_of_a_batch_is_given_up(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(only_trusted_proxies_are_believed),
+        cmocka_unit_test(x_forwarded_for_counts_only_from_trusted_proxies),
         cmocka_unit_test(a_burst_has_as_many_as_the_rate_names),
         cmocka_unit_test(a_batch_counts_as_its_events),
-        cmocka_unit_test(more_than_the_rate_go_at_its_full_measure),
+        cmocka_unit_test(a_request_above_the_rate_needs_a_full_bucket),
         cmocka_unit_test(a_batch_is_judged_line_by_line),
         cmocka_unit_test(a_batch_is_judged_in_pieces),
         cmocka_unit_test(a_batch_has_a_bound),
-        cmocka_unit_test(the_rest_of_a_batch_is_given_up),
+        cmocka_unit_test(the_uncommitted_rest_of_a_batch_is_refused),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -110,7 +110,7 @@ static void commit(void)
     assert_int_equal(db_commit(store.db), GR_OK);
 }
 
-static void rows_go_from_the_front_in_steps(void **state)
+static void rows_are_purged_from_the_front_in_steps(void **state)
 {
     int64_t first, last;
     char id[EVENT_ID_BYTES + 1];
@@ -140,7 +140,7 @@ static int64_t old(struct ages *ages, int64_t before_ms, int64_t now_ms)
 
 /* Some came while the clock was ahead: behind them, too, it is looked, in steps,
  * and what came before an old one is old. */
-static void a_row_of_a_time_to_come_keeps_nothing_longer(void **state)
+static void a_row_from_the_future_does_not_keep_others(void **state)
 {
     const int64_t now = 1000LL * DAY_MS, ahead = now + 100 * DAY_MS;
     const int64_t cut = now - 9 * DAY_MS;
@@ -249,7 +249,7 @@ static void processed_requests_are_purged_when_the_disk_is_low(void **state)
 }
 
 /* A turn may bring more than 256. */
-static void as_many_go_as_have_come(void **state)
+static void as_many_rows_are_purged_as_are_added(void **state)
 {
     enum { ROWS = 1000 };
     static const struct links_ops nothing = {0};
@@ -372,10 +372,10 @@ int main(void)
         cmocka_unit_test(the_mark_is_a_part_of_the_disk_but_not_a_large_one),
         cmocka_unit_test(below_the_mark_or_over_the_size_is_a_refusal),
         cmocka_unit_test(its_share_is_half_of_what_its_disk_can_give),
-        cmocka_unit_test_setup_teardown(rows_go_from_the_front_in_steps,
+        cmocka_unit_test_setup_teardown(rows_are_purged_from_the_front_in_steps,
                                         open_store, close_store),
         cmocka_unit_test_setup_teardown(
-            a_row_of_a_time_to_come_keeps_nothing_longer, open_store,
+            a_row_from_the_future_does_not_keep_others, open_store,
             close_store),
         cmocka_unit_test_setup_teardown(
             a_row_stays_until_its_replay_was_handed_on, open_store,
@@ -385,8 +385,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(
             processed_requests_are_purged_when_the_disk_is_low, open_store,
             close_store),
-        cmocka_unit_test_setup_teardown(as_many_go_as_have_come, open_store,
-                                        close_store),
+        cmocka_unit_test_setup_teardown(as_many_rows_are_purged_as_are_added,
+                                        open_store, close_store),
         cmocka_unit_test_setup_teardown(
             a_source_that_floods_deletes_its_own_first, open_store,
             close_store),

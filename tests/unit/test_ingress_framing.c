@@ -29,7 +29,7 @@ static void expect(const char *text, enum framing_state state)
                      (int)read_all(text, n, cut));
 }
 
-static void good_ones_end(void **state)
+static void valid_chunked_bodies_end(void **state)
 {
     static const char *const good[] = {
         "0\r\n\r\n",
@@ -51,7 +51,7 @@ static void good_ones_end(void **state)
     expect("0\r\nX: y\r\n", FRAMING_TRAILER_NEW);
 }
 
-static void bad_ones_do_not(void **state)
+static void invalid_chunked_bodies_are_refused(void **state)
 {
     static const char *const bad[] = {
         "5\nabcde\r\n0\r\n\r\n",
@@ -83,7 +83,7 @@ static void bad_ones_do_not(void **state)
         expect(bad[i], FRAMING_BAD);
 }
 
-static void a_zero_is_not_a_letter(void **state)
+static void a_nul_byte_is_refused(void **state)
 {
     (void)state;
     for (size_t cut = 0; cut <= 5; cut++)
@@ -93,9 +93,9 @@ static void a_zero_is_not_a_letter(void **state)
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
-        cmocka_unit_test(good_ones_end),
-        cmocka_unit_test(bad_ones_do_not),
-        cmocka_unit_test(a_zero_is_not_a_letter),
+        cmocka_unit_test(valid_chunked_bodies_end),
+        cmocka_unit_test(invalid_chunked_bodies_are_refused),
+        cmocka_unit_test(a_nul_byte_is_refused),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

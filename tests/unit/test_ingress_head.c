@@ -80,7 +80,7 @@ static enum response judge(const char *text)
 #define TE   "Transfer-Encoding: chunked\r\n"
 #define END  "\r\n"
 
-static void a_plain_request_is_fine(void **state)
+static void a_plain_request_is_accepted(void **state)
 {
     (void)state;
     assert_int_equal(judge(LINE HOST LEN END), RESPONSE_NONE);
@@ -96,7 +96,7 @@ static void a_plain_request_is_fine(void **state)
                      RESPONSE_NONE);
 }
 
-static void a_length_is_said_once_or_refused(void **state)
+static void a_repeated_length_is_refused(void **state)
 {
     static const char *const wrong[] = {
         LINE HOST LEN TE END,
@@ -132,7 +132,7 @@ static void one_host_is_required(void **state)
                      RESPONSE_HOST_DOUBLED);
 }
 
-static void what_the_parser_hides_is_seen_by_its_gaps(void **state)
+static void bytes_that_the_parser_hides_are_found(void **state)
 {
     static const char nul_in_value[] = LINE HOST "A: b\0c\r\nD: e\r\n" END;
     static const char nul_in_last[] = LINE HOST "A: b\0c\r\n" END;
@@ -191,7 +191,7 @@ static void only_two_versions_are_known(void **state)
                      RESPONSE_HEAD_MALFORMED);
 }
 
-static void too_much_is_431(void **state)
+static void too_many_or_too_large_headers_are_431(void **state)
 {
     struct buf b;
 
@@ -214,7 +214,7 @@ static void too_much_is_431(void **state)
     buf_fini(&b);
 }
 
-static void what_else_matters_is_noted(void **state)
+static void other_relevant_headers_are_noted(void **state)
 {
     (void)state;
     assert_int_equal(judge(LINE HOST "Content-Encoding: gzip\r\n" END),
@@ -234,15 +234,15 @@ static void what_else_matters_is_noted(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_plain_request_is_fine),
-        cmocka_unit_test(a_length_is_said_once_or_refused),
+        cmocka_unit_test(a_plain_request_is_accepted),
+        cmocka_unit_test(a_repeated_length_is_refused),
         cmocka_unit_test(one_host_is_required),
-        cmocka_unit_test(what_the_parser_hides_is_seen_by_its_gaps),
+        cmocka_unit_test(bytes_that_the_parser_hides_are_found),
         cmocka_unit_test(a_folded_line_is_refused),
         cmocka_unit_test(names_are_tokens_and_values_have_no_controls),
         cmocka_unit_test(only_two_versions_are_known),
-        cmocka_unit_test(too_much_is_431),
-        cmocka_unit_test(what_else_matters_is_noted),
+        cmocka_unit_test(too_many_or_too_large_headers_are_431),
+        cmocka_unit_test(other_relevant_headers_are_noted),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -240,7 +240,7 @@ static void of_ids_made_from_time_few_have_an_entry(void **state)
     assert_int_equal(db_commit(a->store.db), GR_OK);
 }
 
-static void keyed_ones_stand_between_them(void **state)
+static void keyed_ids_are_found_between_timed_ones(void **state)
 {
     struct archive *a = *state;
 
@@ -258,7 +258,7 @@ static void keyed_ones_stand_between_them(void **state)
 }
 
 /* In the middle of what is looked for behind an entry, too. */
-static void rows_go_one_by_one(void **state)
+static void rows_are_deleted_one_by_one(void **state)
 {
     struct archive *a = *state;
 
@@ -283,7 +283,7 @@ static void rows_go_one_by_one(void **state)
 }
 
 /* P10: what follows a turn that was taken back is found. */
-static void a_turn_that_was_taken_back_leaves_no_trace(void **state)
+static void a_rolled_back_turn_leaves_no_entry(void **state)
 {
     struct archive *a = *state;
     struct archive_space space = {0};
@@ -321,7 +321,7 @@ static void grow(struct archive *a)
         a->next_n += below(a, 100); /* replays took numbers */
 }
 
-static void whatever_comes_and_goes(void **state)
+static void random_additions_and_deletions_are_found(void **state)
 {
     struct archive *a = *state;
 
@@ -380,7 +380,7 @@ static void insert_as_before(struct archive *a, stmt *s, bool keyed)
 }
 
 /* P7, P10: an id made from a key is the same event still, and all are found. */
-static void a_file_with_the_index_of_before(void **state)
+static void a_file_with_the_old_index_is_read(void **state)
 {
     enum { BEFORE = 4 };
     struct db_schema schema = ingress_schema;
@@ -414,7 +414,7 @@ static void a_file_with_the_index_of_before(void **state)
     assert_int_equal(db_commit(a->store.db), GR_OK);
 }
 
-static void a_file_of_before_with_nothing_in_it(void **state)
+static void an_empty_old_file_is_read(void **state)
 {
     struct db_schema schema = ingress_schema;
     struct archive *a = new_folder();
@@ -433,14 +433,13 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         ON_A_FILE(of_ids_made_from_time_few_have_an_entry),
-        ON_A_FILE(keyed_ones_stand_between_them),
-        ON_A_FILE(rows_go_one_by_one),
-        ON_A_FILE(a_turn_that_was_taken_back_leaves_no_trace),
-        ON_A_FILE(whatever_comes_and_goes),
+        ON_A_FILE(keyed_ids_are_found_between_timed_ones),
+        ON_A_FILE(rows_are_deleted_one_by_one),
+        ON_A_FILE(a_rolled_back_turn_leaves_no_entry),
+        ON_A_FILE(random_additions_and_deletions_are_found),
         ON_A_FILE(no_body_is_read_to_find_one),
-        cmocka_unit_test_teardown(a_file_with_the_index_of_before, teardown),
-        cmocka_unit_test_teardown(a_file_of_before_with_nothing_in_it,
-                                  teardown),
+        cmocka_unit_test_teardown(a_file_with_the_old_index_is_read, teardown),
+        cmocka_unit_test_teardown(an_empty_old_file_is_read, teardown),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

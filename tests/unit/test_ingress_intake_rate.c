@@ -51,7 +51,7 @@ static struct scene overloaded(void)
     return s;
 }
 
-static void a_burst_is_taken_at_full_speed(void **state)
+static void a_burst_is_accepted_at_full_speed(void **state)
 {
     struct scene s = begin();
 
@@ -81,7 +81,7 @@ beyond_the_target_events_are_taken_as_fast_as_they_leave(void **state)
     assert_in_range(stored, RATE * 8 / 10, RATE * 11 / 10);
 }
 
-static void it_ends_when_the_backlog_is_gone(void **state)
+static void pauses_end_with_the_backlog(void **state)
 {
     struct scene s = overloaded();
 
@@ -92,7 +92,7 @@ static void it_ends_when_the_backlog_is_gone(void **state)
     assert_int_equal(intake_rate_pause_ms(&s.intake_rate, s.now_ms * 1000), 0);
 }
 
-static void without_a_sequencer_nobody_waits(void **state)
+static void without_a_sequencer_there_is_no_pause(void **state)
 {
     struct scene s = overloaded();
 
@@ -124,11 +124,11 @@ static void a_pause_is_short(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_burst_is_taken_at_full_speed),
+        cmocka_unit_test(a_burst_is_accepted_at_full_speed),
         cmocka_unit_test(
             beyond_the_target_events_are_taken_as_fast_as_they_leave),
-        cmocka_unit_test(it_ends_when_the_backlog_is_gone),
-        cmocka_unit_test(without_a_sequencer_nobody_waits),
+        cmocka_unit_test(pauses_end_with_the_backlog),
+        cmocka_unit_test(without_a_sequencer_there_is_no_pause),
         cmocka_unit_test(a_pause_is_short),
     };
 

@@ -135,7 +135,7 @@ static enum verification judge_signed(const char *ts, struct bytes body,
     return judge_at(&s, &r, now_ms);
 }
 
-static void what_was_signed_with_any_of_the_secrets_holds(void **state)
+static void a_signature_of_any_secret_is_accepted(void **state)
 {
     struct source s = ledger();
 
@@ -238,7 +238,7 @@ static void a_signature_has_its_form_or_is_malformed(void **state)
     free(good);
 }
 
-static void what_is_not_there_is_missing(void **state)
+static void an_absent_header_is_reported_as_missing(void **state)
 {
     struct source s = ledger();
     char *good = sign(&s, "one", TIME, text("b"));
@@ -252,7 +252,7 @@ static void what_is_not_there_is_missing(void **state)
     free(good);
 }
 
-static void what_is_there_twice_fails(void **state)
+static void a_repeated_header_is_refused(void **state)
 {
     struct source s = ledger();
     char *good = sign(&s, "one", TIME, text("b"));
@@ -284,7 +284,7 @@ letter_case_of_names_and_blanks_around_values_do_not_count(void **state)
     free(blanks);
 }
 
-static void a_time_in_the_body_counts_only_behind_a_good_signature(void **state)
+static void a_time_in_the_body_counts_only_with_a_valid_signature(void **state)
 {
     struct source s = ledger();
     char *good;
@@ -317,18 +317,17 @@ static void a_time_in_the_body_counts_only_behind_a_good_signature(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_was_signed_with_any_of_the_secrets_holds),
+        cmocka_unit_test(a_signature_of_any_secret_is_accepted),
         cmocka_unit_test(another_secret_or_body_or_time_is_a_mismatch),
         cmocka_unit_test(any_bytes_can_be_a_body),
         cmocka_unit_test(a_time_is_stale_past_the_skew_on_either_side),
         cmocka_unit_test(a_time_has_one_spelling),
         cmocka_unit_test(a_signature_has_its_form_or_is_malformed),
-        cmocka_unit_test(what_is_not_there_is_missing),
-        cmocka_unit_test(what_is_there_twice_fails),
+        cmocka_unit_test(an_absent_header_is_reported_as_missing),
+        cmocka_unit_test(a_repeated_header_is_refused),
         cmocka_unit_test(
             letter_case_of_names_and_blanks_around_values_do_not_count),
-        cmocka_unit_test(
-            a_time_in_the_body_counts_only_behind_a_good_signature),
+        cmocka_unit_test(a_time_in_the_body_counts_only_with_a_valid_signature),
     };
 
     return cmocka_run_group_tests(tests, make_keys, free_keys);

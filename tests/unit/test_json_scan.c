@@ -241,7 +241,7 @@ static bool jansson_accepts(struct bytes text)
     return doc != NULL;
 }
 
-static void the_same_is_json_as_with_jansson(void **state)
+static void the_scanner_accepts_what_jansson_accepts(void **state)
 {
     (void)state;
     for (size_t i = 0; i < COUNT_OF(accepted); i++) {
@@ -258,7 +258,7 @@ static void the_same_is_json_as_with_jansson(void **state)
 }
 
 /* Each byte of a string at each place of the eight that are read at once. */
-static void no_byte_hides_among_its_neighbours(void **state)
+static void every_invalid_byte_is_found(void **state)
 {
     char text[32];
 
@@ -309,7 +309,7 @@ static void agree(struct bytes body, const char *pointer)
     buf_fini(&headers);
 }
 
-static void values_are_those_of_the_tree(void **state)
+static void scanned_values_equal_parsed_ones(void **state)
 {
     static const char *const pointers[] = {"", "/0", "/a", "/a/b", "/a/0/b"};
     static const char *const shapes[][2] = {
@@ -438,9 +438,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(pointers_lead_to_strings_of_values),
         cmocka_unit_test(of_equal_names_the_last_counts),
-        cmocka_unit_test(the_same_is_json_as_with_jansson),
-        cmocka_unit_test(no_byte_hides_among_its_neighbours),
-        cmocka_unit_test(values_are_those_of_the_tree),
+        cmocka_unit_test(the_scanner_accepts_what_jansson_accepts),
+        cmocka_unit_test(every_invalid_byte_is_found),
+        cmocka_unit_test(scanned_values_equal_parsed_ones),
         cmocka_unit_test(deep_nesting_is_left_to_jansson),
         cmocka_unit_test(many_expressions_cost_little_more_than_one),
         cmocka_unit_test(a_long_pointer_reads_each_byte_once_a_step),

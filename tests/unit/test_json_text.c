@@ -51,7 +51,7 @@ static void bad_bytes_are_marked(void **state)
     }
 }
 
-static void half_a_pair_is_read_as_a_mark(void **state)
+static void half_a_surrogate_pair_is_replaced(void **state)
 {
     static const struct {
         const char *in, *out; /* NULL: it can't be read */
@@ -86,7 +86,7 @@ static void half_a_pair_is_read_as_a_mark(void **state)
     }
 }
 
-static void what_is_not_there_is_null(void **state)
+static void absent_strings_are_null(void **state)
 {
     json_t *j = json_time(1700000000123);
 
@@ -111,8 +111,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(good_text_is_kept),
         cmocka_unit_test(bad_bytes_are_marked),
-        cmocka_unit_test(half_a_pair_is_read_as_a_mark),
-        cmocka_unit_test(what_is_not_there_is_null),
+        cmocka_unit_test(half_a_surrogate_pair_is_replaced),
+        cmocka_unit_test(absent_strings_are_null),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

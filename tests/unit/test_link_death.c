@@ -70,7 +70,7 @@ static void the_receiver_dies_at_every_step(void **state)
     die_at(p, 0, 200, 2);
 }
 
-static void both_die_and_the_wire_is_bad(void **state)
+static void both_sides_die_and_frames_are_lost(void **state)
 {
     struct pair *p = *state;
 
@@ -159,7 +159,7 @@ static int run_child(struct pair *p, int turns, int rows, int crash_value)
 
 /* Killed with -9 after its nth turn, for n = 1, 2, … until it gets through
  * before it is killed. */
-static void a_receiver_that_is_killed_for_real(void **state)
+static void a_receiver_killed_by_a_signal_continues(void **state)
 {
     struct pair *p = *state;
     int status = 1;
@@ -284,7 +284,7 @@ static void have_it_taken(struct pair *p)
 /* Kills that fall into the trial of a message are not its doing: those after
  * its commit do not count, though its cursor is held, and of those soon after a
  * start only one. */
-static void who_is_killed_often_sets_no_innocent_aside(void **state)
+static void frequent_kills_put_no_good_message_aside(void **state)
 {
     enum { KILLS = 6 };
     struct pair *p = *state;
@@ -311,12 +311,12 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         PAIR_TEST(the_sender_dies_at_every_step),
         PAIR_TEST(the_receiver_dies_at_every_step),
-        PAIR_TEST(both_die_and_the_wire_is_bad),
+        PAIR_TEST(both_sides_die_and_frames_are_lost),
         PAIR_TEST(a_held_receiver_dies_at_every_step),
-        PAIR_TEST(a_receiver_that_is_killed_for_real),
+        PAIR_TEST(a_receiver_killed_by_a_signal_continues),
         PAIR_TEST(a_message_that_crashes_is_set_aside_and_the_link_goes_on),
         PAIR_TEST(an_orderly_stop_quarantines_nothing),
-        PAIR_TEST(who_is_killed_often_sets_no_innocent_aside),
+        PAIR_TEST(frequent_kills_put_no_good_message_aside),
     };
 
     if (argc == 5 && strcmp(argv[0], "child") == 0)

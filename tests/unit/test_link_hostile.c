@@ -55,7 +55,7 @@ static void a_batch_for_another_is_refused(void **state)
     assert_int_equal(give_batch(&p->b, &b), GR_OK);
 }
 
-static void a_batch_that_does_not_add_up_is_refused_whole(void **state)
+static void an_inconsistent_batch_is_refused_completely(void **state)
 {
     struct pair *p = *state;
     struct wire_batch b;
@@ -101,7 +101,7 @@ static void a_batch_that_does_not_add_up_is_refused_whole(void **state)
     assert_int_equal(end_number(&p->b, "SELECT count(*) FROM link_lost"), 0);
 }
 
-static void names_are_not_taken_without_end(void **state)
+static void the_number_of_peers_is_bounded(void **state)
 {
     struct pair *p = *state;
     int taken = 0;
@@ -230,7 +230,7 @@ static int64_t fuzz_ms(void)
     return s ? atoll(s) : 10000;
 }
 
-static void changed_frames_break_nothing(void **state)
+static void changed_frames_do_no_harm(void **state)
 {
     static const struct links_ops any = {
         .apply = apply_any, .load = end_load, .set_back = end_set_back};
@@ -257,10 +257,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         PAIR_TEST(a_batch_for_another_is_refused),
-        PAIR_TEST(a_batch_that_does_not_add_up_is_refused_whole),
-        PAIR_TEST(names_are_not_taken_without_end),
+        PAIR_TEST(an_inconsistent_batch_is_refused_completely),
+        PAIR_TEST(the_number_of_peers_is_bounded),
         PAIR_TEST(an_acknowledgement_of_what_was_never_sent_moves_nothing),
-        PAIR_TEST(changed_frames_break_nothing),
+        PAIR_TEST(changed_frames_do_no_harm),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -16,7 +16,7 @@ static void messages_arrive_once_in_order(void **state)
     assert_int_equal(end_number(&p->a, "SELECT count(*) FROM link_log"), 0);
 }
 
-static void both_ways_at_once(void **state)
+static void messages_flow_both_ways_at_once(void **state)
 {
     struct pair *p = *state;
 
@@ -74,7 +74,7 @@ static void lost_frames_are_sent_again(void **state)
     storm(*state, 300, 0, 0, 1);
 }
 
-static void doubled_frames_take_effect_once(void **state)
+static void duplicate_frames_take_effect_once(void **state)
 {
     pair_start(*state);
     storm(*state, 0, 500, 0, 2);
@@ -86,7 +86,7 @@ static void reordered_frames_are_put_in_order(void **state)
     storm(*state, 0, 0, 500, 3);
 }
 
-static void all_of_it_at_once(void **state)
+static void messages_survive_all_frame_faults_at_once(void **state)
 {
     struct pair *p = *state;
 
@@ -95,7 +95,8 @@ static void all_of_it_at_once(void **state)
         storm(p, 200, 200, 300, seed);
 }
 
-static void all_of_it_with_an_archive_and_a_held_place(void **state)
+static void
+messages_survive_all_faults_with_an_archive_and_a_held_cursor(void **state)
 {
     struct pair *p = *state;
 
@@ -108,7 +109,7 @@ static void all_of_it_with_an_archive_and_a_held_place(void **state)
                      next_value - 1);
 }
 
-static void a_window_that_fills_waits_and_goes_on(void **state)
+static void a_full_window_waits_and_continues(void **state)
 {
     struct pair *p = *state;
 
@@ -233,7 +234,7 @@ static void messages_that_take_long_are_spread_over_turns(void **state)
     assert_true(p->b.turns - turns >= BATCH_MAX_COUNT / 4);
 }
 
-static void what_cannot_be_applied_is_kept_aside_with_its_bytes(void **state)
+static void an_unprocessable_message_is_kept_with_its_bytes(void **state)
 {
     struct pair *p = *state;
     struct buf b;
@@ -322,7 +323,7 @@ static void many_rows_that_are_gone_are_one_line(void **state)
     assert_int_equal(end_number(&p->b, "SELECT count(*) FROM applied"), 200);
 }
 
-static void a_floor_never_passes_what_was_not_handed_on(void **state)
+static void a_floor_never_passes_an_unacknowledged_row(void **state)
 {
     struct pair *p = *state;
 
@@ -352,7 +353,7 @@ static void a_floor_never_passes_what_was_not_handed_on(void **state)
 }
 
 /* A full disk at the receiver: the turn is taken back, nothing is lost. */
-static void a_turn_that_is_rolled_back_comes_again(void **state)
+static void messages_of_a_rolled_back_turn_are_applied_again(void **state)
 {
     struct pair *p = *state;
 
@@ -369,7 +370,7 @@ static void a_turn_that_is_rolled_back_comes_again(void **state)
     assert_no_alarm(&p->a, &p->b);
 }
 
-static void a_full_disk_at_the_sender_numbers_nothing_twice(void **state)
+static void a_full_disk_at_the_sender_gives_no_number_twice(void **state)
 {
     struct pair *p = *state;
     uint64_t before;
@@ -424,7 +425,7 @@ static void many_starts_while_the_peer_is_away(void **state)
     assert_no_alarm(&p->a, &p->b);
 }
 
-static void an_idle_pair_asks_now_and_then_and_not_more(void **state)
+static void an_idle_pair_asks_rarely(void **state)
 {
     struct pair *p = *state;
 
@@ -488,7 +489,7 @@ static void the_cursor_of_an_archive_waits_for_rows(void **state)
 
 /* The receiver does not read, so the pipe to it is full. When it reads, the sender's loop
  * wakes and it goes on: no clock is moved here, so nothing waits for a timer. */
-static void a_full_pipe_goes_on_as_soon_as_it_has_space(void **state)
+static void a_full_pipe_continues_when_it_has_space(void **state)
 {
     struct pair *p = *state;
     zmq_pollitem_t items[2];
@@ -532,29 +533,30 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         PAIR_TEST(messages_arrive_once_in_order),
-        PAIR_TEST(both_ways_at_once),
+        PAIR_TEST(messages_flow_both_ways_at_once),
         PAIR_TEST(a_row_leaves_only_after_its_commit),
         PAIR_TEST(lost_frames_are_sent_again),
-        PAIR_TEST(doubled_frames_take_effect_once),
+        PAIR_TEST(duplicate_frames_take_effect_once),
         PAIR_TEST(reordered_frames_are_put_in_order),
-        PAIR_TEST(all_of_it_at_once),
-        PAIR_TEST(all_of_it_with_an_archive_and_a_held_place),
-        PAIR_TEST(a_window_that_fills_waits_and_goes_on),
+        PAIR_TEST(messages_survive_all_frame_faults_at_once),
+        PAIR_TEST(
+            messages_survive_all_faults_with_an_archive_and_a_held_cursor),
+        PAIR_TEST(a_full_window_waits_and_continues),
         PAIR_TEST(a_window_counts_bytes_too),
         PAIR_TEST(a_message_larger_than_a_batch_goes_alone),
         PAIR_TEST(the_largest_message_there_may_be_passes),
         PAIR_TEST(a_receiver_without_space_gets_it_again),
         PAIR_TEST(messages_that_take_long_are_spread_over_turns),
-        PAIR_TEST(what_cannot_be_applied_is_kept_aside_with_its_bytes),
+        PAIR_TEST(an_unprocessable_message_is_kept_with_its_bytes),
         PAIR_TEST(a_row_that_is_gone_is_an_empty_number),
         PAIR_TEST(many_rows_that_are_gone_are_one_line),
-        PAIR_TEST(a_floor_never_passes_what_was_not_handed_on),
-        PAIR_TEST(a_turn_that_is_rolled_back_comes_again),
-        PAIR_TEST(a_full_disk_at_the_sender_numbers_nothing_twice),
+        PAIR_TEST(a_floor_never_passes_an_unacknowledged_row),
+        PAIR_TEST(messages_of_a_rolled_back_turn_are_applied_again),
+        PAIR_TEST(a_full_disk_at_the_sender_gives_no_number_twice),
         PAIR_TEST(many_starts_while_the_peer_is_away),
-        PAIR_TEST(an_idle_pair_asks_now_and_then_and_not_more),
+        PAIR_TEST(an_idle_pair_asks_rarely),
         PAIR_TEST(the_cursor_of_an_archive_waits_for_rows),
-        PAIR_TEST(a_full_pipe_goes_on_as_soon_as_it_has_space),
+        PAIR_TEST(a_full_pipe_continues_when_it_has_space),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -229,7 +229,7 @@ an_empty_receiver_begins_at_the_cursor_of_a_log_with_rows(void **state)
 
 /* What it gets is what is held, not only what lies past the cursor of when it was
  * empty. */
-static void an_empty_receiver_then_put_back_to_an_older_copy(void **state)
+static void an_empty_receiver_can_be_restored_from_an_older_copy(void **state)
 {
     struct pair *p = *state;
 
@@ -270,7 +270,7 @@ static void give_acked(struct end *e, const struct wire_acked *a)
 
 /* They waited in a pipe of a process that is dead, and are read when its successor has
  * long gone on. That they are repeated, and however late, proves nothing. */
-static void old_acknowledgements_set_nothing_back(void **state)
+static void old_acknowledgements_do_not_rewind(void **state)
 {
     struct pair *p = *state;
     struct wire_acked old = {.from = wire_text("b"), .to = wire_text("a")};
@@ -439,7 +439,7 @@ static void everything_at_once_with_an_archive(void **state)
     run_everything(p, 200, seeds());
 }
 
-static void everything_at_once_with_a_held_place(void **state)
+static void everything_at_once_with_a_held_cursor(void **state)
 {
     struct pair *p = *state;
 
@@ -545,8 +545,8 @@ int main(void)
         PAIR_TEST(an_empty_receiver_begins_at_the_cursor_of_a_later_archive),
         PAIR_TEST(an_empty_receiver_begins_at_the_cursor_of_a_log_idle),
         PAIR_TEST(an_empty_receiver_begins_at_the_cursor_of_a_log_with_rows),
-        PAIR_TEST(an_empty_receiver_then_put_back_to_an_older_copy),
-        PAIR_TEST(old_acknowledgements_set_nothing_back),
+        PAIR_TEST(an_empty_receiver_can_be_restored_from_an_older_copy),
+        PAIR_TEST(old_acknowledgements_do_not_rewind),
         PAIR_TEST(an_old_disagreement_is_not_believed),
         PAIR_TEST(an_empty_sender_begins_anew),
         PAIR_TEST(an_empty_sender_that_is_idle_says_so),
@@ -554,7 +554,7 @@ int main(void)
         PAIR_TEST(a_held_receiver_keeps_what_both_have),
         PAIR_TEST(everything_at_once_with_a_log),
         PAIR_TEST(everything_at_once_with_an_archive),
-        PAIR_TEST(everything_at_once_with_a_held_place),
+        PAIR_TEST(everything_at_once_with_a_held_cursor),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -263,13 +263,13 @@ static void run_seeds(bool restores)
                   (unsigned long long)first);
 }
 
-static void kills_only(void **state)
+static void seeded_kills_lose_no_message(void **state)
 {
     (void)state;
     run_seeds(false);
 }
 
-static void kills_and_restores(void **state)
+static void seeded_kills_and_restores_lose_no_message(void **state)
 {
     (void)state;
     run_seeds(true);
@@ -278,8 +278,9 @@ static void kills_and_restores(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_teardown(kills_only, name_seed),
-        cmocka_unit_test_teardown(kills_and_restores, name_seed),
+        cmocka_unit_test_teardown(seeded_kills_lose_no_message, name_seed),
+        cmocka_unit_test_teardown(seeded_kills_and_restores_lose_no_message,
+                                  name_seed),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -12,7 +12,7 @@ static void fill_disk_when_set_back(struct end *e)
 }
 
 /* The process must hear of it again: what it did at that is undone too. */
-static void a_set_back_that_is_rolled_back_is_told_again(void **state)
+static void a_rewind_that_is_rolled_back_is_reported_again(void **state)
 {
     struct pair *p = *state;
 
@@ -36,7 +36,7 @@ static void a_set_back_that_is_rolled_back_is_told_again(void **state)
 
 /* b comes with the store of c, whose cursor is past what b has: rows that b never
  * saw must not count as acknowledged. */
-static void a_place_in_the_log_to_another_is_not_believed(void **state)
+static void a_cursor_in_another_peer_s_log_is_not_believed(void **state)
 {
     struct pair *p = *state;
     struct end *c = calloc(1, sizeof *c);
@@ -65,8 +65,8 @@ static void a_place_in_the_log_to_another_is_not_believed(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        PAIR_TEST(a_set_back_that_is_rolled_back_is_told_again),
-        PAIR_TEST(a_place_in_the_log_to_another_is_not_believed),
+        PAIR_TEST(a_rewind_that_is_rolled_back_is_reported_again),
+        PAIR_TEST(a_cursor_in_another_peer_s_log_is_not_believed),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -73,7 +73,7 @@ static void a_text_line_begins_with_the_event(void **state)
                                   "attempt=-2\n");
 }
 
-static void what_could_mislead_is_quoted(void **state)
+static void misleading_values_are_quoted(void **state)
 {
     (void)state;
     log_open("p", LEVEL_INFO, false);
@@ -109,7 +109,7 @@ static void a_json_line_is_json_whatever_is_in_it(void **state)
     json_decref(line);
 }
 
-static void levels_below_the_least_are_not_written(void **state)
+static void lines_below_the_level_are_not_written(void **state)
 {
     (void)state;
     log_open("p", LEVEL_WARN, false);
@@ -167,7 +167,7 @@ a_full_pipe_blocks_nothing_and_what_is_dropped_is_counted(void **state)
     assert_true(text[0] == '2' || text[0] == '\n');
 }
 
-static void a_dead_pipe_kills_nothing(void **state)
+static void a_closed_pipe_ends_no_process(void **state)
 {
     uint64_t before = log_dropped_count();
 
@@ -254,7 +254,7 @@ static const char *text_of_file(const char *path)
     return text;
 }
 
-static void warnings_are_in_the_file_of_errors_too(void **state)
+static void warnings_are_also_in_the_error_file(void **state)
 {
     char folder[] = "/tmp/log-XXXXXX", path[64], old[64];
 
@@ -356,18 +356,18 @@ int main(void)
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
     const struct CMUnitTest tests[] = {
         T(a_text_line_begins_with_the_event),
-        T(what_could_mislead_is_quoted),
+        T(misleading_values_are_quoted),
         T(a_field_without_a_value_is_left_out),
         T(lines_about_events_are_limited_and_counted),
         T(at_level_debug_no_line_is_suppressed),
-        T(warnings_are_in_the_file_of_errors_too),
+        T(warnings_are_also_in_the_error_file),
         T(a_missing_folder_is_reported_once_and_tried_again),
         T(a_full_disk_is_reported_once_and_ends_nothing),
         T(a_json_line_is_json_whatever_is_in_it),
-        T(levels_below_the_least_are_not_written),
+        T(lines_below_the_level_are_not_written),
         T(a_long_line_is_cut_and_still_a_line),
         T(a_full_pipe_blocks_nothing_and_what_is_dropped_is_counted),
-        T(a_dead_pipe_kills_nothing),
+        T(a_closed_pipe_ends_no_process),
         T(die_says_why_and_exits_with_the_code),
     };
 

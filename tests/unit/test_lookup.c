@@ -18,7 +18,7 @@ static bool has(const struct lookup *l, uint64_t key, size_t slot)
     return false;
 }
 
-static void an_empty_one_has_nothing(void **state)
+static void an_empty_table_has_no_entry(void **state)
 {
     struct lookup l = {0};
     size_t at = 0;
@@ -29,7 +29,7 @@ static void an_empty_one_has_nothing(void **state)
     lookup_fini(&l);
 }
 
-static void things_are_found_by_key_and_by_walking(void **state)
+static void entries_are_found_by_key_and_by_iteration(void **state)
 {
     struct lookup l = {0};
     int things[100], *t;
@@ -53,7 +53,7 @@ static void things_are_found_by_key_and_by_walking(void **state)
     lookup_fini(&l);
 }
 
-static void two_of_one_key_are_both_found(void **state)
+static void two_entries_of_one_key_are_both_found(void **state)
 {
     struct lookup l = {0};
     size_t at = 0;
@@ -73,7 +73,7 @@ static void two_of_one_key_are_both_found(void **state)
 
 /* In any order, with keys that meet: 60 of them, and what is there stays found
  * when its neighbours go. */
-static void what_was_put_and_not_dropped_is_there(void **state)
+static void entries_stay_until_they_are_dropped(void **state)
 {
     enum { KEYS = 60, SLOTS = 8, STEPS = 5000 };
     static bool there[KEYS][SLOTS];
@@ -106,10 +106,10 @@ static void what_was_put_and_not_dropped_is_there(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(an_empty_one_has_nothing),
-        cmocka_unit_test(things_are_found_by_key_and_by_walking),
-        cmocka_unit_test(two_of_one_key_are_both_found),
-        cmocka_unit_test(what_was_put_and_not_dropped_is_there),
+        cmocka_unit_test(an_empty_table_has_no_entry),
+        cmocka_unit_test(entries_are_found_by_key_and_by_iteration),
+        cmocka_unit_test(two_entries_of_one_key_are_both_found),
+        cmocka_unit_test(entries_stay_until_they_are_dropped),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -106,7 +106,7 @@ static void after_commit(void *self)
     t.loop.done = t.turns == 3;
 }
 
-static void it_commits_then_tells(void **state)
+static void a_turn_commits_then_sends(void **state)
 {
     (void)state;
     t.loop.work = work_once;
@@ -145,7 +145,7 @@ static void undo(void *self)
     assert_int_equal(rows_seen_by_others(), 0);
 }
 
-static void a_turn_that_does_not_fit_is_undone_and_not_told(void **state)
+static void a_turn_without_space_is_rolled_back_and_sends_nothing(void **state)
 {
     (void)state;
     t.loop.work = work_big;
@@ -182,7 +182,7 @@ static void note_read_on(void *self)
         note("read ");
 }
 
-static void it_reads_on_while_it_commits_and_tells_after(void **state)
+static void the_loop_reads_while_it_commits_and_sends_after(void **state)
 {
     (void)state;
     assert_int_equal(pipe(t.pipe), 0);
@@ -196,7 +196,7 @@ static void it_reads_on_while_it_commits_and_tells_after(void **state)
     close(t.pipe[1]);
 }
 
-static void a_turn_that_does_not_fit_is_undone_after_reading_on(void **state)
+static void a_turn_without_space_is_rolled_back_after_reading_on(void **state)
 {
     (void)state;
     assert_int_equal(pipe(t.pipe), 0);
@@ -251,7 +251,7 @@ static void signals_come_between_turns(void **state)
     assert_string_equal(t.story, "work reload work stopping ");
 }
 
-static void a_broken_pipe_is_an_error_and_no_death(void **state)
+static void a_broken_pipe_is_an_error_and_ends_no_process(void **state)
 {
     int ends[2];
 
@@ -324,7 +324,7 @@ static int work_times(void *self)
     }
 }
 
-static void it_sleeps_as_told_and_knows_when_it_stood_still(void **state)
+static void the_loop_sleeps_as_asked_and_notices_stalls(void **state)
 {
     int64_t began = mono_ms();
 
@@ -339,15 +339,15 @@ int main(void)
 {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
     const struct CMUnitTest tests[] = {
-        T(it_commits_then_tells),
-        T(a_turn_that_does_not_fit_is_undone_and_not_told),
-        T(it_reads_on_while_it_commits_and_tells_after),
-        T(a_turn_that_does_not_fit_is_undone_after_reading_on),
+        T(a_turn_commits_then_sends),
+        T(a_turn_without_space_is_rolled_back_and_sends_nothing),
+        T(the_loop_reads_while_it_commits_and_sends_after),
+        T(a_turn_without_space_is_rolled_back_after_reading_on),
         T(signals_come_between_turns),
-        T(a_broken_pipe_is_an_error_and_no_death),
+        T(a_broken_pipe_is_an_error_and_ends_no_process),
         T(files_may_be_as_many_as_the_hard_limit),
         T(a_descriptor_wakes_it),
-        T(it_sleeps_as_told_and_knows_when_it_stood_still),
+        T(the_loop_sleeps_as_asked_and_notices_stalls),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

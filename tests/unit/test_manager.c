@@ -9,7 +9,7 @@
 #include "manager.h"
 #include <stdlib.h>
 
-static void children_do_not_get_its_socket(void **state)
+static void children_do_not_inherit_the_notify_socket(void **state)
 {
     (void)state;
     setenv("NOTIFY_SOCKET", "@grapnel-test", 1);
@@ -46,7 +46,7 @@ a_watchdog_that_is_not_a_number_or_of_another_process_is_none(void **state)
     manager_close();
 }
 
-static void without_a_manager_nothing_is_done(void **state)
+static void without_a_manager_no_message_is_sent(void **state)
 {
     (void)state;
     unsetenv("NOTIFY_SOCKET");
@@ -65,10 +65,10 @@ static void without_a_manager_nothing_is_done(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(children_do_not_get_its_socket),
+        cmocka_unit_test(children_do_not_inherit_the_notify_socket),
         cmocka_unit_test(
             a_watchdog_that_is_not_a_number_or_of_another_process_is_none),
-        cmocka_unit_test(without_a_manager_nothing_is_done),
+        cmocka_unit_test(without_a_manager_no_message_is_sent),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -120,7 +120,7 @@ static void a_histogram_counts_each_value_once_up_to_its_bound(void **state)
                         "\"crm\"},\"counts\":[2,2,2],\"sum\":5.222}");
 }
 
-static void what_a_turn_counted_is_taken_back_with_it(void **state)
+static void counts_of_a_rolled_back_turn_are_undone(void **state)
 {
     struct rig *r = *state;
     struct series *n = METRIC_SERIES(r->m, ATTEMPTS, "crm", "dead");
@@ -142,7 +142,7 @@ static void what_a_turn_counted_is_taken_back_with_it(void **state)
     assert_non_null(strstr(shown(r, 1), "[0,1,0],\"sum\":0.05}"));
 }
 
-static void a_gauge_that_is_not_measured_any_more_is_not_shown(void **state)
+static void an_unmeasured_gauge_is_not_shown(void **state)
 {
     struct rig *r = *state;
 
@@ -193,7 +193,7 @@ static void other_is_the_largest_of_a_gauge(void **state)
     }
 }
 
-static void without_metrics_nothing_is_counted(void **state)
+static void without_metrics_no_series_is_counted(void **state)
 {
     struct series *s = METRIC_SERIES((struct metrics *)NULL, ATTEMPTS, "a",
                                      "b");
@@ -237,7 +237,7 @@ static void first_frame(struct rig *r, zsock_t *sub, msgpack_unpacked *out)
                      MSGPACK_UNPACK_SUCCESS);
 }
 
-static void many_series_go_in_several_frames_of_one_time(void **state)
+static void many_series_are_sent_in_several_frames_of_one_time(void **state)
 {
     struct rig *r = *state;
     zsock_t *sub = zsock_new(ZMQ_SUB);
@@ -269,12 +269,12 @@ int main(void)
     const struct CMUnitTest tests[] = {
         T(a_series_is_found_again_by_its_labels),
         T(a_histogram_counts_each_value_once_up_to_its_bound),
-        T(what_a_turn_counted_is_taken_back_with_it),
-        T(a_gauge_that_is_not_measured_any_more_is_not_shown),
+        T(counts_of_a_rolled_back_turn_are_undone),
+        T(an_unmeasured_gauge_is_not_shown),
         T(too_many_label_values_count_as_other),
         T(other_is_the_largest_of_a_gauge),
-        cmocka_unit_test(without_metrics_nothing_is_counted),
-        T(many_series_go_in_several_frames_of_one_time),
+        cmocka_unit_test(without_metrics_no_series_is_counted),
+        T(many_series_are_sent_in_several_frames_of_one_time),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

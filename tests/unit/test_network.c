@@ -27,7 +27,7 @@ static void a_network_is_written_as_it_is_read(void **state)
     buf_fini(&out);
 }
 
-static void another_text_is_refused(void **state)
+static void an_invalid_network_is_refused(void **state)
 {
     static const char *const bad[] = {
         "",
@@ -82,7 +82,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_network_is_written_as_it_is_read),
-        cmocka_unit_test(another_text_is_refused),
+        cmocka_unit_test(an_invalid_network_is_refused),
         cmocka_unit_test(an_address_is_in_the_networks_that_begin_like_it),
     };
 

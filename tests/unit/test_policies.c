@@ -141,7 +141,7 @@ static void default_and_strict_grow_to_their_most(void **state)
     check("default", MAX, BACKOFF_ATTEMPTS_USED, by_default, 11);
 }
 
-static void what_they_retry(void **state)
+static void built_in_policies_retry_the_documented_statuses(void **state)
 {
     static const struct {
         const char *name;
@@ -194,7 +194,7 @@ int main(void)
         cmocka_unit_test(omise_is_what_omise_publishes),
         cmocka_unit_test(plane_is_what_plane_does),
         cmocka_unit_test(default_and_strict_grow_to_their_most),
-        cmocka_unit_test(what_they_retry),
+        cmocka_unit_test(built_in_policies_retry_the_documented_statuses),
         cmocka_unit_test(an_event_may_expire_before_its_budget),
     };
 

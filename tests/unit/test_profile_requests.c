@@ -218,7 +218,7 @@ static void good(struct trial *t)
     unmake(t);
 }
 
-static void every_profile_takes_what_it_signs(void **state)
+static void every_profile_accepts_its_own_signature(void **state)
 {
     (void)state;
     for_each_profile(good);
@@ -300,7 +300,7 @@ static void off_in_time(struct trial *t)
     unmake(t);
 }
 
-static void what_is_stale_or_from_the_future_is_refused(void **state)
+static void stale_and_future_times_are_refused(void **state)
 {
     (void)state;
     for_each_profile(off_in_time);
@@ -338,7 +338,7 @@ static void headers_gone_and_doubled(struct trial *t)
         without(t, id->text, VERDICT_ID_MISSING, VERDICT_ID_MALFORMED);
 }
 
-static void what_is_missing_or_there_twice_is_refused(void **state)
+static void missing_and_repeated_headers_are_refused(void **state)
 {
     (void)state;
     for_each_profile(headers_gone_and_doubled);
@@ -481,7 +481,7 @@ static void square_refuses_an_empty_body(void **state)
     for_each_profile(without_body);
 }
 
-static void one_of_several_signatures_will_do(void **state)
+static void one_of_several_signatures_is_enough(void **state)
 {
     (void)state;
     for_each_profile(several);
@@ -580,7 +580,7 @@ static void garble(struct trial *t)
     }
 }
 
-static void whatever_comes_is_judged(void **state)
+static void random_requests_are_judged(void **state)
 {
     (void)state;
     for_each_profile(garble);
@@ -625,7 +625,7 @@ static void a_replay_under_a_new_id_has_an_old_key(void **state)
 
 /* ---- URLs ---- */
 
-static void the_default_port_may_be_said_or_not(void **state)
+static void the_default_port_may_be_written_or_not(void **state)
 {
     static const char *const urls[] = {URL,
                                        "https://hooks.example.com:443/in/s"};
@@ -678,20 +678,20 @@ static int close_all(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_profile_takes_what_it_signs),
+        cmocka_unit_test(every_profile_accepts_its_own_signature),
         cmocka_unit_test(a_body_that_was_changed_is_refused),
         cmocka_unit_test(another_secret_is_refused),
-        cmocka_unit_test(what_is_stale_or_from_the_future_is_refused),
-        cmocka_unit_test(what_is_missing_or_there_twice_is_refused),
+        cmocka_unit_test(stale_and_future_times_are_refused),
+        cmocka_unit_test(missing_and_repeated_headers_are_refused),
         cmocka_unit_test(the_letter_case_of_headers_does_not_count),
         cmocka_unit_test(a_signature_of_another_length_is_refused),
         cmocka_unit_test(any_bytes_can_be_a_body),
         cmocka_unit_test(square_refuses_an_empty_body),
-        cmocka_unit_test(one_of_several_signatures_will_do),
+        cmocka_unit_test(one_of_several_signatures_is_enough),
         cmocka_unit_test(every_profile_finds_id_type_and_workspace),
-        cmocka_unit_test(whatever_comes_is_judged),
+        cmocka_unit_test(random_requests_are_judged),
         cmocka_unit_test(a_replay_under_a_new_id_has_an_old_key),
-        cmocka_unit_test(the_default_port_may_be_said_or_not),
+        cmocka_unit_test(the_default_port_may_be_written_or_not),
     };
 
     return cmocka_run_group_tests(tests, open_all, close_all);

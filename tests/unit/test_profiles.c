@@ -114,7 +114,7 @@ static enum verification judge_vector(const json_t *v, bool custom)
     return got;
 }
 
-static void every_vector_is_judged_as_it_says(void **state)
+static void every_vector_has_its_verdict(void **state)
 {
     size_t i, wrong = 0;
     json_t *v;
@@ -166,7 +166,7 @@ static void the_signed_id_is_the_profiles_own(void **state)
 
 /* ---- custom says all that a profile says ---- */
 
-static void custom_can_say_whatever_a_profile_says(void **state)
+static void custom_can_express_every_profile(void **state)
 {
     bool custom = true;
     size_t i, wrong = 0;
@@ -231,7 +231,7 @@ static const json_t *vector_named(const char *id)
     return NULL;
 }
 
-static void what_providers_send_is_understood(void **state)
+static void requests_of_providers_are_parsed(void **state)
 {
     (void)state;
     for (size_t i = 0; i < COUNT_OF(understood_vectors); i++) {
@@ -274,7 +274,7 @@ static void what_providers_send_is_understood(void **state)
 static char *page_path; /* absolute */
 
 /* GRAPNEL_WRITE_DOCS=1 writes it anew. */
-static void the_page_is_what_the_table_says(void **state)
+static void the_document_matches_the_table(void **state)
 {
     struct buf want;
     char *there;
@@ -334,12 +334,12 @@ static int close_all(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_vector_is_judged_as_it_says),
+        cmocka_unit_test(every_vector_has_its_verdict),
         cmocka_unit_test(every_profile_has_vectors),
         cmocka_unit_test(the_signed_id_is_the_profiles_own),
-        cmocka_unit_test(custom_can_say_whatever_a_profile_says),
-        cmocka_unit_test(what_providers_send_is_understood),
-        cmocka_unit_test(the_page_is_what_the_table_says),
+        cmocka_unit_test(custom_can_express_every_profile),
+        cmocka_unit_test(requests_of_providers_are_parsed),
+        cmocka_unit_test(the_document_matches_the_table),
     };
 
     return cmocka_run_group_tests(tests, open_all, close_all);

@@ -15,7 +15,7 @@ static struct bytes text(const char *s)
     return (struct bytes){s, strlen(s)};
 }
 
-static void what_is_wrong_is_said_with_its_field(void **state)
+static void an_error_names_its_field(void **state)
 {
     static const struct {
         const char *body, *field, *why;
@@ -67,7 +67,7 @@ static void what_is_wrong_is_said_with_its_field(void **state)
     }
 }
 
-static void data_is_handed_on_as_it_was_written(void **state)
+static void data_is_passed_on_unchanged(void **state)
 {
     static const char *const datas[] = {
         "1.10",
@@ -108,7 +108,7 @@ static void data_is_handed_on_as_it_was_written(void **state)
     }
 }
 
-static void it_may_name_who_gets_it_and_for_how_long(void **state)
+static void an_object_may_name_endpoints_and_an_expiry(void **state)
 {
     struct published_wrong w;
     struct published p;
@@ -167,7 +167,7 @@ static bool same(const char *left, const char *right)
 
 #define OBJECT(data) "{\"type\":\"t\",\"workspace\":\"w\",\"data\":" data "}"
 
-static void a_digest_is_of_what_the_object_says(void **state)
+static void a_digest_ignores_the_form_of_the_object(void **state)
 {
     static const char body[] = OBJECT("{\"a\":[1,{\"x\":\"\\u0041/\",\"y\":2}],"
                                       "\"b\":null}");
@@ -243,11 +243,11 @@ static void deep_objects_have_a_digest_too(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_is_wrong_is_said_with_its_field),
-        cmocka_unit_test(data_is_handed_on_as_it_was_written),
-        cmocka_unit_test(it_may_name_who_gets_it_and_for_how_long),
+        cmocka_unit_test(an_error_names_its_field),
+        cmocka_unit_test(data_is_passed_on_unchanged),
+        cmocka_unit_test(an_object_may_name_endpoints_and_an_expiry),
         cmocka_unit_test(an_idempotency_key_always_makes_the_same_id),
-        cmocka_unit_test(a_digest_is_of_what_the_object_says),
+        cmocka_unit_test(a_digest_ignores_the_form_of_the_object),
         cmocka_unit_test(another_content_has_another_digest),
         cmocka_unit_test(deep_objects_have_a_digest_too),
     };

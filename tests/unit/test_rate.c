@@ -28,7 +28,7 @@ static void rates_are_read(void **state)
     }
 }
 
-static void what_is_no_rate_is_refused(void **state)
+static void an_invalid_rate_is_refused(void **state)
 {
     static const char *const bad[] = {"",      "50",
                                       "/s",    "50/",
@@ -95,7 +95,7 @@ static void the_bucket_keeps_its_rate(void **state)
         }
 }
 
-static void slower_than_one_a_second(void **state)
+static void rates_below_one_a_second_work(void **state)
 {
     struct rate r = {6, MINUTE_MS};
     struct bucket b = {0};
@@ -113,9 +113,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rates_are_read),
-        cmocka_unit_test(what_is_no_rate_is_refused),
+        cmocka_unit_test(an_invalid_rate_is_refused),
         cmocka_unit_test(the_bucket_keeps_its_rate),
-        cmocka_unit_test(slower_than_one_a_second),
+        cmocka_unit_test(rates_below_one_a_second_work),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

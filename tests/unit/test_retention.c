@@ -121,7 +121,7 @@ static void an_older_database_is_not_old_at_once(void **state)
 }
 
 /* Ours follows a step slowly; what goes is old by both. */
-static void what_goes_is_old_by_both_clocks(void **state)
+static void removed_rows_are_old_by_both_clocks(void **state)
 {
     (void)state;
     run(DAY_MS);
@@ -139,7 +139,7 @@ int main(void)
         T(a_wrong_clock_is_not_believed_at_the_second_start_either),
         T(a_rolled_back_turn_is_noted_by_the_next),
         T(an_older_database_is_not_old_at_once),
-        T(what_goes_is_old_by_both_clocks),
+        T(removed_rows_are_old_by_both_clocks),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -169,7 +169,7 @@ static void routes_add_to_own_subscriptions(void **state)
     assert_false(is_subscribed(&s, &e, "plane", "cycle.created", "acme"));
 }
 
-static void a_yes_and_a_no_have_a_reason(void **state)
+static void each_decision_has_a_reason(void **state)
 {
     static char *low[] = {"low"};
     struct where_test is_low = {.values = {low, 1}};
@@ -218,7 +218,7 @@ int main(void)
         cmocka_unit_test(
             a_named_endpoint_without_own_subscriptions_gets_what_routes_say),
         cmocka_unit_test(routes_add_to_own_subscriptions),
-        cmocka_unit_test(a_yes_and_a_no_have_a_reason),
+        cmocka_unit_test(each_decision_has_a_reason),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

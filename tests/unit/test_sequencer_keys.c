@@ -62,7 +62,7 @@ static struct key key_of(int64_t n)
     return key_make(&n, sizeof n);
 }
 
-static void a_filter_forgets_nothing_and_seldom_lies(void **state)
+static void a_filter_finds_all_keys_and_is_rarely_wrong(void **state)
 {
     struct filter f;
     int lies = 0;
@@ -164,7 +164,7 @@ static void digests_are_found_as_long_as_they_are_kept(void **state)
 
 /* Time in which the process was down before a generation was made does not lengthen how long
  * it is kept; time in which it was down since does. */
-static void downtime_before_a_key_does_not_keep_it(void **state)
+static void downtime_before_a_key_does_not_extend_it(void **state)
 {
     const int64_t made = 100 * DAY_MS, keep = 30 * DAY_MS;
     struct retention r = {0};
@@ -212,7 +212,7 @@ static void too_many_digests_forget_the_oldest(void **state)
         3);
 }
 
-static void a_turn_taken_back_takes_its_keys_back(void **state)
+static void a_rolled_back_turn_removes_its_keys(void **state)
 {
     (void)state;
     keys_add(keys, key_of(1), 1, 1000, DAY_MS, 1000);
@@ -229,7 +229,7 @@ static void a_turn_taken_back_takes_its_keys_back(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_filter_forgets_nothing_and_seldom_lies),
+        cmocka_unit_test(a_filter_finds_all_keys_and_is_rarely_wrong),
         cmocka_unit_test_setup_teardown(a_key_is_found_within_its_ttl_both_ways,
                                         set_up, tear_down),
         cmocka_unit_test_setup_teardown(
@@ -240,11 +240,11 @@ int main(void)
             set_up, tear_down),
         cmocka_unit_test_setup_teardown(
             digests_are_found_as_long_as_they_are_kept, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(downtime_before_a_key_does_not_keep_it,
-                                        set_up, tear_down),
+        cmocka_unit_test_setup_teardown(
+            downtime_before_a_key_does_not_extend_it, set_up, tear_down),
         cmocka_unit_test_setup_teardown(too_many_digests_forget_the_oldest,
                                         set_up, tear_down),
-        cmocka_unit_test_setup_teardown(a_turn_taken_back_takes_its_keys_back,
+        cmocka_unit_test_setup_teardown(a_rolled_back_turn_removes_its_keys,
                                         set_up, tear_down),
     };
 

@@ -11,7 +11,7 @@ enum { MILLION = 1000000 };
 static const enum order_lanes kinds[] = {LANES_NONE, LANES_WORKSPACE,
                                          LANES_ALL};
 
-static void a_lane_tells_by_its_sign_what_it_is(void **state)
+static void the_sign_of_a_lane_is_its_kind(void **state)
 {
     (void)state;
     for (int64_t workspace = 1; workspace <= MILLION; workspace *= 10) {
@@ -47,7 +47,7 @@ static bool is_strange(enum order_lanes ordered, int64_t lane)
     return false;
 }
 
-static void lanes_of_another_kind_are_strange(void **state)
+static void lanes_of_another_kind_are_recognised(void **state)
 {
     (void)state;
     for (size_t i = 0; i < COUNT_OF(kinds); i++)
@@ -58,7 +58,7 @@ static void lanes_of_another_kind_are_strange(void **state)
 }
 
 /* They were 62 bits of a hash and 1, or less than 0 by as much. */
-static void lanes_of_an_older_program_are_strange(void **state)
+static void lanes_of_an_older_program_are_recognised(void **state)
 {
     static const int64_t hashes[] = {1, 4711, INT64_C(1) << 61,
                                      INT64_C(1) << 62};
@@ -74,10 +74,10 @@ static void lanes_of_an_older_program_are_strange(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_lane_tells_by_its_sign_what_it_is),
+        cmocka_unit_test(the_sign_of_a_lane_is_its_kind),
         cmocka_unit_test(newer_workspaces_take_their_turns_later),
-        cmocka_unit_test(lanes_of_another_kind_are_strange),
-        cmocka_unit_test(lanes_of_an_older_program_are_strange),
+        cmocka_unit_test(lanes_of_another_kind_are_recognised),
+        cmocka_unit_test(lanes_of_an_older_program_are_recognised),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-static void what_is_next_goes_and_what_is_ahead_is_held(void **state)
+static void the_next_number_is_released_and_later_ones_wait(void **state)
 {
     (void)state;
     assert_int_equal(order_arrives(5, 5, 0, false), ORDER_RELEASE);
@@ -37,7 +37,7 @@ static void a_number_shows_what_is_missing_before_it(void **state)
     assert_true(span_is_empty(order_missing(4, 3)));
 }
 
-static void the_first_held_goes_when_its_gap_has_ended(void **state)
+static void the_first_buffered_event_is_released_when_its_gap_ends(void **state)
 {
     (void)state;
     assert_int_equal(order_head(5, 5, 0, GAP_FILLED, false), HEAD_RELEASE);
@@ -50,7 +50,7 @@ static void the_first_held_goes_when_its_gap_has_ended(void **state)
     assert_int_equal(order_head(5, 4, 0, GAP_OPEN, false), HEAD_RELEASE);
 }
 
-static void a_gap_splits_around_what_came(void **state)
+static void a_gap_splits_around_a_number_that_arrives(void **state)
 {
     struct split_gap g = gap_split((struct span){3, 5}, 4);
     char text[SPAN_BYTES];
@@ -69,7 +69,7 @@ static void a_gap_splits_around_what_came(void **state)
     assert_string_equal(text, "3-5");
 }
 
-static void an_object_moves_as_the_rules_say(void **state)
+static void an_object_follows_the_rules(void **state)
 {
     char *initial[] = {"open"},
          *transitions[] = {"open>paid", "open>failed", "paid>refunded", "o>x"};
@@ -130,11 +130,12 @@ static void times_of_every_spelling(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_is_next_goes_and_what_is_ahead_is_held),
+        cmocka_unit_test(the_next_number_is_released_and_later_ones_wait),
         cmocka_unit_test(a_number_shows_what_is_missing_before_it),
-        cmocka_unit_test(the_first_held_goes_when_its_gap_has_ended),
-        cmocka_unit_test(a_gap_splits_around_what_came),
-        cmocka_unit_test(an_object_moves_as_the_rules_say),
+        cmocka_unit_test(
+            the_first_buffered_event_is_released_when_its_gap_ends),
+        cmocka_unit_test(a_gap_splits_around_a_number_that_arrives),
+        cmocka_unit_test(an_object_follows_the_rules),
         cmocka_unit_test(times_of_every_spelling),
     };
 

@@ -319,7 +319,7 @@ static bool is_there(int64_t n)
 /* P2, P5: an event is no history yet when it is buffered, when a delivery of
  * it is open or waits to be sent again, or when a copy of it is still out: its
  * lane waits for that. */
-static void only_what_is_over_is_purged(void **state)
+static void only_ended_events_are_purged(void **state)
 {
     enum {
         DONE = 1,
@@ -359,7 +359,7 @@ static void only_what_is_over_is_purged(void **state)
 }
 
 /* A clock that was ahead for a while is no reason to keep all from then on. */
-static void what_is_behind_a_time_to_come_is_purged(void **state)
+static void rows_behind_a_future_time_are_purged(void **state)
 {
     enum { OLD = 1, AHEAD, OLD_TOO, YOUNG, LAST };
     const int64_t now = 400 * DAY_MS, keep = 30 * DAY_MS;
@@ -400,9 +400,9 @@ int main(void)
                                         end),
         cmocka_unit_test_setup_teardown(
             ids_of_an_older_program_find_their_events, begin, end),
-        cmocka_unit_test_setup_teardown(only_what_is_over_is_purged, begin,
+        cmocka_unit_test_setup_teardown(only_ended_events_are_purged, begin,
                                         end),
-        cmocka_unit_test_setup_teardown(what_is_behind_a_time_to_come_is_purged,
+        cmocka_unit_test_setup_teardown(rows_behind_a_future_time_are_purged,
                                         begin, end),
         cmocka_unit_test_setup_teardown(a_buffered_event_has_not_ended, begin,
                                         end),

@@ -80,7 +80,7 @@ static void respond(int64_t stamp_ms, uint64_t next)
 
 /* P6: messages that are taken back are still to come, so they have shown
  * nothing, and no key before them has expired. */
-static void what_is_taken_back_has_shown_nothing(void **state)
+static void rolled_back_messages_are_still_to_come(void **state)
 {
     int64_t stamp_ms;
 
@@ -109,7 +109,7 @@ static void what_is_taken_back_has_shown_nothing(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(what_is_taken_back_has_shown_nothing,
+        cmocka_unit_test_setup_teardown(rolled_back_messages_are_still_to_come,
                                         begin, end),
     };
 

@@ -23,7 +23,7 @@ static int64_t run(struct dispatch_window *w, int64_t *now_ms, int looks,
     return w->size;
 }
 
-static void a_quiet_endpoint_has_the_least(void **state)
+static void a_quiet_endpoint_has_the_smallest_window(void **state)
 {
     struct dispatch_window w = {0};
     int64_t now_ms = 1;
@@ -34,7 +34,7 @@ static void a_quiet_endpoint_has_the_least(void **state)
     assert_int_equal(run(&w, &now_ms, 10, 5, 1000), IN_FLIGHT + WINDOW_MIN);
 }
 
-static void it_grows_with_the_rate_and_the_round_trip(void **state)
+static void a_window_grows_with_rate_and_round_trip(void **state)
 {
     struct dispatch_window fast = {0}, far = {0};
     int64_t now_ms = 1, later_ms = 1;
@@ -46,7 +46,7 @@ static void it_grows_with_the_rate_and_the_round_trip(void **state)
 }
 
 /* The window is the limit: so many are out, and each takes the round trip. */
-static void it_grows_while_it_is_the_limit(void **state)
+static void a_window_grows_while_it_is_the_limit(void **state)
 {
     struct dispatch_window w = {0};
     int64_t now_ms = 1, size = run(&w, &now_ms, 1, 0, 20);
@@ -57,7 +57,7 @@ static void it_grows_while_it_is_the_limit(void **state)
     assert_int_equal(size, IN_FLIGHT + WINDOW_MAX);
 }
 
-static void it_shrinks_when_the_rate_falls(void **state)
+static void a_window_shrinks_when_the_rate_falls(void **state)
 {
     struct dispatch_window w = {0};
     int64_t now_ms = 1, high = run(&w, &now_ms, 3, 10000, 40), next;
@@ -68,7 +68,7 @@ static void it_shrinks_when_the_rate_falls(void **state)
     assert_int_equal(run(&w, &now_ms, 50, 0, 40), IN_FLIGHT + WINDOW_MIN);
 }
 
-static void its_size_does_not_depend_on_max_in_flight(void **state)
+static void a_window_does_not_depend_on_max_in_flight(void **state)
 {
     struct dispatch_window few = {0}, many = {0};
 
@@ -82,7 +82,7 @@ static void its_size_does_not_depend_on_max_in_flight(void **state)
     assert_true(few.size > 900);
 }
 
-static void a_stall_is_not_taken_for_a_long_way(void **state)
+static void a_stall_does_not_lengthen_the_round_trip(void **state)
 {
     struct dispatch_window w = {0};
     int64_t now_ms = 1;
@@ -91,7 +91,7 @@ static void a_stall_is_not_taken_for_a_long_way(void **state)
     assert_int_equal(run(&w, &now_ms, 3, 1000, 60000), IN_FLIGHT + 1000);
 }
 
-static void large_tasks_make_it_small(void **state)
+static void large_tasks_make_the_window_small(void **state)
 {
     struct dispatch_window w = {0};
     int64_t now_ms = 1;
@@ -108,13 +108,13 @@ static void large_tasks_make_it_small(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_quiet_endpoint_has_the_least),
-        cmocka_unit_test(it_grows_with_the_rate_and_the_round_trip),
-        cmocka_unit_test(it_grows_while_it_is_the_limit),
-        cmocka_unit_test(it_shrinks_when_the_rate_falls),
-        cmocka_unit_test(its_size_does_not_depend_on_max_in_flight),
-        cmocka_unit_test(a_stall_is_not_taken_for_a_long_way),
-        cmocka_unit_test(large_tasks_make_it_small),
+        cmocka_unit_test(a_quiet_endpoint_has_the_smallest_window),
+        cmocka_unit_test(a_window_grows_with_rate_and_round_trip),
+        cmocka_unit_test(a_window_grows_while_it_is_the_limit),
+        cmocka_unit_test(a_window_shrinks_when_the_rate_falls),
+        cmocka_unit_test(a_window_does_not_depend_on_max_in_flight),
+        cmocka_unit_test(a_stall_does_not_lengthen_the_round_trip),
+        cmocka_unit_test(large_tasks_make_the_window_small),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

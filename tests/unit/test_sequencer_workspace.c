@@ -39,7 +39,7 @@ static const char *clock_of(const struct workspace *ws, const char *type,
     return text;
 }
 
-static void numbers_begin_at_one_and_have_no_hole(void **state)
+static void sequences_begin_at_one_without_a_gap(void **state)
 {
     struct workspace *ws = workspaces_add(&all, "acme");
 
@@ -64,7 +64,7 @@ static void the_clock_counts_by_type_in_order_of_names(void **state)
                         "issue=1,issue.created=1,issue.updated=2");
 }
 
-static void a_clock_that_does_not_fit_tells_its_own_type_only(void **state)
+static void a_too_large_clock_has_only_the_event_s_type(void **state)
 {
     struct workspace *ws = workspaces_add(&all, "acme");
 
@@ -148,7 +148,7 @@ static void ten_thousand_workspaces_are_found_again(void **state)
 }
 
 /* Names whose FNV-1a is the same in as many bits as a table of 1024 uses. */
-static void names_made_to_collide_do_not(void **state)
+static void names_made_to_collide_do_not_collide(void **state)
 {
     enum { NAMES = 1000, BUCKETS = 1024, RUN_MAX = 100 };
     char name[32];
@@ -175,13 +175,13 @@ int main(void)
 {
 #define T(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
     const struct CMUnitTest tests[] = {
-        T(numbers_begin_at_one_and_have_no_hole),
+        T(sequences_begin_at_one_without_a_gap),
         T(the_clock_counts_by_type_in_order_of_names),
-        T(a_clock_that_does_not_fit_tells_its_own_type_only),
+        T(a_too_large_clock_has_only_the_event_s_type),
         T(a_workspace_is_read_as_it_was_written),
         T(types_without_end_are_counted_together),
         T(ten_thousand_workspaces_are_found_again),
-        T(names_made_to_collide_do_not),
+        T(names_made_to_collide_do_not_collide),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

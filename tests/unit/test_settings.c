@@ -207,7 +207,7 @@ static void the_example_is_read(void **state)
     free(run);
 }
 
-static void what_the_example_says_is_the_default(void **state)
+static void the_example_has_the_defaults(void **state)
 {
     struct settings *all = load_good(example), *few;
 
@@ -335,7 +335,7 @@ static void expect_run_dir(const char *text, const char *run_dir)
 }
 
 /* What is wrong elsewhere does not matter to a program that needs run_dir. */
-static void run_dir_is_found_whatever_is_wrong_elsewhere(void **state)
+static void run_dir_is_found_despite_other_errors(void **state)
 {
     (void)state;
     expect_run_dir("sources: [{name: a, secrets: '${GRT_UNSET}'}]", "run");
@@ -366,7 +366,7 @@ static void expect_part_error(const char *text, const char *const *keys,
     buf_fini(&errors);
 }
 
-static void errors_of_the_part_itself_are_told(void **state)
+static void errors_of_the_read_part_are_reported(void **state)
 {
     (void)state;
     expect_part_error("log: {\n\nrun_dir: '${GRT_UNSET}'\n", run_dir_only,
@@ -478,7 +478,7 @@ static void a_lane_that_can_be_blocked_for_hours_is_a_warning(void **state)
     expect_warning("endpoints: [{name: a, url: 'http://a'}]", NULL);
 }
 
-static void what_must_be_quoted_is_pointed_out(void **state)
+static void values_that_must_be_quoted_are_named(void **state)
 {
     (void)state;
     expect_error("sources: [{name: a, provider: plane, secrets: [${X}]}]",
@@ -516,7 +516,7 @@ static void a_syntax_error_without_cause_has_no_hint(void **state)
     buf_fini(&errors);
 }
 
-static void none_may_be_quoted(void **state)
+static void the_word_none_may_be_quoted(void **state)
 {
     struct settings *s = load_good("sources: [{name: a, provider: plane, "
                                    "secrets: x, dedupe: \"none\"}]");
@@ -882,14 +882,14 @@ static const struct {
      "is too long for the path of a socket"},
 };
 
-static void what_cannot_be_is_an_error(void **state)
+static void impossible_settings_are_errors(void **state)
 {
     (void)state;
     for (size_t i = 0; i < COUNT_OF(wrong); i++)
         expect_error(wrong[i].text, wrong[i].error);
 }
 
-static void what_can_be_is_not(void **state)
+static void possible_settings_are_accepted(void **state)
 {
     static const char *const good[] = {
         URL("https://a.example.com:8443/x?y=%20z&t=1@2"),
@@ -1039,7 +1039,7 @@ static void mutate(char *text, unsigned *seed)
 }
 
 /* Either it is right, or it says what is wrong; nothing else happens. */
-static void no_file_does_harm(void **state)
+static void random_files_do_no_harm(void **state)
 {
     const char *times = getenv("GRAPNEL_MUTATIONS");
     int n = times ? atoi(times) : MUTATIONS;
@@ -1068,26 +1068,26 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_example_is_read),
-        cmocka_unit_test(what_the_example_says_is_the_default),
+        cmocka_unit_test(the_example_has_the_defaults),
         cmocka_unit_test(policies_are_built_in_and_a_declared_one_wins),
         cmocka_unit_test(a_profile_fills_what_the_file_leaves_open),
-        cmocka_unit_test(run_dir_is_found_whatever_is_wrong_elsewhere),
-        cmocka_unit_test(errors_of_the_part_itself_are_told),
+        cmocka_unit_test(run_dir_is_found_despite_other_errors),
+        cmocka_unit_test(errors_of_the_read_part_are_reported),
         cmocka_unit_test(policies_are_read_without_the_rest),
         cmocka_unit_test(a_private_address_without_allow_private_is_a_warning),
         cmocka_unit_test(a_lane_that_can_be_blocked_for_hours_is_a_warning),
-        cmocka_unit_test(what_must_be_quoted_is_pointed_out),
+        cmocka_unit_test(values_that_must_be_quoted_are_named),
         cmocka_unit_test(a_syntax_error_without_cause_has_no_hint),
-        cmocka_unit_test(none_may_be_quoted),
+        cmocka_unit_test(the_word_none_may_be_quoted),
         cmocka_unit_test(private_networks_are_all_none_or_some),
         cmocka_unit_test(included_files_add_to_the_lists),
         cmocka_unit_test(errors_of_an_included_file_name_it),
-        cmocka_unit_test(what_cannot_be_is_an_error),
-        cmocka_unit_test(what_can_be_is_not),
+        cmocka_unit_test(impossible_settings_are_errors),
+        cmocka_unit_test(possible_settings_are_accepted),
         cmocka_unit_test(secrets_are_never_printed),
         cmocka_unit_test(what_is_printed_reads_back_the_same),
         cmocka_unit_test(the_documentation_is_that_of_the_tables),
-        cmocka_unit_test(no_file_does_harm),
+        cmocka_unit_test(random_files_do_no_harm),
     };
 
     if (!getcwd(started_in, sizeof started_in))

@@ -34,7 +34,7 @@ static struct bytes text(const char *s)
     return (struct bytes){s, strlen(s)};
 }
 
-static void a_token_says_who_speaks_and_is_kept_as_a_hash(void **state)
+static void a_token_identifies_its_producer_and_is_kept_as_a_hash(void **state)
 {
     struct settings *s = load("producers:\n"
                               "  - {name: billing, tokens: [t-one, t-two],"
@@ -72,7 +72,7 @@ static bool trusts(const struct settings *s, const uint8_t address[16])
     return false;
 }
 
-static void an_address_is_of_a_network_or_it_is_not(void **state)
+static void addresses_are_matched_with_networks(void **state)
 {
     static const uint8_t in4[16] = {[10] = 0xff, 0xff, 172, 16, 33, 1},
                          out4[16] = {[10] = 0xff, 0xff, 172, 16, 48, 1},
@@ -97,8 +97,8 @@ static void an_address_is_of_a_network_or_it_is_not(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_token_says_who_speaks_and_is_kept_as_a_hash),
-        cmocka_unit_test(an_address_is_of_a_network_or_it_is_not),
+        cmocka_unit_test(a_token_identifies_its_producer_and_is_kept_as_a_hash),
+        cmocka_unit_test(addresses_are_matched_with_networks),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

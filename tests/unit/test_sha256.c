@@ -33,7 +33,7 @@ static void digests_are_those_of_the_standard(void **state)
     }
 }
 
-static void digits_that_do_not_fit_are_left_out(void **state)
+static void digits_that_do_not_fit_are_not_written(void **state)
 {
     struct buf hex;
 
@@ -51,7 +51,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(digests_are_those_of_the_standard),
-        cmocka_unit_test(digits_that_do_not_fit_are_left_out),
+        cmocka_unit_test(digits_that_do_not_fit_are_not_written),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

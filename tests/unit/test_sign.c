@@ -103,7 +103,7 @@ static void several_secrets_sign_side_by_side(void **state)
           "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=");
 }
 
-static void a_secret_that_is_none_is_refused(void **state)
+static void an_invalid_secret_is_refused(void **state)
 {
     static const char *const bad[] = {
         "MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", "whsec_", "whsec_!!!!", "whsec_abc",
@@ -140,7 +140,7 @@ int main(void)
         cmocka_unit_test(both_kinds_sign_side_by_side),
         cmocka_unit_test(the_body_is_signed_byte_for_byte),
         cmocka_unit_test(several_secrets_sign_side_by_side),
-        cmocka_unit_test(a_secret_that_is_none_is_refused),
+        cmocka_unit_test(an_invalid_secret_is_refused),
         cmocka_unit_test(no_secret_signs_nothing),
     };
 

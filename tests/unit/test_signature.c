@@ -112,7 +112,7 @@ static const char *content_of(const char *template, const struct signing *s)
     return out.data;
 }
 
-static void holes_are_filled_and_nothing_else_is(void **state)
+static void only_placeholders_are_replaced(void **state)
 {
     struct signing s = {.ts = text("17"),
                         .id = text("i"),
@@ -141,7 +141,7 @@ static void holes_are_filled_and_nothing_else_is(void **state)
     assert_string_equal(content_of("{body}", &s), "{ts}");
 }
 
-static void a_template_must_sign_what_came(void **state)
+static void a_template_must_sign_the_body(void **state)
 {
     static const char *const good[] = {"{body}", "{ts}.{body}", "{ts}{token}",
                                        "{url}{sorted_form}", "{id}|{crc32}"};
@@ -188,7 +188,7 @@ static void malformed_signatures_are_refused(void **state)
 }
 
 /* A signature as long as a header can be finds no space, not somebody's stack. */
-static void no_signature_is_longer_than_its_place(void **state)
+static void no_signature_exceeds_its_buffer(void **state)
 {
     struct verify v = {.scheme = SCHEME_RSA_SHA256};
     struct candidate c;
@@ -210,7 +210,7 @@ static void no_signature_is_longer_than_its_place(void **state)
     free(long_one);
 }
 
-static void secrets_are_decoded_as_they_say(void **state)
+static void secrets_are_decoded_by_their_encoding(void **state)
 {
     static const struct {
         enum key_encoding encoding;
@@ -312,11 +312,11 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_published_vectors_come_out),
         cmocka_unit_test(each_form_is_printed_as_it_is_read),
-        cmocka_unit_test(holes_are_filled_and_nothing_else_is),
-        cmocka_unit_test(a_template_must_sign_what_came),
+        cmocka_unit_test(only_placeholders_are_replaced),
+        cmocka_unit_test(a_template_must_sign_the_body),
         cmocka_unit_test(malformed_signatures_are_refused),
-        cmocka_unit_test(no_signature_is_longer_than_its_place),
-        cmocka_unit_test(secrets_are_decoded_as_they_say),
+        cmocka_unit_test(no_signature_exceeds_its_buffer),
+        cmocka_unit_test(secrets_are_decoded_by_their_encoding),
         cmocka_unit_test(a_key_of_another_kind_is_refused),
         cmocka_unit_test(eight_signatures_cost_one_hash),
     };

@@ -90,7 +90,7 @@ static void a_form_counts_in_any_spelling(void **state)
 
 /* Each profile has replays only where an old request is not refused, and says then
  * by what its bodies are told apart. */
-static void profiles_have_it_where_it_has_a_meaning(void **state)
+static void profiles_have_replays_where_it_is_useful(void **state)
 {
     static const char *const with[] = {
         "plane",  "github", "shopify",   "typeform", "intercom",
@@ -128,7 +128,7 @@ int main(void)
         cmocka_unit_test(only_the_body_counts_where_only_it_is_signed),
         cmocka_unit_test(a_url_counts_as_it_is_signed),
         cmocka_unit_test(a_form_counts_in_any_spelling),
-        cmocka_unit_test(profiles_have_it_where_it_has_a_meaning),
+        cmocka_unit_test(profiles_have_replays_where_it_is_useful),
     };
 
     return cmocka_run_group_tests(tests, folder_up, folder_down);

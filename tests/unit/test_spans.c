@@ -50,7 +50,7 @@ static void time_between_two_spans_counts_toward_no_age(void **state)
     assert_int_equal(spans_before(&s, now, keep), now - keep);
 }
 
-static void a_clock_that_was_ahead_makes_nothing_old(void **state)
+static void a_clock_that_was_ahead_makes_no_row_old(void **state)
 {
     struct spans s = {0};
     int64_t right = run(&s, start, DAY_MS), now;
@@ -69,7 +69,7 @@ static void a_clock_that_was_ahead_makes_nothing_old(void **state)
     assert_int_equal(spans_after(&s, now, keep), now + HOUR_MS);
 }
 
-static void what_a_clock_that_was_behind_has_dated_is_not_old(void **state)
+static void rows_dated_by_a_slow_clock_are_not_old(void **state)
 {
     struct spans s = {0};
     int64_t right = run(&s, start, DAY_MS), behind = right - 400 * DAY_MS, now;
@@ -88,7 +88,7 @@ static void what_a_clock_that_was_behind_has_dated_is_not_old(void **state)
 }
 
 /* The wrong clock is there again at the next start, and the one after. */
-static void a_restart_does_not_believe_it_either(void **state)
+static void a_restart_does_not_believe_a_wrong_clock(void **state)
 {
     struct spans s = {0};
     int64_t right = run(&s, start, DAY_MS), now = right + 40 * DAY_MS;
@@ -101,7 +101,7 @@ static void a_restart_does_not_believe_it_either(void **state)
 }
 
 /* A clock that says something else at each start: what is kept is kept longer. */
-static void of_many_spans_the_shortest_go(void **state)
+static void of_many_spans_the_shortest_are_dropped(void **state)
 {
     struct spans s = {0};
     int64_t right = run(&s, start, DAY_MS), now = right;
@@ -115,7 +115,7 @@ static void of_many_spans_the_shortest_go(void **state)
 }
 
 /* What a machine that is off every night keeps does not grow for ever. */
-static void many_long_spans_end_what_is_kept(void **state)
+static void many_spans_have_a_bound(void **state)
 {
     struct spans s = {0};
     int64_t now = start;
@@ -136,11 +136,11 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_clock_without_steps_is_believed),
         cmocka_unit_test(time_between_two_spans_counts_toward_no_age),
-        cmocka_unit_test(a_clock_that_was_ahead_makes_nothing_old),
-        cmocka_unit_test(what_a_clock_that_was_behind_has_dated_is_not_old),
-        cmocka_unit_test(a_restart_does_not_believe_it_either),
-        cmocka_unit_test(of_many_spans_the_shortest_go),
-        cmocka_unit_test(many_long_spans_end_what_is_kept),
+        cmocka_unit_test(a_clock_that_was_ahead_makes_no_row_old),
+        cmocka_unit_test(rows_dated_by_a_slow_clock_are_not_old),
+        cmocka_unit_test(a_restart_does_not_believe_a_wrong_clock),
+        cmocka_unit_test(of_many_spans_the_shortest_are_dropped),
+        cmocka_unit_test(many_spans_have_a_bound),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -42,7 +42,7 @@ static void expect(const char *body, const char *const *strings)
     split_fini(&parts);
 }
 
-static void each_element_is_as_it_was_sent(void **state)
+static void each_element_is_byte_for_byte(void **state)
 {
     (void)state;
     expect("[{\"a\":1}]", (const char *[]){"{\"a\":1}", NULL});
@@ -64,7 +64,7 @@ static void brackets_and_commas_inside_strings_do_not_count(void **state)
                             "{\"]\":\"\\\\\\\"\"}", NULL});
 }
 
-static void what_is_no_list_is_one_event(void **state)
+static void a_body_that_is_not_a_list_is_one_event(void **state)
 {
     static const char *const bodies[] = {"{}", "{\"a\":[1,2]}", "1", "\"[]\"",
                                          "null"};
@@ -76,7 +76,7 @@ static void what_is_no_list_is_one_event(void **state)
     }
 }
 
-static void what_cannot_be_taken_apart_says_why(void **state)
+static void a_body_that_cannot_be_split_has_a_reason(void **state)
 {
     static const char *const broken[] = {
         "",      "[",    "[1",   "[1,",  "[1,]",   "[,]",
@@ -143,10 +143,10 @@ static void no_two_events_have_one_id(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_element_is_as_it_was_sent),
+        cmocka_unit_test(each_element_is_byte_for_byte),
         cmocka_unit_test(brackets_and_commas_inside_strings_do_not_count),
-        cmocka_unit_test(what_is_no_list_is_one_event),
-        cmocka_unit_test(what_cannot_be_taken_apart_says_why),
+        cmocka_unit_test(a_body_that_is_not_a_list_is_one_event),
+        cmocka_unit_test(a_body_that_cannot_be_split_has_a_reason),
         cmocka_unit_test(a_list_of_too_many_is_refused),
         cmocka_unit_test(ids_are_made_from_the_request_alone),
         cmocka_unit_test(no_two_events_have_one_id),

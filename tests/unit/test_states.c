@@ -30,7 +30,7 @@ static void names_and_table_are_one_list(void **state)
     assert_int_equal(states_find(&birds, "Soup"), -1);
 }
 
-static void an_allowed_move_is_made_and_counted(void **state)
+static void an_allowed_transition_is_made_and_counted(void **state)
 {
     int64_t moved[STATES] = {0};
     int bird = EGG;
@@ -44,7 +44,7 @@ static void an_allowed_move_is_made_and_counted(void **state)
     assert_int_equal(moved[SOUP], 0);
 }
 
-static void other_moves_are_not_allowed(void **state)
+static void other_transitions_are_not_allowed(void **state)
 {
     (void)state;
     assert_true(states_allow(&birds, EGG, HEN));
@@ -55,7 +55,7 @@ static void other_moves_are_not_allowed(void **state)
     assert_false(states_allow(&birds, EGG, 31));
 }
 
-static void a_wrong_move_ends_the_process(void **state)
+static void a_wrong_transition_ends_the_process(void **state)
 {
     int status;
     pid_t pid = fork();
@@ -77,9 +77,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(names_and_table_are_one_list),
-        cmocka_unit_test(an_allowed_move_is_made_and_counted),
-        cmocka_unit_test(other_moves_are_not_allowed),
-        cmocka_unit_test(a_wrong_move_ends_the_process),
+        cmocka_unit_test(an_allowed_transition_is_made_and_counted),
+        cmocka_unit_test(other_transitions_are_not_allowed),
+        cmocka_unit_test(a_wrong_transition_ends_the_process),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

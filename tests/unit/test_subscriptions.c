@@ -125,7 +125,7 @@ static size_t compare(const struct settings *s, struct subscriptions *all)
     return count;
 }
 
-static void they_decide_as_each_endpoint_would(void **state)
+static void the_index_decides_like_each_endpoint(void **state)
 {
     size_t matches = 0;
 
@@ -171,7 +171,7 @@ static void make_customers(void)
     items[CUSTOMERS] = strings[5];
 }
 
-static void only_those_of_its_workspace_are_judged(void **state)
+static void only_subscriptions_of_its_workspace_are_judged(void **state)
 {
     struct settings s = {.endpoints = e, .endpoint_count = CUSTOMERS};
     struct subject event = {.source = "app", .type = "t"};
@@ -227,8 +227,8 @@ static void a_route_is_judged_once_for_all_that_it_names(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(they_decide_as_each_endpoint_would),
-        cmocka_unit_test(only_those_of_its_workspace_are_judged),
+        cmocka_unit_test(the_index_decides_like_each_endpoint),
+        cmocka_unit_test(only_subscriptions_of_its_workspace_are_judged),
         cmocka_unit_test(a_route_is_judged_once_for_all_that_it_names),
     };
 

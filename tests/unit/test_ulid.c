@@ -44,7 +44,7 @@ static void a_full_random_part_carries_into_the_time(void **state)
     assert_memory_equal(id, "01ARYZ6S42", 10);
 }
 
-static void a_new_maker_goes_on_behind_an_old_id(void **state)
+static void a_resumed_generator_continues_after_an_old_id(void **state)
 {
     struct ulid u = {0};
     char id[ULID_BYTES + 1];
@@ -55,7 +55,7 @@ static void a_new_maker_goes_on_behind_an_old_id(void **state)
     assert_string_equal(id, "01ARYZ6S41TSV4RRFFQ69G5FAW");
 }
 
-static void what_is_no_id_is_refused(void **state)
+static void an_invalid_id_is_refused(void **state)
 {
     static const char *const wrong[] = {
         "",
@@ -79,8 +79,8 @@ int main(void)
         cmocka_unit_test(ids_ascend_within_a_millisecond_and_against_the_clock),
         cmocka_unit_test(an_id_begins_with_its_time),
         cmocka_unit_test(a_full_random_part_carries_into_the_time),
-        cmocka_unit_test(a_new_maker_goes_on_behind_an_old_id),
-        cmocka_unit_test(what_is_no_id_is_refused),
+        cmocka_unit_test(a_resumed_generator_continues_after_an_old_id),
+        cmocka_unit_test(an_invalid_id_is_refused),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -50,7 +50,7 @@ static void make(const char *path)
     sqlite3_close(h);
 }
 
-static void a_writer_hides_no_damaged_row(void **state)
+static void a_writer_does_not_hide_a_damaged_row(void **state)
 {
     static const struct db_summed sums[] = {{"t", "id", "on_row(id)"}};
     char folder[] = "/tmp/verifier-XXXXXX", path[64];
@@ -77,7 +77,7 @@ static void a_writer_hides_no_damaged_row(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_writer_hides_no_damaged_row),
+        cmocka_unit_test(a_writer_does_not_hide_a_damaged_row),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

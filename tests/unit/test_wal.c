@@ -20,7 +20,7 @@ static enum wal_step step(int bytes_mib, int rest_kib)
                                   .free_bytes = 100 * gib});
 }
 
-static void a_short_one_is_copied_in_pieces(void **state)
+static void a_short_wal_is_copied_in_pieces(void **state)
 {
     (void)state;
     assert_int_equal(step(3, 511), WAL_LEAVE);
@@ -42,7 +42,7 @@ static void past_the_limit_no_piece_is_longer_than_the_loops_rest(void **state)
     assert_int_equal(wal_step(&w), WAL_COPY);
 }
 
-static void a_long_one_is_begun_anew_when_its_rest_is_short(void **state)
+static void a_long_wal_restarts_when_its_rest_is_short(void **state)
 {
     (void)state;
     assert_int_equal(step(31, 511), WAL_LEAVE);
@@ -51,14 +51,14 @@ static void a_long_one_is_begun_anew_when_its_rest_is_short(void **state)
     assert_int_equal(step(63, -1), WAL_LEAVE);
 }
 
-static void a_very_long_one_is_begun_anew_whatever_its_rest_is(void **state)
+static void a_very_long_wal_always_restarts(void **state)
 {
     (void)state;
     assert_int_equal(step(64, 64 * 1024), WAL_BEGIN_ANEW);
     assert_int_equal(step(64, -1), WAL_BEGIN_ANEW);
 }
 
-static void a_reader_in_the_way_is_tried_again_a_while_later(void **state)
+static void a_copy_blocked_by_a_reader_is_tried_again(void **state)
 {
     struct wal w = {.piece_bytes = WAL_PIECE_BYTES,
                     .bytes = 40 * MIB,
@@ -105,11 +105,11 @@ a_reader_goes_when_the_wal_is_huge_or_the_disk_is_small(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_short_one_is_copied_in_pieces),
+        cmocka_unit_test(a_short_wal_is_copied_in_pieces),
         cmocka_unit_test(past_the_limit_no_piece_is_longer_than_the_loops_rest),
-        cmocka_unit_test(a_long_one_is_begun_anew_when_its_rest_is_short),
-        cmocka_unit_test(a_very_long_one_is_begun_anew_whatever_its_rest_is),
-        cmocka_unit_test(a_reader_in_the_way_is_tried_again_a_while_later),
+        cmocka_unit_test(a_long_wal_restarts_when_its_rest_is_short),
+        cmocka_unit_test(a_very_long_wal_always_restarts),
+        cmocka_unit_test(a_copy_blocked_by_a_reader_is_tried_again),
         cmocka_unit_test(the_last_space_of_a_disk_is_not_for_the_wal),
         cmocka_unit_test(
             a_reader_goes_when_the_wal_is_huge_or_the_disk_is_small),

@@ -103,7 +103,7 @@ static void flip(long at, int bit)
     close(fd);
 }
 
-static void a_whole_one_has_no_damage(void **state)
+static void a_complete_wal_has_no_damage(void **state)
 {
     struct wal_damage d;
 
@@ -115,7 +115,7 @@ static void a_whole_one_has_no_damage(void **state)
 }
 
 /* A crash of the process: cut off anywhere. */
-static void a_crash_is_no_damage(void **state)
+static void a_crash_is_not_damage(void **state)
 {
     struct wal_damage d;
     struct stat st;
@@ -166,8 +166,8 @@ static void a_flipped_bit_that_costs_commits_is_reported(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_whole_one_has_no_damage),
-        cmocka_unit_test(a_crash_is_no_damage),
+        cmocka_unit_test(a_complete_wal_has_no_damage),
+        cmocka_unit_test(a_crash_is_not_damage),
         cmocka_unit_test(a_flipped_bit_that_costs_commits_is_reported),
     };
 

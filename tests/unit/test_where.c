@@ -55,7 +55,7 @@ static bool holds(const char *field, enum test_kind kind, const char *values)
     return holds_in(body, field, kind, values);
 }
 
-static void a_field_is_one_of_these(void **state)
+static void a_condition_can_list_values(void **state)
 {
     (void)state;
     assert_true(holds("json:/data/priority", TEST_IN, "high"));
@@ -71,7 +71,7 @@ static void a_field_is_one_of_these(void **state)
     assert_false(holds("json:/data/none", TEST_IN, "null"));
 }
 
-static void a_field_is_there(void **state)
+static void a_condition_can_require_a_field(void **state)
 {
     static const char *const there[] = {"json:/data/priority",
                                         "json:/data/list", "header:X-Env",
@@ -88,7 +88,7 @@ static void a_field_is_there(void **state)
     }
 }
 
-static void a_field_begins_with(void **state)
+static void a_condition_can_require_a_prefix(void **state)
 {
     (void)state;
     assert_true(holds("json:/data/key", TEST_PREFIX, "OPS-"));
@@ -98,7 +98,7 @@ static void a_field_begins_with(void **state)
     assert_false(holds("json:/data/nowhere", TEST_PREFIX, "x"));
 }
 
-static void a_number_is_within_bounds(void **state)
+static void a_condition_can_bound_a_number(void **state)
 {
     (void)state;
     assert_true(holds("json:/data/amount", TEST_ABOVE, "249.9"));
@@ -116,7 +116,7 @@ static void a_number_is_within_bounds(void **state)
     assert_false(holds("json:/data/big", TEST_ABOVE, "9007199254740993"));
 }
 
-static void what_is_no_number_is_within_no_bound(void **state)
+static void text_is_within_no_bound(void **state)
 {
     static const enum test_kind kinds[] = {TEST_ABOVE, TEST_AT_LEAST,
                                            TEST_BELOW, TEST_AT_MOST};
@@ -130,7 +130,7 @@ static void what_is_no_number_is_within_no_bound(void **state)
             assert_false(holds(fields[k], kinds[i], "1"));
 }
 
-static void a_body_that_is_no_json_has_no_field(void **state)
+static void a_body_that_is_not_json_has_no_field(void **state)
 {
     (void)state;
     assert_false(holds_in("<x/>", "json:/a", TEST_IN, "1"));
@@ -139,7 +139,7 @@ static void a_body_that_is_no_json_has_no_field(void **state)
     assert_true(holds_in("<x/>", "header:X-Env", TEST_IN, "prod"));
 }
 
-static void what_can_not_be_meant_is_told(void **state)
+static void meaningless_conditions_are_errors(void **state)
 {
     (void)state;
     assert_null(where_wrong(TEST_IN, ""));
@@ -154,13 +154,13 @@ static void what_can_not_be_meant_is_told(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_field_is_one_of_these),
-        cmocka_unit_test(a_field_is_there),
-        cmocka_unit_test(a_field_begins_with),
-        cmocka_unit_test(a_number_is_within_bounds),
-        cmocka_unit_test(what_is_no_number_is_within_no_bound),
-        cmocka_unit_test(a_body_that_is_no_json_has_no_field),
-        cmocka_unit_test(what_can_not_be_meant_is_told),
+        cmocka_unit_test(a_condition_can_list_values),
+        cmocka_unit_test(a_condition_can_require_a_field),
+        cmocka_unit_test(a_condition_can_require_a_prefix),
+        cmocka_unit_test(a_condition_can_bound_a_number),
+        cmocka_unit_test(text_is_within_no_bound),
+        cmocka_unit_test(a_body_that_is_not_json_has_no_field),
+        cmocka_unit_test(meaningless_conditions_are_errors),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

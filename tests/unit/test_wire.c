@@ -172,7 +172,7 @@ static gr_rc decode_exact(const struct kind *k, const void *at, size_t n)
     return rc;
 }
 
-static void every_kind_comes_back_as_it_went(void **state)
+static void every_kind_survives_a_round_trip(void **state)
 {
     struct buf b;
 
@@ -220,7 +220,7 @@ static void read_hex(FILE *f, struct buf *out)
     }
 }
 
-static void the_bytes_are_what_they_were(void **state)
+static void the_bytes_equal_the_golden_files(void **state)
 {
     struct buf now, then;
 
@@ -258,7 +258,7 @@ static void the_bytes_are_what_they_were(void **state)
 
 /* ---- strict ---- */
 
-static void nothing_shorter_or_longer_is_taken(void **state)
+static void shorter_and_longer_frames_are_refused(void **state)
 {
     struct buf b;
 
@@ -276,7 +276,7 @@ static void nothing_shorter_or_longer_is_taken(void **state)
     buf_fini(&b);
 }
 
-static void no_kind_or_version_is_taken_for_another(void **state)
+static void kinds_and_versions_are_never_confused(void **state)
 {
     struct buf b;
 
@@ -351,7 +351,7 @@ static void a_string_holds_no_nul(void **state)
     buf_fini(&b);
 }
 
-static void changed_bytes_break_nothing(void **state)
+static void changed_bytes_do_no_harm(void **state)
 {
     uint64_t seed = 88172645463325252ULL;
     struct buf b;
@@ -373,7 +373,7 @@ static void changed_bytes_break_nothing(void **state)
     buf_fini(&b);
 }
 
-static void more_than_fits_is_said_by_the_buffer(void **state)
+static void too_large_messages_are_reported(void **state)
 {
     struct wire_revoke v = {.grant = UINT64_MAX};
     struct buf b;
@@ -387,7 +387,7 @@ static void more_than_fits_is_said_by_the_buffer(void **state)
 
 /* ---- the page ---- */
 
-static void the_page_is_what_the_schema_says(void **state)
+static void the_document_matches_the_schema(void **state)
 {
     struct buf now, page;
     char part[4096];
@@ -434,15 +434,15 @@ static void helpers_cut_and_copy(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_kind_comes_back_as_it_went),
-        cmocka_unit_test(the_bytes_are_what_they_were),
-        cmocka_unit_test(nothing_shorter_or_longer_is_taken),
-        cmocka_unit_test(no_kind_or_version_is_taken_for_another),
+        cmocka_unit_test(every_kind_survives_a_round_trip),
+        cmocka_unit_test(the_bytes_equal_the_golden_files),
+        cmocka_unit_test(shorter_and_longer_frames_are_refused),
+        cmocka_unit_test(kinds_and_versions_are_never_confused),
         cmocka_unit_test(claimed_lengths_are_compared_with_what_is_there),
         cmocka_unit_test(a_string_holds_no_nul),
-        cmocka_unit_test(changed_bytes_break_nothing),
-        cmocka_unit_test(more_than_fits_is_said_by_the_buffer),
-        cmocka_unit_test(the_page_is_what_the_schema_says),
+        cmocka_unit_test(changed_bytes_do_no_harm),
+        cmocka_unit_test(too_large_messages_are_reported),
+        cmocka_unit_test(the_document_matches_the_schema),
         cmocka_unit_test(helpers_cut_and_copy),
     };
 
