@@ -1,4 +1,5 @@
-/* P9: whole schedules, budgets, and how the jitter is spread. */
+/* Tests of backoff: whole schedules, retry budgets, and the distribution of the jitter.
+ * P9. */
 #include "backoff.h"
 #include "clock.h"
 #include <setjmp.h>

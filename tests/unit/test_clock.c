@@ -1,5 +1,5 @@
-/* Two times: one is stored, one is not; neither jumps. The system's clock is
- * what this test says it is. */
+/* Tests of clock: the wall clock and the monotonic one, when the system's clock is set.
+ * */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

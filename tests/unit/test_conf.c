@@ -1,4 +1,4 @@
-/* conf: one table parses, checks, prints and documents. */
+/* Tests of conf: one table of keys parses, checks, prints and documents. */
 #include "conf.h"
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,6 +1,5 @@
-/* The rules that are there without being declared: what each is about, how bad it
- * is, and that it fires above its threshold, not at it, once, and resolves; on a
- * simulated clock, judged each minute. */
+/* Tests of the built-in alert rules: each fires once above its threshold and resolves,
+ * on a simulated clock. */
 #include "config.h"
 #include "console_rig.h"
 #include <unistd.h>

@@ -1,5 +1,5 @@
-/* Alert rules against a simulated clock: when they fire, for how long it must
- * be so, what a window holds, what a restart must not resolve. */
+/* Tests of alert rules on a simulated clock: durations, windows, and restarts of a
+ * process. */
 #include "console_rig.h"
 
 /* Attempts at crm so far. */

@@ -1,4 +1,4 @@
-/* console.db: store.sql and upgrade/ make the same schema. */
+/* Test of console.db: store.sql and upgrade/ make the same schema. */
 #include "schemas.h"
 #include "store.h"
 

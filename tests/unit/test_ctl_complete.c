@@ -1,5 +1,5 @@
-/* What a shell is told that may stand where the cursor is; and that the table of
- * commands says of each what it is, with examples. */
+/* Tests of completion: the words that may follow, and the table of commands with help
+ * and examples. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,4 +1,4 @@
-/* The command line as people type it, with what they get wrong. */
+/* Tests of the command line: options, words, and errors that name the nearest one. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

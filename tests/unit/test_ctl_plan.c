@@ -1,4 +1,4 @@
-/* P9: what `grapnel retry-plan` says of a policy is what the deliverer does. */
+/* Tests of `grapnel retry-plan`: it predicts what a deliverer does. P9. */
 #include "clock.h"
 #include "plan.h"
 #include <setjmp.h>

@@ -1,5 +1,5 @@
-/* What `send` makes is what the pipeline takes it for: the same profile, the
- * same expressions, and a signature by the same code as ingress's. */
+/* Tests of the samples of `grapnel send`: the pipeline reads them as the profile says.
+ * */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
-/* `grapnel top`: from frames and responses to numbers, from numbers to lines that
- * fit a window. No terminal, no socket, no clock. */
+/* Tests of `grapnel top` without a terminal: from frames and responses to lines that
+ * fit a window. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

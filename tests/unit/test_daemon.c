@@ -1,5 +1,5 @@
-/* What every daemon does the same way, on a daemon that does nothing else: its
- * command line, its lock, its configuration, control and metrics. */
+/* Tests of what all processes share: command line, lock, configuration, control and
+ * metrics. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

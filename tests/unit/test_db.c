@@ -1,5 +1,5 @@
-/* The store: migrated forward only, refused when damaged, rolled back when
- * full, given up when a commit fails; copied whole while it is written. */
+/* Tests of db: upgrades, damage, a full disk, failing commits, and copies of a database
+ * in use. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,4 @@
-/* The checkpoint thread beside a writer that never rests: the WAL stays
- * bounded, and nothing is lost. Commits in a thread.
+/* Tests of the checkpoint thread beside a steady writer, and of commits in a thread.
  * grapnel-labels: threads */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,4 +1,4 @@
-/* P2: every code and every status comes to exactly one end. */
+/* Tests of classify: each libcurl code and each status has exactly one outcome. P2. */
 #include "alloc.h"
 #include "classify.h"
 #include <errno.h>

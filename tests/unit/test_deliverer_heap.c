@@ -1,4 +1,4 @@
-/* The endpoint whose row is due first is found first, whatever changes. */
+/* Tests of heap: the smallest item is found first, whatever changes. */
 #include "heap.h"
 #include <setjmp.h>
 #include <stdarg.h>

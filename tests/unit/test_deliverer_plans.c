@@ -1,4 +1,4 @@
-/* How the deliverer's statements find their rows. */
+/* Test of the deliverer's statements: each finds its rows by an index. */
 #include "deliverer.h"
 #include "plans.h"
 

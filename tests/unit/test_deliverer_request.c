@@ -1,5 +1,5 @@
-/* What is sent of an attempt is what examples/receiver/vectors.json says, byte for byte: made
- * by another program, from docs/RECEIVING.md. */
+/* Tests of a request's headers and body against examples/receiver/vectors.json, which
+ * another program made from docs/RECEIVING.md. */
 #include "headers.h"
 #include "request.h"
 #include <jansson.h>

@@ -1,4 +1,4 @@
-/* deliverer.db: store.sql and upgrade/ make the same schema. */
+/* Test of deliverer.db: store.sql and upgrade/ make the same schema. */
 #include "schemas.h"
 #include "store.h"
 

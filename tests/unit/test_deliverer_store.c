@@ -1,4 +1,5 @@
-/* P3, P4: a deliverer.db of before keeps its place in the log. */
+/* Tests of the deliverer's rows and its log of results, also in a file of an older
+ * version. P3, P4. */
 #include "clock.h"
 #include "links.h"
 #include "store.h"

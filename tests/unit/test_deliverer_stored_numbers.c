@@ -1,4 +1,5 @@
-/* P3, P5: what has ended stays ended, whatever comes again after a crash. */
+/* Tests of the numbers that are on a deliverer's disk: tasks that have ended do not
+ * begin again after a crash. P3, P5. */
 #include "stored_numbers.h"
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,4 +1,5 @@
-/* P9: window, breaker, ramp and the throttle of all three, on a simulated clock. */
+/* Tests of an endpoint's throttle on a simulated clock: window, circuit breaker, ramp,
+ * hold and rate limit. P9. */
 #include "clock.h"
 #include "granted_endpoint.h"
 #include "task.h"

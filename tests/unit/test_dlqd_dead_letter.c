@@ -1,4 +1,4 @@
-/* What news does to a dead letter, what an operator may do, what a list takes. */
+/* Tests of a dead letter: its states, operators' actions, and the filters of lists. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

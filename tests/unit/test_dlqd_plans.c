@@ -1,4 +1,4 @@
-/* How dlqd's statements find their rows. */
+/* Test of dlqd's statements: each finds its rows by an index. */
 #include "dlqd.h"
 #include "plans.h"
 

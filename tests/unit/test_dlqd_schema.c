@@ -1,4 +1,4 @@
-/* dlqd.db: store.sql and upgrade/ make the same schema. */
+/* Test of dlqd.db: store.sql and upgrade/ make the same schema. */
 #include "schemas.h"
 #include "store.h"
 

@@ -1,4 +1,5 @@
-/* Which start wrote which rows, and the last row that two logs share. */
+/* Tests of epochs: which start of a process wrote which rows, and the last row that two
+ * logs share. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

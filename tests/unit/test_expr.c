@@ -1,4 +1,4 @@
-/* expr: where in a request something is found; profile: what the event is. */
+/* Tests of expr and of profiles: where a request has a field, and what the event is. */
 #include "bounds.h"
 #include "expr.h"
 #include "headers.h"

@@ -1,4 +1,4 @@
-/* The fallback thread runs while the loop waits for long, and never beside it.
+/* Tests of the fallback thread: it runs only while the loop waits for long.
  * grapnel-labels: threads */
 #include "fallback.h"
 #include <setjmp.h>

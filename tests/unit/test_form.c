@@ -1,4 +1,4 @@
-/* form: names and values out of bodies and queries, whatever they are. */
+/* Tests of form: names and values of form bodies and queries, valid or not. */
 #include "form.h"
 #include "headers.h"
 #include <setjmp.h>

@@ -1,4 +1,4 @@
-/* P8: nothing that a URL can name makes us call into the private network. */
+/* Tests of guard: no URL makes Grapnel connect to a private address. P8. */
 #include "guard.h"
 #include <arpa/inet.h>
 #include <netdb.h>

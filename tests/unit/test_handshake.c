@@ -1,5 +1,5 @@
-/* handshake: what providers ask of a URL is answered as they require; anything
- * else is an event (P2). */
+/* Tests of handshake: requests that check a URL get the response that the provider
+ * requires; any other request is an event. P2. */
 #include "handshake.h"
 #include <setjmp.h>
 #include <stdarg.h>

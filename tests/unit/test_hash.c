@@ -1,4 +1,5 @@
-/* Hashes that are stored stay what they are; the keyed one is SipHash. */
+/* Tests of hash and siphash: stored hashes never change, and the keyed one is SipHash.
+ * */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

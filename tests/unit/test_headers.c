@@ -1,4 +1,5 @@
-/* headers: the packed list keeps order and repeated names, and is read strictly. */
+/* Tests of headers: the packed list keeps order and repeated names, and is read
+ * strictly. */
 #include "headers.h"
 #include <setjmp.h>
 #include <stdarg.h>

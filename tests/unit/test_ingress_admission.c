@@ -1,5 +1,5 @@
-/* Ingress's pure parts: whose request it is behind proxies, how many may come,
- * and a batch judged line by line. */
+/* Tests of admission: client addresses behind proxies, rate limits, and the lines of a
+ * batch. */
 #include "admission.h"
 #include "clock.h"
 #include "headers.h"

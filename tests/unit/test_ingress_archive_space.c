@@ -1,4 +1,5 @@
-/* archive_space: marks, and an archive that purges only what was handed on. */
+/* Tests of archive_space: limits by size and disk, and which rows are deleted. P1, P2.
+ * */
 #include "archive_space.h"
 #include "clock.h"
 #include "db.h"

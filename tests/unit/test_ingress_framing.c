@@ -1,4 +1,4 @@
-/* How a chunked body is framed: what is taken, what is not, wherever it is cut. */
+/* Tests of framing: which chunked bodies are accepted, however their bytes are cut. */
 #include "framing.h"
 #include "rc.h"
 #include <setjmp.h>

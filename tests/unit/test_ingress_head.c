@@ -1,5 +1,5 @@
-/* head: a request's line and headers, laid out in memory as libmicrohttpd does
- * (zeroes over the colon and the line end), and what must be refused of it. */
+/* Tests of head: request lines and headers, in memory as libmicrohttpd leaves them, and
+ * which are refused. */
 #include "alloc.h"
 #include "head.h"
 #include <setjmp.h>

@@ -1,5 +1,5 @@
-/* store_ids: an event is found by its id, though few ids have an entry. Against a
- * model: what was inserted, went, was taken back, or was in a file of before. */
+/* Tests of store_ids against a model: an event is found by its id, though few ids have
+ * an entry. P7, P10. */
 #include "ingress.h"
 #include "published.h"
 #include <setjmp.h>

@@ -1,4 +1,4 @@
-/* How ingress's statements find their rows. */
+/* Test of ingress's statements: each finds its rows by an index. */
 #include "ingress.h"
 #include "plans.h"
 

@@ -1,4 +1,4 @@
-/* ingress.db: store.sql and upgrade/ make the same schema. */
+/* Test of ingress.db: store.sql and upgrade/ make the same schema. */
 #include "schemas.h"
 #include "store.h"
 

@@ -1,4 +1,4 @@
-/* verify: who may come in (P7). */
+/* Tests of verify: which requests are accepted. P7. */
 #include "alloc.h"
 #include "headers.h"
 #include "signature.h"

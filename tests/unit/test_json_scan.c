@@ -1,5 +1,5 @@
-/* json_scan: finds in a text what Jansson has in its tree of it, and leaves to
- * Jansson what it does not decide. */
+/* Tests of json_scan: it finds the values that Jansson finds, and leaves the rest to
+ * Jansson. */
 #include "alloc.h"
 #include "expr.h"
 #include "headers.h"

@@ -1,4 +1,4 @@
-/* Whatever bytes a stranger sends, a response in JSON can be given. */
+/* Tests of json_text: any bytes can be put into a JSON response. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
-/* An end that dies: at every step of every turn, in this process and for
- * real, and a message that takes its receiver down (P3, P4). */
+/* Tests of a link whose ends die at each step of a turn, and of messages that crash the
+ * receiver. P3, P4. */
 #include "link_pair.h"
 #include <signal.h>
 #include <sys/wait.h>

@@ -1,5 +1,5 @@
-/* Frames that nobody of ours would send: nothing crashes, nothing is applied
- * that was not said, and the link works afterwards. */
+/* Tests of a link that gets frames which no process of ours sends: none is applied, and
+ * the link continues. */
 #include "link_pair.h"
 #include <time.h>
 

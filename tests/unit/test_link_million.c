@@ -1,5 +1,5 @@
-/* A peer that is away costs disk, not memory: a million messages wait for it,
- * and all of them arrive in order.
+/* Test of a link whose peer is away: a million messages wait on disk, not in memory,
+ * and arrive in order.
  * grapnel-labels: slow */
 #include "link_pair.h"
 

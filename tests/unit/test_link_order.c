@@ -1,4 +1,4 @@
-/* One link without restores: every message once, in order (P4). */
+/* Tests of one link without restores: each message arrives once and in order. P4. */
 #include "link_pair.h"
 
 static void messages_arrive_once_in_order(void **state)

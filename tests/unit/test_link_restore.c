@@ -1,5 +1,5 @@
-/* Ends that come back from an older copy, or from none (P4): at least once,
- * in order, counted and said; what nobody holds is counted lost. */
+/* Tests of a link whose ends are restored from an older copy or start empty: at least
+ * once, in order, with losses counted. P4. */
 #include "link_pair.h"
 
 /* The sender's archive is the truth: each of its rows was applied, the last

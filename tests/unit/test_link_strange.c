@@ -1,5 +1,5 @@
-/* The durable link between stores that do not belong together, and set backs in turns
- * that are rolled back. */
+/* Tests of a link between databases that do not belong together, and of rewinds in
+ * turns that are rolled back. */
 #include "link_pair.h"
 
 static void fill_disk_when_set_back(struct end *e)

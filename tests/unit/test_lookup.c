@@ -1,4 +1,4 @@
-/* lookup: slots and things by key. */
+/* Tests of lookup: entries are found by their key. */
 #include "lookup.h"
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,4 +1,5 @@
-/* Commit, then send; undo when the disk is full; signals between turns. */
+/* Tests of loop: commit, then send; roll back when the disk is full; signals between
+ * turns. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

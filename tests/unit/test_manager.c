@@ -1,4 +1,4 @@
-/* What a child of this process would find in its environment. test_manager.py has the
+/* Tests of the environment that child processes get; flow/test_manager.py has the
  * messages. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,5 @@
-/* Metrics: series by their labels, bounded; histograms; what a turn counted is
- * taken back with it; a gauge that is not measured is not shown. */
+/* Tests of metrics: bounded series by labels, histograms, and turns that are rolled
+ * back. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

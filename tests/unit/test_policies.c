@@ -1,5 +1,5 @@
-/* The built-in retry policies, as a configuration without any brings them, and
- * each lived through from the first attempt to the end by a simulated clock. */
+/* Tests of the built-in retry policies, from the first attempt to the last on a
+ * simulated clock. */
 #include "backoff.h"
 #include "clock.h"
 #include "config.h"

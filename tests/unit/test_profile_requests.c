@@ -1,6 +1,5 @@
-/* What befalls a request that `grapnel send` would make, for each profile,
- * changed in every way that matters (P7).
- *
+/* Tests of requests as `grapnel send` makes them for each profile, changed in every way
+ * that matters. P7.
  * grapnel-links: ctl ingress */
 #include "clock.h"
 #include "config.h"

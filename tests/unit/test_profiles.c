@@ -1,6 +1,5 @@
-/* Every profile and the vectors of tests/vectors.json: values out of providers'
- * documentation and SDKs, and computed ones (P7).
- *
+/* Tests of every profile with tests/vectors.json: values out of providers'
+ * documentation and SDKs, and computed ones. P7.
  * grapnel-links: ingress */
 #include "config.h"
 #include "headers.h"

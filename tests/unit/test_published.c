@@ -1,5 +1,5 @@
-/* What a producer may send, what is said of what it may not, and what endpoints
- * get of it. */
+/* Tests of published: which objects a producer may send, the errors, and the body that
+ * endpoints get. P7. */
 #include "published.h"
 #include "ulid.h"
 #include <setjmp.h>

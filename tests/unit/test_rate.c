@@ -1,4 +1,4 @@
-/* Rates as they are written, and the bucket that keeps to them. P9. */
+/* Tests of rates and their buckets. P9. */
 #include "clock.h"
 #include "rate.h"
 #include <setjmp.h>

@@ -1,5 +1,5 @@
-/* What a database knows of the time in which its process ran: over restarts, kills and
- * turns that are rolled back. */
+/* Tests of the spans of time in which a process ran, over restarts, kills and rolled
+ * back turns. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

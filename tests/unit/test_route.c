@@ -1,4 +1,4 @@
-/* Which endpoints are subscribed to an event. */
+/* Tests of route: which endpoints are subscribed to an event, and why. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
-/* What delivery_move() does beside the status: the window, the copy at the deliverer,
- * the lane, the dead letter. The table itself is tried pair by pair. */
+/* Tests of delivery: each transition of its table, and what a transition changes beside
+ * the status. P5. */
 #include "delivery.h"
 #include "lane.h"
 #include "log.h"

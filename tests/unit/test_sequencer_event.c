@@ -1,4 +1,4 @@
-/* Which status an event may get after which. */
+/* Tests of event: which status may follow which. */
 #include "event.h"
 #include "log.h"
 #include <setjmp.h>

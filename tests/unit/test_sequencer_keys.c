@@ -1,5 +1,4 @@
-/* Idempotency keys: filters, generations, and what is left after a reopen. P7.
- * Against a real database file. */
+/* Tests of keys on a real file: filters, generations, and a restart. P7. */
 #include "clock.h"
 #include "keys.h"
 #include "retention.h"

@@ -1,5 +1,5 @@
-/* What goes now and what waits; what is missing; an object's transitions; times of
- * events. P6. Pure. */
+/* Tests of order: which events are released and which wait, gaps, transitions, and
+ * times. P6. */
 #include "order.h"
 #include "parsed_event.h"
 #include "transitions.h"

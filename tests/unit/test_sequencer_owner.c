@@ -1,5 +1,5 @@
-/* Owners: the same at every start, each deliverer with its share, and nobody moves
- * who need not. */
+/* Tests of owner: the same result at every start, an even share, and no unnecessary
+ * move. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
-/* How the sequencer's statements find their rows; test_sequencer_store.c has more
- * of those of deliveries. */
+/* Test of the sequencer's statements: each finds its rows by an index.
+ * test_sequencer_store.c has more of those about deliveries. */
 #include "plans.h"
 #include "store.h"
 #include "store_keys.h"

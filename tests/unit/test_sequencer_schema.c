@@ -1,4 +1,4 @@
-/* sequencer.db: store.sql and upgrade/ make the same schema. */
+/* Test of sequencer.db: store.sql and upgrade/ make the same schema. */
 #include "schemas.h"
 #include "store.h"
 

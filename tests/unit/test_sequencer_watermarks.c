@@ -1,5 +1,5 @@
-/* What the ingress processes have shown, when a turn is taken back. The whole of watermarks is in
- * flow/test_order and crash/test_order. */
+/* Tests of watermarks when a turn is rolled back; flow/test_order and crash/test_order
+ * have the rest. P6. */
 #include "sequencer.h"
 #include "store.h"
 #include "store_order.h"

@@ -1,5 +1,5 @@
-/* The window of an endpoint: it grows with the rate and the round trip, shrinks when the
- * rate falls, and stays within what a deliverer has memory for. */
+/* Tests of an endpoint's window: it grows with rate and round trip, shrinks with the
+ * rate, and is bounded. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

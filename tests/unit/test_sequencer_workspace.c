@@ -1,4 +1,5 @@
-/* A workspace's numbers: sequence, clock, and the last one routed. Pure. */
+/* Tests of a workspace's numbers: sequence, clock, and the last one routed to each
+ * endpoint. */
 #include "hash.h"
 #include "workspace.h"
 #include <setjmp.h>

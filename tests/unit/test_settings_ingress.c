@@ -1,5 +1,4 @@
-/* What grapnel.yaml says of ingress: producers and their tokens, proxies,
- * limits. */
+/* Tests of ingress's settings: producers and their tokens, proxies, limits. */
 #include "config.h"
 #include <setjmp.h>
 #include <stdarg.h>

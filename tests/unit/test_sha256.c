@@ -1,4 +1,4 @@
-/* sha256: FIPS 180-4's own examples, and digits. */
+/* Tests of sha256 with the examples of FIPS 180-4, and of hexadecimal digits. */
 #include "sha256.h"
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,4 +1,4 @@
-/* The vectors of the Standard Webhooks libraries, byte for byte. */
+/* Tests of sign with the vectors of the Standard Webhooks libraries. */
 #include "sign.h"
 #include <setjmp.h>
 #include <stdarg.h>

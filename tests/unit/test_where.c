@@ -1,4 +1,4 @@
-/* where: conditions on headers and JSON. */
+/* Tests of where: conditions on headers and JSON. */
 #include "bounds.h"
 #include "headers.h"
 #include "string_list.h"
