@@ -1,4 +1,4 @@
-/* checksum: the checksum of rows and frames. */
+/* checksum: computes the checksum of stored data. */
 #include "checksum.h"
 #include <endian.h>
 #include <string.h>

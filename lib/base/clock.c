@@ -1,4 +1,4 @@
-/* clock: reads the clocks, and parses and prints times and durations. */
+/* clock: reads the clocks, and parses and prints times. */
 #include "clock.h"
 #include "log.h"
 #include <stdio.h>

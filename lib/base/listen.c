@@ -1,4 +1,4 @@
-/* listen: binds a listening socket, and says which process has the port if it is in use. */
+/* listen: binds a listening socket, and refuses a port that another program uses. */
 #include "listen.h"
 #include "rc.h"
 #include <errno.h>

@@ -120,24 +120,18 @@ uint64_t log_dropped_count(void)
     return out.dropped;
 }
 
-/* U+0080 to U+009F control some terminals, as ESC and a letter do. In UTF-8 such a
- * character is 0xc2 and this byte. */
-static bool is_c1(unsigned char second)
-{
-    return second >= 0x80 && second <= 0x9f;
-}
-
 static void put_escaped(struct buf *b, const char *s)
 {
     buf_puts(b, "\"");
     for (; *s; s++) {
-        unsigned char c = (unsigned char)*s;
+        unsigned char c = (unsigned char)*s, next = (unsigned char)s[1];
 
         if (c == '"' || c == '\\')
             buf_printf(b, "\\%c", c);
         else if (c < 0x20 || c == 0x7f)
             buf_printf(b, "\\u%04x", c);
-        else if (c == 0xc2 && is_c1((unsigned char)s[1]))
+        else if (c == 0xc2 && next >= 0x80 && next <= 0x9f)
+            /* U+0080 to U+009F control some terminals, as ESC and a letter do. */
             buf_printf(b, "\\u%04x", (unsigned char)*++s);
         else
             buf_put(b, s, 1);

@@ -141,12 +141,6 @@ static const struct conf_section included_section = {
 
 /* ---- included files ---- */
 
-/* Hidden files are those of an editor, not of the user. */
-static bool is_wanted(const char *pattern, const char *name)
-{
-    return *name != '.' && glob_match(pattern, name);
-}
-
 /* One reading of the file: all keys, or some. */
 struct reading {
     struct conf *conf;
@@ -156,18 +150,9 @@ struct reading {
                  const struct conf_section *s, void *target);
 };
 
-/* `at` is the text that includes it; `front` is the length of the folder in `path`. */
-static void read_match(const struct reading *r, const char *at,
-                       const char *path, int front, const char *name)
-{
-    char *match = gr_printf("%.*s%s", front, path, name);
-
-    r->read(r->conf, match, at, r->included, r->settings);
-    free(match);
-}
-
-/* A pattern may match no file. Files are read in the order of their names, so that errors
- * and lists are the same everywhere. */
+/* `at` is the text that includes the files; `front` is the length of the folder in `path`.
+ * A pattern may match no file. Files are read in the order of their names, so that errors
+ * and lists are the same everywhere. Hidden files are those of an editor, not of the user. */
 static void read_matches(const struct reading *r, const char *at,
                          const char *path, int front)
 {
@@ -176,8 +161,14 @@ static void read_matches(const struct reading *r, const char *at,
     int n = scandir(folder, &all, NULL, alphasort);
 
     for (int i = 0; i < n; i++) {
-        if (is_wanted(path + front, all[i]->d_name))
-            read_match(r, at, path, front, all[i]->d_name);
+        const char *name = all[i]->d_name;
+
+        if (*name != '.' && glob_match(path + front, name)) {
+            char *match = gr_printf("%.*s%s", front, path, name);
+
+            r->read(r->conf, match, at, r->included, r->settings);
+            free(match);
+        }
         free(all[i]);
     }
     free(all);
@@ -319,7 +310,7 @@ static char *whole_path(const char *path)
     return whole;
 }
 
-/* `s` is freed when there were errors. */
+/* `s` was freed if there were errors. */
 static struct settings *loaded(struct conf *c, struct settings *s,
                                const char *path, struct buf *errors)
 {

@@ -166,15 +166,12 @@ static bool carries_any(const struct mask *m, struct bytes text)
 
 /* ---- values ---- */
 
-static bool is_place(const struct mask *m, struct bytes field)
-{
-    return in_any(m, signature_is_field, !m->for_display, field) ||
-           (m->for_display && looks_secret(field));
-}
-
 static bool hides_field(const void *arg, struct bytes name, struct bytes value)
 {
-    return is_place(arg, name) || carries_any(arg, value);
+    const struct mask *m = arg;
+
+    return in_any(m, signature_is_field, !m->for_display, name) ||
+           (m->for_display && looks_secret(name)) || carries_any(m, value);
 }
 
 static bool starts(struct bytes value, const char *prefix)

@@ -34,7 +34,7 @@ static int by_name(const void *left, const void *right)
     return a->nth < b->nth ? -1 : a->nth > b->nth;
 }
 
-/* `first` points at the first struct's name; structs are `size` apart. */
+/* `first` points to the name in the first struct; structs are `size` apart. */
 static const char *name_at(const void *first, size_t size, size_t i)
 {
     return *(const char *const *)((const char *)first + i * size);
@@ -408,7 +408,7 @@ struct matching {
     size_t sender_count;
 };
 
-/* A list of one, which is not copied. */
+/* A list with this one item, which is not copied. */
 static struct string_list only(char **item)
 {
     return (struct string_list){item, 1};
@@ -424,8 +424,8 @@ static bool any_meets(const struct matching *m, const struct subscription *w)
     return false;
 }
 
-/* Each pattern of one list of `w` by itself: `part` points to the list. true: none
- * was warned of. */
+/* Tries each pattern of one list of `w` alone: `part` points to the list. true: it warned
+ * of none. */
 static bool check_patterns(const struct matching *m,
                            const struct subscription *w,
                            const struct string_list **part, const char *what)
@@ -471,7 +471,7 @@ static bool warn_sources(const struct matching *m,
     return good;
 }
 
-/* `name` is where to say what no single list explains. */
+/* `name` is the place for warnings that no single list explains. */
 static void check_subscription(const struct matching *m, struct subscription *w,
                                const char *name)
 {
@@ -483,7 +483,7 @@ static void check_subscription(const struct matching *m, struct subscription *w,
 
     if (!good &&
         !any_meets(m, &(struct subscription){w->sources, &all, &all, w->where}))
-        return; /* the rest follows from it */
+        return; /* the other warnings would follow from it */
     good = check_patterns(m, &types, &types.types, "type") && good;
     good = check_patterns(m, &workspaces, &workspaces.workspaces,
                           "workspace") &&
@@ -565,8 +565,8 @@ static void check_sender(const struct matching *m, const struct sender *all)
     }
 }
 
-/* A file with one side only is being written: `check` says of it in its plan what is
- * not delivered. */
+/* A file without sources or without endpoints is still being written; the plan of `check`
+ * says what is not delivered. */
 static void warn_matches(struct conf *c, const struct settings *s)
 {
     struct matching m = {.conf = c, .settings = s};

@@ -1,6 +1,6 @@
-/* settings_document: docs/CONFIGURATION.md and grapnel.yaml(5), from the tables of keys. The
- * manual page is made of the document; it knows of Markdown just what stands there: headings,
- * paragraphs, bullets, tables, blocks of YAML. */
+/* settings_document: docs/CONFIGURATION.md and grapnel.yaml(5), from the tables of keys.
+ * The manual page is made from the document. It knows only the Markdown that the document
+ * uses: headings, paragraphs, bullets, tables, blocks of YAML. */
 #include "alert_kinds.h"
 #include "config.h"
 #include "manual.h"
@@ -142,13 +142,13 @@ enum { DOCUMENT_MAX_BYTES = 1024 * 1024, CELLS = 4 };
 struct reader {
     struct buf *out;
     char *at;        /* the next line */
-    struct buf text; /* a paragraph or a bullet, as far as it was read */
+    struct buf text; /* the part of a paragraph or bullet that was read */
     bool bullet;
-    int row;   /* of a table: 0 its heads, 1 the line below them */
-    bool each; /* its third column says for what there is one of it */
+    int row;   /* rows of a table so far: 0 its heads, 1 the line below them */
+    bool each; /* the table's third column is `each` (alert conditions) */
 };
 
-/* Without backquotes and asterisks for bold; a link without its address. In place. */
+/* Removes backquotes, the asterisks of bold text, and the address of a link. In place. */
 static char *plain(char *text)
 {
     char *to = text;
@@ -182,7 +182,7 @@ static void end_text(struct reader *r)
     r->bullet = false;
 }
 
-/* "| a | b |" into its cells. */
+/* Splits "| a | b |" into its cells. */
 static int split(char *line, char *cells[CELLS])
 {
     int n = 0;
@@ -199,7 +199,7 @@ static int split(char *line, char *cells[CELLS])
     return n;
 }
 
-/* The first cell is the key, the last says what it means. */
+/* The first cell is the key, the last one its meaning. */
 static void put_row(struct reader *r, char *line)
 {
     char *cells[CELLS], *value = NULL, *text;
@@ -224,7 +224,7 @@ static void put_row(struct reader *r, char *line)
     free(text);
 }
 
-/* Up to the fence that ends it. */
+/* Copies the lines up to the closing fence. */
 static void put_block(struct reader *r)
 {
     char *end = strstr(r->at, "```");

@@ -13,7 +13,7 @@
 
 /* ======== headers ======== */
 
-/* Those of one connection, and those that the request's own form decides. */
+/* Headers that belong to the connection, and those that follow from the request itself. */
 static const char *const fixed_headers[] = {
     "connection",
     "keep-alive",
@@ -57,7 +57,7 @@ static const char *wrong_header_name(const char *text)
     return NULL;
 }
 
-/* Of a signature: beside the words of headers_secret(). */
+/* Headers with signatures, in addition to the words of headers_secret(). */
 static bool is_signature(const char *name)
 {
     size_t n = strlen(name);
@@ -121,7 +121,7 @@ static void read_headers(const struct conf_value *v, const struct conf_key *k,
     }
 }
 
-/* What they hold is as likely a token as not. */
+/* Values are never printed, because many of them are tokens. */
 static void print_headers(struct buf *out, const struct conf_key *k,
                           const void *target, int indent)
 {
@@ -196,7 +196,7 @@ static BIO *bio_of(const char *text)
     return bio;
 }
 
-/* Never asks at a terminal. */
+/* Returns no password, so that OpenSSL does not ask for one at a terminal. */
 static int no_password(char *out, int size, int writing, void *self)
 {
     (void)out, (void)size, (void)writing, (void)self;
@@ -409,14 +409,15 @@ const struct conf_section settings_defaults_section = {
 #define INHERIT_OWN(MEMBER)
 #define INHERIT_SHARED(MEMBER) e->MEMBER = s->defaults.MEMBER;
 
-/* endpoint_defaults was read before: its key stands first in the table. */
+/* endpoint_defaults was read before, because its key is first in the table. */
 static void init_endpoint(void *user, void *target)
 {
     const struct settings *s = user;
     struct endpoint_settings *e = target;
 
     ENDPOINT_SETTINGS(INHERIT, )
-    e->retry_policy = NULL; /* a text of its own; settings_load() finds it */
+    e->retry_policy =
+        NULL; /* a copy, to which settings_load() can point an error */
 }
 
 static void check_tls(const struct conf_value *v, void *target)
@@ -470,7 +471,7 @@ static void check_endpoint(const struct conf_value *v, void *target)
 
 #define ENDPOINT_KEY(F, TO, SCOPE, ...) ENDPOINT_KEY_##SCOPE(__VA_ARGS__)
 #define ENDPOINT_KEY_OWN(KIND, ...)     KEY(KIND, endpoint_settings, __VA_ARGS__),
-/* Its default is what endpoint_defaults says. */
+/* Its default is that of endpoint_defaults. */
 #define ENDPOINT_KEY_SHARED(KIND, MEMBER, NAME, DEFAULT, ...) \
     KEY(KIND, endpoint_settings, MEMBER, NAME, NULL, __VA_ARGS__),
 

@@ -1,4 +1,4 @@
-/* daemon_verify: runs a verification in steps between turns, and reports its result. */
+/* daemon_verify: starts a verification in a thread, and reports its result. */
 #include "daemon_verify.h"
 #include "clock.h"
 #include "daemon.h"

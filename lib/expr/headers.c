@@ -1,4 +1,4 @@
-/* headers: packs and reads lists of headers, and decides which may be forwarded. */
+/* headers: packs and reads lists of headers, and recognises secret ones. */
 #include "headers.h"
 #include <string.h>
 #include <strings.h>
@@ -85,7 +85,7 @@ bool headers_get(struct bytes packed, const char *name, struct bytes *value,
     return found > 0;
 }
 
-static bool is_token_dead_letter(char c)
+static bool is_token_character(char c)
 {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
            (c >= '0' && c <= '9') || (c && strchr("!#$%&'*+-.^_`|~", c));
@@ -96,7 +96,7 @@ bool headers_name_valid(const char *name)
     if (!*name)
         return false;
     for (; *name; name++)
-        if (!is_token_dead_letter(*name))
+        if (!is_token_character(*name))
             return false;
     return true;
 }

@@ -1,4 +1,4 @@
-/* where: parses, tests and prints conditions on the fields of an event. */
+/* where: tests and prints conditions on the fields of an event. */
 #include "where.h"
 #include "bounds.h"
 #include <errno.h>

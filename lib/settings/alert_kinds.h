@@ -6,11 +6,12 @@
 #include <stdbool.h>
 
 /* A(NAME, word, unit, per, window, help)
- *   unit    what `above` and `below` count: NUMBER, PART (5%), SECONDS (10s),
- *           BYTES (1GiB), or NONE: the rule has no threshold
- *   per     each endpoint, source or process is judged for itself: its label;
- *           "": all together
- *   window  1: over `window` */
+ *
+ *   unit    of `above` and `below`: NUMBER, PART (5%), SECONDS (10s), BYTES (1GiB), or NONE:
+ *           the rule has no threshold
+ *   per     the label by which the rule is evaluated: for each endpoint, source or process;
+ *           "": for all together
+ *   window  1: the rule uses `window` */
 #define ALERT_KINDS(A)                                                         \
     A(DEAD_LETTERS, "dead_letters", NUMBER, "", 0,                             \
       "the number of dead letters that wait for a decision")                   \

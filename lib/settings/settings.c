@@ -1,4 +1,4 @@
-/* settings: looks up sources, endpoints and policies by name. */
+/* settings: looks up sources, producers and endpoints by name. */
 #include "settings.h"
 #include "sha256.h"
 #include <jansson.h>

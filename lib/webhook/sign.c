@@ -94,13 +94,6 @@ static gr_rc open_key(struct sign_key *k, const char *text, size_t n)
     return rc;
 }
 
-static gr_rc add(struct signer *s, const char *text, size_t n)
-{
-    s->keys = gr_realloc(s->keys, sizeof *s->keys * ((size_t)s->count + 1));
-    s->keys[s->count] = (struct sign_key){0};
-    return open_key(&s->keys[s->count++], text, n);
-}
-
 gr_rc signer_init(struct signer *s, struct bytes secrets)
 {
     const char *at = secrets.p, *end = at + secrets.n, *space;
@@ -111,8 +104,12 @@ gr_rc signer_init(struct signer *s, struct bytes secrets)
         space = memchr(at, ' ', (size_t)(end - at));
         if (!space)
             space = end;
-        if (space > at)
-            rc = add(s, at, (size_t)(space - at));
+        if (space > at) {
+            s->keys = gr_realloc(s->keys,
+                                 sizeof *s->keys * ((size_t)s->count + 1));
+            s->keys[s->count] = (struct sign_key){0};
+            rc = open_key(&s->keys[s->count++], at, (size_t)(space - at));
+        }
         at = space < end ? space + 1 : end;
     }
     return rc;
