@@ -1,9 +1,9 @@
-/* ages: says which rows of a log are older than a given moment, although the clock that
+/* ages: finds the rows of a log that are older than a given moment, although the clock that
  * wrote their times may have been wrong. Pure.
  *
  * Rows are given in the order in which they were written. A row that was written before an
  * old row is old, whatever its own time says. A row whose time is in the future proves
- * nothing, so the search goes on behind it. */
+ * nothing, so the search continues after it. */
 #ifndef BASE_AGES_H
 #define BASE_AGES_H
 

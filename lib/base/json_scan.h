@@ -15,17 +15,17 @@ enum json_scanned {
     JSON_SCAN_FOUND,
 };
 
-/* Looks for what `pointer` (RFC 6901, valid) leads to. FOUND: *value is its text,
- * without blanks around it, inside `text`. Of equal names in an object the last
- * counts, as with Jansson.
+/* Finds the value at `pointer` (RFC 6901, valid). FOUND: *value is its text, without blanks
+ * around it, inside `text`. If an object has several equal names, the last one counts, as
+ * with Jansson.
  *
- * FOUND and ABSENT also say that all of `text` is JSON that json_loadb() accepts
- * with JSON_DECODE_ANY | JSON_ALLOW_NUL. UNSURE: it is not JSON, or has what only
- * Jansson decides: half of a surrogate pair, an escape in a name, a number that no
- * int64 holds or that may be too large for a double, more than 64 levels.
+ * FOUND and ABSENT also mean that all of `text` is JSON that json_loadb() accepts with
+ * JSON_DECODE_ANY | JSON_ALLOW_NUL. UNSURE: it is not JSON, or only Jansson can decide:
+ * half of a surrogate pair, an escape in a name, a number that does not fit into int64 or
+ * may be too large for a double, more than 64 levels.
  *
- * Allocates nothing. Reads each byte once, and once more for each step of the pointer
- * behind the first whose value it is inside; *read_bytes grows by as many. */
+ * Allocates nothing. Reads each byte once, and once more for each step of the pointer after
+ * the first whose value contains it; *read_bytes grows by that number. */
 enum json_scanned json_scan(struct bytes text, const char *pointer,
                             struct bytes *value, size_t *read_bytes);
 

@@ -53,11 +53,10 @@ struct log_field {
 void log_open(const char *process, enum log_level min, bool json);
 /* Changes level and format of an open log; the process's name stays. */
 void log_set(enum log_level min, bool json);
-/* Write warnings and errors to this file as well (append; made 0600 by our
- * umask). NULL: no longer. Opens the file anew when it is the same, for
- * logrotate. A file that cannot be opened or written is reported once on
- * standard error, and the file is tried again every ten seconds. Lines
- * that did not reach the file are on standard error. */
+/* Writes warnings and errors to this file as well (appends; the umask makes it 0600). NULL:
+ * no longer. The same path again reopens the file, for logrotate. A file that cannot be
+ * opened or written is reported once on standard error, and the process tries again every
+ * ten seconds. Lines that did not reach the file are on standard error. */
 void log_errors_to(const char *path);
 /* Call about once a turn: begins a new second for lines about events. */
 void log_turn(int64_t mono_ms);

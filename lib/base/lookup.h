@@ -1,16 +1,16 @@
-/* lookup: the one hash table: finds slots of an array, or things by their address, by a
- * key. A key is a number, a text's is lookup_text(); two things may have the same key, so
- * the caller checks which one it found:
+/* lookup: the hash table of this project: finds slots of an array, or objects by their
+ * address, by a key. A key is a number; lookup_text() makes one of a text. Two entries may
+ * have the same key, so the caller checks which one it found:
  *
  *   for (size_t at = 0; (i = lookup_next(&l, key, &at)) != LOOKUP_END;)
  *       if (strcmp(all[i].name, name) == 0)
  *           return &all[i];
  *
- *   for (size_t at = 0; (thing = lookup_get(&l, key, &at));)
- *       if (strcmp(thing->name, name) == 0)
- *           return thing;
+ *   for (size_t at = 0; (object = lookup_get(&l, key, &at));)
+ *       if (strcmp(object->name, name) == 0)
+ *           return object;
  *
- * Memory only; zeroed memory is an empty one. */
+ * In memory only; zeroed memory is an empty table. */
 #ifndef BASE_LOOKUP_H
 #define BASE_LOOKUP_H
 

@@ -50,7 +50,7 @@ static int64_t earlier(int64_t a, int64_t b)
 }
 
 /* Goes back through the spans as far as `keep_ms` reaches. If the clock was set back, a
- * date may lie in several spans: the earliest moment is right for all of them. */
+ * date may be in several spans: the earliest moment is right for all of them. */
 int64_t spans_before(const struct spans *s, int64_t now_ms, int64_t keep_ms)
 {
     int64_t at = now_ms, left = keep_ms, before = now_ms - keep_ms;

@@ -583,8 +583,8 @@ static void undo(void *self)
 /* ---- start and run ---- */
 
 /* Opening a database may take long (a large WAL, a new schema). No socket is bound yet, so
- * the log is the only place to say so. The service manager is asked for more time: if it
- * ended the process, the work would begin again. */
+ * only the log can report it. The process asks the service manager for more time: if the
+ * manager ended it, the work would start from the beginning. */
 static void warn_slow_open(void *path)
 {
     log_warn(NULL, "opening the database takes long; the disk may be stalled",
@@ -712,9 +712,9 @@ void daemon_start(struct daemon *d, const struct daemon_plan *plan, int argc,
         begin_as_copy(d);
 }
 
-/* ZeroMQ leaves the socket files. A process without the file has stopped in order; one
- * that left it counts as missing (console/forward.c, ctl/processes/ask.c). We hold the lock
- * until we exit, so the files are ours. */
+/* ZeroMQ leaves the socket files. A process without the file has stopped in order; one that
+ * left it counts as missing (console/forward.c, ctl/processes/ask.c). This process holds
+ * the lock until it exits, so the files belong to it. */
 static void take_sockets_away(const struct daemon *d)
 {
     static const char *const kinds[] = {"control", "metrics"};

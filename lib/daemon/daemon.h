@@ -1,10 +1,12 @@
-/* daemon: what every daemon does the same way: its command line, its lock, its
- * configuration, its database, its sockets, its turn.
+/* daemon: the part that all processes have in common: command line, lock, configuration,
+ * database, sockets, turn. A process supplies a `struct daemon_plan` and calls
+ * daemon_start(), then daemon_run(), from main().
  *
  * daemon_start() is the table of contents of a start:
  *   options → configuration → lock → log → database → inbox → links → control →
  *   metrics → ready
- * and daemon_run() is the loop. A process supplies a `struct daemon_plan`. */
+ * and daemon_run() is the loop. After a crash the next start finds what the last turn that
+ * committed has left. */
 #ifndef DAEMON_DAEMON_H
 #define DAEMON_DAEMON_H
 
@@ -34,9 +36,9 @@ struct daemon_plan {
 
     /* In the order of a start and of a turn. NULL is "nothing to do". */
     void (*open)(void *self); /* prepare statements, read memory from disk */
-    /* After open(), inside a transaction of its own, when the database is a copy
-     * (db.h): begin anew all numbering that peers may have seen from the original.
-     * The copy's stamp is cleared in the same transaction. */
+    /* After open(), in a separate transaction, when the database is a copy (db.h): starts
+     * again all numbering that peers may have seen from the original. The copy's stamp is
+     * cleared in the same transaction. */
     void (*restored)(void *self);
     /* First in a turn, inside the transaction, before any frame, and again after a
      * reload in the middle of a turn. */

@@ -13,8 +13,8 @@
 enum {
     TURN_US = 5000,
     STILL_MS =
-        100, /* a turn or a wait that takes longer than expected by this: the
-                         * process stood still */
+        100, /* a turn or a wait that takes longer than expected by this much counts as a
+              * stop of the process */
     FULL_WAIT_MS = 250, /* between two tries while the disk is full */
     PATIENCE_MS = 250,  /* until a slow disk counts as a stalled one */
     FALLBACK_MS = 20,   /* between two runs of the fallback thread */

@@ -43,7 +43,7 @@ struct loop {
 
     /* For the process to read. */
     int64_t now_ms, mono_ms; /* read once per turn, after the wait */
-    /* mono_ms minus the time in which this process stood still: a turn that took too
+    /* mono_ms without the time in which this process was stopped: a turn that took too
      * long, a wait that lasted longer than asked for (stopped, swapped out, a closed
      * laptop). Use it to judge the silence of peers: their frames may be waiting. */
     int64_t awake_ms;

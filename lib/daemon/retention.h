@@ -1,14 +1,14 @@
-/* retention: how long a process keeps finished rows: requests, events and deliveries,
- * attempts, dead letters, idempotency keys.
+/* retention: decides how long a process keeps finished rows: requests, events and
+ * deliveries, attempts, dead letters, idempotency keys.
  *
- * They are kept for the configured time, counted while the process ran: a deletion cannot
- * be undone, and at a start the clock may be wrong. So each database notes the stretches
- * of time in which its process ran (spans.h), and where the system's clock and ours
- * differ, only rows that are old by both are deleted.
+ * Rows are kept for the configured time, counted while the process ran: a deletion cannot
+ * be undone, and at a start the clock may be wrong. So each database stores the spans of
+ * time in which its process ran (spans.h), and if the system's clock and now_ms() differ,
+ * only rows that are old by both are deleted.
  *
- * A database that has more than its share of the disk deletes its oldest rows at once:
- * accepting events is worth more than a long history, and ingress stops accepting when
- * the disk is nearly full (ingress/archive/archive_space.h). */
+ * A database that has used its share of the disk deletes its oldest rows at once: accepting
+ * events is worth more than a long history, and ingress stops accepting when the disk is
+ * nearly full (ingress/archive/archive_space.h). */
 #ifndef DAEMON_RETENTION_H
 #define DAEMON_RETENTION_H
 

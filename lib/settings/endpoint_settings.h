@@ -1,23 +1,23 @@
-/* endpoint_settings: the one list of what can be set for an endpoint, and the one of a retry
- * policy. Each row makes the member of the struct, the key of grapnel.yaml with its default,
- * bounds and meaning (docs/CONFIGURATION.md), and the field of `endpoint_config` that carries
- * it to the deliverer (docs/WIRE.md). CONTRIBUTING.md says how to add a row.
+/* endpoint_settings: the one list of an endpoint's settings, and the one of a retry
+ * policy's. Each row makes the member of the struct, the key of grapnel.yaml with its
+ * default, bounds and meaning (docs/CONFIGURATION.md), and the field of `endpoint_config`
+ * that carries it to the deliverer (docs/WIRE.md). CONTRIBUTING.md says how to add a row.
  *
  *   X(F, DELIVERER, SHARED, duration, timeout_ms, "timeout", "15s", "the time …",
  *     .min = 1, .max = LONGEST_ATTEMPT_MS)
  *
- * F          for the caller of the list; in a row always F
- * DELIVERER  it goes to the deliverer with the grant, in the order of this list: a new row
- *            changes the frame, so it needs a new version in schema.h.
- *            SEQUENCER: the sequencer alone uses it
- * SHARED     `endpoint_defaults` has it, too, and an endpoint that leaves it open takes it
- *            from there. OWN: each endpoint by itself
- * duration   the kind of value: its C type is below (SETTING_duration), how it is written
- *            in conf_as_duration (settings_types.h), how it travels in FIELDS_duration
- *            (schema.h) and PUT_duration, GET_duration (endpoint_config.c)
- * timeout_ms the member of the struct
- * "timeout"  the key; then its default, as one would write it (NULL: none), what it means,
- *            and what else a struct conf_key has: bounds, words, a check … */
+ *   F          for the macro that uses the list; in a row always F
+ *   DELIVERER  the grant carries it to the deliverer, in the order of this list: a new row
+ *              changes the frame, so it needs a new version in schema.h.
+ *              SEQUENCER: only the sequencer uses it
+ *   SHARED     `endpoint_defaults` has it, too, and its value applies to an endpoint that
+ *              does not set it. OWN: only endpoints have it
+ *   duration   the kind of value: its C type is below (SETTING_duration), its form in the
+ *              file is conf_as_duration (settings_types.h), its form on the wire FIELDS_duration
+ *              (schema.h) and PUT_duration, GET_duration (endpoint_config.c)
+ *   timeout_ms the member of the struct
+ *   "timeout"  the key; then its default, as a user would write it (NULL: none), its meaning,
+ *              and the other members of a struct conf_key: bounds, words, a check … */
 #ifndef SETTINGS_ENDPOINT_SETTINGS_H
 #define SETTINGS_ENDPOINT_SETTINGS_H
 

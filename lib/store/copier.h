@@ -1,5 +1,5 @@
 /* copier: the checkpoint thread of a SQLite file, with a connection of its own. It copies
- * the WAL into the file beside the writer, as far as it gets. */
+ * the WAL into the file beside the writer, as far as possible. */
 #ifndef STORE_COPIER_H
 #define STORE_COPIER_H
 

@@ -1,20 +1,21 @@
-/* db_origin: decides whether a database file is the one that its process wrote
- * last, or a copy of it.
+/* db_origin: decides whether a database file is the one that its process wrote last, or a
+ * copy of it.
  *
- * Each file holds a row about itself: which file it is (inode and time of birth),
- * when it was written last, and, in a copy, when that was made. A copy that
- * `grapnel backup` or `grapnel restore` made carries a stamp. Any other copy of
- * the file, of its folder or of the machine's disk has another inode or birth.
+ * Each file has a row about itself: which file it is (inode and time of birth), when it was
+ * written last, and, in a copy, when the copy was made. A copy that `grapnel backup` or
+ * `grapnel restore` made has a stamp. Any other copy of the file, of its folder or of the
+ * machine's disk has another inode or birth.
  *
- * `cp` puts old bytes back into the same file. So an empty file lies beside it,
- * FILE-start, which the first transaction of each start that writes replaces, and
- * the row file_start says which one belongs to these bytes. The row names the new one
- * and the one before it, and is committed before the new one takes its place: a crash
- * between the two is not mistaken for a copy. Without that file, or without space for
- * it, nothing is concluded. (A start that has written nothing has nothing to lose, so
- * opening the file commits nothing, and a disk that stalls does not delay it.)
- * Only a snapshot of a whole volume or virtual machine that was rolled back cannot
- * be recognised: that file is rolled back with it. */
+ * `cp` can put old bytes into the same file. So there is an empty file beside it,
+ * FILE-start. The first writing transaction of each start replaces it, and the row
+ * file_start says which one belongs to these bytes. The row names the new FILE-start and
+ * the one before it, and is committed before the new one replaces the old one, so a crash
+ * between the two is not mistaken for a copy. Without that file, or without space for it,
+ * the process draws no conclusion. (A start that has written nothing has nothing to lose.
+ * So opening the file commits nothing, and a stalled disk does not delay it.)
+ *
+ * Only a rolled-back snapshot of a whole volume or virtual machine cannot be recognised,
+ * because FILE-start is rolled back with it. */
 #include "db_origin.h"
 #include "alloc.h"
 #include "clock.h"
@@ -242,7 +243,7 @@ gr_rc db_copy_finish(sqlite3 *h, int64_t copied_ms, char why[200])
 {
     int rc = stamp(h, copied_ms);
 
-    /* The file stands alone: it must not need a -wal, which could be left behind. */
+    /* The file must not need a -wal, which could be left behind when it is moved. */
     if (rc == SQLITE_OK)
         rc = run(h, "PRAGMA journal_mode = DELETE");
     if (rc == SQLITE_OK)

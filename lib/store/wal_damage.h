@@ -1,9 +1,9 @@
-/* wal_damage: says whether the write-ahead log that a crash left is whole.
+/* wal_damage: says whether the write-ahead log that a crash left is complete.
  *
- * SQLite reads a WAL up to the first frame with a wrong checksum and takes that for its end.
- * After a crash in the middle of a write that is right. But a commit is synced before the
- * next one is written, so a wrong frame with a commit and further valid frames behind it was
- * changed by the disk, and SQLite would drop all later commits silently.
+ * SQLite reads a WAL up to the first frame with a wrong checksum and takes that for its
+ * end. After a crash in the middle of a write that is right. But a commit is synced before
+ * the next one is written. So if a wrong frame is followed by valid frames and a commit,
+ * the disk has changed it, and SQLite would drop all later commits silently.
  * Source of the format: https://www.sqlite.org/fileformat2.html#the_write_ahead_log */
 #ifndef STORE_WAL_DAMAGE_H
 #define STORE_WAL_DAMAGE_H

@@ -1,6 +1,6 @@
-/* handshake: the request by which a provider checks a URL before it trusts it, or checks later
- * that the URL still verifies signatures. Pure. Called only for requests whose signature is
- * valid. Such a request is not an event, so nothing of it is stored. */
+/* handshake: the request with which a provider checks a URL before it trusts it, or checks
+ * later that the URL still verifies signatures. Pure. Ingress calls it only for requests
+ * whose signature is valid. Such a request is not an event, so it is not stored. */
 #ifndef WEBHOOK_HANDSHAKE_H
 #define WEBHOOK_HANDSHAKE_H
 
