@@ -83,7 +83,7 @@ static void add_row(void *self, const struct task_row *row)
     struct delivery_trace *t = self;
     struct grant *g = own_grants_find(t->d, row->grant_id);
 
-    /* Rows of a grant that is not OPEN are only not purged yet. */
+    /* The rows of a grant that is not OPEN will be purged. */
     if (!g || g->state != GRANT_OPEN ||
         tasks_find(&t->d->tasks, g, row->event_id))
         return;
@@ -91,25 +91,11 @@ static void add_row(void *self, const struct task_row *row)
                 row->next_ms);
 }
 
-struct search {
-    struct delivery_trace *trace;
-    const char *id;
-};
-
-static void add_task(void *self, struct task *task)
-{
-    struct search *s = self;
-
-    if (strcmp(task->event_id, s->id) == 0)
-        put_waiting(s->trace, task->grant,
-                    task->state == TASK_WAITING ? "queued" : "in_flight",
-                    task->attempts, task->next_ms);
-}
-
 json_t *delivery_trace_event(void *self, json_t *args, char why[200])
 {
     const char *id = json_string_value(json_object_get(args, "id"));
     struct delivery_trace t = {.d = self};
+    struct task *task;
 
     if (!id || !*id) {
         snprintf(why, 200, "args.id is missing: the id of an event");
@@ -119,7 +105,11 @@ json_t *delivery_trace_event(void *self, json_t *args, char why[200])
     t.waiting = json_array();
     store_attempts_of_event(&t.d->store, id, add_attempt, &t);
     store_tasks_of_event(&t.d->store, id, add_row, &t);
-    tasks_each(&t.d->tasks, add_task, &(struct search){&t, id});
+    LIST_FOREACH(task, &t.d->tasks.all, link)
+    if (strcmp(task->event_id, id) == 0)
+        put_waiting(&t, task->grant,
+                    task->state == TASK_WAITING ? "queued" : "in_flight",
+                    task->attempts, task->next_ms);
     return json_pack("{s:s,s:o,s:o}", "id", id, "attempts", t.attempts,
                      "waiting", t.waiting);
 }

@@ -179,34 +179,27 @@ int rows_wait_ms(const struct deliverer *d)
 
 /* ---- after a rolled back turn ---- */
 
-static void undo_one(void *self, struct task *t)
-{
-    struct deliverer *d = self;
-
-    if (t->state == TASK_WAITING) { /* it is sent again, or has a row */
-        endpoint_remove(&t->grant->endpoint, t);
-        tasks_drop(&d->tasks, t);
-        return;
-    }
-    if (t->row && t->row_turn == d->turn)
-        t->row = 0;
-    if (t->stored && t->stored_turn == d->turn) {
-        t->stored = false;
-        tasks_add_unstored(&d->tasks, t);
-    }
-}
-
-static void count_rows_here(void *self, struct task *t)
-{
-    (void)self;
-    t->grant->endpoint.rows_here += t->row != 0;
-}
-
 void rows_undo(struct deliverer *d)
 {
+    struct task *t, *next;
+
     if (d->numbers_turn == d->turn)
         d->numbers = d->numbers_kept;
-    tasks_each(&d->tasks, undo_one, d);
+    for (t = LIST_FIRST(&d->tasks.all); t; t = next) {
+        next = LIST_NEXT(t, link);
+        if (t->state == TASK_WAITING) { /* it is sent again, or has a row */
+            endpoint_remove(&t->grant->endpoint, t);
+            tasks_drop(&d->tasks, t);
+            continue;
+        }
+        if (t->row && t->row_turn == d->turn)
+            t->row = 0;
+        if (t->stored && t->stored_turn == d->turn) {
+            t->stored = false;
+            tasks_add_unstored(&d->tasks, t);
+        }
+    }
     own_grants_undo(d);
-    tasks_each(&d->tasks, count_rows_here, d);
+    LIST_FOREACH(t, &d->tasks.all, link)
+    t->grant->endpoint.rows_here += t->row != 0;
 }

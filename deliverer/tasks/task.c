@@ -102,11 +102,3 @@ void tasks_remove_unstored(struct tasks *s, struct task *t)
         TAILQ_REMOVE(&s->unstored, t, unstored_link);
     t->in_unstored = false;
 }
-
-void tasks_each(struct tasks *s, task_fn *each, void *self)
-{
-    for (struct task *t = LIST_FIRST(&s->all), *next; t; t = next) {
-        next = LIST_NEXT(t, link);
-        each(self, t);
-    }
-}

@@ -81,8 +81,5 @@ struct task *tasks_find(const struct tasks *s, const struct grant *grant,
 /* Its number is not on disk yet, or it is now. */
 void tasks_add_unstored(struct tasks *s, struct task *t);
 void tasks_remove_unstored(struct tasks *s, struct task *t);
-/* Calls `each` for every task; it may drop the task that it is given. */
-typedef void task_fn(void *self, struct task *t);
-void tasks_each(struct tasks *s, task_fn *each, void *self);
 
 #endif
