@@ -1,11 +1,11 @@
-/* main: the deliverer's commands, metrics and callbacks, and its manual. */
+/* main: the deliverer's commands, metrics and callbacks. */
 #include "deliverer.h"
 #include "delivery_trace.h"
 #include "result_log.h"
 #include "task_messages.h"
 
 static const struct control_command commands[] = {
-    {"trace", "id", "attempts of an event here, and what waits",
+    {"trace", "id", "attempts of an event here, and its waiting deliveries",
      delivery_trace_event},
     {"test", "config", "send a test event by this configuration; the exchange",
      probe_ask},
@@ -134,23 +134,21 @@ static const struct daemon_plan plan = {
     .measure = deliverer_measure,
     .status = deliverer_status};
 
-/* deliverer: tries each delivery until its response is final. The only process
- * that talks to the world.
+/* deliverer: attempts each delivery until its outcome is final. It is the only process that
+ * sends events to endpoints.
  *
- * Promises  a task that was acknowledged ends as a result for the sequencer:
- *           delivered, retrying, dead with its reason, or released (P2, P3);
- *           every attempt of an event has the same webhook-id (P4); nothing
- *           that a URL names reaches a private address unless the endpoint's
- *           configuration says so (P8); retries are spread by jitter (P9)
- * Reads     tasks, revoke, dropped from the sequencer's log; heartbeat_ack, granted,
- *           revoked from its inbox
- * Writes    NAME.db; results and released to the sequencer; heartbeats; HTTP requests
- * Refuses   to begin anything without a grant that the sequencer has confirmed
- *           within its lease; to follow redirects; new tasks while its disk is
- *           nearly full
+ * Promises  a task that was acknowledged ends as a result for the sequencer: delivered,
+ *           retrying, dead with its reason, or released (P2, P3); all attempts of an event
+ *           have the same webhook-id (P4); no request reaches a private address unless the
+ *           endpoint's configuration permits it (P8); retries are spread by jitter (P9)
+ * Reads     tasks, revoke, dropped, retry_now and check from the sequencer's log;
+ *           heartbeat_ack, granted, revoked from its inbox
+ * Writes    NAME.db; results, released and missing to the sequencer; heartbeats; requests
+ * Refuses   to begin an attempt without a grant that the sequencer has confirmed within
+ *           its lease; to follow redirects; new tasks while its disk is nearly full
  * kill -9   costs at most one repeated attempt for each that was in flight
- * SIGTERM   begins nothing, waits up to shutdown_grace for responses, gives back
- *           all of its grants, exits 0 */
+ * SIGTERM   begins no attempts, waits up to shutdown_grace for responses, releases all of
+ *           its grants, exits 0 */
 int main(int argc, char **argv)
 {
     static struct deliverer d;

@@ -266,7 +266,7 @@ static const char *verdict_text(struct judgement j)
     static const char *const strings[] = {
         [VERDICT_DELIVERED] = "delivered",
         [VERDICT_RETRY] = "retried",
-        [VERDICT_FAULT] = "our fault: tried again, counts as no attempt"};
+        [VERDICT_FAULT] = "our fault: tried again, not counted"};
 
     if (j.verdict != VERDICT_DEAD)
         return strings[j.verdict];
@@ -288,7 +288,7 @@ static void document_statuses(struct buf *out, const struct retry_policy *p)
                 {"429", 429},
                 {"any other 4xx", 404},
                 {"5xx", 503},
-                {"no status that HTTP knows", 799}};
+                {"a status that HTTP does not define", 799}};
 
     buf_puts(out, "\n| response | with the policy `default` |\n|---|---|\n");
     for (size_t i = 0; i < COUNT_OF(rows); i++)
@@ -315,34 +315,41 @@ void classify_document(struct buf *out, const struct retry_policy *p)
 {
     buf_puts(
         out,
-        "# What becomes of an attempt\n\n"
+        "# How a response is treated\n\n"
         "<!-- Written by classify_document() (deliverer/transfer/classify.c); "
         "test_deliverer_classify compares. -->\n\n"
-        "A response whose headers came whole is judged by its status and "
-        "nothing else: an endpoint that has\n"
-        "said 2xx has the event, whatever becomes of the body or the "
-        "connection after that. A 1xx is no\n"
-        "response yet. A retry outside of the policy's budget is dead, "
-        "`budget_attempts` or `budget_time`; one\n"
-        "after the event's end is dead, `expired`.\n\n"
-        "A response is read up to these bounds; past one of them the "
-        "deliverer closes the connection:\n"
-        "64 KiB of status and header lines, with those of 1xx responses and "
-        "trailers (each line counts its\n"
-        "bytes and 32 more); 256 KiB of body; 64 KiB of chunk sizes, chunk "
-        "extensions and trailers. A\n"
-        "response that is cut within its headers has no status "
-        "(`CURLE_WRITE_ERROR` below); behind them its\n"
-        "status counts, whatever was cut.\n\n"
-        "Which statuses are retried is the policy's `retry_on`; 3xx and 410 "
-        "are final in every policy.\n");
+        "A response is judged by its status as soon as its headers are "
+        "complete: an "
+        "endpoint that has sent 2xx\n"
+        "has accepted the event, even if the body or the connection fails "
+        "afterwards. "
+        "A 1xx is not a response.\n"
+        "A retry outside the policy's budget is dead, `budget_attempts` or "
+        "`budget_time`; one after the event's\n"
+        "end is dead, `expired`.\n\n"
+        "The deliverer reads a response up to these bounds and closes the "
+        "connection "
+        "beyond them: 64 KiB of\n"
+        "status and header lines, with those of 1xx responses and trailers "
+        "(each line "
+        "counts its bytes and 32\n"
+        "more); 256 KiB of body; 64 KiB of chunk sizes, chunk extensions and "
+        "trailers. "
+        "A response that is cut\n"
+        "inside its headers has no status (`CURLE_WRITE_ERROR` below); one "
+        "that is cut "
+        "later counts by its status.\n\n"
+        "The policy's `retry_on` lists the statuses that are retried; 3xx and "
+        "410 are "
+        "final in every policy.\n");
     document_statuses(out, p);
-    buf_puts(out,
-             "\nWithout a response, libcurl's code decides. \"Retried\" is so "
-             "with a policy that lists `network`;\nwith one that does not it "
-             "is dead, `rejected`. Two things go before the code: an address "
-             "or port\nthat is not allowed (dead, `blocked_address`, unless "
-             "another address of that host was tried), and no\ndescriptor left "
-             "for a socket (our fault).\n");
+    buf_puts(
+        out,
+        "\nWithout a response, libcurl's code decides. \"Retried\" applies "
+        "to policies that list `network`; with\nother policies the "
+        "delivery is dead, `rejected`. Two causes are judged before the "
+        "code: an address or\nport that is not allowed (dead, "
+        "`blocked_address`, unless another address of that host was "
+        "tried), and no\nfree descriptor for a socket (our fault).\n");
     document_codes(out, p);
 }
