@@ -65,8 +65,7 @@ struct deliverer {
     struct busy_lanes busy_lanes;
     struct quarantine quarantine;
     bool lane_ended; /* an ended attempt is of a lane: commit it at once */
-    bool
-        stuck; /* all runnable endpoints have their share of the attempts in flight */
+    bool stuck;      /* no runnable endpoint may begin one more attempt now */
 
     /* The number of this turn. Memory that changes inside the transaction is marked with
      * it, so that undo() knows which changes were not committed. */

@@ -40,7 +40,7 @@ CREATE INDEX tasks_early ON tasks (grant_id, early_ms) WHERE retrying = 1;
 -- Tasks that have not failed are few, and a start counts them.
 CREATE INDEX tasks_untried ON tasks (grant_id) WHERE retrying = 0;
 
--- One row: which numbers behind the link's cursor are on disk already (stored_numbers.h).
+-- One row: which numbers past the link's cursor are on disk already (stored_numbers.h).
 CREATE TABLE settled (
   one   INTEGER PRIMARY KEY CHECK (one = 1),
   ahead BLOB NOT NULL

@@ -2,7 +2,7 @@
  *
  * state_dir/NAME.inflight is mapped into memory. Each attempt writes to it, which costs
  * a few stores and no system call. Its contents survive kill -9 and a crash of this
- * process. They may not survive a power cut, but no task causes one. The file only
+ * process. They may not survive a power cut, but a task cannot cause that. The file only
  * decides which tasks are quarantined (quarantine.h): without it, or with wrong
  * contents, no task is lost and none is done twice. */
 #ifndef DELIVERER_INFLIGHT_H

@@ -88,7 +88,7 @@ static gr_rc take_revoke(struct deliverer *d, uint64_t n, struct bytes msg)
     if (wire_get_revoke(&r, msg) != GR_OK || !r.grant)
         return GR_REFUSE;
     /* The sequencer waits for `released` also from a deliverer that does not know the
-     * grant. */
+     * grant yet. */
     g = own_grants_take(d, r.grant, wire_text("?"));
     own_grants_revoke(d, g, "revoked");
     return GR_OK;
@@ -151,8 +151,8 @@ static gr_rc take_dropped(struct deliverer *d, uint64_t n, struct bytes msg)
     if (wire_get_dropped(&w, msg) != GR_OK || w.event_id.n > EVENT_ID_BYTES)
         return GR_REFUSE;
     wire_copy(event_id, sizeof event_id, w.event_id);
-    /* Also from a deliverer that does not know the grant yet the sequencer waits for a
-     * response. */
+    /* The sequencer waits for a response also from a deliverer that does not know the grant
+     * yet. */
     g = own_grants_take(d, w.grant, w.endpoint);
     if (g->state != GRANT_OPEN)
         return GR_OK; /* the grant's `released` is the response */

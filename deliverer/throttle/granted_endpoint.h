@@ -62,7 +62,7 @@ struct granted_endpoint {
     int64_t rows;      /* its tasks on disk; some are in memory too … */
     int64_t rows_here; /* … so many */
     int64_t scheduled_retries; /* rows that wait for a retry */
-    int64_t due_ms; /* wall: when the first row that is not in memory is due */
+    int64_t due_ms; /* wall: no row that is not in memory is due earlier */
     char failure[ERROR_TEXT_BYTES]; /* the last while the breaker was open */
     int64_t recovered_ms; /* wall: pull forward retries scheduled by then; 0 */
     struct heap_item alarm;          /* in schedule.alarms */

@@ -227,7 +227,8 @@ static void set_endpoint_options(struct transfer *f)
     set_blob(e, CURLOPT_CAINFO_BLOB, tls->ca);
     set_blob(e, CURLOPT_SSLCERT_BLOB, tls->certificate);
     set_blob(e, CURLOPT_SSLKEY_BLOB, tls->key);
-    /* The endpoint's own authority is trusted instead of all the system's. */
+    /* An authority of the endpoint's own replaces the system's, so the system's folder must
+     * not be read either. */
     curl_easy_setopt(e, CURLOPT_CAPATH, tls->ca ? NULL : f->all->capath);
     f->prepared = c->id;
 }

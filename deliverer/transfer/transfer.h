@@ -3,8 +3,8 @@
  *
  * transfers.h owns all transfers and calls these functions; outcome.h fills the part about
  * the outcome. Nothing is decided here: classify.h says what a response means, backoff.h
- * when the next attempt is due. All of it is in memory: after a crash the task is tried
- * again (inflight.h).
+ * when the next attempt is due. All of it is in memory: after a crash the task is read from
+ * its row, or sent again by the sequencer, and tried again.
  *
  * One POST may reach the endpoint twice: when a kept connection turns out dead before a
  * byte of a response arrived, libcurl sends the request again (Curl_retry_request; up to
