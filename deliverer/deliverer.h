@@ -4,9 +4,9 @@
 
 #include "busy_lanes.h"
 #include "daemon.h"
+#include "endpoint_test.h"
 #include "lease.h"
 #include "own_grants.h"
-#include "probe.h"
 #include "quarantine.h"
 #include "result_log.h"
 #include "store.h"
@@ -60,7 +60,7 @@ struct deliverer {
     struct transfers transfers;
     struct result_log result_log;
     struct templates templates;
-    struct probe probe;
+    struct endpoint_test endpoint_test;
     struct schedule schedule; /* which endpoint is next */
     struct busy_lanes busy_lanes;
     struct quarantine quarantine;

@@ -8,7 +8,7 @@ static const struct control_command commands[] = {
     {"trace", "id", "attempts of an event here, and its waiting deliveries",
      delivery_trace_event},
     {"test", "config", "send a test event by this configuration; the exchange",
-     probe_ask},
+     endpoint_test_ask},
     {0},
 };
 

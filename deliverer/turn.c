@@ -11,7 +11,7 @@
  *
  * An attempt begins in deliverer_after_commit(), or while a later turn is committed, so a task
  * does not begin before the commit of the turn in which it was received. */
-#include "begin.h"
+#include "attempts.h"
 #include "clock.h"
 #include "deliverer.h"
 #include "delivery_trace.h"
@@ -84,7 +84,7 @@ void deliverer_close(void *self)
     struct deliverer *d = self;
 
     transfers_close(&d->transfers);
-    probe_close(d);
+    endpoint_test_close(d);
     result_log_close(d);
     templates_close(d);
     tasks_fini(&d->tasks);
@@ -189,7 +189,7 @@ int deliverer_work(void *self)
         own_grants_revoke_all(d, "stopping"); /* again after a rollback */
     }
     d->daemon.loop.read_on = outcome_work(d) >= GROUP_COUNT;
-    probe_work(d);
+    endpoint_test_work(d);
     quarantine_work(d);
     rows_work(d);
     lease_expire(d);
@@ -207,12 +207,12 @@ void deliverer_meanwhile(void *self)
     struct deliverer *d = self;
 
     transfers_read(&d->transfers);
-    begin_mark_ended(d);
+    attempts_mark_ended(d);
     if (d->full || d->quarantine.count || d->transfers.ended.count >= ENDED_MAX)
         return;
-    begin_attempts(d);
+    attempts_begin(d);
     transfers_read(&d->transfers); /* send what was begun */
-    begin_mark_ended(d);
+    attempts_mark_ended(d);
 }
 
 static void measure(struct deliverer *d)
@@ -263,7 +263,7 @@ static int wait_ms(struct deliverer *d)
     if (d->transfers.tested.count > 0)
         return 0;
     ms = loop_sooner(ms, outcome_wait_ms(d));
-    ms = loop_sooner(ms, begin_wait_ms(d));
+    ms = loop_sooner(ms, attempts_wait_ms(d));
     ms = loop_sooner(ms, rows_wait_ms(d));
     ms = loop_sooner(ms, due_wait_ms(d));
     ms = loop_sooner(ms, lease_wait_ms(d));
@@ -279,12 +279,12 @@ void deliverer_after_commit(void *self)
     outcome_after_commit(d);
     end_grace(d);
     transfers_turn(&d->transfers, d->daemon.loop.awake_ms);
-    begin_mark_ended(d);
-    begin_attempts(d);
-    probe_after_commit(d);
+    attempts_mark_ended(d);
+    attempts_begin(d);
+    endpoint_test_after_commit(d);
     transfers_turn(&d->transfers,
                    d->daemon.loop.awake_ms); /* send what was begun */
-    begin_mark_ended(d);
+    attempts_mark_ended(d);
     lease_flush(d);
     measure(d);
     daemon_wake_in(&d->daemon, wait_ms(d));

@@ -10,7 +10,7 @@
  * in a row (the second one up to eight times its value), so that a crash with another
  * cause rarely meets the same task twice.
  *
- * begin.h asks it before each attempt. The list is read from the mapped file of inflight.h
+ * attempts.h asks it before each attempt. The list is read from the mapped file of inflight.h
  * at a start, and a further crash leaves it there. */
 #ifndef DELIVERER_QUARANTINE_H
 #define DELIVERER_QUARANTINE_H

@@ -33,7 +33,7 @@ struct task {
     struct grant *grant;
     enum task_state state;
     bool due_queue; /* which of the endpoint's two queues it is in */
-    bool test;      /* no delivery, but `grapnel endpoints test` (probe.h) */
+    bool test; /* no delivery, but `grapnel endpoints test` (endpoint_test.h) */
     bool pulled;    /* tried before its time, because its endpoint recovered */
     uint64_t probe; /* IN_FLIGHT: the breaker's number for it; 0 */
     bool quarantined; /* only quarantine_next() may begin it */

@@ -1,4 +1,4 @@
-/* classify: judges one attempt by its response. Pure; begin.c, outcome.c and probe.c call it.
+/* classify: judges one attempt by its response. Pure; attempts.c, outcome.c and endpoint_test.c call it.
  *
  * An endpoint that has sent all headers of a 2xx response has accepted the event, whatever
  * happens to the connection afterwards. A response is judged by its status alone; an

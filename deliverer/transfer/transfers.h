@@ -1,6 +1,6 @@
 /* transfers: all requests in flight, by one libcurl multi handle, and their time-outs.
  *
- * The turn of the process calls it (turn.c, begin.h, outcome.h). All sockets of libcurl
+ * The turn of the process calls it (turn.c, attempts.h, outcome.h). All sockets of libcurl
  * are in one epoll descriptor, which the loop watches (sockets.h); connections are kept
  * and used again. It owns the transfers, and borrows each task until transfer_done().
  *
@@ -33,7 +33,7 @@ struct transfers {
     SLIST_HEAD(, transfer) idle; /* to be used again */
     struct transfer_list active; /* libcurl has them */
     struct transfer_list ended;  /* until their outcome is committed */
-    struct transfer_list tested; /* ended, of no delivery (probe.h) */
+    struct transfer_list tested; /* ended, of no delivery (endpoint_test.h) */
     const char *capath;          /* of the system's certificates; may be NULL */
     const int64_t *lease_until_ms;       /* mono; borrowed */
     int64_t connections, reused, resent; /* so far */

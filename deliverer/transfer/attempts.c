@@ -1,5 +1,6 @@
-/* begin: takes endpoints in turn and begins their next attempts. */
-#include "begin.h"
+/* attempts: takes endpoints in turn and begins their next attempts; tells each throttle how its
+ * attempts end. */
+#include "attempts.h"
 #include "clock.h"
 #include "daemon.h"
 #include "deliverer.h"
@@ -112,7 +113,7 @@ static void update_throttle(struct deliverer *d, struct transfer *f)
     }
 }
 
-void begin_mark_ended(struct deliverer *d)
+void attempts_mark_ended(struct deliverer *d)
 {
     struct transfer *f;
 
@@ -195,7 +196,7 @@ static bool begin_next(struct deliverer *d, struct granted_endpoint **skipped)
     return !wait && begin_in_turn(d, skipped);
 }
 
-void begin_attempts(struct deliverer *d)
+void attempts_begin(struct deliverer *d)
 {
     struct granted_endpoint *skipped = NULL;
 
@@ -212,7 +213,7 @@ void begin_attempts(struct deliverer *d)
         }
 }
 
-int begin_wait_ms(const struct deliverer *d)
+int attempts_wait_ms(const struct deliverer *d)
 {
     int quarantine, throttle;
 

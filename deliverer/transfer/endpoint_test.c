@@ -1,5 +1,5 @@
-/* probe: makes a test event, sends it once, and shows the exchange as JSON. */
-#include "probe.h"
+/* endpoint_test: makes a test event, sends it once, and shows the exchange as JSON. */
+#include "endpoint_test.h"
 #include "bounds.h"
 #include "clock.h"
 #include "deliverer.h"
@@ -102,12 +102,12 @@ static struct task *task_of(int64_t now_ms)
     return t;
 }
 
-json_t *probe_ask(void *self, json_t *args, char why[200])
+json_t *endpoint_test_ask(void *self, json_t *args, char why[200])
 {
     struct deliverer *d = self;
     const char *text = json_string_value(json_object_get(args, "config"));
 
-    if (d->probe.task || control_waiting(d->daemon.control)) {
+    if (d->endpoint_test.task || control_waiting(d->daemon.control)) {
         snprintf(why, 200, "another test or a backup is already in progress");
         return NULL;
     }
@@ -115,24 +115,24 @@ json_t *probe_ask(void *self, json_t *args, char why[200])
         snprintf(why, 200, "it is stopping");
         return NULL;
     }
-    d->probe.config = config_of(text, why);
-    if (!d->probe.config)
+    d->endpoint_test.config = config_of(text, why);
+    if (!d->endpoint_test.config)
         return NULL;
-    d->probe.task = task_of(d->daemon.loop.now_ms);
+    d->endpoint_test.task = task_of(d->daemon.loop.now_ms);
     return control_later(d->daemon.control);
 }
 
 /* ---- begin ---- */
 
-void probe_after_commit(struct deliverer *d)
+void endpoint_test_after_commit(struct deliverer *d)
 {
-    struct probe *p = &d->probe;
+    struct endpoint_test *test = &d->endpoint_test;
 
-    if (!p->config)
+    if (!test->config)
         return;
-    transfer_begin(&d->transfers, p->task, p->config, now_ms());
-    endpoint_config_drop(p->config);
-    p->config = NULL;
+    transfer_begin(&d->transfers, test->task, test->config, now_ms());
+    endpoint_config_drop(test->config);
+    test->config = NULL;
 }
 
 /* ---- response ---- */
@@ -202,24 +202,24 @@ static json_t *exchange_json(const struct deliverer *d,
                          (int)f->http_version));
 }
 
-void probe_work(struct deliverer *d)
+void endpoint_test_work(struct deliverer *d)
 {
     struct transfer *f = TAILQ_FIRST(&d->transfers.tested.all);
 
-    if (d->probe.task &&
+    if (d->endpoint_test.task &&
         d->daemon.loop.stopping) /* it may not end before the stop */
         control_reply(d->daemon.control, NULL, "it is stopping");
     if (!f)
         return;
     control_reply(d->daemon.control, exchange_json(d, f), NULL);
     transfer_test_done(&d->transfers, f);
-    task_free(d->probe.task);
-    d->probe.task = NULL;
+    task_free(d->endpoint_test.task);
+    d->endpoint_test.task = NULL;
 }
 
-void probe_close(struct deliverer *d)
+void endpoint_test_close(struct deliverer *d)
 {
-    endpoint_config_drop(d->probe.config);
-    task_free(d->probe.task);
-    d->probe = (struct probe){0};
+    endpoint_config_drop(d->endpoint_test.config);
+    task_free(d->endpoint_test.task);
+    d->endpoint_test = (struct endpoint_test){0};
 }

@@ -1,4 +1,4 @@
-/* probe: sends one signed test event for `grapnel endpoints test NAME`, like any attempt, and
+/* endpoint_test: sends one signed test event for `grapnel endpoints test NAME`, like any attempt, and
  * responds with the request and the response. It is not a delivery: it has no grant and no
  * row, is in no window, and a crash forgets it.
  *
@@ -6,26 +6,26 @@
  * enabled, while it is paused, or before a reload. Everyone who can send the command can also
  * read the configuration's file: the socket is in run_dir (0700). The turn calls the other
  * functions. */
-#ifndef DELIVERER_PROBE_H
-#define DELIVERER_PROBE_H
+#ifndef DELIVERER_ENDPOINT_TEST_H
+#define DELIVERER_ENDPOINT_TEST_H
 
 #include <jansson.h>
 
 struct deliverer;
 struct task;
 
-struct probe {
+struct endpoint_test {
     struct task *task; /* owned; NULL: no command waits for a response */
     struct endpoint_config *config; /* until the attempt begins */
 };
 
 /* The command `test` (control.h): {"config"}, base64 of endpoint_config → request, response,
  * timings, verdict. One at a time. NULL: `why`. */
-json_t *probe_ask(void *self, json_t *args, char why[200]);
+json_t *endpoint_test_ask(void *self, json_t *args, char why[200]);
 /* Respond, if the attempt has ended. */
-void probe_work(struct deliverer *d);
+void endpoint_test_work(struct deliverer *d);
 /* Begin the attempt, if a command came in this turn. */
-void probe_after_commit(struct deliverer *d);
-void probe_close(struct deliverer *d);
+void endpoint_test_after_commit(struct deliverer *d);
+void endpoint_test_close(struct deliverer *d);
 
 #endif
