@@ -60,7 +60,7 @@ class Content(RigTest):
         return one["id"]
 
     def test_a_damaged_archived_request_is_not_delivered(self):
-        """It was not handed on yet. The next event is delivered."""
+        """The sequencer did not have it yet. The next event is delivered."""
         rig = self.rig().start()
         rig["sequencer"].stop()
         event = rig.accept(self.body(rig))

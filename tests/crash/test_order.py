@@ -301,7 +301,7 @@ class AsTheModel(RigTest):
                 self.one(seed, kills=False)
 
     def test_releases_and_gaps_equal_the_model_s_under_kills_and_clock_steps(self):
-        """P3, P6: no wait ends for a step of the clock, nor longer."""
+        """P3, P6: no wait ends early or late because of a step of the clock."""
         for seed in range(11, 14):
             with self.subTest(seed=seed):
                 self.one(seed, kills=True)

@@ -136,7 +136,7 @@ class Restore(RigTest):
 
 class FromABackup(Restore):
     def test_a_backup_has_complete_copies(self):
-        """Each copy is a database of its own, sound, without a -wal."""
+        """Each copy is a sound database without a -wal."""
         rig = self.pipeline()
         for name in rig.daemons:
             path = self.backup / f"{name}.db"
@@ -151,7 +151,7 @@ class FromABackup(Restore):
             self.assertIn("already contains databases", done.stderr)
 
     def test_a_restored_ingress_continues(self):
-        """P2, P4: the sequencer has what the archive has not any more."""
+        """P2, P4: the sequencer has the events that the archive no longer has."""
         rig = self.pipeline()
         after = self.some(rig, 200)
         self.delivered(rig, after)
@@ -187,7 +187,7 @@ class FromABackup(Restore):
                                 last.headers["grapnel-series"])
 
     def test_a_restored_sequencer_continues_with_work_in_progress(self):
-        """P2, P3: the same while deliveries wait for a retry and come in."""
+        """P2, P3: also while deliveries wait for a retry and new ones arrive."""
         rig = self.pipeline()
         rig.receiver.rules({"path": "/crm", "responses": [{"status": 503}]},
                            {"path": "/legal", "responses": [{"status": 400}]})
@@ -210,7 +210,7 @@ class FromABackup(Restore):
             self.assertEqual((row["n"], row["n"]), (row["d"], row["m"]), row)
 
     def test_a_restored_deliverer_continues(self):
-        """P2, P3: the sequencer gives again what this one has forgotten."""
+        """P2, P3: the sequencer sends again the tasks that it has forgotten."""
         rig = self.pipeline()
         rig.receiver.rules({"path": "/crm", "responses": [{"status": 503}]},
                            {"path": "/legal", "responses": [{"status": 400}]})
@@ -333,7 +333,7 @@ class FromABackup(Restore):
         self.begins_anew(rig, gone + fresh)
 
     def test_a_copy_of_a_stopped_folder_is_recognised(self):
-        """P2: such a copy has no stamp: it is another file."""
+        """P2: such a copy has no stamp, but it is another file."""
         rig, before = self.small(20)
         copy = rig.folder / "copy"
         shutil.copytree(rig.state_dir, copy)
@@ -355,8 +355,8 @@ class FromABackup(Restore):
         self.begins_anew(rig, gone + fresh)
 
     def test_the_archive_alone_restores_all_events(self):
-        """P2, P3: the archive alone: the sequencer takes all of it anew, loudly,
-        and new events are delivered."""
+        """P2, P3: all processes but ingress lose their disk; the sequencer logs it,
+        takes all events again, and new ones are delivered."""
         rig = self.pipeline()
         rig.settle()
         rig.kill("sequencer", "deliverer-1", "dlqd")
@@ -472,8 +472,8 @@ class Command(Restore):
         self.assertEqual(self.files(rig), before, "something was changed")
 
     def test_restore_replaces_all_databases_or_none(self):
-        """P2, P4: what it refuses changes nothing; what it replaces is kept; what
-        it says is so."""
+        """P2, P4: a refused restore changes no file; replaced files are kept; the
+        report is true."""
         rig = self.pipeline()
         gone = self.some(rig, 50)
         self.delivered(rig, gone)
@@ -563,7 +563,7 @@ class Command(Restore):
         self.goes_on(rig)
 
     def test_a_copied_folder_after_a_crash_includes_its_wal(self):
-        """P2, P4: its -wal holds what was committed last."""
+        """P2, P4: the -wal has the last commits."""
         self.unique, self.acks = 0, []
         rig = self.rig().start()
         kept = self.some(rig, 20)
@@ -627,7 +627,7 @@ class Command(Restore):
         return gone
 
     def test_files_overwritten_with_cp_are_recognised_as_copies(self):
-        """P2, P4: the files are the same; it is recognised all the same."""
+        """P2, P4: although the inodes are the same."""
         rig, before = self.small(5)
         gone = self.set_back(rig)
         rig.start()
@@ -638,8 +638,8 @@ class Command(Restore):
         self.begins_anew(rig, gone + fresh)
 
     def test_an_operator_can_declare_a_rolled_back_snapshot(self):
-        """P2: the old bytes in the same files: nothing tells, so the operator
-        does, by naming state_dir."""
+        """P2: the files cannot show that they have old bytes, so the operator names
+        state_dir."""
         rig, before = self.small(5)
         gone = self.set_back(rig)
         for path in rig.state_dir.glob("*.db-start"):

@@ -55,7 +55,7 @@ class Away(RigTest):
         self.assertEqual(rig.judge(load).duplicated, [])
 
     def test_stopping_each_process_in_turn_loses_no_event(self):
-        """P3: one after the other, for a moment, under load."""
+        """P3: each for a moment, under load."""
         rig = self.pipeline(deliverers=2)
         load = rig.load(count=1500, workspaces=10, rate=300, timeout=30)
         rig.receiver.wait(count=100)
@@ -68,7 +68,7 @@ class Away(RigTest):
         rig.judge(load)
 
     def test_dead_letters_wait_for_a_dlqd_that_is_down(self):
-        """P2: they wait for it; nothing else does."""
+        """P2: and no other work waits."""
         rig = self.pipeline()
         rig["dlqd"].stop()
         rig.receiver.rules({"path": "/crm", "responses": [

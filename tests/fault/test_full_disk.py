@@ -80,8 +80,7 @@ class FullDisk(RigTest):
             self.assertTrue(daemon.alive, f"{daemon.name}: {daemon.log()}")
 
     def test_a_disk_full_to_the_last_byte_loses_no_accepted_event(self):
-        """P1, P2, P10: all of the disk is taken in the middle of the work,
-        three times over."""
+        """P1, P2, P10: the disk is filled under load, three times."""
         rig = self.pipeline()
         rig.receiver.rules({"path": "/crm", "per": "event", "responses": [
             {"status": 200, "delay_ms": 30}]})

@@ -128,8 +128,8 @@ class Migration(RigTest):
         return hits
 
     def test_an_upgrade_with_too_little_space_keeps_the_earlier_schema(self):
-        """However little there is, the earlier schema stays whole, the log says what is
-        in the way, and it starts when there is space."""
+        """The log says what is missing, and the process starts when there is
+        space."""
         rig = self.machine()
         shutil.rmtree(rig.state_dir)
         rig.state_dir.mkdir(mode=0o700)

@@ -116,7 +116,7 @@ class StalledDisk(RigTest):
         self.assertIn("disk_stalled", reasons)
 
     def test_a_stalled_large_commit_gives_503(self):
-        """It is made by a thread, while the loop reads on."""
+        """A thread makes this commit, while the loop reads on."""
         rig = self.pipeline()
         keys = [f"k{n}" for n in range(30)]
         (self.disk / "hold").touch()
@@ -165,7 +165,7 @@ class StalledDisk(RigTest):
         self.assertEqual(self.post(rig, "b")[0], 200)
 
     def test_a_stalled_first_commit_gives_503(self):
-        """The port is open, so somebody asks."""
+        """The port is open already."""
         rig = self.pipeline()
         rig["ingress"].stop()
         (self.disk / "hold").touch()
@@ -180,7 +180,7 @@ class StalledDisk(RigTest):
         self.assertEqual(self.post(rig, "a")[0], 200)
 
     def test_a_database_that_opens_slowly_is_logged(self):
-        """Then the port is closed, and only the log can say why."""
+        """The port is closed meanwhile, so only the log can say why."""
         rig = self.pipeline()
         self.post(rig, "a")
         rig["ingress"].kill()  # its WAL is copied back at the start

@@ -89,7 +89,7 @@ class Retry(Actions):
         self.assertIn("dlq retry", over["why"])
 
     def test_resend_and_replay_make_a_scheduled_retry_due(self):
-        """A delivery that waits for its retry is not left alone."""
+        """A delivery that waits for its retry is sent now."""
         rig = self.pipeline(fails(2))
         event, = self.waiting(rig)
         self.assertEqual(rig.cli("resend", event)[1], 0)
@@ -101,8 +101,8 @@ class Retry(Actions):
         self.assertEqual(len(self.requests(rig, event)), 3)
 
     def test_a_confirmed_retry_survives_kills(self):
-        """P3: a retry that was answered is made, though its deliverer was away and
-        the sequencer is killed."""
+        """P3: a confirmed retry is made, though its deliverer was down and the
+        sequencer is killed."""
         rig = self.pipeline(fails(3))
         event, other = self.waiting(rig, 2)
         rig["deliverer-1"].kill()
@@ -206,8 +206,8 @@ class Abandon(Actions):
         self.assertEqual([x["state"] for x in self.dead_letters(rig)], ["recovered"])
 
     def test_p5_a_lane_waits_for_the_attempt_of_an_abandoned_delivery(self):
-        """Also with on_dead: halt the lane goes on, and a requeue at once begins
-        only when that attempt has ended."""
+        """Also with on_dead: halt the lane continues, and an immediate requeue
+        begins only when that attempt has ended."""
         rig = self.pipeline({"path": "/crm", "responses": [
             {"status": 503, "delay_ms": 1500}, {"status": 200}]},
             ordered="workspace", on_dead="halt", timeout="5s")
@@ -241,8 +241,8 @@ class Abandon(Actions):
         self.assertEqual(rig.ask("sequencer", "endpoints")[0]["in_flight"], 0)
 
     def test_a_confirmed_abandon_survives_kills(self):
-        """P3: kill -9 of all after the response; nothing is sent, the dead letter is
-        there, and its lane goes on."""
+        """P3: after kill -9 of all processes the delivery is not sent, the dead
+        letter exists, and its lane continues."""
         rig = self.pipeline(fails(1), ordered="workspace")
         event, = self.waiting(rig, workspace="a")
         second = rig.accept(rig.plane_body("a"))
@@ -274,8 +274,8 @@ class Abandon(Actions):
 
 class LateAnswer(Actions):
     def test_a_late_drop_report_does_not_end_a_later_generation(self):
-        """P5: abandoned, and sent again before its deliverer has read of that: it is
-        out once."""
+        """P5: a delivery is abandoned and sent again before its deliverer has read
+        that; it is out once."""
         rig = self.pipeline()
         rig["deliverer-1"].kill()
         d = FakeDeliverer(rig.run_dir)

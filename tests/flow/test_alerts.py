@@ -173,7 +173,7 @@ class Alerts(RigTest):
         self.assertIn("400", alert["summary"])
 
     def test_dead_letters_from_before_the_console_started_are_reported(self):
-        """Also when console.db is new: it begins with the last day."""
+        """With a new console.db, those of the last day."""
         rig = self.rig({"alerts": only({"name": "each", "when": "dead_letter"}),
                         "notifiers": [{"name": "ops", "allow_private": True,
                                        "webhook": "http://127.0.0.1:1/"}]},
@@ -196,7 +196,8 @@ class Alerts(RigTest):
         self.assertIn(told[0], events)
 
     def test_dead_letters_that_are_sent_again_do_not_count_as_new(self):
-        """To a dlqd that was restored, and to one that has lost its database."""
+        """The sequencer sends them again to a dlqd that was restored, or that has
+        lost its database."""
         rig = self.with_alerts([{"name": "growth", "when": "dead_letter_growth",
                                  "above": 4, "window": "1h"}])
         copy = rig.folder / "copy"

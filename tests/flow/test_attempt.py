@@ -124,8 +124,8 @@ class Outcomes(AttemptTest):
                 self.assertRegex(r["error"], error)
 
     def test_a_connection_that_closes_before_the_request_is_retried(self):
-        """P2: nobody knows whose address it was, so nothing is sent, and that is
-        no reason to give the event up."""
+        """P2: the address of such a connection is unknown, so no request is sent,
+        and the event is retried."""
         names = self.r.folder / "names"
         names.write_text("both.rig 127.0.0.3\nboth.rig 127.0.0.1\n")
         self.start_again(LD_PRELOAD=program("rig-gone.so") + ":"
@@ -142,8 +142,8 @@ class Outcomes(AttemptTest):
                                             "connection closed unexpectedly"), r)
 
     def test_an_ordered_request_is_not_sent_after_the_lease(self):
-        """P5: it stood still between its connect and its request, and by then
-        another may be further."""
+        """P5: the deliverer was stopped between its connect and its request;
+        another one may have the lane by then."""
         stall = self.r.folder / "stall"
         self.start_again(LD_PRELOAD=program("rig-stall.so"),
                          RIG_STALL=str(stall), RIG_STALL_MS=str(LEASE_MS + 200))
@@ -218,8 +218,8 @@ class Outcomes(AttemptTest):
                                  ("dead", "budget_attempts", error))
 
     def test_status_headers_and_start_of_the_body_are_kept(self):
-        """Status, headers, the first 16 KiB of the body as it came, and when
-        each step was done; nothing is unpacked."""
+        """The first 16 KiB of the body are stored as received, without
+        decompression, and the time of each step."""
         bomb = gzip.compress(b"0" * 50_000_000)
         m = self.serve(lambda c: (c.request(), c.respond(
             503, "Content-Encoding: gzip\r\nX-Told: yes\r\n", bomb)))
@@ -244,7 +244,7 @@ class Outcomes(AttemptTest):
         self.assertIsNone(attempt["timings"]["tls_ms"])
 
     def test_retry_after_lengthens_the_wait_in_seconds_and_as_a_date(self):
-        """It only lengthens, and is capped by the budget."""
+        """It never shortens a wait, and the retry budget limits it."""
         def told(c):
             r = c.request()
             c.respond(503, f"Retry-After: {said[r.id]}\r\n")
@@ -273,7 +273,8 @@ class Outcomes(AttemptTest):
 
 class Time(AttemptTest):
     def test_a_response_that_arrives_during_a_stall_is_not_a_timeout(self):
-        """The response comes while we stand still, past every time-out."""
+        """The response arrives while the deliverer is stopped for longer than each
+        timeout."""
         wait, go = [], []
 
         def slow(c):
@@ -296,7 +297,7 @@ class Time(AttemptTest):
         self.assertEqual(len(m.requests), 20)
 
     def test_a_response_that_arrives_during_a_slow_commit_is_not_a_timeout(self):
-        """The response comes while a commit waits for the disk."""
+        """The response arrives while a commit waits for the disk."""
         wait, go = [], []
         disk = self.r.folder / "disk"
         disk.mkdir()
@@ -326,7 +327,7 @@ class Time(AttemptTest):
         self.assertEqual(len(m.requests), 20)
 
     def test_requests_continue_while_outcomes_are_committed(self):
-        """P4: and nothing of them is told before the disk has them."""
+        """P4: and no outcome is reported before it is on disk."""
         disk = self.r.folder / "disk"
         disk.mkdir()
         self.start_again(LD_PRELOAD=program("rig-slowdisk.so"),
@@ -361,7 +362,8 @@ class Time(AttemptTest):
         self.assertEqual(len(m.requests), 260)
 
     def test_a_connect_that_completes_during_a_stall_is_not_a_timeout(self):
-        """TLS takes the other side's word, which came while we stood still."""
+        """TLS needs the server's next message, which arrived while the deliverer
+        was stopped."""
         ca = Authority(self.r.folder / "ca")
         held, go = [], []
         context = ca.server("slow", "127.0.0.1")
@@ -385,7 +387,7 @@ class Time(AttemptTest):
         self.assertEqual((r["outcome"], r["attempts"]), ("delivered", 1), r)
 
     def test_an_expired_event_is_not_sent(self):
-        """Neither is it waited for: dead now, with its reason."""
+        """It is dead at once, with its reason."""
         m = self.serve(lambda c: (c.request(), c.respond(503)))
         now = int(time.time() * 1000)
         r = self.deliver(1, m.url(), task={"expires_ms": now - 1})
@@ -411,8 +413,8 @@ class Connections(AttemptTest):
         self.assertEqual(self.metric("grapnel_connections_total"), 1)
 
     def test_a_dead_kept_connection_costs_one_more_request(self):
-        """P4: libcurl sends a POST again when a kept connection dies before an
-        response. Once, on a new connection, with the same webhook-id; counted."""
+        """P4: libcurl sends a POST again, once and on a new connection, when a kept
+        connection closes before a response."""
         def dies(c):
             c.request()
             c.respond()
@@ -433,7 +435,7 @@ class Connections(AttemptTest):
         wait_for(lambda: self.metric("grapnel_attempts_resent_total") == 1)
 
     def test_several_dead_kept_connections_cost_one_more_request(self):
-        """Not one of each that was kept."""
+        """And not one request for each kept connection."""
         served = []
 
         def dies(c):
@@ -492,8 +494,8 @@ class Connections(AttemptTest):
 
 
     def test_a_request_in_flight_at_a_goaway_is_made_again(self):
-        """GOAWAY with our request in flight, which it has taken or not: it is
-        made again, on another connection, with the same id."""
+        """Whether the server processed it or not, it is made on another connection,
+        with the same webhook-id."""
         ca = Authority(self.r.folder / "ca")
         context = ca.server("away", "127.0.0.1", alpn=["h2"])
         for n, taken in enumerate((0, 1)):
@@ -603,8 +605,8 @@ class Hostile(AttemptTest):
         return kib
 
     def test_extensions_and_trailers_of_chunks_are_bounded(self):
-        """Its status counts; the rest is not waited for (the endpoint may take
-        a minute), and costs no memory."""
+        """The status counts; the deliverer does not wait for the rest or store
+        it."""
         self.deliver(1000, self.serve(responds).url())
         self.peak()
         before = self.resident()
@@ -662,8 +664,7 @@ class Hostile(AttemptTest):
                          ("delivered", 1, 200), r)
 
     def test_a_response_before_the_body_was_read_counts(self):
-        """Its status counts; what was not read to its end is no request in
-        the way of the next."""
+        """And the unread body does not disturb the next request."""
         body = b"x" * 1_000_000
 
         def early(status, then):
@@ -705,7 +706,7 @@ class Tls(AttemptTest):
         self.ca = Authority(self.r.folder / "ca")
 
     def test_an_untrusted_certificate_is_retried_and_named(self):
-        """Certificates get fixed; until then nothing is sent."""
+        """Certificates get corrected; until then no request is sent."""
         other = Authority(self.r.folder / "other", "other")
         good = self.ca.server("good", "127.0.0.1")
         cases = [
@@ -752,8 +753,8 @@ class Tls(AttemptTest):
         self.assertEqual([q.id for q in m.requests], [event(1)])
 
     def test_p8_a_kept_connection_does_not_lend_its_certificate(self):
-        """The same host and port, and a connection open: the other endpoint
-        gets a connection of its own, and is refused."""
+        """Another endpoint with the same host and port gets a connection of its
+        own, and is refused."""
         certificate, key = self.ca.issue("client", "grapnel")
         m = self.serve(responds, tls=self.ca.server("asks", "127.0.0.1",
                                                    ask=True))
@@ -770,8 +771,8 @@ class Guard(AttemptTest):
     """P8: nothing that a URL can name reaches where it may not."""
 
     def test_proxies_of_the_environment_are_not_used(self):
-        """Else the guard would see the proxy's address, and the proxy go
-        wherever the URL says."""
+        """With a proxy the guard would judge the proxy's address, and the proxy
+        would connect to any address."""
         proxy, m = self.serve(responds), self.serve(responds)
         names = ("http_proxy", "https_proxy", "all_proxy", "HTTPS_PROXY",
                  "ALL_PROXY")
@@ -783,8 +784,8 @@ class Guard(AttemptTest):
         self.assertEqual((proxy.connections, len(m.requests)), (0, 1))
 
     def test_a_name_that_changes_to_a_private_address_is_blocked(self):
-        """DNS rebinding: allowed when it was looked at first, private when it
-        is connected to. What counts is the socket's address."""
+        """DNS rebinding: the name is public at the first lookup and private at the
+        connect. The guard judges the socket's address."""
         inside = self.serve(responds, host="127.0.0.3")
         m = self.serve(responds)
         while m.port == inside.port:  # or a connection to it is kept
@@ -825,7 +826,8 @@ class Guard(AttemptTest):
         self.assertEqual(r["outcome"], "delivered")
 
     def test_only_http_and_https_are_used(self):
-        """A grant with another scheme is never confirmed; nothing is opened."""
+        """A grant with another scheme is not confirmed, and no connection is
+        opened."""
         m = self.serve(responds)
         for scheme in ("ftp", "gopher", "file", "dict", "telnet", "ldap"):
             self.to(f"{scheme}://127.0.0.1:{m.port}/x")

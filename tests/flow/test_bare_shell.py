@@ -44,8 +44,8 @@ class BareShell(RigTest):
             return said
 
     def test_commands_need_only_run_dir(self):
-        """P10: neither a secret nor an error elsewhere in the file matters to
-        commands that ask the running processes."""
+        """P10: commands that ask running processes need no secret, and ignore
+        errors elsewhere in the file."""
         rig, event = self.pipeline()
         dead_letter, = rig.cli("dlq")[0]
         for line in ("status", "events", "deliveries", "endpoints", "gaps",
@@ -114,7 +114,7 @@ class BareShell(RigTest):
 
     def test_commands_with_secrets_need_only_their_own(self):
         """send reads sources, endpoints test reads endpoints, retry-plan reads
-        policies; each says so when it cannot."""
+        policies; each reports what it lacks."""
         rig, _ = self.pipeline()
         secret = {"PLANE_SECRET": PLANE_SECRET}
         self.works(rig, "retry-plan", "default")

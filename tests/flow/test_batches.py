@@ -108,7 +108,7 @@ class Batches(RigTest):
         self.assertEqual(found, list(range(COUNT)))
 
     def test_batches_of_two_sources_take_turns(self):
-        """And a second one of the same source waits for its first."""
+        """A second batch of the same source waits for the first."""
         rig = self.pipeline()
         first = self.begun(rig, lines())
         second = Batch(rig, lines(3, first=10_000))
@@ -124,7 +124,7 @@ class Batches(RigTest):
         self.assertLess(found.index(20_002), found.index(COUNT - 1))
 
     def test_a_kill_in_the_middle_leaves_a_prefix_that_a_repeat_completes(self):
-        """A prefix is stored, as there was no response; the duplicate is recognised."""
+        """There was no response; the repeated lines are duplicates."""
         rig = self.pipeline()
         batch = self.begun(rig, keyed())
         rig.kill("ingress")
@@ -196,7 +196,7 @@ class Batches(RigTest):
                          list(range(before + 1)))
 
     def test_a_key_used_by_another_request_meanwhile_is_a_duplicate(self):
-        """One event, or two under one key: as if the batch had come later."""
+        """The result is the same as if the batch had arrived later."""
         rig = self.pipeline()
         batch = self.begun(rig, keyed())
         same = self.post(rig, {**EVENT, "data": COUNT - 1,
@@ -215,7 +215,7 @@ class Batches(RigTest):
         self.assertEqual(len(self.archived(rig)), COUNT)
 
     def test_a_begun_batch_is_stored_though_its_producer_is_removed(self):
-        """It was judged before; what comes later is refused."""
+        """It was judged before the reload; later batches are refused."""
         rig = self.pipeline()
         batch = self.begun(rig, lines())
         del rig.config["producers"][0]
@@ -243,8 +243,8 @@ class Batches(RigTest):
         self.assertEqual(self.archived(rig), list(range(10_000)))
 
     def test_no_watermark_is_sent_before_a_batch_is_stored(self):
-        """P6: all that was received before the sequencer asked has a number below
-        `next`; and one question after the other does not put the response off."""
+        """P6: all requests received before the watermark request have a lower
+        number than the watermark."""
         rig = self.rig({"producers": [{"name": "billing", "tokens": [TOKEN]},
                                       {"name": "crm", "tokens": [OTHER]}]})
         rig.run_dir.mkdir(mode=0o700, exist_ok=True)

@@ -83,7 +83,7 @@ class Control(RigTest):
                                  path)
 
     def test_only_the_owner_of_state_dir_can_read_it(self):
-        """Also where state_dir itself is open to be looked into."""
+        """Also if other users may list state_dir."""
         rig = self.rig(console=True)
         rig.state_dir.mkdir(exist_ok=True)
         rig.state_dir.chmod(0o755)
@@ -96,9 +96,8 @@ class Control(RigTest):
             self.assertEqual(stat.S_IMODE(path.stat().st_mode) & 0o077, 0, path)
 
     def test_a_run_dir_that_others_may_write_to_is_refused(self):
-        """Open to be looked into: the sockets are the owner's all the same. Open
-        to be written to, by a group or by all: other users could put a socket of
-        theirs in its place."""
+        """If others may only list it, the sockets still belong to the owner; if
+        others may write to it, no process starts."""
         rig = self.rig()
         rig.run_dir.mkdir()
         for mode in (0o777, 0o770, 0o720):
@@ -114,9 +113,8 @@ class Control(RigTest):
             self.assertEqual(stat.S_IMODE(mode) & 0o077, 0, kind)
 
     def test_no_argument_ends_a_process(self):
-        """Each request that a process knows, with every argument that it has, of
-        types and sizes that nobody means: it is answered, and nothing ends. Not
-        `backup`, whose argument is a folder that it would make."""
+        """Each request gets each of its arguments with unexpected types and sizes,
+        and the process replies."""
         values = ["", "x" * 5000, "\0", "%s%n", "../../x", "evt_" + "0" * 26,
                   -(1 << 63), (1 << 63) - 1, -1, 0, 1 << 53, 1.5e308, True, None,
                   [], ["a", 1, None], {}, {"a": {}}, "9" * 400]

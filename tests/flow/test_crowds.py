@@ -305,7 +305,7 @@ class Rejects(IngressTest):
         self.assertIn("POST /in/nobody", text)
 
     def test_requests_that_are_not_http_are_listed(self):
-        """Also what libmicrohttpd refuses by itself."""
+        """Also those that libmicrohttpd refuses by itself."""
         rig = self.start_ingress()
         for raw in (REQUEST + b"X: a\0b\r\n\r\n",
                     REQUEST + b"Content-Length: -1\r\n\r\n",

@@ -73,8 +73,7 @@ class Traced(Letters):
                             "attempt", "delivered"])
 
     def test_an_event_id_identifies_its_only_dead_letter(self):
-        """Of one dead letter it is enough; of several the message says what to
-        write; nothing is said twice."""
+        """With several dead letters the error says what to write."""
         rig = self.rig()
         rig.config["endpoints"].append(rig.endpoint("erp"))
         rig.write_config()
@@ -98,7 +97,7 @@ class Traced(Letters):
             self.assertEqual(said.count("evt_nope"), 1, said)
 
     def test_a_trace_shows_that_an_event_was_refused(self):
-        """P10: also after it was taken by another configuration."""
+        """P10: also after a new configuration has accepted it."""
         rig = self.rig({"sources": [{
             "name": "plane", "provider": "plane", "secrets": ["${PLANE_SECRET}"],
             "workspaces": ["ws-1"]}]}).start()
@@ -139,7 +138,7 @@ class Bulk(Letters):
         self.assertEqual((code, again["requeued"]), (0, []))
 
     def test_retry_all_does_not_send_what_dies_again(self):
-        """P9: nothing is sent twice by one command."""
+        """P9: one command sends no dead letter twice."""
         rig, events = self.dead(12, {"status": 400})
         said = rig.cli_text("dlq", "retry", "--all", "--rate", "10")
         self.assertEqual((said.returncode, said.stdout), (0, "12 requeued\n"))
@@ -157,7 +156,7 @@ class Bulk(Letters):
         self.until(rig, dead=4, recovered=2)
 
     def test_resolve_and_discard_apply_to_all_matching_dead_letters(self):
-        """P2: each with its note; over a kill -9 the same command goes on."""
+        """P2: each gets the note; after a kill -9 the same command continues."""
         rig, events = self.dead(12)
         for command in ("resolve", "discard"):
             for args, word in ((("--all",), "--note"),
@@ -182,7 +181,7 @@ class Bulk(Letters):
         self.assertEqual((code, again["discarded"]), (0, []))
 
     def test_an_event_id_retries_all_its_dead_letters(self):
-        """All dead letters of an event are retried; one that has none says so."""
+        """An event without a dead letter is an error."""
         rig, (event,) = self.dead(1)
         reply, code = rig.cli("dlq", "retry", event)
         self.assertEqual((code, len(reply["requeued"])), (0, 1))
@@ -192,7 +191,8 @@ class Bulk(Letters):
         self.assertIn("no dead letter", reply["refused"][0]["why"])
 
     def test_an_interrupted_retry_all_continues_later(self):
-        """P3: dlqd killed in between loses no dead letter and sends none twice."""
+        """P3: a kill of dlqd in between loses no dead letter and sends none
+        twice."""
         rig, events = self.dead(30)
         rig.cli("dlq", "retry", "--all", "--limit", "10")
         rig["dlqd"].kill()
@@ -347,7 +347,7 @@ class Redirect(Letters):
         return rig, events
 
     def test_a_dead_letter_can_be_sent_to_another_endpoint(self):
-        """P2: it is dealt with, and says how. The other endpoint never had it,
+        """P2: it is resolved, with a note. The other endpoint never had the event,
         so it is not marked as a replay."""
         rig, (event,) = self.dead_with_another(1)
         dead_letter, = rig.cli("dlq")[0]
@@ -368,7 +368,8 @@ class Redirect(Letters):
             self.assertIn(word, said.stdout + said.stderr)
 
     def test_dead_letters_that_cannot_be_redirected_are_named(self):
-        """One that is being retried, one that died where it is to go."""
+        """One that is being retried, and one of the other endpoint itself; the rest
+        is sent."""
         rig, events = self.dead_with_another(3)
         first, *rest = (x["id"] for x in rig.cli("dlq")[0])
         rig["deliverer-1"].kill()
@@ -410,8 +411,8 @@ class Redirect(Letters):
                  what="the delivery to be there again")
 
     def test_redirects_survive_kills_and_take_effect_once(self):
-        """P3, P4: the sequencer was away, dlqd dies; and one more failure is a
-        dead letter of the other endpoint."""
+        """P3, P4: the sequencer is down and dlqd dies; a further failure is a dead
+        letter of the other endpoint."""
         rig, events = self.dead_with_another(20)
         rig.receiver.rules({"path": "/spare", "responses": [
             {"status": 400, "times": 1}, {"status": 200}]})

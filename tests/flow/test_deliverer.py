@@ -340,8 +340,8 @@ class Grants(DelivererTest):
         self.assertEqual(self.tasks(), 0)
 
     def test_an_unknown_delivery_is_reported_as_missing(self):
-        """P2: and what is known is not: in flight, queued, waiting for a retry.
-        What has ended is not known any more, but its result comes first."""
+        """P2: one that is in flight, queued or waiting for a retry is known. One
+        that has ended is unknown, but its result is earlier in the log."""
         self.r.receiver.rules({"path": "/crm", "responses": [
             {"status": 503, "times": 1}, {"status": 200, "times": 1},
             {"action": "blackhole"}]})

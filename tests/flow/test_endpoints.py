@@ -20,8 +20,8 @@ class Endpoints(RigTest):
         wait_for(lambda: self.shown(rig)["owner"] is None, what="it to be released")
 
     def test_a_paused_endpoint_is_not_tried(self):
-        """What comes, and the scheduled retries, waits; a restart forgets nothing;
-        resumed, all of it is delivered."""
+        """New events and scheduled retries wait, also over a restart; after a
+        resume all of them are delivered."""
         rig = self.rig({"retry_policies": [{
             "name": "default", "backoff": "fixed", "first_wait": "50ms",
             "jitter": "none", "max_attempts": 1000, "max_duration": "1h"}]})
@@ -70,8 +70,8 @@ class Endpoints(RigTest):
         self.assertLess(first["first_ms"], began[0]["since_ms"], "the true one")
 
     def test_a_410_disables_the_endpoint(self):
-        """P2: that delivery is dead, endpoint_gone; the others wait, and go out
-        when it is resumed."""
+        """P2: that delivery is dead (endpoint_gone); the others wait until the
+        endpoint is resumed."""
         rig = self.rig()
         rig.config["endpoints"].append(rig.endpoint("other"))
         rig.write_config()
@@ -127,7 +127,7 @@ class Endpoints(RigTest):
         self.assertIn(last, rig.receiver.delivered("/crm"))
 
     def test_a_paused_endpoint_does_not_count_as_failing(self):
-        """Nobody tries it, so the metric, and an alert on it, say nothing."""
+        """No attempt is made, so neither the metric nor an alert reports it."""
         rig = self.rig({"metrics": {"interval": "200ms"}}, console=True)
         rig.receiver.rules({"path": "/crm", "responses": [{"status": 500}]})
         rig.start()

@@ -201,7 +201,7 @@ class Errors(RigTest):
 
     @unittest.skipIf(os.geteuid(), "only root can run a program as another user")
     def test_a_run_dir_of_another_user_is_not_reported_as_down(self):
-        """Nobody can tell what runs there; it is not said to be down."""
+        """The command cannot know what runs there."""
         rig = self.rig().start()
         rig.folder.chmod(0o755)
         for words, said in {("status",): "unknown", ("events",): "sequencer"}.items():
@@ -217,7 +217,7 @@ class Errors(RigTest):
                 self.assertNotIn("Start the processes", done.stderr)
 
     def test_a_killed_process_is_reported_as_not_running(self):
-        """69 also where its socket is left behind."""
+        """69, also if its socket file exists."""
         rig = self.rig().start()
         event = rig.accept()
         rig.wait_status(event)
@@ -256,8 +256,8 @@ class Errors(RigTest):
         wait_for(lambda: rig.cli("trace", request.id)[0]["status"] == "done")
 
     def test_check_treats_producers_as_sources(self):
-        """An endpoint that is subscribed to a producer gets its events, and is
-        not called one that gets nothing."""
+        """An endpoint that is subscribed to a producer gets its events, and check
+        does not warn of it."""
         rig = self.rig()
         rig.config["producers"] = [{"name": "billing", "tokens": ["t1"]},
                                    {"name": "unheard", "tokens": ["t2"]}]
@@ -278,8 +278,8 @@ class Errors(RigTest):
                          (True, None, ["books"]))
 
     def test_check_warns_of_subscriptions_that_cannot_match(self):
-        """A producer's types and workspaces are compared with subscriptions:
-        both ends of what can not meet are warned of, at their line."""
+        """It compares a producer's types and workspaces with subscriptions, and
+        warns on both sides."""
         rig = self.rig()
         rig.config["producers"] = [
             {"name": "billing", "tokens": ["t1"],
@@ -323,7 +323,8 @@ class Errors(RigTest):
             self.assertEqual(rig.cli_text("check").stderr, "")
 
     def test_check_event_predicts_the_response_to_a_producer(self):
-        """check --event says what /v1/events responds, and who gets it."""
+        """check --event shows the response of /v1/events and the endpoints that get
+        the event."""
         rig = self.rig()
         rig.config["producers"] = [
             {"name": "billing", "tokens": ["token-one"], "types": ["invoice.*"],
@@ -423,7 +424,7 @@ class Errors(RigTest):
             self.assertIn("Permission denied", said.stderr)
 
     def test_the_example_configuration_is_valid(self):
-        """packaging/example.yaml is right, all of it."""
+        """All of packaging/example.yaml."""
         example = pathlib.Path(__file__).parents[2] / "packaging/example.yaml"
         rig = self.rig()
         rig.write_config(example.read_text())

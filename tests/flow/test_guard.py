@@ -43,8 +43,8 @@ class Guard(RigTest):
         return rig.cli("dlq", "stats")[0]["dead"]
 
     def test_an_endpoint_that_refuses_everything_causes_few_dead_letters(self):
-        """P2: few dead letters, over restarts of all processes too; when it is
-        mended all others are delivered."""
+        """P2: also over restarts of all processes; when the endpoint works again,
+        all other events are delivered."""
         rig = self.working()
         rig.load(count=400, workspaces=7).result()
         shown = self.held(rig)
@@ -64,8 +64,8 @@ class Guard(RigTest):
         self.assertEqual(len(set(rig.receiver.delivered("/crm"))), 401 - dead)
 
     def test_an_operator_can_resume_and_switch_off_the_guard(self):
-        """resume tries all again, and it is held again; guard: off turns each
-        refusal into a dead letter."""
+        """After a resume all deliveries are tried, and the endpoint is held again;
+        with guard: off each refusal is a dead letter."""
         rig = self.working([{"status": 422}])
         rig.load(count=60, workspaces=3).result()
         self.held(rig)
@@ -81,7 +81,7 @@ class Guard(RigTest):
         self.assertEqual(self.shown(rig)["state"], "active")
 
     def test_held_deliveries_keep_their_order(self):
-        """P5: what was held goes in its order."""
+        """P5."""
         rig = self.working(ordered="all")
         events = [rig.accept() for _ in range(20)]
         self.held(rig)

@@ -55,7 +55,7 @@ class Health(RigTest):
                       self.health(rig, "deliverer-9", code=69))
 
     def test_health_does_not_wait_for_a_hanging_process(self):
-        """Also when so many have asked before that no connection is taken."""
+        """Also if so many clients wait that the process accepts no connection."""
         rig = self.rig(deliverers=0)
         rig["dlqd"].start()
         rig["dlqd"].pause()
@@ -96,7 +96,7 @@ class Health(RigTest):
         self.assertEqual(done.returncode, 0, done.stderr)
 
     def test_a_process_with_a_full_disk_is_alive_and_not_ready(self):
-        """A restart would not help, and /healthz and /readyz say the same."""
+        """A restart would not help; /healthz and /readyz report the same."""
         rig = self.rig(deliverers=0)
         rig.state_dir.mkdir()
         done = subprocess.run(

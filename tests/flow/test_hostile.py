@@ -310,8 +310,8 @@ class Names(Hostile):
         return server
 
     def test_silent_name_servers_do_not_delay_others(self):
-        """Attempts end in their time, others are served, and a stop is not held
-        up by the threads that still ask."""
+        """Attempts end in time, other endpoints get their events, and a stop does
+        not wait for the resolver's threads."""
         server = self.asks(lambda name, count: None)
         count = 40
         for n in range(count):

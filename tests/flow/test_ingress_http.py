@@ -207,7 +207,7 @@ class Taken(IngressTest):
         return disk, clients
 
     def test_a_200_waits_for_its_sync_while_others_are_read(self):
-        """P1. Who is refused need not wait for the disk."""
+        """P1. Refused requests get their response without waiting for the disk."""
         rig = self.start_ingress()
         disk, clients = self.group(rig)
         wrong = head("Connection: close").replace(b"Signature: ",
@@ -226,7 +226,7 @@ class Taken(IngressTest):
         self.assertEqual(len(ids), 21)
 
     def test_a_failed_sync_gives_no_200(self):
-        """P1. What was written may be there after all, and is handed on."""
+        """P1. The request may be on disk nevertheless, and is then delivered."""
         rig = self.start_ingress()
         disk, clients = self.group(rig)
         (disk / "fail").touch()
@@ -396,8 +396,8 @@ class Refused(IngressTest):
               b"000", b"\r\n", b"X-Late: 1", b"\r\n", b"\r\n"]
 
     def test_a_chunk_line_without_cr_lf_is_refused(self):
-        """A proxy in front that takes no bare LF for a line's end would see
-        another end of the body, and another request behind it."""
+        """A proxy that accepts no bare LF would see another end of the body, and
+        another request after it."""
         rig = self.start_ingress()
         start = head("Transfer-Encoding: chunked", length=False)
         for at, piece in enumerate(self.FRAMED):

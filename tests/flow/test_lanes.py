@@ -62,8 +62,8 @@ class Lanes(RigTest):
     # one at a time
 
     def test_an_event_waits_for_the_end_of_the_previous_one(self):
-        """P5: while a lane's first is without a response, nothing else of it is sent;
-        other lanes go on."""
+        """P5: while a lane's first event has no response, no other event of it is
+        sent; other lanes continue."""
         rig = self.pipeline()
         rig.receiver.rules({"path": "/crm", "responses": [
             {"action": "blackhole"}, {"status": 200}]})
@@ -80,7 +80,7 @@ class Lanes(RigTest):
         self.assertEqual(lanes, {"a": [first, second], "b": others})
 
     def test_order_holds_through_failures(self):
-        """P5: each fails once and is tried again before the next begins."""
+        """P5: each event fails once and is retried before the next one begins."""
         for ordered in ["workspace", "all"]:
             with self.subTest(ordered):
                 rig = self.pipeline(deliverers=2, ordered=ordered)
@@ -108,8 +108,8 @@ class Lanes(RigTest):
         self.assert_in_order(rig)
 
     def test_a_noisy_workspace_does_not_starve_the_rest(self):
-        """Workspaces take turns: what a quiet one has goes out among the first,
-        though a noisy one had hundreds waiting before."""
+        """Workspaces take turns: an event of a quiet one is sent among the first,
+        though hundreds of a noisy one waited before it."""
         for ordered in ["none", "workspace"]:
             with self.subTest(ordered):
                 rig = self.pipeline(ordered=ordered, max_in_flight=1)
@@ -158,8 +158,8 @@ class Lanes(RigTest):
             before[lane] = number, request
 
     def test_order_holds_when_a_frozen_owner_wakes(self):
-        """P5: stopped past its lease its lanes move; awake again it sends
-        nothing that the other has passed."""
+        """P5: its lanes move when it is stopped for longer than its lease; when it
+        wakes it sends no event that the new owner has passed."""
         rig = self.pipeline(deliverers=2)
         rig.receiver.rules(ONCE)
         load = rig.load(count=400, workspaces=10, rate=200)
@@ -175,7 +175,8 @@ class Lanes(RigTest):
         self.assert_no_overtaking(rig)
 
     def test_a_stopping_deliverer_hands_its_lanes_over_in_order(self):
-        """P5: at a SIGTERM the scheduled retries goes on elsewhere, in its order."""
+        """P5: after a SIGTERM another deliverer makes the scheduled retries, in
+        order."""
         rig = self.pipeline(deliverers=2)
         rig.receiver.rules({"path": "/crm", "per": "event", "responses": [
             {"status": 503, "times": 2}, {"status": 200}]})
@@ -202,8 +203,8 @@ class Lanes(RigTest):
             {"status": 503, "times": POLICY["max_attempts"]}, {"status": 200}]})
 
     def test_a_lane_continues_after_a_dead_letter(self):
-        """P5: on_dead: continue passes it; a requeue comes when it is asked
-        for."""
+        """P5: with on_dead: continue; the dead letter is sent again when an
+        operator asks for it."""
         rig = self.pipeline(retry_policy="quick")
         self.first_dies(rig)
         first, second = (rig.accept(rig.plane_body("a")) for _ in range(2))
@@ -250,7 +251,8 @@ class Lanes(RigTest):
         self.assertEqual(self.endpoint(rig)["halted"], [])
 
     def test_a_halted_lane_continues_when_its_dead_letter_is_delivered(self):
-        """P5: on_dead: halt; other lanes go on; a restart forgets nothing."""
+        """P5: with on_dead: halt; other lanes continue, and a restart keeps the
+        halt."""
         rig = self.pipeline(retry_policy="quick", on_dead="halt")
         first, second, dead_letter = self.halted(rig)
         rig["sequencer"].restart()
@@ -263,7 +265,7 @@ class Lanes(RigTest):
         self.assertEqual(order[-2:], [first, second])
 
     def test_a_halted_lane_continues_after_a_decision(self):
-        """P5: resolved or discarded, with a note that is kept."""
+        """P5: resolved or discarded, with a note that is stored."""
         for word, state in [("resolve", "resolved"), ("discard", "discarded")]:
             with self.subTest(word):
                 rig = self.pipeline(retry_policy="quick", on_dead="halt")
@@ -283,7 +285,7 @@ class Lanes(RigTest):
                 self.assertIn("by hand", str(rig.trace(first)["timeline"]))
 
     def test_a_decision_reaches_a_sequencer_that_was_down(self):
-        """P5, P3: told over the link, kill -9 of either end before it arrives."""
+        """P5, P3: also after kill -9 of either end before it arrives."""
         rig = self.pipeline(retry_policy="quick", on_dead="halt")
         _, second, dead_letter = self.halted(rig)
         rig["sequencer"].kill()
@@ -294,8 +296,8 @@ class Lanes(RigTest):
         self.goes_on(rig, second)
 
     def test_a_halted_lane_can_continue_though_its_dead_letter_is_lost(self):
-        """P5: with dlqd's disk the dead letter is gone; sent again and delivered, its
-        event lets the lane go on."""
+        """P5: the dead letter is lost with dlqd's disk; a resend that is delivered
+        ends the halt."""
         rig = self.pipeline(retry_policy="quick", on_dead="halt")
         first, second, dead_letter = self.halted(rig)
         rig["dlqd"].kill()
@@ -322,7 +324,7 @@ class Lanes(RigTest):
         self.assertEqual(rig.receiver.requests("/crm", second), [])
 
     def test_a_lane_stays_halted_under_another_owner(self):
-        """P5: a halt is the lane's, not its owner's."""
+        """P5: the halt belongs to the lane."""
         rig = self.pipeline(deliverers=2, retry_policy="quick", on_dead="halt")
         _, second, dead_letter = self.halted(rig)
         owner = self.endpoint(rig)["owner"]
@@ -335,8 +337,8 @@ class Lanes(RigTest):
         self.goes_on(rig, second)
 
     def test_removing_an_endpoint_ends_its_halted_lanes(self):
-        """P2, P5: what waits behind the dead letter is a dead letter, too. There again,
-        its lanes are free; the dead letters are sent when somebody says so."""
+        """P2, P5: deliveries behind the dead letter become dead letters. When the
+        endpoint is configured again, its lanes are free."""
         rig = self.pipeline(retry_policy="quick", on_dead="halt")
         rig.config["endpoints"].append(rig.endpoint("other", types=["x.*"]))
         first, second, dead_letter = self.halted(rig)
@@ -369,8 +371,8 @@ class Lanes(RigTest):
     # reload
 
     def test_a_reload_can_change_ordered(self):
-        """P5: what waits when an endpoint becomes ordered goes out in order;
-        and freely, when it is ordered no more."""
+        """P5: waiting deliveries are sent in order when an endpoint becomes
+        ordered, and in parallel when it is no longer ordered."""
         rig = self.pipeline(ordered="none")
         rig.cli("endpoints", "pause", "crm")
         events = [rig.accept(rig.plane_body(f"w{i % 3}")) for i in range(60)]
@@ -435,8 +437,8 @@ class NewWorkspaces(RigTest):
         return [a["id"] for a in load.acks()]
 
     def test_waiting_deliveries_of_new_workspaces_go_in_arrival_order(self):
-        """Deliveries of new workspaces wait at the end of their index and are read in
-        order: any other order reads and changes pages at random."""
+        """Lanes of new workspaces are at the end of the index; reading them in
+        another order would need a cache of the whole index."""
         for ordered in ("none", "workspace"):
             with self.subTest(ordered=ordered):
                 rig = self.pipeline(ordered=ordered, max_in_flight=1)
@@ -461,8 +463,8 @@ class NewWorkspaces(RigTest):
             db.executescript(self.MIGRATION.read_text())
 
     def test_lanes_of_an_older_database_keep_their_order(self):
-        """P5: its lanes are hashes. What waits is put into the new ones, behind
-        what its deliverer has."""
+        """P5: its lanes are hashes. Waiting deliveries get lanes of today, behind
+        those that their deliverer has."""
         for ordered in ("none", "workspace"):
             with self.subTest(ordered=ordered):
                 rig = self.pipeline(ordered=ordered)

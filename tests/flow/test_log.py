@@ -30,7 +30,8 @@ class Log(RigTest):
     STRIPE = {"name": "stripe", "provider": "stripe", "secrets": ["shh"]}
 
     def test_absent_facts_are_left_out_of_log_lines(self):
-        """No status where nobody responded, no attempt where none was made."""
+        """No status without a response, and no attempt number without an
+        attempt."""
         rig = self.rig({"producers": [{"name": "shop", "tokens": ["t0p"]}],
                         "retry_policies": [{
                             "name": "default", "backoff": "fixed",
@@ -97,7 +98,8 @@ class Log(RigTest):
             self.assertRegex(at, r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$")
 
     def test_the_duration_after_a_requeue_counts_from_the_requeue(self):
-        """Not of the days in which the dead letter waited for a person."""
+        """The time in which the dead letter waited for an operator does not
+        count."""
         rig = self.rig()
         rig.step_clock(-6 * 3600)
         rig.start()
@@ -150,8 +152,8 @@ class Log(RigTest):
         self.assertLess(sum(per_second.values()), 1500)
 
     def test_warnings_are_also_in_log_errors(self):
-        """All processes write to it; logrotate moves it away and sends SIGHUP;
-        a folder that is missing is no reason to stop."""
+        """All processes write to it; it survives logrotate with SIGHUP, and a
+        missing folder ends no process."""
         rig = self.rig({"log": {"errors": "logs/errors.log"}})
         rig.start()
         folder = rig.folder / "logs"

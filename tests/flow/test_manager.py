@@ -123,7 +123,7 @@ class ALife(ManagerTest):
         rig.write_config()
 
     def test_a_long_start_extends_its_timeout(self):
-        """Killed for that, it would only begin again."""
+        """A kill would only begin the start again."""
         rig = self.rig(deliverers=0)
         disk = rig.folder / "disk"
         disk.mkdir()
@@ -214,7 +214,8 @@ class Watchdog(ManagerTest):
         self.assertEqual(child.wait(60), 0)
 
     def test_a_hanging_loop_does_not_feed_the_watchdog(self):
-        """Its thread alone is stopped: none of the others speaks for it."""
+        """Only the loop's thread is stopped; no other thread feeds the watchdog for
+        it."""
         rig = self.rig()
         for name in ["ingress", "dlqd"]:  # with and without a fallback thread of its own
             manager = self.manager(rig, name)
@@ -236,7 +237,7 @@ class Watchdog(ManagerTest):
             request, pid, None, None), 0, os.strerror(ctypes.get_errno()))
 
     def test_a_stalled_disk_feeds_the_watchdog(self):
-        """Neither a stop nor a restart would help."""
+        """A restart would not help."""
         rig = self.rig(deliverers=0)
         disk = rig.folder / "disk"
         disk.mkdir()

@@ -158,7 +158,7 @@ class Providers(RigTest):
         self.assertEqual(self.names(rig, "d-1"), (event, None, "d-1"))
 
     def test_refused_and_duplicate_events_have_both_ids(self):
-        """Also one whose id can't be had; and a dead letter shows both."""
+        """Also an event whose id cannot be parsed; and a dead letter shows both."""
         rig = self.rig(self.sources())
         rig.receiver.rules({"path": "/crm", "responses": [{"status": 400}]})
         rig.start()
@@ -195,8 +195,7 @@ class Providers(RigTest):
         self.assertEqual(self.names(rig, "g-2")[0], response["id"])
 
     def test_a_refused_request_is_found_by_its_delivery_id(self):
-        """P10: the provider says that it sent this delivery; `trace` says that
-        it came and why it was refused."""
+        """P10: `trace` shows that the request arrived, and why it was refused."""
         rig = self.rig(self.sources()).start()
         body = b'{"n": "e-1"}'
         status, _ = self.github(rig, "g-1", body,
@@ -255,7 +254,7 @@ class Providers(RigTest):
 
 class Subscribed(RigTest):
     def test_replay_counts_only_events_that_the_endpoint_gets(self):
-        """Only events that it would get are counted and sent; filters narrow."""
+        """Filters reduce them further."""
         rig = self.rig()
         rig.config["endpoints"] += [
             rig.endpoint("issues", types=["issue.*"]),

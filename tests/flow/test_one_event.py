@@ -213,7 +213,7 @@ class OneEvent(RigTest):
 
 class Duplicates(RigTest):
     def test_a_duplicate_is_kept_and_not_delivered(self):
-        """P7: a replayed request takes no effect a second time, on record."""
+        """P7: a replayed request takes no second effect, and is recorded."""
         rig = self.rig().start()
         body = rig.plane_body("ws-1")
         first = rig.accept(body)
@@ -238,7 +238,7 @@ class Duplicates(RigTest):
             self.assertEqual(kept["body"], body)
 
     def test_of_simultaneous_duplicates_one_takes_effect(self):
-        """P7: of many copies at the same moment, one takes effect."""
+        """P7."""
         rig = self.rig().start()
         body = rig.plane_body("ws-1")
         copies = [rig.accept(body) for _ in range(20)]
@@ -325,7 +325,7 @@ class Routes(RigTest):
                          {"issues", "acme"})
 
     def test_an_event_without_a_subscribed_endpoint_is_recorded_as_done(self):
-        """P2: never silence."""
+        """P2."""
         rig = self.routed()
         event = rig.accept(rig.plane_body("other", "create", "project"))
         trace = rig.wait_status(event, "done")

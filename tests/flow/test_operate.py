@@ -32,8 +32,8 @@ class Reload(RigTest):
         self.assertEqual(rig.receiver.requests("/audit", before), [])
 
     def test_a_changed_url_applies_to_waiting_deliveries(self):
-        """P2: a delivery that was being retried goes to the new address, its
-        attempts counted on."""
+        """P2: a scheduled retry is made at the new URL, with its attempts counted
+        on."""
         rig = self.rig()
         rig.receiver.rules({"path": "/crm", "responses": [{"status": 503}]})
         rig.config["retry_policies"][0].update(max_attempts=10000)
@@ -106,7 +106,7 @@ class Reload(RigTest):
         return {r["process"]: r for r in rows}, code
 
     def test_a_reload_reports_changed_keys_and_those_that_need_a_restart(self):
-        """Keys, not values: also a secret's, which is compared and not shown."""
+        """Keys, not values: a changed secret is reported without its value."""
         rig = self.rig()
         (rig.folder / "secret").write_text("plane_wh_1\n")
         rig.config["sources"][0]["secrets"] = ["file:secret"]
@@ -163,8 +163,8 @@ class Reload(RigTest):
         return response["id"]
 
     def test_a_changed_run_dir_waits_for_a_restart(self):
-        """A process that has reloaded still uses, and at its end removes, the
-        sockets of its start."""
+        """After a reload a process still uses the sockets of its start, and removes
+        these at its end."""
         rig = self.rig().start()
         rig.config["run_dir"] = "elsewhere"
         rig.write_config()
@@ -205,7 +205,7 @@ class Reload(RigTest):
             body, "plane_wh_9"))[0], 200)
 
     def test_a_secret_file_that_every_user_may_read_is_a_warning(self):
-        """A warning, not an error: the pipeline goes on. A certificate is no secret."""
+        """The pipeline continues. A certificate is not a secret."""
         rig = self.rig()
         secret = rig.folder / "plane.secret"
         secret.write_text(PLANE_SECRET)
@@ -292,8 +292,8 @@ class Reload(RigTest):
         self.assertEqual(request.headers["authorization"], "Bearer two")
 
     def test_all_processes_reload_or_none(self):
-        """One that lacks a variable: the others are not left with a newer
-        configuration than it has."""
+        """One process lacks a variable: the others keep their configuration as
+        well."""
         rig = self.rig()
         rig.start("ingress", "sequencer", "deliverer-1")
         rig["dlqd"].start(env={**os.environ, **rig.env, "GRT_ONLY": "x"})
@@ -340,7 +340,8 @@ class Reload(RigTest):
             self.assertIn(error.replace('"', '\\"'), rig["dlqd"].log())
 
     def test_a_sighup_during_a_start_is_a_reload(self):
-        """A configuration that is a pipe says when it is read, and how often."""
+        """The configuration is a pipe, which shows when and how often it is
+        read."""
         rig = self.rig()
         text = rig.config_path.read_text()
         rig.config_path.unlink()
@@ -356,7 +357,7 @@ class Reload(RigTest):
                  what="a reload")
 
     def test_a_sighup_at_any_moment_of_a_start_ends_no_process(self):
-        """P3: also before the first instruction of the program."""
+        """P3: also before the program's first instruction."""
         rig = self.rig(console=True)
         for wait_ms in (0, 3, 10, 25):
             for daemon in rig.daemons.values():
@@ -395,7 +396,7 @@ class Stop(RigTest):
         return rig.start()
 
     def test_a_stop_waits_for_attempts_in_flight(self):
-        """P4: a stop waits for the response, and nothing is sent twice."""
+        """P4: no event is sent twice."""
         rig = self.slow("20s")
         event = rig.accept()
         rig.receiver.wait(event)
@@ -406,8 +407,8 @@ class Stop(RigTest):
         self.assertEqual(len(rig.receiver.requests(event=event)), 1)
 
     def test_attempts_that_a_stop_aborts_are_made_again(self):
-        """P3, P4: a stop in the middle of slow deliveries: exit 0, and the work
-        goes on after the start."""
+        """P3, P4: a stop during slow deliveries exits with 0, and the work
+        continues after the start."""
         rig = self.slow("100ms")
         events = {rig.accept() for _ in range(10)}
         wait_for(lambda: {r.id for r in rig.receiver.requests()} == events,
@@ -421,7 +422,7 @@ class Stop(RigTest):
         self.assertEqual(rig.cli("dlq", "--state", "all")[0], [])
 
     def test_stopping_all_at_once_under_load_loses_no_event(self):
-        """P1, P2: SIGTERM to everything at the same moment, three times."""
+        """P1, P2: SIGTERM to all processes at the same moment, three times."""
         rig = self.rig(deliverers=2).start()
         load = rig.load(count=1500, workspaces=10, rate=1000)
         for _ in range(3):
@@ -466,7 +467,8 @@ class Start(RigTest):
                          [str(n) for n in range(1, len(events) + 1)])
 
     def test_events_wait_for_a_deliverer(self):
-        """P2: without one events are taken and wait; one comes, they go."""
+        """P2: events are accepted without a deliverer, and delivered when one
+        starts."""
         rig = self.rig()
         rig.start("ingress", "sequencer", "dlqd")
         events = {rig.accept() for _ in range(20)}
@@ -479,7 +481,7 @@ class Start(RigTest):
                  what="all to be delivered")
 
     def test_events_wait_for_the_sequencer(self):
-        """P1, P2: ingress accepts events while all behind it is away."""
+        """P1, P2: ingress accepts events while all other processes are down."""
         rig = self.rig()
         rig.start("ingress")
         load = rig.load(count=1000, workspaces=10)

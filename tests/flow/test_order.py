@@ -68,7 +68,7 @@ class OrderTest(RigTest):
 
 class Numbers(OrderTest):
     def test_an_early_event_is_buffered_until_the_missing_ones_arrive(self):
-        """P6: held, on record, until what is missing has come."""
+        """P6: and its trace says so."""
         rig = self.ledger(order=by_number())
         first = self.send(rig, 1)
         rig.receiver.wait(first)
@@ -89,7 +89,8 @@ class Numbers(OrderTest):
         self.assertEqual(rig.trace(early)["sequence"], 4)
 
     def test_a_number_that_does_not_arrive_is_given_up_and_reported(self):
-        """P6: the first event past a gap names it; what comes after is late."""
+        """P6: the first event after a gap names it; events that arrive later are
+        late."""
         rig = self.ledger(order=by_number(give_up_after="300ms"))
         for n in [1, 2, 5, 6, 8]:
             self.send(rig, n)
@@ -173,7 +174,7 @@ class Numbers(OrderTest):
         self.assertRegex(dead_letter["reason"], "^refused:order.sequence")
 
     def test_buffered_events_are_not_removed_as_history(self):
-        """P2: however long it is held, and however short history is kept."""
+        """P2: however long they wait, and however short history.keep is."""
         rig = self.ledger(order=by_number())
         rig.config["history"] = {"keep": "1s"}
         rig.write_config()
@@ -188,7 +189,7 @@ class Numbers(OrderTest):
         rig.receiver.wait(held)
 
     def test_buffered_events_survive_kills_and_a_change_of_order(self):
-        """P3, P6: the buffer is in the event's own transaction."""
+        """P3, P6: the row in the buffer is in the event's own transaction."""
         rig = self.ledger(order=by_number())
         held = [self.send(rig, n) for n in [3, 4, 6]]
         for event in held:
@@ -245,8 +246,8 @@ class Numbers(OrderTest):
         self.assertEqual(request.headers["grapnel-gap"], "1-1")
 
     def test_a_requeued_refused_event_may_be_buffered(self):
-        """P2: requeued, it waits for its turn like any other, with its body; its
-        dead letter stays open until it goes."""
+        """P2: it waits like any other event, with its body; its dead letter stays
+        open until it is released."""
         rig = self.ledger(order=by_number(sequence="json:/number"))
         refused = self.send(rig, 2)
         dead_letter = wait_for(lambda: rig.cli("dlq")[0], what="the dead letter")[0]
@@ -267,7 +268,7 @@ class Numbers(OrderTest):
                  == "recovered", what="the dead letter to be recovered")
 
     def test_a_requeued_refused_event_may_be_a_duplicate(self):
-        """P2: then it is kept with its body, and can be let through."""
+        """P2: it is kept with its body, and can be released."""
         rig = self.ledger(order=by_number(sequence="json:/number"))
         refused = self.send(rig, 1)
         dead_letter = wait_for(lambda: rig.cli("dlq")[0], what="the dead letter")[0]
@@ -315,7 +316,7 @@ class Numbers(OrderTest):
                               for r in (requests[0], requests[-1])}), 2)
 
     def test_time_in_which_an_ingress_is_away_does_not_count_for_a_gap(self):
-        """P6: waited for in time in which it could have come."""
+        """P6."""
         rig = self.ledger(order=by_number(give_up_after="500ms"))
         rig["sequencer"].pause()
         event = self.send(rig, 2)
@@ -342,7 +343,7 @@ class Observe(OrderTest):
 
 class Times(OrderTest):
     def test_events_of_a_window_are_released_in_time_order(self):
-        """A shorter window holds for what is held, too."""
+        """A shorter window also applies to buffered events."""
         by_time = {"by": "timestamp", "timestamp": "json:/at"}
         rig = self.ledger(order={**by_time, "window": "1h"})
         now = datetime.datetime.now(datetime.timezone.utc).replace(microsecond=0)
@@ -428,7 +429,8 @@ class States(OrderTest):
 
 
     def test_buffered_events_are_judged_by_the_rules_at_their_release(self):
-        """A reload brings states, then another order, while events are held."""
+        """A reload adds states, then changes the order, while events are
+        buffered."""
         rig = self.ledger(order=by_number())
 
         def send(n, state):
@@ -458,7 +460,7 @@ class States(OrderTest):
 
 class Duplicates(OrderTest):
     def test_any_of_several_keys_identifies_a_duplicate(self):
-        """P7: keys that a duplicate brings along lead to the first event too."""
+        """P7: new keys of a duplicate identify the first event, too."""
         rig = self.ledger(dedupe={"keys": [["source", "id"],
                                            ["source", "json:/other"]]})
         first = self.send(rig, id="a", other="x")
@@ -519,7 +521,7 @@ class Duplicates(OrderTest):
 
 
     def test_a_duplicate_can_be_released_in_the_turn_of_a_reload(self):
-        """P2: the new configuration decides which endpoints are subscribed."""
+        """P2: the new configuration decides which endpoints get it."""
         rig = self.ledger()
         self.send(rig, id="a")
         again = self.send(rig, id="a")
@@ -622,7 +624,8 @@ class Backfill(OrderTest):
         rig.receiver.wait(path="/fill?w=..")
 
     def test_a_workspace_cannot_change_the_path_of_a_stored_backfill_call(self):
-        """P8: by a program that did not look, or with another template."""
+        """P8: also one that an older version stored, or one with another
+        template."""
         rig = self.rig({"sources": [ledger(order=by_number())]})
         rig.config["sources"][0]["order"].update(
             backfill=rig.receiver.url("/fill/{from}?w={workspace}"),
@@ -650,7 +653,7 @@ class Backfill(OrderTest):
 
 class Alerts(OrderTest):
     def test_open_gaps_and_halted_lanes_are_alerts(self):
-        """Rules about them fire, and are resolved when they have ended."""
+        """Both alerts fire, and resolve when the gap or halt has ended."""
         rig = self.rig({"sources": [ledger(order=by_number())]}, console=True)
         rig.config["endpoints"] = [rig.endpoint(
             "crm", ordered="workspace", on_dead="halt")]

@@ -38,7 +38,7 @@ class Output(RigTest):
         wait_for(lambda: "have not ended: none" in rig.cli_text("status").stdout)
 
     def test_status_names_the_endpoints_in_trouble(self):
-        """One line each: since when, and why; nothing when all is well."""
+        """One line for each, with time and reason; no line when all is well."""
         rig = self.rig({"retry_policies": [{
             "name": "default", "backoff": "fixed", "first_wait": "1s",
             "jitter": "none", "max_attempts": 1000}]})

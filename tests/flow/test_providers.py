@@ -68,8 +68,8 @@ class Send(RigTest):
         rig["ingress"].reload()
 
     def test_send_signs_for_every_profile(self):
-        """P7: what the provider would sign is believed, and nothing else; and
-        each event is understood and delivered without its signature."""
+        """P7: ingress accepts the provider's signature and no other, and each event
+        is parsed and delivered."""
         self.assertEqual(len(SECRETS), 28)
         rig = self.rig({"sources": [source(name) for name in SECRETS]}).start()
         self.use_own_keys(rig)
@@ -239,7 +239,7 @@ class SeveralEvents(RigTest):
         self.assertEqual(request.body, self.ELEMENTS[0])
 
     def test_a_request_that_cannot_be_split_is_a_dead_letter(self):
-        """P2: never silence."""
+        """P2."""
         rig = self.hubspot_rig().start()
         for body in b"[]", b"no list", b"[1,", b'[{"eventId":{}}]':
             request = self.take(rig, body)
@@ -272,8 +272,8 @@ class SeveralEvents(RigTest):
                          b'{"n":1}')
 
     def test_split_events_keep_their_ids_when_split_again(self):
-        """P4: a sequencer that lost its disk takes the requests apart as
-        before, and the receiver sees the same ids."""
+        """P4: a sequencer that has lost its disk splits the requests again, and the
+        receiver gets the same ids."""
         rig = self.hubspot_rig().start()
         self.take(rig, self.batch())
         rig.receiver.wait(count=3, path="/crm")
@@ -291,7 +291,7 @@ class SeveralEvents(RigTest):
 
 class Duplicates(RigTest):
     def test_a_replay_with_another_delivery_id_is_a_duplicate(self):
-        """P7: GitHub signs the body only, so its digest is a key, too."""
+        """P7: GitHub signs only the body, so its digest is a key as well."""
         rig = self.rig({"sources": [source("github", "gh")]}).start()
         body = b'{"action":"opened","repository":{"full_name":"a/b"}}'
 
@@ -313,7 +313,7 @@ class Duplicates(RigTest):
 
 
     def test_a_form_sent_again_in_other_bytes_is_a_duplicate(self):
-        """P7: Twilio signs the fields, and not how they are written."""
+        """P7: Twilio signs the fields, not their encoding."""
         rig = self.rig({"sources": [source("twilio", "t0k")]}).start()
         signed = PUBLIC_URL + "twilio" + "AccountSidAC1MessageStatussent"
         mac = hmac.new(b"t0k", signed.encode(), hashlib.sha1).digest()

@@ -156,7 +156,7 @@ class Publishing(RigTest):
                          ["batch_refused"] + 2 * ["idempotency_key_reused"])
 
     def test_a_reused_key_at_another_ingress_is_refused_by_the_sequencer(self):
-        """That ingress can't know: the sequencer refuses it, on record."""
+        """The other ingress cannot know the key; the refusal is recorded."""
         rig = self.pipeline()
         rig.add("ingress-2")
         rig.start("ingress")
@@ -317,7 +317,7 @@ class Publishing(RigTest):
         self.assertEqual(self.batch(rig, [EVENT] * 10001)[0], 400)
 
     def test_unread_responses_leave_no_memory_behind(self):
-        """A line of three bytes has a response of a hundred."""
+        """A line of three bytes has a response of a hundred bytes."""
         rig = self.pipeline()
         rig.start("ingress")
         body = b"{}\n" * 10000
@@ -396,7 +396,8 @@ class Publishing(RigTest):
         return rig.rows("ingress", "SELECT count(*) AS n FROM archive")[0]["n"]
 
     def test_a_batch_counts_as_its_events(self):
-        """It is taken as a whole or refused as a whole, and says when it fits."""
+        """It is accepted or refused as a whole, and Retry-After says when it
+        fits."""
         rig = self.pipeline(rate_limit="100/h")
         rig.start("ingress")
         self.assertEqual(self.batch(rig, [EVENT] * 60)[0], 200)

@@ -276,7 +276,7 @@ class Receives:
                           server.log())
 
     def test_p7_a_secret_can_be_changed_without_a_refusal(self):
-        """The sender signs with both meanwhile, so no request is refused."""
+        """The sender signs with both secrets meanwhile."""
         rig = self.began()
         self.one(rig, said="processed w 1 starts-after=0")
         for secrets, has in (([OLD], f"{NEW} {OLD}"), ([NEW, OLD], f"{NEW} {OLD}"),
@@ -341,7 +341,7 @@ class Receives:
         return self.server.lines(id)[-1]
 
     def test_p4_receivers_report_what_the_numbers_mean(self):
-        """Cases that a pipeline makes only now and then."""
+        """Cases that are rare in a pipeline."""
         rig = self.rig(deliverers=0)
         port = rig.ports.take()
         self.between = Between(port)
@@ -469,7 +469,7 @@ class Node(Receives, RigTest):
         return list(zip(vectors, json.loads(done.stdout)))
 
     def test_the_documented_commands_make_keys_that_verify(self):
-        """It holds no secret, only our public key."""
+        """The receiver has only the public key."""
         rig = self.began()
         [commands] = [block for block in re.findall(
             "\n```sh\n(.*?)\n```\n", PAGE, re.S) if "genpkey" in block]

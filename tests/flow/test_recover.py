@@ -89,7 +89,7 @@ class Breaker(RecoverTest):
         self.assertEqual(self.state()["breaker"], "closed")
 
     def test_p2_held_time_does_not_use_a_retry_budget(self):
-        """Held for an hour: a retry from before it has the budget that it had."""
+        """Held for an hour: a retry from before has the budget that it had."""
         self.rules({"status": 503})
         self.s.health = (1, 0, 0, 0)
         self.grant(first_wait_ms=500, max_attempts=1000, max_duration_ms=60000)
@@ -111,8 +111,8 @@ class Breaker(RecoverTest):
         self.assertEqual(tried()[0], "retrying")
 
     def test_p9_a_recovery_after_a_restart_makes_scheduled_retries_due(self):
-        """Scheduled retries are on disk, that the endpoint was down is not: the
-        first success is taken for its recovery, once."""
+        """Retries are on disk, the breaker's state is not: the first success counts
+        as the recovery."""
         self.rules({"status": 503})
         self.grant(first_wait_ms=LONG_MS, max_in_flight=16)
         for n in range(1, 17):

@@ -28,7 +28,7 @@ class Replay(RigTest):
 
 class Resend(Replay):
     def test_a_resent_event_has_the_same_id_and_sequence(self):
-        """P4: the same id and number, marked; and who did it is on record."""
+        """P4: it is marked as a replay, and the trace names the operator."""
         rig, (event, other) = self.delivered(2)
         reply, code = rig.cli("resend", event)
         self.assertEqual((code, reply), (0, {"id": event, "resent": True,
@@ -51,7 +51,7 @@ class Resend(Replay):
         self.assertEqual(len(self.requests(rig, other)), 1)
 
     def test_a_confirmed_resend_takes_effect_once_despite_kills(self):
-        """P3, P4: an answered resend takes effect exactly once."""
+        """P3, P4."""
         rig, (event, *rest) = self.delivered(5)
         rig["sequencer"].kill()
         reply = rig.ask("ingress", "resend", events=[{"id": event}], who="me")
@@ -82,7 +82,7 @@ class Resend(Replay):
         self.assertEqual((stats()["dead"], stats()["recovered"]), (0, 1))
 
     def test_a_resend_can_name_another_endpoint(self):
-        """One that was never subscribed to it gets it on an operator's word."""
+        """Also one that is not subscribed to the event, with --always."""
         rig = self.rig()
         rig.config["endpoints"].append(
             rig.endpoint("shelf", types=["nothing.*"]))
@@ -183,7 +183,7 @@ class OfATime(Replay):
                 self.assertTrue([s for s in said if s.startswith("made of")])
 
     def test_replay_sends_events_that_only_the_archive_has(self):
-        """The sequencer has forgotten it: it is taken as it came, once."""
+        """The sequencer has removed the event; it takes it as a new one, once."""
         rig, (event,) = self.delivered(
             config={"history": {"keep": "1s"}})
         wait_for(lambda: rig.cli("events")[0] == [])

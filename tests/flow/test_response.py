@@ -138,7 +138,7 @@ class Story(Response):
                 self.assertIsNone(CONTROLS.search(said.stderr))
 
     def test_a_trace_names_processes_that_do_not_respond(self):
-        """In bounded time: one process is away, one stands still."""
+        """In bounded time: one process is down, one is stopped."""
         rig = self.ledger().start()
         event = self.send(rig, 1)
         rig.receiver.wait(event, path="/crm")
@@ -173,8 +173,7 @@ class Story(Response):
         self.assertEqual(rig.cli("events", "--status", "accepted"), ([], 0))
 
     def test_strangers_text_can_not_command_a_terminal(self):
-        """Types, workspaces, headers, bodies, responses: all of it is a
-        stranger's."""
+        """Strangers write types, workspaces, headers, bodies and responses."""
         evil = "\x1b]0;owned\x07\x1b[2J\x9b31m\x7f\r\x08"
         rig = self.ledger()
         rig.receiver.rules({"path": "/crm", "responses": [
@@ -209,7 +208,7 @@ class Story(Response):
 
 class Lists(Response):
     def test_rare_events_are_found_among_many(self):
-        """Over many blocks of numbers, page by page, and after a restart."""
+        """Over many blocks of events, page by page, and after a restart."""
         rig = self.rig()
         rig.config["endpoints"] = [rig.endpoint("crm", types=["issue.*"])]
         rig.write_config()
@@ -252,8 +251,8 @@ class Lists(Response):
             self.assertEqual([d["event_id"] for d in found], [rare])
 
     def test_removed_events_leave_no_search_rows_behind(self):
-        """An event that waits for a year keeps itself, not what lists are found by of
-        all that came and went since."""
+        """An event that waits for a year keeps its own rows, not the filters of all
+        events since."""
         rig = self.rig({"history": {"keep": "1s"}})
         rig.config["endpoints"] = [rig.endpoint("crm", types=["project.*"])]
         rig.write_config()

@@ -68,7 +68,7 @@ class Again(Retries):
         self.assertEqual(rig.cli("dlq", "--state", "all")[0], [])
 
     def test_a_broken_connection_is_retried(self):
-        """P2: closed, reset or cut short, it is tried again."""
+        """P2: closed, reset or cut short."""
         rig = self.start(responses=[
             {"action": "close"}, {"action": "reset"},
             {"action": "cut", "status": 503, "body": "half of"},
@@ -83,7 +83,7 @@ class Again(Retries):
             self.assertTrue(attempt["error"])
 
     def test_a_timeout_is_retried(self):
-        """P2: the time-out ends the attempt, and it is tried again."""
+        """P2."""
         rig = self.start(responses=[{"action": "blackhole", "times": 2},
                                   {"status": 200}], timeout="300ms")
         event = rig.accept()
@@ -98,7 +98,7 @@ class Again(Retries):
         self.assertGreaterEqual(first["duration_ms"], 150)
 
     def test_a_refused_connection_is_retried(self):
-        """P2: a refused connection is retried until somebody listens."""
+        """P2: until a server listens."""
         rig = self.start({"max_attempts": 1000})
         rig.receiver.stop()
         event = rig.accept()
@@ -113,7 +113,7 @@ class Again(Retries):
         rig.wait_status(event)
 
     def test_retry_after_is_respected(self):
-        """P9: an endpoint that says when is not asked before."""
+        """P9: no attempt is made before the time that the endpoint names."""
         rig = self.start(responses=[
             {"status": 429, "headers": {"Retry-After": "2"}},
             {"status": 200}])
@@ -123,7 +123,7 @@ class Again(Retries):
         rig.wait_status(event)
 
     def test_a_slow_endpoint_does_not_delay_others(self):
-        """P2: a black hole with all of its window full, and a neighbour."""
+        """P2: one endpoint never responds and fills its window."""
         rig = self.rig()
         rig.config["endpoints"] = [
             rig.endpoint("hole", timeout="60s", max_in_flight=4),
@@ -143,7 +143,8 @@ class Again(Retries):
 
 class Final(Retries):
     def test_400_is_a_dead_letter(self):
-        """P2: what can't succeed is not retried; the last reply is kept."""
+        """P2: an attempt that cannot succeed is not retried; the last response is
+        kept."""
         rig = self.start(responses=[{"status": 400, "body": "no such field"}])
         event = rig.accept()
         dead_letter = self.dead_letter(rig)
@@ -177,7 +178,7 @@ class Final(Retries):
         self.assertEqual(len(rig.receiver.requests("/crm")), 1)
 
     def test_a_redirect_is_not_followed(self):
-        """P8: a 3xx is a failure for good."""
+        """P8: a 3xx is final."""
         rig = self.rig()
         rig.receiver.rules({"path": "/crm", "responses": [
             {"status": 302, "headers": {"Location": rig.receiver.url("/x")}}]})
@@ -189,13 +190,13 @@ class Final(Retries):
         self.assertEqual(rig.receiver.requests("/x"), [])
 
     def test_a_410_is_a_dead_letter_with_its_own_reason(self):
-        """P2: 410 has a reason of its own."""
+        """P2."""
         rig = self.start(responses=[{"status": 410}])
         rig.accept()
         self.assertEqual(self.dead_letter(rig)["reason"], "endpoint_gone")
 
     def test_a_private_address_is_not_called(self):
-        """P8: without allow_private loopback is out of reach."""
+        """P8: without allow_private, Grapnel does not connect to loopback."""
         rig = self.start(responses=[{"status": 200}], allow_private=False)
         rig.accept()
         dead_letter = self.dead_letter(rig)

@@ -11,8 +11,8 @@ from rig import RigTest, main, wait_for
 
 class Routes(RigTest):
     def test_where_selects_events_by_json_and_headers(self):
-        """P2, P10: conditions on JSON and headers; an endpoint once per event;
-        the trace says who did not get it, and why nobody did."""
+        """P2, P10: an endpoint gets each event once; the trace names the endpoints
+        that did not get it, and why."""
         rig = self.rig()
         rig.config["endpoints"] = [
             rig.endpoint("urgent", where={
@@ -81,7 +81,7 @@ class Routes(RigTest):
                       rig.cli_text("check").stdout)
 
     def test_new_routes_apply_only_to_new_events(self):
-        """What was routed stays; what comes next follows the new routes."""
+        """Events that were routed before keep their endpoints."""
         rig = self.rig()
         rig.config["endpoints"] = [rig.endpoint("crm"),
                                    rig.endpoint("log", types=["cycle.*"])]

@@ -103,8 +103,8 @@ class Scale(RigTest):
             self.sent_once(rig, requests, 150)
 
     def test_scheduled_retries_of_a_dead_deliverer_keep_counts_and_times(self):
-        """P3: dead with its disk: what its scheduled retries are made at its time, as
-        its second attempt, by another."""
+        """P3: it is lost with its disk; another deliverer makes the retries in
+        time, as second attempts."""
         rig = self.pipeline(2, backoff="fixed", first_wait="4s", factor=None,
                             max_wait=None, jitter="none")
         self.all_fail_once(rig)
@@ -129,7 +129,8 @@ class Scale(RigTest):
             r["name"]: r["next_ms"] for r in rows}
 
     def test_a_stopping_deliverer_hands_over_at_once(self):
-        """P2, P4: at a SIGTERM its endpoints move without a lease's wait."""
+        """P2, P4: after a SIGTERM its endpoints move without waiting for the
+        lease."""
         rig = self.pipeline(2)
         rig.kill()
         rig.env["GRAPNEL_TEST_LEASE_MS"] = "60000"  # waited for: a failure
@@ -143,7 +144,7 @@ class Scale(RigTest):
         self.judge(rig, load)
 
     def test_a_deliverer_lost_with_its_disk_loses_no_event(self):
-        """P3: kill -9, and its database is gone; scheduled retries included."""
+        """P3: kill -9, and its database is deleted, with scheduled retries."""
         rig = self.pipeline(4)
         self.all_fail_once(rig)
         load = rig.load(count=500, workspaces=10, rate=250)
@@ -214,7 +215,7 @@ class Scale(RigTest):
             self.assertLessEqual(len(twice), 32 * len(its))
 
     def test_the_last_deliverer_takes_the_work_of_all_others(self):
-        """P3: what the dead had always goes on with those that are left."""
+        """P3: all but one die, one after the other."""
         rig = self.pipeline(3)
         load = rig.load(count=900, workspaces=10, rate=200)
         for left in (2, 1):

@@ -112,7 +112,7 @@ class SentAgain(RigTest):
 
 class Providers(SentAgain):
     def test_a_replay_takes_no_effect_with_any_profile_with_replays(self):
-        """Eight days later: every key of theirs is forgotten."""
+        """Eight days later, when all keys were removed."""
         rig = self.long_ago(*(source(name) for name in BODIES), console=True)
         bodies = {n: json.dumps(b).encode() for n, b in BODIES.items()}
         first = {n: self.send(rig, n, b) for n, b in bodies.items()}
@@ -133,7 +133,7 @@ class Providers(SentAgain):
             rig.receiver.wait(self.send(rig, "square", b'{"event_id":"q2"}'))
 
     def test_a_body_without_an_own_id_or_time_may_be_sent_again(self):
-        """Nothing honest is suppressed for a month that would not be without it."""
+        """replays does not suppress a legitimate event."""
         bodies = {"github": b'{"action":"member_added","team":{"id":1}}',
                   "bitbucket": b'{"push":{"changes":[]}}',
                   "sentry": b'{"action":"resolved","data":{"issue":{"id":"1"}}}'}
@@ -172,7 +172,7 @@ class Shopify(SentAgain):
                     rig, "shopify", self.BODY, type=topic), first)
 
     def test_a_digest_outlives_its_event(self):
-        """history.keep removes the event before dedupe.replays has ended."""
+        """history.keep removes the event before dedupe.replays has passed."""
         rig = self.long_ago(source("shopify"), history={"keep": "1s"})
         rig.receiver.wait(self.send(rig, "shopify", self.BODY))
         wait_for(lambda: not rig.rows("sequencer", "SELECT 1 FROM events"),
@@ -185,7 +185,7 @@ class Shopify(SentAgain):
 
 class Honest(SentAgain):
     def test_a_retry_of_a_refused_or_lost_request_is_accepted(self):
-        """P2: only what was accepted leaves a digest."""
+        """P2: only an accepted request leaves a digest."""
         rig = self.long_ago(custom(
             workspaces=["a-*"], dedupe={"replays": "30d", "ttl": "1d"}))
         body = b'{"team":"b-1"}'
@@ -208,8 +208,8 @@ class Honest(SentAgain):
             rig.receiver.wait(self.ours(rig, b))
 
     def test_a_digest_is_stored_with_its_event(self):
-        """P3: after a kill, and in a store that is put back to one of before the
-        event, which comes again from ingress."""
+        """P3: after a kill, and in a restored database that gets the event again
+        from ingress."""
         rig = self.long_ago(custom(dedupe={"replays": "30d", "ttl": "1d"}))
         rig.receiver.wait(self.ours(rig, b'{"n":0}'))
         rig.settle()
@@ -234,7 +234,8 @@ class Honest(SentAgain):
         self.is_replayed(rig, self.ours(rig, b'{"n":1}'), first)
 
     def test_unsigned_changes_do_not_disguise_a_replay(self):
-        """Another id and type at once; and it leaves no key of that id."""
+        """Another id and type at once; and the replay leaves no key with that
+        id."""
         rig = self.long_ago(custom(dedupe={"replays": "30d", "ttl": "1d"}))
         first = self.ours(rig, b'{"n":1}')
         rig.receiver.wait(first)

@@ -119,8 +119,8 @@ class Shell(RigTest):
             self.assertTrue((rig.folder / "usr" / path).exists(), path)
 
     def test_bash_completes_words_and_names(self):
-        """Words of the command line; names from the running system, and from
-        the configuration when nothing runs."""
+        """Words of the command line; names from the running system, or from the
+        configuration when no process runs."""
         rig = self.rig()
         self.assertIn("trace", self.bash(rig, "t"))
         self.assertEqual(self.bash(rig, "dlq", "re"), ["retry", "resolve"])

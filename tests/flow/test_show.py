@@ -207,8 +207,8 @@ class Show(RigTest):
         return found[0], [(k.lower(), v) for k, v in sent["headers"]]
 
     def test_show_rebuilds_a_delivered_attempt(self):
-        """Each header that came in at the endpoint, with its value, but
-        for secrets; of the URL and configuration of that time."""
+        """Each received header with its value, except secrets, with the URL and
+        configuration of that time."""
         rig = self.rig({"sources": [
             {"name": "plane", "provider": "plane", "secrets": ["plane_wh_rig"],
              "workspace": "json:/w", "type": "json:/t",
@@ -295,7 +295,8 @@ class Show(RigTest):
                       rig.cli_text("show", event, "--attempt", "1").stdout)
 
     def test_request_templates_are_bounded(self):
-        """Names of headers are strangers' to choose; what can't be kept is said."""
+        """Strangers choose names of headers; a request whose template is not stored
+        says so."""
         rig = self.rig()
         rig.start()
         event = self.accept(rig, rig.plane_body())
@@ -364,7 +365,7 @@ class Show(RigTest):
         self.assertEqual((code, shown["has_body"]), (0, False))
 
     def test_bodies_of_refused_requests_are_bounded(self):
-        """64 MiB in all: the source that has most gives way."""
+        """64 MiB in all: the source with the most bodies loses some."""
         rig = self.rig(PRODUCERS, deliverers=0)
         rig.start("ingress")
         body = b'{"event": "issue"}'

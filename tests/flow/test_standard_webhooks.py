@@ -67,7 +67,8 @@ class Judged(DelivererTest):
         return done.stdout.strip()
 
     def test_the_library_accepts_our_requests(self):
-        """Both secrets of a rotation, any bytes; and refuses another body."""
+        """With both secrets of a rotation and any bytes; and it refuses another
+        body."""
         python = self.library()
         for n, body in enumerate([b'{"n": 1}', b'{\r\n "a":1}\r\n', b"",
                                   '{"ö": "\U0001f680"}'.encode()], 1):

@@ -93,8 +93,8 @@ class Http(Strangers):
         return int(text.split()[1]), text
 
     def test_foreign_host_names_are_refused(self):
-        """DNS rebinding: a page of evil.example whose name comes to mean our
-        address sends its own name in Host."""
+        """DNS rebinding: a page of evil.example whose name resolves to our address
+        sends its own name in Host."""
         rig = self.console(hosts=["metrics.example", "Other.Example"])
         port = rig.console_port
         for host in ("localhost", f"localhost:{port}", "LOCALHOST.",
@@ -224,7 +224,7 @@ class Monitors(Strangers):
         self.hears(self.monitor(rig))
 
     def test_subscriptions_select_by_prefix(self):
-        """A prefix selects; a subscription that is cancelled hears no more."""
+        """A cancelled subscription gets no more messages."""
         rig = self.console()
         sub = self.monitor(rig)
         self.assertTrue(sub.poll(30000))

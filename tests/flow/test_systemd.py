@@ -78,7 +78,7 @@ class Units(unittest.TestCase):
             self.assertLess(float(level.group(1)), MOST_EXPOSED, done.stdout)
 
     def test_exit_codes_decide_about_a_restart(self):
-        """64 and 78, which the manual pages explain, need a person; no other does."""
+        """64 and 78 need a person, as the manual pages say; all others restart."""
         for unit in UNITS:
             service = parsed(self.folder / unit)["Service"]
             self.assertEqual(service["Restart"], "always")

@@ -92,7 +92,7 @@ class OlderStore(Tenants):
 
 class AllowList(Tenants):
     def test_the_default_workspace_needs_permission(self):
-        """P2: an event that names no workspace is refused with a reason, unless
+        """P2: an event without a workspace is refused with a reason, unless
         `workspaces` has default."""
         rig = self.rig({"sources": [
             tenant("anna", workspaces=["a-*"]),
@@ -112,7 +112,7 @@ class AllowList(Tenants):
             rig.receiver.wait(event)
 
     def test_a_refused_event_leaves_no_key(self):
-        """P2: it left no key."""
+        """P2."""
         rig = self.rig({"sources": [tenant("anna", workspaces=["a-*"])]}).start()
         refused = self.send(rig, "anna", id="2")
         rig.wait_status(refused, "refused")

@@ -66,7 +66,8 @@ class Places:
 
 class Short(RigTest):
     def test_a_head_full_of_masked_tokens_is_stored_completely(self):
-        """As many of them as a head may have: all of the head is stored."""
+        """A mask is longer than a short token; the head has as many tokens as it
+        can."""
         source = custom("short", "t", signature=["header:X-Pw", "query:p"])
         rig = self.rig({"sources": [{**source, "type": "json:/t",
                                      "id": "json:/n"}]}).start()
@@ -200,7 +201,7 @@ class Tokens(RigTest):
         self.assertIn("a \u2026 b".encode(), b"".join(stored))
 
     def test_signatures_and_other_sources_headers_are_not_masked(self):
-        """Only tokens are masked: what a signature is in is stored as it was."""
+        """Only tokens are masked."""
         rig = self.rig().start("ingress")
         body = rig.plane_body()
         id = rig.accept(body, path="/in/plane?token=mine&a=1")
@@ -214,8 +215,8 @@ class Tokens(RigTest):
 
 class Signatures(RigTest):
     def test_p7_a_signature_is_never_forwarded(self):
-        """Whatever its header is called; also when its source has been removed
-        since, so that nobody knows any more which one it was."""
+        """Whatever the name of its header; also when its source was removed
+        since."""
         source = {"name": "mine", "provider": "custom", "secrets": ["hush"],
                   "verify": {"scheme": "hmac-sha256", "header": "X-Proof"}}
         rig = self.rig()

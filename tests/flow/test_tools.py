@@ -104,7 +104,7 @@ class Tools(unittest.TestCase):
             wait_for(lambda: self.pid("sequencer") not in (None, pid), 60)
 
     def test_a_sighup_right_after_a_start_ends_no_process(self):
-        """Sent, as pkill does, as soon as a process has the program's name."""
+        """Sent, like pkill does, as soon as a process has the program's name."""
         self.tool("up", "--detach")
         supervisor = self.folder / "run" / "supervisord.pid"
         children = pathlib.Path("/proc", supervisor.read_text().strip(),

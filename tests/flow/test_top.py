@@ -101,8 +101,8 @@ class Top(RigTest):
         self.assertRegex(done.stdout, r"! dlqd +down")
 
     def test_top_checks_the_terminal(self):
-        """A monochrome one will do. What can't be drawn on is refused; one look
-        needs no terminal."""
+        """A monochrome terminal is sufficient, one that cannot be drawn on is
+        refused, and --once needs no terminal."""
         rig = self.rig({"metrics": {"interval": "200ms"}}).start()
         top = self.terminal(rig, term="vt100")
         top.wait("  ingress", "up")

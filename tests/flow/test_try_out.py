@@ -19,7 +19,7 @@ def responds(c):
 
 class EndpointTest(RigTest):
     def test_endpoints_test_sends_a_signed_event_and_prints_the_response(self):
-        """P8: sent by a deliverer, as any attempt; in no history."""
+        """P8: a deliverer sends it like any attempt; it is in no history."""
         rig = self.rig()
         rig.config["endpoints"] = [
             rig.endpoint("crm", headers={"Authorization": "Bearer hidden"}),
@@ -109,7 +109,7 @@ class EndpointTest(RigTest):
         self.assertIn("stopping", error)
 
     def test_endpoints_test_uses_the_configured_certificates(self):
-        """tls: an authority of its own, and a certificate to show."""
+        """tls: an authority and a client certificate."""
         rig = self.rig()
         ca = Authority(rig.folder / "ca")
         ca.issue("client", "grapnel")
@@ -146,7 +146,7 @@ class EndpointTest(RigTest):
 
 class RetryPlan(RigTest):
     def test_retry_plan_shows_the_retries_and_the_load_of_a_recovery(self):
-        """P9: without a pipeline, from the configuration alone."""
+        """P9: from the configuration alone, without a pipeline."""
         rig = self.rig()
         rig.write_config()
         plan, code = rig.cli("retry-plan", "omise")

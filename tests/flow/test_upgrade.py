@@ -131,7 +131,7 @@ class Upgrade(RigTest):
         self.assertEqual(got[0].body.decode(), self.facts["twice"]["body"])
 
     def test_an_old_backup_is_restored(self):
-        """By this version's `grapnel restore`, which says what will happen."""
+        """By `grapnel restore` of this version, which reports the upgrade."""
         self.each(self.is_restored)
 
     def is_restored(self, rig):

@@ -64,8 +64,8 @@ class Watch(RigTest):
                          [events[0], *events])
 
     def test_slow_deliveries_are_not_assigned_again(self):
-        """Behind a rate limit, and in the waits of a policy, for longer than any
-        attempt takes: nothing is sent twice."""
+        """Behind a rate limit, and between retries, for longer than any attempt
+        takes: no event is sent twice."""
         rig = self.pipeline(rate_limit="5/s")
         rig.config["endpoints"].append(rig.endpoint("slow"))
         rig.config["retry_policies"][0].update(first_wait="7s", max_wait="7s",

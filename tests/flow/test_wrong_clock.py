@@ -110,7 +110,8 @@ class WrongClock(RigTest):
         self.check_keys_are_there(rig)
 
     def test_data_that_is_old_by_a_right_clock_is_removed(self):
-        """After all of that, too: by the time in which the processes ran."""
+        """By the time in which the processes ran, also after the wrong clocks
+        above."""
         rig = self.begin(0)
         self.again(rig, 40 * DAY_S, rig.stop)
         for keep in "archive", "history", "dlq":
